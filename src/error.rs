@@ -1,0 +1,104 @@
+//! The one error type of the crate.
+//!
+//! Every variant carries data, the sentence is made in `Display`: lower case, the offending value in it, and what would be
+//! accepted. Not converging is a [`crate::solver::Status`], never an error.
+
+use std::path::PathBuf;
+
+/// What every fallible function of the crate returns.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// Everything that can go wrong.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A parameter is outside its allowed range.
+    #[error("{name} must be {rule}, got {value}")]
+    Parameter {
+        /// Name as the caller knows it.
+        name: &'static str,
+        /// The value that was given.
+        value: String,
+        /// What would be accepted.
+        rule: &'static str,
+    },
+    /// Two lengths that must agree do not.
+    #[error("{what}: expected {expected}, got {found}")]
+    Shape {
+        /// Which length.
+        what: &'static str,
+        /// Length that would be accepted.
+        expected: usize,
+        /// Length that was given.
+        found: usize,
+    },
+    /// One entry of the input matrix is unusable.
+    #[error("input X, row {row}, column {column}: {reason}")]
+    Entry {
+        /// Row, counted from 0.
+        row: usize,
+        /// Column, counted from 0.
+        column: usize,
+        /// What is wrong with the value, value included.
+        reason: String,
+    },
+    /// The arrays of a sparse matrix do not describe a matrix.
+    #[error("input X, row {row}: {reason}")]
+    Structure {
+        /// Row, counted from 0.
+        row: usize,
+        /// What is wrong, with the offending number.
+        reason: String,
+    },
+    /// Labels or weights cannot make a classification problem.
+    #[error("{reason}")]
+    Labels {
+        /// What is wrong, and what would be accepted.
+        reason: String,
+    },
+    /// A text file is malformed.
+    #[error("{path}, line {line}, column {column}: {reason}")]
+    Text {
+        /// The file.
+        path: PathBuf,
+        /// Line, counted from 1.
+        line: u64,
+        /// Byte position in the line, counted from 1.
+        column: u64,
+        /// What is wrong, with the offending text.
+        reason: String,
+    },
+    /// The operating system refused, or a compressed file is damaged.
+    #[error("{path}: {source}")]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// The cause.
+        source: std::io::Error,
+    },
+    /// A combination of options that no solver implements.
+    #[error("{what} is not supported; {instead}")]
+    Unsupported {
+        /// What was asked.
+        what: String,
+        /// What would work.
+        instead: &'static str,
+    },
+    /// The arithmetic left the range of double precision.
+    #[error("{what} is not finite; scale the features (largest squared row norm is {max_squared_norm:e}) or lower C")]
+    Overflow {
+        /// Which quantity.
+        what: &'static str,
+        /// Largest squared norm of a row, the usual cause.
+        max_squared_norm: f64,
+    },
+    /// A callback of the caller failed; the binding knows the original error.
+    #[error("a callback failed: {reason}")]
+    Callback {
+        /// The callback's own message.
+        reason: String,
+    },
+    /// The caller asked to stop.
+    #[error("cancelled")]
+    Cancelled,
+}
