@@ -1,0 +1,24 @@
+"""Exact linear classification of large sparse data, with certified optimality and a chosen ``C``."""
+
+import warnings as _warnings
+
+from hinge._certificate import Certificate
+from hinge._native import DEBUG_BUILD as _DEBUG_BUILD
+from hinge._native import __version__
+from hinge.logistic import LogisticRegression, LogisticRegressionCV
+from hinge.select import CSearch, select_C
+from hinge.svm import LinearSVC, LinearSVCCV
+
+__all__ = [
+    "CSearch",
+    "Certificate",
+    "LinearSVC",
+    "LinearSVCCV",
+    "LogisticRegression",
+    "LogisticRegressionCV",
+    "__version__",
+    "select_C",
+]
+
+if _DEBUG_BUILD:
+    _warnings.warn("hinge was built without optimisation and is very slow", RuntimeWarning, stacklevel=2)

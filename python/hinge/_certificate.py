@@ -1,0 +1,56 @@
+"""What a fit can prove about itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """Proof of how close a fit is to the optimum, one entry per binary problem.
+
+    For two classes there is one binary problem, for ``k > 2`` classes there are ``k`` (each class against the rest).
+
+    Attributes
+    ----------
+    primal : ndarray of float64
+        Objective at ``coef_`` and ``intercept_``.
+    dual : ndarray of float64
+        Lower bound on the optimal objective, the value of a feasible dual point.
+    relative_gap : ndarray of float64
+        ``(primal - dual) / dual``: the true relative distance to the optimum is never larger.
+    status : tuple of str
+        ``"converged"``, ``"max_iter"``, or ``"stalled"`` (no progress possible in double precision).
+    solver : tuple of str
+        The solver that finished each problem.
+    passes : ndarray of float64
+        Readings of the whole data.
+    """
+
+    primal: np.ndarray
+    dual: np.ndarray
+    relative_gap: np.ndarray
+    status: tuple[str, ...]
+    solver: tuple[str, ...]
+    passes: np.ndarray
+
+    @classmethod
+    def from_native(cls, result: Mapping[str, Any]) -> Certificate:
+        """The certificate in the result of a native fit."""
+        return cls(
+            primal=result["primal"],
+            dual=result["dual"],
+            relative_gap=result["relative_gap"],
+            status=tuple(result["status"]),
+            solver=tuple(result["solver"]),
+            passes=result["passes"],
+        )
+
+    @property
+    def converged(self) -> bool:
+        """Whether every binary problem reached its tolerance."""
+        return all(status == "converged" for status in self.status)

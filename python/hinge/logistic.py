@@ -1,0 +1,223 @@
+"""Logistic regression."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.special import log_expit
+
+from hinge import _native
+from hinge._linear import LinearClassifier
+from hinge.select import search_and_refit
+
+
+class LogisticRegression(LinearClassifier):
+    r"""L2-regularised logistic regression with a certified optimum.
+
+    Minimises, for labels in {-1, +1} and each class against the rest,
+
+    .. math:: \tfrac12 \|w\|^2 + C \sum_i v_i \log(1 + \exp(-y_i (w \cdot x_i + b))),
+
+    with ``v`` the product of class and sample weight, until the duality gap is proved to be at most ``tol`` times the
+    objective.
+
+    Parameters
+    ----------
+    C : float, default=1.0
+        Cost of training errors.
+    solver : {"auto", "dual_cd", "dual_cd_online", "newton"}, default="auto"
+        "newton" is truncated Newton in the primal, "dual_cd" dual coordinate descent (Yu et al.), "dual_cd_online" the same
+        with one random row at a time.
+    tol, max_iter, fit_intercept, intercept_scaling, class_weight, n_jobs, random_state, verbose
+        As in :class:`hinge.LinearSVC`.
+
+    Attributes
+    ----------
+    coef_, intercept_, classes_, certificate_, n_iter_, n_features_in_, feature_names_in_
+        As in :class:`hinge.LinearSVC`.
+
+    References
+    ----------
+    Galli, Lin: A Study on Truncated Newton Methods for Linear Classification, IEEE TNNLS 2021.
+    Yu, Huang, Lin: Dual Coordinate Descent Methods for Logistic Regression and Maximum Entropy Models, Machine Learning
+    85, 2011.
+
+    Examples
+    --------
+    >>> from hinge import LogisticRegression
+    >>> from sklearn.datasets import make_classification
+    >>> X, y = make_classification(n_samples=200, random_state=0)
+    >>> LogisticRegression(C=0.1).fit(X, y).predict_proba(X).shape
+    (200, 2)
+    """
+
+    def __init__(
+        self,
+        C: float = 1.0,
+        *,
+        solver: str = "auto",
+        tol: float = _native.DEFAULT_TOL,
+        max_iter: int = _native.DEFAULT_MAX_ITER,
+        fit_intercept: bool = True,
+        intercept_scaling: float | None = None,
+        class_weight: Any = None,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ):
+        self.C = C
+        self.solver = solver
+        self.tol = tol
+        self.max_iter = max_iter
+        self.fit_intercept = fit_intercept
+        self.intercept_scaling = intercept_scaling
+        self.class_weight = class_weight
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def _loss(self) -> str:
+        return "logistic"
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> LogisticRegression:
+        """Fit the classifier.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+            Class labels of one type.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weight 2 equals the row twice, weight 0 the row absent.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            Unusable parameters or input; the message names the value, its place and what would be accepted.
+        """
+        return self._fit(X, y, sample_weight)
+
+    def predict_log_proba(self, X: Any) -> np.ndarray:
+        """Logarithms of :meth:`predict_proba`.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+        """
+        values = self.decision_function(X)
+        if values.ndim == 1:
+            return np.column_stack([log_expit(-values), log_expit(values)])
+        logs = log_expit(values)
+        # Normalised around the largest, so that rows far from every class do not divide 0 by 0.
+        logs -= logs.max(axis=1, keepdims=True)
+        return logs - np.log(np.exp(logs).sum(axis=1, keepdims=True))
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Probability of each class; for more than two, the one-vs-rest probabilities divided by their sum.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            Columns in the order of ``classes_``.
+        """
+        return np.exp(self.predict_log_proba(X))
+
+
+class LogisticRegressionCV(LogisticRegression):
+    """:class:`LogisticRegression` that chooses its ``C`` by warm-started cross-validation, then refits on all rows.
+
+    Parameters
+    ----------
+    cv, scoring, C_min, C_max, ratio, select_tol
+        As in :class:`hinge.LinearSVCCV`.
+    solver, tol, max_iter, fit_intercept, intercept_scaling, class_weight, n_jobs, random_state, verbose
+        As in :class:`LogisticRegression`; ``tol`` is that of the final fit.
+
+    Attributes
+    ----------
+    C_ : float
+        The chosen C.
+    search_ : CSearch
+        The whole table of the search.
+    coef_, intercept_, classes_, certificate_, n_iter_, n_features_in_, feature_names_in_
+        As in :class:`LogisticRegression`, of the final fit.
+
+    References
+    ----------
+    Chu, Ho, Tsai, Lin, Lin: Warm Start for Parameter Selection of Linear Classifiers, KDD 2015.
+
+    Examples
+    --------
+    >>> from hinge import LogisticRegressionCV
+    >>> from sklearn.datasets import make_classification
+    >>> X, y = make_classification(n_samples=200, random_state=0)
+    >>> model = LogisticRegressionCV(cv=3).fit(X, y)
+    >>> model.C_ == model.search_.best_C
+    True
+    """
+
+    def __init__(
+        self,
+        *,
+        cv: Any = 5,
+        scoring: Any = None,
+        C_min: float | None = None,
+        C_max: float = _native.DEFAULT_C_MAX,
+        ratio: float = _native.DEFAULT_RATIO,
+        select_tol: float = _native.DEFAULT_SEARCH_TOL,
+        solver: str = "auto",
+        tol: float = _native.DEFAULT_TOL,
+        max_iter: int = _native.DEFAULT_MAX_ITER,
+        fit_intercept: bool = True,
+        intercept_scaling: float | None = None,
+        class_weight: Any = None,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ):
+        self.cv = cv
+        self.scoring = scoring
+        self.C_min = C_min
+        self.C_max = C_max
+        self.ratio = ratio
+        self.select_tol = select_tol
+        self.solver = solver
+        self.tol = tol
+        self.max_iter = max_iter
+        self.fit_intercept = fit_intercept
+        self.intercept_scaling = intercept_scaling
+        self.class_weight = class_weight
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> LogisticRegressionCV:
+        """Choose C, then fit on all rows.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+        sample_weight : array-like of shape (n_samples,), default=None
+            Used in training and in the default score.
+        groups : array-like of shape (n_samples,), default=None
+            Passed to the splitter.
+
+        Returns
+        -------
+        self
+        """
+        return search_and_refit(self, X, y, sample_weight, groups)

@@ -1,0 +1,242 @@
+"""Linear support vector machines."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hinge import _native, _validate
+from hinge._linear import LinearClassifier
+from hinge.select import search_and_refit
+
+LOSSES = ("squared_hinge", "hinge")
+
+
+class LinearSVC(LinearClassifier):
+    r"""Linear support vector classifier with a certified optimum.
+
+    Minimises, for labels in {-1, +1} and each class against the rest,
+
+    .. math:: \tfrac12 \|w\|^2 + C \sum_i v_i\, \xi(y_i (w \cdot x_i + b)),
+
+    with ``v`` the product of class and sample weight, until the duality gap is proved to be at most ``tol`` times the
+    objective.
+
+    Parameters
+    ----------
+    C : float, default=1.0
+        Cost of training errors.
+    loss : {"squared_hinge", "hinge"}, default="squared_hinge"
+        :math:`\max(0, 1-m)^2` or :math:`\max(0, 1-m)`.
+    solver : {"auto", "dual_cd", "dual_cd_online", "newton"}, default="auto"
+        "dual_cd" is dual coordinate descent with shrinking, "dual_cd_online" draws one random row at a time,
+        "newton" is truncated Newton in the primal (through smooth approximations for the hinge). "auto" chooses by shape
+        and loss, and hands a dual fit that stalls over to Newton.
+    tol : float, default=1e-4
+        Relative duality gap at which the fit stops.
+    max_iter : int, default=1000
+        Largest number of epochs or Newton steps.
+    fit_intercept : bool, default=True
+        Whether to fit an intercept; it is not penalised.
+    intercept_scaling : float, default=None
+        If given, the intercept is the weight of a constant column of this height and penalised like every weight, as in
+        LIBLINEAR.
+    class_weight : dict or "balanced", default=None
+        Weight per class, multiplied with the sample weight.
+    multi_class : {"ovr"}, default="ovr"
+        More than two classes are fitted each against the rest.
+    n_jobs : int, default=None
+        Threads. None means all usable cores; results have the same bits for any number.
+    random_state : int, RandomState or None, default=None
+        Seed of the visiting order; None is a fixed seed.
+    verbose : int, default=0
+        Progress on standard error if above 0; the logger ``hinge`` gets it at level INFO anyway.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (1 or n_classes, n_features), float64
+    intercept_ : ndarray of shape (1 or n_classes,), float64
+    classes_ : ndarray of shape (n_classes,)
+    certificate_ : Certificate
+        Primal value, dual value and relative gap per binary problem.
+    n_iter_ : ndarray of shape (1 or n_classes,), int64
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (n_features,)
+        Where X has string column names.
+
+    Notes
+    -----
+    A float32 or float64 CSR matrix and a C-ordered array are read in place; memory beside the input is a few vectors of
+    the rows and of the columns per thread.
+
+    References
+    ----------
+    Hsieh, Chang, Lin, Keerthi, Sundararajan: A Dual Coordinate Descent Method for Large-scale Linear SVM, ICML 2008.
+
+    Examples
+    --------
+    >>> from hinge import LinearSVC
+    >>> from sklearn.datasets import make_classification
+    >>> X, y = make_classification(n_samples=200, random_state=0)
+    >>> model = LinearSVC(C=0.1).fit(X, y)
+    >>> model.score(X, y) > 0.9
+    True
+    >>> bool(model.certificate_.relative_gap[0] <= 1e-4)
+    True
+    """
+
+    def __init__(
+        self,
+        C: float = 1.0,
+        *,
+        loss: str = "squared_hinge",
+        solver: str = "auto",
+        tol: float = _native.DEFAULT_TOL,
+        max_iter: int = _native.DEFAULT_MAX_ITER,
+        fit_intercept: bool = True,
+        intercept_scaling: float | None = None,
+        class_weight: Any = None,
+        multi_class: str = "ovr",
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ):
+        self.C = C
+        self.loss = loss
+        self.solver = solver
+        self.tol = tol
+        self.max_iter = max_iter
+        self.fit_intercept = fit_intercept
+        self.intercept_scaling = intercept_scaling
+        self.class_weight = class_weight
+        self.multi_class = multi_class
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def _loss(self) -> str:
+        _validate.choice("loss", self.loss, LOSSES)
+        _validate.choice("multi_class", self.multi_class, ("ovr",))
+        return self.loss
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> LinearSVC:
+        """Fit the classifier.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+            Class labels of one type.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weight 2 equals the row twice, weight 0 the row absent.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            Unusable parameters or input; the message names the value, its place and what would be accepted.
+        """
+        return self._fit(X, y, sample_weight)
+
+
+class LinearSVCCV(LinearSVC):
+    """:class:`LinearSVC` that chooses its ``C`` by warm-started cross-validation, then refits on all rows.
+
+    Parameters
+    ----------
+    cv : int, splitter or iterable, default=5
+        Number of stratified folds, or anything that scikit-learn accepts.
+    scoring : str or callable, default=None
+        Any scikit-learn scorer of classifiers; None is accuracy.
+    C_min : float, default=None
+        First value of C; None computes the lower bound of Chu et al., rounded down to a power of two.
+    C_max : float, default=1024.0
+        Limit of C.
+    ratio : float, default=2.0
+        Factor between values of C.
+    select_tol : float, default=1e-2
+        Accuracy of the fits of the search, see :func:`hinge.select_C`.
+    loss, solver, tol, max_iter, fit_intercept, intercept_scaling, class_weight, multi_class, n_jobs, random_state, verbose
+        As in :class:`LinearSVC`; ``tol`` is that of the final fit.
+
+    Attributes
+    ----------
+    C_ : float
+        The chosen C.
+    search_ : CSearch
+        The whole table of the search.
+    coef_, intercept_, classes_, certificate_, n_iter_, n_features_in_, feature_names_in_
+        As in :class:`LinearSVC`, of the final fit.
+
+    References
+    ----------
+    Chu, Ho, Tsai, Lin, Lin: Warm Start for Parameter Selection of Linear Classifiers, KDD 2015.
+
+    Examples
+    --------
+    >>> from hinge import LinearSVCCV
+    >>> from sklearn.datasets import make_classification
+    >>> X, y = make_classification(n_samples=200, random_state=0)
+    >>> model = LinearSVCCV(cv=3).fit(X, y)
+    >>> model.C_ == model.search_.best_C
+    True
+    """
+
+    def __init__(
+        self,
+        *,
+        cv: Any = 5,
+        scoring: Any = None,
+        C_min: float | None = None,
+        C_max: float = _native.DEFAULT_C_MAX,
+        ratio: float = _native.DEFAULT_RATIO,
+        select_tol: float = _native.DEFAULT_SEARCH_TOL,
+        loss: str = "squared_hinge",
+        solver: str = "auto",
+        tol: float = _native.DEFAULT_TOL,
+        max_iter: int = _native.DEFAULT_MAX_ITER,
+        fit_intercept: bool = True,
+        intercept_scaling: float | None = None,
+        class_weight: Any = None,
+        multi_class: str = "ovr",
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ):
+        self.cv = cv
+        self.scoring = scoring
+        self.C_min = C_min
+        self.C_max = C_max
+        self.ratio = ratio
+        self.select_tol = select_tol
+        self.loss = loss
+        self.solver = solver
+        self.tol = tol
+        self.max_iter = max_iter
+        self.fit_intercept = fit_intercept
+        self.intercept_scaling = intercept_scaling
+        self.class_weight = class_weight
+        self.multi_class = multi_class
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> LinearSVCCV:
+        """Choose C, then fit on all rows.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+        sample_weight : array-like of shape (n_samples,), default=None
+            Used in training and in the default score.
+        groups : array-like of shape (n_samples,), default=None
+            Passed to the splitter.
+
+        Returns
+        -------
+        self
+        """
+        return search_and_refit(self, X, y, sample_weight, groups)

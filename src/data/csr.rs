@@ -1,0 +1,242 @@
+//! Compressed sparse rows, borrowed and checked once.
+//!
+//! ```text
+//!     . 5 .          indptr  0 1 3 3
+//!     7 . 8          indices 1 | 0 2 |
+//!     . . .          values  5 | 7 8 |
+//! ```
+//!
+//! Row `i` owns the entries `indptr[i] .. indptr[i + 1]`. Columns within a row may come in any order. Duplicates are
+//! reported by [`check`], not summed: the caller sums them before a view is made (SciPy's reading of duplicates).
+
+use rayon::prelude::*;
+
+use super::{Index, Rows, Value, kernels};
+use crate::{Error, Result};
+
+/// Rows checked per parallel task.
+const CHECK_ROWS: usize = 4096;
+/// Bytes of one row that are asked for ahead of its use; the hardware follows a longer stream by itself.
+const PREFETCH_BYTES: usize = 512;
+
+/// A borrowed, checked CSR matrix with `I` indices and `V` values.
+#[derive(Clone, Copy)]
+pub struct CsrView<'a, I, V> {
+    indptr: &'a [I],
+    indices: &'a [I],
+    values: &'a [V],
+    n_cols: usize,
+}
+
+/// What a check of the structure found beside errors.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Structure {
+    /// Some row holds the same column twice.
+    pub has_duplicates: bool,
+    /// Largest squared norm of a row (duplicates taken as separate entries).
+    pub max_squared_norm: f64,
+}
+
+impl<'a, I: Index, V: Value> CsrView<'a, I, V> {
+    /// Checks the arrays and wraps them.
+    ///
+    /// # Errors
+    /// [`Error::Structure`] for row pointers that do not start at 0, fall, or leave the arrays; [`Error::Entry`] for a column
+    /// outside `0..n_cols` and for a value that is NaN or infinite, row and column named.
+    pub fn new(indptr: &'a [I], indices: &'a [I], values: &'a [V], n_cols: usize) -> Result<(Self, Structure)> {
+        let nnz = check_pointers(indptr, indices.len().min(values.len()))?;
+        let view = Self { indptr, indices: &indices[..nnz], values: &values[..nnz], n_cols };
+        let structure = check_entries(&view)?;
+        Ok((view, structure))
+    }
+
+    #[inline(always)]
+    fn row(&self, i: usize) -> (&'a [I], &'a [V]) {
+        let range = self.indptr[i].to_usize()..self.indptr[i + 1].to_usize();
+        (&self.indices[range.clone()], &self.values[range])
+    }
+}
+
+/// Checks row pointers against the number of stored entries and returns how many of these belong to rows.
+///
+/// # Errors
+/// [`Error::Structure`] as in [`CsrView::new`].
+pub fn check_pointers<I: Index>(indptr: &[I], stored: usize) -> Result<usize> {
+    let broken = |row: usize, reason: String| Err(Error::Structure { row, reason });
+    let Some(first) = indptr.first() else {
+        return broken(0, "indptr is empty, it must have one entry more than there are rows".into());
+    };
+    if first.checked() != Some(0) {
+        return broken(0, format!("indptr starts at {first}, it must start at 0"));
+    }
+    let mut previous = 0;
+    for (row, pointer) in indptr[1..].iter().enumerate() {
+        match pointer.checked() {
+            Some(next) if next >= previous => previous = next,
+            _ => return broken(row, format!("indptr falls from {previous} to {pointer}, it must never fall")),
+        }
+        if previous > stored {
+            return broken(row, format!("indptr reaches {pointer}, only {stored} entries are stored"));
+        }
+    }
+    Ok(previous)
+}
+
+fn check_entries<I: Index, V: Value>(view: &CsrView<'_, I, V>) -> Result<Structure> {
+    let n_rows = view.n_rows();
+    let tasks = n_rows.div_ceil(CHECK_ROWS);
+    let found: Vec<Result<Structure>> = (0..tasks)
+        .into_par_iter()
+        .map(|t| {
+            let mut all = Structure::default();
+            for i in t * CHECK_ROWS..((t + 1) * CHECK_ROWS).min(n_rows) {
+                let (indices, values) = view.row(i);
+                all.join(check_row(i, indices, values, view.n_cols)?);
+            }
+            Ok(all)
+        })
+        .collect();
+    let mut all = Structure::default();
+    for one in found {
+        all.join(one?);
+    }
+    Ok(all)
+}
+
+impl Structure {
+    fn join(&mut self, other: Self) {
+        self.has_duplicates |= other.has_duplicates;
+        self.max_squared_norm = self.max_squared_norm.max(other.max_squared_norm);
+    }
+}
+
+fn check_row<I: Index, V: Value>(row: usize, indices: &[I], values: &[V], n_cols: usize) -> Result<Structure> {
+    let (mut sorted, mut previous, mut squared) = (true, None, 0.0);
+    for (j, v) in indices.iter().zip(values) {
+        let v = v.to_f64();
+        let column = match j.checked() {
+            Some(column) if column < n_cols => column,
+            _ => {
+                let reason = format!("column index {j} is outside 0..{n_cols}");
+                return Err(Error::Structure { row, reason });
+            }
+        };
+        if !v.is_finite() {
+            return Err(not_finite(row, column, v));
+        }
+        sorted &= previous < Some(column);
+        previous = Some(column);
+        squared += v * v;
+    }
+    let has_duplicates = !sorted && repeats(indices);
+    Ok(Structure { has_duplicates, max_squared_norm: squared })
+}
+
+/// The error for a value that is NaN or infinite.
+pub(super) fn not_finite(row: usize, column: usize, value: f64) -> Error {
+    let name = if value.is_nan() { "NaN" } else { "infinity" };
+    Error::Entry { row, column, reason: format!("the value is {name}, only finite numbers are accepted") }
+}
+
+fn repeats<I: Index>(indices: &[I]) -> bool {
+    let mut columns: Vec<usize> = indices.iter().map(|j| j.to_usize()).collect();
+    columns.sort_unstable();
+    columns.windows(2).any(|pair| pair[0] == pair[1])
+}
+
+impl<I: Index, V: Value> Rows for CsrView<'_, I, V> {
+    fn n_rows(&self) -> usize {
+        self.indptr.len() - 1
+    }
+    fn n_cols(&self) -> usize {
+        self.n_cols
+    }
+    #[inline(always)]
+    fn row_len(&self, i: usize) -> usize {
+        self.indptr[i + 1].to_usize() - self.indptr[i].to_usize()
+    }
+    #[inline(always)]
+    #[allow(unsafe_code)]
+    fn dot(&self, i: usize, w: &[f64]) -> f64 {
+        assert!(w.len() >= self.n_cols);
+        let (indices, values) = self.row(i);
+        // SAFETY: `new` proved every index below `n_cols`, which is at most `w.len()`.
+        unsafe { kernels::dot(indices, values, w) }
+    }
+    #[inline(always)]
+    #[allow(unsafe_code)]
+    fn add_scaled(&self, i: usize, scale: f64, w: &mut [f64]) {
+        assert!(w.len() >= self.n_cols);
+        let (indices, values) = self.row(i);
+        // SAFETY: as in `dot`.
+        unsafe { kernels::add_scaled(indices, values, scale, w) }
+    }
+    #[inline(always)]
+    fn for_each(&self, i: usize, mut f: impl FnMut(usize, f64)) {
+        let (indices, values) = self.row(i);
+        for (j, v) in indices.iter().zip(values) {
+            f(j.to_usize(), v.to_f64());
+        }
+    }
+    #[inline(always)]
+    fn prefetch_header(&self, i: usize) {
+        kernels::prefetch(self.indptr, i, 1);
+    }
+    #[inline(always)]
+    fn prefetch(&self, i: usize) {
+        let (start, len) = (self.indptr[i].to_usize(), self.row_len(i));
+        kernels::prefetch(self.indices, start, (len * I::BYTES).min(PREFETCH_BYTES));
+        kernels::prefetch(self.values, start, (len * V::BYTES).min(PREFETCH_BYTES));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn error(indptr: &[i32], indices: &[i32], values: &[f32], n_cols: usize) -> String {
+        CsrView::new(indptr, indices, values, n_cols).err().map(|e| e.to_string()).unwrap_or_default()
+    }
+
+    #[test]
+    fn reads_the_matrix_of_the_module_doc() {
+        let (x, structure) = CsrView::new(&[0i64, 1, 3, 3], &[1, 0, 2], &[5.0, 7.0, 8.0], 3).unwrap();
+        assert_eq!((x.n_rows(), x.n_cols(), x.row_len(1), x.row_len(2)), (3, 3, 2, 0));
+        assert_eq!(x.dot(1, &[1.0, 10.0, 100.0]), 807.0);
+        let mut w = vec![0.0; 3];
+        x.add_scaled(0, 2.0, &mut w);
+        assert_eq!(w, [0.0, 10.0, 0.0]);
+        assert_eq!(structure, Structure { has_duplicates: false, max_squared_norm: 113.0 });
+    }
+
+    #[test]
+    fn finds_duplicates_sorted_or_not() {
+        let duplicates = |indices: &[i32]| {
+            CsrView::new(&[0, indices.len() as i32], indices, &vec![1.0f32; indices.len()], 9).unwrap().1.has_duplicates
+        };
+        assert!(!duplicates(&[3, 1, 2]));
+        assert!(duplicates(&[1, 3, 1]));
+        assert!(duplicates(&[2, 2]));
+    }
+
+    #[test]
+    fn names_what_is_broken() {
+        assert!(error(&[], &[], &[], 1).contains("indptr is empty"));
+        assert!(error(&[1, 1], &[0], &[1.0], 1).contains("starts at 1"));
+        assert!(error(&[0, 2, 1], &[0, 0], &[1.0; 2], 1).contains("row 1: indptr falls from 2 to 1"));
+        assert!(error(&[0, 3], &[0, 0], &[1.0; 2], 1).contains("reaches 3, only 2"));
+        assert!(error(&[0, 0, 1], &[7], &[1.0], 3).contains("row 1: column index 7 is outside 0..3"));
+        assert!(error(&[0, 1], &[-1], &[1.0], 3).contains("column index -1 is outside 0..3"));
+        assert!(error(&[0, 1, 2], &[0, 2], &[1.0, f32::NAN], 3).contains("row 1, column 2: the value is NaN"));
+        assert!(error(&[0, 1], &[0], &[f32::INFINITY], 3).contains("infinity"));
+    }
+
+    /// Row pointers beyond 2^31 are ordinary numbers; only the pointers are made, not the entries.
+    #[test]
+    fn pointers_beyond_two_billion_are_ordinary() {
+        let huge = [0i64, 3_000_000_000, 3_000_000_000, 9_000_000_000];
+        assert_eq!(check_pointers(&huge, 9_000_000_000).unwrap(), 9_000_000_000);
+        let message = check_pointers(&huge, 8_999_999_999).unwrap_err().to_string();
+        assert!(message.contains("reaches 9000000000, only 8999999999"), "{message}");
+    }
+}

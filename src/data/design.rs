@@ -1,0 +1,75 @@
+//! The design matrix of one binary problem: chosen rows of a matrix, with an optional constant column.
+//!
+//! Folds and zero-weight rows are choices of rows, intercepts are constant columns: with both here, no solver has a second
+//! code path and nothing is copied.
+
+use super::Rows;
+
+/// Chosen rows of `rows` (all, if `ids` is `None`) with a constant last column of height `bias` (none, if `bias` is 0).
+pub struct Design<'a, R> {
+    /// The full matrix.
+    pub rows: &'a R,
+    /// Row numbers in the full matrix.
+    pub ids: Option<&'a [u32]>,
+    /// Value of the constant column, 0 for none.
+    pub bias: f64,
+}
+
+impl<R> Clone for Design<'_, R> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<R> Copy for Design<'_, R> {}
+
+impl<R: Rows> Design<'_, R> {
+    #[inline(always)]
+    fn id(&self, i: usize) -> usize {
+        self.ids.map_or(i, |ids| ids[i] as usize)
+    }
+
+    /// Number of stored entries, the constant column left out.
+    pub fn nnz(&self) -> usize {
+        (0..self.n_rows()).map(|i| self.rows.row_len(self.id(i))).sum()
+    }
+}
+
+impl<R: Rows> Rows for Design<'_, R> {
+    fn n_rows(&self) -> usize {
+        self.ids.map_or(self.rows.n_rows(), <[u32]>::len)
+    }
+    fn n_cols(&self) -> usize {
+        self.rows.n_cols() + usize::from(self.bias != 0.0)
+    }
+    #[inline(always)]
+    fn row_len(&self, i: usize) -> usize {
+        self.rows.row_len(self.id(i)) + usize::from(self.bias != 0.0)
+    }
+    #[inline(always)]
+    fn dot(&self, i: usize, w: &[f64]) -> f64 {
+        let sum = self.rows.dot(self.id(i), w);
+        if self.bias == 0.0 { sum } else { sum + self.bias * w[self.rows.n_cols()] }
+    }
+    #[inline(always)]
+    fn add_scaled(&self, i: usize, scale: f64, w: &mut [f64]) {
+        self.rows.add_scaled(self.id(i), scale, w);
+        if self.bias != 0.0 {
+            w[self.rows.n_cols()] += scale * self.bias;
+        }
+    }
+    #[inline(always)]
+    fn for_each(&self, i: usize, mut f: impl FnMut(usize, f64)) {
+        self.rows.for_each(self.id(i), &mut f);
+        if self.bias != 0.0 {
+            f(self.rows.n_cols(), self.bias);
+        }
+    }
+    #[inline(always)]
+    fn prefetch_header(&self, i: usize) {
+        self.rows.prefetch_header(self.id(i));
+    }
+    #[inline(always)]
+    fn prefetch(&self, i: usize) {
+        self.rows.prefetch(self.id(i));
+    }
+}

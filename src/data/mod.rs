@@ -1,0 +1,91 @@
+//! Row access to data matrices: what every solver is generic over.
+//!
+//! * [`csr`]: [`csr::CsrView`], compressed sparse rows borrowed from the caller, checked once;
+//! * [`dense`]: [`dense::DenseView`], C-ordered dense rows;
+//! * [`design`]: [`design::Design`], a choice of rows and an optional constant column over either of them;
+//! * [`kernels`]: dot, scaled addition, prefetch: the only file with unchecked indexing;
+//! * [`svmlight`]: the text reader.
+
+pub mod csr;
+pub mod dense;
+pub mod design;
+pub mod kernels;
+//pub mod svmlight;
+
+/// A column index or row pointer as NumPy stores it.
+pub trait Index: Copy + Send + Sync + std::fmt::Display + 'static {
+    /// Size in bytes, by which kernels choose.
+    const BYTES: usize;
+    /// The number as `usize`, or `None` when it is negative.
+    fn checked(self) -> Option<usize>;
+    /// The number as `usize`; meaningless for a negative one.
+    fn to_usize(self) -> usize;
+}
+
+/// A matrix value as NumPy stores it.
+pub trait Value: Copy + Send + Sync + 'static {
+    /// Size in bytes, by which kernels choose.
+    const BYTES: usize;
+    /// The number in double precision.
+    fn to_f64(self) -> f64;
+}
+
+macro_rules! index {
+    ($($t:ty),*) => {$(
+        impl Index for $t {
+            const BYTES: usize = size_of::<$t>();
+            #[inline(always)]
+            fn checked(self) -> Option<usize> {
+                usize::try_from(self).ok()
+            }
+            #[inline(always)]
+            fn to_usize(self) -> usize {
+                self as usize
+            }
+        }
+    )*};
+}
+index!(i32, i64);
+
+macro_rules! value {
+    ($($t:ty),*) => {$(
+        impl Value for $t {
+            const BYTES: usize = size_of::<$t>();
+            #[inline(always)]
+            fn to_f64(self) -> f64 {
+                f64::from(self)
+            }
+        }
+    )*};
+}
+value!(f32, f64);
+
+/// A matrix read row by row.
+///
+/// Invariant of every implementation: column numbers are below `n_cols` and values are finite; both are checked when the
+/// view is made, so no solver checks again.
+pub trait Rows: Sync {
+    /// Number of rows.
+    fn n_rows(&self) -> usize;
+    /// Number of columns.
+    fn n_cols(&self) -> usize;
+    /// Number of stored entries in row `i`.
+    fn row_len(&self, i: usize) -> usize;
+    /// `x_i . w`, for `w` of at least `n_cols` numbers.
+    fn dot(&self, i: usize, w: &[f64]) -> f64;
+    /// `w += scale * x_i`, for `w` of at least `n_cols` numbers.
+    fn add_scaled(&self, i: usize, scale: f64, w: &mut [f64]);
+    /// Calls `f(column, value)` for each stored entry of row `i`, in storage order.
+    fn for_each(&self, i: usize, f: impl FnMut(usize, f64));
+    /// Asks for the memory of row `i`, which is about to be read.
+    fn prefetch(&self, i: usize);
+    /// Asks for what [`Self::prefetch`] itself must read of row `i`.
+    fn prefetch_header(&self, _: usize) {}
+
+    /// `|x_i|^2`; no duplicates within a row may exist.
+    fn squared_norm(&self, i: usize) -> f64 {
+        let mut sum = 0.0;
+        self.for_each(i, |_, v| sum += v * v);
+        sum
+    }
+}

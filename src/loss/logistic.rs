@@ -1,0 +1,44 @@
+//! Logistic: `xi(m) = log(1 + exp(-m))`, `xi*(-a) = a log a + (1 - a) log(1 - a)` for `0 <= a <= 1`.
+
+use super::Loss;
+
+/// The loss of logistic regression.
+#[derive(Clone, Copy, Debug)]
+pub struct Logistic;
+
+/// `1 / (1 + exp(-t))`, without overflow.
+#[inline(always)]
+pub fn sigmoid(t: f64) -> f64 {
+    let e = (-t.abs()).exp();
+    if t >= 0.0 { 1.0 / (1.0 + e) } else { e / (1.0 + e) }
+}
+
+/// `x log x`, continued by 0 at 0.
+#[inline(always)]
+fn x_log_x(x: f64) -> f64 {
+    if x > 0.0 { x * x.ln() } else { 0.0 }
+}
+
+impl Loss for Logistic {
+    #[inline(always)]
+    fn value(self, m: f64) -> f64 {
+        (-m.abs()).exp().ln_1p() + (-m).max(0.0)
+    }
+    #[inline(always)]
+    fn derivative(self, m: f64) -> f64 {
+        -sigmoid(-m)
+    }
+    #[inline(always)]
+    fn curvature(self, m: f64) -> f64 {
+        let e = (-m.abs()).exp();
+        e / ((1.0 + e) * (1.0 + e))
+    }
+    #[inline(always)]
+    fn conjugate(self, a: f64) -> f64 {
+        if (0.0..=1.0).contains(&a) { x_log_x(a) + x_log_x(1.0 - a) } else { f64::INFINITY }
+    }
+    /// Chu15 eq. (21).
+    fn smallest_c(self, weight: f64, max_squared_norm: f64) -> f64 {
+        1.0 / (weight * max_squared_norm)
+    }
+}

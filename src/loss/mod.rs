@@ -1,0 +1,116 @@
+//! The losses of the margin `m = y (w.x + b)`, one file each.
+//!
+//! Conventions: [`Loss::value`] is `xi(m)`; [`Loss::conjugate`] is `xi*(-a)`, the supremum over `m` of `-a m - xi(m)`, so that
+//! a row of cost `c` contributes `h(a) = -c xi*(-a / c)` to the dual. All three losses have `xi*(-a) = inf` for `a < 0`.
+
+mod hinge;
+mod logistic;
+mod squared_hinge;
+
+pub use hinge::Hinge;
+pub use logistic::{Logistic, sigmoid};
+pub use squared_hinge::SquaredHinge;
+
+/// A convex, falling loss of the margin.
+pub trait Loss: Copy + Send + Sync + 'static {
+    /// `xi(m)`.
+    fn value(self, m: f64) -> f64;
+    /// `xi'(m)`, a subgradient where the loss has a kink.
+    fn derivative(self, m: f64) -> f64;
+    /// `xi''(m)`, generalised where the derivative has a kink.
+    fn curvature(self, m: f64) -> f64;
+    /// `xi*(-a)`, infinite outside its domain.
+    fn conjugate(self, a: f64) -> f64;
+    /// The bound of Chu15 below which `C` underfits: with no more than this, no margin can pass the steep part of the loss.
+    /// `weight` is the sum of the sample weights, `max_squared_norm` the largest `|x_i|^2`.
+    fn smallest_c(self, weight: f64, max_squared_norm: f64) -> f64;
+
+    /// `h(a) = -c xi*(-a / c)`, the row's term in the dual.
+    #[inline(always)]
+    fn dual_term(self, cost: f64, a: f64) -> f64 {
+        -cost * self.conjugate(a / cost)
+    }
+}
+
+/// A loss whose dual is a box-constrained quadratic: hinge and squared hinge.
+pub trait BoxLoss: Loss {
+    /// Upper bound of `a_i` for a row of cost `c`.
+    fn upper(cost: f64) -> f64;
+    /// `D_ii`, added to the diagonal of `Q` for a row of cost `c`.
+    fn diagonal(cost: f64) -> f64;
+}
+
+/// Names of the losses, as users write them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LossKind {
+    /// `max(0, 1 - m)`
+    Hinge,
+    /// `max(0, 1 - m)^2`
+    SquaredHinge,
+    /// `log(1 + exp(-m))`
+    Logistic,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Derivative and curvature against central differences, away from kinks.
+    fn check_differences<L: Loss>(loss: L, m: f64) -> Result<(), TestCaseError> {
+        let h = 1e-5;
+        if (m - 1.0).abs() < 10.0 * h {
+            return Ok(());
+        }
+        let slope = (loss.value(m + h) - loss.value(m - h)) / (2.0 * h);
+        prop_assert!((slope - loss.derivative(m)).abs() <= 1e-8 * (1.0 + m * m), "slope {slope} at {m}");
+        let bend = (loss.derivative(m + h) - loss.derivative(m - h)) / (2.0 * h);
+        prop_assert!((bend - loss.curvature(m)).abs() <= 1e-8 * (1.0 + m.abs()), "bend {bend} at {m}");
+        Ok(())
+    }
+
+    /// Fenchel-Young: `xi(m) + xi*(-a) >= -a m`, with equality at `a = -xi'(m)`.
+    fn check_conjugate<L: Loss>(loss: L, m: f64, a: f64) -> Result<(), TestCaseError> {
+        let slack = |a: f64| loss.value(m) + loss.conjugate(a) + a * m;
+        prop_assert!(slack(a) >= -1e-12 * (1.0 + m * m), "slack {} at m {m}, a {a}", slack(a));
+        let tight = slack(-loss.derivative(m));
+        prop_assert!(tight.abs() <= 1e-12 * (1.0 + m * m), "slack {tight} at m {m}");
+        Ok(())
+    }
+
+    proptest! {
+        #[test]
+        fn hinge_is_consistent(m in -40.0..40.0f64, a in 0.0..1.0f64) {
+            check_differences(Hinge, m)?;
+            check_conjugate(Hinge, m, a)?;
+        }
+        #[test]
+        fn squared_hinge_is_consistent(m in -40.0..40.0f64, a in 0.0..50.0f64) {
+            check_differences(SquaredHinge, m)?;
+            check_conjugate(SquaredHinge, m, a)?;
+        }
+        #[test]
+        fn logistic_is_consistent(m in -40.0..40.0f64, a in 0.0..1.0f64) {
+            check_differences(Logistic, m)?;
+            check_conjugate(Logistic, m, a)?;
+        }
+    }
+
+    #[test]
+    fn conjugates_are_infinite_outside_their_domain() {
+        for a in [-1e-9, -1.0, 1.0 + 1e-9] {
+            assert_eq!(Hinge.conjugate(a), f64::INFINITY);
+            assert_eq!(Logistic.conjugate(a), f64::INFINITY);
+        }
+        assert_eq!(SquaredHinge.conjugate(-1e-9), f64::INFINITY);
+        assert_eq!((Logistic.conjugate(0.0), Logistic.conjugate(1.0)), (0.0, 0.0));
+    }
+
+    #[test]
+    fn logistic_does_not_overflow() {
+        assert_eq!(Logistic.value(-1e4), 1e4);
+        assert_eq!(Logistic.value(1e4), 0.0);
+        assert_eq!((Logistic.derivative(-1e4), Logistic.derivative(1e4)), (-1.0, 0.0));
+        assert_eq!(Logistic.curvature(1e4), 0.0);
+    }
+}

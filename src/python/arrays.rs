@@ -1,0 +1,97 @@
+//! NumPy arrays to row views without copies: the only place that knows dtypes.
+//!
+//! A matrix arrives as a C-ordered 2-D array, or as `(indptr, indices, data, n_columns)` with both index arrays of one type.
+//! Arrays are borrowed for the length of a call; changing them from another thread meanwhile is the caller's mistake, as
+//! with every extension that releases the interpreter.
+
+use numpy::{PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods};
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+
+/// A borrowed matrix of any supported layout.
+pub enum Matrix<'py> {
+    Csr32F32(Csr<'py, i32, f32>),
+    Csr32F64(Csr<'py, i32, f64>),
+    Csr64F32(Csr<'py, i64, f32>),
+    Csr64F64(Csr<'py, i64, f64>),
+    DenseF32(PyReadonlyArray2<'py, f32>),
+    DenseF64(PyReadonlyArray2<'py, f64>),
+}
+
+/// The borrowed arrays of a CSR matrix.
+pub struct Csr<'py, I: numpy::Element, V: numpy::Element> {
+    pub indptr: PyReadonlyArray1<'py, I>,
+    pub indices: PyReadonlyArray1<'py, I>,
+    pub values: PyReadonlyArray1<'py, V>,
+    pub n_cols: usize,
+}
+
+fn csr<'py, I: numpy::Element, V: numpy::Element>(parts: &[Bound<'py, PyAny>; 3], n_cols: usize) -> Option<Csr<'py, I, V>> {
+    let [indptr, indices, values] = parts;
+    Some(Csr { indptr: indptr.extract().ok()?, indices: indices.extract().ok()?, values: values.extract().ok()?, n_cols })
+}
+
+impl<'a, 'py> FromPyObject<'a, 'py> for Matrix<'py> {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
+        if let Ok(x) = object.extract() {
+            return Ok(Self::DenseF32(x));
+        }
+        if let Ok(x) = object.extract() {
+            return Ok(Self::DenseF64(x));
+        }
+        let unsupported = || {
+            PyTypeError::new_err("a matrix is a C-ordered float32 or float64 array, or (indptr, indices, data, n_columns) with int32 or int64 indices")
+        };
+        let (indptr, indices, values, n_cols): (Bound<'py, PyAny>, Bound<'py, PyAny>, Bound<'py, PyAny>, usize) =
+            object.extract().map_err(|_| unsupported())?;
+        let parts = [indptr, indices, values];
+        csr(&parts, n_cols)
+            .map(Self::Csr32F32)
+            .or_else(|| csr(&parts, n_cols).map(Self::Csr32F64))
+            .or_else(|| csr(&parts, n_cols).map(Self::Csr64F32))
+            .or_else(|| csr(&parts, n_cols).map(Self::Csr64F64))
+            .ok_or_else(unsupported)
+    }
+}
+
+/// The numbers of a C-ordered dense array and its shape.
+pub fn dense_parts<'a, V: numpy::Element>(x: &'a PyReadonlyArray2<'_, V>) -> PyResult<(&'a [V], usize, usize)> {
+    if !x.is_c_contiguous() {
+        return Err(PyValueError::new_err("a dense matrix must be C-ordered"));
+    }
+    let shape = x.shape();
+    Ok((x.as_slice()?, shape[0], shape[1]))
+}
+
+/// Checks the matrix and evaluates `$body` with `$rows` a checked view of it and `$structure` what the check found; `$body`
+/// runs without the interpreter where it detaches itself.
+macro_rules! with_rows {
+    ($matrix:expr, |$rows:ident, $structure:ident| $body:expr) => {{
+        macro_rules! csr {
+            ($x:expr) => {{
+                let x = $x;
+                let (indptr, indices, values) = (x.indptr.as_slice()?, x.indices.as_slice()?, x.values.as_slice()?);
+                let ($rows, $structure) = $crate::data::csr::CsrView::new(indptr, indices, values, x.n_cols)?;
+                $body
+            }};
+        }
+        macro_rules! dense {
+            ($x:expr) => {{
+                let (values, n_rows, n_cols) = $crate::python::arrays::dense_parts($x)?;
+                let ($rows, $structure) = $crate::data::dense::DenseView::new(values, n_rows, n_cols)?;
+                $body
+            }};
+        }
+        match $matrix {
+            $crate::python::arrays::Matrix::Csr32F32(x) => csr!(x),
+            $crate::python::arrays::Matrix::Csr32F64(x) => csr!(x),
+            $crate::python::arrays::Matrix::Csr64F32(x) => csr!(x),
+            $crate::python::arrays::Matrix::Csr64F64(x) => csr!(x),
+            $crate::python::arrays::Matrix::DenseF32(x) => dense!(x),
+            $crate::python::arrays::Matrix::DenseF64(x) => dense!(x),
+        }
+    }};
+}
+pub(crate) use with_rows;

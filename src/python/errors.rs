@@ -1,0 +1,42 @@
+//! One exhaustive match from [`Error`] to Python exceptions.
+
+use pyo3::PyErr;
+use pyo3::exceptions::{
+    PyFileNotFoundError, PyIsADirectoryError, PyKeyboardInterrupt, PyNotImplementedError, PyOSError, PyOverflowError, PyPermissionError,
+    PyRuntimeError, PyValueError,
+};
+use std::io::ErrorKind;
+
+use crate::Error;
+
+impl From<Error> for PyErr {
+    fn from(error: Error) -> Self {
+        let text = error.to_string();
+        match error {
+            Error::Parameter { .. } | Error::Shape { .. } | Error::Entry { .. } | Error::Structure { .. } => PyValueError::new_err(text),
+            Error::Labels { .. } | Error::Text { .. } => PyValueError::new_err(text),
+            Error::Io { path, source } => io_error(&path, &source),
+            Error::Unsupported { .. } => PyNotImplementedError::new_err(text),
+            Error::Overflow { .. } => PyOverflowError::new_err(text),
+            Error::Callback { .. } => PyRuntimeError::new_err(text),
+            Error::Cancelled => PyKeyboardInterrupt::new_err(()),
+        }
+    }
+}
+
+/// The exception that Python itself would raise, with errno and file name where the system gave one.
+fn io_error(path: &std::path::Path, source: &std::io::Error) -> PyErr {
+    let path = path.display().to_string();
+    let Some(errno) = source.raw_os_error() else {
+        return PyOSError::new_err(format!("{path}: {source}"));
+    };
+    let text = source.to_string();
+    let text = text.split(" (os error").next().unwrap_or_default().to_owned();
+    let arguments = (errno, text, path);
+    match source.kind() {
+        ErrorKind::NotFound => PyFileNotFoundError::new_err(arguments),
+        ErrorKind::PermissionDenied => PyPermissionError::new_err(arguments),
+        ErrorKind::IsADirectory => PyIsADirectoryError::new_err(arguments),
+        _ => PyOSError::new_err(arguments),
+    }
+}

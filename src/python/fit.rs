@@ -1,0 +1,78 @@
+//! Binding of [`crate::multiclass::fit`].
+
+use numpy::{PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, ToPyArray};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use super::arrays::{Matrix, with_rows};
+use super::options::{self, FitOptions};
+use super::run::run;
+use crate::data::Rows;
+use crate::multiclass::{self, Labels};
+use crate::solver::{Params, Solution, Status};
+
+/// Checks a matrix; returns (some row holds a column twice, largest squared norm of a row).
+#[pyfunction]
+pub fn check(matrix: Matrix<'_>) -> PyResult<(bool, f64)> {
+    with_rows!(&matrix, |_rows, structure| Ok((structure.has_duplicates, structure.max_squared_norm)))
+}
+
+/// Fits one binary problem per class (one in all for two classes).
+#[pyfunction]
+#[pyo3(signature = (matrix, class_ids, n_classes, cost, options, progress=None))]
+pub fn fit<'py>(
+    py: Python<'py>,
+    matrix: Matrix<'py>,
+    class_ids: PyReadonlyArray1<'py, u32>,
+    n_classes: u32,
+    cost: PyReadonlyArray1<'py, f64>,
+    options: FitOptions,
+    progress: Option<Bound<'py, PyAny>>,
+) -> PyResult<Bound<'py, PyDict>> {
+    let labels = Labels { ids: class_ids.as_slice()?, n_classes };
+    let cost = cost.as_slice()?;
+    let loss = options::loss(&options.loss)?;
+    let intercept = options::intercept(options.intercept)?;
+    let params =
+        Params { solver: options::solver(&options.solver)?, tol: options.tol, max_iter: options.max_iter, seed: options.seed };
+    let (solutions, n_cols) = with_rows!(&matrix, |rows, _structure| {
+        let solutions = run(py, options.n_threads, progress.as_ref(), |monitor| {
+            multiclass::fit(&rows, &labels, cost, intercept, loss, &params, monitor)
+        })?;
+        (solutions, rows.n_cols())
+    });
+    as_dict(py, &solutions, n_cols)
+}
+
+fn as_dict<'py>(py: Python<'py>, solutions: &[Solution], n_cols: usize) -> PyResult<Bound<'py, PyDict>> {
+    let column = |f: fn(&Solution) -> f64| -> Bound<'py, PyArray1<f64>> {
+        solutions.iter().map(f).collect::<Vec<_>>().to_pyarray(py)
+    };
+    let coef = PyArray2::<f64>::zeros(py, (solutions.len(), n_cols), false);
+    {
+        let mut writable = coef.try_readwrite()?;
+        let target = writable.as_slice_mut()?;
+        for (row, solution) in target.chunks_exact_mut(n_cols.max(1)).zip(solutions) {
+            row.copy_from_slice(&solution.w);
+        }
+    }
+    let result = PyDict::new(py);
+    result.set_item("coef", coef)?;
+    result.set_item("intercept", column(|s| s.intercept))?;
+    result.set_item("primal", column(|s| s.certificate.primal))?;
+    result.set_item("dual", column(|s| s.certificate.dual))?;
+    result.set_item("relative_gap", column(|s| s.certificate.relative_gap()))?;
+    result.set_item("passes", column(|s| s.passes))?;
+    result.set_item("n_iter", solutions.iter().map(|s| s.n_iter).collect::<Vec<_>>())?;
+    result.set_item("status", solutions.iter().map(|s| status_name(s.status)).collect::<Vec<_>>())?;
+    result.set_item("solver", solutions.iter().map(|s| options::solver_name(s.solver)).collect::<Vec<_>>())?;
+    Ok(result)
+}
+
+fn status_name(status: Status) -> &'static str {
+    match status {
+        Status::Converged => "converged",
+        Status::MaxIter => "max_iter",
+        Status::Stalled => "stalled",
+    }
+}

@@ -1,0 +1,66 @@
+//! Strings and numbers of the Python surface to the enums of the crate. The facade has checked them; what arrives wrong here
+//! is refused all the same.
+
+use pyo3::prelude::*;
+
+use crate::loss::LossKind;
+use crate::solver::{Intercept, SolverKind};
+use crate::{Error, Result};
+
+fn unknown<T>(name: &'static str, value: &str, rule: &'static str) -> Result<T> {
+    Err(Error::Parameter { name, value: format!("{value:?}"), rule })
+}
+
+/// The loss of a name.
+pub fn loss(name: &str) -> Result<LossKind> {
+    match name {
+        "hinge" => Ok(LossKind::Hinge),
+        "squared_hinge" => Ok(LossKind::SquaredHinge),
+        "logistic" => Ok(LossKind::Logistic),
+        _ => unknown("loss", name, "'hinge', 'squared_hinge' or 'logistic'"),
+    }
+}
+
+/// The solver of a name.
+pub fn solver(name: &str) -> Result<SolverKind> {
+    match name {
+        "auto" => Ok(SolverKind::Auto),
+        "dual_cd" => Ok(SolverKind::DualCd),
+        "dual_cd_online" => Ok(SolverKind::DualCdOnline),
+        "newton" => Ok(SolverKind::Newton),
+        _ => unknown("solver", name, "'auto', 'dual_cd', 'dual_cd_online' or 'newton'"),
+    }
+}
+
+/// The name of a solver.
+pub fn solver_name(solver: SolverKind) -> &'static str {
+    match solver {
+        SolverKind::Auto => "auto",
+        SolverKind::DualCd => "dual_cd",
+        SolverKind::DualCdOnline => "dual_cd_online",
+        SolverKind::Newton => "newton",
+    }
+}
+
+/// `None`: no intercept; a number above 0: a penalised one of that scale; 0: a free one.
+pub fn intercept(scale: Option<f64>) -> Result<Intercept> {
+    match scale {
+        None => Ok(Intercept::None),
+        Some(0.0) => Ok(Intercept::Free),
+        Some(s) if s > 0.0 && s.is_finite() => Ok(Intercept::Penalised(s)),
+        Some(s) => unknown("intercept_scaling", &s.to_string(), "a finite number above 0, or None"),
+    }
+}
+
+/// Options of every fit, in the order of the Python call.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+pub struct FitOptions {
+    pub loss: String,
+    pub solver: String,
+    pub intercept: Option<f64>,
+    pub tol: f64,
+    pub max_iter: usize,
+    pub seed: u64,
+    pub n_threads: usize,
+}

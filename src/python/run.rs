@@ -1,0 +1,114 @@
+//! A long call from Python: a pool of its own, interrupts within a tenth of a second, progress from the calling thread.
+//!
+//! The work runs in a rayon pool made for the call (nothing is shared between Python threads that fit at once). The calling
+//! thread waits with the interpreter released, wakes up every [`TICK`] to let Python handle signals and to hand over the
+//! latest progress, and on an exception raises a flag that every solver polls.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::time::Duration;
+
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+
+use crate::solver::{Monitor, Progress};
+use crate::{Error, Result};
+
+/// Time between two looks at signals and progress.
+const TICK: Duration = Duration::from_millis(50);
+
+/// The monitor of a call: a flag and the latest progress.
+#[derive(Default)]
+pub struct Flag {
+    cancelled: AtomicBool,
+    latest: Mutex<Option<Progress>>,
+}
+
+impl Flag {
+    fn cancel(&self) {
+        self.cancelled.store(true, Ordering::Relaxed);
+    }
+}
+
+impl Monitor for Flag {
+    #[inline]
+    fn cancelled(&self) -> bool {
+        self.cancelled.load(Ordering::Relaxed)
+    }
+
+    fn observe(&self, progress: &Progress) {
+        // A poisoned lock belongs to a panicking task; the panic itself is reported, the progress is not worth a second one.
+        if let Ok(mut latest) = self.latest.lock() {
+            *latest = Some(*progress);
+        }
+    }
+}
+
+/// Runs `job` in a pool of `n_threads` threads, with the interpreter released.
+///
+/// `progress`, if given, is called with `(solver, iteration, accuracy)` at most every [`TICK`]. An exception in it, or a signal,
+/// stops the job and is raised.
+pub fn run<T: Send>(
+    py: Python<'_>,
+    n_threads: usize,
+    progress: Option<&Bound<'_, PyAny>>,
+    job: impl FnOnce(&Flag) -> Result<T> + Send,
+) -> PyResult<T> {
+    let pool = rayon::ThreadPoolBuilder::new()
+        .num_threads(n_threads.max(1))
+        .build()
+        .map_err(|e| PyRuntimeError::new_err(format!("cannot start {n_threads} threads: {e}")))?;
+    let flag = Flag::default();
+    let progress = progress.map(|callback| callback.clone().unbind());
+    let (outcome, raised) = py.detach(|| {
+        let (done, wait) = channel::<()>();
+        std::thread::scope(|scope| {
+            let worker = scope.spawn(|| {
+                let _done = done; // dropped at the end, also by a panic: wakes the caller
+                pool.install(|| job(&flag))
+            });
+            let mut raised = None;
+            while wait.recv_timeout(TICK) == Err(RecvTimeoutError::Timeout) {
+                if raised.is_none()
+                    && let Err(error) = Python::attach(|py| look(py, &flag, progress.as_ref()))
+                {
+                    flag.cancel();
+                    raised = Some(error);
+                }
+            }
+            (worker.join(), raised)
+        })
+    });
+    match (raised, outcome) {
+        (Some(error), _) => Err(error),
+        (None, Ok(result)) => Ok(result?),
+        (None, Err(panic)) => std::panic::resume_unwind(panic),
+    }
+}
+
+fn look(py: Python<'_>, flag: &Flag, progress: Option<&Py<PyAny>>) -> PyResult<()> {
+    py.check_signals()?;
+    let latest = flag.latest.lock().ok().and_then(|mut latest| latest.take());
+    if let (Some(callback), Some(p)) = (progress, latest) {
+        callback.call1(py, (p.solver, p.iteration, p.accuracy))?;
+    }
+    Ok(())
+}
+
+/// Wraps the error of a Python callback called from within a job; [`unwrap_callback`] finds it again.
+pub fn callback_error(error: PyErr, slot: &Mutex<Option<PyErr>>) -> Error {
+    let reason = error.to_string();
+    if let Ok(mut slot) = slot.lock() {
+        *slot = Some(error);
+    }
+    Error::Callback { reason }
+}
+
+/// The original exception of a callback, if one failed.
+pub fn unwrap_callback<T>(result: PyResult<T>, slot: &Mutex<Option<PyErr>>) -> PyResult<T> {
+    match slot.lock().ok().and_then(|mut slot| slot.take()) {
+        Some(error) if result.is_err() => Err(error),
+        _ => result,
+    }
+}

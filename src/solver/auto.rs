@@ -1,0 +1,94 @@
+//! Which solver for which shape and loss.
+
+use super::{Monitor, Params, Problem, Solution, SolverKind, Start, Status, dual, hinge_newton, newton};
+use crate::data::Rows;
+use crate::data::design::Design;
+use crate::loss::{Hinge, Logistic, LossKind, SquaredHinge};
+use crate::solver::box_cd::BoxCd;
+use crate::solver::logistic_cd::LogisticCd;
+use crate::Result;
+
+/// Columns (intercept included) up to which a dense factorisation is considered.
+const MAX_CHOLESKY_COLUMNS: usize = 1200;
+/// Multiplications per stored entry up to which forming and factorising the Hessian beats conjugate gradient. A Newton step
+/// by conjugate gradient costs five to fifty products of two operations per entry, each a random access; the products of a
+/// Hessian are mostly sequential.
+const MAX_CHOLESKY_WORK: f64 = 120.0;
+/// Problems with at most this many rows times columns go to Newton whatever the loss: its answer does not depend on the
+/// order of rows, and time does not matter.
+const SMALL: usize = 100_000;
+
+/// Whether Newton steps should be solved by a dense Cholesky factorisation.
+pub fn prefers_cholesky<R: Rows>(design: &Design<'_, R>) -> bool {
+    let d = design.n_cols();
+    if d > MAX_CHOLESKY_COLUMNS {
+        return false;
+    }
+    let (mut entries, mut pairs) = (0.0, 0.0);
+    for i in 0..design.n_rows() {
+        let len = design.row_len(i) as f64;
+        entries += len;
+        pairs += len * (len + 1.0) / 2.0;
+    }
+    // Vectorised multiplications of the factorisation count a quarter.
+    let work = pairs + (d as f64).powi(3) / 24.0;
+    work <= MAX_CHOLESKY_WORK * entries || (design.n_rows() * d) <= SMALL
+}
+
+/// The solver that [`SolverKind::Auto`] begins with.
+pub fn choose<R: Rows>(problem: &Problem<'_, R>, loss: LossKind) -> SolverKind {
+    let design = problem.design(1.0);
+    let is_small = design.n_rows().saturating_mul(design.n_cols()) <= SMALL;
+    match loss {
+        _ if is_small => SolverKind::Newton,
+        LossKind::Hinge => SolverKind::DualCd,
+        _ if prefers_cholesky(&design) => SolverKind::Newton,
+        LossKind::SquaredHinge => SolverKind::DualCd,
+        LossKind::Logistic => SolverKind::Newton,
+    }
+}
+
+/// Solves one binary problem with the solver of `params`.
+///
+/// # Errors
+/// [`crate::Error::Cancelled`] and [`crate::Error::Overflow`].
+pub fn solve<'a, R: Rows>(
+    problem: &Problem<'a, R>,
+    loss: LossKind,
+    params: &Params,
+    start: &Start,
+    monitor: &'a dyn Monitor,
+) -> Result<Solution> {
+    let is_auto = params.solver == SolverKind::Auto;
+    let solver = if is_auto { choose(problem, loss) } else { params.solver };
+    if solver == SolverKind::Newton {
+        return solve_by_newton(problem, loss, params, start, monitor);
+    }
+    let options = dual::Options { is_online: solver == SolverKind::DualCdOnline, may_stall: is_auto };
+    let solution = match loss {
+        LossKind::Hinge => dual::solve(problem, BoxCd::new(problem, Hinge), params, options, start, monitor)?,
+        LossKind::SquaredHinge => dual::solve(problem, BoxCd::new(problem, SquaredHinge), params, options, start, monitor)?,
+        LossKind::Logistic => dual::solve(problem, LogisticCd::new(problem), params, options, start, monitor)?,
+    };
+    if solution.status != Status::Stalled {
+        return Ok(solution);
+    }
+    let start = Start { w: Some((solution.w, solution.intercept)), alpha: Some(solution.alpha) };
+    let mut finished = solve_by_newton(problem, loss, params, &start, monitor)?;
+    finished.passes += solution.passes;
+    Ok(finished)
+}
+
+fn solve_by_newton<'a, R: Rows>(
+    problem: &Problem<'a, R>,
+    loss: LossKind,
+    params: &Params,
+    start: &Start,
+    monitor: &'a dyn Monitor,
+) -> Result<Solution> {
+    match loss {
+        LossKind::Hinge => hinge_newton::solve(problem, params, start, monitor),
+        LossKind::SquaredHinge => newton::solve(problem, SquaredHinge, params, start, monitor),
+        LossKind::Logistic => newton::solve(problem, Logistic, params, start, monitor),
+    }
+}

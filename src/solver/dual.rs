@@ -1,0 +1,328 @@
+//! The loop around dual coordinate descent: gap checks, the free intercept, stalling.
+//!
+//! **Checks.** A duality gap costs one pass over all rows without random access to them, about a third of an epoch. It is
+//! computed when the gains of the epochs, extrapolated geometrically, say that `tol` may be reached, and at least whenever
+//! the number of epochs has grown by half. The same pass brings shrunk rows back ([`Method::recheck`]).
+//!
+//! **Free intercept.** The dual then has the constraint `sum_i y_i a_i = 0`. It is met by the method of multipliers: with
+//! multiplier `b` and penalty `sigma`, the augmented problem is the same box problem with a constant column `sqrt(sigma)` and
+//! margins shifted by the offset `b`, so epochs do not know of it; after each epoch `b <- b + sigma sum_i y_i a_i`. `sigma` is the mean
+//! squared norm of the rows, which makes the column as important as a row. The certificate does not depend on `b`: the
+//! primal value takes the exact best intercept for `w`, the dual value a copy of `a` moved onto the constraint.
+
+use super::active::{self, Random};
+use super::newton::Weighted;
+use super::sweep::{Sweep, dot, sum};
+use super::{Certificate, Intercept, Monitor, Params, Problem, Progress, Solution, SolverKind, Start, Status};
+use super::{finite, intercept};
+use crate::Result;
+use crate::data::Rows;
+use crate::data::design::Design;
+use crate::loss::Loss;
+
+/// Epochs still needed, by extrapolation of the gap, from which on a fit counts as stalled.
+const STALL_EPOCHS: f64 = 150.0;
+/// Epochs before which a fit is never called stalled.
+const STALL_AFTER: usize = 12;
+/// Largest ratio of successive gains that the extrapolation believes.
+const MAX_RATIO: f64 = 0.98;
+
+/// The state that an epoch changes beside the method's own.
+pub struct Visit<'a> {
+    /// `sum_i y_i a_i x_i`, constant column included.
+    pub w: &'a mut [f64],
+    /// Added to every `w.x_i`.
+    pub offset: f64,
+}
+
+/// What an epoch did.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Epoch {
+    /// Rows visited.
+    pub visited: usize,
+    /// Increase of the dual objective.
+    pub gain: f64,
+}
+
+/// Coordinate descent on one kind of dual problem.
+pub trait Method {
+    /// The loss of the primal problem.
+    type Loss: Loss;
+    /// The loss.
+    fn loss(&self) -> Self::Loss;
+    /// Takes over the diagonal of `Q` and a start point.
+    fn prepare<R: Rows>(&mut self, design: &Design<'_, R>, alpha: Option<&[f64]>);
+    /// The dual variable of row `i`.
+    fn alpha(&self, i: usize) -> f64;
+    /// Visits every active row once, in a fresh random order.
+    ///
+    /// # Errors
+    /// [`crate::Error::Cancelled`].
+    fn epoch<R: Rows>(
+        &mut self,
+        design: &Design<'_, R>,
+        visit: &mut Visit<'_>,
+        random: &mut Random,
+        monitor: &dyn Monitor,
+    ) -> Result<Epoch>;
+    /// Visits as many rows as there are, each drawn at random.
+    ///
+    /// # Errors
+    /// [`crate::Error::Cancelled`].
+    fn epoch_online<R: Rows>(
+        &mut self,
+        design: &Design<'_, R>,
+        visit: &mut Visit<'_>,
+        random: &mut Random,
+        monitor: &dyn Monitor,
+    ) -> Result<Epoch>;
+    /// Decides anew which rows are active, from the margins of all rows.
+    fn recheck(&mut self, margins: &[f64]);
+}
+
+/// Variants of the loop.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// Random rows one at a time instead of permutations with shrinking.
+    pub is_online: bool,
+    /// End with [`Status::Stalled`] when the gap falls too slowly.
+    pub may_stall: bool,
+}
+
+/// Runs the method to the relative duality gap `params.tol`.
+///
+/// # Errors
+/// [`crate::Error::Cancelled`] and [`crate::Error::Overflow`].
+pub fn solve<'a, R: Rows, M: Method>(
+    problem: &Problem<'a, R>,
+    method: M,
+    params: &Params,
+    options: Options,
+    start: &Start,
+    monitor: &'a dyn Monitor,
+) -> Result<Solution> {
+    let mut descent = Descent::new(problem, method, start, monitor)?;
+    let mut random = active::random(params.seed, 0);
+    let mut schedule = Schedule::default();
+    let mut epoch = 0;
+    let (check, status) = loop {
+        epoch += 1;
+        let done = descent.epoch(options.is_online, &mut random)?;
+        schedule.record(done.gain);
+        if !schedule.is_due(epoch, params.tol) && epoch < params.max_iter {
+            continue;
+        }
+        let check = descent.check()?;
+        let gap = check.certificate.relative_gap();
+        monitor.observe(&Progress { solver: "dual_cd", iteration: epoch, accuracy: gap });
+        if gap <= params.tol {
+            break (check, Status::Converged);
+        }
+        if epoch >= params.max_iter {
+            break (check, Status::MaxIter);
+        }
+        let remaining = schedule.checked(epoch, &check.certificate, params.tol);
+        if options.may_stall && epoch >= STALL_AFTER && remaining > STALL_EPOCHS {
+            break (check, Status::Stalled);
+        }
+    };
+    let solver = if options.is_online { SolverKind::DualCdOnline } else { SolverKind::DualCd };
+    Ok(descent.into_solution(check, status, epoch, solver))
+}
+
+/// Result of a gap check.
+struct Check {
+    certificate: Certificate,
+    intercept: f64,
+}
+
+/// A running descent.
+struct Descent<'a, R, M> {
+    problem: Problem<'a, R>,
+    sweep: Sweep<'a, R>,
+    monitor: &'a dyn Monitor,
+    method: M,
+    w: Vec<f64>,
+    /// Multiplier of the equality constraint.
+    offset: f64,
+    passes: f64,
+}
+
+impl<'a, R: Rows, M: Method> Descent<'a, R, M> {
+    fn new(problem: &Problem<'a, R>, mut method: M, start: &Start, monitor: &'a dyn Monitor) -> Result<Self> {
+        let bias = match problem.intercept {
+            Intercept::None => 0.0,
+            Intercept::Penalised(scale) => scale,
+            Intercept::Free => mean_squared_norm(&problem.design(0.0)).sqrt(),
+        };
+        let mut sweep = Sweep::new(problem.design(bias), monitor);
+        method.prepare(&sweep.design, start.alpha.as_deref());
+        let alpha: Vec<f64> = (0..problem.y.len()).map(|i| problem.y[i] * method.alpha(i)).collect();
+        let mut w = vec![0.0; sweep.design.n_cols()];
+        sweep.weighted_sum(&alpha, &mut w);
+        monitor.poll()?;
+        let offset = match (&start.w, problem.intercept) {
+            (Some((_, b)), Intercept::Free) => *b,
+            _ => 0.0,
+        };
+        Ok(Self { problem: *problem, sweep, monitor, method, w, offset, passes: 2.0 })
+    }
+
+    fn epoch(&mut self, is_online: bool, random: &mut Random) -> Result<Epoch> {
+        let design = self.sweep.design;
+        let mut visit = Visit { w: &mut self.w, offset: self.offset };
+        let done = if is_online {
+            self.method.epoch_online(&design, &mut visit, random, self.monitor)?
+        } else {
+            self.method.epoch(&design, &mut visit, random, self.monitor)?
+        };
+        self.passes += done.visited as f64 / self.problem.y.len().max(1) as f64;
+        if self.problem.intercept == Intercept::Free {
+            self.offset += design.bias * self.w[design.n_cols() - 1];
+        }
+        Ok(done)
+    }
+
+    /// The gap at the current point; brings shrunk rows back.
+    fn check(&mut self) -> Result<Check> {
+        let n = self.problem.y.len();
+        let mut margins = vec![0.0; n];
+        self.sweep.margins(self.problem.y, &self.w, &mut margins);
+        self.passes += 1.0;
+        self.monitor.poll()?;
+        if self.problem.intercept != Intercept::Free {
+            self.method.recheck(&margins);
+            return self.check_fixed(&margins);
+        }
+        let y = self.problem.y;
+        let (b, offset) = (self.sweep.design.bias * self.w[self.w.len() - 1], self.offset);
+        let shifted: Vec<f64> = margins.iter().zip(y).map(|(m, y)| m + y * offset).collect();
+        self.method.recheck(&shifted);
+        let plain: Vec<f64> = margins.iter().zip(y).map(|(m, y)| m - y * b).collect();
+        self.check_free(&plain)
+    }
+
+    fn check_fixed(&self, margins: &[f64]) -> Result<Check> {
+        let (cost, loss, method) = (self.problem.cost, self.method.loss(), &self.method);
+        let half = 0.5 * dot(&self.w, &self.w);
+        let (mut primal, mut dual) = (half, -half);
+        for (i, (&c, &m)) in cost.iter().zip(margins).enumerate() {
+            primal += c * loss.value(m);
+            dual += loss.dual_term(c, method.alpha(i));
+        }
+        finite("objective", primal, &self.sweep.design)?;
+        Ok(Check { certificate: Certificate { primal, dual }, intercept: 0.0 })
+    }
+
+    /// `margins` without intercept.
+    fn check_free(&self, margins: &[f64]) -> Result<Check> {
+        let Problem { y, cost, .. } = self.problem;
+        let loss = self.method.loss();
+        let w = &self.w[..self.w.len() - 1];
+        let b = best_intercept(loss, y, cost, margins);
+        let [losses] = sum(y.len(), |i| [cost[i] * loss.value(margins[i] + y[i] * b)]);
+        let primal = finite("objective", 0.5 * dot(w, w) + losses, &self.sweep.design)?;
+        let dual = self.dual_on_constraint(w);
+        Ok(Check { certificate: Certificate { primal, dual }, intercept: b })
+    }
+
+    /// Dual value of a copy of `a` moved onto `sum y_i a_i = 0` by scaling down variables of the heavier sign: those well
+    /// inside the box if they suffice (their gradient is small, so the value hardly falls), else all.
+    fn dual_on_constraint(&self, w: &[f64]) -> f64 {
+        let Problem { y, cost, .. } = self.problem;
+        let (method, loss) = (&self.method, self.method.loss());
+        let alpha: Vec<f64> = (0..y.len()).map(|i| method.alpha(i)).collect();
+        let [excess] = sum(y.len(), |i| [y[i] * alpha[i]]);
+        let is_inside = |i: usize| alpha[i] < (1.0 - 1e-9) * cost[i];
+        let [inside, all] = sum(y.len(), |i| {
+            let a = if y[i] * excess > 0.0 { alpha[i] } else { 0.0 };
+            [if is_inside(i) { a } else { 0.0 }, a]
+        });
+        let use_inside = inside > 2.0 * excess.abs();
+        let factor = if excess == 0.0 { 0.0 } else { (excess.abs() / if use_inside { inside } else { all }).min(1.0) };
+        let mut w = w.to_vec();
+        let rows = self.problem.design(0.0);
+        let mut dual = 0.0;
+        for i in 0..y.len() {
+            let mut a = alpha[i];
+            if factor > 0.0 && y[i] * excess > 0.0 && a > 0.0 && (!use_inside || is_inside(i)) {
+                let cut = factor * a;
+                a -= cut;
+                rows.add_scaled(i, -cut * y[i], &mut w);
+            }
+            dual += loss.dual_term(cost[i], a);
+        }
+        dual - 0.5 * dot(&w, &w)
+    }
+
+    fn into_solution(self, check: Check, status: Status, n_iter: usize, solver: SolverKind) -> Solution {
+        let alpha = (0..self.problem.y.len()).map(|i| self.method.alpha(i)).collect();
+        let (w, penalised) = self.problem.split(self.w, self.sweep.design.bias);
+        let intercept = if self.problem.intercept == Intercept::Free { check.intercept } else { penalised };
+        Solution { w, intercept, alpha, certificate: check.certificate, status, n_iter, passes: self.passes, solver }
+    }
+}
+
+/// Exact best intercept for margins without one.
+fn best_intercept<L: Loss>(loss: L, y: &[f64], cost: &[f64], margins: &[f64]) -> f64 {
+    if loss.curvature(0.0) == 0.0 {
+        let decision: Vec<f64> = margins.iter().zip(y).map(|(m, y)| m * y).collect();
+        intercept::hinge_optimum(y, cost, &decision)
+    } else {
+        intercept::smooth_shift(&Weighted { loss, cost, scale: 1.0 }, y, margins)
+    }
+}
+
+fn mean_squared_norm<R: Rows>(design: &Design<'_, R>) -> f64 {
+    let n = design.n_rows();
+    let [total] = sum(n, |i| [design.squared_norm(i)]);
+    if total > 0.0 { total / n as f64 } else { 1.0 }
+}
+
+/// When to check the gap.
+#[derive(Default)]
+struct Schedule {
+    gains: [f64; 2],
+    /// Sum of all gains: about the dual value.
+    total: f64,
+    next: usize,
+    last: Option<(usize, f64)>,
+    /// Gap over the extrapolated gain still to come, at the last check.
+    ratio: f64,
+}
+
+impl Schedule {
+    fn record(&mut self, gain: f64) {
+        self.gains = [self.gains[1], gain];
+        self.total += gain;
+    }
+
+    /// Geometric extrapolation of the gains still to come.
+    fn to_come(&self) -> f64 {
+        let [before, now] = self.gains;
+        let ratio = if before > 0.0 { (now / before).clamp(0.0, MAX_RATIO) } else { MAX_RATIO };
+        now.max(0.0) * ratio / (1.0 - ratio)
+    }
+
+    fn is_due(&self, epoch: usize, tol: f64) -> bool {
+        let ratio = if self.last.is_some() { self.ratio } else { 4.0 };
+        epoch >= self.next.max(2) || (epoch >= 2 && ratio * self.to_come() <= tol * self.total)
+    }
+
+    /// Notes the outcome of a check; the number of further epochs needed at the present rate.
+    fn checked(&mut self, epoch: usize, certificate: &Certificate, tol: f64) -> f64 {
+        let gap = (certificate.primal - certificate.dual).max(f64::MIN_POSITIVE);
+        let to_come = self.to_come();
+        if to_come > 0.0 {
+            self.ratio = gap / to_come;
+        }
+        self.next = epoch + (epoch / 2).max(2);
+        let before = self.last.replace((epoch, gap));
+        let wanted = tol * certificate.dual.max(f64::MIN_POSITIVE);
+        match before {
+            Some((at, old)) if gap < old => (gap / wanted).ln() * (epoch - at) as f64 / (old / gap).ln(),
+            Some(_) => f64::INFINITY,
+            None => 0.0,
+        }
+    }
+}

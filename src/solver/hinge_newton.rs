@@ -1,0 +1,137 @@
+//! Newton for the hinge: a proximal (augmented Lagrangian) sequence of smooth problems.
+//!
+//! Around dual variables `a` the hinge of row `i` is replaced by
+//!
+//! ```text
+//! f_i(m) = max_{0 <= t <= c_i}  t (1 - m) - (t - a_i)^2 / (2 sigma)
+//! ```
+//!
+//! which has the derivative `-t(m)`, `t(m) = clip(a_i + sigma (1 - m), 0, c_i)`, and curvature `sigma` strictly inside the
+//! box. [`super::newton`] minimises the sum, `a <- t(m)` follows, and `sigma` grows: a proximal point method on the dual that
+//! ends after finitely many steps for a piecewise quadratic (Rockafellar, Augmented Lagrangians and applications of the
+//! proximal point algorithm, 1976; the Newton matrix `I + sigma X_J'X_J` needs the rows `J` inside the box only). Where rows
+//! outnumber columns this beats coordinate descent by far at large `C`; where columns outnumber rows it does not.
+
+use super::newton::{self, Newton, Objective, Stop};
+use super::sweep::{dot, sum};
+use super::{Certificate, Monitor, Params, Problem, Progress, Solution, Start, Status};
+use crate::Result;
+use crate::data::Rows;
+
+/// Growth of sigma per outer step.
+const GROWTH: f64 = 3.0;
+/// The first sigma over the mean cost: the smoothed corner is then `1 / FIRST` wide on the margin axis.
+const FIRST: f64 = 1.0;
+/// A smooth problem is solved until `1/2 |g|^2`, its share of the duality gap, is this part of the gap before it.
+const INNER: f64 = 0.03;
+/// Newton steps of one smooth problem before sigma grows all the same.
+const MAX_INNER: usize = 50;
+/// Outer steps without a smaller gap after which the limit of double precision is reached.
+const MAX_IDLE: usize = 6;
+
+/// The smoothed hinge around `alpha`.
+struct Smoothed<'a> {
+    cost: &'a [f64],
+    alpha: &'a [f64],
+    sigma: f64,
+}
+
+impl Smoothed<'_> {
+    #[inline(always)]
+    fn unclipped(&self, i: usize, m: f64) -> f64 {
+        self.alpha[i] + self.sigma * (1.0 - m)
+    }
+}
+
+impl Objective for Smoothed<'_> {
+    #[inline(always)]
+    fn value(&self, i: usize, m: f64) -> f64 {
+        let t = self.unclipped(i, m).clamp(0.0, self.cost[i]);
+        let moved = t - self.alpha[i];
+        t * (1.0 - m) - moved * moved / (2.0 * self.sigma)
+    }
+    #[inline(always)]
+    fn slope(&self, i: usize, m: f64) -> f64 {
+        -self.unclipped(i, m).clamp(0.0, self.cost[i])
+    }
+    #[inline(always)]
+    fn curvature(&self, i: usize, m: f64) -> f64 {
+        let t = self.unclipped(i, m);
+        if 0.0 < t && t < self.cost[i] { self.sigma } else { 0.0 }
+    }
+}
+
+/// Fits the hinge loss to the relative duality gap `params.tol`. `max_iter` limits the Newton steps of all smooth problems
+/// together.
+///
+/// # Errors
+/// Those of [`Newton::minimise`].
+pub fn solve<'a, R: Rows>(
+    problem: &Problem<'a, R>,
+    params: &Params,
+    start: &Start,
+    monitor: &'a dyn Monitor,
+) -> Result<Solution> {
+    let cost = problem.cost;
+    let total: f64 = cost.iter().sum();
+    let mut newton = Newton::new(problem, monitor);
+    let mut alpha: Vec<f64> = match &start.alpha {
+        Some(alpha) => alpha.iter().zip(cost).map(|(a, c)| a.clamp(0.0, *c)).collect(),
+        None => vec![0.0; cost.len()],
+    };
+    if let Some((w, b)) = &start.w {
+        newton.move_to(w, *b);
+    }
+    let mut best = Point { certificate: Certificate { primal: total, dual: 0.0 }, w: newton.w.clone(), alpha: alpha.clone() };
+    let mut sigma = FIRST * total / cost.len() as f64;
+    let (mut share, mut steps, mut idle) = (INNER, 0, 0);
+    let status = loop {
+        let gap = best.certificate.primal - best.certificate.dual;
+        let inner = (share * gap).max(0.1 * params.tol * best.certificate.dual);
+        let smoothed = Smoothed { cost, alpha: &alpha, sigma };
+        let budget = MAX_INNER.min(params.max_iter - steps);
+        let report = newton.minimise(&smoothed, Stop::Gradient((2.0 * inner).sqrt()), budget)?;
+        steps += report.steps;
+        alpha = newton.alpha();
+        let certificate = certify(problem, &newton, &alpha);
+        monitor.observe(&Progress { solver: "newton", iteration: steps, accuracy: certificate.relative_gap() });
+        if certificate.relative_gap() < best.certificate.relative_gap() || steps == 0 {
+            best = Point { certificate, w: newton.w.clone(), alpha: alpha.clone() };
+            idle = 0;
+        } else {
+            share *= INNER;
+            idle += 1;
+        }
+        if best.certificate.relative_gap() <= params.tol {
+            break Status::Converged;
+        }
+        if idle >= MAX_IDLE {
+            break Status::Stalled;
+        }
+        if steps >= params.max_iter {
+            break Status::MaxIter;
+        }
+        sigma *= GROWTH;
+    };
+    newton.w = best.w;
+    let mut solution = newton::solution(problem, newton, best.certificate, status, steps);
+    solution.alpha = best.alpha;
+    Ok(solution)
+}
+
+/// The best point so far.
+struct Point {
+    certificate: Certificate,
+    w: Vec<f64>,
+    alpha: Vec<f64>,
+}
+
+/// Hinge objective at the solver's weights and intercept, and dual value of `alpha`, for which `w(alpha) = w - gradient`.
+fn certify<R: Rows>(problem: &Problem<'_, R>, newton: &Newton<'_, R>, alpha: &[f64]) -> Certificate {
+    let (cost, margins) = (problem.cost, &newton.margins);
+    let [loss, linear] = sum(cost.len(), |i| [cost[i] * (1.0 - margins[i]).max(0.0), alpha[i]]);
+    let penalised = newton.penalised();
+    let (w, g) = (&newton.w[penalised.clone()], &newton.gradient[penalised]);
+    let (ww, wg, gg) = (dot(w, w), dot(w, g), dot(g, g));
+    Certificate { primal: 0.5 * ww + loss, dual: linear - 0.5 * (ww - 2.0 * wg + gg) }
+}

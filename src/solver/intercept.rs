@@ -1,0 +1,110 @@
+//! Exact minimisation over the intercept alone, at fixed weights.
+//!
+//! Both the best primal point for given weights and a dual point with `sum y_i a_i = 0` need it. With margins
+//! `m_i = y_i (w.x_i + b)` known, no data are read.
+
+use super::newton::Objective;
+use super::sweep;
+
+/// Relative size of the derivative at which the intercept counts as exact; a few rounding errors of a sum over rows.
+const EXACT: f64 = 1e-13;
+/// Bisection alone needs about 60 halvings for a double.
+const MAX_STEPS: usize = 120;
+
+/// Shift of the intercept that minimises `sum_i f_i(m_i + y_i shift)` for a smooth objective, by Newton's method kept inside
+/// a bracket. Needs a row of each sign, otherwise there is no minimum and the shift is meaningless.
+pub fn smooth_shift<O: Objective>(objective: &O, y: &[f64], margins: &[f64]) -> f64 {
+    let (mut low, mut high) = (f64::NEG_INFINITY, f64::INFINITY);
+    let (mut shift, mut reach) = (0.0, 1.0);
+    for _ in 0..MAX_STEPS {
+        let [slope, curvature, scale] = sweep::sum(y.len(), |i| {
+            let m = margins[i] + y[i] * shift;
+            let s = objective.slope(i, m);
+            [y[i] * s, objective.curvature(i, m), s.abs()]
+        });
+        if slope.abs() <= EXACT * scale || !slope.is_finite() {
+            break;
+        }
+        if slope > 0.0 { high = shift } else { low = shift }
+        let mut next = shift - slope / curvature;
+        if !(low < next && next < high) {
+            next = if low.is_finite() && high.is_finite() {
+                0.5 * (low + high)
+            } else {
+                reach *= 2.0;
+                shift - reach * slope.signum()
+            };
+        }
+        if next == shift {
+            break;
+        }
+        shift = next;
+    }
+    shift
+}
+
+/// Intercept that minimises `sum_i c_i max(0, 1 - y_i (f_i + b))` for decision values `f_i` without intercept.
+///
+/// The sum is convex and piecewise linear with a kink at `y_i - f_i` for each row; its slope starts at minus the cost of the
+/// positive rows and rises by `c_i` at each kink. Where the minimum is an interval, its middle is returned.
+pub fn hinge_optimum(y: &[f64], cost: &[f64], decision: &[f64]) -> f64 {
+    let mut kinks: Vec<(f64, f64)> = (0..y.len()).map(|i| (y[i] - decision[i], cost[i])).collect();
+    kinks.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
+    let total: f64 = cost.iter().sum();
+    let mut slope: f64 = -(0..y.len()).filter(|&i| y[i] > 0.0).map(|i| cost[i]).sum::<f64>();
+    for (k, &(at, c)) in kinks.iter().enumerate() {
+        slope += c;
+        if slope >= -EXACT * total {
+            let flat = slope <= EXACT * total && k + 1 < kinks.len();
+            return if flat { 0.5 * (at + kinks[k + 1].0) } else { at };
+        }
+    }
+    kinks.last().map_or(0.0, |&(at, _)| at)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::loss::{Hinge, Logistic, Loss, SquaredHinge};
+    use crate::solver::newton::Weighted;
+    use proptest::prelude::*;
+
+    fn rows() -> impl Strategy<Value = Vec<(bool, f64, f64)>> {
+        prop::collection::vec((any::<bool>(), -5.0..5.0f64, 0.01..4.0f64), 2..40)
+            .prop_filter("both signs", |rows| rows.iter().any(|r| r.0) && rows.iter().any(|r| !r.0))
+    }
+
+    fn columns(rows: &[(bool, f64, f64)]) -> (Vec<f64>, Vec<f64>, Vec<f64>) {
+        let y = rows.iter().map(|r| if r.0 { 1.0 } else { -1.0 }).collect();
+        (y, rows.iter().map(|r| r.1).collect(), rows.iter().map(|r| r.2).collect())
+    }
+
+    fn objective<L: Loss>(loss: L, y: &[f64], f: &[f64], cost: &[f64], b: f64) -> f64 {
+        (0..y.len()).map(|i| cost[i] * loss.value(y[i] * (f[i] + b))).sum()
+    }
+
+    fn check_minimum(value: impl Fn(f64) -> f64, b: f64) -> Result<(), TestCaseError> {
+        for step in [-1.0, -1e-3, 1e-3, 1.0] {
+            prop_assert!(value(b) <= value(b + step) + 1e-10, "b {b} is worse than a step of {step}");
+        }
+        Ok(())
+    }
+
+    proptest! {
+        #[test]
+        fn hinge_minimum_is_found(rows in rows()) {
+            let (y, f, cost) = columns(&rows);
+            check_minimum(|b| objective(Hinge, &y, &f, &cost, b), hinge_optimum(&y, &cost, &f))?;
+        }
+
+        #[test]
+        fn smooth_minimum_is_found(rows in rows()) {
+            let (y, f, cost) = columns(&rows);
+            let margins: Vec<f64> = (0..y.len()).map(|i| y[i] * f[i]).collect();
+            let b = smooth_shift(&Weighted { loss: Logistic, cost: &cost, scale: 1.0 }, &y, &margins);
+            check_minimum(|b| objective(Logistic, &y, &f, &cost, b), b)?;
+            let b = smooth_shift(&Weighted { loss: SquaredHinge, cost: &cost, scale: 1.0 }, &y, &margins);
+            check_minimum(|b| objective(SquaredHinge, &y, &f, &cost, b), b)?;
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! Epochs of dual coordinate descent for logistic regression (Yu11, algorithm 3).
+//!
+//! Solves `min_a 1/2 a'Qa + sum_i [a_i log a_i + (c_i - a_i) log(c_i - a_i)]` over `0 < a_i < c_i`. The step of row `i` finds the
+//! root of the derivative along its coordinate. Deviation: the state of a row is the logit `t = log(a / (c - a))` instead of
+//! `a`, in which the derivative
+//!
+//! ```text
+//! F(t) = t + m + q (c sigmoid(t) - a_old),     m = y_i (w.x_i + offset),  q = x_i.x_i
+//! ```
+//!
+//! rises with slope between 1 and `1 + q c / 4`, is exact up to both ends of the box (no second variable `c - a` is needed), and
+//! has its root between `-m - q (c - a_old)` and `-m + q a_old`: Newton's method inside this bracket always ends.
+
+use super::active::{ActiveSet, Random, below};
+use super::dual::{Epoch, Method, Visit};
+use super::{Monitor, Problem};
+use crate::Result;
+use crate::data::Rows;
+use crate::data::design::Design;
+use crate::data::kernels::prefetch;
+use crate::loss::{Logistic, sigmoid};
+
+/// Steps between the request for a row's memory and its use.
+const AHEAD: usize = 4;
+/// Steps between two looks at the cancel flag.
+const POLL_STEPS: usize = 4096;
+/// Newton steps on one coordinate; three to five are usual, the bracket alone needs about 60.
+const MAX_INNER: usize = 100;
+/// A logit this exact changes `a` by rounding only.
+const INNER_ACCURACY: f64 = 1e-12;
+/// Largest logit taken over from a start point; `sigmoid` is 1 to double precision beyond.
+const MAX_LOGIT: f64 = 36.0;
+
+#[derive(Clone, Copy)]
+struct Row {
+    logit: f64,
+    cost: f64,
+    squared_norm: f64,
+    y: f64,
+}
+
+impl Row {
+    #[inline(always)]
+    fn alpha(&self) -> f64 {
+        self.cost * sigmoid(self.logit)
+    }
+}
+
+/// State of the descent.
+pub struct LogisticCd {
+    rows: Vec<Row>,
+    order: ActiveSet,
+}
+
+impl LogisticCd {
+    /// Starts close to zero: at `a_i = min(c_i / 1000, 1e-8)` (Yu11, section 3.4).
+    pub fn new<R: Rows>(problem: &Problem<'_, R>) -> Self {
+        let row = |(&y, &cost): (&f64, &f64)| {
+            let a: f64 = (1e-3 * cost).min(1e-8);
+            Row { logit: (a / (cost - a)).ln(), cost, squared_norm: 0.0, y }
+        };
+        Self { rows: problem.y.iter().zip(problem.cost).map(row).collect(), order: ActiveSet::all(problem.y.len()) }
+    }
+
+    #[inline(always)]
+    fn step<R: Rows>(&mut self, design: &Design<'_, R>, i: usize, visit: &mut Visit<'_>, epoch: &mut Epoch) {
+        let row = &mut self.rows[i];
+        let margin = row.y * (design.dot(i, visit.w) + visit.offset);
+        let old = row.alpha();
+        let gradient = row.logit + margin;
+        row.logit = root(row.logit, margin, row.squared_norm, row.cost, old);
+        let change = row.alpha() - old;
+        // The gain of an exact step along a coordinate with curvature at least q, to first order.
+        epoch.gain -= 0.5 * change * gradient;
+        design.add_scaled(i, change * row.y, visit.w);
+    }
+}
+
+/// Root of `F` of the module's description, from the logit `t` of `old`.
+#[inline(always)]
+fn root(mut t: f64, margin: f64, q: f64, cost: f64, old: f64) -> f64 {
+    let (mut low, mut high) = (-margin - q * (cost - old), -margin + q * old);
+    t = t.clamp(low, high.max(low));
+    for _ in 0..MAX_INNER {
+        let s = sigmoid(t);
+        let value = t + margin + q * (cost * s - old);
+        if value > 0.0 { high = t } else { low = t }
+        let mut next = t - value / (1.0 + q * cost * s * (1.0 - s));
+        if !(low <= next && next <= high) {
+            next = 0.5 * (low + high);
+        }
+        let moved = (next - t).abs();
+        t = next;
+        if moved <= INNER_ACCURACY * (1.0 + t.abs()) {
+            break;
+        }
+    }
+    t
+}
+
+impl Method for LogisticCd {
+    type Loss = Logistic;
+
+    fn loss(&self) -> Logistic {
+        Logistic
+    }
+
+    fn prepare<R: Rows>(&mut self, design: &Design<'_, R>, alpha: Option<&[f64]>) {
+        for (i, row) in self.rows.iter_mut().enumerate() {
+            row.squared_norm = design.squared_norm(i);
+            if let Some(alpha) = alpha {
+                row.logit = (alpha[i] / (row.cost - alpha[i])).ln();
+                // NaN (outside the box) and infinities (on its border) go to the nearest representable inside.
+                row.logit = if row.logit.is_nan() { MAX_LOGIT } else { row.logit.clamp(-20.0 * MAX_LOGIT, MAX_LOGIT) };
+            }
+        }
+    }
+
+    fn alpha(&self, i: usize) -> f64 {
+        self.rows[i].alpha()
+    }
+
+    fn epoch<R: Rows>(
+        &mut self,
+        design: &Design<'_, R>,
+        visit: &mut Visit<'_>,
+        random: &mut Random,
+        monitor: &dyn Monitor,
+    ) -> Result<Epoch> {
+        self.order.shuffle(random);
+        let mut epoch = Epoch::default();
+        while let Some(i) = self.order.get(epoch.visited) {
+            if epoch.visited % POLL_STEPS == 0 {
+                monitor.poll()?;
+            }
+            if let Some(next) = self.order.get(epoch.visited + AHEAD) {
+                design.prefetch(next);
+            }
+            if let Some(next) = self.order.get(epoch.visited + 2 * AHEAD) {
+                prefetch(&self.rows, next, size_of::<Row>());
+                design.prefetch_header(next);
+            }
+            epoch.visited += 1;
+            self.step(design, i, visit, &mut epoch);
+        }
+        Ok(epoch)
+    }
+
+    fn epoch_online<R: Rows>(
+        &mut self,
+        design: &Design<'_, R>,
+        visit: &mut Visit<'_>,
+        random: &mut Random,
+        monitor: &dyn Monitor,
+    ) -> Result<Epoch> {
+        let (mut epoch, n) = (Epoch::default(), self.rows.len());
+        while epoch.visited < n {
+            if epoch.visited % POLL_STEPS == 0 {
+                monitor.poll()?;
+            }
+            epoch.visited += 1;
+            self.step(design, below(random, n), visit, &mut epoch);
+        }
+        Ok(epoch)
+    }
+
+    fn recheck(&mut self, _: &[f64]) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn root_is_a_root(margin in -700.0..700.0f64, q in 0.0..1e6f64, log_cost in -20.0..20.0f64, t in -40.0..40.0f64) {
+            let cost = log_cost.exp();
+            let old = cost * sigmoid(t);
+            let found = root(t, margin, q, cost, old);
+            let value = found + margin + q * (cost * sigmoid(found) - old);
+            let scale = 1.0 + margin.abs() + q * cost;
+            prop_assert!(value.abs() <= 1e-10 * scale, "F({found}) = {value}");
+        }
+    }
+}

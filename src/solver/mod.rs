@@ -1,0 +1,217 @@
+//! Solvers: pure functions from a [`Problem`] (and an optional [`Start`]) to a [`Solution`].
+//!
+//! A solver has no globals, no clock, no printing and no hidden randomness; progress, time limits and interrupts pass
+//! through the [`Monitor`]. The number of threads of the surrounding rayon pool never changes a bit of the result.
+//!
+//! * [`dual`]: the loop around dual coordinate descent: checks of the gap, intercept, stalling;
+//!   [`box_cd`] (hinge, squared hinge) and [`logistic_cd`] are its epochs, [`active`] its set of visited rows;
+//! * [`newton`]: truncated Newton in the primal, with [`cg`] or [`cholesky`] directions;
+//! * [`hinge_newton`]: the hinge through a sequence of smooth problems for [`newton`];
+//! * [`intercept`]: exact minimisation over the intercept alone;
+//! * [`sweep`]: parallel passes over the rows with a fixed order of summation;
+//! * [`auto`]: which solver for which shape and loss.
+
+pub mod active;
+pub mod auto;
+pub mod box_cd;
+pub mod cg;
+pub mod cholesky;
+pub mod dual;
+pub mod hinge_newton;
+pub mod intercept;
+pub mod logistic_cd;
+pub mod newton;
+pub mod sweep;
+
+use crate::data::Rows;
+use crate::data::design::Design;
+use crate::{Error, Result};
+
+/// Relative duality gap at which a fit stops.
+pub const DEFAULT_TOL: f64 = 1e-4;
+/// Largest number of epochs (dual) or Newton steps (primal).
+pub const DEFAULT_MAX_ITER: usize = 1000;
+
+/// What happens to the intercept `b`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Intercept {
+    /// `b = 0`.
+    None,
+    /// `b` is free and not part of the norm.
+    Free,
+    /// `b = s v`, with `v` part of the norm: LIBLINEAR's constant column of height `s`.
+    Penalised(f64),
+}
+
+/// One binary problem over borrowed rows.
+pub struct Problem<'a, R> {
+    /// The full matrix.
+    pub rows: &'a R,
+    /// The rows that belong to the problem, all if `None`.
+    pub ids: Option<&'a [u32]>,
+    /// Labels in {-1, +1}, one per row of the problem.
+    pub y: &'a [f64],
+    /// Costs `c_i > 0`, one per row of the problem.
+    pub cost: &'a [f64],
+    /// Treatment of the intercept.
+    pub intercept: Intercept,
+}
+
+impl<R> Clone for Problem<'_, R> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<R> Copy for Problem<'_, R> {}
+
+impl<'a, R: Rows> Problem<'a, R> {
+    /// The problem's rows with a constant column of height `bias`.
+    pub fn design(&self, bias: f64) -> Design<'a, R> {
+        Design { rows: self.rows, ids: self.ids, bias }
+    }
+
+    /// Splits solver weights (the last one belonging to a constant column of height `bias`, if any) into `w` and `b`.
+    fn split(&self, mut w: Vec<f64>, bias: f64) -> (Vec<f64>, f64) {
+        let b = if bias == 0.0 { 0.0 } else { bias * w[self.rows.n_cols()] };
+        w.truncate(self.rows.n_cols());
+        (w, b)
+    }
+}
+
+/// Where a solver begins; every part is optional and shapes are those of the [`Solution`].
+#[derive(Clone, Debug, Default)]
+pub struct Start {
+    /// Weights and intercept, used by primal solvers.
+    pub w: Option<(Vec<f64>, f64)>,
+    /// Dual variables, used by dual solvers; values outside the box are moved to its border.
+    pub alpha: Option<Vec<f64>>,
+}
+
+/// Names of the solvers, as users write them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SolverKind {
+    /// Chosen by shape and loss; a stalled dual fit moves over to Newton.
+    Auto,
+    /// Dual coordinate descent, a fresh permutation in each epoch.
+    DualCd,
+    /// Dual coordinate descent, one random row at a time, without shrinking (Hsieh08, algorithm 2).
+    DualCdOnline,
+    /// Truncated Newton in the primal.
+    Newton,
+}
+
+/// How a fit ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Status {
+    /// The requested accuracy is certified.
+    Converged,
+    /// `max_iter` epochs or steps were not enough.
+    MaxIter,
+    /// No further progress: in a dual solver at a useful rate, in a primal one within double precision.
+    Stalled,
+}
+
+/// Primal and dual value of a solution; their difference bounds the distance to the optimum.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Certificate {
+    /// Objective at the returned weights and intercept.
+    pub primal: f64,
+    /// Lower bound on the optimal objective.
+    pub dual: f64,
+}
+
+impl Certificate {
+    /// `(primal - dual) / dual`, never below the true relative distance to the optimum; infinite while `dual <= 0`.
+    pub fn relative_gap(&self) -> f64 {
+        let gap = (self.primal - self.dual).max(0.0);
+        if self.dual > 0.0 {
+            gap / self.dual
+        } else if gap == 0.0 {
+            0.0
+        } else {
+            f64::INFINITY
+        }
+    }
+}
+
+/// The answer of a solver.
+#[derive(Clone, Debug)]
+pub struct Solution {
+    /// Weights, one per column.
+    pub w: Vec<f64>,
+    /// Intercept on the scale of the decision value.
+    pub intercept: f64,
+    /// Dual variables, one per row of the problem.
+    pub alpha: Vec<f64>,
+    /// How good the weights are.
+    pub certificate: Certificate,
+    /// How the fit ended.
+    pub status: Status,
+    /// Epochs (dual) or Newton steps (primal).
+    pub n_iter: usize,
+    /// Readings of the whole data, the cost of the fit on any machine.
+    pub passes: f64,
+    /// The solver that returned the solution; never [`SolverKind::Auto`].
+    pub solver: SolverKind,
+}
+
+/// Limits of a fit.
+#[derive(Clone, Copy, Debug)]
+pub struct Params {
+    /// Which solver.
+    pub solver: SolverKind,
+    /// Relative duality gap to reach.
+    pub tol: f64,
+    /// Largest number of epochs or Newton steps.
+    pub max_iter: usize,
+    /// Seed of the visiting order.
+    pub seed: u64,
+}
+
+impl Default for Params {
+    fn default() -> Self {
+        Self { solver: SolverKind::Auto, tol: DEFAULT_TOL, max_iter: DEFAULT_MAX_ITER, seed: 0 }
+    }
+}
+
+/// A state worth telling: one line of progress.
+#[derive(Clone, Copy, Debug)]
+pub struct Progress {
+    /// Name of the running solver.
+    pub solver: &'static str,
+    /// Epochs or steps so far.
+    pub iteration: usize,
+    /// Accuracy so far: relative duality gap (fits) or gradient norm relative to its limit (search).
+    pub accuracy: f64,
+}
+
+/// The caller's eyes and brake. Shared by parallel tasks.
+pub trait Monitor: Sync {
+    /// Whether to stop; polled several times a second.
+    fn cancelled(&self) -> bool;
+    /// Takes note of progress.
+    fn observe(&self, _: &Progress) {}
+
+    /// [`Error::Cancelled`] if the caller asked to stop.
+    fn poll(&self) -> Result<()> {
+        if self.cancelled() { Err(Error::Cancelled) } else { Ok(()) }
+    }
+}
+
+/// A monitor that never stops anything.
+pub struct Silent;
+
+impl Monitor for Silent {
+    fn cancelled(&self) -> bool {
+        false
+    }
+}
+
+/// Passes a number on if it is finite.
+pub(crate) fn finite<R: Rows>(what: &'static str, x: f64, design: &Design<'_, R>) -> Result<f64> {
+    if x.is_finite() {
+        return Ok(x);
+    }
+    let max_squared_norm = (0..design.n_rows()).map(|i| design.squared_norm(i)).fold(0.0, f64::max);
+    Err(Error::Overflow { what, max_squared_norm })
+}
