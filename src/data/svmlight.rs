@@ -43,6 +43,9 @@ const SAFE_DIGITS: usize = 18;
 /// Characters of the offending text that an error shows.
 const QUOTED_CHARS: usize = 40;
 
+/// What the error about a missing or unexpected query asks for.
+const QID_RULE: &str = "expected qid:N after the label of all rows or none";
+
 /// The number that a file gives to its first column.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum IndexBase {
@@ -608,13 +611,13 @@ impl<'a> Cursor<'a> {
             (None, false) => Ok(None),
             (Some(_), true) => self.qid_number().map(Some),
             (None, true) => {
-                let reason = "row without qid, but the first row has one; expected qid:N after the label of all rows or none";
-                Err(self.fail(reason.into()))
+                let found = "row without qid, but the first row has one";
+                Err(self.fail(format!("{found}; {QID_RULE}")))
             }
             (Some(_), false) => {
                 let found = quote(self.token());
-                let rule = "expected qid:N after the label of all rows or none";
-                Err(self.fail(format!("{found}, but the first row has no qid; {rule}")))
+                let reason = format!("{found}, but the first row has no qid; {QID_RULE}");
+                Err(self.fail(reason))
             }
         }
     }
