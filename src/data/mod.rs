@@ -10,7 +10,7 @@ pub mod csr;
 pub mod dense;
 pub mod design;
 pub mod kernels;
-//pub mod svmlight;
+pub mod svmlight;
 
 /// A column index or row pointer as NumPy stores it.
 pub trait Index: Copy + Send + Sync + std::fmt::Display + 'static {
