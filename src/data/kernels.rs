@@ -126,9 +126,7 @@ mod x86 {
     unsafe fn load8<V: Value>(values: &[V], at: usize) -> __m512d {
         let p = values.as_ptr().wrapping_add(at);
         // SAFETY: eight values are in range; `V` is f32 or f64, told apart by its size.
-        unsafe {
-            if V::BYTES == 4 { _mm512_cvtps_pd(_mm256_loadu_ps(p.cast())) } else { _mm512_loadu_pd(p.cast()) }
-        }
+        unsafe { if V::BYTES == 4 { _mm512_cvtps_pd(_mm256_loadu_ps(p.cast())) } else { _mm512_loadu_pd(p.cast()) } }
     }
 
     /// # Safety
@@ -164,9 +162,7 @@ mod x86 {
     unsafe fn load4<V: Value>(values: &[V], at: usize) -> __m256d {
         let p = values.as_ptr().wrapping_add(at);
         // SAFETY: four values are in range; `V` is f32 or f64, told apart by its size.
-        unsafe {
-            if V::BYTES == 4 { _mm256_cvtps_pd(_mm_loadu_ps(p.cast())) } else { _mm256_loadu_pd(p.cast()) }
-        }
+        unsafe { if V::BYTES == 4 { _mm256_cvtps_pd(_mm_loadu_ps(p.cast())) } else { _mm256_loadu_pd(p.cast()) } }
     }
 
     /// # Safety

@@ -156,21 +156,13 @@ pub fn parse<V: TextValue>(
     options: &ReadOptions,
     cancelled: &(dyn Fn() -> bool + Sync),
 ) -> error::Result<SvmlightData<V>> {
-    let text = Text {
-        bytes,
-        path,
-        cancelled,
-        chunk_bytes: CHUNK_BYTES,
-    };
+    let text = Text { bytes, path, cancelled, chunk_bytes: CHUNK_BYTES };
     text.parse(options)
 }
 
 /// Reads and decompresses a file, piece by piece.
 fn load(path: &Path, cancelled: &(dyn Fn() -> bool + Sync)) -> error::Result<Vec<u8>> {
-    let failed = |source| Error::Io {
-        path: path.to_path_buf(),
-        source,
-    };
+    let failed = |source| Error::Io { path: path.to_path_buf(), source };
     let mut reader = File::open(path).and_then(decoder).map_err(failed)?;
     let mut bytes = Vec::new();
     loop {
@@ -194,9 +186,7 @@ fn decoder(mut file: File) -> io::Result<Box<dyn Read>> {
         [0x1f, 0x8b, ..] => Box::new(flate2::bufread::MultiGzDecoder::new(whole)),
         [b'B', b'Z', b'h', b'1'..=b'9'] => Box::new(bzip2::bufread::MultiBzDecoder::new(whole)),
         // A frame, or a skippable frame as parallel compressors put in front.
-        [0x28, 0xb5, 0x2f, 0xfd] | [0x50..=0x5f, 0x2a, 0x4d, 0x18] => {
-            Box::new(zstd::Decoder::with_buffer(whole)?)
-        }
+        [0x28, 0xb5, 0x2f, 0xfd] | [0x50..=0x5f, 0x2a, 0x4d, 0x18] => Box::new(zstd::Decoder::with_buffer(whole)?),
         _ => Box::new(whole),
     })
 }
@@ -260,14 +250,9 @@ impl Text<'_> {
             Err(Stop::Cancelled) => Err(Error::Cancelled),
             Err(Stop::Failed(failure)) => Err(self.error(failure)),
             // With the base given, the index that is too large is found in its place.
-            Err(Stop::BaseIsZero) => self.parse(&ReadOptions {
-                base: IndexBase::Zero,
-                ..*options
-            }),
+            Err(Stop::BaseIsZero) => self.parse(&ReadOptions { base: IndexBase::Zero, ..*options }),
             Err(Stop::Skipped | Stop::TooNarrow) => {
-                unreachable!(
-                    "what made a chunk skipped comes first, and all indices fit in 64 bits"
-                )
+                unreachable!("what made a chunk skipped comes first, and all indices fit in 64 bits")
             }
         }
     }
@@ -277,17 +262,8 @@ impl Text<'_> {
         let rooms = self.count_colons(&ranges)?;
         let mut indices = vec![I::default(); rooms.iter().sum()];
         let mut values = vec![V::default(); indices.len()];
-        let places = cut(&mut indices, &rooms)
-            .into_iter()
-            .zip(cut(&mut values, &rooms));
-        let chunks = ranges
-            .into_iter()
-            .zip(places)
-            .map(|(range, (indices, values))| Chunk {
-                range,
-                indices,
-                values,
-            });
+        let places = cut(&mut indices, &rooms).into_iter().zip(cut(&mut values, &rooms));
+        let chunks = ranges.into_iter().zip(places).map(|(range, (indices, values))| Chunk { range, indices, values });
         let rows = self.parse_chunks(chunks.collect(), layout)?;
         close_gaps(&mut indices, &rooms, &rows);
         close_gaps(&mut values, &rooms, &rows);
@@ -307,31 +283,20 @@ impl Text<'_> {
             }
             let rows = self.parse_chunk(chunk, layout);
             if let Err(stop) = &rows {
-                let last = if matches!(stop, Stop::Cancelled) {
-                    0
-                } else {
-                    number
-                };
+                let last = if matches!(stop, Stop::Cancelled) { 0 } else { number };
                 stop_after.fetch_min(last, Ordering::Relaxed);
             }
             rows
         };
         // Chunks before the first bad one are never skipped: which token is the first does not depend on timing.
         let results: Vec<_> = chunks.into_par_iter().enumerate().map(task).collect();
-        if results
-            .iter()
-            .any(|rows| matches!(rows, Err(Stop::Cancelled)))
-        {
+        if results.iter().any(|rows| matches!(rows, Err(Stop::Cancelled))) {
             return Err(Stop::Cancelled);
         }
         results.into_iter().collect()
     }
 
-    fn parse_chunk<V: TextValue, I: Index>(
-        &self,
-        mut chunk: Chunk<V, I>,
-        layout: &Layout,
-    ) -> Result<Rows, Stop> {
+    fn parse_chunk<V: TextValue, I: Index>(&self, mut chunk: Chunk<V, I>, layout: &Layout) -> Result<Rows, Stop> {
         if (self.cancelled)() {
             return Err(Stop::Cancelled);
         }
@@ -340,10 +305,7 @@ impl Text<'_> {
         while !text.is_empty() {
             let (line, rest) = split_line(text);
             let data = data_of(line);
-            let cursor = Cursor {
-                rest: data,
-                end: chunk.range.end - text.len() + data.len(),
-            };
+            let cursor = Cursor { rest: data, end: chunk.range.end - text.len() + data.len() };
             chunk.push_line(cursor, &mut rows, layout)?;
             text = rest;
         }
@@ -353,11 +315,7 @@ impl Text<'_> {
 
     /// Where the text starts, behind a byte-order mark.
     fn start(&self) -> usize {
-        if self.bytes.starts_with(b"\xef\xbb\xbf") {
-            3
-        } else {
-            0
-        }
+        if self.bytes.starts_with(b"\xef\xbb\xbf") { 3 } else { 0 }
     }
 
     /// Cuts the text at line ends.
@@ -425,9 +383,7 @@ fn resolve(base: IndexBase, bounds: Option<(i64, i64)>) -> u8 {
 fn first_row_has_qid(mut text: &[u8]) -> bool {
     while !text.is_empty() {
         let (line, rest) = split_line(text);
-        let mut words = data_of(line)
-            .split(|&byte| is_blank(byte))
-            .filter(|word| !word.is_empty());
+        let mut words = data_of(line).split(|&byte| is_blank(byte)).filter(|word| !word.is_empty());
         if words.next().is_some() {
             return words.next().is_some_and(|word| word.starts_with(b"qid:"));
         }
@@ -467,9 +423,7 @@ fn is_blank(byte: u8) -> bool {
 }
 
 /// Integers that indices are stored in.
-trait Index:
-    Copy + Default + Ord + Send + From<u8> + Into<i64> + TryFrom<i64> + Sub<Output = Self>
-{
+trait Index: Copy + Default + Ord + Send + From<u8> + Into<i64> + TryFrom<i64> + Sub<Output = Self> {
     fn wrap(list: Vec<Self>) -> Indices;
 }
 
@@ -510,12 +464,7 @@ impl Rows {
 }
 
 impl<V: TextValue, I: Index> Chunk<'_, V, I> {
-    fn push_line(
-        &mut self,
-        mut line: Cursor,
-        rows: &mut Rows,
-        layout: &Layout,
-    ) -> Result<(), Stop> {
+    fn push_line(&mut self, mut line: Cursor, rows: &mut Rows, layout: &Layout) -> Result<(), Stop> {
         if !line.skip_blanks() {
             return Ok(());
         }
@@ -572,16 +521,12 @@ impl<'a> Cursor<'a> {
     }
 
     fn fail(&self, reason: String) -> Failure {
-        Failure {
-            offset: self.end - self.rest.len(),
-            reason,
-        }
+        Failure { offset: self.end - self.rest.len(), reason }
     }
 
     fn label(&mut self) -> Result<f64, Failure> {
         let start = *self;
-        self.number("label")
-            .map_err(|failure| start.bad_label().unwrap_or(failure))
+        self.number("label").map_err(|failure| start.bad_label().unwrap_or(failure))
     }
 
     /// Names the two usual reasons why a label is no number.
@@ -590,14 +535,10 @@ impl<'a> Cursor<'a> {
         let token = self.token();
         if token.contains(&b':') {
             let found = quote(token);
-            Some(self.fail(format!(
-                "label missing before {found}; expected a finite decimal number"
-            )))
+            Some(self.fail(format!("label missing before {found}; expected a finite decimal number")))
         } else if token.contains(&b',') {
             let found = quote(token);
-            let reason = format!(
-                "several labels {found}; multi-label files are not supported, expected one label"
-            );
+            let reason = format!("several labels {found}; multi-label files are not supported, expected one label");
             Some(self.fail(reason))
         } else {
             None
@@ -624,14 +565,10 @@ impl<'a> Cursor<'a> {
 
     fn qid_number(&mut self) -> Result<i64, Failure> {
         let token = self.token();
-        let number = str::from_utf8(&token[4..])
-            .ok()
-            .and_then(|digits| digits.parse().ok());
+        let number = str::from_utf8(&token[4..]).ok().and_then(|digits| digits.parse().ok());
         let Some(number) = number else {
             let found = quote(token);
-            return Err(self.fail(format!(
-                "{found} is not a query; expected qid: and an integer of 64 bits"
-            )));
+            return Err(self.fail(format!("{found} is not a query; expected qid: and an integer of 64 bits")));
         };
         self.rest = &self.rest[token.len()..];
         Ok(number)
@@ -677,27 +614,19 @@ impl<'a> Cursor<'a> {
         };
         let digits = &token[..length];
         if digits == b"qid" {
-            return Err(self.fail(format!(
-                "{found} is out of place; expected qid directly after the label, once"
-            )));
+            return Err(self.fail(format!("{found} is out of place; expected qid directly after the label, once")));
         }
         if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
-            let reason =
-                format!("index of {found} is not a non-negative integer; expected index:value");
+            let reason = format!("index of {found} is not a non-negative integer; expected index:value");
             return Err(self.fail(reason));
         }
-        let index = str::from_utf8(digits)
-            .ok()
-            .and_then(|digits| digits.parse().ok());
+        let index = str::from_utf8(digits).ok().and_then(|digits| digits.parse().ok());
         match index {
             Some(index) if accepted.contains(&index) => Ok((index, length)),
-            _ if accepted.is_empty() => {
-                Err(self.fail(format!("entry {found}; expected none in 0 columns")))
-            }
+            _ if accepted.is_empty() => Err(self.fail(format!("entry {found}; expected none in 0 columns"))),
             _ => {
                 let (first, last) = (accepted.start, accepted.end - 1);
-                let reason =
-                    format!("index of {found} is out of range; expected {first} to {last}");
+                let reason = format!("index of {found} is out of range; expected {first} to {last}");
                 Err(self.fail(reason))
             }
         }
@@ -732,9 +661,7 @@ impl<'a> Cursor<'a> {
             false => "not finite".into(),
         };
         let found = quote(token);
-        self.fail(format!(
-            "{what} {found} is {problem}; expected a finite decimal number"
-        ))
+        self.fail(format!("{what} {found} is {problem}; expected a finite decimal number"))
     }
 }
 
@@ -791,10 +718,7 @@ fn finish<V: TextValue, I: Index>(
     }
     if base > 0 {
         let count_from_0 = |index: &mut I| *index = *index - I::from(base);
-        indices
-            .par_iter_mut()
-            .with_min_len(1 << 16)
-            .for_each(count_from_0);
+        indices.par_iter_mut().with_min_len(1 << 16).for_each(count_from_0);
     }
     let labels: Vec<f64> = rows.iter().flat_map(|rows| &rows.labels).copied().collect();
     if labels.is_empty() {

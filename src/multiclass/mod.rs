@@ -54,13 +54,19 @@ impl Labels<'_> {
 ///
 /// # Errors
 /// [`Error::Labels`] when a class has no such row, naming the class id and `place`.
-pub fn weighted_rows(labels: &Labels<'_>, weight: &[f64], candidates: impl Iterator<Item = u32>, place: &str) -> Result<Vec<u32>> {
+pub fn weighted_rows(
+    labels: &Labels<'_>,
+    weight: &[f64],
+    candidates: impl Iterator<Item = u32>,
+    place: &str,
+) -> Result<Vec<u32>> {
     let rows: Vec<u32> = candidates.filter(|&i| weight[i as usize] > 0.0).collect();
     let mut seen = vec![false; labels.n_classes as usize];
     rows.iter().for_each(|&i| seen[labels.ids[i as usize] as usize] = true);
     match seen.iter().position(|seen| !seen) {
         Some(class) => {
-            let reason = format!("class number {class} (classes in sorted order) has no row of positive weight in {place}");
+            let reason =
+                format!("class number {class} (classes in sorted order) has no row of positive weight in {place}");
             Err(Error::Labels { reason })
         }
         None => Ok(rows),

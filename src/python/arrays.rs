@@ -26,9 +26,17 @@ pub struct Csr<'py, I: numpy::Element, V: numpy::Element> {
     pub n_cols: usize,
 }
 
-fn csr<'py, I: numpy::Element, V: numpy::Element>(parts: &[Bound<'py, PyAny>; 3], n_cols: usize) -> Option<Csr<'py, I, V>> {
+fn csr<'py, I: numpy::Element, V: numpy::Element>(
+    parts: &[Bound<'py, PyAny>; 3],
+    n_cols: usize,
+) -> Option<Csr<'py, I, V>> {
     let [indptr, indices, values] = parts;
-    Some(Csr { indptr: indptr.extract().ok()?, indices: indices.extract().ok()?, values: values.extract().ok()?, n_cols })
+    Some(Csr {
+        indptr: indptr.extract().ok()?,
+        indices: indices.extract().ok()?,
+        values: values.extract().ok()?,
+        n_cols,
+    })
 }
 
 impl<'a, 'py> FromPyObject<'a, 'py> for Matrix<'py> {
@@ -42,7 +50,9 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Matrix<'py> {
             return Ok(Self::DenseF64(x));
         }
         let unsupported = || {
-            PyTypeError::new_err("a matrix is a C-ordered float32 or float64 array, or (indptr, indices, data, n_columns) with int32 or int64 indices")
+            PyTypeError::new_err(
+                "a matrix is a C-ordered float32 or float64 array, or (indptr, indices, data, n_columns) with int32 or int64 indices",
+            )
         };
         let (indptr, indices, values, n_cols): (Bound<'py, PyAny>, Bound<'py, PyAny>, Bound<'py, PyAny>, usize) =
             object.extract().map_err(|_| unsupported())?;

@@ -2,8 +2,8 @@
 
 use pyo3::PyErr;
 use pyo3::exceptions::{
-    PyFileNotFoundError, PyIsADirectoryError, PyKeyboardInterrupt, PyNotImplementedError, PyOSError, PyOverflowError, PyPermissionError,
-    PyRuntimeError, PyValueError,
+    PyFileNotFoundError, PyIsADirectoryError, PyKeyboardInterrupt, PyNotImplementedError, PyOSError, PyOverflowError,
+    PyPermissionError, PyRuntimeError, PyValueError,
 };
 use std::io::ErrorKind;
 
@@ -13,7 +13,9 @@ impl From<Error> for PyErr {
     fn from(error: Error) -> Self {
         let text = error.to_string();
         match error {
-            Error::Parameter { .. } | Error::Shape { .. } | Error::Entry { .. } | Error::Structure { .. } => PyValueError::new_err(text),
+            Error::Parameter { .. } | Error::Shape { .. } | Error::Entry { .. } | Error::Structure { .. } => {
+                PyValueError::new_err(text)
+            }
             Error::Labels { .. } | Error::Text { .. } => PyValueError::new_err(text),
             Error::Io { path, source } => io_error(&path, &source),
             Error::Unsupported { .. } => PyNotImplementedError::new_err(text),

@@ -33,8 +33,12 @@ pub fn fit<'py>(
     let cost = cost.as_slice()?;
     let loss = options::loss(&options.loss)?;
     let intercept = options::intercept(options.intercept)?;
-    let params =
-        Params { solver: options::solver(&options.solver)?, tol: options.tol, max_iter: options.max_iter, seed: options.seed };
+    let params = Params {
+        solver: options::solver(&options.solver)?,
+        tol: options.tol,
+        max_iter: options.max_iter,
+        seed: options.seed,
+    };
     let (solutions, n_cols) = with_rows!(&matrix, |rows, _structure| {
         let solutions = run(py, options.n_threads, progress.as_ref(), |monitor| {
             multiclass::fit(&rows, &labels, cost, intercept, loss, &params, monitor)

@@ -140,7 +140,8 @@ pub fn search<R: Rows>(
     labels.check(rows.n_rows())?;
     check_weights(weight, rows.n_rows())?;
     let mut c = first_c(rows, weight, settings)?;
-    let parts = folds.iter().enumerate().map(|(f, fold)| part(rows, labels, weight, f, fold)).collect::<Result<Vec<_>>>()?;
+    let parts =
+        folds.iter().enumerate().map(|(f, fold)| part(rows, labels, weight, f, fold)).collect::<Result<Vec<_>>>()?;
     let n_problems = labels.n_problems();
     let mut lanes: Vec<Lane> = (0..parts.len() * n_problems).map(|_| Lane::default()).collect();
     let mut unchanged = 0;
@@ -284,7 +285,13 @@ impl Lane {
         let mut solver = settings.solver;
         if let Some(last) = self.fitted {
             if last.still_accurate(c, tol) {
-                return Ok(Done { passes: 0.0, n_iter: 0, is_converged: true, is_unchanged: true, decisions: Vec::new() });
+                return Ok(Done {
+                    passes: 0.0,
+                    n_iter: 0,
+                    is_converged: true,
+                    is_unchanged: true,
+                    decisions: Vec::new(),
+                });
             }
             // Chu15, eq. (14): the dual variables grow with C.
             let ratio = c / last.c;

@@ -1,12 +1,12 @@
 //! Which solver for which shape and loss.
 
 use super::{Monitor, Params, Problem, Solution, SolverKind, Start, Status, dual, hinge_newton, newton};
+use crate::Result;
 use crate::data::Rows;
 use crate::data::design::Design;
 use crate::loss::{Hinge, Logistic, LossKind, SquaredHinge};
 use crate::solver::box_cd::BoxCd;
 use crate::solver::logistic_cd::LogisticCd;
-use crate::Result;
 
 /// Columns (intercept included) up to which a dense factorisation is considered.
 const MAX_CHOLESKY_COLUMNS: usize = 1200;
@@ -14,9 +14,16 @@ const MAX_CHOLESKY_COLUMNS: usize = 1200;
 /// by conjugate gradient costs five to fifty products of two operations per entry, each a random access; the products of a
 /// Hessian are mostly sequential.
 const MAX_CHOLESKY_WORK: f64 = 120.0;
+/// Multiplications over contiguous memory that cost as much as one elsewhere.
+const VECTORISED: f64 = 6.0;
 /// Problems with at most this many rows times columns go to Newton whatever the loss: its answer does not depend on the
 /// order of rows, and time does not matter.
 const SMALL: usize = 100_000;
+
+/// Visits of all rows that coordinate descent may still need before Newton takes over: about what Newton needs, where its
+/// steps are solved by factorisation (first number) or by conjugate gradient.
+const PATIENCE_DIRECT: f64 = 40.0;
+const PATIENCE: f64 = 400.0;
 
 /// Whether Newton steps should be solved by a dense Cholesky factorisation.
 pub fn prefers_cholesky<R: Rows>(design: &Design<'_, R>) -> bool {
@@ -26,12 +33,12 @@ pub fn prefers_cholesky<R: Rows>(design: &Design<'_, R>) -> bool {
     }
     let (mut entries, mut pairs) = (0.0, 0.0);
     for i in 0..design.n_rows() {
-        let len = design.row_len(i) as f64;
-        entries += len;
-        pairs += len * (len + 1.0) / 2.0;
+        let len = design.row_len(i);
+        entries += len as f64;
+        let width = if len * newton::DENSE_SHARE < d { len as f64 } else { d as f64 / VECTORISED };
+        pairs += len as f64 * width / 2.0;
     }
-    // Vectorised multiplications of the factorisation count a quarter.
-    let work = pairs + (d as f64).powi(3) / 24.0;
+    let work = pairs + (d as f64).powi(3) / (6.0 * VECTORISED);
     work <= MAX_CHOLESKY_WORK * entries || (design.n_rows() * d) <= SMALL
 }
 
@@ -64,10 +71,19 @@ pub fn solve<'a, R: Rows>(
     if solver == SolverKind::Newton {
         return solve_by_newton(problem, loss, params, start, monitor);
     }
-    let options = dual::Options { is_online: solver == SolverKind::DualCdOnline, may_stall: is_auto };
+    let patience = if !is_auto {
+        f64::INFINITY
+    } else if prefers_cholesky(&problem.design(1.0)) {
+        PATIENCE_DIRECT
+    } else {
+        PATIENCE
+    };
+    let options = dual::Options { is_online: solver == SolverKind::DualCdOnline, patience };
     let solution = match loss {
         LossKind::Hinge => dual::solve(problem, BoxCd::new(problem, Hinge), params, options, start, monitor)?,
-        LossKind::SquaredHinge => dual::solve(problem, BoxCd::new(problem, SquaredHinge), params, options, start, monitor)?,
+        LossKind::SquaredHinge => {
+            dual::solve(problem, BoxCd::new(problem, SquaredHinge), params, options, start, monitor)?
+        }
         LossKind::Logistic => dual::solve(problem, LogisticCd::new(problem), params, options, start, monitor)?,
     };
     if solution.status != Status::Stalled {

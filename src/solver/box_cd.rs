@@ -59,7 +59,13 @@ impl<L: BoxLoss> BoxCd<L> {
 
     /// One step on row `i`; its projected gradient, or `None` if the row may be shrunk.
     #[inline(always)]
-    fn step<R: Rows>(&mut self, design: &Design<'_, R>, i: usize, visit: &mut Visit<'_>, epoch: &mut Epoch) -> Option<f64> {
+    fn step<R: Rows>(
+        &mut self,
+        design: &Design<'_, R>,
+        i: usize,
+        visit: &mut Visit<'_>,
+        epoch: &mut Epoch,
+    ) -> Option<f64> {
         let row = &mut self.rows[i];
         let g = row.y * (design.dot(i, visit.w) + visit.offset) - 1.0 + L::diagonal(row.cost) * row.alpha;
         let upper = L::upper(row.cost);

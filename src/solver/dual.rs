@@ -2,7 +2,7 @@
 //!
 //! **Checks.** A duality gap costs one pass over all rows without random access to them, about a third of an epoch. It is
 //! computed when the gains of the epochs, extrapolated geometrically, say that `tol` may be reached, and at least whenever
-//! the number of epochs has grown by half. The same pass brings shrunk rows back ([`Method::recheck`]).
+//! the number of visited rows has grown by half. The same pass brings shrunk rows back ([`Method::recheck`]).
 //!
 //! **Free intercept.** The dual then has the constraint `sum_i y_i a_i = 0`. It is met by the method of multipliers: with
 //! multiplier `b` and penalty `sigma`, the augmented problem is the same box problem with a constant column `sqrt(sigma)` and
@@ -20,12 +20,15 @@ use crate::data::Rows;
 use crate::data::design::Design;
 use crate::loss::Loss;
 
-/// Epochs still needed, by extrapolation of the gap, from which on a fit counts as stalled.
-const STALL_EPOCHS: f64 = 150.0;
-/// Epochs before which a fit is never called stalled.
-const STALL_AFTER: usize = 12;
+/// Work before which a fit is never called stalled.
+const STALL_AFTER: f64 = 10.0;
 /// Largest ratio of successive gains that the extrapolation believes.
 const MAX_RATIO: f64 = 0.98;
+/// Gap over extrapolated gain, assumed before the first check and believed after one.
+const FIRST_RATIO: f64 = 4.0;
+const LARGEST_RATIO: f64 = 100.0;
+/// Epochs over few active rows are cheap; this many of them count as one whole epoch at most, so that a fit always ends.
+const MAX_EPOCHS_PER_ITER: usize = 50;
 
 /// The state that an epoch changes beside the method's own.
 pub struct Visit<'a> {
@@ -85,8 +88,8 @@ pub trait Method {
 pub struct Options {
     /// Random rows one at a time instead of permutations with shrinking.
     pub is_online: bool,
-    /// End with [`Status::Stalled`] when the gap falls too slowly.
-    pub may_stall: bool,
+    /// End with [`Status::Stalled`] when the gap, extrapolated, needs more than this many further visits of all rows.
+    pub patience: f64,
 }
 
 /// Runs the method to the relative duality gap `params.tol`.
@@ -104,30 +107,30 @@ pub fn solve<'a, R: Rows, M: Method>(
     let mut descent = Descent::new(problem, method, start, monitor)?;
     let mut random = active::random(params.seed, 0);
     let mut schedule = Schedule::default();
-    let mut epoch = 0;
+    let limit = params.max_iter as f64;
     let (check, status) = loop {
-        epoch += 1;
         let done = descent.epoch(options.is_online, &mut random)?;
-        schedule.record(done.gain);
-        if !schedule.is_due(epoch, params.tol) && epoch < params.max_iter {
+        schedule.record(&done, problem.y.len());
+        let is_last = schedule.work >= limit || schedule.epochs >= MAX_EPOCHS_PER_ITER * params.max_iter;
+        if !schedule.is_due(params.tol) && !is_last {
             continue;
         }
         let check = descent.check()?;
         let gap = check.certificate.relative_gap();
-        monitor.observe(&Progress { solver: "dual_cd", iteration: epoch, accuracy: gap });
+        monitor.observe(&Progress { solver: "dual_cd", iteration: schedule.iterations(), accuracy: gap });
         if gap <= params.tol {
             break (check, Status::Converged);
         }
-        if epoch >= params.max_iter {
+        if is_last {
             break (check, Status::MaxIter);
         }
-        let remaining = schedule.checked(epoch, &check.certificate, params.tol);
-        if options.may_stall && epoch >= STALL_AFTER && remaining > STALL_EPOCHS {
+        let remaining = schedule.checked(&check.certificate, params.tol);
+        if schedule.work >= STALL_AFTER && remaining > options.patience {
             break (check, Status::Stalled);
         }
     };
     let solver = if options.is_online { SolverKind::DualCdOnline } else { SolverKind::DualCd };
-    Ok(descent.into_solution(check, status, epoch, solver))
+    Ok(descent.into_solution(check, status, schedule.iterations(), solver))
 }
 
 /// Result of a gap check.
@@ -279,22 +282,32 @@ fn mean_squared_norm<R: Rows>(design: &Design<'_, R>) -> f64 {
     if total > 0.0 { total / n as f64 } else { 1.0 }
 }
 
-/// When to check the gap.
+/// When to check the gap. Its clock is work: visits of rows in units of all rows, since an epoch over few active rows is cheap.
 #[derive(Default)]
 struct Schedule {
+    epochs: usize,
+    work: f64,
     gains: [f64; 2],
     /// Sum of all gains: about the dual value.
     total: f64,
-    next: usize,
-    last: Option<(usize, f64)>,
+    /// Work at which a check is due in any case.
+    next: f64,
+    last: Option<(f64, f64)>,
     /// Gap over the extrapolated gain still to come, at the last check.
     ratio: f64,
 }
 
 impl Schedule {
-    fn record(&mut self, gain: f64) {
-        self.gains = [self.gains[1], gain];
-        self.total += gain;
+    fn record(&mut self, epoch: &Epoch, n_rows: usize) {
+        self.epochs += 1;
+        self.work += epoch.visited as f64 / n_rows as f64;
+        self.gains = [self.gains[1], epoch.gain];
+        self.total += epoch.gain;
+    }
+
+    /// Work in whole epochs.
+    fn iterations(&self) -> usize {
+        self.work.ceil() as usize
     }
 
     /// Geometric extrapolation of the gains still to come.
@@ -304,23 +317,25 @@ impl Schedule {
         now.max(0.0) * ratio / (1.0 - ratio)
     }
 
-    fn is_due(&self, epoch: usize, tol: f64) -> bool {
-        let ratio = if self.last.is_some() { self.ratio } else { 4.0 };
-        epoch >= self.next.max(2) || (epoch >= 2 && ratio * self.to_come() <= tol * self.total)
+    fn is_due(&self, tol: f64) -> bool {
+        let ratio = if self.last.is_some() { self.ratio } else { FIRST_RATIO };
+        self.epochs >= 2 && (self.work >= self.next || ratio * self.to_come() <= tol * self.total)
     }
 
-    /// Notes the outcome of a check; the number of further epochs needed at the present rate.
-    fn checked(&mut self, epoch: usize, certificate: &Certificate, tol: f64) -> f64 {
+    /// Notes the outcome of a check; the further work needed at the present rate.
+    fn checked(&mut self, certificate: &Certificate, tol: f64) -> f64 {
         let gap = (certificate.primal - certificate.dual).max(f64::MIN_POSITIVE);
         let to_come = self.to_come();
         if to_come > 0.0 {
-            self.ratio = gap / to_come;
+            self.ratio = (gap / to_come).min(LARGEST_RATIO);
         }
-        self.next = epoch + (epoch / 2).max(2);
-        let before = self.last.replace((epoch, gap));
+        self.next = self.work + (0.5 * self.work).max(1.0);
+        // Gains of a new set of active rows say nothing about the old ones.
+        self.gains = [0.0; 2];
+        let before = self.last.replace((self.work, gap));
         let wanted = tol * certificate.dual.max(f64::MIN_POSITIVE);
         match before {
-            Some((at, old)) if gap < old => (gap / wanted).ln() * (epoch - at) as f64 / (old / gap).ln(),
+            Some((at, old)) if gap < old => (gap / wanted).ln() * (self.work - at) / (old / gap).ln(),
             Some(_) => f64::INFINITY,
             None => 0.0,
         }

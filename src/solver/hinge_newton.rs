@@ -82,7 +82,8 @@ pub fn solve<'a, R: Rows>(
     if let Some((w, b)) = &start.w {
         newton.move_to(w, *b);
     }
-    let mut best = Point { certificate: Certificate { primal: total, dual: 0.0 }, w: newton.w.clone(), alpha: alpha.clone() };
+    let mut best =
+        Point { certificate: Certificate { primal: total, dual: 0.0 }, w: newton.w.clone(), alpha: alpha.clone() };
     let mut sigma = FIRST * total / cost.len() as f64;
     let (mut share, mut steps, mut idle) = (INNER, 0, 0);
     let status = loop {

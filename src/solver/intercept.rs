@@ -25,7 +25,11 @@ pub fn smooth_shift<O: Objective>(objective: &O, y: &[f64], margins: &[f64]) -> 
         if slope.abs() <= EXACT * scale || !slope.is_finite() {
             break;
         }
-        if slope > 0.0 { high = shift } else { low = shift }
+        if slope > 0.0 {
+            high = shift
+        } else {
+            low = shift
+        }
         let mut next = shift - slope / curvature;
         if !(low < next && next < high) {
             next = if low.is_finite() && high.is_finite() {

@@ -84,7 +84,11 @@ fn root(mut t: f64, margin: f64, q: f64, cost: f64, old: f64) -> f64 {
     for _ in 0..MAX_INNER {
         let s = sigmoid(t);
         let value = t + margin + q * (cost * s - old);
-        if value > 0.0 { high = t } else { low = t }
+        if value > 0.0 {
+            high = t
+        } else {
+            low = t
+        }
         let mut next = t - value / (1.0 + q * cost * s * (1.0 - s));
         if !(low <= next && next <= high) {
             next = 0.5 * (low + high);

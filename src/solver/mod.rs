@@ -29,7 +29,7 @@ use crate::{Error, Result};
 
 /// Relative duality gap at which a fit stops.
 pub const DEFAULT_TOL: f64 = 1e-4;
-/// Largest number of epochs (dual) or Newton steps (primal).
+/// Largest number of epochs over all rows (dual; visits of active rows add up to epochs) or Newton steps (primal).
 pub const DEFAULT_MAX_ITER: usize = 1000;
 
 /// What happens to the intercept `b`.

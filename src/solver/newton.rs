@@ -37,8 +37,10 @@ const SUFFICIENT_DECREASE: f64 = 0.01;
 const MAX_HALVINGS: usize = 40;
 /// Below this decrease relative to `f`, rounding of `f` decides and the Newton step is taken on trust.
 const ROUNDING: f64 = 1e-13;
-/// Steps without a new smallest gradient norm after which the solver has reached the limit of double precision.
+/// Steps in which neither the gradient nor the objective fell, after which the limit of double precision is reached.
 const MAX_IDLE: usize = 8;
+/// A row with at least one entry per this many columns is treated as dense in forming the Hessian.
+pub(super) const DENSE_SHARE: usize = 4;
 /// Rows between two looks at the cancel flag.
 const POLL_ROWS: usize = 1 << 16;
 
@@ -212,7 +214,7 @@ impl<'a, R: Rows> Newton<'a, R> {
     /// # Errors
     /// [`Error::Cancelled`], and [`Error::Overflow`] when the objective leaves the range of double precision.
     pub fn minimise<O: Objective>(&mut self, objective: &O, stop: Stop, max_steps: usize) -> Result<Report> {
-        let (mut best, mut idle) = (f64::INFINITY, 0);
+        let (mut best, mut lowest, mut idle) = (f64::INFINITY, f64::INFINITY, 0);
         let mut first_norm = None;
         for steps in 0.. {
             if self.is_free {
@@ -227,8 +229,9 @@ impl<'a, R: Rows> Newton<'a, R> {
             if is_done(&report, stop) {
                 return Ok(report);
             }
-            idle = if squared_gradient < best { 0 } else { idle + 1 };
+            idle = if squared_gradient < best || value < lowest * (1.0 - ROUNDING) { 0 } else { idle + 1 };
             best = best.min(squared_gradient);
+            lowest = lowest.min(value);
             report.status = Status::Stalled;
             if idle >= MAX_IDLE {
                 return Ok(report);
@@ -350,14 +353,14 @@ impl<'a, R: Rows> Newton<'a, R> {
             .par_iter()
             .map(|range| {
                 let mut lower = vec![0.0; d * d];
-                let mut row = Vec::new();
+                let (mut row, mut dense) = (Vec::new(), vec![0.0; d]);
                 for i in range.clone().filter(|&i| curvature[i] != 0.0) {
                     if i % POLL_ROWS == 0 {
                         self.monitor.poll()?;
                     }
                     row.clear();
                     design.for_each(i, |j, v| row.push((j, v)));
-                    add_outer_product(&row, curvature[i], d, &mut lower);
+                    add_outer_product(&row, curvature[i], d, &mut dense, &mut lower);
                 }
                 Ok(lower)
             })
@@ -407,21 +410,28 @@ impl<'a, R: Rows> Newton<'a, R> {
     }
 }
 
-/// Adds `scale * row row'` to a lower triangle; entries are added in pairs, wherever the row's columns stand.
-fn add_outer_product(row: &[(usize, f64)], scale: f64, d: usize, lower: &mut [f64]) {
-    let is_full = row.len() == d && row.iter().enumerate().all(|(k, &(j, _))| k == j);
-    for (k, &(i, v)) in row.iter().enumerate() {
-        let t = scale * v;
-        if is_full {
-            for (sum, (_, u)) in lower[i * d..].iter_mut().zip(&row[..=k]) {
-                *sum += t * u;
-            }
-        } else {
+/// Adds `scale * row row'` to a lower triangle, wherever the row's columns stand.
+///
+/// A row that fills a good part of its columns is spread over `dense` (zero before and after), so that the inner loop runs
+/// over contiguous memory.
+fn add_outer_product(row: &[(usize, f64)], scale: f64, d: usize, dense: &mut [f64], lower: &mut [f64]) {
+    if row.len() * DENSE_SHARE < d {
+        for (k, &(i, v)) in row.iter().enumerate() {
+            let t = scale * v;
             for &(j, u) in &row[..=k] {
                 lower[i.max(j) * d + i.min(j)] += t * u;
             }
         }
+        return;
     }
+    row.iter().for_each(|&(j, v)| dense[j] = v);
+    for &(i, v) in row {
+        let t = scale * v;
+        for (sum, u) in lower[i * d..i * d + i + 1].iter_mut().zip(&*dense) {
+            *sum += t * u;
+        }
+    }
+    row.iter().for_each(|&(j, _)| dense[j] = 0.0);
 }
 
 fn is_done(report: &Report, stop: Stop) -> bool {

@@ -10,17 +10,8 @@ use super::*;
 
 const PLAIN: &[u8] = b"+1 1:0.5 3:-2e-1\n-1 2:1 # note\n+1\n";
 
-fn parse_with<V: TextValue>(
-    text: &[u8],
-    options: &ReadOptions,
-    chunk_bytes: usize,
-) -> error::Result<SvmlightData<V>> {
-    let text = Text {
-        bytes: text,
-        path: Path::new("t.svm"),
-        cancelled: &|| false,
-        chunk_bytes,
-    };
+fn parse_with<V: TextValue>(text: &[u8], options: &ReadOptions, chunk_bytes: usize) -> error::Result<SvmlightData<V>> {
+    let text = Text { bytes: text, path: Path::new("t.svm"), cancelled: &|| false, chunk_bytes };
     text.parse(options)
 }
 
@@ -33,18 +24,9 @@ fn options(base: IndexBase, n_features: Option<usize>) -> ReadOptions {
 }
 
 /// Line, column and reason of the error.
-fn rejected_with<V: TextValue>(
-    text: &[u8],
-    options: &ReadOptions,
-    chunk_bytes: usize,
-) -> (u64, u64, String) {
+fn rejected_with<V: TextValue>(text: &[u8], options: &ReadOptions, chunk_bytes: usize) -> (u64, u64, String) {
     match parse_with::<V>(text, options, chunk_bytes) {
-        Err(Error::Text {
-            line,
-            column,
-            reason,
-            path,
-        }) => {
+        Err(Error::Text { line, column, reason, path }) => {
             assert_eq!(path, PathBuf::from("t.svm"));
             (line, column, reason)
         }
@@ -63,10 +45,7 @@ fn rows<V: Copy>(data: &SvmlightData<V>) -> Vec<Vec<(i64, V)>> {
         Indices::Narrow(list) => list.iter().map(|&column| column.into()).collect(),
         Indices::Wide(list) => list.clone(),
     };
-    let entries: Vec<_> = columns
-        .into_iter()
-        .zip(data.values.iter().copied())
-        .collect();
+    let entries: Vec<_> = columns.into_iter().zip(data.values.iter().copied()).collect();
     let row = |ends: &[i64]| entries[ends[0] as usize..ends[1] as usize].to_vec();
     data.indptr.windows(2).map(row).collect()
 }
@@ -86,11 +65,7 @@ fn accepts_every_spelling_of_a_line() {
         ("0.5 # 1:2", 0.5, &[]),
         ("# c\n\n \t\r\n3\n#\n", 3.0, &[]),
         ("-0 1:-0", -0.0, &[(0, -0.0)]),
-        (
-            "1e2 1:1e-400 2:.5 3:5.",
-            100.0,
-            &[(0, 0.0), (1, 0.5), (2, 5.0)],
-        ),
+        ("1e2 1:1e-400 2:.5 3:5.", 100.0, &[(0, 0.0), (1, 0.5), (2, 5.0)]),
         ("1 1:4.9e-324 2:0e999", 1.0, &[(0, 5e-324), (1, 0.0)]),
         ("1 0:2 3:0", 1.0, &[(0, 2.0), (3, 0.0)]),
         ("1 3:1 1:2 3:4", 1.0, &[(2, 1.0), (0, 2.0), (2, 4.0)]),
@@ -101,10 +76,7 @@ fn accepts_every_spelling_of_a_line() {
         assert_eq!(data.labels[0].to_bits(), label.to_bits(), "{text:?}");
         assert_eq!(rows(&data), [entries.to_vec()], "{text:?}");
         let signs = data.values.iter().map(|value| value.is_sign_negative());
-        assert!(
-            signs.eq(entries.iter().map(|entry| entry.1.is_sign_negative())),
-            "{text:?}"
-        );
+        assert!(signs.eq(entries.iter().map(|entry| entry.1.is_sign_negative())), "{text:?}");
         assert_eq!(data.qid, None);
     }
 }
@@ -122,12 +94,7 @@ fn names_the_first_bad_token() {
         (b"1\n\xef\xbb\xbf1", 2, 1, "label \"\\u{feff}1\""),
         (b"nan 1:1", 1, 1, "label \"nan\" is not finite"),
         (b"-inf", 1, 1, "label \"-inf\" is not finite"),
-        (
-            b"1e999 1:1",
-            1,
-            1,
-            "label \"1e999\" is too large for double precision",
-        ),
+        (b"1e999 1:1", 1, 1, "label \"1e999\" is too large for double precision"),
         (b"1,2 3:1", 1, 1, "multi-label files are not supported"),
         (b"1\n 3:1", 2, 2, "label missing before \"3:1\""),
         (b"qid:1 3:1", 1, 1, "label missing before \"qid:1\""),
@@ -135,18 +102,8 @@ fn names_the_first_bad_token() {
         (b"1 1:-Infinity", 1, 5, "value \"-Infinity\" is not finite"),
         (b"1 1:nanny", 1, 5, "value \"nanny\" is not a number"),
         (b"1 1:1.#INF", 1, 5, "value \"1.#INF\" is not a number"),
-        (
-            b"1 1:-1.#IND # c",
-            1,
-            5,
-            "value \"-1.#IND\" is not a number",
-        ),
-        (
-            b"1 1:1e999 2:x",
-            1,
-            5,
-            "value \"1e999\" is too large for double precision",
-        ),
+        (b"1 1:-1.#IND # c", 1, 5, "value \"-1.#IND\" is not a number"),
+        (b"1 1:1e999 2:x", 1, 5, "value \"1e999\" is too large for double precision"),
         (b"1 1:-1e99999999999999999999", 1, 5, "is too large"),
         (b"1 1:1.5abc", 1, 5, "value \"1.5abc\" is not a number"),
         (b"1 1:0x10", 1, 5, "value \"0x10\" is not a number"),
@@ -154,36 +111,16 @@ fn names_the_first_bad_token() {
         (b"1 1:1,5", 1, 5, FINITE),
         (b"1 1:2:3", 1, 5, "value \"2:3\" is not a number"),
         (b"1 1:--1", 1, 5, "value \"--1\" is not a number"),
-        (
-            b"1 2:1 3: 4:1",
-            1,
-            7,
-            "\"3:\" has no value; expected index:value",
-        ),
+        (b"1 2:1 3: 4:1", 1, 7, "\"3:\" has no value; expected index:value"),
         (b"1 3:\r\n", 1, 3, "\"3:\" has no value"),
         (b"1 3 :4", 1, 3, "\"3\" has no colon; expected index:value"),
         (b"1 1:1\n1 5", 2, 3, "\"5\" has no colon"),
         (b"1 1:1\r-1 2:1", 1, 5, "value \"1\\r-1\" is not a number"),
-        (
-            b"1 :5",
-            1,
-            3,
-            "index of \":5\" is not a non-negative integer",
-        ),
-        (
-            b"1 -1:5",
-            1,
-            3,
-            "index of \"-1:5\" is not a non-negative integer",
-        ),
+        (b"1 :5", 1, 3, "index of \":5\" is not a non-negative integer"),
+        (b"1 -1:5", 1, 3, "index of \"-1:5\" is not a non-negative integer"),
         (b"1 1.5:5", 1, 3, "index of \"1.5:5\" is not"),
         (b"1 1e3:5", 1, 3, "index of \"1e3:5\" is not"),
-        (
-            b"1 9223372036854775807:1",
-            1,
-            3,
-            "is out of range; expected 0 to 9223372036854775806",
-        ),
+        (b"1 9223372036854775807:1", 1, 3, "is out of range; expected 0 to 9223372036854775806"),
         (b"1 99999999999999999999:1", 1, 3, "is out of range"),
         (b"1 1:1 qid:3", 1, 7, "\"qid:3\" is out of place"),
         (b"1 qid:3 qid:3", 1, 9, "\"qid:3\" is out of place"),
@@ -192,29 +129,14 @@ fn names_the_first_bad_token() {
         (b"1 qid:9223372036854775808", 1, 3, "integer of 64 bits"),
         (b"1 qid:1\n1 1:1", 2, 3, "row without qid"),
         (b"1 qid:1\n1", 2, 2, QID),
-        (
-            b"1 1:1\n1 qid:1",
-            2,
-            3,
-            "\"qid:1\", but the first row has no qid",
-        ),
+        (b"1 1:1\n1 qid:1", 2, 3, "\"qid:1\", but the first row has no qid"),
         (b"1 1:1\0 2:1", 1, 5, "value \"1\\0\" is not a number"),
-        (
-            b"\0\x01\xff",
-            1,
-            1,
-            "label \"\\0\\u{1}\u{fffd}\" is not a number",
-        ),
+        (b"\0\x01\xff", 1, 1, "label \"\\0\\u{1}\u{fffd}\" is not a number"),
     ];
     for (text, line, column, reason) in table {
         let found = rejected(text);
         let text = String::from_utf8_lossy(text);
-        assert_eq!(
-            (found.0, found.1),
-            (*line, *column),
-            "{text:?}: {}",
-            found.2
-        );
+        assert_eq!((found.0, found.1), (*line, *column), "{text:?}: {}", found.2);
         assert!(found.2.contains(reason), "{text:?}: {}", found.2);
     }
 }
@@ -232,10 +154,7 @@ fn overflow_depends_on_the_type() {
     assert_eq!(parsed("1 1:1e39").values, [1e39]);
     let (_, column, reason) = rejected_with::<f32>(b"1 1:1e39", &ReadOptions::default(), 1);
     assert_eq!(column, 5);
-    assert!(
-        reason.contains("too large for single precision"),
-        "{reason}"
-    );
+    assert!(reason.contains("too large for single precision"), "{reason}");
 }
 
 #[test]
@@ -265,11 +184,7 @@ fn base_and_limit_decide_which_indices_fit() {
         match expected {
             Ok((n_cols, first)) => {
                 let data = parse_with::<f64>(text.as_bytes(), &options, 1).unwrap();
-                assert_eq!(
-                    (data.n_cols, rows(&data)[0][0].0),
-                    (*n_cols, *first),
-                    "{options:?} {text}"
-                );
+                assert_eq!((data.n_cols, rows(&data)[0][0].0), (*n_cols, *first), "{options:?} {text}");
             }
             Err(column) => {
                 let found = rejected_with::<f64>(text.as_bytes(), &options, 1);
@@ -279,13 +194,7 @@ fn base_and_limit_decide_which_indices_fit() {
     }
     assert_eq!(parsed("1\n1").n_cols, 0);
     let huge = parse_with::<f64>(b"1", &options(Auto, Some(usize::MAX)), 1);
-    assert!(matches!(
-        huge,
-        Err(Error::Parameter {
-            name: "n_features",
-            ..
-        })
-    ));
+    assert!(matches!(huge, Err(Error::Parameter { name: "n_features", .. })));
 }
 
 #[test]
@@ -293,10 +202,7 @@ fn indices_are_wide_only_when_needed() {
     let last_narrow = parsed("1 1:1 2147483647:1");
     assert_eq!(last_narrow.indices, Indices::Narrow(vec![0, i32::MAX - 1]));
     let first_wide = parsed("1 1:1\n1 2147483648:1");
-    assert_eq!(
-        first_wide.indices,
-        Indices::Wide(vec![0, i64::from(i32::MAX)])
-    );
+    assert_eq!(first_wide.indices, Indices::Wide(vec![0, i64::from(i32::MAX)]));
     let widened = parsed("1 5:1 9223372036854775806:1 0:1");
     assert_eq!(widened.indices, Indices::Wide(vec![5, i64::MAX - 1, 0]));
     assert_eq!(widened.n_cols, i64::MAX as usize);
@@ -326,34 +232,26 @@ fn render(rows: &[(f64, Vec<(u32, f64)>)], line_end: &str) -> String {
 
 fn finite() -> impl Strategy<Value = f64> {
     let bits = any::<u64>().prop_map(f64::from_bits);
-    prop_oneof![bits, any::<f64>(), -9.0..9.0]
-        .prop_filter("finite", |value: &f64| value.is_finite())
+    prop_oneof![bits, any::<f64>(), -9.0..9.0].prop_filter("finite", |value: &f64| value.is_finite())
 }
 
 /// Rows with small indices, or with some that need 64 bits.
 fn matrix() -> impl Strategy<Value = Vec<(f64, Vec<(u32, f64)>)>> {
     prop_oneof![Just(50), Just(u32::MAX)].prop_flat_map(|largest| {
-        let row = (
-            finite(),
-            prop::collection::vec((0..=largest, finite()), 0..8),
-        );
+        let row = (finite(), prop::collection::vec((0..=largest, finite()), 0..8));
         prop::collection::vec(row, 1..20)
     })
 }
 
 /// Decimals that are finite in single precision: any, small ones, and ties of two neighbours or just above.
 fn decimal() -> impl Strategy<Value = String> {
-    let tie =
-        (1e-3_f32..1e30, any::<bool>(), any::<bool>()).prop_map(|(value, negative, above)| {
-            let next = f32::from_bits(value.to_bits() + 1);
-            let sign = if negative { "-" } else { "" };
-            // The digits are exact; rounded to double precision first, the last one would be lost.
-            let last = if above { "1" } else { "" };
-            format!(
-                "{sign}{:.80}{last}",
-                (f64::from(value) + f64::from(next)) / 2.0
-            )
-        });
+    let tie = (1e-3_f32..1e30, any::<bool>(), any::<bool>()).prop_map(|(value, negative, above)| {
+        let next = f32::from_bits(value.to_bits() + 1);
+        let sign = if negative { "-" } else { "" };
+        // The digits are exact; rounded to double precision first, the last one would be lost.
+        let last = if above { "1" } else { "" };
+        format!("{sign}{:.80}{last}", (f64::from(value) + f64::from(next)) / 2.0)
+    });
     prop_oneof![
         tie,
         "[+-]?[0-9]{1,8}(\\.[0-9]{0,60})?(e\\+?[0-2]?[0-9])?",
@@ -417,27 +315,17 @@ proptest! {
 
 #[test]
 fn number_of_threads_does_not_show() {
-    let good: String = (1..2000)
-        .map(|row| format!("{} {row}:0.{row} 7:1\n", row % 3))
-        .collect();
-    let bad = good
-        .replace(" 1500:", " 1500;")
-        .replace(" 1700:", " -1700:");
+    let good: String = (1..2000).map(|row| format!("{} {row}:0.{row} 7:1\n", row % 3)).collect();
+    let bad = good.replace(" 1500:", " 1500;").replace(" 1700:", " -1700:");
     let run = |n_threads, text: &str| {
-        let pool = rayon::ThreadPoolBuilder::new()
-            .num_threads(n_threads)
-            .build()
-            .unwrap();
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(n_threads).build().unwrap();
         let parse = || parse_with::<f64>(text.as_bytes(), &ReadOptions::default(), 50);
         pool.install(parse).map_err(|error| error.to_string())
     };
     assert_eq!(run(1, &good), run(4, &good));
     for _ in 0..20 {
         let message = run(4, &bad).unwrap_err();
-        assert!(
-            message.starts_with("t.svm, line 1500, column 3: \"1500;0.1500\" has no colon"),
-            "{message}"
-        );
+        assert!(message.starts_with("t.svm, line 1500, column 3: \"1500;0.1500\" has no colon"), "{message}");
     }
 }
 
@@ -481,16 +369,9 @@ fn reads_every_compression_in_one_or_many_members() {
         // The cut falls into a line: members are joined before lines are looked for.
         let members = [encode(&PLAIN[..7]), encode(b""), encode(&PLAIN[7..])].concat();
         assert_eq!(read_bytes(&members).unwrap(), expected);
-        assert!(matches!(
-            read_bytes(&encode(b"")),
-            Err(Error::Text { line: 1, .. })
-        ));
+        assert!(matches!(read_bytes(&encode(b"")), Err(Error::Text { line: 1, .. })));
     }
-    let skippable = [
-        &[0x50, 0x2a, 0x4d, 0x18, 2, 0, 0, 0, 9, 9],
-        &zstd(PLAIN)[..],
-    ]
-    .concat();
+    let skippable = [&[0x50, 0x2a, 0x4d, 0x18, 2, 0, 0, 0, 9, 9], &zstd(PLAIN)[..]].concat();
     assert_eq!(read_bytes(&skippable).unwrap(), expected);
 }
 
@@ -545,14 +426,8 @@ fn stops_when_cancelled() {
     let after = |calls: usize| {
         let count = AtomicUsize::new(0);
         let cancelled = move || count.fetch_add(1, Ordering::Relaxed) == calls;
-        let text = Text {
-            bytes: &text,
-            path: Path::new("t.svm"),
-            cancelled: &cancelled,
-            chunk_bytes: 60,
-        };
-        text.parse::<f64>(&ReadOptions::default())
-            .map(|data| data.labels.len())
+        let text = Text { bytes: &text, path: Path::new("t.svm"), cancelled: &cancelled, chunk_bytes: 60 };
+        text.parse::<f64>(&ReadOptions::default()).map(|data| data.labels.len())
     };
     for calls in [0, 1, 99, 100, 150, 199] {
         assert!(matches!(after(calls), Err(Error::Cancelled)), "{calls}");
@@ -563,8 +438,7 @@ fn stops_when_cancelled() {
 #[test]
 fn stops_reading_when_cancelled() {
     let mut file = tempfile::NamedTempFile::new().unwrap();
-    file.write_all(&gzip(&b"1 1:1\n".repeat(2_000_000)))
-        .unwrap();
+    file.write_all(&gzip(&b"1 1:1\n".repeat(2_000_000))).unwrap();
     let (asked, parsing) = (AtomicUsize::new(0), AtomicBool::new(false));
     let cancelled = || {
         parsing.store(rayon::current_thread_index().is_some(), Ordering::Relaxed);
