@@ -80,7 +80,7 @@ impl LogisticCd {
 #[inline(always)]
 fn root(mut t: f64, margin: f64, q: f64, cost: f64, old: f64) -> f64 {
     let (mut low, mut high) = (-margin - q * (cost - old), -margin + q * old);
-    t = t.clamp(low, high.max(low));
+    t = t.max(low).min(high);
     for _ in 0..MAX_INNER {
         let s = sigmoid(t);
         let value = t + margin + q * (cost * s - old);
@@ -90,7 +90,8 @@ fn root(mut t: f64, margin: f64, q: f64, cost: f64, old: f64) -> f64 {
             low = t
         }
         let mut next = t - value / (1.0 + q * cost * s * (1.0 - s));
-        if !(low <= next && next <= high) {
+        // Strictly inside, or two ends of the bracket could alternate for ever.
+        if !(low < next && next < high) {
             next = 0.5 * (low + high);
         }
         let moved = (next - t).abs();

@@ -1,0 +1,5 @@
+//! Integration tests of the crate, no Python involved: every fast path against a slow, obvious twin.
+
+mod naive;
+mod search;
+mod solvers;

@@ -1,0 +1,160 @@
+//! The search for C against cold fits.
+
+use hinge::data::csr::CsrView;
+use hinge::loss::LossKind;
+use hinge::multiclass::Labels;
+use hinge::select::{Fold, Settings, Step, UNCHANGED_TO_STOP, lower_bound, search};
+use hinge::solver::{Intercept, Params, Problem, Silent, SolverKind, Start, auto};
+
+struct Set {
+    indptr: Vec<i32>,
+    indices: Vec<i32>,
+    values: Vec<f32>,
+    ids: Vec<u32>,
+    n_classes: u32,
+}
+
+fn set(n: usize, n_classes: u32) -> Set {
+    let wave = |k: usize| ((k * 7919 % 1009) as f32 / 1009.0 - 0.5) * 2.0;
+    let d = 8;
+    let values: Vec<f32> = (0..n * d).map(wave).collect();
+    let ids = (0..n)
+        .map(|i| {
+            let row = &values[i * d..(i + 1) * d];
+            if n_classes == 2 {
+                u32::from(row[0] + 0.7 * row[1] + wave(i * 13) > 0.0)
+            } else {
+                (0..n_classes).max_by(|&a, &b| row[a as usize].total_cmp(&row[b as usize])).unwrap()
+            }
+        })
+        .collect();
+    let indptr = (0..=n).map(|i| (i * d) as i32).collect();
+    let indices = (0..n * d).map(|k| (k % d) as i32).collect();
+    Set { indptr, indices, values, ids, n_classes }
+}
+
+impl Set {
+    fn view(&self) -> CsrView<'_, i32, f32> {
+        CsrView::new(&self.indptr, &self.indices, &self.values, 8).unwrap().0
+    }
+
+    fn folds(&self, k: usize) -> Vec<Fold> {
+        let rows = 0..self.ids.len() as u32;
+        (0..k as u32)
+            .map(|f| Fold {
+                train: rows.clone().filter(|i| i % k as u32 != f).collect(),
+                test: rows.clone().filter(|i| i % k as u32 == f).collect(),
+            })
+            .collect()
+    }
+}
+
+fn settings(loss: LossKind, solver: SolverKind, tol: f64) -> Settings {
+    let intercept = Intercept::Free;
+    Settings { loss, intercept, solver, tol, max_iter: 100_000, seed: 0, c_min: None, c_max: 64.0, ratio: 2.0 }
+}
+
+fn run(set: &Set, settings: &Settings) -> Vec<Step> {
+    let (view, folds) = (set.view(), set.folds(3));
+    let labels = Labels { ids: &set.ids, n_classes: set.n_classes };
+    let mut steps = Vec::new();
+    let weight = vec![1.0; set.ids.len()];
+    search(&view, &labels, &weight, &folds, settings, &Silent, |step| {
+        steps.push(step);
+        Ok(true)
+    })
+    .unwrap();
+    steps
+}
+
+/// Decision values of a cold, tight fit on one fold.
+fn cold(set: &Set, loss: LossKind, problem: usize, fold: &Fold, c: f64) -> Vec<f64> {
+    let view = set.view();
+    let labels = Labels { ids: &set.ids, n_classes: set.n_classes };
+    let y = labels.signs(problem, &fold.train);
+    let cost = vec![c; fold.train.len()];
+    let task = Problem { rows: &view, ids: Some(&fold.train), y: &y, cost: &cost, intercept: Intercept::Free };
+    let params = Params { solver: SolverKind::Newton, tol: 1e-10, max_iter: 10_000, seed: 0 };
+    let s = auto::solve(&task, loss, &params, &Start::default(), &Silent).unwrap();
+    let w: Vec<f64> = s.w.clone();
+    fold.test.iter().map(|&i| hinge::data::Rows::dot(&view, i as usize, &w) + s.intercept).collect()
+}
+
+#[test]
+fn warm_steps_agree_with_cold_fits() {
+    for (n_classes, loss, solver) in [
+        (2, LossKind::Logistic, SolverKind::Auto),
+        (2, LossKind::SquaredHinge, SolverKind::DualCd),
+        (2, LossKind::Hinge, SolverKind::Auto),
+        (3, LossKind::SquaredHinge, SolverKind::Auto),
+        (3, LossKind::Logistic, SolverKind::DualCd),
+    ] {
+        let set = set(240, n_classes);
+        let steps = run(&set, &settings(loss, solver, 1e-9));
+        let problems = if n_classes == 2 { 1 } else { n_classes as usize };
+        for step in steps.iter().step_by(3) {
+            for (fold, decisions) in set.folds(3).iter().zip(&step.decisions) {
+                for k in 0..problems {
+                    let exact = cold(&set, loss, k, fold, step.c);
+                    for (row, expected) in exact.iter().enumerate() {
+                        let found = decisions[row * problems + k];
+                        assert!((found - expected).abs() < 2e-3, "{loss:?} {solver:?} C={} {found} {expected}", step.c);
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn steps_double_from_the_bound_and_end_for_a_reason() {
+    let set = set(120, 2);
+    for loss in [LossKind::Logistic, LossKind::SquaredHinge, LossKind::Hinge] {
+        let steps = run(&set, &Settings { c_max: 1e9, ..settings(loss, SolverKind::Auto, 1e-2) });
+        assert!(steps.windows(2).all(|s| s[1].c == 2.0 * s[0].c));
+        assert_eq!(steps[0].c.log2().fract(), 0.0);
+        let last = &steps[steps.len() - UNCHANGED_TO_STOP..];
+        let at_limit = steps.last().unwrap().c * 2.0 > 1e9;
+        assert!(at_limit || last.iter().all(|s| s.is_unchanged), "{loss:?}");
+        assert!(steps.iter().all(|s| s.is_converged));
+    }
+}
+
+#[test]
+fn the_lower_bound_is_the_papers() {
+    assert_eq!(lower_bound(LossKind::Logistic, 100.0, 2.0), (1.0f64 / 256.0));
+    assert_eq!(lower_bound(LossKind::SquaredHinge, 100.0, 2.0), 1.0 / 512.0);
+    assert_eq!(lower_bound(LossKind::Hinge, 64.0, 1.0), 1.0 / 64.0);
+    assert_eq!(lower_bound(LossKind::Hinge, 64.0, 0.0), 1.0);
+}
+
+#[test]
+fn bits_do_not_depend_on_threads() {
+    let set = set(300, 3);
+    let decisions = |threads: usize| -> Vec<Vec<f64>> {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        let steps = pool.install(|| run(&set, &settings(LossKind::SquaredHinge, SolverKind::Auto, 1e-3)));
+        steps.into_iter().flat_map(|s| s.decisions).collect()
+    };
+    assert_eq!(decisions(1), decisions(3));
+}
+
+#[test]
+fn bad_folds_and_settings_are_refused() {
+    let set = set(30, 2);
+    let (view, labels) = (set.view(), Labels { ids: &set.ids, n_classes: 2 });
+    let weight = vec![1.0; 30];
+    let good = settings(LossKind::Logistic, SolverKind::Auto, 1e-2);
+    let attempt = |folds: &[Fold], settings: &Settings, weight: &[f64]| {
+        search(&view, &labels, weight, folds, settings, &Silent, |_| Ok(true)).unwrap_err().to_string()
+    };
+    let positive: Vec<u32> = (0..30).filter(|&i| set.ids[i as usize] == 1).collect();
+    let one_class = [Fold { train: positive, test: vec![0] }];
+    assert!(attempt(&one_class, &good, &weight).contains("class number 0"));
+    assert!(attempt(&[Fold { train: vec![0, 1], test: vec![77] }], &good, &weight).contains("names row 77"));
+    let folds = set.folds(3);
+    assert!(attempt(&folds, &Settings { ratio: 1.0, ..good }, &weight).contains("ratio"));
+    assert!(attempt(&folds, &Settings { c_min: Some(-1.0), ..good }, &weight).contains("C_min"));
+    assert!(attempt(&folds, &Settings { c_max: 1e-99, ..good }, &weight).contains("C_max"));
+    assert!(attempt(&folds, &good, &[f64::NAN; 30]).contains("weight of row 0"));
+}
