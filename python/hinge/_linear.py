@@ -77,8 +77,8 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
         if not self.certificate_.converged:
             worst = float(self.certificate_.relative_gap.max())
             warnings.warn(
-                f"{type(self).__name__} ended with status {sorted(set(self.certificate_.status))} at a relative duality gap of "
-                f"{worst:.2e}, tol is {self.tol:.2e}: raise max_iter or tol, or scale the features",
+                f"{type(self).__name__} ended with status {sorted(set(self.certificate_.status))} at a relative "
+                f"duality gap of {worst:.2e}, tol is {self.tol:.2e}: raise max_iter or tol, or scale the features",
                 ConvergenceWarning,
                 stacklevel=4,
             )

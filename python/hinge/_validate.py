@@ -140,7 +140,8 @@ def native_matrix(X: Any) -> NativeMatrix:
         return native_matrix(X)
     if max_squared_norm > _MAX_SQUARED_NORM:
         raise ValueError(
-            f"X has a row of squared norm {max_squared_norm:.3g}, at most {_MAX_SQUARED_NORM:.0e} is accepted: scale the features"
+            f"X has a row of squared norm {max_squared_norm:.3g}, at most {_MAX_SQUARED_NORM:.0e} is accepted: "
+            "scale the features"
         )
     return native
 
@@ -203,11 +204,8 @@ def row_weights(
     if (present == 0).any():
         missing = classes[np.flatnonzero(present == 0)[0]]
         kept = int((present > 0).sum())
-        raise ValueError(
-            f"class {missing!r} has no row of positive sample_weight: after trimming there is only {kept} class left, at least 2 classes are needed"
-            if kept < 2
-            else f"class {missing!r} has no row of positive sample_weight"
-        )
+        left = f": {kept} class is left, at least 2 classes are needed" if kept < 2 else ""
+        raise ValueError(f"class {missing!r} has no row of positive sample_weight{left}")
     if isinstance(class_weight, str) and class_weight == "balanced":
         factor = weight.sum() / (len(classes) * np.bincount(ids, weights=weight))
     else:
@@ -215,5 +213,3 @@ def row_weights(
         if not (np.isfinite(factor) & (factor > 0)).all():
             raise ValueError(f"class_weight must hold finite numbers above 0, got {class_weight!r}")
     return weight * factor[ids]
-
-

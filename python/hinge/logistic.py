@@ -27,8 +27,8 @@ class LogisticRegression(LinearClassifier):
     C : float, default=1.0
         Cost of training errors.
     solver : {"auto", "dual_cd", "dual_cd_online", "newton"}, default="auto"
-        "newton" is truncated Newton in the primal, "dual_cd" dual coordinate descent (Yu et al.), "dual_cd_online" the same
-        with one random row at a time.
+        "newton" is truncated Newton in the primal, "dual_cd" dual coordinate descent (Yu et al.), "dual_cd_online"
+        the same with one random row at a time.
     tol, max_iter, fit_intercept, intercept_scaling, class_weight, n_jobs, random_state, verbose
         As in :class:`hinge.LinearSVC`.
 

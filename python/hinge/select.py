@@ -190,8 +190,8 @@ def select_C(
         Number of stratified folds (rows are not shuffled, as in scikit-learn), any scikit-learn splitter, or an
         iterable of (train, test) row numbers.
     scoring : str or callable, default=None
-        Any scikit-learn scorer of classifiers. The scorer sees an estimator that knows the decision values of the held-out
-        rows (and probabilities, for the logistic loss); its X are row numbers. None is accuracy.
+        Any scikit-learn scorer of classifiers. The scorer sees an estimator that knows the decision values of the
+        held-out rows (and probabilities, for the logistic loss); its X are row numbers. None is accuracy.
     C_min : float, default=None
         First value of C; None computes eq. (21) or (22) of the paper, rounded down to a power of two.
     C_max : float, default=1024.0
@@ -199,8 +199,8 @@ def select_C(
     ratio : float, default=2.0
         Factor between values of C, above 1.
     tol : float, default=1e-2
-        Accuracy of each fit. Newton: norm of the gradient at most ``tol * min(pos, neg) / n`` times its norm at zero weights
-        (eq. 28). Other solvers: relative duality gap at most ``tol / 10``.
+        Accuracy of each fit. Newton: norm of the gradient at most ``tol * min(pos, neg) / n`` times its norm at zero
+        weights (eq. 28). Other solvers: relative duality gap at most ``tol / 10``.
     max_iter : int, default=1000
         Limit of Newton steps or epochs per fit.
     fit_intercept, intercept_scaling, class_weight, n_jobs, random_state, verbose
@@ -315,7 +315,9 @@ class _Folds:
             counts = np.bincount(data.ids[train][data.weight[train] > 0], minlength=len(data.classes))
             if (counts == 0).any():
                 missing = data.classes[np.flatnonzero(counts == 0)[0]]
-                raise ValueError(f"the training part of fold {f} has no row of class {missing!r}: use fewer or stratified folds")
+                raise ValueError(
+                    f"the training part of fold {f} has no row of class {missing!r}: use fewer or stratified folds"
+                )
 
     @staticmethod
     def _check_class_sizes(data: _Data, n_folds: int) -> None:
@@ -347,7 +349,9 @@ def _search(
     rows: list[tuple[Any, ...]] = []
     started = time.perf_counter()
 
-    def visit(C: float, decisions: Sequence[np.ndarray], passes: float, n_iter: int, unchanged: bool, converged: bool) -> bool:
+    def visit(
+        C: float, decisions: Sequence[np.ndarray], passes: float, n_iter: int, unchanged: bool, converged: bool
+    ) -> bool:
         nonlocal started
         scores = [score(values, test) for values, (_, test) in zip(decisions, folds.splits, strict=True)]
         now = time.perf_counter()
@@ -356,10 +360,9 @@ def _search(
         return True
 
     report = reporter(verbose, "search")
-    _native.search(
-        data.matrix, data.ids, len(data.classes), data.weight, folds.splits, options, limits, visit, report
-    )
-    Cs, scores, seconds, passes, n_iter, unchanged, converged = (np.array(column) for column in zip(*rows, strict=True))
+    _native.search(data.matrix, data.ids, len(data.classes), data.weight, folds.splits, options, limits, visit, report)
+    columns = (np.array(column) for column in zip(*rows, strict=True))
+    Cs, scores, seconds, passes, n_iter, unchanged, converged = columns
     at_limit = Cs[-1] * limits["ratio"] > limits["c_max"] * (1 + 1e-12)
     ended_early = len(unchanged) >= 3 and unchanged[-3:].all() and not at_limit
     return CSearch(Cs, scores, seconds, passes, n_iter, unchanged, converged, "unchanged" if ended_early else "C_max")
@@ -371,11 +374,13 @@ def _scorer(data: _Data, loss: str, scoring: Any) -> Callable[[np.ndarray, np.nd
         return lambda values, rows: _accuracy(data, values, rows)
     kind = _ProbabilisticFold if loss == "logistic" else _Fold
     scorer = check_scoring(kind(data.classes, np.zeros(0)), scoring=scoring)
-    takes_weights = data.sample_weight is not None and _takes_weights(scorer)
+    takes_weights = _takes_weights(scorer)
 
     def score(values: np.ndarray, rows: np.ndarray) -> float:
         model = kind(data.classes, values)
-        weights = {"sample_weight": data.sample_weight[rows]} if takes_weights else {}
+        weights = (
+            {"sample_weight": data.sample_weight[rows]} if takes_weights and data.sample_weight is not None else {}
+        )
         return float(scorer(model, np.arange(len(rows)), data.y[rows], **weights))
 
     return score
@@ -407,6 +412,9 @@ class _Fold(ClassifierMixin, BaseEstimator):
         self.classes = classes
         self.values = values
         self.classes_ = classes
+
+    def fit(self, X: Any, y: Any) -> _Fold:
+        return self  # scikit-learn takes nothing without it for a model
 
     def decision_function(self, positions: Iterable[int]) -> np.ndarray:
         n_classes = len(self.classes_)

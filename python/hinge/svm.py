@@ -29,8 +29,8 @@ class LinearSVC(LinearClassifier):
         :math:`\max(0, 1-m)^2` or :math:`\max(0, 1-m)`.
     solver : {"auto", "dual_cd", "dual_cd_online", "newton"}, default="auto"
         "dual_cd" is dual coordinate descent with shrinking, "dual_cd_online" draws one random row at a time,
-        "newton" is truncated Newton in the primal (through smooth approximations for the hinge). "auto" chooses by shape
-        and loss, and hands a dual fit that stalls over to Newton.
+        "newton" is truncated Newton in the primal (through smooth approximations for the hinge). "auto" chooses by
+        shape and loss, and hands a dual fit that stalls over to Newton.
     tol : float, default=1e-4
         Relative duality gap at which the fit stops.
     max_iter : int, default=1000
@@ -38,8 +38,8 @@ class LinearSVC(LinearClassifier):
     fit_intercept : bool, default=True
         Whether to fit an intercept; it is not penalised.
     intercept_scaling : float, default=None
-        If given, the intercept is the weight of a constant column of this height and penalised like every weight, as in
-        LIBLINEAR.
+        If given, the intercept is the weight of a constant column of this height and penalised like every weight,
+        as in LIBLINEAR.
     class_weight : dict or "balanced", default=None
         Weight per class, multiplied with the sample weight.
     multi_class : {"ovr"}, default="ovr"
@@ -158,7 +158,9 @@ class LinearSVCCV(LinearSVC):
         Factor between values of C.
     select_tol : float, default=1e-2
         Accuracy of the fits of the search, see :func:`hinge.select_C`.
-    loss, solver, tol, max_iter, fit_intercept, intercept_scaling, class_weight, multi_class, n_jobs, random_state, verbose
+    loss, solver, tol, max_iter, fit_intercept, intercept_scaling, class_weight, multi_class
+        As in :class:`LinearSVC`.
+    n_jobs, random_state, verbose
         As in :class:`LinearSVC`; ``tol`` is that of the final fit.
 
     Attributes

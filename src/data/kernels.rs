@@ -53,11 +53,21 @@ pub unsafe fn dot_portable<I: Index, V: Value>(indices: &[I], values: &[V], w: &
         }
         at += LANES;
     }
-    for lane in 0..indices.len() - at {
-        // SAFETY: as above.
-        s[lane] += unsafe { term(indices, values, w, at + lane) };
-    }
+    // SAFETY: `at <= len`, and the caller promised every index to be in range.
+    unsafe { add_tail(&mut s, indices, values, w, at) };
     sum_lanes(s)
+}
+
+/// Adds the terms from position `at` on, fewer than there are lanes, one to a lane.
+///
+/// # Safety
+/// As for [`dot`], and `at` is at most the length.
+#[inline(always)]
+unsafe fn add_tail<I: Index, V: Value>(s: &mut [f64; LANES], indices: &[I], values: &[V], w: &[f64], at: usize) {
+    for (k, sum) in (at..indices.len()).zip(s) {
+        // SAFETY: `k < len`, the rest is the caller's promise.
+        *sum += unsafe { term(indices, values, w, k) };
+    }
 }
 
 /// # Safety
@@ -115,7 +125,7 @@ pub fn prefetch<T>(slice: &[T], at: usize, bytes: usize) {
 
 #[cfg(target_arch = "x86_64")]
 mod x86 {
-    use super::{Index, LANES, Value, sum_lanes, term};
+    use super::{Index, LANES, Value, add_tail, sum_lanes};
     use std::arch::x86_64::*;
 
     /// Eight values from position `at`, in double precision.
@@ -147,10 +157,8 @@ mod x86 {
         let mut s = [0.0; LANES];
         // SAFETY: `s` has room for eight numbers.
         unsafe { _mm512_storeu_pd(s.as_mut_ptr(), sum) };
-        for lane in 0..indices.len() - at {
-            // SAFETY: the caller's promise.
-            s[lane] += unsafe { term(indices, values, w, at + lane) };
-        }
+        // SAFETY: the caller's promise.
+        unsafe { add_tail(&mut s, indices, values, w, at) };
         sum_lanes(s)
     }
 
@@ -188,10 +196,8 @@ mod x86 {
             _mm256_storeu_pd(s.as_mut_ptr(), low);
             _mm256_storeu_pd(s.as_mut_ptr().add(4), high);
         }
-        for lane in 0..indices.len() - at {
-            // SAFETY: the caller's promise.
-            s[lane] += unsafe { term(indices, values, w, at + lane) };
-        }
+        // SAFETY: the caller's promise.
+        unsafe { add_tail(&mut s, indices, values, w, at) };
         sum_lanes(s)
     }
 }

@@ -20,8 +20,6 @@ use crate::data::Rows;
 use crate::data::design::Design;
 use crate::loss::Loss;
 
-/// Work before which a fit is never called stalled.
-const STALL_AFTER: f64 = 10.0;
 /// Largest ratio of successive gains that the extrapolation believes.
 const MAX_RATIO: f64 = 0.98;
 /// Gap over extrapolated gain, assumed before the first check and believed after one.
@@ -88,8 +86,17 @@ pub trait Method {
 pub struct Options {
     /// Random rows one at a time instead of permutations with shrinking.
     pub is_online: bool,
-    /// End with [`Status::Stalled`] when the gap, extrapolated, needs more than this many further visits of all rows.
-    pub patience: f64,
+    /// When to end with [`Status::Stalled`]; never, if `None`.
+    pub patience: Option<Patience>,
+}
+
+/// How slow a descent may be, in visits of all rows.
+#[derive(Clone, Copy, Debug)]
+pub struct Patience {
+    /// Visits before which nothing is judged.
+    pub before: f64,
+    /// Visits that the gap, extrapolated, may still need.
+    pub further: f64,
 }
 
 /// Runs the method to the relative duality gap `params.tol`.
@@ -125,7 +132,7 @@ pub fn solve<'a, R: Rows, M: Method>(
             break (check, Status::MaxIter);
         }
         let remaining = schedule.checked(&check.certificate, params.tol);
-        if schedule.work >= STALL_AFTER && remaining > options.patience {
+        if options.patience.is_some_and(|p| schedule.work >= p.before && remaining > p.further) {
             break (check, Status::Stalled);
         }
     };

@@ -1,0 +1,51 @@
+# Everything a developer or CI runs. Targets make what they need: a virtual environment, the build, the dependencies.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+RUST := $(shell find src -name '*.rs') Cargo.toml Cargo.lock pyproject.toml
+
+.PHONY: demo test test-rust test-python bench lint format clean
+
+demo: $(VENV)/.built
+	$(BIN)/python -m hinge demo
+
+test: test-rust test-python
+
+test-rust:
+	cargo test --no-default-features --quiet
+
+test-python: $(VENV)/.built
+	$(BIN)/python -m pytest
+
+bench: $(VENV)/.built
+	cargo bench --no-default-features
+	$(BIN)/python benches/compare/fit.py
+	$(BIN)/python benches/compare/search.py
+
+lint: $(VENV)/.built
+	cargo fmt --check
+	cargo clippy --all-targets --no-default-features -- -D warnings
+	cargo clippy --features python -- -D warnings
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/python -m mypy.stubtest hinge._native
+
+format:
+	cargo fmt
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+
+# Rust sources newer than the build are compiled again; Python sources are used in place.
+$(VENV)/.built: $(VENV)/.installed $(RUST)
+	VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin develop --release --locked
+	touch $@
+
+$(VENV)/.installed: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip 'maturin>=1.9.4,<2'
+	VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin develop --release --locked --extras dev
+	touch $@ $(VENV)/.built
+
+clean:
+	rm -rf $(VENV) target

@@ -1,0 +1,50 @@
+"""Stub of the compiled module."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+__all__ = [
+    "DEBUG_BUILD",
+    "DEFAULT_C_MAX",
+    "DEFAULT_MAX_ITER",
+    "DEFAULT_RATIO",
+    "DEFAULT_SEARCH_TOL",
+    "DEFAULT_TOL",
+    "__version__",
+    "check",
+    "fit",
+    "lower_bound",
+    "search",
+]
+
+__version__: str
+DEBUG_BUILD: bool
+DEFAULT_TOL: float
+DEFAULT_MAX_ITER: int
+DEFAULT_SEARCH_TOL: float
+DEFAULT_C_MAX: float
+DEFAULT_RATIO: float
+
+def check(matrix: Any) -> tuple[bool, float]: ...
+def fit(
+    matrix: Any,
+    class_ids: np.ndarray,
+    n_classes: int,
+    cost: np.ndarray,
+    options: dict[str, Any],
+    progress: Callable[[str, int, float], None] | None = None,
+) -> dict[str, Any]: ...
+def lower_bound(loss: str, weight: float, max_squared_norm: float) -> float: ...
+def search(
+    matrix: Any,
+    class_ids: np.ndarray,
+    n_classes: int,
+    weight: np.ndarray,
+    folds: Sequence[tuple[np.ndarray, np.ndarray]],
+    options: dict[str, Any],
+    range: dict[str, Any],
+    visit: Callable[[float, list[np.ndarray], float, int, bool, bool], bool],
+    progress: Callable[[str, int, float], None] | None = None,
+) -> None: ...
