@@ -8,6 +8,7 @@ from hinge._native import __version__
 from hinge.logistic import LogisticRegression, LogisticRegressionCV
 from hinge.select import CSearch, select_C
 from hinge.svm import LinearSVC, LinearSVCCV
+from hinge.svmlight import load_svmlight
 
 __all__ = [
     "CSearch",
@@ -17,6 +18,7 @@ __all__ = [
     "LogisticRegression",
     "LogisticRegressionCV",
     "__version__",
+    "load_svmlight",
     "select_C",
 ]
 

@@ -3,7 +3,7 @@
 //! * [`arrays`]: NumPy arrays to row views, the only place that knows dtypes;
 //! * [`options`]: strings and numbers to enums;
 //! * [`run`]: threads, interrupts and progress around a long call;
-//! * [`fit`], [`select`]: one file per verb;
+//! * [`fit`], [`select`], [`svmlight`]: one file per verb;
 //! * [`errors`]: [`crate::Error`] to exceptions.
 
 mod arrays;
@@ -12,6 +12,7 @@ mod fit;
 mod options;
 mod run;
 mod select;
+mod svmlight;
 
 /// The compiled part of `hinge`.
 #[pyo3::pymodule]
@@ -22,6 +23,8 @@ mod _native {
     use super::fit::{check, fit};
     #[pymodule_export]
     use super::select::{lower_bound, search};
+    #[pymodule_export]
+    use super::svmlight::load_svmlight;
 
     /// Version, defaults and build facts, so that each is written once.
     #[pymodule_init]

@@ -1,0 +1,126 @@
+"""Reading of svmlight / LIBSVM files."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from hinge import _native, _validate
+
+DTYPES = ("float32", "float64")
+
+
+def load_svmlight(
+    path: str | bytes | os.PathLike[Any],
+    *,
+    n_features: int | None = None,
+    dtype: Any = np.float64,
+    zero_based: bool | str = "auto",
+    query_id: bool = False,
+    n_jobs: int | None = None,
+) -> tuple[Any, ...]:
+    r"""Read a file of lines ``label [qid:number] index:value ... [# comment]``, plain or compressed.
+
+    gzip, bzip2 and zstd are recognised by the first bytes of the file, whatever its name.
+
+    Parameters
+    ----------
+    path : str, bytes or os.PathLike
+        The file.
+    n_features : int, default=None
+        Number of columns; a larger index in the file is an error. None takes the largest index of the file.
+        Give it for test data, which may lack the last columns of the training data.
+    dtype : {numpy.float64, numpy.float32}, default=numpy.float64
+        Type of the values of X. Decimals are rounded once, directly to it.
+    zero_based : {"auto", True, False}, default="auto"
+        Whether indices start at 0. "auto" says so if the index 0 occurs anywhere in the file.
+    query_id : bool, default=False
+        Whether to return the queries too.
+    n_jobs : int, default=None
+        Threads. None means all usable cores; the result is the same for any number.
+
+    Returns
+    -------
+    X : scipy.sparse.csr_matrix of shape (n_samples, n_features), dtype as given
+        Indices within a row may be unsorted, as they are in the file. A column that comes twice in a row has
+        the sum of both values. Index arrays are int32 where that is enough, else int64.
+    y : ndarray of shape (n_samples,), float64
+        Labels.
+    qid : ndarray of shape (n_samples,), int64
+        Queries; only if ``query_id`` is true.
+
+    Raises
+    ------
+    FileNotFoundError, PermissionError, IsADirectoryError
+        As from ``open``, with ``errno`` and ``filename``.
+    OSError
+        A compressed file is damaged or cut short.
+    ValueError
+        Unusable parameters; malformed text, with line and column of the first bad token; several labels in a
+        line; numbers that are not finite in ``dtype``; no rows; ``query_id`` for a file without queries.
+
+    See Also
+    --------
+    sklearn.datasets.load_svmlight_file : The same format; also reads file objects and multi-label files.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> from hinge import load_svmlight
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "small.svm")
+    ...     with open(path, "w") as file:
+    ...         _ = file.write("+1 1:0.5 3:2\n-1 2:1  # a comment\n")
+    ...     X, y = load_svmlight(path)
+    >>> X.toarray()
+    array([[0.5, 0. , 2. ],
+           [0. , 1. , 0. ]])
+    >>> y
+    array([ 1., -1.])
+
+    """
+    if n_features is not None:
+        _validate.whole("n_features", n_features, 1)
+        n_features = int(n_features)
+    _validate.truth("query_id", query_id)
+    base = _zero_based(zero_based)
+    values_dtype, n_threads = _dtype(dtype), _validate.threads(n_jobs)
+    parts = _native.load_svmlight(os.fsdecode(path), n_features, base, values_dtype, n_threads)
+    indptr, indices, values, n_columns, y, qid = parts
+    if query_id and qid is None:
+        raise ValueError(
+            f"{os.fsdecode(path)}: no queries; expected qid:N after the label of every row, or query_id=False"
+        )
+    X = _matrix(indptr, indices, values, n_columns)
+    return (X, y, qid) if query_id else (X, y)
+
+
+def _zero_based(value: Any) -> bool | None:
+    """The native spelling: None for "auto"."""
+    if isinstance(value, str) and value == "auto":
+        return None
+    if not isinstance(value, (bool, np.bool_)):
+        raise ValueError(f"zero_based must be 'auto', True or False, got {value!r}")
+    return bool(value)
+
+
+def _dtype(dtype: Any) -> str:
+    try:
+        name = np.dtype(dtype).name
+    except TypeError:
+        name = None
+    if name not in DTYPES:
+        raise ValueError(f"dtype must be numpy.float32 or numpy.float64, got {dtype!r}")
+    return name
+
+
+def _matrix(indptr: np.ndarray, indices: np.ndarray, values: np.ndarray, n_columns: int) -> sp.csr_matrix:
+    X = sp.csr_matrix((values, indices, indptr), shape=(len(indptr) - 1, n_columns))
+    has_duplicates, _ = _native.check((X.indptr, X.indices, X.data, n_columns))
+    if has_duplicates:
+        X.sum_duplicates()
+        _native.check((X.indptr, X.indices, X.data, n_columns))  # refuses sums that overflow
+    return X
