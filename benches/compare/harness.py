@@ -23,12 +23,18 @@ COSTS = (2.0**-8, 1.0, 16.0)
 PACKAGES = ("hinge", "liblinear-official", "numpy", "scipy", "scikit-learn")
 
 
-def parser(description: str, sets: Sequence[str] = SETS, losses: Sequence[str] = tuple(problems.LOSSES)):
-    """An argument parser with the options that every comparison has."""
+def parser(
+    description: str,
+    sets: Sequence[str] = SETS,
+    losses: Sequence[str] = tuple(problems.LOSSES),
+    Cs: Sequence[float] = COSTS,
+) -> argparse.ArgumentParser:
+    """An argument parser with the options that every comparison has; no values of C, no such option."""
     parse = argparse.ArgumentParser(description=description.splitlines()[0])
     parse.add_argument("--sets", type=names, default=list(sets), help="comma-separated names of data sets")
     parse.add_argument("--losses", type=names, default=list(losses), help="comma-separated losses")
-    parse.add_argument("--Cs", type=_numbers, default=list(COSTS), help="comma-separated values of C")
+    if Cs:
+        parse.add_argument("--Cs", type=_numbers, default=list(Cs), help="comma-separated values of C")
     parse.add_argument("--repeat", type=int, default=3, help="timed runs; the median counts")
     parse.add_argument("--limit", type=float, default=60.0, help="seconds after which a fit is too slow")
     parse.add_argument("--output", type=Path, help="CSV file to write")

@@ -13,7 +13,7 @@ import importlib.util
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from types import ModuleType
 
@@ -32,12 +32,16 @@ INTERCEPTS = ("none", "free", "penalised")
 
 @dataclass(frozen=True)
 class Problem:
-    """A binary set: the matrix as users have it, and a float64 copy for the objective."""
+    """A binary set: the matrix as users have it, and on demand a float64 copy for the objective."""
 
     name: str
     X: sp.csr_matrix
     y: np.ndarray
-    exact: sp.csr_matrix
+
+    @cached_property
+    def exact(self) -> sp.csr_matrix:
+        """The matrix in float64."""
+        return self.X.astype(np.float64)
 
     def objective(self, loss: str, C: float, intercept: str, w: np.ndarray, b: float) -> float:
         """Primal value at (w, b)."""
@@ -69,7 +73,7 @@ def load(name: str) -> Problem:
     X = sp.csr_matrix(X)
     X.sort_indices()
     signs = y.astype(np.float64) if set(np.unique(y)) == {-1, 1} else np.where(y == 0, 1.0, -1.0)
-    return Problem(name, X, signs, X.astype(np.float64))
+    return Problem(name, X, signs)
 
 
 def relative_distance(value: float, best: float) -> float:
