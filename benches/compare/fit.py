@@ -23,7 +23,7 @@ from problems import Problem
 TOLERANCES = tuple(10.0**-k for k in range(1, 9))
 GAPS = (1e-2, 1e-4, 1e-6)
 REFERENCE_TOL = 1e-9
-# A run longer than this that improved by less than a tenth has met a limit on iterations.
+# LIBLINEAR does not say that it met its limit of iterations: longer runs that improve by less than a tenth have.
 STUCK_SECONDS, STUCK_FACTOR = 1.0, 0.9
 
 COLUMNS = {
@@ -54,11 +54,13 @@ class Runner:
     run: Callable[[float], Fit]
     seconds: dict[float, list[float]] = field(default_factory=dict)
     objectives: dict[float, list[float]] = field(default_factory=dict)
+    status: str = ""
 
     def add(self, tol: float, fit: Fit, objective: float) -> None:
         """Record a run."""
         self.seconds.setdefault(tol, []).append(fit.seconds)
         self.objectives.setdefault(tol, []).append(objective)
+        self.status = fit.status
 
     def reached(self, gap: float, best: float) -> list[float]:
         """Tolerances, loosest first, whose median run is within the gap."""
@@ -70,12 +72,14 @@ class Runner:
         return min((median(self.seconds[tol]) for tol in self.reached(gap, best)), default=None)
 
     def is_stuck(self, best: float) -> bool:
-        """Whether the last tolerance cost time and changed next to nothing."""
+        """Whether tighter tolerances are vain: the fit says so, or two of them cost time and changed nothing."""
+        if self.status:
+            return not self.status.startswith("converged")
         runs = list(self.objectives)
-        if len(runs) < 2 or self.seconds[runs[-1]][0] < STUCK_SECONDS:
+        if len(runs) < 3 or self.seconds[runs[-1]][0] < STUCK_SECONDS:
             return False
-        before, last = (self.objectives[tol][0] - best for tol in runs[-2:])
-        return last > STUCK_FACTOR * before
+        first, _, last = (self.objectives[tol][0] - best for tol in runs[-3:])
+        return last > STUCK_FACTOR * first
 
 
 class Contest:
