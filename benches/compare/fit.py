@@ -23,7 +23,7 @@ from problems import Problem
 TOLERANCES = tuple(10.0**-k for k in range(1, 9))
 GAPS = (1e-2, 1e-4, 1e-6)
 REFERENCE_TOL = 1e-9
-# LIBLINEAR does not say that it met its limit of iterations: longer runs that improve by less than a tenth have.
+# LIBLINEAR does not say when it ran out of iterations: long runs that improve by less than a tenth have.
 STUCK_SECONDS, STUCK_FACTOR = 1.0, 0.9
 
 COLUMNS = {
@@ -72,7 +72,7 @@ class Runner:
         return min((median(self.seconds[tol]) for tol in self.reached(gap, best)), default=None)
 
     def is_stuck(self, best: float) -> bool:
-        """Whether tighter tolerances are vain: the fit says so, or two of them cost time and changed nothing."""
+        """Whether tighter tolerances are vain: the fit says so, or two of them changed nothing."""
         if self.status:
             return not self.status.startswith("converged")
         runs = list(self.objectives)
