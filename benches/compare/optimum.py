@@ -23,6 +23,8 @@ from problems import Problem, relative_distance
 
 SOLVERS = ("auto", "newton", "dual_cd", "dual_cd_online")
 REFERENCE_TOL = 1e-9
+# How much longer than a judged fit a reference fit may take.
+PATIENCE = 4
 LIBLINEAR_EPS = 1e-8
 MAX_ITER = 1000
 SLOW_SETS = {"covtype": 50, "madelon": 100, "imdb": 200, "flights": 50}
@@ -80,7 +82,7 @@ def epochs(name: str, solver: str) -> int:
 def tight_fits(case: Case, limit: float) -> Iterator[Fit]:
     """The most accurate fits that hinge has to offer."""
     for solver in ("newton", "auto"):
-        fit = case.fit(solver, REFERENCE_TOL, MAX_ITER, limit)
+        fit = case.fit(solver, REFERENCE_TOL, MAX_ITER, PATIENCE * limit)
         if fit is not None:
             yield fit
 
