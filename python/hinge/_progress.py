@@ -15,6 +15,13 @@ Progress = Callable[[str, int, float], None]
 _INTERVAL = 0.5
 
 
+def announce(verbose: int, line: str) -> None:
+    """One line to the log and, if ``verbose``, to standard error."""
+    logger.info(line)
+    if verbose:
+        print(f"[hinge] {line}", file=sys.stderr)
+
+
 def reporter(verbose: int, what: str) -> Progress | None:
     """A callback for native calls that reports ``what`` twice a second, or None where nobody listens."""
     if not verbose and not logger.isEnabledFor(logging.INFO):
@@ -27,9 +34,6 @@ def reporter(verbose: int, what: str) -> Progress | None:
         if now - last < _INTERVAL:
             return
         last = now
-        line = f"{what}: {solver} iteration {iteration}, {accuracy:.2e}"
-        logger.info(line)
-        if verbose:
-            print(f"[hinge] {line}", file=sys.stderr)
+        announce(verbose, f"{what}: {solver} iteration {iteration}, {accuracy:.2e}")
 
     return report

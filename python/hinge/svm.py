@@ -147,7 +147,7 @@ class LinearSVCCV(LinearSVC):
     Parameters
     ----------
     cv : int, splitter or iterable, default=5
-        Number of stratified folds, or anything that scikit-learn accepts.
+        Number of stratified folds of shuffled rows, or anything that scikit-learn accepts.
     scoring : str or callable, default=None
         Any scikit-learn scorer of classifiers; None is accuracy.
     C_min : float, default=None

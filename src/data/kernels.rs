@@ -107,6 +107,42 @@ pub fn dot_dense<V: Value>(values: &[V], w: &[f64]) -> f64 {
     sum_lanes(s)
 }
 
+/// Rows taken together by [`rank_update`].
+pub const RANK: usize = 4;
+
+/// Adds `sum_k scale[k] x_k x_k'` to the lower triangle (full rows of `d` numbers), `x_k` being row `k` of `rows` (`RANK * d`
+/// numbers). Four rows at a time read and write the triangle once instead of four times.
+pub fn rank_update(lower: &mut [f64], d: usize, rows: &[f64], scale: [f64; RANK]) {
+    assert!(lower.len() == d * d && rows.len() == RANK * d);
+    #[cfg(target_arch = "x86_64")]
+    {
+        if std::arch::is_x86_feature_detected!("avx512f") {
+            // SAFETY: the feature was detected.
+            return unsafe { x86::rank_update_avx512(lower, d, rows, scale) };
+        }
+        if std::arch::is_x86_feature_detected!("avx2") {
+            // SAFETY: the feature was detected.
+            return unsafe { x86::rank_update_avx2(lower, d, rows, scale) };
+        }
+    }
+    rank_update_portable(lower, d, rows, scale);
+}
+
+/// The loop of [`rank_update`]; the vector versions are this very code compiled for more registers.
+#[inline(always)]
+fn rank_update_portable(lower: &mut [f64], d: usize, rows: &[f64], scale: [f64; RANK]) {
+    let (x0, rest) = rows.split_at(d);
+    let (x1, rest) = rest.split_at(d);
+    let (x2, x3) = rest.split_at(d);
+    for (i, row) in lower.chunks_exact_mut(d).enumerate() {
+        let t = [scale[0] * x0[i], scale[1] * x1[i], scale[2] * x2[i], scale[3] * x3[i]];
+        let columns = x0[..=i].iter().zip(&x1[..=i]).zip(x2[..=i].iter().zip(&x3[..=i]));
+        for (sum, ((a, b), (c, e))) in row[..=i].iter_mut().zip(columns) {
+            *sum += (t[0] * a + t[1] * b) + (t[2] * c + t[3] * e);
+        }
+    }
+}
+
 /// Asks for the first `bytes` bytes of `slice` from position `at` on; out-of-range positions are harmless.
 #[inline(always)]
 pub fn prefetch<T>(slice: &[T], at: usize, bytes: usize) {
@@ -125,8 +161,18 @@ pub fn prefetch<T>(slice: &[T], at: usize, bytes: usize) {
 
 #[cfg(target_arch = "x86_64")]
 mod x86 {
-    use super::{Index, LANES, Value, add_tail, sum_lanes};
+    use super::{Index, LANES, RANK, Value, add_tail, sum_lanes};
     use std::arch::x86_64::*;
+
+    #[target_feature(enable = "avx512f")]
+    pub fn rank_update_avx512(lower: &mut [f64], d: usize, rows: &[f64], scale: [f64; RANK]) {
+        super::rank_update_portable(lower, d, rows, scale);
+    }
+
+    #[target_feature(enable = "avx2")]
+    pub fn rank_update_avx2(lower: &mut [f64], d: usize, rows: &[f64], scale: [f64; RANK]) {
+        super::rank_update_portable(lower, d, rows, scale);
+    }
 
     /// Eight values from position `at`, in double precision.
     ///
@@ -245,6 +291,23 @@ mod tests {
             // SAFETY: all indices are below 20.
             unsafe { add_scaled(&indices, &values, scale, &mut w) };
             prop_assert_eq!(w, expected);
+        }
+
+        #[test]
+        fn rank_update_matches_the_definition(d in 1..20usize, seed in 0..99usize) {
+            let rows: Vec<f64> = (0..RANK * d).map(|k| ((k * 7 + seed) as f64).sin()).collect();
+            let scale = [1.0, 0.0, 2.5, 0.3];
+            let (mut fast, mut portable) = (vec![0.5; d * d], vec![0.5; d * d]);
+            rank_update(&mut fast, d, &rows, scale);
+            rank_update_portable(&mut portable, d, &rows, scale);
+            prop_assert_eq!(&fast, &portable);
+            for i in 0..d {
+                for j in 0..d {
+                    let sum: f64 = (0..RANK).map(|k| scale[k] * rows[k * d + i] * rows[k * d + j]).sum();
+                    let expected = if j <= i { 0.5 + sum } else { 0.5 };
+                    prop_assert!((fast[i * d + j] - expected).abs() < 1e-12);
+                }
+            }
         }
 
         #[test]

@@ -34,6 +34,13 @@ impl Loss for Logistic {
         e / ((1.0 + e) * (1.0 + e))
     }
     #[inline(always)]
+    fn all(self, m: f64) -> [f64; 3] {
+        let e = (-m.abs()).exp();
+        let (value, one) = (e.ln_1p() + (-m).max(0.0), 1.0 + e);
+        let derivative = if m > 0.0 { -(e / one) } else { -(1.0 / one) };
+        [value, derivative, e / (one * one)]
+    }
+    #[inline(always)]
     fn conjugate(self, a: f64) -> f64 {
         if (0.0..=1.0).contains(&a) { x_log_x(a) + x_log_x(1.0 - a) } else { f64::INFINITY }
     }

@@ -19,6 +19,11 @@ pub trait Loss: Copy + Send + Sync + 'static {
     fn derivative(self, m: f64) -> f64;
     /// `xi''(m)`, generalised where the derivative has a kink.
     fn curvature(self, m: f64) -> f64;
+    /// Value, derivative and curvature at once.
+    #[inline(always)]
+    fn all(self, m: f64) -> [f64; 3] {
+        [self.value(m), self.derivative(m), self.curvature(m)]
+    }
     /// `xi*(-a)`, infinite outside its domain.
     fn conjugate(self, a: f64) -> f64;
     /// The bound of Chu15 below which `C` underfits: with no more than this, no margin can pass the steep part of the loss.
@@ -66,6 +71,7 @@ mod tests {
         prop_assert!((slope - loss.derivative(m)).abs() <= 1e-8 * (1.0 + m * m), "slope {slope} at {m}");
         let bend = (loss.derivative(m + h) - loss.derivative(m - h)) / (2.0 * h);
         prop_assert!((bend - loss.curvature(m)).abs() <= 1e-8 * (1.0 + m.abs()), "bend {bend} at {m}");
+        prop_assert_eq!(loss.all(m), [loss.value(m), loss.derivative(m), loss.curvature(m)]);
         Ok(())
     }
 

@@ -1,6 +1,6 @@
 //! Which solver for which shape and loss.
 
-use super::{Monitor, Params, Problem, Solution, SolverKind, Start, Status, dual, hinge_newton, newton};
+use super::{Monitor, Params, Problem, Solution, SolverKind, Start, Status, dual, hessian, hinge_newton, newton};
 use crate::Result;
 use crate::data::Rows;
 use crate::data::design::Design;
@@ -37,7 +37,7 @@ pub fn prefers_cholesky<R: Rows>(design: &Design<'_, R>) -> bool {
     for i in 0..design.n_rows() {
         let len = design.row_len(i);
         entries += len as f64;
-        let width = if len * newton::DENSE_SHARE < d { len as f64 } else { d as f64 / VECTORISED };
+        let width = if len * hessian::DENSE_SHARE < d { len as f64 } else { d as f64 / VECTORISED };
         pairs += len as f64 * width / 2.0;
     }
     let work = pairs + (d as f64).powi(3) / (6.0 * VECTORISED);
@@ -85,7 +85,7 @@ pub fn solve<'a, R: Rows>(
     if solution.status != Status::Stalled {
         return Ok(solution);
     }
-    let start = Start { w: Some((solution.w, solution.intercept)), alpha: Some(solution.alpha) };
+    let start = Start { w: Some((solution.w, solution.intercept)), alpha: Some(solution.alpha), is_consistent: true };
     let mut finished = solve_by_newton(problem, loss, params, &start, monitor)?;
     finished.passes += solution.passes;
     Ok(finished)

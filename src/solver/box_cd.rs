@@ -31,7 +31,7 @@ const POLL_STEPS: usize = 4096;
 struct Row {
     alpha: f64,
     cost: f64,
-    /// `Q_ii + D_ii`
+    /// `Q_ii + D_ii`; NaN until the first visit, which has the row in cache.
     diagonal: f64,
     y: f64,
 }
@@ -46,9 +46,10 @@ pub struct BoxCd<L> {
 }
 
 impl<L: BoxLoss> BoxCd<L> {
-    /// Starts at zero; the diagonal is set by [`Method::prepare`].
+    /// Starts at zero.
     pub fn new<R: Rows>(problem: &Problem<'_, R>, loss: L) -> Self {
-        let rows = problem.y.iter().zip(problem.cost).map(|(&y, &cost)| Row { alpha: 0.0, cost, diagonal: 0.0, y });
+        let rows =
+            problem.y.iter().zip(problem.cost).map(|(&y, &cost)| Row { alpha: 0.0, cost, diagonal: f64::NAN, y });
         Self {
             loss,
             rows: rows.collect(),
@@ -83,6 +84,9 @@ impl<L: BoxLoss> BoxCd<L> {
             g
         };
         if pg.abs() > NEGLIGIBLE {
+            if row.diagonal.is_nan() {
+                row.diagonal = design.squared_norm(i) + L::diagonal(row.cost);
+            }
             let next = (row.alpha - g / row.diagonal).clamp(0.0, upper);
             let change = next - row.alpha;
             row.alpha = next;
@@ -111,10 +115,9 @@ impl<L: BoxLoss> Method for BoxCd<L> {
         self.loss
     }
 
-    fn prepare<R: Rows>(&mut self, design: &Design<'_, R>, alpha: Option<&[f64]>) {
-        for (i, row) in self.rows.iter_mut().enumerate() {
-            row.diagonal = design.squared_norm(i) + L::diagonal(row.cost);
-            row.alpha = alpha.map_or(0.0, |alpha| alpha[i].clamp(0.0, L::upper(row.cost)));
+    fn start_at(&mut self, alpha: &[f64]) {
+        for (row, a) in self.rows.iter_mut().zip(alpha) {
+            row.alpha = a.clamp(0.0, L::upper(row.cost));
         }
     }
 

@@ -20,6 +20,8 @@ use crate::data::Rows;
 use crate::data::design::Design;
 use crate::loss::Loss;
 
+/// Rows by which the scale of the data is judged.
+const NORM_SAMPLE: usize = 1024;
 /// Largest ratio of successive gains that the extrapolation believes.
 const MAX_RATIO: f64 = 0.98;
 /// Gap over extrapolated gain, assumed before the first check and believed after one.
@@ -51,8 +53,8 @@ pub trait Method {
     type Loss: Loss;
     /// The loss.
     fn loss(&self) -> Self::Loss;
-    /// Takes over the diagonal of `Q` and a start point.
-    fn prepare<R: Rows>(&mut self, design: &Design<'_, R>, alpha: Option<&[f64]>);
+    /// Takes over a start point, moved into the box where it is outside.
+    fn start_at(&mut self, alpha: &[f64]);
     /// The dual variable of row `i`.
     fn alpha(&self, i: usize) -> f64;
     /// Visits every active row once, in a fresh random order.
@@ -165,17 +167,37 @@ impl<'a, R: Rows, M: Method> Descent<'a, R, M> {
             Intercept::Penalised(scale) => scale,
             Intercept::Free => mean_squared_norm(&problem.design(0.0)).sqrt(),
         };
-        let mut sweep = Sweep::new(problem.design(bias), monitor);
-        method.prepare(&sweep.design, start.alpha.as_deref());
-        let alpha: Vec<f64> = (0..problem.y.len()).map(|i| problem.y[i] * method.alpha(i)).collect();
-        let mut w = vec![0.0; sweep.design.n_cols()];
-        sweep.weighted_sum(&alpha, &mut w);
-        monitor.poll()?;
+        if let Some(alpha) = &start.alpha {
+            method.start_at(alpha);
+        }
         let offset = match (&start.w, problem.intercept) {
             (Some((_, b)), Intercept::Free) => *b,
             _ => 0.0,
         };
-        Ok(Self { problem: *problem, sweep, monitor, method, w, offset, passes: 2.0 })
+        let sweep = Sweep::new(problem.design(bias), monitor);
+        let mut descent = Self { problem: *problem, sweep, monitor, method, w: Vec::new(), offset, passes: 0.0 };
+        descent.w = descent.weights(start);
+        monitor.poll()?;
+        Ok(descent)
+    }
+
+    /// `sum_i y_i a_i x_i`, read off the start where it is consistent.
+    fn weights(&mut self, start: &Start) -> Vec<f64> {
+        let (y, design) = (self.problem.y, self.sweep.design);
+        let signed: Vec<f64> = (0..y.len()).map(|i| y[i] * self.method.alpha(i)).collect();
+        if let (true, Some((w, _))) = (start.is_consistent, &start.w) {
+            let mut w = w.clone();
+            if design.bias != 0.0 {
+                w.push(design.bias * sum(signed.len(), |i| [signed[i]])[0]);
+            }
+            return w;
+        }
+        let mut w = vec![0.0; design.n_cols()];
+        if signed.iter().any(|&a| a != 0.0) {
+            self.sweep.weighted_sum(&signed, &mut w);
+            self.passes += 1.0;
+        }
+        w
     }
 
     fn epoch(&mut self, is_online: bool, random: &mut Random) -> Result<Epoch> {
@@ -283,10 +305,15 @@ fn best_intercept<L: Loss>(loss: L, y: &[f64], cost: &[f64], margins: &[f64]) ->
     }
 }
 
+/// Mean squared norm of about [`NORM_SAMPLE`] rows at equal distances.
 fn mean_squared_norm<R: Rows>(design: &Design<'_, R>) -> f64 {
-    let n = design.n_rows();
-    let [total] = sum(n, |i| [design.squared_norm(i)]);
-    if total > 0.0 { total / n as f64 } else { 1.0 }
+    let stride = design.n_rows().div_ceil(NORM_SAMPLE).max(1);
+    let (mut total, mut count) = (0.0, 0.0);
+    for i in (0..design.n_rows()).step_by(stride) {
+        total += design.squared_norm(i);
+        count += 1.0;
+    }
+    if total > 0.0 { total / count } else { 1.0 }
 }
 
 /// When to check the gap. Its clock is work: visits of rows in units of all rows, since an epoch over few active rows is cheap.

@@ -35,6 +35,7 @@ const MAX_LOGIT: f64 = 36.0;
 struct Row {
     logit: f64,
     cost: f64,
+    /// NaN until the first visit, which has the row in cache.
     squared_norm: f64,
     y: f64,
 }
@@ -57,7 +58,7 @@ impl LogisticCd {
     pub fn new<R: Rows>(problem: &Problem<'_, R>) -> Self {
         let row = |(&y, &cost): (&f64, &f64)| {
             let a: f64 = (1e-3 * cost).min(1e-8);
-            Row { logit: (a / (cost - a)).ln(), cost, squared_norm: 0.0, y }
+            Row { logit: (a / (cost - a)).ln(), cost, squared_norm: f64::NAN, y }
         };
         Self { rows: problem.y.iter().zip(problem.cost).map(row).collect(), order: ActiveSet::all(problem.y.len()) }
     }
@@ -66,6 +67,9 @@ impl LogisticCd {
     fn step<R: Rows>(&mut self, design: &Design<'_, R>, i: usize, visit: &mut Visit<'_>, epoch: &mut Epoch) {
         let row = &mut self.rows[i];
         let margin = row.y * (design.dot(i, visit.w) + visit.offset);
+        if row.squared_norm.is_nan() {
+            row.squared_norm = design.squared_norm(i);
+        }
         let old = row.alpha();
         let gradient = row.logit + margin;
         row.logit = root(row.logit, margin, row.squared_norm, row.cost, old);
@@ -110,14 +114,11 @@ impl Method for LogisticCd {
         Logistic
     }
 
-    fn prepare<R: Rows>(&mut self, design: &Design<'_, R>, alpha: Option<&[f64]>) {
-        for (i, row) in self.rows.iter_mut().enumerate() {
-            row.squared_norm = design.squared_norm(i);
-            if let Some(alpha) = alpha {
-                row.logit = (alpha[i] / (row.cost - alpha[i])).ln();
-                // NaN (outside the box) and infinities (on its border) go to the nearest representable inside.
-                row.logit = if row.logit.is_nan() { MAX_LOGIT } else { row.logit.clamp(-20.0 * MAX_LOGIT, MAX_LOGIT) };
-            }
+    fn start_at(&mut self, alpha: &[f64]) {
+        for (row, a) in self.rows.iter_mut().zip(alpha) {
+            let logit = (a / (row.cost - a)).ln();
+            // NaN (outside the box) and infinities (on its border) go to the nearest representable inside.
+            row.logit = if logit.is_nan() { MAX_LOGIT } else { logit.clamp(-20.0 * MAX_LOGIT, MAX_LOGIT) };
         }
     }
 

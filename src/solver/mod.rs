@@ -5,7 +5,7 @@
 //!
 //! * [`dual`]: the loop around dual coordinate descent: checks of the gap, intercept, stalling;
 //!   [`box_cd`] (hinge, squared hinge) and [`logistic_cd`] are its epochs, [`active`] its set of visited rows;
-//! * [`newton`]: truncated Newton in the primal, with [`cg`] or [`cholesky`] directions;
+//! * [`newton`]: truncated Newton in the primal, with [`cg`] or [`cholesky`] ([`hessian`]) directions;
 //! * [`hinge_newton`]: the hinge through a sequence of smooth problems for [`newton`];
 //! * [`intercept`]: exact minimisation over the intercept alone;
 //! * [`sweep`]: parallel passes over the rows with a fixed order of summation;
@@ -17,6 +17,7 @@ pub mod box_cd;
 pub mod cg;
 pub mod cholesky;
 pub mod dual;
+pub mod hessian;
 pub mod hinge_newton;
 pub mod intercept;
 pub mod logistic_cd;
@@ -85,6 +86,8 @@ pub struct Start {
     pub w: Option<(Vec<f64>, f64)>,
     /// Dual variables, used by dual solvers; values outside the box are moved to its border.
     pub alpha: Option<Vec<f64>>,
+    /// `w` is `sum_i y_i alpha_i x_i` already, which saves dual solvers a pass.
+    pub is_consistent: bool,
 }
 
 /// Names of the solvers, as users write them.

@@ -19,10 +19,9 @@ use std::ops::Range;
 use rayon::prelude::*;
 
 use super::cg::ConjugateGradient;
-use super::cholesky::Symmetric;
-use super::sweep::{Sweep, dot, for_chunks, sum};
+use super::sweep::{ROW_CHUNK, Sweep, dot, for_chunks, sum};
 use super::{Certificate, Intercept, Monitor, Params, Problem, Progress, Solution, SolverKind, Start, Status, finite};
-use super::{auto, intercept};
+use super::{auto, hessian, intercept};
 use crate::data::Rows;
 use crate::loss::Loss;
 use crate::{Error, Result};
@@ -39,10 +38,6 @@ const MAX_HALVINGS: usize = 40;
 const ROUNDING: f64 = 1e-13;
 /// Steps in which neither the gradient nor the objective fell, after which the limit of double precision is reached.
 const MAX_IDLE: usize = 8;
-/// A row with at least one entry per this many columns is treated as dense in forming the Hessian.
-pub(super) const DENSE_SHARE: usize = 4;
-/// Rows between two looks at the cancel flag.
-const POLL_ROWS: usize = 1 << 16;
 
 /// The row terms `f_i` of the objective.
 pub trait Objective: Sync {
@@ -52,6 +47,11 @@ pub trait Objective: Sync {
     fn slope(&self, i: usize, m: f64) -> f64;
     /// `f_i''(m)`, generalised where the derivative has a kink.
     fn curvature(&self, i: usize, m: f64) -> f64;
+    /// `f_i(m)`, `f_i'(m)` and `f_i''(m)` at once.
+    #[inline(always)]
+    fn all(&self, i: usize, m: f64) -> [f64; 3] {
+        [self.value(i, m), self.slope(i, m), self.curvature(i, m)]
+    }
 }
 
 /// `f_i(m) = scale * cost[i] * xi(m)`.
@@ -76,6 +76,11 @@ impl<L: Loss> Objective for Weighted<'_, L> {
     #[inline(always)]
     fn curvature(&self, i: usize, m: f64) -> f64 {
         self.scale * self.cost[i] * self.loss.curvature(m)
+    }
+    #[inline(always)]
+    fn all(&self, i: usize, m: f64) -> [f64; 3] {
+        let c = self.scale * self.cost[i];
+        self.loss.all(m).map(|x| c * x)
     }
 }
 
@@ -272,17 +277,23 @@ impl<'a, R: Rows> Newton<'a, R> {
     /// Objective, gradient, row coefficients and curvatures at the current point.
     fn evaluate<O: Objective>(&mut self, objective: &O) -> f64 {
         let (y, margins) = (self.y, &self.margins);
-        let n = y.len();
-        self.coefficient.par_chunks_mut(4096).zip(self.curvature.par_chunks_mut(4096)).enumerate().for_each(
-            |(chunk, (coefficient, curvature))| {
+        let losses: Vec<f64> = self
+            .coefficient
+            .par_chunks_mut(ROW_CHUNK)
+            .zip(self.curvature.par_chunks_mut(ROW_CHUNK))
+            .enumerate()
+            .map(|(chunk, (coefficient, curvature))| {
+                let mut loss = 0.0;
                 for (k, (c, h)) in coefficient.iter_mut().zip(curvature).enumerate() {
-                    let i = chunk * 4096 + k;
-                    *c = y[i] * objective.slope(i, margins[i]);
-                    *h = objective.curvature(i, margins[i]);
+                    let i = chunk * ROW_CHUNK + k;
+                    let [value, slope, bend] = objective.all(i, margins[i]);
+                    loss += value;
+                    (*c, *h) = (y[i] * slope, bend);
                 }
-            },
-        );
-        let [loss] = sum(n, |i| [objective.value(i, margins[i])]);
+                loss
+            })
+            .collect();
+        let loss: f64 = losses.into_iter().sum();
         self.sweep.weighted_sum(&self.coefficient, &mut self.gradient);
         self.passes += 1.0;
         let penalised = self.penalised();
@@ -360,7 +371,8 @@ impl<'a, R: Rows> Newton<'a, R> {
 
     fn direction_by_cholesky(&mut self) -> Result<()> {
         let d = self.w.len();
-        let mut hessian = self.hessian()?;
+        let mut hessian = hessian::curvature_matrix(&self.sweep, &self.curvature);
+        self.monitor.poll()?;
         for j in self.penalised() {
             hessian.values[j * d + j] += 1.0;
         }
@@ -371,37 +383,6 @@ impl<'a, R: Rows> Newton<'a, R> {
         hessian.solve(&mut self.step);
         self.passes += 1.0;
         Ok(())
-    }
-
-    /// Lower triangle of `X'DX`, summed over the parts of the sweep in order.
-    fn hessian(&self) -> Result<Symmetric> {
-        let d = self.w.len();
-        let (design, curvature) = (&self.sweep.design, &self.curvature);
-        let pieces: Vec<Result<Vec<f64>>> = self
-            .sweep
-            .parts()
-            .par_iter()
-            .map(|range| {
-                let mut lower = vec![0.0; d * d];
-                let (mut row, mut dense) = (Vec::new(), vec![0.0; d]);
-                for i in range.clone().filter(|&i| curvature[i] != 0.0) {
-                    if i % POLL_ROWS == 0 {
-                        self.monitor.poll()?;
-                    }
-                    row.clear();
-                    design.for_each(i, |j, v| row.push((j, v)));
-                    add_outer_product(&row, curvature[i], d, &mut dense, &mut lower);
-                }
-                Ok(lower)
-            })
-            .collect();
-        let mut values = vec![0.0; d * d];
-        for piece in pieces {
-            for (sum, v) in values.iter_mut().zip(piece?) {
-                *sum += v;
-            }
-        }
-        Ok(Symmetric { n: d, values })
     }
 
     /// Moves along the step; false if no step length makes progress.
@@ -438,30 +419,6 @@ impl<'a, R: Rows> Newton<'a, R> {
             });
         }
     }
-}
-
-/// Adds `scale * row row'` to a lower triangle, wherever the row's columns stand.
-///
-/// A row that fills a good part of its columns is spread over `dense` (zero before and after), so that the inner loop runs
-/// over contiguous memory.
-fn add_outer_product(row: &[(usize, f64)], scale: f64, d: usize, dense: &mut [f64], lower: &mut [f64]) {
-    if row.len() * DENSE_SHARE < d {
-        for (k, &(i, v)) in row.iter().enumerate() {
-            let t = scale * v;
-            for &(j, u) in &row[..=k] {
-                lower[i.max(j) * d + i.min(j)] += t * u;
-            }
-        }
-        return;
-    }
-    row.iter().for_each(|&(j, v)| dense[j] = v);
-    for &(i, v) in row {
-        let t = scale * v;
-        for (sum, u) in lower[i * d..i * d + i + 1].iter_mut().zip(&*dense) {
-            *sum += t * u;
-        }
-    }
-    row.iter().for_each(|&(j, _)| dense[j] = 0.0);
 }
 
 fn is_done(report: &Report, stop: Stop) -> bool {

@@ -13,7 +13,7 @@ use crate::data::Rows;
 use crate::data::design::Design;
 
 /// Rows per task where each row yields one number.
-const ROW_CHUNK: usize = 2048;
+pub const ROW_CHUNK: usize = 2048;
 /// Entries per task of an elementwise vector operation.
 const VECTOR_CHUNK: usize = 32_768;
 /// Upper limit for the number of private vectors in a scattering pass.
@@ -43,6 +43,11 @@ impl<'a, R: Rows> Sweep<'a, R> {
     /// The parts into which scattering passes are cut.
     pub fn parts(&self) -> &[Range<usize>] {
         &self.parts
+    }
+
+    /// Whether the caller asked to stop.
+    pub fn is_cancelled(&self) -> bool {
+        self.monitor.cancelled()
     }
 
     /// `out[i] = y[i] * (x_i . w)`.

@@ -108,7 +108,7 @@ proptest! {
         let cold = solve(&data, loss, intercept, SolverKind::Newton, 1e-7);
         let view = data.view();
         let problem = data.problem(&view, intercept);
-        let start = Start { w: Some((cold.w.clone(), cold.intercept)), alpha: Some(cold.alpha.clone()) };
+        let start = Start { w: Some((cold.w.clone(), cold.intercept)), alpha: Some(cold.alpha.clone()), is_consistent: false };
         for solver in SOLVERS {
             let params = Params { solver, tol: 1e-7, max_iter: 100_000, seed: 1 };
             let warm = auto::solve(&problem, loss, &params, &start, &Silent).unwrap();
