@@ -397,10 +397,10 @@ def _takes_weights(scorer: Any) -> bool:
 
 def _accuracy(data: _Data, values: np.ndarray, rows: np.ndarray) -> float:
     correct = _class_ids(values, len(data.classes)) == data.ids[rows]
-    weights = None if data.sample_weight is None else data.sample_weight[rows]
-    if weights is not None and not weights.any():
-        return float("nan")
-    return float(np.average(correct, weights=weights))
+    if data.sample_weight is None:
+        return float(correct.mean())
+    weights = data.sample_weight[rows]
+    return float(np.average(correct, weights=weights)) if weights.any() else float("nan")
 
 
 def _class_ids(values: np.ndarray, n_classes: int) -> np.ndarray:

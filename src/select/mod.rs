@@ -7,14 +7,17 @@
 //! Memory: one weight vector of the columns and one margin (or dual variable) per training row for each of the
 //! folds x classes, beside the vectors of the fits in flight.
 
+mod lane;
+
 use rayon::prelude::*;
 
 use crate::data::Rows;
 use crate::loss::{Hinge, Logistic, Loss, LossKind, SquaredHinge};
 use crate::multiclass::{Labels, check_row_count, check_weights, weighted_rows};
-use crate::solver::newton::{Newton, Stop, Weighted};
-use crate::solver::{Certificate, Intercept, Monitor, Params, Problem, SolverKind, Start, Status, auto};
+use crate::solver::{Intercept, Monitor, SolverKind};
 use crate::{Error, Result};
+
+use lane::{Done, Lane, Task};
 
 /// Largest `C` that is tried.
 pub const DEFAULT_C_MAX: f64 = 1024.0;
@@ -24,9 +27,6 @@ pub const DEFAULT_RATIO: f64 = 2.0;
 pub const DEFAULT_SEARCH_TOL: f64 = 1e-2;
 /// Successive values of `C` without a change that end the search (Chu15, eq. 24).
 pub const UNCHANGED_TO_STOP: usize = 3;
-/// Relative duality gap of dual fits per unit of `tol`: about the accuracy that the gradient criterion gives in the primal.
-const GAP_PER_TOL: f64 = 0.1;
-
 /// What to search and how.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
@@ -88,36 +88,6 @@ pub fn lower_bound(loss: LossKind, weight: f64, max_squared_norm: f64) -> f64 {
     if bound.is_finite() && bound > 0.0 { bound.log2().floor().exp2() } else { 1.0 }
 }
 
-/// One binary problem of one fold, between two values of `C`.
-#[derive(Default)]
-struct Lane {
-    start: Start,
-    /// Newton: margins of the training rows at the start.
-    margins: Vec<f64>,
-    /// Newton: gradient norm at zero weights for `C = 1`.
-    norm_at_zero: f64,
-    /// Fits: where the last one ended.
-    fitted: Option<Fitted>,
-}
-
-/// The last certified fit of a lane.
-#[derive(Clone, Copy)]
-struct Fitted {
-    c: f64,
-    certificate: Certificate,
-    half_squared_norm: f64,
-    solver: SolverKind,
-}
-
-/// What one lane did at one `C`.
-struct Done {
-    passes: f64,
-    n_iter: usize,
-    is_converged: bool,
-    is_unchanged: bool,
-    decisions: Vec<f64>,
-}
-
 /// Training rows and weights of a fold.
 struct Part<'a> {
     train: Vec<u32>,
@@ -154,7 +124,7 @@ pub fn search<R: Rows>(
             .map(|(k, lane)| {
                 let part = &parts[k / n_problems];
                 let y = labels.signs(k % n_problems, &part.train);
-                lane.advance(rows, part, &y, c, settings, k as u64, monitor)
+                lane.advance(&Task { rows, part, y: &y, c, settings, number: k as u64, monitor })
             })
             .collect::<Result<_>>()?;
         let step = summarise(c, &done, &parts, n_problems);
@@ -218,125 +188,4 @@ fn summarise(c: f64, done: &[Done], parts: &[Part<'_>], n_problems: usize) -> St
         is_converged: done.iter().all(|d| d.is_converged),
         decisions: decisions.collect(),
     }
-}
-
-impl Lane {
-    /// Moves the lane's solution to `c` and predicts the held-out rows.
-    #[allow(clippy::too_many_arguments)] // the loop variables of `search`, all distinct types
-    fn advance<R: Rows>(
-        &mut self,
-        rows: &R,
-        part: &Part<'_>,
-        y: &[f64],
-        c: f64,
-        settings: &Settings,
-        task: u64,
-        monitor: &dyn Monitor,
-    ) -> Result<Done> {
-        let problem = Problem { rows, ids: Some(&part.train), y, cost: &part.weight, intercept: settings.intercept };
-        let by_newton = match settings.solver {
-            SolverKind::Auto => auto::choose(&problem, settings.loss) == SolverKind::Newton,
-            solver => solver == SolverKind::Newton,
-        };
-        let mut done = match settings.loss {
-            LossKind::Logistic if by_newton => self.newton(Logistic, rows, part, y, c, settings, monitor)?,
-            LossKind::SquaredHinge if by_newton => self.newton(SquaredHinge, rows, part, y, c, settings, monitor)?,
-            _ => self.fit(rows, part, y, c, settings, task, monitor)?,
-        };
-        let (w, b) = self.start.w.as_ref().expect("both routes leave weights");
-        done.decisions = part.test.iter().map(|&i| rows.dot(i as usize, w) + b).collect();
-        Ok(done)
-    }
-
-    #[allow(clippy::too_many_arguments)]
-    fn newton<R: Rows, L: Loss>(
-        &mut self,
-        loss: L,
-        rows: &R,
-        part: &Part<'_>,
-        y: &[f64],
-        c: f64,
-        settings: &Settings,
-        monitor: &dyn Monitor,
-    ) -> Result<Done> {
-        let problem = Problem { rows, ids: Some(&part.train), y, cost: &part.weight, intercept: settings.intercept };
-        let mut newton = Newton::new(&problem, monitor);
-        let weighted = |scale| Weighted { loss, cost: &part.weight, scale };
-        match self.start.w.take() {
-            None => self.norm_at_zero = newton.gradient_norm_at_zero(&weighted(1.0)),
-            Some((w, b)) => newton.resume(w, b, std::mem::take(&mut self.margins)),
-        }
-        let limit = settings.tol * smaller_share(y, &part.weight) * c * self.norm_at_zero;
-        let report = newton.minimise(&weighted(c), Stop::Gradient(limit), settings.max_iter)?;
-        let passes = newton.passes;
-        let (w, b, margins) = newton.suspend(&problem);
-        (self.start.w, self.margins) = (Some((w, b)), margins);
-        let is_converged = report.status == Status::Converged;
-        let is_unchanged = is_converged && report.steps == 0;
-        Ok(Done { passes, n_iter: report.steps, is_converged, is_unchanged, decisions: Vec::new() })
-    }
-
-    #[allow(clippy::too_many_arguments)]
-    fn fit<R: Rows>(
-        &mut self,
-        rows: &R,
-        part: &Part<'_>,
-        y: &[f64],
-        c: f64,
-        settings: &Settings,
-        task: u64,
-        monitor: &dyn Monitor,
-    ) -> Result<Done> {
-        let tol = GAP_PER_TOL * settings.tol;
-        let mut solver = settings.solver;
-        if let Some(last) = self.fitted {
-            if last.still_accurate(c, tol) {
-                return Ok(Done {
-                    passes: 0.0,
-                    n_iter: 0,
-                    is_converged: true,
-                    is_unchanged: true,
-                    decisions: Vec::new(),
-                });
-            }
-            // Chu15, eq. (14): the dual variables grow with C.
-            let ratio = c / last.c;
-            self.start.alpha.iter_mut().flatten().for_each(|a| *a *= ratio);
-            if let Some((w, _)) = &mut self.start.w {
-                w.iter_mut().for_each(|w| *w *= ratio);
-            }
-            if solver == SolverKind::Auto {
-                solver = last.solver;
-            }
-        }
-        let cost: Vec<f64> = part.weight.iter().map(|v| c * v).collect();
-        let problem = Problem { rows, ids: Some(&part.train), y, cost: &cost, intercept: settings.intercept };
-        let params = Params { solver, tol, max_iter: settings.max_iter, seed: settings.seed.wrapping_add(task) };
-        let solution = auto::solve(&problem, settings.loss, &params, &self.start, monitor)?;
-        let half_squared_norm = 0.5 * solution.w.iter().map(|w| w * w).sum::<f64>();
-        self.fitted = Some(Fitted { c, certificate: solution.certificate, half_squared_norm, solver: solution.solver });
-        let is_converged = solution.status == Status::Converged;
-        let (passes, n_iter) = (solution.passes, solution.n_iter);
-        let is_consistent = solution.solver != SolverKind::Newton;
-        self.start = Start { w: Some((solution.w, solution.intercept)), alpha: Some(solution.alpha), is_consistent };
-        Ok(Done { passes, n_iter, is_converged, is_unchanged: false, decisions: Vec::new() })
-    }
-}
-
-impl Fitted {
-    /// Whether the solution, unchanged, is within `tol` at the larger `c`: its dual variables stay feasible with no lower
-    /// dual value, and the loss part of the primal value grows in proportion. Reads no data. With a penalised
-    /// intercept the norm lacks the intercept's share, which then counts as loss: the answer errs on the side of a new fit.
-    fn still_accurate(&self, c: f64, tol: f64) -> bool {
-        let loss = self.certificate.primal - self.half_squared_norm;
-        let primal = self.half_squared_norm + c / self.c * loss;
-        (Certificate { primal, ..self.certificate }).relative_gap() <= tol
-    }
-}
-
-/// `min(pos, neg) / (pos + neg)`, in weights.
-fn smaller_share(y: &[f64], weight: &[f64]) -> f64 {
-    let total: f64 = weight.iter().sum();
-    let positive: f64 = y.iter().zip(weight).filter(|(y, _)| **y > 0.0).map(|(_, v)| v).sum();
-    positive.min(total - positive) / total
 }

@@ -24,6 +24,8 @@ use crate::loss::Loss;
 const NORM_SAMPLE: usize = 1024;
 /// Largest ratio of successive gains that the extrapolation believes.
 const MAX_RATIO: f64 = 0.98;
+/// The ratio after a first epoch.
+const UNKNOWN_RATIO: f64 = 0.5;
 /// Gap over extrapolated gain, assumed before the first check and believed after one.
 const FIRST_RATIO: f64 = 4.0;
 const LARGEST_RATIO: f64 = 100.0;
@@ -115,7 +117,7 @@ pub fn solve<'a, R: Rows, M: Method>(
 ) -> Result<Solution> {
     let mut descent = Descent::new(problem, method, start, monitor)?;
     let mut random = active::random(params.seed, 0);
-    let mut schedule = Schedule::default();
+    let mut schedule = Schedule { total: descent.dual_estimate(), ..Schedule::default() };
     let limit = params.max_iter as f64;
     let (check, status) = loop {
         let done = descent.epoch(options.is_online, &mut random)?;
@@ -198,6 +200,13 @@ impl<'a, R: Rows, M: Method> Descent<'a, R, M> {
             self.passes += 1.0;
         }
         w
+    }
+
+    /// Dual value at the start, without regard to the equality constraint.
+    fn dual_estimate(&self) -> f64 {
+        let (cost, loss) = (self.problem.cost, self.method.loss());
+        let terms: f64 = (0..cost.len()).map(|i| loss.dual_term(cost[i], self.method.alpha(i))).sum();
+        (terms - 0.5 * dot(&self.w, &self.w)).max(0.0)
     }
 
     fn epoch(&mut self, is_online: bool, random: &mut Random) -> Result<Epoch> {
@@ -322,7 +331,7 @@ struct Schedule {
     epochs: usize,
     work: f64,
     gains: [f64; 2],
-    /// Sum of all gains: about the dual value.
+    /// Dual value at the start plus all gains: about the dual value.
     total: f64,
     /// Work at which a check is due in any case.
     next: f64,
@@ -347,13 +356,13 @@ impl Schedule {
     /// Geometric extrapolation of the gains still to come.
     fn to_come(&self) -> f64 {
         let [before, now] = self.gains;
-        let ratio = if before > 0.0 { (now / before).clamp(0.0, MAX_RATIO) } else { MAX_RATIO };
+        let ratio = if before > 0.0 { (now / before).clamp(0.0, MAX_RATIO) } else { UNKNOWN_RATIO };
         now.max(0.0) * ratio / (1.0 - ratio)
     }
 
     fn is_due(&self, tol: f64) -> bool {
         let ratio = if self.last.is_some() { self.ratio } else { FIRST_RATIO };
-        self.epochs >= 2 && (self.work >= self.next || ratio * self.to_come() <= tol * self.total)
+        (self.epochs >= 2 && self.work >= self.next) || ratio * self.to_come() <= tol * self.total
     }
 
     /// Notes the outcome of a check; the further work needed at the present rate.
@@ -364,8 +373,6 @@ impl Schedule {
             self.ratio = (gap / to_come).min(LARGEST_RATIO);
         }
         self.next = self.work + (0.5 * self.work).max(1.0);
-        // Gains of a new set of active rows say nothing about the old ones.
-        self.gains = [0.0; 2];
         let before = self.last.replace((self.work, gap));
         let wanted = tol * certificate.dual.max(f64::MIN_POSITIVE);
         match before {

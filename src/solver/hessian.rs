@@ -9,6 +9,8 @@ use crate::data::kernels::{RANK, rank_update};
 
 /// A row with at least one entry per this many columns is treated as dense.
 pub const DENSE_SHARE: usize = 4;
+/// Matrices summed in parallel; each costs `d^2` numbers to clear and add.
+const MAX_PIECES: usize = 4;
 /// Rows between two looks at the cancel flag.
 const POLL_ROWS: usize = 1 << 12;
 
@@ -16,12 +18,12 @@ const POLL_ROWS: usize = 1 << 12;
 /// read. Meaningless if the sweep's monitor is cancelled: poll it afterwards.
 pub fn curvature_matrix<R: Rows>(sweep: &Sweep<'_, R>, curvature: &[f64]) -> Symmetric {
     let (design, d) = (&sweep.design, sweep.design.n_cols());
-    let pieces: Vec<Vec<f64>> = sweep
-        .parts()
-        .par_iter()
-        .map(|range| {
+    let parts = sweep.parts();
+    let pieces: Vec<Vec<f64>> = parts
+        .par_chunks(parts.len().div_ceil(MAX_PIECES))
+        .map(|parts| {
             let mut triangle = Triangle::new(d);
-            for i in range.clone() {
+            for i in parts[0].start..parts[parts.len() - 1].end {
                 if i % POLL_ROWS == 0 && sweep.is_cancelled() {
                     break;
                 }

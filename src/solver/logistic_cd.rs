@@ -26,14 +26,16 @@ const AHEAD: usize = 4;
 const POLL_STEPS: usize = 4096;
 /// Newton steps on one coordinate; three to five are usual, the bracket alone needs about 60.
 const MAX_INNER: usize = 100;
-/// A logit this exact changes `a` by rounding only.
-const INNER_ACCURACY: f64 = 1e-12;
+/// Newton's method converges quadratically: after a step of this size, the logit is exact to about 1e-12.
+const INNER_ACCURACY: f64 = 1e-6;
 /// Largest logit taken over from a start point; `sigmoid` is 1 to double precision beyond.
 const MAX_LOGIT: f64 = 36.0;
 
 #[derive(Clone, Copy)]
 struct Row {
     logit: f64,
+    /// `cost * sigmoid(logit)`, kept because an exponential costs as much as ten entries.
+    alpha: f64,
     cost: f64,
     /// NaN until the first visit, which has the row in cache.
     squared_norm: f64,
@@ -41,9 +43,9 @@ struct Row {
 }
 
 impl Row {
-    #[inline(always)]
-    fn alpha(&self) -> f64 {
-        self.cost * sigmoid(self.logit)
+    fn set_logit(&mut self, logit: f64) {
+        self.logit = logit;
+        self.alpha = self.cost * sigmoid(logit);
     }
 }
 
@@ -58,7 +60,9 @@ impl LogisticCd {
     pub fn new<R: Rows>(problem: &Problem<'_, R>) -> Self {
         let row = |(&y, &cost): (&f64, &f64)| {
             let a: f64 = (1e-3 * cost).min(1e-8);
-            Row { logit: (a / (cost - a)).ln(), cost, squared_norm: f64::NAN, y }
+            let mut row = Row { logit: 0.0, alpha: 0.0, cost, squared_norm: f64::NAN, y };
+            row.set_logit((a / (cost - a)).ln());
+            row
         };
         Self { rows: problem.y.iter().zip(problem.cost).map(row).collect(), order: ActiveSet::all(problem.y.len()) }
     }
@@ -70,10 +74,10 @@ impl LogisticCd {
         if row.squared_norm.is_nan() {
             row.squared_norm = design.squared_norm(i);
         }
-        let old = row.alpha();
+        let old = row.alpha;
         let gradient = row.logit + margin;
-        row.logit = root(row.logit, margin, row.squared_norm, row.cost, old);
-        let change = row.alpha() - old;
+        row.set_logit(root(row.logit, margin, row.squared_norm, row.cost, old));
+        let change = row.alpha - old;
         // The gain of an exact step along a coordinate with curvature at least q, to first order.
         epoch.gain -= 0.5 * change * gradient;
         design.add_scaled(i, change * row.y, visit.w);
@@ -100,7 +104,7 @@ fn root(mut t: f64, margin: f64, q: f64, cost: f64, old: f64) -> f64 {
         }
         let moved = (next - t).abs();
         t = next;
-        if moved <= INNER_ACCURACY * (1.0 + t.abs()) {
+        if moved <= INNER_ACCURACY.max(4.0 * f64::EPSILON * t.abs()) {
             break;
         }
     }
@@ -118,12 +122,12 @@ impl Method for LogisticCd {
         for (row, a) in self.rows.iter_mut().zip(alpha) {
             let logit = (a / (row.cost - a)).ln();
             // NaN (outside the box) and infinities (on its border) go to the nearest representable inside.
-            row.logit = if logit.is_nan() { MAX_LOGIT } else { logit.clamp(-20.0 * MAX_LOGIT, MAX_LOGIT) };
+            row.set_logit(if logit.is_nan() { MAX_LOGIT } else { logit.clamp(-20.0 * MAX_LOGIT, MAX_LOGIT) });
         }
     }
 
     fn alpha(&self, i: usize) -> f64 {
-        self.rows[i].alpha()
+        self.rows[i].alpha
     }
 
     fn epoch<R: Rows>(

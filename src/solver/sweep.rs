@@ -18,6 +18,8 @@ pub const ROW_CHUNK: usize = 2048;
 const VECTOR_CHUNK: usize = 32_768;
 /// Upper limit for the number of private vectors in a scattering pass.
 const MAX_PARTS: usize = 8;
+/// A part with fewer entries than this is done before another thread has woken up.
+const PART_ENTRIES: usize = 16_384;
 /// A part must bring this many entries per column, or clearing and adding its vector costs more than it saves.
 const ENTRIES_PER_COLUMN: usize = 3;
 
@@ -109,6 +111,9 @@ impl<'a, R: Rows> Sweep<'a, R> {
         };
         let (first, rest) = (&self.parts[0], &self.parts[1..]);
         let len = out.len();
+        if rest.is_empty() {
+            return run(first, out);
+        }
         rayon::join(
             || run(first, out),
             || {
@@ -131,7 +136,8 @@ impl<'a, R: Rows> Sweep<'a, R> {
 
 fn cut<R: Rows>(design: &Design<'_, R>) -> Vec<Range<usize>> {
     let (n, nnz) = (design.n_rows(), design.nnz());
-    let count = (nnz / (ENTRIES_PER_COLUMN * design.n_cols()).max(1)).clamp(1, MAX_PARTS).min(n.max(1));
+    let least = (ENTRIES_PER_COLUMN * design.n_cols()).max(PART_ENTRIES);
+    let count = (nnz / least).clamp(1, MAX_PARTS).min(n.max(1));
     let mut parts = Vec::with_capacity(count);
     let (mut start, mut seen) = (0, 0);
     for i in 0..n {
@@ -243,12 +249,12 @@ mod tests {
 
     #[test]
     fn parts_tile_the_rows() {
-        let values = vec![1.0f32; 1000];
-        let (x, _) = DenseView::new(&values, 1000, 1).unwrap();
-        let ids: Vec<u32> = (0..100).collect();
+        let values = vec![1.0f32; 2000 * 100];
+        let (x, _) = DenseView::new(&values, 2000, 100).unwrap();
+        let ids: Vec<u32> = (0..2000).collect();
         let parts = cut(&Design { rows: &x, ids: Some(&ids), bias: 0.0 });
         assert_eq!(parts.len(), MAX_PARTS);
-        assert_eq!((parts[0].start, parts[MAX_PARTS - 1].end), (0, 100));
+        assert_eq!((parts[0].start, parts[MAX_PARTS - 1].end), (0, 2000));
         assert!(parts.windows(2).all(|p| p[0].end == p[1].start));
     }
 }

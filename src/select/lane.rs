@@ -1,0 +1,162 @@
+//! One binary problem of one fold on its way through the values of `C`.
+//!
+//! Two routes: Newton to a gradient norm, keeping weights and margins (a start reads no data), and a fit to a duality gap,
+//! keeping dual variables and their weights, both scaled with `C` (Chu15, eq. 14).
+
+use super::{Part, Settings};
+use crate::Result;
+use crate::data::Rows;
+use crate::loss::{Logistic, Loss, LossKind, SquaredHinge};
+use crate::solver::newton::{Newton, Stop, Weighted};
+use crate::solver::{Certificate, Monitor, Params, Problem, SolverKind, Start, Status, auto};
+
+/// Relative duality gap of dual fits per unit of `tol`: about the accuracy that the gradient criterion gives in the primal.
+const GAP_PER_TOL: f64 = 0.1;
+
+/// One binary problem of one fold, between two values of `C`.
+#[derive(Default)]
+pub struct Lane {
+    start: Start,
+    /// Newton: margins of the training rows at the start.
+    margins: Vec<f64>,
+    /// Newton: gradient norm at zero weights for `C = 1`.
+    norm_at_zero: f64,
+    /// Fits: where the last one ended.
+    fitted: Option<Fitted>,
+}
+
+/// The last certified fit of a lane.
+#[derive(Clone, Copy)]
+struct Fitted {
+    c: f64,
+    certificate: Certificate,
+    half_squared_norm: f64,
+    solver: SolverKind,
+}
+
+/// What one lane did at one `C`.
+pub struct Done {
+    pub passes: f64,
+    pub n_iter: usize,
+    pub is_converged: bool,
+    pub is_unchanged: bool,
+    pub decisions: Vec<f64>,
+}
+
+/// One step of one lane.
+pub struct Task<'a, R> {
+    /// The full matrix.
+    pub rows: &'a R,
+    /// The fold.
+    pub part: &'a Part<'a>,
+    /// Labels in {-1, +1} of the training rows.
+    pub y: &'a [f64],
+    /// The value to move to.
+    pub c: f64,
+    /// Options of the search.
+    pub settings: &'a Settings,
+    /// Number of the lane, for its seed.
+    pub number: u64,
+    /// The caller's brake.
+    pub monitor: &'a dyn Monitor,
+}
+
+impl<'a, R: Rows> Task<'a, R> {
+    fn problem(&self, cost: &'a [f64]) -> Problem<'a, R> {
+        let Task { rows, part, y, settings, .. } = *self;
+        Problem { rows, ids: Some(&part.train), y, cost, intercept: settings.intercept }
+    }
+}
+
+impl Lane {
+    /// Moves the lane's solution to `c` and predicts the held-out rows.
+    pub fn advance<R: Rows>(&mut self, task: &Task<'_, R>) -> Result<Done> {
+        let by_newton = match task.settings.solver {
+            SolverKind::Auto => {
+                auto::choose(&task.problem(&task.part.weight), task.settings.loss) == SolverKind::Newton
+            }
+            solver => solver == SolverKind::Newton,
+        };
+        let mut done = match task.settings.loss {
+            LossKind::Logistic if by_newton => self.newton(Logistic, task)?,
+            LossKind::SquaredHinge if by_newton => self.newton(SquaredHinge, task)?,
+            _ => self.fit(task)?,
+        };
+        let (w, b) = self.start.w.as_ref().expect("both routes leave weights");
+        done.decisions = task.part.test.iter().map(|&i| task.rows.dot(i as usize, w) + b).collect();
+        Ok(done)
+    }
+
+    fn newton<R: Rows, L: Loss>(&mut self, loss: L, task: &Task<'_, R>) -> Result<Done> {
+        let Task { part, c, settings, .. } = *task;
+        let problem = task.problem(&part.weight);
+        let mut newton = Newton::new(&problem, task.monitor);
+        let weighted = |scale| Weighted { loss, cost: &part.weight, scale };
+        match self.start.w.take() {
+            None => self.norm_at_zero = newton.gradient_norm_at_zero(&weighted(1.0)),
+            Some((w, b)) => newton.resume(w, b, std::mem::take(&mut self.margins)),
+        }
+        let limit = settings.tol * smaller_share(task.y, &part.weight) * c * self.norm_at_zero;
+        let report = newton.minimise(&weighted(c), Stop::Gradient(limit), settings.max_iter)?;
+        let passes = newton.passes;
+        let (w, b, margins) = newton.suspend(&problem);
+        (self.start.w, self.margins) = (Some((w, b)), margins);
+        let is_converged = report.status == Status::Converged;
+        let is_unchanged = is_converged && report.steps == 0;
+        Ok(Done { passes, n_iter: report.steps, is_converged, is_unchanged, decisions: Vec::new() })
+    }
+
+    fn fit<R: Rows>(&mut self, task: &Task<'_, R>) -> Result<Done> {
+        let Task { c, settings, .. } = *task;
+        let tol = GAP_PER_TOL * settings.tol;
+        let mut solver = settings.solver;
+        if let Some(last) = self.fitted {
+            if last.still_accurate(c, tol) {
+                return Ok(Done {
+                    passes: 0.0,
+                    n_iter: 0,
+                    is_converged: true,
+                    is_unchanged: true,
+                    decisions: Vec::new(),
+                });
+            }
+            // Chu15, eq. (14): the dual variables grow with C.
+            let ratio = c / last.c;
+            self.start.alpha.iter_mut().flatten().for_each(|a| *a *= ratio);
+            if let Some((w, _)) = &mut self.start.w {
+                w.iter_mut().for_each(|w| *w *= ratio);
+            }
+            if solver == SolverKind::Auto {
+                solver = last.solver;
+            }
+        }
+        let cost: Vec<f64> = task.part.weight.iter().map(|v| c * v).collect();
+        let params = Params { solver, tol, max_iter: settings.max_iter, seed: settings.seed.wrapping_add(task.number) };
+        let solution = auto::solve(&task.problem(&cost), settings.loss, &params, &self.start, task.monitor)?;
+        let half_squared_norm = 0.5 * solution.w.iter().map(|w| w * w).sum::<f64>();
+        self.fitted = Some(Fitted { c, certificate: solution.certificate, half_squared_norm, solver: solution.solver });
+        let is_converged = solution.status == Status::Converged;
+        let (passes, n_iter) = (solution.passes, solution.n_iter);
+        let is_consistent = solution.solver != SolverKind::Newton;
+        self.start = Start { w: Some((solution.w, solution.intercept)), alpha: Some(solution.alpha), is_consistent };
+        Ok(Done { passes, n_iter, is_converged, is_unchanged: false, decisions: Vec::new() })
+    }
+}
+
+impl Fitted {
+    /// Whether the solution, unchanged, is within `tol` at the larger `c`: its dual variables stay feasible with no lower
+    /// dual value, and the loss part of the primal value grows in proportion. Reads no data. With a penalised
+    /// intercept the norm lacks the intercept's share, which then counts as loss: the answer errs on the side of a new fit.
+    fn still_accurate(&self, c: f64, tol: f64) -> bool {
+        let loss = self.certificate.primal - self.half_squared_norm;
+        let primal = self.half_squared_norm + c / self.c * loss;
+        (Certificate { primal, ..self.certificate }).relative_gap() <= tol
+    }
+}
+
+/// `min(pos, neg) / (pos + neg)`, in weights.
+fn smaller_share(y: &[f64], weight: &[f64]) -> f64 {
+    let total: f64 = weight.iter().sum();
+    let positive: f64 = y.iter().zip(weight).filter(|(y, _)| **y > 0.0).map(|(_, v)| v).sum();
+    positive.min(total - positive) / total
+}
