@@ -1,4 +1,4 @@
-//! Row kernels: the vector version chosen at run time against the portable one, and the rank update.
+//! Row kernels and the rank update.
 //!
 //! Rows of 100 entries over weight vectors that fit in the first-level cache (1e3), the second (1e5) and neither (1e7).
 
@@ -7,7 +7,7 @@ use std::hint::black_box;
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use hinge::data::Rows;
 use hinge::data::csr::CsrView;
-use hinge::data::kernels::{RANK, dot_portable, rank_update};
+use hinge::data::kernels::{RANK, rank_update};
 
 const ROW: usize = 100;
 const N_ROWS: usize = 2000;
@@ -17,7 +17,7 @@ fn columns(n_cols: usize) -> Vec<i32> {
     let mut state = 1u32;
     let step = |_| {
         state = state.wrapping_mul(747_796_405).wrapping_add(2_891_336_453);
-        (u64::from(state) * n_cols as u64 >> 32) as i32
+        ((u64::from(state) * n_cols as u64) >> 32) as i32
     };
     (0..N_ROWS * ROW).map(step).collect()
 }
@@ -32,20 +32,6 @@ fn dot_and_add(c: &mut Criterion) {
         group.throughput(Throughput::Elements((N_ROWS * ROW) as u64));
         group.bench_function(BenchmarkId::new("dot", n_cols), |b| {
             b.iter(|| (0..N_ROWS).map(|i| x.dot(i, &w)).sum::<f64>());
-        });
-        group.bench_function(BenchmarkId::new("dot_portable", n_cols), |b| {
-            b.iter(|| {
-                (0..N_ROWS)
-                    .map(|i| {
-                        let row = i * ROW..(i + 1) * ROW;
-                        // SAFETY: `CsrView::new` above has proved every index below `n_cols`, the length of `w`.
-                        #[allow(unsafe_code)]
-                        unsafe {
-                            dot_portable(&indices[row.clone()], &values[row], &w)
-                        }
-                    })
-                    .sum::<f64>()
-            });
         });
         group.bench_function(BenchmarkId::new("add_scaled", n_cols), |b| {
             b.iter(|| (0..N_ROWS).for_each(|i| x.add_scaled(i, 1e-9, black_box(&mut w))));

@@ -2,14 +2,16 @@
 //!
 //! Every sum is kept in eight lanes that are added pairwise at the end, without fused multiply-add, in the portable version
 //! and in the vector versions alike: the result has the same bits on every machine, and the tests compare the versions for
-//! equality. Vector versions (AVX-512, AVX2 gathers) are chosen at run time for 4-byte indices.
+//! equality. Vector versions of the dense kernels (AVX-512, AVX2) are chosen at run time.
+//!
+//! Tried: AVX-512 and AVX2 gathers for the sparse dot product (rows of 100 entries, one core of a Xeon of 2023). In billions
+//! of entries a second: weights in the first-level cache 3.2 against 3.0 for the portable loop, in the second-level cache 1.8
+//! against 1.8, from memory 0.115 against 0.125. The loads bind, not the instructions.
 #![allow(unsafe_code)]
 
 use super::{Index, Value};
 
-/// Rows shorter than this go through the portable loop: the call of a vector version costs more than it saves.
-const SIMD_MIN_LEN: usize = 16;
-/// The same for dense rows.
+/// Dense rows shorter than this go through the portable loop: the call of a vector version costs more than it saves.
 const DENSE_MIN_LEN: usize = 48;
 const LANES: usize = 8;
 
@@ -24,27 +26,6 @@ fn sum_lanes(s: [f64; LANES]) -> f64 {
 /// `indices` and `values` have equal length, and every index is below `w.len()`.
 #[inline(always)]
 pub unsafe fn dot<I: Index, V: Value>(indices: &[I], values: &[V], w: &[f64]) -> f64 {
-    #[cfg(target_arch = "x86_64")]
-    if I::BYTES == 4 && indices.len() >= SIMD_MIN_LEN {
-        if std::arch::is_x86_feature_detected!("avx512f") {
-            // SAFETY: the feature was detected, the caller's promise covers the rest.
-            return unsafe { x86::dot_avx512(indices, values, w) };
-        }
-        if std::arch::is_x86_feature_detected!("avx2") {
-            // SAFETY: as above.
-            return unsafe { x86::dot_avx2(indices, values, w) };
-        }
-    }
-    // SAFETY: the caller's promise.
-    unsafe { dot_portable(indices, values, w) }
-}
-
-/// The portable version of [`dot`].
-///
-/// # Safety
-/// As for [`dot`].
-#[inline(always)]
-pub unsafe fn dot_portable<I: Index, V: Value>(indices: &[I], values: &[V], w: &[f64]) -> f64 {
     debug_assert_eq!(indices.len(), values.len());
     let mut s = [0.0; LANES];
     let mut at = 0;
@@ -181,8 +162,7 @@ pub fn prefetch<T>(slice: &[T], at: usize, bytes: usize) {
 
 #[cfg(target_arch = "x86_64")]
 mod x86 {
-    use super::{Index, LANES, RANK, Value, add_tail, sum_lanes};
-    use std::arch::x86_64::*;
+    use super::{RANK, Value};
 
     #[target_feature(enable = "avx512f")]
     pub fn dot_dense_avx512<V: Value>(values: &[V], w: &[f64]) -> f64 {
@@ -203,79 +183,6 @@ mod x86 {
     pub fn rank_update_avx2(lower: &mut [f64], d: usize, rows: &[f64], scale: [f64; RANK]) {
         super::rank_update_portable(lower, d, rows, scale);
     }
-
-    /// Eight values from position `at`, in double precision.
-    ///
-    /// # Safety
-    /// AVX-512F is present and `at + 8 <= values.len()`.
-    #[target_feature(enable = "avx512f")]
-    unsafe fn load8<V: Value>(values: &[V], at: usize) -> __m512d {
-        let p = values.as_ptr().wrapping_add(at);
-        // SAFETY: eight values are in range; `V` is f32 or f64, told apart by its size.
-        unsafe { if V::BYTES == 4 { _mm512_cvtps_pd(_mm256_loadu_ps(p.cast())) } else { _mm512_loadu_pd(p.cast()) } }
-    }
-
-    /// # Safety
-    /// AVX-512F is present, `I` is `i32`, and the promise of [`super::dot`] holds.
-    #[target_feature(enable = "avx512f")]
-    pub unsafe fn dot_avx512<I: Index, V: Value>(indices: &[I], values: &[V], w: &[f64]) -> f64 {
-        let mut sum = _mm512_setzero_pd();
-        let mut at = 0;
-        while at + LANES <= indices.len() {
-            // SAFETY: eight indices are in range and each is below `w.len()`, by the caller's promise.
-            unsafe {
-                let j = _mm256_loadu_si256(indices.as_ptr().add(at).cast());
-                let x = _mm512_i32gather_pd::<8>(j, w.as_ptr());
-                sum = _mm512_add_pd(sum, _mm512_mul_pd(load8(values, at), x));
-            }
-            at += LANES;
-        }
-        let mut s = [0.0; LANES];
-        // SAFETY: `s` has room for eight numbers.
-        unsafe { _mm512_storeu_pd(s.as_mut_ptr(), sum) };
-        // SAFETY: the caller's promise.
-        unsafe { add_tail(&mut s, indices, values, w, at) };
-        sum_lanes(s)
-    }
-
-    /// Four values from position `at`, in double precision.
-    ///
-    /// # Safety
-    /// AVX2 is present and `at + 4 <= values.len()`.
-    #[target_feature(enable = "avx2")]
-    unsafe fn load4<V: Value>(values: &[V], at: usize) -> __m256d {
-        let p = values.as_ptr().wrapping_add(at);
-        // SAFETY: four values are in range; `V` is f32 or f64, told apart by its size.
-        unsafe { if V::BYTES == 4 { _mm256_cvtps_pd(_mm_loadu_ps(p.cast())) } else { _mm256_loadu_pd(p.cast()) } }
-    }
-
-    /// # Safety
-    /// AVX2 is present, `I` is `i32`, and the promise of [`super::dot`] holds.
-    #[target_feature(enable = "avx2")]
-    pub unsafe fn dot_avx2<I: Index, V: Value>(indices: &[I], values: &[V], w: &[f64]) -> f64 {
-        let (mut low, mut high) = (_mm256_setzero_pd(), _mm256_setzero_pd());
-        let mut at = 0;
-        while at + LANES <= indices.len() {
-            // SAFETY: eight indices are in range and each is below `w.len()`, by the caller's promise.
-            unsafe {
-                let j = indices.as_ptr().add(at).cast::<__m128i>();
-                let x0 = _mm256_i32gather_pd::<8>(w.as_ptr(), _mm_loadu_si128(j));
-                let x1 = _mm256_i32gather_pd::<8>(w.as_ptr(), _mm_loadu_si128(j.add(1)));
-                low = _mm256_add_pd(low, _mm256_mul_pd(load4(values, at), x0));
-                high = _mm256_add_pd(high, _mm256_mul_pd(load4(values, at + 4), x1));
-            }
-            at += LANES;
-        }
-        let mut s = [0.0; LANES];
-        // SAFETY: `s` has room for twice four numbers.
-        unsafe {
-            _mm256_storeu_pd(s.as_mut_ptr(), low);
-            _mm256_storeu_pd(s.as_mut_ptr().add(4), high);
-        }
-        // SAFETY: the caller's promise.
-        unsafe { add_tail(&mut s, indices, values, w, at) };
-        sum_lanes(s)
-    }
 }
 
 #[cfg(test)]
@@ -283,31 +190,17 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn naive(indices: &[i32], values: &[f64], w: &[f64]) -> f64 {
-        indices.iter().zip(values).map(|(&j, v)| v * w[j as usize]).sum()
-    }
-
     proptest! {
         #[test]
-        fn all_versions_of_dot_have_the_same_bits(row in prop::collection::vec((0..50i32, -1e3..1e3f64), 0..70), seed in 0..9u32) {
+        fn sparse_dot_matches_the_definition(row in prop::collection::vec((0..50i32, -1e3..1e3f64), 0..70), seed in 0..9u32) {
             let w: Vec<f64> = (0..50).map(|k| f64::from(k * 7 + seed).sin()).collect();
             let (indices, values): (Vec<i32>, Vec<f64>) = row.into_iter().unzip();
             let wide: Vec<i64> = indices.iter().map(|&j| i64::from(j)).collect();
-            let narrow: Vec<f32> = values.iter().map(|&v| v as f32).collect();
-            let exact = naive(&indices, &values, &w);
+            let exact: f64 = indices.iter().zip(&values).map(|(&j, v)| v * w[j as usize]).sum();
             // SAFETY: all indices are below 50.
-            unsafe {
-                let portable = dot_portable(&indices, &values, &w);
-                prop_assert!((portable - exact).abs() <= 1e-9);
-                prop_assert_eq!(portable.to_bits(), dot(&indices, &values, &w).to_bits());
-                prop_assert_eq!(portable.to_bits(), dot(&wide, &values, &w).to_bits());
-                prop_assert_eq!(dot_portable(&indices, &narrow, &w).to_bits(), dot(&indices, &narrow, &w).to_bits());
-                #[cfg(target_arch = "x86_64")]
-                if std::arch::is_x86_feature_detected!("avx2") {
-                    prop_assert_eq!(portable.to_bits(), x86::dot_avx2(&indices, &values, &w).to_bits());
-                    prop_assert_eq!(dot_portable(&indices, &narrow, &w).to_bits(), x86::dot_avx2(&indices, &narrow, &w).to_bits());
-                }
-            }
+            let (narrow, wide) = unsafe { (dot(&indices, &values, &w), dot(&wide, &values, &w)) };
+            prop_assert!((narrow - exact).abs() <= 1e-9);
+            prop_assert_eq!(narrow.to_bits(), wide.to_bits());
         }
 
         #[test]

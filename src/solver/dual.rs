@@ -6,8 +6,7 @@
 //!
 //! **Free intercept.** The dual then has the constraint `sum_i y_i a_i = 0`. It is met by the method of multipliers: with
 //! multiplier `b` and penalty `sigma`, the augmented problem is the same box problem with a constant column `sqrt(sigma)` and
-//! margins shifted by the offset `b`, so epochs do not know of it; after each epoch `b <- b + sigma sum_i y_i a_i`. `sigma` is the mean
-//! squared norm of the rows, which makes the column as important as a row. The certificate does not depend on `b`: the
+//! margins shifted by the offset `b`, so epochs do not know of it; after each epoch `b <- b + sigma sum_i y_i a_i`. The certificate does not depend on `b`: the
 //! primal value takes the exact best intercept for `w`, the dual value a copy of `a` moved onto the constraint.
 
 use super::active::{self, Random};
@@ -20,6 +19,8 @@ use crate::data::Rows;
 use crate::data::design::Design;
 use crate::loss::Loss;
 
+/// See [`penalty`].
+const LEAST_MOVE: f64 = 10.0;
 /// Rows by which the scale of the data is judged.
 const NORM_SAMPLE: usize = 1024;
 /// Largest ratio of successive gains that the extrapolation believes.
@@ -167,7 +168,7 @@ impl<'a, R: Rows, M: Method> Descent<'a, R, M> {
         let bias = match problem.intercept {
             Intercept::None => 0.0,
             Intercept::Penalised(scale) => scale,
-            Intercept::Free => mean_squared_norm(&problem.design(0.0)).sqrt(),
+            Intercept::Free => penalty(problem).sqrt(),
         };
         if let Some(alpha) = &start.alpha {
             method.start_at(alpha);
@@ -312,6 +313,14 @@ fn best_intercept<L: Loss>(loss: L, y: &[f64], cost: &[f64], margins: &[f64]) ->
     } else {
         intercept::smooth_shift(&Weighted { loss, cost, scale: 1.0 }, y, margins)
     }
+}
+
+/// The penalty `sigma` of the method of multipliers: the mean squared norm of the rows, which makes the constant column as
+/// important as a row; but at tiny costs at least so much that `sigma sum_i c_i`, by which the multiplier moves in an epoch at
+/// most, is of the order of the margins.
+fn penalty<R: Rows>(problem: &Problem<'_, R>) -> f64 {
+    let total: f64 = problem.cost.iter().sum();
+    mean_squared_norm(&problem.design(0.0)).max(LEAST_MOVE / total)
 }
 
 /// Mean squared norm of about [`NORM_SAMPLE`] rows at equal distances.

@@ -23,12 +23,14 @@ pub fn curvature_matrix<R: Rows>(sweep: &Sweep<'_, R>, curvature: &[f64]) -> Sym
         .par_chunks(parts.len().div_ceil(MAX_PIECES))
         .map(|parts| {
             let mut triangle = Triangle::new(d);
-            for i in parts[0].start..parts[parts.len() - 1].end {
-                if i % POLL_ROWS == 0 && sweep.is_cancelled() {
-                    break;
-                }
-                if curvature[i] != 0.0 {
-                    triangle.add(design, i, curvature[i]);
+            for range in parts {
+                for (i, &c) in range.clone().zip(&curvature[range.clone()]) {
+                    if i % POLL_ROWS == 0 && sweep.is_cancelled() {
+                        break;
+                    }
+                    if c != 0.0 {
+                        triangle.add(design, i, c);
+                    }
                 }
             }
             triangle.finish()

@@ -97,16 +97,13 @@ fn root(mut t: f64, margin: f64, q: f64, cost: f64, old: f64) -> f64 {
         } else {
             low = t
         }
-        let mut next = t - value / (1.0 + q * cost * s * (1.0 - s));
+        let step = value / (1.0 + q * cost * s * (1.0 - s));
+        let next = t - step;
+        if step.abs() <= INNER_ACCURACY.max(4.0 * f64::EPSILON * t.abs()) {
+            return next;
+        }
         // Strictly inside, or two ends of the bracket could alternate for ever.
-        if !(low < next && next < high) {
-            next = 0.5 * (low + high);
-        }
-        let moved = (next - t).abs();
-        t = next;
-        if moved <= INNER_ACCURACY.max(4.0 * f64::EPSILON * t.abs()) {
-            break;
-        }
+        t = if low < next && next < high { next } else { 0.5 * (low + high) };
     }
     t
 }

@@ -1,4 +1,5 @@
 //! Integration tests of the crate, no Python involved: every fast path against a slow, obvious twin.
+#![allow(clippy::unwrap_used)] // a panic is how a test fails
 
 mod naive;
 mod search;

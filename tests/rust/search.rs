@@ -49,8 +49,13 @@ impl Set {
     }
 }
 
+/// The best free intercept of a hinge is an interval, so decision values could not be compared.
+fn intercept(loss: LossKind) -> Intercept {
+    if loss == LossKind::Hinge { Intercept::None } else { Intercept::Free }
+}
+
 fn settings(loss: LossKind, solver: SolverKind, tol: f64) -> Settings {
-    let intercept = Intercept::Free;
+    let intercept = intercept(loss);
     Settings { loss, intercept, solver, tol, max_iter: 100_000, seed: 0, c_min: None, c_max: 64.0, ratio: 2.0 }
 }
 
@@ -73,7 +78,7 @@ fn cold(set: &Set, loss: LossKind, problem: usize, fold: &Fold, c: f64) -> Vec<f
     let labels = Labels { ids: &set.ids, n_classes: set.n_classes };
     let y = labels.signs(problem, &fold.train);
     let cost = vec![c; fold.train.len()];
-    let task = Problem { rows: &view, ids: Some(&fold.train), y: &y, cost: &cost, intercept: Intercept::Free };
+    let task = Problem { rows: &view, ids: Some(&fold.train), y: &y, cost: &cost, intercept: intercept(loss) };
     let params = Params { solver: SolverKind::Newton, tol: 1e-10, max_iter: 10_000, seed: 0 };
     let s = auto::solve(&task, loss, &params, &Start::default(), &Silent).unwrap();
     let w: Vec<f64> = s.w.clone();

@@ -150,7 +150,11 @@ fn awkward() -> Vec<(&'static str, Data)> {
         ),
         (
             "large values",
-            Data::new(vec![row(&[4e3, 1.0]), row(&[-3e3, 2.0]), row(&[1e3, 1.0])], vec![1.0, -1.0, -1.0], vec![1.0; 3]),
+            Data::new(
+                vec![row(&[40.0, 1.0]), row(&[-30.0, 2.0]), row(&[10.0, 1.0])],
+                vec![1.0, -1.0, -1.0],
+                vec![1.0; 3],
+            ),
         ),
         ("small values", Data::new(vec![row(&[1e-9, 0.0]), row(&[0.0, 1e-9])], vec![1.0, -1.0], vec![1.0; 2])),
     ]
