@@ -27,9 +27,10 @@ const NORM_SAMPLE: usize = 1024;
 const MAX_RATIO: f64 = 0.98;
 /// The ratio after a first epoch.
 const UNKNOWN_RATIO: f64 = 0.5;
-/// Gap over extrapolated gain, assumed before the first check and believed after one.
+/// Gap over extrapolated gain, assumed before the first check.
 const FIRST_RATIO: f64 = 4.0;
-const LARGEST_RATIO: f64 = 100.0;
+/// Work between two checks at least, about the cost of a check.
+const LEAST_WORK: f64 = 0.5;
 /// Epochs over few active rows are cheap; this many of them count as one whole epoch at most, so that a fit always ends.
 const MAX_EPOCHS_PER_ITER: usize = 50;
 
@@ -371,7 +372,9 @@ impl Schedule {
 
     fn is_due(&self, tol: f64) -> bool {
         let ratio = if self.last.is_some() { self.ratio } else { FIRST_RATIO };
-        (self.epochs >= 2 && self.work >= self.next) || ratio * self.to_come() <= tol * self.total
+        let since = self.work - self.last.map_or(f64::NEG_INFINITY, |(work, _)| work);
+        let is_promising = since >= LEAST_WORK && ratio * self.to_come() <= tol * self.total;
+        is_promising || (self.epochs >= 2 && self.work >= self.next)
     }
 
     /// Notes the outcome of a check; the further work needed at the present rate.
@@ -379,7 +382,7 @@ impl Schedule {
         let gap = (certificate.primal - certificate.dual).max(f64::MIN_POSITIVE);
         let to_come = self.to_come();
         if to_come > 0.0 {
-            self.ratio = (gap / to_come).min(LARGEST_RATIO);
+            self.ratio = gap / to_come;
         }
         self.next = self.work + (0.5 * self.work).max(1.0);
         let before = self.last.replace((self.work, gap));
