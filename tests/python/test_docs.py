@@ -34,6 +34,8 @@ NATIVE = {
     "select_tol": "DEFAULT_SEARCH_TOL",
 }
 
+CLASSES = DOCUMENTED[:4]
+
 documented = pytest.mark.parametrize("what", DOCUMENTED, ids=lambda what: what.__name__)
 
 
@@ -132,17 +134,15 @@ def test_defaults_are_those_of_the_native_module(what):
             assert default == getattr(_native, constants[name]), name
 
 
-@documented
+@pytest.mark.parametrize("what", CLASSES)
 def test_methods_describe_their_parameters(what):
-    if not inspect.isclass(what):
-        pytest.skip("a function")
     for name in ("fit", "predict", "decision_function"):
         method = getattr(what, name)
         names, _ = described(method)
         assert names == list(signature_defaults(method))
 
 
-@pytest.mark.parametrize("what", DOCUMENTED[:4], ids=lambda what: what.__name__)
+@pytest.mark.parametrize("what", CLASSES)
 def test_fitted_attributes_are_described(what):
     X, y = np.eye(9, 3), np.arange(9) % 3
     model = what(**({"cv": 3} if what.__name__.endswith("CV") else {})).fit(X, y)

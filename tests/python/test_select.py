@@ -27,10 +27,15 @@ def problem():
     return sparse_problem(20, n_rows=240, n_columns=40, noise=3.0)
 
 
-def cold_scores(X, y, loss, Cs, cv, scoring=None):
-    """A row per C of what cross_val_score finds with fits from zero."""
+def folds(k):
+    """What the number k means as ``cv``."""
+    return StratifiedKFold(k, shuffle=True, random_state=0)
+
+
+def cold_scores(X, y, loss, Cs, k, scoring=None):
+    """A row per C of what cross_val_score finds in k folds with fits from zero."""
     model = estimator(loss, **TIGHT, **UNIQUE[loss])
-    return np.array([cross_val_score(model.set_params(C=C), X, y, cv=cv, scoring=scoring) for C in Cs])
+    return np.array([cross_val_score(model.set_params(C=C), X, y, cv=folds(k), scoring=scoring) for C in Cs])
 
 
 # The table.
@@ -40,10 +45,9 @@ def cold_scores(X, y, loss, Cs, cv, scoring=None):
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_choice_is_that_of_an_exhaustive_cold_search(loss, n_classes):
     X, y = sparse_problem(21, n_rows=240, n_columns=40, n_classes=n_classes, noise=3.0)
-    folds = StratifiedKFold(4)
     search = hinge.select_C(X, y, loss=loss, cv=4, **UNIQUE[loss])
     Cs = 2.0 ** np.arange(np.log2(search.Cs[0]), 11)
-    mean = cold_scores(X, y, loss, Cs, folds).mean(axis=1)
+    mean = cold_scores(X, y, loss, Cs, 4).mean(axis=1)
     ours = mean[np.flatnonzero(Cs == search.best_C)[0]]
     assert ours == mean.max() or mean.max() - ours < search.std_error[search.best_index]
 
@@ -226,7 +230,7 @@ def test_log_loss_needs_the_logistic_loss(problem):
 @pytest.mark.parametrize(
     "cv",
     [
-        4,
+        StratifiedKFold(4),
         StratifiedKFold(3, shuffle=True, random_state=1),
         ShuffleSplit(2, random_state=0),
         GroupKFold(3),
@@ -243,9 +247,21 @@ def test_splitters(problem, cv):
     np.testing.assert_allclose(search.scores[-1], cold, atol=1e-12)
 
 
+@pytest.mark.parametrize("k", [2, 5])
+def test_a_number_is_stratified_shuffled_folds(problem, k):
+    a, b = (hinge.select_C(*problem, cv=cv) for cv in (k, folds(k)))
+    np.testing.assert_array_equal(a.scores, b.scores)
+
+
+def test_random_state_shuffles_the_folds(problem):
+    a, b, c = (hinge.select_C(*problem, cv=3, random_state=seed).scores for seed in (1, 1, 2))
+    np.testing.assert_array_equal(a, b)
+    assert a.shape != c.shape or (a != c).any()
+
+
 def test_lists_of_splits(problem):
     X, y = problem
-    splits = list(StratifiedKFold(3).split(X, y))
+    splits = list(folds(3).split(X, y))
     masks = [tuple(np.isin(np.arange(240), rows) for rows in split) for split in splits]
     lists = [tuple(rows.tolist() for rows in split) for split in splits]
     expected = hinge.select_C(X, y, cv=3).scores
@@ -277,7 +293,7 @@ def test_weights_in_fit_and_score(problem):
     search = hinge.select_C(X, y, cv=3, sample_weight=weight, C_max=1.0, tol=1e-7)
     scored = hinge.select_C(X, y, cv=3, sample_weight=weight, C_max=1.0, tol=1e-7, scoring="accuracy")
     np.testing.assert_allclose(search.scores, scored.scores, rtol=1e-12)
-    for k, (train, test) in enumerate(StratifiedKFold(3).split(X, y)):
+    for k, (train, test) in enumerate(folds(3).split(X, y)):
         model = hinge.LogisticRegression(C=search.Cs[-1], **TIGHT).fit(X[train], y[train], weight[train])
         expected = model.score(X[test], y[test], sample_weight=weight[test])
         np.testing.assert_allclose(search.scores[-1, k], expected, atol=1e-12)
@@ -292,7 +308,9 @@ def test_class_weight(problem):
     again = hinge.select_C(X, y, cv=3, class_weight=given, scoring="balanced_accuracy", C_max=1.0, tol=1e-7)
     np.testing.assert_array_equal(search.scores, again.scores)
     model = hinge.LogisticRegression(C=search.Cs[-1], class_weight=given, **TIGHT)
-    np.testing.assert_allclose(search.scores[-1], cross_val_score(model, X, y, cv=3, scoring="balanced_accuracy"))
+    np.testing.assert_allclose(
+        search.scores[-1], cross_val_score(model, X, y, cv=folds(3), scoring="balanced_accuracy")
+    )
 
 
 # Estimators that choose.
@@ -420,6 +438,14 @@ def test_rows_that_are_not_row_numbers(problem, part, bad):
     good = np.arange(100)
     with pytest.raises((ValueError, IndexError)):
         hinge.select_C(X, y, cv=[(bad, good) if part == "train" else (good, bad)])
+
+
+def test_held_out_part_without_weight(problem):
+    X, y = problem
+    weight = np.where(np.arange(240) < 160, 1.0, 0.0)
+    splits = [(np.arange(80), np.arange(80, 160)), (np.arange(80, 160), np.arange(160, 240))]
+    with pytest.raises(ValueError, match=r"held-out part of fold 1.*weight"):
+        hinge.select_C(X, y, cv=splits, sample_weight=weight).best_C
 
 
 def test_no_splits(problem):

@@ -105,6 +105,13 @@ def test_numpy_numbers_are_numbers(problem, loss):
     np.testing.assert_array_equal(model.coef_, estimator(loss).fit(X, y).coef_)
 
 
+def test_huge_whole_numbers_are_taken_or_refused_by_name(problem):
+    expected = hinge.LinearSVC().fit(*problem).coef_
+    np.testing.assert_array_equal(hinge.LinearSVC(max_iter=2**62).fit(*problem).coef_, expected)
+    np.testing.assert_array_equal(hinge.LinearSVC(n_jobs=-(2**70)).fit(*problem).coef_, expected)
+    refused(hinge.LinearSVC(max_iter=2**70), *problem, "^max_iter must be")
+
+
 # Shapes.
 
 
@@ -380,6 +387,15 @@ def test_weights(problem, kind, change, message):
 @pytest.mark.parametrize("weight", [np.ones(39), np.ones((40, 1)), np.ones((40, 2)), "heavy"], ids=str)
 def test_shape_of_weights(problem, kind, weight):
     refused(kind(), *problem, r"weight|shape|string", sample_weight=weight)
+
+
+@pytest.mark.parametrize(
+    ("weight", "parameters"),
+    [(1e305, {"C": 1e10}), (1e307, {"class_weight": "balanced"}), (1e300, {"class_weight": {0: 1e300, 1: 1e300}})],
+    ids=["cost", "sum", "class weight"],
+)
+def test_weights_whose_products_overflow(problem, weight, parameters):
+    refused(hinge.LinearSVC(**parameters), *problem, "weight|C", sample_weight=np.full(40, weight))
 
 
 @kinds
