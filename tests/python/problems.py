@@ -1,0 +1,60 @@
+"""Slow and obvious: the objective in NumPy, and random problems from a seed."""
+
+import hinge
+import numpy as np
+import scipy.sparse as sp
+from scipy.special import log_expit
+
+LOSSES = ("squared_hinge", "hinge", "logistic")
+
+INTERCEPTS = {
+    "none": {"fit_intercept": False},
+    "free": {"fit_intercept": True},
+    "penalised": {"fit_intercept": True, "intercept_scaling": 2.0},
+}
+
+
+def estimator(loss, **parameters):
+    """The estimator of a loss."""
+    if loss == "logistic":
+        return hinge.LogisticRegression(**parameters)
+    return hinge.LinearSVC(loss=loss, **parameters)
+
+
+def search_estimator(loss, **parameters):
+    """The estimator of a loss that chooses its C."""
+    if loss == "logistic":
+        return hinge.LogisticRegressionCV(**parameters)
+    return hinge.LinearSVCCV(loss=loss, **parameters)
+
+
+def losses_of_margins(loss, margins):
+    """Loss of each margin."""
+    if loss == "logistic":
+        return -log_expit(margins)
+    short = np.maximum(0.0, 1.0 - margins)
+    return short if loss == "hinge" else short**2
+
+
+def objective(model, X, y, loss, sample_weight=None):
+    """The primal objective of each binary problem of a fitted model, from its attributes alone."""
+    X = sp.csr_array(X).astype(np.float64)
+    weight = np.ones(X.shape[0]) if sample_weight is None else sample_weight
+    classes = model.classes_[1:] if len(model.classes_) == 2 else model.classes_
+    values = X @ model.coef_.T + model.intercept_
+    penalty = 0.5 * (model.coef_**2).sum(axis=1)
+    if model.fit_intercept and model.intercept_scaling is not None:
+        penalty += 0.5 * (model.intercept_ / model.intercept_scaling) ** 2
+    signs = np.where(np.asarray(y)[:, None] == classes, 1.0, -1.0)
+    return penalty + model.C * (weight[:, None] * losses_of_margins(loss, signs * values)).sum(axis=0)
+
+
+def sparse_problem(seed, n_rows=120, n_columns=30, n_classes=2, density=0.3, noise=1.0):
+    """A CSR matrix of normal numbers, and labels that a linear model tells apart but for noise."""
+    random = np.random.default_rng(seed)
+    X = sp.random_array((n_rows, n_columns), density=density, rng=random, data_sampler=random.standard_normal)
+    W = random.standard_normal((n_columns, n_classes))
+    values = X @ W + noise * random.standard_normal((n_rows, n_classes))
+    y = values.argmax(axis=1)
+    y[:n_classes] = np.arange(n_classes)
+    return sp.csr_matrix(X), y
