@@ -76,13 +76,16 @@ pub enum Error {
         /// The cause.
         source: std::io::Error,
     },
-    /// A combination of options that no solver implements.
-    #[error("{what} is not supported; {instead}")]
-    Unsupported {
-        /// What was asked.
-        what: String,
-        /// What would work.
-        instead: &'static str,
+    /// Some row holds a column twice; the caller sums such entries.
+    #[error("input X holds a column twice in one row, such entries must be summed first")]
+    Duplicates,
+    /// The features are too large to compute with.
+    #[error("input X has a row of squared norm {squared_norm:.3e}, at most {limit:e} is accepted: scale the features")]
+    Scale {
+        /// Largest squared norm of a row.
+        squared_norm: f64,
+        /// What would be accepted.
+        limit: f64,
     },
     /// The arithmetic left the range of double precision.
     #[error("{what} is not finite; scale the features (largest squared row norm is {max_squared_norm:e}) or lower C")]

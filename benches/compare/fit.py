@@ -101,9 +101,7 @@ class Contest:
 
     def add_hinge(self, solver: str, n_jobs: int) -> None:
         """Enter a hinge solver with a number of threads."""
-        self.runners.append(
-            Runner(f"{solver} {n_jobs}", solver, lambda tol: self._hinge(solver, tol, n_jobs))
-        )
+        self.runners.append(Runner(f"{solver} {n_jobs}", solver, lambda tol: self._hinge(solver, tol, n_jobs)))
 
     def _hinge(self, solver: str, tol: float, n_jobs: int) -> Fit:
         model = engines.hinge_model(self.loss, self.C, self.intercept, solver, tol, n_jobs=n_jobs)

@@ -64,9 +64,7 @@ class Case:
 
     def fit(self, solver: str, tol: float, max_iter: int, limit: float) -> Fit | None:
         """A hinge fit; None where the time limit struck."""
-        model = engines.hinge_model(
-            self.loss, self.C, self.intercept, solver, tol, max_iter=max_iter, n_jobs=2
-        )
+        model = engines.hinge_model(self.loss, self.C, self.intercept, solver, tol, max_iter=max_iter, n_jobs=2)
         try:
             with interrupted_after(limit):
                 return engines.fit_hinge(self.problem, model)

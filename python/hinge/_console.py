@@ -26,9 +26,7 @@ class PlainConsole:
         self.line()
         self.line(text)
 
-    def table(
-        self, header: Sequence[str], rows: Sequence[Sequence[str]], *, marked: int | None = None
-    ) -> None:
+    def table(self, header: Sequence[str], rows: Sequence[Sequence[str]], *, marked: int | None = None) -> None:
         """Write columns aligned to the right, perhaps with one row marked."""
         widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
         for k, row in enumerate((header, *rows)):
@@ -70,9 +68,7 @@ class RichConsole(PlainConsole):
         self._out.print()
         self._out.print(text, style="bold")
 
-    def table(
-        self, header: Sequence[str], rows: Sequence[Sequence[str]], *, marked: int | None = None
-    ) -> None:
+    def table(self, header: Sequence[str], rows: Sequence[Sequence[str]], *, marked: int | None = None) -> None:
         """Write columns aligned to the right, perhaps with one row marked."""
         from rich.table import Table
 
@@ -82,9 +78,7 @@ class RichConsole(PlainConsole):
             table.add_column(name, justify="right")
         for k, row in enumerate(rows):
             is_marked = k == marked
-            table.add_row(
-                *(("*" if is_marked else "") for _ in mark), *row, style="bold" if is_marked else None
-            )
+            table.add_row(*(("*" if is_marked else "") for _ in mark), *row, style="bold" if is_marked else None)
         self._out.print(table, soft_wrap=False)
 
     @contextmanager

@@ -38,7 +38,8 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
         _validate.choice("solver", self.solver, SOLVERS)
         _validate.positive("tol", self.tol)
         _validate.whole("max_iter", self.max_iter, 1)
-        _validate.whole("verbose", int(self.verbose), 0)
+        if not isinstance(self.verbose, bool):
+            _validate.whole("verbose", self.verbose, 0)
         return {
             "loss": self._loss(),
             "solver": self.solver,
@@ -52,23 +53,29 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
     def _fit(self, X: Any, y: Any, sample_weight: Any) -> Self:
         _validate.positive("C", self.C)
         options = self._options()
-        X, y = _validate.fit_data(self, X, y)
+        checked, y = _validate.fit_data(X, y, self)
         classes, ids = _validate.encode(y)
-        weight = _validate.row_weights(X, classes, ids, self.class_weight, sample_weight)
-        self._fit_checked(float(self.C), _validate.native_matrix(X), classes, ids, weight, options)
+        weight = _validate.row_weights(checked, classes, ids, self.class_weight, sample_weight)
+        self._fit_checked(float(self.C), checked, classes, ids, weight, options)
+        _validate.remember_features(self, X)
         return self
 
     def _fit_checked(
         self,
         C: float,
-        matrix: Any,
+        X: Any,
         classes: np.ndarray,
         ids: np.ndarray,
         weight: np.ndarray,
         options: dict[str, Any],
     ) -> None:
         """Fit on checked input and set the fitted attributes."""
-        result = _native.fit(matrix, ids, len(classes), C * weight, options, reporter(self.verbose, "fit"))
+        with np.errstate(over="ignore"):
+            cost = C * weight
+        if not np.isfinite(cost.sum()):
+            raise ValueError(f"C = {C:g} times the weights of all rows is too large: the sum must be finite")
+        report = reporter(self.verbose, "fit")
+        result = _validate.call_native(lambda matrix: _native.fit(matrix, ids, len(classes), cost, options, report), X)
         self.classes_ = classes
         self.coef_ = result["coef"]
         self.intercept_ = result["intercept"]

@@ -12,9 +12,11 @@ __all__ = [
     "DEFAULT_RATIO",
     "DEFAULT_SEARCH_TOL",
     "DEFAULT_TOL",
+    "DuplicateEntriesError",
     "__version__",
     "check",
     "fit",
+    "load_svmlight",
     "lower_bound",
     "search",
 ]
@@ -27,6 +29,8 @@ DEFAULT_SEARCH_TOL: float
 DEFAULT_C_MAX: float
 DEFAULT_RATIO: float
 
+class DuplicateEntriesError(ValueError): ...
+
 def check(matrix: Any) -> tuple[bool, float]: ...
 def fit(
     matrix: Any,
@@ -36,6 +40,9 @@ def fit(
     options: dict[str, Any],
     progress: Callable[[str, int, float], None] | None = None,
 ) -> dict[str, Any]: ...
+def load_svmlight(
+    path: str, n_features: int | None, zero_based: bool | None, dtype: str, n_threads: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, int, np.ndarray, np.ndarray | None]: ...
 def lower_bound(loss: str, weight: float, max_squared_norm: float) -> float: ...
 def search(
     matrix: Any,

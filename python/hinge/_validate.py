@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -21,11 +21,10 @@ from sklearn.utils.validation import (
 
 from hinge import _native
 
+Result = TypeVar("Result")
+
 NativeMatrix = Any
 """A C-ordered 2-D array, or ``(indptr, indices, data, n_columns)``."""
-
-# Squares of squared norms still fit in double precision up to here; features this large are a mistake of scale.
-_MAX_SQUARED_NORM = 1e120
 
 _CHECK = {
     "accept_sparse": "csr",
@@ -49,8 +48,8 @@ def positive(name: str, value: object) -> None:
 
 
 def whole(name: str, value: object, least: int) -> None:
-    """Refuse everything but an integer of at least ``least``."""
-    if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
+    """Refuse everything but an integer of at least ``least`` that fits in 8 bytes."""
+    if not isinstance(value, Integral) or isinstance(value, bool) or not least <= int(value) < 2**63:
         raise ValueError(f"{name} must be an integer of at least {least}, got {value!r}")
 
 
@@ -71,7 +70,7 @@ def intercept(fit_intercept: bool, intercept_scaling: float | None) -> float | N
 
 
 def threads(n_jobs: int | None) -> int:
-    """Number of threads for ``n_jobs``: all usable cores for None, joblib's meaning for negative numbers.
+    """Number of threads for ``n_jobs``: all usable cores for None and at most, joblib's meaning for negative numbers.
 
     None is not 1 as in scikit-learn, because results do not depend on the number of threads. Inside a joblib worker
     it is 1, or nested parallelism would start too many threads.
@@ -83,7 +82,7 @@ def threads(n_jobs: int | None) -> int:
         from joblib.parallel import get_active_backend
 
         return 1 if (get_active_backend()[0].nesting_level or 0) > 0 else usable
-    return int(n_jobs) if n_jobs > 0 else max(1, usable + 1 + int(n_jobs))
+    return min(int(n_jobs), usable) if n_jobs > 0 else max(1, usable + 1 + int(n_jobs))
 
 
 def seed(random_state: Any) -> int:
@@ -93,60 +92,57 @@ def seed(random_state: Any) -> int:
     return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
 
 
-def fit_data(estimator: Any, X: Any, y: Any) -> tuple[Any, np.ndarray]:
-    """X as CSR or C-ordered array, y as a column; sets ``n_features_in_`` and ``feature_names_in_``."""
-    _check_compressed(X)
+def fit_data(X: Any, y: Any, estimator: Any = None) -> tuple[Any, np.ndarray]:
+    """X as CSR or C-ordered array, y as a column; changes nothing in the estimator."""
+    _check_structure(X)
     if y is None:
-        name = type(estimator).__name__
+        name = "hinge.select_C" if estimator is None else type(estimator).__name__
         raise ValueError(f"{name} requires y to be passed, but the target y is None")
-    X = validate_data(estimator, X, **_CHECK)
+    X = check_array(X, estimator=estimator, input_name="X", **_CHECK)
     return X, labels(y, X.shape[0])
 
 
-def plain_data(X: Any, y: Any) -> tuple[Any, np.ndarray]:
-    """:func:`fit_data` outside an estimator."""
-    _check_compressed(X)
-    X = check_array(X, **_CHECK)
-    return X, labels(y, X.shape[0])
+def remember_features(estimator: Any, X: Any) -> None:
+    """Set ``n_features_in_`` and ``feature_names_in_``, once a fit has succeeded."""
+    validate_data(estimator, X, skip_check_array=True)
 
 
 def predict_data(estimator: Any, X: Any) -> Any:
     """X for prediction, checked against the features of the fit."""
-    _check_compressed(X)
+    _check_structure(X)
     X = validate_data(estimator, X, reset=False, **_CHECK)
-    native_matrix(X)
+    _native.check(native_matrix(X))
     return X
 
 
-def _check_compressed(X: Any) -> None:
-    # Conversions of a matrix with broken arrays read out of bounds inside SciPy, so look before they run.
-    if sp.issparse(X) and X.format in ("csc", "bsr"):
+def _check_structure(X: Any) -> None:
+    """Look at sparse arrays before SciPy converts or multiplies them: it reads out of bounds where they are broken."""
+    if not sp.issparse(X):
+        return
+    if X.format in ("csc", "bsr"):
         X.check_format(full_check=True)
+    elif X.format == "csr" and len(X.indptr) != X.shape[0] + 1:
+        raise ValueError(f"X has {X.shape[0]} rows, indptr must have one entry more, it has {len(X.indptr)}")
+    elif X.format == "coo":
+        for name, numbers, size in (("row", X.row, X.shape[0]), ("col", X.col, X.shape[1])):
+            bad = (numbers < 0) | (numbers >= size)
+            if bad.any():
+                at = int(np.flatnonzero(bad)[0])
+                raise ValueError(f"X.{name}[{at}] is {numbers[at]}, it must be at least 0 and below {size}")
+
+
+def call_native(function: Callable[[NativeMatrix], Result], X: Any) -> Result:
+    """``function`` of the native arrays of a validated X; duplicates within a row are summed, in a copy."""
+    try:
+        return function(native_matrix(X))
+    except _native.DuplicateEntriesError:
+        summed = sp.csr_array((X.data.copy(), X.indices.copy(), X.indptr.copy()), shape=X.shape)
+        summed.sum_duplicates()
+        return function(native_matrix(summed))
 
 
 def native_matrix(X: Any) -> NativeMatrix:
-    """The arrays of a validated X for the native module; duplicates within a row are summed (in a copy).
-
-    Raises
-    ------
-    ValueError
-        NaN, infinity, broken row pointers, column indices out of range, features too large for double precision.
-    """
-    native = _arrays(X)
-    has_duplicates, max_squared_norm = _native.check(native)
-    if has_duplicates:
-        X = sp.csr_array((X.data.copy(), X.indices.copy(), X.indptr.copy()), shape=X.shape)
-        X.sum_duplicates()
-        return native_matrix(X)
-    if max_squared_norm > _MAX_SQUARED_NORM:
-        raise ValueError(
-            f"X has a row of squared norm {max_squared_norm:.3g}, at most {_MAX_SQUARED_NORM:.0e} is accepted: "
-            "scale the features"
-        )
-    return native
-
-
-def _arrays(X: Any) -> NativeMatrix:
+    """The arrays of a validated X as the native module takes them; copied only where an array is not contiguous."""
     if not sp.issparse(X):
         return np.ascontiguousarray(X)
     wide = X.indices.dtype.itemsize > 4 or X.indptr.dtype.itemsize > 4
@@ -164,6 +160,9 @@ def labels(y: Any, n_rows: int) -> np.ndarray:
     y = column_or_1d(y, warn=True)
     if y.shape[0] != n_rows:
         raise ValueError(f"y has {y.shape[0]} labels, X has {n_rows} rows")
+    missing = [row for row, label in enumerate(y) if label != label] if y.dtype == object else []
+    if missing:
+        raise ValueError(f"Input y contains NaN in row {missing[0]}: labels must be finite (no NaN or infinity)")
     if y.dtype == object:
         kinds = sorted({"number" if isinstance(label, Real) else type(label).__name__ for label in y})
         if len(kinds) > 1:
@@ -175,11 +174,16 @@ def labels(y: Any, n_rows: int) -> np.ndarray:
     return y
 
 
+def plain(label: Any) -> str:
+    """A class label as its owner would write it, without NumPy's type."""
+    return repr(label.item() if isinstance(label, np.generic) else label)
+
+
 def encode(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The sorted classes, and each row's class number."""
     classes, ids = np.unique(y, return_inverse=True)
     if len(classes) < 2:
-        raise ValueError(f"y holds one class only ({classes[0]!r}), a classifier needs at least 2 classes")
+        raise ValueError(f"y holds one class only ({plain(classes[0])}), a classifier needs at least 2 classes")
     return classes, ids.astype(np.uint32)
 
 
@@ -205,11 +209,22 @@ def row_weights(
         missing = classes[np.flatnonzero(present == 0)[0]]
         kept = int((present > 0).sum())
         left = f": {kept} class is left, at least 2 classes are needed" if kept < 2 else ""
-        raise ValueError(f"class {missing!r} has no row of positive sample_weight{left}")
+        raise ValueError(f"class {plain(missing)} has no row of positive sample_weight{left}")
+    with np.errstate(over="ignore", invalid="ignore"):
+        factor = _class_factors(classes, ids, class_weight, weight)
+        weight = weight * factor[ids]
+        total = weight.sum()
+    if not np.isfinite(total):
+        raise ValueError("sample_weight times class_weight is too large: the sum over all rows must be finite")
+    return weight
+
+
+def _class_factors(
+    classes: np.ndarray, ids: np.ndarray, class_weight: Mapping[Any, float] | str | None, weight: np.ndarray
+) -> np.ndarray:
     if isinstance(class_weight, str) and class_weight == "balanced":
-        factor = weight.sum() / (len(classes) * np.bincount(ids, weights=weight))
-    else:
-        factor = compute_class_weight(class_weight, classes=classes, y=classes[ids])
-        if not (np.isfinite(factor) & (factor > 0)).all():
-            raise ValueError(f"class_weight must hold finite numbers above 0, got {class_weight!r}")
-    return weight * factor[ids]
+        return weight.sum() / (len(classes) * np.bincount(ids, weights=weight))
+    factor = compute_class_weight(class_weight, classes=classes, y=classes[ids])
+    if not (np.isfinite(factor) & (factor > 0)).all():
+        raise ValueError(f"class_weight must hold finite numbers above 0, got {class_weight!r}")
+    return factor

@@ -163,9 +163,7 @@ def report(show: PlainConsole, task: Task, model: Any, seconds: float, n_jobs: i
     where = "" if n_problems == 1 else f", the worst of {n_problems} problems"
     status = " and ".join(sorted(set(certificate.status)))
     show.line(f"  chosen C            {model.C_:g}")
-    show.line(
-        f"  held-out accuracy   {accuracy:.4f}; the most frequent class alone gives {task.majority:.4f}"
-    )
+    show.line(f"  held-out accuracy   {accuracy:.4f}; the most frequent class alone gives {task.majority:.4f}")
     show.line(f"  certificate         {status}: at most {gap:.1e} above the optimum (relative gap{where})")
     show.line(f"  time                {seconds:.2f} s for search and final fit, {n_jobs} threads")
 

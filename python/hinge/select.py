@@ -185,7 +185,8 @@ def select_C(
     y : array-like of shape (n_samples,)
     loss : {"logistic", "squared_hinge", "hinge"}, default="logistic"
     solver : {"auto", "dual_cd", "dual_cd_online", "newton"}, default="auto"
-        As in :class:`hinge.LinearSVC`; "auto" is Newton for a smooth loss and few features, else dual coordinate descent.
+        As in :class:`hinge.LinearSVC`; "auto" is Newton for a smooth loss and few features, else dual coordinate
+        descent.
     cv : int, splitter or iterable, default=5
         Number of stratified folds of shuffled rows (seeded by ``random_state``), any scikit-learn splitter, or an
         iterable of (train, test) row numbers. scikit-learn does not shuffle for a number: on rows in file order, which
@@ -251,9 +252,10 @@ def select_C(
         "n_threads": _validate.threads(n_jobs),
     }
     limits = _limits(C_min, C_max, ratio)
-    X, y = _validate.plain_data(X, y)
+    X, y = _validate.fit_data(X, y)
     data = _prepare(X, y, class_weight, sample_weight)
-    return _search(data, options, limits, _Folds(data, cv, groups, options["seed"]), scoring, verbose)
+    folds = _Folds(data, cv, groups, _validate.seed(random_state))
+    return _search(data, options, limits, folds, scoring, verbose)
 
 
 def search_and_refit(estimator: E, X: Any, y: Any, sample_weight: Any, groups: Any) -> E:
@@ -261,12 +263,13 @@ def search_and_refit(estimator: E, X: Any, y: Any, sample_weight: Any, groups: A
     options = estimator._options()
     _validate.positive("select_tol", estimator.select_tol)
     limits = _limits(estimator.C_min, estimator.C_max, estimator.ratio)
-    X, y = _validate.fit_data(estimator, X, y)
-    data = _prepare(X, y, estimator.class_weight, sample_weight)
+    checked, y = _validate.fit_data(X, y, estimator)
+    data = _prepare(checked, y, estimator.class_weight, sample_weight)
     folds = _Folds(data, estimator.cv, groups, options["seed"])
     search_options = options | {"tol": float(estimator.select_tol)}
     search = _search(data, search_options, limits, folds, estimator.scoring, estimator.verbose)
-    estimator._fit_checked(search.best_C, data.matrix, data.classes, data.ids, data.weight, options)
+    estimator._fit_checked(search.best_C, data.X, data.classes, data.ids, data.weight, options)
+    _validate.remember_features(estimator, X)
     estimator.search_ = search
     estimator.C_ = search.best_C
     return estimator
@@ -278,7 +281,6 @@ class _Data:
 
     X: Any
     y: np.ndarray
-    matrix: Any
     classes: np.ndarray
     ids: np.ndarray
     weight: np.ndarray
@@ -289,7 +291,7 @@ def _prepare(X: Any, y: np.ndarray, class_weight: Any, sample_weight: Any) -> _D
     classes, ids = _validate.encode(y)
     weight = _validate.row_weights(X, classes, ids, class_weight, sample_weight)
     plain = None if sample_weight is None else _validate.row_weights(X, classes, ids, None, sample_weight)
-    return _Data(X, y, _validate.native_matrix(X), classes, ids, weight, plain)
+    return _Data(X, y, classes, ids, weight, plain)
 
 
 def _limits(C_min: float | None, C_max: float, ratio: float) -> dict[str, Any]:
@@ -312,14 +314,24 @@ class _Folds:
             self._check_class_sizes(data, int(cv))
             cv = StratifiedKFold(int(cv), shuffle=True, random_state=seed)
         splitter = check_cv(cv, data.y, classifier=True)
-        self.splits = [(self._rows(a), self._rows(b)) for a, b in splitter.split(data.X, data.y, groups)]
-        for f, (train, _) in enumerate(self.splits):
-            counts = np.bincount(data.ids[train][data.weight[train] > 0], minlength=len(data.classes))
-            if (counts == 0).any():
-                missing = data.classes[np.flatnonzero(counts == 0)[0]]
-                raise ValueError(
-                    f"the training part of fold {f} has no row of class {missing!r}: use fewer or stratified folds"
-                )
+        n_rows = len(data.y)
+        splits = splitter.split(data.X, data.y, groups)
+        self.splits = [(self._rows(f, a, n_rows), self._rows(f, b, n_rows)) for f, (a, b) in enumerate(splits)]
+        if not self.splits:
+            raise ValueError("cv must give at least one split, it gives none")
+        for f, (train, test) in enumerate(self.splits):
+            self._check_fold(data, f, train, test)
+
+    @staticmethod
+    def _check_fold(data: _Data, f: int, train: np.ndarray, test: np.ndarray) -> None:
+        counts = np.bincount(data.ids[train][data.weight[train] > 0], minlength=len(data.classes))
+        if (counts == 0).any():
+            missing = _validate.plain(data.classes[np.flatnonzero(counts == 0)[0]])
+            raise ValueError(
+                f"the training part of fold {f} has no row of class {missing}: use fewer or stratified folds"
+            )
+        if not (data.weight[test] > 0).any():
+            raise ValueError(f"the held-out part of fold {f} has no row of positive weight, it cannot be scored")
 
     @staticmethod
     def _check_class_sizes(data: _Data, n_folds: int) -> None:
@@ -327,16 +339,25 @@ class _Folds:
             raise ValueError(f"cv must be at least 2, got {n_folds}")
         sizes = np.bincount(data.ids)
         if sizes.min() < n_folds:
-            smallest = data.classes[sizes.argmin()]
+            smallest = _validate.plain(data.classes[sizes.argmin()])
             raise ValueError(
-                f"cv={n_folds} needs at least {n_folds} rows of every class, class {smallest!r} has {sizes.min()}: "
+                f"cv={n_folds} needs at least {n_folds} rows of every class, class {smallest} has {sizes.min()}: "
                 "use a smaller cv or a splitter of your own"
             )
 
     @staticmethod
-    def _rows(rows: Any) -> np.ndarray:
+    def _rows(f: int, rows: Any, n_rows: int) -> np.ndarray:
         rows = np.asarray(rows)
-        return (np.flatnonzero(rows) if rows.dtype == bool else rows).astype(np.uint32)
+        if rows.dtype == bool and rows.shape == (n_rows,):
+            rows = np.flatnonzero(rows)
+        if rows.ndim != 1 or (rows.dtype.kind not in "iu" and rows.size):
+            raise ValueError(
+                f"fold {f} must hold row numbers or a mask of {n_rows} rows, got {rows.dtype} {rows.shape}"
+            )
+        bad = (rows < 0) | (rows >= n_rows)
+        if bad.any():
+            raise ValueError(f"fold {f} names row {rows[bad][0]}, row numbers run from 0 to {n_rows - 1}")
+        return rows.astype(np.uint32)
 
 
 def _search(
@@ -364,7 +385,13 @@ def _search(
         return True
 
     report = reporter(verbose, "search")
-    _native.search(data.matrix, data.ids, len(data.classes), data.weight, folds.splits, options, limits, visit, report)
+    n_classes = len(data.classes)
+    _validate.call_native(
+        lambda matrix: _native.search(
+            matrix, data.ids, n_classes, data.weight, folds.splits, options, limits, visit, report
+        ),
+        data.X,
+    )
     columns = (np.array(column) for column in zip(*rows, strict=True))
     Cs, scores, seconds, passes, n_iter, unchanged, converged = columns
     at_limit = Cs[-1] * limits["ratio"] > limits["c_max"] * (1 + 1e-12)
@@ -397,10 +424,8 @@ def _takes_weights(scorer: Any) -> bool:
 
 def _accuracy(data: _Data, values: np.ndarray, rows: np.ndarray) -> float:
     correct = _class_ids(values, len(data.classes)) == data.ids[rows]
-    if data.sample_weight is None:
-        return float(correct.mean())
-    weights = data.sample_weight[rows]
-    return float(np.average(correct, weights=weights)) if weights.any() else float("nan")
+    weights = None if data.sample_weight is None else data.sample_weight[rows]
+    return float(np.average(correct, weights=weights))
 
 
 def _class_ids(values: np.ndarray, n_classes: int) -> np.ndarray:

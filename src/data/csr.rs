@@ -103,7 +103,24 @@ fn check_entries<I: Index, V: Value>(view: &CsrView<'_, I, V>) -> Result<Structu
     Ok(all)
 }
 
+/// Squares of squared norms still fit in double precision up to here; larger features are a mistake of scale.
+pub const MAX_SQUARED_NORM: f64 = 1e120;
+
 impl Structure {
+    /// Refuses what no solver takes.
+    ///
+    /// # Errors
+    /// [`Error::Duplicates`] and, for features too large for double precision, [`Error::Scale`].
+    pub fn check_solvable(&self) -> Result<()> {
+        if self.has_duplicates {
+            return Err(Error::Duplicates);
+        }
+        if self.max_squared_norm > MAX_SQUARED_NORM {
+            return Err(Error::Scale { squared_norm: self.max_squared_norm, limit: MAX_SQUARED_NORM });
+        }
+        Ok(())
+    }
+
     fn join(&mut self, other: Self) {
         self.has_duplicates |= other.has_duplicates;
         self.max_squared_norm = self.max_squared_norm.max(other.max_squared_norm);

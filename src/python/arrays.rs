@@ -66,41 +66,86 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Matrix<'py> {
     }
 }
 
-/// The numbers of a C-ordered dense array and its shape.
-pub fn dense_parts<'a, V: numpy::Element>(x: &'a PyReadonlyArray2<'_, V>) -> PyResult<(&'a [V], usize, usize)> {
+/// The memory of a matrix, free of the interpreter: what a job works on.
+#[derive(Clone, Copy)]
+pub enum Slices<'a> {
+    Csr32F32(CsrSlices<'a, i32, f32>),
+    Csr32F64(CsrSlices<'a, i32, f64>),
+    Csr64F32(CsrSlices<'a, i64, f32>),
+    Csr64F64(CsrSlices<'a, i64, f64>),
+    DenseF32(DenseSlice<'a, f32>),
+    DenseF64(DenseSlice<'a, f64>),
+}
+
+/// The memory of a CSR matrix.
+#[derive(Clone, Copy)]
+pub struct CsrSlices<'a, I, V> {
+    pub indptr: &'a [I],
+    pub indices: &'a [I],
+    pub values: &'a [V],
+    pub n_cols: usize,
+}
+
+/// The memory of a C-ordered array.
+#[derive(Clone, Copy)]
+pub struct DenseSlice<'a, V> {
+    pub values: &'a [V],
+    pub n_rows: usize,
+    pub n_cols: usize,
+}
+
+impl<I: numpy::Element, V: numpy::Element> Csr<'_, I, V> {
+    fn slices(&self) -> PyResult<CsrSlices<'_, I, V>> {
+        let (indptr, indices, values) = (self.indptr.as_slice()?, self.indices.as_slice()?, self.values.as_slice()?);
+        Ok(CsrSlices { indptr, indices, values, n_cols: self.n_cols })
+    }
+}
+
+fn dense<'a, V: numpy::Element>(x: &'a PyReadonlyArray2<'_, V>) -> PyResult<DenseSlice<'a, V>> {
     if !x.is_c_contiguous() {
         return Err(PyValueError::new_err("a dense matrix must be C-ordered"));
     }
     let shape = x.shape();
-    Ok((x.as_slice()?, shape[0], shape[1]))
+    Ok(DenseSlice { values: x.as_slice()?, n_rows: shape[0], n_cols: shape[1] })
 }
 
-/// Checks the matrix and evaluates `$body` with `$rows` a checked view of it and `$structure` what the check found; `$body`
-/// runs without the interpreter where it detaches itself.
+impl Matrix<'_> {
+    /// The memory of the matrix.
+    pub fn slices(&self) -> PyResult<Slices<'_>> {
+        Ok(match self {
+            Self::Csr32F32(x) => Slices::Csr32F32(x.slices()?),
+            Self::Csr32F64(x) => Slices::Csr32F64(x.slices()?),
+            Self::Csr64F32(x) => Slices::Csr64F32(x.slices()?),
+            Self::Csr64F64(x) => Slices::Csr64F64(x.slices()?),
+            Self::DenseF32(x) => Slices::DenseF32(dense(x)?),
+            Self::DenseF64(x) => Slices::DenseF64(dense(x)?),
+        })
+    }
+}
+
+/// Checks the memory of a matrix and evaluates `$body` with `$rows` a checked view of it and `$structure` what the check found.
+/// Belongs inside a job: the check is parallel.
 macro_rules! with_rows {
-    ($matrix:expr, |$rows:ident, $structure:ident| $body:expr) => {{
+    ($slices:expr, |$rows:ident, $structure:ident| $body:expr) => {{
         macro_rules! csr {
             ($x:expr) => {{
-                let x = $x;
-                let (indptr, indices, values) = (x.indptr.as_slice()?, x.indices.as_slice()?, x.values.as_slice()?);
-                let ($rows, $structure) = $crate::data::csr::CsrView::new(indptr, indices, values, x.n_cols)?;
+                let ($rows, $structure) = $crate::data::csr::CsrView::new($x.indptr, $x.indices, $x.values, $x.n_cols)?;
                 $body
             }};
         }
         macro_rules! dense {
             ($x:expr) => {{
-                let (values, n_rows, n_cols) = $crate::python::arrays::dense_parts($x)?;
-                let ($rows, $structure) = $crate::data::dense::DenseView::new(values, n_rows, n_cols)?;
+                let ($rows, $structure) = $crate::data::dense::DenseView::new($x.values, $x.n_rows, $x.n_cols)?;
                 $body
             }};
         }
-        match $matrix {
-            $crate::python::arrays::Matrix::Csr32F32(x) => csr!(x),
-            $crate::python::arrays::Matrix::Csr32F64(x) => csr!(x),
-            $crate::python::arrays::Matrix::Csr64F32(x) => csr!(x),
-            $crate::python::arrays::Matrix::Csr64F64(x) => csr!(x),
-            $crate::python::arrays::Matrix::DenseF32(x) => dense!(x),
-            $crate::python::arrays::Matrix::DenseF64(x) => dense!(x),
+        match $slices {
+            $crate::python::arrays::Slices::Csr32F32(x) => csr!(x),
+            $crate::python::arrays::Slices::Csr32F64(x) => csr!(x),
+            $crate::python::arrays::Slices::Csr64F32(x) => csr!(x),
+            $crate::python::arrays::Slices::Csr64F64(x) => csr!(x),
+            $crate::python::arrays::Slices::DenseF32(x) => dense!(x),
+            $crate::python::arrays::Slices::DenseF64(x) => dense!(x),
         }
     }};
 }

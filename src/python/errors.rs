@@ -2,12 +2,14 @@
 
 use pyo3::PyErr;
 use pyo3::exceptions::{
-    PyFileNotFoundError, PyIsADirectoryError, PyKeyboardInterrupt, PyNotImplementedError, PyOSError, PyOverflowError,
-    PyPermissionError, PyRuntimeError, PyValueError,
+    PyFileNotFoundError, PyIsADirectoryError, PyKeyboardInterrupt, PyOSError, PyOverflowError, PyPermissionError,
+    PyRuntimeError, PyValueError,
 };
 use std::io::ErrorKind;
 
 use crate::Error;
+
+pyo3::create_exception!(hinge._native, DuplicateEntriesError, PyValueError, "Some row holds a column twice.");
 
 impl From<Error> for PyErr {
     fn from(error: Error) -> Self {
@@ -16,9 +18,9 @@ impl From<Error> for PyErr {
             Error::Parameter { .. } | Error::Shape { .. } | Error::Entry { .. } | Error::Structure { .. } => {
                 PyValueError::new_err(text)
             }
-            Error::Labels { .. } | Error::Text { .. } => PyValueError::new_err(text),
+            Error::Labels { .. } | Error::Text { .. } | Error::Scale { .. } => PyValueError::new_err(text),
             Error::Io { path, source } => io_error(&path, &source),
-            Error::Unsupported { .. } => PyNotImplementedError::new_err(text),
+            Error::Duplicates => DuplicateEntriesError::new_err(text),
             Error::Overflow { .. } => PyOverflowError::new_err(text),
             Error::Callback { .. } => PyRuntimeError::new_err(text),
             Error::Cancelled => PyKeyboardInterrupt::new_err(()),

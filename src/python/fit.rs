@@ -13,8 +13,11 @@ use crate::solver::{Params, Solution, Status};
 
 /// Checks a matrix; returns (some row holds a column twice, largest squared norm of a row).
 #[pyfunction]
-pub fn check(matrix: Matrix<'_>) -> PyResult<(bool, f64)> {
-    with_rows!(&matrix, |_rows, structure| Ok((structure.has_duplicates, structure.max_squared_norm)))
+pub fn check(py: Python<'_>, matrix: Matrix<'_>) -> PyResult<(bool, f64)> {
+    let slices = matrix.slices()?;
+    run(py, 1, None, |_| {
+        with_rows!(slices, |_rows, structure| Ok((structure.has_duplicates, structure.max_squared_norm)))
+    })
 }
 
 /// Fits one binary problem per class (one in all for two classes).
@@ -39,12 +42,13 @@ pub fn fit<'py>(
         max_iter: options.max_iter,
         seed: options.seed,
     };
-    let (solutions, n_cols) = with_rows!(&matrix, |rows, _structure| {
-        let solutions = run(py, options.n_threads, progress.as_ref(), |monitor| {
-            multiclass::fit(&rows, &labels, cost, intercept, loss, &params, monitor)
-        })?;
-        (solutions, rows.n_cols())
-    });
+    let slices = matrix.slices()?;
+    let (solutions, n_cols) = run(py, options.n_threads, progress.as_ref(), |monitor| {
+        with_rows!(slices, |rows, structure| {
+            structure.check_solvable()?;
+            Ok((multiclass::fit(&rows, &labels, cost, intercept, loss, &params, monitor)?, rows.n_cols()))
+        })
+    })?;
     as_dict(py, &solutions, n_cols)
 }
 

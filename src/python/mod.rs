@@ -20,6 +20,8 @@ mod _native {
     use pyo3::prelude::*;
 
     #[pymodule_export]
+    use super::errors::DuplicateEntriesError;
+    #[pymodule_export]
     use super::fit::{check, fit};
     #[pymodule_export]
     use super::select::{lower_bound, search};

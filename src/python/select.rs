@@ -56,8 +56,10 @@ pub fn search<'py>(
     let call = |step: Step| -> Result<bool> {
         Python::attach(|py| call_visit(py, &visit, &step)).map_err(|error| callback_error(error, &failed))
     };
-    let result = with_rows!(&matrix, |rows, _structure| {
-        run(py, options.n_threads, progress.as_ref(), |monitor| {
+    let slices = matrix.slices()?;
+    let result = run(py, options.n_threads, progress.as_ref(), |monitor| {
+        with_rows!(slices, |rows, structure| {
+            structure.check_solvable()?;
             select::search(&rows, &labels, weight, &folds, &settings, monitor, call)
         })
     });

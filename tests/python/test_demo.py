@@ -50,9 +50,7 @@ def package(tmp_path):
         folder.mkdir(parents=True)
         (folder / "__init__.py").write_text("")
         for f in range(n_files):
-            functions = (
-                f'def f{k}():\n    """{text.format(name=name, k=k, f=f)}"""\n' for k in range(n_functions)
-            )
+            functions = (f'def f{k}():\n    """{text.format(name=name, k=k, f=f)}"""\n' for k in range(n_functions))
             (folder / f"part{f}.py").write_text("\n".join(functions))
         return folder
 
@@ -189,9 +187,7 @@ def test_collects_packages_with_enough_docstrings(package, tmp_path):
     (beta / "broken.py").write_text("def (")
     tests = alpha / "tests"
     tests.mkdir()
-    (tests / "part.py").write_text(
-        '"""Not read, however long it is: a test says little about its package."""'
-    )
+    (tests / "part.py").write_text('"""Not read, however long it is: a test says little about its package."""')
     data = _docstrings.collect([tmp_path / "installed", tmp_path / "missing"])
     assert data.packages == ("alpha",) * 40 + ("beta",) * 40
     assert len(set(data.files)) == 10
