@@ -1,4 +1,4 @@
-//! Epochs of dual coordinate descent for hinge and squared hinge (Hsieh08, algorithms 2 and 3).
+//! The step of dual coordinate descent for hinge and squared hinge (Hsieh08, algorithms 2 and 3).
 //!
 //! Solves `min_a 1/2 a'(Q + D)a - 1'a` subject to `0 <= a_i <= u_i`, `Q_ij = y_i y_j x_i.x_j`, keeping `w = sum y_i a_i x_i`, so
 //! that one step costs O(nnz of the row). Hinge: `u_i = c_i, D = 0`. Squared hinge: `u_i = inf, D_ii = 1/(2 c_i)`. The step of
@@ -7,13 +7,10 @@
 //! Shrinking is algorithm 3's: a row at its bound whose gradient points outwards by more than the largest violation of
 //! the epoch before is left out. Deviation: rows come back not when the active rows have converged but whenever the duality
 //! gap is checked, which computes all gradients anyway ([`Method::recheck`]); the solver never stops without that check.
-//!
-//! The memory of a row visited a few steps later is asked for ahead of time, because a random order defeats the hardware.
 
-use super::active::{ActiveSet, Random, below};
-use super::dual::{Epoch, Method, Visit};
-use super::{Monitor, Problem};
-use crate::Result;
+use super::Problem;
+use super::active::ActiveSet;
+use super::dual::{Epoch, Fate, Method, Visit};
 use crate::data::Rows;
 use crate::data::design::Design;
 use crate::data::kernels::prefetch;
@@ -21,11 +18,6 @@ use crate::loss::BoxLoss;
 
 /// A projected gradient below this changes nothing in double precision.
 const NEGLIGIBLE: f64 = 1e-14;
-/// Steps between the request for a row's memory and its use.
-const AHEAD: usize = 4;
-/// Steps between two looks at the cancel flag.
-const POLL_STEPS: usize = 4096;
-
 /// Everything a step needs of a row beside its entries: half a cache line.
 #[derive(Clone, Copy)]
 struct Row {
@@ -57,55 +49,6 @@ impl<L: BoxLoss> BoxCd<L> {
             bounds: (f64::INFINITY, f64::NEG_INFINITY),
         }
     }
-
-    /// One step on row `i`; its projected gradient, or `None` if the row may be shrunk.
-    #[inline(always)]
-    fn step<R: Rows>(
-        &mut self,
-        design: &Design<'_, R>,
-        i: usize,
-        visit: &mut Visit<'_>,
-        epoch: &mut Epoch,
-    ) -> Option<f64> {
-        let row = &mut self.rows[i];
-        let g = row.y * (design.dot(i, visit.w) + visit.offset) - 1.0 + L::diagonal(row.cost) * row.alpha;
-        let upper = L::upper(row.cost);
-        let pg = if row.alpha == 0.0 {
-            if g > self.bounds.0 {
-                return None;
-            }
-            g.min(0.0)
-        } else if row.alpha == upper {
-            if g < self.bounds.1 {
-                return None;
-            }
-            g.max(0.0)
-        } else {
-            g
-        };
-        if pg.abs() > NEGLIGIBLE {
-            if row.diagonal.is_nan() {
-                row.diagonal = design.squared_norm(i) + L::diagonal(row.cost);
-            }
-            let next = (row.alpha - g / row.diagonal).clamp(0.0, upper);
-            let change = next - row.alpha;
-            row.alpha = next;
-            epoch.gain -= change * (g + 0.5 * row.diagonal * change);
-            design.add_scaled(i, change * row.y, visit.w);
-        }
-        Some(pg)
-    }
-
-    #[inline(always)]
-    fn look_ahead<R: Rows>(&self, design: &Design<'_, R>, s: usize) {
-        if let Some(i) = self.active.get(s + AHEAD) {
-            design.prefetch(i);
-        }
-        if let Some(i) = self.active.get(s + 2 * AHEAD) {
-            prefetch(&self.rows, i, size_of::<Row>());
-            design.prefetch_header(i);
-        }
-    }
 }
 
 impl<L: BoxLoss> Method for BoxCd<L> {
@@ -125,52 +68,52 @@ impl<L: BoxLoss> Method for BoxCd<L> {
         self.rows[i].alpha
     }
 
-    fn epoch<R: Rows>(
-        &mut self,
-        design: &Design<'_, R>,
-        visit: &mut Visit<'_>,
-        random: &mut Random,
-        monitor: &dyn Monitor,
-    ) -> Result<Epoch> {
-        self.active.shuffle(random);
-        let (mut epoch, mut largest, mut smallest, mut s) = (Epoch::default(), f64::NEG_INFINITY, f64::INFINITY, 0);
-        while let Some(i) = self.active.get(s) {
-            if epoch.visited % POLL_STEPS == 0 {
-                monitor.poll()?;
-            }
-            epoch.visited += 1;
-            self.look_ahead(design, s);
-            match self.step(design, i, visit, &mut epoch) {
-                None => self.active.shrink(s),
-                Some(pg) => {
-                    largest = largest.max(pg);
-                    smallest = smallest.min(pg);
-                    s += 1;
-                }
-            }
-        }
-        // Algorithm 3: a bound that would shrink violating rows is no bound.
-        self.bounds.0 = if largest > 0.0 { largest } else { f64::INFINITY };
-        self.bounds.1 = if smallest < 0.0 { smallest } else { f64::NEG_INFINITY };
-        Ok(epoch)
+    fn active(&mut self) -> &mut ActiveSet {
+        &mut self.active
     }
 
-    fn epoch_online<R: Rows>(
-        &mut self,
-        design: &Design<'_, R>,
-        visit: &mut Visit<'_>,
-        random: &mut Random,
-        monitor: &dyn Monitor,
-    ) -> Result<Epoch> {
-        let (mut epoch, n) = (Epoch::default(), self.rows.len());
-        while epoch.visited < n {
-            if epoch.visited % POLL_STEPS == 0 {
-                monitor.poll()?;
+    #[inline(always)]
+    fn step<R: Rows>(&mut self, design: &Design<'_, R>, i: usize, visit: &mut Visit<'_>, epoch: &mut Epoch) -> Fate {
+        let row = &mut self.rows[i];
+        let g = row.y * (design.dot(i, visit.w) + visit.offset) - 1.0 + L::diagonal(row.cost) * row.alpha;
+        let upper = L::upper(row.cost);
+        let pg = if row.alpha == 0.0 {
+            if g > self.bounds.0 {
+                return Fate::Shrinks;
             }
-            epoch.visited += 1;
-            let _ = self.step(design, below(random, n), visit, &mut epoch);
+            g.min(0.0)
+        } else if row.alpha == upper {
+            if g < self.bounds.1 {
+                return Fate::Shrinks;
+            }
+            g.max(0.0)
+        } else {
+            g
+        };
+        epoch.largest = epoch.largest.max(pg);
+        epoch.smallest = epoch.smallest.min(pg);
+        if pg.abs() > NEGLIGIBLE {
+            if row.diagonal.is_nan() {
+                row.diagonal = design.squared_norm(i) + L::diagonal(row.cost);
+            }
+            let next = (row.alpha - g / row.diagonal).clamp(0.0, upper);
+            let change = next - row.alpha;
+            row.alpha = next;
+            epoch.gain -= change * (g + 0.5 * row.diagonal * change);
+            design.add_scaled(i, change * row.y, visit.w);
         }
-        Ok(epoch)
+        Fate::Stays
+    }
+
+    #[inline(always)]
+    fn prefetch(&self, i: usize) {
+        prefetch(&self.rows, i, size_of::<Row>());
+    }
+
+    /// Algorithm 3: a bound that would shrink violating rows is no bound.
+    fn finish(&mut self, epoch: &Epoch) {
+        self.bounds.0 = if epoch.largest > 0.0 { epoch.largest } else { f64::INFINITY };
+        self.bounds.1 = if epoch.smallest < 0.0 { epoch.smallest } else { f64::NEG_INFINITY };
     }
 
     fn recheck(&mut self, margins: &[f64]) {

@@ -1,16 +1,16 @@
 //! The loop around dual coordinate descent: gap checks, the free intercept, stalling.
 //!
 //! **Checks.** A duality gap costs one pass over all rows without random access to them, about a third of an epoch. It is
-//! computed when the gains of the epochs, extrapolated geometrically, say that `tol` may be reached, and at least whenever
-//! the number of visited rows has grown by half. The same pass brings shrunk rows back ([`Method::recheck`]).
+//! computed when [`super::schedule`] says so. The same pass brings shrunk rows back ([`Method::recheck`]).
 //!
 //! **Free intercept.** The dual then has the constraint `sum_i y_i a_i = 0`. It is met by the method of multipliers: with
 //! multiplier `b` and penalty `sigma`, the augmented problem is the same box problem with a constant column `sqrt(sigma)` and
 //! margins shifted by the offset `b`, so epochs do not know of it; after each epoch `b <- b + sigma sum_i y_i a_i`. The certificate does not depend on `b`: the
 //! primal value takes the exact best intercept for `w`, the dual value a copy of `a` moved onto the constraint.
 
-use super::active::{self, Random};
+use super::active::{self, ActiveSet, Random, below};
 use super::newton::Weighted;
+use super::schedule::Schedule;
 use super::sweep::{Sweep, dot, sum};
 use super::{Certificate, Intercept, Monitor, Params, Problem, Progress, Solution, SolverKind, Start, Status};
 use super::{finite, intercept};
@@ -23,14 +23,12 @@ use crate::loss::Loss;
 const LEAST_MOVE: f64 = 10.0;
 /// Rows by which the scale of the data is judged.
 const NORM_SAMPLE: usize = 1024;
-/// Largest ratio of successive gains that the extrapolation believes.
-const MAX_RATIO: f64 = 0.98;
-/// The ratio after a first epoch.
-const UNKNOWN_RATIO: f64 = 0.5;
-/// Gap over extrapolated gain, assumed before the first check.
-const FIRST_RATIO: f64 = 4.0;
-/// Work between two checks at least, about the cost of a check.
-const LEAST_WORK: f64 = 0.5;
+/// Steps between the request for a row's memory and its use.
+const AHEAD: usize = 4;
+/// Steps between two looks at the cancel flag.
+const POLL_STEPS: usize = 4096;
+/// Checks in a row that must find the descent slow: the primal value, and with it the gap, may rise for a while.
+const SLOW_CHECKS: usize = 2;
 /// Epochs over few active rows are cheap; this many of them count as one whole epoch at most, so that a fit always ends.
 const MAX_EPOCHS_PER_ITER: usize = 50;
 
@@ -43,15 +41,34 @@ pub struct Visit<'a> {
 }
 
 /// What an epoch did.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub struct Epoch {
     /// Rows visited.
     pub visited: usize,
     /// Increase of the dual objective.
     pub gain: f64,
+    /// Largest projected gradient.
+    pub largest: f64,
+    /// Smallest projected gradient.
+    pub smallest: f64,
 }
 
-/// Coordinate descent on one kind of dual problem.
+impl Default for Epoch {
+    fn default() -> Self {
+        Self { visited: 0, gain: 0.0, largest: f64::NEG_INFINITY, smallest: f64::INFINITY }
+    }
+}
+
+/// What becomes of a row after a step on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// It is visited again in the next epoch.
+    Stays,
+    /// It is left out until the next check of the gap.
+    Shrinks,
+}
+
+/// Coordinate descent on one kind of dual problem: its state and its step. The epochs are in this module.
 pub trait Method {
     /// The loss of the primal problem.
     type Loss: Loss;
@@ -61,30 +78,73 @@ pub trait Method {
     fn start_at(&mut self, alpha: &[f64]);
     /// The dual variable of row `i`.
     fn alpha(&self, i: usize) -> f64;
-    /// Visits every active row once, in a fresh random order.
-    ///
-    /// # Errors
-    /// [`crate::Error::Cancelled`].
-    fn epoch<R: Rows>(
-        &mut self,
-        design: &Design<'_, R>,
-        visit: &mut Visit<'_>,
-        random: &mut Random,
-        monitor: &dyn Monitor,
-    ) -> Result<Epoch>;
-    /// Visits as many rows as there are, each drawn at random.
-    ///
-    /// # Errors
-    /// [`crate::Error::Cancelled`].
-    fn epoch_online<R: Rows>(
-        &mut self,
-        design: &Design<'_, R>,
-        visit: &mut Visit<'_>,
-        random: &mut Random,
-        monitor: &dyn Monitor,
-    ) -> Result<Epoch>;
+    /// The rows that are visited.
+    fn active(&mut self) -> &mut ActiveSet;
+    /// One step on row `i`.
+    fn step<R: Rows>(&mut self, design: &Design<'_, R>, i: usize, visit: &mut Visit<'_>, epoch: &mut Epoch) -> Fate;
+    /// Asks for the memory of the method's own state of row `i`.
+    fn prefetch(&self, i: usize);
+    /// Takes note of a finished epoch over permuted rows.
+    fn finish(&mut self, _: &Epoch) {}
     /// Decides anew which rows are active, from the margins of all rows.
-    fn recheck(&mut self, margins: &[f64]);
+    fn recheck(&mut self, _: &[f64]) {}
+}
+
+/// Visits every active row once, in a fresh random order (Hsieh08, algorithm 3). The memory of a row visited a few steps later
+/// is asked for ahead of time, because a random order defeats the hardware.
+///
+/// # Errors
+/// [`crate::Error::Cancelled`].
+pub fn epoch<R: Rows, M: Method>(
+    method: &mut M,
+    design: &Design<'_, R>,
+    visit: &mut Visit<'_>,
+    random: &mut Random,
+    monitor: &dyn Monitor,
+) -> Result<Epoch> {
+    method.active().shuffle(random);
+    let (mut epoch, mut s) = (Epoch::default(), 0);
+    while let Some(i) = method.active().get(s) {
+        if epoch.visited % POLL_STEPS == 0 {
+            monitor.poll()?;
+        }
+        epoch.visited += 1;
+        if let Some(next) = method.active().get(s + AHEAD) {
+            design.prefetch(next);
+        }
+        if let Some(next) = method.active().get(s + 2 * AHEAD) {
+            method.prefetch(next);
+            design.prefetch_header(next);
+        }
+        match method.step(design, i, visit, &mut epoch) {
+            Fate::Stays => s += 1,
+            Fate::Shrinks => method.active().shrink(s),
+        }
+    }
+    method.finish(&epoch);
+    Ok(epoch)
+}
+
+/// Visits as many rows as there are, each drawn at random, without shrinking (Hsieh08, algorithm 2).
+///
+/// # Errors
+/// [`crate::Error::Cancelled`].
+pub fn epoch_online<R: Rows, M: Method>(
+    method: &mut M,
+    design: &Design<'_, R>,
+    visit: &mut Visit<'_>,
+    random: &mut Random,
+    monitor: &dyn Monitor,
+) -> Result<Epoch> {
+    let mut epoch = Epoch::default();
+    while epoch.visited < design.n_rows() {
+        if epoch.visited % POLL_STEPS == 0 {
+            monitor.poll()?;
+        }
+        epoch.visited += 1;
+        method.step(design, below(random, design.n_rows()), visit, &mut epoch);
+    }
+    Ok(epoch)
 }
 
 /// Variants of the loop.
@@ -119,8 +179,8 @@ pub fn solve<'a, R: Rows, M: Method>(
 ) -> Result<Solution> {
     let mut descent = Descent::new(problem, method, start, monitor)?;
     let mut random = active::random(params.seed, 0);
-    let mut schedule = Schedule { total: descent.dual_estimate(), ..Schedule::default() };
-    let limit = params.max_iter as f64;
+    let mut schedule = Schedule::new(descent.dual_estimate());
+    let (limit, mut slow) = (params.max_iter as f64, 0);
     let (check, status) = loop {
         let done = descent.epoch(options.is_online, &mut random)?;
         schedule.record(&done, problem.y.len());
@@ -138,7 +198,9 @@ pub fn solve<'a, R: Rows, M: Method>(
             break (check, Status::MaxIter);
         }
         let remaining = schedule.checked(&check.certificate, params.tol);
-        if options.patience.is_some_and(|p| schedule.work >= p.before && remaining > p.further) {
+        let is_slow = options.patience.is_some_and(|p| schedule.work >= p.before && remaining > p.further);
+        slow = if is_slow { slow + 1 } else { 0 };
+        if slow >= SLOW_CHECKS {
             break (check, Status::Stalled);
         }
     };
@@ -215,9 +277,9 @@ impl<'a, R: Rows, M: Method> Descent<'a, R, M> {
         let design = self.sweep.design;
         let mut visit = Visit { w: &mut self.w, offset: self.offset };
         let done = if is_online {
-            self.method.epoch_online(&design, &mut visit, random, self.monitor)?
+            epoch_online(&mut self.method, &design, &mut visit, random, self.monitor)?
         } else {
-            self.method.epoch(&design, &mut visit, random, self.monitor)?
+            epoch(&mut self.method, &design, &mut visit, random, self.monitor)?
         };
         self.passes += done.visited as f64 / self.problem.y.len().max(1) as f64;
         if self.problem.intercept == Intercept::Free {
@@ -333,64 +395,4 @@ fn mean_squared_norm<R: Rows>(design: &Design<'_, R>) -> f64 {
         count += 1.0;
     }
     if total > 0.0 { total / count } else { 1.0 }
-}
-
-/// When to check the gap. Its clock is work: visits of rows in units of all rows, since an epoch over few active rows is cheap.
-#[derive(Default)]
-struct Schedule {
-    epochs: usize,
-    work: f64,
-    gains: [f64; 2],
-    /// Dual value at the start plus all gains: about the dual value.
-    total: f64,
-    /// Work at which a check is due in any case.
-    next: f64,
-    last: Option<(f64, f64)>,
-    /// Gap over the extrapolated gain still to come, at the last check.
-    ratio: f64,
-}
-
-impl Schedule {
-    fn record(&mut self, epoch: &Epoch, n_rows: usize) {
-        self.epochs += 1;
-        self.work += epoch.visited as f64 / n_rows as f64;
-        self.gains = [self.gains[1], epoch.gain];
-        self.total += epoch.gain;
-    }
-
-    /// Work in whole epochs.
-    fn iterations(&self) -> usize {
-        self.work.ceil() as usize
-    }
-
-    /// Geometric extrapolation of the gains still to come.
-    fn to_come(&self) -> f64 {
-        let [before, now] = self.gains;
-        let ratio = if before > 0.0 { (now / before).clamp(0.0, MAX_RATIO) } else { UNKNOWN_RATIO };
-        now.max(0.0) * ratio / (1.0 - ratio)
-    }
-
-    fn is_due(&self, tol: f64) -> bool {
-        let ratio = if self.last.is_some() { self.ratio } else { FIRST_RATIO };
-        let since = self.work - self.last.map_or(f64::NEG_INFINITY, |(work, _)| work);
-        let is_promising = since >= LEAST_WORK && ratio * self.to_come() <= tol * self.total;
-        is_promising || (self.epochs >= 2 && self.work >= self.next)
-    }
-
-    /// Notes the outcome of a check; the further work needed at the present rate.
-    fn checked(&mut self, certificate: &Certificate, tol: f64) -> f64 {
-        let gap = (certificate.primal - certificate.dual).max(f64::MIN_POSITIVE);
-        let to_come = self.to_come();
-        if to_come > 0.0 {
-            self.ratio = gap / to_come;
-        }
-        self.next = self.work + (0.5 * self.work).max(1.0);
-        let before = self.last.replace((self.work, gap));
-        let wanted = tol * certificate.dual.max(f64::MIN_POSITIVE);
-        match before {
-            Some((at, old)) if gap < old => (gap / wanted).ln() * (self.work - at) / (old / gap).ln(),
-            Some(_) => f64::INFINITY,
-            None => 0.0,
-        }
-    }
 }

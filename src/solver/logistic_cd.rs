@@ -1,4 +1,4 @@
-//! Epochs of dual coordinate descent for logistic regression (Yu11, algorithm 3).
+//! The step of dual coordinate descent for logistic regression (Yu11, algorithm 3).
 //!
 //! Solves `min_a 1/2 a'Qa + sum_i [a_i log a_i + (c_i - a_i) log(c_i - a_i)]` over `0 < a_i < c_i`. The step of row `i` finds the
 //! root of the derivative along its coordinate. Deviation: the state of a row is the logit `t = log(a / (c - a))` instead of
@@ -11,19 +11,14 @@
 //! rises with slope between 1 and `1 + q c / 4`, is exact up to both ends of the box (no second variable `c - a` is needed), and
 //! has its root between `-m - q (c - a_old)` and `-m + q a_old`: Newton's method inside this bracket always ends.
 
-use super::active::{ActiveSet, Random, below};
-use super::dual::{Epoch, Method, Visit};
-use super::{Monitor, Problem};
-use crate::Result;
+use super::Problem;
+use super::active::ActiveSet;
+use super::dual::{Epoch, Fate, Method, Visit};
 use crate::data::Rows;
 use crate::data::design::Design;
 use crate::data::kernels::prefetch;
 use crate::loss::{Logistic, sigmoid};
 
-/// Steps between the request for a row's memory and its use.
-const AHEAD: usize = 4;
-/// Steps between two looks at the cancel flag.
-const POLL_STEPS: usize = 4096;
 /// Newton steps on one coordinate; three to five are usual, the bracket alone needs about 60.
 const MAX_INNER: usize = 100;
 /// Newton's method converges quadratically: after a step of this size, the logit is exact to about 1e-12.
@@ -65,22 +60,6 @@ impl LogisticCd {
             row
         };
         Self { rows: problem.y.iter().zip(problem.cost).map(row).collect(), order: ActiveSet::all(problem.y.len()) }
-    }
-
-    #[inline(always)]
-    fn step<R: Rows>(&mut self, design: &Design<'_, R>, i: usize, visit: &mut Visit<'_>, epoch: &mut Epoch) {
-        let row = &mut self.rows[i];
-        let margin = row.y * (design.dot(i, visit.w) + visit.offset);
-        if row.squared_norm.is_nan() {
-            row.squared_norm = design.squared_norm(i);
-        }
-        let old = row.alpha;
-        let gradient = row.logit + margin;
-        row.set_logit(root(row.logit, margin, row.squared_norm, row.cost, old));
-        let change = row.alpha - old;
-        // The gain of an exact step along a coordinate with curvature at least q, to first order.
-        epoch.gain -= 0.5 * change * gradient;
-        design.add_scaled(i, change * row.y, visit.w);
     }
 }
 
@@ -127,51 +106,31 @@ impl Method for LogisticCd {
         self.rows[i].alpha
     }
 
-    fn epoch<R: Rows>(
-        &mut self,
-        design: &Design<'_, R>,
-        visit: &mut Visit<'_>,
-        random: &mut Random,
-        monitor: &dyn Monitor,
-    ) -> Result<Epoch> {
-        self.order.shuffle(random);
-        let mut epoch = Epoch::default();
-        while let Some(i) = self.order.get(epoch.visited) {
-            if epoch.visited % POLL_STEPS == 0 {
-                monitor.poll()?;
-            }
-            if let Some(next) = self.order.get(epoch.visited + AHEAD) {
-                design.prefetch(next);
-            }
-            if let Some(next) = self.order.get(epoch.visited + 2 * AHEAD) {
-                prefetch(&self.rows, next, size_of::<Row>());
-                design.prefetch_header(next);
-            }
-            epoch.visited += 1;
-            self.step(design, i, visit, &mut epoch);
-        }
-        Ok(epoch)
+    fn active(&mut self) -> &mut ActiveSet {
+        &mut self.order
     }
 
-    fn epoch_online<R: Rows>(
-        &mut self,
-        design: &Design<'_, R>,
-        visit: &mut Visit<'_>,
-        random: &mut Random,
-        monitor: &dyn Monitor,
-    ) -> Result<Epoch> {
-        let (mut epoch, n) = (Epoch::default(), self.rows.len());
-        while epoch.visited < n {
-            if epoch.visited % POLL_STEPS == 0 {
-                monitor.poll()?;
-            }
-            epoch.visited += 1;
-            self.step(design, below(random, n), visit, &mut epoch);
+    #[inline(always)]
+    fn step<R: Rows>(&mut self, design: &Design<'_, R>, i: usize, visit: &mut Visit<'_>, epoch: &mut Epoch) -> Fate {
+        let row = &mut self.rows[i];
+        let margin = row.y * (design.dot(i, visit.w) + visit.offset);
+        if row.squared_norm.is_nan() {
+            row.squared_norm = design.squared_norm(i);
         }
-        Ok(epoch)
+        let old = row.alpha;
+        let gradient = row.logit + margin;
+        row.set_logit(root(row.logit, margin, row.squared_norm, row.cost, old));
+        let change = row.alpha - old;
+        // The gain of an exact step along a coordinate with curvature at least q, to first order.
+        epoch.gain -= 0.5 * change * gradient;
+        design.add_scaled(i, change * row.y, visit.w);
+        Fate::Stays
     }
 
-    fn recheck(&mut self, _: &[f64]) {}
+    #[inline(always)]
+    fn prefetch(&self, i: usize) {
+        prefetch(&self.rows, i, size_of::<Row>());
+    }
 }
 
 #[cfg(test)]

@@ -3,8 +3,9 @@
 //! A solver has no globals, no clock, no printing and no hidden randomness; progress, time limits and interrupts pass
 //! through the [`Monitor`]. The number of threads of the surrounding rayon pool never changes a bit of the result.
 //!
-//! * [`dual`]: the loop around dual coordinate descent: checks of the gap, intercept, stalling;
-//!   [`box_cd`] (hinge, squared hinge) and [`logistic_cd`] are its epochs, [`active`] its set of visited rows;
+//! * [`dual`]: the loop around dual coordinate descent: epochs, checks of the gap, intercept, stalling;
+//!   [`box_cd`] (hinge, squared hinge) and [`logistic_cd`] are its steps, [`active`] its set of visited rows,
+//!   [`schedule`] the times of its checks;
 //! * [`newton`]: truncated Newton in the primal, with [`cg`] or [`cholesky`] ([`hessian`]) directions;
 //! * [`hinge_newton`]: the hinge through a sequence of smooth problems for [`newton`];
 //! * [`intercept`]: exact minimisation over the intercept alone;
@@ -22,6 +23,7 @@ pub mod hinge_newton;
 pub mod intercept;
 pub mod logistic_cd;
 pub mod newton;
+pub mod schedule;
 pub mod sweep;
 
 use crate::data::Rows;

@@ -12,7 +12,7 @@
 //! 4. margins of the direction in one pass, then a backtracking line search that reads no data (GalliLin21).
 //!
 //! Memory: seven vectors of the columns and four of the rows, plus up to seven private vectors of the columns for
-//! parallel sums (see [`super::sweep`]), plus up to eight `d x d` matrices where Cholesky is used.
+//! parallel sums (see [`super::sweep`]), plus up to four `d x d` matrices where Cholesky is used.
 
 use std::ops::Range;
 
