@@ -44,7 +44,7 @@ $(VENV)/.built: $(VENV)/.installed $(RUST)
 $(VENV)/.installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip 'maturin>=1.9.4,<2'
-	VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin develop --release --locked --extras dev
+	VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin develop --release --locked --extras cli,plot,test,bench,dev
 	touch $@ $(VENV)/.built
 
 clean:

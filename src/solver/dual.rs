@@ -5,8 +5,9 @@
 //!
 //! **Free intercept.** The dual then has the constraint `sum_i y_i a_i = 0`. It is met by the method of multipliers: with
 //! multiplier `b` and penalty `sigma`, the augmented problem is the same box problem with a constant column `sqrt(sigma)` and
-//! margins shifted by the offset `b`, so epochs do not know of it; after each epoch `b <- b + sigma sum_i y_i a_i`. The certificate does not depend on `b`: the
-//! primal value takes the exact best intercept for `w`, the dual value a copy of `a` moved onto the constraint.
+//! margins shifted by the offset `b`, so epochs do not know of it; after each epoch `b <- b + sigma sum_i y_i a_i`. The
+//! certificate does not depend on `b`: the primal value takes the exact best intercept for `w`, the dual value a copy of `a`
+//! moved onto the constraint.
 
 use super::active::{self, ActiveSet, Random, below};
 use super::newton::Weighted;
