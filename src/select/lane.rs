@@ -13,6 +13,10 @@ use crate::solver::{Certificate, Monitor, Params, Problem, SolverKind, Start, St
 /// Relative duality gap of dual fits per unit of `tol`: about the accuracy that the gradient criterion gives in the primal.
 const GAP_PER_TOL: f64 = 0.1;
 
+/// Where the dual variables no longer grow with `C`, a fit goes to this part of the gap: the loss that is left grows with `C`,
+/// and the solution can then stay as it is for the three doublings that end a search.
+const SATURATED: f64 = 0.125;
+
 /// One binary problem of one fold, between two values of `C`.
 #[derive(Default)]
 pub struct Lane {
@@ -110,10 +114,10 @@ impl Lane {
     ///
     /// Chu15, eq. (14), takes the ratio of the two. Deviation: of 1, the ratio and its square root the one with the largest
     /// dual value is taken; on separable data the dual variables hardly grow any more at large `C`, and the ratio would throw
-    /// the start far off. Reads no data.
-    fn stretch<R: Rows>(&mut self, task: &Task<'_, R>, last: f64) {
+    /// the start far off. Reads no data; returns the factor.
+    fn stretch<R: Rows>(&mut self, task: &Task<'_, R>, last: f64) -> f64 {
         let (Some(alpha), Some((w, _))) = (&mut self.start.alpha, &mut self.start.w) else {
-            return;
+            return task.c / last;
         };
         let (ratio, half) = (task.c / last, 0.5 * w.iter().map(|w| w * w).sum::<f64>());
         let dual = |t: f64| {
@@ -128,11 +132,13 @@ impl Lane {
         let factor = best.map_or(ratio, |(_, t)| t);
         alpha.iter_mut().for_each(|a| *a *= factor);
         w.iter_mut().for_each(|w| *w *= factor);
+        factor
     }
 
     fn fit<R: Rows>(&mut self, task: &Task<'_, R>) -> Result<Done> {
         let Task { c, settings, .. } = *task;
         let tol = GAP_PER_TOL * settings.tol;
+        let mut accuracy = tol;
         let mut solver = settings.solver;
         if let Some(last) = self.fitted {
             if last.still_accurate(c, tol) {
@@ -144,13 +150,20 @@ impl Lane {
                     decisions: Vec::new(),
                 });
             }
-            self.stretch(task, last.c);
+            if self.stretch(task, last.c) == 1.0 {
+                accuracy *= SATURATED;
+            }
             if solver == SolverKind::Auto {
                 solver = last.solver;
             }
         }
         let cost: Vec<f64> = task.part.weight.iter().map(|v| c * v).collect();
-        let params = Params { solver, tol, max_iter: settings.max_iter, seed: settings.seed.wrapping_add(task.number) };
+        let params = Params {
+            solver,
+            tol: accuracy,
+            max_iter: settings.max_iter,
+            seed: settings.seed.wrapping_add(task.number),
+        };
         let solution = auto::solve(&task.problem(&cost), settings.loss, &params, &self.start, task.monitor)?;
         let half_squared_norm = 0.5 * solution.w.iter().map(|w| w * w).sum::<f64>();
         self.fitted = Some(Fitted { c, certificate: solution.certificate, half_squared_norm, solver: solution.solver });
