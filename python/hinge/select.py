@@ -16,10 +16,10 @@ from sklearn.metrics import check_scoring
 from sklearn.model_selection import StratifiedKFold, check_cv
 
 from hinge import _native, _validate
+from hinge._linear import SOLVERS
 from hinge._progress import announce, reporter
 
 LOSSES = ("logistic", "squared_hinge", "hinge")
-SOLVERS = ("auto", "dual_cd", "dual_cd_online", "newton")
 
 E = TypeVar("E", bound=Any)
 
@@ -242,19 +242,20 @@ def select_C(
     _validate.choice("solver", solver, SOLVERS)
     _validate.positive("tol", tol)
     _validate.whole("max_iter", max_iter, 1)
+    seed = _validate.seed(random_state)
     options = {
         "loss": loss,
         "solver": solver,
         "intercept": _validate.intercept(fit_intercept, intercept_scaling),
         "tol": float(tol),
         "max_iter": int(max_iter),
-        "seed": _validate.seed(random_state),
+        "seed": seed,
         "n_threads": _validate.threads(n_jobs),
     }
     limits = _limits(C_min, C_max, ratio)
     X, y = _validate.fit_data(X, y)
     data = _prepare(X, y, class_weight, sample_weight)
-    folds = _Folds(data, cv, groups, _validate.seed(random_state))
+    folds = _Folds(data, cv, groups, seed)
     return _search(data, options, limits, folds, scoring, verbose)
 
 
