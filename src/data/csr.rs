@@ -189,6 +189,26 @@ impl<I: Index, V: Value> Rows for CsrView<'_, I, V> {
         unsafe { kernels::add_scaled(indices, values, scale, w) }
     }
     #[inline(always)]
+    #[allow(unsafe_code)]
+    fn dot_lanes<const L: usize>(&self, i: usize, w: &[[f64; L]]) -> [f64; L] {
+        assert!(w.len() >= self.n_cols);
+        let (indices, values) = self.row(i);
+        if L == 1 {
+            // SAFETY: as in `dot`.
+            return [unsafe { kernels::dot(indices, values, w.as_flattened()) }; L];
+        }
+        // SAFETY: as in `dot`.
+        unsafe { kernels::dot_lanes(indices, values, w) }
+    }
+    #[inline(always)]
+    #[allow(unsafe_code)]
+    fn add_lanes<const L: usize>(&self, i: usize, scale: &[f64; L], w: &mut [[f64; L]]) {
+        assert!(w.len() >= self.n_cols);
+        let (indices, values) = self.row(i);
+        // SAFETY: as in `dot`.
+        unsafe { kernels::add_lanes(indices, values, scale, w) }
+    }
+    #[inline(always)]
     fn for_each(&self, i: usize, mut f: impl FnMut(usize, f64)) {
         let (indices, values) = self.row(i);
         for (j, v) in indices.iter().zip(values) {

@@ -71,6 +71,21 @@ impl<V: Value> Rows for DenseView<'_, V> {
         }
     }
     #[inline(always)]
+    fn dot_lanes<const L: usize>(&self, i: usize, w: &[[f64; L]]) -> [f64; L] {
+        if L == 1 {
+            return [kernels::dot_dense(self.row(i), w.as_flattened()); L];
+        }
+        kernels::dot_dense_lanes(self.row(i), w)
+    }
+    #[inline(always)]
+    fn add_lanes<const L: usize>(&self, i: usize, scale: &[f64; L], w: &mut [[f64; L]]) {
+        for (x, v) in w.iter_mut().zip(self.row(i)) {
+            for l in 0..L {
+                x[l] += scale[l] * v.to_f64();
+            }
+        }
+    }
+    #[inline(always)]
     fn for_each(&self, i: usize, mut f: impl FnMut(usize, f64)) {
         for (j, v) in self.row(i).iter().enumerate() {
             f(j, v.to_f64());

@@ -58,6 +58,27 @@ impl<R: Rows> Rows for Design<'_, R> {
         }
     }
     #[inline(always)]
+    fn dot_lanes<const L: usize>(&self, i: usize, w: &[[f64; L]]) -> [f64; L] {
+        let mut sum = self.rows.dot_lanes(self.id(i), w);
+        if self.bias != 0.0 {
+            let constant = &w[self.rows.n_cols()];
+            for l in 0..L {
+                sum[l] += self.bias * constant[l];
+            }
+        }
+        sum
+    }
+    #[inline(always)]
+    fn add_lanes<const L: usize>(&self, i: usize, scale: &[f64; L], w: &mut [[f64; L]]) {
+        self.rows.add_lanes(self.id(i), scale, w);
+        if self.bias != 0.0 {
+            let constant = &mut w[self.rows.n_cols()];
+            for l in 0..L {
+                constant[l] += self.bias * scale[l];
+            }
+        }
+    }
+    #[inline(always)]
     fn for_each(&self, i: usize, mut f: impl FnMut(usize, f64)) {
         self.rows.for_each(self.id(i), &mut f);
         if self.bias != 0.0 {

@@ -74,6 +74,72 @@ pub unsafe fn add_scaled<I: Index, V: Value>(indices: &[I], values: &[V], scale:
     }
 }
 
+/// `sum_k values[k] * w[indices[k]]` in each lane, in two sums (even and odd `k`) that are added at the end.
+///
+/// # Safety
+/// As for [`dot`].
+#[inline(always)]
+pub unsafe fn dot_lanes<I: Index, V: Value, const L: usize>(
+    indices: &[I],
+    values: &[V],
+    w: &[[f64; L]],
+) -> [f64; L] {
+    debug_assert_eq!(indices.len(), values.len());
+    let (mut even, mut odd) = ([0.0; L], [0.0; L]);
+    let (js, vs) = (indices.chunks_exact(2), values.chunks_exact(2));
+    if let ([j], [v]) = (js.remainder(), vs.remainder()) {
+        // SAFETY: the caller promised every index to be in range.
+        add_entry(&mut odd, v.to_f64(), unsafe { w.get_unchecked(j.to_usize()) });
+    }
+    for (j, v) in js.zip(vs) {
+        // SAFETY: the caller promised every index to be in range.
+        let (a, b) = unsafe { (w.get_unchecked(j[0].to_usize()), w.get_unchecked(j[1].to_usize())) };
+        add_entry(&mut even, v[0].to_f64(), a);
+        add_entry(&mut odd, v[1].to_f64(), b);
+    }
+    std::array::from_fn(|l| even[l] + odd[l])
+}
+
+#[inline(always)]
+fn add_entry<const L: usize>(sum: &mut [f64; L], scale: f64, entry: &[f64; L]) {
+    for l in 0..L {
+        sum[l] += scale * entry[l];
+    }
+}
+
+/// `w[indices[k]] += scale * values[k]` in each lane for every `k`, in order.
+///
+/// # Safety
+/// As for [`dot`].
+#[inline(always)]
+pub unsafe fn add_lanes<I: Index, V: Value, const L: usize>(
+    indices: &[I],
+    values: &[V],
+    scale: &[f64; L],
+    w: &mut [[f64; L]],
+) {
+    debug_assert_eq!(indices.len(), values.len());
+    for (j, v) in indices.iter().zip(values) {
+        // SAFETY: the caller promised every index to be in range.
+        add_entry(unsafe { w.get_unchecked_mut(j.to_usize()) }, v.to_f64(), scale);
+    }
+}
+
+/// `sum_k values[k] * w[k]` in each lane for a dense row.
+#[inline(always)]
+pub fn dot_dense_lanes<V: Value, const L: usize>(values: &[V], w: &[[f64; L]]) -> [f64; L] {
+    let (mut even, mut odd) = ([0.0; L], [0.0; L]);
+    let (vs, ws) = (values.chunks_exact(2), w[..values.len()].chunks_exact(2));
+    if let ([v], [x]) = (vs.remainder(), ws.remainder()) {
+        add_entry(&mut odd, v.to_f64(), x);
+    }
+    for (v, x) in vs.zip(ws) {
+        add_entry(&mut even, v[0].to_f64(), &x[0]);
+        add_entry(&mut odd, v[1].to_f64(), &x[1]);
+    }
+    std::array::from_fn(|l| even[l] + odd[l])
+}
+
 /// `sum_k values[k] * w[k]` for a dense row; `w` has at least as many numbers as `values`.
 #[inline(always)]
 pub fn dot_dense<V: Value>(values: &[V], w: &[f64]) -> f64 {
@@ -214,6 +280,32 @@ mod tests {
             // SAFETY: all indices are below 20.
             unsafe { add_scaled(&indices, &values, scale, &mut w) };
             prop_assert_eq!(w, expected);
+        }
+
+        #[test]
+        fn lanes_match_single_vectors(row in prop::collection::vec((0..30i32, -9.0..9.0f64), 0..30), scale in -3.0..3.0f64) {
+            let (indices, values): (Vec<i32>, Vec<f64>) = row.into_iter().unzip();
+            let w: Vec<[f64; 4]> = (0..30).map(|j| std::array::from_fn(|l| f64::from(j * 5 + l as i32).sin())).collect();
+            let scales = [scale, 1.0, 0.0, -2.0];
+            let mut moved = w.clone();
+            // SAFETY: all indices are below 30.
+            let dots = unsafe {
+                add_lanes(&indices, &values, &scales, &mut moved);
+                dot_lanes(&indices, &values, &w)
+            };
+            for l in 0..4 {
+                let mut lane: Vec<f64> = w.iter().map(|x| x[l]).collect();
+                let exact: f64 = indices.iter().zip(&values).map(|(&j, v)| v * lane[j as usize]).sum();
+                prop_assert!((dots[l] - exact).abs() <= 1e-11);
+                // SAFETY: as above.
+                unsafe { add_scaled(&indices, &values, scales[l], &mut lane) };
+                prop_assert_eq!(lane, moved.iter().map(|x| x[l]).collect::<Vec<_>>());
+            }
+            let dense = dot_dense_lanes(&values, &w);
+            for l in 0..4 {
+                let exact: f64 = values.iter().zip(&w).map(|(v, x)| v * x[l]).sum();
+                prop_assert!((dense[l] - exact).abs() <= 1e-11);
+            }
         }
 
         #[test]

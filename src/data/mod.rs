@@ -3,13 +3,17 @@
 //! * [`csr`]: [`csr::CsrView`], compressed sparse rows borrowed from the caller, checked once;
 //! * [`dense`]: [`dense::DenseView`], C-ordered dense rows;
 //! * [`design`]: [`design::Design`], a choice of rows and an optional constant column over either of them;
+//! * [`block`]: [`block::Block`], vectors of several lanes interleaved;
+//! * [`simd`]: loops compiled for the machine's vector registers;
 //! * [`kernels`]: dot, scaled addition, prefetch: the only file with unchecked indexing;
 //! * [`svmlight`]: the text reader.
 
+pub mod block;
 pub mod csr;
 pub mod dense;
 pub mod design;
 pub mod kernels;
+pub mod simd;
 pub mod svmlight;
 
 /// A column index or row pointer as NumPy stores it.
@@ -75,6 +79,10 @@ pub trait Rows: Sync {
     fn dot(&self, i: usize, w: &[f64]) -> f64;
     /// `w += scale * x_i`, for `w` of at least `n_cols` numbers.
     fn add_scaled(&self, i: usize, scale: f64, w: &mut [f64]);
+    /// `x_i . w` in each lane, for `w` of at least `n_cols` entries.
+    fn dot_lanes<const L: usize>(&self, i: usize, w: &[[f64; L]]) -> [f64; L];
+    /// `w += scale * x_i` in each lane, for `w` of at least `n_cols` entries.
+    fn add_lanes<const L: usize>(&self, i: usize, scale: &[f64; L], w: &mut [[f64; L]]);
     /// Calls `f(column, value)` for each stored entry of row `i`, in storage order.
     fn for_each(&self, i: usize, f: impl FnMut(usize, f64));
     /// Asks for the memory of row `i`, which is about to be read.

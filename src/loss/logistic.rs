@@ -1,6 +1,7 @@
 //! Logistic: `xi(m) = log(1 + exp(-m))`, `xi*(-a) = a log a + (1 - a) log(1 - a)` for `0 <= a <= 1`.
 
 use super::Loss;
+use super::elementary::{exp_of_negative, ln_1p_of_fraction};
 
 /// The loss of logistic regression.
 #[derive(Clone, Copy, Debug)]
@@ -9,7 +10,7 @@ pub struct Logistic;
 /// `1 / (1 + exp(-t))`, without overflow.
 #[inline(always)]
 pub fn sigmoid(t: f64) -> f64 {
-    let e = (-t.abs()).exp();
+    let e = exp_of_negative(-t.abs());
     if t >= 0.0 { 1.0 / (1.0 + e) } else { e / (1.0 + e) }
 }
 
@@ -22,7 +23,7 @@ fn x_log_x(x: f64) -> f64 {
 impl Loss for Logistic {
     #[inline(always)]
     fn value(self, m: f64) -> f64 {
-        (-m.abs()).exp().ln_1p() + (-m).max(0.0)
+        ln_1p_of_fraction(exp_of_negative(-m.abs())) + (-m).max(0.0)
     }
     #[inline(always)]
     fn derivative(self, m: f64) -> f64 {
@@ -30,13 +31,13 @@ impl Loss for Logistic {
     }
     #[inline(always)]
     fn curvature(self, m: f64) -> f64 {
-        let e = (-m.abs()).exp();
+        let e = exp_of_negative(-m.abs());
         e / ((1.0 + e) * (1.0 + e))
     }
     #[inline(always)]
     fn all(self, m: f64) -> [f64; 3] {
-        let e = (-m.abs()).exp();
-        let (value, one) = (e.ln_1p() + (-m).max(0.0), 1.0 + e);
+        let e = exp_of_negative(-m.abs());
+        let (value, one) = (ln_1p_of_fraction(e) + (-m).max(0.0), 1.0 + e);
         let derivative = if m > 0.0 { -(e / one) } else { -(1.0 / one) };
         [value, derivative, e / (one * one)]
     }

@@ -3,6 +3,7 @@
 //! Conventions: [`Loss::value`] is `xi(m)`; [`Loss::conjugate`] is `xi*(-a)`, the supremum over `m` of `-a m - xi(m)`, so that
 //! a row of cost `c` contributes `h(a) = -c xi*(-a / c)` to the dual. All three losses have `xi*(-a) = inf` for `a < 0`.
 
+mod elementary;
 mod hinge;
 mod logistic;
 mod squared_hinge;

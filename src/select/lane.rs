@@ -7,7 +7,6 @@ use super::{Part, Settings};
 use crate::Result;
 use crate::data::Rows;
 use crate::loss::{Hinge, Logistic, Loss, LossKind, SquaredHinge};
-use crate::solver::newton::{Newton, Stop, Weighted};
 use crate::solver::{Certificate, Monitor, Params, Problem, SolverKind, Start, Status, auto};
 
 /// Relative duality gap of dual fits per unit of `tol`: about the accuracy that the gradient criterion gives in the primal.
@@ -82,32 +81,11 @@ impl Lane {
             solver => solver == SolverKind::Newton,
         };
         let mut done = match task.settings.loss {
-            LossKind::Logistic if by_newton => self.newton(Logistic, task)?,
-            LossKind::SquaredHinge if by_newton => self.newton(SquaredHinge, task)?,
             _ => self.fit(task)?,
         };
         let (w, b) = self.start.w.as_ref().expect("both routes leave weights");
         done.decisions = task.part.test.iter().map(|&i| task.rows.dot(i as usize, w) + b).collect();
         Ok(done)
-    }
-
-    fn newton<R: Rows, L: Loss>(&mut self, loss: L, task: &Task<'_, R>) -> Result<Done> {
-        let Task { part, c, settings, .. } = *task;
-        let problem = task.problem(&part.weight);
-        let mut newton = Newton::new(&problem, task.monitor);
-        let weighted = |scale| Weighted { loss, cost: &part.weight, scale };
-        match self.start.w.take() {
-            None => self.norm_at_zero = newton.gradient_norm_at_zero(&weighted(1.0)),
-            Some((w, b)) => newton.resume(w, b, std::mem::take(&mut self.margins)),
-        }
-        let limit = settings.tol * smaller_share(task.y, &part.weight) * c * self.norm_at_zero;
-        let report = newton.minimise(&weighted(c), Stop::Gradient(limit), settings.max_iter)?;
-        let passes = newton.passes;
-        let (w, b, margins) = newton.suspend(&problem);
-        (self.start.w, self.margins) = (Some((w, b)), margins);
-        let is_converged = report.status == Status::Converged;
-        let is_unchanged = is_converged && report.steps == 0;
-        Ok(Done { passes, n_iter: report.steps, is_converged, is_unchanged, decisions: Vec::new() })
     }
 
     /// Multiplies the dual variables and their weights for the step from `last` to `c`.

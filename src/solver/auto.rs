@@ -29,9 +29,15 @@ const PATIENCE: Patience = Patience { before: 60.0, further: 600.0 };
 
 /// Whether Newton steps should be solved by a dense Cholesky factorisation.
 pub fn prefers_cholesky<R: Rows>(design: &Design<'_, R>) -> bool {
+    factorisation_passes(design).is_some()
+}
+
+/// What a dense factorisation for Newton steps costs, in passes over the data; `None` where conjugate gradient with a diagonal
+/// preconditioner is better.
+pub fn factorisation_passes<R: Rows>(design: &Design<'_, R>) -> Option<f64> {
     let d = design.n_cols();
     if d > MAX_CHOLESKY_COLUMNS {
-        return false;
+        return None;
     }
     let (mut entries, mut pairs) = (0.0, 0.0);
     for i in 0..design.n_rows() {
@@ -41,7 +47,8 @@ pub fn prefers_cholesky<R: Rows>(design: &Design<'_, R>) -> bool {
         pairs += len as f64 * width / 2.0;
     }
     let work = pairs + (d as f64).powi(3) / (6.0 * VECTORISED);
-    work <= MAX_CHOLESKY_WORK * entries || (design.n_rows() * d) <= SMALL
+    let is_worth_it = work <= MAX_CHOLESKY_WORK * entries || (design.n_rows() * d) <= SMALL;
+    is_worth_it.then(|| work / (2.0 * entries).max(1.0))
 }
 
 /// The solver that [`SolverKind::Auto`] begins with.

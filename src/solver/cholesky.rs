@@ -1,8 +1,11 @@
 //! Cholesky factorisation of a small dense symmetric matrix, for Newton steps when columns are few.
 
 use super::sweep::dot;
+use crate::data::kernels::dot_dense_lanes;
+use crate::data::simd::{self, Loop};
 
 /// A symmetric matrix of order `n`, of which only the lower triangle (row after row, full rows) is read.
+#[derive(Clone)]
 pub struct Symmetric {
     /// Order.
     pub n: usize,
@@ -31,19 +34,42 @@ impl Symmetric {
         }
     }
 
-    /// Solves `L L' x = b` in place, after [`Self::factorise`].
-    pub fn solve(&self, b: &mut [f64]) {
-        let n = self.n;
+    /// Solves `L L' x = b` in place in each lane, after [`Self::factorise`].
+    pub fn solve<const LANES: usize>(&self, b: &mut [[f64; LANES]]) {
+        simd::run(Substitution { factor: self, b });
+    }
+}
+
+/// [`Symmetric::solve`], to be compiled for the machine.
+struct Substitution<'a, const LANES: usize> {
+    factor: &'a Symmetric,
+    b: &'a mut [[f64; LANES]],
+}
+
+impl<const LANES: usize> Loop for Substitution<'_, LANES> {
+    type Output = ();
+    #[inline(always)]
+    fn run(self) {
+        let (n, b) = (self.factor.n, self.b);
         for i in 0..n {
-            let row = &self.values[i * n..i * n + i + 1];
-            b[i] = (b[i] - dot(&row[..i], &b[..i])) / row[i];
+            let row = &self.factor.values[i * n..i * n + i + 1];
+            let (done, rest) = b.split_at_mut(i);
+            let sum = dot_dense_lanes(&row[..i], done);
+            for l in 0..LANES {
+                rest[0][l] = (rest[0][l] - sum[l]) / row[i];
+            }
         }
         for i in (0..n).rev() {
-            let row = &self.values[i * n..i * n + i + 1];
-            b[i] /= row[i];
-            let x = b[i];
-            for (b, l) in b[..i].iter_mut().zip(row) {
-                *b -= l * x;
+            let row = &self.factor.values[i * n..i * n + i + 1];
+            let (before, rest) = b.split_at_mut(i);
+            let x = &mut rest[0];
+            for l in 0..LANES {
+                x[l] /= row[i];
+            }
+            for (b, v) in before.iter_mut().zip(row) {
+                for l in 0..LANES {
+                    b[l] -= v * x[l];
+                }
             }
         }
     }
@@ -66,11 +92,11 @@ mod tests {
                 }
             }
             let x: Vec<f64> = (0..n).map(|i| i as f64 - 2.5).collect();
-            let mut b: Vec<f64> = (0..n).map(|i| (0..n).map(|j| a.values[i * n + j] * x[j]).sum()).collect();
+            let mut b: Vec<[f64; 2]> = (0..n).map(|i| (0..n).map(|j| a.values[i * n + j] * x[j]).sum()).map(|b: f64| [b, 2.0 * b]).collect();
             a.factorise();
             a.solve(&mut b);
             for i in 0..n {
-                prop_assert!((b[i] - x[i]).abs() < 1e-6, "{b:?}");
+                prop_assert!((b[i][0] - x[i]).abs() < 1e-6 && (b[i][1] - 2.0 * x[i]).abs() < 1e-6, "{b:?}");
             }
         }
     }
@@ -79,8 +105,8 @@ mod tests {
     fn ignores_a_direction_without_curvature() {
         let mut a = Symmetric { n: 2, values: vec![4.0, 0.0, 0.0, 0.0] };
         a.factorise();
-        let mut b = vec![8.0, 0.0];
+        let mut b = [[8.0], [0.0]];
         a.solve(&mut b);
-        assert_eq!(b, [2.0, 0.0]);
+        assert_eq!(b, [[2.0], [0.0]]);
     }
 }

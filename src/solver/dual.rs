@@ -10,7 +10,7 @@
 //! moved onto the constraint.
 
 use super::active::{self, ActiveSet, Random, below};
-use super::newton::Weighted;
+use super::objective::Weighted;
 use super::schedule::Schedule;
 use super::sweep::{Sweep, dot, sum};
 use super::{Certificate, Intercept, Monitor, Params, Problem, Progress, Solution, SolverKind, Start, Status};
@@ -371,11 +371,12 @@ impl<'a, R: Rows, M: Method> Descent<'a, R, M> {
 
 /// Exact best intercept for margins without one.
 fn best_intercept<L: Loss>(loss: L, y: &[f64], cost: &[f64], margins: &[f64]) -> f64 {
+    let decision: Vec<f64> = margins.iter().zip(y).map(|(m, y)| m * y).collect();
     if loss.curvature(0.0) == 0.0 {
-        let decision: Vec<f64> = margins.iter().zip(y).map(|(m, y)| m * y).collect();
         intercept::hinge_optimum(y, cost, &decision)
     } else {
-        intercept::smooth_shift(&Weighted { loss, cost, scale: 1.0 }, y, margins)
+        let [shift] = intercept::smooth_shift(&Weighted { loss, y, cost }, decision.as_chunks().0);
+        shift
     }
 }
 

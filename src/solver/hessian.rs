@@ -16,7 +16,7 @@ const POLL_ROWS: usize = 1 << 12;
 
 /// Lower triangle of `sum_i curvature[i] x_i x_i'`, summed over the parts of the sweep in order; rows of curvature 0 are not
 /// read. Meaningless if the sweep's monitor is cancelled: poll it afterwards.
-pub fn curvature_matrix<R: Rows>(sweep: &Sweep<'_, R>, curvature: &[f64]) -> Symmetric {
+pub fn curvature_matrix<R: Rows, const L: usize>(sweep: &Sweep<'_, R, L>, curvature: &[f64]) -> Symmetric {
     let (design, d) = (&sweep.design, sweep.design.n_cols());
     let parts = sweep.parts();
     let pieces: Vec<Vec<f64>> = parts

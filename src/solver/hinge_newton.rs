@@ -13,11 +13,13 @@
 //! proximal point algorithm, 1976; the Newton matrix `I + sigma X_J'C_J X_J` needs the rows `J` inside the box only). Where rows
 //! outnumber columns this beats coordinate descent by far at large `C`; where columns outnumber rows it does not.
 
-use super::newton::{self, Newton, Objective, Stop};
-use super::sweep::{dot, sum};
+use super::newton::{Newton, Stop};
+use super::objective::Objective;
+use super::sweep::sum;
 use super::{Certificate, Monitor, Params, Problem, Progress, Solution, Start, Status};
 use crate::Result;
 use crate::data::Rows;
+use crate::data::block::Block;
 
 /// Growth of sigma per outer step. Tried: 10 takes up to three times the Newton steps and stalls on w8a at C = 16.
 const GROWTH: f64 = 3.0;
@@ -36,6 +38,7 @@ const MAX_IDLE: usize = 10;
 
 /// The smoothed hinge around `alpha`.
 struct Smoothed<'a> {
+    y: &'a [f64],
     cost: &'a [f64],
     alpha: &'a [f64],
     sigma: f64,
@@ -48,21 +51,21 @@ impl Smoothed<'_> {
     }
 }
 
-impl Objective for Smoothed<'_> {
+impl Objective<1> for Smoothed<'_> {
     #[inline(always)]
-    fn value(&self, i: usize, m: f64) -> f64 {
-        let t = self.unclipped(i, m).clamp(0.0, self.cost[i]);
+    fn value(&self, i: usize, z: &[f64; 1]) -> [f64; 1] {
+        let [value, _, _] = self.all(i, z);
+        value
+    }
+    #[inline(always)]
+    fn all(&self, i: usize, z: &[f64; 1]) -> [[f64; 1]; 3] {
+        let m = self.y[i] * z[0];
+        let unclipped = self.unclipped(i, m);
+        let t = unclipped.clamp(0.0, self.cost[i]);
         let moved = t - self.alpha[i];
-        t * (1.0 - m) - moved * moved / (2.0 * self.sigma * self.cost[i])
-    }
-    #[inline(always)]
-    fn slope(&self, i: usize, m: f64) -> f64 {
-        -self.unclipped(i, m).clamp(0.0, self.cost[i])
-    }
-    #[inline(always)]
-    fn curvature(&self, i: usize, m: f64) -> f64 {
-        let t = self.unclipped(i, m);
-        if 0.0 < t && t < self.cost[i] { self.sigma * self.cost[i] } else { 0.0 }
+        let value = t * (1.0 - m) - moved * moved / (2.0 * self.sigma * self.cost[i]);
+        let is_inside = 0.0 < unclipped && unclipped < self.cost[i];
+        [[value], [-self.y[i] * t], [if is_inside { self.sigma * self.cost[i] } else { 0.0 }]]
     }
 }
 
@@ -79,14 +82,12 @@ pub fn solve<'a, R: Rows>(
 ) -> Result<Solution> {
     let cost = problem.cost;
     let total: f64 = cost.iter().sum();
-    let mut newton = Newton::new(problem, monitor);
+    let mut newton = Newton::<R, 1>::new(problem, 1, true, monitor);
     let mut alpha: Vec<f64> = match &start.alpha {
         Some(alpha) => alpha.iter().zip(cost).map(|(a, c)| a.clamp(0.0, *c)).collect(),
         None => vec![0.0; cost.len()],
     };
-    if let Some((w, b)) = &start.w {
-        newton.move_to(w, *b);
-    }
+    newton.start_at(start);
     let mut best =
         Point { certificate: Certificate { primal: total, dual: 0.0 }, w: newton.w.clone(), alpha: alpha.clone() };
     let mut sigma = first_sigma(problem);
@@ -94,12 +95,13 @@ pub fn solve<'a, R: Rows>(
     let status = loop {
         let gap = best.certificate.primal - best.certificate.dual;
         let inner = (share * gap).max(0.1 * params.tol * best.certificate.dual);
-        let smoothed = Smoothed { cost, alpha: &alpha, sigma };
+        let smoothed = Smoothed { y: problem.y, cost, alpha: &alpha, sigma };
         let budget = MAX_INNER.min(params.max_iter - steps);
-        let report = newton.minimise(&smoothed, Stop::Gradient((2.0 * inner).sqrt()), budget)?;
+        newton.objective_changed();
+        let [report] = newton.minimise(&smoothed, 1.0, &Stop::Gradient([(2.0 * inner).sqrt()]), budget)?;
         steps += report.steps;
-        alpha = newton.alpha();
-        newton.refresh_margins();
+        alpha = newton.alpha(problem.y);
+        newton.refresh();
         monitor.poll()?;
         let certificate = certify(problem, &newton, &alpha);
         monitor.observe(&Progress { solver: "newton", iteration: steps, accuracy: certificate.relative_gap() });
@@ -123,7 +125,7 @@ pub fn solve<'a, R: Rows>(
         sigma *= if report.status == Status::Converged { GROWTH } else { 1.0 / GROWTH };
     };
     newton.w = best.w;
-    let mut solution = newton::solution(problem, newton, best.certificate, status, steps);
+    let mut solution = newton.into_solution(problem, best.certificate, status, steps);
     solution.alpha = best.alpha;
     Ok(solution)
 }
@@ -137,16 +139,14 @@ fn first_sigma<R: Rows>(problem: &Problem<'_, R>) -> f64 {
 /// The best point so far.
 struct Point {
     certificate: Certificate,
-    w: Vec<f64>,
+    w: Block<1>,
     alpha: Vec<f64>,
 }
 
-/// Hinge objective at the solver's weights and intercept, and dual value of `alpha`, for which `w(alpha) = w - gradient`.
-fn certify<R: Rows>(problem: &Problem<'_, R>, newton: &Newton<'_, R>, alpha: &[f64]) -> Certificate {
-    let (cost, margins) = (problem.cost, &newton.margins);
-    let [loss, linear] = sum(cost.len(), |i| [cost[i] * (1.0 - margins[i]).max(0.0), alpha[i]]);
-    let penalised = newton.penalised();
-    let (w, g) = (&newton.w[penalised.clone()], &newton.gradient[penalised]);
-    let (ww, wg, gg) = (dot(w, w), dot(w, g), dot(g, g));
-    Certificate { primal: 0.5 * ww + loss, dual: linear - 0.5 * (ww - 2.0 * wg + gg) }
+/// Hinge objective at the solver's weights and intercept, and dual value of `alpha`, for which `w(alpha) = -h`.
+fn certify<R: Rows>(problem: &Problem<'_, R>, newton: &Newton<'_, R, 1>, alpha: &[f64]) -> Certificate {
+    let (y, cost, z) = (problem.y, problem.cost, &newton.z);
+    let [loss, linear] = sum(cost.len(), |i| [cost[i] * (1.0 - y[i] * z[i][0]).max(0.0), alpha[i]]);
+    let [products] = newton.products(1.0);
+    Certificate { primal: 0.5 * products.ww + loss, dual: linear - 0.5 * products.hh }
 }

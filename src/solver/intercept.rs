@@ -3,48 +3,75 @@
 //! Both the best primal point for given weights and a dual point with `sum y_i a_i = 0` need it. With margins
 //! `m_i = y_i (w.x_i + b)` known, no data are read.
 
-use super::newton::Objective;
-use super::sweep;
+use super::objective::Objective;
+use super::sweep::sum_entries;
 
 /// Relative size of the derivative at which the intercept counts as exact; a few rounding errors of a sum over rows.
 const EXACT: f64 = 1e-13;
 /// Bisection alone needs about 60 halvings for a double.
 const MAX_STEPS: usize = 120;
 
-/// Shift of the intercept that minimises `sum_i f_i(m_i + y_i shift)` for a smooth objective, by Newton's method kept inside
-/// a bracket. Needs a row of each sign, otherwise there is no minimum and the shift is meaningless.
-pub fn smooth_shift<O: Objective>(objective: &O, y: &[f64], margins: &[f64]) -> f64 {
-    let (mut low, mut high) = (f64::NEG_INFINITY, f64::INFINITY);
-    let (mut shift, mut reach) = (0.0, 1.0);
+/// Shift of the intercept that minimises `sum_i f_i(z_i + shift)` in each lane, by Newton's method kept inside a bracket.
+/// Needs a row of each sign, otherwise there is no minimum and the shift is meaningless.
+pub fn smooth_shift<O: Objective<L>, const L: usize>(objective: &O, z: &[[f64; L]]) -> [f64; L] {
+    let mut searches = [Search::default(); L];
     for _ in 0..MAX_STEPS {
-        let [slope, curvature, scale] = sweep::sum(y.len(), |i| {
-            let m = margins[i] + y[i] * shift;
-            let s = objective.slope(i, m);
-            [y[i] * s, objective.curvature(i, m), s.abs()]
+        let shifts = searches.map(|search| search.shift);
+        let [slope, curvature, scale] = sum_entries(z.len(), |i| {
+            let moved = std::array::from_fn(|l| z[i][l] + shifts[l]);
+            let [_, slope, bend] = objective.all(i, &moved);
+            [slope, bend, slope.map(f64::abs)]
         });
-        if slope.abs() <= EXACT * scale || !slope.is_finite() {
+        for (l, search) in searches.iter_mut().enumerate() {
+            search.advance(slope[l], curvature[l], scale[l]);
+        }
+        if searches.iter().all(|search| search.is_done) {
             break;
+        }
+    }
+    searches.map(|search| search.shift)
+}
+
+/// The search for one lane's shift.
+#[derive(Clone, Copy)]
+struct Search {
+    shift: f64,
+    low: f64,
+    high: f64,
+    reach: f64,
+    is_done: bool,
+}
+
+impl Default for Search {
+    fn default() -> Self {
+        Self { shift: 0.0, low: f64::NEG_INFINITY, high: f64::INFINITY, reach: 1.0, is_done: false }
+    }
+}
+
+impl Search {
+    /// One step from the derivatives at the current shift; `scale` is the sum of the sizes of the slope's terms.
+    fn advance(&mut self, slope: f64, curvature: f64, scale: f64) {
+        if self.is_done || slope.abs() <= EXACT * scale || !slope.is_finite() {
+            self.is_done = true;
+            return;
         }
         if slope > 0.0 {
-            high = shift
+            self.high = self.shift;
         } else {
-            low = shift
+            self.low = self.shift;
         }
-        let mut next = shift - slope / curvature;
-        if !(low < next && next < high) {
-            next = if low.is_finite() && high.is_finite() {
-                0.5 * (low + high)
+        let mut next = self.shift - slope / curvature;
+        if !(self.low < next && next < self.high) {
+            next = if self.low.is_finite() && self.high.is_finite() {
+                0.5 * (self.low + self.high)
             } else {
-                reach *= 2.0;
-                shift - reach * slope.signum()
+                self.reach *= 2.0;
+                self.shift - self.reach * slope.signum()
             };
         }
-        if next == shift {
-            break;
-        }
-        shift = next;
+        self.is_done = next == self.shift;
+        self.shift = next;
     }
-    shift
 }
 
 /// Intercept that minimises `sum_i c_i max(0, 1 - y_i (f_i + b))` for decision values `f_i` without intercept.
@@ -70,7 +97,7 @@ pub fn hinge_optimum(y: &[f64], cost: &[f64], decision: &[f64]) -> f64 {
 mod tests {
     use super::*;
     use crate::loss::{Hinge, Logistic, Loss, SquaredHinge};
-    use crate::solver::newton::Weighted;
+    use crate::solver::objective::Weighted;
     use proptest::prelude::*;
 
     fn rows() -> impl Strategy<Value = Vec<(bool, f64, f64)>> {
@@ -104,10 +131,10 @@ mod tests {
         #[test]
         fn smooth_minimum_is_found(rows in rows()) {
             let (y, f, cost) = columns(&rows);
-            let margins: Vec<f64> = (0..y.len()).map(|i| y[i] * f[i]).collect();
-            let b = smooth_shift(&Weighted { loss: Logistic, cost: &cost, scale: 1.0 }, &y, &margins);
+            let z: Vec<[f64; 1]> = f.iter().map(|f| [*f]).collect();
+            let [b] = smooth_shift(&Weighted { loss: Logistic, y: &y, cost: &cost }, &z);
             check_minimum(|b| objective(Logistic, &y, &f, &cost, b), b)?;
-            let b = smooth_shift(&Weighted { loss: SquaredHinge, cost: &cost, scale: 1.0 }, &y, &margins);
+            let [b] = smooth_shift(&Weighted { loss: SquaredHinge, y: &y, cost: &cost }, &z);
             check_minimum(|b| objective(SquaredHinge, &y, &f, &cost, b), b)?;
         }
     }

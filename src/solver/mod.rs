@@ -6,7 +6,9 @@
 //! * [`dual`]: the loop around dual coordinate descent: epochs, checks of the gap, intercept, stalling;
 //!   [`box_cd`] (hinge, squared hinge) and [`logistic_cd`] are its steps, [`active`] its set of visited rows,
 //!   [`schedule`] the times of its checks;
-//! * [`newton`]: truncated Newton in the primal, with [`cg`] or [`cholesky`] ([`hessian`]) directions;
+//! * [`newton`]: truncated Newton in the primal for several lanes side by side: [`objective`] are the row terms, [`passes`] what is
+//!   done with a row, [`cg`] the directions, [`preconditioner`] (by [`hessian`] and [`cholesky`] when columns are few) what
+//!   speeds them up, [`line_search`] the step lengths;
 //! * [`hinge_newton`]: the hinge through a sequence of smooth problems for [`newton`];
 //! * [`intercept`]: exact minimisation over the intercept alone;
 //! * [`sweep`]: parallel passes over the rows with a fixed order of summation;
@@ -21,8 +23,12 @@ pub mod dual;
 pub mod hessian;
 pub mod hinge_newton;
 pub mod intercept;
+pub mod line_search;
 pub mod logistic_cd;
 pub mod newton;
+pub mod objective;
+pub mod passes;
+pub mod preconditioner;
 pub mod schedule;
 pub mod sweep;
 

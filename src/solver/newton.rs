@@ -1,137 +1,147 @@
-//! Truncated Newton in the primal.
+//! Truncated Newton in the primal, for several lanes side by side.
 //!
-//! Minimises `f(w) = 1/2 |w|^2 + sum_i f_i(m_i)`, `m_i = y_i w.x_i`, for convex `f_i` with a Lipschitz derivative. A constant
-//! last column of the design is the intercept; if it is *free* its weight is left out of the norm. One step:
+//! Minimises `1/2 |w|^2 + C sum_i f_i(z_i)`, `z_i = w.x_i`, for convex `f_i` with a Lipschitz derivative, in `L` lanes that differ
+//! in their `f_i` only: folds (rows held out have `f_i = 0`) or classes. A single fit is `L = 1`. Weights are interleaved, so
+//! that each entry of the data is read once for all lanes and each access to the weights brings all of them. A constant last
+//! column of the design is the intercept; if it is *free* its weight is left out of the norm. One step:
 //!
-//! 1. with a free intercept, minimise over it alone (reads no data), so that `sum_i y_i a_i = 0` below;
-//! 2. gradient `g = w + sum_i y_i f_i'(m_i) x_i`. At `a_i = -f_i'(m_i)` the dual point has `w(a) = w - g`, and by Fenchel's
-//!    equality the duality gap is `1/2 |g|^2`: the certificate is free;
-//! 3. direction `s` from `(I + X'DX) s = -g`, `D = diag(f_i'')`: by Cholesky when columns are few and the product `X'DX` is
-//!    cheap, else by conjugate gradient with the diagonal preconditioner `(1 - mix) I + mix diag(H)`, stopped on the
-//!    quadratic model, tighter as the gradient falls;
-//! 4. margins of the direction in one pass, then a backtracking line search that reads no data (GalliLin21).
+//! 1. for a dual point with a free intercept, minimise over it alone (reads no data), so that `sum_i f_i'(z_i) = 0` below;
+//! 2. the sum `h = sum_i f_i'(z_i) x_i`, one pass over the rows with `f_i' != 0`. The gradient is `w + C h`, at this or **any other**
+//!    `C`. At `a_i = -C y_i f_i'(z_i)` the dual point has `w(a) = -C h`, and by Fenchel's equality the duality gap is half the
+//!    squared gradient: the certificate is free;
+//! 3. directions `s` from `(I + C X'DX) s = -g`, `D = diag(f_i'')`, by conjugate gradient ([`super::cg`]) with a preconditioner shared
+//!    by the lanes ([`super::preconditioner`]). A product reads only rows with curvature in some lane, and sums up `s.x_i`
+//!    for them on the way; the other rows are read once at the end;
+//! 4. a backtracking line search per lane, which reads no data (GalliLin21).
 //!
-//! Memory: seven vectors of the columns and four of the rows, plus up to seven private vectors of the columns for
-//! parallel sums (see [`super::sweep`]), plus up to four `d x d` matrices where Cholesky is used.
+//! A lane that is done rides along with a step of zero until all are.
+//!
+//! Memory: six blocks of columns x lanes and four of rows x lanes (five with dual variables kept), up to seven private
+//! blocks of columns x lanes for parallel sums ([`super::sweep`]), and two `d x d` matrices where steps are factorised.
 
 use std::ops::Range;
 
-use rayon::prelude::*;
-
 use super::cg::ConjugateGradient;
-use super::sweep::{ROW_CHUNK, Sweep, dot, for_chunks, sum};
+use super::line_search::{self, Ray};
+use super::objective::{Objective, Weighted};
+use super::passes::{Finish, Product, Slopes, mean_over_lanes, squares};
+use super::preconditioner::{Gram, Preconditioner};
+use super::sweep::{Sweep, for_chunks, split, sum_entries};
 use super::{Certificate, Intercept, Monitor, Params, Problem, Progress, Solution, SolverKind, Start, Status, finite};
 use super::{auto, hessian, intercept};
+use crate::Result;
 use crate::data::Rows;
+use crate::data::block::Block;
 use crate::loss::Loss;
-use crate::{Error, Result};
 
-/// Share of the true diagonal in the preconditioner, LIBLINEAR's value: the plain diagonal is worse than none on some sets.
-const DIAGONAL_MIX: f64 = 0.01;
 /// Loosest accuracy of the conjugate gradient (GalliLin21).
 const CG_ACCURACY: f64 = 0.5;
-/// Armijo's constant.
-const SUFFICIENT_DECREASE: f64 = 0.01;
-/// Halvings before the line search gives up.
-const MAX_HALVINGS: usize = 40;
-/// Below this decrease relative to `f`, rounding of `f` decides and the Newton step is taken on trust.
-const ROUNDING: f64 = 1e-13;
+/// Products after which a diagonal preconditioner is made anew, at the price of one more.
+const STALE_DIAGONAL: usize = 4;
 /// Steps in which neither the gradient nor the objective fell, after which the limit of double precision is reached.
 const MAX_IDLE: usize = 8;
-
-/// The row terms `f_i` of the objective.
-pub trait Objective: Sync {
-    /// `f_i(m)`.
-    fn value(&self, i: usize, m: f64) -> f64;
-    /// `f_i'(m)`.
-    fn slope(&self, i: usize, m: f64) -> f64;
-    /// `f_i''(m)`, generalised where the derivative has a kink.
-    fn curvature(&self, i: usize, m: f64) -> f64;
-    /// `f_i(m)`, `f_i'(m)` and `f_i''(m)` at once.
-    #[inline(always)]
-    fn all(&self, i: usize, m: f64) -> [f64; 3] {
-        [self.value(i, m), self.slope(i, m), self.curvature(i, m)]
-    }
-}
-
-/// `f_i(m) = scale * cost[i] * xi(m)`.
-pub struct Weighted<'a, L> {
-    /// The loss.
-    pub loss: L,
-    /// Cost per row.
-    pub cost: &'a [f64],
-    /// Common factor, `C` where `cost` holds plain weights.
-    pub scale: f64,
-}
-
-impl<L: Loss> Objective for Weighted<'_, L> {
-    #[inline(always)]
-    fn value(&self, i: usize, m: f64) -> f64 {
-        self.scale * self.cost[i] * self.loss.value(m)
-    }
-    #[inline(always)]
-    fn slope(&self, i: usize, m: f64) -> f64 {
-        self.scale * self.cost[i] * self.loss.derivative(m)
-    }
-    #[inline(always)]
-    fn curvature(&self, i: usize, m: f64) -> f64 {
-        self.scale * self.cost[i] * self.loss.curvature(m)
-    }
-    #[inline(always)]
-    fn all(&self, i: usize, m: f64) -> [f64; 3] {
-        let c = self.scale * self.cost[i];
-        self.loss.all(m).map(|x| c * x)
-    }
-}
+/// Below this relative change of the objective, rounding decides.
+pub const ROUNDING: f64 = 1e-13;
 
 /// When a minimisation is done.
 #[derive(Clone, Copy, Debug)]
-pub enum Stop {
+pub enum Stop<const L: usize> {
     /// Relative duality gap.
     RelativeGap(f64),
-    /// Norm of the gradient.
-    Gradient(f64),
+    /// Norm of the gradient per lane.
+    Gradient([f64; L]),
 }
 
-/// How a minimisation went.
+/// How a minimisation went in one lane.
 #[derive(Clone, Copy, Debug)]
 pub struct Report {
     /// How it ended.
     pub status: Status,
     /// Newton steps taken; 0 means that the start was good enough.
     pub steps: usize,
-    /// Primal and dual value; step 2 of the module's description, confirmed on fresh margins at the end of a fit.
+    /// Primal and dual value; step 2 of the module's description, confirmed on fresh decision values at the end of a fit.
     pub certificate: Certificate,
-    /// Squared norm of the gradient.
+    /// Squared norm of the gradient, the free intercept's part left out for a gap, where it is zero but for rounding.
     pub squared_gradient: f64,
 }
 
-/// A point with all that a minimisation from it needs; kept between problems that differ in their costs.
-pub struct Newton<'a, R> {
-    sweep: Sweep<'a, R>,
-    monitor: &'a dyn Monitor,
-    y: &'a [f64],
-    is_free: bool,
-    is_direct: bool,
-    /// Weights, the constant column's last.
-    pub w: Vec<f64>,
-    /// Margins `m_i` at `w`.
-    pub margins: Vec<f64>,
-    /// Gradient at `w`, once a minimisation has run.
-    pub gradient: Vec<f64>,
-    /// Readings of the whole data so far.
+/// Counts of work, all lanes together.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Work {
+    /// Readings of the whole data.
     pub passes: f64,
-    coefficient: Vec<f64>,
-    curvature: Vec<f64>,
-    diagonal: Vec<f64>,
-    step: Vec<f64>,
-    step_margins: Vec<f64>,
-    cg: ConjugateGradient,
+    /// Newton steps.
+    pub steps: usize,
+    /// Products of the conjugate gradient.
+    pub products: usize,
 }
 
-impl<'a, R: Rows> Newton<'a, R> {
-    /// Starts at zero.
-    pub fn new(problem: &Problem<'a, R>, monitor: &'a dyn Monitor) -> Self {
+/// A point with all that a minimisation from it needs; kept between minimisations that differ in `C`.
+pub struct Newton<'a, R, const L: usize> {
+    sweep: Sweep<'a, R, L>,
+    monitor: &'a dyn Monitor,
+    is_free: bool,
+    /// Cost of a dense preconditioner in passes, where one is worth it.
+    dense_cost: Option<f64>,
+    /// Number of lanes in use; the rest is padding.
+    n_lanes: usize,
+    /// Weights, the constant column's last.
+    pub w: Block<L>,
+    /// `sum_i f_i'(z_i) x_i`, after a minimisation.
+    pub h: Block<L>,
+    /// Decision values.
+    pub z: Block<L>,
+    /// Work so far.
+    pub work: Work,
+    loss: [f64; L],
+    /// `h`, `loss` and curvatures belong to `z` and the objective.
+    is_evaluated: bool,
+    slopes: Option<Block<L>>,
+    curvature: Block<L>,
+    /// Kept from one `C` to the next.
+    gram: Option<Gram>,
+    /// The last preconditioner and its `C`.
+    preconditioner: Option<(f64, Preconditioner)>,
+    step: Block<L>,
+    step_z: Block<L>,
+    product_z: Block<L>,
+    cg: ConjugateGradient<L>,
+}
+
+/// Progress of one lane.
+#[derive(Clone, Copy)]
+struct Lane {
+    best: f64,
+    lowest: f64,
+    idle: usize,
+    first_norm: Option<f64>,
+    report: Report,
+    is_running: bool,
+    /// The stop was met but not confirmed, and the decision values are fresh.
+    is_fresh: bool,
+    /// It was met on fresh decision values and not confirmed: one step whatever the gradient says.
+    must_step: bool,
+}
+
+/// Inner products at the current point; the free intercept's part of `h` stands apart.
+#[derive(Clone, Copy, Debug)]
+pub struct Products {
+    /// `|w|^2`.
+    pub ww: f64,
+    /// `w.h`.
+    pub wh: f64,
+    /// `|h|^2`.
+    pub hh: f64,
+    /// `h_b^2`.
+    pub intercept: f64,
+    /// `|w + C h|^2` at the `C` of the question.
+    pub gg: f64,
+}
+
+impl<'a, R: Rows, const L: usize> Newton<'a, R, L> {
+    /// Starts at zero. Of the `L` lanes the first `n_lanes` are used. With `keeps_dual` every evaluated point has a feasible dual
+    /// point: slopes are kept, one more block of rows, and a free intercept is at its optimum.
+    pub fn new(problem: &Problem<'a, R>, n_lanes: usize, keeps_dual: bool, monitor: &'a dyn Monitor) -> Self {
         let bias = match problem.intercept {
             Intercept::None => 0.0,
             Intercept::Free => 1.0,
@@ -140,21 +150,25 @@ impl<'a, R: Rows> Newton<'a, R> {
         let design = problem.design(bias);
         let (n, d) = (design.n_rows(), design.n_cols());
         Self {
-            is_direct: auto::prefers_cholesky(&design),
+            dense_cost: auto::factorisation_passes(&design),
             sweep: Sweep::new(design, monitor),
             monitor,
-            y: problem.y,
             is_free: problem.intercept == Intercept::Free,
-            w: vec![0.0; d],
-            margins: vec![0.0; n],
-            gradient: vec![0.0; d],
-            passes: 0.0,
-            coefficient: vec![0.0; n],
-            curvature: vec![0.0; n],
-            diagonal: Vec::new(),
-            step: vec![0.0; d],
-            step_margins: vec![0.0; n],
-            cg: ConjugateGradient::default(),
+            n_lanes,
+            w: Block::zeros(d),
+            h: Block::zeros(d),
+            z: Block::zeros(n),
+            work: Work::default(),
+            loss: [0.0; L],
+            is_evaluated: false,
+            slopes: keeps_dual.then(|| Block::zeros(n)),
+            curvature: Block::zeros(n),
+            gram: None,
+            preconditioner: None,
+            step: Block::zeros(d),
+            step_z: Block::zeros(n),
+            product_z: Block::zeros(n),
+            cg: ConjugateGradient::new(d),
         }
     }
 
@@ -163,308 +177,430 @@ impl<'a, R: Rows> Newton<'a, R> {
         self.sweep.design.bias
     }
 
-    /// Moves to the weights `w` and intercept `b`.
-    pub fn move_to(&mut self, w: &[f64], b: f64) {
-        self.w[..w.len()].copy_from_slice(w);
-        if self.bias() != 0.0 {
-            self.w[w.len()] = b / self.bias();
-        }
-        self.refresh_margins();
-    }
-
-    /// Computes the margins from the weights; one pass.
-    pub fn refresh_margins(&mut self) {
-        self.sweep.margins(self.y, &self.w, &mut self.margins);
-        self.passes += 1.0;
-    }
-
-    /// Moves to weights `w` and intercept `b` whose margins are known.
-    pub fn resume(&mut self, mut w: Vec<f64>, b: f64, margins: Vec<f64>) {
-        if self.bias() != 0.0 {
-            w.push(b / self.bias());
-        }
-        (self.w, self.margins) = (w, margins);
-    }
-
-    /// Weights, intercept and margins, for [`Self::resume`].
-    pub fn suspend(self, problem: &Problem<'_, R>) -> (Vec<f64>, f64, Vec<f64>) {
-        let bias = self.bias();
-        let (w, b) = problem.split(self.w, bias);
-        (w, b, self.margins)
-    }
-
     /// The columns whose weights are part of the norm.
     pub fn penalised(&self) -> Range<usize> {
         0..self.w.len() - usize::from(self.is_free)
     }
 
-    /// Dual variables `a_i = -f_i'(m_i)` of the current point.
-    pub fn alpha(&self) -> Vec<f64> {
-        self.coefficient.iter().zip(self.y).map(|(c, y)| -c * y).collect()
+    /// Declares that the terms `f_i` are others than before.
+    pub fn objective_changed(&mut self) {
+        self.is_evaluated = false;
+        (self.gram, self.preconditioner) = (None, None);
     }
 
-    /// Norm of the gradient at zero weights; reads the data once and moves the solver to zero.
-    pub fn gradient_norm_at_zero<O: Objective>(&mut self, objective: &O) -> f64 {
-        self.w.fill(0.0);
-        self.margins.fill(0.0);
-        self.evaluate(objective);
-        let squared = dot(&self.gradient, &self.gradient);
-        squared.sqrt()
+    /// Computes the decision values from the weights; one pass.
+    pub fn refresh(&mut self) {
+        self.sweep.decisions(&self.w, &mut self.z);
+        self.work.passes += 1.0;
+        self.is_evaluated = false;
+    }
+
+    /// `h`, losses and curvatures at the current point, unless they are known.
+    ///
+    /// # Errors
+    /// [`crate::Error::Cancelled`].
+    pub fn evaluate<O: Objective<L>>(&mut self, objective: &O) -> Result<()> {
+        if self.is_evaluated {
+            return Ok(());
+        }
+        let parts = self.sweep.parts().to_vec();
+        let slopes = match &mut self.slopes {
+            Some(slopes) => split(&parts, slopes).into_iter().map(Some).collect(),
+            None => parts.iter().map(|_| None).collect::<Vec<_>>(),
+        };
+        let steps = split(&parts, &mut self.curvature).into_iter().zip(slopes);
+        let z = &self.z;
+        let none = [0.0; L];
+        let steps = steps
+            .map(|(curvature, slopes)| Slopes { objective, z, curvature, slopes, loss: none, chunk_loss: none, read: 0 })
+            .collect();
+        let steps = self.sweep.scatter(&mut self.h, steps);
+        self.monitor.poll()?;
+        self.loss = [0.0; L];
+        for step in &steps {
+            for l in 0..L {
+                self.loss[l] += step.loss[l];
+            }
+        }
+        let read = steps.iter().map(|s| s.read).sum();
+        drop(steps);
+        self.count(read);
+        self.is_evaluated = true;
+        Ok(())
+    }
+
+    fn count(&mut self, rows: usize) {
+        self.work.passes += rows as f64 / self.z.len().max(1) as f64;
+    }
+
+    /// Inner products of weights and `h` per lane.
+    pub fn products(&self, c: f64) -> [Products; L] {
+        let (w, h, penalised) = (&self.w, &self.h, self.penalised());
+        let [ww, wh, hh, gg] = sum_entries(penalised.len(), |j| {
+            let mut terms = [[0.0; L]; 4];
+            for l in 0..L {
+                let (w, h) = (w[j][l], h[j][l]);
+                let g = w + c * h;
+                (terms[0][l], terms[1][l], terms[2][l], terms[3][l]) = (w * w, w * h, h * h, g * g);
+            }
+            terms
+        });
+        std::array::from_fn(|l| {
+            let intercept = if self.is_free { h[penalised.len()][l].powi(2) } else { 0.0 };
+            Products { ww: ww[l], wh: wh[l], hh: hh[l], intercept, gg: gg[l] }
+        })
     }
 
     /// Minimises from the current point.
     ///
     /// # Errors
-    /// [`Error::Cancelled`], and [`Error::Overflow`] when the objective leaves the range of double precision.
-    pub fn minimise<O: Objective>(&mut self, objective: &O, stop: Stop, max_steps: usize) -> Result<Report> {
-        let (mut best, mut lowest, mut idle) = (f64::INFINITY, f64::INFINITY, 0);
-        let (mut first_norm, mut is_fresh) = (None, false);
-        let mut steps = 0;
+    /// [`crate::Error::Cancelled`], and [`crate::Error::Overflow`] when the objective leaves the range of double precision.
+    pub fn minimise<O: Objective<L>>(
+        &mut self,
+        objective: &O,
+        c: f64,
+        stop: &Stop<L>,
+        max_steps: usize,
+    ) -> Result<[Report; L]> {
+        let certificate = Certificate { primal: 0.0, dual: 0.0 };
+        let report = Report { status: Status::Converged, steps: 0, certificate, squared_gradient: 0.0 };
+        let mut lanes = [Lane::new(report); L];
+        lanes[self.n_lanes..].iter_mut().for_each(|lane| lane.is_running = false);
+        let is_gap = matches!(stop, Stop::RelativeGap(_));
         loop {
-            if self.is_free {
+            if self.slopes.is_some() && self.is_free {
                 self.minimise_over_intercept(objective);
             }
-            let value = self.evaluate(objective);
-            self.monitor.poll()?;
-            let value = finite("objective", value, &self.sweep.design)?;
-            let squared_gradient = finite("gradient", self.squared_gradient(stop), &self.sweep.design)?;
-            let certificate = Certificate { primal: value, dual: value - 0.5 * squared_gradient };
-            let mut report = Report { status: Status::Converged, steps, certificate, squared_gradient };
-            self.monitor.observe(&progress(&report, stop, steps));
-            if is_done(&report, stop) {
-                if let Some(confirmed) = self.confirm(objective, &report, stop) {
-                    return Ok(confirmed);
+            self.evaluate(objective)?;
+            let values = self.judge(c, stop, max_steps, &mut lanes)?;
+            if lanes.iter().all(|lane| !lane.is_running) {
+                if !is_gap || self.confirm(objective, c, stop, &mut lanes)? {
+                    return Ok(lanes.map(|lane| lane.report));
                 }
-                // Once more on fresh margins; if even they promise too much, step on.
-                is_fresh = !is_fresh;
-                if is_fresh {
-                    continue;
+                continue;
+            }
+            self.find_direction(c, &lanes)?;
+            let moved = self.search_line(objective, c, &values, &lanes);
+            for (lane, moved) in lanes.iter_mut().zip(moved) {
+                if lane.is_running && !moved {
+                    (lane.is_running, lane.report.status) = (false, Status::Stalled);
                 }
+                lane.report.steps += usize::from(lane.is_running);
             }
-            idle = if squared_gradient < best || value < lowest * (1.0 - ROUNDING) { 0 } else { idle + 1 };
-            best = best.min(squared_gradient);
-            lowest = lowest.min(value);
-            report.status = Status::Stalled;
-            if idle >= MAX_IDLE {
-                return Ok(report);
-            }
-            if steps >= max_steps {
-                return Ok(Report { status: Status::MaxIter, ..report });
-            }
-            let norm = squared_gradient.sqrt();
-            let relative = norm / *first_norm.get_or_insert(norm);
-            self.find_direction(relative)?;
-            if !self.search_line(objective, value) {
-                return Ok(report);
-            }
-            steps += 1;
+            self.work.steps += 1;
         }
     }
 
-    fn minimise_over_intercept<O: Objective>(&mut self, objective: &O) {
-        let shift = intercept::smooth_shift(objective, self.y, &self.margins);
-        if shift != 0.0 {
-            *self.w.last_mut().expect("a free intercept is a column") += shift / self.bias();
-            let y = self.y;
-            for_chunks(&mut self.margins, |start, margins| {
-                for (k, m) in margins.iter_mut().enumerate() {
-                    *m += y[start + k] * shift;
-                }
-            });
-        }
-    }
-
-    /// Objective, gradient, row coefficients and curvatures at the current point.
-    fn evaluate<O: Objective>(&mut self, objective: &O) -> f64 {
-        let (y, margins) = (self.y, &self.margins);
-        let losses: Vec<f64> = self
-            .coefficient
-            .par_chunks_mut(ROW_CHUNK)
-            .zip(self.curvature.par_chunks_mut(ROW_CHUNK))
-            .enumerate()
-            .map(|(chunk, (coefficient, curvature))| {
-                let mut loss = 0.0;
-                for (k, (c, h)) in coefficient.iter_mut().zip(curvature).enumerate() {
-                    let i = chunk * ROW_CHUNK + k;
-                    let [value, slope, bend] = objective.all(i, margins[i]);
-                    loss += value;
-                    (*c, *h) = (y[i] * slope, bend);
-                }
-                loss
-            })
-            .collect();
-        let loss: f64 = losses.into_iter().sum();
-        self.sweep.weighted_sum(&self.coefficient, &mut self.gradient);
-        self.passes += 1.0;
-        let penalised = self.penalised();
-        let w = &self.w;
-        for_chunks(&mut self.gradient[penalised.clone()], |start, g| {
-            for (k, g) in g.iter_mut().enumerate() {
-                *g += w[start + k];
+    /// Brings the reports up to date and ends lanes that are done; returns the objective per lane.
+    fn judge(&mut self, c: f64, stop: &Stop<L>, max_steps: usize, lanes: &mut [Lane; L]) -> Result<[f64; L]> {
+        let products = self.products(c);
+        let mut values = [0.0; L];
+        let (mut worst, mut left, mut steps) = (0.0f64, 0, 0);
+        for l in 0..self.n_lanes {
+            let (p, lane) = (&products[l], &mut lanes[l]);
+            values[l] = finite("objective", 0.5 * p.ww + c * self.loss[l], &self.sweep.design)?;
+            if !lane.is_running {
+                continue;
             }
-        });
-        0.5 * dot(&w[penalised.clone()], &w[penalised]) + loss
-    }
-
-    /// Replaces the certificate of a finished report by one that owes nothing to updated margins: the dual value is that of
-    /// `a` at `w(a) = w - g`, the primal value comes from margins computed anew (one pass), since updates over many steps
-    /// leave rounding errors that a huge cost multiplies. `None` if the fresh margins are not good enough after all.
-    fn confirm<O: Objective>(&mut self, objective: &O, report: &Report, stop: Stop) -> Option<Report> {
-        let Stop::RelativeGap(tol) = stop else {
-            return Some(*report);
-        };
-        let (y, penalised) = (self.y, self.penalised());
-        let (w, g) = (&self.w[penalised.clone()], &self.gradient[penalised]);
-        let (ww, wg, gg) = (dot(w, w), dot(w, g), dot(g, g));
-        let [dual_terms] = sum(y.len(), |i| {
-            let m = self.margins[i];
-            [objective.value(i, m) - self.coefficient[i] * y[i] * m]
-        });
-        self.sweep.margins(y, &self.w, &mut self.step_margins);
-        self.passes += 1.0;
-        std::mem::swap(&mut self.margins, &mut self.step_margins);
-        let [losses] = sum(y.len(), |i| [objective.value(i, self.margins[i])]);
-        let certificate = Certificate { primal: 0.5 * ww + losses, dual: dual_terms - 0.5 * (ww - 2.0 * wg + gg) };
-        let is_good = certificate.relative_gap() <= tol || report.squared_gradient == 0.0;
-        is_good.then_some(Report { certificate, ..*report })
-    }
-
-    /// For a gap, the free intercept's derivative is left out: it is zero but for rounding.
-    fn squared_gradient(&self, stop: Stop) -> f64 {
-        match stop {
-            Stop::RelativeGap(_) => {
-                let g = &self.gradient[self.penalised()];
-                dot(g, g)
-            }
-            Stop::Gradient(_) => dot(&self.gradient, &self.gradient),
+            let squared = match stop {
+                Stop::RelativeGap(_) => p.gg,
+                Stop::Gradient(_) => p.gg + c * c * p.intercept,
+            };
+            let squared = finite("gradient", squared, &self.sweep.design)?;
+            lane.observe(values[l], squared, p.gg);
+            let (accuracy, limit) = (stop.accuracy(&lane.report), stop.limit(l));
+            (worst, left, steps) = (worst.max(accuracy), left + 1, steps.max(lane.report.steps));
+            lane.settle(limit, accuracy, max_steps);
         }
-    }
-
-    fn find_direction(&mut self, relative_gradient: f64) -> Result<()> {
-        if self.is_direct { self.direction_by_cholesky() } else { self.direction_by_cg(relative_gradient) }
-    }
-
-    fn direction_by_cg(&mut self, relative_gradient: f64) -> Result<()> {
-        self.diagonal.resize(self.w.len(), 0.0);
-        self.sweep.curvature_diagonal(&self.curvature, &mut self.diagonal);
-        let free = self.is_free.then_some(self.w.len() - 1);
-        let largest = self.curvature.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
-        for (j, d) in self.diagonal.iter_mut().enumerate() {
-            *d = if Some(j) == free { d.max(largest) } else { 1.0 + DIAGONAL_MIX * *d };
-        }
-        let Self { sweep, monitor, curvature, gradient, diagonal, step, cg, .. } = self;
-        let accuracy = CG_ACCURACY.min(relative_gradient.sqrt());
-        let products = cg.solve(gradient, diagonal, accuracy, step, |p, out| {
-            monitor.poll()?;
-            sweep.curvature_product(curvature, p, out);
-            let penalised = out.len() - usize::from(free.is_some());
-            for_chunks(&mut out[..penalised], |start, out| {
-                for (k, o) in out.iter_mut().enumerate() {
-                    *o += p[start + k];
-                }
-            });
-            Ok::<(), Error>(())
-        })?;
-        self.passes += 1.0 + products as f64;
-        Ok(())
-    }
-
-    fn direction_by_cholesky(&mut self) -> Result<()> {
-        let d = self.w.len();
-        let mut hessian = hessian::curvature_matrix(&self.sweep, &self.curvature);
         self.monitor.poll()?;
-        for j in self.penalised() {
-            hessian.values[j * d + j] += 1.0;
+        if left > 0 {
+            self.monitor.observe(&Progress { solver: "newton", iteration: steps, accuracy: worst });
         }
-        hessian.factorise();
-        for (s, g) in self.step.iter_mut().zip(&self.gradient) {
-            *s = -g;
+        Ok(values)
+    }
+
+    fn minimise_over_intercept<O: Objective<L>>(&mut self, objective: &O) {
+        let shift = intercept::smooth_shift(objective, &self.z);
+        if shift != [0.0; L] {
+            let (bias, last) = (self.bias(), self.w.len() - 1);
+            for l in 0..L {
+                self.w[last][l] += shift[l] / bias;
+            }
+            for_chunks(&mut self.z, |_, z| {
+                for z in z {
+                    for l in 0..L {
+                        z[l] += shift[l];
+                    }
+                }
+            });
+            self.is_evaluated = false;
         }
-        hessian.solve(&mut self.step);
-        self.passes += 1.0;
+    }
+
+    /// Replaces the certificates of finished lanes by ones that owe nothing to updated decision values: the dual value is that of
+    /// `a` at `w(a) = -C h`, the primal value comes from decision values computed anew (one pass), since updates over many steps
+    /// leave rounding errors that a huge cost multiplies. Lanes that are not good enough after all run again, the first
+    /// time from the fresh values, the second time with a step whatever the gradient says; then the answer is false.
+    fn confirm<O: Objective<L>>(
+        &mut self,
+        objective: &O,
+        c: f64,
+        stop: &Stop<L>,
+        lanes: &mut [Lane; L],
+    ) -> Result<bool> {
+        let products = self.products(c);
+        let stale = &self.z;
+        let [terms] = sum_entries(stale.len(), |i| {
+            let [value, slope, _] = objective.all(i, &stale[i]);
+            [std::array::from_fn::<f64, L, _>(|l| value[l] - slope[l] * stale[i][l])]
+        });
+        self.sweep.decisions(&self.w, &mut self.step_z);
+        self.work.passes += 1.0;
+        self.monitor.poll()?;
+        let fresh = &self.step_z;
+        let [losses] = sum_entries(fresh.len(), |i| [objective.value(i, &fresh[i])]);
+        let mut is_good = true;
+        for l in 0..self.n_lanes {
+            let (p, lane) = (&products[l], &mut lanes[l]);
+            let certificate =
+                Certificate { primal: 0.5 * p.ww + c * losses[l], dual: c * terms[l] - 0.5 * c * c * p.hh };
+            if lane.report.status == Status::Converged
+                && lane.report.squared_gradient != 0.0
+                && certificate.relative_gap() > stop.limit(l)
+            {
+                is_good = false;
+                lane.is_running = true;
+                (lane.is_fresh, lane.must_step) = (!lane.is_fresh, lane.is_fresh);
+            }
+            if !lane.is_running {
+                lane.report.certificate = certificate;
+            }
+        }
+        std::mem::swap(&mut self.z, &mut self.step_z);
+        self.is_evaluated = is_good;
+        Ok(is_good)
+    }
+
+    fn find_direction(&mut self, c: f64, lanes: &[Lane; L]) -> Result<()> {
+        let preconditioner = self.preconditioner(c)?;
+        let running = lanes.map(|lane| lane.is_running);
+        let accuracy = lanes.map(|lane| CG_ACCURACY.min(lane.relative_gradient().sqrt()));
+        let Self { sweep, monitor, w, h, curvature, step, step_z, product_z, cg, .. } = self;
+        let parts = sweep.parts().to_vec();
+        let n_penalised = w.len() - usize::from(self.is_free);
+        let gradient = |j: usize| -> [f64; L] {
+            let inside = if j < n_penalised { 1.0 } else { 0.0 };
+            std::array::from_fn(|l| inside * w[j][l] + c * h[j][l])
+        };
+        let mut read = 0;
+        let outcome = cg.solve(gradient, &preconditioner, &accuracy, running, step, |p, length, out| {
+            let blocks = split(&parts, product_z).into_iter().zip(split(&parts, step_z));
+            let is_first = *length == [0.0; L];
+            let steps = blocks
+                .zip(&parts)
+                .map(|((product_z, step_z), part)| {
+                    Product { p, length, is_first, curvature: &curvature[part.clone()], product_z, step_z, read: 0 }
+                })
+                .collect();
+            read += sweep.scatter(out, steps).iter().map(|s| s.read).sum::<usize>();
+            monitor.poll()?;
+            for_chunks(&mut out[..n_penalised], |start, out| {
+                for (out, p) in out.iter_mut().zip(&p[start..]) {
+                    for l in 0..L {
+                        out[l] = p[l] + c * out[l];
+                    }
+                }
+            });
+            for out in &mut out[n_penalised..] {
+                *out = out.map(|q| c * q);
+            }
+            Ok::<(), crate::Error>(())
+        })?;
+        read += Finish { step, length: &outcome.last_length, curvature, product_z }.run(sweep, step_z);
+        self.count(read);
+        self.work.products += outcome.products;
+        self.monitor.poll()?;
+        let allowance = self.dense_cost.map_or(STALE_DIAGONAL, |cost| 1 + (cost / self.n_lanes as f64) as usize);
+        if outcome.products > allowance {
+            (self.gram, self.preconditioner) = (None, None);
+        } else {
+            self.preconditioner = Some((c, preconditioner));
+        }
         Ok(())
     }
 
-    /// Moves along the step; false if no step length makes progress.
-    fn search_line<O: Objective>(&mut self, objective: &O, value: f64) -> bool {
-        self.sweep.margins(self.y, &self.step, &mut self.step_margins);
-        self.passes += 1.0;
-        let penalised = self.penalised();
-        let (w, s) = (&self.w[penalised.clone()], &self.step[penalised]);
-        let (ww, ws, ss) = (dot(w, w), dot(w, s), dot(s, s));
-        let slope = dot(&self.gradient, &self.step);
-        if slope >= 0.0 || !slope.is_finite() {
-            return false;
+    /// The preconditioner for this `C`: the last one, or one from the matrix at hand or a new one.
+    fn preconditioner(&mut self, c: f64) -> Result<Preconditioner> {
+        if let Some((made_for, preconditioner)) = self.preconditioner.take()
+            && made_for == c
+        {
+            return Ok(preconditioner);
         }
-        let (margins, moves) = (&self.margins, &self.step_margins);
-        let mut length = 1.0;
-        for _ in 0..MAX_HALVINGS {
-            let [loss] = sum(margins.len(), |i| [objective.value(i, margins[i] + length * moves[i])]);
-            let next = 0.5 * (ww + length * (2.0 * ws + length * ss)) + loss;
-            if next <= value + SUFFICIENT_DECREASE * length * slope + ROUNDING * value.abs() {
-                self.walk(length);
-                return true;
-            }
-            length *= 0.5;
+        if self.gram.is_none() {
+            let mean = mean_over_lanes(&self.curvature, self.n_lanes);
+            self.count(mean.iter().filter(|m| **m != 0.0).count());
+            self.gram = Some(if self.dense_cost.is_some() {
+                Gram::Dense(hessian::curvature_matrix(&self.sweep, &mean))
+            } else {
+                // A free intercept without curvature would make a singular matrix.
+                let least = mean.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
+                let mut diagonal = squares(&mut Sweep::new(self.sweep.design, self.monitor), &mean);
+                diagonal[self.w.len() - usize::from(self.is_free)..].iter_mut().for_each(|d| *d = d.max(least));
+                Gram::Diagonal(diagonal)
+            });
+            self.monitor.poll()?;
         }
-        false
+        let gram = self.gram.as_ref().expect("made above");
+        Ok(Preconditioner::new(gram, self.penalised().end, c))
     }
 
-    fn walk(&mut self, length: f64) {
-        for (x, moves) in [(&mut self.w, &self.step), (&mut self.margins, &self.step_margins)] {
+    /// Moves each running lane along its step; false for lanes in which no step length makes progress.
+    fn search_line<O: Objective<L>>(
+        &mut self,
+        objective: &O,
+        c: f64,
+        values: &[f64; L],
+        lanes: &[Lane; L],
+    ) -> [bool; L] {
+        let (w, s, h) = (&self.w, &self.step, &self.h);
+        let n_penalised = self.penalised().end;
+        let [ww, ws, ss, hs] = sum_entries(w.len(), |j| {
+            let inside = if j < n_penalised { 1.0 } else { 0.0 };
+            let mut terms = [[0.0; L]; 4];
+            for l in 0..L {
+                let (w, s, h) = (w[j][l], s[j][l], h[j][l]);
+                (terms[0][l], terms[1][l]) = (inside * w * w, inside * w * s);
+                (terms[2][l], terms[3][l]) = (inside * s * s, h * s);
+            }
+            terms
+        });
+        let rays = std::array::from_fn(|l| Ray {
+            value: values[l],
+            slope: ws[l] + c * hs[l],
+            half_norm: 0.5 * ww[l],
+            linear: ws[l],
+            square: 0.5 * ss[l],
+            is_running: lanes[l].is_running,
+        });
+        let lengths = line_search::lengths(objective, c, &self.z, &self.step_z, &rays);
+        for (x, step) in [(&mut self.w, &self.step), (&mut self.z, &self.step_z)] {
             for_chunks(x, |start, x| {
-                for (k, x) in x.iter_mut().enumerate() {
-                    *x += length * moves[start + k];
+                for (x, s) in x.iter_mut().zip(&step[start..]) {
+                    for l in 0..L {
+                        x[l] += lengths[l] * s[l];
+                    }
                 }
             });
         }
+        self.is_evaluated = false;
+        lengths.map(|length| length > 0.0)
     }
 }
 
-fn is_done(report: &Report, stop: Stop) -> bool {
-    match stop {
-        Stop::RelativeGap(tol) => report.certificate.relative_gap() <= tol,
-        Stop::Gradient(limit) => report.squared_gradient <= limit * limit,
+impl Lane {
+    fn new(report: Report) -> Self {
+        let (best, lowest) = (f64::INFINITY, f64::INFINITY);
+        Self { best, lowest, idle: 0, first_norm: None, report, is_running: true, is_fresh: false, must_step: false }
+    }
+
+    /// Takes note of the current point; `penalised` is the squared gradient without a free intercept's part.
+    fn observe(&mut self, value: f64, squared_gradient: f64, penalised: f64) {
+        self.report.certificate = Certificate { primal: value, dual: value - 0.5 * penalised };
+        self.report.squared_gradient = squared_gradient;
+        self.first_norm.get_or_insert(squared_gradient.sqrt());
+    }
+
+    /// Ends the lane if it is done, makes no progress, or is out of steps.
+    fn settle(&mut self, limit: f64, accuracy: f64, max_steps: usize) {
+        let (value, squared) = (self.report.certificate.primal, self.report.squared_gradient);
+        let is_done = accuracy <= limit && !std::mem::take(&mut self.must_step);
+        let is_better = squared < self.best || value < self.lowest * (1.0 - ROUNDING);
+        self.idle = if is_better { 0 } else { self.idle + 1 };
+        (self.best, self.lowest) = (self.best.min(squared), self.lowest.min(value));
+        let end = if is_done {
+            Some(Status::Converged)
+        } else if self.idle >= MAX_IDLE {
+            Some(Status::Stalled)
+        } else if self.report.steps >= max_steps {
+            Some(Status::MaxIter)
+        } else {
+            None
+        };
+        if let Some(status) = end {
+            (self.is_running, self.report.status) = (false, status);
+        }
+    }
+
+    fn relative_gradient(&self) -> f64 {
+        let first = self.first_norm.unwrap_or(0.0);
+        if first > 0.0 { self.report.squared_gradient.sqrt() / first } else { 1.0 }
     }
 }
 
-fn progress(report: &Report, stop: Stop, iteration: usize) -> Progress {
-    let accuracy = match stop {
-        Stop::RelativeGap(_) => report.certificate.relative_gap(),
-        Stop::Gradient(limit) => report.squared_gradient.sqrt() / limit,
-    };
-    Progress { solver: "newton", iteration, accuracy }
+impl<const L: usize> Stop<L> {
+    /// What [`Self::accuracy`] must not exceed.
+    fn limit(&self, lane: usize) -> f64 {
+        match self {
+            Self::RelativeGap(tol) => *tol,
+            Self::Gradient(limits) => limits[lane],
+        }
+    }
+
+    fn accuracy(&self, report: &Report) -> f64 {
+        match self {
+            Self::RelativeGap(_) => report.certificate.relative_gap(),
+            Self::Gradient(_) => report.squared_gradient.sqrt(),
+        }
+    }
 }
 
 /// Fits a smooth loss to the relative duality gap `params.tol`.
 ///
 /// # Errors
 /// Those of [`Newton::minimise`].
-pub fn solve<'a, R: Rows, L: Loss>(
+pub fn solve<'a, R: Rows, T: Loss>(
     problem: &Problem<'a, R>,
-    loss: L,
+    loss: T,
     params: &Params,
     start: &Start,
     monitor: &'a dyn Monitor,
 ) -> Result<Solution> {
-    let mut newton = Newton::new(problem, monitor);
-    if let Some((w, b)) = &start.w {
-        newton.move_to(w, *b);
-    }
-    let objective = Weighted { loss, cost: problem.cost, scale: 1.0 };
-    let report = newton.minimise(&objective, Stop::RelativeGap(params.tol), params.max_iter)?;
-    Ok(solution(problem, newton, report.certificate, report.status, report.steps))
+    let mut newton = Newton::<R, 1>::new(problem, 1, true, monitor);
+    newton.start_at(start);
+    let objective = Weighted { loss, y: problem.y, cost: problem.cost };
+    let [report] = newton.minimise(&objective, 1.0, &Stop::RelativeGap(params.tol), params.max_iter)?;
+    Ok(newton.into_solution(problem, report.certificate, report.status, report.steps))
 }
 
-/// Wraps a finished point.
-pub(super) fn solution<R: Rows>(
-    problem: &Problem<'_, R>,
-    newton: Newton<'_, R>,
-    certificate: Certificate,
-    status: Status,
-    n_iter: usize,
-) -> Solution {
-    let (alpha, passes, bias) = (newton.alpha(), newton.passes, newton.bias());
-    let (w, intercept) = problem.split(newton.w, bias);
-    Solution { w, intercept, alpha, certificate, status, n_iter, passes, solver: SolverKind::Newton }
+/// What only a single fit has.
+impl<R: Rows> Newton<'_, R, 1> {
+    /// Moves to the weights of `start`, if it has any; one pass.
+    pub fn start_at(&mut self, start: &Start) {
+        if let Some((w, b)) = &start.w {
+            self.w.as_flattened_mut()[..w.len()].copy_from_slice(w);
+            if self.bias() != 0.0 {
+                self.w[w.len()] = [b / self.bias()];
+            }
+            self.refresh();
+        }
+    }
+
+    /// Dual variables `a_i = -y_i f_i'(z_i)` of the last evaluated point, for `C = 1`.
+    pub fn alpha(&self, y: &[f64]) -> Vec<f64> {
+        let slopes = self.slopes.as_ref().expect("asked for in `new`");
+        slopes.iter().zip(y).map(|([slope], y)| -y * slope).collect()
+    }
+
+    /// Wraps a finished point.
+    pub(super) fn into_solution(
+        self,
+        problem: &Problem<'_, R>,
+        certificate: Certificate,
+        status: Status,
+        n_iter: usize,
+    ) -> Solution {
+        let (alpha, passes) = (self.alpha(problem.y), self.work.passes);
+        let (w, intercept) = problem.split(self.w.as_flattened().to_vec(), self.bias());
+        Solution { w, intercept, alpha, certificate, status, n_iter, passes, solver: SolverKind::Newton }
+    }
 }

@@ -1,8 +1,10 @@
 //! Parallel passes over the rows, and sums over long vectors, with the same bits for any number of threads.
 //!
 //! Every sum is cut into pieces whose borders depend on the shape of the data only, each piece is summed in order, and the
-//! pieces are added in order. Sums over rows that end in a vector of `d` numbers are cut into few parts (each part needs a
+//! pieces are added in order. Sums over rows that end in a vector of `d` entries are cut into few parts (each part needs a
 //! vector of its own), sums that end in one number into many.
+//!
+//! Vectors are interleaved over `L` lanes ([`crate::data::block`]); a single vector is `L = 1`.
 
 use std::ops::Range;
 
@@ -10,11 +12,13 @@ use rayon::prelude::*;
 
 use super::Monitor;
 use crate::data::Rows;
+use crate::data::block::Block;
 use crate::data::design::Design;
+use crate::data::simd::{self, Loop};
 
-/// Rows per task where each row yields one number.
+/// Rows per task where each row yields one entry.
 pub const ROW_CHUNK: usize = 2048;
-/// Entries per task of an elementwise vector operation.
+/// Numbers per task of an elementwise vector operation.
 const VECTOR_CHUNK: usize = 32_768;
 /// Upper limit for the number of private vectors in a scattering pass.
 const MAX_PARTS: usize = 8;
@@ -26,19 +30,65 @@ const ENTRIES_PER_COLUMN: usize = 3;
 /// A design matrix cut for parallel passes, with the private vectors of its parts.
 ///
 /// A pass ends early, with a meaningless result, when the monitor is cancelled: poll the monitor after a pass.
-pub struct Sweep<'a, R> {
+pub struct Sweep<'a, R, const L: usize = 1> {
     /// The matrix.
     pub design: Design<'a, R>,
     monitor: &'a dyn Monitor,
     parts: Vec<Range<usize>>,
-    private: Vec<Vec<f64>>,
+    private: Vec<Block<L>>,
 }
 
-impl<'a, R: Rows> Sweep<'a, R> {
+/// What a scattering pass does with the rows of one part. Its methods are `#[inline(always)]`.
+pub trait RowStep<const L: usize>: Send {
+    /// Reads row `i`, which is row `k` of the part, and adds to `out`.
+    fn step<R: Rows>(&mut self, design: &Design<'_, R>, i: usize, k: usize, out: &mut [[f64; L]]);
+    /// Called after every [`ROW_CHUNK`] rows, for sums of sums.
+    fn end_chunk(&mut self) {}
+}
+
+/// [`Sweep::scatter`] on a piece of a part, to be compiled for the machine.
+struct Piece<'s, 'a, R, S, const L: usize> {
+    design: &'s Design<'a, R>,
+    rows: Range<usize>,
+    first: usize,
+    step: &'s mut S,
+    out: &'s mut [[f64; L]],
+}
+
+impl<R: Rows, S: RowStep<L>, const L: usize> Loop for Piece<'_, '_, R, S, L> {
+    type Output = ();
+    #[inline(always)]
+    fn run(self) {
+        for i in self.rows {
+            self.step.step(self.design, i, i - self.first, self.out);
+        }
+        self.step.end_chunk();
+    }
+}
+
+/// [`Sweep::decisions`] on a piece, to be compiled for the machine.
+struct Dots<'s, 'a, R, const L: usize> {
+    design: &'s Design<'a, R>,
+    first: usize,
+    w: &'s [[f64; L]],
+    out: &'s mut [[f64; L]],
+}
+
+impl<R: Rows, const L: usize> Loop for Dots<'_, '_, R, L> {
+    type Output = ();
+    #[inline(always)]
+    fn run(self) {
+        for (k, z) in self.out.iter_mut().enumerate() {
+            *z = self.design.dot_lanes(self.first + k, self.w);
+        }
+    }
+}
+
+impl<'a, R: Rows, const L: usize> Sweep<'a, R, L> {
     /// Cuts the rows into parts with about equally many entries.
     pub fn new(design: Design<'a, R>, monitor: &'a dyn Monitor) -> Self {
         let parts = cut(&design);
-        let private = vec![Vec::new(); parts.len() - 1];
+        let private = parts[1..].iter().map(|_| Block::zeros(0)).collect();
         Self { design, monitor, parts, private }
     }
 
@@ -52,74 +102,45 @@ impl<'a, R: Rows> Sweep<'a, R> {
         self.monitor.cancelled()
     }
 
-    /// `out[i] = y[i] * (x_i . w)`.
-    pub fn margins(&self, y: &[f64], w: &[f64], out: &mut [f64]) {
+    /// `out[i] = x_i . w`.
+    pub fn decisions(&self, w: &[[f64; L]], out: &mut [[f64; L]]) {
+        let design = &self.design;
         out.par_chunks_mut(ROW_CHUNK).enumerate().for_each(|(chunk, out)| {
-            if self.monitor.cancelled() {
-                return;
-            }
-            for (k, m) in out.iter_mut().enumerate() {
-                let i = chunk * ROW_CHUNK + k;
-                *m = y[i] * self.design.dot(i, w);
+            if !self.monitor.cancelled() {
+                simd::run(Dots { design, first: chunk * ROW_CHUNK, w, out });
             }
         });
     }
 
-    /// `out = sum_i coefficient[i] * x_i`; rows with coefficient 0 are not read.
-    pub fn weighted_sum(&mut self, coefficient: &[f64], out: &mut [f64]) {
-        let design = self.design;
-        self.scatter(out, |i, out| {
-            if coefficient[i] != 0.0 {
-                design.add_scaled(i, coefficient[i], out);
-            }
-        });
-    }
-
-    /// `out = sum_i curvature[i] * (x_i . p) * x_i`; rows with curvature 0 are not read.
-    pub fn curvature_product(&mut self, curvature: &[f64], p: &[f64], out: &mut [f64]) {
-        let design = self.design;
-        self.scatter(out, |i, out| {
-            if curvature[i] != 0.0 {
-                let t = curvature[i] * design.dot(i, p);
-                design.add_scaled(i, t, out);
-            }
-        });
-    }
-
-    /// `out = sum_i curvature[i] * x_i^2`, squares taken entry by entry; rows with curvature 0 are not read.
-    pub fn curvature_diagonal(&mut self, curvature: &[f64], out: &mut [f64]) {
-        let design = self.design;
-        self.scatter(out, |i, out| {
-            if curvature[i] != 0.0 {
-                design.for_each(i, |j, v| out[j] += curvature[i] * v * v);
-            }
-        });
-    }
-
-    /// Clears `out` and calls `add(i, vector)` for every row, `vector` being `out` or the private vector of the row's part;
-    /// in the end `out` is the sum of all vectors.
-    pub fn scatter(&mut self, out: &mut [f64], add: impl Fn(usize, &mut [f64]) + Sync) {
-        let monitor = self.monitor;
-        let run = |range: &Range<usize>, out: &mut [f64]| {
-            out.fill(0.0);
-            for i in range.clone() {
-                if i % ROW_CHUNK == 0 && monitor.cancelled() {
+    /// Clears `out` and lets `steps`, one per part, add their rows to it, each part to a private vector; in the end `out` is
+    /// the sum of all vectors. Returns the steps for what they have gathered.
+    pub fn scatter<S: RowStep<L>>(&mut self, out: &mut [[f64; L]], mut steps: Vec<S>) -> Vec<S> {
+        let (design, monitor) = (&self.design, self.monitor);
+        let run = |range: &Range<usize>, step: &mut S, out: &mut [[f64; L]]| {
+            out.fill([0.0; L]);
+            for start in range.clone().step_by(ROW_CHUNK) {
+                if monitor.cancelled() {
                     return;
                 }
-                add(i, out);
+                let rows = start..(start + ROW_CHUNK).min(range.end);
+                simd::run(Piece { design, rows, first: range.start, step, out });
             }
         };
-        let (first, rest) = (&self.parts[0], &self.parts[1..]);
         let len = out.len();
+        let (first, rest) = steps.split_first_mut().expect("one step per part");
+        let (first_part, rest_parts) = (&self.parts[0], &self.parts[1..]);
         if rest.is_empty() {
-            return run(first, out);
+            run(first_part, first, out);
+            return steps;
         }
         rayon::join(
-            || run(first, out),
+            || run(first_part, first, out),
             || {
-                self.private.par_iter_mut().zip(rest).for_each(|(private, range)| {
-                    private.resize(len, 0.0);
-                    run(range, private);
+                self.private.par_iter_mut().zip(rest.par_iter_mut()).zip(rest_parts).for_each(|((private, step), range)| {
+                    if private.len() != len {
+                        *private = Block::zeros(len);
+                    }
+                    run(range, step, private);
                 });
             },
         );
@@ -127,10 +148,52 @@ impl<'a, R: Rows> Sweep<'a, R> {
         for_chunks(out, |start, out| {
             for other in private {
                 for (sum, v) in out.iter_mut().zip(&other[start..]) {
-                    *sum += v;
+                    for l in 0..L {
+                        sum[l] += v[l];
+                    }
                 }
             }
         });
+        steps
+    }
+}
+
+/// Cuts a vector over rows where a sweep cuts the rows.
+pub fn split<'s, T>(parts: &[Range<usize>], mut rows: &'s mut [T]) -> Vec<&'s mut [T]> {
+    let mut pieces = Vec::with_capacity(parts.len());
+    for range in parts {
+        let (piece, rest) = rows.split_at_mut(range.len());
+        pieces.push(piece);
+        rows = rest;
+    }
+    pieces
+}
+
+/// Adds `coefficient * x_i` for the rows of a part; rows of coefficient 0 are not read.
+struct Scale<'s> {
+    coefficient: &'s [f64],
+}
+
+impl RowStep<1> for Scale<'_> {
+    #[inline(always)]
+    fn step<R: Rows>(&mut self, design: &Design<'_, R>, i: usize, k: usize, out: &mut [[f64; 1]]) {
+        if self.coefficient[k] != 0.0 {
+            design.add_scaled(i, self.coefficient[k], out.as_flattened_mut());
+        }
+    }
+}
+
+impl<R: Rows> Sweep<'_, R> {
+    /// `out[i] = y[i] * (x_i . w)`.
+    pub fn margins(&self, y: &[f64], w: &[f64], out: &mut [f64]) {
+        self.decisions(w.as_chunks().0, out.as_chunks_mut().0);
+        for_chunks(out, |start, out| out.iter_mut().zip(&y[start..]).for_each(|(m, y)| *m *= y));
+    }
+
+    /// `out = sum_i coefficient[i] * x_i`.
+    pub fn weighted_sum(&mut self, coefficient: &[f64], out: &mut [f64]) {
+        let steps = self.parts.iter().map(|range| Scale { coefficient: &coefficient[range.clone()] }).collect();
+        self.scatter(out.as_chunks_mut().0, steps);
     }
 }
 
@@ -153,29 +216,63 @@ fn cut<R: Rows>(design: &Design<'_, R>) -> Vec<Range<usize>> {
 
 /// Calls `f(start, piece)` for fixed pieces of `out`, in parallel where it is long.
 pub fn for_chunks<T: Send>(out: &mut [T], f: impl Fn(usize, &mut [T]) + Sync) {
-    if out.len() <= VECTOR_CHUNK {
+    let chunk = (VECTOR_CHUNK * size_of::<f64>() / size_of::<T>().max(1)).max(1);
+    if out.len() <= chunk {
         f(0, out);
     } else {
-        out.par_chunks_mut(VECTOR_CHUNK).enumerate().for_each(|(c, piece)| f(c * VECTOR_CHUNK, piece));
+        out.par_chunks_mut(chunk).enumerate().for_each(|(c, piece)| f(c * chunk, piece));
     }
 }
 
 /// `sum_{i < n} f(i)` for several sums at once.
 pub fn sum<const K: usize>(n: usize, f: impl Fn(usize) -> [f64; K] + Sync) -> [f64; K] {
-    let piece = |chunk: usize| {
+    let [total] = sum_pieces(n, ROW_CHUNK, |rows| {
         let mut total = [0.0; K];
-        for i in chunk * ROW_CHUNK..((chunk + 1) * ROW_CHUNK).min(n) {
-            add(&mut total, f(i));
+        rows.for_each(|i| add(&mut total, f(i)));
+        [total]
+    });
+    total
+}
+
+/// `sum_{k < n} f(k)` over the entries of long vectors, for `K` sums of `L` lanes in four partial sums each.
+pub fn sum_entries<const K: usize, const L: usize>(
+    n: usize,
+    f: impl Fn(usize) -> [[f64; L]; K] + Sync,
+) -> [[f64; L]; K] {
+    const WAYS: usize = 4;
+    sum_pieces(n, VECTOR_CHUNK / L, |entries| {
+        let mut ways = [[[0.0; L]; K]; WAYS];
+        let whole = entries.start + entries.len() / WAYS * WAYS;
+        for group in (entries.start..whole).step_by(WAYS) {
+            for (way, sums) in ways.iter_mut().enumerate() {
+                add_all(sums, f(group + way));
+            }
         }
-        total
-    };
-    let chunks = n.div_ceil(ROW_CHUNK);
-    let mut total = [0.0; K];
-    if chunks <= 2 {
-        (0..chunks).for_each(|c| add(&mut total, piece(c)));
+        for k in whole..entries.end {
+            add_all(&mut ways[0], f(k));
+        }
+        let [mut a, b, mut c, d] = ways;
+        add_all(&mut a, b);
+        add_all(&mut c, d);
+        add_all(&mut a, c);
+        a
+    })
+}
+
+/// The sum of `piece(range)` over the pieces of `chunk` numbers into which `0..n` falls, added in order.
+pub fn sum_pieces<const K: usize, const L: usize>(
+    n: usize,
+    chunk: usize,
+    piece: impl Fn(Range<usize>) -> [[f64; L]; K] + Sync,
+) -> [[f64; L]; K] {
+    let range = |k: usize| k * chunk..((k + 1) * chunk).min(n);
+    let count = n.div_ceil(chunk);
+    let mut total = [[0.0; L]; K];
+    if count <= 2 {
+        (0..count).for_each(|k| add_all(&mut total, piece(range(k))));
     } else {
-        let pieces: Vec<[f64; K]> = (0..chunks).into_par_iter().map(piece).collect();
-        pieces.into_iter().for_each(|p| add(&mut total, p));
+        let pieces: Vec<[[f64; L]; K]> = (0..count).into_par_iter().map(|k| piece(range(k))).collect();
+        pieces.into_iter().for_each(|p| add_all(&mut total, p));
     }
     total
 }
@@ -184,6 +281,13 @@ pub fn sum<const K: usize>(n: usize, f: impl Fn(usize) -> [f64; K] + Sync) -> [f
 fn add<const K: usize>(total: &mut [f64; K], other: [f64; K]) {
     for (t, o) in total.iter_mut().zip(other) {
         *t += o;
+    }
+}
+
+#[inline(always)]
+fn add_all<const K: usize, const L: usize>(total: &mut [[f64; L]; K], other: [[f64; L]; K]) {
+    for (t, o) in total.iter_mut().zip(other) {
+        add(t, o);
     }
 }
 
@@ -200,7 +304,6 @@ pub fn dot(a: &[f64], b: &[f64]) -> f64 {
 fn dot_piece(a: &[f64], b: &[f64]) -> f64 {
     crate::data::kernels::dot_dense(a, &b[..a.len()])
 }
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -220,31 +323,28 @@ mod tests {
         let run = |threads| {
             pool(threads).install(|| {
                 let mut sweep = Sweep::new(Design { rows: &x, ids: None, bias: 2.0 }, &crate::solver::Silent);
-                let (mut a, mut b, mut c, mut m) = (vec![0.0; d + 1], vec![0.0; d + 1], vec![0.0; d + 1], vec![0.0; n]);
+                let (mut a, mut m) = (vec![0.0; d + 1], vec![0.0; n]);
                 sweep.weighted_sum(&weights, &mut a);
-                sweep.curvature_product(&weights, &p, &mut b);
-                sweep.curvature_diagonal(&weights, &mut c);
                 sweep.margins(&weights, &p, &mut m);
                 let [s] = sum(n, |i| [weights[i]]);
-                (a, b, c, m, s, dot(&values, &values))
+                let [pairs, squares] = sum_entries(n, |i| [[weights[i], 1.0], [weights[i] * weights[i], 0.0]]);
+                (a, m, s, pairs, squares, dot(&values, &values))
             })
         };
         let one = run(1);
         assert_eq!(one, run(3));
-        let (mut a, mut b) = (vec![0.0; d + 1], vec![0.0; d + 1]);
+        let mut a = vec![0.0; d + 1];
         for i in 0..n {
             let row: Vec<f64> = values[i * d..(i + 1) * d].iter().copied().chain([2.0]).collect();
             let t: f64 = row.iter().zip(&p).map(|(v, p)| v * p).sum();
-            for j in 0..=d {
-                a[j] += weights[i] * row[j];
-                b[j] += weights[i] * t * row[j];
-            }
-            assert!((one.3[i] - weights[i] * t).abs() < 1e-10);
+            row.iter().zip(&mut a).for_each(|(v, a)| *a += weights[i] * v);
+            assert!((one.1[i] - weights[i] * t).abs() < 1e-10);
         }
-        for j in 0..=d {
-            assert!((one.0[j] - a[j]).abs() < 1e-8 && (one.1[j] - b[j]).abs() < 1e-7);
-        }
-        assert!((one.4 - weights.iter().sum::<f64>()).abs() < 1e-9);
+        assert!(one.0.iter().zip(&a).all(|(x, y)| (x - y).abs() < 1e-8));
+        assert!((one.2 - weights.iter().sum::<f64>()).abs() < 1e-9);
+        let squares: f64 = weights.iter().map(|v| v * v).sum();
+        assert!((one.3[0] - one.2).abs() < 1e-9 && one.3[1] == n as f64);
+        assert!((one.4[0] - squares).abs() < 1e-9 && one.4[1] == 0.0);
     }
 
     #[test]

@@ -1,0 +1,50 @@
+//! Loops compiled for the vector registers of the machine at hand.
+//!
+//! A [`Loop`] is ordinary code; [`run`] executes a copy of it that was compiled for AVX-512 or AVX2 where the machine has them.
+//! Without fused multiply-add and without reordering of sums, all copies give the same bits. The code inside must be inlined
+//! (`#[inline(always)]` down to the arithmetic), or it is compiled for the least common machine; in particular, parallel
+//! iterators go around a [`run`], not into it.
+#![allow(unsafe_code)]
+
+/// A piece of work whose loops are worth wide registers.
+pub trait Loop {
+    /// What it computes.
+    type Output;
+    /// Does the work. Implementations are `#[inline(always)]`.
+    fn run(self) -> Self::Output;
+}
+
+/// Runs `work` with the widest registers of this machine.
+#[inline]
+pub fn run<W: Loop>(work: W) -> W::Output {
+    #[cfg(target_arch = "x86_64")]
+    {
+        if has_avx512() {
+            // SAFETY: the features were detected.
+            return unsafe { avx512(work) };
+        }
+        if std::arch::is_x86_feature_detected!("avx2") {
+            // SAFETY: the feature was detected.
+            return unsafe { avx2(work) };
+        }
+    }
+    work.run()
+}
+
+#[cfg(target_arch = "x86_64")]
+fn has_avx512() -> bool {
+    use std::arch::is_x86_feature_detected as has;
+    has!("avx512f") && has!("avx512vl") && has!("avx512dq") && has!("avx512bw")
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,avx512vl,avx512dq,avx512bw")]
+fn avx512<W: Loop>(work: W) -> W::Output {
+    work.run()
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+fn avx2<W: Loop>(work: W) -> W::Output {
+    work.run()
+}
