@@ -79,9 +79,12 @@ impl<V: Value> Rows for DenseView<'_, V> {
     }
     #[inline(always)]
     fn add_lanes<const L: usize>(&self, i: usize, scale: &[f64; L], w: &mut [[f64; L]]) {
-        for (x, v) in w.iter_mut().zip(self.row(i)) {
+        let row = self.row(i);
+        let w = &mut w[..row.len()];
+        for k in 0..row.len() {
+            let v = row[k].to_f64();
             for l in 0..L {
-                x[l] += scale[l] * v.to_f64();
+                w[k][l] += scale[l] * v;
             }
         }
     }

@@ -86,18 +86,37 @@ pub unsafe fn dot_lanes<I: Index, V: Value, const L: usize>(
 ) -> [f64; L] {
     debug_assert_eq!(indices.len(), values.len());
     let (mut even, mut odd) = ([0.0; L], [0.0; L]);
-    let (js, vs) = (indices.chunks_exact(2), values.chunks_exact(2));
-    if let ([j], [v]) = (js.remainder(), vs.remainder()) {
-        // SAFETY: the caller promised every index to be in range.
-        add_entry(&mut odd, v.to_f64(), unsafe { w.get_unchecked(j.to_usize()) });
+    let mut k = 0;
+    while k + 1 < indices.len() {
+        // SAFETY: `k + 1 < len`, and the caller promised every index to be in range.
+        unsafe {
+            add_term(&mut even, indices, values, w, k);
+            add_term(&mut odd, indices, values, w, k + 1);
+        }
+        k += 2;
     }
-    for (j, v) in js.zip(vs) {
-        // SAFETY: the caller promised every index to be in range.
-        let (a, b) = unsafe { (w.get_unchecked(j[0].to_usize()), w.get_unchecked(j[1].to_usize())) };
-        add_entry(&mut even, v[0].to_f64(), a);
-        add_entry(&mut odd, v[1].to_f64(), b);
+    if k < indices.len() {
+        // SAFETY: `k < len`, the rest as above.
+        unsafe { add_term(&mut even, indices, values, w, k) };
     }
-    std::array::from_fn(|l| even[l] + odd[l])
+    for l in 0..L {
+        even[l] += odd[l];
+    }
+    even
+}
+
+/// # Safety
+/// As for [`term`].
+#[inline(always)]
+unsafe fn add_term<I: Index, V: Value, const L: usize>(
+    sum: &mut [f64; L],
+    indices: &[I],
+    values: &[V],
+    w: &[[f64; L]],
+    k: usize,
+) {
+    // SAFETY: the caller's promise.
+    unsafe { add_entry(sum, values.get_unchecked(k).to_f64(), w.get_unchecked(indices.get_unchecked(k).to_usize())) }
 }
 
 #[inline(always)]
@@ -119,25 +138,35 @@ pub unsafe fn add_lanes<I: Index, V: Value, const L: usize>(
     w: &mut [[f64; L]],
 ) {
     debug_assert_eq!(indices.len(), values.len());
-    for (j, v) in indices.iter().zip(values) {
-        // SAFETY: the caller promised every index to be in range.
-        add_entry(unsafe { w.get_unchecked_mut(j.to_usize()) }, v.to_f64(), scale);
+    let mut k = 0;
+    while k < indices.len() {
+        // SAFETY: `k < len`, and the caller promised every index to be in range.
+        unsafe {
+            let entry = w.get_unchecked_mut(indices.get_unchecked(k).to_usize());
+            add_entry(entry, values.get_unchecked(k).to_f64(), scale);
+        }
+        k += 1;
     }
 }
 
 /// `sum_k values[k] * w[k]` in each lane for a dense row.
 #[inline(always)]
 pub fn dot_dense_lanes<V: Value, const L: usize>(values: &[V], w: &[[f64; L]]) -> [f64; L] {
+    let w = &w[..values.len()];
     let (mut even, mut odd) = ([0.0; L], [0.0; L]);
-    let (vs, ws) = (values.chunks_exact(2), w[..values.len()].chunks_exact(2));
-    if let ([v], [x]) = (vs.remainder(), ws.remainder()) {
-        add_entry(&mut odd, v.to_f64(), x);
+    let mut k = 0;
+    while k + 1 < values.len() {
+        add_entry(&mut even, values[k].to_f64(), &w[k]);
+        add_entry(&mut odd, values[k + 1].to_f64(), &w[k + 1]);
+        k += 2;
     }
-    for (v, x) in vs.zip(ws) {
-        add_entry(&mut even, v[0].to_f64(), &x[0]);
-        add_entry(&mut odd, v[1].to_f64(), &x[1]);
+    if k < values.len() {
+        add_entry(&mut even, values[k].to_f64(), &w[k]);
     }
-    std::array::from_fn(|l| even[l] + odd[l])
+    for l in 0..L {
+        even[l] += odd[l];
+    }
+    even
 }
 
 /// `sum_k values[k] * w[k]` for a dense row; `w` has at least as many numbers as `values`.

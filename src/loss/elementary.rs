@@ -1,7 +1,9 @@
 //! Exponential and logarithm without branches and calls, so that a loop over lanes becomes vector instructions.
 //!
 //! The library functions are scalar calls: at five folds they cost more than reading a row of twenty entries. Both functions
-//! here are polynomials on a reduced argument, within two units in the last place; the same bits on every machine.
+//! here are polynomials on a reduced argument, within two units in the last place; the same bits on every machine. Choices are made
+//! between values that exist already: a choice between computations becomes a branch, and eight lanes at once then take 40 ns
+//! each instead of 4.
 
 use std::f64::consts::{LN_2, LOG2_E};
 
@@ -15,6 +17,27 @@ const LEAST: f64 = -708.0;
 /// `sqrt(2) - 1`: the argument of the logarithm's series is at most this in size.
 const HALVE_ABOVE: f64 = 0.414_213_562_373_095;
 
+/// `1 / k!`, falling `k`.
+const EXP: [f64; 14] = [
+    1.0 / 6_227_020_800.0,
+    1.0 / 479_001_600.0,
+    1.0 / 39_916_800.0,
+    1.0 / 3_628_800.0,
+    1.0 / 362_880.0,
+    1.0 / 40_320.0,
+    1.0 / 5_040.0,
+    1.0 / 720.0,
+    1.0 / 120.0,
+    1.0 / 24.0,
+    1.0 / 6.0,
+    0.5,
+    1.0,
+    1.0,
+];
+/// `2 / k` for odd `k`, falling to 3.
+const ARTANH: [f64; 10] =
+    [2.0 / 21.0, 2.0 / 19.0, 2.0 / 17.0, 2.0 / 15.0, 2.0 / 13.0, 2.0 / 11.0, 2.0 / 9.0, 2.0 / 7.0, 0.4, 2.0 / 3.0];
+
 /// `exp(x)` for `x <= 0`.
 #[inline(always)]
 pub fn exp_of_negative(x: f64) -> f64 {
@@ -22,28 +45,32 @@ pub fn exp_of_negative(x: f64) -> f64 {
     let shifted = clamped * LOG2_E + ROUND;
     let exponent = shifted - ROUND;
     let r = (clamped - exponent * LN_2_HIGH) - exponent * LN_2_LOW;
-    let mut p = 1.0 / 6_227_020_800.0;
-    for factorial in [479_001_600.0, 39_916_800.0, 3_628_800.0, 362_880.0, 40_320.0, 5_040.0, 720.0, 120.0, 24.0, 6.0] {
-        p = p * r + 1.0 / factorial;
+    let mut p = EXP[0];
+    let mut k = 1;
+    while k < EXP.len() {
+        p = p * r + EXP[k];
+        k += 1;
     }
-    let p = ((p * r + 0.5) * r + 1.0) * r + 1.0;
     let power = f64::from_bits(shifted.to_bits().wrapping_add(1023) << 52);
-    if x < LEAST { 0.0 } else { p * power }
+    let keep = if x < LEAST { 0.0 } else { 1.0 };
+    p * power * keep
 }
 
 /// `log(1 + e)` for `0 <= e <= 1`: `2 artanh(f / (2 + f))` with `1 + f` the number `1 + e` or its half.
 #[inline(always)]
 pub fn ln_1p_of_fraction(e: f64) -> f64 {
-    let is_large = e > HALVE_ABOVE;
-    let f = if is_large { 0.5 * (e - 1.0) } else { e };
+    let half = 0.5 * (e - 1.0);
+    let f = if e > HALVE_ABOVE { half } else { e };
+    let rest = if e > HALVE_ABOVE { LN_2 } else { 0.0 };
     let s = f / (2.0 + f);
     let z = s * s;
-    let mut p = 2.0 / 21.0;
-    for odd in [19.0, 17.0, 15.0, 13.0, 11.0, 9.0, 7.0, 5.0, 3.0] {
-        p = p * z + 2.0 / odd;
+    let mut p = ARTANH[0];
+    let mut k = 1;
+    while k < ARTANH.len() {
+        p = p * z + ARTANH[k];
+        k += 1;
     }
-    let series = 2.0 * s + s * (z * p);
-    if is_large { series + LN_2 } else { series }
+    2.0 * s + s * (z * p) + rest
 }
 
 #[cfg(test)]

@@ -38,8 +38,8 @@ impl Loss for Logistic {
     fn all(self, m: f64) -> [f64; 3] {
         let e = exp_of_negative(-m.abs());
         let (value, one) = (ln_1p_of_fraction(e) + (-m).max(0.0), 1.0 + e);
-        let derivative = if m > 0.0 { -(e / one) } else { -(1.0 / one) };
-        [value, derivative, e / (one * one)]
+        let numerator = if m > 0.0 { e } else { 1.0 };
+        [value, -(numerator / one), e / (one * one)]
     }
     #[inline(always)]
     fn conjugate(self, a: f64) -> f64 {

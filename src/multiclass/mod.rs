@@ -25,9 +25,14 @@ impl Labels<'_> {
         if self.n_classes == 2 { 1 } else { self.n_classes as usize }
     }
 
+    /// The class with label +1 in one binary problem.
+    pub fn positive_class(&self, problem: usize) -> u32 {
+        if self.n_classes == 2 { 1 } else { problem as u32 }
+    }
+
     /// Labels in {-1, +1} of the chosen rows in one binary problem.
     pub fn signs(&self, problem: usize, rows: &[u32]) -> Vec<f64> {
-        let positive = if self.n_classes == 2 { 1 } else { problem as u32 };
+        let positive = self.positive_class(problem);
         rows.iter().map(|&i| if self.ids[i as usize] == positive { 1.0 } else { -1.0 }).collect()
     }
 

@@ -104,7 +104,8 @@ pub fn solve<'a, R: Rows>(
         newton.refresh();
         monitor.poll()?;
         let certificate = certify(problem, &newton, &alpha);
-        monitor.observe(&Progress { solver: "newton", iteration: steps, accuracy: certificate.relative_gap() });
+        let accuracy = certificate.relative_gap();
+        monitor.observe(&Progress { solver: "newton", iteration: steps, accuracy, place: None });
         if certificate.relative_gap() < best.certificate.relative_gap() || steps == 0 {
             best = Point { certificate, w: newton.w.clone(), alpha: alpha.clone() };
             idle = 0;

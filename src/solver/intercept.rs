@@ -18,7 +18,7 @@ pub fn smooth_shift<O: Objective<L>, const L: usize>(objective: &O, z: &[[f64; L
     for _ in 0..MAX_STEPS {
         let shifts = searches.map(|search| search.shift);
         let [slope, curvature, scale] = sum_entries(z.len(), |i| {
-            let moved = std::array::from_fn(|l| z[i][l] + shifts[l]);
+            let moved: [f64; L] = std::array::from_fn(|l| z[i][l] + shifts[l]);
             let [_, slope, bend] = objective.all(i, &moved);
             [slope, bend, slope.map(f64::abs)]
         });

@@ -84,8 +84,11 @@ impl<O: Objective<L>, const L: usize> Loop for Losses<'_, O, L> {
     #[inline(always)]
     fn run(self) -> [f64; L] {
         let mut total = [0.0; L];
-        for (k, (z, s)) in self.z.iter().zip(self.step_z).enumerate() {
-            let moved = std::array::from_fn(|l| z[l] + self.lengths[l] * s[l]);
+        for k in 0..self.z.len() {
+            let (mut moved, step) = (self.z[k], &self.step_z[k]);
+            for l in 0..L {
+                moved[l] += self.lengths[l] * step[l];
+            }
             let value = self.objective.value(self.first + k, &moved);
             for l in 0..L {
                 total[l] += value[l];

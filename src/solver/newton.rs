@@ -22,13 +22,14 @@
 use std::ops::Range;
 
 use super::cg::ConjugateGradient;
+use super::cholesky::Symmetric;
 use super::line_search::{self, Ray};
 use super::objective::{Objective, Weighted};
 use super::passes::{Finish, Product, Slopes, mean_over_lanes, squares};
 use super::preconditioner::{Gram, Preconditioner};
 use super::sweep::{Sweep, for_chunks, split, sum_entries};
-use super::{Certificate, Intercept, Monitor, Params, Problem, Progress, Solution, SolverKind, Start, Status, finite};
-use super::{auto, hessian, intercept};
+use super::{Certificate, Intercept, Monitor, Params, Place, Problem, Progress, Solution, SolverKind, Start, Status};
+use super::{auto, check_length, finite, hessian, intercept};
 use crate::Result;
 use crate::data::Rows;
 use crate::data::block::Block;
@@ -233,6 +234,43 @@ impl<'a, R: Rows, const L: usize> Newton<'a, R, L> {
         self.work.passes += rows as f64 / self.z.len().max(1) as f64;
     }
 
+    /// Sums of the terms `f_i` at the evaluated point.
+    pub fn loss(&self) -> &[f64; L] {
+        &self.loss
+    }
+
+    /// Weights, decision values and what preconditioners are made of: all that later minimisations depend on.
+    pub fn state(&self) -> [Vec<f64>; 3] {
+        let gram = self.gram.as_ref().map_or(Vec::new(), |gram| gram.values().to_vec());
+        [self.w.as_flattened().to_vec(), self.z.as_flattened().to_vec(), gram]
+    }
+
+    /// Takes over a state of a solver of the same shape.
+    ///
+    /// # Errors
+    /// [`crate::Error::Shape`].
+    pub fn restore(&mut self, [w, z, gram]: [&[f64]; 3]) -> Result<()> {
+        let d = self.w.len();
+        check_length("weights of a solver state", d * L, w.len())?;
+        check_length("decision values of a solver state", self.z.len() * L, z.len())?;
+        self.gram = match (gram, self.dense_cost) {
+            ([], _) => None,
+            (diagonal, None) => {
+                check_length("diagonal of a solver state", d, diagonal.len())?;
+                Some(Gram::Diagonal(diagonal.to_vec()))
+            }
+            (matrix, Some(_)) => {
+                check_length("matrix of a solver state", d * d, matrix.len())?;
+                Some(Gram::Dense(Symmetric { n: d, values: matrix.to_vec() }))
+            }
+        };
+        self.preconditioner = None;
+        self.is_evaluated = false;
+        self.w.as_flattened_mut().copy_from_slice(w);
+        self.z.as_flattened_mut().copy_from_slice(z);
+        Ok(())
+    }
+
     /// Inner products of weights and `h` per lane.
     pub fn products(&self, c: f64) -> [Products; L] {
         let (w, h, penalised) = (&self.w, &self.h, self.penalised());
@@ -314,7 +352,8 @@ impl<'a, R: Rows, const L: usize> Newton<'a, R, L> {
         }
         self.monitor.poll()?;
         if left > 0 {
-            self.monitor.observe(&Progress { solver: "newton", iteration: steps, accuracy: worst });
+            let place = self.slopes.is_none().then_some(Place { c, lanes_left: left, passes: self.work.passes });
+            self.monitor.observe(&Progress { solver: "newton", iteration: steps, accuracy: worst, place });
         }
         Ok(values)
     }

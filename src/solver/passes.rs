@@ -37,7 +37,7 @@ impl<O: Objective<L>, const L: usize> RowStep<L> for Slopes<'_, O, L> {
         if let Some(slopes) = &mut self.slopes {
             slopes[k] = slope;
         }
-        if slope != [0.0; L] {
+        if !is_zero(&slope) {
             self.read += 1;
             design.add_lanes(i, &slope, out);
         }
@@ -75,7 +75,7 @@ impl<const L: usize> RowStep<L> for Product<'_, L> {
     #[inline(always)]
     fn step<R: Rows>(&mut self, design: &Design<'_, R>, i: usize, k: usize, out: &mut [[f64; L]]) {
         let bend = &self.curvature[k];
-        if *bend == [0.0; L] {
+        if is_zero(bend) {
             return;
         }
         self.read += 1;
@@ -85,7 +85,10 @@ impl<const L: usize> RowStep<L> for Product<'_, L> {
             total[l] = if self.is_first { 0.0 } else { total[l] + self.length[l] * last[l] };
         }
         *last = q;
-        let scale: [f64; L] = std::array::from_fn(|l| bend[l] * q[l]);
+        let mut scale = [0.0; L];
+        for l in 0..L {
+            scale[l] = bend[l] * q[l];
+        }
         design.add_lanes(i, &scale, out);
     }
 }
@@ -129,9 +132,9 @@ impl<R: Rows, const L: usize> Loop for FinishPiece<'_, '_, R, L> {
     fn run(self) -> usize {
         let Finish { step, length, curvature, product_z } = *self.task;
         let mut read = 0;
-        for (k, z) in self.step_z.iter_mut().enumerate() {
-            let i = self.first + k;
-            if curvature[i] == [0.0; L] {
+        for k in 0..self.step_z.len() {
+            let (i, z) = (self.first + k, &mut self.step_z[k]);
+            if is_zero(&curvature[i]) {
                 *z = self.design.dot_lanes(i, step);
                 read += 1;
             } else {
@@ -142,6 +145,15 @@ impl<R: Rows, const L: usize> Loop for FinishPiece<'_, '_, R, L> {
         }
         read
     }
+}
+
+#[inline(always)]
+fn is_zero<const L: usize>(x: &[f64; L]) -> bool {
+    let mut any = false;
+    for l in 0..L {
+        any |= x[l] != 0.0;
+    }
+    !any
 }
 
 /// Adds the squares of a row's entries.

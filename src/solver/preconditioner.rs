@@ -20,6 +20,16 @@ pub enum Gram {
     Dense(Symmetric),
 }
 
+impl Gram {
+    /// Its numbers.
+    pub fn values(&self) -> &[f64] {
+        match self {
+            Self::Diagonal(values) => values,
+            Self::Dense(matrix) => &matrix.values,
+        }
+    }
+}
+
 /// An approximation of `(I + C G)^-1`; the identity has zeros past the penalised columns.
 pub enum Preconditioner {
     /// The inverse of a diagonal.

@@ -78,8 +78,8 @@ impl<R: Rows, const L: usize> Loop for Dots<'_, '_, R, L> {
     type Output = ();
     #[inline(always)]
     fn run(self) {
-        for (k, z) in self.out.iter_mut().enumerate() {
-            *z = self.design.dot_lanes(self.first + k, self.w);
+        for k in 0..self.out.len() {
+            self.out[k] = self.design.dot_lanes(self.first + k, self.w);
         }
     }
 }
