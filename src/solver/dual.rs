@@ -191,7 +191,7 @@ pub fn solve<'a, R: Rows, M: Method>(
         }
         let check = descent.check()?;
         let gap = check.certificate.relative_gap();
-        monitor.observe(&Progress { solver: "dual_cd", iteration: schedule.iterations(), accuracy: gap });
+        monitor.observe(&Progress { solver: "dual_cd", iteration: schedule.iterations(), accuracy: gap, place: None });
         if gap <= params.tol {
             break (check, Status::Converged);
         }

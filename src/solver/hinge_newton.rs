@@ -102,7 +102,12 @@ pub fn solve<'a, R: Rows>(
         newton.refresh_margins();
         monitor.poll()?;
         let certificate = certify(problem, &newton, &alpha);
-        monitor.observe(&Progress { solver: "newton", iteration: steps, accuracy: certificate.relative_gap() });
+        monitor.observe(&Progress {
+            solver: "newton",
+            iteration: steps,
+            accuracy: certificate.relative_gap(),
+            place: None,
+        });
         if certificate.relative_gap() < best.certificate.relative_gap() || steps == 0 {
             best = Point { certificate, w: newton.w.clone(), alpha: alpha.clone() };
             idle = 0;

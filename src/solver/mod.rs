@@ -188,12 +188,33 @@ pub struct Progress {
     pub iteration: usize,
     /// Accuracy so far: relative duality gap (fits) or gradient norm relative to its limit (search).
     pub accuracy: f64,
+    /// Where a search is; `None` outside of one.
+    pub place: Option<Place>,
 }
 
-/// The caller's eyes and brake. Shared by parallel tasks.
+/// How far a search has come at one value of `C`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Place {
+    /// The value.
+    pub c: f64,
+    /// Binary problems of folds that are not solved yet.
+    pub lanes_left: usize,
+    /// Readings of the training parts so far.
+    pub passes: f64,
+}
+
+/// The caller's eyes, brake and clock. Shared by parallel tasks.
 pub trait Monitor: Sync {
     /// Whether to stop; polled several times a second.
     fn cancelled(&self) -> bool;
+    /// Whether the reason to stop is a time limit, so that what is finished counts.
+    fn is_overdue(&self) -> bool {
+        false
+    }
+    /// Seconds since the caller's work began; 0 for a caller without a clock. Only reported, no result depends on it.
+    fn seconds(&self) -> f64 {
+        0.0
+    }
     /// Takes note of progress.
     fn observe(&self, _: &Progress) {}
 

@@ -121,6 +121,8 @@ pub struct Newton<'a, R> {
     pub gradient: Vec<f64>,
     /// Readings of the whole data so far.
     pub passes: f64,
+    /// Conjugate gradient steps so far.
+    pub products: usize,
     coefficient: Vec<f64>,
     curvature: Vec<f64>,
     diagonal: Vec<f64>,
@@ -149,6 +151,7 @@ impl<'a, R: Rows> Newton<'a, R> {
             margins: vec![0.0; n],
             gradient: vec![0.0; d],
             passes: 0.0,
+            products: 0,
             coefficient: vec![0.0; n],
             curvature: vec![0.0; n],
             diagonal: Vec::new(),
@@ -366,6 +369,7 @@ impl<'a, R: Rows> Newton<'a, R> {
             Ok::<(), Error>(())
         })?;
         self.passes += 1.0 + products as f64;
+        self.products += products;
         Ok(())
     }
 
@@ -433,7 +437,7 @@ fn progress(report: &Report, stop: Stop, iteration: usize) -> Progress {
         Stop::RelativeGap(_) => report.certificate.relative_gap(),
         Stop::Gradient(limit) => report.squared_gradient.sqrt() / limit,
     };
-    Progress { solver: "newton", iteration, accuracy }
+    Progress { solver: "newton", iteration, accuracy, place: None }
 }
 
 /// Fits a smooth loss to the relative duality gap `params.tol`.

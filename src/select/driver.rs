@@ -1,0 +1,123 @@
+//! The loop of a search: the plan says where to go, the route goes there, the caller sees every step.
+
+use std::rc::Rc;
+
+use super::dual::Dual;
+use super::folds::{self, Fold, Part, Setup};
+use super::plan::{Course, Plan, Reason, Target, Visited};
+use super::primal::Primal;
+use super::{Route, Settings, State, Step, lower_bound};
+use crate::data::Rows;
+use crate::loss::LossKind;
+use crate::multiclass::{Labels, check_row_count, check_weights};
+use crate::solver::{Intercept, Monitor, SolverKind, auto};
+use crate::{Error, Result};
+
+/// The data of a search.
+pub struct Task<'a, R> {
+    /// The full matrix.
+    pub rows: &'a R,
+    /// Class ids of its rows.
+    pub labels: Labels<'a>,
+    /// Weights of its rows.
+    pub weight: &'a [f64],
+    /// The splits.
+    pub folds: &'a [Fold],
+}
+
+/// Runs a search. `visit` is called after each value of `C`; it returns the score, which refinement maximises, or `None` to
+/// end the search.
+///
+/// When [`Monitor::is_overdue`], the search ends with [`Reason::TimeLimit`] and the value in progress is dropped.
+///
+/// # Errors
+/// Bad settings, folds without a class, those of the solvers, and those of `visit`.
+pub fn search<R: Rows>(
+    task: &Task<'_, R>,
+    settings: &Settings,
+    plan: &Plan,
+    monitor: &dyn Monitor,
+    visit: &mut dyn FnMut(&Step) -> Result<Option<f64>>,
+) -> Result<Reason> {
+    check_row_count(task.rows)?;
+    task.labels.check(task.rows.n_rows())?;
+    check_weights(task.weight, task.rows.n_rows())?;
+    let mut course = Course::new(plan, || bound(task, settings))?;
+    let parts = folds::parts(task.rows, &task.labels, task.weight, task.folds)?;
+    let setup = Setup { rows: task.rows, labels: &task.labels, parts: &parts, settings, monitor };
+    let mut traveller = Traveller { route: route(&setup), at: None, kept: Vec::new() };
+    while let Some(target) = course.next() {
+        let step = match traveller.go(target, monitor) {
+            Err(Error::Cancelled) if monitor.is_overdue() => return Ok(Reason::TimeLimit),
+            step => step?,
+        };
+        let Some(score) = visit(&step)? else {
+            return Ok(Reason::Visit);
+        };
+        course.record(visited(&step, score));
+        if plan.refine > 0 {
+            traveller.keep(&course);
+        }
+    }
+    Ok(course.reason())
+}
+
+fn visited(step: &Step, score: f64) -> Visited {
+    let Step { c, is_unchanged, unchanged_until, .. } = *step;
+    Visited { c, score, is_unchanged, unchanged_until }
+}
+
+/// Newton where one fold's problem asks for it, fits to a gap otherwise; the same for all lanes and all values of `C`.
+fn route<'a, R: Rows>(setup: &'a Setup<'a, R>) -> Box<dyn Route + 'a> {
+    let solver = match setup.settings.solver {
+        SolverKind::Auto => {
+            let largest = (0..setup.parts.len()).max_by_key(|&f| setup.parts[f].train.len()).unwrap_or(0);
+            let Part { weight, .. } = &setup.parts[largest];
+            let lane = largest * setup.n_problems();
+            auto::choose(&setup.problem(lane, &setup.signs(lane), weight), setup.settings.loss)
+        }
+        solver => solver,
+    };
+    if solver == SolverKind::Newton && setup.settings.loss != LossKind::Hinge {
+        Box::new(Primal::new(setup))
+    } else {
+        Box::new(Dual::new(setup))
+    }
+}
+
+fn bound<R: Rows>(task: &Task<'_, R>, settings: &Settings) -> f64 {
+    let constant = if let Intercept::Penalised(s) = settings.intercept { s * s } else { 0.0 };
+    let largest = (0..task.rows.n_rows()).map(|i| task.rows.squared_norm(i)).fold(0.0, f64::max);
+    lower_bound(settings.loss, task.weight.iter().sum(), largest + constant)
+}
+
+/// A route with the states to which it may have to return.
+struct Traveller<'a> {
+    route: Box<dyn Route + 'a>,
+    /// The value whose solutions the route holds.
+    at: Option<f64>,
+    kept: Vec<(f64, Rc<State>)>,
+}
+
+impl Traveller<'_> {
+    fn go(&mut self, target: Target, monitor: &dyn Monitor) -> Result<Step> {
+        monitor.poll()?;
+        if self.at != target.from {
+            let from = self.kept.iter().find(|(c, _)| Some(*c) == target.from);
+            let (_, state) = from.expect("the plan starts from states that it asked to keep");
+            self.route.restore(state)?;
+        }
+        let started = monitor.seconds();
+        let step = self.route.advance(target.c)?;
+        self.at = Some(target.c);
+        Ok(Step { seconds: monitor.seconds() - started, ..step })
+    }
+
+    /// Copies the present state if it is needed and drops those that no longer are.
+    fn keep(&mut self, course: &Course) {
+        if let Some(c) = self.at.filter(|c| course.needs(*c)) {
+            self.kept.push((c, Rc::new(self.route.state())));
+        }
+        self.kept.retain(|(c, _)| course.needs(*c));
+    }
+}
