@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from numbers import Integral
 from typing import Any, TypeVar
@@ -394,7 +394,11 @@ def _search(
         return float(np.mean(scores))
 
     report = reporter(verbose, "search")
-    progress = report and (lambda kind, C, iteration, left, passes, accuracy: report(kind, iteration, accuracy))
+
+    def progress(kind: str, C: float, iteration: int, lanes_left: int, passes: float, accuracy: float) -> None:
+        if report is not None:
+            report(kind, iteration, accuracy)
+
     n_classes = len(data.classes)
     stopped_by = _validate.call_native(
         lambda matrix: _native.search(

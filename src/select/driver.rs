@@ -44,7 +44,8 @@ pub fn search<R: Rows>(
     check_weights(task.weight, task.rows.n_rows())?;
     let mut course = Course::new(plan, || bound(task, settings))?;
     let parts = folds::parts(task.rows, &task.labels, task.weight, task.folds)?;
-    let setup = Setup { rows: task.rows, labels: &task.labels, parts: &parts, settings, monitor };
+    let last = course.last();
+    let setup = Setup { rows: task.rows, labels: &task.labels, parts: &parts, settings, last, monitor };
     let mut traveller = Traveller { route: route(&setup), at: None, kept: Vec::new() };
     while let Some(target) = course.next() {
         let step = match traveller.go(target, monitor) {

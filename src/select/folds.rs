@@ -34,6 +34,8 @@ pub struct Setup<'a, R> {
     pub parts: &'a [Part<'a>],
     /// Loss, accuracy, limits.
     pub settings: &'a Settings,
+    /// Largest `C` that the search may visit.
+    pub last: f64,
     /// The caller's eyes and brake.
     pub monitor: &'a dyn Monitor,
 }

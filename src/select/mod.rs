@@ -6,6 +6,7 @@
 //! * [`driver`]: the loop: next value, advance, journal, visit;
 //! * [`plan`]: which values of `C` in which order, and the reasons to end;
 //! * [`Route`]: how all lanes move to a value: [`primal`] (Newton to a gradient norm) or [`dual`] (fits to a duality gap);
+//!   [`saturation`]: the exact end of the latter;
 //! * [`folds`]: the checked splits;
 //! * [`journal`], [`fingerprint`]: searches that survive being killed;
 //! * [`watch`]: progress of lanes that run as parallel tasks.
@@ -18,6 +19,7 @@ pub mod dual;
 pub mod folds;
 pub mod plan;
 pub mod primal;
+pub mod saturation;
 pub mod watch;
 
 use std::sync::Arc;

@@ -168,7 +168,8 @@ impl Course {
         if matches!(self.plan.values, Values::List(_)) { Reason::List } else { Reason::CMax }
     }
 
-    fn last(&self) -> f64 {
+    /// Bound of all values.
+    pub fn last(&self) -> f64 {
         match &self.plan.values {
             Values::Range { c_max, .. } => *c_max,
             Values::List(values) => values[values.len() - 1],

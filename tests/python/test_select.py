@@ -135,7 +135,7 @@ def test_first_C_counts_weights_and_the_constant_column(problem, loss):
     assert search.Cs[0] == 2.0 ** np.floor(np.log2(bound))
 
 
-@pytest.mark.parametrize("loss", ["squared_hinge", "logistic"])
+@pytest.mark.parametrize("loss", LOSSES)
 def test_ends_when_nothing_changes(loss):
     X, y = sparse_problem(22, noise=0.0, density=1.0)
     search = hinge.select_C(X, y, loss=loss, cv=3, C_max=1e12)
