@@ -61,10 +61,7 @@ pub fn search<'py>(
         .collect::<PyResult<Vec<_>>>()?;
     let settings = settings(&options)?;
     let limit = time_limit(plan.time_limit)?;
-    if let Some(path) = &plan.resume {
-        let value = path.display().to_string();
-        Err(Error::Parameter { name: "resume", value, rule: "None" })?;
-    }
+    let resume = plan.resume.clone();
     let plan = Plan::try_from(plan)?;
     let failed = Mutex::new(None);
     let mut visitor = Visitor { visit: visit.unbind(), n_problems: labels.n_problems(), last: None };
@@ -76,7 +73,7 @@ pub fn search<'py>(
         with_rows!(slices, |rows, structure| {
             structure.check_solvable()?;
             let task = Task { rows: &rows, labels, weight, folds: &folds };
-            select::search(&task, &settings, &plan, monitor, &mut call)
+            select::search(&task, &settings, &plan, resume.as_deref(), monitor, &mut call)
         })
     });
     unwrap_callback(result, &failed).map(reason_name)

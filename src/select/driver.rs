@@ -1,12 +1,15 @@
 //! The loop of a search: the plan says where to go, the route goes there, the caller sees every step.
 
-use std::rc::Rc;
+use std::path::Path;
 
 use super::dual::Dual;
+use super::fingerprint::Fingerprint;
 use super::folds::{self, Fold, Part, Setup};
-use super::plan::{Course, Plan, Reason, Target, Visited};
+use super::journal::Journal;
+use super::plan::{Course, Plan, Reason, Visited};
 use super::primal::Primal;
-use super::{Route, Settings, State, Step, lower_bound};
+use super::traveller::Traveller;
+use super::{Route, Settings, Step, lower_bound};
 use crate::data::Rows;
 use crate::loss::LossKind;
 use crate::multiclass::{Labels, check_row_count, check_weights};
@@ -28,14 +31,16 @@ pub struct Task<'a, R> {
 /// Runs a search. `visit` is called after each value of `C`; it returns the score, which refinement maximises, or `None` to
 /// end the search.
 ///
-/// When [`Monitor::is_overdue`], the search ends with [`Reason::TimeLimit`] and the value in progress is dropped.
+/// When [`Monitor::is_overdue`], the search ends with [`Reason::TimeLimit`] and the value in progress is dropped. With a path to
+/// `resume`, every finished value is kept in a [`super::journal`] there; those that it holds already are only visited.
 ///
 /// # Errors
-/// Bad settings, folds without a class, those of the solvers, and those of `visit`.
+/// Bad settings, folds without a class, those of the solvers, of the journal, and of `visit`.
 pub fn search<R: Rows>(
     task: &Task<'_, R>,
     settings: &Settings,
     plan: &Plan,
+    resume: Option<&Path>,
     monitor: &dyn Monitor,
     visit: &mut dyn FnMut(&Step) -> Result<Option<f64>>,
 ) -> Result<Reason> {
@@ -46,9 +51,10 @@ pub fn search<R: Rows>(
     let parts = folds::parts(task.rows, &task.labels, task.weight, task.folds)?;
     let last = course.last();
     let setup = Setup { rows: task.rows, labels: &task.labels, parts: &parts, settings, last, monitor };
-    let mut traveller = Traveller { route: route(&setup), at: None, kept: Vec::new() };
+    let journal = resume.map(|path| Journal::open(path, &Fingerprint::of(task, settings, plan))).transpose()?;
+    let mut traveller = Traveller::new(route(&setup), journal);
     while let Some(target) = course.next() {
-        let step = match traveller.go(target, monitor) {
+        let step = match traveller.go(target, monitor, |step| fits(&setup, step)) {
             Err(Error::Cancelled) if monitor.is_overdue() => return Ok(Reason::TimeLimit),
             step => step?,
         };
@@ -56,11 +62,15 @@ pub fn search<R: Rows>(
             return Ok(Reason::Visit);
         };
         course.record(visited(&step, score));
-        if plan.refine > 0 {
-            traveller.keep(&course);
-        }
+        traveller.keep(&course)?;
     }
     Ok(course.reason())
+}
+
+/// Whether a step from a journal has the shape of this search.
+fn fits<R: Rows>(setup: &Setup<'_, R>, step: &Step) -> bool {
+    let shape = |part: &Part<'_>| part.test.len() * setup.n_problems();
+    step.objective.len() == setup.n_lanes() && step.decisions.iter().map(Vec::len).eq(setup.parts.iter().map(shape))
 }
 
 fn visited(step: &Step, score: f64) -> Visited {
@@ -90,35 +100,4 @@ fn bound<R: Rows>(task: &Task<'_, R>, settings: &Settings) -> f64 {
     let constant = if let Intercept::Penalised(s) = settings.intercept { s * s } else { 0.0 };
     let largest = (0..task.rows.n_rows()).map(|i| task.rows.squared_norm(i)).fold(0.0, f64::max);
     lower_bound(settings.loss, task.weight.iter().sum(), largest + constant)
-}
-
-/// A route with the states to which it may have to return.
-struct Traveller<'a> {
-    route: Box<dyn Route + 'a>,
-    /// The value whose solutions the route holds.
-    at: Option<f64>,
-    kept: Vec<(f64, Rc<State>)>,
-}
-
-impl Traveller<'_> {
-    fn go(&mut self, target: Target, monitor: &dyn Monitor) -> Result<Step> {
-        monitor.poll()?;
-        if self.at != target.from {
-            let from = self.kept.iter().find(|(c, _)| Some(*c) == target.from);
-            let (_, state) = from.expect("the plan starts from states that it asked to keep");
-            self.route.restore(state)?;
-        }
-        let started = monitor.seconds();
-        let step = self.route.advance(target.c)?;
-        self.at = Some(target.c);
-        Ok(Step { seconds: monitor.seconds() - started, ..step })
-    }
-
-    /// Copies the present state if it is needed and drops those that no longer are.
-    fn keep(&mut self, course: &Course) {
-        if let Some(c) = self.at.filter(|c| course.needs(*c)) {
-            self.kept.push((c, Rc::new(self.route.state())));
-        }
-        self.kept.retain(|(c, _)| course.needs(*c));
-    }
 }

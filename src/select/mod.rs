@@ -3,7 +3,7 @@
 //! Every fold (and class) keeps its own weights, never one shared vector (Chu15, table 3), and starts each `C` from its
 //! solution at the `C` below. One binary problem of one fold is a *lane*.
 //!
-//! * [`driver`]: the loop: next value, advance, journal, visit;
+//! * [`driver`]: the loop: next value, advance, journal, visit; [`traveller`]: from state to state;
 //! * [`plan`]: which values of `C` in which order, and the reasons to end;
 //! * [`Route`]: how all lanes move to a value: [`primal`] (Newton to a gradient norm) or [`dual`] (fits to a duality gap);
 //!   [`saturation`]: the exact end of the latter;
@@ -16,10 +16,13 @@
 
 pub mod driver;
 pub mod dual;
+pub mod fingerprint;
 pub mod folds;
+pub mod journal;
 pub mod plan;
 pub mod primal;
 pub mod saturation;
+pub mod traveller;
 pub mod watch;
 
 use std::sync::Arc;
@@ -100,7 +103,7 @@ pub trait Route {
     /// # Errors
     /// [`Error::Cancelled`], after which only [`Self::restore`] may be called, and [`Error::Overflow`].
     fn advance(&mut self, c: f64) -> Result<Step>;
-    /// All that [`Self::advance`] depends on.
+    /// All that [`Self::advance`] depends on; before the first step, too.
     fn state(&self) -> State;
     /// Takes over a state: the following steps have the bits they had after it.
     ///

@@ -155,6 +155,11 @@ impl Course {
         self.ended.unwrap_or(self.limit())
     }
 
+    /// Whether any target may start from another state than the last.
+    pub fn returns(&self) -> bool {
+        self.plan.refine > 0
+    }
+
     /// Whether a later target may start from the state at `c`.
     pub fn needs(&self, c: f64) -> bool {
         if self.queue.iter().any(|target| target.from == Some(c)) {

@@ -113,6 +113,9 @@ impl<R: Rows> Route for Primal<'_, R> {
     fn restore(&mut self, state: &State) -> Result<()> {
         let (setup, n_lanes) = (self.setup, self.lanes.len());
         let rebuild = |(k, arrays): (usize, &[Vec<f64>])| {
+            if arrays[1].is_empty() {
+                return Ok(Lane::default());
+            }
             check_length("facts of a search state", 6, arrays[0].len())?;
             check_length("weights of a search state", setup.rows.n_cols(), arrays[1].len())?;
             check_length("margins of a search state", setup.part(k).train.len(), arrays[2].len())?;

@@ -70,7 +70,7 @@ fn run(set: &Set, settings: &Settings, plan: &Plan) -> (Vec<Step>, Reason) {
     let labels = Labels { ids: &set.ids, n_classes: set.n_classes };
     let task = Task { rows: &view, labels, weight: &weight, folds: &folds };
     let mut steps = Vec::new();
-    let reason = search(&task, settings, plan, &Silent, &mut |step| {
+    let reason = search(&task, settings, plan, None, &Silent, &mut |step| {
         steps.push(step.clone());
         Ok(Some(score(set, &folds, step)))
     })
@@ -173,7 +173,7 @@ fn bad_folds_and_settings_are_refused() {
     let good = doubling(64.0, StopRule::Exact);
     let attempt = |folds: &[Fold], plan: &Plan, weight: &[f64]| {
         let task = Task { rows: &view, labels, weight, folds };
-        search(&task, &options, plan, &Silent, &mut |_| Ok(Some(0.0))).unwrap_err().to_string()
+        search(&task, &options, plan, None, &Silent, &mut |_| Ok(Some(0.0))).unwrap_err().to_string()
     };
     let plan = |c_min, c_max, ratio| Plan { values: Values::Range { c_min, c_max, ratio }, ..good.clone() };
     let positive: Vec<u32> = (0..30).filter(|&i| set.ids[i as usize] == 1).collect();
