@@ -68,6 +68,14 @@ pub enum Error {
         /// What is wrong, with the offending text.
         reason: String,
     },
+    /// A search cannot go on from its journal.
+    #[error("{path} cannot be resumed: {reason}")]
+    Journal {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        reason: String,
+    },
     /// The operating system refused, or a compressed file is damaged.
     #[error("{path}: {source}")]
     Io {

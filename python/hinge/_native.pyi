@@ -51,7 +51,7 @@ def search(
     weight: np.ndarray,
     folds: Sequence[tuple[np.ndarray, np.ndarray]],
     options: dict[str, Any],
-    range: dict[str, Any],
-    visit: Callable[[float, list[np.ndarray], float, int, bool, bool], bool],
-    progress: Callable[[str, int, float], None] | None = None,
-) -> None: ...
+    plan: dict[str, Any],
+    visit: Callable[[dict[str, Any]], float | None],
+    progress: Callable[[str, float, int, int, float, float], None] | None = None,
+) -> str: ...

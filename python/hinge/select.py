@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from numbers import Integral
 from typing import Any, TypeVar
@@ -45,7 +45,7 @@ class CSearch:
     converged : ndarray of shape (n_Cs,), bool
         Every fit reached the tolerance of the search.
     stopped_by : str
-        ``"unchanged"`` (three successive values of C without change) or ``"C_max"``.
+        ``"unchanged"`` (no solution can change any more up to ``C_max``) or ``"C_max"``.
     """
 
     Cs: np.ndarray
@@ -177,7 +177,7 @@ def select_C(
     """Search for ``C`` by warm-started cross-validation (algorithm 1 of Chu et al.).
 
     C rises by the factor ``ratio`` from a computed lower bound; every fold starts each fit from its solution at the C
-    before; the search ends when no solution has changed for three successive values of C, or at ``C_max``.
+    before; the search ends at ``C_max``, or as soon as it is known that no solution can change any more up to there.
 
     Parameters
     ----------
@@ -252,23 +252,23 @@ def select_C(
         "seed": seed,
         "n_threads": _validate.threads(n_jobs),
     }
-    limits = _limits(C_min, C_max, ratio)
+    plan = _plan(C_min, C_max, ratio)
     X, y = _validate.fit_data(X, y)
     data = _prepare(X, y, class_weight, sample_weight)
     folds = _Folds(data, cv, groups, seed)
-    return _search(data, options, limits, folds, scoring, verbose)
+    return _search(data, options, plan, folds, scoring, verbose)
 
 
 def search_and_refit(estimator: E, X: Any, y: Any, sample_weight: Any, groups: Any) -> E:
     """The fit of the CV estimators: search, then one fit at the best C; sets ``search_`` and ``C_`` beside the rest."""
     options = estimator._options()
     _validate.positive("select_tol", estimator.select_tol)
-    limits = _limits(estimator.C_min, estimator.C_max, estimator.ratio)
+    plan = _plan(estimator.C_min, estimator.C_max, estimator.ratio)
     checked, y = _validate.fit_data(X, y, estimator)
     data = _prepare(checked, y, estimator.class_weight, sample_weight)
     folds = _Folds(data, estimator.cv, groups, options["seed"])
     search_options = options | {"tol": float(estimator.select_tol)}
-    search = _search(data, search_options, limits, folds, estimator.scoring, estimator.verbose)
+    search = _search(data, search_options, plan, folds, estimator.scoring, estimator.verbose)
     estimator._fit_checked(search.best_C, data.X, data.classes, data.ids, data.weight, options)
     _validate.remember_features(estimator, X)
     estimator.search_ = search
@@ -295,7 +295,7 @@ def _prepare(X: Any, y: np.ndarray, class_weight: Any, sample_weight: Any) -> _D
     return _Data(X, y, classes, ids, weight, plain)
 
 
-def _limits(C_min: float | None, C_max: float, ratio: float) -> dict[str, Any]:
+def _plan(C_min: float | None, C_max: float, ratio: float) -> dict[str, Any]:
     if C_min is not None:
         _validate.positive("C_min", C_min)
     _validate.positive("C_max", C_max)
@@ -304,7 +304,16 @@ def _limits(C_min: float | None, C_max: float, ratio: float) -> dict[str, Any]:
         raise ValueError(f"ratio must be above 1, got {ratio!r}")
     if C_min is not None and C_min > C_max:
         raise ValueError(f"C_min must not be above C_max, got {C_min!r} and {C_max!r}")
-    return {"c_min": None if C_min is None else float(C_min), "c_max": float(C_max), "ratio": float(ratio)}
+    return {
+        "Cs": None,
+        "C_min": None if C_min is None else float(C_min),
+        "C_max": float(C_max),
+        "ratio": float(ratio),
+        "refine": 0,
+        "stop": "exact",
+        "time_limit": None,
+        "resume": None,
+    }
 
 
 class _Folds:
@@ -364,7 +373,7 @@ class _Folds:
 def _search(
     data: _Data,
     options: dict[str, Any],
-    limits: dict[str, Any],
+    plan: dict[str, Any],
     folds: _Folds,
     scoring: Any,
     verbose: int,
@@ -373,31 +382,33 @@ def _search(
     rows: list[tuple[Any, ...]] = []
     started = time.perf_counter()
 
-    def visit(
-        C: float, decisions: Sequence[np.ndarray], passes: float, n_iter: int, unchanged: bool, converged: bool
-    ) -> bool:
+    def visit(step: dict[str, Any]) -> float:
         nonlocal started
-        scores = [score(values, test) for values, (_, test) in zip(decisions, folds.splits, strict=True)]
+        scores = [score(values, test) for values, (_, test) in zip(step["decisions"], folds.splits, strict=True)]
         now = time.perf_counter()
-        rows.append((C, scores, now - started, passes, n_iter, unchanged, converged))
+        facts = (step[name] for name in ("passes", "n_iter", "unchanged", "converged"))
+        rows.append((step["C"], scores, now - started, *facts))
         started = now
-        state = "unchanged" if unchanged else f"{n_iter} iterations"
-        announce(verbose, f"search: C = {C:.6g}, score {np.mean(scores):.4f}, {state}, {rows[-1][2]:.2f} s")
-        return True
+        state = "unchanged" if step["unchanged"] else f"{step['n_iter']} iterations"
+        announce(verbose, f"search: C = {step['C']:.6g}, score {np.mean(scores):.4f}, {state}, {rows[-1][2]:.2f} s")
+        return float(np.mean(scores))
 
     report = reporter(verbose, "search")
+
+    def progress(kind: str, C: float, iteration: int, lanes_left: int, passes: float, accuracy: float) -> None:
+        if report is not None:
+            report(kind, iteration, accuracy)
+
     n_classes = len(data.classes)
-    _validate.call_native(
+    stopped_by = _validate.call_native(
         lambda matrix: _native.search(
-            matrix, data.ids, n_classes, data.weight, folds.splits, options, limits, visit, report
+            matrix, data.ids, n_classes, data.weight, folds.splits, options, plan, visit, progress
         ),
         data.X,
     )
     columns = (np.array(column) for column in zip(*rows, strict=True))
     Cs, scores, seconds, passes, n_iter, unchanged, converged = columns
-    at_limit = Cs[-1] * limits["ratio"] > limits["c_max"] * (1 + 1e-12)
-    ended_early = len(unchanged) >= 3 and unchanged[-3:].all() and not at_limit
-    return CSearch(Cs, scores, seconds, passes, n_iter, unchanged, converged, "unchanged" if ended_early else "C_max")
+    return CSearch(Cs, scores, seconds, passes, n_iter, unchanged, converged, stopped_by)
 
 
 def _scorer(data: _Data, loss: str, scoring: Any) -> Callable[[np.ndarray, np.ndarray], float]:

@@ -79,11 +79,7 @@ pub unsafe fn add_scaled<I: Index, V: Value>(indices: &[I], values: &[V], scale:
 /// # Safety
 /// As for [`dot`].
 #[inline(always)]
-pub unsafe fn dot_lanes<I: Index, V: Value, const L: usize>(
-    indices: &[I],
-    values: &[V],
-    w: &[[f64; L]],
-) -> [f64; L] {
+pub unsafe fn dot_lanes<I: Index, V: Value, const L: usize>(indices: &[I], values: &[V], w: &[[f64; L]]) -> [f64; L] {
     debug_assert_eq!(indices.len(), values.len());
     let (mut even, mut odd) = ([0.0; L], [0.0; L]);
     let mut k = 0;

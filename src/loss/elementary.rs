@@ -96,7 +96,10 @@ mod tests {
 
     #[test]
     fn ends_are_right() {
-        assert_eq!((exp_of_negative(0.0), exp_of_negative(-1e300), exp_of_negative(f64::NEG_INFINITY)), (1.0, 0.0, 0.0));
+        assert_eq!(
+            (exp_of_negative(0.0), exp_of_negative(-1e300), exp_of_negative(f64::NEG_INFINITY)),
+            (1.0, 0.0, 0.0)
+        );
         assert_eq!((ln_1p_of_fraction(0.0), ln_1p_of_fraction(1.0)), (0.0, LN_2));
         assert!(ln_1p_of_fraction(f64::MIN_POSITIVE) > 0.0);
         assert!(exp_of_negative(f64::NAN).is_nan() && ln_1p_of_fraction(f64::NAN).is_nan());

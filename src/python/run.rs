@@ -2,12 +2,12 @@
 //!
 //! The work runs in a rayon pool made for the call (nothing is shared between Python threads that fit at once). The calling
 //! thread waits with the interpreter released, wakes up every [`TICK`] to let Python handle signals and to hand over the
-//! latest progress, and on an exception raises a flag that every solver polls.
+//! latest progress, and on an exception, or when the time limit of the call is over, raises a flag that every solver polls.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
@@ -18,16 +18,28 @@ use crate::{Error, Result};
 /// Time between two looks at signals and progress.
 const TICK: Duration = Duration::from_millis(50);
 
-/// The monitor of a call: a flag and the latest progress.
-#[derive(Default)]
+/// The monitor of a call: flags, a clock and the latest progress.
 pub struct Flag {
     cancelled: AtomicBool,
+    overdue: AtomicBool,
+    started: Instant,
     latest: Mutex<Option<Progress>>,
 }
 
 impl Flag {
+    fn new() -> Self {
+        let (cancelled, overdue) = (AtomicBool::new(false), AtomicBool::new(false));
+        Self { cancelled, overdue, started: Instant::now(), latest: Mutex::new(None) }
+    }
+
     fn cancel(&self) {
         self.cancelled.store(true, Ordering::Relaxed);
+    }
+
+    /// Stops the job because its time is over.
+    fn expire(&self) {
+        self.overdue.store(true, Ordering::Relaxed);
+        self.cancel();
     }
 }
 
@@ -35,6 +47,14 @@ impl Monitor for Flag {
     #[inline]
     fn cancelled(&self) -> bool {
         self.cancelled.load(Ordering::Relaxed)
+    }
+
+    fn is_overdue(&self) -> bool {
+        self.overdue.load(Ordering::Relaxed)
+    }
+
+    fn seconds(&self) -> f64 {
+        self.started.elapsed().as_secs_f64()
     }
 
     fn observe(&self, progress: &Progress) {
@@ -47,11 +67,22 @@ impl Monitor for Flag {
 
 /// Runs `job` in a pool of `n_threads` threads, with the interpreter released.
 ///
-/// `progress`, if given, is called with `(solver, iteration, accuracy)` at most every [`TICK`]. An exception in it, or a signal,
-/// stops the job and is raised.
+/// `progress`, if given, is called at most every [`TICK`] with `(solver, iteration, accuracy)`, in a search with
+/// `(solver, C, iteration, lanes_left, passes, accuracy)`. An exception in it, or a signal, stops the job and is raised.
 pub fn run<T: Send>(
     py: Python<'_>,
     n_threads: usize,
+    progress: Option<&Bound<'_, PyAny>>,
+    job: impl FnOnce(&Flag) -> Result<T> + Send,
+) -> PyResult<T> {
+    run_within(py, n_threads, None, progress, job)
+}
+
+/// [`run`] with a limit of time, after which the job is stopped as overdue; what that means is the job's affair.
+pub fn run_within<T: Send>(
+    py: Python<'_>,
+    n_threads: usize,
+    limit: Option<Duration>,
     progress: Option<&Bound<'_, PyAny>>,
     job: impl FnOnce(&Flag) -> Result<T> + Send,
 ) -> PyResult<T> {
@@ -59,7 +90,7 @@ pub fn run<T: Send>(
         .num_threads(n_threads.max(1))
         .build()
         .map_err(|e| PyRuntimeError::new_err(format!("cannot start {n_threads} threads: {e}")))?;
-    let flag = Flag::default();
+    let flag = Flag::new();
     let progress = progress.map(|callback| callback.clone().unbind());
     let (outcome, raised) = py.detach(|| {
         let (done, wait) = channel::<()>();
@@ -69,7 +100,10 @@ pub fn run<T: Send>(
                 pool.install(|| job(&flag))
             });
             let mut raised = None;
-            while wait.recv_timeout(TICK) == Err(RecvTimeoutError::Timeout) {
+            while wait.recv_timeout(next_look(&flag, limit)) == Err(RecvTimeoutError::Timeout) {
+                if raised.is_none() && limit.is_some_and(|limit| flag.started.elapsed() >= limit) {
+                    flag.expire();
+                }
                 if raised.is_none()
                     && let Err(error) = Python::attach(|py| look(py, &flag, progress.as_ref()))
                 {
@@ -87,11 +121,20 @@ pub fn run<T: Send>(
     }
 }
 
+/// Time to the next tick or to the limit, whichever comes first.
+fn next_look(flag: &Flag, limit: Option<Duration>) -> Duration {
+    let left = limit.map(|limit| limit.saturating_sub(flag.started.elapsed()));
+    left.filter(|left| !left.is_zero()).map_or(TICK, |left| left.min(TICK))
+}
+
 fn look(py: Python<'_>, flag: &Flag, progress: Option<&Py<PyAny>>) -> PyResult<()> {
     py.check_signals()?;
     let latest = flag.latest.lock().ok().and_then(|mut latest| latest.take());
     if let (Some(callback), Some(p)) = (progress, latest) {
-        callback.call1(py, (p.solver, p.iteration, p.accuracy))?;
+        match p.place {
+            None => callback.call1(py, (p.solver, p.iteration, p.accuracy))?,
+            Some(at) => callback.call1(py, (p.solver, at.c, p.iteration, at.lanes_left, at.passes, p.accuracy))?,
+        };
     }
     Ok(())
 }

@@ -1,16 +1,19 @@
 //! Binding of [`crate::select::search`].
 
-use std::sync::Mutex;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
-use numpy::{PyArray1, PyReadonlyArray1, ToPyArray};
+use numpy::{PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, ToPyArray};
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 
 use super::arrays::{Matrix, with_rows};
 use super::options::{self, FitOptions};
-use super::run::{callback_error, run, unwrap_callback};
-use crate::Result;
+use super::run::{callback_error, run_within, unwrap_callback};
 use crate::multiclass::Labels;
-use crate::select::{self, Fold, Settings, Step};
+use crate::select::{self, Fold, Plan, Reason, Settings, Step, StopRule, Task, Values};
+use crate::{Error, Result};
 
 /// The first `C` of a search: lower bound of Chu15, rounded down to a power of two.
 #[pyfunction]
@@ -18,19 +21,25 @@ pub fn lower_bound(loss: &str, weight: f64, max_squared_norm: f64) -> PyResult<f
     Ok(select::lower_bound(options::loss(loss)?, weight, max_squared_norm))
 }
 
-/// Limits of a search, as a dict.
+/// Values and limits of a search, as a dict.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
-pub struct Range {
-    c_min: Option<f64>,
-    c_max: f64,
+#[allow(non_snake_case)] // the keys
+pub struct PlanOptions {
+    Cs: Option<Vec<f64>>,
+    C_min: Option<f64>,
+    C_max: f64,
     ratio: f64,
+    refine: usize,
+    stop: String,
+    time_limit: Option<f64>,
+    resume: Option<PathBuf>,
 }
 
-/// Searches for `C`. `visit(c, decisions, passes, n_iter, unchanged, converged)` is called after each value with the held-out
-/// decision values per fold; it returns whether to go on.
+/// Searches for `C`. `visit` is called after each value with a dict of the step; it returns the score, which refinement
+/// maximises, or `None` to end the search. Returns why the search ended.
 #[pyfunction]
-#[pyo3(signature = (matrix, class_ids, n_classes, weight, folds, options, range, visit, progress=None))]
+#[pyo3(signature = (matrix, class_ids, n_classes, weight, folds, options, plan, visit, progress=None))]
 #[allow(clippy::too_many_arguments)] // the arguments of one Python call
 pub fn search<'py>(
     py: Python<'py>,
@@ -40,33 +49,37 @@ pub fn search<'py>(
     weight: PyReadonlyArray1<'py, f64>,
     folds: Vec<(PyReadonlyArray1<'py, u32>, PyReadonlyArray1<'py, u32>)>,
     options: FitOptions,
-    range: Range,
+    plan: PlanOptions,
     visit: Bound<'py, PyAny>,
     progress: Option<Bound<'py, PyAny>>,
-) -> PyResult<()> {
+) -> PyResult<&'static str> {
     let labels = Labels { ids: class_ids.as_slice()?, n_classes };
     let weight = weight.as_slice()?;
     let folds = folds
         .iter()
         .map(|(train, test)| Ok(Fold { train: train.as_slice()?.to_vec(), test: test.as_slice()?.to_vec() }))
         .collect::<PyResult<Vec<_>>>()?;
-    let settings = settings(&options, &range)?;
+    let settings = settings(&options)?;
+    let limit = time_limit(plan.time_limit)?;
+    let resume = plan.resume.clone();
+    let plan = Plan::try_from(plan)?;
     let failed = Mutex::new(None);
-    let visit = visit.unbind();
-    let call = |step: Step| -> Result<bool> {
-        Python::attach(|py| call_visit(py, &visit, &step)).map_err(|error| callback_error(error, &failed))
+    let mut visitor = Visitor { visit: visit.unbind(), n_problems: labels.n_problems(), last: None };
+    let mut call = |step: &Step| -> Result<Option<f64>> {
+        Python::attach(|py| visitor.call(py, step)).map_err(|error| callback_error(error, &failed))
     };
     let slices = matrix.slices()?;
-    let result = run(py, options.n_threads, progress.as_ref(), |monitor| {
+    let result = run_within(py, options.n_threads, limit, progress.as_ref(), |monitor| {
         with_rows!(slices, |rows, structure| {
             structure.check_solvable()?;
-            select::search(&rows, &labels, weight, &folds, &settings, monitor, call)
+            let task = Task { rows: &rows, labels, weight, folds: &folds };
+            select::search(&task, &settings, &plan, resume.as_deref(), monitor, &mut call)
         })
     });
-    unwrap_callback(result, &failed)
+    unwrap_callback(result, &failed).map(reason_name)
 }
 
-fn settings(options: &FitOptions, range: &Range) -> Result<Settings> {
+fn settings(options: &FitOptions) -> Result<Settings> {
     Ok(Settings {
         loss: options::loss(&options.loss)?,
         intercept: options::intercept(options.intercept)?,
@@ -74,13 +87,84 @@ fn settings(options: &FitOptions, range: &Range) -> Result<Settings> {
         tol: options.tol,
         max_iter: options.max_iter,
         seed: options.seed,
-        c_min: range.c_min,
-        c_max: range.c_max,
-        ratio: range.ratio,
     })
 }
 
-fn call_visit(py: Python<'_>, visit: &Py<PyAny>, step: &Step) -> PyResult<bool> {
-    let decisions: Vec<Bound<'_, PyArray1<f64>>> = step.decisions.iter().map(|d| d.to_pyarray(py)).collect();
-    visit.call1(py, (step.c, decisions, step.passes, step.n_iter, step.is_unchanged, step.is_converged))?.extract(py)
+fn time_limit(seconds: Option<f64>) -> Result<Option<Duration>> {
+    let limit = |seconds: f64| {
+        let limit = Duration::try_from_secs_f64(seconds).ok().filter(|_| seconds > 0.0);
+        let rule = "a number of seconds above 0, or None";
+        limit.ok_or_else(|| Error::Parameter { name: "time_limit", value: seconds.to_string(), rule })
+    };
+    seconds.map(limit).transpose()
+}
+
+impl TryFrom<PlanOptions> for Plan {
+    type Error = Error;
+
+    fn try_from(options: PlanOptions) -> Result<Self> {
+        let PlanOptions { Cs, C_min, C_max, ratio, refine, stop, .. } = options;
+        let stop = match stop.as_str() {
+            "exact" => StopRule::Exact,
+            "unchanged" => StopRule::Unchanged,
+            "liblinear" => StopRule::Liblinear,
+            _ => {
+                let rule = "'exact', 'unchanged' or 'liblinear'";
+                return Err(Error::Parameter { name: "stop", value: format!("{stop:?}"), rule });
+            }
+        };
+        let range = Values::Range { c_min: C_min, c_max: C_max, ratio };
+        Ok(Self { values: Cs.map_or(range, Values::List), refine, stop })
+    }
+}
+
+fn reason_name(reason: Reason) -> &'static str {
+    match reason {
+        Reason::Unchanged => "unchanged",
+        Reason::CMax => "C_max",
+        Reason::List => "Cs",
+        Reason::TimeLimit => "time_limit",
+        Reason::Visit => "visit",
+    }
+}
+
+/// Decision values with the arrays made of them.
+type Shown = (Arc<Vec<Vec<f64>>>, Vec<Py<PyArray1<f64>>>);
+
+/// The caller's function; steps that share decision values show it the same arrays.
+struct Visitor {
+    visit: Py<PyAny>,
+    n_problems: usize,
+    last: Option<Shown>,
+}
+
+impl Visitor {
+    fn call(&mut self, py: Python<'_>, step: &Step) -> PyResult<Option<f64>> {
+        let facts = PyDict::new(py);
+        facts.set_item("C", step.c)?;
+        facts.set_item("decisions", self.decisions(py, step))?;
+        facts.set_item("objective", self.objective(py, step)?)?;
+        facts.set_item("passes", step.passes)?;
+        facts.set_item("n_iter", step.n_iter)?;
+        facts.set_item("inner", step.inner)?;
+        facts.set_item("unchanged", step.is_unchanged)?;
+        facts.set_item("converged", step.is_converged)?;
+        facts.set_item("unchanged_until", step.unchanged_until)?;
+        facts.set_item("seconds", step.seconds)?;
+        facts.set_item("replayed", step.is_replayed)?;
+        self.visit.call1(py, (facts,))?.extract(py)
+    }
+
+    fn decisions<'py>(&mut self, py: Python<'py>, step: &Step) -> Vec<Bound<'py, PyArray1<f64>>> {
+        let known = self.last.take().filter(|(decisions, _)| Arc::ptr_eq(decisions, &step.decisions));
+        let (_, arrays) = self.last.insert(known.unwrap_or_else(|| {
+            let arrays = step.decisions.iter().map(|d| d.to_pyarray(py).unbind()).collect();
+            (Arc::clone(&step.decisions), arrays)
+        }));
+        arrays.iter().map(|array| array.bind(py).clone()).collect()
+    }
+
+    fn objective<'py>(&self, py: Python<'py>, step: &Step) -> PyResult<Bound<'py, PyArray2<f64>>> {
+        step.objective.to_pyarray(py).reshape([step.objective.len() / self.n_problems, self.n_problems])
+    }
 }

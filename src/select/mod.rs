@@ -1,23 +1,41 @@
 //! Warm-started cross-validated search for `C` (Chu15, algorithm 1).
 //!
-//! `C` runs upwards from a computed lower bound by a fixed factor. Every fold (and class) keeps its own weights, never one
-//! shared vector (Chu15, table 3), and starts each `C` from its solution at the last. The search ends at `C_max`, or when no
-//! fold's solution has changed for three successive values of `C` (eq. 24).
+//! Every fold (and class) keeps its own weights, never one shared vector (Chu15, table 3), and starts each `C` from its
+//! solution at the `C` below. One binary problem of one fold is a *lane*.
 //!
-//! Memory: one weight vector of the columns and one margin (or dual variable) per training row for each of the
-//! folds x classes, beside the vectors of the fits in flight.
+//! * [`driver`]: the loop: next value, advance, journal, visit; [`traveller`]: from state to state;
+//! * [`plan`]: which values of `C` in which order, and the reasons to end;
+//! * [`Route`]: how all lanes move to a value: [`primal`] (Newton to a gradient norm, [`terms`]
+//!   its objective) or [`dual`] (fits to a duality gap);
+//!   [`saturation`]: the exact end of the latter;
+//! * [`folds`]: the checked splits;
+//! * [`journal`], [`fingerprint`]: searches that survive being killed;
+//! * [`watch`]: progress of lanes that run as parallel tasks.
+//!
+//! Memory: what the route says, beside the held-out decision values; `refine` adds up to four copies of the route's state,
+//! see [`plan`].
 
-mod lane;
+pub mod driver;
+pub mod dual;
+pub mod fingerprint;
+pub mod folds;
+pub mod journal;
+pub mod plan;
+pub mod primal;
+pub mod saturation;
+pub mod terms;
+pub mod traveller;
+pub mod watch;
 
-use rayon::prelude::*;
+use std::sync::Arc;
 
-use crate::data::Rows;
+use crate::Result;
 use crate::loss::{Hinge, Logistic, Loss, LossKind, SquaredHinge};
-use crate::multiclass::{Labels, check_row_count, check_weights, weighted_rows};
-use crate::solver::{Intercept, Monitor, SolverKind};
-use crate::{Error, Result};
+use crate::solver::{Intercept, SolverKind, check_length};
 
-use lane::{Done, Lane, Task};
+pub use driver::{Task, search};
+pub use folds::Fold;
+pub use plan::{Plan, Reason, StopRule, Values};
 
 /// Largest `C` that is tried.
 pub const DEFAULT_C_MAX: f64 = 1024.0;
@@ -25,9 +43,8 @@ pub const DEFAULT_C_MAX: f64 = 1024.0;
 pub const DEFAULT_RATIO: f64 = 2.0;
 /// Accuracy of the fits of a search, see [`Settings::tol`].
 pub const DEFAULT_SEARCH_TOL: f64 = 1e-2;
-/// Successive values of `C` without a change that end the search (Chu15, eq. 24).
-pub const UNCHANGED_TO_STOP: usize = 3;
-/// What to search and how.
+
+/// What to fit at each `C` and how well.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
     /// The loss.
@@ -45,37 +62,56 @@ pub struct Settings {
     pub max_iter: usize,
     /// Seed of the visiting orders.
     pub seed: u64,
-    /// First value of `C`; computed by [`lower_bound`] if `None`.
-    pub c_min: Option<f64>,
-    /// Limit of `C`.
-    pub c_max: f64,
-    /// Factor between values of `C`.
-    pub ratio: f64,
-}
-
-/// One split: rows to train on and rows to predict.
-pub struct Fold {
-    /// Rows of the training part.
-    pub train: Vec<u32>,
-    /// Rows of the held-out part.
-    pub test: Vec<u32>,
 }
 
 /// What happened at one value of `C`.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Step {
     /// The value.
     pub c: f64,
-    /// Readings of the data, summed over folds and classes, in units of one whole training part.
+    /// Readings of the data, summed over lanes, in units of one whole training part.
     pub passes: f64,
-    /// Epochs or Newton steps, summed over folds and classes.
+    /// Epochs or Newton steps, summed over lanes.
     pub n_iter: usize,
-    /// No solution of any fold changed.
+    /// Conjugate gradient steps, summed over lanes; 0 for dual fits.
+    pub inner: usize,
+    /// No solution of any lane changed.
     pub is_unchanged: bool,
-    /// Every fit reached the requested accuracy.
+    /// Every lane reached the requested accuracy.
     pub is_converged: bool,
-    /// Decision values per fold, row after row of the held-out part, one number per binary problem.
-    pub decisions: Vec<Vec<f64>>,
+    /// Largest `C` up to which every solution, unchanged, would stay accepted; infinite if for ever, [`Self::c`] if nothing
+    /// is known. Every `C` in between is a step that changes nothing and reads no data.
+    pub unchanged_until: f64,
+    /// Primal value at each lane's solution, all problems of the first fold first.
+    pub objective: Vec<f64>,
+    /// Decision values per fold, row after row of the held-out part, one number per binary problem. Unchanged steps share
+    /// those of the step before.
+    pub decisions: Arc<Vec<Vec<f64>>>,
+    /// Wall time by the clock of the monitor; of the original step where it is replayed.
+    pub seconds: f64,
+    /// The step comes from a journal.
+    pub is_replayed: bool,
+}
+
+/// All that a route remembers between two values of `C`, as plain arrays.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct State(pub Vec<Vec<f64>>);
+
+/// All lanes of a search on their way through the values of `C`.
+pub trait Route {
+    /// Moves every solution to `c`, never below the `c` before, and predicts the held-out rows. Lanes that stay accepted
+    /// unchanged read no data. [`Step::seconds`] and [`Step::is_replayed`] are left to the driver.
+    ///
+    /// # Errors
+    /// [`Error::Cancelled`], after which only [`Self::restore`] may be called, and [`Error::Overflow`].
+    fn advance(&mut self, c: f64) -> Result<Step>;
+    /// All that [`Self::advance`] depends on; before the first step, too.
+    fn state(&self) -> State;
+    /// Takes over a state: the following steps have the bits they had after it.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] for a state of another search.
+    fn restore(&mut self, state: &State) -> Result<()>;
 }
 
 /// The lower bound of Chu15 (eqs. 21 and 22), rounded down to a power of two; 1 for a matrix of zeros.
@@ -88,104 +124,10 @@ pub fn lower_bound(loss: LossKind, weight: f64, max_squared_norm: f64) -> f64 {
     if bound.is_finite() && bound > 0.0 { bound.log2().floor().exp2() } else { 1.0 }
 }
 
-/// Training rows and weights of a fold.
-struct Part<'a> {
-    train: Vec<u32>,
-    weight: Vec<f64>,
-    test: &'a [u32],
-}
-
-/// Runs the search, calling `visit` after each value of `C`; `visit` may end it by returning `false`.
-///
-/// # Errors
-/// Bad settings, folds without a class, those of the solvers, and those of `visit`.
-pub fn search<R: Rows>(
-    rows: &R,
-    labels: &Labels<'_>,
-    weight: &[f64],
-    folds: &[Fold],
-    settings: &Settings,
-    monitor: &dyn Monitor,
-    mut visit: impl FnMut(Step) -> Result<bool>,
-) -> Result<()> {
-    check_row_count(rows)?;
-    labels.check(rows.n_rows())?;
-    check_weights(weight, rows.n_rows())?;
-    let mut c = first_c(rows, weight, settings)?;
-    let parts =
-        folds.iter().enumerate().map(|(f, fold)| part(rows, labels, weight, f, fold)).collect::<Result<Vec<_>>>()?;
-    let n_problems = labels.n_problems();
-    let mut lanes: Vec<Lane> = (0..parts.len() * n_problems).map(|_| Lane::default()).collect();
-    let mut unchanged = 0;
-    loop {
-        let done: Vec<Done> = lanes
-            .par_iter_mut()
-            .enumerate()
-            .map(|(k, lane)| {
-                let part = &parts[k / n_problems];
-                let y = labels.signs(k % n_problems, &part.train);
-                lane.advance(&Task { rows, part, y: &y, c, settings, number: k as u64, monitor })
-            })
-            .collect::<Result<_>>()?;
-        let step = summarise(c, &done, &parts, n_problems);
-        unchanged = if step.is_unchanged { unchanged + 1 } else { 0 };
-        let next = c * settings.ratio;
-        if !visit(step)? || unchanged >= UNCHANGED_TO_STOP || next > settings.c_max * (1.0 + 1e-12) {
-            return Ok(());
-        }
-        c = next;
-    }
-}
-
-fn first_c<R: Rows>(rows: &R, weight: &[f64], settings: &Settings) -> Result<f64> {
-    let bad = |name, value: f64, rule| Err(Error::Parameter { name, value: value.to_string(), rule });
-    if !(settings.ratio > 1.0 && settings.ratio.is_finite()) {
-        return bad("ratio", settings.ratio, "a finite number above 1");
-    }
-    let c = settings.c_min.unwrap_or_else(|| {
-        let constant = if let Intercept::Penalised(s) = settings.intercept { s * s } else { 0.0 };
-        let largest = (0..rows.n_rows()).map(|i| rows.squared_norm(i)).fold(0.0, f64::max);
-        lower_bound(settings.loss, weight.iter().sum(), largest + constant)
-    });
-    if !(c > 0.0 && c.is_finite()) {
-        return bad("C_min", c, "a finite number above 0");
-    }
-    if !(settings.c_max >= c && settings.c_max.is_finite()) {
-        return bad("C_max", settings.c_max, "finite and not below C_min");
-    }
-    Ok(c)
-}
-
-fn part<'a, R: Rows>(rows: &R, labels: &Labels<'_>, weight: &[f64], f: usize, fold: &'a Fold) -> Result<Part<'a>> {
-    for (what, ids) in [("training rows of a fold", &fold.train), ("held-out rows of a fold", &fold.test)] {
-        if ids.is_empty() {
-            return Err(Error::Shape { what, expected: 1, found: 0 });
-        }
-        if let Some(&i) = ids.iter().find(|&&i| i as usize >= rows.n_rows()) {
-            return Err(Error::Labels { reason: format!("fold {f} names row {i}, X has {} rows", rows.n_rows()) });
-        }
-    }
-    let train = weighted_rows(labels, weight, fold.train.iter().copied(), &format!("the training part of fold {f}"))?;
-    let weight = train.iter().map(|&i| weight[i as usize]).collect();
-    Ok(Part { train, weight, test: &fold.test })
-}
-
-fn summarise(c: f64, done: &[Done], parts: &[Part<'_>], n_problems: usize) -> Step {
-    let decisions = done.chunks_exact(n_problems).zip(parts).map(|(problems, part)| {
-        let mut fold = vec![0.0; part.test.len() * n_problems];
-        for (k, problem) in problems.iter().enumerate() {
-            for (row, value) in problem.decisions.iter().enumerate() {
-                fold[row * n_problems + k] = *value;
-            }
-        }
-        fold
-    });
-    Step {
-        c,
-        passes: done.iter().map(|d| d.passes).sum(),
-        n_iter: done.iter().map(|d| d.n_iter).sum(),
-        is_unchanged: done.iter().all(|d| d.is_unchanged),
-        is_converged: done.iter().all(|d| d.is_converged),
-        decisions: decisions.collect(),
+impl State {
+    /// The arrays, `per_lane` for each lane, where their number fits.
+    pub(crate) fn lanes(&self, n_lanes: usize, per_lane: usize) -> Result<std::slice::ChunksExact<'_, Vec<f64>>> {
+        check_length("arrays of a search state", n_lanes * per_lane, self.0.len())?;
+        Ok(self.0.chunks_exact(per_lane))
     }
 }

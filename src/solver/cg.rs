@@ -135,16 +135,23 @@ mod tests {
         let mut cg = ConjugateGradient::new(3);
         let accuracy = [1e-14, 0.0];
         let outcome = cg
-            .solve(|k| gradient[k], preconditioner, &accuracy, [true, false], &mut step, |p, length, out| {
-                for (i, row) in H.iter().enumerate() {
-                    out[i] = std::array::from_fn(|l| (0..3).map(|j| row[j] * p[j][l]).sum());
-                    for l in 0..2 {
-                        tracked[i][l] += length[l] * last[i][l];
+            .solve(
+                |k| gradient[k],
+                preconditioner,
+                &accuracy,
+                [true, false],
+                &mut step,
+                |p, length, out| {
+                    for (i, row) in H.iter().enumerate() {
+                        out[i] = std::array::from_fn(|l| (0..3).map(|j| row[j] * p[j][l]).sum());
+                        for l in 0..2 {
+                            tracked[i][l] += length[l] * last[i][l];
+                        }
+                        last[i] = p[i];
                     }
-                    last[i] = p[i];
-                }
-                Ok::<(), ()>(())
-            })
+                    Ok::<(), ()>(())
+                },
+            )
             .unwrap();
         for i in 0..3 {
             let residual: f64 = (0..3).map(|j| H[i][j] * step[j][0]).sum::<f64>() + gradient[i][0];

@@ -213,7 +213,15 @@ impl<'a, R: Rows, const L: usize> Newton<'a, R, L> {
         let z = &self.z;
         let none = [0.0; L];
         let steps = steps
-            .map(|(curvature, slopes)| Slopes { objective, z, curvature, slopes, loss: none, chunk_loss: none, read: 0 })
+            .map(|(curvature, slopes)| Slopes {
+                objective,
+                z,
+                curvature,
+                slopes,
+                loss: none,
+                chunk_loss: none,
+                read: 0,
+            })
             .collect();
         let steps = self.sweep.scatter(&mut self.h, steps);
         self.monitor.poll()?;
@@ -243,6 +251,13 @@ impl<'a, R: Rows, const L: usize> Newton<'a, R, L> {
     pub fn state(&self) -> [Vec<f64>; 3] {
         let gram = self.gram.as_ref().map_or(Vec::new(), |gram| gram.values().to_vec());
         [self.w.as_flattened().to_vec(), self.z.as_flattened().to_vec(), gram]
+    }
+
+    /// Goes back to zero.
+    pub fn reset(&mut self) {
+        self.w.fill([0.0; L]);
+        self.z.fill([0.0; L]);
+        self.objective_changed();
     }
 
     /// Takes over a state of a solver of the same shape.
@@ -437,8 +452,14 @@ impl<'a, R: Rows, const L: usize> Newton<'a, R, L> {
             let is_first = *length == [0.0; L];
             let steps = blocks
                 .zip(&parts)
-                .map(|((product_z, step_z), part)| {
-                    Product { p, length, is_first, curvature: &curvature[part.clone()], product_z, step_z, read: 0 }
+                .map(|((product_z, step_z), part)| Product {
+                    p,
+                    length,
+                    is_first,
+                    curvature: &curvature[part.clone()],
+                    product_z,
+                    step_z,
+                    read: 0,
                 })
                 .collect();
             read += sweep.scatter(out, steps).iter().map(|s| s.read).sum::<usize>();

@@ -136,12 +136,14 @@ impl<'a, R: Rows, const L: usize> Sweep<'a, R, L> {
         rayon::join(
             || run(first_part, first, out),
             || {
-                self.private.par_iter_mut().zip(rest.par_iter_mut()).zip(rest_parts).for_each(|((private, step), range)| {
-                    if private.len() != len {
-                        *private = Block::zeros(len);
-                    }
-                    run(range, step, private);
-                });
+                self.private.par_iter_mut().zip(rest.par_iter_mut()).zip(rest_parts).for_each(
+                    |((private, step), range)| {
+                        if private.len() != len {
+                            *private = Block::zeros(len);
+                        }
+                        run(range, step, private);
+                    },
+                );
             },
         );
         let private = &self.private;

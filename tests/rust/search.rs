@@ -3,7 +3,7 @@
 use hinge::data::csr::CsrView;
 use hinge::loss::LossKind;
 use hinge::multiclass::Labels;
-use hinge::select::{Fold, Settings, Step, UNCHANGED_TO_STOP, lower_bound, search};
+use hinge::select::{Fold, Plan, Reason, Settings, Step, StopRule, Task, Values, lower_bound, search};
 use hinge::solver::{Intercept, Params, Problem, Silent, SolverKind, Start, auto};
 
 struct Set {
@@ -56,20 +56,38 @@ fn intercept(loss: LossKind) -> Intercept {
 
 fn settings(loss: LossKind, solver: SolverKind, tol: f64) -> Settings {
     let intercept = intercept(loss);
-    Settings { loss, intercept, solver, tol, max_iter: 100_000, seed: 0, c_min: None, c_max: 64.0, ratio: 2.0 }
+    Settings { loss, intercept, solver, tol, max_iter: 100_000, seed: 0 }
 }
 
-fn run(set: &Set, settings: &Settings) -> Vec<Step> {
+fn doubling(c_max: f64, stop: StopRule) -> Plan {
+    Plan { values: Values::Range { c_min: None, c_max, ratio: 2.0 }, refine: 0, stop }
+}
+
+/// The steps of a search with the shares of correct held-out rows as scores.
+fn run(set: &Set, settings: &Settings, plan: &Plan) -> (Vec<Step>, Reason) {
     let (view, folds) = (set.view(), set.folds(3));
-    let labels = Labels { ids: &set.ids, n_classes: set.n_classes };
-    let mut steps = Vec::new();
     let weight = vec![1.0; set.ids.len()];
-    search(&view, &labels, &weight, &folds, settings, &Silent, |step| {
-        steps.push(step);
-        Ok(true)
+    let labels = Labels { ids: &set.ids, n_classes: set.n_classes };
+    let task = Task { rows: &view, labels, weight: &weight, folds: &folds };
+    let mut steps = Vec::new();
+    let reason = search(&task, settings, plan, None, &Silent, &mut |step| {
+        steps.push(step.clone());
+        Ok(Some(score(set, &folds, step)))
     })
     .unwrap();
-    steps
+    (steps, reason)
+}
+
+/// Mean share of held-out rows on the right side; of the first problem, if there are several.
+fn score(set: &Set, folds: &[Fold], step: &Step) -> f64 {
+    let positive = if set.n_classes == 2 { 1 } else { 0 };
+    let problems = if set.n_classes == 2 { 1 } else { set.n_classes as usize };
+    let share = |(fold, decisions): (&Fold, &Vec<f64>)| {
+        let right = fold.test.iter().zip(decisions.chunks(problems));
+        let right = right.filter(|(i, d)| (d[0] > 0.0) == (set.ids[**i as usize] == positive));
+        right.count() as f64 / fold.test.len() as f64
+    };
+    folds.iter().zip(step.decisions.iter()).map(share).sum::<f64>() / folds.len() as f64
 }
 
 /// Decision values of a cold, tight fit on one fold.
@@ -95,10 +113,10 @@ fn warm_steps_agree_with_cold_fits() {
         (3, LossKind::Logistic, SolverKind::DualCd),
     ] {
         let set = set(240, n_classes);
-        let steps = run(&set, &settings(loss, solver, 1e-9));
+        let (steps, _) = run(&set, &settings(loss, solver, 1e-9), &doubling(64.0, StopRule::Exact));
         let problems = if n_classes == 2 { 1 } else { n_classes as usize };
         for step in steps.iter().step_by(3) {
-            for (fold, decisions) in set.folds(3).iter().zip(&step.decisions) {
+            for (fold, decisions) in set.folds(3).iter().zip(step.decisions.iter()) {
                 for k in 0..problems {
                     let exact = cold(&set, loss, k, fold, step.c);
                     for (row, expected) in exact.iter().enumerate() {
@@ -115,12 +133,13 @@ fn warm_steps_agree_with_cold_fits() {
 fn steps_double_from_the_bound_and_end_for_a_reason() {
     let set = set(120, 2);
     for loss in [LossKind::Logistic, LossKind::SquaredHinge, LossKind::Hinge] {
-        let steps = run(&set, &Settings { c_max: 1e9, ..settings(loss, SolverKind::Auto, 1e-2) });
+        let (steps, reason) = run(&set, &settings(loss, SolverKind::Auto, 1e-2), &doubling(1e9, StopRule::Unchanged));
         assert!(steps.windows(2).all(|s| s[1].c == 2.0 * s[0].c));
         assert_eq!(steps[0].c.log2().fract(), 0.0);
-        let last = &steps[steps.len() - UNCHANGED_TO_STOP..];
-        let at_limit = steps.last().unwrap().c * 2.0 > 1e9;
-        assert!(at_limit || last.iter().all(|s| s.is_unchanged), "{loss:?}");
+        let last = &steps[steps.len() - 3..];
+        let expected = if last.iter().all(|s| s.is_unchanged) { Reason::Unchanged } else { Reason::CMax };
+        assert_eq!(reason, expected, "{loss:?}");
+        assert!(reason == Reason::Unchanged || steps.last().unwrap().c * 2.0 > 1e9);
         assert!(steps.iter().all(|s| s.is_converged));
     }
 }
@@ -138,8 +157,9 @@ fn bits_do_not_depend_on_threads() {
     let set = set(300, 3);
     let decisions = |threads: usize| -> Vec<Vec<f64>> {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-        let steps = pool.install(|| run(&set, &settings(LossKind::SquaredHinge, SolverKind::Auto, 1e-3)));
-        steps.into_iter().flat_map(|s| s.decisions).collect()
+        let options = settings(LossKind::SquaredHinge, SolverKind::Auto, 1e-3);
+        let (steps, _) = pool.install(|| run(&set, &options, &doubling(64.0, StopRule::Exact)));
+        steps.into_iter().flat_map(|s| s.decisions.to_vec()).collect()
     };
     assert_eq!(decisions(1), decisions(3));
 }
@@ -149,17 +169,20 @@ fn bad_folds_and_settings_are_refused() {
     let set = set(30, 2);
     let (view, labels) = (set.view(), Labels { ids: &set.ids, n_classes: 2 });
     let weight = vec![1.0; 30];
-    let good = settings(LossKind::Logistic, SolverKind::Auto, 1e-2);
-    let attempt = |folds: &[Fold], settings: &Settings, weight: &[f64]| {
-        search(&view, &labels, weight, folds, settings, &Silent, |_| Ok(true)).unwrap_err().to_string()
+    let options = settings(LossKind::Logistic, SolverKind::Auto, 1e-2);
+    let good = doubling(64.0, StopRule::Exact);
+    let attempt = |folds: &[Fold], plan: &Plan, weight: &[f64]| {
+        let task = Task { rows: &view, labels, weight, folds };
+        search(&task, &options, plan, None, &Silent, &mut |_| Ok(Some(0.0))).unwrap_err().to_string()
     };
+    let plan = |c_min, c_max, ratio| Plan { values: Values::Range { c_min, c_max, ratio }, ..good.clone() };
     let positive: Vec<u32> = (0..30).filter(|&i| set.ids[i as usize] == 1).collect();
     let one_class = [Fold { train: positive, test: vec![0] }];
     assert!(attempt(&one_class, &good, &weight).contains("class number 0"));
     assert!(attempt(&[Fold { train: vec![0, 1], test: vec![77] }], &good, &weight).contains("names row 77"));
     let folds = set.folds(3);
-    assert!(attempt(&folds, &Settings { ratio: 1.0, ..good }, &weight).contains("ratio"));
-    assert!(attempt(&folds, &Settings { c_min: Some(-1.0), ..good }, &weight).contains("C_min"));
-    assert!(attempt(&folds, &Settings { c_max: 1e-99, ..good }, &weight).contains("C_max"));
+    assert!(attempt(&folds, &plan(None, 64.0, 1.0), &weight).contains("ratio"));
+    assert!(attempt(&folds, &plan(Some(-1.0), 64.0, 2.0), &weight).contains("C_min"));
+    assert!(attempt(&folds, &plan(None, 1e-99, 2.0), &weight).contains("C_max"));
     assert!(attempt(&folds, &good, &[f64::NAN; 30]).contains("weight of row 0"));
 }
