@@ -5,11 +5,12 @@ use std::sync::Mutex;
 use numpy::{PyArray1, PyReadonlyArray1, ToPyArray};
 use pyo3::prelude::*;
 
-use super::arrays::{Matrix, with_rows};
+use super::arrays::{Matrix, with_presolved_rows};
 use super::options::{self, FitOptions};
 use super::run::{callback_error, run, unwrap_callback};
 use crate::Result;
 use crate::multiclass::Labels;
+use crate::solver::Monitor;
 use crate::select::{self, Fold, Settings, Step};
 
 /// The first `C` of a search: lower bound of Chu15, rounded down to a power of two.
@@ -51,6 +52,7 @@ pub fn search<'py>(
         .map(|(train, test)| Ok(Fold { train: train.as_slice()?.to_vec(), test: test.as_slice()?.to_vec() }))
         .collect::<PyResult<Vec<_>>>()?;
     let settings = settings(&options, &range)?;
+    let mode = options::presolve(&options.presolve)?;
     let failed = Mutex::new(None);
     let visit = visit.unbind();
     let call = |step: Step| -> Result<bool> {
@@ -58,8 +60,7 @@ pub fn search<'py>(
     };
     let slices = matrix.slices()?;
     let result = run(py, options.n_threads, progress.as_ref(), |monitor| {
-        with_rows!(slices, |rows, structure| {
-            structure.check_solvable()?;
+        with_presolved_rows!(slices, mode, monitor, |rows| {
             select::search(&rows, &labels, weight, &folds, &settings, monitor, call)
         })
     });

@@ -10,11 +10,13 @@
 //! * [`hinge_newton`]: the hinge through a sequence of smooth problems for [`newton`];
 //! * [`intercept`]: exact minimisation over the intercept alone;
 //! * [`sweep`]: parallel passes over the rows with a fixed order of summation;
+//! * [`certificate`]: primal and dual value of a solution on given rows; [`presolved`]: a fit by way of packed columns;
 //! * [`auto`]: which solver for which shape and loss.
 
 pub mod active;
 pub mod auto;
 pub mod box_cd;
+pub mod certificate;
 pub mod cg;
 pub mod cholesky;
 pub mod dual;
@@ -23,6 +25,7 @@ pub mod hinge_newton;
 pub mod intercept;
 pub mod logistic_cd;
 pub mod newton;
+pub mod presolved;
 pub mod schedule;
 pub mod sweep;
 
