@@ -5,6 +5,7 @@ import warnings as _warnings
 from hinge._certificate import Certificate
 from hinge._native import DEBUG_BUILD as _DEBUG_BUILD
 from hinge._native import __version__
+from hinge._presolve import Presolve
 from hinge.logistic import LogisticRegression, LogisticRegressionCV
 from hinge.select import CSearch, select_C
 from hinge.svm import LinearSVC, LinearSVCCV
@@ -17,6 +18,7 @@ __all__ = [
     "LinearSVCCV",
     "LogisticRegression",
     "LogisticRegressionCV",
+    "Presolve",
     "__version__",
     "load_svmlight",
     "select_C",

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from hinge import _native, _validate
 from hinge._certificate import Certificate
+from hinge._presolve import Presolve
 from hinge._progress import reporter
 
 SOLVERS = ("auto", "dual_cd", "dual_cd_online", "newton")
@@ -24,6 +25,7 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
     coef_: np.ndarray
     intercept_: np.ndarray
     classes_: np.ndarray
+    presolve_: Presolve | None
 
     def _loss(self) -> str:
         raise NotImplementedError
@@ -48,6 +50,7 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
             "max_iter": int(self.max_iter),
             "seed": _validate.seed(self.random_state),
             "n_threads": _validate.threads(self.n_jobs),
+            "presolve": _validate.presolve(self.presolve),
         }
 
     def _fit(self, X: Any, y: Any, sample_weight: Any) -> Self:
@@ -81,6 +84,7 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
         self.intercept_ = result["intercept"]
         self.n_iter_ = np.array(result["n_iter"], dtype=np.int64)
         self.certificate_ = Certificate.from_native(result)
+        self.presolve_ = None if result["presolve"] is None else Presolve(**result["presolve"])
         if not self.certificate_.converged:
             worst = float(self.certificate_.relative_gap.max())
             warnings.warn(

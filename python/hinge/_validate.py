@@ -59,6 +59,15 @@ def truth(name: str, value: object) -> None:
         raise ValueError(f"{name} must be True or False, got {value!r}")
 
 
+def presolve(value: object) -> str:
+    """The native spelling of ``presolve``."""
+    if isinstance(value, (bool, np.bool_)):
+        return "on" if value else "off"
+    if isinstance(value, str) and value == "auto":
+        return "auto"
+    raise ValueError(f"presolve must be 'auto', True or False, got {value!r}")
+
+
 def intercept(fit_intercept: bool, intercept_scaling: float | None) -> float | None:
     """The native spelling of the intercept: None for none, 0 for a free one, a scale for a penalised one."""
     truth("fit_intercept", fit_intercept)

@@ -29,12 +29,13 @@ class LogisticRegression(LinearClassifier):
     solver : {"auto", "dual_cd", "dual_cd_online", "newton"}, default="auto"
         "newton" is truncated Newton in the primal, "dual_cd" dual coordinate descent (Yu et al.), "dual_cd_online"
         the same with one random row at a time.
-    tol, max_iter, fit_intercept, intercept_scaling, class_weight, n_jobs, random_state, verbose
+    tol, max_iter, fit_intercept, intercept_scaling, class_weight, presolve, n_jobs,
+    random_state, verbose
         As in :class:`hinge.LinearSVC`.
 
     Attributes
     ----------
-    coef_, intercept_, classes_, certificate_, n_iter_, n_features_in_, feature_names_in_
+    coef_, intercept_, classes_, certificate_, n_iter_, presolve_, n_features_in_, feature_names_in_
         As in :class:`hinge.LinearSVC`.
 
     References
@@ -62,6 +63,7 @@ class LogisticRegression(LinearClassifier):
         fit_intercept: bool = True,
         intercept_scaling: float | None = None,
         class_weight: Any = None,
+        presolve: str | bool = "auto",
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
@@ -73,6 +75,7 @@ class LogisticRegression(LinearClassifier):
         self.fit_intercept = fit_intercept
         self.intercept_scaling = intercept_scaling
         self.class_weight = class_weight
+        self.presolve = presolve
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
@@ -143,7 +146,8 @@ class LogisticRegressionCV(LogisticRegression):
     ----------
     cv, scoring, C_min, C_max, ratio, select_tol
         As in :class:`hinge.LinearSVCCV`.
-    solver, tol, max_iter, fit_intercept, intercept_scaling, class_weight, n_jobs, random_state, verbose
+    solver, tol, max_iter, fit_intercept, intercept_scaling, class_weight, presolve, n_jobs,
+    random_state, verbose
         As in :class:`LogisticRegression`; ``tol`` is that of the final fit.
 
     Attributes
@@ -152,7 +156,7 @@ class LogisticRegressionCV(LogisticRegression):
         The chosen C.
     search_ : CSearch
         The whole table of the search.
-    coef_, intercept_, classes_, certificate_, n_iter_, n_features_in_, feature_names_in_
+    coef_, intercept_, classes_, certificate_, n_iter_, presolve_, n_features_in_, feature_names_in_
         As in :class:`LogisticRegression`, of the final fit.
 
     References
@@ -184,6 +188,7 @@ class LogisticRegressionCV(LogisticRegression):
         fit_intercept: bool = True,
         intercept_scaling: float | None = None,
         class_weight: Any = None,
+        presolve: str | bool = "auto",
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
@@ -200,6 +205,7 @@ class LogisticRegressionCV(LogisticRegression):
         self.fit_intercept = fit_intercept
         self.intercept_scaling = intercept_scaling
         self.class_weight = class_weight
+        self.presolve = presolve
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose

@@ -170,6 +170,7 @@ def select_C(
     class_weight: Any = None,
     sample_weight: Any = None,
     groups: Any = None,
+    presolve: str | bool = "auto",
     n_jobs: int | None = None,
     random_state: Any = None,
     verbose: int = 0,
@@ -205,7 +206,7 @@ def select_C(
         weights (eq. 28). Other solvers: relative duality gap at most ``tol / 10``.
     max_iter : int, default=1000
         Limit of Newton steps or epochs per fit.
-    fit_intercept, intercept_scaling, class_weight, n_jobs, random_state, verbose
+    fit_intercept, intercept_scaling, class_weight, presolve, n_jobs, random_state, verbose
         As in :class:`hinge.LinearSVC`.
     sample_weight : array-like of shape (n_samples,), default=None
         Used in training, and in the score where the scorer takes weights.
@@ -251,6 +252,7 @@ def select_C(
         "max_iter": int(max_iter),
         "seed": seed,
         "n_threads": _validate.threads(n_jobs),
+        "presolve": _validate.presolve(presolve),
     }
     plan = _plan(C_min, C_max, ratio)
     X, y = _validate.fit_data(X, y)

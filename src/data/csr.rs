@@ -19,10 +19,10 @@ const CHECK_ROWS: usize = 4096;
 /// Bytes of one row that are asked for ahead of its use; the hardware follows a longer stream by itself.
 const PREFETCH_BYTES: usize = 512;
 
-/// A borrowed, checked CSR matrix with `I` indices and `V` values.
+/// A borrowed, checked CSR matrix with `I` indices, `V` values and `P` row pointers.
 #[derive(Clone, Copy)]
-pub struct CsrView<'a, I, V> {
-    indptr: &'a [I],
+pub struct CsrView<'a, I, V, P = I> {
+    indptr: &'a [P],
     indices: &'a [I],
     values: &'a [V],
     n_cols: usize,
@@ -37,17 +37,32 @@ pub struct Structure {
     pub max_squared_norm: f64,
 }
 
-impl<'a, I: Index, V: Value> CsrView<'a, I, V> {
+impl<'a, I: Index, V: Value, P: Index> CsrView<'a, I, V, P> {
     /// Checks the arrays and wraps them.
     ///
     /// # Errors
     /// [`Error::Structure`] for row pointers that do not start at 0, fall, or leave the arrays; [`Error::Entry`] for a column
     /// outside `0..n_cols` and for a value that is NaN or infinite, row and column named.
-    pub fn new(indptr: &'a [I], indices: &'a [I], values: &'a [V], n_cols: usize) -> Result<(Self, Structure)> {
+    pub fn new(indptr: &'a [P], indices: &'a [I], values: &'a [V], n_cols: usize) -> Result<(Self, Structure)> {
         let nnz = check_pointers(indptr, indices.len().min(values.len()))?;
         let view = Self { indptr, indices: &indices[..nnz], values: &values[..nnz], n_cols };
         let structure = check_entries(&view)?;
         Ok((view, structure))
+    }
+
+    /// Wraps arrays that are right by construction; debug builds check them all the same.
+    ///
+    /// # Safety
+    /// [`Self::new`] would accept the arrays and find no duplicates.
+    #[allow(unsafe_code)]
+    pub(super) unsafe fn from_sound(indptr: &'a [P], indices: &'a [I], values: &'a [V], n_cols: usize) -> Self {
+        debug_assert!(matches!(Self::new(indptr, indices, values, n_cols), Ok((_, s)) if !s.has_duplicates));
+        Self { indptr, indices, values, n_cols }
+    }
+
+    /// Row pointers, columns and values.
+    pub(super) fn arrays(&self) -> (&'a [P], &'a [I], &'a [V]) {
+        (self.indptr, self.indices, self.values)
     }
 
     #[inline(always)]
@@ -82,7 +97,7 @@ pub fn check_pointers<I: Index>(indptr: &[I], stored: usize) -> Result<usize> {
     Ok(previous)
 }
 
-fn check_entries<I: Index, V: Value>(view: &CsrView<'_, I, V>) -> Result<Structure> {
+fn check_entries<I: Index, V: Value, P: Index>(view: &CsrView<'_, I, V, P>) -> Result<Structure> {
     let n_rows = view.n_rows();
     let tasks = n_rows.div_ceil(CHECK_ROWS);
     let found: Vec<Result<Structure>> = (0..tasks)
@@ -161,7 +176,7 @@ fn repeats<I: Index>(indices: &[I]) -> bool {
     columns.windows(2).any(|pair| pair[0] == pair[1])
 }
 
-impl<I: Index, V: Value> Rows for CsrView<'_, I, V> {
+impl<I: Index, V: Value, P: Index> Rows for CsrView<'_, I, V, P> {
     fn n_rows(&self) -> usize {
         self.indptr.len() - 1
     }

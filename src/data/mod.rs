@@ -6,6 +6,7 @@
 //! * [`block`]: [`block::Block`], vectors of several lanes interleaved;
 //! * [`simd`]: loops compiled for the machine's vector registers;
 //! * [`kernels`]: dot, scaled addition, prefetch: the only file with unchecked indexing;
+//! * [`presolve`]: the same problem with fewer columns, for the solvers;
 //! * [`svmlight`]: the text reader.
 
 pub mod block;
@@ -13,6 +14,7 @@ pub mod csr;
 pub mod dense;
 pub mod design;
 pub mod kernels;
+pub mod presolve;
 pub mod simd;
 pub mod svmlight;
 
@@ -27,9 +29,13 @@ pub trait Index: Copy + Send + Sync + std::fmt::Display + 'static {
 }
 
 /// A matrix value as NumPy stores it.
-pub trait Value: Copy + Send + Sync + 'static {
+pub trait Value: Copy + Default + Send + Sync + 'static {
     /// Size in bytes, by which kernels choose.
     const BYTES: usize;
+    /// Distance from 1 to the next number.
+    const EPSILON: f64;
+    /// The number nearest to one in double precision.
+    fn from_f64(x: f64) -> Self;
     /// The number in double precision.
     fn to_f64(self) -> f64;
 }
@@ -55,6 +61,11 @@ macro_rules! value {
     ($($t:ty),*) => {$(
         impl Value for $t {
             const BYTES: usize = size_of::<$t>();
+            const EPSILON: f64 = <$t>::EPSILON as f64;
+            #[inline(always)]
+            fn from_f64(x: f64) -> Self {
+                x as $t
+            }
             #[inline(always)]
             fn to_f64(self) -> f64 {
                 f64::from(self)

@@ -5,9 +5,10 @@
 
 use rayon::prelude::*;
 
-use crate::data::Rows;
+use crate::data::presolve::Presolved;
+use crate::data::{Rows, Value};
 use crate::loss::LossKind;
-use crate::solver::{Intercept, Monitor, Params, Problem, Solution, Start, auto};
+use crate::solver::{Intercept, Monitor, Params, Problem, Solution, Start, auto, presolved};
 use crate::{Error, Result};
 
 /// Class ids of all rows of a matrix.
@@ -108,6 +109,40 @@ pub fn fit<R: Rows>(
     params: &Params,
     monitor: &dyn Monitor,
 ) -> Result<Vec<Solution>> {
+    fit_each(rows, labels, cost, intercept, params, |problem, params| {
+        auto::solve(problem, loss, params, &Start::default(), monitor)
+    })
+}
+
+/// [`fit`] by way of `packed`, the presolved `rows`; weights and certificates are those of `rows`.
+///
+/// # Errors
+/// As for [`fit`].
+#[allow(clippy::too_many_arguments)] // those of `fit` and one more
+pub fn fit_presolved<R: Rows, V: Value>(
+    rows: &R,
+    packed: &Presolved<V>,
+    labels: &Labels<'_>,
+    cost: &[f64],
+    intercept: Intercept,
+    loss: LossKind,
+    params: &Params,
+    monitor: &dyn Monitor,
+) -> Result<Vec<Solution>> {
+    fit_each(rows, labels, cost, intercept, params, |problem, params| {
+        presolved::solve(problem, packed, loss, params, monitor)
+    })
+}
+
+/// Checks the input and calls `solve` for each binary problem.
+fn fit_each<R: Rows>(
+    rows: &R,
+    labels: &Labels<'_>,
+    cost: &[f64],
+    intercept: Intercept,
+    params: &Params,
+    solve: impl Fn(&Problem<'_, R>, &Params) -> Result<Solution> + Sync,
+) -> Result<Vec<Solution>> {
     let n_rows = check_row_count(rows)?;
     labels.check(rows.n_rows())?;
     check_weights(cost, rows.n_rows())?;
@@ -120,7 +155,7 @@ pub fn fit<R: Rows>(
             let y = labels.signs(k, &ids);
             let problem = Problem { rows, ids: ids_if_subset, y: &y, cost: &cost, intercept };
             let params = Params { seed: params.seed.wrapping_add(k as u64), ..*params };
-            auto::solve(&problem, loss, &params, &Start::default(), monitor)
+            solve(&problem, &params)
         })
         .collect()
 }

@@ -150,3 +150,24 @@ macro_rules! with_rows {
     }};
 }
 pub(crate) use with_rows;
+
+/// [`with_rows`] for a job that needs no weights back: `$rows` is the packed matrix where `$mode` and the matrix say so.
+macro_rules! with_presolved_rows {
+    ($slices:expr, $mode:expr, $monitor:expr, |$rows:ident| $body:expr) => {
+        $crate::python::arrays::with_rows!($slices, |input, structure| {
+            structure.check_solvable()?;
+            let packed = $crate::data::presolve::Packable::pack(&input, &structure, $mode, &|| $monitor.cancelled())?;
+            match &packed {
+                Some(packed) => {
+                    let $rows = packed.view();
+                    $body
+                }
+                None => {
+                    let $rows = input;
+                    $body
+                }
+            }
+        })
+    };
+}
+pub(crate) use with_presolved_rows;

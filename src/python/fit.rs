@@ -8,8 +8,9 @@ use super::arrays::{Matrix, with_rows};
 use super::options::{self, FitOptions};
 use super::run::run;
 use crate::data::Rows;
+use crate::data::presolve::{Packable, Report};
 use crate::multiclass::{self, Labels};
-use crate::solver::{Params, Solution, Status};
+use crate::solver::{Monitor, Params, Solution, Status};
 
 /// Checks a matrix; returns (some row holds a column twice, largest squared norm of a row).
 #[pyfunction]
@@ -43,13 +44,39 @@ pub fn fit<'py>(
         seed: options.seed,
     };
     let slices = matrix.slices()?;
-    let (solutions, n_cols) = run(py, options.n_threads, progress.as_ref(), |monitor| {
+    let mode = options::presolve(&options.presolve)?;
+    let (solutions, n_cols, report) = run(py, options.n_threads, progress.as_ref(), |monitor| {
         with_rows!(slices, |rows, structure| {
             structure.check_solvable()?;
-            Ok((multiclass::fit(&rows, &labels, cost, intercept, loss, &params, monitor)?, rows.n_cols()))
+            let packed = rows.pack(&structure, mode, &|| monitor.cancelled())?;
+            let solutions = match &packed {
+                Some(packed) => {
+                    multiclass::fit_presolved(&rows, packed, &labels, cost, intercept, loss, &params, monitor)?
+                }
+                None => multiclass::fit(&rows, &labels, cost, intercept, loss, &params, monitor)?,
+            };
+            Ok((solutions, rows.n_cols(), packed.map(|packed| *packed.report())))
         })
     })?;
-    as_dict(py, &solutions, n_cols)
+    let result = as_dict(py, &solutions, n_cols)?;
+    result.set_item("presolve", report.map(|report| report_dict(py, &report)).transpose()?)?;
+    Ok(result)
+}
+
+fn report_dict<'py>(py: Python<'py>, report: &Report) -> PyResult<Bound<'py, PyDict>> {
+    let result = PyDict::new(py);
+    for (name, count) in [
+        ("n_features_in", report.columns_in),
+        ("n_columns", report.columns_out),
+        ("nnz_in", report.nonzeros_in),
+        ("nnz_out", report.nonzeros_out),
+        ("n_merged", report.merged),
+        ("n_merged_alone", report.merged_alone),
+        ("n_dropped", report.dropped),
+    ] {
+        result.set_item(name, count)?;
+    }
+    Ok(result)
 }
 
 fn as_dict<'py>(py: Python<'py>, solutions: &[Solution], n_cols: usize) -> PyResult<Bound<'py, PyDict>> {

@@ -3,6 +3,7 @@
 
 use pyo3::prelude::*;
 
+use crate::data::presolve::Mode;
 use crate::loss::LossKind;
 use crate::solver::{Intercept, SolverKind};
 use crate::{Error, Result};
@@ -42,6 +43,16 @@ pub fn solver_name(solver: SolverKind) -> &'static str {
     }
 }
 
+/// Whether to presolve, by name.
+pub fn presolve(name: &str) -> Result<Mode> {
+    match name {
+        "auto" => Ok(Mode::Auto),
+        "on" => Ok(Mode::On),
+        "off" => Ok(Mode::Off),
+        _ => unknown("presolve", name, "'auto', 'on' or 'off'"),
+    }
+}
+
 /// `None`: no intercept; a number above 0: a penalised one of that scale; 0: a free one.
 pub fn intercept(scale: Option<f64>) -> Result<Intercept> {
     match scale {
@@ -63,4 +74,5 @@ pub struct FitOptions {
     pub max_iter: usize,
     pub seed: u64,
     pub n_threads: usize,
+    pub presolve: String,
 }

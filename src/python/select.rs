@@ -8,11 +8,12 @@ use numpy::{PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, ToPyArray};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use super::arrays::{Matrix, with_rows};
+use super::arrays::{Matrix, with_presolved_rows};
 use super::options::{self, FitOptions};
 use super::run::{callback_error, run_within, unwrap_callback};
 use crate::multiclass::Labels;
 use crate::select::{self, Fold, Plan, Reason, Settings, Step, StopRule, Task, Values};
+use crate::solver::Monitor;
 use crate::{Error, Result};
 
 /// The first `C` of a search: lower bound of Chu15, rounded down to a power of two.
@@ -63,6 +64,7 @@ pub fn search<'py>(
     let limit = time_limit(plan.time_limit)?;
     let resume = plan.resume.clone();
     let plan = Plan::try_from(plan)?;
+    let mode = options::presolve(&options.presolve)?;
     let failed = Mutex::new(None);
     let mut visitor = Visitor { visit: visit.unbind(), n_problems: labels.n_problems(), last: None };
     let mut call = |step: &Step| -> Result<Option<f64>> {
@@ -70,8 +72,7 @@ pub fn search<'py>(
     };
     let slices = matrix.slices()?;
     let result = run_within(py, options.n_threads, limit, progress.as_ref(), |monitor| {
-        with_rows!(slices, |rows, structure| {
-            structure.check_solvable()?;
+        with_presolved_rows!(slices, mode, monitor, |rows| {
             let task = Task { rows: &rows, labels, weight, folds: &folds };
             select::search(&task, &settings, &plan, resume.as_deref(), monitor, &mut call)
         })

@@ -14,7 +14,7 @@ use super::objective::Weighted;
 use super::schedule::Schedule;
 use super::sweep::{Sweep, dot, sum};
 use super::{Certificate, Intercept, Monitor, Params, Problem, Progress, Solution, SolverKind, Start, Status};
-use super::{finite, intercept};
+use super::{certificate, finite, intercept};
 use crate::Result;
 use crate::data::Rows;
 use crate::data::design::Design;
@@ -328,37 +328,9 @@ impl<'a, R: Rows, M: Method> Descent<'a, R, M> {
         let b = best_intercept(loss, y, cost, margins);
         let [losses] = sum(y.len(), |i| [cost[i] * loss.value(margins[i] + y[i] * b)]);
         let primal = finite("objective", 0.5 * dot(w, w) + losses, &self.sweep.design)?;
-        let dual = self.dual_on_constraint(w);
+        let alpha: Vec<f64> = (0..y.len()).map(|i| self.method.alpha(i)).collect();
+        let dual = certificate::dual_on_constraint(&self.problem, loss, &alpha, w.to_vec());
         Ok(Check { certificate: Certificate { primal, dual }, intercept: b })
-    }
-
-    /// Dual value of a copy of `a` moved onto `sum y_i a_i = 0` by scaling down variables of the heavier sign: those well
-    /// inside the box if they suffice (their gradient is small, so the value hardly falls), else all.
-    fn dual_on_constraint(&self, w: &[f64]) -> f64 {
-        let Problem { y, cost, .. } = self.problem;
-        let (method, loss) = (&self.method, self.method.loss());
-        let alpha: Vec<f64> = (0..y.len()).map(|i| method.alpha(i)).collect();
-        let [excess] = sum(y.len(), |i| [y[i] * alpha[i]]);
-        let is_inside = |i: usize| alpha[i] < (1.0 - 1e-9) * cost[i];
-        let [inside, all] = sum(y.len(), |i| {
-            let a = if y[i] * excess > 0.0 { alpha[i] } else { 0.0 };
-            [if is_inside(i) { a } else { 0.0 }, a]
-        });
-        let use_inside = inside > 2.0 * excess.abs();
-        let factor = if excess == 0.0 { 0.0 } else { (excess.abs() / if use_inside { inside } else { all }).min(1.0) };
-        let mut w = w.to_vec();
-        let rows = self.problem.design(0.0);
-        let mut dual = 0.0;
-        for i in 0..y.len() {
-            let mut a = alpha[i];
-            if factor > 0.0 && y[i] * excess > 0.0 && a > 0.0 && (!use_inside || is_inside(i)) {
-                let cut = factor * a;
-                a -= cut;
-                rows.add_scaled(i, -cut * y[i], &mut w);
-            }
-            dual += loss.dual_term(cost[i], a);
-        }
-        dual - 0.5 * dot(&w, &w)
     }
 
     fn into_solution(self, check: Check, status: Status, n_iter: usize, solver: SolverKind) -> Solution {

@@ -12,11 +12,13 @@
 //! * [`hinge_newton`]: the hinge through a sequence of smooth problems for [`newton`];
 //! * [`intercept`]: exact minimisation over the intercept alone;
 //! * [`sweep`]: parallel passes over the rows with a fixed order of summation;
+//! * [`certificate`]: primal and dual value of a solution on given rows; [`presolved`]: a fit by way of packed columns;
 //! * [`auto`]: which solver for which shape and loss.
 
 pub mod active;
 pub mod auto;
 pub mod box_cd;
+pub mod certificate;
 pub mod cg;
 pub mod cholesky;
 pub mod dual;
@@ -29,6 +31,7 @@ pub mod newton;
 pub mod objective;
 pub mod passes;
 pub mod preconditioner;
+pub mod presolved;
 pub mod schedule;
 pub mod sweep;
 

@@ -1,0 +1,91 @@
+//! Where each column goes: frequent columns first, columns of one row last.
+//!
+//! ```text
+//!     packed column   0 .. n_shared                      n_shared .. n_columns
+//!                     columns of two rows or more        one column for each row that has columns of its own
+//! ```
+//!
+//! Shared columns are ordered by falling frequency in steps of powers of two, and within a step by their first row: columns
+//! that are rare together are met together, so that the weights of a row's rare columns share cache lines too. Ties end with
+//! the column's number.
+
+use rayon::prelude::*;
+
+use super::proportional::Class;
+use super::survey::Column;
+
+/// A column without entries, or merged into another.
+pub const NOWHERE: u32 = u32::MAX;
+/// A column of one row.
+pub const ALONE: u32 = u32::MAX - 1;
+/// Marks the representative of a class, whose values are scaled.
+pub const SCALED: u32 = 1 << 31;
+/// Largest number of packed columns.
+pub const MAX_COLUMNS: usize = i32::MAX as usize - 1;
+
+/// The packed place of every column and row.
+pub struct Layout {
+    /// Per column: its packed column, possibly with [`SCALED`], or [`ALONE`], or [`NOWHERE`].
+    pub place: Vec<u32>,
+    /// Factor of packed columns that are marked as scaled.
+    pub factor: Vec<f64>,
+    /// Per row, the packed column of its own columns; [`NOWHERE`] if it has none.
+    pub own: Vec<u32>,
+    /// Number of packed columns.
+    pub n_columns: usize,
+    /// Columns of one row that share their packed column with others of that row.
+    pub merged_alone: usize,
+    /// Entries per packed row.
+    pub row_len: Vec<u32>,
+}
+
+/// Makes the layout; `None` if there are more packed columns than a 4-byte index can name.
+///
+/// `row_len` are the entries per row without zeros, `removed` the entries per row of merged columns of more than one row.
+pub fn lay_out(columns: &[Column], classes: &[Class], mut row_len: Vec<u32>, removed: &[u32]) -> Option<Layout> {
+    let mut place = vec![NOWHERE; columns.len()];
+    let mut is_merged = vec![false; if classes.is_empty() { 0 } else { columns.len() }];
+    for (column, _) in classes.iter().flat_map(|class| &class.members[1..]) {
+        is_merged[*column as usize] = true;
+    }
+    let keeps = |j: usize| !is_merged.get(j).copied().unwrap_or(false);
+    let mut keyed: Vec<(u64, u32)> = (0..columns.len())
+        .filter(|&j| columns[j].count > 1 && keeps(j))
+        .map(|j| (key(&columns[j]), j as u32))
+        .collect();
+    keyed.par_sort_unstable();
+    let n_shared = keyed.len();
+    if n_shared + row_len.len() > MAX_COLUMNS {
+        return None;
+    }
+    for (packed, (_, j)) in keyed.iter().enumerate() {
+        place[*j as usize] = packed as u32;
+    }
+    let mut factor = vec![0.0; if classes.is_empty() { 0 } else { n_shared }];
+    for class in classes {
+        let packed = &mut place[class.representative() as usize];
+        factor[*packed as usize] = class.factor();
+        *packed |= SCALED;
+    }
+    let mut alone = vec![0u32; row_len.len()];
+    for (j, column) in columns.iter().enumerate().filter(|(_, c)| c.count == 1) {
+        place[j] = ALONE;
+        alone[column.first_row as usize] += 1;
+    }
+    let (mut own, mut n_columns, mut merged_alone) = (vec![NOWHERE; row_len.len()], n_shared, 0);
+    for (row, count) in alone.iter().enumerate() {
+        row_len[row] -= removed[row];
+        if *count > 0 {
+            own[row] = n_columns as u32;
+            n_columns += 1;
+            merged_alone += *count as usize - 1;
+            row_len[row] -= count - 1;
+        }
+    }
+    Some(Layout { place, factor, own, n_columns, merged_alone, row_len })
+}
+
+/// Sorts by falling power of two of the count, then by the first row.
+fn key(column: &Column) -> u64 {
+    u64::from(column.count.leading_zeros()) << 32 | u64::from(column.first_row)
+}

@@ -1,0 +1,210 @@
+//! Exact column presolve (draft doc).
+
+mod choice;
+mod layout;
+mod pack;
+mod proportional;
+mod survey;
+
+use std::ops::Range;
+
+use layout::{NOWHERE, SCALED};
+use rayon::prelude::*;
+
+use super::csr::{CsrView, Structure};
+use super::{Index, Value};
+use crate::{Error, Result};
+
+pub use choice::{Mode, Packable};
+
+/// Quotients of proportional columns differ by at most this many spacings of the input type, relatively.
+const ROUNDING: f64 = 4.0;
+/// Entries per parallel task.
+const CHUNK_ENTRIES: usize = 1 << 17;
+/// Weights mapped per task.
+const MAP_CHUNK: usize = 1 << 15;
+
+/// Says whether the caller asked to stop.
+pub type Cancelled<'a> = dyn Fn() -> bool + Sync + 'a;
+
+fn poll(cancelled: &Cancelled<'_>) -> Result<()> {
+    if cancelled() { Err(Error::Cancelled) } else { Ok(()) }
+}
+
+/// What was done to the columns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Report {
+    /// Columns of the input.
+    pub columns_in: usize,
+    /// Columns of the packed matrix.
+    pub columns_out: usize,
+    /// Stored entries of the input.
+    pub nonzeros_in: usize,
+    /// Entries of the packed matrix.
+    pub nonzeros_out: usize,
+    /// Columns of two rows or more that were merged into a proportional one.
+    pub merged: usize,
+    /// Columns of one row that were merged into another one of that row.
+    pub merged_alone: usize,
+    /// Columns without a nonzero entry.
+    pub dropped: usize,
+}
+
+/// A packed matrix and the way back.
+pub struct Presolved<V> {
+    indptr: Vec<i64>,
+    indices: Vec<i32>,
+    values: Vec<V>,
+    place: Vec<u32>,
+    share: Vec<f64>,
+    report: Report,
+}
+
+/// The packed matrix as solvers see it.
+pub type PackedView<'a, V> = CsrView<'a, i32, V, i64>;
+
+/// The input as the passes see it.
+struct Source<'a, I, V> {
+    indptr: &'a [I],
+    indices: &'a [I],
+    values: &'a [V],
+    n_rows: usize,
+    n_cols: usize,
+}
+
+impl<I: Index, V: Value> Source<'_, I, V> {
+    fn nnz(&self) -> usize {
+        self.indices.len()
+    }
+
+    #[inline(always)]
+    fn range(&self, row: usize) -> Range<usize> {
+        self.indptr[row].to_usize()..self.indptr[row + 1].to_usize()
+    }
+
+    /// At most `count` runs of rows with about equally many entries; together all rows.
+    fn cut(&self, count: usize) -> Vec<Range<usize>> {
+        let mut runs = Vec::with_capacity(count);
+        let mut start = 0;
+        for k in 1..=count {
+            let limit = (self.nnz() as u128 * k as u128 / count as u128) as usize;
+            let end = if k == count {
+                self.n_rows
+            } else {
+                self.indptr[..self.n_rows].partition_point(|p| p.to_usize() < limit).max(start)
+            };
+            if end > start || (k == count && runs.is_empty()) {
+                runs.push(start..end);
+            }
+            start = end;
+        }
+        runs
+    }
+}
+
+/// Packs a matrix. `None` if it has more rows or packed columns than 4-byte numbers, or values so large that those of merged
+/// columns leave the range of their type.
+///
+/// # Errors
+/// [`Error::Duplicates`] and [`Error::Scale`] for a matrix that no solver takes, [`Error::Cancelled`].
+pub fn presolve<I: Index, V: Value>(
+    rows: &CsrView<'_, I, V>,
+    structure: &Structure,
+    cancelled: &Cancelled<'_>,
+) -> Result<Option<Presolved<V>>> {
+    structure.check_solvable()?;
+    let (indptr, indices, values) = rows.arrays();
+    let x = Source { indptr, indices, values, n_rows: indptr.len() - 1, n_cols: super::Rows::n_cols(rows) };
+    let is_too_large = !V::from_f64(2.0 * structure.max_squared_norm.sqrt()).to_f64().is_finite();
+    if is_too_large || u32::try_from(x.n_rows.max(x.n_cols)).is_err() {
+        return Ok(None);
+    }
+    let columns = survey::survey(&x, cancelled)?;
+    let (classes, removed) = proportional::find(&x, &columns, cancelled)?;
+    poll(cancelled)?;
+    let dropped = columns.iter().filter(|c| c.count == 0).count();
+    let Some(layout) = layout::lay_out(&columns, &classes, row_lengths(&x, &columns), &removed) else {
+        return Ok(None);
+    };
+    drop(columns);
+    poll(cancelled)?;
+    let (columns_out, merged_alone) = (layout.n_columns, layout.merged_alone);
+    let packed = pack::pack(&x, layout, cancelled)?;
+    let report = Report {
+        columns_in: x.n_cols,
+        columns_out,
+        nonzeros_in: x.nnz(),
+        nonzeros_out: packed.indices.len(),
+        merged: classes.iter().map(|class| class.members.len() - 1).sum(),
+        merged_alone,
+        dropped,
+    };
+    let pack::Packed { indptr, indices, values, mut place, mut share } = packed;
+    for class in &classes {
+        let (target, factor) = (place[class.representative() as usize], class.factor());
+        for (column, scale) in &class.members {
+            place[*column as usize] = target;
+            share[*column as usize] = scale / factor;
+        }
+    }
+    Ok(Some(Presolved { indptr, indices, values, place, share, report }))
+}
+
+/// Entries per row without zeros.
+fn row_lengths<I: Index, V: Value>(x: &Source<'_, I, V>, columns: &[survey::Column]) -> Vec<u32> {
+    let has_zeros = columns.iter().map(|c| c.count as usize).sum::<usize>() != x.nnz();
+    let length = |row: usize| {
+        let range = x.range(row);
+        if has_zeros { x.values[range].iter().filter(|v| v.to_f64() != 0.0).count() } else { range.len() }
+    };
+    (0..x.n_rows).into_par_iter().with_min_len(1024).map(|row| length(row) as u32).collect()
+}
+
+impl<V: Value> Presolved<V> {
+    /// The packed matrix.
+    #[allow(unsafe_code)]
+    pub fn view(&self) -> PackedView<'_, V> {
+        // SAFETY: `pack` made the arrays: pointers rise, columns are packed ones and differ within a row, values are finite.
+        unsafe { CsrView::from_sound(&self.indptr, &self.indices, &self.values, self.report.columns_out) }
+    }
+
+    /// What was done.
+    pub fn report(&self) -> &Report {
+        &self.report
+    }
+
+    /// Weights of the input's columns from those of the packed matrix.
+    pub fn map_weights_back(&self, packed: &[f64]) -> Vec<f64> {
+        assert_eq!(packed.len(), self.report.columns_out, "one weight per packed column");
+        let mut full = vec![0.0; self.place.len()];
+        full.par_chunks_mut(MAP_CHUNK).enumerate().for_each(|(chunk, full)| {
+            let start = chunk * MAP_CHUNK;
+            for (k, w) in full.iter_mut().enumerate() {
+                let place = self.place[start + k];
+                *w = if place < SCALED {
+                    packed[place as usize]
+                } else if place == NOWHERE {
+                    0.0
+                } else {
+                    packed[(place & !SCALED) as usize] * self.share[start + k]
+                };
+            }
+        });
+        full
+    }
+
+    /// Weights of the packed matrix with the same decision values, if `full` could have come from
+    /// [`Self::map_weights_back`]; else the nearest ones that could.
+    pub fn map_weights_in(&self, full: &[f64]) -> Vec<f64> {
+        assert_eq!(full.len(), self.place.len(), "one weight per column of the input");
+        let mut packed = vec![0.0; self.report.columns_out];
+        for ((w, place), share) in full.iter().zip(&self.place).zip(&self.share) {
+            if *place < SCALED {
+                packed[*place as usize] += w;
+            } else if *place != NOWHERE {
+                packed[(place & !SCALED) as usize] += share * w;
+            }
+        }
+        packed
+    }
+}

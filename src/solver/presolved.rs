@@ -1,0 +1,48 @@
+//! A fit on packed columns, brought back to the caller's.
+//!
+//! The solver sees the packed matrix only. Its weights are mapped back, and the certificate is computed anew on the caller's
+//! own rows: it holds for the caller's data whatever rounding the packed values have. Should that gap be above the tolerance
+//! where the packed one was not (float32 values at a tolerance near their rounding), the fit is finished on the caller's rows.
+
+use super::{Monitor, Params, Problem, Solution, Start, Status, auto, certificate};
+use crate::Result;
+use crate::data::presolve::Presolved;
+use crate::data::{Rows, Value};
+use crate::loss::LossKind;
+
+/// Solves `problem` by way of `packed`, which was made from all its rows.
+///
+/// # Errors
+/// [`crate::Error::Cancelled`] and [`crate::Error::Overflow`].
+pub fn solve<'a, R: Rows, V: Value>(
+    problem: &Problem<'a, R>,
+    packed: &Presolved<V>,
+    loss: LossKind,
+    params: &Params,
+    monitor: &'a dyn Monitor,
+) -> Result<Solution> {
+    let mut solution = solve_packed(problem, packed, loss, params, monitor)?;
+    solution.w = packed.map_weights_back(&solution.w);
+    solution.certificate = certificate::certify(problem, loss, &solution, monitor)?;
+    solution.passes += certificate::PASSES;
+    if solution.status != Status::Converged || solution.certificate.relative_gap() <= params.tol {
+        return Ok(solution);
+    }
+    let start = Start { w: Some((solution.w, solution.intercept)), alpha: Some(solution.alpha), ..Start::default() };
+    let mut finished = auto::solve(problem, loss, params, &start, monitor)?;
+    finished.n_iter += solution.n_iter;
+    finished.passes += solution.passes;
+    Ok(finished)
+}
+
+fn solve_packed<R: Rows, V: Value>(
+    problem: &Problem<'_, R>,
+    packed: &Presolved<V>,
+    loss: LossKind,
+    params: &Params,
+    monitor: &dyn Monitor,
+) -> Result<Solution> {
+    let view = packed.view();
+    let Problem { ids, y, cost, intercept, .. } = *problem;
+    auto::solve(&Problem { rows: &view, ids, y, cost, intercept }, loss, params, &Start::default(), monitor)
+}
