@@ -1,0 +1,117 @@
+"""Which values of ``C`` a search visits, and when it ends."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from math import floor, log
+from typing import Any
+
+import numpy as np
+
+from hinge import _validate
+
+STOPS = ("exact", "unchanged", "liblinear")
+CHOICES = ("best", "one_se")
+
+_SLACK = 1e-12
+"""Relative excess over ``C_max`` that is rounding: the limit of the native search."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The checked parameters of a search that say which values of ``C`` to visit, how to choose and what to keep.
+
+    Attributes
+    ----------
+    native : dict
+        What the native search takes.
+    choose : {"best", "one_se"}
+        The rule of choice.
+    keep_decisions : bool
+        Whether held-out decision values are kept.
+    """
+
+    native: dict[str, Any]
+    choose: str
+    keep_decisions: bool
+
+    @property
+    def time_limit(self) -> float | None:
+        """Seconds."""
+        return self.native["time_limit"]
+
+    def n_values(self, first: float) -> int:
+        """The largest number of values of C of a search that starts at ``first``."""
+        plan = self.native
+        if plan["Cs"] is not None:
+            return len(plan["Cs"]) + plan["refine"]
+        steps = log(plan["C_max"] / first) / log(plan["ratio"])
+        return floor(steps + _SLACK * max(1.0, steps)) + 1 + plan["refine"]
+
+
+def plan(
+    *,
+    Cs: Any,
+    C_min: Any,
+    C_max: Any,
+    ratio: Any,
+    refine: Any,
+    stop: Any,
+    time_limit: Any,
+    resume: Any,
+    choose: Any,
+    keep_decisions: Any,
+) -> Plan:
+    """Check the parameters of the same names of :func:`hinge.select_C`."""
+    _validate.choice("stop", stop, STOPS)
+    _validate.choice("choose", choose, CHOICES)
+    _validate.whole("refine", refine, 0)
+    _validate.truth("keep_decisions", keep_decisions)
+    _check_range(C_min, C_max, ratio)
+    if Cs is not None and C_min is not None:
+        raise ValueError(f"C_min and Cs exclude each other, got C_min={C_min!r} beside Cs")
+    if time_limit is not None:
+        _validate.positive("time_limit", time_limit)
+    native = {
+        "Cs": None if Cs is None else _values(Cs),
+        "C_min": None if C_min is None else float(C_min),
+        "C_max": float(C_max),
+        "ratio": float(ratio),
+        "refine": int(refine),
+        "stop": stop,
+        "time_limit": None if time_limit is None else float(time_limit),
+        "resume": _path(resume),
+    }
+    return Plan(native, choose, bool(keep_decisions))
+
+
+def _check_range(C_min: Any, C_max: Any, ratio: Any) -> None:
+    if C_min is not None:
+        _validate.positive("C_min", C_min)
+    _validate.positive("C_max", C_max)
+    _validate.positive("ratio", ratio)
+    if ratio <= 1:
+        raise ValueError(f"ratio must be above 1, got {ratio!r}")
+    if C_min is not None and C_min > C_max:
+        raise ValueError(f"C_min must not be above C_max, got {C_min!r} and {C_max!r}")
+
+
+def _values(Cs: Any) -> list[float]:
+    """Rising, each once."""
+    if isinstance(Cs, (str, bytes)) or not isinstance(Cs, (Iterable, np.ndarray)) or np.ndim(Cs := list(Cs)) != 1:
+        raise ValueError(f"Cs must be a list of numbers above 0, got {Cs!r}")
+    if not Cs:
+        raise ValueError("Cs must hold at least one number, it is empty")
+    for C in Cs:
+        _validate.positive("Cs", C)
+    return np.unique(np.array(Cs, dtype=np.float64)).tolist()
+
+
+def _path(resume: Any) -> str | None:
+    if resume is None:
+        return None
+    if not isinstance(resume, (str, os.PathLike)) or not (path := os.fspath(resume)) or isinstance(path, bytes):
+        raise ValueError(f"resume must be None or the path of a file, got {resume!r}")
+    return path
