@@ -51,7 +51,7 @@ class CSearch:
     replayed : ndarray of shape (n_Cs,), bool
         Taken from the journal of an earlier run.
     stopped_by : str
-        ``"unchanged"`` (no larger C changes a solution), ``"C_max"``, ``"Cs"`` (all given values are done),
+        ``"unchanged"`` (by the stop rule: solutions change no more), ``"C_max"``, ``"Cs"`` (all given values are done),
         ``"time_limit"``, ``"interrupt"`` (Ctrl-C) or ``"callback"`` (a scikit-learn callback asked for it).
     repeats : float
         How often a held-out row is held out, on average: 1 for a partition, R for R repetitions of one.

@@ -46,9 +46,9 @@ class Plan:
         """The largest number of values of C of a search that starts at ``first``."""
         plan = self.native
         if plan["Cs"] is not None:
-            return len(plan["Cs"]) + plan["refine"]
+            return len(plan["Cs"]) + 2 * plan["refine"]
         steps = log(plan["C_max"] / first) / log(plan["ratio"])
-        return floor(steps + _SLACK * max(1.0, steps)) + 1 + plan["refine"]
+        return floor(steps + _SLACK * max(1.0, steps)) + 1 + 2 * plan["refine"]
 
 
 def plan(

@@ -87,10 +87,10 @@ class Steps:
         return step
 
     def _scores(self, native: dict[str, Any], decisions: list[np.ndarray]) -> dict[str, np.ndarray]:
-        before = max(self._done, key=lambda step: step.C, default=None)
-        # Unchanged weights at a larger C than any before are those of the largest C before: so are their scores.
-        if before is not None and native["unchanged"] and native["C"] > before.C:
-            return before.scores
+        # Every fit starts from the solution at the nearest smaller C: an unchanged one is that, and so are its scores.
+        smaller = [step for step in self._done if native["C"] > step.C]
+        if native["unchanged"] and smaller:
+            return max(smaller, key=lambda step: step.C).scores
         folds = zip(decisions, self._folds.tests(), strict=True)
         rows = np.array([self._scoring(values, test) for values, test in folds])
         return dict(zip(self._scoring.names, rows.T.copy(), strict=True))

@@ -55,7 +55,7 @@ def select_C(
     """Search for ``C`` by warm-started cross-validation (algorithm 1 of Chu et al.).
 
     C rises by the factor ``ratio`` from a computed lower bound; every fold starts each fit from its solution at the C
-    before; the search ends when no larger C can change a solution, or at ``C_max``. Ctrl-C and ``time_limit`` end it
+    before; the search ends when no further C can change a solution, or at ``C_max``. Ctrl-C and ``time_limit`` end it
     early: what is finished is returned, marked as partial.
 
     Parameters
@@ -84,7 +84,8 @@ def select_C(
         "best" chooses the best mean score and the smallest C among equals, "one_se" the smallest C whose mean score is
         within one standard error of the best (see :attr:`hinge.CSearch.std_error`).
     Cs : array-like of shape (n_Cs,), default=None
-        The values of C to visit, in rising order, instead of the range that ``C_min``, ``C_max`` and ``ratio`` give.
+        The values of C to visit, in rising order, instead of the range that ``C_min``, ``C_max`` and ``ratio`` give;
+        ``stop`` may leave out the last ones.
     C_min : float, default=None
         First value of C; None computes eq. (21) or (22) of the paper, rounded down to a power of two.
     C_max : float, default=1024.0
@@ -92,11 +93,12 @@ def select_C(
     ratio : float, default=2.0
         Factor between values of C, above 1.
     refine : int, default=0
-        Number of rounds that halve, in log C, the intervals on both sides of the best C once the range is done.
+        Rounds of bisection once the range is done: each visits the middle, in log C, of the intervals on both sides of
+        the best C.
     stop : {"exact", "unchanged", "liblinear"}, default="exact"
-        When to end before ``C_max``: "exact" as soon as it is known that no larger C changes a solution, "unchanged"
-        after three successive values of C without change (eq. 24 of the paper), "liblinear" by the rule of LIBLINEAR's
-        ``-C``.
+        When to end before the last value: "exact" as soon as it is known that no value up to the last changes a
+        solution, "unchanged" after three successive values without a change (eq. 24 of the paper), "liblinear" after
+        five, as LIBLINEAR's ``-C`` counts.
     time_limit : float, default=None
         Seconds after which the search returns what is finished.
     resume : path-like, default=None
