@@ -10,8 +10,8 @@ import numpy as np
 from hinge import _table, _validate
 from hinge._plan import CHOICES
 
-PARTIAL = frozenset({"time_limit", "interrupt", "callback"})
-"""What stops a search before its end."""
+ENDS = frozenset({"unchanged", "C_max", "Cs"})
+"""How a search comes to its end; anything else makes it partial."""
 
 
 class PartialSearchWarning(UserWarning):
@@ -80,7 +80,7 @@ class CSearch:
     @property
     def is_partial(self) -> bool:
         """Whether the search was stopped before its end."""
-        return self.stopped_by in PARTIAL
+        return self.stopped_by not in ENDS
 
     @property
     def n_folds(self) -> int:

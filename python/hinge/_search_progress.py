@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib.util
 import logging
+import shutil
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -31,8 +32,11 @@ class Silent:
     def inside(self, line: str) -> None:
         """News from within a value of C."""
 
+    def finish(self) -> None:
+        """No further values of C will come: the search has come to its end."""
+
     def close(self) -> None:
-        """The search has ended."""
+        """The search has ended in one way or another."""
 
 
 class Lines(Silent):
@@ -57,7 +61,7 @@ class PlainBar(Silent):
     WIDTH = 20
 
     def __init__(self) -> None:
-        self._total, self._done, self._longest = 1, 0, 0
+        self._total, self._done, self._longest, self._line = 1, 0, 0, ""
 
     def start(self, total: int) -> None:
         """Set the length."""
@@ -70,11 +74,18 @@ class PlainBar(Silent):
 
     def inside(self, line: str) -> None:
         """Show news."""
+        self._line = line
         filled = min(self.WIDTH, self.WIDTH * self._done // self._total)
         text = f"[hinge] {'#' * filled}{'.' * (self.WIDTH - filled)} {line}"
+        text = text[: shutil.get_terminal_size().columns - 1]  # a longer one would not be overwritten
         self._longest = max(self._longest, len(text))
         sys.stderr.write("\r" + text.ljust(self._longest))
         sys.stderr.flush()
+
+    def finish(self) -> None:
+        """Fill the bar."""
+        self._total = self._done
+        self.inside(self._line)
 
     def close(self) -> None:
         """Leave the last state on the screen."""
@@ -108,6 +119,10 @@ class RichBar(Silent):
         if self._task is not None:
             self._bar.update(self._task, description=line)
 
+    def finish(self) -> None:
+        """Fill the bar."""
+        self._bar.update(self._task, total=self._bar.tasks[0].completed)
+
     def close(self) -> None:
         """Leave the last state on the screen."""
         self._bar.stop()
@@ -137,6 +152,11 @@ class SearchProgress:
             self._shown.start(total)
         logger.info("search: %s", line)
         self._shown.step(line)
+
+    def finish(self) -> None:
+        """The search has come to its end."""
+        if self._is_started:
+            self._shown.finish()
 
     @property
     def native(self) -> NativeProgress | None:

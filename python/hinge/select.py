@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from hinge import _native, _validate
 from hinge._callbacks import FitTask
-from hinge._csearch import CSearch, PartialSearchWarning
+from hinge._csearch import ENDS, CSearch, PartialSearchWarning
 from hinge._folds import Folds
 from hinge._linear import SOLVERS
 from hinge._plan import Plan, plan
@@ -267,6 +267,8 @@ def _search(
             if not keeps_interrupted or not len(steps):
                 raise
             reason = "interrupt"
+        if reason in ENDS:
+            progress.finish()
     if not len(steps):
         raise TimeoutError(f"time_limit={values.time_limit:g} s passed before the first value of C was finished")
     search = steps.search("callback" if reason == "visit" else reason)

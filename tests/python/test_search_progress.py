@@ -88,12 +88,24 @@ def test_a_bar_on_a_terminal(problem, rich, monkeypatch):
     monkeypatch.setattr(sys, "stderr", terminal)
     search = hinge.select_C(*problem, cv=3, verbose=1, Cs=[0.25, 0.5, 1.0])
     shown = terminal.getvalue()
-    assert shown.endswith("\n")
+    assert shown.removesuffix("\x1b[?25h").endswith("\n")
     assert "hinge" in shown
     assert f"C = 1, score {search.mean[-1]:.4f}" in shown
     if not rich:
-        states = shown.strip().split("\r")
-        assert [state.count("#") for state in states if state] == [6, 13, 20]
+        lengths = [state.count("#") for state in shown.strip().split("\r")]
+        assert list(dict.fromkeys(lengths)) == [6, 13, 20]
+
+
+def test_a_bar_ends_full(problem, monkeypatch):
+    """The search may end before its last value."""
+    monkeypatch.setattr(_search_progress, "RichBar", _search_progress.PlainBar)
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    search = hinge.select_C(*problem, cv=3, verbose=1, C_max=1e12)
+    assert search.stopped_by == "unchanged"
+    lengths = [state.count("#") for state in terminal.getvalue().strip().split("\r")]
+    assert lengths == sorted(lengths)
+    assert lengths[-2] < lengths[-1] == 20
 
 
 def test_a_bar_is_closed_by_an_error(problem, monkeypatch):
