@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 
 from hinge import _table, _validate
-from hinge._plan import CHOICES
+from hinge._choice import CHOICES, best_index, one_se_index, std_error
 
 ENDS = frozenset({"unchanged", "C_max", "Cs"})
 """How a search comes to its end; anything else makes it partial."""
@@ -104,9 +104,7 @@ class CSearch:
         The standard deviation over all folds divided by the root of ``n_folds / repeats``: repeated cross-validation
         averages over splits but holds out the same rows again, so K folds repeated R times count as K, not as K R.
         """
-        if self.n_folds < 2:
-            return np.full(len(self.Cs), np.nan)
-        return self.scores.std(axis=1, ddof=1) / np.sqrt(self.n_folds / self.repeats)
+        return std_error(self.scores, self.repeats)
 
     @property
     def best_index(self) -> int:
@@ -202,18 +200,3 @@ class CSearch:
 
     def _repr_html_(self) -> str:
         return _table.html(self)
-
-
-def best_index(mean: np.ndarray) -> int:
-    """Position of the largest number that is not NaN, the first among equals."""
-    if np.isnan(mean).all():
-        raise ValueError("the mean score is NaN at every C: the scorer is undefined on at least one held-out part")
-    return int(np.nanargmax(mean))
-
-
-def one_se_index(mean: np.ndarray, std_error: np.ndarray) -> int:
-    """First position whose mean is within one standard error of the best."""
-    best = best_index(mean)
-    if np.isnan(std_error[best]):
-        raise ValueError("a single fold has no standard error: choose by the best score, or use more folds")
-    return int(np.flatnonzero(mean >= mean[best] - std_error[best])[0])

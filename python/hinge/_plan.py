@@ -6,14 +6,12 @@ import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 from math import floor, log
-from typing import Any
-
-import numpy as np
+from typing import Any, Self
 
 from hinge import _validate
+from hinge._choice import CHOICES
 
 STOPS = ("exact", "unchanged", "liblinear")
-CHOICES = ("best", "one_se")
 
 _SLACK = 1e-12
 """Relative excess over ``C_max`` that is rounding: the limit of the native search."""
@@ -37,6 +35,23 @@ class Plan:
     choose: str
     keep_decisions: bool
 
+    @classmethod
+    def of(cls, parameters: Any) -> Self:
+        """Check the parameters of a search, by their names in :func:`hinge.select_C`."""
+        _validate.choice("stop", parameters.stop, STOPS)
+        _validate.choice("choose", parameters.choose, CHOICES)
+        _validate.whole("refine", parameters.refine, 0)
+        _validate.truth("keep_decisions", parameters.keep_decisions)
+        if parameters.time_limit is not None:
+            _validate.positive("time_limit", parameters.time_limit)
+        native = _values(parameters) | {
+            "refine": int(parameters.refine),
+            "stop": parameters.stop,
+            "time_limit": None if parameters.time_limit is None else float(parameters.time_limit),
+            "resume": _path(parameters.resume),
+        }
+        return cls(native, parameters.choose, bool(parameters.keep_decisions))
+
     @property
     def time_limit(self) -> float | None:
         """Seconds."""
@@ -51,43 +66,9 @@ class Plan:
         return floor(steps + _SLACK * max(1.0, steps)) + 1 + 2 * plan["refine"]
 
 
-def plan(
-    *,
-    Cs: Any,
-    C_min: Any,
-    C_max: Any,
-    ratio: Any,
-    refine: Any,
-    stop: Any,
-    time_limit: Any,
-    resume: Any,
-    choose: Any,
-    keep_decisions: Any,
-) -> Plan:
-    """Check the parameters of the same names of :func:`hinge.select_C`."""
-    _validate.choice("stop", stop, STOPS)
-    _validate.choice("choose", choose, CHOICES)
-    _validate.whole("refine", refine, 0)
-    _validate.truth("keep_decisions", keep_decisions)
-    _check_range(C_min, C_max, ratio)
-    if Cs is not None and C_min is not None:
-        raise ValueError(f"C_min and Cs exclude each other, got C_min={C_min!r} beside Cs")
-    if time_limit is not None:
-        _validate.positive("time_limit", time_limit)
-    native = {
-        "Cs": None if Cs is None else _values(Cs),
-        "C_min": None if C_min is None else float(C_min),
-        "C_max": float(C_max),
-        "ratio": float(ratio),
-        "refine": int(refine),
-        "stop": stop,
-        "time_limit": None if time_limit is None else float(time_limit),
-        "resume": _path(resume),
-    }
-    return Plan(native, choose, bool(keep_decisions))
-
-
-def _check_range(C_min: Any, C_max: Any, ratio: Any) -> None:
+def _values(parameters: Any) -> dict[str, Any]:
+    """The part of the native plan that says which values of C."""
+    Cs, C_min, C_max, ratio = parameters.Cs, parameters.C_min, parameters.C_max, parameters.ratio
     if C_min is not None:
         _validate.positive("C_min", C_min)
     _validate.positive("C_max", C_max)
@@ -96,17 +77,26 @@ def _check_range(C_min: Any, C_max: Any, ratio: Any) -> None:
         raise ValueError(f"ratio must be above 1, got {ratio!r}")
     if C_min is not None and C_min > C_max:
         raise ValueError(f"C_min must not be above C_max, got {C_min!r} and {C_max!r}")
+    if Cs is not None and C_min is not None:
+        raise ValueError(f"C_min and Cs exclude each other, got C_min={C_min!r} beside Cs")
+    return {
+        "Cs": None if Cs is None else _list(Cs),
+        "C_min": None if C_min is None else float(C_min),
+        "C_max": float(C_max),
+        "ratio": float(ratio),
+    }
 
 
-def _values(Cs: Any) -> list[float]:
+def _list(Cs: Any) -> list[float]:
     """Rising, each once."""
-    if isinstance(Cs, (str, bytes)) or not isinstance(Cs, (Iterable, np.ndarray)) or np.ndim(Cs := list(Cs)) != 1:
+    if isinstance(Cs, (str, bytes)) or not isinstance(Cs, Iterable):
         raise ValueError(f"Cs must be a list of numbers above 0, got {Cs!r}")
-    if not Cs:
+    values = list(Cs)
+    if not values:
         raise ValueError("Cs must hold at least one number, it is empty")
-    for C in Cs:
+    for C in values:
         _validate.positive("Cs", C)
-    return np.unique(np.array(Cs, dtype=np.float64)).tolist()
+    return sorted({float(C) for C in values})
 
 
 def _path(resume: Any) -> str | None:

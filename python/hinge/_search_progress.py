@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from hinge._progress import INTERVAL, logger, show
+from hinge._steps import Step
 
 NativeProgress = Callable[[str, float, int, int, float, float], None]
 
@@ -144,9 +145,12 @@ class SearchProgress:
         self._shown = shown
         self._is_started = False
         self._last = 0.0
+        self._best = ""
 
-    def step(self, line: str, total: int) -> None:
-        """A value of C is finished; one of at most ``total``."""
+    def step(self, step: Step, best: Step, total: int) -> None:
+        """A value of C is finished, one of at most ``total``."""
+        line = step.line()
+        self._best = f", best score {best.mean:.4f} at C = {best.C:.6g}"
         if not self._is_started:
             self._is_started = True
             self._shown.start(total)
@@ -169,7 +173,8 @@ class SearchProgress:
         if now - self._last < INTERVAL:
             return
         self._last = now
-        line = f"C = {C:.6g}: {kind} iteration {iteration}, {lanes_left} fits left, {passes:.0f} passes, {accuracy:.2e}"
+        state = f"{kind} iteration {iteration}, {lanes_left} fits left, {passes:.0f} passes, {accuracy:.2e}"
+        line = f"C = {C:.6g}: {state}{self._best}"
         logger.debug("search: %s", line)
         self._shown.inside(line)
 

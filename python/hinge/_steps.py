@@ -68,6 +68,11 @@ class Steps:
         return len(self._done)
 
     @property
+    def best(self) -> Step:
+        """The best so far."""
+        return max(self._done, key=lambda step: (step.merit, -step.C))
+
+    @property
     def first_C(self) -> float:
         """The value that the search began with."""
         return self._done[0].C
@@ -114,7 +119,7 @@ class Steps:
         total[self._held_out == 0] = np.nan
         return total / np.maximum(self._held_out, 1)[:, None]
 
-    def search(self, stopped_by: str) -> CSearch:
+    def table(self, stopped_by: str) -> CSearch:
         """The table of what is finished, sorted by C."""
         done = sorted(self._done, key=lambda step: step.C)
 

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from hinge._choice import std_error
+
 if TYPE_CHECKING:
     from hinge._csearch import CSearch
 
@@ -18,8 +20,8 @@ def frame(search: CSearch) -> Any:
     columns = {"C": search.Cs, "mean": search.mean, "std_error": search.std_error}
     columns |= {f"fold_{k}": search.scores[:, k] for k in range(search.n_folds)}
     for name in _others(search):
-        other = search.by(name)
-        columns |= {f"mean_{name}": other.mean, f"std_error_{name}": other.std_error}
+        scores = search.all_scores[name]
+        columns |= {f"mean_{name}": scores.mean(axis=1), f"std_error_{name}": std_error(scores, search.repeats)}
     columns["objective"] = search.objective.sum(axis=(1, 2))
     names = ("seconds", "passes", "n_iter", "n_inner", "unchanged", "unchanged_until", "converged", "replayed")
     return pd.DataFrame(columns | {name: getattr(search, name) for name in names})
@@ -88,7 +90,7 @@ def _about(search: CSearch) -> str:
 
 
 def _cells(search: CSearch) -> tuple[list[str], list[list[str]]]:
-    others = {name: search.by(name).mean for name in _others(search)}
+    others = {name: search.all_scores[name].mean(axis=1) for name in _others(search)}
     header = ["C", search.scorer, "+- error", *others, "passes", "seconds", ""]
     rows = []
     for k, C in enumerate(search.Cs):

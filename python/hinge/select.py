@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any, TypeVar
 
 from hinge import _native, _validate
 from hinge._callbacks import FitTask
-from hinge._csearch import ENDS, CSearch, PartialSearchWarning
-from hinge._folds import Folds
+from hinge._csearch import CSearch
 from hinge._linear import SOLVERS
-from hinge._plan import Plan, plan
+from hinge._loop import Search
+from hinge._plan import Plan
 from hinge._problem import Problem
-from hinge._scoring import Scoring
-from hinge._search_progress import search_progress
-from hinge._steps import Step, Steps
-from hinge._warn import warn
 
 LOSSES = ("logistic", "squared_hinge", "hinge")
 
@@ -167,17 +163,20 @@ def select_C(
     _validate.positive("tol", tol)
     _validate.whole("max_iter", max_iter, 1)
     _validate.verbosity(verbose)
-    seed = _validate.seed(random_state)
-    options = {
+    options: dict[str, Any] = {
         "loss": loss,
         "solver": solver,
         "intercept": _validate.intercept(fit_intercept, intercept_scaling),
         "tol": float(tol),
         "max_iter": int(max_iter),
-        "seed": seed,
+        "seed": _validate.seed(random_state),
         "n_threads": _validate.threads(n_jobs),
     }
-    values = plan(
+    parameters = SimpleNamespace(
+        cv=cv,
+        scoring=scoring,
+        choose_by=choose_by,
+        choose=choose,
         Cs=Cs,
         C_min=C_min,
         C_max=C_max,
@@ -186,14 +185,13 @@ def select_C(
         stop=stop,
         time_limit=time_limit,
         resume=resume,
-        choose=choose,
         keep_decisions=keep_decisions,
+        verbose=verbose,
     )
+    plan = Plan.of(parameters)
     X, y = _validate.fit_data(X, y)
     problem = Problem.of(X, y, class_weight, sample_weight)
-    folds = Folds(problem, cv, groups, seed)
-    scorers = Scoring(problem, loss, scoring, choose_by, folds.tests())
-    return _search(problem, options, values, folds, scorers, int(verbose))
+    return Search.of(parameters, problem, options, plan, groups).run(keeps_interrupted=True)
 
 
 def search_and_refit(estimator: E, X: Any, y: Any, sample_weight: Any, groups: Any) -> E:
@@ -203,79 +201,17 @@ def search_and_refit(estimator: E, X: Any, y: Any, sample_weight: Any, groups: A
     """
     options = estimator._options()
     _validate.positive("select_tol", estimator.select_tol)
-    values = plan(**{name: getattr(estimator, name) for name in _PLANNED})
-    checked, y = _validate.fit_data(X, y, estimator)
-    problem = Problem.of(checked, y, estimator.class_weight, sample_weight)
-    folds = Folds(problem, estimator.cv, groups, options["seed"])
-    scorers = Scoring(problem, options["loss"], estimator.scoring, estimator.choose_by, folds.tests())
+    plan = Plan.of(estimator)
+    checked, labels = _validate.fit_data(X, y, estimator)
+    problem = Problem.of(checked, labels, estimator.class_weight, sample_weight)
     search_options = options | {"tol": float(estimator.select_tol)}
+    search = Search.of(estimator, problem, search_options, plan, groups)
     task = FitTask(estimator, X, y, sample_weight=sample_weight, has_parts=True)
-    search = _search(
-        problem,
-        search_options,
-        values,
-        folds,
-        scorers,
-        int(estimator.verbose),
-        keeps_interrupted=False,
-        wants_stop=lambda step: task.part(f"C = {step.C:g}"),
-    )
-    estimator._fit_checked(search.C, problem.X, problem.classes, problem.ids, problem.weight, options)
+    found = search.run(keeps_interrupted=False, wants_stop=lambda step: task.part(f"C = {step.C:g}"))
+    estimator._fit_checked(found.C, problem.X, problem.classes, problem.ids, problem.weight, options)
     _validate.remember_features(estimator, X)
-    estimator.search_ = search
-    estimator.C_ = search.C
+    estimator.search_ = found
+    estimator.C_ = found.C
     task.part("refit")
     task.end()
     return estimator
-
-
-_PLANNED = (
-    *("Cs", "C_min", "C_max", "ratio", "refine", "stop"),
-    *("time_limit", "resume", "choose", "keep_decisions"),
-)
-"""Parameters of the CV estimators that make the plan."""
-
-
-def _search(
-    problem: Problem,
-    options: dict[str, Any],
-    values: Plan,
-    folds: Folds,
-    scorers: Scoring,
-    verbose: int,
-    keeps_interrupted: bool = True,
-    wants_stop: Callable[[Step], bool] = lambda step: False,
-) -> CSearch:
-    if values.choose == "one_se" and len(folds) < 2:
-        raise ValueError('choose="one_se" needs at least 2 folds, cv gives a single one, which has no standard error')
-    steps = Steps(problem, folds, scorers, values)
-    with search_progress(verbose) as progress:
-
-        def visit(native: dict[str, Any]) -> float | None:
-            step = steps.add(native)
-            progress.step(step.line(), values.n_values(steps.first_C))
-            return None if wants_stop(step) else step.merit
-
-        def run(matrix: _validate.NativeMatrix) -> str:
-            n_classes, report = len(problem.classes), progress.native
-            args = (matrix, problem.ids, n_classes, problem.weight, folds.splits, options, values.native, visit, report)
-            return _native.search(*args)
-
-        try:
-            reason = _validate.call_native(run, problem.X)
-        except KeyboardInterrupt:
-            if not keeps_interrupted or not len(steps):
-                raise
-            reason = "interrupt"
-        if reason in ENDS:
-            progress.finish()
-    if not len(steps):
-        raise TimeoutError(f"time_limit={values.time_limit:g} s passed before the first value of C was finished")
-    search = steps.search("callback" if reason == "visit" else reason)
-    if search.is_partial:
-        warn(
-            f"the search for C was stopped by {search.stopped_by} after {len(search.Cs)} values of C, "
-            f"the largest {search.Cs[-1]:g}: its choice is the best of those",
-            PartialSearchWarning,
-        )
-    return search

@@ -216,7 +216,7 @@ def test_decisions_give_a_calibration_without_refits(problem):
 def test_whatever_is_chosen_has_its_decisions(choose, visits):
     """The record keeps what may still be chosen, for any scores at any values of C in any order."""
     from hinge._folds import Folds
-    from hinge._plan import plan
+    from hinge._plan import Plan
     from hinge._problem import Problem
     from hinge._scoring import Scoring
     from hinge._steps import Steps
@@ -228,23 +228,8 @@ def test_whatever_is_chosen_has_its_decisions(choose, visits):
     def score(model, X, y):
         return float(model.decision_function(X)[0]) % 1
 
-    steps = Steps(
-        problem,
-        splits,
-        Scoring(problem, "hinge", score, None, splits.tests()),
-        plan(
-            Cs=None,
-            C_min=None,
-            C_max=1.0,
-            ratio=2.0,
-            refine=0,
-            stop="exact",
-            time_limit=None,
-            resume=None,
-            choose=choose,
-            keep_decisions=True,
-        ),
-    )
+    scoring = Scoring(problem, "hinge", score, None, splits.tests())
+    steps = Steps(problem, splits, scoring, Plan({}, choose, keep_decisions=True))
     for exponent, scores in dict(visits).items():
         C = 2.0**exponent
         # The whole part of a decision value tells C, the fraction is the score.
@@ -252,7 +237,7 @@ def test_whatever_is_chosen_has_its_decisions(choose, visits):
         facts = {"n_iter": 1, "inner": 0, "passes": 1.0, "seconds": 0.0, "objective": np.zeros((3, 1))}
         flags = {"unchanged": False, "converged": True, "replayed": False, "unchanged_until": C}
         steps.add({"C": C, "decisions": decisions, **facts, **flags})
-    search = steps.search("C_max")
+    search = steps.table("C_max")
     assert (np.floor(search.decisions) == np.log2(search.C)).all()
     np.testing.assert_array_equal(search.decisions[::2] % 1, search.scores[search.index])
 

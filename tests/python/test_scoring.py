@@ -232,6 +232,10 @@ def test_a_fold_that_the_chooser_cannot_score(problem):
         hinge.select_C(X, y, cv=splits, scoring="roc_auc")
     search = hinge.select_C(X, y, cv=splits, scoring=["accuracy", "roc_auc"], Cs=[1.0])
     assert np.isnan(search.all_scores["roc_auc"][0]).tolist() == [False, True]
+    assert "nan" in repr(search)
+    assert np.isnan(search.to_frame()["mean_roc_auc"]).all()
+    with pytest.raises(ValueError, match="NaN at every C"):
+        search.by("roc_auc")
 
 
 def test_scores_that_come_and_go(problem):
