@@ -1,6 +1,8 @@
 """The table of a search: the choice made from it, the decision values it keeps, how it looks."""
 
+import dataclasses
 import pickle
+import re
 
 import hinge
 import numpy as np
@@ -36,6 +38,13 @@ def table(scores, choose="best", repeats=1.0, **parts):
         "repeats": repeats,
     }
     return hinge.CSearch(**(columns | defaults | parts))
+
+
+def test_every_part_is_described():
+    text = hinge.CSearch.__doc__.split("Attributes")[1]
+    assert re.findall(r"^    (\w+) :", text, re.MULTILINE) == [
+        field.name for field in dataclasses.fields(hinge.CSearch)
+    ]
 
 
 # The choice.
@@ -238,6 +247,9 @@ def test_whatever_is_chosen_has_its_decisions(choose, visits):
         flags = {"unchanged": False, "converged": True, "replayed": False, "unchanged_until": C}
         steps.add({"C": C, "decisions": decisions, **facts, **flags})
     search = steps.table("C_max")
+    kept = [step.C for step in steps._done if step.out_of_fold is not None]
+    better = [C for k, C in enumerate(search.Cs) if (search.mean[:k] < search.mean[k]).all()]
+    assert sorted(kept) == ([search.C] if choose == "best" else better)
     assert (np.floor(search.decisions) == np.log2(search.C)).all()
     np.testing.assert_array_equal(search.decisions[::2] % 1, search.scores[search.index])
 

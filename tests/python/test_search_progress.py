@@ -2,6 +2,7 @@
 
 import io
 import logging
+import subprocess
 import sys
 
 import hinge
@@ -178,6 +179,19 @@ def test_a_callback_may_end_the_search(problem, callbacks):
     assert model.search_.stopped_by == "callback"
     assert len(model.search_.Cs) == 2
     assert model.search_.best_C == model.C_
+
+
+def test_without_callbacks():
+    """With a scikit-learn that has none."""
+    code = """
+import sys
+sys.modules["sklearn.callback"] = None
+import numpy as np, hinge
+X, y = np.eye(12, 4), np.arange(12) % 2
+for model in (hinge.LinearSVC(), hinge.LogisticRegressionCV(cv=3)):
+    assert not hasattr(model.fit(X, y), "set_callbacks")
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 @pytest.mark.parametrize("kind", [hinge.LinearSVC, hinge.LogisticRegression])

@@ -4,6 +4,12 @@ import hinge
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from hinge import _native, _validate
+from hinge._folds import Folds
+from hinge._plan import Plan
+from hinge._problem import Problem
+from hypothesis import given
+from hypothesis import strategies as st
 from problems import (
     LOSSES,
     UNIQUE,
@@ -137,6 +143,87 @@ def test_ends_at_the_limit(problem, C_min, C_max, ratio):
     assert search.stopped_by == "C_max"
 
 
+@pytest.mark.parametrize(("stop", "count"), [("unchanged", 3), ("liblinear", 5)])
+@pytest.mark.parametrize("loss", ["squared_hinge", "logistic"])
+def test_counting_rules_end_after_a_run_without_change(loss, stop, count):
+    X, y = sparse_problem(22, noise=0.0, density=1.0)
+    search = hinge.select_C(X, y, loss=loss, cv=3, C_max=1e30, stop=stop)
+    assert search.stopped_by == "unchanged"
+    runs = "".join("u" if unchanged else "c" for unchanged in search.unchanged)
+    # LIBLINEAR counts the first value too.
+    runs = "u" + runs[1:] if stop == "liblinear" else runs
+    assert runs.endswith("u" * count)
+    assert runs.index("u" * count) == len(runs) - count
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("solver", ["auto", "dual_cd"])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_unchanged_steps_keep_the_decisions(loss, solver, n_classes):
+    """What is not scored again has the same decision values, also where refinement comes back to smaller C."""
+    X, y = sparse_problem(22, noise=0.0, density=1.0, n_classes=n_classes)
+    problem = Problem.of(X, y, None, None)
+    plan = Plan(REFINED, "best", keep_decisions=False)
+    options = {"loss": loss, "solver": solver, "intercept": 0.0, "tol": 1e-2, "max_iter": 1000}
+    visited, n_unchanged = {}, 0
+
+    def visit(step):
+        nonlocal n_unchanged
+        here = step["C"]
+        smaller = [C for C in visited if here > C]
+        if step["unchanged"] and smaller:
+            n_unchanged += 1
+            for now, before in zip(step["decisions"], visited[max(smaller)], strict=True):
+                np.testing.assert_array_equal(now, before)
+        visited[here] = [values.copy() for values in step["decisions"]]
+        return here  # the largest is the best: refinement goes where nothing changes
+
+    data = (_validate.native_matrix(X), problem.ids, n_classes, problem.weight, Folds(problem, 3, None, 0).splits)
+    _native.search(*data, options | {"seed": 0, "n_threads": 2}, plan.native, visit)
+    assert n_unchanged > 3 or solver == "dual_cd" or loss == "hinge"
+    assert len(visited) <= plan.n_values(min(visited))
+
+
+REFINED = {
+    "Cs": None,
+    "C_min": None,
+    "C_max": 1e6,
+    "ratio": 2.0,
+    "refine": 3,
+    "stop": "unchanged",
+    "time_limit": None,
+    "resume": None,
+}
+
+
+def test_given_values(problem):
+    whole = hinge.select_C(*problem, cv=3, C_min=0.25, C_max=4.0)
+    search = hinge.select_C(*problem, cv=3, Cs=(4, 0.25, 1.0, 2, 0.5, 1))
+    assert search.Cs.tolist() == [0.25, 0.5, 1.0, 2.0, 4.0]
+    assert search.stopped_by == "Cs"
+    np.testing.assert_array_equal(search.scores, whole.scores)
+    for Cs in (np.array([0.5]), [0.5], iter([0.5]), np.float32([0.5])):
+        single = hinge.select_C(*problem, cv=3, Cs=Cs)
+        assert single.Cs.tolist() == [0.5]
+
+
+def test_given_values_exclude_a_first_value(problem):
+    with pytest.raises(ValueError, match="C_min and Cs exclude each other"):
+        hinge.select_C(*problem, Cs=[1.0], C_min=0.5)
+
+
+@given(first=st.floats(-20, 5), span=st.floats(0, 30), ratio=st.floats(1.05, 30.0), rounds=st.integers(0, 5))
+def test_length_of_a_pass(first, span, ratio, rounds):
+    """As many values as the native plan visits, or a bar would not end full."""
+    C = C_min = 2.0**first
+    C_max = C_min * 2.0**span
+    plan = Plan({"Cs": None, "C_max": C_max, "ratio": ratio, "refine": rounds}, "best", keep_decisions=False)
+    n = 1
+    while (C := C * ratio) <= C_max * (1 + 1e-12):
+        n += 1
+    assert abs(plan.n_values(C_min) - 2 * rounds - n) <= (1 if abs(np.log(C_max / C) / np.log(ratio) % 1) < 1e-9 else 0)
+
+
 @pytest.mark.parametrize("loss", LOSSES)
 def test_matrix_of_zeros(loss):
     search = hinge.select_C(sp.csr_matrix((30, 4)), np.arange(30) % 2, loss=loss, cv=3)
@@ -187,6 +274,11 @@ def test_parameters_of_the_search_reach_it(problem):
         *(("C_max", value) for value in (0, -1.0, np.nan, np.inf, "1", None, 1e-30, True)),
         *(("tol", value) for value in (0, -1.0, np.nan, np.inf, "1", None, True)),
         *(("max_iter", value) for value in (0, -1, 1.5, "1", None, True)),
+        *(("refine", value) for value in (-1, 1.5, "1", None, True)),
+        *(("stop", value) for value in ("never", None, 3)),
+        *(("choose", value) for value in ("worst", None, 0)),
+        *(("keep_decisions", value) for value in (None, 1, "yes")),
+        *(("Cs", value) for value in ([], 1.0, "1", [0.0], [1.0, -1.0], [np.nan], ["1"], [[1.0]], [None], [True])),
         *(("loss", value) for value in ("Hinge", "log", None, 1)),
         *(("solver", value) for value in ("liblinear", None, 1)),
     ],
@@ -196,7 +288,9 @@ def test_bad_parameters(problem, name, value):
         hinge.select_C(*problem, **{name: value})
 
 
-@pytest.mark.parametrize("name", ["select_tol", "ratio", "C_min", "C_max"])
+@pytest.mark.parametrize(
+    "name", ["select_tol", "ratio", "C_min", "C_max", "refine", "stop", "choose", "time_limit", "Cs"]
+)
 def test_bad_parameters_of_estimators(problem, name):
     with pytest.raises(ValueError, match=f"^{name} must be"):
         hinge.LinearSVCCV(**{name: -1.0}).fit(*problem)
