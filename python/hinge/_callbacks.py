@@ -43,7 +43,7 @@ class FitTask:
         metadata = None if sample_weight is None else {"sample_weight": sample_weight}
         self._data = {"X": X, "y": y, "metadata": metadata}
         self._context = None
-        if hasattr(estimator, "_init_callback_context"):
+        if getattr(estimator, "_skl_callbacks", None):
             self._context = estimator._init_callback_context(max_subtasks=None if has_parts else 0)
             self._context.call_on_fit_task_begin(estimator=estimator, **self._data)
 

@@ -101,9 +101,15 @@ class RichBar(Silent):
     def __init__(self) -> None:
         from rich.console import Console
         from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+        from rich.table import Column
 
-        columns = (TextColumn("hinge"), BarColumn(bar_width=20), TimeElapsedColumn(), TextColumn("{task.description}"))
-        self._bar = Progress(*columns, console=Console(stderr=True, highlight=False, markup=False))
+        columns = (
+            TextColumn("hinge", table_column=Column(min_width=5)),
+            BarColumn(bar_width=20, table_column=Column(min_width=20)),
+            TimeElapsedColumn(table_column=Column(min_width=7)),
+            TextColumn("{task.description}", table_column=Column(ratio=1, no_wrap=True, overflow="ellipsis")),
+        )
+        self._bar = Progress(*columns, console=Console(stderr=True, highlight=False, markup=False), expand=True)
         self._task: Any = None
 
     def start(self, total: int) -> None:
@@ -150,7 +156,7 @@ class SearchProgress:
     def step(self, step: Step, best: Step, total: int) -> None:
         """A value of C is finished, one of at most ``total``."""
         line = step.line()
-        self._best = f", best score {best.mean:.4f} at C = {best.C:.6g}"
+        self._best = f" (best {best.mean:.4f} at {best.C:.6g})"
         if not self._is_started:
             self._is_started = True
             self._shown.start(total)
@@ -173,8 +179,8 @@ class SearchProgress:
         if now - self._last < INTERVAL:
             return
         self._last = now
-        state = f"{kind} iteration {iteration}, {lanes_left} fits left, {passes:.0f} passes, {accuracy:.2e}"
-        line = f"C = {C:.6g}: {state}{self._best}"
+        state = f"{kind} {iteration}, {lanes_left} fits left, {passes:.0f} passes, {accuracy:.1e}"
+        line = f"C = {C:.6g}{self._best}: {state}"
         logger.debug("search: %s", line)
         self._shown.inside(line)
 

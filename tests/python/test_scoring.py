@@ -6,7 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from problems import LOSSES, TIGHT, UNIQUE, cold_scores, estimator, folds, noisy_problem, sparse_problem
-from sklearn.metrics import accuracy_score, balanced_accuracy_score, f1_score, fbeta_score, get_scorer, make_scorer
+from sklearn.metrics import (
+    accuracy_score,
+    balanced_accuracy_score,
+    f1_score,
+    fbeta_score,
+    get_scorer,
+    get_scorer_names,
+    make_scorer,
+)
 from sklearn.model_selection import LeaveOneOut, cross_val_score, cross_validate
 
 # A few values of C, fitted tightly.
@@ -92,6 +100,27 @@ def test_any_scorers_at_once_are_those_of_cross_validate(data):
         cold = cross_validate(estimator(loss, C=C, **TIGHT, **UNIQUE[loss]), X, y, cv=folds(3), scoring=names)
         for name in names:
             np.testing.assert_allclose(search.all_scores[name][k], cold[f"test_{name}"], atol=1e-4, err_msg=name)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", get_scorer_names())
+@pytest.mark.parametrize("loss", ["logistic", "squared_hinge"])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_every_scorer_of_scikit_learn(loss, n_classes, name):
+    """The same numbers as a refitted model gives, or a refusal where it gives none."""
+    X, y = sparse_problem(29, n_rows=120, n_columns=10, n_classes=n_classes, noise=2.0)
+    options = {"loss": loss, "cv": 3, "Cs": [0.5], "tol": 1e-10, "max_iter": 100_000}
+    model = estimator(loss, C=0.5, **TIGHT)
+    try:
+        cold = cross_val_score(model, X, y, cv=folds(3), scoring=name, error_score="raise")
+    except (ValueError, AttributeError, TypeError):
+        cold = np.array([np.nan])
+    if np.isnan(cold).any():
+        with pytest.raises((ValueError, AttributeError, TypeError)):
+            hinge.select_C(X, y, scoring=name, **options)
+    else:
+        search = hinge.select_C(X, y, scoring=name, **options)
+        np.testing.assert_allclose(search.scores[0], cold, rtol=1e-4, atol=1e-4)
 
 
 SEVERAL = {

@@ -71,7 +71,7 @@ def test_details_are_for_two(capfd, caplog):
         with _search_progress.search_progress(verbose) as progress:
             slow_news(progress)
     lines = capfd.readouterr().err.splitlines()
-    assert lines == ["[hinge] C = 0.5: newton iteration 7, 3 fits left, 12 passes, 1.00e-02"]
+    assert lines == ["[hinge] C = 0.5: newton 7, 3 fits left, 12 passes, 1.0e-02"]
     with _search_progress.search_progress(0) as progress:
         assert progress.native is None
         with caplog.at_level(logging.DEBUG, logger="hinge"):
