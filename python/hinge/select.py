@@ -99,7 +99,8 @@ def select_C(
         Seconds after which the search returns what is finished.
     resume : path-like, default=None
         Journal of the search: a record per finished C is added to this file, and what it holds already is not
-        computed again. A search that was killed continues to the same bits.
+        computed again. A search that was killed continues to the same bits. The journal of other data, splits, values
+        of C or options of the fits is refused; scorers, the rule of choice, limits of time and threads may change.
     keep_decisions : bool, default=False
         Whether to return the out-of-fold decision values at the chosen C as ``decisions``. Costs n_samples numbers
         per binary problem, with "one_se" once for each C that is better than all smaller ones.

@@ -2,6 +2,8 @@
 
 import os
 import signal
+import subprocess
+import sys
 import time
 
 import hinge
@@ -221,6 +223,38 @@ def test_a_journal_continues_a_search(problem, tmp_path, as_path):
     np.testing.assert_array_equal(again.decisions, whole.decisions)
 
 
+KILLED = """
+import os, signal, sys
+import hinge
+from problems import noisy_problem
+
+calls = []
+
+def score(model, X, y):
+    calls.append(1)
+    if len(calls) == {call}:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return float((model.predict(X) == y).mean())
+
+hinge.select_C(*noisy_problem(), cv=2, refine=2, scoring=score, resume={path!r})
+"""
+
+
+@posix
+def test_a_search_that_is_killed_again_and_again(problem, tmp_path):
+    path = tmp_path / "search.journal"
+    # Two trials, then two calls per C; the record of the C that is being scored is already on disk, or not.
+    for call in (4, 7, 20, 41):
+        program = KILLED.format(call=call, path=str(path))
+        done = subprocess.run([sys.executable, "-c", program], cwd=os.path.dirname(__file__))
+        assert done.returncode == -signal.SIGKILL
+    rest = hinge.select_C(*problem, cv=2, refine=2, resume=path)
+    whole = hinge.select_C(*problem, cv=2, refine=2)
+    assert 15 < rest.replayed.sum() < len(whole.Cs)
+    for name in ("Cs", "scores", "objective", "n_iter", "passes", "unchanged", "unchanged_until"):
+        np.testing.assert_array_equal(getattr(rest, name), getattr(whole, name), err_msg=name)
+
+
 def test_a_journal_serves_any_scorer(problem, tmp_path):
     path = tmp_path / "search.journal"
     hinge.select_C(*problem, cv=3, resume=path)
@@ -238,7 +272,7 @@ CHANGES = {
     "loss": lambda X, y: ((X, y), {"loss": "squared_hinge"}),
     "tol": lambda X, y: ((X, y), {"tol": 1e-3}),
     "weights": lambda X, y: ((X, y), {"sample_weight": np.arange(1.0, 241)}),
-    "class weight": lambda X, y: ((X, y), {"class_weight": "balanced"}),
+    "class weight": lambda X, y: ((X, y), {"class_weight": {0: 2.0}}),
     "intercept": lambda X, y: ((X, y), {"fit_intercept": False}),
     "scale of the intercept": lambda X, y: ((X, y), {"intercept_scaling": 2.0}),
 }
