@@ -3,11 +3,12 @@
 import warnings as _warnings
 
 from hinge._certificate import Certificate
+from hinge._csearch import CSearch, PartialSearchWarning
 from hinge._native import DEBUG_BUILD as _DEBUG_BUILD
 from hinge._native import __version__
 from hinge._presolve import Presolve
 from hinge.logistic import LogisticRegression, LogisticRegressionCV
-from hinge.select import CSearch, select_C
+from hinge.select import select_C
 from hinge.svm import LinearSVC, LinearSVCCV
 from hinge.svmlight import load_svmlight
 
@@ -18,6 +19,7 @@ __all__ = [
     "LinearSVCCV",
     "LogisticRegression",
     "LogisticRegressionCV",
+    "PartialSearchWarning",
     "Presolve",
     "__version__",
     "load_svmlight",

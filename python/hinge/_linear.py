@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any, Self
 
 import numpy as np
@@ -12,14 +11,16 @@ from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted
 
 from hinge import _native, _validate
+from hinge._callbacks import CallbackSupport, FitTask
 from hinge._certificate import Certificate
 from hinge._presolve import Presolve
 from hinge._progress import reporter
+from hinge._warn import warn
 
 SOLVERS = ("auto", "dual_cd", "dual_cd_online", "newton")
 
 
-class LinearClassifier(ClassifierMixin, BaseEstimator):
+class LinearClassifier(CallbackSupport, ClassifierMixin, BaseEstimator):
     """A linear classifier with certificate; subclasses own the parameters and name the loss."""
 
     coef_: np.ndarray
@@ -40,8 +41,7 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
         _validate.choice("solver", self.solver, SOLVERS)
         _validate.positive("tol", self.tol)
         _validate.whole("max_iter", self.max_iter, 1)
-        if not isinstance(self.verbose, bool):
-            _validate.whole("verbose", self.verbose, 0)
+        _validate.verbosity(self.verbose)
         return {
             "loss": self._loss(),
             "solver": self.solver,
@@ -59,8 +59,10 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
         checked, y = _validate.fit_data(X, y, self)
         classes, ids = _validate.encode(y)
         weight = _validate.row_weights(checked, classes, ids, self.class_weight, sample_weight)
+        task = FitTask(self, X, y, sample_weight=sample_weight)
         self._fit_checked(float(self.C), checked, classes, ids, weight, options)
         _validate.remember_features(self, X)
+        task.end()
         return self
 
     def _fit_checked(
@@ -87,11 +89,10 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
         self.presolve_ = None if result["presolve"] is None else Presolve(**result["presolve"])
         if not self.certificate_.converged:
             worst = float(self.certificate_.relative_gap.max())
-            warnings.warn(
+            warn(
                 f"{type(self).__name__} ended with status {sorted(set(self.certificate_.status))} at a relative "
                 f"duality gap of {worst:.2e}, tol is {self.tol:.2e}: raise max_iter or tol, or scale the features",
                 ConvergenceWarning,
-                stacklevel=4,
             )
 
     def decision_function(self, X: Any) -> np.ndarray:

@@ -17,7 +17,6 @@ __all__ = [
     "check",
     "fit",
     "load_svmlight",
-    "lower_bound",
     "search",
 ]
 
@@ -43,7 +42,6 @@ def fit(
 def load_svmlight(
     path: str, n_features: int | None, zero_based: bool | None, dtype: str, n_threads: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, int, np.ndarray, np.ndarray | None]: ...
-def lower_bound(loss: str, weight: float, max_squared_norm: float) -> float: ...
 def search(
     matrix: Any,
     class_ids: np.ndarray,

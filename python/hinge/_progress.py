@@ -11,15 +11,20 @@ logger = logging.getLogger("hinge")
 
 Progress = Callable[[str, int, float], None]
 
-# Seconds between two lines of one call.
-_INTERVAL = 0.5
+INTERVAL = 0.5
+"""Seconds between two lines of one call."""
 
 
 def announce(verbose: int, line: str) -> None:
     """One line to the log and, if ``verbose``, to standard error."""
     logger.info(line)
     if verbose:
-        print(f"[hinge] {line}", file=sys.stderr)
+        show(line)
+
+
+def show(line: str) -> None:
+    """One line to standard error."""
+    print(f"[hinge] {line}", file=sys.stderr, flush=True)
 
 
 def reporter(verbose: int, what: str) -> Progress | None:
@@ -31,7 +36,7 @@ def reporter(verbose: int, what: str) -> Progress | None:
     def report(solver: str, iteration: int, accuracy: float) -> None:
         nonlocal last
         now = time.monotonic()
-        if now - last < _INTERVAL:
+        if now - last < INTERVAL:
             return
         last = now
         announce(verbose, f"{what}: {solver} iteration {iteration}, {accuracy:.2e}")

@@ -68,6 +68,12 @@ def presolve(value: object) -> str:
     raise ValueError(f"presolve must be 'auto', True or False, got {value!r}")
 
 
+def verbosity(value: object) -> None:
+    """Refuse everything but a truth value and an integer of at least 0 as ``verbose``."""
+    if not isinstance(value, bool):
+        whole("verbose", value, 0)
+
+
 def intercept(fit_intercept: bool, intercept_scaling: float | None) -> float | None:
     """The native spelling of the intercept: None for none, 0 for a free one, a scale for a penalised one."""
     truth("fit_intercept", fit_intercept)

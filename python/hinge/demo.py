@@ -21,10 +21,10 @@ from sklearn.exceptions import ConvergenceWarning
 from hinge import _validate
 from hinge._comparison import compare
 from hinge._console import News, PlainConsole
+from hinge._csearch import CSearch
 from hinge._progress import logger
 from hinge._tasks import N_FOLDS, Task, docstring_task, file_task
 from hinge.logistic import LogisticRegressionCV
-from hinge.select import CSearch
 from hinge.svm import LinearSVCCV
 
 LOSSES = ("squared_hinge", "hinge", "logistic")

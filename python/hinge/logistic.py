@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy.special import log_expit
 
 from hinge import _native
+from hinge._callbacks import with_callbacks
 from hinge._linear import LinearClassifier
+from hinge._probability import log_probabilities
 from hinge.select import search_and_refit
 
 
@@ -83,6 +84,7 @@ class LogisticRegression(LinearClassifier):
     def _loss(self) -> str:
         return "logistic"
 
+    @with_callbacks
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> LogisticRegression:
         """Fit the classifier.
 
@@ -116,13 +118,7 @@ class LogisticRegression(LinearClassifier):
         -------
         ndarray of shape (n_samples, n_classes)
         """
-        values = self.decision_function(X)
-        if values.ndim == 1:
-            return np.column_stack([log_expit(-values), log_expit(values)])
-        logs = log_expit(values)
-        # Normalised around the largest, so that rows far from every class do not divide 0 by 0.
-        logs -= logs.max(axis=1, keepdims=True)
-        return logs - np.log(np.exp(logs).sum(axis=1, keepdims=True))
+        return log_probabilities(self.decision_function(X))
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Probability of each class; for more than two, the one-vs-rest probabilities divided by their sum.
@@ -144,7 +140,9 @@ class LogisticRegressionCV(LogisticRegression):
 
     Parameters
     ----------
-    cv, scoring, C_min, C_max, ratio, select_tol
+    cv, scoring, choose_by, choose, Cs, C_min, C_max, ratio, refine, stop
+        As in :class:`hinge.LinearSVCCV`.
+    time_limit, resume, keep_decisions, select_tol
         As in :class:`hinge.LinearSVCCV`.
     solver, tol, max_iter, fit_intercept, intercept_scaling, class_weight, presolve, n_jobs,
     random_state, verbose
@@ -169,7 +167,7 @@ class LogisticRegressionCV(LogisticRegression):
     >>> from sklearn.datasets import make_classification
     >>> X, y = make_classification(n_samples=200, random_state=0)
     >>> model = LogisticRegressionCV(cv=3).fit(X, y)
-    >>> model.C_ == model.search_.best_C
+    >>> model.C_ == model.search_.C
     True
     """
 
@@ -178,9 +176,17 @@ class LogisticRegressionCV(LogisticRegression):
         *,
         cv: Any = 5,
         scoring: Any = None,
+        choose_by: str | None = None,
+        choose: str = "best",
+        Cs: Any = None,
         C_min: float | None = None,
         C_max: float = _native.DEFAULT_C_MAX,
         ratio: float = _native.DEFAULT_RATIO,
+        refine: int = 0,
+        stop: str = "exact",
+        time_limit: float | None = None,
+        resume: Any = None,
+        keep_decisions: bool = False,
         select_tol: float = _native.DEFAULT_SEARCH_TOL,
         solver: str = "auto",
         tol: float = _native.DEFAULT_TOL,
@@ -195,9 +201,17 @@ class LogisticRegressionCV(LogisticRegression):
     ):
         self.cv = cv
         self.scoring = scoring
+        self.choose_by = choose_by
+        self.choose = choose
+        self.Cs = Cs
         self.C_min = C_min
         self.C_max = C_max
         self.ratio = ratio
+        self.refine = refine
+        self.stop = stop
+        self.time_limit = time_limit
+        self.resume = resume
+        self.keep_decisions = keep_decisions
         self.select_tol = select_tol
         self.solver = solver
         self.tol = tol
@@ -210,6 +224,7 @@ class LogisticRegressionCV(LogisticRegression):
         self.random_state = random_state
         self.verbose = verbose
 
+    @with_callbacks
     def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> LogisticRegressionCV:
         """Choose C, then fit on all rows.
 
@@ -218,12 +233,26 @@ class LogisticRegressionCV(LogisticRegression):
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
         y : array-like of shape (n_samples,)
         sample_weight : array-like of shape (n_samples,), default=None
-            Used in training and in the default score.
+            Used in training, and in the score where the scorer takes weights.
         groups : array-like of shape (n_samples,), default=None
-            Passed to the splitter.
+            Passed to the splitter; rows of one group stay together where ``cv`` is a number.
 
         Returns
         -------
         self
+
+        Raises
+        ------
+        ValueError
+            Unusable parameters or input; the message names the value, its place and what would be accepted.
+        TimeoutError
+            ``time_limit`` passed before the first value of C was finished.
+        KeyboardInterrupt
+            Ctrl-C; the estimator is left as it was.
+
+        Warns
+        -----
+        PartialSearchWarning
+            ``time_limit`` ended the search: the fit is at the best C that was finished.
         """
         return search_and_refit(self, X, y, sample_weight, groups)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from hinge import _native, _validate
+from hinge._callbacks import with_callbacks
 from hinge._linear import LinearClassifier
 from hinge.select import search_and_refit
 
@@ -128,6 +129,7 @@ class LinearSVC(LinearClassifier):
         _validate.choice("multi_class", self.multi_class, ("ovr",))
         return self.loss
 
+    @with_callbacks
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> LinearSVC:
         """Fit the classifier.
 
@@ -158,16 +160,32 @@ class LinearSVCCV(LinearSVC):
     ----------
     cv : int, splitter or iterable, default=5
         Number of stratified folds of shuffled rows, or anything that scikit-learn accepts.
-    scoring : str or callable, default=None
-        Any scikit-learn scorer of classifiers; None is accuracy.
+    scoring : str, callable, list, tuple or dict, default=None
+        Any scikit-learn scorers of classifiers; None is accuracy.
+    choose_by : str, default=None
+        Name of the scorer that chooses C; None is the first.
+    choose : {"best", "one_se"}, default="best"
+        The best mean score, or the smallest C within one standard error of it.
+    Cs : array-like of shape (n_Cs,), default=None
+        The values of C to visit, instead of the range that ``C_min``, ``C_max`` and ``ratio`` give.
     C_min : float, default=None
         First value of C; None computes the lower bound of Chu et al., rounded down to a power of two.
     C_max : float, default=1024.0
         Limit of C.
     ratio : float, default=2.0
         Factor between values of C.
+    refine : int, default=0
+        Rounds of bisection around the best C once the range is done.
+    stop : {"exact", "unchanged", "liblinear"}, default="exact"
+        The rule that ends the search before ``C_max``.
+    time_limit : float, default=None
+        Seconds after which the search ends; the fit at the best C so far follows.
+    resume : path-like, default=None
+        File that keeps what is finished of the search, and continues it: for one data set and one set of options.
+    keep_decisions : bool, default=False
+        Whether ``search_.decisions`` holds the out-of-fold decision values at the chosen C.
     select_tol : float, default=1e-2
-        Accuracy of the fits of the search, see :func:`hinge.select_C`.
+        Accuracy of the fits of the search. All parameters of the search are described in :func:`hinge.select_C`.
     loss, solver, tol, max_iter, fit_intercept, intercept_scaling, class_weight, multi_class, presolve
         As in :class:`LinearSVC`.
     n_jobs, random_state, verbose
@@ -192,7 +210,7 @@ class LinearSVCCV(LinearSVC):
     >>> from sklearn.datasets import make_classification
     >>> X, y = make_classification(n_samples=200, random_state=0)
     >>> model = LinearSVCCV(cv=3).fit(X, y)
-    >>> model.C_ == model.search_.best_C
+    >>> model.C_ == model.search_.C
     True
     """
 
@@ -201,9 +219,17 @@ class LinearSVCCV(LinearSVC):
         *,
         cv: Any = 5,
         scoring: Any = None,
+        choose_by: str | None = None,
+        choose: str = "best",
+        Cs: Any = None,
         C_min: float | None = None,
         C_max: float = _native.DEFAULT_C_MAX,
         ratio: float = _native.DEFAULT_RATIO,
+        refine: int = 0,
+        stop: str = "exact",
+        time_limit: float | None = None,
+        resume: Any = None,
+        keep_decisions: bool = False,
         select_tol: float = _native.DEFAULT_SEARCH_TOL,
         loss: str = "squared_hinge",
         solver: str = "auto",
@@ -220,9 +246,17 @@ class LinearSVCCV(LinearSVC):
     ):
         self.cv = cv
         self.scoring = scoring
+        self.choose_by = choose_by
+        self.choose = choose
+        self.Cs = Cs
         self.C_min = C_min
         self.C_max = C_max
         self.ratio = ratio
+        self.refine = refine
+        self.stop = stop
+        self.time_limit = time_limit
+        self.resume = resume
+        self.keep_decisions = keep_decisions
         self.select_tol = select_tol
         self.loss = loss
         self.solver = solver
@@ -237,6 +271,7 @@ class LinearSVCCV(LinearSVC):
         self.random_state = random_state
         self.verbose = verbose
 
+    @with_callbacks
     def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> LinearSVCCV:
         """Choose C, then fit on all rows.
 
@@ -245,12 +280,26 @@ class LinearSVCCV(LinearSVC):
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
         y : array-like of shape (n_samples,)
         sample_weight : array-like of shape (n_samples,), default=None
-            Used in training and in the default score.
+            Used in training, and in the score where the scorer takes weights.
         groups : array-like of shape (n_samples,), default=None
-            Passed to the splitter.
+            Passed to the splitter; rows of one group stay together where ``cv`` is a number.
 
         Returns
         -------
         self
+
+        Raises
+        ------
+        ValueError
+            Unusable parameters or input; the message names the value, its place and what would be accepted.
+        TimeoutError
+            ``time_limit`` passed before the first value of C was finished.
+        KeyboardInterrupt
+            Ctrl-C; the estimator is left as it was.
+
+        Warns
+        -----
+        PartialSearchWarning
+            ``time_limit`` ended the search: the fit is at the best C that was finished.
         """
         return search_and_refit(self, X, y, sample_weight, groups)

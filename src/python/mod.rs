@@ -24,7 +24,7 @@ mod _native {
     #[pymodule_export]
     use super::fit::{check, fit};
     #[pymodule_export]
-    use super::select::{lower_bound, search};
+    use super::select::search;
     #[pymodule_export]
     use super::svmlight::load_svmlight;
 

@@ -16,12 +16,6 @@ use crate::select::{self, Fold, Plan, Reason, Settings, Step, StopRule, Task, Va
 use crate::solver::Monitor;
 use crate::{Error, Result};
 
-/// The first `C` of a search: lower bound of Chu15, rounded down to a power of two.
-#[pyfunction]
-pub fn lower_bound(loss: &str, weight: f64, max_squared_norm: f64) -> PyResult<f64> {
-    Ok(select::lower_bound(options::loss(loss)?, weight, max_squared_norm))
-}
-
 /// Values and limits of a search, as a dict.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]

@@ -4,6 +4,7 @@ import hinge
 import numpy as np
 import scipy.sparse as sp
 from scipy.special import log_expit
+from sklearn.model_selection import StratifiedKFold, cross_val_score
 
 LOSSES = ("squared_hinge", "hinge", "logistic")
 
@@ -12,6 +13,11 @@ INTERCEPTS = {
     "free": {"fit_intercept": True},
     "penalised": {"fit_intercept": True, "intercept_scaling": 2.0},
 }
+
+TIGHT = {"tol": 1e-10, "max_iter": 100_000}
+
+# The free intercept of the hinge need not be unique, the penalised one is.
+UNIQUE = {"squared_hinge": {}, "hinge": {"intercept_scaling": 1.0}, "logistic": {}}
 
 
 def estimator(loss, **parameters):
@@ -58,3 +64,24 @@ def sparse_problem(seed, n_rows=120, n_columns=30, n_classes=2, density=0.3, noi
     y = values.argmax(axis=1)
     y[:n_classes] = np.arange(n_classes)
     return sp.csr_matrix(X), y
+
+
+def noisy_problem():
+    """Noisy enough that C matters; 240 rows."""
+    return sparse_problem(20, n_rows=240, n_columns=40, noise=3.0)
+
+
+def folds(k):
+    """What the number k means as ``cv``."""
+    return StratifiedKFold(k, shuffle=True, random_state=0)
+
+
+def cold_scores(X, y, loss, Cs, k, scoring=None):
+    """A row per C of what cross_val_score finds in k folds with fits from zero."""
+    model = estimator(loss, **TIGHT, **UNIQUE[loss])
+    return np.array([cross_val_score(model.set_params(C=C), X, y, cv=folds(k), scoring=scoring) for C in Cs])
+
+
+def first_decision(model, X, y):
+    """Bits of the solution as a score."""
+    return float(np.asarray(model.decision_function(X)).sum())

@@ -26,6 +26,7 @@ ESTIMATORS = [
     hinge.LinearSVCCV(cv=3),
     hinge.LinearSVCCV(loss="hinge", cv=3),
     hinge.LogisticRegressionCV(cv=3),
+    hinge.LogisticRegressionCV(cv=3, scoring=["neg_log_loss", "accuracy"], refine=1, choose="one_se"),
 ]
 
 TIGHT = {"tol": 1e-12, "max_iter": 100_000}

@@ -4,38 +4,28 @@ import hinge
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from problems import LOSSES, estimator, search_estimator, sparse_problem
-from sklearn.metrics import accuracy_score, balanced_accuracy_score, fbeta_score, make_scorer
-from sklearn.model_selection import (
-    GroupKFold,
-    LeaveOneGroupOut,
-    PredefinedSplit,
-    ShuffleSplit,
-    StratifiedKFold,
-    cross_val_score,
+from hinge import _native, _validate
+from hinge._folds import Folds
+from hinge._plan import Plan
+from hinge._problem import Problem
+from hypothesis import given
+from hypothesis import strategies as st
+from problems import (
+    LOSSES,
+    UNIQUE,
+    cold_scores,
+    estimator,
+    first_decision,
+    noisy_problem,
+    search_estimator,
+    sparse_problem,
 )
-
-TIGHT = {"tol": 1e-10, "max_iter": 100_000}
-
-# The free intercept of the hinge need not be unique, the penalised one is.
-UNIQUE = {"squared_hinge": {}, "hinge": {"intercept_scaling": 1.0}, "logistic": {}}
+from sklearn.model_selection import GroupKFold
 
 
 @pytest.fixture
 def problem():
-    """Noisy enough that C matters."""
-    return sparse_problem(20, n_rows=240, n_columns=40, noise=3.0)
-
-
-def folds(k):
-    """What the number k means as ``cv``."""
-    return StratifiedKFold(k, shuffle=True, random_state=0)
-
-
-def cold_scores(X, y, loss, Cs, k, scoring=None):
-    """A row per C of what cross_val_score finds in k folds with fits from zero."""
-    model = estimator(loss, **TIGHT, **UNIQUE[loss])
-    return np.array([cross_val_score(model.set_params(C=C), X, y, cv=folds(k), scoring=scoring) for C in Cs])
+    return noisy_problem()
 
 
 # The table.
@@ -153,164 +143,92 @@ def test_ends_at_the_limit(problem, C_min, C_max, ratio):
     assert search.stopped_by == "C_max"
 
 
+@pytest.mark.parametrize(("stop", "count"), [("unchanged", 3), ("liblinear", 5)])
+@pytest.mark.parametrize("loss", ["squared_hinge", "logistic"])
+def test_counting_rules_end_after_a_run_without_change(loss, stop, count):
+    X, y = sparse_problem(22, noise=0.0, density=1.0)
+    search = hinge.select_C(X, y, loss=loss, cv=3, C_max=1e30, stop=stop)
+    assert search.stopped_by == "unchanged"
+    runs = "".join("u" if unchanged else "c" for unchanged in search.unchanged)
+    # LIBLINEAR counts the first value too.
+    runs = "u" + runs[1:] if stop == "liblinear" else runs
+    assert runs.endswith("u" * count)
+    assert runs.index("u" * count) == len(runs) - count
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("solver", ["auto", "dual_cd"])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_unchanged_steps_keep_the_decisions(loss, solver, n_classes):
+    """What is not scored again has the same decision values, also where refinement comes back to smaller C."""
+    X, y = sparse_problem(22, noise=0.0, density=1.0, n_classes=n_classes)
+    problem = Problem.of(X, y, None, None)
+    plan = Plan(REFINED, "best", keep_decisions=False)
+    options = {"loss": loss, "solver": solver, "intercept": 0.0, "tol": 1e-2, "max_iter": 1000}
+    visited, n_unchanged = {}, 0
+
+    def visit(step):
+        nonlocal n_unchanged
+        here = step["C"]
+        smaller = [C for C in visited if here > C]
+        if step["unchanged"] and smaller:
+            n_unchanged += 1
+            for now, before in zip(step["decisions"], visited[max(smaller)], strict=True):
+                np.testing.assert_array_equal(now, before)
+        visited[here] = [values.copy() for values in step["decisions"]]
+        return here  # the largest is the best: refinement goes where nothing changes
+
+    data = (_validate.native_matrix(X), problem.ids, n_classes, problem.weight, Folds(problem, 3, None, 0).splits)
+    _native.search(*data, options | {"seed": 0, "n_threads": 2}, plan.native, visit)
+    assert n_unchanged > 3 or solver == "dual_cd" or loss == "hinge"
+    assert len(visited) <= plan.n_values(min(visited))
+
+
+REFINED = {
+    "Cs": None,
+    "C_min": None,
+    "C_max": 1e6,
+    "ratio": 2.0,
+    "refine": 3,
+    "stop": "unchanged",
+    "time_limit": None,
+    "resume": None,
+}
+
+
+def test_given_values(problem):
+    whole = hinge.select_C(*problem, cv=3, C_min=0.25, C_max=4.0)
+    search = hinge.select_C(*problem, cv=3, Cs=(4, 0.25, 1.0, 2, 0.5, 1))
+    assert search.Cs.tolist() == [0.25, 0.5, 1.0, 2.0, 4.0]
+    assert search.stopped_by == "Cs"
+    np.testing.assert_array_equal(search.scores, whole.scores)
+    for Cs in (np.array([0.5]), [0.5], iter([0.5]), np.float32([0.5])):
+        single = hinge.select_C(*problem, cv=3, Cs=Cs)
+        assert single.Cs.tolist() == [0.5]
+
+
+def test_given_values_exclude_a_first_value(problem):
+    with pytest.raises(ValueError, match="C_min and Cs exclude each other"):
+        hinge.select_C(*problem, Cs=[1.0], C_min=0.5)
+
+
+@given(first=st.floats(-20, 5), span=st.floats(0, 30), ratio=st.floats(1.05, 30.0), rounds=st.integers(0, 5))
+def test_length_of_a_pass(first, span, ratio, rounds):
+    """As many values as the native plan visits, or a bar would not end full."""
+    C = C_min = 2.0**first
+    C_max = C_min * 2.0**span
+    plan = Plan({"Cs": None, "C_max": C_max, "ratio": ratio, "refine": rounds}, "best", keep_decisions=False)
+    n = 1
+    while (C := C * ratio) <= C_max * (1 + 1e-12):
+        n += 1
+    assert abs(plan.n_values(C_min) - 2 * rounds - n) <= (1 if abs(np.log(C_max / C) / np.log(ratio) % 1) < 1e-9 else 0)
+
+
 @pytest.mark.parametrize("loss", LOSSES)
 def test_matrix_of_zeros(loss):
     search = hinge.select_C(sp.csr_matrix((30, 4)), np.arange(30) % 2, loss=loss, cv=3)
     assert search.Cs[0] == 1
     np.testing.assert_allclose(search.scores, 0.5)
-
-
-# Scores.
-
-
-@pytest.mark.parametrize(
-    ("loss", "scoring"),
-    [
-        ("logistic", "neg_log_loss"),
-        ("logistic", "roc_auc"),
-        ("logistic", "neg_brier_score"),
-        ("hinge", "roc_auc"),
-        ("squared_hinge", "average_precision"),
-        ("squared_hinge", "f1_macro"),
-        ("squared_hinge", "balanced_accuracy"),
-        ("squared_hinge", "matthews_corrcoef"),
-        ("hinge", make_scorer(fbeta_score, beta=0.5)),
-        ("logistic", make_scorer(balanced_accuracy_score)),
-    ],
-)
-def test_scorers(problem, loss, scoring):
-    X, y = problem
-    options = {"C_min": 0.01, "C_max": 1.0, "ratio": 10.0, "tol": 1e-9, "max_iter": 100_000}
-    search = hinge.select_C(X, y, loss=loss, cv=3, scoring=scoring, **options, **UNIQUE[loss])
-    np.testing.assert_allclose(search.scores, cold_scores(X, y, loss, search.Cs, 3, scoring), atol=1e-4)
-
-
-@pytest.mark.parametrize(
-    ("loss", "scoring"),
-    [("logistic", "neg_log_loss"), ("logistic", "roc_auc_ovr"), ("hinge", "f1_macro"), ("squared_hinge", "accuracy")],
-)
-def test_scorers_of_several_classes(loss, scoring):
-    X, y = sparse_problem(23, n_rows=200, n_classes=3)
-    y = np.array(["x", "y", "z"])[y]
-    options = {"C_min": 0.01, "C_max": 1.0, "ratio": 10.0, "tol": 1e-9, "max_iter": 100_000}
-    search = hinge.select_C(X, y, loss=loss, cv=3, scoring=scoring, **options, **UNIQUE[loss])
-    np.testing.assert_allclose(search.scores, cold_scores(X, y, loss, search.Cs, 3, scoring), atol=1e-4)
-
-
-def test_callable_scorer(problem):
-    def score(model, X, y):
-        return accuracy_score(y, model.predict(X))
-
-    a, b = (hinge.select_C(*problem, cv=3, scoring=scoring) for scoring in (score, None))
-    np.testing.assert_array_equal(a.scores, b.scores)
-
-
-def test_error_in_a_scorer_is_raised_as_it_is(problem):
-    def score(model, X, y):
-        raise ZeroDivisionError("mine")
-
-    with pytest.raises(ZeroDivisionError, match="mine"):
-        hinge.select_C(*problem, scoring=score)
-
-
-@pytest.mark.parametrize("scoring", ["no_such_scorer", 3])
-def test_unknown_scorer(problem, scoring):
-    with pytest.raises(ValueError, match="scoring"):
-        hinge.select_C(*problem, scoring=scoring)
-
-
-def test_log_loss_needs_the_logistic_loss(problem):
-    with pytest.raises((ValueError, AttributeError), match="predict_proba"):
-        hinge.select_C(*problem, loss="hinge", scoring="neg_log_loss")
-
-
-# Splits.
-
-
-@pytest.mark.parametrize(
-    "cv",
-    [
-        StratifiedKFold(4),
-        StratifiedKFold(3, shuffle=True, random_state=1),
-        ShuffleSplit(2, random_state=0),
-        GroupKFold(3),
-        LeaveOneGroupOut(),
-        PredefinedSplit(np.arange(240) % 5 - 1),
-    ],
-    ids=lambda cv: type(cv).__name__,
-)
-def test_splitters(problem, cv):
-    X, y = problem
-    groups = np.arange(240) // 10 % 4 if isinstance(cv, (GroupKFold, LeaveOneGroupOut)) else None
-    search = hinge.select_C(X, y, cv=cv, groups=groups, C_max=1.0, tol=1e-7)
-    cold = cross_val_score(hinge.LogisticRegression(C=search.Cs[-1], **TIGHT), X, y, cv=cv, groups=groups)
-    np.testing.assert_allclose(search.scores[-1], cold, atol=1e-12)
-
-
-@pytest.mark.parametrize("k", [2, 5])
-def test_a_number_is_stratified_shuffled_folds(problem, k):
-    a, b = (hinge.select_C(*problem, cv=cv) for cv in (k, folds(k)))
-    np.testing.assert_array_equal(a.scores, b.scores)
-
-
-def test_random_state_shuffles_the_folds(problem):
-    a, b, c = (hinge.select_C(*problem, cv=3, random_state=seed).scores for seed in (1, 1, 2))
-    np.testing.assert_array_equal(a, b)
-    assert a.shape != c.shape or (a != c).any()
-
-
-def test_lists_of_splits(problem):
-    X, y = problem
-    splits = list(folds(3).split(X, y))
-    masks = [tuple(np.isin(np.arange(240), rows) for rows in split) for split in splits]
-    lists = [tuple(rows.tolist() for rows in split) for split in splits]
-    expected = hinge.select_C(X, y, cv=3).scores
-    for cv in (splits, iter(splits), masks, lists):
-        np.testing.assert_array_equal(hinge.select_C(X, y, cv=cv).scores, expected)
-
-
-def test_a_training_row_named_twice_has_weight_two(problem):
-    X, y = problem
-    weight = np.where(np.arange(240) < 50, 2.0, 1.0)
-    train, test = np.arange(200), np.arange(200, 240)
-    options = {"C_min": 0.1, "C_max": 1.0, "tol": 1e-9, "scoring": first_decision}
-    a = hinge.select_C(X, y, cv=[(np.concatenate([train, train[:50]]), test)], **options)
-    b = hinge.select_C(X, y, cv=[(train, test)], sample_weight=weight, **options)
-    np.testing.assert_allclose(a.scores, b.scores, rtol=1e-6)
-
-
-def test_a_single_split_has_no_standard_error(problem):
-    search = hinge.select_C(*problem, cv=[(np.arange(200), np.arange(200, 240))])
-    assert search.scores.shape[1] == 1
-    assert np.isnan(search.std_error).all()
-    assert "nan" in repr(search)
-    search.plot()
-
-
-def test_weights_in_fit_and_score(problem):
-    X, y = problem
-    weight = np.random.default_rng(3).integers(0, 4, len(y)).astype(float)
-    search = hinge.select_C(X, y, cv=3, sample_weight=weight, C_max=1.0, tol=1e-7)
-    scored = hinge.select_C(X, y, cv=3, sample_weight=weight, C_max=1.0, tol=1e-7, scoring="accuracy")
-    np.testing.assert_allclose(search.scores, scored.scores, rtol=1e-12)
-    for k, (train, test) in enumerate(folds(3).split(X, y)):
-        model = hinge.LogisticRegression(C=search.Cs[-1], **TIGHT).fit(X[train], y[train], weight[train])
-        expected = model.score(X[test], y[test], sample_weight=weight[test])
-        np.testing.assert_allclose(search.scores[-1, k], expected, atol=1e-12)
-
-
-def test_class_weight(problem):
-    X, y = problem
-    y = ((y == 1) & (np.arange(240) % 3 > 0)).astype(int)
-    factor = len(y) / (2 * np.bincount(y))
-    search = hinge.select_C(X, y, cv=3, class_weight="balanced", scoring="balanced_accuracy", C_max=1.0, tol=1e-7)
-    given = dict(enumerate(factor))
-    again = hinge.select_C(X, y, cv=3, class_weight=given, scoring="balanced_accuracy", C_max=1.0, tol=1e-7)
-    np.testing.assert_array_equal(search.scores, again.scores)
-    model = hinge.LogisticRegression(C=search.Cs[-1], class_weight=given, **TIGHT)
-    np.testing.assert_allclose(
-        search.scores[-1], cross_val_score(model, X, y, cv=folds(3), scoring="balanced_accuracy")
-    )
 
 
 # Estimators that choose.
@@ -345,112 +263,7 @@ def test_parameters_of_the_search_reach_it(problem):
     np.testing.assert_array_equal(model.search_.scores, expected.scores)
 
 
-# How it looks.
-
-
-def test_frame(problem):
-    search = hinge.select_C(*problem, cv=3)
-    frame = search.to_frame()
-    assert frame.columns.tolist() == [
-        *("C", "mean", "std_error", "fold_0", "fold_1", "fold_2"),
-        *("seconds", "passes", "n_iter", "unchanged", "converged"),
-    ]
-    assert len(frame) == len(search.Cs)
-    np.testing.assert_array_equal(frame[["fold_0", "fold_1", "fold_2"]], search.scores)
-    assert frame["C"][frame["mean"].idxmax()] == search.best_C
-
-
-def test_repr(problem):
-    search = hinge.select_C(*problem, cv=3)
-    head, columns, *rows = repr(search).splitlines()
-    assert f"best C = {search.best_C:g}" in head
-    assert f"{len(search.Cs)} values, 3 folds" in head
-    assert f"ended by {search.stopped_by}" in head
-    assert columns.split()[:2] == ["C", "score"]
-    assert len(rows) == len(search.Cs)
-    assert [k for k, row in enumerate(rows) if row.startswith("*")] == [search.best_index]
-
-
-def test_plot_needs_no_display(problem, tmp_path):
-    pytest.importorskip("matplotlib")
-    search = hinge.select_C(*problem, cv=3)
-    axes = search.plot()
-    assert axes.get_xscale() == "log"
-    assert f"best C = {search.best_C:g}" in axes.get_title()
-    np.testing.assert_array_equal(axes.lines[0].get_xdata(), search.Cs)
-    assert search.plot(axes) is axes
-    axes.figure.savefig(tmp_path / "curve.png")
-    assert (tmp_path / "curve.png").read_bytes().startswith(b"\x89PNG")
-
-
 # Mistakes.
-
-
-def test_more_folds_than_rows_of_a_class(problem):
-    X = problem[0]
-    y = np.where(np.arange(240) < 4, "rare", "often")
-    with pytest.raises(ValueError, match=r"cv=5 needs at least 5 rows of every class, class .*rare.* has 4"):
-        hinge.select_C(X, y)
-
-
-@pytest.mark.parametrize("cv", [1, 0, -3])
-def test_too_few_folds(problem, cv):
-    with pytest.raises(ValueError, match=f"cv must be at least 2, got {cv}"):
-        hinge.select_C(*problem, cv=cv)
-
-
-@pytest.mark.parametrize("cv", ["five", 2.5, object()])
-def test_unusable_cv(problem, cv):
-    with pytest.raises(ValueError, match="cv"):
-        hinge.select_C(*problem, cv=cv)
-
-
-def test_training_part_without_a_class(problem):
-    X, y = problem
-    one = np.flatnonzero(y == 0)
-    with pytest.raises(ValueError, match=r"training part of fold 1 has no row of class .*1"):
-        hinge.select_C(X, y, cv=[(np.arange(200), np.arange(200, 240)), (one, np.arange(9))])
-
-
-@pytest.mark.parametrize("split", [([], [1]), ([0, 1, 2, 3], [])])
-def test_empty_part(problem, split):
-    X, y = problem
-    with pytest.raises(ValueError, match="fold"):
-        hinge.select_C(X, y, cv=[split])
-
-
-@pytest.mark.parametrize("part", ["train", "test"])
-@pytest.mark.parametrize("row", [240, 10**6, -1, 2**32])
-def test_row_out_of_range(problem, part, row):
-    X, y = problem
-    good = np.arange(100)
-    bad = np.append(good, row)
-    with pytest.raises((ValueError, IndexError), match=rf"\b{row}\b" if row > 0 else str(row)):
-        hinge.select_C(X, y, cv=[(bad, good) if part == "train" else (good, bad)])
-
-
-@pytest.mark.parametrize("part", ["train", "test"])
-@pytest.mark.parametrize(
-    "bad", [np.arange(100) + 0.5, np.arange(100) % 2 == 0, np.array(["a", "b"])], ids=["float", "short mask", "str"]
-)
-def test_rows_that_are_not_row_numbers(problem, part, bad):
-    X, y = problem
-    good = np.arange(100)
-    with pytest.raises((ValueError, IndexError)):
-        hinge.select_C(X, y, cv=[(bad, good) if part == "train" else (good, bad)])
-
-
-def test_held_out_part_without_weight(problem):
-    X, y = problem
-    weight = np.where(np.arange(240) < 160, 1.0, 0.0)
-    splits = [(np.arange(80), np.arange(80, 160)), (np.arange(80, 160), np.arange(160, 240))]
-    with pytest.raises(ValueError, match=r"held-out part of fold 1.*weight"):
-        hinge.select_C(X, y, cv=splits, sample_weight=weight).best_C
-
-
-def test_no_splits(problem):
-    with pytest.raises(ValueError, match=r"split|fold|cv"):
-        hinge.select_C(*problem, cv=[])
 
 
 @pytest.mark.parametrize(
@@ -461,6 +274,11 @@ def test_no_splits(problem):
         *(("C_max", value) for value in (0, -1.0, np.nan, np.inf, "1", None, 1e-30, True)),
         *(("tol", value) for value in (0, -1.0, np.nan, np.inf, "1", None, True)),
         *(("max_iter", value) for value in (0, -1, 1.5, "1", None, True)),
+        *(("refine", value) for value in (-1, 1.5, "1", None, True)),
+        *(("stop", value) for value in ("never", None, 3)),
+        *(("choose", value) for value in ("worst", None, 0)),
+        *(("keep_decisions", value) for value in (None, 1, "yes")),
+        *(("Cs", value) for value in ([], 1.0, "1", [0.0], [1.0, -1.0], [np.nan], ["1"], [[1.0]], [None], [True])),
         *(("loss", value) for value in ("Hinge", "log", None, 1)),
         *(("solver", value) for value in ("liblinear", None, 1)),
     ],
@@ -470,7 +288,9 @@ def test_bad_parameters(problem, name, value):
         hinge.select_C(*problem, **{name: value})
 
 
-@pytest.mark.parametrize("name", ["select_tol", "ratio", "C_min", "C_max"])
+@pytest.mark.parametrize(
+    "name", ["select_tol", "ratio", "C_min", "C_max", "refine", "stop", "choose", "time_limit", "Cs"]
+)
 def test_bad_parameters_of_estimators(problem, name):
     with pytest.raises(ValueError, match=f"^{name} must be"):
         hinge.LinearSVCCV(**{name: -1.0}).fit(*problem)
@@ -488,8 +308,3 @@ def test_bits_do_not_depend_on_threads(loss, solver):
     np.testing.assert_array_equal(one.scores, two.scores)
     np.testing.assert_array_equal(one.passes, two.passes)
     np.testing.assert_array_equal(one.n_iter, two.n_iter)
-
-
-def first_decision(model, X, y):
-    """Bits of the solution as a score."""
-    return float(np.asarray(model.decision_function(X)).sum())

@@ -111,6 +111,11 @@ def sorted_matrix(*shape):
 X = sorted_matrix(200_000, 2000, 20)
 y = random.integers(0, 2, 200_000)
 forever = {"tol": 1e-14, "max_iter": 10**6}
+
+def interrupted(search):
+    # An interrupted search returns what it has.
+    if search.stopped_by == "interrupt":
+        raise KeyboardInterrupt
 """
 
 WORK = """
@@ -133,8 +138,8 @@ PROGRAMS = {
     "newton, hinge": "hinge.LinearSVC(loss='hinge', solver='newton', C=100.0, **forever).fit(X, y)",
     "newton, several classes": "hinge.LogisticRegression(solver='newton', C=100.0, **forever)"
     ".fit(X, random.integers(0, 200, 200_000))",
-    "select_C": "hinge.select_C(X, y, ratio=1.001, tol=1e-9, C_max=1e9)",
-    "select_C, hinge": "hinge.select_C(X, y, loss='hinge', solver='dual_cd', tol=1e-6, C_max=1e9)",
+    "select_C": "interrupted(hinge.select_C(X, y, ratio=1.001, tol=1e-9, C_max=1e9))",
+    "select_C, hinge": "interrupted(hinge.select_C(X, y, loss='hinge', solver='dual_cd', tol=1e-6, C_max=1e9))",
     "newton, dense": "hinge.LogisticRegression(solver='newton', C=1e6, **forever)"
     ".fit(random.standard_normal((3000, 6000)), y[:3000])",
     "LinearSVCCV": "hinge.LinearSVCCV(ratio=1.001, select_tol=1e-9, C_max=1e9).fit(X, y)",

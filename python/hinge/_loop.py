@@ -1,0 +1,104 @@
+"""One run of a search: the native loop, with scores, progress and interrupts around it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Self
+
+from hinge import _native, _validate
+from hinge._csearch import ENDS, CSearch, PartialSearchWarning
+from hinge._folds import Folds
+from hinge._plan import Plan
+from hinge._problem import Problem
+from hinge._scoring import Scoring
+from hinge._search_progress import search_progress
+from hinge._steps import Step, Steps
+from hinge._warn import warn
+
+
+def _never(step: Step) -> bool:
+    return False
+
+
+@dataclass(frozen=True)
+class Search:
+    """A search whose parameters are all checked.
+
+    Attributes
+    ----------
+    problem : Problem
+        The data.
+    options : dict
+        How the native module fits.
+    plan : Plan
+        Which values of C, which choice.
+    folds : Folds
+        The splits.
+    scoring : Scoring
+        The scorers.
+    verbose : int
+        What the terminal shows.
+    """
+
+    problem: Problem
+    options: dict[str, Any]
+    plan: Plan
+    folds: Folds
+    scoring: Scoring
+    verbose: int
+
+    @classmethod
+    def of(cls, parameters: Any, problem: Problem, options: dict[str, Any], plan: Plan, groups: Any) -> Self:
+        """Split and try the scorers, by the ``cv``, ``scoring``, ``choose_by`` and ``verbose`` of the parameters."""
+        folds = Folds(problem, parameters.cv, groups, options["seed"])
+        if plan.choose == "one_se" and len(folds) < 2:
+            raise ValueError('choose="one_se" needs at least 2 folds: cv gives one, which has no standard error')
+        scoring = Scoring(problem, options["loss"], parameters.scoring, parameters.choose_by, folds.tests())
+        return cls(problem, options, plan, folds, scoring, int(parameters.verbose))
+
+    def run(self, *, keeps_interrupted: bool, wants_stop: Callable[[Step], bool] = _never) -> CSearch:
+        """Search; warns where the result is partial.
+
+        Parameters
+        ----------
+        keeps_interrupted : bool
+            Whether Ctrl-C returns what is finished, if anything is, instead of being raised.
+        wants_stop : callable
+            Told every finished step; returns whether to end the search.
+        """
+        steps = Steps(self.problem, self.folds, self.scoring, self.plan)
+        try:
+            reason = self._run(steps, wants_stop)
+        except KeyboardInterrupt:
+            if not keeps_interrupted or not len(steps):
+                raise
+            reason = "interrupt"
+        if not len(steps):
+            raise TimeoutError(f"time_limit={self.plan.time_limit:g} s passed before the first value of C was finished")
+        search = steps.table("callback" if reason == "visit" else reason)
+        if search.is_partial:
+            warn(
+                f"the search for C was stopped by {search.stopped_by} after {len(search.Cs)} values of C, "
+                f"the largest {search.Cs[-1]:g}: its choice is the best of those",
+                PartialSearchWarning,
+            )
+        return search
+
+    def _run(self, steps: Steps, wants_stop: Callable[[Step], bool]) -> str:
+        problem = self.problem
+        with search_progress(self.verbose) as progress:
+
+            def visit(native: dict[str, Any]) -> float | None:
+                step = steps.add(native)
+                progress.step(step, steps.best, self.plan.n_values(steps.first_C))
+                return None if wants_stop(step) else step.merit
+
+            def search(matrix: _validate.NativeMatrix) -> str:
+                data = (matrix, problem.ids, len(problem.classes), problem.weight, self.folds.splits)
+                return _native.search(*data, self.options, self.plan.native, visit, progress.native)
+
+            reason = _validate.call_native(search, problem.X)
+            if reason in ENDS:
+                progress.finish()
+        return reason

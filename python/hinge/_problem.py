@@ -1,0 +1,51 @@
+"""The checked input of a search."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from hinge import _validate
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Rows, classes and weights of a search, checked once.
+
+    Attributes
+    ----------
+    X : csr_matrix or ndarray of shape (n_samples, n_features)
+        Features.
+    y : ndarray of shape (n_samples,)
+        Labels as the user gave them.
+    classes : ndarray of shape (n_classes,)
+        Sorted labels.
+    ids : ndarray of shape (n_samples,), uint32
+        Number of each row's class.
+    weight : ndarray of shape (n_samples,), float64
+        Class weight times sample weight, for training.
+    sample_weight : ndarray of shape (n_samples,), float64, or None
+        For the score.
+    """
+
+    X: Any
+    y: np.ndarray
+    classes: np.ndarray
+    ids: np.ndarray
+    weight: np.ndarray
+    sample_weight: np.ndarray | None
+
+    @classmethod
+    def of(cls, X: Any, y: np.ndarray, class_weight: Any, sample_weight: Any) -> Self:
+        """The problem of validated X and y."""
+        classes, ids = _validate.encode(y)
+        weight = _validate.row_weights(X, classes, ids, class_weight, sample_weight)
+        plain = None if sample_weight is None else _validate.row_weights(X, classes, ids, None, sample_weight)
+        return cls(X, y, classes, ids, weight, plain)
+
+    @property
+    def n_problems(self) -> int:
+        """Number of binary problems: 1 for two classes, else one per class."""
+        return 1 if len(self.classes) == 2 else len(self.classes)

@@ -1,0 +1,114 @@
+"""How a search looks: as text, in a notebook, as a data frame, as a picture."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hinge._choice import std_error
+
+if TYPE_CHECKING:
+    from hinge._csearch import CSearch
+
+
+def frame(search: CSearch) -> Any:
+    """See :meth:`hinge.CSearch.to_frame`."""
+    import pandas as pd
+
+    columns = {"C": search.Cs, "mean": search.mean, "std_error": search.std_error}
+    columns |= {f"fold_{k}": search.scores[:, k] for k in range(search.n_folds)}
+    for name in _others(search):
+        scores = search.all_scores[name]
+        columns |= {f"mean_{name}": scores.mean(axis=1), f"std_error_{name}": std_error(scores, search.repeats)}
+    columns["objective"] = search.objective.sum(axis=(1, 2))
+    names = ("seconds", "passes", "n_iter", "n_inner", "unchanged", "unchanged_until", "converged", "replayed")
+    return pd.DataFrame(columns | {name: getattr(search, name) for name in names})
+
+
+def plot(search: CSearch, ax: Any = None) -> Any:
+    """See :meth:`hinge.CSearch.plot`."""
+    if ax is None:
+        from matplotlib.figure import Figure
+
+        ax = Figure(figsize=(7, 4.5), layout="constrained").add_subplot()
+    mean, error = search.mean, np.nan_to_num(search.std_error)
+    ax.fill_between(search.Cs, mean - error, mean + error, alpha=0.25, linewidth=0)
+    ax.plot(search.Cs, mean, marker="o", markersize=3)
+    ax.axvline(search.best_C, linestyle="--", linewidth=1, color="black", label="best")
+    if search.choose == "one_se":
+        ax.axvline(search.one_se_C, linestyle=":", linewidth=1.5, color="black", label="within one standard error")
+        ax.legend()
+    ax.set_xscale("log", base=2)
+    ax.set_xlabel("C")
+    ax.set_ylabel(f"mean {search.scorer} on held-out folds")
+    ax.set_title(_choice(search) + (", partial" if search.is_partial else ""))
+    return ax
+
+
+def text(search: CSearch) -> str:
+    """A line about the search, a line of names, a line per C: ``*`` is the chosen one, ``+`` the best if another."""
+    header, rows = _cells(search)
+    widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
+    marks = {search.best_index: "+", search.index: "*"}
+    lines = [f"CSearch: {_about(search)}", " " + _line(header, widths)]
+    lines += [marks.get(k, " ") + _line(row, widths) for k, row in enumerate(rows)]
+    return "\n".join(lines)
+
+
+def html(search: CSearch) -> str:
+    """The same as a table, the chosen row in bold."""
+    header, rows = _cells(search)
+    head = "".join(f"<th>{escape(name)}</th>" for name in header)
+    body = []
+    for k, row in enumerate(rows):
+        style = ' style="font-weight: bold"' if k == search.index else ""
+        body.append(f"<tr{style}>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>")
+    return (
+        f"<div><p><b>CSearch</b>: {escape(_about(search))}</p>"
+        f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(body)}</tbody></table></div>"
+    )
+
+
+def _others(search: CSearch) -> list[str]:
+    """Scorers that do not choose."""
+    return [name for name in search.all_scores if name != search.scorer]
+
+
+def _choice(search: CSearch) -> str:
+    best = f"best C = {search.best_C:g}, {search.scorer} {search.best_score:.4f}"
+    return f"C = {search.C:g} within one standard error; {best}" if search.choose == "one_se" else best
+
+
+def _about(search: CSearch) -> str:
+    partial = "partial, stopped" if search.is_partial else "ended"
+    return (
+        f"{_choice(search)}; {len(search.Cs)} values, {search.n_folds} folds, {search.seconds.sum():.2f} s, "
+        f"{partial} by {search.stopped_by}"
+    )
+
+
+def _cells(search: CSearch) -> tuple[list[str], list[list[str]]]:
+    others = {name: search.all_scores[name].mean(axis=1) for name in _others(search)}
+    header = ["C", search.scorer, "+- error", *others, "passes", "seconds", ""]
+    rows = []
+    for k, C in enumerate(search.Cs):
+        scores = (search.mean[k], search.std_error[k], *(mean[k] for mean in others.values()))
+        effort = (f"{search.passes[k]:.0f}", f"{search.seconds[k]:.3f}", _remark(search, k))
+        rows.append([f"{C:.5g}", *(f"{score:.4f}" for score in scores), *effort])
+    return header, rows
+
+
+def _remark(search: CSearch, k: int) -> str:
+    remarks = {
+        "unchanged": search.unchanged[k],
+        "not converged": not search.converged[k] and not search.unchanged[k],
+        "replayed": search.replayed[k],
+    }
+    return ", ".join(remark for remark, holds in remarks.items() if holds)
+
+
+def _line(cells: list[str], widths: list[int]) -> str:
+    *numbers, remark = zip(cells, widths, strict=True)
+    return ("  ".join(cell.rjust(width) for cell, width in numbers) + f"  {remark[0]}").rstrip()
