@@ -88,7 +88,8 @@ class Report:
         print("  ".join(f"{name:>{_width(name, spec)}}" for name, spec in columns.items()), flush=True)
 
     def add(self, **row: Any) -> None:
-        """Print a row; the CSV, if any, is rewritten so that an interrupted run keeps what it has."""
+        """Print a row, text in place of a number as it is; the CSV, if any, is rewritten, so that an interrupted run
+        keeps what it has."""
         self.rows.append(row)
         cells = (_cell(row.get(name), name, spec) for name, spec in self.columns.items())
         print("  ".join(cells), flush=True)
@@ -108,7 +109,7 @@ def _width(name: str, spec: str) -> int:
 
 
 def _cell(value: Any, name: str, spec: str) -> str:
-    text = "-" if value is None else format(value, spec).strip()
+    text = "-" if value is None else value if isinstance(value, str) else format(value, spec).strip()
     return f"{text:>{_width(name, spec)}}"
 
 
