@@ -24,6 +24,7 @@ def main() -> None:
     """Command line."""
     path, solver, folds, eps, threads, log = sys.argv[1:]
     X, y, _, _ = rivals.read(path)
+    print(rivals.READY, flush=True)
     started = time.perf_counter()
     converted = liblinearutil.problem(y, X)
     convert = time.perf_counter() - started

@@ -44,6 +44,7 @@ def main() -> None:
         # Starts the worker processes and lets them import what they need.
         searcher(np.ones(1), 2, solver, threads).fit(np.eye(8), np.arange(8) % 2)
         model = searcher(Cs, folds, solver, threads)
+        print(rivals.READY, flush=True)
         started = time.perf_counter()
         model.fit(X, y)
         seconds = time.perf_counter() - started

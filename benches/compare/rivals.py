@@ -27,6 +27,8 @@ LIBLINEAR_SOLVERS = {"squared_hinge": 2, "logistic": 0}
 SKLEARN_SOLVERS = ("lbfgs", "newton-cg", "newton-cholesky")
 # newton-cholesky keeps a dense Hessian of the features: at most this many bytes of it for each process.
 LARGEST_HESSIAN = 4e9
+# What a child says when its data are read and the clock may start.
+READY = "ready"
 MULTICORE_PYTHON = REPOSITORY / ".venv-multicore" / "bin" / "python"
 
 
@@ -117,7 +119,7 @@ def has_liblinear(python: str) -> bool:
 
 
 def _run(limit: float, *command: object) -> dict | None:
-    """The line of JSON that the command prints, or None if it took too long; other failures are raised."""
+    """The line of JSON that the command prints, or None if that took too long after its line READY."""
     child = subprocess.Popen(
         [str(word) for word in command],
         stdout=subprocess.PIPE,
@@ -126,6 +128,8 @@ def _run(limit: float, *command: object) -> dict | None:
         start_new_session=True,
     )
     try:
+        # Nothing, at the end of its output, if it failed before.
+        child.stdout.readline()
         out, err = child.communicate(timeout=limit)
     except subprocess.TimeoutExpired:
         return None
@@ -136,4 +140,4 @@ def _run(limit: float, *command: object) -> dict | None:
             child.communicate()
     if child.returncode != 0:
         raise RuntimeError(f"{Path(str(command[1])).name} failed:\n{err}")
-    return json.loads(out.splitlines()[-1])
+    return json.loads(out)
