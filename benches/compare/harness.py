@@ -9,6 +9,7 @@ import os
 import platform
 import re
 import signal
+import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -71,9 +72,19 @@ def processor() -> str:
 
 def describe() -> str:
     """One line on when and with what a table was made."""
-    packages = ", ".join(f"{name} {version(name)}" for name in PACKAGES)
+    packages = ", ".join(f"{name} {version(name)}{commit() if name == 'hinge' else ''}" for name in PACKAGES)
     date = datetime.date.today().isoformat()
     return f"{date}; {processor()}; {os.cpu_count()} threads; Python {platform.python_version()}, {packages}"
+
+
+def commit() -> str:
+    """The commit of the sources in brackets, and whether they differ from it; nothing outside a repository."""
+    command = ["git", "-C", str(problems.REPOSITORY), "describe", "--always", "--dirty"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True)
+    except OSError:
+        return ""
+    return f" ({done.stdout.strip()})" if done.returncode == 0 else ""
 
 
 class Report:

@@ -1,0 +1,262 @@
+"""The measurements behind the figures and tables of Chu15, on one problem each, through the public interface.
+
+A cold start is a search over a single value of C. Times are those that the search reports for the fits at a
+value of C, with one thread, all folds together; making the folds and preparing the matrix, which cold and warm
+searches share, is not in them. Objectives are computed here, in float64.
+
+Notation: f primal, D dual objective; a fold's problem has the rows outside that fold.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+import hinge
+import numpy as np
+import scipy.sparse as sp
+from harness import interrupted_after
+from problems import LOSSES, Problem
+from scipy.special import entr, expit
+from sklearn.model_selection import StratifiedKFold
+
+SEED = 0
+LOOSE, TIGHT = 1e-2, 1e-4
+"""Stops of the fits inside a search (eq. 28): the package's default, and one that leaves nothing to gain."""
+UNCHANGED_TO_STOP = 3
+"""Values of C in a row without a change that end the search of the paper (eq. 24)."""
+SOLVERS = {"primal": "newton", "dual": "dual_cd"}
+EXACT = 1e-9
+"""Gap of the fits whose objective counts as the optimum."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What to measure.
+
+    Attributes
+    ----------
+    loss : {"logistic", "squared_hinge"}
+        Losses with both a primal and a dual route.
+    folds : int
+        Number of folds.
+    limit : float
+        Seconds that one curve may take; curves end there, and say so.
+    C_max : float
+        Largest C of figures 1 and 3.
+    exponents : tuple of float
+        log2 C of figure 2, small and large.
+    table_exponents : tuple of float
+        log2 C of tables 2 and 3.
+    tolerances : tuple of float
+        Stops that trace the curves of figure 2.
+    """
+
+    loss: str = "logistic"
+    folds: int = 5
+    limit: float = 120.0
+    C_max: float = 1024.0
+    exponents: tuple[float, ...] = (-2.0, 6.0)
+    table_exponents: tuple[float, ...] = (-8.0, -4.0, 0.0, 4.0, 8.0)
+    tolerances: tuple[float, ...] = tuple(10.0 ** (-k / 2) for k in range(11))
+
+
+@dataclass
+class Study:
+    """A problem and its splits."""
+
+    problem: Problem
+    plan: Plan
+    splits: list[tuple[np.ndarray, np.ndarray]] = field(init=False)
+    y: np.ndarray = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.y = self.problem.y
+        splitter = StratifiedKFold(self.plan.folds, shuffle=True, random_state=SEED)
+        self.splits = list(splitter.split(np.zeros(len(self.y)), self.y))
+
+    def search(self, solver: str, tol: float = LOOSE, **options) -> hinge.CSearch:
+        """A search without intercept on one thread."""
+        common = {"cv": self.splits, "fit_intercept": False, "n_jobs": 1, "random_state": SEED}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # not converged, or partial: seen in the table
+            return hinge.select_C(
+                self.problem.X, self.y, loss=self.plan.loss, solver=solver, tol=tol, **common, **options
+            )
+
+    def rows(self, fold: int | None) -> tuple[sp.csr_matrix, np.ndarray]:
+        """Training rows of a fold in float64, all rows if there is none."""
+        if fold is None:
+            return self.problem.exact, self.y
+        train = self.splits[fold][0]
+        return self.problem.exact[train], self.y[train]
+
+    def weights(self, fold: int | None, C: float, tol: float) -> np.ndarray:
+        """Weights of a fit from zero on the rows of a fold."""
+        options = {"tol": tol, "max_iter": 10_000, "fit_intercept": False}
+        logistic = self.plan.loss == "logistic"
+        model = (
+            hinge.LogisticRegression(C, **options) if logistic else hinge.LinearSVC(C, loss=self.plan.loss, **options)
+        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)
+            return model.fit(*self.rows(fold)).coef_[0]
+
+
+def figure1(study: Study) -> dict:
+    """Accuracy and cumulative seconds along C for two inner stops, with the ends of the search.
+
+    ``end`` is the position where the rule of the paper ends the search, None if it never does; ours is the last
+    entry. Where ours is before ``C_max``, no larger C changes any score.
+    """
+    curves = {}
+    for name, tol in (("loose", LOOSE), ("tight", TIGHT)):
+        found = study.search("newton", tol, C_max=study.plan.C_max, time_limit=study.plan.limit)
+        curves[name] = {
+            "tol": tol,
+            "C": found.Cs.tolist(),
+            "accuracy": found.mean.tolist(),
+            "seconds": np.cumsum(found.seconds).tolist(),
+            "end": end_by_paper(found.unchanged),
+            "stopped_by": found.stopped_by,
+        }
+    return curves
+
+
+def end_by_paper(unchanged: np.ndarray) -> int | None:
+    """First position that ends three values of C in a row without a change."""
+    for k in range(UNCHANGED_TO_STOP, len(unchanged) + 1):
+        if all(unchanged[k - UNCHANGED_TO_STOP : k]):
+            return k - 1
+    return None
+
+
+def figure2(study: Study) -> list[dict]:
+    """Relative distance of the primal objective to the optimum against seconds, at a small and a large C.
+
+    A curve is traced by searches with ever tighter stops. The warm ones come from C / 2, solved with the same
+    stop. The distance is that of the sum over folds.
+    """
+    panels = []
+    for exponent in study.plan.exponents:
+        C = 2.0**exponent
+        optimum = sum(objective(study, k, study.weights(k, C, EXACT), C) for k in range(study.plan.folds))
+        curves = {}
+        for route, solver in SOLVERS.items():
+            for start, Cs in (("cold", [C]), ("warm", [C / 2, C])):
+                curves[f"{route} {start}"] = trace(study, solver, Cs, optimum)
+        panels.append({"C": C, "optimum": optimum, "curves": curves})
+    return panels
+
+
+def trace(study: Study, solver: str, Cs: list[float], optimum: float) -> dict[str, list[float]]:
+    """Seconds at the last of ``Cs`` and distance reached there, stop after stop, within the limit."""
+    points: dict[str, list[float]] = {"seconds": [], "distance": []}
+    started = time.perf_counter()
+    try:
+        with interrupted_after(study.plan.limit):
+            for tol in study.plan.tolerances:
+                found = study.search(solver, tol, Cs=Cs)
+                reached = float(found.objective[-1].sum())
+                points["seconds"].append(float(found.seconds[-1]))
+                points["distance"].append(reached / optimum - 1)
+    except TimeoutError:
+        points["stopped_after"] = [time.perf_counter() - started]
+    return points
+
+
+def figure3(study: Study) -> dict[str, dict]:
+    """Cumulative seconds along C for warm and cold starts, primal and dual."""
+    Cs = study.search("newton", C_max=study.plan.C_max, stop="unchanged", time_limit=study.plan.limit).Cs
+    curves = {}
+    for route, solver in SOLVERS.items():
+        curves[f"{route} warm"] = warm(study, solver, Cs)
+        curves[f"{route} cold"] = cold(study, solver, Cs)
+    return curves
+
+
+def warm(study: Study, solver: str, Cs: np.ndarray) -> dict:
+    """One search over the values."""
+    found = study.search(solver, Cs=Cs, time_limit=study.plan.limit)
+    return along(found.Cs, found.seconds, len(found.Cs) < len(Cs) and found.is_partial)
+
+
+def cold(study: Study, solver: str, Cs: np.ndarray) -> dict:
+    """A search of its own for every value."""
+    seconds: list[float] = []
+    try:
+        for C in Cs:
+            with interrupted_after(max(0.01, study.plan.limit - sum(seconds))):
+                seconds.append(float(study.search(solver, Cs=[C]).seconds[0]))
+    except TimeoutError:
+        pass
+    return along(Cs[: len(seconds)], np.array(seconds), len(seconds) < len(Cs))
+
+
+def along(Cs: np.ndarray, seconds: np.ndarray, is_stopped: bool) -> dict:
+    """A curve, and whether the time limit cut it."""
+    return {"C": list(map(float, Cs)), "seconds": np.cumsum(seconds).tolist(), "stopped": bool(is_stopped)}
+
+
+def tables(study: Study) -> list[dict]:
+    """Table 2: how far above the optimum a fit starts, from zero and from C / 2. Table 3: from whose weights.
+
+    Everything is relative to the optimum at C, and a mean over the folds. ``own`` starts each fold from its own
+    solution at C / 2, ``last`` hands one vector from fold to fold (the solution of the fold before at the same C,
+    for the first fold that of the last at C / 2), ``all rows`` starts every fold from the solution of all rows at
+    C / 2. In the dual, where the value at zero is 0, ``dual own`` is how far the start is below the optimum.
+    """
+    table = []
+    for exponent in study.plan.table_exponents:
+        C, folds = 2.0**exponent, range(study.plan.folds)
+        before = [study.weights(k, C / 2, EXACT) for k in folds]
+        after = [study.weights(k, C, EXACT) for k in folds]
+        everything = study.weights(None, C / 2, EXACT)
+        optima = np.array([objective(study, k, after[k], C) for k in folds])
+
+        starts = {
+            "primal zero": [np.zeros_like(everything)] * len(folds),
+            "primal own": before,
+            "last": [before[-1], *after[:-1]],
+            "all rows": [everything] * len(folds),
+        }
+        duals = np.array([dual_warm(study, k, before[k], C) for k in folds])
+        values = {name: [objective(study, k, ws[k], C) for k in folds] for name, ws in starts.items()}
+        excess = {name: float((np.array(f) / optima - 1).mean()) for name, f in values.items()}
+        table.append({"C": C} | excess | {"dual own": float((1 - duals / optima).mean())})
+    return table
+
+
+def objective(study: Study, fold: int, w: np.ndarray, C: float) -> float:
+    """f on the training rows of a fold."""
+    X, y = study.rows(fold)
+    return 0.5 * float(w @ w) + C * float(LOSSES[study.plan.loss](y * (X @ w)).sum())
+
+
+def dual_warm(study: Study, fold: int, w: np.ndarray, C: float) -> float:
+    """D at the start of eq. (14): the dual solution at C / 2, which ``w`` belongs to, doubled."""
+    X, y = study.rows(fold)
+    margin = y * (X @ w)
+    if study.plan.loss == "logistic":
+        # expit(-margin) is a_i / C, the same before and after both double.
+        gain = C * (entr(expit(-margin)) + entr(expit(margin))).sum()
+    else:
+        a = C * 2 * np.maximum(0.0, 1 - margin)
+        gain = a.sum() - (a**2).sum() / (4 * C)
+    return float(gain - 0.5 * (2 * w) @ (2 * w))
+
+
+PARTS: dict[str, Callable[[Study], object]] = {
+    "figure1": figure1,
+    "figure2": figure2,
+    "figure3": figure3,
+    "tables": tables,
+}
+
+
+def measure(study: Study, parts: list[str]) -> Iterator[tuple[str, object]]:
+    """Each part in turn as soon as it is there."""
+    for part in parts:
+        yield part, PARTS[part](study)
