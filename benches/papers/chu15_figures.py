@@ -65,7 +65,8 @@ def panel2(ax: Axes, name: str, panel: dict) -> None:
     for label, points in panel["curves"].items():
         route, start = label.split()
         distance = [max(d, 1e-12) for d in points["distance"]]
-        ax.plot(points["seconds"], distance, STYLES[start], color=COLORS[route], marker=".", label=label)
+        seconds = [max(s, 1e-5) for s in points["seconds"]]
+        ax.plot(seconds, distance, STYLES[start], color=COLORS[route], marker=".", label=label)
     ax.set(title=f"{name}, C = {panel['C']:g}", xlabel="seconds", ylabel="(f - f*) / f*")
     ax.set_yscale("log")
     ax.set_xscale("log")
