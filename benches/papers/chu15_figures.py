@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import log2
 from pathlib import Path
 
 from matplotlib.axes import Axes
@@ -54,7 +55,7 @@ def panel1(ax: Axes, name: str, curves: dict) -> None:
         if curve["end"] is not None:
             ax.axvline(curve["C"][curve["end"]], color=color, linestyle=":", linewidth=1.5)
         if curve["stopped_by"] == "unchanged":
-            ax.axvline(curve["C"][-1], color=color, linestyle="-.", linewidth=1)
+            ax.axvline(curve["C"][curve["last"]], color=color, linestyle="-.", linewidth=1)
     ax.set(title=name, xlabel="C", ylabel="accuracy on folds, %")
     ax.set_xscale("log", base=2)
     times.set_ylabel("seconds (dashed)")
@@ -65,9 +66,9 @@ def panel2(ax: Axes, name: str, panel: dict) -> None:
     for label, points in panel["curves"].items():
         route, start = label.split()
         distance = [max(d, 1e-12) for d in points["distance"]]
-        seconds = [max(s, 1e-5) for s in points["seconds"]]
+        seconds = [max(s, 1e-3) for s in points["seconds"]]
         ax.plot(seconds, distance, STYLES[start], color=COLORS[route], marker=".", label=label)
-    ax.set(title=f"{name}, C = {panel['C']:g}", xlabel="seconds", ylabel="(f - f*) / f*")
+    ax.set(title=f"{name}, C = $2^{{{log2(panel['C']):g}}}$", xlabel="seconds", ylabel="(f - f*) / f*")
     ax.set_yscale("log")
     ax.set_xscale("log")
 
