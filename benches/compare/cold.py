@@ -2,7 +2,7 @@
 
 Every score is compared with that of a fit from zero to a certified relative duality gap of 1e-8 on the same
 rows. A model has one optimum, so it does not matter who finds it. Values of C between the end of our search
-and 1024 are fitted as well: none of them may be better than the best inside.
+and 1024 are fitted as well: ``missed`` is how much better the best of all is than the best inside.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ COLUMNS = {
     "worst_fold_off": ">8.4f",
     "folds_off": ">6d",
     "row_is": ">7.4f",
-    "missed": ">6",
+    "missed": ">7.4f",
     "uncertified": ">4d",
 }
 
@@ -89,7 +89,7 @@ def verdict(tables: Tables, exact: Exact, fold_rows: int) -> list[dict]:
     """A table row per tool: distances to the exact scores in percentage points."""
     n = len(tables.Cs)
     best = exact.scores.mean(axis=1)
-    missed = len(best) > n and best[n:].max() > best[:n].max() + 1e-12
+    missed = max(0.0, 100 * (best.max() - best[:n].max()))
     rows = []
     for tool, scores in tables.scores.items():
         fold_off = 100 * np.abs(scores - exact.scores[:n])
@@ -105,7 +105,7 @@ def verdict(tables: Tables, exact: Exact, fold_rows: int) -> list[dict]:
                 "worst_fold_off": fold_off.max(),
                 "folds_off": int((fold_off > ALLOWED).sum()),
                 "row_is": 100 / fold_rows,
-                "missed": ("YES" if missed else "no") if tool == "hinge" else None,
+                "missed": missed if tool == "hinge" else None,
                 "uncertified": exact.n_uncertified,
             }
         )

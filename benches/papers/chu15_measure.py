@@ -94,14 +94,14 @@ class Study:
             )
 
     @cached_property
-    def range(self) -> np.ndarray:
+    def Cs(self) -> np.ndarray:
         """The values of C of a search by the rule of the paper."""
         options = {"C_max": self.plan.C_max, "stop": "unchanged", "time_limit": self.plan.limit}
         return self.search("newton", **options).Cs
 
     def places(self, shares: tuple[float, ...]) -> list[float]:
         """Values at these shares of the range."""
-        return [float(self.range[round(share * (len(self.range) - 1))]) for share in shares]
+        return [float(self.Cs[round(share * (len(self.Cs) - 1))]) for share in shares]
 
     def rows(self, fold: int | None) -> tuple[sp.csr_matrix, np.ndarray]:
         """Training rows of a fold in float64, all rows if there is none."""
@@ -205,8 +205,8 @@ def figure3(study: Study) -> dict[str, dict]:
     """Cumulative seconds along C for warm and cold starts, primal and dual."""
     curves = {}
     for route, solver in SOLVERS.items():
-        curves[f"{route} warm"] = warm(study, solver, study.range)
-        curves[f"{route} cold"] = cold(study, solver, study.range)
+        curves[f"{route} warm"] = warm(study, solver, study.Cs)
+        curves[f"{route} cold"] = cold(study, solver, study.Cs)
     return curves
 
 
