@@ -1,10 +1,11 @@
 # Everything a developer or CI runs. Targets make what they need: a virtual environment, the build, the dependencies.
 PYTHON ?= python3
 VENV ?= .venv
+MULTICORE ?= .venv-multicore
 BIN := $(VENV)/bin
 RUST := $(shell find src -name '*.rs') Cargo.toml Cargo.lock pyproject.toml
 
-.PHONY: demo test test-rust test-python bench lint format clean
+.PHONY: demo test test-rust test-python bench bench-search papers lint format clean
 
 demo: $(VENV)/.built
 	$(BIN)/python -m hinge demo
@@ -20,7 +21,18 @@ test-python: $(VENV)/.built
 bench: $(VENV)/.built
 	cargo bench --no-default-features
 	$(BIN)/python benches/compare/fit.py
-	$(BIN)/python benches/compare/search.py
+	$(BIN)/python benches/compare/search.py --sets german,ijcnn1_val,a9a,w8a,20news --rivals liblinear
+
+# The search for C against everybody else's, and with exact scores: hours. One set: make bench-search SETS=a9a
+SETS ?= german,ijcnn1_val,madelon,a9a,w8a,20news,imdb,phishing_urls,flights,covtype
+RECORD ?= search.csv
+
+bench-search: $(VENV)/.built $(MULTICORE)/.installed
+	$(BIN)/python benches/compare/search.py --sets $(SETS) --check --multicore $(MULTICORE)/bin/python --output $(RECORD)
+
+# The figures of Chu et al. (2015) into benches/record: an hour or two.
+papers: $(VENV)/.built
+	$(BIN)/python benches/papers/chu15.py
 
 lint: $(VENV)/.built
 	cargo fmt --check
@@ -47,5 +59,11 @@ $(VENV)/.installed: pyproject.toml
 	VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin develop --release --locked --extras cli,plot,test,bench,dev
 	touch $@ $(VENV)/.built
 
+# Multi-core LIBLINEAR owns the module name of LIBLINEAR, so it lives apart.
+$(MULTICORE)/.installed:
+	$(PYTHON) -m venv $(MULTICORE)
+	$(MULTICORE)/bin/python -m pip install --quiet liblinear-multicore==2.50.0 numpy scipy
+	touch $@
+
 clean:
-	rm -rf $(VENV) target
+	rm -rf $(VENV) $(MULTICORE) target

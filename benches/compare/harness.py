@@ -9,6 +9,7 @@ import os
 import platform
 import re
 import signal
+import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -71,9 +72,19 @@ def processor() -> str:
 
 def describe() -> str:
     """One line on when and with what a table was made."""
-    packages = ", ".join(f"{name} {version(name)}" for name in PACKAGES)
+    packages = ", ".join(f"{name} {version(name)}{commit() if name == 'hinge' else ''}" for name in PACKAGES)
     date = datetime.date.today().isoformat()
     return f"{date}; {processor()}; {os.cpu_count()} threads; Python {platform.python_version()}, {packages}"
+
+
+def commit() -> str:
+    """The commit of the sources in brackets, and whether they differ from it; nothing outside a repository."""
+    command = ["git", "-C", str(problems.REPOSITORY), "describe", "--always", "--dirty"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True)
+    except OSError:
+        return ""
+    return f" ({done.stdout.strip()})" if done.returncode == 0 else ""
 
 
 class Report:
@@ -88,7 +99,8 @@ class Report:
         print("  ".join(f"{name:>{_width(name, spec)}}" for name, spec in columns.items()), flush=True)
 
     def add(self, **row: Any) -> None:
-        """Print a row; the CSV, if any, is rewritten so that an interrupted run keeps what it has."""
+        """Print a row, text in place of a number as it is; the CSV, if any, is rewritten, so that an interrupted run
+        keeps what it has."""
         self.rows.append(row)
         cells = (_cell(row.get(name), name, spec) for name, spec in self.columns.items())
         print("  ".join(cells), flush=True)
@@ -108,7 +120,7 @@ def _width(name: str, spec: str) -> int:
 
 
 def _cell(value: Any, name: str, spec: str) -> str:
-    text = "-" if value is None else format(value, spec).strip()
+    text = "-" if value is None else value if isinstance(value, str) else format(value, spec).strip()
     return f"{text:>{_width(name, spec)}}"
 
 

@@ -1,9 +1,10 @@
-"""Peak memory of one fit beside its input.
+"""Peak memory of one fit, or with ``--search`` of one search for C, beside its input.
 
-Each fit runs in a process of its own: the float32 CSR matrix is loaded, the peak of the resident set is
-reset, the fit runs, and the growth of the peak is reported per nonzero (the input itself takes 8 bytes per
+Each runs in a process of its own: the float32 CSR matrix is loaded, the peak of the resident set is reset,
+the call runs, and the growth of the peak is reported per nonzero (the input itself takes 8 bytes per
 nonzero: a float32 and an int32). The budget is 1.1 times that, plus VECTORS vectors of float64 over the
-rows and as many over the columns. Needs Linux.
+rows and as many over the columns; a search may take SEARCH_VECTORS of them for each of its folds.
+Needs Linux.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import sys
 from pathlib import Path
 
 import engines
+import hinge
 import problems
 from harness import Report, arguments, interrupted_after, parser
 
@@ -23,10 +25,14 @@ SETS = ("imdb", "flights", "covtype")
 INPUT_BYTES = 8
 SLACK = 1.1
 VECTORS = 8
+SEARCH_VECTORS = 6
+FOLDS = 5
+TOL, SEARCH_TOL = 1e-4, 1e-2
 
 COLUMNS = {
     "set": ">10",
     "loss": ">13",
+    "call": ">6",
     "C": ">9.5g",
     "threads": ">2d",
     "nnz": ">10d",
@@ -51,29 +57,33 @@ def settle() -> None:
     Path("/proc/self/clear_refs").write_text("5")
 
 
-def warm_up() -> None:
-    """A tiny fit, so that code pages and threads are not counted."""
-    tiny = problems.load("german")
-    engines.fit_hinge(tiny, engines.hinge_model("logistic", 1.0, "none", "auto", 1e-2))
+def call(problem: problems.Problem, loss: str, C: float | None, n_jobs: int) -> None:
+    """The measured call: a fit at C, or a search if there is none."""
+    if C is None:
+        options = {"cv": FOLDS, "tol": SEARCH_TOL, "fit_intercept": False, "random_state": 0, "n_jobs": n_jobs}
+        hinge.select_C(problem.X, problem.y, loss=loss, **options)
+    else:
+        model = engines.hinge_model(loss, C, "none", "auto", TOL, n_jobs=n_jobs)
+        engines.fit_hinge(problem, model)
 
 
-def measure(name: str, loss: str, C: float, n_jobs: int, limit: float) -> dict:
+def measure(name: str, loss: str, C: float | None, n_jobs: int, limit: float) -> dict:
     """Growth of the peak over the loaded input, in this process."""
-    warm_up()
+    # A tiny call first, so that code pages and threads are not counted.
+    call(problems.load("german"), loss, C, n_jobs)
     problem = problems.load(name)
     settle()
     before = resident("VmRSS")
     try:
         with interrupted_after(limit):
-            model = engines.hinge_model(loss, C, "none", "auto", 1e-4, n_jobs=n_jobs)
-            engines.fit_hinge(problem, model)
+            call(problem, loss, C, n_jobs)
     except TimeoutError:
         print(f"{name} {loss}: over the time limit, peak until then", file=sys.stderr)
     growth = resident("VmHWM") - before
     return {"growth": growth, "nnz": problem.X.nnz, "vector": 8 * sum(problem.X.shape)}
 
 
-def measured_apart(*measurement: str | float) -> dict:
+def measured_apart(*measurement: str | float | None) -> dict:
     """The same in a fresh process."""
     command = [sys.executable, __file__, "--child", json.dumps(measurement)]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
@@ -81,15 +91,16 @@ def measured_apart(*measurement: str | float) -> dict:
     return json.loads(done.stdout)
 
 
-def row(name: str, loss: str, C: float, n_jobs: int, limit: float) -> dict:
-    """The table row of one fit."""
+def row(name: str, loss: str, C: float | None, n_jobs: int, limit: float) -> dict:
+    """The table row of one call."""
     seen = measured_apart(name, loss, C, n_jobs, limit)
     growth, nnz, vector = seen["growth"], seen["nnz"], seen["vector"]
     values = SLACK * INPUT_BYTES * nnz
-    budget = values + VECTORS * vector
+    budget = values + vector * (FOLDS * SEARCH_VECTORS if C is None else VECTORS)
     return {
         "set": name,
         "loss": loss,
+        "call": "search" if C is None else "fit",
         "C": C,
         "threads": n_jobs,
         "nnz": nnz,
@@ -106,11 +117,13 @@ def main() -> None:
     if sys.argv[1:2] == ["--child"]:
         print(json.dumps(measure(*json.loads(sys.argv[2]))))
         return
-    options = arguments(parser(__doc__, SETS))
-    report = Report(COLUMNS, options.output, "growth of the peak resident set during fit")
+    parse = parser(__doc__, SETS)
+    parse.add_argument("--search", action="store_true", help="measure searches for C, not fits")
+    options = arguments(parse)
+    report = Report(COLUMNS, options.output, "growth of the peak resident set during the call")
     for name in options.sets:
         for loss in options.losses:
-            for C in options.Cs:
+            for C in [None] if options.search else options.Cs:
                 for n_jobs in (1, 2):
                     report.add(**row(name, loss, C, n_jobs, options.limit))
 

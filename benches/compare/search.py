@@ -1,128 +1,195 @@
-"""The choice of C: LIBLINEAR's option -C against hinge.select_C.
+"""The choice of C: hinge.select_C against the searches of LIBLINEAR and scikit-learn.
 
-Same set, five folds, no intercept (LIBLINEAR's default), each side's own default tolerance, which is the
-same relative gradient norm for both, and each side's computed first value of C. LIBLINEAR shuffles the rows
-into folds, scikit-learn cuts them in order within each class (``--shuffle`` shuffles here too), so the
-accuracies differ by the folds.
+Five folds, no intercept (LIBLINEAR's default), the same float64 SciPy CSR matrix for everybody; each side
+computes its own first value of C and ends by its own rule, at 1024 at the latest. The accuracy of the inner
+fits is LIBLINEAR's default, eps = 0.01, for both. Everything from the matrix on is timed; LIBLINEAR's share
+for its conversion is shown, and is in its time. Others:
+
+* LIBLINEAR 2.50, ``-C``, one thread; it draws its own folds, without strata, so its accuracies differ a little;
+* multi-core LIBLINEAR with two threads, where ``--multicore`` names a Python that has it (``make bench-search``
+  prepares one);
+* for the logistic loss LogisticRegressionCV with two jobs, on our folds and our values of C, once per solver.
+
+A ratio is their time over ours with one thread (``ratio_1``) or two (``ratio_2``). A run over ``--limit`` is
+stopped: ``>60`` seconds, and a ratio that is a lower bound. ``early_passes`` are the readings of the data per
+fold in the first three quarters of our values of C, ``early_bound`` the same as Newton steps + CG steps + 1 per
+value, what a search without free starts would read. ``--check`` compares all tables with tight cold fits.
 """
 
 from __future__ import annotations
 
-import contextlib
-import io
-import re
+import argparse
+import sys
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Iterator
+from math import ceil
 from statistics import median
 
-import engines
+import cold
 import hinge
+import numpy as np
 import problems
+import rivals
 from harness import Report, arguments, parser
-from liblinear import liblinear, liblinearutil
 from problems import Problem
+from rivals import Outcome, Stored
 from sklearn.model_selection import StratifiedKFold
 
-SOLVERS = {"squared_hinge": 2, "logistic": 0}
-FOLDS = 5
+SETS = (
+    "german", "ijcnn1_val", "madelon", "a9a", "w8a", "20news", "imdb", "phishing_urls", "flights", "covtype"
+)  # fmt: skip
+FOLDS, SEED = 5, 0
+TOL = 0.01
+THREADS = 2
 
 COLUMNS = {
-    "set": ">10",
+    "set": ">13",
     "loss": ">13",
-    "liblinear_s": ">9.4g",
-    "of_it_convert_s": ">9.4g",
-    "liblinear_C": ">9.4g",
-    "liblinear_accuracy": ">7.4f",
-    "liblinear_n_Cs": ">4d",
-    "hinge_1_s": ">9.4g",
-    "hinge_2_s": ">9.4g",
-    "hinge_C": ">9.4g",
-    "hinge_accuracy": ">7.4f",
-    "hinge_n_Cs": ">4d",
-    "ratio_1": ">7.2f",
-    "ratio_2": ">7.2f",
-    "ratio_1_no_convert": ">7.2f",
+    "tool": ">15",
+    "threads": ">2d",
+    "seconds": ">9.4g",
+    "of_it_convert": ">9.3g",
+    "ratio_1": ">8.4g",
+    "ratio_2": ">8.4g",
+    "C": ">10.4g",
+    "accuracy": ">8.5f",
+    "n_Cs": ">4d",
+    "passes": ">8.1f",
+    "newton": ">7.1f",
+    "cg": ">7.1f",
+    "early_passes": ">8.1f",
+    "early_bound": ">8.1f",
+    "note": ">4",
 }
 
 
-@dataclass(frozen=True)
-class Search:
-    """Outcome of one search."""
-
-    seconds: float
-    C: float
-    accuracy: float
-    count: int
+def folds_of(problem: Problem) -> list[tuple[np.ndarray, np.ndarray]]:
+    """The splits that everybody gets who takes any."""
+    splitter = StratifiedKFold(FOLDS, shuffle=True, random_state=SEED)
+    return list(splitter.split(np.zeros(len(problem.y)), problem.y))
 
 
-def search_liblinear(converted: liblinearutil.problem, loss: str) -> Search:
-    """LIBLINEAR's search; the values of C are counted in what it prints."""
-    lines: list[str] = []
-    parameter = liblinearutil.parameter(f"-C -s {SOLVERS[loss]} -v {FOLDS} -q")
-    parameter.print_func = liblinear.PRINT_STRING_FUN(lambda text: lines.append(text.decode()))
+def search_hinge(problem: Problem, loss: str, folds, n_jobs: int) -> tuple[float, hinge.CSearch]:
+    """Our search, timed as its caller sees it."""
     start = time.perf_counter()
-    with contextlib.redirect_stdout(io.StringIO()):
-        C, _, accuracy = liblinearutil.train(converted, parameter)
-    seconds = time.perf_counter() - start
-    return Search(seconds, C, accuracy, len(re.findall(r"log2c=", "".join(lines))))
+    found = hinge.select_C(problem.exact, problem.y, loss=loss, cv=folds, tol=TOL, fit_intercept=False, n_jobs=n_jobs)
+    return time.perf_counter() - start, found
 
 
-def search_hinge(problem: Problem, loss: str, n_jobs: int, shuffle: bool) -> Search:
-    """Our search from the SciPy matrix."""
-    cv = StratifiedKFold(FOLDS, shuffle=True, random_state=0) if shuffle else FOLDS
-    start = time.perf_counter()
-    found = hinge.select_C(problem.X, problem.y, loss=loss, cv=cv, fit_intercept=False, n_jobs=n_jobs)
-    seconds = time.perf_counter() - start
-    return Search(seconds, found.best_C, found.best_score, len(found.Cs))
-
-
-def medians(searches: dict[str, Callable[[], Search]], repeat: int) -> dict[str, tuple[float, Search]]:
-    """Median time and last outcome of each search, run in turn."""
-    runs = [{name: search() for name, search in searches.items()} for _ in range(repeat)]
-    return {name: (median(run[name].seconds for run in runs), runs[-1][name]) for name in searches}
-
-
-def compare(problem: Problem, loss: str, repeat: int, shuffle: bool) -> dict:
-    """The table row of one set and loss."""
-    conversions = [engines.liblinear_problem(problem) for _ in range(repeat)]
-    converted, convert = conversions[-1][0], median(seconds for _, seconds in conversions)
-    searches = {
-        "liblinear": lambda: search_liblinear(converted, loss),
-        "1": lambda: search_hinge(problem, loss, 1, shuffle),
-        "2": lambda: search_hinge(problem, loss, 2, shuffle),
-    }
-    found = medians(searches, repeat)
-    (theirs, liblinear_found), (one, _), (two, hinge_found) = (found[name] for name in searches)
+def effort(found: hinge.CSearch) -> dict[str, float]:
+    """Passes and steps per fold, over all values of C and over the first three quarters of them."""
+    n_folds = found.scores.shape[1]
+    newton, cg, passes = (column / n_folds for column in (found.n_iter, found.n_inner, found.passes))
+    early = ceil(0.75 * len(found.Cs))
     return {
-        "set": problem.name,
-        "loss": loss,
-        "liblinear_s": theirs + convert,
-        "of_it_convert_s": convert,
-        "liblinear_C": liblinear_found.C,
-        "liblinear_accuracy": liblinear_found.accuracy,
-        "liblinear_n_Cs": liblinear_found.count,
-        "hinge_1_s": one,
-        "hinge_2_s": two,
-        "hinge_C": hinge_found.C,
-        "hinge_accuracy": hinge_found.accuracy,
-        "hinge_n_Cs": hinge_found.count,
-        "ratio_1": (theirs + convert) / one,
-        "ratio_2": (theirs + convert) / two,
-        "ratio_1_no_convert": theirs / one,
+        "passes": passes.sum(),
+        "newton": newton.sum(),
+        "cg": cg.sum(),
+        "early_passes": passes[:early].sum(),
+        "early_bound": (newton + cg + 1)[:early].sum(),
     }
+
+
+def compare(problem: Problem, loss: str, options: argparse.Namespace, report: Report) -> cold.Tables:
+    """Add the rows of one set and loss; returns the score tables of all who show one."""
+    folds = folds_of(problem)
+    ours: dict[int, list[float]] = {1: [], THREADS: []}
+    theirs: dict[str, list[Outcome]] = {}
+    with Stored(problem, folds) as stored:
+        path = None
+        for _ in range(options.repeat):
+            for n_jobs, times in ours.items():
+                seconds, found = search_hinge(problem, loss, folds, n_jobs)
+                times.append(seconds)
+            path = path or stored.write(found.Cs)
+            for name, outcome in race(stored, path, loss, found.Cs, options, theirs):
+                theirs.setdefault(name, []).append(outcome)
+    one, two = (median(times) for times in ours.values())
+    start = {"set": problem.name, "loss": loss}
+    for n_jobs, seconds in ((1, one), (THREADS, two)):
+        chosen = {"C": found.best_C, "accuracy": found.best_score, "n_Cs": len(found.Cs)}
+        report.add(**start, tool="hinge", threads=n_jobs, seconds=seconds, **chosen, **effort(found))
+    for name, outcomes in theirs.items():
+        threads = 1 if name == "liblinear" else THREADS
+        report.add(**start, tool=name, threads=threads, **their_columns(outcomes, one, two))
+    tables = {"hinge": found.scores}
+    tables |= {name: runs[-1].scores for name, runs in theirs.items() if runs[-1].scores is not None}
+    return cold.Tables(found.Cs, tables)
+
+
+def race(
+    stored: Stored, path, loss: str, Cs, options, before: dict[str, list[Outcome]]
+) -> Iterator[tuple[str, Outcome]]:
+    """One run of every rival; whoever was too slow is not run again."""
+
+    def due(name: str) -> bool:
+        return name in options.rivals and all(outcome.finished for outcome in before.get(name, []))
+
+    editions = {"liblinear": (sys.executable, 1), "multicore": (options.multicore, THREADS)}
+    for name, (python, threads) in editions.items():
+        if due(name):
+            yield name, rivals.search_liblinear(stored, path, python, loss, TOL, threads, options.limit)
+    if loss != "logistic":
+        return
+    n_features = stored.problem.X.shape[1]
+    for solver in rivals.SKLEARN_SOLVERS:
+        if due(solver):
+            yield solver, rivals.search_sklearn(path, solver, n_features, Cs, THREADS, options.limit)
+
+
+def their_columns(outcomes: list[Outcome], one: float, two: float) -> dict:
+    """Times, ratios and the choice of a rival."""
+    last = outcomes[-1]
+    if not np.isfinite(last.seconds):
+        return {"note": last.note}
+    if not last.finished:
+        limits = {"seconds": last.seconds, "ratio_1": last.seconds / one, "ratio_2": last.seconds / two}
+        return {name: f">{value:.4g}" for name, value in limits.items()} | {"note": last.note, "n_Cs": last.count}
+    seconds = median(outcome.seconds + outcome.convert for outcome in outcomes)
+    return {
+        "seconds": seconds,
+        "of_it_convert": median(outcome.convert for outcome in outcomes) or None,
+        "ratio_1": seconds / one,
+        "ratio_2": seconds / two,
+        "C": last.C,
+        "accuracy": last.accuracy,
+        "n_Cs": last.count,
+        "note": last.note or None,
+    }
+
+
+def command_line() -> argparse.Namespace:
+    """Options; the multi-core edition is left out, with a word, where it is not found."""
+    everybody = ("liblinear", "multicore", *rivals.SKLEARN_SOLVERS)
+    parse = parser(__doc__, SETS, losses=tuple(rivals.LIBLINEAR_SOLVERS), Cs=())
+    parse.set_defaults(limit=600.0)
+    parse.add_argument("--rivals", type=lambda text: text.split(","), default=list(everybody), help="whom to run")
+    parse.add_argument("--multicore", default=str(rivals.MULTICORE_PYTHON), help="a Python with liblinear-multicore")
+    parse.add_argument("--check", action="store_true", help="compare all tables with cold fits to a gap of 1e-8")
+    options = arguments(parse)
+    unknown = set(options.rivals) - {*everybody, "none"}
+    if unknown:
+        parse.error(f"--rivals must be of {', '.join(everybody)} or none, got {', '.join(sorted(unknown))}")
+    if "multicore" in options.rivals and not rivals.has_liblinear(options.multicore):
+        print(f"# multi-core LIBLINEAR left out: {options.multicore} does not have it, see make bench-search")
+        options.rivals.remove("multicore")
+    return options
 
 
 def main() -> None:
     """Command line."""
-    parse = parser(__doc__, losses=tuple(SOLVERS), Cs=())
-    parse.add_argument("--shuffle", action="store_true", help="shuffle the rows into our folds as well")
-    options = arguments(parse)
-    report = Report(COLUMNS, options.output, f"median of {options.repeat}, time in seconds")
+    options = command_line()
+    note = f"median of {options.repeat}, limit {options.limit:g} s, {FOLDS} folds, no intercept, eps {TOL:g}"
+    report = Report(COLUMNS, options.output, note)
+    verdicts = []
     for name in options.sets:
         problem = problems.load(name)
         for loss in options.losses:
-            report.add(**compare(problem, loss, options.repeat, options.shuffle))
+            tables = compare(problem, loss, options, report)
+            if options.check:
+                verdicts.append((problem, loss, tables))
+    if verdicts:
+        cold.check(verdicts, folds_of, options.output)
 
 
 if __name__ == "__main__":
