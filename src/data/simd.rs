@@ -10,6 +10,9 @@
 pub trait Loop {
     /// What it computes.
     type Output;
+    /// Whether wide registers are worth copies of the code: single vectors (one lane) gain nothing, their time goes into scattered
+    /// loads.
+    const IS_WIDE: bool;
     /// Does the work. Implementations are `#[inline(always)]`.
     fn run(self) -> Self::Output;
 }
@@ -18,7 +21,7 @@ pub trait Loop {
 #[inline]
 pub fn run<W: Loop>(work: W) -> W::Output {
     #[cfg(target_arch = "x86_64")]
-    {
+    if W::IS_WIDE {
         if has_avx512() {
             // SAFETY: the features were detected.
             return unsafe { avx512(work) };

@@ -9,8 +9,8 @@
 //!   `tau = tol min(pos, neg) / n |h(0)|` (Chu15, eq. 28): a quadratic inequality in `C`, so the interval on which the weights stay is
 //!   known exactly, and with it the end of the search.
 //!
-//! Memory: per group of `L` lanes, six blocks of columns x `L` and four of rows x `L` numbers, a byte for each row and lane, and
-//! the private blocks of parallel sums; lanes are grouped by eight, what is left over by eight, four or one.
+//! Memory: per group of 8 lanes, six blocks of columns x 8 and four of rows x 8 numbers, a byte for each row and lane, and
+//! the private blocks of parallel sums; lanes are grouped by eight.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -24,7 +24,8 @@ use crate::loss::{Logistic, Loss, LossKind, SquaredHinge};
 use crate::solver::newton::{Newton, Products, Stop, Work};
 use crate::solver::{Problem, Status, check_length};
 
-/// Lanes of a full group: one cache line of numbers.
+/// Lanes of a group: one cache line of numbers. Tried: groups of four and of one for few lanes, which doubled the time to
+/// compile the package.
 const LANES: usize = 8;
 
 /// Primal solutions of all lanes.
@@ -74,18 +75,10 @@ impl<'a, R: Rows> Primal<'a, R> {
 }
 
 fn group<'a, R: Rows>(setup: &'a Setup<'a, R>, lanes: Range<usize>) -> Result<Box<dyn Group + 'a>> {
-    match setup.settings.loss {
-        LossKind::Logistic => sized(Logistic, setup, lanes),
-        LossKind::SquaredHinge | LossKind::Hinge => sized(SquaredHinge, setup, lanes),
-    }
-}
-
-fn sized<'a, R: Rows, T: Loss>(loss: T, setup: &'a Setup<'a, R>, lanes: Range<usize>) -> Result<Box<dyn Group + 'a>> {
-    match lanes.len() {
-        1 => Ok(Box::new(LaneGroup::<R, T, 1>::new(loss, setup, lanes)?)),
-
-        _ => Ok(Box::new(LaneGroup::<R, T, LANES>::new(loss, setup, lanes)?)),
-    }
+    Ok(match setup.settings.loss {
+        LossKind::Logistic => Box::new(LaneGroup::new(Logistic, setup, lanes)?),
+        LossKind::SquaredHinge | LossKind::Hinge => Box::new(LaneGroup::new(SquaredHinge, setup, lanes)?),
+    })
 }
 
 impl<R: Rows> Route for Primal<'_, R> {
@@ -137,16 +130,16 @@ impl<R: Rows> Route for Primal<'_, R> {
     }
 }
 
-/// `L` lanes with the same loss, the first `lanes.len()` of them in use.
-struct LaneGroup<'a, R, T, const L: usize> {
-    newton: Newton<'a, R, L>,
-    terms: FoldTerms<'a, T, L>,
+/// Up to [`LANES`] lanes with the same loss; the rest is padding.
+struct LaneGroup<'a, R, T> {
+    newton: Newton<'a, R, LANES>,
+    terms: FoldTerms<'a, T, LANES>,
     lanes: Range<usize>,
     setup: &'a Setup<'a, R>,
     /// `tau / |h(0)|` per lane.
-    share: [f64; L],
+    share: [f64; LANES],
     /// `tau` per lane, once it is known.
-    tau: Option<[f64; L]>,
+    tau: Option<[f64; LANES]>,
     /// Largest `C` at which all weights are accepted unchanged.
     until: f64,
 }
@@ -154,7 +147,7 @@ struct LaneGroup<'a, R, T, const L: usize> {
 /// Arrays of a group's state, empty before the first step: `tau` and the last `until`, and those of the solver.
 const ARRAYS: usize = 4;
 
-impl<'a, R: Rows, T: Loss, const L: usize> LaneGroup<'a, R, T, L> {
+impl<'a, R: Rows, T: Loss> LaneGroup<'a, R, T> {
     fn new(loss: T, setup: &'a Setup<'a, R>, lanes: Range<usize>) -> Result<Self> {
         let problem = Problem { rows: setup.rows, ids: None, y: &[], cost: &[], intercept: setup.settings.intercept };
         let terms = FoldTerms::new(loss, setup, lanes.clone())?;
@@ -174,7 +167,7 @@ impl<'a, R: Rows, T: Loss, const L: usize> LaneGroup<'a, R, T, L> {
     }
 
     /// Largest `C` at which all lanes accept their weights, accepted at `c`.
-    fn accepted_until(&self, c: f64, tau: &[f64; L]) -> f64 {
+    fn accepted_until(&self, c: f64, tau: &[f64; LANES]) -> f64 {
         let products = self.newton.products(c);
         let each = products[..self.lanes.len()].iter().zip(tau);
         each.map(|(p, tau)| accepted_until(p, c, *tau)).fold(f64::INFINITY, f64::min)
@@ -187,7 +180,7 @@ impl<'a, R: Rows, T: Loss, const L: usize> LaneGroup<'a, R, T, L> {
     }
 }
 
-impl<R: Rows, T: Loss, const L: usize> Group for LaneGroup<'_, R, T, L> {
+impl<R: Rows, T: Loss> Group for LaneGroup<'_, R, T> {
     fn advance(&mut self, c: f64) -> Result<Moved> {
         if c <= self.until {
             let (work, objective) = (Work::default(), self.objective(c));
@@ -238,9 +231,9 @@ impl<R: Rows, T: Loss, const L: usize> Group for LaneGroup<'_, R, T, L> {
             (self.tau, self.until) = (None, 0.0);
             return Ok(());
         }
-        check_length("facts of a search state", L + 1, facts.len())?;
+        check_length("facts of a search state", LANES + 1, facts.len())?;
         self.tau = Some(std::array::from_fn(|l| facts[l]));
-        self.until = facts[L];
+        self.until = facts[LANES];
         self.newton.restore([&arrays[1], &arrays[2], &arrays[3]])?;
         self.newton.evaluate(&self.terms)
     }

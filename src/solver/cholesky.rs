@@ -48,6 +48,7 @@ struct Substitution<'a, const LANES: usize> {
 
 impl<const LANES: usize> Loop for Substitution<'_, LANES> {
     type Output = ();
+    const IS_WIDE: bool = LANES > 1;
     #[inline(always)]
     fn run(self) {
         let (n, b) = (self.factor.n, self.b);

@@ -81,6 +81,7 @@ struct Losses<'s, O, const L: usize> {
 
 impl<O: Objective<L>, const L: usize> Loop for Losses<'_, O, L> {
     type Output = [f64; L];
+    const IS_WIDE: bool = L > 1;
     #[inline(always)]
     fn run(self) -> [f64; L] {
         let mut total = [0.0; L];

@@ -128,6 +128,7 @@ struct FinishPiece<'s, 'a, R, const L: usize> {
 
 impl<R: Rows, const L: usize> Loop for FinishPiece<'_, '_, R, L> {
     type Output = usize;
+    const IS_WIDE: bool = L > 1;
     #[inline(always)]
     fn run(self) -> usize {
         let Finish { step, length, curvature, product_z } = *self.task;

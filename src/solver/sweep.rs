@@ -57,6 +57,7 @@ struct Piece<'s, 'a, R, S, const L: usize> {
 
 impl<R: Rows, S: RowStep<L>, const L: usize> Loop for Piece<'_, '_, R, S, L> {
     type Output = ();
+    const IS_WIDE: bool = L > 1;
     #[inline(always)]
     fn run(self) {
         for i in self.rows {
@@ -76,6 +77,7 @@ struct Dots<'s, 'a, R, const L: usize> {
 
 impl<R: Rows, const L: usize> Loop for Dots<'_, '_, R, L> {
     type Output = ();
+    const IS_WIDE: bool = L > 1;
     #[inline(always)]
     fn run(self) {
         for k in 0..self.out.len() {
