@@ -320,3 +320,142 @@ fn accepted_until(c: f64, norm: f64, loss: f64, dual: f64, tol: f64) -> f64 {
         (c * room / loss).max(c)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::dense::DenseView;
+    use crate::multiclass::Labels;
+    use crate::select::Settings;
+    use crate::select::folds::{Fold, parts};
+    use crate::solver::{Intercept, Problem, Silent};
+    use proptest::prelude::*;
+
+    const COLUMNS: usize = 12;
+    const TOL: f64 = 1e-2;
+
+    /// Random rows labelled by a hyperplane, a share of the labels wrong.
+    fn data(n: usize, seed: u64, wrong: f64) -> (Vec<f64>, Vec<u32>) {
+        let mut random = crate::solver::active::random(seed, 7);
+        let mut uniform = || crate::solver::active::below(&mut random, 1 << 20) as f64 / (1 << 19) as f64 - 1.0;
+        let x: Vec<f64> = (0..n * COLUMNS).map(|_| uniform()).collect();
+        let mut ids: Vec<u32> = x.chunks(COLUMNS).map(|r| u32::from(r[0] - 0.5 * r[1] + r[2] > 0.1)).collect();
+        ids.iter_mut().for_each(|id| *id ^= u32::from(0.5 * (uniform() + 1.0) < wrong));
+        (ids[0], ids[1], ids[n - 2], ids[n - 1]) = (0, 1, 0, 1);
+        (x, ids)
+    }
+
+    /// Runs the route over doublings up to `last`, and checks after each step, at that and every later value, that what the
+    /// route promises about its solutions is true: their objective there is what it says, and within the gap of the optimum.
+    /// Returns the value from which on nothing changes.
+    fn check_promises(seed: u64, wrong: f64, loss: LossKind, intercept: Intercept) -> f64 {
+        let (n, last) = (60, 4096.0);
+        let (x, ids) = data(n, seed, wrong);
+        let (view, _) = DenseView::new(&x, n, COLUMNS).unwrap();
+        let labels = Labels { ids: &ids, n_classes: 2 };
+        let all: Vec<u32> = (0..n as u32).collect();
+        let folds = [
+            Fold { train: all[..40].to_vec(), test: all[40..].to_vec() },
+            Fold { train: all[10..].to_vec(), test: all[..10].to_vec() },
+        ];
+        let weight: Vec<f64> = (0..n).map(|i| 0.5 + (i % 3) as f64).collect();
+        let parts = parts(&view, &labels, &weight, &folds).unwrap();
+        let settings = Settings { loss, intercept, solver: SolverKind::DualCd, tol: TOL, max_iter: 100_000, seed };
+        let setup = Setup { rows: &view, labels: &labels, parts: &parts, settings: &settings, last, monitor: &Silent };
+        let optimum = |k: usize, c: f64| {
+            let (y, cost) = (setup.signs(k), setup.part(k).weight.iter().map(|v| c * v).collect::<Vec<_>>());
+            let problem: Problem<'_, _> = setup.problem(k, &y, &cost);
+            let params = Params { solver: SolverKind::Newton, tol: 1e-9, max_iter: 10_000, seed: 0 };
+            auto::solve(&problem, loss, &params, &Start::default(), &Silent).unwrap().certificate.primal
+        };
+        let mut route = Dual::new(&setup);
+        let (mut c, mut end) = (1.0 / 64.0, last);
+        while c <= last {
+            let step = route.advance(c).unwrap();
+            assert!(step.is_converged);
+            for (k, lane) in route.lanes.iter().enumerate() {
+                let (w, b) = lane.start.w.as_ref().unwrap();
+                let until = lane.fitted.unwrap().until.min(last);
+                for (at, is_present) in [(c, true), (0.5 * (c + until), false), (until, false)] {
+                    let losses = setup.part(k).train.iter().zip(setup.signs(k)).zip(&setup.part(k).weight);
+                    let loss_of = |((&i, y), v): ((&u32, f64), &f64)| {
+                        let margin = y * (view.dot(i as usize, w) + b);
+                        at * v
+                            * match loss {
+                                LossKind::Hinge => Hinge.value(margin),
+                                LossKind::SquaredHinge => SquaredHinge.value(margin),
+                                LossKind::Logistic => Logistic.value(margin),
+                            }
+                    };
+                    let true_value = saturation::norm(intercept, w, *b) + losses.map(loss_of).sum::<f64>();
+                    if is_present {
+                        assert!(
+                            (true_value / step.objective[k] - 1.0).abs() < 1e-7,
+                            "{true_value} {}",
+                            step.objective[k]
+                        );
+                    }
+                    if at >= c {
+                        let best = optimum(k, at);
+                        assert!(
+                            true_value <= best * (1.0 + GAP_PER_TOL * TOL + 1e-7),
+                            "C {c}, at {at}: {true_value} {best}"
+                        );
+                    }
+                }
+            }
+            if step.unchanged_until >= last {
+                end = end.min(c);
+            }
+            c *= 2.0;
+        }
+        end
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(12))]
+        #[test]
+        fn accepted_solutions_are_within_the_gap(
+            seed in 0u64..1000,
+            wrong in prop::sample::select(vec![0.0, 0.0, 0.1]),
+            loss in prop::sample::select(vec![LossKind::Hinge, LossKind::SquaredHinge, LossKind::Logistic]),
+            intercept in prop::sample::select(vec![Intercept::None, Intercept::Free, Intercept::Penalised(2.0)]),
+        ) {
+            check_promises(seed, wrong, loss, intercept);
+        }
+    }
+
+    #[test]
+    fn separable_data_end_early() {
+        for intercept in [Intercept::None, Intercept::Free, Intercept::Penalised(2.0)] {
+            let end = check_promises(3, 0.0, LossKind::Hinge, intercept);
+            assert!(end < 4096.0, "{intercept:?}: {end}");
+        }
+    }
+
+    #[test]
+    fn states_of_another_search_are_refused() {
+        let (x, ids) = data(20, 0, 0.0);
+        let (view, _) = DenseView::new(&x, 20, COLUMNS).unwrap();
+        let labels = Labels { ids: &ids, n_classes: 2 };
+        let folds = [Fold { train: (0..20).collect(), test: vec![0] }];
+        let weight = [1.0; 20];
+        let parts = parts(&view, &labels, &weight, &folds).unwrap();
+        let (intercept, solver) = (Intercept::None, SolverKind::DualCd);
+        let settings = Settings { loss: LossKind::Hinge, intercept, solver, tol: TOL, max_iter: 100, seed: 0 };
+        let setup =
+            Setup { rows: &view, labels: &labels, parts: &parts, settings: &settings, last: 1.0, monitor: &Silent };
+        let mut route = Dual::new(&setup);
+        let fresh = route.state();
+        route.advance(1.0).unwrap();
+        let good = route.state();
+        assert!(route.restore(&fresh).is_ok() && route.restore(&good).is_ok());
+        for spoil in
+            [|s: &mut State| s.0.truncate(2), |s: &mut State| s.0[1].push(0.0), |s: &mut State| s.0[0][5] = 9.0]
+        {
+            let mut bad = good.clone();
+            spoil(&mut bad);
+            assert!(route.restore(&bad).is_err());
+        }
+    }
+}

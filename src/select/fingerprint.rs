@@ -16,7 +16,7 @@ use crate::data::Rows;
 const CHUNK: usize = 2048;
 
 /// Names and values, as text.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Fingerprint(Vec<(String, String)>);
 
 impl Fingerprint {

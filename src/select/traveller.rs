@@ -103,3 +103,94 @@ impl<'a> Traveller<'a> {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::select::fingerprint::Fingerprint;
+    use crate::select::plan::{Course, Plan, StopRule, Values, Visited};
+    use crate::solver::Silent;
+
+    /// A route whose solution is a digest of the way it came, with a state of some kilobytes.
+    struct Walker(Vec<f64>);
+
+    impl Route for Walker {
+        fn advance(&mut self, c: f64) -> Result<Step> {
+            let digest = (self.0[0] * 1.7 + c).sin();
+            self.0.fill(digest);
+            Ok(Step {
+                c,
+                passes: 1.0,
+                n_iter: 1,
+                inner: 0,
+                is_unchanged: false,
+                is_converged: true,
+                unchanged_until: c,
+                objective: vec![digest],
+                decisions: Arc::new(vec![vec![digest]]),
+                seconds: 0.0,
+                is_replayed: false,
+            })
+        }
+        fn state(&self) -> State {
+            State(vec![self.0.clone()])
+        }
+        fn restore(&mut self, state: &State) -> Result<()> {
+            self.0.clone_from(&state.0[0]);
+            Ok(())
+        }
+    }
+
+    fn plan() -> Plan {
+        Plan { values: Values::Range { c_min: Some(1.0), c_max: 64.0, ratio: 2.0 }, refine: 3, stop: StopRule::Exact }
+    }
+
+    /// Walks until `count` steps are done or the plan ends.
+    fn walk(path: Option<&Path>, count: usize) -> Vec<(u64, u64)> {
+        let journal = path.map(|path| Journal::open(path, &Fingerprint::default()).unwrap());
+        let mut traveller = Traveller::new(Box::new(Walker(vec![0.0; 500])), journal);
+        let mut course = Course::new(&plan(), || 1.0).unwrap();
+        let mut steps = Vec::new();
+        while let Some(target) = course.next().filter(|_| steps.len() < count) {
+            let step = traveller.go(target, &Silent, |_| true).unwrap();
+            let score = -(step.c.log2() - 2.3).abs();
+            course.record(Visited { c: step.c, score, is_unchanged: false, unchanged_until: step.c });
+            traveller.keep(&course).unwrap();
+            steps.push((step.c.to_bits(), step.objective[0].to_bits()));
+        }
+        steps
+    }
+
+    #[test]
+    fn interrupted_walks_end_like_whole_ones() {
+        let whole = walk(None, usize::MAX);
+        let folder = tempfile::tempdir().unwrap();
+        for first in 0..whole.len() {
+            let path = folder.path().join(format!("{first}"));
+            assert_eq!(walk(Some(&path), first), whole[..first]);
+            assert_eq!(walk(Some(&path), first + 2), whole[..(first + 2).min(whole.len())]);
+            assert_eq!(walk(Some(&path), usize::MAX), whole);
+            assert_eq!(walk(Some(&path), usize::MAX), whole);
+        }
+    }
+
+    #[test]
+    fn lost_states_are_computed_again() {
+        let whole = walk(None, usize::MAX);
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("journal");
+        walk(Some(&path), usize::MAX);
+        let bytes = std::fs::read(&path).unwrap();
+        assert!(bytes.len() < 10 * 4000, "most states were dropped: {} bytes", bytes.len());
+        for length in (bytes.len() / 4..bytes.len()).step_by(97) {
+            std::fs::write(&path, &bytes[..length]).unwrap();
+            if let Ok(journal) = Journal::open(&path, &Fingerprint::default()) {
+                drop(journal);
+                assert_eq!(walk(Some(&path), usize::MAX), whole, "cut to {length}");
+            }
+        }
+    }
+}

@@ -4,7 +4,7 @@ use hinge::data::csr::CsrView;
 use hinge::loss::LossKind;
 use hinge::multiclass::Labels;
 use hinge::select::{Fold, Plan, Reason, Settings, Step, StopRule, Task, Values, lower_bound, search};
-use hinge::solver::{Intercept, Params, Problem, Silent, SolverKind, Start, auto};
+use hinge::solver::{Intercept, Monitor, Params, Problem, Silent, SolverKind, Start, auto};
 
 struct Set {
     indptr: Vec<i32>,
@@ -153,15 +153,144 @@ fn the_lower_bound_is_the_papers() {
 }
 
 #[test]
+fn the_exact_end_loses_no_better_value() {
+    // Separable by the first column, so that the hinges end; the logistic loss never does.
+    let mut easy = set(240, 2);
+    for (row, id) in easy.values.chunks_mut(8).zip(&mut easy.ids) {
+        row[0] += if row[0] > 0.0 { 0.3 } else { -0.3 };
+        *id = u32::from(row[0] > 0.0);
+    }
+    let hard = set(240, 2);
+    for loss in [LossKind::Logistic, LossKind::SquaredHinge, LossKind::Hinge] {
+        for (set, is_easy) in [(&easy, true), (&hard, false)] {
+            for solver in [SolverKind::Newton, SolverKind::DualCd] {
+                let options = settings(loss, solver, 1e-2);
+                let (steps, reason) = run(set, &options, &doubling(2f64.powi(20), StopRule::Exact));
+                let end = steps.last().unwrap();
+                if is_easy && loss != LossKind::Logistic {
+                    assert_eq!(reason, Reason::Unchanged, "{loss:?} {solver:?}");
+                }
+                assert_eq!(reason == Reason::Unchanged, end.c < 2f64.powi(20));
+                let folds = set.folds(3);
+                let mut c = 2.0 * end.c;
+                while c <= 2f64.powi(20) {
+                    let cold: Vec<Vec<f64>> = folds.iter().map(|fold| cold(set, loss, 0, fold, c)).collect();
+                    let later = Step { decisions: std::sync::Arc::new(cold), ..end.clone() };
+                    let missed = score(set, &folds, &later) - score(set, &folds, end);
+                    assert!(missed <= 0.0, "{loss:?} {solver:?}: ended at {}, {c} is better by {missed}", end.c);
+                    c *= 4.0;
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn lists_and_refinement_visit_what_they_say() {
+    let set = set(240, 2);
+    let options = settings(LossKind::Logistic, SolverKind::Auto, 1e-6);
+    let plan = Plan { values: Values::List(vec![0.01, 0.3, 5.0]), refine: 2, stop: StopRule::Exact };
+    let (steps, reason) = run(&set, &options, &plan);
+    assert_eq!(reason, Reason::List);
+    assert_eq!(steps[..3].iter().map(|s| s.c).collect::<Vec<_>>(), [0.01, 0.3, 5.0]);
+    assert!(steps.len() > 4);
+    // A refined step is that of a search which goes straight there.
+    for step in &steps[3..] {
+        let before = steps.iter().map(|s| s.c).filter(|c| *c < step.c).fold(0.0, f64::max);
+        let plan = Plan { values: Values::List(vec![before, step.c]), refine: 0, stop: StopRule::Exact };
+        let (straight, _) = run(&set, &options, &plan);
+        for (a, b) in straight.last().unwrap().decisions.iter().flatten().zip(step.decisions.iter().flatten()) {
+            assert!((a - b).abs() < 1e-3);
+        }
+    }
+}
+
+#[test]
+fn the_objective_is_that_of_a_cold_fit() {
+    let set = set(240, 3);
+    for (loss, solver) in [(LossKind::Logistic, SolverKind::Newton), (LossKind::Hinge, SolverKind::Auto)] {
+        let (steps, _) = run(&set, &settings(loss, solver, 1e-8), &doubling(64.0, StopRule::Exact));
+        let view = set.view();
+        let labels = Labels { ids: &set.ids, n_classes: 3 };
+        for step in steps.iter().step_by(4) {
+            assert_eq!(step.objective.len(), 9);
+            for (k, value) in step.objective.iter().enumerate() {
+                let train = &set.folds(3)[k / 3].train;
+                let (y, cost) = (labels.signs(k % 3, train), vec![step.c; train.len()]);
+                let problem = Problem { rows: &view, ids: Some(train), y: &y, cost: &cost, intercept: intercept(loss) };
+                let params = Params { solver: SolverKind::Newton, tol: 1e-10, max_iter: 10_000, seed: 0 };
+                let best = auto::solve(&problem, loss, &params, &Start::default(), &Silent).unwrap().certificate.primal;
+                assert!((value / best - 1.0).abs() < 1e-6, "{loss:?} C={} lane {k}: {value} {best}", step.c);
+            }
+        }
+    }
+}
+
+#[test]
 fn bits_do_not_depend_on_threads() {
     let set = set(300, 3);
-    let decisions = |threads: usize| -> Vec<Vec<f64>> {
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-        let options = settings(LossKind::SquaredHinge, SolverKind::Auto, 1e-3);
-        let (steps, _) = pool.install(|| run(&set, &options, &doubling(64.0, StopRule::Exact)));
-        steps.into_iter().flat_map(|s| s.decisions.to_vec()).collect()
-    };
-    assert_eq!(decisions(1), decisions(3));
+    for (loss, solver) in [
+        (LossKind::SquaredHinge, SolverKind::Newton),
+        (LossKind::Logistic, SolverKind::DualCd),
+        (LossKind::Hinge, SolverKind::DualCd),
+    ] {
+        let steps = |threads: usize| {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+            let plan = Plan { refine: 2, ..doubling(64.0, StopRule::Exact) };
+            pool.install(|| run(&set, &settings(loss, solver, 1e-3), &plan))
+        };
+        let one = steps(1);
+        assert_eq!(one, steps(2));
+        assert_eq!(one, steps(16));
+    }
+}
+
+#[test]
+fn a_visit_can_end_the_search() {
+    let set = set(60, 2);
+    let (view, folds, weight) = (set.view(), set.folds(3), vec![1.0; 60]);
+    let task = Task { rows: &view, labels: Labels { ids: &set.ids, n_classes: 2 }, weight: &weight, folds: &folds };
+    let options = settings(LossKind::Logistic, SolverKind::Auto, 1e-2);
+    let mut count = 0;
+    let reason = search(&task, &options, &doubling(64.0, StopRule::Exact), None, &Silent, &mut |_| {
+        count += 1;
+        Ok((count < 3).then_some(0.0))
+    });
+    assert_eq!((reason.unwrap(), count), (Reason::Visit, 3));
+}
+
+/// A monitor whose time is over after some polls.
+struct Deadline(std::sync::atomic::AtomicUsize);
+
+impl Monitor for Deadline {
+    fn cancelled(&self) -> bool {
+        self.0.fetch_sub(1, std::sync::atomic::Ordering::Relaxed) < usize::MAX / 2 + 1
+    }
+    fn is_overdue(&self) -> bool {
+        true
+    }
+}
+
+#[test]
+fn a_time_limit_keeps_what_is_finished() {
+    let set = set(240, 2);
+    let options = settings(LossKind::Logistic, SolverKind::Newton, 1e-6);
+    let (whole, _) = run(&set, &options, &doubling(64.0, StopRule::Exact));
+    let (view, folds, weight) = (set.view(), set.folds(3), vec![1.0; 240]);
+    let task = Task { rows: &view, labels: Labels { ids: &set.ids, n_classes: 2 }, weight: &weight, folds: &folds };
+    let mut counts = Vec::new();
+    for polls in [1, 20, 60, 150] {
+        let monitor = Deadline((usize::MAX / 2 + polls).into());
+        let mut steps = Vec::new();
+        let reason = search(&task, &options, &doubling(64.0, StopRule::Exact), None, &monitor, &mut |step| {
+            steps.push(step.clone());
+            Ok(Some(0.0))
+        });
+        assert_eq!(reason.unwrap(), Reason::TimeLimit);
+        assert_eq!(steps, whole[..steps.len()]);
+        counts.push(steps.len());
+    }
+    assert!(counts[0] == 0 && counts[3] > counts[1], "{counts:?}");
 }
 
 #[test]
