@@ -27,7 +27,7 @@ FACTS = ("C", "objective", "passes", "n_iter", "inner", "unchanged", "converged"
 
 
 def run(X, y, loss="logistic", plan=None, options=None, visit=None, progress=None, count=None):
-    """Steps and reason of a search in three folds, scored by accuracy of the first problem; ends after ``count`` steps."""
+    """Steps and reason of a search in three folds, scored by accuracy; ended after ``count`` steps."""
     folds = [(a.astype(np.uint32), b.astype(np.uint32)) for a, b in StratifiedKFold(3).split(X, y)]
     n_classes = int(y.max()) + 1
     steps = []
