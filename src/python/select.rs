@@ -10,8 +10,8 @@ use super::options::{self, FitOptions};
 use super::run::{callback_error, run, unwrap_callback};
 use crate::Result;
 use crate::multiclass::Labels;
-use crate::solver::Monitor;
 use crate::select::{self, Fold, Settings, Step};
+use crate::solver::Monitor;
 
 /// The first `C` of a search: lower bound of Chu15, rounded down to a power of two.
 #[pyfunction]
@@ -52,7 +52,7 @@ pub fn search<'py>(
         .map(|(train, test)| Ok(Fold { train: train.as_slice()?.to_vec(), test: test.as_slice()?.to_vec() }))
         .collect::<PyResult<Vec<_>>>()?;
     let settings = settings(&options, &range)?;
-    let mode = options::presolve(&options.presolve)?;
+    let mode = options::presolve(&options.presolve, f64::INFINITY)?;
     let failed = Mutex::new(None);
     let visit = visit.unbind();
     let call = |step: Step| -> Result<bool> {

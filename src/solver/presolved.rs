@@ -25,11 +25,14 @@ pub fn solve<'a, R: Rows, V: Value>(
     solution.w = packed.map_weights_back(&solution.w);
     solution.certificate = certificate::certify(problem, loss, &solution, monitor)?;
     solution.passes += certificate::PASSES;
-    if solution.status != Status::Converged || solution.certificate.relative_gap() <= params.tol {
+    let is_certified = solution.certificate.relative_gap() <= params.tol;
+    if is_certified {
+        solution.status = Status::Converged;
+    }
+    if is_certified || solution.status != Status::Converged {
         return Ok(solution);
     }
-    let start =
-        Start { w: Some((solution.w, solution.intercept)), alpha: Some(solution.alpha), ..Start::default() };
+    let start = Start { w: Some((solution.w, solution.intercept)), alpha: Some(solution.alpha), ..Start::default() };
     let mut finished = auto::solve(problem, loss, params, &start, monitor)?;
     finished.n_iter += solution.n_iter;
     finished.passes += solution.passes;

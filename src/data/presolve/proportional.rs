@@ -23,11 +23,11 @@ use crate::Result;
 use crate::data::{Index, Value};
 
 /// Share of the entries that one batch of candidates may hold.
-const BATCH_SHARE: usize = 8;
+const BATCH_SHARE: usize = 2;
 /// Least number of entries of a full batch.
 const BATCH_ENTRIES: usize = 1 << 20;
-/// Bits of the table per column, as a power of two: one column in sixteen passes by chance.
-const TABLE_BITS: u32 = 4;
+/// Bits of the table per column, as a power of two.
+const TABLE_BITS: u32 = 2;
 
 /// Proportional columns.
 #[derive(Clone, Debug, PartialEq)]
@@ -69,10 +69,8 @@ pub fn find<I: Index, V: Value>(
         let members = &groups.columns[batch[0].start..batch[batch.len() - 1].end];
         let entries = Entries::collect(x, members, columns, &mut slots, cancelled)?;
         let origin = batch[0].start;
-        let found: Vec<Vec<Class>> = batch
-            .par_iter()
-            .map(|range| entries.classes(range.start - origin..range.end - origin, members))
-            .collect();
+        let found: Vec<Vec<Class>> =
+            batch.par_iter().map(|range| entries.classes(range.start - origin..range.end - origin, members)).collect();
         for class in found.into_iter().flatten() {
             for (column, _) in &class.members[1..] {
                 for row in entries.rows(slots.of(*column)) {
@@ -87,7 +85,7 @@ pub fn find<I: Index, V: Value>(
 }
 
 fn group(columns: &[Column]) -> Groups {
-    let bits = (columns.len().max(4) as u64).next_power_of_two() << TABLE_BITS;
+    let bits = (columns.len().max(64) as u64).next_power_of_two() << TABLE_BITS;
     let (mut once, mut twice) = (vec![0u64; (bits / 64) as usize], vec![0u64; (bits / 64) as usize]);
     let place = |c: &Column| {
         let bit = c.rows_hash & (bits - 1);
@@ -233,7 +231,11 @@ impl<V: Value> Entries<V> {
     }
 
     /// Follows columns from entry `depth` on until they part; gives them back if they never do.
-    fn split(&self, mut together: Vec<usize>, depth: usize) -> std::result::Result<Vec<(Vec<usize>, usize)>, Vec<usize>> {
+    fn split(
+        &self,
+        mut together: Vec<usize>,
+        depth: usize,
+    ) -> std::result::Result<Vec<(Vec<usize>, usize)>, Vec<usize>> {
         let len = together.iter().map(|s| self.values(*s).len()).min().unwrap_or(0);
         for k in depth..len {
             let first = self.quotient(together[0], k);
