@@ -30,8 +30,7 @@ class LogisticRegression(LinearClassifier):
     solver : {"auto", "dual_cd", "dual_cd_online", "newton"}, default="auto"
         "newton" is truncated Newton in the primal, "dual_cd" dual coordinate descent (Yu et al.), "dual_cd_online"
         the same with one random row at a time.
-    tol, max_iter, fit_intercept, intercept_scaling, class_weight, presolve, n_jobs,
-    random_state, verbose
+    tol, max_iter, fit_intercept, intercept_scaling, class_weight, presolve, n_jobs, random_state, verbose
         As in :class:`hinge.LinearSVC`.
 
     Attributes
@@ -144,8 +143,7 @@ class LogisticRegressionCV(LogisticRegression):
         As in :class:`hinge.LinearSVCCV`.
     time_limit, resume, keep_decisions, select_tol
         As in :class:`hinge.LinearSVCCV`.
-    solver, tol, max_iter, fit_intercept, intercept_scaling, class_weight, presolve, n_jobs,
-    random_state, verbose
+    solver, tol, max_iter, fit_intercept, intercept_scaling, class_weight, presolve, n_jobs, random_state, verbose
         As in :class:`LogisticRegression`; ``tol`` is that of the final fit.
 
     Attributes

@@ -10,7 +10,7 @@ use super::run::run;
 use crate::data::Rows;
 use crate::data::presolve::{Packable, Report};
 use crate::multiclass::{self, Labels};
-use crate::solver::{Monitor, Params, Solution, Status};
+use crate::solver::{Monitor, Params, Solution, Status, auto};
 
 /// Checks a matrix; returns (some row holds a column twice, largest squared norm of a row).
 #[pyfunction]
@@ -44,10 +44,13 @@ pub fn fit<'py>(
         seed: options.seed,
     };
     let slices = matrix.slices()?;
-    let mode = options::presolve(&options.presolve)?;
+    let mean_cost = cost.iter().sum::<f64>() / cost.len().max(1) as f64;
     let (solutions, n_cols, report) = run(py, options.n_threads, progress.as_ref(), |monitor| {
         with_rows!(slices, |rows, structure| {
             structure.check_solvable()?;
+            let passes =
+                auto::expected_passes(loss, mean_cost, structure.max_squared_norm) * labels.n_problems() as f64;
+            let mode = options::presolve(&options.presolve, passes)?;
             let packed = rows.pack(&structure, mode, &|| monitor.cancelled())?;
             let solutions = match &packed {
                 Some(packed) => {

@@ -25,7 +25,11 @@ pub fn solve<'a, R: Rows, V: Value>(
     solution.w = packed.map_weights_back(&solution.w);
     solution.certificate = certificate::certify(problem, loss, &solution, monitor)?;
     solution.passes += certificate::PASSES;
-    if solution.status != Status::Converged || solution.certificate.relative_gap() <= params.tol {
+    let is_certified = solution.certificate.relative_gap() <= params.tol;
+    if is_certified {
+        solution.status = Status::Converged;
+    }
+    if is_certified || solution.status != Status::Converged {
         return Ok(solution);
     }
     let start = Start { w: Some((solution.w, solution.intercept)), alpha: Some(solution.alpha), ..Start::default() };

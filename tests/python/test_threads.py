@@ -142,6 +142,8 @@ PROGRAMS = {
     "select_C, hinge": "interrupted(hinge.select_C(X, y, loss='hinge', solver='dual_cd', tol=1e-6, C_max=1e9))",
     "newton, dense": "hinge.LogisticRegression(solver='newton', C=1e6, **forever)"
     ".fit(random.standard_normal((3000, 6000)), y[:3000])",
+    "presolve": "[hinge.LinearSVC(presolve=True, max_iter=1, tol=0.9).fit(wide, y[:80_000]) for wide in"
+    " [sorted_matrix(80_000, 2_000_000, 60, np.float32)] * 1000]",
     "LinearSVCCV": "hinge.LinearSVCCV(ratio=1.001, select_tol=1e-9, C_max=1e9).fit(X, y)",
 }
 

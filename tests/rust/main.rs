@@ -2,5 +2,6 @@
 #![allow(clippy::unwrap_used)] // a panic is how a test fails
 
 mod naive;
+mod presolve;
 mod search;
 mod solvers;

@@ -9,8 +9,6 @@
 //! that are rare together are met together, so that the weights of a row's rare columns share cache lines too. Ties end with
 //! the column's number.
 
-use rayon::prelude::*;
-
 use super::proportional::Class;
 use super::survey::Column;
 
@@ -49,16 +47,12 @@ pub fn lay_out(columns: &[Column], classes: &[Class], mut row_len: Vec<u32>, rem
         is_merged[*column as usize] = true;
     }
     let keeps = |j: usize| !is_merged.get(j).copied().unwrap_or(false);
-    let mut keyed: Vec<(u64, u32)> = (0..columns.len())
-        .filter(|&j| columns[j].count > 1 && keeps(j))
-        .map(|j| (key(&columns[j]), j as u32))
-        .collect();
-    keyed.par_sort_unstable();
-    let n_shared = keyed.len();
+    let order = order(columns, row_len.len(), keeps);
+    let n_shared = order.len();
     if n_shared + row_len.len() > MAX_COLUMNS {
         return None;
     }
-    for (packed, (_, j)) in keyed.iter().enumerate() {
+    for (packed, j) in order.iter().enumerate() {
         place[*j as usize] = packed as u32;
     }
     let mut factor = vec![0.0; if classes.is_empty() { 0 } else { n_shared }];
@@ -85,7 +79,44 @@ pub fn lay_out(columns: &[Column], classes: &[Class], mut row_len: Vec<u32>, rem
     Some(Layout { place, factor, own, n_columns, merged_alone, row_len })
 }
 
-/// Sorts by falling power of two of the count, then by the first row.
-fn key(column: &Column) -> u64 {
-    u64::from(column.count.leading_zeros()) << 32 | u64::from(column.first_row)
+/// The kept columns of two rows or more in their new order: a sort by counting, first by row, then by power of two.
+fn order(columns: &[Column], n_rows: usize, keeps: impl Fn(usize) -> bool) -> Vec<u32> {
+    let shared = || columns.iter().enumerate().filter(|(j, c)| c.count > 1 && keeps(*j));
+    let (mut in_row, mut in_step) = (vec![0u32; n_rows], [0u32; STEPS]);
+    for (_, column) in shared() {
+        in_row[column.first_row as usize] += 1;
+        in_step[step(column)] += 1;
+    }
+    let n_shared = starts(&mut in_row);
+    starts(&mut in_step);
+    let mut by_row = vec![(0u32, 0u8); n_shared];
+    for (j, column) in shared() {
+        let at = &mut in_row[column.first_row as usize];
+        by_row[*at as usize] = (j as u32, step(column) as u8);
+        *at += 1;
+    }
+    let mut order = vec![0; n_shared];
+    for (j, step) in by_row {
+        let at = &mut in_step[step as usize];
+        order[*at as usize] = j;
+        *at += 1;
+    }
+    order
+}
+
+/// Number of the powers of two that a count can have.
+const STEPS: usize = 32;
+
+/// Rises as the power of two of the count falls.
+fn step(column: &Column) -> usize {
+    column.count.leading_zeros() as usize
+}
+
+/// Turns counts into the places where each begins; returns their sum.
+fn starts(counts: &mut [u32]) -> usize {
+    let mut sum = 0;
+    for count in counts {
+        sum += std::mem::replace(count, sum);
+    }
+    sum as usize
 }

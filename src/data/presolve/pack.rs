@@ -69,6 +69,22 @@ fn tasks<'a, I: Index, V: Value>(
     tasks
 }
 
+/// Where the next entry goes.
+struct Out<'a, V> {
+    indices: &'a mut [i32],
+    values: &'a mut [V],
+    at: usize,
+}
+
+impl<V> Out<'_, V> {
+    #[inline(always)]
+    fn push(&mut self, packed: u32, value: V) {
+        self.indices[self.at] = packed as i32;
+        self.values[self.at] = value;
+        self.at += 1;
+    }
+}
+
 /// What all tasks share. A column of one row is met by one task only, which leaves there what becomes of its weight.
 struct Writer<'a, I, V> {
     x: &'a Source<'a, I, V>,
@@ -80,44 +96,33 @@ struct Writer<'a, I, V> {
 
 impl<I: Index, V: Value> Writer<'_, I, V> {
     fn run(&self, task: Task<'_, V>) {
-        let (mut entries, mut alone) = (Vec::new(), Vec::new());
-        let mut at = 0;
+        let mut out = Out { indices: task.indices, values: task.values, at: 0 };
+        let mut alone = Vec::new();
         for row in task.rows {
-            entries.clear();
-            alone.clear();
-            self.read(row, &mut entries, &mut alone);
-            entries.sort_unstable_by_key(|(packed, _)| *packed);
-            if !alone.is_empty() {
-                entries.push((self.own[row], self.merge(row, &alone)));
-            }
-            for (packed, value) in &entries {
-                (task.indices[at], task.values[at]) = (*packed as i32, *value);
-                at += 1;
-            }
-        }
-        debug_assert_eq!(at, task.indices.len());
-    }
-
-    /// Sorts out the entries of a row: `entries` go to shared columns, `alone` are columns of this row only.
-    fn read(&self, row: usize, entries: &mut Vec<(u32, V)>, alone: &mut Vec<(usize, V)>) {
-        for k in self.x.range(row) {
-            if let Some(next) = self.x.indices.get(k + AHEAD) {
-                kernels::prefetch(&self.place, next.to_usize(), 1);
-            }
-            let (j, value) = (self.x.indices[k].to_usize(), self.x.values[k]);
-            let place = self.place[j].load(Ordering::Relaxed);
-            if place < SCALED {
-                if value.to_f64() != 0.0 {
-                    entries.push((place, value));
+            for k in self.x.range(row) {
+                if let Some(next) = self.x.indices.get(k + AHEAD) {
+                    kernels::prefetch(&self.place, next.to_usize(), 1);
                 }
-            } else if value.to_f64() == 0.0 || place == NOWHERE {
-            } else if place == ALONE {
-                alone.push((j, value));
-            } else {
-                let packed = place & !SCALED;
-                entries.push((packed, V::from_f64(value.to_f64() * self.factor[packed as usize])));
+                let (j, value) = (self.x.indices[k].to_usize(), self.x.values[k]);
+                let place = self.place[j].load(Ordering::Relaxed);
+                if value.to_f64() == 0.0 {
+                    continue;
+                }
+                if place < SCALED {
+                    out.push(place, value);
+                } else if place == ALONE {
+                    alone.push((j, value));
+                } else if place != NOWHERE {
+                    let packed = place & !SCALED;
+                    out.push(packed, V::from_f64(value.to_f64() * self.factor[packed as usize]));
+                }
+            }
+            if !alone.is_empty() {
+                out.push(self.own[row], self.merge(row, &alone));
+                alone.clear();
             }
         }
+        debug_assert_eq!(out.at, out.indices.len());
     }
 
     /// The value of the row's own column, and the shares of those that it stands for.

@@ -23,11 +23,11 @@ use crate::Result;
 use crate::data::{Index, Value};
 
 /// Share of the entries that one batch of candidates may hold.
-const BATCH_SHARE: usize = 8;
+const BATCH_SHARE: usize = 2;
 /// Least number of entries of a full batch.
 const BATCH_ENTRIES: usize = 1 << 20;
-/// Bits of the table per column, as a power of two: one column in sixteen passes by chance.
-const TABLE_BITS: u32 = 4;
+/// Bits of the table per column, as a power of two.
+const TABLE_BITS: u32 = 2;
 
 /// Proportional columns.
 #[derive(Clone, Debug, PartialEq)]
@@ -85,7 +85,7 @@ pub fn find<I: Index, V: Value>(
 }
 
 fn group(columns: &[Column]) -> Groups {
-    let bits = (columns.len().max(4) as u64).next_power_of_two() << TABLE_BITS;
+    let bits = (columns.len().max(64) as u64).next_power_of_two() << TABLE_BITS;
     let (mut once, mut twice) = (vec![0u64; (bits / 64) as usize], vec![0u64; (bits / 64) as usize]);
     let place = |c: &Column| {
         let bit = c.rows_hash & (bits - 1);
