@@ -27,19 +27,21 @@ impl Loss for Logistic {
     }
     #[inline(always)]
     fn derivative(self, m: f64) -> f64 {
-        -sigmoid(-m)
+        let [_, derivative, _] = self.all(m);
+        derivative
     }
     #[inline(always)]
     fn curvature(self, m: f64) -> f64 {
-        let e = exp_of_negative(-m.abs());
-        e / ((1.0 + e) * (1.0 + e))
+        let [_, _, curvature] = self.all(m);
+        curvature
     }
     #[inline(always)]
     fn all(self, m: f64) -> [f64; 3] {
         let e = exp_of_negative(-m.abs());
-        let (value, one) = (ln_1p_of_fraction(e) + (-m).max(0.0), 1.0 + e);
+        let value = ln_1p_of_fraction(e) + (-m).max(0.0);
+        let inverse = 1.0 / (1.0 + e);
         let numerator = if m > 0.0 { e } else { 1.0 };
-        [value, -(numerator / one), e / (one * one)]
+        [value, -(numerator * inverse), e * inverse * inverse]
     }
     #[inline(always)]
     fn conjugate(self, a: f64) -> f64 {

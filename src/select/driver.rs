@@ -79,14 +79,21 @@ fn visited(step: &Step, score: f64) -> Visited {
     Visited { c, score, is_unchanged, unchanged_until }
 }
 
-/// Newton where one fold's problem asks for it, fits to a gap otherwise; the same for all lanes and all values of `C`.
+/// Newton where one fold's problem asks for it or entries are so many that the lanes' vectors do not count, fits to a gap otherwise;
+/// the same for all lanes and all values of `C`.
 fn route<'a, R: Rows>(setup: &'a Setup<'a, R>) -> Result<Box<dyn Route + 'a>> {
     let solver = match setup.settings.solver {
         SolverKind::Auto => {
             let largest = (0..setup.parts.len()).max_by_key(|&f| setup.parts[f].train.len()).unwrap_or(0);
             let Part { weight, .. } = &setup.parts[largest];
             let lane = largest * setup.n_problems();
-            auto::choose(&setup.problem(lane, &setup.signs(lane), weight), setup.settings.loss)
+            let y = setup.signs(lane);
+            let problem = setup.problem(lane, &y, weight);
+            if auto::prefers_lanes(&problem.design(1.0)) {
+                SolverKind::Newton
+            } else {
+                auto::choose(&problem, setup.settings.loss)
+            }
         }
         solver => solver,
     };

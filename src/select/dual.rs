@@ -361,7 +361,8 @@ mod tests {
         let weight: Vec<f64> = (0..n).map(|i| 0.5 + (i % 3) as f64).collect();
         let parts = parts(&view, &labels, &weight, &folds).unwrap();
         let settings = Settings { loss, intercept, solver: SolverKind::DualCd, tol: TOL, max_iter: 100_000, seed };
-        let setup = Setup { rows: &view, labels: &labels, parts: &parts, settings: &settings, last, monitor: &Silent };
+        let (labels, weight) = (&labels, &weight[..]);
+        let setup = Setup { rows: &view, labels, weight, parts: &parts, settings: &settings, last, monitor: &Silent };
         let optimum = |k: usize, c: f64| {
             let (y, cost) = (setup.signs(k), setup.part(k).weight.iter().map(|v| c * v).collect::<Vec<_>>());
             let problem: Problem<'_, _> = setup.problem(k, &y, &cost);
@@ -443,8 +444,15 @@ mod tests {
         let parts = parts(&view, &labels, &weight, &folds).unwrap();
         let (intercept, solver) = (Intercept::None, SolverKind::DualCd);
         let settings = Settings { loss: LossKind::Hinge, intercept, solver, tol: TOL, max_iter: 100, seed: 0 };
-        let setup =
-            Setup { rows: &view, labels: &labels, parts: &parts, settings: &settings, last: 1.0, monitor: &Silent };
+        let setup = Setup {
+            rows: &view,
+            labels: &labels,
+            weight: &weight,
+            parts: &parts,
+            settings: &settings,
+            last: 1.0,
+            monitor: &Silent,
+        };
         let mut route = Dual::new(&setup);
         let fresh = route.state();
         route.advance(1.0).unwrap();

@@ -31,6 +31,8 @@ use std::sync::Arc;
 
 use crate::Result;
 use crate::loss::{Hinge, Logistic, Loss, LossKind, SquaredHinge};
+#[cfg(doc)]
+use crate::solver::auto;
 use crate::solver::{Intercept, SolverKind, check_length};
 
 pub use driver::{Task, search};
@@ -51,9 +53,8 @@ pub struct Settings {
     pub loss: LossKind,
     /// Treatment of the intercept.
     pub intercept: Intercept,
-    /// [`SolverKind::Auto`] is Newton for a smooth loss where its steps are cheap (few columns), else a fit to a duality gap
-    /// by dual coordinate descent. Tried: Newton everywhere, as Chu15 has it; imdb, 5 folds, one thread: 48 s for either
-    /// smooth loss against 19 s (squared hinge) and 16 s (logistic).
+    /// [`SolverKind::Auto`] is Newton for a smooth loss with few columns or many entries per column, else a fit to a duality gap
+    /// by dual coordinate descent. Tried: Newton everywhere, as Chu15 has it: [`auto::prefers_lanes`].
     pub solver: SolverKind,
     /// Newton: gradient norm relative to `min(pos, neg) / n` times the norm at zero (Chu15, eq. 28).
     /// Others: ten times the relative duality gap.

@@ -480,13 +480,22 @@ impl<'a, R: Rows, const L: usize> Newton<'a, R, L> {
         self.count(read);
         self.work.products += outcome.products;
         self.monitor.poll()?;
-        let allowance = self.dense_cost.map_or(STALE_DIAGONAL, |cost| 1 + (cost / self.n_lanes as f64) as usize);
-        if outcome.products > allowance {
+        if outcome.products > self.allowance() {
             (self.gram, self.preconditioner) = (None, None);
         } else {
             self.preconditioner = Some((c, preconditioner));
         }
         Ok(())
+    }
+
+    /// Products after which the preconditioner is made anew. A dense one is, for a fit, in every step: Newton's method then converges
+    /// quadratically and ends well below its tolerance; a search is content with fewer matrices.
+    fn allowance(&self) -> usize {
+        match self.dense_cost {
+            None => STALE_DIAGONAL,
+            Some(_) if self.slopes.is_some() => 0,
+            Some(passes) => 1 + (passes / self.n_lanes as f64) as usize,
+        }
     }
 
     /// The preconditioner for this `C`: the last one, or one from the matrix at hand or a new one.

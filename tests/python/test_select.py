@@ -132,7 +132,7 @@ def test_ends_when_nothing_changes(loss):
     assert search.stopped_by == "unchanged"
     assert search.Cs[-1] < 1e12
     beyond = hinge.select_C(X, y, loss=loss, cv=3, C_min=64 * search.Cs[-1], C_max=64 * search.Cs[-1])
-    np.testing.assert_allclose(beyond.mean[0], search.mean[-1], atol=0.02)
+    np.testing.assert_allclose(beyond.mean[0], search.mean[-1], atol=0.03)  # a row of the 40 of a fold: 0.025
 
 
 @pytest.mark.parametrize(("C_min", "C_max", "ratio"), [(0.25, 2.0, 2.0), (0.1, 0.1, 2.0), (0.001, 0.5, 10.0)])
@@ -164,7 +164,7 @@ def test_unchanged_steps_keep_the_decisions(loss, solver, n_classes):
     X, y = sparse_problem(22, noise=0.0, density=1.0, n_classes=n_classes)
     problem = Problem.of(X, y, None, None)
     plan = Plan(REFINED, "best", keep_decisions=False)
-    options = {"loss": loss, "solver": solver, "intercept": 0.0, "tol": 1e-2, "max_iter": 1000}
+    options = {"loss": loss, "solver": solver, "intercept": 0.0, "tol": 1e-2, "max_iter": 1000, "presolve": "auto"}
     visited, n_unchanged = {}, 0
 
     def visit(step):
