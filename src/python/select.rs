@@ -52,7 +52,7 @@ pub fn search<'py>(
         .map(|(train, test)| Ok(Fold { train: train.as_slice()?.to_vec(), test: test.as_slice()?.to_vec() }))
         .collect::<PyResult<Vec<_>>>()?;
     let settings = settings(&options, &range)?;
-    let mode = options::presolve(&options.presolve, f64::INFINITY)?;
+    let mode = options::presolve(&options.presolve, f64::INFINITY, labels.n_problems())?;
     let failed = Mutex::new(None);
     let visit = visit.unbind();
     let call = |step: Step| -> Result<bool> {
