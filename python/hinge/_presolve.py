@@ -9,8 +9,8 @@ from dataclasses import dataclass
 class Presolve:
     """The matrix that the solver saw, and the one that it was made from.
 
-    Columns that are proportional to each other have been merged into one, columns without a nonzero entry dropped, and the
-    rest put in the order of frequency. The fitted weights belong to the columns of the input.
+    Columns that are proportional to each other have been merged into one, columns without a nonzero entry dropped, and
+    the rest put in the order of frequency. The fitted weights belong to the columns of the input.
 
     Attributes
     ----------

@@ -46,9 +46,10 @@ class LinearSVC(LinearClassifier):
     multi_class : {"ovr"}, default="ovr"
         More than two classes are fitted each against the rest.
     presolve : {"auto", True, False}, default="auto"
-        Whether the solver works on a packed copy of a sparse X, where proportional columns are merged into one (an orthogonal
-        change of variables, so the optimum is the same), empty columns dropped and the rest ordered by frequency. "auto" does
-        so where it pays: for many columns. Weights and certificate belong to X in any case. Dense X are never packed.
+        Whether the solver works on a packed copy of a sparse X: proportional columns merged into one (an orthogonal
+        change of variables, so the optimum is the same), empty columns dropped, the rest ordered by frequency. "auto"
+        does so where it pays: for more than 40,000 columns and a long enough fit, judged by loss, C and the number of
+        classes. Weights and certificate belong to X in any case. A dense X is never packed.
     n_jobs : int, default=None
         Threads. None means all usable cores; results have the same bits for any number.
     random_state : int, RandomState or None, default=None
@@ -65,8 +66,8 @@ class LinearSVC(LinearClassifier):
         Primal value, dual value and relative gap per binary problem.
     n_iter_ : ndarray of shape (1 or n_classes,), int64
     presolve_ : Presolve or None
-        What became of the columns (``n_columns``, ``nnz_out``, ``n_merged``, ``n_dropped``, ...); None where X was used as it
-        is.
+        What became of the columns (``n_columns``, ``nnz_out``, ``n_merged``, ``n_dropped``, ...); None where X was used
+        as it is.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features,)
         Where X has string column names.
@@ -74,8 +75,8 @@ class LinearSVC(LinearClassifier):
     Notes
     -----
     A float32 or float64 CSR matrix and a C-ordered array are read in place; memory beside the input is a few vectors of
-    the rows and of the columns per thread, and with presolve a packed copy of X (8 bytes per nonzero of a float32 matrix,
-    12 of a float64 one).
+    the rows and of the columns per thread. Presolve adds a packed copy of X (8 bytes per nonzero of a float32 matrix,
+    12 of a float64 one) and 12 bytes per column.
 
     References
     ----------

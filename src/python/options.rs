@@ -43,10 +43,10 @@ pub fn solver_name(solver: SolverKind) -> &'static str {
     }
 }
 
-/// Whether to presolve, by name, for solvers that take about so many passes.
-pub fn presolve(name: &str, passes: f64) -> Result<Mode> {
+/// Whether to presolve, by name, for so many binary problems of so many expected passes each.
+pub fn presolve(name: &str, passes: f64, n_problems: usize) -> Result<Mode> {
     match name {
-        "auto" => Ok(Mode::Auto { passes }),
+        "auto" => Ok(Mode::Auto { passes, n_problems }),
         "on" => Ok(Mode::On),
         "off" => Ok(Mode::Off),
         _ => unknown("presolve", name, "'auto', 'on' or 'off'"),

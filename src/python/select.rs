@@ -58,7 +58,7 @@ pub fn search<'py>(
     let limit = time_limit(plan.time_limit)?;
     let resume = plan.resume.clone();
     let plan = Plan::try_from(plan)?;
-    let mode = options::presolve(&options.presolve, f64::INFINITY)?;
+    let mode = options::presolve(&options.presolve, f64::INFINITY, labels.n_problems())?;
     let failed = Mutex::new(None);
     let mut visitor = Visitor { visit: visit.unbind(), n_problems: labels.n_problems(), last: None };
     let mut call = |step: &Step| -> Result<Option<f64>> {

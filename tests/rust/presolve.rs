@@ -9,7 +9,7 @@ use hinge::data::presolve::{Mode, Packable, Presolved, presolve};
 use hinge::data::{Rows, Value};
 use hinge::loss::LossKind;
 use hinge::multiclass::{Labels, fit, fit_presolved};
-use hinge::select::{Fold, Settings, search};
+use hinge::select::{self, Fold, Settings, StopRule, Values, search};
 use hinge::solver::{Intercept, Params, Silent, Solution, SolverKind, Status};
 use proptest::prelude::*;
 
@@ -256,21 +256,13 @@ impl Task {
                 test: all.clone().filter(|i| i % 3 == f).collect(),
             })
             .collect();
-        let settings = Settings {
-            loss,
-            intercept,
-            solver: SolverKind::Newton,
-            tol: 1e-11,
-            max_iter: 2000,
-            seed: 1,
-            c_min: Some(0.25),
-            c_max: 4.0,
-            ratio: 4.0,
-        };
+        let settings = Settings { loss, intercept, solver: SolverKind::Newton, tol: 1e-11, max_iter: 2000, seed: 1 };
+        let plan = select::Plan { values: Values::List(vec![0.25, 1.0, 4.0]), refine: 0, stop: StopRule::Unchanged };
+        let task = select::Task { rows, labels: self.labels(), weight: &self.cost, folds: &folds };
         let mut found = Vec::new();
-        search(rows, &self.labels(), &self.cost, &folds, &settings, &Silent, |step| {
-            found.extend(step.decisions);
-            Ok(true)
+        search(&task, &settings, &plan, None, &Silent, &mut |step| {
+            found.extend(step.decisions.iter().cloned());
+            Ok(Some(0.0))
         })
         .unwrap();
         found
@@ -433,6 +425,6 @@ fn what_cannot_be_packed_is_left_alone() {
     assert!(matches!(presolve(&view, &structure, &|| false), Err(Error::Duplicates)));
     let (view, structure) = CsrView::new(&[0i32, 2], &[0, 1], &[1.0f64, 2.0], 2).unwrap();
     assert!(view.pack(&structure, Mode::Off, &|| false).unwrap().is_none());
-    assert!(view.pack(&structure, Mode::Auto { passes: 1e9 }, &|| false).unwrap().is_none());
+    assert!(view.pack(&structure, Mode::Auto { passes: 1e9, n_problems: 5 }, &|| false).unwrap().is_none());
     assert_eq!(view.pack(&structure, Mode::On, &|| false).unwrap().unwrap().report().columns_out, 1);
 }
