@@ -7,7 +7,7 @@
 //! ```
 //!
 //! Row `i` owns the entries `indptr[i] .. indptr[i + 1]`. Columns within a row may come in any order. Duplicates are
-//! reported by [`check`], not summed: the caller sums them before a view is made (SciPy's reading of duplicates).
+//! reported by [`CsrView::new`], not summed: the caller sums them before a view is made (SciPy's reading of duplicates).
 
 use rayon::prelude::*;
 

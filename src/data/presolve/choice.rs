@@ -45,12 +45,13 @@ const LEAST_COLUMNS: f64 = 40_000.0;
 const CERTIFICATE: f64 = 15.0;
 /// Passes times doublings, of all problems together, that pay for the packing.
 const PACKING: f64 = 135.0;
-/// Entries of the sample.
-const SAMPLE: usize = 1 << 15;
+/// Entries of the sample at most.
+const SAMPLE: usize = 1 << 13;
 /// Rows of the sample at most.
-const SAMPLE_ROWS: usize = 512;
-/// Share of the sample in columns that occur in it again, from which some columns are more frequent than others.
-const LEAST_REPEATED: f64 = 0.25;
+const SAMPLE_ROWS: usize = 64;
+/// Share of the sample in columns that occur in it again, from which some columns are more frequent than others. Even columns
+/// come to 0.185 at most; phishing_urls to 0.31, imdb 0.33, 20news 0.62, sector 0.71.
+const LEAST_REPEATED: f64 = 0.2;
 /// Entries per column below which many columns have so few that they merge.
 const FEW_ENTRIES: usize = 4;
 
