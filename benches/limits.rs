@@ -1,6 +1,6 @@
 //! How far an epoch of coordinate descent is from what the machine can do.
 //!
-//! Prints one line of CSV per matrix, as it comes and presolved; one thread, squared hinge, C = 1, no shrinking. Times are the best
+//! Prints one line of CSV per matrix, as it comes, with one number per row where its values allow it, and presolved; one thread, squared hinge, C = 1, no shrinking. Times are the best
 //! of several repetitions, in nanoseconds per stored entry:
 //!
 //! * `stream`: reading columns and values in storage order, nothing else: the limit of the memory bandwidth;
@@ -59,6 +59,9 @@ fn measure_both(matrix: &Matrix) {
     let Matrix { name, indptr, indices, values, n_cols, y } = matrix;
     let (rows, structure) = CsrView::new(indptr, indices, values, *n_cols).expect("a sound matrix");
     measure(name, "as it comes", &rows, y, size_of::<f32>() + size_of::<i32>());
+    if let Some(scaled) = rows.scaled() {
+        measure(name, "a number per row", &scaled.view(), y, size_of::<i32>());
+    }
     let packed = rows.pack(&structure, Mode::On, &|| false).expect("nothing cancels");
     if let Some(packed) = packed {
         measure(name, "presolved", &packed.view(), y, size_of::<f32>() + size_of::<i32>());

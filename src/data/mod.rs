@@ -6,6 +6,7 @@
 //! * [`block`]: [`block::Block`], vectors of several lanes interleaved;
 //! * [`simd`]: loops compiled for the machine's vector registers;
 //! * [`kernels`]: dot, scaled addition, prefetch: the only file with unchecked indexing;
+//! * [`scaled`]: [`scaled::ScaledView`], rows of equal values: columns and one number;
 //! * [`presolve`]: the same problem with fewer columns, for the solvers;
 //! * [`svmlight`]: the text reader.
 
@@ -15,6 +16,7 @@ pub mod dense;
 pub mod design;
 pub mod kernels;
 pub mod presolve;
+pub mod scaled;
 pub mod simd;
 pub mod svmlight;
 
@@ -26,6 +28,8 @@ pub trait Index: Copy + Send + Sync + std::fmt::Display + 'static {
     fn checked(self) -> Option<usize>;
     /// The number as `usize`; meaningless for a negative one.
     fn to_usize(self) -> usize;
+    /// The numbers themselves if they have four bytes.
+    fn as_i32(numbers: &[Self]) -> Option<&[i32]>;
 }
 
 /// A matrix value as NumPy stores it.
@@ -41,7 +45,7 @@ pub trait Value: Copy + Default + Send + Sync + 'static {
 }
 
 macro_rules! index {
-    ($($t:ty),*) => {$(
+    ($($t:ty, $as_i32:expr);*) => {$(
         impl Index for $t {
             const BYTES: usize = size_of::<$t>();
             #[inline(always)]
@@ -52,10 +56,13 @@ macro_rules! index {
             fn to_usize(self) -> usize {
                 self as usize
             }
+            fn as_i32(numbers: &[Self]) -> Option<&[i32]> {
+                $as_i32(numbers)
+            }
         }
     )*};
 }
-index!(i32, i64);
+index!(i32, Some; i64, |_| None);
 
 macro_rules! value {
     ($($t:ty),*) => {$(

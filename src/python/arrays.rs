@@ -151,6 +151,26 @@ macro_rules! with_rows {
 }
 pub(crate) use with_rows;
 
+/// Evaluates `$body` with `$view` the rows as they are, or as columns and one number each where their values allow it. An epoch of
+/// dual coordinate descent (squared hinge) then takes 2.8 ns an entry instead of 4.8 on flights, 2.5 instead of 3.4 on a9a, 3.3
+/// instead of 3.8 on w8a (`benches/limits.rs`).
+macro_rules! with_narrowest {
+    ($rows:expr, |$view:ident| $body:expr) => {{
+        use $crate::data::presolve::Packable;
+        match $rows.scaled() {
+            Some(scaled) => {
+                let $view = scaled.view();
+                $body
+            }
+            None => {
+                let $view = $rows;
+                $body
+            }
+        }
+    }};
+}
+pub(crate) use with_narrowest;
+
 /// [`with_rows`] for a job that needs no weights back: `$rows` is the packed matrix where `$mode` and the matrix say so.
 macro_rules! with_presolved_rows {
     ($slices:expr, $mode:expr, $monitor:expr, |$rows:ident| $body:expr) => {
@@ -162,10 +182,7 @@ macro_rules! with_presolved_rows {
                     let $rows = packed.view();
                     $body
                 }
-                None => {
-                    let $rows = input;
-                    $body
-                }
+                None => $crate::python::arrays::with_narrowest!(input, |$rows| $body),
             }
         })
     };

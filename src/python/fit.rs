@@ -4,7 +4,7 @@ use numpy::{PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, ToPyArray};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use super::arrays::{Matrix, with_rows};
+use super::arrays::{Matrix, with_narrowest, with_rows};
 use super::options::{self, FitOptions};
 use super::run::run;
 use crate::data::Rows;
@@ -55,7 +55,9 @@ pub fn fit<'py>(
                 Some(packed) => {
                     multiclass::fit_presolved(&rows, packed, &labels, cost, intercept, loss, &params, monitor)?
                 }
-                None => multiclass::fit(&rows, &labels, cost, intercept, loss, &params, monitor)?,
+                None => with_narrowest!(rows, |rows| {
+                    multiclass::fit(&rows, &labels, cost, intercept, loss, &params, monitor)?
+                }),
             };
             Ok((solutions, rows.n_cols(), packed.map(|packed| *packed.report())))
         })
