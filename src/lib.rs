@@ -35,6 +35,7 @@ pub mod data;
 pub mod error;
 pub mod loss;
 pub mod multiclass;
+pub mod path;
 pub mod select;
 pub mod solver;
 
