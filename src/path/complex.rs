@@ -22,6 +22,8 @@ pub enum End {
     Limit,
     /// The caller asked to stop.
     Interrupted,
+    /// Facets overlap: the perturbation is too small for the precision.
+    Inconsistent,
 }
 
 /// Facets, edges and vertices.

@@ -27,6 +27,8 @@ use crate::solver::{Monitor, Progress};
 const PIECE: usize = 48;
 /// Facets between two looks at the monitor within a layer.
 const POLL: usize = 16_384;
+/// Share of the box by which the closed area may exceed it: beyond, facets overlap, and the exploration might go on for ever.
+const OVERLAP: f64 = 1e-6;
 
 /// Limits of an exploration.
 #[derive(Clone, Copy, Debug)]
@@ -42,6 +44,8 @@ pub struct Effort {
     pub moves: u64,
     /// Systems computed anew because of their error estimate.
     pub refreshed: u64,
+    /// Systems computed in twice the precision.
+    pub refined: u64,
 }
 
 /// The closed polygons of one piece, one after the other.
@@ -83,6 +87,10 @@ pub fn explore(plane: Plane<'_>, start: &[u64], limits: Limits, monitor: &dyn Mo
         explorer.merge(&pieces);
         let share = explorer.area / (plane.limit[0] * plane.limit[1]);
         let accuracy = if share.is_finite() { 1.0 - share } else { 0.0 };
+        if share > 1.0 + OVERLAP {
+            explorer.complex.end = End::Inconsistent;
+            break;
+        }
         monitor.observe(&Progress { solver: "cost path", iteration: closed, accuracy, place: None });
     }
     Ok(explorer.finish())
@@ -158,7 +166,7 @@ impl<'a> Explorer<'a> {
         let mut state = spare.unwrap_or_else(|| State::new(self.plane));
         let mut polygon = Polygon::default();
         let mut out = Piece::default();
-        let (moves, refreshed) = (state.n_moves, state.n_refreshed);
+        let (moves, refreshed, refined) = (state.n_moves, state.n_refreshed, state.n_refined);
         let mut is_usable = false;
         for sets in piece.chunks_exact(self.words.max(1)) {
             if self.plane.n() > 512 && monitor.cancelled() {
@@ -178,7 +186,11 @@ impl<'a> Explorer<'a> {
                 out.points.extend_from_slice(&polygon.vertices);
             }
         }
-        out.effort = Effort { moves: state.n_moves - moves, refreshed: state.n_refreshed - refreshed };
+        out.effort = Effort {
+            moves: state.n_moves - moves,
+            refreshed: state.n_refreshed - refreshed,
+            refined: state.n_refined - refined,
+        };
         if let Ok(mut states) = states.lock() {
             states.push(state);
         }
@@ -230,6 +242,7 @@ impl<'a> Explorer<'a> {
             }
             self.effort.moves += piece.effort.moves;
             self.effort.refreshed += piece.effort.refreshed;
+            self.effort.refined += piece.effort.refined;
         }
         self.complex.layers.push((first + facet) as u32);
     }

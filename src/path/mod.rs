@@ -6,5 +6,6 @@ pub mod inverse;
 pub mod keys;
 pub mod polygon;
 pub mod products;
+pub mod refine;
 pub mod sets;
 pub mod state;

@@ -10,18 +10,20 @@
 //! `delta` and those of `M` in proportion, so all coefficients change by one outer product of a combination of lines of
 //! [`Products`] with `delta`: O(n |M|), with nothing allocated. Watched rows ride along in the same vectors (decision values).
 //!
-//! Rounding: the slack of every row in `M` is zero in exact arithmetic; [`State::error`] is the largest of their coefficients, and
-//! [`State::move_to`] computes everything anew when it exceeds [`MAX_ERROR`].
+//! Rounding: the slack of every row in `M` is zero in exact arithmetic. The largest of their coefficients times the largest entry of the
+//! inverse estimates the error of the dual variables ([`State::error`]). [`State::move_to`] computes everything anew when it exceeds
+//! [`Plane::tolerance`], and where that is not enough, in twice the precision ([`super::refine`]).
 
 use super::inverse::Inverse;
 use super::keys::{Event, Side};
 use super::polygon::{Line, Polygon};
 use super::products::{BLOCK, Products};
+use super::refine::Double;
 use super::sets;
 use crate::data::simd::{self, Loop};
 
-/// Error of the slacks in `M` beyond which a state is computed anew: well above rounding of a fresh one, well below the perturbation.
-pub const MAX_ERROR: f64 = 1e-10;
+/// Steps of refinement in twice the precision; each gains the digits that the condition leaves.
+const MAX_REFINEMENTS: usize = 8;
 /// Pivot relative to the diagonal below which a row counts as dependent on the margin set.
 pub const DEPENDENT: f64 = 1e-11;
 
@@ -36,6 +38,8 @@ pub struct Plane<'a> {
     pub target: &'a [f64],
     /// Upper limits of `C+` and `C-`, infinite for none.
     pub limit: [f64; 2],
+    /// Error of the dual variables beyond which a state is computed anew: well below the perturbation.
+    pub tolerance: f64,
 }
 
 impl Plane<'_> {
@@ -78,6 +82,8 @@ pub struct State<'a> {
     pub n_moves: u64,
     /// Computations anew after the first.
     pub n_refreshed: u64,
+    /// Of all computations from scratch, those in twice the precision.
+    pub n_refined: u64,
 }
 
 /// `slack += u delta'`, `u` the sum of `coefficients[k]` times line `rows[k]`.
@@ -167,6 +173,7 @@ impl<'a> State<'a> {
             hot: Vec::new(),
             n_moves: 0,
             n_refreshed: 0,
+            n_refined: 0,
         }
     }
 
@@ -199,10 +206,16 @@ impl<'a> State<'a> {
         }
     }
 
-    /// Largest coefficient of a slack in `M`, all of which are zero in exact arithmetic.
+    /// Estimate of the error of the dual variables: largest coefficient of a slack in `M`, all of which are zero in exact arithmetic, times the
+    /// largest entry of the inverse.
     pub fn error(&self) -> f64 {
-        let entry = |&i: &u32| (0..3).map(|c| self.slack[c][i as usize].abs()).fold(0.0, f64::max);
-        self.members().iter().map(entry).fold(0.0, f64::max)
+        let (mut residual, mut inverse) = (0.0_f64, 0.0_f64);
+        for (k, &i) in self.members().iter().enumerate() {
+            let entries = self.slack.each_ref().map(|map| map[i as usize].abs());
+            residual = residual.max(entries[0].max(entries[1]).max(entries[2]));
+            inverse = inverse.max(self.inverse.line(k)[k]);
+        }
+        residual * inverse
     }
 
     /// Computes everything from the sets.
@@ -235,35 +248,104 @@ impl<'a> State<'a> {
         self.inverse
             .rebuild(&members, DEPENDENT, |i, j| products.line(i as usize)[j as usize])
             .map_err(|_| Dependent)?;
-        self.slack.iter_mut().for_each(|map| map.fill(0.0));
-        for i in 0..n {
-            self.slack[2][i] = -plane.target[i];
-        }
-        for class in 0..2 {
-            let left: Vec<u32> = (0..n as u32)
-                .filter(|&i| sides[i as usize] == Side::Left && (plane.y[i as usize] > 0.0) == (class == 0))
-                .collect();
-            let ones = vec![1.0; left.len()];
-            let delta = std::array::from_fn(|c| f64::from(u8::from(c == class)));
-            self.shift(&left, &ones, None, delta);
-        }
         self.resize();
-        self.weights.resize(self.weights.len().max(self.inverse.padded()), 0.0);
+        for (k, &i) in members.iter().enumerate() {
+            let cost = plane.cost(i as usize);
+            (self.upper[0][k], self.upper[1][k]) = (cost[0], cost[1]);
+        }
+        let left: [Vec<u32>; 2] = std::array::from_fn(|class| {
+            let is_in = |&i: &u32| sides[i as usize] == Side::Left && (plane.y[i as usize] > 0.0) == (class == 0);
+            (0..n as u32).filter(is_in).collect()
+        });
+        self.fill(&members, &left);
+        if self.error() > self.plane.tolerance {
+            self.refine(&members, &left);
+            self.n_refined += 1;
+        }
+        Ok(())
+    }
+
+    /// Slacks of the rows in `left`, dual variables of the members, slacks with them.
+    fn fill(&mut self, members: &[u32], left: &[Vec<u32>; 2]) {
+        self.fill_left(left);
         for c in 0..3 {
             let rhs: Vec<f64> = members.iter().map(|&i| -self.slack[c][i as usize]).collect();
             self.inverse.multiply(&rhs, &mut self.weights);
             self.alpha[c][..members.len()].copy_from_slice(&self.weights[..members.len()]);
         }
+        self.fill_members(members);
+    }
+
+    fn fill_left(&mut self, left: &[Vec<u32>; 2]) {
+        self.slack.iter_mut().for_each(|map| map.fill(0.0));
+        for (slack, target) in self.slack[2].iter_mut().zip(self.plane.target) {
+            *slack = -target;
+        }
+        for (class, rows) in left.iter().enumerate() {
+            let ones = vec![1.0; rows.len()];
+            self.shift(rows, &ones, std::array::from_fn(|c| f64::from(u8::from(c == class))));
+        }
+    }
+
+    fn fill_members(&mut self, members: &[u32]) {
         for c in 0..3 {
-            let delta = std::array::from_fn(|k| f64::from(u8::from(c == k)));
             let alpha = self.alpha[c][..members.len()].to_vec();
-            self.shift(&members, &alpha, None, delta);
+            self.shift(members, &alpha, std::array::from_fn(|k| f64::from(u8::from(c == k))));
         }
-        for (k, &i) in members.iter().enumerate() {
-            let cost = plane.cost(i as usize);
-            (self.upper[0][k], self.upper[1][k]) = (cost[0], cost[1]);
+    }
+
+    /// Corrects the dual variables by residuals in twice the precision.
+    fn refine(&mut self, members: &[u32], left: &[Vec<u32>; 2]) {
+        let (products, target) = (self.plane.products, self.plane.target);
+        for c in 0..3 {
+            let mut alpha: Vec<Double> =
+                self.alpha[c][..members.len()].iter().map(|&high| Double { high, low: 0.0 }).collect();
+            for _ in 0..MAX_REFINEMENTS {
+                let residual = |&i: &u32| {
+                    let line = products.line(i as usize);
+                    let mut sum = Double::default();
+                    match c {
+                        2 => sum.add(target[i as usize]),
+                        _ => left[c].iter().for_each(|&j| sum.add(-line[j as usize])),
+                    }
+                    members.iter().zip(&alpha).for_each(|(&j, &a)| sum.add_product(-line[j as usize], a));
+                    sum.high
+                };
+                let rhs: Vec<f64> = members.iter().map(residual).collect();
+                self.inverse.multiply(&rhs, &mut self.weights);
+                let mut is_done = true;
+                for (a, &step) in alpha.iter_mut().zip(&self.weights) {
+                    is_done &= step.abs() <= f64::EPSILON * a.high.abs();
+                    a.add(step);
+                }
+                if is_done {
+                    break;
+                }
+            }
+            for (to, from) in self.alpha[c].iter_mut().zip(&alpha) {
+                *to = from.high;
+            }
+            self.refine_slack(c, members, &alpha, &left[c.min(1)]);
         }
-        Ok(())
+    }
+
+    /// Coefficient `c` of every slack, in twice the precision: a row that depends on the margin set has slopes that cancel exactly.
+    fn refine_slack(&mut self, c: usize, members: &[u32], alpha: &[Double], left: &[u32]) {
+        let (plane, watched) = (self.plane, self.plane.products.n_watched());
+        for entry in 0..plane.n() + watched {
+            let mut sum = Double::default();
+            match (c, plane.target.get(entry)) {
+                (2, Some(target)) => sum.add(-target),
+                (2, None) => {}
+                _ => left.iter().for_each(|&j| sum.add(plane.products.line(j as usize)[entry])),
+            }
+            let terms = members.iter().zip(alpha);
+            terms.for_each(|(&j, &a)| sum.add_product(plane.products.line(j as usize)[entry], a));
+            self.slack[c][entry] = sum.high;
+        }
+        for &i in members {
+            self.slack[c][i as usize] = 0.0;
+        }
     }
 
     /// Moves to the given sets, by single changes where the margin system stays exact enough: rows leave `M` first (any subset of
@@ -275,7 +357,7 @@ impl<'a> State<'a> {
         let mut changed = std::mem::take(&mut self.changed);
         changed.clear();
         sets::differences(&self.sets, sets, &mut changed);
-        let is_exact = self.make(&changed) && self.error() <= MAX_ERROR;
+        let is_exact = self.make(&changed) && self.error() <= self.plane.tolerance;
         self.changed = changed;
         if is_exact {
             return Ok(());
@@ -420,9 +502,9 @@ impl<'a> State<'a> {
         });
     }
 
-    fn shift(&mut self, rows: &[u32], coefficients: &[f64], own: Option<u32>, delta: [f64; 3]) {
+    fn shift(&mut self, rows: &[u32], coefficients: &[f64], delta: [f64; 3]) {
         let products = self.plane.products;
-        simd::run(Shift { products, rows, coefficients, own, delta, slack: &mut self.slack });
+        simd::run(Shift { products, rows, coefficients, own: None, delta, slack: &mut self.slack });
     }
 
     fn set(&mut self, i: u32, side: Side) {
