@@ -109,6 +109,14 @@ pub enum Error {
         /// The callback's own message.
         reason: String,
     },
+    /// A bound on the number of steps was reached, which exact arithmetic would not.
+    #[error("{what} took {steps} steps without arriving: the data are degenerate beyond double precision, scale the features")]
+    Stalled {
+        /// Which procedure.
+        what: &'static str,
+        /// The bound.
+        steps: usize,
+    },
     /// The caller asked to stop.
     #[error("cancelled")]
     Cancelled,

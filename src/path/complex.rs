@@ -130,6 +130,27 @@ impl Complex {
             + 8 * self.start.len()
     }
 
+    /// What makes these arrays no complex, for arrays from outside; `None` if every number is in range.
+    pub fn fault(&self) -> Option<&'static str> {
+        let (n, edges) = (self.len(), self.events.len());
+        let rises = |list: &[u32]| list.windows(2).all(|pair| pair[0] <= pair[1]);
+        let checks = [
+            (n > 0, "no facet"),
+            (self.start.len() == sets::words(self.n_rows), "length of start"),
+            (self.entry.len() == n && self.first.len() == n + 1, "length of entry or first"),
+            (self.beyond.len() == edges && self.corner.len() == edges, "length of beyond or corner"),
+            (rises(&self.first) && self.first.last() == Some(&(edges as u32)), "first does not rise to the number of edges"),
+            (rises(&self.layers) && self.layers.last().is_none_or(|&l| l as usize <= n), "layers"),
+            (self.parent.iter().enumerate().all(|(f, &p)| (p as usize) < f.max(1)), "a parent is not found earlier"),
+            (self.entry.iter().skip(1).all(|event| (event.row() as usize) < self.n_rows), "row of an entry"),
+            (self.events.iter().all(|event| event.is_frame() || (event.row() as usize) < self.n_rows), "row of an event"),
+            (self.beyond.iter().all(|&f| f >= OPEN || (f as usize) < n), "facet beyond an edge"),
+            (self.corner.iter().all(|&v| (v as usize) < self.vertices.len()), "vertex of an edge"),
+            (self.vertices.as_flattened().iter().all(|x| x.is_finite()), "coordinates"),
+        ];
+        checks.into_iter().find(|(is_sound, _)| !is_sound).map(|(_, reason)| reason)
+    }
+
     /// Checks what exact arithmetic promises: matched edges, closed loops, orientation, area.
     pub fn check(&self) -> Report {
         let mut report = Report { vertices: self.vertices.len(), ..Report::default() };

@@ -24,7 +24,7 @@ impl From<Error> for PyErr {
             Error::Io { path, source } => io_error(&path, &source),
             Error::Duplicates => DuplicateEntriesError::new_err(text),
             Error::Overflow { .. } => PyOverflowError::new_err(text),
-            Error::Callback { .. } => PyRuntimeError::new_err(text),
+            Error::Callback { .. } | Error::Stalled { .. } => PyRuntimeError::new_err(text),
             Error::Cancelled => PyKeyboardInterrupt::new_err(()),
         }
     }

@@ -3,13 +3,14 @@
 //! * [`arrays`]: NumPy arrays to row views, the only place that knows dtypes;
 //! * [`options`]: strings and numbers to enums;
 //! * [`run`]: threads, interrupts and progress around a long call;
-//! * [`fit`], [`select`], [`svmlight`]: one file per verb;
+//! * [`fit`], [`path`], [`select`], [`svmlight`]: one file per verb;
 //! * [`errors`]: [`crate::Error`] to exceptions.
 
 mod arrays;
 mod errors;
 mod fit;
 mod options;
+mod path;
 mod run;
 mod select;
 mod svmlight;
@@ -24,6 +25,8 @@ mod _native {
     #[pymodule_export]
     use super::fit::{check, fit};
     #[pymodule_export]
+    use super::path::{Plane, answers_from, explore_plane, walk_ray};
+    #[pymodule_export]
     use super::select::search;
     #[pymodule_export]
     use super::svmlight::load_svmlight;
@@ -37,6 +40,7 @@ mod _native {
         module.add("DEFAULT_MAX_ITER", crate::solver::DEFAULT_MAX_ITER)?;
         module.add("DEFAULT_SEARCH_TOL", crate::select::DEFAULT_SEARCH_TOL)?;
         module.add("DEFAULT_C_MAX", crate::select::DEFAULT_C_MAX)?;
+        module.add("DEFAULT_MAX_REGIONS", crate::path::DEFAULT_MAX_REGIONS)?;
         module.add("DEFAULT_RATIO", crate::select::DEFAULT_RATIO)
     }
 }

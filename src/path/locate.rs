@@ -1,0 +1,135 @@
+//! Which facet holds a point: a balanced tree of bounding boxes, O(log) on average.
+
+use super::complex::Complex;
+use super::polygon::Point;
+
+/// Facets in a leaf.
+const LEAF: usize = 4;
+
+#[derive(Clone, Copy, Debug)]
+struct Bounds {
+    low: [f64; 2],
+    high: [f64; 2],
+}
+
+impl Bounds {
+    const NONE: Self = Self { low: [f64::INFINITY; 2], high: [f64::NEG_INFINITY; 2] };
+
+    fn of(points: impl Iterator<Item = Point>) -> Self {
+        let mut bounds = Self::NONE;
+        for point in points {
+            for k in 0..2 {
+                if point[2] > 0.0 {
+                    bounds.low[k] = bounds.low[k].min(point[k]);
+                    bounds.high[k] = bounds.high[k].max(point[k]);
+                } else if point[k] > 0.0 {
+                    bounds.high[k] = f64::INFINITY;
+                } else if point[k] < 0.0 {
+                    bounds.low[k] = f64::NEG_INFINITY;
+                }
+            }
+        }
+        bounds
+    }
+
+    fn join(&mut self, other: &Self) {
+        for k in 0..2 {
+            self.low[k] = self.low[k].min(other.low[k]);
+            self.high[k] = self.high[k].max(other.high[k]);
+        }
+    }
+
+    fn distance(&self, at: [f64; 2]) -> f64 {
+        (0..2).map(|k| (self.low[k] - at[k]).max(at[k] - self.high[k])).fold(0.0, f64::max)
+    }
+}
+
+/// The index over the facets of a complex.
+#[derive(Clone, Debug, Default)]
+pub struct Index {
+    order: Vec<u32>,
+    /// Heap order: node `k` has the children `2k + 1` and `2k + 2`.
+    nodes: Vec<Bounds>,
+    levels: u32,
+}
+
+impl Index {
+    /// Builds the index, O(n log n).
+    pub fn new(complex: &Complex) -> Self {
+        let mut order: Vec<u32> = (0..complex.len() as u32).filter(|&f| !complex.edges(f as usize).is_empty()).collect();
+        let bounds: Vec<Bounds> = (0..complex.len()).map(|f| Bounds::of(complex.polygon(f))).collect();
+        let levels = order.len().div_ceil(LEAF).max(1).next_power_of_two().trailing_zeros();
+        let mut nodes = vec![Bounds::NONE; (2 << levels) - 1];
+        build(&mut nodes, 0, &mut order, &bounds, levels);
+        Self { order, nodes, levels }
+    }
+
+    /// The facet that holds a point; on a shared edge the first that does. `None` outside of all (beyond `slack`).
+    pub fn facet(&self, complex: &Complex, at: [f64; 2], slack: f64) -> Option<usize> {
+        let mut best: Option<(f64, u32)> = None;
+        let mut stack = vec![(0_usize, 0_usize, self.order.len(), 0_u32)];
+        while let Some((node, from, to, level)) = stack.pop() {
+            if from == to || self.nodes[node].distance(at) > slack {
+                continue;
+            }
+            if level < self.levels {
+                let middle = from + (to - from) / 2;
+                stack.push((2 * node + 2, middle, to, level + 1));
+                stack.push((2 * node + 1, from, middle, level + 1));
+                continue;
+            }
+            for &f in &self.order[from..to] {
+                let outside = distance(complex, f as usize, at);
+                if best.is_none_or(|(d, g)| outside < d || outside == d && f < g) {
+                    best = Some((outside, f));
+                }
+            }
+        }
+        best.filter(|(outside, _)| *outside <= slack).map(|(_, f)| f as usize)
+    }
+}
+
+fn build(nodes: &mut [Bounds], node: usize, order: &mut [u32], bounds: &[Bounds], levels: u32) {
+    let mut all = Bounds::NONE;
+    order.iter().for_each(|&f| all.join(&bounds[f as usize]));
+    nodes[node] = all;
+    if levels == 0 {
+        return;
+    }
+    let middle_of = |f: u32, k: usize| bounds[f as usize].low[k] + bounds[f as usize].high[k].min(f64::MAX / 4.0);
+    let spread = |k: usize| {
+        let values = order.iter().map(|&f| middle_of(f, k));
+        let (low, high) = values.fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), v| (l.min(v), h.max(v)));
+        high - low
+    };
+    let axis = usize::from(spread(1) > spread(0));
+    let middle = order.len() / 2;
+    if !order.is_empty() {
+        order.select_nth_unstable_by(middle, |&a, &b| middle_of(a, axis).total_cmp(&middle_of(b, axis)).then(a.cmp(&b)));
+    }
+    let (left, right) = order.split_at_mut(middle);
+    build(nodes, 2 * node + 1, left, bounds, levels - 1);
+    build(nodes, 2 * node + 2, right, bounds, levels - 1);
+}
+
+/// How far a point is outside of a facet's edges, 0 inside.
+fn distance(complex: &Complex, f: usize, at: [f64; 2]) -> f64 {
+    let polygon: Vec<Point> = complex.polygon(f).collect();
+    let m = polygon.len();
+    (0..m).map(|k| outside(&polygon[k], &polygon[(k + 1) % m], at)).fold(0.0, f64::max)
+}
+
+/// Distance of a point to the right of the edge from `a` to `b`.
+fn outside(a: &Point, b: &Point, at: [f64; 2]) -> f64 {
+    let (base, direction) = match (a[2] > 0.0, b[2] > 0.0) {
+        (true, true) => (a, [b[0] - a[0], b[1] - a[1]]),
+        (true, false) => (a, [b[0], b[1]]),
+        (false, true) => (b, [-a[0], -a[1]]),
+        (false, false) => return 0.0,
+    };
+    let length = direction[0].hypot(direction[1]);
+    if length == 0.0 {
+        return 0.0;
+    }
+    ((at[0] - base[0]) * direction[1] - (at[1] - base[1]) * direction[0]) / length
+}
