@@ -124,3 +124,29 @@ fn certified<R: Rows>(
     let crate::solver::Solution { w, intercept, alpha, .. } = best;
     Ok(Answer { w, intercept, alpha, certificate, steps, descended: true })
 }
+
+/// A certified fit at one pair of costs above 0, from dual variables if given: no facet involved.
+///
+/// # Errors
+/// [`Error::Cancelled`]; [`Error::Overflow`]; [`Error::Parameter`] for costs that are not above 0.
+pub fn fit<R: Rows>(
+    data: &Data<'_, R>,
+    cost: [f64; 2],
+    tol: f64,
+    start: Option<Vec<f64>>,
+    monitor: &dyn Monitor,
+) -> Result<Answer> {
+    if cost.iter().any(|c| !(*c > 0.0 && c.is_finite())) {
+        let value = format!("({}, {})", cost[0], cost[1]);
+        return Err(Error::Parameter { name: "costs", value, rule: "finite and above 0" });
+    }
+    let costs: Vec<f64> = data.y.iter().map(|&y| cost[usize::from(y < 0.0)]).collect();
+    let intercept = if data.bias == 0.0 { Intercept::None } else { Intercept::Penalised(data.bias) };
+    let problem = Problem { rows: data.rows, ids: None, y: data.y, cost: &costs, intercept };
+    let solver = if start.is_some() { SolverKind::DualCd } else { SolverKind::Auto };
+    let params = Params { solver, tol, max_iter: MAX_EPOCHS, seed: 0 };
+    let start = Start { w: None, alpha: start, is_consistent: false };
+    let solution = auto::solve(&problem, LossKind::Hinge, &params, &start, monitor)?;
+    let crate::solver::Solution { w, intercept, alpha, certificate, n_iter, .. } = solution;
+    Ok(Answer { w, intercept, alpha, certificate, steps: n_iter, descended: true })
+}

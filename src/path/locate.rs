@@ -6,16 +6,20 @@ use super::polygon::Point;
 /// Facets in a leaf.
 const LEAF: usize = 4;
 
+/// A box in the plane.
 #[derive(Clone, Copy, Debug)]
-struct Bounds {
-    low: [f64; 2],
-    high: [f64; 2],
+pub struct Bounds {
+    /// Smallest coordinates.
+    pub low: [f64; 2],
+    /// Largest coordinates.
+    pub high: [f64; 2],
 }
 
 impl Bounds {
     const NONE: Self = Self { low: [f64::INFINITY; 2], high: [f64::NEG_INFINITY; 2] };
 
-    fn of(points: impl Iterator<Item = Point>) -> Self {
+    /// The box around points, some of which may lie at infinity.
+    pub fn of(points: impl Iterator<Item = Point>) -> Self {
         let mut bounds = Self::NONE;
         for point in points {
             for k in 0..2 {
@@ -39,6 +43,10 @@ impl Bounds {
         }
     }
 
+    fn touches(&self, other: &Self) -> bool {
+        (0..2).all(|k| self.low[k] <= other.high[k] && other.low[k] <= self.high[k])
+    }
+
     fn distance(&self, at: [f64; 2]) -> f64 {
         (0..2).map(|k| (self.low[k] - at[k]).max(at[k] - self.high[k])).fold(0.0, f64::max)
     }
@@ -58,10 +66,52 @@ impl Index {
     pub fn new(complex: &Complex) -> Self {
         let mut order: Vec<u32> = (0..complex.len() as u32).filter(|&f| !complex.edges(f as usize).is_empty()).collect();
         let bounds: Vec<Bounds> = (0..complex.len()).map(|f| Bounds::of(complex.polygon(f))).collect();
-        let levels = order.len().div_ceil(LEAF).max(1).next_power_of_two().trailing_zeros();
-        let mut nodes = vec![Bounds::NONE; (2 << levels) - 1];
-        build(&mut nodes, 0, &mut order, &bounds, levels);
+        let (nodes, levels) = tree(&mut order, &bounds);
         Self { order, nodes, levels }
+    }
+
+    /// An index over any boxes.
+    pub fn over(bounds: &[Bounds]) -> Self {
+        let mut order: Vec<u32> = (0..bounds.len() as u32).collect();
+        let (nodes, levels) = tree(&mut order, bounds);
+        Self { order, nodes, levels }
+    }
+
+    /// Visits the leaf entries whose node boxes touch `at`, except below nodes that `skip` says to leave out. Entries come in a fixed order; their
+    /// own boxes are not tested.
+    pub fn visit(&self, at: &Bounds, mut skip: impl FnMut(usize) -> bool, mut f: impl FnMut(u32)) {
+        let mut stack = vec![(0_usize, 0_usize, self.order.len(), 0_u32)];
+        while let Some((node, from, to, level)) = stack.pop() {
+            if from == to || !self.nodes[node].touches(at) || skip(node) {
+                continue;
+            }
+            if level < self.levels {
+                let middle = from + (to - from) / 2;
+                stack.push((2 * node + 2, middle, to, level + 1));
+                stack.push((2 * node + 1, from, middle, level + 1));
+            } else {
+                self.order[from..to].iter().for_each(|&id| f(id));
+            }
+        }
+    }
+
+    /// Smallest value below each node.
+    pub fn minima(&self, values: &[f64]) -> Vec<f64> {
+        let mut minima = vec![f64::INFINITY; self.nodes.len()];
+        self.fill_minima(0, 0, self.order.len(), 0, values, &mut minima);
+        minima
+    }
+
+    fn fill_minima(&self, node: usize, from: usize, to: usize, level: u32, values: &[f64], minima: &mut [f64]) -> f64 {
+        let lowest = if level < self.levels {
+            let middle = from + (to - from) / 2;
+            let left = self.fill_minima(2 * node + 1, from, middle, level + 1, values, minima);
+            left.min(self.fill_minima(2 * node + 2, middle, to, level + 1, values, minima))
+        } else {
+            self.order[from..to].iter().map(|&id| values[id as usize]).fold(f64::INFINITY, f64::min)
+        };
+        minima[node] = lowest;
+        lowest
     }
 
     /// The facet that holds a point; on a shared edge the first that does. `None` outside of all (beyond `slack`).
@@ -87,6 +137,14 @@ impl Index {
         }
         best.filter(|(outside, _)| *outside <= slack).map(|(_, f)| f as usize)
     }
+}
+
+/// The boxes of a tree over `order`, which it sorts, and its depth.
+fn tree(order: &mut [u32], bounds: &[Bounds]) -> (Vec<Bounds>, u32) {
+    let levels = order.len().div_ceil(LEAF).max(1).next_power_of_two().trailing_zeros();
+    let mut nodes = vec![Bounds::NONE; (2 << levels) - 1];
+    build(&mut nodes, 0, order, bounds, levels);
+    (nodes, levels)
 }
 
 fn build(nodes: &mut [Bounds], node: usize, order: &mut [u32], bounds: &[Bounds], levels: u32) {

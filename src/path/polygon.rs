@@ -33,6 +33,7 @@ pub struct Polygon {
     /// Start of each edge.
     pub vertices: Vec<Point>,
     values: Vec<f64>,
+    spare: Vec<(Line, Event, Point)>,
 }
 
 impl Polygon {
@@ -102,23 +103,29 @@ impl Polygon {
         let (before, after) = (entering, (first + count) % m);
         let start = self.meet(entering, before, first, &line);
         let end = self.meet(leaving, after, leaving, &line);
-        // Rotate so that the cut run is at the end, drop it, and append.
-        self.lines.rotate_left(after);
-        self.events.rotate_left(after);
-        self.vertices.rotate_left(after);
-        let kept = m - count;
-        let last = (self.lines[m - 1], self.events[m - 1]);
-        self.lines.truncate(kept);
-        self.events.truncate(kept);
-        self.vertices.truncate(kept);
-        self.lines.push(line);
-        self.events.push(event);
-        self.vertices.push(start);
-        self.lines.push(last.0);
-        self.events.push(last.1);
-        self.vertices.push(end);
-        // An edge that starts where the line passes through its end has no length left.
-        self.drop_points();
+        let leave = (self.lines[leaving], self.events[leaving]);
+        let mut next = std::mem::take(&mut self.spare);
+        next.clear();
+        for k in (after..m).chain(0..after).take(m - count) {
+            next.push((self.lines[k], self.events[k], self.vertices[k]));
+        }
+        let inner = next.len() - 1;
+        if next[inner].2 == start {
+            next.pop(); // the edge ends where the line passes through its start
+        }
+        next.push((line, event, start));
+        if self.vertices[after] != end {
+            next.push((leave.0, leave.1, end));
+        }
+        self.lines.clear();
+        self.events.clear();
+        self.vertices.clear();
+        for &(line, event, vertex) in &next {
+            self.lines.push(line);
+            self.events.push(event);
+            self.vertices.push(vertex);
+        }
+        self.spare = next;
     }
 
     /// Where `line` meets edge `edge`, between vertex `inner` (not negative) and vertex `outer` (negative).
@@ -136,20 +143,6 @@ impl Polygon {
         }
         normalise(&mut point);
         point
-    }
-
-    fn drop_points(&mut self) {
-        let mut e = 0;
-        while e < self.len() && self.len() > 2 {
-            let next = (e + 1) % self.len();
-            if self.vertices[e] == self.vertices[next] && self.vertices[e][2] != 0.0 {
-                self.lines.remove(e);
-                self.events.remove(e);
-                self.vertices.remove(e);
-            } else {
-                e += 1;
-            }
-        }
     }
 
     /// Area; infinite for an unbounded polygon.

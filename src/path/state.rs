@@ -223,6 +223,7 @@ impl<'a> State<'a> {
     /// # Errors
     /// [`Dependent`] margin rows; the state is then unusable until the next rebuild.
     pub fn rebuild(&mut self, sets: &[u64]) -> Result<(), Dependent> {
+        self.hot.clear(); // what follows must not depend on what came before
         self.sets.copy_from_slice(sets);
         for (i, side) in self.sides.iter_mut().enumerate() {
             *side = sets::side(sets, i);

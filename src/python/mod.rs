@@ -25,7 +25,7 @@ mod _native {
     #[pymodule_export]
     use super::fit::{check, fit};
     #[pymodule_export]
-    use super::path::{Plane, answers_from, explore_plane, walk_ray};
+    use super::path::{Plane, Surface, answers_from, explore_plane, fit_costs, surfaces_minimum, walk_ray};
     #[pymodule_export]
     use super::select::search;
     #[pymodule_export]

@@ -9,10 +9,12 @@ use rayon::prelude::*;
 use super::arrays::{Matrix, with_rows};
 use super::run::{run, run_keeping};
 use crate::data::Rows;
+use crate::data::dense::DenseView;
 use crate::path::answer::{Answer, Data, answer};
 use crate::path::complex::{Complex, End};
 use crate::path::keys::{Event, Side};
 use crate::path::locate::Index;
+use crate::path::surface::{self, Cells, Layer};
 use crate::path::{self, Options};
 use crate::solver::Monitor;
 
@@ -181,6 +183,7 @@ impl Plane {
     }
 
     /// Exact solutions at points of the explored part.
+    #[allow(clippy::too_many_arguments)] // the Python call
     fn answers<'py>(
         &self,
         py: Python<'py>,
@@ -210,30 +213,130 @@ impl Plane {
         Ok(result)
     }
 
+    /// Cells of constant error of held-out rows: (facet, first, corners, false positives, false negatives).
+    #[allow(clippy::too_many_arguments)] // two data sets
+    fn surface<'py>(
+        &self,
+        py: Python<'py>,
+        matrix: Matrix<'py>,
+        y: PyReadonlyArray1<'py, f64>,
+        bias: f64,
+        held: Matrix<'py>,
+        held_y: PyReadonlyArray1<'py, f64>,
+        n_threads: usize,
+    ) -> PyResult<Surface> {
+        let (slices, y, held, held_y) = (matrix.slices()?, y.as_slice()?, held.slices()?, held_y.as_slice()?);
+        self.check_rows(y.len())?;
+        let cells = run(py, n_threads, None, |monitor| {
+            with_rows!(slices, |rows, _structure| {
+                // The held-out rows come in one layout, to halve the number of compiled copies.
+                let held = dense_rows(held)?;
+                let (held, _) = DenseView::new(&held.0, held.1, held.2)?;
+                crate::solver::check_length("held-out labels", held.n_rows(), held_y.len())?;
+                surface::cells(&rows, y, bias, &self.complex, &self.perturbation, &held, held_y, monitor)
+            })
+        })?;
+        Ok(Surface { cells })
+    }
+
     /// Events on the straight line between two points of the explored part: (t in [0, 1], event code) and the sets at its beginning.
+    #[allow(clippy::too_many_arguments)] // the Python call
     fn along<'py>(
         &self,
         py: Python<'py>,
         matrix: Matrix<'py>,
         y: PyReadonlyArray1<'py, f64>,
         bias: f64,
-        from: [f64; 2],
+        from_: [f64; 2],
         to: [f64; 2],
     ) -> PyResult<(Steps<'py>, Bound<'py, PyAny>)> {
         let (slices, y) = (matrix.slices()?, y.as_slice()?);
         self.check_rows(y.len())?;
-        let facet = self.facet(from).ok_or_else(|| outside(from))?;
+        let facet = self.facet(from_).ok_or_else(|| outside(from_))?;
         self.facet(to).ok_or_else(|| outside(to))?;
         let sides = self.complex.sides(facet);
         let steps = run(py, 1, None, |monitor| {
             with_rows!(slices, |rows, _structure| {
                 let data = Data { rows: &rows, y, bias, perturbation: &self.perturbation };
-                path::ray(&data, &sides, from, to, monitor)
+                path::ray(&data, &sides, from_, to, monitor)
             })
         })?;
         let codes: Vec<u8> = sides.into_iter().map(|side| side as u8).collect();
         Ok((steps_arrays(py, &steps), codes.into_pyarray(py).into_any()))
     }
+}
+
+/// A copy of a matrix as dense rows, with its shape.
+fn dense_rows(slices: super::arrays::Slices<'_>) -> crate::Result<(Vec<f64>, usize, usize)> {
+    with_rows!(slices, |rows, _structure| {
+        let (n, d) = (rows.n_rows(), rows.n_cols());
+        let mut values = vec![0.0; n * d];
+        for i in 0..n {
+            rows.add_scaled(i, 1.0, &mut values[i * d..(i + 1) * d]);
+        }
+        Ok((values, n, d))
+    })
+}
+
+/// The cells of an error surface.
+#[pyclass(frozen, module = "hinge._native")]
+pub struct Surface {
+    cells: Cells,
+}
+
+#[pymethods]
+impl Surface {
+    /// (facet, first, corners, false positives, false negatives).
+    fn arrays<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let (c, arrays) = (&self.cells, PyDict::new(py));
+        arrays.set_item("facet", c.facet.to_pyarray(py))?;
+        arrays.set_item("first", c.first.to_pyarray(py))?;
+        arrays.set_item("corners", c.corners.as_flattened().to_pyarray(py).reshape([c.corners.len(), 2])?)?;
+        arrays.set_item("false_positives", c.false_positives.to_pyarray(py))?;
+        arrays.set_item("false_negatives", c.false_negatives.to_pyarray(py))?;
+        Ok(arrays)
+    }
+}
+
+/// Minimum of the sum of several surfaces, each with its costs (false positive, false negative); and up to `max_regions` regions of it.
+#[pyfunction]
+pub fn surfaces_minimum<'py>(
+    py: Python<'py>,
+    surfaces: Vec<(PyRef<'py, Surface>, [f64; 2])>,
+    max_regions: usize,
+) -> PyResult<(f64, Vec<Vec<[f64; 2]>>)> {
+    let parts: Vec<(&Cells, [f64; 2])> = surfaces.iter().map(|(surface, costs)| (&surface.cells, *costs)).collect();
+    let found = run(py, 1, None, |monitor| {
+        let layers: Vec<Layer<'_>> = parts.iter().map(|(cells, costs)| Layer::new(cells, *costs)).collect();
+        surface::minimum(&layers, max_regions, monitor)
+    })?;
+    Ok((found.value, found.regions))
+}
+
+/// A certified fit at one pair of costs, from dual variables if given; the dictionary of one answer.
+#[pyfunction]
+#[pyo3(signature = (matrix, y, bias, at, tol, n_threads, start=None))]
+pub fn fit_costs<'py>(
+    py: Python<'py>,
+    matrix: Matrix<'py>,
+    y: PyReadonlyArray1<'py, f64>,
+    bias: f64,
+    at: [f64; 2],
+    tol: f64,
+    n_threads: usize,
+    start: Option<PyReadonlyArray1<'py, f64>>,
+) -> PyResult<Bound<'py, PyDict>> {
+    let (slices, y) = (matrix.slices()?, y.as_slice()?);
+    let start = start.map(|start| start.to_vec()).transpose()?;
+    let (answer, n_cols) = run(py, n_threads, None, |monitor| {
+        with_rows!(slices, |rows, structure| {
+            structure.check_solvable()?;
+            crate::solver::check_length("labels", rows.n_rows(), y.len())?;
+            let data = Data { rows: &rows, y, bias, perturbation: &[] };
+            Ok((crate::path::answer::fit(&data, at, tol, start, monitor)?, rows.n_cols()))
+        })
+    })?;
+    answers_dict(py, &[answer], n_cols, y.len())
 }
 
 /// `t` and event code of each step.
@@ -295,6 +398,7 @@ pub fn walk_ray<'py>(
 
 /// Exact solutions at points, each from sets of the perturbed problem there (a row of codes per point).
 #[pyfunction]
+#[allow(clippy::too_many_arguments)] // the Python call
 pub fn answers_from<'py>(
     py: Python<'py>,
     matrix: Matrix<'py>,
