@@ -110,7 +110,9 @@ pub enum Error {
         reason: String,
     },
     /// A bound on the number of steps was reached, which exact arithmetic would not.
-    #[error("{what} took {steps} steps without arriving: the data are degenerate beyond double precision, scale the features")]
+    #[error(
+        "{what} took {steps} steps without arriving: the data are degenerate beyond double precision, scale the features"
+    )]
     Stalled {
         /// Which procedure.
         what: &'static str,

@@ -213,7 +213,9 @@ mod tests {
 
     #[test]
     fn events_carry_row_and_sides() {
-        for (from, to) in [(Side::Left, Side::On), (Side::On, Side::Left), (Side::On, Side::Right), (Side::Right, Side::On)] {
+        for (from, to) in
+            [(Side::Left, Side::On), (Side::On, Side::Left), (Side::On, Side::Right), (Side::Right, Side::On)]
+        {
             let event = Event::new(77, from, to);
             assert_eq!((event.row(), event.sides(), event.is_frame()), (77, (from, to), false));
             assert_eq!(event.reversed().sides(), (to, from));

@@ -64,7 +64,8 @@ pub struct Index {
 impl Index {
     /// Builds the index, O(n log n).
     pub fn new(complex: &Complex) -> Self {
-        let mut order: Vec<u32> = (0..complex.len() as u32).filter(|&f| !complex.edges(f as usize).is_empty()).collect();
+        let mut order: Vec<u32> =
+            (0..complex.len() as u32).filter(|&f| !complex.edges(f as usize).is_empty()).collect();
         let bounds: Vec<Bounds> = (0..complex.len()).map(|f| Bounds::of(complex.polygon(f))).collect();
         let (nodes, levels) = tree(&mut order, &bounds);
         Self { order, nodes, levels }
@@ -163,7 +164,8 @@ fn build(nodes: &mut [Bounds], node: usize, order: &mut [u32], bounds: &[Bounds]
     let axis = usize::from(spread(1) > spread(0));
     let middle = order.len() / 2;
     if !order.is_empty() {
-        order.select_nth_unstable_by(middle, |&a, &b| middle_of(a, axis).total_cmp(&middle_of(b, axis)).then(a.cmp(&b)));
+        order
+            .select_nth_unstable_by(middle, |&a, &b| middle_of(a, axis).total_cmp(&middle_of(b, axis)).then(a.cmp(&b)));
     }
     let (left, right) = order.split_at_mut(middle);
     build(nodes, 2 * node + 1, left, bounds, levels - 1);

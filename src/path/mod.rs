@@ -153,7 +153,8 @@ fn attempt_plane<R: Rows>(
     let target: Vec<f64> = perturbation.iter().map(|eps| 1.0 + eps).collect();
     let mean = (0..n).map(|i| products.line(i)[i]).sum::<f64>() / n as f64;
     let tolerance = TOLERANCE * scale / mean.max(f64::MIN_POSITIVE);
-    let plane = state::Plane { products, y, target: &target, limit: options.limit, tolerance };
+    let flat = if options.limit.iter().any(|limit| limit.is_infinite()) { state::FLAT * mean } else { 0.0 };
+    let plane = state::Plane { products, y, target: &target, limit: options.limit, tolerance, flat };
     let start = match options.start {
         None => vec![Side::Left; n],
         Some(to) => {

@@ -12,6 +12,8 @@ pub type Line = [f64; 3];
 
 /// A cut closer than this to a vertex, relative to the terms of the line there, is taken to pass through the vertex.
 const TOUCH: f64 = 1e-13;
+/// The same for directions: lines that are parallel but for rounding meet at infinity.
+const TOUCH_INFINITE: f64 = 1e-9;
 
 /// The value of a line at a point.
 #[inline(always)]
@@ -79,7 +81,8 @@ impl Polygon {
         self.values.clear();
         self.values.extend(self.vertices.iter().map(|v| {
             let at = value(&line, v);
-            if at.abs() <= TOUCH * magnitude(&line, v) { 0.0 } else { at }
+            let touch = if v[2] > 0.0 { TOUCH } else { TOUCH_INFINITE };
+            if at.abs() <= touch * magnitude(&line, v) { 0.0 } else { at }
         }));
         let Some(first) = (0..m).find(|&e| self.values[e] < 0.0 && self.values[(e + m - 1) % m] >= 0.0) else {
             if self.values.iter().any(|&at| at < 0.0) {
@@ -110,11 +113,13 @@ impl Polygon {
             next.push((self.lines[k], self.events[k], self.vertices[k]));
         }
         let inner = next.len() - 1;
-        if next[inner].2 == start {
+        let infinity = Event::frame(Frame::Infinity);
+        if next[inner].2 == start && next[inner].1 != infinity {
             next.pop(); // the edge ends where the line passes through its start
         }
         next.push((line, event, start));
-        if self.vertices[after] != end {
+        // The edge at infinity stays, even without length: parallel edges on both sides of it are told apart by it.
+        if self.vertices[after] != end || leave.1 == infinity {
             next.push((leave.0, leave.1, end));
         }
         self.lines.clear();

@@ -13,6 +13,9 @@
 //! Rounding: the slack of every row in `M` is zero in exact arithmetic. The largest of their coefficients times the largest entry of the
 //! inverse estimates the error of the dual variables ([`State::error`]). [`State::move_to`] computes everything anew when it exceeds
 //! [`Plane::tolerance`], and where that is not enough, in twice the precision ([`super::refine`]).
+//!
+//! Tried: cutting a polygon first by the constraints nearest to a point of the edge over which the facet was found, instead of by the rows that
+//! bounded the last polygon. Half as many cuts, but the distances cost more: 178,000 against 197,000 facets a second (german, 100 rows).
 
 use super::inverse::Inverse;
 use super::keys::{Event, Side};
@@ -26,6 +29,8 @@ use crate::data::simd::{self, Loop};
 const MAX_REFINEMENTS: usize = 8;
 /// Pivot relative to the diagonal below which a row counts as dependent on the margin set.
 pub const DEPENDENT: f64 = 1e-11;
+/// Slope of a dual variable in a cost that is rounding; of a slack, relative to the mean squared norm of a row.
+pub const FLAT: f64 = 1e-9;
 
 /// What does not change from facet to facet.
 #[derive(Clone, Copy)]
@@ -40,6 +45,8 @@ pub struct Plane<'a> {
     pub limit: [f64; 2],
     /// Error of the dual variables beyond which a state is computed anew: well below the perturbation.
     pub tolerance: f64,
+    /// Slope of a slack below which it is taken to be constant; 0 for a finite box, where it does not matter.
+    pub flat: f64,
 }
 
 impl Plane<'_> {
@@ -581,7 +588,8 @@ impl<'a> State<'a> {
         }
         let side = self.sides[i as usize];
         if side == Side::On {
-            let alpha = self.alpha(i as usize);
+            let flat = if self.plane.flat > 0.0 { FLAT } else { 0.0 };
+            let alpha = flatten(self.alpha(i as usize), flat);
             let cost = self.plane.cost(i as usize);
             polygon.clip(alpha, Event::new(i, Side::On, Side::Right));
             if !polygon.is_empty() {
@@ -589,9 +597,16 @@ impl<'a> State<'a> {
             }
         } else {
             let sign = sign(side);
-            polygon.clip(self.slack(i as usize).map(|c| sign * c), Event::new(i, side, Side::On));
+            let slack = flatten(self.slack(i as usize), self.plane.flat);
+            polygon.clip(slack.map(|c| sign * c), Event::new(i, side, Side::On));
         }
     }
+}
+
+/// Sets slopes to zero that are rounding.
+fn flatten(line: Line, flat: f64) -> Line {
+    let snap = |slope: f64| if slope.abs() < flat { 0.0 } else { slope };
+    [snap(line[0]), snap(line[1]), line[2]]
 }
 
 fn sign(side: Side) -> f64 {

@@ -104,7 +104,7 @@ pub fn cells<R: Rows, W: Rows>(
     let products = Products::new(&Signed { rows: &design, y }, Some(&watched));
     let target: Vec<f64> = perturbation.iter().map(|eps| 1.0 + eps).collect();
     let scale = perturbation.iter().fold(0.0, |a: f64, &b| a.max(b));
-    let plane = Plane { products: &products, y, target: &target, limit: complex.limit, tolerance: scale };
+    let plane = Plane { products: &products, y, target: &target, limit: complex.limit, tolerance: scale, flat: 0.0 };
     let facets: Vec<u32> = (0..complex.len() as u32).collect();
     let parts: Vec<Cells> = facets
         .par_chunks(PIECE)
@@ -274,7 +274,14 @@ pub fn minimum(layers: &[Layer<'_>], max_regions: usize, monitor: &dyn Monitor) 
         if count % 64 == 0 {
             monitor.poll()?;
         }
-        descend(layers, 1, first.cells.corners(id as usize).to_vec(), first.values[id as usize], max_regions, &mut best);
+        descend(
+            layers,
+            1,
+            first.cells.corners(id as usize).to_vec(),
+            first.values[id as usize],
+            max_regions,
+            &mut best,
+        );
     }
     Ok(best)
 }

@@ -149,7 +149,8 @@ impl<'a, R: Rows> Walk<'a, R> {
         }
         let members = (0..n as u32).filter(|&i| walk.sides[i as usize] == Side::On).collect();
         walk.rebuild(members);
-        walk.asleep = (0..n as u32).filter(|&i| walk.sides[i as usize] != Side::On).map(|i| Reverse(Wake(0.0, i))).collect();
+        walk.asleep =
+            (0..n as u32).filter(|&i| walk.sides[i as usize] != Side::On).map(|i| Reverse(Wake(0.0, i))).collect();
         walk
     }
 
@@ -427,7 +428,8 @@ impl<'a, R: Rows> Walk<'a, R> {
         loop {
             let lines: Vec<f64> = self.products(&members);
             let n = members.len();
-            let place: std::collections::HashMap<u32, usize> = members.iter().enumerate().map(|(k, &i)| (i, k)).collect();
+            let place: std::collections::HashMap<u32, usize> =
+                members.iter().enumerate().map(|(k, &i)| (i, k)).collect();
             match self.inverse.rebuild(&members, DEPENDENT, |a, b| lines[place[&a] * n + place[&b]]) {
                 Ok(()) => break,
                 Err(k) => {

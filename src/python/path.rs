@@ -139,10 +139,8 @@ impl Plane {
         }
         let limit: Vec<f64> = list(arrays, "limit")?;
         let vertices: Vec<f64> = list(arrays, "vertices")?;
-        let end: String = arrays
-            .get_item("end")?
-            .ok_or_else(|| PyValueError::new_err("\"end\" is missing"))?
-            .extract()?;
+        let end: String =
+            arrays.get_item("end")?.ok_or_else(|| PyValueError::new_err("\"end\" is missing"))?.extract()?;
         let perturbation: Vec<f64> = list(arrays, "perturbation")?;
         if limit.len() != 2 || vertices.len() % 3 != 0 {
             return Err(PyValueError::new_err("arrays of a plane have the wrong length"));
