@@ -106,8 +106,8 @@ impl Inverse {
         self.reserve(n + 1);
         let scale = 1.0 / s;
         simd::run(Outer { values: &mut self.values, stride: self.stride, r, n, scale });
-        for k in 0..n {
-            let value = -scale * r[k];
+        for (k, r) in r[..n].iter().enumerate() {
+            let value = -scale * r;
             self.values[k * self.stride + n] = value;
             self.values[n * self.stride + k] = value;
         }

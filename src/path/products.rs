@@ -39,11 +39,12 @@ impl Products {
             || vec![0.0; n_cols],
             |dense, (i, row)| {
                 signed.rows.add_scaled(i, signed.y[i], dense);
-                for j in 0..n_rows {
-                    row[j] = signed.y[j] * signed.rows.dot(j, dense);
+                let (own, beside) = row.split_at_mut(n_rows);
+                for (j, product) in own.iter_mut().enumerate() {
+                    *product = signed.y[j] * signed.rows.dot(j, dense);
                 }
-                for j in 0..n_watched {
-                    row[n_rows + j] = watched.map_or(0.0, |watched| watched.dot(j, dense));
+                for (j, product) in beside[..n_watched].iter_mut().enumerate() {
+                    *product = watched.map_or(0.0, |watched| watched.dot(j, dense));
                 }
                 signed.rows.for_each(i, |column, _| dense[column] = 0.0);
             },

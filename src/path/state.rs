@@ -245,8 +245,8 @@ impl<'a> State<'a> {
         let plane = self.plane;
         let n = plane.n();
         let members: Vec<u32> = (0..n as u32).filter(|&i| sides[i as usize] == Side::On).collect();
-        for i in 0..n {
-            self.sign[i] = sign(sides[i]);
+        for (to, &side) in self.sign.iter_mut().zip(sides) {
+            *to = sign(side);
         }
         self.place.fill(u32::MAX);
         for (k, &i) in members.iter().enumerate() {
@@ -415,11 +415,7 @@ impl<'a> State<'a> {
         let new = if to == Side::Left { self.plane.cost(i as usize) } else { [0.0; 3] };
         let delta: [f64; 3] = std::array::from_fn(|c| new[c] - self.alpha[c][k]);
         self.shift_members(delta);
-        for c in 0..3 {
-            for j in 0..n {
-                self.alpha[c][j] += self.weights[j] * delta[c];
-            }
-        }
+        self.shift_alpha(delta);
         self.inverse.leave(k, &mut self.column);
         for list in self.alpha.iter_mut().chain(&mut self.upper) {
             list[k] = list[n - 1];
@@ -491,10 +487,14 @@ impl<'a> State<'a> {
             delta,
             slack: &mut self.slack,
         });
-        for c in 0..3 {
-            for k in 0..n {
-                self.alpha[c][k] += self.weights[k] * delta[c];
-            }
+        self.shift_alpha(delta);
+    }
+
+    /// The dual variables of the members change by `weights * delta`.
+    fn shift_alpha(&mut self, delta: [f64; 3]) {
+        let weights = &self.weights[..self.inverse.len()];
+        for (map, delta) in self.alpha.iter_mut().zip(delta) {
+            map.iter_mut().zip(weights).for_each(|(alpha, weight)| *alpha += weight * delta);
         }
     }
 

@@ -202,7 +202,7 @@ impl<'a, R: Rows> Walk<'a, R> {
     /// [`Error::Cancelled`]; [`Error::Stalled`] when `max_steps` changes were not enough.
     pub fn run(&mut self, max_steps: usize, monitor: &dyn Monitor) -> Result<()> {
         while self.t < 1.0 {
-            if self.steps.len() % POLL == 0 {
+            if self.steps.len().is_multiple_of(POLL) {
                 monitor.poll()?;
                 monitor.observe(&crate::solver::Progress {
                     solver: "cost ray",
