@@ -14,8 +14,11 @@ use crate::{Error, Result};
 
 /// Changes of sets per row before a walk to the unperturbed problem is given up.
 const STEPS_PER_ROW: usize = 20;
+/// Perturbation of a margin at which a walk to the unperturbed problem ends: a hundred times rounding, so that events still come one
+/// at a time. The last step to 0 changes the dual variables of M only.
+const LAST: f64 = 3e-11;
 /// Relative gap above which dual coordinate descent takes over.
-const MAX_GAP: f64 = 1e-11;
+const MAX_GAP: f64 = 1e-10;
 /// Epochs of that descent.
 const MAX_EPOCHS: usize = 100_000;
 
@@ -69,12 +72,15 @@ impl<'a, R: Rows> Data<'a, R> {
 pub fn answer<R: Rows>(data: &Data<'_, R>, sides: &[Side], cost: [f64; 2], monitor: &dyn Monitor) -> Result<Answer> {
     let design = data.design();
     let course = Course { rows: &design, y: data.y, perturbation: data.perturbation };
-    let line = Line { cost: cost.map(|c| [c, 0.0]), tau: [1.0, -1.0] };
+    let largest = data.perturbation.iter().fold(0.0, |a: f64, &b| a.max(b));
+    let last = if largest > LAST { LAST / largest } else { 0.0 };
+    let line = Line { cost: cost.map(|c| [c, 0.0]), tau: [1.0, last - 1.0] };
     let mut walk = Walk::new(course, line, sides);
     match walk.run(100 + STEPS_PER_ROW * data.y.len(), monitor) {
         Ok(()) | Err(Error::Stalled { .. }) => {}
         Err(error) => return Err(error),
     }
+    walk.settle();
     let mut alpha = walk.alphas();
     for (alpha, y) in alpha.iter_mut().zip(data.y) {
         *alpha = alpha.clamp(0.0, cost[usize::from(*y < 0.0)]);

@@ -30,6 +30,9 @@ use crate::{Error, Result};
 const CORRECT: usize = 16;
 /// Residual of the margin system, relative to 1, at which the inverse is computed anew.
 const MAX_RESIDUAL: f64 = 1e-9;
+/// Pivot relative to the diagonal at which a rebuilt margin system is singular. Far below what lets a row enter: another order of
+/// the same rows has other pivots.
+const SINGULAR: f64 = 1e-15;
 /// Events between two looks at the monitor.
 const POLL: usize = 256;
 
@@ -227,6 +230,13 @@ impl<'a, R: Rows> Walk<'a, R> {
         }
         self.correct();
         Ok(())
+    }
+
+    /// Solves the margin system of the present sets without perturbation.
+    pub fn settle(&mut self) {
+        self.line.tau = [0.0; 2];
+        self.correct();
+        self.correct();
     }
 
     /// Rates of the members' dual variables and of `w`.
@@ -430,7 +440,7 @@ impl<'a, R: Rows> Walk<'a, R> {
             let n = members.len();
             let place: std::collections::HashMap<u32, usize> =
                 members.iter().enumerate().map(|(k, &i)| (i, k)).collect();
-            match self.inverse.rebuild(&members, DEPENDENT, |a, b| lines[place[&a] * n + place[&b]]) {
+            match self.inverse.rebuild(&members, SINGULAR, |a, b| lines[place[&a] * n + place[&b]]) {
                 Ok(()) => break,
                 Err(k) => {
                     let i = members.remove(k);
