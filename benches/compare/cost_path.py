@@ -28,10 +28,11 @@ def plane(n, n_jobs):
         path = hinge.cost_path(X, y, box=BOX, n_jobs=n_jobs, on_limit="partial")
         seconds.append(time.perf_counter() - began)
     median = float(np.median(seconds))
+    size = path.stats["bytes"] / path.n_facets
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     print(
         f"german {n} rows, box 10 x 10, {n_jobs} threads: {path.n_facets} facets in {path.n_layers} layers, "
-        f"{median:.3f} s, {path.n_facets / median:,.0f} facets/s, {path.stats['bytes'] / path.n_facets:.0f} bytes each, "
+        f"{median:.3f} s, {path.n_facets / median:,.0f} facets/s, {size:.0f} bytes each, "
         f"{len(path.special)} special, peak {memory:.0f} MB",
         flush=True,
     )
