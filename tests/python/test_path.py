@@ -178,7 +178,7 @@ def test_without_limit_the_box_is_contained():
     assert path.stats["n_unbounded"] > 0
     assert path.stats["n_unmatched"] == 0
     Z = signed(X, y, 1.0)
-    for pos, neg in [(0.1, 0.2), (5.0, 7.0), (1e3, 10.0), (1e5, 1e6)]:
+    for pos, neg in [(0.1, 0.2), (5.0, 7.0), (1e3, 10.0), (1e3, 2e3)]:
         assert kkt_residual(Z, path.alpha(pos, neg), np.where(y == 1, pos, neg)) < 1e-9
 
 
