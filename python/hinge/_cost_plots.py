@@ -88,7 +88,7 @@ def surface(
     best = surface.minimum(false_positive, false_negative)
     ax.plot(*best.costs, "o", color="tab:cyan", label=f"minimum {best.value:.4g}")
     ax.figure.colorbar(shapes, ax=ax, label="error per row")
-    ax.legend()
+    ax.legend(loc="upper right")
     return _frame(ax)
 
 
