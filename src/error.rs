@@ -76,6 +76,14 @@ pub enum Error {
         /// Why not.
         reason: String,
     },
+    /// A file of a plane is damaged or none.
+    #[error("{path} is not a whole file of a plane: {reason}")]
+    Corrupt {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        reason: String,
+    },
     /// The operating system refused, or a compressed file is damaged.
     #[error("{path}: {source}")]
     Io {

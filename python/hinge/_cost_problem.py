@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
+import scipy.sparse as sp
 
 from hinge import _validate
 
@@ -59,6 +60,27 @@ class CostProblem:
     def native(self) -> tuple[Any, np.ndarray, float]:
         """The first arguments of every native call."""
         return self.matrix, self.signs, self.bias
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """Arrays that :meth:`from_arrays` makes the same problem of."""
+        if self.classes.dtype.kind == "O":
+            raise ValueError("class labels of dtype object cannot be saved, use numbers or strings")
+        X = self.X
+        rows = (
+            {"data": X.data, "indices": X.indices, "indptr": X.indptr, "shape": np.array(X.shape)}
+            if sp.issparse(X)
+            else {"dense": X}
+        )
+        return {"signs": self.signs, "classes": self.classes, "bias": np.array(self.bias), **rows}
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, np.ndarray]) -> Self:
+        """The problem of such arrays."""
+        if "dense" in arrays:
+            X: Any = arrays["dense"]
+        else:
+            X = sp.csr_matrix((arrays["data"], arrays["indices"], arrays["indptr"]), shape=tuple(arrays["shape"]))
+        return cls(X, arrays["signs"], arrays["classes"], float(arrays["bias"]) or None)
 
     def decision(self, X: Any) -> Any:
         """X for prediction, with the number of features checked."""

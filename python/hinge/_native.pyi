@@ -15,15 +15,19 @@ __all__ = [
     "DEFAULT_TOL",
     "DuplicateEntriesError",
     "Plane",
+    "PlaneFile",
     "Surface",
     "__version__",
     "answers_from",
     "check",
+    "estimate_facets",
     "explore_plane",
+    "explore_to_file",
     "fit",
     "fit_costs",
     "load_svmlight",
     "search",
+    "sides_at",
     "surfaces_minimum",
     "walk_ray",
 ]
@@ -42,7 +46,10 @@ class DuplicateEntriesError(ValueError): ...
 class Plane:
     @staticmethod
     def from_arrays(arrays: dict[str, Any]) -> Plane: ...
-    def arrays(self) -> dict[str, Any]: ...
+    def array(self, name: str) -> np.ndarray: ...
+    @property
+    def end(self) -> str: ...
+    def __len__(self) -> int: ...
     def locate(self, at: np.ndarray) -> np.ndarray: ...
     def sides(self, facet: int) -> np.ndarray: ...
     def answers(
@@ -54,6 +61,17 @@ class Plane:
     def along(
         self, matrix: Any, y: np.ndarray, bias: float, from_: tuple[float, float], to: tuple[float, float]
     ) -> tuple[tuple[np.ndarray, np.ndarray], np.ndarray]: ...
+
+class PlaneFile:
+    def __new__(cls, path: str) -> PlaneFile: ...
+    def header(self) -> bytes: ...
+    @property
+    def limit(self) -> list[float]: ...
+    def perturbation(self) -> np.ndarray: ...
+    def __len__(self) -> int: ...
+    def findings(self) -> dict[str, Any]: ...
+    def layer(self, k: int) -> dict[str, Any]: ...
+    def load(self) -> tuple[Plane, dict[str, Any]]: ...
 
 class Surface:
     def arrays(self) -> dict[str, np.ndarray]: ...
@@ -78,6 +96,23 @@ def explore_plane(
     n_threads: int,
     progress: Callable[[str, int, float], None] | None = None,
 ) -> tuple[Plane, dict[str, Any]]: ...
+def explore_to_file(
+    matrix: Any,
+    y: np.ndarray,
+    bias: float,
+    limit: tuple[float, float],
+    start: tuple[float, float] | None,
+    max_regions: int,
+    seed: int,
+    n_threads: int,
+    target: str,
+    header: bytes,
+    progress: Callable[[str, int, float], None] | None = None,
+) -> None: ...
+def estimate_facets(matrix: Any, y: np.ndarray, bias: float, limit: tuple[float, float], seed: int) -> float: ...
+def sides_at(
+    matrix: Any, y: np.ndarray, bias: float, perturbation: np.ndarray, at: np.ndarray, n_threads: int
+) -> np.ndarray: ...
 def fit_costs(
     matrix: Any,
     y: np.ndarray,

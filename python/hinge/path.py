@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
-import scipy.sparse as sp
 
 from hinge import _native, _validate
+from hinge._cost_file import CostPathFile, header
 from hinge._cost_problem import Answers, CostProblem
 from hinge._cost_ray import CostRay
 from hinge._cost_surface import ScoreSurface, held_out
@@ -31,9 +31,36 @@ class PartialPathWarning(UserWarning):
 class RegionLimitError(ValueError):
     """The plane has more regions than ``max_regions``; ``path`` holds the part explored."""
 
-    def __init__(self, message: str, path: CostPath):
+    def __init__(self, message: str, path: CostPath | CostPathFile):
         super().__init__(message)
         self.path = path
+
+
+_ARRAYS = (
+    "limit",
+    "start",
+    "parent",
+    "entry",
+    "layers",
+    "first",
+    "events",
+    "beyond",
+    "corner",
+    "vertices",
+    "perturbation",
+)
+
+
+class _Arrays(dict[str, np.ndarray]):
+    """Arrays of a plane, each copied from the native object when it is first asked for."""
+
+    def __init__(self, plane: Any):
+        super().__init__()
+        self.plane = plane
+
+    def __missing__(self, name: str) -> np.ndarray:
+        self[name] = array = self.plane.array(name)
+        return array
 
 
 class CostPath(Answers):
@@ -88,7 +115,7 @@ class CostPath(Answers):
     def __init__(self, problem: CostProblem, plane: Any, found: dict[str, Any], n_threads: int):
         self.problem = problem
         self._plane = plane
-        self._arrays = plane.arrays()
+        self._arrays = _Arrays(plane)
         self._n_threads = n_threads
         self.stats = found
 
@@ -100,7 +127,7 @@ class CostPath(Answers):
     @property
     def n_facets(self) -> int:
         """Number of closed facets."""
-        return len(self._arrays["parent"])
+        return len(self._plane)
 
     @property
     def n_vertices(self) -> int:
@@ -249,29 +276,14 @@ class CostPath(Answers):
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write plane and data to one file (NumPy's compressed format); a file at ``path`` is replaced as a whole."""
-        X, name = self.problem.X, os.fspath(path)
-        data: dict[str, Any] = (
-            {"data": X.data, "indices": X.indices, "indptr": X.indptr, "shape": np.array(X.shape)}
-            if sp.issparse(X)
-            else {"dense": X}
-        )
-        if self.problem.classes.dtype.kind == "O":
-            raise ValueError("class labels of dtype object cannot be saved, use numbers or strings")
-        plane: dict[str, Any] = {f"plane_{key}": np.asarray(value) for key, value in self._arrays.items()}
+        name = os.fspath(path)
+        plane: dict[str, Any] = {f"plane_{key}": self._plane.array(key) for key in _ARRAYS}
+        plane["plane_end"] = np.asarray(self._plane.end)
         stats: dict[str, Any] = {f"stats_{key}": np.asarray(value) for key, value in self.stats.items()}
         temporary = f"{name}.{os.getpid()}.tmp"
         try:
             with open(temporary, "wb") as file:
-                np.savez_compressed(
-                    file,
-                    format=np.array(1),
-                    signs=self.problem.signs,
-                    classes=self.problem.classes,
-                    bias=np.array(self.problem.bias),
-                    **data,
-                    **plane,
-                    **stats,
-                )
+                np.savez_compressed(file, format=np.array(1), **self.problem.arrays(), **plane, **stats)
             os.replace(temporary, name)
         finally:
             if os.path.exists(temporary):
@@ -293,12 +305,7 @@ class CostPath(Answers):
             raise ValueError(f"{os.fspath(path)} is not a saved cost path: {error}") from error
         if "format" not in arrays or int(arrays["format"]) != 1:
             raise ValueError(f"{os.fspath(path)} is not a saved cost path of format 1")
-        if "dense" in arrays:
-            X: Any = arrays["dense"]
-        else:
-            X = sp.csr_matrix((arrays["data"], arrays["indices"], arrays["indptr"]), shape=tuple(arrays["shape"]))
-        bias = float(arrays["bias"])
-        problem = CostProblem(X, arrays["signs"], arrays["classes"], bias or None)
+        problem = CostProblem.from_arrays(arrays)
         plane = {key.removeprefix("plane_"): value for key, value in arrays.items() if key.startswith("plane_")}
         plane["end"], plane["vertices"] = str(plane["end"]), plane["vertices"].ravel()
         stats = {key.removeprefix("stats_"): value for key, value in arrays.items() if key.startswith("stats_")}
@@ -325,6 +332,7 @@ def cost_path(
     ray: Sequence[float] | None = None,
     intercept_scaling: float | None = 1.0,
     max_regions: int = _native.DEFAULT_MAX_REGIONS,
+    file: str | os.PathLike[str] | None = None,
     n_jobs: int | None = None,
     random_state: Any = None,
     on_limit: str = "raise",
@@ -355,7 +363,11 @@ def cost_path(
         Height of the constant column whose weight is the intercept (penalised like every weight); None for no
         intercept.
     max_regions : int, default=5_000_000
-        Largest number of facets. They grow quickly with the rows.
+        Largest number of facets. They grow quickly with the rows: :func:`estimate_regions` tells beforehand about how
+        many there will be.
+    file : path, default=None
+        Write the layers to this file as they close, and keep only the last ones in memory; for planes that do not fit.
+        A file there is replaced when the exploration has ended.
     n_jobs : int, default=None
         Threads; None means all usable cores. Results have the same bits for any number.
     random_state : int, RandomState or None, default=None
@@ -369,7 +381,7 @@ def cost_path(
 
     Returns
     -------
-    CostPath, CostRay with ``ray``, or CostGrid
+    CostPath, CostRay with ``ray``, CostPathFile with ``file``, or CostGrid
 
     Raises
     ------
@@ -411,14 +423,22 @@ def cost_path(
     if ray is not None:
         if start is not None:
             raise ValueError("start has no meaning for a ray, which begins at the origin")
+        if file is not None:
+            raise ValueError("file has no meaning for a ray, which fits in memory")
         return _walk(problem, _pair("ray", ray), limit, n_threads, seed, report)
     begin = None if start is None else _pair("start", start)
-    plane, found = _native.explore_plane(
-        *problem.native, limit, begin, int(max_regions), seed, n_threads, progress=report
-    )
-    path = CostPath(problem, plane, found, n_threads)
+    if report is not None and all(map(math.isfinite, limit)):
+        estimate = _native.estimate_facets(*problem.native, limit, seed)
+        announce(verbose, f"cost path: about {estimate:.2g} facets expected, at most {max_regions} allowed")
+    call = (*problem.native, limit, begin, int(max_regions), seed, n_threads)
+    path: CostPath | CostPathFile
+    if file is None:
+        path = CostPath(problem, *_native.explore_plane(*call, progress=report), n_threads)
+    else:
+        _native.explore_to_file(*call, os.fspath(file), header(problem), progress=report)
+        path = CostPathFile(file, n_jobs=n_jobs)
     if path.ended_by == "max_regions":
-        return _at_limit(path, int(max_regions), on_limit)
+        return _at_limit(path, int(max_regions), on_limit, seed)
     if path.ended_by == "interrupt":
         warn(f"interrupted after {path.n_facets} facets: {_closed(path)}", PartialPathWarning)
     elif path.is_partial:
@@ -428,14 +448,58 @@ def cost_path(
     return path
 
 
-def _closed(path: CostPath) -> str:
+def estimate_regions(
+    X: Any,
+    y: Any,
+    *,
+    box: Sequence[float] = (1.0, 1.0),
+    intercept_scaling: float | None = 1.0,
+    random_state: Any = None,
+) -> float:
+    """About how many facets :func:`cost_path` will find, from a few straight lines through the plane.
+
+    The lines are walked exactly; the number of facets goes with the product of the events on lines that cross. On
+    known planes the estimate is within a factor of four either way for data with several features, and several
+    times too large where all rows lie on one line.
+
+    Parameters
+    ----------
+    X, y, box, intercept_scaling, random_state
+        As in :func:`cost_path`; the box is finite.
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError
+        Unusable parameters or input.
+
+    Examples
+    --------
+    >>> import hinge
+    >>> from sklearn.datasets import make_classification
+    >>> X, y = make_classification(n_samples=40, n_features=5, weights=[0.8], random_state=0)
+    >>> known = hinge.cost_path(X, y, box=(10, 10)).n_facets
+    >>> 1 / 4 < hinge.estimate_regions(X, y, box=(10, 10)) / known < 4
+    True
+    """
+    problem = CostProblem.of(X, y, intercept_scaling)
+    return float(_native.estimate_facets(*problem.native, _pair("box", box), _validate.seed(random_state)))
+
+
+def _closed(path: CostPath | CostPathFile) -> str:
     total = path.box[0] * path.box[1]
     share = f", {path.stats['area'] / total:.2%} of the box" if math.isfinite(total) else ""
     return f"{path.n_layers} layers closed{share}"
 
 
-def _at_limit(path: CostPath, max_regions: int, on_limit: str) -> Any:
-    text = f"the plane has more than max_regions = {max_regions} facets ({_closed(path)})"
+def _at_limit(path: CostPath | CostPathFile, max_regions: int, on_limit: str, seed: int) -> Any:
+    text = f"the plane has more than max_regions = {max_regions} facets ({_closed(path)}"
+    if all(map(math.isfinite, path.box)):
+        text += f"; about {_native.estimate_facets(*path.problem.native, path.box, seed):.1g} in all"
+    text += ")"
     if on_limit == "partial":
         warn(text, PartialPathWarning)
         return path

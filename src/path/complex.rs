@@ -4,6 +4,8 @@
 //! way: its sets follow by walking back to the start. Edges are stored once per facet, counter-clockwise: event, facet beyond, start vertex. With
 //! about four edges and one vertex per facet that is some 90 bytes per facet, whatever the number of rows.
 
+use rayon::prelude::*;
+
 use super::keys::{Event, Side};
 use super::polygon::{Point, area};
 use super::sets;
@@ -12,6 +14,11 @@ use super::sets;
 pub const OUTSIDE: u32 = u32::MAX;
 /// A facet that was seen but not explored: a limit or an interrupt came first.
 pub const OPEN: u32 = u32::MAX - 1;
+
+/// Facets that a task of the check takes.
+const PIECE: usize = 4096;
+/// A part of a check: findings, edges that may be shared, edges at the border.
+type Piece = (Report, usize, usize);
 
 /// How an exploration ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -159,11 +166,36 @@ impl Complex {
 
     /// Checks what exact arithmetic promises: matched edges, closed loops, orientation, area.
     pub fn check(&self) -> Report {
+        let pieces: Vec<Piece> = (0..self.len())
+            .into_par_iter()
+            .step_by(PIECE)
+            .map(|f| self.check_piece(f..(f + PIECE).min(self.len())))
+            .collect();
         let mut report = Report { vertices: self.vertices.len(), ..Report::default() };
-        let mut is_special = vec![false; self.vertices.len()];
         let mut half_edges = 0;
         let mut boundary = 0;
-        for f in 0..self.len() {
+        for (part, half, border) in pieces {
+            report.facets += part.facets;
+            report.area += part.area;
+            report.unbounded += part.unbounded;
+            report.unmatched += part.unmatched;
+            report.inverted += part.inverted;
+            report.empty.extend(part.empty);
+            report.special.extend(part.special);
+            half_edges += half;
+            boundary += border;
+        }
+        report.edges = (half_edges + report.unmatched) / 2 + boundary;
+        report.special.sort_unstable();
+        report.special.dedup();
+        report
+    }
+
+    /// What the check finds in some facets, the number of their edges that another facet may share, and of those that none does.
+    fn check_piece(&self, facets: std::ops::Range<usize>) -> Piece {
+        let mut report = Report::default();
+        let (mut half_edges, mut boundary) = (0, 0);
+        for f in facets {
             let edges = self.edges(f);
             if edges.is_empty() {
                 report.empty.push(f as u32);
@@ -179,21 +211,18 @@ impl Complex {
                 report.inverted += usize::from(area < 0.0);
             }
             for e in edges {
-                if self.beyond[e] < OPEN {
-                    half_edges += 1;
-                    if self.partner(f, e).is_none() {
-                        report.unmatched += 1;
-                        is_special[self.corner[e] as usize] = true;
-                        is_special[self.corner[self.next(f, e)] as usize] = true;
-                    }
-                } else {
+                if self.beyond[e] >= OPEN {
                     boundary += 1;
+                    continue;
+                }
+                half_edges += 1;
+                if self.partner(f, e).is_none() {
+                    report.unmatched += 1;
+                    report.special.extend([self.corner[e], self.corner[self.next(f, e)]]);
                 }
             }
         }
-        report.edges = (half_edges + report.unmatched) / 2 + boundary;
-        report.special = (0..self.vertices.len() as u32).filter(|&v| is_special[v as usize]).collect();
-        report
+        (report, half_edges, boundary)
     }
 
     fn next(&self, f: usize, e: usize) -> usize {

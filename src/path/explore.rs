@@ -14,8 +14,9 @@ use std::sync::Mutex;
 
 use rayon::prelude::*;
 
-use super::complex::{Complex, End, OPEN, OUTSIDE};
+use super::complex::{Complex, End, OUTSIDE, Report};
 use super::keys::{Event, Keys, Numbers, Side};
+use super::layers::{self, Checker, Layer, Sink};
 use super::polygon::{Point, Polygon};
 use super::sets;
 use super::state::{Plane, State};
@@ -59,7 +60,7 @@ struct Piece {
 
 /// The open layer.
 #[derive(Default)]
-struct Layer {
+struct Open {
     keys: Vec<u128>,
     sets: Vec<u64>,
     numbers: Numbers,
@@ -71,37 +72,56 @@ struct Layer {
 /// Only those of the monitor's callers; an interrupt is an [`End`].
 pub fn explore(plane: Plane<'_>, start: &[u64], limits: Limits, monitor: &dyn Monitor) -> Result<(Complex, Effort)> {
     let keys = Keys::new(plane.n());
-    let mut explorer = Explorer::new(plane, &keys, start);
-    let states = Mutex::new(Vec::new());
-    while !explorer.open.keys.is_empty() {
-        let found = explorer.complex.len();
-        let closed = found - explorer.open.keys.len();
-        if found > limits.max_facets {
-            explorer.complex.end = End::Limit;
-            break;
-        }
-        let Some(pieces) = explorer.close(&states, monitor) else {
-            explorer.complex.end = End::Interrupted;
-            break;
-        };
-        explorer.merge(&pieces);
-        let share = explorer.area / (plane.limit[0] * plane.limit[1]);
-        let accuracy = if share.is_finite() { 1.0 - share } else { 0.0 };
-        if share > 1.0 + OVERLAP {
-            explorer.complex.end = End::Inconsistent;
-            break;
-        }
-        monitor.observe(&Progress { solver: "cost path", iteration: closed, accuracy, place: None });
-    }
+    let mut explorer = Explorer::new(plane, &keys, start, None);
+    explorer.run(limits, monitor)?;
     Ok(explorer.finish())
+}
+
+/// What is left in memory of an exploration whose layers were handed on.
+#[derive(Clone, Debug)]
+pub struct Passed {
+    /// How it ended.
+    pub end: End,
+    /// What the check found.
+    pub report: Report,
+    /// Work.
+    pub effort: Effort,
+    /// Layers closed.
+    pub n_layers: usize,
+}
+
+/// Explores as [`explore`], but hands every layer to `sink` when it is closed and keeps only the last one of them (for the check) beside the open
+/// one and three layers of keys.
+///
+/// # Errors
+/// Those of `sink`.
+pub fn explore_into(
+    plane: Plane<'_>,
+    start: &[u64],
+    limits: Limits,
+    sink: &mut dyn Sink,
+    monitor: &dyn Monitor,
+) -> Result<Passed> {
+    let keys = Keys::new(plane.n());
+    let mut explorer = Explorer::new(plane, &keys, start, Some(sink));
+    explorer.run(limits, monitor)?;
+    let n_layers = explorer.complex.layers.len() - 1;
+    let report = explorer.checker.finish(explorer.n_vertices);
+    Ok(Passed { end: explorer.complex.end, report, effort: explorer.effort, n_layers })
 }
 
 struct Explorer<'a> {
     plane: Plane<'a>,
     keys: &'a Keys,
     words: usize,
+    /// All that is explored; with a sink the open layer only.
     complex: Complex,
-    open: Layer,
+    /// Facets numbered so far.
+    n_facets: usize,
+    n_vertices: usize,
+    sink: Option<&'a mut dyn Sink>,
+    checker: Checker,
+    open: Open,
     current: Numbers,
     previous: Numbers,
     corners: [Numbers; 3],
@@ -110,7 +130,7 @@ struct Explorer<'a> {
 }
 
 impl<'a> Explorer<'a> {
-    fn new(plane: Plane<'a>, keys: &'a Keys, start: &[u64]) -> Self {
+    fn new(plane: Plane<'a>, keys: &'a Keys, start: &[u64], sink: Option<&'a mut dyn Sink>) -> Self {
         let n = plane.n();
         let key = keys.facet((0..n).map(|i| sets::side(start, i)));
         let complex = Complex {
@@ -127,12 +147,16 @@ impl<'a> Explorer<'a> {
             vertices: Vec::new(),
             end: End::Complete,
         };
-        let open = Layer { keys: vec![key], sets: start.to_vec(), numbers: Numbers::from_iter([(key, 0)]) };
+        let open = Open { keys: vec![key], sets: start.to_vec(), numbers: Numbers::from_iter([(key, 0)]) };
         Self {
             plane,
             keys,
             words: sets::words(n),
             complex,
+            n_facets: 1,
+            n_vertices: 0,
+            sink,
+            checker: Checker::default(),
             open,
             current: Numbers::default(),
             previous: Numbers::default(),
@@ -140,6 +164,30 @@ impl<'a> Explorer<'a> {
             area: 0.0,
             effort: Effort::default(),
         }
+    }
+
+    fn run(&mut self, limits: Limits, monitor: &dyn Monitor) -> Result<()> {
+        let states = Mutex::new(Vec::new());
+        while !self.open.keys.is_empty() {
+            let closed = self.n_facets - self.open.keys.len();
+            if self.n_facets > limits.max_facets {
+                self.complex.end = End::Limit;
+                break;
+            }
+            let Some(pieces) = self.close(&states, monitor) else {
+                self.complex.end = End::Interrupted;
+                break;
+            };
+            self.merge(&pieces)?;
+            let share = self.area / (self.plane.limit[0] * self.plane.limit[1]);
+            let accuracy = if share.is_finite() { 1.0 - share } else { 0.0 };
+            if share > 1.0 + OVERLAP {
+                self.complex.end = End::Inconsistent;
+                break;
+            }
+            monitor.observe(&Progress { solver: "cost path", iteration: closed, accuracy, place: None });
+        }
+        Ok(())
     }
 
     /// Computes the polygons of the open layer; `None` after an interrupt.
@@ -224,9 +272,9 @@ impl<'a> Explorer<'a> {
     }
 
     /// Numbers what a layer's polygons touch, in order.
-    fn merge(&mut self, pieces: &[Piece]) {
-        let first = self.complex.len() - self.open.keys.len();
-        let Layer { keys, sets, numbers } = std::mem::take(&mut self.open);
+    fn merge(&mut self, pieces: &[Piece]) -> Result<()> {
+        let first = self.n_facets - self.open.keys.len();
+        let Open { keys, sets, numbers } = std::mem::take(&mut self.open);
         self.previous = std::mem::replace(&mut self.current, numbers);
         self.corners.rotate_right(1);
         self.corners[0].clear();
@@ -245,6 +293,29 @@ impl<'a> Explorer<'a> {
             self.effort.refined += piece.effort.refined;
         }
         self.complex.layers.push((first + facet) as u32);
+        self.hand_over(first, facet)
+    }
+
+    /// Gives the layer just closed, `count` facets from number `first` on, to the sink.
+    fn hand_over(&mut self, first: usize, count: usize) -> Result<()> {
+        let Some(sink) = &mut self.sink else { return Ok(()) };
+        let c = &mut self.complex;
+        let vertices = std::mem::take(&mut c.vertices);
+        let layer = Layer {
+            first_facet: first as u32,
+            first_vertex: (self.n_vertices - vertices.len()) as u32,
+            parent: c.parent.drain(..count).collect(),
+            entry: c.entry.drain(..count).collect(),
+            lengths: c.first.windows(2).map(|pair| pair[1] - pair[0]).collect(),
+            events: std::mem::take(&mut c.events),
+            beyond: std::mem::take(&mut c.beyond),
+            corner: std::mem::take(&mut c.corner),
+            vertices,
+        };
+        c.first.truncate(1);
+        sink.layer(&layer)?;
+        self.checker.add(layer);
+        Ok(())
     }
 
     fn add(&mut self, facet: usize, key: u128, sets: &[u64], events: &[Event], points: &[Point]) {
@@ -269,7 +340,8 @@ impl<'a> Explorer<'a> {
         if let Some(&v) = self.corners.iter().find_map(|layer| layer.get(&key)) {
             return v;
         }
-        let v = self.complex.vertices.len() as u32;
+        let v = self.n_vertices as u32;
+        self.n_vertices += 1;
         self.complex.vertices.push(point);
         self.corners[0].insert(key, v);
         v
@@ -283,7 +355,8 @@ impl<'a> Explorer<'a> {
         {
             return f;
         }
-        let f = self.complex.len() as u32;
+        let f = self.n_facets as u32;
+        self.n_facets += 1;
         self.complex.parent.push(facet as u32);
         self.complex.entry.push(event);
         let at = self.open.sets.len();
@@ -299,11 +372,7 @@ impl<'a> Explorer<'a> {
         let closed = self.complex.first.len() - 1;
         self.complex.parent.truncate(closed);
         self.complex.entry.truncate(closed);
-        for beyond in &mut self.complex.beyond {
-            if *beyond != OUTSIDE && *beyond as usize >= closed {
-                *beyond = OPEN;
-            }
-        }
+        layers::settle(&mut self.complex.beyond, closed);
         (self.complex, self.effort)
     }
 }

@@ -1,10 +1,15 @@
 //! Which facet holds a point: a balanced tree of bounding boxes, O(log) on average.
 
+use rayon::prelude::*;
+
 use super::complex::Complex;
 use super::polygon::Point;
 
 /// Facets in a leaf.
 const LEAF: usize = 4;
+
+/// Entries from which on both halves of a tree are built side by side.
+const PARALLEL: usize = 1 << 14;
 
 /// A box in the plane.
 #[derive(Clone, Copy, Debug)]
@@ -66,7 +71,7 @@ impl Index {
     pub fn new(complex: &Complex) -> Self {
         let mut order: Vec<u32> =
             (0..complex.len() as u32).filter(|&f| !complex.edges(f as usize).is_empty()).collect();
-        let bounds: Vec<Bounds> = (0..complex.len()).map(|f| Bounds::of(complex.polygon(f))).collect();
+        let bounds: Vec<Bounds> = (0..complex.len()).into_par_iter().map(|f| Bounds::of(complex.polygon(f))).collect();
         let (nodes, levels) = tree(&mut order, &bounds);
         Self { order, nodes, levels }
     }
@@ -143,16 +148,15 @@ impl Index {
 /// The boxes of a tree over `order`, which it sorts, and its depth.
 fn tree(order: &mut [u32], bounds: &[Bounds]) -> (Vec<Bounds>, u32) {
     let levels = order.len().div_ceil(LEAF).max(1).next_power_of_two().trailing_zeros();
+    arrange(order, bounds, levels);
     let mut nodes = vec![Bounds::NONE; (2 << levels) - 1];
-    build(&mut nodes, 0, order, bounds, levels);
+    join(&mut nodes, 0, order, bounds, levels);
     (nodes, levels)
 }
 
-fn build(nodes: &mut [Bounds], node: usize, order: &mut [u32], bounds: &[Bounds], levels: u32) {
-    let mut all = Bounds::NONE;
-    order.iter().for_each(|&f| all.join(&bounds[f as usize]));
-    nodes[node] = all;
-    if levels == 0 {
+/// Sorts halves apart along the wider axis, level by level.
+fn arrange(order: &mut [u32], bounds: &[Bounds], levels: u32) {
+    if levels == 0 || order.is_empty() {
         return;
     }
     let middle_of = |f: u32, k: usize| bounds[f as usize].low[k] + bounds[f as usize].high[k].min(f64::MAX / 4.0);
@@ -163,13 +167,29 @@ fn build(nodes: &mut [Bounds], node: usize, order: &mut [u32], bounds: &[Bounds]
     };
     let axis = usize::from(spread(1) > spread(0));
     let middle = order.len() / 2;
-    if !order.is_empty() {
-        order
-            .select_nth_unstable_by(middle, |&a, &b| middle_of(a, axis).total_cmp(&middle_of(b, axis)).then(a.cmp(&b)));
-    }
+    order.select_nth_unstable_by(middle, |&a, &b| middle_of(a, axis).total_cmp(&middle_of(b, axis)).then(a.cmp(&b)));
     let (left, right) = order.split_at_mut(middle);
-    build(nodes, 2 * node + 1, left, bounds, levels - 1);
-    build(nodes, 2 * node + 2, right, bounds, levels - 1);
+    if left.len() > PARALLEL {
+        rayon::join(|| arrange(left, bounds, levels - 1), || arrange(right, bounds, levels - 1));
+    } else {
+        arrange(left, bounds, levels - 1);
+        arrange(right, bounds, levels - 1);
+    }
+}
+
+/// Boxes of all nodes, from the leaves up.
+fn join(nodes: &mut [Bounds], node: usize, order: &[u32], bounds: &[Bounds], levels: u32) {
+    let mut all = Bounds::NONE;
+    if levels == 0 {
+        order.iter().for_each(|&f| all.join(&bounds[f as usize]));
+    } else {
+        let (left, right) = order.split_at(order.len() / 2);
+        join(nodes, 2 * node + 1, left, bounds, levels - 1);
+        join(nodes, 2 * node + 2, right, bounds, levels - 1);
+        all = nodes[2 * node + 1];
+        all.join(&nodes[2 * node + 2]);
+    }
+    nodes[node] = all;
 }
 
 /// How far a point is outside of a facet's edges, 0 inside.

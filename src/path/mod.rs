@@ -26,16 +26,19 @@
 //! all-but-one-class data close at once. At 1e-8 and below binary and duplicated data do not.
 //!
 //! Map: [`products`] inner products; [`inverse`] the margin system; [`refine`] twice the precision; [`state`] one facet; [`polygon`] its
-//! polygon; [`sets`], [`keys`] discrete names; [`explore`] layers; [`complex`] the result; [`locate`] points; [`walk`] lines; [`answer`] exact solutions;
+//! polygon; [`sets`], [`keys`] discrete names; [`explore`] layers; [`complex`] the result; [`layers`], [`file`] planes too large for memory; [`estimate`] how large; [`locate`] points; [`walk`] lines; [`answer`] exact solutions;
 //! [`surface`] errors on held-out rows.
 //!
 //! Reference: Wesierski16, Entire regularization path for the asymmetric-cost linear support vector machine.
 
 pub mod answer;
 pub mod complex;
+pub mod estimate;
 pub mod explore;
+pub mod file;
 pub mod inverse;
 pub mod keys;
+pub mod layers;
 pub mod locate;
 pub mod polygon;
 pub mod products;
@@ -65,6 +68,10 @@ pub const RAY_SCALE: f64 = 1e-6;
 pub const DEFAULT_MAX_REGIONS: usize = 5_000_000;
 /// Error of the dual variables at which they are computed anew, relative to the perturbation and their own scale.
 const TOLERANCE: f64 = 0.1;
+/// Facets whose edges 32 bits can number.
+const MAX_IN_MEMORY: usize = 900_000_000;
+/// Facets that 32 bits can number, with room for an open layer.
+const MAX_IN_FILE: usize = 4_000_000_000;
 /// Largest table of inner products.
 const MAX_TABLE: usize = 8 << 30;
 /// Changes of sets per row after which a walk is taken to be going round in circles.
@@ -111,64 +118,106 @@ pub fn perturbation(n: usize, scale: f64, seed: u64) -> Vec<f64> {
 /// [`Error::Parameter`] for limits and starts out of range and too many rows, [`Error::Labels`] for one class, [`Error::Stalled`].
 pub fn plane<R: Rows>(rows: &R, y: &[f64], bias: f64, options: &Options, monitor: &dyn Monitor) -> Result<Explored> {
     check(rows, y, options)?;
+    let max_facets = options.max_facets.min(MAX_IN_MEMORY);
+    attempts(rows, y, bias, options, monitor, |ground, perturbation| {
+        let (complex, effort) = explore::explore(ground.plane, &ground.start, Limits { max_facets }, monitor)?;
+        let report = complex.check();
+        let faults = faults(complex.end, &report);
+        Ok((Explored { complex, perturbation: perturbation.to_vec(), report, attempts: 1, effort }, faults))
+    })
+    .map(|(explored, attempts)| Explored { attempts, ..explored })
+}
+
+/// Explores the plane into a file, which gets its name when the exploration has ended, completely or not. `header` is kept in it as it is.
+///
+/// # Errors
+/// As [`plane`]; [`Error::Io`].
+pub fn plane_to_file<R: Rows>(
+    rows: &R,
+    y: &[f64],
+    bias: f64,
+    options: &Options,
+    target: (&std::path::Path, &[u8]),
+    monitor: &dyn Monitor,
+) -> Result<()> {
+    check(rows, y, options)?;
+    let max_facets = options.max_facets.min(MAX_IN_FILE);
+    let mut count = 0;
+    let (writer, attempts) = attempts(rows, y, bias, options, monitor, |ground, perturbation| {
+        count += 1;
+        let mut writer = file::Writer::new(target.0, count)?;
+        writer.begin(target.1, perturbation, options.limit, &ground.start)?;
+        let passed = explore::explore_into(ground.plane, &ground.start, Limits { max_facets }, &mut writer, monitor)?;
+        let faults = faults(passed.end, &passed.report);
+        Ok(((writer, passed), faults))
+    })?;
+    let (writer, passed) = writer;
+    writer.publish(&passed, attempts)
+}
+
+/// What an attempt starts from.
+struct Ground<'a> {
+    plane: state::Plane<'a>,
+    start: Vec<u64>,
+}
+
+/// Explores with one perturbation after the other until nothing is wrong with the result; the best of them, and how many were tried.
+fn attempts<R: Rows, T>(
+    rows: &R,
+    y: &[f64],
+    bias: f64,
+    options: &Options,
+    monitor: &dyn Monitor,
+    mut attempt: impl FnMut(&Ground<'_>, &[f64]) -> Result<(T, Option<usize>)>,
+) -> Result<(T, usize)> {
     let n = y.len();
     let design = Design { rows, ids: None, bias };
     let products = Products::new::<_, DenseView<'_, f64>>(&Signed { rows: &design, y }, None);
     monitor.poll()?;
-    let mut best: Option<Explored> = None;
-    for (attempt, &scale) in SCALES.iter().enumerate() {
-        let perturbation = perturbation(n, scale, options.seed.wrapping_add(attempt as u64));
-        let explored = attempt_plane(&design, &products, y, perturbation, scale, options, monitor)?;
-        let is_done = explored.complex.end == End::Interrupted || faults(&explored) == 0;
-        if best.as_ref().is_none_or(|best| faults(&explored) < faults(best)) {
-            best = Some(explored);
-        }
-        if let Some(best) = &mut best {
-            best.attempts = attempt + 1;
+    let mut best: Option<(T, usize)> = None;
+    let mut tried = 0;
+    for (k, &scale) in SCALES.iter().enumerate() {
+        let perturbation = perturbation(n, scale, options.seed.wrapping_add(k as u64));
+        let target: Vec<f64> = perturbation.iter().map(|eps| 1.0 + eps).collect();
+        let mean = (0..n).map(|i| products.line(i)[i]).sum::<f64>() / n as f64;
+        let tolerance = TOLERANCE * scale / mean.max(f64::MIN_POSITIVE);
+        let flat = if options.limit.iter().any(|limit| limit.is_infinite()) { state::FLAT * mean } else { 0.0 };
+        let plane = state::Plane { products: &products, y, target: &target, limit: options.limit, tolerance, flat };
+        let course = Course { rows: &design, y, perturbation: &perturbation };
+        let start = sets::pack(&sides_at(course, options.start.unwrap_or_default(), monitor)?);
+        let (result, faults) = attempt(&Ground { plane, start }, &perturbation)?;
+        tried = k + 1;
+        let is_done = faults.is_none_or(|faults| faults == 0);
+        let faults = faults.unwrap_or(0);
+        if best.as_ref().is_none_or(|(_, least)| faults < *least) {
+            best = Some((result, faults));
         }
         if is_done {
             break;
         }
     }
-    best.ok_or(Error::Cancelled)
+    best.map(|(result, _)| (result, tried)).ok_or(Error::Cancelled)
 }
 
-/// What is wrong with a complex, counted; an overlap outweighs everything.
-fn faults(explored: &Explored) -> usize {
-    let Report { empty, special, unmatched, inverted, .. } = &explored.report;
-    let overlap = if explored.complex.end == End::Inconsistent { usize::MAX / 2 } else { 0 };
-    overlap + empty.len() + special.len() + unmatched + inverted
+/// The sets at the given costs, by a walk from the origin.
+///
+/// # Errors
+/// [`Error::Cancelled`]; [`Error::Stalled`].
+pub fn sides_at<R: Rows>(course: Course<'_, R>, costs: [f64; 2], monitor: &dyn Monitor) -> Result<Vec<Side>> {
+    let origin = vec![Side::Left; course.y.len()];
+    if costs == [0.0; 2] {
+        return Ok(origin);
+    }
+    let mut walk = Walk::new(course, Line { cost: costs.map(|c| [0.0, c]), tau: [1.0, 0.0] }, &origin);
+    walk.run(1000 + STEPS_PER_ROW * origin.len(), monitor)?;
+    Ok(walk.sides().to_vec())
 }
 
-fn attempt_plane<R: Rows>(
-    design: &Design<'_, R>,
-    products: &Products,
-    y: &[f64],
-    perturbation: Vec<f64>,
-    scale: f64,
-    options: &Options,
-    monitor: &dyn Monitor,
-) -> Result<Explored> {
-    let n = y.len();
-    let target: Vec<f64> = perturbation.iter().map(|eps| 1.0 + eps).collect();
-    let mean = (0..n).map(|i| products.line(i)[i]).sum::<f64>() / n as f64;
-    let tolerance = TOLERANCE * scale / mean.max(f64::MIN_POSITIVE);
-    let flat = if options.limit.iter().any(|limit| limit.is_infinite()) { state::FLAT * mean } else { 0.0 };
-    let plane = state::Plane { products, y, target: &target, limit: options.limit, tolerance, flat };
-    let start = match options.start {
-        None => vec![Side::Left; n],
-        Some(to) => {
-            let course = Course { rows: design, y, perturbation: &perturbation };
-            let line = Line { cost: to.map(|c| [0.0, c]), tau: [1.0, 0.0] };
-            let mut walk = Walk::new(course, line, &vec![Side::Left; n]);
-            walk.run(1000 + STEPS_PER_ROW * n, monitor)?;
-            walk.sides().to_vec()
-        }
-    };
-    let limits = Limits { max_facets: options.max_facets };
-    let (complex, effort) = explore::explore(plane, &sets::pack(&start), limits, monitor)?;
-    let report = complex.check();
-    Ok(Explored { complex, perturbation, report, attempts: 1, effort })
+/// What is wrong with a complex, counted; an overlap outweighs everything. `None` after an interrupt, which ends all attempts.
+fn faults(end: End, report: &Report) -> Option<usize> {
+    let Report { empty, special, unmatched, inverted, .. } = report;
+    let overlap = if end == End::Inconsistent { usize::MAX / 2 } else { 0 };
+    (end != End::Interrupted).then(|| overlap + empty.len() + special.len() + unmatched + inverted)
 }
 
 /// Walks from the costs `from` with the given sets (all left at the origin) to `to`.

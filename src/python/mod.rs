@@ -3,7 +3,7 @@
 //! * [`arrays`]: NumPy arrays to row views, the only place that knows dtypes;
 //! * [`options`]: strings and numbers to enums;
 //! * [`run`]: threads, interrupts and progress around a long call;
-//! * [`fit`], [`path`], [`select`], [`svmlight`]: one file per verb;
+//! * [`fit`], [`path`], [`path_file`], [`select`], [`svmlight`]: one file per verb;
 //! * [`errors`]: [`crate::Error`] to exceptions.
 
 mod arrays;
@@ -11,6 +11,7 @@ mod errors;
 mod fit;
 mod options;
 mod path;
+mod path_file;
 mod run;
 mod select;
 mod svmlight;
@@ -26,6 +27,8 @@ mod _native {
     use super::fit::{check, fit};
     #[pymodule_export]
     use super::path::{Plane, Surface, answers_from, explore_plane, fit_costs, surfaces_minimum, walk_ray};
+    #[pymodule_export]
+    use super::path_file::{PlaneFile, estimate_facets, explore_to_file, sides_at};
     #[pymodule_export]
     use super::select::search;
     #[pymodule_export]

@@ -1,5 +1,7 @@
 //! Binding of [`crate::path`]: the explored plane as an object, answers at points, walks along lines.
 
+use std::sync::OnceLock;
+
 use numpy::{IntoPyArray, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2, ToPyArray};
 use pyo3::exceptions::{PyKeyboardInterrupt, PyValueError};
 use pyo3::prelude::*;
@@ -11,7 +13,8 @@ use super::run::{run, run_keeping};
 use crate::data::Rows;
 use crate::data::dense::DenseView;
 use crate::path::answer::{Answer, Data, answer};
-use crate::path::complex::{Complex, End};
+use crate::path::complex::{Complex, End, Report};
+use crate::path::explore::Effort;
 use crate::path::keys::{Event, Side};
 use crate::path::locate::Index;
 use crate::path::surface::{self, Cells, Layer};
@@ -26,10 +29,15 @@ const SLACK: f64 = 1e-9;
 pub struct Plane {
     complex: Complex,
     perturbation: Vec<f64>,
-    index: Index,
+    /// Made when the first point is located.
+    index: OnceLock<Index>,
 }
 
-fn points(array: &PyReadonlyArray2<'_, f64>) -> PyResult<Vec<[f64; 2]>> {
+pub(super) fn points_array<'py>(py: Python<'py>, vertices: &[[f64; 3]]) -> PyResult<Bound<'py, PyAny>> {
+    Ok(vertices.as_flattened().to_pyarray(py).reshape([vertices.len(), 3])?.into_any())
+}
+
+pub(super) fn points(array: &PyReadonlyArray2<'_, f64>) -> PyResult<Vec<[f64; 2]>> {
     let view = array.as_array();
     if view.ncols() != 2 {
         return Err(PyValueError::new_err(format!("points have 2 coordinates, got {}", view.ncols())));
@@ -58,9 +66,7 @@ pub fn explore_plane<'py>(
     let (outcome, raised) = run_keeping(py, n_threads, None, progress.as_ref(), |monitor| {
         with_rows!(slices, |rows, structure| {
             structure.check_solvable()?;
-            let explored = path::plane(&rows, y, bias, &options, monitor)?;
-            let index = Index::new(&explored.complex);
-            Ok((explored, index))
+            path::plane(&rows, y, bias, &options, monitor)
         })
     })?;
     if let Some(error) = raised
@@ -68,14 +74,27 @@ pub fn explore_plane<'py>(
     {
         return Err(error);
     }
-    let (explored, index) = outcome?;
+    let explored = outcome?;
+    let bytes = explored.complex.bytes();
+    let found = findings(py, explored.complex.end, explored.attempts, &explored.effort, &explored.report, bytes)?;
+    Ok((Plane::new(explored.complex, explored.perturbation), found))
+}
+
+/// What an exploration found and did.
+pub(super) fn findings<'py>(
+    py: Python<'py>,
+    end: End,
+    attempts: usize,
+    effort: &Effort,
+    report: &Report,
+    bytes: usize,
+) -> PyResult<Bound<'py, PyDict>> {
     let found = PyDict::new(py);
-    let report = &explored.report;
-    found.set_item("end", end_name(explored.complex.end))?;
-    found.set_item("attempts", explored.attempts)?;
-    found.set_item("moves", explored.effort.moves)?;
-    found.set_item("refreshed", explored.effort.refreshed)?;
-    found.set_item("refined", explored.effort.refined)?;
+    found.set_item("end", end_name(end))?;
+    found.set_item("attempts", attempts)?;
+    found.set_item("moves", effort.moves)?;
+    found.set_item("refreshed", effort.refreshed)?;
+    found.set_item("refined", effort.refined)?;
     found.set_item("n_edges", report.edges)?;
     found.set_item("area", report.area)?;
     found.set_item("n_unbounded", report.unbounded)?;
@@ -83,8 +102,8 @@ pub fn explore_plane<'py>(
     found.set_item("n_inverted", report.inverted)?;
     found.set_item("empty", report.empty.to_pyarray(py))?;
     found.set_item("special", report.special.to_pyarray(py))?;
-    found.set_item("bytes", explored.complex.bytes())?;
-    Ok((Plane { complex: explored.complex, perturbation: explored.perturbation, index }, found))
+    found.set_item("bytes", bytes)?;
+    Ok(found)
 }
 
 fn end_name(end: End) -> &'static str {
@@ -108,24 +127,35 @@ fn end_of(name: &str) -> PyResult<End> {
 
 #[pymethods]
 impl Plane {
-    /// All arrays of the plane, by name.
-    fn arrays<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+    /// One array of the plane, a copy.
+    fn array<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
         let c = &self.complex;
         let numbers = |events: &[Event]| events.iter().map(|event| event.0).collect::<Vec<u32>>().into_pyarray(py);
-        let arrays = PyDict::new(py);
-        arrays.set_item("limit", c.limit.to_pyarray(py))?;
-        arrays.set_item("start", c.start.to_pyarray(py))?;
-        arrays.set_item("parent", c.parent.to_pyarray(py))?;
-        arrays.set_item("entry", numbers(&c.entry))?;
-        arrays.set_item("layers", c.layers.to_pyarray(py))?;
-        arrays.set_item("first", c.first.to_pyarray(py))?;
-        arrays.set_item("events", numbers(&c.events))?;
-        arrays.set_item("beyond", c.beyond.to_pyarray(py))?;
-        arrays.set_item("corner", c.corner.to_pyarray(py))?;
-        arrays.set_item("vertices", c.vertices.as_flattened().to_pyarray(py).reshape([c.vertices.len(), 3])?)?;
-        arrays.set_item("perturbation", self.perturbation.to_pyarray(py))?;
-        arrays.set_item("end", end_name(c.end))?;
-        Ok(arrays)
+        Ok(match name {
+            "limit" => c.limit.to_pyarray(py).into_any(),
+            "start" => c.start.to_pyarray(py).into_any(),
+            "parent" => c.parent.to_pyarray(py).into_any(),
+            "entry" => numbers(&c.entry).into_any(),
+            "layers" => c.layers.to_pyarray(py).into_any(),
+            "first" => c.first.to_pyarray(py).into_any(),
+            "events" => numbers(&c.events).into_any(),
+            "beyond" => c.beyond.to_pyarray(py).into_any(),
+            "corner" => c.corner.to_pyarray(py).into_any(),
+            "vertices" => points_array(py, &c.vertices)?,
+            "perturbation" => self.perturbation.to_pyarray(py).into_any(),
+            _ => return Err(PyValueError::new_err(format!("no array {name:?}"))),
+        })
+    }
+
+    /// How the exploration ended.
+    #[getter]
+    fn end(&self) -> &'static str {
+        end_name(self.complex.end)
+    }
+
+    /// Number of facets.
+    fn __len__(&self) -> usize {
+        self.complex.len()
     }
 
     /// The plane of such arrays; refuses arrays that do not hang together.
@@ -162,13 +192,13 @@ impl Plane {
         if let Some(reason) = complex.fault() {
             return Err(PyValueError::new_err(format!("arrays do not describe a plane: {reason}")));
         }
-        let index = Index::new(&complex);
-        Ok(Self { complex, perturbation, index })
+        Ok(Self::new(complex, perturbation))
     }
 
     /// The facet of each point, -1 outside of the explored part.
     fn locate<'py>(&self, py: Python<'py>, at: PyReadonlyArray2<'py, f64>) -> PyResult<Bound<'py, PyAny>> {
         let at = points(&at)?;
+        self.make_index(py);
         let facets: Vec<i64> = py.detach(|| at.iter().map(|&p| self.facet(p).map_or(-1, |f| f as i64)).collect());
         Ok(facets.into_pyarray(py).into_any())
     }
@@ -193,6 +223,7 @@ impl Plane {
     ) -> PyResult<Bound<'py, PyDict>> {
         let (slices, y, at) = (matrix.slices()?, y.as_slice()?, points(&at)?);
         self.check_rows(y.len())?;
+        self.make_index(py);
         let mut facets = Vec::with_capacity(at.len());
         for &p in &at {
             facets.push(self.facet(p).ok_or_else(|| outside(p))?);
@@ -250,6 +281,7 @@ impl Plane {
     ) -> PyResult<(Steps<'py>, Bound<'py, PyAny>)> {
         let (slices, y) = (matrix.slices()?, y.as_slice()?);
         self.check_rows(y.len())?;
+        self.make_index(py);
         let facet = self.facet(from_).ok_or_else(|| outside(from_))?;
         self.facet(to).ok_or_else(|| outside(to))?;
         let sides = self.complex.sides(facet);
@@ -351,10 +383,23 @@ fn outside(p: [f64; 2]) -> PyErr {
 }
 
 impl Plane {
+    pub(super) fn new(complex: Complex, perturbation: Vec<f64>) -> Self {
+        Self { complex, perturbation, index: OnceLock::new() }
+    }
+
+    /// Builds the index with the interpreter released; the rest of a call then finds it.
+    fn make_index(&self, py: Python<'_>) {
+        py.detach(|| self.index());
+    }
+
+    fn index(&self) -> &Index {
+        self.index.get_or_init(|| Index::new(&self.complex))
+    }
+
     fn facet(&self, p: [f64; 2]) -> Option<usize> {
         let is_valid = p.iter().all(|c| *c >= 0.0 && c.is_finite());
         let slack = SLACK * (p[0] + p[1]).max(f64::MIN_POSITIVE);
-        if is_valid { self.index.facet(&self.complex, p, slack) } else { None }
+        if is_valid { self.index().facet(&self.complex, p, slack) } else { None }
     }
 
     fn check_facet(&self, facet: usize) -> PyResult<()> {

@@ -86,6 +86,38 @@ def check_complex(path):
     border = V[[key[0] for key in edges if key[::-1] not in edges]]
     on_frame = (border[:, :2] == 0).any(axis=1) | (np.abs(border[:, :2] - np.array(path.box)) < 1e-12).any(axis=1)
     assert on_frame.all()  # what is not shared is the border of the box: no holes, no overlaps
+    check_loops(path)
+
+
+def check_loops(path):
+    """The paper's loop property (19): around an inner vertex two event paths cross, so that four facets meet and each
+    event is crossed once there and once back; going round leads back to the first facet's sets."""
+    V, events, corner, first = path.vertices, path.events.astype(np.int64), path.corner, path.first.astype(int)
+    before = np.arange(len(corner)) - 1
+    before[first[:-1]] = first[1:] - 1
+    facet = np.repeat(np.arange(path.n_facets), np.diff(first))
+    inner = ~((V[:, :2] == 0).any(axis=1) | (np.abs(V[:, :2] - np.array(path.box)) < 1e-12).any(axis=1))
+    around = {}
+    for e in np.flatnonzero(inner[corner]):
+        around.setdefault(int(corner[e]), []).append(int(e))
+    for v in np.flatnonzero(inner):
+        out = {int(facet[e]): e for e in around[int(v)]}  # each facet around the vertex, and its edge that leaves it
+        at, seen, moves = next(iter(out)), [], []
+        while at not in seen:
+            seen.append(at)
+            e = out[at]
+            moves.append((events[e] // 4, _STATES[events[e] % 4]))
+            assert events[before[e]] < 2**32 - 8
+            at = int(path.beyond[e])
+        assert at == seen[0]
+        assert len(seen) == len(around[int(v)]) == 4
+        rows = [row for row, _ in moves]
+        assert rows[:2] == rows[2:]
+        assert rows[0] != rows[1]
+        assert all(moves[k][1] == moves[k + 2][1][::-1] for k in (0, 1))
+
+
+_STATES = (("L", "M"), ("R", "M"), ("M", "L"), ("M", "R"))
 
 
 @pytest.mark.parametrize("name", FAMILIES)
@@ -102,7 +134,7 @@ def test_facets_tile_the_box(name):
 def test_answers_are_exact_at_random_points_and_vertices(name):
     X, y = FAMILIES[name]
     path = hinge.cost_path(X, y, box=BOX)
-    points = np.random.default_rng(1).random((200, 2)) * BOX
+    points = np.random.default_rng(1).random((1000, 2)) * BOX
     points = np.r_[points, path.vertices[:, :2]]
     points = points[(points > 0).all(axis=1)]
     alpha = path.alpha(points[:, 0], points[:, 1])
@@ -430,7 +462,12 @@ def test_real_samples(real, name, rows, limit):
     X, y = X[ids].astype(np.float64), y[ids]
     path = hinge.cost_path(X, y, box=(limit, limit))
     check_complex(path)
-    points = np.random.default_rng(1).random((60, 2)) * limit
-    alpha = path.alpha(points[:, 0], points[:, 1])
+    points = np.r_[np.random.default_rng(1).random((1000, 2)) * limit, path.vertices[:, :2]]
+    points = points[(points > 0).all(axis=1)]
     Z = signed(X, y, 1.0)
+    alpha = path.alpha(points[:, 0], points[:, 1])
     assert max(kkt_residual(Z, a, np.where(y > 0, *p)) for a, p in zip(alpha, points, strict=True)) < 1e-9
+    for pos, neg in points[:4]:
+        weight = {-1: neg, 1: pos}
+        fit = hinge.LinearSVC(loss="hinge", intercept_scaling=1.0, class_weight=weight, tol=1e-10, max_iter=100_000)
+        assert path.certificate(pos, neg)["primal"] == pytest.approx(fit.fit(X, y).certificate_.primal[0], rel=1e-9)

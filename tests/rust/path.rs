@@ -3,9 +3,11 @@
 use hinge::data::csr::CsrView;
 use hinge::path::answer::{Data as PathData, answer};
 use hinge::path::complex::{End, OPEN};
+use hinge::path::estimate::estimate;
+use hinge::path::file::PlaneFile;
 use hinge::path::keys::Side;
 use hinge::path::locate::Index;
-use hinge::path::{Explored, Options, plane, ray};
+use hinge::path::{Explored, Options, plane, plane_to_file, ray};
 use hinge::solver::{Monitor, Silent};
 use proptest::prelude::*;
 
@@ -179,6 +181,101 @@ fn adversarial_ties_end() {
             }
         }
     }
+}
+
+/// A place of its own for a file, removed with what is in it.
+struct Folder(std::path::PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("hinge-path-{}-{name}", std::process::id()));
+        std::fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// The layers in a file are those of the plane in memory, and the check as they go by finds what the check of the whole finds.
+#[test]
+fn a_plane_in_a_file_is_the_plane_in_memory() {
+    let folder = Folder::new("same");
+    let target = folder.0.join("plane");
+    let data = gaussian(40, 4);
+    for (limit, max_facets, start) in [
+        ([10.0; 2], 1_000_000, None),
+        ([10.0; 2], 500, None),
+        ([10.0; 2], 1_000_000, Some([3.0, 1.0])),
+        ([f64::INFINITY; 2], 1_000_000, None),
+    ] {
+        let options = Options { max_facets, start, ..options(limit) };
+        let memory = plane(&data.view(), &data.y, BIAS, &options, &Silent).unwrap();
+        plane_to_file(&data.view(), &data.y, BIAS, &options, (&target, b"kept"), &Silent).unwrap();
+        let file = PlaneFile::open(&target).unwrap();
+        assert_eq!(file.header, b"kept");
+        assert_eq!(file.perturbation, memory.perturbation);
+        assert_eq!((file.end, file.attempts, file.effort), (memory.complex.end, memory.attempts, memory.effort));
+        let (found, known) = (&file.report, &memory.report);
+        assert!((found.area - known.area).abs() <= 1e-12 * known.area.abs());
+        assert_eq!(*found, hinge::path::complex::Report { area: found.area, ..known.clone() });
+        let loaded = file.load().unwrap();
+        assert_eq!(loaded.vertices, memory.complex.vertices);
+        assert_eq!((&loaded.parent, &loaded.entry), (&memory.complex.parent, &memory.complex.entry));
+        assert_eq!((&loaded.first, &loaded.layers), (&memory.complex.first, &memory.complex.layers));
+        assert_eq!((&loaded.events, &loaded.beyond), (&memory.complex.events, &memory.complex.beyond));
+        assert_eq!((&loaded.corner, &loaded.start), (&memory.complex.corner, &memory.complex.start));
+        assert_eq!(std::fs::read_dir(&folder.0).unwrap().count(), 1, "no temporary file stays");
+    }
+}
+
+/// Every damaged byte and every length is noticed: an error, never a panic, a large allocation or a wrong plane.
+#[test]
+fn damaged_planes_are_refused() {
+    let folder = Folder::new("damaged");
+    let (target, broken) = (folder.0.join("plane"), folder.0.join("broken"));
+    let data = gaussian(8, 2);
+    plane_to_file(&data.view(), &data.y, BIAS, &options([2.0; 2]), (&target, b"kept"), &Silent).unwrap();
+    let bytes = std::fs::read(&target).unwrap();
+    let read = |bytes: &[u8]| {
+        std::fs::write(&broken, bytes).unwrap();
+        PlaneFile::open(&broken).and_then(|file| file.load())
+    };
+    assert!(read(&bytes).is_ok());
+    for at in (0..bytes.len()).step_by(7) {
+        let mut bad = bytes.clone();
+        bad[at] ^= 0x5A;
+        let message = read(&bad).unwrap_err().to_string();
+        assert!(message.contains("is not a whole file of a plane"), "byte {at}: {message}");
+        assert!(read(&bytes[..at]).is_err(), "cut at {at}");
+    }
+}
+
+#[test]
+fn a_plane_that_cannot_be_written_leaves_no_file() {
+    let folder = Folder::new("stopped");
+    let data = gaussian(30, 4);
+    let nowhere = folder.0.join("missing").join("plane");
+    let error = plane_to_file(&data.view(), &data.y, BIAS, &options([1.0; 2]), (&nowhere, b""), &Silent).unwrap_err();
+    assert!(matches!(error, hinge::Error::Io { .. }), "{error}");
+    assert_eq!(std::fs::read_dir(&folder.0).unwrap().count(), 0);
+}
+
+/// The estimate of the number of facets holds what its documentation says.
+#[test]
+fn estimates_are_within_a_factor_of_four() {
+    for (n, d, size) in [(30, 4, 10.0), (50, 5, 10.0), (50, 5, 0.1), (40, 12, 1.0), (60, 3, 5.0)] {
+        let data = gaussian(n, d);
+        let known = explore(&data, &data.view(), [size; 2]).complex.len() as f64;
+        let found = estimate(&data.view(), &data.y, BIAS, [size; 2], 0, &Silent).unwrap();
+        assert!((0.25..4.0).contains(&(found / known)), "{n} x {d}, box {size}: {found} for {known}");
+    }
+    let data = gaussian(10, 2);
+    let refused = estimate(&data.view(), &data.y, BIAS, [f64::INFINITY, 1.0], 0, &Silent).unwrap_err().to_string();
+    assert!(refused.starts_with("box must be two finite numbers"), "{refused}");
 }
 
 #[test]
