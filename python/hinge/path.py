@@ -51,14 +51,14 @@ _ARRAYS = (
 )
 
 
-class _Arrays(dict[str, np.ndarray]):
+class _Arrays(dict[str, Any]):
     """Arrays of a plane, each copied from the native object when it is first asked for."""
 
     def __init__(self, plane: Any):
         super().__init__()
         self.plane = plane
 
-    def __missing__(self, name: str) -> np.ndarray:
+    def __missing__(self, name: str) -> Any:
         self[name] = array = self.plane.array(name)
         return array
 
@@ -277,13 +277,14 @@ class CostPath(Answers):
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write plane and data to one file (NumPy's compressed format); a file at ``path`` is replaced as a whole."""
         name = os.fspath(path)
+        data: dict[str, Any] = dict(self.problem.arrays())
         plane: dict[str, Any] = {f"plane_{key}": self._plane.array(key) for key in _ARRAYS}
         plane["plane_end"] = np.asarray(self._plane.end)
         stats: dict[str, Any] = {f"stats_{key}": np.asarray(value) for key, value in self.stats.items()}
         temporary = f"{name}.{os.getpid()}.tmp"
         try:
             with open(temporary, "wb") as file:
-                np.savez_compressed(file, format=np.array(1), **self.problem.arrays(), **plane, **stats)
+                np.savez_compressed(file, format=np.array(1), **data, **plane, **stats)
             os.replace(temporary, name)
         finally:
             if os.path.exists(temporary):
