@@ -30,9 +30,10 @@ RECORD ?= search.csv
 bench-search: $(VENV)/.built $(MULTICORE)/.installed
 	$(BIN)/python benches/compare/search.py --sets $(SETS) --check --multicore $(MULTICORE)/bin/python --output $(RECORD)
 
-# The figures of Chu et al. (2015) into benches/record: an hour or two.
+# The figures of Chu et al. (2015) and of Wesierski et al. (2016) into benches/record: an hour or two.
 papers: $(VENV)/.built
 	$(BIN)/python benches/papers/chu15.py
+	$(BIN)/python benches/papers/wesierski16.py
 
 lint: $(VENV)/.built
 	cargo fmt --check

@@ -76,6 +76,14 @@ pub enum Error {
         /// Why not.
         reason: String,
     },
+    /// A file of a plane is damaged or none.
+    #[error("{path} is not a whole file of a plane: {reason}")]
+    Corrupt {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        reason: String,
+    },
     /// The operating system refused, or a compressed file is damaged.
     #[error("{path}: {source}")]
     Io {
@@ -108,6 +116,16 @@ pub enum Error {
     Callback {
         /// The callback's own message.
         reason: String,
+    },
+    /// A bound on the number of steps was reached, which exact arithmetic would not.
+    #[error(
+        "{what} took {steps} steps without arriving: the data are degenerate beyond double precision, scale the features"
+    )]
+    Stalled {
+        /// Which procedure.
+        what: &'static str,
+        /// The bound.
+        steps: usize,
     },
     /// The caller asked to stop.
     #[error("cancelled")]

@@ -3,11 +3,17 @@
 import warnings as _warnings
 
 from hinge._certificate import Certificate
+from hinge._cost_file import CostPathFile
+from hinge._cost_grid import CostGrid
+from hinge._cost_ray import CostRay
+from hinge._cost_selection import CostSelection, select_costs
+from hinge._cost_surface import ScoreSurface
 from hinge._csearch import CSearch, PartialSearchWarning
 from hinge._native import DEBUG_BUILD as _DEBUG_BUILD
 from hinge._native import __version__
 from hinge._presolve import Presolve
 from hinge.logistic import LogisticRegression, LogisticRegressionCV
+from hinge.path import CostPath, PartialPathWarning, RegionLimitError, cost_path, estimate_regions
 from hinge.select import select_C
 from hinge.svm import LinearSVC, LinearSVCCV
 from hinge.svmlight import load_svmlight
@@ -15,15 +21,26 @@ from hinge.svmlight import load_svmlight
 __all__ = [
     "CSearch",
     "Certificate",
+    "CostGrid",
+    "CostPath",
+    "CostPathFile",
+    "CostRay",
+    "CostSelection",
     "LinearSVC",
     "LinearSVCCV",
     "LogisticRegression",
     "LogisticRegressionCV",
+    "PartialPathWarning",
     "PartialSearchWarning",
     "Presolve",
+    "RegionLimitError",
+    "ScoreSurface",
     "__version__",
+    "cost_path",
+    "estimate_regions",
     "load_svmlight",
     "select_C",
+    "select_costs",
 ]
 
 if _DEBUG_BUILD:

@@ -130,6 +130,16 @@ def predict_data(estimator: Any, X: Any) -> Any:
     return X
 
 
+def plain_data(X: Any) -> Any:
+    """X as CSR or C-ordered array of finite numbers, duplicates summed, for no estimator."""
+    _check_structure(X)
+    X = check_array(X, input_name="X", **_CHECK)
+    if _native.check(native_matrix(X))[0]:
+        X = sp.csr_matrix((X.data.copy(), X.indices.copy(), X.indptr.copy()), shape=X.shape)
+        X.sum_duplicates()
+    return X
+
+
 def _check_structure(X: Any) -> None:
     """Look at sparse arrays before SciPy converts or multiplies them: it reads out of bounds where they are broken."""
     if not sp.issparse(X):

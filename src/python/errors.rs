@@ -18,13 +18,12 @@ impl From<Error> for PyErr {
             Error::Parameter { .. } | Error::Shape { .. } | Error::Entry { .. } | Error::Structure { .. } => {
                 PyValueError::new_err(text)
             }
-            Error::Labels { .. } | Error::Text { .. } | Error::Scale { .. } | Error::Journal { .. } => {
-                PyValueError::new_err(text)
-            }
+            Error::Labels { .. } | Error::Text { .. } | Error::Scale { .. } => PyValueError::new_err(text),
+            Error::Journal { .. } | Error::Corrupt { .. } => PyValueError::new_err(text),
             Error::Io { path, source } => io_error(&path, &source),
             Error::Duplicates => DuplicateEntriesError::new_err(text),
             Error::Overflow { .. } => PyOverflowError::new_err(text),
-            Error::Callback { .. } => PyRuntimeError::new_err(text),
+            Error::Callback { .. } | Error::Stalled { .. } => PyRuntimeError::new_err(text),
             Error::Cancelled => PyKeyboardInterrupt::new_err(()),
         }
     }

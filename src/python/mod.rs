@@ -3,13 +3,15 @@
 //! * [`arrays`]: NumPy arrays to row views, the only place that knows dtypes;
 //! * [`options`]: strings and numbers to enums;
 //! * [`run`]: threads, interrupts and progress around a long call;
-//! * [`fit`], [`select`], [`svmlight`]: one file per verb;
+//! * [`fit`], [`path`], [`path_file`], [`select`], [`svmlight`]: one file per verb;
 //! * [`errors`]: [`crate::Error`] to exceptions.
 
 mod arrays;
 mod errors;
 mod fit;
 mod options;
+mod path;
+mod path_file;
 mod run;
 mod select;
 mod svmlight;
@@ -24,6 +26,10 @@ mod _native {
     #[pymodule_export]
     use super::fit::{check, fit};
     #[pymodule_export]
+    use super::path::{Plane, Surface, answers_from, explore_plane, fit_costs, surfaces_minimum, walk_ray};
+    #[pymodule_export]
+    use super::path_file::{PlaneFile, estimate_facets, explore_to_file, sides_at};
+    #[pymodule_export]
     use super::select::search;
     #[pymodule_export]
     use super::svmlight::load_svmlight;
@@ -37,6 +43,7 @@ mod _native {
         module.add("DEFAULT_MAX_ITER", crate::solver::DEFAULT_MAX_ITER)?;
         module.add("DEFAULT_SEARCH_TOL", crate::select::DEFAULT_SEARCH_TOL)?;
         module.add("DEFAULT_C_MAX", crate::select::DEFAULT_C_MAX)?;
+        module.add("DEFAULT_MAX_REGIONS", crate::path::DEFAULT_MAX_REGIONS)?;
         module.add("DEFAULT_RATIO", crate::select::DEFAULT_RATIO)
     }
 }

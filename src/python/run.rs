@@ -86,6 +86,20 @@ pub fn run_within<T: Send>(
     progress: Option<&Bound<'_, PyAny>>,
     job: impl FnOnce(&Flag) -> Result<T> + Send,
 ) -> PyResult<T> {
+    match run_keeping(py, n_threads, limit, progress, job)? {
+        (_, Some(error)) => Err(error),
+        (result, None) => Ok(result?),
+    }
+}
+
+/// [`run_within`] for a job with a result worth keeping when it is stopped: the result, and the exception that stopped it.
+pub fn run_keeping<T: Send>(
+    py: Python<'_>,
+    n_threads: usize,
+    limit: Option<Duration>,
+    progress: Option<&Bound<'_, PyAny>>,
+    job: impl FnOnce(&Flag) -> Result<T> + Send,
+) -> PyResult<(Result<T>, Option<PyErr>)> {
     let pool = rayon::ThreadPoolBuilder::new()
         .num_threads(n_threads.max(1))
         .build()
@@ -114,10 +128,12 @@ pub fn run_within<T: Send>(
             (worker.join(), raised)
         })
     });
-    match (raised, outcome) {
-        (Some(error), _) => Err(error),
-        (None, Ok(result)) => Ok(result?),
-        (None, Err(panic)) => std::panic::resume_unwind(panic),
+    match outcome {
+        Ok(result) => Ok((result, raised)),
+        Err(panic) => match raised {
+            Some(error) => Err(error),
+            None => std::panic::resume_unwind(panic),
+        },
     }
 }
 
