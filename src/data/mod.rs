@@ -1,20 +1,24 @@
 //! Row access to data matrices: what every solver is generic over.
 //!
 //! * [`csr`]: [`csr::CsrView`], compressed sparse rows borrowed from the caller, checked once;
+//! * [`arena`]: a buffer of rows with a fixed capacity, filled and compacted in place;
 //! * [`dense`]: [`dense::DenseView`], C-ordered dense rows;
 //! * [`design`]: [`design::Design`], a choice of rows and an optional constant column over either of them;
 //! * [`block`]: [`block::Block`], vectors of several lanes interleaved;
 //! * [`simd`]: loops compiled for the machine's vector registers;
 //! * [`kernels`]: dot, scaled addition, prefetch: the only file with unchecked indexing;
+//! * [`scaled`]: [`scaled::ScaledView`], rows of equal values: columns and one number;
 //! * [`presolve`]: the same problem with fewer columns, for the solvers;
 //! * [`svmlight`]: the text reader.
 
+pub mod arena;
 pub mod block;
 pub mod csr;
 pub mod dense;
 pub mod design;
 pub mod kernels;
 pub mod presolve;
+pub mod scaled;
 pub mod simd;
 pub mod svmlight;
 

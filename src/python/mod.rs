@@ -3,15 +3,17 @@
 //! * [`arrays`]: NumPy arrays to row views, the only place that knows dtypes;
 //! * [`options`]: strings and numbers to enums;
 //! * [`run`]: threads, interrupts and progress around a long call;
-//! * [`fit`], [`select`], [`svmlight`]: one file per verb;
+//! * [`fit`], [`select`], [`svmlight`], [`store`], [`outofcore`]: one file per verb;
 //! * [`errors`]: [`crate::Error`] to exceptions.
 
 mod arrays;
 mod errors;
 mod fit;
 mod options;
+mod outofcore;
 mod run;
 mod select;
+mod store;
 mod svmlight;
 
 /// The compiled part of `hinge`.
@@ -20,11 +22,15 @@ mod _native {
     use pyo3::prelude::*;
 
     #[pymodule_export]
-    use super::errors::DuplicateEntriesError;
+    use super::errors::{BlockFileError, DuplicateEntriesError};
     #[pymodule_export]
     use super::fit::{check, fit};
     #[pymodule_export]
+    use super::outofcore::{fit_store, store_decisions};
+    #[pymodule_export]
     use super::select::search;
+    #[pymodule_export]
+    use super::store::{StoreReader, StoreWriter, TextReader};
     #[pymodule_export]
     use super::svmlight::load_svmlight;
 
@@ -37,6 +43,9 @@ mod _native {
         module.add("DEFAULT_MAX_ITER", crate::solver::DEFAULT_MAX_ITER)?;
         module.add("DEFAULT_SEARCH_TOL", crate::select::DEFAULT_SEARCH_TOL)?;
         module.add("DEFAULT_C_MAX", crate::select::DEFAULT_C_MAX)?;
-        module.add("DEFAULT_RATIO", crate::select::DEFAULT_RATIO)
+        module.add("DEFAULT_RATIO", crate::select::DEFAULT_RATIO)?;
+        module.add("DEFAULT_BLOCKS", crate::store::writer::DEFAULT_BLOCKS)?;
+        module.add("DEFAULT_ROUNDS", crate::outofcore::DEFAULT_ROUNDS)?;
+        module.add("DEFAULT_CACHE_SHARE", crate::outofcore::DEFAULT_CACHE_SHARE)
     }
 }

@@ -5,3 +5,4 @@ mod naive;
 mod presolve;
 mod search;
 mod solvers;
+mod store;
