@@ -5,14 +5,18 @@ import warnings as _warnings
 from hinge._certificate import Certificate
 from hinge._csearch import CSearch, PartialSearchWarning
 from hinge._native import DEBUG_BUILD as _DEBUG_BUILD
-from hinge._native import __version__
+from hinge._native import BlockFileError, __version__
 from hinge._presolve import Presolve
+from hinge.blocks import Block, BlockStore
 from hinge.logistic import LogisticRegression, LogisticRegressionCV
 from hinge.select import select_C
 from hinge.svm import LinearSVC, LinearSVCCV
 from hinge.svmlight import load_svmlight
 
 __all__ = [
+    "Block",
+    "BlockFileError",
+    "BlockStore",
     "CSearch",
     "Certificate",
     "LinearSVC",

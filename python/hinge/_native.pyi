@@ -7,17 +7,26 @@ import numpy as np
 
 __all__ = [
     "DEBUG_BUILD",
+    "DEFAULT_BLOCKS",
+    "DEFAULT_CACHE_SHARE",
     "DEFAULT_C_MAX",
     "DEFAULT_MAX_ITER",
     "DEFAULT_RATIO",
+    "DEFAULT_ROUNDS",
     "DEFAULT_SEARCH_TOL",
     "DEFAULT_TOL",
+    "BlockFileError",
     "DuplicateEntriesError",
+    "StoreReader",
+    "StoreWriter",
+    "TextReader",
     "__version__",
     "check",
     "fit",
+    "fit_store",
     "load_svmlight",
     "search",
+    "store_decisions",
 ]
 
 __version__: str
@@ -27,8 +36,48 @@ DEFAULT_MAX_ITER: int
 DEFAULT_SEARCH_TOL: float
 DEFAULT_C_MAX: float
 DEFAULT_RATIO: float
+DEFAULT_BLOCKS: int
+DEFAULT_ROUNDS: int
+DEFAULT_CACHE_SHARE: float
 
 class DuplicateEntriesError(ValueError): ...
+
+class BlockFileError(ValueError):
+    """A block store is damaged, cut short, or no block store."""
+
+class StoreWriter:
+    def __new__(
+        cls,
+        path: str,
+        n_blocks: int,
+        seed: int,
+        n_features: int | None,
+        counts: np.ndarray | None,
+        source: str,
+    ) -> StoreWriter: ...
+    def append(
+        self, matrix: Any, class_ids: np.ndarray, weight: np.ndarray | None, n_threads: int
+    ) -> tuple[int, int]: ...
+    def finish(self, labels: list[Any], feature_names: list[str] | None, n_threads: int) -> None: ...
+    def abort(self) -> None: ...
+
+class StoreReader:
+    def __new__(cls, path: str) -> StoreReader: ...
+    def info(self) -> dict[str, Any]: ...
+    def pages(self, block: int) -> list[tuple[int, int, int]]: ...
+    def read(
+        self, pages: list[int], n_threads: int
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]: ...
+    def facts(self, n_threads: int) -> tuple[np.ndarray, np.ndarray]: ...
+    def verify(self, n_threads: int, progress: Callable[[str, int, float], None] | None = None) -> None: ...
+
+class TextReader:
+    def __new__(cls, path: str, n_features: int | None, zero_based: bool | None) -> TextReader: ...
+    def next(
+        self, dtype: str, n_threads: int
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, int, np.ndarray, np.ndarray | None] | None: ...
+    @property
+    def zero_based(self) -> bool | None: ...
 
 def check(matrix: Any) -> tuple[bool, float]: ...
 def fit(
@@ -53,3 +102,11 @@ def search(
     visit: Callable[[dict[str, Any]], float | None],
     progress: Callable[[str, float, int, int, float, float], None] | None = None,
 ) -> str: ...
+def fit_store(
+    reader: StoreReader,
+    cost: np.ndarray,
+    options: dict[str, Any],
+    blocks: dict[str, Any],
+    progress: Callable[[str, int, float], None] | None = None,
+) -> dict[str, Any]: ...
+def store_decisions(reader: StoreReader, coef: np.ndarray, intercept: np.ndarray, n_threads: int) -> np.ndarray: ...

@@ -109,12 +109,22 @@ def seed(random_state: Any) -> int:
 
 def fit_data(X: Any, y: Any, estimator: Any = None) -> tuple[Any, np.ndarray]:
     """X as CSR or C-ordered array, y as a column; changes nothing in the estimator."""
+    if type(X).__name__ == "BlockStore":
+        raise TypeError(
+            "a BlockStore is taken by LinearSVC and LogisticRegression; a search for C needs X and y in memory"
+        )
     _check_structure(X)
     if y is None:
         name = "hinge.select_C" if estimator is None else type(estimator).__name__
         raise ValueError(f"{name} requires y to be passed, but the target y is None")
     X = check_array(X, estimator=estimator, input_name="X", **_CHECK)
     return X, labels(y, X.shape[0])
+
+
+def canonical(X: Any) -> Any:
+    """X as CSR or C-ordered array of floats."""
+    _check_structure(X)
+    return check_array(X, input_name="X", ensure_min_samples=0, ensure_min_features=0, **_CHECK)
 
 
 def remember_features(estimator: Any, X: Any) -> None:
@@ -237,9 +247,16 @@ def row_weights(
 def _class_factors(
     classes: np.ndarray, ids: np.ndarray, class_weight: Mapping[Any, float] | str | None, weight: np.ndarray
 ) -> np.ndarray:
+    return class_factors(classes, np.bincount(ids, weights=weight), class_weight)
+
+
+def class_factors(
+    classes: np.ndarray, totals: np.ndarray, class_weight: Mapping[Any, float] | str | None
+) -> np.ndarray:
+    """Weight of each class, ``totals`` being the sums of its rows' sample weights."""
     if isinstance(class_weight, str) and class_weight == "balanced":
-        return weight.sum() / (len(classes) * np.bincount(ids, weights=weight))
-    factor = compute_class_weight(class_weight, classes=classes, y=classes[ids])
+        return totals.sum() / (len(classes) * totals)
+    factor = compute_class_weight(class_weight, classes=classes, y=classes)
     if not (np.isfinite(factor) & (factor > 0)).all():
         raise ValueError(f"class_weight must hold finite numbers above 0, got {class_weight!r}")
     return factor

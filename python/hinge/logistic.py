@@ -32,6 +32,8 @@ class LogisticRegression(LinearClassifier):
         the same with one random row at a time.
     tol, max_iter, fit_intercept, intercept_scaling, class_weight, presolve, n_jobs, random_state, verbose
         As in :class:`hinge.LinearSVC`.
+    memory_budget, checkpoint, block_options
+        For a :class:`hinge.BlockStore`, as in :class:`hinge.LinearSVC`.
 
     Attributes
     ----------
@@ -64,6 +66,9 @@ class LogisticRegression(LinearClassifier):
         intercept_scaling: float | None = None,
         class_weight: Any = None,
         presolve: str | bool = "auto",
+        memory_budget: Any = None,
+        checkpoint: Any = None,
+        block_options: dict[str, Any] | None = None,
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
@@ -76,6 +81,9 @@ class LogisticRegression(LinearClassifier):
         self.intercept_scaling = intercept_scaling
         self.class_weight = class_weight
         self.presolve = presolve
+        self.memory_budget = memory_budget
+        self.checkpoint = checkpoint
+        self.block_options = block_options
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
@@ -84,12 +92,13 @@ class LogisticRegression(LinearClassifier):
         return "logistic"
 
     @with_callbacks
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> LogisticRegression:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> LogisticRegression:
         """Fit the classifier.
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        X : {array-like, sparse matrix} of shape (n_samples, n_features), or BlockStore
+            A store holds its labels and weights: y and sample_weight are then None.
         y : array-like of shape (n_samples,)
             Class labels of one type.
         sample_weight : array-like of shape (n_samples,), default=None

@@ -202,6 +202,16 @@ impl StoreReader {
         Ok((indptr.into_pyarray(py), indices.into_pyarray(py), values, facts.0, facts.1, facts.2))
     }
 
+    /// Class numbers and sample weights of all rows, in the order of the input.
+    fn facts<'py>(
+        &self,
+        py: Python<'py>,
+        n_threads: usize,
+    ) -> PyResult<(Bound<'py, PyArray1<u32>>, Bound<'py, PyArray1<f64>>)> {
+        let (classes, weights) = run(py, n_threads, None, |monitor| self.store.facts(monitor))?;
+        Ok((classes.into_pyarray(py), weights.into_pyarray(py)))
+    }
+
     /// Checks every byte; `progress` is called with the share of pages done.
     #[pyo3(signature = (n_threads, progress=None))]
     fn verify(&self, py: Python<'_>, n_threads: usize, progress: Option<Bound<'_, PyAny>>) -> PyResult<()> {

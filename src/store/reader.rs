@@ -20,6 +20,9 @@ use crate::data::arena::{Arena, Free, Room, Width};
 use crate::solver::Monitor;
 use crate::{Error, Result};
 
+/// Pages that are decoded at a time where all are read: enough for some threads, little memory.
+const PIECE_PAGES: usize = 16;
+
 /// An open store.
 #[derive(Debug)]
 pub struct Store {
@@ -248,6 +251,23 @@ impl Store {
         Ok((arena, facts))
     }
 
+    /// Class numbers and sample weights of all rows, by their numbers in the input.
+    ///
+    /// # Errors
+    /// As for [`Self::decode_into`].
+    pub fn facts(&self, monitor: &dyn Monitor) -> Result<(Vec<u32>, Vec<f64>)> {
+        let n = self.meta.n_rows as usize;
+        let (mut classes, mut weights) = (vec![0; n], vec![1.0; n]);
+        let all: Vec<u32> = (0..self.pages.len() as u32).collect();
+        for pages in all.chunks(PIECE_PAGES) {
+            let (_, facts) = self.load(pages, self.width(), monitor)?;
+            for (k, &number) in facts.numbers.iter().enumerate() {
+                (classes[number as usize], weights[number as usize]) = (facts.classes[k], facts.weights[k]);
+            }
+        }
+        Ok((classes, weights))
+    }
+
     /// The pages of a block, in the order of the file.
     pub fn pages_of(&self, block: u32) -> Vec<u32> {
         (0..).zip(&self.pages).filter(|(_, page)| page.block == block).map(|(k, _)| k).collect()
@@ -265,7 +285,7 @@ impl Store {
         let all: Vec<u32> = (0..self.pages.len() as u32).collect();
         let mut done = 0;
         // Pieces bound the memory; each is decoded in parallel.
-        for pages in all.chunks(4 * rayon::current_num_threads().max(1)) {
+        for pages in all.chunks(PIECE_PAGES) {
             let (_, facts) = self.load(pages, self.width(), monitor)?;
             facts.classes.iter().for_each(|&class| class_rows[class as usize] += 1);
             let mut buffer = Vec::new();

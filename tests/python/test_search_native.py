@@ -22,7 +22,15 @@ PLAN = {
     "time_limit": None,
     "resume": None,
 }
-OPTIONS = {"solver": "auto", "intercept": 0.0, "tol": 1e-3, "max_iter": 10_000, "seed": 0, "n_threads": 1, "presolve": "auto"}
+OPTIONS = {
+    "solver": "auto",
+    "intercept": 0.0,
+    "tol": 1e-3,
+    "max_iter": 10_000,
+    "seed": 0,
+    "n_threads": 1,
+    "presolve": "auto",
+}
 FACTS = ("C", "objective", "passes", "n_iter", "inner", "unchanged", "converged", "unchanged_until")
 
 
