@@ -16,8 +16,8 @@ def budget(value: Any) -> int:
     """Bytes of a ``memory_budget``; None is half of the memory that is available now."""
     if value is None:
         return max(available() // 2, 1)
-    if isinstance(value, Real) and not isinstance(value, bool) and 0 < value < 2**62:
-        return int(value)
+    if isinstance(value, Real) and not isinstance(value, bool) and 0 < float(value) < 2**62:
+        return int(float(value))
     if isinstance(value, str):
         match = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([kmgt]?i?)b?\s*", value.lower())
         if match and match[2] in _UNITS and 0 < float(match[1]) * _UNITS[match[2]] < 2**62:

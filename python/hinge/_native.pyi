@@ -1,7 +1,7 @@
 """Stub of the compiled module."""
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, final
 
 import numpy as np
 
@@ -45,6 +45,7 @@ class DuplicateEntriesError(ValueError): ...
 class BlockFileError(ValueError):
     """A block store is damaged, cut short, or no block store."""
 
+@final
 class StoreWriter:
     def __new__(
         cls,
@@ -61,6 +62,7 @@ class StoreWriter:
     def finish(self, labels: list[Any], feature_names: list[str] | None, n_threads: int) -> None: ...
     def abort(self) -> None: ...
 
+@final
 class StoreReader:
     def __new__(cls, path: str) -> StoreReader: ...
     def info(self) -> dict[str, Any]: ...
@@ -71,6 +73,7 @@ class StoreReader:
     def facts(self, n_threads: int) -> tuple[np.ndarray, np.ndarray]: ...
     def verify(self, n_threads: int, progress: Callable[[str, int, float], None] | None = None) -> None: ...
 
+@final
 class TextReader:
     def __new__(cls, path: str, n_features: int | None, zero_based: bool | None) -> TextReader: ...
     def next(

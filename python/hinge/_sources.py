@@ -234,8 +234,9 @@ class Parquet(Source):
         unknown = set(columns) - known
         if unknown or "label" not in columns or ("indices" in columns) == ("features" in columns):
             raise ValueError(
-                "columns must be {'label': name, 'indices': name, 'values': name} for list columns, or {'label': name, "
-                f"'features': [names], 'n_hash': 2**20}} for plain ones, each with an optional 'weight', got {columns!r}"
+                "columns must be {'label': name, 'indices': name, 'values': name} for list columns, or "
+                "{'label': name, 'features': [names], 'n_hash': 2**20} for plain ones, each with an optional 'weight', "
+                f"got {columns!r}"
             )
         self._columns = columns
         if "features" in columns:
@@ -314,6 +315,7 @@ def open_source(
     n_threads: int,
 ) -> Source:
     """The source of whatever the caller gave."""
+    paths: list[Any]
     if isinstance(source, (str, os.PathLike)):
         paths = _expand(os.fspath(source))
     elif isinstance(source, (list, tuple)) and source and all(_is_path(item) for item in source):

@@ -128,24 +128,24 @@ class BlockStore:
     ) -> BlockStore:
         """Build a store in bounded memory.
 
-        Rows go to blocks at random, by a hash of the row number and the seed, so the input may be sorted. The file appears
-        under its name when it is whole: an interrupted or failed build leaves what was there before.
+        Rows go to blocks at random, by a hash of the row number and the seed, so the input may be sorted. The file
+        appears under its name when it is whole: an interrupted or failed build leaves what was there before.
 
         Parameters
         ----------
         source : path, list of paths, pair or triple of arrays, or iterable
             * svmlight files, plain or compressed (gzip, bzip2, zstd): a path, a list of paths, or a pattern with ``*``;
-            * ``.npz`` files as of :func:`scipy.sparse.save_npz` with an array ``y`` added (and maybe ``sample_weight``), the
-              same kinds of paths; ``X.npy`` files come as pairs ``(X.npy, y.npy)``; all are mapped where possible;
+            * ``.npz`` files as of :func:`scipy.sparse.save_npz` with an array ``y`` (and maybe ``sample_weight``) added,
+              the same kinds of paths; ``X.npy`` files come as pairs ``(X.npy, y.npy)``; all are mapped where possible;
             * ``.parquet`` files (needs pyarrow), see ``columns``;
             * ``(X, y)`` or ``(X, y, sample_weight)``: SciPy matrix or array and labels;
             * any iterable of such pairs or triples.
         path : str or os.PathLike
             The file to be made.
         relabel : bool, default=True
-            Whether columns get numbers by frequency in the file, which makes it smaller and training faster; all results
-            are in the columns of the input. Counts come from a first pass over arrays and .npz/.npy files, and from the
-            beginning of a stream or text (16 million entries).
+            Whether columns get numbers by frequency in the file, which makes it smaller and training faster; all
+            results are in the columns of the input. Counts come from a first pass over arrays and .npz/.npy files, and
+            from the beginning of a stream or text (16 million entries).
         n_blocks : int, default=64
             Number of blocks, 1 to 4096. Building keeps an open page of up to 1.5 MB for each.
         n_features : int, default=None
@@ -155,8 +155,8 @@ class BlockStore:
         zero_based : {"auto", True, False}, default="auto"
             For svmlight files: whether indices start at 0. "auto" is decided by the first 8 MB of the first file.
         columns : dict, default=None
-            For Parquet: ``{"label": name, "weight": name, "indices": name, "values": name}`` for list columns, or ``{"label":
-            name, "features": [names], "n_hash": 2**20}`` for plain columns that are hashed.
+            For Parquet: ``{"label": name, "weight": name, "indices": name, "values": name}`` for list columns, or
+            ``{"label": name, "features": [names], "n_hash": 2**20}`` for plain columns that are hashed.
         random_state : int, RandomState or None, default=None
             Seed of the assignment of rows to blocks; None is a fixed seed.
         n_jobs : int, default=None

@@ -85,14 +85,14 @@ def _build(sources: list[str], store: str, **given: Any) -> None:
         "features": given["hash"],
     }
     columns = {name: value for name, value in columns.items() if value is not None}
-    base = {"yes": True, "no": False, None: "auto"}[given["zero_based"]]
+    base: dict[str | None, bool | str] = {"yes": True, "no": False, None: "auto"}
     options = {} if given["blocks"] is None else {"n_blocks": given["blocks"]}
     made = BlockStore.build(
         sources,
         store,
         relabel=given["relabel"],
         n_features=given["features"],
-        zero_based=base,
+        zero_based=base[given["zero_based"]],
         columns=columns or None,
         random_state=given["seed"],
         n_jobs=given["jobs"],

@@ -232,7 +232,7 @@ class LogisticRegressionCV(LogisticRegression):
         self.verbose = verbose
 
     @with_callbacks
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> LogisticRegressionCV:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None) -> LogisticRegressionCV:
         """Choose C, then fit on all rows.
 
         Parameters

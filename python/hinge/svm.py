@@ -51,8 +51,9 @@ class LinearSVC(LinearClassifier):
         does so where it pays: for more than 40,000 columns and a long enough fit, judged by loss, C and the number of
         classes. Weights and certificate belong to X in any case. A dense X is never packed.
     memory_budget : int or str, default=None
-        For a :class:`BlockStore`: bytes that the fit may use beside the interpreter and its libraries, as a number or text
-        such as "500MB" or "2GB". None is half of the memory that is available. Rows that do not fit are trained in blocks.
+        For a :class:`BlockStore`: bytes that the fit may use beside the interpreter and its libraries, as a number or
+        text such as "500MB" or "2GB". None is half of the memory that is available. Rows that do not fit are trained
+        in blocks.
     checkpoint : path-like, default=None
         For a :class:`BlockStore`: file that keeps the state of the fit, and continues it to the same bits after a kill.
     block_options : dict, default=None
@@ -290,7 +291,7 @@ class LinearSVCCV(LinearSVC):
         self.verbose = verbose
 
     @with_callbacks
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> LinearSVCCV:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None) -> LinearSVCCV:
         """Choose C, then fit on all rows.
 
         Parameters

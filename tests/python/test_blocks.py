@@ -63,7 +63,7 @@ def test_arrays_come_back(tmp_path, kind, dtype, relabel):
     np.testing.assert_array_equal(labels, y)
     np.testing.assert_array_equal(weights, weight)
     store.verify()
-    assert store.shape == X.shape and store.nnz == X.nnz and len(store) == len(y)
+    assert (store.shape, store.nnz, len(store)) == (X.shape, X.nnz, len(y))
 
 
 @pytest.mark.parametrize(
@@ -136,7 +136,7 @@ def test_text_files_patterns_and_compression(tmp_path):
     with pytest.raises(FileNotFoundError, match="no file matches"):
         BlockStore.build(str(tmp_path / "none*"), tmp_path / "y")
     (tmp_path / "bad.svm").write_text("1 1:2\n1 1:x\n")
-    with pytest.raises(ValueError, match="bad.svm, line 2"):
+    with pytest.raises(ValueError, match=r"bad\.svm, line 2"):
         BlockStore.build(tmp_path / "bad.svm", tmp_path / "y")
     assert not list(tmp_path.glob("y*"))
 
@@ -225,7 +225,7 @@ def test_bytes_depend_on_the_seed_not_on_threads(tmp_path):
 
 
 def test_damage_is_found_by_whoever_meets_it(tmp_path, made):
-    X, y, store = made
+    _, _, store = made
     content = bytearray(Path(store.path).read_bytes())
     content[1000] ^= 1
     path = tmp_path / "bad"
@@ -304,7 +304,8 @@ def test_blocks_reach_the_optimum_of_memory(large, cache):
     model = LinearSVC(loss="hinge", C=0.05, tol=1e-3, memory_budget=BUDGET, block_options={"cache": cache})
     model.fit(store)
     certificate = model.certificate_
-    assert certificate.solver == ("block_cd",) and certificate.converged
+    assert certificate.solver == ("block_cd",)
+    assert certificate.converged
     exact = LinearSVC(loss="hinge", C=0.05, tol=1e-6).fit(X, y).certificate_
     assert exact.primal[0] * (1 - 1e-5) <= certificate.primal[0] <= exact.primal[0] * (1 + 1e-3)
     assert certificate.dual[0] <= exact.primal[0] * (1 + 1e-6)
