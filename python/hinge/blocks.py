@@ -134,8 +134,8 @@ class BlockStore:
         Parameters
         ----------
         source : path, list of paths, pair or triple of arrays, or iterable
-            * svmlight files, plain or compressed (gzip, bzip2, zstd): a path, a list of paths, or a pattern with ``*``;
-            * ``.npz`` files as of :func:`scipy.sparse.save_npz` with an array ``y`` (and maybe ``sample_weight``) added,
+            * svmlight files, plain or compressed (gzip, bzip2, zstd): a path, paths, or a pattern with ``*``;
+            * ``.npz`` files as of :func:`scipy.sparse.save_npz` with arrays ``y`` and maybe ``sample_weight`` added,
               the same kinds of paths; ``X.npy`` files come as pairs ``(X.npy, y.npy)``; all are mapped where possible;
             * ``.parquet`` files (needs pyarrow), see ``columns``;
             * ``(X, y)`` or ``(X, y, sample_weight)``: SciPy matrix or array and labels;

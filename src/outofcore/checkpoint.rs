@@ -20,6 +20,7 @@ use serde::{Deserialize, Serialize};
 use twox_hash::XxHash3_64;
 
 use super::Settings;
+use super::budget::group_size;
 use super::scan::Certified;
 use super::task::{Parts, State, Sums, Task};
 use super::trainer::{End, Keep, Outcome};
@@ -160,7 +161,7 @@ impl<'a> Checkpoint<'a> {
             last: f64::NEG_INFINITY,
         };
         match std::fs::File::open(keep.path) {
-            Ok(file) => checkpoint.read(file, tasks.len())?,
+            Ok(file) => checkpoint.read(file, tasks.len(), group_size(store, settings.budget, tasks.len()))?,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
             Err(source) => return Err(checkpoint.io(source)),
         }
@@ -239,7 +240,7 @@ impl<'a> Checkpoint<'a> {
         out.draft.publish()
     }
 
-    fn read(&mut self, file: std::fs::File, n_tasks: usize) -> Result<()> {
+    fn read(&mut self, file: std::fs::File, n_tasks: usize, group: usize) -> Result<()> {
         let length = file.metadata().map_err(|e| self.io(e))?.len();
         let mut file = std::io::BufReader::with_capacity(PIECE, file);
         if length < PREFIX + 8 {
@@ -262,7 +263,7 @@ impl<'a> Checkpoint<'a> {
         let head: Head = serde_json::from_slice(&head).map_err(|_| self.refuse("its head is damaged"))?;
         self.compare(&head.depends_on)?;
         if self.expected(&head) != Some(length - PREFIX - 8 - head_length)
-            || head.finished.len() + head.under_way.len() > n_tasks
+            || n_tasks.checked_sub(head.finished.len()).is_none_or(|left| head.under_way.len() != left.min(group))
         {
             return Err(self.refuse("it is damaged or cut short"));
         }

@@ -106,6 +106,8 @@ struct Descent<'a> {
     block_of: Vec<u32>,
     loaded_rows: u64,
     scans: u64,
+    /// The gap estimated after the last whole pass, for progress only.
+    last_gap: f64,
 }
 
 /// Calls `f` for all problems, [`budget::SIDE_BY_SIDE`] at a time, as the budget has counted.
@@ -147,7 +149,22 @@ impl<'a> Descent<'a> {
         }
         let ends = tasks.iter().map(|_| None).collect();
         let (loaded_rows, scans) = (0, 0);
-        Ok(Self { store, parts, settings, plan, fetch, monitor, resident, running, ends, block_of, loaded_rows, scans })
+        let last_gap = f64::INFINITY;
+        Ok(Self {
+            store,
+            parts,
+            settings,
+            plan,
+            fetch,
+            monitor,
+            resident,
+            running,
+            ends,
+            block_of,
+            loaded_rows,
+            scans,
+            last_gap,
+        })
     }
 
     fn run(mut self, checkpoint: &mut Option<Checkpoint<'_>>, done: &[Outcome]) -> Result<Vec<Outcome>> {
@@ -219,9 +236,8 @@ impl<'a> Descent<'a> {
         if plan.blocks.len() > 1 {
             self.choose(next, position);
         }
-        let gap = self.estimated_gap();
-        let iteration = position.pass + 1;
-        self.monitor.observe(&Progress { solver: "block_cd", iteration, accuracy: gap, place: None });
+        let (iteration, accuracy) = (position.pass + 1, self.last_gap);
+        self.monitor.observe(&Progress { solver: "block_cd", iteration, accuracy, place: None });
         Ok(())
     }
 
@@ -324,6 +340,7 @@ impl<'a> Descent<'a> {
     /// Certifies the problems that promise to be done, all at the last pass; whether all are done.
     fn finish_pass(&mut self, pass: usize) -> Result<bool> {
         let is_last = pass == self.settings.max_passes;
+        self.last_gap = self.estimated_gap();
         let due: Vec<usize> = (0..self.running.len())
             .filter(|&k| self.ends[k].is_none())
             .filter(|&k| is_last || self.estimate(&self.running[k]).relative_gap() <= PROMISING * self.settings.tol)

@@ -106,8 +106,7 @@ fn optima(data: &Data, tasks: &[Task], loss: LossKind, intercept: Intercept) -> 
     let (view, _) = CsrView::new(&data.indptr, &data.indices, &data.values, D).unwrap();
     let n_classes = data.classes.iter().max().unwrap() + 1;
     let labels = Labels { ids: &data.classes, n_classes };
-    let cost: Vec<f64> =
-        data.classes.iter().zip(&data.weights).map(|(&k, w)| tasks[0].cost[k as usize] * w).collect();
+    let cost: Vec<f64> = data.classes.iter().zip(&data.weights).map(|(&k, w)| tasks[0].cost[k as usize] * w).collect();
     let params = Params { solver: SolverKind::DualCd, tol: 1e-7, max_iter: 5000, seed: 1 };
     let solutions = multiclass::fit(&view, &labels, &cost, intercept, loss, &params, &Silent).unwrap();
     solutions.iter().map(|s| s.certificate.primal).collect()
@@ -266,7 +265,7 @@ fn an_interrupted_training_goes_on_to_the_same_bits() {
 
     // Every cut and many flips are noticed.
     let bytes = std::fs::read(&path).unwrap();
-    let mut check = |bytes: &[u8], what: String| {
+    let check = |bytes: &[u8], what: String| {
         std::fs::write(&path, bytes).unwrap();
         let result = outofcore::fit(&store, &tasks, &[], &settings, keep, &Silent);
         assert!(matches!(result, Err(Error::Journal { .. })), "{what}");
