@@ -85,37 +85,34 @@ impl Plan {
         let meta = store.meta();
         let budget = settings.budget;
         let states = n_tasks as u64 * state_bytes(store);
-        let margins = match settings.intercept {
-            Intercept::Free => 16 * meta.n_rows * n_tasks as u64,
-            _ => 0,
-        };
         let bare = states + page_bytes();
-        let has_room_for_margins = bare + 2 * margins <= budget;
-        let fixed = bare + if has_room_for_margins { margins } else { 0 };
-
         let width = store.width();
         let at_once = n_tasks.min(SIDE_BY_SIDE);
         let row_bytes = (ROW_BYTES + BOOKKEEPING + at_once * STATE) as f64;
         let mean = (meta.nnz as f64 / meta.n_rows as f64).max(1.0);
-        let per_entry = width.entry_bytes() as f64 + SLACK * row_bytes / mean;
-        let (stored, share) = (store.file_bytes() as f64, settings.share());
-        let whole = meta.nnz.max(1) as f64;
-
-        let left = budget.saturating_sub(fixed) as f64;
-        let keeps_stored = settings.keeps_stored && stored <= STORED_SHARE * left;
-        let (left, per_entry) =
-            if keeps_stored { (left - stored, per_entry) } else { (left, per_entry + (1.0 - share) * stored / whole) };
-        let entries = (left / per_entry).min(1.02 * whole + PAGE_ENTRIES as f64) as usize;
+        let kept_entry = width.entry_bytes() as f64 + SLACK * row_bytes / mean;
+        let (stored, share, whole) = (store.file_bytes() as f64, settings.share(), meta.nnz.max(1) as f64);
+        // An entry with its part of the block that is read ahead.
+        let fetched_entry = kept_entry + (1.0 - share) * stored / whole;
+        // Two pages: one is loaded, as much is cached.
         let largest = store.pages().iter().map(|page| page.nnz as usize).max().unwrap_or(0);
-        let least = 2 * largest.max(PAGE_ENTRIES);
-        if entries < least {
-            let needed = fixed + (least as f64 * per_entry) as u64 + 1;
+        let least = 2 * largest;
+        let least_bytes = least as f64 * fetched_entry;
+        let needed = bare + least_bytes.ceil() as u64 + 1;
+        if needed > budget {
+            let buffers = page_bytes();
             let parts = format!(
-                "{states} bytes for weights and dual variables of {n_tasks} problem(s), {} for buffers, the rest for rows",
-                fixed - states
+                "{states} bytes for weights and dual variables of {n_tasks} problem(s), {buffers} for buffers, the rest for rows"
             );
-            return Err(Error::Budget { budget, needed: needed.max(budget + 1), parts });
+            return Err(Error::Budget { budget, needed, parts });
         }
+        // Decision values and costs of all problems, and a sorted copy for one.
+        let margins = if settings.intercept == Intercept::Free { 16 * meta.n_rows * (n_tasks as u64 + 1) } else { 0 };
+        let has_room_for_margins = margins <= (budget - needed) / 2;
+        let left = (budget - bare - if has_room_for_margins { margins } else { 0 }) as f64;
+        let keeps_stored = settings.keeps_stored && stored <= STORED_SHARE * left && left - stored >= least_bytes;
+        let (left, per_entry) = if keeps_stored { (left - stored, kept_entry) } else { (left, fetched_entry) };
+        let entries = (left / per_entry).min(1.02 * whole + PAGE_ENTRIES as f64) as usize;
         let rows = (SLACK * entries as f64 / mean) as usize + 1024;
         let arena = Capacity { rows, entries };
         let room = |x: usize| ((1.0 - share) * x as f64) as usize;

@@ -216,7 +216,7 @@ fn too_small_a_budget_is_refused_with_what_would_do() {
     let mut settings = Settings { budget: 1_000_000, ..settings(LossKind::Hinge, Intercept::Free) };
     let error = outofcore::fit(&store, &tasks, &[], &settings, None, &Silent).unwrap_err();
     let Error::Budget { needed, .. } = error else { panic!("{error}") };
-    settings.budget = needed + needed / 50;
+    settings.budget = needed;
     settings.max_passes = 1;
     assert_eq!(fit(&store, &tasks, &settings)[0].status, Status::MaxIter);
     for wrong in [Settings { cache_share: 1.5, ..settings }, Settings { rounds: 0, ..settings }] {
