@@ -14,8 +14,14 @@ pub struct Order {
 impl Order {
     /// Most frequent column first; columns of equal count in the order of their numbers.
     pub fn by_count(counts: &[u64]) -> Self {
-        let mut old: Vec<u32> = (0..counts.len() as u32).collect();
-        old.sort_by(|&a, &b| counts[b as usize].cmp(&counts[a as usize]));
+        // Most columns of a hashed space never occur: only the others are sorted.
+        let occurs = |&column: &u32| counts[column as usize] > 0;
+        let all = 0..counts.len() as u32;
+        let mut keys: Vec<(u64, u32)> =
+            all.clone().filter(occurs).map(|j| (u64::MAX - counts[j as usize], j)).collect();
+        keys.sort_unstable();
+        let mut old: Vec<u32> = keys.into_iter().map(|key| key.1).collect();
+        old.extend(all.filter(|column| !occurs(column)));
         Self { new: inverse(&old) }
     }
 

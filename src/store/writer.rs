@@ -99,6 +99,32 @@ struct Prepared {
     sum_squared_norm: f64,
 }
 
+/// The entries of a row as they come, and a buffer to sort them.
+#[derive(Default)]
+struct Entries {
+    columns: Vec<u32>,
+    values: Vec<f64>,
+    keys: Vec<u64>,
+}
+
+impl Entries {
+    fn clear(&mut self) {
+        self.columns.clear();
+        self.values.clear();
+    }
+
+    /// Makes keys of the new columns (upper half) and the places among the values (lower half): sorted by column, equal
+    /// columns in their order.
+    fn sort(&mut self, order: &Order) {
+        self.keys.clear();
+        let columns = self.columns.iter().zip(0u64..);
+        self.keys.extend(columns.map(|(&column, k)| u64::from(order.new_number(column)) << 32 | k));
+        if !self.keys.is_sorted() {
+            self.keys.sort_unstable();
+        }
+    }
+}
+
 /// One row of [`Prepared`].
 struct Ready {
     start: usize,
@@ -218,20 +244,21 @@ impl Writer {
             sum_squared_norm: 0.0,
         };
         let limit = self.options.n_cols.unwrap_or(MAX_COLUMNS);
-        let mut entries: Vec<(u32, f64)> = Vec::new();
+        let mut row_entries = Entries::default();
         for row in range {
-            entries.clear();
+            row_entries.clear();
             let mut largest = 0;
             rows.for_each(row, |column, value| {
                 largest = largest.max(column);
-                entries.push((column as u32, value));
+                row_entries.columns.push(column as u32);
+                row_entries.values.push(value);
             });
-            if largest >= limit && !entries.is_empty() {
+            if largest >= limit && !row_entries.columns.is_empty() {
                 let reason = format!("the column is outside 0..{limit}");
                 return Err(Error::Entry { row: (number + row as u64) as usize, column: largest, reason });
             }
-            out.largest = out.largest.max((!entries.is_empty()).then_some(largest as u32));
-            out.push(row, &mut entries, &self.options, number)?;
+            out.largest = out.largest.max((!row_entries.columns.is_empty()).then_some(largest as u32));
+            out.push(row, &mut row_entries, &self.options, number)?;
         }
         out.rows.sort_by_key(|ready| ready.block);
         Ok(out)
@@ -384,36 +411,42 @@ impl Prepared {
         &self.rows[start..end]
     }
 
-    fn push(&mut self, row: usize, entries: &mut Vec<(u32, f64)>, options: &Options, number: u64) -> Result<()> {
+    fn push(&mut self, row: usize, entries: &mut Entries, options: &Options, number: u64) -> Result<()> {
         let place = (number + row as u64) as usize;
-        if !options.order.is_empty() {
-            entries.iter_mut().for_each(|(column, _)| *column = options.order.new_number(*column));
+        let start = self.columns.len();
+        entries.sort(&options.order);
+        for &key in &entries.keys {
+            let (column, value) = ((key >> 32) as u32, entries.values[key as u32 as usize]);
+            if self.columns.len() > start && self.columns.last() == Some(&column) {
+                *self.values.last_mut().expect("as long as the columns") += value;
+            } else {
+                self.columns.push(column);
+                self.values.push(value);
+            }
         }
-        if !entries.is_sorted_by(|a, b| a.0 < b.0) {
-            entries.sort_by_key(|entry| entry.0); // stable: equal columns are summed in their order
-            entries.dedup_by(|later, sum| {
-                let is_same = later.0 == sum.0;
-                if is_same {
-                    sum.1 += later.1;
+        if self.values[start..].contains(&0.0) {
+            let mut end = start;
+            for k in start..self.values.len() {
+                if self.values[k] != 0.0 {
+                    (self.columns[end], self.values[end]) = (self.columns[k], self.values[k]);
+                    end += 1;
                 }
-                is_same
-            });
+            }
+            self.columns.truncate(end);
+            self.values.truncate(end);
         }
-        entries.retain(|entry| entry.1 != 0.0);
-        if entries.len() > MAX_ROW_ENTRIES {
-            let reason = format!("{} entries, a store takes at most {MAX_ROW_ENTRIES} in a row", entries.len());
+        let len = self.columns.len() - start;
+        if len > MAX_ROW_ENTRIES {
+            let reason = format!("{len} entries, a store takes at most {MAX_ROW_ENTRIES} in a row");
             return Err(Error::Structure { row: place, reason });
         }
-        let start = self.columns.len();
         let mut squared = 0.0;
-        for &(column, value) in entries.iter() {
+        for (&column, &value) in self.columns[start..].iter().zip(&self.values[start..]) {
             if !value.is_finite() {
                 let reason = format!("the value is {value}, only finite numbers are accepted");
                 return Err(Error::Entry { row: place, column: column as usize, reason });
             }
             squared += value * value;
-            self.columns.push(column);
-            self.values.push(value);
         }
         let values = &self.values[start..];
         let form = match values.first() {
