@@ -35,7 +35,7 @@ impl<'a, T: Loss, const L: usize> FoldTerms<'a, T, L> {
                 })?;
             }
         }
-        Ok(Self { loss, weight: setup.weight, class: &setup.labels.ids, times, positive })
+        Ok(Self { loss, weight: setup.weight, class: setup.labels.ids, times, positive })
     }
 
     /// Cost and label of row `i` per lane.

@@ -24,7 +24,9 @@ use crate::loss::Loss;
 const LEAST_MOVE: f64 = 10.0;
 /// Rows by which the scale of the data is judged.
 const NORM_SAMPLE: usize = 1024;
-/// Steps between the request for a row's memory and its use.
+/// Steps between the request for a row's memory and its use. Tried: asking one or two rows ahead for the weights too (imdb 0.43 s
+/// for fifteen epochs without, 0.49 s with; phishing_urls 0.46 and 0.38 s as it comes, 0.48 and 0.53 s presolved; flights 0.49 and
+/// 0.58 s): out-of-order loads of one row already keep the memory busy. Distances 2 and 8 make no difference.
 const AHEAD: usize = 4;
 /// Steps between two looks at the cancel flag.
 const POLL_STEPS: usize = 4096;

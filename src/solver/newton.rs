@@ -66,6 +66,14 @@ pub struct Report {
     pub squared_gradient: f64,
 }
 
+impl Report {
+    /// The relative gap from the gradient, which tells gaps apart that the difference of the values rounds to zero.
+    fn relative_gap(&self) -> f64 {
+        let dual = self.certificate.dual;
+        if dual > 0.0 { 0.5 * self.squared_gradient / dual } else { self.certificate.relative_gap() }
+    }
+}
+
 /// Counts of work, all lanes together.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Work {
@@ -617,7 +625,7 @@ impl<const L: usize> Stop<L> {
 
     fn accuracy(&self, report: &Report) -> f64 {
         match self {
-            Self::RelativeGap(_) => report.certificate.relative_gap(),
+            Self::RelativeGap(_) => report.relative_gap(),
             Self::Gradient(_) => report.squared_gradient.sqrt(),
         }
     }

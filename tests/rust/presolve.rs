@@ -256,7 +256,7 @@ impl Task {
                 test: all.clone().filter(|i| i % 3 == f).collect(),
             })
             .collect();
-        let settings = Settings { loss, intercept, solver: SolverKind::Newton, tol: 1e-11, max_iter: 2000, seed: 1 };
+        let settings = Settings { loss, intercept, solver: SolverKind::Newton, tol: 1e-14, max_iter: 2000, seed: 1 };
         let plan = select::Plan { values: Values::List(vec![0.25, 1.0, 4.0]), refine: 0, stop: StopRule::Unchanged };
         let task = select::Task { rows, labels: self.labels(), weight: &self.cost, folds: &folds };
         let mut found = Vec::new();
@@ -272,25 +272,29 @@ impl Task {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(120))]
 
-    /// The same objective, weights and decision values as without presolve.
+    /// The same objective, weights and decision values as without presolve. A gap leaves the weights open by the root of twice
+    /// its size, so smooth losses are fitted until rounding ends the progress; the hinge, whose best point is chosen by its gap, is held
+    /// to that root.
     #[test]
     fn fits_are_the_same(task in task()) {
-        let params = Params { solver: SolverKind::Newton, tol: 1e-12, max_iter: 2000, seed: 3 };
         let Some(packed) = task.matrix.presolved() else { return Ok(()) };
         for loss in LOSSES {
+            let tol = if loss == LossKind::Hinge { 1e-12 } else { 1e-30 };
+            let params = Params { solver: SolverKind::Newton, tol, max_iter: 2000, seed: 3 };
             for intercept in INTERCEPTS {
                 let [plain, mapped] = task.fits(&packed, loss, intercept, &params);
                 for (a, b) in plain.iter().zip(&mapped) {
                     let size = 1.0 + dot(&a.w, &a.w).sqrt();
+                    let open = if loss == LossKind::Hinge { 2.0 * (2.0 * tol * a.certificate.primal).sqrt() } else { 1e-10 * size };
                     prop_assert!((a.certificate.primal - b.certificate.primal).abs() <= 1e-10 * (1.0 + a.certificate.primal));
                     for (x, y) in a.w.iter().zip(&b.w) {
-                        prop_assert!((x - y).abs() <= 1e-10 * size, "{loss:?} {intercept:?}: weights {x} {y}");
+                        prop_assert!((x - y).abs() <= open, "{loss:?} {intercept:?}: weights {x} {y}");
                     }
                     for i in 0..task.ids.len() {
                         let row = task.matrix.row(i);
                         let (x, y) = (dot(&row, &a.w) + a.intercept, dot(&row, &b.w) + b.intercept);
-                        let size = size * (1.0 + dot(&row, &row).sqrt());
-                        prop_assert!((x - y).abs() <= 1e-10 * size, "{loss:?} {intercept:?}: decisions {x} {y}");
+                        let open = open * (1.0 + dot(&row, &row).sqrt());
+                        prop_assert!((x - y).abs() <= open, "{loss:?} {intercept:?}: decisions {x} {y}");
                     }
                 }
             }
