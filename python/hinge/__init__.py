@@ -9,6 +9,7 @@ from hinge._native import BlockFileError, __version__
 from hinge._presolve import Presolve
 from hinge.blocks import Block, BlockStore
 from hinge.logistic import LogisticRegression, LogisticRegressionCV
+from hinge.prediction import iter_predictions
 from hinge.select import select_C
 from hinge.svm import LinearSVC, LinearSVCCV
 from hinge.svmlight import load_svmlight
@@ -26,6 +27,7 @@ __all__ = [
     "PartialSearchWarning",
     "Presolve",
     "__version__",
+    "iter_predictions",
     "load_svmlight",
     "select_C",
 ]

@@ -92,7 +92,15 @@ class LinearClassifier(CallbackSupport, ClassifierMixin, BaseEstimator):
         blocks = _outofcore.options(self.memory_budget, self.checkpoint, self.block_options)
         cost = _outofcore.class_costs(store, float(self.C), self.class_weight)
         task = FitTask(self, store, None)
-        report = reporter(self.verbose, "fit")
+        self._fit_blocks(store, cost, options, blocks)
+        task.end()
+        return self
+
+    def _fit_blocks(
+        self, store: BlockStore, cost: np.ndarray, options: dict[str, Any], blocks: dict[str, Any]
+    ) -> None:
+        """Fit with checked options and set the fitted attributes."""
+        report = reporter(self.verbose, "fit", options["tol"])
         result = _native.fit_store(store._reader, cost, options, blocks, report)
         self._take(store.classes, result)
         self.n_features_in_ = store.n_features
@@ -100,11 +108,10 @@ class LinearClassifier(CallbackSupport, ClassifierMixin, BaseEstimator):
             self.feature_names_in_ = store.feature_names
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
-        task.end()
-        return self
 
     def _take(self, classes: np.ndarray, result: dict[str, Any]) -> None:
         """Set the fitted attributes."""
+        self.__dict__.pop("stream_", None)  # a fit begins anew
         self.classes_ = classes
         self.coef_ = result["coef"]
         self.intercept_ = result["intercept"]
@@ -133,7 +140,7 @@ class LinearClassifier(CallbackSupport, ClassifierMixin, BaseEstimator):
         """
         check_is_fitted(self)
         if isinstance(X, BlockStore):
-            values = _outofcore.decisions(X, self.coef_, self.intercept_, _validate.threads(self.n_jobs))
+            values = self._scores(X).gather(lambda values: values)
             return values.ravel() if values.shape[1] == 1 else values
         X = _validate.predict_data(self, X)
         values = safe_sparse_dot(X, self.coef_.T, dense_output=True) + self.intercept_
@@ -150,9 +157,13 @@ class LinearClassifier(CallbackSupport, ClassifierMixin, BaseEstimator):
         -------
         ndarray of shape (n_samples,)
         """
-        values = self.decision_function(X)
-        ids = (values > 0).astype(np.intp) if values.ndim == 1 else values.argmax(axis=1)
-        return self.classes_[ids]
+        if isinstance(X, BlockStore):
+            check_is_fitted(self)
+            return self.classes_[self._scores(X).gather(class_ids)]
+        return self.classes_[class_ids(self.decision_function(X))]
+
+    def _scores(self, store: BlockStore) -> _outofcore.Scores:
+        return _outofcore.Scores(store, self.coef_, self.intercept_, _validate.threads(self.n_jobs))
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Share of rows that are classified correctly.
@@ -174,3 +185,10 @@ class LinearClassifier(CallbackSupport, ClassifierMixin, BaseEstimator):
             y = labels if y is None else y
             sample_weight = weight if sample_weight is None else sample_weight
         return super().score(X, y, sample_weight)
+
+
+def class_ids(values: np.ndarray) -> np.ndarray:
+    """The numbers of the classes that decision values stand for."""
+    if values.ndim == 1 or values.shape[1] == 1:
+        return (values.reshape(-1) > 0).astype(np.intp)
+    return values.argmax(axis=1)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import glob
+import itertools
 import os
+import re
 import zipfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +18,10 @@ from hinge import _native, _validate
 
 SAMPLE_ENTRIES = 1 << 24
 """Entries of a stream by which columns are counted."""
+
+SAMPLES = 64
+SAMPLE_BYTES = 1 << 20
+"""Places of a large text by which columns are counted, and bytes read at each: the order of columns is only a matter of size."""
 
 BATCH_ENTRIES = 1 << 22
 """Entries of a batch cut from an array."""
@@ -125,6 +131,26 @@ class Stream(Source):
             yield from Arrays(*item).batches()
 
 
+class Factory(Source):
+    """A function that returns an iterable of pairs or triples, called once more for the counts."""
+
+    name = "callable"
+
+    def __init__(self, make: Callable[[], Iterable[Any]]):
+        self._make = make
+
+    def batches(self) -> Iterator[Batch]:
+        """The rows of one call."""
+        yield from Stream(self._make()).batches()
+
+    def counts(self, batches: Iterator[Batch]) -> tuple[np.ndarray, list[Batch]]:
+        """Count all rows of another call."""
+        total = np.zeros(0, dtype=np.uint64)
+        for batch in self.batches():
+            total = _add(total, _count(batch.X))
+        return total, []
+
+
 class Parts(Source):
     """Matrices in .npz files, or pairs of .npy files; counted in a first pass."""
 
@@ -220,10 +246,37 @@ class Text(Source):
             self.share = (k + 1) / len(self._paths)
 
 
+    def counts(self, batches: Iterator[Batch]) -> tuple[np.ndarray, list[Batch]]:
+        """Count by pieces from all over the files, where these are large and plain text; else by the beginning."""
+        sizes = [os.path.getsize(path) for path in self._paths]
+        if sum(sizes) < SAMPLES * SAMPLE_BYTES or any(_is_compressed(path) for path in self._paths):
+            return super().counts(batches)
+        held = list(itertools.islice(batches, 1))  # decides at which number indices begin
+        total = np.zeros(0, dtype=np.uint64)
+        for place in np.linspace(0, sum(sizes), SAMPLES, endpoint=False).astype(int):
+            k = int(np.searchsorted(np.cumsum(sizes), place, side="right"))
+            with open(self._paths[k], "rb") as file:
+                file.seek(place - sum(sizes[:k]))
+                indices = np.array(_INDEX.findall(file.read(SAMPLE_BYTES)), dtype=np.bytes_)
+            columns = indices.astype(np.int64) - (0 if self._base else 1)
+            inside = (columns >= 0) & (columns < (self._n_features or 1 << 31))
+            total = _add(total, np.bincount(columns[inside]).astype(np.uint64))
+        return total, held
+
+
+_INDEX = re.compile(rb" ([0-9]{1,9}):")
+
+
+def _is_compressed(path: str) -> bool:
+    with open(path, "rb") as file:
+        return file.read(4).startswith((b"\x1f\x8b", b"BZh", b"\x28\xb5\x2f\xfd"))
+
+
 class Parquet(Source):
     """Row groups of Parquet files: list columns of indices and values, or plain columns that are hashed."""
 
-    def __init__(self, paths: list[str], columns: Mapping[str, Any] | None):
+    def __init__(self, paths: list[str], columns: Mapping[str, Any] | None, n_features: int | None):
+        self._n_features = n_features
         try:
             import pyarrow.parquet as parquet
         except ImportError as error:
@@ -277,7 +330,7 @@ class Parquet(Source):
             values = np.ones(len(indices))
         if len(indices) and indices.min() < 0:
             raise ValueError(f"column index {indices.min()} is negative")
-        n = int(indices.max()) + 1 if len(indices) else 1
+        n = max(int(indices.max()) + 1 if len(indices) else 1, self._n_features or 1)
         return sp.csr_matrix((values, indices, indptr), shape=(len(indptr) - 1, n))
 
     def _hashed(self, batch: Any) -> Any:
@@ -322,16 +375,18 @@ def open_source(
         paths = [name if isinstance(name, tuple) else os.fspath(name) for item in source for name in _expand_item(item)]
     elif isinstance(source, tuple) and len(source) in (2, 3):
         return Arrays(*source)
+    elif callable(source):
+        return Factory(source)
     elif isinstance(source, Iterable) and not isinstance(source, Mapping):
         return Stream(source)
     else:
-        raise TypeError(f"a source is a path, paths, (X, y) or an iterable of (X, y), got {type(source).__name__}")
+        raise TypeError(f"a source is a path, paths, (X, y), an iterable of (X, y) or a function that returns one, got {type(source).__name__}")
     kinds = {_kind(path) for path in paths}
     if len(kinds) > 1:
         raise ValueError(f"a source has files of one kind, got {sorted(kinds)}")
     kind = kinds.pop()
     if kind == ".parquet":
-        return Parquet([os.fspath(path) for path in paths], columns)
+        return Parquet([os.fspath(path) for path in paths], columns, n_features)
     if kind in (".npz", ".npy"):
         return Parts(paths)
     return Text(paths, n_features, zero_based, n_threads)

@@ -109,15 +109,18 @@ def seed(random_state: Any) -> int:
 
 def fit_data(X: Any, y: Any, estimator: Any = None) -> tuple[Any, np.ndarray]:
     """X as CSR or C-ordered array, y as a column; changes nothing in the estimator."""
-    if type(X).__name__ == "BlockStore":
-        raise TypeError(
-            "a BlockStore is taken by LinearSVC and LogisticRegression; a search for C needs X and y in memory"
-        )
     _check_structure(X)
     if y is None:
         name = "hinge.select_C" if estimator is None else type(estimator).__name__
         raise ValueError(f"{name} requires y to be passed, but the target y is None")
     X = check_array(X, estimator=estimator, input_name="X", **_CHECK)
+    return X, labels(y, X.shape[0])
+
+
+def stream_data(X: Any, y: Any, estimator: Any, *, reset: bool) -> tuple[Any, np.ndarray]:
+    """A piece of a stream: X as CSR or C-ordered array with the features of the pieces before, y as a column."""
+    _check_structure(X)
+    X = validate_data(estimator, X, reset=reset, **_CHECK)
     return X, labels(y, X.shape[0])
 
 
@@ -223,12 +226,7 @@ def row_weights(
 
     ``"balanced"`` counts rows by their sample weight, so that a weight of 2 equals the row twice.
     """
-    weight = np.ones(len(ids))
-    if sample_weight is not None:
-        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, copy=True)
-        if (weight < 0).any():
-            row = int(np.flatnonzero(weight < 0)[0])
-            raise ValueError(f"sample_weight of row {row} is {weight[row]}, weights must be at least 0")
+    weight = np.ones(len(ids)) if sample_weight is None else sample_weights(X, sample_weight)
     present = np.bincount(ids[weight > 0], minlength=len(classes))
     if (present == 0).any():
         missing = classes[np.flatnonzero(present == 0)[0]]
@@ -241,6 +239,15 @@ def row_weights(
         total = weight.sum()
     if not np.isfinite(total):
         raise ValueError("sample_weight times class_weight is too large: the sum over all rows must be finite")
+    return weight
+
+
+def sample_weights(X: Any, sample_weight: Any) -> np.ndarray:
+    """One finite weight of at least 0 per row, float64."""
+    weight = _check_sample_weight(sample_weight, X, dtype=np.float64, copy=True)
+    if (weight < 0).any():
+        row = int(np.flatnonzero(weight < 0)[0])
+        raise ValueError(f"sample_weight of row {row} is {weight[row]}, weights must be at least 0")
     return weight
 
 

@@ -8,12 +8,12 @@ import numpy as np
 
 from hinge import _native
 from hinge._callbacks import with_callbacks
-from hinge._linear import LinearClassifier
+from hinge._stream import StreamClassifier
 from hinge._probability import log_probabilities
 from hinge.select import search_and_refit
 
 
-class LogisticRegression(LinearClassifier):
+class LogisticRegression(StreamClassifier):
     r"""L2-regularised logistic regression with a certified optimum.
 
     Minimises, for labels in {-1, +1} and each class against the rest,
@@ -152,7 +152,9 @@ class LogisticRegressionCV(LogisticRegression):
         As in :class:`hinge.LinearSVCCV`.
     time_limit, resume, keep_decisions, select_tol
         As in :class:`hinge.LinearSVCCV`.
-    solver, tol, max_iter, fit_intercept, intercept_scaling, class_weight, presolve, n_jobs, random_state, verbose
+    solver, tol, max_iter, fit_intercept, intercept_scaling, class_weight, presolve, memory_budget, block_options
+        As in :class:`LogisticRegression`.
+    n_jobs, random_state, verbose
         As in :class:`LogisticRegression`; ``tol`` is that of the final fit.
 
     Attributes
@@ -202,6 +204,8 @@ class LogisticRegressionCV(LogisticRegression):
         intercept_scaling: float | None = None,
         class_weight: Any = None,
         presolve: str | bool = "auto",
+        memory_budget: Any = None,
+        block_options: dict[str, Any] | None = None,
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
@@ -227,6 +231,8 @@ class LogisticRegressionCV(LogisticRegression):
         self.intercept_scaling = intercept_scaling
         self.class_weight = class_weight
         self.presolve = presolve
+        self.memory_budget = memory_budget
+        self.block_options = block_options
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
@@ -237,7 +243,8 @@ class LogisticRegressionCV(LogisticRegression):
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        X : {array-like, sparse matrix} of shape (n_samples, n_features), or BlockStore
+            A store holds its labels and weights: y and sample_weight are then None.
         y : array-like of shape (n_samples,)
         sample_weight : array-like of shape (n_samples,), default=None
             Used in training, and in the score where the scorer takes weights.

@@ -6,13 +6,13 @@ from typing import Any
 
 from hinge import _native, _validate
 from hinge._callbacks import with_callbacks
-from hinge._linear import LinearClassifier
+from hinge._stream import StreamClassifier
 from hinge.select import search_and_refit
 
 LOSSES = ("squared_hinge", "hinge")
 
 
-class LinearSVC(LinearClassifier):
+class LinearSVC(StreamClassifier):
     r"""Linear support vector classifier with a certified optimum.
 
     Minimises, for labels in {-1, +1} and each class against the rest,
@@ -205,7 +205,8 @@ class LinearSVCCV(LinearSVC):
         Whether ``search_.decisions`` holds the out-of-fold decision values at the chosen C.
     select_tol : float, default=1e-2
         Accuracy of the fits of the search. All parameters of the search are described in :func:`hinge.select_C`.
-    loss, solver, tol, max_iter, fit_intercept, intercept_scaling, class_weight, multi_class, presolve
+    loss, solver, tol, max_iter, fit_intercept, intercept_scaling, class_weight, multi_class, presolve,
+    memory_budget, block_options
         As in :class:`LinearSVC`.
     n_jobs, random_state, verbose
         As in :class:`LinearSVC`; ``tol`` is that of the final fit.
@@ -259,6 +260,8 @@ class LinearSVCCV(LinearSVC):
         class_weight: Any = None,
         multi_class: str = "ovr",
         presolve: str | bool = "auto",
+        memory_budget: Any = None,
+        block_options: dict[str, Any] | None = None,
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
@@ -286,6 +289,8 @@ class LinearSVCCV(LinearSVC):
         self.class_weight = class_weight
         self.multi_class = multi_class
         self.presolve = presolve
+        self.memory_budget = memory_budget
+        self.block_options = block_options
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
@@ -296,7 +301,8 @@ class LinearSVCCV(LinearSVC):
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        X : {array-like, sparse matrix} of shape (n_samples, n_features), or BlockStore
+            A store holds its labels and weights: y and sample_weight are then None.
         y : array-like of shape (n_samples,)
         sample_weight : array-like of shape (n_samples,), default=None
             Used in training, and in the score where the scorer takes weights.

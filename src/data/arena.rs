@@ -166,19 +166,34 @@ impl Arena {
     /// # Errors
     /// [`Error::Memory`] where the system has no such amount.
     pub fn new(width: Width, n_cols: usize, rows: usize, entries: usize) -> Result<Self> {
-        fn zeros<T: Copy + Default>(n: usize) -> Result<Vec<T>> {
-            let mut list = Vec::new();
-            list.try_reserve_exact(n).map_err(|_| Error::Memory { bytes: n.saturating_mul(size_of::<T>()) })?;
-            list.resize(n, T::default());
-            Ok(list)
-        }
         let values = match width {
-            Width::Row => Values::Row(zeros(rows)?),
-            Width::F32 => Values::F32(zeros(entries)?),
-            Width::F64 => Values::F64(zeros(entries)?),
+            Width::Row => Values::Row(Vec::new()),
+            Width::F32 => Values::F32(Vec::new()),
+            Width::F64 => Values::F64(Vec::new()),
         };
-        let indptr = zeros(rows + 1)?;
-        Ok(Self { indptr, indices: zeros(entries)?, values, n_cols, n_rows: 0 })
+        let mut arena = Self { indptr: Vec::new(), indices: Vec::new(), values, n_cols, n_rows: 0 };
+        arena.grow(rows, entries)?;
+        Ok(arena)
+    }
+
+    /// Makes room for `rows` rows with `entries` entries in all, where there is less.
+    ///
+    /// # Errors
+    /// [`Error::Memory`]; what is there stays.
+    pub fn grow(&mut self, rows: usize, entries: usize) -> Result<()> {
+        fn to<T: Copy + Default>(list: &mut Vec<T>, n: usize) -> Result<()> {
+            let more = n.saturating_sub(list.len());
+            list.try_reserve_exact(more).map_err(|_| Error::Memory { bytes: n.saturating_mul(size_of::<T>()) })?;
+            list.resize(n.max(list.len()), T::default());
+            Ok(())
+        }
+        to(&mut self.indptr, rows + 1)?;
+        to(&mut self.indices, entries)?;
+        match &mut self.values {
+            Values::Row(v) => to(v, rows),
+            Values::F32(v) => to(v, entries),
+            Values::F64(v) => to(v, entries),
+        }
     }
 
     /// Number of rows.

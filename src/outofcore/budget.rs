@@ -18,9 +18,9 @@ use crate::store::reader::Store;
 use crate::{Error, Result};
 
 /// Bytes per row at hand beside the arena: place, class, weight, order, score, choice.
-const BOOKKEEPING: usize = 4 + 4 + 8 + 4 + 4 + 12;
+pub const BOOKKEEPING: usize = 4 + 4 + 8 + 4 + 4 + 12;
 /// Bytes per row at hand of a problem in work: the solver's state, label, cost, dual variable, visiting order, ids, margin.
-const STATE: usize = 40 + 8 + 8 + 8 + 4 + 4 + 8;
+pub const STATE: usize = 40 + 8 + 8 + 8 + 4 + 4 + 8;
 /// Rows may be shorter than the average by this factor before rows instead of entries limit the arena.
 const SLACK: f64 = 1.2;
 /// Stored bytes are kept in memory where they take no more than this share of what is left.

@@ -24,11 +24,12 @@ pub struct Fetch<'a> {
 }
 
 impl<'a> Fetch<'a> {
-    /// Starts the thread, which ends with the value.
+    /// Starts the thread, which ends with the value. `kept` is what was kept before, by page; empty for nothing.
     pub fn start<'scope>(
         scope: &'scope Scope<'scope, '_>,
         store: &'a Store,
         blocks: &'a [Vec<u32>],
+        mut kept: Vec<Vec<u8>>,
         keeps: bool,
         monitor: &'a dyn Monitor,
     ) -> Self
@@ -44,13 +45,18 @@ impl<'a> Fetch<'a> {
                 }
             }
         });
-        let kept = if keeps { vec![Vec::new(); store.pages().len()] } else { Vec::new() };
+        kept.resize(if keeps { store.pages().len() } else { 0 }, Vec::new());
         Self { store, blocks, keeps, kept, requests, answers, under_way: None, bytes_read: 0 }
     }
 
     /// Bytes read from the file so far.
     pub fn bytes_read(&self) -> u64 {
         self.bytes_read
+    }
+
+    /// The bytes that are kept, by page, for another start.
+    pub fn into_kept(self) -> Vec<Vec<u8>> {
+        self.kept
     }
 
     /// The bytes that are kept.
@@ -124,6 +130,13 @@ impl PageBytes for Read<'_> {
 
 /// Bytes by page; what is not there is read.
 pub struct Kept<'a>(&'a [Vec<u8>]);
+
+impl<'a> Kept<'a> {
+    /// Bytes that a reader kept; empty for none.
+    pub fn of(kept: &'a [Vec<u8>]) -> Self {
+        Self(kept)
+    }
+}
 
 impl PageBytes for Kept<'_> {
     fn get<'b>(&'b self, store: &Store, _: usize, page: usize, buffer: &'b mut Vec<u8>) -> Result<&'b [u8]> {

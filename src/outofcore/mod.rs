@@ -18,8 +18,9 @@
 //! * [`resident`]: the rows at hand; [`choice`]: which of them stay;
 //! * [`fetch`]: stored bytes of blocks, read ahead or kept;
 //! * [`scan`]: one reading of all rows: certificates and decision values;
-//! * [`trainer`]: the loop;
-//! * [`checkpoint`]: its state as a file.
+//! * [`descent`]: the loop; [`trainer`]: all problems, group by group; [`checkpoint`]: the state as a file;
+//! * [`search`], [`route`]: the search for `C` of [`crate::select`], all folds in one reading;
+//! * [`stream`]: learning from rows that are seen once.
 //!
 //! **Certificate.** Losses gathered while blocks are loaded (each at the weights of that moment) tell when it is worth the
 //! while to compute the exact gap by a scan; only a scan ends the descent.
@@ -34,9 +35,13 @@
 pub mod budget;
 pub mod checkpoint;
 pub mod choice;
+pub mod descent;
 pub mod fetch;
 pub mod resident;
+pub mod route;
 pub mod scan;
+pub mod search;
+pub mod stream;
 pub mod task;
 pub mod trainer;
 

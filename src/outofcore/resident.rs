@@ -1,7 +1,7 @@
 //! The rows at hand: an arena, and beside it what the store says of each row.
 
 use crate::Result;
-use crate::data::arena::{Arena, View, Width};
+use crate::data::arena::{Arena, ValuesMut, View, Width};
 use crate::solver::Monitor;
 use crate::store::reader::{PageBytes, RowFacts, Store};
 
@@ -14,6 +14,47 @@ pub struct Resident {
     weights: Vec<f64>,
     /// Rows in the order of their places: what makes results independent of where rows lie.
     order: Vec<u32>,
+}
+
+/// Rows as lists: what a caller hands over.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Plain {
+    /// Entries of each row.
+    pub lens: Vec<i64>,
+    /// Rising columns, row after row.
+    pub columns: Vec<i32>,
+    /// Values.
+    pub values: Vec<f64>,
+}
+
+impl Plain {
+    /// Appends a row in canonical form: columns rising, entries of one column summed, zeros dropped.
+    pub fn push<R: crate::data::Rows>(&mut self, rows: &R, i: usize, buffer: &mut Vec<(i32, f64)>) {
+        buffer.clear();
+        rows.for_each(i, |column, value| buffer.push((column as i32, value)));
+        if !buffer.is_sorted_by_key(|entry| entry.0) {
+            buffer.sort_by_key(|entry| entry.0); // stable: sums of repeated columns in the order of the input
+        }
+        let start = self.columns.len();
+        for &(column, value) in buffer.iter() {
+            if self.columns.len() > start && self.columns.last() == Some(&column) {
+                *self.values.last_mut().expect("as long as the columns") += value;
+            } else {
+                self.columns.push(column);
+                self.values.push(value);
+            }
+        }
+        let mut end = start;
+        for k in start..self.columns.len() {
+            if self.values[k] != 0.0 {
+                (self.columns[end], self.values[end]) = (self.columns[k], self.values[k]);
+                end += 1;
+            }
+        }
+        self.columns.truncate(end);
+        self.values.truncate(end);
+        self.lens.push((end - start) as i64);
+    }
 }
 
 /// The rows at hand, to be read.
@@ -88,6 +129,49 @@ impl Resident {
         pick(&mut self.classes, rows);
         pick(&mut self.weights, rows);
         self.sort();
+    }
+
+    /// Appends rows of the caller's; their places are their numbers.
+    ///
+    /// # Errors
+    /// [`crate::Error::Memory`] and [`crate::Error::Structure`].
+    pub fn push(&mut self, more: &Plain, classes: &[u32], weights: &[f64]) -> Result<()> {
+        let (rows, entries) = (more.lens.len(), more.columns.len());
+        if !self.arena.has_room(rows, entries) {
+            let (n, nnz) = (self.len() + rows, self.arena.nnz() + entries);
+            self.arena.grow(n + n / 2, nnz + nnz / 2)?;
+        }
+        self.arena.fill(rows, entries, |free| {
+            free.room.lens.copy_from_slice(&more.lens);
+            free.room.indices.copy_from_slice(&more.columns);
+            match &mut free.room.values {
+                ValuesMut::F32(v) => v.iter_mut().zip(&more.values).for_each(|(v, x)| *v = *x as f32),
+                ValuesMut::F64(v) => v.copy_from_slice(&more.values),
+                ValuesMut::Row(_) => unreachable!("rows of a caller have a value per entry"),
+            }
+            Ok(())
+        })?;
+        self.classes.extend_from_slice(classes);
+        self.weights.extend_from_slice(weights);
+        self.renumber();
+        Ok(())
+    }
+
+    /// Makes each row's number its place.
+    pub fn renumber(&mut self) {
+        self.places.clear();
+        self.places.extend(0..self.classes.len() as u32);
+        self.sort();
+    }
+
+    /// Number of entries of all rows.
+    pub fn nnz(&self) -> usize {
+        self.arena.nnz()
+    }
+
+    /// Classes and sample weights of the rows.
+    pub fn facts(&self) -> (&[u32], &[f64]) {
+        (&self.classes, &self.weights)
     }
 
     fn sort(&mut self) {

@@ -5,6 +5,8 @@
 //! `|w - v|^2 <= |w|^2 - 2 sum cut_i y_i w.x_i + (sum cut_i |x_i|)^2`. This keeps the scan at one reading without a second vector,
 //! and costs nothing once the constraint is nearly met.
 
+use std::ops::Range;
+
 use rayon::prelude::*;
 
 use super::Settings;
@@ -281,40 +283,35 @@ impl<L: Loss> Objective<1> for Signed<'_, L> {
     }
 }
 
-/// Decision values `x_i . w_k + b_k` of all rows, `out[number * k_count + k]`, by row numbers of the input.
-///
-/// `weights` are in the order of the store's columns. Pages are read `n_threads` at a time.
+/// Row numbers and decision values `x_i . w_k + b_k` of some pages: row after row in the order of the file, one value per weight
+/// vector, which is in the order of the store's columns.
 ///
 /// # Errors
 /// [`Error::Corrupt`], [`Error::Io`], [`Error::Cancelled`].
 pub fn decisions(
     store: &Store,
+    pages: Range<usize>,
     weights: &[Vec<f64>],
     intercepts: &[f64],
     monitor: &dyn Monitor,
-    mut write: impl FnMut(&[u64], &[f64]),
-) -> Result<()> {
-    let n_pages = store.pages().len();
-    let batch = 4 * rayon::current_num_threads().max(1);
-    let (k, source) = (weights.len(), reader::FromFile);
-    for start in (0..n_pages).step_by(batch) {
-        let pages: Vec<usize> = (start..(start + batch).min(n_pages)).collect();
-        let work = |reader: &mut PageReader, page: usize| -> Result<(Vec<u64>, Vec<f64>)> {
-            monitor.poll()?;
-            let (view, facts) = reader.read(store, &source, page, store.width())?;
-            let mut values = Vec::with_capacity(facts.numbers.len() * k);
-            with_view!(view, |rows| {
-                for i in 0..rows.n_rows() {
-                    values.extend(weights.iter().zip(intercepts).map(|(w, b)| rows.dot(i, w) + b));
-                }
-            });
-            Ok((facts.numbers.clone(), values))
-        };
-        let done: Vec<_> = pages.into_par_iter().map_init(PageReader::default, work).collect();
-        for page in done {
-            let (numbers, values) = page?;
-            write(&numbers, &values);
-        }
+) -> Result<(Vec<u64>, Vec<f64>)> {
+    let work = |reader: &mut PageReader, page: usize| -> Result<(Vec<u64>, Vec<f64>)> {
+        monitor.poll()?;
+        let (view, facts) = reader.read(store, &reader::FromFile, page, store.width())?;
+        let mut values = Vec::with_capacity(facts.numbers.len() * weights.len());
+        with_view!(view, |rows| {
+            for i in 0..rows.n_rows() {
+                values.extend(weights.iter().zip(intercepts).map(|(w, b)| rows.dot(i, w) + b));
+            }
+        });
+        Ok((facts.numbers.clone(), values))
+    };
+    let done: Vec<_> = pages.into_par_iter().map_init(PageReader::default, work).collect();
+    let (mut all_numbers, mut all_values) = (Vec::new(), Vec::new());
+    for page in done {
+        let (numbers, values) = page?;
+        all_numbers.extend(numbers);
+        all_values.extend(values);
     }
-    Ok(())
+    Ok((all_numbers, all_values))
 }

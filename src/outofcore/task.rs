@@ -132,6 +132,23 @@ pub struct Running<'a> {
     pub bias: f64,
 }
 
+/// Height of the constant column of a problem, 0 for none.
+pub fn bias(store: &Store, task: &Task, intercept: Intercept) -> f64 {
+    match intercept {
+        Intercept::None => 0.0,
+        Intercept::Penalised(scale) => scale,
+        Intercept::Free => {
+            let total: f64 = store.class_weight().iter().zip(&task.cost).map(|(weight, cost)| weight * cost).sum();
+            free_bias(store.meta().sum_squared_norm / store.meta().n_rows as f64, total)
+        }
+    }
+}
+
+/// Height of the constant column of a free intercept, by the mean squared norm of the rows and the sum of their costs.
+pub fn free_bias(mean: f64, total: f64) -> f64 {
+    dual::penalty_for(if mean > 0.0 { mean } else { 1.0 }, total).sqrt()
+}
+
 /// What the steps on one set of rows need beside the rows.
 #[derive(Clone, Copy)]
 pub struct Step<'a> {
@@ -151,15 +168,7 @@ impl<'a> Running<'a> {
     /// Begins at zero. The constant column of a free intercept is as in [`crate::solver::dual`], with the store's statistics.
     pub fn new(store: &Store, task: &'a Task, intercept: Intercept) -> Self {
         let meta = store.meta();
-        let bias = match intercept {
-            Intercept::None => 0.0,
-            Intercept::Penalised(scale) => scale,
-            Intercept::Free => {
-                let total: f64 = store.class_weight().iter().zip(&task.cost).map(|(weight, cost)| weight * cost).sum();
-                let mean = meta.sum_squared_norm / meta.n_rows as f64;
-                dual::penalty_for(if mean > 0.0 { mean } else { 1.0 }, total).sqrt()
-            }
-        };
+        let bias = bias(store, task, intercept);
         let w = vec![0.0; meta.n_used + usize::from(bias != 0.0)];
         let alpha = vec![0.0; meta.n_rows as usize];
         let state = State { w, alpha, offset: 0.0, sums: Sums::default(), losses: 0.0, visits: 0 };

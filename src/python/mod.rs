@@ -3,7 +3,7 @@
 //! * [`arrays`]: NumPy arrays to row views, the only place that knows dtypes;
 //! * [`options`]: strings and numbers to enums;
 //! * [`run`]: threads, interrupts and progress around a long call;
-//! * [`fit`], [`select`], [`svmlight`], [`store`], [`outofcore`]: one file per verb;
+//! * [`fit`], [`select`], [`svmlight`], [`store`], [`outofcore`], [`stream`]: one file per verb;
 //! * [`errors`]: [`crate::Error`] to exceptions.
 
 mod arrays;
@@ -14,6 +14,7 @@ mod outofcore;
 mod run;
 mod select;
 mod store;
+mod stream;
 mod svmlight;
 
 /// The compiled part of `hinge`.
@@ -26,11 +27,13 @@ mod _native {
     #[pymodule_export]
     use super::fit::{check, fit};
     #[pymodule_export]
-    use super::outofcore::{fit_store, store_decisions};
+    use super::outofcore::{StoreScorer, fit_store, search_store};
     #[pymodule_export]
     use super::select::search;
     #[pymodule_export]
     use super::store::{StoreReader, StoreWriter, TextReader};
+    #[pymodule_export]
+    use super::stream::StreamLearner;
     #[pymodule_export]
     use super::svmlight::load_svmlight;
 

@@ -1,8 +1,8 @@
-//! Binding of [`crate::outofcore`]: fits and decision values over a store.
+//! Binding of [`crate::outofcore`]: fits, searches and decision values over a store.
 
 use std::path::PathBuf;
 
-use numpy::{IntoPyArray, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2, ToPyArray};
+use numpy::{IntoPyArray, PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2, ToPyArray};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -10,11 +10,12 @@ use pyo3::types::PyDict;
 use super::fit::status_name;
 use super::options::{self, FitOptions};
 use super::run::run;
+use super::select::{self, Fold, PlanOptions, SearchCall, as_folds};
 use super::store::StoreReader;
 use crate::data::arena::with_view;
 use crate::multiclass::{self, Labels};
 use crate::outofcore::trainer::{Keep, Outcome};
-use crate::outofcore::{self, Policy, Settings, Task, budget, scan};
+use crate::outofcore::{self, Policy, Settings, Task, budget, scan, search};
 use crate::solver::{Params, SolverKind};
 use crate::store::columns;
 use crate::{Error, Result};
@@ -48,6 +49,23 @@ fn policy(name: &str) -> Result<Policy> {
     }
 }
 
+/// The settings of a descent.
+pub fn settings(options: &FitOptions, blocks: &BlockOptions) -> Result<Settings> {
+    Ok(Settings {
+        loss: options::loss(&options.loss)?,
+        intercept: options::intercept(options.intercept)?,
+        tol: options.tol,
+        max_passes: options.max_iter,
+        seed: options.seed,
+        budget: blocks.memory_budget,
+        policy: policy(&blocks.cache)?,
+        cache_share: blocks.cache_share,
+        rounds: blocks.rounds,
+        round_tol: blocks.round_tol,
+        keeps_stored: blocks.keep_compressed,
+    })
+}
+
 /// Fits one binary problem per class (one in all for two classes) on the rows of a store. `cost` is C times the class weight by
 /// class.
 #[pyfunction]
@@ -66,27 +84,13 @@ pub fn fit_store<'py>(
     if cost.len() != n_classes {
         return Err(PyValueError::new_err(format!("{} costs for {n_classes} classes", cost.len())));
     }
-    let settings = Settings {
-        loss: options::loss(&options.loss)?,
-        intercept: options::intercept(options.intercept)?,
-        tol: options.tol,
-        max_passes: options.max_iter,
-        seed: options.seed,
-        budget: blocks.memory_budget,
-        policy: policy(&blocks.cache)?,
-        cache_share: blocks.cache_share,
-        rounds: blocks.rounds,
-        round_tol: blocks.round_tol,
-        keeps_stored: blocks.keep_compressed,
-    };
+    let settings = settings(&options, &blocks)?;
     let solver = options::solver(&options.solver)?;
     let n_problems = if n_classes == 2 { 1 } else { n_classes };
     let fits = budget::fits_in_memory(store, settings.budget, n_problems);
     let in_memory = blocks.in_memory.unwrap_or(fits && blocks.checkpoint.is_none());
     if !in_memory && !matches!(solver, SolverKind::Auto | SolverKind::DualCd) {
-        let value = format!("{:?}", options.solver);
-        let rule = "'auto' or 'dual_cd' for a store that is larger than memory_budget";
-        return Err(Error::Parameter { name: "solver", value, rule }.into());
+        return Err(wrong_solver(&options).into());
     }
     let keep = blocks.checkpoint.as_deref().map(|path| Keep { path, seconds: blocks.checkpoint_seconds });
     let outcomes = run(py, options.n_threads, progress.as_ref(), |monitor| {
@@ -101,6 +105,11 @@ pub fn fit_store<'py>(
         outofcore::fit(store, &tasks, &[], &settings, keep, monitor)
     })?;
     as_dict(py, outcomes, store.meta().n_cols, in_memory)
+}
+
+fn wrong_solver(options: &FitOptions) -> Error {
+    let rule = "'auto' or 'dual_cd' for a store that is larger than memory_budget";
+    Error::Parameter { name: "solver", value: format!("{:?}", options.solver), rule }
 }
 
 /// The whole store as one matrix, for the solvers in memory.
@@ -170,35 +179,85 @@ fn as_dict<'py>(
     Ok(result)
 }
 
-/// Decision values of all rows, in the order of the input, one column per row of `coef`.
+/// Searches for `C` over a store: [`super::select::search`] with folds as row numbers of the store's input. `factor` are the
+/// class weights. Returns why the search ended.
 #[pyfunction]
-pub fn store_decisions<'py>(
+#[pyo3(signature = (reader, factor, folds, options, blocks, plan, visit, progress=None))]
+#[allow(clippy::too_many_arguments)] // the arguments of one Python call
+pub fn search_store<'py>(
     py: Python<'py>,
     reader: &Bound<'py, StoreReader>,
-    coef: PyReadonlyArray2<'py, f64>,
-    intercept: PyReadonlyArray1<'py, f64>,
-    n_threads: usize,
-) -> PyResult<Bound<'py, PyArray2<f64>>> {
+    factor: PyReadonlyArray1<'py, f64>,
+    folds: Vec<Fold<'py>>,
+    options: FitOptions,
+    blocks: BlockOptions,
+    plan: PlanOptions,
+    visit: Bound<'py, PyAny>,
+    progress: Option<Bound<'py, PyAny>>,
+) -> PyResult<&'static str> {
     let store = &reader.get().store;
-    let (n_rows, n_cols) = (store.meta().n_rows as usize, store.meta().n_cols);
-    let (coef, intercept) = (coef.as_slice()?, intercept.as_slice()?);
-    if coef.len() != intercept.len() * n_cols {
-        return Err(PyValueError::new_err(format!("coef has {} numbers for {n_cols} features", coef.len())));
+    let (factor, folds) = (factor.as_slice()?, as_folds(&folds)?);
+    search::check_factor(store, factor)?;
+    let (settings, block_settings) = (select::settings(&options)?, settings(&options, &blocks)?);
+    let n_problems = if factor.len() == 2 { 1 } else { factor.len() };
+    let call = SearchCall::new(plan, visit, n_problems)?;
+    let resume = call.resume.clone();
+    let plan = call.plan.clone();
+    let task = search::Task { store, factor, folds: &folds };
+    let search =
+        search::Search { task, settings, blocks: block_settings, plan: &plan, resume: resume.as_deref() };
+    let in_memory = blocks.in_memory.unwrap_or_else(|| search.fits_in_memory());
+    if !in_memory && !matches!(settings.solver, SolverKind::Auto | SolverKind::DualCd) {
+        return Err(wrong_solver(&options).into());
     }
-    let k = intercept.len();
-    let values = run(py, n_threads, None, |monitor| {
-        let old = store.old_columns()?;
-        let weights: Vec<Vec<f64>> = coef
-            .chunks_exact(n_cols.max(1))
-            .map(|w| (0..store.meta().n_used).map(|j| w[old.get(j).map_or(j, |&j| j as usize)]).collect())
-            .collect();
-        let mut out = vec![0.0; n_rows * k];
-        scan::decisions(store, &weights, intercept, monitor, |numbers, values| {
-            for (&number, values) in numbers.iter().zip(values.chunks_exact(k.max(1))) {
-                out[number as usize * k..(number as usize + 1) * k].copy_from_slice(values);
-            }
-        })?;
-        Ok(out)
-    })?;
-    values.into_pyarray(py).reshape([n_rows, k])
+    call.run(py, options.n_threads, progress.as_ref(), |monitor, visit| search.run(in_memory, monitor, visit))
 }
+
+/// Decision values of a model, run by run over the pages of a store.
+#[pyclass(frozen, module = "hinge._native")]
+pub struct StoreScorer {
+    reader: Py<StoreReader>,
+    /// Weights in the order of the store's columns.
+    weights: Vec<Vec<f64>>,
+    intercept: Vec<f64>,
+}
+
+#[pymethods]
+impl StoreScorer {
+    /// A model of one row of `coef` per binary problem.
+    #[new]
+    fn new(
+        py: Python<'_>,
+        reader: &Bound<'_, StoreReader>,
+        coef: PyReadonlyArray2<'_, f64>,
+        intercept: PyReadonlyArray1<'_, f64>,
+    ) -> PyResult<Self> {
+        let store = &reader.get().store;
+        let (n_cols, n_used) = (store.meta().n_cols, store.meta().n_used);
+        let (coef, intercept) = (coef.as_slice()?, intercept.as_slice()?.to_vec());
+        if coef.len() != intercept.len() * n_cols {
+            return Err(PyValueError::new_err(format!("coef has {} numbers for {n_cols} features", coef.len())));
+        }
+        let weights = py.detach(|| -> Result<Vec<Vec<f64>>> {
+            let old = store.old_columns()?;
+            let column = |j: usize| old.get(j).map_or(j, |&j| j as usize);
+            let one = |w: &[f64]| (0..n_used).map(|j| w[column(j)]).collect();
+            Ok(coef.chunks_exact(n_cols.max(1)).map(one).collect())
+        })?;
+        Ok(Self { reader: reader.clone().unbind(), weights, intercept })
+    }
+
+    /// Row numbers and decision values (rows x problems) of the pages `start..end`, in the order of the file.
+    fn pages<'py>(&self, py: Python<'py>, start: usize, end: usize, n_threads: usize) -> PyResult<Scored<'py>> {
+        let store = &self.reader.get().store;
+        let end = end.min(store.pages().len());
+        let (numbers, values) = run(py, n_threads, None, |monitor| {
+            scan::decisions(store, start..end, &self.weights, &self.intercept, monitor)
+        })?;
+        let shape = [numbers.len(), self.weights.len()];
+        Ok((numbers.into_pyarray(py), values.into_pyarray(py).reshape(shape)?))
+    }
+}
+
+/// Row numbers and decision values.
+type Scored<'py> = (Bound<'py, PyArray1<u64>>, Bound<'py, PyArray2<f64>>);

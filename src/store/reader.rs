@@ -258,14 +258,40 @@ impl Store {
     pub fn facts(&self, monitor: &dyn Monitor) -> Result<(Vec<u32>, Vec<f64>)> {
         let n = self.meta.n_rows as usize;
         let (mut classes, mut weights) = (vec![0; n], vec![1.0; n]);
-        let all: Vec<u32> = (0..self.pages.len() as u32).collect();
-        for pages in all.chunks(PIECE_PAGES) {
-            let (_, facts) = self.load(pages, self.width(), monitor)?;
+        self.for_facts(monitor, |facts| {
             for (k, &number) in facts.numbers.iter().enumerate() {
                 (classes[number as usize], weights[number as usize]) = (facts.classes[k], facts.weights[k]);
             }
-        }
+        })?;
         Ok((classes, weights))
+    }
+
+    /// What the store says of all rows, in the order of the file.
+    ///
+    /// # Errors
+    /// As for [`Self::decode_into`].
+    pub fn facts_by_place(&self, monitor: &dyn Monitor) -> Result<RowFacts> {
+        let n = self.meta.n_rows as usize;
+        let mut all = RowFacts {
+            classes: Vec::with_capacity(n),
+            weights: Vec::with_capacity(n),
+            numbers: Vec::with_capacity(n),
+        };
+        self.for_facts(monitor, |facts| {
+            all.classes.extend_from_slice(&facts.classes);
+            all.weights.extend_from_slice(&facts.weights);
+            all.numbers.extend_from_slice(&facts.numbers);
+        })?;
+        Ok(all)
+    }
+
+    fn for_facts(&self, monitor: &dyn Monitor, mut f: impl FnMut(&RowFacts)) -> Result<()> {
+        let all: Vec<u32> = (0..self.pages.len() as u32).collect();
+        for pages in all.chunks(PIECE_PAGES) {
+            let (_, facts) = self.load(pages, self.width(), monitor)?;
+            f(&facts);
+        }
+        Ok(())
     }
 
     /// The pages of a block, in the order of the file.

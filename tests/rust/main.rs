@@ -7,3 +7,5 @@ mod presolve;
 mod search;
 mod solvers;
 mod store;
+mod store_search;
+mod stream;
