@@ -1,7 +1,8 @@
 """The set that is larger than memory, as parts on disk: file paths of an archive, hashed 3-5-grams, 58 sections.
 
 Parts are .npz files of about 100,000 rows, sorted by path as the set comes, split into train and test by package (one
-package in ten is held out). They are made once, which takes about ten minutes, and kept in the folder of the sets' cache.
+package in ten is held out). They are made once, which takes about ten minutes, and kept in the folder of the sets'
+cache.
 """
 
 from __future__ import annotations

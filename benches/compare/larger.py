@@ -2,9 +2,9 @@
 
 python benches/compare/larger.py [--rows N] [--limit 2GB] [--budget 1.6GB] [--losses hinge squared_hinge] [--folder DIR]
 
-The set is ``contents.py``'s, the task its binary one. Each step is a process of its own; this one reads its resident set
-every 5 ms from /proc and the kernel's own record of the peak at the end. ``within`` says whether both stayed below the
-limit. Needs Linux.
+The set is ``contents.py``'s, the task its binary one. Each step is a process of its own; this one reads its resident
+set every 5 ms from /proc and the kernel's own record of the peak at the end. ``within`` says whether both stayed
+below the limit. Needs Linux.
 """
 
 from __future__ import annotations
@@ -116,7 +116,9 @@ def main() -> None:
     train, test = str(folder / f"train-{part}.blocks"), str(folder / "test.blocks")
 
     def report(name: str, found: dict) -> None:
-        facts = " ".join(f"{key}={value:.6g}" if isinstance(value, float) else f"{key}={value}" for key, value in found.items())
+        facts = " ".join(
+            f"{key}={value:.6g}" if isinstance(value, float) else f"{key}={value}" for key, value in found.items()
+        )
         print(f"{name:22} {facts} within={'yes' if found['peak_mb'] <= limit else 'NO'}", flush=True)
 
     if not (chosen.keep and Path(train).exists()):

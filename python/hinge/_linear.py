@@ -96,9 +96,7 @@ class LinearClassifier(CallbackSupport, ClassifierMixin, BaseEstimator):
         task.end()
         return self
 
-    def _fit_blocks(
-        self, store: BlockStore, cost: np.ndarray, options: dict[str, Any], blocks: dict[str, Any]
-    ) -> None:
+    def _fit_blocks(self, store: BlockStore, cost: np.ndarray, options: dict[str, Any], blocks: dict[str, Any]) -> None:
         """Fit with checked options and set the fitted attributes."""
         report = reporter(self.verbose, "fit", options["tol"])
         result = _native.fit_store(store._reader, cost, options, blocks, report)

@@ -18,7 +18,9 @@ __all__ = [
     "BlockFileError",
     "DuplicateEntriesError",
     "StoreReader",
+    "StoreScorer",
     "StoreWriter",
+    "StreamLearner",
     "TextReader",
     "__version__",
     "check",
@@ -26,7 +28,7 @@ __all__ = [
     "fit_store",
     "load_svmlight",
     "search",
-    "store_decisions",
+    "search_store",
 ]
 
 __version__: str
@@ -82,6 +84,27 @@ class TextReader:
     @property
     def zero_based(self) -> bool | None: ...
 
+@final
+class StoreScorer:
+    def __new__(cls, reader: StoreReader, coef: np.ndarray, intercept: np.ndarray) -> StoreScorer: ...
+    def pages(self, start: int, end: int, n_threads: int) -> tuple[np.ndarray, np.ndarray]: ...
+
+@final
+class StreamLearner:
+    def __new__(
+        cls,
+        n_features: int,
+        cost: np.ndarray,
+        dtype: str,
+        options: dict[str, Any],
+        blocks: dict[str, Any],
+        state: dict[str, Any] | None = None,
+    ) -> StreamLearner: ...
+    def learn(self, matrix: Any, class_ids: np.ndarray, weight: np.ndarray | None, n_threads: int) -> None: ...
+    def model(self) -> tuple[np.ndarray, np.ndarray]: ...
+    def facts(self) -> tuple[int, int, np.ndarray]: ...
+    def state(self) -> dict[str, Any]: ...
+
 def check(matrix: Any) -> tuple[bool, float]: ...
 def fit(
     matrix: Any,
@@ -110,6 +133,15 @@ def fit_store(
     cost: np.ndarray,
     options: dict[str, Any],
     blocks: dict[str, Any],
-    progress: Callable[[str, int, float], None] | None = None,
+    progress: Callable[..., None] | None = None,
 ) -> dict[str, Any]: ...
-def store_decisions(reader: StoreReader, coef: np.ndarray, intercept: np.ndarray, n_threads: int) -> np.ndarray: ...
+def search_store(
+    reader: StoreReader,
+    factor: np.ndarray,
+    folds: Sequence[tuple[np.ndarray, np.ndarray]],
+    options: dict[str, Any],
+    blocks: dict[str, Any],
+    plan: dict[str, Any],
+    visit: Callable[[dict[str, Any]], float | None],
+    progress: Callable[..., None] | None = None,
+) -> str: ...

@@ -74,7 +74,9 @@ class Problem:
         ids, weight = store._reader.facts(threads)
         plain = weight if store._facts["has_weights"] else None
         X = np.empty((len(ids), 0))
-        return cls(X, store.classes[ids], store.classes, ids, factor[ids] * weight, plain, StoreRows(store, factor, blocks))
+        return cls(
+            X, store.classes[ids], store.classes, ids, factor[ids] * weight, plain, StoreRows(store, factor, blocks)
+        )
 
     @property
     def n_problems(self) -> int:

@@ -21,7 +21,7 @@ SAMPLE_ENTRIES = 1 << 24
 
 SAMPLES = 64
 SAMPLE_BYTES = 1 << 20
-"""Places of a large text by which columns are counted, and bytes read at each: the order of columns is only a matter of size."""
+"""Places of a large text by which columns are counted, and bytes read at each."""
 
 BATCH_ENTRIES = 1 << 22
 """Entries of a batch cut from an array."""
@@ -245,7 +245,6 @@ class Text(Source):
                 yield Batch(sp.csr_matrix((values, indices, indptr), shape=(len(y), n_columns)), y, None)
             self.share = (k + 1) / len(self._paths)
 
-
     def counts(self, batches: Iterator[Batch]) -> tuple[np.ndarray, list[Batch]]:
         """Count by pieces from all over the files, where these are large and plain text; else by the beginning."""
         sizes = [os.path.getsize(path) for path in self._paths]
@@ -380,7 +379,10 @@ def open_source(
     elif isinstance(source, Iterable) and not isinstance(source, Mapping):
         return Stream(source)
     else:
-        raise TypeError(f"a source is a path, paths, (X, y), an iterable of (X, y) or a function that returns one, got {type(source).__name__}")
+        raise TypeError(
+            f"a source is a path, paths, (X, y), an iterable of (X, y) or a function that returns one, "
+            f"got {type(source).__name__}"
+        )
     kinds = {_kind(path) for path in paths}
     if len(kinds) > 1:
         raise ValueError(f"a source has files of one kind, got {sorted(kinds)}")

@@ -85,11 +85,11 @@ class StreamClassifier(LinearClassifier):
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """Learn from a piece of a stream, in bounded memory for ever (Chang, Roth 2011, section 4).
 
-        New rows get one epoch at once and stay beside a cache of earlier rows; when they outweigh the cache, all rows at
-        hand are trained by ``block_options["rounds"]`` epochs, and those nearest to the margin become the new cache.
-        A row that leaves the cache keeps its part of the weights for ever and moves no more; a row that comes again
-        counts as a new one. Nothing fades: where the law of the data changes, begin anew. The result depends on the
-        order of the rows; the pieces in which they come make little difference.
+        New rows get one epoch at once and stay beside a cache of earlier rows; when they outweigh the cache, all rows
+        at hand are trained by ``block_options["rounds"]`` epochs, and those nearest to the margin become the new
+        cache. A row that leaves the cache keeps its part of the weights for ever and moves no more; a row that comes
+        again counts as a new one. Nothing fades: where the law of the data changes, begin anew. The result depends on
+        the order of the rows; the pieces in which they come make little difference.
 
         Parameters
         ----------
@@ -103,8 +103,8 @@ class StreamClassifier(LinearClassifier):
         Returns
         -------
         self
-            With ``coef_`` and ``intercept_`` of now, and ``stream_``: ``n_seen``, ``n_cached`` and ``dual``. There is no
-            certificate, since the rows that it would need are gone: ``certificate_`` is None.
+            With ``coef_`` and ``intercept_`` of now, and ``stream_``: ``n_seen``, ``n_cached`` and ``dual``. There is
+            no certificate, since the rows that it would need are gone.
 
         Raises
         ------
@@ -127,7 +127,8 @@ class StreamClassifier(LinearClassifier):
         stream.learn(X, ids, weight, options["n_threads"])
         self.stream_, self.classes_ = stream, labels
         self.coef_, self.intercept_ = stream.model()
-        self.certificate_, self.presolve_, self.n_iter_ = None, None, None
+        for name in ("certificate_", "presolve_", "n_iter_"):  # those of a fit before
+            self.__dict__.pop(name, None)
         return self
 
     def _begin(self, X: Any, classes: np.ndarray, options: dict[str, Any]) -> Stream:

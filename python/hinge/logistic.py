@@ -8,8 +8,8 @@ import numpy as np
 
 from hinge import _native
 from hinge._callbacks import with_callbacks
-from hinge._stream import StreamClassifier
 from hinge._probability import log_probabilities
+from hinge._stream import StreamClassifier
 from hinge.select import search_and_refit
 
 

@@ -21,9 +21,9 @@ use twox_hash::XxHash3_64;
 
 use super::Settings;
 use super::budget::group_size;
+use super::descent::End;
 use super::scan::Certified;
 use super::task::{Parts, State, Sums, Task};
-use super::descent::End;
 use super::trainer::{Keep, Outcome};
 use crate::solver::{Certificate, Intercept, Status};
 use crate::store::format::checksum;
@@ -120,6 +120,7 @@ fn status(name: &str) -> Option<Status> {
 
 fn dependencies(store: &Store, tasks: &[Task], parts: &Parts, settings: &Settings) -> Vec<(String, String)> {
     let hex = |bytes: &[u8]| format!("{:016x}", checksum(3, bytes));
+    let is_one_group = group_size(store, settings.budget, tasks.len()) == tasks.len();
     let Settings { loss, intercept, tol, max_passes, seed, budget, policy, cache_share, rounds, round_tol, .. } =
         settings;
     [
@@ -134,7 +135,8 @@ fn dependencies(store: &Store, tasks: &[Task], parts: &Parts, settings: &Setting
         ("loss", format!("{loss:?}")),
         ("intercept", format!("{intercept:?}")),
         ("tol", format!("{tol:?}")),
-        ("max_iter", max_passes.to_string()),
+        // Of one group only the last pass depends on it: more passes are a good reason to go on.
+        ("max_iter", if is_one_group { "any".to_owned() } else { max_passes.to_string() }),
         ("seed", seed.to_string()),
         ("memory_budget", budget.to_string()),
         ("cache", format!("{policy:?}, {cache_share:?}")),

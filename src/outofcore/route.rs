@@ -182,8 +182,7 @@ impl<'a> StoreRoute<'a> {
         let w = if is_free { &w[..d] } else { &w[..] };
         let (norm, certificate) = (0.5 * dot(w, w), end.certified.certificate);
         let (loss, is_converged) = ((certificate.primal - norm).max(0.0), end.status == Status::Converged);
-        let until =
-            if is_converged { accepted_until(c, norm, loss, certificate.dual, setup.settings.tol) } else { c };
+        let until = if is_converged { accepted_until(c, norm, loss, certificate.dual, setup.settings.tol) } else { c };
         Fitted { c, norm, loss, until, intercept: self.intercept(lane, end), is_converged }
     }
 

@@ -5,10 +5,10 @@
 
 use std::path::Path;
 
+use super::Settings;
 use super::budget::{self, Plan};
 use super::route::{NO_FOLD, Setup, StoreRoute};
 use super::trainer::check_row_count;
-use super::Settings;
 use crate::data::arena::with_view;
 use crate::multiclass::Labels;
 use crate::select::dual::GAP_PER_TOL;
@@ -153,7 +153,8 @@ impl Search<'_> {
     fn bound(&self) -> f64 {
         let store = self.task.store;
         let constant = if let Intercept::Penalised(s) = self.settings.intercept { s * s } else { 0.0 };
-        let weight: f64 = store.class_weight().iter().zip(self.task.factor).map(|(weight, factor)| weight * factor).sum();
+        let weight: f64 =
+            store.class_weight().iter().zip(self.task.factor).map(|(weight, factor)| weight * factor).sum();
         lower_bound(self.settings.loss, weight, store.meta().max_squared_norm + constant)
     }
 

@@ -27,8 +27,11 @@ use crate::{Error, Result};
 
 /// Rows taken in at a time, so that a large piece meets a full room in the middle.
 const PIECE_ROWS: usize = 4096;
-/// Least room for entries: less is no cache.
-const LEAST_ENTRIES: usize = 1 << 12;
+/// Least room for rows, of so many entries each: less is no cache.
+const LEAST_ROWS: u64 = 1024;
+const LEAST_LENGTH: f64 = 16.0;
+/// Room grows by half, and while it does the old room is still there.
+const GROWTH: f64 = 2.5;
 
 /// What is learned.
 #[derive(Clone, Debug)]
@@ -104,7 +107,7 @@ impl Stream {
         let states = tasks.iter().map(|_| state()).collect();
         let resident = Resident::new(options.width, options.n_cols, 0, 0)?;
         let stream = Self { options, tasks, states, resident, bias: None, counts: Counts::default() };
-        stream.capacity(1.0)?;
+        stream.check_budget()?;
         Ok(stream)
     }
 
@@ -118,22 +121,30 @@ impl Stream {
         self.resident.len()
     }
 
-    /// Room for rows of a mean length, within the budget.
-    fn capacity(&self, mean: f64) -> Result<Capacity> {
-        let Options { settings, width, .. } = &self.options;
-        let states = self.tasks.len() as u64 * 8 * (self.options.n_cols as u64 + 1);
-        let row = (ROW_BYTES + budget::BOOKKEEPING + self.tasks.len().min(budget::SIDE_BY_SIDE) * budget::STATE) as f64
-            + 8.0 * self.tasks.len() as f64;
-        // Room grows by half, and while it does the old room is still there.
-        let per_entry = 2.5 * (width.entry_bytes() as f64 + row / mean);
-        let left = settings.budget.saturating_sub(states) as f64;
-        let entries = (left / per_entry) as usize;
-        if entries < LEAST_ENTRIES {
-            let needed = states + (LEAST_ENTRIES as f64 * per_entry).ceil() as u64 + 1;
-            let parts = format!("{states} bytes for the weights of {} problem(s), the rest for rows", self.tasks.len());
-            return Err(Error::Budget { budget: settings.budget, needed, parts });
+    /// Bytes of the weights, and of a row of so many entries.
+    fn needs(&self, length: f64) -> (u64, f64) {
+        let n = self.tasks.len();
+        let beside = ROW_BYTES + budget::BOOKKEEPING + n.min(budget::SIDE_BY_SIDE) * budget::STATE + 8 * n;
+        let row = GROWTH * (beside as f64 + length * self.options.width.entry_bytes() as f64);
+        (n as u64 * 8 * (self.options.n_cols as u64 + 1), row)
+    }
+
+    /// Checks that the budget has room for some rows.
+    fn check_budget(&self) -> Result<()> {
+        let ((states, row), budget) = (self.needs(LEAST_LENGTH), self.options.settings.budget);
+        let needed = states + LEAST_ROWS * row as u64;
+        if budget >= needed {
+            return Ok(());
         }
-        Ok(Capacity { rows: u32::MAX as usize, entries })
+        let parts = format!("{states} bytes for the weights of {} problem(s), the rest for rows", self.tasks.len());
+        Err(Error::Budget { budget, needed, parts })
+    }
+
+    /// Room for rows of a mean length, within the budget.
+    fn capacity(&self, mean: f64) -> Capacity {
+        let (states, row) = self.needs(mean);
+        let rows = self.options.settings.budget.saturating_sub(states) as f64 / row;
+        Capacity { rows: u32::MAX as usize, entries: (rows * mean) as usize }
     }
 
     /// Learns from rows with their class ids and sample weights.
@@ -194,7 +205,7 @@ impl Stream {
         self.counts.seen += classes.len() as u64;
         self.train(old, 1, monitor)?;
         let mean = (self.resident.nnz() as f64 / n.max(1) as f64).max(1.0);
-        let capacity = self.capacity(mean)?;
+        let capacity = self.capacity(mean);
         let (all, cached) = (self.resident.nnz(), self.entries_of(self.counts.cached));
         if all - cached >= cached || all >= capacity.entries {
             self.train(0, self.options.settings.rounds, monitor)?;
@@ -271,8 +282,7 @@ impl Stream {
                 })?;
             }
         }
-        let chosen =
-            choose(&score, self.resident.rows().places, |i| self.resident.row_len(i), cache, seed);
+        let chosen = choose(&score, self.resident.rows().places, |i| self.resident.row_len(i), cache, seed);
         self.resident.keep(&chosen);
         self.resident.renumber();
         for state in &mut self.states {

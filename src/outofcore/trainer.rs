@@ -97,8 +97,6 @@ pub fn check_row_count(store: &Store) -> Result<()> {
     let n_rows = store.meta().n_rows;
     match u32::try_from(n_rows) {
         Ok(_) => Ok(()),
-        Err(_) => {
-            Err(Error::Parameter { name: "number of rows", value: n_rows.to_string(), rule: "below 2^32" })
-        }
+        Err(_) => Err(Error::Parameter { name: "number of rows", value: n_rows.to_string(), rule: "below 2^32" }),
     }
 }

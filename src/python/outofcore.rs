@@ -204,8 +204,7 @@ pub fn search_store<'py>(
     let resume = call.resume.clone();
     let plan = call.plan.clone();
     let task = search::Task { store, factor, folds: &folds };
-    let search =
-        search::Search { task, settings, blocks: block_settings, plan: &plan, resume: resume.as_deref() };
+    let search = search::Search { task, settings, blocks: block_settings, plan: &plan, resume: resume.as_deref() };
     let in_memory = blocks.in_memory.unwrap_or_else(|| search.fits_in_memory());
     if !in_memory && !matches!(settings.solver, SolverKind::Auto | SolverKind::DualCd) {
         return Err(wrong_solver(&options).into());

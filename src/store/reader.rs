@@ -11,7 +11,8 @@ use rayon::prelude::*;
 
 use super::columns::is_permutation;
 use super::format::{
-    self, HEADER_BYTES, INDEX_BYTES, MAX_META_BYTES, MAX_RATIO, PageEntry, Part, Planes, SEEDS, TRAILER_BYTES,
+    self, HEADER_BYTES, INDEX_BYTES, MAX_META_BYTES, MAX_PAGE_ENTRIES, MAX_PAGE_ROWS, MAX_RATIO, PageEntry, Part,
+    Planes, SEEDS, TRAILER_BYTES,
 };
 use super::labels::Classes;
 use super::meta::Meta;
@@ -258,10 +259,11 @@ impl Store {
     pub fn facts(&self, monitor: &dyn Monitor) -> Result<(Vec<u32>, Vec<f64>)> {
         let n = self.meta.n_rows as usize;
         let (mut classes, mut weights) = (vec![0; n], vec![1.0; n]);
-        self.for_facts(monitor, |facts| {
+        self.for_facts(monitor, |_, facts| {
             for (k, &number) in facts.numbers.iter().enumerate() {
                 (classes[number as usize], weights[number as usize]) = (facts.classes[k], facts.weights[k]);
             }
+            Ok(())
         })?;
         Ok((classes, weights))
     }
@@ -272,24 +274,29 @@ impl Store {
     /// As for [`Self::decode_into`].
     pub fn facts_by_place(&self, monitor: &dyn Monitor) -> Result<RowFacts> {
         let n = self.meta.n_rows as usize;
-        let mut all = RowFacts {
-            classes: Vec::with_capacity(n),
-            weights: Vec::with_capacity(n),
-            numbers: Vec::with_capacity(n),
-        };
-        self.for_facts(monitor, |facts| {
+        let mut all =
+            RowFacts { classes: Vec::with_capacity(n), weights: Vec::with_capacity(n), numbers: Vec::with_capacity(n) };
+        self.for_facts(monitor, |_, facts| {
             all.classes.extend_from_slice(&facts.classes);
             all.weights.extend_from_slice(&facts.weights);
             all.numbers.extend_from_slice(&facts.numbers);
+            Ok(())
         })?;
         Ok(all)
     }
 
-    fn for_facts(&self, monitor: &dyn Monitor, mut f: impl FnMut(&RowFacts)) -> Result<()> {
+    /// Decodes all pages, some at a time in one arena, and calls `f` with their numbers and what is said of their rows.
+    fn for_facts(&self, monitor: &dyn Monitor, mut f: impl FnMut(&[u32], &RowFacts) -> Result<()>) -> Result<()> {
         let all: Vec<u32> = (0..self.pages.len() as u32).collect();
+        let sizes = all.chunks(PIECE_PAGES).map(|pages| self.size(pages));
+        let (n_rows, nnz) = sizes.fold((0, 0), |most, size| (most.0.max(size.0), most.1.max(size.1)));
+        let mut arena = Arena::new(self.width(), self.meta.n_used, n_rows, nnz)?;
+        let mut facts = RowFacts::default();
         for pages in all.chunks(PIECE_PAGES) {
-            let (_, facts) = self.load(pages, self.width(), monitor)?;
-            f(&facts);
+            let (n_rows, nnz) = self.size(pages);
+            arena.keep(&[]);
+            arena.fill(n_rows, nnz, |free| self.decode_into(pages, &FromFile, free, &mut facts, monitor))?;
+            f(pages, &facts)?;
         }
         Ok(())
     }
@@ -307,14 +314,9 @@ impl Store {
         self.old_columns()?;
         let mut class_rows = vec![0u64; self.sorted.len()];
         let mut seen = vec![0u64; usize::try_from(self.meta.n_rows.div_ceil(64)).unwrap_or(usize::MAX)];
-        let mut fingerprint = 0;
-        let all: Vec<u32> = (0..self.pages.len() as u32).collect();
-        let mut done = 0;
-        // Pieces bound the memory; each is decoded in parallel.
-        for pages in all.chunks(PIECE_PAGES) {
-            let (_, facts) = self.load(pages, self.width(), monitor)?;
+        let (mut fingerprint, mut done, mut buffer) = (0, 0, Vec::new());
+        self.for_facts(monitor, |pages, facts| {
             facts.classes.iter().for_each(|&class| class_rows[class as usize] += 1);
-            let mut buffer = Vec::new();
             for &page in pages {
                 self.read_page(page as usize, &mut buffer)?;
                 fingerprint = format::checksum(fingerprint, &buffer);
@@ -329,7 +331,8 @@ impl Store {
             }
             done += pages.len();
             progress(done);
-        }
+            Ok(())
+        })?;
         if class_rows != self.class_rows() {
             return Err(self.corrupt(0, format!("the pages have {class_rows:?} rows per class, not what is claimed")));
         }
@@ -503,12 +506,19 @@ impl Opening<'_> {
             if page.offset != at {
                 return Err(self.corrupt(index.offset, format!("page {k} is claimed at {}, not {at}", page.offset)));
             }
+            // Buffers are made for what the index says, before a page is seen.
+            let most = (page.stored as usize).saturating_mul(MAX_RATIO).min(MAX_PAGE_ENTRIES);
+            if page.n_rows == 0 || page.n_rows as usize > MAX_PAGE_ROWS || page.nnz as usize > most {
+                let PageEntry { stored, n_rows, nnz, .. } = page;
+                let reason = format!("page {k} is claimed to hold {n_rows} rows and {nnz} entries in {stored} bytes");
+                return Err(self.corrupt(index.offset, reason));
+            }
             at += u64::from(page.stored);
         }
         if at != parts[0].offset {
             return Err(self.corrupt(index.offset, format!("the pages end at {at}, not {}", parts[0].offset)));
         }
-        // More rows and entries than bytes could hold are found when a page is decoded; sums cannot overflow in 64 bits.
+        // Sums cannot overflow in 64 bits.
         Ok(pages)
     }
 }

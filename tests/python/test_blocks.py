@@ -3,6 +3,7 @@
 import gzip
 import os
 import pickle
+import re
 import signal
 import subprocess
 import sys
@@ -13,8 +14,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hinge import BlockFileError, BlockStore, LinearSVC, LinearSVCCV, LogisticRegression, cli, load_svmlight
+from hinge import (
+    BlockFileError,
+    BlockStore,
+    LinearSVC,
+    LinearSVCCV,
+    LogisticRegression,
+    cli,
+    iter_predictions,
+    load_svmlight,
+    select_C,
+)
 from hinge._budget import budget
+from hinge._progress import Reading
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.datasets import dump_svmlight_file
@@ -359,8 +371,8 @@ def test_refusals_of_fits(large, tmp_path):
             model.fit(store)
     with pytest.raises(ValueError, match="holds its labels"):
         LinearSVC().fit(store, y)
-    with pytest.raises(TypeError, match="LinearSVC and LogisticRegression"):
-        LinearSVCCV().fit(store, None)
+    with pytest.raises(ValueError, match="holds its labels"):
+        LinearSVCCV().fit(store, y)
     one = BlockStore.build((X[:10], np.zeros(10, dtype=int)), tmp_path / "one")
     with pytest.raises(ValueError, match="one class only"):
         LinearSVC().fit(one)
@@ -394,7 +406,104 @@ def test_budgets_have_a_default_and_refusals():
             budget(wrong)
 
 
+# ---- searches
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_a_search_over_a_store_is_that_of_its_rows(tmp_path, classes):
+    X, y = random_rows(classes=classes)
+    weight = 1.0 + np.arange(len(y)) % 2
+    store = BlockStore.build((X, y, weight), tmp_path / "x")
+    given = {"cv": 3, "Cs": [0.01, 0.1, 1.0], "loss": "squared_hinge", "tol": 1e-4, "solver": "dual_cd"}
+    expected = select_C(X, y, sample_weight=weight, **given)
+    found = select_C(store, **given)
+    assert found.C == expected.C
+    np.testing.assert_allclose(found.scores, expected.scores, atol=0.01)
+    np.testing.assert_allclose(found.objective, expected.objective, rtol=1e-4)
+
+
+def test_a_search_over_blocks_and_its_refit(large, tmp_path):
+    X, y, store = large
+    given = {"cv": 3, "Cs": [0.002, 0.01, 0.05], "loss": "hinge"}
+    budget = {"memory_budget": 26_000_000, "block_options": {"in_memory": False}}
+    expected = select_C(X, y, **given, solver="dual_cd")
+    found = select_C(store, **given, **budget, keep_decisions=True)
+    np.testing.assert_allclose(found.objective, expected.objective, rtol=2e-3)
+    np.testing.assert_allclose(found.mean, expected.mean, atol=0.005)
+    assert found.decisions.shape == (len(y),)
+    assert ((found.decisions > 0) == y).mean() == pytest.approx(found.best_score, abs=0.02)
+    search = LinearSVCCV(**given, **budget, tol=1e-2).fit(store)
+    assert found.C == search.C_
+    assert search.certificate_.solver == ("block_cd",)
+    assert search.n_features_in_ == store.n_features
+    twice = [(np.arange(len(y)) % 3 != k, np.arange(len(y)) % 3 == k) for k in (0, 1, 2, 0)]
+    with pytest.raises(ValueError, match="held out twice"):
+        select_C(store, **{**given, "cv": twice}, **budget)
+    with pytest.raises(ValueError, match="solver must be"):
+        select_C(store, **given, **budget, solver="newton")
+    with pytest.raises(ValueError, match="memory_budget must be at least"):
+        select_C(store, **given, memory_budget=10**6)
+    with pytest.raises(ValueError, match="holds its labels"):
+        select_C(store, y)
+
+
+# ---- prediction in pieces
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_predictions_of_pieces_are_those_of_the_whole(tmp_path, classes):
+    X, y = random_rows(classes=classes, dtype=np.float64)
+    X.data = X.data.round(6)
+    store = BlockStore.build((X, y), tmp_path / "x", n_blocks=5)
+    paths = write_text(tmp_path, X, y)
+    model = LogisticRegression(C=0.1).fit(X, y)
+    for method in ("predict", "decision_function", "predict_proba", "predict_log_proba"):
+        expected = getattr(model, method)(X)
+        for source in (store, (X, y), paths, ((X[k : k + 7], y[k : k + 7]) for k in range(0, len(y), 7))):
+            found = np.concatenate(list(iter_predictions(model, source, method=method)))
+            if method == "predict":
+                np.testing.assert_array_equal(found, expected)
+            else:
+                np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
+        np.testing.assert_allclose(getattr(model, method)(store), expected, rtol=1e-9, atol=1e-9)
+
+
+def test_ordered_predictions_of_a_large_store_come_in_pieces(large):
+    X, y, store = large
+    model = LinearSVC(C=0.01).fit(X, y)
+    found = list(iter_predictions(model, store))
+    assert len(found) >= 1
+    np.testing.assert_array_equal(np.concatenate(found), model.predict(X))
+    for call, match in [
+        (lambda: iter_predictions(model, store, method="fit"), "method must be"),
+        (lambda: iter_predictions(model, store, method="predict_proba"), "has no method"),
+        (lambda: list(iter_predictions(model, (X[:, :5], y))), "5 features"),
+    ]:
+        with pytest.raises(ValueError, match=match):
+            call()
+    with pytest.raises(TypeError, match="classifier of hinge"):
+        iter_predictions(object(), store)
+
+
+def test_rows_of_a_callable_are_counted_first(tmp_path):
+    X, y = random_rows(n=4000, d=2000, kind="ones")
+    calls = []
+
+    def rows():
+        calls.append(1)
+        return ((X[k : k + 500], y[k : k + 500]) for k in range(0, len(y), 500))
+
+    store = BlockStore.build(rows, tmp_path / "x")
+    assert len(calls) == 2
+    assert_same(store.to_csr()[0], X)
+    whole = BlockStore.build((X, y), tmp_path / "y")
+    assert store.info()["file_bytes"] == pytest.approx(whole.info()["file_bytes"], rel=0.01)
+
+
 # ---- kills and interrupts
+
+KILLS = int(os.environ.get("HINGE_KILLS", "4"))
+"""Kills per test; each costs about a second."""
 
 
 def child(code):
@@ -438,7 +547,7 @@ def test_killed_builds_leave_the_old_file(tmp_path):
             BlockStore.build((X, np.arange(20000) % 2), {str(tmp_path / "x")!r}, n_jobs=1)
     """
     g = np.random.default_rng(1)
-    for _ in range(4):
+    for _ in range(KILLS):
         process = child(code)
         process.stdout.readline()
         time.sleep(g.uniform(0.02, 0.4))
@@ -449,6 +558,72 @@ def test_killed_builds_leave_the_old_file(tmp_path):
         assert store.n_samples in (200, 20000)
     BlockStore.build((X, y), tmp_path / "x")
     assert sorted(os.listdir(tmp_path)) == ["x"]
+
+
+LIMITED = """
+    import resource, signal
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, ({bytes}, {bytes}))
+"""
+"""Writing beyond so many bytes of a file fails, as on a full disk."""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs a limit of file sizes")
+def test_a_full_disk_is_a_clear_error_and_leaves_the_old_file(large, tmp_path):
+    X, y = random_rows(n=200)
+    BlockStore.build((X, y), tmp_path / "x")
+    before = (tmp_path / "x").read_bytes()
+    code = textwrap.dedent(LIMITED.format(bytes=20_000)) + textwrap.dedent(f"""
+        from hinge import BlockStore, LinearSVC
+        store = BlockStore({large[2].path!r})
+        X, y = store.to_csr()
+        for call in (
+            lambda: BlockStore.build((X, y), {str(tmp_path / "x")!r}),
+            lambda: LinearSVC(memory_budget={BUDGET}, checkpoint={str(tmp_path / "c")!r}).fit(store),
+        ):
+            try:
+                call()
+            except OSError as error:
+                print(type(error).__name__, error.errno, error.filename)
+        """)
+    output, error = child(code).communicate(timeout=100)
+    lines = output.decode().splitlines()
+    assert len(lines) == 2, error.decode()
+    assert lines[0].endswith(str(tmp_path / "x"))
+    assert lines[1].endswith(str(tmp_path / "c"))
+    assert (tmp_path / "x").read_bytes() == before
+    assert sorted(os.listdir(tmp_path)) == ["x"]
+
+
+def test_ctrl_c_in_training_comes_within_a_second(large, tmp_path):
+    code = f"""
+        from hinge import BlockStore, LinearSVC
+        store = BlockStore({large[2].path!r})
+        print("go", flush=True)
+        LinearSVC(loss="hinge", tol=1e-12, max_iter=10**6, memory_budget={BUDGET}).fit(store)
+    """
+    process = child(code)
+    process.stdout.readline()
+    time.sleep(1.5)
+    asked = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    _, error = process.communicate(timeout=30)
+    assert time.monotonic() - asked < 5  # a second on a machine that is not busy; leaving Python takes its time, too
+    assert b"KeyboardInterrupt" in error
+
+
+def test_progress_tells_rate_bytes_gap_and_end(large, caplog):
+    caplog.set_level("INFO", logger="hinge")
+    LinearSVC(loss="hinge", C=1.0, tol=1e-6, max_iter=60, memory_budget=BUDGET).fit(large[2])
+    lines = [record.getMessage() for record in caplog.records]
+    assert any(re.search(r"block_cd [0-9.]+ passes, [0-9]+ rows/s, [0-9]+ MB read", line) for line in lines), lines
+    reading = Reading(1e-4)
+    reading._started = 0.0
+    assert reading.line(10.0, 0.5, float("inf"), 500, 2_000_000) == "0.50 passes, 50 rows/s, 2 MB read"
+    assert reading.line(10.0, 1.0, 1.0, 500, 0).endswith("gap 1.00e+00")
+    assert reading.line(20.0, 2.0, 0.1, 500, 0).endswith("gap 1.00e-01, about 30 s left")
+    assert reading.line(25.0, 2.5, 0.1, 500, 0).endswith("about 25 s left")
+    assert reading.line(30.0, 3.0, 0.2, 500, 0).endswith("gap 2.00e-01")
 
 
 def test_killed_trainings_go_on_to_the_same_bits(large, tmp_path):
@@ -470,7 +645,7 @@ def test_killed_trainings_go_on_to_the_same_bits(large, tmp_path):
         LinearSVC(**{given!r}, checkpoint={str(path)!r}).fit(store)
     """
     g = np.random.default_rng(0)
-    for _ in range(5):
+    for _ in range(KILLS):
         process = child(code)
         process.stdout.readline()
         time.sleep(g.uniform(0.05, 0.8))

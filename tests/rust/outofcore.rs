@@ -247,7 +247,7 @@ fn an_interrupted_training_goes_on_to_the_same_bits() {
     let keep = Some(Keep { path: &path, seconds: 0.0 });
     let mut interruptions = 0;
     let resumed = loop {
-        let monitor = Impatient { left: AtomicUsize::new(300 + 170 * interruptions) };
+        let monitor = Impatient { left: AtomicUsize::new(100 + 60 * interruptions) };
         match outofcore::fit(&store, &tasks, &[], &settings, keep, &monitor) {
             Ok(outcomes) => break outcomes,
             Err(Error::Cancelled) => interruptions += 1,
@@ -283,6 +283,20 @@ fn an_interrupted_training_goes_on_to_the_same_bits() {
     // Put right again, it still ends with the same model.
     std::fs::write(&path, &bytes).unwrap();
     assert_eq!(outofcore::fit(&store, &tasks, &[], &settings, keep, &Silent).unwrap()[0].w, whole[0].w);
+}
+
+#[test]
+fn a_training_that_ran_out_of_passes_goes_on_with_more() {
+    let (data, folder) = (data(2, true), tempfile::tempdir().unwrap());
+    let (store, tasks) = (build(&data, folder.path()), tasks(2, 0.5));
+    let settings = settings(LossKind::Hinge, Intercept::Free);
+    let path: PathBuf = folder.path().join("checkpoint");
+    let keep = Some(Keep { path: &path, seconds: 0.0 });
+    let some = Settings { max_passes: 2, ..settings };
+    assert_eq!(outofcore::fit(&store, &tasks, &[], &some, keep, &Silent).unwrap()[0].status, Status::MaxIter);
+    let more = outofcore::fit(&store, &tasks, &[], &settings, keep, &Silent).unwrap();
+    let whole = fit(&store, &tasks, &settings);
+    assert_eq!((&more[0].w, more[0].n_iter, more[0].status), (&whole[0].w, whole[0].n_iter, Status::Converged));
 }
 
 #[test]

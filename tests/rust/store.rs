@@ -435,6 +435,9 @@ fn contrived_ends_are_refused() {
 
     assert!(contrive_end(|_, index, _| index[0] = 99).contains("page 0 is claimed at 99"));
     assert!(contrive_end(|_, index, _| index[8] ^= 1).contains("the pages end at"));
+    assert!(contrive_end(|_, index, _| index[12] = 0).contains("hold 0 rows"));
+    assert!(contrive_end(|_, index, _| index[15] = 1).contains("page 0 is claimed to hold"));
+    assert!(contrive_end(|_, index, _| index[19] = 255).contains("entries in"));
     assert!(contrive_end(|_, index, _| index.truncate(20)).contains("an index of 20 bytes"));
     assert!(contrive_end(|_, index, _| index.clear()).contains("the pages end at"));
     let part = |k: usize, field: fn(&mut format::Part)| {
