@@ -78,11 +78,37 @@ pub enum Error {
     },
     /// A file of a plane is damaged or none.
     #[error("{path} is not a whole file of a plane: {reason}")]
-    Corrupt {
+    PlaneFile {
         /// The file.
         path: PathBuf,
         /// What is wrong.
         reason: String,
+    },
+    /// A block store is damaged, cut short, or no block store.
+    #[error("{path}: {reason} (at byte {offset})")]
+    Corrupt {
+        /// The file.
+        path: PathBuf,
+        /// Where the damage was noticed.
+        offset: u64,
+        /// What is wrong, with the offending number.
+        reason: String,
+    },
+    /// The system has no such amount of memory.
+    #[error("cannot allocate {bytes} bytes")]
+    Memory {
+        /// The amount.
+        bytes: usize,
+    },
+    /// A memory budget is too small for the task.
+    #[error("memory_budget must be at least {needed} bytes for this task, got {budget}: {parts}")]
+    Budget {
+        /// The budget.
+        budget: u64,
+        /// The least that would be accepted.
+        needed: u64,
+        /// What needs it.
+        parts: String,
     },
     /// The operating system refused, or a compressed file is damaged.
     #[error("{path}: {source}")]

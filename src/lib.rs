@@ -23,7 +23,9 @@
 //! * [`data`]: row access over borrowed CSR and dense arrays, kernels, the svmlight reader;
 //! * [`loss`]: the three losses with derivative, curvature and conjugate;
 //! * [`solver`]: pure functions from a [`solver::Problem`] to a [`solver::Solution`];
-//! * [`multiclass`], [`select`], [`path`]: drivers (one-vs-rest tasks, warm-started search for `C`, the plane of two costs);
+//! * [`store`]: the compressed block file: written from any stream of rows, read as if it were hostile;
+//! * [`multiclass`], [`select`], [`path`], [`outofcore`]: drivers (one-vs-rest tasks, warm-started search for `C`, the plane of two
+//!   costs, training on a store that is larger than memory);
 //! * `python`: borrow, detach, call, map errors (feature `python` only).
 //!
 //! Papers are cited in the modules as: **Chu15** Warm Start for Parameter Selection of Linear Classifiers (KDD 2015);
@@ -36,9 +38,11 @@ pub mod data;
 pub mod error;
 pub mod loss;
 pub mod multiclass;
+pub mod outofcore;
 pub mod path;
 pub mod select;
 pub mod solver;
+pub mod store;
 
 #[cfg(feature = "python")]
 mod python;

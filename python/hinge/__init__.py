@@ -10,15 +10,20 @@ from hinge._cost_selection import CostSelection, select_costs
 from hinge._cost_surface import ScoreSurface
 from hinge._csearch import CSearch, PartialSearchWarning
 from hinge._native import DEBUG_BUILD as _DEBUG_BUILD
-from hinge._native import __version__
+from hinge._native import BlockFileError, __version__
 from hinge._presolve import Presolve
+from hinge.blocks import Block, BlockStore
 from hinge.logistic import LogisticRegression, LogisticRegressionCV
 from hinge.path import CostPath, PartialPathWarning, RegionLimitError, cost_path, estimate_regions
+from hinge.prediction import iter_predictions
 from hinge.select import select_C
 from hinge.svm import LinearSVC, LinearSVCCV
 from hinge.svmlight import load_svmlight
 
 __all__ = [
+    "Block",
+    "BlockFileError",
+    "BlockStore",
     "CSearch",
     "Certificate",
     "CostGrid",
@@ -38,6 +43,7 @@ __all__ = [
     "__version__",
     "cost_path",
     "estimate_regions",
+    "iter_predictions",
     "load_svmlight",
     "select_C",
     "select_costs",

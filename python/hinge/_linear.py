@@ -10,12 +10,13 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted
 
-from hinge import _native, _validate
+from hinge import _native, _outofcore, _validate
 from hinge._callbacks import CallbackSupport, FitTask
 from hinge._certificate import Certificate
 from hinge._presolve import Presolve
 from hinge._progress import reporter
 from hinge._warn import warn
+from hinge.blocks import BlockStore
 
 SOLVERS = ("auto", "dual_cd", "dual_cd_online", "newton")
 
@@ -56,6 +57,8 @@ class LinearClassifier(CallbackSupport, ClassifierMixin, BaseEstimator):
     def _fit(self, X: Any, y: Any, sample_weight: Any) -> Self:
         _validate.positive("C", self.C)
         options = self._options()
+        if isinstance(X, BlockStore):
+            return self._fit_store(X, y, sample_weight, options)
         checked, y = _validate.fit_data(X, y, self)
         classes, ids = _validate.encode(y)
         weight = _validate.row_weights(checked, classes, ids, self.class_weight, sample_weight)
@@ -81,6 +84,32 @@ class LinearClassifier(CallbackSupport, ClassifierMixin, BaseEstimator):
             raise ValueError(f"C = {C:g} times the weights of all rows is too large: the sum must be finite")
         report = reporter(self.verbose, "fit")
         result = _validate.call_native(lambda matrix: _native.fit(matrix, ids, len(classes), cost, options, report), X)
+        self._take(classes, result)
+
+    def _fit_store(self, store: BlockStore, y: Any, sample_weight: Any, options: dict[str, Any]) -> Self:
+        if y is not None or sample_weight is not None:
+            raise ValueError("a BlockStore holds its labels and weights: y and sample_weight must be None")
+        blocks = _outofcore.options(self.memory_budget, self.checkpoint, self.block_options)
+        cost = _outofcore.class_costs(store, float(self.C), self.class_weight)
+        task = FitTask(self, store, None)
+        self._fit_blocks(store, cost, options, blocks)
+        task.end()
+        return self
+
+    def _fit_blocks(self, store: BlockStore, cost: np.ndarray, options: dict[str, Any], blocks: dict[str, Any]) -> None:
+        """Fit with checked options and set the fitted attributes."""
+        report = reporter(self.verbose, "fit", options["tol"])
+        result = _native.fit_store(store._reader, cost, options, blocks, report)
+        self._take(store.classes, result)
+        self.n_features_in_ = store.n_features
+        if store.feature_names is not None:
+            self.feature_names_in_ = store.feature_names
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+
+    def _take(self, classes: np.ndarray, result: dict[str, Any]) -> None:
+        """Set the fitted attributes."""
+        self.__dict__.pop("stream_", None)  # a fit begins anew
         self.classes_ = classes
         self.coef_ = result["coef"]
         self.intercept_ = result["intercept"]
@@ -100,13 +129,17 @@ class LinearClassifier(CallbackSupport, ClassifierMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        X : {array-like, sparse matrix} of shape (n_samples, n_features), or BlockStore
+            Values of a store come in the order of its input.
 
         Returns
         -------
         ndarray of shape (n_samples,) for two classes, else (n_samples, n_classes)
         """
         check_is_fitted(self)
+        if isinstance(X, BlockStore):
+            values = self._scores(X).gather(lambda values: values)
+            return values.ravel() if values.shape[1] == 1 else values
         X = _validate.predict_data(self, X)
         values = safe_sparse_dot(X, self.coef_.T, dense_output=True) + self.intercept_
         return values.ravel() if values.shape[1] == 1 else values
@@ -116,12 +149,44 @@ class LinearClassifier(CallbackSupport, ClassifierMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        X : {array-like, sparse matrix} of shape (n_samples, n_features), or BlockStore
 
         Returns
         -------
         ndarray of shape (n_samples,)
         """
-        values = self.decision_function(X)
-        ids = (values > 0).astype(np.intp) if values.ndim == 1 else values.argmax(axis=1)
-        return self.classes_[ids]
+        if isinstance(X, BlockStore):
+            check_is_fitted(self)
+            return self.classes_[self._scores(X).gather(class_ids)]
+        return self.classes_[class_ids(self.decision_function(X))]
+
+    def _scores(self, store: BlockStore) -> _outofcore.Scores:
+        return _outofcore.Scores(store, self.coef_, self.intercept_, _validate.threads(self.n_jobs))
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """Share of rows that are classified correctly.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features), or BlockStore
+        y : array-like of shape (n_samples,), default=None
+            Labels; None for a store, which has its own.
+        sample_weight : array-like of shape (n_samples,), default=None
+            None for a store takes its own weights.
+
+        Returns
+        -------
+        float
+        """
+        if isinstance(X, BlockStore):
+            labels, weight = X.labels(n_jobs=self.n_jobs)
+            y = labels if y is None else y
+            sample_weight = weight if sample_weight is None else sample_weight
+        return super().score(X, y, sample_weight)
+
+
+def class_ids(values: np.ndarray) -> np.ndarray:
+    """The numbers of the classes that decision values stand for."""
+    if values.ndim == 1 or values.shape[1] == 1:
+        return (values.reshape(-1) > 0).astype(np.intp)
+    return values.argmax(axis=1)

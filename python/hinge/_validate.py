@@ -117,6 +117,19 @@ def fit_data(X: Any, y: Any, estimator: Any = None) -> tuple[Any, np.ndarray]:
     return X, labels(y, X.shape[0])
 
 
+def stream_data(X: Any, y: Any, estimator: Any, *, reset: bool) -> tuple[Any, np.ndarray]:
+    """A piece of a stream: X as CSR or C-ordered array with the features of the pieces before, y as a column."""
+    _check_structure(X)
+    X = validate_data(estimator, X, reset=reset, **_CHECK)
+    return X, labels(y, X.shape[0])
+
+
+def canonical(X: Any) -> Any:
+    """X as CSR or C-ordered array of floats."""
+    _check_structure(X)
+    return check_array(X, input_name="X", ensure_min_samples=0, ensure_min_features=0, **_CHECK)
+
+
 def remember_features(estimator: Any, X: Any) -> None:
     """Set ``n_features_in_`` and ``feature_names_in_``, once a fit has succeeded."""
     validate_data(estimator, X, skip_check_array=True)
@@ -223,12 +236,7 @@ def row_weights(
 
     ``"balanced"`` counts rows by their sample weight, so that a weight of 2 equals the row twice.
     """
-    weight = np.ones(len(ids))
-    if sample_weight is not None:
-        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, copy=True)
-        if (weight < 0).any():
-            row = int(np.flatnonzero(weight < 0)[0])
-            raise ValueError(f"sample_weight of row {row} is {weight[row]}, weights must be at least 0")
+    weight = np.ones(len(ids)) if sample_weight is None else sample_weights(X, sample_weight)
     present = np.bincount(ids[weight > 0], minlength=len(classes))
     if (present == 0).any():
         missing = classes[np.flatnonzero(present == 0)[0]]
@@ -244,12 +252,28 @@ def row_weights(
     return weight
 
 
+def sample_weights(X: Any, sample_weight: Any) -> np.ndarray:
+    """One finite weight of at least 0 per row, float64."""
+    weight = _check_sample_weight(sample_weight, X, dtype=np.float64, copy=True)
+    if (weight < 0).any():
+        row = int(np.flatnonzero(weight < 0)[0])
+        raise ValueError(f"sample_weight of row {row} is {weight[row]}, weights must be at least 0")
+    return weight
+
+
 def _class_factors(
     classes: np.ndarray, ids: np.ndarray, class_weight: Mapping[Any, float] | str | None, weight: np.ndarray
 ) -> np.ndarray:
+    return class_factors(classes, np.bincount(ids, weights=weight), class_weight)
+
+
+def class_factors(
+    classes: np.ndarray, totals: np.ndarray, class_weight: Mapping[Any, float] | str | None
+) -> np.ndarray:
+    """Weight of each class, ``totals`` being the sums of its rows' sample weights."""
     if isinstance(class_weight, str) and class_weight == "balanced":
-        return weight.sum() / (len(classes) * np.bincount(ids, weights=weight))
-    factor = compute_class_weight(class_weight, classes=classes, y=classes[ids])
+        return totals.sum() / (len(classes) * totals)
+    factor = compute_class_weight(class_weight, classes=classes, y=classes)
     if not (np.isfinite(factor) & (factor > 0)).all():
         raise ValueError(f"class_weight must hold finite numbers above 0, got {class_weight!r}")
     return factor

@@ -8,12 +8,12 @@ import numpy as np
 
 from hinge import _native
 from hinge._callbacks import with_callbacks
-from hinge._linear import LinearClassifier
 from hinge._probability import log_probabilities
+from hinge._stream import StreamClassifier
 from hinge.select import search_and_refit
 
 
-class LogisticRegression(LinearClassifier):
+class LogisticRegression(StreamClassifier):
     r"""L2-regularised logistic regression with a certified optimum.
 
     Minimises, for labels in {-1, +1} and each class against the rest,
@@ -32,6 +32,8 @@ class LogisticRegression(LinearClassifier):
         the same with one random row at a time.
     tol, max_iter, fit_intercept, intercept_scaling, class_weight, presolve, n_jobs, random_state, verbose
         As in :class:`hinge.LinearSVC`.
+    memory_budget, checkpoint, block_options
+        For a :class:`hinge.BlockStore`, as in :class:`hinge.LinearSVC`.
 
     Attributes
     ----------
@@ -64,6 +66,9 @@ class LogisticRegression(LinearClassifier):
         intercept_scaling: float | None = None,
         class_weight: Any = None,
         presolve: str | bool = "auto",
+        memory_budget: Any = None,
+        checkpoint: Any = None,
+        block_options: dict[str, Any] | None = None,
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
@@ -76,6 +81,9 @@ class LogisticRegression(LinearClassifier):
         self.intercept_scaling = intercept_scaling
         self.class_weight = class_weight
         self.presolve = presolve
+        self.memory_budget = memory_budget
+        self.checkpoint = checkpoint
+        self.block_options = block_options
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
@@ -84,12 +92,13 @@ class LogisticRegression(LinearClassifier):
         return "logistic"
 
     @with_callbacks
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> LogisticRegression:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> LogisticRegression:
         """Fit the classifier.
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        X : {array-like, sparse matrix} of shape (n_samples, n_features), or BlockStore
+            A store holds its labels and weights: y and sample_weight are then None.
         y : array-like of shape (n_samples,)
             Class labels of one type.
         sample_weight : array-like of shape (n_samples,), default=None
@@ -143,7 +152,9 @@ class LogisticRegressionCV(LogisticRegression):
         As in :class:`hinge.LinearSVCCV`.
     time_limit, resume, keep_decisions, select_tol
         As in :class:`hinge.LinearSVCCV`.
-    solver, tol, max_iter, fit_intercept, intercept_scaling, class_weight, presolve, n_jobs, random_state, verbose
+    solver, tol, max_iter, fit_intercept, intercept_scaling, class_weight, presolve, memory_budget, block_options
+        As in :class:`LogisticRegression`.
+    n_jobs, random_state, verbose
         As in :class:`LogisticRegression`; ``tol`` is that of the final fit.
 
     Attributes
@@ -193,6 +204,8 @@ class LogisticRegressionCV(LogisticRegression):
         intercept_scaling: float | None = None,
         class_weight: Any = None,
         presolve: str | bool = "auto",
+        memory_budget: Any = None,
+        block_options: dict[str, Any] | None = None,
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
@@ -218,17 +231,20 @@ class LogisticRegressionCV(LogisticRegression):
         self.intercept_scaling = intercept_scaling
         self.class_weight = class_weight
         self.presolve = presolve
+        self.memory_budget = memory_budget
+        self.block_options = block_options
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
 
     @with_callbacks
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> LogisticRegressionCV:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None) -> LogisticRegressionCV:
         """Choose C, then fit on all rows.
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        X : {array-like, sparse matrix} of shape (n_samples, n_features), or BlockStore
+            A store holds its labels and weights: y and sample_weight are then None.
         y : array-like of shape (n_samples,)
         sample_weight : array-like of shape (n_samples,), default=None
             Used in training, and in the score where the scorer takes weights.

@@ -5,13 +5,14 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any, TypeVar
 
-from hinge import _native, _validate
+from hinge import _native, _outofcore, _validate
 from hinge._callbacks import FitTask
 from hinge._csearch import CSearch
 from hinge._linear import SOLVERS
 from hinge._loop import Search
 from hinge._plan import Plan
 from hinge._problem import Problem
+from hinge.blocks import BlockStore
 
 LOSSES = ("logistic", "squared_hinge", "hinge")
 
@@ -20,7 +21,7 @@ E = TypeVar("E", bound=Any)
 
 def select_C(
     X: Any,
-    y: Any,
+    y: Any = None,
     *,
     loss: str = "logistic",
     solver: str = "auto",
@@ -45,6 +46,8 @@ def select_C(
     sample_weight: Any = None,
     groups: Any = None,
     presolve: str | bool = "auto",
+    memory_budget: Any = None,
+    block_options: dict[str, Any] | None = None,
     n_jobs: int | None = None,
     random_state: Any = None,
     verbose: int = 0,
@@ -57,7 +60,9 @@ def select_C(
 
     Parameters
     ----------
-    X : {array-like, sparse matrix} of shape (n_samples, n_features)
+    X : {array-like, sparse matrix} of shape (n_samples, n_features), or BlockStore
+        A store holds its labels and weights: y and sample_weight are then None. Where its rows and all folds do not
+        fit ``memory_budget``, one reading of each block serves all folds; every row is then held out once at most.
     y : array-like of shape (n_samples,)
     loss : {"logistic", "squared_hinge", "hinge"}, default="logistic"
     solver : {"auto", "dual_cd", "dual_cd_online", "newton"}, default="auto"
@@ -110,8 +115,8 @@ def select_C(
         weights (eq. 28). Other solvers: relative duality gap at most ``tol / 10``.
     max_iter : int, default=1000
         Limit of Newton steps or epochs per fit.
-    fit_intercept, intercept_scaling, class_weight, presolve, n_jobs, random_state
-        As in :class:`hinge.LinearSVC`.
+    fit_intercept, intercept_scaling, class_weight, presolve, memory_budget, block_options, n_jobs, random_state
+        As in :class:`hinge.LinearSVC`. A store that fits in memory is not presolved.
     sample_weight : array-like of shape (n_samples,), default=None
         Used in training, and in the score where the scorer takes weights.
     groups : array-like of shape (n_samples,), default=None
@@ -142,6 +147,8 @@ def select_C(
     Notes
     -----
     Memory beside the input: a weight vector of the features and a vector of the training rows for each fold and class.
+    A search over blocks has 8 bytes per row and per feature for each fold and class, and some 20 bytes per row, beside
+    the rows at hand, within ``memory_budget``.
 
     References
     ----------
@@ -192,8 +199,12 @@ def select_C(
         verbose=verbose,
     )
     plan = Plan.of(parameters)
-    X, y = _validate.fit_data(X, y)
-    problem = Problem.of(X, y, class_weight, sample_weight)
+    if isinstance(X, BlockStore):
+        blocks = _outofcore.options(memory_budget, None, block_options)
+        problem = _store_problem(X, y, sample_weight, class_weight, blocks, options["n_threads"])
+    else:
+        X, y = _validate.fit_data(X, y)
+        problem = Problem.of(X, y, class_weight, sample_weight)
     return Search.of(parameters, problem, options, plan, groups).run(keeps_interrupted=True)
 
 
@@ -205,16 +216,32 @@ def search_and_refit(estimator: E, X: Any, y: Any, sample_weight: Any, groups: A
     options = estimator._options()
     _validate.positive("select_tol", estimator.select_tol)
     plan = Plan.of(estimator)
-    checked, labels = _validate.fit_data(X, y, estimator)
-    problem = Problem.of(checked, labels, estimator.class_weight, sample_weight)
+    if isinstance(X, BlockStore):
+        blocks = _outofcore.options(estimator.memory_budget, None, estimator.block_options)
+        problem = _store_problem(X, y, sample_weight, estimator.class_weight, blocks, options["n_threads"])
+    else:
+        checked, labels = _validate.fit_data(X, y, estimator)
+        problem = Problem.of(checked, labels, estimator.class_weight, sample_weight)
     search_options = options | {"tol": float(estimator.select_tol)}
     search = Search.of(estimator, problem, search_options, plan, groups)
     task = FitTask(estimator, X, y, sample_weight=sample_weight, has_parts=True)
     found = search.run(keeps_interrupted=False, wants_stop=lambda step: task.part(f"C = {step.C:g}"))
-    estimator._fit_checked(found.C, problem.X, problem.classes, problem.ids, problem.weight, options)
-    _validate.remember_features(estimator, X)
+    if isinstance(X, BlockStore):
+        cost = _outofcore.class_costs(X, found.C, estimator.class_weight)
+        estimator._fit_blocks(X, cost, options, blocks)
+    else:
+        estimator._fit_checked(found.C, problem.X, problem.classes, problem.ids, problem.weight, options)
+        _validate.remember_features(estimator, X)
     estimator.search_ = found
     estimator.C_ = found.C
     task.part("refit")
     task.end()
     return estimator
+
+
+def _store_problem(
+    store: BlockStore, y: Any, sample_weight: Any, class_weight: Any, blocks: dict[str, Any], threads: int
+) -> Problem:
+    if y is not None or sample_weight is not None:
+        raise ValueError("a BlockStore holds its labels and weights: y and sample_weight must be None")
+    return Problem.of_store(store, class_weight, blocks, threads)

@@ -6,13 +6,13 @@ from typing import Any
 
 from hinge import _native, _validate
 from hinge._callbacks import with_callbacks
-from hinge._linear import LinearClassifier
+from hinge._stream import StreamClassifier
 from hinge.select import search_and_refit
 
 LOSSES = ("squared_hinge", "hinge")
 
 
-class LinearSVC(LinearClassifier):
+class LinearSVC(StreamClassifier):
     r"""Linear support vector classifier with a certified optimum.
 
     Minimises, for labels in {-1, +1} and each class against the rest,
@@ -50,6 +50,17 @@ class LinearSVC(LinearClassifier):
         change of variables, so the optimum is the same), empty columns dropped, the rest ordered by frequency. "auto"
         does so where it pays: for more than 40,000 columns and a long enough fit, judged by loss, C and the number of
         classes. Weights and certificate belong to X in any case. A dense X is never packed.
+    memory_budget : int or str, default=None
+        For a :class:`BlockStore`: bytes that the fit may use beside the interpreter and its libraries, as a number or
+        text such as "500MB" or "2GB". None is half of the memory that is available. Rows that do not fit are trained
+        in blocks.
+    checkpoint : path-like, default=None
+        For a :class:`BlockStore`: file that keeps the state of the fit, and continues it to the same bits after a kill.
+    block_options : dict, default=None
+        For a :class:`BlockStore`, beside its defaults: ``cache="gradient"`` (rows near the margin stay in memory;
+        "projected", "random" or "none"), ``cache_share=0.5`` (of the memory for rows), ``rounds=10`` (epochs per loaded
+        block), ``round_tol=0.0`` (ends them early), ``keep_compressed=True`` (keep the compressed file in memory if it
+        fits), ``in_memory=None`` (whether to fit all rows in memory; None if they fit), ``checkpoint_seconds=60``.
     n_jobs : int, default=None
         Threads. None means all usable cores; results have the same bits for any number.
     random_state : int, RandomState or None, default=None
@@ -107,6 +118,9 @@ class LinearSVC(LinearClassifier):
         class_weight: Any = None,
         multi_class: str = "ovr",
         presolve: str | bool = "auto",
+        memory_budget: Any = None,
+        checkpoint: Any = None,
+        block_options: dict[str, Any] | None = None,
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
@@ -121,6 +135,9 @@ class LinearSVC(LinearClassifier):
         self.class_weight = class_weight
         self.multi_class = multi_class
         self.presolve = presolve
+        self.memory_budget = memory_budget
+        self.checkpoint = checkpoint
+        self.block_options = block_options
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
@@ -131,12 +148,13 @@ class LinearSVC(LinearClassifier):
         return self.loss
 
     @with_callbacks
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> LinearSVC:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> LinearSVC:
         """Fit the classifier.
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        X : {array-like, sparse matrix} of shape (n_samples, n_features), or BlockStore
+            A store holds its labels and weights: y and sample_weight are then None.
         y : array-like of shape (n_samples,)
             Class labels of one type.
         sample_weight : array-like of shape (n_samples,), default=None
@@ -187,7 +205,8 @@ class LinearSVCCV(LinearSVC):
         Whether ``search_.decisions`` holds the out-of-fold decision values at the chosen C.
     select_tol : float, default=1e-2
         Accuracy of the fits of the search. All parameters of the search are described in :func:`hinge.select_C`.
-    loss, solver, tol, max_iter, fit_intercept, intercept_scaling, class_weight, multi_class, presolve
+    loss, solver, tol, max_iter, fit_intercept, intercept_scaling, class_weight, multi_class, presolve,
+    memory_budget, block_options
         As in :class:`LinearSVC`.
     n_jobs, random_state, verbose
         As in :class:`LinearSVC`; ``tol`` is that of the final fit.
@@ -241,6 +260,8 @@ class LinearSVCCV(LinearSVC):
         class_weight: Any = None,
         multi_class: str = "ovr",
         presolve: str | bool = "auto",
+        memory_budget: Any = None,
+        block_options: dict[str, Any] | None = None,
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
@@ -268,17 +289,20 @@ class LinearSVCCV(LinearSVC):
         self.class_weight = class_weight
         self.multi_class = multi_class
         self.presolve = presolve
+        self.memory_budget = memory_budget
+        self.block_options = block_options
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
 
     @with_callbacks
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> LinearSVCCV:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None) -> LinearSVCCV:
         """Choose C, then fit on all rows.
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        X : {array-like, sparse matrix} of shape (n_samples, n_features), or BlockStore
+            A store holds its labels and weights: y and sample_weight are then None.
         y : array-like of shape (n_samples,)
         sample_weight : array-like of shape (n_samples,), default=None
             Used in training, and in the score where the scorer takes weights.

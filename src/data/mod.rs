@@ -1,6 +1,7 @@
 //! Row access to data matrices: what every solver is generic over.
 //!
 //! * [`csr`]: [`csr::CsrView`], compressed sparse rows borrowed from the caller, checked once;
+//! * [`arena`]: a buffer of rows with a fixed capacity, filled and compacted in place;
 //! * [`dense`]: [`dense::DenseView`], C-ordered dense rows;
 //! * [`design`]: [`design::Design`], a choice of rows and an optional constant column over either of them;
 //! * [`block`]: [`block::Block`], vectors of several lanes interleaved;
@@ -10,6 +11,7 @@
 //! * [`presolve`]: the same problem with fewer columns, for the solvers;
 //! * [`svmlight`]: the text reader.
 
+pub mod arena;
 pub mod block;
 pub mod csr;
 pub mod dense;

@@ -173,7 +173,7 @@ impl PlaneFile {
     /// Opens a file. Cost: one seek per layer.
     ///
     /// # Errors
-    /// [`Error::Corrupt`]; [`Error::Io`].
+    /// [`Error::PlaneFile`]; [`Error::Io`].
     pub fn open(path: &Path) -> Result<Self> {
         let mut frames = Frames::open(path)?;
         let (mut header, mut ground) = (frames.next(HEADER)?, frames.next(GROUND)?);
@@ -215,7 +215,7 @@ impl PlaneFile {
     /// Reads layer `k`, below [`Self::n_layers`]. Facets beyond that were never closed are [`super::complex::OPEN`].
     ///
     /// # Errors
-    /// [`Error::Corrupt`]; [`Error::Io`].
+    /// [`Error::PlaneFile`]; [`Error::Io`].
     pub fn layer(&self, k: usize) -> Result<Layer> {
         let mut frames = Frames::open(&self.path)?;
         self.read(&mut frames, k)
@@ -245,7 +245,7 @@ impl PlaneFile {
     /// Reads the whole plane into memory.
     ///
     /// # Errors
-    /// [`Error::Corrupt`], also for layers that do not hang together; [`Error::Io`].
+    /// [`Error::PlaneFile`], also for layers that do not hang together; [`Error::Io`].
     pub fn load(&self) -> Result<Complex> {
         let mut frames = Frames::open(&self.path)?;
         let mut complex = Complex {
@@ -315,7 +315,7 @@ impl Frames {
     }
 
     fn corrupt(&self, reason: String) -> Error {
-        Error::Corrupt { path: self.path.clone(), reason }
+        Error::PlaneFile { path: self.path.clone(), reason }
     }
 
     /// Length and checksum of the frame here.
@@ -364,7 +364,7 @@ struct Payload {
 
 impl Payload {
     fn corrupt(&self, what: &str) -> Error {
-        Error::Corrupt { path: self.path.clone(), reason: format!("unexpected: {what}") }
+        Error::PlaneFile { path: self.path.clone(), reason: format!("unexpected: {what}") }
     }
 
     fn take<const N: usize>(&mut self) -> Result<[u8; N]> {

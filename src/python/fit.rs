@@ -108,7 +108,8 @@ fn as_dict<'py>(py: Python<'py>, solutions: &[Solution], n_cols: usize) -> PyRes
     Ok(result)
 }
 
-fn status_name(status: Status) -> &'static str {
+/// Name of a status.
+pub(super) fn status_name(status: Status) -> &'static str {
     match status {
         Status::Converged => "converged",
         Status::MaxIter => "max_iter",

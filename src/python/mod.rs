@@ -3,17 +3,20 @@
 //! * [`arrays`]: NumPy arrays to row views, the only place that knows dtypes;
 //! * [`options`]: strings and numbers to enums;
 //! * [`run`]: threads, interrupts and progress around a long call;
-//! * [`fit`], [`path`], [`path_file`], [`select`], [`svmlight`]: one file per verb;
+//! * [`fit`], [`path`], [`path_file`], [`select`], [`svmlight`], [`store`], [`outofcore`], [`stream`]: one file per verb;
 //! * [`errors`]: [`crate::Error`] to exceptions.
 
 mod arrays;
 mod errors;
 mod fit;
 mod options;
+mod outofcore;
 mod path;
 mod path_file;
 mod run;
 mod select;
+mod store;
+mod stream;
 mod svmlight;
 
 /// The compiled part of `hinge`.
@@ -22,15 +25,21 @@ mod _native {
     use pyo3::prelude::*;
 
     #[pymodule_export]
-    use super::errors::DuplicateEntriesError;
+    use super::errors::{BlockFileError, DuplicateEntriesError};
     #[pymodule_export]
     use super::fit::{check, fit};
+    #[pymodule_export]
+    use super::outofcore::{StoreScorer, fit_store, search_store};
     #[pymodule_export]
     use super::path::{Plane, Surface, answers_from, explore_plane, fit_costs, surfaces_minimum, walk_ray};
     #[pymodule_export]
     use super::path_file::{PlaneFile, estimate_facets, explore_to_file, sides_at};
     #[pymodule_export]
     use super::select::search;
+    #[pymodule_export]
+    use super::store::{StoreReader, StoreWriter, TextReader};
+    #[pymodule_export]
+    use super::stream::StreamLearner;
     #[pymodule_export]
     use super::svmlight::load_svmlight;
 
@@ -44,6 +53,9 @@ mod _native {
         module.add("DEFAULT_SEARCH_TOL", crate::select::DEFAULT_SEARCH_TOL)?;
         module.add("DEFAULT_C_MAX", crate::select::DEFAULT_C_MAX)?;
         module.add("DEFAULT_MAX_REGIONS", crate::path::DEFAULT_MAX_REGIONS)?;
-        module.add("DEFAULT_RATIO", crate::select::DEFAULT_RATIO)
+        module.add("DEFAULT_RATIO", crate::select::DEFAULT_RATIO)?;
+        module.add("DEFAULT_BLOCKS", crate::store::writer::DEFAULT_BLOCKS)?;
+        module.add("DEFAULT_ROUNDS", crate::outofcore::DEFAULT_ROUNDS)?;
+        module.add("DEFAULT_CACHE_SHARE", crate::outofcore::DEFAULT_CACHE_SHARE)
     }
 }

@@ -45,14 +45,13 @@ pub struct BoxCd<L> {
 impl<L: BoxLoss> BoxCd<L> {
     /// Starts at zero.
     pub fn new<R: Rows>(problem: &Problem<'_, R>, loss: L) -> Self {
-        let rows =
-            problem.y.iter().zip(problem.cost).map(|(&y, &cost)| Row { alpha: 0.0, cost, diagonal: f64::NAN, y });
-        Self {
-            loss,
-            rows: rows.collect(),
-            active: ActiveSet::all(problem.y.len()),
-            bounds: (f64::INFINITY, f64::NEG_INFINITY),
-        }
+        Self::of(problem.y, problem.cost, loss)
+    }
+
+    /// Starts at zero for rows of which only labels and costs are known.
+    pub fn of(y: &[f64], cost: &[f64], loss: L) -> Self {
+        let rows = y.iter().zip(cost).map(|(&y, &cost)| Row { alpha: 0.0, cost, diagonal: f64::NAN, y });
+        Self { loss, rows: rows.collect(), active: ActiveSet::all(y.len()), bounds: (f64::INFINITY, f64::NEG_INFINITY) }
     }
 }
 

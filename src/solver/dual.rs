@@ -366,8 +366,12 @@ fn best_intercept<L: Loss>(loss: L, y: &[f64], cost: &[f64], margins: &[f64]) ->
 /// important as a row; but at tiny costs at least so much that `sigma sum_i c_i`, by which the multiplier moves in an epoch at
 /// most, is of the order of the margins.
 fn penalty<R: Rows>(problem: &Problem<'_, R>) -> f64 {
-    let total: f64 = problem.cost.iter().sum();
-    mean_squared_norm(&problem.design(0.0)).max(LEAST_MOVE / total)
+    penalty_for(mean_squared_norm(&problem.design(0.0)), problem.cost.iter().sum())
+}
+
+/// [`penalty`] for rows of a mean squared norm and a sum of costs.
+pub(crate) fn penalty_for(mean_squared_norm: f64, total_cost: f64) -> f64 {
+    mean_squared_norm.max(LEAST_MOVE / total_cost)
 }
 
 /// Mean squared norm of about [`NORM_SAMPLE`] rows at equal distances.

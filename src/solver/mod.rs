@@ -212,6 +212,19 @@ pub struct Place {
     pub passes: f64,
 }
 
+/// How far a descent over a store has come: what [`Progress`] is for a fit in memory.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Reading {
+    /// Passes over the store, with the finished share of the one under way.
+    pub passes: f64,
+    /// Rows loaded so far.
+    pub rows: u64,
+    /// Bytes read from the file so far.
+    pub bytes: u64,
+    /// Relative duality gap after the last whole pass, an estimate between scans; infinite before.
+    pub gap: f64,
+}
+
 /// The caller's eyes, brake and clock. Shared by parallel tasks.
 pub trait Monitor: Sync {
     /// Whether to stop; polled several times a second.
@@ -226,6 +239,8 @@ pub trait Monitor: Sync {
     }
     /// Takes note of progress.
     fn observe(&self, _: &Progress) {}
+    /// Takes note of the progress of a descent over a store.
+    fn observe_reading(&self, _: &Reading) {}
 
     /// [`Error::Cancelled`] if the caller asked to stop.
     fn poll(&self) -> Result<()> {
