@@ -44,8 +44,12 @@ STUCK_SECONDS, STUCK_SHARE = 0.2, 0.9
 class Case:
     """One set, loss and C: what has been found so far, for deciding which runs can still matter."""
 
-    def __init__(self, task: Task, loss: str, C: float, limit: float, best: float):
-        self.task, self.loss, self.C, self.limit, self.best = task, loss, C, limit, best
+    def __init__(self, task: Task, loss: str, C: float, limit: float, done: list[standings.Row]):
+        self.task, self.loss, self.C, self.limit = task, loss, C, limit
+        # The best objective, and what it is proved not to be below: the highest value less its certified gap.
+        self.best, self.floor = float("inf"), 0.0
+        for row in done:
+            self._learn(float(row["objective"] or "inf"), float(row["claimed_gap"] or 1.0))
 
     def sweep(self, entry: Entry, contestant: Contestant) -> Iterator[dict]:
         """Rows of all runs of a contestant, every solver until it can win nothing more."""
@@ -58,20 +62,30 @@ class Case:
                 if run.W is None:
                     break
                 values.append(self.value(run))
-                if values[-1] <= self.best * (1 + FINEST / 2):
+                if self._arrived(values[-1], run):
                     quickest = min(quickest, run.seconds)
                     break
                 if run.seconds > quickest or self._stuck(values, run):
                     break
+
+    def _arrived(self, value: float, run: Run) -> bool:
+        """Whether tighter tolerances are vain; our own fits cannot say so before the optimum is known."""
+        settled = run.claimed is None or self.best <= self.floor * (1 + FINEST)
+        return settled and value <= self.best * (1 + FINEST / 2)
+
+    def _learn(self, value: float, claimed: float) -> None:
+        if value < float("inf"):
+            self.best = min(self.best, value)
+            self.floor = max(self.floor, value * (1.0 - claimed))
 
     def _stuck(self, values: list[float], run: Run) -> bool:
         far = [value - self.best for value in values[-3:]]
         return len(far) == 3 and run.seconds > STUCK_SECONDS and far[2] > STUCK_SHARE * far[0]
 
     def value(self, run: Run) -> float:
-        """The objective of a run; the best one is remembered."""
+        """The objective of a run; what it tells of the optimum is remembered."""
         value = self.task.objective(self.loss, self.C, run.W)
-        self.best = min(self.best, value)
+        self._learn(value, 1.0 if run.claimed is None else run.claimed)
         return value
 
     def row(self, entry: Entry, contestant: Contestant, solver: object, tol: float, run: Run) -> dict:
@@ -131,11 +145,10 @@ class Record:
         wanted = (task.name, loss, standings.plain(float(C)), entry.name, str(threads))
         return any(tuple(row[k] for k in ("set", "loss", "C", "package", "threads")) == wanted for row in self.rows)
 
-    def best(self, task: Task, loss: str, C: float) -> float:
-        """The best objective so far."""
+    def of(self, task: Task, loss: str, C: float) -> list[standings.Row]:
+        """The runs of a case."""
         wanted = (task.name, loss, standings.plain(float(C)))
-        rows = [row for row in self.rows if tuple(row[k] for k in ("set", "loss", "C")) == wanted]
-        return min((float(row["objective"]) for row in rows if row["objective"]), default=float("inf"))
+        return [row for row in self.rows if tuple(row[k] for k in ("set", "loss", "C")) == wanted]
 
 
 def run_set(name: str, entries: list[Entry], options: argparse.Namespace, record: Record) -> None:
@@ -149,7 +162,7 @@ def run_set(name: str, entries: list[Entry], options: argparse.Namespace, record
         ]
         for loss in options.losses:
             for C in options.Cs:
-                case = Case(task, loss, C, options.limit, record.best(task, loss, C))
+                case = Case(task, loss, C, options.limit, record.of(task, loss, C))
                 waiting = [(e, c) for e, c in contestants if not record.has(task, loss, C, e, c.threads)]
                 if waiting and waiting[0][0].name == "hinge" and time.monotonic() < options.end:
                     reference(case, *waiting[0], options.reference_limit)
