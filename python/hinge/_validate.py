@@ -208,8 +208,18 @@ def labels(y: Any, n_rows: int) -> np.ndarray:
     if y.dtype.kind == "f" and not np.isfinite(y).all():
         row = int(np.flatnonzero(~np.isfinite(y))[0])
         raise ValueError(f"Input y contains {y[row]} in row {row}: labels must be finite (no NaN or infinity)")
-    check_classification_targets(y)
+    pair = _pair(y)
+    if pair is None or any(label != int(label) for label in pair):
+        check_classification_targets(y)
     return y
+
+
+def _pair(y: np.ndarray) -> tuple[Any, Any] | None:
+    """The two numbers that y consists of; None for other labels. Without sorting, which costs a small fit's time."""
+    if y.dtype.kind not in "biuf" or len(y) == 0:
+        return None
+    low, high = y.min(), y.max()
+    return (low, high) if low < high and ((y == low) | (y == high)).all() else None
 
 
 def plain(label: Any) -> str:
@@ -219,6 +229,9 @@ def plain(label: Any) -> str:
 
 def encode(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The sorted classes, and each row's class number."""
+    pair = _pair(y)
+    if pair is not None:
+        return np.array(pair, dtype=y.dtype), (y == pair[1]).astype(np.uint32)
     classes, ids = np.unique(y, return_inverse=True)
     if len(classes) < 2:
         raise ValueError(f"y holds one class only ({plain(classes[0])}), a classifier needs at least 2 classes")
@@ -236,6 +249,8 @@ def row_weights(
 
     ``"balanced"`` counts rows by their sample weight, so that a weight of 2 equals the row twice.
     """
+    if class_weight is None and sample_weight is None:
+        return np.ones(len(ids))
     weight = np.ones(len(ids)) if sample_weight is None else sample_weights(X, sample_weight)
     present = np.bincount(ids[weight > 0], minlength=len(classes))
     if (present == 0).any():

@@ -48,7 +48,7 @@ pub fn fit<'py>(
     let (solutions, n_cols, report) = run(py, options.n_threads, progress.as_ref(), |monitor| {
         with_rows!(slices, |rows, structure| {
             structure.check_solvable()?;
-            let passes = auto::expected_passes(loss, mean_cost, structure.max_squared_norm);
+            let passes = auto::expected_passes(loss, mean_cost, structure.max_squared_norm, params.tol);
             let mode = options::presolve(&options.presolve, passes, labels.n_problems())?;
             let packed = rows.pack(&structure, mode, &|| monitor.cancelled())?;
             let solutions = match &packed {

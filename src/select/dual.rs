@@ -227,7 +227,7 @@ impl<R: Rows> Task<'_, R> {
         let can_extend = is_converged && fitted.until < self.setup.last;
         let is_extended = can_extend && self.extend(&mut solution, &mut fitted, &y, tol);
         let (passes, n_iter, objective) = (solution.passes, solution.n_iter, fitted.objective(self.c));
-        let is_consistent = solution.solver != SolverKind::Newton && !is_extended;
+        let is_consistent = solution.is_consistent && !is_extended;
         let start = Start { w: Some((solution.w, solution.intercept)), alpha: Some(solution.alpha), is_consistent };
         *lane = Lane { start, fitted: Some(fitted), is_scored: false };
         Ok(Done { passes, n_iter, is_converged, is_unchanged: false, objective, decisions: None })

@@ -5,10 +5,11 @@
 //!
 //! * [`dual`]: the loop around dual coordinate descent: epochs, checks of the gap, intercept, stalling;
 //!   [`box_cd`] (hinge, squared hinge) and [`logistic_cd`] are its steps, [`active`] its set of visited rows,
-//!   [`schedule`] the times of its checks;
+//!   [`schedule`] the times of its checks, [`segment`] its primal point;
 //! * [`newton`]: truncated Newton in the primal for several lanes side by side: [`objective`] are the row terms, [`passes`] what is
 //!   done with a row, [`cg`] the directions, [`preconditioner`] (by [`hessian`] and [`cholesky`] when columns are few) what
 //!   speeds them up, [`line_search`] the step lengths;
+//!   [`sample`] a start from a part of the rows;
 //! * [`hinge_newton`]: the hinge through a sequence of smooth problems for [`newton`];
 //! * [`intercept`]: exact minimisation over the intercept alone;
 //! * [`sweep`]: parallel passes over the rows with a fixed order of summation;
@@ -32,7 +33,9 @@ pub mod objective;
 pub mod passes;
 pub mod preconditioner;
 pub mod presolved;
+pub mod sample;
 pub mod schedule;
+pub mod segment;
 pub mod sweep;
 
 use crate::data::Rows;
@@ -167,6 +170,8 @@ pub struct Solution {
     pub passes: f64,
     /// The solver that returned the solution; never [`SolverKind::Auto`].
     pub solver: SolverKind,
+    /// `w` is `sum_i y_i alpha_i x_i`, up to rounding.
+    pub is_consistent: bool,
 }
 
 /// Limits of a fit.
