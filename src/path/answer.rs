@@ -116,6 +116,7 @@ fn certified<R: Rows>(
         n_iter: 0,
         passes: 0.0,
         solver: SolverKind::DualCd,
+        is_consistent: true,
     };
     let certificate = certificate::certify(&problem, LossKind::Hinge, &solution, monitor)?;
     if certificate.relative_gap() <= MAX_GAP || cost.contains(&0.0) {
