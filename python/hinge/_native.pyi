@@ -1,7 +1,7 @@
 """Stub of the compiled module."""
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, final
 
 import numpy as np
 
@@ -43,6 +43,7 @@ DEFAULT_RATIO: float
 
 class DuplicateEntriesError(ValueError): ...
 
+@final
 class Plane:
     @staticmethod
     def from_arrays(arrays: dict[str, Any]) -> Plane: ...
@@ -62,6 +63,7 @@ class Plane:
         self, matrix: Any, y: np.ndarray, bias: float, from_: tuple[float, float], to: tuple[float, float]
     ) -> tuple[tuple[np.ndarray, np.ndarray], np.ndarray]: ...
 
+@final
 class PlaneFile:
     def __new__(cls, path: str) -> PlaneFile: ...
     def header(self) -> bytes: ...
@@ -73,6 +75,7 @@ class PlaneFile:
     def layer(self, k: int) -> dict[str, Any]: ...
     def load(self) -> tuple[Plane, dict[str, Any]]: ...
 
+@final
 class Surface:
     def arrays(self) -> dict[str, np.ndarray]: ...
 
