@@ -172,8 +172,7 @@ fn attempts<R: Rows, T>(
 ) -> Result<(T, usize)> {
     let n = y.len();
     let design = Design { rows, ids: None, bias };
-    let products = Products::new::<_, DenseView<'_, f64>>(&Signed { rows: &design, y }, None);
-    monitor.poll()?;
+    let products = Products::new::<_, DenseView<'_, f64>>(&Signed { rows: &design, y }, None, monitor)?;
     let mut best: Option<(T, usize)> = None;
     let mut tried = 0;
     for (k, &scale) in SCALES.iter().enumerate() {

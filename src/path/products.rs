@@ -6,7 +6,9 @@
 
 use rayon::prelude::*;
 
+use crate::Result;
 use crate::data::Rows;
+use crate::solver::Monitor;
 
 /// Columns of the table are padded to a multiple of this, the step of its loops.
 pub const BLOCK: usize = 16;
@@ -30,7 +32,10 @@ pub struct Signed<'a, R> {
 impl Products {
     /// Products of all `rows` with each other, and with `watched` (decision values, no sign). Cost: every row scattered once and read
     /// `n_rows` times.
-    pub fn new<R: Rows, W: Rows>(signed: &Signed<'_, R>, watched: Option<&W>) -> Self {
+    ///
+    /// # Errors
+    /// [`crate::Error::Cancelled`].
+    pub fn new<R: Rows, W: Rows>(signed: &Signed<'_, R>, watched: Option<&W>, monitor: &dyn Monitor) -> Result<Self> {
         let (n_rows, n_cols) = (signed.rows.n_rows(), signed.rows.n_cols());
         let n_watched = watched.map_or(0, Rows::n_rows);
         let width = (n_rows + n_watched).next_multiple_of(BLOCK).max(BLOCK);
@@ -38,6 +43,9 @@ impl Products {
         values.par_chunks_mut(width).enumerate().for_each_init(
             || vec![0.0; n_cols],
             |dense, (i, row)| {
+                if monitor.cancelled() {
+                    return;
+                }
                 signed.rows.add_scaled(i, signed.y[i], dense);
                 let (own, beside) = row.split_at_mut(n_rows);
                 for (j, product) in own.iter_mut().enumerate() {
@@ -49,7 +57,8 @@ impl Products {
                 signed.rows.for_each(i, |column, _| dense[column] = 0.0);
             },
         );
-        Self { n_rows, n_watched, width, values }
+        monitor.poll()?;
+        Ok(Self { n_rows, n_watched, width, values })
     }
 
     /// Bytes of a table.

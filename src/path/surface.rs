@@ -101,7 +101,7 @@ pub fn cells<R: Rows, W: Rows>(
     }
     let design = Design { rows, ids: None, bias };
     let watched = Design { rows: held, ids: None, bias };
-    let products = Products::new(&Signed { rows: &design, y }, Some(&watched));
+    let products = Products::new(&Signed { rows: &design, y }, Some(&watched), monitor)?;
     let target: Vec<f64> = perturbation.iter().map(|eps| 1.0 + eps).collect();
     let scale = perturbation.iter().fold(0.0, |a: f64, &b| a.max(b));
     let plane = Plane { products: &products, y, target: &target, limit: complex.limit, tolerance: scale, flat: 0.0 };

@@ -192,3 +192,17 @@ def read(path):
     with path.open(encoding="utf-8") as file:
         assert next(file).startswith("# ")
         return list(csv.DictReader(file))
+
+
+def test_the_page_of_the_cost_plane_is_that_of_its_record():
+    sys.path.insert(0, str(BENCHES / "papers"))
+    try:
+        import wesierski16_page
+    finally:
+        sys.path.pop(0)
+    record = BENCHES / "record"
+    found = json.loads((record / "wesierski16.json").read_text("utf-8"))
+    names = {name: "wesierski16-" + name.replace(",", "").replace(" ", "-") + ".png" for name in found["settings"]}
+    assert wesierski16_page.page(found, names) == (record / "wesierski16.md").read_text("utf-8")
+    assert all((record / picture).stat().st_size > 10_000 for picture in [*names.values(), "wesierski16-errors.png"])
+    assert all(row["facets"] == row["PPOPT facets"] for row in found["ppopt"])
