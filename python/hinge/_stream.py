@@ -5,13 +5,22 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn.utils.metaestimators import available_if
 
 from hinge import _native, _outofcore, _validate
 from hinge._linear import LinearClassifier
 
+FREE = 0.0
+"""The native name of an intercept that is not penalised."""
+
 DEFAULT_BUDGET = 500_000_000
 """Bytes for weights and rows where ``memory_budget`` is None: a stream runs beside other work, and for long."""
+
+INTERCEPT_SHARE = 8.0
+"""Mean squared norm of the first rows by the squared height of the intercept's column. As tall as a row (1), the
+intercept follows the imbalance of the last few rows: 0.90 instead of 0.92 of the rows right on noisy data of equal
+classes; far lower, it comes too slowly where classes are not."""
 
 _FIXED = ("C", "loss", "solver", "fit_intercept", "intercept_scaling", "class_weight", "memory_budget", "block_options")
 """Parameters that a stream is begun with."""
@@ -27,8 +36,7 @@ class Stream:
     n_cached : int
         Rows in memory.
     dual : ndarray of shape (1 or n_classes,)
-        Dual value of each binary problem at all rows seen: no more than its optimum. With a free intercept this holds
-        only as far as the dual variables meet their constraint.
+        Dual value of each binary problem at all rows seen: no more than its optimum.
     """
 
     def __init__(self, n_features: int, cost: np.ndarray, dtype: str, options: dict[str, Any], blocks: dict[str, Any]):
@@ -91,6 +99,9 @@ class StreamClassifier(LinearClassifier):
         again counts as a new one. Nothing fades: where the law of the data changes, begin anew. The result depends on
         the order of the rows; the pieces in which they come make little difference.
 
+        The intercept of a stream is penalised: where ``intercept_scaling`` is None, it is the weight of a constant
+        column about a third as tall as the first rows are long.
+
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
@@ -142,6 +153,8 @@ class StreamClassifier(LinearClassifier):
         factor = _validate.class_factors(classes, np.ones(len(classes)), self.class_weight)
         budget = DEFAULT_BUDGET if self.memory_budget is None else self.memory_budget
         blocks = _outofcore.options(budget, None, self.block_options)
+        if options["intercept"] == FREE:
+            options = options | {"intercept": _intercept_height(X)}
         stream = Stream(X.shape[1], float(self.C) * factor, X.dtype.name, options, blocks)
         stream.parameters = {name: getattr(self, name, None) for name in _FIXED}
         return stream
@@ -154,6 +167,11 @@ class StreamClassifier(LinearClassifier):
         if stream.dtype == "float32" and X.dtype == np.float64:
             raise ValueError("X has float64 values, the stream began with float32: convert one of them")
         return stream
+
+
+def _intercept_height(X: Any) -> float:
+    squared = X.multiply(X).sum() if sp.issparse(X) else float((np.asarray(X) ** 2).sum())
+    return float(np.sqrt(squared / X.shape[0] / INTERCEPT_SHARE)) or 1.0
 
 
 def _known_classes(classes: Any) -> np.ndarray:

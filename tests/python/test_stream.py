@@ -58,7 +58,7 @@ def test_a_bounded_stream_forgets_rows_and_predicts_well(classes):
         learned(model.set_params(memory_budget=SMALL), X[train], y[train], 500)
         assert model.stream_.n_seen == 16_000
         assert model.stream_.n_cached < 3000
-        assert model.score(X[test], y[test]) > exact - 0.02
+        assert model.score(X[test], y[test]) > exact - 0.03
 
 
 def test_the_model_is_usable_at_any_time_and_improves():
