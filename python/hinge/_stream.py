@@ -36,7 +36,8 @@ class Stream:
     n_cached : int
         Rows in memory.
     dual : ndarray of shape (1 or n_classes,)
-        Dual value of each binary problem at all rows seen: no more than its optimum.
+        Dual value of each binary problem at all rows seen: no more than its optimum. NaN where the stream began at the
+        model of a fit.
     """
 
     def __init__(self, n_features: int, cost: np.ndarray, dtype: str, options: dict[str, Any], blocks: dict[str, Any]):
@@ -44,6 +45,22 @@ class Stream:
         self._learner = _native.StreamLearner(*self._given)
         self.dtype = dtype
         self.parameters: dict[str, Any] = {}
+
+    def start_at(self, coef: np.ndarray, intercept: np.ndarray) -> None:
+        """Begin at a model instead of zero, as if its rows had been seen and forgotten."""
+        n, height = len(coef), self._given[3]["intercept"]
+        constants = np.zeros((n, 0)) if height is None else intercept[:, None] / height
+        empty = {
+            "lens": np.int64,
+            "columns": np.int32,
+            "values": np.float64,
+            "classes": np.uint32,
+            "weights": np.float64,
+        }
+        state: dict[str, Any] = {name: np.zeros(0, dtype=dtype) for name, dtype in empty.items()}
+        state |= {"w": list(np.hstack([coef, constants])), "alpha": [np.zeros(0)] * n, "visits": [0] * n}
+        state |= {"numbers": [[0.0, np.nan, 0.0, 0.0, 0.0, 0.0]] * n, "bias": height or 0.0}
+        self._learner = _native.StreamLearner(*self._given, state | {"seen": 0, "cached": 0, "steps": 0})
 
     def learn(self, X: Any, ids: np.ndarray, weight: np.ndarray | None, threads: int) -> None:
         """Learn from checked rows."""
@@ -108,7 +125,9 @@ class StreamClassifier(LinearClassifier):
             The first piece decides whether values are kept in float32 or float64.
         y : array-like of shape (n_samples,)
         classes : array-like of shape (n_classes,), default=None
-            All labels of the stream; needed in the first call, and may be left out afterwards.
+            All labels of the stream; needed in the first call, and may be left out afterwards. An estimator that is
+            fitted has them already: the stream goes on from its weights, as if the rows of the fit had been seen and
+            forgotten.
         sample_weight : array-like of shape (n_samples,), default=None
 
         Returns
@@ -125,13 +144,13 @@ class StreamClassifier(LinearClassifier):
         """
         options = self._options()
         _validate.positive("C", self.C)
-        is_first = getattr(self, "stream_", None) is None
-        if is_first and classes is None:
+        is_first, is_fitted = getattr(self, "stream_", None) is None, hasattr(self, "classes_")
+        if not is_fitted and classes is None:
             raise ValueError("classes must be passed on the first call to partial_fit.")
-        X, y = _validate.stream_data(X, y, self, reset=is_first)
-        labels = _known_classes(classes) if is_first else self.classes_
-        if not is_first and classes is not None and not np.array_equal(_known_classes(classes), labels):
-            raise ValueError(f"classes is {list(classes)!r}, the stream began with {labels.tolist()!r}")
+        X, y = _validate.stream_data(X, y, self, reset=not is_fitted)
+        labels = self.classes_ if is_fitted else _known_classes(classes)
+        if classes is not None and not np.array_equal(_known_classes(classes), labels):
+            raise ValueError(f"classes is {list(classes)!r}, the model has {labels.tolist()!r}: begin with a new one")
         ids = _ids(y, labels)
         weight = None if sample_weight is None else _validate.sample_weights(X, sample_weight)
         stream = self._begin(X, labels, options) if is_first else self._checked(X)
@@ -157,6 +176,8 @@ class StreamClassifier(LinearClassifier):
             options = options | {"intercept": _intercept_height(X)}
         stream = Stream(X.shape[1], float(self.C) * factor, X.dtype.name, options, blocks)
         stream.parameters = {name: getattr(self, name, None) for name in _FIXED}
+        if hasattr(self, "coef_"):
+            stream.start_at(self.coef_, self.intercept_)
         return stream
 
     def _checked(self, X: Any) -> Stream:
@@ -186,5 +207,5 @@ def _ids(y: np.ndarray, classes: np.ndarray) -> np.ndarray:
     known = classes[np.minimum(ids, len(classes) - 1)] == y
     if not np.all(known):
         unknown = _validate.plain(y[int(np.argmin(known))])
-        raise ValueError(f"y holds the label {unknown!r}, which is not in classes={classes.tolist()!r}")
+        raise ValueError(f"y holds the label {unknown}, which is not in classes={classes.tolist()!r}")
     return ids.astype(np.uint32)
