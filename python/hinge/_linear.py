@@ -155,10 +155,9 @@ class LinearClassifier(CallbackSupport, ClassifierMixin, BaseEstimator):
         -------
         ndarray of shape (n_samples,)
         """
-        if isinstance(X, BlockStore):
-            check_is_fitted(self)
-            return self.classes_[self._scores(X).gather(class_ids)]
-        return self.classes_[class_ids(self.decision_function(X))]
+        check_is_fitted(self)
+        ids = self._scores(X).gather(class_ids) if isinstance(X, BlockStore) else class_ids(self.decision_function(X))
+        return self.classes_[ids]
 
     def _scores(self, store: BlockStore) -> _outofcore.Scores:
         return _outofcore.Scores(store, self.coef_, self.intercept_, _validate.threads(self.n_jobs))

@@ -5,13 +5,22 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn.utils.metaestimators import available_if
 
 from hinge import _native, _outofcore, _validate
 from hinge._linear import LinearClassifier
 
+FREE = 0.0
+"""The native name of an intercept that is not penalised."""
+
 DEFAULT_BUDGET = 500_000_000
 """Bytes for weights and rows where ``memory_budget`` is None: a stream runs beside other work, and for long."""
+
+INTERCEPT_SHARE = 8.0
+"""Mean squared norm of the first rows by the squared height of the intercept's column. As tall as a row (1), the
+intercept follows the imbalance of the last few rows: 0.90 instead of 0.92 of the rows right on noisy data of equal
+classes; far lower, it comes too slowly where classes are not."""
 
 _FIXED = ("C", "loss", "solver", "fit_intercept", "intercept_scaling", "class_weight", "memory_budget", "block_options")
 """Parameters that a stream is begun with."""
@@ -27,8 +36,8 @@ class Stream:
     n_cached : int
         Rows in memory.
     dual : ndarray of shape (1 or n_classes,)
-        Dual value of each binary problem at all rows seen: no more than its optimum. With a free intercept this holds
-        only as far as the dual variables meet their constraint.
+        Dual value of each binary problem at all rows seen: no more than its optimum. NaN where the stream began at the
+        model of a fit.
     """
 
     def __init__(self, n_features: int, cost: np.ndarray, dtype: str, options: dict[str, Any], blocks: dict[str, Any]):
@@ -36,6 +45,22 @@ class Stream:
         self._learner = _native.StreamLearner(*self._given)
         self.dtype = dtype
         self.parameters: dict[str, Any] = {}
+
+    def start_at(self, coef: np.ndarray, intercept: np.ndarray) -> None:
+        """Begin at a model instead of zero, as if its rows had been seen and forgotten."""
+        n, height = len(coef), self._given[3]["intercept"]
+        constants = np.zeros((n, 0)) if height is None else intercept[:, None] / height
+        empty = {
+            "lens": np.int64,
+            "columns": np.int32,
+            "values": np.float64,
+            "classes": np.uint32,
+            "weights": np.float64,
+        }
+        state: dict[str, Any] = {name: np.zeros(0, dtype=dtype) for name, dtype in empty.items()}
+        state |= {"w": list(np.hstack([coef, constants])), "alpha": [np.zeros(0)] * n, "visits": [0] * n}
+        state |= {"numbers": [[0.0, np.nan, 0.0, 0.0, 0.0, 0.0]] * n, "bias": height or 0.0}
+        self._learner = _native.StreamLearner(*self._given, state | {"seen": 0, "cached": 0, "steps": 0})
 
     def learn(self, X: Any, ids: np.ndarray, weight: np.ndarray | None, threads: int) -> None:
         """Learn from checked rows."""
@@ -91,13 +116,18 @@ class StreamClassifier(LinearClassifier):
         again counts as a new one. Nothing fades: where the law of the data changes, begin anew. The result depends on
         the order of the rows; the pieces in which they come make little difference.
 
+        The intercept of a stream is penalised: where ``intercept_scaling`` is None, it is the weight of a constant
+        column about a third as tall as the first rows are long.
+
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
             The first piece decides whether values are kept in float32 or float64.
         y : array-like of shape (n_samples,)
         classes : array-like of shape (n_classes,), default=None
-            All labels of the stream; needed in the first call, and may be left out afterwards.
+            All labels of the stream; needed in the first call, and may be left out afterwards. An estimator that is
+            fitted has them already: the stream goes on from its weights, as if the rows of the fit had been seen and
+            forgotten.
         sample_weight : array-like of shape (n_samples,), default=None
 
         Returns
@@ -114,13 +144,13 @@ class StreamClassifier(LinearClassifier):
         """
         options = self._options()
         _validate.positive("C", self.C)
-        is_first = getattr(self, "stream_", None) is None
-        if is_first and classes is None:
+        is_first, is_fitted = getattr(self, "stream_", None) is None, hasattr(self, "classes_")
+        if not is_fitted and classes is None:
             raise ValueError("classes must be passed on the first call to partial_fit.")
-        X, y = _validate.stream_data(X, y, self, reset=is_first)
-        labels = _known_classes(classes) if is_first else self.classes_
-        if not is_first and classes is not None and not np.array_equal(_known_classes(classes), labels):
-            raise ValueError(f"classes is {list(classes)!r}, the stream began with {labels.tolist()!r}")
+        X, y = _validate.stream_data(X, y, self, reset=not is_fitted)
+        labels = self.classes_ if is_fitted else _known_classes(classes)
+        if classes is not None and not np.array_equal(_known_classes(classes), labels):
+            raise ValueError(f"classes is {list(classes)!r}, the model has {labels.tolist()!r}: begin with a new one")
         ids = _ids(y, labels)
         weight = None if sample_weight is None else _validate.sample_weights(X, sample_weight)
         stream = self._begin(X, labels, options) if is_first else self._checked(X)
@@ -142,8 +172,12 @@ class StreamClassifier(LinearClassifier):
         factor = _validate.class_factors(classes, np.ones(len(classes)), self.class_weight)
         budget = DEFAULT_BUDGET if self.memory_budget is None else self.memory_budget
         blocks = _outofcore.options(budget, None, self.block_options)
+        if options["intercept"] == FREE:
+            options = options | {"intercept": _intercept_height(X)}
         stream = Stream(X.shape[1], float(self.C) * factor, X.dtype.name, options, blocks)
         stream.parameters = {name: getattr(self, name, None) for name in _FIXED}
+        if hasattr(self, "coef_"):
+            stream.start_at(self.coef_, self.intercept_)
         return stream
 
     def _checked(self, X: Any) -> Stream:
@@ -154,6 +188,11 @@ class StreamClassifier(LinearClassifier):
         if stream.dtype == "float32" and X.dtype == np.float64:
             raise ValueError("X has float64 values, the stream began with float32: convert one of them")
         return stream
+
+
+def _intercept_height(X: Any) -> float:
+    squared = X.multiply(X).sum() if sp.issparse(X) else float((np.asarray(X) ** 2).sum())
+    return float(np.sqrt(squared / X.shape[0] / INTERCEPT_SHARE)) or 1.0
 
 
 def _known_classes(classes: Any) -> np.ndarray:
@@ -168,5 +207,5 @@ def _ids(y: np.ndarray, classes: np.ndarray) -> np.ndarray:
     known = classes[np.minimum(ids, len(classes) - 1)] == y
     if not np.all(known):
         unknown = _validate.plain(y[int(np.argmin(known))])
-        raise ValueError(f"y holds the label {unknown!r}, which is not in classes={classes.tolist()!r}")
+        raise ValueError(f"y holds the label {unknown}, which is not in classes={classes.tolist()!r}")
     return ids.astype(np.uint32)

@@ -10,6 +10,10 @@
 //! step raises that dual value; a forgotten row's variable moves no more. A row that comes again is a new row, as if it had
 //! come twice. Nothing fades: a stream whose law changes should be learned anew from time to time.
 //!
+//! **Intercept.** A penalised one suits a stream. Tried: a free one by the method of multipliers, as in a fit; its multiplier runs
+//! after the imbalance of the last rows (random rows of two equal classes, a cache of a tenth: 0.77 of test rows right, 0.92
+//! with a penalised one).
+//!
 //! There is no certificate, since the rows that it would need are gone; [`Stream::dual`] is a lower bound on the optimum of all rows
 //! seen.
 

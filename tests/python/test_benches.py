@@ -49,6 +49,20 @@ def test_chu15_on_generated_data(tmp_path, loss):
     assert shortfalls == sorted(shortfalls)
 
 
+def test_changroth11_on_generated_data(tmp_path):
+    pytest.importorskip("matplotlib")
+    run("papers/changroth11.py", "--sets", "generated", "--output", tmp_path)
+    assert (tmp_path / "changroth11-figure2.png").stat().st_size > 10_000
+    page = (tmp_path / "changroth11.md").read_text("utf-8")
+    assert page.count("### generated") == 4
+    study = json.loads((tmp_path / "changroth11" / "generated.json").read_text("utf-8"))
+    for points in study["passes"].values():
+        distances = [point["distance"] for point in points]
+        assert min(distances) > -1e-5  # nobody is above the optimum of the dual
+        assert distances == sorted(distances, reverse=True)
+    assert study["passes"]["SBM-1/2"][1]["distance"] < study["passes"]["BMD"][1]["distance"]
+
+
 def test_search_comparison_on_a_real_set(tmp_path, real):
     real("german")
     table = tmp_path / "search.csv"
