@@ -191,7 +191,9 @@ def parser() -> argparse.ArgumentParser:
     parse.add_argument("--losses", type=names, default=list(problems.LOSSES))
     parse.add_argument("--Cs", type=numbers, default=numbers(COSTS))
     parse.add_argument("--packages", type=names, default=list(roster.roster()), help="who takes part, hinge among them")
-    parse.add_argument("--threads", type=numbers, default=[1, 2], help="who takes part by number of threads: 1, 2 or both")
+    parse.add_argument(
+        "--threads", type=numbers, default=[1, 2], help="who takes part by number of threads: 1, 2 or both"
+    )
     parse.add_argument("--limit", type=float, default=60.0, help="seconds after which a fit is stopped")
     parse.add_argument("--reference-limit", type=float, default=60.0, help="the same for the reference of each case")
     parse.add_argument("--budget", type=float, default=float("inf"), help="seconds after which no sweep is begun")

@@ -207,8 +207,11 @@ def doubts(found: Sequence[Case], entrants: Sequence[tuple[str, int]]) -> list[s
             if name == "hinge" and closest > GAPS[-1]:
                 lines.append(f"- {where}, {threads} thread(s): closest {closest:.1e}")
         for row in case.rows:
-            if row["claimed_gap"] and float(row["claimed_gap"]) < case.distance(row) - 1e-11:
-                lines.append(f"- {where}: claimed {row['claimed_gap']}, true {case.distance(row):.2e}")
+            # What is claimed: that the best is not below the value less its share.
+            if row["claimed_gap"]:
+                floor = (1.0 - float(row["claimed_gap"])) * float(row["objective"])
+                if floor > case.best * (1.0 + 1e-11):
+                    lines.append(f"- {where}: claimed {row['claimed_gap']}, true {case.distance(row):.2e}")
     return lines or ["- none"]
 
 

@@ -37,9 +37,10 @@ pub fn prefers_cholesky<R: Rows>(design: &Design<'_, R>) -> bool {
     factorisation_passes(design).is_some()
 }
 
-/// Whether Newton over lanes is the better way for a smooth loss although a factorisation is too dear: with this many entries per
+/// Whether Newton, over lanes or for one fit, is the better way for a smooth loss although a factorisation is too dear: with this many entries per
 /// column, passes outweigh the vectors of columns x lanes (5 folds, squared hinge, one thread: 480 entries per column on
-/// flights, 4 s against 69 s by dual fits; 14 on 20news, 1.4 s against 1.0 s; 17 on imdb, 24 s against 6 s).
+/// flights, 4 s against 69 s by dual fits; 14 on 20news, 1.4 s against 1.0 s; 17 on imdb, 24 s against 6 s). Many rows per column
+/// also contradict each other, which takes dual descent hundreds of passes.
 pub fn prefers_lanes<R: Rows>(design: &Design<'_, R>) -> bool {
     design.nnz() >= LANE_ENTRIES * design.n_cols()
 }
@@ -70,7 +71,7 @@ pub fn choose<R: Rows>(problem: &Problem<'_, R>, loss: LossKind) -> SolverKind {
     match loss {
         _ if is_small => SolverKind::Newton,
         LossKind::Hinge => SolverKind::DualCd,
-        _ if prefers_cholesky(&design) => SolverKind::Newton,
+        _ if prefers_cholesky(&design) || prefers_lanes(&design) => SolverKind::Newton,
         // Tried: Newton for the logistic loss with many columns, 3.5 (imdb, C = 1) to 6 times (C = 16) slower.
         LossKind::SquaredHinge | LossKind::Logistic => SolverKind::DualCd,
     }

@@ -12,7 +12,7 @@ use crate::loss::Loss;
 /// Rows of which one is sampled.
 const EVERY: usize = 8;
 /// Sampled rows per column at least.
-const ROWS_PER_COLUMN: usize = 20;
+const ROWS_PER_COLUMN: usize = 8;
 /// Gap at which the fit of the sample stops: its minimiser is not worth more.
 const TOL: f64 = 1e-3;
 
@@ -103,8 +103,8 @@ mod tests {
 
     #[test]
     fn no_sample_of_few_rows_or_of_one_class() {
-        let (values, y, cost) = problem_of(600, 4);
-        let (x, _) = DenseView::new(&values, 600, 4).unwrap();
+        let (values, y, cost) = problem_of(200, 4);
+        let (x, _) = DenseView::new(&values, 200, 4).unwrap();
         let problem = Problem { rows: &x, ids: None, y: &y, cost: &cost, intercept: Intercept::None };
         assert!(start(&problem, Logistic, &Params::default(), &Silent).unwrap().is_none());
         let (values, mut y, cost) = problem_of(6000, 4);
