@@ -9,6 +9,7 @@ from hinge._native import __version__
 from hinge._presolve import Presolve
 from hinge.logistic import LogisticRegression, LogisticRegressionCV
 from hinge.select import select_C
+from hinge.subgradient import PegasosClassifier, SubgradientSVC
 from hinge.svm import LinearSVC, LinearSVCCV
 from hinge.svmlight import load_svmlight
 
@@ -20,7 +21,9 @@ __all__ = [
     "LogisticRegression",
     "LogisticRegressionCV",
     "PartialSearchWarning",
+    "PegasosClassifier",
     "Presolve",
+    "SubgradientSVC",
     "__version__",
     "load_svmlight",
     "select_C",

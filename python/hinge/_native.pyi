@@ -8,6 +8,7 @@ import numpy as np
 __all__ = [
     "DEBUG_BUILD",
     "DEFAULT_C_MAX",
+    "DEFAULT_DESCENT_TOL",
     "DEFAULT_MAX_ITER",
     "DEFAULT_RATIO",
     "DEFAULT_SEARCH_TOL",
@@ -15,6 +16,8 @@ __all__ = [
     "DuplicateEntriesError",
     "__version__",
     "check",
+    "descend",
+    "descend_on",
     "fit",
     "load_svmlight",
     "search",
@@ -25,12 +28,31 @@ DEBUG_BUILD: bool
 DEFAULT_TOL: float
 DEFAULT_MAX_ITER: int
 DEFAULT_SEARCH_TOL: float
+DEFAULT_DESCENT_TOL: float
 DEFAULT_C_MAX: float
 DEFAULT_RATIO: float
 
 class DuplicateEntriesError(ValueError): ...
 
 def check(matrix: Any) -> tuple[bool, float]: ...
+def descend(
+    matrix: Any,
+    class_ids: np.ndarray,
+    n_classes: int,
+    cost: np.ndarray,
+    options: dict[str, Any],
+    eta: Callable[[int], float] | None = None,
+    progress: Callable[[str, int, float], None] | None = None,
+) -> dict[str, Any]: ...
+def descend_on(
+    matrix: Any,
+    class_ids: np.ndarray,
+    n_classes: int,
+    cost: np.ndarray,
+    options: dict[str, Any],
+    state: dict[str, Any],
+    eta: Callable[[int], float] | None = None,
+) -> dict[str, Any]: ...
 def fit(
     matrix: Any,
     class_ids: np.ndarray,

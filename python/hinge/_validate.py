@@ -213,12 +213,7 @@ def row_weights(
 
     ``"balanced"`` counts rows by their sample weight, so that a weight of 2 equals the row twice.
     """
-    weight = np.ones(len(ids))
-    if sample_weight is not None:
-        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, copy=True)
-        if (weight < 0).any():
-            row = int(np.flatnonzero(weight < 0)[0])
-            raise ValueError(f"sample_weight of row {row} is {weight[row]}, weights must be at least 0")
+    weight = _sample_weights(X, len(ids), sample_weight)
     present = np.bincount(ids[weight > 0], minlength=len(classes))
     if (present == 0).any():
         missing = classes[np.flatnonzero(present == 0)[0]]
@@ -231,6 +226,34 @@ def row_weights(
         total = weight.sum()
     if not np.isfinite(total):
         raise ValueError("sample_weight times class_weight is too large: the sum over all rows must be finite")
+    return weight
+
+
+def batch_weights(
+    X: Any, classes: np.ndarray, ids: np.ndarray, class_weight: Mapping[Any, float] | None, sample_weight: Any
+) -> np.ndarray:
+    """:func:`row_weights` for rows that need not have every class."""
+    weight = _sample_weights(X, len(ids), sample_weight)
+    if class_weight is None:
+        return weight
+    weight = weight * _class_factors(classes, np.arange(len(classes)), class_weight, np.ones(len(classes)))[ids]
+    if not np.isfinite(weight.sum()):
+        raise ValueError("sample_weight times class_weight is too large: the sum over all rows must be finite")
+    return weight
+
+
+def column(classes: Any) -> np.ndarray:
+    """Labels of classes as a one-dimensional array."""
+    return column_or_1d(np.asarray(classes))
+
+
+def _sample_weights(X: Any, n_rows: int, sample_weight: Any) -> np.ndarray:
+    if sample_weight is None:
+        return np.ones(n_rows)
+    weight = _check_sample_weight(sample_weight, X, dtype=np.float64, copy=True)
+    if (weight < 0).any():
+        row = int(np.flatnonzero(weight < 0)[0])
+        raise ValueError(f"sample_weight of row {row} is {weight[row]}, weights must be at least 0")
     return weight
 
 

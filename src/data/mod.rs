@@ -2,6 +2,7 @@
 //!
 //! * [`csr`]: [`csr::CsrView`], compressed sparse rows borrowed from the caller, checked once;
 //! * [`dense`]: [`dense::DenseView`], C-ordered dense rows;
+//! * [`any`]: [`any::AnyRows`], any of them behind one type; [`poly2`]: degree-2 features of such rows, generated on the fly;
 //! * [`design`]: [`design::Design`], a choice of rows and an optional constant column over either of them;
 //! * [`block`]: [`block::Block`], vectors of several lanes interleaved;
 //! * [`simd`]: loops compiled for the machine's vector registers;
@@ -9,11 +10,13 @@
 //! * [`presolve`]: the same problem with fewer columns, for the solvers;
 //! * [`svmlight`]: the text reader.
 
+pub mod any;
 pub mod block;
 pub mod csr;
 pub mod dense;
 pub mod design;
 pub mod kernels;
+pub mod poly2;
 pub mod presolve;
 pub mod simd;
 pub mod svmlight;

@@ -65,7 +65,7 @@ pub fn fit<'py>(
     Ok(result)
 }
 
-fn report_dict<'py>(py: Python<'py>, report: &Report) -> PyResult<Bound<'py, PyDict>> {
+pub fn report_dict<'py>(py: Python<'py>, report: &Report) -> PyResult<Bound<'py, PyDict>> {
     let result = PyDict::new(py);
     for (name, count) in [
         ("n_features_in", report.columns_in),
@@ -81,7 +81,7 @@ fn report_dict<'py>(py: Python<'py>, report: &Report) -> PyResult<Bound<'py, PyD
     Ok(result)
 }
 
-fn as_dict<'py>(py: Python<'py>, solutions: &[Solution], n_cols: usize) -> PyResult<Bound<'py, PyDict>> {
+pub fn as_dict<'py>(py: Python<'py>, solutions: &[Solution], n_cols: usize) -> PyResult<Bound<'py, PyDict>> {
     let column = |f: fn(&Solution) -> f64| -> Bound<'py, PyArray1<f64>> {
         solutions.iter().map(f).collect::<Vec<_>>().to_pyarray(py)
     };

@@ -3,7 +3,7 @@
 //! * [`arrays`]: NumPy arrays to row views, the only place that knows dtypes;
 //! * [`options`]: strings and numbers to enums;
 //! * [`run`]: threads, interrupts and progress around a long call;
-//! * [`fit`], [`select`], [`svmlight`]: one file per verb;
+//! * [`fit`], [`select`], [`subgradient`], [`svmlight`]: one file per verb;
 //! * [`errors`]: [`crate::Error`] to exceptions.
 
 mod arrays;
@@ -12,6 +12,7 @@ mod fit;
 mod options;
 mod run;
 mod select;
+mod subgradient;
 mod svmlight;
 
 /// The compiled part of `hinge`.
@@ -26,6 +27,8 @@ mod _native {
     #[pymodule_export]
     use super::select::search;
     #[pymodule_export]
+    use super::subgradient::{descend, descend_on};
+    #[pymodule_export]
     use super::svmlight::load_svmlight;
 
     /// Version, defaults and build facts, so that each is written once.
@@ -35,6 +38,7 @@ mod _native {
         module.add("DEBUG_BUILD", cfg!(debug_assertions))?;
         module.add("DEFAULT_TOL", crate::solver::DEFAULT_TOL)?;
         module.add("DEFAULT_MAX_ITER", crate::solver::DEFAULT_MAX_ITER)?;
+        module.add("DEFAULT_DESCENT_TOL", crate::solver::subgradient::DEFAULT_TOL)?;
         module.add("DEFAULT_SEARCH_TOL", crate::select::DEFAULT_SEARCH_TOL)?;
         module.add("DEFAULT_C_MAX", crate::select::DEFAULT_C_MAX)?;
         module.add("DEFAULT_RATIO", crate::select::DEFAULT_RATIO)

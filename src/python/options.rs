@@ -40,6 +40,7 @@ pub fn solver_name(solver: SolverKind) -> &'static str {
         SolverKind::DualCd => "dual_cd",
         SolverKind::DualCdOnline => "dual_cd_online",
         SolverKind::Newton => "newton",
+        SolverKind::Subgradient => "subgradient",
     }
 }
 

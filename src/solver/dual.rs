@@ -344,7 +344,7 @@ impl<'a, R: Rows, M: Method> Descent<'a, R, M> {
 }
 
 /// Exact best intercept for margins without one.
-fn best_intercept<L: Loss>(loss: L, y: &[f64], cost: &[f64], margins: &[f64]) -> f64 {
+pub(super) fn best_intercept<L: Loss>(loss: L, y: &[f64], cost: &[f64], margins: &[f64]) -> f64 {
     let decision: Vec<f64> = margins.iter().zip(y).map(|(m, y)| m * y).collect();
     if loss.curvature(0.0) == 0.0 {
         intercept::hinge_optimum(y, cost, &decision)

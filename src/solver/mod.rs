@@ -10,6 +10,7 @@
 //!   done with a row, [`cg`] the directions, [`preconditioner`] (by [`hessian`] and [`cholesky`] when columns are few) what
 //!   speeds them up, [`line_search`] the step lengths;
 //! * [`hinge_newton`]: the hinge through a sequence of smooth problems for [`newton`];
+//! * [`subgradient`]: subgradient descent and Pegasos;
 //! * [`intercept`]: exact minimisation over the intercept alone;
 //! * [`sweep`]: parallel passes over the rows with a fixed order of summation;
 //! * [`certificate`]: primal and dual value of a solution on given rows; [`presolved`]: a fit by way of packed columns;
@@ -33,6 +34,7 @@ pub mod passes;
 pub mod preconditioner;
 pub mod presolved;
 pub mod schedule;
+pub mod subgradient;
 pub mod sweep;
 
 use crate::data::Rows;
@@ -112,6 +114,8 @@ pub enum SolverKind {
     DualCdOnline,
     /// Truncated Newton in the primal.
     Newton,
+    /// Subgradient descent in the primal; called by [`subgradient::solve`] only.
+    Subgradient,
 }
 
 /// How a fit ended.
