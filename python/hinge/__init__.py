@@ -8,6 +8,7 @@ from hinge._native import DEBUG_BUILD as _DEBUG_BUILD
 from hinge._native import __version__
 from hinge._presolve import Presolve
 from hinge.logistic import LogisticRegression, LogisticRegressionCV
+from hinge.poly2 import PairUsage, Poly2Map
 from hinge.select import select_C
 from hinge.subgradient import PegasosClassifier, SubgradientSVC
 from hinge.svm import LinearSVC, LinearSVCCV
@@ -20,8 +21,10 @@ __all__ = [
     "LinearSVCCV",
     "LogisticRegression",
     "LogisticRegressionCV",
+    "PairUsage",
     "PartialSearchWarning",
     "PegasosClassifier",
+    "Poly2Map",
     "Presolve",
     "SubgradientSVC",
     "__version__",

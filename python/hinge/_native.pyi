@@ -20,6 +20,11 @@ __all__ = [
     "descend_on",
     "fit",
     "load_svmlight",
+    "map_decisions",
+    "map_positions",
+    "map_rows",
+    "map_shape",
+    "map_usage",
     "search",
 ]
 
@@ -64,6 +69,13 @@ def fit(
 def load_svmlight(
     path: str, n_features: int | None, zero_based: bool | None, dtype: str, n_threads: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, int, np.ndarray, np.ndarray | None]: ...
+def map_decisions(matrix: Any, map: dict[str, Any], weights: np.ndarray, n_threads: int) -> np.ndarray: ...
+def map_positions(
+    n: int, map: dict[str, Any], first: np.ndarray, second: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]: ...
+def map_rows(matrix: Any, map: dict[str, Any]) -> tuple[np.ndarray, np.ndarray, np.ndarray]: ...
+def map_shape(n: int, map: dict[str, Any]) -> tuple[int, bool]: ...
+def map_usage(matrix: Any, map: dict[str, Any], n_threads: int) -> tuple[int, int, float, float]: ...
 def search(
     matrix: Any,
     class_ids: np.ndarray,

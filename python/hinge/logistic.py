@@ -32,6 +32,8 @@ class LogisticRegression(LinearClassifier):
         the same with one random row at a time.
     tol, max_iter, fit_intercept, intercept_scaling, class_weight, presolve, n_jobs, random_state, verbose
         As in :class:`hinge.LinearSVC`.
+    degree, gamma, coef0, hash_bits
+        As in :class:`hinge.LinearSVC`.
 
     Attributes
     ----------
@@ -63,6 +65,10 @@ class LogisticRegression(LinearClassifier):
         fit_intercept: bool = True,
         intercept_scaling: float | None = None,
         class_weight: Any = None,
+        degree: int = 1,
+        gamma: float | None = None,
+        coef0: float = 1.0,
+        hash_bits: int = 22,
         presolve: str | bool = "auto",
         n_jobs: int | None = None,
         random_state: Any = None,
@@ -75,6 +81,10 @@ class LogisticRegression(LinearClassifier):
         self.fit_intercept = fit_intercept
         self.intercept_scaling = intercept_scaling
         self.class_weight = class_weight
+        self.degree = degree
+        self.gamma = gamma
+        self.coef0 = coef0
+        self.hash_bits = hash_bits
         self.presolve = presolve
         self.n_jobs = n_jobs
         self.random_state = random_state
@@ -145,6 +155,8 @@ class LogisticRegressionCV(LogisticRegression):
         As in :class:`hinge.LinearSVCCV`.
     solver, tol, max_iter, fit_intercept, intercept_scaling, class_weight, presolve, n_jobs, random_state, verbose
         As in :class:`LogisticRegression`; ``tol`` is that of the final fit.
+    degree, gamma, coef0, hash_bits
+        As in :class:`hinge.LinearSVC`.
 
     Attributes
     ----------
@@ -192,6 +204,10 @@ class LogisticRegressionCV(LogisticRegression):
         fit_intercept: bool = True,
         intercept_scaling: float | None = None,
         class_weight: Any = None,
+        degree: int = 1,
+        gamma: float | None = None,
+        coef0: float = 1.0,
+        hash_bits: int = 22,
         presolve: str | bool = "auto",
         n_jobs: int | None = None,
         random_state: Any = None,
@@ -217,6 +233,10 @@ class LogisticRegressionCV(LogisticRegression):
         self.fit_intercept = fit_intercept
         self.intercept_scaling = intercept_scaling
         self.class_weight = class_weight
+        self.degree = degree
+        self.gamma = gamma
+        self.coef0 = coef0
+        self.hash_bits = hash_bits
         self.presolve = presolve
         self.n_jobs = n_jobs
         self.random_state = random_state

@@ -402,7 +402,7 @@ class PegasosClassifier(SubgradientClassifier):
 class SubgradientSVC(SubgradientClassifier):
     r"""Subgradient descent on the primal of the linear SVM: full batch, mini-batch or stochastic.
 
-    The objective is that of :class:`PegasosClassifier`; with ``batch_size=1``, ``projection=True`` the two are the same.
+    The objective is that of :class:`PegasosClassifier`; with ``batch_size=1``, ``projection=True`` the two are one.
 
     Parameters
     ----------

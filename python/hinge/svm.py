@@ -28,10 +28,11 @@ class LinearSVC(LinearClassifier):
         Cost of training errors.
     loss : {"squared_hinge", "hinge"}, default="squared_hinge"
         :math:`\max(0, 1-m)^2` or :math:`\max(0, 1-m)`.
-    solver : {"auto", "dual_cd", "dual_cd_online", "newton"}, default="auto"
+    solver : {"auto", "dual_cd", "dual_cd_online", "newton", "primal_cd", "cutting_plane"}, default="auto"
         "dual_cd" is dual coordinate descent with shrinking, "dual_cd_online" draws one random row at a time,
         "newton" is truncated Newton in the primal (through smooth approximations for the hinge). "auto" chooses by
-        shape and loss, and hands a dual fit that stalls over to Newton.
+        shape and loss, and hands a dual fit that stalls over to Newton. For comparison: "primal_cd", coordinate
+        descent in the primal (squared hinge only), and "cutting_plane" (hinge only).
     tol : float, default=1e-4
         Relative duality gap at which the fit stops.
     max_iter : int, default=1000
@@ -45,6 +46,12 @@ class LinearSVC(LinearClassifier):
         Weight per class, multiplied with the sample weight.
     multi_class : {"ovr"}, default="ovr"
         More than two classes are fitted each against the rest.
+    degree : {1, 2}, default=1
+        2 trains on the products of all pairs of features too, which are generated while they are used and never
+        stored: ``coef_`` has n_features weights of linear terms, then those of pairs, see :meth:`pair_weights`.
+    gamma, coef0, hash_bits
+        The degree-2 map, as in :class:`hinge.Poly2Map`; the constant feature is left out beside a free intercept. The
+        hash gets its seed from ``random_state``. X is not presolved.
     presolve : {"auto", True, False}, default="auto"
         Whether the solver works on a packed copy of a sparse X: proportional columns merged into one (an orthogonal
         change of variables, so the optimum is the same), empty columns dropped, the rest ordered by frequency. "auto"
@@ -106,6 +113,10 @@ class LinearSVC(LinearClassifier):
         intercept_scaling: float | None = None,
         class_weight: Any = None,
         multi_class: str = "ovr",
+        degree: int = 1,
+        gamma: float | None = None,
+        coef0: float = 1.0,
+        hash_bits: int = 22,
         presolve: str | bool = "auto",
         n_jobs: int | None = None,
         random_state: Any = None,
@@ -120,6 +131,10 @@ class LinearSVC(LinearClassifier):
         self.intercept_scaling = intercept_scaling
         self.class_weight = class_weight
         self.multi_class = multi_class
+        self.degree = degree
+        self.gamma = gamma
+        self.coef0 = coef0
+        self.hash_bits = hash_bits
         self.presolve = presolve
         self.n_jobs = n_jobs
         self.random_state = random_state
@@ -189,7 +204,7 @@ class LinearSVCCV(LinearSVC):
         Accuracy of the fits of the search. All parameters of the search are described in :func:`hinge.select_C`.
     loss, solver, tol, max_iter, fit_intercept, intercept_scaling, class_weight, multi_class, presolve
         As in :class:`LinearSVC`.
-    n_jobs, random_state, verbose
+    degree, gamma, coef0, hash_bits, n_jobs, random_state, verbose
         As in :class:`LinearSVC`; ``tol`` is that of the final fit.
 
     Attributes
@@ -240,6 +255,10 @@ class LinearSVCCV(LinearSVC):
         intercept_scaling: float | None = None,
         class_weight: Any = None,
         multi_class: str = "ovr",
+        degree: int = 1,
+        gamma: float | None = None,
+        coef0: float = 1.0,
+        hash_bits: int = 22,
         presolve: str | bool = "auto",
         n_jobs: int | None = None,
         random_state: Any = None,
@@ -267,6 +286,10 @@ class LinearSVCCV(LinearSVC):
         self.intercept_scaling = intercept_scaling
         self.class_weight = class_weight
         self.multi_class = multi_class
+        self.degree = degree
+        self.gamma = gamma
+        self.coef0 = coef0
+        self.hash_bits = hash_bits
         self.presolve = presolve
         self.n_jobs = n_jobs
         self.random_state = random_state

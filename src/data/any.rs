@@ -4,12 +4,12 @@
 //! branch and a call (pairs of entries), or the solver is there for comparison, one copy of the solver over [`AnyRows`] does: the
 //! layout is matched once per row, and the code of a layout is a function of its own.
 
+use super::Rows;
 use super::csr::CsrView;
 use super::dense::DenseView;
 use super::poly2::map::Map;
 use super::poly2::source::PairSource;
 use super::presolve::PackedView;
-use super::Rows;
 
 /// A view of any layout.
 #[derive(Clone, Copy)]

@@ -3,6 +3,7 @@
 //! * [`csr`]: [`csr::CsrView`], compressed sparse rows borrowed from the caller, checked once;
 //! * [`dense`]: [`dense::DenseView`], C-ordered dense rows;
 //! * [`any`]: [`any::AnyRows`], any of them behind one type; [`poly2`]: degree-2 features of such rows, generated on the fly;
+//! * [`columns`]: a copy by columns;
 //! * [`design`]: [`design::Design`], a choice of rows and an optional constant column over either of them;
 //! * [`block`]: [`block::Block`], vectors of several lanes interleaved;
 //! * [`simd`]: loops compiled for the machine's vector registers;
@@ -12,6 +13,7 @@
 
 pub mod any;
 pub mod block;
+pub mod columns;
 pub mod csr;
 pub mod dense;
 pub mod design;

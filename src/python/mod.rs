@@ -3,13 +3,14 @@
 //! * [`arrays`]: NumPy arrays to row views, the only place that knows dtypes;
 //! * [`options`]: strings and numbers to enums;
 //! * [`run`]: threads, interrupts and progress around a long call;
-//! * [`fit`], [`select`], [`subgradient`], [`svmlight`]: one file per verb;
+//! * [`fit`], [`poly2`], [`select`], [`subgradient`], [`svmlight`]: one file per verb;
 //! * [`errors`]: [`crate::Error`] to exceptions.
 
 mod arrays;
 mod errors;
 mod fit;
 mod options;
+mod poly2;
 mod run;
 mod select;
 mod subgradient;
@@ -24,6 +25,8 @@ mod _native {
     use super::errors::DuplicateEntriesError;
     #[pymodule_export]
     use super::fit::{check, fit};
+    #[pymodule_export]
+    use super::poly2::{map_decisions, map_positions, map_rows, map_shape, map_usage};
     #[pymodule_export]
     use super::select::search;
     #[pymodule_export]

@@ -10,7 +10,10 @@ use pyo3::types::PyDict;
 
 use super::arrays::{Matrix, with_presolved_rows};
 use super::options::{self, FitOptions};
+use super::poly2::check_mapped;
 use super::run::{callback_error, run_within, unwrap_callback};
+use crate::data::Rows;
+use crate::data::poly2::Poly2;
 use crate::multiclass::Labels;
 use crate::select::{self, Fold, Plan, Reason, Settings, Step, StopRule, Task, Values};
 use crate::solver::Monitor;
@@ -66,6 +69,13 @@ pub fn search<'py>(
     };
     let slices = matrix.slices()?;
     let result = run_within(py, options.n_threads, limit, progress.as_ref(), |monitor| {
+        if let Some(map) = &options.map {
+            let (rows, structure) = slices.any()?;
+            let map = map.map(rows.n_cols())?;
+            check_mapped(&structure, &map)?;
+            let task = Task { rows: &Poly2::new(rows, &map)?, labels, weight, folds: &folds };
+            return select::search(&task, &settings, &plan, resume.as_deref(), monitor, &mut call);
+        }
         with_presolved_rows!(slices, mode, monitor, |rows| {
             let task = Task { rows: &rows, labels, weight, folds: &folds };
             select::search(&task, &settings, &plan, resume.as_deref(), monitor, &mut call)

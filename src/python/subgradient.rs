@@ -12,6 +12,7 @@ use super::fit::{as_dict, report_dict};
 use super::options;
 use super::run::{callback_error, run, unwrap_callback};
 use crate::data::Rows;
+use crate::data::any::AnyRows;
 use crate::data::presolve::Packable;
 use crate::loss::LossKind;
 use crate::multiclass::{self, Labels};
@@ -115,22 +116,14 @@ pub fn descend<'py>(
         with_rows!(slices, |rows, structure| {
             structure.check_solvable()?;
             let packed = rows.pack(&structure, mode, &|| monitor.cancelled())?;
-            let found = multiclass::fit_each(&rows, &labels, cost, intercept, settings.seed, |problem, seed| {
-                let settings = Options { seed, ..settings };
-                match &packed {
-                    None => subgradient::solve(problem, loss, &settings, monitor),
-                    Some(packed) => {
-                        let view = packed.view();
-                        let Problem { ids, y, cost, intercept, .. } = *problem;
-                        let inner = Problem { rows: &view, ids, y, cost, intercept };
-                        let (mut solution, looks) = subgradient::solve(&inner, loss, &settings, monitor)?;
-                        solution.w = packed.map_weights_back(&solution.w);
-                        finish_presolved(problem, loss, &mut solution, settings.tol, monitor)?;
-                        Ok((solution, looks))
-                    }
-                }
-            })?;
-            Ok((found, rows.n_cols(), packed.map(|packed| *packed.report())))
+            let view = packed.as_ref().map(|packed| AnyRows::from(packed.view()));
+            let back = |w: &[f64]| packed.as_ref().map_or_else(|| w.to_vec(), |packed| packed.map_weights_back(w));
+            let matrix = Packed { rows: rows.into(), view, back: &back };
+            let found =
+                multiclass::fit_each(&matrix.rows, &labels, cost, intercept, settings.seed, |problem, seed| {
+                    matrix.descend(problem, loss, &Options { seed, ..settings }, monitor)
+                })?;
+            Ok((found, matrix.rows.n_cols(), packed.as_ref().map(|packed| *packed.report())))
         })
     });
     let (found, n_cols, report) = unwrap_callback(result, &failed)?;
@@ -141,28 +134,43 @@ pub fn descend<'py>(
     Ok(result)
 }
 
-/// The certificate on the caller's rows, whatever rounding the packed ones have.
-fn finish_presolved<R: Rows>(
-    problem: &Problem<'_, R>,
-    loss: LossKind,
-    solution: &mut Solution,
-    tol: f64,
-    monitor: &dyn Monitor,
-) -> Result<()> {
-    solution.certificate = certificate::certify(problem, loss, solution, monitor)?;
-    solution.passes += certificate::PASSES;
-    if solution.status == Status::Converged && solution.certificate.relative_gap() > tol {
-        solution.status = Status::Stalled;
+/// A matrix, and its presolved form if there is one.
+struct Packed<'a> {
+    rows: AnyRows<'a>,
+    view: Option<AnyRows<'a>>,
+    /// From weights of the presolved columns to those of the caller's.
+    back: &'a (dyn Fn(&[f64]) -> Vec<f64> + Sync),
+}
+
+impl Packed<'_> {
+    /// Descends; the certificate is that on the caller's rows, whatever rounding the packed ones have.
+    fn descend<'p>(
+        &self,
+        problem: &Problem<'p, AnyRows<'p>>,
+        loss: LossKind,
+        settings: &Options<'_>,
+        monitor: &dyn Monitor,
+    ) -> Result<(Solution, Vec<Look>)> {
+        let Some(view) = &self.view else {
+            return subgradient::solve(problem, loss, settings, monitor);
+        };
+        let Problem { ids, y, cost, intercept, .. } = *problem;
+        let packed = Problem { rows: view, ids, y, cost, intercept };
+        let (mut solution, looks) = subgradient::solve(&packed, loss, settings, monitor)?;
+        solution.w = (self.back)(&solution.w);
+        solution.certificate = certificate::certify(problem, loss, &solution, monitor)?;
+        solution.passes += certificate::PASSES;
+        if solution.status == Status::Converged && solution.certificate.relative_gap() > settings.tol {
+            solution.status = Status::Stalled;
+        }
+        Ok((solution, looks))
     }
-    Ok(())
 }
 
 /// A row per look: epoch, steps, seconds, primal, dual, norm.
 fn look_table<'py>(py: Python<'py>, looks: &[Look]) -> PyResult<Bound<'py, PyArray2<f64>>> {
-    let numbers: Vec<f64> = looks
-        .iter()
-        .flat_map(|l| [l.epoch as f64, l.steps as f64, l.seconds, l.primal, l.dual, l.norm])
-        .collect();
+    let numbers: Vec<f64> =
+        looks.iter().flat_map(|l| [l.epoch as f64, l.steps as f64, l.seconds, l.primal, l.dual, l.norm]).collect();
     numbers.to_pyarray(py).reshape([looks.len(), 6])
 }
 
@@ -226,24 +234,23 @@ pub fn descend_on<'py>(
     let settings = options.resolve(function.as_ref().map(|f| f as &subgradient::step_size::StepFunction<'_>))?;
     let slices = matrix.slices()?;
     let result = run(py, options.n_threads, None, |monitor| {
-        with_rows!(slices, |rows, structure| {
-            structure.check_solvable()?;
-            labels.check(rows.n_rows())?;
-            multiclass::check_weights(cost, rows.n_rows())?;
-            let n_rows = multiclass::check_row_count(&rows)?;
-            let ids: Vec<u32> = (0..n_rows).filter(|&i| cost[i as usize] > 0.0).collect();
-            let cost: Vec<f64> = ids.iter().map(|&i| cost[i as usize]).collect();
-            states
-                .par_iter()
-                .enumerate()
-                .map(|(k, state)| {
-                    let y = labels.signs(k, &ids);
-                    let problem = Problem { rows: &rows, ids: Some(&ids), y: &y, cost: &cost, intercept };
-                    let settings = Options { seed: settings.seed.wrapping_add(k as u64), ..settings };
-                    subgradient::advance(&problem, loss, &settings, state, monitor)
-                })
-                .collect::<Result<Vec<State>>>()
-        })
+        let (rows, structure) = slices.any()?;
+        structure.check_solvable()?;
+        labels.check(rows.n_rows())?;
+        multiclass::check_weights(cost, rows.n_rows())?;
+        let n_rows = multiclass::check_row_count(&rows)?;
+        let ids: Vec<u32> = (0..n_rows).filter(|&i| cost[i as usize] > 0.0).collect();
+        let cost: Vec<f64> = ids.iter().map(|&i| cost[i as usize]).collect();
+        states
+            .par_iter()
+            .enumerate()
+            .map(|(k, state)| {
+                let y = labels.signs(k, &ids);
+                let problem = Problem { rows: &rows, ids: Some(&ids), y: &y, cost: &cost, intercept };
+                let settings = Options { seed: settings.seed.wrapping_add(k as u64), ..settings };
+                subgradient::advance(&problem, loss, &settings, state, monitor)
+            })
+            .collect::<Result<Vec<State>>>()
     });
     state_dict(py, &unwrap_callback(result, &failed)?)
 }
@@ -253,9 +260,8 @@ fn state_dict<'py>(py: Python<'py>, states: &[State]) -> PyResult<Bound<'py, PyD
         let rows: Vec<f64> = states.iter().flat_map(|s| f(s).iter().copied()).collect();
         rows.to_pyarray(py).reshape([states.len(), rows.len() / states.len().max(1)])
     };
-    let column = |f: fn(&State) -> f64| -> Bound<'py, PyArray1<f64>> {
-        states.iter().map(f).collect::<Vec<_>>().to_pyarray(py)
-    };
+    let column =
+        |f: fn(&State) -> f64| -> Bound<'py, PyArray1<f64>> { states.iter().map(f).collect::<Vec<_>>().to_pyarray(py) };
     let result = PyDict::new(py);
     result.set_item("w", table(|s| &s.w)?)?;
     result.set_item("sum", table(|s| &s.sum)?)?;

@@ -10,7 +10,8 @@
 //!   done with a row, [`cg`] the directions, [`preconditioner`] (by [`hessian`] and [`cholesky`] when columns are few) what
 //!   speeds them up, [`line_search`] the step lengths;
 //! * [`hinge_newton`]: the hinge through a sequence of smooth problems for [`newton`];
-//! * [`subgradient`]: subgradient descent and Pegasos;
+//! * [`subgradient`]: subgradient descent and Pegasos; for comparison, [`primal_cd`] (squared hinge) and [`cutting_plane`] (hinge,
+//!   with [`simplex_qp`]);
 //! * [`intercept`]: exact minimisation over the intercept alone;
 //! * [`sweep`]: parallel passes over the rows with a fixed order of summation;
 //! * [`certificate`]: primal and dual value of a solution on given rows; [`presolved`]: a fit by way of packed columns;
@@ -22,6 +23,7 @@ pub mod box_cd;
 pub mod certificate;
 pub mod cg;
 pub mod cholesky;
+pub mod cutting_plane;
 pub mod dual;
 pub mod hessian;
 pub mod hinge_newton;
@@ -33,7 +35,9 @@ pub mod objective;
 pub mod passes;
 pub mod preconditioner;
 pub mod presolved;
+pub mod primal_cd;
 pub mod schedule;
+pub mod simplex_qp;
 pub mod subgradient;
 pub mod sweep;
 
@@ -114,6 +118,10 @@ pub enum SolverKind {
     DualCdOnline,
     /// Truncated Newton in the primal.
     Newton,
+    /// Primal coordinate descent, squared hinge only.
+    PrimalCd,
+    /// Cutting planes, hinge only.
+    CuttingPlane,
     /// Subgradient descent in the primal; called by [`subgradient::solve`] only.
     Subgradient,
 }

@@ -107,14 +107,14 @@ impl<I: Index, V: Value, P: Index> PairSource for CsrView<'_, I, V, P> {
 /// As for [`kernels::dot`].
 #[inline(always)]
 #[allow(unsafe_code)]
-unsafe fn dot_one_or_more<I: Index, V: Value, const L: usize>(
-    indices: &[I],
-    values: &[V],
-    w: &[[f64; L]],
-) -> [f64; L] {
+unsafe fn dot_one_or_more<I: Index, V: Value, const L: usize>(indices: &[I], values: &[V], w: &[[f64; L]]) -> [f64; L] {
     // SAFETY: the caller's promise.
     unsafe {
-        if L == 1 { [kernels::dot(indices, values, w.as_flattened()); L] } else { kernels::dot_lanes(indices, values, w) }
+        if L == 1 {
+            [kernels::dot(indices, values, w.as_flattened()); L]
+        } else {
+            kernels::dot_lanes(indices, values, w)
+        }
     }
 }
 

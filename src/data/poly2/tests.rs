@@ -132,7 +132,8 @@ proptest! {
 #[test]
 fn positions_of_the_triangle_are_a_numbering() {
     let map = Map::new(7, Factors::plain(), 12, 0).unwrap();
-    let mut positions: Vec<usize> = (0..7).flat_map(|j| (j..7).map(move |k| (j, k))).map(|(j, k)| map.position(j, k).0).collect();
+    let mut positions: Vec<usize> =
+        (0..7).flat_map(|j| (j..7).map(move |k| (j, k))).map(|(j, k)| map.position(j, k).0).collect();
     positions.sort_unstable();
     assert_eq!(positions, (7..35).collect::<Vec<_>>());
     assert_eq!((map.n_out(), map.is_exact()), (35, true));
@@ -169,7 +170,8 @@ fn hashed_positions_and_signs_are_even() {
 
 #[test]
 fn usage_counts_pairs_and_collisions() {
-    let rows: Vec<Vec<f64>> = (0..60).map(|i| (0..100).map(|j| if (i * 31 + j * 17) % 9 == 0 { 1.0 } else { 0.0 }).collect()).collect();
+    let rows: Vec<Vec<f64>> =
+        (0..60).map(|i| (0..100).map(|j| if (i * 31 + j * 17) % 9 == 0 { 1.0 } else { 0.0 }).collect()).collect();
     let s = sparse(&rows);
     let mut pairs = std::collections::HashSet::new();
     for row in &rows {
