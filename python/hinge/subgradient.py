@@ -417,8 +417,10 @@ class SubgradientSVC(SubgradientClassifier):
         As in :class:`PegasosClassifier`.
     projection : bool, default=False
         Whether to scale the weights back into the ball that holds the optimum.
-    average, tol, objective_tol, step_tol, window
+    average, objective_tol, step_tol, window
         As in :class:`PegasosClassifier`.
+    tol : float, default=1e-3
+        Relative duality gap at which to stop.
     max_iter : int, default=1000
         Limit of epochs; a full batch makes one step in each.
     fit_intercept, intercept_scaling, class_weight, presolve, n_jobs, random_state, verbose

@@ -48,10 +48,14 @@ class LinearSVC(LinearClassifier):
         More than two classes are fitted each against the rest.
     degree : {1, 2}, default=1
         2 trains on the products of all pairs of features too, which are generated while they are used and never
-        stored: ``coef_`` has n_features weights of linear terms, then those of pairs, see :meth:`pair_weights`.
-    gamma, coef0, hash_bits
-        The degree-2 map, as in :class:`hinge.Poly2Map`; the constant feature is left out beside a free intercept. The
-        hash gets its seed from ``random_state``. X is not presolved.
+        stored (no presolve): ``coef_`` has n_features weights of linear terms, then those of pairs, see
+        :meth:`pair_weights`.
+    gamma : float, default=None
+        A number scales the products like the kernel :math:`(\gamma\, x \cdot z + r)^2`; None takes them as they are.
+    coef0 : float, default=1.0
+        :math:`r`. Its constant feature is left out beside a free intercept.
+    hash_bits : int, default=22
+        Above ``2**hash_bits`` weights, pairs are hashed, see :class:`hinge.Poly2Map`; the seed is ``random_state``.
     presolve : {"auto", True, False}, default="auto"
         Whether the solver works on a packed copy of a sparse X: proportional columns merged into one (an orthogonal
         change of variables, so the optimum is the same), empty columns dropped, the rest ordered by frequency. "auto"
