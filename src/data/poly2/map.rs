@@ -49,7 +49,7 @@ pub enum Layout {
 /// The degree-2 map of `n` features.
 #[derive(Clone, Debug)]
 pub struct Map {
-    n: usize,
+    pub(super) n: usize,
     /// The factors.
     pub factors: Factors,
     /// The positions.
@@ -59,7 +59,7 @@ pub struct Map {
 /// Spreads 64 bits over the top bits (2^64 over the golden ratio, odd).
 const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 
-fn key(seed: u64, j: usize) -> u32 {
+pub(super) fn key(seed: u64, j: usize) -> u32 {
     let mut x = seed.wrapping_add((j as u64 + 1).wrapping_mul(GOLDEN));
     x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
