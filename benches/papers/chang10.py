@@ -6,7 +6,8 @@ For each set: test accuracy and training seconds of the linear model, of degree 
 PolynomialFeatures and LIBLINEAR, of PolynomialCountSketch and a linear model, and of scikit-learn's SVC with the RBF
 kernel, the last three where they end within the limit. C is chosen for the linear and the degree-2 model by the
 warm-started search on up to 20,000 training rows (one grid, factor 4); C and gamma of the RBF kernel on a grid of six
-with 3,000 rows. Squared hinge (flights: logistic), free intercept; LIBLINEAR has a penalised one. Rows are kept in a CSV.
+with 3,000 rows. Squared hinge (flights: logistic), free intercept; LIBLINEAR has a penalised one. Rows are kept in a
+CSV.
 """
 
 from __future__ import annotations
