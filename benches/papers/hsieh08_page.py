@@ -64,7 +64,7 @@ def page(studies: dict[str, dict], pictures: list[str]) -> str:
         "",
         "Made by `benches/papers/hsieh08.py`; C = 1, no intercept, one thread, no presolve. DCDL1 and DCDL2 draw",
         "single random rows (algorithm 2), -S shrinks (algorithm 3); cutting plane is the one-slack form with the line",
-        "search of OCAS. Seconds are those of a whole fit; in brackets, the ratio to those of the shrinking dual method.",
+        "search of OCAS. Seconds are of a whole fit; in brackets, the ratio to those of the shrinking dual method.",
         "",
         "## Seconds to 1 % of the optimum",
         "",
