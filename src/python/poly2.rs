@@ -50,6 +50,9 @@ pub fn map_shape(n: usize, map: MapOptions) -> PyResult<(usize, bool)> {
     Ok((map.n_out(), map.is_exact()))
 }
 
+/// Positions and factors.
+type Positions<'py> = (Bound<'py, PyArray1<i64>>, Bound<'py, PyArray1<f64>>);
+
 /// Position and factor of the product of each pair of columns `(first, second)`.
 #[pyfunction]
 pub fn map_positions<'py>(
@@ -58,7 +61,7 @@ pub fn map_positions<'py>(
     map: MapOptions,
     first: PyReadonlyArray1<'py, i64>,
     second: PyReadonlyArray1<'py, i64>,
-) -> PyResult<(Bound<'py, PyArray1<i64>>, Bound<'py, PyArray1<f64>>)> {
+) -> PyResult<Positions<'py>> {
     let map = map.map(n)?;
     let (first, second) = (first.as_slice()?, second.as_slice()?);
     if first.len() != second.len() {

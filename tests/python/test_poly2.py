@@ -115,7 +115,7 @@ def test_more_classes_search_and_weights():
         ours = hinge.select_C(X, y, degree=2, cv=3, C_max=1.0, tol=1e-5, **search)
         theirs = hinge.select_C(expanded, y, cv=3, C_max=1.0, tol=1e-5, C_min=ours.Cs[0], **search)
         assert ours.Cs.tolist() == theirs.Cs.tolist()
-        np.testing.assert_allclose(ours.mean_scores, theirs.mean_scores, atol=0.02)
+        np.testing.assert_allclose(ours.mean, theirs.mean, atol=0.02)
     model = hinge.LogisticRegressionCV(degree=2, cv=3, C_max=1.0).fit(X, y)
     assert model.predict_proba(X).shape == (200, 3)
     weight = np.arange(200) % 3

@@ -1,6 +1,10 @@
+use super::descent::LEAST_DRAWS;
+use super::draw::Draw;
 use super::*;
 use crate::data::dense::DenseView;
-use crate::solver::{Params, Silent, Start, auto};
+use crate::solver::active::random;
+use crate::solver::sweep::dot;
+use crate::solver::{Intercept, Params, Silent, SolverKind, Start, Status, auto};
 use proptest::prelude::*;
 
 const LOSSES: [LossKind; 3] = [LossKind::Hinge, LossKind::SquaredHinge, LossKind::Logistic];
