@@ -126,6 +126,7 @@ def test_stops(problem):
         ({"eta": "fast"}, "eta must be one of"),
         ({"average": True}, "average must be one of"),
         ({"batch_size": 0}, "batch_size must be an integer of at least 1, got 0"),
+        ({"batch_size": 1025}, "batch_size must be at least 1, and at most the number of rows or 1024, got 1025"),
         ({"batch_size": None}, "batch_size must be an integer of at least 1, got None"),
         ({"window": 0}, "window must be"),
         ({"step_tol": 0.0}, "step_tol must be"),

@@ -73,8 +73,11 @@ impl<'a, R: Rows, L: Loss, const S: usize> Descent<'a, R, L, S> {
         monitor: &'a dyn Monitor,
     ) -> Result<Self> {
         let Problem { y, cost, intercept, .. } = *problem;
-        if options.batch == Batch::Rows(0) {
-            return Err(Error::Parameter { name: "batch_size", value: "0".into(), rule: "at least 1" });
+        if let Batch::Rows(k) = options.batch
+            && !(1..=y.len().max(LEAST_DRAWS)).contains(&k)
+        {
+            let rule = "at least 1, and at most the number of rows or 1024";
+            return Err(Error::Parameter { name: "batch_size", value: k.to_string(), rule });
         }
         let design = problem.design(if let Intercept::Penalised(scale) = intercept { scale } else { 0.0 });
         monitor.poll()?;
@@ -84,7 +87,9 @@ impl<'a, R: Rows, L: Loss, const S: usize> Descent<'a, R, L, S> {
         let lambda = 1.0 / total;
         let largest = draw.squared_norm.iter().copied().fold(0.0, f64::max);
         let mean = draw.squared_norm.iter().zip(cost).map(|(s, c)| s * c).sum::<f64>() / total;
+        let height = if mean > 0.0 { mean } else { 1.0 };
         let radius = (squared_radius(loss) / lambda).sqrt();
+        let free_height = if intercept == Intercept::Free { height } else { 0.0 };
         let zeros = vec![0.0; design.n_cols()];
         let (w, sum) = if state.steps == 0 { (&zeros, &zeros) } else { (&state.w, &state.sum) };
         check_length("weights of the state", design.n_cols(), w.len())?;
@@ -97,8 +102,8 @@ impl<'a, R: Rows, L: Loss, const S: usize> Descent<'a, R, L, S> {
             sweep: Sweep::new(design, monitor),
             lambda,
             radius,
-            offset: largest_curvature(loss) * largest / lambda,
-            height: if mean > 0.0 { mean } else { 1.0 },
+            offset: largest_curvature(loss) * (largest + free_height) / lambda,
+            height,
             reach: 1.0 + largest.sqrt() * radius,
             shares: Shares::new(y.len()),
             iterate: Iterate::new(w, Some(sum)),
@@ -179,16 +184,10 @@ impl<'a, R: Rows, L: Loss, const S: usize> Descent<'a, R, L, S> {
 
     /// One pass over the rows, then the state.
     pub fn pass(mut self) -> Result<State> {
-        let n = self.problem.y.len();
-        let steps = match self.options.batch {
-            Batch::Rows(k) => n.div_ceil(k),
-            Batch::All => 1,
+        let _ = match self.options.batch {
+            Batch::Rows(k) => self.stochastic(self.problem.y.len().div_ceil(k), k)?,
+            Batch::All => self.full_step()?,
         };
-        if steps > 1 || self.options.batch != Batch::All {
-            let _ = self.stochastic(steps, self.options.batch)?;
-        } else {
-            let _ = self.full_step()?;
-        }
         Ok(State {
             w: self.iterate.weights(),
             b: self.b,
@@ -204,7 +203,7 @@ impl<'a, R: Rows, L: Loss, const S: usize> Descent<'a, R, L, S> {
             Batch::All => self.full_step(),
             Batch::Rows(k) => {
                 let draws = self.problem.y.len().max(LEAST_DRAWS);
-                self.stochastic(draws.div_ceil(k), self.options.batch)
+                self.stochastic(draws.div_ceil(k), k)
             }
         }
     }
@@ -224,9 +223,8 @@ impl<'a, R: Rows, L: Loss, const S: usize> Descent<'a, R, L, S> {
         if self.problem.intercept == Intercept::Free { (w, b) } else { (w, penalised) }
     }
 
-    /// `steps` steps over drawn rows. Breaks when the steps of the window have become short.
-    fn stochastic(&mut self, steps: usize, batch: Batch) -> Result<ControlFlow<()>> {
-        let Batch::Rows(k) = batch else { unreachable!("a full batch has steps of its own") };
+    /// `steps` steps over `k` drawn rows each. Breaks when the steps of the window have become short.
+    fn stochastic(&mut self, steps: usize, k: usize) -> Result<ControlFlow<()>> {
         let ahead = (AHEAD_STEPS / k).max(1);
         let (mut rows, mut eta) = (vec![0u32; ahead * k], vec![0.0; ahead]);
         let mut done = 0;

@@ -9,7 +9,7 @@ pub type StepFunction<'a> = dyn Fn(u64, &mut [f64]) -> Result<()> + Sync + 'a;
 #[derive(Clone, Copy)]
 pub enum StepSize<'a> {
     /// `1 / (lambda (t + t_0))` (ShalevShwartz07). Deviation: `t_0` is 0 for the hinge as in the paper; a loss of curvature `k`
-    /// at most has `t_0 = k max_i |x_i|^2 / lambda`, without which the first steps overshoot by orders of magnitude.
+    /// at most has `t_0 = k max_i |x_i|^2 / lambda` (a free intercept counts as a column), without which the first steps overshoot by orders of magnitude.
     Pegasos,
     /// `eta_0 / sqrt(t)`, the step of a convex problem that is not strongly convex.
     Root(f64),
