@@ -141,82 +141,6 @@ class SubgradientClassifier(LinearClassifier):
         task.end()
         return self
 
-    @with_callbacks
-    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Any:
-        """One pass over further rows: as many draws as there are rows, from where the last pass ended.
-
-        The rows of each call stand for the whole data: weights count relatively within a call. Steps go on from the
-        last call, so passes over parts of the data learn what fits of the whole do. The certificate needs all rows
-        and is not computed; the averages run over all iterates, from the last power of two of steps on for
-        ``average="suffix"``. A ``fit`` before is forgotten.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,)
-        classes : array-like of shape (n_classes,), default=None
-            All classes that may come; needed at the first call.
-        sample_weight : array-like of shape (n_samples,), default=None
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        ValueError
-            Unusable parameters or input, labels that are not among the classes, ``C`` in place of ``lam`` (the number
-            of rows to come is not known), ``class_weight="balanced"``.
-        """
-        options = self._options()
-        if self.lam is None:
-            raise ValueError("partial_fit needs lam: what C means depends on the number of rows to come")
-        if self.class_weight == "balanced":
-            raise ValueError("class_weight='balanced' needs all rows, give partial_fit a dict of weights")
-        state = self.__dict__.get("_state")
-        known = self._classes_of(state, classes)
-        checked, y = _validate.fit_data(X, y, self)
-        ids = self._ids_of(known, y)
-        if state is not None:
-            validate_data(self, X, reset=False, skip_check_array=True)
-        penalised = bool(options["intercept"])
-        if state is None:
-            n_problems, n_weights = 1 if len(known) == 2 else len(known), checked.shape[1] + penalised
-            state = {name: np.zeros((n_problems, n_weights)) for name in ("w", "sum")}
-            state |= {"b": np.zeros(n_problems), "b_sum": np.zeros(n_problems), "counted": 0, "steps": 0}
-        weight = _validate.batch_weights(checked, known, ids, self.class_weight, sample_weight)
-        if weight.sum() > 0:
-            cost = self._cost(weight)
-            eta = self.eta if callable(self.eta) else None
-            steps = state["steps"]
-            state = _validate.call_native(
-                lambda matrix: _native.descend_on(matrix, ids, len(known), cost, options, state, eta), checked
-            )
-            if self.average == "suffix" and steps.bit_length() != state["steps"].bit_length():
-                averaged = state  # this pass ends a suffix, the next one begins afresh
-                state = state | {name: np.zeros_like(state[name]) for name in ("sum", "b_sum")} | {"counted": 0}
-                self._store(known, averaged, penalised)
-            else:
-                self._store(known, state, penalised)
-        else:
-            self._store(known, state, penalised)
-        _validate.remember_features(self, X)
-        self._state = state
-        self.t_ = int(state["steps"])
-        return self
-
-    def _classes_of(self, state: Any, classes: Any) -> np.ndarray:
-        if state is None:
-            if classes is None:
-                raise ValueError("classes must be passed on the first call to partial_fit")
-            known = np.unique(_validate.column(classes))
-            if len(known) < 2:
-                raise ValueError(f"classes must hold at least 2 different labels, got {len(known)}")
-            return known
-        if classes is not None and not np.array_equal(np.unique(_validate.column(classes)), self.classes_):
-            raise ValueError(f"classes={classes!r} differ from those of the first call, {self.classes_!r}")
-        return self.classes_
-
     @staticmethod
     def _ids_of(classes: np.ndarray, y: np.ndarray) -> np.ndarray:
         ids = np.searchsorted(classes, y).clip(max=len(classes) - 1)
@@ -225,17 +149,6 @@ class SubgradientClassifier(LinearClassifier):
             row = int(strange[0])
             raise ValueError(f"y has the label {_validate.plain(y[row])} in row {row}, classes are {classes.tolist()}")
         return ids.astype(np.uint32)
-
-    def _store(self, classes: np.ndarray, state: dict[str, Any], penalised: bool) -> None:
-        counted = state["counted"]
-        if self.average == "none" or counted == 0:
-            w, b = state["w"], state["b"]
-        else:
-            w, b = state["sum"] / counted, state["b_sum"] / counted
-        self.classes_ = classes
-        if penalised:
-            w, b = w[:, :-1], self.intercept_scaling * w[:, -1]
-        self.coef_, self.intercept_ = np.array(w), np.array(b)
 
     def objective(self, X: Any, y: Any, sample_weight: Any = None) -> np.ndarray:
         r"""The objective :math:`\lambda/2 \|w\|^2 + \sum_i p_i \xi(m_i)` of each binary problem on given rows.
@@ -397,6 +310,95 @@ class PegasosClassifier(SubgradientClassifier):
     def _batch_size(self) -> int | None:
         _validate.whole("batch_size", self.batch_size, 1)
         return int(self.batch_size)
+
+    @with_callbacks
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Any:
+        """One pass over further rows: as many draws as there are rows, from where the last pass ended.
+
+        The rows of each call stand for the whole data: weights count relatively within a call. Steps go on from the
+        last call (or from the end of a ``fit``), so passes over parts of the data learn what fits of the whole do. The
+        certificate needs all rows and is not computed; the averages run over the iterates of passes, from the last
+        power of two of steps on for ``average="suffix"``.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+        classes : array-like of shape (n_classes,), default=None
+            All classes that may come; needed at the first call, unless there was a fit.
+        sample_weight : array-like of shape (n_samples,), default=None
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            Unusable parameters or input, labels that are not among the classes, ``C`` in place of ``lam`` (the number
+            of rows to come is not known), ``class_weight="balanced"``.
+        """
+        options = self._options()
+        if self.lam is None:
+            raise ValueError("partial_fit needs lam: what C means depends on the number of rows to come")
+        if self.class_weight == "balanced":
+            raise ValueError("class_weight='balanced' needs all rows, give partial_fit a dict of weights")
+        known = self._classes_of(classes)
+        checked, y = _validate.fit_data(X, y, self)
+        ids = self._ids_of(known, y)
+        if hasattr(self, "classes_"):
+            validate_data(self, X, reset=False, skip_check_array=True)
+        penalised = bool(options["intercept"])
+        state = self.__dict__.get("_state") or self._first_state(known, checked.shape[1], penalised)
+        weight = _validate.batch_weights(checked, known, ids, self.class_weight, sample_weight)
+        cost = self._cost(weight)
+        eta = self.eta if callable(self.eta) else None
+        before = state["steps"]
+        state = _validate.call_native(
+            lambda matrix: _native.descend_on(matrix, ids, len(known), cost, options, state, eta), checked
+        )
+        self._store(known, state, penalised)
+        if self.average == "suffix" and before.bit_length() != state["steps"].bit_length():
+            # This pass ends a suffix, the next one begins afresh.
+            state |= {name: np.zeros_like(state[name]) for name in ("sum", "b_sum")} | {"counted": 0}
+        _validate.remember_features(self, X)
+        self._state = state
+        self.t_ = int(state["steps"])
+        return self
+
+    def _first_state(self, classes: np.ndarray, n_features: int, penalised: bool) -> dict[str, Any]:
+        """No steps yet, or the end of a fit."""
+        n_problems = 1 if len(classes) == 2 else len(classes)
+        w, b, steps = np.zeros((n_problems, n_features + penalised)), np.zeros(n_problems), 0
+        if hasattr(self, "coef_"):
+            w[:, :n_features], b, steps = self.coef_, self.intercept_, self.t_
+            if penalised:
+                w[:, -1], b = b / self.intercept_scaling, np.zeros(n_problems)
+        empty = {"sum": np.zeros_like(w), "b_sum": np.zeros(n_problems), "counted": 0}
+        return {"w": w, "b": np.array(b), "steps": steps} | empty
+
+    def _classes_of(self, classes: Any) -> np.ndarray:
+        if not hasattr(self, "classes_"):
+            if classes is None:
+                raise ValueError("classes must be passed on the first call to partial_fit")
+            known = np.unique(_validate.column(classes))
+            if len(known) < 2:
+                raise ValueError(f"classes must hold at least 2 different labels, got {len(known)}")
+            return known
+        if classes is not None and not np.array_equal(np.unique(_validate.column(classes)), self.classes_):
+            raise ValueError(f"classes={classes!r} differ from those of the first call, {self.classes_!r}")
+        return self.classes_
+
+    def _store(self, classes: np.ndarray, state: dict[str, Any], penalised: bool) -> None:
+        counted = state["counted"]
+        if self.average == "none" or counted == 0:
+            w, b = state["w"], state["b"]
+        else:
+            w, b = state["sum"] / counted, state["b_sum"] / counted
+        self.classes_ = classes
+        if penalised:
+            w, b = w[:, :-1], self.intercept_scaling * w[:, -1]
+        self.coef_, self.intercept_ = np.array(w), np.array(b)
 
 
 class SubgradientSVC(SubgradientClassifier):

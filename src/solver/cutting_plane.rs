@@ -32,8 +32,12 @@ const MAX_IDLE: usize = 60;
 const INNER_ACCURACY: f64 = 0.02;
 /// Steps of the small program at most, per variable.
 const INNER_STEPS: usize = 400;
-/// Updates of the multiplier per round at most.
-const MULTIPLIER_ROUNDS: usize = 40;
+/// Finest accuracy of the small program.
+const ROUNDING: f64 = 1e-13;
+/// Solutions of the small program per round at most: to a finer accuracy, or with another multiplier.
+const INNER_ROUNDS: usize = 40;
+/// The multiplier must be able to move by this much in one update, however small the costs.
+const LEAST_MOVE: f64 = 10.0;
 
 /// The plane of a set of rows.
 struct Plane {
@@ -69,6 +73,8 @@ struct Search<'a, R> {
     /// Multiplier of the free intercept, and the penalty of the method of multipliers.
     b: f64,
     sigma: f64,
+    /// Accuracy of the small program that was last called for, relative to the objective.
+    accuracy: f64,
 }
 
 /// Adds planes until the relative duality gap is `params.tol`.
@@ -85,8 +91,8 @@ pub fn solve<'a, R: Rows>(
     let sweep = Sweep::new(problem.design(bias), monitor);
     let (n, d) = (problem.y.len(), sweep.design.n_cols());
     let mut best = Point { w: vec![0.0; d], b: 0.0, z: vec![0.0; n] };
-    let mut search =
-        Search { problem: *problem, sweep, planes: Vec::new(), qp: SimplexQp::default(), b: 0.0, sigma: 1.0 };
+    let qp = SimplexQp::default();
+    let mut search = Search { problem: *problem, sweep, planes: Vec::new(), qp, b: 0.0, sigma: 1.0, accuracy: 1e-3 };
     if let Some((w, b)) = &start.w {
         best.w[..w.len()].copy_from_slice(w);
         if bias == 0.0 {
@@ -149,13 +155,14 @@ impl<R: Rows> Search<'_, R> {
         self.problem.intercept == Intercept::Free
     }
 
-    /// `sum_i c_i |x_i|^2 / sum_i c_i`, of some rows.
+    /// The penalty: the mean squared norm of some rows, but enough for [`LEAST_MOVE`].
     fn scale(&self) -> f64 {
         let n = self.problem.y.len();
         let stride = n.div_ceil(1024).max(1);
         let norms: Vec<f64> = (0..n).step_by(stride).map(|i| self.sweep.design.squared_norm(i)).collect();
         let mean = norms.iter().sum::<f64>() / norms.len() as f64;
-        if mean > 0.0 { mean } else { 1.0 }
+        let total: f64 = self.problem.cost.iter().sum();
+        (if mean > 0.0 { mean } else { 1.0 }).max(LEAST_MOVE / total)
     }
 
     /// Computes the decision values.
@@ -208,19 +215,21 @@ impl<R: Rows> Search<'_, R> {
     fn solve_planes(&mut self, primal: f64) -> f64 {
         let steps = INNER_STEPS * self.qp.len().max(10);
         let mut value = 0.0;
-        let mut accuracy = 1e-3 * primal;
-        for _ in 0..if self.is_free() { MULTIPLIER_ROUNDS } else { 2 } {
-            let b = self.b;
+        for _ in 0..INNER_ROUNDS {
+            let (b, accuracy) = (self.b, self.accuracy * primal);
             self.qp.set_linear(self.planes.iter().map(|p| p.o - b * p.h));
             value = self.qp.solve(accuracy, steps);
             let excess: f64 = self.planes.iter().zip(&self.qp.beta).map(|(p, beta)| beta * p.h).sum();
-            accuracy = (INNER_ACCURACY * (primal - value)).max(1e-13 * primal);
+            let wanted = (INNER_ACCURACY * (primal - value)).max(ROUNDING * primal);
+            self.accuracy = wanted / primal;
+            let mut is_done = accuracy <= 2.0 * wanted;
             if self.is_free() {
                 self.b += self.sigma * excess;
                 // Weights and bound change by about this when the constraint is met.
-                if (self.b * excess).abs() + self.sigma * excess * excess <= accuracy {
-                    break;
-                }
+                is_done &= (self.b * excess).abs() + self.sigma * excess * excess <= wanted;
+            }
+            if is_done {
+                break;
             }
         }
         for (plane, beta) in self.planes.iter_mut().zip(&self.qp.beta) {

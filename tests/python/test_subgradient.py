@@ -13,6 +13,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 LOSSES = ("hinge", "squared_hinge", "logistic")
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @parametrize_with_checks(
     [
         hinge.PegasosClassifier(),
@@ -85,7 +86,8 @@ def test_more_classes_and_presolve():
     assert packed.presolve_.n_columns <= 40
     assert packed.certificate_.converged
     assert np.allclose(packed.coef_[:, 40:], 2 * packed.coef_[:, :40])
-    assert model.score(X, y) > 0.8
+    best = exact("hinge", 1 / (0.01 * 300)).fit(X, y)
+    assert abs(model.score(X, y) - best.score(X, y)) < 0.03
 
 
 def test_own_step_lengths(problem):
@@ -166,8 +168,8 @@ def test_partial_fit_weights_classes_and_errors(problem):
     only = hinge.PegasosClassifier().partial_fit(X, y, classes=[0, 1], sample_weight=np.arange(400) < 50)
     first = hinge.PegasosClassifier().partial_fit(X[:50], y[:50], classes=[0, 1])
     np.testing.assert_array_equal(only.coef_, first.coef_)
-    zero = hinge.PegasosClassifier().partial_fit(X, y, classes=[0, 1], sample_weight=np.zeros(400))
-    assert not zero.coef_.any()
+    with pytest.raises(ValueError, match="at least one non-zero"):
+        hinge.PegasosClassifier().partial_fit(X, y, classes=[0, 1], sample_weight=np.zeros(400))
 
 
 def test_fit_after_partial_fit_begins_anew(problem):
@@ -175,8 +177,10 @@ def test_fit_after_partial_fit_begins_anew(problem):
     fresh = hinge.PegasosClassifier(lam=0.05).fit(X, y)
     used = hinge.PegasosClassifier(lam=0.05).partial_fit(X, y, classes=[0, 1]).fit(X, y)
     np.testing.assert_array_equal(fresh.coef_, used.coef_)
-    start = hinge.PegasosClassifier(lam=0.05).partial_fit(X, y, classes=[0, 1])
-    np.testing.assert_array_equal(start.coef_, used.partial_fit(X, y, classes=[0, 1]).coef_)
+    steps, objective = used.t_, used.objective(X, y)[0]
+    used.partial_fit(X, y)
+    assert used.t_ == steps + 400
+    assert used.objective(X, y)[0] < 1.2 * objective
 
 
 @pytest.mark.parametrize("name", ["german", "a9a"])
