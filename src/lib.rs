@@ -30,9 +30,11 @@
 //!
 //! Papers are cited in the modules as: **Chu15** Warm Start for Parameter Selection of Linear Classifiers (KDD 2015);
 //! **Hsieh08** A Dual Coordinate Descent Method for Large-scale Linear SVM (ICML 2008); **Yu11** Dual Coordinate Descent
-//! Methods for Logistic Regression and Maximum Entropy Models (Machine Learning 85, 2011); **Wesierski16** Entire Regularization Path for the Asymmetric-Cost Linear SVM (2016);
-//! **GalliLin21** A Study on
-//! Truncated Newton Methods for Linear Classification (IEEE TNNLS 2021).
+//! Methods for Logistic Regression and Maximum Entropy Models (Machine Learning 85, 2011); **GalliLin21** A Study on
+//! Truncated Newton Methods for Linear Classification (IEEE TNNLS 2021); **Wesierski16** Entire Regularization Path for the
+//! Asymmetric-Cost Linear SVM (2016); **ChangRoth11** Selective Block Minimization for Faster Convergence of Limited Memory
+//! Large-Scale Linear Models (KDD 2011); **ShalevShwartz07** Pegasos: Primal Estimated sub-GrAdient SOlver for SVM (ICML 2007);
+//! **Chang10** Training and Testing Low-degree Polynomial Data Mappings via Linear SVM (JMLR 11, 2010).
 
 pub mod data;
 pub mod error;

@@ -1,7 +1,7 @@
 """How far an epoch of coordinate descent is from what the machine can do, on real sets.
 
-Writes the sets as raw arrays into a temporary folder and runs the Rust bench `limits` on them; its documentation explains
-the columns of the result.
+Writes the sets as raw arrays into a temporary folder and runs the Rust bench `limits` on them; its documentation
+explains the columns of the result.
 
     python benches/compare/limits.py --sets imdb,20news --output benches/record
 """

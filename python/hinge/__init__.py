@@ -15,8 +15,10 @@ from hinge._presolve import Presolve
 from hinge.blocks import Block, BlockStore
 from hinge.logistic import LogisticRegression, LogisticRegressionCV
 from hinge.path import CostPath, PartialPathWarning, RegionLimitError, cost_path, estimate_regions
+from hinge.poly2 import PairUsage, Poly2Map
 from hinge.prediction import iter_predictions
 from hinge.select import select_C
+from hinge.subgradient import PegasosClassifier, SubgradientSVC
 from hinge.svm import LinearSVC, LinearSVCCV
 from hinge.svmlight import load_svmlight
 
@@ -35,11 +37,15 @@ __all__ = [
     "LinearSVCCV",
     "LogisticRegression",
     "LogisticRegressionCV",
+    "PairUsage",
     "PartialPathWarning",
     "PartialSearchWarning",
+    "PegasosClassifier",
+    "Poly2Map",
     "Presolve",
     "RegionLimitError",
     "ScoreSurface",
+    "SubgradientSVC",
     "__version__",
     "cost_path",
     "estimate_regions",

@@ -17,8 +17,20 @@ from hinge._presolve import Presolve
 from hinge._progress import reporter
 from hinge._warn import warn
 from hinge.blocks import BlockStore
+from hinge.poly2 import degree_options, pair_table, with_sorted_rows
 
-SOLVERS = ("auto", "dual_cd", "dual_cd_online", "newton")
+SOLVERS = ("auto", "dual_cd", "dual_cd_online", "newton", "primal_cd", "cutting_plane")
+
+
+SOLVER_OF_LOSS = {"primal_cd": "squared_hinge", "cutting_plane": "hinge"}
+"""The one loss of a solver that has one."""
+
+
+def check_solver(solver: str, loss: str) -> None:
+    """Refuse a solver that does not know the loss."""
+    only = SOLVER_OF_LOSS.get(solver, loss)
+    if only != loss:
+        raise ValueError(f"solver={solver!r} is for loss={only!r} only, got loss={loss!r}")
 
 
 class LinearClassifier(CallbackSupport, ClassifierMixin, BaseEstimator):
@@ -28,6 +40,7 @@ class LinearClassifier(CallbackSupport, ClassifierMixin, BaseEstimator):
     intercept_: np.ndarray
     classes_: np.ndarray
     presolve_: Presolve | None
+    _map: dict[str, Any] | None = None
 
     def _loss(self) -> str:
         raise NotImplementedError
@@ -43,15 +56,21 @@ class LinearClassifier(CallbackSupport, ClassifierMixin, BaseEstimator):
         _validate.positive("tol", self.tol)
         _validate.whole("max_iter", self.max_iter, 1)
         _validate.verbosity(self.verbose)
+        check_solver(self.solver, self._loss())
+        intercept, seed = (
+            _validate.intercept(self.fit_intercept, self.intercept_scaling),
+            _validate.seed(self.random_state),
+        )
         return {
             "loss": self._loss(),
             "solver": self.solver,
-            "intercept": _validate.intercept(self.fit_intercept, self.intercept_scaling),
+            "intercept": intercept,
             "tol": float(self.tol),
             "max_iter": int(self.max_iter),
-            "seed": _validate.seed(self.random_state),
+            "seed": seed,
             "n_threads": _validate.threads(self.n_jobs),
             "presolve": _validate.presolve(self.presolve),
+            "map": degree_options(self, intercept, seed),
         }
 
     def _fit(self, X: Any, y: Any, sample_weight: Any) -> Self:
@@ -83,12 +102,16 @@ class LinearClassifier(CallbackSupport, ClassifierMixin, BaseEstimator):
         if not np.isfinite(cost.sum()):
             raise ValueError(f"C = {C:g} times the weights of all rows is too large: the sum must be finite")
         report = reporter(self.verbose, "fit")
+        if options["map"] is not None:
+            X = with_sorted_rows(X)
         result = _validate.call_native(lambda matrix: _native.fit(matrix, ids, len(classes), cost, options, report), X)
         self._take(classes, result)
+        self._map = options["map"]
 
     def _fit_store(self, store: BlockStore, y: Any, sample_weight: Any, options: dict[str, Any]) -> Self:
         if y is not None or sample_weight is not None:
             raise ValueError("a BlockStore holds its labels and weights: y and sample_weight must be None")
+        _outofcore.refuse_pairs(options)
         blocks = _outofcore.options(self.memory_budget, self.checkpoint, self.block_options)
         cost = _outofcore.class_costs(store, float(self.C), self.class_weight)
         task = FitTask(self, store, None)
@@ -110,6 +133,7 @@ class LinearClassifier(CallbackSupport, ClassifierMixin, BaseEstimator):
     def _take(self, classes: np.ndarray, result: dict[str, Any]) -> None:
         """Set the fitted attributes."""
         self.__dict__.pop("stream_", None)  # a fit begins anew
+        self._map = None
         self.classes_ = classes
         self.coef_ = result["coef"]
         self.intercept_ = result["intercept"]
@@ -123,6 +147,28 @@ class LinearClassifier(CallbackSupport, ClassifierMixin, BaseEstimator):
                 f"duality gap of {worst:.2e}, tol is {self.tol:.2e}: raise max_iter or tol, or scale the features",
                 ConvergenceWarning,
             )
+
+    def pair_weights(self, pairs: Any = None, *, problem: int = 0) -> np.ndarray:
+        """Weights of products of features in the decision function, after a fit with ``degree=2``.
+
+        Parameters
+        ----------
+        pairs : array-like of int of shape (n_pairs, 2), default=None
+            Pairs of columns of X; None for all of them, which hashed weights do not allow.
+        problem : int, default=0
+            Row of ``coef_``.
+
+        Returns
+        -------
+        structured ndarray with fields ``i``, ``j`` (``i <= j``) and ``weight``
+            The decision value is the sum of ``weight * x_i * x_j`` over all pairs, the linear terms (the first
+            n_features weights of ``coef_``, with ``gamma`` times ``sqrt(2 * gamma * coef0)``), the constant feature and
+            the intercept. Hashed pairs that share a weight show it each with its own sign.
+        """
+        check_is_fitted(self)
+        if self._map is None:
+            raise ValueError(f"pair_weights needs a fit with degree=2, {type(self).__name__} has degree=1")
+        return pair_table(self.n_features_in_, self._map, self.coef_[problem], pairs)
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Signed distance to each class's hyperplane, not divided by the norm of its weights.
@@ -141,7 +187,14 @@ class LinearClassifier(CallbackSupport, ClassifierMixin, BaseEstimator):
             values = self._scores(X).gather(lambda values: values)
             return values.ravel() if values.shape[1] == 1 else values
         X = _validate.predict_data(self, X)
-        values = safe_sparse_dot(X, self.coef_.T, dense_output=True) + self.intercept_
+        if self._map is None:
+            values = safe_sparse_dot(X, self.coef_.T, dense_output=True) + self.intercept_
+        else:
+            X, threads = with_sorted_rows(X), _validate.threads(self.n_jobs)
+            coef = np.ascontiguousarray(self.coef_, dtype=np.float64)
+            map_decisions = _native.map_decisions
+            values = _validate.call_native(lambda matrix: map_decisions(matrix, self._map, coef, threads), X)
+            values = values + self.intercept_
         return values.ravel() if values.shape[1] == 1 else values
 
     def predict(self, X: Any) -> np.ndarray:

@@ -10,6 +10,7 @@ __all__ = [
     "DEFAULT_BLOCKS",
     "DEFAULT_CACHE_SHARE",
     "DEFAULT_C_MAX",
+    "DEFAULT_DESCENT_TOL",
     "DEFAULT_MAX_ITER",
     "DEFAULT_MAX_REGIONS",
     "DEFAULT_RATIO",
@@ -29,6 +30,8 @@ __all__ = [
     "__version__",
     "answers_from",
     "check",
+    "descend",
+    "descend_on",
     "estimate_facets",
     "explore_plane",
     "explore_to_file",
@@ -36,6 +39,11 @@ __all__ = [
     "fit_costs",
     "fit_store",
     "load_svmlight",
+    "map_decisions",
+    "map_positions",
+    "map_rows",
+    "map_shape",
+    "map_usage",
     "search",
     "search_store",
     "sides_at",
@@ -49,6 +57,7 @@ DEFAULT_TOL: float
 DEFAULT_MAX_ITER: int
 DEFAULT_MAX_REGIONS: int
 DEFAULT_SEARCH_TOL: float
+DEFAULT_DESCENT_TOL: float
 DEFAULT_C_MAX: float
 DEFAULT_RATIO: float
 DEFAULT_BLOCKS: int
@@ -213,6 +222,24 @@ class StreamLearner:
     def state(self) -> dict[str, Any]: ...
 
 def check(matrix: Any) -> tuple[bool, float]: ...
+def descend(
+    matrix: Any,
+    class_ids: np.ndarray,
+    n_classes: int,
+    cost: np.ndarray,
+    options: dict[str, Any],
+    eta: Callable[[int], float] | None = None,
+    progress: Callable[[str, int, float], None] | None = None,
+) -> dict[str, Any]: ...
+def descend_on(
+    matrix: Any,
+    class_ids: np.ndarray,
+    n_classes: int,
+    cost: np.ndarray,
+    options: dict[str, Any],
+    state: dict[str, Any],
+    eta: Callable[[int], float] | None = None,
+) -> dict[str, Any]: ...
 def fit(
     matrix: Any,
     class_ids: np.ndarray,
@@ -224,6 +251,13 @@ def fit(
 def load_svmlight(
     path: str, n_features: int | None, zero_based: bool | None, dtype: str, n_threads: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, int, np.ndarray, np.ndarray | None]: ...
+def map_decisions(matrix: Any, map: dict[str, Any], weights: np.ndarray, n_threads: int) -> np.ndarray: ...
+def map_positions(
+    n: int, map: dict[str, Any], first: np.ndarray, second: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]: ...
+def map_rows(matrix: Any, map: dict[str, Any]) -> tuple[np.ndarray, np.ndarray, np.ndarray]: ...
+def map_shape(n: int, map: dict[str, Any]) -> tuple[int, bool]: ...
+def map_usage(matrix: Any, map: dict[str, Any], n_threads: int) -> tuple[int, int, float, float]: ...
 def search(
     matrix: Any,
     class_ids: np.ndarray,

@@ -47,6 +47,12 @@ def options(memory_budget: Any, checkpoint: Any, given: Mapping[str, Any] | None
     return chosen
 
 
+def refuse_pairs(options: Mapping[str, Any]) -> None:
+    """Blocks are trained on as they are, without degree-2 features."""
+    if options["map"] is not None:
+        raise ValueError("degree must be 1 for a BlockStore and for partial_fit, got 2")
+
+
 def class_factors(store: BlockStore, class_weight: Any) -> np.ndarray:
     """The weight of each class; "balanced" counts rows by their sample weight."""
     weight = np.array(store._facts["class_weight"])

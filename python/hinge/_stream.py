@@ -152,7 +152,7 @@ class StreamClassifier(LinearClassifier):
         if classes is not None and not np.array_equal(_known_classes(classes), labels):
             raise ValueError(f"classes is {list(classes)!r}, the model has {labels.tolist()!r}: begin with a new one")
         ids = _ids(y, labels)
-        weight = None if sample_weight is None else _validate.sample_weights(X, sample_weight)
+        weight = None if sample_weight is None else _validate.sample_weights(X, len(ids), sample_weight)
         stream = self._begin(X, labels, options) if is_first else self._checked(X)
         stream.learn(X, ids, weight, options["n_threads"])
         self.stream_, self.classes_ = stream, labels
@@ -169,6 +169,7 @@ class StreamClassifier(LinearClassifier):
         _validate.choice("solver", self.solver, ("auto", "dual_cd"))
         if self.checkpoint is not None:
             raise ValueError("checkpoint must be None for partial_fit: pickle the estimator to keep a stream")
+        _outofcore.refuse_pairs(options)
         factor = _validate.class_factors(classes, np.ones(len(classes)), self.class_weight)
         budget = DEFAULT_BUDGET if self.memory_budget is None else self.memory_budget
         blocks = _outofcore.options(budget, None, self.block_options)

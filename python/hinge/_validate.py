@@ -251,7 +251,7 @@ def row_weights(
     """
     if class_weight is None and sample_weight is None:
         return np.ones(len(ids))
-    weight = np.ones(len(ids)) if sample_weight is None else sample_weights(X, sample_weight)
+    weight = sample_weights(X, len(ids), sample_weight)
     present = np.bincount(ids[weight > 0], minlength=len(classes))
     if (present == 0).any():
         missing = classes[np.flatnonzero(present == 0)[0]]
@@ -267,8 +267,28 @@ def row_weights(
     return weight
 
 
-def sample_weights(X: Any, sample_weight: Any) -> np.ndarray:
-    """One finite weight of at least 0 per row, float64."""
+def batch_weights(
+    X: Any, classes: np.ndarray, ids: np.ndarray, class_weight: Mapping[Any, float] | None, sample_weight: Any
+) -> np.ndarray:
+    """:func:`row_weights` for rows that need not have every class."""
+    weight = sample_weights(X, len(ids), sample_weight)
+    if class_weight is None:
+        return weight
+    weight = weight * _class_factors(classes, np.arange(len(classes)), class_weight, np.ones(len(classes)))[ids]
+    if not np.isfinite(weight.sum()):
+        raise ValueError("sample_weight times class_weight is too large: the sum over all rows must be finite")
+    return weight
+
+
+def column(classes: Any) -> np.ndarray:
+    """Labels of classes as a one-dimensional array."""
+    return column_or_1d(np.asarray(classes))
+
+
+def sample_weights(X: Any, n_rows: int, sample_weight: Any) -> np.ndarray:
+    """One finite weight of at least 0 per row, float64; 1 if there are none."""
+    if sample_weight is None:
+        return np.ones(n_rows)
     weight = _check_sample_weight(sample_weight, X, dtype=np.float64, copy=True)
     if (weight < 0).any():
         row = int(np.flatnonzero(weight < 0)[0])

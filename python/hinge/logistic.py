@@ -34,6 +34,8 @@ class LogisticRegression(StreamClassifier):
         As in :class:`hinge.LinearSVC`.
     memory_budget, checkpoint, block_options
         For a :class:`hinge.BlockStore`, as in :class:`hinge.LinearSVC`.
+    degree, gamma, coef0, hash_bits
+        As in :class:`hinge.LinearSVC`.
 
     Attributes
     ----------
@@ -65,6 +67,10 @@ class LogisticRegression(StreamClassifier):
         fit_intercept: bool = True,
         intercept_scaling: float | None = None,
         class_weight: Any = None,
+        degree: int = 1,
+        gamma: float | None = None,
+        coef0: float = 1.0,
+        hash_bits: int = 22,
         presolve: str | bool = "auto",
         memory_budget: Any = None,
         checkpoint: Any = None,
@@ -80,6 +86,10 @@ class LogisticRegression(StreamClassifier):
         self.fit_intercept = fit_intercept
         self.intercept_scaling = intercept_scaling
         self.class_weight = class_weight
+        self.degree = degree
+        self.gamma = gamma
+        self.coef0 = coef0
+        self.hash_bits = hash_bits
         self.presolve = presolve
         self.memory_budget = memory_budget
         self.checkpoint = checkpoint
@@ -156,6 +166,8 @@ class LogisticRegressionCV(LogisticRegression):
         As in :class:`LogisticRegression`.
     n_jobs, random_state, verbose
         As in :class:`LogisticRegression`; ``tol`` is that of the final fit.
+    degree, gamma, coef0, hash_bits
+        As in :class:`hinge.LinearSVC`.
 
     Attributes
     ----------
@@ -203,6 +215,10 @@ class LogisticRegressionCV(LogisticRegression):
         fit_intercept: bool = True,
         intercept_scaling: float | None = None,
         class_weight: Any = None,
+        degree: int = 1,
+        gamma: float | None = None,
+        coef0: float = 1.0,
+        hash_bits: int = 22,
         presolve: str | bool = "auto",
         memory_budget: Any = None,
         block_options: dict[str, Any] | None = None,
@@ -230,6 +246,10 @@ class LogisticRegressionCV(LogisticRegression):
         self.fit_intercept = fit_intercept
         self.intercept_scaling = intercept_scaling
         self.class_weight = class_weight
+        self.degree = degree
+        self.gamma = gamma
+        self.coef0 = coef0
+        self.hash_bits = hash_bits
         self.presolve = presolve
         self.memory_budget = memory_budget
         self.block_options = block_options

@@ -8,12 +8,13 @@ from typing import Any, TypeVar
 from hinge import _native, _outofcore, _validate
 from hinge._callbacks import FitTask
 from hinge._csearch import CSearch
-from hinge._linear import SOLVERS
 from hinge._loop import Search
 from hinge._plan import Plan
 from hinge._problem import Problem
 from hinge.blocks import BlockStore
+from hinge.poly2 import degree_options, with_sorted_rows
 
+SEARCH_SOLVERS = ("auto", "dual_cd", "dual_cd_online", "newton")
 LOSSES = ("logistic", "squared_hinge", "hinge")
 
 E = TypeVar("E", bound=Any)
@@ -45,6 +46,10 @@ def select_C(
     class_weight: Any = None,
     sample_weight: Any = None,
     groups: Any = None,
+    degree: int = 1,
+    gamma: float | None = None,
+    coef0: float = 1.0,
+    hash_bits: int = 22,
     presolve: str | bool = "auto",
     memory_budget: Any = None,
     block_options: dict[str, Any] | None = None,
@@ -117,6 +122,8 @@ def select_C(
         Limit of Newton steps or epochs per fit.
     fit_intercept, intercept_scaling, class_weight, presolve, memory_budget, block_options, n_jobs, random_state
         As in :class:`hinge.LinearSVC`. A store that fits in memory is not presolved.
+    degree, gamma, coef0, hash_bits
+        As in :class:`hinge.LinearSVC`: the search is for the C of a model of pairs.
     sample_weight : array-like of shape (n_samples,), default=None
         Used in training, and in the score where the scorer takes weights.
     groups : array-like of shape (n_samples,), default=None
@@ -168,19 +175,22 @@ def select_C(
     ['accuracy', 'roc_auc']
     """
     _validate.choice("loss", loss, LOSSES)
-    _validate.choice("solver", solver, SOLVERS)
+    _validate.choice("solver", solver, SEARCH_SOLVERS)
     _validate.positive("tol", tol)
     _validate.whole("max_iter", max_iter, 1)
     _validate.verbosity(verbose)
+    intercept, seed = _validate.intercept(fit_intercept, intercept_scaling), _validate.seed(random_state)
+    mapped = SimpleNamespace(degree=degree, gamma=gamma, coef0=coef0, hash_bits=hash_bits, presolve=presolve)
     options: dict[str, Any] = {
         "loss": loss,
         "solver": solver,
-        "intercept": _validate.intercept(fit_intercept, intercept_scaling),
+        "intercept": intercept,
         "tol": float(tol),
         "max_iter": int(max_iter),
-        "seed": _validate.seed(random_state),
+        "seed": seed,
         "n_threads": _validate.threads(n_jobs),
         "presolve": _validate.presolve(presolve),
+        "map": degree_options(mapped, intercept, seed),
     }
     parameters = SimpleNamespace(
         cv=cv,
@@ -200,10 +210,13 @@ def select_C(
     )
     plan = Plan.of(parameters)
     if isinstance(X, BlockStore):
+        _outofcore.refuse_pairs(options)
         blocks = _outofcore.options(memory_budget, None, block_options)
         problem = _store_problem(X, y, sample_weight, class_weight, blocks, options["n_threads"])
     else:
         X, y = _validate.fit_data(X, y)
+        if options["map"] is not None:
+            X = with_sorted_rows(X)
         problem = Problem.of(X, y, class_weight, sample_weight)
     return Search.of(parameters, problem, options, plan, groups).run(keeps_interrupted=True)
 
@@ -215,12 +228,16 @@ def search_and_refit(estimator: E, X: Any, y: Any, sample_weight: Any, groups: A
     """
     options = estimator._options()
     _validate.positive("select_tol", estimator.select_tol)
+    _validate.choice("solver", estimator.solver, SEARCH_SOLVERS)
     plan = Plan.of(estimator)
     if isinstance(X, BlockStore):
+        _outofcore.refuse_pairs(options)
         blocks = _outofcore.options(estimator.memory_budget, None, estimator.block_options)
         problem = _store_problem(X, y, sample_weight, estimator.class_weight, blocks, options["n_threads"])
     else:
         checked, labels = _validate.fit_data(X, y, estimator)
+        if options["map"] is not None:
+            checked = with_sorted_rows(checked)
         problem = Problem.of(checked, labels, estimator.class_weight, sample_weight)
     search_options = options | {"tol": float(estimator.select_tol)}
     search = Search.of(estimator, problem, search_options, plan, groups)

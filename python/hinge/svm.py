@@ -28,10 +28,11 @@ class LinearSVC(StreamClassifier):
         Cost of training errors.
     loss : {"squared_hinge", "hinge"}, default="squared_hinge"
         :math:`\max(0, 1-m)^2` or :math:`\max(0, 1-m)`.
-    solver : {"auto", "dual_cd", "dual_cd_online", "newton"}, default="auto"
+    solver : {"auto", "dual_cd", "dual_cd_online", "newton", "primal_cd", "cutting_plane"}, default="auto"
         "dual_cd" is dual coordinate descent with shrinking, "dual_cd_online" draws one random row at a time,
         "newton" is truncated Newton in the primal (through smooth approximations for the hinge). "auto" chooses by
-        shape and loss, and hands a dual fit that stalls over to Newton.
+        shape and loss, and hands a dual fit that stalls over to Newton. For comparison: "primal_cd", coordinate
+        descent in the primal (squared hinge only), and "cutting_plane" (hinge only).
     tol : float, default=1e-4
         Relative duality gap at which the fit stops.
     max_iter : int, default=1000
@@ -45,6 +46,16 @@ class LinearSVC(StreamClassifier):
         Weight per class, multiplied with the sample weight.
     multi_class : {"ovr"}, default="ovr"
         More than two classes are fitted each against the rest.
+    degree : {1, 2}, default=1
+        2 trains on the products of all pairs of features too, which are generated while they are used and never
+        stored (no presolve): ``coef_`` has n_features weights of linear terms, then those of pairs, see
+        :meth:`pair_weights`.
+    gamma : float, default=None
+        A number scales the products like the kernel :math:`(\gamma\, x \cdot z + r)^2`; None takes them as they are.
+    coef0 : float, default=1.0
+        :math:`r`. Its constant feature is left out beside a free intercept.
+    hash_bits : int, default=22
+        Above ``2**hash_bits`` weights, pairs are hashed, see :class:`hinge.Poly2Map`; the seed is ``random_state``.
     presolve : {"auto", True, False}, default="auto"
         Whether the solver works on a packed copy of a sparse X: proportional columns merged into one (an orthogonal
         change of variables, so the optimum is the same), empty columns dropped, the rest ordered by frequency. "auto"
@@ -117,6 +128,10 @@ class LinearSVC(StreamClassifier):
         intercept_scaling: float | None = None,
         class_weight: Any = None,
         multi_class: str = "ovr",
+        degree: int = 1,
+        gamma: float | None = None,
+        coef0: float = 1.0,
+        hash_bits: int = 22,
         presolve: str | bool = "auto",
         memory_budget: Any = None,
         checkpoint: Any = None,
@@ -134,6 +149,10 @@ class LinearSVC(StreamClassifier):
         self.intercept_scaling = intercept_scaling
         self.class_weight = class_weight
         self.multi_class = multi_class
+        self.degree = degree
+        self.gamma = gamma
+        self.coef0 = coef0
+        self.hash_bits = hash_bits
         self.presolve = presolve
         self.memory_budget = memory_budget
         self.checkpoint = checkpoint
@@ -208,7 +227,7 @@ class LinearSVCCV(LinearSVC):
     loss, solver, tol, max_iter, fit_intercept, intercept_scaling, class_weight, multi_class, presolve,
     memory_budget, block_options
         As in :class:`LinearSVC`.
-    n_jobs, random_state, verbose
+    degree, gamma, coef0, hash_bits, n_jobs, random_state, verbose
         As in :class:`LinearSVC`; ``tol`` is that of the final fit.
 
     Attributes
@@ -259,6 +278,10 @@ class LinearSVCCV(LinearSVC):
         intercept_scaling: float | None = None,
         class_weight: Any = None,
         multi_class: str = "ovr",
+        degree: int = 1,
+        gamma: float | None = None,
+        coef0: float = 1.0,
+        hash_bits: int = 22,
         presolve: str | bool = "auto",
         memory_budget: Any = None,
         block_options: dict[str, Any] | None = None,
@@ -288,6 +311,10 @@ class LinearSVCCV(LinearSVC):
         self.intercept_scaling = intercept_scaling
         self.class_weight = class_weight
         self.multi_class = multi_class
+        self.degree = degree
+        self.gamma = gamma
+        self.coef0 = coef0
+        self.hash_bits = hash_bits
         self.presolve = presolve
         self.memory_budget = memory_budget
         self.block_options = block_options

@@ -3,6 +3,8 @@
 //! * [`csr`]: [`csr::CsrView`], compressed sparse rows borrowed from the caller, checked once;
 //! * [`arena`]: a buffer of rows with a fixed capacity, filled and compacted in place;
 //! * [`dense`]: [`dense::DenseView`], C-ordered dense rows;
+//! * [`any`]: [`any::AnyRows`], any of them behind one type; [`poly2`]: degree-2 features of such rows, generated on the fly;
+//! * [`columns`]: a copy by columns;
 //! * [`design`]: [`design::Design`], a choice of rows and an optional constant column over either of them;
 //! * [`block`]: [`block::Block`], vectors of several lanes interleaved;
 //! * [`simd`]: loops compiled for the machine's vector registers;
@@ -11,12 +13,15 @@
 //! * [`presolve`]: the same problem with fewer columns, for the solvers;
 //! * [`svmlight`]: the text reader.
 
+pub mod any;
 pub mod arena;
 pub mod block;
+pub mod columns;
 pub mod csr;
 pub mod dense;
 pub mod design;
 pub mod kernels;
+pub mod poly2;
 pub mod presolve;
 pub mod scaled;
 pub mod simd;

@@ -3,6 +3,7 @@
 
 use pyo3::prelude::*;
 
+use super::poly2::MapOptions;
 use crate::data::presolve::Mode;
 use crate::loss::LossKind;
 use crate::solver::{Intercept, SolverKind};
@@ -29,7 +30,9 @@ pub fn solver(name: &str) -> Result<SolverKind> {
         "dual_cd" => Ok(SolverKind::DualCd),
         "dual_cd_online" => Ok(SolverKind::DualCdOnline),
         "newton" => Ok(SolverKind::Newton),
-        _ => unknown("solver", name, "'auto', 'dual_cd', 'dual_cd_online' or 'newton'"),
+        "primal_cd" => Ok(SolverKind::PrimalCd),
+        "cutting_plane" => Ok(SolverKind::CuttingPlane),
+        _ => unknown("solver", name, "'auto', 'dual_cd', 'dual_cd_online', 'newton', 'primal_cd' or 'cutting_plane'"),
     }
 }
 
@@ -40,6 +43,9 @@ pub fn solver_name(solver: SolverKind) -> &'static str {
         SolverKind::DualCd => "dual_cd",
         SolverKind::DualCdOnline => "dual_cd_online",
         SolverKind::Newton => "newton",
+        SolverKind::PrimalCd => "primal_cd",
+        SolverKind::CuttingPlane => "cutting_plane",
+        SolverKind::Subgradient => "subgradient",
     }
 }
 
@@ -75,4 +81,7 @@ pub struct FitOptions {
     pub seed: u64,
     pub n_threads: usize,
     pub presolve: String,
+    /// A missing key is `None`.
+    #[pyo3(default)]
+    pub map: Option<MapOptions>,
 }

@@ -10,7 +10,10 @@ use pyo3::types::PyDict;
 
 use super::arrays::{Matrix, with_presolved_rows};
 use super::options::{self, FitOptions};
+use super::poly2::check_mapped;
 use super::run::{Flag, callback_error, run_within, unwrap_callback};
+use crate::data::Rows;
+use crate::data::poly2::Poly2;
 use crate::multiclass::Labels;
 use crate::select::{self, Plan, Reason, Settings, Step, StopRule, Task, Values};
 use crate::solver::Monitor;
@@ -68,6 +71,13 @@ pub fn search<'py>(
     let (plan, resume) = (call.plan.clone(), call.resume.clone());
     let slices = matrix.slices()?;
     call.run(py, options.n_threads, progress.as_ref(), |monitor, visit| {
+        if let Some(map) = &options.map {
+            let (rows, structure) = slices.any()?;
+            let map = map.map(rows.n_cols())?;
+            check_mapped(&structure, &map)?;
+            let task = Task { rows: &Poly2::new(rows, &map)?, labels, weight, folds: &folds };
+            return select::search(&task, &settings, &plan, resume.as_deref(), monitor, visit);
+        }
         with_presolved_rows!(slices, mode, monitor, |rows| {
             let task = Task { rows: &rows, labels, weight, folds: &folds };
             select::search(&task, &settings, &plan, resume.as_deref(), monitor, visit)

@@ -373,7 +373,7 @@ fn is_hinge<L: Loss>(loss: L) -> bool {
 }
 
 /// Exact best intercept for margins without one.
-fn best_intercept<L: Loss>(loss: L, y: &[f64], cost: &[f64], margins: &[f64]) -> f64 {
+pub(super) fn best_intercept<L: Loss>(loss: L, y: &[f64], cost: &[f64], margins: &[f64]) -> f64 {
     let decision: Vec<f64> = margins.iter().zip(y).map(|(m, y)| m * y).collect();
     if is_hinge(loss) {
         intercept::hinge_optimum(y, cost, &decision)

@@ -11,6 +11,8 @@
 //!   speeds them up, [`line_search`] the step lengths;
 //!   [`sample`] a start from a part of the rows;
 //! * [`hinge_newton`]: the hinge through a sequence of smooth problems for [`newton`];
+//! * [`subgradient`]: subgradient descent and Pegasos; for comparison, [`primal_cd`] (squared hinge) and [`cutting_plane`] (hinge,
+//!   with [`simplex_qp`]);
 //! * [`intercept`]: exact minimisation over the intercept alone;
 //! * [`sweep`]: parallel passes over the rows with a fixed order of summation;
 //! * [`certificate`]: primal and dual value of a solution on given rows; [`presolved`]: a fit by way of packed columns;
@@ -22,6 +24,7 @@ pub mod box_cd;
 pub mod certificate;
 pub mod cg;
 pub mod cholesky;
+pub mod cutting_plane;
 pub mod dual;
 pub mod hessian;
 pub mod hinge_newton;
@@ -33,9 +36,12 @@ pub mod objective;
 pub mod passes;
 pub mod preconditioner;
 pub mod presolved;
+pub mod primal_cd;
 pub mod sample;
 pub mod schedule;
 pub mod segment;
+pub mod simplex_qp;
+pub mod subgradient;
 pub mod sweep;
 
 use crate::data::Rows;
@@ -115,6 +121,12 @@ pub enum SolverKind {
     DualCdOnline,
     /// Truncated Newton in the primal.
     Newton,
+    /// Primal coordinate descent, squared hinge only.
+    PrimalCd,
+    /// Cutting planes, hinge only.
+    CuttingPlane,
+    /// Subgradient descent in the primal; called by [`subgradient::solve`] only.
+    Subgradient,
 }
 
 /// How a fit ended.

@@ -63,6 +63,34 @@ def test_changroth11_on_generated_data(tmp_path):
     assert study["passes"]["SBM-1/2"][1]["distance"] < study["passes"]["BMD"][1]["distance"]
 
 
+def test_hsieh08_on_generated_data(tmp_path):
+    pytest.importorskip("matplotlib")
+    run("papers/hsieh08.py", "--sets", "generated", "--output", tmp_path, "--limit", "0.3")
+    for figure in ("distance", "accuracy", "pegasos"):
+        assert (tmp_path / f"hsieh08-{figure}.png").stat().st_size > 5_000
+    study = json.loads((tmp_path / "hsieh08" / "generated.json").read_text("utf-8"))
+    for found in study["curves"].values():
+        for solver, curve in found.items():
+            if solver != "optimum":
+                assert min(curve["distance"]) > -1e-6  # nobody is below the optimum
+                assert min(curve["distance"]) < 0.05
+    assert study["batch"]["largest_norm"] <= 1 + 1e-9
+    page = (tmp_path / "hsieh08.md").read_text("utf-8")
+    assert "kept" in page
+    assert "BROKEN" not in page
+
+
+def test_chang10_on_generated_data(tmp_path):
+    pytest.importorskip("matplotlib")
+    run("papers/chang10.py", "--sets", "generated", "--output", tmp_path, "--limit", "60")
+    rows = {row["method"]: row for row in read(tmp_path / "chang10.csv")}
+    assert set(rows) == {"linear", "degree 2", "expansion", "sketch", "RBF"}
+    # The rule is a product of two features.
+    assert float(rows["linear"]["accuracy"]) < 0.75 < float(rows["degree 2"]["accuracy"])
+    assert abs(float(rows["degree 2"]["accuracy"]) - float(rows["expansion"]["accuracy"])) < 0.03
+    assert "| generated |" in (tmp_path / "chang10.md").read_text("utf-8")
+
+
 def test_search_comparison_on_a_real_set(tmp_path, real):
     real("german")
     table = tmp_path / "search.csv"
