@@ -37,7 +37,13 @@ def _table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> list[str]:
     return ["| " + " | ".join(head) + " |", "|---" * len(head) + "|", *("| " + " | ".join(row) + " |" for row in rows)]
 
 
+def _seconds(row: dict[str, Any]) -> str:
+    return f"{row['seconds']:.3g} s" if "seconds" in row else "-"
+
+
 def _grid(row: dict[str, Any]) -> tuple[str, str]:
+    if "grid seconds" not in row:
+        return "-", "-"
     scaled = "" if row["grid fits run"] >= row["grid points"] - 200 else f" (from {row['grid fits run']} fits)"
     return f"{row['grid seconds']:.3g} s{scaled}", f"{row['grid seconds'] / row['seconds']:.1f}x"
 
@@ -64,7 +70,7 @@ def _settings(rows: dict[str, dict[str, Any]]) -> list[str]:
                 str(row["facets"]),
                 str(row["layers"]),
                 str(row["special"]),
-                f"{row['seconds']:.3g} s",
+                _seconds(row),
                 *_grid(row),
             )
             for name, row in rows.items()
@@ -98,7 +104,7 @@ def _german(rows: list[dict[str, Any]]) -> list[str]:
                 "-" if is_part else f"{row['area off by']:.0e}",
                 f"{row['seconds']:.3g} s",
                 f"{row['facets/s']:,.0f}",
-                *(_grid(row) if "grid seconds" in row else ("-", "-")),
+                *_grid(row),
             )
         )
     size = max(row["bytes per facet"] for row in rows)
@@ -122,7 +128,7 @@ def _memory(rows: list[dict[str, Any]]) -> list[str]:
 
 
 def _ppopt(rows: list[dict[str, Any]]) -> list[str]:
-    head = ("rows", "facets here", "facets PPOPT", "here", "PPOPT", "grid")
+    head = ("rows", "facets here", "facets PPOPT", "here", "PPOPT")
     return _table(
         head,
         [
@@ -132,7 +138,6 @@ def _ppopt(rows: list[dict[str, Any]]) -> list[str]:
                 str(row["PPOPT facets"]),
                 f"{row['seconds'] * 1000:.2f} ms",
                 f"{row['PPOPT seconds']:.3g} s",
-                f"{row['grid seconds'] * 1000:.2f} ms",
             )
             for row in rows
         ],
