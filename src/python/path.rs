@@ -172,7 +172,7 @@ impl Plane {
         let end: String =
             arrays.get_item("end")?.ok_or_else(|| PyValueError::new_err("\"end\" is missing"))?.extract()?;
         let perturbation: Vec<f64> = list(arrays, "perturbation")?;
-        if limit.len() != 2 || vertices.len() % 3 != 0 {
+        if limit.len() != 2 || !vertices.len().is_multiple_of(3) {
             return Err(PyValueError::new_err("arrays of a plane have the wrong length"));
         }
         let complex = Complex {
@@ -346,6 +346,7 @@ pub fn surfaces_minimum<'py>(
 /// A certified fit at one pair of costs, from dual variables if given; the dictionary of one answer.
 #[pyfunction]
 #[pyo3(signature = (matrix, y, bias, at, tol, n_threads, start=None))]
+#[allow(clippy::too_many_arguments)] // the Python call
 pub fn fit_costs<'py>(
     py: Python<'py>,
     matrix: Matrix<'py>,
