@@ -334,9 +334,9 @@ fn plain_page() -> (Vec<u8>, [usize; format::SECTIONS]) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("x");
     // Numbers whose bytes do not repeat.
-    let (a, b, c, d) = (0.123_456_789_012_345, 0.718_281_828_459_045, 1.414_213_562_373_095, -2.236_067_977_499_79);
+    let (a, b, c, d) = (0.123_456_789_012_345, 0.739_085_133_215_161, 1.324_717_957_244_746, -2.502_907_875_095_893);
     let rows = vec![vec![(3, a), (250, b)], vec![(9, c)], vec![(270, d)]];
-    let weights = Some(vec![0.318_309_886_183_791, 1.772_453_850_905_516, 2.645_751_311_064_591]);
+    let weights = Some(vec![0.915_965_594_177_219, 1.202_056_903_159_594, 2.685_452_001_065_306]);
     let data = Data { rows, classes: vec![0, 1, 2], weights };
     write(&path, &data, Options { n_blocks: 1, ..Options::default() }).unwrap();
     let bytes = std::fs::read(&path).unwrap();
