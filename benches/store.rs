@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 use std::hint::black_box;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use hinge::data::arena::Arena;
@@ -18,7 +18,7 @@ use hinge::store::writer::{Options, Writer};
 const D: usize = 1 << 20;
 
 /// 20,000 documents of 150 words, word `j` about as frequent as `1 / j`.
-fn synthetic(path: &PathBuf) {
+fn synthetic(path: &Path) {
     let (mut indptr, mut indices, mut values) = (vec![0i32], Vec::new(), Vec::new());
     let mut x = 1u64;
     for _ in 0..20_000 {

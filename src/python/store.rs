@@ -138,6 +138,9 @@ type Block<'py> = (
     Bound<'py, PyArray1<u64>>,
 );
 
+/// Class numbers and sample weights.
+type Facts<'py> = (Bound<'py, PyArray1<u32>>, Bound<'py, PyArray1<f64>>);
+
 #[pymethods]
 impl StoreReader {
     #[new]
@@ -203,11 +206,7 @@ impl StoreReader {
     }
 
     /// Class numbers and sample weights of all rows, in the order of the input.
-    fn facts<'py>(
-        &self,
-        py: Python<'py>,
-        n_threads: usize,
-    ) -> PyResult<(Bound<'py, PyArray1<u32>>, Bound<'py, PyArray1<f64>>)> {
+    fn facts<'py>(&self, py: Python<'py>, n_threads: usize) -> PyResult<Facts<'py>> {
         let (classes, weights) = run(py, n_threads, None, |monitor| self.store.facts(monitor))?;
         Ok((classes.into_pyarray(py), weights.into_pyarray(py)))
     }

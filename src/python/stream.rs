@@ -75,6 +75,9 @@ impl Kept<'_> {
     }
 }
 
+/// Weights and intercepts.
+type Model<'py> = (Bound<'py, PyArray2<f64>>, Bound<'py, PyArray1<f64>>);
+
 #[pymethods]
 impl StreamLearner {
     /// Begins; `cost` is C times the class weight by class, `dtype` that of the values, `state` what [`Self::state`] gave.
@@ -129,7 +132,7 @@ impl StreamLearner {
     }
 
     /// Weights (problems x features) and intercepts.
-    fn model<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyArray2<f64>>, Bound<'py, PyArray1<f64>>)> {
+    fn model<'py>(&self, py: Python<'py>) -> PyResult<Model<'py>> {
         let held = self.stream.lock().map_err(|_| broken())?;
         let stream = held.as_ref().ok_or_else(broken)?;
         let n = stream.n_problems();

@@ -493,7 +493,7 @@ impl Opening<'_> {
     /// The index; its pages fill the file from the header to the metadata.
     fn pages(&self, parts: &format::Parts) -> Result<Vec<PageEntry>> {
         let index = &parts[2];
-        if index.stored != index.len || index.len % INDEX_BYTES as u64 != 0 {
+        if index.stored != index.len || !index.len.is_multiple_of(INDEX_BYTES as u64) {
             return Err(self.corrupt(index.offset, format!("an index of {} bytes", index.len)));
         }
         let bytes = self.part(index, 2, usize::MAX)?;

@@ -106,7 +106,7 @@ mod tests {
         text
     }
 
-    fn rows(data: &SvmlightData<f64>) -> Vec<(f64, Vec<(i64, f64)>)> {
+    fn rows(data: &SvmlightData<f64>) -> Labelled {
         let indices: Vec<i64> = match &data.indices {
             svmlight::Indices::Narrow(list) => list.iter().map(|&j| i64::from(j)).collect(),
             svmlight::Indices::Wide(list) => list.clone(),
@@ -119,7 +119,10 @@ mod tests {
             .collect()
     }
 
-    fn pieces(path: &Path, size: usize) -> Result<Vec<(f64, Vec<(i64, f64)>)>> {
+    /// Labels with the entries of their rows.
+    type Labelled = Vec<(f64, Vec<(i64, f64)>)>;
+
+    fn pieces(path: &Path, size: usize) -> Result<Labelled> {
         let mut pieces = Pieces::open(path, ReadOptions::default())?;
         pieces.piece_bytes = size;
         let mut all = Vec::new();

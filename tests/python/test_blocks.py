@@ -614,7 +614,8 @@ def test_ctrl_c_in_training_comes_within_a_second(large, tmp_path):
 
 def test_progress_tells_rate_bytes_gap_and_end(large, caplog):
     caplog.set_level("INFO", logger="hinge")
-    LinearSVC(loss="hinge", C=1.0, tol=1e-6, max_iter=60, memory_budget=BUDGET).fit(large[2])
+    with pytest.warns(ConvergenceWarning):
+        LinearSVC(loss="hinge", C=1.0, tol=1e-9, max_iter=10, memory_budget=BUDGET).fit(large[2])
     lines = [record.getMessage() for record in caplog.records]
     assert any(re.search(r"block_cd [0-9.]+ passes, [0-9]+ rows/s, [0-9]+ MB read", line) for line in lines), lines
     reading = Reading(1e-4)

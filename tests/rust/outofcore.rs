@@ -244,7 +244,8 @@ fn an_interrupted_training_goes_on_to_the_same_bits() {
     let settings = Settings { budget: 22_000_000, max_passes: 4, ..settings(LossKind::Hinge, Intercept::Free) };
     let whole = fit(&store, &tasks, &settings);
     let path: PathBuf = folder.path().join("checkpoint");
-    let keep = Some(Keep { path: &path, seconds: 0.0 });
+    let place = Keep { path: &path, seconds: 0.0 };
+    let keep = Some(place);
     let mut interruptions = 0;
     let resumed = loop {
         let monitor = Impatient { left: AtomicUsize::new(100 + 60 * interruptions) };
@@ -268,7 +269,7 @@ fn an_interrupted_training_goes_on_to_the_same_bits() {
     let bytes = std::fs::read(&path).unwrap();
     let check = |bytes: &[u8], what: String| {
         std::fs::write(&path, bytes).unwrap();
-        let result = Checkpoint::open(keep.unwrap(), &store, &tasks, &[], &settings);
+        let result = Checkpoint::open(place, &store, &tasks, &[], &settings);
         assert!(matches!(result, Err(Error::Journal { .. })), "{what}");
     };
     for k in 0..10_000usize {

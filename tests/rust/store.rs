@@ -333,8 +333,11 @@ fn contrived_sections_of_pages_are_refused() {
 fn plain_page() -> (Vec<u8>, [usize; format::SECTIONS]) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("x");
-    let rows = vec![vec![(3, 0.1), (250, 0.7)], vec![(9, 1.3)], vec![(270, -2.2)]];
-    let data = Data { rows, classes: vec![0, 1, 2], weights: Some(vec![0.3, 1.7, 2.9]) };
+    // Numbers whose bytes do not repeat.
+    let (a, b, c, d) = (0.123_456_789_012_345, 0.739_085_133_215_161, 1.324_717_957_244_746, -2.502_907_875_095_893);
+    let rows = vec![vec![(3, a), (250, b)], vec![(9, c)], vec![(270, d)]];
+    let weights = Some(vec![0.915_965_594_177_219, 1.202_056_903_159_594, 2.685_452_001_065_306]);
+    let data = Data { rows, classes: vec![0, 1, 2], weights };
     write(&path, &data, Options { n_blocks: 1, ..Options::default() }).unwrap();
     let bytes = std::fs::read(&path).unwrap();
     let mut at = HEADER_BYTES as usize + PAGE_HEADER_BYTES;

@@ -75,7 +75,7 @@ fn a_stream_comes_near_the_optimum_of_all_its_rows() {
     let data = shuffled(&data(2, false), 20_000);
     for (loss, intercept) in [
         (LossKind::Hinge, Intercept::None),
-        (LossKind::SquaredHinge, Intercept::Free),
+        (LossKind::SquaredHinge, Intercept::Penalised(0.5)),
         (LossKind::Logistic, Intercept::Penalised(1.0)),
     ] {
         let best = optimum(&data, 0.1, loss, intercept);
@@ -99,7 +99,7 @@ fn a_stream_comes_near_the_optimum_of_all_its_rows() {
 #[test]
 fn memory_is_bounded_however_long_the_stream() {
     let data = shuffled(&data(2, true), 5_000);
-    let mut stream = Stream::new(options(LossKind::Hinge, Intercept::Free, 1_200_000, 1.0, 2)).unwrap();
+    let mut stream = Stream::new(options(LossKind::Hinge, Intercept::Penalised(1.0), 1_200_000, 1.0, 2)).unwrap();
     let mut most = 0;
     for _ in 0..6 {
         learn(&mut stream, &data, 5);
@@ -115,7 +115,7 @@ fn a_snapshot_goes_on_to_the_same_bits_with_any_number_of_threads() {
     let of = |threads: usize, stops: bool| {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
         pool.install(|| {
-            let options = options(LossKind::Hinge, Intercept::Free, 2_000_000, 0.5, 3);
+            let options = options(LossKind::Hinge, Intercept::Penalised(1.0), 2_000_000, 0.5, 3);
             let mut stream = Stream::new(options.clone()).unwrap();
             learn(&mut stream, &data, 7);
             if stops {
@@ -140,7 +140,7 @@ fn every_cache_learns_and_what_is_no_stream_is_refused() {
         learn(&mut stream, &data, 4);
         assert!(stream.dual(0) > 0.0, "{policy:?}");
         let mut broken = stream.snapshot();
-        broken.weights.pop();
+        broken.states.pop();
         assert!(matches!(Stream::restore(options, broken), Err(Error::Shape { .. })));
     }
     let small = options(LossKind::Hinge, Intercept::None, 10_000, 1.0, 2);
