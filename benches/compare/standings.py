@@ -206,7 +206,7 @@ def doubts(found: Sequence[Case], entrants: Sequence[tuple[str, int]]) -> list[s
         where = " ".join(case.key)
         for name, threads in entrants:
             closest = case.closest(name, threads)
-            if name == "hinge" and closest > GAPS[-1]:
+            if name == "hinge" and case.of(name, threads) and closest > GAPS[-1]:
                 lines.append(f"- {where}, {threads} thread(s): closest {closest:.1e}")
         for row in case.rows:
             # What is claimed: that the best is not below the value less its share.
