@@ -44,13 +44,17 @@ def settle() -> None:
         pass
 
 
-def timed(call):
-    """The result of a call, and the least of its seconds if it was worth repeating."""
+def timed(call, threads: int):
+    """The result of a call, and the least of its seconds if it was worth repeating.
+
+    On one thread the process's own time counts, which others on the machine lengthen least.
+    """
+    clock = time.process_time if threads == 1 else time.perf_counter
     seconds = []
     while len(seconds) < REPEATS and sum(seconds) < REPEAT_SECONDS:
-        started = time.perf_counter()
+        started = clock()
         result = call()
-        seconds.append(time.perf_counter() - started)
+        seconds.append(clock() - started)
     return result, min(seconds)
 
 
@@ -79,12 +83,12 @@ def main() -> None:
     X, y = read(folder)
     settle()
     before = resident("VmRSS")
-    data, convert = timed(lambda: contestant.convert(X, y))
+    data, convert = timed(lambda: contestant.convert(X, y), threads)
     answers.write(json.dumps({"version": contestant.VERSION, "convert": convert}) + "\n")
     for line in sys.stdin:
         request = json.loads(line)
         settle()
-        trained, seconds = timed(lambda request=request: contestant.train(data, **request, threads=threads))
+        trained, seconds = timed(lambda request=request: contestant.train(data, **request, threads=threads), threads)
         peak = resident("VmHWM") - before
         np.save(folder / f"weights-{os.getpid()}.npy", trained.W)
         answer = {"seconds": seconds, "peak": peak, "status": trained.status, "claimed": trained.claimed}

@@ -516,14 +516,8 @@ impl<'a, R: Rows, const L: usize> Newton<'a, R, L> {
         if self.gram.is_none() {
             let mean = mean_over_lanes(&self.curvature, self.n_lanes);
             self.count(mean.iter().filter(|m| **m != 0.0).count());
-            self.gram = Some(if let Some(passes) = self.dense_cost {
-                // A search keeps its matrix for many steps; a fit makes one in every step.
-                let every = if self.slopes.is_some() { hessian::thinning(&mean, self.w.len(), passes) } else { 1 };
-                Gram::Dense(if every > 1 {
-                    hessian::thinned_matrix(&mut Sweep::new(self.sweep.design, self.monitor), &mean, every)
-                } else {
-                    hessian::curvature_matrix(&self.sweep, &mean)
-                })
+            self.gram = Some(if self.dense_cost.is_some() {
+                Gram::Dense(hessian::curvature_matrix(&self.sweep, &mean))
             } else {
                 // A free intercept without curvature would make a singular matrix.
                 let least = mean.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
