@@ -203,8 +203,8 @@ class PegasosClassifier(SubgradientClassifier):
     batch_size : int, default=1
         Rows per step, drawn with replacement with the probability of their weight.
     eta : {"pegasos", "root", "constant"} or callable, default="pegasos"
-        Length of step t: :math:`1/(\lambda t)`, ``eta0 / sqrt(t)``, ``eta0``, or a function of t = 1, 2, ... (called
-        with the interpreter's lock, about a microsecond a step).
+        Length of step t: :math:`1/(\lambda t)`, ``eta0 / sqrt(t)``, ``eta0``, or a function of t = 1, 2, ... (a
+        Python call for each step).
     eta0 : float, default=1.0
         See ``eta``.
     projection : bool, default=True
