@@ -373,7 +373,7 @@ class PegasosClassifier(SubgradientClassifier):
         if hasattr(self, "coef_"):
             w[:, :n_features], b, steps = self.coef_, self.intercept_, self.t_
             if penalised:
-                w[:, -1], b = b / self.intercept_scaling, np.zeros(n_problems)
+                w[:, -1], b = b / float(self.intercept_scaling or 1.0), np.zeros(n_problems)
         empty = {"sum": np.zeros_like(w), "b_sum": np.zeros(n_problems), "counted": 0}
         return {"w": w, "b": np.array(b), "steps": steps} | empty
 
