@@ -86,12 +86,14 @@ def choose_C(X: Any, y: np.ndarray, degree: int, loss: str, seconds: float) -> f
 class Table:
     """Rows on paper and in a file; a set measured anew replaces its rows."""
 
-    def __init__(self, path: Path, limit: float):
-        self.path, self.limit = path, limit
+    def __init__(self, path: Path, limit: float, note: str):
+        self.path = path
+        self.header = f"{describe()}; limit {limit:g} s a fit" + (f"; {note}" if note else "")
+        self.limit = limit
         self.rows: list[dict[str, str]] = []
         if path.exists():
             with path.open(encoding="utf-8") as file:
-                self.header = next(file)[2:].strip()
+                next(file)
                 self.rows = list(csv.DictReader(file))
 
     def forget(self, name: str) -> None:
@@ -103,7 +105,7 @@ class Table:
         print("  ".join(f"{text[name]:>12}" for name in FIELDS), flush=True)
         self.rows.append(text)
         with self.path.open("w", newline="", encoding="utf-8") as file:
-            file.write(f"# {describe()}; limit {self.limit:g} s a fit\n")
+            file.write(f"# {self.header}\n")
             writer = csv.DictWriter(file, FIELDS)
             writer.writeheader()
             writer.writerows(self.rows)
@@ -195,7 +197,7 @@ METHODS = ("linear", "degree 2", "expansion", "sketch", "RBF")
 
 def page(table: Table, output: Path) -> None:
     """The table as Markdown, and accuracy against seconds as a figure where matplotlib is there."""
-    lines = ["# Chang et al. (2010), measured again", "", "Made by `benches/papers/chang10.py`.", "", describe(), ""]
+    lines = ["# Chang et al. (2010), measured again", "", "Made by `benches/papers/chang10.py`.", "", table.header, ""]
     lines += ["| set | rows x features | method | C | seconds | accuracy % | AUC | log loss | note |", "|---" * 9 + "|"]
     for row in table.rows:
         accuracy = f"{100 * float(row['accuracy']):.2f}" if row["accuracy"] else "-"
@@ -224,12 +226,13 @@ def main(words: list[str] | None = None) -> None:
     parse.add_argument("--methods", type=names, default=list(METHODS), help=f"of {', '.join(METHODS)}")
     parse.add_argument("--limit", type=float, default=120.0, help="seconds that a fit may take")
     parse.add_argument("--output", type=Path, default=RECORD, help="folder of the page")
+    parse.add_argument("--note", default="", help="text for the header of the table")
     options = parse.parse_args(words)
     if options.sets != ["generated"] and problems.data_root() is None:
         print("skipped: no data sets, set HINGE_DATA to their folder")
         return
     options.output.mkdir(parents=True, exist_ok=True)
-    table = Table(options.output / "chang10.csv", options.limit)
+    table = Table(options.output / "chang10.csv", options.limit, options.note)
     for name in options.sets:
         table.forget(name)
         measure(name, table, options.methods)

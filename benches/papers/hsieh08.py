@@ -62,12 +62,14 @@ class Data:
             self.X, self.y, self.X_test, self.y_test = X[~held], y[~held], X[held], y[held]
         else:
             X, y, X_test, y_test = loader.load(name)
-            sign = (lambda y: np.where(y > 0, 1.0, -1.0)) if set(np.unique(y)) == {-1, 1} else None
-            sign = sign or (lambda y: np.where(y == 0, 1.0, -1.0))
             if X_test is None:
                 held = np.random.default_rng(0).random(X.shape[0]) < 0.2
                 X, X_test, y, y_test = X[~held], X[held], y[~held], y[held]
-            self.X, self.y, self.X_test, self.y_test = sp.csr_matrix(X), sign(y), sp.csr_matrix(X_test), sign(y_test)
+            # Two classes: the larger label against the other; more: the smallest against the rest.
+            classes = np.unique(y)
+            positive = classes[-1] if len(classes) == 2 else classes[0]
+            self.X, self.y = sp.csr_matrix(X), np.where(y == positive, 1.0, -1.0)
+            self.X_test, self.y_test = sp.csr_matrix(X_test), np.where(y_test == positive, 1.0, -1.0)
         self.X.sort_indices()
 
 
@@ -198,6 +200,7 @@ def command_line(words: list[str] | None) -> argparse.Namespace:
     parse.add_argument("--parts", type=names, default=list(PARTS), help=f"of {', '.join(PARTS)}, or none")
     parse.add_argument("--limit", type=float, default=8.0, help="seconds that a point of a curve may take")
     parse.add_argument("--output", type=Path, default=RECORD, help="folder of the page")
+    parse.add_argument("--note", default="", help="text for the header of the measurements")
     options = parse.parse_args(words)
     options.parts = [] if options.parts == ["none"] else options.parts
     if unknown := set(options.parts) - set(PARTS):
@@ -213,7 +216,7 @@ def main(words: list[str] | None = None) -> None:
         return
     folder = options.output / STEM
     folder.mkdir(parents=True, exist_ok=True)
-    header = f"{describe()}; limit {options.limit:g} s a point"
+    header = f"{describe()}; limit {options.limit:g} s a point" + (f"; {options.note}" if options.note else "")
     for name in options.sets if options.parts else []:
         data = Data(name)
         path = folder / f"{name}.json"

@@ -187,13 +187,14 @@ class LinearClassifier(CallbackSupport, ClassifierMixin, BaseEstimator):
             values = self._scores(X).gather(lambda values: values)
             return values.ravel() if values.shape[1] == 1 else values
         X = _validate.predict_data(self, X)
-        if self._map is None:
+        native = self._map
+        if native is None:
             values = safe_sparse_dot(X, self.coef_.T, dense_output=True) + self.intercept_
         else:
             X, threads = with_sorted_rows(X), _validate.threads(self.n_jobs)
             coef = np.ascontiguousarray(self.coef_, dtype=np.float64)
             map_decisions = _native.map_decisions
-            values = _validate.call_native(lambda matrix: map_decisions(matrix, self._map, coef, threads), X)
+            values = _validate.call_native(lambda matrix: map_decisions(matrix, native, coef, threads), X)
             values = values + self.intercept_
         return values.ravel() if values.shape[1] == 1 else values
 

@@ -203,8 +203,8 @@ class PegasosClassifier(SubgradientClassifier):
     batch_size : int, default=1
         Rows per step, drawn with replacement with the probability of their weight.
     eta : {"pegasos", "root", "constant"} or callable, default="pegasos"
-        Length of step t: :math:`1/(\lambda t)`, ``eta0 / sqrt(t)``, ``eta0``, or a function of t = 1, 2, ... (called
-        with the interpreter's lock, about a microsecond a step).
+        Length of step t: :math:`1/(\lambda t)`, ``eta0 / sqrt(t)``, ``eta0``, or a function of t = 1, 2, ... (a
+        Python call for each step).
     eta0 : float, default=1.0
         See ``eta``.
     projection : bool, default=True
@@ -373,7 +373,7 @@ class PegasosClassifier(SubgradientClassifier):
         if hasattr(self, "coef_"):
             w[:, :n_features], b, steps = self.coef_, self.intercept_, self.t_
             if penalised:
-                w[:, -1], b = b / self.intercept_scaling, np.zeros(n_problems)
+                w[:, -1], b = b / float(self.intercept_scaling or 1.0), np.zeros(n_problems)
         empty = {"sum": np.zeros_like(w), "b_sum": np.zeros(n_problems), "counted": 0}
         return {"w": w, "b": np.array(b), "steps": steps} | empty
 

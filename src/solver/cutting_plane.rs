@@ -8,8 +8,10 @@
 //! `a_i = c_i sum_{k: i in V_k} beta_k`. A free intercept is the multiplier of `sum_k beta_k h_k = 0` in that program.
 //!
 //! Deviation: the best point so far is kept and moved by an exact line search towards each round's solution, and the plane is
-//! taken a little beyond (Franc, Sonnenburg, OCAS, JMLR 10, 2009). Without, the primal value of the last round jumps up and down by
-//! orders of magnitude.
+//! taken a little beyond (Franc, Sonnenburg, OCAS, JMLR 10, 2009): the objective then falls from round to round.
+//!
+//! Tried: the small program solved to a thousandth of the objective in the first attempt of a round, and no further where the
+//! constraint of the intercept was met. german, C = 0.1, free intercept: 1.5e-5 above the optimum after 3000 planes.
 //!
 //! Memory: a vector of columns and a bit per row for each plane that was used in the last [`MAX_IDLE`] rounds.
 
