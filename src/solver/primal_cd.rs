@@ -180,7 +180,17 @@ pub fn solve<R: Rows>(
         }
     };
     let (w, b) = problem.split(descent.w, bias);
-    Ok(Solution { w, intercept: b, alpha, certificate, status, n_iter: epoch, passes, solver: SolverKind::PrimalCd, is_consistent: false })
+    Ok(Solution {
+        w,
+        intercept: b,
+        alpha,
+        certificate,
+        status,
+        n_iter: epoch,
+        passes,
+        solver: SolverKind::PrimalCd,
+        is_consistent: false,
+    })
 }
 
 fn objective(descent: &Descent) -> f64 {
