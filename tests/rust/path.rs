@@ -150,7 +150,7 @@ fn a_limit_and_an_interrupt_keep_what_is_closed() {
     struct After(std::sync::atomic::AtomicUsize);
     impl Monitor for After {
         fn cancelled(&self) -> bool {
-            self.0.fetch_add(1, std::sync::atomic::Ordering::Relaxed) > 40
+            self.0.fetch_add(1, std::sync::atomic::Ordering::Relaxed) > 90
         }
     }
     let data = gaussian(40, 4);
