@@ -15,6 +15,7 @@ import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 import numpy as np
 from tasks import Task
@@ -63,12 +64,14 @@ class Contestant:
         self.version = ""
         self.convert = 0.0
         self._child: subprocess.Popen | None = None
+        self._errors: IO[str] | None = None
 
     def __enter__(self) -> Contestant:
         return self
 
     def __exit__(self, *_: object) -> None:
         self._stop()
+        self._forget_errors()
 
     def fit(self, loss: str, solver: object, C: float, tol: float, limit: float) -> Run:
         """One fit; conversion is done before and told beside it."""
@@ -88,6 +91,7 @@ class Contestant:
     def _start(self) -> None:
         words = [HERE / "worker.py", self.name, self.stored.folder, self.threads, json.dumps(self.warm_solver)]
         pools = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), str(self.threads))
+        self._forget_errors()
         self._errors = (self.stored.folder / f"{self.name}-{self.threads}.log").open("w+")
         self._child = subprocess.Popen(
             [self.python, *map(str, words)],
@@ -102,6 +106,11 @@ class Contestant:
         if isinstance(answer, str):
             raise RuntimeError(f"{self.name} did not start: {answer}")
         self.version, self.convert = answer["version"], answer["convert"]
+
+    def _forget_errors(self) -> None:
+        if self._errors is not None:
+            self._errors.close()
+            self._errors = None
 
     def _answer(self, limit: float) -> dict | str:
         """The next line of the child, or in words why there is none; then the child is gone."""

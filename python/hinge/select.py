@@ -68,7 +68,7 @@ def select_C(
     X : {array-like, sparse matrix} of shape (n_samples, n_features), or BlockStore
         A store holds its labels and weights: y and sample_weight are then None. Where its rows and all folds do not
         fit ``memory_budget``, one reading of each block serves all folds; every row is then held out once at most.
-    y : array-like of shape (n_samples,)
+    y : array-like of shape (n_samples,), default=None
     loss : {"logistic", "squared_hinge", "hinge"}, default="logistic"
     solver : {"auto", "dual_cd", "dual_cd_online", "newton"}, default="auto"
         As in :class:`hinge.LinearSVC`; "auto" is Newton for a smooth loss and few features, else dual coordinate

@@ -224,7 +224,8 @@ class LinearSVCCV(LinearSVC):
         Whether ``search_.decisions`` holds the out-of-fold decision values at the chosen C.
     select_tol : float, default=1e-2
         Accuracy of the fits of the search. All parameters of the search are described in :func:`hinge.select_C`.
-    loss, solver, tol, max_iter, fit_intercept, intercept_scaling, class_weight, multi_class, presolve,
+    loss, solver, tol, max_iter, fit_intercept, intercept_scaling, class_weight, multi_class, presolve
+        As in :class:`LinearSVC`.
     memory_budget, block_options
         As in :class:`LinearSVC`.
     degree, gamma, coef0, hash_bits, n_jobs, random_state, verbose

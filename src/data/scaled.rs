@@ -189,12 +189,10 @@ mod tests {
                 view.add_lanes(i, &[0.7, -1.0, 2.0], &mut a);
                 csr.add_lanes(i, &[0.7, -1.0, 2.0], &mut b);
                 prop_assert!(a.as_flattened().iter().zip(b.as_flattened()).all(|(a, b)| (a - b).abs() < 1e-12));
-                let entries = |f: &dyn Fn(&mut dyn FnMut(usize, f64))| {
-                    let mut all = Vec::new();
-                    f(&mut |j, v| all.push((j, v)));
-                    all
-                };
-                prop_assert_eq!(entries(&|f| view.for_each(i, f)), entries(&|f| csr.for_each(i, f)));
+                let (mut a, mut b) = (Vec::new(), Vec::new());
+                view.for_each(i, |j, v| a.push((j, v)));
+                csr.for_each(i, |j, v| b.push((j, v)));
+                prop_assert_eq!(a, b);
             }
         }
 

