@@ -2,7 +2,8 @@
 //!
 //! Each number becomes 1 to 4 bytes; how many is a code of 2 bits in a stream of its own (the idea of Lemire, Kurz, Rupp: Stream
 //! VByte, Information Processing Letters 130, 2018). Decoding four numbers reads one byte of codes and 16 bytes at known
-//! offsets, whatever the lengths.
+//! offsets, whatever the lengths; with SSSE3 the four numbers take one shuffle, whose pattern is looked up by their code.
+#![allow(unsafe_code)] // 16 bytes to a register and back, and the call of what needs SSSE3
 
 /// Bytes that the decoder may look at behind the last number.
 pub const PADDING: usize = 16;
@@ -25,18 +26,28 @@ pub fn encode(numbers: &[u32], codes: &mut Vec<u8>, bytes: &mut Vec<u8>) {
 /// Decodes as many numbers as `out` holds; `bytes` has [`PADDING`] more bytes than were written. `None` if the streams are not
 /// those of so many numbers.
 pub fn decode(codes: &[u8], bytes: &[u8], out: &mut [i32]) -> Option<()> {
+    #[cfg(target_arch = "x86_64")]
+    if std::arch::is_x86_feature_detected!("ssse3") {
+        // SAFETY: the feature was detected.
+        return decode_by(codes, bytes, out, |codes, bytes, groups| unsafe { shuffled(codes, bytes, groups) });
+    }
+    decode_by(codes, bytes, out, plain)
+}
+
+/// Decodes with `whole` for whole groups: from the codes and the padded bytes it writes the groups, and returns the bytes used.
+#[inline(always)]
+fn decode_by(
+    codes: &[u8],
+    bytes: &[u8],
+    out: &mut [i32],
+    whole: impl FnOnce(&[u8], &[u8], &mut [[i32; 4]]) -> Option<usize>,
+) -> Option<()> {
     if codes.len() != out.len().div_ceil(4) || bytes.len() < PADDING {
         return None;
     }
     let end = bytes.len() - PADDING;
     let (groups, rest) = out.as_chunks_mut::<4>();
-    let mut at = 0;
-    for (code, group) in codes.iter().zip(groups) {
-        if at > end {
-            return None;
-        }
-        at += four(*code, bytes[at..at + PADDING].first_chunk()?, group);
-    }
+    let mut at = whole(&codes[..groups.len()], bytes, groups)?;
     if !rest.is_empty() {
         let code = *codes.last()?;
         if at > end || code >> (2 * rest.len()) != 0 {
@@ -44,11 +55,59 @@ pub fn decode(codes: &[u8], bytes: &[u8], out: &mut [i32]) -> Option<()> {
         }
         let mut group = [0; 4];
         // The missing numbers of the group have code 0 and count one byte each.
-        let used = four(code, bytes[at..at + PADDING].first_chunk()?, &mut group);
+        let used = four(code, bytes[at..].first_chunk()?, &mut group);
         at += used - (4 - rest.len());
         rest.copy_from_slice(&group[..rest.len()]);
     }
     (at == end).then_some(())
+}
+
+fn plain(codes: &[u8], bytes: &[u8], groups: &mut [[i32; 4]]) -> Option<usize> {
+    let mut at = 0;
+    for (code, group) in codes.iter().zip(groups) {
+        at += four(*code, bytes.get(at..)?.first_chunk()?, group);
+    }
+    Some(at)
+}
+
+/// For each code, where the bytes of its four numbers come from (0x80 for a zero), and how many they are.
+const PATTERNS: [([u8; 16], u8); 256] = {
+    let mut patterns = [([0x80; 16], 0); 256];
+    let mut code = 0;
+    while code < 256 {
+        let (mut k, mut from) = (0, 0);
+        while k < 4 {
+            let mut b = 0;
+            while b <= (code >> (2 * k)) & 3 {
+                patterns[code].0[4 * k + b] = from;
+                (from, b) = (from + 1, b + 1);
+            }
+            k += 1;
+        }
+        patterns[code].1 = from;
+        code += 1;
+    }
+    patterns
+};
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "ssse3")]
+fn shuffled(codes: &[u8], bytes: &[u8], groups: &mut [[i32; 4]]) -> Option<usize> {
+    use std::arch::x86_64::{__m128i, _mm_shuffle_epi8};
+    static LOOKUP: [([u8; 16], u8); 256] = PATTERNS;
+    let mut at = 0;
+    for (code, group) in codes.iter().zip(groups) {
+        let window: &[u8; PADDING] = bytes.get(at..)?.first_chunk()?;
+        let (pattern, used) = &LOOKUP[usize::from(*code)];
+        // SAFETY: all three types are 16 bytes without invalid patterns.
+        *group = unsafe {
+            let pattern = std::mem::transmute::<[u8; 16], __m128i>(*pattern);
+            let window = std::mem::transmute::<[u8; 16], __m128i>(*window);
+            std::mem::transmute::<__m128i, [i32; 4]>(_mm_shuffle_epi8(window, pattern))
+        };
+        at += usize::from(*used);
+    }
+    Some(at)
 }
 
 /// Decodes four numbers and returns how many bytes they take.
@@ -67,14 +126,64 @@ fn four(code: u8, bytes: &[u8; PADDING], out: &mut [i32; 4]) -> usize {
 /// Gaps of one row to columns; `None` if they leave `0..=i32::MAX`.
 #[inline(always)]
 pub fn add_up(gaps: &mut [i32]) -> Option<()> {
-    let mut next = 0u64;
-    for gap in gaps.iter_mut() {
-        let column = next + u64::from(*gap as u32);
-        *gap = column as i32;
-        next = column + 1;
+    // A column is at most one more than two numbers below 2^31, so the first one that is too large shows as negative, whatever
+    // comes of those behind it.
+    let (groups, rest) = gaps.as_chunks_mut::<4>();
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: every x86_64 has SSE2.
+    let (mut next, mut seen) = unsafe { add_up_groups(groups) };
+    #[cfg(not(target_arch = "x86_64"))]
+    let (mut next, mut seen) = add_up_groups(groups);
+    for gap in rest {
+        seen |= *gap;
+        *gap = next.wrapping_add(*gap);
+        seen |= *gap;
+        next = gap.wrapping_add(1);
     }
-    // Columns rise, so the last one vouches for all.
-    (next <= 1 << 31).then_some(())
+    (seen >= 0).then_some(())
+}
+
+/// [`add_up`] for groups of four: the column after the last one, and all bits of gaps and columns. One addition per group waits
+/// for the group before.
+#[cfg(target_arch = "x86_64")]
+#[inline]
+#[target_feature(enable = "sse2")]
+fn add_up_groups(groups: &mut [[i32; 4]]) -> (i32, i32) {
+    use std::arch::x86_64::{
+        __m128i, _mm_add_epi32, _mm_or_si128, _mm_set1_epi32, _mm_setzero_si128, _mm_shuffle_epi32, _mm_slli_si128,
+    };
+    use std::mem::transmute;
+    let one = _mm_set1_epi32(1);
+    let (mut next, mut seen) = (_mm_setzero_si128(), _mm_setzero_si128());
+    for group in groups {
+        // SAFETY: both types are 16 bytes without invalid patterns.
+        let gaps = unsafe { transmute::<[i32; 4], __m128i>(*group) };
+        let pairs = _mm_add_epi32(gaps, _mm_slli_si128::<4>(_mm_add_epi32(gaps, one)));
+        let sums = _mm_add_epi32(pairs, _mm_slli_si128::<8>(_mm_add_epi32(pairs, one)));
+        let columns = _mm_add_epi32(sums, next);
+        seen = _mm_or_si128(seen, _mm_or_si128(gaps, columns));
+        next = _mm_add_epi32(_mm_shuffle_epi32::<0xff>(columns), one);
+        // SAFETY: as above.
+        *group = unsafe { transmute::<__m128i, [i32; 4]>(columns) };
+    }
+    // SAFETY: as above.
+    let [next, seen] = [next, seen].map(|list| unsafe { transmute::<__m128i, [i32; 4]>(list) });
+    (next[0], seen[0] | seen[1] | seen[2] | seen[3])
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+#[inline]
+fn add_up_groups(groups: &mut [[i32; 4]]) -> (i32, i32) {
+    let (mut next, mut seen) = (0i32, 0);
+    for group in groups {
+        for gap in group {
+            seen |= *gap;
+            *gap = next.wrapping_add(*gap);
+            seen |= *gap;
+            next = gap.wrapping_add(1);
+        }
+    }
+    (next, seen)
 }
 
 /// Gaps of the rising columns of one row.
@@ -108,6 +217,9 @@ mod tests {
             let (codes, bytes) = encoded(&numbers);
             let mut out = vec![-1; numbers.len()];
             prop_assert_eq!(decode(&codes, &bytes, &mut out), Some(()));
+            prop_assert_eq!(out.iter().map(|&x| x as u32).collect::<Vec<_>>(), &numbers[..]);
+            out.fill(-1);
+            prop_assert_eq!(decode_by(&codes, &bytes, &mut out, plain), Some(()));
             prop_assert_eq!(out.iter().map(|&x| x as u32).collect::<Vec<_>>(), numbers);
         }
 
@@ -125,6 +237,20 @@ mod tests {
             let k = at.index(codes.len());
             codes[k] ^= 1u8 << bit;
             prop_assert_eq!(decode(&codes, &bytes, &mut out), None);
+            prop_assert_eq!(decode_by(&codes, &bytes, &mut out, plain), None);
+        }
+
+        /// Against sums of wide numbers, also where they leave the range.
+        #[test]
+        fn sums_are_those_of_wide_numbers(gaps in prop::collection::vec(number(), 0..20)) {
+            let mut next = 0u64;
+            let columns: Vec<u64> = gaps.iter().map(|&gap| { next += u64::from(gap) + 1; next - 1 }).collect();
+            let mut found: Vec<i32> = gaps.iter().map(|&gap| gap as i32).collect();
+            let is_inside = columns.last().is_none_or(|&last| last < 1 << 31);
+            prop_assert_eq!(add_up(&mut found).is_some(), is_inside);
+            if is_inside {
+                prop_assert_eq!(found.iter().map(|&x| x as u64).collect::<Vec<_>>(), columns);
+            }
         }
 
         #[test]
