@@ -1,21 +1,24 @@
 """Figures 2, 4 and 5 and table 2 of ChangRoth11 on real sets; writes pictures and a page.
 
     python benches/papers/changroth11.py [--sets contents,imdb,phishing_urls] [--parts passes,precision,sizes,single]
-                                         [--rows 150000] [--vw PYTHON] [--output benches/record]
+                                         [--rows 150000] [--vw PYTHON|no] [--output benches/record]
 
 Measurements are kept as JSON, one file per set (``changroth11/SET.json`` in the output folder), written after each
 part: a later run adds to them, and pictures and page always show all there are. ``--parts none`` only draws.
 ``contents`` is a part of so many training rows (``benches/compare/contents.py``), spread over the whole; the other
 sets are whole, and all are cut by a memory budget that holds a sixth of the rows. ``--vw`` is a Python with
-vowpalwabbit; without it that row is missing. The set ``generated`` needs no data.
+vowpalwabbit; by default an environment of its own is made for it in the folder of the sets' cache, and ``--vw no``
+leaves that row out. The set ``generated`` needs no data.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import subprocess
 import sys
 import tempfile
+import venv
 import warnings
 from pathlib import Path
 
@@ -36,6 +39,7 @@ SETS = ("contents", "imdb", "phishing_urls")
 RECORD = HERE.parent / "record"
 STEM = "changroth11"
 TEST_ROWS = 50_000
+VW = "vowpalwabbit==9.11.9"
 
 
 def generated() -> Data:
@@ -70,9 +74,20 @@ def command_line(words: list[str] | None) -> argparse.Namespace:
     parse.add_argument("--sets", type=names, default=list(SETS), help="comma-separated sets, or generated")
     parse.add_argument("--parts", type=names, default=list(PARTS), help=f"of {', '.join(PARTS)}, or none")
     parse.add_argument("--rows", type=int, default=150_000, help="training rows of contents")
-    parse.add_argument("--vw", help="a Python that has vowpalwabbit")
+    parse.add_argument("--vw", default="", help="a Python that has vowpalwabbit, or no; default: install one")
     parse.add_argument("--output", type=Path, default=RECORD, help="folder of the page")
     return parse.parse_args(words)
+
+
+def vw_python() -> str:
+    """The Python of an environment that has vowpalwabbit, made if it is not there."""
+    folder = contents.FOLDER.parent / "vw"
+    python = folder / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
+    if not (folder / "ready").exists():
+        venv.create(folder, clear=True, with_pip=True)
+        subprocess.run([python, "-m", "pip", "install", "--quiet", VW], check=True)
+        (folder / "ready").touch()
+    return str(python)
 
 
 def add(path: Path, part: str, found: object, header: str) -> None:
@@ -91,12 +106,13 @@ def main(words: list[str] | None = None) -> None:
     folder = options.output / STEM
     folder.mkdir(parents=True, exist_ok=True)
     parts = [part for part in options.parts if part != "none"]
+    vw = {"": vw_python, "no": lambda: None}.get(options.vw, lambda: options.vw)() if "single" in parts else None
     for name in options.sets if parts else ():
         data = load(name, options.rows)
         header = f"{describe()}; {data.X.shape[0]} rows, {data.X.nnz} nonzeros"
         with tempfile.TemporaryDirectory() as scratch:
             for part in parts:
-                add(folder / f"{name}.json", part, measure(part, data, Path(scratch), options.vw), header)
+                add(folder / f"{name}.json", part, measure(part, data, Path(scratch), vw), header)
                 print(f"{name}: {part} done", flush=True)
     studies = {path.stem: json.loads(path.read_text("utf-8")) for path in sorted(folder.glob("*.json"))}
     changroth11_page.write(studies, options.output, STEM)

@@ -90,6 +90,9 @@ def _single(found: dict[str, dict]) -> list[str]:
         row = found["Vowpal Wabbit"]
         ratio = row["cache_bytes"] / sizes["store_bytes"]
         lines[-1] += f" The cache of Vowpal Wabbit has {row['cache_bytes'] / 1e6:.1f} MB, {ratio:.1f} times as much."
+        lines += ["", "Vowpal Wabbit over its cache, each number of passes from zero:", ""]
+        lines += ["| passes | seconds | accuracy |", "|---|---|---|"]
+        lines += [f"| {run['passes']} | {run['seconds']:.2f} | {run['accuracy']:+.3f} |" for run in row["runs"]]
     return lines
 
 

@@ -8,7 +8,6 @@ import numpy as np
 __all__ = [
     "DEBUG_BUILD",
     "DEFAULT_BLOCKS",
-    "DEFAULT_CACHE_SHARE",
     "DEFAULT_C_MAX",
     "DEFAULT_DESCENT_TOL",
     "DEFAULT_MAX_ITER",
@@ -62,7 +61,6 @@ DEFAULT_C_MAX: float
 DEFAULT_RATIO: float
 DEFAULT_BLOCKS: int
 DEFAULT_ROUNDS: int
-DEFAULT_CACHE_SHARE: float
 
 class DuplicateEntriesError(ValueError): ...
 
@@ -200,6 +198,7 @@ class TextReader:
     @property
     def zero_based(self) -> bool | None: ...
 
+def sample_columns(places: list[tuple[str, int]], bytes: int, zero_based: bool, limit: int) -> np.ndarray: ...
 @final
 class StoreScorer:
     def __new__(cls, reader: StoreReader, coef: np.ndarray, intercept: np.ndarray) -> StoreScorer: ...

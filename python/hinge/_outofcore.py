@@ -12,13 +12,17 @@ from hinge._budget import budget
 from hinge.blocks import BlockStore
 
 CACHES = ("gradient", "projected", "random", "none")
+WAITING = ("rest", "train")
+DUALS = ("auto", "memory", "file")
 
 _DEFAULTS: dict[str, Any] = {
     "cache": "gradient",
-    "cache_share": _native.DEFAULT_CACHE_SHARE,
+    "cache_share": "auto",
     "rounds": _native.DEFAULT_ROUNDS,
     "round_tol": 0.0,
     "keep_compressed": True,
+    "while_reading": "rest",
+    "duals": "auto",
     "in_memory": None,
     "checkpoint_seconds": 60.0,
 }
@@ -33,18 +37,26 @@ def options(memory_budget: Any, checkpoint: Any, given: Mapping[str, Any] | None
     if unknown:
         raise ValueError(f"block_options knows {sorted(_DEFAULTS)}, got {sorted(unknown)[0]!r}")
     _validate.choice("block_options['cache']", chosen["cache"], CACHES)
+    _validate.choice("block_options['while_reading']", chosen["while_reading"], WAITING)
+    _validate.choice("block_options['duals']", chosen["duals"], DUALS)
     _validate.whole("block_options['rounds']", chosen["rounds"], 1)
     _validate.truth("block_options['keep_compressed']", chosen["keep_compressed"])
     if chosen["in_memory"] is not None:
         _validate.truth("block_options['in_memory']", chosen["in_memory"])
-    for name in ("cache_share", "round_tol", "checkpoint_seconds"):
-        try:
-            chosen[name] = float(chosen[name])
-        except (TypeError, ValueError):
-            raise ValueError(f"block_options[{name!r}] must be a number, got {chosen[name]!r}") from None
+    is_auto = isinstance(chosen["cache_share"], str) and chosen["cache_share"] == "auto"
+    chosen["cache_share"] = None if is_auto else _number("cache_share", chosen, "'auto' or a number from 0 to 0.9")
+    for name in ("round_tol", "checkpoint_seconds"):
+        chosen[name] = _number(name, chosen, "a number")
     chosen["memory_budget"] = budget(memory_budget)
     chosen["checkpoint"] = None if checkpoint is None else str(checkpoint)
     return chosen
+
+
+def _number(name: str, chosen: Mapping[str, Any], rule: str) -> float:
+    try:
+        return float(chosen[name])
+    except (TypeError, ValueError):
+        raise ValueError(f"block_options[{name!r}] must be {rule}, got {chosen[name]!r}") from None
 
 
 def refuse_pairs(options: Mapping[str, Any]) -> None:

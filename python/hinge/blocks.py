@@ -337,6 +337,7 @@ def _build(
     if counts is not None and limit is not None and len(counts) > limit:
         raise ValueError(f"column {len(counts) - 1} is outside n_features={limit}")
     writer = _native.StoreWriter(path, n_blocks, _validate.seed(random_state), limit, counts, source.name)
+    del counts  # 8 bytes a column
     labels = _Labels()
     try:
         for batch in _chain(held, batches):

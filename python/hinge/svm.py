@@ -69,9 +69,14 @@ class LinearSVC(StreamClassifier):
         For a :class:`BlockStore`: file that keeps the state of the fit, and continues it to the same bits after a kill.
     block_options : dict, default=None
         For a :class:`BlockStore`, beside its defaults: ``cache="gradient"`` (rows near the margin stay in memory;
-        "projected", "random" or "none"), ``cache_share=0.5`` (of the memory for rows), ``rounds=10`` (epochs per loaded
-        block), ``round_tol=0.0`` (ends them early), ``keep_compressed=True`` (keep the compressed file in memory if it
-        fits), ``in_memory=None`` (whether to fit all rows in memory; None if they fit), ``checkpoint_seconds=60``.
+        "projected", "random" or "none"), ``cache_share="auto"`` (of the memory for rows: a third where this holds a
+        tenth of the rows or more, else half; or a number from 0 to 0.9), ``rounds=10`` (epochs per loaded block),
+        ``round_tol=0.0`` (ends them early), ``keep_compressed=True`` (keep the compressed file in memory if it
+        fits, and read the disk once), ``while_reading="rest"`` (where the disk is slower than the fit: wait, which keeps
+        the bits, or "train" on the cached rows, never idle, with results that differ within ``tol`` from run to run),
+        ``duals="auto"`` (where the dual variables are: "memory", or a "file" beside the checkpoint or in the system's
+        temporary folder; "auto" takes a file where that saves readings of the store), ``in_memory=None`` (whether to
+        fit all rows in memory; None if they fit), ``checkpoint_seconds=60``.
     n_jobs : int, default=None
         Threads. None means all usable cores; results have the same bits for any number.
     random_state : int, RandomState or None, default=None

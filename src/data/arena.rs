@@ -54,6 +54,24 @@ pub struct Arena {
     n_rows: usize,
 }
 
+/// The arrays of a CSR matrix.
+pub struct Csr {
+    /// Row pointers.
+    pub indptr: Vec<i32>,
+    /// Column numbers.
+    pub indices: Vec<i32>,
+    /// Values.
+    pub values: CsrValues,
+}
+
+/// Values of a CSR matrix.
+pub enum CsrValues {
+    /// Single precision.
+    F32(Vec<f32>),
+    /// Double precision.
+    F64(Vec<f64>),
+}
+
 /// The rows of an arena in one of three layouts.
 pub enum View<'a> {
     /// One number per row.
@@ -214,6 +232,29 @@ impl Arena {
     /// Whether so many more rows and entries fit.
     pub fn has_room(&self, rows: usize, entries: usize) -> bool {
         self.n_rows + rows < self.indptr.len() && self.nnz() + entries <= self.indices.len()
+    }
+
+    /// The rows as the three arrays of a CSR matrix with 4-byte row pointers; gives the arena back where its values are one per row or
+    /// its entries too many.
+    pub fn into_csr(mut self) -> std::result::Result<Csr, Self> {
+        let nnz = self.nnz();
+        if i32::try_from(nnz).is_err() || matches!(self.values, Values::Row(_)) {
+            return Err(self);
+        }
+        let indptr = self.indptr[..=self.n_rows].iter().map(|&p| p as i32).collect();
+        self.indices.truncate(nnz);
+        let values = match self.values {
+            Values::F32(mut v) => {
+                v.truncate(nnz);
+                CsrValues::F32(v)
+            }
+            Values::F64(mut v) => {
+                v.truncate(nnz);
+                CsrValues::F64(v)
+            }
+            Values::Row(_) => unreachable!("seen above"),
+        };
+        Ok(Csr { indptr, indices: self.indices, values })
     }
 
     /// The rows.
@@ -433,6 +474,21 @@ mod tests {
                 prop_assert!((a - b).abs() < 1e-12 * (1.0 + a.abs()));
             }
         }
+    }
+
+    #[test]
+    fn becomes_a_csr_matrix() {
+        for width in [Width::F32, Width::F64] {
+            let mut arena = Arena::new(width, 30, 40, 400).unwrap();
+            add(&mut arena, &[(vec![1, 4], 0.5), (vec![], 1.0), (vec![0], 2.0)]);
+            let csr = arena.into_csr().unwrap_or_else(|_| panic!("not one value per row"));
+            assert_eq!((csr.indptr, csr.indices), (vec![0, 2, 2, 3], vec![1, 4, 0]));
+            match csr.values {
+                CsrValues::F32(v) => assert_eq!((v, width), (vec![0.5, 0.5, 2.0], Width::F32)),
+                CsrValues::F64(v) => assert_eq!((v, width), (vec![0.5, 0.5, 2.0], Width::F64)),
+            }
+        }
+        assert!(Arena::new(Width::Row, 30, 40, 400).unwrap().into_csr().is_err());
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! What fits into how many bytes.
 //!
 //! ```text
-//!   budget = per problem { w, dual variables } + scan { decision values and costs, if the intercept is free }
+//!   budget = per problem { w, dual variables unless in a file } + scan { decision values and costs, if the intercept is free }
 //!          + threads * page buffers
 //!          + stored bytes (all of them, or those of one block) + arena { cache | block } + rows' bookkeeping
 //! ```
@@ -9,8 +9,9 @@
 //! Not counted: the interpreter with its libraries, and page buffers (3 MB each) of more threads than four. A plan is the same for
 //! any number of threads.
 
-use super::Settings;
 use super::choice::Capacity;
+use super::duals::RUN;
+use super::{DualsIn, Settings};
 use crate::data::arena::{ROW_BYTES, Width};
 use crate::solver::Intercept;
 use crate::store::format::PAGE_ENTRIES;
@@ -52,8 +53,9 @@ pub struct Plan {
 }
 
 /// Bytes of a problem's state.
-fn state_bytes(store: &Store) -> u64 {
-    8 * (store.meta().n_used as u64 + 1) + 8 * store.meta().n_rows
+fn state_bytes(store: &Store, on_disk: bool) -> u64 {
+    let duals = if on_disk { 4 * RUN as u64 } else { store.meta().n_rows };
+    8 * (store.meta().n_used as u64 + 1) + 8 * duals
 }
 
 /// Bytes of page buffers.
@@ -61,37 +63,72 @@ fn page_bytes() -> u64 {
     BUFFERS * PAGE_ENTRIES as u64 * PAGE_ENTRY_BYTES
 }
 
-/// How many problems can be trained side by side.
-pub fn group_size(store: &Store, budget: u64, n_tasks: usize) -> usize {
-    let fit = (budget as f64 * STATES_SHARE / state_bytes(store) as f64) as usize;
-    fit.clamp(1, n_tasks.max(1))
+/// How problems are trained: so many side by side, with their dual variables in files or not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Groups {
+    /// Problems of a group.
+    pub size: usize,
+    /// Whether dual variables are in files.
+    pub on_disk: bool,
 }
 
-/// Whether the rows can be fitted in memory as a plain matrix: all of them, the solvers' states, and the weights.
-pub fn fits_in_memory(store: &Store, budget: u64, n_tasks: usize) -> bool {
+/// Groups that fit the budget. Dual variables go to files where that makes fewer groups, each of which reads the data anew, or
+/// where one problem alone would take more than half of the budget.
+pub fn groups(store: &Store, settings: &Settings, n_tasks: usize) -> Groups {
+    let of = |on_disk: bool| {
+        let share = settings.budget as f64 * STATES_SHARE;
+        let fit = (share / state_bytes(store, on_disk) as f64) as usize;
+        (fit >= 1, Groups { size: fit.clamp(1, n_tasks.max(1)), on_disk })
+    };
+    let ((fits, memory), (_, file)) = (of(false), of(true));
+    let helps = || {
+        let is_smaller = state_bytes(store, true) < state_bytes(store, false);
+        is_smaller && (!fits || n_tasks.div_ceil(file.size) < n_tasks.div_ceil(memory.size))
+    };
+    match settings.duals {
+        DualsIn::Memory => memory,
+        DualsIn::File => file,
+        DualsIn::Auto => {
+            if helps() {
+                file
+            } else {
+                memory
+            }
+        }
+    }
+}
+
+/// Copies of the rows where columns are presolved: theirs, the packed one, and what is needed to find it.
+pub const PRESOLVE_COPIES: u64 = 3;
+
+/// Whether the rows can be fitted in memory as a plain matrix of so many copies: all of them, the solvers' states, and the weights.
+/// A matrix of more than 2^31 entries is not made.
+pub fn fits_in_memory(store: &Store, budget: u64, n_tasks: usize, copies: u64) -> bool {
     let meta = store.meta();
     let at_once = n_tasks.min(SIDE_BY_SIDE) as u64;
-    let rows = meta.nnz * store.plain_width().entry_bytes() as u64 + meta.n_rows * 40;
+    let rows = copies * meta.nnz * store.plain_width().entry_bytes() as u64 + meta.n_rows * 40;
     let states = at_once * meta.n_rows * 120 + (n_tasks as u64 + 8 * at_once) * 8 * meta.n_used as u64;
-    rows + states + page_bytes() <= budget
+    meta.nnz <= i32::MAX as u64 && rows + states + page_bytes() <= budget
 }
 
 impl Plan {
-    /// Divides the budget for `n_tasks` problems side by side.
+    /// Divides the budget for a group of problems side by side.
     ///
     /// # Errors
     /// [`Error::Budget`] where it is too small for any progress.
-    pub fn new(store: &Store, settings: &Settings, n_tasks: usize) -> Result<Self> {
+    pub fn new(store: &Store, settings: &Settings, group: Groups) -> Result<Self> {
         let meta = store.meta();
         let budget = settings.budget;
-        let states = n_tasks as u64 * state_bytes(store);
+        let Groups { size: n_tasks, on_disk } = group;
+        let states = n_tasks as u64 * state_bytes(store, on_disk);
         let bare = states + page_bytes();
         let width = store.width();
         let at_once = n_tasks.min(SIDE_BY_SIDE);
         let row_bytes = (ROW_BYTES + BOOKKEEPING + at_once * STATE) as f64;
         let mean = (meta.nnz as f64 / meta.n_rows as f64).max(1.0);
         let kept_entry = width.entry_bytes() as f64 + SLACK * row_bytes / mean;
-        let (stored, share, whole) = (store.file_bytes() as f64, settings.share(), meta.nnz.max(1) as f64);
+        let (stored, whole) = (store.file_bytes() as f64, meta.nnz.max(1) as f64);
+        let share = settings.share(budget.saturating_sub(bare) as f64 / (kept_entry * whole));
         // An entry with its part of the block that is read ahead.
         let fetched_entry = kept_entry + (1.0 - share) * stored / whole;
         // Two pages: one is loaded, as much is cached.

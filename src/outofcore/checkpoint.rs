@@ -20,11 +20,12 @@ use serde::{Deserialize, Serialize};
 use twox_hash::XxHash3_64;
 
 use super::Settings;
-use super::budget::group_size;
+use super::budget::groups;
 use super::descent::End;
+use super::duals::DualFile;
 use super::scan::Certified;
-use super::task::{Parts, State, Sums, Task};
-use super::trainer::{Keep, Outcome};
+use super::task::{Parts, Running, State, Sums, Task};
+use super::trainer::{Keep, Outcome, scratch};
 use crate::solver::{Certificate, Intercept, Status};
 use crate::store::format::checksum;
 use crate::store::publish::Draft;
@@ -58,8 +59,8 @@ pub struct Present<'a> {
     pub scans: u64,
     /// Places of the cached rows, rising.
     pub cached: Vec<u32>,
-    /// States of the problems.
-    pub states: Vec<&'a State>,
+    /// The problems with their states.
+    pub problems: Vec<&'a Running<'a>>,
     /// Ends of those that have ended.
     pub ends: &'a [Option<End>],
 }
@@ -76,6 +77,8 @@ pub struct Saved {
     pub cached: Vec<u32>,
     /// States of the problems.
     pub states: Vec<State>,
+    /// Their dual variables, where these are in files.
+    pub disks: Vec<Option<DualFile>>,
     /// Ends of those that have ended.
     pub ends: Vec<Option<End>>,
 }
@@ -97,6 +100,8 @@ struct Head {
 /// The file of a training.
 pub struct Checkpoint<'a> {
     keep: Keep<'a>,
+    /// Where dual variables are in files.
+    folder: Option<PathBuf>,
     depends_on: Vec<(String, String)>,
     n_used: usize,
     n_rows: usize,
@@ -120,7 +125,7 @@ fn status(name: &str) -> Option<Status> {
 
 fn dependencies(store: &Store, tasks: &[Task], parts: &Parts, settings: &Settings) -> Vec<(String, String)> {
     let hex = |bytes: &[u8]| format!("{:016x}", checksum(3, bytes));
-    let is_one_group = group_size(store, settings.budget, tasks.len()) == tasks.len();
+    let is_one_group = groups(store, settings, tasks.len()).size == tasks.len();
     let Settings { loss, intercept, tol, max_passes, seed, budget, policy, cache_share, rounds, round_tol, .. } =
         settings;
     [
@@ -141,6 +146,7 @@ fn dependencies(store: &Store, tasks: &[Task], parts: &Parts, settings: &Setting
         ("memory_budget", budget.to_string()),
         ("cache", format!("{policy:?}, {cache_share:?}")),
         ("rounds", format!("{rounds}, {round_tol:?}")),
+        ("while the disk is slow", format!("{:?}", settings.waiting)),
         ("keeps stored", settings.keeps_stored.to_string()),
     ]
     .map(|(name, value)| (name.to_owned(), value))
@@ -153,8 +159,10 @@ impl<'a> Checkpoint<'a> {
     /// # Errors
     /// [`Error::Journal`] for the checkpoint of another training and for a damaged one; [`Error::Io`].
     pub fn open(keep: Keep<'a>, store: &Store, tasks: &[Task], parts: &Parts, settings: &Settings) -> Result<Self> {
+        let groups = groups(store, settings, tasks.len());
         let mut checkpoint = Self {
             keep,
+            folder: scratch(Some(keep), groups),
             depends_on: dependencies(store, tasks, parts, settings),
             n_used: store.meta().n_used,
             n_rows: store.meta().n_rows as usize,
@@ -164,7 +172,7 @@ impl<'a> Checkpoint<'a> {
             last: f64::NEG_INFINITY,
         };
         match std::fs::File::open(keep.path) {
-            Ok(file) => checkpoint.read(file, tasks.len(), group_size(store, settings.budget, tasks.len()))?,
+            Ok(file) => checkpoint.read(file, tasks.len(), groups.size)?,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
             Err(source) => return Err(checkpoint.io(source)),
         }
@@ -214,7 +222,7 @@ impl<'a> Checkpoint<'a> {
             scans: present.scans,
             n_cached: present.cached.len() as u64,
             finished: done.iter().map(|o| (name(o.status).to_owned(), o.n_iter)).collect(),
-            under_way: present.states.iter().zip(present.ends).map(|(state, e)| (state.visits, end(e))).collect(),
+            under_way: present.problems.iter().zip(present.ends).map(|(p, e)| (p.state.visits, end(e))).collect(),
         };
         let head = serde_json::to_vec(&head).map_err(|error| self.refuse(error.to_string()))?;
         let mut out = Hashed { draft: Draft::new(self.keep.path)?, hash: XxHash3_64::with_seed(0) };
@@ -225,9 +233,12 @@ impl<'a> Checkpoint<'a> {
             let Certificate { primal, dual } = o.certificate;
             out.numbers(&[o.intercept, primal, dual, o.passes, o.loads])?;
         }
-        for state in &present.states {
+        for problem in &present.problems {
+            let state = &problem.state;
             out.numbers(&state.w)?;
-            out.numbers(&state.alpha)?;
+            for start in (0..self.n_rows).step_by(PIECE / 8) {
+                out.numbers(&problem.duals_in(start..(start + PIECE / 8).min(self.n_rows))?)?;
+            }
             let Sums { terms, all, inside } = state.sums;
             out.numbers(&[state.offset, terms, all[0], all[1], inside[0], inside[1], state.losses])?;
         }
@@ -323,9 +334,21 @@ impl<'a> Checkpoint<'a> {
             outcomes.push(Outcome { w, intercept, certificate, status, n_iter, passes, loads });
         }
         let mut states = Vec::with_capacity(head.under_way.len());
+        let mut disks = Vec::with_capacity(head.under_way.len());
         for (visits, _) in &head.under_way {
             let w = input.numbers(d + usize::from(self.has_constant)).map_err(|e| self.io(e))?;
-            let alpha = input.numbers(self.n_rows).map_err(|e| self.io(e))?;
+            let mut disk = self.folder.as_deref().map(|folder| DualFile::zeros(folder, self.n_rows)).transpose()?;
+            let alpha = match &mut disk {
+                None => input.numbers(self.n_rows).map_err(|e| self.io(e))?,
+                Some(disk) => {
+                    for start in (0..self.n_rows).step_by(PIECE / 8) {
+                        let piece = input.numbers((PIECE / 8).min(self.n_rows - start)).map_err(|e| self.io(e))?;
+                        disk.write(start, &piece)?;
+                    }
+                    Vec::new()
+                }
+            };
+            disks.push(disk);
             let rest = input.numbers(7).map_err(|e| self.io(e))?;
             let sums = Sums { terms: rest[1], all: [rest[2], rest[3]], inside: [rest[4], rest[5]] };
             states.push(State { w, alpha, offset: rest[0], sums, losses: rest[6], visits: *visits });
@@ -348,7 +371,7 @@ impl<'a> Checkpoint<'a> {
             return Err(damaged());
         }
         let Head { position, loaded_rows, scans, .. } = *head;
-        Ok((outcomes, Saved { position, loaded_rows, scans, cached, states, ends }))
+        Ok((outcomes, Saved { position, loaded_rows, scans, cached, states, disks, ends }))
     }
 }
 

@@ -1,8 +1,10 @@
 //! The loop: blocks in random order, steps on the rows at hand, the choice of what stays, certificates.
 
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use rayon::prelude::*;
 
-use super::Settings;
 use super::budget::{self, Plan};
 use super::checkpoint::{Position, Present, Saved};
 use super::choice::{Policy, choose, lot};
@@ -11,6 +13,7 @@ use super::resident::Resident;
 use super::scan;
 use super::task::{Parts, Running, State, Step, Task};
 use super::trainer::Outcome;
+use super::{Settings, Waiting};
 use crate::Result;
 use crate::solver::active::{below, random};
 use crate::solver::sweep::dot;
@@ -18,6 +21,8 @@ use crate::solver::{Certificate, Intercept, Monitor, Reading, Status};
 use crate::store::format::checksum;
 use crate::store::reader::Store;
 
+/// What distinguishes the random orders of epochs while the disk is slow: from this number on.
+const FIRST_IDLE: u64 = 16;
 /// A scan is due when the gap estimated on the way is below this many times the wanted one.
 const PROMISING: f64 = 1.5;
 
@@ -75,10 +80,11 @@ pub struct Remains {
 }
 
 impl<'a> Descent<'a> {
-    /// Begins at zero.
+    /// Begins at zero. With a folder, dual variables are in files there.
     ///
     /// # Errors
-    /// [`crate::Error::Memory`].
+    /// [`crate::Error::Memory`]; [`crate::Error::Io`] from the folder.
+    #[allow(clippy::too_many_arguments)] // what a descent is made of
     pub fn new(
         store: &'a Store,
         tasks: &'a [Task],
@@ -86,10 +92,12 @@ impl<'a> Descent<'a> {
         settings: &'a Settings,
         plan: &'a Plan,
         fetch: Fetch<'a>,
+        folder: Option<&Path>,
         monitor: &'a dyn Monitor,
     ) -> Result<Self> {
         let resident = Resident::new(plan.width, store.meta().n_used, plan.arena.rows, plan.arena.entries)?;
-        let running: Vec<_> = tasks.iter().map(|task| Running::new(store, task, settings.intercept)).collect();
+        let running = tasks.iter().map(|task| Running::new(store, task, settings.intercept, folder));
+        let running: Vec<_> = running.collect::<Result<_>>()?;
         let mut block_of = vec![0; store.pages().len()];
         for (block, pages) in (0..).zip(&plan.blocks) {
             pages.iter().for_each(|&page| block_of[page as usize] = block);
@@ -123,6 +131,7 @@ impl<'a> Descent<'a> {
         (self.loaded_rows, self.scans, self.ends) = (saved.loaded_rows, saved.scans, saved.ends);
         self.position = saved.position;
         self.start_at(saved.states);
+        self.running.iter_mut().zip(saved.disks).for_each(|(running, disk)| running.disk = disk);
         self.reload(&saved.cached)?;
         Ok(self.position)
     }
@@ -193,13 +202,26 @@ impl<'a> Descent<'a> {
         if !is_whole {
             let pages = &plan.blocks[block];
             (n_new, _) = self.store.size(pages);
+            if self.settings.waiting == Waiting::Train {
+                self.work_until_read(block, position)?;
+            }
             self.load(block, position)?;
             self.loaded_rows += n_new as u64;
             self.fetch.ask(next);
         }
         self.work(position, 1, self.settings.rounds, n_new)?;
         if plan.blocks.len() > 1 {
-            self.choose(next, position);
+            self.choose(next, position)?;
+        }
+        Ok(())
+    }
+
+    /// Epochs over the cached rows until a block has been read, or nothing changes any more.
+    fn work_until_read(&mut self, block: usize, position: Position) -> Result<()> {
+        for epoch in FIRST_IDLE.. {
+            if self.fetch.is_ready(block)? || !self.work(position, epoch, 1, 0)? {
+                break;
+            }
         }
         Ok(())
     }
@@ -217,24 +239,33 @@ impl<'a> Descent<'a> {
                 }
                 side_by_side(running, &|k, running| {
                     let step = Step { settings, parts, number: numbers[k], rounds: 1, n_new: 0 };
-                    if is_open[k] { running.step(&rows, step, monitor) } else { Ok(()) }
+                    if is_open[k] {
+                        running.step(&rows, step, monitor)?;
+                    }
+                    Ok(())
                 })
             })
         })
     }
 
-    fn work(&mut self, position: Position, what: u64, rounds: usize, n_new: usize) -> Result<()> {
+    /// Epochs over the rows at hand; whether any dual variable has changed.
+    fn work(&mut self, position: Position, what: u64, rounds: usize, n_new: usize) -> Result<bool> {
         let numbers: Vec<u64> = (0..self.running.len()).map(|k| self.number(position, what, k)).collect();
         let Self { resident, running, settings, parts, monitor, ends, .. } = self;
         let (rows, is_open) = (resident.rows(), ends.iter().map(Option::is_none).collect::<Vec<bool>>());
+        let has_changed = AtomicBool::new(false);
         side_by_side(running, &|k, running| {
             let step = Step { settings, parts, number: numbers[k], rounds, n_new };
-            if is_open[k] { running.step(&rows, step, *monitor) } else { Ok(()) }
-        })
+            if is_open[k] && running.step(&rows, step, *monitor)? {
+                has_changed.store(true, Ordering::Relaxed);
+            }
+            Ok(())
+        })?;
+        Ok(has_changed.into_inner())
     }
 
     /// Keeps the best rows that are not of the block to come.
-    fn choose(&mut self, next: usize, position: Position) {
+    fn choose(&mut self, next: usize, position: Position) -> Result<()> {
         let seed = self.settings.seed ^ self.number(position, 2, 0);
         let mut score = vec![f32::INFINITY; self.resident.len()];
         let rows = self.resident.rows();
@@ -246,7 +277,7 @@ impl<'a> Descent<'a> {
             Policy::Gradient | Policy::Projected => {
                 let projected = self.settings.policy == Policy::Projected;
                 for (running, _) in self.running.iter().zip(&self.ends).filter(|(_, end)| end.is_none()) {
-                    running.scores(&rows, self.settings, self.parts, projected, &mut score);
+                    running.scores(&rows, self.settings, self.parts, projected, &mut score)?;
                 }
             }
         }
@@ -261,6 +292,7 @@ impl<'a> Descent<'a> {
         }
         let chosen = choose(&score, rows.places, |i| self.resident.row_len(i), self.plan.cache, seed);
         self.resident.keep(&chosen);
+        Ok(())
     }
 
     /// Puts the cached rows of a checkpoint back, block by block.
@@ -290,9 +322,9 @@ impl<'a> Descent<'a> {
     pub fn saved(&self) -> Present<'_> {
         let mut cached = self.resident.places().to_vec();
         cached.sort_unstable();
-        let states = self.running.iter().map(|running| &running.state).collect();
+        let problems = self.running.iter().collect();
         let Self { position, loaded_rows, scans, .. } = *self;
-        Present { position, loaded_rows, scans, cached, states, ends: &self.ends }
+        Present { position, loaded_rows, scans, cached, problems, ends: &self.ends }
     }
 
     /// The largest estimated gap of the problems under way.

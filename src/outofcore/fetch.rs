@@ -1,6 +1,6 @@
 //! Stored bytes of blocks: read ahead by a thread, or kept once read.
 
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 use std::thread::Scope;
 
 use crate::solver::Monitor;
@@ -8,6 +8,9 @@ use crate::store::reader::{PageBytes, Store};
 use crate::{Error, Result};
 
 type Bytes = Vec<Vec<u8>>;
+
+/// Name of the thread that reads.
+pub const THREAD: &str = "hinge-reader";
 
 /// The reader of blocks.
 pub struct Fetch<'a> {
@@ -20,11 +23,16 @@ pub struct Fetch<'a> {
     answers: Receiver<(usize, Result<Bytes>)>,
     /// The block that the thread is at.
     under_way: Option<usize>,
+    /// A block that has come, until it is asked for.
+    arrived: Option<(usize, Bytes)>,
     bytes_read: u64,
 }
 
 impl<'a> Fetch<'a> {
     /// Starts the thread, which ends with the value. `kept` is what was kept before, by page; empty for nothing.
+    ///
+    /// # Errors
+    /// [`Error::Io`] where the system has no thread to give.
     pub fn start<'scope>(
         scope: &'scope Scope<'scope, '_>,
         store: &'a Store,
@@ -32,21 +40,23 @@ impl<'a> Fetch<'a> {
         mut kept: Vec<Vec<u8>>,
         keeps: bool,
         monitor: &'a dyn Monitor,
-    ) -> Self
+    ) -> Result<Self>
     where
         'a: 'scope,
     {
         let (requests, wanted) = channel::<usize>();
         let (send, answers) = channel();
-        scope.spawn(move || {
+        let work = move || {
             while let Ok(block) = wanted.recv() {
                 if send.send((block, read(store, &blocks[block], monitor))).is_err() {
                     return;
                 }
             }
-        });
+        };
+        let thread = std::thread::Builder::new().name(THREAD.into());
+        thread.spawn_scoped(scope, work).map_err(|source| Error::Io { path: store.path().to_owned(), source })?;
         kept.resize(if keeps { store.pages().len() } else { 0 }, Vec::new());
-        Self { store, blocks, keeps, kept, requests, answers, under_way: None, bytes_read: 0 }
+        Ok(Self { store, blocks, keeps, kept, requests, answers, under_way: None, arrived: None, bytes_read: 0 })
     }
 
     /// Bytes read from the file so far.
@@ -70,9 +80,32 @@ impl<'a> Fetch<'a> {
 
     /// Asks for a block that will be needed next.
     pub fn ask(&mut self, block: usize) {
-        if self.under_way.is_none() && !self.has(block) && self.requests.send(block).is_ok() {
+        let has_arrived = self.arrived.as_ref().is_some_and(|(number, _)| *number == block);
+        if self.under_way.is_none() && !has_arrived && !self.has(block) && self.requests.send(block).is_ok() {
             self.under_way = Some(block);
         }
+    }
+
+    /// Whether [`Self::with`] need not wait for a block. Asks for it if it is not on its way.
+    ///
+    /// # Errors
+    /// As for [`Self::with`].
+    pub fn is_ready(&mut self, block: usize) -> Result<bool> {
+        self.ask(block);
+        match self.answers.try_recv() {
+            Ok(answer) => self.take(answer)?,
+            Err(TryRecvError::Empty) => {}
+            Err(TryRecvError::Disconnected) => return Err(Error::Cancelled),
+        }
+        Ok(self.has(block) || self.arrived.as_ref().is_some_and(|(number, _)| *number == block))
+    }
+
+    fn take(&mut self, (number, read): (usize, Result<Bytes>)) -> Result<()> {
+        self.under_way = None;
+        let read = read?;
+        self.bytes_read += read.iter().map(|page| page.len() as u64).sum::<u64>();
+        self.arrived = Some((number, read));
+        Ok(())
     }
 
     /// Waits for a block and calls `f` with its bytes.
@@ -83,17 +116,17 @@ impl<'a> Fetch<'a> {
         if self.has(block) {
             return f(&self.kept());
         }
-        let mut bytes = None;
         // What was asked for may be another block: after a resume, or at the last step.
-        while bytes.is_none() {
-            self.ask(block);
-            let (number, read) = self.answers.recv().map_err(|_| Error::Cancelled)?;
-            self.under_way = None;
-            let read = read?;
-            self.bytes_read += read.iter().map(|page| page.len() as u64).sum::<u64>();
-            bytes = (number == block).then_some(read);
-        }
-        let bytes = bytes.unwrap_or_default();
+        let bytes = loop {
+            match self.arrived.take() {
+                Some((number, bytes)) if number == block => break bytes,
+                _ => {
+                    self.ask(block);
+                    let answer = self.answers.recv().map_err(|_| Error::Cancelled)?;
+                    self.take(answer)?;
+                }
+            }
+        };
         if !self.keeps {
             return f(&Read(&bytes));
         }

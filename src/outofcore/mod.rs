@@ -14,7 +14,8 @@
 //! ```
 //!
 //! * [`budget`]: what fits into how many bytes: groups of problems, arena, blocks of pages;
-//! * [`task`]: one binary problem: its costs, its state, and the steps of a solver on the rows at hand;
+//! * [`task`]: one binary problem: its costs, its state, and the steps of a solver on the rows at hand; [`duals`]: its dual variables
+//!   as a file, where memory is short;
 //! * [`resident`]: the rows at hand; [`choice`]: which of them stay;
 //! * [`fetch`]: stored bytes of blocks, read ahead or kept;
 //! * [`scan`]: one reading of all rows: certificates and decision values;
@@ -29,13 +30,16 @@
 //! at hand in the order of the file; sums have fixed pieces. Neither threads nor the speed of the disk change the result, and
 //! a descent resumed from a checkpoint ends with the bits of one that was never stopped.
 //!
-//! Deviation: ChangRoth11 (section 2.2) keep the trainer busy with the cache for as long as the disk is slow, which makes the result
-//! depend on the disk; here it is one epoch over the cached rows while the next block is decoded, every time.
+//! **A slow disk.** The next block is read while the trainer is at the `rounds` epochs over this one, and decoded beside one more epoch
+//! over the cached rows. Where the disk is slower than that, [`Waiting::Train`] goes on with epochs over the cached rows until
+//! the block is there, as ChangRoth11 do (section 2.2): never idle, but how many epochs these are depends on the disk, and
+//! with them the last digits of the result. [`Waiting::Rest`], the default, waits, and keeps the bits.
 
 pub mod budget;
 pub mod checkpoint;
 pub mod choice;
 pub mod descent;
+pub mod duals;
 pub mod fetch;
 pub mod resident;
 pub mod route;
@@ -55,8 +59,31 @@ use crate::{Error, Result};
 
 /// Epochs over the rows at hand per loaded block. ChangRoth11 use 3 and 10.
 pub const DEFAULT_ROUNDS: usize = 10;
-/// Share of the arena for cached rows, the paper's SBM-1/2.
-pub const DEFAULT_CACHE_SHARE: f64 = 0.5;
+/// Share of the arena for cached rows where nothing is known of the rows, the paper's SBM-1/2.
+pub const USUAL_CACHE_SHARE: f64 = 0.5;
+
+/// Part of the rows in memory from which a smaller cache does.
+pub const LARGE_CACHE_BELOW: f64 = 0.1;
+
+/// What to do while the disk is slower than the trainer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Waiting {
+    /// Wait: the same bits whatever the disk.
+    Rest,
+    /// Epochs over the cached rows: never idle, results depend on the disk within the tolerance.
+    Train,
+}
+
+/// Where dual variables are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DualsIn {
+    /// In a file where memory for them would double the readings of the data, or leave too little for rows.
+    Auto,
+    /// In memory.
+    Memory,
+    /// In a file without a name.
+    File,
+}
 
 /// How to train.
 #[derive(Clone, Copy, Debug)]
@@ -75,14 +102,18 @@ pub struct Settings {
     pub budget: u64,
     /// Which rows stay in memory.
     pub policy: Policy,
-    /// Their share of the arena.
-    pub cache_share: f64,
+    /// Their share of the arena; `None` chooses, see [`Self::share`].
+    pub cache_share: Option<f64>,
     /// Epochs per loaded block.
     pub rounds: usize,
     /// Largest minus smallest projected gradient at which the epochs on a block end early; 0 for never.
     pub round_tol: f64,
     /// Whether the stored bytes stay in memory where they fit.
     pub keeps_stored: bool,
+    /// What to do while the disk is slow.
+    pub waiting: Waiting,
+    /// Where dual variables are.
+    pub duals: DualsIn,
 }
 
 impl Settings {
@@ -92,8 +123,8 @@ impl Settings {
     /// [`Error::Parameter`].
     pub fn check(&self) -> Result<()> {
         let refuse = |name, value: String, rule| Err(Error::Parameter { name, value, rule });
-        if !(0.0..=0.9).contains(&self.cache_share) {
-            return refuse("cache_share", self.cache_share.to_string(), "a number from 0 to 0.9");
+        if let Some(share) = self.cache_share.filter(|share| !(0.0..=0.9).contains(share)) {
+            return refuse("cache_share", share.to_string(), "'auto' or a number from 0 to 0.9");
         }
         if self.rounds == 0 {
             return refuse("rounds", self.rounds.to_string(), "an integer of at least 1");
@@ -104,8 +135,15 @@ impl Settings {
         Ok(())
     }
 
-    /// The share of the arena that cached rows may take.
-    pub fn share(&self) -> f64 {
-        if self.policy == Policy::None { 0.0 } else { self.cache_share }
+    /// The share of the arena that cached rows may take, `held` being the part of all entries that fits into it.
+    ///
+    /// Where none is asked for, a third if memory holds a tenth of the rows or more, else half: [`LARGE_CACHE_BELOW`].
+    pub fn share(&self, held: f64) -> f64 {
+        match (self.policy, self.cache_share) {
+            (Policy::None, _) => 0.0,
+            (_, Some(share)) => share,
+            (_, None) if held >= LARGE_CACHE_BELOW => 1.0 / 3.0,
+            (_, None) => USUAL_CACHE_SHARE,
+        }
     }
 }

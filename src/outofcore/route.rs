@@ -123,9 +123,9 @@ impl<'a> StoreRoute<'a> {
     }
 
     /// The start of a lane at `c`.
-    fn start(&mut self, lane: usize, task: &Task, c: f64) -> State {
+    fn start(&mut self, lane: usize, task: &Task, c: f64) -> Result<State> {
         let setup = self.setup;
-        let mut fresh = Running::new(setup.store, task, setup.settings.intercept);
+        let mut fresh = Running::new(setup.store, task, setup.settings.intercept, None)?;
         let old = &mut self.lanes[lane];
         if let Some(fitted) = old.fitted {
             let d = setup.store.meta().n_used;
@@ -144,22 +144,22 @@ impl<'a> StoreRoute<'a> {
                 fresh.state.w[d] *= fresh.bias / old_bias;
             }
         }
-        fresh.state
+        Ok(fresh.state)
     }
 
     /// Descends with the lanes of the given numbers; how each ended, and the readings of the data in all.
     fn descend(&mut self, due: &[usize], c: f64) -> Result<(Vec<End>, f64)> {
         let setup = self.setup;
         let tasks: Vec<Task> = due.iter().map(|&lane| setup.task(lane, c)).collect();
-        let states = due.iter().zip(&tasks).map(|(&lane, task)| self.start(lane, task, c)).collect();
+        let states = due.iter().zip(&tasks).map(|(&lane, task)| self.start(lane, task, c)).collect::<Result<_>>()?;
         let seed = checksum(setup.settings.seed, &c.to_le_bytes());
         let settings = Settings { seed, ..setup.settings };
         let watch = Watch { caller: setup.monitor, c, lanes_left: due.len() };
         let kept = std::mem::take(&mut self.kept);
         let remains = std::thread::scope(|scope| -> Result<_> {
             let plan = setup.plan;
-            let fetch = Fetch::start(scope, setup.store, &plan.blocks, kept, plan.keeps_stored, &watch);
-            let mut descent = Descent::new(setup.store, &tasks, &setup.parts, &settings, plan, fetch, &watch)?;
+            let fetch = Fetch::start(scope, setup.store, &plan.blocks, kept, plan.keeps_stored, &watch)?;
+            let mut descent = Descent::new(setup.store, &tasks, &setup.parts, &settings, plan, fetch, None, &watch)?;
             descent.start_at(states);
             descent.run(|_| Ok(()))?;
             Ok(descent.into_parts())

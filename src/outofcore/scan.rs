@@ -162,8 +162,9 @@ fn certify_by<L: Loss>(
     let items = cut(store, &mut decisions, keeps);
 
     let page = |page: usize, view: View<'_>, facts: &RowFacts, mut items: Vec<(&mut [f64], &mut [f64])>| {
-        let first = store.starts()[page] as usize;
+        let (first, end) = (store.starts()[page] as usize, store.starts()[page + 1] as usize);
         let mut sums = vec![Part::default(); problems.len()];
+        let alpha = problems.iter().map(|p| p.duals_in(first..end)).collect::<Result<Vec<_>>>()?;
         with_view!(view, |rows| {
             for i in 0..rows.n_rows() {
                 let (class, place) = (facts.classes[i], first + i);
@@ -173,7 +174,7 @@ fn certify_by<L: Loss>(
                     if c == 0.0 {
                         continue;
                     }
-                    let (y, a) = (p.task.sign(class), p.state.alpha[place]);
+                    let (y, a) = (p.task.sign(class), alpha[k][i]);
                     let f = rows.dot(i, &p.state.w[..d]);
                     let cut = shifts[k].cut(y, c, a);
                     let sums = &mut sums[k];
@@ -190,9 +191,10 @@ fn certify_by<L: Loss>(
                 }
             }
         });
-        sums
+        Ok(sums)
     };
-    let pages = for_pages(store, source, store.width(), items, monitor, page)?;
+    let pages: Vec<Result<Vec<Part>>> = for_pages(store, source, store.width(), items, monitor, page)?;
+    let pages = pages.into_iter().collect::<Result<Vec<_>>>()?;
 
     let mut results = Vec::with_capacity(problems.len());
     for (k, (p, decisions)) in problems.iter().zip(decisions).enumerate() {

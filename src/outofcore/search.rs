@@ -6,7 +6,7 @@
 use std::path::Path;
 
 use super::Settings;
-use super::budget::{self, Plan};
+use super::budget::{self, Groups, Plan};
 use super::route::{NO_FOLD, Setup, StoreRoute};
 use super::trainer::check_row_count;
 use crate::data::arena::with_view;
@@ -54,7 +54,7 @@ impl Search<'_> {
     /// Whether all rows and lanes fit into the budget.
     pub fn fits_in_memory(&self) -> bool {
         let n_problems = if self.task.factor.len() == 2 { 1 } else { self.task.factor.len() };
-        budget::fits_in_memory(self.task.store, self.blocks.budget, self.task.folds.len() * n_problems)
+        budget::fits_in_memory(self.task.store, self.blocks.budget, self.task.folds.len() * n_problems, 1)
     }
 
     /// Runs it; see [`select::search`].
@@ -140,7 +140,7 @@ impl Search<'_> {
         let budget = self.blocks.budget.saturating_sub(own);
         let settings = Settings { loss, intercept, tol, max_passes: max_iter, seed, budget, ..self.blocks };
         settings.check()?;
-        match Plan::new(store, &settings, n_lanes) {
+        match Plan::new(store, &settings, Groups { size: n_lanes, on_disk: false }) {
             Ok(plan) => Ok((settings, plan)),
             Err(Error::Budget { needed, parts, .. }) => {
                 let parts = format!("{own} bytes for classes, folds and decision values, {parts}");

@@ -6,9 +6,14 @@
 //!
 //! What the dual value needs of all rows is kept as sums ([`Sums`]), to which each step adds the change of its own rows.
 
+use std::borrow::Cow;
+use std::ops::Range;
+use std::path::Path;
+
 use rayon::prelude::*;
 
 use super::Settings;
+use super::duals::DualFile;
 use super::resident::Rows;
 use crate::Result;
 use crate::data::Rows as _;
@@ -110,7 +115,7 @@ impl Shift {
 pub struct State {
     /// Weights in the order of the store's columns, that of a constant column last, if there is one.
     pub w: Vec<f64>,
-    /// Dual variables by place.
+    /// Dual variables by place; empty where they are in a file.
     pub alpha: Vec<f64>,
     /// Multiplier of the equality constraint, the intercept outside of `w`.
     pub offset: f64,
@@ -130,6 +135,8 @@ pub struct Running<'a> {
     pub state: State,
     /// Height of the constant column, 0 for none.
     pub bias: f64,
+    /// The dual variables, where they are not in the state.
+    pub disk: Option<DualFile>,
 }
 
 /// Height of the constant column of a problem, 0 for none.
@@ -166,13 +173,46 @@ pub struct Step<'a> {
 
 impl<'a> Running<'a> {
     /// Begins at zero. The constant column of a free intercept is as in [`crate::solver::dual`], with the store's statistics.
-    pub fn new(store: &Store, task: &'a Task, intercept: Intercept) -> Self {
+    /// With a folder, the dual variables are in a file there.
+    ///
+    /// # Errors
+    /// [`crate::Error::Io`].
+    pub fn new(store: &Store, task: &'a Task, intercept: Intercept, folder: Option<&Path>) -> Result<Self> {
         let meta = store.meta();
         let bias = bias(store, task, intercept);
         let w = vec![0.0; meta.n_used + usize::from(bias != 0.0)];
-        let alpha = vec![0.0; meta.n_rows as usize];
+        let n = meta.n_rows as usize;
+        let alpha = vec![0.0; if folder.is_some() { 0 } else { n }];
         let state = State { w, alpha, offset: 0.0, sums: Sums::default(), losses: 0.0, visits: 0 };
-        Self { task, state, bias }
+        let disk = folder.map(|folder| DualFile::zeros(folder, n)).transpose()?;
+        Ok(Self { task, state, bias, disk })
+    }
+
+    /// The dual variables of rising places.
+    fn duals(&self, places: &[u32]) -> Result<Vec<f64>> {
+        match &self.disk {
+            Some(file) => file.gather(places),
+            None => Ok(places.iter().map(|&place| self.state.alpha[place as usize]).collect()),
+        }
+    }
+
+    fn set_duals(&mut self, places: &[u32], values: &[f64]) -> Result<()> {
+        match &mut self.disk {
+            Some(file) => file.scatter(places, values)?,
+            None => places.iter().zip(values).for_each(|(&place, &a)| self.state.alpha[place as usize] = a),
+        }
+        Ok(())
+    }
+
+    /// The dual variables of a range of places.
+    ///
+    /// # Errors
+    /// [`crate::Error::Io`].
+    pub fn duals_in(&self, range: Range<usize>) -> Result<Cow<'_, [f64]>> {
+        match &self.disk {
+            Some(file) => file.read(range).map(Cow::Owned),
+            None => Ok(Cow::Borrowed(&self.state.alpha[range])),
+        }
     }
 
     /// What is added to `w.x` of the store's columns for a decision value.
@@ -186,11 +226,11 @@ impl<'a> Running<'a> {
         if self.bias == 0.0 { 0.0 } else { self.state.w[n_used] / self.bias }
     }
 
-    /// Epochs over the rows at hand.
+    /// Epochs over the rows at hand; whether any dual variable has changed.
     ///
     /// # Errors
-    /// [`crate::Error::Cancelled`].
-    pub fn step(&mut self, rows: &Rows<'_>, step: Step<'_>, monitor: &dyn Monitor) -> Result<()> {
+    /// [`crate::Error::Cancelled`]; [`crate::Error::Io`] where dual variables are in a file.
+    pub fn step(&mut self, rows: &Rows<'_>, step: Step<'_>, monitor: &dyn Monitor) -> Result<bool> {
         match step.settings.loss {
             LossKind::Hinge => self.step_by(rows, step, monitor, Hinge, |costs| BoxCd::of(costs.y, costs.cost, Hinge)),
             LossKind::SquaredHinge => {
@@ -209,14 +249,15 @@ impl<'a> Running<'a> {
         monitor: &dyn Monitor,
         loss: L,
         method: impl Fn(&Costs) -> M,
-    ) -> Result<()> {
-        let chosen = Chosen::new(self.task, rows, step.parts, &self.state.alpha);
+    ) -> Result<bool> {
+        let chosen = Chosen::new(self.task, rows, step.parts);
         if chosen.ids.is_empty() {
-            return Ok(());
+            return Ok(false);
         }
+        let alpha = self.duals(&chosen.places)?;
         let mut random = active::random(step.settings.seed, step.number);
         let mut method = method(&Costs { y: &chosen.y, cost: &chosen.cost });
-        method.start_at(&chosen.alpha);
+        method.start_at(&alpha);
         with_view!(&rows.view, |view| {
             let design = Design { rows: view, ids: Some(&chosen.ids), bias: self.bias };
             if step.n_new > 0 {
@@ -224,15 +265,17 @@ impl<'a> Running<'a> {
             }
             self.descend(&mut method, &design, step, &mut random, monitor)?;
         });
-        for (k, &i) in chosen.ids.iter().enumerate() {
-            let (before, after) = (chosen.alpha[k], method.alpha(k));
-            if before != after {
-                self.state.sums.add(loss, -1.0, chosen.y[k], chosen.cost[k], before);
-                self.state.sums.add(loss, 1.0, chosen.y[k], chosen.cost[k], after);
-                self.state.alpha[rows.places[i as usize] as usize] = after;
+        let (mut after, mut has_changed) = (alpha, false);
+        for (k, a) in after.iter_mut().enumerate() {
+            let new = method.alpha(k);
+            if *a != new {
+                self.state.sums.add(loss, -1.0, chosen.y[k], chosen.cost[k], *a);
+                self.state.sums.add(loss, 1.0, chosen.y[k], chosen.cost[k], new);
+                (*a, has_changed) = (new, true);
             }
         }
-        Ok(())
+        self.set_duals(&chosen.places, &after)?;
+        Ok(has_changed)
     }
 
     /// Adds the losses of new rows.
@@ -270,8 +313,25 @@ impl<'a> Running<'a> {
     }
 
     /// How far each row at hand is from mattering; infinity for rows that do not belong to the problem.
-    pub fn scores(&self, rows: &Rows<'_>, settings: &Settings, parts: &Parts, projected: bool, out: &mut [f32]) {
+    ///
+    /// # Errors
+    /// [`crate::Error::Io`] where dual variables are in a file.
+    pub fn scores(
+        &self,
+        rows: &Rows<'_>,
+        settings: &Settings,
+        parts: &Parts,
+        projected: bool,
+        out: &mut [f32],
+    ) -> Result<()> {
         let offset = self.state.offset;
+        // Only the projected score asks for them.
+        let mut alpha = Vec::new();
+        if projected && settings.loss != LossKind::Logistic {
+            let places: Vec<u32> = rows.order.iter().map(|&i| rows.places[i as usize]).collect();
+            alpha.resize(rows.places.len(), 0.0);
+            rows.order.iter().zip(self.duals(&places)?).for_each(|(&i, a)| alpha[i as usize] = a);
+        }
         let score = |i: usize, decision: f64| {
             let (class, place) = (rows.classes[i], rows.places[i] as usize);
             let cost = self.task.cost(class, rows.weights[i], parts.get(place).copied());
@@ -279,20 +339,18 @@ impl<'a> Running<'a> {
                 return f32::INFINITY;
             }
             let m = self.task.sign(class) * (decision + offset);
-            let (a, g, upper) = match settings.loss {
-                LossKind::Hinge => (self.state.alpha[place], m - 1.0, cost),
-                LossKind::SquaredHinge => {
-                    let a = self.state.alpha[place];
-                    (a, m - 1.0 + 0.5 * a / cost, f64::INFINITY)
-                }
-                // Every dual variable is inside its box: what counts is how close the decision is.
-                LossKind::Logistic => return m.abs() as f32,
+            // Every dual variable of the logistic loss is inside its box: what counts is how close the decision is.
+            let Some(&a) = alpha.get(i) else {
+                return if settings.loss == LossKind::Logistic { m.abs() } else { (m - 1.0).abs() } as f32;
             };
-            let distance = match (projected, settings.loss) {
-                (true, _) if a == 0.0 => g.max(0.0),
-                (true, _) if a == upper => (-g).max(0.0),
-                (true, _) => 0.0,
-                (false, _) => (m - 1.0).abs(),
+            let (g, upper) = match settings.loss {
+                LossKind::SquaredHinge => (m - 1.0 + 0.5 * a / cost, f64::INFINITY),
+                _ => (m - 1.0, cost),
+            };
+            let distance = match a {
+                0.0 => g.max(0.0),
+                a if a == upper => (-g).max(0.0),
+                _ => 0.0,
             };
             distance as f32
         };
@@ -302,6 +360,7 @@ impl<'a> Running<'a> {
                 *out = out.min(score(i, design.dot(i, &self.state.w)));
             });
         });
+        Ok(())
     }
 }
 
@@ -316,24 +375,24 @@ pub struct Costs<'a> {
 /// The rows at hand that belong to a problem, in the order of their places.
 struct Chosen {
     ids: Vec<u32>,
+    places: Vec<u32>,
     y: Vec<f64>,
     cost: Vec<f64>,
-    alpha: Vec<f64>,
 }
 
 impl Chosen {
-    fn new(task: &Task, rows: &Rows<'_>, parts: &Parts, alpha: &[f64]) -> Self {
+    fn new(task: &Task, rows: &Rows<'_>, parts: &Parts) -> Self {
         let n = rows.order.len();
-        let with_room = || Vec::with_capacity(n);
-        let mut chosen = Self { ids: Vec::with_capacity(n), y: with_room(), cost: with_room(), alpha: with_room() };
+        let (ids, places) = (Vec::with_capacity(n), Vec::with_capacity(n));
+        let mut chosen = Self { ids, places, y: Vec::with_capacity(n), cost: Vec::with_capacity(n) };
         for &i in rows.order {
-            let (class, place) = (rows.classes[i as usize], rows.places[i as usize] as usize);
-            let cost = task.cost(class, rows.weights[i as usize], parts.get(place).copied());
+            let (class, place) = (rows.classes[i as usize], rows.places[i as usize]);
+            let cost = task.cost(class, rows.weights[i as usize], parts.get(place as usize).copied());
             if cost > 0.0 {
                 chosen.ids.push(i);
+                chosen.places.push(place);
                 chosen.y.push(task.sign(class));
                 chosen.cost.push(cost);
-                chosen.alpha.push(alpha[place]);
             }
         }
         chosen

@@ -1,9 +1,9 @@
 //! Training of all problems on a store, in groups that fit the budget, with a checkpoint if one is wanted.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::Settings;
-use super::budget::{self, Plan};
+use super::budget::{self, Groups, Plan};
 use super::checkpoint::Checkpoint;
 use super::descent::Descent;
 use super::fetch::Fetch;
@@ -61,15 +61,16 @@ pub fn fit(
 ) -> Result<Vec<Outcome>> {
     settings.check()?;
     check_row_count(store)?;
-    let size = budget::group_size(store, settings.budget, tasks.len());
+    let groups = budget::groups(store, settings, tasks.len());
+    let folder = scratch(keep, groups);
     let mut checkpoint = keep.map(|keep| Checkpoint::open(keep, store, tasks, parts, settings)).transpose()?;
     let mut done: Vec<Outcome> = checkpoint.as_mut().map(Checkpoint::take_outcomes).unwrap_or_default();
     while done.len() < tasks.len() {
-        let group = &tasks[done.len()..(done.len() + size).min(tasks.len())];
-        let plan = Plan::new(store, settings, group.len())?;
+        let group = &tasks[done.len()..(done.len() + groups.size).min(tasks.len())];
+        let plan = Plan::new(store, settings, Groups { size: group.len(), ..groups })?;
         let group = std::thread::scope(|scope| {
-            let fetch = Fetch::start(scope, store, &plan.blocks, Vec::new(), plan.keeps_stored, monitor);
-            let mut descent = Descent::new(store, group, parts, settings, &plan, fetch, monitor)?;
+            let fetch = Fetch::start(scope, store, &plan.blocks, Vec::new(), plan.keeps_stored, monitor)?;
+            let mut descent = Descent::new(store, group, parts, settings, &plan, fetch, folder.as_deref(), monitor)?;
             if let Some(saved) = checkpoint.as_mut().and_then(Checkpoint::take_state) {
                 descent.go_on(saved)?;
             }
@@ -87,6 +88,16 @@ pub fn fit(
         columns::restore(&old, &mut outcome.w);
     }
     Ok(done)
+}
+
+/// The folder of files with dual variables: that of the checkpoint, else the system's for temporary files.
+pub fn scratch(keep: Option<Keep<'_>>, groups: Groups) -> Option<PathBuf> {
+    let beside =
+        |keep: Keep<'_>| keep.path.parent().filter(|folder| !folder.as_os_str().is_empty()).map(Path::to_owned);
+    groups.on_disk.then(|| match keep {
+        Some(keep) => beside(keep).unwrap_or_else(|| PathBuf::from(".")),
+        None => std::env::temp_dir(),
+    })
 }
 
 /// Places of rows are numbers of 4 bytes.

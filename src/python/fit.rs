@@ -4,15 +4,16 @@ use numpy::{PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, ToPyArray};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use super::arrays::{Matrix, with_narrowest, with_rows};
+use super::arrays::{Matrix, Slices, with_narrowest, with_rows};
 use super::options::{self, FitOptions};
 use super::poly2::check_mapped;
 use super::run::run;
 use crate::data::Rows;
 use crate::data::poly2::Poly2;
 use crate::data::presolve::{Packable, Report};
+use crate::loss::LossKind;
 use crate::multiclass::{self, Labels};
-use crate::solver::{Monitor, Params, Solution, Status, auto};
+use crate::solver::{Intercept, Monitor, Params, Solution, Status, auto};
 
 /// Checks a matrix; returns (some row holds a column twice, largest squared norm of a row).
 #[pyfunction]
@@ -37,16 +38,9 @@ pub fn fit<'py>(
 ) -> PyResult<Bound<'py, PyDict>> {
     let labels = Labels { ids: class_ids.as_slice()?, n_classes };
     let cost = cost.as_slice()?;
-    let loss = options::loss(&options.loss)?;
-    let intercept = options::intercept(options.intercept)?;
-    let params = Params {
-        solver: options::solver(&options.solver)?,
-        tol: options.tol,
-        max_iter: options.max_iter,
-        seed: options.seed,
-    };
+    let ask = Ask::of(&options)?;
+    let Ask { loss, intercept, params, .. } = ask;
     let slices = matrix.slices()?;
-    let mean_cost = cost.iter().sum::<f64>() / cost.len().max(1) as f64;
     let (solutions, n_cols, report) = run(py, options.n_threads, progress.as_ref(), |monitor| {
         if let Some(map) = &options.map {
             let (rows, structure) = slices.any()?;
@@ -56,25 +50,58 @@ pub fn fit<'py>(
             let solutions = multiclass::fit(&rows, &labels, cost, intercept, loss, &params, monitor)?;
             return Ok((solutions, rows.n_cols(), None));
         }
-        with_rows!(slices, |rows, structure| {
-            structure.check_solvable()?;
-            let passes = auto::expected_passes(loss, mean_cost, structure.max_squared_norm, params.tol);
-            let mode = options::presolve(&options.presolve, passes, labels.n_problems())?;
-            let packed = rows.pack(&structure, mode, &|| monitor.cancelled())?;
-            let solutions = match &packed {
-                Some(packed) => {
-                    multiclass::fit_presolved(&rows, packed, &labels, cost, intercept, loss, &params, monitor)?
-                }
-                None => with_narrowest!(rows, |narrow| {
-                    multiclass::fit(&narrow, &labels, cost, intercept, loss, &params, monitor)?
-                }),
-            };
-            Ok((solutions, rows.n_cols(), packed.map(|packed| *packed.report())))
-        })
+        fit_slices(slices, &labels, cost, &ask, monitor)
     })?;
     let result = as_dict(py, &solutions, n_cols)?;
     result.set_item("presolve", report.map(|report| report_dict(py, &report)).transpose()?)?;
     Ok(result)
+}
+
+/// What a fit in memory is asked for.
+pub struct Ask<'a> {
+    /// The loss.
+    pub loss: LossKind,
+    /// Treatment of the intercept.
+    pub intercept: Intercept,
+    /// Solver, tolerance, limit and seed.
+    pub params: Params,
+    /// "on", "off" or "auto".
+    pub presolve: &'a str,
+}
+
+impl<'a> Ask<'a> {
+    /// The options as enums.
+    pub fn of(options: &'a FitOptions) -> crate::Result<Self> {
+        let FitOptions { tol, max_iter, seed, .. } = *options;
+        let params = Params { solver: options::solver(&options.solver)?, tol, max_iter, seed };
+        let (loss, intercept) = (options::loss(&options.loss)?, options::intercept(options.intercept)?);
+        Ok(Self { loss, intercept, params, presolve: &options.presolve })
+    }
+}
+
+/// Fits all problems on a matrix, by way of the packed one where that pays.
+pub fn fit_slices(
+    slices: Slices<'_>,
+    labels: &Labels<'_>,
+    cost: &[f64],
+    ask: &Ask<'_>,
+    monitor: &dyn Monitor,
+) -> crate::Result<(Vec<Solution>, usize, Option<Report>)> {
+    let Ask { loss, intercept, params, presolve } = ask;
+    let mean_cost = cost.iter().sum::<f64>() / cost.len().max(1) as f64;
+    with_rows!(slices, |rows, structure| {
+        structure.check_solvable()?;
+        let passes = auto::expected_passes(*loss, mean_cost, structure.max_squared_norm, params.tol);
+        let mode = options::presolve(presolve, passes, labels.n_problems())?;
+        let packed = rows.pack(&structure, mode, &|| monitor.cancelled())?;
+        let solutions = match &packed {
+            Some(packed) => multiclass::fit_presolved(&rows, packed, labels, cost, *intercept, *loss, params, monitor)?,
+            None => with_narrowest!(rows, |narrow| {
+                multiclass::fit(&narrow, labels, cost, *intercept, *loss, params, monitor)?
+            }),
+        };
+        Ok((solutions, rows.n_cols(), packed.map(|packed| *packed.report())))
+    })
 }
 
 pub fn report_dict<'py>(py: Python<'py>, report: &Report) -> PyResult<Bound<'py, PyDict>> {

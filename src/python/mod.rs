@@ -42,7 +42,7 @@ mod _native {
     #[pymodule_export]
     use super::select::search;
     #[pymodule_export]
-    use super::store::{StoreReader, StoreWriter, TextReader};
+    use super::store::{StoreReader, StoreWriter, TextReader, sample_columns};
     #[pymodule_export]
     use super::stream::StreamLearner;
     #[pymodule_export]
@@ -63,7 +63,6 @@ mod _native {
         module.add("DEFAULT_MAX_REGIONS", crate::path::DEFAULT_MAX_REGIONS)?;
         module.add("DEFAULT_RATIO", crate::select::DEFAULT_RATIO)?;
         module.add("DEFAULT_BLOCKS", crate::store::writer::DEFAULT_BLOCKS)?;
-        module.add("DEFAULT_ROUNDS", crate::outofcore::DEFAULT_ROUNDS)?;
-        module.add("DEFAULT_CACHE_SHARE", crate::outofcore::DEFAULT_CACHE_SHARE)
+        module.add("DEFAULT_ROUNDS", crate::outofcore::DEFAULT_ROUNDS)
     }
 }

@@ -7,16 +7,18 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use super::fit::status_name;
+use super::arrays::{CsrSlices, Slices};
+use super::fit::{Ask, fit_slices, report_dict, status_name};
 use super::options::{self, FitOptions};
 use super::run::run;
 use super::select::{self, Fold, PlanOptions, SearchCall, as_folds};
 use super::store::StoreReader;
-use crate::data::arena::with_view;
-use crate::multiclass::{self, Labels};
+use crate::data::arena::{Csr, CsrValues};
+use crate::data::presolve::Report;
+use crate::multiclass::Labels;
 use crate::outofcore::trainer::{Keep, Outcome};
-use crate::outofcore::{self, Policy, Settings, Task, budget, scan, search};
-use crate::solver::{Params, SolverKind};
+use crate::outofcore::{self, DualsIn, Policy, Settings, Task, Waiting, budget, scan, search};
+use crate::solver::SolverKind;
 use crate::store::columns;
 use crate::{Error, Result};
 
@@ -26,10 +28,12 @@ use crate::{Error, Result};
 pub struct BlockOptions {
     memory_budget: u64,
     cache: String,
-    cache_share: f64,
+    cache_share: Option<f64>,
     rounds: usize,
     round_tol: f64,
     keep_compressed: bool,
+    while_reading: String,
+    duals: String,
     in_memory: Option<bool>,
     checkpoint: Option<PathBuf>,
     checkpoint_seconds: f64,
@@ -49,6 +53,29 @@ fn policy(name: &str) -> Result<Policy> {
     }
 }
 
+fn waiting(name: &str) -> Result<Waiting> {
+    match name {
+        "rest" => Ok(Waiting::Rest),
+        "train" => Ok(Waiting::Train),
+        _ => {
+            let rule = "'rest' or 'train'";
+            Err(Error::Parameter { name: "while_reading", value: format!("{name:?}"), rule })
+        }
+    }
+}
+
+fn duals(name: &str) -> Result<DualsIn> {
+    match name {
+        "auto" => Ok(DualsIn::Auto),
+        "memory" => Ok(DualsIn::Memory),
+        "file" => Ok(DualsIn::File),
+        _ => {
+            let rule = "'auto', 'memory' or 'file'";
+            Err(Error::Parameter { name: "duals", value: format!("{name:?}"), rule })
+        }
+    }
+}
+
 /// The settings of a descent.
 pub fn settings(options: &FitOptions, blocks: &BlockOptions) -> Result<Settings> {
     Ok(Settings {
@@ -63,6 +90,8 @@ pub fn settings(options: &FitOptions, blocks: &BlockOptions) -> Result<Settings>
         rounds: blocks.rounds,
         round_tol: blocks.round_tol,
         keeps_stored: blocks.keep_compressed,
+        waiting: waiting(&blocks.while_reading)?,
+        duals: duals(&blocks.duals)?,
     })
 }
 
@@ -87,24 +116,29 @@ pub fn fit_store<'py>(
     let settings = settings(&options, &blocks)?;
     let solver = options::solver(&options.solver)?;
     let n_problems = if n_classes == 2 { 1 } else { n_classes };
-    let fits = budget::fits_in_memory(store, settings.budget, n_problems);
-    let in_memory = blocks.in_memory.unwrap_or(fits && blocks.checkpoint.is_none());
+    let fits = |copies| budget::fits_in_memory(store, settings.budget, n_problems, copies);
+    let in_memory = blocks.in_memory.unwrap_or(fits(1) && blocks.checkpoint.is_none());
+    // "auto" stays within the budget; who asks for the presolve gets it.
+    let presolve = if options.presolve == "auto" && !fits(budget::PRESOLVE_COPIES) { "off" } else { &options.presolve };
+    let ask = Ask { presolve, ..Ask::of(&options)? };
     if !in_memory && !matches!(solver, SolverKind::Auto | SolverKind::DualCd) {
         return Err(wrong_solver(&options).into());
     }
     let keep = blocks.checkpoint.as_deref().map(|path| Keep { path, seconds: blocks.checkpoint_seconds });
-    let outcomes = run(py, options.n_threads, progress.as_ref(), |monitor| {
+    let (outcomes, report) = run(py, options.n_threads, progress.as_ref(), |monitor| {
         if in_memory {
-            return fit_in_memory(store, cost, &settings, solver, monitor);
+            return fit_in_memory(store, cost, &ask, monitor);
         }
         let task = |k: usize| {
             let positive = if n_classes == 2 { 1 } else { k as u32 };
             Task { positive, cost: cost.to_vec(), held_out: None }
         };
         let tasks: Vec<Task> = (0..n_problems).map(task).collect();
-        outofcore::fit(store, &tasks, &[], &settings, keep, monitor)
+        Ok((outofcore::fit(store, &tasks, &[], &settings, keep, monitor)?, None))
     })?;
-    as_dict(py, outcomes, store.meta().n_cols, in_memory)
+    let result = as_dict(py, outcomes, store.meta().n_cols, in_memory)?;
+    result.set_item("presolve", report.map(|report| report_dict(py, &report)).transpose()?)?;
+    Ok(result)
 }
 
 fn wrong_solver(options: &FitOptions) -> Error {
@@ -116,19 +150,23 @@ fn wrong_solver(options: &FitOptions) -> Error {
 fn fit_in_memory(
     store: &crate::store::reader::Store,
     cost: &[f64],
-    settings: &Settings,
-    solver: SolverKind,
+    ask: &Ask<'_>,
     monitor: &dyn crate::solver::Monitor,
-) -> Result<Vec<Outcome>> {
+) -> Result<(Vec<Outcome>, Option<Report>)> {
     let pages: Vec<u32> = (0..store.pages().len() as u32).collect();
     let (arena, facts) = store.load(&pages, store.plain_width(), monitor)?;
     let labels = Labels { ids: &facts.classes, n_classes: cost.len() as u32 };
     let costs: Vec<f64> = facts.classes.iter().zip(&facts.weights).map(|(&k, w)| cost[k as usize] * w).collect();
-    let params = Params { solver, tol: settings.tol, max_iter: settings.max_passes, seed: settings.seed };
-    let Settings { intercept, loss, .. } = *settings;
-    let solutions = with_view!(arena.view(), |rows| {
-        multiclass::fit(&rows, &labels, &costs, intercept, loss, &params, monitor)
-    })?;
+    let Ok(Csr { indptr, indices, values }) = arena.into_csr() else {
+        let rule = "below 2^31 entries for in_memory=True";
+        return Err(Error::Parameter { name: "entries of the store", value: store.meta().nnz.to_string(), rule });
+    };
+    let (indptr, indices, n_cols) = (&indptr[..], &indices[..], store.meta().n_used);
+    let slices = match &values {
+        CsrValues::F32(values) => Slices::Csr32F32(CsrSlices { indptr, indices, values, n_cols }),
+        CsrValues::F64(values) => Slices::Csr32F64(CsrSlices { indptr, indices, values, n_cols }),
+    };
+    let (solutions, _, report) = fit_slices(slices, &labels, &costs, ask, monitor)?;
     let old = store.old_columns()?;
     let outcome = |solution: crate::solver::Solution| {
         let mut w = solution.w;
@@ -137,7 +175,7 @@ fn fit_in_memory(
         let crate::solver::Solution { intercept, certificate, status, n_iter, passes, .. } = solution;
         Outcome { w, intercept, certificate, status, n_iter, passes, loads: 1.0 }
     };
-    Ok(solutions.into_iter().map(outcome).collect())
+    Ok((solutions.into_iter().map(outcome).collect(), report))
 }
 
 fn as_dict<'py>(
@@ -158,7 +196,6 @@ fn as_dict<'py>(
     result.set_item("status", outcomes.iter().map(|o| status_name(o.status)).collect::<Vec<_>>())?;
     let solver = if in_memory { "in_memory" } else { "block_cd" };
     result.set_item("solver", vec![solver; outcomes.len()])?;
-    result.set_item("presolve", py.None())?;
     let n = outcomes.len();
     // One problem: its vector is the result, without a copy.
     let coef = match <[Outcome; 1]>::try_from(outcomes) {

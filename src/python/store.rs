@@ -19,7 +19,7 @@ use crate::solver::{Monitor, Progress};
 use crate::store::columns::Order;
 use crate::store::labels::Classes;
 use crate::store::reader::{RowFacts, Store};
-use crate::store::text::Pieces;
+use crate::store::text::{Pieces, count_columns};
 use crate::store::writer::{Options, Writer};
 
 fn locked<T>(mutex: &Mutex<T>) -> PyResult<MutexGuard<'_, T>> {
@@ -254,6 +254,30 @@ fn plain(arena: &Arena, old: &[u32]) -> (Pattern, Vec<f64>) {
         }
     });
     ((indptr, indices), values)
+}
+
+/// How often columns occur in plain svmlight text at some places (path, offset) of some files, `bytes` at each; columns from
+/// `limit` on are left out.
+#[pyfunction]
+#[pyo3(signature = (places, bytes, zero_based, limit))]
+pub fn sample_columns<'py>(
+    py: Python<'py>,
+    places: Vec<(PathBuf, u64)>,
+    bytes: usize,
+    zero_based: bool,
+    limit: usize,
+) -> PyResult<Bound<'py, PyArray1<u64>>> {
+    let counts = run(py, 1, None, |monitor| {
+        let mut counts = Vec::new();
+        for (path, offset) in &places {
+            monitor.poll()?;
+            count_columns(path, *offset, bytes, usize::from(!zero_based), limit, &mut counts)?;
+        }
+        // Room was made ahead, and a column that is not there must not become one.
+        counts.truncate(counts.iter().rposition(|&count| count > 0).map_or(0, |at| at + 1));
+        Ok(counts)
+    })?;
+    Ok(counts.into_pyarray(py))
 }
 
 /// An svmlight file in pieces.

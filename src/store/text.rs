@@ -1,6 +1,7 @@
 //! svmlight text of any length in pieces: plain or compressed, one file after another.
 
-use std::io::Read;
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use memchr::{memchr_iter, memrchr};
@@ -93,6 +94,45 @@ impl Pieces {
     }
 }
 
+/// Adds up how often columns occur in plain text at some place of a file, for the order of the columns: whatever stands between a
+/// blank and a colon counts if it is a number up to `limit`, so the place may be in the middle of a line. `first` is the number
+/// of the first column.
+///
+/// # Errors
+/// [`Error::Io`].
+pub fn count_columns(
+    path: &Path,
+    offset: u64,
+    bytes: usize,
+    first: usize,
+    limit: usize,
+    counts: &mut Vec<u64>,
+) -> Result<()> {
+    let io = |source| Error::Io { path: path.to_owned(), source };
+    let mut file = File::open(path).map_err(io)?;
+    file.seek(SeekFrom::Start(offset)).map_err(io)?;
+    let mut text = Vec::new();
+    file.take(bytes as u64).read_to_end(&mut text).map_err(io)?;
+    for colon in memchr_iter(b':', &text) {
+        let start = text[..colon].iter().rposition(|byte| !byte.is_ascii_digit());
+        // Nine digits at most, so that numbers fit; names like `qid` have a letter in the way.
+        let Some(digits) = start.filter(|&at| text[at] == b' ' || text[at] == b'\t').map(|at| &text[at + 1..colon])
+        else {
+            continue;
+        };
+        if digits.is_empty() || digits.len() > 9 {
+            continue;
+        }
+        let number = digits.iter().fold(0, |number, digit| 10 * number + usize::from(digit - b'0'));
+        let Some(column) = number.checked_sub(first).filter(|&column| column < limit) else { continue };
+        if column >= counts.len() {
+            counts.resize((column + 1).max(2 * counts.len()).min(limit), 0);
+        }
+        counts[column] += 1;
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -156,5 +196,23 @@ mod tests {
         assert!(message.contains("line 503"), "{message}");
         std::fs::write(&path, "").unwrap();
         assert!(pieces(&path, 200).unwrap().is_empty());
+    }
+
+    #[test]
+    fn columns_are_counted_from_any_place() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x.svm");
+        std::fs::write(&path, "1 qid:7 1:2 3:1\n-1\t3:4.5 9:0 99:1 1234567890:1 x12:3 :4\n").unwrap();
+        let of = |offset, bytes, first, limit| {
+            let mut counts = Vec::new();
+            count_columns(&path, offset, bytes, first, limit, &mut counts).unwrap();
+            counts.truncate(counts.iter().rposition(|&count| count > 0).map_or(0, |at| at + 1));
+            counts
+        };
+        assert_eq!(of(0, 1000, 1, 50), [1, 0, 2, 0, 0, 0, 0, 0, 1]);
+        assert_eq!(of(0, 1000, 0, 4), [0, 1, 0, 2]);
+        // From the middle of a number, and up to the middle of another.
+        assert_eq!(of(11, 13, 0, 50), [0, 0, 0, 1]);
+        assert!(of(1000, 10, 0, 50).is_empty());
     }
 }

@@ -51,7 +51,7 @@ def test_chu15_on_generated_data(tmp_path, loss):
 
 def test_changroth11_on_generated_data(tmp_path):
     pytest.importorskip("matplotlib")
-    run("papers/changroth11.py", "--sets", "generated", "--output", tmp_path)
+    run("papers/changroth11.py", "--sets", "generated", "--vw", "no", "--output", tmp_path)
     assert (tmp_path / "changroth11-figure2.png").stat().st_size > 10_000
     page = (tmp_path / "changroth11.md").read_text("utf-8")
     assert page.count("### generated") == 4

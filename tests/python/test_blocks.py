@@ -302,6 +302,18 @@ def test_a_store_that_fits_gives_the_model_of_its_rows(tmp_path, model, classes)
     assert model.score(store) == pytest.approx(model.score(X, y, weight))
 
 
+def test_a_store_that_fits_is_presolved_as_its_rows_are(tmp_path):
+    X, y = random_rows()
+    X = sp.csr_matrix(sp.hstack([X, 2 * X]))  # every column has a twin
+    store = BlockStore.build((X, y), tmp_path / "x")
+    expected = LinearSVC(C=0.1, tol=1e-7, presolve=True).fit(X, y)
+    model = LinearSVC(C=0.1, tol=1e-7, presolve=True).fit(store)
+    assert model.presolve_.n_columns == expected.presolve_.n_columns < X.shape[1]
+    np.testing.assert_allclose(model.certificate_.primal, expected.certificate_.primal, rtol=1e-6)
+    np.testing.assert_allclose(model.coef_, expected.coef_, atol=2e-3)
+    assert LinearSVC(C=0.1, presolve=False).fit(store).presolve_ is None
+
+
 @pytest.fixture(scope="module")
 def large(tmp_path_factory):
     X, y = random_rows(n=60_000, d=1000, kind="ones")
@@ -348,6 +360,19 @@ def test_threads_change_no_bit(large):
     assert models[0].intercept_ == models[1].intercept_
 
 
+def test_dual_variables_in_a_file_and_training_while_reading(large, tmp_path):
+    X, y, store = large
+    given = {"loss": "hinge", "C": 0.05, "tol": 1e-3, "memory_budget": BUDGET, "checkpoint": tmp_path / "c"}
+    exact = LinearSVC(loss="hinge", C=0.05, tol=1e-6).fit(X, y).certificate_
+    for options in ({"duals": "file"}, {"while_reading": "train"}, {"cache_share": 0.3}):
+        (tmp_path / "c").unlink(missing_ok=True)
+        certificate = LinearSVC(**given, block_options={"in_memory": False, **options}).fit(store).certificate_
+        assert certificate.solver == ("block_cd",)
+        assert certificate.converged
+        assert certificate.primal[0] <= exact.primal[0] * (1 + 1e-3)
+        assert certificate.dual[0] <= exact.primal[0] * (1 + 1e-6)
+
+
 def test_max_iter_warns_and_keeps_the_model(large):
     _, _, store = large
     with pytest.warns(ConvergenceWarning, match="max_iter"):
@@ -365,6 +390,9 @@ def test_refusals_of_fits(large, tmp_path):
         (LinearSVC(block_options={"caches": 1}), "caches"),
         (LinearSVC(block_options={"cache": "best"}), "cache"),
         (LinearSVC(memory_budget=BUDGET, block_options={"cache_share": 2}), "cache_share"),
+        (LinearSVC(memory_budget=BUDGET, block_options={"cache_share": "half"}), "cache_share.*'auto' or a number"),
+        (LinearSVC(block_options={"while_reading": "sleep"}), "while_reading"),
+        (LinearSVC(block_options={"duals": "disk"}), "duals"),
         (LinearSVC(class_weight={0: -1}), "class_weight"),
     ]:
         with pytest.raises(ValueError, match=match):

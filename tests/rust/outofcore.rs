@@ -7,9 +7,11 @@ use hinge::Error;
 use hinge::data::csr::CsrView;
 use hinge::loss::LossKind;
 use hinge::multiclass::{self, Labels};
+use hinge::outofcore::budget::{Groups, Plan, groups};
 use hinge::outofcore::checkpoint::Checkpoint;
+use hinge::outofcore::duals::RUN;
 use hinge::outofcore::trainer::{Keep, Outcome};
-use hinge::outofcore::{self, Policy, Settings, Task};
+use hinge::outofcore::{self, DualsIn, Policy, Settings, Task, Waiting};
 use hinge::solver::{Intercept, Monitor, Params, Silent, SolverKind, Status};
 use hinge::store::columns::Order;
 use hinge::store::labels::Classes;
@@ -85,10 +87,12 @@ pub fn settings(loss: LossKind, intercept: Intercept) -> Settings {
         // Page buffers, dual variables, and room for about a third of the rows.
         budget: 19_500_000,
         policy: Policy::Gradient,
-        cache_share: 0.5,
+        cache_share: Some(0.5),
         rounds: 5,
         round_tol: 0.0,
         keeps_stored: false,
+        waiting: Waiting::Rest,
+        duals: DualsIn::Memory,
     }
 }
 
@@ -145,7 +149,7 @@ fn the_optimum_is_that_of_the_rows_in_memory() {
         let (data, folder) = (data(2, is_uniform), tempfile::tempdir().unwrap());
         let (store, tasks) = (build(&data, folder.path()), tasks(2, 0.1));
         let settings = settings(loss, intercept);
-        let plan = outofcore::budget::Plan::new(&store, &settings, 1).unwrap();
+        let plan = Plan::new(&store, &settings, Groups { size: 1, on_disk: false }).unwrap();
         assert!(plan.blocks.len() > 2, "{} blocks", plan.blocks.len());
         let outcome = &fit(&store, &tasks, &settings)[0];
         let name = format!("{loss:?}, {intercept:?}: {:?}", outcome.certificate);
@@ -193,6 +197,128 @@ fn bits_do_not_depend_on_threads_or_on_what_is_kept_compressed() {
     assert_eq!((one.intercept, one.certificate), (three.intercept, three.certificate));
 }
 
+/// Counts what is read from the disk.
+#[derive(Default)]
+struct Readings(std::sync::atomic::AtomicU64);
+
+impl Monitor for Readings {
+    fn cancelled(&self) -> bool {
+        false
+    }
+    fn observe_reading(&self, reading: &hinge::solver::Reading) {
+        self.0.store(reading.bytes, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn a_store_whose_bytes_fit_is_read_once() {
+    let (data, folder) = (data(2, false), tempfile::tempdir().unwrap());
+    let (store, tasks) = (build(&data, folder.path()), tasks(2, 0.1));
+    let some = Settings { max_passes: 3, budget: 20_500_000, ..settings(LossKind::Hinge, Intercept::None) };
+    let bytes: u64 = store.pages().iter().map(|page| u64::from(page.stored)).sum();
+    for keeps_stored in [true, false] {
+        let settings = Settings { keeps_stored, ..some };
+        let plan = Plan::new(&store, &settings, Groups { size: 1, on_disk: false }).unwrap();
+        assert_eq!((plan.keeps_stored, plan.blocks.len() > 1), (keeps_stored, true), "{} blocks", plan.blocks.len());
+        let readings = Readings::default();
+        outofcore::fit(&store, &tasks, &[], &settings, None, &readings).unwrap();
+        let read = readings.0.into_inner();
+        // Three passes and one scan.
+        assert!(if keeps_stored { read == bytes } else { read >= 4 * bytes }, "{read} of {bytes} bytes");
+    }
+}
+
+#[test]
+fn the_cache_is_as_large_as_asked_for() {
+    let of = |policy, cache_share, held| {
+        Settings { policy, cache_share, ..settings(LossKind::Hinge, Intercept::None) }.share(held)
+    };
+    assert_eq!(of(Policy::None, Some(0.4), 0.2), 0.0);
+    assert_eq!(of(Policy::Random, Some(0.4), 0.2), 0.4);
+    assert_eq!(of(Policy::Gradient, None, 0.2), 1.0 / 3.0);
+    assert_eq!(of(Policy::Gradient, None, 0.05), 0.5);
+}
+
+/// A reader that takes its time for each page; the trainer has all it wants.
+struct SlowDisk(std::time::Duration);
+
+impl Monitor for SlowDisk {
+    fn cancelled(&self) -> bool {
+        if std::thread::current().name() == Some(hinge::outofcore::fetch::THREAD) {
+            std::thread::sleep(self.0);
+        }
+        false
+    }
+}
+
+#[test]
+fn a_slow_disk_changes_no_bit_or_is_put_to_use() {
+    let (data, folder) = (data(2, false), tempfile::tempdir().unwrap());
+    let (store, tasks) = (build(&data, folder.path()), tasks(2, 1.0));
+    let rest = Settings { max_passes: 2, rounds: 1, ..settings(LossKind::Hinge, Intercept::None) };
+    let slow = SlowDisk(std::time::Duration::from_millis(30));
+    let of = |settings: &Settings, monitor: &dyn Monitor| {
+        outofcore::fit(&store, &tasks, &[], settings, None, monitor).unwrap().remove(0)
+    };
+    let (quick, slowly) = (of(&rest, &Silent), of(&rest, &slow));
+    assert_eq!((&quick.w, quick.certificate, quick.passes), (&slowly.w, slowly.certificate, slowly.passes));
+    // The same two readings, more visits of the cached rows, a better model; still a dual point of the whole problem.
+    let train = Settings { waiting: Waiting::Train, ..rest };
+    let busy = of(&train, &slow);
+    let optimum = optima(&data, &tasks, LossKind::Hinge, Intercept::None)[0];
+    let facts =
+        format!("{} and {} passes, {:?} and {:?}", slowly.passes, busy.passes, slowly.certificate, busy.certificate);
+    assert_eq!(busy.loads, slowly.loads);
+    assert!(busy.passes > slowly.passes + 1.0, "{facts}");
+    assert!(busy.certificate.dual > slowly.certificate.dual && busy.certificate.dual <= optimum, "{facts}");
+}
+
+#[test]
+fn dual_variables_in_a_file_give_the_same_bits() {
+    for (loss, intercept) in [(LossKind::Hinge, Intercept::Free), (LossKind::SquaredHinge, Intercept::None)] {
+        let (data, folder) = (data(3, false), tempfile::tempdir().unwrap());
+        let (store, tasks) = (build(&data, folder.path()), tasks(3, 0.1));
+        for policy in [Policy::Gradient, Policy::Projected] {
+            let memory = Settings { policy, max_passes: 3, budget: 22_000_000, ..settings(loss, intercept) };
+            // Buffers of files are larger than these few variables; the room for rows is to be the same.
+            let budget = memory.budget + 3 * 8 * (4 * RUN - N) as u64;
+            let file = Settings { duals: DualsIn::File, budget, ..memory };
+            let (a, b) = (fit(&store, &tasks, &memory), fit(&store, &tasks, &file));
+            for (a, b) in a.iter().zip(&b) {
+                assert_eq!(
+                    (&a.w, a.intercept, a.certificate),
+                    (&b.w, b.intercept, b.certificate),
+                    "{loss:?} {policy:?}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn dual_variables_go_to_files_where_that_saves_readings() {
+    let (n, folder) = (200_000, tempfile::tempdir().unwrap());
+    let path = folder.path().join("long.blocks");
+    let indptr: Vec<i32> = (0..=n).collect();
+    let columns: Vec<i32> = (0..n).map(|i| i % 7).collect();
+    let values = vec![1.0; n as usize];
+    let (view, _) = CsrView::new(&indptr, &columns, &values, 7).unwrap();
+    let mut writer = Writer::create(&path, Options::default()).unwrap();
+    writer.append(&view, &(0..n as u32).map(|i| i % 3).collect::<Vec<_>>(), None, &Silent).unwrap();
+    writer.finish(Classes::Int(vec![0, 1, 2]), None).unwrap();
+    let store = Store::open(&path).unwrap();
+    let of = |budget, duals, n_tasks| {
+        let settings = Settings { budget, duals, ..settings(LossKind::Hinge, Intercept::None) };
+        groups(&store, &settings, n_tasks)
+    };
+    // 1.6 MB of dual variables each.
+    assert_eq!(of(20_000_000, DualsIn::Auto, 3), Groups { size: 3, on_disk: false });
+    assert_eq!(of(8_000_000, DualsIn::Auto, 3), Groups { size: 3, on_disk: true });
+    assert_eq!(of(8_000_000, DualsIn::Memory, 3), Groups { size: 2, on_disk: false });
+    assert_eq!(of(3_000_000, DualsIn::Auto, 1), Groups { size: 1, on_disk: true });
+    assert_eq!(of(20_000_000, DualsIn::File, 1), Groups { size: 1, on_disk: true });
+}
+
 #[test]
 fn every_cache_finds_the_optimum_and_a_good_one_sooner() {
     let (data, folder) = (data(2, true), tempfile::tempdir().unwrap());
@@ -220,7 +346,7 @@ fn too_small_a_budget_is_refused_with_what_would_do() {
     settings.budget = needed;
     settings.max_passes = 1;
     assert_eq!(fit(&store, &tasks, &settings)[0].status, Status::MaxIter);
-    for wrong in [Settings { cache_share: 1.5, ..settings }, Settings { rounds: 0, ..settings }] {
+    for wrong in [Settings { cache_share: Some(1.5), ..settings }, Settings { rounds: 0, ..settings }] {
         let error = outofcore::fit(&store, &tasks, &[], &wrong, None, &Silent).unwrap_err();
         assert!(matches!(error, Error::Parameter { .. }), "{error}");
     }
@@ -242,14 +368,27 @@ fn an_interrupted_training_goes_on_to_the_same_bits() {
     let (data, folder) = (data(3, false), tempfile::tempdir().unwrap());
     let (store, tasks) = (build(&data, folder.path()), tasks(3, 0.1));
     let settings = Settings { budget: 22_000_000, max_passes: 4, ..settings(LossKind::Hinge, Intercept::Free) };
-    let whole = fit(&store, &tasks, &settings);
-    let path: PathBuf = folder.path().join("checkpoint");
+    goes_on(&store, &tasks, &settings, folder.path());
+}
+
+#[test]
+fn an_interrupted_training_with_dual_variables_in_files_goes_on_to_the_same_bits() {
+    let (data, folder) = (data(3, false), tempfile::tempdir().unwrap());
+    let (store, tasks) = (build(&data, folder.path()), tasks(3, 0.1));
+    let some = Settings { budget: 25_000_000, max_passes: 3, ..settings(LossKind::Hinge, Intercept::Free) };
+    goes_on(&store, &tasks, &Settings { duals: DualsIn::File, ..some }, folder.path());
+}
+
+/// Cancels a training again and again, and damages its checkpoint.
+fn goes_on(store: &Store, tasks: &[Task], settings: &Settings, folder: &Path) {
+    let whole = fit(store, tasks, settings);
+    let path: PathBuf = folder.join("checkpoint");
     let place = Keep { path: &path, seconds: 0.0 };
     let keep = Some(place);
     let mut interruptions = 0;
     let resumed = loop {
         let monitor = Impatient { left: AtomicUsize::new(100 + 60 * interruptions) };
-        match outofcore::fit(&store, &tasks, &[], &settings, keep, &monitor) {
+        match outofcore::fit(store, tasks, &[], settings, keep, &monitor) {
             Ok(outcomes) => break outcomes,
             Err(Error::Cancelled) => interruptions += 1,
             Err(error) => panic!("{error}"),
@@ -261,15 +400,15 @@ fn an_interrupted_training_goes_on_to_the_same_bits() {
         assert_eq!((&a.w, a.intercept, a.certificate, a.n_iter), (&b.w, b.intercept, b.certificate, b.n_iter));
     }
     // Other settings are refused with what differs.
-    let other = Settings { seed: 4, ..settings };
-    let message = outofcore::fit(&store, &tasks, &[], &other, keep, &Silent).unwrap_err().to_string();
+    let other = Settings { seed: 4, ..*settings };
+    let message = outofcore::fit(store, tasks, &[], &other, keep, &Silent).unwrap_err().to_string();
     assert!(message.contains("seed is 3 there and 4 here"), "{message}");
 
     // Every cut and every flip that was tried is noticed.
     let bytes = std::fs::read(&path).unwrap();
     let check = |bytes: &[u8], what: String| {
         std::fs::write(&path, bytes).unwrap();
-        let result = Checkpoint::open(place, &store, &tasks, &[], &settings);
+        let result = Checkpoint::open(place, store, tasks, &[], settings);
         assert!(matches!(result, Err(Error::Journal { .. })), "{what}");
     };
     for k in 0..10_000usize {
@@ -283,7 +422,7 @@ fn an_interrupted_training_goes_on_to_the_same_bits() {
     }
     // Put right again, it still ends with the same model.
     std::fs::write(&path, &bytes).unwrap();
-    assert_eq!(outofcore::fit(&store, &tasks, &[], &settings, keep, &Silent).unwrap()[0].w, whole[0].w);
+    assert_eq!(outofcore::fit(store, tasks, &[], settings, keep, &Silent).unwrap()[0].w, whole[0].w);
 }
 
 #[test]
