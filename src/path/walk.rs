@@ -407,7 +407,12 @@ impl<'a, R: Rows> Walk<'a, R> {
             self.place[i as usize] = k as u32;
         }
         let t = self.t;
-        sum_left(&mut self.at, self.margins.members().len(), &self.left, self.line.cost.map(|[at, rate]| at + rate * t));
+        sum_left(
+            &mut self.at,
+            self.margins.members().len(),
+            &self.left,
+            self.line.cost.map(|[at, rate]| at + rate * t),
+        );
         for _ in 0..3 {
             self.meet_targets();
         }
