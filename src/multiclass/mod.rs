@@ -3,11 +3,10 @@
 //! Two classes make one problem, whose positive class is the second; `k > 2` classes make `k` problems, class `k` against the
 //! rest. Problems share the matrix and the costs; each makes its own labels (one number per row) while it runs.
 
-use rayon::prelude::*;
-
 use crate::data::presolve::Presolved;
 use crate::data::{Rows, Value};
 use crate::loss::LossKind;
+use crate::parallel;
 use crate::solver::{Intercept, Monitor, Params, Problem, Solution, Start, auto, presolved};
 use crate::{Error, Result};
 
@@ -152,14 +151,12 @@ pub fn fit_each<R: Rows, T: Send>(
     let ids = weighted_rows(labels, cost, 0..n_rows, "the training data")?;
     let cost: Vec<f64> = ids.iter().map(|&i| cost[i as usize]).collect();
     let ids_if_subset = (ids.len() < rows.n_rows()).then_some(ids.as_slice());
-    (0..labels.n_problems())
-        .into_par_iter()
-        .map(|k| {
-            let y = labels.signs(k, &ids);
-            let problem = Problem { rows, ids: ids_if_subset, y: &y, cost: &cost, intercept };
-            solve(&problem, seed.wrapping_add(k as u64))
-        })
-        .collect()
+    let results = parallel::map(labels.n_problems(), |k| {
+        let y = labels.signs(k, &ids);
+        let problem = Problem { rows, ids: ids_if_subset, y: &y, cost: &cost, intercept };
+        solve(&problem, seed.wrapping_add(k as u64))
+    });
+    results.into_iter().collect()
 }
 
 /// Number of rows as the 4-byte number by which rows are chosen.
