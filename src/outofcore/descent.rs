@@ -290,7 +290,10 @@ impl<'a> Descent<'a> {
                 score[i as usize] = f32::INFINITY;
             }
         }
+        // Scores, choice and moves of a million rows take a good part of a second each.
+        self.monitor.poll()?;
         let chosen = choose(&score, rows.places, |i| self.resident.row_len(i), self.plan.cache, seed);
+        self.monitor.poll()?;
         self.resident.keep(&chosen);
         Ok(())
     }

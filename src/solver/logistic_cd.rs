@@ -124,6 +124,8 @@ impl Method for LogisticCd {
         }
         let old = row.alpha;
         let gradient = row.logit + margin;
+        epoch.largest = epoch.largest.max(gradient);
+        epoch.smallest = epoch.smallest.min(gradient);
         row.set_logit(root(row.logit, margin, row.squared_norm, row.cost, old));
         let change = row.alpha - old;
         // The gain of an exact step along a coordinate with curvature at least q, to first order.

@@ -197,6 +197,22 @@ fn bits_do_not_depend_on_threads_or_on_what_is_kept_compressed() {
     assert_eq!((one.intercept, one.certificate), (three.intercept, three.certificate));
 }
 
+#[test]
+fn every_loss_gets_its_rounds() {
+    let (data, folder) = (data(2, false), tempfile::tempdir().unwrap());
+    let (store, tasks) = (build(&data, folder.path()), tasks(2, 1.0));
+    for loss in [LossKind::Hinge, LossKind::SquaredHinge, LossKind::Logistic] {
+        let some = Settings { policy: Policy::None, max_passes: 1, ..settings(loss, Intercept::None) };
+        let visits = |rounds| fit(&store, &tasks, &Settings { rounds, ..some })[0].passes - 1.0;
+        assert_eq!(visits(1), 1.0, "{loss:?}");
+        // Shrinking leaves some rows of the hinge losses out.
+        assert!(if loss == LossKind::Logistic { visits(5) == 5.0 } else { visits(5) > 2.0 }, "{loss:?}");
+    }
+    // A tolerance that any gradient meets ends them.
+    let some = Settings { policy: Policy::None, max_passes: 1, ..settings(LossKind::Logistic, Intercept::None) };
+    assert_eq!(fit(&store, &tasks, &Settings { round_tol: 1e9, ..some })[0].passes, 2.0);
+}
+
 /// Counts what is read from the disk.
 #[derive(Default)]
 struct Readings(std::sync::atomic::AtomicU64);

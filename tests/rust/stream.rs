@@ -79,8 +79,15 @@ fn a_stream_comes_near_the_optimum_of_all_its_rows() {
         (LossKind::Logistic, Intercept::Penalised(1.0)),
     ] {
         let best = optimum(&data, 0.1, loss, intercept);
-        // Room for all rows, and for about a twentieth.
-        for (budget, slack) in [(60_000_000, 0.3), (1_500_000, 0.4)] {
+        // The dual variables of a squared hinge have no upper bound: those of rows seen early, beside few others, are too large,
+        // and a forgotten row keeps its part. The last sixth of the rows has seen two epochs only.
+        let slack = match loss {
+            LossKind::Hinge => 0.2,
+            LossKind::SquaredHinge => 0.4,
+            LossKind::Logistic => 0.1,
+        };
+        // Room for all rows, and for about a tenth.
+        for budget in [60_000_000, 1_500_000] {
             let mut stream = Stream::new(options(loss, intercept, budget, 0.1, 2)).unwrap();
             learn(&mut stream, &data, 50);
             assert_eq!(stream.counts().seen, 20_000);
@@ -88,8 +95,6 @@ fn a_stream_comes_near_the_optimum_of_all_its_rows() {
             let name = format!("{loss:?} {intercept:?} {budget}: {found} for {best}, {} rows", stream.n_resident());
             assert_eq!(stream.n_resident() == 20_000, budget == 60_000_000, "{name}");
             assert!(found >= best * (1.0 - 1e-6) || matches!(intercept, Intercept::Penalised(_)), "{name}");
-            // The rows of the last half have seen one epoch: a squared loss feels it most.
-            let slack = if loss == LossKind::Hinge { slack } else { 1.0 };
             assert!(found <= best * (1.0 + slack), "{name}");
             if intercept == Intercept::None {
                 assert!(stream.dual(0) <= best && stream.dual(0) > 0.5 * best, "{name}, dual {}", stream.dual(0));
