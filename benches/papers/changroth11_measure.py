@@ -28,7 +28,12 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "SBM-1/2-rand": {"cache": "random", "cache_share": 0.5},
     "BMD": {"cache": "none"},
 }
-PASSES = {"SBM-1/2": (1, 2, 3, 4), "SBM-1/3": (1, 2, 3, 4), "SBM-1/2-rand": (1, 2, 4, 8), "BMD": (1, 2, 4, 8, 12, 16, 20)}
+PASSES = {
+    "SBM-1/2": (1, 2, 3, 4),
+    "SBM-1/3": (1, 2, 3, 4),
+    "SBM-1/2-rand": (1, 2, 4, 8),
+    "BMD": (1, 2, 4, 8, 12, 16, 20),
+}
 SHARE = 1 / 6
 SHARES = (1 / 12, 1 / 6, 1 / 3)
 
@@ -97,7 +102,7 @@ def budget(store: BlockStore, share: float) -> int:
 
 
 def passes(study: Study) -> dict[str, list[dict]]:
-    """Figure 2: distance and accuracy after passes, for every variant; variants in turn, so that none has a better hour."""
+    """Figure 2: distance and accuracy after passes; variants in turn, so that none has a better hour."""
     found: dict[str, list[dict]] = {name: [] for name in VARIANTS}
     for k in range(max(map(len, PASSES.values()))):
         for name, options in VARIANTS.items():

@@ -43,6 +43,7 @@ __all__ = [
     "map_rows",
     "map_shape",
     "map_usage",
+    "sample_columns",
     "search",
     "search_store",
     "sides_at",
@@ -199,6 +200,7 @@ class TextReader:
     def zero_based(self) -> bool | None: ...
 
 def sample_columns(places: list[tuple[str, int]], bytes: int, zero_based: bool, limit: int) -> np.ndarray: ...
+
 @final
 class StoreScorer:
     def __new__(cls, reader: StoreReader, coef: np.ndarray, intercept: np.ndarray) -> StoreScorer: ...

@@ -72,8 +72,8 @@ class LinearSVC(StreamClassifier):
         "projected", "random" or "none"), ``cache_share="auto"`` (of the memory for rows: a third where this holds a
         tenth of the rows or more, else half; or a number from 0 to 0.9), ``rounds=10`` (epochs per loaded block),
         ``round_tol=0.0`` (ends them early), ``keep_compressed=True`` (keep the compressed file in memory if it
-        fits, and read the disk once), ``while_reading="rest"`` (where the disk is slower than the fit: wait, which keeps
-        the bits, or "train" on the cached rows, never idle, with results that differ within ``tol`` from run to run),
+        fits, and read the disk once), ``while_reading="rest"`` (where the disk is slower than the fit: wait, which
+        keeps the bits, or "train" on the cached rows, never idle, with results that differ within ``tol``),
         ``duals="auto"`` (where the dual variables are: "memory", or a "file" beside the checkpoint or in the system's
         temporary folder; "auto" takes a file where that saves readings of the store), ``in_memory=None`` (whether to
         fit all rows in memory; None if they fit), ``checkpoint_seconds=60``.

@@ -212,7 +212,7 @@ mod tests {
         assert_eq!(of(0, 1000, 1, 50), [1, 0, 2, 0, 0, 0, 0, 0, 1]);
         assert_eq!(of(0, 1000, 0, 4), [0, 1, 0, 2]);
         // From the middle of a number, and up to the middle of another.
-        assert_eq!(of(11, 13, 0, 50), [0, 0, 0, 1]);
+        assert_eq!(of(12, 12, 0, 50), [0, 0, 0, 1]);
         assert!(of(1000, 10, 0, 50).is_empty());
     }
 }
