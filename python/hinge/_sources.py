@@ -19,7 +19,7 @@ SAMPLE_ENTRIES = 1 << 24
 """Entries of a stream by which columns are counted."""
 
 SAMPLES = 64
-SAMPLE_BYTES = 1 << 20
+SAMPLE_BYTES = 1 << 22
 """Places of a large text by which columns are counted, and bytes read at each."""
 
 BATCH_ENTRIES = 1 << 22
