@@ -457,7 +457,7 @@ def estimate_regions(
     ValueError
         Unusable parameters or input.
     RuntimeError
-        A line could not be walked to its end in double precision (seen on german, 1,000 rows, box 10 x 10).
+        A line could not be walked to its end in double precision.
 
     Examples
     --------
