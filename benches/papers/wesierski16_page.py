@@ -150,9 +150,7 @@ def _ray(row: dict[str, Any]) -> list[str]:
         for tol in ("0.0001", "1e-06", "1e-09")
     )
     answers = row["30 exact answers seconds"]
-    times = (
-        (row["walk seconds"] + answers) / row[f"30 fits at {tol} seconds"] for tol in ("1e-09", "1e-06", "0.0001")
-    )
+    times = ((row["walk seconds"] + answers) / row[f"30 fits at {tol} seconds"] for tol in ("1e-09", "1e-06", "0.0001"))
     verdict = RAY.format(*(f"{x:.2g}" for x in times))
     return [
         f"a9a, {row['rows']:,} rows, both costs equal, from C = 2^-10 (sets from a fit) to C = 1: {row['events']:,} "
