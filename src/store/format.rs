@@ -64,7 +64,7 @@
 //! ```
 //!
 //! The codes make decoding free of branches. With the numbers read by a shuffle and summed four at a time ([`super::indices`]), a page of
-//! such rows is checked, decompressed and decoded at 480 to 510 million entries a second, of which decompression takes two fifths
+//! such rows is checked, decompressed and decoded at 500 to 530 million entries a second, of which decompression takes two fifths
 //! (`benches/store.rs`): 2 GB a second of rows with one value each. zstd at level 1 would save a seventh of the bytes at a third less speed; LZ4 is
 //! larger and slower.
 
