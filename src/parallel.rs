@@ -5,8 +5,11 @@
 //! compiled loop, and few (thousands of rows each), so that a call through a pointer does not show.
 
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use rayon::prelude::*;
+
+use crate::Result;
 
 /// Calls `task(k, item)` for every item, in parallel; `k` counts from 0.
 pub fn each<T: Send>(items: impl IntoIterator<Item = T>, task: impl Fn(usize, T) + Sync) {
@@ -31,6 +34,25 @@ pub fn map<T: Send>(count: usize, f: impl Fn(usize) -> T + Sync) -> Vec<T> {
     out.into_iter().flatten().collect()
 }
 
+/// `f(k, item)` of every item, computed in parallel. After a failure no further task begins; the first failure in order is returned.
+///
+/// # Errors
+/// Those of `f`.
+pub fn try_map<T: Send, U: Send>(
+    items: impl IntoIterator<Item = T>,
+    f: impl Fn(usize, T) -> Result<U> + Sync,
+) -> Result<Vec<U>> {
+    let has_failed = AtomicBool::new(false);
+    let items: Vec<T> = items.into_iter().collect();
+    let mut out: Vec<Option<Result<U>>> = items.iter().map(|_| None).collect();
+    each(items.into_iter().zip(&mut out), |k, (item, slot)| {
+        if !has_failed.load(Ordering::Relaxed) {
+            *slot = Some(f(k, item).inspect_err(|_| has_failed.store(true, Ordering::Relaxed)));
+        }
+    });
+    out.into_iter().flatten().collect()
+}
+
 fn each_number(count: usize, task: &(dyn Fn(usize) + Sync)) {
     match count {
         0 => {}
@@ -41,6 +63,8 @@ fn each_number(count: usize, task: &(dyn Fn(usize) + Sync)) {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::AtomicUsize;
+
     use super::*;
 
     #[test]
@@ -51,5 +75,21 @@ mod tests {
             each_chunk(&mut out, 7, |start, piece| piece.iter_mut().zip(start..).for_each(|(out, k)| *out += k));
             assert_eq!(out, (0..count).collect::<Vec<_>>());
         }
+    }
+
+    #[test]
+    fn no_task_begins_after_a_failure() {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(2).build().unwrap();
+        let begun = AtomicUsize::new(0);
+        let failed = pool.install(|| {
+            try_map(0..1000, |_, k| {
+                begun.fetch_add(1, Ordering::Relaxed);
+                std::thread::sleep(std::time::Duration::from_millis(1));
+                if k == 0 { Err(crate::Error::Cancelled) } else { Ok(k) }
+            })
+        });
+        assert!(matches!(failed, Err(crate::Error::Cancelled)));
+        assert!(begun.into_inner() < 500);
+        assert_eq!(try_map(5..8, |k, item| Ok((k, item))).unwrap(), [(0, 5), (1, 6), (2, 7)]);
     }
 }

@@ -98,17 +98,17 @@ pub fn check_pointers<I: Index>(indptr: &[I], stored: usize) -> Result<usize> {
 fn check_entries<I: Index, V: Value, P: Index>(view: &CsrView<'_, I, V, P>) -> Result<Structure> {
     let n_rows = view.n_rows();
     let tasks = n_rows.div_ceil(CHECK_ROWS);
-    let found = crate::parallel::map(tasks, |t| {
+    let found = crate::parallel::try_map(0..tasks, |_, t| {
         let mut all = Structure::default();
         for i in t * CHECK_ROWS..((t + 1) * CHECK_ROWS).min(n_rows) {
             let (indices, values) = view.row(i);
             all.join(check_row(i, indices, values, view.n_cols)?);
         }
         Ok(all)
-    });
+    })?;
     let mut all = Structure::default();
     for one in found {
-        all.join(one?);
+        all.join(one);
     }
     Ok(all)
 }

@@ -69,6 +69,13 @@ impl Event {
         Self(i * 4 + code)
     }
 
+    /// The events that lead row `i` from one state to another, by way of the margin: none, one or two.
+    pub fn changes(i: u32, from: Side, to: Side) -> impl Iterator<Item = Self> {
+        let leaves = (from != to && from != Side::On).then(|| Self::new(i, from, Side::On));
+        let enters = (from != to && to != Side::On).then(|| Self::new(i, Side::On, to));
+        leaves.into_iter().chain(enters)
+    }
+
     /// A side of the frame.
     pub fn frame(side: Frame) -> Self {
         Self(FRAME_BASE + side as u32)

@@ -52,7 +52,7 @@ pub mod walk;
 
 use complex::{Complex, End, Report};
 use explore::{Effort, Limits};
-use keys::Side;
+use keys::{Event, Side};
 use products::{Products, Signed};
 use walk::{Course, Line, Step, Walk};
 
@@ -66,6 +66,10 @@ use crate::{Error, Result};
 pub const SCALES: [f64; 5] = [1e-6, 1e-5, 1e-4, 3e-4, 1e-3];
 /// Size of the perturbation on a ray.
 pub const RAY_SCALE: f64 = 1e-6;
+/// Part of a ray that is skipped where the walk goes round in a circle: less than the perturbation moves its events.
+const LEAP: f64 = 1e-8;
+/// How often that may happen on a ray.
+const MAX_LEAPS: usize = 100;
 /// Facets after which an exploration stops by default: some 90 bytes each.
 pub const DEFAULT_MAX_REGIONS: usize = 5_000_000;
 /// Error of the dual variables at which they are computed anew, relative to the perturbation and their own scale.
@@ -209,6 +213,9 @@ fn faults(end: End, report: &Report) -> Option<usize> {
 
 /// Walks from the costs `from` with the given sets (all left at the origin) to `to`.
 ///
+/// Where rows depend on each other exactly, rounding can decide an order of events that leads round in a circle. The walk then begins again a
+/// little further on, with the sets of a fit there; what changed in between is noted as events at that place.
+///
 /// # Errors
 /// As [`plane`].
 pub fn ray<R: Rows>(
@@ -220,10 +227,25 @@ pub fn ray<R: Rows>(
 ) -> Result<Vec<Step>> {
     let design = data.design();
     let course = Course { rows: &design, y: data.y, perturbation: [data.perturbation; 2] };
-    let line = Line { cost: std::array::from_fn(|k| [from[k], to[k] - from[k]]) };
-    let mut walk = Walk::new(course, line, sides);
-    walk.run(1000 + STEPS_PER_ROW * data.y.len(), monitor)?;
-    Ok(walk.steps)
+    let costs = |t: f64| -> [f64; 2] { std::array::from_fn(|k| from[k] + t * (to[k] - from[k])) };
+    let (mut begin, mut sides, mut steps) = (0.0, sides.to_vec(), Vec::new());
+    let mut leaps = 0;
+    loop {
+        let at = costs(begin);
+        let mut walk = Walk::new(course, Line { cost: std::array::from_fn(|k| [at[k], to[k] - at[k]]) }, &sides);
+        let ended = walk.run(1000 + STEPS_PER_ROW * data.y.len(), monitor);
+        let along = |t: f64| begin + t * (1.0 - begin);
+        steps.extend(walk.steps.iter().map(|step| Step { t: along(step.t), event: step.event }));
+        match ended {
+            Err(Error::Stalled { .. }) if leaps < MAX_LEAPS && walk.t() < 1.0 => leaps += 1,
+            ended => return ended.map(|()| steps),
+        }
+        begin = (along(walk.t()) + LEAP).min(1.0);
+        sides = start::sides_at(data, costs(begin), monitor)?;
+        let events = (walk.sides().iter().zip(&sides).enumerate())
+            .flat_map(|(i, (&was, &is))| Event::changes(i as u32, was, is));
+        steps.extend(events.map(|event| Step { t: begin, event }));
+    }
 }
 
 fn check<R: Rows>(rows: &R, y: &[f64], options: &Options) -> Result<()> {

@@ -30,6 +30,8 @@ use crate::{Error, Result};
 const CORRECT: usize = 16;
 /// Residual of the margin system, relative to 1, at which the inverse is computed anew.
 const MAX_RESIDUAL: f64 = 1e-9;
+/// Events at one `t`, per member of `M`, after which the walk is taken to be going round in a circle.
+const AT_ONCE: usize = 20;
 /// Events between two looks at the monitor.
 const POLL: usize = 256;
 
@@ -202,7 +204,7 @@ impl<'a, R: Rows> Walk<'a, R> {
     /// Goes to `t = 1`.
     ///
     /// # Errors
-    /// [`Error::Cancelled`]; [`Error::Stalled`] when `max_steps` changes were not enough.
+    /// [`Error::Cancelled`]; [`Error::Stalled`] when `max_steps` changes were not enough, or too many were at the same `t`.
     pub fn run(&mut self, max_steps: usize, monitor: &dyn Monitor) -> Result<()> {
         while self.t < 1.0 {
             if self.steps.len().is_multiple_of(POLL) {
@@ -214,7 +216,7 @@ impl<'a, R: Rows> Walk<'a, R> {
                     place: None,
                 });
             }
-            if self.steps.len() >= max_steps {
+            if self.steps.len() >= max_steps || self.is_circling() {
                 return Err(Error::Stalled { what: "the walk between facets", steps: max_steps });
             }
             if self.since >= CORRECT {
@@ -230,6 +232,11 @@ impl<'a, R: Rows> Walk<'a, R> {
         }
         self.correct();
         Ok(())
+    }
+
+    fn is_circling(&self) -> bool {
+        let most = AT_ONCE * (self.margins.members().len() + 10);
+        self.steps.len().checked_sub(most).is_some_and(|before| self.steps[before].t >= self.t)
     }
 
     /// Solves the margin system of the present sets without perturbation.

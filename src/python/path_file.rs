@@ -78,8 +78,7 @@ pub fn sides_at_points<'py>(
     let sides = run(py, n_threads, None, |monitor| {
         let (rows, _) = slices.any()?;
         let data = Data { rows: &rows, y, bias, perturbation };
-        let sides = parallel::map(at.len(), |k| sides_at(&data, at[k], monitor));
-        Ok(sides.into_iter().collect::<crate::Result<Vec<_>>>()?.concat())
+        Ok(parallel::try_map(at, |_, at| sides_at(&data, at, monitor))?.concat())
     })?;
     Ok(codes(&sides).into_pyarray(py).reshape([at.len(), y.len()])?.into_any())
 }

@@ -87,13 +87,11 @@ impl<R: Rows> Route for Dual<'_, R> {
     fn advance(&mut self, c: f64) -> Result<Step> {
         let setup = self.setup;
         let watch = Watch::new(setup.monitor, c, self.lanes.len());
-        let mut done: Vec<Option<Result<Done>>> = self.lanes.iter().map(|_| None).collect();
-        parallel::each(self.lanes.iter_mut().zip(&mut done), |number, (lane, done)| {
-            let advanced = Task { setup, number, c, monitor: &watch }.advance(lane);
-            advanced.iter().for_each(|done| watch.finish(done.passes));
-            *done = Some(advanced);
-        });
-        let done: Vec<Done> = done.into_iter().flatten().collect::<Result<_>>()?;
+        let done = parallel::try_map(&mut self.lanes, |number, lane| {
+            let done = Task { setup, number, c, monitor: &watch }.advance(lane)?;
+            watch.finish(done.passes);
+            Ok(done)
+        })?;
         for (k, done) in done.iter().enumerate() {
             if let Some(decisions) = &done.decisions {
                 setup.place(k, decisions, &mut Arc::make_mut(&mut self.decisions)[..]);
