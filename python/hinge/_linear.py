@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
@@ -65,6 +66,10 @@ class LinearClassifier(CallbackSupport, ClassifierMixin, BaseEstimator):
         task.end()
         return self
 
+    def _native_fit(self) -> Callable[..., dict[str, Any]]:
+        """The native function that fits all classes."""
+        return _native.fit
+
     def _fit_checked(
         self,
         C: float,
@@ -80,7 +85,8 @@ class LinearClassifier(CallbackSupport, ClassifierMixin, BaseEstimator):
         if not np.isfinite(cost.sum()):
             raise ValueError(f"C = {C:g} times the weights of all rows is too large: the sum must be finite")
         report = reporter(self.verbose, "fit")
-        result = _validate.call_native(lambda matrix: _native.fit(matrix, ids, len(classes), cost, options, report), X)
+        fit = self._native_fit()
+        result = _validate.call_native(lambda matrix: fit(matrix, ids, len(classes), cost, options, report), X)
         self.classes_ = classes
         self.coef_ = result["coef"]
         self.intercept_ = result["intercept"]

@@ -16,6 +16,7 @@ __all__ = [
     "__version__",
     "check",
     "fit",
+    "fit_crammer_singer",
     "load_svmlight",
     "search",
 ]
@@ -32,6 +33,14 @@ class DuplicateEntriesError(ValueError): ...
 
 def check(matrix: Any) -> tuple[bool, float]: ...
 def fit(
+    matrix: Any,
+    class_ids: np.ndarray,
+    n_classes: int,
+    cost: np.ndarray,
+    options: dict[str, Any],
+    progress: Callable[[str, int, float], None] | None = None,
+) -> dict[str, Any]: ...
+def fit_crammer_singer(
     matrix: Any,
     class_ids: np.ndarray,
     n_classes: int,

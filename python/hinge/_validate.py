@@ -68,6 +68,15 @@ def presolve(value: object) -> str:
     raise ValueError(f"presolve must be 'auto', True or False, got {value!r}")
 
 
+def multi_class_solver(multi_class: str, solver: str) -> str:
+    """The native solver of a way to treat several classes."""
+    if multi_class == "ovr":
+        return solver
+    if solver not in ("auto", "dual_cd"):
+        raise ValueError(f"solver must be 'auto' or 'dual_cd' with multi_class='crammer_singer', got {solver!r}")
+    return "crammer_singer"
+
+
 def verbosity(value: object) -> None:
     """Refuse everything but a truth value and an integer of at least 0 as ``verbose``."""
     if not isinstance(value, bool):

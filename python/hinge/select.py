@@ -42,6 +42,7 @@ def select_C(
     fit_intercept: bool = True,
     intercept_scaling: float | None = None,
     class_weight: Any = None,
+    multi_class: str = "ovr",
     sample_weight: Any = None,
     groups: Any = None,
     presolve: str | bool = "auto",
@@ -110,8 +111,8 @@ def select_C(
         weights (eq. 28). Other solvers: relative duality gap at most ``tol / 10``.
     max_iter : int, default=1000
         Limit of Newton steps or epochs per fit.
-    fit_intercept, intercept_scaling, class_weight, presolve, n_jobs, random_state
-        As in :class:`hinge.LinearSVC`.
+    fit_intercept, intercept_scaling, class_weight, multi_class, presolve, n_jobs, random_state
+        As in :class:`hinge.LinearSVC`; "crammer_singer" needs ``loss="hinge"`` here.
     sample_weight : array-like of shape (n_samples,), default=None
         Used in training, and in the score where the scorer takes weights.
     groups : array-like of shape (n_samples,), default=None
@@ -162,12 +163,15 @@ def select_C(
     """
     _validate.choice("loss", loss, LOSSES)
     _validate.choice("solver", solver, SOLVERS)
+    _validate.choice("multi_class", multi_class, ("ovr", "crammer_singer"))
+    if multi_class == "crammer_singer" and loss != "hinge":
+        raise ValueError(f"loss must be 'hinge' with multi_class='crammer_singer', got {loss!r}")
     _validate.positive("tol", tol)
     _validate.whole("max_iter", max_iter, 1)
     _validate.verbosity(verbose)
     options: dict[str, Any] = {
         "loss": loss,
-        "solver": solver,
+        "solver": _validate.multi_class_solver(multi_class, solver),
         "intercept": _validate.intercept(fit_intercept, intercept_scaling),
         "tol": float(tol),
         "max_iter": int(max_iter),

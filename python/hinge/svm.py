@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from hinge import _native, _validate
@@ -10,6 +11,7 @@ from hinge._linear import LinearClassifier
 from hinge.select import search_and_refit
 
 LOSSES = ("squared_hinge", "hinge")
+MULTI_CLASS = ("ovr", "crammer_singer")
 
 
 class LinearSVC(LinearClassifier):
@@ -43,8 +45,11 @@ class LinearSVC(LinearClassifier):
         as in LIBLINEAR.
     class_weight : dict or "balanced", default=None
         Weight per class, multiplied with the sample weight.
-    multi_class : {"ovr"}, default="ovr"
-        More than two classes are fitted each against the rest.
+    multi_class : {"ovr", "crammer_singer"}, default="ovr"
+        "ovr" fits each of more than two classes against the rest. "crammer_singer" fits all classes, also two, as one
+        problem: :math:`\tfrac12 \sum_m \|w_m\|^2 + C \sum_i v_i \max_m (1_{m \ne y_i} + f_m(x_i) - f_{y_i}(x_i))`,
+        by the sequential dual method; as in scikit-learn, ``loss`` is then not looked at. The solver must be "auto" or
+        "dual_cd".
     presolve : {"auto", True, False}, default="auto"
         Whether the solver works on a packed copy of a sparse X: proportional columns merged into one (an orthogonal
         change of variables, so the optimum is the same), empty columns dropped, the rest ordered by frequency. "auto"
@@ -63,8 +68,9 @@ class LinearSVC(LinearClassifier):
     intercept_ : ndarray of shape (1 or n_classes,), float64
     classes_ : ndarray of shape (n_classes,)
     certificate_ : Certificate
-        Primal value, dual value and relative gap per binary problem.
+        Primal value, dual value and relative gap per binary problem; of the one problem, for "crammer_singer".
     n_iter_ : ndarray of shape (1 or n_classes,), int64
+        Epochs or Newton steps per problem.
     presolve_ : Presolve or None
         What became of the columns (``n_columns``, ``nnz_out``, ``n_merged``, ``n_dropped``, ...); None where X was used
         as it is.
@@ -81,6 +87,8 @@ class LinearSVC(LinearClassifier):
     References
     ----------
     Hsieh, Chang, Lin, Keerthi, Sundararajan: A Dual Coordinate Descent Method for Large-scale Linear SVM, ICML 2008.
+
+    Keerthi, Sundararajan, Chang, Hsieh, Lin: A Sequential Dual Method for Large Scale Multi-class Linear SVMs, KDD 2008.
 
     Examples
     --------
@@ -127,8 +135,15 @@ class LinearSVC(LinearClassifier):
 
     def _loss(self) -> str:
         _validate.choice("loss", self.loss, LOSSES)
-        _validate.choice("multi_class", self.multi_class, ("ovr",))
+        _validate.choice("multi_class", self.multi_class, MULTI_CLASS)
         return self.loss
+
+    def _options(self) -> dict[str, Any]:
+        options = super()._options()
+        return options | {"solver": _validate.multi_class_solver(self.multi_class, options["solver"])}
+
+    def _native_fit(self) -> Callable[..., dict[str, Any]]:
+        return _native.fit if self.multi_class == "ovr" else _native.fit_crammer_singer
 
     @with_callbacks
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> LinearSVC:

@@ -1,7 +1,10 @@
-//! One-vs-rest: the binary problems of a classification task, as parallel tasks over one matrix.
+//! One-vs-rest: the binary problems of a classification task, as parallel tasks over one matrix. [`crammer_singer`]: all classes as
+//! one problem.
 //!
 //! Two classes make one problem, whose positive class is the second; `k > 2` classes make `k` problems, class `k` against the
 //! rest. Problems share the matrix and the costs; each makes its own labels (one number per row) while it runs.
+
+pub mod crammer_singer;
 
 use rayon::prelude::*;
 

@@ -65,7 +65,7 @@ pub fn fit<'py>(
     Ok(result)
 }
 
-fn report_dict<'py>(py: Python<'py>, report: &Report) -> PyResult<Bound<'py, PyDict>> {
+pub(super) fn report_dict<'py>(py: Python<'py>, report: &Report) -> PyResult<Bound<'py, PyDict>> {
     let result = PyDict::new(py);
     for (name, count) in [
         ("n_features_in", report.columns_in),
@@ -106,7 +106,7 @@ fn as_dict<'py>(py: Python<'py>, solutions: &[Solution], n_cols: usize) -> PyRes
     Ok(result)
 }
 
-fn status_name(status: Status) -> &'static str {
+pub(super) fn status_name(status: Status) -> &'static str {
     match status {
         Status::Converged => "converged",
         Status::MaxIter => "max_iter",

@@ -3,12 +3,13 @@
 //! * [`arrays`]: NumPy arrays to row views, the only place that knows dtypes;
 //! * [`options`]: strings and numbers to enums;
 //! * [`run`]: threads, interrupts and progress around a long call;
-//! * [`fit`], [`select`], [`svmlight`]: one file per verb;
+//! * [`fit`], [`multiclass`], [`select`], [`svmlight`]: one file per verb;
 //! * [`errors`]: [`crate::Error`] to exceptions.
 
 mod arrays;
 mod errors;
 mod fit;
+mod multiclass;
 mod options;
 mod run;
 mod select;
@@ -23,6 +24,8 @@ mod _native {
     use super::errors::DuplicateEntriesError;
     #[pymodule_export]
     use super::fit::{check, fit};
+    #[pymodule_export]
+    use super::multiclass::fit_crammer_singer;
     #[pymodule_export]
     use super::select::search;
     #[pymodule_export]

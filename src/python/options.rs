@@ -29,7 +29,8 @@ pub fn solver(name: &str) -> Result<SolverKind> {
         "dual_cd" => Ok(SolverKind::DualCd),
         "dual_cd_online" => Ok(SolverKind::DualCdOnline),
         "newton" => Ok(SolverKind::Newton),
-        _ => unknown("solver", name, "'auto', 'dual_cd', 'dual_cd_online' or 'newton'"),
+        "crammer_singer" => Ok(SolverKind::CrammerSinger),
+        _ => unknown("solver", name, "'auto', 'dual_cd', 'dual_cd_online', 'newton' or 'crammer_singer'"),
     }
 }
 
@@ -40,6 +41,7 @@ pub fn solver_name(solver: SolverKind) -> &'static str {
         SolverKind::DualCd => "dual_cd",
         SolverKind::DualCdOnline => "dual_cd_online",
         SolverKind::Newton => "newton",
+        SolverKind::CrammerSinger => "crammer_singer",
     }
 }
 

@@ -60,7 +60,7 @@ pub fn search<'py>(
     let plan = Plan::try_from(plan)?;
     let mode = options::presolve(&options.presolve, f64::INFINITY, labels.n_problems())?;
     let failed = Mutex::new(None);
-    let mut visitor = Visitor { visit: visit.unbind(), n_problems: labels.n_problems(), last: None };
+    let mut visitor = Visitor { visit: visit.unbind(), n_folds: folds.len(), last: None };
     let mut call = |step: &Step| -> Result<Option<f64>> {
         Python::attach(|py| visitor.call(py, step)).map_err(|error| callback_error(error, &failed))
     };
@@ -129,7 +129,7 @@ type Shown = (Arc<Vec<Vec<f64>>>, Vec<Py<PyArray1<f64>>>);
 /// The caller's function; steps that share decision values show it the same arrays.
 struct Visitor {
     visit: Py<PyAny>,
-    n_problems: usize,
+    n_folds: usize,
     last: Option<Shown>,
 }
 
@@ -160,6 +160,6 @@ impl Visitor {
     }
 
     fn objective<'py>(&self, py: Python<'py>, step: &Step) -> PyResult<Bound<'py, PyArray2<f64>>> {
-        step.objective.to_pyarray(py).reshape([step.objective.len() / self.n_problems, self.n_problems])
+        step.objective.to_pyarray(py).reshape([self.n_folds, step.objective.len() / self.n_folds])
     }
 }

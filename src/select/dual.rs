@@ -35,7 +35,7 @@ use crate::solver::{Monitor, Params, Solution, SolverKind, Start, Status, auto, 
 use crate::{Error, Result};
 
 /// Relative duality gap of dual fits per unit of `tol`: about the accuracy that the gradient criterion gives in the primal.
-const GAP_PER_TOL: f64 = 0.1;
+pub(super) const GAP_PER_TOL: f64 = 0.1;
 
 /// All lanes.
 pub struct Dual<'a, R> {
@@ -137,7 +137,7 @@ impl<R: Rows> Route for Dual<'_, R> {
 const ARRAYS: usize = 3;
 /// Numbers in the first of them.
 const FACTS: usize = 8;
-/// The solvers that a fit can name, by their number in a state.
+/// The solvers that a fit of a binary problem can name, by their number in a state.
 const SOLVERS: [SolverKind; 3] = [SolverKind::DualCd, SolverKind::DualCdOnline, SolverKind::Newton];
 
 impl Lane {
@@ -310,7 +310,7 @@ impl Fitted {
 }
 
 /// Largest `C'` with a relative gap of at most `tol`; see the module's description. `c` itself if the dual value is useless.
-fn accepted_until(c: f64, norm: f64, loss: f64, dual: f64, tol: f64) -> f64 {
+pub(super) fn accepted_until(c: f64, norm: f64, loss: f64, dual: f64, tol: f64) -> f64 {
     let room = (1.0 + tol) * dual - norm;
     if !(dual > 0.0 && room >= 0.0) {
         c

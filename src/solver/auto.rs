@@ -1,13 +1,13 @@
 //! Which solver for which shape and loss.
 
 use super::{Monitor, Params, Problem, Solution, SolverKind, Start, Status, dual, hessian, hinge_newton, newton};
-use crate::Result;
 use crate::data::Rows;
 use crate::data::design::Design;
 use crate::loss::{Hinge, Logistic, LossKind, SquaredHinge};
 use crate::solver::box_cd::BoxCd;
 use crate::solver::dual::Patience;
 use crate::solver::logistic_cd::LogisticCd;
+use crate::{Error, Result};
 
 /// Columns (intercept included) up to which a dense factorisation is considered.
 const MAX_CHOLESKY_COLUMNS: usize = 1200;
@@ -102,6 +102,13 @@ pub fn solve<'a, R: Rows>(
 ) -> Result<Solution> {
     let is_auto = params.solver == SolverKind::Auto;
     let solver = if is_auto { choose(problem, loss) } else { params.solver };
+    if solver == SolverKind::CrammerSinger {
+        return Err(Error::Parameter {
+            name: "solver of a binary problem",
+            value: format!("{solver:?}"),
+            rule: "one of binary problems",
+        });
+    }
     if solver == SolverKind::Newton {
         return solve_by_newton(problem, loss, params, start, monitor);
     }

@@ -234,7 +234,7 @@ impl<'a, R: Rows, M: Method> Descent<'a, R, M> {
         let bias = match problem.intercept {
             Intercept::None => 0.0,
             Intercept::Penalised(scale) => scale,
-            Intercept::Free => penalty(problem).sqrt(),
+            Intercept::Free => penalty(&problem.design(0.0), problem.cost.iter().sum()).sqrt(),
         };
         if let Some(alpha) = &start.alpha {
             method.start_at(alpha);
@@ -357,9 +357,8 @@ fn best_intercept<L: Loss>(loss: L, y: &[f64], cost: &[f64], margins: &[f64]) ->
 /// The penalty `sigma` of the method of multipliers: the mean squared norm of the rows, which makes the constant column as
 /// important as a row; but at tiny costs at least so much that `sigma sum_i c_i`, by which the multiplier moves in an epoch at
 /// most, is of the order of the margins.
-fn penalty<R: Rows>(problem: &Problem<'_, R>) -> f64 {
-    let total: f64 = problem.cost.iter().sum();
-    mean_squared_norm(&problem.design(0.0)).max(LEAST_MOVE / total)
+pub(super) fn penalty<R: Rows>(design: &Design<'_, R>, total: f64) -> f64 {
+    mean_squared_norm(design).max(LEAST_MOVE / total)
 }
 
 /// Mean squared norm of about [`NORM_SAMPLE`] rows at equal distances.

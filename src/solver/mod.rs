@@ -10,6 +10,7 @@
 //!   done with a row, [`cg`] the directions, [`preconditioner`] (by [`hessian`] and [`cholesky`] when columns are few) what
 //!   speeds them up, [`line_search`] the step lengths;
 //! * [`hinge_newton`]: the hinge through a sequence of smooth problems for [`newton`];
+//! * [`crammer_singer`]: the multi-class problem of Crammer and Singer, all classes at once;
 //! * [`intercept`]: exact minimisation over the intercept alone;
 //! * [`sweep`]: parallel passes over the rows with a fixed order of summation;
 //! * [`certificate`]: primal and dual value of a solution on given rows; [`presolved`]: a fit by way of packed columns;
@@ -21,6 +22,7 @@ pub mod box_cd;
 pub mod certificate;
 pub mod cg;
 pub mod cholesky;
+pub mod crammer_singer;
 pub mod dual;
 pub mod hessian;
 pub mod hinge_newton;
@@ -112,6 +114,8 @@ pub enum SolverKind {
     DualCdOnline,
     /// Truncated Newton in the primal.
     Newton,
+    /// The sequential dual method of [`crammer_singer`], for all classes at once; no solver of binary problems.
+    CrammerSinger,
 }
 
 /// How a fit ended.
