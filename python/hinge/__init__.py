@@ -7,6 +7,7 @@ from hinge._csearch import CSearch, PartialSearchWarning
 from hinge._native import DEBUG_BUILD as _DEBUG_BUILD
 from hinge._native import __version__
 from hinge._presolve import Presolve
+from hinge.calibration import Calibration, calibrate
 from hinge.logistic import LogisticRegression, LogisticRegressionCV
 from hinge.select import select_C
 from hinge.svm import LinearSVC, LinearSVCCV
@@ -14,6 +15,7 @@ from hinge.svmlight import load_svmlight
 
 __all__ = [
     "CSearch",
+    "Calibration",
     "Certificate",
     "LinearSVC",
     "LinearSVCCV",
@@ -22,6 +24,7 @@ __all__ = [
     "PartialSearchWarning",
     "Presolve",
     "__version__",
+    "calibrate",
     "load_svmlight",
     "select_C",
 ]

@@ -15,10 +15,13 @@ __all__ = [
     "DuplicateEntriesError",
     "__version__",
     "check",
+    "decision_values",
     "fit",
     "fit_crammer_singer",
+    "fit_labels",
     "load_svmlight",
     "search",
+    "top_k",
 ]
 
 __version__: str
@@ -32,6 +35,7 @@ DEFAULT_RATIO: float
 class DuplicateEntriesError(ValueError): ...
 
 def check(matrix: Any) -> tuple[bool, float]: ...
+def decision_values(matrix: Any, weights: Any, intercept: np.ndarray, n_threads: int) -> np.ndarray: ...
 def fit(
     matrix: Any,
     class_ids: np.ndarray,
@@ -48,6 +52,15 @@ def fit_crammer_singer(
     options: dict[str, Any],
     progress: Callable[[str, int, float], None] | None = None,
 ) -> dict[str, Any]: ...
+def fit_labels(
+    matrix: Any,
+    starts: np.ndarray,
+    rows: np.ndarray,
+    cost: np.ndarray,
+    options: dict[str, Any],
+    drop: float,
+    progress: Callable[[str, int, float], None] | None = None,
+) -> dict[str, Any]: ...
 def load_svmlight(
     path: str, n_features: int | None, zero_based: bool | None, dtype: str, n_threads: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, int, np.ndarray, np.ndarray | None]: ...
@@ -62,3 +75,6 @@ def search(
     visit: Callable[[dict[str, Any]], float | None],
     progress: Callable[[str, float, int, int, float, float], None] | None = None,
 ) -> str: ...
+def top_k(
+    matrix: Any, weights: Any, intercept: np.ndarray, k: int, n_threads: int
+) -> tuple[np.ndarray, np.ndarray]: ...

@@ -116,6 +116,25 @@ def seed(random_state: Any) -> int:
     return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
 
 
+def fit_matrix(X: Any, estimator: Any) -> Any:
+    """X as CSR or C-ordered array; changes nothing in the estimator."""
+    _check_structure(X)
+    return check_array(X, estimator=estimator, input_name="X", **_CHECK)
+
+
+def sample_weights(X: Any, sample_weight: Any) -> np.ndarray:
+    """One weight of at least 0 per row, float64."""
+    if sample_weight is None:
+        return np.ones(X.shape[0])
+    weight = _check_sample_weight(sample_weight, X, dtype=np.float64, copy=True)
+    if (weight < 0).any():
+        row = int(np.flatnonzero(weight < 0)[0])
+        raise ValueError(f"sample_weight of row {row} is {weight[row]}, weights must be at least 0")
+    if not (weight > 0).any():
+        raise ValueError("sample_weight is 0 for every row")
+    return weight
+
+
 def fit_data(X: Any, y: Any, estimator: Any = None) -> tuple[Any, np.ndarray]:
     """X as CSR or C-ordered array, y as a column; changes nothing in the estimator."""
     _check_structure(X)

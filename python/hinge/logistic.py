@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from scipy.special import log_expit
 
 from hinge import _native
 from hinge._callbacks import with_callbacks
@@ -117,10 +118,13 @@ class LogisticRegression(LinearClassifier):
         -------
         ndarray of shape (n_samples, n_classes)
         """
-        return log_probabilities(self.decision_function(X))
+        values = self.decision_function(X)
+        return log_expit(values) if hasattr(self, "multilabel_") else log_probabilities(values)
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Probability of each class; for more than two, the one-vs-rest probabilities divided by their sum.
+
+        Of each label by itself where y was a matrix of labels.
 
         Parameters
         ----------
@@ -168,6 +172,8 @@ class LogisticRegressionCV(LogisticRegression):
     >>> model.C_ == model.search_.C
     True
     """
+
+    _takes_labels = False
 
     def __init__(
         self,

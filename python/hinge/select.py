@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, TypeVar
 
@@ -209,15 +210,21 @@ def search_and_refit(estimator: E, X: Any, y: Any, sample_weight: Any, groups: A
     options = estimator._options()
     _validate.positive("select_tol", estimator.select_tol)
     plan = Plan.of(estimator)
+    needs_decisions = getattr(estimator, "_needs_decisions", bool)()
     checked, labels = _validate.fit_data(X, y, estimator)
     problem = Problem.of(checked, labels, estimator.class_weight, sample_weight)
+    if needs_decisions:
+        estimator._check_problem(problem)
+        plan = replace(plan, keep_decisions=True)
     search_options = options | {"tol": float(estimator.select_tol)}
     search = Search.of(estimator, problem, search_options, plan, groups)
     task = FitTask(estimator, X, y, sample_weight=sample_weight, has_parts=True)
     found = search.run(keeps_interrupted=False, wants_stop=lambda step: task.part(f"C = {step.C:g}"))
     estimator._fit_checked(found.C, problem.X, problem.classes, problem.ids, problem.weight, options)
     _validate.remember_features(estimator, X)
-    estimator.search_ = found
+    if hasattr(estimator, "_use_decisions"):
+        estimator._use_decisions(problem, found)
+    estimator.search_ = found if plan.keep_decisions == estimator.keep_decisions else replace(found, decisions=None)
     estimator.C_ = found.C
     task.part("refit")
     task.end()

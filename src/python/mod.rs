@@ -3,12 +3,13 @@
 //! * [`arrays`]: NumPy arrays to row views, the only place that knows dtypes;
 //! * [`options`]: strings and numbers to enums;
 //! * [`run`]: threads, interrupts and progress around a long call;
-//! * [`fit`], [`multiclass`], [`select`], [`svmlight`]: one file per verb;
+//! * [`fit`], [`labels`], [`multiclass`], [`select`], [`svmlight`]: one file per verb;
 //! * [`errors`]: [`crate::Error`] to exceptions.
 
 mod arrays;
 mod errors;
 mod fit;
+mod labels;
 mod multiclass;
 mod options;
 mod run;
@@ -24,6 +25,8 @@ mod _native {
     use super::errors::DuplicateEntriesError;
     #[pymodule_export]
     use super::fit::{check, fit};
+    #[pymodule_export]
+    use super::labels::{decision_values, fit_labels, top_k};
     #[pymodule_export]
     use super::multiclass::fit_crammer_singer;
     #[pymodule_export]
