@@ -74,9 +74,9 @@ def calibrate(decisions: Any, y: Any, *, method: str = "sigmoid", sample_weight:
         Labels.
     method : {"sigmoid", "isotonic", "temperature"}, default="sigmoid"
         "sigmoid" is Platt's method with his corrected targets, "isotonic" a rising step function: each class against
-        the rest, divided by the sum where there are more than two, by scikit-learn. "temperature" multiplies all decision
-        values by one number before a softmax (a logistic function for two classes): it never changes the order of the
-        classes.
+        the rest, divided by the sum where there are more than two, by scikit-learn. "temperature" multiplies all
+        decision values by one number before a softmax (a logistic function for two classes): it never changes the order
+        of the classes.
     sample_weight : array-like of shape (n_samples,), default=None
 
     Returns

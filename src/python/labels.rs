@@ -1,6 +1,6 @@
 //! Bindings of [`crate::multiclass::labels::fit`] and [`crate::multiclass::scores`].
 
-use numpy::{IntoPyArray, PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2, ToPyArray};
+use numpy::{IntoPyArray, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2, ToPyArray};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -8,7 +8,6 @@ use super::arrays::{Matrix, with_rows};
 use super::fit::{report_dict, status_name};
 use super::options::{self, FitOptions};
 use super::run::run;
-use crate::data::Rows;
 use crate::data::presolve::Packable;
 use crate::multiclass::labels::{self, Indicator, SparseSolution, Task};
 use crate::multiclass::scores::{ByColumn, Model};

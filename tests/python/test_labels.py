@@ -52,7 +52,8 @@ def test_sparse_weights_stay_within_their_bound():
     dense = hinge.LinearSVC(**options).fit(X, y)
     whole = hinge.LinearSVC(sparse_coef=True, sparse_tol=0.0, **options).fit(X, y)
     sparse = hinge.LinearSVC(sparse_coef=True, sparse_tol=0.01, **options).fit(X, y)
-    assert sp.issparse(sparse.coef_) and sparse.coef_.nnz < 0.9 * whole.coef_.nnz
+    assert sp.issparse(sparse.coef_)
+    assert sparse.coef_.nnz < 0.9 * whole.coef_.nnz
     np.testing.assert_allclose(whole.certificate_.primal, dense.certificate_.primal, rtol=3e-6)
     signs = np.where(y[:, None] == np.arange(5), 1.0, -1.0)
     values = sparse.decision_function(X)
@@ -98,7 +99,8 @@ def test_presolve_changes_nothing():
     doubled = sp.csr_matrix(sp.hstack([X, 3.0 * X]))
     for intercept in ({}, {"fit_intercept": False}):
         fits = [hinge.LinearSVC(tol=1e-8, presolve=p, **intercept).fit(doubled, Y) for p in (True, False)]
-        assert fits[0].presolve_ is not None and fits[1].presolve_ is None
+        assert fits[0].presolve_ is not None
+        assert fits[1].presolve_ is None
         np.testing.assert_allclose(fits[0].certificate_.primal, fits[1].certificate_.primal, rtol=1e-7, atol=1e-12)
 
 
