@@ -249,6 +249,9 @@ class _Values(ClassifierMixin, BaseEstimator):
     def classes_(self) -> np.ndarray:
         return self.classes
 
+    def __sklearn_is_fitted__(self) -> bool:
+        return True
+
     def fit(self, X: Any, y: Any) -> _Values:
         return self
 

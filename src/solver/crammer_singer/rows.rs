@@ -30,6 +30,8 @@ pub struct Lists {
     holes: usize,
 }
 
+/// Excess of a row's variables over its cost, relatively, that is the rounding of their sum.
+const ROUNDING: f64 = 1e-12;
 /// Spare entries of a list that has moved.
 const SPARE: u32 = 2;
 
@@ -163,7 +165,8 @@ impl Alpha {
         for i in 0..class.len() {
             let range = self.starts[i]..self.starts[i + 1];
             let sum: f64 = factor * self.values[range.clone()].iter().sum::<f64>();
-            let factor = if sum > cost[i] { factor * cost[i] / sum } else { factor };
+            let is_outside = sum > cost[i] * (1.0 + ROUNDING);
+            let factor = if is_outside { factor * cost[i] / sum } else { factor };
             let rest = (cost[i] - sum).max(0.0);
             list.clear();
             if rest > 0.0 || range.is_empty() {
