@@ -369,7 +369,12 @@ mod tests {
                     let twin = auto::solve(&plain, loss, &params, &Start::default(), &Silent).unwrap();
                     assert!(e.status == Status::Converged, "{loss:?} {intercept:?} {label}");
                     let best = twin.certificate.primal;
-                    assert!((e.certificate.primal / best - 1.0).abs() < 3e-6, "{loss:?} {intercept:?} {label}: {e:?} {:?} {:?}", twin.certificate, twin.status);
+                    assert!(
+                        (e.certificate.primal / best - 1.0).abs() < 3e-6,
+                        "{loss:?} {intercept:?} {label}: {e:?} {:?} {:?}",
+                        twin.certificate,
+                        twin.status
+                    );
                     let mut w = vec![0.0; 12];
                     s.columns.iter().zip(&s.values).for_each(|(j, v)| w[*j as usize] = *v);
                     let value = certificate::primal(&plain, loss, &w, s.intercept, &Silent).unwrap();
