@@ -2,6 +2,7 @@
 PYTHON ?= python3
 VENV ?= .venv
 MULTICORE ?= .venv-multicore
+SNAPML ?= .venv-snapml
 BIN := $(VENV)/bin
 RUST := $(shell find src -name '*.rs') Cargo.toml Cargo.lock pyproject.toml
 
@@ -18,9 +19,12 @@ test-rust:
 test-python: $(VENV)/.built
 	$(BIN)/python -m pytest
 
-bench: $(VENV)/.built
+bench: $(VENV)/.built $(MULTICORE)/.installed $(SNAPML)/.installed
 	cargo bench --no-default-features
-	$(BIN)/python benches/compare/fit.py
+	$(BIN)/python benches/compare/fit.py --multicore $(MULTICORE)/bin/python --snapml $(SNAPML)/bin/python --output fit.csv
+	$(BIN)/python benches/compare/growth.py
+	$(BIN)/python benches/compare/reader.py
+	$(BIN)/python benches/compare/presolve_cost.py
 	$(BIN)/python benches/compare/search.py --sets german,ijcnn1_val,a9a,w8a,20news --rivals liblinear
 
 # The search for C against everybody else's, and with exact scores: hours. One set: make bench-search SETS=a9a
@@ -30,9 +34,13 @@ RECORD ?= search.csv
 bench-search: $(VENV)/.built $(MULTICORE)/.installed
 	$(BIN)/python benches/compare/search.py --sets $(SETS) --check --multicore $(MULTICORE)/bin/python --output $(RECORD)
 
-# The figures of Chu et al. (2015) into benches/record: an hour or two.
+# The figures of the papers into benches/record: chu15 an hour or two, the others some minutes a set.
 papers: $(VENV)/.built
 	$(BIN)/python benches/papers/chu15.py
+	$(BIN)/python benches/papers/wesierski16.py
+	$(BIN)/python benches/papers/changroth11.py
+	$(BIN)/python benches/papers/hsieh08.py
+	$(BIN)/python benches/papers/chang10.py
 
 lint: $(VENV)/.built
 	cargo fmt --check
@@ -65,5 +73,11 @@ $(MULTICORE)/.installed:
 	$(MULTICORE)/bin/python -m pip install --quiet liblinear-multicore==2.50.0 numpy scipy
 	touch $@
 
+# Without a wheel for this Python the bench runs without it, and says so.
+$(SNAPML)/.installed:
+	$(PYTHON) -m venv $(SNAPML)
+	-$(SNAPML)/bin/python -m pip install --quiet snapml==1.17.2
+	touch $@
+
 clean:
-	rm -rf $(VENV) $(MULTICORE) target
+	rm -rf $(VENV) $(MULTICORE) $(SNAPML) target fit.csv fit.md fit.png

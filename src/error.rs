@@ -76,6 +76,40 @@ pub enum Error {
         /// Why not.
         reason: String,
     },
+    /// A file of a plane is damaged or none.
+    #[error("{path} is not a whole file of a plane: {reason}")]
+    PlaneFile {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        reason: String,
+    },
+    /// A block store is damaged, cut short, or no block store.
+    #[error("{path}: {reason} (at byte {offset})")]
+    Corrupt {
+        /// The file.
+        path: PathBuf,
+        /// Where the damage was noticed.
+        offset: u64,
+        /// What is wrong, with the offending number.
+        reason: String,
+    },
+    /// The system has no such amount of memory.
+    #[error("cannot allocate {bytes} bytes")]
+    Memory {
+        /// The amount.
+        bytes: usize,
+    },
+    /// A memory budget is too small for the task.
+    #[error("memory_budget must be at least {needed} bytes for this task, got {budget}: {parts}")]
+    Budget {
+        /// The budget.
+        budget: u64,
+        /// The least that would be accepted.
+        needed: u64,
+        /// What needs it.
+        parts: String,
+    },
     /// The operating system refused, or a compressed file is damaged.
     #[error("{path}: {source}")]
     Io {
@@ -108,6 +142,16 @@ pub enum Error {
     Callback {
         /// The callback's own message.
         reason: String,
+    },
+    /// A bound on the number of steps was reached, which exact arithmetic would not.
+    #[error(
+        "{what} took {steps} steps without arriving: the data are degenerate beyond double precision, scale the features"
+    )]
+    Stalled {
+        /// Which procedure.
+        what: &'static str,
+        /// The bound.
+        steps: usize,
     },
     /// The caller asked to stop.
     #[error("cancelled")]

@@ -23,20 +23,28 @@
 //! * [`data`]: row access over borrowed CSR and dense arrays, kernels, the svmlight reader;
 //! * [`loss`]: the three losses with derivative, curvature and conjugate;
 //! * [`solver`]: pure functions from a [`solver::Problem`] to a [`solver::Solution`];
-//! * [`multiclass`], [`select`]: drivers (one-vs-rest tasks, warm-started search for `C`);
+//! * [`store`]: the compressed block file: written from any stream of rows, read as if it were hostile;
+//! * [`multiclass`], [`select`], [`path`], [`outofcore`]: drivers (one-vs-rest tasks, warm-started search for `C`, the plane of two
+//!   costs, training on a store that is larger than memory);
 //! * `python`: borrow, detach, call, map errors (feature `python` only).
 //!
 //! Papers are cited in the modules as: **Chu15** Warm Start for Parameter Selection of Linear Classifiers (KDD 2015);
 //! **Hsieh08** A Dual Coordinate Descent Method for Large-scale Linear SVM (ICML 2008); **Yu11** Dual Coordinate Descent
 //! Methods for Logistic Regression and Maximum Entropy Models (Machine Learning 85, 2011); **GalliLin21** A Study on
-//! Truncated Newton Methods for Linear Classification (IEEE TNNLS 2021).
+//! Truncated Newton Methods for Linear Classification (IEEE TNNLS 2021); **Wesierski16** Entire Regularization Path for the
+//! Asymmetric-Cost Linear SVM (2016); **ChangRoth11** Selective Block Minimization for Faster Convergence of Limited Memory
+//! Large-Scale Linear Models (KDD 2011); **ShalevShwartz07** Pegasos: Primal Estimated sub-GrAdient SOlver for SVM (ICML 2007);
+//! **Chang10** Training and Testing Low-degree Polynomial Data Mappings via Linear SVM (JMLR 11, 2010).
 
 pub mod data;
 pub mod error;
 pub mod loss;
 pub mod multiclass;
+pub mod outofcore;
+pub mod path;
 pub mod select;
 pub mod solver;
+pub mod store;
 
 #[cfg(feature = "python")]
 mod python;

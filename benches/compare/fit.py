@@ -1,230 +1,220 @@
-"""Time to a given accuracy of one fit: LIBLINEAR against hinge.
+"""Time, and memory, to a given accuracy of one fit: hinge against everybody else.
 
-Both sides start from the same SciPy matrix, and the conversion is in their time (LIBLINEAR's share of it is
-shown, and the ratio without it). Tolerances are swept on both sides, because no two solvers mean the same
-by them; what counts is the relative distance of the primal objective, computed here in float64, to the best
-objective that anybody found. For each accuracy the fastest of LIBLINEAR's solvers stands against hinge with
-one thread and with two. A ratio is their time over ours: inf where only hinge arrives, 0 where only
-LIBLINEAR does.
+All start from the same float32 SciPy matrix, without intercept; every package runs in a process of its own and may
+use its number of threads. Tolerances are swept from loose to tight, because no two packages mean the same by them;
+what counts is the distance of the primal objective, computed here in float64, to the best objective that anybody
+found. A fit over the time limit is stopped, and what it would have taken is more than that.
+
+Every run becomes a row of the CSV file, which grows over calls: a case (set, loss, C, contestant) that is in it
+is not run again. From the whole file come the summary and the table (.md beside it) and the picture (.png).
+
+    python fit.py --sets a9a,w8a --output fit.csv
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
-from statistics import median
+import argparse
+import csv
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
 
-import engines
 import problems
-from engines import Fit
-from harness import Report, arguments, interrupted_after, names, parser
-from problems import Problem
+import roster
+import standings
+import tasks
+from harness import describe, names
+from process import Contestant, Run, Stored
+from roster import Entry
+from tasks import Task
 
-TOLERANCES = tuple(10.0**-k for k in range(1, 9))
-GAPS = (1e-2, 1e-4, 1e-6)
+SETS = (
+    "german,ijcnn1_val,madelon,a9a,w8a,20news,sector,imdb,phishing_urls,flights,covtype,mnist,"
+    "zipf-1e5,zipf-1e6,zipf-1e7"
+)
+COSTS = "0.015625,1,16"
+FINEST = standings.GAPS[-1]
 REFERENCE_TOL = 1e-9
-# LIBLINEAR does not say when it ran out of iterations: long runs that improve by less than a tenth have.
-STUCK_SECONDS, STUCK_FACTOR = 1.0, 0.9
-
-COLUMNS = {
-    "set": ">10",
-    "loss": ">13",
-    "C": ">9.5g",
-    "bias": ">9",
-    "gap": ">7.0e",
-    "liblinear_s": ">9.4g",
-    "of_it_convert_s": ">9.4g",
-    "liblinear_solver": ">6",
-    "liblinear_best_gap": ">9.1e",
-    "hinge_solver": ">8",
-    "hinge_1_s": ">9.4g",
-    "hinge_2_s": ">9.4g",
-    "ratio_1": ">7.2f",
-    "ratio_2": ">7.2f",
-    "ratio_1_no_convert": ">7.2f",
-}
+# Packages do not all say when they are at their limit of iterations: a run that takes at least so many seconds, and
+# whose distance is more than this share of the last but one's, will get no further.
+STUCK_SECONDS, STUCK_SHARE = 0.2, 0.9
 
 
-@dataclass
-class Runner:
-    """One solver of one side with all its runs, keyed by tolerance."""
+class Case:
+    """One set, loss and C: what has been found so far, for deciding which runs can still matter."""
 
-    side: str
-    name: str
-    run: Callable[[float], Fit]
-    seconds: dict[float, list[float]] = field(default_factory=dict)
-    objectives: dict[float, list[float]] = field(default_factory=dict)
-    status: str = ""
+    def __init__(self, task: Task, loss: str, C: float, limit: float, done: list[standings.Row]):
+        self.task, self.loss, self.C, self.limit = task, loss, C, limit
+        # The best objective, and what it is proved not to be below: the highest value less its certified gap.
+        self.best, self.floor = float("inf"), 0.0
+        for row in done:
+            self._learn(float(row["objective"] or "inf"), float(row["claimed_gap"] or 1.0))
 
-    def add(self, tol: float, fit: Fit, objective: float) -> None:
-        """Record a run."""
-        self.seconds.setdefault(tol, []).append(fit.seconds)
-        self.objectives.setdefault(tol, []).append(objective)
-        self.status = fit.status
+    def sweep(self, entry: Entry, contestant: Contestant) -> Iterator[dict]:
+        """Rows of all runs of a contestant, every solver until it can win nothing more."""
+        quickest = float("inf")
+        for solver in entry.applicable(self.loss, self.task):
+            values: list[float] = []
+            for tol in entry.tolerances:
+                run = contestant.fit(self.loss, solver, self.C, tol, self.limit)
+                yield self.row(entry, contestant, solver, tol, run)
+                if run.W is None:
+                    break
+                values.append(self.value(run))
+                if self._arrived(values[-1], run):
+                    quickest = min(quickest, run.seconds)
+                    break
+                if run.seconds > quickest or self._stuck(values, run):
+                    break
 
-    def reached(self, gap: float, best: float) -> list[float]:
-        """Tolerances, loosest first, whose median run is within the gap."""
-        bound = best * (1.0 + gap)
-        return [tol for tol, values in self.objectives.items() if median(values) <= bound]
+    def _arrived(self, value: float, run: Run) -> bool:
+        """Whether tighter tolerances are vain; our own fits cannot say so before the optimum is known."""
+        settled = run.claimed is None or self.best <= self.floor * (1 + FINEST)
+        return settled and value <= self.best * (1 + FINEST / 2)
 
-    def time_to(self, gap: float, best: float) -> float | None:
-        """Smallest median time of the runs within the gap."""
-        return min((median(self.seconds[tol]) for tol in self.reached(gap, best)), default=None)
+    def _learn(self, value: float, claimed: float) -> None:
+        if value < float("inf"):
+            self.best = min(self.best, value)
+            self.floor = max(self.floor, value * (1.0 - claimed))
 
-    def is_stuck(self, best: float) -> bool:
-        """Whether tighter tolerances are vain: the fit says so, or two of them changed nothing."""
-        if self.status:
-            return not self.status.startswith("converged")
-        runs = list(self.objectives)
-        if len(runs) < 3 or self.seconds[runs[-1]][0] < STUCK_SECONDS:
-            return False
-        first, _, last = (self.objectives[tol][0] - best for tol in runs[-3:])
-        return last > STUCK_FACTOR * first
+    def _stuck(self, values: list[float], run: Run) -> bool:
+        far = [value - self.best for value in values[-3:]]
+        return len(far) == 3 and run.seconds > STUCK_SECONDS and far[2] > STUCK_SHARE * far[0]
 
+    def value(self, run: Run) -> float:
+        """The objective of a run; what it tells of the optimum is remembered."""
+        value = self.task.objective(self.loss, self.C, run.W)
+        self._learn(value, 1.0 if run.claimed is None else run.claimed)
+        return value
 
-class Contest:
-    """All runs of one problem, loss, C and intercept."""
-
-    def __init__(self, problem: Problem, loss: str, C: float, intercept: str, limit: float):
-        self.problem, self.loss, self.C, self.intercept, self.limit = problem, loss, C, intercept, limit
-        self.runners: list[Runner] = []
-        self.best = self._reference()
-
-    def add_liblinear(self, converted) -> None:
-        """Enter every LIBLINEAR solver of this problem."""
-        for solver in engines.liblinear_solvers(self.loss, self.intercept):
-
-            def run(eps: float, solver: int = solver) -> Fit:
-                return engines.fit_liblinear(converted, solver, self.C, self.intercept, eps)
-
-            self.runners.append(Runner("liblinear", f"-s {solver}", run))
-
-    def add_hinge(self, solver: str, n_jobs: int) -> None:
-        """Enter a hinge solver with a number of threads."""
-        self.runners.append(Runner(f"{solver} {n_jobs}", solver, lambda tol: self._hinge(solver, tol, n_jobs)))
-
-    def _hinge(self, solver: str, tol: float, n_jobs: int) -> Fit:
-        model = engines.hinge_model(self.loss, self.C, self.intercept, solver, tol, n_jobs=n_jobs)
-        return engines.fit_hinge(self.problem, model)
-
-    def _objective(self, fit: Fit) -> float:
-        return self.problem.objective(self.loss, self.C, self.intercept, fit.w, fit.b)
-
-    def _reference(self) -> float:
-        try:
-            with interrupted_after(2 * self.limit):
-                return self._objective(self._hinge("auto", REFERENCE_TOL, 2))
-        except TimeoutError:
-            return float("inf")
-
-    def _once(self, runner: Runner, tol: float) -> bool:
-        """Run and record; False where the time limit struck."""
-        try:
-            with interrupted_after(2 * self.limit):
-                fit = runner.run(tol)
-        except TimeoutError:
-            return False
-        objective = self._objective(fit)
-        self.best = min(self.best, objective)
-        runner.add(tol, fit, objective)
-        return fit.seconds <= self.limit
-
-    def sweep(self) -> None:
-        """Tighten the tolerances of all runners side by side, each until it can win nothing more."""
-        live = list(self.runners)
-        for tol in TOLERANCES:
-            live = [r for r in live if self._once(r, tol) and self._may_win(r, tol)]
-
-    def _may_win(self, runner: Runner, tol: float) -> bool:
-        """Whether a tighter tolerance may be the fastest to some gap: time grows as tolerances shrink."""
-        finest = GAPS[-1]
-        if runner.reached(finest / 2, self.best) or runner.is_stuck(self.best):
-            return False
-        rivals = [r.time_to(finest / 2, self.best) for r in self.runners if r.side == runner.side]
-        return runner.seconds[tol][0] < min((t for t in rivals if t is not None), default=float("inf"))
-
-    def repeat(self, times: int) -> None:
-        """Repeat the runs that decide, all sides in turn."""
-        deciding = [(r, tol) for r in self.runners for tol in self._deciding(r)]
-        for _ in range(times):
-            for runner, tol in deciding:
-                self._once(runner, tol)
-
-    def _deciding(self, runner: Runner) -> list[float]:
-        first = (runner.reached(gap, self.best)[:1] for gap in GAPS)
-        return sorted({tol for tols in first for tol in tols}, reverse=True)
-
-    def winner(self, side: str, gap: float) -> tuple[float | None, str | None]:
-        """Time and solver that are first within the gap on one side."""
-        times = [(r.time_to(gap, self.best), r.name) for r in self.runners if r.side == side]
-        return min((t for t in times if t[0] is not None), default=(None, None))
-
-    def best_gap(self, side: str) -> float | None:
-        """The most accurate run of one side."""
-        values = [v for r in self.runners if r.side == side for runs in r.objectives.values() for v in runs]
-        return problems.relative_distance(min(values), self.best) if values else None
+    def row(self, entry: Entry, contestant: Contestant, solver: object, tol: float, run: Run) -> dict:
+        """A row of the CSV file."""
+        X = self.task.X
+        return {
+            "set": self.task.name,
+            "rows": X.shape[0],
+            "columns": X.shape[1],
+            "nnz": X.nnz,
+            "problems": len(self.task.classes),
+            "loss": self.loss,
+            "C": self.C,
+            "package": entry.name,
+            "version": contestant.version,
+            "threads": contestant.threads,
+            "solver": solver,
+            "tol": tol,
+            "seconds": run.seconds,
+            "convert_s": run.convert,
+            "peak_bytes": run.peak,
+            "objective": None if run.W is None else repr(self.value(run)),
+            "claimed_gap": run.claimed,
+            "status": run.status,
+        }
 
 
-def rows(contest: Contest, solvers: Iterable[str], convert: float) -> Iterable[dict]:
-    """Table rows of a finished contest."""
-    for solver in solvers:
-        for gap in GAPS:
-            theirs, name = contest.winner("liblinear", gap)
-            ours = [contest.winner(f"{solver} {n_jobs}", gap)[0] for n_jobs in (1, 2)]
-            total = None if theirs is None else theirs + convert
-            yield {
-                "set": contest.problem.name,
-                "loss": contest.loss,
-                "C": contest.C,
-                "bias": contest.intercept,
-                "gap": gap,
-                "liblinear_s": total,
-                "of_it_convert_s": convert,
-                "liblinear_solver": name,
-                "liblinear_best_gap": contest.best_gap("liblinear"),
-                "hinge_solver": solver,
-                "hinge_1_s": ours[0],
-                "hinge_2_s": ours[1],
-                "ratio_1": _ratio(total, ours[0]),
-                "ratio_2": _ratio(total, ours[1]),
-                "ratio_1_no_convert": _ratio(theirs, ours[0]),
-            }
+class Record:
+    """The CSV file: comment lines that say when and with what, then a row for each run."""
+
+    def __init__(self, path: Path | None):
+        self.path = path
+        self.rows = standings.read(path) if path is not None and path.exists() else []
+        self._announced = False
+
+    def extend(self, rows: Iterable[dict]) -> None:
+        """Print runs as they come; append them to the file when they are complete."""
+        done = []
+        for row in rows:
+            done.append({key: standings.plain(value) for key, value in row.items()})
+            print(*(done[-1][key] for key in standings.SHOWN), flush=True)
+        self.rows += done
+        if self.path is None or not done:
+            return
+        fresh = not self.path.exists()
+        with self.path.open("a", newline="", encoding="utf-8") as file:
+            if not self._announced:
+                file.write(f"# {describe()}\n")
+                self._announced = True
+            writer = csv.DictWriter(file, list(done[0]))
+            if fresh:
+                writer.writeheader()
+            writer.writerows(done)
+
+    def has(self, task: Task, loss: str, C: float, entry: Entry, threads: int) -> bool:
+        """Whether these runs are done."""
+        wanted = (task.name, loss, standings.plain(float(C)), entry.name, str(threads))
+        return any(tuple(row[k] for k in ("set", "loss", "C", "package", "threads")) == wanted for row in self.rows)
+
+    def of(self, task: Task, loss: str, C: float) -> list[standings.Row]:
+        """The runs of a case."""
+        wanted = (task.name, loss, standings.plain(float(C)))
+        return [row for row in self.rows if tuple(row[k] for k in ("set", "loss", "C")) == wanted]
 
 
-def _ratio(theirs: float | None, ours: float | None) -> float | None:
-    """Their time over ours; infinite where only we arrive, 0 where only they do, None where nobody does."""
-    if ours is None:
-        return None if theirs is None else 0.0
-    return float("inf") if theirs is None else theirs / ours
+def run_set(name: str, entries: list[Entry], options: argparse.Namespace, record: Record) -> None:
+    """All cases of a set."""
+    task = tasks.load(name)
+    with Stored(task) as stored, ExitStack() as stack:
+        contestants = [
+            (entry, stack.enter_context(Contestant(entry.worker, entry.python, threads, entry.warm_solver, stored)))
+            for entry in entries
+            for threads in entry.threads
+            if threads in options.threads
+        ]
+        for loss in options.losses:
+            for C in options.Cs:
+                case = Case(task, loss, C, options.limit, record.of(task, loss, C))
+                waiting = [(e, c) for e, c in contestants if not record.has(task, loss, C, e, c.threads)]
+                if waiting and waiting[0][0].name == "hinge" and time.monotonic() < options.end:
+                    reference(case, *waiting[0], options.reference_limit)
+                for entry, contestant in waiting:
+                    if time.monotonic() < options.end:
+                        record.extend(case.sweep(entry, contestant))
 
 
-def compare(problem: Problem, options, report: Report) -> None:
-    """All contests on one set."""
-    conversions = [engines.liblinear_problem(problem) for _ in range(options.repeat)]
-    converted, convert = conversions[-1][0], median(seconds for _, seconds in conversions)
-    for loss in options.losses:
-        for C in options.Cs:
-            for intercept in options.intercepts:
-                contest = Contest(problem, loss, C, intercept, options.limit)
-                contest.add_liblinear(converted)
-                for solver in options.solvers:
-                    contest.add_hinge(solver, 1)
-                    contest.add_hinge(solver, 2)
-                contest.sweep()
-                contest.repeat(options.repeat - 1)
-                for row in rows(contest, options.solvers, convert):
-                    report.add(**row)
+def reference(case: Case, entry: Entry, contestant: Contestant, limit: float) -> None:
+    """A fit of ours far tighter than what is compared, only for its objective."""
+    run = contestant.fit(case.loss, entry.applicable(case.loss, case.task)[0], case.C, REFERENCE_TOL, limit)
+    if run.W is not None:
+        case.value(run)
+
+
+def numbers(text: str) -> list[float]:
+    """The values of a comma-separated list."""
+    return [float(part) for part in names(text)]
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line."""
+    parse = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parse.add_argument("--sets", type=names, default=names(SETS), help="names, comma-separated; zipf-1e6, generated")
+    parse.add_argument("--losses", type=names, default=list(problems.LOSSES))
+    parse.add_argument("--Cs", type=numbers, default=numbers(COSTS))
+    parse.add_argument("--packages", type=names, default=list(roster.roster()), help="who takes part, hinge among them")
+    parse.add_argument(
+        "--threads", type=numbers, default=[1, 2], help="who takes part by number of threads: 1, 2 or both"
+    )
+    parse.add_argument("--limit", type=float, default=60.0, help="seconds after which a fit is stopped")
+    parse.add_argument("--reference-limit", type=float, default=60.0, help="the same for the reference of each case")
+    parse.add_argument("--budget", type=float, default=float("inf"), help="seconds after which no sweep is begun")
+    parse.add_argument("--multicore", default=roster.MULTICORE_PYTHON, help="Python with multi-core LIBLINEAR")
+    parse.add_argument("--snapml", default=roster.SNAPML_PYTHON, help="Python with snapml")
+    parse.add_argument("--output", type=Path, help="CSV file that grows; a summary and a picture go beside it")
+    return parse
 
 
 def main() -> None:
-    """Command line."""
-    parse = parser(__doc__)
-    parse.add_argument("--solvers", type=names, default=["auto"], help="hinge solvers, comma-separated")
-    parse.add_argument("--intercepts", type=names, default=["none"], help="none, free, penalised")
-    options = arguments(parse)
-    report = Report(COLUMNS, options.output, f"median of {options.repeat}, time in seconds")
-    for name in options.sets:
-        compare(problems.load(name), options, report)
+    """Run what is missing, then sum up everything in the file."""
+    options = parser().parse_args()
+    options.end = time.monotonic() + options.budget
+    sets = [name for name in options.sets if problems.data_root() is not None or not tasks.needs_data(name)]
+    if len(sets) < len(options.sets):
+        print("no data sets: set HINGE_DATA to their folder; only generated ones are run")
+    record = Record(options.output)
+    entries = roster.present(options.packages, roster.roster(options.multicore, options.snapml))
+    for name in sets:
+        run_set(name, entries, options, record)
+    standings.publish(record.rows, options.output)
 
 
 if __name__ == "__main__":

@@ -67,11 +67,17 @@ def _loader() -> ModuleType:
     return module
 
 
-def load(name: str) -> Problem:
-    """The training part of the named set as a binary problem with int32 indices."""
+def load_labels(name: str) -> tuple[sp.csr_matrix, np.ndarray]:
+    """The training part of the named set with int32 indices, and its labels as they are."""
     X, y, _, _ = _loader().load(name)
     X = sp.csr_matrix(X)
     X.sort_indices()
+    return X, y
+
+
+def load(name: str) -> Problem:
+    """The training part of the named set as a binary problem."""
+    X, y = load_labels(name)
     signs = y.astype(np.float64) if set(np.unique(y)) == {-1, 1} else np.where(y == 0, 1.0, -1.0)
     return Problem(name, X, signs)
 

@@ -59,15 +59,23 @@ def class_rows(ids: np.ndarray, n_classes: int) -> tuple[np.ndarray, np.ndarray]
     return starts, np.argsort(ids, kind="stable").astype(np.uint32)
 
 
-def native_fit(rows: tuple[np.ndarray, np.ndarray], drop: float, is_sparse: bool) -> Callable[..., dict[str, Any]]:
-    """A native fit of the labels with the given positive rows, with the arguments of a fit of classes."""
+def native_fit(
+    ids: np.ndarray, n_classes: int, rows: tuple[np.ndarray, np.ndarray] | None, options: dict[str, Any]
+) -> Callable[..., dict[str, Any]]:
+    """The native function that fits all classes, or the labels with the given positive rows."""
+    if options["solver"] == "crammer_singer":
+        return _native.fit_crammer_singer
+    sparse_tol = options.get("sparse_tol")
+    if rows is None and sparse_tol is None:
+        return _native.fit
+    starts, positive = class_rows(ids, n_classes) if rows is None else rows
 
     def fit(matrix: Any, ids: Any, n_classes: int, cost: np.ndarray, options: Any, report: Any) -> dict[str, Any]:
-        result = _native.fit_labels(matrix, *rows, cost, options, drop, report)
+        result = _native.fit_labels(matrix, starts, positive, cost, options, sparse_tol or 0.0, report)
         n_features = matrix[3] if isinstance(matrix, tuple) else matrix.shape[1]
         indptr, indices, values = result["coef"]
         coef = sp.csr_matrix((values, indices, indptr), shape=(len(indptr) - 1, n_features))
-        return result | {"coef": coef if is_sparse else coef.toarray()}
+        return result | {"coef": coef.toarray() if sparse_tol is None else coef}
 
     return fit
 
@@ -98,13 +106,23 @@ def top_k(model: Any, X: Any, k: int) -> tuple[np.ndarray, np.ndarray]:
     return _native.top_k(_validate.native_matrix(X), weights, intercept, k, threads)
 
 
-def indicator(model: Any, X: Any, is_sparse: bool) -> Any:
-    """Labels with a positive decision value of checked X, as a 0/1 matrix of integers."""
+def indicator(model: Any, X: Any) -> Any:
+    """Labels with a positive decision value of checked X, as a matrix of the kind that the model was fitted with."""
     intercept = np.ascontiguousarray(model.intercept_, dtype=np.float64)
     weights, threads = native_weights(model.coef_), _validate.threads(model.n_jobs)
     parts = []
     for start in range(0, X.shape[0], PREDICTED_ROWS):
         rows = _validate.native_matrix(X[start : start + PREDICTED_ROWS])
-        positive = _native.decision_values(rows, weights, intercept, threads) > 0
-        parts.append(sp.csr_array(positive, dtype=np.int64) if is_sparse else positive.astype(np.int64))
-    return sp.vstack(parts, format="csr") if is_sparse else np.vstack(parts)
+        positive = as_indicator(_native.decision_values(rows, weights, intercept, threads))
+        parts.append(of_kind(positive, model.multilabel_))
+    return sp.vstack(parts, format="csr") if model.multilabel_ == "sparse" else np.vstack(parts)
+
+
+def as_indicator(values: np.ndarray) -> np.ndarray:
+    """0/1 integers of decision values, a column per label."""
+    return (values.reshape(len(values), -1) > 0).astype(np.int64)
+
+
+def of_kind(labels: np.ndarray, kind: str) -> Any:
+    """A 0/1 matrix, "dense" or "sparse"."""
+    return sp.csr_array(labels) if kind == "sparse" else labels

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
@@ -12,14 +11,27 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted
 
-from hinge import _labels, _native, _validate
+from hinge import _labels, _native, _outofcore, _validate
 from hinge._callbacks import CallbackSupport, FitTask
 from hinge._certificate import Certificate
 from hinge._presolve import Presolve
 from hinge._progress import reporter
 from hinge._warn import warn
+from hinge.blocks import BlockStore
+from hinge.poly2 import degree_options, pair_table, with_sorted_rows
 
-SOLVERS = ("auto", "dual_cd", "dual_cd_online", "newton")
+SOLVERS = ("auto", "dual_cd", "dual_cd_online", "newton", "primal_cd", "cutting_plane")
+
+
+SOLVER_OF_LOSS = {"primal_cd": "squared_hinge", "cutting_plane": "hinge"}
+"""The one loss of a solver that has one."""
+
+
+def check_solver(solver: str, loss: str) -> None:
+    """Refuse a solver that does not know the loss."""
+    only = SOLVER_OF_LOSS.get(solver, loss)
+    if only != loss:
+        raise ValueError(f"solver={solver!r} is for loss={only!r} only, got loss={loss!r}")
 
 
 class LinearClassifier(CallbackSupport, ClassifierMixin, BaseEstimator):
@@ -29,6 +41,7 @@ class LinearClassifier(CallbackSupport, ClassifierMixin, BaseEstimator):
     intercept_: np.ndarray
     classes_: np.ndarray
     presolve_: Presolve | None
+    _map: dict[str, Any] | None = None
 
     _takes_labels = True
 
@@ -47,20 +60,28 @@ class LinearClassifier(CallbackSupport, ClassifierMixin, BaseEstimator):
         _validate.positive("tol", self.tol)
         _validate.whole("max_iter", self.max_iter, 1)
         _validate.verbosity(self.verbose)
+        check_solver(self.solver, self._loss())
+        intercept, seed = (
+            _validate.intercept(self.fit_intercept, self.intercept_scaling),
+            _validate.seed(self.random_state),
+        )
         return {
             "loss": self._loss(),
             "solver": self.solver,
-            "intercept": _validate.intercept(self.fit_intercept, self.intercept_scaling),
+            "intercept": intercept,
             "tol": float(self.tol),
             "max_iter": int(self.max_iter),
-            "seed": _validate.seed(self.random_state),
+            "seed": seed,
             "n_threads": _validate.threads(self.n_jobs),
             "presolve": _validate.presolve(self.presolve),
+            "map": degree_options(self, intercept, seed),
         }
 
     def _fit(self, X: Any, y: Any, sample_weight: Any) -> Self:
         _validate.positive("C", self.C)
         options = self._options()
+        if isinstance(X, BlockStore):
+            return self._fit_store(X, y, sample_weight, options)
         if _labels.is_indicator(y):
             return self._fit_labels(X, y, sample_weight, options)
         checked, y = _validate.fit_data(X, y, self)
@@ -76,11 +97,15 @@ class LinearClassifier(CallbackSupport, ClassifierMixin, BaseEstimator):
         """Fit several labels per row, each against the rest."""
         if options["solver"] == "crammer_singer":
             raise ValueError("multi_class='crammer_singer' takes one class per row, y is a matrix of labels")
+        if options["map"] is not None:
+            raise ValueError("degree must be 1 where y is a matrix of labels, got 2")
         if self.class_weight is not None:
             raise ValueError(f"class_weight must be None where y is a matrix of labels, got {self.class_weight!r}")
         checked = _validate.fit_matrix(X, self)
         rows = _labels.positive_rows(y, checked.shape[0])
-        weight = _validate.sample_weights(checked, sample_weight)
+        weight = _validate.sample_weights(checked, checked.shape[0], sample_weight)
+        if not (weight > 0).any():
+            raise ValueError("sample_weight is 0 for every row")
         n_labels = len(rows[0]) - 1
         task = FitTask(self, X, y, sample_weight=sample_weight)
         self._fit_checked(float(self.C), checked, np.arange(n_labels), np.empty(0), weight, options, rows)
@@ -88,17 +113,6 @@ class LinearClassifier(CallbackSupport, ClassifierMixin, BaseEstimator):
         self.multilabel_ = "sparse" if sp.issparse(y) else "dense"
         task.end()
         return self
-
-    def _native_fit(
-        self, ids: np.ndarray, n_classes: int, rows: tuple[np.ndarray, np.ndarray] | None
-    ) -> Callable[..., dict[str, Any]]:
-        """The native function that fits all classes, or the labels with the given positive rows."""
-        is_sparse = bool(getattr(self, "sparse_coef", False))
-        if rows is None and is_sparse:
-            rows = _labels.class_rows(ids, n_classes)
-        if rows is None:
-            return _native.fit
-        return _labels.native_fit(rows, float(getattr(self, "sparse_tol", 0.0)) if is_sparse else 0.0, is_sparse)
 
     def _fit_checked(
         self,
@@ -116,10 +130,41 @@ class LinearClassifier(CallbackSupport, ClassifierMixin, BaseEstimator):
         if not np.isfinite(cost.sum()):
             raise ValueError(f"C = {C:g} times the weights of all rows is too large: the sum must be finite")
         report = reporter(self.verbose, "fit")
-        fit = self._native_fit(ids, len(classes), rows)
+        if options["map"] is not None:
+            X = with_sorted_rows(X)
+        fit = _labels.native_fit(ids, len(classes), rows, options)
         result = _validate.call_native(lambda matrix: fit(matrix, ids, len(classes), cost, options, report), X)
+        self._take(classes, result)
+        self._map = options["map"]
+
+    def _fit_store(self, store: BlockStore, y: Any, sample_weight: Any, options: dict[str, Any]) -> Self:
+        if y is not None or sample_weight is not None:
+            raise ValueError("a BlockStore holds its labels and weights: y and sample_weight must be None")
+        _outofcore.refuse_unfit(options)
+        blocks = _outofcore.options(self.memory_budget, self.checkpoint, self.block_options)
+        cost = _outofcore.class_costs(store, float(self.C), self.class_weight)
+        task = FitTask(self, store, None)
+        self._fit_blocks(store, cost, options, blocks)
+        task.end()
+        return self
+
+    def _fit_blocks(self, store: BlockStore, cost: np.ndarray, options: dict[str, Any], blocks: dict[str, Any]) -> None:
+        """Fit with checked options and set the fitted attributes."""
+        report = reporter(self.verbose, "fit", options["tol"])
+        result = _native.fit_store(store._reader, cost, options, blocks, report)
+        self._take(store.classes, result)
+        self.n_features_in_ = store.n_features
+        if store.feature_names is not None:
+            self.feature_names_in_ = store.feature_names
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+
+    def _take(self, classes: np.ndarray, result: dict[str, Any]) -> None:
+        """Set the fitted attributes."""
+        for name in ("stream_", "multilabel_"):  # a fit begins anew
+            self.__dict__.pop(name, None)
+        self._map = None
         self.classes_ = classes
-        self.__dict__.pop("multilabel_", None)
         self.coef_ = result["coef"]
         self.intercept_ = result["intercept"]
         self.n_iter_ = np.array(result["n_iter"], dtype=np.int64)
@@ -133,12 +178,35 @@ class LinearClassifier(CallbackSupport, ClassifierMixin, BaseEstimator):
                 ConvergenceWarning,
             )
 
+    def pair_weights(self, pairs: Any = None, *, problem: int = 0) -> np.ndarray:
+        """Weights of products of features in the decision function, after a fit with ``degree=2``.
+
+        Parameters
+        ----------
+        pairs : array-like of int of shape (n_pairs, 2), default=None
+            Pairs of columns of X; None for all of them, which hashed weights do not allow.
+        problem : int, default=0
+            Row of ``coef_``.
+
+        Returns
+        -------
+        structured ndarray with fields ``i``, ``j`` (``i <= j``) and ``weight``
+            The decision value is the sum of ``weight * x_i * x_j`` over all pairs, the linear terms (the first
+            n_features weights of ``coef_``, with ``gamma`` times ``sqrt(2 * gamma * coef0)``), the constant feature and
+            the intercept. Hashed pairs that share a weight show it each with its own sign.
+        """
+        check_is_fitted(self)
+        if self._map is None:
+            raise ValueError(f"pair_weights needs a fit with degree=2, {type(self).__name__} has degree=1")
+        return pair_table(self.n_features_in_, self._map, self.coef_[problem], pairs)
+
     def decision_function(self, X: Any) -> np.ndarray:
         """Signed distance to each class's hyperplane, not divided by the norm of its weights.
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        X : {array-like, sparse matrix} of shape (n_samples, n_features), or BlockStore
+            Values of a store come in the order of its input.
 
         Returns
         -------
@@ -146,13 +214,24 @@ class LinearClassifier(CallbackSupport, ClassifierMixin, BaseEstimator):
             One column per label where y was a matrix of labels.
         """
         check_is_fitted(self)
+        if isinstance(X, BlockStore):
+            values = self._scores(X).gather(lambda values: values)
+            return values.ravel() if values.shape[1] == 1 else values
         return self._decisions(_validate.predict_data(self, X))
 
     def _decisions(self, X: Any) -> np.ndarray:
-        if sp.issparse(self.coef_):
+        """Decision values of checked X."""
+        native = self._map
+        if native is not None:
+            X, threads = with_sorted_rows(X), _validate.threads(self.n_jobs)
+            coef = np.ascontiguousarray(self.coef_, dtype=np.float64)
+            map_decisions = _native.map_decisions
+            values = _validate.call_native(lambda matrix: map_decisions(matrix, native, coef, threads), X)
+            values = values + self.intercept_
+        elif sp.issparse(self.coef_):
             values = _labels.decisions(self, X)
-            return values.ravel() if values.shape[1] == 1 else values
-        values = safe_sparse_dot(X, self.coef_.T, dense_output=True) + self.intercept_
+        else:
+            values = safe_sparse_dot(X, self.coef_.T, dense_output=True) + self.intercept_
         return values.ravel() if values.shape[1] == 1 else values
 
     def predict(self, X: Any) -> np.ndarray:
@@ -160,7 +239,7 @@ class LinearClassifier(CallbackSupport, ClassifierMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        X : {array-like, sparse matrix} of shape (n_samples, n_features), or BlockStore
 
         Returns
         -------
@@ -168,14 +247,19 @@ class LinearClassifier(CallbackSupport, ClassifierMixin, BaseEstimator):
             Where y was a matrix of labels: a matrix of 0 and 1 of shape (n_samples, n_labels), sparse if y was.
         """
         check_is_fitted(self)
+        if isinstance(X, BlockStore):
+            found = self._scores(X).gather(self._predicted)
+            return _labels.of_kind(found, self.multilabel_) if hasattr(self, "multilabel_") else found
         X = _validate.predict_data(self, X)
         if hasattr(self, "multilabel_"):
-            return _labels.indicator(self, X, self.multilabel_ == "sparse")
+            return _labels.indicator(self, X)
         if sp.issparse(self.coef_) and len(self.classes_) > 2:
             return self.classes_[_labels.top_k(self, X, 1)[0].ravel()]
-        values = self._decisions(X)
-        ids = (values > 0).astype(np.intp) if values.ndim == 1 else values.argmax(axis=1)
-        return self.classes_[ids]
+        return self._predicted(self._decisions(X))
+
+    def _predicted(self, values: np.ndarray) -> np.ndarray:
+        """The classes, or the 0/1 matrix of labels, that decision values stand for."""
+        return _labels.as_indicator(values) if hasattr(self, "multilabel_") else self.classes_[class_ids(values)]
 
     def predict_top_k(self, X: Any, k: int = 5) -> tuple[np.ndarray, np.ndarray]:
         """The ``k`` best classes or labels of each row, best first, with their decision values.
@@ -207,3 +291,34 @@ class LinearClassifier(CallbackSupport, ClassifierMixin, BaseEstimator):
             raise ValueError(f"k must be at most the number of classes, {len(self.classes_)}, got {k}")
         ids, values = _labels.top_k(self, _validate.predict_data(self, X), int(k))
         return self.classes_[ids], values
+
+    def _scores(self, store: BlockStore) -> _outofcore.Scores:
+        return _outofcore.Scores(store, self.coef_, self.intercept_, _validate.threads(self.n_jobs))
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """Share of rows that are classified correctly.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features), or BlockStore
+        y : array-like of shape (n_samples,), default=None
+            Labels; None for a store, which has its own.
+        sample_weight : array-like of shape (n_samples,), default=None
+            None for a store takes its own weights.
+
+        Returns
+        -------
+        float
+        """
+        if isinstance(X, BlockStore):
+            labels, weight = X.labels(n_jobs=self.n_jobs)
+            y = labels if y is None else y
+            sample_weight = weight if sample_weight is None else sample_weight
+        return super().score(X, y, sample_weight)
+
+
+def class_ids(values: np.ndarray) -> np.ndarray:
+    """The numbers of the classes that decision values stand for."""
+    if values.ndim == 1 or values.shape[1] == 1:
+        return (values.reshape(-1) > 0).astype(np.intp)
+    return values.argmax(axis=1)

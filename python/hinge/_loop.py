@@ -98,7 +98,12 @@ class Search:
                 data = (matrix, problem.ids, len(problem.classes), problem.weight, self.folds.splits)
                 return _native.search(*data, self.options, self.plan.native, visit, progress.native)
 
-            reason = _validate.call_native(search, problem.X)
+            if problem.store is None:
+                reason = _validate.call_native(search, problem.X)
+            else:
+                rows = problem.store
+                data = (rows.store._reader, rows.factor, self.folds.splits, self.options, rows.blocks)
+                reason = _native.search_store(*data, self.plan.native, visit, progress.native)
             if reason in ENDS:
                 progress.finish()
         return reason

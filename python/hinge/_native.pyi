@@ -1,41 +1,250 @@
 """Stub of the compiled module."""
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, final
 
 import numpy as np
 
 __all__ = [
     "DEBUG_BUILD",
+    "DEFAULT_BLOCKS",
+    "DEFAULT_CACHE_SHARE",
     "DEFAULT_C_MAX",
+    "DEFAULT_DESCENT_TOL",
     "DEFAULT_MAX_ITER",
+    "DEFAULT_MAX_REGIONS",
     "DEFAULT_RATIO",
+    "DEFAULT_ROUNDS",
     "DEFAULT_SEARCH_TOL",
     "DEFAULT_TOL",
+    "BlockFileError",
     "DuplicateEntriesError",
+    "Plane",
+    "PlaneFile",
+    "StoreReader",
+    "StoreScorer",
+    "StoreWriter",
+    "StreamLearner",
+    "Surface",
+    "TextReader",
     "__version__",
+    "answers_from",
     "check",
     "decision_values",
+    "descend",
+    "descend_on",
+    "estimate_facets",
+    "explore_plane",
+    "explore_to_file",
     "fit",
+    "fit_costs",
     "fit_crammer_singer",
     "fit_labels",
+    "fit_store",
     "load_svmlight",
+    "map_decisions",
+    "map_positions",
+    "map_rows",
+    "map_shape",
+    "map_usage",
     "search",
+    "search_store",
+    "sides_at",
+    "surfaces_minimum",
     "top_k",
+    "walk_ray",
 ]
 
 __version__: str
 DEBUG_BUILD: bool
 DEFAULT_TOL: float
 DEFAULT_MAX_ITER: int
+DEFAULT_MAX_REGIONS: int
 DEFAULT_SEARCH_TOL: float
+DEFAULT_DESCENT_TOL: float
 DEFAULT_C_MAX: float
 DEFAULT_RATIO: float
+DEFAULT_BLOCKS: int
+DEFAULT_ROUNDS: int
+DEFAULT_CACHE_SHARE: float
 
 class DuplicateEntriesError(ValueError): ...
 
+@final
+class Plane:
+    @staticmethod
+    def from_arrays(arrays: dict[str, Any]) -> Plane: ...
+    def array(self, name: str) -> np.ndarray: ...
+    @property
+    def end(self) -> str: ...
+    def __len__(self) -> int: ...
+    def locate(self, at: np.ndarray) -> np.ndarray: ...
+    def sides(self, facet: int) -> np.ndarray: ...
+    def answers(
+        self, matrix: Any, y: np.ndarray, bias: float, at: np.ndarray, n_threads: int
+    ) -> dict[str, np.ndarray]: ...
+    def surface(
+        self, matrix: Any, y: np.ndarray, bias: float, held: Any, held_y: np.ndarray, n_threads: int
+    ) -> Surface: ...
+    def along(
+        self, matrix: Any, y: np.ndarray, bias: float, from_: tuple[float, float], to: tuple[float, float]
+    ) -> tuple[tuple[np.ndarray, np.ndarray], np.ndarray]: ...
+
+@final
+class PlaneFile:
+    def __new__(cls, path: str) -> PlaneFile: ...
+    def header(self) -> bytes: ...
+    @property
+    def limit(self) -> list[float]: ...
+    def perturbation(self) -> np.ndarray: ...
+    def __len__(self) -> int: ...
+    def findings(self) -> dict[str, Any]: ...
+    def layer(self, k: int) -> dict[str, Any]: ...
+    def load(self) -> tuple[Plane, dict[str, Any]]: ...
+
+@final
+class Surface:
+    def arrays(self) -> dict[str, np.ndarray]: ...
+
+def answers_from(
+    matrix: Any,
+    y: np.ndarray,
+    bias: float,
+    perturbation: np.ndarray,
+    at: np.ndarray,
+    codes: np.ndarray,
+    n_threads: int,
+) -> dict[str, np.ndarray]: ...
+def explore_plane(
+    matrix: Any,
+    y: np.ndarray,
+    bias: float,
+    limit: tuple[float, float],
+    start: tuple[float, float] | None,
+    max_regions: int,
+    seed: int,
+    n_threads: int,
+    progress: Callable[[str, int, float], None] | None = None,
+) -> tuple[Plane, dict[str, Any]]: ...
+def explore_to_file(
+    matrix: Any,
+    y: np.ndarray,
+    bias: float,
+    limit: tuple[float, float],
+    start: tuple[float, float] | None,
+    max_regions: int,
+    seed: int,
+    n_threads: int,
+    target: str,
+    header: bytes,
+    progress: Callable[[str, int, float], None] | None = None,
+) -> None: ...
+def estimate_facets(matrix: Any, y: np.ndarray, bias: float, limit: tuple[float, float], seed: int) -> float: ...
+def sides_at(
+    matrix: Any, y: np.ndarray, bias: float, perturbation: np.ndarray, at: np.ndarray, n_threads: int
+) -> np.ndarray: ...
+def fit_costs(
+    matrix: Any,
+    y: np.ndarray,
+    bias: float,
+    at: tuple[float, float],
+    tol: float,
+    n_threads: int,
+    start: np.ndarray | None = None,
+) -> dict[str, np.ndarray]: ...
+def surfaces_minimum(
+    surfaces: list[tuple[Surface, tuple[float, float]]], max_regions: int
+) -> tuple[float, list[list[list[float]]]]: ...
+def walk_ray(
+    matrix: Any,
+    y: np.ndarray,
+    bias: float,
+    to: tuple[float, float],
+    seed: int,
+    progress: Callable[[str, int, float], None] | None = None,
+) -> tuple[tuple[np.ndarray, np.ndarray], np.ndarray]: ...
+
+class BlockFileError(ValueError):
+    """A block store is damaged, cut short, or no block store."""
+
+@final
+class StoreWriter:
+    def __new__(
+        cls,
+        path: str,
+        n_blocks: int,
+        seed: int,
+        n_features: int | None,
+        counts: np.ndarray | None,
+        source: str,
+    ) -> StoreWriter: ...
+    def append(
+        self, matrix: Any, class_ids: np.ndarray, weight: np.ndarray | None, n_threads: int
+    ) -> tuple[int, int]: ...
+    def finish(self, labels: list[Any], feature_names: list[str] | None, n_threads: int) -> None: ...
+    def abort(self) -> None: ...
+
+@final
+class StoreReader:
+    def __new__(cls, path: str) -> StoreReader: ...
+    def info(self) -> dict[str, Any]: ...
+    def pages(self, block: int) -> list[tuple[int, int, int]]: ...
+    def read(
+        self, pages: list[int], n_threads: int
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]: ...
+    def facts(self, n_threads: int) -> tuple[np.ndarray, np.ndarray]: ...
+    def verify(self, n_threads: int, progress: Callable[[str, int, float], None] | None = None) -> None: ...
+
+@final
+class TextReader:
+    def __new__(cls, path: str, n_features: int | None, zero_based: bool | None) -> TextReader: ...
+    def next(
+        self, dtype: str, n_threads: int
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, int, np.ndarray, np.ndarray | None] | None: ...
+    @property
+    def zero_based(self) -> bool | None: ...
+
+@final
+class StoreScorer:
+    def __new__(cls, reader: StoreReader, coef: np.ndarray, intercept: np.ndarray) -> StoreScorer: ...
+    def pages(self, start: int, end: int, n_threads: int) -> tuple[np.ndarray, np.ndarray]: ...
+
+@final
+class StreamLearner:
+    def __new__(
+        cls,
+        n_features: int,
+        cost: np.ndarray,
+        dtype: str,
+        options: dict[str, Any],
+        blocks: dict[str, Any],
+        state: dict[str, Any] | None = None,
+    ) -> StreamLearner: ...
+    def learn(self, matrix: Any, class_ids: np.ndarray, weight: np.ndarray | None, n_threads: int) -> None: ...
+    def model(self) -> tuple[np.ndarray, np.ndarray]: ...
+    def facts(self) -> tuple[int, int, np.ndarray]: ...
+    def state(self) -> dict[str, Any]: ...
+
 def check(matrix: Any) -> tuple[bool, float]: ...
 def decision_values(matrix: Any, weights: Any, intercept: np.ndarray, n_threads: int) -> np.ndarray: ...
+def descend(
+    matrix: Any,
+    class_ids: np.ndarray,
+    n_classes: int,
+    cost: np.ndarray,
+    options: dict[str, Any],
+    eta: Callable[[int], float] | None = None,
+    progress: Callable[[str, int, float], None] | None = None,
+) -> dict[str, Any]: ...
+def descend_on(
+    matrix: Any,
+    class_ids: np.ndarray,
+    n_classes: int,
+    cost: np.ndarray,
+    options: dict[str, Any],
+    state: dict[str, Any],
+    eta: Callable[[int], float] | None = None,
+) -> dict[str, Any]: ...
 def fit(
     matrix: Any,
     class_ids: np.ndarray,
@@ -64,6 +273,13 @@ def fit_labels(
 def load_svmlight(
     path: str, n_features: int | None, zero_based: bool | None, dtype: str, n_threads: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, int, np.ndarray, np.ndarray | None]: ...
+def map_decisions(matrix: Any, map: dict[str, Any], weights: np.ndarray, n_threads: int) -> np.ndarray: ...
+def map_positions(
+    n: int, map: dict[str, Any], first: np.ndarray, second: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]: ...
+def map_rows(matrix: Any, map: dict[str, Any]) -> tuple[np.ndarray, np.ndarray, np.ndarray]: ...
+def map_shape(n: int, map: dict[str, Any]) -> tuple[int, bool]: ...
+def map_usage(matrix: Any, map: dict[str, Any], n_threads: int) -> tuple[int, int, float, float]: ...
 def search(
     matrix: Any,
     class_ids: np.ndarray,
@@ -74,6 +290,23 @@ def search(
     plan: dict[str, Any],
     visit: Callable[[dict[str, Any]], float | None],
     progress: Callable[[str, float, int, int, float, float], None] | None = None,
+) -> str: ...
+def fit_store(
+    reader: StoreReader,
+    cost: np.ndarray,
+    options: dict[str, Any],
+    blocks: dict[str, Any],
+    progress: Callable[..., None] | None = None,
+) -> dict[str, Any]: ...
+def search_store(
+    reader: StoreReader,
+    factor: np.ndarray,
+    folds: Sequence[tuple[np.ndarray, np.ndarray]],
+    options: dict[str, Any],
+    blocks: dict[str, Any],
+    plan: dict[str, Any],
+    visit: Callable[[dict[str, Any]], float | None],
+    progress: Callable[..., None] | None = None,
 ) -> str: ...
 def top_k(
     matrix: Any, weights: Any, intercept: np.ndarray, k: int, n_threads: int

@@ -7,7 +7,26 @@ from typing import Any, Self
 
 import numpy as np
 
-from hinge import _validate
+from hinge import _outofcore, _validate
+from hinge.blocks import BlockStore
+
+
+@dataclass(frozen=True)
+class StoreRows:
+    """Rows in a store.
+
+    Attributes
+    ----------
+    store : BlockStore
+    factor : ndarray of shape (n_classes,)
+        Weight of each class.
+    blocks : dict
+        How to train on blocks.
+    """
+
+    store: BlockStore
+    factor: np.ndarray
+    blocks: dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -17,7 +36,7 @@ class Problem:
     Attributes
     ----------
     X : csr_matrix or ndarray of shape (n_samples, n_features)
-        Features.
+        Features; without columns where the rows are in a store.
     y : ndarray of shape (n_samples,)
         Labels as the user gave them.
     classes : ndarray of shape (n_classes,)
@@ -28,6 +47,8 @@ class Problem:
         Class weight times sample weight, for training.
     sample_weight : ndarray of shape (n_samples,), float64, or None
         For the score.
+    store : StoreRows or None
+        The rows, where they are in a store.
     """
 
     X: Any
@@ -36,6 +57,7 @@ class Problem:
     ids: np.ndarray
     weight: np.ndarray
     sample_weight: np.ndarray | None
+    store: StoreRows | None = None
 
     @classmethod
     def of(cls, X: Any, y: np.ndarray, class_weight: Any, sample_weight: Any) -> Self:
@@ -44,6 +66,17 @@ class Problem:
         weight = _validate.row_weights(X, classes, ids, class_weight, sample_weight)
         plain = None if sample_weight is None else _validate.row_weights(X, classes, ids, None, sample_weight)
         return cls(X, y, classes, ids, weight, plain)
+
+    @classmethod
+    def of_store(cls, store: BlockStore, class_weight: Any, blocks: dict[str, Any], threads: int) -> Self:
+        """The problem of a store; its labels and weights are read into memory."""
+        factor = _outofcore.class_factors(store, class_weight)
+        ids, weight = store._reader.facts(threads)
+        plain = weight if store._facts["has_weights"] else None
+        X = np.empty((len(ids), 0))
+        return cls(
+            X, store.classes[ids], store.classes, ids, factor[ids] * weight, plain, StoreRows(store, factor, blocks)
+        )
 
     @property
     def n_problems(self) -> int:

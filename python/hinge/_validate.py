@@ -68,12 +68,14 @@ def presolve(value: object) -> str:
     raise ValueError(f"presolve must be 'auto', True or False, got {value!r}")
 
 
-def multi_class_solver(multi_class: str, solver: str) -> str:
+def multi_class_solver(multi_class: str, solver: str, degree: int) -> str:
     """The native solver of a way to treat several classes."""
     if multi_class == "ovr":
         return solver
     if solver not in ("auto", "dual_cd"):
         raise ValueError(f"solver must be 'auto' or 'dual_cd' with multi_class='crammer_singer', got {solver!r}")
+    if degree != 1:
+        raise ValueError(f"degree must be 1 with multi_class='crammer_singer', got {degree}")
     return "crammer_singer"
 
 
@@ -122,19 +124,6 @@ def fit_matrix(X: Any, estimator: Any) -> Any:
     return check_array(X, estimator=estimator, input_name="X", **_CHECK)
 
 
-def sample_weights(X: Any, sample_weight: Any) -> np.ndarray:
-    """One weight of at least 0 per row, float64."""
-    if sample_weight is None:
-        return np.ones(X.shape[0])
-    weight = _check_sample_weight(sample_weight, X, dtype=np.float64, copy=True)
-    if (weight < 0).any():
-        row = int(np.flatnonzero(weight < 0)[0])
-        raise ValueError(f"sample_weight of row {row} is {weight[row]}, weights must be at least 0")
-    if not (weight > 0).any():
-        raise ValueError("sample_weight is 0 for every row")
-    return weight
-
-
 def fit_data(X: Any, y: Any, estimator: Any = None) -> tuple[Any, np.ndarray]:
     """X as CSR or C-ordered array, y as a column; changes nothing in the estimator."""
     _check_structure(X)
@@ -143,6 +132,19 @@ def fit_data(X: Any, y: Any, estimator: Any = None) -> tuple[Any, np.ndarray]:
         raise ValueError(f"{name} requires y to be passed, but the target y is None")
     X = check_array(X, estimator=estimator, input_name="X", **_CHECK)
     return X, labels(y, X.shape[0])
+
+
+def stream_data(X: Any, y: Any, estimator: Any, *, reset: bool) -> tuple[Any, np.ndarray]:
+    """A piece of a stream: X as CSR or C-ordered array with the features of the pieces before, y as a column."""
+    _check_structure(X)
+    X = validate_data(estimator, X, reset=reset, **_CHECK)
+    return X, labels(y, X.shape[0])
+
+
+def canonical(X: Any) -> Any:
+    """X as CSR or C-ordered array of floats."""
+    _check_structure(X)
+    return check_array(X, input_name="X", ensure_min_samples=0, ensure_min_features=0, **_CHECK)
 
 
 def remember_features(estimator: Any, X: Any) -> None:
@@ -155,6 +157,16 @@ def predict_data(estimator: Any, X: Any) -> Any:
     _check_structure(X)
     X = validate_data(estimator, X, reset=False, **_CHECK)
     _native.check(native_matrix(X))
+    return X
+
+
+def plain_data(X: Any) -> Any:
+    """X as CSR or C-ordered array of finite numbers, duplicates summed, for no estimator."""
+    _check_structure(X)
+    X = check_array(X, input_name="X", **_CHECK)
+    if _native.check(native_matrix(X))[0]:
+        X = sp.csr_matrix((X.data.copy(), X.indices.copy(), X.indptr.copy()), shape=X.shape)
+        X.sum_duplicates()
     return X
 
 
@@ -213,8 +225,18 @@ def labels(y: Any, n_rows: int) -> np.ndarray:
     if y.dtype.kind == "f" and not np.isfinite(y).all():
         row = int(np.flatnonzero(~np.isfinite(y))[0])
         raise ValueError(f"Input y contains {y[row]} in row {row}: labels must be finite (no NaN or infinity)")
-    check_classification_targets(y)
+    pair = _pair(y)
+    if pair is None or any(label != int(label) for label in pair):
+        check_classification_targets(y)
     return y
+
+
+def _pair(y: np.ndarray) -> tuple[Any, Any] | None:
+    """The two numbers that y consists of; None for other labels. Without sorting, which costs a small fit's time."""
+    if y.dtype.kind not in "biuf" or len(y) == 0:
+        return None
+    low, high = y.min(), y.max()
+    return (low, high) if low < high and ((y == low) | (y == high)).all() else None
 
 
 def plain(label: Any) -> str:
@@ -224,6 +246,9 @@ def plain(label: Any) -> str:
 
 def encode(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The sorted classes, and each row's class number."""
+    pair = _pair(y)
+    if pair is not None:
+        return np.array(pair, dtype=y.dtype), (y == pair[1]).astype(np.uint32)
     classes, ids = np.unique(y, return_inverse=True)
     if len(classes) < 2:
         raise ValueError(f"y holds one class only ({plain(classes[0])}), a classifier needs at least 2 classes")
@@ -241,12 +266,9 @@ def row_weights(
 
     ``"balanced"`` counts rows by their sample weight, so that a weight of 2 equals the row twice.
     """
-    weight = np.ones(len(ids))
-    if sample_weight is not None:
-        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, copy=True)
-        if (weight < 0).any():
-            row = int(np.flatnonzero(weight < 0)[0])
-            raise ValueError(f"sample_weight of row {row} is {weight[row]}, weights must be at least 0")
+    if class_weight is None and sample_weight is None:
+        return np.ones(len(ids))
+    weight = sample_weights(X, len(ids), sample_weight)
     present = np.bincount(ids[weight > 0], minlength=len(classes))
     if (present == 0).any():
         missing = classes[np.flatnonzero(present == 0)[0]]
@@ -262,12 +284,48 @@ def row_weights(
     return weight
 
 
+def batch_weights(
+    X: Any, classes: np.ndarray, ids: np.ndarray, class_weight: Mapping[Any, float] | None, sample_weight: Any
+) -> np.ndarray:
+    """:func:`row_weights` for rows that need not have every class."""
+    weight = sample_weights(X, len(ids), sample_weight)
+    if class_weight is None:
+        return weight
+    weight = weight * _class_factors(classes, np.arange(len(classes)), class_weight, np.ones(len(classes)))[ids]
+    if not np.isfinite(weight.sum()):
+        raise ValueError("sample_weight times class_weight is too large: the sum over all rows must be finite")
+    return weight
+
+
+def column(classes: Any) -> np.ndarray:
+    """Labels of classes as a one-dimensional array."""
+    return column_or_1d(np.asarray(classes))
+
+
+def sample_weights(X: Any, n_rows: int, sample_weight: Any) -> np.ndarray:
+    """One finite weight of at least 0 per row, float64; 1 if there are none."""
+    if sample_weight is None:
+        return np.ones(n_rows)
+    weight = _check_sample_weight(sample_weight, X, dtype=np.float64, copy=True)
+    if (weight < 0).any():
+        row = int(np.flatnonzero(weight < 0)[0])
+        raise ValueError(f"sample_weight of row {row} is {weight[row]}, weights must be at least 0")
+    return weight
+
+
 def _class_factors(
     classes: np.ndarray, ids: np.ndarray, class_weight: Mapping[Any, float] | str | None, weight: np.ndarray
 ) -> np.ndarray:
+    return class_factors(classes, np.bincount(ids, weights=weight), class_weight)
+
+
+def class_factors(
+    classes: np.ndarray, totals: np.ndarray, class_weight: Mapping[Any, float] | str | None
+) -> np.ndarray:
+    """Weight of each class, ``totals`` being the sums of its rows' sample weights."""
     if isinstance(class_weight, str) and class_weight == "balanced":
-        return weight.sum() / (len(classes) * np.bincount(ids, weights=weight))
-    factor = compute_class_weight(class_weight, classes=classes, y=classes[ids])
+        return totals.sum() / (len(classes) * totals)
+    factor = compute_class_weight(class_weight, classes=classes, y=classes)
     if not (np.isfinite(factor) & (factor > 0)).all():
         raise ValueError(f"class_weight must hold finite numbers above 0, got {class_weight!r}")
     return factor

@@ -9,12 +9,12 @@ from scipy.special import log_expit
 
 from hinge import _native
 from hinge._callbacks import with_callbacks
-from hinge._linear import LinearClassifier
 from hinge._probability import log_probabilities
+from hinge._stream import StreamClassifier
 from hinge.select import search_and_refit
 
 
-class LogisticRegression(LinearClassifier):
+class LogisticRegression(StreamClassifier):
     r"""L2-regularised logistic regression with a certified optimum.
 
     Minimises, for labels in {-1, +1} and each class against the rest,
@@ -32,6 +32,10 @@ class LogisticRegression(LinearClassifier):
         "newton" is truncated Newton in the primal, "dual_cd" dual coordinate descent (Yu et al.), "dual_cd_online"
         the same with one random row at a time.
     tol, max_iter, fit_intercept, intercept_scaling, class_weight, presolve, n_jobs, random_state, verbose
+        As in :class:`hinge.LinearSVC`.
+    memory_budget, checkpoint, block_options
+        For a :class:`hinge.BlockStore`, as in :class:`hinge.LinearSVC`.
+    degree, gamma, coef0, hash_bits
         As in :class:`hinge.LinearSVC`.
 
     Attributes
@@ -64,7 +68,14 @@ class LogisticRegression(LinearClassifier):
         fit_intercept: bool = True,
         intercept_scaling: float | None = None,
         class_weight: Any = None,
+        degree: int = 1,
+        gamma: float | None = None,
+        coef0: float = 1.0,
+        hash_bits: int = 22,
         presolve: str | bool = "auto",
+        memory_budget: Any = None,
+        checkpoint: Any = None,
+        block_options: dict[str, Any] | None = None,
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
@@ -76,7 +87,14 @@ class LogisticRegression(LinearClassifier):
         self.fit_intercept = fit_intercept
         self.intercept_scaling = intercept_scaling
         self.class_weight = class_weight
+        self.degree = degree
+        self.gamma = gamma
+        self.coef0 = coef0
+        self.hash_bits = hash_bits
         self.presolve = presolve
+        self.memory_budget = memory_budget
+        self.checkpoint = checkpoint
+        self.block_options = block_options
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
@@ -85,14 +103,15 @@ class LogisticRegression(LinearClassifier):
         return "logistic"
 
     @with_callbacks
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> LogisticRegression:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> LogisticRegression:
         """Fit the classifier.
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,)
-            Class labels of one type.
+        X : {array-like, sparse matrix} of shape (n_samples, n_features), or BlockStore
+            A store holds its labels and weights: y and sample_weight are then None.
+        y : array-like of shape (n_samples,), or {array-like, sparse matrix} of shape (n_samples, n_labels)
+            Class labels of one type, or a matrix of 0 and 1 for several labels per row, as in :class:`hinge.LinearSVC`.
         sample_weight : array-like of shape (n_samples,), default=None
             Weight 2 equals the row twice, weight 0 the row absent.
 
@@ -118,8 +137,13 @@ class LogisticRegression(LinearClassifier):
         -------
         ndarray of shape (n_samples, n_classes)
         """
-        values = self.decision_function(X)
+        return self._log_probabilities(self.decision_function(X))
+
+    def _log_probabilities(self, values: np.ndarray) -> np.ndarray:
         return log_expit(values) if hasattr(self, "multilabel_") else log_probabilities(values)
+
+    def _probabilities(self, values: np.ndarray) -> np.ndarray:
+        return np.exp(self._log_probabilities(values))
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Probability of each class; for more than two, the one-vs-rest probabilities divided by their sum.
@@ -135,7 +159,7 @@ class LogisticRegression(LinearClassifier):
         ndarray of shape (n_samples, n_classes)
             Columns in the order of ``classes_``.
         """
-        return np.exp(self.predict_log_proba(X))
+        return self._probabilities(self.decision_function(X))
 
 
 class LogisticRegressionCV(LogisticRegression):
@@ -147,8 +171,12 @@ class LogisticRegressionCV(LogisticRegression):
         As in :class:`hinge.LinearSVCCV`.
     time_limit, resume, keep_decisions, select_tol
         As in :class:`hinge.LinearSVCCV`.
-    solver, tol, max_iter, fit_intercept, intercept_scaling, class_weight, presolve, n_jobs, random_state, verbose
+    solver, tol, max_iter, fit_intercept, intercept_scaling, class_weight, presolve, memory_budget, block_options
+        As in :class:`LogisticRegression`.
+    n_jobs, random_state, verbose
         As in :class:`LogisticRegression`; ``tol`` is that of the final fit.
+    degree, gamma, coef0, hash_bits
+        As in :class:`hinge.LinearSVC`.
 
     Attributes
     ----------
@@ -198,7 +226,13 @@ class LogisticRegressionCV(LogisticRegression):
         fit_intercept: bool = True,
         intercept_scaling: float | None = None,
         class_weight: Any = None,
+        degree: int = 1,
+        gamma: float | None = None,
+        coef0: float = 1.0,
+        hash_bits: int = 22,
         presolve: str | bool = "auto",
+        memory_budget: Any = None,
+        block_options: dict[str, Any] | None = None,
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
@@ -223,18 +257,25 @@ class LogisticRegressionCV(LogisticRegression):
         self.fit_intercept = fit_intercept
         self.intercept_scaling = intercept_scaling
         self.class_weight = class_weight
+        self.degree = degree
+        self.gamma = gamma
+        self.coef0 = coef0
+        self.hash_bits = hash_bits
         self.presolve = presolve
+        self.memory_budget = memory_budget
+        self.block_options = block_options
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
 
     @with_callbacks
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> LogisticRegressionCV:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None) -> LogisticRegressionCV:
         """Choose C, then fit on all rows.
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        X : {array-like, sparse matrix} of shape (n_samples, n_features), or BlockStore
+            A store holds its labels and weights: y and sample_weight are then None.
         y : array-like of shape (n_samples,)
         sample_weight : array-like of shape (n_samples,), default=None
             Used in training, and in the score where the scorer takes weights.

@@ -6,22 +6,25 @@ from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, TypeVar
 
-from hinge import _native, _validate
+from hinge import _native, _outofcore, _validate
 from hinge._callbacks import FitTask
 from hinge._csearch import CSearch
-from hinge._linear import SOLVERS
 from hinge._loop import Search
 from hinge._plan import Plan
 from hinge._problem import Problem
+from hinge.blocks import BlockStore
+from hinge.poly2 import degree_options, with_sorted_rows
 
+SEARCH_SOLVERS = ("auto", "dual_cd", "dual_cd_online", "newton")
 LOSSES = ("logistic", "squared_hinge", "hinge")
+MULTI_CLASS = ("ovr", "crammer_singer")
 
 E = TypeVar("E", bound=Any)
 
 
 def select_C(
     X: Any,
-    y: Any,
+    y: Any = None,
     *,
     loss: str = "logistic",
     solver: str = "auto",
@@ -46,7 +49,13 @@ def select_C(
     multi_class: str = "ovr",
     sample_weight: Any = None,
     groups: Any = None,
+    degree: int = 1,
+    gamma: float | None = None,
+    coef0: float = 1.0,
+    hash_bits: int = 22,
     presolve: str | bool = "auto",
+    memory_budget: Any = None,
+    block_options: dict[str, Any] | None = None,
     n_jobs: int | None = None,
     random_state: Any = None,
     verbose: int = 0,
@@ -59,8 +68,10 @@ def select_C(
 
     Parameters
     ----------
-    X : {array-like, sparse matrix} of shape (n_samples, n_features)
-    y : array-like of shape (n_samples,)
+    X : {array-like, sparse matrix} of shape (n_samples, n_features), or BlockStore
+        A store holds its labels and weights: y and sample_weight are then None. Where its rows and all folds do not
+        fit ``memory_budget``, one reading of each block serves all folds; every row is then held out once at most.
+    y : array-like of shape (n_samples,), default=None
     loss : {"logistic", "squared_hinge", "hinge"}, default="logistic"
     solver : {"auto", "dual_cd", "dual_cd_online", "newton"}, default="auto"
         As in :class:`hinge.LinearSVC`; "auto" is Newton for a smooth loss and few features, else dual coordinate
@@ -112,8 +123,12 @@ def select_C(
         weights (eq. 28). Other solvers: relative duality gap at most ``tol / 10``.
     max_iter : int, default=1000
         Limit of Newton steps or epochs per fit.
-    fit_intercept, intercept_scaling, class_weight, multi_class, presolve, n_jobs, random_state
+    fit_intercept, intercept_scaling, class_weight, presolve, memory_budget, block_options, n_jobs, random_state
+        As in :class:`hinge.LinearSVC`. A store that fits in memory is not presolved.
+    multi_class : {"ovr", "crammer_singer"}, default="ovr"
         As in :class:`hinge.LinearSVC`; "crammer_singer" needs ``loss="hinge"`` here.
+    degree, gamma, coef0, hash_bits
+        As in :class:`hinge.LinearSVC`: the search is for the C of a model of pairs.
     sample_weight : array-like of shape (n_samples,), default=None
         Used in training, and in the score where the scorer takes weights.
     groups : array-like of shape (n_samples,), default=None
@@ -144,6 +159,8 @@ def select_C(
     Notes
     -----
     Memory beside the input: a weight vector of the features and a vector of the training rows for each fold and class.
+    A search over blocks has 8 bytes per row and per feature for each fold and class, and some 20 bytes per row, beside
+    the rows at hand, within ``memory_budget``.
 
     References
     ----------
@@ -163,22 +180,25 @@ def select_C(
     ['accuracy', 'roc_auc']
     """
     _validate.choice("loss", loss, LOSSES)
-    _validate.choice("solver", solver, SOLVERS)
-    _validate.choice("multi_class", multi_class, ("ovr", "crammer_singer"))
+    _validate.choice("solver", solver, SEARCH_SOLVERS)
+    _validate.choice("multi_class", multi_class, MULTI_CLASS)
     if multi_class == "crammer_singer" and loss != "hinge":
         raise ValueError(f"loss must be 'hinge' with multi_class='crammer_singer', got {loss!r}")
     _validate.positive("tol", tol)
     _validate.whole("max_iter", max_iter, 1)
     _validate.verbosity(verbose)
+    intercept, seed = _validate.intercept(fit_intercept, intercept_scaling), _validate.seed(random_state)
+    mapped = SimpleNamespace(degree=degree, gamma=gamma, coef0=coef0, hash_bits=hash_bits, presolve=presolve)
     options: dict[str, Any] = {
         "loss": loss,
-        "solver": _validate.multi_class_solver(multi_class, solver),
-        "intercept": _validate.intercept(fit_intercept, intercept_scaling),
+        "solver": _validate.multi_class_solver(multi_class, solver, degree),
+        "intercept": intercept,
         "tol": float(tol),
         "max_iter": int(max_iter),
-        "seed": _validate.seed(random_state),
+        "seed": seed,
         "n_threads": _validate.threads(n_jobs),
         "presolve": _validate.presolve(presolve),
+        "map": degree_options(mapped, intercept, seed),
     }
     parameters = SimpleNamespace(
         cv=cv,
@@ -197,8 +217,15 @@ def select_C(
         verbose=verbose,
     )
     plan = Plan.of(parameters)
-    X, y = _validate.fit_data(X, y)
-    problem = Problem.of(X, y, class_weight, sample_weight)
+    if isinstance(X, BlockStore):
+        _outofcore.refuse_unfit(options)
+        blocks = _outofcore.options(memory_budget, None, block_options)
+        problem = _store_problem(X, y, sample_weight, class_weight, blocks, options["n_threads"])
+    else:
+        X, y = _validate.fit_data(X, y)
+        if options["map"] is not None:
+            X = with_sorted_rows(X)
+        problem = Problem.of(X, y, class_weight, sample_weight)
     return Search.of(parameters, problem, options, plan, groups).run(keeps_interrupted=True)
 
 
@@ -209,10 +236,18 @@ def search_and_refit(estimator: E, X: Any, y: Any, sample_weight: Any, groups: A
     """
     options = estimator._options()
     _validate.positive("select_tol", estimator.select_tol)
+    _validate.choice("solver", estimator.solver, SEARCH_SOLVERS)
     plan = Plan.of(estimator)
     needs_decisions = getattr(estimator, "_needs_decisions", bool)()
-    checked, labels = _validate.fit_data(X, y, estimator)
-    problem = Problem.of(checked, labels, estimator.class_weight, sample_weight)
+    if isinstance(X, BlockStore):
+        _outofcore.refuse_unfit(options)
+        blocks = _outofcore.options(estimator.memory_budget, None, estimator.block_options)
+        problem = _store_problem(X, y, sample_weight, estimator.class_weight, blocks, options["n_threads"])
+    else:
+        checked, labels = _validate.fit_data(X, y, estimator)
+        if options["map"] is not None:
+            checked = with_sorted_rows(checked)
+        problem = Problem.of(checked, labels, estimator.class_weight, sample_weight)
     if needs_decisions:
         estimator._check_problem(problem)
         plan = replace(plan, keep_decisions=True)
@@ -220,8 +255,12 @@ def search_and_refit(estimator: E, X: Any, y: Any, sample_weight: Any, groups: A
     search = Search.of(estimator, problem, search_options, plan, groups)
     task = FitTask(estimator, X, y, sample_weight=sample_weight, has_parts=True)
     found = search.run(keeps_interrupted=False, wants_stop=lambda step: task.part(f"C = {step.C:g}"))
-    estimator._fit_checked(found.C, problem.X, problem.classes, problem.ids, problem.weight, options)
-    _validate.remember_features(estimator, X)
+    if isinstance(X, BlockStore):
+        cost = _outofcore.class_costs(X, found.C, estimator.class_weight)
+        estimator._fit_blocks(X, cost, options, blocks)
+    else:
+        estimator._fit_checked(found.C, problem.X, problem.classes, problem.ids, problem.weight, options)
+        _validate.remember_features(estimator, X)
     if hasattr(estimator, "_use_decisions"):
         estimator._use_decisions(problem, found)
     estimator.search_ = found if plan.keep_decisions == estimator.keep_decisions else replace(found, decisions=None)
@@ -229,3 +268,11 @@ def search_and_refit(estimator: E, X: Any, y: Any, sample_weight: Any, groups: A
     task.part("refit")
     task.end()
     return estimator
+
+
+def _store_problem(
+    store: BlockStore, y: Any, sample_weight: Any, class_weight: Any, blocks: dict[str, Any], threads: int
+) -> Problem:
+    if y is not None or sample_weight is not None:
+        raise ValueError("a BlockStore holds its labels and weights: y and sample_weight must be None")
+    return Problem.of_store(store, class_weight, blocks, threads)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,15 +10,14 @@ from sklearn.utils.metaestimators import available_if
 from hinge import _native, _validate, calibration
 from hinge._callbacks import with_callbacks
 from hinge._csearch import CSearch
-from hinge._linear import LinearClassifier
 from hinge._problem import Problem
-from hinge.select import search_and_refit
+from hinge._stream import StreamClassifier
+from hinge.select import MULTI_CLASS, search_and_refit
 
 LOSSES = ("squared_hinge", "hinge")
-MULTI_CLASS = ("ovr", "crammer_singer")
 
 
-class LinearSVC(LinearClassifier):
+class LinearSVC(StreamClassifier):
     r"""Linear support vector classifier with a certified optimum.
 
     Minimises, for labels in {-1, +1} and each class against the rest,
@@ -35,10 +33,11 @@ class LinearSVC(LinearClassifier):
         Cost of training errors.
     loss : {"squared_hinge", "hinge"}, default="squared_hinge"
         :math:`\max(0, 1-m)^2` or :math:`\max(0, 1-m)`.
-    solver : {"auto", "dual_cd", "dual_cd_online", "newton"}, default="auto"
+    solver : {"auto", "dual_cd", "dual_cd_online", "newton", "primal_cd", "cutting_plane"}, default="auto"
         "dual_cd" is dual coordinate descent with shrinking, "dual_cd_online" draws one random row at a time,
         "newton" is truncated Newton in the primal (through smooth approximations for the hinge). "auto" chooses by
-        shape and loss, and hands a dual fit that stalls over to Newton.
+        shape and loss, and hands a dual fit that stalls over to Newton. For comparison: "primal_cd", coordinate
+        descent in the primal (squared hinge only), and "cutting_plane" (hinge only).
     tol : float, default=1e-4
         Relative duality gap at which the fit stops.
     max_iter : int, default=1000
@@ -54,18 +53,39 @@ class LinearSVC(LinearClassifier):
         "ovr" fits each of more than two classes against the rest. "crammer_singer" fits all classes, also two, as one
         problem: :math:`\tfrac12 \sum_m \|w_m\|^2 + C \sum_i v_i \max_m (1_{m \ne y_i} + f_m(x_i) - f_{y_i}(x_i))`,
         by the sequential dual method; as in scikit-learn, ``loss`` is then not looked at. The solver must be "auto" or
-        "dual_cd".
+        "dual_cd", the degree 1.
     sparse_coef : bool, default=False
         Whether ``coef_`` is a CSR matrix. Classes or labels are then fitted one by one in each thread, so that memory
         does not grow with classes times features.
     sparse_tol : float, default=1e-3
         With ``sparse_coef``, small weights are set to zero as long as that raises the objective of a class by at most
         this share, measured on the training data; 0 keeps all. The certificate is that of the weights that are left.
+    degree : {1, 2}, default=1
+        2 trains on the products of all pairs of features too, which are generated while they are used and never
+        stored (no presolve): ``coef_`` has n_features weights of linear terms, then those of pairs, see
+        :meth:`pair_weights`.
+    gamma : float, default=None
+        A number scales the products like the kernel :math:`(\gamma\, x \cdot z + r)^2`; None takes them as they are.
+    coef0 : float, default=1.0
+        :math:`r`. Its constant feature is left out beside a free intercept.
+    hash_bits : int, default=22
+        Above ``2**hash_bits`` weights, pairs are hashed, see :class:`hinge.Poly2Map`; the seed is ``random_state``.
     presolve : {"auto", True, False}, default="auto"
         Whether the solver works on a packed copy of a sparse X: proportional columns merged into one (an orthogonal
         change of variables, so the optimum is the same), empty columns dropped, the rest ordered by frequency. "auto"
         does so where it pays: for more than 40,000 columns and a long enough fit, judged by loss, C and the number of
         classes. Weights and certificate belong to X in any case. A dense X is never packed.
+    memory_budget : int or str, default=None
+        For a :class:`BlockStore`: bytes that the fit may use beside the interpreter and its libraries, as a number or
+        text such as "500MB" or "2GB". None is half of the memory that is available. Rows that do not fit are trained
+        in blocks.
+    checkpoint : path-like, default=None
+        For a :class:`BlockStore`: file that keeps the state of the fit, and continues it to the same bits after a kill.
+    block_options : dict, default=None
+        For a :class:`BlockStore`, beside its defaults: ``cache="gradient"`` (rows near the margin stay in memory;
+        "projected", "random" or "none"), ``cache_share=0.5`` (of the memory for rows), ``rounds=10`` (epochs per loaded
+        block), ``round_tol=0.0`` (ends them early), ``keep_compressed=True`` (keep the compressed file in memory if it
+        fits), ``in_memory=None`` (whether to fit all rows in memory; None if they fit), ``checkpoint_seconds=60``.
     n_jobs : int, default=None
         Threads. None means all usable cores; results have the same bits for any number.
     random_state : int, RandomState or None, default=None
@@ -130,7 +150,14 @@ class LinearSVC(LinearClassifier):
         multi_class: str = "ovr",
         sparse_coef: bool = False,
         sparse_tol: float = 1e-3,
+        degree: int = 1,
+        gamma: float | None = None,
+        coef0: float = 1.0,
+        hash_bits: int = 22,
         presolve: str | bool = "auto",
+        memory_budget: Any = None,
+        checkpoint: Any = None,
+        block_options: dict[str, Any] | None = None,
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
@@ -146,7 +173,14 @@ class LinearSVC(LinearClassifier):
         self.multi_class = multi_class
         self.sparse_coef = sparse_coef
         self.sparse_tol = sparse_tol
+        self.degree = degree
+        self.gamma = gamma
+        self.coef0 = coef0
+        self.hash_bits = hash_bits
         self.presolve = presolve
+        self.memory_budget = memory_budget
+        self.checkpoint = checkpoint
+        self.block_options = block_options
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
@@ -154,32 +188,29 @@ class LinearSVC(LinearClassifier):
     def _loss(self) -> str:
         _validate.choice("loss", self.loss, LOSSES)
         _validate.choice("multi_class", self.multi_class, MULTI_CLASS)
-        sparse_coef = getattr(self, "sparse_coef", False)
-        _validate.truth("sparse_coef", sparse_coef)
-        if sparse_coef and self.multi_class == "crammer_singer":
-            raise ValueError("sparse_coef must be False with multi_class='crammer_singer', got True")
-        if getattr(self, "sparse_tol", 0.0) != 0.0:
-            _validate.positive("sparse_tol", self.sparse_tol)
         return self.loss
 
     def _options(self) -> dict[str, Any]:
         options = super()._options()
-        return options | {"solver": _validate.multi_class_solver(self.multi_class, options["solver"])}
-
-    def _native_fit(
-        self, ids: np.ndarray, n_classes: int, rows: tuple[np.ndarray, np.ndarray] | None
-    ) -> Callable[..., dict[str, Any]]:
-        if self.multi_class == "crammer_singer":
-            return _native.fit_crammer_singer
-        return super()._native_fit(ids, n_classes, rows)
+        sparse_coef, sparse_tol = getattr(self, "sparse_coef", False), getattr(self, "sparse_tol", 0.0)
+        _validate.truth("sparse_coef", sparse_coef)
+        if sparse_coef and self.multi_class == "crammer_singer":
+            raise ValueError("sparse_coef must be False with multi_class='crammer_singer', got True")
+        if sparse_coef and self.degree == 2:
+            raise ValueError("sparse_coef must be False with degree=2, got True")
+        if sparse_tol != 0.0:
+            _validate.positive("sparse_tol", sparse_tol)
+        solver = _validate.multi_class_solver(self.multi_class, options["solver"], self.degree)
+        return options | {"solver": solver, "sparse_tol": float(sparse_tol) if sparse_coef else None}
 
     @with_callbacks
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> LinearSVC:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> LinearSVC:
         """Fit the classifier.
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        X : {array-like, sparse matrix} of shape (n_samples, n_features), or BlockStore
+            A store holds its labels and weights: y and sample_weight are then None.
         y : array-like of shape (n_samples,), or {array-like, sparse matrix} of shape (n_samples, n_labels)
             Class labels of one type; or, for several labels per row, a matrix of 0 and 1 with more than one column (a
             sparse one may have one). Each label is then fitted against the rest; one without a positive row has the
@@ -243,7 +274,9 @@ class LinearSVCCV(LinearSVC):
         Accuracy of the fits of the search. All parameters of the search are described in :func:`hinge.select_C`.
     loss, solver, tol, max_iter, fit_intercept, intercept_scaling, class_weight, multi_class, presolve
         As in :class:`LinearSVC`.
-    n_jobs, random_state, verbose
+    memory_budget, block_options
+        As in :class:`LinearSVC`.
+    degree, gamma, coef0, hash_bits, n_jobs, random_state, verbose
         As in :class:`LinearSVC`; ``tol`` is that of the final fit.
 
     Attributes
@@ -303,7 +336,13 @@ class LinearSVCCV(LinearSVC):
         intercept_scaling: float | None = None,
         class_weight: Any = None,
         multi_class: str = "ovr",
+        degree: int = 1,
+        gamma: float | None = None,
+        coef0: float = 1.0,
+        hash_bits: int = 22,
         presolve: str | bool = "auto",
+        memory_budget: Any = None,
+        block_options: dict[str, Any] | None = None,
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
@@ -333,18 +372,25 @@ class LinearSVCCV(LinearSVC):
         self.intercept_scaling = intercept_scaling
         self.class_weight = class_weight
         self.multi_class = multi_class
+        self.degree = degree
+        self.gamma = gamma
+        self.coef0 = coef0
+        self.hash_bits = hash_bits
         self.presolve = presolve
+        self.memory_budget = memory_budget
+        self.block_options = block_options
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
 
     @with_callbacks
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> LinearSVCCV:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None) -> LinearSVCCV:
         """Choose C, then fit on all rows.
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        X : {array-like, sparse matrix} of shape (n_samples, n_features), or BlockStore
+            A store holds its labels and weights: y and sample_weight are then None.
         y : array-like of shape (n_samples,)
         sample_weight : array-like of shape (n_samples,), default=None
             Used in training, and in the score where the scorer takes weights.
@@ -408,28 +454,18 @@ class LinearSVCCV(LinearSVC):
                 found.decisions, problem.y, scoring=self.threshold, cost_matrix=self.cost_matrix
             )
 
-    def predict(self, X: Any) -> np.ndarray:
-        """Predicted class of each row.
-
-        The class of the larger decision value; with ``probability`` the most probable one (of least expected cost, with
-        a ``cost_matrix`` of more than two classes); with a tuned threshold by that.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-        """
+    def _predicted(self, values: np.ndarray) -> np.ndarray:
         if hasattr(self, "threshold_"):
-            return self.classes_[(self.decision_function(X) >= self.threshold_).astype(np.intp)]
+            return self.classes_[(values.reshape(-1) >= self.threshold_).astype(np.intp)]
         if not hasattr(self, "calibration_"):
-            return super().predict(X)
-        probabilities = self.predict_proba(X)
+            return super()._predicted(values)
+        probabilities = self._probabilities(values)
         if self.cost_matrix is not None:
             return self.classes_[(probabilities @ np.asarray(self.cost_matrix, dtype=np.float64)).argmin(axis=1)]
         return self.classes_[probabilities.argmax(axis=1)]
+
+    def _probabilities(self, values: np.ndarray) -> np.ndarray:
+        return self.calibration_.predict_proba(values)
 
     @available_if(lambda self: self.probability is not None)
     def predict_proba(self, X: Any) -> np.ndarray:
@@ -437,12 +473,11 @@ class LinearSVCCV(LinearSVC):
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        X : {array-like, sparse matrix} of shape (n_samples, n_features), or BlockStore
 
         Returns
         -------
         ndarray of shape (n_samples, n_classes)
             Columns in the order of ``classes_``.
         """
-        values = self.decision_function(X)
-        return self.calibration_.predict_proba(values)
+        return self._probabilities(self.decision_function(X))

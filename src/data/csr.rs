@@ -66,7 +66,7 @@ impl<'a, I: Index, V: Value, P: Index> CsrView<'a, I, V, P> {
     }
 
     #[inline(always)]
-    fn row(&self, i: usize) -> (&'a [I], &'a [V]) {
+    pub(super) fn row(&self, i: usize) -> (&'a [I], &'a [V]) {
         let range = self.indptr[i].to_usize()..self.indptr[i + 1].to_usize();
         (&self.indices[range.clone()], &self.values[range])
     }

@@ -35,7 +35,7 @@ impl<'a, V: Value> DenseView<'a, V> {
     }
 
     #[inline(always)]
-    fn row(&self, i: usize) -> &'a [V] {
+    pub(super) fn row(&self, i: usize) -> &'a [V] {
         &self.values[i * self.n_cols..(i + 1) * self.n_cols]
     }
 }

@@ -74,6 +74,83 @@ pub unsafe fn add_scaled<I: Index, V: Value>(indices: &[I], values: &[V], scale:
     }
 }
 
+/// `sum_k w[indices[k]]`, with the sums of [`dot`].
+///
+/// # Safety
+/// Every index is below `w.len()`.
+#[inline(always)]
+pub unsafe fn sum_at<I: Index>(indices: &[I], w: &[f64]) -> f64 {
+    let mut s = [0.0; LANES];
+    let (groups, rest) = indices.as_chunks::<LANES>();
+    for group in groups {
+        for (sum, j) in s.iter_mut().zip(group) {
+            // SAFETY: the caller's promise.
+            *sum += unsafe { *w.get_unchecked(j.to_usize()) };
+        }
+    }
+    for (sum, j) in s.iter_mut().zip(rest) {
+        // SAFETY: the caller's promise.
+        *sum += unsafe { *w.get_unchecked(j.to_usize()) };
+    }
+    sum_lanes(s)
+}
+
+/// `w[indices[k]] += scale` for every `k`, in order.
+///
+/// # Safety
+/// As for [`sum_at`].
+#[inline(always)]
+pub unsafe fn add_at<I: Index>(indices: &[I], scale: f64, w: &mut [f64]) {
+    for j in indices {
+        // SAFETY: the caller's promise.
+        unsafe { *w.get_unchecked_mut(j.to_usize()) += scale };
+    }
+}
+
+/// `sum_k w[indices[k]]` in each lane, with the sums of [`dot_lanes`].
+///
+/// # Safety
+/// As for [`sum_at`].
+#[inline(always)]
+pub unsafe fn sum_lanes_at<I: Index, const L: usize>(indices: &[I], w: &[[f64; L]]) -> [f64; L] {
+    let (mut even, mut odd) = ([0.0; L], [0.0; L]);
+    let (pairs, rest) = indices.as_chunks::<2>();
+    // SAFETY: the caller's promise.
+    let entry = |j: &I| unsafe { w.get_unchecked(j.to_usize()) };
+    for [i, j] in pairs {
+        let (first, second) = (entry(i), entry(j));
+        for l in 0..L {
+            even[l] += first[l];
+            odd[l] += second[l];
+        }
+    }
+    for j in rest {
+        let last = entry(j);
+        for l in 0..L {
+            even[l] += last[l];
+        }
+    }
+    for l in 0..L {
+        even[l] += odd[l];
+    }
+    even
+}
+
+/// `w[indices[k]] += scale` in each lane for every `k`, in order.
+///
+/// # Safety
+/// As for [`sum_at`].
+#[inline(always)]
+pub unsafe fn add_lanes_at<I: Index, const L: usize>(indices: &[I], scale: &[f64; L], w: &mut [[f64; L]]) {
+    for j in indices {
+        // SAFETY: the caller's promise.
+        let entry = unsafe { w.get_unchecked_mut(j.to_usize()) };
+        for l in 0..L {
+            entry[l] += scale[l];
+        }
+    }
+}
+
 /// `sum_k values[k] * w[indices[k]]` in each lane, in two sums (even and odd `k`) that are added at the end.
 ///
 /// # Safety
@@ -382,6 +459,20 @@ mod tests {
             let (narrow, wide) = unsafe { (dot(&indices, &values, &w), dot(&wide, &values, &w)) };
             prop_assert!((narrow - exact).abs() <= 1e-9);
             prop_assert_eq!(narrow.to_bits(), wide.to_bits());
+        }
+
+        #[test]
+        fn sums_of_ones_match_rows_of_ones(row in prop::collection::vec(0..50i32, 0..70), scale in -3.0..3.0f64) {
+            let w: Vec<f64> = (0..50).map(|k| f64::from(k * 3).cos()).collect();
+            let ones = vec![1.0f64; row.len()];
+            let (mut moved, mut expected) = (w.clone(), w.clone());
+            // SAFETY: all indices are below 50.
+            unsafe {
+                prop_assert_eq!(sum_at(&row, &w).to_bits(), dot(&row, &ones, &w).to_bits());
+                add_at(&row, scale, &mut moved);
+                add_scaled(&row, &ones, scale, &mut expected);
+            }
+            prop_assert_eq!(moved, expected);
         }
 
         #[test]

@@ -1,20 +1,29 @@
 //! Row access to data matrices: what every solver is generic over.
 //!
 //! * [`csr`]: [`csr::CsrView`], compressed sparse rows borrowed from the caller, checked once;
+//! * [`arena`]: a buffer of rows with a fixed capacity, filled and compacted in place;
 //! * [`dense`]: [`dense::DenseView`], C-ordered dense rows;
+//! * [`any`]: [`any::AnyRows`], any of them behind one type; [`poly2`]: degree-2 features of such rows, generated on the fly;
+//! * [`columns`]: a copy by columns;
 //! * [`design`]: [`design::Design`], a choice of rows and an optional constant column over either of them;
 //! * [`block`]: [`block::Block`], vectors of several lanes interleaved;
 //! * [`simd`]: loops compiled for the machine's vector registers;
 //! * [`kernels`]: dot, scaled addition, prefetch: the only file with unchecked indexing;
+//! * [`scaled`]: [`scaled::ScaledView`], rows of equal values: columns and one number;
 //! * [`presolve`]: the same problem with fewer columns, for the solvers;
 //! * [`svmlight`]: the text reader.
 
+pub mod any;
+pub mod arena;
 pub mod block;
+pub mod columns;
 pub mod csr;
 pub mod dense;
 pub mod design;
 pub mod kernels;
+pub mod poly2;
 pub mod presolve;
+pub mod scaled;
 pub mod simd;
 pub mod svmlight;
 
@@ -26,6 +35,8 @@ pub trait Index: Copy + Send + Sync + std::fmt::Display + 'static {
     fn checked(self) -> Option<usize>;
     /// The number as `usize`; meaningless for a negative one.
     fn to_usize(self) -> usize;
+    /// The numbers themselves if they have four bytes.
+    fn as_i32(numbers: &[Self]) -> Option<&[i32]>;
 }
 
 /// A matrix value as NumPy stores it.
@@ -41,7 +52,7 @@ pub trait Value: Copy + Default + Send + Sync + 'static {
 }
 
 macro_rules! index {
-    ($($t:ty),*) => {$(
+    ($($t:ty, $as_i32:expr);*) => {$(
         impl Index for $t {
             const BYTES: usize = size_of::<$t>();
             #[inline(always)]
@@ -52,10 +63,13 @@ macro_rules! index {
             fn to_usize(self) -> usize {
                 self as usize
             }
+            fn as_i32(numbers: &[Self]) -> Option<&[i32]> {
+                $as_i32(numbers)
+            }
         }
     )*};
 }
-index!(i32, i64);
+index!(i32, Some; i64, |_| None);
 
 macro_rules! value {
     ($($t:ty),*) => {$(

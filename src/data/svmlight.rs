@@ -30,6 +30,7 @@ use chunk::{Chunk, Index, Layout, Rows, Stop, bounds, close_gaps, cut, finish};
 pub use line::TextValue;
 use line::{Cursor, Failure, data_of, first_row_has_qid, split_line};
 use source::load;
+pub use source::open;
 
 mod chunk;
 mod line;
@@ -84,6 +85,8 @@ pub struct SvmlightData<V> {
     pub values: Vec<V>,
     /// Number of columns.
     pub n_cols: usize,
+    /// The number that the file gives to its first column, found out if it was not given.
+    pub base: IndexBase,
     /// Label of each row.
     pub labels: Vec<f64>,
     /// Query of each row, `None` if the file has no queries.
@@ -120,6 +123,27 @@ pub fn parse<V: TextValue>(
 ) -> error::Result<SvmlightData<V>> {
     let text = Text { bytes, path, cancelled, chunk_bytes: CHUNK_BYTES };
     text.parse(options)
+}
+
+/// Parses a piece of a text, cut at line ends; `None` if it has no row.
+///
+/// # Errors
+/// As for [`parse`], with lines counted from the start of the piece.
+pub fn parse_piece<V: TextValue>(
+    bytes: &[u8],
+    path: &Path,
+    options: &ReadOptions,
+    cancelled: &(dyn Fn() -> bool + Sync),
+) -> error::Result<Option<SvmlightData<V>>> {
+    let mut rest = bytes;
+    while !rest.is_empty() {
+        let (line, later) = split_line(rest);
+        if data_of(line).iter().any(|&byte| byte != b' ' && byte != b'\t') {
+            return parse(bytes, path, options, cancelled).map(Some);
+        }
+        rest = later;
+    }
+    Ok(None)
 }
 
 /// What one call of [`parse`] works on.

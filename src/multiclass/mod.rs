@@ -114,8 +114,8 @@ pub fn fit<R: Rows>(
     params: &Params,
     monitor: &dyn Monitor,
 ) -> Result<Vec<Solution>> {
-    fit_each(rows, labels, cost, intercept, params, |problem, params| {
-        auto::solve(problem, loss, params, &Start::default(), monitor)
+    fit_each(rows, labels, cost, intercept, params.seed, |problem, seed| {
+        auto::solve(problem, loss, &Params { seed, ..*params }, &Start::default(), monitor)
     })
 }
 
@@ -134,20 +134,23 @@ pub fn fit_presolved<R: Rows, V: Value>(
     params: &Params,
     monitor: &dyn Monitor,
 ) -> Result<Vec<Solution>> {
-    fit_each(rows, labels, cost, intercept, params, |problem, params| {
-        presolved::solve(problem, packed, loss, params, monitor)
+    fit_each(rows, labels, cost, intercept, params.seed, |problem, seed| {
+        presolved::solve(problem, packed, loss, &Params { seed, ..*params }, monitor)
     })
 }
 
-/// Checks the input and calls `solve` for each binary problem.
-fn fit_each<R: Rows>(
+/// Checks the input and calls `solve` with each binary problem and its seed, in parallel.
+///
+/// # Errors
+/// Those of the checks above and of `solve`.
+pub fn fit_each<R: Rows, T: Send>(
     rows: &R,
     labels: &Labels<'_>,
     cost: &[f64],
     intercept: Intercept,
-    params: &Params,
-    solve: impl Fn(&Problem<'_, R>, &Params) -> Result<Solution> + Sync,
-) -> Result<Vec<Solution>> {
+    seed: u64,
+    solve: impl Fn(&Problem<'_, R>, u64) -> Result<T> + Sync,
+) -> Result<Vec<T>> {
     let n_rows = check_row_count(rows)?;
     labels.check(rows.n_rows())?;
     check_weights(cost, rows.n_rows())?;
@@ -159,8 +162,7 @@ fn fit_each<R: Rows>(
         .map(|k| {
             let y = labels.signs(k, &ids);
             let problem = Problem { rows, ids: ids_if_subset, y: &y, cost: &cost, intercept };
-            let params = Params { seed: params.seed.wrapping_add(k as u64), ..*params };
-            solve(&problem, &params)
+            solve(&problem, seed.wrapping_add(k as u64))
         })
         .collect()
 }

@@ -2,14 +2,20 @@
 
 use pyo3::PyErr;
 use pyo3::exceptions::{
-    PyFileNotFoundError, PyIsADirectoryError, PyKeyboardInterrupt, PyOSError, PyOverflowError, PyPermissionError,
-    PyRuntimeError, PyValueError,
+    PyFileNotFoundError, PyIsADirectoryError, PyKeyboardInterrupt, PyMemoryError, PyOSError, PyOverflowError,
+    PyPermissionError, PyRuntimeError, PyValueError,
 };
 use std::io::ErrorKind;
 
 use crate::Error;
 
 pyo3::create_exception!(hinge._native, DuplicateEntriesError, PyValueError, "Some row holds a column twice.");
+pyo3::create_exception!(
+    hinge._native,
+    BlockFileError,
+    PyValueError,
+    "A block store is damaged, cut short, or no block store."
+);
 
 impl From<Error> for PyErr {
     fn from(error: Error) -> Self {
@@ -21,10 +27,13 @@ impl From<Error> for PyErr {
             Error::Labels { .. } | Error::Text { .. } | Error::Scale { .. } | Error::Journal { .. } => {
                 PyValueError::new_err(text)
             }
+            Error::Corrupt { .. } => BlockFileError::new_err(text),
+            Error::PlaneFile { .. } | Error::Budget { .. } => PyValueError::new_err(text),
+            Error::Memory { .. } => PyMemoryError::new_err(text),
             Error::Io { path, source } => io_error(&path, &source),
             Error::Duplicates => DuplicateEntriesError::new_err(text),
             Error::Overflow { .. } => PyOverflowError::new_err(text),
-            Error::Callback { .. } => PyRuntimeError::new_err(text),
+            Error::Callback { .. } | Error::Stalled { .. } => PyRuntimeError::new_err(text),
             Error::Cancelled => PyKeyboardInterrupt::new_err(()),
         }
     }

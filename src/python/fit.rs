@@ -4,10 +4,12 @@ use numpy::{PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, ToPyArray};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use super::arrays::{Matrix, with_rows};
+use super::arrays::{Matrix, with_narrowest, with_rows};
 use super::options::{self, FitOptions};
+use super::poly2::check_mapped;
 use super::run::run;
 use crate::data::Rows;
+use crate::data::poly2::Poly2;
 use crate::data::presolve::{Packable, Report};
 use crate::multiclass::{self, Labels};
 use crate::solver::{Monitor, Params, Solution, Status, auto};
@@ -46,16 +48,26 @@ pub fn fit<'py>(
     let slices = matrix.slices()?;
     let mean_cost = cost.iter().sum::<f64>() / cost.len().max(1) as f64;
     let (solutions, n_cols, report) = run(py, options.n_threads, progress.as_ref(), |monitor| {
+        if let Some(map) = &options.map {
+            let (rows, structure) = slices.any()?;
+            let map = map.map(rows.n_cols())?;
+            check_mapped(&structure, &map)?;
+            let rows = Poly2::new(rows, &map)?;
+            let solutions = multiclass::fit(&rows, &labels, cost, intercept, loss, &params, monitor)?;
+            return Ok((solutions, rows.n_cols(), None));
+        }
         with_rows!(slices, |rows, structure| {
             structure.check_solvable()?;
-            let passes = auto::expected_passes(loss, mean_cost, structure.max_squared_norm);
+            let passes = auto::expected_passes(loss, mean_cost, structure.max_squared_norm, params.tol);
             let mode = options::presolve(&options.presolve, passes, labels.n_problems())?;
             let packed = rows.pack(&structure, mode, &|| monitor.cancelled())?;
             let solutions = match &packed {
                 Some(packed) => {
                     multiclass::fit_presolved(&rows, packed, &labels, cost, intercept, loss, &params, monitor)?
                 }
-                None => multiclass::fit(&rows, &labels, cost, intercept, loss, &params, monitor)?,
+                None => with_narrowest!(rows, |narrow| {
+                    multiclass::fit(&narrow, &labels, cost, intercept, loss, &params, monitor)?
+                }),
             };
             Ok((solutions, rows.n_cols(), packed.map(|packed| *packed.report())))
         })
@@ -65,7 +77,7 @@ pub fn fit<'py>(
     Ok(result)
 }
 
-pub(super) fn report_dict<'py>(py: Python<'py>, report: &Report) -> PyResult<Bound<'py, PyDict>> {
+pub fn report_dict<'py>(py: Python<'py>, report: &Report) -> PyResult<Bound<'py, PyDict>> {
     let result = PyDict::new(py);
     for (name, count) in [
         ("n_features_in", report.columns_in),
@@ -81,7 +93,7 @@ pub(super) fn report_dict<'py>(py: Python<'py>, report: &Report) -> PyResult<Bou
     Ok(result)
 }
 
-fn as_dict<'py>(py: Python<'py>, solutions: &[Solution], n_cols: usize) -> PyResult<Bound<'py, PyDict>> {
+pub fn as_dict<'py>(py: Python<'py>, solutions: &[Solution], n_cols: usize) -> PyResult<Bound<'py, PyDict>> {
     let column = |f: fn(&Solution) -> f64| -> Bound<'py, PyArray1<f64>> {
         solutions.iter().map(f).collect::<Vec<_>>().to_pyarray(py)
     };
@@ -106,6 +118,7 @@ fn as_dict<'py>(py: Python<'py>, solutions: &[Solution], n_cols: usize) -> PyRes
     Ok(result)
 }
 
+/// Name of a status.
 pub(super) fn status_name(status: Status) -> &'static str {
     match status {
         Status::Converged => "converged",

@@ -42,7 +42,7 @@ pub fn fit_labels<'py>(
     let (solutions, report) = run(py, options.n_threads, progress.as_ref(), |monitor| {
         with_rows!(slices, |x, structure| {
             structure.check_solvable()?;
-            let passes = auto::expected_passes(loss, mean_cost, structure.max_squared_norm);
+            let passes = auto::expected_passes(loss, mean_cost, structure.max_squared_norm, params.tol);
             let mode = options::presolve(&options.presolve, passes, indicator.n_labels())?;
             let packed = x.pack(&structure, mode, &|| monitor.cancelled())?;
             let mut found: Vec<Option<SparseSolution>> = vec![None; indicator.n_labels()];

@@ -3,7 +3,8 @@
 //! * [`arrays`]: NumPy arrays to row views, the only place that knows dtypes;
 //! * [`options`]: strings and numbers to enums;
 //! * [`run`]: threads, interrupts and progress around a long call;
-//! * [`fit`], [`labels`], [`multiclass`], [`select`], [`svmlight`]: one file per verb;
+//! * [`fit`], [`labels`], [`multiclass`], [`outofcore`], [`path`], [`path_file`], [`poly2`], [`select`], [`store`], [`stream`],
+//!   [`subgradient`], [`svmlight`]: one file per verb;
 //! * [`errors`]: [`crate::Error`] to exceptions.
 
 mod arrays;
@@ -12,8 +13,15 @@ mod fit;
 mod labels;
 mod multiclass;
 mod options;
+mod outofcore;
+mod path;
+mod path_file;
+mod poly2;
 mod run;
 mod select;
+mod store;
+mod stream;
+mod subgradient;
 mod svmlight;
 
 /// The compiled part of `hinge`.
@@ -22,7 +30,7 @@ mod _native {
     use pyo3::prelude::*;
 
     #[pymodule_export]
-    use super::errors::DuplicateEntriesError;
+    use super::errors::{BlockFileError, DuplicateEntriesError};
     #[pymodule_export]
     use super::fit::{check, fit};
     #[pymodule_export]
@@ -30,7 +38,21 @@ mod _native {
     #[pymodule_export]
     use super::multiclass::fit_crammer_singer;
     #[pymodule_export]
+    use super::outofcore::{StoreScorer, fit_store, search_store};
+    #[pymodule_export]
+    use super::path::{Plane, Surface, answers_from, explore_plane, fit_costs, surfaces_minimum, walk_ray};
+    #[pymodule_export]
+    use super::path_file::{PlaneFile, estimate_facets, explore_to_file, sides_at};
+    #[pymodule_export]
+    use super::poly2::{map_decisions, map_positions, map_rows, map_shape, map_usage};
+    #[pymodule_export]
     use super::select::search;
+    #[pymodule_export]
+    use super::store::{StoreReader, StoreWriter, TextReader};
+    #[pymodule_export]
+    use super::stream::StreamLearner;
+    #[pymodule_export]
+    use super::subgradient::{descend, descend_on};
     #[pymodule_export]
     use super::svmlight::load_svmlight;
 
@@ -41,8 +63,13 @@ mod _native {
         module.add("DEBUG_BUILD", cfg!(debug_assertions))?;
         module.add("DEFAULT_TOL", crate::solver::DEFAULT_TOL)?;
         module.add("DEFAULT_MAX_ITER", crate::solver::DEFAULT_MAX_ITER)?;
+        module.add("DEFAULT_DESCENT_TOL", crate::solver::subgradient::DEFAULT_TOL)?;
         module.add("DEFAULT_SEARCH_TOL", crate::select::DEFAULT_SEARCH_TOL)?;
         module.add("DEFAULT_C_MAX", crate::select::DEFAULT_C_MAX)?;
-        module.add("DEFAULT_RATIO", crate::select::DEFAULT_RATIO)
+        module.add("DEFAULT_MAX_REGIONS", crate::path::DEFAULT_MAX_REGIONS)?;
+        module.add("DEFAULT_RATIO", crate::select::DEFAULT_RATIO)?;
+        module.add("DEFAULT_BLOCKS", crate::store::writer::DEFAULT_BLOCKS)?;
+        module.add("DEFAULT_ROUNDS", crate::outofcore::DEFAULT_ROUNDS)?;
+        module.add("DEFAULT_CACHE_SHARE", crate::outofcore::DEFAULT_CACHE_SHARE)
     }
 }

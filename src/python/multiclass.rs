@@ -41,7 +41,7 @@ pub fn fit_crammer_singer<'py>(
     let (solution, n_cols, report) = run(py, options.n_threads, progress.as_ref(), |monitor| {
         with_rows!(slices, |rows, structure| {
             structure.check_solvable()?;
-            let passes = auto::expected_passes(LossKind::Hinge, mean_cost, structure.max_squared_norm);
+            let passes = auto::expected_passes(LossKind::Hinge, mean_cost, structure.max_squared_norm, params.tol);
             let mode = options::presolve(&options.presolve, passes, n_classes as usize)?;
             let packed = rows.pack(&structure, mode, &|| monitor.cancelled())?;
             let solution = crammer_singer::fit(&rows, packed.as_ref(), &labels, cost, intercept, &params, monitor)?;

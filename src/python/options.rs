@@ -3,6 +3,7 @@
 
 use pyo3::prelude::*;
 
+use super::poly2::MapOptions;
 use crate::data::presolve::Mode;
 use crate::loss::LossKind;
 use crate::solver::{Intercept, SolverKind};
@@ -29,8 +30,14 @@ pub fn solver(name: &str) -> Result<SolverKind> {
         "dual_cd" => Ok(SolverKind::DualCd),
         "dual_cd_online" => Ok(SolverKind::DualCdOnline),
         "newton" => Ok(SolverKind::Newton),
+        "primal_cd" => Ok(SolverKind::PrimalCd),
+        "cutting_plane" => Ok(SolverKind::CuttingPlane),
         "crammer_singer" => Ok(SolverKind::CrammerSinger),
-        _ => unknown("solver", name, "'auto', 'dual_cd', 'dual_cd_online', 'newton' or 'crammer_singer'"),
+        _ => {
+            let names =
+                "'auto', 'dual_cd', 'dual_cd_online', 'newton', 'primal_cd', 'cutting_plane' or 'crammer_singer'";
+            unknown("solver", name, names)
+        }
     }
 }
 
@@ -42,6 +49,9 @@ pub fn solver_name(solver: SolverKind) -> &'static str {
         SolverKind::DualCdOnline => "dual_cd_online",
         SolverKind::Newton => "newton",
         SolverKind::CrammerSinger => "crammer_singer",
+        SolverKind::PrimalCd => "primal_cd",
+        SolverKind::CuttingPlane => "cutting_plane",
+        SolverKind::Subgradient => "subgradient",
     }
 }
 
@@ -77,4 +87,7 @@ pub struct FitOptions {
     pub seed: u64,
     pub n_threads: usize,
     pub presolve: String,
+    /// A missing key is `None`.
+    #[pyo3(default)]
+    pub map: Option<MapOptions>,
 }

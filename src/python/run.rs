@@ -12,7 +12,8 @@ use std::time::{Duration, Instant};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 
-use crate::solver::{Monitor, Progress};
+use crate::outofcore::trainer::NAME as BLOCKS;
+use crate::solver::{Monitor, Progress, Reading};
 use crate::{Error, Result};
 
 /// Time between two looks at signals and progress.
@@ -23,7 +24,15 @@ pub struct Flag {
     cancelled: AtomicBool,
     overdue: AtomicBool,
     started: Instant,
-    latest: Mutex<Option<Progress>>,
+    latest: Mutex<Option<News>>,
+}
+
+/// What a job reports.
+enum News {
+    /// From a fit in memory or a search.
+    Progress(Progress),
+    /// From a descent over a store.
+    Reading(Reading),
 }
 
 impl Flag {
@@ -34,6 +43,13 @@ impl Flag {
 
     fn cancel(&self) {
         self.cancelled.store(true, Ordering::Relaxed);
+    }
+
+    fn note(&self, news: News) {
+        // A poisoned lock belongs to a panicking task; the panic itself is reported, the progress is not worth a second one.
+        if let Ok(mut latest) = self.latest.lock() {
+            *latest = Some(news);
+        }
     }
 
     /// Stops the job because its time is over.
@@ -58,17 +74,18 @@ impl Monitor for Flag {
     }
 
     fn observe(&self, progress: &Progress) {
-        // A poisoned lock belongs to a panicking task; the panic itself is reported, the progress is not worth a second one.
-        if let Ok(mut latest) = self.latest.lock() {
-            *latest = Some(*progress);
-        }
+        self.note(News::Progress(*progress));
+    }
+
+    fn observe_reading(&self, reading: &Reading) {
+        self.note(News::Reading(*reading));
     }
 }
 
 /// Runs `job` in a pool of `n_threads` threads, with the interpreter released.
 ///
 /// `progress`, if given, is called at most every [`TICK`] with `(solver, iteration, accuracy)`, in a search with
-/// `(solver, C, iteration, lanes_left, passes, accuracy)`. An exception in it, or a signal, stops the job and is raised.
+/// `(solver, C, iteration, lanes_left, passes, accuracy)`, in a descent over a store with `(solver, passes, gap, rows, bytes)`. An exception in it, or a signal, stops the job and is raised.
 pub fn run<T: Send>(
     py: Python<'_>,
     n_threads: usize,
@@ -86,6 +103,20 @@ pub fn run_within<T: Send>(
     progress: Option<&Bound<'_, PyAny>>,
     job: impl FnOnce(&Flag) -> Result<T> + Send,
 ) -> PyResult<T> {
+    match run_keeping(py, n_threads, limit, progress, job)? {
+        (_, Some(error)) => Err(error),
+        (result, None) => Ok(result?),
+    }
+}
+
+/// [`run_within`] for a job with a result worth keeping when it is stopped: the result, and the exception that stopped it.
+pub fn run_keeping<T: Send>(
+    py: Python<'_>,
+    n_threads: usize,
+    limit: Option<Duration>,
+    progress: Option<&Bound<'_, PyAny>>,
+    job: impl FnOnce(&Flag) -> Result<T> + Send,
+) -> PyResult<(Result<T>, Option<PyErr>)> {
     let pool = rayon::ThreadPoolBuilder::new()
         .num_threads(n_threads.max(1))
         .build()
@@ -114,10 +145,12 @@ pub fn run_within<T: Send>(
             (worker.join(), raised)
         })
     });
-    match (raised, outcome) {
-        (Some(error), _) => Err(error),
-        (None, Ok(result)) => Ok(result?),
-        (None, Err(panic)) => std::panic::resume_unwind(panic),
+    match outcome {
+        Ok(result) => Ok((result, raised)),
+        Err(panic) => match raised {
+            Some(error) => Err(error),
+            None => std::panic::resume_unwind(panic),
+        },
     }
 }
 
@@ -130,10 +163,13 @@ fn next_look(flag: &Flag, limit: Option<Duration>) -> Duration {
 fn look(py: Python<'_>, flag: &Flag, progress: Option<&Py<PyAny>>) -> PyResult<()> {
     py.check_signals()?;
     let latest = flag.latest.lock().ok().and_then(|mut latest| latest.take());
-    if let (Some(callback), Some(p)) = (progress, latest) {
-        match p.place {
-            None => callback.call1(py, (p.solver, p.iteration, p.accuracy))?,
-            Some(at) => callback.call1(py, (p.solver, at.c, p.iteration, at.lanes_left, at.passes, p.accuracy))?,
+    if let (Some(callback), Some(news)) = (progress, latest) {
+        match news {
+            News::Reading(r) => callback.call1(py, (BLOCKS, r.passes, r.gap, r.rows, r.bytes))?,
+            News::Progress(p) => match p.place {
+                None => callback.call1(py, (p.solver, p.iteration, p.accuracy))?,
+                Some(at) => callback.call1(py, (p.solver, at.c, p.iteration, at.lanes_left, at.passes, p.accuracy))?,
+            },
         };
     }
     Ok(())

@@ -10,9 +10,12 @@ use pyo3::types::PyDict;
 
 use super::arrays::{Matrix, with_presolved_rows};
 use super::options::{self, FitOptions};
-use super::run::{callback_error, run_within, unwrap_callback};
+use super::poly2::check_mapped;
+use super::run::{Flag, callback_error, run_within, unwrap_callback};
+use crate::data::Rows;
+use crate::data::poly2::Poly2;
 use crate::multiclass::Labels;
-use crate::select::{self, Fold, Plan, Reason, Settings, Step, StopRule, Task, Values};
+use crate::select::{self, Plan, Reason, Settings, Step, StopRule, Task, Values};
 use crate::solver::Monitor;
 use crate::{Error, Result};
 
@@ -31,6 +34,17 @@ pub struct PlanOptions {
     resume: Option<PathBuf>,
 }
 
+/// Training and held-out rows, as row numbers.
+pub type Fold<'py> = (PyReadonlyArray1<'py, u32>, PyReadonlyArray1<'py, u32>);
+
+/// The folds as lists.
+pub fn as_folds(folds: &[Fold<'_>]) -> PyResult<Vec<select::Fold>> {
+    let fold = |(train, test): &Fold<'_>| {
+        Ok(select::Fold { train: train.as_slice()?.to_vec(), test: test.as_slice()?.to_vec() })
+    };
+    folds.iter().map(fold).collect()
+}
+
 /// Searches for `C`. `visit` is called after each value with a dict of the step; it returns the score, which refinement
 /// maximises, or `None` to end the search. Returns why the search ended.
 #[pyfunction]
@@ -42,7 +56,7 @@ pub fn search<'py>(
     class_ids: PyReadonlyArray1<'py, u32>,
     n_classes: u32,
     weight: PyReadonlyArray1<'py, f64>,
-    folds: Vec<(PyReadonlyArray1<'py, u32>, PyReadonlyArray1<'py, u32>)>,
+    folds: Vec<Fold<'py>>,
     options: FitOptions,
     plan: PlanOptions,
     visit: Bound<'py, PyAny>,
@@ -50,31 +64,65 @@ pub fn search<'py>(
 ) -> PyResult<&'static str> {
     let labels = Labels { ids: class_ids.as_slice()?, n_classes };
     let weight = weight.as_slice()?;
-    let folds = folds
-        .iter()
-        .map(|(train, test)| Ok(Fold { train: train.as_slice()?.to_vec(), test: test.as_slice()?.to_vec() }))
-        .collect::<PyResult<Vec<_>>>()?;
+    let folds = as_folds(&folds)?;
     let settings = settings(&options)?;
-    let limit = time_limit(plan.time_limit)?;
-    let resume = plan.resume.clone();
-    let plan = Plan::try_from(plan)?;
     let mode = options::presolve(&options.presolve, f64::INFINITY, labels.n_problems())?;
-    let failed = Mutex::new(None);
-    let mut visitor = Visitor { visit: visit.unbind(), n_folds: folds.len(), last: None };
-    let mut call = |step: &Step| -> Result<Option<f64>> {
-        Python::attach(|py| visitor.call(py, step)).map_err(|error| callback_error(error, &failed))
-    };
+    let call = SearchCall::new(plan, visit, folds.len())?;
+    let (plan, resume) = (call.plan.clone(), call.resume.clone());
     let slices = matrix.slices()?;
-    let result = run_within(py, options.n_threads, limit, progress.as_ref(), |monitor| {
+    call.run(py, options.n_threads, progress.as_ref(), |monitor, visit| {
+        if let Some(map) = &options.map {
+            let (rows, structure) = slices.any()?;
+            let map = map.map(rows.n_cols())?;
+            check_mapped(&structure, &map)?;
+            let task = Task { rows: &Poly2::new(rows, &map)?, labels, weight, folds: &folds };
+            return select::search(&task, &settings, &plan, resume.as_deref(), monitor, visit);
+        }
         with_presolved_rows!(slices, mode, monitor, |rows| {
             let task = Task { rows: &rows, labels, weight, folds: &folds };
-            select::search(&task, &settings, &plan, resume.as_deref(), monitor, &mut call)
+            select::search(&task, &settings, &plan, resume.as_deref(), monitor, visit)
         })
-    });
-    unwrap_callback(result, &failed).map(reason_name)
+    })
 }
 
-fn settings(options: &FitOptions) -> Result<Settings> {
+/// What every search from Python needs around it: the plan, the time limit, the caller's function and its errors.
+pub struct SearchCall {
+    /// Values and rules.
+    pub plan: Plan,
+    /// The journal.
+    pub resume: Option<PathBuf>,
+    limit: Option<Duration>,
+    visitor: Visitor,
+}
+
+impl SearchCall {
+    /// Checks the plan.
+    pub fn new(plan: PlanOptions, visit: Bound<'_, PyAny>, n_folds: usize) -> PyResult<Self> {
+        let (limit, resume) = (time_limit(plan.time_limit)?, plan.resume.clone());
+        let visitor = Visitor { visit: visit.unbind(), n_folds, last: None };
+        Ok(Self { plan: Plan::try_from(plan)?, resume, limit, visitor })
+    }
+
+    /// Runs `job`, which calls its second argument after each value of `C`.
+    pub fn run(
+        mut self,
+        py: Python<'_>,
+        n_threads: usize,
+        progress: Option<&Bound<'_, PyAny>>,
+        job: impl FnOnce(&Flag, &mut dyn FnMut(&Step) -> Result<Option<f64>>) -> Result<Reason> + Send,
+    ) -> PyResult<&'static str> {
+        let failed = Mutex::new(None);
+        let visitor = &mut self.visitor;
+        let mut call = |step: &Step| -> Result<Option<f64>> {
+            Python::attach(|py| visitor.call(py, step)).map_err(|error| callback_error(error, &failed))
+        };
+        let result = run_within(py, n_threads, self.limit, progress, |monitor| job(monitor, &mut call));
+        unwrap_callback(result, &failed).map(reason_name)
+    }
+}
+
+/// How to fit at each `C`.
+pub fn settings(options: &FitOptions) -> Result<Settings> {
     Ok(Settings {
         loss: options::loss(&options.loss)?,
         intercept: options::intercept(options.intercept)?,

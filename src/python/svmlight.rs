@@ -7,11 +7,11 @@ use pyo3::prelude::*;
 
 use super::run::run;
 use crate::Error;
-use crate::data::svmlight::{self, IndexBase, Indices, ReadOptions, TextValue};
+use crate::data::svmlight::{self, IndexBase, Indices, ReadOptions, SvmlightData, TextValue};
 use crate::solver::Monitor;
 
 /// What the facade gets: indptr, indices, values, number of columns, labels, queries.
-type Parts<'py> = (
+pub(super) type Parts<'py> = (
     Bound<'py, PyArray1<i64>>,
     Bound<'py, PyAny>,
     Bound<'py, PyAny>,
@@ -31,16 +31,20 @@ pub fn load_svmlight<'py>(
     dtype: &str,
     n_threads: usize,
 ) -> PyResult<Parts<'py>> {
-    let base = match zero_based {
-        None => IndexBase::Auto,
-        Some(true) => IndexBase::Zero,
-        Some(false) => IndexBase::One,
-    };
-    let options = ReadOptions { base, n_features };
+    let options = ReadOptions { base: base_of(zero_based), n_features };
     match dtype {
         "float32" => read_as::<f32>(py, path, &options, n_threads),
         "float64" => read_as::<f64>(py, path, &options, n_threads),
         _ => Err(unknown(dtype).into()),
+    }
+}
+
+/// The base of the indices; `None` is "auto".
+pub(super) fn base_of(zero_based: Option<bool>) -> IndexBase {
+    match zero_based {
+        None => IndexBase::Auto,
+        Some(true) => IndexBase::Zero,
+        Some(false) => IndexBase::One,
     }
 }
 
@@ -55,16 +59,21 @@ fn read_as<'py, V: TextValue + Element>(
     n_threads: usize,
 ) -> PyResult<Parts<'py>> {
     let data = run(py, n_threads, None, |monitor| svmlight::read::<V>(&path, options, &|| monitor.cancelled()))?;
+    Ok(as_parts(py, data))
+}
+
+/// Moves the arrays of a file, or of a piece of one, to Python.
+pub(super) fn as_parts<V: TextValue + Element>(py: Python<'_>, data: SvmlightData<V>) -> Parts<'_> {
     let indices = match data.indices {
         Indices::Narrow(list) => list.into_pyarray(py).into_any(),
         Indices::Wide(list) => list.into_pyarray(py).into_any(),
     };
-    Ok((
+    (
         data.indptr.into_pyarray(py),
         indices,
         data.values.into_pyarray(py).into_any(),
         data.n_cols,
         data.labels.into_pyarray(py),
         data.qid.map(|qid| qid.into_pyarray(py)),
-    ))
+    )
 }

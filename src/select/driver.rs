@@ -48,15 +48,28 @@ pub fn search<R: Rows>(
     check_row_count(task.rows)?;
     task.labels.check(task.rows.n_rows())?;
     check_weights(task.weight, task.rows.n_rows())?;
-    let mut course = Course::new(plan, || bound(task, settings))?;
+    let course = Course::new(plan, || bound(task, settings))?;
     let parts = folds::parts(task.rows, &task.labels, task.weight, task.folds)?;
     let last = course.last();
     let Task { rows, labels, weight, .. } = task;
     let setup = Setup { rows: *rows, labels, weight, parts: &parts, settings, last, monitor };
     let journal = resume.map(|path| Journal::open(path, &Fingerprint::of(task, settings, plan))).transpose()?;
-    let mut traveller = Traveller::new(route(&setup)?, journal);
+    drive(course, Traveller::new(route(&setup)?, journal), |step| fits(&setup, step), monitor, visit)
+}
+
+/// Goes through the values of a course. `fits` tells whether a step from a journal has the shape of the search.
+///
+/// # Errors
+/// Those of the route, of the journal, and of `visit`.
+pub fn drive(
+    mut course: Course,
+    mut traveller: Traveller<'_>,
+    fits: impl Fn(&Step) -> bool,
+    monitor: &dyn Monitor,
+    visit: &mut dyn FnMut(&Step) -> Result<Option<f64>>,
+) -> Result<Reason> {
     while let Some(target) = course.next() {
-        let step = match traveller.go(target, monitor, |step| fits(&setup, step)) {
+        let step = match traveller.go(target, monitor, &fits) {
             Err(Error::Cancelled) if monitor.is_overdue() => return Ok(Reason::TimeLimit),
             step => step?,
         };

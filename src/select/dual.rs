@@ -35,7 +35,7 @@ use crate::solver::{Monitor, Params, Solution, SolverKind, Start, Status, auto, 
 use crate::{Error, Result};
 
 /// Relative duality gap of dual fits per unit of `tol`: about the accuracy that the gradient criterion gives in the primal.
-pub(super) const GAP_PER_TOL: f64 = 0.1;
+pub const GAP_PER_TOL: f64 = 0.1;
 
 /// All lanes.
 pub struct Dual<'a, R> {
@@ -227,7 +227,7 @@ impl<R: Rows> Task<'_, R> {
         let can_extend = is_converged && fitted.until < self.setup.last;
         let is_extended = can_extend && self.extend(&mut solution, &mut fitted, &y, tol);
         let (passes, n_iter, objective) = (solution.passes, solution.n_iter, fitted.objective(self.c));
-        let is_consistent = solution.solver != SolverKind::Newton && !is_extended;
+        let is_consistent = solution.is_consistent && !is_extended;
         let start = Start { w: Some((solution.w, solution.intercept)), alpha: Some(solution.alpha), is_consistent };
         *lane = Lane { start, fitted: Some(fitted), is_scored: false };
         Ok(Done { passes, n_iter, is_converged, is_unchanged: false, objective, decisions: None })
@@ -310,7 +310,7 @@ impl Fitted {
 }
 
 /// Largest `C'` with a relative gap of at most `tol`; see the module's description. `c` itself if the dual value is useless.
-pub(super) fn accepted_until(c: f64, norm: f64, loss: f64, dual: f64, tol: f64) -> f64 {
+pub fn accepted_until(c: f64, norm: f64, loss: f64, dual: f64, tol: f64) -> f64 {
     let room = (1.0 + tol) * dual - norm;
     if !(dual > 0.0 && room >= 0.0) {
         c

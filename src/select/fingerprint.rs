@@ -22,10 +22,7 @@ pub struct Fingerprint(Vec<(String, String)>);
 impl Fingerprint {
     /// The fingerprint of a search; one pass over the data.
     pub fn of<R: Rows>(task: &Task<'_, R>, settings: &Settings, plan: &Plan) -> Self {
-        let Settings { loss, intercept, solver, tol, max_iter, seed } = settings;
-        let Plan { values, refine, stop } = plan;
-        let entries = [
-            ("version", env!("CARGO_PKG_VERSION").to_owned()),
+        let data = [
             ("shape of X", format!("{} x {}", task.rows.n_rows(), task.rows.n_cols())),
             ("hash of X", hex(hash_rows(task.rows))),
             ("number of classes", task.labels.n_classes.to_string()),
@@ -33,6 +30,15 @@ impl Fingerprint {
             ("hash of sample_weight", hex(hash_bytes(task.weight.iter().flat_map(|v| v.to_le_bytes())))),
             ("number of folds", task.folds.len().to_string()),
             ("hash of cv", hex(hash_folds(task))),
+        ];
+        Self::with(&data, settings, plan)
+    }
+
+    /// The fingerprint of a search over data that are described by the entries.
+    pub fn with(data: &[(&str, String)], settings: &Settings, plan: &Plan) -> Self {
+        let Settings { loss, intercept, solver, tol, max_iter, seed } = settings;
+        let Plan { values, refine, stop } = plan;
+        let options = [
             ("loss", format!("{loss:?}")),
             ("intercept", format!("{intercept:?}")),
             ("solver", format!("{solver:?}")),
@@ -43,7 +49,9 @@ impl Fingerprint {
             ("refine", refine.to_string()),
             ("stop", format!("{stop:?}")),
         ];
-        Self(entries.map(|(name, value)| (name.to_owned(), value)).into())
+        let version = ("version", env!("CARGO_PKG_VERSION").to_owned());
+        let entries = std::iter::once(&version).chain(data).chain(&options);
+        Self(entries.map(|(name, value)| ((*name).to_owned(), value.clone())).collect())
     }
 
     /// One `name = value` per line.

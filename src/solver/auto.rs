@@ -1,6 +1,7 @@
 //! Which solver for which shape and loss.
 
-use super::{Monitor, Params, Problem, Solution, SolverKind, Start, Status, dual, hessian, hinge_newton, newton};
+use super::{Monitor, Params, Problem, Solution, SolverKind, Start, Status};
+use super::{cutting_plane, dual, hessian, hinge_newton, newton, primal_cd};
 use crate::data::Rows;
 use crate::data::design::Design;
 use crate::loss::{Hinge, Logistic, LossKind, SquaredHinge};
@@ -37,9 +38,10 @@ pub fn prefers_cholesky<R: Rows>(design: &Design<'_, R>) -> bool {
     factorisation_passes(design).is_some()
 }
 
-/// Whether Newton over lanes is the better way for a smooth loss although a factorisation is too dear: with this many entries per
+/// Whether Newton, over lanes or for one fit, is the better way for a smooth loss although a factorisation is too dear: with this many entries per
 /// column, passes outweigh the vectors of columns x lanes (5 folds, squared hinge, one thread: 480 entries per column on
-/// flights, 4 s against 69 s by dual fits; 14 on 20news, 1.4 s against 1.0 s; 17 on imdb, 24 s against 6 s).
+/// flights, 4 s against 69 s by dual fits; 14 on 20news, 1.4 s against 1.0 s; 17 on imdb, 24 s against 6 s). Many rows per column
+/// also contradict each other, which takes dual descent hundreds of passes.
 pub fn prefers_lanes<R: Rows>(design: &Design<'_, R>) -> bool {
     design.nnz() >= LANE_ENTRIES * design.n_cols()
 }
@@ -70,29 +72,30 @@ pub fn choose<R: Rows>(problem: &Problem<'_, R>, loss: LossKind) -> SolverKind {
     match loss {
         _ if is_small => SolverKind::Newton,
         LossKind::Hinge => SolverKind::DualCd,
-        _ if prefers_cholesky(&design) => SolverKind::Newton,
+        _ if prefers_cholesky(&design) || prefers_lanes(&design) => SolverKind::Newton,
         // Tried: Newton for the logistic loss with many columns, 3.5 (imdb, C = 1) to 6 times (C = 16) slower.
         LossKind::SquaredHinge | LossKind::Logistic => SolverKind::DualCd,
     }
 }
 
-/// A guess of the passes that dual coordinate descent takes to a gap of 1e-4, from a row's mean cost and largest squared norm.
-/// Measured at C = 1 and C = 16 with rows of norm 1: hinge 23 to 42 and 139 to 165, squared hinge 12 to 13 and 25 to 31, logistic
-/// 8 to 10 and 14 to 15 (imdb, phishing_urls, 20news).
-pub fn expected_passes(loss: LossKind, mean_cost: f64, max_squared_norm: f64) -> f64 {
+/// A guess of the passes that dual coordinate descent takes to a gap of `tol`, from a row's mean cost and largest squared norm.
+/// Measured at C = 1 and C = 16 with rows of norm 1 to a gap of 1e-4: hinge 23 to 42 and 139 to 165, squared hinge 12 to 13 and
+/// 25 to 31, logistic 8 to 10 and 14 to 15 (imdb, phishing_urls, 20news); convergence is about linear.
+pub fn expected_passes(loss: LossKind, mean_cost: f64, max_squared_norm: f64, tol: f64) -> f64 {
     let scale = mean_cost * max_squared_norm;
     let (at_one, power) = match loss {
         LossKind::Hinge => (30.0, 0.5),
         LossKind::SquaredHinge => (13.0, 0.25),
         LossKind::Logistic => (9.0, 0.2),
     };
-    at_one * scale.powf(power).clamp(0.5, 20.0)
+    let digits = (-tol.log10()).clamp(1.0, 16.0);
+    at_one * scale.powf(power).clamp(0.5, 20.0) * digits / 4.0
 }
 
 /// Solves one binary problem with the solver of `params`.
 ///
 /// # Errors
-/// [`crate::Error::Cancelled`] and [`crate::Error::Overflow`].
+/// [`Error::Cancelled`], [`Error::Overflow`], and [`Error::Parameter`] for a solver that is not one of the loss.
 pub fn solve<'a, R: Rows>(
     problem: &Problem<'a, R>,
     loss: LossKind,
@@ -102,15 +105,15 @@ pub fn solve<'a, R: Rows>(
 ) -> Result<Solution> {
     let is_auto = params.solver == SolverKind::Auto;
     let solver = if is_auto { choose(problem, loss) } else { params.solver };
-    if solver == SolverKind::CrammerSinger {
-        return Err(Error::Parameter {
-            name: "solver of a binary problem",
-            value: format!("{solver:?}"),
-            rule: "one of binary problems",
-        });
-    }
-    if solver == SolverKind::Newton {
-        return solve_by_newton(problem, loss, params, start, monitor);
+    match (solver, loss) {
+        (SolverKind::Newton, _) => return solve_by_newton(problem, loss, params, start, monitor),
+        (SolverKind::PrimalCd, LossKind::SquaredHinge) => return primal_cd::solve(problem, params, start, monitor),
+        (SolverKind::CuttingPlane, LossKind::Hinge) => return cutting_plane::solve(problem, params, start, monitor),
+        (SolverKind::PrimalCd | SolverKind::CuttingPlane | SolverKind::Subgradient | SolverKind::CrammerSinger, _) => {
+            let rule = "a solver of a binary problem with the loss: 'primal_cd' is for 'squared_hinge', 'cutting_plane' for 'hinge'";
+            return Err(Error::Parameter { name: "solver", value: format!("{solver:?} for {loss:?}"), rule });
+        }
+        _ => {}
     }
     let patience = is_auto.then(|| if prefers_cholesky(&problem.design(1.0)) { PATIENCE_DIRECT } else { PATIENCE });
     let options = dual::Options { is_online: solver == SolverKind::DualCdOnline, patience };
@@ -124,7 +127,8 @@ pub fn solve<'a, R: Rows>(
     if solution.status != Status::Stalled {
         return Ok(solution);
     }
-    let start = Start { w: Some((solution.w, solution.intercept)), alpha: Some(solution.alpha), is_consistent: true };
+    let is_consistent = solution.is_consistent;
+    let start = Start { w: Some((solution.w, solution.intercept)), alpha: Some(solution.alpha), is_consistent };
     let mut finished = solve_by_newton(problem, loss, params, &start, monitor)?;
     finished.passes += solution.passes;
     Ok(finished)

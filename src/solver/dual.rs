@@ -8,10 +8,22 @@
 //! margins shifted by the offset `b`, so epochs do not know of it; after each epoch `b <- b + sigma sum_i y_i a_i`. The
 //! certificate does not depend on `b`: the primal value takes the exact best intercept for `w`, the dual value a copy of `a`
 //! moved onto the constraint.
+//!
+//! **Threads.** Epochs are sequential; checks, Newton's passes, classes and folds are what runs in parallel. Tried: two halves of the
+//! rows at once on copies of the weights, joined several times an epoch by the exact step along the sum of both changes. Epochs
+//! that squared hinge takes to a gap of 1e-4, sequentially and with 2 and 4 joins: imdb, C = 1, 5, 24 and 11; 20news 6, 16 and 11,
+//! C = 16 15, 69 and 37; phishing_urls 8, 16 and 11. Hinge, 1e-3: 20news 12, 98 and 53, phishing_urls 17, 27 and 22. Twice the
+//! work a second does not make up for that, and more joins cost more than they save (weights are streamed three times in
+//! each).
+//!
+//! **Primal point.** With the hinge the primal value of `w(a)` jumps up and down long after the dual value has settled. The
+//! certificate, and the model, are therefore those of the best point met on the way, which each check moves to the minimum of
+//! the segment from it to `w(a)` ([`super::segment`]).
 
 use super::active::{self, ActiveSet, Random, below};
 use super::objective::Weighted;
 use super::schedule::Schedule;
+use super::segment::Best;
 use super::sweep::{Sweep, dot, sum};
 use super::{Certificate, Intercept, Monitor, Params, Problem, Progress, Solution, SolverKind, Start, Status};
 use super::{certificate, finite, intercept};
@@ -26,7 +38,8 @@ const LEAST_MOVE: f64 = 10.0;
 const NORM_SAMPLE: usize = 1024;
 /// Steps between the request for a row's memory and its use. Tried: asking one or two rows ahead for the weights too (imdb 0.43 s
 /// for fifteen epochs without, 0.49 s with; phishing_urls 0.46 and 0.38 s as it comes, 0.48 and 0.53 s presolved; flights 0.49 and
-/// 0.58 s): out-of-order loads of one row already keep the memory busy. Distances 2 and 8 make no difference.
+/// 0.58 s): out-of-order loads of one row already keep the memory busy. Distances 2 and 8 make no difference, nor does asking for
+/// 2 KiB of a row instead of 512 bytes (`benches/limits.rs`, all sets within 3 %).
 const AHEAD: usize = 4;
 /// Steps between two looks at the cancel flag.
 const POLL_STEPS: usize = 4096;
@@ -227,6 +240,8 @@ struct Descent<'a, R, M> {
     /// Multiplier of the equality constraint.
     offset: f64,
     passes: f64,
+    /// The best primal point, for the hinge without a free intercept.
+    best: Option<Best>,
 }
 
 impl<'a, R: Rows, M: Method> Descent<'a, R, M> {
@@ -244,7 +259,8 @@ impl<'a, R: Rows, M: Method> Descent<'a, R, M> {
             _ => 0.0,
         };
         let sweep = Sweep::new(problem.design(bias), monitor);
-        let mut descent = Self { problem: *problem, sweep, monitor, method, w: Vec::new(), offset, passes: 0.0 };
+        let mut descent =
+            Self { problem: *problem, sweep, monitor, method, w: Vec::new(), offset, passes: 0.0, best: None };
         descent.w = descent.weights(start);
         monitor.poll()?;
         Ok(descent)
@@ -300,7 +316,7 @@ impl<'a, R: Rows, M: Method> Descent<'a, R, M> {
         self.monitor.poll()?;
         if self.problem.intercept != Intercept::Free {
             self.method.recheck(&margins);
-            return self.check_fixed(&margins);
+            return self.check_fixed(margins);
         }
         let y = self.problem.y;
         let (b, offset) = (self.sweep.design.bias * self.w[self.w.len() - 1], self.offset);
@@ -310,15 +326,21 @@ impl<'a, R: Rows, M: Method> Descent<'a, R, M> {
         self.check_free(&plain)
     }
 
-    fn check_fixed(&self, margins: &[f64]) -> Result<Check> {
+    fn check_fixed(&mut self, margins: Vec<f64>) -> Result<Check> {
         let (cost, loss, method) = (self.problem.cost, self.method.loss(), &self.method);
         let half = 0.5 * dot(&self.w, &self.w);
         let (mut primal, mut dual) = (half, -half);
-        for (i, (&c, &m)) in cost.iter().zip(margins).enumerate() {
+        for (i, (&c, &m)) in cost.iter().zip(&margins).enumerate() {
             primal += c * loss.value(m);
             dual += loss.dual_term(c, method.alpha(i));
         }
         finite("objective", primal, &self.sweep.design)?;
+        if is_hinge(loss) {
+            primal = match &mut self.best {
+                Some(best) => best.approach(loss, cost, &self.w, &margins),
+                best => best.insert(Best::new(self.w.clone(), margins, primal)).value,
+            };
+        }
         Ok(Check { certificate: Certificate { primal, dual }, intercept: 0.0 })
     }
 
@@ -337,16 +359,23 @@ impl<'a, R: Rows, M: Method> Descent<'a, R, M> {
 
     fn into_solution(self, check: Check, status: Status, n_iter: usize, solver: SolverKind) -> Solution {
         let alpha = (0..self.problem.y.len()).map(|i| self.method.alpha(i)).collect();
-        let (w, penalised) = self.problem.split(self.w, self.sweep.design.bias);
+        let is_consistent = self.best.is_none();
+        let w = self.best.map_or(self.w, |best| best.w);
+        let (w, penalised) = self.problem.split(w, self.sweep.design.bias);
         let intercept = if self.problem.intercept == Intercept::Free { check.intercept } else { penalised };
-        Solution { w, intercept, alpha, certificate: check.certificate, status, n_iter, passes: self.passes, solver }
+        let (certificate, passes) = (check.certificate, self.passes);
+        Solution { w, intercept, alpha, certificate, status, n_iter, passes, solver, is_consistent }
     }
 }
 
+fn is_hinge<L: Loss>(loss: L) -> bool {
+    loss.curvature(0.0) == 0.0
+}
+
 /// Exact best intercept for margins without one.
-fn best_intercept<L: Loss>(loss: L, y: &[f64], cost: &[f64], margins: &[f64]) -> f64 {
+pub(super) fn best_intercept<L: Loss>(loss: L, y: &[f64], cost: &[f64], margins: &[f64]) -> f64 {
     let decision: Vec<f64> = margins.iter().zip(y).map(|(m, y)| m * y).collect();
-    if loss.curvature(0.0) == 0.0 {
+    if is_hinge(loss) {
         intercept::hinge_optimum(y, cost, &decision)
     } else {
         let [shift] = intercept::smooth_shift(&Weighted { loss, y, cost }, decision.as_chunks().0);
@@ -357,8 +386,13 @@ fn best_intercept<L: Loss>(loss: L, y: &[f64], cost: &[f64], margins: &[f64]) ->
 /// The penalty `sigma` of the method of multipliers: the mean squared norm of the rows, which makes the constant column as
 /// important as a row; but at tiny costs at least so much that `sigma sum_i c_i`, by which the multiplier moves in an epoch at
 /// most, is of the order of the margins.
-pub(super) fn penalty<R: Rows>(design: &Design<'_, R>, total: f64) -> f64 {
-    mean_squared_norm(design).max(LEAST_MOVE / total)
+pub(super) fn penalty<R: Rows>(design: &Design<'_, R>, total_cost: f64) -> f64 {
+    penalty_for(mean_squared_norm(design), total_cost)
+}
+
+/// [`penalty`] for rows of a mean squared norm and a sum of costs.
+pub(crate) fn penalty_for(mean_squared_norm: f64, total_cost: f64) -> f64 {
+    mean_squared_norm.max(LEAST_MOVE / total_cost)
 }
 
 /// Mean squared norm of about [`NORM_SAMPLE`] rows at equal distances.

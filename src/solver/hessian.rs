@@ -1,4 +1,9 @@
 //! The matrix `X'DX` for Newton steps by factorisation, when columns are few.
+//!
+//! Tried, for a single fit with far more rows than columns: the matrix of a sample of the rows, with the diagonal of all, as a
+//! preconditioner. Good for small `C` only. Passes and milliseconds, w8a, squared hinge, C = 16: 18 and 86 with all rows, 41 and
+//! 191 with eight sampled rows per column, as columns that the sample nearly misses have large eigenvalues; a9a, C = 1: 14 and 28
+//! against 42 and 60.
 
 use rayon::prelude::*;
 

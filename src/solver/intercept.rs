@@ -80,11 +80,17 @@ impl Search {
 /// positive rows and rises by `c_i` at each kink. Where the minimum is an interval, its middle is returned.
 pub fn hinge_optimum(y: &[f64], cost: &[f64], decision: &[f64]) -> f64 {
     let mut kinks: Vec<(f64, f64)> = (0..y.len()).map(|i| (y[i] - decision[i], cost[i])).collect();
+    hinge_optimum_of(&mut kinks, (0..y.len()).filter(|&i| y[i] > 0.0).map(|i| cost[i]).sum())
+}
+
+/// [`hinge_optimum`] from the kinks with their costs (of any sign, only the size counts), which it sorts, and the cost of the
+/// positive rows.
+pub fn hinge_optimum_of(kinks: &mut [(f64, f64)], positive: f64) -> f64 {
     kinks.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
-    let total: f64 = cost.iter().sum();
-    let mut slope: f64 = -(0..y.len()).filter(|&i| y[i] > 0.0).map(|i| cost[i]).sum::<f64>();
+    let total: f64 = kinks.iter().map(|kink| kink.1.abs()).sum();
+    let mut slope = -positive;
     for (k, &(at, c)) in kinks.iter().enumerate() {
-        slope += c;
+        slope += c.abs();
         if slope >= -EXACT * total {
             let flat = slope <= EXACT * total && k + 1 < kinks.len();
             return if flat { 0.5 * (at + kinks[k + 1].0) } else { at };

@@ -53,13 +53,18 @@ pub struct LogisticCd {
 impl LogisticCd {
     /// Starts close to zero: at `a_i = min(c_i / 1000, 1e-8)` (Yu11, section 3.4).
     pub fn new<R: Rows>(problem: &Problem<'_, R>) -> Self {
+        Self::of(problem.y, problem.cost)
+    }
+
+    /// The same for rows of which only labels and costs are known.
+    pub fn of(y: &[f64], cost: &[f64]) -> Self {
         let row = |(&y, &cost): (&f64, &f64)| {
             let a: f64 = (1e-3 * cost).min(1e-8);
             let mut row = Row { logit: 0.0, alpha: 0.0, cost, squared_norm: f64::NAN, y };
             row.set_logit((a / (cost - a)).ln());
             row
         };
-        Self { rows: problem.y.iter().zip(problem.cost).map(row).collect(), order: ActiveSet::all(problem.y.len()) }
+        Self { rows: y.iter().zip(cost).map(row).collect(), order: ActiveSet::all(y.len()) }
     }
 }
 

@@ -5,11 +5,14 @@
 //!
 //! * [`dual`]: the loop around dual coordinate descent: epochs, checks of the gap, intercept, stalling;
 //!   [`box_cd`] (hinge, squared hinge) and [`logistic_cd`] are its steps, [`active`] its set of visited rows,
-//!   [`schedule`] the times of its checks;
+//!   [`schedule`] the times of its checks, [`segment`] its primal point;
 //! * [`newton`]: truncated Newton in the primal for several lanes side by side: [`objective`] are the row terms, [`passes`] what is
 //!   done with a row, [`cg`] the directions, [`preconditioner`] (by [`hessian`] and [`cholesky`] when columns are few) what
 //!   speeds them up, [`line_search`] the step lengths;
+//!   [`sample`] a start from a part of the rows;
 //! * [`hinge_newton`]: the hinge through a sequence of smooth problems for [`newton`];
+//! * [`subgradient`]: subgradient descent and Pegasos; for comparison, [`primal_cd`] (squared hinge) and [`cutting_plane`] (hinge,
+//!   with [`simplex_qp`]);
 //! * [`crammer_singer`]: the multi-class problem of Crammer and Singer, all classes at once;
 //! * [`intercept`]: exact minimisation over the intercept alone;
 //! * [`sweep`]: parallel passes over the rows with a fixed order of summation;
@@ -23,6 +26,7 @@ pub mod certificate;
 pub mod cg;
 pub mod cholesky;
 pub mod crammer_singer;
+pub mod cutting_plane;
 pub mod dual;
 pub mod hessian;
 pub mod hinge_newton;
@@ -34,7 +38,12 @@ pub mod objective;
 pub mod passes;
 pub mod preconditioner;
 pub mod presolved;
+pub mod primal_cd;
+pub mod sample;
 pub mod schedule;
+pub mod segment;
+pub mod simplex_qp;
+pub mod subgradient;
 pub mod sweep;
 
 use crate::data::Rows;
@@ -114,6 +123,12 @@ pub enum SolverKind {
     DualCdOnline,
     /// Truncated Newton in the primal.
     Newton,
+    /// Primal coordinate descent, squared hinge only.
+    PrimalCd,
+    /// Cutting planes, hinge only.
+    CuttingPlane,
+    /// Subgradient descent in the primal; called by [`subgradient::solve`] only.
+    Subgradient,
     /// The sequential dual method of [`crammer_singer`], for all classes at once; no solver of binary problems.
     CrammerSinger,
 }
@@ -171,6 +186,8 @@ pub struct Solution {
     pub passes: f64,
     /// The solver that returned the solution; never [`SolverKind::Auto`].
     pub solver: SolverKind,
+    /// `w` is `sum_i y_i alpha_i x_i`, up to rounding.
+    pub is_consistent: bool,
 }
 
 /// Limits of a fit.
@@ -216,6 +233,19 @@ pub struct Place {
     pub passes: f64,
 }
 
+/// How far a descent over a store has come: what [`Progress`] is for a fit in memory.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Reading {
+    /// Passes over the store, with the finished share of the one under way.
+    pub passes: f64,
+    /// Rows loaded so far.
+    pub rows: u64,
+    /// Bytes read from the file so far.
+    pub bytes: u64,
+    /// Relative duality gap after the last whole pass, an estimate between scans; infinite before.
+    pub gap: f64,
+}
+
 /// The caller's eyes, brake and clock. Shared by parallel tasks.
 pub trait Monitor: Sync {
     /// Whether to stop; polled several times a second.
@@ -230,6 +260,8 @@ pub trait Monitor: Sync {
     }
     /// Takes note of progress.
     fn observe(&self, _: &Progress) {}
+    /// Takes note of the progress of a descent over a store.
+    fn observe_reading(&self, _: &Reading) {}
 
     /// [`Error::Cancelled`] if the caller asked to stop.
     fn poll(&self) -> Result<()> {

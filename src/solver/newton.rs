@@ -29,7 +29,7 @@ use super::passes::{Finish, Product, Slopes, mean_over_lanes, squares};
 use super::preconditioner::{Gram, Preconditioner};
 use super::sweep::{Sweep, for_chunks, split, sum_entries};
 use super::{Certificate, Intercept, Monitor, Params, Place, Problem, Progress, Solution, SolverKind, Start, Status};
-use super::{auto, check_length, finite, hessian, intercept};
+use super::{auto, check_length, finite, hessian, intercept, sample};
 use crate::Result;
 use crate::data::Rows;
 use crate::data::block::Block;
@@ -631,7 +631,8 @@ impl<const L: usize> Stop<L> {
     }
 }
 
-/// Fits a smooth loss to the relative duality gap `params.tol`.
+/// Fits a smooth loss to the relative duality gap `params.tol`; without a start point from one on a sample of the rows, if rows
+/// are many ([`sample`]).
 ///
 /// # Errors
 /// Those of [`Newton::minimise`].
@@ -642,8 +643,12 @@ pub fn solve<'a, R: Rows, T: Loss>(
     start: &Start,
     monitor: &'a dyn Monitor,
 ) -> Result<Solution> {
+    let rough = if start.w.is_none() { sample::start(problem, loss, params, monitor)? } else { None };
     let mut newton = Newton::<R, 1>::new(problem, 1, true, monitor);
-    newton.start_at(start);
+    if let Some((_, passes)) = &rough {
+        newton.work.passes += passes;
+    }
+    newton.start_at(rough.as_ref().map_or(start, |(start, _)| start));
     let objective = Weighted { loss, y: problem.y, cost: problem.cost };
     let [report] = newton.minimise(&objective, 1.0, &Stop::RelativeGap(params.tol), params.max_iter)?;
     Ok(newton.into_solution(problem, report.certificate, report.status, report.steps))
@@ -678,6 +683,7 @@ impl<R: Rows> Newton<'_, R, 1> {
     ) -> Solution {
         let (alpha, passes) = (self.alpha(problem.y), self.work.passes);
         let (w, intercept) = problem.split(self.w.as_flattened().to_vec(), self.bias());
-        Solution { w, intercept, alpha, certificate, status, n_iter, passes, solver: SolverKind::Newton }
+        let (solver, is_consistent) = (SolverKind::Newton, false);
+        Solution { w, intercept, alpha, certificate, status, n_iter, passes, solver, is_consistent }
     }
 }

@@ -1,9 +1,12 @@
 """The scripts under benches run, and what they write hangs together."""
 
 import csv
+import importlib
+import importlib.util
 import json
 import subprocess
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 
 import numpy as np
@@ -46,6 +49,48 @@ def test_chu15_on_generated_data(tmp_path, loss):
     assert shortfalls == sorted(shortfalls)
 
 
+def test_changroth11_on_generated_data(tmp_path):
+    pytest.importorskip("matplotlib")
+    run("papers/changroth11.py", "--sets", "generated", "--output", tmp_path)
+    assert (tmp_path / "changroth11-figure2.png").stat().st_size > 10_000
+    page = (tmp_path / "changroth11.md").read_text("utf-8")
+    assert page.count("### generated") == 4
+    study = json.loads((tmp_path / "changroth11" / "generated.json").read_text("utf-8"))
+    for points in study["passes"].values():
+        distances = [point["distance"] for point in points]
+        assert min(distances) > -1e-5  # nobody is above the optimum of the dual
+        assert distances == sorted(distances, reverse=True)
+    assert study["passes"]["SBM-1/2"][1]["distance"] < study["passes"]["BMD"][1]["distance"]
+
+
+def test_hsieh08_on_generated_data(tmp_path):
+    pytest.importorskip("matplotlib")
+    run("papers/hsieh08.py", "--sets", "generated", "--output", tmp_path, "--limit", "0.3")
+    for figure in ("distance", "accuracy", "pegasos"):
+        assert (tmp_path / f"hsieh08-{figure}.png").stat().st_size > 5_000
+    study = json.loads((tmp_path / "hsieh08" / "generated.json").read_text("utf-8"))
+    for found in study["curves"].values():
+        for solver, curve in found.items():
+            if solver != "optimum":
+                assert min(curve["distance"]) > -1e-6  # nobody is below the optimum
+                assert min(curve["distance"]) < 0.05
+    assert study["batch"]["largest_norm"] <= 1 + 1e-9
+    page = (tmp_path / "hsieh08.md").read_text("utf-8")
+    assert "kept" in page
+    assert "BROKEN" not in page
+
+
+def test_chang10_on_generated_data(tmp_path):
+    pytest.importorskip("matplotlib")
+    run("papers/chang10.py", "--sets", "generated", "--output", tmp_path, "--limit", "60")
+    rows = {row["method"]: row for row in read(tmp_path / "chang10.csv")}
+    assert set(rows) == {"linear", "degree 2", "expansion", "sketch", "RBF"}
+    # The rule is a product of two features.
+    assert float(rows["linear"]["accuracy"]) < 0.75 < float(rows["degree 2"]["accuracy"])
+    assert abs(float(rows["degree 2"]["accuracy"]) - float(rows["expansion"]["accuracy"])) < 0.03
+    assert "| generated |" in (tmp_path / "chang10.md").read_text("utf-8")
+
+
 def test_search_comparison_on_a_real_set(tmp_path, real):
     real("german")
     table = tmp_path / "search.csv"
@@ -70,7 +115,136 @@ def test_rivals_over_the_limit_say_so(real):
     assert "stopped after" in " ".join(row)
 
 
+COMPARE = BENCHES / "compare"
+
+
+@pytest.fixture
+def compare(monkeypatch):
+    """Modules of the comparisons by name; one of them is named like one of these tests'."""
+    for path in COMPARE.glob("*.py"):
+        monkeypatch.delitem(sys.modules, path.stem, raising=False)
+    monkeypatch.syspath_prepend(COMPARE)
+    before = set(sys.modules)
+    yield importlib.import_module
+    for name in {path.stem for path in COMPARE.glob("*.py")} & set(sys.modules) - before:
+        del sys.modules[name]
+
+
+def runs(path):
+    with path.open(encoding="utf-8") as file:
+        return list(csv.DictReader(line for line in file if not line.startswith("#")))
+
+
+def test_fits_of_all_packages_have_one_optimum(tmp_path):
+    table = tmp_path / "fit.csv"
+    sets = ["--sets", "generated,generated3", "--Cs", "0.5", "--output", table, "--limit", "20"]
+    done = run("compare/fit.py", *sets)
+    rows = runs(table)
+    assert {"hinge", "liblinear", "sklearn"} <= {row["package"] for row in rows}
+    assert {row["set"] for row in rows} == {"generated", "generated3"}
+    for case in {(row["set"], row["loss"]) for row in rows}:
+        mine = [row for row in rows if (row["set"], row["loss"]) == case]
+        best = min(float(row["objective"]) for row in mine)
+        for key in {(row["package"], row["threads"]) for row in mine}:
+            values = [float(row["objective"]) for row in mine if (row["package"], row["threads"]) == key]
+            assert min(values) <= best * (1 + 1e-4), (case, key)
+        for row in mine:
+            assert not row["status"].startswith("failed"), row
+            if row["package"] == "hinge":
+                assert float(row["claimed_gap"]) >= float(row["objective"]) / best - 1 - 1e-11
+    assert "Geometric means" in done
+    assert "No module" not in done or "takes no part" in done
+    page = table.with_suffix(".md").read_text("utf-8")
+    assert page.count("| generated3 | logistic | 0.5 |") == 3
+    if importlib.util.find_spec("matplotlib"):
+        assert table.with_suffix(".png").stat().st_size > 10_000
+    run("compare/fit.py", *sets)  # everything is there: nothing is run, and nothing lost
+    assert runs(table) == rows
+
+
+def test_a_fit_over_the_limit_is_stopped_and_gives_a_lower_bound(tmp_path, compare):
+    process, tasks, standings = compare("process"), compare("tasks"), compare("standings")
+    with ExitStack() as stack:
+        stored = stack.enter_context(process.Stored(tasks.load("zipf-1e6")))
+        contestant = stack.enter_context(process.Contestant("sklearn", sys.executable, 1, "dual", stored))
+        stopped = contestant.fit("hinge", "dual", 1000.0, 1e-12, 0.05)
+        assert (stopped.status, stopped.W) == ("limit", None)
+        assert 0.05 <= stopped.seconds < 1
+        again = contestant.fit("squared_hinge", "dual", 1e-3, 0.1, 60)
+        assert again.W.shape == (1, stored.task.X.shape[1])
+    common = {"set": "s", "loss": "hinge", "C": "1", "threads": "1", "convert_s": "1", "problems": "1"}
+    theirs = common | {"package": "rival", "seconds": "5", "objective": "", "status": "limit"}
+    ours = common | {"package": "hinge", "seconds": "2", "objective": "100", "status": "converged"}
+    case = standings.cases([theirs, ours])[0]
+    assert str(case.time("rival", 1, 1e-2)) == ">6 (stopped)"
+    assert str(standings.ratio(case, ("rival", 1), 1, 1e-2)) == ">2.00x"
+    assert str(standings.ratio(case, ("rival", 1), 1, 1e-2, convert=False)) == ">2.50x"
+
+
+def test_standings_take_the_fastest_run_within_the_gap_and_name_the_losses(compare):
+    standings = compare("standings")
+
+    def entry(package, seconds, objective):
+        fixed = {"set": "s", "loss": "hinge", "C": "1", "threads": "1", "convert_s": "0.5", "problems": "1"}
+        noted = {"status": "finished", "claimed_gap": "", "peak_bytes": "", "nnz": "10"}
+        return fixed | noted | {"package": package, "seconds": str(seconds), "objective": str(objective)}
+
+    rows = [entry("hinge", 1.5, 100.5), entry("hinge", 3.5, 100.0), entry("rival", 0.5, 100.9)]
+    rows += [entry("rival", 0.2, 102.0), entry("rival", 9.5, 100.00001)]
+    case = standings.cases(rows)[0]
+    assert [case.time("rival", 1, gap).seconds for gap in (1e-2, 1e-4, 1e-6)] == [1.0, 10.0, 10.0]
+    assert [case.time("rival", 1, gap).bound for gap in (1e-2, 1e-6, 1e-8)] == ["", "", "(never)"]
+    assert [standings.ratio(case, ("rival", 1), 1, gap).value for gap in (1e-2, 1e-4)] == [0.5, 2.5]
+    assert "  - s hinge 1, gap 0.01: 0.50x" in standings.losses([case], [("rival", 1)])
+    assert standings.mean(standings.ratios([case], ("rival", 1), 1, 1e-2)) == pytest.approx(0.5)
+
+
+def test_synthetic_documents(compare):
+    X, y = compare("zipf").zipf(3e5)
+    again, _ = compare("zipf").zipf(3e5)
+    assert abs(X - again).max() == 0
+    assert X.nnz == pytest.approx(3e5, rel=0.1)
+    assert X.has_canonical_format
+    assert X.indices.dtype == np.int32
+    assert X.data.dtype == np.float32
+    np.testing.assert_allclose(X.multiply(X).sum(axis=1), 1.0, rtol=1e-5)
+    assert set(y) == {-1.0, 1.0}
+    frequency = np.sort(np.bincount(X.indices))[::-1]
+    assert 2 < frequency[0] / frequency[20] < 12  # (20 + 2) / 2 words by the law, fewer as they repeat in a document
+
+
+@pytest.mark.parametrize(
+    ("script", "words", "count"),
+    [
+        ("growth.py", ["--largest", "1e6", "--losses", "squared_hinge"], 4),
+        ("reader.py", ["--sets", "zipf-1e5", "--repeat", "1"], 4),
+        ("presolve_cost.py", ["--sets", "zipf-1e6", "--repeat", "1"], 2),
+    ],
+)
+def test_smaller_measurements(tmp_path, script, words, count):
+    table = tmp_path / "table.csv"
+    run(f"compare/{script}", *words, "--output", table)
+    rows = read(table)
+    assert len(rows) == count
+    timed = "copy_s" if script == "presolve_cost.py" else "seconds"
+    assert all(float(row[timed]) > 0 for row in rows)
+
+
 def read(path):
     with path.open(encoding="utf-8") as file:
         assert next(file).startswith("# ")
         return list(csv.DictReader(file))
+
+
+def test_the_page_of_the_cost_plane_is_that_of_its_record():
+    sys.path.insert(0, str(BENCHES / "papers"))
+    try:
+        import wesierski16_page
+    finally:
+        sys.path.pop(0)
+    record = BENCHES / "record"
+    found = json.loads((record / "wesierski16.json").read_text("utf-8"))
+    names = {name: "wesierski16-" + name.replace(",", "").replace(" ", "-") + ".png" for name in found["settings"]}
+    assert wesierski16_page.page(found, names) == (record / "wesierski16.md").read_text("utf-8")
+    assert all((record / picture).stat().st_size > 10_000 for picture in [*names.values(), "wesierski16-errors.png"])
+    assert all(row["facets"] == row["PPOPT facets"] for row in found["ppopt"])

@@ -22,6 +22,9 @@ DOCUMENTED = [
     hinge.LinearSVCCV,
     hinge.LogisticRegression,
     hinge.LogisticRegressionCV,
+    hinge.PegasosClassifier,
+    hinge.SubgradientSVC,
+    hinge.Poly2Map,
     hinge.select_C,
     hinge.load_svmlight,
 ]
@@ -119,7 +122,9 @@ def test_described_defaults_are_those_of_the_signature(what):
 def test_defaults_are_described_here_or_in_the_place_named(what):
     """Every parameter has its default written, or its line says which class describes it, and that agrees."""
     _, defaults = described(what)
-    elsewhere = described(hinge.LinearSVC)[1] | described(hinge.LinearSVCCV)[1]
+    elsewhere = {}
+    for place in (hinge.PegasosClassifier, hinge.LinearSVC, hinge.LinearSVCCV):
+        elsewhere |= described(place)[1]
     for name, default in signature_defaults(what).items():
         if default is not inspect.Parameter.empty and name not in defaults:
             assert elsewhere[name] == default, name
@@ -127,7 +132,9 @@ def test_defaults_are_described_here_or_in_the_place_named(what):
 
 @documented
 def test_defaults_are_those_of_the_native_module(what):
-    tol = "DEFAULT_SEARCH_TOL" if what is hinge.select_C else "DEFAULT_TOL"
+    descents = (hinge.PegasosClassifier, hinge.SubgradientSVC)
+    tol = "DEFAULT_DESCENT_TOL" if what in descents else "DEFAULT_TOL"
+    tol = "DEFAULT_SEARCH_TOL" if what is hinge.select_C else tol
     constants = {**NATIVE, "tol": tol}
     for name, default in signature_defaults(what).items():
         if name in constants:
@@ -142,10 +149,11 @@ def test_methods_describe_their_parameters(what):
         assert names == list(signature_defaults(method))
 
 
-@pytest.mark.parametrize("what", CLASSES)
+@pytest.mark.parametrize("what", [*CLASSES, hinge.PegasosClassifier, hinge.SubgradientSVC])
 def test_fitted_attributes_are_described(what):
     X, y = np.eye(9, 3), np.arange(9) % 3
-    model = what(**({"cv": 3} if what.__name__.endswith("CV") else {})).fit(X, y)
+    few = {"cv": 3} if what.__name__.endswith("CV") else {"C": 0.01, "tol": 0.1} if what is hinge.SubgradientSVC else {}
+    model = what(**few).fit(X, y)
     text = sections(what)["Attributes"]
     names = {name for line in re.findall(r"^(\w[\w, ]*?)(?: :|$)", text, re.MULTILINE) for name in line.split(", ")}
     assert {name for name in vars(model) if name.endswith("_")} == names - {"feature_names_in_"}

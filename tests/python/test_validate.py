@@ -478,3 +478,29 @@ def test_a_failed_refit_keeps_the_number_of_features(problem):
         model.fit(np.full((40, 3), np.nan), y)
     assert model.n_features_in_ == 6
     assert model.predict(X).shape == (40,)
+
+
+@pytest.mark.parametrize(
+    "y",
+    [
+        np.array([1.0, -1.0, 1.0]),
+        np.array([0, 255, 0], dtype=np.uint8),
+        np.array([True, False, True]),
+        np.array([5, 3, 4, 3]),
+        np.array(["b", "a", "b"]),
+        np.array([-0.0, 0.0, 1.0]),
+    ],
+)
+def test_classes_are_those_of_numpy(y):
+    classes, ids = np.unique(y, return_inverse=True)
+    found, found_ids = hinge._validate.encode(y)
+    assert found.dtype == classes.dtype
+    assert found_ids.dtype == np.uint32
+    np.testing.assert_array_equal(found, classes)
+    np.testing.assert_array_equal(found_ids, ids)
+
+
+def test_two_numbers_that_are_no_labels_are_refused(problem):
+    X, _ = problem
+    with pytest.raises(ValueError, match="Unknown label type: continuous"):
+        hinge.LinearSVC().fit(X, np.where(np.arange(40) % 2, 0.5, 1.0))

@@ -2,6 +2,11 @@
 #![allow(clippy::unwrap_used)] // a panic is how a test fails
 
 mod naive;
+mod outofcore;
+mod path;
 mod presolve;
 mod search;
 mod solvers;
+mod store;
+mod store_search;
+mod stream;

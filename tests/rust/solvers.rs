@@ -82,9 +82,14 @@ proptest! {
     #[test]
     fn dual_variables_make_the_weights(data in data(), loss in 0..3usize) {
         let s = solve(&data, LOSSES[loss], Intercept::None, SolverKind::DualCd, 1e-6);
+        // A fit of the hinge returns the best primal point on its way: within sqrt(2 gap) of the optimum in two parts of the gap,
+        // as the weights of its dual variables are.
+        prop_assert_eq!(s.is_consistent, LOSSES[loss] != LossKind::Hinge);
+        let gap = (s.certificate.primal - s.certificate.dual).max(0.0);
+        let near = if s.is_consistent { 0.0 } else { 2.0 * gap.sqrt() };
         for j in 0..s.w.len() {
             let w: f64 = (0..data.y.len()).map(|i| s.alpha[i] * data.y[i] * data.rows[i][j]).sum();
-            prop_assert!((w - s.w[j]).abs() <= 1e-9 * (1.0 + w.abs()), "column {j}: {w} and {}", s.w[j]);
+            prop_assert!((w - s.w[j]).abs() <= near + 1e-9 * (1.0 + w.abs()), "column {j}: {w} and {}", s.w[j]);
         }
     }
 

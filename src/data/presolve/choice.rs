@@ -37,6 +37,7 @@ use super::{Cancelled, Presolved, presolve};
 use crate::Result;
 use crate::data::csr::{CsrView, Structure};
 use crate::data::dense::DenseView;
+use crate::data::scaled::Scaled;
 use crate::data::{Index, Rows, Value};
 
 /// Columns whose weights are fast to reach in any order.
@@ -76,6 +77,11 @@ pub trait Packable: Rows {
     /// The type of its values, and of those of its packed form.
     type Value: Value;
 
+    /// The rows with one number each, `None` if one has two different values.
+    fn scaled(&self) -> Option<Scaled<'_>> {
+        None
+    }
+
     /// The packed form, `None` if `mode` says no, or where there is none.
     ///
     /// # Errors
@@ -90,6 +96,10 @@ pub trait Packable: Rows {
 
 impl<I: Index, V: Value> Packable for CsrView<'_, I, V> {
     type Value = V;
+
+    fn scaled(&self) -> Option<Scaled<'_>> {
+        Scaled::new(self)
+    }
 
     fn pack(&self, structure: &Structure, mode: Mode, cancelled: &Cancelled<'_>) -> Result<Option<Presolved<V>>> {
         let is_wanted = match mode {

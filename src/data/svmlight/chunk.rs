@@ -160,6 +160,7 @@ pub(super) fn finish<V: TextValue, I: Index>(
         indices: widen_for(I::wrap(indices), n_cols),
         values,
         n_cols,
+        base: if base == 0 { IndexBase::Zero } else { IndexBase::One },
         labels,
         qid: (!qid.is_empty()).then_some(qid),
     })

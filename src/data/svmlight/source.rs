@@ -25,8 +25,16 @@ pub(super) fn load(path: &Path, cancelled: &(dyn Fn() -> bool + Sync)) -> error:
     }
 }
 
+/// Opens a file for reading its text in order.
+///
+/// # Errors
+/// [`Error::Io`].
+pub fn open(path: &Path) -> error::Result<Box<dyn Read + Send>> {
+    File::open(path).and_then(decoder).map_err(|source| Error::Io { path: path.to_path_buf(), source })
+}
+
 /// Chooses the decoder by the first four bytes.
-fn decoder(mut file: File) -> io::Result<Box<dyn Read>> {
+fn decoder(mut file: File) -> io::Result<Box<dyn Read + Send>> {
     let mut magic = Vec::new();
     file.by_ref().take(4).read_to_end(&mut magic)?;
     let start: &[u8] = &magic.clone();

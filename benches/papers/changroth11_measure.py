@@ -1,0 +1,221 @@
+"""The measurements behind figures 2, 4 and 5 and table 2 of ChangRoth11.
+
+Hinge loss, C = 1, no intercept, as in the paper. Every point is a fit of its own with so many passes from zero, so
+that times are those of fits; each includes the scan that certifies it. Distances are those of the dual value to that
+of a fit in memory to a gap of 1e-6, relative to the latter.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from hinge import BlockStore, LinearSVC
+from sklearn.linear_model import PassiveAggressiveClassifier, Perceptron, SGDClassifier
+
+PARTS = ("passes", "precision", "sizes", "single")
+
+VARIANTS: dict[str, dict[str, Any]] = {
+    "SBM-1/2": {"cache": "gradient", "cache_share": 0.5},
+    "SBM-1/3": {"cache": "gradient", "cache_share": 1 / 3},
+    "SBM-1/2-rand": {"cache": "random", "cache_share": 0.5},
+    "BMD": {"cache": "none"},
+}
+PASSES = {"SBM-1/2": (1, 2, 3, 4), "SBM-1/3": (1, 2, 3, 4), "SBM-1/2-rand": (1, 2, 4, 8), "BMD": (1, 2, 4, 8, 12, 16)}
+SHARE = 1 / 6
+SHARES = (1 / 12, 1 / 6, 1 / 3)
+
+# Bytes of a row beside its entries, and page buffers, as the budget of a fit counts them.
+ROW_BYTES, BUFFERS = 160, 13_700_000
+
+
+@dataclass(frozen=True)
+class Data:
+    """Training and test part, labels 0 and 1."""
+
+    name: str
+    X: sp.csr_matrix
+    y: np.ndarray
+    X_test: sp.csr_matrix
+    y_test: np.ndarray
+
+
+@dataclass(frozen=True)
+class Study:
+    """A set in a store, with its optimum."""
+
+    data: Data
+    store: BlockStore
+    build_seconds: float
+    optimum: float
+    accuracy: float
+    """Test accuracy at the optimum, in percentage points."""
+
+    @classmethod
+    def of(cls, data: Data, path: Path) -> Study:
+        """Build the store and fit in memory."""
+        started = time.perf_counter()
+        store = BlockStore.build((data.X, data.y), path)
+        seconds = time.perf_counter() - started
+        model = LinearSVC(**_problem(), tol=1e-6, block_options={"in_memory": True}).fit(store)
+        return cls(data, store, seconds, model.certificate_.dual[0], 100 * model.score(data.X_test, data.y_test))
+
+    def fit(self, options: dict[str, Any], passes: int, share: float = SHARE) -> dict[str, float]:
+        """One fit of so many passes over blocks."""
+        blocks = {**options, "in_memory": False, "keep_compressed": False}
+        model = LinearSVC(
+            **_problem(), tol=1e-12, max_iter=passes, memory_budget=budget(self.store, share), block_options=blocks
+        )
+        started = time.perf_counter()
+        model.fit(self.store)
+        return {
+            "passes": passes,
+            "seconds": time.perf_counter() - started,
+            "distance": (self.optimum - model.certificate_.dual[0]) / self.optimum,
+            "accuracy": 100 * model.score(self.data.X_test, self.data.y_test) - self.accuracy,
+        }
+
+
+def _problem() -> dict[str, Any]:
+    return {"loss": "hinge", "C": 1.0, "fit_intercept": False, "random_state": 0}
+
+
+def budget(store: BlockStore, share: float) -> int:
+    """Bytes that hold a share of the rows."""
+    facts = store.info()
+    entry = 4 if facts["uniform_rows"] else {"float32": 8, "float64": 12}[facts["dtype"]]
+    rows = share * (facts["nnz"] * entry + facts["n_rows"] * ROW_BYTES)
+    return int(8 * (facts["n_used"] + 1 + facts["n_rows"]) + BUFFERS + rows)
+
+
+def passes(study: Study) -> dict[str, list[dict]]:
+    """Figure 2: distance and accuracy after passes, for every variant."""
+    return {name: [study.fit(options, n) for n in PASSES[name]] for name, options in VARIANTS.items()}
+
+
+def sizes(study: Study) -> list[dict]:
+    """Figure 5: sizes of the memory for rows, 3 and 10 rounds."""
+    return [
+        {"share": share, "rounds": rounds, **study.fit({**VARIANTS["SBM-1/2"], "rounds": rounds}, n, share)}
+        for share in SHARES
+        for rounds in (3, 10)
+        for n in (1, 2, 3)
+    ]
+
+
+def precision(study: Study, scratch: Path) -> dict[str, list[dict]]:
+    """Figure 4: values in float32 and in float64, in the same memory."""
+    data, rows = study.data, {}
+    noise = np.random.default_rng(0).uniform(1, 1 + 1e-6, data.X.nnz)  # so that no value is a float32, and none equal
+    wide = sp.csr_matrix((data.X.data * noise, data.X.indices, data.X.indptr), shape=data.X.shape)
+    memory = None
+    for name, X in (("float64", wide), ("float32", wide.astype(np.float32))):
+        store = BlockStore.build((X, data.y), scratch / name)
+        memory = memory or budget(store, SHARE)
+        blocks = {"in_memory": False, "keep_compressed": False}
+        rows[name] = []
+        for n in (1, 2, 3):
+            model = LinearSVC(**_problem(), tol=1e-12, max_iter=n, memory_budget=memory, block_options=blocks)
+            started = time.perf_counter()
+            model.fit(store)
+            seconds = time.perf_counter() - started
+            distance = (study.optimum - model.certificate_.dual[0]) / study.optimum
+            accuracy = 100 * model.score(data.X_test, data.y_test) - study.accuracy
+            facts = {"bytes_per_nonzero": store.info()["bytes_per_nonzero"]}
+            rows[name].append({"passes": n, "seconds": seconds, "distance": distance, "accuracy": accuracy, **facts})
+    return rows
+
+
+def _blocks(study: Study) -> Iterator[tuple[sp.csr_matrix, np.ndarray]]:
+    for block in study.store.iter_blocks(max_rows=16_384):
+        yield block.X, block.y
+
+
+def _reading(study: Study) -> float:
+    started = time.perf_counter()
+    for _ in _blocks(study):
+        pass
+    return time.perf_counter() - started
+
+
+def _online(study: Study, model: Any) -> dict[str, Any]:
+    learning = 0.0
+    started = time.perf_counter()
+    for X, y in _blocks(study):
+        begun = time.perf_counter()
+        model.partial_fit(X, y, classes=[0, 1])
+        learning += time.perf_counter() - begun
+    total = time.perf_counter() - started
+    accuracy = 100 * model.score(study.data.X_test, study.data.y_test) - study.accuracy
+    return {"io": total - learning, "learning": learning, "accuracy": accuracy}
+
+
+def _vw(study: Study, scratch: Path, python: str) -> dict[str, Any]:
+    """Vowpal Wabbit with its defaults and the hinge loss: text to cache, then one pass over the cache."""
+    text, test, cache = scratch / "train.vw", scratch / "test.vw", scratch / "cache"
+    for path, X, y in ((text, study.data.X, study.data.y), (test, study.data.X_test, study.data.y_test)):
+        _write_vw(path, X, y)
+    call = [python, str(Path(__file__).with_name("rival_vw.py")), str(text), str(test), str(cache)]
+    found = json.loads(subprocess.run(call, check=True, capture_output=True, text=True).stdout)
+    return {**found, "accuracy": found["accuracy"] - study.accuracy, "cache_bytes": cache.stat().st_size}
+
+
+def _write_vw(path: Path, X: sp.csr_matrix, y: np.ndarray) -> None:
+    order = np.random.default_rng(0).permutation(len(y))  # an online learner needs rows in random order
+    with open(path, "w", encoding="ascii") as file:
+        for i in order:
+            row = slice(X.indptr[i], X.indptr[i + 1])
+            entries = " ".join(f"{j}:{v:.7g}" for j, v in zip(X.indices[row], X.data[row], strict=True))
+            file.write(f"{1 if y[i] else -1} | {entries}\n")
+
+
+def single(study: Study, scratch: Path, python: str | None) -> dict[str, dict]:
+    """Table 2: one pass over the data, reading and learning apart."""
+    alpha = 1 / study.store.n_samples
+    rivals: dict[str, Callable[[], Any]] = {
+        "Perceptron": lambda: Perceptron(random_state=0),
+        "PassiveAggressive": lambda: PassiveAggressiveClassifier(random_state=0),
+        "SGD, hinge": lambda: SGDClassifier(alpha=alpha, fit_intercept=False, random_state=0),
+    }
+    rows = {name: _online(study, make()) for name, make in rivals.items()}
+    if python is not None:
+        rows["Vowpal Wabbit"] = _vw(study, scratch, python)
+    started = time.perf_counter()
+    study.store.labels()  # decodes every page
+    reading = time.perf_counter() - started
+    for name in ("BMD", "SBM-1/2"):
+        for rounds in (3, 10):
+            found = study.fit({**VARIANTS[name], "rounds": rounds}, 1)
+            learning = max(found["seconds"] - 2 * reading, 0.0)  # one for the pass, one for the certificate
+            rows[f"{name}, {rounds} rounds"] = {"io": 2 * reading, "learning": learning, "accuracy": found["accuracy"]}
+    stream = LinearSVC(**_problem(), memory_budget=budget(study.store, SHARE) + 8 * study.store.n_features)
+    rows["partial_fit"] = _online(study, stream)
+    rows["sizes"] = {"store_bytes": study.store.info()["file_bytes"], "build": study.build_seconds}
+    return rows
+
+
+_studies: dict[str, Study] = {}
+
+
+def measure(part: str, data: Data, scratch: Path, vw: str | None) -> Any:
+    """One part for one set."""
+    if data.name not in _studies:
+        _studies.clear()
+        _studies[data.name] = Study.of(data, scratch / "rows.blocks")
+    study = _studies[data.name]
+    if part == "passes":
+        return passes(study)
+    if part == "sizes":
+        return sizes(study)
+    if part == "precision":
+        return precision(study, scratch)
+    if part == "single":
+        return single(study, scratch, vw)
+    raise ValueError(f"parts are {PARTS}, got {part!r}")

@@ -1,0 +1,206 @@
+"""The page of ``wesierski16.py``: what was measured, in words."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def page(found: dict[str, Any], pictures: dict[str, str]) -> str:
+    """The page in Markdown, from the recorded figures."""
+    lines = ["# Every pair of costs: the plane of Wesierski16, explored and measured", "", INTRODUCTION, ""]
+    if "provenance" in found:
+        lines += [f"Made with `benches/papers/wesierski16.py`: {found['provenance']}.", ""]
+    lines += ["## Four settings", "", SETTINGS, "", *_settings(found.get("settings", {})), ""]
+    for name, picture in pictures.items():
+        lines += [f"![{name}]({picture})", ""]
+    if "german" in found:
+        lines += ["## Growth, speed, memory", "", GERMAN, "", *_german(found["german"]), ""]
+    if "memory" in found:
+        lines += [*_memory(found["memory"]), ""]
+    if "ppopt" in found:
+        lines += ["## Beside a generic solver", "", PPOPT, "", *_ppopt(found["ppopt"]), ""]
+    if "ray" in found:
+        lines += ["## One ray", "", *_ray(found["ray"]), ""]
+    if "errors" in found:
+        lines += [
+            "## Errors over the plane",
+            "",
+            *_errors(found["errors"]),
+            "",
+            "![errors](wesierski16-errors.png)",
+            "",
+        ]
+    return "\n".join([*lines, "## Limits", "", LIMITS]) + "\n"
+
+
+def _table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> list[str]:
+    return ["| " + " | ".join(head) + " |", "|---" * len(head) + "|", *("| " + " | ".join(row) + " |" for row in rows)]
+
+
+def _seconds(row: dict[str, Any]) -> str:
+    return f"{row['seconds']:.3g} s" if "seconds" in row else "-"
+
+
+def _grid(row: dict[str, Any]) -> tuple[str, str]:
+    if "grid seconds" not in row:
+        return "-", "-"
+    scaled = "" if row["grid fits run"] >= row["grid points"] - 200 else f" (from {row['grid fits run']} fits)"
+    return f"{row['grid seconds']:.3g} s{scaled}", f"{row['grid seconds'] / row['seconds']:.1f}x"
+
+
+def _settings(rows: dict[str, dict[str, Any]]) -> list[str]:
+    head = (
+        "setting",
+        "rows x features",
+        "box",
+        "facets",
+        "layers",
+        "special vertices",
+        "plane",
+        "grid",
+        "grid / plane",
+    )
+    return _table(
+        head,
+        [
+            (
+                name,
+                f"{row['rows']} x {row['features']}",
+                row["box"],
+                str(row["facets"]),
+                str(row["layers"]),
+                str(row["special"]),
+                _seconds(row),
+                *_grid(row),
+            )
+            for name, row in rows.items()
+        ],
+    )
+
+
+def _german(rows: list[dict[str, Any]]) -> list[str]:
+    head = (
+        "rows",
+        "facets",
+        "estimated before",
+        "layers",
+        "special",
+        "area off by",
+        "plane",
+        "facets/s",
+        "grid",
+        "grid / plane",
+    )
+    lines = []
+    for row in rows:
+        is_part = row["ended by"] != "complete"
+        lines.append(
+            (
+                str(row["rows"]),
+                f"{row['facets']:,}" + (" (stopped)" if is_part else ""),
+                f"{row['estimate']:,.0f}" if "estimate" in row else "none",
+                str(row["layers"]),
+                str(row["special"]),
+                "-" if is_part else f"{row['area off by']:.0e}",
+                f"{row['seconds']:.3g} s",
+                f"{row['facets/s']:,.0f}",
+                *_grid(row),
+            )
+        )
+    size = max(row["bytes per facet"] for row in rows)
+    return [
+        *_table(head, lines),
+        "",
+        f"The arrays of the plane take at most {size:.0f} bytes per facet, whatever the rows.",
+    ]
+
+
+def _memory(rows: list[dict[str, Any]]) -> list[str]:
+    lines = []
+    for row in rows:
+        where = "kept in memory" if row["kept in"] == "memory" else "written to a file"
+        size = f", {row['file bytes per facet']:.0f} bytes per facet in the file" if row["file bytes per facet"] else ""
+        lines.append(
+            f"- german, {row['rows']} rows, {row['facets']:,} facets {where}: the peak memory of the process grew by "
+            f"{row['peak grew by MB']:.0f} MB, {row['peak bytes per facet']:.0f} bytes per facet{size}."
+        )
+    return lines
+
+
+def _ppopt(rows: list[dict[str, Any]]) -> list[str]:
+    head = ("rows", "facets here", "facets PPOPT", "here", "PPOPT")
+    return _table(
+        head,
+        [
+            (
+                str(row["rows"]),
+                str(row["facets"]),
+                str(row["PPOPT facets"]),
+                f"{row['seconds'] * 1000:.2f} ms",
+                f"{row['PPOPT seconds']:.3g} s",
+            )
+            for row in rows
+        ],
+    )
+
+
+def _ray(row: dict[str, Any]) -> list[str]:
+    fits = ", ".join(
+        f"{row[f'30 fits at {tol} seconds']:.3g} s at gap {tol} (largest {row[f'their gap at {tol}']:.0e})"
+        for tol in ("0.0001", "1e-06", "1e-09")
+    )
+    times = (row["walk seconds"] / row[f"30 fits at {tol} seconds"] for tol in ("1e-09", "1e-06", "0.0001"))
+    verdict = RAY.format(*(f"{x:.2g}" for x in times))
+    return [
+        f"a9a, {row['rows']:,} rows, both costs equal, from the origin to C = 1: {row['events']:,} events, "
+        f"{row['events from 2^-10']:,} of them from C = 2^-10 on, {row['walk seconds']:.3g} s with one thread "
+        f"({row['walk seconds'] / row['events'] * 1e6:.0f} microseconds per event, "
+        f"{row['events'] / row['rows']:.1f} events per row). Exact answers at 30 values of C on it: "
+        f"{row['30 exact answers seconds']:.3g} s more, largest relative gap {row['largest gap']:.0e}. "
+        f"30 warm-started certified fits at the same values: {fits}. {verdict}",
+    ]
+
+
+def _errors(row: dict[str, Any]) -> list[str]:
+    return [
+        f"german, 60 rows, box 1 x 1 ({row['facets']:,} facets), 100 held-out rows, a missed positive costs 5: "
+        f"{row['cells']:,} cells of constant error in {row['seconds']:.3g} s. The smallest error anywhere is "
+        f"{row['smallest error']:.3g} per row; the best point of a 10 x 10 grid has "
+        f"{row['best of a 10 x 10 grid']:.3g}. "
+        f"{row['ROC points']} points of the ROC curve that no other model of the plane beats."
+    ]
+
+
+INTRODUCTION = """\
+Wesierski et al., *Entire regularization path for the asymmetric-cost linear support vector machine* (2016), explore the
+plane of both costs facet by facet and give no timings. Here is what the exploration of this package finds on settings
+of the paper's kind (the data are ours, made from a seed), how long it takes, and where something else is faster. The
+machine is shared: read times as ratios."""
+
+SETTINGS = """\
+Left pictures: facets coloured by layer, edges are the one-dimensional event paths (the paper's figure 1). Right: the
+surface of one Lagrange multiplier (figure 2). A *special* vertex is one around which the facets do not close. The grid
+is warm-started certified fits at gap 1e-6, as many as there are facets, on one thread, point by point from Python."""
+
+GERMAN = """\
+The first rows of german, box 10 x 10. Facets grow a little faster than the square of the rows.
+Lines marked as stopped ended at `max_regions`."""
+
+PPOPT = """\
+PPOPT solves any multiparametric quadratic program; the dual of the hinge in both costs is one. Gaussian rows, three
+features, box 1 x 1. The numbers of facets agree, the times do not. PPOPT takes any number of parameters and any
+constraints; this package knows only this one problem."""
+
+RAY = """\
+So the walk takes {} times as long as the fits at gap 1e-9, {} times at 1e-6, {} times at 1e-4: between two values of
+C a fit need not care in which order thousands of rows cross the margin. The ray pays where every C is wanted, or all
+breakpoints, or solutions exact to rounding; for some values of C at a loose gap, fits are faster."""
+
+LIMITS = """\
+- Facets, and with them time and memory, grow with the square of the rows and more. `hinge.estimate_regions` tells
+  beforehand about how many there will be, `max_regions` stops, `file=` writes layers out as they close, `ray=`
+  walks one line, `on_limit="grid"` answers queries by certified fits.
+- The table of inner products takes 8 bytes per pair of rows; the whole plane is refused beyond 32,768 rows.
+- Polygons and error surfaces are those of the problem with margins perturbed by about 1e-6 (more if a check fails);
+  solutions and objectives are taken back to the problem as given and certified there.
+- Where few points of the plane are wanted, certified fits are faster than the plane."""

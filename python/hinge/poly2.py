@@ -1,0 +1,241 @@
+"""Degree-2 polynomial features: the map as a transformer, and what the estimators share of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils.validation import _check_feature_names_in, check_array, check_is_fitted, validate_data
+
+from hinge import _native, _validate
+
+MIN_BITS, MAX_BITS = 12, 30
+
+
+@dataclass(frozen=True)
+class PairUsage:
+    """How full the weights of products are.
+
+    Attributes
+    ----------
+    n_weights : int
+        Weights of products (in the exact layout, of linear terms and squares too).
+    n_used : int
+        Weights that some row uses.
+    n_pairs : float
+        Different pairs of features that occur together in some row; estimated by linear counting where they are hashed.
+    collision_rate : float
+        Share of these pairs that do not have their weight for themselves; 0 in the exact layout.
+    """
+
+    n_weights: int
+    n_used: int
+    n_pairs: float
+    collision_rate: float
+
+
+def native_map(gamma: Any, coef0: Any, hash_bits: Any, *, has_constant: bool, seed: int) -> dict[str, Any]:
+    """The native spelling of a map, every parameter checked."""
+    if gamma is not None:
+        _validate.positive("gamma", gamma)
+    if not isinstance(coef0, Real) or isinstance(coef0, bool) or not 0 <= float(coef0) < np.inf:
+        raise ValueError(f"coef0 must be a finite number of at least 0, got {coef0!r}")
+    _validate.whole("hash_bits", hash_bits, MIN_BITS)
+    if hash_bits > MAX_BITS:
+        raise ValueError(f"hash_bits must be at most {MAX_BITS}, got {hash_bits!r}")
+    return {
+        "gamma": None if gamma is None else float(gamma),
+        "coef0": float(coef0),
+        "has_constant": has_constant and gamma is not None,
+        "bits": int(hash_bits),
+        "seed": seed,
+    }
+
+
+def degree_options(parameters: Any, intercept: float | None, seed: int) -> dict[str, Any] | None:
+    """The native map of an estimator's ``degree``, ``gamma``, ``coef0``, ``hash_bits``; None for degree 1."""
+    degree = parameters.degree
+    if isinstance(degree, bool) or degree not in (1, 2):
+        raise ValueError(f"degree must be 1 or 2, got {degree!r}")
+    # A free intercept makes a penalised constant feature useless.
+    has_constant = intercept is None or intercept > 0
+    found = native_map(parameters.gamma, parameters.coef0, parameters.hash_bits, has_constant=has_constant, seed=seed)
+    if degree == 1:
+        return None
+    if not isinstance(parameters.presolve, str) and parameters.presolve:
+        raise ValueError("presolve=True is not possible with degree=2, use 'auto' or False")
+    return found
+
+
+def with_sorted_rows(X: Any) -> Any:
+    """X with the columns of each row in rising order; a copy if they are not."""
+    if sp.issparse(X) and not X.has_sorted_indices:
+        X = X.copy()
+        X.sort_indices()
+    return X
+
+
+def pair_table(n: int, native: dict[str, Any], coef: np.ndarray, pairs: Any) -> np.ndarray:
+    """A structured array of ``i``, ``j``, ``weight`` for one row of weights."""
+    if pairs is None:
+        if not _native.map_shape(n, native)[1]:
+            raise ValueError("the pairs are hashed: pass those to look up as pairs, an array of shape (n_pairs, 2)")
+        first, second = np.triu_indices(n)
+    else:
+        pairs = np.atleast_2d(np.asarray(pairs))
+        if pairs.ndim != 2 or pairs.shape[1] != 2 or pairs.dtype.kind not in "iu":
+            raise ValueError(f"pairs must be integers of shape (n_pairs, 2), got shape {pairs.shape} of {pairs.dtype}")
+        first, second = pairs.min(axis=1), pairs.max(axis=1)
+    first, second = (np.ascontiguousarray(column, dtype=np.int64) for column in (first, second))
+    positions, factors = _native.map_positions(n, native, first, second)
+    table = np.empty(len(first), dtype=[("i", np.int64), ("j", np.int64), ("weight", np.float64)])
+    table["i"], table["j"], table["weight"] = first, second, factors * coef[positions]
+    return table
+
+
+class Poly2Map(TransformerMixin, BaseEstimator):
+    r"""Degree-2 polynomial features, written out.
+
+    The map that the estimators apply with ``degree=2`` without writing anything out; for other models, or to look at.
+
+    Parameters
+    ----------
+    gamma : float, default=None
+        A number gives features with :math:`\phi(x) \cdot \phi(z) = (\gamma\, x \cdot z + r)^2`, r being ``coef0``; None
+        the plain :math:`x_j`, :math:`x_j^2`, :math:`x_j x_k`.
+    coef0 : float, default=1.0
+        :math:`r` at least 0. The constant feature r is the last column, unless it is 0 or ``gamma`` is None.
+    hash_bits : int, default=22
+        Up to ``2**hash_bits`` features n(n+3)/2, each pair has a column; beyond, the products of different features are
+        hashed, with signs, into ``2**hash_bits`` columns behind the linear terms and the squares. 12 to 30.
+    random_state : int, RandomState or None, default=None
+        Seed of the hash; None is a fixed seed.
+
+    Attributes
+    ----------
+    n_features_in_ : int
+    n_features_out_ : int
+    is_exact_ : bool
+        Whether each pair has a column of its own.
+
+    References
+    ----------
+    Chang, Hsieh, Chang, Ringgaard, Lin: Training and Testing Low-degree Polynomial Data Mappings via Linear SVM,
+    JMLR 11, 2010.
+
+    Examples
+    --------
+    >>> from hinge import Poly2Map
+    >>> Poly2Map().fit_transform([[2.0, 3.0]]).toarray()
+    array([[2., 3., 4., 6., 9.]])
+    >>> Poly2Map(gamma=1.0).fit_transform([[2.0, 3.0]]).toarray().round(2)
+    array([[2.83, 4.24, 4.  , 8.49, 9.  , 1.  ]])
+    """
+
+    n_features_in_: int
+
+    def __init__(
+        self, gamma: float | None = None, coef0: float = 1.0, *, hash_bits: int = 22, random_state: Any = None
+    ):
+        self.gamma = gamma
+        self.coef0 = coef0
+        self.hash_bits = hash_bits
+        self.random_state = random_state
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    def fit(self, X: Any, y: Any = None) -> Poly2Map:
+        """Learn the number of features.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        y : ignored
+
+        Returns
+        -------
+        self
+        """
+        checked = check_array(X, estimator=self, input_name="X", accept_sparse="csr", accept_large_sparse=True)
+        native = native_map(
+            self.gamma,
+            self.coef0,
+            self.hash_bits,
+            has_constant=self.coef0 != 0,
+            seed=_validate.seed(self.random_state),
+        )
+        self.n_features_out_, self.is_exact_ = _native.map_shape(checked.shape[1], native)
+        validate_data(self, X, skip_check_array=True)
+        self._native = native
+        return self
+
+    def transform(self, X: Any) -> sp.csr_array:
+        """Write out the mapped rows, in float64.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        csr_array of shape (n_samples, n_features_out)
+            l(l+3)/2 entries (and the constant) for a row of l.
+        """
+        check_is_fitted(self)
+        X = with_sorted_rows(_validate.predict_data(self, X))
+        indptr, indices, data = _validate.call_native(lambda matrix: _native.map_rows(matrix, self._native), X)
+        mapped = sp.csr_array((data, indices, indptr), shape=(X.shape[0], self.n_features_out_))
+        mapped.sum_duplicates()
+        return mapped
+
+    def usage(self, X: Any, n_jobs: int | None = None) -> PairUsage:
+        """How many pairs the rows have, and how often these share a hashed column.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        n_jobs : int, default=None
+            Threads; None means all usable cores.
+
+        Returns
+        -------
+        PairUsage
+        """
+        check_is_fitted(self)
+        X = with_sorted_rows(_validate.predict_data(self, X))
+        threads = _validate.threads(n_jobs)
+        return PairUsage(*_validate.call_native(lambda m: _native.map_usage(m, self._native, threads), X))
+
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+        """Names of the columns.
+
+        Parameters
+        ----------
+        input_features : array-like of str, default=None
+            Names of the features; None for those of the fit, or "x0", "x1", ...
+
+        Returns
+        -------
+        ndarray of str
+            "a", "a^2", "a b", "1", and "hash 0", "hash 1", ... for columns that pairs share.
+        """
+        check_is_fitted(self)
+        names = [str(name) for name in _check_feature_names_in(self, input_features)]
+        squares = [f"{name}^2" for name in names]
+        if self.is_exact_:
+            pairs = [
+                squares[j] if j == k else f"{names[j]} {names[k]}"
+                for j in range(len(names))
+                for k in range(j, len(names))
+            ]
+        else:
+            pairs = [*squares, *(f"hash {k}" for k in range(2**self.hash_bits))]
+        constant = ["1"] if len(names) + len(pairs) < self.n_features_out_ else []
+        return np.array([*names, *pairs, *constant], dtype=object)

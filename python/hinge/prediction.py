@@ -1,0 +1,100 @@
+"""Prediction of what does not fit in memory: a piece at a time, in the order of the input."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.utils.validation import check_is_fitted
+
+from hinge import _validate
+from hinge._linear import LinearClassifier
+from hinge._outofcore import Scores
+from hinge._sources import open_source
+from hinge.blocks import BlockStore
+
+METHODS = ("predict", "decision_function", "predict_proba", "predict_log_proba")
+
+
+def iter_predictions(
+    model: Any,
+    source: Any,
+    *,
+    method: str = "predict",
+    zero_based: bool | str = "auto",
+    columns: Mapping[str, Any] | None = None,
+    n_jobs: int | None = None,
+) -> Iterator[np.ndarray]:
+    """Predict the rows of a store or of files, in bounded memory.
+
+    Parameters
+    ----------
+    model : LinearSVC, LogisticRegression or their CV variants, fitted
+    source : BlockStore, path, list of paths, pair or triple of arrays, or iterable
+        As :meth:`hinge.BlockStore.build` takes it; labels are read and not used.
+    method : {"predict", "decision_function", "predict_proba", "predict_log_proba"}, default="predict"
+        The last two for a model that has them.
+    zero_based : {"auto", True, False}, default="auto"
+        For svmlight files: whether indices start at 0.
+    columns : dict, default=None
+        For Parquet files, as in :meth:`hinge.BlockStore.build`.
+    n_jobs : int, default=None
+        Threads; None means all usable cores.
+
+    Yields
+    ------
+    ndarray of shape (n_rows,) or (n_rows, n_classes)
+        Values of the next rows, in the order of the input. From a store they come in runs of some 50,000 rows, put in
+        order in memory for about as many rows as its building held in open pages.
+
+    Raises
+    ------
+    ValueError
+        Another number of features than the model has; a method that the model does not have; unusable input.
+    sklearn.exceptions.NotFittedError
+        The model is not fitted.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hinge import LinearSVC, iter_predictions
+    >>> from sklearn.datasets import make_classification
+    >>> X, y = make_classification(n_samples=300, random_state=0)
+    >>> model = LinearSVC().fit(X, y)
+    >>> pieces = iter_predictions(model, ((X[k : k + 100], y[k : k + 100]) for k in (0, 100, 200)))
+    >>> bool((np.concatenate(list(pieces)) == model.predict(X)).all())
+    True
+    """
+    if not isinstance(model, LinearClassifier):
+        raise TypeError(f"model must be a classifier of hinge, got {type(model).__name__}")
+    check_is_fitted(model)
+    _validate.choice("method", method, METHODS)
+    if not hasattr(model, method):
+        raise ValueError(f"{type(model).__name__} has no method {method!r}")
+    threads = _validate.threads(n_jobs)
+    if isinstance(source, BlockStore):
+        values = Scores(source, model.coef_, model.intercept_, threads).in_order()
+        return (_answer(model, method, piece) for piece in values)
+    n_features = model.coef_.shape[1]
+    opened = open_source(source, n_features=n_features, zero_based=zero_based, columns=columns, n_threads=threads)
+    return (_answer(model, method, _decisions(model, batch.X)) for batch in opened.batches())
+
+
+def _decisions(model: LinearClassifier, X: Any) -> np.ndarray:
+    X = _validate.canonical(X)
+    n_features = model.coef_.shape[1]
+    if X.shape[1] != n_features:
+        raise ValueError(f"X has {X.shape[1]} features, the model was fitted with {n_features}")
+    values = X @ model.coef_.T
+    return np.asarray(values.todense() if sp.issparse(values) else values) + model.intercept_
+
+
+def _answer(model: Any, method: str, values: np.ndarray) -> np.ndarray:
+    if method == "predict":
+        return model._predicted(values)
+    values = values.ravel() if values.shape[1] == 1 else values
+    if method == "decision_function":
+        return values
+    return model._log_probabilities(values) if method == "predict_log_proba" else model._probabilities(values)

@@ -1,0 +1,494 @@
+"""Subgradient descent in the primal, Pegasos first."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from hinge import _native, _validate
+from hinge._callbacks import FitTask, with_callbacks
+from hinge._certificate import Certificate
+from hinge._linear import LinearClassifier
+from hinge._presolve import Presolve
+from hinge._progress import reporter
+from hinge._warn import warn
+
+LOSSES = ("hinge", "squared_hinge", "logistic")
+STEP_SIZES = ("pegasos", "root", "constant")
+AVERAGES = ("suffix", "all", "none")
+
+LOOK_FIELDS = ("epoch", "steps", "seconds", "primal", "dual", "norm")
+
+
+class SubgradientClassifier(LinearClassifier):
+    """What the estimators of this module share; subclasses own the parameters."""
+
+    history_: tuple[np.ndarray, ...]
+
+    def _loss(self) -> str:
+        _validate.choice("loss", self.loss, LOSSES)
+        return self.loss
+
+    def _batch_size(self) -> int | None:
+        if self.batch_size is not None:
+            _validate.whole("batch_size", self.batch_size, 1)
+            return int(self.batch_size)
+        return None
+
+    def _options(self) -> dict[str, Any]:
+        """The native options, every parameter checked."""
+        if not callable(self.eta):
+            _validate.choice("eta", self.eta, STEP_SIZES)
+        _validate.choice("average", self.average, AVERAGES)
+        _validate.positive("eta0", self.eta0)
+        _validate.truth("projection", self.projection)
+        _validate.positive("tol", self.tol)
+        for name in ("objective_tol", "step_tol"):
+            if getattr(self, name) is not None:
+                _validate.positive(name, getattr(self, name))
+        _validate.whole("window", self.window, 1)
+        _validate.whole("max_iter", self.max_iter, 1)
+        _validate.verbosity(self.verbose)
+        return {
+            "loss": self._loss(),
+            "intercept": _validate.intercept(self.fit_intercept, self.intercept_scaling),
+            "batch_size": self._batch_size(),
+            "step_size": "function" if callable(self.eta) else self.eta,
+            "eta0": float(self.eta0),
+            "projects": bool(self.projection),
+            "average": self.average,
+            "tol": float(self.tol),
+            "objective_tol": float(self.objective_tol or 0.0),
+            "window": int(self.window),
+            "step_tol": float(self.step_tol or 0.0),
+            "max_iter": int(self.max_iter),
+            "seed": _validate.seed(self.random_state),
+            "n_threads": _validate.threads(self.n_jobs),
+            "presolve": _validate.presolve(self.presolve),
+        }
+
+    def _cost(self, weight: np.ndarray) -> np.ndarray:
+        """The cost of each row: C times its weight, or what makes all costs add up to 1 / lam."""
+        if (self.C is None) == (self.lam is None):
+            raise ValueError(f"exactly one of C and lam must be given, got C={self.C!r} and lam={self.lam!r}")
+        with np.errstate(over="ignore"):
+            if self.lam is None:
+                _validate.positive("C", self.C)
+                cost = float(self.C) * weight
+            else:
+                _validate.positive("lam", self.lam)
+                cost = weight / (float(self.lam) * weight.sum())
+        if not np.isfinite(cost.sum()):
+            raise ValueError("the costs of all rows, C times weight or 1 / lam in all, must have a finite sum")
+        return cost
+
+    @with_callbacks
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+        """Fit the classifier.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+            Class labels of one type.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weight 2 equals the row twice, weight 0 the row absent.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            Unusable parameters or input; the message names the value, its place and what would be accepted.
+
+        Warns
+        -----
+        ConvergenceWarning
+            ``max_iter`` epochs were not enough.
+        """
+        options = self._options()
+        checked, y_checked = _validate.fit_data(X, y, self)
+        classes, ids = _validate.encode(y_checked)
+        cost = self._cost(_validate.row_weights(checked, classes, ids, self.class_weight, sample_weight))
+        task = FitTask(self, X, y, sample_weight=sample_weight)
+        eta = self.eta if callable(self.eta) else None
+        report = reporter(self.verbose, "fit")
+        result = _validate.call_native(
+            lambda matrix: _native.descend(matrix, ids, len(classes), cost, options, eta, report), checked
+        )
+        self.classes_ = classes
+        self.coef_, self.intercept_ = result["coef"], result["intercept"]
+        self.n_iter_ = np.array(result["n_iter"], dtype=np.int64)
+        self.certificate_ = Certificate.from_native(result)
+        self.presolve_ = None if result["presolve"] is None else Presolve(**result["presolve"])
+        kind = [(name, np.float64) for name in LOOK_FIELDS]
+        self.history_ = tuple(np.ascontiguousarray(looks).view(kind).ravel() for looks in result["looks"])
+        self.t_ = int(self.history_[0]["steps"][-1])
+        self.__dict__.pop("_state", None)
+        if "max_iter" in self.certificate_.status:
+            worst = float(self.certificate_.relative_gap.max())
+            warn(
+                f"{type(self).__name__} ended after max_iter={self.max_iter} epochs at a relative duality gap of "
+                f"{worst:.2e}, tol is {self.tol:.2e}: raise max_iter or tol, or scale the features",
+                ConvergenceWarning,
+            )
+        _validate.remember_features(self, X)
+        task.end()
+        return self
+
+    @staticmethod
+    def _ids_of(classes: np.ndarray, y: np.ndarray) -> np.ndarray:
+        ids = np.searchsorted(classes, y).clip(max=len(classes) - 1)
+        strange = np.flatnonzero(classes[ids] != y)
+        if len(strange):
+            row = int(strange[0])
+            raise ValueError(f"y has the label {_validate.plain(y[row])} in row {row}, classes are {classes.tolist()}")
+        return ids.astype(np.uint32)
+
+    def objective(self, X: Any, y: Any, sample_weight: Any = None) -> np.ndarray:
+        r"""The objective :math:`\lambda/2 \|w\|^2 + \sum_i p_i \xi(m_i)` of each binary problem on given rows.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+        sample_weight : array-like of shape (n_samples,), default=None
+
+        Returns
+        -------
+        ndarray of shape (1 or n_classes,)
+        """
+        check_is_fitted(self)
+        values = np.reshape(self.decision_function(X), (len(y), -1))
+        ids = self._ids_of(self.classes_, _validate.labels(y, len(y)))
+        weight = np.ones(len(y)) if sample_weight is None else np.asarray(sample_weight, dtype=float)
+        positive = [1] if len(self.classes_) == 2 else range(len(self.classes_))
+        margins = np.where(ids[:, None] == np.asarray(positive), 1.0, -1.0) * values
+        if self.loss == "logistic":
+            losses = np.logaddexp(0.0, -margins)
+        else:
+            losses = np.maximum(0.0, 1.0 - margins) ** (1 if self.loss == "hinge" else 2)
+        cost = self._cost(weight)
+        norms = (self.coef_**2).sum(axis=1)
+        if self.fit_intercept and self.intercept_scaling is not None:
+            norms = norms + (self.intercept_ / self.intercept_scaling) ** 2
+        return (0.5 * norms + cost @ losses) / cost.sum()
+
+
+class PegasosClassifier(SubgradientClassifier):
+    r"""Pegasos: stochastic subgradient descent on the primal of the linear SVM.
+
+    Minimises, for labels in {-1, +1} and each class against the rest,
+
+    .. math:: \tfrac{\lambda}{2} \|w\|^2 + \sum_i p_i\, \max(0, 1 - y_i (w \cdot x_i + b)),
+
+    with :math:`p_i` the share of row i in the weights (1/n without any), by steps of length :math:`1/(\lambda t)` over
+    ``batch_size`` rows drawn at random, each followed by a projection onto :math:`\|w\| \le 1/\sqrt\lambda`. A step
+    costs as much as its rows have nonzeros.
+
+    Parameters
+    ----------
+    lam : float, default=1e-4
+        :math:`\lambda`. Equals ``1 / (n C)`` for n rows of weight 1.
+    C : float, default=None
+        Cost of training errors, instead of ``lam=None``.
+    loss : {"hinge", "squared_hinge", "logistic"}, default="hinge"
+        The other losses begin with shorter steps, :math:`1/(\lambda (t + t_0))`, with :math:`t_0` the largest curvature
+        of the loss times the largest squared norm of a row over :math:`\lambda`.
+    batch_size : int, default=1
+        Rows per step, drawn with replacement with the probability of their weight.
+    eta : {"pegasos", "root", "constant"} or callable, default="pegasos"
+        Length of step t: :math:`1/(\lambda t)`, ``eta0 / sqrt(t)``, ``eta0``, or a function of t = 1, 2, ... (a
+        Python call for each step).
+    eta0 : float, default=1.0
+        See ``eta``.
+    projection : bool, default=True
+        Whether to scale the weights back into the ball that holds the optimum.
+    average : {"suffix", "all", "none"}, default="suffix"
+        The result: the mean of the last third to half of the iterates, of all, or the last iterate.
+    tol : float, default=1e-3
+        Relative duality gap at which to stop.
+    objective_tol : float, default=None
+        Relative change of the objective between two looks (after 1, 2, 3, 4, 6, 8, 12, ... epochs) at which to stop.
+    step_tol : float, default=None
+        Sum of the lengths of the last ``window`` steps at which to stop.
+    window : int, default=100
+        See ``step_tol``.
+    max_iter : int, default=1000
+        Limit of epochs; an epoch draws as many rows as there are, at least 1024.
+    fit_intercept, intercept_scaling, class_weight, n_jobs, random_state, verbose
+        As in :class:`hinge.LinearSVC`. The intercept is not penalised, and the exact best one for the weights at each
+        look and in the end.
+    presolve : {"auto", True, False}, default="auto"
+        As in :class:`hinge.LinearSVC`; ``partial_fit`` takes X as it is.
+
+    Attributes
+    ----------
+    coef_, intercept_, classes_, n_features_in_, feature_names_in_, presolve_
+        As in :class:`hinge.LinearSVC`.
+    certificate_ : Certificate
+        Objective and lower bound in the units of :class:`hinge.LinearSVC`, those above divided by :math:`\lambda`. The
+        bound comes from the share of a row's visits at which it was short of its margin. Not set by ``partial_fit``.
+    history_ : tuple of structured arrays
+        The looks at each binary problem, with fields ``epoch``, ``steps``, ``seconds``, ``primal``, ``dual``, ``norm``.
+    n_iter_ : ndarray of shape (1 or n_classes,), int64
+        Epochs.
+    t_ : int
+        Steps.
+
+    Notes
+    -----
+    Results depend on ``random_state`` and the contents of the rows only: neither on the order of the rows nor on the
+    number of threads, nor on whether a row is there twice or has weight 2.
+
+    References
+    ----------
+    Shalev-Shwartz, Singer, Srebro: Pegasos: Primal Estimated sub-GrAdient SOlver for SVM, ICML 2007.
+
+    Examples
+    --------
+    >>> from hinge import PegasosClassifier
+    >>> from sklearn.datasets import make_classification
+    >>> X, y = make_classification(n_samples=200, random_state=0)
+    >>> model = PegasosClassifier(lam=0.01, tol=0.05).fit(X, y)
+    >>> model.score(X, y) > 0.9
+    True
+    >>> bool(model.certificate_.relative_gap[0] <= 0.05)
+    True
+    """
+
+    def __init__(
+        self,
+        lam: float | None = 1e-4,
+        *,
+        C: float | None = None,
+        loss: str = "hinge",
+        batch_size: int = 1,
+        eta: Any = "pegasos",
+        eta0: float = 1.0,
+        projection: bool = True,
+        average: str = "suffix",
+        tol: float = _native.DEFAULT_DESCENT_TOL,
+        objective_tol: float | None = None,
+        step_tol: float | None = None,
+        window: int = 100,
+        max_iter: int = _native.DEFAULT_MAX_ITER,
+        fit_intercept: bool = True,
+        intercept_scaling: float | None = None,
+        class_weight: Any = None,
+        presolve: str | bool = "auto",
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ):
+        self.lam = lam
+        self.C = C
+        self.loss = loss
+        self.batch_size = batch_size
+        self.eta = eta
+        self.eta0 = eta0
+        self.projection = projection
+        self.average = average
+        self.tol = tol
+        self.objective_tol = objective_tol
+        self.step_tol = step_tol
+        self.window = window
+        self.max_iter = max_iter
+        self.fit_intercept = fit_intercept
+        self.intercept_scaling = intercept_scaling
+        self.class_weight = class_weight
+        self.presolve = presolve
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def _batch_size(self) -> int | None:
+        _validate.whole("batch_size", self.batch_size, 1)
+        return int(self.batch_size)
+
+    @with_callbacks
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Any:
+        """One pass over further rows: as many draws as there are rows, from where the last pass ended.
+
+        The rows of each call stand for the whole data: weights count relatively within a call. Steps go on from the
+        last call (or from the end of a ``fit``), so passes over parts of the data learn what fits of the whole do. The
+        certificate needs all rows and is not computed; the averages run over the iterates of passes, from the last
+        power of two of steps on for ``average="suffix"``.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+        classes : array-like of shape (n_classes,), default=None
+            All classes that may come; needed at the first call, unless there was a fit.
+        sample_weight : array-like of shape (n_samples,), default=None
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            Unusable parameters or input, labels that are not among the classes, ``C`` in place of ``lam`` (the number
+            of rows to come is not known), ``class_weight="balanced"``.
+        """
+        options = self._options()
+        if self.lam is None:
+            raise ValueError("partial_fit needs lam: what C means depends on the number of rows to come")
+        if self.class_weight == "balanced":
+            raise ValueError("class_weight='balanced' needs all rows, give partial_fit a dict of weights")
+        known = self._classes_of(classes)
+        checked, y = _validate.fit_data(X, y, self)
+        ids = self._ids_of(known, y)
+        if hasattr(self, "classes_"):
+            validate_data(self, X, reset=False, skip_check_array=True)
+        penalised = bool(options["intercept"])
+        state = self.__dict__.get("_state") or self._first_state(known, checked.shape[1], penalised)
+        weight = _validate.batch_weights(checked, known, ids, self.class_weight, sample_weight)
+        cost = self._cost(weight)
+        eta = self.eta if callable(self.eta) else None
+        before = state["steps"]
+        state = _validate.call_native(
+            lambda matrix: _native.descend_on(matrix, ids, len(known), cost, options, state, eta), checked
+        )
+        self._store(known, state, penalised)
+        if self.average == "suffix" and before.bit_length() != state["steps"].bit_length():
+            # This pass ends a suffix, the next one begins afresh.
+            state |= {name: np.zeros_like(state[name]) for name in ("sum", "b_sum")} | {"counted": 0}
+        _validate.remember_features(self, X)
+        self._state = state
+        self.t_ = int(state["steps"])
+        return self
+
+    def _first_state(self, classes: np.ndarray, n_features: int, penalised: bool) -> dict[str, Any]:
+        """No steps yet, or the end of a fit."""
+        n_problems = 1 if len(classes) == 2 else len(classes)
+        w, b, steps = np.zeros((n_problems, n_features + penalised)), np.zeros(n_problems), 0
+        if hasattr(self, "coef_"):
+            w[:, :n_features], b, steps = self.coef_, self.intercept_, self.t_
+            if penalised:
+                w[:, -1], b = b / float(self.intercept_scaling or 1.0), np.zeros(n_problems)
+        empty = {"sum": np.zeros_like(w), "b_sum": np.zeros(n_problems), "counted": 0}
+        return {"w": w, "b": np.array(b), "steps": steps} | empty
+
+    def _classes_of(self, classes: Any) -> np.ndarray:
+        if not hasattr(self, "classes_"):
+            if classes is None:
+                raise ValueError("classes must be passed on the first call to partial_fit")
+            known = np.unique(_validate.column(classes))
+            if len(known) < 2:
+                raise ValueError(f"classes must hold at least 2 different labels, got {len(known)}")
+            return known
+        if classes is not None and not np.array_equal(np.unique(_validate.column(classes)), self.classes_):
+            raise ValueError(f"classes={classes!r} differ from those of the first call, {self.classes_!r}")
+        return self.classes_
+
+    def _store(self, classes: np.ndarray, state: dict[str, Any], penalised: bool) -> None:
+        counted = state["counted"]
+        if self.average == "none" or counted == 0:
+            w, b = state["w"], state["b"]
+        else:
+            w, b = state["sum"] / counted, state["b_sum"] / counted
+        self.classes_ = classes
+        if penalised:
+            w, b = w[:, :-1], self.intercept_scaling * w[:, -1]
+        self.coef_, self.intercept_ = np.array(w), np.array(b)
+
+
+class SubgradientSVC(SubgradientClassifier):
+    r"""Subgradient descent on the primal of the linear SVM: full batch, mini-batch or stochastic.
+
+    The objective is that of :class:`PegasosClassifier`; with ``batch_size=1``, ``projection=True`` the two are one.
+
+    Parameters
+    ----------
+    C : float, default=1.0
+        Cost of training errors; equals ``1 / (n lam)`` for n rows of weight 1.
+    lam : float, default=None
+        :math:`\lambda`, instead of ``C=None``.
+    loss : {"hinge", "squared_hinge", "logistic"}, default="hinge"
+    batch_size : int, default=None
+        Rows per step, drawn at random; None takes all rows in each step.
+    eta, eta0
+        As in :class:`PegasosClassifier`.
+    projection : bool, default=False
+        Whether to scale the weights back into the ball that holds the optimum.
+    average, objective_tol, step_tol, window
+        As in :class:`PegasosClassifier`.
+    tol : float, default=1e-3
+        Relative duality gap at which to stop.
+    max_iter : int, default=1000
+        Limit of epochs; a full batch makes one step in each.
+    fit_intercept, intercept_scaling, class_weight, presolve, n_jobs, random_state, verbose
+        As in :class:`PegasosClassifier`.
+
+    Attributes
+    ----------
+    coef_, intercept_, classes_, certificate_, history_, n_iter_, t_, presolve_, n_features_in_, feature_names_in_
+        As in :class:`PegasosClassifier`.
+
+    References
+    ----------
+    Shalev-Shwartz, Singer, Srebro: Pegasos: Primal Estimated sub-GrAdient SOlver for SVM, ICML 2007.
+    Rakhlin, Shamir, Sridharan: Making Gradient Descent Optimal for Strongly Convex Stochastic Optimization, ICML 2012.
+
+    Examples
+    --------
+    >>> from hinge import SubgradientSVC
+    >>> from sklearn.datasets import make_classification
+    >>> X, y = make_classification(n_samples=200, random_state=0)
+    >>> model = SubgradientSVC(C=0.1, loss="logistic", tol=0.01, max_iter=5000).fit(X, y)
+    >>> model.score(X, y) > 0.9
+    True
+    """
+
+    def __init__(
+        self,
+        C: float | None = 1.0,
+        *,
+        lam: float | None = None,
+        loss: str = "hinge",
+        batch_size: int | None = None,
+        eta: Any = "pegasos",
+        eta0: float = 1.0,
+        projection: bool = False,
+        average: str = "suffix",
+        tol: float = _native.DEFAULT_DESCENT_TOL,
+        objective_tol: float | None = None,
+        step_tol: float | None = None,
+        window: int = 100,
+        max_iter: int = _native.DEFAULT_MAX_ITER,
+        fit_intercept: bool = True,
+        intercept_scaling: float | None = None,
+        class_weight: Any = None,
+        presolve: str | bool = "auto",
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ):
+        self.C = C
+        self.lam = lam
+        self.loss = loss
+        self.batch_size = batch_size
+        self.eta = eta
+        self.eta0 = eta0
+        self.projection = projection
+        self.average = average
+        self.tol = tol
+        self.objective_tol = objective_tol
+        self.step_tol = step_tol
+        self.window = window
+        self.max_iter = max_iter
+        self.fit_intercept = fit_intercept
+        self.intercept_scaling = intercept_scaling
+        self.class_weight = class_weight
+        self.presolve = presolve
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose

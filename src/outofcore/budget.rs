@@ -1,0 +1,187 @@
+//! What fits into how many bytes.
+//!
+//! ```text
+//!   budget = per problem { w, dual variables } + scan { decision values and costs, if the intercept is free }
+//!          + threads * page buffers
+//!          + stored bytes (all of them, or those of one block) + arena { cache | block } + rows' bookkeeping
+//! ```
+//!
+//! Not counted: the interpreter with its libraries, and page buffers (3 MB each) of more threads than four. A plan is the same for
+//! any number of threads.
+
+use super::Settings;
+use super::choice::Capacity;
+use crate::data::arena::{ROW_BYTES, Width};
+use crate::solver::Intercept;
+use crate::store::format::PAGE_ENTRIES;
+use crate::store::reader::Store;
+use crate::{Error, Result};
+
+/// Bytes per row at hand beside the arena: place, class, weight, order, score, choice.
+pub const BOOKKEEPING: usize = 4 + 4 + 8 + 4 + 4 + 12;
+/// Bytes per row at hand of a problem in work: the solver's state, label, cost, dual variable, visiting order, ids, margin.
+pub const STATE: usize = 40 + 8 + 8 + 8 + 4 + 4 + 8;
+/// Rows may be shorter than the average by this factor before rows instead of entries limit the arena.
+const SLACK: f64 = 1.2;
+/// Stored bytes are kept in memory where they take no more than this share of what is left.
+const STORED_SHARE: f64 = 0.7;
+/// Shares of the budget that the states of problems may take.
+const STATES_SHARE: f64 = 0.5;
+/// Problems that are worked on at the same time.
+pub const SIDE_BY_SIDE: usize = 8;
+/// Threads whose page buffers are counted: a plan must not depend on the number of threads, or results would.
+const BUFFERS: u64 = 4;
+/// Bytes of an open page per entry: columns, values, the packed and unpacked sections.
+const PAGE_ENTRY_BYTES: u64 = 26;
+
+/// The sizes of one descent.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// Layout of the arena.
+    pub width: Width,
+    /// Room of the arena.
+    pub arena: Capacity,
+    /// Room for cached rows within it.
+    pub cache: Capacity,
+    /// Pages of each block.
+    pub blocks: Vec<Vec<u32>>,
+    /// All stored bytes stay in memory.
+    pub keeps_stored: bool,
+    /// Exact best intercepts can be computed.
+    pub has_room_for_margins: bool,
+}
+
+/// Bytes of a problem's state.
+fn state_bytes(store: &Store) -> u64 {
+    8 * (store.meta().n_used as u64 + 1) + 8 * store.meta().n_rows
+}
+
+/// Bytes of page buffers.
+fn page_bytes() -> u64 {
+    BUFFERS * PAGE_ENTRIES as u64 * PAGE_ENTRY_BYTES
+}
+
+/// How many problems can be trained side by side.
+pub fn group_size(store: &Store, budget: u64, n_tasks: usize) -> usize {
+    let fit = (budget as f64 * STATES_SHARE / state_bytes(store) as f64) as usize;
+    fit.clamp(1, n_tasks.max(1))
+}
+
+/// Whether the rows can be fitted in memory as a plain matrix: all of them, the solvers' states, and the weights.
+pub fn fits_in_memory(store: &Store, budget: u64, n_tasks: usize) -> bool {
+    let meta = store.meta();
+    let at_once = n_tasks.min(SIDE_BY_SIDE) as u64;
+    let rows = meta.nnz * store.plain_width().entry_bytes() as u64 + meta.n_rows * 40;
+    let states = at_once * meta.n_rows * 120 + (n_tasks as u64 + 8 * at_once) * 8 * meta.n_used as u64;
+    rows + states + page_bytes() <= budget
+}
+
+impl Plan {
+    /// Divides the budget for `n_tasks` problems side by side.
+    ///
+    /// # Errors
+    /// [`Error::Budget`] where it is too small for any progress.
+    pub fn new(store: &Store, settings: &Settings, n_tasks: usize) -> Result<Self> {
+        let meta = store.meta();
+        let budget = settings.budget;
+        let states = n_tasks as u64 * state_bytes(store);
+        let bare = states + page_bytes();
+        let width = store.width();
+        let at_once = n_tasks.min(SIDE_BY_SIDE);
+        let row_bytes = (ROW_BYTES + BOOKKEEPING + at_once * STATE) as f64;
+        let mean = (meta.nnz as f64 / meta.n_rows as f64).max(1.0);
+        let kept_entry = width.entry_bytes() as f64 + SLACK * row_bytes / mean;
+        let (stored, share, whole) = (store.file_bytes() as f64, settings.share(), meta.nnz.max(1) as f64);
+        // An entry with its part of the block that is read ahead.
+        let fetched_entry = kept_entry + (1.0 - share) * stored / whole;
+        // Two pages: one is loaded, as much is cached.
+        let largest = store.pages().iter().map(|page| page.nnz as usize).max().unwrap_or(0);
+        let least = 2 * largest;
+        let least_bytes = least as f64 * fetched_entry;
+        let needed = bare + least_bytes.ceil() as u64 + 1;
+        if needed > budget {
+            let buffers = page_bytes();
+            let parts = format!(
+                "{states} bytes for weights and dual variables of {n_tasks} problem(s), {buffers} for buffers, the rest for rows"
+            );
+            return Err(Error::Budget { budget, needed, parts });
+        }
+        // Decision values and costs of all problems, and a sorted copy for one.
+        let margins = if settings.intercept == Intercept::Free { 16 * meta.n_rows * (n_tasks as u64 + 1) } else { 0 };
+        let has_room_for_margins = margins <= (budget - needed) / 2;
+        let left = (budget - bare - if has_room_for_margins { margins } else { 0 }) as f64;
+        let keeps_stored = settings.keeps_stored && stored <= STORED_SHARE * left && left - stored >= least_bytes;
+        let (left, per_entry) = if keeps_stored { (left - stored, kept_entry) } else { (left, fetched_entry) };
+        let entries = (left / per_entry).min(1.02 * whole + PAGE_ENTRIES as f64) as usize;
+        let rows = (SLACK * entries as f64 / mean) as usize + 1024;
+        let arena = Capacity { rows, entries };
+        let room = |x: usize| ((1.0 - share) * x as f64) as usize;
+        let block = Capacity { rows: room(rows), entries: room(entries).max(largest) };
+        let blocks = blocks(store, block);
+        let sizes = blocks.iter().map(|pages| store.size(pages));
+        let (most_rows, most_entries) = sizes.fold((0, 0), |most, size| (most.0.max(size.0), most.1.max(size.1)));
+        let rows = rows.max(most_rows);
+        let cache = Capacity { rows: rows - most_rows, entries: entries.saturating_sub(most_entries) };
+        let arena = Capacity { rows, ..arena };
+        Ok(Self { width, arena, cache, blocks, keeps_stored, has_room_for_margins })
+    }
+}
+
+/// Groups pages into blocks of at most the given size (one page at least).
+///
+/// Whole blocks of the store are put together where they are small. A block of the store that is too large is cut into stripes,
+/// every so many pages, so that each stripe has rows from the whole length of the input.
+fn blocks(store: &Store, capacity: Capacity) -> Vec<Vec<u32>> {
+    let fits = |(rows, entries): (usize, usize)| rows <= capacity.rows && entries <= capacity.entries;
+    let mut units: Vec<Vec<u32>> = Vec::new();
+    for pages in pages_by_block(store) {
+        let stripes = (1..=pages.len().max(1)).find_map(|count| {
+            let stripes: Vec<Vec<u32>> =
+                (0..count).map(|k| pages.iter().skip(k).step_by(count).copied().collect()).collect();
+            let is_enough = count == pages.len() || stripes.iter().all(|stripe| fits(store.size(stripe)));
+            is_enough.then_some(stripes)
+        });
+        units.extend(stripes.unwrap_or_default());
+    }
+    let mut blocks: Vec<Vec<u32>> = Vec::new();
+    let mut size = (0, 0);
+    for unit in units.into_iter().filter(|unit| !unit.is_empty()) {
+        let (rows, entries) = store.size(&unit);
+        let joined = (size.0 + rows, size.1 + entries);
+        match blocks.last_mut() {
+            Some(last) if fits(joined) => {
+                last.extend(unit);
+                size = joined;
+            }
+            _ => {
+                blocks.push(unit);
+                size = (rows, entries);
+            }
+        }
+    }
+    balance(store, blocks, fits)
+}
+
+/// Spreads the pages over as many blocks as before but of about equal size, where that fits.
+fn balance(store: &Store, blocks: Vec<Vec<u32>>, fits: impl Fn((usize, usize)) -> bool) -> Vec<Vec<u32>> {
+    let count = blocks.len();
+    let all: Vec<u32> = blocks.concat();
+    let total: usize = store.size(&all).1;
+    let mut even: Vec<Vec<u32>> = vec![Vec::new(); count];
+    let mut seen = 0usize;
+    for page in all {
+        let target = (seen as u128 * count as u128 / total.max(1) as u128) as usize;
+        even[target.min(count - 1)].push(page);
+        seen += store.size(&[page]).1;
+    }
+    let is_better = even.iter().all(|pages| !pages.is_empty() && fits(store.size(pages)));
+    let mut blocks = if is_better { even } else { blocks };
+    blocks.iter_mut().for_each(|pages| pages.sort_unstable());
+    blocks
+}
+
+fn pages_by_block(store: &Store) -> Vec<Vec<u32>> {
+    let mut by_block: Vec<Vec<u32>> = vec![Vec::new(); store.meta().n_blocks as usize];
+    (0..).zip(store.pages()).for_each(|(k, page)| by_block[page.block as usize].push(k));
+    by_block
+}

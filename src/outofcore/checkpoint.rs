@@ -1,0 +1,397 @@
+//! The state of a descent as a file, from which it goes on to the same bits.
+//!
+//! ```text
+//! file   = magic "hingeSBM" | u32 version | u32 zero | u64 length of the head | head (JSON) | numbers | u64 checksum of all before
+//! numbers, per finished problem:  w (n_used), intercept, primal, dual, passes, loads           f64, little-endian
+//!          per problem under way: w, dual variables (n_rows), offset, 5 sums, losses
+//!          per problem under way that has ended: intercept, primal, dual, loads
+//!          cached rows: u32 each, rising
+//! ```
+//!
+//! A file is written beside its name, synced and renamed, after a step of the descent: a kill leaves the one before. It names
+//! what the descent depends on; another training is refused with what differs. The length of the file must be exactly what
+//! its head, the store and the problems ask for before anything is allocated, and the checksum must be right.
+
+use std::hash::Hasher;
+use std::io::Read;
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+use twox_hash::XxHash3_64;
+
+use super::Settings;
+use super::budget::group_size;
+use super::descent::End;
+use super::scan::Certified;
+use super::task::{Parts, State, Sums, Task};
+use super::trainer::{Keep, Outcome};
+use crate::solver::{Certificate, Intercept, Status};
+use crate::store::format::checksum;
+use crate::store::publish::Draft;
+use crate::store::reader::Store;
+use crate::{Error, Result};
+
+const MAGIC: &[u8; 8] = b"hingeSBM";
+const VERSION: u32 = 1;
+const PREFIX: u64 = 24;
+/// A head names files and options; more than this is none.
+const MAX_HEAD: u64 = 1 << 24;
+/// Bytes converted at a time.
+const PIECE: usize = 1 << 20;
+
+/// How far a descent has come: passes and steps that are finished.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Position {
+    /// Whole passes.
+    pub pass: usize,
+    /// Steps of the pass under way.
+    pub step: usize,
+}
+
+/// The state of a group of problems, borrowed.
+pub struct Present<'a> {
+    /// Where the descent is.
+    pub position: Position,
+    /// Rows loaded so far.
+    pub loaded_rows: u64,
+    /// Scans so far.
+    pub scans: u64,
+    /// Places of the cached rows, rising.
+    pub cached: Vec<u32>,
+    /// States of the problems.
+    pub states: Vec<&'a State>,
+    /// Ends of those that have ended.
+    pub ends: &'a [Option<End>],
+}
+
+/// The same, owned.
+pub struct Saved {
+    /// Where the descent is.
+    pub position: Position,
+    /// Rows loaded so far.
+    pub loaded_rows: u64,
+    /// Scans so far.
+    pub scans: u64,
+    /// Places of the cached rows, rising.
+    pub cached: Vec<u32>,
+    /// States of the problems.
+    pub states: Vec<State>,
+    /// Ends of those that have ended.
+    pub ends: Vec<Option<End>>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Head {
+    depends_on: Vec<(String, String)>,
+    position: Position,
+    loaded_rows: u64,
+    scans: u64,
+    n_cached: u64,
+    /// Status and passes of the finished problems.
+    finished: Vec<(String, usize)>,
+    /// Visits of the problems under way, with status and passes of those that have ended.
+    under_way: Vec<(u64, Option<(String, usize)>)>,
+}
+
+/// The file of a training.
+pub struct Checkpoint<'a> {
+    keep: Keep<'a>,
+    depends_on: Vec<(String, String)>,
+    n_used: usize,
+    n_rows: usize,
+    has_constant: bool,
+    outcomes: Vec<Outcome>,
+    state: Option<Saved>,
+    last: f64,
+}
+
+fn name(status: Status) -> &'static str {
+    match status {
+        Status::Converged => "converged",
+        Status::MaxIter => "max_iter",
+        Status::Stalled => "stalled",
+    }
+}
+
+fn status(name: &str) -> Option<Status> {
+    [Status::Converged, Status::MaxIter, Status::Stalled].into_iter().find(|&status| self::name(status) == name)
+}
+
+fn dependencies(store: &Store, tasks: &[Task], parts: &Parts, settings: &Settings) -> Vec<(String, String)> {
+    let hex = |bytes: &[u8]| format!("{:016x}", checksum(3, bytes));
+    let is_one_group = group_size(store, settings.budget, tasks.len()) == tasks.len();
+    let Settings { loss, intercept, tol, max_passes, seed, budget, policy, cache_share, rounds, round_tol, .. } =
+        settings;
+    [
+        ("version", env!("CARGO_PKG_VERSION").to_owned()),
+        ("fingerprint of the store", store.meta().fingerprint.clone()),
+        ("number of rows", store.meta().n_rows.to_string()),
+        ("number of columns", store.meta().n_cols.to_string()),
+        ("labels", hex(format!("{:?}", store.meta().classes).as_bytes())),
+        ("number of problems", tasks.len().to_string()),
+        ("C and weights", hex(format!("{tasks:?}").as_bytes())),
+        ("folds", hex(parts)),
+        ("loss", format!("{loss:?}")),
+        ("intercept", format!("{intercept:?}")),
+        ("tol", format!("{tol:?}")),
+        // Of one group only the last pass depends on it: more passes are a good reason to go on.
+        ("max_iter", if is_one_group { "any".to_owned() } else { max_passes.to_string() }),
+        ("seed", seed.to_string()),
+        ("memory_budget", budget.to_string()),
+        ("cache", format!("{policy:?}, {cache_share:?}")),
+        ("rounds", format!("{rounds}, {round_tol:?}")),
+        ("keeps stored", settings.keeps_stored.to_string()),
+    ]
+    .map(|(name, value)| (name.to_owned(), value))
+    .into()
+}
+
+impl<'a> Checkpoint<'a> {
+    /// Reads the file, if there is one.
+    ///
+    /// # Errors
+    /// [`Error::Journal`] for the checkpoint of another training and for a damaged one; [`Error::Io`].
+    pub fn open(keep: Keep<'a>, store: &Store, tasks: &[Task], parts: &Parts, settings: &Settings) -> Result<Self> {
+        let mut checkpoint = Self {
+            keep,
+            depends_on: dependencies(store, tasks, parts, settings),
+            n_used: store.meta().n_used,
+            n_rows: store.meta().n_rows as usize,
+            has_constant: settings.intercept != Intercept::None,
+            outcomes: Vec::new(),
+            state: None,
+            last: f64::NEG_INFINITY,
+        };
+        match std::fs::File::open(keep.path) {
+            Ok(file) => checkpoint.read(file, tasks.len(), group_size(store, settings.budget, tasks.len()))?,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+            Err(source) => return Err(checkpoint.io(source)),
+        }
+        Ok(checkpoint)
+    }
+
+    fn path(&self) -> PathBuf {
+        self.keep.path.to_owned()
+    }
+
+    fn io(&self, source: std::io::Error) -> Error {
+        Error::Io { path: self.path(), source }
+    }
+
+    fn refuse(&self, reason: impl Into<String>) -> Error {
+        Error::Journal { path: self.path(), reason: reason.into() }
+    }
+
+    /// Problems that were finished.
+    pub fn take_outcomes(&mut self) -> Vec<Outcome> {
+        std::mem::take(&mut self.outcomes)
+    }
+
+    /// The problems that were under way.
+    pub fn take_state(&mut self) -> Option<Saved> {
+        self.state.take()
+    }
+
+    /// Writes the state if enough seconds have passed since the last time.
+    ///
+    /// # Errors
+    /// [`Error::Io`]; the old file is then as it was.
+    pub fn save_if_due<'s>(&mut self, now: f64, done: &[Outcome], present: impl FnOnce() -> Present<'s>) -> Result<()> {
+        if now - self.last < self.keep.seconds {
+            return Ok(());
+        }
+        self.last = now;
+        self.write(done, &present())
+    }
+
+    fn write(&self, done: &[Outcome], present: &Present<'_>) -> Result<()> {
+        let end = |end: &Option<End>| end.as_ref().map(|end| (name(end.status).to_owned(), end.n_iter));
+        let head = Head {
+            depends_on: self.depends_on.clone(),
+            position: present.position,
+            loaded_rows: present.loaded_rows,
+            scans: present.scans,
+            n_cached: present.cached.len() as u64,
+            finished: done.iter().map(|o| (name(o.status).to_owned(), o.n_iter)).collect(),
+            under_way: present.states.iter().zip(present.ends).map(|(state, e)| (state.visits, end(e))).collect(),
+        };
+        let head = serde_json::to_vec(&head).map_err(|error| self.refuse(error.to_string()))?;
+        let mut out = Hashed { draft: Draft::new(self.keep.path)?, hash: XxHash3_64::with_seed(0) };
+        let length = (head.len() as u64).to_le_bytes();
+        out.write(&[MAGIC.as_slice(), &VERSION.to_le_bytes(), &[0; 4], &length, &head].concat())?;
+        for o in done {
+            out.numbers(&o.w[..self.n_used])?;
+            let Certificate { primal, dual } = o.certificate;
+            out.numbers(&[o.intercept, primal, dual, o.passes, o.loads])?;
+        }
+        for state in &present.states {
+            out.numbers(&state.w)?;
+            out.numbers(&state.alpha)?;
+            let Sums { terms, all, inside } = state.sums;
+            out.numbers(&[state.offset, terms, all[0], all[1], inside[0], inside[1], state.losses])?;
+        }
+        for end in present.ends.iter().flatten() {
+            let Certified { intercept, certificate: Certificate { primal, dual } } = end.certified;
+            out.numbers(&[intercept, primal, dual, end.loads])?;
+        }
+        for places in present.cached.chunks(PIECE / 4) {
+            out.write(&places.iter().flat_map(|place| place.to_le_bytes()).collect::<Vec<u8>>())?;
+        }
+        let sum = out.hash.finish();
+        out.draft.write(&sum.to_le_bytes())?;
+        out.draft.publish()
+    }
+
+    fn read(&mut self, file: std::fs::File, n_tasks: usize, group: usize) -> Result<()> {
+        let length = file.metadata().map_err(|e| self.io(e))?.len();
+        let mut file = std::io::BufReader::with_capacity(PIECE, file);
+        if length < PREFIX + 8 {
+            return Err(self.refuse("it is no checkpoint, or cut short"));
+        }
+        let mut input = Unhashed { file: &mut file, hash: XxHash3_64::with_seed(0) };
+        let prefix = input.read(PREFIX as usize).map_err(|e| self.io(e))?;
+        if &prefix[..8] != MAGIC {
+            return Err(self.refuse("it is no checkpoint"));
+        }
+        let version = u32::from_le_bytes(prefix[8..12].try_into().expect("four bytes"));
+        if version != VERSION {
+            return Err(self.refuse(format!("its version is {version}, this package reads {VERSION}")));
+        }
+        let head_length = u64::from_le_bytes(prefix[16..].try_into().expect("eight bytes"));
+        if head_length > MAX_HEAD.min(length - PREFIX - 8) {
+            return Err(self.refuse("it is damaged or cut short"));
+        }
+        let head = input.read(head_length as usize).map_err(|e| self.io(e))?;
+        let head: Head = serde_json::from_slice(&head).map_err(|_| self.refuse("its head is damaged"))?;
+        self.compare(&head.depends_on)?;
+        if self.expected(&head) != Some(length - PREFIX - 8 - head_length)
+            || n_tasks.checked_sub(head.finished.len()).is_none_or(|left| head.under_way.len() != left.min(group))
+        {
+            return Err(self.refuse("it is damaged or cut short"));
+        }
+        let (outcomes, saved) = self.read_numbers(&head, &mut input)?;
+        let sum = input.hash.finish();
+        let mut stored = [0; 8];
+        file.read_exact(&mut stored).map_err(|e| self.io(e))?;
+        if u64::from_le_bytes(stored) != sum {
+            return Err(self.refuse("its checksum is wrong: it is damaged"));
+        }
+        (self.outcomes, self.state) = (outcomes, Some(saved));
+        Ok(())
+    }
+
+    /// Refuses the checkpoint of another training.
+    fn compare(&self, there: &[(String, String)]) -> Result<()> {
+        for (k, (name, here)) in self.depends_on.iter().enumerate() {
+            match there.get(k) {
+                Some((n, value)) if n == name && value == here => {}
+                Some((n, value)) if n == name => {
+                    let reason = format!("it belongs to another training: {name} is {value} there and {here} here");
+                    return Err(self.refuse(reason + "; use another path or delete the file"));
+                }
+                _ => return Err(self.refuse("it belongs to another version")),
+            }
+        }
+        Ok(())
+    }
+
+    /// Bytes of the numbers.
+    fn expected(&self, head: &Head) -> Option<u64> {
+        let (d, n) = (self.n_used as u64, self.n_rows as u64);
+        let state = d + u64::from(self.has_constant) + n + 7;
+        let ended = head.under_way.iter().filter(|(_, end)| end.is_some()).count() as u64;
+        let finished = (head.finished.len() as u64).checked_mul(d + 5)?;
+        let under_way = (head.under_way.len() as u64).checked_mul(state)?;
+        let numbers = finished.checked_add(under_way)?.checked_add(4 * ended)?;
+        if head.n_cached > n {
+            return None;
+        }
+        numbers.checked_mul(8)?.checked_add(4 * head.n_cached)
+    }
+
+    fn read_numbers(&self, head: &Head, input: &mut Unhashed<'_>) -> Result<(Vec<Outcome>, Saved)> {
+        let damaged = || self.refuse("its head is damaged");
+        let d = self.n_used;
+        let mut outcomes = Vec::with_capacity(head.finished.len());
+        for (name, n_iter) in &head.finished {
+            let w = input.numbers(d).map_err(|e| self.io(e))?;
+            let rest = input.numbers(5).map_err(|e| self.io(e))?;
+            let certificate = Certificate { primal: rest[1], dual: rest[2] };
+            let (status, n_iter) = (status(name).ok_or_else(damaged)?, *n_iter);
+            let (intercept, passes, loads) = (rest[0], rest[3], rest[4]);
+            outcomes.push(Outcome { w, intercept, certificate, status, n_iter, passes, loads });
+        }
+        let mut states = Vec::with_capacity(head.under_way.len());
+        for (visits, _) in &head.under_way {
+            let w = input.numbers(d + usize::from(self.has_constant)).map_err(|e| self.io(e))?;
+            let alpha = input.numbers(self.n_rows).map_err(|e| self.io(e))?;
+            let rest = input.numbers(7).map_err(|e| self.io(e))?;
+            let sums = Sums { terms: rest[1], all: [rest[2], rest[3]], inside: [rest[4], rest[5]] };
+            states.push(State { w, alpha, offset: rest[0], sums, losses: rest[6], visits: *visits });
+        }
+        let mut ends = Vec::with_capacity(head.under_way.len());
+        for (_, end) in &head.under_way {
+            let Some((name, n_iter)) = end else {
+                ends.push(None);
+                continue;
+            };
+            let rest = input.numbers(4).map_err(|e| self.io(e))?;
+            let certificate = Certificate { primal: rest[1], dual: rest[2] };
+            let certified = Certified { certificate, intercept: rest[0] };
+            let status = status(name).ok_or_else(damaged)?;
+            ends.push(Some(End { certified, status, n_iter: *n_iter, loads: rest[3] }));
+        }
+        let bytes = input.read(4 * head.n_cached as usize).map_err(|e| self.io(e))?;
+        let cached: Vec<u32> = bytes.as_chunks::<4>().0.iter().map(|bytes| u32::from_le_bytes(*bytes)).collect();
+        if !cached.is_sorted() || cached.last().is_some_and(|&place| place as usize >= self.n_rows) {
+            return Err(damaged());
+        }
+        let Head { position, loaded_rows, scans, .. } = *head;
+        Ok((outcomes, Saved { position, loaded_rows, scans, cached, states, ends }))
+    }
+}
+
+/// A draft that keeps a checksum.
+struct Hashed {
+    draft: Draft,
+    hash: XxHash3_64,
+}
+
+impl Hashed {
+    fn write(&mut self, bytes: &[u8]) -> Result<()> {
+        self.hash.write(bytes);
+        self.draft.write(bytes)
+    }
+
+    fn numbers(&mut self, numbers: &[f64]) -> Result<()> {
+        for piece in numbers.chunks(PIECE / 8) {
+            self.write(&piece.iter().flat_map(|x| x.to_le_bytes()).collect::<Vec<u8>>())?;
+        }
+        Ok(())
+    }
+}
+
+/// A reader that keeps a checksum. The caller has compared all lengths with that of the file.
+struct Unhashed<'a> {
+    file: &'a mut dyn Read,
+    hash: XxHash3_64,
+}
+
+impl Unhashed<'_> {
+    fn read(&mut self, n: usize) -> std::io::Result<Vec<u8>> {
+        let mut bytes = vec![0; n];
+        self.file.read_exact(&mut bytes)?;
+        self.hash.write(&bytes);
+        Ok(bytes)
+    }
+
+    fn numbers(&mut self, n: usize) -> std::io::Result<Vec<f64>> {
+        let mut numbers = Vec::with_capacity(n);
+        while numbers.len() < n {
+            let bytes = self.read(8 * (n - numbers.len()).min(PIECE / 8))?;
+            numbers.extend(bytes.as_chunks::<8>().0.iter().map(|bytes| f64::from_le_bytes(*bytes)));
+        }
+        Ok(numbers)
+    }
+}

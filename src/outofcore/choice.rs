@@ -1,0 +1,103 @@
+//! Which rows stay in memory (ChangRoth11, section 2.2).
+//!
+//! A row far from the margin whose dual variable rests at a bound will hardly move again; a row near the margin will. Rows are
+//! scored by how far they are from mattering, the smallest scores stay:
+//!
+//! * [`Policy::Gradient`]: the size of the dual gradient, `|m_i - 1|` (hinge losses) or `|m_i|` (logistic), `m_i` being the margin: the
+//!   distance to the margin;
+//! * [`Policy::Projected`]: how far the gradient points out of the box, 0 for rows inside it and for rows that still violate
+//!   their condition: what shrinking goes by.
+//!
+//! With several problems the smallest score of any problem counts: one cache serves all. Tried on paper: a cache per problem,
+//! which divides the arena by their number.
+//!
+//! Equal scores are ordered by a hash of the row's place, so that no part of the input is preferred.
+
+use crate::store::format::checksum;
+
+/// The rule for the cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Policy {
+    /// Nothing stays: block minimisation.
+    None,
+    /// A random choice.
+    Random,
+    /// Nearest to the margin.
+    Gradient,
+    /// Least certain to stay at their bound.
+    Projected,
+}
+
+/// What fits into the cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Capacity {
+    /// Rows.
+    pub rows: usize,
+    /// Entries.
+    pub entries: usize,
+}
+
+/// A number that orders rows of equal score.
+pub fn lot(seed: u64, place: u32) -> u32 {
+    checksum(seed, &place.to_le_bytes()) as u32
+}
+
+/// Numbers of the rows with the smallest scores that fit, rising. A row that no longer fits ends the choice.
+///
+/// `score[i]`, `places[i]` and `len(i)` belong to row `i`; a score of infinity never stays.
+pub fn choose(score: &[f32], places: &[u32], len: impl Fn(usize) -> usize, capacity: Capacity, seed: u64) -> Vec<u32> {
+    let mut order: Vec<(f32, u32, u32)> = (0..score.len())
+        .filter(|&i| score[i].is_finite())
+        .map(|i| (score[i], lot(seed, places[i]), i as u32))
+        .collect();
+    // Places differ, so the last comparison decides the rest: the choice does not depend on where rows lie.
+    order.sort_unstable_by(|a, b| {
+        let by_place = || places[a.2 as usize].cmp(&places[b.2 as usize]);
+        a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)).then_with(by_place)
+    });
+    let (mut chosen, mut entries) = (Vec::new(), 0);
+    for (_, _, i) in order {
+        entries += len(i as usize);
+        if chosen.len() == capacity.rows || entries > capacity.entries {
+            break;
+        }
+        chosen.push(i);
+    }
+    chosen.sort_unstable();
+    chosen
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_smallest_scores_that_fit_stay() {
+        let score = [0.5, 0.1, f32::INFINITY, 0.0, 2.0, 0.1];
+        let places = [9, 8, 7, 6, 5, 4];
+        let chosen = |rows, entries| choose(&score, &places, |_| 3, Capacity { rows, entries }, 1);
+        assert_eq!(chosen(9, 100), [0, 1, 3, 4, 5]);
+        assert_eq!(chosen(9, 9), [1, 3, 5]);
+        assert_eq!(chosen(3, 100), [1, 3, 5]);
+        assert_eq!(chosen(1, 100), [3]);
+        assert!(chosen(9, 2).is_empty() && chosen(0, 100).is_empty());
+    }
+
+    #[test]
+    fn equal_scores_are_drawn_by_lot_whatever_the_order_in_memory() {
+        let places: Vec<u32> = (0..1000).collect();
+        let backwards: Vec<u32> = (0..1000).rev().collect();
+        let score = vec![0.0; 1000];
+        let capacity = Capacity { rows: 300, entries: usize::MAX };
+        let of = |places: &[u32], seed| {
+            let mut chosen: Vec<u32> =
+                choose(&score, places, |_| 1, capacity, seed).iter().map(|&i| places[i as usize]).collect();
+            chosen.sort_unstable();
+            chosen
+        };
+        assert_eq!(of(&places, 5), of(&backwards, 5));
+        assert_ne!(of(&places, 5), of(&places, 6));
+        let early = of(&places, 5).iter().filter(|&&place| place < 500).count();
+        assert!((120..180).contains(&early), "{early} of 300 from the first half");
+    }
+}

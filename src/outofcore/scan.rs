@@ -1,0 +1,317 @@
+//! One reading of all rows, page by page in parallel: certificates and decision values.
+//!
+//! With a free intercept the certified dual point is a copy of the dual variables, moved onto `sum y_i a_i = 0` by lowering some by
+//! `cut_i` ([`super::task::Sums::shift`]). Its weights are `w - v`, `v = sum cut_i y_i x_i`, whose norm is not computed but bounded:
+//! `|w - v|^2 <= |w|^2 - 2 sum cut_i y_i w.x_i + (sum cut_i |x_i|)^2`. This keeps the scan at one reading without a second vector,
+//! and costs nothing once the constraint is nearly met.
+
+use std::ops::Range;
+
+use rayon::prelude::*;
+
+use super::Settings;
+use super::task::{Parts, Running, Shift};
+use crate::Result;
+use crate::data::Rows;
+use crate::data::arena::{Arena, View, Width, with_view};
+use crate::loss::{Hinge, Logistic, Loss, LossKind, SquaredHinge};
+use crate::solver::intercept::{hinge_optimum_of, smooth_shift};
+use crate::solver::objective::Objective;
+use crate::solver::sweep::{dot, sum};
+use crate::solver::{Certificate, Intercept, Monitor};
+use crate::store::page::{Facts, Scratch};
+use crate::store::reader::{PageBytes, RowFacts, Store};
+use crate::{Error, store::reader};
+
+/// Buffers to decode one page at a time.
+#[derive(Default)]
+pub struct PageReader {
+    arena: Option<Arena>,
+    scratch: Scratch,
+    buffer: Vec<u8>,
+    facts: RowFacts,
+}
+
+impl PageReader {
+    /// The rows of a page and what belongs to them.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`], [`Error::Io`], [`Error::Memory`].
+    pub fn read(
+        &mut self,
+        store: &Store,
+        source: &(impl PageBytes + ?Sized),
+        page: usize,
+        width: Width,
+    ) -> Result<(View<'_>, &RowFacts)> {
+        let entry = &store.pages()[page];
+        let (n, nnz) = (entry.n_rows as usize, entry.nnz as usize);
+        let Self { arena, scratch, buffer, facts } = self;
+        let bytes = source.get(store, 0, page, buffer)?;
+        if let Some(arena) = arena {
+            arena.keep(&[]);
+        }
+        if arena.as_ref().is_none_or(|arena| !arena.has_room(n, nnz)) {
+            *arena = None; // before the new one takes its memory
+        }
+        let arena = match arena {
+            Some(arena) => arena,
+            none => none.insert(Arena::new(width, store.meta().n_used, n.max(1024), nnz + nnz / 8)?),
+        };
+        facts.classes.resize(n, 0);
+        facts.weights.resize(n, 1.0);
+        facts.numbers.resize(n, 0);
+        let mut wanted = Facts {
+            classes: Some(&mut facts.classes),
+            weights: Some(&mut facts.weights),
+            numbers: Some(&mut facts.numbers),
+        };
+        arena.fill(n, nnz, |free| store.decode(page, bytes, scratch, reader::reborrow(&mut free.room), &mut wanted))?;
+        Ok((arena.view(), facts))
+    }
+}
+
+/// Calls `f` with each page and the item that belongs to it; results in the order of the pages.
+///
+/// # Errors
+/// [`Error::Corrupt`], [`Error::Io`], [`Error::Cancelled`].
+pub fn for_pages<I: Send, T: Send>(
+    store: &Store,
+    source: &(impl PageBytes + ?Sized),
+    width: Width,
+    items: Vec<I>,
+    monitor: &dyn Monitor,
+    f: impl Fn(usize, View<'_>, &RowFacts, I) -> T + Sync,
+) -> Result<Vec<T>> {
+    let work = |reader: &mut PageReader, (page, item): (usize, I)| {
+        monitor.poll()?;
+        let (view, facts) = reader.read(store, source, page, width)?;
+        Ok(f(page, view, facts, item))
+    };
+    let results: Vec<Result<T>> = items.into_par_iter().enumerate().map_init(PageReader::default, work).collect();
+    results.into_iter().collect()
+}
+
+/// What a scan proves about one problem.
+#[derive(Clone, Copy, Debug)]
+pub struct Certified {
+    /// Primal and dual value.
+    pub certificate: Certificate,
+    /// Intercept that belongs to the primal value.
+    pub intercept: f64,
+}
+
+/// Sums of one page.
+#[derive(Clone, Copy, Default)]
+struct Part {
+    losses: f64,
+    terms: f64,
+    /// `sum cut_i m_i`, with margins without intercept.
+    cut_margins: f64,
+    /// `sum cut_i |x_i|`.
+    cut_norms: f64,
+}
+
+/// Decision values and signed costs by place, for the exact intercept.
+#[derive(Default)]
+struct Decisions {
+    f: Vec<f64>,
+    signed: Vec<f64>,
+}
+
+/// Certifies problems by one scan.
+///
+/// # Errors
+/// [`Error::Corrupt`], [`Error::Io`], [`Error::Cancelled`], [`Error::Overflow`].
+pub fn certify(
+    store: &Store,
+    source: &(impl PageBytes + ?Sized),
+    problems: &[&Running<'_>],
+    settings: &Settings,
+    parts: &Parts,
+    has_room: bool,
+    monitor: &dyn Monitor,
+) -> Result<Vec<Certified>> {
+    match settings.loss {
+        LossKind::Hinge => certify_by(Hinge, store, source, problems, settings, parts, has_room, monitor),
+        LossKind::SquaredHinge => certify_by(SquaredHinge, store, source, problems, settings, parts, has_room, monitor),
+        LossKind::Logistic => certify_by(Logistic, store, source, problems, settings, parts, has_room, monitor),
+    }
+}
+
+#[allow(clippy::too_many_arguments)] // those of `certify` and the loss
+fn certify_by<L: Loss>(
+    loss: L,
+    store: &Store,
+    source: &(impl PageBytes + ?Sized),
+    problems: &[&Running<'_>],
+    settings: &Settings,
+    parts: &Parts,
+    has_room: bool,
+    monitor: &dyn Monitor,
+) -> Result<Vec<Certified>> {
+    let (n, d) = (store.meta().n_rows as usize, store.meta().n_used);
+    let is_free = settings.intercept == Intercept::Free;
+    let keeps = is_free && has_room;
+    let shifts: Vec<Shift> =
+        problems.iter().map(|p| p.state.sums.shift(if is_free { p.excess(d) } else { 0.0 })).collect();
+    let intercepts: Vec<f64> = problems.iter().map(|p| p.intercept(d)).collect();
+    let room = if keeps { n } else { 0 };
+    let mut decisions: Vec<Decisions> =
+        problems.iter().map(|_| Decisions { f: vec![0.0; room], signed: vec![0.0; room] }).collect();
+    let items = cut(store, &mut decisions, keeps);
+
+    let page = |page: usize, view: View<'_>, facts: &RowFacts, mut items: Vec<(&mut [f64], &mut [f64])>| {
+        let first = store.starts()[page] as usize;
+        let mut sums = vec![Part::default(); problems.len()];
+        with_view!(view, |rows| {
+            for i in 0..rows.n_rows() {
+                let (class, place) = (facts.classes[i], first + i);
+                let part = parts.get(place).copied();
+                for (k, p) in problems.iter().enumerate() {
+                    let c = p.task.cost(class, facts.weights[i], part);
+                    if c == 0.0 {
+                        continue;
+                    }
+                    let (y, a) = (p.task.sign(class), p.state.alpha[place]);
+                    let f = rows.dot(i, &p.state.w[..d]);
+                    let cut = shifts[k].cut(y, c, a);
+                    let sums = &mut sums[k];
+                    sums.terms += loss.dual_term(c, a - cut);
+                    if cut != 0.0 {
+                        sums.cut_margins += cut * y * f;
+                        sums.cut_norms += cut * rows.squared_norm(i).sqrt();
+                    }
+                    if keeps {
+                        (items[k].0[i], items[k].1[i]) = (f, y * c);
+                    } else {
+                        sums.losses += c * loss.value(y * (f + intercepts[k]));
+                    }
+                }
+            }
+        });
+        sums
+    };
+    let pages = for_pages(store, source, store.width(), items, monitor, page)?;
+
+    let mut results = Vec::with_capacity(problems.len());
+    for (k, (p, decisions)) in problems.iter().zip(decisions).enumerate() {
+        let mut sums = Part::default();
+        for page in &pages {
+            sums.losses += page[k].losses;
+            sums.terms += page[k].terms;
+            sums.cut_margins += page[k].cut_margins;
+            sums.cut_norms += page[k].cut_norms;
+        }
+        let w = if is_free { &p.state.w[..d] } else { &p.state.w[..] };
+        let squared = dot(w, w);
+        let (intercept, losses) = if keeps { best(loss, decisions) } else { (intercepts[k], sums.losses) };
+        let primal = 0.5 * squared + losses;
+        if !primal.is_finite() {
+            return Err(Error::Overflow { what: "objective", max_squared_norm: store.meta().max_squared_norm });
+        }
+        let moved = squared - 2.0 * sums.cut_margins + sums.cut_norms * sums.cut_norms;
+        let dual = sums.terms - 0.5 * if is_free { moved } else { squared };
+        results.push(Certified { certificate: Certificate { primal, dual }, intercept });
+    }
+    Ok(results)
+}
+
+/// The pieces of all decisions by page and problem.
+fn cut<'a>(store: &Store, decisions: &'a mut [Decisions], keeps: bool) -> Vec<Vec<(&'a mut [f64], &'a mut [f64])>> {
+    let mut rest: Vec<(&mut [f64], &mut [f64])> =
+        decisions.iter_mut().map(|d| (&mut d.f[..], &mut d.signed[..])).collect();
+    let mut items = Vec::with_capacity(store.pages().len());
+    for page in store.pages() {
+        let n = if keeps { page.n_rows as usize } else { 0 };
+        let mut pieces = Vec::with_capacity(rest.len());
+        for (f, signed) in &mut rest {
+            let (f_here, f_later) = std::mem::take(f).split_at_mut(n);
+            let (signed_here, signed_later) = std::mem::take(signed).split_at_mut(n);
+            (*f, *signed) = (f_later, signed_later);
+            pieces.push((f_here, signed_here));
+        }
+        items.push(pieces);
+    }
+    items
+}
+
+/// The best intercept and the losses with it.
+fn best<L: Loss>(loss: L, decisions: Decisions) -> (f64, f64) {
+    let Decisions { mut f, mut signed } = decisions;
+    if loss.curvature(0.0) != 0.0 {
+        let objective = Signed { loss, signed: &signed };
+        let [b] = smooth_shift(&objective, f.as_chunks().0);
+        let [losses] = sum(f.len(), |i| objective.value(i, &[f[i] + b]));
+        return (b, losses);
+    }
+    // The kinks take the place of both lists.
+    let positive: f64 = signed.iter().filter(|&&c| c > 0.0).sum();
+    let mut kinks: Vec<(f64, f64)> = Vec::with_capacity(f.len());
+    while let (Some(f), Some(c)) = (f.pop(), signed.pop()) {
+        if c != 0.0 {
+            kinks.push((c.signum() - f, c));
+        }
+    }
+    kinks.reverse();
+    let b = hinge_optimum_of(&mut kinks, positive);
+    let [losses] = sum(kinks.len(), |i| {
+        let (at, c) = kinks[i];
+        // m = y (f + b) = 1 - y (kink - b)
+        [c.abs() * loss.value(1.0 - c.signum() * (at - b))]
+    });
+    (b, losses)
+}
+
+/// Row terms by signed cost; a row of cost 0 is no row.
+struct Signed<'a, L> {
+    loss: L,
+    signed: &'a [f64],
+}
+
+impl<L: Loss> Objective<1> for Signed<'_, L> {
+    #[inline(always)]
+    fn value(&self, i: usize, z: &[f64; 1]) -> [f64; 1] {
+        let c = self.signed[i];
+        [c.abs() * self.loss.value(c.signum() * z[0])]
+    }
+    #[inline(always)]
+    fn all(&self, i: usize, z: &[f64; 1]) -> [[f64; 1]; 3] {
+        let (c, y) = (self.signed[i].abs(), self.signed[i].signum());
+        let [value, slope, bend] = self.loss.all(y * z[0]);
+        [[c * value], [c * y * slope], [c * bend]]
+    }
+}
+
+/// Row numbers and decision values `x_i . w_k + b_k` of some pages: row after row in the order of the file, one value per weight
+/// vector, which is in the order of the store's columns.
+///
+/// # Errors
+/// [`Error::Corrupt`], [`Error::Io`], [`Error::Cancelled`].
+pub fn decisions(
+    store: &Store,
+    pages: Range<usize>,
+    weights: &[Vec<f64>],
+    intercepts: &[f64],
+    monitor: &dyn Monitor,
+) -> Result<(Vec<u64>, Vec<f64>)> {
+    let work = |reader: &mut PageReader, page: usize| -> Result<(Vec<u64>, Vec<f64>)> {
+        monitor.poll()?;
+        let (view, facts) = reader.read(store, &reader::FromFile, page, store.width())?;
+        let mut values = Vec::with_capacity(facts.numbers.len() * weights.len());
+        with_view!(view, |rows| {
+            for i in 0..rows.n_rows() {
+                values.extend(weights.iter().zip(intercepts).map(|(w, b)| rows.dot(i, w) + b));
+            }
+        });
+        Ok((facts.numbers.clone(), values))
+    };
+    let done: Vec<_> = pages.into_par_iter().map_init(PageReader::default, work).collect();
+    let (mut all_numbers, mut all_values) = (Vec::new(), Vec::new());
+    for page in done {
+        let (numbers, values) = page?;
+        all_numbers.extend(numbers);
+        all_values.extend(values);
+    }
+    Ok((all_numbers, all_values))
+}

@@ -1,0 +1,341 @@
+//! One binary problem: its costs, its state, and the steps of a solver on the rows at hand.
+//!
+//! The steps are those of [`crate::solver::dual`]: an epoch visits rows of a [`crate::solver::Problem`] and changes `w` and the dual variables.
+//! Here the problem is made of the rows at hand, and begins where the whole problem stands: `w` and the dual variables of these
+//! rows. All other dual variables are constants meanwhile; their part of `w` stays in `w`.
+//!
+//! What the dual value needs of all rows is kept as sums ([`Sums`]), to which each step adds the change of its own rows.
+
+use rayon::prelude::*;
+
+use super::Settings;
+use super::resident::Rows;
+use crate::Result;
+use crate::data::Rows as _;
+use crate::data::arena::with_view;
+use crate::data::design::Design;
+use crate::loss::{Hinge, Logistic, Loss, LossKind, SquaredHinge};
+use crate::solver::active::{self, Random};
+use crate::solver::box_cd::BoxCd;
+use crate::solver::dual::{self, Epoch, Method, Visit};
+use crate::solver::logistic_cd::LogisticCd;
+use crate::solver::sweep::sum;
+use crate::solver::{Intercept, Monitor};
+use crate::store::reader::Store;
+
+/// What one binary problem asks for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Task {
+    /// The class with label +1; with two classes the second.
+    pub positive: u32,
+    /// `C` times the class weight, by class.
+    pub cost: Vec<f64>,
+    /// The part of the rows that is left out: see [`Parts`].
+    pub held_out: Option<u8>,
+}
+
+/// The part of each row, by its place in the store; empty where there are no parts.
+pub type Parts = [u8];
+
+impl Task {
+    /// Cost of a row, 0 if it does not belong to the problem.
+    #[inline(always)]
+    pub fn cost(&self, class: u32, weight: f64, part: Option<u8>) -> f64 {
+        if self.held_out.is_some() && self.held_out == part { 0.0 } else { self.cost[class as usize] * weight }
+    }
+
+    /// Label of a class.
+    #[inline(always)]
+    pub fn sign(&self, class: u32) -> f64 {
+        if class == self.positive { 1.0 } else { -1.0 }
+    }
+}
+
+/// Sums over the rows of a problem, at its dual variables.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Sums {
+    /// Of the rows' terms `h_i(a_i)` of the dual value.
+    pub terms: f64,
+    /// Of the dual variables with label -1 and +1.
+    pub all: [f64; 2],
+    /// Of those well inside their box.
+    pub inside: [f64; 2],
+}
+
+/// Dual variables above this share of their bound count as at it.
+const INSIDE: f64 = 1.0 - 1e-9;
+
+impl Sums {
+    /// Adds `times` a row of label `y`, cost `c` and dual variable `a`.
+    #[inline(always)]
+    pub fn add<L: Loss>(&mut self, loss: L, times: f64, y: f64, c: f64, a: f64) {
+        let side = usize::from(y > 0.0);
+        self.terms += times * loss.dual_term(c, a);
+        self.all[side] += times * a;
+        if a < INSIDE * c {
+            self.inside[side] += times * a;
+        }
+    }
+
+    /// Moves the dual point onto `sum y_i a_i = 0`: which rows are scaled down, and by what factor (eq. by eq. as in
+    /// [`crate::solver::certificate::dual_on_constraint`]). `excess` is that sum.
+    pub fn shift(&self, excess: f64) -> Shift {
+        let side = usize::from(excess > 0.0);
+        let inside_only = self.inside[side] > 2.0 * excess.abs();
+        let total = if inside_only { self.inside[side] } else { self.all[side] };
+        let factor = if excess == 0.0 { 0.0 } else { (excess.abs() / total).min(1.0) };
+        Shift { sign: if excess > 0.0 { 1.0 } else { -1.0 }, factor, inside_only }
+    }
+}
+
+/// How a dual point is moved onto its constraint.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Shift {
+    sign: f64,
+    factor: f64,
+    inside_only: bool,
+}
+
+impl Shift {
+    /// By how much the dual variable of a row falls.
+    #[inline(always)]
+    pub fn cut(&self, y: f64, c: f64, a: f64) -> f64 {
+        let is_concerned = y == self.sign && (!self.inside_only || a < INSIDE * c);
+        if is_concerned { self.factor * a } else { 0.0 }
+    }
+}
+
+/// The running state of a problem.
+#[derive(Clone, Debug, PartialEq)]
+pub struct State {
+    /// Weights in the order of the store's columns, that of a constant column last, if there is one.
+    pub w: Vec<f64>,
+    /// Dual variables by place.
+    pub alpha: Vec<f64>,
+    /// Multiplier of the equality constraint, the intercept outside of `w`.
+    pub offset: f64,
+    /// Sums at `alpha`.
+    pub sums: Sums,
+    /// Losses of the rows loaded in this pass, each at the weights of its moment.
+    pub losses: f64,
+    /// Visits of rows so far.
+    pub visits: u64,
+}
+
+/// A problem with its state.
+pub struct Running<'a> {
+    /// The problem.
+    pub task: &'a Task,
+    /// Its state.
+    pub state: State,
+    /// Height of the constant column, 0 for none.
+    pub bias: f64,
+}
+
+/// Height of the constant column of a problem, 0 for none.
+pub fn bias(store: &Store, task: &Task, intercept: Intercept) -> f64 {
+    match intercept {
+        Intercept::None => 0.0,
+        Intercept::Penalised(scale) => scale,
+        Intercept::Free => {
+            let total: f64 = store.class_weight().iter().zip(&task.cost).map(|(weight, cost)| weight * cost).sum();
+            free_bias(store.meta().sum_squared_norm / store.meta().n_rows as f64, total)
+        }
+    }
+}
+
+/// Height of the constant column of a free intercept, by the mean squared norm of the rows and the sum of their costs.
+pub fn free_bias(mean: f64, total: f64) -> f64 {
+    dual::penalty_for(if mean > 0.0 { mean } else { 1.0 }, total).sqrt()
+}
+
+/// What the steps on one set of rows need beside the rows.
+#[derive(Clone, Copy)]
+pub struct Step<'a> {
+    /// Settings of the descent.
+    pub settings: &'a Settings,
+    /// Parts of the rows by place.
+    pub parts: &'a Parts,
+    /// Distinguishes the random orders of all steps.
+    pub number: u64,
+    /// Epochs.
+    pub rounds: usize,
+    /// Number of rows, the last ones in the arena, whose losses are to be gathered.
+    pub n_new: usize,
+}
+
+impl<'a> Running<'a> {
+    /// Begins at zero. The constant column of a free intercept is as in [`crate::solver::dual`], with the store's statistics.
+    pub fn new(store: &Store, task: &'a Task, intercept: Intercept) -> Self {
+        let meta = store.meta();
+        let bias = bias(store, task, intercept);
+        let w = vec![0.0; meta.n_used + usize::from(bias != 0.0)];
+        let alpha = vec![0.0; meta.n_rows as usize];
+        let state = State { w, alpha, offset: 0.0, sums: Sums::default(), losses: 0.0, visits: 0 };
+        Self { task, state, bias }
+    }
+
+    /// What is added to `w.x` of the store's columns for a decision value.
+    pub fn intercept(&self, n_used: usize) -> f64 {
+        let constant = if self.bias == 0.0 { 0.0 } else { self.bias * self.state.w[n_used] };
+        self.state.offset + constant
+    }
+
+    /// The sum of `y_i a_i`: the weight of a constant column of height 1.
+    pub fn excess(&self, n_used: usize) -> f64 {
+        if self.bias == 0.0 { 0.0 } else { self.state.w[n_used] / self.bias }
+    }
+
+    /// Epochs over the rows at hand.
+    ///
+    /// # Errors
+    /// [`crate::Error::Cancelled`].
+    pub fn step(&mut self, rows: &Rows<'_>, step: Step<'_>, monitor: &dyn Monitor) -> Result<()> {
+        match step.settings.loss {
+            LossKind::Hinge => self.step_by(rows, step, monitor, Hinge, |costs| BoxCd::of(costs.y, costs.cost, Hinge)),
+            LossKind::SquaredHinge => {
+                self.step_by(rows, step, monitor, SquaredHinge, |costs| BoxCd::of(costs.y, costs.cost, SquaredHinge))
+            }
+            LossKind::Logistic => {
+                self.step_by(rows, step, monitor, Logistic, |costs| LogisticCd::of(costs.y, costs.cost))
+            }
+        }
+    }
+
+    fn step_by<L: Loss, M: Method>(
+        &mut self,
+        rows: &Rows<'_>,
+        step: Step<'_>,
+        monitor: &dyn Monitor,
+        loss: L,
+        method: impl Fn(&Costs) -> M,
+    ) -> Result<()> {
+        let chosen = Chosen::new(self.task, rows, step.parts, &self.state.alpha);
+        if chosen.ids.is_empty() {
+            return Ok(());
+        }
+        let mut random = active::random(step.settings.seed, step.number);
+        let mut method = method(&Costs { y: &chosen.y, cost: &chosen.cost });
+        method.start_at(&chosen.alpha);
+        with_view!(&rows.view, |view| {
+            let design = Design { rows: view, ids: Some(&chosen.ids), bias: self.bias };
+            if step.n_new > 0 {
+                self.gather(&design, &chosen, loss, rows.places.len() - step.n_new);
+            }
+            self.descend(&mut method, &design, step, &mut random, monitor)?;
+        });
+        for (k, &i) in chosen.ids.iter().enumerate() {
+            let (before, after) = (chosen.alpha[k], method.alpha(k));
+            if before != after {
+                self.state.sums.add(loss, -1.0, chosen.y[k], chosen.cost[k], before);
+                self.state.sums.add(loss, 1.0, chosen.y[k], chosen.cost[k], after);
+                self.state.alpha[rows.places[i as usize] as usize] = after;
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds the losses of new rows.
+    fn gather<L: Loss, R: crate::data::Rows>(&mut self, design: &Design<'_, R>, chosen: &Chosen, loss: L, old: usize) {
+        let (w, offset) = (&self.state.w, self.state.offset);
+        let [losses] = sum(chosen.ids.len(), |k| {
+            if (chosen.ids[k] as usize) < old {
+                return [0.0];
+            }
+            [chosen.cost[k] * loss.value(chosen.y[k] * (design.dot(k, w) + offset))]
+        });
+        self.state.losses += losses;
+    }
+
+    fn descend<R: crate::data::Rows, M: Method>(
+        &mut self,
+        method: &mut M,
+        design: &Design<'_, R>,
+        step: Step<'_>,
+        random: &mut Random,
+        monitor: &dyn Monitor,
+    ) -> Result<()> {
+        for _ in 0..step.rounds {
+            let mut visit = Visit { w: &mut self.state.w, offset: self.state.offset };
+            let Epoch { visited, largest, smallest, .. } = dual::epoch(method, design, &mut visit, random, monitor)?;
+            self.state.visits += visited as u64;
+            if step.settings.intercept == Intercept::Free {
+                self.state.offset += self.bias * self.state.w[design.n_cols() - 1];
+            }
+            if visited == 0 || largest - smallest <= step.settings.round_tol {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// How far each row at hand is from mattering; infinity for rows that do not belong to the problem.
+    pub fn scores(&self, rows: &Rows<'_>, settings: &Settings, parts: &Parts, projected: bool, out: &mut [f32]) {
+        let offset = self.state.offset;
+        let score = |i: usize, decision: f64| {
+            let (class, place) = (rows.classes[i], rows.places[i] as usize);
+            let cost = self.task.cost(class, rows.weights[i], parts.get(place).copied());
+            if cost == 0.0 {
+                return f32::INFINITY;
+            }
+            let m = self.task.sign(class) * (decision + offset);
+            let (a, g, upper) = match settings.loss {
+                LossKind::Hinge => (self.state.alpha[place], m - 1.0, cost),
+                LossKind::SquaredHinge => {
+                    let a = self.state.alpha[place];
+                    (a, m - 1.0 + 0.5 * a / cost, f64::INFINITY)
+                }
+                // Every dual variable is inside its box: what counts is how close the decision is.
+                LossKind::Logistic => return m.abs() as f32,
+            };
+            let distance = match (projected, settings.loss) {
+                (true, _) if a == 0.0 => g.max(0.0),
+                (true, _) if a == upper => (-g).max(0.0),
+                (true, _) => 0.0,
+                (false, _) => (m - 1.0).abs(),
+            };
+            distance as f32
+        };
+        with_view!(&rows.view, |view| {
+            let design = Design { rows: view, ids: None, bias: self.bias };
+            out.par_iter_mut().enumerate().with_min_len(1024).for_each(|(i, out)| {
+                *out = out.min(score(i, design.dot(i, &self.state.w)));
+            });
+        });
+    }
+}
+
+/// Labels and costs of the rows of a problem.
+pub struct Costs<'a> {
+    /// Labels in {-1, +1}.
+    pub y: &'a [f64],
+    /// Costs.
+    pub cost: &'a [f64],
+}
+
+/// The rows at hand that belong to a problem, in the order of their places.
+struct Chosen {
+    ids: Vec<u32>,
+    y: Vec<f64>,
+    cost: Vec<f64>,
+    alpha: Vec<f64>,
+}
+
+impl Chosen {
+    fn new(task: &Task, rows: &Rows<'_>, parts: &Parts, alpha: &[f64]) -> Self {
+        let n = rows.order.len();
+        let with_room = || Vec::with_capacity(n);
+        let mut chosen = Self { ids: Vec::with_capacity(n), y: with_room(), cost: with_room(), alpha: with_room() };
+        for &i in rows.order {
+            let (class, place) = (rows.classes[i as usize], rows.places[i as usize] as usize);
+            let cost = task.cost(class, rows.weights[i as usize], parts.get(place).copied());
+            if cost > 0.0 {
+                chosen.ids.push(i);
+                chosen.y.push(task.sign(class));
+                chosen.cost.push(cost);
+                chosen.alpha.push(alpha[place]);
+            }
+        }
+        chosen
+    }
+}

@@ -1,0 +1,493 @@
+//! A walk along a straight line of parameters, from event to event.
+//!
+//! One parameter `t` moves both costs and the weight `tau` of the perturbation linearly:
+//!
+//! ```text
+//! c_i(t) = C+(t) or C-(t),     margin of the rows in M:  y_i w.x_i = 1 + tau(t) eps_i
+//! ```
+//!
+//! Between events the dual variables of `M` and `w` are linear in `t`. The same code walks a ray of costs for thousands of rows (`tau = 1`) and
+//! polishes an answer of the plane (costs fixed, `tau` from 1 to 0). It works on the rows themselves, with `w` in memory, so that its
+//! cost per event is O(|M|^2 + |M| nnz of a row) and not O(n).
+//!
+//! Rows outside of `M` are not looked at in every step: a margin moves by at most `|x_i|` times the length that `w` has travelled, so a row
+//! sleeps until the travelled length could have brought it to the margin. A heap holds the lengths at which rows wake up.
+//!
+//! Where a row reaches the margin that depends on the rows in `M` (rounding, or the end of a walk to `tau = 0`), it takes the place
+//! of one of them: `w` stays, dual variables move along the dependency until one is at its bound.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use super::inverse::Inverse;
+use super::keys::{Event, Side};
+use super::state::DEPENDENT;
+use crate::data::Rows;
+use crate::solver::Monitor;
+use crate::{Error, Result};
+
+/// Events between two corrections of dual variables and `w` by the residual of the margin system.
+const CORRECT: usize = 16;
+/// Residual of the margin system, relative to 1, at which the inverse is computed anew.
+const MAX_RESIDUAL: f64 = 1e-9;
+/// Pivot relative to the diagonal at which a rebuilt margin system is singular. Far below what lets a row enter: another order of
+/// the same rows has other pivots.
+const SINGULAR: f64 = 1e-15;
+/// Events between two looks at the monitor.
+const POLL: usize = 256;
+
+/// Rows, labels and perturbation of a walk.
+pub struct Course<'a, R> {
+    /// Rows, with a constant column where there is one.
+    pub rows: &'a R,
+    /// Labels in {-1, +1}.
+    pub y: &'a [f64],
+    /// `eps_i >= 0`.
+    pub perturbation: &'a [f64],
+}
+
+impl<R> Clone for Course<'_, R> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<R> Copy for Course<'_, R> {}
+
+/// The line: value at `t = 0` and slope of `C+`, `C-` and `tau`, for `t` in [0, 1].
+#[derive(Clone, Copy, Debug)]
+pub struct Line {
+    /// `C+` and `C-`.
+    pub cost: [[f64; 2]; 2],
+    /// Weight of the perturbation.
+    pub tau: [f64; 2],
+}
+
+/// A change of the sets on the way.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Step {
+    /// Where.
+    pub t: f64,
+    /// What.
+    pub event: Event,
+}
+
+/// A key of the heap: total order over finite numbers, then rows.
+#[derive(Clone, Copy, PartialEq)]
+struct Wake(f64, u32);
+impl Eq for Wake {}
+impl PartialOrd for Wake {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+impl Ord for Wake {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.0.total_cmp(&other.0).then(self.1.cmp(&other.1))
+    }
+}
+
+/// Where a walk is.
+pub struct Walk<'a, R> {
+    course: Course<'a, R>,
+    line: Line,
+    t: f64,
+    sides: Vec<Side>,
+    inverse: Inverse,
+    place: Vec<u32>,
+    /// Dual variables of the members, by position.
+    alpha: Vec<f64>,
+    w: Vec<f64>,
+    /// Sum of the signed rows on the left, per class.
+    left: [Vec<f64>; 2],
+    /// Rates of the above.
+    alpha_rate: Vec<f64>,
+    w_rate: Vec<f64>,
+    reach: Vec<f64>,
+    largest: f64,
+    travelled: f64,
+    asleep: BinaryHeap<Reverse<Wake>>,
+    awake: Vec<(u32, f64)>,
+    dense: Vec<f64>,
+    scratch: Vec<f64>,
+    column: Vec<f64>,
+    /// Changes so far.
+    pub steps: Vec<Step>,
+    since: usize,
+}
+
+impl<'a, R: Rows> Walk<'a, R> {
+    /// Stands at `t = 0` with the given sets. Members that depend on others leave to where their dual variable would be (right).
+    pub fn new(course: Course<'a, R>, line: Line, sides: &[Side]) -> Self {
+        let (n, d) = (course.rows.n_rows(), course.rows.n_cols());
+        let largest = course.perturbation.iter().fold(0.0, |a: f64, &b| a.max(b));
+        let reach = (0..n).map(|i| (course.rows.squared_norm(i) + 1.0).sqrt()).collect();
+        let mut walk = Self {
+            course,
+            line,
+            t: 0.0,
+            sides: sides.to_vec(),
+            inverse: Inverse::default(),
+            place: vec![u32::MAX; n],
+            alpha: Vec::new(),
+            w: vec![0.0; d],
+            left: [vec![0.0; d], vec![0.0; d]],
+            alpha_rate: Vec::new(),
+            w_rate: vec![0.0; d],
+            reach,
+            largest,
+            travelled: 0.0,
+            asleep: BinaryHeap::new(),
+            awake: Vec::new(),
+            dense: vec![0.0; d],
+            scratch: Vec::new(),
+            column: Vec::new(),
+            steps: Vec::new(),
+            since: 0,
+        };
+        for i in 0..n {
+            if walk.sides[i] == Side::Left {
+                let class = walk.class(i);
+                course.rows.add_scaled(i, course.y[i], &mut walk.left[class]);
+            }
+        }
+        let members = (0..n as u32).filter(|&i| walk.sides[i as usize] == Side::On).collect();
+        walk.rebuild(members);
+        walk.asleep =
+            (0..n as u32).filter(|&i| walk.sides[i as usize] != Side::On).map(|i| Reverse(Wake(0.0, i))).collect();
+        walk
+    }
+
+    fn class(&self, i: usize) -> usize {
+        usize::from(self.course.y[i] < 0.0)
+    }
+
+    fn cost(&self, i: usize) -> f64 {
+        let [at, rate] = self.line.cost[self.class(i)];
+        at + rate * self.t
+    }
+
+    fn cost_rate(&self, i: usize) -> f64 {
+        self.line.cost[self.class(i)][1]
+    }
+
+    fn target(&self, i: usize) -> f64 {
+        1.0 + (self.line.tau[0] + self.line.tau[1] * self.t) * self.course.perturbation[i]
+    }
+
+    fn margin(&self, i: usize, w: &[f64]) -> f64 {
+        self.course.y[i] * self.course.rows.dot(i, w)
+    }
+
+    /// The state of every row.
+    pub fn sides(&self) -> &[Side] {
+        &self.sides
+    }
+
+    /// `t` now.
+    pub fn t(&self) -> f64 {
+        self.t
+    }
+
+    /// The dual variables of all rows.
+    pub fn alphas(&self) -> Vec<f64> {
+        (0..self.sides.len())
+            .map(|i| match self.sides[i] {
+                Side::Left => self.cost(i),
+                Side::Right => 0.0,
+                Side::On => self.alpha[self.place[i] as usize],
+            })
+            .collect()
+    }
+
+    /// Goes to `t = 1`.
+    ///
+    /// # Errors
+    /// [`Error::Cancelled`]; [`Error::Stalled`] when `max_steps` changes were not enough.
+    pub fn run(&mut self, max_steps: usize, monitor: &dyn Monitor) -> Result<()> {
+        while self.t < 1.0 {
+            if self.steps.len().is_multiple_of(POLL) {
+                monitor.poll()?;
+                monitor.observe(&crate::solver::Progress {
+                    solver: "cost ray",
+                    iteration: self.steps.len(),
+                    accuracy: 1.0 - self.t,
+                    place: None,
+                });
+            }
+            if self.steps.len() >= max_steps {
+                return Err(Error::Stalled { what: "the walk between facets", steps: max_steps });
+            }
+            if self.since >= CORRECT {
+                self.correct();
+            }
+            self.set_rates();
+            let (dt, event) = self.next_event();
+            self.advance(dt);
+            match event {
+                Some(event) => self.apply(event),
+                None => self.t = 1.0,
+            }
+        }
+        self.correct();
+        Ok(())
+    }
+
+    /// Solves the margin system of the present sets without perturbation.
+    pub fn settle(&mut self) {
+        self.line.tau = [0.0; 2];
+        self.correct();
+        self.correct();
+    }
+
+    /// Rates of the members' dual variables and of `w`.
+    fn set_rates(&mut self) {
+        let course = self.course;
+        let rates = [self.line.cost[0][1], self.line.cost[1][1]];
+        for (k, w) in self.w_rate.iter_mut().enumerate() {
+            *w = rates[0] * self.left[0][k] + rates[1] * self.left[1][k];
+        }
+        let rhs: Vec<f64> = (self.inverse.members.iter())
+            .map(|&i| self.line.tau[1] * course.perturbation[i as usize] - self.margin(i as usize, &self.w_rate))
+            .collect();
+        self.alpha_rate.clear();
+        self.alpha_rate.resize(self.inverse.padded(), 0.0);
+        self.inverse.multiply(&rhs, &mut self.alpha_rate);
+        for (&i, &rate) in self.inverse.members.iter().zip(&self.alpha_rate) {
+            course.rows.add_scaled(i as usize, rate * course.y[i as usize], &mut self.w_rate);
+        }
+    }
+
+    /// The nearest event, as a distance in `t` that ends at 1.
+    fn next_event(&mut self) -> (f64, Option<Event>) {
+        let mut best = (1.0 - self.t, None);
+        for (k, &i) in self.inverse.members.iter().enumerate() {
+            let (alpha, rate) = (self.alpha[k], self.alpha_rate[k]);
+            let (room, closing) = (self.cost(i as usize) - alpha, rate - self.cost_rate(i as usize));
+            if rate < 0.0 {
+                nearer(&mut best, alpha / -rate, Event::new(i, Side::On, Side::Right));
+            }
+            if closing > 0.0 {
+                nearer(&mut best, room / closing, Event::new(i, Side::On, Side::Left));
+            }
+        }
+        let speed = self.speed();
+        self.awake.clear();
+        while let Some(&Reverse(Wake(length, i))) = self.asleep.peek() {
+            if length > self.travelled + speed * best.0 {
+                break;
+            }
+            self.asleep.pop();
+            let side = self.sides[i as usize];
+            if side == Side::On {
+                continue; // entered meanwhile; comes back when it leaves
+            }
+            let slack = self.margin(i as usize, &self.w) - self.target(i as usize);
+            let rate = self.margin(i as usize, &self.w_rate) - self.line.tau[1] * self.course.perturbation[i as usize];
+            self.awake.push((i, slack));
+            let (distance, closing) = if side == Side::Left { (-slack, rate) } else { (slack, -rate) };
+            if closing > 0.0 {
+                nearer(&mut best, distance / closing, Event::new(i, side, Side::On));
+            }
+        }
+        best
+    }
+
+    fn speed(&self) -> f64 {
+        let squared: f64 = self.w_rate.iter().map(|w| w * w).sum();
+        (squared + (self.line.tau[1] * self.largest).powi(2)).sqrt()
+    }
+
+    fn advance(&mut self, dt: f64) {
+        for (w, rate) in self.w.iter_mut().zip(&self.w_rate) {
+            *w += dt * rate;
+        }
+        for (a, rate) in self.alpha.iter_mut().zip(&self.alpha_rate) {
+            *a += dt * rate;
+        }
+        let before = self.travelled;
+        self.travelled += self.speed() * dt;
+        self.t += dt;
+        // What was looked at sleeps until its slack, as it was before the step, can be used up.
+        for (i, slack) in self.awake.drain(..) {
+            let wake = before + slack.abs() / self.reach[i as usize];
+            self.asleep.push(Reverse(Wake(wake.max(self.travelled), i)));
+        }
+    }
+
+    fn apply(&mut self, event: Event) {
+        let i = event.row();
+        match event.sides() {
+            (Side::On, to) => {
+                self.leave(i, to);
+                self.note(event);
+            }
+            (from, _) => self.enter(i, from),
+        }
+        self.since += 1;
+    }
+
+    fn note(&mut self, event: Event) {
+        self.steps.push(Step { t: self.t, event });
+    }
+
+    fn leave(&mut self, i: u32, to: Side) {
+        let k = self.place[i as usize] as usize;
+        self.column.resize(self.inverse.padded(), 0.0);
+        self.inverse.leave(k, &mut self.column);
+        self.alpha.swap_remove(k);
+        if k < self.inverse.len() {
+            self.place[self.inverse.members[k] as usize] = k as u32;
+        }
+        self.place[i as usize] = u32::MAX;
+        self.put(i, to);
+        self.asleep.push(Reverse(Wake(self.travelled, i)));
+    }
+
+    /// Changes the side of a row outside of `M`, or about to be: keeps the sums of the left.
+    fn put(&mut self, i: u32, to: Side) {
+        let (class, y) = (self.class(i as usize), self.course.y[i as usize]);
+        let from = self.sides[i as usize];
+        if from == Side::Left {
+            self.course.rows.add_scaled(i as usize, -y, &mut self.left[class]);
+        }
+        if to == Side::Left {
+            self.course.rows.add_scaled(i as usize, y, &mut self.left[class]);
+        }
+        self.sides[i as usize] = to;
+    }
+
+    fn enter(&mut self, i: u32, from: Side) {
+        let course = self.course;
+        let y = course.y[i as usize];
+        course.rows.add_scaled(i as usize, y, &mut self.dense);
+        let q: Vec<f64> = self.inverse.members.iter().map(|&m| self.margin(m as usize, &self.dense)).collect();
+        let full = self.margin(i as usize, &self.dense);
+        course.rows.for_each(i as usize, |column, _| self.dense[column] = 0.0);
+        self.scratch.clear();
+        self.scratch.resize(self.inverse.padded(), 0.0);
+        self.inverse.multiply(&q, &mut self.scratch);
+        let s = full - q.iter().zip(&self.scratch).map(|(q, r)| q * r).sum::<f64>();
+        if s <= DEPENDENT * full {
+            return self.exchange(i, from);
+        }
+        let alpha = if from == Side::Left { self.cost(i as usize) } else { 0.0 };
+        self.inverse.enter(i, &self.scratch, s);
+        self.put(i, Side::On);
+        self.place[i as usize] = self.alpha.len() as u32;
+        self.alpha.push(alpha);
+        self.note(Event::new(i, from, Side::On));
+    }
+
+    /// Row `i` depends on the members by `scratch`: its dual variable moves off its bound, theirs against it, until one is at a bound.
+    fn exchange(&mut self, i: u32, from: Side) {
+        let towards = if from == Side::Left { -1.0 } else { 1.0 };
+        let mut best = (self.cost(i as usize), None);
+        for (k, &m) in self.inverse.members.iter().enumerate() {
+            let rate = -towards * self.scratch[k];
+            let (alpha, cost) = (self.alpha[k], self.cost(m as usize));
+            if rate < 0.0 && alpha / -rate < best.0 {
+                best = ((alpha / -rate).max(0.0), Some((m, Side::Right)));
+            } else if rate > 0.0 && (cost - alpha) / rate < best.0 {
+                best = (((cost - alpha) / rate).max(0.0), Some((m, Side::Left)));
+            }
+        }
+        let n = self.alpha.len();
+        for (alpha, r) in self.alpha.iter_mut().zip(&self.scratch[..n]) {
+            *alpha -= towards * best.0 * r;
+        }
+        let old = if from == Side::Left { self.cost(i as usize) } else { 0.0 };
+        let Some((m, to)) = best.1 else {
+            let to = if from == Side::Left { Side::Right } else { Side::Left };
+            self.note(Event::new(i, from, Side::On));
+            self.note(Event::new(i, Side::On, to));
+            self.put(i, to);
+            return self.asleep.push(Reverse(Wake(self.travelled, i)));
+        };
+        self.leave(m, to);
+        self.note(Event::new(m, Side::On, to));
+        self.note(Event::new(i, from, Side::On));
+        self.put(i, Side::On);
+        let mut members = self.inverse.members.clone();
+        members.push(i);
+        self.alpha.push(old + towards * best.0);
+        self.place[i as usize] = members.len() as u32 - 1;
+        self.rebuild(members);
+    }
+
+    /// Solves the margin system at `t` once more and computes `w` from the dual variables' correction.
+    fn correct(&mut self) {
+        self.since = 0;
+        let course = self.course;
+        let residual: Vec<f64> =
+            self.inverse.members.iter().map(|&i| self.target(i as usize) - self.margin(i as usize, &self.w)).collect();
+        if residual.iter().any(|r| r.abs() > MAX_RESIDUAL) {
+            return self.rebuild(self.inverse.members.clone());
+        }
+        self.scratch.clear();
+        self.scratch.resize(self.inverse.padded(), 0.0);
+        self.inverse.multiply(&residual, &mut self.scratch);
+        for (k, &i) in self.inverse.members.iter().enumerate() {
+            self.alpha[k] += self.scratch[k];
+            course.rows.add_scaled(i as usize, self.scratch[k] * course.y[i as usize], &mut self.w);
+        }
+    }
+
+    /// Factor, dual variables and `w` from the sets at `t`. Dependent members are put to the right.
+    fn rebuild(&mut self, mut members: Vec<u32>) {
+        let course = self.course;
+        loop {
+            let lines: Vec<f64> = self.products(&members);
+            let n = members.len();
+            let place: std::collections::HashMap<u32, usize> =
+                members.iter().enumerate().map(|(k, &i)| (i, k)).collect();
+            match self.inverse.rebuild(&members, SINGULAR, |a, b| lines[place[&a] * n + place[&b]]) {
+                Ok(()) => break,
+                Err(k) => {
+                    let i = members.remove(k);
+                    self.place[i as usize] = u32::MAX;
+                    self.sides[i as usize] = Side::Right;
+                    self.asleep.push(Reverse(Wake(self.travelled, i)));
+                }
+            }
+        }
+        for (k, &i) in members.iter().enumerate() {
+            self.place[i as usize] = k as u32;
+        }
+        let costs: [f64; 2] = std::array::from_fn(|class| self.line.cost[class][0] + self.line.cost[class][1] * self.t);
+        for (k, w) in self.w.iter_mut().enumerate() {
+            *w = costs[0] * self.left[0][k] + costs[1] * self.left[1][k];
+        }
+        self.alpha.clear();
+        self.alpha.resize(members.len(), 0.0);
+        for _ in 0..3 {
+            let residual: Vec<f64> =
+                members.iter().map(|&i| self.target(i as usize) - self.margin(i as usize, &self.w)).collect();
+            self.scratch.clear();
+            self.scratch.resize(self.inverse.padded(), 0.0);
+            self.inverse.multiply(&residual, &mut self.scratch);
+            for (k, &i) in members.iter().enumerate() {
+                self.alpha[k] += self.scratch[k];
+                course.rows.add_scaled(i as usize, self.scratch[k] * course.y[i as usize], &mut self.w);
+            }
+        }
+        self.since = 0;
+    }
+
+    fn products(&mut self, members: &[u32]) -> Vec<f64> {
+        let course = self.course;
+        let mut lines = Vec::with_capacity(members.len() * members.len());
+        for &i in members {
+            course.rows.add_scaled(i as usize, course.y[i as usize], &mut self.dense);
+            lines.extend(members.iter().map(|&m| course.y[m as usize] * course.rows.dot(m as usize, &self.dense)));
+            course.rows.for_each(i as usize, |column, _| self.dense[column] = 0.0);
+        }
+        lines
+    }
+}
+
+/// Keeps the nearer of two events; a distance below zero is rounding.
+fn nearer(best: &mut (f64, Option<Event>), distance: f64, event: Event) {
+    if distance < best.0 {
+        *best = (distance.max(0.0), Some(event));
+    }
+}

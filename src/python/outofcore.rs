@@ -1,0 +1,261 @@
+//! Binding of [`crate::outofcore`]: fits, searches and decision values over a store.
+
+use std::path::PathBuf;
+
+use numpy::{IntoPyArray, PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2, ToPyArray};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use super::fit::status_name;
+use super::options::{self, FitOptions};
+use super::run::run;
+use super::select::{self, Fold, PlanOptions, SearchCall, as_folds};
+use super::store::StoreReader;
+use crate::data::arena::with_view;
+use crate::multiclass::{self, Labels};
+use crate::outofcore::trainer::{Keep, Outcome};
+use crate::outofcore::{self, Policy, Settings, Task, budget, scan, search};
+use crate::solver::{Params, SolverKind};
+use crate::store::columns;
+use crate::{Error, Result};
+
+/// Options of training on blocks, in a dict.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+pub struct BlockOptions {
+    memory_budget: u64,
+    cache: String,
+    cache_share: f64,
+    rounds: usize,
+    round_tol: f64,
+    keep_compressed: bool,
+    in_memory: Option<bool>,
+    checkpoint: Option<PathBuf>,
+    checkpoint_seconds: f64,
+}
+
+fn policy(name: &str) -> Result<Policy> {
+    match name {
+        "none" => Ok(Policy::None),
+        "random" => Ok(Policy::Random),
+        "gradient" => Ok(Policy::Gradient),
+        "projected" => Ok(Policy::Projected),
+        _ => Err(Error::Parameter {
+            name: "cache",
+            value: format!("{name:?}"),
+            rule: "'none', 'random', 'gradient' or 'projected'",
+        }),
+    }
+}
+
+/// The settings of a descent.
+pub fn settings(options: &FitOptions, blocks: &BlockOptions) -> Result<Settings> {
+    Ok(Settings {
+        loss: options::loss(&options.loss)?,
+        intercept: options::intercept(options.intercept)?,
+        tol: options.tol,
+        max_passes: options.max_iter,
+        seed: options.seed,
+        budget: blocks.memory_budget,
+        policy: policy(&blocks.cache)?,
+        cache_share: blocks.cache_share,
+        rounds: blocks.rounds,
+        round_tol: blocks.round_tol,
+        keeps_stored: blocks.keep_compressed,
+    })
+}
+
+/// Fits one binary problem per class (one in all for two classes) on the rows of a store. `cost` is C times the class weight by
+/// class.
+#[pyfunction]
+#[pyo3(signature = (reader, cost, options, blocks, progress=None))]
+pub fn fit_store<'py>(
+    py: Python<'py>,
+    reader: &Bound<'py, StoreReader>,
+    cost: PyReadonlyArray1<'py, f64>,
+    options: FitOptions,
+    blocks: BlockOptions,
+    progress: Option<Bound<'py, PyAny>>,
+) -> PyResult<Bound<'py, PyDict>> {
+    let store = &reader.get().store;
+    let cost = cost.as_slice()?;
+    let n_classes = store.classes().len();
+    if cost.len() != n_classes {
+        return Err(PyValueError::new_err(format!("{} costs for {n_classes} classes", cost.len())));
+    }
+    let settings = settings(&options, &blocks)?;
+    let solver = options::solver(&options.solver)?;
+    let n_problems = if n_classes == 2 { 1 } else { n_classes };
+    let fits = budget::fits_in_memory(store, settings.budget, n_problems);
+    let in_memory = blocks.in_memory.unwrap_or(fits && blocks.checkpoint.is_none());
+    if !in_memory && !matches!(solver, SolverKind::Auto | SolverKind::DualCd) {
+        return Err(wrong_solver(&options).into());
+    }
+    let keep = blocks.checkpoint.as_deref().map(|path| Keep { path, seconds: blocks.checkpoint_seconds });
+    let outcomes = run(py, options.n_threads, progress.as_ref(), |monitor| {
+        if in_memory {
+            return fit_in_memory(store, cost, &settings, solver, monitor);
+        }
+        let task = |k: usize| {
+            let positive = if n_classes == 2 { 1 } else { k as u32 };
+            Task { positive, cost: cost.to_vec(), held_out: None }
+        };
+        let tasks: Vec<Task> = (0..n_problems).map(task).collect();
+        outofcore::fit(store, &tasks, &[], &settings, keep, monitor)
+    })?;
+    as_dict(py, outcomes, store.meta().n_cols, in_memory)
+}
+
+fn wrong_solver(options: &FitOptions) -> Error {
+    let rule = "'auto' or 'dual_cd' for a store that is larger than memory_budget";
+    Error::Parameter { name: "solver", value: format!("{:?}", options.solver), rule }
+}
+
+/// The whole store as one matrix, for the solvers in memory.
+fn fit_in_memory(
+    store: &crate::store::reader::Store,
+    cost: &[f64],
+    settings: &Settings,
+    solver: SolverKind,
+    monitor: &dyn crate::solver::Monitor,
+) -> Result<Vec<Outcome>> {
+    let pages: Vec<u32> = (0..store.pages().len() as u32).collect();
+    let (arena, facts) = store.load(&pages, store.plain_width(), monitor)?;
+    let labels = Labels { ids: &facts.classes, n_classes: cost.len() as u32 };
+    let costs: Vec<f64> = facts.classes.iter().zip(&facts.weights).map(|(&k, w)| cost[k as usize] * w).collect();
+    let params = Params { solver, tol: settings.tol, max_iter: settings.max_passes, seed: settings.seed };
+    let Settings { intercept, loss, .. } = *settings;
+    let solutions = with_view!(arena.view(), |rows| {
+        multiclass::fit(&rows, &labels, &costs, intercept, loss, &params, monitor)
+    })?;
+    let old = store.old_columns()?;
+    let outcome = |solution: crate::solver::Solution| {
+        let mut w = solution.w;
+        w.resize(store.meta().n_cols, 0.0);
+        columns::restore(&old, &mut w);
+        let crate::solver::Solution { intercept, certificate, status, n_iter, passes, .. } = solution;
+        Outcome { w, intercept, certificate, status, n_iter, passes, loads: 1.0 }
+    };
+    Ok(solutions.into_iter().map(outcome).collect())
+}
+
+fn as_dict<'py>(
+    py: Python<'py>,
+    outcomes: Vec<Outcome>,
+    n_cols: usize,
+    in_memory: bool,
+) -> PyResult<Bound<'py, PyDict>> {
+    let column = |f: &dyn Fn(&Outcome) -> f64| outcomes.iter().map(f).collect::<Vec<_>>().to_pyarray(py);
+    let result = PyDict::new(py);
+    result.set_item("intercept", column(&|o| o.intercept))?;
+    result.set_item("primal", column(&|o| o.certificate.primal))?;
+    result.set_item("dual", column(&|o| o.certificate.dual))?;
+    result.set_item("relative_gap", column(&|o| o.certificate.relative_gap()))?;
+    result.set_item("passes", column(&|o| o.passes))?;
+    result.set_item("loads", column(&|o| o.loads))?;
+    result.set_item("n_iter", outcomes.iter().map(|o| o.n_iter).collect::<Vec<_>>())?;
+    result.set_item("status", outcomes.iter().map(|o| status_name(o.status)).collect::<Vec<_>>())?;
+    let solver = if in_memory { "in_memory" } else { "block_cd" };
+    result.set_item("solver", vec![solver; outcomes.len()])?;
+    result.set_item("presolve", py.None())?;
+    let n = outcomes.len();
+    // One problem: its vector is the result, without a copy.
+    let coef = match <[Outcome; 1]>::try_from(outcomes) {
+        Ok([only]) => only.w.into_pyarray(py).reshape([1, n_cols])?,
+        Err(outcomes) => {
+            let coef = PyArray2::<f64>::zeros(py, (n, n_cols), false);
+            {
+                let mut writable = coef.try_readwrite()?;
+                let target = writable.as_slice_mut()?;
+                for (row, outcome) in target.chunks_exact_mut(n_cols.max(1)).zip(&outcomes) {
+                    row.copy_from_slice(&outcome.w);
+                }
+            }
+            coef
+        }
+    };
+    result.set_item("coef", coef)?;
+    Ok(result)
+}
+
+/// Searches for `C` over a store: [`super::select::search`] with folds as row numbers of the store's input. `factor` are the
+/// class weights. Returns why the search ended.
+#[pyfunction]
+#[pyo3(signature = (reader, factor, folds, options, blocks, plan, visit, progress=None))]
+#[allow(clippy::too_many_arguments)] // the arguments of one Python call
+pub fn search_store<'py>(
+    py: Python<'py>,
+    reader: &Bound<'py, StoreReader>,
+    factor: PyReadonlyArray1<'py, f64>,
+    folds: Vec<Fold<'py>>,
+    options: FitOptions,
+    blocks: BlockOptions,
+    plan: PlanOptions,
+    visit: Bound<'py, PyAny>,
+    progress: Option<Bound<'py, PyAny>>,
+) -> PyResult<&'static str> {
+    let store = &reader.get().store;
+    let (factor, folds) = (factor.as_slice()?, as_folds(&folds)?);
+    search::check_factor(store, factor)?;
+    let (settings, block_settings) = (select::settings(&options)?, settings(&options, &blocks)?);
+    let call = SearchCall::new(plan, visit, folds.len())?;
+    let resume = call.resume.clone();
+    let plan = call.plan.clone();
+    let task = search::Task { store, factor, folds: &folds };
+    let search = search::Search { task, settings, blocks: block_settings, plan: &plan, resume: resume.as_deref() };
+    let in_memory = blocks.in_memory.unwrap_or_else(|| search.fits_in_memory());
+    if !in_memory && !matches!(settings.solver, SolverKind::Auto | SolverKind::DualCd) {
+        return Err(wrong_solver(&options).into());
+    }
+    call.run(py, options.n_threads, progress.as_ref(), |monitor, visit| search.run(in_memory, monitor, visit))
+}
+
+/// Decision values of a model, run by run over the pages of a store.
+#[pyclass(frozen, module = "hinge._native")]
+pub struct StoreScorer {
+    reader: Py<StoreReader>,
+    /// Weights in the order of the store's columns.
+    weights: Vec<Vec<f64>>,
+    intercept: Vec<f64>,
+}
+
+#[pymethods]
+impl StoreScorer {
+    /// A model of one row of `coef` per binary problem.
+    #[new]
+    fn new(
+        py: Python<'_>,
+        reader: &Bound<'_, StoreReader>,
+        coef: PyReadonlyArray2<'_, f64>,
+        intercept: PyReadonlyArray1<'_, f64>,
+    ) -> PyResult<Self> {
+        let store = &reader.get().store;
+        let (n_cols, n_used) = (store.meta().n_cols, store.meta().n_used);
+        let (coef, intercept) = (coef.as_slice()?, intercept.as_slice()?.to_vec());
+        if coef.len() != intercept.len() * n_cols {
+            return Err(PyValueError::new_err(format!("coef has {} numbers for {n_cols} features", coef.len())));
+        }
+        let weights = py.detach(|| -> Result<Vec<Vec<f64>>> {
+            let old = store.old_columns()?;
+            let column = |j: usize| old.get(j).map_or(j, |&j| j as usize);
+            let one = |w: &[f64]| (0..n_used).map(|j| w[column(j)]).collect();
+            Ok(coef.chunks_exact(n_cols.max(1)).map(one).collect())
+        })?;
+        Ok(Self { reader: reader.clone().unbind(), weights, intercept })
+    }
+
+    /// Row numbers and decision values (rows x problems) of the pages `start..end`, in the order of the file.
+    fn pages<'py>(&self, py: Python<'py>, start: usize, end: usize, n_threads: usize) -> PyResult<Scored<'py>> {
+        let store = &self.reader.get().store;
+        let end = end.min(store.pages().len());
+        let (numbers, values) = run(py, n_threads, None, |monitor| {
+            scan::decisions(store, start..end, &self.weights, &self.intercept, monitor)
+        })?;
+        let shape = [numbers.len(), self.weights.len()];
+        Ok((numbers.into_pyarray(py), values.into_pyarray(py).reshape(shape)?))
+    }
+}
+
+/// Row numbers and decision values.
+type Scored<'py> = (Bound<'py, PyArray1<u64>>, Bound<'py, PyArray2<f64>>);

@@ -1,0 +1,504 @@
+//! Binding of [`crate::path`]: the explored plane as an object, answers at points, walks along lines.
+
+use std::sync::OnceLock;
+
+use numpy::{IntoPyArray, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2, ToPyArray};
+use pyo3::exceptions::{PyKeyboardInterrupt, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use rayon::prelude::*;
+
+use super::arrays::{Matrix, with_rows};
+use super::run::{run, run_keeping};
+use crate::data::Rows;
+use crate::data::dense::DenseView;
+use crate::path::answer::{Answer, Data, answer};
+use crate::path::complex::{Complex, End, Report};
+use crate::path::explore::Effort;
+use crate::path::keys::{Event, Side};
+use crate::path::locate::Index;
+use crate::path::surface::{self, Cells, Layer};
+use crate::path::{self, Options};
+use crate::solver::Monitor;
+
+/// Distance outside of a facet that is rounding, relative to the coordinates.
+const SLACK: f64 = 1e-9;
+
+/// An explored plane: facets and the index over them.
+#[pyclass(frozen, module = "hinge._native")]
+pub struct Plane {
+    complex: Complex,
+    perturbation: Vec<f64>,
+    /// Made when the first point is located.
+    index: OnceLock<Index>,
+}
+
+pub(super) fn points_array<'py>(py: Python<'py>, vertices: &[[f64; 3]]) -> PyResult<Bound<'py, PyAny>> {
+    Ok(vertices.as_flattened().to_pyarray(py).reshape([vertices.len(), 3])?.into_any())
+}
+
+pub(super) fn points(array: &PyReadonlyArray2<'_, f64>) -> PyResult<Vec<[f64; 2]>> {
+    let view = array.as_array();
+    if view.ncols() != 2 {
+        return Err(PyValueError::new_err(format!("points have 2 coordinates, got {}", view.ncols())));
+    }
+    Ok(view.rows().into_iter().map(|row| [row[0], row[1]]).collect())
+}
+
+/// Explores the plane; returns it with what was found on the way. A KeyboardInterrupt keeps what is explored.
+#[pyfunction]
+#[pyo3(signature = (matrix, y, bias, limit, start, max_regions, seed, n_threads, progress=None))]
+#[allow(clippy::too_many_arguments)] // the Python call
+pub fn explore_plane<'py>(
+    py: Python<'py>,
+    matrix: Matrix<'py>,
+    y: PyReadonlyArray1<'py, f64>,
+    bias: f64,
+    limit: [f64; 2],
+    start: Option<[f64; 2]>,
+    max_regions: usize,
+    seed: u64,
+    n_threads: usize,
+    progress: Option<Bound<'py, PyAny>>,
+) -> PyResult<(Plane, Bound<'py, PyDict>)> {
+    let (slices, y) = (matrix.slices()?, y.as_slice()?);
+    let options = Options { limit, start, max_facets: max_regions, seed };
+    let (outcome, raised) = run_keeping(py, n_threads, None, progress.as_ref(), |monitor| {
+        with_rows!(slices, |rows, structure| {
+            structure.check_solvable()?;
+            path::plane(&rows, y, bias, &options, monitor)
+        })
+    })?;
+    if let Some(error) = raised
+        && (outcome.is_err() || !error.is_instance_of::<PyKeyboardInterrupt>(py))
+    {
+        return Err(error);
+    }
+    let explored = outcome?;
+    let bytes = explored.complex.bytes();
+    let found = findings(py, explored.complex.end, explored.attempts, &explored.effort, &explored.report, bytes)?;
+    Ok((Plane::new(explored.complex, explored.perturbation), found))
+}
+
+/// What an exploration found and did.
+pub(super) fn findings<'py>(
+    py: Python<'py>,
+    end: End,
+    attempts: usize,
+    effort: &Effort,
+    report: &Report,
+    bytes: usize,
+) -> PyResult<Bound<'py, PyDict>> {
+    let found = PyDict::new(py);
+    found.set_item("end", end_name(end))?;
+    found.set_item("attempts", attempts)?;
+    found.set_item("moves", effort.moves)?;
+    found.set_item("refreshed", effort.refreshed)?;
+    found.set_item("refined", effort.refined)?;
+    found.set_item("n_edges", report.edges)?;
+    found.set_item("area", report.area)?;
+    found.set_item("n_unbounded", report.unbounded)?;
+    found.set_item("n_unmatched", report.unmatched)?;
+    found.set_item("n_inverted", report.inverted)?;
+    found.set_item("empty", report.empty.to_pyarray(py))?;
+    found.set_item("special", report.special.to_pyarray(py))?;
+    found.set_item("bytes", bytes)?;
+    Ok(found)
+}
+
+fn end_name(end: End) -> &'static str {
+    match end {
+        End::Complete => "complete",
+        End::Limit => "max_regions",
+        End::Interrupted => "interrupt",
+        End::Inconsistent => "inconsistent",
+    }
+}
+
+fn end_of(name: &str) -> PyResult<End> {
+    match name {
+        "complete" => Ok(End::Complete),
+        "max_regions" => Ok(End::Limit),
+        "interrupt" => Ok(End::Interrupted),
+        "inconsistent" => Ok(End::Inconsistent),
+        _ => Err(PyValueError::new_err(format!("unknown end {name:?}"))),
+    }
+}
+
+#[pymethods]
+impl Plane {
+    /// One array of the plane, a copy.
+    fn array<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
+        let c = &self.complex;
+        let numbers = |events: &[Event]| events.iter().map(|event| event.0).collect::<Vec<u32>>().into_pyarray(py);
+        Ok(match name {
+            "limit" => c.limit.to_pyarray(py).into_any(),
+            "start" => c.start.to_pyarray(py).into_any(),
+            "parent" => c.parent.to_pyarray(py).into_any(),
+            "entry" => numbers(&c.entry).into_any(),
+            "layers" => c.layers.to_pyarray(py).into_any(),
+            "first" => c.first.to_pyarray(py).into_any(),
+            "events" => numbers(&c.events).into_any(),
+            "beyond" => c.beyond.to_pyarray(py).into_any(),
+            "corner" => c.corner.to_pyarray(py).into_any(),
+            "vertices" => points_array(py, &c.vertices)?,
+            "perturbation" => self.perturbation.to_pyarray(py).into_any(),
+            _ => return Err(PyValueError::new_err(format!("no array {name:?}"))),
+        })
+    }
+
+    /// How the exploration ended.
+    #[getter]
+    fn end(&self) -> &'static str {
+        end_name(self.complex.end)
+    }
+
+    /// Number of facets.
+    fn __len__(&self) -> usize {
+        self.complex.len()
+    }
+
+    /// The plane of such arrays; refuses arrays that do not hang together.
+    #[staticmethod]
+    fn from_arrays(arrays: &Bound<'_, PyDict>) -> PyResult<Self> {
+        fn list<T: numpy::Element + Clone>(arrays: &Bound<'_, PyDict>, name: &str) -> PyResult<Vec<T>> {
+            let missing = || PyValueError::new_err(format!("array {name:?} is missing or of another type"));
+            let item = arrays.get_item(name)?.ok_or_else(missing)?;
+            let array: PyReadonlyArray1<'_, T> = item.extract().map_err(|_| missing())?;
+            Ok(array.to_vec()?)
+        }
+        let limit: Vec<f64> = list(arrays, "limit")?;
+        let vertices: Vec<f64> = list(arrays, "vertices")?;
+        let end: String =
+            arrays.get_item("end")?.ok_or_else(|| PyValueError::new_err("\"end\" is missing"))?.extract()?;
+        let perturbation: Vec<f64> = list(arrays, "perturbation")?;
+        if limit.len() != 2 || !vertices.len().is_multiple_of(3) {
+            return Err(PyValueError::new_err("arrays of a plane have the wrong length"));
+        }
+        let complex = Complex {
+            n_rows: perturbation.len(),
+            limit: [limit[0], limit[1]],
+            start: list(arrays, "start")?,
+            parent: list(arrays, "parent")?,
+            entry: list::<u32>(arrays, "entry")?.into_iter().map(Event).collect(),
+            layers: list(arrays, "layers")?,
+            first: list(arrays, "first")?,
+            events: list::<u32>(arrays, "events")?.into_iter().map(Event).collect(),
+            beyond: list(arrays, "beyond")?,
+            corner: list(arrays, "corner")?,
+            vertices: vertices.chunks_exact(3).map(|v| [v[0], v[1], v[2]]).collect(),
+            end: end_of(&end)?,
+        };
+        if let Some(reason) = complex.fault() {
+            return Err(PyValueError::new_err(format!("arrays do not describe a plane: {reason}")));
+        }
+        Ok(Self::new(complex, perturbation))
+    }
+
+    /// The facet of each point, -1 outside of the explored part.
+    fn locate<'py>(&self, py: Python<'py>, at: PyReadonlyArray2<'py, f64>) -> PyResult<Bound<'py, PyAny>> {
+        let at = points(&at)?;
+        self.make_index(py);
+        let facets: Vec<i64> = py.detach(|| at.iter().map(|&p| self.facet(p).map_or(-1, |f| f as i64)).collect());
+        Ok(facets.into_pyarray(py).into_any())
+    }
+
+    /// The state of every row in a facet: 0 left, 1 on, 2 right of the margin.
+    fn sides<'py>(&self, py: Python<'py>, facet: usize) -> PyResult<Bound<'py, PyAny>> {
+        self.check_facet(facet)?;
+        let sides: Vec<u8> = self.complex.sides(facet).into_iter().map(|side| side as u8).collect();
+        Ok(sides.into_pyarray(py).into_any())
+    }
+
+    /// Exact solutions at points of the explored part.
+    #[allow(clippy::too_many_arguments)] // the Python call
+    fn answers<'py>(
+        &self,
+        py: Python<'py>,
+        matrix: Matrix<'py>,
+        y: PyReadonlyArray1<'py, f64>,
+        bias: f64,
+        at: PyReadonlyArray2<'py, f64>,
+        n_threads: usize,
+    ) -> PyResult<Bound<'py, PyDict>> {
+        let (slices, y, at) = (matrix.slices()?, y.as_slice()?, points(&at)?);
+        self.check_rows(y.len())?;
+        self.make_index(py);
+        let mut facets = Vec::with_capacity(at.len());
+        for &p in &at {
+            facets.push(self.facet(p).ok_or_else(|| outside(p))?);
+        }
+        let (answers, n_cols) = run(py, n_threads, None, |monitor| {
+            with_rows!(slices, |rows, _structure| {
+                let data = Data { rows: &rows, y, bias, perturbation: &self.perturbation };
+                let answers: crate::Result<Vec<Answer>> = (at.par_iter().zip(&facets))
+                    .map(|(&p, &f)| answer(&data, &self.complex.sides(f), p, monitor))
+                    .collect();
+                Ok((answers?, rows.n_cols()))
+            })
+        })?;
+        let result = answers_dict(py, &answers, n_cols, y.len())?;
+        result.set_item("facet", facets.into_pyarray(py))?;
+        Ok(result)
+    }
+
+    /// Cells of constant error of held-out rows: (facet, first, corners, false positives, false negatives).
+    #[allow(clippy::too_many_arguments)] // two data sets
+    fn surface<'py>(
+        &self,
+        py: Python<'py>,
+        matrix: Matrix<'py>,
+        y: PyReadonlyArray1<'py, f64>,
+        bias: f64,
+        held: Matrix<'py>,
+        held_y: PyReadonlyArray1<'py, f64>,
+        n_threads: usize,
+    ) -> PyResult<Surface> {
+        let (slices, y, held, held_y) = (matrix.slices()?, y.as_slice()?, held.slices()?, held_y.as_slice()?);
+        self.check_rows(y.len())?;
+        let cells = run(py, n_threads, None, |monitor| {
+            with_rows!(slices, |rows, _structure| {
+                // The held-out rows come in one layout, to halve the number of compiled copies.
+                let held = dense_rows(held)?;
+                let (held, _) = DenseView::new(&held.0, held.1, held.2)?;
+                crate::solver::check_length("held-out labels", held.n_rows(), held_y.len())?;
+                surface::cells(&rows, y, bias, &self.complex, &self.perturbation, &held, held_y, monitor)
+            })
+        })?;
+        Ok(Surface { cells })
+    }
+
+    /// Events on the straight line between two points of the explored part: (t in [0, 1], event code) and the sets at its beginning.
+    #[allow(clippy::too_many_arguments)] // the Python call
+    fn along<'py>(
+        &self,
+        py: Python<'py>,
+        matrix: Matrix<'py>,
+        y: PyReadonlyArray1<'py, f64>,
+        bias: f64,
+        from_: [f64; 2],
+        to: [f64; 2],
+    ) -> PyResult<(Steps<'py>, Bound<'py, PyAny>)> {
+        let (slices, y) = (matrix.slices()?, y.as_slice()?);
+        self.check_rows(y.len())?;
+        self.make_index(py);
+        let facet = self.facet(from_).ok_or_else(|| outside(from_))?;
+        self.facet(to).ok_or_else(|| outside(to))?;
+        let sides = self.complex.sides(facet);
+        let steps = run(py, 1, None, |monitor| {
+            with_rows!(slices, |rows, _structure| {
+                let data = Data { rows: &rows, y, bias, perturbation: &self.perturbation };
+                path::ray(&data, &sides, from_, to, monitor)
+            })
+        })?;
+        let codes: Vec<u8> = sides.into_iter().map(|side| side as u8).collect();
+        Ok((steps_arrays(py, &steps), codes.into_pyarray(py).into_any()))
+    }
+}
+
+/// A copy of a matrix as dense rows, with its shape.
+fn dense_rows(slices: super::arrays::Slices<'_>) -> crate::Result<(Vec<f64>, usize, usize)> {
+    with_rows!(slices, |rows, _structure| {
+        let (n, d) = (rows.n_rows(), rows.n_cols());
+        let mut values = vec![0.0; n * d];
+        for i in 0..n {
+            rows.add_scaled(i, 1.0, &mut values[i * d..(i + 1) * d]);
+        }
+        Ok((values, n, d))
+    })
+}
+
+/// The cells of an error surface.
+#[pyclass(frozen, module = "hinge._native")]
+pub struct Surface {
+    cells: Cells,
+}
+
+#[pymethods]
+impl Surface {
+    /// (facet, first, corners, false positives, false negatives).
+    fn arrays<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let (c, arrays) = (&self.cells, PyDict::new(py));
+        arrays.set_item("facet", c.facet.to_pyarray(py))?;
+        arrays.set_item("first", c.first.to_pyarray(py))?;
+        arrays.set_item("corners", c.corners.as_flattened().to_pyarray(py).reshape([c.corners.len(), 2])?)?;
+        arrays.set_item("false_positives", c.false_positives.to_pyarray(py))?;
+        arrays.set_item("false_negatives", c.false_negatives.to_pyarray(py))?;
+        Ok(arrays)
+    }
+}
+
+/// Minimum of the sum of several surfaces, each with its costs (false positive, false negative); and up to `max_regions` regions of it.
+#[pyfunction]
+pub fn surfaces_minimum<'py>(
+    py: Python<'py>,
+    surfaces: Vec<(PyRef<'py, Surface>, [f64; 2])>,
+    max_regions: usize,
+) -> PyResult<(f64, Vec<Vec<[f64; 2]>>)> {
+    let parts: Vec<(&Cells, [f64; 2])> = surfaces.iter().map(|(surface, costs)| (&surface.cells, *costs)).collect();
+    let found = run(py, 1, None, |monitor| {
+        let layers: Vec<Layer<'_>> = parts.iter().map(|(cells, costs)| Layer::new(cells, *costs)).collect();
+        surface::minimum(&layers, max_regions, monitor)
+    })?;
+    Ok((found.value, found.regions))
+}
+
+/// A certified fit at one pair of costs, from dual variables if given; the dictionary of one answer.
+#[pyfunction]
+#[pyo3(signature = (matrix, y, bias, at, tol, n_threads, start=None))]
+#[allow(clippy::too_many_arguments)] // the Python call
+pub fn fit_costs<'py>(
+    py: Python<'py>,
+    matrix: Matrix<'py>,
+    y: PyReadonlyArray1<'py, f64>,
+    bias: f64,
+    at: [f64; 2],
+    tol: f64,
+    n_threads: usize,
+    start: Option<PyReadonlyArray1<'py, f64>>,
+) -> PyResult<Bound<'py, PyDict>> {
+    let (slices, y) = (matrix.slices()?, y.as_slice()?);
+    let start = start.map(|start| start.to_vec()).transpose()?;
+    let (answer, n_cols) = run(py, n_threads, None, |monitor| {
+        with_rows!(slices, |rows, structure| {
+            structure.check_solvable()?;
+            crate::solver::check_length("labels", rows.n_rows(), y.len())?;
+            let data = Data { rows: &rows, y, bias, perturbation: &[] };
+            Ok((crate::path::answer::fit(&data, at, tol, start, monitor)?, rows.n_cols()))
+        })
+    })?;
+    answers_dict(py, &[answer], n_cols, y.len())
+}
+
+/// `t` and event code of each step.
+type Steps<'py> = (Bound<'py, PyAny>, Bound<'py, PyAny>);
+
+fn steps_arrays<'py>(py: Python<'py>, steps: &[path::walk::Step]) -> Steps<'py> {
+    let t: Vec<f64> = steps.iter().map(|step| step.t).collect();
+    let events: Vec<u32> = steps.iter().map(|step| step.event.0).collect();
+    (t.into_pyarray(py).into_any(), events.into_pyarray(py).into_any())
+}
+
+fn outside(p: [f64; 2]) -> PyErr {
+    PyValueError::new_err(format!("({}, {}) is outside of the explored part of the plane", p[0], p[1]))
+}
+
+impl Plane {
+    pub(super) fn new(complex: Complex, perturbation: Vec<f64>) -> Self {
+        Self { complex, perturbation, index: OnceLock::new() }
+    }
+
+    /// Builds the index with the interpreter released; the rest of a call then finds it.
+    fn make_index(&self, py: Python<'_>) {
+        py.detach(|| self.index());
+    }
+
+    fn index(&self) -> &Index {
+        self.index.get_or_init(|| Index::new(&self.complex))
+    }
+
+    fn facet(&self, p: [f64; 2]) -> Option<usize> {
+        let is_valid = p.iter().all(|c| *c >= 0.0 && c.is_finite());
+        let slack = SLACK * (p[0] + p[1]).max(f64::MIN_POSITIVE);
+        if is_valid { self.index().facet(&self.complex, p, slack) } else { None }
+    }
+
+    fn check_facet(&self, facet: usize) -> PyResult<()> {
+        if facet < self.complex.len() {
+            return Ok(());
+        }
+        Err(PyValueError::new_err(format!("facet must be below {}, got {facet}", self.complex.len())))
+    }
+
+    fn check_rows(&self, n: usize) -> PyResult<()> {
+        Ok(crate::solver::check_length("rows of the plane", self.perturbation.len(), n)?)
+    }
+}
+
+/// Walks the ray from the origin to the costs `to`: steps, and the perturbation.
+#[pyfunction]
+#[pyo3(signature = (matrix, y, bias, to, seed, progress=None))]
+pub fn walk_ray<'py>(
+    py: Python<'py>,
+    matrix: Matrix<'py>,
+    y: PyReadonlyArray1<'py, f64>,
+    bias: f64,
+    to: [f64; 2],
+    seed: u64,
+    progress: Option<Bound<'py, PyAny>>,
+) -> PyResult<(Steps<'py>, Bound<'py, PyAny>)> {
+    let (slices, y) = (matrix.slices()?, y.as_slice()?);
+    let perturbation = path::perturbation(y.len(), path::RAY_SCALE, seed);
+    let steps = run(py, 1, progress.as_ref(), |monitor| {
+        with_rows!(slices, |rows, structure| {
+            structure.check_solvable()?;
+            crate::solver::check_length("labels", rows.n_rows(), y.len())?;
+            let data = Data { rows: &rows, y, bias, perturbation: &perturbation };
+            path::ray(&data, &vec![Side::Left; y.len()], [0.0; 2], to, monitor)
+        })
+    })?;
+    Ok((steps_arrays(py, &steps), perturbation.into_pyarray(py).into_any()))
+}
+
+/// Exact solutions at points, each from sets of the perturbed problem there (a row of codes per point).
+#[pyfunction]
+#[allow(clippy::too_many_arguments)] // the Python call
+pub fn answers_from<'py>(
+    py: Python<'py>,
+    matrix: Matrix<'py>,
+    y: PyReadonlyArray1<'py, f64>,
+    bias: f64,
+    perturbation: PyReadonlyArray1<'py, f64>,
+    at: PyReadonlyArray2<'py, f64>,
+    codes: PyReadonlyArray2<'py, u8>,
+    n_threads: usize,
+) -> PyResult<Bound<'py, PyDict>> {
+    let (slices, y, at) = (matrix.slices()?, y.as_slice()?, points(&at)?);
+    let perturbation = perturbation.as_slice()?;
+    crate::solver::check_length("perturbation", y.len(), perturbation.len())?;
+    let starts: Vec<Vec<Side>> =
+        codes.as_array().rows().into_iter().map(|row| row.iter().map(|&code| Side::of(code)).collect()).collect();
+    crate::solver::check_length("rows of codes", at.len(), starts.len())?;
+    for start in &starts {
+        crate::solver::check_length("codes of a point", y.len(), start.len())?;
+    }
+    let (answers, n_cols) = run(py, n_threads, None, |monitor| {
+        monitor.poll()?;
+        with_rows!(slices, |rows, _structure| {
+            let data = Data { rows: &rows, y, bias, perturbation };
+            let answers: crate::Result<Vec<Answer>> =
+                (at.par_iter().zip(&starts)).map(|(&p, start)| answer(&data, start, p, monitor)).collect();
+            Ok((answers?, rows.n_cols()))
+        })
+    })?;
+    answers_dict(py, &answers, n_cols, y.len())
+}
+
+fn answers_dict<'py>(
+    py: Python<'py>,
+    answers: &[Answer],
+    n_cols: usize,
+    n_rows: usize,
+) -> PyResult<Bound<'py, PyDict>> {
+    let table = |width: usize, line: fn(&Answer) -> &[f64]| -> PyResult<Bound<'py, PyArray2<f64>>> {
+        let array = PyArray2::<f64>::zeros(py, (answers.len(), width), false);
+        if width > 0 {
+            let mut writable = array.try_readwrite()?;
+            for (to, from) in writable.as_slice_mut()?.chunks_exact_mut(width).zip(answers) {
+                to.copy_from_slice(line(from));
+            }
+        }
+        Ok(array)
+    };
+    let column = |f: fn(&Answer) -> f64| answers.iter().map(f).collect::<Vec<_>>().into_pyarray(py);
+    let result = PyDict::new(py);
+    result.set_item("coef", table(n_cols, |a| &a.w)?)?;
+    result.set_item("alpha", table(n_rows, |a| &a.alpha)?)?;
+    result.set_item("intercept", column(|a| a.intercept))?;
+    result.set_item("primal", column(|a| a.certificate.primal))?;
+    result.set_item("dual", column(|a| a.certificate.dual))?;
+    result.set_item("relative_gap", column(|a| a.certificate.relative_gap()))?;
+    result.set_item("steps", answers.iter().map(|a| a.steps as u64).collect::<Vec<_>>().into_pyarray(py))?;
+    result.set_item("descended", answers.iter().map(|a| a.descended).collect::<Vec<_>>().into_pyarray(py))?;
+    Ok(result)
+}

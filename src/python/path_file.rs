@@ -1,0 +1,166 @@
+//! Binding of [`crate::path::file`] and of the estimate of a plane's size.
+
+use std::path::{Path, PathBuf};
+
+use numpy::{IntoPyArray, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2, ToPyArray};
+use pyo3::exceptions::{PyKeyboardInterrupt, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict};
+use rayon::prelude::*;
+
+use super::arrays::{Matrix, with_rows};
+use super::path::{Plane, findings, points, points_array};
+use super::run::{run, run_keeping};
+use crate::path::answer::Data;
+use crate::path::keys::Event;
+use crate::path::walk::Course;
+use crate::path::{self, Options, file};
+
+/// Explores the plane into a file; whether a KeyboardInterrupt cut it short.
+#[pyfunction]
+#[pyo3(signature = (matrix, y, bias, limit, start, max_regions, seed, n_threads, target, header, progress=None))]
+#[allow(clippy::too_many_arguments)] // the Python call
+pub fn explore_to_file<'py>(
+    py: Python<'py>,
+    matrix: Matrix<'py>,
+    y: PyReadonlyArray1<'py, f64>,
+    bias: f64,
+    limit: [f64; 2],
+    start: Option<[f64; 2]>,
+    max_regions: usize,
+    seed: u64,
+    n_threads: usize,
+    target: PathBuf,
+    header: &[u8],
+    progress: Option<Bound<'py, PyAny>>,
+) -> PyResult<()> {
+    let (slices, y) = (matrix.slices()?, y.as_slice()?);
+    let options = Options { limit, start, max_facets: max_regions, seed };
+    let (outcome, raised) = run_keeping(py, n_threads, None, progress.as_ref(), |monitor| {
+        with_rows!(slices, |rows, structure| {
+            structure.check_solvable()?;
+            path::plane_to_file(&rows, y, bias, &options, (Path::new(&target), header), monitor)
+        })
+    })?;
+    match raised {
+        Some(error) if outcome.is_err() || !error.is_instance_of::<PyKeyboardInterrupt>(py) => Err(error),
+        _ => Ok(outcome?),
+    }
+}
+
+/// Estimates the number of facets of a plane.
+#[pyfunction]
+pub fn estimate_facets<'py>(
+    py: Python<'py>,
+    matrix: Matrix<'py>,
+    y: PyReadonlyArray1<'py, f64>,
+    bias: f64,
+    limit: [f64; 2],
+    seed: u64,
+) -> PyResult<f64> {
+    let (slices, y) = (matrix.slices()?, y.as_slice()?);
+    run(py, 1, None, |monitor| {
+        with_rows!(slices, |rows, structure| {
+            structure.check_solvable()?;
+            path::estimate::estimate(&rows, y, bias, limit, seed, monitor)
+        })
+    })
+}
+
+/// The sets of the perturbed problem at points, a row of codes per point, each by a walk from the origin.
+#[pyfunction]
+pub fn sides_at<'py>(
+    py: Python<'py>,
+    matrix: Matrix<'py>,
+    y: PyReadonlyArray1<'py, f64>,
+    bias: f64,
+    perturbation: PyReadonlyArray1<'py, f64>,
+    at: PyReadonlyArray2<'py, f64>,
+    n_threads: usize,
+) -> PyResult<Bound<'py, PyAny>> {
+    let (slices, y, at) = (matrix.slices()?, y.as_slice()?, points(&at)?);
+    let perturbation = perturbation.as_slice()?;
+    crate::solver::check_length("perturbation", y.len(), perturbation.len())?;
+    let codes = run(py, n_threads, None, |monitor| {
+        with_rows!(slices, |rows, _structure| {
+            let data = Data { rows: &rows, y, bias, perturbation };
+            let design = data.design();
+            let course = Course { rows: &design, y, perturbation };
+            let sides: crate::Result<Vec<_>> = at.par_iter().map(|&p| path::sides_at(course, p, monitor)).collect();
+            Ok(sides?.into_iter().flatten().map(|side| side as u8).collect::<Vec<u8>>())
+        })
+    })?;
+    Ok(codes.into_pyarray(py).reshape([at.len(), y.len()])?.into_any())
+}
+
+/// A file that [`explore_to_file`] wrote.
+#[pyclass(frozen, module = "hinge._native")]
+pub struct PlaneFile {
+    file: file::PlaneFile,
+}
+
+#[pymethods]
+impl PlaneFile {
+    #[new]
+    fn new(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
+        Ok(Self { file: py.detach(|| file::PlaneFile::open(&path))? })
+    }
+
+    /// What was given to be kept.
+    fn header<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        PyBytes::new(py, &self.file.header)
+    }
+
+    /// Limits of the costs.
+    #[getter]
+    fn limit(&self) -> [f64; 2] {
+        self.file.limit
+    }
+
+    /// The perturbation of the margins.
+    fn perturbation<'py>(&self, py: Python<'py>) -> Bound<'py, PyAny> {
+        self.file.perturbation.to_pyarray(py).into_any()
+    }
+
+    /// Number of layers.
+    fn __len__(&self) -> usize {
+        self.file.n_layers()
+    }
+
+    /// What the exploration found and did.
+    fn findings<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let f = &self.file;
+        let found = findings(py, f.end, f.attempts, &f.effort, &f.report, 0)?;
+        found.set_item("n_facets", f.report.facets + f.report.empty.len())?;
+        found.set_item("n_vertices", f.report.vertices)?;
+        Ok(found)
+    }
+
+    /// The arrays of one layer.
+    fn layer<'py>(&self, py: Python<'py>, k: usize) -> PyResult<Bound<'py, PyDict>> {
+        if k >= self.file.n_layers() {
+            return Err(PyValueError::new_err(format!("layer must be below {}, got {k}", self.file.n_layers())));
+        }
+        let layer = py.detach(|| self.file.layer(k))?;
+        let numbers = |events: &[Event]| events.iter().map(|event| event.0).collect::<Vec<u32>>().to_pyarray(py);
+        let arrays = PyDict::new(py);
+        arrays.set_item("first_facet", layer.first_facet)?;
+        arrays.set_item("first_vertex", layer.first_vertex)?;
+        arrays.set_item("parent", layer.parent.to_pyarray(py))?;
+        arrays.set_item("entry", numbers(&layer.entry))?;
+        arrays.set_item("lengths", layer.lengths.to_pyarray(py))?;
+        arrays.set_item("events", numbers(&layer.events))?;
+        arrays.set_item("beyond", layer.beyond.to_pyarray(py))?;
+        arrays.set_item("corner", layer.corner.to_pyarray(py))?;
+        arrays.set_item("vertices", points_array(py, &layer.vertices)?)?;
+        Ok(arrays)
+    }
+
+    /// The whole plane in memory, with what was found.
+    fn load<'py>(&self, py: Python<'py>) -> PyResult<(Plane, Bound<'py, PyDict>)> {
+        let f = &self.file;
+        let complex = py.detach(|| f.load())?;
+        let found = findings(py, f.end, f.attempts, &f.effort, &f.report, complex.bytes())?;
+        Ok((Plane::new(complex, f.perturbation.clone()), found))
+    }
+}

@@ -1,0 +1,273 @@
+//! Binding of [`crate::solver::subgradient`].
+
+use std::sync::Mutex;
+
+use numpy::{PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2, ToPyArray};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use rayon::prelude::*;
+
+use super::arrays::{Matrix, with_rows};
+use super::fit::{as_dict, report_dict};
+use super::options;
+use super::run::{callback_error, run, unwrap_callback};
+use crate::data::Rows;
+use crate::data::any::AnyRows;
+use crate::data::presolve::Packable;
+use crate::loss::LossKind;
+use crate::multiclass::{self, Labels};
+use crate::solver::subgradient::{self, Average, Batch, Look, Options, State, StepSize};
+use crate::solver::{Monitor, Problem, Solution, Status, certificate};
+use crate::{Error, Result};
+
+/// Passes that a descent is taken to make, for the choice of presolve.
+const EXPECTED_PASSES: f64 = 60.0;
+
+/// Options of a descent, as a dict.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+pub struct DescentOptions {
+    loss: String,
+    intercept: Option<f64>,
+    batch_size: Option<usize>,
+    step_size: String,
+    eta0: f64,
+    projects: bool,
+    average: String,
+    tol: f64,
+    objective_tol: f64,
+    window: usize,
+    step_tol: f64,
+    max_iter: usize,
+    seed: u64,
+    n_threads: usize,
+    presolve: String,
+}
+
+fn unknown<T>(name: &'static str, value: &str, rule: &'static str) -> Result<T> {
+    Err(Error::Parameter { name, value: format!("{value:?}"), rule })
+}
+
+impl DescentOptions {
+    fn resolve<'a>(&self, function: Option<&'a subgradient::step_size::StepFunction<'a>>) -> Result<Options<'a>> {
+        let step_size = match (self.step_size.as_str(), function) {
+            ("pegasos", _) => StepSize::Pegasos,
+            ("root", _) => StepSize::Root(self.eta0),
+            ("constant", _) => StepSize::Constant(self.eta0),
+            ("function", Some(function)) => StepSize::Function(function),
+            (name, _) => return unknown("eta", name, "'pegasos', 'root', 'constant' or a function"),
+        };
+        let average = match self.average.as_str() {
+            "none" => Average::None,
+            "all" => Average::All,
+            "suffix" => Average::Suffix,
+            name => return unknown("average", name, "'suffix', 'all' or 'none'"),
+        };
+        Ok(Options {
+            batch: self.batch_size.map_or(Batch::All, Batch::Rows),
+            step_size,
+            projects: self.projects,
+            average,
+            tol: self.tol,
+            objective_tol: self.objective_tol,
+            window: (self.window, self.step_tol),
+            max_epochs: self.max_iter,
+            seed: self.seed,
+        })
+    }
+}
+
+/// Calls `eta(t)` for a run of steps.
+fn call_eta(eta: &Py<PyAny>, first: u64, out: &mut [f64]) -> PyResult<()> {
+    Python::attach(|py| {
+        for (k, value) in out.iter_mut().enumerate() {
+            *value = eta.call1(py, (first + k as u64,))?.extract(py)?;
+        }
+        Ok(())
+    })
+}
+
+/// Descends on one binary problem per class (one in all for two classes). `eta` is the step length as a function of the step.
+#[pyfunction]
+#[pyo3(signature = (matrix, class_ids, n_classes, cost, options, eta=None, progress=None))]
+#[allow(clippy::too_many_arguments)] // the arguments of one Python call
+pub fn descend<'py>(
+    py: Python<'py>,
+    matrix: Matrix<'py>,
+    class_ids: PyReadonlyArray1<'py, u32>,
+    n_classes: u32,
+    cost: PyReadonlyArray1<'py, f64>,
+    options: DescentOptions,
+    eta: Option<Py<PyAny>>,
+    progress: Option<Bound<'py, PyAny>>,
+) -> PyResult<Bound<'py, PyDict>> {
+    let labels = Labels { ids: class_ids.as_slice()?, n_classes };
+    let cost = cost.as_slice()?;
+    let (loss, intercept) = (options::loss(&options.loss)?, options::intercept(options.intercept)?);
+    let mode = options::presolve(&options.presolve, EXPECTED_PASSES, labels.n_problems())?;
+    let failed = Mutex::new(None);
+    let function = eta.map(|eta| {
+        let failed = &failed;
+        move |first: u64, out: &mut [f64]| call_eta(&eta, first, out).map_err(|error| callback_error(error, failed))
+    });
+    let settings = options.resolve(function.as_ref().map(|f| f as &subgradient::step_size::StepFunction<'_>))?;
+    let slices = matrix.slices()?;
+    let result = run(py, options.n_threads, progress.as_ref(), |monitor| {
+        with_rows!(slices, |rows, structure| {
+            structure.check_solvable()?;
+            let packed = rows.pack(&structure, mode, &|| monitor.cancelled())?;
+            let view = packed.as_ref().map(|packed| AnyRows::from(packed.view()));
+            let back = |w: &[f64]| packed.as_ref().map_or_else(|| w.to_vec(), |packed| packed.map_weights_back(w));
+            let matrix = Packed { rows: rows.into(), view, back: &back };
+            let found =
+                multiclass::fit_each(&matrix.rows, &labels, cost, intercept, settings.seed, |problem, seed| {
+                    matrix.descend(problem, loss, &Options { seed, ..settings }, monitor)
+                })?;
+            Ok((found, matrix.rows.n_cols(), packed.as_ref().map(|packed| *packed.report())))
+        })
+    });
+    let (found, n_cols, report) = unwrap_callback(result, &failed)?;
+    let (solutions, looks): (Vec<Solution>, Vec<Vec<Look>>) = found.into_iter().unzip();
+    let result = as_dict(py, &solutions, n_cols)?;
+    result.set_item("presolve", report.map(|report| report_dict(py, &report)).transpose()?)?;
+    result.set_item("looks", looks.iter().map(|looks| look_table(py, looks)).collect::<PyResult<Vec<_>>>()?)?;
+    Ok(result)
+}
+
+/// A matrix, and its presolved form if there is one.
+struct Packed<'a> {
+    rows: AnyRows<'a>,
+    view: Option<AnyRows<'a>>,
+    /// From weights of the presolved columns to those of the caller's.
+    back: &'a (dyn Fn(&[f64]) -> Vec<f64> + Sync),
+}
+
+impl Packed<'_> {
+    /// Descends; the certificate is that on the caller's rows, whatever rounding the packed ones have.
+    fn descend<'p>(
+        &self,
+        problem: &Problem<'p, AnyRows<'p>>,
+        loss: LossKind,
+        settings: &Options<'_>,
+        monitor: &dyn Monitor,
+    ) -> Result<(Solution, Vec<Look>)> {
+        let Some(view) = &self.view else {
+            return subgradient::solve(problem, loss, settings, monitor);
+        };
+        let Problem { ids, y, cost, intercept, .. } = *problem;
+        let packed = Problem { rows: view, ids, y, cost, intercept };
+        let (mut solution, looks) = subgradient::solve(&packed, loss, settings, monitor)?;
+        solution.w = (self.back)(&solution.w);
+        solution.certificate = certificate::certify(problem, loss, &solution, monitor)?;
+        solution.passes += certificate::PASSES;
+        if solution.status == Status::Converged && solution.certificate.relative_gap() > settings.tol {
+            solution.status = Status::Stalled;
+        }
+        Ok((solution, looks))
+    }
+}
+
+/// A row per look: epoch, steps, seconds, primal, dual, norm.
+fn look_table<'py>(py: Python<'py>, looks: &[Look]) -> PyResult<Bound<'py, PyArray2<f64>>> {
+    let numbers: Vec<f64> =
+        looks.iter().flat_map(|l| [l.epoch as f64, l.steps as f64, l.seconds, l.primal, l.dual, l.norm]).collect();
+    numbers.to_pyarray(py).reshape([looks.len(), 6])
+}
+
+/// What is kept between passes, as Python has it: weights and sums with one row per problem, intercepts and their sums, number of
+/// iterates in the sums, number of steps.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+pub struct PassState<'py> {
+    w: PyReadonlyArray2<'py, f64>,
+    sum: PyReadonlyArray2<'py, f64>,
+    b: PyReadonlyArray1<'py, f64>,
+    b_sum: PyReadonlyArray1<'py, f64>,
+    counted: u64,
+    steps: u64,
+}
+
+impl PassState<'_> {
+    fn states(&self) -> PyResult<Vec<State>> {
+        let (w, sum, b, b_sum) = (self.w.as_slice()?, self.sum.as_slice()?, self.b.as_slice()?, self.b_sum.as_slice()?);
+        let d = w.len() / b.len().max(1);
+        if b.is_empty() || sum.len() != w.len() || b_sum.len() != b.len() || d * b.len() != w.len() {
+            return Err(Error::Shape { what: "state of the passes", expected: w.len(), found: sum.len() }.into());
+        }
+        let part = |v: &[f64], k: usize| v[k * d..(k + 1) * d].to_vec();
+        Ok((0..b.len())
+            .map(|k| State {
+                w: part(w, k),
+                sum: part(sum, k),
+                b: b[k],
+                b_sum: b_sum[k],
+                counted: self.counted,
+                steps: self.steps,
+            })
+            .collect())
+    }
+}
+
+/// One pass over further rows; returns the new state. `cost` adds up to `1 / lambda`, rows of cost 0 are left out.
+#[pyfunction]
+#[pyo3(signature = (matrix, class_ids, n_classes, cost, options, state, eta=None))]
+#[allow(clippy::too_many_arguments)] // the arguments of one Python call
+pub fn descend_on<'py>(
+    py: Python<'py>,
+    matrix: Matrix<'py>,
+    class_ids: PyReadonlyArray1<'py, u32>,
+    n_classes: u32,
+    cost: PyReadonlyArray1<'py, f64>,
+    options: DescentOptions,
+    state: PassState<'py>,
+    eta: Option<Py<PyAny>>,
+) -> PyResult<Bound<'py, PyDict>> {
+    let labels = Labels { ids: class_ids.as_slice()?, n_classes };
+    let cost = cost.as_slice()?;
+    let (loss, intercept) = (options::loss(&options.loss)?, options::intercept(options.intercept)?);
+    let states = state.states()?;
+    let failed = Mutex::new(None);
+    let function = eta.map(|eta| {
+        let failed = &failed;
+        move |first: u64, out: &mut [f64]| call_eta(&eta, first, out).map_err(|error| callback_error(error, failed))
+    });
+    let settings = options.resolve(function.as_ref().map(|f| f as &subgradient::step_size::StepFunction<'_>))?;
+    let slices = matrix.slices()?;
+    let result = run(py, options.n_threads, None, |monitor| {
+        let (rows, structure) = slices.any()?;
+        structure.check_solvable()?;
+        labels.check(rows.n_rows())?;
+        multiclass::check_weights(cost, rows.n_rows())?;
+        let n_rows = multiclass::check_row_count(&rows)?;
+        let ids: Vec<u32> = (0..n_rows).filter(|&i| cost[i as usize] > 0.0).collect();
+        let cost: Vec<f64> = ids.iter().map(|&i| cost[i as usize]).collect();
+        states
+            .par_iter()
+            .enumerate()
+            .map(|(k, state)| {
+                let y = labels.signs(k, &ids);
+                let problem = Problem { rows: &rows, ids: Some(&ids), y: &y, cost: &cost, intercept };
+                let settings = Options { seed: settings.seed.wrapping_add(k as u64), ..settings };
+                subgradient::advance(&problem, loss, &settings, state, monitor)
+            })
+            .collect::<Result<Vec<State>>>()
+    });
+    state_dict(py, &unwrap_callback(result, &failed)?)
+}
+
+fn state_dict<'py>(py: Python<'py>, states: &[State]) -> PyResult<Bound<'py, PyDict>> {
+    let table = |f: fn(&State) -> &[f64]| -> PyResult<Bound<'py, PyArray2<f64>>> {
+        let rows: Vec<f64> = states.iter().flat_map(|s| f(s).iter().copied()).collect();
+        rows.to_pyarray(py).reshape([states.len(), rows.len() / states.len().max(1)])
+    };
+    let column =
+        |f: fn(&State) -> f64| -> Bound<'py, PyArray1<f64>> { states.iter().map(f).collect::<Vec<_>>().to_pyarray(py) };
+    let result = PyDict::new(py);
+    result.set_item("w", table(|s| &s.w)?)?;
+    result.set_item("sum", table(|s| &s.sum)?)?;
+    result.set_item("b", column(|s| s.b))?;
+    result.set_item("b_sum", column(|s| s.b_sum))?;
+    result.set_item("counted", states.first().map_or(0, |s| s.counted))?;
+    result.set_item("steps", states.first().map_or(0, |s| s.steps))?;
+    Ok(result)
+}

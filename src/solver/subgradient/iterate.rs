@@ -1,0 +1,170 @@
+//! The iterate as scale times vector, with its running sum: a step costs O(nonzeros), not O(columns).
+//!
+//! The weights are `w = s v`. Shrinking multiplies `s`, adding a row changes `v` where the row has entries. The sum of all
+//! iterates since the last [`Iterate::restart_sum`] is `S v + u`, `S` the sum of the scales: when `v` changes by `d`, `u` changes by
+//! `-S d`, so that the iterates summed before stay what they were. `v` and `u` are two lanes of one block, so the sum costs a
+//! multiplication and no cache miss. `|w|^2` is kept beside them.
+
+use crate::data::Rows;
+use crate::data::block::Block;
+use crate::data::design::Design;
+use crate::solver::sweep::dot;
+
+/// Scales below this are multiplied out, long before `v` or `S` leave double precision.
+const LEAST_SCALE: f64 = 1e-9;
+
+/// Weights (`L = 1`), or weights and their running sum (`L = 2`).
+pub struct Iterate<const L: usize> {
+    v: Block<L>,
+    scale: f64,
+    sum_of_scales: f64,
+    /// `|w|^2`, the constant column included.
+    pub squared_norm: f64,
+}
+
+impl<const L: usize> Iterate<L> {
+    /// Starts at `w`, with `sum` as the sum so far.
+    pub fn new(w: &[f64], sum: Option<&[f64]>) -> Self {
+        let mut v = Block::zeros(w.len());
+        for (j, entry) in v.iter_mut().enumerate() {
+            entry[0] = w[j];
+            if let (Some(sum), Some(u)) = (sum, entry.get_mut(1)) {
+                *u = sum[j];
+            }
+        }
+        Self { v, scale: 1.0, sum_of_scales: 0.0, squared_norm: dot(w, w) }
+    }
+
+    /// `w . x_i`.
+    #[inline(always)]
+    pub fn dot<R: Rows>(&self, design: &Design<'_, R>, i: usize) -> f64 {
+        self.scale * design.dot_lanes(i, &self.v)[0]
+    }
+
+    /// `w <- factor w`.
+    #[inline(always)]
+    pub fn shrink(&mut self, factor: f64) {
+        self.scale *= factor;
+        self.squared_norm *= factor * factor;
+        if self.scale.abs() < LEAST_SCALE {
+            self.multiply_out();
+        }
+    }
+
+    /// `w <- w + delta x_i`, where `product` is `w . x_i` and `squared` is `|x_i|^2`.
+    #[inline(always)]
+    pub fn add<R: Rows>(&mut self, design: &Design<'_, R>, i: usize, delta: f64, product: f64, squared: f64) {
+        let change = delta / self.scale;
+        let mut lanes = [change; L];
+        if let Some(u) = lanes.get_mut(1) {
+            *u = -self.sum_of_scales * change;
+        }
+        design.add_lanes(i, &lanes, &mut self.v);
+        self.squared_norm = (self.squared_norm + delta * (2.0 * product + delta * squared)).max(0.0);
+    }
+
+    /// Puts the iterate at hand into the sum.
+    #[inline(always)]
+    pub fn count(&mut self) {
+        self.sum_of_scales += self.scale;
+    }
+
+    /// Makes the scale 1. O(columns), but rare: shrinking by `1 - 1/t` takes 1e9 steps to get here.
+    #[cold]
+    fn multiply_out(&mut self) {
+        let (scale, sum_of_scales) = (self.scale, self.sum_of_scales);
+        for entry in self.v.iter_mut() {
+            let (v, w) = (entry[0], entry[0] * scale);
+            entry[0] = w;
+            if let Some(u) = entry.get_mut(1) {
+                *u += sum_of_scales * v; // the sum no longer follows `v`
+            }
+        }
+        self.scale = 1.0;
+        self.sum_of_scales = 0.0;
+    }
+
+    /// Forgets the iterates summed so far.
+    pub fn restart_sum(&mut self) {
+        self.sum_of_scales = 0.0;
+        for entry in self.v.iter_mut() {
+            if let Some(u) = entry.get_mut(1) {
+                *u = 0.0;
+            }
+        }
+    }
+
+    /// The weights.
+    pub fn weights(&self) -> Vec<f64> {
+        self.v.iter().map(|entry| self.scale * entry[0]).collect()
+    }
+
+    /// The sum of the iterates; without a second lane, the weights.
+    pub fn sum(&self) -> Vec<f64> {
+        let plain = |entry: &[f64; L]| self.scale * entry[0];
+        self.v
+            .iter()
+            .map(|entry| entry.get(1).map_or_else(|| plain(entry), |u| self.sum_of_scales * entry[0] + u))
+            .collect()
+    }
+
+    /// Computes the norm anew, free of the rounding of many steps.
+    pub fn renew_norm(&mut self) {
+        let w = self.weights();
+        self.squared_norm = dot(&w, &w);
+    }
+
+    /// Replaces the weights by `shrink w + change`, one number per column.
+    pub fn move_all(&mut self, shrink: f64, change: &[f64]) {
+        self.shrink(shrink);
+        let (scale, sum_of_scales) = (self.scale, self.sum_of_scales);
+        for (entry, d) in self.v.iter_mut().zip(change) {
+            let d = d / scale;
+            entry[0] += d;
+            if let Some(u) = entry.get_mut(1) {
+                *u -= sum_of_scales * d;
+            }
+        }
+        self.renew_norm();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::dense::DenseView;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn matches_plain_vectors(
+            steps in prop::collection::vec((0..4usize, -1.0..1.0f64, prop_oneof![Just(0.0), Just(1e-10), -1.0..1.0f64]), 1..40),
+            restart in 0..40usize,
+        ) {
+            let values: Vec<f64> = (0..12).map(|k| f64::from(k * 5 % 7) - 3.0).collect();
+            let (x, _) = DenseView::new(&values, 4, 3).unwrap();
+            let design = Design { rows: &x, ids: None, bias: 0.5 };
+            let mut fast = Iterate::<2>::new(&[1.0, -2.0, 0.5, 0.0], None);
+            let (mut w, mut sum) = (vec![1.0, -2.0, 0.5, 0.0], vec![0.0; 4]);
+            for (t, &(i, delta, factor)) in steps.iter().enumerate() {
+                if t == restart {
+                    fast.restart_sum();
+                    sum.fill(0.0);
+                }
+                fast.shrink(factor);
+                let product = fast.dot(&design, i);
+                fast.add(&design, i, delta, product, design.squared_norm(i));
+                fast.count();
+                w.iter_mut().for_each(|w| *w *= factor);
+                design.for_each(i, |j, v| w[j] += delta * v);
+                sum.iter_mut().zip(&w).for_each(|(s, w)| *s += w);
+            }
+            let scale = 1.0 + sum.iter().map(|s| s.abs()).fold(0.0, f64::max) + 10.0 * steps.len() as f64;
+            for j in 0..4 {
+                prop_assert!((fast.weights()[j] - w[j]).abs() <= 1e-12 * scale);
+                prop_assert!((fast.sum()[j] - sum[j]).abs() <= 1e-6 * scale, "{} and {}", fast.sum()[j], sum[j]);
+            }
+            prop_assert!((fast.squared_norm - dot(&w, &w)).abs() <= 1e-10 * scale * scale);
+        }
+    }
+}

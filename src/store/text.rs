@@ -1,0 +1,160 @@
+//! svmlight text of any length in pieces: plain or compressed, one file after another.
+
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use memchr::{memchr_iter, memrchr};
+
+use crate::data::svmlight::{self, IndexBase, ReadOptions, SvmlightData, TextValue};
+use crate::{Error, Result};
+
+/// Bytes of text in a piece: enough work for all threads.
+pub const PIECE_BYTES: usize = 8 << 20;
+/// Bytes read or decompressed between two looks at the cancel flag.
+const STEP_BYTES: u64 = 1 << 20;
+
+/// The pieces of one file.
+pub struct Pieces {
+    path: PathBuf,
+    reader: Box<dyn Read + Send>,
+    /// Text that was read but not yet parsed.
+    text: Vec<u8>,
+    /// Lines before `text`.
+    lines: u64,
+    is_at_end: bool,
+    options: ReadOptions,
+    piece_bytes: usize,
+}
+
+impl Pieces {
+    /// Opens a file. With [`IndexBase::Auto`] the first piece decides.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn open(path: &Path, options: ReadOptions) -> Result<Self> {
+        let reader = svmlight::open(path)?;
+        let (path, piece_bytes) = (path.to_owned(), PIECE_BYTES);
+        Ok(Self { path, reader, text: Vec::new(), lines: 0, is_at_end: false, options, piece_bytes })
+    }
+
+    /// The base of the indices, decided by then.
+    pub fn base(&self) -> IndexBase {
+        self.options.base
+    }
+
+    /// The rows of the next piece, `None` at the end of the file. A piece without rows has none.
+    ///
+    /// # Errors
+    /// As for [`svmlight::read`]; lines are counted from the start of the file.
+    pub fn next<V: TextValue>(&mut self, cancelled: &(dyn Fn() -> bool + Sync)) -> Result<Option<SvmlightData<V>>> {
+        loop {
+            let end = self.fill(cancelled)?;
+            if end == 0 {
+                return Ok(None);
+            }
+            let piece = &self.text[..end];
+            let parsed = svmlight::parse_piece(piece, &self.path, &self.options, cancelled);
+            let lines = memchr_iter(b'\n', piece).count() as u64;
+            let parsed = parsed.map_err(|error| self.moved(error))?;
+            self.lines += lines;
+            self.text.drain(..end);
+            if let Some(data) = parsed {
+                self.options.base = data.base;
+                return Ok(Some(data));
+            }
+        }
+    }
+
+    /// Reads until there is a whole piece, and returns its end: behind the last line end, or the end of the file.
+    fn fill(&mut self, cancelled: &(dyn Fn() -> bool + Sync)) -> Result<usize> {
+        loop {
+            if self.is_at_end {
+                return Ok(self.text.len());
+            }
+            if self.text.len() >= self.piece_bytes
+                && let Some(at) = memrchr(b'\n', &self.text)
+            {
+                return Ok(at + 1);
+            }
+            if cancelled() {
+                return Err(Error::Cancelled);
+            }
+            let step = STEP_BYTES.min(self.piece_bytes as u64);
+            let read = self.reader.by_ref().take(step).read_to_end(&mut self.text);
+            self.is_at_end = read.map_err(|source| Error::Io { path: self.path.clone(), source })? == 0;
+        }
+    }
+
+    fn moved(&self, error: Error) -> Error {
+        match error {
+            Error::Text { path, line, column, reason } => Error::Text { path, line: line + self.lines, column, reason },
+            other => other,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fmt::Write as _;
+
+    fn text() -> String {
+        let mut text = String::from("# a comment\n\n");
+        for i in 0..500 {
+            let _ = writeln!(text, "{} {}:{}.5 {}:1", i % 3, 1 + i % 7, i, 20 + i % 11);
+        }
+        text
+    }
+
+    fn rows(data: &SvmlightData<f64>) -> Labelled {
+        let indices: Vec<i64> = match &data.indices {
+            svmlight::Indices::Narrow(list) => list.iter().map(|&j| i64::from(j)).collect(),
+            svmlight::Indices::Wide(list) => list.clone(),
+        };
+        (0..data.labels.len())
+            .map(|i| {
+                let range = data.indptr[i] as usize..data.indptr[i + 1] as usize;
+                (data.labels[i], range.map(|k| (indices[k], data.values[k])).collect())
+            })
+            .collect()
+    }
+
+    /// Labels with the entries of their rows.
+    type Labelled = Vec<(f64, Vec<(i64, f64)>)>;
+
+    fn pieces(path: &Path, size: usize) -> Result<Labelled> {
+        let mut pieces = Pieces::open(path, ReadOptions::default())?;
+        pieces.piece_bytes = size;
+        let mut all = Vec::new();
+        while let Some(data) = pieces.next::<f64>(&|| false)? {
+            all.extend(rows(&data));
+        }
+        Ok(all)
+    }
+
+    #[test]
+    fn pieces_are_the_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x.svm");
+        std::fs::write(&path, text()).unwrap();
+        let whole = rows(&svmlight::read::<f64>(&path, &ReadOptions::default(), &|| false).unwrap());
+        for size in [1, 10, 100, 1000, 1 << 20] {
+            assert_eq!(pieces(&path, size).unwrap(), whole, "pieces of {size} bytes");
+        }
+    }
+
+    #[test]
+    fn errors_name_the_line_of_the_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x.svm");
+        std::fs::write(&path, text() + "1 x:1\n").unwrap();
+        let message = pieces(&path, 200).unwrap_err().to_string();
+        assert!(message.contains("line 503, column 3"), "{message}");
+        // The base was decided by the first piece.
+        std::fs::write(&path, text() + "1 0:1\n").unwrap();
+        let message = pieces(&path, 200).unwrap_err().to_string();
+        assert!(message.contains("line 503"), "{message}");
+        std::fs::write(&path, "").unwrap();
+        assert!(pieces(&path, 200).unwrap().is_empty());
+    }
+}
