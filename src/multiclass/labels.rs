@@ -324,7 +324,7 @@ mod tests {
             rows.extend((0..n as u32).filter(|i| match label {
                 3 => false,
                 4 => true,
-                _ => x[*i as usize * d + label] + 0.3 * x[*i as usize * d + 9] > 0.2 * label as f64,
+                _ => x[*i as usize * d + label] + 0.3 * x[*i as usize * d + 9] > 0.1 * label as f64,
             }));
             starts.push(rows.len() as i64);
         }

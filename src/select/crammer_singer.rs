@@ -16,6 +16,7 @@ use super::watch::Watch;
 use super::{Route, State, Step};
 use crate::Result;
 use crate::data::Rows;
+use crate::data::design::Design;
 use crate::solver::crammer_singer::{self, Alpha, Problem, Solution, Start};
 use crate::solver::sweep::dot;
 use crate::solver::{Intercept, Monitor, Params, SolverKind, Status, check_length};
@@ -117,11 +118,11 @@ impl<'a, R: Rows> CrammerSinger<'a, R> {
 
     /// Decision values of the held-out rows: one per class, for two classes that of the second less that of the first.
     fn decisions(&self, fold: usize, solution: &Solution) -> Vec<f64> {
-        let (rows, b) = (self.setup.rows, &solution.intercepts);
+        let (rows, b) = (Design { rows: self.setup.rows, ids: None, bias: 0.0 }, &solution.intercepts);
         let mut scores = vec![0.0; solution.weights.padded()];
         let mut decisions = Vec::new();
         for &i in self.setup.parts[fold].test {
-            solution.weights.scores(rows, i as usize, &mut scores);
+            solution.weights.scores(&rows, i as usize, &mut scores);
             if b.len() == 2 {
                 decisions.push(scores[1] + b[1] - scores[0] - b[0]);
             } else {

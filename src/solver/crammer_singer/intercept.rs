@@ -5,12 +5,11 @@
 //! both are positive. So rows where both are positive go first, then any row with something on `p`. That always suffices: a
 //! class with too much has at least the excess on its rows.
 
+use super::descent::{Descent, POLL_STEPS};
+use super::kernels::ClassRows;
 use super::rows::{Entry, Lists};
 use super::weights::{Change, Weights};
-use super::{Descent, POLL_STEPS};
 use crate::Result;
-use crate::data::Rows;
-use crate::data::design::Design;
 use crate::solver::sweep::dot;
 
 /// Share of all costs that is rounding of sums over rows.
@@ -39,24 +38,23 @@ struct Repair {
     changes: Vec<Change>,
 }
 
-impl<R: Rows> Descent<'_, R> {
+impl Descent<'_> {
     /// Dual value of the repaired copy.
     pub(super) fn repaired_dual(&self) -> Result<f64> {
-        let class = self.problem.class;
+        let class = self.class;
         let mut repair = Repair {
             w: self.w.clone(),
             lists: self.lists.clone(),
-            lack: vec![0.0; self.problem.n_classes],
-            exact: ROUNDING * self.problem.cost.iter().sum::<f64>(),
+            lack: vec![0.0; self.n_classes],
+            exact: ROUNDING * self.cost.iter().sum::<f64>(),
             sum: self.dual_sum(),
             list: Vec::new(),
             changes: Vec::new(),
         };
         for (i, own) in class.iter().enumerate() {
-            repair.lack[*own as usize] += self.problem.cost[i];
+            repair.lack[*own as usize] += self.cost[i];
             self.lists.get(i).iter().for_each(|entry| repair.lack[entry.class as usize] -= entry.u);
         }
-        let plain = Design { bias: 0.0, ..self.design };
         for takers in [Takers::Present, Takers::Any] {
             for (i, own) in class.iter().enumerate() {
                 if i % POLL_STEPS == 0 {
@@ -65,7 +63,7 @@ impl<R: Rows> Descent<'_, R> {
                         break;
                     }
                 }
-                repair.row(&plain, i, *own, takers);
+                repair.row(self.plain, i, *own, takers);
             }
         }
         let numbers = self.penalised(&repair.w);
@@ -79,7 +77,7 @@ impl Repair {
     }
 
     /// Moves what it can in one row.
-    fn row<R: Rows>(&mut self, plain: &Design<'_, R>, i: usize, own: u32, takers: Takers) {
+    fn row(&mut self, plain: &dyn ClassRows, i: usize, own: u32, takers: Takers) {
         self.list.clear();
         self.list.extend_from_slice(self.lists.get(i));
         self.changes.clear();

@@ -110,6 +110,7 @@ proptest! {
         let start = Start { alpha: Some(first.alpha), intercepts: None, factor: Some(factor) };
         let warm = solve(&problem, &params(1e-8), &start, &Silent).unwrap();
         let cold = solve(&problem, &params(1e-8), &Start::default(), &Silent).unwrap();
+        prop_assert_eq!((warm.status, cold.status), (Status::Converged, Status::Converged));
         prop_assert!((warm.certificate.primal / cold.certificate.primal - 1.0).abs() <= 3e-8);
         let again = Start { alpha: Some(warm.alpha.clone()), intercepts: None, factor: None };
         let again = solve(&problem, &params(1.1e-8), &again, &Silent).unwrap();

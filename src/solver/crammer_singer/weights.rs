@@ -8,13 +8,9 @@
 //! One row then reads a run of whole cache lines per entry, and its scores of all classes are vector arithmetic. The padding
 //! stays zero.
 
-use crate::data::Rows;
+use super::kernels::ClassRows;
 use crate::data::block::Block;
 pub use crate::data::kernels::LINE;
-use crate::data::simd::{self, Loop};
-
-/// Cache lines whose sums stay in registers.
-const STRIP: usize = 4;
 
 /// Weights of `n_classes` classes for each column.
 #[derive(Clone, Debug)]
@@ -22,7 +18,7 @@ pub struct Weights {
     numbers: Block<LINE>,
     n_classes: usize,
     lines: usize,
-    /// Zeros between calls of [`Self::add_all`].
+    /// Zeros between calls of [`Self::add`].
     delta: Vec<[f64; LINE]>,
 }
 
@@ -57,9 +53,9 @@ impl Weights {
         self.numbers.as_flattened()
     }
 
-    /// All numbers for writing; the padding must stay zero.
-    pub fn numbers_mut(&mut self) -> &mut [f64] {
-        self.numbers.as_flattened_mut()
+    /// Makes all weights zero.
+    pub fn clear(&mut self) {
+        self.numbers.as_flattened_mut().fill(0.0);
     }
 
     /// The weights of one column.
@@ -73,106 +69,27 @@ impl Weights {
     }
 
     /// Scores `w_m . x_i` of all classes.
-    #[inline]
-    pub fn scores<R: Rows>(&self, rows: &R, i: usize, out: &mut [f64]) {
-        let out = &mut out.as_chunks_mut().0[..self.lines];
-        simd::run(AllClasses { rows, i, numbers: &self.numbers, lines: self.lines, out });
+    pub fn scores(&self, rows: &dyn ClassRows, i: usize, out: &mut [f64]) {
+        rows.scores(i, &self.numbers, self.lines, &mut out.as_chunks_mut().0[..self.lines]);
     }
 
     /// Scores of chosen classes, at their positions in `classes`.
-    #[inline]
-    pub fn some_scores<R: Rows>(&self, rows: &R, i: usize, classes: &[u32], out: &mut [f64]) {
-        let (numbers, stride) = (self.numbers(), self.lines * LINE);
-        let (fours, rest) = classes.as_chunks::<4>();
-        for (four, out) in fours.iter().zip(out.as_chunks_mut::<4>().0) {
-            *out = rows.dot_places(i, numbers, stride, four.map(|c| c as usize));
-        }
-        let out = &mut out[4 * fours.len()..];
-        match *rest {
-            [] => {}
-            [a] => out.copy_from_slice(&rows.dot_places(i, numbers, stride, [a as usize])),
-            [a, b] => out.copy_from_slice(&rows.dot_places(i, numbers, stride, [a, b].map(|c| c as usize))),
-            [a, b, c, ..] => out.copy_from_slice(&rows.dot_places(i, numbers, stride, [a, b, c].map(|c| c as usize))),
-        }
+    pub fn some_scores(&self, rows: &dyn ClassRows, i: usize, classes: &[u32], out: &mut [f64]) {
+        rows.some_scores(i, self.numbers(), self.lines * LINE, classes, out);
     }
 
-    /// `w_m += delta x_i` for every change `(m, delta)`.
-    #[inline]
-    pub fn add<R: Rows>(&mut self, rows: &R, i: usize, changes: &[Change]) {
-        if changes.len() >= self.lines.max(3) {
-            return self.add_all(rows, i, changes);
+    /// `w_m += delta x_i` for every change `(m, delta)`; where most of a column's cache lines change, all of them do, in vector
+    /// arithmetic.
+    pub fn add(&mut self, rows: &dyn ClassRows, i: usize, changes: &[Change]) {
+        if changes.len() < self.lines.max(3) {
+            return rows.add(i, changes, self.numbers.as_flattened_mut(), self.lines * LINE);
         }
-        let stride = self.lines * LINE;
-        let numbers = self.numbers.as_flattened_mut();
-        let (pairs, rest) = changes.as_chunks::<2>();
-        for pair in pairs {
-            rows.add_places(i, pair.map(|c| c.delta), numbers, stride, pair.map(|c| c.class as usize));
-        }
-        for change in rest {
-            rows.add_places(i, [change.delta], numbers, stride, [change.class as usize]);
-        }
-    }
-}
-
-impl Weights {
-    /// [`Self::add`] where most of a column's cache lines change: all of them, in vector arithmetic.
-    fn add_all<R: Rows>(&mut self, rows: &R, i: usize, changes: &[Change]) {
         let mut delta = std::mem::take(&mut self.delta);
         delta.resize(self.lines, [0.0; LINE]);
-        let flat = delta.as_flattened_mut();
-        changes.iter().for_each(|change| flat[change.class as usize] += change.delta);
-        simd::run(AddAll { rows, i, delta: &delta, numbers: &mut self.numbers });
-        let flat = delta.as_flattened_mut();
-        changes.iter().for_each(|change| flat[change.class as usize] = 0.0);
+        changes.iter().for_each(|change| delta.as_flattened_mut()[change.class as usize] += change.delta);
+        rows.add_all(i, &delta, &mut self.numbers);
+        changes.iter().for_each(|change| delta.as_flattened_mut()[change.class as usize] = 0.0);
         self.delta = delta;
-    }
-}
-
-/// A change of all classes, compiled for the machine.
-struct AddAll<'s, R> {
-    rows: &'s R,
-    i: usize,
-    delta: &'s [[f64; LINE]],
-    numbers: &'s mut [[f64; LINE]],
-}
-
-impl<R: Rows> Loop for AddAll<'_, R> {
-    type Output = ();
-    const IS_WIDE: bool = true;
-
-    #[inline(always)]
-    fn run(self) {
-        self.rows.add_lines(self.i, self.delta, self.numbers);
-    }
-}
-
-/// Scores of all classes of a row, compiled for the machine.
-struct AllClasses<'s, R> {
-    rows: &'s R,
-    i: usize,
-    numbers: &'s [[f64; LINE]],
-    lines: usize,
-    out: &'s mut [[f64; LINE]],
-}
-
-impl<R: Rows> Loop for AllClasses<'_, R> {
-    type Output = ();
-    const IS_WIDE: bool = true;
-
-    #[inline(always)]
-    fn run(self) {
-        let mut first = 0;
-        while first < self.lines {
-            let (rest, out) = (self.lines - first, &mut self.out[first..]);
-            let Self { rows, i, numbers, lines, .. } = self;
-            match rest {
-                1 => out.copy_from_slice(&rows.dot_lines::<1>(i, numbers, lines, first)),
-                2 => out.copy_from_slice(&rows.dot_lines::<2>(i, numbers, lines, first)),
-                3 => out.copy_from_slice(&rows.dot_lines::<3>(i, numbers, lines, first)),
-                _ => out[..STRIP].copy_from_slice(&rows.dot_lines::<STRIP>(i, numbers, lines, first)),
-            }
-            first += STRIP;
-        }
     }
 }
 
@@ -180,12 +97,14 @@ impl<R: Rows> Loop for AllClasses<'_, R> {
 mod tests {
     use super::*;
     use crate::data::dense::DenseView;
+    use crate::data::design::Design;
 
     #[test]
     fn scores_and_updates_match_plain_loops() {
         let (n, d) = (6, 5);
         let values: Vec<f64> = (0..n * d).map(|k| ((k * 37 % 11) as f64 - 5.0) / 3.0).collect();
         let (x, _) = DenseView::new(&values, n, d).unwrap();
+        let x = Design { rows: &x, ids: None, bias: 0.0 };
         for k in [2, 3, 8, 9, 17, 31, 33, 70] {
             let (mut w, mut plain) = (Weights::zeros(d, k), vec![vec![0.0; d]; k]);
             for step in 0..3 * n {
