@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from hinge import _native, _validate
-from hinge._cost_problem import Answers, CostProblem
+from hinge._cost_problem import CostProblem, Explored
 
 
 def header(problem: CostProblem) -> bytes:
@@ -21,7 +21,7 @@ def header(problem: CostProblem) -> bytes:
     return buffer.getvalue()
 
 
-class CostPathFile(Answers):
+class CostPathFile(Explored):
     """A plane that :func:`hinge.cost_path` wrote to a file, layer by layer.
 
     Nothing but the data is in memory. Layers are read one at a time, the whole plane by :meth:`load`. Solutions at any
@@ -86,11 +86,6 @@ class CostPathFile(Answers):
         return int(self.stats["n_facets"])
 
     @property
-    def n_edges(self) -> int:
-        """Number of edges, each counted once."""
-        return int(self.stats["n_edges"])
-
-    @property
     def n_vertices(self) -> int:
         """Number of vertices."""
         return int(self.stats["n_vertices"])
@@ -99,21 +94,6 @@ class CostPathFile(Answers):
     def n_layers(self) -> int:
         """Number of layers of the exploration."""
         return len(self._file)
-
-    @property
-    def ended_by(self) -> str:
-        """How the exploration ended."""
-        return str(self.stats["end"])
-
-    @property
-    def is_partial(self) -> bool:
-        """Whether a part of the plane is missing."""
-        return self.ended_by != "complete"
-
-    @property
-    def special(self) -> np.ndarray:
-        """Vertices around which facets do not close in rounding."""
-        return self.stats["special"]
 
     def __repr__(self) -> str:
         partial = f", partial ({self.ended_by})" if self.is_partial else ""

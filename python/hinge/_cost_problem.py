@@ -207,3 +207,29 @@ class Answers:
             passes=np.zeros(1),
         )
         return model
+
+
+class Explored(Answers):
+    """Answers of an explored plane, and what its exploration found."""
+
+    stats: dict[str, Any]
+
+    @property
+    def n_edges(self) -> int:
+        """Number of edges, each counted once."""
+        return int(self.stats["n_edges"])
+
+    @property
+    def ended_by(self) -> str:
+        """How the exploration ended."""
+        return str(self.stats["end"])
+
+    @property
+    def is_partial(self) -> bool:
+        """Whether a part of the plane is missing."""
+        return self.ended_by != "complete"
+
+    @property
+    def special(self) -> np.ndarray:
+        """Vertices around which facets do not close in rounding."""
+        return self.stats["special"]

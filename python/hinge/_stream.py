@@ -145,13 +145,9 @@ class StreamClassifier(LinearClassifier):
         options = self._options()
         _validate.positive("C", self.C)
         is_first, is_fitted = getattr(self, "stream_", None) is None, hasattr(self, "classes_")
-        if not is_fitted and classes is None:
-            raise ValueError("classes must be passed on the first call to partial_fit.")
+        labels = _validate.classes_of_pieces(self, classes)
         X, y = _validate.stream_data(X, y, self, reset=not is_fitted)
-        labels = self.classes_ if is_fitted else _known_classes(classes)
-        if classes is not None and not np.array_equal(_known_classes(classes), labels):
-            raise ValueError(f"classes is {list(classes)!r}, the model has {labels.tolist()!r}: begin with a new one")
-        ids = _ids(y, labels)
+        ids = _validate.encode_among(y, labels)
         weight = None if sample_weight is None else _validate.sample_weights(X, len(ids), sample_weight)
         stream = self._begin(X, labels, options) if is_first else self._checked(X)
         stream.learn(X, ids, weight, options["n_threads"])
@@ -196,19 +192,3 @@ class StreamClassifier(LinearClassifier):
 def _intercept_height(X: Any) -> float:
     squared = X.multiply(X).sum() if sp.issparse(X) else float((np.asarray(X) ** 2).sum())
     return float(np.sqrt(squared / X.shape[0] / INTERCEPT_SHARE)) or 1.0
-
-
-def _known_classes(classes: Any) -> np.ndarray:
-    found = np.unique(_validate.labels(classes, len(classes)))
-    if len(found) < 2:
-        raise ValueError(f"classes must hold at least 2 labels, got {found.tolist()!r}")
-    return found
-
-
-def _ids(y: np.ndarray, classes: np.ndarray) -> np.ndarray:
-    ids = np.searchsorted(classes, y)
-    known = classes[np.minimum(ids, len(classes) - 1)] == y
-    if not np.all(known):
-        unknown = _validate.plain(y[int(np.argmin(known))])
-        raise ValueError(f"y holds the label {unknown}, which is not in classes={classes.tolist()!r}")
-    return ids.astype(np.uint32)

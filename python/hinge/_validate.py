@@ -255,6 +255,33 @@ def encode(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return classes, ids.astype(np.uint32)
 
 
+def encode_among(y: np.ndarray, classes: np.ndarray) -> np.ndarray:
+    """Each row's class number where the sorted classes are known."""
+    ids = np.searchsorted(classes, y).clip(max=len(classes) - 1)
+    strange = np.flatnonzero(classes[ids] != y)
+    if len(strange):
+        row = int(strange[0])
+        raise ValueError(f"y has the label {plain(y[row])} in row {row}, classes are {classes.tolist()}")
+    return ids.astype(np.uint32)
+
+
+def classes_of_pieces(estimator: Any, classes: Any) -> np.ndarray:
+    """The sorted classes of an estimator that learns piece by piece: told at the first call, the same ever after."""
+    if classes is None:
+        if not hasattr(estimator, "classes_"):
+            raise ValueError("classes must be passed on the first call to partial_fit.")
+        return estimator.classes_
+    known = np.unique(labels(classes, len(classes)))
+    if len(known) < 2:
+        raise ValueError(f"classes must hold at least 2 labels, got {known.tolist()!r}")
+    if not np.array_equal(known, getattr(estimator, "classes_", known)):
+        raise ValueError(
+            f"classes={known.tolist()!r} differ from those of the first call, {estimator.classes_.tolist()!r}: "
+            "begin with a new model"
+        )
+    return known
+
+
 def row_weights(
     X: Any,
     classes: np.ndarray,
@@ -276,7 +303,7 @@ def row_weights(
         left = f": {kept} class is left, at least 2 classes are needed" if kept < 2 else ""
         raise ValueError(f"class {plain(missing)} has no row of positive sample_weight{left}")
     with np.errstate(over="ignore", invalid="ignore"):
-        factor = _class_factors(classes, ids, class_weight, weight)
+        factor = class_factors(classes, np.bincount(ids, weights=weight), class_weight)
         weight = weight * factor[ids]
         total = weight.sum()
     if not np.isfinite(total):
@@ -291,15 +318,10 @@ def batch_weights(
     weight = sample_weights(X, len(ids), sample_weight)
     if class_weight is None:
         return weight
-    weight = weight * _class_factors(classes, np.arange(len(classes)), class_weight, np.ones(len(classes)))[ids]
+    weight = weight * class_factors(classes, np.ones(len(classes)), class_weight)[ids]
     if not np.isfinite(weight.sum()):
         raise ValueError("sample_weight times class_weight is too large: the sum over all rows must be finite")
     return weight
-
-
-def column(classes: Any) -> np.ndarray:
-    """Labels of classes as a one-dimensional array."""
-    return column_or_1d(np.asarray(classes))
 
 
 def sample_weights(X: Any, n_rows: int, sample_weight: Any) -> np.ndarray:
@@ -311,12 +333,6 @@ def sample_weights(X: Any, n_rows: int, sample_weight: Any) -> np.ndarray:
         row = int(np.flatnonzero(weight < 0)[0])
         raise ValueError(f"sample_weight of row {row} is {weight[row]}, weights must be at least 0")
     return weight
-
-
-def _class_factors(
-    classes: np.ndarray, ids: np.ndarray, class_weight: Mapping[Any, float] | str | None, weight: np.ndarray
-) -> np.ndarray:
-    return class_factors(classes, np.bincount(ids, weights=weight), class_weight)
 
 
 def class_factors(

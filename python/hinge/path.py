@@ -13,7 +13,7 @@ import numpy as np
 
 from hinge import _native, _validate
 from hinge._cost_file import CostPathFile, header
-from hinge._cost_problem import Answers, CostProblem
+from hinge._cost_problem import CostProblem, Explored
 from hinge._cost_ray import CostRay
 from hinge._cost_surface import ScoreSurface, held_out
 from hinge._progress import announce
@@ -63,7 +63,7 @@ class _Arrays(dict[str, Any]):
         return array
 
 
-class CostPath(Answers):
+class CostPath(Explored):
     """Every hinge-loss model that any pair of costs in a box gives, from :func:`cost_path`.
 
     The plane of ``(C+, C-)`` (cost of the second and of the first class) falls into convex facets within which the
@@ -135,29 +135,9 @@ class CostPath(Answers):
         return len(self._arrays["vertices"])
 
     @property
-    def n_edges(self) -> int:
-        """Number of edges, each counted once."""
-        return int(self.stats["n_edges"])
-
-    @property
     def n_layers(self) -> int:
         """Number of layers of the exploration."""
         return len(self._arrays["layers"]) - 1
-
-    @property
-    def ended_by(self) -> str:
-        """How the exploration ended."""
-        return str(self.stats["end"])
-
-    @property
-    def is_partial(self) -> bool:
-        """Whether a part of the plane is missing."""
-        return self.ended_by != "complete"
-
-    @property
-    def special(self) -> np.ndarray:
-        """Vertices around which facets do not close in rounding."""
-        return self.stats["special"]
 
     @property
     def layer(self) -> np.ndarray:
@@ -477,7 +457,7 @@ def estimate_regions(
     ValueError
         Unusable parameters or input.
     RuntimeError
-        A line could not be walked to its end in double precision (seen on german, 1,000 rows, box 10 x 10).
+        A line could not be walked to its end in double precision.
 
     Examples
     --------

@@ -141,15 +141,6 @@ class SubgradientClassifier(LinearClassifier):
         task.end()
         return self
 
-    @staticmethod
-    def _ids_of(classes: np.ndarray, y: np.ndarray) -> np.ndarray:
-        ids = np.searchsorted(classes, y).clip(max=len(classes) - 1)
-        strange = np.flatnonzero(classes[ids] != y)
-        if len(strange):
-            row = int(strange[0])
-            raise ValueError(f"y has the label {_validate.plain(y[row])} in row {row}, classes are {classes.tolist()}")
-        return ids.astype(np.uint32)
-
     def objective(self, X: Any, y: Any, sample_weight: Any = None) -> np.ndarray:
         r"""The objective :math:`\lambda/2 \|w\|^2 + \sum_i p_i \xi(m_i)` of each binary problem on given rows.
 
@@ -165,7 +156,7 @@ class SubgradientClassifier(LinearClassifier):
         """
         check_is_fitted(self)
         values = np.reshape(self.decision_function(X), (len(y), -1))
-        ids = self._ids_of(self.classes_, _validate.labels(y, len(y)))
+        ids = _validate.encode_among(_validate.labels(y, len(y)), self.classes_)
         weight = np.ones(len(y)) if sample_weight is None else np.asarray(sample_weight, dtype=float)
         positive = [1] if len(self.classes_) == 2 else range(len(self.classes_))
         margins = np.where(ids[:, None] == np.asarray(positive), 1.0, -1.0) * values
@@ -343,9 +334,9 @@ class PegasosClassifier(SubgradientClassifier):
             raise ValueError("partial_fit needs lam: what C means depends on the number of rows to come")
         if self.class_weight == "balanced":
             raise ValueError("class_weight='balanced' needs all rows, give partial_fit a dict of weights")
-        known = self._classes_of(classes)
+        known = _validate.classes_of_pieces(self, classes)
         checked, y = _validate.fit_data(X, y, self)
-        ids = self._ids_of(known, y)
+        ids = _validate.encode_among(y, known)
         if hasattr(self, "classes_"):
             validate_data(self, X, reset=False, skip_check_array=True)
         penalised = bool(options["intercept"])
@@ -376,18 +367,6 @@ class PegasosClassifier(SubgradientClassifier):
                 w[:, -1], b = b / float(self.intercept_scaling or 1.0), np.zeros(n_problems)
         empty = {"sum": np.zeros_like(w), "b_sum": np.zeros(n_problems), "counted": 0}
         return {"w": w, "b": np.array(b), "steps": steps} | empty
-
-    def _classes_of(self, classes: Any) -> np.ndarray:
-        if not hasattr(self, "classes_"):
-            if classes is None:
-                raise ValueError("classes must be passed on the first call to partial_fit")
-            known = np.unique(_validate.column(classes))
-            if len(known) < 2:
-                raise ValueError(f"classes must hold at least 2 different labels, got {len(known)}")
-            return known
-        if classes is not None and not np.array_equal(np.unique(_validate.column(classes)), self.classes_):
-            raise ValueError(f"classes={classes!r} differ from those of the first call, {self.classes_!r}")
-        return self.classes_
 
     def _store(self, classes: np.ndarray, state: dict[str, Any], penalised: bool) -> None:
         counted = state["counted"]

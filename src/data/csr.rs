@@ -9,8 +9,6 @@
 //! Row `i` owns the entries `indptr[i] .. indptr[i + 1]`. Columns within a row may come in any order. Duplicates are
 //! reported by [`CsrView::new`], not summed: the caller sums them before a view is made (SciPy's reading of duplicates).
 
-use rayon::prelude::*;
-
 use super::{Index, Rows, Value, kernels};
 use crate::{Error, Result};
 
@@ -100,17 +98,14 @@ pub fn check_pointers<I: Index>(indptr: &[I], stored: usize) -> Result<usize> {
 fn check_entries<I: Index, V: Value, P: Index>(view: &CsrView<'_, I, V, P>) -> Result<Structure> {
     let n_rows = view.n_rows();
     let tasks = n_rows.div_ceil(CHECK_ROWS);
-    let found: Vec<Result<Structure>> = (0..tasks)
-        .into_par_iter()
-        .map(|t| {
-            let mut all = Structure::default();
-            for i in t * CHECK_ROWS..((t + 1) * CHECK_ROWS).min(n_rows) {
-                let (indices, values) = view.row(i);
-                all.join(check_row(i, indices, values, view.n_cols)?);
-            }
-            Ok(all)
-        })
-        .collect();
+    let found = crate::parallel::map(tasks, |t| {
+        let mut all = Structure::default();
+        for i in t * CHECK_ROWS..((t + 1) * CHECK_ROWS).min(n_rows) {
+            let (indices, values) = view.row(i);
+            all.join(check_row(i, indices, values, view.n_cols)?);
+        }
+        Ok(all)
+    });
     let mut all = Structure::default();
     for one in found {
         all.join(one?);

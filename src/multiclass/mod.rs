@@ -8,11 +8,10 @@ pub mod crammer_singer;
 pub mod labels;
 pub mod scores;
 
-use rayon::prelude::*;
-
 use crate::data::presolve::Presolved;
 use crate::data::{Rows, Value};
 use crate::loss::LossKind;
+use crate::parallel;
 use crate::solver::{Intercept, Monitor, Params, Problem, Solution, Start, auto, presolved};
 use crate::{Error, Result};
 
@@ -157,14 +156,12 @@ pub fn fit_each<R: Rows, T: Send>(
     let ids = weighted_rows(labels, cost, 0..n_rows, "the training data")?;
     let cost: Vec<f64> = ids.iter().map(|&i| cost[i as usize]).collect();
     let ids_if_subset = (ids.len() < rows.n_rows()).then_some(ids.as_slice());
-    (0..labels.n_problems())
-        .into_par_iter()
-        .map(|k| {
-            let y = labels.signs(k, &ids);
-            let problem = Problem { rows, ids: ids_if_subset, y: &y, cost: &cost, intercept };
-            solve(&problem, seed.wrapping_add(k as u64))
-        })
-        .collect()
+    let results = parallel::map(labels.n_problems(), |k| {
+        let y = labels.signs(k, &ids);
+        let problem = Problem { rows, ids: ids_if_subset, y: &y, cost: &cost, intercept };
+        solve(&problem, seed.wrapping_add(k as u64))
+    });
+    results.into_iter().collect()
 }
 
 /// Number of rows as the 4-byte number by which rows are chosen.

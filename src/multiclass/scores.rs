@@ -4,11 +4,9 @@
 //! A sparse model reads only what a row's columns hold; nothing of the size of labels times columns or rows times labels is made
 //! unless it is asked for.
 
-use rayon::prelude::*;
-
 use crate::data::Rows;
 use crate::solver::{Monitor, check_length};
-use crate::{Error, Result};
+use crate::{Error, Result, parallel};
 
 /// Rows per parallel task.
 const CHUNK: usize = 64;
@@ -85,11 +83,12 @@ impl Model<'_> {
         self.check(rows)?;
         let n_labels = self.intercept.len();
         let mut out = vec![0.0; rows.n_rows() * n_labels];
-        out.par_chunks_mut((CHUNK * n_labels).max(1)).enumerate().try_for_each(|(chunk, out)| {
-            monitor.poll()?;
-            out.chunks_exact_mut(n_labels).enumerate().for_each(|(k, out)| self.row(rows, chunk * CHUNK + k, out));
-            Ok::<_, Error>(())
-        })?;
+        parallel::each(out.chunks_mut((CHUNK * n_labels).max(1)), |chunk, out| {
+            if !monitor.cancelled() {
+                out.chunks_exact_mut(n_labels).enumerate().for_each(|(k, out)| self.row(rows, chunk * CHUNK + k, out));
+            }
+        });
+        monitor.poll()?;
         Ok(out)
     }
 
@@ -105,8 +104,10 @@ impl Model<'_> {
             return Err(Error::Parameter { name: "k", value: k.to_string(), rule });
         }
         let mut found = vec![(0u32, 0.0f64); rows.n_rows() * k];
-        found.par_chunks_mut(CHUNK * k).enumerate().try_for_each(|(chunk, found)| {
-            monitor.poll()?;
+        parallel::each(found.chunks_mut(CHUNK * k), |chunk, found| {
+            if monitor.cancelled() {
+                return;
+            }
             let (mut values, mut order) = (vec![0.0; n_labels], Vec::with_capacity(n_labels));
             for (at, found) in found.chunks_exact_mut(k).enumerate() {
                 self.row(rows, chunk * CHUNK + at, &mut values);
@@ -119,8 +120,8 @@ impl Model<'_> {
                 order[..k].sort_unstable_by(first);
                 found.iter_mut().zip(&order).for_each(|(f, l)| *f = (*l, values[*l as usize]));
             }
-            Ok::<_, Error>(())
-        })?;
+        });
+        monitor.poll()?;
         Ok(found.into_iter().unzip())
     }
 }

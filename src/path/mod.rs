@@ -40,6 +40,7 @@ pub mod inverse;
 pub mod keys;
 pub mod layers;
 pub mod locate;
+pub mod margins;
 pub mod polygon;
 pub mod products;
 pub mod refine;

@@ -19,8 +19,8 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use super::inverse::Inverse;
 use super::keys::{Event, Side};
+use super::margins::{Combination, Margins};
 use super::state::DEPENDENT;
 use crate::data::Rows;
 use crate::solver::Monitor;
@@ -30,9 +30,6 @@ use crate::{Error, Result};
 const CORRECT: usize = 16;
 /// Residual of the margin system, relative to 1, at which the inverse is computed anew.
 const MAX_RESIDUAL: f64 = 1e-9;
-/// Pivot relative to the diagonal at which a rebuilt margin system is singular. Far below what lets a row enter: another order of
-/// the same rows has other pivots.
-const SINGULAR: f64 = 1e-15;
 /// Events between two looks at the monitor.
 const POLL: usize = 256;
 
@@ -92,24 +89,22 @@ pub struct Walk<'a, R> {
     line: Line,
     t: f64,
     sides: Vec<Side>,
-    inverse: Inverse,
+    margins: Margins<'a, R>,
+    /// Position in `M` of every row.
     place: Vec<u32>,
-    /// Dual variables of the members, by position.
-    alpha: Vec<f64>,
-    w: Vec<f64>,
+    /// Dual variables of the members, and `w`.
+    at: Combination,
     /// Sum of the signed rows on the left, per class.
     left: [Vec<f64>; 2],
-    /// Rates of the above.
-    alpha_rate: Vec<f64>,
-    w_rate: Vec<f64>,
+    /// Rates of `at`.
+    rate: Combination,
+    /// A row that is about to enter, less its projection on the members.
+    entrant: Combination,
     reach: Vec<f64>,
     largest: f64,
     travelled: f64,
     asleep: BinaryHeap<Reverse<Wake>>,
     awake: Vec<(u32, f64)>,
-    dense: Vec<f64>,
-    scratch: Vec<f64>,
-    column: Vec<f64>,
     /// Changes so far.
     pub steps: Vec<Step>,
     since: usize,
@@ -120,27 +115,25 @@ impl<'a, R: Rows> Walk<'a, R> {
     pub fn new(course: Course<'a, R>, line: Line, sides: &[Side]) -> Self {
         let (n, d) = (course.rows.n_rows(), course.rows.n_cols());
         let largest = course.perturbation.iter().fold(0.0, |a: f64, &b| a.max(b));
-        let reach = (0..n).map(|i| (course.rows.squared_norm(i) + 1.0).sqrt()).collect();
+        let margins = Margins::new(course);
+        let reach = (0..n as u32).map(|i| (margins.squared(i) + 1.0).sqrt()).collect();
+        let empty = Combination { alpha: Vec::new(), w: vec![0.0; d] };
         let mut walk = Self {
             course,
             line,
             t: 0.0,
             sides: sides.to_vec(),
-            inverse: Inverse::default(),
+            margins,
             place: vec![u32::MAX; n],
-            alpha: Vec::new(),
-            w: vec![0.0; d],
+            at: empty.clone(),
             left: [vec![0.0; d], vec![0.0; d]],
-            alpha_rate: Vec::new(),
-            w_rate: vec![0.0; d],
+            rate: empty.clone(),
+            entrant: empty,
             reach,
             largest,
             travelled: 0.0,
             asleep: BinaryHeap::new(),
             awake: Vec::new(),
-            dense: vec![0.0; d],
-            scratch: Vec::new(),
-            column: Vec::new(),
             steps: Vec::new(),
             since: 0,
         };
@@ -174,10 +167,6 @@ impl<'a, R: Rows> Walk<'a, R> {
         1.0 + (self.line.tau[0] + self.line.tau[1] * self.t) * self.course.perturbation[i]
     }
 
-    fn margin(&self, i: usize, w: &[f64]) -> f64 {
-        self.course.y[i] * self.course.rows.dot(i, w)
-    }
-
     /// The state of every row.
     pub fn sides(&self) -> &[Side] {
         &self.sides
@@ -194,7 +183,7 @@ impl<'a, R: Rows> Walk<'a, R> {
             .map(|i| match self.sides[i] {
                 Side::Left => self.cost(i),
                 Side::Right => 0.0,
-                Side::On => self.alpha[self.place[i] as usize],
+                Side::On => self.at.alpha[self.place[i] as usize],
             })
             .collect()
     }
@@ -241,27 +230,18 @@ impl<'a, R: Rows> Walk<'a, R> {
 
     /// Rates of the members' dual variables and of `w`.
     fn set_rates(&mut self) {
-        let course = self.course;
-        let rates = [self.line.cost[0][1], self.line.cost[1][1]];
-        for (k, w) in self.w_rate.iter_mut().enumerate() {
-            *w = rates[0] * self.left[0][k] + rates[1] * self.left[1][k];
-        }
-        let rhs: Vec<f64> = (self.inverse.members.iter())
-            .map(|&i| self.line.tau[1] * course.perturbation[i as usize] - self.margin(i as usize, &self.w_rate))
-            .collect();
-        self.alpha_rate.clear();
-        self.alpha_rate.resize(self.inverse.padded(), 0.0);
-        self.inverse.multiply(&rhs, &mut self.alpha_rate);
-        for (&i, &rate) in self.inverse.members.iter().zip(&self.alpha_rate) {
-            course.rows.add_scaled(i as usize, rate * course.y[i as usize], &mut self.w_rate);
-        }
+        let [_, tau_rate] = self.line.tau;
+        let perturbation = self.course.perturbation;
+        let costs = self.line.cost.map(|[_, rate]| rate);
+        sum_left(&mut self.rate, self.margins.members().len(), &self.left, costs);
+        self.margins.meet(&mut self.rate, |i| tau_rate * perturbation[i as usize]);
     }
 
     /// The nearest event, as a distance in `t` that ends at 1.
     fn next_event(&mut self) -> (f64, Option<Event>) {
         let mut best = (1.0 - self.t, None);
-        for (k, &i) in self.inverse.members.iter().enumerate() {
-            let (alpha, rate) = (self.alpha[k], self.alpha_rate[k]);
+        for (k, &i) in self.margins.members().iter().enumerate() {
+            let (alpha, rate) = (self.at.alpha[k], self.rate.alpha[k]);
             let (room, closing) = (self.cost(i as usize) - alpha, rate - self.cost_rate(i as usize));
             if rate < 0.0 {
                 nearer(&mut best, alpha / -rate, Event::new(i, Side::On, Side::Right));
@@ -281,8 +261,8 @@ impl<'a, R: Rows> Walk<'a, R> {
             if side == Side::On {
                 continue; // entered meanwhile; comes back when it leaves
             }
-            let slack = self.margin(i as usize, &self.w) - self.target(i as usize);
-            let rate = self.margin(i as usize, &self.w_rate) - self.line.tau[1] * self.course.perturbation[i as usize];
+            let slack = self.margins.of(i, &self.at.w) - self.target(i as usize);
+            let rate = self.margins.of(i, &self.rate.w) - self.line.tau[1] * self.course.perturbation[i as usize];
             self.awake.push((i, slack));
             let (distance, closing) = if side == Side::Left { (-slack, rate) } else { (slack, -rate) };
             if closing > 0.0 {
@@ -293,15 +273,15 @@ impl<'a, R: Rows> Walk<'a, R> {
     }
 
     fn speed(&self) -> f64 {
-        let squared: f64 = self.w_rate.iter().map(|w| w * w).sum();
+        let squared: f64 = self.rate.w.iter().map(|w| w * w).sum();
         (squared + (self.line.tau[1] * self.largest).powi(2)).sqrt()
     }
 
     fn advance(&mut self, dt: f64) {
-        for (w, rate) in self.w.iter_mut().zip(&self.w_rate) {
+        for (w, rate) in self.at.w.iter_mut().zip(&self.rate.w) {
             *w += dt * rate;
         }
-        for (a, rate) in self.alpha.iter_mut().zip(&self.alpha_rate) {
+        for (a, rate) in self.at.alpha.iter_mut().zip(&self.rate.alpha) {
             *a += dt * rate;
         }
         let before = self.travelled;
@@ -332,11 +312,10 @@ impl<'a, R: Rows> Walk<'a, R> {
 
     fn leave(&mut self, i: u32, to: Side) {
         let k = self.place[i as usize] as usize;
-        self.column.resize(self.inverse.padded(), 0.0);
-        self.inverse.leave(k, &mut self.column);
-        self.alpha.swap_remove(k);
-        if k < self.inverse.len() {
-            self.place[self.inverse.members[k] as usize] = k as u32;
+        self.margins.leave(k);
+        self.at.alpha.swap_remove(k);
+        if let Some(&moved) = self.margins.members().get(k) {
+            self.place[moved as usize] = k as u32;
         }
         self.place[i as usize] = u32::MAX;
         self.put(i, to);
@@ -357,45 +336,34 @@ impl<'a, R: Rows> Walk<'a, R> {
     }
 
     fn enter(&mut self, i: u32, from: Side) {
-        let course = self.course;
-        let y = course.y[i as usize];
-        course.rows.add_scaled(i as usize, y, &mut self.dense);
-        let q: Vec<f64> = self.inverse.members.iter().map(|&m| self.margin(m as usize, &self.dense)).collect();
-        let full = self.margin(i as usize, &self.dense);
-        course.rows.for_each(i as usize, |column, _| self.dense[column] = 0.0);
-        self.scratch.clear();
-        self.scratch.resize(self.inverse.padded(), 0.0);
-        self.inverse.multiply(&q, &mut self.scratch);
-        let s = full - q.iter().zip(&self.scratch).map(|(q, r)| q * r).sum::<f64>();
-        if s <= DEPENDENT * full {
+        let distance = self.margins.project(i, &mut self.entrant);
+        if distance <= DEPENDENT * self.margins.squared(i) {
             return self.exchange(i, from);
         }
         let alpha = if from == Side::Left { self.cost(i as usize) } else { 0.0 };
-        self.inverse.enter(i, &self.scratch, s);
+        self.margins.enter(i, &self.entrant, distance);
         self.put(i, Side::On);
-        self.place[i as usize] = self.alpha.len() as u32;
-        self.alpha.push(alpha);
+        self.place[i as usize] = self.at.alpha.len() as u32;
+        self.at.alpha.push(alpha);
         self.note(Event::new(i, from, Side::On));
     }
 
-    /// Row `i` depends on the members by `scratch`: its dual variable moves off its bound, theirs against it, until one is at a bound.
+    /// Row `i` is the combination `-entrant.alpha` of the members: its dual variable moves off its bound, theirs against it, until one is at a bound.
     fn exchange(&mut self, i: u32, from: Side) {
         let towards = if from == Side::Left { -1.0 } else { 1.0 };
         let mut best = (self.cost(i as usize), None);
-        for (k, &m) in self.inverse.members.iter().enumerate() {
-            let rate = -towards * self.scratch[k];
-            let (alpha, cost) = (self.alpha[k], self.cost(m as usize));
+        for (k, &m) in self.margins.members().iter().enumerate() {
+            let rate = towards * self.entrant.alpha[k];
+            let (alpha, cost) = (self.at.alpha[k], self.cost(m as usize));
             if rate < 0.0 && alpha / -rate < best.0 {
                 best = ((alpha / -rate).max(0.0), Some((m, Side::Right)));
             } else if rate > 0.0 && (cost - alpha) / rate < best.0 {
                 best = (((cost - alpha) / rate).max(0.0), Some((m, Side::Left)));
             }
         }
-        let n = self.alpha.len();
-        for (alpha, r) in self.alpha.iter_mut().zip(&self.scratch[..n]) {
-            *alpha -= towards * best.0 * r;
+        for (alpha, rate) in self.at.alpha.iter_mut().zip(&self.entrant.alpha) {
+            *alpha += towards * best.0 * rate;
         }
-        let old = if from == Side::Left { self.cost(i as usize) } else { 0.0 };
         let Some((m, to)) = best.1 else {
             let to = if from == Side::Left { Side::Right } else { Side::Left };
             self.note(Event::new(i, from, Side::On));
@@ -407,82 +375,58 @@ impl<'a, R: Rows> Walk<'a, R> {
         self.note(Event::new(m, Side::On, to));
         self.note(Event::new(i, from, Side::On));
         self.put(i, Side::On);
-        let mut members = self.inverse.members.clone();
+        let mut members = self.margins.members().to_vec();
         members.push(i);
-        self.alpha.push(old + towards * best.0);
-        self.place[i as usize] = members.len() as u32 - 1;
         self.rebuild(members);
     }
 
-    /// Solves the margin system at `t` once more and computes `w` from the dual variables' correction.
+    /// Solves the margin system at `t` once more, from the dual variables as they are.
     fn correct(&mut self) {
         self.since = 0;
-        let course = self.course;
-        let residual: Vec<f64> =
-            self.inverse.members.iter().map(|&i| self.target(i as usize) - self.margin(i as usize, &self.w)).collect();
-        if residual.iter().any(|r| r.abs() > MAX_RESIDUAL) {
-            return self.rebuild(self.inverse.members.clone());
+        if !self.margins.is_worn() && (self.meet_targets() <= MAX_RESIDUAL || self.meet_targets() <= MAX_RESIDUAL) {
+            return;
         }
-        self.scratch.clear();
-        self.scratch.resize(self.inverse.padded(), 0.0);
-        self.inverse.multiply(&residual, &mut self.scratch);
-        for (k, &i) in self.inverse.members.iter().enumerate() {
-            self.alpha[k] += self.scratch[k];
-            course.rows.add_scaled(i as usize, self.scratch[k] * course.y[i as usize], &mut self.w);
-        }
+        self.rebuild(self.margins.members().to_vec());
     }
 
-    /// Factor, dual variables and `w` from the sets at `t`. Dependent members are put to the right.
-    fn rebuild(&mut self, mut members: Vec<u32>) {
-        let course = self.course;
-        loop {
-            let lines: Vec<f64> = self.products(&members);
-            let n = members.len();
-            let place: std::collections::HashMap<u32, usize> =
-                members.iter().enumerate().map(|(k, &i)| (i, k)).collect();
-            match self.inverse.rebuild(&members, SINGULAR, |a, b| lines[place[&a] * n + place[&b]]) {
-                Ok(()) => break,
-                Err(k) => {
-                    let i = members.remove(k);
-                    self.place[i as usize] = u32::MAX;
-                    self.sides[i as usize] = Side::Right;
-                    self.asleep.push(Reverse(Wake(self.travelled, i)));
-                }
-            }
+    /// Moves `at` to the margins at `t`; the largest residual before.
+    fn meet_targets(&mut self) -> f64 {
+        let tau = self.line.tau[0] + self.line.tau[1] * self.t;
+        let perturbation = self.course.perturbation;
+        self.margins.meet(&mut self.at, |i| 1.0 + tau * perturbation[i as usize])
+    }
+
+    /// Inverse, dual variables and `w` from the sets at `t`. Dependent members are put to the right.
+    fn rebuild(&mut self, members: Vec<u32>) {
+        for i in self.margins.rebuild(members) {
+            self.place[i as usize] = u32::MAX;
+            self.sides[i as usize] = Side::Right;
+            self.asleep.push(Reverse(Wake(self.travelled, i)));
         }
-        for (k, &i) in members.iter().enumerate() {
+        for (k, &i) in self.margins.members().iter().enumerate() {
             self.place[i as usize] = k as u32;
         }
-        let costs: [f64; 2] = std::array::from_fn(|class| self.line.cost[class][0] + self.line.cost[class][1] * self.t);
-        for (k, w) in self.w.iter_mut().enumerate() {
-            *w = costs[0] * self.left[0][k] + costs[1] * self.left[1][k];
-        }
-        self.alpha.clear();
-        self.alpha.resize(members.len(), 0.0);
+        let t = self.t;
+        sum_left(
+            &mut self.at,
+            self.margins.members().len(),
+            &self.left,
+            self.line.cost.map(|[at, rate]| at + rate * t),
+        );
         for _ in 0..3 {
-            let residual: Vec<f64> =
-                members.iter().map(|&i| self.target(i as usize) - self.margin(i as usize, &self.w)).collect();
-            self.scratch.clear();
-            self.scratch.resize(self.inverse.padded(), 0.0);
-            self.inverse.multiply(&residual, &mut self.scratch);
-            for (k, &i) in members.iter().enumerate() {
-                self.alpha[k] += self.scratch[k];
-                course.rows.add_scaled(i as usize, self.scratch[k] * course.y[i as usize], &mut self.w);
-            }
+            self.meet_targets();
         }
         self.since = 0;
     }
+}
 
-    fn products(&mut self, members: &[u32]) -> Vec<f64> {
-        let course = self.course;
-        let mut lines = Vec::with_capacity(members.len() * members.len());
-        for &i in members {
-            course.rows.add_scaled(i as usize, course.y[i as usize], &mut self.dense);
-            lines.extend(members.iter().map(|&m| course.y[m as usize] * course.rows.dot(m as usize, &self.dense)));
-            course.rows.for_each(i as usize, |column, _| self.dense[column] = 0.0);
-        }
-        lines
+/// The combination of no member: every row on the left at its cost.
+fn sum_left(what: &mut Combination, members: usize, left: &[Vec<f64>; 2], costs: [f64; 2]) {
+    for (k, w) in what.w.iter_mut().enumerate() {
+        *w = costs[0] * left[0][k] + costs[1] * left[1][k];
     }
+    what.alpha.clear();
+    what.alpha.resize(members, 0.0);
 }
 
 /// Keeps the nearer of two events; a distance below zero is rounding.

@@ -1,17 +1,19 @@
 //! Binding of [`crate::path`]: the explored plane as an object, answers at points, walks along lines.
+//!
+//! One compiled copy serves all layouts ([`crate::data::any`]): a step reads whole rows, of which the branch is a small part.
 
+use std::borrow::Cow;
 use std::sync::OnceLock;
 
 use numpy::{IntoPyArray, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2, ToPyArray};
-use pyo3::exceptions::{PyKeyboardInterrupt, PyValueError};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use rayon::prelude::*;
 
-use super::arrays::{Matrix, with_rows};
+use super::arrays::{Matrix, Slices};
 use super::run::{run, run_keeping};
 use crate::data::Rows;
-use crate::data::dense::DenseView;
 use crate::path::answer::{Answer, Data, answer};
 use crate::path::complex::{Complex, End, Report};
 use crate::path::explore::Effort;
@@ -63,18 +65,11 @@ pub fn explore_plane<'py>(
 ) -> PyResult<(Plane, Bound<'py, PyDict>)> {
     let (slices, y) = (matrix.slices()?, y.as_slice()?);
     let options = Options { limit, start, max_facets: max_regions, seed };
-    let (outcome, raised) = run_keeping(py, n_threads, None, progress.as_ref(), |monitor| {
-        with_rows!(slices, |rows, structure| {
-            structure.check_solvable()?;
-            path::plane(&rows, y, bias, &options, monitor)
-        })
+    let explored = run_keeping(py, n_threads, progress.as_ref(), |monitor| {
+        let (rows, structure) = slices.any()?;
+        structure.check_solvable()?;
+        path::plane(&rows, y, bias, &options, monitor)
     })?;
-    if let Some(error) = raised
-        && (outcome.is_err() || !error.is_instance_of::<PyKeyboardInterrupt>(py))
-    {
-        return Err(error);
-    }
-    let explored = outcome?;
     let bytes = explored.complex.bytes();
     let found = findings(py, explored.complex.end, explored.attempts, &explored.effort, &explored.report, bytes)?;
     Ok((Plane::new(explored.complex, explored.perturbation), found))
@@ -130,15 +125,14 @@ impl Plane {
     /// One array of the plane, a copy.
     fn array<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
         let c = &self.complex;
-        let numbers = |events: &[Event]| events.iter().map(|event| event.0).collect::<Vec<u32>>().into_pyarray(py);
         Ok(match name {
             "limit" => c.limit.to_pyarray(py).into_any(),
             "start" => c.start.to_pyarray(py).into_any(),
             "parent" => c.parent.to_pyarray(py).into_any(),
-            "entry" => numbers(&c.entry).into_any(),
+            "entry" => numbers(py, &c.entry),
             "layers" => c.layers.to_pyarray(py).into_any(),
             "first" => c.first.to_pyarray(py).into_any(),
-            "events" => numbers(&c.events).into_any(),
+            "events" => numbers(py, &c.events),
             "beyond" => c.beyond.to_pyarray(py).into_any(),
             "corner" => c.corner.to_pyarray(py).into_any(),
             "vertices" => points_array(py, &c.vertices)?,
@@ -206,8 +200,7 @@ impl Plane {
     /// The state of every row in a facet: 0 left, 1 on, 2 right of the margin.
     fn sides<'py>(&self, py: Python<'py>, facet: usize) -> PyResult<Bound<'py, PyAny>> {
         self.check_facet(facet)?;
-        let sides: Vec<u8> = self.complex.sides(facet).into_iter().map(|side| side as u8).collect();
-        Ok(sides.into_pyarray(py).into_any())
+        Ok(codes(&self.complex.sides(facet)).into_pyarray(py).into_any())
     }
 
     /// Exact solutions at points of the explored part.
@@ -228,16 +221,8 @@ impl Plane {
         for &p in &at {
             facets.push(self.facet(p).ok_or_else(|| outside(p))?);
         }
-        let (answers, n_cols) = run(py, n_threads, None, |monitor| {
-            with_rows!(slices, |rows, _structure| {
-                let data = Data { rows: &rows, y, bias, perturbation: &self.perturbation };
-                let answers: crate::Result<Vec<Answer>> = (at.par_iter().zip(&facets))
-                    .map(|(&p, &f)| answer(&data, &self.complex.sides(f), p, monitor))
-                    .collect();
-                Ok((answers?, rows.n_cols()))
-            })
-        })?;
-        let result = answers_dict(py, &answers, n_cols, y.len())?;
+        let sides = |k: usize| Cow::Owned(self.complex.sides(facets[k]));
+        let result = answers_at(py, slices, y, bias, &self.perturbation, &at, sides, n_threads)?;
         result.set_item("facet", facets.into_pyarray(py))?;
         Ok(result)
     }
@@ -257,13 +242,9 @@ impl Plane {
         let (slices, y, held, held_y) = (matrix.slices()?, y.as_slice()?, held.slices()?, held_y.as_slice()?);
         self.check_rows(y.len())?;
         let cells = run(py, n_threads, None, |monitor| {
-            with_rows!(slices, |rows, _structure| {
-                // The held-out rows come in one layout, to halve the number of compiled copies.
-                let held = dense_rows(held)?;
-                let (held, _) = DenseView::new(&held.0, held.1, held.2)?;
-                crate::solver::check_length("held-out labels", held.n_rows(), held_y.len())?;
-                surface::cells(&rows, y, bias, &self.complex, &self.perturbation, &held, held_y, monitor)
-            })
+            let ((rows, _), (held, _)) = (slices.any()?, held.any()?);
+            crate::solver::check_length("held-out labels", held.n_rows(), held_y.len())?;
+            surface::cells(&rows, y, bias, &self.complex, &self.perturbation, &held, held_y, monitor)
         })?;
         Ok(Surface { cells })
     }
@@ -286,26 +267,22 @@ impl Plane {
         self.facet(to).ok_or_else(|| outside(to))?;
         let sides = self.complex.sides(facet);
         let steps = run(py, 1, None, |monitor| {
-            with_rows!(slices, |rows, _structure| {
-                let data = Data { rows: &rows, y, bias, perturbation: &self.perturbation };
-                path::ray(&data, &sides, from_, to, monitor)
-            })
+            let (rows, _) = slices.any()?;
+            let data = Data { rows: &rows, y, bias, perturbation: &self.perturbation };
+            path::ray(&data, &sides, from_, to, monitor)
         })?;
-        let codes: Vec<u8> = sides.into_iter().map(|side| side as u8).collect();
-        Ok((steps_arrays(py, &steps), codes.into_pyarray(py).into_any()))
+        Ok((steps_arrays(py, &steps), codes(&sides).into_pyarray(py).into_any()))
     }
 }
 
-/// A copy of a matrix as dense rows, with its shape.
-fn dense_rows(slices: super::arrays::Slices<'_>) -> crate::Result<(Vec<f64>, usize, usize)> {
-    with_rows!(slices, |rows, _structure| {
-        let (n, d) = (rows.n_rows(), rows.n_cols());
-        let mut values = vec![0.0; n * d];
-        for i in 0..n {
-            rows.add_scaled(i, 1.0, &mut values[i * d..(i + 1) * d]);
-        }
-        Ok((values, n, d))
-    })
+/// The codes of events.
+pub(super) fn numbers<'py>(py: Python<'py>, events: &[Event]) -> Bound<'py, PyAny> {
+    events.iter().map(|event| event.0).collect::<Vec<u32>>().into_pyarray(py).into_any()
+}
+
+/// The states of rows as Python has them.
+pub(super) fn codes(sides: &[Side]) -> Vec<u8> {
+    sides.iter().map(|&side| side as u8).collect()
 }
 
 /// The cells of an error surface.
@@ -360,12 +337,11 @@ pub fn fit_costs<'py>(
     let (slices, y) = (matrix.slices()?, y.as_slice()?);
     let start = start.map(|start| start.to_vec()).transpose()?;
     let (answer, n_cols) = run(py, n_threads, None, |monitor| {
-        with_rows!(slices, |rows, structure| {
-            structure.check_solvable()?;
-            crate::solver::check_length("labels", rows.n_rows(), y.len())?;
-            let data = Data { rows: &rows, y, bias, perturbation: &[] };
-            Ok((crate::path::answer::fit(&data, at, tol, start, monitor)?, rows.n_cols()))
-        })
+        let (rows, structure) = slices.any()?;
+        structure.check_solvable()?;
+        crate::solver::check_length("labels", rows.n_rows(), y.len())?;
+        let data = Data { rows: &rows, y, bias, perturbation: &[] };
+        Ok((crate::path::answer::fit(&data, at, tol, start, monitor)?, rows.n_cols()))
     })?;
     answers_dict(py, &[answer], n_cols, y.len())
 }
@@ -430,12 +406,11 @@ pub fn walk_ray<'py>(
     let (slices, y) = (matrix.slices()?, y.as_slice()?);
     let perturbation = path::perturbation(y.len(), path::RAY_SCALE, seed);
     let steps = run(py, 1, progress.as_ref(), |monitor| {
-        with_rows!(slices, |rows, structure| {
-            structure.check_solvable()?;
-            crate::solver::check_length("labels", rows.n_rows(), y.len())?;
-            let data = Data { rows: &rows, y, bias, perturbation: &perturbation };
-            path::ray(&data, &vec![Side::Left; y.len()], [0.0; 2], to, monitor)
-        })
+        let (rows, structure) = slices.any()?;
+        structure.check_solvable()?;
+        crate::solver::check_length("labels", rows.n_rows(), y.len())?;
+        let data = Data { rows: &rows, y, bias, perturbation: &perturbation };
+        path::ray(&data, &vec![Side::Left; y.len()], [0.0; 2], to, monitor)
     })?;
     Ok((steps_arrays(py, &steps), perturbation.into_pyarray(py).into_any()))
 }
@@ -462,14 +437,28 @@ pub fn answers_from<'py>(
     for start in &starts {
         crate::solver::check_length("codes of a point", y.len(), start.len())?;
     }
+    answers_at(py, slices, y, bias, perturbation, &at, |k| Cow::Borrowed(&starts[k][..]), n_threads)
+}
+
+/// Exact solutions at points, from the sets `sides(k)` of the perturbed problem at point `k`; the dictionary of the answers.
+#[allow(clippy::too_many_arguments)] // what an answer depends on
+fn answers_at<'py, 's>(
+    py: Python<'py>,
+    slices: Slices<'_>,
+    y: &[f64],
+    bias: f64,
+    perturbation: &[f64],
+    at: &[[f64; 2]],
+    sides: impl Fn(usize) -> Cow<'s, [Side]> + Sync + Send,
+    n_threads: usize,
+) -> PyResult<Bound<'py, PyDict>> {
     let (answers, n_cols) = run(py, n_threads, None, |monitor| {
         monitor.poll()?;
-        with_rows!(slices, |rows, _structure| {
-            let data = Data { rows: &rows, y, bias, perturbation };
-            let answers: crate::Result<Vec<Answer>> =
-                (at.par_iter().zip(&starts)).map(|(&p, start)| answer(&data, start, p, monitor)).collect();
-            Ok((answers?, rows.n_cols()))
-        })
+        let (rows, _) = slices.any()?;
+        let data = Data { rows: &rows, y, bias, perturbation };
+        let one = |(k, &p): (usize, &[f64; 2])| answer(&data, &sides(k), p, monitor);
+        let answers: crate::Result<Vec<Answer>> = at.par_iter().enumerate().map(one).collect();
+        Ok((answers?, rows.n_cols()))
     })?;
     answers_dict(py, &answers, n_cols, y.len())
 }

@@ -3,16 +3,15 @@
 use std::path::{Path, PathBuf};
 
 use numpy::{IntoPyArray, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2, ToPyArray};
-use pyo3::exceptions::{PyKeyboardInterrupt, PyValueError};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use rayon::prelude::*;
 
-use super::arrays::{Matrix, with_rows};
-use super::path::{Plane, findings, points, points_array};
+use super::arrays::Matrix;
+use super::path::{Plane, codes, findings, numbers, points, points_array};
 use super::run::{run, run_keeping};
 use crate::path::answer::Data;
-use crate::path::keys::Event;
 use crate::path::walk::Course;
 use crate::path::{self, Options, file};
 
@@ -36,16 +35,11 @@ pub fn explore_to_file<'py>(
 ) -> PyResult<()> {
     let (slices, y) = (matrix.slices()?, y.as_slice()?);
     let options = Options { limit, start, max_facets: max_regions, seed };
-    let (outcome, raised) = run_keeping(py, n_threads, None, progress.as_ref(), |monitor| {
-        with_rows!(slices, |rows, structure| {
-            structure.check_solvable()?;
-            path::plane_to_file(&rows, y, bias, &options, (Path::new(&target), header), monitor)
-        })
-    })?;
-    match raised {
-        Some(error) if outcome.is_err() || !error.is_instance_of::<PyKeyboardInterrupt>(py) => Err(error),
-        _ => Ok(outcome?),
-    }
+    run_keeping(py, n_threads, progress.as_ref(), |monitor| {
+        let (rows, structure) = slices.any()?;
+        structure.check_solvable()?;
+        path::plane_to_file(&rows, y, bias, &options, (Path::new(&target), header), monitor)
+    })
 }
 
 /// Estimates the number of facets of a plane.
@@ -60,10 +54,9 @@ pub fn estimate_facets<'py>(
 ) -> PyResult<f64> {
     let (slices, y) = (matrix.slices()?, y.as_slice()?);
     run(py, 1, None, |monitor| {
-        with_rows!(slices, |rows, structure| {
-            structure.check_solvable()?;
-            path::estimate::estimate(&rows, y, bias, limit, seed, monitor)
-        })
+        let (rows, structure) = slices.any()?;
+        structure.check_solvable()?;
+        path::estimate::estimate(&rows, y, bias, limit, seed, monitor)
     })
 }
 
@@ -81,16 +74,15 @@ pub fn sides_at<'py>(
     let (slices, y, at) = (matrix.slices()?, y.as_slice()?, points(&at)?);
     let perturbation = perturbation.as_slice()?;
     crate::solver::check_length("perturbation", y.len(), perturbation.len())?;
-    let codes = run(py, n_threads, None, |monitor| {
-        with_rows!(slices, |rows, _structure| {
-            let data = Data { rows: &rows, y, bias, perturbation };
-            let design = data.design();
-            let course = Course { rows: &design, y, perturbation };
-            let sides: crate::Result<Vec<_>> = at.par_iter().map(|&p| path::sides_at(course, p, monitor)).collect();
-            Ok(sides?.into_iter().flatten().map(|side| side as u8).collect::<Vec<u8>>())
-        })
+    let sides = run(py, n_threads, None, |monitor| {
+        let (rows, _) = slices.any()?;
+        let data = Data { rows: &rows, y, bias, perturbation };
+        let design = data.design();
+        let course = Course { rows: &design, y, perturbation };
+        let sides: crate::Result<Vec<_>> = at.par_iter().map(|&p| path::sides_at(course, p, monitor)).collect();
+        Ok(sides?.concat())
     })?;
-    Ok(codes.into_pyarray(py).reshape([at.len(), y.len()])?.into_any())
+    Ok(codes(&sides).into_pyarray(py).reshape([at.len(), y.len()])?.into_any())
 }
 
 /// A file that [`explore_to_file`] wrote.
@@ -142,14 +134,13 @@ impl PlaneFile {
             return Err(PyValueError::new_err(format!("layer must be below {}, got {k}", self.file.n_layers())));
         }
         let layer = py.detach(|| self.file.layer(k))?;
-        let numbers = |events: &[Event]| events.iter().map(|event| event.0).collect::<Vec<u32>>().to_pyarray(py);
         let arrays = PyDict::new(py);
         arrays.set_item("first_facet", layer.first_facet)?;
         arrays.set_item("first_vertex", layer.first_vertex)?;
         arrays.set_item("parent", layer.parent.to_pyarray(py))?;
-        arrays.set_item("entry", numbers(&layer.entry))?;
+        arrays.set_item("entry", numbers(py, &layer.entry))?;
         arrays.set_item("lengths", layer.lengths.to_pyarray(py))?;
-        arrays.set_item("events", numbers(&layer.events))?;
+        arrays.set_item("events", numbers(py, &layer.events))?;
         arrays.set_item("beyond", layer.beyond.to_pyarray(py))?;
         arrays.set_item("corner", layer.corner.to_pyarray(py))?;
         arrays.set_item("vertices", points_array(py, &layer.vertices)?)?;

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
-use pyo3::exceptions::PyRuntimeError;
+use pyo3::exceptions::{PyKeyboardInterrupt, PyRuntimeError};
 use pyo3::prelude::*;
 
 use crate::outofcore::trainer::NAME as BLOCKS;
@@ -103,14 +103,27 @@ pub fn run_within<T: Send>(
     progress: Option<&Bound<'_, PyAny>>,
     job: impl FnOnce(&Flag) -> Result<T> + Send,
 ) -> PyResult<T> {
-    match run_keeping(py, n_threads, limit, progress, job)? {
+    match watch(py, n_threads, limit, progress, job)? {
         (_, Some(error)) => Err(error),
         (result, None) => Ok(result?),
     }
 }
 
-/// [`run_within`] for a job with a result worth keeping when it is stopped: the result, and the exception that stopped it.
+/// [`run`] for a job with a result worth keeping when it is interrupted: a KeyboardInterrupt is dropped if there is one.
 pub fn run_keeping<T: Send>(
+    py: Python<'_>,
+    n_threads: usize,
+    progress: Option<&Bound<'_, PyAny>>,
+    job: impl FnOnce(&Flag) -> Result<T> + Send,
+) -> PyResult<T> {
+    match watch(py, n_threads, None, progress, job)? {
+        (result, Some(error)) if result.is_err() || !error.is_instance_of::<PyKeyboardInterrupt>(py) => Err(error),
+        (result, _) => Ok(result?),
+    }
+}
+
+/// Runs the job and waits for it: its result, and the exception that stopped it.
+fn watch<T: Send>(
     py: Python<'_>,
     n_threads: usize,
     limit: Option<Duration>,

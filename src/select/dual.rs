@@ -23,14 +23,13 @@
 
 use std::sync::Arc;
 
-use rayon::prelude::*;
-
 use super::folds::Setup;
 use super::saturation::{self, Extension, Point};
 use super::watch::Watch;
 use super::{Route, State, Step};
 use crate::data::Rows;
 use crate::loss::{Hinge, Logistic, Loss, LossKind, SquaredHinge};
+use crate::parallel;
 use crate::solver::{Monitor, Params, Solution, SolverKind, Start, Status, auto, check_length};
 use crate::{Error, Result};
 
@@ -88,16 +87,13 @@ impl<R: Rows> Route for Dual<'_, R> {
     fn advance(&mut self, c: f64) -> Result<Step> {
         let setup = self.setup;
         let watch = Watch::new(setup.monitor, c, self.lanes.len());
-        let done: Vec<Done> = self
-            .lanes
-            .par_iter_mut()
-            .enumerate()
-            .map(|(number, lane)| {
-                let done = Task { setup, number, c, monitor: &watch }.advance(lane)?;
-                watch.finish(done.passes);
-                Ok(done)
-            })
-            .collect::<Result<_>>()?;
+        let mut done: Vec<Option<Result<Done>>> = self.lanes.iter().map(|_| None).collect();
+        parallel::each(self.lanes.iter_mut().zip(&mut done), |number, (lane, done)| {
+            let advanced = Task { setup, number, c, monitor: &watch }.advance(lane);
+            advanced.iter().for_each(|done| watch.finish(done.passes));
+            *done = Some(advanced);
+        });
+        let done: Vec<Done> = done.into_iter().flatten().collect::<Result<_>>()?;
         for (k, done) in done.iter().enumerate() {
             if let Some(decisions) = &done.decisions {
                 setup.place(k, decisions, &mut Arc::make_mut(&mut self.decisions)[..]);

@@ -5,12 +5,11 @@
 //! 191 with eight sampled rows per column, as columns that the sample nearly misses have large eigenvalues; a9a, C = 1: 14 and 28
 //! against 42 and 60.
 
-use rayon::prelude::*;
-
 use super::cholesky::Symmetric;
 use super::sweep::Sweep;
 use crate::data::Rows;
 use crate::data::kernels::{RANK, rank_update};
+use crate::parallel;
 
 /// A row with at least one entry per this many columns is treated as dense.
 pub const DENSE_SHARE: usize = 4;
@@ -24,23 +23,21 @@ const POLL_ROWS: usize = 1 << 12;
 pub fn curvature_matrix<R: Rows, const L: usize>(sweep: &Sweep<'_, R, L>, curvature: &[f64]) -> Symmetric {
     let (design, d) = (&sweep.design, sweep.design.n_cols());
     let parts = sweep.parts();
-    let pieces: Vec<Vec<f64>> = parts
-        .par_chunks(parts.len().div_ceil(MAX_PIECES))
-        .map(|parts| {
-            let mut triangle = Triangle::new(d);
-            for range in parts {
-                for (i, &c) in range.clone().zip(&curvature[range.clone()]) {
-                    if i % POLL_ROWS == 0 && sweep.is_cancelled() {
-                        break;
-                    }
-                    if c != 0.0 {
-                        triangle.add(design, i, c);
-                    }
+    let groups: Vec<_> = parts.chunks(parts.len().div_ceil(MAX_PIECES)).collect();
+    let pieces = parallel::map(groups.len(), |k| {
+        let mut triangle = Triangle::new(d);
+        for range in groups[k] {
+            for (i, &c) in range.clone().zip(&curvature[range.clone()]) {
+                if i % POLL_ROWS == 0 && sweep.is_cancelled() {
+                    break;
+                }
+                if c != 0.0 {
+                    triangle.add(design, i, c);
                 }
             }
-            triangle.finish()
-        })
-        .collect();
+        }
+        triangle.finish()
+    });
     let mut pieces = pieces.into_iter();
     let mut values = pieces.next().unwrap_or_else(|| vec![0.0; d * d]);
     for piece in pieces {

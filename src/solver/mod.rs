@@ -50,6 +50,9 @@ use crate::data::Rows;
 use crate::data::design::Design;
 use crate::{Error, Result};
 
+#[cfg(test)]
+mod waves;
+
 /// Relative duality gap at which a fit stops.
 pub const DEFAULT_TOL: f64 = 1e-4;
 /// Largest number of epochs over all rows (dual; visits of active rows add up to epochs) or Newton steps (primal).

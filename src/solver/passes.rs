@@ -1,12 +1,13 @@
 //! What Newton does with a row when it reads it.
 
-use rayon::prelude::*;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::objective::Objective;
 use super::sweep::{ROW_CHUNK, RowStep, Sweep, for_chunks};
 use crate::data::Rows;
 use crate::data::design::Design;
 use crate::data::simd::{self, Loop};
+use crate::parallel;
 
 /// Adds `f_i'(z_i) x_i`, keeps curvatures and losses. Rows of slope 0 in all lanes are not read.
 pub struct Slopes<'s, O, const L: usize> {
@@ -108,13 +109,14 @@ pub struct Finish<'s, const L: usize> {
 impl<const L: usize> Finish<'_, L> {
     /// Writes `s.x_i` of all rows and returns how many rows were read.
     pub fn run<R: Rows>(&self, sweep: &Sweep<'_, R, L>, step_z: &mut [[f64; L]]) -> usize {
-        let read = step_z.par_chunks_mut(ROW_CHUNK).enumerate().map(|(chunk, step_z)| {
-            if sweep.is_cancelled() {
-                return 0;
+        let read = AtomicUsize::new(0);
+        parallel::each_chunk(step_z, ROW_CHUNK, |first, step_z| {
+            if !sweep.is_cancelled() {
+                let piece = FinishPiece { task: self, design: &sweep.design, first, step_z };
+                read.fetch_add(simd::run(piece), Ordering::Relaxed);
             }
-            simd::run(FinishPiece { task: self, design: &sweep.design, first: chunk * ROW_CHUNK, step_z })
         });
-        read.sum()
+        read.into_inner()
     }
 }
 

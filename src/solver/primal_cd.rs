@@ -224,8 +224,8 @@ fn check<R: Rows>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::data::dense::DenseView;
     use crate::loss::LossKind;
+    use crate::solver::waves::Waves;
     use crate::solver::{Silent, auto};
     use proptest::prelude::*;
 
@@ -233,14 +233,9 @@ mod tests {
         #![proptest_config(ProptestConfig { cases: 32, ..ProptestConfig::default() })]
         #[test]
         fn reaches_newtons_optimum(n in 2..30usize, d in 1..6usize, scale in 0.01..50.0f64, intercept in 0..3usize, seed in 0..99usize) {
-            let wave = |k: usize| (((k + seed) * 7919 % 1009) as f64 / 1009.0 - 0.5) * 3.0;
-            let values: Vec<f64> = (0..n * d).map(|k| if k % 4 == 1 { 0.0 } else { wave(k) }).collect();
-            let mut y: Vec<f64> = (0..n).map(|i| if values[i * d] + wave(31 * i) > 0.2 { 1.0 } else { -1.0 }).collect();
-            (y[0], y[1]) = (1.0, -1.0);
-            let cost: Vec<f64> = (0..n).map(|i| scale * (1.0 + (i % 3) as f64)).collect();
-            let (x, _) = DenseView::new(&values, n, d).unwrap();
-            let intercept = [Intercept::None, Intercept::Free, Intercept::Penalised(0.7)][intercept];
-            let problem = Problem { rows: &x, ids: None, y: &y, cost: &cost, intercept };
+            let waves = Waves::new(n, d, scale, seed);
+            let x = waves.rows();
+            let problem = waves.problem(&x, intercept);
             let solve = |solver, tol| {
                 let params = Params { solver, tol, max_iter: 100_000, seed: 1 };
                 auto::solve(&problem, LossKind::SquaredHinge, &params, &Start::default(), &Silent).unwrap()

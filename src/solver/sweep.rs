@@ -8,13 +8,12 @@
 
 use std::ops::Range;
 
-use rayon::prelude::*;
-
 use super::Monitor;
 use crate::data::Rows;
 use crate::data::block::Block;
 use crate::data::design::Design;
 use crate::data::simd::{self, Loop};
+use crate::parallel;
 
 /// Rows per task where each row yields one entry.
 pub const ROW_CHUNK: usize = 2048;
@@ -107,9 +106,9 @@ impl<'a, R: Rows, const L: usize> Sweep<'a, R, L> {
     /// `out[i] = x_i . w`.
     pub fn decisions(&self, w: &[[f64; L]], out: &mut [[f64; L]]) {
         let design = &self.design;
-        out.par_chunks_mut(ROW_CHUNK).enumerate().for_each(|(chunk, out)| {
+        parallel::each_chunk(out, ROW_CHUNK, |first, out| {
             if !self.monitor.cancelled() {
-                simd::run(Dots { design, first: chunk * ROW_CHUNK, w, out });
+                simd::run(Dots { design, first, w, out });
             }
         });
     }
@@ -118,36 +117,22 @@ impl<'a, R: Rows, const L: usize> Sweep<'a, R, L> {
     /// the sum of all vectors. Returns the steps for what they have gathered.
     pub fn scatter<S: RowStep<L>>(&mut self, out: &mut [[f64; L]], mut steps: Vec<S>) -> Vec<S> {
         let (design, monitor) = (&self.design, self.monitor);
-        let run = |range: &Range<usize>, step: &mut S, out: &mut [[f64; L]]| {
+        let len = out.len();
+        self.private.iter_mut().filter(|private| private.len() != len).for_each(|private| *private = Block::zeros(len));
+        let outs = std::iter::once(&mut *out).chain(self.private.iter_mut().map(|private| &mut private[..]));
+        parallel::each(self.parts.iter().zip(&mut steps).zip(outs), |_, ((range, step), out)| {
             out.fill([0.0; L]);
             for start in range.clone().step_by(ROW_CHUNK) {
                 if monitor.cancelled() {
                     return;
                 }
                 let rows = start..(start + ROW_CHUNK).min(range.end);
-                simd::run(Piece { design, rows, first: range.start, step, out });
+                simd::run(Piece { design, rows, first: range.start, step: &mut *step, out: &mut *out });
             }
-        };
-        let len = out.len();
-        let (first, rest) = steps.split_first_mut().expect("one step per part");
-        let (first_part, rest_parts) = (&self.parts[0], &self.parts[1..]);
-        if rest.is_empty() {
-            run(first_part, first, out);
+        });
+        if self.private.is_empty() {
             return steps;
         }
-        rayon::join(
-            || run(first_part, first, out),
-            || {
-                self.private.par_iter_mut().zip(rest.par_iter_mut()).zip(rest_parts).for_each(
-                    |((private, step), range)| {
-                        if private.len() != len {
-                            *private = Block::zeros(len);
-                        }
-                        run(range, step, private);
-                    },
-                );
-            },
-        );
         let private = &self.private;
         for_chunks(out, |start, out| {
             for other in private {
@@ -224,7 +209,7 @@ pub fn for_chunks<T: Send>(out: &mut [T], f: impl Fn(usize, &mut [T]) + Sync) {
     if out.len() <= chunk {
         f(0, out);
     } else {
-        out.par_chunks_mut(chunk).enumerate().for_each(|(c, piece)| f(c * chunk, piece));
+        parallel::each_chunk(out, chunk, f);
     }
 }
 
@@ -275,8 +260,7 @@ pub fn sum_pieces<const K: usize, const L: usize>(
     if count <= 2 {
         (0..count).for_each(|k| add_all(&mut total, piece(range(k))));
     } else {
-        let pieces: Vec<[[f64; L]; K]> = (0..count).into_par_iter().map(|k| piece(range(k))).collect();
-        pieces.into_iter().for_each(|p| add_all(&mut total, p));
+        parallel::map(count, |k| piece(range(k))).into_iter().for_each(|p| add_all(&mut total, p));
     }
     total
 }
@@ -300,9 +284,9 @@ pub fn dot(a: &[f64], b: &[f64]) -> f64 {
     if a.len() <= VECTOR_CHUNK {
         return dot_piece(a, b);
     }
-    let pieces: Vec<f64> =
-        a.par_chunks(VECTOR_CHUNK).zip(b.par_chunks(VECTOR_CHUNK)).map(|(a, b)| dot_piece(a, b)).collect();
-    pieces.into_iter().sum()
+    let count = a.len().div_ceil(VECTOR_CHUNK);
+    let range = |k: usize| k * VECTOR_CHUNK..((k + 1) * VECTOR_CHUNK).min(a.len());
+    parallel::map(count, |k| dot_piece(&a[range(k)], &b[range(k)])).into_iter().sum()
 }
 
 fn dot_piece(a: &[f64], b: &[f64]) -> f64 {

@@ -209,8 +209,11 @@ def test_synthetic_documents(compare):
     assert X.data.dtype == np.float32
     np.testing.assert_allclose(X.multiply(X).sum(axis=1), 1.0, rtol=1e-5)
     assert set(y) == {-1.0, 1.0}
+    # Share of documents with the word of rank r, drawn 82 times on average: 1 - exp(-82 p), p as 1 / (r + 2).
     frequency = np.sort(np.bincount(X.indices))[::-1]
-    assert 2 < frequency[0] / frequency[20] < 12  # (20 + 2) / 2 words by the law, fewer as they repeat in a document
+    drawn = 1.0 / (np.arange(X.shape[1]) + 2.0)
+    expected = X.shape[0] * -np.expm1(-82 * drawn / drawn.sum())
+    np.testing.assert_allclose(frequency[:200:20], expected[:200:20], rtol=0.1)
 
 
 @pytest.mark.parametrize(

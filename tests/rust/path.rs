@@ -7,7 +7,7 @@ use hinge::path::estimate::estimate;
 use hinge::path::file::PlaneFile;
 use hinge::path::keys::Side;
 use hinge::path::locate::Index;
-use hinge::path::{Explored, Options, plane, plane_to_file, ray};
+use hinge::path::{Explored, Options, RAY_SCALE, plane, plane_to_file, ray};
 use hinge::solver::{Monitor, Silent};
 use proptest::prelude::*;
 
@@ -276,6 +276,42 @@ fn estimates_are_within_a_factor_of_four() {
     let data = gaussian(10, 2);
     let refused = estimate(&data.view(), &data.y, BIAS, [f64::INFINITY, 1.0], 0, &Silent).unwrap_err().to_string();
     assert!(refused.starts_with("box must be two finite numbers"), "{refused}");
+}
+
+/// Gaussian rows with two columns more that are combinations of others but for `noise`: rows nearly depend on each other, whatever the set.
+fn nearly_dependent(n: usize, d: usize, noise: f64) -> Data {
+    let (plain, errors) = (gaussian(n, d), gaussian(n, 2 * d));
+    let combine = |(row, error): (&Vec<f64>, &Vec<f64>)| {
+        let more = [row[0] + row[1] + noise * error[2], row[2] - row[0] + noise * error[3]];
+        row.iter().copied().chain(more).collect()
+    };
+    Data::new(plain.rows.iter().zip(&errors.rows).map(combine).collect(), plain.y, vec![1.0; n])
+}
+
+/// Two lines to the same costs, one from the origin, one from costs far apart, end in an optimum; with `noise` between 1e-3 and 1e-5
+/// the second used to run in a circle.
+#[test]
+fn walks_end_where_rows_nearly_depend_on_each_other() {
+    for noise in [1e-3, 1e-4, 1e-5, 1e-6, 1e-8] {
+        for (n, d) in [(60, 4), (200, 6)] {
+            let data = nearly_dependent(n, d, noise);
+            let (view, goal) = (data.view(), [0.01, 10.0]);
+            let perturbation = hinge::path::perturbation(n, RAY_SCALE, 0);
+            let path = PathData { rows: &view, y: &data.y, bias: BIAS, perturbation: &perturbation };
+            let mut sides = vec![Side::Left; n];
+            for (from, to) in [([0.0; 2], [10.0, 0.01]), ([10.0, 0.01], goal)] {
+                for step in ray(&path, &sides, from, to, &Silent).unwrap() {
+                    let (before, after) = step.event.sides();
+                    assert_eq!(sides[step.event.row() as usize], before);
+                    sides[step.event.row() as usize] = after;
+                }
+            }
+            let found = answer(&path, &sides, goal, &Silent).unwrap().certificate;
+            assert!(found.relative_gap() < 1e-9, "{n} rows, noise {noise}: {found:?}");
+            let facets = estimate(&view, &data.y, BIAS, [10.0; 2], 0, &Silent).unwrap();
+            assert!(facets > n as f64, "{facets}");
+        }
+    }
 }
 
 #[test]

@@ -357,6 +357,25 @@ fn contrive_plain(k: usize, change: impl Fn(&mut [u8])) -> String {
     let stored = format::u32_at(&bytes, header + 16 + 16 * k) as usize;
     assert_eq!(stored, format::u32_at(&bytes, header + 20 + 16 * k) as usize, "section {k} is compressed");
     change(&mut bytes[starts[k]..starts[k] + stored]);
+    seal(bytes, &starts, k)
+}
+
+/// [`contrive_plain`] for a section that is compressed, and is as long again when it has been changed.
+fn contrive_compressed(k: usize, change: impl Fn(&mut [u8])) -> String {
+    let (mut bytes, starts) = plain_page();
+    let field = HEADER_BYTES as usize + 16 + 16 * k;
+    let (stored, len) = (format::u32_at(&bytes, field) as usize, format::u32_at(&bytes, field + 4) as usize);
+    let section = &mut bytes[starts[k]..starts[k] + stored];
+    let mut content = zstd::bulk::decompress(section, len).unwrap();
+    change(&mut content);
+    section.copy_from_slice(&zstd::bulk::compress(&content, format::LEVEL).unwrap());
+    seal(bytes, &starts, k)
+}
+
+/// Makes the checksums of section `k` and of its page right again; why the file is refused.
+fn seal(mut bytes: Vec<u8>, starts: &[usize], k: usize) -> String {
+    let header = HEADER_BYTES as usize;
+    let stored = format::u32_at(&bytes, header + 16 + 16 * k) as usize;
     let sum = format::checksum(k as u64, &bytes[starts[k]..starts[k] + stored]);
     bytes[header + 24 + 16 * k..header + 32 + 16 * k].copy_from_slice(&sum.to_le_bytes());
     let end = header + PAGE_HEADER_BYTES - 8;
@@ -380,6 +399,8 @@ fn contrived_contents_of_pages_are_refused() {
     assert!(contrive_plain(5, |weights| weights.fill(0xff)).contains("has the weight NaN"));
     let minus = |weights: &mut [u8]| weights[21..24].fill(0xbf);
     assert!(contrive_plain(5, minus).contains("has the weight -"));
+    assert!(contrive_compressed(6, |numbers| numbers[0] = 5).contains("the number 5, which cannot be"));
+    assert!(contrive_compressed(6, |numbers| numbers[1] = 0).contains("row 1 of page 0 has the number 0"));
 }
 
 /// Rewrites the end of a file: meta, index and trailer.
