@@ -28,6 +28,9 @@ use crate::solver::{
 };
 use crate::{Error, Result};
 
+/// A label is rare if this many times its positive rows are still less than all. eurlex4k, squared hinge, processor time per label:
+/// 34 ms by dual descent, 45 ms by Newton, which the shape of the data would ask for.
+const RARE: usize = 16;
 /// Attempts to drop weights, each a reading of the data.
 const ATTEMPTS: usize = 5;
 /// Factor between the budgets of attempts.
@@ -232,10 +235,17 @@ impl<R: Rows, V: Value> Shared<'_, R, V> {
         }
         let params = Params { seed: params.seed.wrapping_add(label as u64), ..*params };
         let problem = self.problem(&y);
-        let mut solution = match packed {
-            Some(packed) => presolved::solve_from(&problem, packed, loss, &params, &start, self.monitor)?,
-            None => auto::solve(&problem, loss, &params, &start, self.monitor)?,
+        let solve = |solver: SolverKind| match packed {
+            Some(packed) => {
+                presolved::solve_from(&problem, packed, loss, &Params { solver, ..params }, &start, self.monitor)
+            }
+            None => auto::solve(&problem, loss, &Params { solver, ..params }, &start, self.monitor),
         };
+        let is_rare = RARE * count < y.len() && loss != LossKind::Logistic;
+        let mut solution = solve(if is_rare { descent_for(params.solver) } else { params.solver })?;
+        if solution.status != Status::Converged && params.solver == SolverKind::Auto && is_rare {
+            solution = solve(SolverKind::Auto)?;
+        }
         if self.task.drop > 0.0 {
             self.drop_small(&problem, &mut solution)?;
         }
@@ -282,6 +292,12 @@ impl<R: Rows, V: Value> Shared<'_, R, V> {
         }
         Ok(())
     }
+}
+
+/// The solver of a label with few positive rows: next to all negative ones rest after an epoch, which suits dual descent whatever the
+/// shape of the data.
+fn descent_for(solver: SolverKind) -> SolverKind {
+    if solver == SolverKind::Auto { SolverKind::DualCd } else { solver }
 }
 
 /// The solution of a label whose rows are all of one sign.

@@ -113,8 +113,7 @@ pub fn top_k<'py>(
 ) -> PyResult<Top<'py>> {
     let model = weights.model(intercept.as_slice()?)?;
     let slices = matrix.slices()?;
-    let (labels, values) =
-        run(py, n_threads, None, |monitor| with_rows!(slices, |x, _structure| model.top_k(&x, k, monitor)))?;
+    let (labels, values) = run(py, n_threads, None, |monitor| model.top_k(&slices.any()?.0, k, monitor))?;
     let shape = [labels.len() / k.max(1), k];
     Ok((labels.into_pyarray(py).reshape(shape)?, values.into_pyarray(py).reshape(shape)?))
 }
@@ -131,7 +130,7 @@ pub fn decision_values<'py>(
     let model = weights.model(intercept.as_slice()?)?;
     let slices = matrix.slices()?;
     let n_labels = model.intercept.len();
-    let values = run(py, n_threads, None, |monitor| with_rows!(slices, |x, _structure| model.decisions(&x, monitor)))?;
+    let values = run(py, n_threads, None, |monitor| model.decisions(&slices.any()?.0, monitor))?;
     let n_rows = values.len() / n_labels.max(1);
     values.into_pyarray(py).reshape([n_rows, n_labels])
 }

@@ -8,18 +8,16 @@
 
 use std::sync::Arc;
 
-use rayon::prelude::*;
-
 use super::dual::{GAP_PER_TOL, accepted_until};
 use super::folds::Setup;
 use super::watch::Watch;
 use super::{Route, State, Step};
-use crate::Result;
 use crate::data::Rows;
 use crate::data::design::Design;
 use crate::solver::crammer_singer::{self, Alpha, Problem, Solution, Start};
 use crate::solver::sweep::dot;
 use crate::solver::{Intercept, Monitor, Params, SolverKind, Status, check_length};
+use crate::{Result, parallel};
 
 /// All folds.
 pub struct CrammerSinger<'a, R> {
@@ -148,15 +146,14 @@ impl<R: Rows> Route for CrammerSinger<'_, R> {
         let mut lanes = std::mem::take(&mut self.lanes);
         let watch = Watch::new(self.setup.monitor, c, lanes.len());
         let this = &*self;
-        let done: Result<Vec<Done>> = lanes
-            .par_iter_mut()
-            .enumerate()
-            .map(|(fold, lane)| {
-                let done = this.advance_lane(fold, lane, c, &watch)?;
+        let mut slots: Vec<(&mut Lane, Result<Option<Done>>)> = lanes.iter_mut().map(|lane| (lane, Ok(None))).collect();
+        parallel::each(&mut slots, |fold, (lane, slot)| {
+            *slot = this.advance_lane(fold, lane, c, &watch).map(|done| {
                 watch.finish(done.passes);
-                Ok(done)
-            })
-            .collect();
+                Some(done)
+            });
+        });
+        let done: Result<Vec<Done>> = slots.into_iter().filter_map(|(_, done)| done.transpose()).collect();
         self.lanes = lanes;
         let mut done = done?;
         for (fold, done) in done.iter_mut().enumerate() {

@@ -105,6 +105,21 @@ def test_estimator_tunes_its_threshold():
     assert costly.predict(X).mean() > plain.predict(X).mean()
 
 
+def test_stores_and_pieces_are_predicted_alike(tmp_path):
+    X, y = sparse_problem(3, n_rows=300, noise=2.0)
+    store = hinge.BlockStore.build((X, y), tmp_path / "rows.blocks")
+    for options in ({"probability": "sigmoid"}, {"cost_matrix": [[0, 1], [10, 0]]}):
+        model = hinge.LinearSVCCV(cv=3, Cs=[0.1], **options).fit(X, y)
+        expected = model.predict(X)
+        np.testing.assert_array_equal(model.predict(store), expected)
+        pieces = list(hinge.iter_predictions(model, ((X[k : k + 100], y[k : k + 100]) for k in (0, 100, 200))))
+        np.testing.assert_array_equal(np.concatenate(pieces), expected)
+    model = hinge.LinearSVCCV(cv=3, Cs=[0.1], probability="isotonic").fit(store)
+    np.testing.assert_allclose(model.predict_proba(store), model.predict_proba(X), atol=1e-12)
+    probabilities = list(hinge.iter_predictions(model, store, method="predict_proba"))
+    np.testing.assert_allclose(np.concatenate(probabilities), model.predict_proba(X), atol=1e-12)
+
+
 def test_costs_of_several_classes():
     X, y = sparse_problem(2, n_rows=300, n_classes=3, noise=2.0)
     matrix = np.array([[0, 1, 1], [1, 0, 1], [20, 20, 0]])

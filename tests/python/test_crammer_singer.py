@@ -76,7 +76,8 @@ def test_matches_a_quadratic_program(intercept, seed):
 def test_reaches_the_objective_of_liblinear(real, name):
     liblinearutil = pytest.importorskip("liblinear.liblinearutil")
     X, y, _, _ = real(name)
-    X, y = X[:1000], y[:1000]
+    some = np.random.default_rng(0).permutation(len(y))[:1000]  # the first rows are of two classes
+    X, y = X[some], y[some]
     classes, ids = np.unique(y, return_inverse=True)
     theirs = liblinearutil.train(ids.astype(float), X.astype(np.float64), "-s 4 -c 1 -e 1e-3 -q")
     W = np.ctypeslib.as_array(theirs.w, (X.shape[1] * len(classes),)).reshape(X.shape[1], -1).T
@@ -144,7 +145,7 @@ def test_search_resumes(tmp_path):
         hinge.select_C(X, y, resume=tmp_path / "journal", **(options | {"multi_class": "ovr"}))
 
 
-def test_refuses_what_does_not_fit():
+def test_refuses_what_does_not_fit(tmp_path):
     X, y = sparse_problem(0, n_classes=3)
     with pytest.raises(ValueError, match="solver must be 'auto' or 'dual_cd'"):
         hinge.LinearSVC(solver="newton", **CS).fit(X, y)
@@ -152,6 +153,13 @@ def test_refuses_what_does_not_fit():
         hinge.LinearSVC(multi_class="ovo").fit(X, y)
     with pytest.raises(ValueError, match="loss must be 'hinge'"):
         hinge.select_C(X, y, loss="squared_hinge", **CS)
+    with pytest.raises(ValueError, match="degree must be 1 with multi_class='crammer_singer', got 2"):
+        hinge.LinearSVC(degree=2, **CS).fit(X, y)
+    with pytest.raises(ValueError, match="multi_class must be 'ovr'"):
+        hinge.LinearSVC(**CS).partial_fit(X, y, classes=[0, 1, 2])
+    store = hinge.BlockStore.build((X, y), tmp_path / "rows.blocks")
+    with pytest.raises(ValueError, match="multi_class must be 'ovr' for a BlockStore"):
+        hinge.LinearSVC(**CS).fit(store)
     with pytest.raises(ValueError, match="one class per row"):
         hinge.LinearSVC(**CS).fit(X, np.eye(3)[y])
     with pytest.raises(ValueError, match="sparse_coef must be False"):

@@ -95,6 +95,20 @@ def test_top_k(is_sparse):
         model.predict_top_k(X, 5)
 
 
+def test_labels_and_sparse_weights_of_pieces_and_stores(tmp_path):
+    X, Y = labels_problem()
+    store = hinge.BlockStore.build((X, Y[:, 0]), tmp_path / "rows.blocks")
+    dense, as_sparse = hinge.LinearSVC().fit(X, Y), hinge.LinearSVC().fit(X, sp.csr_matrix(Y))
+    np.testing.assert_array_equal(dense.predict(store), dense.predict(X))
+    assert sp.issparse(as_sparse.predict(store))
+    np.testing.assert_array_equal(as_sparse.predict(store).toarray(), dense.predict(X))
+    pieces = hinge.iter_predictions(dense, ((X[k : k + 50], None) for k in range(0, 200, 50)))
+    np.testing.assert_array_equal(np.vstack(list(pieces)), dense.predict(X))
+    sparse = hinge.LinearSVC(sparse_coef=True).fit(X, Y)
+    with pytest.raises(ValueError, match="predicted with dense weights"):
+        sparse.predict(store)
+
+
 def test_presolve_changes_nothing():
     X, Y = labels_problem()
     doubled = sp.csr_matrix(sp.hstack([X, 3.0 * X]))
@@ -113,5 +127,13 @@ def test_refuses_what_does_not_fit():
         hinge.LinearSVC().fit(X, Y[:10])
     with pytest.raises(ValueError, match="class_weight must be None"):
         hinge.LinearSVC(class_weight="balanced").fit(X, Y)
+    with pytest.raises(ValueError, match="degree must be 1 where y is a matrix"):
+        hinge.LinearSVC(degree=2).fit(X, Y)
+    with pytest.raises(ValueError, match="sparse_coef must be False with degree=2"):
+        hinge.LinearSVC(degree=2, sparse_coef=True).fit(X, Y)
+    with pytest.raises(ValueError, match="sparse_coef must be False for a BlockStore and for partial_fit"):
+        hinge.LinearSVC(sparse_coef=True).partial_fit(X, Y[:, 0], classes=[0, 1])
+    with pytest.raises(ValueError, match="goes on from dense weights of classes"):
+        hinge.LinearSVC().fit(X, Y).partial_fit(X, Y[:, 0])
     with pytest.raises(ValueError, match="sparse_tol"):
         hinge.LinearSVC(sparse_coef=True, sparse_tol=-1.0).fit(X, Y)
