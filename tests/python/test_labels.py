@@ -102,7 +102,7 @@ def test_labels_and_sparse_weights_of_pieces_and_stores(tmp_path):
     np.testing.assert_array_equal(dense.predict(store), dense.predict(X))
     assert sp.issparse(as_sparse.predict(store))
     np.testing.assert_array_equal(as_sparse.predict(store).toarray(), dense.predict(X))
-    pieces = hinge.iter_predictions(dense, ((X[k : k + 50], None) for k in range(0, 200, 50)))
+    pieces = hinge.iter_predictions(dense, ((X[k : k + 50], Y[k : k + 50, 0]) for k in range(0, 200, 50)))
     np.testing.assert_array_equal(np.vstack(list(pieces)), dense.predict(X))
     sparse = hinge.LinearSVC(sparse_coef=True).fit(X, Y)
     with pytest.raises(ValueError, match="predicted with dense weights"):

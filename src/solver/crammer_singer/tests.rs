@@ -88,7 +88,7 @@ proptest! {
     #[test]
     fn certificates_are_true(data in data(), intercept in prop::sample::select(INTERCEPTS.to_vec())) {
         let (x, _) = DenseView::new(&data.x, data.class.len(), data.d).unwrap();
-        let tol = if intercept == Intercept::Free { 1e-4 } else { 1e-8 };
+        let tol = if intercept == Intercept::Free { 1e-4 } else { 1e-6 };
         let solution = solve(&data.problem(&x, intercept), &params(tol), &Start::default(), &Silent).unwrap();
         prop_assert_eq!(solution.status, Status::Converged);
         let primal = data.primal(&solution, intercept);
@@ -104,16 +104,18 @@ proptest! {
     #[test]
     fn warm_starts_reach_the_same_optimum(data in data(), ratio in 1.0..8.0f64, factor in 1.0..2.0f64) {
         let (x, _) = DenseView::new(&data.x, data.class.len(), data.d).unwrap();
-        let first = solve(&data.problem(&x, Intercept::None), &params(1e-3), &Start::default(), &Silent).unwrap();
-        let cost: Vec<f64> = data.cost.iter().map(|c| c * ratio).collect();
-        let problem = Problem { cost: &cost, ..data.problem(&x, Intercept::None) };
+        let before: Vec<f64> = data.cost.iter().map(|c| c / ratio).collect();
+        let problem = data.problem(&x, Intercept::None);
+        let first = solve(&Problem { cost: &before, ..problem }, &params(1e-3), &Start::default(), &Silent).unwrap();
         let start = Start { alpha: Some(first.alpha), intercepts: None, factor: Some(factor) };
-        let warm = solve(&problem, &params(1e-8), &start, &Silent).unwrap();
-        let cold = solve(&problem, &params(1e-8), &Start::default(), &Silent).unwrap();
+        let warm = solve(&problem, &params(1e-6), &start, &Silent).unwrap();
+        let cold = solve(&problem, &params(1e-6), &Start::default(), &Silent).unwrap();
+        // Both certificates enclose the optimum.
+        let above = |a: &Solution, b: &Solution| a.certificate.primal >= b.certificate.dual * (1.0 - 1e-12);
+        prop_assert!(above(&warm, &cold) && above(&cold, &warm), "{:?} {:?}", warm.certificate, cold.certificate);
         prop_assert_eq!((warm.status, cold.status), (Status::Converged, Status::Converged));
-        prop_assert!((warm.certificate.primal / cold.certificate.primal - 1.0).abs() <= 3e-8);
         let again = Start { alpha: Some(warm.alpha.clone()), intercepts: None, factor: None };
-        let again = solve(&problem, &params(1.1e-8), &again, &Silent).unwrap();
+        let again = solve(&problem, &params(1.1e-6), &again, &Silent).unwrap();
         prop_assert_eq!((again.n_iter, &again.alpha), (0, &warm.alpha));
     }
 }
