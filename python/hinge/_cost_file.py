@@ -25,7 +25,7 @@ class CostPathFile(Explored):
     """A plane that :func:`hinge.cost_path` wrote to a file, layer by layer.
 
     Nothing but the data is in memory. Layers are read one at a time, the whole plane by :meth:`load`. Solutions at any
-    costs need no facets: each is found by a walk along the ray from the origin, solved exactly and certified.
+    costs need no facets: each is found from a certified fit, solved exactly and certified.
 
     Parameters
     ----------

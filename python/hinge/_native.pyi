@@ -159,10 +159,11 @@ def walk_ray(
     matrix: Any,
     y: np.ndarray,
     bias: float,
+    begin: tuple[float, float],
     to: tuple[float, float],
     seed: int,
     progress: Callable[[str, int, float], None] | None = None,
-) -> tuple[tuple[np.ndarray, np.ndarray], np.ndarray]: ...
+) -> tuple[tuple[np.ndarray, np.ndarray], np.ndarray, np.ndarray]: ...
 
 class BlockFileError(ValueError):
     """A block store is damaged, cut short, or no block store."""

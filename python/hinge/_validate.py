@@ -276,8 +276,8 @@ def classes_of_pieces(estimator: Any, classes: Any) -> np.ndarray:
         raise ValueError(f"classes must hold at least 2 labels, got {known.tolist()!r}")
     if not np.array_equal(known, getattr(estimator, "classes_", known)):
         raise ValueError(
-            f"classes={known.tolist()!r} differ from those of the first call, {estimator.classes_.tolist()!r}: "
-            "begin with a new model"
+            f"classes={known.tolist()!r} differ from those of the model, {estimator.classes_.tolist()!r}: "
+            "begin with a new one"
         )
     return known
 

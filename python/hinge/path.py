@@ -335,11 +335,11 @@ def cost_path(
     box : pair of float, default=(1.0, 1.0)
         Largest C+ and C-; ``inf`` for no limit.
     start : pair of float, default=None
-        Costs at which the exploration starts (layer 0); None is the origin.
+        Costs at which the exploration starts (layer 0), or a ray begins; the sets there come from a certified fit.
+        None is the origin.
     ray : pair of float, default=None
-        Walk only the line from the origin in this direction, to the border of the box: for thousands of rows. ``(1,
-        1)`` is the
-        classical path in C.
+        Walk only the line from ``start`` in this direction, to the border of the box: for thousands of rows. ``(1, 1)``
+        from the origin is the classical path in C.
     intercept_scaling : float or None, default=1.0
         Height of the constant column whose weight is the intercept (penalised like every weight); None for no
         intercept.
@@ -401,13 +401,11 @@ def cost_path(
     n_threads, seed = _validate.threads(n_jobs), _validate.seed(random_state)
     problem = CostProblem.of(X, y, intercept_scaling)
     report = _reporter(verbose)
+    begin = None if start is None else _pair("start", start)
     if ray is not None:
-        if start is not None:
-            raise ValueError("start has no meaning for a ray, which begins at the origin")
         if file is not None:
             raise ValueError("file has no meaning for a ray, which fits in memory")
-        return _walk(problem, _pair("ray", ray), limit, n_threads, seed, report)
-    begin = None if start is None else _pair("start", start)
+        return _walk(problem, begin or (0.0, 0.0), _pair("ray", ray), limit, n_threads, seed, report)
     if report is not None and all(map(math.isfinite, limit)):
         expected = _expected(problem, limit, seed)
         announce(verbose, f"cost path: {expected} facets expected, at most {max_regions} allowed")
@@ -508,17 +506,24 @@ def _at_limit(path: CostPath | CostPathFile, max_regions: int, on_limit: str, se
 
 
 def _walk(
-    problem: CostProblem, ray: tuple[float, float], limit: tuple[float, float], n_threads: int, seed: int, report: Any
+    problem: CostProblem,
+    begin: tuple[float, float],
+    ray: tuple[float, float],
+    limit: tuple[float, float],
+    n_threads: int,
+    seed: int,
+    report: Any,
 ) -> CostRay:
     if min(ray) <= 0 or not all(map(math.isfinite, ray)):
         raise ValueError(f"ray must hold two finite numbers above 0, got {ray}")
-    length = min(limit[0] / ray[0], limit[1] / ray[1])
+    length = min((limit[k] - begin[k]) / ray[k] for k in range(2))
     if not math.isfinite(length):
         raise ValueError("a ray needs a finite box to end at")
-    end = (ray[0] * length, ray[1] * length)
-    (t, events), perturbation = _native.walk_ray(*problem.native, end, seed, progress=report)
-    sides = np.zeros(len(problem.signs), dtype=np.uint8)
-    return CostRay(problem, np.zeros(2), np.array(end), t, events, sides, perturbation, n_threads)
+    if begin != (0.0, 0.0) and not (min(begin) > 0 and length > 0):
+        raise ValueError(f"start must be a point of the box off its border, got {begin}")
+    end = (begin[0] + ray[0] * length, begin[1] + ray[1] * length)
+    (t, events), sides, perturbation = _native.walk_ray(*problem.native, begin, end, seed, progress=report)
+    return CostRay(problem, np.array(begin), np.array(end), t, events, sides, perturbation, n_threads)
 
 
 def _reporter(verbose: int) -> Any:

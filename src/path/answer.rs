@@ -71,10 +71,11 @@ impl<'a, R: Rows> Data<'a, R> {
 /// [`Error::Cancelled`]; [`Error::Overflow`].
 pub fn answer<R: Rows>(data: &Data<'_, R>, sides: &[Side], cost: [f64; 2], monitor: &dyn Monitor) -> Result<Answer> {
     let design = data.design();
-    let course = Course { rows: &design, y: data.y, perturbation: data.perturbation };
     let largest = data.perturbation.iter().fold(0.0, |a: f64, &b| a.max(b));
     let last = if largest > LAST { LAST / largest } else { 0.0 };
-    let line = Line { cost: cost.map(|c| [c, 0.0]), tau: [1.0, last - 1.0] };
+    let end: Vec<f64> = data.perturbation.iter().map(|eps| last * eps).collect();
+    let course = Course { rows: &design, y: data.y, perturbation: [data.perturbation, &end] };
+    let line = Line { cost: cost.map(|c| [c, 0.0]) };
     let mut walk = Walk::new(course, line, sides);
     match walk.run(100 + STEPS_PER_ROW * data.y.len(), monitor) {
         Ok(()) | Err(Error::Stalled { .. }) => {}

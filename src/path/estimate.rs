@@ -8,11 +8,11 @@
 //! The factor is measured, not derived. On planes that are known (see the tests) the estimate is within a factor of four either way for
 //! data with several features; where all rows lie on one line it is several times too large.
 
+use super::answer::Data;
 use super::keys::Side;
-use super::walk::{Course, Line, Walk};
-use super::{SCALES, STEPS_PER_ROW, perturbation, sides_at};
+use super::start::sides_at;
+use super::{SCALES, perturbation, ray};
 use crate::data::Rows;
-use crate::data::design::Design;
 use crate::solver::Monitor;
 use crate::{Error, Result};
 
@@ -43,9 +43,8 @@ pub fn estimate<R: Rows>(
         return Err(Error::Parameter { name: "box", value, rule: "two finite numbers above 0" });
     }
     let perturbation = perturbation(y.len(), SCALES[0], seed);
-    let design = Design { rows, ids: None, bias };
-    let course = Course { rows: &design, y, perturbation: &perturbation };
-    let diagonal = events(course, &vec![Side::Left; y.len()], [0.0; 2], limit, monitor)?;
+    let data = Data { rows, y, bias, perturbation: &perturbation };
+    let diagonal = events(&data, &vec![Side::Left; y.len()], [0.0; 2], limit, monitor)?;
     let mut total = 1.0;
     for shell in 0..SHELLS {
         let outer = RATIO.powi(-shell);
@@ -54,8 +53,8 @@ pub fn estimate<R: Rows>(
         if radial > 0 {
             let (from, to) =
                 ([limit[0] * outer, limit[1] * outer * MARGIN], [limit[0] * outer * MARGIN, limit[1] * outer]);
-            let sides = sides_at(course, from, monitor)?;
-            let across = events(course, &sides, from, to, monitor)?.len();
+            let sides = sides_at(&data, from, monitor)?;
+            let across = events(&data, &sides, from, to, monitor)?.len();
             total += DENSITY * radial as f64 * across as f64;
         }
     }
@@ -64,14 +63,11 @@ pub fn estimate<R: Rows>(
 
 /// Where the events on a straight line are, in [0, 1].
 fn events<R: Rows>(
-    course: Course<'_, R>,
+    data: &Data<'_, R>,
     sides: &[Side],
     from: [f64; 2],
     to: [f64; 2],
     monitor: &dyn Monitor,
 ) -> Result<Vec<f64>> {
-    let line = Line { cost: std::array::from_fn(|k| [from[k], to[k] - from[k]]), tau: [1.0, 0.0] };
-    let mut walk = Walk::new(course, line, sides);
-    walk.run(1000 + STEPS_PER_ROW * sides.len(), monitor)?;
-    Ok(walk.steps.iter().map(|step| step.t).collect())
+    Ok(ray(data, sides, from, to, monitor)?.iter().map(|step| step.t).collect())
 }

@@ -45,6 +45,7 @@ pub mod polygon;
 pub mod products;
 pub mod refine;
 pub mod sets;
+pub mod start;
 pub mod state;
 pub mod surface;
 pub mod walk;
@@ -183,8 +184,8 @@ fn attempts<R: Rows, T>(
         let tolerance = TOLERANCE * scale / mean.max(f64::MIN_POSITIVE);
         let flat = if options.limit.iter().any(|limit| limit.is_infinite()) { state::FLAT * mean } else { 0.0 };
         let plane = state::Plane { products: &products, y, target: &target, limit: options.limit, tolerance, flat };
-        let course = Course { rows: &design, y, perturbation: &perturbation };
-        let start = sets::pack(&sides_at(course, options.start.unwrap_or_default(), monitor)?);
+        let data = answer::Data { rows, y, bias, perturbation: &perturbation };
+        let start = sets::pack(&start::sides_at(&data, options.start.unwrap_or_default(), monitor)?);
         let (result, faults) = attempt(&Ground { plane, start }, &perturbation)?;
         tried = k + 1;
         let is_done = faults.is_none_or(|faults| faults == 0);
@@ -197,20 +198,6 @@ fn attempts<R: Rows, T>(
         }
     }
     best.map(|(result, _)| (result, tried)).ok_or(Error::Cancelled)
-}
-
-/// The sets at the given costs, by a walk from the origin.
-///
-/// # Errors
-/// [`Error::Cancelled`]; [`Error::Stalled`].
-pub fn sides_at<R: Rows>(course: Course<'_, R>, costs: [f64; 2], monitor: &dyn Monitor) -> Result<Vec<Side>> {
-    let origin = vec![Side::Left; course.y.len()];
-    if costs == [0.0; 2] {
-        return Ok(origin);
-    }
-    let mut walk = Walk::new(course, Line { cost: costs.map(|c| [0.0, c]), tau: [1.0, 0.0] }, &origin);
-    walk.run(1000 + STEPS_PER_ROW * origin.len(), monitor)?;
-    Ok(walk.sides().to_vec())
 }
 
 /// What is wrong with a complex, counted; an overlap outweighs everything. `None` after an interrupt, which ends all attempts.
@@ -232,8 +219,8 @@ pub fn ray<R: Rows>(
     monitor: &dyn Monitor,
 ) -> Result<Vec<Step>> {
     let design = data.design();
-    let course = Course { rows: &design, y: data.y, perturbation: data.perturbation };
-    let line = Line { cost: std::array::from_fn(|k| [from[k], to[k] - from[k]]), tau: [1.0, 0.0] };
+    let course = Course { rows: &design, y: data.y, perturbation: [data.perturbation; 2] };
+    let line = Line { cost: std::array::from_fn(|k| [from[k], to[k] - from[k]]) };
     let mut walk = Walk::new(course, line, sides);
     walk.run(1000 + STEPS_PER_ROW * data.y.len(), monitor)?;
     Ok(walk.steps)

@@ -1,19 +1,19 @@
 //! A walk along a straight line of parameters, from event to event.
 //!
-//! One parameter `t` moves both costs and the weight `tau` of the perturbation linearly:
+//! One parameter `t` moves both costs from 0 to 1 moves both costs and the perturbation linearly:
 //!
 //! ```text
-//! c_i(t) = C+(t) or C-(t),     margin of the rows in M:  y_i w.x_i = 1 + tau(t) eps_i
+//! c_i(t) = C+(t) or C-(t),     margin of the rows in M:  y_i w.x_i = 1 + (1 - t) e_i + t f_i
 //! ```
 //!
-//! Between events the dual variables of `M` and `w` are linear in `t`. The same code walks a ray of costs for thousands of rows (`tau = 1`) and
-//! polishes an answer of the plane (costs fixed, `tau` from 1 to 0). It works on the rows themselves, with `w` in memory, so that its
+//! Between events the dual variables of `M` and `w` are linear in `t`. The same code walks a ray of costs for thousands of rows (`e = f`),
+//! polishes an answer of the plane (costs fixed, `f = 0`) and makes sets of a fit that is nearly exact (`e` are its errors). It works on the rows themselves, with `w` in memory, so that its
 //! cost per event is O(|M|^2 + |M| nnz of a row) and not O(n).
 //!
 //! Rows outside of `M` are not looked at in every step: a margin moves by at most `|x_i|` times the length that `w` has travelled, so a row
 //! sleeps until the travelled length could have brought it to the margin. A heap holds the lengths at which rows wake up.
 //!
-//! Where a row reaches the margin that depends on the rows in `M` (rounding, or the end of a walk to `tau = 0`), it takes the place
+//! Where a row reaches the margin that depends on the rows in `M` (rounding, or the end of a walk to `f = 0`), it takes the place
 //! of one of them: `w` stays, dual variables move along the dependency until one is at its bound.
 
 use std::cmp::Reverse;
@@ -39,8 +39,8 @@ pub struct Course<'a, R> {
     pub rows: &'a R,
     /// Labels in {-1, +1}.
     pub y: &'a [f64],
-    /// `eps_i >= 0`.
-    pub perturbation: &'a [f64],
+    /// Perturbation of the margins at `t = 0` and at `t = 1`.
+    pub perturbation: [&'a [f64]; 2],
 }
 
 impl<R> Clone for Course<'_, R> {
@@ -50,13 +50,23 @@ impl<R> Clone for Course<'_, R> {
 }
 impl<R> Copy for Course<'_, R> {}
 
-/// The line: value at `t = 0` and slope of `C+`, `C-` and `tau`, for `t` in [0, 1].
+impl<R> Course<'_, R> {
+    /// Margin that row `i` has at `t` as long as it is in `M`.
+    fn target(&self, i: usize, t: f64) -> f64 {
+        let [from, to] = self.perturbation;
+        1.0 + (1.0 - t) * from[i] + t * to[i]
+    }
+
+    fn target_rate(&self, i: usize) -> f64 {
+        self.perturbation[1][i] - self.perturbation[0][i]
+    }
+}
+
+/// The line: value at `t = 0` and slope of `C+` and `C-`.
 #[derive(Clone, Copy, Debug)]
 pub struct Line {
     /// `C+` and `C-`.
     pub cost: [[f64; 2]; 2],
-    /// Weight of the perturbation.
-    pub tau: [f64; 2],
 }
 
 /// A change of the sets on the way.
@@ -114,7 +124,8 @@ impl<'a, R: Rows> Walk<'a, R> {
     /// Stands at `t = 0` with the given sets. Members that depend on others leave to where their dual variable would be (right).
     pub fn new(course: Course<'a, R>, line: Line, sides: &[Side]) -> Self {
         let (n, d) = (course.rows.n_rows(), course.rows.n_cols());
-        let largest = course.perturbation.iter().fold(0.0, |a: f64, &b| a.max(b));
+        let [from, to] = course.perturbation;
+        let largest = from.iter().zip(to).fold(0.0, |a: f64, (e, f)| a.max((f - e).abs()));
         let margins = Margins::new(course);
         let reach = (0..n as u32).map(|i| (margins.squared(i) + 1.0).sqrt()).collect();
         let empty = Combination { alpha: Vec::new(), w: vec![0.0; d] };
@@ -164,7 +175,7 @@ impl<'a, R: Rows> Walk<'a, R> {
     }
 
     fn target(&self, i: usize) -> f64 {
-        1.0 + (self.line.tau[0] + self.line.tau[1] * self.t) * self.course.perturbation[i]
+        self.course.target(i, self.t)
     }
 
     /// The state of every row.
@@ -223,18 +234,16 @@ impl<'a, R: Rows> Walk<'a, R> {
 
     /// Solves the margin system of the present sets without perturbation.
     pub fn settle(&mut self) {
-        self.line.tau = [0.0; 2];
-        self.correct();
-        self.correct();
+        self.margins.meet(&mut self.at, |_| 1.0);
+        self.margins.meet(&mut self.at, |_| 1.0);
     }
 
     /// Rates of the members' dual variables and of `w`.
     fn set_rates(&mut self) {
-        let [_, tau_rate] = self.line.tau;
-        let perturbation = self.course.perturbation;
         let costs = self.line.cost.map(|[_, rate]| rate);
         sum_left(&mut self.rate, self.margins.members().len(), &self.left, costs);
-        self.margins.meet(&mut self.rate, |i| tau_rate * perturbation[i as usize]);
+        let course = self.course;
+        self.margins.meet(&mut self.rate, |i| course.target_rate(i as usize));
     }
 
     /// The nearest event, as a distance in `t` that ends at 1.
@@ -262,7 +271,7 @@ impl<'a, R: Rows> Walk<'a, R> {
                 continue; // entered meanwhile; comes back when it leaves
             }
             let slack = self.margins.of(i, &self.at.w) - self.target(i as usize);
-            let rate = self.margins.of(i, &self.rate.w) - self.line.tau[1] * self.course.perturbation[i as usize];
+            let rate = self.margins.of(i, &self.rate.w) - self.course.target_rate(i as usize);
             self.awake.push((i, slack));
             let (distance, closing) = if side == Side::Left { (-slack, rate) } else { (slack, -rate) };
             if closing > 0.0 {
@@ -274,7 +283,7 @@ impl<'a, R: Rows> Walk<'a, R> {
 
     fn speed(&self) -> f64 {
         let squared: f64 = self.rate.w.iter().map(|w| w * w).sum();
-        (squared + (self.line.tau[1] * self.largest).powi(2)).sqrt()
+        (squared + self.largest.powi(2)).sqrt()
     }
 
     fn advance(&mut self, dt: f64) {
@@ -391,9 +400,8 @@ impl<'a, R: Rows> Walk<'a, R> {
 
     /// Moves `at` to the margins at `t`; the largest residual before.
     fn meet_targets(&mut self) -> f64 {
-        let tau = self.line.tau[0] + self.line.tau[1] * self.t;
-        let perturbation = self.course.perturbation;
-        self.margins.meet(&mut self.at, |i| 1.0 + tau * perturbation[i as usize])
+        let (course, t) = (self.course, self.t);
+        self.margins.meet(&mut self.at, |i| course.target(i as usize, t))
     }
 
     /// Inverse, dual variables and `w` from the sets at `t`. Dependent members are put to the right.

@@ -42,7 +42,7 @@ mod _native {
     #[pymodule_export]
     use super::path::{Plane, Surface, answers_from, explore_plane, fit_costs, surfaces_minimum, walk_ray};
     #[pymodule_export]
-    use super::path_file::{PlaneFile, estimate_facets, explore_to_file, sides_at};
+    use super::path_file::{PlaneFile, estimate_facets, explore_to_file, sides_at_points};
     #[pymodule_export]
     use super::poly2::{map_decisions, map_positions, map_rows, map_shape, map_usage};
     #[pymodule_export]

@@ -19,6 +19,7 @@ use crate::path::complex::{Complex, End, Report};
 use crate::path::explore::Effort;
 use crate::path::keys::{Event, Side};
 use crate::path::locate::Index;
+use crate::path::start::sides_at;
 use crate::path::surface::{self, Cells, Layer};
 use crate::path::{self, Options};
 use crate::solver::Monitor;
@@ -391,28 +392,33 @@ impl Plane {
     }
 }
 
-/// Walks the ray from the origin to the costs `to`: steps, and the perturbation.
+/// Walks the line between two pairs of costs: steps, the sets at its begin, and the perturbation.
 #[pyfunction]
-#[pyo3(signature = (matrix, y, bias, to, seed, progress=None))]
+#[pyo3(signature = (matrix, y, bias, begin, to, seed, progress=None))]
+#[allow(clippy::too_many_arguments)] // the Python call
 pub fn walk_ray<'py>(
     py: Python<'py>,
     matrix: Matrix<'py>,
     y: PyReadonlyArray1<'py, f64>,
     bias: f64,
+    begin: [f64; 2],
     to: [f64; 2],
     seed: u64,
     progress: Option<Bound<'py, PyAny>>,
-) -> PyResult<(Steps<'py>, Bound<'py, PyAny>)> {
+) -> PyResult<(Steps<'py>, Bound<'py, PyAny>, Bound<'py, PyAny>)> {
     let (slices, y) = (matrix.slices()?, y.as_slice()?);
     let perturbation = path::perturbation(y.len(), path::RAY_SCALE, seed);
-    let steps = run(py, 1, progress.as_ref(), |monitor| {
+    let (sides, steps) = run(py, 1, progress.as_ref(), |monitor| {
         let (rows, structure) = slices.any()?;
         structure.check_solvable()?;
         crate::solver::check_length("labels", rows.n_rows(), y.len())?;
         let data = Data { rows: &rows, y, bias, perturbation: &perturbation };
-        path::ray(&data, &vec![Side::Left; y.len()], [0.0; 2], to, monitor)
+        let sides = sides_at(&data, begin, monitor)?;
+        let steps = path::ray(&data, &sides, begin, to, monitor)?;
+        Ok((sides, steps))
     })?;
-    Ok((steps_arrays(py, &steps), perturbation.into_pyarray(py).into_any()))
+    let sides = codes(&sides).into_pyarray(py).into_any();
+    Ok((steps_arrays(py, &steps), sides, perturbation.into_pyarray(py).into_any()))
 }
 
 /// Exact solutions at points, each from sets of the perturbed problem there (a row of codes per point).

@@ -6,13 +6,13 @@ use numpy::{IntoPyArray, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2, ToP
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
-use rayon::prelude::*;
 
 use super::arrays::Matrix;
 use super::path::{Plane, codes, findings, numbers, points, points_array};
 use super::run::{run, run_keeping};
+use crate::parallel;
 use crate::path::answer::Data;
-use crate::path::walk::Course;
+use crate::path::start::sides_at;
 use crate::path::{self, Options, file};
 
 /// Explores the plane into a file; whether a KeyboardInterrupt cut it short.
@@ -60,9 +60,10 @@ pub fn estimate_facets<'py>(
     })
 }
 
-/// The sets of the perturbed problem at points, a row of codes per point, each by a walk from the origin.
+/// The sets of the perturbed problem at points, a row of codes per point, each from a certified fit.
 #[pyfunction]
-pub fn sides_at<'py>(
+#[pyo3(name = "sides_at")]
+pub fn sides_at_points<'py>(
     py: Python<'py>,
     matrix: Matrix<'py>,
     y: PyReadonlyArray1<'py, f64>,
@@ -77,10 +78,8 @@ pub fn sides_at<'py>(
     let sides = run(py, n_threads, None, |monitor| {
         let (rows, _) = slices.any()?;
         let data = Data { rows: &rows, y, bias, perturbation };
-        let design = data.design();
-        let course = Course { rows: &design, y, perturbation };
-        let sides: crate::Result<Vec<_>> = at.par_iter().map(|&p| path::sides_at(course, p, monitor)).collect();
-        Ok(sides?.concat())
+        let sides = parallel::map(at.len(), |k| sides_at(&data, at[k], monitor));
+        Ok(sides.into_iter().collect::<crate::Result<Vec<_>>>()?.concat())
     })?;
     Ok(codes(&sides).into_pyarray(py).reshape([at.len(), y.len()])?.into_any())
 }

@@ -276,6 +276,19 @@ def test_a_ray_agrees_with_the_plane(name):
     assert set(np.unique(sides)) <= {0, 1, 2}
 
 
+@pytest.mark.parametrize("name", FAMILIES)
+def test_a_ray_from_a_fit_is_the_ray_from_the_origin(name):
+    X, y = FAMILIES[name]
+    whole = hinge.cost_path(X, y, box=BOX, ray=(1.0, 1.0))
+    part = hinge.cost_path(X, y, box=BOX, ray=(1.0, 1.0), start=(0.5, 0.5))
+    np.testing.assert_array_equal(part.begin, (0.5, 0.5))
+    np.testing.assert_array_equal(part.end, whole.end)
+    np.testing.assert_array_equal(part.sides, whole.sets(0.05))
+    later = whole.t > 0.05
+    np.testing.assert_array_equal(part.events, whole.events[later])
+    np.testing.assert_allclose(part.costs(part.t), whole.costs(whole.t[later]), rtol=1e-6)
+
+
 def test_save_and_load(tmp_path):
     X, y = FAMILIES["binary"]
     for data in (X, sp.csr_matrix(X)):
@@ -335,7 +348,8 @@ def test_limits():
         ({"start": (0.0, 0.5)}, "start must be a point of the box"),
         ({"ray": (0.0, 1.0)}, "ray must hold two finite numbers above 0"),
         ({"ray": (1.0, 1.0), "box": (np.inf, np.inf)}, "finite box"),
-        ({"ray": (1.0, 1.0), "start": (1.0, 1.0)}, "start has no meaning for a ray"),
+        ({"ray": (1.0, 1.0), "start": (1.0, 1.0)}, "start must be a point of the box off its border"),
+        ({"ray": (1.0, 1.0), "start": (0.0, 0.5)}, "start must be a point of the box off its border"),
         ({"max_regions": 0}, "max_regions must be an integer of at least 1"),
         ({"on_limit": "shrug"}, "on_limit must be one of"),
         ({"intercept_scaling": -1.0}, "intercept_scaling must be a finite number above 0"),
@@ -463,7 +477,7 @@ def test_pictures(tmp_path):
 
 
 def test_walks_through_all_of_german(real):
-    """1,000 rows whose features are rounded to six digits: rows nearly depend on each other, and 26 can stand on the margin in 25 dimensions."""
+    """1,000 rows whose features are rounded to six digits: rows on the margin nearly depend on each other."""
     X, y, *_ = real("german")
     assert 1e5 < hinge.estimate_regions(X, y, box=(10.0, 10.0)) < 1e8
     ray = hinge.cost_path(X, y, box=(10.0, 10.0), ray=(1.0, 3.0))

@@ -159,7 +159,7 @@ def test_partial_fit_weights_classes_and_errors(problem):
     assert twice.coef_.shape == (3, 25)
     with pytest.raises(ValueError, match="y has the label 9 in row 2"):
         twice.partial_fit(X[:3], [0, 1, 9])
-    with pytest.raises(ValueError, match="differ from those of the first call"):
+    with pytest.raises(ValueError, match="differ from those of the model"):
         twice.partial_fit(X, y, classes=[0, 1])
     with pytest.raises(ValueError, match="needs lam"):
         hinge.PegasosClassifier(lam=None, C=1.0).partial_fit(X, y, classes=[0, 1])

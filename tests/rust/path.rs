@@ -7,6 +7,7 @@ use hinge::path::estimate::estimate;
 use hinge::path::file::PlaneFile;
 use hinge::path::keys::Side;
 use hinge::path::locate::Index;
+use hinge::path::start::sides_at;
 use hinge::path::{Explored, Options, RAY_SCALE, plane, plane_to_file, ray};
 use hinge::solver::{Monitor, Silent};
 use proptest::prelude::*;
@@ -106,7 +107,8 @@ proptest! {
             sides[step.event.row() as usize] = to;
         }
         let facet = Index::new(&explored.complex).facet(&explored.complex, [p, q], 1e-9).unwrap();
-        prop_assert_eq!(sides, explored.complex.sides(facet));
+        prop_assert_eq!(&sides, &explored.complex.sides(facet));
+        prop_assert_eq!(sides_at(&path, [p, q], &Silent).unwrap(), sides, "from a fit");
     }
 }
 
@@ -288,8 +290,8 @@ fn nearly_dependent(n: usize, d: usize, noise: f64) -> Data {
     Data::new(plain.rows.iter().zip(&errors.rows).map(combine).collect(), plain.y, vec![1.0; n])
 }
 
-/// Two lines to the same costs, one from the origin, one from costs far apart, end in an optimum; with `noise` between 1e-3 and 1e-5
-/// the second used to run in a circle.
+/// Two lines, one from the origin, one across the plane, end in an optimum, and so does a start from a fit; with `noise` between 1e-3
+/// and 1e-5 the second line used to run in a circle.
 #[test]
 fn walks_end_where_rows_nearly_depend_on_each_other() {
     for noise in [1e-3, 1e-4, 1e-5, 1e-6, 1e-8] {
@@ -306,8 +308,10 @@ fn walks_end_where_rows_nearly_depend_on_each_other() {
                     sides[step.event.row() as usize] = after;
                 }
             }
-            let found = answer(&path, &sides, goal, &Silent).unwrap().certificate;
-            assert!(found.relative_gap() < 1e-9, "{n} rows, noise {noise}: {found:?}");
+            for sides in [sides, sides_at(&path, goal, &Silent).unwrap()] {
+                let found = answer(&path, &sides, goal, &Silent).unwrap().certificate;
+                assert!(found.relative_gap() < 1e-9, "{n} rows, noise {noise}: {found:?}");
+            }
             let facets = estimate(&view, &data.y, BIAS, [10.0; 2], 0, &Silent).unwrap();
             assert!(facets > n as f64, "{facets}");
         }
