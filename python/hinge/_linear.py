@@ -43,7 +43,7 @@ class LinearClassifier(CallbackSupport, ClassifierMixin, BaseEstimator):
     presolve_: Presolve | None
     _map: dict[str, Any] | None = None
 
-    _takes_labels = True
+    _takes_labels = False
 
     def _loss(self) -> str:
         raise NotImplementedError

@@ -10,9 +10,6 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 from scipy.special import expit, log_softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.calibration import CalibratedClassifierCV
-from sklearn.frozen import FrozenEstimator
-from sklearn.model_selection import TunedThresholdClassifierCV
 from sklearn.utils.validation import column_or_1d
 
 from hinge import _validate
@@ -109,6 +106,9 @@ def calibrate(decisions: Any, y: Any, *, method: str = "sigmoid", sample_weight:
     _check_columns(values, len(classes))
     if method == "temperature":
         return Calibration(classes, method, _temperature(values, ids, weight))
+    from sklearn.calibration import CalibratedClassifierCV  # brings half of scikit-learn with it
+    from sklearn.frozen import FrozenEstimator
+
     everything = np.arange(len(y))
     model = CalibratedClassifierCV(
         FrozenEstimator(_Values(classes)), method=method, cv=[(everything, everything)], n_jobs=1
@@ -160,6 +160,9 @@ def tune_threshold(decisions: Any, y: Any, *, scoring: Any = None, cost_matrix: 
     _check_columns(values, 2)
     if cost_matrix is not None:
         return _cheapest(values.ravel(), ids, costs(cost_matrix, 2))
+    from sklearn.frozen import FrozenEstimator
+    from sklearn.model_selection import TunedThresholdClassifierCV
+
     model = TunedThresholdClassifierCV(
         FrozenEstimator(_Values(classes)),
         scoring=scoring,

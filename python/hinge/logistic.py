@@ -58,6 +58,8 @@ class LogisticRegression(StreamClassifier):
     (200, 2)
     """
 
+    _takes_labels = True
+
     def __init__(
         self,
         C: float = 1.0,

@@ -136,6 +136,8 @@ class LinearSVC(StreamClassifier):
     True
     """
 
+    _takes_labels = True
+
     def __init__(
         self,
         C: float = 1.0,
