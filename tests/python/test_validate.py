@@ -146,7 +146,7 @@ def test_no_rows(kind):
     [
         (np.arange(39) % 2, "39.* 40 rows"),
         (np.arange(41) % 2, "41.* 40 rows"),
-        (np.full((40, 2), 2.0), "0 or 1 only, it holds 2"),
+        (np.full((40, 2), 2.0), r"0 or 1 only, it holds 2|1d array, got an array of shape \(40, 2\)"),
         (None, "y"),
         (1.0, r"\(\)"),
         (np.zeros(40), "one class"),
