@@ -85,3 +85,10 @@ def load(name: str) -> Problem:
 def relative_distance(value: float, best: float) -> float:
     """How far an objective is above the best known one, relative to the best."""
     return (value - best) / best
+
+
+def classes(name: str) -> tuple[sp.csr_matrix, np.ndarray, sp.csr_matrix | None, np.ndarray | None]:
+    """A set with all its classes, counted from 0: training and test part."""
+    X, y, X_test, y_test = _loader().load(name)
+    labels, ids = np.unique(y, return_inverse=True)
+    return X, ids, X_test, None if y_test is None else np.searchsorted(labels, y_test)

@@ -13,6 +13,7 @@ from hinge._native import DEBUG_BUILD as _DEBUG_BUILD
 from hinge._native import BlockFileError, __version__
 from hinge._presolve import Presolve
 from hinge.blocks import Block, BlockStore
+from hinge.calibration import Calibration, calibrate
 from hinge.logistic import LogisticRegression, LogisticRegressionCV
 from hinge.path import CostPath, PartialPathWarning, RegionLimitError, cost_path, estimate_regions
 from hinge.poly2 import PairUsage, Poly2Map
@@ -27,6 +28,7 @@ __all__ = [
     "BlockFileError",
     "BlockStore",
     "CSearch",
+    "Calibration",
     "Certificate",
     "CostGrid",
     "CostPath",
@@ -47,6 +49,7 @@ __all__ = [
     "ScoreSurface",
     "SubgradientSVC",
     "__version__",
+    "calibrate",
     "cost_path",
     "estimate_regions",
     "iter_predictions",

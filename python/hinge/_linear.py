@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted
 
-from hinge import _native, _outofcore, _validate
+from hinge import _labels, _native, _outofcore, _validate
 from hinge._callbacks import CallbackSupport, FitTask
 from hinge._certificate import Certificate
 from hinge._presolve import Presolve
@@ -42,12 +43,15 @@ class LinearClassifier(CallbackSupport, ClassifierMixin, BaseEstimator):
     presolve_: Presolve | None
     _map: dict[str, Any] | None = None
 
+    _takes_labels = False
+
     def _loss(self) -> str:
         raise NotImplementedError
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
+        tags.classifier_tags.multi_label = self._takes_labels
         return tags
 
     def _options(self) -> dict[str, Any]:
@@ -78,12 +82,35 @@ class LinearClassifier(CallbackSupport, ClassifierMixin, BaseEstimator):
         options = self._options()
         if isinstance(X, BlockStore):
             return self._fit_store(X, y, sample_weight, options)
+        if _labels.is_indicator(y):
+            return self._fit_labels(X, y, sample_weight, options)
         checked, y = _validate.fit_data(X, y, self)
         classes, ids = _validate.encode(y)
         weight = _validate.row_weights(checked, classes, ids, self.class_weight, sample_weight)
         task = FitTask(self, X, y, sample_weight=sample_weight)
         self._fit_checked(float(self.C), checked, classes, ids, weight, options)
         _validate.remember_features(self, X)
+        task.end()
+        return self
+
+    def _fit_labels(self, X: Any, y: Any, sample_weight: Any, options: dict[str, Any]) -> Self:
+        """Fit several labels per row, each against the rest."""
+        if options["solver"] == "crammer_singer":
+            raise ValueError("multi_class='crammer_singer' takes one class per row, y is a matrix of labels")
+        if options["map"] is not None:
+            raise ValueError("degree must be 1 where y is a matrix of labels, got 2")
+        if self.class_weight is not None:
+            raise ValueError(f"class_weight must be None where y is a matrix of labels, got {self.class_weight!r}")
+        checked = _validate.fit_matrix(X, self)
+        rows = _labels.positive_rows(y, checked.shape[0])
+        weight = _validate.sample_weights(checked, checked.shape[0], sample_weight)
+        if not (weight > 0).any():
+            raise ValueError("sample_weight is 0 for every row")
+        n_labels = len(rows[0]) - 1
+        task = FitTask(self, X, y, sample_weight=sample_weight)
+        self._fit_checked(float(self.C), checked, np.arange(n_labels), np.empty(0), weight, options, rows)
+        _validate.remember_features(self, X)
+        self.multilabel_ = "sparse" if sp.issparse(y) else "dense"
         task.end()
         return self
 
@@ -95,8 +122,9 @@ class LinearClassifier(CallbackSupport, ClassifierMixin, BaseEstimator):
         ids: np.ndarray,
         weight: np.ndarray,
         options: dict[str, Any],
+        rows: tuple[np.ndarray, np.ndarray] | None = None,
     ) -> None:
-        """Fit on checked input and set the fitted attributes."""
+        """Fit on checked input, classes or the positive rows of labels, and set the fitted attributes."""
         with np.errstate(over="ignore"):
             cost = C * weight
         if not np.isfinite(cost.sum()):
@@ -104,14 +132,15 @@ class LinearClassifier(CallbackSupport, ClassifierMixin, BaseEstimator):
         report = reporter(self.verbose, "fit")
         if options["map"] is not None:
             X = with_sorted_rows(X)
-        result = _validate.call_native(lambda matrix: _native.fit(matrix, ids, len(classes), cost, options, report), X)
+        fit = _labels.native_fit(ids, len(classes), rows, options)
+        result = _validate.call_native(lambda matrix: fit(matrix, ids, len(classes), cost, options, report), X)
         self._take(classes, result)
         self._map = options["map"]
 
     def _fit_store(self, store: BlockStore, y: Any, sample_weight: Any, options: dict[str, Any]) -> Self:
         if y is not None or sample_weight is not None:
             raise ValueError("a BlockStore holds its labels and weights: y and sample_weight must be None")
-        _outofcore.refuse_pairs(options)
+        _outofcore.refuse_unfit(options)
         blocks = _outofcore.options(self.memory_budget, self.checkpoint, self.block_options)
         cost = _outofcore.class_costs(store, float(self.C), self.class_weight)
         task = FitTask(self, store, None)
@@ -132,7 +161,8 @@ class LinearClassifier(CallbackSupport, ClassifierMixin, BaseEstimator):
 
     def _take(self, classes: np.ndarray, result: dict[str, Any]) -> None:
         """Set the fitted attributes."""
-        self.__dict__.pop("stream_", None)  # a fit begins anew
+        for name in ("stream_", "multilabel_"):  # a fit begins anew
+            self.__dict__.pop(name, None)
         self._map = None
         self.classes_ = classes
         self.coef_ = result["coef"]
@@ -181,21 +211,27 @@ class LinearClassifier(CallbackSupport, ClassifierMixin, BaseEstimator):
         Returns
         -------
         ndarray of shape (n_samples,) for two classes, else (n_samples, n_classes)
+            One column per label where y was a matrix of labels.
         """
         check_is_fitted(self)
         if isinstance(X, BlockStore):
             values = self._scores(X).gather(lambda values: values)
             return values.ravel() if values.shape[1] == 1 else values
-        X = _validate.predict_data(self, X)
+        return self._decisions(_validate.predict_data(self, X))
+
+    def _decisions(self, X: Any) -> np.ndarray:
+        """Decision values of checked X."""
         native = self._map
-        if native is None:
-            values = safe_sparse_dot(X, self.coef_.T, dense_output=True) + self.intercept_
-        else:
+        if native is not None:
             X, threads = with_sorted_rows(X), _validate.threads(self.n_jobs)
             coef = np.ascontiguousarray(self.coef_, dtype=np.float64)
             map_decisions = _native.map_decisions
             values = _validate.call_native(lambda matrix: map_decisions(matrix, native, coef, threads), X)
             values = values + self.intercept_
+        elif sp.issparse(self.coef_):
+            values = _labels.decisions(self, X)
+        else:
+            values = safe_sparse_dot(X, self.coef_.T, dense_output=True) + self.intercept_
         return values.ravel() if values.shape[1] == 1 else values
 
     def predict(self, X: Any) -> np.ndarray:
@@ -208,10 +244,53 @@ class LinearClassifier(CallbackSupport, ClassifierMixin, BaseEstimator):
         Returns
         -------
         ndarray of shape (n_samples,)
+            Where y was a matrix of labels: a matrix of 0 and 1 of shape (n_samples, n_labels), sparse if y was.
         """
         check_is_fitted(self)
-        ids = self._scores(X).gather(class_ids) if isinstance(X, BlockStore) else class_ids(self.decision_function(X))
-        return self.classes_[ids]
+        if isinstance(X, BlockStore):
+            found = self._scores(X).gather(self._predicted)
+            return _labels.of_kind(found, self.multilabel_) if hasattr(self, "multilabel_") else found
+        X = _validate.predict_data(self, X)
+        if hasattr(self, "multilabel_"):
+            return _labels.indicator(self, X)
+        if sp.issparse(self.coef_) and len(self.classes_) > 2:
+            return self.classes_[_labels.top_k(self, X, 1)[0].ravel()]
+        return self._predicted(self._decisions(X))
+
+    def _predicted(self, values: np.ndarray) -> np.ndarray:
+        """The classes, or the 0/1 matrix of labels, that decision values stand for."""
+        return _labels.as_indicator(values) if hasattr(self, "multilabel_") else self.classes_[class_ids(values)]
+
+    def predict_top_k(self, X: Any, k: int = 5) -> tuple[np.ndarray, np.ndarray]:
+        """The ``k`` best classes or labels of each row, best first, with their decision values.
+
+        Rows are dealt with in parallel; the decision values of all classes are never held at once.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        k : int, default=5
+            At most the number of classes.
+
+        Returns
+        -------
+        labels : ndarray of shape (n_samples, k)
+            Classes, or column numbers of y where it was a matrix of labels.
+        values : ndarray of shape (n_samples, k), float64
+
+        Raises
+        ------
+        ValueError
+            ``k`` out of range, or a model of two classes, which has one decision value for both.
+        """
+        check_is_fitted(self)
+        _validate.whole("k", k, 1)
+        if self.coef_.shape[0] == 1:
+            raise ValueError("predict_top_k needs more than 2 classes or a matrix of labels, the model has one vector")
+        if k > len(self.classes_):
+            raise ValueError(f"k must be at most the number of classes, {len(self.classes_)}, got {k}")
+        ids, values = _labels.top_k(self, _validate.predict_data(self, X), int(k))
+        return self.classes_[ids], values
 
     def _scores(self, store: BlockStore) -> _outofcore.Scores:
         return _outofcore.Scores(store, self.coef_, self.intercept_, _validate.threads(self.n_jobs))

@@ -29,6 +29,7 @@ __all__ = [
     "__version__",
     "answers_from",
     "check",
+    "decision_values",
     "descend",
     "descend_on",
     "estimate_facets",
@@ -36,6 +37,8 @@ __all__ = [
     "explore_to_file",
     "fit",
     "fit_costs",
+    "fit_crammer_singer",
+    "fit_labels",
     "fit_store",
     "load_svmlight",
     "map_decisions",
@@ -48,6 +51,7 @@ __all__ = [
     "search_store",
     "sides_at",
     "surfaces_minimum",
+    "top_k",
     "walk_ray",
 ]
 
@@ -224,6 +228,7 @@ class StreamLearner:
     def state(self) -> dict[str, Any]: ...
 
 def check(matrix: Any) -> tuple[bool, float]: ...
+def decision_values(matrix: Any, weights: Any, intercept: np.ndarray, n_threads: int) -> np.ndarray: ...
 def descend(
     matrix: Any,
     class_ids: np.ndarray,
@@ -248,6 +253,23 @@ def fit(
     n_classes: int,
     cost: np.ndarray,
     options: dict[str, Any],
+    progress: Callable[[str, int, float], None] | None = None,
+) -> dict[str, Any]: ...
+def fit_crammer_singer(
+    matrix: Any,
+    class_ids: np.ndarray,
+    n_classes: int,
+    cost: np.ndarray,
+    options: dict[str, Any],
+    progress: Callable[[str, int, float], None] | None = None,
+) -> dict[str, Any]: ...
+def fit_labels(
+    matrix: Any,
+    starts: np.ndarray,
+    rows: np.ndarray,
+    cost: np.ndarray,
+    options: dict[str, Any],
+    drop: float,
     progress: Callable[[str, int, float], None] | None = None,
 ) -> dict[str, Any]: ...
 def load_svmlight(
@@ -288,3 +310,6 @@ def search_store(
     visit: Callable[[dict[str, Any]], float | None],
     progress: Callable[..., None] | None = None,
 ) -> str: ...
+def top_k(
+    matrix: Any, weights: Any, intercept: np.ndarray, k: int, n_threads: int
+) -> tuple[np.ndarray, np.ndarray]: ...

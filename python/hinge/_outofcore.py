@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from hinge import _native, _validate
 from hinge._budget import budget
@@ -59,10 +60,14 @@ def _number(name: str, chosen: Mapping[str, Any], rule: str) -> float:
         raise ValueError(f"block_options[{name!r}] must be {rule}, got {chosen[name]!r}") from None
 
 
-def refuse_pairs(options: Mapping[str, Any]) -> None:
-    """Blocks are trained on as they are, without degree-2 features."""
+def refuse_unfit(options: Mapping[str, Any]) -> None:
+    """Blocks are trained on as they are, each class against the rest, with dense weights."""
     if options["map"] is not None:
         raise ValueError("degree must be 1 for a BlockStore and for partial_fit, got 2")
+    if options["solver"] == "crammer_singer":
+        raise ValueError("multi_class must be 'ovr' for a BlockStore and for partial_fit, got 'crammer_singer'")
+    if options.get("sparse_tol") is not None:
+        raise ValueError("sparse_coef must be False for a BlockStore and for partial_fit, got True")
 
 
 def class_factors(store: BlockStore, class_weight: Any) -> np.ndarray:
@@ -97,6 +102,10 @@ class Scores:
     def __init__(self, store: BlockStore, coef: np.ndarray, intercept: np.ndarray, threads: int):
         if store.n_features != coef.shape[1]:
             raise ValueError(f"the store has {store.n_features} features, the model was fitted with {coef.shape[1]}")
+        if sp.issparse(coef):
+            raise ValueError(
+                "a BlockStore is predicted with dense weights, coef_ of the model is sparse: make it dense"
+            )
         intercept = np.ascontiguousarray(intercept, dtype=np.float64)
         self._scorer = _native.StoreScorer(store._reader, np.ascontiguousarray(coef), intercept)
         self._store, self._threads, self.n_problems = store, threads, len(intercept)

@@ -166,7 +166,9 @@ class StreamClassifier(LinearClassifier):
         _validate.choice("solver", self.solver, ("auto", "dual_cd"))
         if self.checkpoint is not None:
             raise ValueError("checkpoint must be None for partial_fit: pickle the estimator to keep a stream")
-        _outofcore.refuse_pairs(options)
+        _outofcore.refuse_unfit(options)
+        if hasattr(self, "multilabel_") or sp.issparse(getattr(self, "coef_", None)):
+            raise ValueError("partial_fit goes on from dense weights of classes, the model has sparse ones or labels")
         factor = _validate.class_factors(classes, np.ones(len(classes)), self.class_weight)
         budget = DEFAULT_BUDGET if self.memory_budget is None else self.memory_budget
         blocks = _outofcore.options(budget, None, self.block_options)

@@ -68,6 +68,17 @@ def presolve(value: object) -> str:
     raise ValueError(f"presolve must be 'auto', True or False, got {value!r}")
 
 
+def multi_class_solver(multi_class: str, solver: str, degree: int) -> str:
+    """The native solver of a way to treat several classes."""
+    if multi_class == "ovr":
+        return solver
+    if solver not in ("auto", "dual_cd"):
+        raise ValueError(f"solver must be 'auto' or 'dual_cd' with multi_class='crammer_singer', got {solver!r}")
+    if degree != 1:
+        raise ValueError(f"degree must be 1 with multi_class='crammer_singer', got {degree}")
+    return "crammer_singer"
+
+
 def verbosity(value: object) -> None:
     """Refuse everything but a truth value and an integer of at least 0 as ``verbose``."""
     if not isinstance(value, bool):
@@ -105,6 +116,12 @@ def seed(random_state: Any) -> int:
     if random_state is None:
         return 0
     return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
+
+
+def fit_matrix(X: Any, estimator: Any) -> Any:
+    """X as CSR or C-ordered array; changes nothing in the estimator."""
+    _check_structure(X)
+    return check_array(X, estimator=estimator, input_name="X", **_CHECK)
 
 
 def fit_data(X: Any, y: Any, estimator: Any = None) -> tuple[Any, np.ndarray]:

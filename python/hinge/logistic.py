@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from scipy.special import log_expit
 
 from hinge import _native
 from hinge._callbacks import with_callbacks
@@ -56,6 +57,8 @@ class LogisticRegression(StreamClassifier):
     >>> LogisticRegression(C=0.1).fit(X, y).predict_proba(X).shape
     (200, 2)
     """
+
+    _takes_labels = True
 
     def __init__(
         self,
@@ -109,8 +112,8 @@ class LogisticRegression(StreamClassifier):
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features), or BlockStore
             A store holds its labels and weights: y and sample_weight are then None.
-        y : array-like of shape (n_samples,)
-            Class labels of one type.
+        y : array-like of shape (n_samples,), or {array-like, sparse matrix} of shape (n_samples, n_labels)
+            Class labels of one type, or a matrix of 0 and 1 for several labels per row, as in :class:`hinge.LinearSVC`.
         sample_weight : array-like of shape (n_samples,), default=None
             Weight 2 equals the row twice, weight 0 the row absent.
 
@@ -136,10 +139,18 @@ class LogisticRegression(StreamClassifier):
         -------
         ndarray of shape (n_samples, n_classes)
         """
-        return log_probabilities(self.decision_function(X))
+        return self._log_probabilities(self.decision_function(X))
+
+    def _log_probabilities(self, values: np.ndarray) -> np.ndarray:
+        return log_expit(values) if hasattr(self, "multilabel_") else log_probabilities(values)
+
+    def _probabilities(self, values: np.ndarray) -> np.ndarray:
+        return np.exp(self._log_probabilities(values))
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Probability of each class; for more than two, the one-vs-rest probabilities divided by their sum.
+
+        Of each label by itself where y was a matrix of labels.
 
         Parameters
         ----------
@@ -150,7 +161,7 @@ class LogisticRegression(StreamClassifier):
         ndarray of shape (n_samples, n_classes)
             Columns in the order of ``classes_``.
         """
-        return np.exp(self.predict_log_proba(X))
+        return self._probabilities(self.decision_function(X))
 
 
 class LogisticRegressionCV(LogisticRegression):
@@ -191,6 +202,8 @@ class LogisticRegressionCV(LogisticRegression):
     >>> model.C_ == model.search_.C
     True
     """
+
+    _takes_labels = False
 
     def __init__(
         self,

@@ -10,9 +10,8 @@ import scipy.sparse as sp
 from sklearn.utils.validation import check_is_fitted
 
 from hinge import _validate
-from hinge._linear import LinearClassifier, class_ids
+from hinge._linear import LinearClassifier
 from hinge._outofcore import Scores
-from hinge._probability import log_probabilities
 from hinge._sources import open_source
 from hinge.blocks import BlockStore
 
@@ -36,7 +35,7 @@ def iter_predictions(
     source : BlockStore, path, list of paths, pair or triple of arrays, or iterable
         As :meth:`hinge.BlockStore.build` takes it; labels are read and not used.
     method : {"predict", "decision_function", "predict_proba", "predict_log_proba"}, default="predict"
-        The last two for a logistic model.
+        The last two for a model that has them.
     zero_based : {"auto", True, False}, default="auto"
         For svmlight files: whether indices start at 0.
     columns : dict, default=None
@@ -92,11 +91,10 @@ def _decisions(model: LinearClassifier, X: Any) -> np.ndarray:
     return np.asarray(values.todense() if sp.issparse(values) else values) + model.intercept_
 
 
-def _answer(model: LinearClassifier, method: str, values: np.ndarray) -> np.ndarray:
+def _answer(model: Any, method: str, values: np.ndarray) -> np.ndarray:
     if method == "predict":
-        return model.classes_[class_ids(values)]
+        return model._predicted(values)
     values = values.ravel() if values.shape[1] == 1 else values
     if method == "decision_function":
         return values
-    logs = log_probabilities(values)
-    return logs if method == "predict_log_proba" else np.exp(logs)
+    return model._log_probabilities(values) if method == "predict_log_proba" else model._probabilities(values)

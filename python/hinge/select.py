@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, TypeVar
 
@@ -16,6 +17,7 @@ from hinge.poly2 import degree_options, with_sorted_rows
 
 SEARCH_SOLVERS = ("auto", "dual_cd", "dual_cd_online", "newton")
 LOSSES = ("logistic", "squared_hinge", "hinge")
+MULTI_CLASS = ("ovr", "crammer_singer")
 
 E = TypeVar("E", bound=Any)
 
@@ -44,6 +46,7 @@ def select_C(
     fit_intercept: bool = True,
     intercept_scaling: float | None = None,
     class_weight: Any = None,
+    multi_class: str = "ovr",
     sample_weight: Any = None,
     groups: Any = None,
     degree: int = 1,
@@ -122,6 +125,8 @@ def select_C(
         Limit of Newton steps or epochs per fit.
     fit_intercept, intercept_scaling, class_weight, presolve, memory_budget, block_options, n_jobs, random_state
         As in :class:`hinge.LinearSVC`. A store that fits in memory is not presolved.
+    multi_class : {"ovr", "crammer_singer"}, default="ovr"
+        As in :class:`hinge.LinearSVC`; "crammer_singer" needs ``loss="hinge"`` here.
     degree, gamma, coef0, hash_bits
         As in :class:`hinge.LinearSVC`: the search is for the C of a model of pairs.
     sample_weight : array-like of shape (n_samples,), default=None
@@ -176,6 +181,9 @@ def select_C(
     """
     _validate.choice("loss", loss, LOSSES)
     _validate.choice("solver", solver, SEARCH_SOLVERS)
+    _validate.choice("multi_class", multi_class, MULTI_CLASS)
+    if multi_class == "crammer_singer" and loss != "hinge":
+        raise ValueError(f"loss must be 'hinge' with multi_class='crammer_singer', got {loss!r}")
     _validate.positive("tol", tol)
     _validate.whole("max_iter", max_iter, 1)
     _validate.verbosity(verbose)
@@ -183,7 +191,7 @@ def select_C(
     mapped = SimpleNamespace(degree=degree, gamma=gamma, coef0=coef0, hash_bits=hash_bits, presolve=presolve)
     options: dict[str, Any] = {
         "loss": loss,
-        "solver": solver,
+        "solver": _validate.multi_class_solver(multi_class, solver, degree),
         "intercept": intercept,
         "tol": float(tol),
         "max_iter": int(max_iter),
@@ -210,7 +218,7 @@ def select_C(
     )
     plan = Plan.of(parameters)
     if isinstance(X, BlockStore):
-        _outofcore.refuse_pairs(options)
+        _outofcore.refuse_unfit(options)
         blocks = _outofcore.options(memory_budget, None, block_options)
         problem = _store_problem(X, y, sample_weight, class_weight, blocks, options["n_threads"])
     else:
@@ -230,8 +238,9 @@ def search_and_refit(estimator: E, X: Any, y: Any, sample_weight: Any, groups: A
     _validate.positive("select_tol", estimator.select_tol)
     _validate.choice("solver", estimator.solver, SEARCH_SOLVERS)
     plan = Plan.of(estimator)
+    needs_decisions = getattr(estimator, "_needs_decisions", bool)()
     if isinstance(X, BlockStore):
-        _outofcore.refuse_pairs(options)
+        _outofcore.refuse_unfit(options)
         blocks = _outofcore.options(estimator.memory_budget, None, estimator.block_options)
         problem = _store_problem(X, y, sample_weight, estimator.class_weight, blocks, options["n_threads"])
     else:
@@ -239,6 +248,9 @@ def search_and_refit(estimator: E, X: Any, y: Any, sample_weight: Any, groups: A
         if options["map"] is not None:
             checked = with_sorted_rows(checked)
         problem = Problem.of(checked, labels, estimator.class_weight, sample_weight)
+    if needs_decisions:
+        estimator._check_problem(problem)
+        plan = replace(plan, keep_decisions=True)
     search_options = options | {"tol": float(estimator.select_tol)}
     search = Search.of(estimator, problem, search_options, plan, groups)
     task = FitTask(estimator, X, y, sample_weight=sample_weight, has_parts=True)
@@ -249,7 +261,9 @@ def search_and_refit(estimator: E, X: Any, y: Any, sample_weight: Any, groups: A
     else:
         estimator._fit_checked(found.C, problem.X, problem.classes, problem.ids, problem.weight, options)
         _validate.remember_features(estimator, X)
-    estimator.search_ = found
+    if hasattr(estimator, "_use_decisions"):
+        estimator._use_decisions(problem, found)
+    estimator.search_ = found if plan.keep_decisions == estimator.keep_decisions else replace(found, decisions=None)
     estimator.C_ = found.C
     task.part("refit")
     task.end()

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from hinge import _native, _validate
+import numpy as np
+from sklearn.utils.metaestimators import available_if
+
+from hinge import _native, _validate, calibration
 from hinge._callbacks import with_callbacks
+from hinge._csearch import CSearch
+from hinge._problem import Problem
 from hinge._stream import StreamClassifier
-from hinge.select import search_and_refit
+from hinge.select import MULTI_CLASS, search_and_refit
 
 LOSSES = ("squared_hinge", "hinge")
 
@@ -44,8 +49,17 @@ class LinearSVC(StreamClassifier):
         as in LIBLINEAR.
     class_weight : dict or "balanced", default=None
         Weight per class, multiplied with the sample weight.
-    multi_class : {"ovr"}, default="ovr"
-        More than two classes are fitted each against the rest.
+    multi_class : {"ovr", "crammer_singer"}, default="ovr"
+        "ovr" fits each of more than two classes against the rest. "crammer_singer" fits all classes, also two, as one
+        problem: :math:`\tfrac12 \sum_m \|w_m\|^2 + C \sum_i v_i \max_m (1_{m \ne y_i} + f_m(x_i) - f_{y_i}(x_i))`,
+        by the sequential dual method; as in scikit-learn, ``loss`` is then not looked at. The solver must be "auto" or
+        "dual_cd", the degree 1.
+    sparse_coef : bool, default=False
+        Whether ``coef_`` is a CSR matrix. Classes or labels are then fitted one by one in each thread, so that memory
+        does not grow with classes times features.
+    sparse_tol : float, default=1e-3
+        With ``sparse_coef``, small weights are set to zero as long as that raises the objective of a class by at most
+        this share, measured on the training data; 0 keeps all. The certificate is that of the weights that are left.
     degree : {1, 2}, default=1
         2 trains on the products of all pairs of features too, which are generated while they are used and never
         stored (no presolve): ``coef_`` has n_features weights of linear terms, then those of pairs, see
@@ -86,12 +100,15 @@ class LinearSVC(StreamClassifier):
 
     Attributes
     ----------
-    coef_ : ndarray of shape (1 or n_classes, n_features), float64
+    coef_ : ndarray or csr_matrix of shape (1 or n_classes, n_features), float64
+        One row per label where y was a matrix of labels.
     intercept_ : ndarray of shape (1 or n_classes,), float64
     classes_ : ndarray of shape (n_classes,)
+        Column numbers of y where it was a matrix of labels.
     certificate_ : Certificate
-        Primal value, dual value and relative gap per binary problem.
+        Primal value, dual value and relative gap per binary problem; of the one problem, for "crammer_singer".
     n_iter_ : ndarray of shape (1 or n_classes,), int64
+        Epochs or Newton steps per problem.
     presolve_ : Presolve or None
         What became of the columns (``n_columns``, ``nnz_out``, ``n_merged``, ``n_dropped``, ...); None where X was used
         as it is.
@@ -109,6 +126,9 @@ class LinearSVC(StreamClassifier):
     ----------
     Hsieh, Chang, Lin, Keerthi, Sundararajan: A Dual Coordinate Descent Method for Large-scale Linear SVM, ICML 2008.
 
+    Keerthi, Sundararajan, Chang, Hsieh, Lin: A Sequential Dual Method for Large Scale Multi-class Linear SVMs, KDD
+    2008.
+
     Examples
     --------
     >>> from hinge import LinearSVC
@@ -120,6 +140,8 @@ class LinearSVC(StreamClassifier):
     >>> bool(model.certificate_.relative_gap[0] <= 1e-4)
     True
     """
+
+    _takes_labels = True
 
     def __init__(
         self,
@@ -133,6 +155,8 @@ class LinearSVC(StreamClassifier):
         intercept_scaling: float | None = None,
         class_weight: Any = None,
         multi_class: str = "ovr",
+        sparse_coef: bool = False,
+        sparse_tol: float = 1e-3,
         degree: int = 1,
         gamma: float | None = None,
         coef0: float = 1.0,
@@ -154,6 +178,8 @@ class LinearSVC(StreamClassifier):
         self.intercept_scaling = intercept_scaling
         self.class_weight = class_weight
         self.multi_class = multi_class
+        self.sparse_coef = sparse_coef
+        self.sparse_tol = sparse_tol
         self.degree = degree
         self.gamma = gamma
         self.coef0 = coef0
@@ -168,8 +194,21 @@ class LinearSVC(StreamClassifier):
 
     def _loss(self) -> str:
         _validate.choice("loss", self.loss, LOSSES)
-        _validate.choice("multi_class", self.multi_class, ("ovr",))
+        _validate.choice("multi_class", self.multi_class, MULTI_CLASS)
         return self.loss
+
+    def _options(self) -> dict[str, Any]:
+        options = super()._options()
+        sparse_coef, sparse_tol = getattr(self, "sparse_coef", False), getattr(self, "sparse_tol", 0.0)
+        _validate.truth("sparse_coef", sparse_coef)
+        if sparse_coef and self.multi_class == "crammer_singer":
+            raise ValueError("sparse_coef must be False with multi_class='crammer_singer', got True")
+        if sparse_coef and self.degree == 2:
+            raise ValueError("sparse_coef must be False with degree=2, got True")
+        if sparse_tol != 0.0:
+            _validate.positive("sparse_tol", sparse_tol)
+        solver = _validate.multi_class_solver(self.multi_class, options["solver"], self.degree)
+        return options | {"solver": solver, "sparse_tol": float(sparse_tol) if sparse_coef else None}
 
     @with_callbacks
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> LinearSVC:
@@ -179,8 +218,10 @@ class LinearSVC(StreamClassifier):
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features), or BlockStore
             A store holds its labels and weights: y and sample_weight are then None.
-        y : array-like of shape (n_samples,)
-            Class labels of one type.
+        y : array-like of shape (n_samples,), or {array-like, sparse matrix} of shape (n_samples, n_labels)
+            Class labels of one type; or, for several labels per row, a matrix of 0 and 1 with more than one column (a
+            sparse one may have one). Each label is then fitted against the rest; one without a positive row has the
+            decision value -1, with a free intercept.
         sample_weight : array-like of shape (n_samples,), default=None
             Weight 2 equals the row twice, weight 0 the row absent.
 
@@ -227,6 +268,15 @@ class LinearSVCCV(LinearSVC):
         File that keeps what is finished of the search, and continues it: for one data set and one set of options.
     keep_decisions : bool, default=False
         Whether ``search_.decisions`` holds the out-of-fold decision values at the chosen C.
+    probability : {"sigmoid", "isotonic", "temperature"}, default=None
+        If given, :func:`hinge.calibrate` fits probabilities to the out-of-fold decision values that the search has at
+        the chosen C, without a further fit; ``predict`` is then the most probable class.
+    threshold : str or callable, default=None
+        A scikit-learn scorer, for two classes: ``predict`` uses the decision value as threshold that is best for it on
+        the out-of-fold decision values, instead of 0.
+    cost_matrix : array-like of shape (n_classes, n_classes), default=None
+        Cost of a row of class i (row) that is predicted as class j (column). Two classes: the threshold of the
+        least total cost out of fold. More: needs ``probability``; ``predict`` is the class of least expected cost.
     select_tol : float, default=1e-2
         Accuracy of the fits of the search. All parameters of the search are described in :func:`hinge.select_C`.
     loss, solver, tol, max_iter, fit_intercept, intercept_scaling, class_weight, multi_class, presolve
@@ -242,6 +292,10 @@ class LinearSVCCV(LinearSVC):
         The chosen C.
     search_ : CSearch
         The whole table of the search.
+    calibration_ : Calibration
+        With ``probability``.
+    threshold_ : float
+        Decision value from which rows are of the second class; with ``threshold``, or ``cost_matrix`` and two classes.
     coef_, intercept_, classes_, certificate_, n_iter_, presolve_, n_features_in_, feature_names_in_
         As in :class:`LinearSVC`, of the final fit.
 
@@ -259,6 +313,8 @@ class LinearSVCCV(LinearSVC):
     True
     """
 
+    _takes_labels = False
+
     def __init__(
         self,
         *,
@@ -275,6 +331,9 @@ class LinearSVCCV(LinearSVC):
         time_limit: float | None = None,
         resume: Any = None,
         keep_decisions: bool = False,
+        probability: str | None = None,
+        threshold: Any = None,
+        cost_matrix: Any = None,
         select_tol: float = _native.DEFAULT_SEARCH_TOL,
         loss: str = "squared_hinge",
         solver: str = "auto",
@@ -308,6 +367,9 @@ class LinearSVCCV(LinearSVC):
         self.time_limit = time_limit
         self.resume = resume
         self.keep_decisions = keep_decisions
+        self.probability = probability
+        self.threshold = threshold
+        self.cost_matrix = cost_matrix
         self.select_tol = select_tol
         self.loss = loss
         self.solver = solver
@@ -360,4 +422,69 @@ class LinearSVCCV(LinearSVC):
         PartialSearchWarning
             ``time_limit`` ended the search: the fit is at the best C that was finished.
         """
+        self._check_decisions()
         return search_and_refit(self, X, y, sample_weight, groups)
+
+    def _check_decisions(self) -> None:
+        """Check the parameters of probabilities and thresholds as far as they go without data."""
+        if self.probability is not None:
+            _validate.choice("probability", self.probability, calibration.METHODS)
+        if self.threshold is not None and self.cost_matrix is not None:
+            raise ValueError("threshold and cost_matrix exclude each other, both are given")
+        if self.cost_matrix is not None:
+            costs = calibration.costs(self.cost_matrix, len(self.cost_matrix))
+            if len(costs) > 2 and self.probability is None:
+                raise ValueError("cost_matrix for more than 2 classes needs probability, it is None")
+
+    def _needs_decisions(self) -> bool:
+        return not (self.probability is None and self.threshold is None and self.cost_matrix is None)
+
+    def _check_problem(self, problem: Problem) -> None:
+        """Refuse what does not fit the classes, before any work."""
+        n_classes = len(problem.classes)
+        if self.threshold is not None and n_classes != 2:
+            raise ValueError(f"threshold is tuned for 2 classes, y has {n_classes}: leave it at None")
+        if self.cost_matrix is not None:
+            calibration.costs(self.cost_matrix, n_classes)
+
+    def _use_decisions(self, problem: Problem, found: CSearch) -> None:
+        """Fit probabilities and thresholds to the out-of-fold decision values of the chosen C."""
+        for name in ("calibration_", "threshold_"):
+            self.__dict__.pop(name, None)
+        if self.probability is not None:
+            fitted = calibration.calibrate(
+                found.decisions, problem.y, method=self.probability, sample_weight=problem.sample_weight
+            )
+            self.calibration_ = fitted
+        if self.threshold is not None or (self.cost_matrix is not None and len(problem.classes) == 2):
+            self.threshold_ = calibration.tune_threshold(
+                found.decisions, problem.y, scoring=self.threshold, cost_matrix=self.cost_matrix
+            )
+
+    def _predicted(self, values: np.ndarray) -> np.ndarray:
+        if hasattr(self, "threshold_"):
+            return self.classes_[(values.reshape(-1) >= self.threshold_).astype(np.intp)]
+        if not hasattr(self, "calibration_"):
+            return super()._predicted(values)
+        probabilities = self._probabilities(values)
+        if self.cost_matrix is not None:
+            return self.classes_[(probabilities @ np.asarray(self.cost_matrix, dtype=np.float64)).argmin(axis=1)]
+        return self.classes_[probabilities.argmax(axis=1)]
+
+    def _probabilities(self, values: np.ndarray) -> np.ndarray:
+        return self.calibration_.predict_proba(values)
+
+    @available_if(lambda self: self.probability is not None)
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Probability of each class; with ``probability`` only.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features), or BlockStore
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            Columns in the order of ``classes_``.
+        """
+        return self._probabilities(self.decision_function(X))

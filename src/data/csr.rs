@@ -219,6 +219,44 @@ impl<I: Index, V: Value, P: Index> Rows for CsrView<'_, I, V, P> {
         unsafe { kernels::add_lanes(indices, values, scale, w) }
     }
     #[inline(always)]
+    #[allow(unsafe_code)]
+    fn dot_lines<const G: usize>(
+        &self,
+        i: usize,
+        w: &[[f64; kernels::LINE]],
+        stride: usize,
+        first: usize,
+    ) -> [[f64; kernels::LINE]; G] {
+        assert!(w.len() >= self.n_cols * stride && first + G <= stride);
+        let (indices, values) = self.row(i);
+        // SAFETY: every index is below `n_cols`, so `index * stride + first + G <= n_cols * stride <= w.len()`.
+        unsafe { kernels::dot_lines(indices, values, w, stride, first) }
+    }
+    #[inline(always)]
+    #[allow(unsafe_code)]
+    fn add_lines(&self, i: usize, delta: &[[f64; kernels::LINE]], w: &mut [[f64; kernels::LINE]]) {
+        assert!(w.len() >= self.n_cols * delta.len());
+        let (indices, values) = self.row(i);
+        // SAFETY: every index is below `n_cols`.
+        unsafe { kernels::add_lines(indices, values, delta, w) }
+    }
+    #[inline(always)]
+    #[allow(unsafe_code)]
+    fn dot_places<const N: usize>(&self, i: usize, w: &[f64], stride: usize, places: [usize; N]) -> [f64; N] {
+        assert!(w.len() >= self.n_cols * stride && places.iter().all(|place| *place < stride));
+        let (indices, values) = self.row(i);
+        // SAFETY: every index is below `n_cols` and every place below `stride`, so all sums are below `n_cols * stride`.
+        unsafe { kernels::dot_places(indices, values, w, stride, places) }
+    }
+    #[inline(always)]
+    #[allow(unsafe_code)]
+    fn add_places<const N: usize>(&self, i: usize, scale: [f64; N], w: &mut [f64], stride: usize, places: [usize; N]) {
+        assert!(w.len() >= self.n_cols * stride && places.iter().all(|place| *place < stride));
+        let (indices, values) = self.row(i);
+        // SAFETY: as in `dot_places`.
+        unsafe { kernels::add_places(indices, values, scale, w, stride, places) }
+    }
+    #[inline(always)]
     fn for_each(&self, i: usize, mut f: impl FnMut(usize, f64)) {
         let (indices, values) = self.row(i);
         for (j, v) in indices.iter().zip(values) {

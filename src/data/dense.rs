@@ -78,6 +78,25 @@ impl<V: Value> Rows for DenseView<'_, V> {
         kernels::dot_dense_lanes(self.row(i), w)
     }
     #[inline(always)]
+    fn dot_lines<const G: usize>(
+        &self,
+        i: usize,
+        w: &[[f64; kernels::LINE]],
+        stride: usize,
+        first: usize,
+    ) -> [[f64; kernels::LINE]; G] {
+        let mut sums = [[0.0; kernels::LINE]; G];
+        for (v, column) in self.row(i).iter().zip(w.chunks_exact(stride)) {
+            let (v, lines) = (v.to_f64(), &column[first..first + G]);
+            for g in 0..G {
+                for l in 0..kernels::LINE {
+                    sums[g][l] += v * lines[g][l];
+                }
+            }
+        }
+        sums
+    }
+    #[inline(always)]
     fn add_lanes<const L: usize>(&self, i: usize, scale: &[f64; L], w: &mut [[f64; L]]) {
         let row = self.row(i);
         let w = &mut w[..row.len()];

@@ -4,6 +4,7 @@
 //! code path and nothing is copied.
 
 use super::Rows;
+use super::kernels::LINE;
 
 /// Chosen rows of `rows` (all, if `ids` is `None`) with a constant last column of height `bias` (none, if `bias` is 0).
 pub struct Design<'a, R> {
@@ -75,6 +76,52 @@ impl<R: Rows> Rows for Design<'_, R> {
             let constant = &mut w[self.rows.n_cols()];
             for l in 0..L {
                 constant[l] += self.bias * scale[l];
+            }
+        }
+    }
+    #[inline(always)]
+    fn dot_lines<const G: usize>(&self, i: usize, w: &[[f64; LINE]], stride: usize, first: usize) -> [[f64; LINE]; G] {
+        let mut sums: [[f64; LINE]; G] = self.rows.dot_lines(self.id(i), w, stride, first);
+        if self.bias != 0.0 {
+            let constant = &w[self.rows.n_cols() * stride + first..][..G];
+            for g in 0..G {
+                for l in 0..LINE {
+                    sums[g][l] += self.bias * constant[g][l];
+                }
+            }
+        }
+        sums
+    }
+    #[inline(always)]
+    fn add_lines(&self, i: usize, delta: &[[f64; LINE]], w: &mut [[f64; LINE]]) {
+        self.rows.add_lines(self.id(i), delta, w);
+        if self.bias != 0.0 {
+            let constant = &mut w[self.rows.n_cols() * delta.len()..][..delta.len()];
+            for (entry, delta) in constant.iter_mut().zip(delta) {
+                for l in 0..LINE {
+                    entry[l] += self.bias * delta[l];
+                }
+            }
+        }
+    }
+    #[inline(always)]
+    fn dot_places<const N: usize>(&self, i: usize, w: &[f64], stride: usize, places: [usize; N]) -> [f64; N] {
+        let mut sums = self.rows.dot_places(self.id(i), w, stride, places);
+        if self.bias != 0.0 {
+            let constant = &w[self.rows.n_cols() * stride..][..stride];
+            for n in 0..N {
+                sums[n] += self.bias * constant[places[n]];
+            }
+        }
+        sums
+    }
+    #[inline(always)]
+    fn add_places<const N: usize>(&self, i: usize, scale: [f64; N], w: &mut [f64], stride: usize, places: [usize; N]) {
+        self.rows.add_places(self.id(i), scale, w, stride, places);
+        if self.bias != 0.0 {
+            let constant = &mut w[self.rows.n_cols() * stride..][..stride];
+            for n in 0..N {
+                constant[places[n]] += self.bias * scale[n];
             }
         }
     }

@@ -222,6 +222,96 @@ pub unsafe fn add_lanes<I: Index, V: Value, const L: usize>(
     }
 }
 
+/// Numbers in a line of [`dot_lines`].
+pub const LINE: usize = 8;
+
+/// `sum_k values[k] * w[indices[k] * stride + first + g]` for `G` successive lines of numbers, all sums in registers.
+///
+/// # Safety
+/// `indices` and `values` have equal length, and `index * stride + first + G <= w.len()` for every index.
+#[inline(always)]
+pub unsafe fn dot_lines<I: Index, V: Value, const G: usize>(
+    indices: &[I],
+    values: &[V],
+    w: &[[f64; LINE]],
+    stride: usize,
+    first: usize,
+) -> [[f64; LINE]; G] {
+    debug_assert_eq!(indices.len(), values.len());
+    let mut sums = [[0.0; LINE]; G];
+    for (j, v) in indices.iter().zip(values) {
+        let (at, v) = (j.to_usize() * stride + first, v.to_f64());
+        for g in 0..G {
+            // SAFETY: the caller's promise.
+            add_entry(&mut sums[g], v, unsafe { w.get_unchecked(at + g) });
+        }
+    }
+    sums
+}
+
+/// `w[indices[k] * delta.len() + g] += values[k] * delta[g]` for all lines of numbers `g`.
+///
+/// # Safety
+/// `indices` and `values` have equal length, and `(index + 1) * delta.len() <= w.len()` for every index.
+#[inline(always)]
+pub unsafe fn add_lines<I: Index, V: Value>(indices: &[I], values: &[V], delta: &[[f64; LINE]], w: &mut [[f64; LINE]]) {
+    debug_assert_eq!(indices.len(), values.len());
+    for (j, v) in indices.iter().zip(values) {
+        let (at, v) = (j.to_usize() * delta.len(), v.to_f64());
+        for (g, delta) in delta.iter().enumerate() {
+            // SAFETY: the caller's promise.
+            add_entry(unsafe { w.get_unchecked_mut(at + g) }, v, delta);
+        }
+    }
+}
+
+/// `sum_k values[k] * w[indices[k] * stride + places[n]]` for `N` places.
+///
+/// # Safety
+/// `indices` and `values` have equal length, and `index * stride + place < w.len()` for every index and place.
+#[inline(always)]
+pub unsafe fn dot_places<I: Index, V: Value, const N: usize>(
+    indices: &[I],
+    values: &[V],
+    w: &[f64],
+    stride: usize,
+    places: [usize; N],
+) -> [f64; N] {
+    debug_assert_eq!(indices.len(), values.len());
+    let mut sums = [0.0; N];
+    for (j, v) in indices.iter().zip(values) {
+        let (at, v) = (j.to_usize() * stride, v.to_f64());
+        for n in 0..N {
+            // SAFETY: the caller's promise.
+            sums[n] += v * unsafe { w.get_unchecked(at + places[n]) };
+        }
+    }
+    sums
+}
+
+/// `w[indices[k] * stride + places[n]] += scale[n] * values[k]` for `N` places.
+///
+/// # Safety
+/// As for [`dot_places`].
+#[inline(always)]
+pub unsafe fn add_places<I: Index, V: Value, const N: usize>(
+    indices: &[I],
+    values: &[V],
+    scale: [f64; N],
+    w: &mut [f64],
+    stride: usize,
+    places: [usize; N],
+) {
+    debug_assert_eq!(indices.len(), values.len());
+    for (j, v) in indices.iter().zip(values) {
+        let (at, v) = (j.to_usize() * stride, v.to_f64());
+        for n in 0..N {
+            // SAFETY: the caller's promise.
+            unsafe { *w.get_unchecked_mut(at + places[n]) += scale[n] * v };
+        }
+    }
+}
+
 /// `sum_k values[k] * w[k]` in each lane for a dense row.
 #[inline(always)]
 pub fn dot_dense_lanes<V: Value, const L: usize>(values: &[V], w: &[[f64; L]]) -> [f64; L] {

@@ -108,6 +108,64 @@ pub trait Rows: Sync {
     fn dot_lanes<const L: usize>(&self, i: usize, w: &[[f64; L]]) -> [f64; L];
     /// `w += scale * x_i` in each lane, for `w` of at least `n_cols` entries.
     fn add_lanes<const L: usize>(&self, i: usize, scale: &[f64; L], w: &mut [[f64; L]]);
+    /// `x_i` times `G` successive lines of a matrix of `stride` lines per column, from line `first` on.
+    ///
+    /// # Panics
+    /// If `w` has fewer than `n_cols * stride` lines, or `first + G > stride`.
+    #[inline(always)]
+    fn dot_lines<const G: usize>(
+        &self,
+        i: usize,
+        w: &[[f64; kernels::LINE]],
+        stride: usize,
+        first: usize,
+    ) -> [[f64; kernels::LINE]; G] {
+        let mut sums = [[0.0; kernels::LINE]; G];
+        self.for_each(i, |j, v| {
+            for (sum, entry) in sums.iter_mut().zip(&w[j * stride + first..][..G]) {
+                sum.iter_mut().zip(entry).for_each(|(sum, w)| *sum += v * w);
+            }
+        });
+        sums
+    }
+    /// Adds `x_i[j] * delta` to the lines of every column `j` of a matrix of `delta.len()` lines per column.
+    ///
+    /// # Panics
+    /// If `w` has fewer than `n_cols * delta.len()` lines.
+    #[inline(always)]
+    fn add_lines(&self, i: usize, delta: &[[f64; kernels::LINE]], w: &mut [[f64; kernels::LINE]]) {
+        self.for_each(i, |j, v| {
+            for (entry, delta) in w[j * delta.len()..][..delta.len()].iter_mut().zip(delta) {
+                entry.iter_mut().zip(delta).for_each(|(w, delta)| *w += v * delta);
+            }
+        });
+    }
+    /// `x_i` times `N` chosen columns of a matrix of `stride` numbers per column of the data.
+    ///
+    /// # Panics
+    /// If `w` has fewer than `n_cols * stride` numbers, or a place is not below `stride`.
+    #[inline(always)]
+    fn dot_places<const N: usize>(&self, i: usize, w: &[f64], stride: usize, places: [usize; N]) -> [f64; N] {
+        let mut sums = [0.0; N];
+        self.for_each(i, |j, v| {
+            for n in 0..N {
+                sums[n] += v * w[j * stride + places[n]];
+            }
+        });
+        sums
+    }
+    /// Adds `scale[n] * x_i` to `N` chosen columns of such a matrix.
+    ///
+    /// # Panics
+    /// As for [`Self::dot_places`].
+    #[inline(always)]
+    fn add_places<const N: usize>(&self, i: usize, scale: [f64; N], w: &mut [f64], stride: usize, places: [usize; N]) {
+        self.for_each(i, |j, v| {
+            for n in 0..N {
+                w[j * stride + places[n]] += scale[n] * v;
+            }
+        });
+    }
     /// Calls `f(column, value)` for each stored entry of row `i`, in storage order.
     fn for_each(&self, i: usize, f: impl FnMut(usize, f64));
     /// Asks for the memory of row `i`, which is about to be read.

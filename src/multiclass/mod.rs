@@ -1,7 +1,12 @@
-//! One-vs-rest: the binary problems of a classification task, as parallel tasks over one matrix.
+//! One-vs-rest: the binary problems of a classification task, as parallel tasks over one matrix. [`crammer_singer`]: all classes as
+//! one problem. [`labels`]: thousands of labels with sparse weights. [`scores`]: predictions of many labels.
 //!
 //! Two classes make one problem, whose positive class is the second; `k > 2` classes make `k` problems, class `k` against the
 //! rest. Problems share the matrix and the costs; each makes its own labels (one number per row) while it runs.
+
+pub mod crammer_singer;
+pub mod labels;
+pub mod scores;
 
 use crate::data::presolve::Presolved;
 use crate::data::{Rows, Value};

@@ -3,13 +3,15 @@
 //! * [`arrays`]: NumPy arrays to row views, the only place that knows dtypes;
 //! * [`options`]: strings and numbers to enums;
 //! * [`run`]: threads, interrupts and progress around a long call;
-//! * [`fit`], [`outofcore`], [`path`], [`path_file`], [`poly2`], [`select`], [`store`], [`stream`], [`subgradient`], [`svmlight`]: one
-//!   file per verb;
+//! * [`fit`], [`labels`], [`multiclass`], [`outofcore`], [`path`], [`path_file`], [`poly2`], [`select`], [`store`], [`stream`],
+//!   [`subgradient`], [`svmlight`]: one file per verb;
 //! * [`errors`]: [`crate::Error`] to exceptions.
 
 mod arrays;
 mod errors;
 mod fit;
+mod labels;
+mod multiclass;
 mod options;
 mod outofcore;
 mod path;
@@ -31,6 +33,10 @@ mod _native {
     use super::errors::{BlockFileError, DuplicateEntriesError};
     #[pymodule_export]
     use super::fit::{check, fit};
+    #[pymodule_export]
+    use super::labels::{decision_values, fit_labels, top_k};
+    #[pymodule_export]
+    use super::multiclass::fit_crammer_singer;
     #[pymodule_export]
     use super::outofcore::{StoreScorer, fit_store, search_store};
     #[pymodule_export]

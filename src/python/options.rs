@@ -32,7 +32,12 @@ pub fn solver(name: &str) -> Result<SolverKind> {
         "newton" => Ok(SolverKind::Newton),
         "primal_cd" => Ok(SolverKind::PrimalCd),
         "cutting_plane" => Ok(SolverKind::CuttingPlane),
-        _ => unknown("solver", name, "'auto', 'dual_cd', 'dual_cd_online', 'newton', 'primal_cd' or 'cutting_plane'"),
+        "crammer_singer" => Ok(SolverKind::CrammerSinger),
+        _ => {
+            let names =
+                "'auto', 'dual_cd', 'dual_cd_online', 'newton', 'primal_cd', 'cutting_plane' or 'crammer_singer'";
+            unknown("solver", name, names)
+        }
     }
 }
 
@@ -43,6 +48,7 @@ pub fn solver_name(solver: SolverKind) -> &'static str {
         SolverKind::DualCd => "dual_cd",
         SolverKind::DualCdOnline => "dual_cd_online",
         SolverKind::Newton => "newton",
+        SolverKind::CrammerSinger => "crammer_singer",
         SolverKind::PrimalCd => "primal_cd",
         SolverKind::CuttingPlane => "cutting_plane",
         SolverKind::Subgradient => "subgradient",

@@ -236,8 +236,7 @@ pub fn search_store<'py>(
     let (factor, folds) = (factor.as_slice()?, as_folds(&folds)?);
     search::check_factor(store, factor)?;
     let (settings, block_settings) = (select::settings(&options)?, settings(&options, &blocks)?);
-    let n_problems = if factor.len() == 2 { 1 } else { factor.len() };
-    let call = SearchCall::new(plan, visit, n_problems)?;
+    let call = SearchCall::new(plan, visit, folds.len())?;
     let resume = call.resume.clone();
     let plan = call.plan.clone();
     let task = search::Task { store, factor, folds: &folds };

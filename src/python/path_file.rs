@@ -78,7 +78,7 @@ pub fn sides_at_points<'py>(
     let sides = run(py, n_threads, None, |monitor| {
         let (rows, _) = slices.any()?;
         let data = Data { rows: &rows, y, bias, perturbation };
-        Ok(parallel::try_map(at, |_, at| sides_at(&data, at, monitor))?.concat())
+        Ok(parallel::try_map(&at, |_, &at| sides_at(&data, at, monitor))?.concat())
     })?;
     Ok(codes(&sides).into_pyarray(py).reshape([at.len(), y.len()])?.into_any())
 }

@@ -67,7 +67,7 @@ pub fn search<'py>(
     let folds = as_folds(&folds)?;
     let settings = settings(&options)?;
     let mode = options::presolve(&options.presolve, f64::INFINITY, labels.n_problems())?;
-    let call = SearchCall::new(plan, visit, labels.n_problems())?;
+    let call = SearchCall::new(plan, visit, folds.len())?;
     let (plan, resume) = (call.plan.clone(), call.resume.clone());
     let slices = matrix.slices()?;
     call.run(py, options.n_threads, progress.as_ref(), |monitor, visit| {
@@ -97,9 +97,9 @@ pub struct SearchCall {
 
 impl SearchCall {
     /// Checks the plan.
-    pub fn new(plan: PlanOptions, visit: Bound<'_, PyAny>, n_problems: usize) -> PyResult<Self> {
+    pub fn new(plan: PlanOptions, visit: Bound<'_, PyAny>, n_folds: usize) -> PyResult<Self> {
         let (limit, resume) = (time_limit(plan.time_limit)?, plan.resume.clone());
-        let visitor = Visitor { visit: visit.unbind(), n_problems, last: None };
+        let visitor = Visitor { visit: visit.unbind(), n_folds, last: None };
         Ok(Self { plan: Plan::try_from(plan)?, resume, limit, visitor })
     }
 
@@ -177,7 +177,7 @@ type Shown = (Arc<Vec<Vec<f64>>>, Vec<Py<PyArray1<f64>>>);
 /// The caller's function; steps that share decision values show it the same arrays.
 struct Visitor {
     visit: Py<PyAny>,
-    n_problems: usize,
+    n_folds: usize,
     last: Option<Shown>,
 }
 
@@ -208,6 +208,6 @@ impl Visitor {
     }
 
     fn objective<'py>(&self, py: Python<'py>, step: &Step) -> PyResult<Bound<'py, PyArray2<f64>>> {
-        step.objective.to_pyarray(py).reshape([step.objective.len() / self.n_problems, self.n_problems])
+        step.objective.to_pyarray(py).reshape([self.n_folds, step.objective.len() / self.n_folds])
     }
 }

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use super::crammer_singer::CrammerSinger;
 use super::dual::Dual;
 use super::fingerprint::Fingerprint;
 use super::folds::{self, Fold, Part, Setup};
@@ -84,7 +85,9 @@ pub fn drive(
 /// Whether a step from a journal has the shape of this search.
 fn fits<R: Rows>(setup: &Setup<'_, R>, step: &Step) -> bool {
     let shape = |part: &Part<'_>| part.test.len() * setup.n_problems();
-    step.objective.len() == setup.n_lanes() && step.decisions.iter().map(Vec::len).eq(setup.parts.iter().map(shape))
+    let per_fold = if setup.settings.solver == SolverKind::CrammerSinger { 1 } else { setup.n_problems() };
+    step.objective.len() == setup.parts.len() * per_fold
+        && step.decisions.iter().map(Vec::len).eq(setup.parts.iter().map(shape))
 }
 
 fn visited(step: &Step, score: f64) -> Visited {
@@ -110,7 +113,9 @@ fn route<'a, R: Rows>(setup: &'a Setup<'a, R>) -> Result<Box<dyn Route + 'a>> {
         }
         solver => solver,
     };
-    if solver == SolverKind::Newton && setup.settings.loss != LossKind::Hinge {
+    if solver == SolverKind::CrammerSinger {
+        Ok(Box::new(CrammerSinger::new(setup)))
+    } else if solver == SolverKind::Newton && setup.settings.loss != LossKind::Hinge {
         Ok(Box::new(Primal::new(setup)?))
     } else {
         Ok(Box::new(Dual::new(setup)))

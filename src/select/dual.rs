@@ -131,7 +131,7 @@ impl<R: Rows> Route for Dual<'_, R> {
 const ARRAYS: usize = 3;
 /// Numbers in the first of them.
 const FACTS: usize = 8;
-/// The solvers that a fit can name, by their number in a state.
+/// The solvers that a fit of a binary problem can name, by their number in a state.
 const SOLVERS: [SolverKind; 3] = [SolverKind::DualCd, SolverKind::DualCdOnline, SolverKind::Newton];
 
 impl Lane {

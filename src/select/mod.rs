@@ -6,7 +6,8 @@
 //! * [`driver`]: the loop: next value, advance, journal, visit; [`traveller`]: from state to state;
 //! * [`plan`]: which values of `C` in which order, and the reasons to end;
 //! * [`Route`]: how all lanes move to a value: [`primal`] (Newton to a gradient norm, [`terms`]
-//!   its objective) or [`dual`] (fits to a duality gap);
+//!   its objective) or [`dual`] (fits to a duality gap), or
+//!   [`crammer_singer`] (the same with all classes in one fit);
 //!   [`saturation`]: the exact end of the latter;
 //! * [`folds`]: the checked splits;
 //! * [`journal`], [`fingerprint`]: searches that survive being killed;
@@ -15,6 +16,7 @@
 //! Memory: what the route says, beside the held-out decision values; `refine` adds up to four copies of the route's state,
 //! see [`plan`].
 
+pub mod crammer_singer;
 pub mod driver;
 pub mod dual;
 pub mod fingerprint;
@@ -83,7 +85,7 @@ pub struct Step {
     /// Largest `C` up to which every solution, unchanged, would stay accepted; infinite if for ever, [`Self::c`] if nothing
     /// is known. Every `C` in between is a step that changes nothing and reads no data.
     pub unchanged_until: f64,
-    /// Primal value at each lane's solution, all problems of the first fold first.
+    /// Primal value at each lane's solution, all problems of the first fold first; one per fold for Crammer-Singer.
     pub objective: Vec<f64>,
     /// Decision values per fold, row after row of the held-out part, one number per binary problem. Unchanged steps share
     /// those of the step before.

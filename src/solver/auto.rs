@@ -109,8 +109,8 @@ pub fn solve<'a, R: Rows>(
         (SolverKind::Newton, _) => return solve_by_newton(problem, loss, params, start, monitor),
         (SolverKind::PrimalCd, LossKind::SquaredHinge) => return primal_cd::solve(problem, params, start, monitor),
         (SolverKind::CuttingPlane, LossKind::Hinge) => return cutting_plane::solve(problem, params, start, monitor),
-        (SolverKind::PrimalCd | SolverKind::CuttingPlane | SolverKind::Subgradient, _) => {
-            let rule = "a solver of the loss: 'primal_cd' is for 'squared_hinge', 'cutting_plane' for 'hinge'";
+        (SolverKind::PrimalCd | SolverKind::CuttingPlane | SolverKind::Subgradient | SolverKind::CrammerSinger, _) => {
+            let rule = "a solver of a binary problem with the loss: 'primal_cd' is for 'squared_hinge', 'cutting_plane' for 'hinge'";
             return Err(Error::Parameter { name: "solver", value: format!("{solver:?} for {loss:?}"), rule });
         }
         _ => {}

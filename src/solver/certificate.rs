@@ -35,18 +35,10 @@ fn certify_loss<R: Rows, L: Loss>(
     solution: &Solution,
     monitor: &dyn Monitor,
 ) -> Result<Certificate> {
-    let Problem { y, cost, .. } = *problem;
+    let Problem { y, .. } = *problem;
     let Solution { w, intercept, alpha, .. } = solution;
-    let penalised = if let Intercept::Penalised(scale) = problem.intercept { intercept / scale } else { 0.0 };
     let mut sweep = Sweep::new(problem.design(0.0), monitor);
-
-    let mut margins = vec![0.0; y.len()];
-    sweep.margins(y, w, &mut margins);
-    monitor.poll()?;
-    let [losses] = sum(y.len(), |i| [cost[i] * loss.value(margins[i] + y[i] * intercept)]);
-    let primal = 0.5 * (dot(w, w) + penalised * penalised) + losses;
-    let primal = finite("objective", primal, &sweep.design)?;
-
+    let primal = primal_of(problem, loss, &sweep, w, *intercept, monitor)?;
     let signed: Vec<f64> = alpha.iter().zip(y).map(|(a, y)| a * y).collect();
     let mut dual_w = vec![0.0; sweep.design.n_cols()];
     sweep.weighted_sum(&signed, &mut dual_w);
@@ -60,6 +52,42 @@ fn certify_loss<R: Rows, L: Loss>(
         }
     };
     Ok(Certificate { primal, dual })
+}
+
+/// Primal value of any weights and intercept for the rows of `problem`: one reading of the data.
+///
+/// # Errors
+/// As for [`certify`].
+pub fn primal<R: Rows>(
+    problem: &Problem<'_, R>,
+    loss: LossKind,
+    w: &[f64],
+    intercept: f64,
+    monitor: &dyn Monitor,
+) -> Result<f64> {
+    let sweep = Sweep::new(problem.design(0.0), monitor);
+    match loss {
+        LossKind::Hinge => primal_of(problem, Hinge, &sweep, w, intercept, monitor),
+        LossKind::SquaredHinge => primal_of(problem, SquaredHinge, &sweep, w, intercept, monitor),
+        LossKind::Logistic => primal_of(problem, Logistic, &sweep, w, intercept, monitor),
+    }
+}
+
+fn primal_of<R: Rows, L: Loss>(
+    problem: &Problem<'_, R>,
+    loss: L,
+    sweep: &Sweep<'_, R>,
+    w: &[f64],
+    intercept: f64,
+    monitor: &dyn Monitor,
+) -> Result<f64> {
+    let Problem { y, cost, .. } = *problem;
+    let penalised = if let Intercept::Penalised(scale) = problem.intercept { intercept / scale } else { 0.0 };
+    let mut margins = vec![0.0; y.len()];
+    sweep.margins(y, w, &mut margins);
+    monitor.poll()?;
+    let [losses] = sum(y.len(), |i| [cost[i] * loss.value(margins[i] + y[i] * intercept)]);
+    finite("objective", 0.5 * (dot(w, w) + penalised * penalised) + losses, &sweep.design)
 }
 
 /// Dual value of `alpha` with weights `w` and the weight `constant` of a constant column.

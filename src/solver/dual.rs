@@ -249,7 +249,7 @@ impl<'a, R: Rows, M: Method> Descent<'a, R, M> {
         let bias = match problem.intercept {
             Intercept::None => 0.0,
             Intercept::Penalised(scale) => scale,
-            Intercept::Free => penalty(problem).sqrt(),
+            Intercept::Free => penalty(&problem.design(0.0), problem.cost.iter().sum()).sqrt(),
         };
         if let Some(alpha) = &start.alpha {
             method.start_at(alpha);
@@ -386,8 +386,8 @@ pub(super) fn best_intercept<L: Loss>(loss: L, y: &[f64], cost: &[f64], margins:
 /// The penalty `sigma` of the method of multipliers: the mean squared norm of the rows, which makes the constant column as
 /// important as a row; but at tiny costs at least so much that `sigma sum_i c_i`, by which the multiplier moves in an epoch at
 /// most, is of the order of the margins.
-fn penalty<R: Rows>(problem: &Problem<'_, R>) -> f64 {
-    penalty_for(mean_squared_norm(&problem.design(0.0)), problem.cost.iter().sum())
+pub(super) fn penalty<R: Rows>(design: &Design<'_, R>, total_cost: f64) -> f64 {
+    penalty_for(mean_squared_norm(design), total_cost)
 }
 
 /// [`penalty`] for rows of a mean squared norm and a sum of costs.

@@ -13,6 +13,7 @@
 //! * [`hinge_newton`]: the hinge through a sequence of smooth problems for [`newton`];
 //! * [`subgradient`]: subgradient descent and Pegasos; for comparison, [`primal_cd`] (squared hinge) and [`cutting_plane`] (hinge,
 //!   with [`simplex_qp`]);
+//! * [`crammer_singer`]: the multi-class problem of Crammer and Singer, all classes at once;
 //! * [`intercept`]: exact minimisation over the intercept alone;
 //! * [`sweep`]: parallel passes over the rows with a fixed order of summation;
 //! * [`certificate`]: primal and dual value of a solution on given rows; [`presolved`]: a fit by way of packed columns;
@@ -24,6 +25,7 @@ pub mod box_cd;
 pub mod certificate;
 pub mod cg;
 pub mod cholesky;
+pub mod crammer_singer;
 pub mod cutting_plane;
 pub mod dual;
 pub mod hessian;
@@ -130,6 +132,8 @@ pub enum SolverKind {
     CuttingPlane,
     /// Subgradient descent in the primal; called by [`subgradient::solve`] only.
     Subgradient,
+    /// The sequential dual method of [`crammer_singer`], for all classes at once; no solver of binary problems.
+    CrammerSinger,
 }
 
 /// How a fit ended.

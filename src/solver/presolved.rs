@@ -21,7 +21,22 @@ pub fn solve<'a, R: Rows, V: Value>(
     params: &Params,
     monitor: &'a dyn Monitor,
 ) -> Result<Solution> {
-    let mut solution = solve_packed(problem, packed, loss, params, monitor)?;
+    solve_from(problem, packed, loss, params, &Start::default(), monitor)
+}
+
+/// [`solve`] from a start on the packed columns.
+///
+/// # Errors
+/// As for [`solve`].
+pub fn solve_from<'a, R: Rows, V: Value>(
+    problem: &Problem<'a, R>,
+    packed: &Presolved<V>,
+    loss: LossKind,
+    params: &Params,
+    start: &Start,
+    monitor: &'a dyn Monitor,
+) -> Result<Solution> {
+    let mut solution = solve_packed(problem, packed, loss, params, start, monitor)?;
     solution.w = packed.map_weights_back(&solution.w);
     solution.certificate = certificate::certify(problem, loss, &solution, monitor)?;
     solution.passes += certificate::PASSES;
@@ -44,9 +59,10 @@ fn solve_packed<R: Rows, V: Value>(
     packed: &Presolved<V>,
     loss: LossKind,
     params: &Params,
+    start: &Start,
     monitor: &dyn Monitor,
 ) -> Result<Solution> {
     let view = packed.view();
     let Problem { ids, y, cost, intercept, .. } = *problem;
-    auto::solve(&Problem { rows: &view, ids, y, cost, intercept }, loss, params, &Start::default(), monitor)
+    auto::solve(&Problem { rows: &view, ids, y, cost, intercept }, loss, params, start, monitor)
 }

@@ -485,13 +485,13 @@ def test_walks_through_all_of_german(real):
 
 
 def test_a_ray_leaps_over_a_circle(real):
-    """Binary rows depend on each other exactly; from this start, rounding leads the walk round in a circle at C = 0.24."""
+    """Binary rows depend on each other exactly: from this start, rounding leads the walk round a circle at C = 0.24."""
     X, y, *_ = real("a9a")
     X, y, C = X[:20_000].astype(np.float64), y[:20_000], 2.0**-10
     ray = hinge.cost_path(X, y, ray=(1.0, 1.0), start=(C, C))
     assert ray.t[-1] > 0.9
     assert ray.at(np.linspace(0, 1, 9))["relative_gap"].max() < 1e-9
-    steps = dict.fromkeys(range(len(y)), None) | dict(enumerate(ray.sides))
+    steps = dict(enumerate(ray.sides))
     for row, event, to in zip(ray.rows, ray.events, ray.to, strict=True):
         assert steps[int(row)] == (0, 2, 1, 1)[event % 4]  # every event leaves the state that the one before has led to
         steps[int(row)] = to

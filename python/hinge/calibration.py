@@ -1,0 +1,266 @@
+"""Probabilities and thresholds from decision values that were made out of fold: no further fits."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.optimize import minimize_scalar
+from scipy.special import expit, log_softmax
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.validation import column_or_1d
+
+from hinge import _validate
+
+METHODS = ("sigmoid", "isotonic", "temperature")
+
+_TEMPERATURES = (-10.0, 10.0)
+"""Logarithms of the factors that are tried: decision values of any sensible scale are between."""
+
+
+@dataclass(frozen=True, eq=False)
+class Calibration:
+    """A map from decision values to probabilities.
+
+    Attributes
+    ----------
+    classes : ndarray of shape (n_classes,)
+        Labels, in the order of the columns of the probabilities.
+    method : {"sigmoid", "isotonic", "temperature"}
+        How it was fitted.
+    """
+
+    classes: np.ndarray
+    method: str
+    _model: Any
+
+    def predict_proba(self, decisions: Any) -> np.ndarray:
+        """Probability of each class.
+
+        Parameters
+        ----------
+        decisions : array-like of shape (n_samples,) for two classes, else (n_samples, n_classes)
+            Decision values.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+        """
+        values = _checked(decisions, len(self.classes))
+        if self.method != "temperature":
+            return self._model.predict_proba(values)
+        if values.shape[1] == 1:
+            positive = expit(self._model * values.ravel())
+            return np.column_stack([1.0 - positive, positive])
+        return np.exp(log_softmax(self._model * values, axis=1))
+
+
+def calibrate(decisions: Any, y: Any, *, method: str = "sigmoid", sample_weight: Any = None) -> Calibration:
+    """Fit a map from decision values to probabilities.
+
+    The decision values should come from models that were not trained on the rows, as those of a search do
+    (``search.decisions`` with ``keep_decisions=True``); values of training rows give probabilities that are too sure.
+
+    Parameters
+    ----------
+    decisions : array-like of shape (n_samples,) for two classes, else (n_samples, n_classes)
+        Decision values, columns in the order of the sorted classes. Rows of NaN (never held out) are left out.
+    y : array-like of shape (n_samples,)
+        Labels.
+    method : {"sigmoid", "isotonic", "temperature"}, default="sigmoid"
+        "sigmoid" is Platt's method with his corrected targets, "isotonic" a rising step function: each class against
+        the rest, divided by the sum where there are more than two, by scikit-learn. "temperature" multiplies all
+        decision values by one number before a softmax (a logistic function for two classes): it never changes the order
+        of the classes.
+    sample_weight : array-like of shape (n_samples,), default=None
+
+    Returns
+    -------
+    Calibration
+
+    Raises
+    ------
+    ValueError
+        Shapes that do not fit, one class only, an unknown method.
+
+    References
+    ----------
+    Platt: Probabilistic Outputs for Support Vector Machines, 1999. Guo, Pleiss, Sun, Weinberger: On Calibration of
+    Modern Neural Networks, ICML 2017 (temperature).
+
+    Examples
+    --------
+    >>> from hinge import calibrate, select_C
+    >>> from sklearn.datasets import make_classification
+    >>> X, y = make_classification(n_samples=200, random_state=0)
+    >>> search = select_C(X, y, loss="squared_hinge", cv=3, keep_decisions=True)
+    >>> calibration = calibrate(search.decisions, y)
+    >>> calibration.predict_proba(search.decisions).shape
+    (200, 2)
+    """
+    _validate.choice("method", method, METHODS)
+    values, y, weight = _rows(decisions, y, sample_weight)
+    classes, ids = _validate.encode(y)
+    _check_columns(values, len(classes))
+    if method == "temperature":
+        return Calibration(classes, method, _temperature(values, ids, weight))
+    from sklearn.calibration import CalibratedClassifierCV  # brings half of scikit-learn with it
+    from sklearn.frozen import FrozenEstimator
+
+    everything = np.arange(len(y))
+    model = CalibratedClassifierCV(
+        FrozenEstimator(_Values(classes)), method=method, cv=[(everything, everything)], n_jobs=1
+    )
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=".*does not appear to accept sample_weight")
+        model.fit(values, y, sample_weight=weight)
+    return Calibration(classes, method, model)
+
+
+def tune_threshold(decisions: Any, y: Any, *, scoring: Any = None, cost_matrix: Any = None) -> float:
+    """The decision value from which rows should count as the second class.
+
+    Parameters
+    ----------
+    decisions : array-like of shape (n_samples,)
+        Out-of-fold decision values of two classes. NaN (never held out) is left out.
+    y : array-like of shape (n_samples,)
+        Labels of two classes.
+    scoring : str or callable, default=None
+        A scikit-learn scorer that is to be best, by
+        :class:`sklearn.model_selection.TunedThresholdClassifierCV` at 1000 thresholds.
+    cost_matrix : array-like of shape (2, 2), default=None
+        Cost of a row of class i (row) that is predicted as class j (column), classes in sorted order; the total cost is
+        made least, over all thresholds between two successive decision values.
+
+    Returns
+    -------
+    float
+        Predict the second class where the decision value is at least this.
+
+    Raises
+    ------
+    ValueError
+        Not exactly one of ``scoring`` and ``cost_matrix``, not two classes, a cost that is not finite.
+
+    Examples
+    --------
+    >>> from hinge.calibration import tune_threshold
+    >>> tune_threshold([-2.0, -1.0, 0.5, 1.0], [0, 1, 0, 1], cost_matrix=[[0, 1], [5, 0]])
+    -1.5
+    """
+    if (scoring is None) == (cost_matrix is None):
+        raise ValueError("exactly one of scoring and cost_matrix must be given")
+    values, y, _ = _rows(decisions, y, None)
+    classes, ids = _validate.encode(y)
+    if len(classes) != 2:
+        raise ValueError(f"a threshold is tuned for 2 classes, y has {len(classes)}")
+    _check_columns(values, 2)
+    if cost_matrix is not None:
+        return _cheapest(values.ravel(), ids, costs(cost_matrix, 2))
+    from sklearn.frozen import FrozenEstimator
+    from sklearn.model_selection import TunedThresholdClassifierCV
+
+    model = TunedThresholdClassifierCV(
+        FrozenEstimator(_Values(classes)),
+        scoring=scoring,
+        response_method="decision_function",
+        thresholds=1000,
+        cv="prefit",
+        refit=False,
+    )
+    return float(model.fit(values, y).best_threshold_)
+
+
+def costs(cost_matrix: Any, n_classes: int) -> np.ndarray:
+    """A checked matrix of costs, shape (n_classes, n_classes)."""
+    matrix = np.asarray(cost_matrix, dtype=np.float64)
+    if matrix.shape != (n_classes, n_classes):
+        raise ValueError(f"cost_matrix must have the shape ({n_classes}, {n_classes}), got {matrix.shape}")
+    if not np.isfinite(matrix).all():
+        raise ValueError("cost_matrix must hold finite numbers")
+    return matrix
+
+
+def _cheapest(values: np.ndarray, ids: np.ndarray, matrix: np.ndarray) -> float:
+    """The threshold of least total cost; of several the one nearest to 0."""
+    order = np.argsort(values, kind="stable")
+    values, ids = values[order], ids[order]
+    # Entry k: the k smallest values are predicted as the first class.
+    as_first = np.concatenate([[0.0], np.cumsum(matrix[ids, 0])])
+    as_second = matrix[ids, 1].sum() - np.concatenate([[0.0], np.cumsum(matrix[ids, 1])])
+    total = as_first + as_second
+    between = np.concatenate([[values[0] - 1.0], 0.5 * (values[1:] + values[:-1]), [values[-1] + 1.0]])
+    is_cut = np.concatenate([[True], values[1:] > values[:-1], [True]])
+    least = total[is_cut].min()
+    cuts = between[is_cut & (total <= least + 1e-12 * abs(least))]
+    return float(cuts[np.abs(cuts).argmin()])
+
+
+def _temperature(values: np.ndarray, ids: np.ndarray, weight: np.ndarray | None) -> float:
+    """The factor of least log loss."""
+    if values.shape[1] == 1:
+        values = np.column_stack([np.zeros(len(values)), values.ravel()])
+    rows = np.arange(len(ids))
+
+    def loss(log_factor: float) -> float:
+        logs = log_softmax(np.exp(log_factor) * values, axis=1)[rows, ids]
+        return -float(np.average(logs, weights=weight))
+
+    return float(np.exp(minimize_scalar(loss, bounds=_TEMPERATURES, method="bounded").x))
+
+
+def _rows(decisions: Any, y: Any, sample_weight: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+    """Decision values as two dimensions, labels and weights, of the rows that have decision values."""
+    values = np.asarray(decisions, dtype=np.float64)
+    values = values.reshape(-1, 1) if values.ndim == 1 else values
+    y = column_or_1d(y)
+    weight = None if sample_weight is None else column_or_1d(np.asarray(sample_weight, dtype=np.float64))
+    for name, other in (("y", y), ("sample_weight", weight)):
+        if other is not None and len(other) != len(values):
+            raise ValueError(f"{name} has {len(other)} entries, decisions has {len(values)} rows")
+    known = ~np.isnan(values).any(axis=1)
+    if weight is not None:
+        known &= weight > 0
+    if not known.any():
+        raise ValueError("decisions holds no row without NaN and of positive weight")
+    return values[known], y[known], None if weight is None else weight[known]
+
+
+def _check_columns(values: np.ndarray, n_classes: int) -> None:
+    expected = 1 if n_classes == 2 else n_classes
+    if values.ndim != 2 or values.shape[1] != expected:
+        raise ValueError(f"decisions must have {expected} column(s) for {n_classes} classes, got {values.shape[1:]}")
+
+
+def _checked(decisions: Any, n_classes: int) -> np.ndarray:
+    values = np.asarray(decisions, dtype=np.float64)
+    values = values.reshape(-1, 1) if values.ndim == 1 else values
+    _check_columns(values, n_classes)
+    return values
+
+
+class _Values(ClassifierMixin, BaseEstimator):
+    """A classifier whose data are its decision values."""
+
+    def __init__(self, classes: np.ndarray):
+        self.classes = classes
+
+    @property
+    def classes_(self) -> np.ndarray:
+        return self.classes
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return True
+
+    def fit(self, X: Any, y: Any) -> _Values:
+        return self
+
+    def decision_function(self, X: np.ndarray) -> np.ndarray:
+        return X.ravel() if X.shape[1] == 1 else X
+
+    def predict(self, X: np.ndarray) -> np.ndarray:
+        values = self.decision_function(X)
+        return self.classes[(values > 0).astype(np.intp) if values.ndim == 1 else values.argmax(axis=1)]

@@ -1,0 +1,33 @@
+//! A fit on packed columns, brought back to the caller's: the dual variables are the same on both.
+//!
+//! The fit on the caller's rows starts from the dual variables of the packed one, which takes a pass to make their weights and
+//! one for the certificate; it goes on only where rounding of the packed values asks for more.
+
+use super::{Problem, Solution, Start, solve as solve_plain};
+use crate::Result;
+use crate::data::presolve::Presolved;
+use crate::data::{Rows, Value};
+use crate::solver::{Monitor, Params, Status};
+
+/// Solves `problem` by way of `packed`, which was made from all its rows.
+///
+/// # Errors
+/// As for [`super::solve`].
+pub fn solve<R: Rows, V: Value>(
+    problem: &Problem<'_, R>,
+    packed: &Presolved<V>,
+    params: &Params,
+    monitor: &dyn Monitor,
+) -> Result<Solution> {
+    let view = packed.view();
+    let Problem { ids, class, n_classes, cost, intercept, .. } = *problem;
+    let there = Problem { rows: &view, ids, class, n_classes, cost, intercept };
+    let found = solve_plain(&there, params, &Start::default(), monitor)?;
+    let left = params.max_iter.saturating_sub(found.n_iter);
+    let params = Params { max_iter: if found.status == Status::Converged { left.max(1) } else { 0 }, ..*params };
+    let start = Start { alpha: Some(found.alpha), intercepts: Some(found.intercepts), factor: None };
+    let mut finished = solve_plain(problem, &params, &start, monitor)?;
+    finished.n_iter += found.n_iter;
+    finished.passes += found.passes;
+    Ok(finished)
+}
