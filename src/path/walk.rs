@@ -416,6 +416,7 @@ impl<'a, R: Rows> Walk<'a, R> {
         for i in self.margins.rebuild(members) {
             self.place[i as usize] = u32::MAX;
             self.sides[i as usize] = Side::Right;
+            self.note(Event::new(i, Side::On, Side::Right));
             self.asleep.push(Reverse(Wake(self.travelled, i)));
         }
         for (k, &i) in self.margins.members().iter().enumerate() {
