@@ -17,7 +17,7 @@
 //! of one of them: `w` stays, dual variables move along the dependency until one is at its bound.
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, HashSet};
 
 use super::keys::{Event, Side};
 use super::margins::{Combination, Margins};
@@ -30,8 +30,9 @@ use crate::{Error, Result};
 const CORRECT: usize = 16;
 /// Residual of the margin system, relative to 1, at which the inverse is computed anew.
 const MAX_RESIDUAL: f64 = 1e-9;
-/// Events at one `t`, per member of `M`, after which the walk is taken to be going round in a circle.
-const AT_ONCE: usize = 20;
+/// A walk whose last events are all at one `t` goes round in a circle if they are of a quarter as many rows; on an axis, where a cost is 0,
+/// as many events of different rows are at one `t`.
+const AT_ONCE: usize = 256;
 /// Events between two looks at the monitor.
 const POLL: usize = 256;
 
@@ -235,8 +236,12 @@ impl<'a, R: Rows> Walk<'a, R> {
     }
 
     fn is_circling(&self) -> bool {
-        let most = AT_ONCE * (self.margins.members().len() + 10);
-        self.steps.len().checked_sub(most).is_some_and(|before| self.steps[before].t >= self.t)
+        let Some(before) = self.steps.len().checked_sub(AT_ONCE) else { return false };
+        if !self.steps.len().is_multiple_of(AT_ONCE / 4) || self.steps[before].t < self.t {
+            return false;
+        }
+        let rows: HashSet<u32> = self.steps[before..].iter().map(|step| step.event.row()).collect();
+        rows.len() <= AT_ONCE / 4
     }
 
     /// Solves the margin system of the present sets without perturbation.
