@@ -30,9 +30,10 @@ use crate::{Error, Result};
 const CORRECT: usize = 16;
 /// Residual of the margin system, relative to 1, at which the inverse is computed anew.
 const MAX_RESIDUAL: f64 = 1e-9;
-/// A walk whose last events are all at one `t` goes round in a circle if they are of a quarter as many rows; on an axis, where a cost is 0,
-/// as many events of different rows are at one `t`.
-const AT_ONCE: usize = 256;
+/// Rounds of a circle, through as many rows as are in `M` or a few more, after which it is seen.
+const ROUNDS: usize = 4;
+/// A few rows more; events between two looks for a circle.
+const ROUND: usize = 16;
 /// Events between two looks at the monitor.
 const POLL: usize = 256;
 
@@ -235,13 +236,15 @@ impl<'a, R: Rows> Walk<'a, R> {
         Ok(())
     }
 
+    /// Whether the last events are all at one `t` and of few rows. On an axis, where a cost is 0, as many of different rows are at one `t`.
     fn is_circling(&self) -> bool {
-        let Some(before) = self.steps.len().checked_sub(AT_ONCE) else { return false };
-        if !self.steps.len().is_multiple_of(AT_ONCE / 4) || self.steps[before].t < self.t {
+        if !self.steps.len().is_multiple_of(ROUND) {
             return false;
         }
-        let rows: HashSet<u32> = self.steps[before..].iter().map(|step| step.event.row()).collect();
-        rows.len() <= AT_ONCE / 4
+        let most = self.margins.members().len() + ROUND;
+        let Some(before) = self.steps.len().checked_sub(ROUNDS * most) else { return false };
+        let rows = || self.steps[before..].iter().map(|step| step.event.row()).collect::<HashSet<u32>>();
+        self.steps[before].t >= self.t && rows().len() <= most
     }
 
     /// Solves the margin system of the present sets without perturbation.
