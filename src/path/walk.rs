@@ -17,7 +17,7 @@
 //! of one of them: `w` stays, dual variables move along the dependency until one is at its bound.
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashSet};
+use std::collections::BinaryHeap;
 
 use super::keys::{Event, Side};
 use super::margins::{Combination, Margins};
@@ -30,10 +30,10 @@ use crate::{Error, Result};
 const CORRECT: usize = 16;
 /// Residual of the margin system, relative to 1, at which the inverse is computed anew.
 const MAX_RESIDUAL: f64 = 1e-9;
-/// Rounds of a circle, through as many rows as are in `M` or a few more, after which it is seen.
-const ROUNDS: usize = 4;
-/// A few rows more; events between two looks for a circle.
-const ROUND: usize = 16;
+/// Events at one `t`, per member of `M`, after which the walk is taken to be going round in a circle.
+///
+/// Tried: looking for few rows that come again and again. The circle of a9a goes through more rows than are in `M`, and was not seen.
+const AT_ONCE: usize = 10;
 /// Events between two looks at the monitor.
 const POLL: usize = 256;
 
@@ -236,15 +236,11 @@ impl<'a, R: Rows> Walk<'a, R> {
         Ok(())
     }
 
-    /// Whether the last events are all at one `t` and of few rows. On an axis, where a cost is 0, as many of different rows are at one `t`.
+    /// Whether so many events were at one `t` that they must repeat. On an axis, where a cost stays 0, all events of its class are at one `t`.
     fn is_circling(&self) -> bool {
-        if !self.steps.len().is_multiple_of(ROUND) {
-            return false;
-        }
-        let most = self.margins.members().len() + ROUND;
-        let Some(before) = self.steps.len().checked_sub(ROUNDS * most) else { return false };
-        let rows = || self.steps[before..].iter().map(|step| step.event.row()).collect::<HashSet<u32>>();
-        self.steps[before].t >= self.t && rows().len() <= most
+        let most = AT_ONCE * (self.margins.members().len() + 10);
+        let is_at_once = self.steps.len().checked_sub(most).is_some_and(|before| self.steps[before].t >= self.t);
+        is_at_once && !self.line.cost.contains(&[0.0; 2])
     }
 
     /// Solves the margin system of the present sets without perturbation.
