@@ -76,7 +76,7 @@ pub fn answer<R: Rows>(data: &Data<'_, R>, sides: &[Side], cost: [f64; 2], monit
     let end: Vec<f64> = data.perturbation.iter().map(|eps| last * eps).collect();
     let course = Course { rows: &design, y: data.y, perturbation: [data.perturbation, &end] };
     let line = Line { cost: cost.map(|c| [c, 0.0]) };
-    let mut walk = Walk::new(course, line, sides);
+    let mut walk = Walk::new(course, line, 0.0, sides);
     match walk.run(100 + STEPS_PER_ROW * data.y.len(), monitor) {
         Ok(()) | Err(Error::Stalled { .. }) => {}
         Err(error) => return Err(error),

@@ -1,11 +1,12 @@
 //! The margin system of a walk: the rows in `M`, and combinations of them that have given margins.
 //!
-//! Everything is solved with the explicit inverse of `Q_MM` ([`Inverse`]) against the rows themselves: a [`Combination`] carries its vector,
-//! so that a residual is as exact as the vector and not as the products of rows. One solution loses as many digits as `Q_MM` has in its condition
-//! number, which is the square of that of the rows; where rows in `M` nearly depend on each other, a few rounds of refinement win them back.
+//! Everything is solved with the explicit inverse of `Q_MM` ([`Inverse`]) against the rows themselves: a [`Combination`] carries its
+//! vector, so that a residual is as exact as the vector and not as the products of rows. One solution loses as many digits as `Q_MM` has
+//! in its condition number, which is the square of that of the rows; where rows in `M` nearly depend on each other, a few rounds of
+//! refinement win them back.
 //!
-//! Measured: german (1,000 rows, features rounded to six digits) has rows at a relative distance of 1e-5 from the span of the others. From the products
-//! alone their distance was rounding: 26 rows were found independent in 25 dimensions, and the walk ended in a circle.
+//! Measured: german (1,000 rows, features rounded to six digits) has rows at a relative distance of 1e-5 from the span of the others. From
+//! the products alone their distance was rounding: 26 rows were found independent in 25 dimensions, and the walk ended in a circle.
 
 use super::inverse::Inverse;
 use super::walk::Course;

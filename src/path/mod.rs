@@ -227,25 +227,24 @@ pub fn ray<R: Rows>(
 ) -> Result<Vec<Step>> {
     let design = data.design();
     let course = Course { rows: &design, y: data.y, perturbation: [data.perturbation; 2] };
-    let costs = |t: f64| -> [f64; 2] { std::array::from_fn(|k| from[k] + t * (to[k] - from[k])) };
+    let line = Line { cost: std::array::from_fn(|k| [from[k], to[k] - from[k]]) };
     let (mut begin, mut sides, mut steps) = (0.0, sides.to_vec(), Vec::new());
-    let mut leaps = 0;
-    loop {
-        let at = costs(begin);
-        let mut walk = Walk::new(course, Line { cost: std::array::from_fn(|k| [at[k], to[k] - at[k]]) }, &sides);
+    for leap in 0.. {
+        let mut walk = Walk::new(course, line, begin, &sides);
         let ended = walk.run(1000 + STEPS_PER_ROW * data.y.len(), monitor);
-        let along = |t: f64| begin + t * (1.0 - begin);
-        steps.extend(walk.steps.iter().map(|step| Step { t: along(step.t), event: step.event }));
+        steps.append(&mut walk.steps);
         match ended {
-            Err(Error::Stalled { .. }) if leaps < MAX_LEAPS && walk.t() < 1.0 => leaps += 1,
-            ended => return ended.map(|()| steps),
+            Err(Error::Stalled { .. }) if leap < MAX_LEAPS => {}
+            Err(error) => return Err(error),
+            Ok(()) => break,
         }
-        begin = (along(walk.t()) + LEAP).min(1.0);
-        sides = start::sides_at(data, costs(begin), monitor)?;
-        let events = (walk.sides().iter().zip(&sides).enumerate())
-            .flat_map(|(i, (&was, &is))| Event::changes(i as u32, was, is));
+        begin = (walk.t() + LEAP).min(1.0);
+        sides = start::sides_at(data, line.cost.map(|[at, rate]| at + rate * begin), monitor)?;
+        let rows = walk.sides().iter().zip(&sides).enumerate();
+        let events = rows.flat_map(|(i, (&was, &is))| Event::changes(i as u32, was, is));
         steps.extend(events.map(|event| Step { t: begin, event }));
     }
+    Ok(steps)
 }
 
 fn check<R: Rows>(rows: &R, y: &[f64], options: &Options) -> Result<()> {

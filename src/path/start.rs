@@ -1,12 +1,11 @@
 //! The sets at any costs, from a certified fit.
 //!
-//! A fit to a small gap has the right weights to some digits, but no sets: margins are off by its error, and where rows depend on each other it
-//! has more dual variables between the bounds than rows can stand on the margin. Both are repaired without a search. The free rows
-//! are made independent: along a dependency `w` stays, and dual variables move until one is at its bound. Then what is wrong with a
-//! margin is called a perturbation, under which the fit is exact, and a walk takes it to the perturbation that was asked for.
+//! A fit to a small gap has the right weights to some digits, but no sets: margins are off by its error, and where rows depend on each
+//! other it has more dual variables between the bounds than rows can stand on the margin. Both are repaired without a search. The free
+//! rows are made independent: along a dependency `w` stays, and dual variables move until one is at its bound. Then what is wrong with
+//! a margin is called a perturbation, under which the fit is exact, and a walk takes it to the perturbation that was asked for.
 //!
-//! On 20,000 rows of a9a two thirds of the events from the origin to `C = 1` lie before `C = 2^-10`; the walk from a fit there
-//! has some tens.
+//! On 20,000 rows of a9a two thirds of the events from the origin to `C = 1` lie before `C = 2^-10`.
 
 use super::answer::{Data, fit};
 use super::keys::Side;
@@ -16,7 +15,6 @@ use super::walk::{Course, Line, Walk};
 use super::{STEPS_PER_ROW, perturbation};
 use crate::Result;
 use crate::data::Rows;
-use crate::data::design::Design;
 use crate::solver::Monitor;
 
 /// Gap of the fit.
@@ -36,39 +34,36 @@ pub fn sides_at<R: Rows>(data: &Data<'_, R>, costs: [f64; 2], monitor: &dyn Moni
     if costs == [0.0; 2] {
         return Ok(left);
     }
-    let mut walk;
+    let course = Course { rows: &design, y: data.y, perturbation: [data.perturbation; 2] };
     let errors;
-    if costs.contains(&0.0) {
+    let mut walk = if costs.contains(&0.0) {
         // On an axis there is no fit; the walk from the origin meets the events of one class only.
-        let course = Course { rows: &design, y: data.y, perturbation: [data.perturbation; 2] };
-        walk = Walk::new(course, Line { cost: costs.map(|c| [0.0, c]) }, &left);
+        Walk::new(course, Line { cost: costs.map(|c| [0.0, c]) }, 0.0, &left)
     } else {
         let fitted = fit(data, costs, GAP, None, monitor)?;
-        let basis = Basis::new(data, &design, costs, fitted.alpha);
-        errors = basis.errors(data.y.len());
-        let course = Course { rows: &design, y: data.y, perturbation: [&errors, data.perturbation] };
-        walk = Walk::new(course, Line { cost: costs.map(|c| [c, 0.0]) }, &basis.sides);
-    }
+        let basis = Basis::new(course, costs, fitted.alpha);
+        errors = basis.errors();
+        let course = Course { perturbation: [&errors, data.perturbation], ..course };
+        Walk::new(course, Line { cost: costs.map(|c| [c, 0.0]) }, 0.0, &basis.sides)
+    };
     walk.run(1000 + STEPS_PER_ROW * n, monitor)?;
     Ok(walk.sides().to_vec())
 }
 
 /// Dual variables of which those between their bounds belong to independent rows.
 struct Basis<'a, R> {
-    y: &'a [f64],
-    design: &'a Design<'a, R>,
+    course: Course<'a, R>,
     costs: [f64; 2],
     alpha: Vec<f64>,
     sides: Vec<Side>,
-    margins: Margins<'a, Design<'a, R>>,
+    margins: Margins<'a, R>,
 }
 
 impl<'a, R: Rows> Basis<'a, R> {
-    fn new(data: &Data<'a, R>, design: &'a Design<'a, R>, costs: [f64; 2], alpha: Vec<f64>) -> Self {
-        let course = Course { rows: design, y: data.y, perturbation: [data.perturbation; 2] };
+    fn new(course: Course<'a, R>, costs: [f64; 2], alpha: Vec<f64>) -> Self {
         let sides = vec![Side::Right; alpha.len()];
-        let mut basis = Self { y: data.y, design, costs, alpha, sides, margins: Margins::new(course) };
-        let mut found = Combination { alpha: Vec::new(), w: vec![0.0; design.n_cols()] };
+        let mut basis = Self { course, costs, alpha, sides, margins: Margins::new(course) };
+        let mut found = Combination { alpha: Vec::new(), w: vec![0.0; course.rows.n_cols()] };
         for i in 0..basis.alpha.len() as u32 {
             basis.place(i);
             while basis.sides[i as usize] == Side::On && !basis.margins.members().contains(&i) {
@@ -84,7 +79,7 @@ impl<'a, R: Rows> Basis<'a, R> {
     }
 
     fn cost(&self, i: u32) -> f64 {
-        self.costs[usize::from(self.y[i as usize] < 0.0)]
+        self.costs[self.course.class(i)]
     }
 
     /// Side of row `i` by its dual variable; at a bound the variable takes its value.
@@ -100,7 +95,8 @@ impl<'a, R: Rows> Basis<'a, R> {
         (self.sides[i as usize], *alpha) = (side, value);
     }
 
-    /// Row `i` is the combination `-rates` of the members: lowers its dual variable, moving theirs so that `w` stays, until one is at a bound.
+    /// Row `i` is the combination `-rates` of the members: lowers its dual variable, moving theirs so that `w` stays, until one is at a
+    /// bound.
     fn shift(&mut self, i: u32, rates: &[f64]) {
         // The variable of `i` falls by `step`, that of member k by `step * rates[k]`.
         let mut first = (self.alpha[i as usize], i, 0.0);
@@ -124,12 +120,12 @@ impl<'a, R: Rows> Basis<'a, R> {
     }
 
     /// The perturbation under which `alpha` is exact.
-    fn errors(&self, n: usize) -> Vec<f64> {
-        let mut w = vec![0.0; self.design.n_cols()];
+    fn errors(&self) -> Vec<f64> {
+        let mut w = vec![0.0; self.course.rows.n_cols()];
         for (i, alpha) in self.alpha.iter().enumerate() {
             self.margins.add(i as u32, *alpha, &mut w);
         }
-        let apart = perturbation(n, APART, 0);
+        let apart = perturbation(self.alpha.len(), APART, 0);
         let error = |(i, side): (usize, &Side)| {
             let off = self.margins.of(i as u32, &w) - 1.0;
             match side {

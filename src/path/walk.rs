@@ -1,14 +1,14 @@
 //! A walk along a straight line of parameters, from event to event.
 //!
-//! One parameter `t` moves both costs from 0 to 1 moves both costs and the perturbation linearly:
+//! One parameter `t`, from 0 to 1, moves both costs and the perturbation linearly:
 //!
 //! ```text
 //! c_i(t) = C+(t) or C-(t),     margin of the rows in M:  y_i w.x_i = 1 + (1 - t) e_i + t f_i
 //! ```
 //!
 //! Between events the dual variables of `M` and `w` are linear in `t`. The same code walks a ray of costs for thousands of rows (`e = f`),
-//! polishes an answer of the plane (costs fixed, `f = 0`) and makes sets of a fit that is nearly exact (`e` are its errors). It works on the rows themselves, with `w` in memory, so that its
-//! cost per event is O(|M|^2 + |M| nnz of a row) and not O(n).
+//! polishes an answer of the plane (costs fixed, `f = 0`) and makes sets of a fit that is nearly exact (`e` are its errors). It works
+//! on the rows themselves, with `w` in memory, so that its cost per event is O(|M|^2 + |M| nnz of a row) and not O(n).
 //!
 //! Rows outside of `M` are not looked at in every step: a margin moves by at most `|x_i|` times the length that `w` has travelled, so a row
 //! sleeps until the travelled length could have brought it to the margin. A heap holds the lengths at which rows wake up.
@@ -55,14 +55,20 @@ impl<R> Clone for Course<'_, R> {
 impl<R> Copy for Course<'_, R> {}
 
 impl<R> Course<'_, R> {
-    /// Margin that row `i` has at `t` as long as it is in `M`.
-    fn target(&self, i: usize, t: f64) -> f64 {
-        let [from, to] = self.perturbation;
-        1.0 + (1.0 - t) * from[i] + t * to[i]
+    /// Class of row `i`: 0 for `C+`, 1 for `C-`.
+    pub fn class(&self, i: u32) -> usize {
+        usize::from(self.y[i as usize] < 0.0)
     }
 
-    fn target_rate(&self, i: usize) -> f64 {
-        self.perturbation[1][i] - self.perturbation[0][i]
+    /// Margin that row `i` has at `t` as long as it is in `M`.
+    fn target(&self, i: u32, t: f64) -> f64 {
+        let [from, to] = self.perturbation.map(|perturbation| perturbation[i as usize]);
+        1.0 + (1.0 - t) * from + t * to
+    }
+
+    fn target_rate(&self, i: u32) -> f64 {
+        let [from, to] = self.perturbation.map(|perturbation| perturbation[i as usize]);
+        to - from
     }
 }
 
@@ -114,7 +120,7 @@ pub struct Walk<'a, R> {
     rate: Combination,
     /// A row that is about to enter, less its projection on the members.
     entrant: Combination,
-    reach: Vec<f64>,
+    /// Largest rate of a target.
     largest: f64,
     travelled: f64,
     asleep: BinaryHeap<Reverse<Wake>>,
@@ -125,18 +131,17 @@ pub struct Walk<'a, R> {
 }
 
 impl<'a, R: Rows> Walk<'a, R> {
-    /// Stands at `t = 0` with the given sets. Members that depend on others leave to where their dual variable would be (right).
-    pub fn new(course: Course<'a, R>, line: Line, sides: &[Side]) -> Self {
+    /// Stands at `t` with the given sets. Members that depend on others leave to the right.
+    pub fn new(course: Course<'a, R>, line: Line, t: f64, sides: &[Side]) -> Self {
         let (n, d) = (course.rows.n_rows(), course.rows.n_cols());
         let [from, to] = course.perturbation;
         let largest = from.iter().zip(to).fold(0.0, |a: f64, (e, f)| a.max((f - e).abs()));
         let margins = Margins::new(course);
-        let reach = (0..n as u32).map(|i| (margins.squared(i) + 1.0).sqrt()).collect();
         let empty = Combination { alpha: Vec::new(), w: vec![0.0; d] };
         let mut walk = Self {
             course,
             line,
-            t: 0.0,
+            t,
             sides: sides.to_vec(),
             margins,
             place: vec![u32::MAX; n],
@@ -144,7 +149,6 @@ impl<'a, R: Rows> Walk<'a, R> {
             left: [vec![0.0; d], vec![0.0; d]],
             rate: empty.clone(),
             entrant: empty,
-            reach,
             largest,
             travelled: 0.0,
             asleep: BinaryHeap::new(),
@@ -152,34 +156,24 @@ impl<'a, R: Rows> Walk<'a, R> {
             steps: Vec::new(),
             since: 0,
         };
-        for i in 0..n {
-            if walk.sides[i] == Side::Left {
-                let class = walk.class(i);
-                course.rows.add_scaled(i, course.y[i], &mut walk.left[class]);
-            }
+        let on = |side: Side| (0..n as u32).filter(move |&i| sides[i as usize] == side);
+        for i in on(Side::Left) {
+            walk.margins.add(i, 1.0, &mut walk.left[course.class(i)]);
         }
-        let members = (0..n as u32).filter(|&i| walk.sides[i as usize] == Side::On).collect();
+        let members = on(Side::On).collect();
         walk.rebuild(members);
         walk.asleep =
             (0..n as u32).filter(|&i| walk.sides[i as usize] != Side::On).map(|i| Reverse(Wake(0.0, i))).collect();
         walk
     }
 
-    fn class(&self, i: usize) -> usize {
-        usize::from(self.course.y[i] < 0.0)
-    }
-
-    fn cost(&self, i: usize) -> f64 {
-        let [at, rate] = self.line.cost[self.class(i)];
+    fn cost(&self, i: u32) -> f64 {
+        let [at, rate] = self.line.cost[self.course.class(i)];
         at + rate * self.t
     }
 
-    fn cost_rate(&self, i: usize) -> f64 {
-        self.line.cost[self.class(i)][1]
-    }
-
-    fn target(&self, i: usize) -> f64 {
-        self.course.target(i, self.t)
+    fn cost_rate(&self, i: u32) -> f64 {
+        self.line.cost[self.course.class(i)][1]
     }
 
     /// The state of every row.
@@ -196,7 +190,7 @@ impl<'a, R: Rows> Walk<'a, R> {
     pub fn alphas(&self) -> Vec<f64> {
         (0..self.sides.len())
             .map(|i| match self.sides[i] {
-                Side::Left => self.cost(i),
+                Side::Left => self.cost(i as u32),
                 Side::Right => 0.0,
                 Side::On => self.at.alpha[self.place[i] as usize],
             })
@@ -236,7 +230,8 @@ impl<'a, R: Rows> Walk<'a, R> {
         Ok(())
     }
 
-    /// Whether so many events were at one `t` that they must repeat. On an axis, where a cost stays 0, all events of its class are at one `t`.
+    /// Whether so many events were at one `t` that they must repeat. On an axis, where a cost stays 0, all events of its class are at
+    /// one `t`.
     fn is_circling(&self) -> bool {
         let most = AT_ONCE * (self.margins.members().len() + 10);
         let is_at_once = self.steps.len().checked_sub(most).is_some_and(|before| self.steps[before].t >= self.t);
@@ -254,7 +249,7 @@ impl<'a, R: Rows> Walk<'a, R> {
         let costs = self.line.cost.map(|[_, rate]| rate);
         sum_left(&mut self.rate, self.margins.members().len(), &self.left, costs);
         let course = self.course;
-        self.margins.meet(&mut self.rate, |i| course.target_rate(i as usize));
+        self.margins.meet(&mut self.rate, |i| course.target_rate(i));
     }
 
     /// The nearest event, as a distance in `t` that ends at 1.
@@ -262,7 +257,7 @@ impl<'a, R: Rows> Walk<'a, R> {
         let mut best = (1.0 - self.t, None);
         for (k, &i) in self.margins.members().iter().enumerate() {
             let (alpha, rate) = (self.at.alpha[k], self.rate.alpha[k]);
-            let (room, closing) = (self.cost(i as usize) - alpha, rate - self.cost_rate(i as usize));
+            let (room, closing) = (self.cost(i) - alpha, rate - self.cost_rate(i));
             if rate < 0.0 {
                 nearer(&mut best, alpha / -rate, Event::new(i, Side::On, Side::Right));
             }
@@ -281,8 +276,8 @@ impl<'a, R: Rows> Walk<'a, R> {
             if side == Side::On {
                 continue; // entered meanwhile; comes back when it leaves
             }
-            let slack = self.margins.of(i, &self.at.w) - self.target(i as usize);
-            let rate = self.margins.of(i, &self.rate.w) - self.course.target_rate(i as usize);
+            let slack = self.margins.of(i, &self.at.w) - self.course.target(i, self.t);
+            let rate = self.margins.of(i, &self.rate.w) - self.course.target_rate(i);
             self.awake.push((i, slack));
             let (distance, closing) = if side == Side::Left { (-slack, rate) } else { (slack, -rate) };
             if closing > 0.0 {
@@ -309,7 +304,8 @@ impl<'a, R: Rows> Walk<'a, R> {
         self.t += dt;
         // What was looked at sleeps until its slack, as it was before the step, can be used up.
         for (i, slack) in self.awake.drain(..) {
-            let wake = before + slack.abs() / self.reach[i as usize];
+            let reach = (self.margins.squared(i) + 1.0).sqrt();
+            let wake = before + slack.abs() / reach;
             self.asleep.push(Reverse(Wake(wake.max(self.travelled), i)));
         }
     }
@@ -344,15 +340,14 @@ impl<'a, R: Rows> Walk<'a, R> {
 
     /// Changes the side of a row outside of `M`, or about to be: keeps the sums of the left.
     fn put(&mut self, i: u32, to: Side) {
-        let (class, y) = (self.class(i as usize), self.course.y[i as usize]);
-        let from = self.sides[i as usize];
+        let left = &mut self.left[self.course.class(i)];
+        let from = std::mem::replace(&mut self.sides[i as usize], to);
         if from == Side::Left {
-            self.course.rows.add_scaled(i as usize, -y, &mut self.left[class]);
+            self.margins.add(i, -1.0, left);
         }
         if to == Side::Left {
-            self.course.rows.add_scaled(i as usize, y, &mut self.left[class]);
+            self.margins.add(i, 1.0, left);
         }
-        self.sides[i as usize] = to;
     }
 
     fn enter(&mut self, i: u32, from: Side) {
@@ -360,7 +355,7 @@ impl<'a, R: Rows> Walk<'a, R> {
         if distance <= DEPENDENT * self.margins.squared(i) {
             return self.exchange(i, from);
         }
-        let alpha = if from == Side::Left { self.cost(i as usize) } else { 0.0 };
+        let alpha = if from == Side::Left { self.cost(i) } else { 0.0 };
         self.margins.enter(i, &self.entrant, distance);
         self.put(i, Side::On);
         self.place[i as usize] = self.at.alpha.len() as u32;
@@ -368,13 +363,14 @@ impl<'a, R: Rows> Walk<'a, R> {
         self.note(Event::new(i, from, Side::On));
     }
 
-    /// Row `i` is the combination `-entrant.alpha` of the members: its dual variable moves off its bound, theirs against it, until one is at a bound.
+    /// Row `i` is the combination `-entrant.alpha` of the members: its dual variable moves off its bound, theirs against it, until one
+    /// is at a bound.
     fn exchange(&mut self, i: u32, from: Side) {
         let towards = if from == Side::Left { -1.0 } else { 1.0 };
-        let mut best = (self.cost(i as usize), None);
+        let mut best = (self.cost(i), None);
         for (k, &m) in self.margins.members().iter().enumerate() {
             let rate = towards * self.entrant.alpha[k];
-            let (alpha, cost) = (self.at.alpha[k], self.cost(m as usize));
+            let (alpha, cost) = (self.at.alpha[k], self.cost(m));
             if rate < 0.0 && alpha / -rate < best.0 {
                 best = ((alpha / -rate).max(0.0), Some((m, Side::Right)));
             } else if rate > 0.0 && (cost - alpha) / rate < best.0 {
@@ -412,7 +408,7 @@ impl<'a, R: Rows> Walk<'a, R> {
     /// Moves `at` to the margins at `t`; the largest residual before.
     fn meet_targets(&mut self) -> f64 {
         let (course, t) = (self.course, self.t);
-        self.margins.meet(&mut self.at, |i| course.target(i as usize, t))
+        self.margins.meet(&mut self.at, |i| course.target(i, t))
     }
 
     /// Inverse, dual variables and `w` from the sets at `t`. Dependent members are put to the right.
