@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use super::dual::{GAP_PER_TOL, accepted_until};
 use super::folds::Setup;
+use super::lane::{self, Done};
 use super::watch::Watch;
 use super::{Route, State, Step};
 use crate::data::Rows;
@@ -46,41 +47,30 @@ struct Fitted {
     until: f64,
 }
 
-/// What one fold did at one `C`.
-struct Done {
-    passes: f64,
-    n_iter: usize,
-    is_converged: bool,
-    is_unchanged: bool,
-    objective: f64,
-    decisions: Option<Vec<f64>>,
-}
-
 impl<'a, R: Rows> CrammerSinger<'a, R> {
     /// Starts before the first value of `C`.
     pub fn new(setup: &'a Setup<'a, R>) -> Self {
         let lanes = vec![Lane::default(); setup.parts.len()];
         Self { setup, lanes, decisions: Arc::new(setup.no_decisions()) }
     }
+}
 
-    fn class(&self, fold: usize) -> Vec<u32> {
-        self.setup.parts[fold].train.iter().map(|&i| self.setup.labels.ids[i as usize]).collect()
-    }
+/// One step of one fold.
+struct Fold<'a, R> {
+    setup: &'a Setup<'a, R>,
+    fold: usize,
+    c: f64,
+    monitor: &'a dyn Monitor,
+}
 
-    fn advance_lane(&self, fold: usize, lane: &mut Lane, c: f64, monitor: &dyn Monitor) -> Result<Done> {
+impl<R: Rows> Fold<'_, R> {
+    fn advance(&self, lane: &mut Lane) -> Result<Done> {
+        let Self { setup, fold, c, monitor } = *self;
         if let Some(fitted) = lane.fitted.filter(|fitted| fitted.c <= c && c <= fitted.until) {
-            let objective = fitted.norm + c / fitted.c * fitted.loss;
-            return Ok(Done {
-                passes: 0.0,
-                n_iter: 0,
-                is_converged: true,
-                is_unchanged: true,
-                objective,
-                decisions: None,
-            });
+            return Ok(Done::unchanged(fitted.norm + c / fitted.c * fitted.loss, fitted.until));
         }
-        let (setup, part) = (self.setup, &self.setup.parts[fold]);
-        let class = self.class(fold);
+        let part = &setup.parts[fold];
+        let class: Vec<u32> = part.train.iter().map(|&i| setup.labels.ids[i as usize]).collect();
         let cost: Vec<f64> = part.weight.iter().map(|v| c * v).collect();
         let problem = Problem {
             rows: setup.rows,
@@ -107,19 +97,19 @@ impl<'a, R: Rows> CrammerSinger<'a, R> {
         let until = if is_converged { accepted_until(c, norm, loss, solution.certificate.dual, tol) } else { c };
         let factor = if norm > 0.0 { solution.alpha.values.iter().sum::<f64>() / (2.0 * norm) } else { 1.0 };
         let objective = solution.certificate.primal;
-        let decisions = self.decisions(fold, &solution);
+        let decisions = Some(self.decisions(&solution));
         let (passes, n_iter) = (solution.passes, solution.n_iter);
         let start = Start { alpha: Some(solution.alpha), intercepts: Some(solution.intercepts), factor: None };
         *lane = Lane { start, fitted: Some(Fitted { c, norm, loss, factor, until }) };
-        Ok(Done { passes, n_iter, is_converged, is_unchanged: false, objective, decisions: Some(decisions) })
+        Ok(Done { passes, n_iter, is_converged, is_unchanged: false, objective, until, decisions })
     }
 
     /// Decision values of the held-out rows: one per class, for two classes that of the second less that of the first.
-    fn decisions(&self, fold: usize, solution: &Solution) -> Vec<f64> {
+    fn decisions(&self, solution: &Solution) -> Vec<f64> {
         let (rows, b) = (Design { rows: self.setup.rows, ids: None, bias: 0.0 }, &solution.intercepts);
         let mut scores = vec![0.0; solution.weights.padded()];
         let mut decisions = Vec::new();
-        for &i in self.setup.parts[fold].test {
+        for &i in self.setup.parts[self.fold].test {
             solution.weights.scores(&rows, i as usize, &mut scores);
             if b.len() == 2 {
                 decisions.push(scores[1] + b[1] - scores[0] - b[0]);
@@ -143,38 +133,19 @@ fn squared_norm<R: Rows>(solution: &Solution, setup: &Setup<'_, R>) -> f64 {
 
 impl<R: Rows> Route for CrammerSinger<'_, R> {
     fn advance(&mut self, c: f64) -> Result<Step> {
-        let mut lanes = std::mem::take(&mut self.lanes);
-        let watch = Watch::new(self.setup.monitor, c, lanes.len());
-        let this = &*self;
-        let mut slots: Vec<(&mut Lane, Result<Option<Done>>)> = lanes.iter_mut().map(|lane| (lane, Ok(None))).collect();
-        parallel::each(&mut slots, |fold, (lane, slot)| {
-            *slot = this.advance_lane(fold, lane, c, &watch).map(|done| {
-                watch.finish(done.passes);
-                Some(done)
-            });
-        });
-        let done: Result<Vec<Done>> = slots.into_iter().filter_map(|(_, done)| done.transpose()).collect();
-        self.lanes = lanes;
-        let mut done = done?;
+        let setup = self.setup;
+        let watch = Watch::new(setup.monitor, c, self.lanes.len());
+        let mut done = parallel::try_map(&mut self.lanes, |fold, lane| {
+            let done = Fold { setup, fold, c, monitor: &watch }.advance(lane)?;
+            watch.finish(done.passes);
+            Ok(done)
+        })?;
         for (fold, done) in done.iter_mut().enumerate() {
             if let Some(decisions) = done.decisions.take() {
                 Arc::make_mut(&mut self.decisions)[fold] = decisions;
             }
         }
-        let untils = self.lanes.iter().map(|lane| lane.fitted.map_or(c, |fitted| fitted.until));
-        Ok(Step {
-            c,
-            passes: done.iter().map(|d| d.passes).sum(),
-            n_iter: done.iter().map(|d| d.n_iter).sum(),
-            inner: 0,
-            is_unchanged: done.iter().all(|d| d.is_unchanged),
-            is_converged: done.iter().all(|d| d.is_converged),
-            unchanged_until: untils.fold(f64::INFINITY, f64::min).max(c),
-            objective: done.iter().map(|d| d.objective).collect(),
-            decisions: Arc::clone(&self.decisions),
-            seconds: 0.0,
-            is_replayed: false,
-        })
+        Ok(lane::step(c, &done, &self.decisions))
     }
 
     fn state(&self) -> State {

@@ -24,6 +24,7 @@
 use std::sync::Arc;
 
 use super::folds::Setup;
+use super::lane::{self, Done};
 use super::saturation::{self, Extension, Point};
 use super::watch::Watch;
 use super::{Route, State, Step};
@@ -65,16 +66,6 @@ struct Fitted {
     solver: SolverKind,
 }
 
-/// What one lane did at one `C`.
-struct Done {
-    passes: f64,
-    n_iter: usize,
-    is_converged: bool,
-    is_unchanged: bool,
-    objective: f64,
-    decisions: Option<Vec<f64>>,
-}
-
 impl<'a, R: Rows> Dual<'a, R> {
     /// Starts before the first value of `C`.
     pub fn new(setup: &'a Setup<'a, R>) -> Self {
@@ -97,20 +88,7 @@ impl<R: Rows> Route for Dual<'_, R> {
                 setup.place(k, decisions, &mut Arc::make_mut(&mut self.decisions)[..]);
             }
         }
-        let untils = self.lanes.iter().map(|lane| lane.fitted.map_or(c, |fitted| fitted.until));
-        Ok(Step {
-            c,
-            passes: done.iter().map(|d| d.passes).sum(),
-            n_iter: done.iter().map(|d| d.n_iter).sum(),
-            inner: 0,
-            is_unchanged: done.iter().all(|d| d.is_unchanged),
-            is_converged: done.iter().all(|d| d.is_converged),
-            unchanged_until: untils.fold(f64::INFINITY, f64::min).max(c),
-            objective: done.iter().map(|d| d.objective).collect(),
-            decisions: Arc::clone(&self.decisions),
-            seconds: 0.0,
-            is_replayed: false,
-        })
+        Ok(lane::step(c, &done, &self.decisions))
     }
 
     fn state(&self) -> State {
@@ -178,14 +156,7 @@ impl<R: Rows> Task<'_, R> {
     fn advance(&self, lane: &mut Lane) -> Result<Done> {
         let accepted = lane.fitted.filter(|fitted| fitted.covers(self.c));
         let mut done = match accepted {
-            Some(fitted) => Done {
-                passes: 0.0,
-                n_iter: 0,
-                is_converged: true,
-                is_unchanged: true,
-                objective: fitted.objective(self.c),
-                decisions: None,
-            },
+            Some(fitted) => Done::unchanged(fitted.objective(self.c), fitted.until),
             None => self.fit(lane)?,
         };
         if !(done.is_unchanged && lane.is_scored) {
@@ -224,7 +195,8 @@ impl<R: Rows> Task<'_, R> {
         let is_consistent = solution.is_consistent && !is_extended;
         let start = Start { w: Some((solution.w, solution.intercept)), alpha: Some(solution.alpha), is_consistent };
         *lane = Lane { start, fitted: Some(fitted), is_scored: false };
-        Ok(Done { passes, n_iter, is_converged, is_unchanged: false, objective, decisions: None })
+        let until = fitted.until;
+        Ok(Done { passes, n_iter, is_converged, is_unchanged: false, objective, until, decisions: None })
     }
 
     fn judge(&self, solution: &Solution, is_converged: bool, tol: f64) -> Fitted {

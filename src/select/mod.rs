@@ -22,6 +22,7 @@ pub mod dual;
 pub mod fingerprint;
 pub mod folds;
 pub mod journal;
+mod lane;
 pub mod plan;
 pub mod primal;
 pub mod saturation;
