@@ -1,6 +1,6 @@
 //! Binding of [`crate::multiclass::fit`].
 
-use numpy::{PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, ToPyArray};
+use numpy::{IntoPyArray, PyArray2, PyArrayMethods, PyReadonlyArray1};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -9,11 +9,12 @@ use super::options::{self, FitOptions};
 use super::poly2::check_mapped;
 use super::run::run;
 use crate::data::Rows;
+use crate::data::csr::Structure;
 use crate::data::poly2::Poly2;
-use crate::data::presolve::{Packable, Report};
+use crate::data::presolve::{Packable, Presolved, Report};
 use crate::loss::LossKind;
 use crate::multiclass::{self, Labels};
-use crate::solver::{Intercept, Monitor, Params, Solution, Status, auto};
+use crate::solver::{Certificate, Intercept, Monitor, Params, Solution, Status, auto};
 
 /// Checks a matrix; returns (some row holds a column twice, largest squared norm of a row).
 #[pyfunction]
@@ -79,6 +80,24 @@ impl<'a> Ask<'a> {
     }
 }
 
+impl Ask<'_> {
+    /// The packed form of rows for `n_problems` problems, where it pays; refuses rows that no solver takes.
+    pub fn pack<M: Packable>(
+        &self,
+        rows: &M,
+        structure: &Structure,
+        cost: &[f64],
+        n_problems: usize,
+        monitor: &dyn Monitor,
+    ) -> crate::Result<Option<Presolved<M::Value>>> {
+        structure.check_solvable()?;
+        let mean_cost = cost.iter().sum::<f64>() / cost.len().max(1) as f64;
+        let passes = auto::expected_passes(self.loss, mean_cost, structure.max_squared_norm, self.params.tol);
+        let mode = options::presolve(self.presolve, passes, n_problems)?;
+        rows.pack(structure, mode, &|| monitor.cancelled())
+    }
+}
+
 /// Fits all problems on a matrix, by way of the packed one where that pays.
 pub fn fit_slices(
     slices: Slices<'_>,
@@ -87,13 +106,9 @@ pub fn fit_slices(
     ask: &Ask<'_>,
     monitor: &dyn Monitor,
 ) -> crate::Result<(Vec<Solution>, usize, Option<Report>)> {
-    let Ask { loss, intercept, params, presolve } = ask;
-    let mean_cost = cost.iter().sum::<f64>() / cost.len().max(1) as f64;
+    let Ask { loss, intercept, params, .. } = ask;
     with_rows!(slices, |rows, structure| {
-        structure.check_solvable()?;
-        let passes = auto::expected_passes(*loss, mean_cost, structure.max_squared_norm, params.tol);
-        let mode = options::presolve(presolve, passes, labels.n_problems())?;
-        let packed = rows.pack(&structure, mode, &|| monitor.cancelled())?;
+        let packed = ask.pack(&rows, &structure, cost, labels.n_problems(), monitor)?;
         let solutions = match &packed {
             Some(packed) => multiclass::fit_presolved(&rows, packed, labels, cost, *intercept, *loss, params, monitor)?,
             None => with_narrowest!(rows, |narrow| {
@@ -121,9 +136,6 @@ pub fn report_dict<'py>(py: Python<'py>, report: &Report) -> PyResult<Bound<'py,
 }
 
 pub fn as_dict<'py>(py: Python<'py>, solutions: &[Solution], n_cols: usize) -> PyResult<Bound<'py, PyDict>> {
-    let column = |f: fn(&Solution) -> f64| -> Bound<'py, PyArray1<f64>> {
-        solutions.iter().map(f).collect::<Vec<_>>().to_pyarray(py)
-    };
     let coef = PyArray2::<f64>::zeros(py, (solutions.len(), n_cols), false);
     {
         let mut writable = coef.try_readwrite()?;
@@ -132,21 +144,45 @@ pub fn as_dict<'py>(py: Python<'py>, solutions: &[Solution], n_cols: usize) -> P
             row.copy_from_slice(&solution.w);
         }
     }
-    let result = PyDict::new(py);
+    let facts: Vec<Facts> = solutions.iter().map(Facts::from).collect();
+    let result = facts_dict(py, &facts)?;
     result.set_item("coef", coef)?;
-    result.set_item("intercept", column(|s| s.intercept))?;
-    result.set_item("primal", column(|s| s.certificate.primal))?;
-    result.set_item("dual", column(|s| s.certificate.dual))?;
-    result.set_item("relative_gap", column(|s| s.certificate.relative_gap()))?;
-    result.set_item("passes", column(|s| s.passes))?;
-    result.set_item("n_iter", solutions.iter().map(|s| s.n_iter).collect::<Vec<_>>())?;
-    result.set_item("status", solutions.iter().map(|s| status_name(s.status)).collect::<Vec<_>>())?;
-    result.set_item("solver", solutions.iter().map(|s| options::solver_name(s.solver)).collect::<Vec<_>>())?;
+    let intercepts: Vec<f64> = solutions.iter().map(|s| s.intercept).collect();
+    result.set_item("intercept", intercepts.into_pyarray(py))?;
     Ok(result)
 }
 
-/// Name of a status.
-pub(super) fn status_name(status: Status) -> &'static str {
+/// What every fit tells of a problem besides its weights.
+pub struct Facts {
+    pub certificate: Certificate,
+    pub passes: f64,
+    pub n_iter: usize,
+    pub status: Status,
+    pub solver: &'static str,
+}
+
+impl From<&Solution> for Facts {
+    fn from(solution: &Solution) -> Self {
+        let Solution { certificate, passes, n_iter, status, solver, .. } = *solution;
+        Self { certificate, passes, n_iter, status, solver: options::solver_name(solver) }
+    }
+}
+
+/// The facts as Python has them: a number or a name per problem under each key.
+pub fn facts_dict<'py>(py: Python<'py>, facts: &[Facts]) -> PyResult<Bound<'py, PyDict>> {
+    let column = |f: fn(&Facts) -> f64| facts.iter().map(f).collect::<Vec<_>>().into_pyarray(py);
+    let result = PyDict::new(py);
+    result.set_item("primal", column(|f| f.certificate.primal))?;
+    result.set_item("dual", column(|f| f.certificate.dual))?;
+    result.set_item("relative_gap", column(|f| f.certificate.relative_gap()))?;
+    result.set_item("passes", column(|f| f.passes))?;
+    result.set_item("n_iter", facts.iter().map(|f| f.n_iter).collect::<Vec<_>>())?;
+    result.set_item("status", facts.iter().map(|f| status_name(f.status)).collect::<Vec<_>>())?;
+    result.set_item("solver", facts.iter().map(|f| f.solver).collect::<Vec<_>>())?;
+    Ok(result)
+}
+
+fn status_name(status: Status) -> &'static str {
     match status {
         Status::Converged => "converged",
         Status::MaxIter => "max_iter",

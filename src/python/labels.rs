@@ -1,17 +1,15 @@
 //! Bindings of [`crate::multiclass::labels::fit`] and [`crate::multiclass::scores`].
 
-use numpy::{IntoPyArray, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2, ToPyArray};
+use numpy::{IntoPyArray, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use super::arrays::{Matrix, with_rows};
-use super::fit::{report_dict, status_name};
+use super::fit::{Ask, Facts, facts_dict, report_dict};
 use super::options::{self, FitOptions};
 use super::run::run;
-use crate::data::presolve::Packable;
 use crate::multiclass::labels::{self, Indicator, SparseSolution, Task};
 use crate::multiclass::scores::{ByColumn, Model};
-use crate::solver::{Monitor, Params, auto};
 
 /// Fits each label against the rest, its positive rows given as a column of an indicator matrix, and returns sparse weights.
 #[pyfunction]
@@ -29,22 +27,12 @@ pub fn fit_labels<'py>(
 ) -> PyResult<Bound<'py, PyDict>> {
     let indicator = Indicator { starts: starts.as_slice()?, rows: rows.as_slice()? };
     let cost = cost.as_slice()?;
-    let loss = options::loss(&options.loss)?;
-    let intercept = options::intercept(options.intercept)?;
-    let params = Params {
-        solver: options::solver(&options.solver)?,
-        tol: options.tol,
-        max_iter: options.max_iter,
-        seed: options.seed,
-    };
+    let ask = Ask::of(&options)?;
+    let Ask { loss, intercept, params, .. } = ask;
     let slices = matrix.slices()?;
-    let mean_cost = cost.iter().sum::<f64>() / cost.len().max(1) as f64;
     let (solutions, report) = run(py, options.n_threads, progress.as_ref(), |monitor| {
         with_rows!(slices, |x, structure| {
-            structure.check_solvable()?;
-            let passes = auto::expected_passes(loss, mean_cost, structure.max_squared_norm, params.tol);
-            let mode = options::presolve(&options.presolve, passes, indicator.n_labels())?;
-            let packed = x.pack(&structure, mode, &|| monitor.cancelled())?;
+            let packed = ask.pack(&x, &structure, cost, indicator.n_labels(), monitor)?;
             let mut found: Vec<Option<SparseSolution>> = vec![None; indicator.n_labels()];
             let task = Task { rows: &x, packed: packed.as_ref(), cost, intercept, loss, params, drop };
             labels::fit(&task, &indicator, monitor, &mut |label, solution| found[label] = Some(solution))?;
@@ -58,16 +46,13 @@ pub fn fit_labels<'py>(
 }
 
 fn as_dict(py: Python<'_>, solutions: Vec<SparseSolution>) -> PyResult<Bound<'_, PyDict>> {
-    let result = PyDict::new(py);
-    let column = |f: fn(&SparseSolution) -> f64| solutions.iter().map(f).collect::<Vec<_>>().to_pyarray(py);
-    result.set_item("intercept", column(|s| s.intercept))?;
-    result.set_item("primal", column(|s| s.certificate.primal))?;
-    result.set_item("dual", column(|s| s.certificate.dual))?;
-    result.set_item("relative_gap", column(|s| s.certificate.relative_gap()))?;
-    result.set_item("passes", column(|s| s.passes))?;
-    result.set_item("n_iter", solutions.iter().map(|s| s.n_iter).collect::<Vec<_>>())?;
-    result.set_item("status", solutions.iter().map(|s| status_name(s.status)).collect::<Vec<_>>())?;
-    result.set_item("solver", solutions.iter().map(|s| options::solver_name(s.solver)).collect::<Vec<_>>())?;
+    let facts = |s: &SparseSolution| {
+        let SparseSolution { certificate, passes, n_iter, status, solver, .. } = *s;
+        Facts { certificate, passes, n_iter, status, solver: options::solver_name(solver) }
+    };
+    let result = facts_dict(py, &solutions.iter().map(facts).collect::<Vec<_>>())?;
+    let intercepts: Vec<f64> = solutions.iter().map(|s| s.intercept).collect();
+    result.set_item("intercept", intercepts.into_pyarray(py))?;
     let nnz = solutions.iter().map(|s| s.columns.len()).sum();
     let (mut indptr, mut indices, mut values) =
         (vec![0i64], Vec::<i32>::with_capacity(nnz), Vec::<f64>::with_capacity(nnz));

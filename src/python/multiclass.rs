@@ -1,19 +1,18 @@
 //! Bindings of the multi-class fits: [`crate::multiclass::crammer_singer::fit`].
 
-use numpy::{PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, ToPyArray};
+use numpy::{PyArray2, PyArrayMethods, PyReadonlyArray1, ToPyArray};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use super::arrays::{Matrix, with_rows};
-use super::fit::{report_dict, status_name};
+use super::fit::{Ask, Facts, facts_dict, report_dict};
 use super::options::{self, FitOptions};
 use super::run::run;
 use crate::data::Rows;
-use crate::data::presolve::Packable;
 use crate::loss::LossKind;
 use crate::multiclass::{Labels, crammer_singer};
+use crate::solver::SolverKind;
 use crate::solver::crammer_singer::Solution;
-use crate::solver::{Monitor, Params, auto};
 
 /// Fits the machine of Crammer and Singer; two classes come back as one weight vector, the second less the first.
 #[pyfunction]
@@ -29,22 +28,13 @@ pub fn fit_crammer_singer<'py>(
 ) -> PyResult<Bound<'py, PyDict>> {
     let labels = Labels { ids: class_ids.as_slice()?, n_classes };
     let cost = cost.as_slice()?;
-    let intercept = options::intercept(options.intercept)?;
-    let params = Params {
-        solver: options::solver(&options.solver)?,
-        tol: options.tol,
-        max_iter: options.max_iter,
-        seed: options.seed,
-    };
+    let ask = Ask { loss: LossKind::Hinge, ..Ask::of(&options)? };
     let slices = matrix.slices()?;
-    let mean_cost = cost.iter().sum::<f64>() / cost.len().max(1) as f64;
     let (solution, n_cols, report) = run(py, options.n_threads, progress.as_ref(), |monitor| {
         with_rows!(slices, |rows, structure| {
-            structure.check_solvable()?;
-            let passes = auto::expected_passes(LossKind::Hinge, mean_cost, structure.max_squared_norm, params.tol);
-            let mode = options::presolve(&options.presolve, passes, n_classes as usize)?;
-            let packed = rows.pack(&structure, mode, &|| monitor.cancelled())?;
-            let solution = crammer_singer::fit(&rows, packed.as_ref(), &labels, cost, intercept, &params, monitor)?;
+            let packed = ask.pack(&rows, &structure, cost, n_classes as usize, monitor)?;
+            let packed_rows = packed.as_ref();
+            let solution = crammer_singer::fit(&rows, packed_rows, &labels, cost, ask.intercept, &ask.params, monitor)?;
             Ok((solution, rows.n_cols(), packed.map(|packed| *packed.report())))
         })
     })?;
@@ -69,16 +59,10 @@ fn as_dict<'py>(py: Python<'py>, solution: &Solution, n_cols: usize) -> PyResult
             }
         }
     }
-    let one = |value: f64| -> Bound<'py, PyArray1<f64>> { [value].to_pyarray(py) };
-    let result = PyDict::new(py);
+    let Solution { certificate, passes, n_iter, status, .. } = *solution;
+    let solver = options::solver_name(SolverKind::CrammerSinger);
+    let result = facts_dict(py, &[Facts { certificate, passes, n_iter, status, solver }])?;
     result.set_item("coef", coef)?;
     result.set_item("intercept", intercepts.to_pyarray(py))?;
-    result.set_item("primal", one(solution.certificate.primal))?;
-    result.set_item("dual", one(solution.certificate.dual))?;
-    result.set_item("relative_gap", one(solution.certificate.relative_gap()))?;
-    result.set_item("passes", one(solution.passes))?;
-    result.set_item("n_iter", vec![solution.n_iter])?;
-    result.set_item("status", vec![status_name(solution.status)])?;
-    result.set_item("solver", vec!["crammer_singer"])?;
     Ok(result)
 }

@@ -2,13 +2,13 @@
 
 use std::path::PathBuf;
 
-use numpy::{IntoPyArray, PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2, ToPyArray};
+use numpy::{IntoPyArray, PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use super::arrays::{CsrSlices, Slices};
-use super::fit::{Ask, fit_slices, report_dict, status_name};
+use super::fit::{Ask, Facts, facts_dict, fit_slices, report_dict};
 use super::options::{self, FitOptions};
 use super::run::run;
 use super::select::{self, Fold, PlanOptions, SearchCall, as_folds};
@@ -184,18 +184,15 @@ fn as_dict<'py>(
     n_cols: usize,
     in_memory: bool,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let column = |f: &dyn Fn(&Outcome) -> f64| outcomes.iter().map(f).collect::<Vec<_>>().to_pyarray(py);
-    let result = PyDict::new(py);
-    result.set_item("intercept", column(&|o| o.intercept))?;
-    result.set_item("primal", column(&|o| o.certificate.primal))?;
-    result.set_item("dual", column(&|o| o.certificate.dual))?;
-    result.set_item("relative_gap", column(&|o| o.certificate.relative_gap()))?;
-    result.set_item("passes", column(&|o| o.passes))?;
-    result.set_item("loads", column(&|o| o.loads))?;
-    result.set_item("n_iter", outcomes.iter().map(|o| o.n_iter).collect::<Vec<_>>())?;
-    result.set_item("status", outcomes.iter().map(|o| status_name(o.status)).collect::<Vec<_>>())?;
     let solver = if in_memory { "in_memory" } else { "block_cd" };
-    result.set_item("solver", vec![solver; outcomes.len()])?;
+    let facts = |o: &Outcome| {
+        let Outcome { certificate, passes, n_iter, status, .. } = *o;
+        Facts { certificate, passes, n_iter, status, solver }
+    };
+    let result = facts_dict(py, &outcomes.iter().map(facts).collect::<Vec<_>>())?;
+    let column = |f: fn(&Outcome) -> f64| outcomes.iter().map(f).collect::<Vec<_>>().into_pyarray(py);
+    result.set_item("intercept", column(|o| o.intercept))?;
+    result.set_item("loads", column(|o| o.loads))?;
     let n = outcomes.len();
     // One problem: its vector is the result, without a copy.
     let coef = match <[Outcome; 1]>::try_from(outcomes) {

@@ -9,11 +9,11 @@ use numpy::{IntoPyArray, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyA
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use rayon::prelude::*;
 
 use super::arrays::{Matrix, Slices};
 use super::run::{run, run_keeping};
 use crate::data::Rows;
+use crate::parallel;
 use crate::path::answer::{Answer, Data, answer};
 use crate::path::complex::{Complex, End, Report};
 use crate::path::explore::Effort;
@@ -352,8 +352,8 @@ type Steps<'py> = (Bound<'py, PyAny>, Bound<'py, PyAny>);
 
 fn steps_arrays<'py>(py: Python<'py>, steps: &[path::walk::Step]) -> Steps<'py> {
     let t: Vec<f64> = steps.iter().map(|step| step.t).collect();
-    let events: Vec<u32> = steps.iter().map(|step| step.event.0).collect();
-    (t.into_pyarray(py).into_any(), events.into_pyarray(py).into_any())
+    let events: Vec<Event> = steps.iter().map(|step| step.event).collect();
+    (t.into_pyarray(py).into_any(), numbers(py, &events))
 }
 
 fn outside(p: [f64; 2]) -> PyErr {
@@ -462,9 +462,8 @@ fn answers_at<'py, 's>(
         monitor.poll()?;
         let (rows, _) = slices.any()?;
         let data = Data { rows: &rows, y, bias, perturbation };
-        let one = |(k, &p): (usize, &[f64; 2])| answer(&data, &sides(k), p, monitor);
-        let answers: crate::Result<Vec<Answer>> = at.par_iter().enumerate().map(one).collect();
-        Ok((answers?, rows.n_cols()))
+        let answers = parallel::try_map(at, |k, &p| answer(&data, &sides(k), p, monitor))?;
+        Ok((answers, rows.n_cols()))
     })?;
     answers_dict(py, &answers, n_cols, y.len())
 }

@@ -5,7 +5,6 @@ use std::sync::Mutex;
 use numpy::{PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2, ToPyArray};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use rayon::prelude::*;
 
 use super::arrays::{Matrix, with_rows};
 use super::fit::{as_dict, report_dict};
@@ -16,9 +15,10 @@ use crate::data::any::AnyRows;
 use crate::data::presolve::Packable;
 use crate::loss::LossKind;
 use crate::multiclass::{self, Labels};
+use crate::solver::subgradient::step_size::StepFunction;
 use crate::solver::subgradient::{self, Average, Batch, Look, Options, State, StepSize};
 use crate::solver::{Monitor, Problem, Solution, Status, certificate};
-use crate::{Error, Result};
+use crate::{Error, Result, parallel};
 
 /// Passes that a descent is taken to make, for the choice of presolve.
 const EXPECTED_PASSES: f64 = 60.0;
@@ -49,7 +49,7 @@ fn unknown<T>(name: &'static str, value: &str, rule: &'static str) -> Result<T> 
 }
 
 impl DescentOptions {
-    fn resolve<'a>(&self, function: Option<&'a subgradient::step_size::StepFunction<'a>>) -> Result<Options<'a>> {
+    fn resolve<'a>(&self, function: Option<&'a StepFunction<'a>>) -> Result<Options<'a>> {
         let step_size = match (self.step_size.as_str(), function) {
             ("pegasos", _) => StepSize::Pegasos,
             ("root", _) => StepSize::Root(self.eta0),
@@ -75,6 +75,11 @@ impl DescentOptions {
             seed: self.seed,
         })
     }
+}
+
+/// `eta` as the solver calls it; what it raises is kept in `failed`.
+fn step_function(eta: Py<PyAny>, failed: &Mutex<Option<PyErr>>) -> Box<StepFunction<'_>> {
+    Box::new(move |first, out| call_eta(&eta, first, out).map_err(|error| callback_error(error, failed)))
 }
 
 /// Calls `eta(t)` for a run of steps.
@@ -106,11 +111,8 @@ pub fn descend<'py>(
     let (loss, intercept) = (options::loss(&options.loss)?, options::intercept(options.intercept)?);
     let mode = options::presolve(&options.presolve, EXPECTED_PASSES, labels.n_problems())?;
     let failed = Mutex::new(None);
-    let function = eta.map(|eta| {
-        let failed = &failed;
-        move |first: u64, out: &mut [f64]| call_eta(&eta, first, out).map_err(|error| callback_error(error, failed))
-    });
-    let settings = options.resolve(function.as_ref().map(|f| f as &subgradient::step_size::StepFunction<'_>))?;
+    let function = eta.map(|eta| step_function(eta, &failed));
+    let settings = options.resolve(function.as_deref())?;
     let slices = matrix.slices()?;
     let result = run(py, options.n_threads, progress.as_ref(), |monitor| {
         with_rows!(slices, |rows, structure| {
@@ -227,11 +229,8 @@ pub fn descend_on<'py>(
     let (loss, intercept) = (options::loss(&options.loss)?, options::intercept(options.intercept)?);
     let states = state.states()?;
     let failed = Mutex::new(None);
-    let function = eta.map(|eta| {
-        let failed = &failed;
-        move |first: u64, out: &mut [f64]| call_eta(&eta, first, out).map_err(|error| callback_error(error, failed))
-    });
-    let settings = options.resolve(function.as_ref().map(|f| f as &subgradient::step_size::StepFunction<'_>))?;
+    let function = eta.map(|eta| step_function(eta, &failed));
+    let settings = options.resolve(function.as_deref())?;
     let slices = matrix.slices()?;
     let result = run(py, options.n_threads, None, |monitor| {
         let (rows, structure) = slices.any()?;
@@ -241,16 +240,12 @@ pub fn descend_on<'py>(
         let n_rows = multiclass::check_row_count(&rows)?;
         let ids: Vec<u32> = (0..n_rows).filter(|&i| cost[i as usize] > 0.0).collect();
         let cost: Vec<f64> = ids.iter().map(|&i| cost[i as usize]).collect();
-        states
-            .par_iter()
-            .enumerate()
-            .map(|(k, state)| {
-                let y = labels.signs(k, &ids);
-                let problem = Problem { rows: &rows, ids: Some(&ids), y: &y, cost: &cost, intercept };
-                let settings = Options { seed: settings.seed.wrapping_add(k as u64), ..settings };
-                subgradient::advance(&problem, loss, &settings, state, monitor)
-            })
-            .collect::<Result<Vec<State>>>()
+        parallel::try_map(&states, |k, state| {
+            let y = labels.signs(k, &ids);
+            let problem = Problem { rows: &rows, ids: Some(&ids), y: &y, cost: &cost, intercept };
+            let settings = Options { seed: settings.seed.wrapping_add(k as u64), ..settings };
+            subgradient::advance(&problem, loss, &settings, state, monitor)
+        })
     });
     state_dict(py, &unwrap_callback(result, &failed)?)
 }
