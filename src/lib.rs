@@ -26,7 +26,7 @@
 //! * [`store`]: the compressed block file: written from any stream of rows, read as if it were hostile;
 //! * [`multiclass`], [`select`], [`path`], [`outofcore`]: drivers (one-vs-rest tasks, warm-started search for `C`, the plane of two
 //!   costs, training on a store that is larger than memory);
-//! * [`parallel`]: loops over tasks, compiled once;
+//! * [`parallel`]: loops over tasks, compiled once; [`file_at`]: files read and written at a place;
 //! * `python`: borrow, detach, call, map errors (feature `python` only).
 //!
 //! Papers are cited in the modules as: **Chu15** Warm Start for Parameter Selection of Linear Classifiers (KDD 2015);
@@ -39,6 +39,7 @@
 
 pub mod data;
 pub mod error;
+pub mod file_at;
 pub mod loss;
 pub mod multiclass;
 pub mod outofcore;

@@ -73,7 +73,7 @@ def fits(problem, points, tol):
     """Seconds of warm-started certified fits at the given costs, one after the other, and their largest gap."""
     start, began, gaps = None, time.perf_counter(), []
     for point in points:
-        fit = hinge._native.fit_costs(*problem.native, tuple(point), tol, 1, start)
+        fit = hinge._native.fit_costs(problem.native, tuple(point), tol, 1, start)
         start = fit["alpha"][0]
         gaps.append(fit["relative_gap"][0])
     return time.perf_counter() - began, max(gaps)

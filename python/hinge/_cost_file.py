@@ -129,7 +129,7 @@ class CostPathFile(Explored):
             bad = points[np.flatnonzero(outside)[0]]
             raise ValueError(f"({bad[0]:g}, {bad[1]:g}) is outside of the box {self.box}")
         perturbation = self._file.perturbation()
-        codes = _native.sides_at(*self.problem.native, perturbation, np.ascontiguousarray(points), self._n_threads)
+        codes = _native.sides_at(self.problem.native, perturbation, np.ascontiguousarray(points), self._n_threads)
         return _native.answers_from(
-            *self.problem.native, perturbation, np.ascontiguousarray(points), codes, self._n_threads
+            self.problem.native, perturbation, np.ascontiguousarray(points), codes, self._n_threads
         )

@@ -52,7 +52,7 @@ class CostGrid(Answers):
         if (c_pos, c_neg) in self._known:
             return self._known[c_pos, c_neg]
         start = next(reversed(self._known.values()))["alpha"] if self._known else None
-        result = _native.fit_costs(*self.problem.native, (c_pos, c_neg), self.tol, self._n_threads, start)
+        result = _native.fit_costs(self.problem.native, (c_pos, c_neg), self.tol, self._n_threads, start)
         fit = {name: values[0] for name, values in result.items()}
         self._known[c_pos, c_neg] = fit
         if len(self._known) > KEEP:

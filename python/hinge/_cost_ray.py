@@ -84,7 +84,7 @@ class CostRay(Answers):
             raise ValueError(f"t must be in [0, 1], got {t[~((t >= 0) & (t <= 1))][0]}")
         codes = np.stack([self.sets(value) for value in t]) if len(t) else np.empty((0, len(self.sides)), np.uint8)
         return _native.answers_from(
-            *self.problem.native, self.perturbation, np.ascontiguousarray(self.costs(t)), codes, self.n_threads
+            self.problem.native, self.perturbation, np.ascontiguousarray(self.costs(t)), codes, self.n_threads
         )
 
     def _answers(self, points: np.ndarray) -> dict[str, np.ndarray]:

@@ -1,7 +1,7 @@
 """Stub of the compiled module."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, final
+from typing import Any, TypeAlias, final
 
 import numpy as np
 
@@ -69,6 +69,9 @@ DEFAULT_ROUNDS: int
 
 class DuplicateEntriesError(ValueError): ...
 
+# Rows, labels in {-1, +1}, height of the constant column.
+_CostData: TypeAlias = tuple[Any, np.ndarray, float]
+
 @final
 class Plane:
     @staticmethod
@@ -79,14 +82,10 @@ class Plane:
     def __len__(self) -> int: ...
     def locate(self, at: np.ndarray) -> np.ndarray: ...
     def sides(self, facet: int) -> np.ndarray: ...
-    def answers(
-        self, matrix: Any, y: np.ndarray, bias: float, at: np.ndarray, n_threads: int
-    ) -> dict[str, np.ndarray]: ...
-    def surface(
-        self, matrix: Any, y: np.ndarray, bias: float, held: Any, held_y: np.ndarray, n_threads: int
-    ) -> Surface: ...
+    def answers(self, data: _CostData, at: np.ndarray, n_threads: int) -> dict[str, np.ndarray]: ...
+    def surface(self, data: _CostData, held: Any, held_y: np.ndarray, n_threads: int) -> Surface: ...
     def along(
-        self, matrix: Any, y: np.ndarray, bias: float, from_: tuple[float, float], to: tuple[float, float]
+        self, data: _CostData, from_: tuple[float, float], to: tuple[float, float]
     ) -> tuple[tuple[np.ndarray, np.ndarray], np.ndarray]: ...
 
 @final
@@ -106,18 +105,14 @@ class Surface:
     def arrays(self) -> dict[str, np.ndarray]: ...
 
 def answers_from(
-    matrix: Any,
-    y: np.ndarray,
-    bias: float,
+    data: _CostData,
     perturbation: np.ndarray,
     at: np.ndarray,
     codes: np.ndarray,
     n_threads: int,
 ) -> dict[str, np.ndarray]: ...
 def explore_plane(
-    matrix: Any,
-    y: np.ndarray,
-    bias: float,
+    data: _CostData,
     limit: tuple[float, float],
     start: tuple[float, float] | None,
     max_regions: int,
@@ -126,9 +121,7 @@ def explore_plane(
     progress: Callable[[str, int, float], None] | None = None,
 ) -> tuple[Plane, dict[str, Any]]: ...
 def explore_to_file(
-    matrix: Any,
-    y: np.ndarray,
-    bias: float,
+    data: _CostData,
     limit: tuple[float, float],
     start: tuple[float, float] | None,
     max_regions: int,
@@ -138,14 +131,12 @@ def explore_to_file(
     header: bytes,
     progress: Callable[[str, int, float], None] | None = None,
 ) -> None: ...
-def estimate_facets(matrix: Any, y: np.ndarray, bias: float, limit: tuple[float, float], seed: int) -> float: ...
+def estimate_facets(data: _CostData, limit: tuple[float, float], seed: int) -> float: ...
 def sides_at(
-    matrix: Any, y: np.ndarray, bias: float, perturbation: np.ndarray, at: np.ndarray, n_threads: int
+    data: _CostData, perturbation: np.ndarray, at: np.ndarray, n_threads: int
 ) -> np.ndarray: ...
 def fit_costs(
-    matrix: Any,
-    y: np.ndarray,
-    bias: float,
+    data: _CostData,
     at: tuple[float, float],
     tol: float,
     n_threads: int,
@@ -155,9 +146,7 @@ def surfaces_minimum(
     surfaces: list[tuple[Surface, tuple[float, float]]], max_regions: int
 ) -> tuple[float, list[list[list[float]]]]: ...
 def walk_ray(
-    matrix: Any,
-    y: np.ndarray,
-    bias: float,
+    data: _CostData,
     begin: tuple[float, float],
     to: tuple[float, float],
     seed: int,

@@ -176,7 +176,7 @@ class CostPath(Explored):
             raise ValueError(f"facet must be at least 0 and below {self.n_facets}, got {facet}")
 
     def _answers(self, points: np.ndarray) -> dict[str, np.ndarray]:
-        return self._plane.answers(*self.problem.native, np.ascontiguousarray(points), self._n_threads)
+        return self._plane.answers(self.problem.native, np.ascontiguousarray(points), self._n_threads)
 
     def along(self, begin: Sequence[float], end: Sequence[float]) -> CostRay:
         """The piecewise-linear path on the straight line between two points of the explored part.
@@ -198,7 +198,7 @@ class CostPath(Explored):
         start, stop = _pair("begin", begin), _pair("end", end)
         if start == stop:
             raise ValueError(f"begin and end of the line are the same point {start}")
-        (t, events), sides = self._plane.along(*self.problem.native, start, stop)
+        (t, events), sides = self._plane.along(self.problem.native, start, stop)
         return CostRay(
             self.problem,
             np.array(start),
@@ -231,7 +231,7 @@ class CostPath(Explored):
         held, signs = held_out(self.problem.classes, X, y)
         if held.shape[1] != self.problem.X.shape[1]:
             raise ValueError(f"X has {held.shape[1]} features, the path was made from {self.problem.X.shape[1]}")
-        native = self._plane.surface(*self.problem.native, _validate.native_matrix(held), signs, self._n_threads)
+        native = self._plane.surface(self.problem.native, _validate.native_matrix(held), signs, self._n_threads)
         return ScoreSurface(native, signs)
 
     def plot(self, ax: Any = None, **options: Any) -> Any:
@@ -409,7 +409,7 @@ def cost_path(
     if report is not None and all(map(math.isfinite, limit)):
         expected = _expected(problem, limit, seed)
         announce(verbose, f"cost path: {expected} facets expected, at most {max_regions} allowed")
-    call = (*problem.native, limit, begin, int(max_regions), seed, n_threads)
+    call = (problem.native, limit, begin, int(max_regions), seed, n_threads)
     path: CostPath | CostPathFile
     if file is None:
         path = CostPath(problem, *_native.explore_plane(*call, progress=report), n_threads)
@@ -467,13 +467,13 @@ def estimate_regions(
     True
     """
     problem = CostProblem.of(X, y, intercept_scaling)
-    return float(_native.estimate_facets(*problem.native, _pair("box", box), _validate.seed(random_state)))
+    return float(_native.estimate_facets(problem.native, _pair("box", box), _validate.seed(random_state)))
 
 
 def _expected(problem: CostProblem, box: tuple[float, float], seed: int) -> str:
     """The estimated number of facets in words; an estimate that fails must not take the plane with it."""
     try:
-        return f"about {_native.estimate_facets(*problem.native, box, seed):.2g}"
+        return f"about {_native.estimate_facets(problem.native, box, seed):.2g}"
     except RuntimeError as error:
         logger.info("no estimate of the number of facets: %s", error)
         return "an unknown number of"
@@ -522,7 +522,7 @@ def _walk(
     if begin != (0.0, 0.0) and not (min(begin) > 0 and length > 0):
         raise ValueError(f"start must be a point of the box off its border, got {begin}")
     end = (begin[0] + ray[0] * length, begin[1] + ray[1] * length)
-    (t, events), sides, perturbation = _native.walk_ray(*problem.native, begin, end, seed, progress=report)
+    (t, events), sides, perturbation = _native.walk_ray(problem.native, begin, end, seed, progress=report)
     return CostRay(problem, np.array(begin), np.array(end), t, events, sides, perturbation, n_threads)
 
 

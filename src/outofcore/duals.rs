@@ -8,11 +8,11 @@
 //! fit, so no budget can promise to hold it; with more than a third of the rows it is larger than the list.
 
 use std::fs::File;
-use std::io::{Error as IoError, Result as IoResult};
+use std::io::Error as IoError;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use crate::{Error, Result};
+use crate::{Error, Result, file_at};
 
 /// Variables read or written at a time at most.
 pub const RUN: usize = 1 << 15;
@@ -56,7 +56,7 @@ impl DualFile {
     /// [`Error::Io`].
     pub fn read(&self, range: Range<usize>) -> Result<Vec<f64>> {
         let mut bytes = vec![0; 8 * range.len()];
-        read_at(&self.file, &mut bytes, 8 * range.start as u64).map_err(|e| self.io(e))?;
+        file_at::read(&self.file, &mut bytes, 8 * range.start as u64).map_err(|e| self.io(e))?;
         Ok(bytes.as_chunks().0.iter().map(|bytes| f64::from_le_bytes(*bytes)).collect())
     }
 
@@ -67,7 +67,7 @@ impl DualFile {
     pub fn write(&mut self, start: usize, values: &[f64]) -> Result<()> {
         debug_assert!(start + values.len() <= self.len);
         let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
-        write_at(&self.file, &bytes, 8 * start as u64).map_err(|e| self.io(e))
+        file_at::write(&self.file, &bytes, 8 * start as u64).map_err(|e| self.io(e))
     }
 
     /// The variables of rising places.
@@ -108,30 +108,6 @@ fn runs(places: &[u32]) -> impl Iterator<Item = &[u32]> {
 
 fn ends(run: &[u32]) -> (usize, usize) {
     (run[0] as usize, run[run.len() - 1] as usize + 1)
-}
-
-#[cfg(unix)]
-fn read_at(file: &File, bytes: &mut [u8], offset: u64) -> IoResult<()> {
-    std::os::unix::fs::FileExt::read_exact_at(file, bytes, offset)
-}
-
-#[cfg(unix)]
-fn write_at(file: &File, bytes: &[u8], offset: u64) -> IoResult<()> {
-    std::os::unix::fs::FileExt::write_all_at(file, bytes, offset)
-}
-
-#[cfg(windows)]
-fn read_at(mut file: &File, bytes: &mut [u8], offset: u64) -> IoResult<()> {
-    use std::io::{Read, Seek, SeekFrom};
-    file.seek(SeekFrom::Start(offset))?;
-    file.read_exact(bytes)
-}
-
-#[cfg(windows)]
-fn write_at(mut file: &File, bytes: &[u8], offset: u64) -> IoResult<()> {
-    use std::io::{Seek, SeekFrom, Write};
-    file.seek(SeekFrom::Start(offset))?;
-    file.write_all(bytes)
 }
 
 #[cfg(test)]

@@ -7,8 +7,7 @@
 //! The minimum of a sum over several planes (cross-validation) is found by intersecting cells plane after plane, depth first: a piece is given up as
 //! soon as its value so far plus the smallest values that the other planes have in its bounding box exceeds the best known sum.
 
-use rayon::prelude::*;
-
+use super::answer::Data;
 use super::complex::Complex;
 use super::locate::{Bounds, Index};
 use super::polygon::{Point, value};
@@ -17,7 +16,7 @@ use super::state::{Plane, State};
 use crate::data::Rows;
 use crate::data::design::Design;
 use crate::solver::Monitor;
-use crate::{Error, Result};
+use crate::{Error, Result, parallel};
 
 /// Facets of a task.
 const PIECE: usize = 256;
@@ -85,13 +84,9 @@ struct Piece {
 ///
 /// # Errors
 /// [`Error::Cancelled`]; [`Error::Parameter`] for an infinite box.
-#[allow(clippy::too_many_arguments)] // two data sets and their plane
 pub fn cells<R: Rows, W: Rows>(
-    rows: &R,
-    y: &[f64],
-    bias: f64,
+    data: &Data<'_, R>,
     complex: &Complex,
-    perturbation: &[f64],
     held: &W,
     held_y: &[f64],
     monitor: &dyn Monitor,
@@ -99,6 +94,7 @@ pub fn cells<R: Rows, W: Rows>(
     if complex.limit.iter().any(|limit| limit.is_infinite()) {
         return Err(Error::Parameter { name: "box", value: "inf".into(), rule: "finite for an error surface" });
     }
+    let Data { rows, y, bias, perturbation } = *data;
     let design = Design { rows, ids: None, bias };
     let watched = Design { rows: held, ids: None, bias };
     let products = Products::new(&Signed { rows: &design, y }, Some(&watched), monitor)?;
@@ -106,25 +102,26 @@ pub fn cells<R: Rows, W: Rows>(
     let scale = perturbation.iter().fold(0.0, |a: f64, &b| a.max(b));
     let plane = Plane { products: &products, y, target: &target, limit: complex.limit, tolerance: scale, flat: 0.0 };
     let facets: Vec<u32> = (0..complex.len() as u32).collect();
-    let parts: Vec<Cells> = facets
-        .par_chunks(PIECE)
-        .map(|facets| {
-            let mut out = Cells { first: vec![0], ..Cells::default() };
-            let mut state = State::new(plane);
-            let mut is_usable = false;
-            for &f in facets {
-                if monitor.cancelled() {
-                    break;
-                }
-                let sets = complex.sets(f as usize);
-                is_usable = if is_usable { state.move_to(&sets) } else { state.rebuild(&sets) }.is_ok();
-                if is_usable {
-                    split_facet(complex, &state, f, held_y, &mut out);
-                }
+    let pieces: Vec<&[u32]> = facets.chunks(PIECE).collect();
+    let parts = parallel::try_map(pieces, |_, facets| {
+        let mut out = Cells { first: vec![0], ..Cells::default() };
+        let mut state = State::new(plane);
+        let mut is_usable = false;
+        for &f in facets {
+            monitor.poll()?;
+            let sets = complex.sets(f as usize);
+            is_usable = is_usable && state.move_to(&sets).is_ok() || state.rebuild(&sets).is_ok();
+            if is_usable {
+                split_facet(complex, &state, f, held_y, &mut out);
+            } else if complex.polygon(f as usize).count() >= 3 {
+                return Err(Error::Stalled {
+                    what: "the error surface, at a facet whose margin rows depend on each other,",
+                    steps: 1,
+                });
             }
-            out
-        })
-        .collect();
+        }
+        Ok(out)
+    })?;
     monitor.poll()?;
     let mut all = Cells { first: vec![0], ..Cells::default() };
     parts.iter().for_each(|part| all.append(part));

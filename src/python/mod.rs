@@ -8,6 +8,7 @@
 //! * [`errors`]: [`crate::Error`] to exceptions.
 
 mod arrays;
+mod cost_data;
 mod errors;
 mod fit;
 mod labels;

@@ -10,11 +10,12 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use super::arrays::{Matrix, Slices};
+use super::arrays::Matrix;
+use super::cost_data::{CostData, CostSlices};
 use super::run::{run, run_keeping};
 use crate::data::Rows;
 use crate::parallel;
-use crate::path::answer::{Answer, Data, answer};
+use crate::path::answer::{Answer, answer};
 use crate::path::complex::{Complex, End, Report};
 use crate::path::explore::Effort;
 use crate::path::keys::{Event, Side};
@@ -22,7 +23,7 @@ use crate::path::locate::Index;
 use crate::path::start::sides_at;
 use crate::path::surface::{self, Cells, Layer};
 use crate::path::{self, Options};
-use crate::solver::Monitor;
+use crate::solver::{Monitor, check_length};
 
 /// Distance outside of a facet that is rounding, relative to the coordinates.
 const SLACK: f64 = 1e-9;
@@ -50,13 +51,11 @@ pub(super) fn points(array: &PyReadonlyArray2<'_, f64>) -> PyResult<Vec<[f64; 2]
 
 /// Explores the plane; returns it with what was found on the way. A KeyboardInterrupt keeps what is explored.
 #[pyfunction]
-#[pyo3(signature = (matrix, y, bias, limit, start, max_regions, seed, n_threads, progress=None))]
+#[pyo3(signature = (data, limit, start, max_regions, seed, n_threads, progress=None))]
 #[allow(clippy::too_many_arguments)] // the Python call
 pub fn explore_plane<'py>(
     py: Python<'py>,
-    matrix: Matrix<'py>,
-    y: PyReadonlyArray1<'py, f64>,
-    bias: f64,
+    data: CostData<'py>,
     limit: [f64; 2],
     start: Option<[f64; 2]>,
     max_regions: usize,
@@ -64,12 +63,10 @@ pub fn explore_plane<'py>(
     n_threads: usize,
     progress: Option<Bound<'py, PyAny>>,
 ) -> PyResult<(Plane, Bound<'py, PyDict>)> {
-    let (slices, y) = (matrix.slices()?, y.as_slice()?);
+    let data = data.slices()?;
     let options = Options { limit, start, max_facets: max_regions, seed };
     let explored = run_keeping(py, n_threads, progress.as_ref(), |monitor| {
-        let (rows, structure) = slices.any()?;
-        structure.check_solvable()?;
-        path::plane(&rows, y, bias, &options, monitor)
+        data.with(&[], |data| path::plane(data.rows, data.y, data.bias, &options, monitor))
     })?;
     let bytes = explored.complex.bytes();
     let found = findings(py, explored.complex.end, explored.attempts, &explored.effort, &explored.report, bytes)?;
@@ -209,21 +206,19 @@ impl Plane {
     fn answers<'py>(
         &self,
         py: Python<'py>,
-        matrix: Matrix<'py>,
-        y: PyReadonlyArray1<'py, f64>,
-        bias: f64,
+        data: CostData<'py>,
         at: PyReadonlyArray2<'py, f64>,
         n_threads: usize,
     ) -> PyResult<Bound<'py, PyDict>> {
-        let (slices, y, at) = (matrix.slices()?, y.as_slice()?, points(&at)?);
-        self.check_rows(y.len())?;
+        let (data, at) = (data.slices()?, points(&at)?);
+        self.check_rows(data.n_rows())?;
         self.make_index(py);
         let mut facets = Vec::with_capacity(at.len());
         for &p in &at {
             facets.push(self.facet(p).ok_or_else(|| outside(p))?);
         }
         let sides = |k: usize| Cow::Owned(self.complex.sides(facets[k]));
-        let result = answers_at(py, slices, y, bias, &self.perturbation, &at, sides, n_threads)?;
+        let result = answers_at(py, data, &self.perturbation, &at, sides, n_threads)?;
         result.set_item("facet", facets.into_pyarray(py))?;
         Ok(result)
     }
@@ -233,19 +228,17 @@ impl Plane {
     fn surface<'py>(
         &self,
         py: Python<'py>,
-        matrix: Matrix<'py>,
-        y: PyReadonlyArray1<'py, f64>,
-        bias: f64,
+        data: CostData<'py>,
         held: Matrix<'py>,
         held_y: PyReadonlyArray1<'py, f64>,
         n_threads: usize,
     ) -> PyResult<Surface> {
-        let (slices, y, held, held_y) = (matrix.slices()?, y.as_slice()?, held.slices()?, held_y.as_slice()?);
-        self.check_rows(y.len())?;
+        let (data, held, held_y) = (data.slices()?, held.slices()?, held_y.as_slice()?);
+        self.check_rows(data.n_rows())?;
         let cells = run(py, n_threads, None, |monitor| {
-            let ((rows, _), (held, _)) = (slices.any()?, held.any()?);
-            crate::solver::check_length("held-out labels", held.n_rows(), held_y.len())?;
-            surface::cells(&rows, y, bias, &self.complex, &self.perturbation, &held, held_y, monitor)
+            let (held, _) = held.any()?;
+            check_length("held-out labels", held.n_rows(), held_y.len())?;
+            data.with(&self.perturbation, |data| surface::cells(data, &self.complex, &held, held_y, monitor))
         })?;
         Ok(Surface { cells })
     }
@@ -255,22 +248,18 @@ impl Plane {
     fn along<'py>(
         &self,
         py: Python<'py>,
-        matrix: Matrix<'py>,
-        y: PyReadonlyArray1<'py, f64>,
-        bias: f64,
+        data: CostData<'py>,
         from_: [f64; 2],
         to: [f64; 2],
     ) -> PyResult<(Steps<'py>, Bound<'py, PyAny>)> {
-        let (slices, y) = (matrix.slices()?, y.as_slice()?);
-        self.check_rows(y.len())?;
+        let data = data.slices()?;
+        self.check_rows(data.n_rows())?;
         self.make_index(py);
         let facet = self.facet(from_).ok_or_else(|| outside(from_))?;
         self.facet(to).ok_or_else(|| outside(to))?;
         let sides = self.complex.sides(facet);
         let steps = run(py, 1, None, |monitor| {
-            let (rows, _) = slices.any()?;
-            let data = Data { rows: &rows, y, bias, perturbation: &self.perturbation };
-            path::ray(&data, &sides, from_, to, monitor)
+            data.with(&self.perturbation, |data| path::ray(data, &sides, from_, to, monitor))
         })?;
         Ok((steps_arrays(py, &steps), codes(&sides).into_pyarray(py).into_any()))
     }
@@ -323,28 +312,22 @@ pub fn surfaces_minimum<'py>(
 
 /// A certified fit at one pair of costs, from dual variables if given; the dictionary of one answer.
 #[pyfunction]
-#[pyo3(signature = (matrix, y, bias, at, tol, n_threads, start=None))]
+#[pyo3(signature = (data, at, tol, n_threads, start=None))]
 #[allow(clippy::too_many_arguments)] // the Python call
 pub fn fit_costs<'py>(
     py: Python<'py>,
-    matrix: Matrix<'py>,
-    y: PyReadonlyArray1<'py, f64>,
-    bias: f64,
+    data: CostData<'py>,
     at: [f64; 2],
     tol: f64,
     n_threads: usize,
     start: Option<PyReadonlyArray1<'py, f64>>,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let (slices, y) = (matrix.slices()?, y.as_slice()?);
+    let data = data.slices()?;
     let start = start.map(|start| start.to_vec()).transpose()?;
     let (answer, n_cols) = run(py, n_threads, None, |monitor| {
-        let (rows, structure) = slices.any()?;
-        structure.check_solvable()?;
-        crate::solver::check_length("labels", rows.n_rows(), y.len())?;
-        let data = Data { rows: &rows, y, bias, perturbation: &[] };
-        Ok((crate::path::answer::fit(&data, at, tol, start, monitor)?, rows.n_cols()))
+        data.with(&[], |data| Ok((path::answer::fit(data, at, tol, start, monitor)?, data.rows.n_cols())))
     })?;
-    answers_dict(py, &[answer], n_cols, y.len())
+    answers_dict(py, &[answer], n_cols, data.n_rows())
 }
 
 /// `t` and event code of each step.
@@ -388,34 +371,30 @@ impl Plane {
     }
 
     fn check_rows(&self, n: usize) -> PyResult<()> {
-        Ok(crate::solver::check_length("rows of the plane", self.perturbation.len(), n)?)
+        Ok(check_length("rows of the plane", self.perturbation.len(), n)?)
     }
 }
 
 /// Walks the line between two pairs of costs: steps, the sets at its begin, and the perturbation.
 #[pyfunction]
-#[pyo3(signature = (matrix, y, bias, begin, to, seed, progress=None))]
+#[pyo3(signature = (data, begin, to, seed, progress=None))]
 #[allow(clippy::too_many_arguments)] // the Python call
 pub fn walk_ray<'py>(
     py: Python<'py>,
-    matrix: Matrix<'py>,
-    y: PyReadonlyArray1<'py, f64>,
-    bias: f64,
+    data: CostData<'py>,
     begin: [f64; 2],
     to: [f64; 2],
     seed: u64,
     progress: Option<Bound<'py, PyAny>>,
 ) -> PyResult<(Steps<'py>, Bound<'py, PyAny>, Bound<'py, PyAny>)> {
-    let (slices, y) = (matrix.slices()?, y.as_slice()?);
-    let perturbation = path::perturbation(y.len(), path::RAY_SCALE, seed);
+    let data = data.slices()?;
+    let perturbation = path::perturbation(data.n_rows(), path::RAY_SCALE, seed);
     let (sides, steps) = run(py, 1, progress.as_ref(), |monitor| {
-        let (rows, structure) = slices.any()?;
-        structure.check_solvable()?;
-        crate::solver::check_length("labels", rows.n_rows(), y.len())?;
-        let data = Data { rows: &rows, y, bias, perturbation: &perturbation };
-        let sides = sides_at(&data, begin, monitor)?;
-        let steps = path::ray(&data, &sides, begin, to, monitor)?;
-        Ok((sides, steps))
+        data.with(&perturbation, |data| {
+            let sides = sides_at(data, begin, monitor)?;
+            let steps = path::ray(data, &sides, begin, to, monitor)?;
+            Ok((sides, steps))
+        })
     })?;
     let sides = codes(&sides).into_pyarray(py).into_any();
     Ok((steps_arrays(py, &steps), sides, perturbation.into_pyarray(py).into_any()))
@@ -426,33 +405,29 @@ pub fn walk_ray<'py>(
 #[allow(clippy::too_many_arguments)] // the Python call
 pub fn answers_from<'py>(
     py: Python<'py>,
-    matrix: Matrix<'py>,
-    y: PyReadonlyArray1<'py, f64>,
-    bias: f64,
+    data: CostData<'py>,
     perturbation: PyReadonlyArray1<'py, f64>,
     at: PyReadonlyArray2<'py, f64>,
     codes: PyReadonlyArray2<'py, u8>,
     n_threads: usize,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let (slices, y, at) = (matrix.slices()?, y.as_slice()?, points(&at)?);
+    let (data, at) = (data.slices()?, points(&at)?);
     let perturbation = perturbation.as_slice()?;
-    crate::solver::check_length("perturbation", y.len(), perturbation.len())?;
+    check_length("perturbation", data.n_rows(), perturbation.len())?;
     let starts: Vec<Vec<Side>> =
         codes.as_array().rows().into_iter().map(|row| row.iter().map(|&code| Side::of(code)).collect()).collect();
-    crate::solver::check_length("rows of codes", at.len(), starts.len())?;
+    check_length("rows of codes", at.len(), starts.len())?;
     for start in &starts {
-        crate::solver::check_length("codes of a point", y.len(), start.len())?;
+        check_length("codes of a point", data.n_rows(), start.len())?;
     }
-    answers_at(py, slices, y, bias, perturbation, &at, |k| Cow::Borrowed(&starts[k][..]), n_threads)
+    answers_at(py, data, perturbation, &at, |k| Cow::Borrowed(&starts[k][..]), n_threads)
 }
 
 /// Exact solutions at points, from the sets `sides(k)` of the perturbed problem at point `k`; the dictionary of the answers.
 #[allow(clippy::too_many_arguments)] // what an answer depends on
 fn answers_at<'py, 's>(
     py: Python<'py>,
-    slices: Slices<'_>,
-    y: &[f64],
-    bias: f64,
+    data: CostSlices<'_>,
     perturbation: &[f64],
     at: &[[f64; 2]],
     sides: impl Fn(usize) -> Cow<'s, [Side]> + Sync + Send,
@@ -460,12 +435,12 @@ fn answers_at<'py, 's>(
 ) -> PyResult<Bound<'py, PyDict>> {
     let (answers, n_cols) = run(py, n_threads, None, |monitor| {
         monitor.poll()?;
-        let (rows, _) = slices.any()?;
-        let data = Data { rows: &rows, y, bias, perturbation };
-        let answers = parallel::try_map(at, |k, &p| answer(&data, &sides(k), p, monitor))?;
-        Ok((answers, rows.n_cols()))
+        data.with(perturbation, |data| {
+            let answers = parallel::try_map(at, |k, &p| answer(data, &sides(k), p, monitor))?;
+            Ok((answers, data.rows.n_cols()))
+        })
     })?;
-    answers_dict(py, &answers, n_cols, y.len())
+    answers_dict(py, &answers, n_cols, data.n_rows())
 }
 
 fn answers_dict<'py>(

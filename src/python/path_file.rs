@@ -7,23 +7,20 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
-use super::arrays::Matrix;
+use super::cost_data::CostData;
 use super::path::{Plane, codes, findings, numbers, points, points_array};
 use super::run::{run, run_keeping};
 use crate::parallel;
-use crate::path::answer::Data;
 use crate::path::start::sides_at;
 use crate::path::{self, Options, file};
 
 /// Explores the plane into a file; whether a KeyboardInterrupt cut it short.
 #[pyfunction]
-#[pyo3(signature = (matrix, y, bias, limit, start, max_regions, seed, n_threads, target, header, progress=None))]
+#[pyo3(signature = (data, limit, start, max_regions, seed, n_threads, target, header, progress=None))]
 #[allow(clippy::too_many_arguments)] // the Python call
 pub fn explore_to_file<'py>(
     py: Python<'py>,
-    matrix: Matrix<'py>,
-    y: PyReadonlyArray1<'py, f64>,
-    bias: f64,
+    data: CostData<'py>,
     limit: [f64; 2],
     start: Option<[f64; 2]>,
     max_regions: usize,
@@ -33,30 +30,20 @@ pub fn explore_to_file<'py>(
     header: &[u8],
     progress: Option<Bound<'py, PyAny>>,
 ) -> PyResult<()> {
-    let (slices, y) = (matrix.slices()?, y.as_slice()?);
+    let data = data.slices()?;
     let options = Options { limit, start, max_facets: max_regions, seed };
     run_keeping(py, n_threads, progress.as_ref(), |monitor| {
-        let (rows, structure) = slices.any()?;
-        structure.check_solvable()?;
-        path::plane_to_file(&rows, y, bias, &options, (Path::new(&target), header), monitor)
+        let target = (Path::new(&target), header);
+        data.with(&[], |data| path::plane_to_file(data.rows, data.y, data.bias, &options, target, monitor))
     })
 }
 
 /// Estimates the number of facets of a plane.
 #[pyfunction]
-pub fn estimate_facets<'py>(
-    py: Python<'py>,
-    matrix: Matrix<'py>,
-    y: PyReadonlyArray1<'py, f64>,
-    bias: f64,
-    limit: [f64; 2],
-    seed: u64,
-) -> PyResult<f64> {
-    let (slices, y) = (matrix.slices()?, y.as_slice()?);
+pub fn estimate_facets<'py>(py: Python<'py>, data: CostData<'py>, limit: [f64; 2], seed: u64) -> PyResult<f64> {
+    let data = data.slices()?;
     run(py, 1, None, |monitor| {
-        let (rows, structure) = slices.any()?;
-        structure.check_solvable()?;
-        path::estimate::estimate(&rows, y, bias, limit, seed, monitor)
+        data.with(&[], |data| path::estimate::estimate(data.rows, data.y, data.bias, limit, seed, monitor))
     })
 }
 
@@ -65,22 +52,18 @@ pub fn estimate_facets<'py>(
 #[pyo3(name = "sides_at")]
 pub fn sides_at_points<'py>(
     py: Python<'py>,
-    matrix: Matrix<'py>,
-    y: PyReadonlyArray1<'py, f64>,
-    bias: f64,
+    data: CostData<'py>,
     perturbation: PyReadonlyArray1<'py, f64>,
     at: PyReadonlyArray2<'py, f64>,
     n_threads: usize,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let (slices, y, at) = (matrix.slices()?, y.as_slice()?, points(&at)?);
+    let (data, at) = (data.slices()?, points(&at)?);
     let perturbation = perturbation.as_slice()?;
-    crate::solver::check_length("perturbation", y.len(), perturbation.len())?;
+    crate::solver::check_length("perturbation", data.n_rows(), perturbation.len())?;
     let sides = run(py, n_threads, None, |monitor| {
-        let (rows, _) = slices.any()?;
-        let data = Data { rows: &rows, y, bias, perturbation };
-        Ok(parallel::try_map(&at, |_, &at| sides_at(&data, at, monitor))?.concat())
+        data.with(perturbation, |data| Ok(parallel::try_map(&at, |_, &at| sides_at(data, at, monitor))?.concat()))
     })?;
-    Ok(codes(&sides).into_pyarray(py).reshape([at.len(), y.len()])?.into_any())
+    Ok(codes(&sides).into_pyarray(py).reshape([at.len(), data.n_rows()])?.into_any())
 }
 
 /// A file that [`explore_to_file`] wrote.

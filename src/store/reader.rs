@@ -19,7 +19,7 @@ use super::meta::Meta;
 use super::page::{self, Facts, Limits, Scratch};
 use crate::data::arena::{Arena, Free, Room, Width};
 use crate::solver::Monitor;
-use crate::{Error, Result};
+use crate::{Error, Result, file_at};
 
 /// Pages that are decoded at a time where all are read: enough for some threads, little memory.
 const PIECE_PAGES: usize = 16;
@@ -160,7 +160,7 @@ impl Store {
     pub fn read_page(&self, page: usize, bytes: &mut Vec<u8>) -> Result<()> {
         let entry = &self.pages[page];
         bytes.resize(entry.stored as usize, 0);
-        read_at(&self.file, bytes, entry.offset).map_err(|source| self.io(source))
+        file_at::read(&self.file, bytes, entry.offset).map_err(|source| self.io(source))
     }
 
     fn io(&self, source: std::io::Error) -> Error {
@@ -384,22 +384,6 @@ pub fn reborrow<'a>(room: &'a mut Room<'_>) -> Room<'a> {
     Room { lens: room.lens, indices: room.indices, values }
 }
 
-#[cfg(unix)]
-fn read_at(file: &File, bytes: &mut [u8], offset: u64) -> std::io::Result<()> {
-    std::os::unix::fs::FileExt::read_exact_at(file, bytes, offset)
-}
-
-#[cfg(windows)]
-fn read_at(file: &File, mut bytes: &mut [u8], mut offset: u64) -> std::io::Result<()> {
-    while !bytes.is_empty() {
-        match std::os::windows::fs::FileExt::seek_read(file, bytes, offset)? {
-            0 => return Err(std::io::ErrorKind::UnexpectedEof.into()),
-            n => (bytes, offset) = (&mut bytes[n..], offset + n as u64),
-        }
-    }
-    Ok(())
-}
-
 /// A file while it is being opened.
 struct Opening<'a> {
     path: &'a Path,
@@ -414,7 +398,8 @@ impl Opening<'_> {
 
     fn read<const N: usize>(&self, offset: u64) -> Result<[u8; N]> {
         let mut bytes = [0; N];
-        read_at(self.file, &mut bytes, offset).map_err(|source| Error::Io { path: self.path.to_owned(), source })?;
+        file_at::read(self.file, &mut bytes, offset)
+            .map_err(|source| Error::Io { path: self.path.to_owned(), source })?;
         Ok(bytes)
     }
 
@@ -467,7 +452,7 @@ impl Opening<'_> {
             return Err(self.corrupt(part.offset, format!("{} bytes claim to hold {}", part.stored, part.len)));
         }
         let mut bytes = vec![0; part.stored as usize];
-        read_at(self.file, &mut bytes, part.offset)
+        file_at::read(self.file, &mut bytes, part.offset)
             .map_err(|source| Error::Io { path: self.path.to_owned(), source })?;
         if format::checksum(SEEDS[k], &bytes) != part.checksum {
             return Err(self.corrupt(part.offset, "a checksum at the end of the file is wrong".into()));

@@ -149,7 +149,7 @@ def assert_equals_certified_fits(path, points):
     """The objective at every point against a fit of its own, which knows nothing of the plane."""
     found = path.certificate(points[:, 0], points[:, 1])["primal"]
     for own, costs in zip(found, points, strict=True):
-        fit = hinge._native.fit_costs(*path.problem.native, tuple(costs), 1e-10, 1, None)
+        fit = hinge._native.fit_costs(path.problem.native, tuple(costs), 1e-10, 1, None)
         assert fit["relative_gap"][0] <= 1e-10
         assert own == pytest.approx(fit["primal"][0], rel=1e-9)
 
