@@ -168,10 +168,13 @@ def means(found: Sequence[Case], rivals: Sequence[tuple[str, int]]) -> list[str]
 
 
 def _mean_cell(values: Sequence[Ratio]) -> str:
+    """Mean and number of cases; where some are lower bounds, their number and the mean of the others."""
     if not values:
         return "-"
-    bounds = sum(r.sign == ">" for r in values)
-    return f"{mean(values):.2f}x ({len(values)} cases" + (f", {bounds} of them >)" if bounds else ")")
+    exact = [r for r in values if r.sign != ">"]
+    bounds = len(values) - len(exact)
+    others = f"{mean(exact):.2f}x" if exact else "none"
+    return f"{mean(values):.2f}x ({len(values)} cases" + (f", {bounds} of them >, the others {others})" if bounds else ")")
 
 
 def classes(found: Sequence[Case], rivals: Sequence[tuple[str, int]]) -> list[str]:
