@@ -202,7 +202,6 @@ impl Plane {
     }
 
     /// Exact solutions at points of the explored part.
-    #[allow(clippy::too_many_arguments)] // the Python call
     fn answers<'py>(
         &self,
         py: Python<'py>,
@@ -224,7 +223,6 @@ impl Plane {
     }
 
     /// Cells of constant error of held-out rows: (facet, first, corners, false positives, false negatives).
-    #[allow(clippy::too_many_arguments)] // two data sets
     fn surface<'py>(
         &self,
         py: Python<'py>,
@@ -244,7 +242,6 @@ impl Plane {
     }
 
     /// Events on the straight line between two points of the explored part: (t in [0, 1], event code) and the sets at its beginning.
-    #[allow(clippy::too_many_arguments)] // the Python call
     fn along<'py>(
         &self,
         py: Python<'py>,
@@ -313,7 +310,6 @@ pub fn surfaces_minimum<'py>(
 /// A certified fit at one pair of costs, from dual variables if given; the dictionary of one answer.
 #[pyfunction]
 #[pyo3(signature = (data, at, tol, n_threads, start=None))]
-#[allow(clippy::too_many_arguments)] // the Python call
 pub fn fit_costs<'py>(
     py: Python<'py>,
     data: CostData<'py>,
@@ -378,7 +374,6 @@ impl Plane {
 /// Walks the line between two pairs of costs: steps, the sets at its begin, and the perturbation.
 #[pyfunction]
 #[pyo3(signature = (data, begin, to, seed, progress=None))]
-#[allow(clippy::too_many_arguments)] // the Python call
 pub fn walk_ray<'py>(
     py: Python<'py>,
     data: CostData<'py>,
@@ -402,7 +397,6 @@ pub fn walk_ray<'py>(
 
 /// Exact solutions at points, each from sets of the perturbed problem there (a row of codes per point).
 #[pyfunction]
-#[allow(clippy::too_many_arguments)] // the Python call
 pub fn answers_from<'py>(
     py: Python<'py>,
     data: CostData<'py>,
@@ -424,7 +418,6 @@ pub fn answers_from<'py>(
 }
 
 /// Exact solutions at points, from the sets `sides(k)` of the perturbed problem at point `k`; the dictionary of the answers.
-#[allow(clippy::too_many_arguments)] // what an answer depends on
 fn answers_at<'py, 's>(
     py: Python<'py>,
     data: CostSlices<'_>,
