@@ -497,7 +497,8 @@ impl<'a, R: Rows, const L: usize> Newton<'a, R, L> {
     }
 
     /// Products after which the preconditioner is made anew. A dense one is, for a fit, in every step: Newton's method then converges
-    /// quadratically and ends well below its tolerance; a search is content with fewer matrices.
+    /// quadratically and ends well below its tolerance; a search is content with fewer matrices. Tried: as few for a fit. w8a, logistic,
+    /// gap 1e-4: C = 1, 27 passes instead of 18 and a fifth less time; C = 16, 83 instead of 25 and 1.4 times the time.
     fn allowance(&self) -> usize {
         match self.dense_cost {
             None => STALE_DIAGONAL,
