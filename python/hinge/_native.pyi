@@ -32,6 +32,7 @@ __all__ = [
     "decision_values",
     "descend",
     "descend_on",
+    "descend_store",
     "estimate_facets",
     "explore_plane",
     "explore_to_file",
@@ -246,6 +247,14 @@ def descend_on(
     options: dict[str, Any],
     state: dict[str, Any],
     eta: Callable[[int], float] | None = None,
+) -> dict[str, Any]: ...
+def descend_store(
+    reader: StoreReader,
+    cost: np.ndarray,
+    options: dict[str, Any],
+    budget: int,
+    eta: Callable[[int], float] | None = None,
+    progress: Callable[[str, int, float], None] | None = None,
 ) -> dict[str, Any]: ...
 def fit(
     matrix: Any,

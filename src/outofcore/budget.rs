@@ -70,6 +70,15 @@ pub struct Groups {
     pub size: usize,
     /// Whether dual variables are in files.
     pub on_disk: bool,
+    /// Bytes of the state of one problem.
+    pub state_bytes: u64,
+}
+
+impl Groups {
+    /// One group of problems with their dual variables in memory.
+    pub fn in_memory(store: &Store, size: usize) -> Self {
+        Self { size, on_disk: false, state_bytes: state_bytes(store, false) }
+    }
 }
 
 /// Groups that fit the budget. Dual variables go to files where that makes fewer groups, each of which reads the data anew, or
@@ -77,13 +86,13 @@ pub struct Groups {
 pub fn groups(store: &Store, settings: &Settings, n_tasks: usize) -> Groups {
     let of = |on_disk: bool| {
         let share = settings.budget as f64 * STATES_SHARE;
-        let fit = (share / state_bytes(store, on_disk) as f64) as usize;
-        (fit >= 1, Groups { size: fit.clamp(1, n_tasks.max(1)), on_disk })
+        let state_bytes = state_bytes(store, on_disk);
+        let fit = (share / state_bytes as f64) as usize;
+        (fit >= 1, Groups { size: fit.clamp(1, n_tasks.max(1)), on_disk, state_bytes })
     };
     let ((fits, memory), (_, file)) = (of(false), of(true));
     let helps = || {
-        let is_smaller = state_bytes(store, true) < state_bytes(store, false);
-        is_smaller && (!fits || n_tasks.div_ceil(file.size) < n_tasks.div_ceil(memory.size))
+        file.state_bytes < memory.state_bytes && (!fits || n_tasks.div_ceil(file.size) < n_tasks.div_ceil(memory.size))
     };
     match settings.duals {
         DualsIn::Memory => memory,
@@ -119,8 +128,8 @@ impl Plan {
     pub fn new(store: &Store, settings: &Settings, group: Groups) -> Result<Self> {
         let meta = store.meta();
         let budget = settings.budget;
-        let Groups { size: n_tasks, on_disk } = group;
-        let states = n_tasks as u64 * state_bytes(store, on_disk);
+        let Groups { size: n_tasks, state_bytes, .. } = group;
+        let states = n_tasks as u64 * state_bytes;
         let bare = states + page_bytes();
         let width = store.width();
         let at_once = n_tasks.min(SIDE_BY_SIDE);

@@ -21,7 +21,7 @@
 //! * [`scan`]: one reading of all rows: certificates and decision values;
 //! * [`descent`]: the loop; [`trainer`]: all problems, group by group; [`checkpoint`]: the state as a file;
 //! * [`search`], [`route`]: the search for `C` of [`crate::select`], all folds in one reading;
-//! * [`stream`]: learning from rows that are seen once.
+//! * [`stream`]: learning from rows that are seen once; [`subgradient`]: Pegasos block by block, another method for comparison.
 //!
 //! **Certificate.** Losses gathered while blocks are loaded (each at the weights of that moment) tell when it is worth the
 //! while to compute the exact gap by a scan; only a scan ends the descent.
@@ -46,6 +46,7 @@ pub mod route;
 pub mod scan;
 pub mod search;
 pub mod stream;
+pub mod subgradient;
 pub mod task;
 pub mod trainer;
 

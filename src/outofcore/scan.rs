@@ -114,9 +114,11 @@ struct Part {
 
 /// Decision values and signed costs by place, for the exact intercept.
 #[derive(Default)]
-struct Decisions {
-    f: Vec<f64>,
-    signed: Vec<f64>,
+pub struct Decisions {
+    /// Decision values without intercept.
+    pub f: Vec<f64>,
+    /// Label times cost, 0 for a row that does not belong to the problem.
+    pub signed: Vec<f64>,
 }
 
 /// Certifies problems by one scan.
@@ -239,7 +241,7 @@ fn cut<'a>(store: &Store, decisions: &'a mut [Decisions], keeps: bool) -> Vec<Ve
 }
 
 /// The best intercept and the losses with it.
-fn best<L: Loss>(loss: L, decisions: Decisions) -> (f64, f64) {
+pub fn best<L: Loss>(loss: L, decisions: Decisions) -> (f64, f64) {
     let Decisions { mut f, mut signed } = decisions;
     if loss.curvature(0.0) != 0.0 {
         let objective = Signed { loss, signed: &signed };

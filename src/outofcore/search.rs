@@ -140,7 +140,7 @@ impl Search<'_> {
         let budget = self.blocks.budget.saturating_sub(own);
         let settings = Settings { loss, intercept, tol, max_passes: max_iter, seed, budget, ..self.blocks };
         settings.check()?;
-        match Plan::new(store, &settings, Groups { size: n_lanes, on_disk: false }) {
+        match Plan::new(store, &settings, Groups::in_memory(store, n_lanes)) {
             Ok(plan) => Ok((settings, plan)),
             Err(Error::Budget { needed, parts, .. }) => {
                 let parts = format!("{own} bytes for classes, folds and decision values, {parts}");

@@ -110,9 +110,7 @@ impl Stream {
     /// [`Error::Parameter`]; [`Error::Budget`] where the weights leave no room for rows.
     pub fn new(options: Options) -> Result<Self> {
         options.settings.check()?;
-        let n_classes = options.cost.len() as u32;
-        let task = |positive| Task { positive, cost: options.cost.clone(), held_out: None };
-        let tasks: Vec<Task> = if n_classes == 2 { vec![task(1)] } else { (0..n_classes).map(task).collect() };
+        let tasks = Task::one_against_rest(options.cost.len(), &options.cost)?;
         let d = options.n_cols + usize::from(options.settings.intercept != Intercept::None);
         let state = || State {
             w: vec![0.0; d],

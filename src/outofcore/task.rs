@@ -25,7 +25,7 @@ use crate::solver::box_cd::BoxCd;
 use crate::solver::dual::{self, Epoch, Method, Visit};
 use crate::solver::logistic_cd::LogisticCd;
 use crate::solver::sweep::sum;
-use crate::solver::{Intercept, Monitor};
+use crate::solver::{Intercept, Monitor, check_length};
 use crate::store::reader::Store;
 
 /// What one binary problem asks for.
@@ -43,6 +43,16 @@ pub struct Task {
 pub type Parts = [u8];
 
 impl Task {
+    /// Each class of a store against the rest, by the costs of the classes; with two classes, the second against the first.
+    ///
+    /// # Errors
+    /// [`crate::Error::Shape`] for another number of costs than classes.
+    pub fn one_against_rest(n_classes: usize, cost: &[f64]) -> Result<Vec<Self>> {
+        check_length("costs of the classes", n_classes, cost.len())?;
+        let task = |positive| Self { positive, cost: cost.to_vec(), held_out: None };
+        Ok(if n_classes == 2 { vec![task(1)] } else { (0..n_classes as u32).map(task).collect() })
+    }
+
     /// Cost of a row, 0 if it does not belong to the problem.
     #[inline(always)]
     pub fn cost(&self, class: u32, weight: f64, part: Option<u8>) -> f64 {
@@ -79,6 +89,15 @@ impl Sums {
         self.all[side] += times * a;
         if a < INSIDE * c {
             self.inside[side] += times * a;
+        }
+    }
+
+    /// Adds those of further rows.
+    pub fn join(&mut self, more: &Self) {
+        self.terms += more.terms;
+        for side in 0..2 {
+            self.all[side] += more.all[side];
+            self.inside[side] += more.inside[side];
         }
     }
 
@@ -373,15 +392,20 @@ pub struct Costs<'a> {
 }
 
 /// The rows at hand that belong to a problem, in the order of their places.
-struct Chosen {
-    ids: Vec<u32>,
-    places: Vec<u32>,
-    y: Vec<f64>,
-    cost: Vec<f64>,
+pub struct Chosen {
+    /// Their numbers among the rows at hand.
+    pub ids: Vec<u32>,
+    /// Their places in the store.
+    pub places: Vec<u32>,
+    /// Their labels.
+    pub y: Vec<f64>,
+    /// Their costs.
+    pub cost: Vec<f64>,
 }
 
 impl Chosen {
-    fn new(task: &Task, rows: &Rows<'_>, parts: &Parts) -> Self {
+    /// Those of the rows at hand.
+    pub fn new(task: &Task, rows: &Rows<'_>, parts: &Parts) -> Self {
         let n = rows.order.len();
         let (ids, places) = (Vec::with_capacity(n), Vec::with_capacity(n));
         let mut chosen = Self { ids, places, y: Vec::with_capacity(n), cost: Vec::with_capacity(n) };

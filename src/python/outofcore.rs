@@ -109,14 +109,10 @@ pub fn fit_store<'py>(
 ) -> PyResult<Bound<'py, PyDict>> {
     let store = &reader.get().store;
     let cost = cost.as_slice()?;
-    let n_classes = store.classes().len();
-    if cost.len() != n_classes {
-        return Err(PyValueError::new_err(format!("{} costs for {n_classes} classes", cost.len())));
-    }
+    let tasks = Task::one_against_rest(store.classes().len(), cost)?;
     let settings = settings(&options, &blocks)?;
     let solver = options::solver(&options.solver)?;
-    let n_problems = if n_classes == 2 { 1 } else { n_classes };
-    let fits = |copies| budget::fits_in_memory(store, settings.budget, n_problems, copies);
+    let fits = |copies| budget::fits_in_memory(store, settings.budget, tasks.len(), copies);
     let in_memory = blocks.in_memory.unwrap_or(fits(1) && blocks.checkpoint.is_none());
     // "auto" stays within the budget; who asks for the presolve gets it.
     let presolve = if options.presolve == "auto" && !fits(budget::PRESOLVE_COPIES) { "off" } else { &options.presolve };
@@ -129,14 +125,9 @@ pub fn fit_store<'py>(
         if in_memory {
             return fit_in_memory(store, cost, &ask, monitor);
         }
-        let task = |k: usize| {
-            let positive = if n_classes == 2 { 1 } else { k as u32 };
-            Task { positive, cost: cost.to_vec(), held_out: None }
-        };
-        let tasks: Vec<Task> = (0..n_problems).map(task).collect();
         Ok((outofcore::fit(store, &tasks, &[], &settings, keep, monitor)?, None))
     })?;
-    let result = as_dict(py, outcomes, store.meta().n_cols, in_memory)?;
+    let result = as_dict(py, outcomes, store.meta().n_cols, if in_memory { "in_memory" } else { "block_cd" })?;
     result.set_item("presolve", report.map(|report| report_dict(py, &report)).transpose()?)?;
     Ok(result)
 }
@@ -178,13 +169,12 @@ fn fit_in_memory(
     Ok((solutions.into_iter().map(outcome).collect(), report))
 }
 
-fn as_dict<'py>(
+pub fn as_dict<'py>(
     py: Python<'py>,
     outcomes: Vec<Outcome>,
     n_cols: usize,
-    in_memory: bool,
+    solver: &'static str,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let solver = if in_memory { "in_memory" } else { "block_cd" };
     let facts = |o: &Outcome| {
         let Outcome { certificate, passes, n_iter, status, .. } = *o;
         Facts { certificate, passes, n_iter, status, solver }

@@ -149,7 +149,7 @@ fn the_optimum_is_that_of_the_rows_in_memory() {
         let (data, folder) = (data(2, is_uniform), tempfile::tempdir().unwrap());
         let (store, tasks) = (build(&data, folder.path()), tasks(2, 0.1));
         let settings = settings(loss, intercept);
-        let plan = Plan::new(&store, &settings, Groups { size: 1, on_disk: false }).unwrap();
+        let plan = Plan::new(&store, &settings, Groups::in_memory(&store, 1)).unwrap();
         assert!(plan.blocks.len() > 2, "{} blocks", plan.blocks.len());
         let outcome = &fit(&store, &tasks, &settings)[0];
         let name = format!("{loss:?}, {intercept:?}: {:?}", outcome.certificate);
@@ -234,7 +234,7 @@ fn a_store_whose_bytes_fit_is_read_once() {
     let bytes: u64 = store.pages().iter().map(|page| u64::from(page.stored)).sum();
     for keeps_stored in [true, false] {
         let settings = Settings { keeps_stored, ..some };
-        let plan = Plan::new(&store, &settings, Groups { size: 1, on_disk: false }).unwrap();
+        let plan = Plan::new(&store, &settings, Groups::in_memory(&store, 1)).unwrap();
         assert_eq!((plan.keeps_stored, plan.blocks.len() > 1), (keeps_stored, true), "{} blocks", plan.blocks.len());
         let readings = Readings::default();
         outofcore::fit(&store, &tasks, &[], &settings, None, &readings).unwrap();
