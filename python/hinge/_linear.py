@@ -156,6 +156,7 @@ class LinearClassifier(CallbackSupport, ClassifierMixin, BaseEstimator):
         """Fit with checked options and set the fitted attributes."""
         report = reporter(self.verbose, "fit", options["tol"])
         self._take(store.classes, _native.fit_store(store._reader, cost, options, blocks, report))
+        self._map = options["map"]
         self._remember_store(store)
 
     def _remember_store(self, store: BlockStore) -> None:
@@ -299,7 +300,7 @@ class LinearClassifier(CallbackSupport, ClassifierMixin, BaseEstimator):
         return self.classes_[ids], values
 
     def _scores(self, store: BlockStore) -> _outofcore.Scores:
-        return _outofcore.Scores(store, self.coef_, self.intercept_, _validate.threads(self.n_jobs))
+        return _outofcore.Scores(store, self, _validate.threads(self.n_jobs))
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Share of rows that are classified correctly.

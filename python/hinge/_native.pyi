@@ -209,7 +209,13 @@ def sample_columns(places: list[tuple[str, int]], bytes: int, zero_based: bool, 
 
 @final
 class StoreScorer:
-    def __new__(cls, reader: StoreReader, coef: np.ndarray, intercept: np.ndarray) -> StoreScorer: ...
+    def __new__(
+        cls,
+        reader: StoreReader,
+        coef: np.ndarray,
+        intercept: np.ndarray,
+        map: dict[str, Any] | None = None,
+    ) -> StoreScorer: ...
     def pages(self, start: int, end: int, n_threads: int) -> tuple[np.ndarray, np.ndarray]: ...
 
 @final

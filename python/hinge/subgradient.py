@@ -242,7 +242,8 @@ class PegasosClassifier(SubgradientClassifier):
     presolve : {"auto", True, False}, default="auto"
         As in :class:`hinge.LinearSVC`; ``partial_fit`` and block stores take X as it is.
     memory_budget : int or str, default=None
-        Bytes for a fit on a block store, as in :class:`hinge.LinearSVC`: larger blocks are nearer to draws from all rows.
+        Bytes for a fit on a block store, as in :class:`hinge.LinearSVC`. Draws from larger blocks are nearer to draws
+        from all rows.
 
     Attributes
     ----------

@@ -11,7 +11,7 @@ use super::dense::DenseView;
 use super::poly2::map::Map;
 use super::poly2::source::PairSource;
 use super::presolve::PackedView;
-use super::scaled::ScaledView;
+use super::scaled::{Scaled, ScaledView};
 
 /// A view of any layout.
 #[derive(Clone, Copy)]
@@ -110,6 +110,19 @@ mod outlined {
         w: &mut [[f64; L]],
     ) {
         rows.pair_add(i, map, scale, w);
+    }
+}
+
+impl<'a> AnyRows<'a> {
+    /// The same rows with one number per row, if their values allow it; see [`Scaled`].
+    pub fn scaled(&self) -> Option<Scaled<'a>> {
+        match self {
+            Self::Csr32F32(rows) => Scaled::new(rows),
+            Self::Csr32F64(rows) => Scaled::new(rows),
+            Self::PackedF32(rows) => Scaled::new(rows),
+            Self::PackedF64(rows) => Scaled::new(rows),
+            _ => None,
+        }
     }
 }
 

@@ -53,9 +53,9 @@ pub struct Plan {
 }
 
 /// Bytes of a problem's state.
-fn state_bytes(store: &Store, on_disk: bool) -> u64 {
+fn state_bytes(store: &Store, settings: &Settings<'_>, on_disk: bool) -> u64 {
     let duals = if on_disk { 4 * RUN as u64 } else { store.meta().n_rows };
-    8 * (store.meta().n_used as u64 + 1) + 8 * duals
+    8 * (settings.n_weights(store) as u64 + 1) + 8 * duals
 }
 
 /// Bytes of page buffers.
@@ -76,17 +76,17 @@ pub struct Groups {
 
 impl Groups {
     /// One group of problems with their dual variables in memory.
-    pub fn in_memory(store: &Store, size: usize) -> Self {
-        Self { size, on_disk: false, state_bytes: state_bytes(store, false) }
+    pub fn in_memory(store: &Store, settings: &Settings<'_>, size: usize) -> Self {
+        Self { size, on_disk: false, state_bytes: state_bytes(store, settings, false) }
     }
 }
 
 /// Groups that fit the budget. Dual variables go to files where that makes fewer groups, each of which reads the data anew, or
 /// where one problem alone would take more than half of the budget.
-pub fn groups(store: &Store, settings: &Settings, n_tasks: usize) -> Groups {
+pub fn groups(store: &Store, settings: &Settings<'_>, n_tasks: usize) -> Groups {
     let of = |on_disk: bool| {
         let share = settings.budget as f64 * STATES_SHARE;
-        let state_bytes = state_bytes(store, on_disk);
+        let state_bytes = state_bytes(store, settings, on_disk);
         let fit = (share / state_bytes as f64) as usize;
         (fit >= 1, Groups { size: fit.clamp(1, n_tasks.max(1)), on_disk, state_bytes })
     };
@@ -112,12 +112,12 @@ pub const PRESOLVE_COPIES: u64 = 3;
 
 /// Whether the rows can be fitted in memory as a plain matrix of so many copies: all of them, the solvers' states, and the weights.
 /// A matrix of more than 2^31 entries is not made.
-pub fn fits_in_memory(store: &Store, budget: u64, n_tasks: usize, copies: u64) -> bool {
+pub fn fits_in_memory(store: &Store, settings: &Settings<'_>, n_tasks: usize, copies: u64) -> bool {
     let meta = store.meta();
     let at_once = n_tasks.min(SIDE_BY_SIDE) as u64;
     let rows = copies * meta.nnz * store.plain_width().entry_bytes() as u64 + meta.n_rows * 40;
-    let states = at_once * meta.n_rows * 120 + (n_tasks as u64 + 8 * at_once) * 8 * meta.n_used as u64;
-    meta.nnz <= i32::MAX as u64 && rows + states + page_bytes() <= budget
+    let states = at_once * meta.n_rows * 120 + (n_tasks as u64 + 8 * at_once) * 8 * settings.n_weights(store) as u64;
+    meta.nnz <= i32::MAX as u64 && rows + states + page_bytes() <= settings.budget
 }
 
 impl Plan {
@@ -125,7 +125,7 @@ impl Plan {
     ///
     /// # Errors
     /// [`Error::Budget`] where it is too small for any progress.
-    pub fn new(store: &Store, settings: &Settings, group: Groups) -> Result<Self> {
+    pub fn new(store: &Store, settings: &Settings<'_>, group: Groups) -> Result<Self> {
         let meta = store.meta();
         let budget = settings.budget;
         let Groups { size: n_tasks, state_bytes, .. } = group;

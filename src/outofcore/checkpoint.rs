@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! file   = magic "hingeSBM" | u32 version | u32 zero | u64 length of the head | head (JSON) | numbers | u64 checksum of all before
-//! numbers, per finished problem:  w (n_used), intercept, primal, dual, passes, loads           f64, little-endian
+//! numbers, per finished problem:  w (weights), intercept, primal, dual, passes, loads           f64, little-endian
 //!          per problem under way: w, dual variables (n_rows), offset, 5 sums, losses
 //!          per problem under way that has ended: intercept, primal, dual, loads
 //!          cached rows: u32 each, rising
@@ -103,7 +103,7 @@ pub struct Checkpoint<'a> {
     /// Where dual variables are in files.
     folder: Option<PathBuf>,
     depends_on: Vec<(String, String)>,
-    n_used: usize,
+    n_weights: usize,
     n_rows: usize,
     has_constant: bool,
     outcomes: Vec<Outcome>,
@@ -123,7 +123,7 @@ fn status(name: &str) -> Option<Status> {
     [Status::Converged, Status::MaxIter, Status::Stalled].into_iter().find(|&status| self::name(status) == name)
 }
 
-fn dependencies(store: &Store, tasks: &[Task], parts: &Parts, settings: &Settings) -> Vec<(String, String)> {
+fn dependencies(store: &Store, tasks: &[Task], parts: &Parts, settings: &Settings<'_>) -> Vec<(String, String)> {
     let hex = |bytes: &[u8]| format!("{:016x}", checksum(3, bytes));
     let is_one_group = groups(store, settings, tasks.len()).size == tasks.len();
     let Settings { loss, intercept, tol, max_passes, seed, budget, policy, cache_share, rounds, round_tol, .. } =
@@ -148,6 +148,7 @@ fn dependencies(store: &Store, tasks: &[Task], parts: &Parts, settings: &Setting
         ("rounds", format!("{rounds}, {round_tol:?}")),
         ("while the disk is slow", format!("{:?}", settings.waiting)),
         ("keeps stored", settings.keeps_stored.to_string()),
+        ("degree-2 map", settings.map.map_or_else(|| "none".to_owned(), |map| map.inner().description())),
     ]
     .map(|(name, value)| (name.to_owned(), value))
     .into()
@@ -158,13 +159,13 @@ impl<'a> Checkpoint<'a> {
     ///
     /// # Errors
     /// [`Error::Journal`] for the checkpoint of another training and for a damaged one; [`Error::Io`].
-    pub fn open(keep: Keep<'a>, store: &Store, tasks: &[Task], parts: &Parts, settings: &Settings) -> Result<Self> {
+    pub fn open(keep: Keep<'a>, store: &Store, tasks: &[Task], parts: &Parts, settings: &Settings<'_>) -> Result<Self> {
         let groups = groups(store, settings, tasks.len());
         let mut checkpoint = Self {
             keep,
             folder: scratch(Some(keep), groups),
             depends_on: dependencies(store, tasks, parts, settings),
-            n_used: store.meta().n_used,
+            n_weights: settings.n_weights(store),
             n_rows: store.meta().n_rows as usize,
             has_constant: settings.intercept != Intercept::None,
             outcomes: Vec::new(),
@@ -229,7 +230,7 @@ impl<'a> Checkpoint<'a> {
         let length = (head.len() as u64).to_le_bytes();
         out.write(&[MAGIC.as_slice(), &VERSION.to_le_bytes(), &[0; 4], &length, &head].concat())?;
         for o in done {
-            out.numbers(&o.w[..self.n_used])?;
+            out.numbers(&o.w[..self.n_weights])?;
             let Certificate { primal, dual } = o.certificate;
             out.numbers(&[o.intercept, primal, dual, o.passes, o.loads])?;
         }
@@ -309,7 +310,7 @@ impl<'a> Checkpoint<'a> {
 
     /// Bytes of the numbers.
     fn expected(&self, head: &Head) -> Option<u64> {
-        let (d, n) = (self.n_used as u64, self.n_rows as u64);
+        let (d, n) = (self.n_weights as u64, self.n_rows as u64);
         let state = d + u64::from(self.has_constant) + n + 7;
         let ended = head.under_way.iter().filter(|(_, end)| end.is_some()).count() as u64;
         let finished = (head.finished.len() as u64).checked_mul(d + 5)?;
@@ -323,7 +324,7 @@ impl<'a> Checkpoint<'a> {
 
     fn read_numbers(&self, head: &Head, input: &mut Unhashed<'_>) -> Result<(Vec<Outcome>, Saved)> {
         let damaged = || self.refuse("its head is damaged");
-        let d = self.n_used;
+        let d = self.n_weights;
         let mut outcomes = Vec::with_capacity(head.finished.len());
         for (name, n_iter) in &head.finished {
             let w = input.numbers(d).map_err(|e| self.io(e))?;

@@ -30,7 +30,7 @@ const PROMISING: f64 = 1.5;
 pub struct Descent<'a> {
     store: &'a Store,
     parts: &'a Parts,
-    settings: &'a Settings,
+    settings: &'a Settings<'a>,
     plan: &'a Plan,
     fetch: Fetch<'a>,
     monitor: &'a dyn Monitor,
@@ -89,14 +89,14 @@ impl<'a> Descent<'a> {
         store: &'a Store,
         tasks: &'a [Task],
         parts: &'a Parts,
-        settings: &'a Settings,
+        settings: &'a Settings<'a>,
         plan: &'a Plan,
         fetch: Fetch<'a>,
         folder: Option<&Path>,
         monitor: &'a dyn Monitor,
     ) -> Result<Self> {
         let resident = Resident::new(plan.width, store.meta().n_used, plan.arena.rows, plan.arena.entries)?;
-        let running = tasks.iter().map(|task| Running::new(store, task, settings.intercept, folder));
+        let running = tasks.iter().map(|task| Running::new(store, task, settings, folder));
         let running: Vec<_> = running.collect::<Result<_>>()?;
         let mut block_of = vec![0; store.pages().len()];
         for (block, pages) in (0..).zip(&plan.blocks) {
@@ -314,7 +314,7 @@ impl<'a> Descent<'a> {
 
     /// Value of the dual and estimate of the primal of a problem, from what was gathered in this pass.
     fn estimate(&self, running: &Running<'_>) -> Certificate {
-        let d = self.store.meta().n_used;
+        let d = self.settings.n_weights(self.store);
         let is_free = self.settings.intercept == Intercept::Free;
         let w = if is_free { &running.state.w[..d] } else { &running.state.w[..] };
         let half = 0.5 * dot(w, w);
@@ -374,7 +374,7 @@ impl<'a> Descent<'a> {
 
     /// What became of the problems that have ended.
     pub fn into_outcomes(self) -> Vec<Outcome> {
-        let (d, n_rows, scans) = (self.store.meta().n_used, self.store.meta().n_rows as f64, self.scans as f64);
+        let (d, n_rows, scans) = (self.settings.n_weights(self.store), self.store.meta().n_rows as f64, self.scans as f64);
         let intercept = self.settings.intercept;
         let ends = self.ends.into_iter().flatten();
         self.running

@@ -9,11 +9,12 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
+use super::mapped::StoreMap;
 use super::Settings;
 use super::task::{Parts, Running, Shift};
 use crate::Result;
 use crate::data::Rows;
-use crate::data::arena::{Arena, View, Width, with_view};
+use crate::data::arena::{Arena, View, Width};
 use crate::loss::{Hinge, Logistic, Loss, LossKind, SquaredHinge};
 use crate::solver::intercept::{hinge_optimum_of, smooth_shift};
 use crate::solver::objective::Objective;
@@ -129,7 +130,7 @@ pub fn certify(
     store: &Store,
     source: &(impl PageBytes + ?Sized),
     problems: &[&Running<'_>],
-    settings: &Settings,
+    settings: &Settings<'_>,
     parts: &Parts,
     has_room: bool,
     monitor: &dyn Monitor,
@@ -147,12 +148,12 @@ fn certify_by<L: Loss>(
     store: &Store,
     source: &(impl PageBytes + ?Sized),
     problems: &[&Running<'_>],
-    settings: &Settings,
+    settings: &Settings<'_>,
     parts: &Parts,
     has_room: bool,
     monitor: &dyn Monitor,
 ) -> Result<Vec<Certified>> {
-    let (n, d) = (store.meta().n_rows as usize, store.meta().n_used);
+    let (n, d) = (store.meta().n_rows as usize, settings.n_weights(store));
     let is_free = settings.intercept == Intercept::Free;
     let keeps = is_free && has_room;
     let shifts: Vec<Shift> =
@@ -167,7 +168,7 @@ fn certify_by<L: Loss>(
         let (first, end) = (store.starts()[page] as usize, store.starts()[page + 1] as usize);
         let mut sums = vec![Part::default(); problems.len()];
         let alpha = problems.iter().map(|p| p.duals_in(first..end)).collect::<Result<Vec<_>>>()?;
-        with_view!(view, |rows| {
+        with_mapped!(view, settings.map, |rows| {
             for i in 0..rows.n_rows() {
                 let (class, place) = (facts.classes[i], first + i);
                 let part = parts.get(place).copied();
@@ -288,7 +289,7 @@ impl<L: Loss> Objective<1> for Signed<'_, L> {
 }
 
 /// Row numbers and decision values `x_i . w_k + b_k` of some pages: row after row in the order of the file, one value per weight
-/// vector, which is in the order of the store's columns.
+/// vector, which is in the order of the store's columns, or of the pairs of these where there is a map.
 ///
 /// # Errors
 /// [`Error::Corrupt`], [`Error::Io`], [`Error::Cancelled`].
@@ -297,13 +298,14 @@ pub fn decisions(
     pages: Range<usize>,
     weights: &[Vec<f64>],
     intercepts: &[f64],
+    map: Option<&StoreMap>,
     monitor: &dyn Monitor,
 ) -> Result<(Vec<u64>, Vec<f64>)> {
     let work = |reader: &mut PageReader, page: usize| -> Result<(Vec<u64>, Vec<f64>)> {
         monitor.poll()?;
         let (view, facts) = reader.read(store, &reader::FromFile, page, store.width())?;
         let mut values = Vec::with_capacity(facts.numbers.len() * weights.len());
-        with_view!(view, |rows| {
+        with_mapped!(view, map, |rows| {
             for i in 0..rows.n_rows() {
                 values.extend(weights.iter().zip(intercepts).map(|(w, b)| rows.dot(i, w) + b));
             }

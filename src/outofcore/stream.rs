@@ -49,7 +49,7 @@ const GROWTH: f64 = 2.5;
 #[derive(Clone, Debug)]
 pub struct Options {
     /// Loss, intercept, seed, budget, cache and rounds; tolerance and limit of passes have no meaning here.
-    pub settings: Settings,
+    pub settings: Settings<'static>,
     /// Number of columns.
     pub n_cols: usize,
     /// `C` times the class weight, by class.

@@ -86,7 +86,7 @@ pub fn fit(
 }
 
 /// Settings by which the budget is divided: all of it for the block.
-fn no_cache(loss: LossKind, options: &Options<'_>, budget: u64) -> Settings {
+fn no_cache(loss: LossKind, options: &Options<'_>, budget: u64) -> Settings<'static> {
     Settings {
         loss,
         // What a free intercept needs of memory is part of the states.
@@ -102,6 +102,7 @@ fn no_cache(loss: LossKind, options: &Options<'_>, budget: u64) -> Settings {
         keeps_stored: true,
         waiting: Waiting::Rest,
         duals: DualsIn::Memory,
+        map: None,
     }
 }
 
@@ -112,7 +113,7 @@ struct Running<'a> {
     /// Sum of the costs.
     total: f64,
     /// Where the descent is and how often rows were short of their margins; nothing after a failed step.
-    at: Option<(Walk<2>, Shares)>,
+    at: Option<(Walk, Shares)>,
     /// Of each block, at its rows' mean slopes when it was last there.
     sums: Vec<Sums>,
     /// Best lower bound.

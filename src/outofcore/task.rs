@@ -17,7 +17,6 @@ use super::duals::DualFile;
 use super::resident::Rows;
 use crate::Result;
 use crate::data::Rows as _;
-use crate::data::arena::with_view;
 use crate::data::design::Design;
 use crate::loss::{Hinge, Logistic, Loss, LossKind, SquaredHinge};
 use crate::solver::active::{self, Random};
@@ -159,13 +158,13 @@ pub struct Running<'a> {
 }
 
 /// Height of the constant column of a problem, 0 for none.
-pub fn bias(store: &Store, task: &Task, intercept: Intercept) -> f64 {
-    match intercept {
+pub fn bias(store: &Store, task: &Task, settings: &Settings<'_>) -> f64 {
+    match settings.intercept {
         Intercept::None => 0.0,
         Intercept::Penalised(scale) => scale,
         Intercept::Free => {
             let total: f64 = store.class_weight().iter().zip(&task.cost).map(|(weight, cost)| weight * cost).sum();
-            free_bias(store.meta().sum_squared_norm / store.meta().n_rows as f64, total)
+            free_bias(settings.squared_norm(store.meta().sum_squared_norm / store.meta().n_rows as f64), total)
         }
     }
 }
@@ -179,7 +178,7 @@ pub fn free_bias(mean: f64, total: f64) -> f64 {
 #[derive(Clone, Copy)]
 pub struct Step<'a> {
     /// Settings of the descent.
-    pub settings: &'a Settings,
+    pub settings: &'a Settings<'a>,
     /// Parts of the rows by place.
     pub parts: &'a Parts,
     /// Distinguishes the random orders of all steps.
@@ -196,10 +195,10 @@ impl<'a> Running<'a> {
     ///
     /// # Errors
     /// [`crate::Error::Io`].
-    pub fn new(store: &Store, task: &'a Task, intercept: Intercept, folder: Option<&Path>) -> Result<Self> {
+    pub fn new(store: &Store, task: &'a Task, settings: &Settings<'_>, folder: Option<&Path>) -> Result<Self> {
         let meta = store.meta();
-        let bias = bias(store, task, intercept);
-        let w = vec![0.0; meta.n_used + usize::from(bias != 0.0)];
+        let bias = bias(store, task, settings);
+        let w = vec![0.0; settings.n_weights(store) + usize::from(bias != 0.0)];
         let n = meta.n_rows as usize;
         let alpha = vec![0.0; if folder.is_some() { 0 } else { n }];
         let state = State { w, alpha, offset: 0.0, sums: Sums::default(), losses: 0.0, visits: 0 };
@@ -235,14 +234,14 @@ impl<'a> Running<'a> {
     }
 
     /// What is added to `w.x` of the store's columns for a decision value.
-    pub fn intercept(&self, n_used: usize) -> f64 {
-        let constant = if self.bias == 0.0 { 0.0 } else { self.bias * self.state.w[n_used] };
+    pub fn intercept(&self, n_weights: usize) -> f64 {
+        let constant = if self.bias == 0.0 { 0.0 } else { self.bias * self.state.w[n_weights] };
         self.state.offset + constant
     }
 
     /// The sum of `y_i a_i`: the weight of a constant column of height 1.
-    pub fn excess(&self, n_used: usize) -> f64 {
-        if self.bias == 0.0 { 0.0 } else { self.state.w[n_used] / self.bias }
+    pub fn excess(&self, n_weights: usize) -> f64 {
+        if self.bias == 0.0 { 0.0 } else { self.state.w[n_weights] / self.bias }
     }
 
     /// Epochs over the rows at hand; whether any dual variable has changed.
@@ -277,7 +276,7 @@ impl<'a> Running<'a> {
         let mut random = active::random(step.settings.seed, step.number);
         let mut method = method(&Costs { y: &chosen.y, cost: &chosen.cost });
         method.start_at(&alpha);
-        with_view!(&rows.view, |view| {
+        with_mapped!(rows.view, step.settings.map, |view| {
             let design = Design { rows: view, ids: Some(&chosen.ids), bias: self.bias };
             if step.n_new > 0 {
                 self.gather(&design, &chosen, loss, rows.places.len() - step.n_new);
@@ -338,7 +337,7 @@ impl<'a> Running<'a> {
     pub fn scores(
         &self,
         rows: &Rows<'_>,
-        settings: &Settings,
+        settings: &Settings<'_>,
         parts: &Parts,
         projected: bool,
         out: &mut [f32],
@@ -373,7 +372,7 @@ impl<'a> Running<'a> {
             };
             distance as f32
         };
-        with_view!(&rows.view, |view| {
+        with_mapped!(rows.view, settings.map, |view| {
             let design = Design { rows: view, ids: None, bias: self.bias };
             out.par_iter_mut().enumerate().with_min_len(1024).for_each(|(i, out)| {
                 *out = out.min(score(i, design.dot(i, &self.state.w)));

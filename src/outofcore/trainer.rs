@@ -9,7 +9,6 @@ use super::descent::Descent;
 use super::fetch::Fetch;
 use super::task::{Parts, Task};
 use crate::solver::{Certificate, Monitor, Status};
-use crate::store::columns;
 use crate::store::reader::Store;
 use crate::{Error, Result};
 
@@ -19,7 +18,7 @@ pub const NAME: &str = "block_cd";
 /// What became of one problem.
 #[derive(Clone, Debug)]
 pub struct Outcome {
-    /// Weights by column of the input.
+    /// Weights by column of the input, or by pair of them.
     pub w: Vec<f64>,
     /// Intercept.
     pub intercept: f64,
@@ -55,7 +54,7 @@ pub fn fit(
     store: &Store,
     tasks: &[Task],
     parts: &Parts,
-    settings: &Settings,
+    settings: &Settings<'_>,
     keep: Option<Keep<'_>>,
     monitor: &dyn Monitor,
 ) -> Result<Vec<Outcome>> {
@@ -84,8 +83,7 @@ pub fn fit(
     }
     let old = store.old_columns()?;
     for outcome in &mut done {
-        outcome.w.resize(store.meta().n_cols, 0.0);
-        columns::restore(&old, &mut outcome.w);
+        outcome.w = settings.to_input(store, &old, std::mem::take(&mut outcome.w));
     }
     Ok(done)
 }

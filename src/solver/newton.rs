@@ -39,6 +39,8 @@ use crate::loss::Loss;
 const CG_ACCURACY: f64 = 0.5;
 /// Products after which a diagonal preconditioner is made anew, at the price of one more.
 const STALE_DIAGONAL: usize = 4;
+/// Cost of a factorisation, in passes, from which even a fit keeps one for several steps.
+const DEAR: f64 = 10.0;
 /// Steps in which neither the gradient nor the objective fell, after which the limit of double precision is reached.
 const MAX_IDLE: usize = 8;
 /// Below this relative change of the objective, rounding decides.
@@ -496,12 +498,13 @@ impl<'a, R: Rows, const L: usize> Newton<'a, R, L> {
         Ok(())
     }
 
-    /// Products after which the preconditioner is made anew. A dense one is, for a fit, in every step: Newton's method then converges
-    /// quadratically and ends well below its tolerance; a search is content with fewer matrices.
+    /// Products after which the preconditioner is made anew. A dense one is, for a fit, in every step, unless it is dear: Newton's
+    /// method then converges quadratically and ends well below its tolerance; a search is content with fewer matrices.
     fn allowance(&self) -> usize {
         match self.dense_cost {
             None => STALE_DIAGONAL,
-            Some(_) if self.slopes.is_some() => 0,
+            Some(passes) if self.slopes.is_some() && passes < DEAR => 0,
+            Some(passes) if self.slopes.is_some() => (passes / 2.0) as usize,
             Some(passes) => 1 + (passes / self.n_lanes as f64) as usize,
         }
     }

@@ -133,7 +133,8 @@ impl PairSource for ScaledView<'_> {
                     let j = j.to_usize();
                     let stretch = &w[map.start(j)..][..n];
                     // SAFETY: every index of a view is below `n`, the length of the stretch.
-                    add(&mut products, 1.0, &unsafe { kernels::sum_lanes_at(&indices[a + 1..], stretch) });
+                    let rest = unsafe { sum_one_or_more(&indices[a + 1..], stretch) };
+                    add(&mut products, 1.0, &rest);
                     add(&mut squares, 1.0, &stretch[j]);
                 }
             }
@@ -181,6 +182,17 @@ impl PairSource for ScaledView<'_> {
             }
         }
     }
+}
+
+/// The kernel for one lane, or for several.
+///
+/// # Safety
+/// As for [`kernels::sum_at`].
+#[inline(always)]
+#[allow(unsafe_code)]
+unsafe fn sum_one_or_more<const L: usize>(indices: &[i32], w: &[[f64; L]]) -> [f64; L] {
+    // SAFETY: the caller's promise.
+    unsafe { if L == 1 { [kernels::sum_at(indices, w.as_flattened()); L] } else { kernels::sum_lanes_at(indices, w) } }
 }
 
 impl<V: Value> PairSource for DenseView<'_, V> {

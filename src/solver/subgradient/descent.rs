@@ -23,8 +23,8 @@ const AHEAD: usize = 8;
 /// on small problems the number of draws must not tell a row of weight 2 from the row twice.
 pub const LEAST_DRAWS: usize = 1024;
 
-/// A running descent; `S` is 2 where a sum of the iterates is kept.
-pub struct Descent<'a, R, L, const S: usize> {
+/// A running descent.
+pub struct Descent<'a, R, L> {
     problem: Problem<'a, R>,
     loss: L,
     options: Options<'a>,
@@ -33,11 +33,11 @@ pub struct Descent<'a, R, L, const S: usize> {
     scale: Scale,
     draw: Draw,
     shares: Shares,
-    walk: Walk<S>,
+    walk: Walk,
     random: Random,
 }
 
-impl<'a, R: Rows, L: Loss, const S: usize> Descent<'a, R, L, S> {
+impl<'a, R: Rows, L: Loss> Descent<'a, R, L> {
     /// A descent from `state`, which is that of no steps at first.
     pub fn new(
         problem: &Problem<'a, R>,
@@ -77,7 +77,7 @@ impl<'a, R: Rows, L: Loss, const S: usize> Descent<'a, R, L, S> {
         options: &Options<'a>,
         scale: Scale,
         number: u64,
-        (walk, shares): (Walk<S>, Shares),
+        (walk, shares): (Walk, Shares),
         monitor: &'a dyn Monitor,
     ) -> Self {
         let design = constant_column(problem);
@@ -96,7 +96,7 @@ impl<'a, R: Rows, L: Loss, const S: usize> Descent<'a, R, L, S> {
     }
 
     /// Steps over so many draws from the part, or one step on all of it; rows without a visit so far then count as visited once.
-    pub fn visit(mut self, draws: usize) -> Result<(Walk<S>, Shares)> {
+    pub fn visit(mut self, draws: usize) -> Result<(Walk, Shares)> {
         let _ = match self.options.batch {
             Batch::Rows(k) => self.stochastic(draws.div_ceil(k), k)?,
             Batch::All => self.full_step()?,

@@ -164,10 +164,7 @@ fn solve_loss<R: Rows, L: Loss>(
     options: &Options<'_>,
     monitor: &dyn Monitor,
 ) -> Result<(Solution, Vec<Look>)> {
-    match options.average {
-        Average::None => Descent::<R, L, 1>::new(problem, loss, options, &State::default(), monitor)?.run(),
-        _ => Descent::<R, L, 2>::new(problem, loss, options, &State::default(), monitor)?.run(),
-    }
+    Descent::new(problem, loss, options, &State::default(), monitor)?.run()
 }
 
 /// One pass over further rows, drawn at random: as many as there are, rounded up to whole steps. Costs count relatively within
@@ -183,11 +180,11 @@ pub fn advance<R: Rows>(
     monitor: &dyn Monitor,
 ) -> Result<State> {
     match loss {
-        LossKind::Hinge => Descent::<R, Hinge, 2>::new(problem, Hinge, options, state, monitor)?.pass(),
+        LossKind::Hinge => Descent::new(problem, Hinge, options, state, monitor)?.pass(),
         LossKind::SquaredHinge => {
-            Descent::<R, SquaredHinge, 2>::new(problem, SquaredHinge, options, state, monitor)?.pass()
+            Descent::new(problem, SquaredHinge, options, state, monitor)?.pass()
         }
-        LossKind::Logistic => Descent::<R, Logistic, 2>::new(problem, Logistic, options, state, monitor)?.pass(),
+        LossKind::Logistic => Descent::new(problem, Logistic, options, state, monitor)?.pass(),
     }
 }
 
@@ -211,9 +208,9 @@ pub fn visit<R: Rows>(
     part: &Part<'_, R>,
     loss: LossKind,
     options: &Options<'_>,
-    at: (Walk<2>, Shares),
+    at: (Walk, Shares),
     monitor: &dyn Monitor,
-) -> Result<(Walk<2>, Shares)> {
+) -> Result<(Walk, Shares)> {
     let Part { problem, scale, draws, number } = part;
     match loss {
         LossKind::Hinge => Descent::on_part(problem, Hinge, options, *scale, *number, at, monitor).visit(*draws),

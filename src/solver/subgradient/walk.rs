@@ -49,9 +49,9 @@ fn largest_curvature<L: Loss>(loss: L) -> f64 {
 }
 
 /// The moving part of a descent.
-pub struct Walk<const S: usize> {
-    /// Weights, with their sum where `S` is 2.
-    pub iterate: Iterate<S>,
+pub struct Walk {
+    /// Weights, with their sum where the result is an average.
+    pub iterate: Iterate,
     /// Intercept.
     pub b: f64,
     b_sum: f64,
@@ -62,18 +62,19 @@ pub struct Walk<const S: usize> {
     pub window: Window,
 }
 
-impl<const S: usize> Walk<S> {
+impl Walk {
     /// At `state`, which is that of no steps at first.
     ///
     /// # Errors
     /// [`crate::Error::Shape`] for a state of another number of columns.
     pub fn new(n_cols: usize, options: &Options<'_>, state: &State) -> Result<Self> {
-        let zeros = vec![0.0; n_cols];
-        let (w, sum) = if state.steps == 0 { (&zeros, &zeros) } else { (&state.w, &state.sum) };
+        let zeros = || vec![0.0; n_cols];
+        let (w, sum) =
+            if state.steps == 0 { (zeros(), zeros()) } else { (state.w.clone(), state.sum.clone()) };
         check_length("weights of the state", n_cols, w.len())?;
         check_length("sum of the state", n_cols, sum.len())?;
         Ok(Self {
-            iterate: Iterate::new(w, Some(sum)),
+            iterate: Iterate::new(w, (options.average != Average::None).then_some(sum)),
             b: state.b,
             b_sum: state.b_sum,
             counted: state.counted,
@@ -96,7 +97,7 @@ impl<const S: usize> Walk<S> {
 
     /// The weights to judge, constant column included.
     pub fn result(&self, average: Average) -> Vec<f64> {
-        if S == 1 || average == Average::None || self.counted == 0 {
+        if average == Average::None || self.counted == 0 {
             return self.iterate.weights();
         }
         let mut sum = self.iterate.sum();
@@ -125,11 +126,9 @@ impl<const S: usize> Walk<S> {
         if is_free {
             self.b = (b + scale.height * step.push).clamp(-scale.reach, scale.reach);
         }
-        if S > 1 {
-            self.iterate.count();
-            self.b_sum += self.b;
-            self.counted += 1;
-        }
+        self.iterate.count();
+        self.b_sum += self.b;
+        self.counted += 1;
         if self.window.limit > 0.0 {
             let rest = projection * step.factor - 1.0;
             let squared = rest * rest * step.before
