@@ -224,7 +224,8 @@ def test_blocks_approach_the_optimum_of_all_rows(large, loss, intercept, batch_s
     ).fit(store)
     assert model.certificate_.status == ("converged",) * 3
     primal, dual = model.certificate_.primal, model.certificate_.dual
-    assert (dual <= best.primal * (1 + 1e-9)).all() and (primal >= best.dual * (1 - 1e-9)).all()
+    assert (dual <= best.primal * (1 + 1e-9)).all()
+    assert (primal >= best.dual * (1 - 1e-9)).all()
     total = (C * weight * np.where(y == 1, 2.0, 1.0)).sum()
     np.testing.assert_allclose(model.objective(X, y, weight * np.where(y == 1, 2.0, 1.0)) * total, primal, rtol=1e-6)
     assert model.decision_function(store) == pytest.approx(model.decision_function(X), abs=1e-9)
@@ -238,23 +239,26 @@ def test_blocks_give_the_same_bits_for_any_number_of_threads(large):
             hinge.PegasosClassifier(**fit | more).fit(store)
             for more in ({"n_jobs": 1}, {"n_jobs": 2}, {"random_state": 8})
         )
-    assert (first.coef_ == second.coef_).all() and (first.certificate_.dual == second.certificate_.dual).all()
+    assert (first.coef_ == second.coef_).all()
+    assert (first.certificate_.dual == second.certificate_.dual).all()
     assert (first.coef_ != other.coef_).any()
 
 
 def test_one_step_per_block(large):
     X, y, weight, store = large
     fit = {"C": 1e-3, "loss": "logistic", "eta": "constant", "eta0": 1.0, "tol": 1e-9, "max_iter": 8}
-    with pytest.warns(ConvergenceWarning):
-        whole = hinge.SubgradientSVC(**fit).fit(store)
-        matrix = hinge.SubgradientSVC(presolve=False, **fit).fit(X, y, weight)
-        blocks = hinge.SubgradientSVC(memory_budget=BUDGET, **fit).fit(store)
+    models = [hinge.SubgradientSVC(presolve=False, memory_budget=budget, **fit) for budget in (None, None, BUDGET)]
+    for model, rows in zip(models, ((store,), (X, y, weight), (store,)), strict=True):
+        with pytest.warns(ConvergenceWarning):
+            model.fit(*rows)
+    whole, matrix, blocks = models
     # Everything in one block: full batches, as in memory.
     assert whole.t_ == matrix.t_ == 8
     np.testing.assert_allclose(whole.coef_, matrix.coef_, rtol=1e-5, atol=1e-9)
     np.testing.assert_allclose(whole.certificate_.primal, matrix.certificate_.primal, rtol=1e-8)
     np.testing.assert_allclose(whole.certificate_.dual, matrix.certificate_.dual, rtol=1e-6)
-    assert blocks.t_ % 8 == 0 and blocks.t_ > 8
+    assert blocks.t_ % 8 == 0
+    assert blocks.t_ > 8
     assert (blocks.certificate_.primal < whole.certificate_.primal).all()  # more steps for the same reading
 
 
