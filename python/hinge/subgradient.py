@@ -261,9 +261,9 @@ class PegasosClassifier(SubgradientClassifier):
 
     Notes
     -----
-    Results depend on ``random_state`` and the contents of the rows only: neither on the order of the rows nor on the
-    number of threads, nor on whether a row is there twice or has weight 2. On a block store they depend on
-    ``random_state``, the store and ``memory_budget``.
+    But for rounding, results depend on ``random_state`` and the contents of the rows only: neither on the order of the
+    rows nor on whether a row is there twice or has weight 2. The number of threads changes no bit. On a block store
+    they depend on ``random_state``, the store and ``memory_budget``.
 
     References
     ----------

@@ -374,7 +374,8 @@ impl<'a> Descent<'a> {
 
     /// What became of the problems that have ended.
     pub fn into_outcomes(self) -> Vec<Outcome> {
-        let (d, n_rows, scans) = (self.settings.n_weights(self.store), self.store.meta().n_rows as f64, self.scans as f64);
+        let (d, n_rows, scans) =
+            (self.settings.n_weights(self.store), self.store.meta().n_rows as f64, self.scans as f64);
         let intercept = self.settings.intercept;
         let ends = self.ends.into_iter().flatten();
         self.running

@@ -9,8 +9,8 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
-use super::mapped::StoreMap;
 use super::Settings;
+use super::mapped::StoreMap;
 use super::task::{Parts, Running, Shift};
 use crate::Result;
 use crate::data::Rows;

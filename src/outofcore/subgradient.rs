@@ -21,7 +21,6 @@ use super::scan::{Decisions, best};
 use super::task::{Chosen, Sums, Task};
 use super::trainer::{Outcome, check_row_count};
 use super::{DualsIn, Settings, Waiting};
-use crate::{Error, Result};
 use crate::data::Rows as _;
 use crate::data::any::AnyRows;
 use crate::loss::{Hinge, Logistic, Loss, LossKind, SquaredHinge};
@@ -34,6 +33,7 @@ use crate::solver::{Certificate, Intercept, Monitor, Problem, Reading, Status};
 use crate::store::columns;
 use crate::store::format::checksum;
 use crate::store::reader::Store;
+use crate::{Error, Result};
 
 /// Rows between two looks at the monitor in a scan.
 const POLL_ROWS: usize = 256;
@@ -73,7 +73,11 @@ pub fn fit(
     let size = ((budget / 2 / state_bytes) as usize).clamp(1, tasks.len().max(1));
     let mut done = Vec::new();
     for tasks in tasks.chunks(size) {
-        let plan = Plan::new(store, &no_cache(loss, options, budget), Groups { size: tasks.len(), on_disk: false, state_bytes })?;
+        let plan = Plan::new(
+            store,
+            &no_cache(loss, options, budget),
+            Groups { size: tasks.len(), on_disk: false, state_bytes },
+        )?;
         let group = std::thread::scope(|scope| {
             let fetch = Fetch::start(scope, store, &plan.blocks, Vec::new(), plan.keeps_stored, monitor)?;
             let mut group = Group::new(store, &plan, fetch, tasks, loss, intercept, options, monitor)?;
@@ -262,10 +266,7 @@ impl<'a> Group<'a> {
     }
 
     /// Calls `f` with each open problem and its number.
-    fn each(
-        &mut self,
-        f: impl Fn(usize, &mut Running<'a>, &Rows<'_>) -> Result<()> + Sync,
-    ) -> Result<()> {
+    fn each(&mut self, f: impl Fn(usize, &mut Running<'a>, &Rows<'_>) -> Result<()> + Sync) -> Result<()> {
         let rows = self.resident.rows();
         self.running
             .par_iter_mut()

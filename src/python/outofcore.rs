@@ -83,11 +83,7 @@ fn store_map(store: &Store, map: Option<&MapOptions>) -> Result<Option<StoreMap>
 }
 
 /// The settings of a descent.
-pub fn settings<'a>(
-    options: &FitOptions,
-    blocks: &BlockOptions,
-    map: Option<&'a StoreMap>,
-) -> Result<Settings<'a>> {
+pub fn settings<'a>(options: &FitOptions, blocks: &BlockOptions, map: Option<&'a StoreMap>) -> Result<Settings<'a>> {
     Ok(Settings {
         loss: options::loss(&options.loss)?,
         intercept: options::intercept(options.intercept)?,
@@ -282,7 +278,10 @@ impl StoreScorer {
         let n_cols = map.as_ref().map_or(store.meta().n_cols, StoreMap::n_input);
         let (coef, intercept) = (coef.as_slice()?, intercept.as_slice()?.to_vec());
         if coef.len() != intercept.len() * n_cols {
-            return Err(PyValueError::new_err(format!("coef has {} numbers, {n_cols} are needed for each problem", coef.len())));
+            return Err(PyValueError::new_err(format!(
+                "coef has {} numbers, {n_cols} are needed for each problem",
+                coef.len()
+            )));
         }
         let weights = py.detach(|| -> Result<Vec<Vec<f64>>> {
             if let Some(map) = &map {

@@ -5,7 +5,8 @@ use std::ops::ControlFlow;
 use super::bound::{self, Bound, Shares};
 use super::draw::Draw;
 use super::walk::{Scale, Step, Walk};
-use super::{Batch, Look, Options, State};
+use super::{Average, Batch, Look, Options, State};
+use crate::Result;
 use crate::data::Rows;
 use crate::data::design::Design;
 use crate::data::kernels::prefetch;
@@ -13,7 +14,6 @@ use crate::loss::Loss;
 use crate::solver::active::{Random, random};
 use crate::solver::sweep::{Sweep, dot};
 use crate::solver::{Intercept, Monitor, Problem, Progress, Solution, SolverKind, Status};
-use crate::Result;
 
 /// Steps for which rows and step lengths are drawn ahead of time.
 const AHEAD_STEPS: usize = 256;
@@ -63,7 +63,7 @@ impl<'a, R: Rows, L: Loss> Descent<'a, R, L> {
             scale: Scale::new(loss, intercept, total, largest, mean),
             shares: Shares::new(y.len()),
             draw,
-            walk: Walk::new(design.n_cols(), options, state)?,
+            walk: Walk::new(design.n_cols(), options, state)?.on(y.len()),
             random: random(options.seed, state.steps),
             sweep: Sweep::new(design, monitor),
         })
@@ -89,7 +89,7 @@ impl<'a, R: Rows, L: Loss> Descent<'a, R, L> {
             scale,
             shares,
             draw: Draw::in_order(&design, problem.cost),
-            walk,
+            walk: walk.on(problem.y.len()),
             random: random(options.seed, number),
             sweep: Sweep::new(design, monitor),
         }
@@ -108,6 +108,8 @@ impl<'a, R: Rows, L: Loss> Descent<'a, R, L> {
                 self.shares.visit(i, slope);
             }
         }
+        self.walk.iterate.settle(&mut self.sweep);
+        self.monitor.poll()?;
         Ok((self.walk, self.shares))
     }
 
@@ -122,6 +124,7 @@ impl<'a, R: Rows, L: Loss> Descent<'a, R, L> {
             if !is_last && !is_look(epoch) {
                 continue;
             }
+            self.walk.iterate.settle(&mut self.sweep);
             let w = self.walk.result(self.options.average);
             let (b, primal) =
                 bound::look(&mut self.sweep, &self.problem, self.loss, &w, &self.shares, &self.draw, &mut best_dual)?;
@@ -161,7 +164,7 @@ impl<'a, R: Rows, L: Loss> Descent<'a, R, L> {
             certificate: best_dual.certificate(primal),
             status,
             n_iter: epoch,
-            passes: epoch as f64 + 2.0 * looks.len() as f64,
+            passes: epoch as f64 + passes_of_look(&self.options) * looks.len() as f64,
             solver: SolverKind::Subgradient,
             is_consistent: false,
         };
@@ -180,6 +183,8 @@ impl<'a, R: Rows, L: Loss> Descent<'a, R, L> {
             Batch::Rows(k) => self.stochastic(self.problem.y.len().div_ceil(k), k)?,
             Batch::All => self.full_step()?,
         };
+        self.walk.iterate.settle(&mut self.sweep);
+        self.monitor.poll()?;
         Ok(self.walk.state())
     }
 
@@ -327,6 +332,11 @@ impl<'a, R: Rows, L: Loss> Descent<'a, R, L> {
 /// The rows of a problem with the constant column of a penalised intercept.
 fn constant_column<'a, R: Rows>(problem: &Problem<'a, R>) -> Design<'a, R> {
     problem.design(if let Intercept::Penalised(scale) = problem.intercept { scale } else { 0.0 })
+}
+
+/// Margins and the dual point; the average, where there is one.
+fn passes_of_look(options: &Options<'_>) -> f64 {
+    if options.average == Average::None { 2.0 } else { 3.0 }
 }
 
 /// 1, 2, 3, 4, 6, 8, 12, 16, ...

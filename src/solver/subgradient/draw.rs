@@ -90,7 +90,8 @@ impl Draw {
         let order: Vec<u32> = (0..cost.len() as u32).collect();
         let is_even = cost.iter().all(|&c| c == cost[0]);
         let cumulative = (!is_even).then(|| Cumulative::new(cost.iter().copied()));
-        let squared_norm = (0..cost.len()).into_par_iter().with_min_len(CHUNK).map(|i| design.squared_norm(i)).collect();
+        let squared_norm =
+            (0..cost.len()).into_par_iter().with_min_len(CHUNK).map(|i| design.squared_norm(i)).collect();
         Self { representative: order.clone(), order, cumulative, squared_norm }
     }
 

@@ -26,7 +26,7 @@
 //! worse by a factor of `log t` and a good deal of noise.
 //!
 //! **Stops.** By the relative duality gap; by the relative change of the objective between two looks; by the sum of the
-//! lengths of the last steps. Looks are taken after 1, 2, 3, 4, 6, 8, 12, 16, ... epochs and cost two passes each.
+//! lengths of the last steps. Looks are taken after 1, 2, 3, 4, 6, 8, 12, 16, ... epochs and cost two passes each, a third with an average.
 
 pub mod bound;
 mod descent;
@@ -181,9 +181,7 @@ pub fn advance<R: Rows>(
 ) -> Result<State> {
     match loss {
         LossKind::Hinge => Descent::new(problem, Hinge, options, state, monitor)?.pass(),
-        LossKind::SquaredHinge => {
-            Descent::new(problem, SquaredHinge, options, state, monitor)?.pass()
-        }
+        LossKind::SquaredHinge => Descent::new(problem, SquaredHinge, options, state, monitor)?.pass(),
         LossKind::Logistic => Descent::new(problem, Logistic, options, state, monitor)?.pass(),
     }
 }

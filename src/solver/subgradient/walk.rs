@@ -69,8 +69,7 @@ impl Walk {
     /// [`crate::Error::Shape`] for a state of another number of columns.
     pub fn new(n_cols: usize, options: &Options<'_>, state: &State) -> Result<Self> {
         let zeros = || vec![0.0; n_cols];
-        let (w, sum) =
-            if state.steps == 0 { (zeros(), zeros()) } else { (state.w.clone(), state.sum.clone()) };
+        let (w, sum) = if state.steps == 0 { (zeros(), zeros()) } else { (state.w.clone(), state.sum.clone()) };
         check_length("weights of the state", n_cols, w.len())?;
         check_length("sum of the state", n_cols, sum.len())?;
         Ok(Self {
@@ -81,6 +80,12 @@ impl Walk {
             t: state.steps,
             window: Window::new(options.window),
         })
+    }
+
+    /// The same, about to step on `n` rows.
+    pub fn on(mut self, n: usize) -> Self {
+        self.iterate.begin(n);
+        self
     }
 
     /// What another walk can begin at.
