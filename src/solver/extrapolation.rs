@@ -8,36 +8,45 @@
 use super::cholesky::Symmetric;
 use super::sweep::dot;
 
-/// Differences that are combined.
-const DIFFERENCES: usize = 5;
+/// Differences that are combined at least and at most; between, as many as keep the points below [`NUMBERS`] numbers. Each cancels one slow
+/// direction more, but waits for an epoch more in which no row joins or leaves the active ones.
+const LEAST: usize = 5;
+const MOST: usize = 20;
+const NUMBERS: usize = 1 << 20;
 /// Added to the diagonal of `U'U`, relative to its trace: differences may be parallel.
 const REGULAR: f64 = 1e-14;
 
 /// The last iterates.
-#[derive(Default)]
 pub struct Extrapolation {
     points: Vec<Vec<f64>>,
+    differences: usize,
 }
 
 impl Extrapolation {
+    /// That of iterates of so many numbers.
+    pub fn new(d: usize) -> Self {
+        Self { points: Vec::new(), differences: (NUMBERS / d.max(1)).clamp(LEAST, MOST) }
+    }
+
     /// Takes note of an iterate; every so many of them the combination.
     pub fn push(&mut self, w: &[f64]) -> Option<Vec<f64>> {
         self.points.push(w.to_vec());
-        if self.points.len() <= DIFFERENCES {
+        let n = self.differences;
+        if self.points.len() <= n {
             return None;
         }
         let points = std::mem::take(&mut self.points);
         let differences: Vec<Vec<f64>> =
             points.windows(2).map(|pair| pair[1].iter().zip(&pair[0]).map(|(b, a)| b - a).collect()).collect();
-        let mut gram = Symmetric { n: DIFFERENCES, values: vec![0.0; DIFFERENCES * DIFFERENCES] };
+        let mut gram = Symmetric { n, values: vec![0.0; n * n] };
         for (i, a) in differences.iter().enumerate() {
             for (j, b) in differences.iter().enumerate() {
-                gram.values[i * DIFFERENCES + j] = dot(a, b);
+                gram.values[i * n + j] = dot(a, b);
             }
         }
-        let trace: f64 = (0..DIFFERENCES).map(|i| gram.values[i * DIFFERENCES + i]).sum();
-        (0..DIFFERENCES).for_each(|i| gram.values[i * DIFFERENCES + i] += REGULAR * trace);
-        let mut c = [[1.0]; DIFFERENCES];
+        let trace: f64 = (0..n).map(|i| gram.values[i * n + i]).sum();
+        (0..n).for_each(|i| gram.values[i * n + i] += REGULAR * trace);
+        let mut c = vec![[1.0]; n];
         gram.factorise();
         gram.solve(&mut c);
         let total: f64 = c.iter().map(|[c]| c).sum();
@@ -57,8 +66,8 @@ mod tests {
     fn finds_the_fixed_point_of_an_affine_map_of_few_directions() {
         let rates = [0.99, 0.8, -0.5, 0.3];
         let goal = [1.0, -2.0, 3.0, 0.5];
-        let (mut w, mut extrapolation) = (vec![0.0; 4], Extrapolation::default());
-        for _ in 0..DIFFERENCES {
+        let (mut w, mut extrapolation) = (vec![0.0; 4], Extrapolation { points: Vec::new(), differences: 5 });
+        for _ in 0..5 {
             assert!(extrapolation.push(&w).is_none());
             for j in 0..4 {
                 w[j] = goal[j] + rates[j] * (w[j] - goal[j]);
@@ -72,8 +81,8 @@ mod tests {
 
     #[test]
     fn says_nothing_where_nothing_moves() {
-        let mut extrapolation = Extrapolation::default();
-        let found: Vec<_> = (0..6).filter_map(|_| extrapolation.push(&[1.0, 2.0])).collect();
+        let mut extrapolation = Extrapolation::new(2);
+        let found: Vec<_> = (0..=MOST).filter_map(|_| extrapolation.push(&[1.0, 2.0])).collect();
         assert!(found.iter().all(|w| w.iter().zip([1.0, 2.0]).all(|(a, b)| (a - b).abs() < 1e-9)), "{found:?}");
     }
 }

@@ -161,7 +161,7 @@ pub fn solve<R: Rows>(
     let mut descent = Descent { columns, rows, w, bend, free };
     let (mut order, mut random) = (ActiveSet::all(d), random(params.seed, 0));
     let (mut epoch, mut passes, mut unchecked) = (0, 3.0, 0);
-    let mut extrapolation = Extrapolation::default();
+    let mut extrapolation = Extrapolation::new(d);
     order.shuffle(&mut random);
     let (status, certificate, alpha) = loop {
         epoch += 1;
