@@ -244,7 +244,8 @@ def test_pairs_are_predicted_a_piece_at_a_time(tmp_path):
 def test_a_checkpoint_belongs_to_its_map(tmp_path):
     _, _, store = stored(tmp_path)
     options = {"in_memory": False, "checkpoint_seconds": 0.0}
-    common = {"loss": "hinge", "tol": 1e-12, "block_options": options, "checkpoint": tmp_path / "state"}
+    common = {"loss": "hinge", "tol": 1e-12, "block_options": options, "memory_budget": "100MB"}
+    common["checkpoint"] = tmp_path / "state"
     with pytest.warns(ConvergenceWarning):
         hinge.LinearSVC(degree=2, gamma=1.0, max_iter=2, **common).fit(store)
     with pytest.raises(ValueError, match="degree-2 map"):
