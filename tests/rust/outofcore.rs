@@ -77,7 +77,7 @@ pub fn build(data: &Data, folder: &Path) -> Store {
     Store::open(&path).unwrap()
 }
 
-pub fn settings(loss: LossKind, intercept: Intercept) -> Settings {
+pub fn settings(loss: LossKind, intercept: Intercept) -> Settings<'static> {
     Settings {
         loss,
         intercept,
@@ -93,6 +93,7 @@ pub fn settings(loss: LossKind, intercept: Intercept) -> Settings {
         keeps_stored: false,
         waiting: Waiting::Rest,
         duals: DualsIn::Memory,
+        map: None,
     }
 }
 
@@ -149,7 +150,7 @@ fn the_optimum_is_that_of_the_rows_in_memory() {
         let (data, folder) = (data(2, is_uniform), tempfile::tempdir().unwrap());
         let (store, tasks) = (build(&data, folder.path()), tasks(2, 0.1));
         let settings = settings(loss, intercept);
-        let plan = Plan::new(&store, &settings, Groups::in_memory(&store, 1)).unwrap();
+        let plan = Plan::new(&store, &settings, Groups::in_memory(&store, &settings, 1)).unwrap();
         assert!(plan.blocks.len() > 2, "{} blocks", plan.blocks.len());
         let outcome = &fit(&store, &tasks, &settings)[0];
         let name = format!("{loss:?}, {intercept:?}: {:?}", outcome.certificate);
@@ -234,7 +235,7 @@ fn a_store_whose_bytes_fit_is_read_once() {
     let bytes: u64 = store.pages().iter().map(|page| u64::from(page.stored)).sum();
     for keeps_stored in [true, false] {
         let settings = Settings { keeps_stored, ..some };
-        let plan = Plan::new(&store, &settings, Groups::in_memory(&store, 1)).unwrap();
+        let plan = Plan::new(&store, &settings, Groups::in_memory(&store, &settings, 1)).unwrap();
         assert_eq!((plan.keeps_stored, plan.blocks.len() > 1), (keeps_stored, true), "{} blocks", plan.blocks.len());
         let readings = Readings::default();
         outofcore::fit(&store, &tasks, &[], &settings, None, &readings).unwrap();
@@ -325,14 +326,15 @@ fn dual_variables_go_to_files_where_that_saves_readings() {
     let store = Store::open(&path).unwrap();
     let of = |budget, duals, n_tasks| {
         let settings = Settings { budget, duals, ..settings(LossKind::Hinge, Intercept::None) };
-        groups(&store, &settings, n_tasks)
+        let Groups { size, on_disk, .. } = groups(&store, &settings, n_tasks);
+        (size, on_disk)
     };
     // 1.6 MB of dual variables each.
-    assert_eq!(of(20_000_000, DualsIn::Auto, 3), Groups { size: 3, on_disk: false });
-    assert_eq!(of(8_000_000, DualsIn::Auto, 3), Groups { size: 3, on_disk: true });
-    assert_eq!(of(8_000_000, DualsIn::Memory, 3), Groups { size: 2, on_disk: false });
-    assert_eq!(of(3_000_000, DualsIn::Auto, 1), Groups { size: 1, on_disk: true });
-    assert_eq!(of(20_000_000, DualsIn::File, 1), Groups { size: 1, on_disk: true });
+    assert_eq!(of(20_000_000, DualsIn::Auto, 3), (3, false));
+    assert_eq!(of(8_000_000, DualsIn::Auto, 3), (3, true));
+    assert_eq!(of(8_000_000, DualsIn::Memory, 3), (2, false));
+    assert_eq!(of(3_000_000, DualsIn::Auto, 1), (1, true));
+    assert_eq!(of(20_000_000, DualsIn::File, 1), (1, true));
 }
 
 #[test]
