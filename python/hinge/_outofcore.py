@@ -61,11 +61,9 @@ def _number(name: str, chosen: Mapping[str, Any], rule: str) -> float:
 
 
 def refuse_unfit(options: Mapping[str, Any]) -> None:
-    """Blocks are trained on as they are, each class against the rest, with dense weights."""
+    """Blocks are trained on as they are, with dense weights."""
     if options["map"] is not None:
         raise ValueError("degree must be 1 for a BlockStore and for partial_fit, got 2")
-    if options["solver"] == "crammer_singer":
-        raise ValueError("multi_class must be 'ovr' for a BlockStore and for partial_fit, got 'crammer_singer'")
     if options.get("sparse_tol") is not None:
         raise ValueError("sparse_coef must be False for a BlockStore and for partial_fit, got True")
 

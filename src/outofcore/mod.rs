@@ -14,8 +14,8 @@
 //! ```
 //!
 //! * [`budget`]: what fits into how many bytes: groups of problems, arena, blocks of pages;
-//! * [`task`]: one binary problem: its costs, its state, and the steps of a solver on the rows at hand; [`duals`]: its dual variables
-//!   as a file, where memory is short;
+//! * [`problem`]: what the loop asks of a problem; [`task`]: a binary one: its costs, its state, and the steps of a solver on the rows
+//!   at hand; [`duals`]: its dual variables as a file, where memory is short; [`crammer_singer`]: all classes at once;
 //! * [`resident`]: the rows at hand; [`choice`]: which of them stay;
 //! * [`fetch`]: stored bytes of blocks, read ahead or kept;
 //! * [`scan`]: one reading of all rows: certificates and decision values;
@@ -38,9 +38,11 @@
 pub mod budget;
 pub mod checkpoint;
 pub mod choice;
+pub mod crammer_singer;
 pub mod descent;
 pub mod duals;
 pub mod fetch;
+pub mod problem;
 pub mod resident;
 pub mod route;
 pub mod scan;
@@ -51,7 +53,7 @@ pub mod trainer;
 
 pub use choice::Policy;
 pub use task::Task;
-pub use trainer::{Outcome, fit};
+pub use trainer::{AllOutcome, Outcome, fit, fit_crammer_singer};
 
 use crate::loss::LossKind;
 use crate::solver::Intercept;

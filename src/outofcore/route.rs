@@ -123,7 +123,7 @@ impl<'a> StoreRoute<'a> {
     }
 
     /// The start of a lane at `c`.
-    fn start(&mut self, lane: usize, task: &Task, c: f64) -> Result<State> {
+    fn start<'t>(&mut self, lane: usize, task: &'t Task, c: f64) -> Result<Running<'t>> {
         let setup = self.setup;
         let mut fresh = Running::new(setup.store, task, setup.settings.intercept, None)?;
         let old = &mut self.lanes[lane];
@@ -144,14 +144,14 @@ impl<'a> StoreRoute<'a> {
                 fresh.state.w[d] *= fresh.bias / old_bias;
             }
         }
-        Ok(fresh.state)
+        Ok(fresh)
     }
 
     /// Descends with the lanes of the given numbers; how each ended, and the readings of the data in all.
     fn descend(&mut self, due: &[usize], c: f64) -> Result<(Vec<End>, f64)> {
         let setup = self.setup;
         let tasks: Vec<Task> = due.iter().map(|&lane| setup.task(lane, c)).collect();
-        let states = due.iter().zip(&tasks).map(|(&lane, task)| self.start(lane, task, c)).collect::<Result<_>>()?;
+        let problems = due.iter().zip(&tasks).map(|(&lane, task)| self.start(lane, task, c)).collect::<Result<_>>()?;
         let seed = checksum(setup.settings.seed, &c.to_le_bytes());
         let settings = Settings { seed, ..setup.settings };
         let watch = Watch { caller: setup.monitor, c, lanes_left: due.len() };
@@ -159,15 +159,14 @@ impl<'a> StoreRoute<'a> {
         let remains = std::thread::scope(|scope| -> Result<_> {
             let plan = setup.plan;
             let fetch = Fetch::start(scope, setup.store, &plan.blocks, kept, plan.keeps_stored, &watch)?;
-            let mut descent = Descent::new(setup.store, &tasks, &setup.parts, &settings, plan, fetch, None, &watch)?;
-            descent.start_at(states);
+            let mut descent = Descent::new(problems, &setup.parts, &settings, plan, fetch, &watch)?;
             descent.run(|_| Ok(()))?;
             Ok(descent.into_parts())
         })?;
         self.kept = remains.kept;
         let mut passes = (remains.scans * due.len() as u64) as f64;
-        for (&lane, state) in due.iter().zip(remains.states) {
-            let State { w, alpha, offset, visits, .. } = state;
+        for (&lane, problem) in due.iter().zip(remains.problems) {
+            let State { w, alpha, offset, visits, .. } = problem.state;
             passes += visits as f64 / setup.store.meta().n_rows as f64;
             self.lanes[lane] = Lane { w, alpha, offset, fitted: None, is_scored: false };
         }

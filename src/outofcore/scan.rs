@@ -9,8 +9,8 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
-use super::Settings;
-use super::task::{Parts, Running, Shift};
+use super::problem::{Certified, Scan};
+use super::task::{Running, Shift};
 use crate::Result;
 use crate::data::Rows;
 use crate::data::arena::{Arena, View, Width, with_view};
@@ -92,15 +92,6 @@ pub fn for_pages<I: Send, T: Send>(
     results.into_iter().collect()
 }
 
-/// What a scan proves about one problem.
-#[derive(Clone, Copy, Debug)]
-pub struct Certified {
-    /// Primal and dual value.
-    pub certificate: Certificate,
-    /// Intercept that belongs to the primal value.
-    pub intercept: f64,
-}
-
 /// Sums of one page.
 #[derive(Clone, Copy, Default)]
 struct Part {
@@ -119,37 +110,20 @@ struct Decisions {
     signed: Vec<f64>,
 }
 
-/// Certifies problems by one scan.
+/// Certifies binary problems by one scan.
 ///
 /// # Errors
 /// [`Error::Corrupt`], [`Error::Io`], [`Error::Cancelled`], [`Error::Overflow`].
-pub fn certify(
-    store: &Store,
-    source: &(impl PageBytes + ?Sized),
-    problems: &[&Running<'_>],
-    settings: &Settings,
-    parts: &Parts,
-    has_room: bool,
-    monitor: &dyn Monitor,
-) -> Result<Vec<Certified>> {
-    match settings.loss {
-        LossKind::Hinge => certify_by(Hinge, store, source, problems, settings, parts, has_room, monitor),
-        LossKind::SquaredHinge => certify_by(SquaredHinge, store, source, problems, settings, parts, has_room, monitor),
-        LossKind::Logistic => certify_by(Logistic, store, source, problems, settings, parts, has_room, monitor),
+pub fn certify(problems: &[&Running<'_>], scan: &Scan<'_>) -> Result<Vec<Certified>> {
+    match scan.settings.loss {
+        LossKind::Hinge => certify_by(Hinge, problems, scan),
+        LossKind::SquaredHinge => certify_by(SquaredHinge, problems, scan),
+        LossKind::Logistic => certify_by(Logistic, problems, scan),
     }
 }
 
-#[allow(clippy::too_many_arguments)] // those of `certify` and the loss
-fn certify_by<L: Loss>(
-    loss: L,
-    store: &Store,
-    source: &(impl PageBytes + ?Sized),
-    problems: &[&Running<'_>],
-    settings: &Settings,
-    parts: &Parts,
-    has_room: bool,
-    monitor: &dyn Monitor,
-) -> Result<Vec<Certified>> {
+fn certify_by<L: Loss>(loss: L, problems: &[&Running<'_>], scan: &Scan<'_>) -> Result<Vec<Certified>> {
+    let Scan { store, source, settings, parts, has_room, monitor } = *scan;
     let (n, d) = (store.meta().n_rows as usize, store.meta().n_used);
     let is_free = settings.intercept == Intercept::Free;
     let keeps = is_free && has_room;

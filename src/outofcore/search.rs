@@ -6,7 +6,7 @@
 use std::path::Path;
 
 use super::Settings;
-use super::budget::{self, Groups, Plan};
+use super::budget::{self, Groups, Needs, Plan};
 use super::route::{NO_FOLD, Setup, StoreRoute};
 use super::trainer::check_row_count;
 use crate::data::arena::with_view;
@@ -140,7 +140,7 @@ impl Search<'_> {
         let budget = self.blocks.budget.saturating_sub(own);
         let settings = Settings { loss, intercept, tol, max_passes: max_iter, seed, budget, ..self.blocks };
         settings.check()?;
-        match Plan::new(store, &settings, Groups { size: n_lanes, on_disk: false }) {
+        match Plan::new(store, &settings, &Needs::binary(store, &settings, Groups { size: n_lanes, on_disk: false })) {
             Ok(plan) => Ok((settings, plan)),
             Err(Error::Budget { needed, parts, .. }) => {
                 let parts = format!("{own} bytes for classes, folds and decision values, {parts}");

@@ -23,7 +23,8 @@
 
 use super::choice::{Capacity, Policy, choose, lot};
 use super::resident::{Plain, Resident};
-use super::task::{Running, State, Step, Task, free_bias};
+use super::problem::{Problem, Step};
+use super::task::{Running, State, Task, free_bias};
 use super::{Settings, budget};
 use crate::data::Rows;
 use crate::data::arena::{ROW_BYTES, Width, with_view};
@@ -290,11 +291,11 @@ impl Stream {
             Policy::None => {}
             Policy::Random => (0..).zip(&mut score).for_each(|(i, s)| *s = lot(seed ^ 1, i) as f32),
             Policy::Gradient | Policy::Projected => {
-                let projected = settings.policy == Policy::Projected;
+                let step = Step { settings: &settings, parts: &[], number: seed, rounds: 0, n_new: 0 };
                 let scores = std::sync::Mutex::new(&mut score);
                 self.each(|_, running, resident| {
                     let mut own = vec![f32::INFINITY; resident.len()];
-                    running.scores(&resident.rows(), &settings, &[], projected, &mut own)?;
+                    running.scores(&resident.rows(), step, &mut own)?;
                     // The smallest of all problems: no order of theirs changes it.
                     let mut all = scores.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
                     all.iter_mut().zip(own).for_each(|(all, own)| *all = all.min(own));

@@ -9,17 +9,20 @@ use pyo3::types::PyDict;
 
 use super::arrays::{CsrSlices, Slices};
 use super::fit::{Ask, Facts, facts_dict, fit_slices, report_dict};
+use super::multiclass;
 use super::options::{self, FitOptions};
 use super::run::run;
 use super::select::{self, Fold, PlanOptions, SearchCall, as_folds};
 use super::store::StoreReader;
 use crate::data::arena::{Csr, CsrValues};
 use crate::data::presolve::Report;
+use crate::loss::LossKind;
 use crate::multiclass::Labels;
-use crate::outofcore::trainer::{Keep, Outcome};
+use crate::outofcore::trainer::{AllOutcome, Keep, Outcome};
 use crate::outofcore::{self, DualsIn, Policy, Settings, Task, Waiting, budget, scan, search};
-use crate::solver::SolverKind;
+use crate::solver::{Monitor, SolverKind};
 use crate::store::columns;
+use crate::store::reader::Store;
 use crate::{Error, Result};
 
 /// Options of training on blocks, in a dict.
@@ -95,7 +98,7 @@ pub fn settings(options: &FitOptions, blocks: &BlockOptions) -> Result<Settings>
     })
 }
 
-/// Fits one binary problem per class (one in all for two classes) on the rows of a store. `cost` is C times the class weight by
+/// Fits one binary problem per class (one in all for two classes), or all classes at once, on the rows of a store. `cost` is C times the class weight by
 /// class.
 #[pyfunction]
 #[pyo3(signature = (reader, cost, options, blocks, progress=None))]
@@ -121,10 +124,18 @@ pub fn fit_store<'py>(
     // "auto" stays within the budget; who asks for the presolve gets it.
     let presolve = if options.presolve == "auto" && !fits(budget::PRESOLVE_COPIES) { "off" } else { &options.presolve };
     let ask = Ask { presolve, ..Ask::of(&options)? };
-    if !in_memory && !matches!(solver, SolverKind::Auto | SolverKind::DualCd) {
+    if !in_memory && !matches!(solver, SolverKind::Auto | SolverKind::DualCd | SolverKind::CrammerSinger) {
         return Err(wrong_solver(&options).into());
     }
     let keep = blocks.checkpoint.as_deref().map(|path| Keep { path, seconds: blocks.checkpoint_seconds });
+    if solver == SolverKind::CrammerSinger {
+        let ask = Ask { loss: LossKind::Hinge, ..ask };
+        let (outcome, report) = run(py, options.n_threads, progress.as_ref(), |monitor| match in_memory {
+            true => crammer_singer_in_memory(store, cost, &ask, monitor),
+            false => Ok((outofcore::fit_crammer_singer(store, cost, &settings, keep, monitor)?, None)),
+        })?;
+        return multiclass::of_store(py, store, &outcome, name(in_memory), report.as_ref());
+    }
     let (outcomes, report) = run(py, options.n_threads, progress.as_ref(), |monitor| {
         if in_memory {
             return fit_in_memory(store, cost, &ask, monitor);
@@ -142,31 +153,54 @@ pub fn fit_store<'py>(
 }
 
 fn wrong_solver(options: &FitOptions) -> Error {
+    if options.solver == "crammer_singer" {
+        let rule = "'ovr' for a search over a store that is larger than memory_budget";
+        return Error::Parameter { name: "multi_class", value: format!("{:?}", options.solver), rule };
+    }
     let rule = "'auto' or 'dual_cd' for a store that is larger than memory_budget";
     Error::Parameter { name: "solver", value: format!("{:?}", options.solver), rule }
 }
 
 /// The whole store as one matrix, for the solvers in memory.
+struct Whole {
+    matrix: Csr,
+    n_cols: usize,
+    classes: Vec<u32>,
+    costs: Vec<f64>,
+}
+
+impl Whole {
+    fn read(store: &Store, cost: &[f64], monitor: &dyn Monitor) -> Result<Self> {
+        let pages: Vec<u32> = (0..store.pages().len() as u32).collect();
+        let (arena, facts) = store.load(&pages, store.plain_width(), monitor)?;
+        let costs = facts.classes.iter().zip(&facts.weights).map(|(&k, w)| cost[k as usize] * w).collect();
+        let Ok(matrix) = arena.into_csr() else {
+            let rule = "below 2^31 entries for in_memory=True";
+            return Err(Error::Parameter { name: "entries of the store", value: store.meta().nnz.to_string(), rule });
+        };
+        Ok(Self { matrix, n_cols: store.meta().n_used, classes: facts.classes, costs })
+    }
+
+    fn slices(&self) -> Slices<'_> {
+        let (Csr { indptr, indices, values }, n_cols) = (&self.matrix, self.n_cols);
+        match values {
+            CsrValues::F32(values) => Slices::Csr32F32(CsrSlices { indptr, indices, values, n_cols }),
+            CsrValues::F64(values) => Slices::Csr32F64(CsrSlices { indptr, indices, values, n_cols }),
+        }
+    }
+}
+
+/// All problems, by the solvers in memory.
 fn fit_in_memory(
-    store: &crate::store::reader::Store,
+    store: &Store,
     cost: &[f64],
     ask: &Ask<'_>,
-    monitor: &dyn crate::solver::Monitor,
+    monitor: &dyn Monitor,
 ) -> Result<(Vec<Outcome>, Option<Report>)> {
-    let pages: Vec<u32> = (0..store.pages().len() as u32).collect();
-    let (arena, facts) = store.load(&pages, store.plain_width(), monitor)?;
-    let labels = Labels { ids: &facts.classes, n_classes: cost.len() as u32 };
-    let costs: Vec<f64> = facts.classes.iter().zip(&facts.weights).map(|(&k, w)| cost[k as usize] * w).collect();
-    let Ok(Csr { indptr, indices, values }) = arena.into_csr() else {
-        let rule = "below 2^31 entries for in_memory=True";
-        return Err(Error::Parameter { name: "entries of the store", value: store.meta().nnz.to_string(), rule });
-    };
-    let (indptr, indices, n_cols) = (&indptr[..], &indices[..], store.meta().n_used);
-    let slices = match &values {
-        CsrValues::F32(values) => Slices::Csr32F32(CsrSlices { indptr, indices, values, n_cols }),
-        CsrValues::F64(values) => Slices::Csr32F64(CsrSlices { indptr, indices, values, n_cols }),
-    };
-    let (solutions, _, report) = fit_slices(slices, &labels, &costs, ask, monitor)?;
+    let whole = Whole::read(store, cost, monitor)?;
+    let labels = Labels { ids: &whole.classes, n_classes: cost.len() as u32 };
+    let (slices, costs) = (whole.slices(), &whole.costs);
+    let (solutions, _, report) = fit_slices(slices, &labels, costs, ask, monitor)?;
     let old = store.old_columns()?;
     let outcome = |solution: crate::solver::Solution| {
         let mut w = solution.w;
@@ -178,13 +212,31 @@ fn fit_in_memory(
     Ok((solutions.into_iter().map(outcome).collect(), report))
 }
 
+/// All classes at once, by the solver in memory.
+fn crammer_singer_in_memory(
+    store: &Store,
+    cost: &[f64],
+    ask: &Ask<'_>,
+    monitor: &dyn Monitor,
+) -> Result<(AllOutcome, Option<Report>)> {
+    let whole = Whole::read(store, cost, monitor)?;
+    let labels = Labels { ids: &whole.classes, n_classes: cost.len() as u32 };
+    let (solution, _, report) = multiclass::fit_slices(whole.slices(), &labels, &whole.costs, ask, monitor)?;
+    let crate::solver::crammer_singer::Solution { weights, intercepts, certificate, status, n_iter, passes, .. } = solution;
+    Ok((AllOutcome { weights, intercepts, certificate, status, n_iter, passes, loads: 1.0 }, report))
+}
+
+fn name(in_memory: bool) -> &'static str {
+    if in_memory { "in_memory" } else { outofcore::trainer::NAME }
+}
+
 fn as_dict<'py>(
     py: Python<'py>,
     outcomes: Vec<Outcome>,
     n_cols: usize,
     in_memory: bool,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let solver = if in_memory { "in_memory" } else { "block_cd" };
+    let solver = name(in_memory);
     let facts = |o: &Outcome| {
         let Outcome { certificate, passes, n_iter, status, .. } = *o;
         Facts { certificate, passes, n_iter, status, solver }

@@ -31,10 +31,10 @@
 //! Memory: `(d + 1) k` weights and the sparse dual variables, 40 bytes or more per row; a free intercept takes a second copy of the
 //! weights during a check.
 
-mod check;
-mod descent;
+pub mod check;
+pub mod descent;
 pub mod intercept;
-mod kernels;
+pub mod kernels;
 pub mod presolved;
 pub mod rows;
 pub mod simplex;
