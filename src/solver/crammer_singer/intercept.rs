@@ -10,7 +10,6 @@ use super::rows::{Entry, Lists};
 use super::weights::{Change, Weights};
 use crate::Result;
 use crate::solver::Monitor;
-use crate::solver::sweep::dot;
 
 /// Share of all costs that is rounding of sums over rows.
 const ROUNDING: f64 = 1e-13;
@@ -97,8 +96,7 @@ impl Descent<'_> {
             changes.extend(same.iter().map(|step| step.change));
             w.add(self.plain, same[0].row as usize, &changes);
         }
-        let numbers = self.penalised(&w);
-        Ok(sum - 0.5 * dot(numbers, numbers))
+        Ok(sum - 0.5 * w.squared(self.n_penalised()))
     }
 }
 
