@@ -34,6 +34,7 @@ use crate::solver::crammer_singer::intercept::{Move, moves};
 use crate::solver::crammer_singer::kernels::ClassRows;
 use crate::solver::crammer_singer::rows::{Entry, Lists};
 use crate::solver::crammer_singer::weights::Weights;
+use crate::solver::sweep::dot;
 use crate::solver::{Certificate, Intercept, Monitor};
 use crate::store::reader::{RowFacts, Store};
 use crate::{Error, Result};
@@ -94,11 +95,6 @@ impl<'a> AllClasses<'a> {
         })
     }
 
-    /// Columns, a constant one included.
-    fn n_columns(&self) -> usize {
-        self.n_used + usize::from(self.bias != 0.0)
-    }
-
     /// Weights and intercepts.
     pub fn into_model(self) -> (Weights, Vec<f64>) {
         let intercepts = self.intercepts();
@@ -116,7 +112,8 @@ impl<'a> AllClasses<'a> {
     /// `1/2 sum_m |w_m|^2`, without the constant column of a free intercept.
     fn half_squared(&self, intercept: Intercept) -> f64 {
         let columns = self.n_used + usize::from(matches!(intercept, Intercept::Penalised(_)));
-        0.5 * self.weights.squared(columns)
+        let numbers = &self.weights.numbers()[..columns * self.weights.padded()];
+        0.5 * dot(numbers, numbers)
     }
 
     /// The dual variables of some rows, as a descent starts from them.
@@ -163,7 +160,7 @@ impl<'a> AllClasses<'a> {
     fn losses(&self, rows: &dyn ClassRows, classes: &[u32], cost: &[f64], intercepts: &[f64]) -> f64 {
         let n = classes.len();
         let piece = |piece: usize| -> f64 {
-            let mut g = vec![0.0; self.cost.len()];
+            let mut g = vec![0.0; self.weights.padded()];
             let loss = |i: usize| {
                 self.gradients(rows, i, classes[i], intercepts, &mut g);
                 cost[i] * (largest(&g[..intercepts.len()]) - g[classes[i] as usize])
@@ -288,7 +285,7 @@ impl Problem for AllClasses<'_> {
         with_view!(&rows.view, |view| {
             let design = Design { rows: view, ids: None, bias: self.bias };
             out.par_chunks_mut(PIECE).enumerate().for_each(|(piece, out)| {
-                let mut g = vec![0.0; self.cost.len()];
+                let mut g = vec![0.0; self.weights.padded()];
                 for (at, out) in out.iter_mut().enumerate() {
                     *out = out.min(score(&design, piece * PIECE + at, &mut g));
                 }
@@ -316,7 +313,7 @@ impl Problem for AllClasses<'_> {
 
     fn size(&self) -> u64 {
         let n_entries: usize = (0..self.duals.n_rows()).map(|place| self.duals.get(place).len()).sum();
-        ((self.n_columns() + 1) * self.cost.len() + FACTS + self.duals.n_rows() + 2 * n_entries) as u64
+        (self.weights.numbers().len() + self.offsets.len() + FACTS + self.duals.n_rows() + 2 * n_entries) as u64
     }
 
     fn can_have(shape: &Shape, size: u64) -> bool {
@@ -326,9 +323,7 @@ impl Problem for AllClasses<'_> {
     }
 
     fn write(&self, out: &mut dyn Output) -> Result<()> {
-        for class in 0..self.cost.len() {
-            out.numbers(self.weights.class(class))?;
-        }
+        out.numbers(self.weights.numbers())?;
         out.numbers(&self.offsets)?;
         out.numbers(&[self.sum, self.losses])?;
         let n = self.duals.n_rows();
@@ -346,8 +341,8 @@ impl Problem for AllClasses<'_> {
     fn read(shape: &Shape, size: u64, visits: u64, input: &mut dyn Input) -> Result<Option<State>> {
         let k = shape.n_classes;
         let mut weights = Weights::zeros(shape.n_columns(), k);
-        for class in 0..k {
-            weights.class_mut(class).copy_from_slice(&input.numbers(shape.n_columns())?);
+        for line in weights.numbers_mut().chunks_mut(1 << 16) {
+            line.copy_from_slice(&input.numbers(line.len())?);
         }
         let offsets = input.numbers(k)?;
         let [sum, losses] = *input.numbers(FACTS)?.first_chunk().expect("as many as asked for");
@@ -390,7 +385,7 @@ pub struct State {
 /// Numbers of a state whatever the dual variables.
 fn fixed(shape: &Shape) -> usize {
     let k = shape.n_classes;
-    (shape.n_columns() + 1) * k + FACTS
+    shape.n_columns() * Weights::zeros(0, k).padded() + k + FACTS
 }
 
 impl AllClasses<'_> {
@@ -408,7 +403,7 @@ impl AllClasses<'_> {
                 let cost: Vec<f64> = (0..rows.n_rows()).map(cost).collect();
                 let losses = self.losses(&design, &facts.classes, &cost, &intercepts);
                 let mut part = Part { losses, ..Part::default() };
-                let (mut scores, mut v) = (vec![0.0; self.cost.len()], vec![0.0; self.cost.len()]);
+                let (mut scores, mut v) = (vec![0.0; self.weights.padded()], vec![0.0; self.cost.len()]);
                 for same in moves.chunk_by(|a, b| a.row == b.row) {
                     let i = (same[0].row - first) as usize;
                     self.weights.scores(&design, i, &mut scores);

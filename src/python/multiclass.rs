@@ -98,14 +98,13 @@ fn as_dict<'py>(
         let mut writable = coef.try_readwrite()?;
         let target = writable.as_slice_mut()?;
         let used = if columns.is_empty() { n_cols } else { columns.len() };
-        let to = |column: usize| columns.get(column).map_or(column, |&to| to as usize);
-        if n_vectors == 1 {
-            let (first, second) = (weights.class(0), weights.class(1));
-            (0..used).for_each(|column| target[to(column)] = second[column] - first[column]);
-        } else {
-            for (class, target) in target.chunks_exact_mut(n_cols.max(1)).enumerate() {
-                let w = weights.class(class);
-                (0..used).for_each(|column| target[to(column)] = w[column]);
+        for column in 0..used {
+            let to = columns.get(column).map_or(column, |&to| to as usize);
+            let weights = weights.column(column);
+            if n_vectors == 1 {
+                target[to] = weights[1] - weights[0];
+            } else {
+                weights.iter().enumerate().for_each(|(class, w)| target[class * n_cols + to] = *w);
             }
         }
     }

@@ -16,6 +16,7 @@ use super::{Route, State, Step};
 use crate::data::Rows;
 use crate::data::design::Design;
 use crate::solver::crammer_singer::{self, Alpha, Problem, Solution, Start};
+use crate::solver::sweep::dot;
 use crate::solver::{Intercept, Monitor, Params, SolverKind, Status, check_length};
 use crate::{Result, parallel};
 
@@ -106,7 +107,7 @@ impl<R: Rows> Fold<'_, R> {
     /// Decision values of the held-out rows: one per class, for two classes that of the second less that of the first.
     fn decisions(&self, solution: &Solution) -> Vec<f64> {
         let (rows, b) = (Design { rows: self.setup.rows, ids: None, bias: 0.0 }, &solution.intercepts);
-        let mut scores = vec![0.0; b.len()];
+        let mut scores = vec![0.0; solution.weights.padded()];
         let mut decisions = Vec::new();
         for &i in self.setup.parts[self.fold].test {
             solution.weights.scores(&rows, i as usize, &mut scores);
@@ -122,11 +123,12 @@ impl<R: Rows> Fold<'_, R> {
 
 /// `sum_m |w_m|^2`, with the penalised intercepts.
 fn squared_norm<R: Rows>(solution: &Solution, setup: &Setup<'_, R>) -> f64 {
+    let numbers = &solution.weights.numbers()[..setup.rows.n_cols() * solution.weights.padded()];
     let constant = match setup.settings.intercept {
         Intercept::Penalised(s) => solution.intercepts.iter().map(|b| (b / s).powi(2)).sum(),
         _ => 0.0,
     };
-    solution.weights.squared(setup.rows.n_cols()) + constant
+    dot(numbers, numbers) + constant
 }
 
 impl<R: Rows> Route for CrammerSinger<'_, R> {

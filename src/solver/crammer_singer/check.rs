@@ -115,17 +115,16 @@ impl Descent<'_> {
     /// All classes of some rows.
     fn look(&self, range: Range<usize>, intercepts: &[f64]) -> Piece {
         let k = self.n_classes;
-        let ids: Vec<u32> = range.clone().map(|i| i as u32).collect();
-        let mut all_scores = vec![0.0; ids.len() * k];
-        self.w.scores_of(self.plain, &ids, &mut all_scores);
+        let mut scores = vec![0.0; self.w.padded()];
         let mut piece = Piece::default();
         let wants_candidates = !self.sees_all();
         let mut found: Vec<(f64, u32)> = Vec::new();
-        for (i, scores) in range.zip(all_scores.chunks_exact_mut(k)) {
+        for i in range {
             let (own, c) = (self.class[i] as usize, self.cost[i]);
+            self.w.scores(self.plain, i, &mut scores);
             scores.iter_mut().zip(intercepts).for_each(|(g, b)| *g += b + 1.0);
             scores[own] -= 1.0;
-            let largest = largest(scores);
+            let largest = largest(&scores[..k]);
             piece.loss += c * (largest - scores[own]);
             let (mut gap, mut smallest) = (0.0, f64::INFINITY);
             for entry in self.lists.get(i) {

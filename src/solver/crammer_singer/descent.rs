@@ -10,11 +10,11 @@ use super::weights::{Change, Weights};
 use super::{Intercept, Monitor, Solution, Start, Status};
 use crate::solver::active::{ActiveSet, Random};
 use crate::solver::dual::Epoch;
-use crate::solver::sweep::ROW_CHUNK;
+use crate::solver::sweep::{ROW_CHUNK, dot};
 use crate::{Error, Result};
 
-/// Classes up to which every visit computes all scores.
-pub const FULL_CLASSES: usize = 4;
+/// Cache lines of classes up to which every visit computes all scores.
+pub const FULL_LINES: usize = 4;
 /// Epochs at the beginning that read all classes however many there are.
 pub const FULL_EPOCHS: usize = 2;
 /// Steps between the request for a row's memory and its use.
@@ -126,7 +126,7 @@ impl<'a> Descent<'a> {
         let Point { w, lists, offsets } = point;
         Self {
             setup,
-            scratch: Scratch { scores: vec![0.0; setup.n_classes], ..Scratch::default() },
+            scratch: Scratch { scores: vec![0.0; w.padded()], ..Scratch::default() },
             squared: (0..n).into_par_iter().with_min_len(ROW_CHUNK).map(|i| rows.squared(i)).collect(),
             w,
             lists,
@@ -149,7 +149,7 @@ impl<'a> Descent<'a> {
 
     /// Whether every visit looks at all classes.
     pub fn sees_all(&self) -> bool {
-        self.n_classes <= FULL_CLASSES
+        self.w.lines() <= FULL_LINES
     }
 
     /// Number of rows.
@@ -185,12 +185,15 @@ impl<'a> Descent<'a> {
 
     /// `sum_m |w_m|^2`, without the constant column of a free intercept.
     pub(super) fn squared_weights(&self) -> f64 {
-        self.w.squared(self.n_penalised())
+        let numbers = self.penalised(&self.w);
+        dot(numbers, numbers)
     }
 
-    /// Columns whose weights are part of the norm.
-    pub(super) fn n_penalised(&self) -> usize {
-        self.rows.n_columns() - usize::from(self.intercept == Intercept::Free)
+    /// The numbers of `w` that are part of the norm.
+    pub(super) fn penalised<'w>(&self, w: &'w Weights) -> &'w [f64] {
+        let is_free = self.intercept == Intercept::Free;
+        let columns = self.rows.n_columns() - usize::from(is_free);
+        &w.numbers()[..columns * w.padded()]
     }
 
     /// Passes a primal value on if it is finite.

@@ -10,6 +10,7 @@ use super::rows::{Entry, Lists};
 use super::weights::{Change, Weights};
 use crate::Result;
 use crate::solver::Monitor;
+use crate::solver::sweep::dot;
 
 /// Share of all costs that is rounding of sums over rows.
 const ROUNDING: f64 = 1e-13;
@@ -96,7 +97,8 @@ impl Descent<'_> {
             changes.extend(same.iter().map(|step| step.change));
             w.add(self.plain, same[0].row as usize, &changes);
         }
-        Ok(sum - 0.5 * w.squared(self.n_penalised()))
+        let numbers = self.penalised(&w);
+        Ok(sum - 0.5 * dot(numbers, numbers))
     }
 }
 

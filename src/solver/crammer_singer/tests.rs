@@ -36,7 +36,7 @@ impl Data {
     /// The objective by plain loops over dense rows.
     fn primal(&self, solution: &Solution, intercept: Intercept) -> f64 {
         let b = &solution.intercepts;
-        let w: Vec<Vec<f64>> = (0..self.k).map(|m| solution.weights.class(m)[..self.d].to_vec()).collect();
+        let w: Vec<Vec<f64>> = (0..self.k).map(|m| solution.weights.class(m, self.d)).collect();
         let mut total: f64 = w.iter().flatten().map(|w| 0.5 * w * w).sum();
         if let Intercept::Penalised(s) = intercept {
             total += b.iter().map(|b| 0.5 * (b / s) * (b / s)).sum::<f64>();
@@ -73,10 +73,6 @@ impl Data {
         }
         sum - w.iter().flatten().map(|w| 0.5 * w * w).sum::<f64>()
     }
-}
-
-fn numbers(weights: &Weights) -> Vec<&[f64]> {
-    (0..weights.n_classes()).map(|class| weights.class(class)).collect()
 }
 
 const INTERCEPTS: [Intercept; 3] = [Intercept::None, Intercept::Penalised(2.0), Intercept::Free];
@@ -154,7 +150,7 @@ fn many_classes_threads_and_chosen_rows() {
         let one = fit(1, intercept);
         assert_eq!(one.status, Status::Converged, "{intercept:?}");
         let three = fit(3, intercept);
-        assert_eq!((one.alpha, numbers(&one.weights)), (three.alpha, numbers(&three.weights)));
+        assert_eq!((one.alpha, one.weights.numbers()), (three.alpha, three.weights.numbers()));
     }
     let ids: Vec<u32> = (0..n as u32).rev().filter(|i| i % 4 != 0 || *i < k as u32).collect();
     let (class, cost): (Vec<u32>, Vec<f64>) = ids.iter().map(|&i| (class[i as usize], cost[i as usize])).unzip();

@@ -1,29 +1,25 @@
-//! The weights of all classes, class after class.
+//! The weights of all classes, interleaved: the `k` weights of a column side by side.
 //!
-//! A visit of a row reads the weights of a few classes. Columns that many rows have lie side by side in the packed form of the data
-//! ([`crate::data::presolve`]), so the part of a class's weights that is read all the time is short, and those of all classes stay
-//! in the cache.
-
-use rayon::prelude::*;
+//! ```text
+//!     column 0              column 1              ...
+//!     w_0 w_1 .. w_k-1 0 0  w_0 w_1 .. w_k-1 0 0       padded to whole cache lines of eight
+//! ```
+//!
+//! One row then reads a run of whole cache lines per entry, and its scores of all classes are vector arithmetic. The padding
+//! stays zero.
 
 use super::kernels::ClassRows;
-use crate::solver::sweep::dot;
-
-/// Numbers in a cache line.
-const LINE: usize = 8;
-/// A distance between classes that is a multiple of this many lines puts all of them into the same places of a cache;
-const CLASH: usize = 256;
-/// so many lines more do not.
-const APART: usize = 77;
+use crate::data::block::Block;
+pub use crate::data::kernels::LINE;
 
 /// Weights of `n_classes` classes for each column.
 #[derive(Clone, Debug)]
 pub struct Weights {
-    numbers: Vec<f64>,
+    numbers: Block<LINE>,
     n_classes: usize,
-    n_columns: usize,
-    /// From one class to the next.
-    stride: usize,
+    lines: usize,
+    /// Zeros between calls of [`Self::add`].
+    delta: Vec<[f64; LINE]>,
 }
 
 /// The change of one class's dual variable in a row.
@@ -38,62 +34,62 @@ pub struct Change {
 impl Weights {
     /// Zeros.
     pub fn zeros(n_columns: usize, n_classes: usize) -> Self {
-        let lines = n_columns.div_ceil(LINE);
-        let stride = LINE * if lines.is_multiple_of(CLASH) { lines + APART } else { lines };
-        Self { numbers: vec![0.0; stride * n_classes], n_classes, n_columns, stride }
+        let lines = n_classes.div_ceil(LINE);
+        Self { numbers: Block::zeros(n_columns * lines), n_classes, lines, delta: Vec::new() }
     }
 
-    /// The weights of one class.
-    pub fn class(&self, class: usize) -> &[f64] {
-        &self.numbers[class * self.stride..][..self.n_columns]
+    /// Cache lines per column.
+    pub fn lines(&self) -> usize {
+        self.lines
     }
 
-    /// The weights of one class, to be changed.
-    pub fn class_mut(&mut self, class: usize) -> &mut [f64] {
-        &mut self.numbers[class * self.stride..][..self.n_columns]
+    /// Numbers per column, padding included: the length of a buffer for [`Self::scores`].
+    pub fn padded(&self) -> usize {
+        self.lines * LINE
     }
 
-    /// Number of classes.
-    pub fn n_classes(&self) -> usize {
-        self.n_classes
+    /// All numbers, padding included.
+    pub fn numbers(&self) -> &[f64] {
+        self.numbers.as_flattened()
     }
 
-    /// The weights of all classes for one column.
-    pub fn column(&self, column: usize) -> impl Iterator<Item = f64> {
-        (0..self.n_classes).map(move |class| self.class(class)[column])
+    /// All numbers, padding included, which must stay zero.
+    pub fn numbers_mut(&mut self) -> &mut [f64] {
+        self.numbers.as_flattened_mut()
     }
 
-    /// `sum_m |w_m|^2` over the first `n_columns` columns.
-    pub fn squared(&self, n_columns: usize) -> f64 {
-        let one = |class: usize| {
-            let w = &self.class(class)[..n_columns];
-            dot(w, w)
-        };
-        (0..self.n_classes).into_par_iter().map(one).collect::<Vec<f64>>().iter().sum()
+    /// The weights of one column.
+    pub fn column(&self, column: usize) -> &[f64] {
+        &self.numbers()[column * self.lines * LINE..][..self.n_classes]
+    }
+
+    /// The weights of one class over the first `n_columns` columns.
+    pub fn class(&self, class: usize, n_columns: usize) -> Vec<f64> {
+        self.numbers().iter().skip(class).step_by(self.lines * LINE).take(n_columns).copied().collect()
     }
 
     /// Scores `w_m . x_i` of all classes.
     pub fn scores(&self, rows: &dyn ClassRows, i: usize, out: &mut [f64]) {
-        out.iter_mut().enumerate().for_each(|(class, out)| *out = rows.dot(i, self.class(class)));
-    }
-
-    /// Scores of all classes of some rows, row after row: class by class, so that the weights of one class stay in the cache.
-    pub fn scores_of(&self, rows: &dyn ClassRows, ids: &[u32], out: &mut [f64]) {
-        for class in 0..self.n_classes {
-            let w = self.class(class);
-            let out = out.iter_mut().skip(class).step_by(self.n_classes);
-            ids.iter().zip(out).for_each(|(&i, out)| *out = rows.dot(i as usize, w));
-        }
+        rows.scores(i, &self.numbers, self.lines, &mut out.as_chunks_mut().0[..self.lines]);
     }
 
     /// Scores of chosen classes, at their positions in `classes`.
     pub fn some_scores(&self, rows: &dyn ClassRows, i: usize, classes: &[u32], out: &mut [f64]) {
-        rows.some_scores(i, &self.numbers, self.stride, classes, out);
+        rows.some_scores(i, self.numbers(), self.lines * LINE, classes, out);
     }
 
-    /// `w_m += delta x_i` for every change `(m, delta)`.
+    /// `w_m += delta x_i` for every change `(m, delta)`; where most of a column's cache lines change, all of them do, in vector
+    /// arithmetic.
     pub fn add(&mut self, rows: &dyn ClassRows, i: usize, changes: &[Change]) {
-        rows.add(i, changes, &mut self.numbers, self.stride);
+        if changes.len() < self.lines.max(3) {
+            return rows.add(i, changes, self.numbers.as_flattened_mut(), self.lines * LINE);
+        }
+        let mut delta = std::mem::take(&mut self.delta);
+        delta.resize(self.lines, [0.0; LINE]);
+        changes.iter().for_each(|change| delta.as_flattened_mut()[change.class as usize] += change.delta);
+        rows.add_all(i, &delta, &mut self.numbers);
+        changes.iter().for_each(|change| delta.as_flattened_mut()[change.class as usize] = 0.0);
+        self.delta = delta;
     }
 }
 
@@ -129,22 +125,18 @@ mod tests {
                 }
             }
             let classes: Vec<u32> = (0..k as u32).rev().collect();
-            let (mut all, mut some) = (vec![0.0; k], vec![0.0; k]);
-            let mut block = vec![0.0; n * k];
-            let ids: Vec<u32> = (0..n as u32).collect();
-            w.scores_of(&x, &ids, &mut block);
+            let (mut all, mut some) = (vec![0.0; w.lines() * LINE], vec![0.0; k]);
             for i in 0..n {
                 w.scores(&x, i, &mut all);
                 w.some_scores(&x, i, &classes, &mut some);
                 for c in 0..k {
                     let exact: f64 = (0..d).map(|j| plain[c][j] * values[i * d + j]).sum();
-                    for found in [all[c], some[k - 1 - c], block[i * k + c]] {
-                        assert!((found - exact).abs() < 1e-9);
-                    }
+                    assert!((all[c] - exact).abs() < 1e-9 && (some[k - 1 - c] - exact).abs() < 1e-9);
                 }
+                assert!(all[k..].iter().all(|s| *s == 0.0), "the padding is zero");
             }
-            assert_eq!(w.class(k - 1), plain[k - 1]);
-            assert_eq!(w.column(2).next(), Some(plain[0][2]));
+            assert_eq!(w.class(k - 1, d), plain[k - 1]);
+            assert_eq!(w.column(2)[0], plain[0][2]);
         }
     }
 }
