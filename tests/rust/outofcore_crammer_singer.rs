@@ -18,7 +18,7 @@ fn costs(n_classes: u32) -> Vec<f64> {
 }
 
 fn some(intercept: Intercept) -> Settings {
-    Settings { tol: 1e-3, ..settings(LossKind::Hinge, intercept) }
+    Settings { tol: 1e-3, budget: 22_500_000, ..settings(LossKind::Hinge, intercept) }
 }
 
 /// Objective by the definition, from weights by column of the input.
@@ -94,7 +94,7 @@ fn threads_change_no_bit() {
         pool.install(|| outofcore::fit_crammer_singer(&store, &cost, &settings, None, &Silent).unwrap())
     };
     let (one, three) = (fit(1), fit(3));
-    assert_eq!((one.weights.numbers(), one.intercepts), (three.weights.numbers(), three.intercepts));
+    assert_eq!((one.weights.numbers(), &one.intercepts), (three.weights.numbers(), &three.intercepts));
     assert_eq!(one.certificate, three.certificate);
 }
 
