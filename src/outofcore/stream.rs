@@ -22,8 +22,8 @@
 //! seen.
 
 use super::choice::{Capacity, Policy, choose, lot};
-use super::resident::{Plain, Resident};
 use super::problem::{Problem, Step};
+use super::resident::{Plain, Resident};
 use super::task::{Running, State, Task, free_bias};
 use super::{Settings, budget};
 use crate::data::Rows;

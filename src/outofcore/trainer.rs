@@ -84,7 +84,9 @@ pub fn fit(
         let remains = descend(store, problems, parts, settings, &plan, &mut checkpoint, &done, monitor)?;
         let scans = remains.scans as f64;
         let ends = remains.ends.into_iter().flatten();
-        done.extend(remains.problems.into_iter().zip(ends).map(|(problem, end)| outcome(store, settings, problem, end, scans)));
+        done.extend(
+            remains.problems.into_iter().zip(ends).map(|(problem, end)| outcome(store, settings, problem, end, scans)),
+        );
     }
     let old = store.old_columns()?;
     for outcome in &mut done {
@@ -132,7 +134,8 @@ pub fn fit_crammer_singer(
     let plan = Plan::new(store, settings, &Needs::crammer_singer(store, settings))?;
     let problem = AllClasses::new(store, cost, settings.intercept, monitor)?;
     let mut remains = descend(store, vec![problem], &[], settings, &plan, &mut checkpoint, &[], monitor)?;
-    let (problem, end) = (remains.problems.remove(0), remains.ends.remove(0).expect("a descent ends with its problems"));
+    let (problem, end) =
+        (remains.problems.remove(0), remains.ends.remove(0).expect("a descent ends with its problems"));
     let passes = problem.visits() as f64 / store.meta().n_rows as f64 + remains.scans as f64;
     let End { certified, status, n_iter, loads } = end;
     let (weights, intercepts) = problem.into_model();

@@ -34,9 +34,8 @@ pub fn fit_crammer_singer<'py>(
     let cost = cost.as_slice()?;
     let ask = Ask { loss: LossKind::Hinge, ..Ask::of(&options)? };
     let slices = matrix.slices()?;
-    let (solution, n_cols, report) = run(py, options.n_threads, progress.as_ref(), |monitor| {
-        fit_slices(slices, &labels, cost, &ask, monitor)
-    })?;
+    let (solution, n_cols, report) =
+        run(py, options.n_threads, progress.as_ref(), |monitor| fit_slices(slices, &labels, cost, &ask, monitor))?;
     let Solution { weights, intercepts, certificate, passes, n_iter, status, .. } = &solution;
     let solver = options::solver_name(SolverKind::CrammerSinger);
     let facts = Facts { certificate: *certificate, passes: *passes, n_iter: *n_iter, status: *status, solver };

@@ -222,7 +222,8 @@ fn crammer_singer_in_memory(
     let whole = Whole::read(store, cost, monitor)?;
     let labels = Labels { ids: &whole.classes, n_classes: cost.len() as u32 };
     let (solution, _, report) = multiclass::fit_slices(whole.slices(), &labels, &whole.costs, ask, monitor)?;
-    let crate::solver::crammer_singer::Solution { weights, intercepts, certificate, status, n_iter, passes, .. } = solution;
+    let crate::solver::crammer_singer::Solution { weights, intercepts, certificate, status, n_iter, passes, .. } =
+        solution;
     Ok((AllOutcome { weights, intercepts, certificate, status, n_iter, passes, loads: 1.0 }, report))
 }
 

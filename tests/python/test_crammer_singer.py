@@ -172,7 +172,8 @@ def test_refuses_what_does_not_fit(tmp_path):
 def test_a_store_gives_the_optimum_of_its_rows(tmp_path, n_classes, fit_intercept):
     random = np.random.default_rng(n_classes)
     y = random.integers(0, n_classes, 20_000)
-    words = np.column_stack([random.integers(0, 300, (20_000, 8)), 7 * y + random.integers(0, 7, 20_000)])
+    own = 7 * y[:, None] + random.integers(0, 7, (20_000, 5))
+    words = np.column_stack([random.integers(0, 300, (20_000, 4)), own])
     X = sp.csr_matrix((np.ones(words.size, np.float32), words.ravel(), np.arange(0, words.size + 1, 9)))
     store = hinge.BlockStore.build((X, y), tmp_path / "x", n_blocks=4)
     options = CS | {"C": 0.05, "tol": 1e-3, "fit_intercept": fit_intercept, "max_iter": 500}
