@@ -159,7 +159,10 @@ impl<'a, R: Rows, const L: usize> Newton<'a, R, L> {
         let design = problem.design(bias);
         let (n, d) = (design.n_rows(), design.n_cols());
         Self {
-            dense_cost: auto::factorisation_passes(&design),
+            dense_cost: match keeps_dual {
+                true => auto::fit_factorisation_passes(&design),
+                false => auto::factorisation_passes(&design),
+            },
             sweep: Sweep::new(design, monitor),
             monitor,
             is_free: problem.intercept == Intercept::Free,
