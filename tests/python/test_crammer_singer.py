@@ -180,9 +180,11 @@ def test_a_store_gives_the_optimum_of_its_rows(tmp_path, n_classes, fit_intercep
     rows = hinge.LinearSVC(**options).fit(X, y)
     whole = hinge.LinearSVC(**options).fit(store)
     parts = hinge.LinearSVC(memory_budget=23_000_000, block_options={"in_memory": False}, **options).fit(store)
-    assert whole.certificate_.solver == ("in_memory",) and parts.certificate_.solver == ("block_cd",)
+    assert whole.certificate_.solver == ("in_memory",)
+    assert parts.certificate_.solver == ("block_cd",)
     for model in (whole, parts):
-        assert model.certificate_.converged and model.coef_.shape == rows.coef_.shape
+        assert model.certificate_.converged
+        assert model.coef_.shape == rows.coef_.shape
         assert model.certificate_.dual[0] <= rows.certificate_.primal[0]
         assert rows.certificate_.dual[0] <= model.certificate_.primal[0]
         assert (model.predict(X) == rows.predict(X)).mean() > 0.97
@@ -195,5 +197,5 @@ def test_a_search_over_a_store_that_fits_is_that_of_its_rows(tmp_path):
     options = CS | {"loss": "hinge", "Cs": [0.1, 1.0], "cv": 3}
     a, b = hinge.LinearSVCCV(**options).fit(X, y), hinge.LinearSVCCV(**options).fit(store)
     assert a.C_ == b.C_
-    assert a.certificate_.relative_gap[0] <= 1e-4 and b.certificate_.relative_gap[0] <= 1e-4
+    assert max(a.certificate_.relative_gap[0], b.certificate_.relative_gap[0]) <= 1e-4
     assert a.certificate_.primal[0] == pytest.approx(b.certificate_.primal[0], rel=2e-4)
