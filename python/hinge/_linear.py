@@ -151,8 +151,6 @@ class LinearClassifier(CallbackSupport, ClassifierMixin, BaseEstimator):
     def _fit_blocks(self, store: BlockStore, cost: np.ndarray, options: dict[str, Any], blocks: dict[str, Any]) -> None:
         """Fit with checked options and set the fitted attributes."""
         report = reporter(self.verbose, "fit", options["tol"])
-        if options["solver"] == "crammer_singer" and "cache" not in (self.block_options or {}):
-            blocks = blocks | {"cache": "projected"}  # by the share of shrunken variables
         result = _native.fit_store(store._reader, cost, options, blocks, report)
         self._take(store.classes, result)
         self.n_features_in_ = store.n_features

@@ -6,7 +6,8 @@
 //!
 //! **What stays.** A variable is shrunk where it is 0 and its gradient is below that of all positive ones of its row: it would stay 0. Rows
 //! with a small share of shrunk variables stay ([`Policy::Projected`], ChangRoth11, section 3). Deviation: of equal shares, and most rows
-//! are equal, the row whose decision is nearest its margin stays; with [`Policy::Gradient`] that alone counts.
+//! are equal, the row whose decision is nearest its margin stays; with [`Policy::Gradient`] that alone counts, and it is the default:
+//! 20news in 46 MB, C = 1, gap 1e-3, 8 readings instead of 11, 150 visits of all rows instead of 205.
 //!
 //! **Certificate.** A scan computes the losses of all rows. With a free intercept the dual point must be moved onto its constraint: the
 //! moves follow from the dual variables alone ([`moves`]), and what they do to the weights is bounded as in [`super::scan`]:
