@@ -84,9 +84,9 @@ class LinearSVC(StreamClassifier):
         For a :class:`BlockStore`: file that keeps the state of the fit, and continues it to the same bits after a kill.
     block_options : dict, default=None
         For a :class:`BlockStore`, beside its defaults: ``cache="gradient"`` (rows near the margin stay in memory;
-        "projected", "random" or "none"; with "crammer_singer", "projected" are rows with the least part of their dual variables
-        shrunken), ``cache_share="auto"`` (of the memory for rows: a third where this holds a
-        tenth of the rows or more, else half; or a number from 0 to 0.9), ``rounds=10`` (epochs per loaded block),
+        "projected", "random" or "none"; with "crammer_singer", "projected" are rows with the least part of their dual
+        variables shrunken), ``cache_share="auto"`` (of the memory for rows: a third where this holds a tenth of
+        the rows or more, else half; or a number from 0 to 0.9), ``rounds=10`` (epochs per loaded block),
         ``round_tol=0.0`` (ends them early), ``keep_compressed=True`` (keep the compressed file in memory if it
         fits, and read the disk once), ``while_reading="rest"`` (where the disk is slower than the fit: wait, which
         keeps the bits, or "train" on the cached rows, never idle, with results that differ within ``tol``),
