@@ -174,7 +174,8 @@ def _mean_cell(values: Sequence[Ratio]) -> str:
     exact = [r for r in values if r.sign != ">"]
     bounds = len(values) - len(exact)
     others = f"{mean(exact):.2f}x" if exact else "none"
-    return f"{mean(values):.2f}x ({len(values)} cases" + (f", {bounds} of them >, the others {others})" if bounds else ")")
+    note = f", {bounds} of them >, the others {others}" if bounds else ""
+    return f"{mean(values):.2f}x ({len(values)} cases{note})"
 
 
 def classes(found: Sequence[Case], rivals: Sequence[tuple[str, int]]) -> list[str]:

@@ -7,8 +7,6 @@ of a fit in memory to a gap of 1e-6, relative to the latter.
 
 from __future__ import annotations
 
-import json
-import subprocess
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -17,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+import vowpal
 from hinge import BlockStore, LinearSVC
 from sklearn.linear_model import PassiveAggressiveClassifier, Perceptron, SGDClassifier
 
@@ -170,24 +169,12 @@ def _online(study: Study, model: Any) -> dict[str, Any]:
 
 def _vw(study: Study, scratch: Path, python: str) -> dict[str, Any]:
     """Vowpal Wabbit with its defaults and the hinge loss: text to cache, then passes over the cache."""
-    text, test, cache = scratch / "train.vw", scratch / "test.vw", scratch / "cache"
-    for path, X, y in ((text, study.data.X, study.data.y), (test, study.data.X_test, study.data.y_test)):
-        _write_vw(path, X, y)
-    call = [python, str(Path(__file__).with_name("rival_vw.py")), str(text), str(test), str(cache)]
-    found = json.loads(subprocess.run(call, check=True, stdout=subprocess.PIPE, text=True).stdout)
+    train, test = (study.data.X, study.data.y), (study.data.X_test, study.data.y_test)
+    found = vowpal.run(python, scratch, train, test, passes="1,2,4,8,16")
     for run in found["runs"]:
         run["accuracy"] -= study.accuracy
     first = found["runs"][0]
     return {**found, "learning": first["seconds"], "accuracy": first["accuracy"]}
-
-
-def _write_vw(path: Path, X: sp.csr_matrix, y: np.ndarray) -> None:
-    order = np.random.default_rng(0).permutation(len(y))  # an online learner needs rows in random order
-    with open(path, "w", encoding="ascii") as file:
-        for i in order:
-            row = slice(X.indptr[i], X.indptr[i + 1])
-            entries = " ".join(f"{j}:{v:.7g}" for j, v in zip(X.indices[row], X.data[row], strict=True))
-            file.write(f"{1 if y[i] else -1} | {entries}\n")
 
 
 def single(study: Study, scratch: Path, python: str | None) -> dict[str, dict]:

@@ -1,4 +1,4 @@
-"""Vowpal Wabbit on a text file, in a Python that has vowpalwabbit: TRAIN TEST CACHE -> JSON.
+"""Vowpal Wabbit on a text file, in a Python that has vowpalwabbit: TRAIN TEST CACHE PASSES OPTIONS -> JSON.
 
 The first run makes the cache from the text (and learns meanwhile, since vw cannot make a cache alone); then each number
 of passes is a run of its own from zero over the cache, its test accuracy measured.
@@ -12,7 +12,6 @@ import time
 from vowpalwabbit import Workspace
 
 COMMON = "--loss_function hinge --noconstant -b 22 --quiet"
-PASSES = (1, 2, 4, 8, 16)
 
 
 def _accuracy(model: Workspace, path: str) -> float:
@@ -28,13 +27,14 @@ def _accuracy(model: Workspace, path: str) -> float:
 
 def main() -> None:
     """Command line."""
-    train, test, cache = sys.argv[1:4]
+    train, test, cache, passes_wanted, words = sys.argv[1:6]
+    common = f"{COMMON} {words}"
     started = time.perf_counter()
-    Workspace(f"{COMMON} -d {train} --cache_file {cache} -k").finish()
+    Workspace(f"{common} -d {train} --cache_file {cache} -k").finish()
     found = {"io": time.perf_counter() - started, "cache_bytes": os.path.getsize(cache), "runs": []}
-    for passes in PASSES:
+    for passes in map(int, passes_wanted.split(",")):
         started = time.perf_counter()
-        Workspace(f"{COMMON} --cache_file {cache} --passes {passes} --holdout_off -f {cache}.model").finish()
+        Workspace(f"{common} --cache_file {cache} --passes {passes} --holdout_off -f {cache}.model").finish()
         seconds = time.perf_counter() - started
         model = Workspace(f"--quiet -t -i {cache}.model")
         found["runs"].append({"passes": passes, "seconds": seconds, "accuracy": _accuracy(model, test)})

@@ -140,19 +140,26 @@ class LinearClassifier(CallbackSupport, ClassifierMixin, BaseEstimator):
     def _fit_store(self, store: BlockStore, y: Any, sample_weight: Any, options: dict[str, Any]) -> Self:
         if y is not None or sample_weight is not None:
             raise ValueError("a BlockStore holds its labels and weights: y and sample_weight must be None")
+        task = FitTask(self, store, None)
+        self._fit_stored(store, options)
+        task.end()
+        return self
+
+    def _fit_stored(self, store: BlockStore, options: dict[str, Any]) -> None:
+        """Fit with the estimator's own ``C``."""
         _outofcore.refuse_unfit(options)
         blocks = _outofcore.options(self.memory_budget, self.checkpoint, self.block_options)
         cost = _outofcore.class_costs(store, float(self.C), self.class_weight)
-        task = FitTask(self, store, None)
         self._fit_blocks(store, cost, options, blocks)
-        task.end()
-        return self
 
     def _fit_blocks(self, store: BlockStore, cost: np.ndarray, options: dict[str, Any], blocks: dict[str, Any]) -> None:
         """Fit with checked options and set the fitted attributes."""
         report = reporter(self.verbose, "fit", options["tol"])
-        result = _native.fit_store(store._reader, cost, options, blocks, report)
-        self._take(store.classes, result)
+        self._take(store.classes, _native.fit_store(store._reader, cost, options, blocks, report))
+        self._map = options["map"]
+        self._remember_store(store)
+
+    def _remember_store(self, store: BlockStore) -> None:
         self.n_features_in_ = store.n_features
         if store.feature_names is not None:
             self.feature_names_in_ = store.feature_names
@@ -293,7 +300,7 @@ class LinearClassifier(CallbackSupport, ClassifierMixin, BaseEstimator):
         return self.classes_[ids], values
 
     def _scores(self, store: BlockStore) -> _outofcore.Scores:
-        return _outofcore.Scores(store, self.coef_, self.intercept_, _validate.threads(self.n_jobs))
+        return _outofcore.Scores(store, self, _validate.threads(self.n_jobs))
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Share of rows that are classified correctly.

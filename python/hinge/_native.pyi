@@ -32,6 +32,7 @@ __all__ = [
     "decision_values",
     "descend",
     "descend_on",
+    "descend_store",
     "estimate_facets",
     "explore_plane",
     "explore_to_file",
@@ -132,9 +133,7 @@ def explore_to_file(
     progress: Callable[[str, int, float], None] | None = None,
 ) -> None: ...
 def estimate_facets(data: _CostData, limit: tuple[float, float], seed: int) -> float: ...
-def sides_at(
-    data: _CostData, perturbation: np.ndarray, at: np.ndarray, n_threads: int
-) -> np.ndarray: ...
+def sides_at(data: _CostData, perturbation: np.ndarray, at: np.ndarray, n_threads: int) -> np.ndarray: ...
 def fit_costs(
     data: _CostData,
     at: tuple[float, float],
@@ -197,7 +196,13 @@ def sample_columns(places: list[tuple[str, int]], bytes: int, zero_based: bool, 
 
 @final
 class StoreScorer:
-    def __new__(cls, reader: StoreReader, coef: np.ndarray, intercept: np.ndarray) -> StoreScorer: ...
+    def __new__(
+        cls,
+        reader: StoreReader,
+        coef: np.ndarray,
+        intercept: np.ndarray,
+        map: dict[str, Any] | None = None,
+    ) -> StoreScorer: ...
     def pages(self, start: int, end: int, n_threads: int) -> tuple[np.ndarray, np.ndarray]: ...
 
 @final
@@ -235,6 +240,14 @@ def descend_on(
     options: dict[str, Any],
     state: dict[str, Any],
     eta: Callable[[int], float] | None = None,
+) -> dict[str, Any]: ...
+def descend_store(
+    reader: StoreReader,
+    cost: np.ndarray,
+    options: dict[str, Any],
+    budget: int,
+    eta: Callable[[int], float] | None = None,
+    progress: Callable[[str, int, float], None] | None = None,
 ) -> dict[str, Any]: ...
 def fit(
     matrix: Any,

@@ -61,11 +61,7 @@ def _number(name: str, chosen: Mapping[str, Any], rule: str) -> float:
 
 
 def refuse_unfit(options: Mapping[str, Any]) -> None:
-    """Blocks are trained on as they are, each class against the rest, with dense weights."""
-    if options["map"] is not None:
-        raise ValueError("degree must be 1 for a BlockStore and for partial_fit, got 2")
-    if options["solver"] == "crammer_singer":
-        raise ValueError("multi_class must be 'ovr' for a BlockStore and for partial_fit, got 'crammer_singer'")
+    """Blocks and streams are trained on with dense weights."""
     if options.get("sparse_tol") is not None:
         raise ValueError("sparse_coef must be False for a BlockStore and for partial_fit, got True")
 
@@ -99,15 +95,17 @@ PAGES = 64
 class Scores:
     """Decision values of a linear model over a store, a run of pages at a time."""
 
-    def __init__(self, store: BlockStore, coef: np.ndarray, intercept: np.ndarray, threads: int):
-        if store.n_features != coef.shape[1]:
-            raise ValueError(f"the store has {store.n_features} features, the model was fitted with {coef.shape[1]}")
+    def __init__(self, store: BlockStore, model: Any, threads: int):
+        coef, n_features = model.coef_, model.n_features_in_
+        if store.n_features != n_features:
+            raise ValueError(f"the store has {store.n_features} features, the model was fitted with {n_features}")
         if sp.issparse(coef):
             raise ValueError(
                 "a BlockStore is predicted with dense weights, coef_ of the model is sparse: make it dense"
             )
-        intercept = np.ascontiguousarray(intercept, dtype=np.float64)
-        self._scorer = _native.StoreScorer(store._reader, np.ascontiguousarray(coef), intercept)
+        intercept = np.ascontiguousarray(model.intercept_, dtype=np.float64)
+        coef = np.ascontiguousarray(coef, dtype=np.float64)
+        self._scorer = _native.StoreScorer(store._reader, coef, intercept, model._map)
         self._store, self._threads, self.n_problems = store, threads, len(intercept)
 
     def runs(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:

@@ -167,6 +167,10 @@ class StreamClassifier(LinearClassifier):
         if self.checkpoint is not None:
             raise ValueError("checkpoint must be None for partial_fit: pickle the estimator to keep a stream")
         _outofcore.refuse_unfit(options)
+        if options["map"] is not None:
+            raise ValueError("degree must be 1 for partial_fit, got 2")
+        if options["solver"] == "crammer_singer":
+            raise ValueError("multi_class must be 'ovr' for partial_fit, got 'crammer_singer'")
         if hasattr(self, "multilabel_") or sp.issparse(getattr(self, "coef_", None)):
             raise ValueError("partial_fit goes on from dense weights of classes, the model has sparse ones or labels")
         factor = _validate.class_factors(classes, np.ones(len(classes)), self.class_weight)

@@ -75,18 +75,19 @@ def iter_predictions(
         raise ValueError(f"{type(model).__name__} has no method {method!r}")
     threads = _validate.threads(n_jobs)
     if isinstance(source, BlockStore):
-        values = Scores(source, model.coef_, model.intercept_, threads).in_order()
+        values = Scores(source, model, threads).in_order()
         return (_answer(model, method, piece) for piece in values)
-    n_features = model.coef_.shape[1]
+    n_features = model.n_features_in_
     opened = open_source(source, n_features=n_features, zero_based=zero_based, columns=columns, n_threads=threads)
     return (_answer(model, method, _decisions(model, batch.X)) for batch in opened.batches())
 
 
 def _decisions(model: LinearClassifier, X: Any) -> np.ndarray:
     X = _validate.canonical(X)
-    n_features = model.coef_.shape[1]
-    if X.shape[1] != n_features:
-        raise ValueError(f"X has {X.shape[1]} features, the model was fitted with {n_features}")
+    if X.shape[1] != model.n_features_in_:
+        raise ValueError(f"X has {X.shape[1]} features, the model was fitted with {model.n_features_in_}")
+    if model._map is not None:
+        return model._decisions(X).reshape(X.shape[0], -1)
     values = X @ model.coef_.T
     return np.asarray(values.todense() if sp.issparse(values) else values) + model.intercept_
 

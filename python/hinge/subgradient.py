@@ -8,13 +8,15 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from hinge import _native, _validate
+from hinge import _native, _outofcore, _validate
+from hinge._budget import budget
 from hinge._callbacks import FitTask, with_callbacks
 from hinge._certificate import Certificate
 from hinge._linear import LinearClassifier
 from hinge._presolve import Presolve
 from hinge._progress import reporter
 from hinge._warn import warn
+from hinge.blocks import BlockStore
 
 LOSSES = ("hinge", "squared_hinge", "logistic")
 STEP_SIZES = ("pegasos", "root", "constant")
@@ -70,8 +72,11 @@ class SubgradientClassifier(LinearClassifier):
             "presolve": _validate.presolve(self.presolve),
         }
 
-    def _cost(self, weight: np.ndarray) -> np.ndarray:
-        """The cost of each row: C times its weight, or what makes all costs add up to 1 / lam."""
+    def _cost(self, weight: np.ndarray, count: np.ndarray | float = 1.0) -> np.ndarray:
+        """The cost of each row: C times its weight, or what makes all costs add up to 1 / lam.
+
+        The weights may be those of classes, each of so many rows (``count``).
+        """
         if (self.C is None) == (self.lam is None):
             raise ValueError(f"exactly one of C and lam must be given, got C={self.C!r} and lam={self.lam!r}")
         with np.errstate(over="ignore"):
@@ -80,22 +85,26 @@ class SubgradientClassifier(LinearClassifier):
                 cost = float(self.C) * weight
             else:
                 _validate.positive("lam", self.lam)
-                cost = weight / (float(self.lam) * weight.sum())
-        if not np.isfinite(cost.sum()):
+                cost = weight / (float(self.lam) * (count * weight).sum())
+        if not np.isfinite((count * cost).sum()):
             raise ValueError("the costs of all rows, C times weight or 1 / lam in all, must have a finite sum")
         return cost
 
     @with_callbacks
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
         """Fit the classifier.
+
+        A block store is read block by block, as large as ``memory_budget`` allows. An epoch loads every block once, in
+        random order; a block stands for the rows that ``batch_size`` speaks of: as many draws from it as it has rows,
+        or one step on all of it where ``batch_size`` is None. Each look at the objective reads the store once more.
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,)
-            Class labels of one type.
+        X : {array-like, sparse matrix} of shape (n_samples, n_features), or BlockStore
+        y : array-like of shape (n_samples,), default=None
+            Class labels of one type; None for a store, which has its own.
         sample_weight : array-like of shape (n_samples,), default=None
-            Weight 2 equals the row twice, weight 0 the row absent.
+            Weight 2 equals the row twice, weight 0 the row absent. None for a store, which has its own.
 
         Returns
         -------
@@ -112,6 +121,8 @@ class SubgradientClassifier(LinearClassifier):
             ``max_iter`` epochs were not enough.
         """
         options = self._options()
+        if isinstance(X, BlockStore):
+            return self._fit_store(X, y, sample_weight, options)
         checked, y_checked = _validate.fit_data(X, y, self)
         classes, ids = _validate.encode(y_checked)
         cost = self._cost(_validate.row_weights(checked, classes, ids, self.class_weight, sample_weight))
@@ -121,6 +132,22 @@ class SubgradientClassifier(LinearClassifier):
         result = _validate.call_native(
             lambda matrix: _native.descend(matrix, ids, len(classes), cost, options, eta, report), checked
         )
+        self._take(classes, result)
+        _validate.remember_features(self, X)
+        task.end()
+        return self
+
+    def _fit_stored(self, store: BlockStore, options: dict[str, Any]) -> None:
+        factor = _outofcore.class_factors(store, self.class_weight)
+        cost = self._cost(factor, np.array(store._facts["class_weight"]))
+        eta = self.eta if callable(self.eta) else None
+        report = reporter(self.verbose, "fit", options["tol"])
+        memory = budget(self.memory_budget)
+        self._take(store.classes, _native.descend_store(store._reader, cost, options, memory, eta, report))
+        self._remember_store(store)
+
+    def _take(self, classes: np.ndarray, result: dict[str, Any]) -> None:
+        """Set the fitted attributes."""
         self.classes_ = classes
         self.coef_, self.intercept_ = result["coef"], result["intercept"]
         self.n_iter_ = np.array(result["n_iter"], dtype=np.int64)
@@ -137,9 +164,6 @@ class SubgradientClassifier(LinearClassifier):
                 f"{worst:.2e}, tol is {self.tol:.2e}: raise max_iter or tol, or scale the features",
                 ConvergenceWarning,
             )
-        _validate.remember_features(self, X)
-        task.end()
-        return self
 
     def objective(self, X: Any, y: Any, sample_weight: Any = None) -> np.ndarray:
         r"""The objective :math:`\lambda/2 \|w\|^2 + \sum_i p_i \xi(m_i)` of each binary problem on given rows.
@@ -216,7 +240,10 @@ class PegasosClassifier(SubgradientClassifier):
         As in :class:`hinge.LinearSVC`. The intercept is not penalised, and the exact best one for the weights at each
         look and in the end.
     presolve : {"auto", True, False}, default="auto"
-        As in :class:`hinge.LinearSVC`; ``partial_fit`` takes X as it is.
+        As in :class:`hinge.LinearSVC`; ``partial_fit`` and block stores take X as it is.
+    memory_budget : int or str, default=None
+        Bytes for a fit on a block store, as in :class:`hinge.LinearSVC`. Draws from larger blocks are nearer to draws
+        from all rows.
 
     Attributes
     ----------
@@ -234,8 +261,9 @@ class PegasosClassifier(SubgradientClassifier):
 
     Notes
     -----
-    Results depend on ``random_state`` and the contents of the rows only: neither on the order of the rows nor on the
-    number of threads, nor on whether a row is there twice or has weight 2.
+    But for rounding, results depend on ``random_state`` and the contents of the rows only: neither on the order of the
+    rows nor on whether a row is there twice or has weight 2. The number of threads changes no bit. On a block store
+    they depend on ``random_state``, the store and ``memory_budget``.
 
     References
     ----------
@@ -273,6 +301,7 @@ class PegasosClassifier(SubgradientClassifier):
         intercept_scaling: float | None = None,
         class_weight: Any = None,
         presolve: str | bool = "auto",
+        memory_budget: int | str | None = None,
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
@@ -294,6 +323,7 @@ class PegasosClassifier(SubgradientClassifier):
         self.intercept_scaling = intercept_scaling
         self.class_weight = class_weight
         self.presolve = presolve
+        self.memory_budget = memory_budget
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
@@ -393,7 +423,7 @@ class SubgradientSVC(SubgradientClassifier):
         :math:`\lambda`, instead of ``C=None``.
     loss : {"hinge", "squared_hinge", "logistic"}, default="hinge"
     batch_size : int, default=None
-        Rows per step, drawn at random; None takes all rows in each step.
+        Rows per step, drawn at random; None takes all rows in each step, those of a block for a block store.
     eta, eta0
         As in :class:`PegasosClassifier`.
     projection : bool, default=False
@@ -404,7 +434,7 @@ class SubgradientSVC(SubgradientClassifier):
         Relative duality gap at which to stop.
     max_iter : int, default=1000
         Limit of epochs; a full batch makes one step in each.
-    fit_intercept, intercept_scaling, class_weight, presolve, n_jobs, random_state, verbose
+    fit_intercept, intercept_scaling, class_weight, presolve, memory_budget, n_jobs, random_state, verbose
         As in :class:`PegasosClassifier`.
 
     Attributes
@@ -447,6 +477,7 @@ class SubgradientSVC(SubgradientClassifier):
         intercept_scaling: float | None = None,
         class_weight: Any = None,
         presolve: str | bool = "auto",
+        memory_budget: int | str | None = None,
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
@@ -468,6 +499,7 @@ class SubgradientSVC(SubgradientClassifier):
         self.intercept_scaling = intercept_scaling
         self.class_weight = class_weight
         self.presolve = presolve
+        self.memory_budget = memory_budget
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose

@@ -53,7 +53,8 @@ class LinearSVC(StreamClassifier):
         "ovr" fits each of more than two classes against the rest. "crammer_singer" fits all classes, also two, as one
         problem: :math:`\tfrac12 \sum_m \|w_m\|^2 + C \sum_i v_i \max_m (1_{m \ne y_i} + f_m(x_i) - f_{y_i}(x_i))`,
         by the sequential dual method; as in scikit-learn, ``loss`` is then not looked at. The solver must be "auto" or
-        "dual_cd", the degree 1.
+        "dual_cd", the degree 1. A :class:`BlockStore` that does not fit ``memory_budget`` is trained on block by block;
+        the budget counts the weights of all classes and three positive dual variables per row, more come on top.
     sparse_coef : bool, default=False
         Whether ``coef_`` is a CSR matrix. Classes or labels are then fitted one by one in each thread, so that memory
         does not grow with classes times features.
@@ -83,8 +84,9 @@ class LinearSVC(StreamClassifier):
         For a :class:`BlockStore`: file that keeps the state of the fit, and continues it to the same bits after a kill.
     block_options : dict, default=None
         For a :class:`BlockStore`, beside its defaults: ``cache="gradient"`` (rows near the margin stay in memory;
-        "projected", "random" or "none"), ``cache_share="auto"`` (of the memory for rows: a third where this holds a
-        tenth of the rows or more, else half; or a number from 0 to 0.9), ``rounds=10`` (epochs per loaded block),
+        "projected", "random" or "none"; with "crammer_singer", "projected" are rows with the least part of their dual
+        variables shrunken), ``cache_share="auto"`` (of the memory for rows: a third where this holds a tenth of
+        the rows or more, else half; or a number from 0 to 0.9), ``rounds=10`` (epochs per loaded block),
         ``round_tol=0.0`` (ends them early), ``keep_compressed=True`` (keep the compressed file in memory if it
         fits, and read the disk once), ``while_reading="rest"`` (where the disk is slower than the fit: wait, which
         keeps the bits, or "train" on the cached rows, never idle, with results that differ within ``tol``),

@@ -5,11 +5,13 @@
 //! layout is matched once per row, and the code of a layout is a function of its own.
 
 use super::Rows;
+use super::arena::View;
 use super::csr::CsrView;
 use super::dense::DenseView;
 use super::poly2::map::Map;
 use super::poly2::source::PairSource;
 use super::presolve::PackedView;
+use super::scaled::{Scaled, ScaledView};
 
 /// A view of any layout.
 #[derive(Clone, Copy)]
@@ -26,10 +28,12 @@ pub enum AnyRows<'a> {
     DenseF32(DenseView<'a, f32>),
     /// Dense rows, double precision.
     DenseF64(DenseView<'a, f64>),
-    /// Presolved, single precision.
+    /// Presolved or of an arena, single precision.
     PackedF32(PackedView<'a, f32>),
-    /// Presolved, double precision.
+    /// Presolved or of an arena, double precision.
     PackedF64(PackedView<'a, f64>),
+    /// One number per row.
+    Scaled(ScaledView<'a>),
 }
 
 macro_rules! from {
@@ -47,6 +51,16 @@ from!(
     PackedF32: PackedView<'a, f32>, PackedF64: PackedView<'a, f64>
 );
 
+impl<'a> From<View<'a>> for AnyRows<'a> {
+    fn from(view: View<'a>) -> Self {
+        match view {
+            View::Row(rows) => Self::Scaled(rows),
+            View::F32(rows) => Self::PackedF32(rows),
+            View::F64(rows) => Self::PackedF64(rows),
+        }
+    }
+}
+
 macro_rules! each {
     ($any:expr, $rows:ident => $body:expr) => {
         match $any {
@@ -58,6 +72,7 @@ macro_rules! each {
             AnyRows::DenseF64($rows) => $body,
             AnyRows::PackedF32($rows) => $body,
             AnyRows::PackedF64($rows) => $body,
+            AnyRows::Scaled($rows) => $body,
         }
     };
 }
@@ -95,6 +110,19 @@ mod outlined {
         w: &mut [[f64; L]],
     ) {
         rows.pair_add(i, map, scale, w);
+    }
+}
+
+impl<'a> AnyRows<'a> {
+    /// The same rows with one number per row, if their values allow it; see [`Scaled`].
+    pub fn scaled(&self) -> Option<Scaled<'a>> {
+        match self {
+            Self::Csr32F32(rows) => Scaled::new(rows),
+            Self::Csr32F64(rows) => Scaled::new(rows),
+            Self::PackedF32(rows) => Scaled::new(rows),
+            Self::PackedF64(rows) => Scaled::new(rows),
+            _ => None,
+        }
     }
 }
 

@@ -73,6 +73,7 @@ pub enum CsrValues {
 }
 
 /// The rows of an arena in one of three layouts.
+#[derive(Clone, Copy)]
 pub enum View<'a> {
     /// One number per row.
     Row(ScaledView<'a>),

@@ -33,6 +33,12 @@ impl<'a> ScaledView<'a> {
         Self { indptr, indices, scale, n_cols }
     }
 
+    /// The columns of row `i` and their value.
+    #[inline(always)]
+    pub(super) fn parts(&self, i: usize) -> (&'a [i32], f64) {
+        (self.row(i), self.scale[i])
+    }
+
     #[inline(always)]
     fn row(&self, i: usize) -> &'a [i32] {
         &self.indices[self.indptr[i] as usize..self.indptr[i + 1] as usize]

@@ -13,6 +13,7 @@ use super::choice::Capacity;
 use super::duals::RUN;
 use super::{DualsIn, Settings};
 use crate::data::arena::{ROW_BYTES, Width};
+use crate::data::kernels::LINE;
 use crate::solver::Intercept;
 use crate::store::format::PAGE_ENTRIES;
 use crate::store::reader::Store;
@@ -53,9 +54,9 @@ pub struct Plan {
 }
 
 /// Bytes of a problem's state.
-fn state_bytes(store: &Store, on_disk: bool) -> u64 {
+fn state_bytes(store: &Store, settings: &Settings<'_>, on_disk: bool) -> u64 {
     let duals = if on_disk { 4 * RUN as u64 } else { store.meta().n_rows };
-    8 * (store.meta().n_used as u64 + 1) + 8 * duals
+    8 * (settings.n_weights(store) as u64 + 1) + 8 * duals
 }
 
 /// Bytes of page buffers.
@@ -70,20 +71,29 @@ pub struct Groups {
     pub size: usize,
     /// Whether dual variables are in files.
     pub on_disk: bool,
+    /// Bytes of the state of one problem.
+    pub state_bytes: u64,
+}
+
+impl Groups {
+    /// One group of problems with their dual variables in memory.
+    pub fn in_memory(store: &Store, settings: &Settings<'_>, size: usize) -> Self {
+        Self { size, on_disk: false, state_bytes: state_bytes(store, settings, false) }
+    }
 }
 
 /// Groups that fit the budget. Dual variables go to files where that makes fewer groups, each of which reads the data anew, or
 /// where one problem alone would take more than half of the budget.
-pub fn groups(store: &Store, settings: &Settings, n_tasks: usize) -> Groups {
+pub fn groups(store: &Store, settings: &Settings<'_>, n_tasks: usize) -> Groups {
     let of = |on_disk: bool| {
         let share = settings.budget as f64 * STATES_SHARE;
-        let fit = (share / state_bytes(store, on_disk) as f64) as usize;
-        (fit >= 1, Groups { size: fit.clamp(1, n_tasks.max(1)), on_disk })
+        let state_bytes = state_bytes(store, settings, on_disk);
+        let fit = (share / state_bytes as f64) as usize;
+        (fit >= 1, Groups { size: fit.clamp(1, n_tasks.max(1)), on_disk, state_bytes })
     };
     let ((fits, memory), (_, file)) = (of(false), of(true));
     let helps = || {
-        let is_smaller = state_bytes(store, true) < state_bytes(store, false);
-        is_smaller && (!fits || n_tasks.div_ceil(file.size) < n_tasks.div_ceil(memory.size))
+        file.state_bytes < memory.state_bytes && (!fits || n_tasks.div_ceil(file.size) < n_tasks.div_ceil(memory.size))
     };
     match settings.duals {
         DualsIn::Memory => memory,
@@ -103,28 +113,77 @@ pub const PRESOLVE_COPIES: u64 = 3;
 
 /// Whether the rows can be fitted in memory as a plain matrix of so many copies: all of them, the solvers' states, and the weights.
 /// A matrix of more than 2^31 entries is not made.
-pub fn fits_in_memory(store: &Store, budget: u64, n_tasks: usize, copies: u64) -> bool {
+pub fn fits_in_memory(store: &Store, settings: &Settings<'_>, n_tasks: usize, copies: u64) -> bool {
     let meta = store.meta();
     let at_once = n_tasks.min(SIDE_BY_SIDE) as u64;
     let rows = copies * meta.nnz * store.plain_width().entry_bytes() as u64 + meta.n_rows * 40;
-    let states = at_once * meta.n_rows * 120 + (n_tasks as u64 + 8 * at_once) * 8 * meta.n_used as u64;
-    meta.nnz <= i32::MAX as u64 && rows + states + page_bytes() <= budget
+    let states = at_once * meta.n_rows * 120 + (n_tasks as u64 + 8 * at_once) * 8 * settings.n_weights(store) as u64;
+    meta.nnz <= i32::MAX as u64 && rows + states + page_bytes() <= settings.budget
 }
 
+/// Bytes that the problems of a descent need.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Needs {
+    /// From beginning to end.
+    pub states: u64,
+    /// Per row at hand, beside the arena.
+    pub at_hand: usize,
+    /// During a scan, where there is room for them.
+    pub margins: u64,
+    /// What `states` are, for a message.
+    pub what: String,
+}
+
+impl Needs {
+    /// Of a group of binary problems.
+    pub fn binary(store: &Store, settings: &Settings<'_>, group: Groups) -> Self {
+        let Groups { size, state_bytes, .. } = group;
+        // Decision values and costs of all problems, and a sorted copy for one.
+        let margins = 16 * store.meta().n_rows * (size as u64 + 1);
+        Self {
+            states: size as u64 * state_bytes,
+            at_hand: BOOKKEEPING + size.min(SIDE_BY_SIDE) * STATE,
+            margins: if settings.intercept == Intercept::Free { margins } else { 0 },
+            what: format!("weights and dual variables of {size} problem(s)"),
+        }
+    }
+
+    /// Of all classes at once. How many dual variables are positive is known only after the fit: [`PER_ROW`] are counted.
+    pub fn crammer_singer(store: &Store, settings: &Settings<'_>) -> Self {
+        let (n_rows, n_classes) = (store.meta().n_rows, store.classes().len());
+        let weights = 8 * (store.meta().n_used as u64 + 1) * n_classes.next_multiple_of(LINE) as u64;
+        let lists = (PLACE + PER_ROW * ENTRY) as u64;
+        // Class and cost of each row, and a second copy of the lists.
+        let free = if settings.intercept == Intercept::Free { 12 + lists } else { 0 };
+        Self {
+            states: weights + n_rows * (lists + free),
+            // Rows' numbers, places, classes, costs, norms and order; their lists, packed and in work.
+            at_hand: BOOKKEEPING + 36 + 2 * (PLACE + PER_ROW * ENTRY),
+            margins: 0,
+            what: format!("weights and dual variables of {n_classes} classes"),
+        }
+    }
+}
+
+/// Positive dual variables of a row that a budget counts.
+const PER_ROW: usize = 3;
+/// Bytes of one of them.
+const ENTRY: usize = 16;
+/// Bytes of the place of a row's list.
+const PLACE: usize = 16;
+
 impl Plan {
-    /// Divides the budget for a group of problems side by side.
+    /// Divides the budget for problems side by side.
     ///
     /// # Errors
     /// [`Error::Budget`] where it is too small for any progress.
-    pub fn new(store: &Store, settings: &Settings, group: Groups) -> Result<Self> {
+    pub fn new(store: &Store, settings: &Settings<'_>, needs: &Needs) -> Result<Self> {
         let meta = store.meta();
         let budget = settings.budget;
-        let Groups { size: n_tasks, on_disk } = group;
-        let states = n_tasks as u64 * state_bytes(store, on_disk);
+        let Needs { states, at_hand, margins, .. } = *needs;
         let bare = states + page_bytes();
         let width = store.width();
-        let at_once = n_tasks.min(SIDE_BY_SIDE);
-        let row_bytes = (ROW_BYTES + BOOKKEEPING + at_once * STATE) as f64;
+        let row_bytes = (ROW_BYTES + at_hand) as f64;
         let mean = (meta.nnz as f64 / meta.n_rows as f64).max(1.0);
         let kept_entry = width.entry_bytes() as f64 + SLACK * row_bytes / mean;
         let (stored, whole) = (store.file_bytes() as f64, meta.nnz.max(1) as f64);
@@ -138,13 +197,9 @@ impl Plan {
         let needed = bare + least_bytes.ceil() as u64 + 1;
         if needed > budget {
             let buffers = page_bytes();
-            let parts = format!(
-                "{states} bytes for weights and dual variables of {n_tasks} problem(s), {buffers} for buffers, the rest for rows"
-            );
+            let parts = format!("{states} bytes for {}, {buffers} for buffers, the rest for rows", needs.what);
             return Err(Error::Budget { budget, needed, parts });
         }
-        // Decision values and costs of all problems, and a sorted copy for one.
-        let margins = if settings.intercept == Intercept::Free { 16 * meta.n_rows * (n_tasks as u64 + 1) } else { 0 };
         let has_room_for_margins = margins <= (budget - needed) / 2;
         let left = (budget - bare - if has_room_for_margins { margins } else { 0 }) as f64;
         let keeps_stored = settings.keeps_stored && stored <= STORED_SHARE * left && left - stored >= least_bytes;

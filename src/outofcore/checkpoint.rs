@@ -2,8 +2,8 @@
 //!
 //! ```text
 //! file   = magic "hingeSBM" | u32 version | u32 zero | u64 length of the head | head (JSON) | numbers | u64 checksum of all before
-//! numbers, per finished problem:  w (n_used), intercept, primal, dual, passes, loads           f64, little-endian
-//!          per problem under way: w, dual variables (n_rows), offset, 5 sums, losses
+//! numbers, per finished problem:  w (weights), intercept, primal, dual, passes, loads           f64, little-endian
+//!          per problem under way: its state, as many numbers as the head says ([`Problem::write`])
 //!          per problem under way that has ended: intercept, primal, dual, loads
 //!          cached rows: u32 each, rising
 //! ```
@@ -14,18 +14,16 @@
 
 use std::hash::Hasher;
 use std::io::Read;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use twox_hash::XxHash3_64;
 
 use super::Settings;
-use super::budget::groups;
 use super::descent::End;
-use super::duals::DualFile;
-use super::scan::Certified;
-use super::task::{Parts, Running, State, Sums, Task};
-use super::trainer::{Keep, Outcome, scratch};
+use super::problem::{Certified, Problem};
+use super::task::Parts;
+use super::trainer::{Keep, Outcome};
 use crate::solver::{Certificate, Intercept, Status};
 use crate::store::format::checksum;
 use crate::store::publish::Draft;
@@ -33,7 +31,7 @@ use crate::store::reader::Store;
 use crate::{Error, Result};
 
 const MAGIC: &[u8; 8] = b"hingeSBM";
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 const PREFIX: u64 = 24;
 /// A head names files and options; more than this is none.
 const MAX_HEAD: u64 = 1 << 24;
@@ -50,7 +48,7 @@ pub struct Position {
 }
 
 /// The state of a group of problems, borrowed.
-pub struct Present<'a> {
+pub struct Present<'a, P> {
     /// Where the descent is.
     pub position: Position,
     /// Rows loaded so far.
@@ -60,13 +58,13 @@ pub struct Present<'a> {
     /// Places of the cached rows, rising.
     pub cached: Vec<u32>,
     /// The problems with their states.
-    pub problems: Vec<&'a Running<'a>>,
+    pub problems: Vec<&'a P>,
     /// Ends of those that have ended.
     pub ends: &'a [Option<End>],
 }
 
 /// The same, owned.
-pub struct Saved {
+pub struct Saved<P: Problem> {
     /// Where the descent is.
     pub position: Position,
     /// Rows loaded so far.
@@ -76,9 +74,7 @@ pub struct Saved {
     /// Places of the cached rows, rising.
     pub cached: Vec<u32>,
     /// States of the problems.
-    pub states: Vec<State>,
-    /// Their dual variables, where these are in files.
-    pub disks: Vec<Option<DualFile>>,
+    pub states: Vec<P::Saved>,
     /// Ends of those that have ended.
     pub ends: Vec<Option<End>>,
 }
@@ -93,21 +89,72 @@ struct Head {
     n_cached: u64,
     /// Status and passes of the finished problems.
     finished: Vec<(String, usize)>,
-    /// Visits of the problems under way, with status and passes of those that have ended.
-    under_way: Vec<(u64, Option<(String, usize)>)>,
+    /// Visits and numbers of the states of the problems under way, with status and passes of those that have ended.
+    under_way: Vec<(u64, u64, Option<(String, usize)>)>,
+}
+
+/// What a training is, as far as its checkpoint must know.
+pub struct Training<'a> {
+    /// The rows.
+    pub store: &'a Store,
+    /// The problems, in words that differ where the problems do.
+    pub problems: String,
+    /// How many they are, and how many descend at a time.
+    pub sizes: [usize; 2],
+    /// Part of each row by place.
+    pub parts: &'a Parts,
+    /// How they are trained.
+    pub settings: &'a Settings<'a>,
+    /// Where dual variables are in files.
+    pub folder: Option<PathBuf>,
+}
+
+/// What the sizes of states follow from.
+pub struct Shape {
+    /// Columns in use, or pairs of them.
+    pub n_weights: usize,
+    /// Whether there is a constant column.
+    pub has_constant: bool,
+    /// Rows.
+    pub n_rows: usize,
+    /// Classes.
+    pub n_classes: usize,
+    /// Where dual variables are in files.
+    pub folder: Option<PathBuf>,
+}
+
+impl Shape {
+    /// Columns, a constant one included.
+    pub fn n_columns(&self) -> usize {
+        self.n_weights + usize::from(self.has_constant)
+    }
+}
+
+/// Where a state is written.
+pub trait Output {
+    /// Writes numbers.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    fn numbers(&mut self, numbers: &[f64]) -> Result<()>;
+}
+
+/// Where a state is read.
+pub trait Input {
+    /// The next `n` numbers.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    fn numbers(&mut self, n: usize) -> Result<Vec<f64>>;
 }
 
 /// The file of a training.
-pub struct Checkpoint<'a> {
+pub struct Checkpoint<'a, P: Problem> {
     keep: Keep<'a>,
-    /// Where dual variables are in files.
-    folder: Option<PathBuf>,
     depends_on: Vec<(String, String)>,
-    n_used: usize,
-    n_rows: usize,
-    has_constant: bool,
+    shape: Shape,
     outcomes: Vec<Outcome>,
-    state: Option<Saved>,
+    state: Option<Saved<P>>,
     last: f64,
 }
 
@@ -123,9 +170,10 @@ fn status(name: &str) -> Option<Status> {
     [Status::Converged, Status::MaxIter, Status::Stalled].into_iter().find(|&status| self::name(status) == name)
 }
 
-fn dependencies(store: &Store, tasks: &[Task], parts: &Parts, settings: &Settings) -> Vec<(String, String)> {
+fn dependencies(training: &Training<'_>) -> Vec<(String, String)> {
     let hex = |bytes: &[u8]| format!("{:016x}", checksum(3, bytes));
-    let is_one_group = groups(store, settings, tasks.len()).size == tasks.len();
+    let Training { store, problems, sizes: [n_problems, group], parts, settings, .. } = training;
+    let is_one_group = group >= n_problems;
     let Settings { loss, intercept, tol, max_passes, seed, budget, policy, cache_share, rounds, round_tol, .. } =
         settings;
     [
@@ -134,8 +182,8 @@ fn dependencies(store: &Store, tasks: &[Task], parts: &Parts, settings: &Setting
         ("number of rows", store.meta().n_rows.to_string()),
         ("number of columns", store.meta().n_cols.to_string()),
         ("labels", hex(format!("{:?}", store.meta().classes).as_bytes())),
-        ("number of problems", tasks.len().to_string()),
-        ("C and weights", hex(format!("{tasks:?}").as_bytes())),
+        ("number of problems", n_problems.to_string()),
+        ("C and weights", hex(problems.as_bytes())),
         ("folds", hex(parts)),
         ("loss", format!("{loss:?}")),
         ("intercept", format!("{intercept:?}")),
@@ -148,31 +196,35 @@ fn dependencies(store: &Store, tasks: &[Task], parts: &Parts, settings: &Setting
         ("rounds", format!("{rounds}, {round_tol:?}")),
         ("while the disk is slow", format!("{:?}", settings.waiting)),
         ("keeps stored", settings.keeps_stored.to_string()),
+        ("degree-2 map", settings.map.map_or_else(|| "none".to_owned(), |map| map.inner().description())),
     ]
     .map(|(name, value)| (name.to_owned(), value))
     .into()
 }
 
-impl<'a> Checkpoint<'a> {
+impl<'a, P: Problem> Checkpoint<'a, P> {
     /// Reads the file, if there is one.
     ///
     /// # Errors
     /// [`Error::Journal`] for the checkpoint of another training and for a damaged one; [`Error::Io`].
-    pub fn open(keep: Keep<'a>, store: &Store, tasks: &[Task], parts: &Parts, settings: &Settings) -> Result<Self> {
-        let groups = groups(store, settings, tasks.len());
+    pub fn open(keep: Keep<'a>, training: Training<'_>) -> Result<Self> {
+        let Training { store, settings, sizes, .. } = training;
         let mut checkpoint = Self {
             keep,
-            folder: scratch(Some(keep), groups),
-            depends_on: dependencies(store, tasks, parts, settings),
-            n_used: store.meta().n_used,
-            n_rows: store.meta().n_rows as usize,
-            has_constant: settings.intercept != Intercept::None,
+            depends_on: dependencies(&training),
+            shape: Shape {
+                n_weights: settings.n_weights(store),
+                has_constant: settings.intercept != Intercept::None,
+                n_rows: store.meta().n_rows as usize,
+                n_classes: store.classes().len(),
+                folder: training.folder,
+            },
             outcomes: Vec::new(),
             state: None,
             last: f64::NEG_INFINITY,
         };
         match std::fs::File::open(keep.path) {
-            Ok(file) => checkpoint.read(file, tasks.len(), groups.size)?,
+            Ok(file) => checkpoint.read(file, sizes)?,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
             Err(source) => return Err(checkpoint.io(source)),
         }
@@ -197,7 +249,7 @@ impl<'a> Checkpoint<'a> {
     }
 
     /// The problems that were under way.
-    pub fn take_state(&mut self) -> Option<Saved> {
+    pub fn take_state(&mut self) -> Option<Saved<P>> {
         self.state.take()
     }
 
@@ -205,7 +257,15 @@ impl<'a> Checkpoint<'a> {
     ///
     /// # Errors
     /// [`Error::Io`]; the old file is then as it was.
-    pub fn save_if_due<'s>(&mut self, now: f64, done: &[Outcome], present: impl FnOnce() -> Present<'s>) -> Result<()> {
+    pub fn save_if_due<'s>(
+        &mut self,
+        now: f64,
+        done: &[Outcome],
+        present: impl FnOnce() -> Present<'s, P>,
+    ) -> Result<()>
+    where
+        P: 's,
+    {
         if now - self.last < self.keep.seconds {
             return Ok(());
         }
@@ -213,7 +273,7 @@ impl<'a> Checkpoint<'a> {
         self.write(done, &present())
     }
 
-    fn write(&self, done: &[Outcome], present: &Present<'_>) -> Result<()> {
+    fn write(&self, done: &[Outcome], present: &Present<'_, P>) -> Result<()> {
         let end = |end: &Option<End>| end.as_ref().map(|end| (name(end.status).to_owned(), end.n_iter));
         let head = Head {
             depends_on: self.depends_on.clone(),
@@ -222,25 +282,19 @@ impl<'a> Checkpoint<'a> {
             scans: present.scans,
             n_cached: present.cached.len() as u64,
             finished: done.iter().map(|o| (name(o.status).to_owned(), o.n_iter)).collect(),
-            under_way: present.problems.iter().zip(present.ends).map(|(p, e)| (p.state.visits, end(e))).collect(),
+            under_way: present.problems.iter().zip(present.ends).map(|(p, e)| (p.visits(), p.size(), end(e))).collect(),
         };
         let head = serde_json::to_vec(&head).map_err(|error| self.refuse(error.to_string()))?;
         let mut out = Hashed { draft: Draft::new(self.keep.path)?, hash: XxHash3_64::with_seed(0) };
         let length = (head.len() as u64).to_le_bytes();
         out.write(&[MAGIC.as_slice(), &VERSION.to_le_bytes(), &[0; 4], &length, &head].concat())?;
         for o in done {
-            out.numbers(&o.w[..self.n_used])?;
+            out.numbers(&o.w[..self.shape.n_weights])?;
             let Certificate { primal, dual } = o.certificate;
             out.numbers(&[o.intercept, primal, dual, o.passes, o.loads])?;
         }
         for problem in &present.problems {
-            let state = &problem.state;
-            out.numbers(&state.w)?;
-            for start in (0..self.n_rows).step_by(PIECE / 8) {
-                out.numbers(&problem.duals_in(start..(start + PIECE / 8).min(self.n_rows))?)?;
-            }
-            let Sums { terms, all, inside } = state.sums;
-            out.numbers(&[state.offset, terms, all[0], all[1], inside[0], inside[1], state.losses])?;
+            problem.write(&mut out)?;
         }
         for end in present.ends.iter().flatten() {
             let Certified { intercept, certificate: Certificate { primal, dual } } = end.certified;
@@ -254,14 +308,14 @@ impl<'a> Checkpoint<'a> {
         out.draft.publish()
     }
 
-    fn read(&mut self, file: std::fs::File, n_tasks: usize, group: usize) -> Result<()> {
+    fn read(&mut self, file: std::fs::File, [n_problems, group]: [usize; 2]) -> Result<()> {
         let length = file.metadata().map_err(|e| self.io(e))?.len();
         let mut file = std::io::BufReader::with_capacity(PIECE, file);
         if length < PREFIX + 8 {
             return Err(self.refuse("it is no checkpoint, or cut short"));
         }
-        let mut input = Unhashed { file: &mut file, hash: XxHash3_64::with_seed(0) };
-        let prefix = input.read(PREFIX as usize).map_err(|e| self.io(e))?;
+        let mut input = Unhashed { file: &mut file, hash: XxHash3_64::with_seed(0), path: self.keep.path };
+        let prefix = input.read(PREFIX as usize)?;
         if &prefix[..8] != MAGIC {
             return Err(self.refuse("it is no checkpoint"));
         }
@@ -273,11 +327,11 @@ impl<'a> Checkpoint<'a> {
         if head_length > MAX_HEAD.min(length - PREFIX - 8) {
             return Err(self.refuse("it is damaged or cut short"));
         }
-        let head = input.read(head_length as usize).map_err(|e| self.io(e))?;
+        let head = input.read(head_length as usize)?;
         let head: Head = serde_json::from_slice(&head).map_err(|_| self.refuse("its head is damaged"))?;
         self.compare(&head.depends_on)?;
         if self.expected(&head) != Some(length - PREFIX - 8 - head_length)
-            || n_tasks.checked_sub(head.finished.len()).is_none_or(|left| head.under_way.len() != left.min(group))
+            || n_problems.checked_sub(head.finished.len()).is_none_or(|left| head.under_way.len() != left.min(group))
         {
             return Err(self.refuse("it is damaged or cut short"));
         }
@@ -307,71 +361,55 @@ impl<'a> Checkpoint<'a> {
         Ok(())
     }
 
-    /// Bytes of the numbers.
+    /// Bytes of the numbers; `None` for a head that no training of this shape writes.
     fn expected(&self, head: &Head) -> Option<u64> {
-        let (d, n) = (self.n_used as u64, self.n_rows as u64);
-        let state = d + u64::from(self.has_constant) + n + 7;
-        let ended = head.under_way.iter().filter(|(_, end)| end.is_some()).count() as u64;
-        let finished = (head.finished.len() as u64).checked_mul(d + 5)?;
-        let under_way = (head.under_way.len() as u64).checked_mul(state)?;
-        let numbers = finished.checked_add(under_way)?.checked_add(4 * ended)?;
+        let n = self.shape.n_rows as u64;
+        let ended = head.under_way.iter().filter(|(_, _, end)| end.is_some()).count() as u64;
+        let mut numbers = (head.finished.len() as u64).checked_mul(self.shape.n_weights as u64 + 5)?;
+        for (_, size, _) in &head.under_way {
+            numbers = numbers.checked_add(P::can_have(&self.shape, *size).then_some(*size)?)?;
+        }
         if head.n_cached > n {
             return None;
         }
-        numbers.checked_mul(8)?.checked_add(4 * head.n_cached)
+        numbers.checked_add(4 * ended)?.checked_mul(8)?.checked_add(4 * head.n_cached)
     }
 
-    fn read_numbers(&self, head: &Head, input: &mut Unhashed<'_>) -> Result<(Vec<Outcome>, Saved)> {
+    fn read_numbers(&self, head: &Head, input: &mut Unhashed<'_>) -> Result<(Vec<Outcome>, Saved<P>)> {
         let damaged = || self.refuse("its head is damaged");
-        let d = self.n_used;
+        let d = self.shape.n_weights;
         let mut outcomes = Vec::with_capacity(head.finished.len());
         for (name, n_iter) in &head.finished {
-            let w = input.numbers(d).map_err(|e| self.io(e))?;
-            let rest = input.numbers(5).map_err(|e| self.io(e))?;
+            let w = input.numbers(d)?;
+            let rest = input.numbers(5)?;
             let certificate = Certificate { primal: rest[1], dual: rest[2] };
             let (status, n_iter) = (status(name).ok_or_else(damaged)?, *n_iter);
             let (intercept, passes, loads) = (rest[0], rest[3], rest[4]);
             outcomes.push(Outcome { w, intercept, certificate, status, n_iter, passes, loads });
         }
         let mut states = Vec::with_capacity(head.under_way.len());
-        let mut disks = Vec::with_capacity(head.under_way.len());
-        for (visits, _) in &head.under_way {
-            let w = input.numbers(d + usize::from(self.has_constant)).map_err(|e| self.io(e))?;
-            let mut disk = self.folder.as_deref().map(|folder| DualFile::zeros(folder, self.n_rows)).transpose()?;
-            let alpha = match &mut disk {
-                None => input.numbers(self.n_rows).map_err(|e| self.io(e))?,
-                Some(disk) => {
-                    for start in (0..self.n_rows).step_by(PIECE / 8) {
-                        let piece = input.numbers((PIECE / 8).min(self.n_rows - start)).map_err(|e| self.io(e))?;
-                        disk.write(start, &piece)?;
-                    }
-                    Vec::new()
-                }
-            };
-            disks.push(disk);
-            let rest = input.numbers(7).map_err(|e| self.io(e))?;
-            let sums = Sums { terms: rest[1], all: [rest[2], rest[3]], inside: [rest[4], rest[5]] };
-            states.push(State { w, alpha, offset: rest[0], sums, losses: rest[6], visits: *visits });
+        for (visits, size, _) in &head.under_way {
+            states.push(P::read(&self.shape, *size, *visits, input)?.ok_or_else(damaged)?);
         }
         let mut ends = Vec::with_capacity(head.under_way.len());
-        for (_, end) in &head.under_way {
+        for (_, _, end) in &head.under_way {
             let Some((name, n_iter)) = end else {
                 ends.push(None);
                 continue;
             };
-            let rest = input.numbers(4).map_err(|e| self.io(e))?;
+            let rest = input.numbers(4)?;
             let certificate = Certificate { primal: rest[1], dual: rest[2] };
             let certified = Certified { certificate, intercept: rest[0] };
             let status = status(name).ok_or_else(damaged)?;
             ends.push(Some(End { certified, status, n_iter: *n_iter, loads: rest[3] }));
         }
-        let bytes = input.read(4 * head.n_cached as usize).map_err(|e| self.io(e))?;
+        let bytes = input.read(4 * head.n_cached as usize)?;
         let cached: Vec<u32> = bytes.as_chunks::<4>().0.iter().map(|bytes| u32::from_le_bytes(*bytes)).collect();
-        if !cached.is_sorted() || cached.last().is_some_and(|&place| place as usize >= self.n_rows) {
+        if !cached.is_sorted() || cached.last().is_some_and(|&place| place as usize >= self.shape.n_rows) {
             return Err(damaged());
         }
         let Head { position, loaded_rows, scans, .. } = *head;
-        Ok((outcomes, Saved { position, loaded_rows, scans, cached, states, disks, ends }))
+        Ok((outcomes, Saved { position, loaded_rows, scans, cached, states, ends }))
     }
 }
 
@@ -386,7 +424,9 @@ impl Hashed {
         self.hash.write(bytes);
         self.draft.write(bytes)
     }
+}
 
+impl Output for Hashed {
     fn numbers(&mut self, numbers: &[f64]) -> Result<()> {
         for piece in numbers.chunks(PIECE / 8) {
             self.write(&piece.iter().flat_map(|x| x.to_le_bytes()).collect::<Vec<u8>>())?;
@@ -399,17 +439,20 @@ impl Hashed {
 struct Unhashed<'a> {
     file: &'a mut dyn Read,
     hash: XxHash3_64,
+    path: &'a Path,
 }
 
 impl Unhashed<'_> {
-    fn read(&mut self, n: usize) -> std::io::Result<Vec<u8>> {
+    fn read(&mut self, n: usize) -> Result<Vec<u8>> {
         let mut bytes = vec![0; n];
-        self.file.read_exact(&mut bytes)?;
+        self.file.read_exact(&mut bytes).map_err(|source| Error::Io { path: self.path.to_owned(), source })?;
         self.hash.write(&bytes);
         Ok(bytes)
     }
+}
 
-    fn numbers(&mut self, n: usize) -> std::io::Result<Vec<f64>> {
+impl Input for Unhashed<'_> {
+    fn numbers(&mut self, n: usize) -> Result<Vec<f64>> {
         let mut numbers = Vec::with_capacity(n);
         while numbers.len() < n {
             let bytes = self.read(8 * (n - numbers.len()).min(PIECE / 8))?;

@@ -1,6 +1,5 @@
 //! The loop: blocks in random order, steps on the rows at hand, the choice of what stays, certificates.
 
-use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rayon::prelude::*;
@@ -9,15 +8,13 @@ use super::budget::{self, Plan};
 use super::checkpoint::{Position, Present, Saved};
 use super::choice::{Policy, choose, lot};
 use super::fetch::Fetch;
+use super::problem::{Certified, Problem, Scan, Step};
 use super::resident::Resident;
-use super::scan;
-use super::task::{Parts, Running, State, Step, Task};
-use super::trainer::Outcome;
+use super::task::Parts;
 use super::{Settings, Waiting};
 use crate::Result;
 use crate::solver::active::{below, random};
-use crate::solver::sweep::dot;
-use crate::solver::{Certificate, Intercept, Monitor, Reading, Status};
+use crate::solver::{Monitor, Reading, Status};
 use crate::store::format::checksum;
 use crate::store::reader::Store;
 
@@ -27,15 +24,15 @@ const FIRST_IDLE: u64 = 16;
 const PROMISING: f64 = 1.5;
 
 /// One group of problems under way.
-pub struct Descent<'a> {
+pub struct Descent<'a, P> {
     store: &'a Store,
     parts: &'a Parts,
-    settings: &'a Settings,
+    settings: &'a Settings<'a>,
     plan: &'a Plan,
     fetch: Fetch<'a>,
     monitor: &'a dyn Monitor,
     resident: Resident,
-    running: Vec<Running<'a>>,
+    running: Vec<P>,
     ends: Vec<Option<End>>,
     /// Block of each page.
     block_of: Vec<u32>,
@@ -47,7 +44,7 @@ pub struct Descent<'a> {
 }
 
 /// Calls `f` for all problems, [`budget::SIDE_BY_SIDE`] at a time, as the budget has counted.
-fn side_by_side(running: &mut [Running<'_>], f: &(dyn Fn(usize, &mut Running<'_>) -> Result<()> + Sync)) -> Result<()> {
+fn side_by_side<P: Problem>(running: &mut [P], f: &(dyn Fn(usize, &mut P) -> Result<()> + Sync)) -> Result<()> {
     for (start, some) in (0..).step_by(budget::SIDE_BY_SIDE).zip(running.chunks_mut(budget::SIDE_BY_SIDE)) {
         some.par_iter_mut().enumerate().try_for_each(|(k, running)| f(start + k, running))?;
     }
@@ -58,7 +55,7 @@ fn side_by_side(running: &mut [Running<'_>], f: &(dyn Fn(usize, &mut Running<'_>
 #[derive(Clone, Copy, Debug)]
 pub struct End {
     /// The proof.
-    pub certified: scan::Certified,
+    pub certified: Certified,
     /// How it ended.
     pub status: Status,
     /// Passes over the store.
@@ -68,9 +65,9 @@ pub struct End {
 }
 
 /// What a descent leaves behind.
-pub struct Remains {
-    /// States of the problems.
-    pub states: Vec<State>,
+pub struct Remains<P> {
+    /// The problems.
+    pub problems: Vec<P>,
     /// How they ended.
     pub ends: Vec<Option<End>>,
     /// Scans of the whole store.
@@ -79,30 +76,26 @@ pub struct Remains {
     pub kept: Vec<Vec<u8>>,
 }
 
-impl<'a> Descent<'a> {
-    /// Begins at zero. With a folder, dual variables are in files there.
+impl<'a, P: Problem> Descent<'a, P> {
+    /// Begins where the problems are.
     ///
     /// # Errors
-    /// [`crate::Error::Memory`]; [`crate::Error::Io`] from the folder.
-    #[allow(clippy::too_many_arguments)] // what a descent is made of
+    /// [`crate::Error::Memory`].
     pub fn new(
-        store: &'a Store,
-        tasks: &'a [Task],
+        running: Vec<P>,
         parts: &'a Parts,
-        settings: &'a Settings,
+        settings: &'a Settings<'a>,
         plan: &'a Plan,
         fetch: Fetch<'a>,
-        folder: Option<&Path>,
         monitor: &'a dyn Monitor,
     ) -> Result<Self> {
+        let store = fetch.store();
         let resident = Resident::new(plan.width, store.meta().n_used, plan.arena.rows, plan.arena.entries)?;
-        let running = tasks.iter().map(|task| Running::new(store, task, settings.intercept, folder));
-        let running: Vec<_> = running.collect::<Result<_>>()?;
         let mut block_of = vec![0; store.pages().len()];
         for (block, pages) in (0..).zip(&plan.blocks) {
             pages.iter().for_each(|&page| block_of[page as usize] = block);
         }
-        let ends = tasks.iter().map(|_| None).collect();
+        let ends = running.iter().map(|_| None).collect();
         let (loaded_rows, scans) = (0, 0);
         let last_gap = f64::INFINITY;
         Ok(Self {
@@ -127,18 +120,12 @@ impl<'a> Descent<'a> {
     ///
     /// # Errors
     /// Those of the store.
-    pub fn go_on(&mut self, saved: Saved) -> Result<Position> {
+    pub fn go_on(&mut self, saved: Saved<P>) -> Result<Position> {
         (self.loaded_rows, self.scans, self.ends) = (saved.loaded_rows, saved.scans, saved.ends);
         self.position = saved.position;
-        self.start_at(saved.states);
-        self.running.iter_mut().zip(saved.disks).for_each(|(running, disk)| running.disk = disk);
+        self.running.iter_mut().zip(saved.states).for_each(|(running, state)| running.take(state));
         self.reload(&saved.cached)?;
         Ok(self.position)
-    }
-
-    /// Begins at other points than zero, in the order of the problems.
-    pub fn start_at(&mut self, states: Vec<State>) {
-        self.running.iter_mut().zip(states).for_each(|(running, state)| running.state = state);
     }
 
     /// Descends until every problem has ended. `keep` is called after each step.
@@ -150,7 +137,7 @@ impl<'a> Descent<'a> {
         while self.position.pass < self.settings.max_passes {
             let order = self.order(self.position.pass);
             if self.position.step == 0 {
-                self.running.iter_mut().for_each(|running| running.state.losses = 0.0);
+                self.running.iter_mut().for_each(P::begin_pass);
             }
             while self.position.step < n_blocks {
                 let step = self.position.step;
@@ -275,9 +262,10 @@ impl<'a> Descent<'a> {
                 score.iter_mut().zip(rows.places).for_each(|(s, &place)| *s = lot(seed ^ 1, place) as f32);
             }
             Policy::Gradient | Policy::Projected => {
-                let projected = self.settings.policy == Policy::Projected;
+                let (settings, parts) = (self.settings, self.parts);
+                let step = Step { settings, parts, number: seed, rounds: 0, n_new: 0 };
                 for (running, _) in self.running.iter().zip(&self.ends).filter(|(_, end)| end.is_none()) {
-                    running.scores(&rows, self.settings, self.parts, projected, &mut score)?;
+                    running.scores(&rows, step, &mut score)?;
                 }
             }
         }
@@ -312,17 +300,8 @@ impl<'a> Descent<'a> {
         Ok(())
     }
 
-    /// Value of the dual and estimate of the primal of a problem, from what was gathered in this pass.
-    fn estimate(&self, running: &Running<'_>) -> Certificate {
-        let d = self.store.meta().n_used;
-        let is_free = self.settings.intercept == Intercept::Free;
-        let w = if is_free { &running.state.w[..d] } else { &running.state.w[..] };
-        let half = 0.5 * dot(w, w);
-        Certificate { primal: half + running.state.losses, dual: running.state.sums.terms - half }
-    }
-
     /// The state for a checkpoint.
-    pub fn saved(&self) -> Present<'_> {
+    pub fn saved(&self) -> Present<'_, P> {
         let mut cached = self.resident.places().to_vec();
         cached.sort_unstable();
         let problems = self.running.iter().collect();
@@ -333,24 +312,26 @@ impl<'a> Descent<'a> {
     /// The largest estimated gap of the problems under way.
     fn estimated_gap(&self) -> f64 {
         let open = self.running.iter().zip(&self.ends).filter(|(_, end)| end.is_none());
-        open.map(|(running, _)| self.estimate(running).relative_gap()).fold(0.0, f64::max)
+        open.map(|(running, _)| running.estimate(self.settings.intercept).relative_gap()).fold(0.0, f64::max)
     }
 
     /// Certifies the problems that promise to be done, all at the last pass; whether all are done.
     fn finish_pass(&mut self, pass: usize) -> Result<bool> {
         let is_last = pass == self.settings.max_passes;
         self.last_gap = self.estimated_gap();
+        let gap = |problem: &P| problem.estimate(self.settings.intercept).relative_gap();
         let due: Vec<usize> = (0..self.running.len())
             .filter(|&k| self.ends[k].is_none())
-            .filter(|&k| is_last || self.estimate(&self.running[k]).relative_gap() <= PROMISING * self.settings.tol)
+            .filter(|&k| is_last || gap(&self.running[k]) <= PROMISING * self.settings.tol)
             .collect();
         if due.is_empty() {
             return Ok(false);
         }
-        let problems: Vec<&Running<'_>> = due.iter().map(|&k| &self.running[k]).collect();
-        let has_room = self.plan.has_room_for_margins;
-        let kept = self.fetch.kept();
-        let certified = scan::certify(self.store, &kept, &problems, self.settings, self.parts, has_room, self.monitor)?;
+        let problems: Vec<&P> = due.iter().map(|&k| &self.running[k]).collect();
+        let Self { store, settings, parts, monitor, plan, .. } = *self;
+        let source = &self.fetch.kept();
+        let scan = Scan { store, source, settings, parts, has_room: plan.has_room_for_margins, monitor };
+        let certified = P::certify(&problems, &scan)?;
         self.scans += 1;
         let loads = self.loaded_rows as f64 / self.store.meta().n_rows as f64 + self.scans as f64;
         self.last_gap = certified.iter().map(|found| found.certificate.relative_gap()).fold(0.0, f64::max);
@@ -367,28 +348,7 @@ impl<'a> Descent<'a> {
     }
 
     /// What is left of a descent for another one.
-    pub fn into_parts(self) -> Remains {
-        let states = self.running.into_iter().map(|running| running.state).collect();
-        Remains { states, ends: self.ends, scans: self.scans, kept: self.fetch.into_kept() }
-    }
-
-    /// What became of the problems that have ended.
-    pub fn into_outcomes(self) -> Vec<Outcome> {
-        let (d, n_rows, scans) = (self.store.meta().n_used, self.store.meta().n_rows as f64, self.scans as f64);
-        let intercept = self.settings.intercept;
-        let ends = self.ends.into_iter().flatten();
-        self.running
-            .into_iter()
-            .zip(ends)
-            .map(|(running, end)| {
-                let own = running.intercept(d);
-                let passes = running.state.visits as f64 / n_rows + scans;
-                let mut w = running.state.w;
-                w.truncate(d);
-                let intercept = if intercept == Intercept::Free { end.certified.intercept } else { own };
-                let End { certified, status, n_iter, loads } = end;
-                Outcome { w, intercept, certificate: certified.certificate, status, n_iter, passes, loads }
-            })
-            .collect()
+    pub fn into_parts(self) -> Remains<P> {
+        Remains { problems: self.running, ends: self.ends, scans: self.scans, kept: self.fetch.into_kept() }
     }
 }

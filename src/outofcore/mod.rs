@@ -14,14 +14,15 @@
 //! ```
 //!
 //! * [`budget`]: what fits into how many bytes: groups of problems, arena, blocks of pages;
-//! * [`task`]: one binary problem: its costs, its state, and the steps of a solver on the rows at hand; [`duals`]: its dual variables
-//!   as a file, where memory is short;
+//! * [`problem`]: what the loop asks of a problem; [`task`]: a binary one: its costs, its state, and the steps of a solver on the rows
+//!   at hand; [`duals`]: its dual variables as a file, where memory is short; [`crammer_singer`]: all classes at once;
 //! * [`resident`]: the rows at hand; [`choice`]: which of them stay;
 //! * [`fetch`]: stored bytes of blocks, read ahead or kept;
+//! * [`mapped`]: degree-2 features of the rows;
 //! * [`scan`]: one reading of all rows: certificates and decision values;
 //! * [`descent`]: the loop; [`trainer`]: all problems, group by group; [`checkpoint`]: the state as a file;
 //! * [`search`], [`route`]: the search for `C` of [`crate::select`], all folds in one reading;
-//! * [`stream`]: learning from rows that are seen once.
+//! * [`stream`]: learning from rows that are seen once; [`subgradient`]: Pegasos block by block, another method for comparison.
 //!
 //! **Certificate.** Losses gathered while blocks are loaded (each at the weights of that moment) tell when it is worth the
 //! while to compute the exact gap by a scan; only a scan ends the descent.
@@ -35,26 +36,46 @@
 //! the block is there, as ChangRoth11 do (section 2.2): never idle, but how many epochs these are depends on the disk, and
 //! with them the last digits of the result. [`Waiting::Rest`], the default, waits, and keeps the bits.
 
+/// Evaluates `$body` with `$rows` the rows of a [`crate::data::arena::View`], or their degree-2 features.
+macro_rules! with_mapped {
+    ($view:expr, $map:expr, |$rows:ident| $body:expr) => {
+        match $map {
+            None => $crate::data::arena::with_view!(&$view, |$rows| $body),
+            Some(map) => {
+                let $rows = &$crate::data::poly2::Poly2::of_rising($view.into(), map.inner());
+                $body
+            }
+        }
+    };
+}
+
 pub mod budget;
 pub mod checkpoint;
 pub mod choice;
+pub mod crammer_singer;
 pub mod descent;
 pub mod duals;
 pub mod fetch;
+pub mod mapped;
+pub mod problem;
 pub mod resident;
 pub mod route;
 pub mod scan;
 pub mod search;
 pub mod stream;
+pub mod subgradient;
 pub mod task;
 pub mod trainer;
 
 pub use choice::Policy;
+pub use mapped::StoreMap;
 pub use task::Task;
-pub use trainer::{Outcome, fit};
+pub use trainer::{AllOutcome, Outcome, fit, fit_crammer_singer};
 
 use crate::loss::LossKind;
 use crate::solver::Intercept;
+use crate::store::columns;
+use crate::store::reader::Store;
 use crate::{Error, Result};
 
 /// Epochs over the rows at hand per loaded block. ChangRoth11 use 3 and 10.
@@ -87,7 +108,7 @@ pub enum DualsIn {
 
 /// How to train.
 #[derive(Clone, Copy, Debug)]
-pub struct Settings {
+pub struct Settings<'a> {
     /// The loss.
     pub loss: LossKind,
     /// Treatment of the intercept.
@@ -114,9 +135,31 @@ pub struct Settings {
     pub waiting: Waiting,
     /// Where dual variables are.
     pub duals: DualsIn,
+    /// Degree-2 features in place of the rows.
+    pub map: Option<&'a StoreMap>,
 }
 
-impl Settings {
+impl Settings<'_> {
+    /// Number of weights of a problem, a constant column left out.
+    pub fn n_weights(&self, store: &Store) -> usize {
+        self.map.map_or(store.meta().n_used, |map| map.inner().n_out())
+    }
+
+    /// A squared norm of rows as the solvers see them.
+    pub fn squared_norm(&self, squared: f64) -> f64 {
+        self.map.map_or(squared, |map| map.inner().usual_squared_norm(squared))
+    }
+
+    /// Weights in the order of the input, columns without entries included.
+    pub fn to_input(&self, store: &Store, old: &[u32], mut w: Vec<f64>) -> Vec<f64> {
+        if let Some(map) = self.map {
+            return map.to_input(&w);
+        }
+        w.resize(store.meta().n_cols, 0.0);
+        columns::restore(old, &mut w);
+        w
+    }
+
     /// Checks the numbers.
     ///
     /// # Errors

@@ -71,6 +71,38 @@ pub struct Rows<'a> {
     pub order: &'a [u32],
 }
 
+/// The rows at hand that belong to a problem, in the order of their places.
+pub struct Chosen {
+    /// Their numbers in the arena.
+    pub ids: Vec<u32>,
+    /// Their places.
+    pub places: Vec<u32>,
+    /// Their classes.
+    pub classes: Vec<u32>,
+    /// Their costs, above 0.
+    pub cost: Vec<f64>,
+}
+
+impl Rows<'_> {
+    /// The rows of positive cost; `cost` takes class, weight and place.
+    pub fn chosen(&self, cost: impl Fn(u32, f64, usize) -> f64) -> Chosen {
+        let n = self.order.len();
+        let list = || Vec::with_capacity(n);
+        let mut chosen = Chosen { ids: list(), places: list(), classes: list(), cost: Vec::with_capacity(n) };
+        for &i in self.order {
+            let (class, place) = (self.classes[i as usize], self.places[i as usize]);
+            let cost = cost(class, self.weights[i as usize], place as usize);
+            if cost > 0.0 {
+                chosen.ids.push(i);
+                chosen.places.push(place);
+                chosen.classes.push(class);
+                chosen.cost.push(cost);
+            }
+        }
+        chosen
+    }
+}
+
 impl Resident {
     /// An empty set with room for `rows` rows of `entries` entries in all.
     ///

@@ -22,7 +22,6 @@ use super::scan::for_pages;
 use super::task::{Running, State, Sums, Task};
 use super::{Settings, task, trainer};
 use crate::data::Rows;
-use crate::data::arena::with_view;
 use crate::loss::{Hinge, Logistic, Loss, LossKind, SquaredHinge};
 use crate::select::dual::accepted_until;
 use crate::select::{Route, Step};
@@ -37,7 +36,7 @@ pub struct Setup<'a> {
     /// The rows.
     pub store: &'a Store,
     /// How to descend; `tol` is the relative duality gap of the fits.
-    pub settings: Settings,
+    pub settings: Settings<'a>,
     /// The division of the budget, for all lanes.
     pub plan: &'a Plan,
     /// Class weights.
@@ -60,6 +59,11 @@ pub struct Setup<'a> {
 pub const NO_FOLD: u8 = u8::MAX;
 
 impl Setup<'_> {
+    /// Weights of a lane, a constant column left out.
+    fn n_weights(&self) -> usize {
+        self.settings.n_weights(self.store)
+    }
+
     /// Binary problems per fold.
     pub fn n_problems(&self) -> usize {
         if self.factor.len() == 2 { 1 } else { self.factor.len() }
@@ -123,16 +127,16 @@ impl<'a> StoreRoute<'a> {
     }
 
     /// The start of a lane at `c`.
-    fn start(&mut self, lane: usize, task: &Task, c: f64) -> Result<State> {
+    fn start<'t>(&mut self, lane: usize, task: &'t Task, c: f64) -> Result<Running<'t>> {
         let setup = self.setup;
-        let mut fresh = Running::new(setup.store, task, setup.settings.intercept, None)?;
+        let mut fresh = Running::new(setup.store, task, &setup.settings, None)?;
         let old = &mut self.lanes[lane];
         if let Some(fitted) = old.fitted {
-            let d = setup.store.meta().n_used;
+            let d = setup.n_weights();
             (fresh.state.w, fresh.state.alpha) = (std::mem::take(&mut old.w), std::mem::take(&mut old.alpha));
             fresh.state.offset = old.offset;
             let old_task = setup.task(lane, fitted.c);
-            let old_bias = task::bias(setup.store, &old_task, setup.settings.intercept);
+            let old_bias = task::bias(setup.store, &old_task, &setup.settings);
             let stretch = Stretch { setup, task, ratio: c / fitted.c };
             match setup.settings.loss {
                 LossKind::Hinge => stretch.apply(Hinge, &mut fresh.state),
@@ -144,14 +148,14 @@ impl<'a> StoreRoute<'a> {
                 fresh.state.w[d] *= fresh.bias / old_bias;
             }
         }
-        Ok(fresh.state)
+        Ok(fresh)
     }
 
     /// Descends with the lanes of the given numbers; how each ended, and the readings of the data in all.
     fn descend(&mut self, due: &[usize], c: f64) -> Result<(Vec<End>, f64)> {
         let setup = self.setup;
         let tasks: Vec<Task> = due.iter().map(|&lane| setup.task(lane, c)).collect();
-        let states = due.iter().zip(&tasks).map(|(&lane, task)| self.start(lane, task, c)).collect::<Result<_>>()?;
+        let problems = due.iter().zip(&tasks).map(|(&lane, task)| self.start(lane, task, c)).collect::<Result<_>>()?;
         let seed = checksum(setup.settings.seed, &c.to_le_bytes());
         let settings = Settings { seed, ..setup.settings };
         let watch = Watch { caller: setup.monitor, c, lanes_left: due.len() };
@@ -159,15 +163,14 @@ impl<'a> StoreRoute<'a> {
         let remains = std::thread::scope(|scope| -> Result<_> {
             let plan = setup.plan;
             let fetch = Fetch::start(scope, setup.store, &plan.blocks, kept, plan.keeps_stored, &watch)?;
-            let mut descent = Descent::new(setup.store, &tasks, &setup.parts, &settings, plan, fetch, None, &watch)?;
-            descent.start_at(states);
+            let mut descent = Descent::new(problems, &setup.parts, &settings, plan, fetch, &watch)?;
             descent.run(|_| Ok(()))?;
             Ok(descent.into_parts())
         })?;
         self.kept = remains.kept;
         let mut passes = (remains.scans * due.len() as u64) as f64;
-        for (&lane, state) in due.iter().zip(remains.states) {
-            let State { w, alpha, offset, visits, .. } = state;
+        for (&lane, problem) in due.iter().zip(remains.problems) {
+            let State { w, alpha, offset, visits, .. } = problem.state;
             passes += visits as f64 / setup.store.meta().n_rows as f64;
             self.lanes[lane] = Lane { w, alpha, offset, fitted: None, is_scored: false };
         }
@@ -176,7 +179,7 @@ impl<'a> StoreRoute<'a> {
 
     fn judge(&self, lane: usize, c: f64, end: &End) -> Fitted {
         let setup = self.setup;
-        let d = setup.store.meta().n_used;
+        let d = setup.n_weights();
         let is_free = setup.settings.intercept == Intercept::Free;
         let w = &self.lanes[lane].w;
         let w = if is_free { &w[..d] } else { &w[..] };
@@ -190,14 +193,14 @@ impl<'a> StoreRoute<'a> {
         match self.setup.settings.intercept {
             Intercept::None => 0.0,
             Intercept::Free => end.certified.intercept,
-            Intercept::Penalised(scale) => scale * self.lanes[lane].w[self.setup.store.meta().n_used],
+            Intercept::Penalised(scale) => scale * self.lanes[lane].w[self.setup.n_weights()],
         }
     }
 
     /// Predicts the held-out rows of all lanes that are not predicted yet: one reading.
     fn score(&mut self) -> Result<()> {
         let setup = self.setup;
-        let (store, d, p) = (setup.store, setup.store.meta().n_used, setup.n_problems());
+        let (store, d, p) = (setup.store, setup.n_weights(), setup.n_problems());
         if self.lanes.iter().all(|lane| lane.is_scored) {
             return Ok(());
         }
@@ -205,7 +208,7 @@ impl<'a> StoreRoute<'a> {
         let page = |page: usize, view: crate::data::arena::View<'_>, _: &crate::store::reader::RowFacts, (): ()| {
             let first = store.starts()[page] as usize;
             let mut found: Vec<(u32, f64)> = Vec::new();
-            with_view!(view, |rows| {
+            with_mapped!(view, setup.settings.map, |rows| {
                 for i in 0..rows.n_rows() {
                     let part = setup.parts[first + i];
                     if part == NO_FOLD {
@@ -274,7 +277,7 @@ impl Route for StoreRoute<'_> {
     }
 
     fn restore(&mut self, state: &select::State) -> Result<()> {
-        let d = self.setup.store.meta().n_used + usize::from(self.setup.settings.intercept != Intercept::None);
+        let d = self.setup.n_weights() + usize::from(self.setup.settings.intercept != Intercept::None);
         let n = self.setup.store.meta().n_rows as usize;
         let lanes = state.lanes(self.lanes.len(), ARRAYS)?.map(|arrays| Lane::rebuild(arrays, d, n));
         self.lanes = lanes.collect::<Result<_>>()?;
@@ -323,7 +326,7 @@ impl Stretch<'_> {
     }
 
     fn apply<L: Loss>(&self, loss: L, state: &mut State) {
-        let d = self.setup.store.meta().n_used;
+        let d = self.setup.n_weights();
         let is_free = self.setup.settings.intercept == Intercept::Free;
         let w = if is_free { &state.w[..d] } else { &state.w[..] };
         let half = 0.5 * dot(w, w);

@@ -9,11 +9,12 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
-use super::Settings;
-use super::task::{Parts, Running, Shift};
+use super::mapped::StoreMap;
+use super::problem::{Certified, Scan};
+use super::task::{Running, Shift};
 use crate::Result;
 use crate::data::Rows;
-use crate::data::arena::{Arena, View, Width, with_view};
+use crate::data::arena::{Arena, View, Width};
 use crate::loss::{Hinge, Logistic, Loss, LossKind, SquaredHinge};
 use crate::solver::intercept::{hinge_optimum_of, smooth_shift};
 use crate::solver::objective::Objective;
@@ -92,15 +93,6 @@ pub fn for_pages<I: Send, T: Send>(
     results.into_iter().collect()
 }
 
-/// What a scan proves about one problem.
-#[derive(Clone, Copy, Debug)]
-pub struct Certified {
-    /// Primal and dual value.
-    pub certificate: Certificate,
-    /// Intercept that belongs to the primal value.
-    pub intercept: f64,
-}
-
 /// Sums of one page.
 #[derive(Clone, Copy, Default)]
 struct Part {
@@ -114,43 +106,28 @@ struct Part {
 
 /// Decision values and signed costs by place, for the exact intercept.
 #[derive(Default)]
-struct Decisions {
-    f: Vec<f64>,
-    signed: Vec<f64>,
+pub struct Decisions {
+    /// Decision values without intercept.
+    pub f: Vec<f64>,
+    /// Label times cost, 0 for a row that does not belong to the problem.
+    pub signed: Vec<f64>,
 }
 
-/// Certifies problems by one scan.
+/// Certifies binary problems by one scan.
 ///
 /// # Errors
 /// [`Error::Corrupt`], [`Error::Io`], [`Error::Cancelled`], [`Error::Overflow`].
-pub fn certify(
-    store: &Store,
-    source: &(impl PageBytes + ?Sized),
-    problems: &[&Running<'_>],
-    settings: &Settings,
-    parts: &Parts,
-    has_room: bool,
-    monitor: &dyn Monitor,
-) -> Result<Vec<Certified>> {
-    match settings.loss {
-        LossKind::Hinge => certify_by(Hinge, store, source, problems, settings, parts, has_room, monitor),
-        LossKind::SquaredHinge => certify_by(SquaredHinge, store, source, problems, settings, parts, has_room, monitor),
-        LossKind::Logistic => certify_by(Logistic, store, source, problems, settings, parts, has_room, monitor),
+pub fn certify(problems: &[&Running<'_>], scan: &Scan<'_>) -> Result<Vec<Certified>> {
+    match scan.settings.loss {
+        LossKind::Hinge => certify_by(Hinge, problems, scan),
+        LossKind::SquaredHinge => certify_by(SquaredHinge, problems, scan),
+        LossKind::Logistic => certify_by(Logistic, problems, scan),
     }
 }
 
-#[allow(clippy::too_many_arguments)] // those of `certify` and the loss
-fn certify_by<L: Loss>(
-    loss: L,
-    store: &Store,
-    source: &(impl PageBytes + ?Sized),
-    problems: &[&Running<'_>],
-    settings: &Settings,
-    parts: &Parts,
-    has_room: bool,
-    monitor: &dyn Monitor,
-) -> Result<Vec<Certified>> {
-    let (n, d) = (store.meta().n_rows as usize, store.meta().n_used);
+fn certify_by<L: Loss>(loss: L, problems: &[&Running<'_>], scan: &Scan<'_>) -> Result<Vec<Certified>> {
+    let Scan { store, source, settings, parts, has_room, monitor } = *scan;
+    let (n, d) = (store.meta().n_rows as usize, settings.n_weights(store));
     let is_free = settings.intercept == Intercept::Free;
     let keeps = is_free && has_room;
     let shifts: Vec<Shift> =
@@ -165,7 +142,7 @@ fn certify_by<L: Loss>(
         let (first, end) = (store.starts()[page] as usize, store.starts()[page + 1] as usize);
         let mut sums = vec![Part::default(); problems.len()];
         let alpha = problems.iter().map(|p| p.duals_in(first..end)).collect::<Result<Vec<_>>>()?;
-        with_view!(view, |rows| {
+        with_mapped!(view, settings.map, |rows| {
             for i in 0..rows.n_rows() {
                 let (class, place) = (facts.classes[i], first + i);
                 let part = parts.get(place).copied();
@@ -239,7 +216,7 @@ fn cut<'a>(store: &Store, decisions: &'a mut [Decisions], keeps: bool) -> Vec<Ve
 }
 
 /// The best intercept and the losses with it.
-fn best<L: Loss>(loss: L, decisions: Decisions) -> (f64, f64) {
+pub fn best<L: Loss>(loss: L, decisions: Decisions) -> (f64, f64) {
     let Decisions { mut f, mut signed } = decisions;
     if loss.curvature(0.0) != 0.0 {
         let objective = Signed { loss, signed: &signed };
@@ -286,7 +263,7 @@ impl<L: Loss> Objective<1> for Signed<'_, L> {
 }
 
 /// Row numbers and decision values `x_i . w_k + b_k` of some pages: row after row in the order of the file, one value per weight
-/// vector, which is in the order of the store's columns.
+/// vector, which is in the order of the store's columns, or of the pairs of these where there is a map.
 ///
 /// # Errors
 /// [`Error::Corrupt`], [`Error::Io`], [`Error::Cancelled`].
@@ -295,13 +272,14 @@ pub fn decisions(
     pages: Range<usize>,
     weights: &[Vec<f64>],
     intercepts: &[f64],
+    map: Option<&StoreMap>,
     monitor: &dyn Monitor,
 ) -> Result<(Vec<u64>, Vec<f64>)> {
     let work = |reader: &mut PageReader, page: usize| -> Result<(Vec<u64>, Vec<f64>)> {
         monitor.poll()?;
         let (view, facts) = reader.read(store, &reader::FromFile, page, store.width())?;
         let mut values = Vec::with_capacity(facts.numbers.len() * weights.len());
-        with_view!(view, |rows| {
+        with_mapped!(view, map, |rows| {
             for i in 0..rows.n_rows() {
                 values.extend(weights.iter().zip(intercepts).map(|(w, b)| rows.dot(i, w) + b));
             }

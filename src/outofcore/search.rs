@@ -6,10 +6,9 @@
 use std::path::Path;
 
 use super::Settings;
-use super::budget::{self, Groups, Plan};
+use super::budget::{self, Groups, Needs, Plan};
 use super::route::{NO_FOLD, Setup, StoreRoute};
 use super::trainer::check_row_count;
-use crate::data::arena::with_view;
 use crate::multiclass::Labels;
 use crate::select::dual::GAP_PER_TOL;
 use crate::select::fingerprint::Fingerprint;
@@ -43,7 +42,7 @@ pub struct Search<'a> {
     /// How to fit.
     pub settings: select::Settings,
     /// How to train on blocks.
-    pub blocks: Settings,
+    pub blocks: Settings<'a>,
     /// Which values of `C`.
     pub plan: &'a select::Plan,
     /// The journal.
@@ -54,7 +53,7 @@ impl Search<'_> {
     /// Whether all rows and lanes fit into the budget.
     pub fn fits_in_memory(&self) -> bool {
         let n_problems = if self.task.factor.len() == 2 { 1 } else { self.task.factor.len() };
-        budget::fits_in_memory(self.task.store, self.blocks.budget, self.task.folds.len() * n_problems, 1)
+        budget::fits_in_memory(self.task.store, &self.blocks, self.task.folds.len() * n_problems, 1)
     }
 
     /// Runs it; see [`select::search`].
@@ -89,8 +88,8 @@ impl Search<'_> {
         let labels = Labels { ids: &facts.classes, n_classes: self.task.factor.len() as u32 };
         let weight: Vec<f64> =
             facts.classes.iter().zip(&facts.weights).map(|(&k, w)| self.task.factor[k as usize] * w).collect();
-        with_view!(arena.view(), |rows| {
-            let task = select::Task { rows: &rows, labels, weight: &weight, folds: &folds };
+        with_mapped!(arena.view(), self.blocks.map, |rows| {
+            let task = select::Task { rows, labels, weight: &weight, folds: &folds };
             select::search(&task, &self.settings, self.plan, self.resume, monitor, visit)
         })
     }
@@ -131,7 +130,7 @@ impl Search<'_> {
     }
 
     /// The settings of the descents and the division of the budget; all lanes must fit side by side.
-    fn divide(&self, n_lanes: usize) -> Result<(Settings, Plan)> {
+    fn divide(&self, n_lanes: usize) -> Result<(Settings<'_>, Plan)> {
         let (store, meta) = (self.task.store, self.task.store.meta());
         let n_problems = n_lanes / self.task.folds.len().max(1);
         let own = meta.n_rows * (ROW_BYTES + 8 * n_problems as u64);
@@ -140,7 +139,11 @@ impl Search<'_> {
         let budget = self.blocks.budget.saturating_sub(own);
         let settings = Settings { loss, intercept, tol, max_passes: max_iter, seed, budget, ..self.blocks };
         settings.check()?;
-        match Plan::new(store, &settings, Groups { size: n_lanes, on_disk: false }) {
+        match Plan::new(
+            store,
+            &settings,
+            &Needs::binary(store, &settings, Groups::in_memory(store, &settings, n_lanes)),
+        ) {
             Ok(plan) => Ok((settings, plan)),
             Err(Error::Budget { needed, parts, .. }) => {
                 let parts = format!("{own} bytes for classes, folds and decision values, {parts}");
@@ -155,7 +158,7 @@ impl Search<'_> {
         let constant = if let Intercept::Penalised(s) = self.settings.intercept { s * s } else { 0.0 };
         let weight: f64 =
             store.class_weight().iter().zip(self.task.factor).map(|(weight, factor)| weight * factor).sum();
-        lower_bound(self.settings.loss, weight, store.meta().max_squared_norm + constant)
+        lower_bound(self.settings.loss, weight, self.blocks.squared_norm(store.meta().max_squared_norm) + constant)
     }
 
     /// The fold of each row and its place in the held-out part, by place.
@@ -224,6 +227,7 @@ impl Search<'_> {
             ("hash of class_weight", hex(format!("{:?}", self.task.factor).as_bytes())),
             ("hash of cv", hex(&setup.parts)),
             ("memory_budget", budget.to_string()),
+            ("degree-2 map", setup.settings.map.map_or_else(|| "none".to_owned(), |map| map.inner().description())),
             ("block_options", format!("{policy:?} {cache_share:?} {rounds} {round_tol:?}")),
         ];
         Fingerprint::with(&data, &self.settings, self.plan)

@@ -22,8 +22,9 @@
 //! seen.
 
 use super::choice::{Capacity, Policy, choose, lot};
+use super::problem::{Problem, Step};
 use super::resident::{Plain, Resident};
-use super::task::{Running, State, Step, Task, free_bias};
+use super::task::{Running, State, Task, free_bias};
 use super::{Settings, budget};
 use crate::data::Rows;
 use crate::data::arena::{ROW_BYTES, Width, with_view};
@@ -49,7 +50,7 @@ const GROWTH: f64 = 2.5;
 #[derive(Clone, Debug)]
 pub struct Options {
     /// Loss, intercept, seed, budget, cache and rounds; tolerance and limit of passes have no meaning here.
-    pub settings: Settings,
+    pub settings: Settings<'static>,
     /// Number of columns.
     pub n_cols: usize,
     /// `C` times the class weight, by class.
@@ -110,9 +111,7 @@ impl Stream {
     /// [`Error::Parameter`]; [`Error::Budget`] where the weights leave no room for rows.
     pub fn new(options: Options) -> Result<Self> {
         options.settings.check()?;
-        let n_classes = options.cost.len() as u32;
-        let task = |positive| Task { positive, cost: options.cost.clone(), held_out: None };
-        let tasks: Vec<Task> = if n_classes == 2 { vec![task(1)] } else { (0..n_classes).map(task).collect() };
+        let tasks = Task::one_against_rest(options.cost.len(), &options.cost)?;
         let d = options.n_cols + usize::from(options.settings.intercept != Intercept::None);
         let state = || State {
             w: vec![0.0; d],
@@ -290,11 +289,11 @@ impl Stream {
             Policy::None => {}
             Policy::Random => (0..).zip(&mut score).for_each(|(i, s)| *s = lot(seed ^ 1, i) as f32),
             Policy::Gradient | Policy::Projected => {
-                let projected = settings.policy == Policy::Projected;
+                let step = Step { settings: &settings, parts: &[], number: seed, rounds: 0, n_new: 0 };
                 let scores = std::sync::Mutex::new(&mut score);
                 self.each(|_, running, resident| {
                     let mut own = vec![f32::INFINITY; resident.len()];
-                    running.scores(&resident.rows(), &settings, &[], projected, &mut own)?;
+                    running.scores(&resident.rows(), step, &mut own)?;
                     // The smallest of all problems: no order of theirs changes it.
                     let mut all = scores.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
                     all.iter_mut().zip(own).for_each(|(all, own)| *all = all.min(own));

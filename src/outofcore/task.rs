@@ -13,19 +13,22 @@ use std::path::Path;
 use rayon::prelude::*;
 
 use super::Settings;
-use super::duals::DualFile;
-use super::resident::Rows;
+use super::checkpoint::{Input, Output, Shape};
+use super::choice::Policy;
+use super::duals::{DualFile, RUN};
+use super::problem::{Certified, Problem, Scan, Step};
+use super::resident::{Chosen, Rows};
+use super::scan;
 use crate::Result;
 use crate::data::Rows as _;
-use crate::data::arena::with_view;
 use crate::data::design::Design;
 use crate::loss::{Hinge, Logistic, Loss, LossKind, SquaredHinge};
 use crate::solver::active::{self, Random};
 use crate::solver::box_cd::BoxCd;
 use crate::solver::dual::{self, Epoch, Method, Visit};
 use crate::solver::logistic_cd::LogisticCd;
-use crate::solver::sweep::sum;
-use crate::solver::{Intercept, Monitor};
+use crate::solver::sweep::{dot, sum};
+use crate::solver::{Certificate, Intercept, Monitor, check_length};
 use crate::store::reader::Store;
 
 /// What one binary problem asks for.
@@ -43,6 +46,23 @@ pub struct Task {
 pub type Parts = [u8];
 
 impl Task {
+    /// Each class of a store against the rest, by the costs of the classes; with two classes, the second against the first.
+    ///
+    /// # Errors
+    /// [`crate::Error::Shape`] for another number of costs than classes.
+    pub fn one_against_rest(n_classes: usize, cost: &[f64]) -> Result<Vec<Self>> {
+        check_length("costs of the classes", n_classes, cost.len())?;
+        let task = |positive| Self { positive, cost: cost.to_vec(), held_out: None };
+        Ok(if n_classes == 2 { vec![task(1)] } else { (0..n_classes as u32).map(task).collect() })
+    }
+
+    /// The rows at hand that belong to the problem, and their labels.
+    pub fn choose(&self, rows: &Rows<'_>, parts: &Parts) -> (Chosen, Vec<f64>) {
+        let chosen = rows.chosen(|class, weight, place| self.cost(class, weight, parts.get(place).copied()));
+        let y = chosen.classes.iter().map(|&class| self.sign(class)).collect();
+        (chosen, y)
+    }
+
     /// Cost of a row, 0 if it does not belong to the problem.
     #[inline(always)]
     pub fn cost(&self, class: u32, weight: f64, part: Option<u8>) -> f64 {
@@ -67,6 +87,9 @@ pub struct Sums {
     pub inside: [f64; 2],
 }
 
+/// Numbers of a state beside weights and dual variables.
+const FACTS: usize = 7;
+
 /// Dual variables above this share of their bound count as at it.
 const INSIDE: f64 = 1.0 - 1e-9;
 
@@ -79,6 +102,15 @@ impl Sums {
         self.all[side] += times * a;
         if a < INSIDE * c {
             self.inside[side] += times * a;
+        }
+    }
+
+    /// Adds those of further rows.
+    pub fn join(&mut self, more: &Self) {
+        self.terms += more.terms;
+        for side in 0..2 {
+            self.all[side] += more.all[side];
+            self.inside[side] += more.inside[side];
         }
     }
 
@@ -140,13 +172,13 @@ pub struct Running<'a> {
 }
 
 /// Height of the constant column of a problem, 0 for none.
-pub fn bias(store: &Store, task: &Task, intercept: Intercept) -> f64 {
-    match intercept {
+pub fn bias(store: &Store, task: &Task, settings: &Settings<'_>) -> f64 {
+    match settings.intercept {
         Intercept::None => 0.0,
         Intercept::Penalised(scale) => scale,
         Intercept::Free => {
             let total: f64 = store.class_weight().iter().zip(&task.cost).map(|(weight, cost)| weight * cost).sum();
-            free_bias(store.meta().sum_squared_norm / store.meta().n_rows as f64, total)
+            free_bias(settings.squared_norm(store.meta().sum_squared_norm / store.meta().n_rows as f64), total)
         }
     }
 }
@@ -156,31 +188,16 @@ pub fn free_bias(mean: f64, total: f64) -> f64 {
     dual::penalty_for(if mean > 0.0 { mean } else { 1.0 }, total).sqrt()
 }
 
-/// What the steps on one set of rows need beside the rows.
-#[derive(Clone, Copy)]
-pub struct Step<'a> {
-    /// Settings of the descent.
-    pub settings: &'a Settings,
-    /// Parts of the rows by place.
-    pub parts: &'a Parts,
-    /// Distinguishes the random orders of all steps.
-    pub number: u64,
-    /// Epochs.
-    pub rounds: usize,
-    /// Number of rows, the last ones in the arena, whose losses are to be gathered.
-    pub n_new: usize,
-}
-
 impl<'a> Running<'a> {
     /// Begins at zero. The constant column of a free intercept is as in [`crate::solver::dual`], with the store's statistics.
     /// With a folder, the dual variables are in a file there.
     ///
     /// # Errors
     /// [`crate::Error::Io`].
-    pub fn new(store: &Store, task: &'a Task, intercept: Intercept, folder: Option<&Path>) -> Result<Self> {
+    pub fn new(store: &Store, task: &'a Task, settings: &Settings<'_>, folder: Option<&Path>) -> Result<Self> {
         let meta = store.meta();
-        let bias = bias(store, task, intercept);
-        let w = vec![0.0; meta.n_used + usize::from(bias != 0.0)];
+        let bias = bias(store, task, settings);
+        let w = vec![0.0; settings.n_weights(store) + usize::from(bias != 0.0)];
         let n = meta.n_rows as usize;
         let alpha = vec![0.0; if folder.is_some() { 0 } else { n }];
         let state = State { w, alpha, offset: 0.0, sums: Sums::default(), losses: 0.0, visits: 0 };
@@ -216,30 +233,14 @@ impl<'a> Running<'a> {
     }
 
     /// What is added to `w.x` of the store's columns for a decision value.
-    pub fn intercept(&self, n_used: usize) -> f64 {
-        let constant = if self.bias == 0.0 { 0.0 } else { self.bias * self.state.w[n_used] };
+    pub fn intercept(&self, n_weights: usize) -> f64 {
+        let constant = if self.bias == 0.0 { 0.0 } else { self.bias * self.state.w[n_weights] };
         self.state.offset + constant
     }
 
     /// The sum of `y_i a_i`: the weight of a constant column of height 1.
-    pub fn excess(&self, n_used: usize) -> f64 {
-        if self.bias == 0.0 { 0.0 } else { self.state.w[n_used] / self.bias }
-    }
-
-    /// Epochs over the rows at hand; whether any dual variable has changed.
-    ///
-    /// # Errors
-    /// [`crate::Error::Cancelled`]; [`crate::Error::Io`] where dual variables are in a file.
-    pub fn step(&mut self, rows: &Rows<'_>, step: Step<'_>, monitor: &dyn Monitor) -> Result<bool> {
-        match step.settings.loss {
-            LossKind::Hinge => self.step_by(rows, step, monitor, Hinge, |costs| BoxCd::of(costs.y, costs.cost, Hinge)),
-            LossKind::SquaredHinge => {
-                self.step_by(rows, step, monitor, SquaredHinge, |costs| BoxCd::of(costs.y, costs.cost, SquaredHinge))
-            }
-            LossKind::Logistic => {
-                self.step_by(rows, step, monitor, Logistic, |costs| LogisticCd::of(costs.y, costs.cost))
-            }
-        }
+    pub fn excess(&self, n_weights: usize) -> f64 {
+        if self.bias == 0.0 { 0.0 } else { self.state.w[n_weights] / self.bias }
     }
 
     fn step_by<L: Loss, M: Method>(
@@ -250,18 +251,18 @@ impl<'a> Running<'a> {
         loss: L,
         method: impl Fn(&Costs) -> M,
     ) -> Result<bool> {
-        let chosen = Chosen::new(self.task, rows, step.parts);
+        let (chosen, y) = self.task.choose(rows, step.parts);
         if chosen.ids.is_empty() {
             return Ok(false);
         }
         let alpha = self.duals(&chosen.places)?;
         let mut random = active::random(step.settings.seed, step.number);
-        let mut method = method(&Costs { y: &chosen.y, cost: &chosen.cost });
+        let mut method = method(&Costs { y: &y, cost: &chosen.cost });
         method.start_at(&alpha);
-        with_view!(&rows.view, |view| {
+        with_mapped!(rows.view, step.settings.map, |view| {
             let design = Design { rows: view, ids: Some(&chosen.ids), bias: self.bias };
             if step.n_new > 0 {
-                self.gather(&design, &chosen, loss, rows.places.len() - step.n_new);
+                self.gather(&design, &y, &chosen, loss, rows.places.len() - step.n_new);
             }
             self.descend(&mut method, &design, step, &mut random, monitor)?;
         });
@@ -269,8 +270,8 @@ impl<'a> Running<'a> {
         for (k, a) in after.iter_mut().enumerate() {
             let new = method.alpha(k);
             if *a != new {
-                self.state.sums.add(loss, -1.0, chosen.y[k], chosen.cost[k], *a);
-                self.state.sums.add(loss, 1.0, chosen.y[k], chosen.cost[k], new);
+                self.state.sums.add(loss, -1.0, y[k], chosen.cost[k], *a);
+                self.state.sums.add(loss, 1.0, y[k], chosen.cost[k], new);
                 (*a, has_changed) = (new, true);
             }
         }
@@ -279,13 +280,20 @@ impl<'a> Running<'a> {
     }
 
     /// Adds the losses of new rows.
-    fn gather<L: Loss, R: crate::data::Rows>(&mut self, design: &Design<'_, R>, chosen: &Chosen, loss: L, old: usize) {
+    fn gather<L: Loss, R: crate::data::Rows>(
+        &mut self,
+        design: &Design<'_, R>,
+        y: &[f64],
+        chosen: &Chosen,
+        loss: L,
+        old: usize,
+    ) {
         let (w, offset) = (&self.state.w, self.state.offset);
         let [losses] = sum(chosen.ids.len(), |k| {
             if (chosen.ids[k] as usize) < old {
                 return [0.0];
             }
-            [chosen.cost[k] * loss.value(chosen.y[k] * (design.dot(k, w) + offset))]
+            [chosen.cost[k] * loss.value(y[k] * (design.dot(k, w) + offset))]
         });
         self.state.losses += losses;
     }
@@ -311,19 +319,26 @@ impl<'a> Running<'a> {
         }
         Ok(())
     }
+}
 
-    /// How far each row at hand is from mattering; infinity for rows that do not belong to the problem.
-    ///
-    /// # Errors
-    /// [`crate::Error::Io`] where dual variables are in a file.
-    pub fn scores(
-        &self,
-        rows: &Rows<'_>,
-        settings: &Settings,
-        parts: &Parts,
-        projected: bool,
-        out: &mut [f32],
-    ) -> Result<()> {
+impl Problem for Running<'_> {
+    type Saved = (State, Option<DualFile>);
+
+    fn step(&mut self, rows: &Rows<'_>, step: Step<'_>, monitor: &dyn Monitor) -> Result<bool> {
+        match step.settings.loss {
+            LossKind::Hinge => self.step_by(rows, step, monitor, Hinge, |costs| BoxCd::of(costs.y, costs.cost, Hinge)),
+            LossKind::SquaredHinge => {
+                self.step_by(rows, step, monitor, SquaredHinge, |costs| BoxCd::of(costs.y, costs.cost, SquaredHinge))
+            }
+            LossKind::Logistic => {
+                self.step_by(rows, step, monitor, Logistic, |costs| LogisticCd::of(costs.y, costs.cost))
+            }
+        }
+    }
+
+    fn scores(&self, rows: &Rows<'_>, step: Step<'_>, out: &mut [f32]) -> Result<()> {
+        let (settings, parts) = (step.settings, step.parts);
+        let projected = settings.policy == Policy::Projected;
         let offset = self.state.offset;
         // Only the projected score asks for them.
         let mut alpha = Vec::new();
@@ -354,13 +369,78 @@ impl<'a> Running<'a> {
             };
             distance as f32
         };
-        with_view!(&rows.view, |view| {
+        with_mapped!(rows.view, settings.map, |view| {
             let design = Design { rows: view, ids: None, bias: self.bias };
             out.par_iter_mut().enumerate().with_min_len(1024).for_each(|(i, out)| {
                 *out = out.min(score(i, design.dot(i, &self.state.w)));
             });
         });
         Ok(())
+    }
+
+    fn begin_pass(&mut self) {
+        self.state.losses = 0.0;
+    }
+
+    fn estimate(&self, intercept: Intercept) -> Certificate {
+        let w = &self.state.w;
+        let w = if intercept == Intercept::Free { &w[..w.len() - 1] } else { &w[..] };
+        let half = 0.5 * dot(w, w);
+        Certificate { primal: half + self.state.losses, dual: self.state.sums.terms - half }
+    }
+
+    fn certify(problems: &[&Self], scan: &Scan<'_>) -> Result<Vec<Certified>> {
+        scan::certify(problems, scan)
+    }
+
+    fn visits(&self) -> u64 {
+        self.state.visits
+    }
+
+    fn size(&self) -> u64 {
+        let n_duals = self.disk.as_ref().map_or(self.state.alpha.len(), DualFile::len);
+        (self.state.w.len() + n_duals + FACTS) as u64
+    }
+
+    fn can_have(shape: &Shape, size: u64) -> bool {
+        size == (shape.n_columns() + shape.n_rows + FACTS) as u64
+    }
+
+    fn write(&self, out: &mut dyn Output) -> Result<()> {
+        let state = &self.state;
+        out.numbers(&state.w)?;
+        match &self.disk {
+            None => out.numbers(&state.alpha)?,
+            Some(file) => {
+                for start in (0..file.len()).step_by(RUN) {
+                    out.numbers(&file.read(start..(start + RUN).min(file.len()))?)?;
+                }
+            }
+        }
+        let Sums { terms, all, inside } = state.sums;
+        out.numbers(&[state.offset, terms, all[0], all[1], inside[0], inside[1], state.losses])
+    }
+
+    fn read(shape: &Shape, _: u64, visits: u64, input: &mut dyn Input) -> Result<Option<Self::Saved>> {
+        let w = input.numbers(shape.n_columns())?;
+        let n = shape.n_rows;
+        let mut disk = shape.folder.as_deref().map(|folder| DualFile::zeros(folder, n)).transpose()?;
+        let alpha = match &mut disk {
+            None => input.numbers(n)?,
+            Some(disk) => {
+                for start in (0..n).step_by(RUN) {
+                    disk.write(start, &input.numbers(RUN.min(n - start))?)?;
+                }
+                Vec::new()
+            }
+        };
+        let rest = input.numbers(FACTS)?;
+        let sums = Sums { terms: rest[1], all: [rest[2], rest[3]], inside: [rest[4], rest[5]] };
+        Ok(Some((State { w, alpha, offset: rest[0], sums, losses: rest[6], visits }, disk)))
+    }
+
+    fn take(&mut self, (state, disk): Self::Saved) {
+        (self.state, self.disk) = (state, disk);
     }
 }
 
@@ -370,31 +450,4 @@ pub struct Costs<'a> {
     pub y: &'a [f64],
     /// Costs.
     pub cost: &'a [f64],
-}
-
-/// The rows at hand that belong to a problem, in the order of their places.
-struct Chosen {
-    ids: Vec<u32>,
-    places: Vec<u32>,
-    y: Vec<f64>,
-    cost: Vec<f64>,
-}
-
-impl Chosen {
-    fn new(task: &Task, rows: &Rows<'_>, parts: &Parts) -> Self {
-        let n = rows.order.len();
-        let (ids, places) = (Vec::with_capacity(n), Vec::with_capacity(n));
-        let mut chosen = Self { ids, places, y: Vec::with_capacity(n), cost: Vec::with_capacity(n) };
-        for &i in rows.order {
-            let (class, place) = (rows.classes[i as usize], rows.places[i as usize]);
-            let cost = task.cost(class, rows.weights[i as usize], parts.get(place as usize).copied());
-            if cost > 0.0 {
-                chosen.ids.push(i);
-                chosen.places.push(place);
-                chosen.y.push(task.sign(class));
-                chosen.cost.push(cost);
-            }
-        }
-        chosen
-    }
 }

@@ -9,8 +9,10 @@ use super::options::{self, FitOptions};
 use super::poly2::check_mapped;
 use super::run::run;
 use crate::data::Rows;
+use crate::data::any::AnyRows;
 use crate::data::csr::Structure;
 use crate::data::poly2::Poly2;
+use crate::data::poly2::map::Map;
 use crate::data::presolve::{Packable, Presolved, Report};
 use crate::loss::LossKind;
 use crate::multiclass::{self, Labels};
@@ -40,16 +42,12 @@ pub fn fit<'py>(
     let labels = Labels { ids: class_ids.as_slice()?, n_classes };
     let cost = cost.as_slice()?;
     let ask = Ask::of(&options)?;
-    let Ask { loss, intercept, params, .. } = ask;
     let slices = matrix.slices()?;
     let (solutions, n_cols, report) = run(py, options.n_threads, progress.as_ref(), |monitor| {
         if let Some(map) = &options.map {
-            let (rows, structure) = slices.any()?;
-            let map = map.map(rows.n_cols())?;
-            check_mapped(&structure, &map)?;
-            let rows = Poly2::new(rows, &map)?;
-            let solutions = multiclass::fit(&rows, &labels, cost, intercept, loss, &params, monitor)?;
-            return Ok((solutions, rows.n_cols(), None));
+            let rows = slices.any()?;
+            let map = map.map(rows.0.n_cols())?;
+            return Ok((fit_mapped(rows, &map, &labels, cost, &ask, monitor)?, map.n_out(), None));
         }
         fit_slices(slices, &labels, cost, &ask, monitor)
     })?;
@@ -96,6 +94,21 @@ impl Ask<'_> {
         let mode = options::presolve(self.presolve, passes, n_problems)?;
         rows.pack(structure, mode, &|| monitor.cancelled())
     }
+}
+
+/// Fits all problems on the degree-2 features of a matrix.
+pub fn fit_mapped(
+    (rows, structure): (AnyRows<'_>, Structure),
+    map: &Map,
+    labels: &Labels<'_>,
+    cost: &[f64],
+    ask: &Ask<'_>,
+    monitor: &dyn Monitor,
+) -> crate::Result<Vec<Solution>> {
+    check_mapped(&structure, map)?;
+    let scaled = rows.scaled();
+    let rows = Poly2::new(scaled.as_ref().map_or(rows, |scaled| AnyRows::Scaled(scaled.view())), map)?;
+    multiclass::fit(&rows, labels, cost, ask.intercept, ask.loss, &ask.params, monitor)
 }
 
 /// Fits all problems on a matrix, by way of the packed one where that pays.

@@ -53,7 +53,7 @@ mod _native {
     #[pymodule_export]
     use super::stream::StreamLearner;
     #[pymodule_export]
-    use super::subgradient::{descend, descend_on};
+    use super::subgradient::{descend, descend_on, descend_store};
     #[pymodule_export]
     use super::svmlight::load_svmlight;
 

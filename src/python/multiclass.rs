@@ -4,15 +4,19 @@ use numpy::{PyArray2, PyArrayMethods, PyReadonlyArray1, ToPyArray};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use super::arrays::{Matrix, with_rows};
+use super::arrays::{Matrix, Slices, with_rows};
 use super::fit::{Ask, Facts, facts_dict, report_dict};
 use super::options::{self, FitOptions};
 use super::run::run;
 use crate::data::Rows;
+use crate::data::presolve::Report;
 use crate::loss::LossKind;
 use crate::multiclass::{Labels, crammer_singer};
-use crate::solver::SolverKind;
+use crate::outofcore::AllOutcome;
 use crate::solver::crammer_singer::Solution;
+use crate::solver::crammer_singer::weights::Weights;
+use crate::solver::{Monitor, SolverKind};
+use crate::store::reader::Store;
 
 /// Fits the machine of Crammer and Singer; two classes come back as one weight vector, the second less the first.
 #[pyfunction]
@@ -30,39 +34,82 @@ pub fn fit_crammer_singer<'py>(
     let cost = cost.as_slice()?;
     let ask = Ask { loss: LossKind::Hinge, ..Ask::of(&options)? };
     let slices = matrix.slices()?;
-    let (solution, n_cols, report) = run(py, options.n_threads, progress.as_ref(), |monitor| {
-        with_rows!(slices, |rows, structure| {
-            let packed = ask.pack(&rows, &structure, cost, n_classes as usize, monitor)?;
-            let packed_rows = packed.as_ref();
-            let solution = crammer_singer::fit(&rows, packed_rows, &labels, cost, ask.intercept, &ask.params, monitor)?;
-            Ok((solution, rows.n_cols(), packed.map(|packed| *packed.report())))
-        })
-    })?;
-    let result = as_dict(py, &solution, n_cols)?;
-    result.set_item("presolve", report.map(|report| report_dict(py, &report)).transpose()?)?;
+    let (solution, n_cols, report) =
+        run(py, options.n_threads, progress.as_ref(), |monitor| fit_slices(slices, &labels, cost, &ask, monitor))?;
+    let Solution { weights, intercepts, certificate, passes, n_iter, status, .. } = &solution;
+    let solver = options::solver_name(SolverKind::CrammerSinger);
+    let facts = Facts { certificate: *certificate, passes: *passes, n_iter: *n_iter, status: *status, solver };
+    as_dict(py, &Model { weights, intercepts, columns: &[], n_cols }, facts, report.as_ref())
+}
+
+/// Fits all classes on a matrix, by way of the packed one where that pays.
+pub fn fit_slices(
+    slices: Slices<'_>,
+    labels: &Labels<'_>,
+    cost: &[f64],
+    ask: &Ask<'_>,
+    monitor: &dyn Monitor,
+) -> crate::Result<(Solution, usize, Option<Report>)> {
+    with_rows!(slices, |rows, structure| {
+        let packed = ask.pack(&rows, &structure, cost, labels.n_classes as usize, monitor)?;
+        let packed_rows = packed.as_ref();
+        let solution = crammer_singer::fit(&rows, packed_rows, labels, cost, ask.intercept, &ask.params, monitor)?;
+        Ok((solution, rows.n_cols(), packed.map(|packed| *packed.report())))
+    })
+}
+
+/// A model of all classes from a store.
+pub fn of_store<'py>(
+    py: Python<'py>,
+    store: &Store,
+    outcome: &AllOutcome,
+    solver: &'static str,
+    report: Option<&Report>,
+) -> PyResult<Bound<'py, PyDict>> {
+    let columns = py.detach(|| store.old_columns())?;
+    let AllOutcome { weights, intercepts, certificate, passes, n_iter, status, loads } = outcome;
+    let facts = Facts { certificate: *certificate, passes: *passes, n_iter: *n_iter, status: *status, solver };
+    let n_cols = store.meta().n_cols;
+    let result = as_dict(py, &Model { weights, intercepts, columns: &columns, n_cols }, facts, report)?;
+    result.set_item("loads", [*loads].to_pyarray(py))?;
     Ok(result)
 }
 
-fn as_dict<'py>(py: Python<'py>, solution: &Solution, n_cols: usize) -> PyResult<Bound<'py, PyDict>> {
-    let b = &solution.intercepts;
-    let (n_vectors, intercepts) = if b.len() == 2 { (1, vec![b[1] - b[0]]) } else { (b.len(), b.clone()) };
+/// Weights and what they are of.
+struct Model<'a> {
+    weights: &'a Weights,
+    intercepts: &'a [f64],
+    /// The caller's column of each column of the weights; empty where they are the same.
+    columns: &'a [u32],
+    n_cols: usize,
+}
+
+fn as_dict<'py>(
+    py: Python<'py>,
+    model: &Model<'_>,
+    facts: Facts,
+    report: Option<&Report>,
+) -> PyResult<Bound<'py, PyDict>> {
+    let Model { weights, intercepts: b, columns, n_cols } = *model;
+    let (n_vectors, intercepts) = if b.len() == 2 { (1, vec![b[1] - b[0]]) } else { (b.len(), b.to_vec()) };
     let coef = PyArray2::<f64>::zeros(py, (n_vectors, n_cols), false);
     {
         let mut writable = coef.try_readwrite()?;
         let target = writable.as_slice_mut()?;
-        for column in 0..n_cols {
-            let weights = solution.weights.column(column);
+        let used = if columns.is_empty() { n_cols } else { columns.len() };
+        for column in 0..used {
+            let to = columns.get(column).map_or(column, |&to| to as usize);
+            let weights = weights.column(column);
             if n_vectors == 1 {
-                target[column] = weights[1] - weights[0];
+                target[to] = weights[1] - weights[0];
             } else {
-                weights.iter().enumerate().for_each(|(class, w)| target[class * n_cols + column] = *w);
+                weights.iter().enumerate().for_each(|(class, w)| target[class * n_cols + to] = *w);
             }
         }
     }
-    let Solution { certificate, passes, n_iter, status, .. } = *solution;
-    let solver = options::solver_name(SolverKind::CrammerSinger);
-    let result = facts_dict(py, &[Facts { certificate, passes, n_iter, status, solver }])?;
+    let result = facts_dict(py, &[facts])?;
     result.set_item("coef", coef)?;
     result.set_item("intercept", intercepts.to_pyarray(py))?;
+    result.set_item("presolve", report.map(|report| report_dict(py, report)).transpose()?)?;
     Ok(result)
 }

@@ -8,18 +8,21 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use super::arrays::{CsrSlices, Slices};
-use super::fit::{Ask, Facts, facts_dict, fit_slices, report_dict};
+use super::fit::{Ask, Facts, facts_dict, fit_mapped, fit_slices, report_dict};
+use super::multiclass;
 use super::options::{self, FitOptions};
+use super::poly2::MapOptions;
 use super::run::run;
 use super::select::{self, Fold, PlanOptions, SearchCall, as_folds};
 use super::store::StoreReader;
 use crate::data::arena::{Csr, CsrValues};
 use crate::data::presolve::Report;
+use crate::loss::LossKind;
 use crate::multiclass::Labels;
-use crate::outofcore::trainer::{Keep, Outcome};
-use crate::outofcore::{self, DualsIn, Policy, Settings, Task, Waiting, budget, scan, search};
-use crate::solver::SolverKind;
-use crate::store::columns;
+use crate::outofcore::trainer::{AllOutcome, Keep, Outcome};
+use crate::outofcore::{self, DualsIn, Policy, Settings, StoreMap, Task, Waiting, budget, scan, search};
+use crate::solver::{Monitor, SolverKind};
+use crate::store::reader::Store;
 use crate::{Error, Result};
 
 /// Options of training on blocks, in a dict.
@@ -76,8 +79,13 @@ fn duals(name: &str) -> Result<DualsIn> {
     }
 }
 
+/// The degree-2 map of a store's rows, if one is asked for.
+fn store_map(store: &Store, map: Option<&MapOptions>) -> Result<Option<StoreMap>> {
+    map.map(|map| StoreMap::new(store, map.map(store.meta().n_cols)?)).transpose()
+}
+
 /// The settings of a descent.
-pub fn settings(options: &FitOptions, blocks: &BlockOptions) -> Result<Settings> {
+pub fn settings<'a>(options: &FitOptions, blocks: &BlockOptions, map: Option<&'a StoreMap>) -> Result<Settings<'a>> {
     Ok(Settings {
         loss: options::loss(&options.loss)?,
         intercept: options::intercept(options.intercept)?,
@@ -92,10 +100,11 @@ pub fn settings(options: &FitOptions, blocks: &BlockOptions) -> Result<Settings>
         keeps_stored: blocks.keep_compressed,
         waiting: waiting(&blocks.while_reading)?,
         duals: duals(&blocks.duals)?,
+        map,
     })
 }
 
-/// Fits one binary problem per class (one in all for two classes) on the rows of a store. `cost` is C times the class weight by
+/// Fits one binary problem per class (one in all for two classes), or all classes at once, on the rows of a store. `cost` is C times the class weight by
 /// class.
 #[pyfunction]
 #[pyo3(signature = (reader, cost, options, blocks, progress=None))]
@@ -109,82 +118,129 @@ pub fn fit_store<'py>(
 ) -> PyResult<Bound<'py, PyDict>> {
     let store = &reader.get().store;
     let cost = cost.as_slice()?;
-    let n_classes = store.classes().len();
-    if cost.len() != n_classes {
-        return Err(PyValueError::new_err(format!("{} costs for {n_classes} classes", cost.len())));
-    }
-    let settings = settings(&options, &blocks)?;
+    let tasks = Task::one_against_rest(store.classes().len(), cost)?;
+    let map = store_map(store, options.map.as_ref())?;
+    let settings = settings(&options, &blocks, map.as_ref())?;
     let solver = options::solver(&options.solver)?;
-    let n_problems = if n_classes == 2 { 1 } else { n_classes };
-    let fits = |copies| budget::fits_in_memory(store, settings.budget, n_problems, copies);
+    let fits = |copies| budget::fits_in_memory(store, &settings, tasks.len(), copies);
     let in_memory = blocks.in_memory.unwrap_or(fits(1) && blocks.checkpoint.is_none());
     // "auto" stays within the budget; who asks for the presolve gets it.
     let presolve = if options.presolve == "auto" && !fits(budget::PRESOLVE_COPIES) { "off" } else { &options.presolve };
     let ask = Ask { presolve, ..Ask::of(&options)? };
-    if !in_memory && !matches!(solver, SolverKind::Auto | SolverKind::DualCd) {
+    if !in_memory && !matches!(solver, SolverKind::Auto | SolverKind::DualCd | SolverKind::CrammerSinger) {
         return Err(wrong_solver(&options).into());
     }
     let keep = blocks.checkpoint.as_deref().map(|path| Keep { path, seconds: blocks.checkpoint_seconds });
+    if solver == SolverKind::CrammerSinger {
+        let ask = Ask { loss: LossKind::Hinge, ..ask };
+        let (outcome, report) = run(py, options.n_threads, progress.as_ref(), |monitor| match in_memory {
+            true => crammer_singer_in_memory(store, cost, &ask, monitor),
+            false => Ok((outofcore::fit_crammer_singer(store, cost, &settings, keep, monitor)?, None)),
+        })?;
+        return multiclass::of_store(py, store, &outcome, name(in_memory), report.as_ref());
+    }
     let (outcomes, report) = run(py, options.n_threads, progress.as_ref(), |monitor| {
         if in_memory {
-            return fit_in_memory(store, cost, &ask, monitor);
+            return fit_in_memory(store, cost, &ask, &settings, monitor);
         }
-        let task = |k: usize| {
-            let positive = if n_classes == 2 { 1 } else { k as u32 };
-            Task { positive, cost: cost.to_vec(), held_out: None }
-        };
-        let tasks: Vec<Task> = (0..n_problems).map(task).collect();
         Ok((outofcore::fit(store, &tasks, &[], &settings, keep, monitor)?, None))
     })?;
-    let result = as_dict(py, outcomes, store.meta().n_cols, in_memory)?;
+    let n_weights = map.as_ref().map_or(store.meta().n_cols, StoreMap::n_input);
+    let result = as_dict(py, outcomes, n_weights, name(in_memory))?;
     result.set_item("presolve", report.map(|report| report_dict(py, &report)).transpose()?)?;
     Ok(result)
 }
 
 fn wrong_solver(options: &FitOptions) -> Error {
+    if options.solver == "crammer_singer" {
+        let rule = "'ovr' for a search over a store that is larger than memory_budget";
+        return Error::Parameter { name: "multi_class", value: format!("{:?}", options.solver), rule };
+    }
     let rule = "'auto' or 'dual_cd' for a store that is larger than memory_budget";
     Error::Parameter { name: "solver", value: format!("{:?}", options.solver), rule }
 }
 
 /// The whole store as one matrix, for the solvers in memory.
+struct Whole {
+    matrix: Csr,
+    n_cols: usize,
+    classes: Vec<u32>,
+    costs: Vec<f64>,
+}
+
+impl Whole {
+    fn read(store: &Store, cost: &[f64], monitor: &dyn Monitor) -> Result<Self> {
+        let pages: Vec<u32> = (0..store.pages().len() as u32).collect();
+        let (arena, facts) = store.load(&pages, store.plain_width(), monitor)?;
+        let costs = facts.classes.iter().zip(&facts.weights).map(|(&k, w)| cost[k as usize] * w).collect();
+        let Ok(matrix) = arena.into_csr() else {
+            let rule = "below 2^31 entries for in_memory=True";
+            return Err(Error::Parameter { name: "entries of the store", value: store.meta().nnz.to_string(), rule });
+        };
+        Ok(Self { matrix, n_cols: store.meta().n_used, classes: facts.classes, costs })
+    }
+
+    fn slices(&self) -> Slices<'_> {
+        let (Csr { indptr, indices, values }, n_cols) = (&self.matrix, self.n_cols);
+        match values {
+            CsrValues::F32(values) => Slices::Csr32F32(CsrSlices { indptr, indices, values, n_cols }),
+            CsrValues::F64(values) => Slices::Csr32F64(CsrSlices { indptr, indices, values, n_cols }),
+        }
+    }
+}
+
+/// All problems, by the solvers in memory.
 fn fit_in_memory(
-    store: &crate::store::reader::Store,
+    store: &Store,
     cost: &[f64],
     ask: &Ask<'_>,
-    monitor: &dyn crate::solver::Monitor,
+    settings: &Settings<'_>,
+    monitor: &dyn Monitor,
 ) -> Result<(Vec<Outcome>, Option<Report>)> {
-    let pages: Vec<u32> = (0..store.pages().len() as u32).collect();
-    let (arena, facts) = store.load(&pages, store.plain_width(), monitor)?;
-    let labels = Labels { ids: &facts.classes, n_classes: cost.len() as u32 };
-    let costs: Vec<f64> = facts.classes.iter().zip(&facts.weights).map(|(&k, w)| cost[k as usize] * w).collect();
-    let Ok(Csr { indptr, indices, values }) = arena.into_csr() else {
-        let rule = "below 2^31 entries for in_memory=True";
-        return Err(Error::Parameter { name: "entries of the store", value: store.meta().nnz.to_string(), rule });
+    let whole = Whole::read(store, cost, monitor)?;
+    let labels = Labels { ids: &whole.classes, n_classes: cost.len() as u32 };
+    let (slices, costs) = (whole.slices(), &whole.costs);
+    let (solutions, report) = match settings.map {
+        Some(map) => (fit_mapped(slices.any()?, map.inner(), &labels, costs, ask, monitor)?, None),
+        None => {
+            let (solutions, _, report) = fit_slices(slices, &labels, costs, ask, monitor)?;
+            (solutions, report)
+        }
     };
-    let (indptr, indices, n_cols) = (&indptr[..], &indices[..], store.meta().n_used);
-    let slices = match &values {
-        CsrValues::F32(values) => Slices::Csr32F32(CsrSlices { indptr, indices, values, n_cols }),
-        CsrValues::F64(values) => Slices::Csr32F64(CsrSlices { indptr, indices, values, n_cols }),
-    };
-    let (solutions, _, report) = fit_slices(slices, &labels, &costs, ask, monitor)?;
     let old = store.old_columns()?;
     let outcome = |solution: crate::solver::Solution| {
-        let mut w = solution.w;
-        w.resize(store.meta().n_cols, 0.0);
-        columns::restore(&old, &mut w);
-        let crate::solver::Solution { intercept, certificate, status, n_iter, passes, .. } = solution;
+        let crate::solver::Solution { w, intercept, certificate, status, n_iter, passes, .. } = solution;
+        let w = settings.to_input(store, &old, w);
         Outcome { w, intercept, certificate, status, n_iter, passes, loads: 1.0 }
     };
     Ok((solutions.into_iter().map(outcome).collect(), report))
 }
 
-fn as_dict<'py>(
+/// All classes at once, by the solver in memory.
+fn crammer_singer_in_memory(
+    store: &Store,
+    cost: &[f64],
+    ask: &Ask<'_>,
+    monitor: &dyn Monitor,
+) -> Result<(AllOutcome, Option<Report>)> {
+    let whole = Whole::read(store, cost, monitor)?;
+    let labels = Labels { ids: &whole.classes, n_classes: cost.len() as u32 };
+    let (solution, _, report) = multiclass::fit_slices(whole.slices(), &labels, &whole.costs, ask, monitor)?;
+    let crate::solver::crammer_singer::Solution { weights, intercepts, certificate, status, n_iter, passes, .. } =
+        solution;
+    Ok((AllOutcome { weights, intercepts, certificate, status, n_iter, passes, loads: 1.0 }, report))
+}
+
+fn name(in_memory: bool) -> &'static str {
+    if in_memory { "in_memory" } else { outofcore::trainer::NAME }
+}
+
+pub fn as_dict<'py>(
     py: Python<'py>,
     outcomes: Vec<Outcome>,
     n_cols: usize,
-    in_memory: bool,
+    solver: &'static str,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let solver = if in_memory { "in_memory" } else { "block_cd" };
     let facts = |o: &Outcome| {
         let Outcome { certificate, passes, n_iter, status, .. } = *o;
         Facts { certificate, passes, n_iter, status, solver }
@@ -232,7 +288,8 @@ pub fn search_store<'py>(
     let store = &reader.get().store;
     let (factor, folds) = (factor.as_slice()?, as_folds(&folds)?);
     search::check_factor(store, factor)?;
-    let (settings, block_settings) = (select::settings(&options)?, settings(&options, &blocks)?);
+    let map = store_map(store, options.map.as_ref())?;
+    let (settings, block_settings) = (select::settings(&options)?, settings(&options, &blocks, map.as_ref())?);
     let call = SearchCall::new(plan, visit, folds.len())?;
     let resume = call.resume.clone();
     let plan = call.plan.clone();
@@ -249,34 +306,45 @@ pub fn search_store<'py>(
 #[pyclass(frozen, module = "hinge._native")]
 pub struct StoreScorer {
     reader: Py<StoreReader>,
-    /// Weights in the order of the store's columns.
+    /// Weights in the order of the store's columns, or of their pairs.
     weights: Vec<Vec<f64>>,
     intercept: Vec<f64>,
+    map: Option<StoreMap>,
 }
 
 #[pymethods]
 impl StoreScorer {
-    /// A model of one row of `coef` per binary problem.
+    /// A model of one row of `coef` per binary problem, `map` its degree-2 map if it has one.
     #[new]
+    #[pyo3(signature = (reader, coef, intercept, map=None))]
     fn new(
         py: Python<'_>,
         reader: &Bound<'_, StoreReader>,
         coef: PyReadonlyArray2<'_, f64>,
         intercept: PyReadonlyArray1<'_, f64>,
+        map: Option<MapOptions>,
     ) -> PyResult<Self> {
         let store = &reader.get().store;
-        let (n_cols, n_used) = (store.meta().n_cols, store.meta().n_used);
+        let map = store_map(store, map.as_ref())?;
+        let n_used = store.meta().n_used;
+        let n_cols = map.as_ref().map_or(store.meta().n_cols, StoreMap::n_input);
         let (coef, intercept) = (coef.as_slice()?, intercept.as_slice()?.to_vec());
         if coef.len() != intercept.len() * n_cols {
-            return Err(PyValueError::new_err(format!("coef has {} numbers for {n_cols} features", coef.len())));
+            return Err(PyValueError::new_err(format!(
+                "coef has {} numbers, {n_cols} are needed for each problem",
+                coef.len()
+            )));
         }
         let weights = py.detach(|| -> Result<Vec<Vec<f64>>> {
+            if let Some(map) = &map {
+                return Ok(coef.chunks_exact(n_cols.max(1)).map(|w| map.to_store(w)).collect());
+            }
             let old = store.old_columns()?;
             let column = |j: usize| old.get(j).map_or(j, |&j| j as usize);
             let one = |w: &[f64]| (0..n_used).map(|j| w[column(j)]).collect();
             Ok(coef.chunks_exact(n_cols.max(1)).map(one).collect())
         })?;
-        Ok(Self { reader: reader.clone().unbind(), weights, intercept })
+        Ok(Self { reader: reader.clone().unbind(), weights, intercept, map })
     }
 
     /// Row numbers and decision values (rows x problems) of the pages `start..end`, in the order of the file.
@@ -284,7 +352,7 @@ impl StoreScorer {
         let store = &self.reader.get().store;
         let end = end.min(store.pages().len());
         let (numbers, values) = run(py, n_threads, None, |monitor| {
-            scan::decisions(store, start..end, &self.weights, &self.intercept, monitor)
+            scan::decisions(store, start..end, &self.weights, &self.intercept, self.map.as_ref(), monitor)
         })?;
         let shape = [numbers.len(), self.weights.len()];
         Ok((numbers.into_pyarray(py), values.into_pyarray(py).reshape(shape)?))

@@ -97,7 +97,7 @@ impl StreamLearner {
             _ => return Err(PyValueError::new_err(format!("dtype must be 'float32' or 'float64', got {dtype:?}"))),
         };
         options::solver(&options.solver)?;
-        let settings = settings(&options, &blocks)?;
+        let settings = settings(&options, &blocks, None)?;
         let options = Options { settings, n_cols: n_features, cost: cost.as_slice()?.to_vec(), width };
         let stream = match state {
             Some(kept) => Stream::restore(options, kept.snapshot()?)?,

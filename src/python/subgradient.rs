@@ -9,12 +9,16 @@ use pyo3::types::PyDict;
 use super::arrays::{Matrix, with_rows};
 use super::fit::{as_dict, report_dict};
 use super::options;
+use super::outofcore;
 use super::run::{callback_error, run, unwrap_callback};
+use super::store::StoreReader;
 use crate::data::Rows;
 use crate::data::any::AnyRows;
 use crate::data::presolve::Packable;
 use crate::loss::LossKind;
 use crate::multiclass::{self, Labels};
+use crate::outofcore::Task;
+use crate::outofcore::subgradient as blocks;
 use crate::solver::subgradient::step_size::StepFunction;
 use crate::solver::subgradient::{self, Average, Batch, Look, Options, State, StepSize};
 use crate::solver::{Monitor, Problem, Solution, Status, certificate};
@@ -132,8 +136,41 @@ pub fn descend<'py>(
     let (solutions, looks): (Vec<Solution>, Vec<Vec<Look>>) = found.into_iter().unzip();
     let result = as_dict(py, &solutions, n_cols)?;
     result.set_item("presolve", report.map(|report| report_dict(py, &report)).transpose()?)?;
-    result.set_item("looks", looks.iter().map(|looks| look_table(py, looks)).collect::<PyResult<Vec<_>>>()?)?;
+    set_looks(py, &result, &looks)?;
     Ok(result)
+}
+
+/// Descends on the rows of a store, block by block. `cost` is C times the class weight by class, `budget` the bytes to use.
+#[pyfunction]
+#[pyo3(signature = (reader, cost, options, budget, eta=None, progress=None))]
+pub fn descend_store<'py>(
+    py: Python<'py>,
+    reader: &Bound<'py, StoreReader>,
+    cost: PyReadonlyArray1<'py, f64>,
+    options: DescentOptions,
+    budget: u64,
+    eta: Option<Py<PyAny>>,
+    progress: Option<Bound<'py, PyAny>>,
+) -> PyResult<Bound<'py, PyDict>> {
+    let store = &reader.get().store;
+    let tasks = Task::one_against_rest(store.classes().len(), cost.as_slice()?)?;
+    let (loss, intercept) = (options::loss(&options.loss)?, options::intercept(options.intercept)?);
+    let failed = Mutex::new(None);
+    let function = eta.map(|eta| step_function(eta, &failed));
+    let settings = options.resolve(function.as_deref())?;
+    let result = run(py, options.n_threads, progress.as_ref(), |monitor| {
+        blocks::fit(store, &tasks, loss, intercept, &settings, budget, monitor)
+    });
+    let found = unwrap_callback(result, &failed)?;
+    let (outcomes, looks): (Vec<_>, Vec<_>) = found.into_iter().map(|found| (found.outcome, found.looks)).unzip();
+    let result = outofcore::as_dict(py, outcomes, store.meta().n_cols, "subgradient")?;
+    result.set_item("presolve", py.None())?;
+    set_looks(py, &result, &looks)?;
+    Ok(result)
+}
+
+fn set_looks(py: Python<'_>, result: &Bound<'_, PyDict>, looks: &[Vec<Look>]) -> PyResult<()> {
+    result.set_item("looks", looks.iter().map(|looks| look_table(py, looks)).collect::<PyResult<Vec<_>>>()?)
 }
 
 /// A matrix, and its presolved form if there is one.

@@ -28,6 +28,7 @@ pub mod cholesky;
 pub mod crammer_singer;
 pub mod cutting_plane;
 pub mod dual;
+pub mod extrapolation;
 pub mod hessian;
 pub mod hinge_newton;
 pub mod intercept;

@@ -39,6 +39,8 @@ use crate::loss::Loss;
 const CG_ACCURACY: f64 = 0.5;
 /// Products after which a diagonal preconditioner is made anew, at the price of one more.
 const STALE_DIAGONAL: usize = 4;
+/// Cost of a factorisation, in passes, from which even a fit keeps one for several steps.
+const DEAR: f64 = 10.0;
 /// Steps in which neither the gradient nor the objective fell, after which the limit of double precision is reached.
 const MAX_IDLE: usize = 8;
 /// Below this relative change of the objective, rounding decides.
@@ -159,7 +161,10 @@ impl<'a, R: Rows, const L: usize> Newton<'a, R, L> {
         let design = problem.design(bias);
         let (n, d) = (design.n_rows(), design.n_cols());
         Self {
-            dense_cost: auto::factorisation_passes(&design),
+            dense_cost: match keeps_dual {
+                true => auto::fit_factorisation_passes(&design),
+                false => auto::factorisation_passes(&design),
+            },
             sweep: Sweep::new(design, monitor),
             monitor,
             is_free: problem.intercept == Intercept::Free,
@@ -496,13 +501,15 @@ impl<'a, R: Rows, const L: usize> Newton<'a, R, L> {
         Ok(())
     }
 
-    /// Products after which the preconditioner is made anew. A dense one is, for a fit, in every step: Newton's method then converges
-    /// quadratically and ends well below its tolerance; a search is content with fewer matrices. Tried: as few for a fit. w8a, logistic,
-    /// gap 1e-4: C = 1, 27 passes instead of 18 and a fifth less time; C = 16, 83 instead of 25 and 1.4 times the time.
+    /// Products after which the preconditioner is made anew. A dense one is, for a fit, in every step, unless it is dear: Newton's
+    /// method then converges quadratically and ends well below its tolerance; a search is content with fewer matrices. Tried: as few
+    /// for every fit. w8a, logistic, gap 1e-4: C = 1, 27 passes instead of 18 and a fifth less time; C = 16, 83 instead of 25 and 1.4
+    /// times the time.
     fn allowance(&self) -> usize {
         match self.dense_cost {
             None => STALE_DIAGONAL,
-            Some(_) if self.slopes.is_some() => 0,
+            Some(passes) if self.slopes.is_some() && passes < DEAR => 0,
+            Some(passes) if self.slopes.is_some() => (passes / 2.0) as usize,
             Some(passes) => 1 + (passes / self.n_lanes as f64) as usize,
         }
     }

@@ -6,12 +6,17 @@
 //! `t d`, `d = -D'/D''`, with `t` halved from 1 until `f` falls by `sigma (t d)^2`. Where `t <= D'' / (H_j/2 + sigma)`, `H_j` being `D''` with all
 //! rows, it does for certain (their theorem 2), and the loss need not be looked at. A step costs the entries of a column.
 //!
+//! Deviation: weights are visited in the same random order for a few epochs, whose iterates are then extrapolated
+//! ([`super::extrapolation`]). Columns that nearly add up to others leave valleys that the plain method walks along for ever: a9a,
+//! `C = 1`, 1.3e-5 from the optimum after 8000 epochs with a fresh order in each.
+//!
 //! A free intercept is a weight without the `1/2 w^2`; it is visited [`INTERCEPT_VISITS`] times an epoch. The gap is half the squared
 //! gradient, whose parts the steps of an epoch see anyway: when their sum says that the tolerance may be reached, a check
 //! computes all margins anew and the gap from them.
 
 use super::active::{ActiveSet, random};
 use super::certificate;
+use super::extrapolation::Extrapolation;
 use super::sweep::{Sweep, dot};
 use super::{Certificate, Intercept, Monitor, Params, Problem, Progress, Solution, SolverKind, Start, Status, finite};
 use crate::Result;
@@ -90,6 +95,16 @@ impl Descent {
         change
     }
 
+    /// Goes to a point with these margins if the objective is lower there.
+    fn try_point(&mut self, w: Vec<f64>, margins: &[f64]) {
+        let rows = self.rows.iter().zip(margins).map(|(row, m)| Row { slack: 1.0 - m, ..*row }).collect();
+        let (before, here) =
+            (objective(self), (std::mem::replace(&mut self.w, w), std::mem::replace(&mut self.rows, rows)));
+        if objective(self) >= before {
+            (self.w, self.rows) = here;
+        }
+    }
+
     /// One visit of each weight; returns the sum of the squared derivatives met.
     fn epoch(&mut self, order: &ActiveSet, monitor: &dyn Monitor) -> Result<f64> {
         let mut squares = 0.0;
@@ -146,12 +161,20 @@ pub fn solve<R: Rows>(
     let mut descent = Descent { columns, rows, w, bend, free };
     let (mut order, mut random) = (ActiveSet::all(d), random(params.seed, 0));
     let (mut epoch, mut passes, mut unchecked) = (0, 3.0, 0);
+    let mut extrapolation = Extrapolation::new(d);
+    order.shuffle(&mut random);
     let (status, certificate, alpha) = loop {
         epoch += 1;
         unchecked += 1;
-        order.shuffle(&mut random);
         let squares = descent.epoch(&order, monitor)?;
         passes += 2.0;
+        if let Some(guess) = extrapolation.push(&descent.w) {
+            sweep.margins(y, &guess, &mut margins);
+            monitor.poll()?;
+            passes += 1.0;
+            descent.try_point(guess, &margins);
+            order.shuffle(&mut random);
+        }
         let primal = objective(&descent);
         let guess = 0.5 * squares / primal;
         monitor.observe(&Progress { solver: "primal_cd", iteration: epoch, accuracy: guess, place: None });

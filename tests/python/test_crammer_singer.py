@@ -158,9 +158,44 @@ def test_refuses_what_does_not_fit(tmp_path):
     with pytest.raises(ValueError, match="multi_class must be 'ovr'"):
         hinge.LinearSVC(**CS).partial_fit(X, y, classes=[0, 1, 2])
     store = hinge.BlockStore.build((X, y), tmp_path / "rows.blocks")
-    with pytest.raises(ValueError, match="multi_class must be 'ovr' for a BlockStore"):
-        hinge.LinearSVC(**CS).fit(store)
+    search = hinge.LinearSVCCV(loss="hinge", memory_budget=2**25, block_options={"in_memory": False}, **CS)
+    with pytest.raises(ValueError, match="multi_class must be 'ovr' for a search over a store"):
+        search.fit(store)
     with pytest.raises(ValueError, match="one class per row"):
         hinge.LinearSVC(**CS).fit(X, np.eye(3)[y])
     with pytest.raises(ValueError, match="sparse_coef must be False"):
         hinge.LinearSVC(sparse_coef=True, **CS).fit(X, y)
+
+
+@pytest.mark.parametrize("fit_intercept", [False, True])
+@pytest.mark.parametrize("n_classes", [2, 3, 40])
+def test_a_store_gives_the_optimum_of_its_rows(tmp_path, n_classes, fit_intercept):
+    random = np.random.default_rng(n_classes)
+    y = random.integers(0, n_classes, 20_000)
+    own = 7 * y[:, None] + random.integers(0, 7, (20_000, 5))
+    words = np.column_stack([random.integers(0, 300, (20_000, 4)), own])
+    X = sp.csr_matrix((np.ones(words.size, np.float32), words.ravel(), np.arange(0, words.size + 1, 9)))
+    store = hinge.BlockStore.build((X, y), tmp_path / "x", n_blocks=4)
+    options = CS | {"C": 0.05, "tol": 1e-3, "fit_intercept": fit_intercept, "max_iter": 500}
+    rows = hinge.LinearSVC(**options).fit(X, y)
+    whole = hinge.LinearSVC(**options).fit(store)
+    parts = hinge.LinearSVC(memory_budget=23_000_000, block_options={"in_memory": False}, **options).fit(store)
+    assert whole.certificate_.solver == ("in_memory",)
+    assert parts.certificate_.solver == ("block_cd",)
+    for model in (whole, parts):
+        assert model.certificate_.converged
+        assert model.coef_.shape == rows.coef_.shape
+        assert model.certificate_.dual[0] <= rows.certificate_.primal[0]
+        assert rows.certificate_.dual[0] <= model.certificate_.primal[0]
+        assert (model.predict(X) == rows.predict(X)).mean() > 0.97
+        assert (model.predict(store) == model.predict(X)).all()
+
+
+def test_a_search_over_a_store_that_fits_is_that_of_its_rows(tmp_path):
+    X, y = sparse_problem(0, n_classes=3)
+    store = hinge.BlockStore.build((X, y), tmp_path / "x")
+    options = CS | {"loss": "hinge", "Cs": [0.1, 1.0], "cv": 3}
+    a, b = hinge.LinearSVCCV(**options).fit(X, y), hinge.LinearSVCCV(**options).fit(store)
+    assert a.C_ == b.C_
+    assert max(a.certificate_.relative_gap[0], b.certificate_.relative_gap[0]) <= 1e-4
+    assert a.certificate_.primal[0] == pytest.approx(b.certificate_.primal[0], rel=2e-4)

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from problems import losses_of_margins, sparse_problem
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import PolynomialFeatures
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
@@ -172,3 +173,80 @@ def test_comparison_solvers_reach_the_optimum(request, solver, intercept, name):
     assert (model.certificate_.primal <= best * (1 + 1.1e-6)).all()
     with pytest.raises(ValueError, match="solver must be one of"):
         hinge.LinearSVCCV(solver=solver, loss=loss, cv=3).fit(X, y)
+
+
+# ---- over a block store
+
+
+def stored(tmp_path, kind="values", n=400, d=60, dtype=np.float32):
+    """Rows with frequent and rare columns in no order, two of them empty, as a matrix and as a store."""
+    rng = np.random.default_rng(5)
+    share = rng.permutation(np.geomspace(0.02, 0.5, d))
+    share[[3, d - 1]] = 0.0
+    X = rng.normal(size=(n, d)) * (rng.random((n, d)) < share)
+    X = (X != 0) * 0.5 if kind == "ones" else X
+    rule = X @ rng.normal(size=d) + 3 * X[:, 0] * X[:, 1] + X[:, 2] ** 2 + 0.3 * rng.normal(size=n)
+    X, y = sp.csr_matrix(X, dtype=dtype), (rule > np.median(rule)).astype(int)
+    return X, y, hinge.BlockStore.build((X, y), tmp_path / "x")
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("in_memory", [True, False])
+@pytest.mark.parametrize("shape", [{}, {"hash_bits": 12, "gamma": 0.5, "coef0": 0.7, "random_state": 4}])
+@pytest.mark.parametrize("intercept", [{}, {"intercept_scaling": 1.0}, {"fit_intercept": False}])
+def test_a_store_gives_the_model_of_its_rows(tmp_path, loss, in_memory, shape, intercept):
+    X, y, store = stored(tmp_path, d=100 if shape else 60, kind="ones" if intercept else "values")
+    common = {"degree": 2, "C": 0.02, "tol": 1e-9, "max_iter": 20_000, **shape, **intercept}
+    expected = model_of(loss, **common).fit(X, y)
+    model = model_of(loss, block_options={"in_memory": in_memory}, **common).fit(store)
+    assert model.certificate_.solver == ("in_memory" if in_memory else "block_cd",)
+    assert model.coef_.shape == expected.coef_.shape
+    np.testing.assert_allclose(model.certificate_.primal, expected.certificate_.primal, rtol=1e-7)
+    np.testing.assert_allclose(model.coef_, expected.coef_, atol=1e-3)
+    np.testing.assert_allclose(model.decision_function(store), model.decision_function(X), atol=1e-11)
+    assert (model.predict(store) == model.predict(X)).all()
+
+
+def test_pairs_over_many_blocks(tmp_path):
+    X, y, store = stored(tmp_path, n=40_000, d=40)
+    common = {"loss": "hinge", "degree": 2, "C": 1e-3, "tol": 1e-3, "max_iter": 200}
+    expected = hinge.LinearSVC(**common).fit(X, y)
+    blocks = {"memory_budget": 18_000_000, "block_options": {"in_memory": False}}
+    fits = [hinge.LinearSVC(n_jobs=n_jobs, **blocks, **common).fit(store) for n_jobs in (1, 2)]
+    assert fits[0].certificate_.converged
+    assert fits[0].certificate_.solver == ("block_cd",)
+    assert (fits[0].coef_ == fits[1].coef_).all()
+    assert fits[0].certificate_.dual[0] <= expected.certificate_.primal[0] * (1 + 1e-12)
+    assert expected.certificate_.dual[0] <= fits[0].certificate_.primal[0] * (1 + 1e-12)
+    margins = (2 * y - 1) * fits[0].decision_function(X)
+    primal = 0.5 * (fits[0].coef_ ** 2).sum() + 1e-3 * losses_of_margins("hinge", margins).sum()
+    assert fits[0].certificate_.primal[0] == pytest.approx(primal, rel=1e-9)
+
+
+@pytest.mark.parametrize("in_memory", [True, False])
+def test_a_search_over_a_store_knows_pairs(tmp_path, in_memory):
+    X, y, store = stored(tmp_path, d=30)
+    folds = [(np.arange(200), np.arange(200, 400)), (np.arange(200, 400), np.arange(200))]
+    common = {"loss": "hinge", "degree": 2, "cv": folds, "C_min": 0.01, "C_max": 0.1, "tol": 1e-7}
+    expected = hinge.select_C(X, y, **common)
+    found = hinge.select_C(store, block_options={"in_memory": in_memory}, **common)
+    np.testing.assert_allclose(found.mean, expected.mean, atol=0.011)
+
+
+def test_pairs_are_predicted_a_piece_at_a_time(tmp_path):
+    X, y, store = stored(tmp_path)
+    model = hinge.LinearSVC(degree=2, C=0.1).fit(X, y)
+    for source in (store, ((X[k : k + 100], y[k : k + 100]) for k in range(0, 400, 100))):
+        pieces = hinge.iter_predictions(model, source, method="decision_function")
+        np.testing.assert_allclose(np.concatenate(list(pieces)), model.decision_function(X), atol=1e-11)
+
+
+def test_a_checkpoint_belongs_to_its_map(tmp_path):
+    _, _, store = stored(tmp_path)
+    options = {"in_memory": False, "checkpoint_seconds": 0.0}
+    common = {"loss": "hinge", "tol": 1e-12, "block_options": options, "memory_budget": "100MB"}
+    common["checkpoint"] = tmp_path / "state"
+    with pytest.warns(ConvergenceWarning):
+        hinge.LinearSVC(degree=2, gamma=1.0, max_iter=2, **common).fit(store)
+    with pytest.raises(ValueError, match="degree-2 map"):
+        hinge.LinearSVC(degree=2, gamma=0.9, max_iter=2, **common).fit(store)

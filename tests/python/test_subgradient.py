@@ -192,3 +192,96 @@ def test_real_sets(real, name):
         model = hinge.PegasosClassifier(lam=None, C=C, max_iter=96, tol=1e-9).fit(X, y)
     assert model.certificate_.primal[0] < best * 1.01
     assert model.certificate_.dual[0] > best * 0.97
+
+
+# ---- over a block store
+
+
+BUDGET = 20_000_000
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory):
+    """Rows in blocks of about a third, in the order of one of their columns, with weights."""
+    rng = np.random.default_rng(2)
+    X = sp.random(30_000, 200, 0.05, format="csr", random_state=rng, dtype=np.float32)
+    score = X @ rng.normal(size=200) + 0.1 * rng.normal(size=30_000)
+    y = np.digitize(score, [-0.3, 0.3])
+    weight = 1.0 + (np.arange(30_000) % 3 == 0)
+    return X, y, weight, hinge.BlockStore.build((X, y, weight), tmp_path_factory.mktemp("large") / "x")
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("intercept", [{}, {"fit_intercept": False}, {"intercept_scaling": 2.0}])
+@pytest.mark.parametrize("batch_size", [1, 50])
+def test_blocks_approach_the_optimum_of_all_rows(large, loss, intercept, batch_size):
+    X, y, weight, store = large
+    C = 1e-3
+    common = {"C": C, "loss": loss, "class_weight": {0: 1.0, 1: 2.0, 2: 1.0}, **intercept}
+    best = exact(loss, **{k: v for k, v in common.items() if k != "loss"}).fit(X, y, weight).certificate_
+    model = hinge.SubgradientSVC(
+        **common, projection=True, batch_size=batch_size, tol=0.03, max_iter=200, memory_budget=BUDGET
+    ).fit(store)
+    assert model.certificate_.status == ("converged",) * 3
+    primal, dual = model.certificate_.primal, model.certificate_.dual
+    assert (dual <= best.primal * (1 + 1e-9)).all()
+    assert (primal >= best.dual * (1 - 1e-9)).all()
+    total = (C * weight * np.where(y == 1, 2.0, 1.0)).sum()
+    np.testing.assert_allclose(model.objective(X, y, weight * np.where(y == 1, 2.0, 1.0)) * total, primal, rtol=1e-6)
+    assert model.decision_function(store) == pytest.approx(model.decision_function(X), abs=1e-9)
+
+
+def test_blocks_give_the_same_bits_for_any_number_of_threads(large):
+    store = large[3]
+    fit = {"lam": 1e-3, "tol": 1e-6, "max_iter": 4, "memory_budget": BUDGET, "random_state": 7}
+    with pytest.warns(ConvergenceWarning):
+        first, second, other = (
+            hinge.PegasosClassifier(**fit | more).fit(store)
+            for more in ({"n_jobs": 1}, {"n_jobs": 2}, {"random_state": 8})
+        )
+    assert (first.coef_ == second.coef_).all()
+    assert (first.certificate_.dual == second.certificate_.dual).all()
+    assert (first.coef_ != other.coef_).any()
+
+
+def test_one_step_per_block(large):
+    X, y, weight, store = large
+    fit = {"C": 1e-3, "loss": "logistic", "eta": "constant", "eta0": 1.0, "tol": 1e-9, "max_iter": 8}
+    fit["fit_intercept"] = False  # a store does not weigh the norms that scale its steps
+    models = [hinge.SubgradientSVC(presolve=False, memory_budget=budget, **fit) for budget in (None, None, BUDGET)]
+    for model, rows in zip(models, ((store,), (X, y, weight), (store,)), strict=True):
+        with pytest.warns(ConvergenceWarning):
+            model.fit(*rows)
+    whole, matrix, blocks = models
+    # Everything in one block: full batches, as in memory.
+    assert whole.t_ == matrix.t_ == 8
+    np.testing.assert_allclose(whole.coef_, matrix.coef_, rtol=1e-5, atol=1e-9)
+    np.testing.assert_allclose(whole.certificate_.primal, matrix.certificate_.primal, rtol=1e-8)
+    np.testing.assert_allclose(whole.certificate_.dual, matrix.certificate_.dual, rtol=1e-6)
+    assert blocks.t_ % 8 == 0
+    assert blocks.t_ > 8
+    assert (blocks.certificate_.primal < whole.certificate_.primal).all()  # more steps for the same reading
+
+
+def test_what_does_not_fit_is_refused(large):
+    _, y, _, store = large
+    with pytest.raises(ValueError, match="memory_budget"):
+        hinge.PegasosClassifier(memory_budget="3MB").fit(store)
+    with pytest.raises(ValueError, match="y and sample_weight must be None"):
+        hinge.PegasosClassifier().fit(store, y)
+    with pytest.raises(ValueError, match="batch_size"):
+        hinge.PegasosClassifier(batch_size=10**6).fit(store)
+
+
+def test_a_callback_ends_a_fit_on_blocks(large):
+    calls = []
+
+    def eta(t):
+        calls.append(t)
+        if t > 1000:
+            raise KeyboardInterrupt
+        return 1.0 / (1e-3 * t)
+
+    with pytest.raises(KeyboardInterrupt):
+        hinge.PegasosClassifier(lam=1e-3, eta=eta, memory_budget=BUDGET).fit(large[3])
+    assert 1000 < len(calls) < 10_000

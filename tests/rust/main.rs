@@ -3,6 +3,7 @@
 
 mod naive;
 mod outofcore;
+mod outofcore_crammer_singer;
 mod path;
 mod presolve;
 mod search;

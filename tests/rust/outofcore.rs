@@ -7,8 +7,7 @@ use hinge::Error;
 use hinge::data::csr::CsrView;
 use hinge::loss::LossKind;
 use hinge::multiclass::{self, Labels};
-use hinge::outofcore::budget::{Groups, Plan, groups};
-use hinge::outofcore::checkpoint::Checkpoint;
+use hinge::outofcore::budget::{Groups, Needs, Plan, groups};
 use hinge::outofcore::duals::RUN;
 use hinge::outofcore::trainer::{Keep, Outcome};
 use hinge::outofcore::{self, DualsIn, Policy, Settings, Task, Waiting};
@@ -77,7 +76,7 @@ pub fn build(data: &Data, folder: &Path) -> Store {
     Store::open(&path).unwrap()
 }
 
-pub fn settings(loss: LossKind, intercept: Intercept) -> Settings {
+pub fn settings(loss: LossKind, intercept: Intercept) -> Settings<'static> {
     Settings {
         loss,
         intercept,
@@ -93,7 +92,12 @@ pub fn settings(loss: LossKind, intercept: Intercept) -> Settings {
         keeps_stored: false,
         waiting: Waiting::Rest,
         duals: DualsIn::Memory,
+        map: None,
     }
+}
+
+fn one(store: &Store, settings: &Settings<'_>) -> Needs {
+    Needs::binary(store, settings, Groups::in_memory(store, settings, 1))
 }
 
 fn tasks(n_classes: u32, c: f64) -> Vec<Task> {
@@ -149,7 +153,7 @@ fn the_optimum_is_that_of_the_rows_in_memory() {
         let (data, folder) = (data(2, is_uniform), tempfile::tempdir().unwrap());
         let (store, tasks) = (build(&data, folder.path()), tasks(2, 0.1));
         let settings = settings(loss, intercept);
-        let plan = Plan::new(&store, &settings, Groups { size: 1, on_disk: false }).unwrap();
+        let plan = Plan::new(&store, &settings, &one(&store, &settings)).unwrap();
         assert!(plan.blocks.len() > 2, "{} blocks", plan.blocks.len());
         let outcome = &fit(&store, &tasks, &settings)[0];
         let name = format!("{loss:?}, {intercept:?}: {:?}", outcome.certificate);
@@ -234,7 +238,7 @@ fn a_store_whose_bytes_fit_is_read_once() {
     let bytes: u64 = store.pages().iter().map(|page| u64::from(page.stored)).sum();
     for keeps_stored in [true, false] {
         let settings = Settings { keeps_stored, ..some };
-        let plan = Plan::new(&store, &settings, Groups { size: 1, on_disk: false }).unwrap();
+        let plan = Plan::new(&store, &settings, &one(&store, &settings)).unwrap();
         assert_eq!((plan.keeps_stored, plan.blocks.len() > 1), (keeps_stored, true), "{} blocks", plan.blocks.len());
         let readings = Readings::default();
         outofcore::fit(&store, &tasks, &[], &settings, None, &readings).unwrap();
@@ -325,14 +329,15 @@ fn dual_variables_go_to_files_where_that_saves_readings() {
     let store = Store::open(&path).unwrap();
     let of = |budget, duals, n_tasks| {
         let settings = Settings { budget, duals, ..settings(LossKind::Hinge, Intercept::None) };
-        groups(&store, &settings, n_tasks)
+        let Groups { size, on_disk, .. } = groups(&store, &settings, n_tasks);
+        (size, on_disk)
     };
     // 1.6 MB of dual variables each.
-    assert_eq!(of(20_000_000, DualsIn::Auto, 3), Groups { size: 3, on_disk: false });
-    assert_eq!(of(8_000_000, DualsIn::Auto, 3), Groups { size: 3, on_disk: true });
-    assert_eq!(of(8_000_000, DualsIn::Memory, 3), Groups { size: 2, on_disk: false });
-    assert_eq!(of(3_000_000, DualsIn::Auto, 1), Groups { size: 1, on_disk: true });
-    assert_eq!(of(20_000_000, DualsIn::File, 1), Groups { size: 1, on_disk: true });
+    assert_eq!(of(20_000_000, DualsIn::Auto, 3), (3, false));
+    assert_eq!(of(8_000_000, DualsIn::Auto, 3), (3, true));
+    assert_eq!(of(8_000_000, DualsIn::Memory, 3), (2, false));
+    assert_eq!(of(3_000_000, DualsIn::Auto, 1), (1, true));
+    assert_eq!(of(20_000_000, DualsIn::File, 1), (1, true));
 }
 
 #[test]
@@ -395,16 +400,30 @@ fn an_interrupted_training_with_dual_variables_in_files_goes_on_to_the_same_bits
     goes_on(&store, &tasks, &Settings { duals: DualsIn::File, ..some }, folder.path());
 }
 
-/// Cancels a training again and again, and damages its checkpoint.
 fn goes_on(store: &Store, tasks: &[Task], settings: &Settings, folder: &Path) {
     let whole = fit(store, tasks, settings);
+    let resumed = interrupted(settings, folder, |settings, keep, monitor| {
+        outofcore::fit(store, tasks, &[], settings, Some(keep), monitor)
+    });
+    for resumed in resumed {
+        for (a, b) in whole.iter().zip(&resumed) {
+            assert_eq!((&a.w, a.intercept, a.certificate, a.n_iter), (&b.w, b.intercept, b.certificate, b.n_iter));
+        }
+    }
+}
+
+/// Cancels a training again and again, and damages its checkpoint: what it ends with, and what it ends with from a good checkpoint.
+pub fn interrupted<T>(
+    settings: &Settings,
+    folder: &Path,
+    fit: impl Fn(&Settings, Keep<'_>, &dyn Monitor) -> hinge::Result<T>,
+) -> [T; 2] {
     let path: PathBuf = folder.join("checkpoint");
-    let place = Keep { path: &path, seconds: 0.0 };
-    let keep = Some(place);
+    let keep = Keep { path: &path, seconds: 0.0 };
     let mut interruptions = 0;
     let resumed = loop {
         let monitor = Impatient { left: AtomicUsize::new(100 + 60 * interruptions) };
-        match outofcore::fit(store, tasks, &[], settings, keep, &monitor) {
+        match fit(settings, keep, &monitor) {
             Ok(outcomes) => break outcomes,
             Err(Error::Cancelled) => interruptions += 1,
             Err(error) => panic!("{error}"),
@@ -412,19 +431,17 @@ fn goes_on(store: &Store, tasks: &[Task], settings: &Settings, folder: &Path) {
         assert!(interruptions < 200);
     };
     assert!(interruptions > 3, "{interruptions} interruptions");
-    for (a, b) in whole.iter().zip(&resumed) {
-        assert_eq!((&a.w, a.intercept, a.certificate, a.n_iter), (&b.w, b.intercept, b.certificate, b.n_iter));
-    }
     // Other settings are refused with what differs.
     let other = Settings { seed: 4, ..*settings };
-    let message = outofcore::fit(store, tasks, &[], &other, keep, &Silent).unwrap_err().to_string();
-    assert!(message.contains("seed is 3 there and 4 here"), "{message}");
+    let Err(error) = fit(&other, keep, &Silent) else { panic!("another training goes on") };
+    assert!(error.to_string().contains("seed is 3 there and 4 here"), "{error}");
 
     // Every cut and every flip that was tried is noticed.
     let bytes = std::fs::read(&path).unwrap();
     let check = |bytes: &[u8], what: String| {
         std::fs::write(&path, bytes).unwrap();
-        let result = Checkpoint::open(place, store, tasks, &[], settings);
+        // Read before anything else is done; a checkpoint that is taken for good is left alone.
+        let result = fit(settings, keep, &Impatient { left: AtomicUsize::new(0) });
         assert!(matches!(result, Err(Error::Journal { .. })), "{what}");
     };
     for k in 0..10_000usize {
@@ -438,7 +455,7 @@ fn goes_on(store: &Store, tasks: &[Task], settings: &Settings, folder: &Path) {
     }
     // Put right again, it still ends with the same model.
     std::fs::write(&path, &bytes).unwrap();
-    assert_eq!(outofcore::fit(store, tasks, &[], settings, keep, &Silent).unwrap()[0].w, whole[0].w);
+    [resumed, fit(settings, keep, &Silent).unwrap_or_else(|error| panic!("{error}"))]
 }
 
 #[test]

@@ -66,9 +66,11 @@ pub(super) fn key(seed: u64, j: usize) -> u32 {
     (x ^ (x >> 31)) as u32
 }
 
-/// Position among the hashed weights, and sign, of the product of the columns with these keys.
+/// Position among the hashed weights, and sign, of the product of the columns with these keys, in any order: a block store numbers
+/// columns otherwise than its input.
 #[inline(always)]
-pub fn hashed(first: u32, second: u32, bits: u32) -> (usize, f64) {
+pub fn hashed(one: u32, other: u32, bits: u32) -> (usize, f64) {
+    let (first, second) = (one.min(other), one.max(other));
     let h = ((u64::from(first) << 32) | u64::from(second)).wrapping_mul(GOLDEN);
     let h = (h ^ (h >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     ((h >> (64 - bits)) as usize, if (h >> (63 - bits)) & 1 == 0 { 1.0 } else { -1.0 })
@@ -98,6 +100,57 @@ impl Map {
             Layout::Hashed { keys: (0..n).map(|j| key(seed, j)).collect(), bits }
         };
         Ok(Self { n, factors, layout })
+    }
+
+    /// The same map of other columns: column `j` there is column `old[j]` here.
+    pub fn of_columns(&self, old: &[u32]) -> Self {
+        let layout = match &self.layout {
+            Layout::Exact => Layout::Exact,
+            Layout::Hashed { keys, bits } => {
+                Layout::Hashed { keys: old.iter().map(|&j| keys[j as usize]).collect(), bits: *bits }
+            }
+        };
+        Self { n: old.len(), factors: self.factors, layout }
+    }
+
+    /// Calls `f` with the positions here and in `inner = self.of_columns(old)` of every weight that both have.
+    pub fn pair_positions(&self, inner: &Self, old: &[u32], mut f: impl FnMut(usize, usize)) {
+        for (j, &old) in old.iter().enumerate() {
+            f(old as usize, j);
+        }
+        match &self.layout {
+            Layout::Exact => {
+                for j in 0..inner.n {
+                    for k in j..inner.n {
+                        let (a, b) = (old[j] as usize, old[k] as usize);
+                        f(self.start(a.min(b)) + a.max(b), inner.start(j) + k);
+                    }
+                }
+            }
+            Layout::Hashed { bits, .. } => {
+                for (j, &old) in old.iter().enumerate() {
+                    f(self.n + old as usize, inner.n + j);
+                }
+                for at in 0..1 << bits {
+                    f(2 * self.n + at, 2 * inner.n + at);
+                }
+            }
+        }
+        if self.factors.constant != 0.0 {
+            f(self.n_pairs(), inner.n_pairs());
+        }
+    }
+
+    /// All that tells the map from another one, in a line.
+    pub fn description(&self) -> String {
+        let keys = match &self.layout {
+            Layout::Exact => "exact".to_owned(),
+            Layout::Hashed { keys, bits } => {
+                let mixed = keys.iter().fold(0u64, |mixed, &key| (mixed ^ u64::from(key)).wrapping_mul(GOLDEN));
+                format!("{bits} bits, {mixed:x}")
+            }
+        };
+        format!("{:?}, {keys}", self.factors)
     }
 
     /// Features before the map.
@@ -143,6 +196,13 @@ impl Map {
                 (2 * self.n + at, sign * factor)
             }
         }
+    }
+
+    /// Squared norm of a mapped row, by its own: exact for the kernel's factors, for plain ones but for the fourth powers of
+    /// entries, in expectation over the signs where pairs are hashed.
+    pub fn usual_squared_norm(&self, squared: f64) -> f64 {
+        let Factors { constant, linear, product, .. } = self.factors;
+        constant * constant + linear * linear * squared + 0.5 * product * product * squared * squared
     }
 
     /// No mapped row has a squared norm above this, for rows of squared norm `squared` at most.

@@ -106,6 +106,17 @@ impl<'a> Poly2<'a> {
     }
 }
 
+impl<'a> Poly2<'a> {
+    /// Rows of a store under the map: columns rise by the format.
+    ///
+    /// # Panics
+    /// If their number is not the map's.
+    pub fn of_rising(rows: AnyRows<'a>, map: &'a Map) -> Self {
+        assert_eq!(rows.n_cols(), map.n_in(), "a map of as many columns");
+        Self { rows, map }
+    }
+}
+
 impl Rows for Poly2<'_> {
     fn n_rows(&self) -> usize {
         self.rows.n_rows()

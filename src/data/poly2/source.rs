@@ -7,6 +7,7 @@
 use super::map::{Layout, Map, hashed};
 use crate::data::csr::CsrView;
 use crate::data::dense::DenseView;
+use crate::data::scaled::ScaledView;
 use crate::data::{Index, Rows, Value, kernels};
 
 /// Rows whose pairs of entries can be read.
@@ -116,6 +117,82 @@ unsafe fn dot_one_or_more<I: Index, V: Value, const L: usize>(indices: &[I], val
             kernels::dot_lanes(indices, values, w)
         }
     }
+}
+
+impl PairSource for ScaledView<'_> {
+    #[inline(always)]
+    #[allow(unsafe_code)]
+    fn pair_dot<const L: usize>(&self, i: usize, map: &Map, w: &[[f64; L]]) -> [f64; L] {
+        let (n, factors) = (self.n_cols(), map.factors);
+        assert!(map.n_in() == n && w.len() >= map.n_pairs());
+        let (indices, v) = self.parts(i);
+        let (mut squares, mut products) = ([0.0; L], [0.0; L]);
+        match &map.layout {
+            Layout::Exact => {
+                for (a, j) in indices.iter().enumerate() {
+                    let j = j.to_usize();
+                    let stretch = &w[map.start(j)..][..n];
+                    // SAFETY: every index of a view is below `n`, the length of the stretch.
+                    let rest = unsafe { sum_one_or_more(&indices[a + 1..], stretch) };
+                    add(&mut products, 1.0, &rest);
+                    add(&mut squares, 1.0, &stretch[j]);
+                }
+            }
+            Layout::Hashed { keys, bits } => {
+                for (a, j) in indices.iter().enumerate() {
+                    let j = j.to_usize();
+                    for k in &indices[a + 1..] {
+                        let (at, sign) = hashed(keys[j], keys[k.to_usize()], *bits);
+                        add(&mut products, sign, &w[2 * n + at]);
+                    }
+                    add(&mut squares, 1.0, &w[n + j]);
+                }
+            }
+        }
+        let mut sum = times(&self.dot_lanes(i, &w[..n]), factors.linear);
+        add(&mut sum, factors.square * v * v, &squares);
+        add(&mut sum, factors.product * v * v, &products);
+        sum
+    }
+
+    #[inline(always)]
+    #[allow(unsafe_code)]
+    fn pair_add<const L: usize>(&self, i: usize, map: &Map, scale: &[f64; L], w: &mut [[f64; L]]) {
+        let (n, factors) = (self.n_cols(), map.factors);
+        assert!(map.n_in() == n && w.len() >= map.n_pairs());
+        let (indices, v) = self.parts(i);
+        self.add_lanes(i, &times(scale, factors.linear), &mut w[..n]);
+        let (square, product) = (times(scale, factors.square * v * v), times(scale, factors.product * v * v));
+        for (a, j) in indices.iter().enumerate() {
+            let j = j.to_usize();
+            match &map.layout {
+                Layout::Exact => {
+                    let stretch = &mut w[map.start(j)..][..n];
+                    add(&mut stretch[j], 1.0, &square);
+                    // SAFETY: as in `pair_dot`.
+                    unsafe { kernels::add_lanes_at(&indices[a + 1..], &product, stretch) };
+                }
+                Layout::Hashed { keys, bits } => {
+                    add(&mut w[n + j], 1.0, &square);
+                    for k in &indices[a + 1..] {
+                        let (at, sign) = hashed(keys[j], keys[k.to_usize()], *bits);
+                        add(&mut w[2 * n + at], sign, &product);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The kernel for one lane, or for several.
+///
+/// # Safety
+/// As for [`kernels::sum_at`].
+#[inline(always)]
+#[allow(unsafe_code)]
+unsafe fn sum_one_or_more<const L: usize>(indices: &[i32], w: &[[f64; L]]) -> [f64; L] {
+    // SAFETY: the caller's promise.
+    unsafe { if L == 1 { [kernels::sum_at(indices, w.as_flattened()); L] } else { kernels::sum_lanes_at(indices, w) } }
 }
 
 impl<V: Value> PairSource for DenseView<'_, V> {

@@ -121,6 +121,36 @@ proptest! {
     }
 
     #[test]
+    fn rows_of_one_value_are_the_same_rows(rows in rows(), scale in prop::collection::vec(0.1..2.0f64, 5), r in 0.0..1.0f64) {
+        let of_one = |row: &[f64], v: f64| row.iter().map(|&x| if x == 0.0 { 0.0 } else { v }).collect::<Vec<f64>>();
+        let rows: Vec<Vec<f64>> = rows.iter().zip(&scale).map(|(row, &v)| of_one(row, v)).collect();
+        let s = sparse(&rows);
+        let scaled = s.view().scaled().unwrap();
+        for map in [Map::new(s.d, Factors::kernel(0.7, r), 22, 0).unwrap(), hashed_map(s.d, Factors::plain(), 4)] {
+            check::<1>(AnyRows::Scaled(scaled.view()), &map, &rows)?;
+            check::<3>(AnyRows::Scaled(scaled.view()), &map, &rows)?;
+        }
+    }
+
+    #[test]
+    fn other_columns_have_the_same_products(row in prop::collection::vec(-2.0..2.0f64, 8), bits in prop_oneof![Just(3u32), Just(22)]) {
+        let old = [6u32, 0, 3, 7, 2];
+        let outer = if bits == 22 { Map::new(8, Factors::kernel(0.5, 0.3), 22, 0).unwrap() } else { hashed_map(8, Factors::plain(), bits) };
+        let inner = outer.of_columns(&old);
+        // A row that has entries in these columns only.
+        let permuted: Vec<f64> = old.iter().map(|&j| row[j as usize]).collect();
+        let mut row = row;
+        for j in [1, 4, 5] {
+            row[j] = 0.0;
+        }
+        let (whole, part) = (expand(&outer, &row), expand(&inner, &permuted));
+        let mut seen = vec![0.0; outer.n_out()];
+        outer.pair_positions(&inner, &old, |outer, inner| seen[outer] += part[inner]);
+        prop_assert!(seen.iter().zip(&whole).all(|(a, b)| (a - b).abs() < 1e-12), "{seen:?} {whole:?}");
+        prop_assert!(part.iter().map(|v| v * v).sum::<f64>() > 0.0);
+    }
+
+    #[test]
     fn inner_products_are_the_kernel(a in prop::collection::vec(-2.0..2.0f64, 6), b in prop::collection::vec(-2.0..2.0f64, 6), gamma in 0.1..2.0f64, r in 0.0..2.0f64) {
         let map = Map::new(6, Factors::kernel(gamma, r), 12, 0).unwrap();
         let product: f64 = expand(&map, &a).iter().zip(expand(&map, &b)).map(|(x, z)| x * z).sum();

@@ -49,8 +49,8 @@ pub struct Setup<'a> {
 enum Visit {
     /// The row has nothing left.
     Idle,
-    /// Increase of the dual value.
-    Gain(f64),
+    /// Increase of the dual value, and how far the row was from its optimum: the highest gradient less the lowest of a positive variable.
+    Gain { gain: f64, spread: f64 },
 }
 
 /// Scratch of a step.
@@ -61,6 +61,16 @@ struct Scratch {
     candidates: Vec<Candidate>,
     list: Vec<Entry>,
     changes: Vec<Change>,
+}
+
+/// A point of a descent.
+pub struct Point {
+    /// Weights.
+    pub w: Weights,
+    /// Dual variables.
+    pub lists: Lists,
+    /// Multipliers of the free intercept's constraints.
+    pub offsets: Vec<f64>,
 }
 
 /// A running descent.
@@ -94,19 +104,12 @@ impl<'a> Descent<'a> {
     /// [`Error::Cancelled`].
     pub fn new(setup: Setup<'a>, start: &Start) -> Result<Self> {
         let Setup { rows, class, n_classes, cost, .. } = setup;
-        let n = class.len();
-        let w = Weights::zeros(rows.n_columns(), n_classes);
-        let mut descent = Self {
-            setup,
-            scratch: Scratch { scores: vec![0.0; w.padded()], ..Scratch::default() },
-            squared: (0..n).into_par_iter().with_min_len(ROW_CHUNK).map(|i| rows.squared(i)).collect(),
-            w,
+        let point = Point {
+            w: Weights::zeros(rows.n_columns(), n_classes),
             lists: Lists::new(class, cost),
-            active: ActiveSet::all(n),
             offsets: vec![0.0; n_classes],
-            idle: 0.0,
-            passes: 0.0,
         };
+        let mut descent = Self::at(setup, point);
         if let Some(alpha) = &start.alpha {
             descent.lists = alpha.lists(start.factor.unwrap_or(1.0), class, cost);
             descent.fill()?;
@@ -115,6 +118,33 @@ impl<'a> Descent<'a> {
             descent.offsets.clone_from(intercepts);
         }
         Ok(descent)
+    }
+
+    /// At a point whose weights belong to its dual variables, and to rows besides these, if there are any.
+    pub fn at(setup: Setup<'a>, point: Point) -> Self {
+        let (rows, n) = (setup.rows, setup.class.len());
+        let Point { w, lists, offsets } = point;
+        Self {
+            setup,
+            scratch: Scratch { scores: vec![0.0; w.padded()], ..Scratch::default() },
+            squared: (0..n).into_par_iter().with_min_len(ROW_CHUNK).map(|i| rows.squared(i)).collect(),
+            w,
+            lists,
+            active: ActiveSet::all(n),
+            offsets,
+            idle: 0.0,
+            passes: 0.0,
+        }
+    }
+
+    /// Where the descent is.
+    pub fn into_point(self) -> Point {
+        Point { w: self.w, lists: self.lists, offsets: self.offsets }
+    }
+
+    /// Rows with less of the gap than this rest.
+    pub fn set_idle(&mut self, gap: f64) {
+        self.idle = gap;
     }
 
     /// Whether every visit looks at all classes.
@@ -148,17 +178,9 @@ impl<'a> Descent<'a> {
         Ok(())
     }
 
-    /// `sum_i (c_i - u_{i,y_i})`.
-    pub(super) fn dual_sum(&self) -> f64 {
-        let terms = |(i, own): (usize, &u32)| {
-            self.lists.get(i).iter().filter(|entry| entry.class != *own).map(|entry| entry.u).sum::<f64>()
-        };
-        self.class.iter().enumerate().map(terms).sum()
-    }
-
     /// Dual value without regard to the constraints of a free intercept.
     pub fn dual_estimate(&self) -> f64 {
-        (self.dual_sum() - 0.5 * self.squared_weights()).max(0.0)
+        (self.lists.sum_of_others(self.class) - 0.5 * self.squared_weights()).max(0.0)
     }
 
     /// `sum_m |w_m|^2`, without the constant column of a free intercept.
@@ -193,7 +215,11 @@ impl<'a> Descent<'a> {
     }
 
     /// Visits every active row once, in a fresh random order.
-    pub(super) fn epoch(&mut self, random: &mut Random, is_full: bool) -> Result<Epoch> {
+    /// With `is_full`, all classes are looked at however many there are.
+    ///
+    /// # Errors
+    /// [`Error::Cancelled`].
+    pub fn epoch(&mut self, random: &mut Random, is_full: bool) -> Result<Epoch> {
         self.active.shuffle(random);
         let is_full = is_full || self.sees_all();
         let (mut epoch, mut s) = (Epoch::default(), 0);
@@ -212,8 +238,10 @@ impl<'a> Descent<'a> {
             }
             match self.step(i, is_full) {
                 Visit::Idle => self.active.shrink(s),
-                Visit::Gain(gain) => {
+                Visit::Gain { gain, spread } => {
                     epoch.gain += gain;
+                    epoch.largest = epoch.largest.max(spread);
+                    epoch.smallest = 0.0;
                     s += 1;
                 }
             }
@@ -309,7 +337,7 @@ impl<'a> Descent<'a> {
         if !changes.is_empty() {
             self.w.add(rows, i, changes);
         }
-        Visit::Gain(gain)
+        Visit::Gain { gain, spread: highest - smallest }
     }
 
     /// The answer.

@@ -6,10 +6,10 @@
 //! class with too much has at least the excess on its rows.
 
 use super::descent::{Descent, POLL_STEPS};
-use super::kernels::ClassRows;
 use super::rows::{Entry, Lists};
 use super::weights::{Change, Weights};
 use crate::Result;
+use crate::solver::Monitor;
 use crate::solver::sweep::dot;
 
 /// Share of all costs that is rounding of sums over rows.
@@ -24,9 +24,55 @@ enum Takers {
     Any,
 }
 
-/// The copy.
+/// How the dual variables of a row move: `w_m += delta x_i` for each change.
+pub struct Move {
+    /// The row.
+    pub row: u32,
+    /// The change of one class.
+    pub change: Change,
+}
+
+/// The moves onto the constraint, those of a row's visit side by side, and the sum of `c_i - u_{i,y_i}` after them. They depend on no
+/// entry of the data.
+///
+/// # Errors
+/// [`crate::Error::Cancelled`].
+pub fn moves(
+    lists: Lists,
+    class: &[u32],
+    cost: &[f64],
+    n_classes: usize,
+    monitor: &dyn Monitor,
+) -> Result<(Vec<Move>, f64)> {
+    let mut repair = Repair {
+        lack: vec![0.0; n_classes],
+        exact: ROUNDING * cost.iter().sum::<f64>(),
+        sum: lists.sum_of_others(class),
+        lists,
+        list: Vec::new(),
+        moves: Vec::new(),
+    };
+    for (i, own) in class.iter().enumerate() {
+        repair.lack[*own as usize] += cost[i];
+        let Repair { lists, lack, .. } = &mut repair;
+        lists.get(i).iter().for_each(|entry| lack[entry.class as usize] -= entry.u);
+    }
+    for takers in [Takers::Present, Takers::Any] {
+        for (i, own) in class.iter().enumerate() {
+            if i % POLL_STEPS == 0 {
+                monitor.poll()?;
+                if repair.is_done() {
+                    break;
+                }
+            }
+            repair.row(i, *own, takers);
+        }
+    }
+    Ok((repair.moves, repair.sum))
+}
+
+/// A copy of the dual variables on their way.
 struct Repair {
-    w: Weights,
     lists: Lists,
     /// What each class lacks; negative where it has too much.
     lack: Vec<f64>,
@@ -35,39 +81,24 @@ struct Repair {
     /// `sum_i (c_i - u_{i,y_i})`.
     sum: f64,
     list: Vec<Entry>,
-    changes: Vec<Change>,
+    moves: Vec<Move>,
 }
 
 impl Descent<'_> {
     /// Dual value of the repaired copy.
     pub(super) fn repaired_dual(&self) -> Result<f64> {
-        let class = self.class;
-        let mut repair = Repair {
-            w: self.w.clone(),
-            lists: self.lists.clone(),
-            lack: vec![0.0; self.n_classes],
-            exact: ROUNDING * self.cost.iter().sum::<f64>(),
-            sum: self.dual_sum(),
-            list: Vec::new(),
-            changes: Vec::new(),
-        };
-        for (i, own) in class.iter().enumerate() {
-            repair.lack[*own as usize] += self.cost[i];
-            self.lists.get(i).iter().for_each(|entry| repair.lack[entry.class as usize] -= entry.u);
-        }
-        for takers in [Takers::Present, Takers::Any] {
-            for (i, own) in class.iter().enumerate() {
-                if i % POLL_STEPS == 0 {
-                    self.monitor.poll()?;
-                    if repair.is_done() {
-                        break;
-                    }
-                }
-                repair.row(self.plain, i, *own, takers);
+        let (moves, sum) = moves(self.lists.clone(), self.class, self.cost, self.n_classes, self.monitor)?;
+        let (mut w, mut changes): (Weights, Vec<Change>) = (self.w.clone(), Vec::new());
+        for (k, same) in moves.chunk_by(|a, b| a.row == b.row).enumerate() {
+            if k % POLL_STEPS == 0 {
+                self.monitor.poll()?;
             }
+            changes.clear();
+            changes.extend(same.iter().map(|step| step.change));
+            w.add(self.plain, same[0].row as usize, &changes);
         }
-        let numbers = self.penalised(&repair.w);
-        Ok(repair.sum - 0.5 * dot(numbers, numbers))
+        let numbers = self.penalised(&w);
+        Ok(sum - 0.5 * dot(numbers, numbers))
     }
 }
 
@@ -77,10 +108,10 @@ impl Repair {
     }
 
     /// Moves what it can in one row.
-    fn row(&mut self, plain: &dyn ClassRows, i: usize, own: u32, takers: Takers) {
+    fn row(&mut self, i: usize, own: u32, takers: Takers) {
         self.list.clear();
         self.list.extend_from_slice(self.lists.get(i));
-        self.changes.clear();
+        let before = self.moves.len();
         for p in 0..self.list.len() {
             let from = self.list[p].class;
             while self.list[p].u > 0.0 && self.lack[from as usize] < -self.exact {
@@ -92,12 +123,11 @@ impl Repair {
                 self.lack[from as usize] += delta;
                 self.lack[to as usize] -= delta;
                 self.sum += if from == own { delta } else { 0.0 } - if to == own { delta } else { 0.0 };
-                self.changes.push(Change { class: from, delta });
-                self.changes.push(Change { class: to, delta: -delta });
+                let changes = [Change { class: from, delta }, Change { class: to, delta: -delta }];
+                self.moves.extend(changes.map(|change| Move { row: i as u32, change }));
             }
         }
-        if !self.changes.is_empty() {
-            self.w.add(plain, i, &self.changes);
+        if self.moves.len() > before {
             self.lists.set(i, &self.list);
         }
     }

@@ -43,9 +43,22 @@ impl Lists {
         Self { places, entries, holes: 0 }
     }
 
+    /// An empty list per row.
+    pub fn empty(n_rows: usize) -> Self {
+        Self { places: vec![Place::default(); n_rows], entries: Vec::new(), holes: 0 }
+    }
+
     /// Number of rows.
     pub fn n_rows(&self) -> usize {
         self.places.len()
+    }
+
+    /// The sum of all variables that are not on their row's own class.
+    pub fn sum_of_others(&self, class: &[u32]) -> f64 {
+        let others = |(i, own): (usize, &u32)| {
+            self.get(i).iter().filter(|entry| entry.class != *own).map(|entry| entry.u).sum::<f64>()
+        };
+        class.iter().enumerate().map(others).sum()
     }
 
     /// The list of row `i`, in no particular order.

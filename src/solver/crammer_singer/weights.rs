@@ -53,9 +53,9 @@ impl Weights {
         self.numbers.as_flattened()
     }
 
-    /// Makes all weights zero.
-    pub fn clear(&mut self) {
-        self.numbers.as_flattened_mut().fill(0.0);
+    /// All numbers, padding included, which must stay zero.
+    pub fn numbers_mut(&mut self) -> &mut [f64] {
+        self.numbers.as_flattened_mut()
     }
 
     /// The weights of one column.

@@ -27,6 +27,16 @@ impl Shares {
         Self { rows: vec![(0.0, 0.0); n] }
     }
 
+    /// Those of some rows of many.
+    pub fn gather(&self, rows: &[u32]) -> Self {
+        Self { rows: rows.iter().map(|&i| self.rows[i as usize]).collect() }
+    }
+
+    /// Puts the shares of some rows in their places.
+    pub fn scatter(&mut self, rows: &[u32], shares: &Self) {
+        rows.iter().zip(&shares.rows).for_each(|(&i, share)| self.rows[i as usize] = *share);
+    }
+
     /// Forgets all visits.
     pub fn restart(&mut self) {
         self.rows.fill((0.0, 0.0));
@@ -46,7 +56,8 @@ impl Shares {
         prefetch(&self.rows, i, 16);
     }
 
-    fn mean(&self, i: usize) -> Option<f64> {
+    /// Mean slope of row `i` at its visits.
+    pub fn mean(&self, i: usize) -> Option<f64> {
         let (sum, visits) = self.rows[i];
         (visits > 0.0).then(|| sum / visits)
     }

@@ -85,6 +85,16 @@ impl Draw {
         Self { order, cumulative, representative, squared_norm: digests.into_iter().map(|(_, s)| s).collect() }
     }
 
+    /// Each row for itself, in the order of the rows: one pass over the data, no sort.
+    pub fn in_order<R: Rows>(design: &Design<'_, R>, cost: &[f64]) -> Self {
+        let order: Vec<u32> = (0..cost.len() as u32).collect();
+        let is_even = cost.iter().all(|&c| c == cost[0]);
+        let cumulative = (!is_even).then(|| Cumulative::new(cost.iter().copied()));
+        let squared_norm =
+            (0..cost.len()).into_par_iter().with_min_len(CHUNK).map(|i| design.squared_norm(i)).collect();
+        Self { representative: order.clone(), order, cumulative, squared_norm }
+    }
+
     /// A row.
     #[inline(always)]
     pub fn next(&self, random: &mut Random) -> u32 {

@@ -8,7 +8,8 @@
 //!     w <- (1 - eta lambda) w + eta/k sum y_i s_i x_i,   s_i = -xi'(m_i),       then |w| <= radius by scaling
 //! ```
 //!
-//! * `descent`: the steps, the looks and the stops; [`iterate`]: weights as scale times vector, and their running sum;
+//! * `descent`: the steps, the looks and the stops; [`walk`]: what stays when the rows change, for [`crate::outofcore::subgradient`];
+//! * [`iterate`]: weights as scale times vector, and their running sum;
 //! * [`draw`]: which rows; [`step_size`]: the schedules of `eta`;
 //! * [`bound`]: the duality gap at any time, from how often each row was short of its margin.
 //!
@@ -25,21 +26,25 @@
 //! worse by a factor of `log t` and a good deal of noise.
 //!
 //! **Stops.** By the relative duality gap; by the relative change of the objective between two looks; by the sum of the
-//! lengths of the last steps. Looks are taken after 1, 2, 3, 4, 6, 8, 12, 16, ... epochs and cost two passes each.
+//! lengths of the last steps. Looks are taken after 1, 2, 3, 4, 6, 8, 12, 16, ... epochs and cost two passes each, a third with an average.
 
 pub mod bound;
 mod descent;
 pub mod draw;
 pub mod iterate;
 pub mod step_size;
-mod window;
+pub mod walk;
+pub mod window;
 
 use super::{Monitor, Problem, Solution};
-use crate::Result;
 use crate::data::Rows;
 use crate::loss::{Hinge, Logistic, Loss, LossKind, SquaredHinge};
+use crate::{Error, Result};
+use bound::Shares;
 use descent::Descent;
+pub use descent::{LEAST_DRAWS, is_look};
 pub use step_size::StepSize;
+use walk::{Scale, Walk};
 
 /// Relative duality gap at which a descent stops.
 pub const DEFAULT_TOL: f64 = 1e-3;
@@ -84,6 +89,22 @@ pub struct Options<'a> {
     pub max_epochs: usize,
     /// Seed of the draws.
     pub seed: u64,
+}
+
+impl Options<'_> {
+    /// Checks the size of the batch for a problem of `n` rows.
+    ///
+    /// # Errors
+    /// [`Error::Parameter`].
+    pub fn check(&self, n: usize) -> Result<()> {
+        match self.batch {
+            Batch::Rows(k) if !(1..=n.max(LEAST_DRAWS)).contains(&k) => {
+                let rule = "at least 1, and at most the number of rows or 1024";
+                Err(Error::Parameter { name: "batch_size", value: k.to_string(), rule })
+            }
+            _ => Ok(()),
+        }
+    }
 }
 
 /// A look at the objective.
@@ -143,10 +164,7 @@ fn solve_loss<R: Rows, L: Loss>(
     options: &Options<'_>,
     monitor: &dyn Monitor,
 ) -> Result<(Solution, Vec<Look>)> {
-    match options.average {
-        Average::None => Descent::<R, L, 1>::new(problem, loss, options, &State::default(), monitor)?.run(),
-        _ => Descent::<R, L, 2>::new(problem, loss, options, &State::default(), monitor)?.run(),
-    }
+    Descent::new(problem, loss, options, &State::default(), monitor)?.run()
 }
 
 /// One pass over further rows, drawn at random: as many as there are, rounded up to whole steps. Costs count relatively within
@@ -162,11 +180,42 @@ pub fn advance<R: Rows>(
     monitor: &dyn Monitor,
 ) -> Result<State> {
     match loss {
-        LossKind::Hinge => Descent::<R, Hinge, 2>::new(problem, Hinge, options, state, monitor)?.pass(),
+        LossKind::Hinge => Descent::new(problem, Hinge, options, state, monitor)?.pass(),
+        LossKind::SquaredHinge => Descent::new(problem, SquaredHinge, options, state, monitor)?.pass(),
+        LossKind::Logistic => Descent::new(problem, Logistic, options, state, monitor)?.pass(),
+    }
+}
+
+/// A part of the rows of a problem, to be stepped over.
+pub struct Part<'a, R> {
+    /// These rows.
+    pub problem: Problem<'a, R>,
+    /// The scale of the whole problem.
+    pub scale: Scale,
+    /// Rows to be drawn.
+    pub draws: usize,
+    /// Which random numbers.
+    pub number: u64,
+}
+
+/// Steps over a part of the rows, from where `walk` is; notes visits in the `shares` of these rows, which then all have one.
+///
+/// # Errors
+/// As for [`solve`].
+pub fn visit<R: Rows>(
+    part: &Part<'_, R>,
+    loss: LossKind,
+    options: &Options<'_>,
+    at: (Walk, Shares),
+    monitor: &dyn Monitor,
+) -> Result<(Walk, Shares)> {
+    let Part { problem, scale, draws, number } = part;
+    match loss {
+        LossKind::Hinge => Descent::on_part(problem, Hinge, options, *scale, *number, at, monitor).visit(*draws),
         LossKind::SquaredHinge => {
-            Descent::<R, SquaredHinge, 2>::new(problem, SquaredHinge, options, state, monitor)?.pass()
+            Descent::on_part(problem, SquaredHinge, options, *scale, *number, at, monitor).visit(*draws)
         }
-        LossKind::Logistic => Descent::<R, Logistic, 2>::new(problem, Logistic, options, state, monitor)?.pass(),
+        LossKind::Logistic => Descent::on_part(problem, Logistic, options, *scale, *number, at, monitor).visit(*draws),
     }
 }
 
