@@ -89,8 +89,18 @@ struct Head {
     n_cached: u64,
     /// Status and passes of the finished problems.
     finished: Vec<(String, usize)>,
-    /// Visits and numbers of the states of the problems under way, with status and passes of those that have ended.
-    under_way: Vec<(u64, u64, Option<(String, usize)>)>,
+    under_way: Vec<UnderWay>,
+}
+
+/// A problem under way.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct UnderWay {
+    visits: u64,
+    /// How many numbers its state is.
+    size: u64,
+    /// Status and passes if it has ended.
+    end: Option<(String, usize)>,
 }
 
 /// What a training is, as far as its checkpoint must know.
@@ -282,7 +292,12 @@ impl<'a, P: Problem> Checkpoint<'a, P> {
             scans: present.scans,
             n_cached: present.cached.len() as u64,
             finished: done.iter().map(|o| (name(o.status).to_owned(), o.n_iter)).collect(),
-            under_way: present.problems.iter().zip(present.ends).map(|(p, e)| (p.visits(), p.size(), end(e))).collect(),
+            under_way: present
+                .problems
+                .iter()
+                .zip(present.ends)
+                .map(|(p, e)| UnderWay { visits: p.visits(), size: p.size(), end: end(e) })
+                .collect(),
         };
         let head = serde_json::to_vec(&head).map_err(|error| self.refuse(error.to_string()))?;
         let mut out = Hashed { draft: Draft::new(self.keep.path)?, hash: XxHash3_64::with_seed(0) };
@@ -364,9 +379,9 @@ impl<'a, P: Problem> Checkpoint<'a, P> {
     /// Bytes of the numbers; `None` for a head that no training of this shape writes.
     fn expected(&self, head: &Head) -> Option<u64> {
         let n = self.shape.n_rows as u64;
-        let ended = head.under_way.iter().filter(|(_, _, end)| end.is_some()).count() as u64;
+        let ended = head.under_way.iter().filter(|p| p.end.is_some()).count() as u64;
         let mut numbers = (head.finished.len() as u64).checked_mul(self.shape.n_weights as u64 + 5)?;
-        for (_, size, _) in &head.under_way {
+        for UnderWay { size, .. } in &head.under_way {
             numbers = numbers.checked_add(P::can_have(&self.shape, *size).then_some(*size)?)?;
         }
         if head.n_cached > n {
@@ -388,11 +403,11 @@ impl<'a, P: Problem> Checkpoint<'a, P> {
             outcomes.push(Outcome { w, intercept, certificate, status, n_iter, passes, loads });
         }
         let mut states = Vec::with_capacity(head.under_way.len());
-        for (visits, size, _) in &head.under_way {
+        for UnderWay { visits, size, .. } in &head.under_way {
             states.push(P::read(&self.shape, *size, *visits, input)?.ok_or_else(damaged)?);
         }
         let mut ends = Vec::with_capacity(head.under_way.len());
-        for (_, _, end) in &head.under_way {
+        for UnderWay { end, .. } in &head.under_way {
             let Some((name, n_iter)) = end else {
                 ends.push(None);
                 continue;
