@@ -15,7 +15,8 @@ use super::{DualsIn, Settings};
 use crate::data::arena::{ROW_BYTES, Width};
 use crate::data::kernels::LINE;
 use crate::solver::Intercept;
-use crate::store::format::PAGE_ENTRIES;
+use crate::solver::active::{below, random};
+use crate::store::format::{PAGE_ENTRIES, checksum};
 use crate::store::reader::Store;
 use crate::{Error, Result};
 
@@ -216,6 +217,16 @@ impl Plan {
         let cache = Capacity { rows: rows - most_rows, entries: entries.saturating_sub(most_entries) };
         let arena = Capacity { rows, ..arena };
         Ok(Self { width, arena, cache, blocks, keeps_stored, has_room_for_margins })
+    }
+
+    /// Blocks in the random order of a pass.
+    pub fn order(&self, seed: u64, pass: usize) -> Vec<usize> {
+        let mut order: Vec<usize> = (0..self.blocks.len()).collect();
+        let mut random = random(seed ^ checksum(1, b"blocks"), pass as u64);
+        for s in (1..order.len()).rev() {
+            order.swap(s, below(&mut random, s + 1));
+        }
+        order
     }
 }
 

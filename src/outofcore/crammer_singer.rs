@@ -23,7 +23,7 @@ use super::choice::Policy;
 use super::problem::{Certified, Problem, Scan, Step};
 use super::resident::Rows;
 use super::scan::for_pages;
-use super::task::free_bias;
+use super::{Settings, task};
 use crate::data::Rows as _;
 use crate::data::arena::{View, with_view};
 use crate::data::design::Design;
@@ -72,16 +72,9 @@ impl<'a> AllClasses<'a> {
     ///
     /// # Errors
     /// Those of the store; [`Error::Cancelled`].
-    pub fn new(store: &Store, cost: &'a [f64], intercept: Intercept, monitor: &dyn Monitor) -> Result<Self> {
-        let (meta, is_free) = (store.meta(), intercept == Intercept::Free);
-        let bias = match intercept {
-            Intercept::None => 0.0,
-            Intercept::Penalised(scale) => scale,
-            Intercept::Free => {
-                let total = store.class_weight().iter().zip(cost).map(|(weight, cost)| weight * cost).sum();
-                free_bias(meta.sum_squared_norm / meta.n_rows as f64, total)
-            }
-        };
+    pub fn new(store: &Store, cost: &'a [f64], settings: &Settings<'_>, monitor: &dyn Monitor) -> Result<Self> {
+        let (meta, is_free) = (store.meta(), settings.intercept == Intercept::Free);
+        let bias = task::bias(store, cost, settings);
         Ok(Self {
             cost,
             bias,

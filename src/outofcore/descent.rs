@@ -13,7 +13,6 @@ use super::resident::Resident;
 use super::task::Parts;
 use super::{Settings, Waiting};
 use crate::Result;
-use crate::solver::active::{below, random};
 use crate::solver::{Monitor, Reading, Status};
 use crate::store::format::checksum;
 use crate::store::reader::Store;
@@ -135,13 +134,16 @@ impl<'a, P: Problem> Descent<'a, P> {
     pub fn run(&mut self, mut keep: impl FnMut(&Self) -> Result<()>) -> Result<()> {
         let n_blocks = self.plan.blocks.len();
         while self.position.pass < self.settings.max_passes {
-            let order = self.order(self.position.pass);
+            let order = self.plan.order(self.settings.seed, self.position.pass);
             if self.position.step == 0 {
                 self.running.iter_mut().for_each(P::begin_pass);
             }
             while self.position.step < n_blocks {
                 let step = self.position.step;
-                let next = order.get(step + 1).copied().unwrap_or_else(|| self.order(self.position.pass + 1)[0]);
+                let next = order
+                    .get(step + 1)
+                    .copied()
+                    .unwrap_or_else(|| self.plan.order(self.settings.seed, self.position.pass + 1)[0]);
                 self.step(order[step], next, self.position)?;
                 self.position.step += 1;
                 self.report();
@@ -161,16 +163,6 @@ impl<'a, P: Problem> Descent<'a, P> {
         let scanned = if self.plan.keeps_stored { 0 } else { self.scans * self.store.file_bytes() };
         let bytes = self.fetch.bytes_read() + scanned;
         self.monitor.observe_reading(&Reading { passes, rows: self.loaded_rows, bytes, gap: self.last_gap });
-    }
-
-    /// Blocks in the order of a pass.
-    fn order(&self, pass: usize) -> Vec<usize> {
-        let mut order: Vec<usize> = (0..self.plan.blocks.len()).collect();
-        let mut random = random(self.settings.seed ^ checksum(1, b"blocks"), pass as u64);
-        for s in (1..order.len()).rev() {
-            order.swap(s, below(&mut random, s + 1));
-        }
-        order
     }
 
     /// The seed of everything that is drawn at a position.

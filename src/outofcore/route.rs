@@ -136,7 +136,7 @@ impl<'a> StoreRoute<'a> {
             (fresh.state.w, fresh.state.alpha) = (std::mem::take(&mut old.w), std::mem::take(&mut old.alpha));
             fresh.state.offset = old.offset;
             let old_task = setup.task(lane, fitted.c);
-            let old_bias = task::bias(setup.store, &old_task, &setup.settings);
+            let old_bias = task::bias(setup.store, &old_task.cost, &setup.settings);
             let stretch = Stretch { setup, task, ratio: c / fitted.c };
             match setup.settings.loss {
                 LossKind::Hinge => stretch.apply(Hinge, &mut fresh.state),

@@ -156,8 +156,7 @@ impl Search<'_> {
     fn bound(&self) -> f64 {
         let store = self.task.store;
         let constant = if let Intercept::Penalised(s) = self.settings.intercept { s * s } else { 0.0 };
-        let weight: f64 =
-            store.class_weight().iter().zip(self.task.factor).map(|(weight, factor)| weight * factor).sum();
+        let weight = store.total(self.task.factor);
         lower_bound(self.settings.loss, weight, self.blocks.squared_norm(store.meta().max_squared_norm) + constant)
     }
 

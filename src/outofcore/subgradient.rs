@@ -24,10 +24,9 @@ use super::{DualsIn, Settings, Waiting};
 use crate::data::Rows as _;
 use crate::data::any::AnyRows;
 use crate::loss::{Hinge, Logistic, Loss, LossKind, SquaredHinge};
-use crate::solver::active::{below, random};
 use crate::solver::subgradient::bound::Shares;
 use crate::solver::subgradient::walk::{Scale, Walk};
-use crate::solver::subgradient::{self, LEAST_DRAWS, Look, Options, Part, State, is_look};
+use crate::solver::subgradient::{self, LEAST_DRAWS, Look, Options, Part, State, constant_column, is_look};
 use crate::solver::sweep::dot;
 use crate::solver::{Certificate, Intercept, Monitor, Problem, Reading, Status};
 use crate::store::columns;
@@ -169,7 +168,7 @@ impl<'a> Group<'a> {
         let n_cols = meta.n_used + usize::from(constant != 0.0);
         let (largest, mean) = (meta.max_squared_norm + constant, meta.sum_squared_norm / meta.n_rows as f64 + constant);
         let running = tasks.iter().map(|task| {
-            let total: f64 = store.class_weight().iter().zip(&task.cost).map(|(weight, cost)| weight * cost).sum();
+            let total = store.total(&task.cost);
             let scale = match loss {
                 LossKind::Hinge => Scale::new(Hinge, intercept, total, largest, mean),
                 LossKind::SquaredHinge => Scale::new(SquaredHinge, intercept, total, largest, mean),
@@ -203,9 +202,10 @@ impl<'a> Group<'a> {
     /// Descends until every problem has ended.
     fn run(&mut self) -> Result<()> {
         for epoch in 1..=self.options.max_epochs {
-            let order = self.order(epoch);
+            let order = self.plan.order(self.options.seed, epoch);
             for (step, &block) in order.iter().enumerate() {
-                let next = order.get(step + 1).copied().unwrap_or_else(|| self.order(epoch + 1)[0]);
+                let next =
+                    order.get(step + 1).copied().unwrap_or_else(|| self.plan.order(self.options.seed, epoch + 1)[0]);
                 self.load(block, next)?;
                 self.visit(block, epoch)?;
                 self.report(epoch - 1, step + 1);
@@ -234,16 +234,6 @@ impl<'a> Group<'a> {
         let passes = epoch as f64 + step as f64 / self.plan.blocks.len() as f64;
         let bytes = self.fetch.bytes_read();
         self.monitor.observe_reading(&Reading { passes, rows: self.loaded_rows, bytes, gap: self.last_gap });
-    }
-
-    /// Blocks in the order of an epoch.
-    fn order(&self, epoch: usize) -> Vec<usize> {
-        let mut order: Vec<usize> = (0..self.plan.blocks.len()).collect();
-        let mut random = random(self.options.seed ^ checksum(1, b"blocks"), epoch as u64);
-        for s in (1..order.len()).rev() {
-            order.swap(s, below(&mut random, s + 1));
-        }
-        order
     }
 
     /// Puts a block in the place of the one at hand, and asks for the next.
@@ -432,7 +422,7 @@ impl Scan {
         let any = AnyRows::from(rows.view);
         let Chosen { ids, places, cost, .. } = &chosen;
         let problem = Problem { rows: &any, ids: Some(ids), y: &y, cost, intercept };
-        let design = problem.design(if let Intercept::Penalised(scale) = intercept { scale } else { 0.0 });
+        let design = constant_column(&problem);
         for i in 0..ids.len() {
             if i % POLL_ROWS == 0 {
                 monitor.poll()?;

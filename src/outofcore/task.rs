@@ -171,14 +171,14 @@ pub struct Running<'a> {
     pub disk: Option<DualFile>,
 }
 
-/// Height of the constant column of a problem, 0 for none.
-pub fn bias(store: &Store, task: &Task, settings: &Settings<'_>) -> f64 {
+/// Height of the constant column of a problem whose classes have these costs, 0 for none.
+pub fn bias(store: &Store, cost: &[f64], settings: &Settings<'_>) -> f64 {
     match settings.intercept {
         Intercept::None => 0.0,
         Intercept::Penalised(scale) => scale,
         Intercept::Free => {
-            let total: f64 = store.class_weight().iter().zip(&task.cost).map(|(weight, cost)| weight * cost).sum();
-            free_bias(settings.squared_norm(store.meta().sum_squared_norm / store.meta().n_rows as f64), total)
+            let mean = store.meta().sum_squared_norm / store.meta().n_rows as f64;
+            free_bias(settings.squared_norm(mean), store.total(cost))
         }
     }
 }
@@ -196,7 +196,7 @@ impl<'a> Running<'a> {
     /// [`crate::Error::Io`].
     pub fn new(store: &Store, task: &'a Task, settings: &Settings<'_>, folder: Option<&Path>) -> Result<Self> {
         let meta = store.meta();
-        let bias = bias(store, task, settings);
+        let bias = bias(store, &task.cost, settings);
         let w = vec![0.0; settings.n_weights(store) + usize::from(bias != 0.0)];
         let n = meta.n_rows as usize;
         let alpha = vec![0.0; if folder.is_some() { 0 } else { n }];

@@ -130,7 +130,7 @@ pub fn fit_crammer_singer(
     let training = || Training { store, problems, sizes: [1, 1], parts: &[], settings, folder: None };
     let mut checkpoint = keep.map(|keep| Checkpoint::open(keep, training())).transpose()?;
     let plan = Plan::new(store, settings, &Needs::crammer_singer(store, settings))?;
-    let problem = AllClasses::new(store, cost, settings.intercept, monitor)?;
+    let problem = AllClasses::new(store, cost, settings, monitor)?;
     let mut remains = descend(store, vec![problem], &[], settings, &plan, &mut checkpoint, &[], monitor)?;
     let (problem, end) =
         (remains.problems.remove(0), remains.ends.remove(0).expect("a descent ends with its problems"));

@@ -127,6 +127,11 @@ impl Store {
         self.sorted.iter().map(|&id| self.meta.class_weight[id as usize]).collect()
     }
 
+    /// The sum of all rows' costs, `cost` being those of weight 1 by class.
+    pub fn total(&self, cost: &[f64]) -> f64 {
+        self.class_weight().iter().zip(cost).map(|(weight, cost)| weight * cost).sum()
+    }
+
     /// The narrowest way to keep the rows.
     pub fn width(&self) -> Width {
         if self.meta.is_uniform { Width::Row } else { self.plain_width() }

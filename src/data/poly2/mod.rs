@@ -104,9 +104,7 @@ impl<'a> Poly2<'a> {
         let collision_rate = 1.0 - (-(pairs - 1.0).max(0.0) / m).exp();
         Ok(Usage { weights, used, pairs, collision_rate })
     }
-}
 
-impl<'a> Poly2<'a> {
     /// Rows of a store under the map: columns rise by the format.
     ///
     /// # Panics

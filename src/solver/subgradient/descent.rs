@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use super::bound::{self, Bound, Shares};
 use super::draw::Draw;
 use super::walk::{Scale, Step, Walk};
-use super::{Average, Batch, Look, Options, State};
+use super::{Average, Batch, Look, Options, Part, State};
 use crate::Result;
 use crate::data::Rows;
 use crate::data::design::Design;
@@ -70,27 +70,26 @@ impl<'a, R: Rows, L: Loss> Descent<'a, R, L> {
     }
 
     /// A descent on a part of the rows: it goes on from `walk`, and notes visits in the `shares` of these rows. Rows are drawn by their
-    /// costs from the random numbers of `number`.
+    /// costs from the random numbers of the part's `number`.
     pub fn on_part(
-        problem: &Problem<'a, R>,
+        part: &Part<'a, R>,
         loss: L,
         options: &Options<'a>,
-        scale: Scale,
-        number: u64,
         (walk, shares): (Walk, Shares),
         monitor: &'a dyn Monitor,
     ) -> Self {
+        let Part { problem, scale, number, .. } = part;
         let design = constant_column(problem);
         Self {
             problem: *problem,
             loss,
             options: *options,
             monitor,
-            scale,
+            scale: *scale,
             shares,
             draw: Draw::in_order(&design, problem.cost),
             walk: walk.on(problem.y.len()),
-            random: random(options.seed, number),
+            random: random(options.seed, *number),
             sweep: Sweep::new(design, monitor),
         }
     }
@@ -330,7 +329,7 @@ impl<'a, R: Rows, L: Loss> Descent<'a, R, L> {
 }
 
 /// The rows of a problem with the constant column of a penalised intercept.
-fn constant_column<'a, R: Rows>(problem: &Problem<'a, R>) -> Design<'a, R> {
+pub fn constant_column<'a, R: Rows>(problem: &Problem<'a, R>) -> Design<'a, R> {
     problem.design(if let Intercept::Penalised(scale) = problem.intercept { scale } else { 0.0 })
 }
 

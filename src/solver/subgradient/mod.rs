@@ -38,11 +38,11 @@ pub mod window;
 
 use super::{Monitor, Problem, Solution};
 use crate::data::Rows;
-use crate::loss::{Hinge, Logistic, Loss, LossKind, SquaredHinge};
+use crate::loss::{Hinge, Logistic, LossKind, SquaredHinge};
 use crate::{Error, Result};
 use bound::Shares;
 use descent::Descent;
-pub use descent::{LEAST_DRAWS, is_look};
+pub use descent::{LEAST_DRAWS, constant_column, is_look};
 pub use step_size::StepSize;
 use walk::{Scale, Walk};
 
@@ -152,19 +152,10 @@ pub fn solve<R: Rows>(
     monitor: &dyn Monitor,
 ) -> Result<(Solution, Vec<Look>)> {
     match loss {
-        LossKind::Hinge => solve_loss(problem, Hinge, options, monitor),
-        LossKind::SquaredHinge => solve_loss(problem, SquaredHinge, options, monitor),
-        LossKind::Logistic => solve_loss(problem, Logistic, options, monitor),
+        LossKind::Hinge => Descent::new(problem, Hinge, options, &State::default(), monitor)?.run(),
+        LossKind::SquaredHinge => Descent::new(problem, SquaredHinge, options, &State::default(), monitor)?.run(),
+        LossKind::Logistic => Descent::new(problem, Logistic, options, &State::default(), monitor)?.run(),
     }
-}
-
-fn solve_loss<R: Rows, L: Loss>(
-    problem: &Problem<'_, R>,
-    loss: L,
-    options: &Options<'_>,
-    monitor: &dyn Monitor,
-) -> Result<(Solution, Vec<Look>)> {
-    Descent::new(problem, loss, options, &State::default(), monitor)?.run()
 }
 
 /// One pass over further rows, drawn at random: as many as there are, rounded up to whole steps. Costs count relatively within
@@ -209,13 +200,10 @@ pub fn visit<R: Rows>(
     at: (Walk, Shares),
     monitor: &dyn Monitor,
 ) -> Result<(Walk, Shares)> {
-    let Part { problem, scale, draws, number } = part;
     match loss {
-        LossKind::Hinge => Descent::on_part(problem, Hinge, options, *scale, *number, at, monitor).visit(*draws),
-        LossKind::SquaredHinge => {
-            Descent::on_part(problem, SquaredHinge, options, *scale, *number, at, monitor).visit(*draws)
-        }
-        LossKind::Logistic => Descent::on_part(problem, Logistic, options, *scale, *number, at, monitor).visit(*draws),
+        LossKind::Hinge => Descent::on_part(part, Hinge, options, at, monitor).visit(part.draws),
+        LossKind::SquaredHinge => Descent::on_part(part, SquaredHinge, options, at, monitor).visit(part.draws),
+        LossKind::Logistic => Descent::on_part(part, Logistic, options, at, monitor).visit(part.draws),
     }
 }
 
