@@ -2,6 +2,7 @@ use super::descent::LEAST_DRAWS;
 use super::draw::Draw;
 use super::*;
 use crate::data::dense::DenseView;
+use crate::loss::Loss;
 use crate::solver::active::random;
 use crate::solver::sweep::dot;
 use crate::solver::{Intercept, Params, Silent, SolverKind, Start, Status, auto};
