@@ -8,6 +8,7 @@ use std::path::Path;
 use super::Settings;
 use super::budget::{self, Groups, Needs, Plan};
 use super::route::{NO_FOLD, Setup, StoreRoute};
+use super::scan;
 use super::trainer::check_row_count;
 use crate::multiclass::Labels;
 use crate::select::dual::GAP_PER_TOL;
@@ -18,7 +19,7 @@ use crate::select::traveller::Traveller;
 use crate::select::{self, Fold, Reason, Step, driver, lower_bound};
 use crate::solver::{Intercept, Monitor, check_length};
 use crate::store::format::checksum;
-use crate::store::reader::{RowFacts, Store};
+use crate::store::reader::{FromFile, RowFacts, Store};
 use crate::{Error, Result};
 
 /// Bytes per row for classes, weights, folds and places, beside decision values.
@@ -100,7 +101,7 @@ impl Search<'_> {
         visit: &mut dyn FnMut(&Step) -> Result<Option<f64>>,
     ) -> Result<Reason> {
         let store = self.task.store;
-        let course = Course::new(self.plan, || self.bound())?;
+        let course = Course::new(self.plan, || self.bound(monitor))?;
         let facts = store.facts_by_place(monitor)?;
         let (parts, positions) = self.parts(&facts)?;
         let n_lanes = self.task.folds.len() * if self.task.factor.len() == 2 { 1 } else { self.task.factor.len() };
@@ -153,11 +154,27 @@ impl Search<'_> {
         }
     }
 
-    fn bound(&self) -> f64 {
+    fn bound(&self, monitor: &dyn Monitor) -> Result<f64> {
         let store = self.task.store;
         let constant = if let Intercept::Penalised(s) = self.settings.intercept { s * s } else { 0.0 };
         let weight = store.total(self.task.factor);
-        lower_bound(self.settings.loss, weight, self.blocks.squared_norm(store.meta().max_squared_norm) + constant)
+        Ok(lower_bound(self.settings.loss, weight, self.max_squared_norm(monitor)? + constant))
+    }
+
+    /// Largest squared norm of the rows as the solvers see them, so that a search starts where one in memory does. That of mapped
+    /// rows does not follow from that of the store's: plain factors and hashed pairs weigh the entries of a row differently.
+    fn max_squared_norm(&self, monitor: &dyn Monitor) -> Result<f64> {
+        let store = self.task.store;
+        if self.blocks.map.is_none() {
+            return Ok(store.meta().max_squared_norm);
+        }
+        let items = vec![(); store.pages().len()];
+        let norms = scan::for_pages(store, &FromFile, store.width(), items, monitor, |_, view, _, ()| {
+            with_mapped!(view, self.blocks.map, |rows| (0..rows.n_rows())
+                .map(|i| rows.squared_norm(i))
+                .fold(0.0, f64::max))
+        })?;
+        Ok(norms.into_iter().fold(0.0, f64::max))
     }
 
     /// The fold of each row and its place in the held-out part, by place.

@@ -13,14 +13,9 @@ use crate::{Error, Result};
 /// Columns (intercept included) up to which a dense factorisation is considered: two matrices of 20 MB. The 1,539 pairs of covtype
 /// are the case in point.
 const MAX_CHOLESKY_COLUMNS: usize = 1600;
-/// Multiplications per stored entry up to which forming and factorising the Hessian beats conjugate gradient. A Newton step
-/// by conjugate gradient costs five to fifty products of two operations per entry, each a random access; the products of a
-/// Hessian are mostly sequential.
-const MAX_CHOLESKY_WORK: f64 = 120.0;
-/// Passes that a factorisation may cost in each step of a fit. mnist (780 columns, some 40 passes), one digit against the rest, gap 1e-3:
-/// squared hinge at C = 0.01, 1 and 16 4.3, 5.2 and 4.1 s of a busy processor with a factorisation, 0.7, 1.6 and 2.1 s by conjugate
-/// gradient; logistic 6.2, 10.8 and 10.0 s against 0.8, 3.1 and 3.4 s.
-const MAX_PASSES_PER_STEP: f64 = 30.0;
+/// Cost in passes up to which forming and factorising the Hessian beats conjugate gradient. A Newton step by conjugate gradient costs
+/// five to fifty products, two random accesses an entry; the products of a Hessian are mostly sequential.
+const MAX_CHOLESKY_PASSES: f64 = 60.0;
 /// Multiplications over contiguous memory that cost as much as one elsewhere.
 const VECTORISED: f64 = 6.0;
 /// See [`prefers_lanes`].
@@ -52,8 +47,14 @@ pub fn prefers_lanes<R: Rows>(design: &Design<'_, R>) -> bool {
 }
 
 /// What a dense factorisation for Newton steps costs, in passes over the data; `None` where conjugate gradient with a diagonal
-/// preconditioner is better.
+/// preconditioner is better from the first step.
 pub fn factorisation_passes<R: Rows>(design: &Design<'_, R>) -> Option<f64> {
+    let is_small = design.n_rows().saturating_mul(design.n_cols()) <= SMALL;
+    any_factorisation_passes(design).filter(|passes| is_small || *passes <= MAX_CHOLESKY_PASSES)
+}
+
+/// The same at any price; `None` for more columns than [`MAX_CHOLESKY_COLUMNS`].
+pub fn any_factorisation_passes<R: Rows>(design: &Design<'_, R>) -> Option<f64> {
     let d = design.n_cols();
     if d > MAX_CHOLESKY_COLUMNS {
         return None;
@@ -66,14 +67,7 @@ pub fn factorisation_passes<R: Rows>(design: &Design<'_, R>) -> Option<f64> {
         pairs += len as f64 * width / 2.0;
     }
     let work = pairs + (d as f64).powi(3) / (6.0 * VECTORISED);
-    let is_worth_it = work <= MAX_CHOLESKY_WORK * entries || (design.n_rows() * d) <= SMALL;
-    is_worth_it.then(|| work / (2.0 * entries).max(1.0))
-}
-
-/// [`factorisation_passes`] for one fit, which factorises in every step: `None` also above [`MAX_PASSES_PER_STEP`].
-pub fn fit_factorisation_passes<R: Rows>(design: &Design<'_, R>) -> Option<f64> {
-    let is_small = design.n_rows().saturating_mul(design.n_cols()) <= SMALL;
-    factorisation_passes(design).filter(|passes| is_small || *passes <= MAX_PASSES_PER_STEP)
+    Some(work / (2.0 * entries).max(1.0))
 }
 
 /// The solver that [`SolverKind::Auto`] begins with.

@@ -34,7 +34,8 @@ impl<const L: usize> ConjugateGradient<L> {
         Self { residual: Block::zeros(n), direction: Block::zeros(n), product: Block::zeros(n) }
     }
 
-    /// Overwrites `step` with approximate solutions of `H s = -g`; lanes that are not `running` get zeros.
+    /// Overwrites `step` with approximate solutions of `H s = -g` after `max_products` products at most, or one; lanes that are not
+    /// `running` get zeros.
     ///
     /// `multiply(p, length, out)` writes `H p` and learns the length of the step before (0 at first), by which the caller can
     /// build up products with the solution; it returns errors that are passed on.
@@ -47,6 +48,7 @@ impl<const L: usize> ConjugateGradient<L> {
         preconditioner: &Preconditioner,
         accuracy: &[f64; L],
         mut running: [bool; L],
+        max_products: usize,
         step: &mut Block<L>,
         mut multiply: impl FnMut(&[[f64; L]], &[f64; L], &mut Block<L>) -> Result<(), E>,
     ) -> Result<Outcome<L>, E> {
@@ -65,7 +67,7 @@ impl<const L: usize> ConjugateGradient<L> {
         let [mut rz] = sum_entries(n, |k| [times(&residual[k], &direction[k])]);
         let first = rz;
         let (mut model, mut length) = ([0.0; L], [0.0; L]);
-        let limit = MAX_STEPS.min(2 * n.max(1));
+        let limit = MAX_STEPS.min(2 * n.max(1)).min(max_products.max(1));
         for j in 1..=limit {
             multiply(direction, &length, product)?;
             let [curvature] = sum_entries(n, |k| [times(&direction[k], &product[k])]);
@@ -140,6 +142,7 @@ mod tests {
                 preconditioner,
                 &accuracy,
                 [true, false],
+                usize::MAX,
                 &mut step,
                 |p, length, out| {
                     for (i, row) in H.iter().enumerate() {

@@ -11,7 +11,7 @@ use crate::data::Rows;
 use crate::loss::Loss;
 
 /// Rows of which one is sampled.
-const EVERY: usize = 8;
+pub const EVERY: usize = 8;
 /// Sampled rows per column at least.
 const ROWS_PER_COLUMN: usize = 20;
 /// Gap at which the fit of the sample stops: its minimiser is not worth more.
@@ -25,7 +25,7 @@ pub fn is_sampled(i: usize, every: usize) -> bool {
     (hash * every as u64) >> 32 == 0
 }
 
-/// The minimiser over a sample of the rows, and what it cost in passes over all rows; `None` where rows are too few.
+/// The minimiser over a sample of the rows, and what it cost in passes over them; `None` where rows are too few.
 ///
 /// # Errors
 /// Those of [`newton::solve`].
@@ -50,8 +50,7 @@ pub fn start<'a, R: Rows, T: Loss>(
     let sampled = Problem { rows: problem.rows, ids: Some(&ids), y: &y, cost: &cost, intercept: problem.intercept };
     let params = Params { tol: params.tol.max(TOL), ..*params };
     let found = newton::solve(&sampled, loss, &params, &Start::default(), monitor)?;
-    let passes = found.passes * rows.len() as f64 / n as f64;
-    Ok(Some((Start { w: Some((found.w, found.intercept)), ..Start::default() }, passes)))
+    Ok(Some((Start { w: Some((found.w, found.intercept)), ..Start::default() }, found.passes)))
 }
 
 #[cfg(test)]
