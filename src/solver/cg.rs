@@ -3,8 +3,9 @@
 //! Approximates in each lane the minimiser of the model `q(s) = g.s + 1/2 s'Hs`. With the diagonal preconditioner a lane is
 //! done when its model hardly falls any more, after step `j` when `j (q_j - q_{j-1}) / q_j <= accuracy` (GalliLin21, section 5: a
 //! residual-based stop is misled by the scale of ill-conditioned problems). With a dense preconditioner the residual in its norm
-//! is close to the error, and a lane is done as soon as that has fallen by `accuracy`: one product less. A lane that
-//! is done rides along without moving until all are.
+//! is close to the error, and a lane is done as soon as that has fallen by `accuracy`: one product less. Either way a lane is done
+//! where the residual, which is the gradient after a full step if the model holds, is small enough for the caller. A lane that is
+//! done rides along without moving until all are.
 
 use super::preconditioner::Preconditioner;
 use super::sweep::{for_chunks, sum_entries};
@@ -12,6 +13,16 @@ use crate::data::block::Block;
 
 /// Past this many steps rounding has destroyed the conjugacy; the outer method does better with a new model.
 const MAX_STEPS: usize = 1000;
+
+/// When a solution is good enough.
+pub struct Limits<const L: usize> {
+    /// See the module's description.
+    pub accuracy: [f64; L],
+    /// Squared norm of the residual.
+    pub squared_residual: [f64; L],
+    /// Number of products, at least one.
+    pub products: usize,
+}
 
 /// Vectors of the systems, kept from one Newton step to the next.
 pub struct ConjugateGradient<const L: usize> {
@@ -34,8 +45,7 @@ impl<const L: usize> ConjugateGradient<L> {
         Self { residual: Block::zeros(n), direction: Block::zeros(n), product: Block::zeros(n) }
     }
 
-    /// Overwrites `step` with approximate solutions of `H s = -g` after `max_products` products at most, or one; lanes that are not
-    /// `running` get zeros.
+    /// Overwrites `step` with approximate solutions of `H s = -g`; lanes that are not `running` get zeros.
     ///
     /// `multiply(p, length, out)` writes `H p` and learns the length of the step before (0 at first), by which the caller can
     /// build up products with the solution; it returns errors that are passed on.
@@ -46,9 +56,8 @@ impl<const L: usize> ConjugateGradient<L> {
         &mut self,
         gradient: impl Fn(usize) -> [f64; L] + Sync,
         preconditioner: &Preconditioner,
-        accuracy: &[f64; L],
+        limits: &Limits<L>,
         mut running: [bool; L],
-        max_products: usize,
         step: &mut Block<L>,
         mut multiply: impl FnMut(&[[f64; L]], &[f64; L], &mut Block<L>) -> Result<(), E>,
     ) -> Result<Outcome<L>, E> {
@@ -67,7 +76,7 @@ impl<const L: usize> ConjugateGradient<L> {
         let [mut rz] = sum_entries(n, |k| [times(&residual[k], &direction[k])]);
         let first = rz;
         let (mut model, mut length) = ([0.0; L], [0.0; L]);
-        let limit = MAX_STEPS.min(2 * n.max(1)).min(max_products.max(1));
+        let limit = MAX_STEPS.min(2 * n.max(1)).min(limits.products.max(1));
         for j in 1..=limit {
             multiply(direction, &length, product)?;
             let [curvature] = sum_entries(n, |k| [times(&direction[k], &product[k])]);
@@ -80,17 +89,19 @@ impl<const L: usize> ConjugateGradient<L> {
             for_chunks(residual, |start, r| add_scaled(r, &back, &product[start..]));
             // `product` now holds the preconditioned residual.
             preconditioner.apply(residual, product);
-            let [next] = sum_entries(n, |k| [times(&residual[k], &product[k])]);
+            let [next, squared] =
+                sum_entries(n, |k| [times(&residual[k], &product[k]), times(&residual[k], &residual[k])]);
             let mut beta = [0.0; L];
             for l in 0..L {
                 let fall = -0.5 * length[l] * rz[l];
                 model[l] += fall;
+                let accuracy = limits.accuracy[l];
                 let is_done = if preconditioner.is_dense() {
-                    next[l] <= accuracy[l] * accuracy[l] * first[l]
+                    next[l] <= accuracy * accuracy * first[l]
                 } else {
-                    j as f64 * fall >= accuracy[l] * model[l]
+                    j as f64 * fall >= accuracy * model[l]
                 };
-                running[l] &= !is_done;
+                running[l] &= !is_done && squared[l] > limits.squared_residual[l];
                 beta[l] = if running[l] { next[l] / rz[l] } else { 0.0 };
             }
             rz = next;
@@ -135,14 +146,13 @@ mod tests {
         let (mut step, mut tracked) = (Block::zeros(3), [[0.0; 2]; 3]);
         let mut last = [[0.0; 2]; 3];
         let mut cg = ConjugateGradient::new(3);
-        let accuracy = [1e-14, 0.0];
+        let limits = Limits { accuracy: [1e-14, 0.0], squared_residual: [0.0; 2], products: usize::MAX };
         let outcome = cg
             .solve(
                 |k| gradient[k],
                 preconditioner,
-                &accuracy,
+                &limits,
                 [true, false],
-                usize::MAX,
                 &mut step,
                 |p, length, out| {
                     for (i, row) in H.iter().enumerate() {

@@ -21,7 +21,7 @@
 
 use std::ops::Range;
 
-use super::cg::ConjugateGradient;
+use super::cg::{ConjugateGradient, Limits};
 use super::cholesky::Symmetric;
 use super::line_search::{self, Ray};
 use super::objective::{Objective, Weighted};
@@ -37,6 +37,11 @@ use crate::loss::Loss;
 
 /// Loosest accuracy of the conjugate gradient (GalliLin21).
 const CG_ACCURACY: f64 = 0.5;
+/// Share of the squared gradient that would end the minimisation at which a step is accurate enough. flights, squared hinge,
+/// C = 16, gap 1e-2, 1e-3, 1e-4: 204, 325 and 732 passes; without this end 532, 532 and 1,399. Tried there: a factorisation of the
+/// thousand columns with the largest diagonal entries in the preconditioner, 120, 335 and 448 passes, each dearer: 1.1, 0.75
+/// and 1.4 times the speed.
+const ENOUGH: f64 = 0.5;
 /// Products after which a diagonal preconditioner is made anew, at the price of one more.
 const STALE_DIAGONAL: usize = 4;
 /// Cost of a factorisation, in passes, from which even a fit keeps one for several steps.
@@ -347,7 +352,8 @@ impl<'a, R: Rows, const L: usize> Newton<'a, R, L> {
                 }
                 continue;
             }
-            self.find_direction(c, &lanes)?;
+            let enough = std::array::from_fn(|l| ENOUGH * stop.squared_gradient(l, values[l]));
+            self.find_direction(c, &lanes, enough)?;
             let moved = self.search_line(objective, c, &values, &lanes);
             for (lane, moved) in lanes.iter_mut().zip(moved) {
                 if lane.is_running && !moved {
@@ -450,11 +456,11 @@ impl<'a, R: Rows, const L: usize> Newton<'a, R, L> {
         Ok(is_good)
     }
 
-    fn find_direction(&mut self, c: f64, lanes: &[Lane; L]) -> Result<()> {
+    fn find_direction(&mut self, c: f64, lanes: &[Lane; L], squared_residual: [f64; L]) -> Result<()> {
         let preconditioner = self.preconditioner(c)?;
-        let max_products = self.products_left();
         let running = lanes.map(|lane| lane.is_running);
         let accuracy = lanes.map(|lane| CG_ACCURACY.min(lane.relative_gradient().sqrt()));
+        let limits = Limits { accuracy, squared_residual, products: self.products_left() };
         let Self { sweep, monitor, w, h, curvature, step, step_z, product_z, cg, .. } = self;
         let parts = sweep.parts().to_vec();
         let n_penalised = w.len() - usize::from(self.is_free);
@@ -463,7 +469,7 @@ impl<'a, R: Rows, const L: usize> Newton<'a, R, L> {
             std::array::from_fn(|l| inside * w[j][l] + c * h[j][l])
         };
         let mut read = 0;
-        let outcome = cg.solve(gradient, &preconditioner, &accuracy, running, max_products, step, |p, length, out| {
+        let outcome = cg.solve(gradient, &preconditioner, &limits, running, step, |p, length, out| {
             let blocks = split(&parts, product_z).into_iter().zip(split(&parts, step_z));
             let is_first = *length == [0.0; L];
             let steps = blocks
@@ -644,6 +650,14 @@ impl<const L: usize> Stop<L> {
         match self {
             Self::RelativeGap(tol) => *tol,
             Self::Gradient(limits) => limits[lane],
+        }
+    }
+
+    /// The squared gradient that would do at this value of the objective.
+    fn squared_gradient(&self, lane: usize, value: f64) -> f64 {
+        match self {
+            Self::RelativeGap(tol) => 2.0 * tol * value,
+            Self::Gradient(limits) => limits[lane] * limits[lane],
         }
     }
 
