@@ -10,6 +10,7 @@ use super::budget::{self, Groups, Needs, Plan};
 use super::route::{NO_FOLD, Setup, StoreRoute};
 use super::scan;
 use super::trainer::check_row_count;
+use crate::data::Rows;
 use crate::multiclass::Labels;
 use crate::select::dual::GAP_PER_TOL;
 use crate::select::fingerprint::Fingerprint;

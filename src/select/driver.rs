@@ -48,7 +48,7 @@ pub fn search<R: Rows>(
     check_row_count(task.rows)?;
     task.labels.check(task.rows.n_rows())?;
     check_weights(task.weight, task.rows.n_rows())?;
-    let course = Course::new(plan, || bound(task, settings))?;
+    let course = Course::new(plan, || Ok(bound(task, settings)))?;
     let parts = folds::parts(task.rows, &task.labels, task.weight, task.folds)?;
     let last = course.last();
     let Task { rows, labels, weight, .. } = task;

@@ -117,10 +117,10 @@ impl Course {
     /// Checks the plan; `bound` gives the first value where the plan leaves it open.
     ///
     /// # Errors
-    /// [`Error::Parameter`].
-    pub fn new(plan: &Plan, bound: impl FnOnce() -> f64) -> Result<Self> {
+    /// [`Error::Parameter`]; those of `bound`.
+    pub fn new(plan: &Plan, bound: impl FnOnce() -> Result<f64>) -> Result<Self> {
         let first = match &plan.values {
-            Values::Range { c_min, c_max, ratio } => first_of_range(c_min.unwrap_or_else(bound), *c_max, *ratio)?,
+            Values::Range { c_min, c_max, ratio } => first_of_range(c_min.map_or_else(bound, Ok)?, *c_max, *ratio)?,
             Values::List(values) => first_of_list(values)?,
         };
         let queue = VecDeque::from([Target { c: first, from: None }]);
@@ -337,7 +337,7 @@ mod tests {
 
     #[test]
     fn nan_is_the_worst_score() {
-        let mut course = Course::new(&range(1.0, 4.0, 1, StopRule::Exact), || 1.0).unwrap();
+        let mut course = Course::new(&range(1.0, 4.0, 1, StopRule::Exact), || Ok(1.0)).unwrap();
         for score in [f64::NAN, f64::NEG_INFINITY, f64::NAN] {
             let c = course.next().unwrap().c;
             course.record(Visited { c, score, is_unchanged: false, unchanged_until: c });
@@ -354,7 +354,7 @@ mod tests {
 
     #[test]
     fn bad_plans_are_refused() {
-        let message = |plan: &Plan| Course::new(plan, || f64::NAN).err().unwrap().to_string();
+        let message = |plan: &Plan| Course::new(plan, || Ok(f64::NAN)).err().unwrap().to_string();
         assert!(message(&range(2.0, 1.0, 0, StopRule::Exact)).contains("C_max"));
         assert!(message(&range(0.0, 1.0, 0, StopRule::Exact)).contains("C_min"));
         for (list, part) in [(vec![], "at least one"), (vec![1.0, 1.0], "1 after 1"), (vec![f64::NAN], "NaN")] {

@@ -152,7 +152,7 @@ mod tests {
     fn walk(path: Option<&Path>, count: usize) -> Vec<(u64, u64)> {
         let journal = path.map(|path| Journal::open(path, &Fingerprint::default()).unwrap());
         let mut traveller = Traveller::new(Box::new(Walker(vec![0.0; 500])), journal);
-        let mut course = Course::new(&plan(), || 1.0).unwrap();
+        let mut course = Course::new(&plan(), || Ok(1.0)).unwrap();
         let mut steps = Vec::new();
         while let Some(target) = course.next().filter(|_| steps.len() < count) {
             let step = traveller.go(target, &Silent, |_| true).unwrap();

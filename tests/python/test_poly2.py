@@ -233,6 +233,16 @@ def test_a_search_over_a_store_knows_pairs(tmp_path, in_memory):
     np.testing.assert_allclose(found.mean, expected.mean, atol=0.011)
 
 
+@pytest.mark.parametrize("hash_bits", [12, 22])
+def test_a_search_over_a_store_starts_at_the_same_C(tmp_path, hash_bits):
+    X, y, store = stored(tmp_path, d=120)
+    folds = [(np.arange(200), np.arange(200, 400)), (np.arange(200, 400), np.arange(200))]
+    common = {"loss": "squared_hinge", "degree": 2, "hash_bits": hash_bits, "cv": folds, "C_max": 1.0, "ratio": 8.0}
+    expected = hinge.select_C(X, y, **common)
+    found = hinge.select_C(store, block_options={"in_memory": False}, **common)
+    np.testing.assert_array_equal(found.Cs, expected.Cs)
+
+
 def test_pairs_are_predicted_a_piece_at_a_time(tmp_path):
     X, y, store = stored(tmp_path)
     model = hinge.LinearSVC(degree=2, C=0.1).fit(X, y)
