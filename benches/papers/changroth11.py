@@ -5,8 +5,8 @@
 
 Measurements are kept as JSON, one file per set (``changroth11/SET.json`` in the output folder), written after each
 part: a later run adds to them, and pictures and page always show all there are. ``--parts none`` only draws.
-``contents`` is a part of so many training rows (``benches/compare/contents.py``), spread over the whole; the other
-sets are whole, and all are cut by a memory budget that holds a sixth of the rows. ``--vw`` is a Python with
+``contents`` is a part of so many training rows (``benches/compare/contents.py``), spread over the whole, one section
+against the rest; ``sections`` is a fifth of them with all 58 sections as classes, for figures 2e and 2f; the other sets are whole, and all are cut by a memory budget that holds a sixth of the rows. ``--vw`` is a Python with
 vowpalwabbit; by default an environment of its own is made for it in the folder of the sets' cache, and ``--vw no``
 leaves that row out. The set ``generated`` needs no data.
 """
@@ -35,7 +35,9 @@ import problems  # noqa: E402
 from changroth11_measure import PARTS, Data, measure  # noqa: E402
 from harness import describe, names  # noqa: E402
 
-SETS = ("contents", "imdb", "phishing_urls")
+SETS = ("contents", "sections", "imdb", "phishing_urls")
+CLASSES_SHARE = 1 / 5
+"""Of the rows of ``contents`` where all its sections are classes: a fit has 58 times the work."""
 RECORD = HERE.parent / "record"
 STEM = "changroth11"
 TEST_ROWS = 50_000
@@ -57,10 +59,10 @@ def load(name: str, n_rows: int) -> Data:
     """The named set with its test part."""
     if name == "generated":
         return generated()
-    if name == "contents":
-        parts = []
+    if name in ("contents", "sections"):
+        parts, binary = [], name == "contents"
         for kind, rows in (("train", n_rows), ("test", TEST_ROWS)):
-            pieces = list(contents.rows(kind, rows))
+            pieces = list(contents.rows(kind, rows if binary else int(CLASSES_SHARE * rows), binary=binary))
             parts += [sp.vstack([X for X, _ in pieces], format="csr"), np.concatenate([y for _, y in pieces])]
         return Data(name, *parts)
     X, y, X_test, y_test = problems._loader().load(name)
@@ -111,7 +113,7 @@ def main(words: list[str] | None = None) -> None:
         data = load(name, options.rows)
         header = f"{describe()}; {data.X.shape[0]} rows, {data.X.nnz} nonzeros"
         with tempfile.TemporaryDirectory() as scratch:
-            for part in parts:
+            for part in parts if name != "sections" else [part for part in parts if part == "passes"]:
                 add(folder / f"{name}.json", part, measure(part, data, Path(scratch), vw), header)
                 print(f"{name}: {part} done", flush=True)
     studies = {path.stem: json.loads(path.read_text("utf-8")) for path in sorted(folder.glob("*.json"))}

@@ -39,7 +39,7 @@ pub fn fit_crammer_singer<'py>(
     let Solution { weights, intercepts, certificate, passes, n_iter, status, .. } = &solution;
     let solver = options::solver_name(SolverKind::CrammerSinger);
     let facts = Facts { certificate: *certificate, passes: *passes, n_iter: *n_iter, status: *status, solver };
-    as_dict(py, &Model { weights, intercepts, columns: &[], n_cols }, facts, report.as_ref())
+    as_dict(py, &Model { weights, intercepts, columns: &[], n_used: n_cols, n_cols }, facts, report.as_ref())
 }
 
 /// Fits all classes on a matrix, by way of the packed one where that pays.
@@ -69,8 +69,8 @@ pub fn of_store<'py>(
     let columns = py.detach(|| store.old_columns())?;
     let AllOutcome { weights, intercepts, certificate, passes, n_iter, status, loads } = outcome;
     let facts = Facts { certificate: *certificate, passes: *passes, n_iter: *n_iter, status: *status, solver };
-    let n_cols = store.meta().n_cols;
-    let result = as_dict(py, &Model { weights, intercepts, columns: &columns, n_cols }, facts, report)?;
+    let (n_used, n_cols) = (store.meta().n_used, store.meta().n_cols);
+    let result = as_dict(py, &Model { weights, intercepts, columns: &columns, n_used, n_cols }, facts, report)?;
     result.set_item("loads", [*loads].to_pyarray(py))?;
     Ok(result)
 }
@@ -79,8 +79,11 @@ pub fn of_store<'py>(
 struct Model<'a> {
     weights: &'a Weights,
     intercepts: &'a [f64],
-    /// The caller's column of each column of the weights; empty where they are the same.
+    /// The caller's column of the first columns of the weights; the others are the same.
     columns: &'a [u32],
+    /// Columns of the weights.
+    n_used: usize,
+    /// Columns of the caller.
     n_cols: usize,
 }
 
@@ -90,14 +93,13 @@ fn as_dict<'py>(
     facts: Facts,
     report: Option<&Report>,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let Model { weights, intercepts: b, columns, n_cols } = *model;
+    let Model { weights, intercepts: b, columns, n_used, n_cols } = *model;
     let (n_vectors, intercepts) = if b.len() == 2 { (1, vec![b[1] - b[0]]) } else { (b.len(), b.to_vec()) };
     let coef = PyArray2::<f64>::zeros(py, (n_vectors, n_cols), false);
     {
         let mut writable = coef.try_readwrite()?;
         let target = writable.as_slice_mut()?;
-        let used = if columns.is_empty() { n_cols } else { columns.len() };
-        for column in 0..used {
+        for column in 0..n_used {
             let to = columns.get(column).map_or(column, |&to| to as usize);
             let weights = weights.column(column);
             if n_vectors == 1 {

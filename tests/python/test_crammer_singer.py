@@ -191,6 +191,22 @@ def test_a_store_gives_the_optimum_of_its_rows(tmp_path, n_classes, fit_intercep
         assert (model.predict(store) == model.predict(X)).all()
 
 
+@pytest.mark.parametrize("relabel", [False, True])
+@pytest.mark.parametrize("in_memory", [False, True])
+def test_a_store_may_have_columns_without_entries(tmp_path, in_memory, relabel):
+    X, y = sparse_problem(0, n_classes=3)
+    columns = np.random.default_rng(0).permutation(5 * X.shape[1])[: X.shape[1]]
+    wide = sp.csr_matrix((X.data, columns[X.indices], X.indptr), shape=(X.shape[0], 5 * X.shape[1]))
+    wide.sort_indices()
+    store = hinge.BlockStore.build((wide, y), tmp_path / "x", relabel=relabel)
+    model = hinge.LinearSVC(tol=1e-6, block_options={"in_memory": in_memory}, **CS).fit(store)
+    assert model.coef_.shape == (3, wide.shape[1])
+    empty = np.setdiff1d(np.arange(wide.shape[1]), wide.indices)
+    assert len(empty) > X.shape[1] and not model.coef_[:, empty].any()
+    rows = hinge.LinearSVC(tol=1e-6, **CS).fit(wide, y)
+    np.testing.assert_allclose(model.coef_, rows.coef_, atol=1e-2 * abs(rows.coef_).max())
+
+
 def test_a_search_over_a_store_that_fits_is_that_of_its_rows(tmp_path):
     X, y = sparse_problem(0, n_classes=3)
     store = hinge.BlockStore.build((X, y), tmp_path / "x")
