@@ -117,8 +117,8 @@ def budget(store: BlockStore, share: float, n_classes: int = 2) -> int:
     facts = store.info()
     entry = 4 if facts["uniform_rows"] else {"float32": 8, "float64": 12}[facts["dtype"]]
     rows = share * (facts["nnz"] * entry + facts["n_rows"] * ROW_BYTES)
-    n_problems = 1 if n_classes == 2 else n_classes
-    return int(8 * n_problems * (facts["n_used"] + 1 + facts["n_rows"]) + BUFFERS + rows)
+    vectors = 1 if n_classes == 2 else 8 * -(-n_classes // 8)  # weights of a column fill whole cache lines
+    return int(8 * vectors * (facts["n_used"] + 1 + facts["n_rows"]) + BUFFERS + rows)
 
 
 def passes(study: Study) -> dict[str, list[dict]]:

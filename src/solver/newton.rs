@@ -45,7 +45,7 @@ const ENOUGH: f64 = 0.5;
 /// Products after which a diagonal preconditioner is made anew, at the price of one more.
 const STALE_DIAGONAL: usize = 4;
 /// Cost of a factorisation, in passes, from which even a fit keeps one for several steps.
-const DEAR: f64 = 10.0;
+pub const DEAR: f64 = 10.0;
 /// Steps in which neither the gradient nor the objective fell, after which the limit of double precision is reached.
 const MAX_IDLE: usize = 8;
 /// Below this relative change of the objective, rounding decides.

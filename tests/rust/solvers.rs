@@ -205,6 +205,45 @@ fn bits_do_not_depend_on_threads() {
     }
 }
 
+/// Rows of `width` entries among `d` columns of very different heights that go up and down together.
+fn ill_scaled(n: usize, d: usize, width: usize, cost: f64) -> Data {
+    let wave = |k: usize| (k * 7919 % 10_007) as f64 / 10_007.0 - 0.5;
+    let height = |j: usize| (6.0 * j as f64 / d as f64).exp2() / 8.0;
+    let row = |i: usize| {
+        let mut row = vec![0.0; d];
+        for k in 0..width {
+            let j = (i * 31 + k * (d / width)) % d;
+            row[j] = height(j) * (wave(i) + wave(i * width + k));
+        }
+        row
+    };
+    let rows: Vec<Vec<f64>> = (0..n).map(row).collect();
+    let sign = |(i, r): (usize, &Vec<f64>)| if r.iter().sum::<f64>() + 9.0 * wave(i * 17) > 0.0 { 1.0 } else { -1.0 };
+    let y = rows.iter().enumerate().map(sign).collect();
+    Data::new(rows, y, vec![cost; n])
+}
+
+#[test]
+fn newton_factorises_where_conjugate_gradient_has_cost_as_much() {
+    let data = ill_scaled(1200, 320, 320, 30.0);
+    for loss in [LossKind::SquaredHinge, LossKind::Logistic] {
+        let s = solve(&data, loss, Intercept::Free, SolverKind::Newton, 1e-9);
+        assert!(s.certificate.relative_gap() <= 1e-9);
+        assert!(s.passes < 150.0, "{loss:?}: {} passes", s.passes);
+    }
+}
+
+#[test]
+fn small_costs_are_a_case_for_dual_descent() {
+    let (easy, hard) = (ill_scaled(2500, 1700, 50, 1e-4), ill_scaled(2500, 1700, 50, 1.0));
+    for loss in [LossKind::SquaredHinge, LossKind::Logistic] {
+        for (data, expected) in [(&easy, SolverKind::DualCd), (&hard, SolverKind::Newton)] {
+            let s = solve(data, loss, Intercept::None, SolverKind::Auto, 1e-4);
+            assert_eq!((s.solver, s.status), (expected, Status::Converged), "{loss:?}");
+        }
+    }
+}
+
 #[test]
 fn seeds_change_the_path_and_not_the_optimum() {
     let data = blobs(500);
