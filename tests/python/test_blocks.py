@@ -623,12 +623,21 @@ def test_a_full_disk_is_a_clear_error_and_leaves_the_old_file(large, tmp_path):
     assert sorted(os.listdir(tmp_path)) == ["x"]
 
 
-def test_ctrl_c_in_training_comes_within_a_second(large, tmp_path):
+@pytest.mark.parametrize(
+    "model",
+    [
+        f"LinearSVC(loss='hinge', tol=1e-12, max_iter=10**6, memory_budget={BUDGET})",
+        f"PegasosClassifier(1e-6, tol=1e-12, max_iter=10**9, memory_budget={BUDGET})",
+        f"SubgradientSVC(1.0, tol=1e-12, max_iter=10**9, memory_budget={BUDGET})",
+        f"LinearSVC(degree=2, hash_bits=18, tol=1e-12, max_iter=10**6, memory_budget={BUDGET + 20_000_000})",
+    ],
+)
+def test_ctrl_c_in_training_comes_within_a_second(large, tmp_path, model):
     code = f"""
-        from hinge import BlockStore, LinearSVC
+        from hinge import BlockStore, LinearSVC, PegasosClassifier, SubgradientSVC
         store = BlockStore({large[2].path!r})
         print("go", flush=True)
-        LinearSVC(loss="hinge", tol=1e-12, max_iter=10**6, memory_budget={BUDGET}).fit(store)
+        {model}.fit(store)
     """
     process = child(code)
     process.stdout.readline()
