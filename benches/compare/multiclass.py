@@ -269,8 +269,9 @@ def classes(options: argparse.Namespace) -> None:
     right = (model.predict(X[:500]) == y[:500]).mean()
     print(
         f"{n_classes} classes x {n_features} features, {n_rows} rows, {X.nnz} entries: {seconds:.0f} s, "
-        f"{processor:.0f} s of processors, peak memory {peak_memory():.2f} GB ({before:.2f} before), {model.coef_.nnz / 1e6:.1f} M weights, "
-        f"converged {model.certificate_.converged}, {right:.1%} of 500 training rows right",
+        f"{processor:.0f} s of processors, peak memory {peak_memory():.2f} GB ({before:.2f} before), "
+        f"{model.coef_.nnz / 1e6:.1f} M weights, converged {model.certificate_.converged}, "
+        f"{right:.1%} of 500 training rows right",
         flush=True,
     )
 

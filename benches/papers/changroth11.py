@@ -5,10 +5,11 @@
 
 Measurements are kept as JSON, one file per set (``changroth11/SET.json`` in the output folder), written after each
 part: a later run adds to them, and pictures and page always show all there are. ``--parts none`` only draws.
-``contents`` is a part of so many training rows (``benches/compare/contents.py``), spread over the whole, one section
-against the rest; ``sections`` is a fifth of them with all 58 sections as classes, for figures 2e and 2f; the other sets are whole, and all are cut by a memory budget that holds a sixth of the rows. ``--vw`` is a Python with
-vowpalwabbit; by default an environment of its own is made for it in the folder of the sets' cache, and ``--vw no``
-leaves that row out. The set ``generated`` needs no data.
+``contents`` is a part of so many training rows (``benches/compare/contents.py``), spread over the whole, one
+section against the rest; ``sections`` is a fifth of them with all 58 sections as classes, for figures 2e and 2f;
+the other sets are whole, and all are cut by a memory budget that holds a sixth of the rows. ``--vw`` is a Python
+with vowpalwabbit; by default an environment of its own is made for it in the folder of the sets' cache, and ``--vw
+no`` leaves that row out. The set ``generated`` needs no data.
 """
 
 from __future__ import annotations

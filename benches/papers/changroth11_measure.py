@@ -1,8 +1,8 @@
 """The measurements behind figures 2, 4 and 5 and table 2 of ChangRoth11.
 
-Hinge loss, or the method of Crammer and Singer for more than two classes, C = 1, no intercept, as in the paper. Every point is a fit of its own with so many passes from zero, so
-that times are those of fits; each includes the scan that certifies it. Distances are those of the dual value to that
-of a fit in memory to a gap of 1e-6, relative to the latter.
+Hinge loss, or the method of Crammer and Singer for more than two classes, C = 1, no intercept, as in the paper. Every
+point is a fit of its own with so many passes from zero, so that times are those of fits; each includes the scan that
+certifies it. Distances are those of the dual value to that of a fit in memory to a gap of 1e-6, relative to the latter.
 """
 
 from __future__ import annotations

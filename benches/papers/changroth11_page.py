@@ -10,8 +10,9 @@ from matplotlib.figure import Figure
 HEAD = """# Selective block minimization: the figures of ChangRoth11, measured again
 
 Chang, Roth: *Selective Block Minimization for Faster Convergence of Limited Memory Large-Scale Linear Models*, KDD
-2011. Hinge loss (sections: all classes at once by the method of Crammer and Singer, figures 2e and 2f, where SBM-1/2 keeps rows
-by their share of shrunken variables, section 3), C = 1, no intercept; memory for a sixth of the rows unless said otherwise, so about {blocks} blocks.
+2011. Hinge loss (sections: all classes at once by the method of Crammer and Singer, figures 2e and 2f, where SBM-1/2
+keeps rows by their share of shrunken variables, section 3), C = 1, no intercept; memory for a sixth of the rows unless
+said otherwise, so about {blocks} blocks.
 The paper's sets are not at hand; ours are named with their sizes. Each point is a fit of its own from zero with so
 many passes over the file, its certifying scan counted. Distance is that of the dual value to the optimum, relative;
 accuracy is the difference in percentage points to the model of the optimum, on held-out rows. Files lie in the page

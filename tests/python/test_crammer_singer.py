@@ -202,7 +202,8 @@ def test_a_store_may_have_columns_without_entries(tmp_path, in_memory, relabel):
     model = hinge.LinearSVC(tol=1e-6, block_options={"in_memory": in_memory}, **CS).fit(store)
     assert model.coef_.shape == (3, wide.shape[1])
     empty = np.setdiff1d(np.arange(wide.shape[1]), wide.indices)
-    assert len(empty) > X.shape[1] and not model.coef_[:, empty].any()
+    assert len(empty) > X.shape[1]
+    assert not model.coef_[:, empty].any()
     rows = hinge.LinearSVC(tol=1e-6, **CS).fit(wide, y)
     np.testing.assert_allclose(model.coef_, rows.coef_, atol=1e-2 * abs(rows.coef_).max())
 
