@@ -171,8 +171,9 @@ def measure(name: str, table: Table, methods: list[str]) -> None:
     note = ""
     if "degree 2" in methods:
         usage = hinge.Poly2Map().fit(X).usage(X)
-        note = f"{usage.n_pairs:.3g} pairs, {usage.n_weights:,} weights, collisions {100 * usage.collision_rate:.0f} %"
-        note += f"; {chosen[2][1]}" * bool(chosen[2][1])
+        pairs_used = f"{usage.n_pairs:.3g} pairs, {usage.n_weights:,} weights"
+        collisions = f"collisions {100 * usage.collision_rate:.0f} %"
+        note = "; ".join(filter(None, (f"{pairs_used}, {collisions}", chosen[2][1])))
     if "linear" in methods:
         timed("linear", C[1], lambda: ours(1), chosen[1][1])
     if "degree 2" in methods:

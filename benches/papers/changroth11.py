@@ -114,7 +114,9 @@ def main(words: list[str] | None = None) -> None:
         data = load(name, options.rows)
         header = f"{describe()}; {data.X.shape[0]} rows, {data.X.nnz} nonzeros"
         with tempfile.TemporaryDirectory() as scratch:
-            for part in parts if name != "sections" else [part for part in parts if part == "passes"]:
+            for part in parts:
+                if name == "sections" and part != "passes":
+                    continue
                 add(folder / f"{name}.json", part, measure(part, data, Path(scratch), vw), header)
                 print(f"{name}: {part} done", flush=True)
     studies = {path.stem: json.loads(path.read_text("utf-8")) for path in sorted(folder.glob("*.json"))}

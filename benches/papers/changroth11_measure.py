@@ -29,9 +29,9 @@ VARIANTS: dict[str, dict[str, Any]] = {
 }
 CLASSES_VARIANTS: dict[str, dict[str, Any]] = {
     "SBM-1/2": {"cache": "projected", "cache_share": 0.5},
-    "SBM-1/2-gradient": {"cache": "gradient", "cache_share": 0.5},
-    "SBM-1/2-rand": {"cache": "random", "cache_share": 0.5},
-    "BMD": {"cache": "none"},
+    "SBM-1/2-gradient": VARIANTS["SBM-1/2"],
+    "SBM-1/2-rand": VARIANTS["SBM-1/2-rand"],
+    "BMD": VARIANTS["BMD"],
 }
 """Of more than two classes; the first keeps rows by their share of shrunken variables (section 3)."""
 PASSES = {
@@ -66,9 +66,8 @@ class Data:
     @property
     def problem(self) -> dict[str, Any]:
         """The problem to solve."""
-        if self.n_classes == 2:
-            return {"loss": "hinge", "C": 1.0, "fit_intercept": False, "random_state": 0}
-        return {"multi_class": "crammer_singer", "C": 1.0, "fit_intercept": False, "random_state": 0}
+        kind = {"loss": "hinge"} if self.n_classes == 2 else {"multi_class": "crammer_singer"}
+        return {**kind, "C": 1.0, "fit_intercept": False, "random_state": 0}
 
 
 @dataclass(frozen=True)

@@ -179,4 +179,9 @@ pub trait Rows: Sync {
         self.for_each(i, |_, v| sum += v * v);
         sum
     }
+
+    /// Largest of [`Self::squared_norm`], 0 for no rows.
+    fn max_squared_norm(&self) -> f64 {
+        (0..self.n_rows()).map(|i| self.squared_norm(i)).fold(0.0, f64::max)
+    }
 }

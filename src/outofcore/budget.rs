@@ -219,8 +219,15 @@ impl Plan {
         Ok(Self { width, arena, cache, blocks, keeps_stored, has_room_for_margins })
     }
 
-    /// Blocks in the random order of a pass.
-    pub fn order(&self, seed: u64, pass: usize) -> Vec<usize> {
+    /// Blocks in the random order of a pass, each with the one that comes after it; after the last, the first of the next pass.
+    pub fn order(&self, seed: u64, pass: usize) -> Vec<(usize, usize)> {
+        let order = self.shuffled(seed, pass);
+        let first_of_next = self.shuffled(seed, pass + 1).first().copied();
+        let after = order.iter().skip(1).copied().chain(first_of_next);
+        order.iter().copied().zip(after).collect()
+    }
+
+    fn shuffled(&self, seed: u64, pass: usize) -> Vec<usize> {
         let mut order: Vec<usize> = (0..self.blocks.len()).collect();
         let mut random = random(seed ^ checksum(1, b"blocks"), pass as u64);
         for s in (1..order.len()).rev() {

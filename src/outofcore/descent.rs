@@ -139,12 +139,8 @@ impl<'a, P: Problem> Descent<'a, P> {
                 self.running.iter_mut().for_each(P::begin_pass);
             }
             while self.position.step < n_blocks {
-                let step = self.position.step;
-                let next = order
-                    .get(step + 1)
-                    .copied()
-                    .unwrap_or_else(|| self.plan.order(self.settings.seed, self.position.pass + 1)[0]);
-                self.step(order[step], next, self.position)?;
+                let (block, next) = order[self.position.step];
+                self.step(block, next, self.position)?;
                 self.position.step += 1;
                 self.report();
                 keep(self)?;

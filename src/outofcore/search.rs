@@ -171,9 +171,7 @@ impl Search<'_> {
         }
         let items = vec![(); store.pages().len()];
         let norms = scan::for_pages(store, &FromFile, store.width(), items, monitor, |_, view, _, ()| {
-            with_mapped!(view, self.blocks.map, |rows| (0..rows.n_rows())
-                .map(|i| rows.squared_norm(i))
-                .fold(0.0, f64::max))
+            with_mapped!(view, self.blocks.map, |rows| rows.max_squared_norm())
         })?;
         Ok(norms.into_iter().fold(0.0, f64::max))
     }

@@ -204,7 +204,7 @@ impl Stream {
         if let Some(weights) = weights {
             crate::multiclass::check_weights(weights, rows.n_rows())?;
         }
-        let squared_norm = (0..rows.n_rows()).map(|i| rows.squared_norm(i)).fold(0.0, f64::max);
+        let squared_norm = rows.max_squared_norm();
         if squared_norm > MAX_SQUARED_NORM {
             return Err(Error::Scale { squared_norm, limit: MAX_SQUARED_NORM });
         }

@@ -203,9 +203,7 @@ impl<'a> Group<'a> {
     fn run(&mut self) -> Result<()> {
         for epoch in 1..=self.options.max_epochs {
             let order = self.plan.order(self.options.seed, epoch);
-            for (step, &block) in order.iter().enumerate() {
-                let next =
-                    order.get(step + 1).copied().unwrap_or_else(|| self.plan.order(self.options.seed, epoch + 1)[0]);
+            for (step, &(block, next)) in order.iter().enumerate() {
                 self.load(block, next)?;
                 self.visit(block, epoch)?;
                 self.report(epoch - 1, step + 1);

@@ -124,6 +124,5 @@ fn route<'a, R: Rows>(setup: &'a Setup<'a, R>) -> Result<Box<dyn Route + 'a>> {
 
 fn bound<R: Rows>(task: &Task<'_, R>, settings: &Settings) -> f64 {
     let constant = if let Intercept::Penalised(s) = settings.intercept { s * s } else { 0.0 };
-    let largest = (0..task.rows.n_rows()).map(|i| task.rows.squared_norm(i)).fold(0.0, f64::max);
-    lower_bound(settings.loss, task.weight.iter().sum(), largest + constant)
+    lower_bound(settings.loss, task.weight.iter().sum(), task.rows.max_squared_norm() + constant)
 }

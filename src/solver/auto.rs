@@ -37,11 +37,6 @@ const PATIENCE_DIRECT: Patience = Patience { before: 10.0, further: 40.0 };
 /// a hundredth of its step.
 const PATIENCE: Patience = Patience { before: 60.0, further: 600.0 };
 
-/// Whether Newton steps should be solved by a dense Cholesky factorisation.
-pub fn prefers_cholesky<R: Rows>(design: &Design<'_, R>) -> bool {
-    factorisation_passes(design).is_some()
-}
-
 /// Whether Newton, over lanes or for one fit, is the better way for a smooth loss although a factorisation is too dear: with this many entries per
 /// column, passes outweigh the vectors of columns x lanes (5 folds, squared hinge, one thread: 480 entries per column on
 /// flights, 4 s against 69 s by dual fits; 14 on 20news, 1.4 s against 1.0 s; 17 on imdb, 24 s against 6 s). Many rows per column
@@ -50,15 +45,21 @@ pub fn prefers_lanes<R: Rows>(design: &Design<'_, R>) -> bool {
     design.nnz() >= LANE_ENTRIES * design.n_cols()
 }
 
-/// What a dense factorisation for Newton steps costs, in passes over the data; `None` where conjugate gradient with a diagonal
-/// preconditioner is better from the first step.
-pub fn factorisation_passes<R: Rows>(design: &Design<'_, R>) -> Option<f64> {
-    let is_small = design.n_rows().saturating_mul(design.n_cols()) <= SMALL;
-    any_factorisation_passes(design).filter(|passes| is_small || *passes <= MAX_CHOLESKY_PASSES)
+/// What a dense factorisation for Newton steps costs.
+#[derive(Clone, Copy, Debug)]
+pub struct Factorisation {
+    /// In passes over the data.
+    pub passes: f64,
+    /// Whether it is better than conjugate gradient with a diagonal preconditioner.
+    pub is_worth_it: bool,
 }
 
-/// The same at any price; `None` for more columns than [`MAX_CHOLESKY_COLUMNS`].
-pub fn any_factorisation_passes<R: Rows>(design: &Design<'_, R>) -> Option<f64> {
+fn is_small<R: Rows>(design: &Design<'_, R>) -> bool {
+    design.n_rows().saturating_mul(design.n_cols()) <= SMALL
+}
+
+/// What a dense factorisation costs; `None` for more columns than [`MAX_CHOLESKY_COLUMNS`].
+pub fn factorisation<R: Rows>(design: &Design<'_, R>) -> Option<Factorisation> {
     let d = design.n_cols();
     if d > MAX_CHOLESKY_COLUMNS {
         return None;
@@ -71,7 +72,8 @@ pub fn any_factorisation_passes<R: Rows>(design: &Design<'_, R>) -> Option<f64> 
         pairs += len as f64 * width / 2.0;
     }
     let work = pairs + (d as f64).powi(3) / (6.0 * VECTORISED);
-    Some(work / (2.0 * entries).max(1.0))
+    let passes = work / (2.0 * entries).max(1.0);
+    Some(Factorisation { passes, is_worth_it: passes <= MAX_CHOLESKY_PASSES || is_small(design) })
 }
 
 /// Whether the costs are so small that a smooth loss takes dual descent few epochs, by the mean of `c_i |x_i|^2`: the diagonal of
@@ -96,26 +98,30 @@ fn is_easy<R: Rows>(problem: &Problem<'_, R>) -> bool {
     total <= EASY * design.n_rows() as f64
 }
 
-/// Whether a smooth loss that is not easy is fitted by Newton. Not with more columns than rows, where the dual is the smaller problem:
-/// madelon in degree 2 (1,814 dense rows, 125,750 columns), squared hinge, C = 2^-10, gap 1e-3, 5 s by dual descent, more than 57 s
-/// by Newton.
-fn is_newtons<R: Rows>(design: &Design<'_, R>) -> bool {
-    prefers_cholesky(design) || (prefers_lanes(design) && design.n_rows() >= design.n_cols())
+/// Whether Newton is the better way for most problems of this shape. Conjugate gradient is not with more columns than rows, where the
+/// dual is the smaller problem: madelon in degree 2 (1,814 dense rows, 125,750 columns), squared hinge, C = 2^-10, gap 1e-3, 5 s by
+/// dual descent, more than 57 s by Newton.
+fn is_newtons<R: Rows>(design: &Design<'_, R>, factorisation: Option<Factorisation>, loss: LossKind) -> bool {
+    let is_tall = || prefers_lanes(design) && design.n_rows() >= design.n_cols();
+    factorisation.is_some_and(|f| f.is_worth_it) || (loss != LossKind::Hinge && is_tall())
 }
 
 /// The solver that [`SolverKind::Auto`] begins with.
 pub fn choose<R: Rows>(problem: &Problem<'_, R>, loss: LossKind) -> SolverKind {
     let design = problem.design(1.0);
-    let is_small = design.n_rows().saturating_mul(design.n_cols()) <= SMALL;
-    let is_cheap = factorisation_passes(&design).is_some_and(|passes| passes < newton::DEAR);
-    match loss {
-        _ if is_small => SolverKind::Newton,
-        LossKind::Hinge => SolverKind::DualCd,
-        _ if is_cheap => SolverKind::Newton,
-        _ if is_easy(problem) => SolverKind::DualCd,
-        _ if is_newtons(&design) => SolverKind::Newton,
-        // Tried: Newton for the logistic loss with many columns, 3.5 (imdb, C = 1) to 6 times (C = 16) slower.
-        LossKind::SquaredHinge | LossKind::Logistic => SolverKind::DualCd,
+    if is_small(&design) {
+        return SolverKind::Newton;
+    }
+    if loss == LossKind::Hinge {
+        return SolverKind::DualCd;
+    }
+    let factorisation = factorisation(&design);
+    let is_cheap = factorisation.is_some_and(|f| f.passes < newton::DEAR);
+    // Tried: Newton for the logistic loss with many columns, 3.5 (imdb, C = 1) to 6 times (C = 16) slower.
+    if is_newtons(&design, factorisation, loss) && (is_cheap || !is_easy(problem)) {
+        SolverKind::Newton
+    } else {
+        SolverKind::DualCd
     }
 }
 
@@ -158,8 +164,7 @@ pub fn solve<'a, R: Rows>(
     }
     let patience = is_auto.then(|| {
         let design = problem.design(1.0);
-        let is_newtons = if loss == LossKind::Hinge { prefers_cholesky(&design) } else { is_newtons(&design) };
-        if is_newtons { PATIENCE_DIRECT } else { PATIENCE }
+        if is_newtons(&design, factorisation(&design), loss) { PATIENCE_DIRECT } else { PATIENCE }
     });
     let options = dual::Options { is_online: solver == SolverKind::DualCdOnline, patience };
     let solution = match loss {

@@ -292,6 +292,6 @@ pub(crate) fn finite<R: Rows>(what: &'static str, x: f64, design: &Design<'_, R>
     if x.is_finite() {
         return Ok(x);
     }
-    let max_squared_norm = (0..design.n_rows()).map(|i| design.squared_norm(i)).fold(0.0, f64::max);
+    let max_squared_norm = design.max_squared_norm();
     Err(Error::Overflow { what, max_squared_norm })
 }

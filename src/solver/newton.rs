@@ -170,11 +170,10 @@ impl<'a, R: Rows, const L: usize> Newton<'a, R, L> {
         };
         let design = problem.design(bias);
         let (n, d) = (design.n_rows(), design.n_cols());
-        let worth_it = auto::factorisation_passes(&design);
-        let dense_cost = if keeps_dual { auto::any_factorisation_passes(&design) } else { worth_it };
+        let factorisation = auto::factorisation(&design).filter(|f| keeps_dual || f.is_worth_it);
         Self {
-            dense_cost,
-            is_dense: worth_it.is_some() && (!keeps_dual || dense_cost < Some(DEAR)),
+            dense_cost: factorisation.map(|f| f.passes),
+            is_dense: factorisation.is_some_and(|f| !keeps_dual || f.passes < DEAR),
             sweep: Sweep::new(design, monitor),
             monitor,
             is_free: problem.intercept == Intercept::Free,
@@ -505,7 +504,7 @@ impl<'a, R: Rows, const L: usize> Newton<'a, R, L> {
         self.count(read);
         self.work.products += outcome.products;
         self.monitor.poll()?;
-        let is_spent = !self.is_dense && self.products_left() == 0;
+        let is_spent = self.products_left() == 0;
         self.is_dense |= is_spent;
         if is_spent || outcome.products > self.allowance() {
             (self.gram, self.preconditioner) = (None, None);
