@@ -118,6 +118,9 @@ pub enum Error {
         /// The cause.
         source: std::io::Error,
     },
+    /// The operating system has no thread left.
+    #[error("no thread could be started ({0}): ask for fewer")]
+    Thread(std::io::Error),
     /// Some row holds a column twice; the caller sums such entries.
     #[error("input X holds a column twice in one row, such entries must be summed first")]
     Duplicates,

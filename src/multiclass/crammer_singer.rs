@@ -29,8 +29,9 @@ pub fn fit<R: Rows, V: Value>(
     let class: Vec<u32> = chosen.iter().map(|&i| labels.ids[i as usize]).collect();
     let ids = (chosen.len() < rows.n_rows()).then_some(chosen.as_slice());
     let problem = Problem { rows, ids, class: &class, n_classes: labels.n_classes as usize, cost: &cost, intercept };
+    let threads = rayon::current_num_threads();
     match packed {
-        Some(packed) => crammer_singer::presolved::solve(&problem, packed, params, monitor),
-        None => crammer_singer::solve(&problem, params, &Start::default(), monitor),
+        Some(packed) => crammer_singer::presolved::solve(&problem, packed, params, threads, monitor),
+        None => crammer_singer::solve(&problem, params, &Start::default(), threads, monitor),
     }
 }

@@ -30,12 +30,11 @@ use crate::data::design::Design;
 use crate::solver::active;
 use crate::solver::crammer_singer::Alpha;
 use crate::solver::crammer_singer::check::{IDLE, largest};
-use crate::solver::crammer_singer::descent::{Descent, FULL_EPOCHS, Point, Setup};
+use crate::solver::crammer_singer::descent::{Descent, Point, Setup};
 use crate::solver::crammer_singer::intercept::{Move, moves};
 use crate::solver::crammer_singer::kernels::ClassRows;
 use crate::solver::crammer_singer::rows::{Entry, Lists};
 use crate::solver::crammer_singer::weights::Weights;
-use crate::solver::sweep::dot;
 use crate::solver::{Certificate, Intercept, Monitor};
 use crate::store::reader::{RowFacts, Store};
 use crate::{Error, Result};
@@ -106,8 +105,7 @@ impl<'a> AllClasses<'a> {
     /// `1/2 sum_m |w_m|^2`, without the constant column of a free intercept.
     fn half_squared(&self, intercept: Intercept) -> f64 {
         let columns = self.n_used + usize::from(matches!(intercept, Intercept::Penalised(_)));
-        let numbers = &self.weights.numbers()[..columns * self.weights.padded()];
-        0.5 * dot(numbers, numbers)
+        0.5 * self.weights.squared(columns)
     }
 
     /// The dual variables of some rows, as a descent starts from them.
@@ -186,21 +184,12 @@ impl<'a> AllClasses<'a> {
         let mut descent = Descent::at(setup, Point { w, lists, offsets: std::mem::take(offsets) });
         descent.set_idle(idle);
         let mut random = active::random(settings.seed, number);
-        let mut done = Ok(());
-        for round in 0..rounds {
-            match descent.epoch(&mut random, round < FULL_EPOCHS) {
-                Ok(epoch) => {
-                    self.visits += epoch.visited as u64;
-                    if epoch.visited == 0 || epoch.largest <= settings.round_tol {
-                        break;
-                    }
-                }
-                Err(error) => {
-                    done = Err(error);
-                    break;
-                }
-            }
-        }
+        let mut round = 0;
+        let done = descent.stretch(&mut random, |epoch| {
+            self.visits += epoch.visited as u64;
+            round += 1;
+            round < rounds && epoch.visited > 0 && epoch.largest > settings.round_tol
+        });
         let Point { w, lists, offsets } = descent.into_point();
         (self.weights, self.offsets) = (w, offsets);
         let after = Alpha::of(&lists, class);
@@ -307,7 +296,7 @@ impl Problem for AllClasses<'_> {
 
     fn size(&self) -> u64 {
         let n_entries: usize = (0..self.duals.n_rows()).map(|place| self.duals.get(place).len()).sum();
-        (self.weights.numbers().len() + self.offsets.len() + FACTS + self.duals.n_rows() + 2 * n_entries) as u64
+        (self.weights.len() + self.offsets.len() + FACTS + self.duals.n_rows() + 2 * n_entries) as u64
     }
 
     fn can_have(shape: &Shape, size: u64) -> bool {
@@ -317,7 +306,7 @@ impl Problem for AllClasses<'_> {
     }
 
     fn write(&self, out: &mut dyn Output) -> Result<()> {
-        out.numbers(self.weights.numbers())?;
+        self.weights.parts().iter().try_for_each(|part| out.numbers(part.numbers()))?;
         out.numbers(&self.offsets)?;
         out.numbers(&[self.sum, self.losses])?;
         let n = self.duals.n_rows();
@@ -335,7 +324,7 @@ impl Problem for AllClasses<'_> {
     fn read(shape: &Shape, size: u64, visits: u64, input: &mut dyn Input) -> Result<Option<State>> {
         let k = shape.n_classes;
         let mut weights = Weights::zeros(shape.n_columns(), k);
-        for line in weights.numbers_mut().chunks_mut(1 << 16) {
+        for line in weights.parts_mut().iter_mut().flat_map(|part| part.numbers_mut().chunks_mut(1 << 16)) {
             line.copy_from_slice(&input.numbers(line.len())?);
         }
         let offsets = input.numbers(k)?;

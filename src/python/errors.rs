@@ -33,7 +33,7 @@ impl From<Error> for PyErr {
             Error::Io { path, source } => io_error(&path, &source),
             Error::Duplicates => DuplicateEntriesError::new_err(text),
             Error::Overflow { .. } => PyOverflowError::new_err(text),
-            Error::Callback { .. } | Error::Stalled { .. } => PyRuntimeError::new_err(text),
+            Error::Callback { .. } | Error::Stalled { .. } | Error::Thread(_) => PyRuntimeError::new_err(text),
             Error::Cancelled => PyKeyboardInterrupt::new_err(()),
         }
     }

@@ -101,11 +101,11 @@ fn as_dict<'py>(
         let target = writable.as_slice_mut()?;
         for column in 0..n_used {
             let to = columns.get(column).map_or(column, |&to| to as usize);
-            let weights = weights.column(column);
             if n_vectors == 1 {
-                target[to] = weights[1] - weights[0];
+                // The second class less the first.
+                target[to] = weights.column(column).fold(0.0, |first, second| second - first);
             } else {
-                weights.iter().enumerate().for_each(|(class, w)| target[class * n_cols + to] = *w);
+                weights.column(column).enumerate().for_each(|(class, w)| target[class * n_cols + to] = w);
             }
         }
     }

@@ -16,7 +16,6 @@ use super::{Route, State, Step};
 use crate::data::Rows;
 use crate::data::design::Design;
 use crate::solver::crammer_singer::{self, Alpha, Problem, Solution, Start};
-use crate::solver::sweep::dot;
 use crate::solver::{Intercept, Monitor, Params, SolverKind, Status, check_length};
 use crate::{Result, parallel};
 
@@ -90,7 +89,7 @@ impl<R: Rows> Fold<'_, R> {
         if let Some(last) = lane.fitted {
             lane.start.factor = Some(last.factor.clamp(1.0, c / last.c));
         }
-        let solution = crammer_singer::solve(&problem, &params, &lane.start, monitor)?;
+        let solution = crammer_singer::solve(&problem, &params, &lane.start, 1, monitor)?;
         let is_converged = solution.status == Status::Converged;
         let norm = 0.5 * squared_norm(&solution, setup);
         let loss = (solution.certificate.primal - norm).max(0.0);
@@ -123,12 +122,11 @@ impl<R: Rows> Fold<'_, R> {
 
 /// `sum_m |w_m|^2`, with the penalised intercepts.
 fn squared_norm<R: Rows>(solution: &Solution, setup: &Setup<'_, R>) -> f64 {
-    let numbers = &solution.weights.numbers()[..setup.rows.n_cols() * solution.weights.padded()];
     let constant = match setup.settings.intercept {
         Intercept::Penalised(s) => solution.intercepts.iter().map(|b| (b / s).powi(2)).sum(),
         _ => 0.0,
     };
-    dot(numbers, numbers) + constant
+    solution.weights.squared(setup.rows.n_cols()) + constant
 }
 
 impl<R: Rows> Route for CrammerSinger<'_, R> {

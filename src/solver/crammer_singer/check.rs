@@ -7,6 +7,7 @@ use rayon::prelude::*;
 use super::Certificate;
 use super::descent::Descent;
 use crate::Result;
+use crate::parallel;
 use crate::solver::Intercept;
 
 /// Rows of one parallel piece: all classes of a row are much work.
@@ -49,11 +50,8 @@ impl Descent<'_> {
         let primal = self.finite(0.5 * squares + pieces.iter().map(|piece| piece.loss).sum::<f64>())?;
         let dual = match self.intercept {
             Intercept::Free => self.repaired_dual()?,
-            _ => self.lists.sum_of_others(self.class) - 0.5 * squares,
+            _ => self.lists().sum_of_others(self.class) - 0.5 * squares,
         };
-        for (row, class) in pieces.iter().flat_map(|piece| &piece.candidates) {
-            self.lists.push(*row as usize, *class);
-        }
         self.rest(&pieces, tol * dual);
         Ok(Check { certificate: Certificate { primal, dual }, intercepts })
     }
@@ -68,14 +66,19 @@ impl Descent<'_> {
         Ok(pieces)
     }
 
-    /// Lets rows with little of the gap rest, all others be active.
+    /// Adds the candidates; lets rows with little of the gap rest, all others be active.
     fn rest(&mut self, pieces: &[Piece], tolerated: f64) {
         let gaps: Vec<f32> = pieces.iter().flat_map(|piece| &piece.gaps).copied().collect();
         let total: f64 = pieces.iter().map(|piece| piece.gap).sum();
         let [of_tolerated, of_mean] = if self.intercept == Intercept::Free { IDLE_FREE } else { IDLE };
         self.idle = (of_tolerated * tolerated).max(of_mean * total) / self.n_rows().max(1) as f64;
         let idle = self.idle;
-        self.active.restore(|i| f64::from(gaps[i]) > idle);
+        parallel::each(self.courses(), |_, course| {
+            for (row, class) in pieces.iter().flat_map(|piece| &piece.candidates) {
+                course.lists.push(*row as usize, *class);
+            }
+            course.active.restore(|i| f64::from(gaps[i]) > idle);
+        });
     }
 
     /// All classes of some rows.
@@ -93,7 +96,7 @@ impl Descent<'_> {
             let largest = largest(&scores[..k]);
             piece.loss += c * (largest - scores[own]);
             let (mut gap, mut smallest) = (0.0, f64::INFINITY);
-            for entry in self.lists.get(i) {
+            for entry in self.lists().get(i) {
                 let g = scores[entry.class as usize];
                 gap += entry.u * (largest - g);
                 if entry.u > 0.0 {
@@ -103,7 +106,7 @@ impl Descent<'_> {
             piece.gap += gap;
             piece.gaps.push(gap as f32);
             if wants_candidates && gap > 0.0 {
-                for entry in self.lists.get(i) {
+                for entry in self.lists().get(i) {
                     scores[entry.class as usize] = f64::NEG_INFINITY;
                 }
                 found.clear();

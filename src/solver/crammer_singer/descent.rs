@@ -1,28 +1,31 @@
-//! The descent: its state, its start, its epochs and its end.
+//! The descent: its state, its start, its threads and its end.
+
+use std::thread;
 
 use rayon::prelude::*;
 
-use super::check::{Check, largest};
+use super::check::Check;
 use super::kernels::ClassRows;
-use super::rows::{Alpha, Entry, Lists};
-use super::simplex::{Candidate, project};
-use super::weights::{Change, Weights};
+use super::rows::{Alpha, Lists};
+use super::team::Team;
+use super::walk::{Course, Ground, Walker};
+use super::weights::{Change, LINE, Weights};
 use super::{Intercept, Monitor, Solution, Start, Status};
 use crate::solver::active::{ActiveSet, Random};
 use crate::solver::dual::Epoch;
-use crate::solver::sweep::{ROW_CHUNK, dot};
+use crate::solver::sweep::ROW_CHUNK;
 use crate::{Error, Result};
 
 /// Cache lines of classes up to which every visit computes all scores.
 pub const FULL_LINES: usize = 4;
 /// Epochs at the beginning that read all classes however many there are.
 pub const FULL_EPOCHS: usize = 2;
-/// Steps between the request for a row's memory and its use.
-const AHEAD: usize = 4;
 /// Steps between two looks at the cancel flag.
 pub const POLL_STEPS: usize = 512;
-/// A spread of gradients below this, relatively, is rounding.
-const NEGLIGIBLE: f64 = 1e-14;
+/// Numbers that a second thread must save a visit, so that two are faster than one: a meeting costs as much as some 150 of them.
+const LEAST_SAVED: usize = 300;
+/// Numbers that an epoch reads, so that several threads are begun for it.
+const LEAST_READ: usize = 1 << 20;
 
 /// A problem, free of the type of its rows.
 #[derive(Clone, Copy)]
@@ -45,22 +48,15 @@ pub struct Setup<'a> {
     pub monitor: &'a dyn Monitor,
 }
 
-/// What a row's visit did.
-enum Visit {
-    /// The row has nothing left.
-    Idle,
-    /// Increase of the dual value, and how far the row was from its optimum: the highest gradient less the lowest of a positive variable.
-    Gain { gain: f64, spread: f64 },
-}
-
-/// Scratch of a step.
-#[derive(Default)]
-struct Scratch {
-    scores: Vec<f64>,
-    classes: Vec<u32>,
-    candidates: Vec<Candidate>,
-    list: Vec<Entry>,
-    changes: Vec<Change>,
+impl Setup<'_> {
+    /// Number of threads, `threads` at most, among which it pays to divide the classes.
+    fn worthwhile(&self, threads: usize) -> usize {
+        let lines = self.n_classes.div_ceil(LINE);
+        let read = self.rows.n_entries() * lines;
+        let per_line = self.rows.n_entries() / self.class.len().max(1);
+        let pays = |n: &usize| (lines - lines.div_ceil(*n)) * per_line >= LEAST_SAVED && read >= LEAST_READ;
+        (2..=threads.min(lines)).rev().find(pays).unwrap_or(1)
+    }
 }
 
 /// A point of a descent.
@@ -76,14 +72,14 @@ pub struct Point {
 /// A running descent.
 pub struct Descent<'a> {
     pub(super) setup: Setup<'a>,
+    /// In as many parts as there are threads.
     pub(super) w: Weights,
-    pub(super) lists: Lists,
+    /// Of each thread, equal between stretches.
+    courses: Vec<Course>,
     /// `|x_i|^2`, constant column included.
     squared: Vec<f64>,
-    pub(super) active: ActiveSet,
     /// Multipliers of the free intercept's constraints.
     pub(super) offsets: Vec<f64>,
-    scratch: Scratch,
     /// Rows with less of the gap than this rest.
     pub(super) idle: f64,
     pub(super) passes: f64,
@@ -98,20 +94,19 @@ impl<'a> std::ops::Deref for Descent<'a> {
 }
 
 impl<'a> Descent<'a> {
-    /// At `start`, or at zero.
+    /// At `start`, or at zero, by up to `threads` threads.
     ///
     /// # Errors
     /// [`Error::Cancelled`].
-    pub fn new(setup: Setup<'a>, start: &Start) -> Result<Self> {
+    pub fn new(setup: Setup<'a>, start: &Start, threads: usize) -> Result<Self> {
         let Setup { rows, class, n_classes, cost, .. } = setup;
-        let point = Point {
-            w: Weights::zeros(rows.n_columns(), n_classes),
-            lists: Lists::new(class, cost),
-            offsets: vec![0.0; n_classes],
+        let lists = match &start.alpha {
+            Some(alpha) => alpha.lists(start.factor.unwrap_or(1.0), class, cost),
+            None => Lists::new(class, cost),
         };
-        let mut descent = Self::at(setup, point);
-        if let Some(alpha) = &start.alpha {
-            descent.lists = alpha.lists(start.factor.unwrap_or(1.0), class, cost);
+        let w = Weights::divided(rows.n_columns(), n_classes, setup.worthwhile(threads));
+        let mut descent = Self::at(setup, Point { w, lists, offsets: vec![0.0; n_classes] });
+        if start.alpha.is_some() {
             descent.fill()?;
         }
         if let (Some(intercepts), Intercept::Free) = (&start.intercepts, setup.intercept) {
@@ -120,17 +115,19 @@ impl<'a> Descent<'a> {
         Ok(descent)
     }
 
-    /// At a point whose weights belong to its dual variables, and to rows besides these, if there are any.
+    /// At a point whose weights belong to its dual variables, and to rows besides these, if there are any; by as many threads as the
+    /// weights have parts.
     pub fn at(setup: Setup<'a>, point: Point) -> Self {
         let (rows, n) = (setup.rows, setup.class.len());
         let Point { w, lists, offsets } = point;
+        let course = || Course { lists: lists.clone(), active: ActiveSet::all(n), n_epochs: 0 };
+        let mut courses: Vec<Course> = (1..w.parts().len()).map(|_| course()).collect();
+        courses.push(Course { lists, active: ActiveSet::all(n), n_epochs: 0 });
         Self {
             setup,
-            scratch: Scratch { scores: vec![0.0; w.padded()], ..Scratch::default() },
+            courses,
             squared: (0..n).into_par_iter().with_min_len(ROW_CHUNK).map(|i| rows.squared(i)).collect(),
             w,
-            lists,
-            active: ActiveSet::all(n),
             offsets,
             idle: 0.0,
             passes: 0.0,
@@ -139,7 +136,18 @@ impl<'a> Descent<'a> {
 
     /// Where the descent is.
     pub fn into_point(self) -> Point {
-        Point { w: self.w, lists: self.lists, offsets: self.offsets }
+        let lists = self.courses.into_iter().next().map_or_else(|| Lists::empty(0), |course| course.lists);
+        Point { w: self.w, lists, offsets: self.offsets }
+    }
+
+    /// Dual variables.
+    pub(super) fn lists(&self) -> &Lists {
+        &self.courses[0].lists
+    }
+
+    /// The courses, to be changed alike.
+    pub(super) fn courses(&mut self) -> &mut [Course] {
+        &mut self.courses
     }
 
     /// Rows with less of the gap than this rest.
@@ -166,7 +174,7 @@ impl<'a> Descent<'a> {
                 monitor.poll()?;
             }
             changes.clear();
-            let others = self.lists.get(i).iter().filter(|entry| entry.class != own && entry.u > 0.0);
+            let others = self.lists().get(i).iter().filter(|entry| entry.class != own && entry.u > 0.0);
             changes.extend(others.map(|entry| Change { class: entry.class, delta: -entry.u }));
             if !changes.is_empty() {
                 let sum: f64 = changes.iter().map(|change| change.delta).sum();
@@ -180,20 +188,17 @@ impl<'a> Descent<'a> {
 
     /// Dual value without regard to the constraints of a free intercept.
     pub fn dual_estimate(&self) -> f64 {
-        (self.lists.sum_of_others(self.class) - 0.5 * self.squared_weights()).max(0.0)
+        (self.lists().sum_of_others(self.class) - 0.5 * self.squared_weights()).max(0.0)
     }
 
     /// `sum_m |w_m|^2`, without the constant column of a free intercept.
     pub(super) fn squared_weights(&self) -> f64 {
-        let numbers = self.penalised(&self.w);
-        dot(numbers, numbers)
+        self.w.squared(self.n_penalised())
     }
 
-    /// The numbers of `w` that are part of the norm.
-    pub(super) fn penalised<'w>(&self, w: &'w Weights) -> &'w [f64] {
-        let is_free = self.intercept == Intercept::Free;
-        let columns = self.rows.n_columns() - usize::from(is_free);
-        &w.numbers()[..columns * w.padded()]
+    /// Columns whose weights are part of the norm.
+    pub(super) fn n_penalised(&self) -> usize {
+        self.rows.n_columns() - usize::from(self.intercept == Intercept::Free)
     }
 
     /// Passes a primal value on if it is finite.
@@ -214,135 +219,41 @@ impl<'a> Descent<'a> {
         self.offsets.iter().zip(constant).map(|(b, w)| b + self.bias * w).collect()
     }
 
-    /// Visits every active row once, in a fresh random order.
-    /// With `is_full`, all classes are looked at however many there are.
+    /// Epochs until `goes_on`, which is asked after each, says no.
     ///
     /// # Errors
-    /// [`Error::Cancelled`].
-    pub fn epoch(&mut self, random: &mut Random, is_full: bool) -> Result<Epoch> {
-        self.active.shuffle(random);
-        let is_full = is_full || self.sees_all();
-        let (mut epoch, mut s) = (Epoch::default(), 0);
-        while let Some(i) = self.active.get(s) {
-            if epoch.visited % POLL_STEPS == 0 {
-                self.monitor.poll()?;
+    /// [`Error::Cancelled`]; [`Error::Thread`] where no thread can be had.
+    pub fn stretch(&mut self, random: &mut Random, mut goes_on: impl FnMut(&Epoch) -> bool) -> Result<()> {
+        let sees_all = self.sees_all();
+        let Self { setup, w, courses, offsets, squared, idle, passes, .. } = self;
+        let owner: Vec<u16> = (0..).zip(w.parts()).flat_map(|(me, part)| part.classes().map(move |_| me)).collect();
+        let ground = Ground { setup, squared, idle: *idle, sees_all, owner: &owner };
+        let team = Team::new(courses.len(), setup.n_classes);
+        let mut offsets = &mut offsets[..];
+        let mut walkers = Vec::new();
+        for (me, (part, course)) in w.parts_mut().iter_mut().zip(courses).enumerate() {
+            let (mine, others) = std::mem::take(&mut offsets).split_at_mut(part.classes().len());
+            offsets = others;
+            walkers.push(Walker::new(ground, team.member(me), course, part, mine));
+        }
+        let leader = walkers.remove(0);
+        let n_rows = setup.class.len().max(1) as f64;
+        thread::scope(|scope| {
+            for walker in walkers {
+                let random = random.clone();
+                let thread = thread::Builder::new().name("hinge".into());
+                thread.spawn_scoped(scope, move || walker.follow(random)).map_err(Error::Thread)?;
             }
-            epoch.visited += 1;
-            if let Some(next) = self.active.get(s + AHEAD) {
-                self.rows.ask(next);
-                self.lists.prefetch_list(next);
-            }
-            if let Some(next) = self.active.get(s + 2 * AHEAD) {
-                self.rows.ask_header(next);
-                self.lists.prefetch(next);
-            }
-            match self.step(i, is_full) {
-                Visit::Idle => self.active.shrink(s),
-                Visit::Gain { gain, spread } => {
-                    epoch.gain += gain;
-                    epoch.largest = epoch.largest.max(spread);
-                    epoch.smallest = 0.0;
-                    s += 1;
-                }
-            }
-        }
-        self.lists.tidy();
-        self.passes += epoch.visited as f64 / self.class.len().max(1) as f64;
-        if self.intercept == Intercept::Free {
-            let (bias, constant) = (self.bias, self.w.column(self.rows.n_columns() - 1));
-            self.offsets.iter_mut().zip(constant).for_each(|(b, w)| *b += bias * w);
-        }
-        Ok(epoch)
-    }
-
-    /// Solves for the variables of row `i`; all classes are candidates, or those in its list.
-    fn step(&mut self, i: usize, is_full: bool) -> Visit {
-        let Setup { rows, class, n_classes, cost, .. } = self.setup;
-        let (own, c, q) = (class[i], cost[i], self.squared[i]);
-        let Scratch { scores, classes, candidates, list, changes } = &mut self.scratch;
-        list.clear();
-        list.extend_from_slice(self.lists.get(i));
-        candidates.clear();
-        // Gradients: of all classes in `scores`, or of the list's, at the same positions.
-        if is_full {
-            self.w.scores(rows, i, scores);
-            let scores = &mut scores[..n_classes];
-            scores.iter_mut().zip(&self.offsets).for_each(|(g, b)| *g += b + 1.0);
-            scores[own as usize] -= 1.0;
-        } else {
-            classes.clear();
-            classes.extend(list.iter().map(|entry| entry.class));
-            self.w.some_scores(rows, i, classes, &mut scores[..list.len()]);
-            for (g, class) in scores.iter_mut().zip(classes) {
-                *g += self.offsets[*class as usize] + f64::from(u8::from(*class != own));
-            }
-        }
-        let at = |position: usize, entry: &Entry| if is_full { entry.class as usize } else { position };
-        let n_scores = if is_full { n_classes } else { list.len() };
-        let highest = largest(&scores[..n_scores]);
-        let (mut gap, mut smallest) = (0.0, f64::INFINITY);
-        for (position, entry) in list.iter().enumerate() {
-            let g = scores[at(position, entry)];
-            gap += entry.u * (highest - g);
-            if entry.u > 0.0 {
-                smallest = smallest.min(g);
-            }
-        }
-        if gap <= self.idle || highest - smallest <= NEGLIGIBLE * highest.abs().max(1.0) {
-            return Visit::Idle;
-        }
-        // Candidates with their d, in `scores` from here on; the list keeps its gradients in `changes`.
-        changes.clear();
-        for (position, entry) in list.iter().enumerate() {
-            let g = &mut scores[at(position, entry)];
-            changes.push(Change { class: entry.class, delta: *g });
-            *g += q * entry.u;
-        }
-        let top = largest(&scores[..n_scores]);
-        let least = top - q * c;
-        for (position, &d) in scores[..n_scores].iter().enumerate() {
-            if d >= least {
-                let class = if is_full { position as u32 } else { list[position].class };
-                candidates.push(Candidate { class, d, u: 0.0 });
-            }
-        }
-        project(candidates, q, c);
-        // Changes and the new list.
-        let mut gain = 0.0;
-        let mut count = 0;
-        for position in 0..list.len() {
-            let Entry { u, class } = list[position];
-            let g = changes[position].delta;
-            let found = candidates.iter().position(|candidate| candidate.class == class);
-            let next = found.map_or(0.0, |at| candidates.swap_remove(at).u);
-            let delta = u - next;
-            gain -= delta * (g + 0.5 * q * delta);
-            let is_dropped = next == 0.0 && (is_full || (u == 0.0 && g < smallest));
-            if !is_dropped {
-                list[count] = Entry { u: next, class };
-                count += 1;
-            }
-            changes[position] = Change { class, delta };
-        }
-        list.truncate(count);
-        for candidate in candidates.iter() {
-            // Only where all classes were candidates: d is the gradient of a class without a variable.
-            let delta = -candidate.u;
-            gain -= delta * (candidate.d + 0.5 * q * delta);
-            changes.push(Change { class: candidate.class, delta });
-            list.push(Entry { u: candidate.u, class: candidate.class });
-        }
-        changes.retain(|change| change.delta != 0.0);
-        self.lists.set(i, list);
-        if !changes.is_empty() {
-            self.w.add(rows, i, changes);
-        }
-        Visit::Gain { gain, spread: highest - smallest }
+            leader.lead(random, &mut |epoch| {
+                *passes += epoch.visited as f64 / n_rows;
+                goes_on(epoch)
+            })
+        })
     }
 
     /// The answer.
     pub fn into_solution(self, check: Check, status: Status, n_iter: usize) -> Solution {
-        let alpha = Alpha::of(&self.lists, self.class);
+        let alpha = Alpha::of(self.lists(), self.class);
         let Check { certificate, intercepts } = check;
         Solution { weights: self.w, intercepts, alpha, certificate, status, n_iter, passes: self.passes }
     }

@@ -10,7 +10,6 @@ use super::rows::{Entry, Lists};
 use super::weights::{Change, Weights};
 use crate::Result;
 use crate::solver::Monitor;
-use crate::solver::sweep::dot;
 
 /// Share of all costs that is rounding of sums over rows.
 const ROUNDING: f64 = 1e-13;
@@ -87,7 +86,7 @@ struct Repair {
 impl Descent<'_> {
     /// Dual value of the repaired copy.
     pub(super) fn repaired_dual(&self) -> Result<f64> {
-        let (moves, sum) = moves(self.lists.clone(), self.class, self.cost, self.n_classes, self.monitor)?;
+        let (moves, sum) = moves(self.lists().clone(), self.class, self.cost, self.n_classes, self.monitor)?;
         let (mut w, mut changes): (Weights, Vec<Change>) = (self.w.clone(), Vec::new());
         for (k, same) in moves.chunk_by(|a, b| a.row == b.row).enumerate() {
             if k % POLL_STEPS == 0 {
@@ -97,8 +96,7 @@ impl Descent<'_> {
             changes.extend(same.iter().map(|step| step.change));
             w.add(self.plain, same[0].row as usize, &changes);
         }
-        let numbers = self.penalised(&w);
-        Ok(sum - 0.5 * dot(numbers, numbers))
+        Ok(sum - 0.5 * w.squared(self.n_penalised()))
     }
 }
 

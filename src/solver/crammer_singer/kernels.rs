@@ -13,6 +13,8 @@ const STRIP: usize = 4;
 pub trait ClassRows: Sync {
     /// Number of columns, a constant one included.
     fn n_columns(&self) -> usize;
+    /// Number of entries.
+    fn n_entries(&self) -> usize;
     /// Scores of all classes of row `i`, padding included.
     fn scores(&self, i: usize, numbers: &[[f64; LINE]], lines: usize, out: &mut [[f64; LINE]]);
     /// Scores of chosen classes of row `i`, at their positions in `classes`.
@@ -32,6 +34,10 @@ pub trait ClassRows: Sync {
 impl<R: Rows> ClassRows for Design<'_, R> {
     fn n_columns(&self) -> usize {
         self.n_cols()
+    }
+
+    fn n_entries(&self) -> usize {
+        self.nnz()
     }
 
     fn scores(&self, i: usize, numbers: &[[f64; LINE]], lines: usize, out: &mut [[f64; LINE]]) {

@@ -47,6 +47,8 @@ pub mod kernels;
 pub mod presolved;
 pub mod rows;
 pub mod simplex;
+pub mod team;
+pub mod walk;
 pub mod weights;
 
 use super::active;
@@ -56,7 +58,7 @@ use super::{Certificate, Intercept, Monitor, Params, Progress, Status};
 use crate::Result;
 use crate::data::Rows;
 use crate::data::design::Design;
-use descent::{Descent, FULL_EPOCHS, Setup};
+use descent::{Descent, Setup};
 pub use rows::Alpha;
 use weights::Weights;
 
@@ -116,14 +118,15 @@ pub struct Solution {
     pub passes: f64,
 }
 
-/// Runs to the relative duality gap `params.tol`; `params.solver` is not looked at.
+/// Runs to the relative duality gap `params.tol` on up to `threads` threads; `params.solver` is not looked at.
 ///
 /// # Errors
-/// [`crate::Error::Cancelled`] and [`crate::Error::Overflow`].
+/// [`crate::Error::Cancelled`] and [`crate::Error::Overflow`]; [`crate::Error::Thread`] where no thread can be had.
 pub fn solve<R: Rows>(
     problem: &Problem<'_, R>,
     params: &Params,
     start: &Start,
+    threads: usize,
     monitor: &dyn Monitor,
 ) -> Result<Solution> {
     let Problem { rows, ids, class, n_classes, cost, intercept } = *problem;
@@ -135,7 +138,7 @@ pub fn solve<R: Rows>(
     };
     let design = Design { bias, ..plain };
     let setup = Setup { rows: &design, plain: &plain, bias, class, n_classes, cost, intercept, monitor };
-    run(Descent::new(setup, start)?, params, start, monitor)
+    run(Descent::new(setup, start, threads)?, params, start, monitor)
 }
 
 fn run(mut descent: Descent<'_>, params: &Params, start: &Start, monitor: &dyn Monitor) -> Result<Solution> {
@@ -148,13 +151,14 @@ fn run(mut descent: Descent<'_>, params: &Params, start: &Start, monitor: &dyn M
     }
     let mut random = active::random(params.seed, 0);
     let limit = params.max_iter as f64;
+    let n_rows = descent.n_rows();
     let (check, status) = loop {
-        let done = descent.epoch(&mut random, schedule.epochs < FULL_EPOCHS)?;
-        schedule.record(&done, descent.n_rows());
-        let is_last = schedule.work >= limit || schedule.epochs >= MAX_EPOCHS_PER_ITER * params.max_iter;
-        if !schedule.is_due(params.tol) && !is_last {
-            continue;
-        }
+        let mut is_last = false;
+        descent.stretch(&mut random, |epoch| {
+            schedule.record(epoch, n_rows);
+            is_last = schedule.work >= limit || schedule.epochs >= MAX_EPOCHS_PER_ITER * params.max_iter;
+            !schedule.is_due(params.tol) && !is_last
+        })?;
         let check = descent.check(params.tol)?;
         let gap = check.certificate.relative_gap();
         monitor.observe(&Progress {

@@ -17,16 +17,17 @@ pub fn solve<R: Rows, V: Value>(
     problem: &Problem<'_, R>,
     packed: &Presolved<V>,
     params: &Params,
+    threads: usize,
     monitor: &dyn Monitor,
 ) -> Result<Solution> {
     let view = packed.view();
     let Problem { ids, class, n_classes, cost, intercept, .. } = *problem;
     let there = Problem { rows: &view, ids, class, n_classes, cost, intercept };
-    let found = solve_plain(&there, params, &Start::default(), monitor)?;
+    let found = solve_plain(&there, params, &Start::default(), threads, monitor)?;
     let left = params.max_iter.saturating_sub(found.n_iter);
     let params = Params { max_iter: if found.status == Status::Converged { left.max(1) } else { 0 }, ..*params };
     let start = Start { alpha: Some(found.alpha), intercepts: Some(found.intercepts), factor: None };
-    let mut finished = solve_plain(problem, &params, &start, monitor)?;
+    let mut finished = solve_plain(problem, &params, &start, threads, monitor)?;
     finished.n_iter += found.n_iter;
     finished.passes += found.passes;
     Ok(finished)

@@ -1,3 +1,5 @@
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use super::*;
 use crate::data::csr::CsrView;
 use crate::data::dense::DenseView;
@@ -96,7 +98,7 @@ proptest! {
     fn certificates_are_true(data in data(), intercept in prop::sample::select(INTERCEPTS.to_vec())) {
         let (x, _) = DenseView::new(&data.x, data.class.len(), data.d).unwrap();
         let tol = if intercept == Intercept::Free { 1e-4 } else { 1e-6 };
-        let solution = solve(&data.problem(&x, intercept), &params(tol), &Start::default(), &Silent).unwrap();
+        let solution = solve(&data.problem(&x, intercept), &params(tol), &Start::default(), 1, &Silent).unwrap();
         prop_assert!(is_good(&solution), "{:?} {:?}", solution.status, solution.certificate);
         let primal = data.primal(&solution, intercept);
         let Certificate { primal: claimed, dual } = solution.certificate;
@@ -115,10 +117,10 @@ proptest! {
         let (x, _) = DenseView::new(&data.x, data.class.len(), data.d).unwrap();
         let before: Vec<f64> = data.cost.iter().map(|c| c / ratio).collect();
         let problem = data.problem(&x, Intercept::None);
-        let first = solve(&Problem { cost: &before, ..problem }, &params(1e-3), &Start::default(), &Silent).unwrap();
+        let first = solve(&Problem { cost: &before, ..problem }, &params(1e-3), &Start::default(), 1, &Silent).unwrap();
         let start = Start { alpha: Some(first.alpha), intercepts: None, factor: Some(factor) };
-        let warm = solve(&problem, &params(1e-6), &start, &Silent).unwrap();
-        let cold = solve(&problem, &params(1e-6), &Start::default(), &Silent).unwrap();
+        let warm = solve(&problem, &params(1e-6), &start, 1, &Silent).unwrap();
+        let cold = solve(&problem, &params(1e-6), &Start::default(), 1, &Silent).unwrap();
         // Both certificates enclose the optimum.
         let above = |a: &Solution, b: &Solution| a.certificate.primal >= b.certificate.dual * (1.0 - 1e-12);
         prop_assert!(above(&warm, &cold) && above(&cold, &warm), "{:?} {:?}", warm.certificate, cold.certificate);
@@ -127,31 +129,60 @@ proptest! {
             return Ok(());
         }
         let again = Start { alpha: Some(warm.alpha.clone()), intercepts: None, factor: None };
-        let again = solve(&problem, &params(1.1e-6), &again, &Silent).unwrap();
+        let again = solve(&problem, &params(1.1e-6), &again, 1, &Silent).unwrap();
         prop_assert_eq!((again.n_iter, &again.alpha), (0, &warm.alpha));
     }
 }
 
-/// Many classes (lists instead of all classes), several threads, chosen rows.
-#[test]
-fn many_classes_threads_and_chosen_rows() {
-    let (n, d, k) = (600, 40, 75);
-    let mut random = active::random(5, 0);
-    let x: Vec<f64> = (0..n * d).map(|_| active::below(&mut random, 1000) as f64 / 500.0 - 1.0).collect();
-    let class: Vec<u32> = (0..n).map(|i| (i % k) as u32).collect();
-    let cost: Vec<f64> = (0..n).map(|i| 0.2 + (i % 3) as f64).collect();
-    let (view, _) = DenseView::new(&x, n, d).unwrap();
-    let fit = |threads: usize, intercept| {
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-        let problem = Problem { rows: &view, ids: None, class: &class, n_classes: k, cost: &cost, intercept };
-        pool.install(|| solve(&problem, &params(1e-4), &Start::default(), &Silent).unwrap())
-    };
-    for intercept in INTERCEPTS {
-        let one = fit(1, intercept);
-        assert_eq!(one.status, Status::Converged, "{intercept:?}");
-        let three = fit(3, intercept);
-        assert_eq!((one.alpha, one.weights.numbers()), (three.alpha, three.weights.numbers()));
+/// Asks to stop at the `at`-th look.
+struct Stopping {
+    looks: AtomicUsize,
+    at: usize,
+}
+
+impl Monitor for Stopping {
+    fn cancelled(&self) -> bool {
+        self.looks.fetch_add(1, Ordering::Relaxed) >= self.at
     }
+}
+
+/// Rows without zeros and costs of three sizes.
+fn noise(n: usize, d: usize, k: usize) -> (Vec<f64>, Vec<u32>, Vec<f64>) {
+    let mut random = active::random(5, 0);
+    let x = (0..n * d).map(|_| active::below(&mut random, 1000) as f64 / 500.0 - 1.0).collect();
+    (x, (0..n).map(|i| (i % k) as u32).collect(), (0..n).map(|i| 0.2 + (i % 3) as f64).collect())
+}
+
+/// Lists, then all classes at each visit: large enough to be divided among threads.
+#[test]
+fn threads_change_no_bit() {
+    for (n, d, k) in [(700, 160, 75), (900, 400, 20)] {
+        let (x, class, cost) = noise(n, d, k);
+        let (view, _) = DenseView::new(&x, n, d).unwrap();
+        for intercept in INTERCEPTS {
+            let problem = Problem { rows: &view, ids: None, class: &class, n_classes: k, cost: &cost, intercept };
+            let fit = |threads| solve(&problem, &params(1e-2), &Start::default(), threads, &Silent).unwrap();
+            let one = fit(1);
+            assert_eq!((one.status, one.weights.parts().len()), (Status::Converged, 1), "{intercept:?}");
+            let three = fit(3);
+            assert_eq!(three.weights.parts().len(), 3);
+            assert_eq!((&one.alpha, &one.intercepts), (&three.alpha, &three.intercepts));
+            assert!((0..k).all(|class| one.weights.class(class, d) == three.weights.class(class, d)));
+            assert_eq!((one.certificate, one.passes.to_bits()), (three.certificate, three.passes.to_bits()));
+            for at in [0, 3, 11] {
+                let monitor = Stopping { looks: AtomicUsize::new(0), at };
+                let stopped = solve(&problem, &params(1e-9), &Start::default(), 3, &monitor);
+                assert!(matches!(stopped, Err(crate::Error::Cancelled)), "{at}");
+            }
+        }
+    }
+}
+
+#[test]
+fn chosen_rows_are_the_problem() {
+    let (n, d, k) = (600, 40, 75);
+    let (x, class, cost) = noise(n, d, k);
+    let (view, _) = DenseView::new(&x, n, d).unwrap();
     let ids: Vec<u32> = (0..n as u32).rev().filter(|i| i % 4 != 0 || *i < k as u32).collect();
     let (class, cost): (Vec<u32>, Vec<f64>) = ids.iter().map(|&i| (class[i as usize], cost[i as usize])).unzip();
     let rows: Vec<f64> = ids.iter().flat_map(|&i| x[i as usize * d..(i as usize + 1) * d].to_vec()).collect();
@@ -159,8 +190,8 @@ fn many_classes_threads_and_chosen_rows() {
     let intercept = Intercept::None;
     let chosen = Problem { rows: &view, ids: Some(&ids), class: &class, n_classes: k, cost: &cost, intercept };
     let copied = Problem { rows: &copy, ids: None, class: &class, n_classes: k, cost: &cost, intercept };
-    let a = solve(&chosen, &params(1e-3), &Start::default(), &Silent).unwrap();
-    let b = solve(&copied, &params(1e-3), &Start::default(), &Silent).unwrap();
+    let a = solve(&chosen, &params(1e-3), &Start::default(), 1, &Silent).unwrap();
+    let b = solve(&copied, &params(1e-3), &Start::default(), 1, &Silent).unwrap();
     assert_eq!(a.alpha, b.alpha);
 }
 
@@ -176,6 +207,6 @@ fn rows_without_entries() {
         cost: &[1.0, 2.0, 3.0],
         intercept: Intercept::None,
     };
-    let solution = solve(&problem, &params(1e-9), &Start::default(), &Silent).unwrap();
+    let solution = solve(&problem, &params(1e-9), &Start::default(), 1, &Silent).unwrap();
     assert_eq!((solution.certificate.primal, solution.certificate.dual), (6.0, 6.0));
 }
