@@ -34,11 +34,17 @@
 //! stale candidates, sector 3.5 s against 2.9 s without. Rows of one class side by side in an epoch: 23 epochs instead of 25, not faster.
 //! One full epoch at the beginning instead of two: 26 epochs instead of 25.
 //!
-//! Not tried: to share a row's classes between two threads. A visit takes about 10 microseconds, a meeting of two threads one to five; a
-//! batch of rows solved against the same weights needs the products of its rows with each other, a third more work for 16 rows.
+//! **Several threads** divide the classes of every row among them ([`walk`], [`team`]): each has the weights of its own classes, follows
+//! the same course, and gets the gradients of the others'. No sum runs over classes of two threads, so no bit depends on their number. Two
+//! threads, C = 1 and 16, gap 1e-3: sector (105 classes, 163 entries a row) 1.7 and 1.7 times as fast as one. Where a visit is
+//! short, the meeting in each takes what is gained: 20news (20 classes are three cache lines, 158 entries, 1.4 microseconds a visit) comes out
+//! between 0.9 and 1.0 and is left to one thread, but for its checks, which makes it 1.1 to 1.2.
 //!
-//! Memory: `(d + 1) k` weights and the sparse dual variables, 40 bytes or more per row; a free intercept takes a second copy of the
-//! weights during a check.
+//! Not tried for short visits: a batch of rows solved against the same weights; it needs the products of its rows with each other.
+//! Tried: asking for the weights of the next row, all classes: 20news 0.58 s against 0.52 s. Huge pages for the weights: within noise.
+//!
+//! Memory: `(d + 1) k` weights and, for each thread, the sparse dual variables, 40 bytes or more per row; a free intercept takes a second
+//! copy of the weights during a check.
 
 pub mod check;
 pub mod descent;
