@@ -59,8 +59,9 @@ class LinearSVC(StreamClassifier):
         Whether ``coef_`` is a CSR matrix. Classes or labels are then fitted one by one in each thread, so that memory
         does not grow with classes times features.
     sparse_tol : float, default=1e-3
-        With ``sparse_coef``, small weights are set to zero as long as that raises the objective of a class by at most
-        this share, measured on the training data; 0 keeps all. The certificate is that of the weights that are left.
+        With ``sparse_coef``, weights are rounded to single precision and small ones set to zero as long as that raises
+        the objective of a class by at most this share, measured on the training data; 0 keeps all as they are. The
+        certificate is that of the weights that are left.
     degree : {1, 2}, default=1
         2 trains on the products of all pairs of features too, which are generated while they are used and never
         stored (no presolve): ``coef_`` has n_features weights of linear terms, then those of pairs, see
@@ -103,7 +104,7 @@ class LinearSVC(StreamClassifier):
     Attributes
     ----------
     coef_ : ndarray or csr_matrix of shape (1 or n_classes, n_features), float64
-        One row per label where y was a matrix of labels.
+        One row per label where y was a matrix of labels. With ``sparse_coef`` and a positive ``sparse_tol`` float32.
     intercept_ : ndarray of shape (1 or n_classes,), float64
     classes_ : ndarray of shape (n_classes,)
         Column numbers of y where it was a matrix of labels.

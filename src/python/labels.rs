@@ -40,12 +40,14 @@ pub fn fit_labels<'py>(
         })
     })?;
     let solutions: Vec<SparseSolution> = solutions.into_iter().flatten().collect();
-    let result = as_dict(py, solutions)?;
+    let is_rounded = drop > 0.0 && solutions.iter().flat_map(|s| &s.values).all(|v| f64::from(*v as f32) == *v);
+    let result = as_dict(py, solutions, is_rounded)?;
     result.set_item("presolve", report.map(|report| report_dict(py, &report)).transpose()?)?;
     Ok(result)
 }
 
-fn as_dict(py: Python<'_>, solutions: Vec<SparseSolution>) -> PyResult<Bound<'_, PyDict>> {
+/// The model; with `is_rounded` its weights are numbers of single precision, and returned as such.
+fn as_dict(py: Python<'_>, solutions: Vec<SparseSolution>, is_rounded: bool) -> PyResult<Bound<'_, PyDict>> {
     let facts = |s: &SparseSolution| {
         let SparseSolution { certificate, passes, n_iter, status, solver, .. } = *s;
         Facts { certificate, passes, n_iter, status, solver: options::solver_name(solver) }
@@ -54,14 +56,18 @@ fn as_dict(py: Python<'_>, solutions: Vec<SparseSolution>) -> PyResult<Bound<'_,
     let intercepts: Vec<f64> = solutions.iter().map(|s| s.intercept).collect();
     result.set_item("intercept", intercepts.into_pyarray(py))?;
     let nnz = solutions.iter().map(|s| s.columns.len()).sum();
-    let (mut indptr, mut indices, mut values) =
-        (vec![0i64], Vec::<i32>::with_capacity(nnz), Vec::<f64>::with_capacity(nnz));
-    for solution in solutions {
+    let (mut indptr, mut indices) = (vec![0i64], Vec::<i32>::with_capacity(nnz));
+    for solution in &solutions {
         indices.extend(solution.columns.iter().map(|j| *j as i32));
-        values.extend(solution.values);
         indptr.push(indices.len() as i64);
     }
-    result.set_item("coef", (indptr.into_pyarray(py), indices.into_pyarray(py), values.into_pyarray(py)))?;
+    let values = solutions.into_iter().flat_map(|solution| solution.values);
+    let values = if is_rounded {
+        values.map(|v| v as f32).collect::<Vec<_>>().into_pyarray(py).into_any()
+    } else {
+        values.collect::<Vec<_>>().into_pyarray(py).into_any()
+    };
+    result.set_item("coef", (indptr.into_pyarray(py), indices.into_pyarray(py), values))?;
     Ok(result)
 }
 

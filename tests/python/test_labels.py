@@ -55,10 +55,11 @@ def test_sparse_weights_stay_within_their_bound():
     sparse = hinge.LinearSVC(sparse_coef=True, sparse_tol=0.2, **options).fit(X, y)
     assert sp.issparse(sparse.coef_)
     assert sparse.coef_.nnz < 0.95 * whole.coef_.nnz
+    assert (sparse.coef_.dtype, whole.coef_.dtype) == (np.float32, np.float64)
     np.testing.assert_allclose(whole.certificate_.primal, dense.certificate_.primal, rtol=3e-6)
     signs = np.where(y[:, None] == np.arange(5), 1.0, -1.0)
     values = sparse.decision_function(X)
-    objective = 0.5 * sparse.coef_.power(2).sum(axis=1).A1 + np.maximum(0, 1 - signs * values).sum(axis=0)
+    objective = 0.5 * sparse.coef_.astype(np.float64).power(2).sum(axis=1).A1 + np.maximum(0, 1 - signs * values).sum(axis=0)
     np.testing.assert_allclose(objective, sparse.certificate_.primal, rtol=1e-9)
     assert (objective <= whole.certificate_.primal * 1.2 * (1 + 1e-9)).all()
     np.testing.assert_array_equal(sparse.predict(X), values.argmax(axis=1))
