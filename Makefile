@@ -46,6 +46,7 @@ lint: $(VENV)/.built
 	cargo fmt --check
 	cargo clippy --all-targets --no-default-features -- -D warnings
 	cargo clippy --features python -- -D warnings
+	RUSTDOCFLAGS='-D warnings' cargo doc --quiet --no-deps --no-default-features
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy

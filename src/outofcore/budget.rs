@@ -149,7 +149,7 @@ impl Needs {
         }
     }
 
-    /// Of all classes at once. How many dual variables are positive is known only after the fit: [`PER_ROW`] are counted.
+    /// Of all classes at once. How many dual variables are positive is known only after the fit: `PER_ROW` are counted.
     pub fn crammer_singer(store: &Store, settings: &Settings<'_>) -> Self {
         let (n_rows, n_classes) = (store.meta().n_rows, store.classes().len());
         let weights = 8 * (store.meta().n_used as u64 + 1) * n_classes.next_multiple_of(LINE) as u64;

@@ -1,7 +1,7 @@
 //! Learning from rows that are seen once (ChangRoth11, section 4): bounded memory, however long the stream.
 //!
 //! New rows get two epochs when they arrive, so the model knows them at once. Whenever they have a quarter of the entries of the
-//! rows before them, all rows at hand get some epochs ([`epochs`]); when the room is full, the rows that matter most become the
+//! rows before them, all rows at hand get some epochs (`epochs`); when the room is full, the rows that matter most become the
 //! new cache, and the others are forgotten. So a row costs two visits on arrival and about `2 rounds` more, whatever the size of
 //! the pieces in which the stream comes.
 //!

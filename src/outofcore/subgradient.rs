@@ -10,6 +10,9 @@
 //!
 //! Departures from the fit in memory: a row drawn from its block, not from all rows; rows that are equal are not told from each
 //! other, so results depend on the order of the rows, and weight 2 draws a row twice as often without being the row twice.
+//!
+//! [`Batch::All`]: crate::solver::subgradient::Batch::All
+//! [`Batch::Rows`]: crate::solver::subgradient::Batch::Rows
 
 use rayon::prelude::*;
 

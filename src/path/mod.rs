@@ -26,7 +26,7 @@
 //! all-but-one-class data close at once. At 1e-8 and below binary and duplicated data do not.
 //!
 //! Map: [`products`] inner products; [`inverse`] the margin system; [`refine`] twice the precision; [`state`] one facet; [`polygon`] its
-//! polygon; [`sets`], [`keys`] discrete names; [`explore`] layers; [`complex`] the result; [`layers`], [`file`] planes too large for memory; [`estimate`] how large; [`locate`] points; [`walk`] lines; [`answer`] exact solutions;
+//! polygon; [`sets`], [`keys`] discrete names; [`explore`] layers; [`complex`] the result; [`layers`], [`mod@file`] planes too large for memory; [`estimate`] how large; [`locate`] points; [`walk`] lines; [`answer`] exact solutions;
 //! [`surface`] errors on held-out rows.
 //!
 //! Reference: Wesierski16, Entire regularization path for the asymmetric-cost linear support vector machine.

@@ -235,6 +235,7 @@ fn name(in_memory: bool) -> &'static str {
     if in_memory { "in_memory" } else { outofcore::trainer::NAME }
 }
 
+/// Models, one row of weights each, and their certificates as Python has them.
 pub fn as_dict<'py>(
     py: Python<'py>,
     outcomes: Vec<Outcome>,

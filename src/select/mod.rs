@@ -107,14 +107,14 @@ pub trait Route {
     /// unchanged read no data. [`Step::seconds`] and [`Step::is_replayed`] are left to the driver.
     ///
     /// # Errors
-    /// [`Error::Cancelled`], after which only [`Self::restore`] may be called, and [`Error::Overflow`].
+    /// [`crate::Error::Cancelled`], after which only [`Self::restore`] may be called, and [`crate::Error::Overflow`].
     fn advance(&mut self, c: f64) -> Result<Step>;
     /// All that [`Self::advance`] depends on; before the first step, too.
     fn state(&self) -> State;
     /// Takes over a state: the following steps have the bits they had after it.
     ///
     /// # Errors
-    /// [`Error::Shape`] for a state of another search.
+    /// [`crate::Error::Shape`] for a state of another search.
     fn restore(&mut self, state: &State) -> Result<()>;
 }
 

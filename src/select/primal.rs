@@ -21,7 +21,8 @@ use super::{Route, State, Step};
 use crate::Result;
 use crate::data::Rows;
 use crate::loss::{Logistic, Loss, LossKind, SquaredHinge};
-use crate::solver::newton::{Newton, Products, Stop, Work};
+use crate::solver::newton::{Newton, Products, Work};
+use crate::solver::stop::Stop;
 use crate::solver::{Problem, Status, check_length};
 
 /// Lanes of a group: one cache line of numbers. Tried: groups of four and of one for few lanes, which doubled the time to

@@ -58,7 +58,7 @@ fn is_small<R: Rows>(design: &Design<'_, R>) -> bool {
     design.n_rows().saturating_mul(design.n_cols()) <= SMALL
 }
 
-/// What a dense factorisation costs; `None` for more columns than [`MAX_CHOLESKY_COLUMNS`].
+/// What a dense factorisation costs; `None` for more columns than `MAX_CHOLESKY_COLUMNS`.
 pub fn factorisation<R: Rows>(design: &Design<'_, R>) -> Option<Factorisation> {
     let d = design.n_cols();
     if d > MAX_CHOLESKY_COLUMNS {

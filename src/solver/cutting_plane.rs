@@ -13,7 +13,7 @@
 //! Tried: the small program solved to a thousandth of the objective in the first attempt of a round, and no further where the
 //! constraint of the intercept was met. german, C = 0.1, free intercept: 1.5e-5 above the optimum after 3000 planes.
 //!
-//! Memory: a vector of columns and a bit per row for each plane that was used in the last [`MAX_IDLE`] rounds.
+//! Memory: a vector of columns and a bit per row for each plane that was used in the last `MAX_IDLE` rounds.
 
 use super::intercept::hinge_optimum;
 use super::simplex_qp::SimplexQp;

@@ -13,8 +13,9 @@
 //! proximal point algorithm, 1976; the Newton matrix `I + sigma X_J'C_J X_J` needs the rows `J` inside the box only). Where rows
 //! outnumber columns this beats coordinate descent by far at large `C`; where columns outnumber rows it does not.
 
-use super::newton::{Newton, Stop};
+use super::newton::Newton;
 use super::objective::Objective;
+use super::stop::Stop;
 use super::sweep::sum;
 use super::{Certificate, Monitor, Params, Problem, Progress, Solution, Start, Status};
 use crate::Result;

@@ -1,7 +1,7 @@
 //! Backtracking line searches of several lanes side by side, on decision values only (GalliLin21).
 
-use super::newton::ROUNDING;
 use super::objective::Objective;
+use super::stop::ROUNDING;
 use super::sweep::{ROW_CHUNK, sum_pieces};
 use crate::data::simd::{self, Loop};
 

@@ -44,6 +44,7 @@ pub mod sample;
 pub mod schedule;
 pub mod segment;
 pub mod simplex_qp;
+pub mod stop;
 pub mod subgradient;
 pub mod sweep;
 

@@ -10,7 +10,7 @@
 //! ([`super::extrapolation`]). Columns that nearly add up to others leave valleys that the plain method walks along for ever: a9a,
 //! `C = 1`, 1.3e-5 from the optimum after 8000 epochs with a fresh order in each.
 //!
-//! A free intercept is a weight without the `1/2 w^2`; it is visited [`INTERCEPT_VISITS`] times an epoch. The gap is half the squared
+//! A free intercept is a weight without the `1/2 w^2`; it is visited `INTERCEPT_VISITS` times an epoch. The gap is half the squared
 //! gradient, whose parts the steps of an epoch see anyway: when their sum says that the tolerance may be reached, a check
 //! computes all margins anew and the gap from them.
 
