@@ -59,7 +59,8 @@ def test_sparse_weights_stay_within_their_bound():
     np.testing.assert_allclose(whole.certificate_.primal, dense.certificate_.primal, rtol=3e-6)
     signs = np.where(y[:, None] == np.arange(5), 1.0, -1.0)
     values = sparse.decision_function(X)
-    objective = 0.5 * sparse.coef_.astype(np.float64).power(2).sum(axis=1).A1 + np.maximum(0, 1 - signs * values).sum(axis=0)
+    squares = sparse.coef_.astype(np.float64).power(2).sum(axis=1).A1
+    objective = 0.5 * squares + np.maximum(0, 1 - signs * values).sum(axis=0)
     np.testing.assert_allclose(objective, sparse.certificate_.primal, rtol=1e-9)
     assert (objective <= whole.certificate_.primal * 1.2 * (1 + 1e-9)).all()
     np.testing.assert_array_equal(sparse.predict(X), values.argmax(axis=1))
