@@ -18,6 +18,7 @@ pub fn below(random: &mut Random, n: usize) -> usize {
 }
 
 /// Rows in visiting order; those from `len` on are shrunk.
+#[derive(Clone)]
 pub struct ActiveSet {
     order: Vec<u32>,
     len: usize,

@@ -45,7 +45,7 @@ impl Descent<'_> {
     pub(super) fn check(&mut self, tol: f64) -> Result<Check> {
         let intercepts = self.intercepts();
         let pieces = self.pieces(&intercepts)?;
-        self.passes += 1.0;
+        self.looks += 1;
         let squares = self.squared_weights();
         let primal = self.finite(0.5 * squares + pieces.iter().map(|piece| piece.loss).sum::<f64>())?;
         let dual = match self.intercept {

@@ -8,8 +8,8 @@ use super::check::Check;
 use super::kernels::ClassRows;
 use super::rows::{Alpha, Lists};
 use super::team::Team;
-use super::walk::{Course, Ground, Walker};
-use super::weights::{Change, LINE, Weights};
+use super::walk::{Course, End, Ground, Walker};
+use super::weights::{Change, LINE, Part, Weights};
 use super::{Intercept, Monitor, Solution, Start, Status};
 use crate::solver::active::{ActiveSet, Random};
 use crate::solver::dual::Epoch;
@@ -26,6 +26,9 @@ pub const POLL_STEPS: usize = 512;
 const LEAST_SAVED: usize = 300;
 /// Numbers that an epoch reads, so that several threads are begun for it.
 const LEAST_READ: usize = 1 << 20;
+
+/// Half the number of epochs that one thread does alone after others have had no cores.
+const LEAST_ALONE: usize = 4;
 
 /// A problem, free of the type of its rows.
 #[derive(Clone, Copy)]
@@ -76,13 +79,20 @@ pub struct Descent<'a> {
     pub(super) w: Weights,
     /// Of each thread, equal between stretches.
     courses: Vec<Course>,
+    /// Epochs that one thread alone is to do.
+    pub(super) alone: usize,
+    /// The number of them after the next slow leg is twice this.
+    patience: usize,
     /// `|x_i|^2`, constant column included.
     squared: Vec<f64>,
     /// Multipliers of the free intercept's constraints.
     pub(super) offsets: Vec<f64>,
     /// Rows with less of the gap than this rest.
     pub(super) idle: f64,
-    pub(super) passes: f64,
+    /// Looks at all rows.
+    pub(super) looks: usize,
+    /// Visits of one.
+    visits: usize,
 }
 
 impl<'a> std::ops::Deref for Descent<'a> {
@@ -116,21 +126,21 @@ impl<'a> Descent<'a> {
     }
 
     /// At a point whose weights belong to its dual variables, and to rows besides these, if there are any; by as many threads as the
-    /// weights have parts.
+    /// weights have parts, or by one.
     pub fn at(setup: Setup<'a>, point: Point) -> Self {
         let (rows, n) = (setup.rows, setup.class.len());
         let Point { w, lists, offsets } = point;
-        let course = || Course { lists: lists.clone(), active: ActiveSet::all(n), n_epochs: 0 };
-        let mut courses: Vec<Course> = (1..w.parts().len()).map(|_| course()).collect();
-        courses.push(Course { lists, active: ActiveSet::all(n), n_epochs: 0 });
         Self {
             setup,
-            courses,
+            courses: vec![Course { lists, active: ActiveSet::all(n), n_epochs: 0 }],
+            alone: 0,
+            patience: LEAST_ALONE,
             squared: (0..n).into_par_iter().with_min_len(ROW_CHUNK).map(|i| rows.squared(i)).collect(),
             w,
             offsets,
             idle: 0.0,
-            passes: 0.0,
+            looks: 0,
+            visits: 0,
         }
     }
 
@@ -182,7 +192,7 @@ impl<'a> Descent<'a> {
                 self.w.add(rows, i, &changes);
             }
         }
-        self.passes += 1.0;
+        self.looks += 1;
         Ok(())
     }
 
@@ -219,35 +229,62 @@ impl<'a> Descent<'a> {
         self.offsets.iter().zip(constant).map(|(b, w)| b + self.bias * w).collect()
     }
 
-    /// Epochs until `goes_on`, which is asked after each, says no.
+    /// Epochs until `goes_on`, which is asked after each, says no; by one thread alone for a while where others have no cores.
     ///
     /// # Errors
     /// [`Error::Cancelled`]; [`Error::Thread`] where no thread can be had.
     pub fn stretch(&mut self, random: &mut Random, mut goes_on: impl FnMut(&Epoch) -> bool) -> Result<()> {
+        loop {
+            let n_threads = if self.alone == 0 { self.w.parts().len() } else { 1 };
+            let (alone, mut n_epochs, mut visits, mut is_done) = (self.alone, 0, 0, false);
+            let end = self.leg(n_threads, random, |epoch| {
+                (visits, n_epochs) = (visits + epoch.visited, n_epochs + 1);
+                is_done = !goes_on(epoch);
+                !is_done && n_epochs != alone
+            });
+            self.visits += visits;
+            self.alone = alone.saturating_sub(n_epochs);
+            if end? == End::Slow {
+                self.patience *= 2;
+                self.alone = self.patience;
+            }
+            if is_done {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Epochs of `n_threads` threads, one or as many as the weights have parts.
+    fn leg(&mut self, n_threads: usize, random: &mut Random, mut goes_on: impl FnMut(&Epoch) -> bool) -> Result<End> {
         let sees_all = self.sees_all();
-        let Self { setup, w, courses, offsets, squared, idle, passes, .. } = self;
-        let owner: Vec<u16> = (0..).zip(w.parts()).flat_map(|(me, part)| part.classes().map(move |_| me)).collect();
+        let Self { setup, w, courses, offsets, squared, idle, .. } = self;
+        courses.truncate(n_threads);
+        while courses.len() < n_threads {
+            courses.push(courses[0].clone());
+        }
+        let per_thread = w.parts().len() / n_threads;
+        let owner: Vec<u16> = (0..)
+            .zip(w.parts().chunks(per_thread))
+            .flat_map(|(me, parts)| parts.iter().flat_map(Part::classes).map(move |_| me))
+            .collect();
         let ground = Ground { setup, squared, idle: *idle, sees_all, owner: &owner };
-        let team = Team::new(courses.len(), setup.n_classes);
+        let team = Team::new(n_threads, setup.n_classes);
         let mut offsets = &mut offsets[..];
         let mut walkers = Vec::new();
-        for (me, (part, course)) in w.parts_mut().iter_mut().zip(courses).enumerate() {
-            let (mine, others) = std::mem::take(&mut offsets).split_at_mut(part.classes().len());
+        for (me, (parts, course)) in w.parts_mut().chunks_mut(per_thread).zip(courses).enumerate() {
+            let n_classes = parts.iter().map(|part| part.classes().len()).sum();
+            let (mine, others) = std::mem::take(&mut offsets).split_at_mut(n_classes);
             offsets = others;
-            walkers.push(Walker::new(ground, team.member(me), course, part, mine));
+            walkers.push(Walker::new(ground, team.member(me), course, parts, mine));
         }
         let leader = walkers.remove(0);
-        let n_rows = setup.class.len().max(1) as f64;
         thread::scope(|scope| {
             for walker in walkers {
                 let random = random.clone();
                 let thread = thread::Builder::new().name("hinge".into());
                 thread.spawn_scoped(scope, move || walker.follow(random)).map_err(Error::Thread)?;
             }
-            leader.lead(random, &mut |epoch| {
-                *passes += epoch.visited as f64 / n_rows;
-                goes_on(epoch)
-            })
+            leader.lead(random, &mut goes_on)
         })
     }
 
@@ -255,6 +292,7 @@ impl<'a> Descent<'a> {
     pub fn into_solution(self, check: Check, status: Status, n_iter: usize) -> Solution {
         let alpha = Alpha::of(self.lists(), self.class);
         let Check { certificate, intercepts } = check;
-        Solution { weights: self.w, intercepts, alpha, certificate, status, n_iter, passes: self.passes }
+        let passes = self.looks as f64 + self.visits as f64 / self.n_rows().max(1) as f64;
+        Solution { weights: self.w, intercepts, alpha, certificate, status, n_iter, passes }
     }
 }

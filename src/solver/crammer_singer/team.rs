@@ -2,9 +2,10 @@
 //!
 //! All of them follow the same rules with the same numbers, so they always stand at the same row, and all that one lacks are the
 //! gradients of the others' classes. A meeting takes about 0.3 microseconds on two cores, one line of memory there and one back, so a
-//! waiting thread spins; only where the other one has lost its core does it give up its own.
+//! waiting thread spins; only where the other one has lost its core does it give up its own, and takes note of the time.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
 /// Looks at another thread's counter before the core is offered to others: some 20 microseconds.
 const SPINS: usize = 400;
@@ -29,6 +30,7 @@ pub struct Member<'t> {
     team: &'t Team,
     me: usize,
     meetings: usize,
+    lost: Duration,
 }
 
 impl Team {
@@ -42,7 +44,7 @@ impl Team {
 
     /// Takes a seat; from when it is dropped on, nobody waits for anybody.
     pub fn member(&self, me: usize) -> Member<'_> {
-        Member { team: self, me, meetings: 0 }
+        Member { team: self, me, meetings: 0, lost: Duration::ZERO }
     }
 }
 
@@ -52,10 +54,15 @@ impl Member<'_> {
         self.me
     }
 
+    /// Time that it has waited for threads without a core.
+    pub fn lost(&self) -> Duration {
+        self.lost
+    }
+
     /// Completes gradients: those at the positions of member `owner(position)` are that one's. `false` if the team is over.
     #[inline(always)]
     pub fn complete(&mut self, gradients: &mut [f64], owner: impl Fn(usize) -> usize) -> bool {
-        let Self { team: Team { seats, .. }, me, meetings } = self;
+        let Self { team: Team { seats, .. }, me, meetings, .. } = self;
         if seats.len() == 1 {
             return true;
         }
@@ -80,13 +87,13 @@ impl Member<'_> {
 
     /// Waits until all have come this far; what they stored before is then seen. `false` if the team is over.
     pub fn meet(&mut self) -> bool {
-        let Self { team: Team { seats, is_over }, me, meetings } = self;
+        let Self { team: Team { seats, is_over }, me, meetings, lost } = self;
         *meetings += 1;
         seats[*me].meetings.store(*meetings, Ordering::Release);
         let others = seats.iter().enumerate().filter(|(other, _)| other != me);
         for (_, seat) in others {
             let has_come = || seat.meetings.load(Ordering::Acquire) >= *meetings;
-            let mut spins = 0;
+            let (mut spins, mut late) = (0, None);
             while !has_come() {
                 // One that came and left is not missed.
                 if is_over.load(Ordering::Acquire) && !has_come() {
@@ -96,9 +103,11 @@ impl Member<'_> {
                 if spins < SPINS {
                     std::hint::spin_loop();
                 } else {
+                    late.get_or_insert_with(Instant::now);
                     std::thread::yield_now();
                 }
             }
+            *lost += late.map_or(Duration::ZERO, |since| since.elapsed());
         }
         true
     }

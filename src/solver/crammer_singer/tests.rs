@@ -169,6 +169,17 @@ fn threads_change_no_bit() {
             assert_eq!((&one.alpha, &one.intercepts), (&three.alpha, &three.intercepts));
             assert!((0..k).all(|class| one.weights.class(class, d) == three.weights.class(class, d)));
             assert_eq!((one.certificate, one.passes.to_bits()), (three.certificate, three.passes.to_bits()));
+            if intercept == Intercept::None {
+                // As where the others lose their cores for some epochs.
+                let design = Design { rows: &view, ids: None, bias: 0.0 };
+                let (rows, plain, monitor) = (&design, &design, &Silent);
+                let (class, cost) = (&class[..], &cost[..]);
+                let setup = Setup { rows, plain, bias: 0.0, class, n_classes: k, cost, intercept, monitor };
+                let mut descent = Descent::new(setup, &Start::default(), 3).unwrap();
+                descent.alone = 3;
+                let mixed = run(descent, &params(1e-2), &Start::default(), &Silent).unwrap();
+                assert_eq!((&one.alpha, one.certificate), (&mixed.alpha, mixed.certificate));
+            }
             for at in [0, 3, 11] {
                 let monitor = Stopping { looks: AtomicUsize::new(0), at };
                 let stopped = solve(&problem, &params(1e-9), &Start::default(), 3, &monitor);

@@ -1,5 +1,7 @@
 //! The visits of rows, by one thread or by several in step, each with the weights of its own classes ([`super::team`]).
 
+use std::time::Instant;
+
 use super::check::largest;
 use super::descent::{FULL_EPOCHS, POLL_STEPS, Setup};
 use super::rows::{Entry, Lists};
@@ -16,7 +18,11 @@ const AHEAD: usize = 4;
 /// A spread of gradients below this, relatively, is rounding.
 const NEGLIGIBLE: f64 = 1e-14;
 
+/// Share of the time that is lost by waiting for threads without a core, from which one thread alone is faster.
+const MAX_LOST: f64 = 0.3;
+
 /// Where a descent is, but for its weights. Every thread has its own copy, and all of them are equal.
+#[derive(Clone)]
 pub struct Course {
     /// Dual variables.
     pub lists: Lists,
@@ -37,7 +43,7 @@ pub struct Ground<'w> {
     pub idle: f64,
     /// Whether every visit looks at all classes.
     pub sees_all: bool,
-    /// Which thread has a class.
+    /// Which thread has a class, if there are several.
     pub owner: &'w [u16],
 }
 
@@ -46,7 +52,8 @@ pub struct Walker<'w> {
     ground: Ground<'w>,
     member: Member<'w>,
     course: &'w mut Course,
-    part: &'w mut Part,
+    /// Neighbouring ones.
+    parts: &'w mut [Part],
     /// Multipliers of the free intercept's constraints, of its own classes.
     offsets: &'w mut [f64],
     scratch: Scratch,
@@ -57,13 +64,22 @@ pub struct Walker<'w> {
 struct Scratch {
     /// Gradients: of all classes, or of the list's at the same positions.
     gradients: Vec<f64>,
-    /// Of the classes in the list that are its own: their positions, numbers in the part, and scores.
+    /// Of the classes in the list that are in a part: their positions, numbers in the part, and scores.
     positions: Vec<u32>,
     classes: Vec<u32>,
     scores: Vec<f64>,
     candidates: Vec<Candidate>,
     list: Vec<Entry>,
     changes: Vec<Change>,
+}
+
+/// Why threads have stopped.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum End {
+    /// They were told to.
+    Done,
+    /// One thread alone is faster at present.
+    Slow,
 }
 
 /// What a row's visit did.
@@ -80,26 +96,27 @@ impl<'w> Walker<'w> {
         ground: Ground<'w>,
         member: Member<'w>,
         course: &'w mut Course,
-        part: &'w mut Part,
+        parts: &'w mut [Part],
         offsets: &'w mut [f64],
     ) -> Self {
         let n_padded = ground.setup.n_classes.next_multiple_of(super::weights::LINE);
         let scratch = Scratch { gradients: vec![0.0; n_padded], ..Scratch::default() };
-        Self { ground, member, course, part, offsets, scratch }
+        Self { ground, member, course, parts, offsets, scratch }
     }
 
-    /// Epochs until `goes_on`, which is asked after each, says no.
+    /// Epochs until `goes_on`, which is asked after each, says no, or the others have no cores to go on with; which of the two.
     ///
     /// # Errors
     /// [`Error::Cancelled`].
-    pub fn lead(mut self, random: &mut Random, goes_on: &mut dyn FnMut(&Epoch) -> bool) -> Result<()> {
-        let monitor = self.ground.setup.monitor;
+    pub fn lead(mut self, random: &mut Random, goes_on: &mut dyn FnMut(&Epoch) -> bool) -> Result<End> {
+        let (monitor, begun) = (self.ground.setup.monitor, Instant::now());
         loop {
             let epoch = self.epoch(random, Some(monitor))?;
-            let goes_on = goes_on(&epoch);
-            self.tell(&mut [f64::from(u8::from(goes_on))])?;
-            if !goes_on {
-                return Ok(());
+            let is_done = !goes_on(&epoch);
+            let is_slow = self.member.lost().as_secs_f64() > MAX_LOST * begun.elapsed().as_secs_f64();
+            self.tell(&mut [f64::from(u8::from(!is_done && !is_slow))])?;
+            if is_done || is_slow {
+                return Ok(if is_done { End::Done } else { End::Slow });
             }
         }
     }
@@ -154,7 +171,8 @@ impl<'w> Walker<'w> {
         self.course.lists.tidy();
         self.course.n_epochs += 1;
         if self.ground.setup.intercept == Intercept::Free {
-            let (bias, constant) = (self.ground.setup.bias, self.part.column(rows.n_columns() - 1));
+            let bias = self.ground.setup.bias;
+            let constant = self.parts.iter().flat_map(|part| part.column(rows.n_columns() - 1));
             self.offsets.iter_mut().zip(constant).for_each(|(b, w)| *b += bias * w);
         }
         Ok(epoch)
@@ -163,29 +181,35 @@ impl<'w> Walker<'w> {
     /// Gradients of row `i`, of all classes or of those in its list.
     fn gradients(&mut self, i: usize, is_full: bool) -> Result<()> {
         let Ground { setup, owner, .. } = self.ground;
-        let (rows, own, mine) = (setup.rows, setup.class[i] as usize, self.part.classes());
+        let (rows, own) = (setup.rows, setup.class[i] as usize);
+        let first = self.parts[0].classes().start;
         let Scratch { gradients, positions, classes, scores, list, .. } = &mut self.scratch;
         let is_complete = if is_full {
-            self.part.scores(rows, i, &mut gradients[mine.start..mine.end.next_multiple_of(super::weights::LINE)]);
+            self.parts.iter().for_each(|part| part.scores(rows, i, &mut gradients[part.classes().start..]));
+            let mine = first..first + self.offsets.len();
             gradients[mine.clone()].iter_mut().zip(&*self.offsets).for_each(|(g, b)| *g += b + 1.0);
             if mine.contains(&own) {
                 gradients[own] -= 1.0;
             }
             self.member.complete(&mut gradients[..setup.n_classes], |class| owner[class].into())
         } else {
-            positions.clear();
-            classes.clear();
-            for (position, entry) in list.iter().enumerate() {
-                if mine.contains(&(entry.class as usize)) {
-                    positions.push(position as u32);
-                    classes.push(entry.class - mine.start as u32);
+            for part in &*self.parts {
+                let mine = part.classes();
+                positions.clear();
+                classes.clear();
+                for (position, entry) in list.iter().enumerate() {
+                    if mine.contains(&(entry.class as usize)) {
+                        positions.push(position as u32);
+                        classes.push(entry.class - mine.start as u32);
+                    }
                 }
-            }
-            scores.resize(classes.len(), 0.0);
-            self.part.some_scores(rows, i, classes, scores);
-            for ((&position, &class), score) in positions.iter().zip(&*classes).zip(&*scores) {
-                let error = f64::from(u8::from(class as usize + mine.start != own));
-                gradients[position as usize] = score + (self.offsets[class as usize] + error);
+                scores.resize(classes.len(), 0.0);
+                part.some_scores(rows, i, classes, scores);
+                for ((&position, &class), score) in positions.iter().zip(&*classes).zip(&*scores) {
+                    let class = class as usize + mine.start;
+                    gradients[position as usize] =
+                        score + (self.offsets[class - first] + f64::from(u8::from(class != own)));
+                }
             }
             self.member.complete(&mut gradients[..list.len()], |position| owner[list[position].class as usize].into())
         };
@@ -259,7 +283,7 @@ impl<'w> Walker<'w> {
         changes.retain(|change| change.delta != 0.0);
         self.course.lists.set(i, list);
         if !changes.is_empty() {
-            self.part.add(setup.rows, i, changes);
+            self.parts.iter_mut().for_each(|part| part.add(setup.rows, i, changes));
         }
         Ok(Visit::Gain { gain, spread: highest - smallest })
     }

@@ -110,7 +110,7 @@ impl Weights {
 
     /// Scores `w_m . x_i` of all classes.
     pub fn scores(&self, rows: &dyn ClassRows, i: usize, out: &mut [f64]) {
-        self.parts.iter().for_each(|part| part.scores(rows, i, &mut out[part.first..][..part.lines * LINE]));
+        self.parts.iter().for_each(|part| part.scores(rows, i, &mut out[part.first..]));
     }
 
     /// `w_m += delta x_i` for every change `(m, delta)`.
@@ -157,9 +157,9 @@ impl Part {
         sums.as_flattened()[..self.n_classes].to_vec()
     }
 
-    /// Scores of all classes of the part, padding included.
+    /// Scores of all classes of the part, padding included, into the beginning of `out`.
     pub fn scores(&self, rows: &dyn ClassRows, i: usize, out: &mut [f64]) {
-        rows.scores(i, &self.numbers, self.lines, out.as_chunks_mut().0);
+        rows.scores(i, &self.numbers, self.lines, &mut out.as_chunks_mut().0[..self.lines]);
     }
 
     /// Scores of chosen classes, counted from the part's first, at their positions in `classes`.
