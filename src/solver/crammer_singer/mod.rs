@@ -36,7 +36,7 @@
 //!
 //! **Several threads** divide the classes of every row among them ([`walk`], [`team`]): each has the weights of its own classes, follows
 //! the same course, and gets the gradients of the others'. No sum runs over classes of two threads, so no bit depends on their number. Two
-//! threads, C = 1 and 16, gap 1e-3: sector (105 classes, 163 entries a row) 1.7 and 1.7 times as fast as one. Where a visit is
+//! threads, C = 1 and 16, gap 1e-3: sector (105 classes, 163 entries a row) 1.5 to 1.8 times as fast as one. Where a visit is
 //! short, the meeting in each takes what is gained: 20news (20 classes are three cache lines, 158 entries, 1.4 microseconds a visit) comes out
 //! between 0.9 and 1.0 and is left to one thread, but for its checks, which makes it 1.1 to 1.2. Where others keep the cores busy, threads
 //! in step wait for each other's turn, so after an epoch with much of that one thread goes on alone for a while: sector beside work for
