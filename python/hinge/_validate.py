@@ -47,6 +47,12 @@ def positive(name: str, value: object) -> None:
         raise ValueError(f"{name} must be a finite number above 0, got {value!r}")
 
 
+def not_negative(name: str, value: object) -> None:
+    """Refuse everything but a finite real number of at least 0."""
+    if not isinstance(value, Real) or isinstance(value, bool) or not 0 <= float(value) < np.inf:
+        raise ValueError(f"{name} must be a finite number of at least 0, got {value!r}")
+
+
 def whole(name: str, value: object, least: int) -> None:
     """Refuse everything but an integer of at least ``least`` that fits in 8 bytes."""
     if not isinstance(value, Integral) or isinstance(value, bool) or not least <= int(value) < 2**63:

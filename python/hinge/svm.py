@@ -208,8 +208,7 @@ class LinearSVC(StreamClassifier):
             raise ValueError("sparse_coef must be False with multi_class='crammer_singer', got True")
         if sparse_coef and self.degree == 2:
             raise ValueError("sparse_coef must be False with degree=2, got True")
-        if sparse_tol != 0.0:
-            _validate.positive("sparse_tol", sparse_tol)
+        _validate.not_negative("sparse_tol", sparse_tol)
         solver = _validate.multi_class_solver(self.multi_class, options["solver"], self.degree)
         return options | {"solver": solver, "sparse_tol": float(sparse_tol) if sparse_coef else None}
 

@@ -137,5 +137,5 @@ def test_refuses_what_does_not_fit():
         hinge.LinearSVC(sparse_coef=True).partial_fit(X, Y[:, 0], classes=[0, 1])
     with pytest.raises(ValueError, match="goes on from dense weights of classes"):
         hinge.LinearSVC().fit(X, Y).partial_fit(X, Y[:, 0])
-    with pytest.raises(ValueError, match="sparse_tol"):
+    with pytest.raises(ValueError, match="sparse_tol must be a finite number of at least 0, got -1"):
         hinge.LinearSVC(sparse_coef=True, sparse_tol=-1.0).fit(X, Y)
