@@ -3,10 +3,11 @@ PYTHON ?= python3
 VENV ?= .venv
 MULTICORE ?= .venv-multicore
 SNAPML ?= .venv-snapml
+FLOORS ?= .venv-floors
 BIN := $(VENV)/bin
 RUST := $(shell find src -name '*.rs') Cargo.toml Cargo.lock pyproject.toml
 
-.PHONY: demo test test-rust test-python bench bench-search papers lint format clean
+.PHONY: demo test test-rust test-python test-floors bench bench-search papers lint format clean
 
 demo: $(VENV)/.built
 	$(BIN)/python -m hinge demo
@@ -18,6 +19,10 @@ test-rust:
 
 test-python: $(VENV)/.built
 	$(BIN)/python -m pytest
+
+# The same tests with the oldest versions of the dependencies that pyproject.toml allows.
+test-floors: $(FLOORS)/.built
+	$(FLOORS)/bin/python -m pytest
 
 bench: $(VENV)/.built $(MULTICORE)/.installed $(SNAPML)/.installed
 	cargo bench --no-default-features
@@ -68,6 +73,16 @@ $(VENV)/.installed: pyproject.toml
 	VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin develop --release --locked --extras cli,plot,test,bench,dev
 	touch $@ $(VENV)/.built
 
+$(FLOORS)/.built: $(FLOORS)/.installed $(VENV)/.built
+	VIRTUAL_ENV=$(abspath $(FLOORS)) $(BIN)/maturin develop --release --locked
+	touch $@
+
+$(FLOORS)/.installed: pyproject.toml tests/floors.py
+	$(PYTHON) -m venv --clear $(FLOORS)
+	$(FLOORS)/bin/python tests/floors.py > $(FLOORS)/requirements.txt
+	$(FLOORS)/bin/python -m pip install --quiet --requirement $(FLOORS)/requirements.txt
+	touch $@
+
 # Multi-core LIBLINEAR owns the module name of LIBLINEAR, so it lives apart.
 $(MULTICORE)/.installed:
 	$(PYTHON) -m venv $(MULTICORE)
@@ -81,4 +96,4 @@ $(SNAPML)/.installed:
 	touch $@
 
 clean:
-	rm -rf $(VENV) $(MULTICORE) $(SNAPML) target fit.csv fit.md fit.png
+	rm -rf $(VENV) $(MULTICORE) $(SNAPML) $(FLOORS) target fit.csv fit.md fit.png

@@ -68,6 +68,14 @@ pub enum Error {
         /// What is wrong, with the offending text.
         reason: String,
     },
+    /// Something is in the place of a file that is to be written.
+    #[error("{path}: {reason}")]
+    Occupied {
+        /// The file.
+        path: PathBuf,
+        /// What is there, and what would be accepted.
+        reason: String,
+    },
     /// A search cannot go on from its journal.
     #[error("{path} cannot be resumed: {reason}")]
     Journal {
@@ -133,7 +141,11 @@ pub enum Error {
         limit: f64,
     },
     /// The arithmetic left the range of double precision.
-    #[error("{what} is not finite; scale the features (largest squared row norm is {max_squared_norm:e}) or lower C")]
+    #[error(
+        "{what} is not finite: C times the weights of all rows is accepted up to about {limit:.0e} for rows of a squared \
+         norm up to {max_squared_norm:.3e}; lower C or scale the features",
+        limit = accepted_cost(*max_squared_norm)
+    )]
     Overflow {
         /// Which quantity.
         what: &'static str,
@@ -159,4 +171,10 @@ pub enum Error {
     /// The caller asked to stop.
     #[error("cancelled")]
     Cancelled,
+}
+
+/// Sum of all costs up to which squares of gradients, each at most that sum times the longest row, stay far inside
+/// double precision.
+fn accepted_cost(max_squared_norm: f64) -> f64 {
+    1e140 / max_squared_norm.sqrt().max(1.0)
 }

@@ -26,7 +26,8 @@
 //! * [`store`]: the compressed block file: written from any stream of rows, read as if it were hostile;
 //! * [`multiclass`], [`select`], [`path`], [`outofcore`]: drivers (one-vs-rest tasks, warm-started search for `C`, the plane of two
 //!   costs, training on a store that is larger than memory);
-//! * [`parallel`]: loops over tasks, compiled once; [`file_at`]: files read and written at a place;
+//! * [`parallel`]: loops over tasks, compiled once; [`memory`]: large vectors whose allocation may fail;
+//!   [`file_at`]: files read and written at a place; [`durable`]: files that are never lost;
 //! * `python`: borrow, detach, call, map errors (feature `python` only).
 //!
 //! Papers are cited in the modules as: **Chu15** Warm Start for Parameter Selection of Linear Classifiers (KDD 2015);
@@ -38,9 +39,11 @@
 //! **Chang10** Training and Testing Low-degree Polynomial Data Mappings via Linear SVM (JMLR 11, 2010).
 
 pub mod data;
+pub mod durable;
 pub mod error;
 pub mod file_at;
 pub mod loss;
+pub mod memory;
 pub mod multiclass;
 pub mod outofcore;
 pub mod parallel;

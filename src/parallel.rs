@@ -4,12 +4,14 @@
 //! every solver, and was half of the functions of the extension. Here only the closure itself is: the tasks are counted, handed out by one
 //! compiled loop, and few (thousands of rows each), so that a call through a pointer does not show.
 
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rayon::prelude::*;
 
 use crate::Result;
+use crate::memory;
 
 /// Calls `task(k, item)` for every item, in parallel; `k` counts from 0.
 pub fn each<T: Send>(items: impl IntoIterator<Item = T>, task: impl Fn(usize, T) + Sync) {
@@ -47,10 +49,38 @@ pub fn try_map<T: Send, U: Send>(
     let mut out: Vec<Option<Result<U>>> = items.iter().map(|_| None).collect();
     each(items.into_iter().zip(&mut out), |k, (item, slot)| {
         if !has_failed.load(Ordering::Relaxed) {
-            *slot = Some(f(k, item).inspect_err(|_| has_failed.store(true, Ordering::Relaxed)));
+            *slot = Some(memory::catch(|| f(k, item)).inspect_err(|_| has_failed.store(true, Ordering::Relaxed)));
         }
     });
     out.into_iter().flatten().collect()
+}
+
+/// Runs `work` on this thread, where parallel iterators are then plain loops. No thread is started, also none of
+/// rayon's global pool.
+///
+/// This thread is the only one of a pool that ends with the work. (`use_current_thread` of rayon would leak the
+/// pool, some 5 kB in every thread that ever fits.) A thread that is in a pool already stays in that one.
+#[allow(unsafe_code)]
+pub fn alone<T: Send>(work: impl FnOnce() -> T + Send) -> T {
+    if rayon::current_thread_index().is_some() {
+        return work();
+    }
+    let mut seat = None;
+    let take = |thread| {
+        seat = Some(thread);
+        Ok(())
+    };
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(1).spawn_handler(take).build();
+    let (pool, seat) = pool.ok().zip(seat).expect("taking a seat does not fail");
+    let mut outcome = None;
+    let task: Box<dyn FnOnce() + Send + '_> = Box::new(|| outcome = Some(catch_unwind(AssertUnwindSafe(work))));
+    // SAFETY: the task is gone before what it borrows: `seat.run` returns when the pool ends, and a pool whose
+    // handle is dropped ends when every task that was spawned in it has run.
+    let task: Box<dyn FnOnce() + Send> = unsafe { std::mem::transmute(task) };
+    pool.spawn(task);
+    drop(pool);
+    seat.run();
+    outcome.expect("the task has run").unwrap_or_else(|panic| resume_unwind(panic))
 }
 
 fn each_number(count: usize, task: &(dyn Fn(usize) + Sync)) {
@@ -75,6 +105,25 @@ mod tests {
             each_chunk(&mut out, 7, |start, piece| piece.iter_mut().zip(start..).for_each(|(out, k)| *out += k));
             assert_eq!(out, (0..count).collect::<Vec<_>>());
         }
+    }
+
+    #[test]
+    fn work_alone_stays_on_its_thread() {
+        for _ in 0..3 {
+            let me = std::thread::current().id();
+            let mut places = vec![None; 1000];
+            let threads = alone(|| {
+                each(&mut places, |_, place| *place = Some(std::thread::current().id()));
+                assert_eq!(alone(rayon::current_num_threads), 1);
+                rayon::current_num_threads()
+            });
+            assert_eq!(threads, 1);
+            assert!(places.iter().all(|place| *place == Some(me)));
+            assert_eq!(rayon::current_thread_index(), None);
+        }
+        let panic = catch_unwind(|| alone(|| map(10, |k| assert!(k < 5, "at {k}")))).unwrap_err();
+        assert_eq!(panic.downcast_ref::<String>().map(String::as_str), Some("at 5"));
+        assert_eq!(alone(|| 7), 7);
     }
 
     #[test]

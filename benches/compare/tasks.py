@@ -64,7 +64,7 @@ def load(name: str) -> Task:
 
 def _generated(name: str, n_classes: int) -> Task:
     random = np.random.default_rng(0)
-    X = sp.random_array((300, 40), density=0.2, rng=random, data_sampler=random.standard_normal)
+    X = sp.random(300, 40, density=0.2, random_state=random, data_rvs=random.standard_normal)
     values = X @ random.standard_normal((40, n_classes)) + random.standard_normal((300, n_classes))
     y = values.argmax(axis=1).astype(np.float64)
     return Task(name, sp.csr_matrix(X.astype(np.float32)), 2.0 * y - 1.0 if n_classes == 2 else y)

@@ -42,7 +42,7 @@ def settings():
     yield "few rows, many features", *gaussian(15, 200, 0.05), (0.02, 0.02)
     yield "many rows, few features", *gaussian(150, 2, 0.5), (1.0, 1.0)
     yield "moderate", *gaussian(60, 10, 0.3), (1.0, 1.0)
-    X = sp.random_array((60, 5000), density=0.01, rng=random, data_sampler=random.standard_normal, format="csr")
+    X = sp.random(60, 5000, density=0.01, random_state=random, data_rvs=random.standard_normal)
     y = np.where(np.arange(60) % 3 == 0, 1, -1)
     yield "sparse, high-dimensional", sp.csr_matrix(X), y, (0.2, 0.2)
 

@@ -9,7 +9,8 @@ def page(found: dict[str, Any], pictures: dict[str, str]) -> str:
     """The page in Markdown, from the recorded figures."""
     lines = ["# Every pair of costs: the plane of Wesierski16, explored and measured", "", INTRODUCTION, ""]
     if "provenance" in found:
-        lines += [f"Made with `benches/papers/wesierski16.py`: {found['provenance']}.", ""]
+        lines.append(f"Made with `benches/papers/wesierski16.py`: {found['provenance']}.")
+        lines += [found["machine"], ""] if "machine" in found else [""]
     lines += ["## Four settings", "", SETTINGS, "", *_settings(found.get("settings", {})), ""]
     for name, picture in pictures.items():
         lines += [f"![{name}]({picture})", ""]

@@ -8,10 +8,11 @@ from hinge._cost_grid import CostGrid
 from hinge._cost_ray import CostRay
 from hinge._cost_selection import CostSelection, select_costs
 from hinge._cost_surface import ScoreSurface
-from hinge._csearch import CSearch, PartialSearchWarning
+from hinge._csearch import CSearch, NoSkillWarning, PartialSearchWarning
 from hinge._native import DEBUG_BUILD as _DEBUG_BUILD
 from hinge._native import BlockFileError, __version__
 from hinge._presolve import Presolve
+from hinge._versioned import InconsistentVersionWarning
 from hinge.blocks import Block, BlockStore
 from hinge.calibration import Calibration, calibrate
 from hinge.logistic import LogisticRegression, LogisticRegressionCV
@@ -35,10 +36,12 @@ __all__ = [
     "CostPathFile",
     "CostRay",
     "CostSelection",
+    "InconsistentVersionWarning",
     "LinearSVC",
     "LinearSVCCV",
     "LogisticRegression",
     "LogisticRegressionCV",
+    "NoSkillWarning",
     "PairUsage",
     "PartialPathWarning",
     "PartialSearchWarning",

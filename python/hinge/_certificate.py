@@ -20,11 +20,14 @@ class Certificate:
     primal : ndarray of float64
         Objective at ``coef_`` and ``intercept_``.
     dual : ndarray of float64
-        Lower bound on the optimal objective, the value of a feasible dual point.
+        Lower bound on the optimal objective: the value of a feasible dual point, less a bound of all that rounding can
+        have done to both values (1e-13 to 1e-11 of them on data of ordinary scale).
     relative_gap : ndarray of float64
-        ``(primal - dual) / dual``: the true relative distance to the optimum is never larger.
+        ``(primal - dual) / dual``: the true relative distance to the optimum is never larger. Infinite where nothing
+        is proved (``dual`` not above 0).
     status : tuple of str
-        ``"converged"``, ``"max_iter"``, or ``"stalled"`` (no progress possible in double precision).
+        ``"converged"``, ``"max_iter"``, or ``"stalled"`` (no progress possible in double precision, or no proof of
+        the accuracy that was asked for).
     solver : tuple of str
         The solver that finished each problem.
     passes : ndarray of float64

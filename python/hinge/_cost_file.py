@@ -11,6 +11,7 @@ import numpy as np
 
 from hinge import _native, _validate
 from hinge._cost_problem import CostProblem, Explored
+from hinge._durable import reading
 
 
 def header(problem: CostProblem) -> bytes:
@@ -71,7 +72,10 @@ class CostPathFile(Explored):
         self._n_threads = _validate.threads(n_jobs)
         self._file = _native.PlaneFile(self.path)
         self.stats = self._file.findings()
-        with np.load(io.BytesIO(self._file.header()), allow_pickle=False) as arrays:
+        with (
+            reading(self.path, "a whole file of a plane"),
+            np.load(io.BytesIO(self._file.header()), allow_pickle=False) as arrays,
+        ):
             self.problem = CostProblem.from_arrays(dict(arrays))
 
     @property

@@ -75,12 +75,17 @@ class CostProblem:
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, np.ndarray]) -> Self:
-        """The problem of such arrays."""
+        """The problem of such arrays, which come from a file; a ValueError if they are none."""
         if "dense" in arrays:
             X: Any = arrays["dense"]
         else:
             X = sp.csr_matrix((arrays["data"], arrays["indices"], arrays["indptr"]), shape=tuple(arrays["shape"]))
-        return cls(X, arrays["signs"], arrays["classes"], float(arrays["bias"]) or None)
+        signs, classes, bias = arrays["signs"], arrays["classes"], float(arrays["bias"])
+        if signs.shape != X.shape[:1] or signs.dtype != np.float64 or not np.array_equal(np.unique(signs), [-1, 1]):
+            raise ValueError(f"signs must be {X.shape[0]} numbers -1 and 1, both of them")
+        if classes.shape != (2,) or not 0 <= bias < np.inf:
+            raise ValueError(f"expected 2 classes and a finite bias of at least 0, got {classes!r} and {bias}")
+        return cls(_validate.plain_data(X), signs, classes, bias or None)
 
     def decision(self, X: Any) -> Any:
         """X for prediction, with the number of features checked."""

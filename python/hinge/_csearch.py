@@ -18,6 +18,10 @@ class PartialSearchWarning(UserWarning):
     """A search was stopped before its end: its choice is the best among the values of C that were finished."""
 
 
+class NoSkillWarning(UserWarning):
+    """The chosen model is right no more often than the answer that is always the most frequent class."""
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class CSearch:
     """The table of a search for ``C``, one entry (or row) per value of ``C``, and the choice.

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import warnings
+from collections.abc import Iterable, Iterator
 from numbers import Integral
 from typing import Any
 
@@ -12,6 +13,7 @@ from sklearn.utils.validation import column_or_1d
 
 from hinge import _validate
 from hinge._problem import Problem
+from hinge._warn import warn
 
 Split = tuple[np.ndarray, np.ndarray]
 
@@ -25,7 +27,7 @@ class Folds:
     def __init__(self, problem: Problem, cv: Any, groups: Any, seed: int):
         n_rows = len(problem.y)
         groups = _groups(groups, n_rows)
-        splits = _splitter(problem, cv, groups, seed).split(problem.X, problem.y, groups)
+        splits = _stratified(problem, int(cv), groups, seed) if _is_number(cv) else _given(problem, cv, groups)
         self.splits: list[Split] = [(_rows(f, a, n_rows), _rows(f, b, n_rows)) for f, (a, b) in enumerate(splits)]
         if not self.splits:
             raise ValueError("cv must give at least one split, it gives none")
@@ -61,11 +63,27 @@ def _groups(groups: Any, n_rows: int) -> np.ndarray | None:
     return groups
 
 
-def _splitter(problem: Problem, cv: Any, groups: np.ndarray | None, seed: int) -> Any:
-    if not isinstance(cv, Integral) or isinstance(cv, bool):
-        return check_cv(cv, problem.y, classifier=True)
-    n_folds = int(cv)
-    _check_class_sizes(problem, n_folds)
+def _given(problem: Problem, cv: Any, groups: np.ndarray | None) -> Iterable[Split]:
+    return check_cv(cv, problem.y, classifier=True).split(problem.X, problem.y, groups)
+
+
+def _stratified(problem: Problem, n_folds: int, groups: np.ndarray | None, seed: int) -> list[Split]:
+    """Shuffled folds. The only row of a class is in every training part, for a part without it cannot be trained on."""
+    sizes = np.bincount(problem.ids)
+    n_folds = _checked_number(problem, sizes, n_folds)
+    splitter = _splitter(n_folds, groups, seed)
+    if sizes.min() >= n_folds:
+        return list(splitter.split(problem.X, problem.y, groups))
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="The least populated class in y")  # told by _checked_number
+        splits = list(splitter.split(problem.X, problem.y, groups))
+    if groups is not None:
+        return splits
+    kept = np.flatnonzero(sizes[problem.ids] == 1)
+    return [(np.union1d(train, kept), np.setdiff1d(test, kept)) for train, test in splits]
+
+
+def _splitter(n_folds: int, groups: np.ndarray | None, seed: int) -> Any:
     if groups is None:
         return StratifiedKFold(n_folds, shuffle=True, random_state=seed)
     n_groups = len(np.unique(groups))
@@ -74,16 +92,25 @@ def _splitter(problem: Problem, cv: Any, groups: np.ndarray | None, seed: int) -
     return StratifiedGroupKFold(n_folds, shuffle=True, random_state=seed)
 
 
-def _check_class_sizes(problem: Problem, n_folds: int) -> None:
+def _is_number(cv: Any) -> bool:
+    return isinstance(cv, Integral) and not isinstance(cv, bool)
+
+
+def _checked_number(problem: Problem, sizes: np.ndarray, n_folds: int) -> int:
+    """The number of folds: as asked for, or the size of the largest class; what small classes lead to is warned of."""
     if n_folds < 2:
         raise ValueError(f"cv must be at least 2, got {n_folds}")
-    sizes = np.bincount(problem.ids)
+    largest = int(sizes.max())
+    if largest < 2:
+        raise ValueError(f"cv={n_folds} needs at least 2 rows of a class, every class has 1")
+    if largest < n_folds:
+        warn(f"the largest class has {largest} rows: cv={largest} instead of {n_folds}", UserWarning)
+        n_folds = largest
     if sizes.min() < n_folds:
         smallest = _validate.plain(problem.classes[sizes.argmin()])
-        raise ValueError(
-            f"cv={n_folds} needs at least {n_folds} rows of every class, class {smallest} has {sizes.min()}: "
-            "use a smaller cv or a splitter of your own"
-        )
+        rows = "1 row" if sizes.min() == 1 else f"{sizes.min()} rows"
+        warn(f"class {smallest} has {rows}: with cv={n_folds} some held-out parts have no row of it", UserWarning)
+    return n_folds
 
 
 def _check_fold(problem: Problem, f: int, train: np.ndarray, test: np.ndarray) -> None:

@@ -8,10 +8,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from hinge import _native, _validate
-
-PREDICTED_ROWS = 1024
-"""Rows whose decision values are held at once where only the labels are wanted."""
+from hinge import _decisions, _native, _sparse
 
 
 def is_indicator(y: Any) -> bool:
@@ -25,8 +22,17 @@ def is_indicator(y: Any) -> bool:
     return y.ndim == 2 and y.shape[1] > 1
 
 
+def names(y: Any, n_labels: int) -> np.ndarray:
+    """The column names of a data frame where all are strings, else column numbers."""
+    columns = list(getattr(y, "columns", ()))
+    if len(columns) == n_labels and all(isinstance(name, str) for name in columns):
+        return np.array(columns, dtype=object)
+    return np.arange(n_labels)
+
+
 def positive_rows(y: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
     """Positive rows of each label: starts of shape (n_labels + 1,) and row numbers, checked."""
+    _sparse.check(y, "y")
     if y.shape[0] != n_rows if hasattr(y, "shape") else len(y) != n_rows:
         raise ValueError(f"y has {y.shape[0] if hasattr(y, 'shape') else len(y)} rows of labels, X has {n_rows} rows")
     if sp.issparse(y):
@@ -80,42 +86,10 @@ def native_fit(
     return fit
 
 
-def native_weights(coef: Any) -> Any:
-    """Weights by column of the data, as native predictions take them."""
-    if not sp.issparse(coef):
-        return np.ascontiguousarray(coef.T, dtype=np.float64)
-    by_column = sp.csc_array(coef)
-    return (
-        by_column.indptr.astype(np.int64),
-        by_column.indices.astype(np.uint32),
-        np.ascontiguousarray(by_column.data, dtype=np.float64),
-    )
-
-
-def decisions(model: Any, X: Any) -> np.ndarray:
-    """Decision values of checked X, shape (n_samples, n_labels)."""
-    intercept = np.ascontiguousarray(model.intercept_, dtype=np.float64)
-    weights, threads = native_weights(model.coef_), _validate.threads(model.n_jobs)
-    return _native.decision_values(_validate.native_matrix(X), weights, intercept, threads)
-
-
-def top_k(model: Any, X: Any, k: int) -> tuple[np.ndarray, np.ndarray]:
-    """Numbers of the labels with the highest decision values of checked X, and the values, shapes (n_samples, k)."""
-    intercept = np.ascontiguousarray(model.intercept_, dtype=np.float64)
-    weights, threads = native_weights(model.coef_), _validate.threads(model.n_jobs)
-    return _native.top_k(_validate.native_matrix(X), weights, intercept, k, threads)
-
-
 def indicator(model: Any, X: Any) -> Any:
-    """Labels with a positive decision value of checked X, as a matrix of the kind that the model was fitted with."""
-    intercept = np.ascontiguousarray(model.intercept_, dtype=np.float64)
-    weights, threads = native_weights(model.coef_), _validate.threads(model.n_jobs)
-    parts = []
-    for start in range(0, X.shape[0], PREDICTED_ROWS):
-        rows = _validate.native_matrix(X[start : start + PREDICTED_ROWS])
-        positive = as_indicator(_native.decision_values(rows, weights, intercept, threads))
-        parts.append(of_kind(positive, model.multilabel_))
-    return sp.vstack(parts, format="csr") if model.multilabel_ == "sparse" else np.vstack(parts)
+    """Labels with a positive decision value, as a matrix of the kind that the model was fitted with."""
+    found = _decisions.positive_labels(model, X)
+    return found if model.multilabel_ == "sparse" else found.toarray()
 
 
 def as_indicator(values: np.ndarray) -> np.ndarray:

@@ -8,14 +8,14 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted
 
-from hinge import _labels, _native, _outofcore, _validate
+from hinge import _decisions, _labels, _native, _outofcore, _sparse, _validate
 from hinge._callbacks import CallbackSupport, FitTask
 from hinge._certificate import Certificate
 from hinge._presolve import Presolve
 from hinge._progress import reporter
+from hinge._versioned import Versioned
 from hinge._warn import warn
 from hinge.blocks import BlockStore
 from hinge.poly2 import degree_options, pair_table, with_sorted_rows
@@ -34,7 +34,7 @@ def check_solver(solver: str, loss: str) -> None:
         raise ValueError(f"solver={solver!r} is for loss={only!r} only, got loss={loss!r}")
 
 
-class LinearClassifier(CallbackSupport, ClassifierMixin, BaseEstimator):
+class LinearClassifier(Versioned, CallbackSupport, ClassifierMixin, BaseEstimator):
     """A linear classifier with certificate; subclasses own the parameters and name the loss."""
 
     coef_: np.ndarray
@@ -100,15 +100,18 @@ class LinearClassifier(CallbackSupport, ClassifierMixin, BaseEstimator):
         if options["map"] is not None:
             raise ValueError("degree must be 1 where y is a matrix of labels, got 2")
         if self.class_weight is not None:
-            raise ValueError(f"class_weight must be None where y is a matrix of labels, got {self.class_weight!r}")
+            raise ValueError(
+                f"class_weight must be None where y is a matrix of labels, got {self.class_weight!r}: "
+                "all labels share the weights of the rows, sample_weight"
+            )
         checked = _validate.fit_matrix(X, self)
         rows = _labels.positive_rows(y, checked.shape[0])
         weight = _validate.sample_weights(checked, checked.shape[0], sample_weight)
         if not (weight > 0).any():
             raise ValueError("sample_weight is 0 for every row")
-        n_labels = len(rows[0]) - 1
+        labels = _labels.names(y, len(rows[0]) - 1)
         task = FitTask(self, X, y, sample_weight=sample_weight)
-        self._fit_checked(float(self.C), checked, np.arange(n_labels), np.empty(0), weight, options, rows)
+        self._fit_checked(float(self.C), checked, labels, np.empty(0), weight, options, rows)
         _validate.remember_features(self, X)
         self.multilabel_ = "sparse" if sp.issparse(y) else "dense"
         task.end()
@@ -201,6 +204,13 @@ class LinearClassifier(CallbackSupport, ClassifierMixin, BaseEstimator):
             The decision value is the sum of ``weight * x_i * x_j`` over all pairs, the linear terms (the first
             n_features weights of ``coef_``, with ``gamma`` times ``sqrt(2 * gamma * coef0)``), the constant feature and
             the intercept. Hashed pairs that share a weight show it each with its own sign.
+
+        Raises
+        ------
+        ValueError
+            A fit without ``degree=2``, pairs of columns that do not exist, all pairs of hashed weights.
+        sklearn.exceptions.NotFittedError
+            The model is not fitted.
         """
         check_is_fitted(self)
         if self._map is None:
@@ -219,15 +229,28 @@ class LinearClassifier(CallbackSupport, ClassifierMixin, BaseEstimator):
         -------
         ndarray of shape (n_samples,) for two classes, else (n_samples, n_classes)
             One column per label where y was a matrix of labels.
+
+        Raises
+        ------
+        ValueError
+            Another number of features, or other names, than in the fit; values that are not finite.
+        sklearn.exceptions.NotFittedError
+            The model is not fitted.
+        BlockFileError
+            A damaged store.
         """
         check_is_fitted(self)
         if isinstance(X, BlockStore):
             values = self._scores(X).gather(lambda values: values)
             return values.ravel() if values.shape[1] == 1 else values
-        return self._decisions(_validate.predict_data(self, X))
+        return self._decisions(self._prediction_data(X))
+
+    def _prediction_data(self, X: Any) -> Any:
+        """X checked as far as :meth:`_decisions` and what is like it do not check it."""
+        return _validate.shaped_data(self, X) if self._map is None else _validate.predict_data(self, X)
 
     def _decisions(self, X: Any) -> np.ndarray:
-        """Decision values of checked X."""
+        """Decision values of X from :meth:`_prediction_data`."""
         native = self._map
         if native is not None:
             X, threads = with_sorted_rows(X), _validate.threads(self.n_jobs)
@@ -235,10 +258,8 @@ class LinearClassifier(CallbackSupport, ClassifierMixin, BaseEstimator):
             map_decisions = _native.map_decisions
             values = _validate.call_native(lambda matrix: map_decisions(matrix, native, coef, threads), X)
             values = values + self.intercept_
-        elif sp.issparse(self.coef_):
-            values = _labels.decisions(self, X)
         else:
-            values = safe_sparse_dot(X, self.coef_.T, dense_output=True) + self.intercept_
+            values = _decisions.decision_values(self, X)
         return values.ravel() if values.shape[1] == 1 else values
 
     def predict(self, X: Any) -> np.ndarray:
@@ -252,21 +273,73 @@ class LinearClassifier(CallbackSupport, ClassifierMixin, BaseEstimator):
         -------
         ndarray of shape (n_samples,)
             Where y was a matrix of labels: a matrix of 0 and 1 of shape (n_samples, n_labels), sparse if y was.
+
+        Raises
+        ------
+        ValueError
+            Another number of features, or other names, than in the fit; values that are not finite.
+        sklearn.exceptions.NotFittedError
+            The model is not fitted.
+        BlockFileError
+            A damaged store.
         """
         check_is_fitted(self)
         if isinstance(X, BlockStore):
             found = self._scores(X).gather(self._predicted)
             return _labels.of_kind(found, self.multilabel_) if hasattr(self, "multilabel_") else found
-        X = _validate.predict_data(self, X)
+        X = self._prediction_data(X)
         if hasattr(self, "multilabel_"):
             return _labels.indicator(self, X)
         if sp.issparse(self.coef_) and len(self.classes_) > 2:
-            return self.classes_[_labels.top_k(self, X, 1)[0].ravel()]
+            return self.classes_[_decisions.top_k(self, X, 1)[0].ravel()]
         return self._predicted(self._decisions(X))
 
     def _predicted(self, values: np.ndarray) -> np.ndarray:
         """The classes, or the 0/1 matrix of labels, that decision values stand for."""
         return _labels.as_indicator(values) if hasattr(self, "multilabel_") else self.classes_[class_ids(values)]
+
+    def sparsify(self) -> Self:
+        """Turn ``coef_`` into a CSR matrix, which pays where most weights are 0.
+
+        Predictions go on to work, from the weights that are not 0; those of a :class:`hinge.BlockStore` and
+        ``partial_fit`` need :meth:`densify` first.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            The model was fitted with ``degree=2``.
+
+        Examples
+        --------
+        >>> from hinge import LinearSVC
+        >>> from sklearn.datasets import make_classification
+        >>> X, y = make_classification(n_samples=200, random_state=0)
+        >>> model = LinearSVC().fit(X, y).sparsify()
+        >>> type(model.coef_).__name__, type(model.densify().coef_).__name__
+        ('csr_matrix', 'ndarray')
+        """
+        check_is_fitted(self)
+        if self._map is not None:
+            raise ValueError("sparsify needs a fit with degree=1: weights of pairs of features stay dense, degree is 2")
+        self.coef_ = sp.csr_matrix(self.coef_)
+        return self
+
+    def densify(self) -> Self:
+        """Turn a sparse ``coef_`` into an array; the opposite of :meth:`sparsify`.
+
+        Returns
+        -------
+        self
+        """
+        check_is_fitted(self)
+        coef: Any = self.coef_
+        if sp.issparse(coef):
+            self.coef_ = coef.toarray()
+        return self
 
     def predict_top_k(self, X: Any, k: int = 5) -> tuple[np.ndarray, np.ndarray]:
         """The ``k`` best classes or labels of each row, best first, with their decision values.
@@ -282,13 +355,15 @@ class LinearClassifier(CallbackSupport, ClassifierMixin, BaseEstimator):
         Returns
         -------
         labels : ndarray of shape (n_samples, k)
-            Classes, or column numbers of y where it was a matrix of labels.
+            Classes, or the labels where y was a matrix of them: column names of a data frame, else column numbers.
         values : ndarray of shape (n_samples, k), float64
 
         Raises
         ------
         ValueError
-            ``k`` out of range, or a model of two classes, which has one decision value for both.
+            ``k`` out of range, or a model of two classes, which has one decision value for both; unusable X.
+        sklearn.exceptions.NotFittedError
+            The model is not fitted.
         """
         check_is_fitted(self)
         _validate.whole("k", k, 1)
@@ -296,7 +371,7 @@ class LinearClassifier(CallbackSupport, ClassifierMixin, BaseEstimator):
             raise ValueError("predict_top_k needs more than 2 classes or a matrix of labels, the model has one vector")
         if k > len(self.classes_):
             raise ValueError(f"k must be at most the number of classes, {len(self.classes_)}, got {k}")
-        ids, values = _labels.top_k(self, _validate.predict_data(self, X), int(k))
+        ids, values = _decisions.top_k(self, self._prediction_data(X), int(k))
         return self.classes_[ids], values
 
     def _scores(self, store: BlockStore) -> _outofcore.Scores:
@@ -316,12 +391,25 @@ class LinearClassifier(CallbackSupport, ClassifierMixin, BaseEstimator):
         Returns
         -------
         float
+
+        Raises
+        ------
+        ValueError
+            Another number of features, or other names, than in the fit; values that are not finite.
+        sklearn.exceptions.NotFittedError
+            The model is not fitted.
+        BlockFileError
+            A damaged store.
         """
-        if isinstance(X, BlockStore):
-            labels, weight = X.labels(n_jobs=self.n_jobs)
-            y = labels if y is None else y
-            sample_weight = weight if sample_weight is None else sample_weight
-        return super().score(X, y, sample_weight)
+        _sparse.check(y, "y")
+        return super().score(X, *self._labelled(X, y, sample_weight))
+
+    def _labelled(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any]:
+        """Labels and weights to score by: those of a store where none are given."""
+        if not isinstance(X, BlockStore):
+            return y, sample_weight
+        labels, weight = X.labels(n_jobs=self.n_jobs)
+        return labels if y is None else y, weight if sample_weight is None else sample_weight
 
 
 def class_ids(values: np.ndarray) -> np.ndarray:

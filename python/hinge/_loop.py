@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from hinge import _native, _validate
-from hinge._csearch import ENDS, CSearch, PartialSearchWarning
+from hinge._csearch import ENDS, CSearch, NoSkillWarning, PartialSearchWarning
 from hinge._folds import Folds
 from hinge._plan import Plan
 from hinge._problem import Problem
@@ -15,6 +15,9 @@ from hinge._scoring import Scoring
 from hinge._search_progress import search_progress
 from hinge._steps import Step, Steps
 from hinge._warn import warn
+
+_ROUNDING = 1e-12
+"""Of a mean over folds, relative to scores of at most 1."""
 
 
 def _never(step: Step) -> bool:
@@ -83,7 +86,22 @@ class Search:
                 f"the largest {search.Cs[-1]:g}: its choice is the best of those",
                 PartialSearchWarning,
             )
+        else:
+            self._check_skill(search)
         return search
+
+    def _check_skill(self, search: CSearch) -> None:
+        """Warn where accuracy has chosen a model that need not look at the features."""
+        no_skill = self.scoring.no_skill(self.folds.tests())
+        if no_skill is None or not search.mean[search.index] <= no_skill[1] + _ROUNDING:
+            return
+        score, (most, share) = search.mean[search.index], no_skill
+        warn(
+            f"the model chosen at C = {search.C:g} has an accuracy of {score:.4f} out of fold, always answering "
+            f"class {_validate.plain(most)} has {share:.4f}: choose C by "
+            'scoring="balanced_accuracy" or "roc_auc", or weigh the classes with class_weight="balanced"',
+            NoSkillWarning,
+        )
 
     def _run(self, steps: Steps, wants_stop: Callable[[Step], bool]) -> str:
         problem = self.problem

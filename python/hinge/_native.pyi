@@ -16,7 +16,10 @@ __all__ = [
     "DEFAULT_ROUNDS",
     "DEFAULT_SEARCH_TOL",
     "DEFAULT_TOL",
+    "MAX_RELABELLED",
     "BlockFileError",
+    "ColumnIndex",
+    "Draft",
     "DuplicateEntriesError",
     "Plane",
     "PlaneFile",
@@ -29,6 +32,7 @@ __all__ = [
     "__version__",
     "answers_from",
     "check",
+    "check_target",
     "decision_values",
     "descend",
     "descend_on",
@@ -47,6 +51,7 @@ __all__ = [
     "map_rows",
     "map_shape",
     "map_usage",
+    "positive_labels",
     "sample_columns",
     "search",
     "search_store",
@@ -65,6 +70,7 @@ DEFAULT_SEARCH_TOL: float
 DEFAULT_DESCENT_TOL: float
 DEFAULT_C_MAX: float
 DEFAULT_RATIO: float
+MAX_RELABELLED: int
 DEFAULT_BLOCKS: int
 DEFAULT_ROUNDS: int
 
@@ -72,6 +78,14 @@ class DuplicateEntriesError(ValueError): ...
 
 # Rows, labels in {-1, +1}, height of the constant column.
 _CostData: TypeAlias = tuple[Any, np.ndarray, float]
+
+# Weights (an array, or the columns of a CSR matrix and its values), intercepts, whether values of rows need no check,
+# number of threads.
+_Prediction: TypeAlias = tuple[Any, np.ndarray, bool, int]
+
+@final
+class ColumnIndex:
+    def __new__(cls, indptr: np.ndarray, indices: np.ndarray, n_columns: int) -> ColumnIndex: ...
 
 @final
 class Plane:
@@ -81,12 +95,12 @@ class Plane:
     @property
     def end(self) -> str: ...
     def __len__(self) -> int: ...
-    def locate(self, at: np.ndarray) -> np.ndarray: ...
+    def locate(self, at: np.ndarray, n_threads: int) -> np.ndarray: ...
     def sides(self, facet: int) -> np.ndarray: ...
     def answers(self, data: _CostData, at: np.ndarray, n_threads: int) -> dict[str, np.ndarray]: ...
     def surface(self, data: _CostData, held: Any, held_y: np.ndarray, n_threads: int) -> Surface: ...
     def along(
-        self, data: _CostData, from_: tuple[float, float], to: tuple[float, float]
+        self, data: _CostData, from_: tuple[float, float], to: tuple[float, float], n_threads: int
     ) -> tuple[tuple[np.ndarray, np.ndarray], np.ndarray]: ...
 
 @final
@@ -156,6 +170,13 @@ class BlockFileError(ValueError):
     """A block store is damaged, cut short, or no block store."""
 
 @final
+class Draft:
+    def __new__(cls, path: str, kind: str) -> Draft: ...
+    def write(self, bytes: bytes) -> None: ...
+    def publish(self) -> None: ...
+    def abort(self) -> None: ...
+
+@final
 class StoreWriter:
     def __new__(
         cls,
@@ -165,6 +186,7 @@ class StoreWriter:
         n_features: int | None,
         counts: np.ndarray | None,
         source: str,
+        overwrite: bool,
     ) -> StoreWriter: ...
     def append(
         self, matrix: Any, class_ids: np.ndarray, weight: np.ndarray | None, n_threads: int
@@ -222,7 +244,9 @@ class StreamLearner:
     def state(self) -> dict[str, Any]: ...
 
 def check(matrix: Any) -> tuple[bool, float]: ...
-def decision_values(matrix: Any, weights: Any, intercept: np.ndarray, n_threads: int) -> np.ndarray: ...
+def check_target(path: str, kind: str, overwrite: bool = False, sources: list[str] = ...) -> None: ...
+def decision_values(matrix: Any, model: _Prediction) -> np.ndarray: ...
+def positive_labels(matrix: Any, model: _Prediction) -> tuple[np.ndarray, np.ndarray]: ...
 def descend(
     matrix: Any,
     class_ids: np.ndarray,
@@ -312,6 +336,4 @@ def search_store(
     visit: Callable[[dict[str, Any]], float | None],
     progress: Callable[..., None] | None = None,
 ) -> str: ...
-def top_k(
-    matrix: Any, weights: Any, intercept: np.ndarray, k: int, n_threads: int
-) -> tuple[np.ndarray, np.ndarray]: ...
+def top_k(matrix: Any, model: _Prediction, k: int) -> tuple[np.ndarray, np.ndarray]: ...

@@ -99,9 +99,10 @@ class Scores:
         coef, n_features = model.coef_, model.n_features_in_
         if store.n_features != n_features:
             raise ValueError(f"the store has {store.n_features} features, the model was fitted with {n_features}")
+        _validate.same_names(model, store.feature_names, "the store")
         if sp.issparse(coef):
             raise ValueError(
-                "a BlockStore is predicted with dense weights, coef_ of the model is sparse: make it dense"
+                "a BlockStore is predicted with dense weights, coef_ of the model is sparse: call densify() first"
             )
         intercept = np.ascontiguousarray(model.intercept_, dtype=np.float64)
         coef = np.ascontiguousarray(coef, dtype=np.float64)

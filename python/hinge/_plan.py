@@ -6,12 +6,18 @@ import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 from math import floor, log
+from numbers import Integral
 from typing import Any, Self
+
+import numpy as np
 
 from hinge import _validate
 from hinge._choice import CHOICES
 
 STOPS = ("exact", "unchanged", "liblinear")
+
+_DECADES = (-4, 4)
+"""Powers of ten between which a number of ``Cs`` is spread, as in scikit-learn's LogisticRegressionCV."""
 
 _SLACK = 1e-12
 """Relative excess over ``C_max`` that is rounding: the limit of the native search."""
@@ -89,8 +95,11 @@ def _values(parameters: Any) -> dict[str, Any]:
 
 def _list(Cs: Any) -> list[float]:
     """Rising, each once."""
+    if isinstance(Cs, Integral) and not isinstance(Cs, bool):
+        _validate.whole("Cs", Cs, 1)
+        return np.logspace(*_DECADES, int(Cs)).tolist()
     if isinstance(Cs, (str, bytes)) or not isinstance(Cs, Iterable):
-        raise ValueError(f"Cs must be a list of numbers above 0, got {Cs!r}")
+        raise ValueError(f"Cs must be a list of numbers above 0, or how many to take from 1e-4 to 1e4, got {Cs!r}")
     values = list(Cs)
     if not values:
         raise ValueError("Cs must hold at least one number, it is empty")

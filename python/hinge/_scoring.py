@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.metrics import get_scorer
+from sklearn.metrics import accuracy_score, get_scorer
 
 from hinge._probability import log_probabilities
 from hinge._problem import Problem
@@ -38,7 +38,7 @@ class Scoring:
 
     def __init__(self, problem: Problem, loss: str, scoring: Any, choose_by: str | None, tests: Iterable[np.ndarray]):
         """``tests`` are the held-out rows of every fold."""
-        self._problem = problem
+        self._problem, self._scoring = problem, scoring
         self._kind = _ProbabilisticFold if loss == "logistic" else _Fold
         self._metrics = _named(problem, scoring)
         tried = [self._try(loss, rows) for rows in tests]
@@ -57,6 +57,25 @@ class Scoring:
         if tuple(scores) != self.names:
             raise ValueError(f"scoring must give the same scores for every fold, got {list(scores)} after {self.names}")
         return list(scores.values())
+
+    def no_skill(self, tests: Iterable[np.ndarray]) -> tuple[Any, float] | None:
+        """The most frequent class and the mean accuracy of always answering it; None if C is not chosen by accuracy."""
+        if not self._chooses_by_accuracy:
+            return None
+        problem = self._problem
+        most = int(np.bincount(problem.ids, weights=problem.sample_weight).argmax())
+        right, weight = problem.ids == most, problem.sample_weight
+        if weight is None:
+            scores = [right[rows].mean() for rows in tests]
+        else:
+            scores = [np.average(right[rows], weights=weight[rows]) for rows in tests]
+        return problem.classes[most], float(np.mean(scores))
+
+    @property
+    def _chooses_by_accuracy(self) -> bool:
+        scorer = None if self._scoring is None else known_scorer("scoring", chosen_scorer(self._scoring, self.chooser))
+        is_plain = getattr(scorer, "_score_func", None) is accuracy_score and not getattr(scorer, "_kwargs", None)
+        return scorer is None or is_plain
 
     def _chooser(self, choose_by: str | None) -> str:
         if choose_by is None:
@@ -78,7 +97,8 @@ class Scoring:
                 raise
             raise ValueError(
                 f"scoring needs probabilities (predict_proba), which the {loss} loss does not give: "
-                'use a scorer of predictions or decision values, or loss="logistic"'
+                "use a scorer of predictions or decision values, or the logistic loss (hinge.LogisticRegressionCV, or "
+                'loss="logistic" of hinge.select_C)'
             ) from error
 
     def _evaluate(self, values: np.ndarray, rows: np.ndarray) -> dict[str, float]:
@@ -87,23 +107,49 @@ class Scoring:
         for name, metric in self._metrics.items():
             result = metric(model, rows)
             found = result if isinstance(result, Mapping) else {name: result}
-            scores |= {key: _number(key, value) for key, value in found.items()}
+            scores |= {key: _number(f"scoring {key!r}", value) for key, value in found.items()}
         return scores
 
 
-def _number(name: str, value: Any) -> float:
+class LabelScore:
+    """The score of predicted classes of two, by one scorer: what a decision threshold is tuned for."""
+
+    def __init__(self, parameter: str, scorer: Any, y: np.ndarray, classes: np.ndarray, weight: np.ndarray | None):
+        """Try the scorer on the right labels; ``parameter`` is what messages call it."""
+        self._what = f"{parameter}={scorer!r}"
+        self._metric = _metric(parameter, scorer, y, weight)
+        self._classes, self._rows = classes, np.arange(len(y))
+        try:
+            self(y == classes[1])
+        except AttributeError as error:
+            if "proba" not in str(error):
+                raise
+            raise ValueError(f"{self._what} needs probabilities, it must be a scorer of predicted classes") from error
+
+    def __call__(self, is_second: np.ndarray) -> float:
+        """The score if the rows that are True are predicted as the second class, the others as the first."""
+        return _number(self._what, self._metric(_Fold(self._classes, np.where(is_second, 1.0, -1.0)), self._rows))
+
+
+def _number(what: str, value: Any) -> float:
     if np.ndim(value) == 0:
         try:
             return float(value)
         except (TypeError, ValueError):
             pass
-    raise ValueError(f"scoring {name!r} must give one number, it gives {value!r}")
+    raise ValueError(f"{what} must give one number, it gives {value!r}")
 
 
 def _named(problem: Problem, scoring: Any) -> dict[str, Metric]:
     """The metrics of ``scoring`` by name."""
     if scoring is None:
         return {"accuracy": _accuracy(problem)}
+    scorers = _scorers(scoring)
+    return {name: _metric("scoring", scorer, problem.y, problem.sample_weight) for name, scorer in scorers.items()}
+
+
+def _scorers(scoring: Any) -> dict[str, Any]:
+    """Names of scorers, or scorers, by the name in the table."""
     if isinstance(scoring, str):
         pairs: list[tuple[Any, Any]] = [(scoring, scoring)]
     elif callable(scoring):
@@ -115,7 +161,18 @@ def _named(problem: Problem, scoring: Any) -> dict[str, Metric]:
     else:
         raise ValueError(f"scoring must be None, a name, a scorer, or a list or dict of those, got {scoring!r}")
     _check_names([name for name, _ in pairs])
-    return {name: _metric(problem, scorer) for name, scorer in pairs}
+    return dict(pairs)
+
+
+def chosen_scorer(scoring: Any, name: str) -> Callable[..., Any]:
+    """The scorer of ``scoring`` that has the given name, or that gives a dict with it."""
+    scorers = _scorers(scoring)
+    return known_scorer("scoring", scorers.get(name) or next(iter(scorers.values())))
+
+
+def one_number(name: str, result: Any) -> float:
+    """What a scorer gives, or the entry of that name in a dict of scores."""
+    return _number(f"scoring {name!r}", result[name] if isinstance(result, Mapping) else result)
 
 
 def _check_names(names: list[Any]) -> None:
@@ -136,33 +193,37 @@ def _name(scorer: Any) -> Any:
     return getattr(function, "__name__", type(scorer).__name__)
 
 
-def _metric(problem: Problem, scorer: Any) -> Metric:
-    if isinstance(scorer, str):
-        scorer = _known(scorer)
-    if not callable(scorer):
-        raise ValueError(f"scoring must be made of names and scorers, got {scorer!r}")
-    if inspect.isfunction(scorer) and scorer.__module__.startswith("sklearn.metrics."):
-        name = scorer.__name__
-        raise ValueError(f"scoring must be a scorer, {name} is a metric: wrap it with sklearn.metrics.make_scorer")
-    weight = problem.sample_weight if _takes_weights(scorer) else None
+def _metric(parameter: str, scorer: Any, y: np.ndarray, sample_weight: np.ndarray | None) -> Metric:
+    scorer = known_scorer(parameter, scorer)
+    weight = sample_weight if takes_weights(scorer) else None
 
     def metric(model: _Fold, rows: np.ndarray) -> Any:
         weights = {} if weight is None else {"sample_weight": weight[rows]}
-        return scorer(model, np.arange(len(rows)), problem.y[rows], **weights)
+        return scorer(model, np.arange(len(rows)), y[rows], **weights)
 
     return metric
 
 
-def _known(name: str) -> Any:
-    try:
-        return get_scorer(name)
-    except ValueError as error:
-        raise ValueError(
-            f"scoring {name!r} is not the name of a scikit-learn scorer, see sklearn.metrics.get_scorer_names()"
-        ) from error
+def known_scorer(parameter: str, scorer: Any) -> Callable[..., Any]:
+    """The scorer of a name, or the callable as it is; ``parameter`` is what messages call it."""
+    if isinstance(scorer, str):
+        try:
+            return get_scorer(scorer)
+        except ValueError as error:
+            raise ValueError(
+                f"{parameter} {scorer!r} is not the name of a scikit-learn scorer, see "
+                "sklearn.metrics.get_scorer_names()"
+            ) from error
+    if not callable(scorer):
+        raise ValueError(f"{parameter} must be the name of a scorer or a scorer, got {scorer!r}")
+    if inspect.isfunction(scorer) and scorer.__module__.startswith("sklearn.metrics."):
+        name = scorer.__name__
+        raise ValueError(f"{parameter} must be a scorer, {name} is a metric: wrap it with sklearn.metrics.make_scorer")
+    return scorer
 
 
-def _takes_weights(scorer: Any) -> bool:
+def takes_weights(scorer: Any) -> bool:
+    """Whether a scorer takes ``sample_weight``."""
     metric = getattr(scorer, "_score_func", scorer)
     return "sample_weight" in inspect.signature(metric).parameters
 

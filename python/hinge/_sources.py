@@ -12,8 +12,9 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.utils.validation import _get_feature_names
 
-from hinge import _native, _validate
+from hinge import _native, _sparse, _validate
 
 SAMPLE_ENTRIES = 1 << 24
 """Entries of a stream by which columns are counted."""
@@ -26,6 +27,9 @@ BATCH_ENTRIES = 1 << 22
 """Entries of a batch cut from an array."""
 
 SUFFIXES = (".npz", ".npy", ".parquet")
+
+STDIN = "-"
+"""The path that stands for standard input, where svmlight files are read."""
 
 
 @dataclass(frozen=True)
@@ -42,19 +46,27 @@ class Source:
 
     name = "iterable"
     n_features: int | None = None
+    """Number of columns as declared, known with the first batch; None if only the largest index tells it."""
+    feature_names: list[str] | None = None
+    """Names of the columns, known with the first batch."""
     share = 0.0
     """How much has been read, if known."""
+
+    @property
+    def files(self) -> list[str]:
+        """The files that are read."""
+        return []
 
     def batches(self) -> Iterable[Batch]:
         """All rows, once."""
         raise NotImplementedError
 
     def counts(self, batches: Iterator[Batch]) -> tuple[np.ndarray, list[Batch]]:
-        """Entries per column, and the batches that were taken for it."""
+        """Entries per column, and the batches that were taken for it; columns that are not relabelled are left out."""
         held, total, seen = [], np.zeros(0, dtype=np.uint64), 0
         for batch in batches:
             held.append(batch)
-            total = _add(total, _count(batch.X))
+            total = _counted(total, batch.X)
             seen += _entries(batch.X)
             if seen >= SAMPLE_ENTRIES:
                 break
@@ -65,20 +77,29 @@ def _entries(X: Any) -> int:
     return X.nnz if sp.issparse(X) else int(np.size(X))
 
 
-def _count(X: Any) -> np.ndarray:
+def _counted(total: np.ndarray, X: Any) -> np.ndarray:
+    """``total`` with the entries per column of X added: memory by the columns that can be relabelled, at most."""
     if not sp.issparse(X):
-        return np.count_nonzero(np.asarray(X), axis=0).astype(np.uint64)
+        return _with(total, slice(None), np.count_nonzero(np.asarray(X), axis=0)[: _native.MAX_RELABELLED])
     indices = X.tocsr().indices
-    if len(indices) and indices.min() < 0:
+    if len(indices) == 0:
+        return total
+    if indices.min() < 0:
         raise ValueError(f"column index {indices.min()} is negative")
-    return np.bincount(indices).astype(np.uint64)
+    if indices.max() >= _native.MAX_RELABELLED:
+        indices = indices[indices < _native.MAX_RELABELLED]
+    if len(indices) > indices.max(initial=0) // 8:
+        return _with(total, slice(None), np.bincount(indices))
+    return _with(total, *np.unique(indices, return_counts=True))
 
 
-def _add(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    if len(a) < len(b):
-        a, b = b.copy(), a
-    a[: len(b)] += b
-    return a
+def _with(total: np.ndarray, columns: Any, counts: np.ndarray) -> np.ndarray:
+    """``total`` with counts added at distinct columns."""
+    width = len(counts) if isinstance(columns, slice) else int(columns[-1]) + 1 if len(columns) else 0
+    if width > len(total):
+        total = np.concatenate([total, np.zeros(width - len(total), dtype=np.uint64)])
+    total[:width][columns] += counts.astype(np.uint64)
+    return total
 
 
 class Arrays(Source):
@@ -87,6 +108,9 @@ class Arrays(Source):
     name = "arrays"
 
     def __init__(self, X: Any, y: Any, weight: Any = None):
+        _sparse.check_rows(X)
+        names = _get_feature_names(X)
+        self.feature_names = None if names is None else [str(name) for name in names]
         self._X = X.tocsr() if sp.issparse(X) else np.asarray(X)
         if self._X.ndim != 2:
             raise ValueError(f"X must have 2 dimensions, got {self._X.ndim}")
@@ -104,71 +128,118 @@ class Arrays(Source):
         for start in range(0, n, step):
             rows = slice(start, start + step)
             self.share = min(1.0, (start + step) / n)
-            yield Batch(self._X[rows], self._y[rows], None if self._weight is None else self._weight[rows])
+            X = self._X[rows]
+            _sparse.check(X)
+            yield Batch(X, self._y[rows], None if self._weight is None else self._weight[rows])
 
     def counts(self, batches: Iterator[Batch]) -> tuple[np.ndarray, list[Batch]]:
         """Count all rows, a batch at a time."""
-        total = np.zeros(self.n_features or 0, dtype=np.uint64)
+        width = self.n_features or 0
+        # Trailing columns that do not occur are counted, too, as long as they cost nothing to speak of.
+        total = np.zeros(width if width <= _native.MAX_RELABELLED else 0, dtype=np.uint64)
         for batch in Arrays(self._X, self._y).batches():
-            total = _add(total, _count(batch.X))
+            total = _counted(total, batch.X)
         return total, []
 
 
-class Stream(Source):
-    """An iterable of pairs or triples."""
+class Joined(Source):
+    """Matrices one after the other, as wide as the first and with its names of columns."""
 
-    def __init__(self, items: Iterable[Any]):
-        self._items = items
+    def __init__(self, n_features: int | None):
+        self._given = n_features
+        self._has_begun = False
+
+    def _parts(self) -> Iterator[tuple[str, Arrays]]:
+        """The matrices, each with its name in messages."""
+        raise NotImplementedError
 
     def batches(self) -> Iterator[Batch]:
         """Check and pass on."""
-        for k, item in enumerate(self._items):
-            if not isinstance(item, (tuple, list)) or len(item) not in (2, 3):
-                raise TypeError(
-                    f"item {k} of the source must be (X, y) or (X, y, sample_weight), got {type(item).__name__}"
-                )
-            yield from Arrays(*item).batches()
+        for name, part in self._parts():
+            self._join(name, part)
+            yield from part.batches()
+
+    def _join(self, name: str, part: Arrays) -> None:
+        width = part.n_features if self._given is None else self._given
+        if not self._has_begun:
+            self.n_features, self.feature_names, self._has_begun = width, part.feature_names, True
+        if width != self.n_features:
+            raise ValueError(
+                f"{name} has {width} columns, the first part of the source has {self.n_features}: "
+                "give n_features if that is meant"
+            )
+        if part.feature_names != self.feature_names:
+            raise ValueError(
+                f"{name} has other names of columns, or in another order, than the first part of the source"
+            )
 
 
-class Factory(Source):
+class Stream(Joined):
+    """An iterable of pairs or triples."""
+
+    def __init__(self, items: Iterable[Any], n_features: int | None):
+        super().__init__(n_features)
+        self._items = items
+
+    def _parts(self) -> Iterator[tuple[str, Arrays]]:
+        return _named(self._items)
+
+
+class Factory(Joined):
     """A function that returns an iterable of pairs or triples, called once more for the counts."""
 
     name = "callable"
 
-    def __init__(self, make: Callable[[], Iterable[Any]]):
+    def __init__(self, make: Callable[[], Iterable[Any]], n_features: int | None):
+        super().__init__(n_features)
         self._make = make
 
-    def batches(self) -> Iterator[Batch]:
-        """The rows of one call."""
-        yield from Stream(self._make()).batches()
+    def _parts(self) -> Iterator[tuple[str, Arrays]]:
+        return _named(self._make())
 
     def counts(self, batches: Iterator[Batch]) -> tuple[np.ndarray, list[Batch]]:
         """Count all rows of another call."""
         total = np.zeros(0, dtype=np.uint64)
         for batch in self.batches():
-            total = _add(total, _count(batch.X))
+            total = _counted(total, batch.X)
         return total, []
 
 
-class Parts(Source):
+def _named(items: Iterable[Any]) -> Iterator[tuple[str, Arrays]]:
+    """Pairs or triples as matrices."""
+    for k, item in enumerate(items):
+        if not isinstance(item, (tuple, list)) or len(item) not in (2, 3):
+            raise TypeError(
+                f"item {k} of the source must be (X, y) or (X, y, sample_weight), got {type(item).__name__}"
+            )
+        yield f"item {k}", Arrays(*item)
+
+
+class Parts(Joined):
     """Matrices in .npz files, or pairs of .npy files; counted in a first pass."""
 
-    def __init__(self, paths: list[Any]):
+    def __init__(self, paths: list[Any], n_features: int | None):
+        super().__init__(n_features)
         self._paths = paths
         self.name = _name([path if isinstance(path, str) else path[0] for path in paths])
 
-    def batches(self) -> Iterator[Batch]:
-        """Read a file after the other."""
+    @property
+    def files(self) -> list[str]:
+        """The files that are read."""
+        return [name for path in self._paths for name in ([path] if isinstance(path, str) else path)]
+
+    def _parts(self) -> Iterator[tuple[str, Arrays]]:
         for k, path in enumerate(self._paths):
-            yield from _part(path).batches()
+            yield path if isinstance(path, str) else path[0], _part(path)
             self.share = (k + 1) / len(self._paths)
 
     def counts(self, batches: Iterator[Batch]) -> tuple[np.ndarray, list[Batch]]:
         """Count the columns of all files."""
         total = np.zeros(0, dtype=np.uint64)
-        for path in self._paths:
-            part = _part(path)
-            total = _add(total, part.counts(iter(()))[0])
+        for name, part in self._parts():
+            self._join(name, part)
+            counts, _ = part.counts(iter(()))
+            total = _with(total, slice(None), counts)
         return total, []
 
 
@@ -232,7 +303,12 @@ class Text(Source):
             raise ValueError(f"zero_based must be 'auto', True or False, got {zero_based!r}")
         self._paths, self._n_features, self._threads = paths, n_features, n_threads
         self._base = None if isinstance(zero_based, str) else bool(zero_based)
-        self.name = _name(paths)
+        self.name = _name(["standard input" if path == STDIN else path for path in paths])
+
+    @property
+    def files(self) -> list[str]:
+        """The files that are read."""
+        return [path for path in self._paths if path != STDIN]
 
     def batches(self) -> Iterator[Batch]:
         """Parse piece after piece."""
@@ -246,6 +322,8 @@ class Text(Source):
 
     def counts(self, batches: Iterator[Batch]) -> tuple[np.ndarray, list[Batch]]:
         """Count by pieces from all over the files, where these are large and plain text; else by the beginning."""
+        if STDIN in self._paths:
+            return super().counts(batches)
         sizes = [os.path.getsize(path) for path in self._paths]
         if sum(sizes) < SAMPLES * SAMPLE_BYTES or any(_is_compressed(path) for path in self._paths):
             return super().counts(batches)
@@ -287,6 +365,11 @@ class Parquet(Source):
         if "features" in columns:
             _validate.whole("n_hash", columns.setdefault("n_hash", 1 << 20), 1)
             self.n_features = int(columns["n_hash"])
+
+    @property
+    def files(self) -> list[str]:
+        """The files that are read."""
+        return self._paths
 
     def batches(self) -> Iterator[Batch]:
         """Read row groups."""
@@ -368,9 +451,9 @@ def open_source(
     elif isinstance(source, tuple) and len(source) in (2, 3):
         return Arrays(*source)
     elif callable(source):
-        return Factory(source)
+        return Factory(source, n_features)
     elif isinstance(source, Iterable) and not isinstance(source, Mapping):
-        return Stream(source)
+        return Stream(source, n_features)
     else:
         raise TypeError(
             f"a source is a path, paths, (X, y), an iterable of (X, y) or a function that returns one, "
@@ -383,7 +466,7 @@ def open_source(
     if kind == ".parquet":
         return Parquet([os.fspath(path) for path in paths], columns, n_features)
     if kind in (".npz", ".npy"):
-        return Parts(paths)
+        return Parts(paths, n_features)
     return Text(paths, n_features, zero_based, n_threads)
 
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import threading
+import weakref
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.utils.metaestimators import available_if
 
-from hinge import _native, _outofcore, _validate
+from hinge import _native, _outofcore, _sparse, _validate
+from hinge._available import available_unless
 from hinge._linear import LinearClassifier
 
 FREE = 0.0
@@ -22,8 +25,17 @@ INTERCEPT_SHARE = 8.0
 intercept follows the imbalance of the last few rows: 0.90 instead of 0.92 of the rows right on noisy data of equal
 classes; far lower, it comes too slowly where classes are not."""
 
+_LOCKS: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
+_LOCKS_LOCK = threading.Lock()
+
 _FIXED = ("C", "loss", "solver", "fit_intercept", "intercept_scaling", "class_weight", "memory_budget", "block_options")
 """Parameters that a stream is begun with."""
+
+
+def _turn(estimator: Any) -> Any:
+    """The lock of an estimator: its stream and its weights change, and are pickled, together."""
+    with _LOCKS_LOCK:
+        return _LOCKS.setdefault(estimator, threading.RLock())
 
 
 class Stream:
@@ -40,11 +52,18 @@ class Stream:
         model of a fit.
     """
 
+    _state: dict[str, Any]
+
     def __init__(self, n_features: int, cost: np.ndarray, dtype: str, options: dict[str, Any], blocks: dict[str, Any]):
         self._given = (n_features, cost, dtype, options, blocks)
         self._learner = _native.StreamLearner(*self._given)
         self.dtype = dtype
         self.parameters: dict[str, Any] = {}
+
+    @cached_property
+    def _learner(self) -> Any:
+        """That of a snapshot, made when it is needed."""
+        return _native.StreamLearner(*self._given, self._state)
 
     def start_at(self, coef: np.ndarray, intercept: np.ndarray) -> None:
         """Begin at a model instead of zero, as if its rows had been seen and forgotten."""
@@ -87,7 +106,8 @@ class Stream:
 
     def __getstate__(self) -> dict[str, Any]:
         """The rows at hand and all numbers: a pickled stream goes on to the same bits."""
-        return {"given": self._given, "parameters": self.parameters, "state": self._learner.state()}
+        state = self._learner.state() if "_learner" in self.__dict__ else self._state
+        return {"given": self._given, "parameters": self.parameters, "state": state}
 
     def __setstate__(self, kept: dict[str, Any]) -> None:
         """Take up what was kept."""
@@ -95,10 +115,17 @@ class Stream:
         self._learner = _native.StreamLearner(*self._given, kept["state"])
         self.dtype = self._given[2]
 
+    def snapshot(self) -> Stream:
+        """The stream of now, to be pickled: learning goes on without it."""
+        now, kept = Stream.__new__(Stream), self.__getstate__()
+        now._given, now.parameters, now._state = kept["given"], kept["parameters"], kept["state"]
+        now.dtype = self.dtype
+        return now
 
-def _is_no_search(estimator: Any) -> bool:
+
+def _search(estimator: Any) -> str | None:
     """A search for C needs all rows."""
-    return not hasattr(estimator, "cv")
+    return "a search for C (cv) needs all rows at once" if hasattr(estimator, "cv") else None
 
 
 class StreamClassifier(LinearClassifier):
@@ -106,7 +133,7 @@ class StreamClassifier(LinearClassifier):
 
     stream_: Stream
 
-    @available_if(_is_no_search)
+    @available_unless(_search)
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """Learn from a piece of a stream, in bounded memory for ever (Chang, Roth 2011, section 4).
 
@@ -120,6 +147,8 @@ class StreamClassifier(LinearClassifier):
         The intercept of a stream is penalised: where ``intercept_scaling`` is None, it is the weight of a constant
         column about a third as tall as the first rows are long.
 
+        Calls from several threads take turns, and so does pickling.
+
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
@@ -130,6 +159,7 @@ class StreamClassifier(LinearClassifier):
             fitted has them already: the stream goes on from its weights, as if the rows of the fit had been seen and
             forgotten.
         sample_weight : array-like of shape (n_samples,), default=None
+            A piece whose weights are all 0 changes nothing.
 
         Returns
         -------
@@ -143,20 +173,34 @@ class StreamClassifier(LinearClassifier):
             Unusable input or parameters; ``classes`` missing in the first call, or other ones later; a parameter of the
             stream changed in the middle; ``memory_budget`` (500 MB if None) too small for the weights.
         """
+        with _turn(self):
+            return self._learn(X, y, classes, sample_weight)
+
+    def _learn(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> Self:
         options = self._options()
         _validate.positive("C", self.C)
         is_first, is_fitted = getattr(self, "stream_", None) is None, hasattr(self, "classes_")
         labels = _validate.classes_of_pieces(self, classes)
         X, y = _validate.stream_data(X, y, self, reset=not is_fitted)
         ids = _validate.encode_among(y, labels)
-        weight = None if sample_weight is None else _validate.sample_weights(X, len(ids), sample_weight)
+        weight = None
+        if sample_weight is not None:
+            weight = _validate.sample_weights(X, len(ids), sample_weight, all_zero=True)
         stream = self._begin(X, labels, options) if is_first else self._checked(X)
-        stream.learn(X, ids, weight, options["n_threads"])
+        if weight is None or weight.any():
+            stream.learn(X, ids, weight, options["n_threads"])
         self.stream_, self.classes_ = stream, labels
         self.coef_, self.intercept_ = stream.model()
         for name in ("certificate_", "presolve_", "n_iter_"):  # those of a fit before
             self.__dict__.pop(name, None)
         return self
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Weights and stream of the same moment, whatever another thread learns meanwhile."""
+        with _turn(self):
+            state = super().__getstate__()
+            stream = state.get("stream_")
+            return state if stream is None else state | {"stream_": stream.snapshot()}
 
     def _begin(self, X: Any, classes: np.ndarray, options: dict[str, Any]) -> Stream:
         if isinstance(self.class_weight, str):
@@ -172,7 +216,10 @@ class StreamClassifier(LinearClassifier):
         if options["solver"] == "crammer_singer":
             raise ValueError("multi_class must be 'ovr' for partial_fit, got 'crammer_singer'")
         if hasattr(self, "multilabel_") or sp.issparse(getattr(self, "coef_", None)):
-            raise ValueError("partial_fit goes on from dense weights of classes, the model has sparse ones or labels")
+            raise ValueError(
+                "partial_fit goes on from dense weights of classes, the model has sparse ones (densify() makes them "
+                "dense) or labels"
+            )
         factor = _validate.class_factors(classes, np.ones(len(classes)), self.class_weight)
         budget = DEFAULT_BUDGET if self.memory_budget is None else self.memory_budget
         blocks = _outofcore.options(budget, None, self.block_options)
@@ -195,5 +242,6 @@ class StreamClassifier(LinearClassifier):
 
 
 def _intercept_height(X: Any) -> float:
+    _sparse.check(X)
     squared = X.multiply(X).sum() if sp.issparse(X) else float((np.asarray(X) ** 2).sum())
     return float(np.sqrt(squared / X.shape[0] / INTERCEPT_SHARE)) or 1.0

@@ -72,14 +72,19 @@ def docstring_task() -> Task:
     return Task(about, X, y[train], vectorizer.transform(texts[test]), y[test], folds)
 
 
+def source_name(file: str) -> str:
+    """What a file is called."""
+    return "standard input" if file == "-" else file
+
+
 def file_task(file: str, n_jobs: int) -> Task:
     """An svmlight file; classes that are too small to be split are left out."""
     X, y = load_svmlight(file, n_jobs=n_jobs)
     _, ids, counts = np.unique(y, return_inverse=True, return_counts=True)
     large = counts >= HOLD_OUT
     if large.sum() < 2:
-        raise ValueError(f"{file}: expected 2 or more labels with at least {HOLD_OUT} rows each")
-    about: tuple[str, ...] = (file,)
+        raise ValueError(f"{source_name(file)}: expected 2 or more labels with at least {HOLD_OUT} rows each")
+    about: tuple[str, ...] = (source_name(file),)
     if not large.all():
         about += (f"left out: classes of fewer than {HOLD_OUT} rows ({(~large).sum()})",)
     rows = np.flatnonzero(large[ids])

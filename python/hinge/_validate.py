@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from numbers import Integral, Real
 from typing import Any, TypeVar
 
@@ -19,7 +19,8 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from hinge import _native
+from hinge import _native, _sparse
+from hinge._warn import warn
 
 Result = TypeVar("Result")
 
@@ -126,13 +127,13 @@ def seed(random_state: Any) -> int:
 
 def fit_matrix(X: Any, estimator: Any) -> Any:
     """X as CSR or C-ordered array; changes nothing in the estimator."""
-    _check_structure(X)
+    _sparse.check_before_native(X)
     return check_array(X, estimator=estimator, input_name="X", **_CHECK)
 
 
 def fit_data(X: Any, y: Any, estimator: Any = None) -> tuple[Any, np.ndarray]:
     """X as CSR or C-ordered array, y as a column; changes nothing in the estimator."""
-    _check_structure(X)
+    _sparse.check_before_native(X)
     if y is None:
         name = "hinge.select_C" if estimator is None else type(estimator).__name__
         raise ValueError(f"{name} requires y to be passed, but the target y is None")
@@ -142,14 +143,14 @@ def fit_data(X: Any, y: Any, estimator: Any = None) -> tuple[Any, np.ndarray]:
 
 def stream_data(X: Any, y: Any, estimator: Any, *, reset: bool) -> tuple[Any, np.ndarray]:
     """A piece of a stream: X as CSR or C-ordered array with the features of the pieces before, y as a column."""
-    _check_structure(X)
+    _sparse.check_before_native(X)
     X = validate_data(estimator, X, reset=reset, **_CHECK)
     return X, labels(y, X.shape[0])
 
 
 def canonical(X: Any) -> Any:
     """X as CSR or C-ordered array of floats."""
-    _check_structure(X)
+    _sparse.check_before_native(X)
     return check_array(X, input_name="X", ensure_min_samples=0, ensure_min_features=0, **_CHECK)
 
 
@@ -160,36 +161,70 @@ def remember_features(estimator: Any, X: Any) -> None:
 
 def predict_data(estimator: Any, X: Any) -> Any:
     """X for prediction, checked against the features of the fit."""
-    _check_structure(X)
-    X = validate_data(estimator, X, reset=False, **_CHECK)
-    _native.check(native_matrix(X))
+    X = shaped_data(estimator, X)
+    check_entries(X)
     return X
+
+
+def shaped_data(estimator: Any, X: Any) -> Any:
+    """:func:`predict_data` whose entries are still to be checked, as native predictions do while they read them."""
+    if _is_ready(estimator, X):
+        return X
+    _sparse.check_before_native(X)
+    return validate_data(estimator, X, reset=False, **_CHECK)
+
+
+def _is_ready(estimator: Any, X: Any) -> bool:
+    """Whether validation would return X itself without a word. For a single row it takes longer than the prediction."""
+    if type(X) is np.ndarray:
+        values, is_usable = X, X.ndim == 2 and X.flags.c_contiguous
+    elif type(X) in (sp.csr_matrix, sp.csr_array):
+        values, index = X.data, X.indices.dtype
+        is_native = index == X.indptr.dtype and index.isnative and index.char in "ilq"
+        is_usable = is_native and X.ndim == 2 and len(X.indptr) == X.shape[0] + 1
+    else:
+        return False
+    return (
+        is_usable
+        and values.dtype.char in "fd"
+        and values.dtype.isnative
+        and X.shape[0] > 0
+        and X.shape[1] == getattr(estimator, "n_features_in_", None)
+        and not hasattr(estimator, "feature_names_in_")
+    )
+
+
+def check_entries(X: Any) -> None:
+    """Refuse checked X where a value, or a sum of the duplicates of an entry, is not finite."""
+    if _native.check(native_matrix(X))[0]:
+        _native.check(native_matrix(_summed(X)))
+
+
+def same_names(estimator: Any, names: Sequence[str] | np.ndarray | None, what: str) -> None:
+    """Compare names of columns with those of the fit, as scikit-learn does with data frames."""
+    fitted = getattr(estimator, "feature_names_in_", None)
+    kind = type(estimator).__name__
+    if fitted is None or names is None:
+        if fitted is not None:
+            warn(f"{what} does not have feature names, but {kind} was fitted with feature names", UserWarning)
+        elif names is not None:
+            warn(f"{what} has feature names, but {kind} was fitted without feature names", UserWarning)
+        return
+    differing = [j for j, (name, other) in enumerate(zip(names, fitted, strict=False)) if name != other]
+    if differing or len(names) != len(fitted):
+        first = differing[0] if differing else min(len(names), len(fitted))
+        found, expected = (repr(list(of)[first]) if first < len(of) else "none" for of in (names, fitted))
+        raise ValueError(
+            "The feature names should match those that were passed during fit, in the same order: "
+            f"column {first} of {what} is {found}, in the fit it was {expected}"
+        )
 
 
 def plain_data(X: Any) -> Any:
     """X as CSR or C-ordered array of finite numbers, duplicates summed, for no estimator."""
-    _check_structure(X)
+    _sparse.check_before_native(X)
     X = check_array(X, input_name="X", **_CHECK)
-    if _native.check(native_matrix(X))[0]:
-        X = sp.csr_matrix((X.data.copy(), X.indices.copy(), X.indptr.copy()), shape=X.shape)
-        X.sum_duplicates()
-    return X
-
-
-def _check_structure(X: Any) -> None:
-    """Look at sparse arrays before SciPy converts or multiplies them: it reads out of bounds where they are broken."""
-    if not sp.issparse(X):
-        return
-    if X.format in ("csc", "bsr"):
-        X.check_format(full_check=True)
-    elif X.format == "csr" and len(X.indptr) != X.shape[0] + 1:
-        raise ValueError(f"X has {X.shape[0]} rows, indptr must have one entry more, it has {len(X.indptr)}")
-    elif X.format == "coo":
-        for name, numbers, size in (("row", X.row, X.shape[0]), ("col", X.col, X.shape[1])):
-            bad = (numbers < 0) | (numbers >= size)
-            if bad.any():
-                at = int(np.flatnonzero(bad)[0])
-                raise ValueError(f"X.{name}[{at}] is {numbers[at]}, it must be at least 0 and below {size}")
+    return _summed(X) if _native.check(native_matrix(X))[0] else X
 
 
 def call_native(function: Callable[[NativeMatrix], Result], X: Any) -> Result:
@@ -197,9 +232,14 @@ def call_native(function: Callable[[NativeMatrix], Result], X: Any) -> Result:
     try:
         return function(native_matrix(X))
     except _native.DuplicateEntriesError:
-        summed = sp.csr_array((X.data.copy(), X.indices.copy(), X.indptr.copy()), shape=X.shape)
-        summed.sum_duplicates()
-        return function(native_matrix(summed))
+        return function(native_matrix(_summed(X)))
+
+
+def _summed(X: Any) -> Any:
+    """A copy of checked sparse X with the duplicates within a row summed."""
+    summed = sp.csr_matrix((X.data.copy(), X.indices.copy(), X.indptr.copy()), shape=X.shape)
+    summed.sum_duplicates()
+    return summed
 
 
 def native_matrix(X: Any) -> NativeMatrix:
@@ -221,9 +261,13 @@ def labels(y: Any, n_rows: int) -> np.ndarray:
     y = column_or_1d(y, warn=True)
     if y.shape[0] != n_rows:
         raise ValueError(f"y has {y.shape[0]} labels, X has {n_rows} rows")
-    missing = [row for row, label in enumerate(y) if label != label] if y.dtype == object else []
+    missing = [row for row, label in enumerate(y) if _is_missing(label)] if y.dtype == object else []
     if missing:
-        raise ValueError(f"Input y contains NaN in row {missing[0]}: labels must be finite (no NaN or infinity)")
+        row = missing[0]
+        name = "NaN" if isinstance(y[row], Real) else repr(y[row])
+        raise ValueError(
+            f"Input y contains {name} in row {row}: labels must be finite (no NaN or infinity), none missing"
+        )
     if y.dtype == object:
         kinds = sorted({"number" if isinstance(label, Real) else type(label).__name__ for label in y})
         if len(kinds) > 1:
@@ -235,6 +279,12 @@ def labels(y: Any, n_rows: int) -> np.ndarray:
     if pair is None or any(label != int(label) for label in pair):
         check_classification_targets(y)
     return y
+
+
+def _is_missing(label: Any) -> bool:
+    """Whether a label is NaN, None or the NA of pandas, which is not even equal to itself."""
+    is_itself = label == label
+    return label is None or not isinstance(is_itself, (bool, np.bool_)) or not is_itself
 
 
 def _pair(y: np.ndarray) -> tuple[Any, Any] | None:
@@ -320,8 +370,8 @@ def row_weights(
 def batch_weights(
     X: Any, classes: np.ndarray, ids: np.ndarray, class_weight: Mapping[Any, float] | None, sample_weight: Any
 ) -> np.ndarray:
-    """:func:`row_weights` for rows that need not have every class."""
-    weight = sample_weights(X, len(ids), sample_weight)
+    """:func:`row_weights` for rows that need not have every class, nor any weight."""
+    weight = sample_weights(X, len(ids), sample_weight, all_zero=True)
     if class_weight is None:
         return weight
     weight = weight * class_factors(classes, np.ones(len(classes)), class_weight)[ids]
@@ -330,10 +380,12 @@ def batch_weights(
     return weight
 
 
-def sample_weights(X: Any, n_rows: int, sample_weight: Any) -> np.ndarray:
-    """One finite weight of at least 0 per row, float64; 1 if there are none."""
+def sample_weights(X: Any, n_rows: int, sample_weight: Any, *, all_zero: bool = False) -> np.ndarray:
+    """One finite weight of at least 0 per row, float64, 1 if there are none; all of them 0 only with ``all_zero``."""
     if sample_weight is None:
         return np.ones(n_rows)
+    if all_zero and np.shape(sample_weight) in ((), (n_rows,)) and not np.any(sample_weight):
+        return np.zeros(n_rows)
     weight = _check_sample_weight(sample_weight, X, dtype=np.float64, copy=True)
     if (weight < 0).any():
         row = int(np.flatnonzero(weight < 0)[0])
@@ -348,6 +400,12 @@ def class_factors(
     if isinstance(class_weight, str) and class_weight == "balanced":
         return totals.sum() / (len(classes) * totals)
     factor = compute_class_weight(class_weight, classes=classes, y=classes)
+    if (factor == 0).any():
+        unlearnable = plain(classes[int(np.flatnonzero(factor == 0)[0])])
+        raise ValueError(
+            f"class_weight must hold finite numbers above 0, class {unlearnable} has 0 and could not be learned: "
+            "leave its rows out of X and y"
+        )
     if not (np.isfinite(factor) & (factor > 0)).all():
         raise ValueError(f"class_weight must hold finite numbers above 0, got {class_weight!r}")
     return factor

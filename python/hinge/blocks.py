@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import time
 from collections.abc import Iterable, Iterator, Mapping
@@ -122,6 +123,7 @@ class BlockStore:
         feature_names: Iterable[str] | None = None,
         zero_based: bool | str = "auto",
         columns: Mapping[str, Any] | None = None,
+        overwrite: bool = False,
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -129,16 +131,18 @@ class BlockStore:
         """Build a store in bounded memory.
 
         Rows go to blocks at random, by a hash of the row number and the seed, so the input may be sorted. The file
-        appears under its name when it is whole: an interrupted or failed build leaves what was there before.
+        appears under its name when it is whole: an interrupted or failed build leaves what was there before. What was
+        there may be a block store, which is replaced, or an empty file; anything else is kept.
 
         Parameters
         ----------
         source : path, list of paths, pair or triple of arrays, iterable, or callable
-            * svmlight files, plain or compressed (gzip, bzip2, zstd): a path, paths, or a pattern with ``*``;
+            * svmlight files, plain or compressed (gzip, bzip2, zstd): a path, paths, or a pattern with ``*``; ``"-"``
+              is standard input;
             * ``.npz`` files as of :func:`scipy.sparse.save_npz` with arrays ``y`` and maybe ``sample_weight`` added,
               the same kinds of paths; ``X.npy`` files come as pairs ``(X.npy, y.npy)``; all are mapped where possible;
             * ``.parquet`` files (needs pyarrow), see ``columns``;
-            * ``(X, y)`` or ``(X, y, sample_weight)``: SciPy matrix or array and labels;
+            * ``(X, y)`` or ``(X, y, sample_weight)``: SciPy matrix, array or data frame, and labels;
             * any iterable of such pairs or triples;
             * a function without arguments that returns such an iterable: it is called twice, first for the counts.
         path : str or os.PathLike
@@ -151,14 +155,18 @@ class BlockStore:
         n_blocks : int, default=64
             Number of blocks, 1 to 4096. Building keeps an open page of up to 1.5 MB for each.
         n_features : int, default=None
-            Number of columns; None takes the largest that occurs.
+            Number of columns. None takes the width of the matrices, which must be the same for all parts, and for
+            svmlight text and lists in Parquet the largest column that occurs.
         feature_names : iterable of str, default=None
-            Names of the columns, kept in the file.
+            Names of the columns, kept in the file; None takes those of data frames. A model that is fitted on a store
+            with names expects them at prediction, as after a fit on a data frame.
         zero_based : {"auto", True, False}, default="auto"
             For svmlight files: whether indices start at 0. "auto" is decided by the first 8 MB of the first file.
         columns : dict, default=None
             For Parquet: ``{"label": name, "weight": name, "indices": name, "values": name}`` for list columns, or
             ``{"label": name, "features": [names], "n_hash": 2**20}`` for plain columns that are hashed.
+        overwrite : bool, default=False
+            Whether a file at ``path`` that is no block store is replaced, too; a source never is.
         random_state : int, RandomState or None, default=None
             Seed of the assignment of rows to blocks; None is a fixed seed.
         n_jobs : int, default=None
@@ -173,13 +181,17 @@ class BlockStore:
         Raises
         ------
         ValueError
-            Unusable rows, labels or parameters; the message names the place.
+            Unusable rows, labels or parameters, parts of different width or names; the message names the place.
+        FileExistsError
+            At ``path`` is one of the sources, a device or the like, or, without ``overwrite``, a file that is no block
+            store. It is not touched.
         OSError
             A source cannot be read, or the file not written (a full disk, say).
         """
         _validate.truth("relabel", relabel)
         _validate.whole("n_blocks", n_blocks, 1)
         _validate.verbosity(verbose)
+        _validate.truth("overwrite", overwrite)
         if n_features is not None:
             _validate.whole("n_features", n_features, 1)
         names = None if feature_names is None else [str(name) for name in feature_names]
@@ -187,7 +199,9 @@ class BlockStore:
             n_features = len(names)
         threads = _validate.threads(n_jobs)
         opened = open_source(source, n_features=n_features, zero_based=zero_based, columns=columns, n_threads=threads)
-        _build(opened, os.fspath(path), bool(relabel), int(n_blocks), n_features, names, random_state, threads, verbose)
+        target = _Target(os.fspath(path), bool(overwrite))
+        _native.check_target(target.path, "store", target.overwrite, opened.files)
+        _build(opened, target, bool(relabel), int(n_blocks), n_features, names, random_state, threads, verbose)
         return cls(path)
 
     def info(self) -> dict[str, Any]:
@@ -316,9 +330,17 @@ class _Labels:
         return [float(label) for label in self.labels] if self._kind == "f" else self.labels
 
 
+@dataclass(frozen=True)
+class _Target:
+    """Where a store goes, and whether over a file of another kind."""
+
+    path: str
+    overwrite: bool
+
+
 def _build(
     source: Source,
-    path: str,
+    target: _Target,
     relabel: bool,
     n_blocks: int,
     n_features: int | None,
@@ -329,14 +351,16 @@ def _build(
 ) -> None:
     started = last = time.monotonic()
     batches = iter(source.batches())
-    held: list[Batch] = []
-    counts = None
-    if relabel:
-        counts, held = source.counts(batches)
+    # The first batch tells the width and the names of the columns.
+    counts, held = source.counts(batches) if relabel else (None, list(itertools.islice(batches, 1)))
     limit = n_features if n_features is not None else source.n_features
+    names = source.feature_names if names is None else names
+    if names is not None and len(names) != limit:
+        raise ValueError(f"n_features must be {len(names)}, the number of names of columns, got {limit}")
     if counts is not None and limit is not None and len(counts) > limit:
         raise ValueError(f"column {len(counts) - 1} is outside n_features={limit}")
-    writer = _native.StoreWriter(path, n_blocks, _validate.seed(random_state), limit, counts, source.name)
+    seed = _validate.seed(random_state)
+    writer = _native.StoreWriter(target.path, n_blocks, seed, limit, counts, source.name, target.overwrite)
     del counts  # 8 bytes a column
     labels = _Labels()
     try:
@@ -348,7 +372,7 @@ def _build(
             now = time.monotonic()
             if now - last >= 0.5 and (verbose or logger.isEnabledFor(20)):
                 last = now
-                announce(verbose, f"build {path}: {_progress(source, rows, written, now - started)}")
+                announce(verbose, f"build {target.path}: {_progress(source, rows, written, now - started)}")
         writer.finish(labels.finished(), names, threads)
     except BaseException:
         writer.abort()

@@ -14,8 +14,12 @@ from sklearn.utils.validation import column_or_1d
 from threadpoolctl import threadpool_limits
 
 from hinge import _validate
+from hinge._probability import log_probabilities
+from hinge._scoring import LabelScore
 
 METHODS = ("sigmoid", "isotonic", "temperature")
+
+_N_THRESHOLDS = 1000
 
 _TEMPERATURES = (-10.0, 10.0)
 """Logarithms of the factors that are tried: decision values of any sensible scale are between."""
@@ -56,6 +60,25 @@ class Calibration:
             positive = expit(self._model * values.ravel())
             return np.column_stack([1.0 - positive, positive])
         return np.exp(log_softmax(self._model * values, axis=1))
+
+    def predict_log_proba(self, decisions: Any) -> np.ndarray:
+        """Logarithms of :meth:`predict_proba`.
+
+        Parameters
+        ----------
+        decisions : array-like of shape (n_samples,) for two classes, else (n_samples, n_classes)
+            Decision values.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            ``-inf`` for a probability of 0; exact far from the boundary with "temperature".
+        """
+        if self.method != "temperature":
+            with np.errstate(divide="ignore"):
+                return np.log(self.predict_proba(decisions))
+        values = self._model * _checked(decisions, len(self.classes))
+        return log_probabilities(values.ravel()) if values.shape[1] == 1 else log_softmax(values, axis=1)
 
 
 def calibrate(decisions: Any, y: Any, *, method: str = "sigmoid", sample_weight: Any = None) -> Calibration:
@@ -122,7 +145,9 @@ def calibrate(decisions: Any, y: Any, *, method: str = "sigmoid", sample_weight:
     return Calibration(classes, method, model)
 
 
-def tune_threshold(decisions: Any, y: Any, *, scoring: Any = None, cost_matrix: Any = None) -> float:
+def tune_threshold(
+    decisions: Any, y: Any, *, scoring: Any = None, cost_matrix: Any = None, sample_weight: Any = None
+) -> float:
     """The decision value from which rows should count as the second class.
 
     Parameters
@@ -132,11 +157,14 @@ def tune_threshold(decisions: Any, y: Any, *, scoring: Any = None, cost_matrix: 
     y : array-like of shape (n_samples,)
         Labels of two classes.
     scoring : str or callable, default=None
-        A scikit-learn scorer that is to be best, by
-        :class:`sklearn.model_selection.TunedThresholdClassifierCV` at 1000 thresholds.
+        A scikit-learn scorer of predicted classes that is to be best, at 1000 evenly spaced thresholds as in
+        :class:`sklearn.model_selection.TunedThresholdClassifierCV`.
     cost_matrix : array-like of shape (2, 2), default=None
         Cost of a row of class i (row) that is predicted as class j (column), classes in sorted order; the total cost is
         made least, over all thresholds between two successive decision values.
+    sample_weight : array-like of shape (n_samples,), default=None
+        Multiplies the costs of a row, and is passed to a scorer that takes weights: weight 2 equals the row twice,
+        weight 0 the row absent.
 
     Returns
     -------
@@ -146,7 +174,8 @@ def tune_threshold(decisions: Any, y: Any, *, scoring: Any = None, cost_matrix: 
     Raises
     ------
     ValueError
-        Not exactly one of ``scoring`` and ``cost_matrix``, not two classes, a cost that is not finite.
+        Not exactly one of ``scoring`` and ``cost_matrix``, not two classes, a cost that is not finite, a scorer that
+        is unknown or cannot score these labels, decision values that are all equal (with ``scoring``).
 
     Examples
     --------
@@ -156,25 +185,14 @@ def tune_threshold(decisions: Any, y: Any, *, scoring: Any = None, cost_matrix: 
     """
     if (scoring is None) == (cost_matrix is None):
         raise ValueError("exactly one of scoring and cost_matrix must be given")
-    values, y, _ = _rows(decisions, y, None)
+    values, y, weight = _rows(decisions, y, sample_weight)
     classes, ids = _validate.encode(y)
     if len(classes) != 2:
         raise ValueError(f"a threshold is tuned for 2 classes, y has {len(classes)}")
     _check_columns(values, 2)
     if cost_matrix is not None:
-        return _cheapest(values.ravel(), ids, costs(cost_matrix, 2))
-    from sklearn.frozen import FrozenEstimator
-    from sklearn.model_selection import TunedThresholdClassifierCV
-
-    model = TunedThresholdClassifierCV(
-        FrozenEstimator(_Values(classes)),
-        scoring=scoring,
-        response_method="decision_function",
-        thresholds=1000,
-        cv="prefit",
-        refit=False,
-    )
-    return float(model.fit(values, y).best_threshold_)
+        return _cheapest(values.ravel(), ids, costs(cost_matrix, 2), weight)
+    return _best(values.ravel(), LabelScore("scoring", scoring, y, classes, weight))
 
 
 def costs(cost_matrix: Any, n_classes: int) -> np.ndarray:
@@ -187,13 +205,28 @@ def costs(cost_matrix: Any, n_classes: int) -> np.ndarray:
     return matrix
 
 
-def _cheapest(values: np.ndarray, ids: np.ndarray, matrix: np.ndarray) -> float:
+def _best(values: np.ndarray, score: LabelScore) -> float:
+    """The evenly spaced threshold of the best score; of several the lowest."""
+    thresholds = np.linspace(values.min(), values.max(), _N_THRESHOLDS)
+    if thresholds[0] == thresholds[-1]:
+        raise ValueError(f"decisions are all {values[0]:g}: no threshold tells the classes apart")
+    # Thresholds between the same two decision values have the same score.
+    _, first = np.unique(np.searchsorted(np.sort(values), thresholds), return_index=True)
+    scores = np.array([score(values >= threshold) for threshold in thresholds[first]])
+    if np.isnan(scores).all():
+        raise ValueError("the score is NaN at every threshold: take another scorer")
+    return float(thresholds[first[np.nanargmax(scores)]])
+
+
+def _cheapest(values: np.ndarray, ids: np.ndarray, matrix: np.ndarray, weight: np.ndarray | None) -> float:
     """The threshold of least total cost; of several the one nearest to 0."""
     order = np.argsort(values, kind="stable")
-    values, ids = values[order], ids[order]
+    values, cost = values[order], matrix[ids[order]]
+    if weight is not None:
+        cost *= weight[order, None]
     # Entry k: the k smallest values are predicted as the first class.
-    as_first = np.concatenate([[0.0], np.cumsum(matrix[ids, 0])])
-    as_second = matrix[ids, 1].sum() - np.concatenate([[0.0], np.cumsum(matrix[ids, 1])])
+    as_first = np.concatenate([[0.0], np.cumsum(cost[:, 0])])
+    as_second = cost[:, 1].sum() - np.concatenate([[0.0], np.cumsum(cost[:, 1])])
     total = as_first + as_second
     between = np.concatenate([[values[0] - 1.0], 0.5 * (values[1:] + values[:-1]), [values[-1] + 1.0]])
     is_cut = np.concatenate([[True], values[1:] > values[:-1], [True]])
@@ -219,7 +252,7 @@ def _rows(decisions: Any, y: Any, sample_weight: Any) -> tuple[np.ndarray, np.nd
     """Decision values as two dimensions, labels and weights, of the rows that have decision values."""
     values = np.asarray(decisions, dtype=np.float64)
     values = values.reshape(-1, 1) if values.ndim == 1 else values
-    y = column_or_1d(y)
+    y = _validate.labels(y, len(column_or_1d(y)))
     weight = None if sample_weight is None else column_or_1d(np.asarray(sample_weight, dtype=np.float64))
     for name, other in (("y", y), ("sample_weight", weight)):
         if other is not None and len(other) != len(values):

@@ -53,8 +53,13 @@ def _add_blocks_commands(parser: argparse.ArgumentParser) -> None:
     about = "Make a store from svmlight, .npz or Parquet files."
     build = commands.add_parser("build", help=about, description=about)
     build.set_defaults(run=_build)
-    build.add_argument("sources", nargs="+", metavar="SOURCE", help="files or patterns, all of one kind")
-    build.add_argument("store", metavar="STORE", help="the file to be made")
+    build.add_argument(
+        "sources", nargs="+", metavar="SOURCE", help="files or patterns of one kind; - is standard input"
+    )
+    about = "the file to be made; a store that is there is replaced, another file is kept"
+    build.add_argument("store", metavar="STORE", help=about)
+    about = "replace a file that is no store, too (a source never is)"
+    build.add_argument("--force", action="store_true", help=about)
     build.add_argument("--no-relabel", dest="relabel", action="store_false", help="keep the numbers of the columns")
     build.add_argument("--blocks", type=int, metavar="N", help="number of blocks (default: 64)")
     build.add_argument("--features", type=int, metavar="N", help="number of columns (default: the largest that occurs)")
@@ -78,6 +83,8 @@ def _add_blocks_commands(parser: argparse.ArgumentParser) -> None:
 
 
 def _build(sources: list[str], store: str, **given: Any) -> None:
+    if store == "-":
+        raise ValueError("STORE must be the name of a file, got '-': a store cannot go to standard output")
     columns = {
         "label": given["label"],
         "indices": given["indices"],
@@ -94,6 +101,7 @@ def _build(sources: list[str], store: str, **given: Any) -> None:
         n_features=given["features"],
         zero_based=base[given["zero_based"]],
         columns=columns or None,
+        overwrite=given["force"],
         random_state=given["seed"],
         n_jobs=given["jobs"],
         verbose=1,
@@ -121,7 +129,7 @@ def _show(store: BlockStore) -> None:
 def _add_demo_options(parser: argparse.ArgumentParser) -> None:
     default = demo.Options()
     parser.set_defaults(run=lambda **chosen: demo.run(console(), demo.Options(**chosen)))
-    about = "svmlight file, plain, gzip, bzip2 or zstd; without it, docstrings of the installed packages"
+    about = "svmlight file, plain, gzip, bzip2 or zstd, - for standard input; without it, docstrings of the packages"
     parser.add_argument("file", nargs="?", metavar="FILE", help=about)
     about = "where the picture of accuracy against C goes (default: %(default)s)"
     parser.add_argument("--output", default=default.output, metavar="PNG", help=about)

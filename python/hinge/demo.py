@@ -18,12 +18,13 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from hinge import _validate
+from hinge import _native, _validate
 from hinge._comparison import compare
 from hinge._console import News, PlainConsole
 from hinge._csearch import CSearch
+from hinge._durable import drafted
 from hinge._progress import logger
-from hinge._tasks import N_FOLDS, Task, docstring_task, file_task
+from hinge._tasks import N_FOLDS, Task, docstring_task, file_task, source_name
 from hinge.logistic import LogisticRegressionCV
 from hinge.svm import LinearSVCCV
 
@@ -37,9 +38,9 @@ class Options:
     Attributes
     ----------
     file : str or None
-        An svmlight file; None is the docstrings.
+        An svmlight file, ``"-"`` for standard input; None is the docstrings.
     output : str
-        Path of the picture.
+        Path of the picture, which may replace an older one.
     loss : {"squared_hinge", "hinge", "logistic"}
         What is minimised.
     jobs : int or None
@@ -69,7 +70,8 @@ def run(show: PlainConsole, options: Options) -> None:
     Raises
     ------
     OSError, ValueError
-        The file cannot be read or is no classification problem; the folder of the picture does not exist.
+        The file cannot be read or is no classification problem; the folder of the picture does not exist, or in its
+        place is a file that is no picture of a demonstration.
 
     """
     _validate.choice("loss", options.loss, LOSSES)
@@ -77,6 +79,7 @@ def run(show: PlainConsole, options: Options) -> None:
     folder = Path(options.output).absolute().parent
     if not folder.is_dir():
         raise FileNotFoundError(errno.ENOENT, "no such folder", str(folder))
+    _native.check_target(options.output, "picture")
     task = read(show, options.file, n_jobs)
     describe(show, task)
     model, seconds = fit(show, task, options.loss, n_jobs)
@@ -91,7 +94,7 @@ def read(show: PlainConsole, file: str | None, n_jobs: int) -> Task:
     if file is None:
         with show.busy("Reading docstrings of the installed packages"):
             return docstring_task()
-    with show.busy(f"Reading {file}"):
+    with show.busy(f"Reading {source_name(file)}"):
         return file_task(file, n_jobs)
 
 
@@ -183,5 +186,6 @@ def draw(show: PlainConsole, search: CSearch, output: str) -> None:
         return
     axes.set_ylabel(f"mean accuracy on {N_FOLDS} folds, with standard error")
     axes.grid(alpha=0.3)
-    axes.figure.savefig(output, format="png", dpi=150)
+    with drafted(output, "picture") as file:
+        axes.figure.savefig(file, format="png", dpi=150, metadata={"Software": f"hinge {_native.__version__}"})
     show.line(f"  picture             {output}")

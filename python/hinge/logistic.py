@@ -5,15 +5,19 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy.special import log_expit
+from scipy.special import expit, log_expit
 
 from hinge import _native
 from hinge._callbacks import with_callbacks
-from hinge._probability import log_probabilities
+from hinge._inherited_docs import with_docs_of
+from hinge._probability import log_probabilities, probabilities
+from hinge._searched import SearchedClassifier
 from hinge._stream import StreamClassifier
 from hinge.select import search_and_refit
+from hinge.svm import LinearSVC, LinearSVCCV
 
 
+@with_docs_of(LinearSVC)
 class LogisticRegression(StreamClassifier):
     r"""L2-regularised logistic regression with a certified optimum.
 
@@ -31,16 +35,16 @@ class LogisticRegression(StreamClassifier):
     solver : {"auto", "dual_cd", "dual_cd_online", "newton"}, default="auto"
         "newton" is truncated Newton in the primal, "dual_cd" dual coordinate descent (Yu et al.), "dual_cd_online"
         the same with one random row at a time.
-    tol, max_iter, fit_intercept, intercept_scaling, class_weight, presolve, n_jobs, random_state, verbose
+    tol, max_iter, fit_intercept, intercept_scaling, class_weight, degree, gamma, coef0, hash_bits, presolve
         As in :class:`hinge.LinearSVC`.
-    memory_budget, checkpoint, block_options
-        For a :class:`hinge.BlockStore`, as in :class:`hinge.LinearSVC`.
-    degree, gamma, coef0, hash_bits
+    memory_budget, checkpoint, block_options, n_jobs, random_state, verbose
         As in :class:`hinge.LinearSVC`.
 
     Attributes
     ----------
-    coef_, intercept_, classes_, certificate_, n_iter_, presolve_, n_features_in_, feature_names_in_
+    coef_ : ndarray of shape (1 or n_classes, n_features), float64
+        One row per label where y was a matrix of labels.
+    intercept_, classes_, certificate_, n_iter_, presolve_, n_features_in_, feature_names_in_
         As in :class:`hinge.LinearSVC`.
 
     References
@@ -125,6 +129,15 @@ class LogisticRegression(StreamClassifier):
         ------
         ValueError
             Unusable parameters or input; the message names the value, its place and what would be accepted.
+        BlockFileError
+            A damaged store.
+        KeyboardInterrupt
+            Ctrl-C; the estimator is left as it was.
+
+        Warns
+        -----
+        ConvergenceWarning
+            ``max_iter`` was not enough for ``tol``; the model is the best one found, with its gap in ``certificate_``.
         """
         return self._fit(X, y, sample_weight)
 
@@ -138,6 +151,15 @@ class LogisticRegression(StreamClassifier):
         Returns
         -------
         ndarray of shape (n_samples, n_classes)
+
+        Raises
+        ------
+        ValueError
+            Another number of features, or other names, than in the fit; values that are not finite.
+        sklearn.exceptions.NotFittedError
+            The model is not fitted.
+        BlockFileError
+            A damaged store.
         """
         return self._log_probabilities(self.decision_function(X))
 
@@ -145,7 +167,7 @@ class LogisticRegression(StreamClassifier):
         return log_expit(values) if hasattr(self, "multilabel_") else log_probabilities(values)
 
     def _probabilities(self, values: np.ndarray) -> np.ndarray:
-        return np.exp(self._log_probabilities(values))
+        return expit(values) if hasattr(self, "multilabel_") else probabilities(values)
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Probability of each class; for more than two, the one-vs-rest probabilities divided by their sum.
@@ -160,11 +182,21 @@ class LogisticRegression(StreamClassifier):
         -------
         ndarray of shape (n_samples, n_classes)
             Columns in the order of ``classes_``.
+
+        Raises
+        ------
+        ValueError
+            Another number of features, or other names, than in the fit; values that are not finite.
+        sklearn.exceptions.NotFittedError
+            The model is not fitted.
+        BlockFileError
+            A damaged store.
         """
         return self._probabilities(self.decision_function(X))
 
 
-class LogisticRegressionCV(LogisticRegression):
+@with_docs_of(LogisticRegression, LinearSVCCV)
+class LogisticRegressionCV(SearchedClassifier, LogisticRegression):
     """:class:`LogisticRegression` that chooses its ``C`` by warm-started cross-validation, then refits on all rows.
 
     Parameters
@@ -173,21 +205,19 @@ class LogisticRegressionCV(LogisticRegression):
         As in :class:`hinge.LinearSVCCV`.
     time_limit, resume, keep_decisions, select_tol
         As in :class:`hinge.LinearSVCCV`.
-    solver, tol, max_iter, fit_intercept, intercept_scaling, class_weight, presolve, memory_budget, block_options
+    solver
         As in :class:`LogisticRegression`.
-    n_jobs, random_state, verbose
-        As in :class:`LogisticRegression`; ``tol`` is that of the final fit.
-    degree, gamma, coef0, hash_bits
-        As in :class:`hinge.LinearSVC`.
+    tol, max_iter, fit_intercept, intercept_scaling, class_weight, degree, gamma, coef0, hash_bits, presolve
+        As in :class:`hinge.LinearSVCCV`.
+    memory_budget, block_options, n_jobs, random_state, verbose
+        As in :class:`hinge.LinearSVCCV`.
 
     Attributes
     ----------
-    C_ : float
-        The chosen C.
-    search_ : CSearch
-        The whole table of the search.
+    C_, search_, Cs_, scores_
+        As in :class:`hinge.LinearSVCCV`.
     coef_, intercept_, classes_, certificate_, n_iter_, presolve_, n_features_in_, feature_names_in_
-        As in :class:`LogisticRegression`, of the final fit.
+        As in :class:`hinge.LinearSVCCV`.
 
     References
     ----------
@@ -292,6 +322,8 @@ class LogisticRegressionCV(LogisticRegression):
         ------
         ValueError
             Unusable parameters or input; the message names the value, its place and what would be accepted.
+        BlockFileError
+            A damaged store.
         TimeoutError
             ``time_limit`` passed before the first value of C was finished.
         KeyboardInterrupt
@@ -301,5 +333,11 @@ class LogisticRegressionCV(LogisticRegression):
         -----
         PartialSearchWarning
             ``time_limit`` ended the search: the fit is at the best C that was finished.
+        NoSkillWarning
+            The model chosen by accuracy is right no more often than the most frequent class.
+        ConvergenceWarning
+            ``max_iter`` was not enough for ``tol`` in the final fit.
+        UserWarning
+            A class has fewer rows than there are folds.
         """
         return search_and_refit(self, X, y, sample_weight, groups)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import math
 import os
-import zipfile
 from collections.abc import Sequence
 from typing import Any, Self
 
@@ -16,6 +15,7 @@ from hinge._cost_file import CostPathFile, header
 from hinge._cost_problem import CostProblem, Explored
 from hinge._cost_ray import CostRay
 from hinge._cost_surface import ScoreSurface, held_out
+from hinge._durable import drafted, reading
 from hinge._progress import announce
 from hinge._warn import warn
 
@@ -169,7 +169,7 @@ class CostPath(Explored):
         from hinge._cost_problem import costs
 
         points, shape = costs(c_pos, c_neg)
-        return self._plane.locate(np.ascontiguousarray(points)).reshape(shape)
+        return self._plane.locate(np.ascontiguousarray(points), self._n_threads).reshape(shape)
 
     def _check_facet(self, facet: int) -> None:
         if not 0 <= facet < self.n_facets:
@@ -198,7 +198,7 @@ class CostPath(Explored):
         start, stop = _pair("begin", begin), _pair("end", end)
         if start == stop:
             raise ValueError(f"begin and end of the line are the same point {start}")
-        (t, events), sides = self._plane.along(self.problem.native, start, stop)
+        (t, events), sides = self._plane.along(self.problem.native, start, stop, self._n_threads)
         return CostRay(
             self.problem,
             np.array(start),
@@ -255,20 +255,25 @@ class CostPath(Explored):
         return _cost_plots.multiplier(self, row, ax, **options)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write plane and data to one file (NumPy's compressed format); a file at ``path`` is replaced as a whole."""
-        name = os.fspath(path)
+        """Write plane and data to one file (NumPy's compressed format).
+
+        A saved path at ``path`` is replaced as a whole, any other file is kept.
+
+        Raises
+        ------
+        FileExistsError
+            At ``path`` is something else.
+        ValueError
+            Class labels of dtype object.
+        OSError
+            The file cannot be written.
+        """
         data: dict[str, Any] = dict(self.problem.arrays())
         plane: dict[str, Any] = {f"plane_{key}": self._plane.array(key) for key in _ARRAYS}
         plane["plane_end"] = np.asarray(self._plane.end)
         stats: dict[str, Any] = {f"stats_{key}": np.asarray(value) for key, value in self.stats.items()}
-        temporary = f"{name}.{os.getpid()}.tmp"
-        try:
-            with open(temporary, "wb") as file:
-                np.savez_compressed(file, format=np.array(1), **data, **plane, **stats)
-            os.replace(temporary, name)
-        finally:
-            if os.path.exists(temporary):
-                os.unlink(temporary)
+        with drafted(path, "saved_plane") as file:
+            np.savez_compressed(file, format=np.array(1), **data, **plane, **stats)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], *, n_jobs: int | None = None) -> Self:
@@ -277,21 +282,22 @@ class CostPath(Explored):
         Raises
         ------
         ValueError
-            The file is not such a file.
+            The file is not such a file, or damaged.
+        OSError
+            It cannot be opened.
         """
-        try:
-            with np.load(path, allow_pickle=False) as file:
+        threads = _validate.threads(n_jobs)
+        with open(path, "rb") as raw, reading(os.fspath(path), "a saved cost path"):
+            with np.load(raw, allow_pickle=False) as file:
                 arrays = dict(file)
-        except (zipfile.BadZipFile, EOFError, ValueError) as error:
-            raise ValueError(f"{os.fspath(path)} is not a saved cost path: {error}") from error
-        if "format" not in arrays or int(arrays["format"]) != 1:
-            raise ValueError(f"{os.fspath(path)} is not a saved cost path of format 1")
-        problem = CostProblem.from_arrays(arrays)
-        plane = {key.removeprefix("plane_"): value for key, value in arrays.items() if key.startswith("plane_")}
-        plane["end"], plane["vertices"] = str(plane["end"]), plane["vertices"].ravel()
-        stats = {key.removeprefix("stats_"): value for key, value in arrays.items() if key.startswith("stats_")}
-        stats = {key: value.item() if value.ndim == 0 else value for key, value in stats.items()}
-        return cls(problem, _native.Plane.from_arrays(plane), stats, _validate.threads(n_jobs))
+            if int(arrays["format"]) != 1:
+                raise ValueError(f"its format is {int(arrays['format'])}, this version reads 1")
+            problem = CostProblem.from_arrays(arrays)
+            plane = {key.removeprefix("plane_"): value for key, value in arrays.items() if key.startswith("plane_")}
+            plane["end"], plane["vertices"] = str(plane["end"]), plane["vertices"].ravel()
+            stats = {key.removeprefix("stats_"): value for key, value in arrays.items() if key.startswith("stats_")}
+            stats = {key: value.item() if value.ndim == 0 else value for key, value in stats.items()}
+            return cls(problem, _native.Plane.from_arrays(plane), stats, threads)
 
 
 def _pair(name: str, value: Any) -> tuple[float, float]:
@@ -348,7 +354,7 @@ def cost_path(
         many there will be.
     file : path, default=None
         Write the layers to this file as they close, and keep only the last ones in memory; for planes that do not fit.
-        A file there is replaced when the exploration has ended.
+        A plane there is replaced when the exploration has ended, any other file is kept.
     n_jobs : int, default=None
         Threads; None means all usable cores. Results have the same bits for any number.
     random_state : int, RandomState or None, default=None
@@ -370,6 +376,8 @@ def cost_path(
         Unusable parameters or input; the message names the value, its place and what would be accepted.
     RegionLimitError
         The plane has more than ``max_regions`` facets.
+    FileExistsError
+        At ``file`` is something that is no file of a plane; it is not touched.
 
     Warns
     -----

@@ -11,7 +11,8 @@ import scipy.sparse as sp
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import _check_feature_names_in, check_array, check_is_fitted, validate_data
 
-from hinge import _native, _validate
+from hinge import _native, _sparse, _validate
+from hinge._versioned import Versioned
 
 MIN_BITS, MAX_BITS = 12, 30
 
@@ -73,6 +74,7 @@ def degree_options(parameters: Any, intercept: float | None, seed: int) -> dict[
 
 def with_sorted_rows(X: Any) -> Any:
     """X with the columns of each row in rising order; a copy if they are not."""
+    _sparse.check(X)
     if sp.issparse(X) and not X.has_sorted_indices:
         X = X.copy()
         X.sort_indices()
@@ -97,7 +99,7 @@ def pair_table(n: int, native: dict[str, Any], coef: np.ndarray, pairs: Any) -> 
     return table
 
 
-class Poly2Map(TransformerMixin, BaseEstimator):
+class Poly2Map(Versioned, TransformerMixin, BaseEstimator):
     r"""Degree-2 polynomial features, written out.
 
     The map that the estimators apply with ``degree=2`` without writing anything out; for other models, or to look at.
@@ -163,6 +165,7 @@ class Poly2Map(TransformerMixin, BaseEstimator):
         -------
         self
         """
+        _sparse.check(X)
         checked = check_array(X, estimator=self, input_name="X", accept_sparse="csr", accept_large_sparse=True)
         native = native_map(
             self.gamma,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import glob
+import os
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -12,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from hinge import _validate
 from hinge._linear import LinearClassifier
 from hinge._outofcore import Scores
-from hinge._sources import open_source
+from hinge._sources import Arrays, Batch, Source, open_source
 from hinge.blocks import BlockStore
 
 METHODS = ("predict", "decision_function", "predict_proba", "predict_log_proba")
@@ -32,8 +34,9 @@ def iter_predictions(
     Parameters
     ----------
     model : LinearSVC, LogisticRegression or their CV variants, fitted
-    source : BlockStore, path, list of paths, pair or triple of arrays, or iterable
-        As :meth:`hinge.BlockStore.build` takes it; labels are read and not used.
+    source : BlockStore, {array-like, sparse matrix} of shape (n_samples, n_features), path, list of paths or iterable
+        A matrix or data frame X, an iterable of those, a .npy file of X, a .npz file as of scipy.sparse.save_npz; or
+        anything that :meth:`hinge.BlockStore.build` takes, with labels that are not used.
     method : {"predict", "decision_function", "predict_proba", "predict_log_proba"}, default="predict"
         The last two for a model that has them.
     zero_based : {"auto", True, False}, default="auto"
@@ -52,7 +55,8 @@ def iter_predictions(
     Raises
     ------
     ValueError
-        Another number of features than the model has; a method that the model does not have; unusable input.
+        Another number of features than the model has; a method that the model does not have; unusable input, NaN and
+        infinity among it.
     sklearn.exceptions.NotFittedError
         The model is not fitted.
 
@@ -63,7 +67,7 @@ def iter_predictions(
     >>> from sklearn.datasets import make_classification
     >>> X, y = make_classification(n_samples=300, random_state=0)
     >>> model = LinearSVC().fit(X, y)
-    >>> pieces = iter_predictions(model, ((X[k : k + 100], y[k : k + 100]) for k in (0, 100, 200)))
+    >>> pieces = iter_predictions(model, (X[k : k + 100] for k in (0, 100, 200)))
     >>> bool((np.concatenate(list(pieces)) == model.predict(X)).all())
     True
     """
@@ -71,25 +75,61 @@ def iter_predictions(
         raise TypeError(f"model must be a classifier of hinge, got {type(model).__name__}")
     check_is_fitted(model)
     _validate.choice("method", method, METHODS)
-    if not hasattr(model, method):
-        raise ValueError(f"{type(model).__name__} has no method {method!r}")
+    try:
+        getattr(model, method)
+    except AttributeError as error:
+        raise ValueError(str(error)) from error
     threads = _validate.threads(n_jobs)
     if isinstance(source, BlockStore):
         values = Scores(source, model, threads).in_order()
         return (_answer(model, method, piece) for piece in values)
+    if (X := _unlabelled(source)) is not None:
+        rows = Arrays(_validate.predict_data(model, X), np.empty(X.shape[0])).batches()
+        return (_answer(model, method, _decisions(model, batch.X)) for batch in rows)
+    if isinstance(source, Iterator) or (isinstance(source, list) and source and _is_matrix(source[0])):
+        source = _with_labels(source)
     n_features = model.n_features_in_
     opened = open_source(source, n_features=n_features, zero_based=zero_based, columns=columns, n_threads=threads)
-    return (_answer(model, method, _decisions(model, batch.X)) for batch in opened.batches())
+    return (_answer(model, method, _decisions(model, batch.X)) for batch in _with_names(model, opened))
+
+
+def _with_names(model: LinearClassifier, source: Source) -> Iterator[Batch]:
+    """The batches of a source, whose columns must have the names of the fit, if they have names."""
+    for batch in source.batches():
+        if source.feature_names is not None:
+            _validate.same_names(model, source.feature_names, "the source")
+        yield batch
+
+
+def _is_matrix(source: Any) -> bool:
+    return len(getattr(source, "shape", ())) == 2
+
+
+def _unlabelled(source: Any) -> Any:
+    """The matrix of a source that holds nothing else; None for any other source."""
+    if _is_matrix(source):
+        return source
+    if not isinstance(source, (str, os.PathLike)):
+        return None
+    path = os.fspath(source)
+    if path.endswith(".npy"):
+        return np.load(path, mmap_mode="r", allow_pickle=False)
+    if path.endswith(".npz") and not glob.has_magic(path):
+        with np.load(path, allow_pickle=False) as file:
+            return None if "y" in file else file["X"] if "X" in file else sp.load_npz(path)
+    return None
+
+
+def _with_labels(items: Iterable[Any]) -> Iterator[Any]:
+    """Labels beside every bare matrix: nobody looks at them."""
+    return ((item, np.empty(item.shape[0])) if _is_matrix(item) else item for item in items)
 
 
 def _decisions(model: LinearClassifier, X: Any) -> np.ndarray:
     X = _validate.canonical(X)
     if X.shape[1] != model.n_features_in_:
         raise ValueError(f"X has {X.shape[1]} features, the model was fitted with {model.n_features_in_}")
-    if model._map is not None:
-        return model._decisions(X).reshape(X.shape[0], -1)
-    values = X @ model.coef_.T
-    return np.asarray(values.todense() if sp.issparse(values) else values) + model.intercept_
+    return model._decisions(X).reshape(X.shape[0], -1)
 
 
 def _answer(model: Any, method: str, values: np.ndarray) -> np.ndarray:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -12,11 +13,13 @@ from hinge import _native, _outofcore, _validate
 from hinge._budget import budget
 from hinge._callbacks import FitTask, with_callbacks
 from hinge._certificate import Certificate
+from hinge._inherited_docs import with_docs_of
 from hinge._linear import LinearClassifier
 from hinge._presolve import Presolve
 from hinge._progress import reporter
 from hinge._warn import warn
 from hinge.blocks import BlockStore
+from hinge.svm import LinearSVC
 
 LOSSES = ("hinge", "squared_hinge", "logistic")
 STEP_SIZES = ("pegasos", "root", "constant")
@@ -189,12 +192,18 @@ class SubgradientClassifier(LinearClassifier):
         else:
             losses = np.maximum(0.0, 1.0 - margins) ** (1 if self.loss == "hinge" else 2)
         cost = self._cost(weight)
-        norms = (self.coef_**2).sum(axis=1)
+        norms = (_dense(self.coef_) ** 2).sum(axis=1)
         if self.fit_intercept and self.intercept_scaling is not None:
             norms = norms + (self.intercept_ / self.intercept_scaling) ** 2
         return (0.5 * norms + cost @ losses) / cost.sum()
 
 
+def _dense(coef: Any) -> np.ndarray:
+    """Weights as an array, also after ``sparsify``."""
+    return coef.toarray() if sp.issparse(coef) else coef
+
+
+@with_docs_of(LinearSVC)
 class PegasosClassifier(SubgradientClassifier):
     r"""Pegasos: stochastic subgradient descent on the primal of the linear SVM.
 
@@ -236,18 +245,27 @@ class PegasosClassifier(SubgradientClassifier):
         See ``step_tol``.
     max_iter : int, default=1000
         Limit of epochs; an epoch draws as many rows as there are, at least 1024.
-    fit_intercept, intercept_scaling, class_weight, n_jobs, random_state, verbose
-        As in :class:`hinge.LinearSVC`. The intercept is not penalised, and the exact best one for the weights at each
-        look and in the end.
+    fit_intercept : bool, default=True
+        Whether to fit an intercept. It is not penalised, and the exact best one for the weights at each look and in the
+        end.
+    intercept_scaling, class_weight
+        As in :class:`hinge.LinearSVC`.
     presolve : {"auto", True, False}, default="auto"
-        As in :class:`hinge.LinearSVC`; ``partial_fit`` and block stores take X as it is.
+        Whether steps work on a packed copy of a sparse X, which has the same optimum, see :class:`hinge.LinearSVC`;
+        "auto" does so where it pays. ``partial_fit`` and block stores take X as it is.
     memory_budget : int or str, default=None
-        Bytes for a fit on a block store, as in :class:`hinge.LinearSVC`. Draws from larger blocks are nearer to draws
-        from all rows.
+        Bytes for a fit on a block store, as a number or text such as "500MB"; None is half of the memory that is
+        available. Draws from larger blocks are nearer to draws from all rows.
+    n_jobs, random_state, verbose
+        As in :class:`hinge.LinearSVC`.
 
     Attributes
     ----------
-    coef_, intercept_, classes_, n_features_in_, feature_names_in_, presolve_
+    coef_ : ndarray of shape (1 or n_classes, n_features), float64
+        Weights, a row per class; one for two classes.
+    classes_ : ndarray of shape (n_classes,)
+        Labels, sorted.
+    intercept_, n_features_in_, feature_names_in_, presolve_
         As in :class:`hinge.LinearSVC`.
     certificate_ : Certificate
         Objective and lower bound in the units of :class:`hinge.LinearSVC`, those above divided by :math:`\lambda`. The
@@ -348,6 +366,7 @@ class PegasosClassifier(SubgradientClassifier):
         classes : array-like of shape (n_classes,), default=None
             All classes that may come; needed at the first call, unless there was a fit.
         sample_weight : array-like of shape (n_samples,), default=None
+            Rows whose weights are all 0 change nothing.
 
         Returns
         -------
@@ -372,12 +391,15 @@ class PegasosClassifier(SubgradientClassifier):
         penalised = bool(options["intercept"])
         state = self.__dict__.get("_state") or self._first_state(known, checked.shape[1], penalised)
         weight = _validate.batch_weights(checked, known, ids, self.class_weight, sample_weight)
-        cost = self._cost(weight)
         eta = self.eta if callable(self.eta) else None
         before = state["steps"]
-        state = _validate.call_native(
-            lambda matrix: _native.descend_on(matrix, ids, len(known), cost, options, state, eta), checked
-        )
+        if weight.any():
+            cost = self._cost(weight)
+            state = _validate.call_native(
+                lambda matrix: _native.descend_on(matrix, ids, len(known), cost, options, state, eta), checked
+            )
+        elif hasattr(self, "coef_"):
+            return self
         self._store(known, state, penalised)
         if self.average == "suffix" and before.bit_length() != state["steps"].bit_length():
             # This pass ends a suffix, the next one begins afresh.
@@ -392,7 +414,7 @@ class PegasosClassifier(SubgradientClassifier):
         n_problems = 1 if len(classes) == 2 else len(classes)
         w, b, steps = np.zeros((n_problems, n_features + penalised)), np.zeros(n_problems), 0
         if hasattr(self, "coef_"):
-            w[:, :n_features], b, steps = self.coef_, self.intercept_, self.t_
+            w[:, :n_features], b, steps = _dense(self.coef_), self.intercept_, self.t_
             if penalised:
                 w[:, -1], b = b / float(self.intercept_scaling or 1.0), np.zeros(n_problems)
         empty = {"sum": np.zeros_like(w), "b_sum": np.zeros(n_problems), "counted": 0}
@@ -410,6 +432,7 @@ class PegasosClassifier(SubgradientClassifier):
         self.coef_, self.intercept_ = np.array(w), np.array(b)
 
 
+@with_docs_of(PegasosClassifier)
 class SubgradientSVC(SubgradientClassifier):
     r"""Subgradient descent on the primal of the linear SVM: full batch, mini-batch or stochastic.
 

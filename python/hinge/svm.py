@@ -5,12 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.utils.metaestimators import available_if
 
 from hinge import _native, _validate, calibration
+from hinge._available import available_unless
 from hinge._callbacks import with_callbacks
 from hinge._csearch import CSearch
+from hinge._inherited_docs import with_docs_of
 from hinge._problem import Problem
+from hinge._scoring import LabelScore, known_scorer
+from hinge._searched import SearchedClassifier
 from hinge._stream import StreamClassifier
 from hinge.select import MULTI_CLASS, search_and_refit
 
@@ -48,16 +51,20 @@ class LinearSVC(StreamClassifier):
         If given, the intercept is the weight of a constant column of this height and penalised like every weight,
         as in LIBLINEAR.
     class_weight : dict or "balanced", default=None
-        Weight per class, multiplied with the sample weight.
+        Weight per class, above 0, multiplied with the sample weight; "balanced" makes the sums of all classes equal. A
+        class of weight 0 would have a model of its own without a row to learn from: leave its rows out instead. None
+        where y is a matrix of labels, whose columns share the weights of the rows.
     multi_class : {"ovr", "crammer_singer"}, default="ovr"
         "ovr" fits each of more than two classes against the rest. "crammer_singer" fits all classes, also two, as one
         problem: :math:`\tfrac12 \sum_m \|w_m\|^2 + C \sum_i v_i \max_m (1_{m \ne y_i} + f_m(x_i) - f_{y_i}(x_i))`,
-        by the sequential dual method; as in scikit-learn, ``loss`` is then not looked at. The solver must be "auto" or
-        "dual_cd", the degree 1. A :class:`BlockStore` that does not fit ``memory_budget`` is trained on block by block;
-        the budget counts the weights of all classes and three positive dual variables per row, more come on top.
+        by the sequential dual method, and by Newton steps where that is too slow and classes times columns are at
+        most 1,600; as in scikit-learn, ``loss`` is then not looked at. The solver must be "auto" or "dual_cd", the
+        degree 1. A :class:`BlockStore` that does not fit ``memory_budget`` is trained on block by block; the budget
+        counts the weights of all classes and three positive dual variables per row, more come on top.
     sparse_coef : bool, default=False
         Whether ``coef_`` is a CSR matrix. Classes or labels are then fitted one by one in each thread, so that memory
-        does not grow with classes times features.
+        does not grow with classes times features. Predictions look its columns up once: values may be changed in
+        ``coef_.data``, for other columns assign another matrix.
     sparse_tol : float, default=1e-3
         With ``sparse_coef``, weights are rounded to single precision and small ones set to zero as long as that raises
         the objective of a class by at most this share, measured on the training data; 0 keeps all as they are. The
@@ -83,6 +90,7 @@ class LinearSVC(StreamClassifier):
         in blocks.
     checkpoint : path-like, default=None
         For a :class:`BlockStore`: file that keeps the state of the fit, and continues it to the same bits after a kill.
+        One fit at a time uses it; a file of another kind is refused and kept.
     block_options : dict, default=None
         For a :class:`BlockStore`, beside its defaults: ``cache="gradient"`` (rows near the margin stay in memory;
         "projected", "random" or "none"; with "crammer_singer", "projected" are rows with the least part of their dual
@@ -107,7 +115,7 @@ class LinearSVC(StreamClassifier):
         One row per label where y was a matrix of labels. With ``sparse_coef`` and a positive ``sparse_tol`` float32.
     intercept_ : ndarray of shape (1 or n_classes,), float64
     classes_ : ndarray of shape (n_classes,)
-        Column numbers of y where it was a matrix of labels.
+        Where y was a matrix of labels: the column names of a data frame, if all are strings, else column numbers.
     certificate_ : Certificate
         Primal value, dual value and relative gap per binary problem; of the one problem, for "crammer_singer".
     n_iter_ : ndarray of shape (1 or n_classes,), int64
@@ -235,25 +243,44 @@ class LinearSVC(StreamClassifier):
         ------
         ValueError
             Unusable parameters or input; the message names the value, its place and what would be accepted.
+        BlockFileError
+            A damaged store.
+        KeyboardInterrupt
+            Ctrl-C; the estimator is left as it was.
+
+        Warns
+        -----
+        ConvergenceWarning
+            ``max_iter`` was not enough for ``tol``; the model is the best one found, with its gap in ``certificate_``.
         """
         return self._fit(X, y, sample_weight)
 
 
-class LinearSVCCV(LinearSVC):
+def _no_probabilities(estimator: Any) -> str | None:
+    if estimator.probability is not None:
+        return None
+    return f"probability is None, it must be one of {sorted(calibration.METHODS)}"
+
+
+@with_docs_of(LinearSVC)
+class LinearSVCCV(SearchedClassifier, LinearSVC):
     """:class:`LinearSVC` that chooses its ``C`` by warm-started cross-validation, then refits on all rows.
 
     Parameters
     ----------
     cv : int, splitter or iterable, default=5
-        Number of stratified folds of shuffled rows, or anything that scikit-learn accepts.
+        Number of stratified folds of shuffled rows (seeded by ``random_state``), any scikit-learn splitter, or an
+        iterable of (train, test) row numbers or masks.
     scoring : str, callable, list, tuple or dict, default=None
-        Any scikit-learn scorers of classifiers; None is accuracy.
+        Any scikit-learn scorers of classifiers; None is accuracy. :meth:`score` uses the one that chooses C.
     choose_by : str, default=None
         Name of the scorer that chooses C; None is the first.
     choose : {"best", "one_se"}, default="best"
-        The best mean score, or the smallest C within one standard error of it.
-    Cs : array-like of shape (n_Cs,), default=None
-        The values of C to visit, instead of the range that ``C_min``, ``C_max`` and ``ratio`` give.
+        "best" chooses the best mean score over folds and the smallest C among equals, "one_se" the smallest C whose
+        mean score is within one standard error of the best.
+    Cs : int or array-like of shape (n_Cs,), default=None
+        The values of C to visit, instead of the range that ``C_min``, ``C_max`` and ``ratio`` give; or how many of
+        them, evenly spaced in log C from 1e-4 to 1e4.
     C_min : float, default=None
         First value of C; None computes the lower bound of Chu et al., rounded down to a power of two.
     C_max : float, default=1024.0
@@ -263,11 +290,13 @@ class LinearSVCCV(LinearSVC):
     refine : int, default=0
         Rounds of bisection around the best C once the range is done.
     stop : {"exact", "unchanged", "liblinear"}, default="exact"
-        The rule that ends the search before ``C_max``.
+        The rule that ends the search before ``C_max``: "exact" as soon as no value up to it changes a solution,
+        "unchanged" after three successive values without a change, "liblinear" after five.
     time_limit : float, default=None
         Seconds after which the search ends; the fit at the best C so far follows.
     resume : path-like, default=None
-        File that keeps what is finished of the search, and continues it: for one data set and one set of options.
+        File that keeps what is finished of the search, and continues it: for one data set and one set of options, one
+        search at a time.
     keep_decisions : bool, default=False
         Whether ``search_.decisions`` holds the out-of-fold decision values at the chosen C.
     probability : {"sigmoid", "isotonic", "temperature"}, default=None
@@ -280,13 +309,22 @@ class LinearSVCCV(LinearSVC):
         Cost of a row of class i (row) that is predicted as class j (column). Two classes: the threshold of the
         least total cost out of fold. More: needs ``probability``; ``predict`` is the class of least expected cost.
     select_tol : float, default=1e-2
-        Accuracy of the fits of the search. All parameters of the search are described in :func:`hinge.select_C`.
-    loss, solver, tol, max_iter, fit_intercept, intercept_scaling, class_weight, multi_class, presolve
+        Accuracy of the fits of the search. :func:`hinge.select_C` says more of all parameters of the search.
+    loss, solver
         As in :class:`LinearSVC`.
-    memory_budget, block_options
+    tol : float, default=1e-4
+        Relative duality gap at which the final fit stops.
+    max_iter, fit_intercept, intercept_scaling, class_weight, multi_class
         As in :class:`LinearSVC`.
-    degree, gamma, coef0, hash_bits, n_jobs, random_state, verbose
-        As in :class:`LinearSVC`; ``tol`` is that of the final fit.
+    degree, gamma, coef0, hash_bits, presolve, memory_budget, block_options
+        As in :class:`LinearSVC`.
+    n_jobs : int, default=None
+        Threads, of the search and the fit. None means all usable cores; results have the same bits for any number.
+    random_state : int, RandomState or None, default=None
+        Seed of the folds and of the visiting order; None is a fixed seed.
+    verbose : int, default=0
+        1 shows a progress bar of the search on a terminal (a line per C elsewhere), 2 lines with details, on standard
+        error. The logger ``hinge`` gets a record per C at level INFO in any case.
 
     Attributes
     ----------
@@ -298,8 +336,16 @@ class LinearSVCCV(LinearSVC):
         With ``probability``.
     threshold_ : float
         Decision value from which rows are of the second class; with ``threshold``, or ``cost_matrix`` and two classes.
-    coef_, intercept_, classes_, certificate_, n_iter_, presolve_, n_features_in_, feature_names_in_
-        As in :class:`LinearSVC`, of the final fit.
+    Cs_ : ndarray of shape (n_Cs,)
+        ``search_.Cs``, by scikit-learn's name.
+    scores_ : dict of ndarray of shape (n_folds, n_Cs)
+        The transposed ``search_.scores`` for each class (the second of two), by scikit-learn's name.
+    coef_ : ndarray of shape (1 or n_classes, n_features), float64
+        Weights of the final fit, a row per class; one for two classes.
+    intercept_, certificate_, n_iter_, presolve_, n_features_in_, feature_names_in_
+        As in :class:`LinearSVC`.
+    classes_ : ndarray of shape (n_classes,)
+        Labels, sorted.
 
     References
     ----------
@@ -414,6 +460,8 @@ class LinearSVCCV(LinearSVC):
         ------
         ValueError
             Unusable parameters or input; the message names the value, its place and what would be accepted.
+        BlockFileError
+            A damaged store.
         TimeoutError
             ``time_limit`` passed before the first value of C was finished.
         KeyboardInterrupt
@@ -423,6 +471,12 @@ class LinearSVCCV(LinearSVC):
         -----
         PartialSearchWarning
             ``time_limit`` ended the search: the fit is at the best C that was finished.
+        NoSkillWarning
+            The model chosen by accuracy is right no more often than the most frequent class.
+        ConvergenceWarning
+            ``max_iter`` was not enough for ``tol`` in the final fit.
+        UserWarning
+            A class has fewer rows than there are folds.
         """
         self._check_decisions()
         return search_and_refit(self, X, y, sample_weight, groups)
@@ -431,6 +485,8 @@ class LinearSVCCV(LinearSVC):
         """Check the parameters of probabilities and thresholds as far as they go without data."""
         if self.probability is not None:
             _validate.choice("probability", self.probability, calibration.METHODS)
+        if self.threshold is not None:
+            known_scorer("threshold", self.threshold)
         if self.threshold is not None and self.cost_matrix is not None:
             raise ValueError("threshold and cost_matrix exclude each other, both are given")
         if self.cost_matrix is not None:
@@ -441,11 +497,20 @@ class LinearSVCCV(LinearSVC):
     def _needs_decisions(self) -> bool:
         return not (self.probability is None and self.threshold is None and self.cost_matrix is None)
 
-    def _check_problem(self, problem: Problem) -> None:
-        """Refuse what does not fit the classes, before any work."""
+    def _check_problem(self, problem: Problem, is_held_out: np.ndarray) -> None:
+        """Refuse what does not fit the classes, or the rows that will have out-of-fold decision values."""
         n_classes = len(problem.classes)
+        counts = np.bincount(problem.ids[is_held_out & (problem.weight > 0)], minlength=n_classes)
+        if (counts == 0).any():
+            missing = _validate.plain(problem.classes[counts.argmin()])
+            raise ValueError(
+                f"no row of class {missing} is held out, and probability, threshold and cost_matrix need decision "
+                "values of every class: give it more rows or leave it out"
+            )
         if self.threshold is not None and n_classes != 2:
             raise ValueError(f"threshold is tuned for 2 classes, y has {n_classes}: leave it at None")
+        if self.threshold is not None:
+            LabelScore("threshold", self.threshold, problem.y, problem.classes, problem.sample_weight)
         if self.cost_matrix is not None:
             calibration.costs(self.cost_matrix, n_classes)
 
@@ -460,7 +525,11 @@ class LinearSVCCV(LinearSVC):
             self.calibration_ = fitted
         if self.threshold is not None or (self.cost_matrix is not None and len(problem.classes) == 2):
             self.threshold_ = calibration.tune_threshold(
-                found.decisions, problem.y, scoring=self.threshold, cost_matrix=self.cost_matrix
+                found.decisions,
+                problem.y,
+                scoring=self.threshold,
+                cost_matrix=self.cost_matrix,
+                sample_weight=problem.sample_weight,
             )
 
     def _predicted(self, values: np.ndarray) -> np.ndarray:
@@ -476,7 +545,10 @@ class LinearSVCCV(LinearSVC):
     def _probabilities(self, values: np.ndarray) -> np.ndarray:
         return self.calibration_.predict_proba(values)
 
-    @available_if(lambda self: self.probability is not None)
+    def _log_probabilities(self, values: np.ndarray) -> np.ndarray:
+        return self.calibration_.predict_log_proba(values)
+
+    @available_unless(_no_probabilities)
     def predict_proba(self, X: Any) -> np.ndarray:
         """Probability of each class; with ``probability`` only.
 
@@ -488,5 +560,38 @@ class LinearSVCCV(LinearSVC):
         -------
         ndarray of shape (n_samples, n_classes)
             Columns in the order of ``classes_``.
+
+        Raises
+        ------
+        ValueError
+            Another number of features, or other names, than in the fit; values that are not finite.
+        sklearn.exceptions.NotFittedError
+            The model is not fitted.
+        BlockFileError
+            A damaged store.
         """
         return self._probabilities(self.decision_function(X))
+
+    @available_unless(_no_probabilities)
+    def predict_log_proba(self, X: Any) -> np.ndarray:
+        """Logarithms of :meth:`predict_proba`; with ``probability`` only.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features), or BlockStore
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            ``-inf`` for a probability of 0.
+
+        Raises
+        ------
+        ValueError
+            Another number of features, or other names, than in the fit; values that are not finite.
+        sklearn.exceptions.NotFittedError
+            The model is not fitted.
+        BlockFileError
+            A damaged store.
+        """
+        return self._log_probabilities(self.decision_function(X))

@@ -29,7 +29,7 @@ def load_svmlight(
     Parameters
     ----------
     path : str, bytes or os.PathLike
-        The file.
+        The file; ``"-"`` is standard input.
     n_features : int, default=None
         Number of columns; a larger index in the file is an error. None takes the largest index of the file.
         Give it for test data, which may lack the last columns of the training data.

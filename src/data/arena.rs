@@ -12,6 +12,7 @@
 
 use super::csr::CsrView;
 use super::scaled::ScaledView;
+use crate::memory::{self, CollectLarge};
 use crate::{Error, Result};
 
 /// How values are kept.
@@ -202,7 +203,7 @@ impl Arena {
     pub fn grow(&mut self, rows: usize, entries: usize) -> Result<()> {
         fn to<T: Copy + Default>(list: &mut Vec<T>, n: usize) -> Result<()> {
             let more = n.saturating_sub(list.len());
-            list.try_reserve_exact(more).map_err(|_| Error::Memory { bytes: n.saturating_mul(size_of::<T>()) })?;
+            memory::try_reserve(list, more)?;
             list.resize(n.max(list.len()), T::default());
             Ok(())
         }
@@ -242,7 +243,7 @@ impl Arena {
         if i32::try_from(nnz).is_err() || matches!(self.values, Values::Row(_)) {
             return Err(self);
         }
-        let indptr = self.indptr[..=self.n_rows].iter().map(|&p| p as i32).collect();
+        let indptr = self.indptr[..=self.n_rows].iter().map(|&p| p as i32).collect_large();
         self.indices.truncate(nnz);
         let values = match self.values {
             Values::F32(mut v) => {

@@ -8,6 +8,7 @@
 //! The first entry is aligned to a cache line, so that an entry of 4 or 8 lanes never straddles two. Without it each random
 //! access touches two lines.
 
+use crate::memory::{self, CollectLarge};
 use std::ops::{Deref, DerefMut};
 
 /// Bytes of a cache line.
@@ -26,7 +27,7 @@ pub struct Block<const L: usize> {
 impl<const L: usize> Block<L> {
     /// `len` entries of zeros.
     pub fn zeros(len: usize) -> Self {
-        let numbers = vec![0.0; len * L + PADDING];
+        let numbers: Vec<f64> = memory::zeros(len * L + PADDING);
         let start = numbers.as_ptr().align_offset(LINE).min(PADDING);
         Self { numbers, start, len }
     }
@@ -40,7 +41,7 @@ impl<const L: usize> Block<L> {
 
     /// One lane, copied.
     pub fn lane(&self, lane: usize) -> Vec<f64> {
-        self.iter().map(|entry| entry[lane]).collect()
+        self.iter().map(|entry| entry[lane]).collect_large()
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::Rows;
 use super::design::Design;
+use crate::memory;
 
 /// The entries of each column, times a factor per row: 12 bytes each.
 pub struct Columns {
@@ -13,7 +14,7 @@ pub struct Columns {
 impl Columns {
     /// Copies a design matrix, row `i` multiplied by `factor[i]`; rows rise within a column. Two passes over the data.
     pub fn of<R: Rows>(design: &Design<'_, R>, factor: &[f64]) -> Self {
-        let mut starts = vec![0; design.n_cols() + 1];
+        let mut starts = memory::zeros(design.n_cols() + 1);
         for i in 0..design.n_rows() {
             design.for_each(i, |j, _| starts[j + 1] += 1);
         }
@@ -21,7 +22,7 @@ impl Columns {
             starts[j + 1] += starts[j];
         }
         let nnz = starts[design.n_cols()];
-        let (mut at, mut rows, mut values) = (starts.clone(), vec![0; nnz], vec![0.0; nnz]);
+        let (mut at, mut rows, mut values) = (memory::copy(&starts), memory::zeros(nnz), memory::zeros(nnz));
         for i in 0..design.n_rows() {
             design.for_each(i, |j, v| {
                 rows[at[j]] = i as u32;

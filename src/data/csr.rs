@@ -9,7 +9,11 @@
 //! Row `i` owns the entries `indptr[i] .. indptr[i + 1]`. Columns within a row may come in any order. Duplicates are
 //! reported by [`CsrView::new`], not summed: the caller sums them before a view is made (SciPy's reading of duplicates).
 
+use std::ops::Range;
+
+use super::pieces::{Finite, Pieces, Products, are_below, are_inside};
 use super::{Index, Rows, Value, kernels};
+use crate::memory::CollectLarge;
 use crate::{Error, Result};
 
 /// Rows checked per parallel task.
@@ -143,10 +147,7 @@ fn check_row<I: Index, V: Value>(row: usize, indices: &[I], values: &[V], n_cols
         let v = v.to_f64();
         let column = match j.checked() {
             Some(column) if column < n_cols => column,
-            _ => {
-                let reason = format!("column index {j} is outside 0..{n_cols}");
-                return Err(Error::Structure { row, reason });
-            }
+            _ => return Err(outside(row, j, n_cols)),
         };
         if !v.is_finite() {
             return Err(not_finite(row, column, v));
@@ -165,8 +166,107 @@ pub(super) fn not_finite(row: usize, column: usize, value: f64) -> Error {
     Error::Entry { row, column, reason: format!("the value is {name}, only finite numbers are accepted") }
 }
 
+/// A CSR matrix whose row pointers are checked, and whose entries are checked piece by piece.
+#[derive(Clone, Copy)]
+pub struct CsrPieces<'a, I, V> {
+    /// Not handed out: its entries are not checked.
+    all: CsrView<'a, I, V>,
+}
+
+/// Values below this in absolute value cannot add up to infinity, however often their column is repeated.
+const SAFE_TO_ADD: f64 = f64::MAX / (1u64 << 40) as f64;
+
+impl<'a, I: Index, V: Value> CsrPieces<'a, I, V> {
+    /// Checks the row pointers and wraps the arrays.
+    ///
+    /// # Errors
+    /// [`Error::Structure`] as in [`CsrView::new`].
+    pub fn new(indptr: &'a [I], indices: &'a [I], values: &'a [V], n_cols: usize) -> Result<Self> {
+        let nnz = check_pointers(indptr, indices.len().min(values.len()))?;
+        Ok(Self { all: CsrView { indptr, indices: &indices[..nnz], values: &values[..nnz], n_cols } })
+    }
+
+    /// Finds what is wrong with some rows, if anything is.
+    #[cold]
+    fn check_one_by_one(&self, rows: Range<usize>, finite: Finite) -> Result<()> {
+        for i in rows {
+            let (indices, values) = self.all.row(i);
+            check_columns(i, indices, self.all.n_cols)?;
+            if finite == Finite::Required {
+                check_finite(i, indices, values)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl<'a, I: Index, V: Value> Pieces for CsrPieces<'a, I, V> {
+    type Piece = CsrView<'a, I, V>;
+    fn n_rows(&self) -> usize {
+        self.all.n_rows()
+    }
+    fn n_cols(&self) -> usize {
+        self.all.n_cols
+    }
+    fn n_entries(&self) -> usize {
+        self.all.indices.len()
+    }
+    fn piece(&self, rows: Range<usize>, finite: Finite) -> Result<Self::Piece> {
+        let indptr = &self.all.indptr[rows.start..=rows.end];
+        let entries = indptr[0].to_usize()..indptr[indptr.len() - 1].to_usize();
+        let is_sound = are_inside(&self.all.indices[entries.clone()], self.all.n_cols)
+            && (finite == Finite::Assumed || are_below(&self.all.values[entries], SAFE_TO_ADD));
+        if !is_sound {
+            self.check_one_by_one(rows, finite)?;
+        }
+        Ok(CsrView { indptr, ..self.all })
+    }
+}
+
+impl<I: Index, V: Value, P: Index> Products for CsrView<'_, I, V, P> {
+    /// Vector after vector: the rows of a piece find it in the cache.
+    #[allow(unsafe_code)]
+    fn products<W: Value>(&self, w: &[W], intercept: &[f64], out: &mut [f64]) {
+        let (d, n_labels) = (self.n_cols, intercept.len());
+        for (l, b) in intercept.iter().enumerate() {
+            let w = &w[l * d..(l + 1) * d];
+            for (i, out) in out.chunks_exact_mut(n_labels).enumerate().take(self.n_rows()) {
+                let (indices, values) = self.row(i);
+                // SAFETY: whoever made the view proved every index below `n_cols`, which is the length of `w`.
+                out[l] = b + unsafe { kernels::dot(indices, values, w) };
+            }
+        }
+    }
+}
+
+fn check_columns<I: Index>(row: usize, indices: &[I], n_cols: usize) -> Result<()> {
+    let bad = indices.iter().find(|j| j.checked().is_none_or(|column| column >= n_cols));
+    bad.map_or(Ok(()), |j| Err(outside(row, j, n_cols)))
+}
+
+fn outside<I: Index>(row: usize, column: &I, n_cols: usize) -> Error {
+    Error::Structure { row, reason: format!("column index {column} is outside 0..{n_cols}") }
+}
+
+/// Refuses values that are not finite, and entries of one column that add up to no finite value.
+fn check_finite<I: Index, V: Value>(row: usize, indices: &[I], values: &[V]) -> Result<()> {
+    let mut entries: Vec<(usize, f64)> = indices.iter().zip(values).map(|(j, v)| (j.to_usize(), v.to_f64())).collect();
+    if let Some((column, value)) = entries.iter().find(|entry| !entry.1.is_finite()) {
+        return Err(not_finite(row, *column, *value));
+    }
+    entries.sort_by_key(|entry| entry.0);
+    for same in entries.chunk_by(|a, b| a.0 == b.0) {
+        if !same.iter().map(|entry| entry.1).sum::<f64>().is_finite() {
+            let (column, count) = (same[0].0, same.len());
+            let reason = format!("its {count} entries add up to infinity, only finite numbers are accepted");
+            return Err(Error::Entry { row, column, reason });
+        }
+    }
+    Ok(())
+}
+
 fn repeats<I: Index>(indices: &[I]) -> bool {
-    let mut columns: Vec<usize> = indices.iter().map(|j| j.to_usize()).collect();
+    let mut columns: Vec<usize> = indices.iter().map(|j| j.to_usize()).collect_large();
     columns.sort_unstable();
     columns.windows(2).any(|pair| pair[0] == pair[1])
 }
@@ -314,6 +414,25 @@ mod tests {
         assert!(error(&[0, 1], &[-1], &[1.0], 3).contains("column index -1 is outside 0..3"));
         assert!(error(&[0, 1, 2], &[0, 2], &[1.0, f32::NAN], 3).contains("row 1, column 2: the value is NaN"));
         assert!(error(&[0, 1], &[0], &[f32::INFINITY], 3).contains("infinity"));
+    }
+
+    #[test]
+    fn pieces_are_checked_when_asked_for() {
+        let (indptr, indices) = ([0, 2, 2, 4, 5], [0, 2, 1, 1, 9]);
+        let values = [1.0, f64::NAN, 1e308, 1e308, 3.0];
+        let x = CsrPieces::new(&indptr, &indices, &values, 3).unwrap();
+        let error = |rows, finite| x.piece(rows, finite).err().map(|e| e.to_string()).unwrap_or_default();
+        assert_eq!((x.n_rows(), x.n_cols(), x.n_entries()), (4, 3, 5));
+        assert!(error(0..4, Finite::Required).contains("row 0, column 2: the value is NaN"));
+        assert!(error(1..3, Finite::Required).contains("row 2, column 1: its 2 entries add up to infinity"));
+        for finite in [Finite::Required, Finite::Assumed] {
+            assert!(error(3..4, finite).contains("row 3: column index 9 is outside 0..3"));
+            assert_eq!(x.piece(1..2, finite).unwrap().row_len(0), 0);
+        }
+        let piece = x.piece(0..3, Finite::Assumed).unwrap();
+        assert!(piece.n_rows() == 3 && piece.dot(0, &[1.0; 3]).is_nan());
+        assert_eq!(x.piece(2..3, Finite::Assumed).unwrap().dot(0, &[0.0, 0.5, 0.0]), 1e308);
+        assert!(CsrPieces::new(&[0, 3], &[0, 1], &[1.0f32; 2], 3).is_err());
     }
 
     /// Row pointers beyond 2^31 are ordinary numbers; only the pointers are made, not the entries.

@@ -25,7 +25,7 @@ fn sum_lanes(s: [f64; LANES]) -> f64 {
 /// # Safety
 /// `indices` and `values` have equal length, and every index is below `w.len()`.
 #[inline(always)]
-pub unsafe fn dot<I: Index, V: Value>(indices: &[I], values: &[V], w: &[f64]) -> f64 {
+pub unsafe fn dot<I: Index, V: Value, W: Value>(indices: &[I], values: &[V], w: &[W]) -> f64 {
     debug_assert_eq!(indices.len(), values.len());
     let mut s = [0.0; LANES];
     let mut at = 0;
@@ -46,7 +46,13 @@ pub unsafe fn dot<I: Index, V: Value>(indices: &[I], values: &[V], w: &[f64]) ->
 /// # Safety
 /// As for [`dot`], and `at` is at most the length.
 #[inline(always)]
-unsafe fn add_tail<I: Index, V: Value>(s: &mut [f64; LANES], indices: &[I], values: &[V], w: &[f64], at: usize) {
+unsafe fn add_tail<I: Index, V: Value, W: Value>(
+    s: &mut [f64; LANES],
+    indices: &[I],
+    values: &[V],
+    w: &[W],
+    at: usize,
+) {
     for (k, sum) in (at..indices.len()).zip(s) {
         // SAFETY: `k < len`, the rest is the caller's promise.
         *sum += unsafe { term(indices, values, w, k) };
@@ -56,9 +62,9 @@ unsafe fn add_tail<I: Index, V: Value>(s: &mut [f64; LANES], indices: &[I], valu
 /// # Safety
 /// `k` is below the length of both slices and the index at `k` below `w.len()`.
 #[inline(always)]
-unsafe fn term<I: Index, V: Value>(indices: &[I], values: &[V], w: &[f64], k: usize) -> f64 {
+unsafe fn term<I: Index, V: Value, W: Value>(indices: &[I], values: &[V], w: &[W], k: usize) -> f64 {
     // SAFETY: the caller's promise.
-    unsafe { values.get_unchecked(k).to_f64() * *w.get_unchecked(indices.get_unchecked(k).to_usize()) }
+    unsafe { values.get_unchecked(k).to_f64() * w.get_unchecked(indices.get_unchecked(k).to_usize()).to_f64() }
 }
 
 /// `w[indices[k]] += scale * values[k]` for every `k`, in order.
@@ -351,18 +357,54 @@ pub fn dot_dense<V: Value>(values: &[V], w: &[f64]) -> f64 {
 
 /// The loop of [`dot_dense`]; the vector versions are this very code compiled for wider registers.
 #[inline(always)]
-fn dot_dense_portable<V: Value>(values: &[V], w: &[f64]) -> f64 {
+pub(super) fn dot_dense_portable<V: Value, W: Value>(values: &[V], w: &[W]) -> f64 {
     let mut s = [0.0; LANES];
     let (vs, ws) = (values.chunks_exact(LANES), w[..values.len()].chunks_exact(LANES));
     for (lane, (v, x)) in vs.remainder().iter().zip(ws.remainder()).enumerate() {
-        s[lane] = v.to_f64() * x;
+        s[lane] = v.to_f64() * x.to_f64();
     }
     for (v, x) in vs.zip(ws) {
         for lane in 0..LANES {
-            s[lane] += v[lane].to_f64() * x[lane];
+            s[lane] += v[lane].to_f64() * x[lane].to_f64();
         }
     }
     sum_lanes(s)
+}
+
+/// Products of `R` dense rows with `L` vectors, each the number of [`dot_dense`]: what is loaded is used several times.
+#[inline(always)]
+pub(super) fn dot_dense_tile<V: Value, W: Value, const R: usize, const L: usize>(
+    rows: [&[V]; R],
+    w: [&[W]; L],
+) -> [[f64; L]; R] {
+    let len = rows[0].len();
+    let (rows, w) = (rows.map(|row| &row[..len]), w.map(|w| &w[..len]));
+    let mut s = [[[0.0; LANES]; L]; R];
+    let whole = len - len % LANES;
+    for (lane, k) in (whole..len).enumerate() {
+        for r in 0..R {
+            for l in 0..L {
+                s[r][l][lane] = rows[r][k].to_f64() * w[l][k].to_f64();
+            }
+        }
+    }
+    for at in (0..whole).step_by(LANES) {
+        let v: [[f64; LANES]; R] = std::array::from_fn(|r| widened(&rows[r][at..at + LANES]));
+        for l in 0..L {
+            let x = widened(&w[l][at..at + LANES]);
+            for r in 0..R {
+                for lane in 0..LANES {
+                    s[r][l][lane] += v[r][lane] * x[lane];
+                }
+            }
+        }
+    }
+    s.map(|row| row.map(sum_lanes))
+}
+
+#[inline(always)]
+fn widened<V: Value>(numbers: &[V]) -> [f64; LANES] {
+    std::array::from_fn(|lane| numbers[lane].to_f64())
 }
 
 /// Rows taken together by [`rank_update`].

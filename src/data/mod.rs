@@ -10,6 +10,7 @@
 //! * [`simd`]: loops compiled for the machine's vector registers;
 //! * [`kernels`]: dot, scaled addition, prefetch: the only file with unchecked indexing;
 //! * [`scaled`]: [`scaled::ScaledView`], rows of equal values: columns and one number;
+//! * [`pieces`]: rows that are checked piece by piece, for predictions;
 //! * [`presolve`]: the same problem with fewer columns, for the solvers;
 //! * [`svmlight`]: the text reader.
 
@@ -21,26 +22,31 @@ pub mod csr;
 pub mod dense;
 pub mod design;
 pub mod kernels;
+pub mod pieces;
 pub mod poly2;
 pub mod presolve;
 pub mod scaled;
 pub mod simd;
 pub mod svmlight;
 
+use crate::memory::Zero;
+
 /// A column index or row pointer as NumPy stores it.
-pub trait Index: Copy + Send + Sync + std::fmt::Display + 'static {
+pub trait Index: Zero + Send + Sync + std::fmt::Display + 'static {
     /// Size in bytes, by which kernels choose.
     const BYTES: usize;
     /// The number as `usize`, or `None` when it is negative.
     fn checked(self) -> Option<usize>;
     /// The number as `usize`; meaningless for a negative one.
     fn to_usize(self) -> usize;
+    /// The number in eight bytes.
+    fn to_i64(self) -> i64;
     /// The numbers themselves if they have four bytes.
     fn as_i32(numbers: &[Self]) -> Option<&[i32]>;
 }
 
 /// A matrix value as NumPy stores it.
-pub trait Value: Copy + Default + Send + Sync + 'static {
+pub trait Value: Zero + Default + Send + Sync + 'static {
     /// Size in bytes, by which kernels choose.
     const BYTES: usize;
     /// Distance from 1 to the next number.
@@ -62,6 +68,10 @@ macro_rules! index {
             #[inline(always)]
             fn to_usize(self) -> usize {
                 self as usize
+            }
+            #[inline(always)]
+            fn to_i64(self) -> i64 {
+                i64::from(self)
             }
             fn as_i32(numbers: &[Self]) -> Option<&[i32]> {
                 $as_i32(numbers)

@@ -7,6 +7,7 @@ use rayon::prelude::*;
 
 use super::csr::CsrView;
 use super::{Index, Rows, Value, kernels};
+use crate::memory::{self, CollectLarge};
 
 /// Bytes of one row that are asked for ahead of its use, as for CSR.
 const PREFETCH_BYTES: usize = 512;
@@ -62,14 +63,14 @@ impl<'a> Scaled<'a> {
     pub fn new<I: Index, V: Value, P: Index>(rows: &CsrView<'a, I, V, P>) -> Option<Self> {
         let (indptr, indices, values) = rows.arrays();
         let indices = I::as_i32(indices)?;
-        let mut scale = vec![0.0; rows.n_rows()];
+        let mut scale = memory::zeros(rows.n_rows());
         scale.par_chunks_mut(TASK_ROWS).enumerate().try_for_each(|(task, scale)| {
             scale.iter_mut().zip(task * TASK_ROWS..).try_for_each(|(scale, i)| {
                 *scale = common_value(&values[indptr[i].to_usize()..indptr[i + 1].to_usize()])?;
                 Some(())
             })
         })?;
-        let indptr = indptr.iter().map(|p| p.to_usize() as i64).collect();
+        let indptr = indptr.iter().map(|p| p.to_usize() as i64).collect_large();
         Some(Self { indptr, indices, scale, n_cols: rows.n_cols() })
     }
 

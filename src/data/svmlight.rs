@@ -26,9 +26,10 @@ use memchr::{memchr, memchr_iter, memrchr};
 use rayon::prelude::*;
 
 use crate::error::{self, Error};
+use crate::memory;
 use chunk::{Chunk, Index, Layout, Rows, Stop, bounds, close_gaps, cut, finish};
 pub use line::TextValue;
-use line::{Cursor, Failure, data_of, first_row_has_qid, split_line};
+use line::{Accepted, Cursor, Failure, data_of, first_row_has_qid, split_line};
 use source::load;
 pub use source::open;
 
@@ -93,7 +94,7 @@ pub struct SvmlightData<V> {
     pub qid: Option<Vec<i64>>,
 }
 
-/// Reads a file; gzip, bzip2 and zstd are recognised by their first bytes, whatever the name.
+/// Reads a file, or standard input for `-`; gzip, bzip2 and zstd are recognised by their first bytes, whatever the name.
 ///
 /// Members, streams or frames that follow each other are joined. Memory: the text and the result.
 /// `cancelled` is called now and then, by any thread of the current pool.
@@ -159,7 +160,7 @@ impl Text<'_> {
     fn parse<V: TextValue>(&self, options: &ReadOptions) -> error::Result<SvmlightData<V>> {
         let layout = Layout {
             options,
-            indices: accepted_indices(options)?,
+            accepted: accepted_indices(options)?,
             qid: first_row_has_qid(&self.bytes[self.start()..]),
         };
         let mut data = self.parse_as::<V, i32>(&layout);
@@ -181,8 +182,8 @@ impl Text<'_> {
     fn parse_as<V: TextValue, I: Index>(&self, layout: &Layout) -> Result<SvmlightData<V>, Stop> {
         let ranges = self.ranges();
         let rooms = self.count_colons(&ranges)?;
-        let mut indices = vec![I::default(); rooms.iter().sum()];
-        let mut values = vec![V::default(); indices.len()];
+        let mut indices = memory::zeros::<I>(rooms.iter().sum());
+        let mut values = memory::zeros::<V>(indices.len());
         let places = cut(&mut indices, &rooms).into_iter().zip(cut(&mut values, &rooms));
         let chunks = ranges.into_iter().zip(places).map(|(range, (indices, values))| Chunk { range, indices, values });
         let rows = self.parse_chunks(chunks.collect(), layout)?;
@@ -276,14 +277,14 @@ impl Text<'_> {
 }
 
 /// Indices that the options accept, as written in the file.
-fn accepted_indices(options: &ReadOptions) -> error::Result<Range<i64>> {
+fn accepted_indices(options: &ReadOptions) -> error::Result<Accepted> {
     let first = i64::from(options.base == IndexBase::One);
     let Some(n_features) = options.n_features else {
-        return Ok(first..INDEX_LIMIT);
+        return Ok(Accepted { indices: first..INDEX_LIMIT, n_features: None });
     };
     let last_base = i64::from(options.base != IndexBase::Zero);
     match i64::try_from(n_features) {
-        Ok(n) if n < INDEX_LIMIT => Ok(first..n + last_base),
+        Ok(n) if n < INDEX_LIMIT => Ok(Accepted { indices: first..n + last_base, n_features: Some(n) }),
         _ => Err(Error::Parameter {
             name: "n_features",
             value: n_features.to_string(),

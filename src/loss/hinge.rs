@@ -27,6 +27,9 @@ impl Loss for Hinge {
     fn smallest_c(self, weight: f64, max_squared_norm: f64) -> f64 {
         1.0 / (weight * max_squared_norm)
     }
+    fn steepness(self, cost: f64, _: f64) -> f64 {
+        cost
+    }
 }
 
 impl BoxLoss for Hinge {

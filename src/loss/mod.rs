@@ -31,10 +31,18 @@ pub trait Loss: Copy + Send + Sync + 'static {
     /// `weight` is the sum of the sample weights, `max_squared_norm` the largest `|x_i|^2`.
     fn smallest_c(self, weight: f64, max_squared_norm: f64) -> f64;
 
+    /// At least `-sum c_i xi'(m_i)` for rows of this sum of costs and of losses `c_i xi(m_i)`.
+    fn steepness(self, cost: f64, losses: f64) -> f64;
+
     /// `h(a) = -c xi*(-a / c)`, the row's term in the dual.
     #[inline(always)]
     fn dual_term(self, cost: f64, a: f64) -> f64 {
         -cost * self.conjugate(a / cost)
+    }
+    /// [`Self::dual_term`] off by a few rounding errors of `a` (some 40 where `a` is near the end of its box), even where `a / c` is small.
+    #[inline(always)]
+    fn dual_term_closely(self, cost: f64, a: f64) -> f64 {
+        self.dual_term(cost, a)
     }
 }
 

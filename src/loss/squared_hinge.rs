@@ -28,6 +28,10 @@ impl Loss for SquaredHinge {
     fn smallest_c(self, weight: f64, max_squared_norm: f64) -> f64 {
         1.0 / (2.0 * weight * max_squared_norm)
     }
+    /// By Cauchy and Schwarz: `xi'^2 = 4 xi`.
+    fn steepness(self, cost: f64, losses: f64) -> f64 {
+        2.0 * (cost * losses).sqrt()
+    }
 }
 
 impl BoxLoss for SquaredHinge {

@@ -4,6 +4,7 @@ use super::{Labels, check_row_count, check_weights, weighted_rows};
 use crate::Result;
 use crate::data::presolve::Presolved;
 use crate::data::{Rows, Value};
+use crate::memory::CollectLarge;
 use crate::solver::crammer_singer::{self, Problem, Solution, Start};
 use crate::solver::{Intercept, Monitor, Params};
 
@@ -25,8 +26,8 @@ pub fn fit<R: Rows, V: Value>(
     labels.check(rows.n_rows())?;
     check_weights(cost, rows.n_rows())?;
     let chosen = weighted_rows(labels, cost, 0..n_rows, "the training data")?;
-    let cost: Vec<f64> = chosen.iter().map(|&i| cost[i as usize]).collect();
-    let class: Vec<u32> = chosen.iter().map(|&i| labels.ids[i as usize]).collect();
+    let cost: Vec<f64> = chosen.iter().map(|&i| cost[i as usize]).collect_large();
+    let class: Vec<u32> = chosen.iter().map(|&i| labels.ids[i as usize]).collect_large();
     let ids = (chosen.len() < rows.n_rows()).then_some(chosen.as_slice());
     let problem = Problem { rows, ids, class: &class, n_classes: labels.n_classes as usize, cost: &cost, intercept };
     let threads = rayon::current_num_threads();

@@ -22,7 +22,9 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use crate::data::presolve::Presolved;
 use crate::data::{Rows, Value};
 use crate::loss::LossKind;
+use crate::memory::{self, CollectLarge};
 use crate::multiclass::{check_row_count, check_weights};
+use crate::parallel;
 use crate::solver::{
     Certificate, Intercept, Monitor, Params, Problem, Solution, SolverKind, Start, Status, auto, certificate, presolved,
 };
@@ -122,12 +124,12 @@ pub fn fit<R: Rows, V: Value>(
     let n_rows = check_row_count(task.rows)?;
     labels.check(task.rows.n_rows())?;
     check_weights(task.cost, task.rows.n_rows())?;
-    let ids: Vec<u32> = (0..n_rows).filter(|&i| task.cost[i as usize] > 0.0).collect();
+    let ids: Vec<u32> = (0..n_rows).filter(|&i| task.cost[i as usize] > 0.0).collect_large();
     if ids.is_empty() {
         return Err(Error::Labels { reason: "no row has a positive weight".into() });
     }
-    let cost: Vec<f64> = ids.iter().map(|&i| task.cost[i as usize]).collect();
-    let mut place = vec![u32::MAX; task.rows.n_rows()];
+    let cost: Vec<f64> = ids.iter().map(|&i| task.cost[i as usize]).collect_large();
+    let mut place = memory::filled(u32::MAX, task.rows.n_rows());
     ids.iter().enumerate().for_each(|(at, &i)| place[i as usize] = at as u32);
     let column_cost = if task.drop > 0.0 { column_costs(task) } else { Vec::new() };
     let shared = Shared { task, ids: &ids, cost: &cost, place: &place, column_cost: &column_cost, base: None, monitor };
@@ -141,32 +143,31 @@ pub fn fit<R: Rows, V: Value>(
             if label >= labels.n_labels() {
                 break;
             }
-            let solution =
-                shared.solve(label, labels.positive(label)).inspect_err(|_| failed.store(true, Ordering::Relaxed))?;
+            let solution = memory::catch(|| shared.solve(label, labels.positive(label)))
+                .inspect_err(|_| failed.store(true, Ordering::Relaxed))?;
             keep.lock().unwrap_or_else(std::sync::PoisonError::into_inner)(label, solution);
         }
         Ok(())
     };
-    let count = rayon::current_num_threads().min(labels.n_labels()).max(1);
+    let count = rayon::current_num_threads().min(labels.n_labels());
+    if count <= 1 {
+        return parallel::alone(work);
+    }
     std::thread::scope(|scope| {
-        let threads: Vec<_> = (0..count).map(|_| scope.spawn(|| alone(work))).collect();
+        let start = |_| {
+            let started = std::thread::Builder::new().spawn_scoped(scope, || parallel::alone(work));
+            started.inspect_err(|_| failed.store(true, Ordering::Relaxed)).map_err(Error::Thread)
+        };
+        let threads = (0..count).map(start).collect::<Result<Vec<_>>>()?;
         let ends =
             threads.into_iter().map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
         ends.collect::<Vec<_>>().into_iter().collect()
     })
 }
 
-/// Runs `work` where parallel iterators are plain loops.
-fn alone(work: impl Fn() -> Result<()> + Send) -> Result<()> {
-    match rayon::ThreadPoolBuilder::new().num_threads(1).use_current_thread().build() {
-        Ok(pool) => pool.install(work),
-        Err(_) => work(), // this thread cannot be taken over: nested loops go to the caller's pool
-    }
-}
-
 /// `1/2 + sum_i c_i x_ij^2` per column.
 fn column_costs<R: Rows, V>(task: &Task<'_, R, V>) -> Vec<f64> {
-    let mut sums = vec![0.5; task.rows.n_cols()];
+    let mut sums = memory::filled(0.5, task.rows.n_cols());
     for (i, c) in task.cost.iter().enumerate().filter(|(_, c)| **c > 0.0) {
         task.rows.for_each(i, |j, v| sums[j] += c * v * v);
     }
@@ -199,26 +200,26 @@ impl<R: Rows, V: Value> Shared<'_, R, V> {
         let Task { packed, loss, ref params, .. } = *self.task;
         let n_cols = packed.map_or(self.task.rows.n_cols(), |packed| packed.report().columns_out);
         if self.task.intercept == Intercept::Free {
-            let start = Start { w: Some((vec![0.0; n_cols], -1.0)), ..Start::default() };
+            let start = Start { w: Some((memory::zeros(n_cols), -1.0)), ..Start::default() };
             return Ok((loss != LossKind::Logistic).then_some(start));
         }
-        let y = vec![-1.0; self.ids.len()];
+        let y = memory::filled(-1.0, self.ids.len());
         let problem = self.problem(&y);
         let solution = match packed {
             Some(packed) => {
                 let view = packed.view();
                 let Problem { ids, y, cost, intercept, .. } = problem;
                 let packed = Problem { rows: &view, ids, y, cost, intercept };
-                auto::solve(&packed, loss, params, &Start::default(), self.monitor)?
+                auto::solve_unproved(&packed, loss, params, &Start::default(), self.monitor)?
             }
-            None => auto::solve(&problem, loss, params, &Start::default(), self.monitor)?,
+            None => auto::solve_unproved(&problem, loss, params, &Start::default(), self.monitor)?,
         };
         let w = Some((solution.w, solution.intercept));
         Ok(Some(Start { w, alpha: Some(solution.alpha), is_consistent: false }))
     }
 
     fn solve(&self, label: usize, positive: &[u32]) -> Result<SparseSolution> {
-        let mut y = vec![-1.0; self.ids.len()];
+        let mut y = memory::filled(-1.0, self.ids.len());
         let mut start = self.base.cloned().unwrap_or_default();
         let mut count = 0;
         for &i in positive.iter().filter(|i| self.place[**i as usize] != u32::MAX) {
@@ -256,14 +257,14 @@ impl<R: Rows, V: Value> Shared<'_, R, V> {
     fn simplify(&self, problem: &Problem<'_, R>, solution: &mut Solution) -> Result<()> {
         let price = |j: usize| solution.w[j] * solution.w[j] * self.column_cost[j];
         let mut order: Vec<(f64, u32)> =
-            (0..solution.w.len()).filter(|&j| solution.w[j] != 0.0).map(|j| (price(j), j as u32)).collect();
+            (0..solution.w.len()).filter(|&j| solution.w[j] != 0.0).map(|j| (price(j), j as u32)).collect_large();
         order.sort_unstable_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
         let full = solution.certificate.primal;
         let limit = full * (1.0 + self.task.drop);
         let mut budget = full * self.task.drop;
         let mut accepted: Option<(usize, f64)> = None;
-        let rounded: Vec<f64> = solution.w.iter().map(|&w| f64::from(w as f32)).collect();
-        let mut w = rounded.clone();
+        let rounded: Vec<f64> = solution.w.iter().map(|&w| f64::from(w as f32)).collect_large();
+        let mut w = memory::copy(&rounded);
         for _ in 0..ATTEMPTS {
             let mut sum = 0.0;
             let count = order.iter().take_while(|(price, _)| {
@@ -319,8 +320,9 @@ fn constant(loss: LossKind, sign: f64) -> SparseSolution {
 
 impl SparseSolution {
     fn of(solution: Solution) -> Self {
-        let columns: Vec<u32> = (0..solution.w.len()).filter(|&j| solution.w[j] != 0.0).map(|j| j as u32).collect();
-        let values = columns.iter().map(|&j| solution.w[j as usize]).collect();
+        let columns: Vec<u32> =
+            (0..solution.w.len()).filter(|&j| solution.w[j] != 0.0).map(|j| j as u32).collect_large();
+        let values = columns.iter().map(|&j| solution.w[j as usize]).collect_large();
         let Solution { intercept, certificate, status, n_iter, passes, solver, .. } = solution;
         Self { columns, values, intercept, certificate, status, n_iter, passes, solver }
     }

@@ -1,9 +1,11 @@
 //! One-vs-rest: the binary problems of a classification task, as parallel tasks over one matrix. [`crammer_singer`]: all classes as
-//! one problem. [`labels`]: thousands of labels with sparse weights. [`scores`]: predictions of many labels.
+//! one problem. [`labels`]: thousands of labels with sparse weights. [`scores`]: predictions of many labels,
+//! with [`column_index`] for sparse weights.
 //!
 //! Two classes make one problem, whose positive class is the second; `k > 2` classes make `k` problems, class `k` against the
 //! rest. Problems share the matrix and the costs; each makes its own labels (one number per row) while it runs.
 
+pub mod column_index;
 pub mod crammer_singer;
 pub mod labels;
 pub mod scores;
@@ -11,6 +13,7 @@ pub mod scores;
 use crate::data::presolve::Presolved;
 use crate::data::{Rows, Value};
 use crate::loss::LossKind;
+use crate::memory::CollectLarge;
 use crate::parallel;
 use crate::solver::{Intercept, Monitor, Params, Problem, Solution, Start, auto, presolved};
 use crate::{Error, Result};
@@ -38,7 +41,7 @@ impl Labels<'_> {
     /// Labels in {-1, +1} of the chosen rows in one binary problem.
     pub fn signs(&self, problem: usize, rows: &[u32]) -> Vec<f64> {
         let positive = self.positive_class(problem);
-        rows.iter().map(|&i| if self.ids[i as usize] == positive { 1.0 } else { -1.0 }).collect()
+        rows.iter().map(|&i| if self.ids[i as usize] == positive { 1.0 } else { -1.0 }).collect_large()
     }
 
     /// Checks the ids against the number of rows and classes.
@@ -70,7 +73,7 @@ pub fn weighted_rows(
     candidates: impl Iterator<Item = u32>,
     place: &str,
 ) -> Result<Vec<u32>> {
-    let rows: Vec<u32> = candidates.filter(|&i| weight[i as usize] > 0.0).collect();
+    let rows: Vec<u32> = candidates.filter(|&i| weight[i as usize] > 0.0).collect_large();
     let mut seen = vec![false; labels.n_classes as usize];
     rows.iter().for_each(|&i| seen[labels.ids[i as usize] as usize] = true);
     match seen.iter().position(|seen| !seen) {
@@ -154,7 +157,7 @@ pub fn fit_each<R: Rows, T: Send>(
     labels.check(rows.n_rows())?;
     check_weights(cost, rows.n_rows())?;
     let ids = weighted_rows(labels, cost, 0..n_rows, "the training data")?;
-    let cost: Vec<f64> = ids.iter().map(|&i| cost[i as usize]).collect();
+    let cost: Vec<f64> = ids.iter().map(|&i| cost[i as usize]).collect_large();
     let ids_if_subset = (ids.len() < rows.n_rows()).then_some(ids.as_slice());
     parallel::try_map(0..labels.n_problems(), |_, k| {
         let y = labels.signs(k, &ids);

@@ -11,6 +11,9 @@
 //! A file is written beside its name, synced and renamed, after a step of the descent: a kill leaves the one before. It names
 //! what the descent depends on; another training is refused with what differs. The length of the file must be exactly what
 //! its head, the store and the problems ask for before anything is allocated, and the checksum must be right.
+//!
+//! The file is held from the start of a training to its end, so that two trainings cannot write into one; an empty one
+//! is there until the first state is written.
 
 use std::hash::Hasher;
 use std::io::Read;
@@ -24,13 +27,17 @@ use super::descent::End;
 use super::problem::{Certified, Problem};
 use super::task::Parts;
 use super::trainer::{Keep, Outcome};
+use crate::durable::draft::Draft;
+use crate::durable::held::Held;
+use crate::durable::target::{Kind, Replace};
+use crate::memory::{self, CollectLarge};
 use crate::solver::{Certificate, Intercept, Status};
 use crate::store::format::checksum;
-use crate::store::publish::Draft;
 use crate::store::reader::Store;
 use crate::{Error, Result};
 
 const MAGIC: &[u8; 8] = b"hingeSBM";
+const KIND: Kind = Kind { name: "a checkpoint", is_one: |head| head.starts_with(MAGIC) };
 const VERSION: u32 = 2;
 const PREFIX: u64 = 24;
 /// A head names files and options; more than this is none.
@@ -161,6 +168,7 @@ pub trait Input {
 /// The file of a training.
 pub struct Checkpoint<'a, P: Problem> {
     keep: Keep<'a>,
+    held: Held,
     depends_on: Vec<(String, String)>,
     shape: Shape,
     outcomes: Vec<Outcome>,
@@ -213,14 +221,20 @@ fn dependencies(training: &Training<'_>) -> Vec<(String, String)> {
 }
 
 impl<'a, P: Problem> Checkpoint<'a, P> {
-    /// Reads the file, if there is one.
+    /// Reads the file, if there is one, and holds it.
     ///
     /// # Errors
-    /// [`Error::Journal`] for the checkpoint of another training and for a damaged one; [`Error::Io`].
+    /// [`Error::Journal`] for the checkpoint of another training, a damaged one, and one in use; [`Error::Occupied`];
+    /// [`Error::Io`].
     pub fn open(keep: Keep<'a>, training: Training<'_>) -> Result<Self> {
         let Training { store, settings, sizes, .. } = training;
+        let held = Held::open(keep.path)?.ok_or_else(|| Error::Journal {
+            path: keep.path.to_owned(),
+            reason: "another training is using it; use another path or wait for its end".into(),
+        })?;
         let mut checkpoint = Self {
             keep,
+            held,
             depends_on: dependencies(&training),
             shape: Shape {
                 n_weights: settings.n_weights(store),
@@ -233,10 +247,9 @@ impl<'a, P: Problem> Checkpoint<'a, P> {
             state: None,
             last: f64::NEG_INFINITY,
         };
-        match std::fs::File::open(keep.path) {
-            Ok(file) => checkpoint.read(file, sizes)?,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-            Err(source) => return Err(checkpoint.io(source)),
+        if !checkpoint.held.is_empty()? {
+            let file = checkpoint.held.file().try_clone().map_err(|source| checkpoint.io(source))?;
+            checkpoint.read(file, sizes)?;
         }
         Ok(checkpoint)
     }
@@ -283,7 +296,7 @@ impl<'a, P: Problem> Checkpoint<'a, P> {
         self.write(done, &present())
     }
 
-    fn write(&self, done: &[Outcome], present: &Present<'_, P>) -> Result<()> {
+    fn write(&mut self, done: &[Outcome], present: &Present<'_, P>) -> Result<()> {
         let end = |end: &Option<End>| end.as_ref().map(|end| (name(end.status).to_owned(), end.n_iter));
         let head = Head {
             depends_on: self.depends_on.clone(),
@@ -300,7 +313,8 @@ impl<'a, P: Problem> Checkpoint<'a, P> {
                 .collect(),
         };
         let head = serde_json::to_vec(&head).map_err(|error| self.refuse(error.to_string()))?;
-        let mut out = Hashed { draft: Draft::new(self.keep.path)?, hash: XxHash3_64::with_seed(0) };
+        let draft = Draft::new(self.keep.path, KIND, Replace::SameKind)?;
+        let mut out = Hashed { draft, hash: XxHash3_64::with_seed(0) };
         let length = (head.len() as u64).to_le_bytes();
         out.write(&[MAGIC.as_slice(), &VERSION.to_le_bytes(), &[0; 4], &length, &head].concat())?;
         for o in done {
@@ -316,11 +330,11 @@ impl<'a, P: Problem> Checkpoint<'a, P> {
             out.numbers(&[intercept, primal, dual, end.loads])?;
         }
         for places in present.cached.chunks(PIECE / 4) {
-            out.write(&places.iter().flat_map(|place| place.to_le_bytes()).collect::<Vec<u8>>())?;
+            out.write(&places.iter().flat_map(|place| place.to_le_bytes()).collect_large())?;
         }
         let sum = out.hash.finish();
         out.draft.write(&sum.to_le_bytes())?;
-        out.draft.publish()
+        self.held.replace(out.draft)
     }
 
     fn read(&mut self, file: std::fs::File, [n_problems, group]: [usize; 2]) -> Result<()> {
@@ -419,7 +433,7 @@ impl<'a, P: Problem> Checkpoint<'a, P> {
             ends.push(Some(End { certified, status, n_iter: *n_iter, loads: rest[3] }));
         }
         let bytes = input.read(4 * head.n_cached as usize)?;
-        let cached: Vec<u32> = bytes.as_chunks::<4>().0.iter().map(|bytes| u32::from_le_bytes(*bytes)).collect();
+        let cached: Vec<u32> = bytes.as_chunks::<4>().0.iter().map(|bytes| u32::from_le_bytes(*bytes)).collect_large();
         if !cached.is_sorted() || cached.last().is_some_and(|&place| place as usize >= self.shape.n_rows) {
             return Err(damaged());
         }
@@ -444,7 +458,7 @@ impl Hashed {
 impl Output for Hashed {
     fn numbers(&mut self, numbers: &[f64]) -> Result<()> {
         for piece in numbers.chunks(PIECE / 8) {
-            self.write(&piece.iter().flat_map(|x| x.to_le_bytes()).collect::<Vec<u8>>())?;
+            self.write(&piece.iter().flat_map(|x| x.to_le_bytes()).collect_large())?;
         }
         Ok(())
     }
@@ -459,7 +473,7 @@ struct Unhashed<'a> {
 
 impl Unhashed<'_> {
     fn read(&mut self, n: usize) -> Result<Vec<u8>> {
-        let mut bytes = vec![0; n];
+        let mut bytes = memory::zeros(n);
         self.file.read_exact(&mut bytes).map_err(|source| Error::Io { path: self.path.to_owned(), source })?;
         self.hash.write(&bytes);
         Ok(bytes)
@@ -468,7 +482,7 @@ impl Unhashed<'_> {
 
 impl Input for Unhashed<'_> {
     fn numbers(&mut self, n: usize) -> Result<Vec<f64>> {
-        let mut numbers = Vec::with_capacity(n);
+        let mut numbers = memory::with_capacity(n);
         while numbers.len() < n {
             let bytes = self.read(8 * (n - numbers.len()).min(PIECE / 8))?;
             numbers.extend(bytes.as_chunks::<8>().0.iter().map(|bytes| f64::from_le_bytes(*bytes)));

@@ -27,9 +27,11 @@ use super::{Settings, task};
 use crate::data::Rows as _;
 use crate::data::arena::{View, with_view};
 use crate::data::design::Design;
+use crate::memory::CollectLarge;
 use crate::solver::active;
+use crate::solver::certificate::{self, Extent};
 use crate::solver::crammer_singer::Alpha;
-use crate::solver::crammer_singer::check::{IDLE, largest};
+use crate::solver::crammer_singer::check::{IDLE, SIZE, STEEPNESS, largest, largest_size};
 use crate::solver::crammer_singer::descent::{Descent, Point, Setup};
 use crate::solver::crammer_singer::intercept::{Move, moves};
 use crate::solver::crammer_singer::kernels::ClassRows;
@@ -201,8 +203,8 @@ impl<'a> AllClasses<'a> {
     fn repair(&self, monitor: &dyn Monitor) -> Result<(Vec<Move>, f64)> {
         let Some((classes, weights)) = &self.facts else { return Ok((Vec::new(), self.sum)) };
         let cost = |place: usize| self.cost[classes[place] as usize] * weights[place];
-        let cost: Vec<f64> = (0..classes.len()).map(cost).collect();
-        let places: Vec<u32> = (0..classes.len() as u32).collect();
+        let cost: Vec<f64> = (0..classes.len()).map(cost).collect_large();
+        let places: Vec<u32> = (0..classes.len() as u32).collect_large();
         let lists = self.alpha(&places).lists(1.0, classes, &cost);
         let (mut moves, sum) = moves(lists, classes, &cost, self.cost.len(), monitor)?;
         moves.sort_by_key(|step| step.row); // stable
@@ -218,6 +220,8 @@ struct Part {
     moved: f64,
     /// `sum |v_i| |x_i|`.
     norms: f64,
+    /// Entries of the longest row.
+    longest: usize,
 }
 
 impl Problem for AllClasses<'_> {
@@ -234,7 +238,7 @@ impl Problem for AllClasses<'_> {
                 // A row that is not new costs nothing here.
                 let old = (rows.places.len() - step.n_new) as u32;
                 let cost = |(&id, &cost): (&u32, &f64)| if id < old { 0.0 } else { cost };
-                let cost: Vec<f64> = chosen.ids.iter().zip(&chosen.cost).map(cost).collect();
+                let cost: Vec<f64> = chosen.ids.iter().zip(&chosen.cost).map(cost).collect_large();
                 self.losses += self.losses(&design, &chosen.classes, &cost, &self.offsets);
             }
             self.descend(&design, &chosen, step, monitor)
@@ -312,11 +316,11 @@ impl Problem for AllClasses<'_> {
         let n = self.duals.n_rows();
         let pieces = || (0..n).step_by(1 << 14).map(|start| start..(start + (1 << 14)).min(n));
         for places in pieces() {
-            out.numbers(&places.map(|place| self.duals.get(place).len() as f64).collect::<Vec<_>>())?;
+            out.numbers(&places.map(|place| self.duals.get(place).len() as f64).collect_large())?;
         }
         for places in pieces() {
             let entries = places.flat_map(|place| self.duals.get(place));
-            out.numbers(&entries.flat_map(|entry| [f64::from(entry.class), entry.u]).collect::<Vec<_>>())?;
+            out.numbers(&entries.flat_map(|entry| [f64::from(entry.class), entry.u]).collect_large())?;
         }
         Ok(())
     }
@@ -329,7 +333,7 @@ impl Problem for AllClasses<'_> {
         }
         let offsets = input.numbers(k)?;
         let [sum, losses] = *input.numbers(FACTS)?.first_chunk().expect("as many as asked for");
-        let lens: Vec<usize> = input.numbers(shape.n_rows)?.into_iter().map(|len| len as usize).collect();
+        let lens: Vec<usize> = input.numbers(shape.n_rows)?.into_iter().map(|len| len as usize).collect_large();
         let n_entries = (size as usize - fixed(shape) - shape.n_rows) / 2;
         if lens.iter().any(|&len| len > k) || lens.iter().sum::<usize>() != n_entries {
             return Ok(None);
@@ -372,6 +376,22 @@ fn fixed(shape: &Shape) -> usize {
 }
 
 impl AllClasses<'_> {
+    /// As in [`crate::solver::crammer_singer::check`].
+    fn rounding(&self, store: &Store, longest: usize, half: f64, primal: f64, intercepts: &[f64]) -> f64 {
+        let (k, length, costs) = (self.cost.len(), (2.0 * half).sqrt(), store.total(self.cost));
+        let extent = Extent {
+            n_rows: store.meta().n_rows as usize,
+            n_weights: store.meta().n_used * k,
+            longest,
+            reach: store.meta().max_squared_norm.sqrt() * length + largest_size(intercepts),
+            steepness: STEEPNESS * costs,
+            size: SIZE * primal,
+        };
+        let multiplier = if self.bias == 0.0 { 0.0 } else { largest_size(&self.offsets) / self.bias };
+        let drift = certificate::drift(self.visits as f64, costs, multiplier * (k as f64).sqrt());
+        extent.rounding() + drift * (length + 0.5 * drift)
+    }
+
     fn certify_one(&self, scan: &Scan<'_>) -> Result<Certified> {
         let Scan { store, source, settings, monitor, .. } = *scan;
         let intercepts = self.intercepts();
@@ -383,9 +403,9 @@ impl AllClasses<'_> {
             with_view!(view, |rows| {
                 let design = Design { rows: &rows, ids: None, bias: 0.0 };
                 let cost = |i: usize| self.cost[facts.classes[i] as usize] * facts.weights[i];
-                let cost: Vec<f64> = (0..rows.n_rows()).map(cost).collect();
+                let cost: Vec<f64> = (0..rows.n_rows()).map(cost).collect_large();
                 let losses = self.losses(&design, &facts.classes, &cost, &intercepts);
-                let mut part = Part { losses, ..Part::default() };
+                let mut part = Part { losses, longest: design.longest(), ..Part::default() };
                 let (mut scores, mut v) = (vec![0.0; self.weights.padded()], vec![0.0; self.cost.len()]);
                 for same in moves.chunk_by(|a, b| a.row == b.row) {
                     let i = (same[0].row - first) as usize;
@@ -404,13 +424,18 @@ impl AllClasses<'_> {
             total.losses += part.losses;
             total.moved += part.moved;
             total.norms += part.norms;
+            total.longest = total.longest.max(part.longest);
         }
         let half = self.half_squared(settings.intercept);
         let primal = half + total.losses;
         if !primal.is_finite() {
             return Err(Error::Overflow { what: "objective", max_squared_norm: store.meta().max_squared_norm });
         }
-        let dual = sum - half - total.moved - 0.5 * total.norms * total.norms;
+        let dual = sum
+            - half
+            - total.moved
+            - 0.5 * total.norms * total.norms
+            - self.rounding(store, total.longest, half, primal, &intercepts);
         Ok(Certified { certificate: Certificate { primal, dual }, intercept: 0.0 })
     }
 }

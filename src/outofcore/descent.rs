@@ -13,6 +13,7 @@ use super::resident::Resident;
 use super::task::Parts;
 use super::{Settings, Waiting};
 use crate::Result;
+use crate::memory::{self, CollectLarge};
 use crate::solver::{Monitor, Reading, Status};
 use crate::store::format::checksum;
 use crate::store::reader::Store;
@@ -203,7 +204,7 @@ impl<'a, P: Problem> Descent<'a, P> {
 
     /// Decodes a block behind the cached rows, beside an epoch over these.
     fn load(&mut self, block: usize, position: Position) -> Result<()> {
-        let numbers: Vec<u64> = (0..self.running.len()).map(|k| self.number(position, 0, k)).collect();
+        let numbers: Vec<u64> = (0..self.running.len()).map(|k| self.number(position, 0, k)).collect_large();
         let Self { store, parts, settings, plan, monitor, ends, fetch, resident, running, .. } = self;
         let is_open: Vec<bool> = ends.iter().map(Option::is_none).collect();
         let monitor = *monitor;
@@ -225,7 +226,7 @@ impl<'a, P: Problem> Descent<'a, P> {
 
     /// Epochs over the rows at hand; whether any dual variable has changed.
     fn work(&mut self, position: Position, what: u64, rounds: usize, n_new: usize) -> Result<bool> {
-        let numbers: Vec<u64> = (0..self.running.len()).map(|k| self.number(position, what, k)).collect();
+        let numbers: Vec<u64> = (0..self.running.len()).map(|k| self.number(position, what, k)).collect_large();
         let Self { resident, running, settings, parts, monitor, ends, .. } = self;
         let (rows, is_open) = (resident.rows(), ends.iter().map(Option::is_none).collect::<Vec<bool>>());
         let has_changed = AtomicBool::new(false);
@@ -242,7 +243,7 @@ impl<'a, P: Problem> Descent<'a, P> {
     /// Keeps the best rows that are not of the block to come.
     fn choose(&mut self, next: usize, position: Position) -> Result<()> {
         let seed = self.settings.seed ^ self.number(position, 2, 0);
-        let mut score = vec![f32::INFINITY; self.resident.len()];
+        let mut score = memory::filled(f32::INFINITY, self.resident.len());
         let rows = self.resident.rows();
         match self.settings.policy {
             Policy::None => {}
@@ -282,7 +283,7 @@ impl<'a, P: Problem> Descent<'a, P> {
             self.resident.add_beside(self.store, pages, &bytes, self.monitor, |_| Ok(()))?;
             let places = self.resident.places();
             let is_kept = |i: &u32| (*i as usize) < before || cached.binary_search(&places[*i as usize]).is_ok();
-            let kept: Vec<u32> = (0..places.len() as u32).filter(is_kept).collect();
+            let kept: Vec<u32> = (0..places.len() as u32).filter(is_kept).collect_large();
             self.resident.keep(&kept);
         }
         Ok(())
@@ -290,7 +291,7 @@ impl<'a, P: Problem> Descent<'a, P> {
 
     /// The state for a checkpoint.
     pub fn saved(&self) -> Present<'_, P> {
-        let mut cached = self.resident.places().to_vec();
+        let mut cached = memory::copy(self.resident.places());
         cached.sort_unstable();
         let problems = self.running.iter().collect();
         let Self { position, loaded_rows, scans, .. } = *self;

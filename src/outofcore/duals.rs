@@ -12,6 +12,7 @@ use std::io::Error as IoError;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
+use crate::memory::{self, CollectLarge};
 use crate::{Error, Result, file_at};
 
 /// Variables read or written at a time at most.
@@ -55,9 +56,9 @@ impl DualFile {
     /// # Errors
     /// [`Error::Io`].
     pub fn read(&self, range: Range<usize>) -> Result<Vec<f64>> {
-        let mut bytes = vec![0; 8 * range.len()];
+        let mut bytes = memory::zeros(8 * range.len());
         file_at::read(&self.file, &mut bytes, 8 * range.start as u64).map_err(|e| self.io(e))?;
-        Ok(bytes.as_chunks().0.iter().map(|bytes| f64::from_le_bytes(*bytes)).collect())
+        Ok(bytes.as_chunks().0.iter().map(|bytes| f64::from_le_bytes(*bytes)).collect_large())
     }
 
     /// Writes the variables from a place on.
@@ -66,7 +67,7 @@ impl DualFile {
     /// [`Error::Io`].
     pub fn write(&mut self, start: usize, values: &[f64]) -> Result<()> {
         debug_assert!(start + values.len() <= self.len);
-        let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
+        let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect_large();
         file_at::write(&self.file, &bytes, 8 * start as u64).map_err(|e| self.io(e))
     }
 
@@ -75,7 +76,7 @@ impl DualFile {
     /// # Errors
     /// [`Error::Io`].
     pub fn gather(&self, places: &[u32]) -> Result<Vec<f64>> {
-        let mut values = Vec::with_capacity(places.len());
+        let mut values = memory::with_capacity(places.len());
         for run in runs(places) {
             let (start, end) = ends(run);
             let list = self.read(start..end)?;
@@ -91,7 +92,7 @@ impl DualFile {
     pub fn scatter(&mut self, places: &[u32], mut values: &[f64]) -> Result<()> {
         for run in runs(places) {
             let (start, end) = ends(run);
-            let mut list = if run.len() == end - start { vec![0.0; run.len()] } else { self.read(start..end)? };
+            let mut list = if run.len() == end - start { memory::zeros(run.len()) } else { self.read(start..end)? };
             let here;
             (here, values) = values.split_at(run.len());
             run.iter().zip(here).for_each(|(&place, &value)| list[place as usize - start] = value);

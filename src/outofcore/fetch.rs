@@ -1,8 +1,9 @@
-//! Stored bytes of blocks: read ahead by a thread, or kept once read.
+//! Stored bytes of blocks: read ahead by a thread, or kept once read. A call of one thread reads them when they are needed.
 
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 use std::thread::Scope;
 
+use crate::memory;
 use crate::solver::Monitor;
 use crate::store::reader::{PageBytes, Store};
 use crate::{Error, Result};
@@ -19,8 +20,9 @@ pub struct Fetch<'a> {
     keeps: bool,
     /// Stored bytes by page, empty where they are not kept.
     kept: Vec<Vec<u8>>,
-    requests: Sender<usize>,
-    answers: Receiver<(usize, Result<Bytes>)>,
+    monitor: &'a dyn Monitor,
+    /// The thread that reads ahead; none where there is one thread in all.
+    ahead: Option<Ahead>,
     /// The block that the thread is at.
     under_way: Option<usize>,
     /// A block that has come, until it is asked for.
@@ -28,11 +30,17 @@ pub struct Fetch<'a> {
     bytes_read: u64,
 }
 
+/// The ends of the channels to the thread.
+struct Ahead {
+    requests: Sender<usize>,
+    answers: Receiver<(usize, Result<Bytes>)>,
+}
+
 impl<'a> Fetch<'a> {
     /// Starts the thread, which ends with the value. `kept` is what was kept before, by page; empty for nothing.
     ///
     /// # Errors
-    /// [`Error::Io`] where the system has no thread to give.
+    /// [`Error::Thread`].
     pub fn start<'scope>(
         scope: &'scope Scope<'scope, '_>,
         store: &'a Store,
@@ -44,19 +52,14 @@ impl<'a> Fetch<'a> {
     where
         'a: 'scope,
     {
-        let (requests, wanted) = channel::<usize>();
-        let (send, answers) = channel();
-        let work = move || {
-            while let Ok(block) = wanted.recv() {
-                if send.send((block, read(store, &blocks[block], monitor))).is_err() {
-                    return;
-                }
-            }
+        let ahead = if rayon::current_num_threads() == 1 {
+            None
+        } else {
+            let read = move |block: usize| memory::catch(|| read(store, &blocks[block], monitor));
+            Some(Ahead::start(scope, read)?)
         };
-        let thread = std::thread::Builder::new().name(THREAD.into());
-        thread.spawn_scoped(scope, work).map_err(|source| Error::Io { path: store.path().to_owned(), source })?;
         kept.resize(if keeps { store.pages().len() } else { 0 }, Vec::new());
-        Ok(Self { store, blocks, keeps, kept, requests, answers, under_way: None, arrived: None, bytes_read: 0 })
+        Ok(Self { store, blocks, keeps, kept, monitor, ahead, under_way: None, arrived: None, bytes_read: 0 })
     }
 
     /// Bytes read from the file so far.
@@ -81,7 +84,8 @@ impl<'a> Fetch<'a> {
     /// Asks for a block that will be needed next.
     pub fn ask(&mut self, block: usize) {
         let has_arrived = self.arrived.as_ref().is_some_and(|(number, _)| *number == block);
-        if self.under_way.is_none() && !has_arrived && !self.has(block) && self.requests.send(block).is_ok() {
+        let Some(ahead) = &self.ahead else { return };
+        if self.under_way.is_none() && !has_arrived && !self.has(block) && ahead.requests.send(block).is_ok() {
             self.under_way = Some(block);
         }
     }
@@ -92,7 +96,8 @@ impl<'a> Fetch<'a> {
     /// As for [`Self::with`].
     pub fn is_ready(&mut self, block: usize) -> Result<bool> {
         self.ask(block);
-        match self.answers.try_recv() {
+        let Some(ahead) = &self.ahead else { return Ok(true) };
+        match ahead.answers.try_recv() {
             Ok(answer) => self.take(answer)?,
             Err(TryRecvError::Empty) => {}
             Err(TryRecvError::Disconnected) => return Err(Error::Cancelled),
@@ -122,7 +127,10 @@ impl<'a> Fetch<'a> {
                 Some((number, bytes)) if number == block => break bytes,
                 _ => {
                     self.ask(block);
-                    let answer = self.answers.recv().map_err(|_| Error::Cancelled)?;
+                    let answer = match &self.ahead {
+                        Some(ahead) => ahead.answers.recv().map_err(|_| Error::Cancelled)?,
+                        None => (block, read(self.store, &self.blocks[block], self.monitor)),
+                    };
                     self.take(answer)?;
                 }
             }
@@ -139,6 +147,26 @@ impl<'a> Fetch<'a> {
     /// The store that is read.
     pub fn store(&self) -> &'a Store {
         self.store
+    }
+}
+
+impl Ahead {
+    fn start<'scope>(
+        scope: &'scope Scope<'scope, '_>,
+        read: impl Fn(usize) -> Result<Bytes> + Send + 'scope,
+    ) -> Result<Self> {
+        let (requests, wanted) = channel::<usize>();
+        let (send, answers) = channel();
+        let work = move || {
+            while let Ok(block) = wanted.recv() {
+                if send.send((block, read(block))).is_err() {
+                    return;
+                }
+            }
+        };
+        let thread = std::thread::Builder::new().name(THREAD.into());
+        thread.spawn_scoped(scope, work).map_err(Error::Thread)?;
+        Ok(Self { requests, answers })
     }
 }
 

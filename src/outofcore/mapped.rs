@@ -6,6 +6,7 @@
 use crate::Result;
 use crate::data::csr::Structure;
 use crate::data::poly2::map::Map;
+use crate::memory::{self, CollectLarge};
 use crate::store::reader::Store;
 
 /// A degree-2 map for the rows of a store.
@@ -29,7 +30,7 @@ impl StoreMap {
         let max_squared_norm = outer.squared_norm_limit(meta.max_squared_norm);
         Structure { has_duplicates: false, max_squared_norm }.check_solvable()?;
         let known = store.old_columns()?;
-        let old: Vec<u32> = (0..meta.n_used).map(|j| known.get(j).copied().unwrap_or(j as u32)).collect();
+        let old: Vec<u32> = (0..meta.n_used).map(|j| known.get(j).copied().unwrap_or(j as u32)).collect_large();
         let inner = outer.of_columns(&old);
         Ok(Self { outer, inner, old })
     }
@@ -46,14 +47,14 @@ impl StoreMap {
 
     /// Weights in the order of the input.
     pub fn to_input(&self, w: &[f64]) -> Vec<f64> {
-        let mut moved = vec![0.0; self.outer.n_out()];
+        let mut moved = memory::zeros(self.outer.n_out());
         self.outer.pair_positions(&self.inner, &self.old, |outer, inner| moved[outer] = w[inner]);
         moved
     }
 
     /// Weights in the order of the store.
     pub fn to_store(&self, w: &[f64]) -> Vec<f64> {
-        let mut moved = vec![0.0; self.inner.n_out()];
+        let mut moved = memory::zeros(self.inner.n_out());
         self.outer.pair_positions(&self.inner, &self.old, |outer, inner| moved[inner] = w[outer]);
         moved
     }

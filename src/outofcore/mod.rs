@@ -73,6 +73,7 @@ pub use task::Task;
 pub use trainer::{AllOutcome, Outcome, fit, fit_crammer_singer};
 
 use crate::loss::LossKind;
+use crate::memory;
 use crate::solver::Intercept;
 use crate::store::columns;
 use crate::store::reader::Store;
@@ -150,12 +151,18 @@ impl Settings<'_> {
         self.map.map_or(squared, |map| map.inner().usual_squared_norm(squared))
     }
 
+    /// At least the norm of every row as the solvers see it.
+    pub fn largest_norm(&self, store: &Store) -> f64 {
+        let squared = store.meta().max_squared_norm;
+        self.map.map_or(squared, |map| map.inner().squared_norm_limit(squared)).sqrt()
+    }
+
     /// Weights in the order of the input, columns without entries included.
     pub fn to_input(&self, store: &Store, old: &[u32], mut w: Vec<f64>) -> Vec<f64> {
         if let Some(map) = self.map {
             return map.to_input(&w);
         }
-        w.resize(store.meta().n_cols, 0.0);
+        memory::resize(&mut w, store.meta().n_cols, 0.0);
         columns::restore(old, &mut w);
         w
     }

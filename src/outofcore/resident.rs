@@ -2,6 +2,7 @@
 
 use crate::Result;
 use crate::data::arena::{Arena, ValuesMut, View, Width};
+use crate::memory;
 use crate::solver::Monitor;
 use crate::store::reader::{PageBytes, RowFacts, Store};
 
@@ -40,8 +41,8 @@ impl Plain {
             if self.columns.len() > start && self.columns.last() == Some(&column) {
                 *self.values.last_mut().expect("as long as the columns") += value;
             } else {
-                self.columns.push(column);
-                self.values.push(value);
+                memory::push(&mut self.columns, column);
+                memory::push(&mut self.values, value);
             }
         }
         let mut end = start;
@@ -53,7 +54,7 @@ impl Plain {
         }
         self.columns.truncate(end);
         self.values.truncate(end);
-        self.lens.push((end - start) as i64);
+        memory::push(&mut self.lens, (end - start) as i64);
     }
 }
 
@@ -87,8 +88,8 @@ impl Rows<'_> {
     /// The rows of positive cost; `cost` takes class, weight and place.
     pub fn chosen(&self, cost: impl Fn(u32, f64, usize) -> f64) -> Chosen {
         let n = self.order.len();
-        let list = || Vec::with_capacity(n);
-        let mut chosen = Chosen { ids: list(), places: list(), classes: list(), cost: Vec::with_capacity(n) };
+        let list = || memory::with_capacity(n);
+        let mut chosen = Chosen { ids: list(), places: list(), classes: list(), cost: memory::with_capacity(n) };
         for &i in self.order {
             let (class, place) = (self.classes[i as usize], self.places[i as usize]);
             let cost = cost(class, self.weights[i as usize], place as usize);
@@ -183,8 +184,8 @@ impl Resident {
             }
             Ok(())
         })?;
-        self.classes.extend_from_slice(classes);
-        self.weights.extend_from_slice(weights);
+        memory::extend_from_slice(&mut self.classes, classes);
+        memory::extend_from_slice(&mut self.weights, weights);
         self.renumber();
         Ok(())
     }
@@ -192,7 +193,7 @@ impl Resident {
     /// Makes each row's number its place.
     pub fn renumber(&mut self) {
         self.places.clear();
-        self.places.extend(0..self.classes.len() as u32);
+        memory::extend(&mut self.places, 0..self.classes.len() as u32);
         self.sort();
     }
 
@@ -208,7 +209,7 @@ impl Resident {
 
     fn sort(&mut self) {
         self.order.clear();
-        self.order.extend(0..self.places.len() as u32);
+        memory::extend(&mut self.order, 0..self.places.len() as u32);
         let places = &self.places;
         self.order.sort_unstable_by_key(|&i| places[i as usize]);
     }
@@ -236,10 +237,10 @@ impl Resident {
         )?;
         for &page in pages {
             let (start, end) = (store.starts()[page as usize], store.starts()[page as usize + 1]);
-            places.extend(start as u32..end as u32);
+            memory::extend(places, start as u32..end as u32);
         }
-        classes.extend_from_slice(&facts.classes);
-        weights.extend_from_slice(&facts.weights);
+        memory::extend_from_slice(classes, &facts.classes);
+        memory::extend_from_slice(weights, &facts.weights);
         self.sort();
         Ok(result)
     }

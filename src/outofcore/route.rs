@@ -23,6 +23,7 @@ use super::task::{Running, State, Sums, Task};
 use super::{Settings, task, trainer};
 use crate::data::Rows;
 use crate::loss::{Hinge, Logistic, Loss, LossKind, SquaredHinge};
+use crate::memory::{self, CollectLarge};
 use crate::select::dual::accepted_until;
 use crate::select::{Route, Step};
 use crate::solver::sweep::{dot, sum};
@@ -77,7 +78,7 @@ impl Setup<'_> {
     fn task(&self, lane: usize, c: f64) -> Task {
         let p = self.n_problems();
         let positive = if p == 1 { 1 } else { (lane % p) as u32 };
-        let cost = self.factor.iter().map(|factor| c * factor).collect();
+        let cost = self.factor.iter().map(|factor| c * factor).collect_large();
         Task { positive, cost, held_out: Some((lane / p) as u8) }
     }
 }
@@ -122,7 +123,7 @@ impl<'a> StoreRoute<'a> {
     /// Starts before the first value of `C`.
     pub fn new(setup: &'a Setup<'a>) -> Self {
         let lane = Lane { w: Vec::new(), alpha: Vec::new(), offset: 0.0, fitted: None, is_scored: false };
-        let decisions = setup.sizes.iter().map(|size| vec![0.0; size * setup.n_problems()]).collect();
+        let decisions = setup.sizes.iter().map(|size| memory::zeros(size * setup.n_problems())).collect_large();
         Self { setup, lanes: vec![lane; setup.n_lanes()], kept: Vec::new(), decisions: Arc::new(decisions) }
     }
 
@@ -290,7 +291,7 @@ impl Lane {
         let Some(f) = self.fitted else { return Default::default() };
         let is_converged = f64::from(u8::from(f.is_converged));
         let facts = vec![f.c, f.norm, f.loss, f.until, f.intercept, is_converged, self.offset];
-        [facts, self.w.clone(), self.alpha.clone()]
+        [facts, memory::copy(&self.w), memory::copy(&self.alpha)]
     }
 
     fn rebuild(arrays: &[Vec<f64>], d: usize, n: usize) -> Result<Self> {
@@ -305,7 +306,7 @@ impl Lane {
         let is_converged = facts[5] != 0.0;
         let [c, norm, loss, until, intercept] = *facts.first_chunk().expect("the number of facts is checked");
         let fitted = Some(Fitted { c, norm, loss, until, intercept, is_converged });
-        Ok(Self { w: w.clone(), alpha: alpha.clone(), offset: facts[6], fitted, is_scored: false })
+        Ok(Self { w: memory::copy(w), alpha: memory::copy(alpha), offset: facts[6], fitted, is_scored: false })
     }
 }
 

@@ -2,8 +2,13 @@
 //!
 //! With a free intercept the certified dual point is a copy of the dual variables, moved onto `sum y_i a_i = 0` by lowering some by
 //! `cut_i` ([`super::task::Sums::shift`]). Its weights are `w - v`, `v = sum cut_i y_i x_i`, whose norm is not computed but bounded:
-//! `|w - v|^2 <= |w|^2 - 2 sum cut_i y_i w.x_i + (sum cut_i |x_i|)^2`. This keeps the scan at one reading without a second vector,
-//! and costs nothing once the constraint is nearly met.
+//! `|w - v| <= sum cut_i |x_i|`. This keeps the scan at one reading without a second vector, and costs nothing once the constraint is
+//! nearly met.
+//!
+//! The dual value is the one of [`crate::solver::certificate`], which needs margins and the distance of `w` from the weights of the
+//! dual variables only, and rounding is subtracted as there, by the largest row in place of each ([`Extent`]). The distance that
+//! the updates of so many visits can have made is bounded as in [`crate::solver::dual`], twice over since the level of the dual
+//! objective is not kept.
 
 use std::ops::Range;
 
@@ -16,6 +21,8 @@ use crate::Result;
 use crate::data::Rows;
 use crate::data::arena::{Arena, View, Width};
 use crate::loss::{Hinge, Logistic, Loss, LossKind, SquaredHinge};
+use crate::memory::{self, CollectLarge};
+use crate::solver::certificate::{Extent, UNIT};
 use crate::solver::intercept::{hinge_optimum_of, smooth_shift};
 use crate::solver::objective::Objective;
 use crate::solver::sweep::{dot, sum};
@@ -59,9 +66,9 @@ impl PageReader {
             Some(arena) => arena,
             none => none.insert(Arena::new(width, store.meta().n_used, n.max(1024), nnz + nnz / 8)?),
         };
-        facts.classes.resize(n, 0);
-        facts.weights.resize(n, 1.0);
-        facts.numbers.resize(n, 0);
+        memory::resize(&mut facts.classes, n, 0);
+        memory::resize(&mut facts.weights, n, 1.0);
+        memory::resize(&mut facts.numbers, n, 0);
         let mut wanted = Facts {
             classes: Some(&mut facts.classes),
             weights: Some(&mut facts.weights),
@@ -95,13 +102,116 @@ pub fn for_pages<I: Send, T: Send>(
 
 /// Sums of one page.
 #[derive(Clone, Copy, Default)]
-struct Part {
-    losses: f64,
+pub struct Part {
+    /// Losses, where the intercept is known.
+    pub losses: f64,
     terms: f64,
-    /// `sum cut_i m_i`, with margins without intercept.
-    cut_margins: f64,
+    /// `sum a_i m_i` of the dual variables as they are lowered, the margins without a free intercept.
+    products: f64,
+    /// Sum of the sizes of both.
+    size: f64,
+    /// `sum a_i` and `sum y_i a_i`.
+    duals: f64,
+    excess: f64,
     /// `sum cut_i |x_i|`.
     cut_norms: f64,
+    /// Entries of the longest row.
+    pub longest: usize,
+    /// The largest dual variable of either label.
+    most: [Most; 2],
+}
+
+/// A dual variable and what lowering it would cost.
+#[derive(Clone, Copy, Default)]
+struct Most {
+    alpha: f64,
+    price: f64,
+}
+
+impl Part {
+    fn join(&mut self, other: &Self) {
+        self.losses += other.losses;
+        self.terms += other.terms;
+        self.products += other.products;
+        self.size += other.size;
+        self.duals += other.duals;
+        self.excess += other.excess;
+        self.cut_norms += other.cut_norms;
+        self.longest = self.longest.max(other.longest);
+        for (mine, its) in self.most.iter_mut().zip(other.most) {
+            if its.alpha > mine.alpha {
+                *mine = its;
+            }
+        }
+    }
+
+    /// Adds a row's part of the dual value, with its margin.
+    #[inline(always)]
+    pub fn add<L: Loss>(&mut self, loss: L, y: f64, c: f64, a: f64, margin: f64) {
+        let (term, product) = (loss.dual_term_closely(c, a), a * margin);
+        self.terms += term;
+        self.products += product;
+        self.size += term.abs() + product.abs();
+        self.duals += a;
+        self.excess += y * a;
+        let most = &mut self.most[usize::from(y > 0.0)];
+        if a > most.alpha {
+            *most = Most { alpha: a, price: 2.0 * loss.dual_term(c, 0.5 * a).max(0.0) / a + margin.abs() };
+        }
+    }
+
+    /// What moving the dual variables onto the constraint of a free intercept costs after all, and by how much it moves their weights:
+    /// one variable of the heavier sign is lowered by the excess, whatever rounding has made of it.
+    fn repair(&self, n_rows: usize, norm: f64) -> (f64, f64) {
+        let delta = self.excess.abs() + UNIT * (n_rows as f64) * self.duals;
+        let Most { alpha, price } = self.most[usize::from(self.excess > 0.0)];
+        let price = if delta == 0.0 || alpha >= 2.0 * delta { delta * price } else { f64::INFINITY };
+        (price, delta * norm)
+    }
+
+    /// Primal value at a point and a lower bound of the optimum from the dual variables, whose weights are within `radius` of the point's,
+    /// give or take rounding in them.
+    pub fn certificate<L: Loss>(&self, loss: L, at: &At, radius: f64) -> Certificate {
+        let At { n_rows, n_weights, squared, losses, intercept, norm, total, is_free } = *at;
+        let (price, length) = if is_free { self.repair(n_rows, norm) } else { (0.0, 0.0) };
+        let extent = Extent {
+            n_rows,
+            n_weights,
+            longest: self.longest,
+            reach: norm * squared.sqrt() + intercept.abs(),
+            steepness: self.duals + loss.steepness(total, losses),
+            size: squared + losses + self.size,
+        };
+        let radius = radius + self.cut_norms + length;
+        let dual = 0.5 * squared + self.terms - self.products - 0.5 * radius * radius - extent.rounding() - price;
+        Certificate { primal: 0.5 * squared + losses, dual }
+    }
+
+    /// At most this far may a sum of all `a_i y_i x_i` be off.
+    pub fn rounding_of_weights(&self, n_rows: usize, norm: f64) -> f64 {
+        UNIT * (n_rows + 8) as f64 * norm * self.duals
+    }
+}
+
+/// Where a certificate is asked for.
+#[derive(Clone, Copy)]
+pub struct At {
+    /// Number of rows.
+    pub n_rows: usize,
+    /// Number of weights.
+    pub n_weights: usize,
+    /// Their squared norm.
+    pub squared: f64,
+    /// Losses of all rows.
+    pub losses: f64,
+    /// The intercept.
+    pub intercept: f64,
+    /// At least the norm of every row.
+    pub norm: f64,
+    /// Sum of the costs.
+    pub total: f64,
+    /// Whether the intercept is free.
+    pub is_free: bool,
 }
 
 /// Decision values and signed costs by place, for the exact intercept.
@@ -135,7 +245,7 @@ fn certify_by<L: Loss>(loss: L, problems: &[&Running<'_>], scan: &Scan<'_>) -> R
     let intercepts: Vec<f64> = problems.iter().map(|p| p.intercept(d)).collect();
     let room = if keeps { n } else { 0 };
     let mut decisions: Vec<Decisions> =
-        problems.iter().map(|_| Decisions { f: vec![0.0; room], signed: vec![0.0; room] }).collect();
+        problems.iter().map(|_| Decisions { f: memory::zeros(room), signed: memory::zeros(room) }).collect_large();
     let items = cut(store, &mut decisions, keeps);
 
     let page = |page: usize, view: View<'_>, facts: &RowFacts, mut items: Vec<(&mut [f64], &mut [f64])>| {
@@ -155,9 +265,9 @@ fn certify_by<L: Loss>(loss: L, problems: &[&Running<'_>], scan: &Scan<'_>) -> R
                     let f = rows.dot(i, &p.state.w[..d]);
                     let cut = shifts[k].cut(y, c, a);
                     let sums = &mut sums[k];
-                    sums.terms += loss.dual_term(c, a - cut);
+                    sums.add(loss, y, c, a - cut, y * if is_free { f } else { f + intercepts[k] });
+                    sums.longest = sums.longest.max(rows.row_len(i));
                     if cut != 0.0 {
-                        sums.cut_margins += cut * y * f;
                         sums.cut_norms += cut * rows.squared_norm(i).sqrt();
                     }
                     if keeps {
@@ -176,22 +286,17 @@ fn certify_by<L: Loss>(loss: L, problems: &[&Running<'_>], scan: &Scan<'_>) -> R
     let mut results = Vec::with_capacity(problems.len());
     for (k, (p, decisions)) in problems.iter().zip(decisions).enumerate() {
         let mut sums = Part::default();
-        for page in &pages {
-            sums.losses += page[k].losses;
-            sums.terms += page[k].terms;
-            sums.cut_margins += page[k].cut_margins;
-            sums.cut_norms += page[k].cut_norms;
-        }
+        pages.iter().for_each(|page| sums.join(&page[k]));
         let w = if is_free { &p.state.w[..d] } else { &p.state.w[..] };
         let squared = dot(w, w);
         let (intercept, losses) = if keeps { best(loss, decisions) } else { (intercepts[k], sums.losses) };
-        let primal = 0.5 * squared + losses;
-        if !primal.is_finite() {
+        let (norm, total) = (settings.largest_norm(store), store.total(&p.task.cost));
+        let at = At { n_rows: n, n_weights: w.len(), squared, losses, intercept, norm, total, is_free };
+        let certificate = sums.certificate(loss, &at, p.drift(total));
+        if !certificate.primal.is_finite() {
             return Err(Error::Overflow { what: "objective", max_squared_norm: store.meta().max_squared_norm });
         }
-        let moved = squared - 2.0 * sums.cut_margins + sums.cut_norms * sums.cut_norms;
-        let dual = sums.terms - 0.5 * if is_free { moved } else { squared };
-        results.push(Certified { certificate: Certificate { primal, dual }, intercept });
+        results.push(Certified { certificate, intercept });
     }
     Ok(results)
 }
@@ -226,7 +331,7 @@ pub fn best<L: Loss>(loss: L, decisions: Decisions) -> (f64, f64) {
     }
     // The kinks take the place of both lists.
     let positive: f64 = signed.iter().filter(|&&c| c > 0.0).sum();
-    let mut kinks: Vec<(f64, f64)> = Vec::with_capacity(f.len());
+    let mut kinks: Vec<(f64, f64)> = memory::with_capacity(f.len());
     while let (Some(f), Some(c)) = (f.pop(), signed.pop()) {
         if c != 0.0 {
             kinks.push((c.signum() - f, c));
@@ -278,20 +383,20 @@ pub fn decisions(
     let work = |reader: &mut PageReader, page: usize| -> Result<(Vec<u64>, Vec<f64>)> {
         monitor.poll()?;
         let (view, facts) = reader.read(store, &reader::FromFile, page, store.width())?;
-        let mut values = Vec::with_capacity(facts.numbers.len() * weights.len());
+        let mut values = memory::with_capacity(facts.numbers.len() * weights.len());
         with_mapped!(view, map, |rows| {
             for i in 0..rows.n_rows() {
-                values.extend(weights.iter().zip(intercepts).map(|(w, b)| rows.dot(i, w) + b));
+                memory::extend(&mut values, weights.iter().zip(intercepts).map(|(w, b)| rows.dot(i, w) + b));
             }
         });
-        Ok((facts.numbers.clone(), values))
+        Ok((memory::copy(&facts.numbers), values))
     };
     let done: Vec<_> = pages.into_par_iter().map_init(PageReader::default, work).collect();
     let (mut all_numbers, mut all_values) = (Vec::new(), Vec::new());
     for page in done {
         let (numbers, values) = page?;
-        all_numbers.extend(numbers);
-        all_values.extend(values);
+        memory::extend(&mut all_numbers, numbers);
+        memory::extend(&mut all_values, values);
     }
     Ok((all_numbers, all_values))
 }

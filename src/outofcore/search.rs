@@ -11,6 +11,7 @@ use super::route::{NO_FOLD, Setup, StoreRoute};
 use super::scan;
 use super::trainer::check_row_count;
 use crate::data::Rows;
+use crate::memory::{self, CollectLarge};
 use crate::multiclass::Labels;
 use crate::select::dual::GAP_PER_TOL;
 use crate::select::fingerprint::Fingerprint;
@@ -83,13 +84,14 @@ impl Search<'_> {
         let (arena, facts) = store.load(&pages, store.plain_width(), monitor)?;
         let places = places(&facts.numbers)?;
         let moved = |rows: &[u32]| -> Result<Vec<u32>> {
-            rows.iter().map(|&row| places.get(row as usize).copied().ok_or_else(|| no_row(row, places.len()))).collect()
+            let moved = |&row: &u32| places.get(row as usize).copied().ok_or_else(|| no_row(row, places.len()));
+            rows.iter().map(moved).try_collect_large()
         };
         let folds = self.task.folds.iter().map(|f| Ok(Fold { train: moved(&f.train)?, test: moved(&f.test)? }));
         let folds = folds.collect::<Result<Vec<_>>>()?;
         let labels = Labels { ids: &facts.classes, n_classes: self.task.factor.len() as u32 };
         let weight: Vec<f64> =
-            facts.classes.iter().zip(&facts.weights).map(|(&k, w)| self.task.factor[k as usize] * w).collect();
+            facts.classes.iter().zip(&facts.weights).map(|(&k, w)| self.task.factor[k as usize] * w).collect_large();
         with_mapped!(arena.view(), self.blocks.map, |rows| {
             let task = select::Task { rows, labels, weight: &weight, folds: &folds };
             select::search(&task, &self.settings, self.plan, self.resume, monitor, visit)
@@ -184,7 +186,7 @@ impl Search<'_> {
             return refuse(format!("a search over blocks takes 1 to {} folds, got {}", NO_FOLD - 1, folds.len()));
         }
         let places = places(&facts.numbers)?;
-        let (mut parts, mut positions) = (vec![NO_FOLD; n], vec![0u32; n]);
+        let (mut parts, mut positions) = (memory::filled(NO_FOLD, n), memory::zeros::<u32>(n));
         for (f, fold) in folds.iter().enumerate() {
             for (position, &row) in fold.test.iter().enumerate() {
                 let Some(&place) = places.get(row as usize) else { return Err(no_row(row, n)) };
@@ -199,7 +201,7 @@ impl Search<'_> {
             }
         }
         for (f, fold) in folds.iter().enumerate() {
-            let mut is_trained = vec![false; n];
+            let mut is_trained = memory::zeros(n);
             fold.train.iter().for_each(|&row| {
                 if let Some(&place) = places.get(row as usize) {
                     is_trained[place as usize] = true;
@@ -251,7 +253,7 @@ impl Search<'_> {
 
 /// Place of each row number.
 fn places(numbers: &[u64]) -> Result<Vec<u32>> {
-    let mut places = vec![0; numbers.len()];
+    let mut places = memory::zeros(numbers.len());
     for (place, &number) in numbers.iter().enumerate() {
         let number = usize::try_from(number).unwrap_or(usize::MAX);
         *places.get_mut(number).ok_or_else(|| no_row(u32::MAX, numbers.len()))? = place as u32;

@@ -29,6 +29,7 @@ use super::{Settings, budget};
 use crate::data::Rows;
 use crate::data::arena::{ROW_BYTES, Width, with_view};
 use crate::data::csr::MAX_SQUARED_NORM;
+use crate::memory;
 use crate::solver::sweep::dot;
 use crate::solver::{Intercept, Monitor, check_length};
 use crate::store::format::checksum;
@@ -114,7 +115,7 @@ impl Stream {
         let tasks = Task::one_against_rest(options.cost.len(), &options.cost)?;
         let d = options.n_cols + usize::from(options.settings.intercept != Intercept::None);
         let state = || State {
-            w: vec![0.0; d],
+            w: memory::zeros(d),
             alpha: Vec::new(),
             offset: 0.0,
             sums: Default::default(),
@@ -186,7 +187,7 @@ impl Stream {
             let weights = match weights {
                 Some(weights) => &weights[range.clone()],
                 None => {
-                    ones = vec![1.0; range.len()];
+                    ones = memory::filled(1.0, range.len());
                     &ones
                 }
             };
@@ -215,11 +216,12 @@ impl Stream {
         if self.bias.is_none() {
             self.bias = Some(self.first_bias(plain, classes, weights));
         }
+        // From here on the stream is another one, also if memory runs out before all of it has been learned.
+        self.counts.seen += classes.len() as u64;
         let old = self.resident.len();
         self.resident.push(plain, classes, weights)?;
         let n = self.resident.len();
-        self.states.iter_mut().for_each(|state| state.alpha.resize(n, 0.0));
-        self.counts.seen += classes.len() as u64;
+        self.states.iter_mut().for_each(|state| memory::resize(&mut state.alpha, n, 0.0));
         self.train(old, ARRIVAL, monitor)?;
         let mean = (self.resident.nnz() as f64 / n.max(1) as f64).max(1.0);
         let capacity = self.capacity(mean);
@@ -284,7 +286,7 @@ impl Stream {
             return Ok(());
         }
         let seed = checksum(settings.seed, &self.counts.steps.to_le_bytes());
-        let mut score = vec![f32::INFINITY; self.resident.len()];
+        let mut score = memory::filled(f32::INFINITY, self.resident.len());
         match settings.policy {
             Policy::None => {}
             Policy::Random => (0..).zip(&mut score).for_each(|(i, s)| *s = lot(seed ^ 1, i) as f32),
@@ -292,7 +294,7 @@ impl Stream {
                 let step = Step { settings: &settings, parts: &[], number: seed, rounds: 0, n_new: 0 };
                 let scores = std::sync::Mutex::new(&mut score);
                 self.each(|_, running, resident| {
-                    let mut own = vec![f32::INFINITY; resident.len()];
+                    let mut own = memory::filled(f32::INFINITY, resident.len());
                     running.scores(&resident.rows(), step, &mut own)?;
                     // The smallest of all problems: no order of theirs changes it.
                     let mut all = scores.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
@@ -340,7 +342,7 @@ impl Stream {
         let mut buffer = Vec::new();
         with_view!(self.resident.rows().view, |view| (0..view.n_rows()).for_each(|i| rows.push(&view, i, &mut buffer)));
         let (classes, weights) = self.resident.facts();
-        let (classes, weights) = (classes.to_vec(), weights.to_vec());
+        let (classes, weights) = (memory::copy(classes), memory::copy(weights));
         Snapshot { rows, classes, weights, states: self.states.clone(), bias: self.bias, counts: self.counts }
     }
 

@@ -20,18 +20,19 @@ use super::budget::{Groups, Needs, Plan};
 use super::choice::Policy;
 use super::fetch::Fetch;
 use super::resident::{Chosen, Resident, Rows};
-use super::scan::{Decisions, best};
+use super::scan::{self, At, Decisions, best};
 use super::task::{Sums, Task};
 use super::trainer::{Outcome, check_row_count};
 use super::{DualsIn, Settings, Waiting};
 use crate::data::Rows as _;
 use crate::data::any::AnyRows;
 use crate::loss::{Hinge, Logistic, Loss, LossKind, SquaredHinge};
+use crate::memory;
 use crate::solver::subgradient::bound::Shares;
 use crate::solver::subgradient::walk::{Scale, Walk};
 use crate::solver::subgradient::{self, LEAST_DRAWS, Look, Options, Part, State, constant_column, is_look};
 use crate::solver::sweep::dot;
-use crate::solver::{Certificate, Intercept, Monitor, Problem, Reading, Status};
+use crate::solver::{Certificate, Intercept, Monitor, Problem, Reading, Status, certificate};
 use crate::store::columns;
 use crate::store::format::checksum;
 use crate::store::reader::Store;
@@ -322,13 +323,17 @@ impl<'a> Group<'a> {
         self.last_gap = 0.0;
         for (scan, running) in scans.into_iter().zip(&mut self.running) {
             let (None, Some((walk, _))) = (&running.end, &running.at) else { continue };
-            let Scan { w, dual_w, decisions, losses, terms, .. } = scan;
-            let (b, losses) = if intercept == Intercept::Free { best(loss, decisions) } else { (0.0, losses) };
-            let primal = 0.5 * dot(&w, &w) + losses;
+            let Scan { w, dual_w, decisions, sums, .. } = scan;
+            let is_free = intercept == Intercept::Free;
+            let (b, losses) = if is_free { best(loss, decisions) } else { (0.0, sums.losses) };
+            let (norm, total, squared) = (max_squared_norm.sqrt() + bias_of(intercept), running.total, dot(&w, &w));
+            let at = At { n_rows: n, n_weights: w.len(), squared, losses, intercept: b, norm, total, is_free };
+            let radius = certificate::distance(&dual_w, &w) + sums.rounding_of_weights(n, norm);
+            let Certificate { primal, dual } = sums.certificate(loss, &at, radius);
             if !primal.is_finite() {
                 return Err(Error::Overflow { what: "objective", max_squared_norm });
             }
-            running.dual = running.dual.max(terms - 0.5 * dot(&dual_w, &dual_w));
+            running.dual = running.dual.max(dual);
             let certificate = Certificate { primal, dual: running.dual };
             let before = running.looks.last().map(|look| look.primal);
             let (steps, norm) = (walk.t, walk.iterate.squared_norm.sqrt());
@@ -359,7 +364,7 @@ impl<'a> Group<'a> {
             let End { mut w, b, certificate, status, n_iter, loads } = end;
             let b = if let Intercept::Penalised(scale) = intercept { scale * w[d] } else { b };
             w.truncate(d);
-            w.resize(store.meta().n_cols, 0.0);
+            memory::resize(&mut w, store.meta().n_cols, 0.0);
             columns::restore(&old, &mut w);
             let passes = visits as f64 / n_rows + looks.len() as f64;
             Descended { outcome: Outcome { w, intercept: b, certificate, status, n_iter, passes, loads }, looks }
@@ -384,6 +389,11 @@ fn sums<L: Loss>(loss: L, y: &[f64], cost: &[f64], shares: &Shares) -> Sums {
     sums
 }
 
+/// Height of a penalised intercept's column.
+fn bias_of(intercept: Intercept) -> f64 {
+    if let Intercept::Penalised(scale) = intercept { scale } else { 0.0 }
+}
+
 /// What a scan gathers of one problem.
 struct Scan {
     /// The weights to judge.
@@ -393,8 +403,7 @@ struct Scan {
     /// The move onto it.
     shift: super::task::Shift,
     decisions: Decisions,
-    losses: f64,
-    terms: f64,
+    sums: scan::Part,
 }
 
 impl Scan {
@@ -405,8 +414,8 @@ impl Scan {
         let is_free = intercept == Intercept::Free;
         let shift = sums.shift(if is_free { sums.all[1] - sums.all[0] } else { 0.0 });
         let room = if is_free { n } else { 0 };
-        let decisions = Decisions { f: vec![0.0; room], signed: vec![0.0; room] };
-        Self { dual_w: vec![0.0; w.len()], w, shift, decisions, losses: 0.0, terms: 0.0 }
+        let decisions = Decisions { f: memory::zeros(room), signed: memory::zeros(room) };
+        Self { dual_w: memory::zeros(w.len()), w, shift, decisions, sums: scan::Part::default() }
     }
 
     /// Reads the rows at hand.
@@ -432,14 +441,15 @@ impl Scan {
             let f = design.dot(i, &self.w);
             let a = c * shares.mean(place).unwrap_or(0.0);
             let a = a - self.shift.cut(y, c, a);
-            self.terms += loss.dual_term(c, a);
+            self.sums.add(loss, y, c, a, y * f);
+            self.sums.longest = self.sums.longest.max(design.row_len(i));
             if a != 0.0 {
                 design.add_scaled(i, a * y, &mut self.dual_w);
             }
             if intercept == Intercept::Free {
                 (self.decisions.f[place], self.decisions.signed[place]) = (f, y * c);
             } else {
-                self.losses += c * loss.value(y * f);
+                self.sums.losses += c * loss.value(y * f);
             }
         }
         Ok(())

@@ -23,12 +23,13 @@ use crate::Result;
 use crate::data::Rows as _;
 use crate::data::design::Design;
 use crate::loss::{Hinge, Logistic, Loss, LossKind, SquaredHinge};
+use crate::memory::{self, CollectLarge};
 use crate::solver::active::{self, Random};
 use crate::solver::box_cd::BoxCd;
 use crate::solver::dual::{self, Epoch, Method, Visit};
 use crate::solver::logistic_cd::LogisticCd;
 use crate::solver::sweep::{dot, sum};
-use crate::solver::{Certificate, Intercept, Monitor, check_length};
+use crate::solver::{Certificate, Intercept, Monitor, certificate, check_length};
 use crate::store::reader::Store;
 
 /// What one binary problem asks for.
@@ -52,14 +53,14 @@ impl Task {
     /// [`crate::Error::Shape`] for another number of costs than classes.
     pub fn one_against_rest(n_classes: usize, cost: &[f64]) -> Result<Vec<Self>> {
         check_length("costs of the classes", n_classes, cost.len())?;
-        let task = |positive| Self { positive, cost: cost.to_vec(), held_out: None };
+        let task = |positive| Self { positive, cost: memory::copy(cost), held_out: None };
         Ok(if n_classes == 2 { vec![task(1)] } else { (0..n_classes as u32).map(task).collect() })
     }
 
     /// The rows at hand that belong to the problem, and their labels.
     pub fn choose(&self, rows: &Rows<'_>, parts: &Parts) -> (Chosen, Vec<f64>) {
         let chosen = rows.chosen(|class, weight, place| self.cost(class, weight, parts.get(place).copied()));
-        let y = chosen.classes.iter().map(|&class| self.sign(class)).collect();
+        let y = chosen.classes.iter().map(|&class| self.sign(class)).collect_large();
         (chosen, y)
     }
 
@@ -143,7 +144,7 @@ impl Shift {
 }
 
 /// The running state of a problem.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Debug, PartialEq)]
 pub struct State {
     /// Weights in the order of the store's columns, that of a constant column last, if there is one.
     pub w: Vec<f64>,
@@ -157,6 +158,12 @@ pub struct State {
     pub losses: f64,
     /// Visits of rows so far.
     pub visits: u64,
+}
+
+impl Clone for State {
+    fn clone(&self) -> Self {
+        Self { w: memory::copy(&self.w), alpha: memory::copy(&self.alpha), ..*self }
+    }
 }
 
 /// A problem with its state.
@@ -197,9 +204,9 @@ impl<'a> Running<'a> {
     pub fn new(store: &Store, task: &'a Task, settings: &Settings<'_>, folder: Option<&Path>) -> Result<Self> {
         let meta = store.meta();
         let bias = bias(store, &task.cost, settings);
-        let w = vec![0.0; settings.n_weights(store) + usize::from(bias != 0.0)];
+        let w = memory::zeros(settings.n_weights(store) + usize::from(bias != 0.0));
         let n = meta.n_rows as usize;
-        let alpha = vec![0.0; if folder.is_some() { 0 } else { n }];
+        let alpha = memory::zeros(if folder.is_some() { 0 } else { n });
         let state = State { w, alpha, offset: 0.0, sums: Sums::default(), losses: 0.0, visits: 0 };
         let disk = folder.map(|folder| DualFile::zeros(folder, n)).transpose()?;
         Ok(Self { task, state, bias, disk })
@@ -209,7 +216,7 @@ impl<'a> Running<'a> {
     fn duals(&self, places: &[u32]) -> Result<Vec<f64>> {
         match &self.disk {
             Some(file) => file.gather(places),
-            None => Ok(places.iter().map(|&place| self.state.alpha[place as usize]).collect()),
+            None => Ok(places.iter().map(|&place| self.state.alpha[place as usize]).collect_large()),
         }
     }
 
@@ -241,6 +248,12 @@ impl<'a> Running<'a> {
     /// The sum of `y_i a_i`: the weight of a constant column of height 1.
     pub fn excess(&self, n_weights: usize) -> f64 {
         if self.bias == 0.0 { 0.0 } else { self.state.w[n_weights] / self.bias }
+    }
+
+    /// At most so far is `w` from the weights of the dual variables by the rounding of its updates.
+    pub fn drift(&self, total_cost: f64) -> f64 {
+        let multiplier = if self.bias == 0.0 { 0.0 } else { self.state.offset / self.bias };
+        certificate::drift(self.state.visits as f64, total_cost, multiplier)
     }
 
     fn step_by<L: Loss, M: Method>(
@@ -343,8 +356,8 @@ impl Problem for Running<'_> {
         // Only the projected score asks for them.
         let mut alpha = Vec::new();
         if projected && settings.loss != LossKind::Logistic {
-            let places: Vec<u32> = rows.order.iter().map(|&i| rows.places[i as usize]).collect();
-            alpha.resize(rows.places.len(), 0.0);
+            let places: Vec<u32> = rows.order.iter().map(|&i| rows.places[i as usize]).collect_large();
+            memory::resize(&mut alpha, rows.places.len(), 0.0);
             rows.order.iter().zip(self.duals(&places)?).for_each(|(&i, a)| alpha[i as usize] = a);
         }
         let score = |i: usize, decision: f64| {

@@ -9,6 +9,7 @@ use super::walk::{Course, Line, Walk};
 use crate::data::Rows;
 use crate::data::design::Design;
 use crate::loss::LossKind;
+use crate::memory::{self, CollectLarge};
 use crate::solver::{Certificate, Intercept, Monitor, Params, Problem, SolverKind, Start, auto, certificate};
 use crate::{Error, Result};
 
@@ -73,7 +74,7 @@ pub fn answer<R: Rows>(data: &Data<'_, R>, sides: &[Side], cost: [f64; 2], monit
     let design = data.design();
     let largest = data.perturbation.iter().fold(0.0, |a: f64, &b| a.max(b));
     let last = if largest > LAST { LAST / largest } else { 0.0 };
-    let end: Vec<f64> = data.perturbation.iter().map(|eps| last * eps).collect();
+    let end: Vec<f64> = data.perturbation.iter().map(|eps| last * eps).collect_large();
     let course = Course { rows: &design, y: data.y, perturbation: [data.perturbation, &end] };
     let line = Line { cost: cost.map(|c| [c, 0.0]) };
     let mut walk = Walk::new(course, line, 0.0, sides);
@@ -96,10 +97,10 @@ fn certified<R: Rows>(
     steps: usize,
     monitor: &dyn Monitor,
 ) -> Result<Answer> {
-    let costs: Vec<f64> = data.y.iter().map(|&y| cost[usize::from(y < 0.0)]).collect();
+    let costs: Vec<f64> = data.y.iter().map(|&y| cost[usize::from(y < 0.0)]).collect_large();
     let intercept = if data.bias == 0.0 { Intercept::None } else { Intercept::Penalised(data.bias) };
     let design = data.design();
-    let mut w = vec![0.0; design.n_cols()];
+    let mut w = memory::zeros(design.n_cols());
     for (i, alpha) in alpha.iter().enumerate() {
         if *alpha != 0.0 {
             design.add_scaled(i, alpha * data.y[i], &mut w);
@@ -108,7 +109,7 @@ fn certified<R: Rows>(
     let b = if data.bias == 0.0 { 0.0 } else { data.bias * w.pop().unwrap_or(0.0) };
     let problem = Problem { rows: data.rows, ids: None, y: data.y, cost: &costs, intercept };
     let empty = Certificate { primal: 0.0, dual: 0.0 };
-    let solution = crate::solver::Solution {
+    let mut solution = crate::solver::Solution {
         w,
         intercept: b,
         alpha,
@@ -118,18 +119,18 @@ fn certified<R: Rows>(
         passes: 0.0,
         solver: SolverKind::DualCd,
         is_consistent: true,
+        evidence: None,
     };
-    let certificate = certificate::certify(&problem, LossKind::Hinge, &solution, monitor)?;
-    if certificate.relative_gap() <= MAX_GAP || cost.contains(&0.0) {
-        let crate::solver::Solution { w, intercept, alpha, .. } = solution;
+    certificate::certify(&problem, LossKind::Hinge, &mut solution, MAX_GAP, monitor)?;
+    if solution.certificate.relative_gap() <= MAX_GAP || cost.contains(&0.0) {
+        let crate::solver::Solution { w, intercept, alpha, certificate, .. } = solution;
         return Ok(Answer { w, intercept, alpha, certificate, steps, descended: false });
     }
     let params = Params { solver: SolverKind::DualCd, tol: MAX_GAP, max_iter: MAX_EPOCHS, seed: 0 };
-    let start = Start { w: None, alpha: Some(solution.alpha.clone()), is_consistent: false };
+    let start = Start { w: None, alpha: Some(memory::copy(&solution.alpha)), is_consistent: false };
     let better = auto::solve(&problem, LossKind::Hinge, &params, &start, monitor)?;
-    let best = if better.certificate.relative_gap() < certificate.relative_gap() { better } else { solution };
-    let certificate = certificate::certify(&problem, LossKind::Hinge, &best, monitor)?;
-    let crate::solver::Solution { w, intercept, alpha, .. } = best;
+    let is_better = better.certificate.relative_gap() < solution.certificate.relative_gap();
+    let crate::solver::Solution { w, intercept, alpha, certificate, .. } = if is_better { better } else { solution };
     Ok(Answer { w, intercept, alpha, certificate, steps, descended: true })
 }
 
@@ -148,7 +149,7 @@ pub fn fit<R: Rows>(
         let value = format!("({}, {})", cost[0], cost[1]);
         return Err(Error::Parameter { name: "costs", value, rule: "finite and above 0" });
     }
-    let costs: Vec<f64> = data.y.iter().map(|&y| cost[usize::from(y < 0.0)]).collect();
+    let costs: Vec<f64> = data.y.iter().map(|&y| cost[usize::from(y < 0.0)]).collect_large();
     let intercept = if data.bias == 0.0 { Intercept::None } else { Intercept::Penalised(data.bias) };
     let problem = Problem { rows: data.rows, ids: None, y: data.y, cost: &costs, intercept };
     let solver = if start.is_some() { SolverKind::DualCd } else { SolverKind::Auto };

@@ -9,6 +9,7 @@ use rayon::prelude::*;
 use super::keys::{Event, Side};
 use super::polygon::{Point, area};
 use super::sets;
+use crate::memory::{self, CollectLarge};
 
 /// No facet: beyond a side of the frame.
 pub const OUTSIDE: u32 = u32::MAX;
@@ -108,8 +109,8 @@ impl Complex {
 
     /// The packed sets of facet `f`, by walking back to facet 0. Cost: one step per layer.
     pub fn sets(&self, f: usize) -> Vec<u64> {
-        let mut sets = self.start.clone();
-        let mut seen = vec![0_u64; self.n_rows.div_ceil(64)];
+        let mut sets = memory::copy(&self.start);
+        let mut seen = memory::zeros::<u64>(self.n_rows.div_ceil(64));
         let mut at = f;
         while at != 0 {
             let event = self.entry[at];
@@ -127,7 +128,7 @@ impl Complex {
     /// The state of every row in facet `f`.
     pub fn sides(&self, f: usize) -> Vec<Side> {
         let sets = self.sets(f);
-        (0..self.n_rows).map(|i| sets::side(&sets, i)).collect()
+        (0..self.n_rows).map(|i| sets::side(&sets, i)).collect_large()
     }
 
     /// Bytes held.

@@ -21,6 +21,7 @@ use super::polygon::{Point, Polygon};
 use super::sets;
 use super::state::{Plane, State};
 use crate::Result;
+use crate::memory;
 use crate::solver::{Monitor, Progress};
 
 /// Facets of a piece: enough to make the factorisation at its beginning cheap, few enough to feed several threads. Large margin sets
@@ -136,7 +137,7 @@ impl<'a> Explorer<'a> {
         let complex = Complex {
             n_rows: n,
             limit: plane.limit,
-            start: start.to_vec(),
+            start: memory::copy(start),
             parent: vec![0],
             entry: vec![Event(0)],
             layers: vec![0],
@@ -147,7 +148,7 @@ impl<'a> Explorer<'a> {
             vertices: Vec::new(),
             end: End::Complete,
         };
-        let open = Open { keys: vec![key], sets: start.to_vec(), numbers: Numbers::from_iter([(key, 0)]) };
+        let open = Open { keys: vec![key], sets: memory::copy(start), numbers: Numbers::from_iter([(key, 0)]) };
         Self {
             plane,
             keys,
@@ -222,16 +223,16 @@ impl<'a> Explorer<'a> {
             }
             is_usable = if is_usable { state.move_to(sets) } else { state.rebuild(sets) }.is_ok();
             if !is_usable {
-                out.lengths.push(0);
+                memory::push(&mut out.lengths, 0);
                 continue;
             }
             state.polygon(&mut polygon);
             let is_closed = polygon.len() > 2;
-            out.lengths.push(if is_closed { polygon.len() as u32 } else { 0 });
+            memory::push(&mut out.lengths, if is_closed { polygon.len() as u32 } else { 0 });
             if is_closed {
                 self.snap(&mut polygon);
-                out.events.extend_from_slice(&polygon.events);
-                out.points.extend_from_slice(&polygon.vertices);
+                memory::extend_from_slice(&mut out.events, &polygon.events);
+                memory::extend_from_slice(&mut out.points, &polygon.vertices);
             }
         }
         out.effort = Effort {
@@ -292,7 +293,7 @@ impl<'a> Explorer<'a> {
             self.effort.refreshed += piece.effort.refreshed;
             self.effort.refined += piece.effort.refined;
         }
-        self.complex.layers.push((first + facet) as u32);
+        memory::push(&mut self.complex.layers, (first + facet) as u32);
         self.hand_over(first, facet)
     }
 
@@ -325,15 +326,15 @@ impl<'a> Explorer<'a> {
             let vertex = self.keys.vertex(key, before, event, self.is_apex(before, event));
             let corner = self.corner(vertex, points[e]);
             let beyond = if event.is_frame() { OUTSIDE } else { self.number(facet, key, event, sets) };
-            self.complex.events.push(event);
-            self.complex.corner.push(corner);
-            self.complex.beyond.push(beyond);
+            memory::push(&mut self.complex.events, event);
+            memory::push(&mut self.complex.corner, corner);
+            memory::push(&mut self.complex.beyond, beyond);
         }
         let area = super::polygon::area(points);
         if area.is_finite() {
             self.area += area;
         }
-        self.complex.first.push(self.complex.events.len() as u32);
+        memory::push(&mut self.complex.first, self.complex.events.len() as u32);
     }
 
     fn corner(&mut self, key: u128, point: Point) -> u32 {
@@ -342,8 +343,8 @@ impl<'a> Explorer<'a> {
         }
         let v = self.n_vertices as u32;
         self.n_vertices += 1;
-        self.complex.vertices.push(point);
-        self.corners[0].insert(key, v);
+        memory::push(&mut self.complex.vertices, point);
+        memory::insert(&mut self.corners[0], key, v);
         v
     }
 
@@ -357,13 +358,13 @@ impl<'a> Explorer<'a> {
         }
         let f = self.n_facets as u32;
         self.n_facets += 1;
-        self.complex.parent.push(facet as u32);
-        self.complex.entry.push(event);
+        memory::push(&mut self.complex.parent, facet as u32);
+        memory::push(&mut self.complex.entry, event);
         let at = self.open.sets.len();
-        self.open.sets.extend_from_slice(sets);
+        memory::extend_from_slice(&mut self.open.sets, sets);
         sets::put(&mut self.open.sets[at..], event.row() as usize, event.sides().1);
-        self.open.keys.push(across);
-        self.open.numbers.insert(across, f);
+        memory::push(&mut self.open.keys, across);
+        memory::insert(&mut self.open.numbers, across, f);
         f
     }
 

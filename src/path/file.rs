@@ -10,12 +10,12 @@
 //!           f64 area, lists u32 empty, special                                                   all numbers little-endian
 //! ```
 //!
-//! Layers go to a temporary file beside the target, which gets its name when the exploration has ended (also by a limit or an interrupt): a kill
-//! leaves no half-written plane under that name. Some 85 bytes per facet. Lengths read from a file are compared with the bytes that are left
-//! before anything is allocated.
+//! Layers go to a draft ([`crate::durable::draft`]) beside the target, which gets its name when the exploration has
+//! ended (also by a limit or an interrupt): a kill leaves no half-written plane under that name. Some 85 bytes per
+//! facet. Lengths read from a file are compared with the bytes that are left before anything is allocated.
 
 use std::fs::File;
-use std::io::{BufReader, BufWriter, Read, Seek, SeekFrom, Write};
+use std::io::{BufReader, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use twox_hash::XxHash3_64;
@@ -25,9 +25,14 @@ use super::explore::{Effort, Passed};
 use super::keys::Event;
 use super::layers::{Layer, Sink, settle};
 use super::polygon::Point;
+use crate::durable::draft::Draft;
+use crate::durable::target::Kind;
+use crate::memory::{self, CollectLarge};
 use crate::{Error, Result};
 
 const MAGIC: &[u8; 8] = b"hinge-PL";
+/// A file of a plane, damaged ones too.
+pub const KIND: Kind = Kind { name: "a file of a plane", is_one: |head| head.starts_with(MAGIC) };
 const FORMAT: u32 = 1;
 const HEADER: u32 = 0;
 const GROUND: u32 = 1;
@@ -37,28 +42,20 @@ const ENDS: [End; 4] = [End::Complete, End::Limit, End::Interrupted, End::Incons
 
 /// Writes a plane.
 pub struct Writer {
-    target: PathBuf,
-    temporary: PathBuf,
-    file: BufWriter<File>,
+    draft: Draft,
     n_frames: u64,
     payload: Vec<u8>,
 }
 
 impl Writer {
-    /// Opens the temporary file of attempt `number` beside `target`.
+    /// Begins the draft of attempt `number` beside `target`.
     ///
     /// # Errors
-    /// [`Error::Io`].
+    /// As of [`Draft::new`].
     pub fn new(target: &Path, number: usize) -> Result<Self> {
-        let mut name = target.file_name().unwrap_or_default().to_owned();
-        name.push(format!(".{}.{number}.new", std::process::id()));
-        let temporary = target.with_file_name(name);
-        let io = |source| Error::Io { path: target.to_owned(), source };
-        let file = BufWriter::with_capacity(1 << 20, File::create(&temporary).map_err(io)?);
-        let mut writer = Self { target: target.to_owned(), temporary, file, n_frames: 0, payload: Vec::new() };
-        let prefix = [MAGIC.as_slice(), &FORMAT.to_le_bytes()].concat();
-        writer.file.write_all(&prefix).map_err(io)?;
-        Ok(writer)
+        let mut draft = Draft::numbered(target, number, KIND)?;
+        draft.write(&[MAGIC.as_slice(), &FORMAT.to_le_bytes()].concat())?;
+        Ok(Self { draft, n_frames: 0, payload: Vec::new() })
     }
 
     /// Writes what precedes the layers.
@@ -67,7 +64,7 @@ impl Writer {
     /// [`Error::Io`].
     pub fn begin(&mut self, header: &[u8], perturbation: &[f64], limit: [f64; 2], start: &[u64]) -> Result<()> {
         self.kind(HEADER);
-        self.payload.extend_from_slice(header);
+        memory::extend_from_slice(&mut self.payload, header);
         self.frame()?;
         self.kind(GROUND);
         limit.iter().for_each(|x| self.payload.extend_from_slice(&x.to_le_bytes()));
@@ -79,7 +76,7 @@ impl Writer {
     /// Writes how it ended, makes all durable and gives the file its name.
     ///
     /// # Errors
-    /// [`Error::Io`].
+    /// As of [`Draft::publish`].
     pub fn publish(mut self, passed: &Passed, attempts: usize) -> Result<()> {
         let Passed { end, report, effort, .. } = passed;
         self.kind(END);
@@ -95,12 +92,7 @@ impl Writer {
         self.list(&report.empty, |x| x.to_le_bytes());
         self.list(&report.special, |x| x.to_le_bytes());
         self.frame()?;
-        let durable = self.file.flush().and_then(|()| self.file.get_ref().sync_all());
-        durable.and_then(|()| std::fs::rename(&self.temporary, &self.target)).map_err(|e| self.io(e))
-    }
-
-    fn io(&self, source: std::io::Error) -> Error {
-        Error::Io { path: self.target.clone(), source }
+        self.draft.publish().map(drop)
     }
 
     fn kind(&mut self, kind: u32) {
@@ -109,6 +101,7 @@ impl Writer {
     }
 
     fn list<T: Copy, const N: usize>(&mut self, list: &[T], bytes: impl Fn(T) -> [u8; N]) {
+        memory::reserve(&mut self.payload, 8 + N * list.len());
         self.payload.extend_from_slice(&(list.len() as u64).to_le_bytes());
         list.iter().for_each(|&x| self.payload.extend_from_slice(&bytes(x)));
     }
@@ -116,9 +109,9 @@ impl Writer {
     fn frame(&mut self) -> Result<()> {
         let sum = XxHash3_64::oneshot_with_seed(self.n_frames, &self.payload);
         let head = [(self.payload.len() as u64).to_le_bytes(), sum.to_le_bytes()].concat();
-        let written = self.file.write_all(&head).and_then(|()| self.file.write_all(&self.payload));
         self.n_frames += 1;
-        written.map_err(|e| self.io(e))
+        self.draft.write(&head)?;
+        self.draft.write(&self.payload)
     }
 }
 
@@ -136,12 +129,6 @@ impl Sink for Writer {
         self.list(&layer.corner, |x| x.to_le_bytes());
         self.list(layer.vertices.as_flattened(), |x| x.to_le_bytes());
         self.frame()
-    }
-}
-
-impl Drop for Writer {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.temporary); // gone already, if published
     }
 }
 
@@ -224,7 +211,7 @@ impl PlaneFile {
     fn read(&self, frames: &mut Frames, k: usize) -> Result<Layer> {
         (frames.at, frames.number) = (self.layers[k], k as u64 + 2);
         let mut payload = frames.next(LAYER)?;
-        let events = |list: Vec<u32>| list.into_iter().map(Event).collect();
+        let events = |list: Vec<u32>| list.into_iter().map(Event).collect_large();
         let mut layer = Layer {
             first_facet: payload.u32()?,
             first_vertex: payload.u32()?,
@@ -237,7 +224,7 @@ impl PlaneFile {
             vertices: Vec::new(),
         };
         let flat = payload.list(f64::from_le_bytes)?;
-        layer.vertices = flat.chunks_exact(3).map(|v| -> Point { [v[0], v[1], v[2]] }).collect();
+        layer.vertices = flat.chunks_exact(3).map(|v| -> Point { [v[0], v[1], v[2]] }).collect_large();
         settle(&mut layer.beyond, self.report.facets + self.report.empty.len());
         Ok(layer)
     }
@@ -251,7 +238,7 @@ impl PlaneFile {
         let mut complex = Complex {
             n_rows: self.perturbation.len(),
             limit: self.limit,
-            start: self.start.clone(),
+            start: memory::copy(&self.start),
             parent: Vec::new(),
             entry: Vec::new(),
             layers: vec![0],
@@ -273,12 +260,12 @@ impl PlaneFile {
                 n_edges = sum.ok_or_else(|| frames.corrupt("more edges than fit into memory's numbers".into()))?;
                 complex.first.push(n_edges);
             }
-            complex.parent.extend(layer.parent);
-            complex.entry.extend(layer.entry);
-            complex.events.extend(layer.events);
-            complex.beyond.extend(layer.beyond);
-            complex.corner.extend(layer.corner);
-            complex.vertices.extend(layer.vertices);
+            memory::extend(&mut complex.parent, layer.parent);
+            memory::extend(&mut complex.entry, layer.entry);
+            memory::extend(&mut complex.events, layer.events);
+            memory::extend(&mut complex.beyond, layer.beyond);
+            memory::extend(&mut complex.corner, layer.corner);
+            memory::extend(&mut complex.vertices, layer.vertices);
             complex.layers.push(complex.parent.len() as u32);
         }
         match complex.fault() {
@@ -343,7 +330,7 @@ impl Frames {
     /// The payload of the frame here, which must be of the given kind.
     fn next(&mut self, kind: u32) -> Result<Payload> {
         let (length, sum) = self.head()?;
-        let mut bytes = vec![0; length as usize];
+        let mut bytes = memory::zeros(length as usize);
         let is_read = self.file.read_exact(&mut bytes).is_ok();
         if !is_read || XxHash3_64::oneshot_with_seed(self.number, &bytes) != sum {
             return Err(self.corrupt(format!("frame {} is damaged", self.number)));
@@ -390,6 +377,6 @@ impl Payload {
         if count > ((self.bytes.len() - self.at) / N) as u64 {
             return Err(self.corrupt("a list longer than its frame"));
         }
-        (0..count).map(|_| self.take().map(&number)).collect()
+        (0..count).map(|_| self.take().map(&number)).try_collect_large()
     }
 }

@@ -5,6 +5,7 @@
 //! Rounding errors add up slowly; owners watch a residual and call [`Inverse::rebuild`] when it grows.
 
 use crate::data::simd::{self, Loop};
+use crate::memory;
 
 /// Lines are padded to a multiple of this.
 const PAD: usize = 8;
@@ -148,7 +149,7 @@ impl Inverse {
         self.reserve(n);
         self.values.fill(0.0);
         let stride = self.stride;
-        let mut lower = vec![0.0; n * n];
+        let mut lower = memory::zeros(n * n);
         for i in 0..n {
             let (done, row) = lower.split_at_mut(i * n);
             for j in 0..i {
@@ -164,7 +165,7 @@ impl Inverse {
         }
         // Rows of the inverse of L, then A^-1 = L^-T L^-1 as a sum of outer products.
         let mut column = vec![0.0; n.next_multiple_of(PAD).max(PAD)];
-        let mut inverse_lower = vec![0.0; n * n];
+        let mut inverse_lower = memory::zeros(n * n);
         for j in 0..n {
             inverse_lower[j * n + j] = 1.0 / lower[j * n + j];
             for i in j + 1..n {
@@ -185,7 +186,7 @@ impl Inverse {
             return;
         }
         let stride = (n + n / 2).next_multiple_of(PAD).max(4 * PAD);
-        let mut values = vec![0.0; stride * stride];
+        let mut values = memory::zeros(stride * stride);
         if self.stride > 0 {
             for (to, from) in values.chunks_exact_mut(stride).zip(self.values.chunks_exact(self.stride)) {
                 to[..self.stride].copy_from_slice(from);

@@ -6,6 +6,8 @@
 //! (Zobrist), so that a move changes it by two numbers. Two different states of a million facets collide with probability below 1e-26; a
 //! collision would also break the match of shared edges, which is checked.
 
+use crate::memory::CollectLarge;
+
 /// State of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
@@ -136,7 +138,7 @@ impl Keys {
             (u128::from(word()) << 64) | u128::from(word())
         };
         let frame = std::array::from_fn(|_| next());
-        let rows = (0..n).map(|_| std::array::from_fn(|_| next())).collect();
+        let rows = (0..n).map(|_| std::array::from_fn(|_| next())).collect_large();
         Self { rows, frame }
     }
 

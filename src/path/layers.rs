@@ -9,6 +9,7 @@ use super::complex::{OPEN, OUTSIDE, Report};
 use super::keys::Event;
 use super::polygon::{Point, area};
 use crate::Result;
+use crate::memory;
 
 /// A closed layer; facets and vertices are numbered over the whole plane as in [`super::complex::Complex`].
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -87,7 +88,7 @@ impl Checker {
         if self.recent.len() == 3 {
             self.recent.pop_front();
         }
-        self.recent.push_back((layer.first_vertex, layer.vertices.clone()));
+        self.recent.push_back((layer.first_vertex, memory::copy(&layer.vertices)));
         let current = Held::new(layer);
         for k in 0..current.layer.lengths.len() {
             self.measure(

@@ -4,6 +4,7 @@ use rayon::prelude::*;
 
 use super::complex::Complex;
 use super::polygon::Point;
+use crate::memory::{self, CollectLarge};
 
 /// Facets in a leaf.
 const LEAF: usize = 4;
@@ -70,7 +71,7 @@ impl Index {
     /// Builds the index, O(n log n).
     pub fn new(complex: &Complex) -> Self {
         let mut order: Vec<u32> =
-            (0..complex.len() as u32).filter(|&f| !complex.edges(f as usize).is_empty()).collect();
+            (0..complex.len() as u32).filter(|&f| !complex.edges(f as usize).is_empty()).collect_large();
         let bounds: Vec<Bounds> = (0..complex.len()).into_par_iter().map(|f| Bounds::of(complex.polygon(f))).collect();
         let (nodes, levels) = tree(&mut order, &bounds);
         Self { order, nodes, levels }
@@ -78,7 +79,7 @@ impl Index {
 
     /// An index over any boxes.
     pub fn over(bounds: &[Bounds]) -> Self {
-        let mut order: Vec<u32> = (0..bounds.len() as u32).collect();
+        let mut order: Vec<u32> = (0..bounds.len() as u32).collect_large();
         let (nodes, levels) = tree(&mut order, bounds);
         Self { order, nodes, levels }
     }
@@ -103,7 +104,7 @@ impl Index {
 
     /// Smallest value below each node.
     pub fn minima(&self, values: &[f64]) -> Vec<f64> {
-        let mut minima = vec![f64::INFINITY; self.nodes.len()];
+        let mut minima = memory::filled(f64::INFINITY, self.nodes.len());
         self.fill_minima(0, 0, self.order.len(), 0, values, &mut minima);
         minima
     }
@@ -149,7 +150,7 @@ impl Index {
 fn tree(order: &mut [u32], bounds: &[Bounds]) -> (Vec<Bounds>, u32) {
     let levels = order.len().div_ceil(LEAF).max(1).next_power_of_two().trailing_zeros();
     arrange(order, bounds, levels);
-    let mut nodes = vec![Bounds::NONE; (2 << levels) - 1];
+    let mut nodes = memory::filled(Bounds::NONE, (2 << levels) - 1);
     join(&mut nodes, 0, order, bounds, levels);
     (nodes, levels)
 }

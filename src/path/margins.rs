@@ -11,6 +11,7 @@
 use super::inverse::Inverse;
 use super::walk::Course;
 use crate::data::Rows;
+use crate::memory::{self, CollectLarge};
 
 /// Squared distance of a row from the span of the others in `M`, relative to its length, below which a solution is refined.
 const ILL: f64 = 1e-5;
@@ -44,7 +45,7 @@ pub struct Margins<'a, R> {
 impl<'a, R: Rows> Margins<'a, R> {
     /// No member yet.
     pub fn new(course: Course<'a, R>) -> Self {
-        let squared = (0..course.rows.n_rows()).map(|i| course.rows.squared_norm(i)).collect();
+        let squared = (0..course.rows.n_rows()).map(|i| course.rows.squared_norm(i)).collect_large();
         Self { course, inverse: Inverse::default(), squared, is_ill: false, residual: Vec::new(), step: Vec::new() }
     }
 
@@ -155,8 +156,8 @@ impl<'a, R: Rows> Margins<'a, R> {
     }
 
     fn products(&self, members: &[u32]) -> Vec<f64> {
-        let mut dense = vec![0.0; self.course.rows.n_cols()];
-        let mut products = Vec::with_capacity(members.len() * members.len());
+        let mut dense = memory::zeros(self.course.rows.n_cols());
+        let mut products = memory::with_capacity(members.len() * members.len());
         for &i in members {
             self.add(i, 1.0, &mut dense);
             products.extend(members.iter().map(|&m| self.of(m, &dense)));

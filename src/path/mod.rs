@@ -59,6 +59,8 @@ use walk::{Course, Line, Step, Walk};
 use crate::data::Rows;
 use crate::data::dense::DenseView;
 use crate::data::design::Design;
+use crate::durable::target::{self, Replace};
+use crate::memory::{self, CollectLarge};
 use crate::solver::Monitor;
 use crate::{Error, Result};
 
@@ -115,7 +117,7 @@ pub struct Explored {
 pub fn perturbation(n: usize, scale: f64, seed: u64) -> Vec<f64> {
     use rand_core::{Rng, SeedableRng};
     let mut random = rand_xoshiro::Xoshiro256PlusPlus::seed_from_u64(seed);
-    (0..n).map(|_| scale * ((random.next_u64() >> 11) as f64 + 0.5) / (1_u64 << 53) as f64).collect()
+    (0..n).map(|_| scale * ((random.next_u64() >> 11) as f64 + 0.5) / (1_u64 << 53) as f64).collect_large()
 }
 
 /// Explores the plane.
@@ -129,7 +131,7 @@ pub fn plane<R: Rows>(rows: &R, y: &[f64], bias: f64, options: &Options, monitor
         let (complex, effort) = explore::explore(ground.plane, &ground.start, Limits { max_facets }, monitor)?;
         let report = complex.check();
         let faults = faults(complex.end, &report);
-        Ok((Explored { complex, perturbation: perturbation.to_vec(), report, attempts: 1, effort }, faults))
+        Ok((Explored { complex, perturbation: memory::copy(perturbation), report, attempts: 1, effort }, faults))
     })
     .map(|(explored, attempts)| Explored { attempts, ..explored })
 }
@@ -137,22 +139,23 @@ pub fn plane<R: Rows>(rows: &R, y: &[f64], bias: f64, options: &Options, monitor
 /// Explores the plane into a file, which gets its name when the exploration has ended, completely or not. `header` is kept in it as it is.
 ///
 /// # Errors
-/// As [`plane`]; [`Error::Io`].
+/// As [`plane`]; [`Error::Occupied`] for a target at which something else is; [`Error::Io`].
 pub fn plane_to_file<R: Rows>(
     rows: &R,
     y: &[f64],
     bias: f64,
     options: &Options,
-    target: (&std::path::Path, &[u8]),
+    (path, header): (&std::path::Path, &[u8]),
     monitor: &dyn Monitor,
 ) -> Result<()> {
     check(rows, y, options)?;
+    target::check(path, &file::KIND, Replace::SameKind)?;
     let max_facets = options.max_facets.min(MAX_IN_FILE);
     let mut count = 0;
     let (writer, attempts) = attempts(rows, y, bias, options, monitor, |ground, perturbation| {
         count += 1;
-        let mut writer = file::Writer::new(target.0, count)?;
-        writer.begin(target.1, perturbation, options.limit, &ground.start)?;
+        let mut writer = file::Writer::new(path, count)?;
+        writer.begin(header, perturbation, options.limit, &ground.start)?;
         let passed = explore::explore_into(ground.plane, &ground.start, Limits { max_facets }, &mut writer, monitor)?;
         let faults = faults(passed.end, &passed.report);
         Ok(((writer, passed), faults))
@@ -183,7 +186,7 @@ fn attempts<R: Rows, T>(
     let mut tried = 0;
     for (k, &scale) in SCALES.iter().enumerate() {
         let perturbation = perturbation(n, scale, options.seed.wrapping_add(k as u64));
-        let target: Vec<f64> = perturbation.iter().map(|eps| 1.0 + eps).collect();
+        let target: Vec<f64> = perturbation.iter().map(|eps| 1.0 + eps).collect_large();
         let mean = (0..n).map(|i| products.line(i)[i]).sum::<f64>() / n as f64;
         let tolerance = TOLERANCE * scale / mean.max(f64::MIN_POSITIVE);
         let flat = if options.limit.iter().any(|limit| limit.is_infinite()) { state::FLAT * mean } else { 0.0 };
@@ -228,7 +231,7 @@ pub fn ray<R: Rows>(
     let design = data.design();
     let course = Course { rows: &design, y: data.y, perturbation: [data.perturbation; 2] };
     let line = Line { cost: std::array::from_fn(|k| [from[k], to[k] - from[k]]) };
-    let (mut begin, mut sides, mut steps) = (0.0, sides.to_vec(), Vec::new());
+    let (mut begin, mut sides, mut steps) = (0.0, memory::copy(sides), Vec::new());
     for leap in 0.. {
         let mut walk = Walk::new(course, line, begin, &sides);
         let ended = walk.run(1000 + STEPS_PER_ROW * data.y.len(), monitor);

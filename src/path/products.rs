@@ -8,6 +8,7 @@ use rayon::prelude::*;
 
 use crate::Result;
 use crate::data::Rows;
+use crate::memory;
 use crate::solver::Monitor;
 
 /// Columns of the table are padded to a multiple of this, the step of its loops.
@@ -39,9 +40,9 @@ impl Products {
         let (n_rows, n_cols) = (signed.rows.n_rows(), signed.rows.n_cols());
         let n_watched = watched.map_or(0, Rows::n_rows);
         let width = (n_rows + n_watched).next_multiple_of(BLOCK).max(BLOCK);
-        let mut values = vec![0.0; n_rows * width];
+        let mut values = memory::zeros(n_rows * width);
         values.par_chunks_mut(width).enumerate().for_each_init(
-            || vec![0.0; n_cols],
+            || memory::zeros(n_cols),
             |dense, (i, row)| {
                 if monitor.cancelled() {
                     return;

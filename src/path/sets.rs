@@ -1,6 +1,7 @@
 //! The states of all rows packed into words, two bits per row: what an open facet keeps of itself.
 
 use super::keys::Side;
+use crate::memory;
 
 const PER_WORD: usize = 32;
 
@@ -25,7 +26,7 @@ pub fn put(sets: &mut [u64], i: usize, side: Side) {
 
 /// Packs the states of `n` rows.
 pub fn pack(sides: &[Side]) -> Vec<u64> {
-    let mut sets = vec![0; words(sides.len())];
+    let mut sets = memory::zeros(words(sides.len()));
     sides.iter().enumerate().for_each(|(i, &side)| put(&mut sets, i, side));
     sets
 }

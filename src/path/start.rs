@@ -15,6 +15,7 @@ use super::walk::{Course, Line, Walk};
 use super::{STEPS_PER_ROW, perturbation};
 use crate::Result;
 use crate::data::Rows;
+use crate::memory::{self, CollectLarge};
 use crate::solver::Monitor;
 
 /// Gap of the fit.
@@ -30,7 +31,7 @@ const APART: f64 = 1e-8;
 /// [`crate::Error::Cancelled`]; [`crate::Error::Stalled`]; [`crate::Error::Overflow`].
 pub fn sides_at<R: Rows>(data: &Data<'_, R>, costs: [f64; 2], monitor: &dyn Monitor) -> Result<Vec<Side>> {
     let (n, design) = (data.y.len(), data.design());
-    let left = vec![Side::Left; n];
+    let left = memory::filled(Side::Left, n);
     if costs == [0.0; 2] {
         return Ok(left);
     }
@@ -47,7 +48,7 @@ pub fn sides_at<R: Rows>(data: &Data<'_, R>, costs: [f64; 2], monitor: &dyn Moni
         Walk::new(course, Line { cost: costs.map(|c| [c, 0.0]) }, 0.0, &basis.sides)
     };
     walk.run(1000 + STEPS_PER_ROW * n, monitor)?;
-    Ok(walk.sides().to_vec())
+    Ok(memory::copy(walk.sides()))
 }
 
 /// Dual variables of which those between their bounds belong to independent rows.
@@ -61,9 +62,9 @@ struct Basis<'a, R> {
 
 impl<'a, R: Rows> Basis<'a, R> {
     fn new(course: Course<'a, R>, costs: [f64; 2], alpha: Vec<f64>) -> Self {
-        let sides = vec![Side::Right; alpha.len()];
+        let sides = memory::filled(Side::Right, alpha.len());
         let mut basis = Self { course, costs, alpha, sides, margins: Margins::new(course) };
-        let mut found = Combination { alpha: Vec::new(), w: vec![0.0; course.rows.n_cols()] };
+        let mut found = Combination { alpha: Vec::new(), w: memory::zeros(course.rows.n_cols()) };
         for i in 0..basis.alpha.len() as u32 {
             basis.place(i);
             while basis.sides[i as usize] == Side::On && !basis.margins.members().contains(&i) {
@@ -121,7 +122,7 @@ impl<'a, R: Rows> Basis<'a, R> {
 
     /// The perturbation under which `alpha` is exact.
     fn errors(&self) -> Vec<f64> {
-        let mut w = vec![0.0; self.course.rows.n_cols()];
+        let mut w = memory::zeros(self.course.rows.n_cols());
         for (i, alpha) in self.alpha.iter().enumerate() {
             self.margins.add(i as u32, *alpha, &mut w);
         }
@@ -134,6 +135,6 @@ impl<'a, R: Rows> Basis<'a, R> {
                 Side::Right => (off - apart[i]).min(0.0),
             }
         };
-        self.sides.iter().enumerate().map(error).collect()
+        self.sides.iter().enumerate().map(error).collect_large()
     }
 }

@@ -24,6 +24,7 @@ use super::products::{BLOCK, Products};
 use super::refine::Double;
 use super::sets;
 use crate::data::simd::{self, Loop};
+use crate::memory::{self, CollectLarge};
 
 /// Steps of refinement in twice the precision; each gains the digits that the condition leaves.
 const MAX_REFINEMENTS: usize = 8;
@@ -166,13 +167,13 @@ impl<'a> State<'a> {
         let (n, width) = (plane.n(), plane.products.width());
         Self {
             plane,
-            sides: vec![Side::Left; n],
-            sets: vec![0; sets::words(n)],
+            sides: memory::filled(Side::Left, n),
+            sets: memory::zeros(sets::words(n)),
             changed: Vec::new(),
-            sign: vec![0.0; width],
+            sign: memory::zeros(width),
             inverse: Inverse::default(),
-            place: vec![u32::MAX; n],
-            slack: std::array::from_fn(|_| vec![0.0; width]),
+            place: memory::filled(u32::MAX, n),
+            slack: std::array::from_fn(|_| memory::zeros(width)),
             alpha: Default::default(),
             upper: Default::default(),
             column: Vec::new(),
@@ -244,7 +245,7 @@ impl<'a> State<'a> {
     fn rebuild_from(&mut self, sides: &[Side]) -> Result<(), Dependent> {
         let plane = self.plane;
         let n = plane.n();
-        let members: Vec<u32> = (0..n as u32).filter(|&i| sides[i as usize] == Side::On).collect();
+        let members: Vec<u32> = (0..n as u32).filter(|&i| sides[i as usize] == Side::On).collect_large();
         for (to, &side) in self.sign.iter_mut().zip(sides) {
             *to = sign(side);
         }
@@ -277,7 +278,7 @@ impl<'a> State<'a> {
     fn fill(&mut self, members: &[u32], left: &[Vec<u32>; 2]) {
         self.fill_left(left);
         for c in 0..3 {
-            let rhs: Vec<f64> = members.iter().map(|&i| -self.slack[c][i as usize]).collect();
+            let rhs: Vec<f64> = members.iter().map(|&i| -self.slack[c][i as usize]).collect_large();
             self.inverse.multiply(&rhs, &mut self.weights);
             self.alpha[c][..members.len()].copy_from_slice(&self.weights[..members.len()]);
         }
@@ -290,14 +291,14 @@ impl<'a> State<'a> {
             *slack = -target;
         }
         for (class, rows) in left.iter().enumerate() {
-            let ones = vec![1.0; rows.len()];
+            let ones = memory::filled(1.0, rows.len());
             self.shift(rows, &ones, std::array::from_fn(|c| f64::from(u8::from(c == class))));
         }
     }
 
     fn fill_members(&mut self, members: &[u32]) {
         for c in 0..3 {
-            let alpha = self.alpha[c][..members.len()].to_vec();
+            let alpha = memory::copy(&self.alpha[c][..members.len()]);
             self.shift(members, &alpha, std::array::from_fn(|k| f64::from(u8::from(c == k))));
         }
     }
@@ -307,7 +308,7 @@ impl<'a> State<'a> {
         let (products, target) = (self.plane.products, self.plane.target);
         for c in 0..3 {
             let mut alpha: Vec<Double> =
-                self.alpha[c][..members.len()].iter().map(|&high| Double { high, low: 0.0 }).collect();
+                self.alpha[c][..members.len()].iter().map(|&high| Double { high, low: 0.0 }).collect_large();
             for _ in 0..MAX_REFINEMENTS {
                 let residual = |&i: &u32| {
                     let line = products.line(i as usize);
@@ -319,7 +320,7 @@ impl<'a> State<'a> {
                     members.iter().zip(&alpha).for_each(|(&j, &a)| sum.add_product(-line[j as usize], a));
                     sum.high
                 };
-                let rhs: Vec<f64> = members.iter().map(residual).collect();
+                let rhs: Vec<f64> = members.iter().map(residual).collect_large();
                 self.inverse.multiply(&rhs, &mut self.weights);
                 let mut is_done = true;
                 for (a, &step) in alpha.iter_mut().zip(&self.weights) {

@@ -15,6 +15,7 @@ use super::products::{Products, Signed};
 use super::state::{Plane, State};
 use crate::data::Rows;
 use crate::data::design::Design;
+use crate::memory::{self, CollectLarge};
 use crate::solver::Monitor;
 use crate::{Error, Result, parallel};
 
@@ -57,20 +58,20 @@ impl Cells {
     }
 
     fn push(&mut self, facet: u32, piece: &Piece) {
-        self.facet.push(facet);
-        self.corners.extend_from_slice(&piece.corners);
-        self.first.push(self.corners.len() as u32);
-        self.false_positives.push(piece.errors[0]);
-        self.false_negatives.push(piece.errors[1]);
+        memory::push(&mut self.facet, facet);
+        memory::extend_from_slice(&mut self.corners, &piece.corners);
+        memory::push(&mut self.first, self.corners.len() as u32);
+        memory::push(&mut self.false_positives, piece.errors[0]);
+        memory::push(&mut self.false_negatives, piece.errors[1]);
     }
 
     fn append(&mut self, other: &Self) {
         let base = self.corners.len() as u32;
-        self.facet.extend_from_slice(&other.facet);
-        self.corners.extend_from_slice(&other.corners);
-        self.first.extend(other.first[1..].iter().map(|first| base + first));
-        self.false_positives.extend_from_slice(&other.false_positives);
-        self.false_negatives.extend_from_slice(&other.false_negatives);
+        memory::extend_from_slice(&mut self.facet, &other.facet);
+        memory::extend_from_slice(&mut self.corners, &other.corners);
+        memory::extend(&mut self.first, other.first[1..].iter().map(|first| base + first));
+        memory::extend_from_slice(&mut self.false_positives, &other.false_positives);
+        memory::extend_from_slice(&mut self.false_negatives, &other.false_negatives);
     }
 }
 
@@ -98,10 +99,10 @@ pub fn cells<R: Rows, W: Rows>(
     let design = Design { rows, ids: None, bias };
     let watched = Design { rows: held, ids: None, bias };
     let products = Products::new(&Signed { rows: &design, y }, Some(&watched), monitor)?;
-    let target: Vec<f64> = perturbation.iter().map(|eps| 1.0 + eps).collect();
+    let target: Vec<f64> = perturbation.iter().map(|eps| 1.0 + eps).collect_large();
     let scale = perturbation.iter().fold(0.0, |a: f64, &b| a.max(b));
     let plane = Plane { products: &products, y, target: &target, limit: complex.limit, tolerance: scale, flat: 0.0 };
-    let facets: Vec<u32> = (0..complex.len() as u32).collect();
+    let facets: Vec<u32> = (0..complex.len() as u32).collect_large();
     let pieces: Vec<&[u32]> = facets.chunks(PIECE).collect();
     let parts = parallel::try_map(pieces, |_, facets| {
         let mut out = Cells { first: vec![0], ..Cells::default() };
@@ -233,8 +234,8 @@ impl<'a> Layer<'a> {
     /// A layer whose cells have the value `costs[0] * false positives + costs[1] * false negatives`.
     pub fn new(cells: &'a Cells, costs: [f64; 2]) -> Self {
         let errors = cells.false_positives.iter().zip(&cells.false_negatives);
-        let values: Vec<f64> = errors.map(|(&p, &n)| costs[0] * f64::from(p) + costs[1] * f64::from(n)).collect();
-        let boxes: Vec<Bounds> = (0..cells.len()).map(|k| bounds(cells.corners(k))).collect();
+        let values: Vec<f64> = errors.map(|(&p, &n)| costs[0] * f64::from(p) + costs[1] * f64::from(n)).collect_large();
+        let boxes: Vec<Bounds> = (0..cells.len()).map(|k| bounds(cells.corners(k))).collect_large();
         let index = Index::over(&boxes);
         let minima = index.minima(&values);
         Self { cells, values, index, minima }
@@ -265,7 +266,7 @@ pub struct Minimum {
 pub fn minimum(layers: &[Layer<'_>], max_regions: usize, monitor: &dyn Monitor) -> Result<Minimum> {
     let mut best = Minimum { value: f64::INFINITY, regions: Vec::new() };
     let Some(first) = layers.first() else { return Ok(best) };
-    let mut order: Vec<u32> = (0..first.cells.len() as u32).collect();
+    let mut order: Vec<u32> = (0..first.cells.len() as u32).collect_large();
     order.sort_by(|&a, &b| first.values[a as usize].total_cmp(&first.values[b as usize]).then(a.cmp(&b)));
     for (count, &id) in order.iter().enumerate() {
         if count % 64 == 0 {

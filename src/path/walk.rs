@@ -23,6 +23,7 @@ use super::keys::{Event, Side};
 use super::margins::{Combination, Margins};
 use super::state::DEPENDENT;
 use crate::data::Rows;
+use crate::memory::{self, CollectLarge};
 use crate::solver::Monitor;
 use crate::{Error, Result};
 
@@ -137,18 +138,18 @@ impl<'a, R: Rows> Walk<'a, R> {
         let [from, to] = course.perturbation;
         let largest = from.iter().zip(to).fold(0.0, |a: f64, (e, f)| a.max((f - e).abs()));
         let margins = Margins::new(course);
-        let empty = Combination { alpha: Vec::new(), w: vec![0.0; d] };
+        let empty = || Combination { alpha: Vec::new(), w: memory::zeros(d) };
         let mut walk = Self {
             course,
             line,
             t,
-            sides: sides.to_vec(),
+            sides: memory::copy(sides),
             margins,
-            place: vec![u32::MAX; n],
-            at: empty.clone(),
-            left: [vec![0.0; d], vec![0.0; d]],
-            rate: empty.clone(),
-            entrant: empty,
+            place: memory::filled(u32::MAX, n),
+            at: empty(),
+            left: [memory::zeros(d), memory::zeros(d)],
+            rate: empty(),
+            entrant: empty(),
             largest,
             travelled: 0.0,
             asleep: BinaryHeap::new(),
@@ -162,8 +163,8 @@ impl<'a, R: Rows> Walk<'a, R> {
         }
         let members = on(Side::On).collect();
         walk.rebuild(members);
-        walk.asleep =
-            (0..n as u32).filter(|&i| walk.sides[i as usize] != Side::On).map(|i| Reverse(Wake(0.0, i))).collect();
+        let asleep = (0..n as u32).filter(|&i| walk.sides[i as usize] != Side::On).map(|i| Reverse(Wake(0.0, i)));
+        walk.asleep = asleep.collect_large().into();
         walk
     }
 
@@ -194,7 +195,7 @@ impl<'a, R: Rows> Walk<'a, R> {
                 Side::Right => 0.0,
                 Side::On => self.at.alpha[self.place[i] as usize],
             })
-            .collect()
+            .collect_large()
     }
 
     /// Goes to `t = 1`.
@@ -323,7 +324,7 @@ impl<'a, R: Rows> Walk<'a, R> {
     }
 
     fn note(&mut self, event: Event) {
-        self.steps.push(Step { t: self.t, event });
+        memory::push(&mut self.steps, Step { t: self.t, event });
     }
 
     fn leave(&mut self, i: u32, to: Side) {

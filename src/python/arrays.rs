@@ -4,12 +4,15 @@
 //! Arrays are borrowed for the length of a call; changing them from another thread meanwhile is the caller's mistake, as
 //! with every extension that releases the interpreter.
 
-use numpy::{PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods};
+use numpy::{
+    Element, IntoPyArray, PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods,
+};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
 use crate::data::any::AnyRows;
 use crate::data::csr::Structure;
+use crate::memory::{self, CollectLarge};
 
 /// Checks the memory of a matrix and evaluates `$body` with `$rows` a checked view of it and `$structure` what the check found.
 /// Belongs inside a job: the check is parallel.
@@ -27,17 +30,45 @@ macro_rules! with_rows {
                 $body
             }};
         }
-        match $slices {
-            $crate::python::arrays::Slices::Csr32F32(x) => csr!(x),
-            $crate::python::arrays::Slices::Csr32F64(x) => csr!(x),
-            $crate::python::arrays::Slices::Csr64F32(x) => csr!(x),
-            $crate::python::arrays::Slices::Csr64F64(x) => csr!(x),
-            $crate::python::arrays::Slices::DenseF32(x) => dense!(x),
-            $crate::python::arrays::Slices::DenseF64(x) => dense!(x),
-        }
+        $crate::python::arrays::by_layout!($slices, csr, dense)
     }};
 }
 pub(crate) use with_rows;
+
+/// Evaluates `$body` with `$pieces` the matrix, whose rows are checked as they are used: for predictions.
+macro_rules! with_pieces {
+    ($slices:expr, |$pieces:ident| $body:expr) => {{
+        macro_rules! csr {
+            ($x:expr) => {{
+                let $pieces = $crate::data::csr::CsrPieces::new($x.indptr, $x.indices, $x.values, $x.n_cols)?;
+                $body
+            }};
+        }
+        macro_rules! dense {
+            ($x:expr) => {{
+                let $pieces = $crate::data::dense::DensePieces::new($x.values, $x.n_rows, $x.n_cols)?;
+                $body
+            }};
+        }
+        $crate::python::arrays::by_layout!($slices, csr, dense)
+    }};
+}
+pub(crate) use with_pieces;
+
+/// Hands the arrays of a matrix to the macro of its kind.
+macro_rules! by_layout {
+    ($slices:expr, $csr:ident, $dense:ident) => {
+        match $slices {
+            $crate::python::arrays::Slices::Csr32F32(x) => $csr!(x),
+            $crate::python::arrays::Slices::Csr32F64(x) => $csr!(x),
+            $crate::python::arrays::Slices::Csr64F32(x) => $csr!(x),
+            $crate::python::arrays::Slices::Csr64F64(x) => $csr!(x),
+            $crate::python::arrays::Slices::DenseF32(x) => $dense!(x),
+            $crate::python::arrays::Slices::DenseF64(x) => $dense!(x),
+        }
+    };
+}
+pub(crate) use by_layout;
 
 /// A borrowed matrix of any supported layout.
 pub enum Matrix<'py> {
@@ -171,6 +202,32 @@ impl Matrix<'_> {
             Self::DenseF64(x) => Slices::DenseF64(dense(x)?),
         })
     }
+}
+
+/// An array of Python's with the given numbers.
+pub fn collected<T: Element>(py: Python<'_>, items: impl Iterator<Item = T>) -> PyResult<Bound<'_, PyArray1<T>>> {
+    let items = memory::catch(|| Ok::<_, PyErr>(items.collect_large()))?;
+    Ok(items.into_pyarray(py))
+}
+
+/// An array of Python's that is a copy.
+pub fn copied<'py, T: Element + Clone>(py: Python<'py>, list: &[T]) -> PyResult<Bound<'py, PyArray1<T>>> {
+    collected(py, list.iter().cloned())
+}
+
+/// A C-ordered array of Python's with the given rows, each of `width` numbers.
+pub fn table<'py, 'a>(
+    py: Python<'py>,
+    width: usize,
+    rows: impl ExactSizeIterator<Item = &'a [f64]>,
+) -> PyResult<Bound<'py, PyArray2<f64>>> {
+    let n_rows = rows.len();
+    let numbers = memory::catch(|| {
+        let mut numbers = memory::with_capacity(n_rows * width);
+        rows.for_each(|row| numbers.extend_from_slice(row));
+        Ok::<_, PyErr>(numbers)
+    })?;
+    numbers.into_pyarray(py).reshape([n_rows, width])
 }
 
 /// Evaluates `$body` with `$view` the rows as they are, or as columns and one number each where their values allow it. An epoch of

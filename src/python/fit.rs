@@ -1,10 +1,10 @@
 //! Binding of [`crate::multiclass::fit`].
 
-use numpy::{IntoPyArray, PyArray2, PyArrayMethods, PyReadonlyArray1};
+use numpy::{IntoPyArray, PyReadonlyArray1};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use super::arrays::{Matrix, Slices, with_narrowest, with_rows};
+use super::arrays::{Matrix, Slices, table, with_narrowest, with_rows};
 use super::options::{self, FitOptions};
 use super::poly2::check_mapped;
 use super::run::run;
@@ -149,14 +149,7 @@ pub fn report_dict<'py>(py: Python<'py>, report: &Report) -> PyResult<Bound<'py,
 }
 
 pub fn as_dict<'py>(py: Python<'py>, solutions: &[Solution], n_cols: usize) -> PyResult<Bound<'py, PyDict>> {
-    let coef = PyArray2::<f64>::zeros(py, (solutions.len(), n_cols), false);
-    {
-        let mut writable = coef.try_readwrite()?;
-        let target = writable.as_slice_mut()?;
-        for (row, solution) in target.chunks_exact_mut(n_cols.max(1)).zip(solutions) {
-            row.copy_from_slice(&solution.w);
-        }
-    }
+    let coef = table(py, n_cols, solutions.iter().map(|solution| &solution.w[..]))?;
     let facts: Vec<Facts> = solutions.iter().map(Facts::from).collect();
     let result = facts_dict(py, &facts)?;
     result.set_item("coef", coef)?;

@@ -2,13 +2,14 @@
 //!
 //! * [`arrays`]: NumPy arrays to row views, the only place that knows dtypes;
 //! * [`options`]: strings and numbers to enums;
-//! * [`run`]: threads, interrupts and progress around a long call;
-//! * [`fit`], [`labels`], [`multiclass`], [`outofcore`], [`path`], [`path_file`], [`poly2`], [`select`], [`store`], [`stream`],
-//!   [`subgradient`], [`svmlight`]: one file per verb;
+//! * [`run`]: threads, interrupts and progress around a long call; [`turns`]: objects that calls use one after the other;
+//! * [`durable`], [`fit`], [`labels`], [`multiclass`], [`outofcore`], [`path`], [`path_file`], [`poly2`], [`scores`], [`select`],
+//!   [`store`], [`stream`], [`subgradient`], [`svmlight`]: one file per verb;
 //! * [`errors`]: [`crate::Error`] to exceptions.
 
 mod arrays;
 mod cost_data;
+mod durable;
 mod errors;
 mod fit;
 mod labels;
@@ -19,11 +20,13 @@ mod path;
 mod path_file;
 mod poly2;
 mod run;
+mod scores;
 mod select;
 mod store;
 mod stream;
 mod subgradient;
 mod svmlight;
+mod turns;
 
 /// The compiled part of `hinge`.
 #[pyo3::pymodule]
@@ -31,11 +34,13 @@ mod _native {
     use pyo3::prelude::*;
 
     #[pymodule_export]
+    use super::durable::{Draft, check_target};
+    #[pymodule_export]
     use super::errors::{BlockFileError, DuplicateEntriesError};
     #[pymodule_export]
     use super::fit::{check, fit};
     #[pymodule_export]
-    use super::labels::{decision_values, fit_labels, top_k};
+    use super::labels::fit_labels;
     #[pymodule_export]
     use super::multiclass::fit_crammer_singer;
     #[pymodule_export]
@@ -46,6 +51,8 @@ mod _native {
     use super::path_file::{PlaneFile, estimate_facets, explore_to_file, sides_at_points};
     #[pymodule_export]
     use super::poly2::{map_decisions, map_positions, map_rows, map_shape, map_usage};
+    #[pymodule_export]
+    use super::scores::{ColumnIndex, decision_values, positive_labels, top_k};
     #[pymodule_export]
     use super::select::search;
     #[pymodule_export]
@@ -69,6 +76,7 @@ mod _native {
         module.add("DEFAULT_C_MAX", crate::select::DEFAULT_C_MAX)?;
         module.add("DEFAULT_MAX_REGIONS", crate::path::DEFAULT_MAX_REGIONS)?;
         module.add("DEFAULT_RATIO", crate::select::DEFAULT_RATIO)?;
+        module.add("MAX_RELABELLED", crate::store::columns::MAX_RELABELLED)?;
         module.add("DEFAULT_BLOCKS", crate::store::writer::DEFAULT_BLOCKS)?;
         module.add("DEFAULT_ROUNDS", crate::outofcore::DEFAULT_ROUNDS)
     }

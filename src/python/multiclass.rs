@@ -1,6 +1,6 @@
 //! Bindings of the multi-class fits: [`crate::multiclass::crammer_singer::fit`].
 
-use numpy::{PyArray2, PyArrayMethods, PyReadonlyArray1, ToPyArray};
+use numpy::{IntoPyArray, PyArrayMethods, PyReadonlyArray1, ToPyArray};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -11,6 +11,7 @@ use super::run::run;
 use crate::data::Rows;
 use crate::data::presolve::Report;
 use crate::loss::LossKind;
+use crate::memory;
 use crate::multiclass::{Labels, crammer_singer};
 use crate::outofcore::AllOutcome;
 use crate::solver::crammer_singer::Solution;
@@ -66,7 +67,7 @@ pub fn of_store<'py>(
     solver: &'static str,
     report: Option<&Report>,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let columns = py.detach(|| store.old_columns())?;
+    let columns = py.detach(|| memory::catch(|| store.old_columns()))?;
     let AllOutcome { weights, intercepts, certificate, passes, n_iter, status, loads } = outcome;
     let facts = Facts { certificate: *certificate, passes: *passes, n_iter: *n_iter, status: *status, solver };
     let (n_used, n_cols) = (store.meta().n_used, store.meta().n_cols);
@@ -95,22 +96,18 @@ fn as_dict<'py>(
 ) -> PyResult<Bound<'py, PyDict>> {
     let Model { weights, intercepts: b, columns, n_used, n_cols } = *model;
     let (n_vectors, intercepts) = if b.len() == 2 { (1, vec![b[1] - b[0]]) } else { (b.len(), b.to_vec()) };
-    let coef = PyArray2::<f64>::zeros(py, (n_vectors, n_cols), false);
-    {
-        let mut writable = coef.try_readwrite()?;
-        let target = writable.as_slice_mut()?;
-        for column in 0..n_used {
-            let to = columns.get(column).map_or(column, |&to| to as usize);
-            if n_vectors == 1 {
-                // The second class less the first.
-                target[to] = weights.column(column).fold(0.0, |first, second| second - first);
-            } else {
-                weights.column(column).enumerate().for_each(|(class, w)| target[class * n_cols + to] = w);
-            }
+    let mut coef = memory::catch(|| Ok::<_, PyErr>(memory::zeros(n_vectors * n_cols)))?;
+    for column in 0..n_used {
+        let to = columns.get(column).map_or(column, |&to| to as usize);
+        if n_vectors == 1 {
+            // The second class less the first.
+            coef[to] = weights.column(column).fold(0.0, |first, second| second - first);
+        } else {
+            weights.column(column).enumerate().for_each(|(class, w)| coef[class * n_cols + to] = w);
         }
     }
     let result = facts_dict(py, &[facts])?;
-    result.set_item("coef", coef)?;
+    result.set_item("coef", coef.into_pyarray(py).reshape([n_vectors, n_cols])?)?;
     result.set_item("intercept", intercepts.to_pyarray(py))?;
     result.set_item("presolve", report.map(|report| report_dict(py, report)).transpose()?)?;
     Ok(result)

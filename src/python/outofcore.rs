@@ -7,7 +7,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use super::arrays::{CsrSlices, Slices};
+use super::arrays::{CsrSlices, Slices, table};
 use super::fit::{Ask, Facts, facts_dict, fit_mapped, fit_slices, report_dict};
 use super::multiclass;
 use super::options::{self, FitOptions};
@@ -18,6 +18,7 @@ use super::store::StoreReader;
 use crate::data::arena::{Csr, CsrValues};
 use crate::data::presolve::Report;
 use crate::loss::LossKind;
+use crate::memory::{self, CollectLarge};
 use crate::multiclass::Labels;
 use crate::outofcore::trainer::{AllOutcome, Keep, Outcome};
 use crate::outofcore::{self, DualsIn, Policy, Settings, StoreMap, Task, Waiting, budget, scan, search};
@@ -172,7 +173,7 @@ impl Whole {
     fn read(store: &Store, cost: &[f64], monitor: &dyn Monitor) -> Result<Self> {
         let pages: Vec<u32> = (0..store.pages().len() as u32).collect();
         let (arena, facts) = store.load(&pages, store.plain_width(), monitor)?;
-        let costs = facts.classes.iter().zip(&facts.weights).map(|(&k, w)| cost[k as usize] * w).collect();
+        let costs = facts.classes.iter().zip(&facts.weights).map(|(&k, w)| cost[k as usize] * w).collect_large();
         let Ok(matrix) = arena.into_csr() else {
             let rule = "below 2^31 entries for in_memory=True";
             return Err(Error::Parameter { name: "entries of the store", value: store.meta().nnz.to_string(), rule });
@@ -250,21 +251,10 @@ pub fn as_dict<'py>(
     let column = |f: fn(&Outcome) -> f64| outcomes.iter().map(f).collect::<Vec<_>>().into_pyarray(py);
     result.set_item("intercept", column(|o| o.intercept))?;
     result.set_item("loads", column(|o| o.loads))?;
-    let n = outcomes.len();
     // One problem: its vector is the result, without a copy.
     let coef = match <[Outcome; 1]>::try_from(outcomes) {
         Ok([only]) => only.w.into_pyarray(py).reshape([1, n_cols])?,
-        Err(outcomes) => {
-            let coef = PyArray2::<f64>::zeros(py, (n, n_cols), false);
-            {
-                let mut writable = coef.try_readwrite()?;
-                let target = writable.as_slice_mut()?;
-                for (row, outcome) in target.chunks_exact_mut(n_cols.max(1)).zip(&outcomes) {
-                    row.copy_from_slice(&outcome.w);
-                }
-            }
-            coef
-        }
+        Err(outcomes) => table(py, n_cols, outcomes.iter().map(|outcome| &outcome.w[..]))?,
     };
     result.set_item("coef", coef)?;
     Ok(result)
@@ -336,15 +326,16 @@ impl StoreScorer {
                 coef.len()
             )));
         }
-        let weights = py.detach(|| -> Result<Vec<Vec<f64>>> {
+        let in_order = || -> Result<Vec<Vec<f64>>> {
             if let Some(map) = &map {
                 return Ok(coef.chunks_exact(n_cols.max(1)).map(|w| map.to_store(w)).collect());
             }
             let old = store.old_columns()?;
             let column = |j: usize| old.get(j).map_or(j, |&j| j as usize);
-            let one = |w: &[f64]| (0..n_used).map(|j| w[column(j)]).collect();
+            let one = |w: &[f64]| (0..n_used).map(|j| w[column(j)]).collect_large();
             Ok(coef.chunks_exact(n_cols.max(1)).map(one).collect())
-        })?;
+        };
+        let weights = py.detach(|| memory::catch(in_order))?;
         Ok(Self { reader: reader.clone().unbind(), weights, intercept, map })
     }
 

@@ -5,15 +5,17 @@
 use std::borrow::Cow;
 use std::sync::OnceLock;
 
-use numpy::{IntoPyArray, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2, ToPyArray};
+use numpy::ndarray::ArrayView1;
+use numpy::{IntoPyArray, PyArray1, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2, ToPyArray};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use super::arrays::Matrix;
+use super::arrays::{Matrix, collected, copied, table};
 use super::cost_data::{CostData, CostSlices};
 use super::run::{run, run_keeping};
 use crate::data::Rows;
+use crate::memory::{self, CollectLarge};
 use crate::parallel;
 use crate::path::answer::{Answer, answer};
 use crate::path::complex::{Complex, End, Report};
@@ -38,7 +40,7 @@ pub struct Plane {
 }
 
 pub(super) fn points_array<'py>(py: Python<'py>, vertices: &[[f64; 3]]) -> PyResult<Bound<'py, PyAny>> {
-    Ok(vertices.as_flattened().to_pyarray(py).reshape([vertices.len(), 3])?.into_any())
+    Ok(copied(py, vertices.as_flattened())?.reshape([vertices.len(), 3])?.into_any())
 }
 
 pub(super) fn points(array: &PyReadonlyArray2<'_, f64>) -> PyResult<Vec<[f64; 2]>> {
@@ -46,7 +48,7 @@ pub(super) fn points(array: &PyReadonlyArray2<'_, f64>) -> PyResult<Vec<[f64; 2]
     if view.ncols() != 2 {
         return Err(PyValueError::new_err(format!("points have 2 coordinates, got {}", view.ncols())));
     }
-    Ok(view.rows().into_iter().map(|row| [row[0], row[1]]).collect())
+    memory::catch(|| Ok(view.rows().into_iter().map(|row| [row[0], row[1]]).collect_large()))
 }
 
 /// Explores the plane; returns it with what was found on the way. A KeyboardInterrupt keeps what is explored.
@@ -93,8 +95,8 @@ pub(super) fn findings<'py>(
     found.set_item("n_unbounded", report.unbounded)?;
     found.set_item("n_unmatched", report.unmatched)?;
     found.set_item("n_inverted", report.inverted)?;
-    found.set_item("empty", report.empty.to_pyarray(py))?;
-    found.set_item("special", report.special.to_pyarray(py))?;
+    found.set_item("empty", copied(py, &report.empty)?)?;
+    found.set_item("special", copied(py, &report.special)?)?;
     found.set_item("bytes", bytes)?;
     Ok(found)
 }
@@ -125,16 +127,16 @@ impl Plane {
         let c = &self.complex;
         Ok(match name {
             "limit" => c.limit.to_pyarray(py).into_any(),
-            "start" => c.start.to_pyarray(py).into_any(),
-            "parent" => c.parent.to_pyarray(py).into_any(),
-            "entry" => numbers(py, &c.entry),
-            "layers" => c.layers.to_pyarray(py).into_any(),
-            "first" => c.first.to_pyarray(py).into_any(),
-            "events" => numbers(py, &c.events),
-            "beyond" => c.beyond.to_pyarray(py).into_any(),
-            "corner" => c.corner.to_pyarray(py).into_any(),
+            "start" => copied(py, &c.start)?.into_any(),
+            "parent" => copied(py, &c.parent)?.into_any(),
+            "entry" => numbers(py, &c.entry)?,
+            "layers" => copied(py, &c.layers)?.into_any(),
+            "first" => copied(py, &c.first)?.into_any(),
+            "events" => numbers(py, &c.events)?,
+            "beyond" => copied(py, &c.beyond)?.into_any(),
+            "corner" => copied(py, &c.corner)?.into_any(),
             "vertices" => points_array(py, &c.vertices)?,
-            "perturbation" => self.perturbation.to_pyarray(py).into_any(),
+            "perturbation" => copied(py, &self.perturbation)?.into_any(),
             _ => return Err(PyValueError::new_err(format!("no array {name:?}"))),
         })
     }
@@ -157,7 +159,7 @@ impl Plane {
             let missing = || PyValueError::new_err(format!("array {name:?} is missing or of another type"));
             let item = arrays.get_item(name)?.ok_or_else(missing)?;
             let array: PyReadonlyArray1<'_, T> = item.extract().map_err(|_| missing())?;
-            Ok(array.to_vec()?)
+            memory::catch(|| Ok(memory::copy(array.as_slice()?)))
         }
         let limit: Vec<f64> = list(arrays, "limit")?;
         let vertices: Vec<f64> = list(arrays, "vertices")?;
@@ -172,13 +174,13 @@ impl Plane {
             limit: [limit[0], limit[1]],
             start: list(arrays, "start")?,
             parent: list(arrays, "parent")?,
-            entry: list::<u32>(arrays, "entry")?.into_iter().map(Event).collect(),
+            entry: list::<u32>(arrays, "entry")?.into_iter().map(Event).collect::<Vec<_>>(),
             layers: list(arrays, "layers")?,
             first: list(arrays, "first")?,
-            events: list::<u32>(arrays, "events")?.into_iter().map(Event).collect(),
+            events: list::<u32>(arrays, "events")?.into_iter().map(Event).collect::<Vec<_>>(),
             beyond: list(arrays, "beyond")?,
             corner: list(arrays, "corner")?,
-            vertices: vertices.chunks_exact(3).map(|v| [v[0], v[1], v[2]]).collect(),
+            vertices: memory::catch(|| Ok::<_, PyErr>(memory::copy(vertices.as_chunks().0)))?,
             end: end_of(&end)?,
         };
         if let Some(reason) = complex.fault() {
@@ -188,17 +190,21 @@ impl Plane {
     }
 
     /// The facet of each point, -1 outside of the explored part.
-    fn locate<'py>(&self, py: Python<'py>, at: PyReadonlyArray2<'py, f64>) -> PyResult<Bound<'py, PyAny>> {
+    fn locate<'py>(
+        &self,
+        py: Python<'py>,
+        at: PyReadonlyArray2<'py, f64>,
+        n_threads: usize,
+    ) -> PyResult<Bound<'py, PyAny>> {
         let at = points(&at)?;
-        self.make_index(py);
-        let facets: Vec<i64> = py.detach(|| at.iter().map(|&p| self.facet(p).map_or(-1, |f| f as i64)).collect());
-        Ok(facets.into_pyarray(py).into_any())
+        self.make_index(py, n_threads)?;
+        Ok(collected(py, at.iter().map(|&p| self.facet(p).map_or(-1, |f| f as i64)))?.into_any())
     }
 
     /// The state of every row in a facet: 0 left, 1 on, 2 right of the margin.
     fn sides<'py>(&self, py: Python<'py>, facet: usize) -> PyResult<Bound<'py, PyAny>> {
         self.check_facet(facet)?;
-        Ok(codes(&self.complex.sides(facet)).into_pyarray(py).into_any())
+        memory::catch(|| Ok(codes(py, &self.complex.sides(facet))?.into_any()))
     }
 
     /// Exact solutions at points of the explored part.
@@ -211,11 +217,9 @@ impl Plane {
     ) -> PyResult<Bound<'py, PyDict>> {
         let (data, at) = (data.slices()?, points(&at)?);
         self.check_rows(data.n_rows())?;
-        self.make_index(py);
-        let mut facets = Vec::with_capacity(at.len());
-        for &p in &at {
-            facets.push(self.facet(p).ok_or_else(|| outside(p))?);
-        }
+        self.make_index(py, n_threads)?;
+        let facet = |&p: &[f64; 2]| self.facet(p).ok_or_else(|| outside(p));
+        let facets = memory::catch(|| at.iter().map(facet).try_collect_large())?;
         let sides = |k: usize| Cow::Owned(self.complex.sides(facets[k]));
         let result = answers_at(py, data, &self.perturbation, &at, sides, n_threads)?;
         result.set_item("facet", facets.into_pyarray(py))?;
@@ -248,28 +252,29 @@ impl Plane {
         data: CostData<'py>,
         from_: [f64; 2],
         to: [f64; 2],
+        n_threads: usize,
     ) -> PyResult<(Steps<'py>, Bound<'py, PyAny>)> {
         let data = data.slices()?;
         self.check_rows(data.n_rows())?;
-        self.make_index(py);
+        self.make_index(py, n_threads)?;
         let facet = self.facet(from_).ok_or_else(|| outside(from_))?;
         self.facet(to).ok_or_else(|| outside(to))?;
-        let sides = self.complex.sides(facet);
+        let sides = memory::catch(|| Ok::<_, PyErr>(self.complex.sides(facet)))?;
         let steps = run(py, 1, None, |monitor| {
             data.with(&self.perturbation, |data| path::ray(data, &sides, from_, to, monitor))
         })?;
-        Ok((steps_arrays(py, &steps), codes(&sides).into_pyarray(py).into_any()))
+        Ok((steps_arrays(py, &steps)?, codes(py, &sides)?.into_any()))
     }
 }
 
 /// The codes of events.
-pub(super) fn numbers<'py>(py: Python<'py>, events: &[Event]) -> Bound<'py, PyAny> {
-    events.iter().map(|event| event.0).collect::<Vec<u32>>().into_pyarray(py).into_any()
+pub(super) fn numbers<'py>(py: Python<'py>, events: &[Event]) -> PyResult<Bound<'py, PyAny>> {
+    Ok(collected(py, events.iter().map(|event| event.0))?.into_any())
 }
 
 /// The states of rows as Python has them.
-pub(super) fn codes(sides: &[Side]) -> Vec<u8> {
-    sides.iter().map(|&side| side as u8).collect()
+pub(super) fn codes<'py>(py: Python<'py>, sides: &[Side]) -> PyResult<Bound<'py, PyArray1<u8>>> {
+    collected(py, sides.iter().map(|&side| side as u8))
 }
 
 /// The cells of an error surface.
@@ -283,11 +288,11 @@ impl Surface {
     /// (facet, first, corners, false positives, false negatives).
     fn arrays<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let (c, arrays) = (&self.cells, PyDict::new(py));
-        arrays.set_item("facet", c.facet.to_pyarray(py))?;
-        arrays.set_item("first", c.first.to_pyarray(py))?;
-        arrays.set_item("corners", c.corners.as_flattened().to_pyarray(py).reshape([c.corners.len(), 2])?)?;
-        arrays.set_item("false_positives", c.false_positives.to_pyarray(py))?;
-        arrays.set_item("false_negatives", c.false_negatives.to_pyarray(py))?;
+        arrays.set_item("facet", copied(py, &c.facet)?)?;
+        arrays.set_item("first", copied(py, &c.first)?)?;
+        arrays.set_item("corners", copied(py, c.corners.as_flattened())?.reshape([c.corners.len(), 2])?)?;
+        arrays.set_item("false_positives", copied(py, &c.false_positives)?)?;
+        arrays.set_item("false_negatives", copied(py, &c.false_negatives)?)?;
         Ok(arrays)
     }
 }
@@ -319,7 +324,7 @@ pub fn fit_costs<'py>(
     start: Option<PyReadonlyArray1<'py, f64>>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let data = data.slices()?;
-    let start = start.map(|start| start.to_vec()).transpose()?;
+    let start = memory::catch(|| start.map(|start| PyResult::Ok(memory::copy(start.as_slice()?))).transpose())?;
     let (answer, n_cols) = run(py, n_threads, None, |monitor| {
         data.with(&[], |data| Ok((path::answer::fit(data, at, tol, start, monitor)?, data.rows.n_cols())))
     })?;
@@ -329,10 +334,9 @@ pub fn fit_costs<'py>(
 /// `t` and event code of each step.
 type Steps<'py> = (Bound<'py, PyAny>, Bound<'py, PyAny>);
 
-fn steps_arrays<'py>(py: Python<'py>, steps: &[path::walk::Step]) -> Steps<'py> {
-    let t: Vec<f64> = steps.iter().map(|step| step.t).collect();
-    let events: Vec<Event> = steps.iter().map(|step| step.event).collect();
-    (t.into_pyarray(py).into_any(), numbers(py, &events))
+fn steps_arrays<'py>(py: Python<'py>, steps: &[path::walk::Step]) -> PyResult<Steps<'py>> {
+    let t = collected(py, steps.iter().map(|step| step.t))?;
+    Ok((t.into_any(), collected(py, steps.iter().map(|step| step.event.0))?.into_any()))
 }
 
 fn outside(p: [f64; 2]) -> PyErr {
@@ -345,8 +349,14 @@ impl Plane {
     }
 
     /// Builds the index with the interpreter released; the rest of a call then finds it.
-    fn make_index(&self, py: Python<'_>) {
-        py.detach(|| self.index());
+    fn make_index(&self, py: Python<'_>, n_threads: usize) -> PyResult<()> {
+        if self.index.get().is_some() {
+            return Ok(());
+        }
+        run(py, n_threads, None, |_| {
+            self.index();
+            Ok(())
+        })
     }
 
     fn index(&self) -> &Index {
@@ -383,7 +393,7 @@ pub fn walk_ray<'py>(
     progress: Option<Bound<'py, PyAny>>,
 ) -> PyResult<(Steps<'py>, Bound<'py, PyAny>, Bound<'py, PyAny>)> {
     let data = data.slices()?;
-    let perturbation = path::perturbation(data.n_rows(), path::RAY_SCALE, seed);
+    let perturbation = memory::catch(|| Ok::<_, PyErr>(path::perturbation(data.n_rows(), path::RAY_SCALE, seed)))?;
     let (sides, steps) = run(py, 1, progress.as_ref(), |monitor| {
         data.with(&perturbation, |data| {
             let sides = sides_at(data, begin, monitor)?;
@@ -391,8 +401,8 @@ pub fn walk_ray<'py>(
             Ok((sides, steps))
         })
     })?;
-    let sides = codes(&sides).into_pyarray(py).into_any();
-    Ok((steps_arrays(py, &steps), sides, perturbation.into_pyarray(py).into_any()))
+    let sides = codes(py, &sides)?.into_any();
+    Ok((steps_arrays(py, &steps)?, sides, perturbation.into_pyarray(py).into_any()))
 }
 
 /// Exact solutions at points, each from sets of the perturbed problem there (a row of codes per point).
@@ -408,8 +418,9 @@ pub fn answers_from<'py>(
     let (data, at) = (data.slices()?, points(&at)?);
     let perturbation = perturbation.as_slice()?;
     check_length("perturbation", data.n_rows(), perturbation.len())?;
+    let start = |row: ArrayView1<'_, u8>| row.iter().map(|&code| Side::of(code)).collect_large();
     let starts: Vec<Vec<Side>> =
-        codes.as_array().rows().into_iter().map(|row| row.iter().map(|&code| Side::of(code)).collect()).collect();
+        memory::catch(|| Ok::<_, PyErr>(codes.as_array().rows().into_iter().map(start).collect()))?;
     check_length("rows of codes", at.len(), starts.len())?;
     for start in &starts {
         check_length("codes of a point", data.n_rows(), start.len())?;
@@ -442,20 +453,10 @@ fn answers_dict<'py>(
     n_cols: usize,
     n_rows: usize,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let table = |width: usize, line: fn(&Answer) -> &[f64]| -> PyResult<Bound<'py, PyArray2<f64>>> {
-        let array = PyArray2::<f64>::zeros(py, (answers.len(), width), false);
-        if width > 0 {
-            let mut writable = array.try_readwrite()?;
-            for (to, from) in writable.as_slice_mut()?.chunks_exact_mut(width).zip(answers) {
-                to.copy_from_slice(line(from));
-            }
-        }
-        Ok(array)
-    };
     let column = |f: fn(&Answer) -> f64| answers.iter().map(f).collect::<Vec<_>>().into_pyarray(py);
     let result = PyDict::new(py);
-    result.set_item("coef", table(n_cols, |a| &a.w)?)?;
-    result.set_item("alpha", table(n_rows, |a| &a.alpha)?)?;
+    result.set_item("coef", table(py, n_cols, answers.iter().map(|a| &a.w[..]))?)?;
+    result.set_item("alpha", table(py, n_rows, answers.iter().map(|a| &a.alpha[..]))?)?;
     result.set_item("intercept", column(|a| a.intercept))?;
     result.set_item("primal", column(|a| a.certificate.primal))?;
     result.set_item("dual", column(|a| a.certificate.dual))?;

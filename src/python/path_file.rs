@@ -2,14 +2,17 @@
 
 use std::path::{Path, PathBuf};
 
-use numpy::{IntoPyArray, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2, ToPyArray};
+use numpy::{PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
+use super::arrays::copied;
 use super::cost_data::CostData;
 use super::path::{Plane, codes, findings, numbers, points, points_array};
 use super::run::{run, run_keeping};
+use crate::Error;
+use crate::memory;
 use crate::parallel;
 use crate::path::start::sides_at;
 use crate::path::{self, Options, file};
@@ -63,7 +66,7 @@ pub fn sides_at_points<'py>(
     let sides = run(py, n_threads, None, |monitor| {
         data.with(perturbation, |data| Ok(parallel::try_map(&at, |_, &at| sides_at(data, at, monitor))?.concat()))
     })?;
-    Ok(codes(&sides).into_pyarray(py).reshape([at.len(), data.n_rows()])?.into_any())
+    Ok(codes(py, &sides)?.reshape([at.len(), data.n_rows()])?.into_any())
 }
 
 /// A file that [`explore_to_file`] wrote.
@@ -76,7 +79,7 @@ pub struct PlaneFile {
 impl PlaneFile {
     #[new]
     fn new(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
-        Ok(Self { file: py.detach(|| file::PlaneFile::open(&path))? })
+        Ok(Self { file: py.detach(|| memory::catch(|| file::PlaneFile::open(&path)))? })
     }
 
     /// What was given to be kept.
@@ -91,8 +94,8 @@ impl PlaneFile {
     }
 
     /// The perturbation of the margins.
-    fn perturbation<'py>(&self, py: Python<'py>) -> Bound<'py, PyAny> {
-        self.file.perturbation.to_pyarray(py).into_any()
+    fn perturbation<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        Ok(copied(py, &self.file.perturbation)?.into_any())
     }
 
     /// Number of layers.
@@ -114,16 +117,16 @@ impl PlaneFile {
         if k >= self.file.n_layers() {
             return Err(PyValueError::new_err(format!("layer must be below {}, got {k}", self.file.n_layers())));
         }
-        let layer = py.detach(|| self.file.layer(k))?;
+        let layer = py.detach(|| memory::catch(|| self.file.layer(k)))?;
         let arrays = PyDict::new(py);
         arrays.set_item("first_facet", layer.first_facet)?;
         arrays.set_item("first_vertex", layer.first_vertex)?;
-        arrays.set_item("parent", layer.parent.to_pyarray(py))?;
-        arrays.set_item("entry", numbers(py, &layer.entry))?;
-        arrays.set_item("lengths", layer.lengths.to_pyarray(py))?;
-        arrays.set_item("events", numbers(py, &layer.events))?;
-        arrays.set_item("beyond", layer.beyond.to_pyarray(py))?;
-        arrays.set_item("corner", layer.corner.to_pyarray(py))?;
+        arrays.set_item("parent", copied(py, &layer.parent)?)?;
+        arrays.set_item("entry", numbers(py, &layer.entry)?)?;
+        arrays.set_item("lengths", copied(py, &layer.lengths)?)?;
+        arrays.set_item("events", numbers(py, &layer.events)?)?;
+        arrays.set_item("beyond", copied(py, &layer.beyond)?)?;
+        arrays.set_item("corner", copied(py, &layer.corner)?)?;
         arrays.set_item("vertices", points_array(py, &layer.vertices)?)?;
         Ok(arrays)
     }
@@ -131,8 +134,9 @@ impl PlaneFile {
     /// The whole plane in memory, with what was found.
     fn load<'py>(&self, py: Python<'py>) -> PyResult<(Plane, Bound<'py, PyDict>)> {
         let f = &self.file;
-        let complex = py.detach(|| f.load())?;
+        let (complex, perturbation) =
+            py.detach(|| memory::catch(|| Ok::<_, Error>((f.load()?, memory::copy(&f.perturbation)))))?;
         let found = findings(py, f.end, f.attempts, &f.effort, &f.report, complex.bytes())?;
-        Ok((Plane::new(complex, f.perturbation.clone()), found))
+        Ok((Plane::new(complex, perturbation), found))
     }
 }

@@ -3,13 +3,14 @@
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
 
-use super::arrays::Matrix;
+use super::arrays::{Matrix, collected};
 use super::run::run;
 use crate::data::Rows;
 use crate::data::csr::Structure;
 use crate::data::design::Design;
 use crate::data::poly2::Poly2;
 use crate::data::poly2::map::{Factors, Map};
+use crate::memory::{self, CollectLarge};
 use crate::solver::Monitor;
 use crate::solver::sweep::Sweep;
 use crate::{Error, Result};
@@ -74,14 +75,12 @@ pub fn map_positions<'py>(
         let known = usize::try_from(j).ok().filter(|&j| j < n);
         known.ok_or_else(|| Error::Parameter { name: "pairs", value: j.to_string(), rule })
     };
-    let (mut positions, mut factors) = (Vec::with_capacity(first.len()), Vec::with_capacity(first.len()));
-    for (&j, &k) in first.iter().zip(second) {
+    let places = first.iter().zip(second).map(|(&j, &k)| {
         let (j, k) = (column(j)?, column(k)?);
-        let (at, factor) = map.position(j.min(k), j.max(k));
-        positions.push(at as i64);
-        factors.push(factor);
-    }
-    Ok((positions.into_pyarray(py), factors.into_pyarray(py)))
+        Ok::<_, Error>(map.position(j.min(k), j.max(k)))
+    });
+    let places: Vec<(usize, f64)> = memory::catch(|| places.try_collect_large())?;
+    Ok((collected(py, places.iter().map(|p| p.0 as i64))?, collected(py, places.iter().map(|p| p.1))?))
 }
 
 /// `phi(x_i) . w` for each row of X and each row of `weights`.
@@ -102,10 +101,10 @@ pub fn map_decisions<'py>(
         let poly = Poly2::new(rows, &map)?;
         let sweep: Sweep<'_, _> = Sweep::new(Design { rows: &poly, ids: None, bias: 0.0 }, monitor);
         let (n, k) = (poly.n_rows(), weights.nrows());
-        let mut values = vec![0.0; n * k];
-        let mut column = vec![[0.0]; n];
+        let mut values = memory::zeros(n * k);
+        let mut column = memory::zeros::<[f64; 1]>(n);
         for (c, w) in weights.rows().into_iter().enumerate() {
-            let w: Vec<f64> = w.iter().copied().collect();
+            let w: Vec<f64> = w.iter().copied().collect_large();
             if w.len() != map.n_out() {
                 return Err(Error::Shape { what: "weights of the map", expected: map.n_out(), found: w.len() });
             }
@@ -136,7 +135,9 @@ pub fn map_rows<'py>(py: Python<'py>, matrix: Matrix<'py>, map: MapOptions) -> P
         let map = map.map(rows.n_cols())?;
         let poly = Poly2::new(rows, &map)?;
         let total: usize = (0..poly.n_rows()).map(|i| poly.row_len(i)).sum();
-        let (mut indptr, mut indices, mut values) = (vec![0i64], Vec::with_capacity(total), Vec::with_capacity(total));
+        let mut indptr = memory::with_capacity(poly.n_rows() + 1);
+        indptr.push(0i64);
+        let (mut indices, mut values) = (memory::with_capacity(total), memory::with_capacity(total));
         for i in 0..poly.n_rows() {
             if i % 1024 == 0 {
                 monitor.poll()?;

@@ -1,30 +1,47 @@
-//! A long call from Python: a pool of its own, interrupts within a tenth of a second, progress from the calling thread.
+//! A long call from Python: threads of its own, interrupts within a tenth of a second, progress from the calling thread.
 //!
-//! The work runs in a rayon pool made for the call (nothing is shared between Python threads that fit at once). The calling
-//! thread waits with the interpreter released, wakes up every [`TICK`] to let Python handle signals and to hand over the
-//! latest progress, and on an exception, or when the time limit of the call is over, raises a flag that every solver polls.
+//! With one thread the job runs on the calling thread and no other is started: its polls of the [`Flag`] look at the
+//! clock, and every [`TICK`] take the interpreter for a moment, to let Python handle signals and to hand over the
+//! latest progress. With more, the job runs in a rayon pool made for the call (nothing is shared between Python
+//! threads that fit at once), and the calling thread does so while it waits. An exception, or the end of the time
+//! limit of the call, raises a flag that every solver polls.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use pyo3::exceptions::{PyKeyboardInterrupt, PyRuntimeError};
 use pyo3::prelude::*;
 
+use super::errors::from_panic;
+use crate::memory;
 use crate::outofcore::trainer::NAME as BLOCKS;
+use crate::parallel;
 use crate::solver::{Monitor, Progress, Reading};
 use crate::{Error, Result};
 
 /// Time between two looks at signals and progress.
-const TICK: Duration = Duration::from_millis(50);
+pub const TICK: Duration = Duration::from_millis(50);
 
-/// The monitor of a call: flags, a clock and the latest progress.
+/// No time at which a job would look at signals and progress itself.
+const NEVER: u64 = u64::MAX;
+
+/// The monitor of a call: flags, a clock, the latest progress and whom to tell.
 pub struct Flag {
     cancelled: AtomicBool,
     overdue: AtomicBool,
     started: Instant,
+    limit: Option<Duration>,
+    /// Nanoseconds from the start to the next look that is taken by a poll.
+    due: AtomicU64,
+    /// Whether signals or progress can still matter to the calling thread.
+    looks: AtomicBool,
+    progress: Option<Py<PyAny>>,
     latest: Mutex<Option<News>>,
+    raised: Mutex<Option<PyErr>>,
 }
 
 /// What a job reports.
@@ -36,9 +53,18 @@ enum News {
 }
 
 impl Flag {
-    fn new() -> Self {
-        let (cancelled, overdue) = (AtomicBool::new(false), AtomicBool::new(false));
-        Self { cancelled, overdue, started: Instant::now(), latest: Mutex::new(None) }
+    fn new(limit: Option<Duration>, progress: Option<&Bound<'_, PyAny>>) -> Self {
+        Self {
+            cancelled: AtomicBool::new(false),
+            overdue: AtomicBool::new(false),
+            started: Instant::now(),
+            limit,
+            due: AtomicU64::new(NEVER),
+            looks: AtomicBool::new(true),
+            progress: progress.map(|callback| callback.clone().unbind()),
+            latest: Mutex::new(None),
+            raised: Mutex::new(None),
+        }
     }
 
     fn cancel(&self) {
@@ -52,16 +78,91 @@ impl Flag {
         }
     }
 
-    /// Stops the job because its time is over.
-    fn expire(&self) {
-        self.overdue.store(true, Ordering::Relaxed);
-        self.cancel();
+    /// Time from the start to the next look or the limit, whichever comes first.
+    fn next(&self) -> Option<Duration> {
+        let look = self.looks.load(Ordering::Relaxed).then(|| self.started.elapsed() + TICK);
+        let limit = self.limit.filter(|_| !self.is_overdue());
+        look.into_iter().chain(limit).min()
     }
+
+    /// Stops a job whose time is over; looks, and stops the job on an exception.
+    fn wake(&self) {
+        if self.limit.is_some_and(|limit| self.started.elapsed() >= limit) {
+            self.overdue.store(true, Ordering::Relaxed);
+            self.cancel();
+        }
+        if self.looks.load(Ordering::Relaxed) {
+            let again = Python::attach(|py| self.look(py)).unwrap_or_else(|error| self.stop(error));
+            self.looks.store(again, Ordering::Relaxed);
+        }
+    }
+
+    /// Lets Python handle signals and hands over the latest progress; whether to do so again.
+    fn look(&self, py: Python<'_>) -> PyResult<bool> {
+        py.check_signals()?;
+        let Some(callback) = &self.progress else { return handles_signals(py) };
+        let latest = self.latest.lock().ok().and_then(|mut latest| latest.take());
+        match latest {
+            None => None,
+            Some(News::Reading(r)) => Some(callback.call1(py, (BLOCKS, r.passes, r.gap, r.rows, r.bytes))?),
+            Some(News::Progress(p)) => Some(match p.place {
+                None => callback.call1(py, (p.solver, p.iteration, p.accuracy))?,
+                Some(at) => callback.call1(py, (p.solver, at.c, p.iteration, at.lanes_left, at.passes, p.accuracy))?,
+            }),
+        };
+        Ok(true)
+    }
+
+    /// Stops the job because of an exception, after which nothing is looked at any more.
+    fn stop(&self, error: PyErr) -> bool {
+        self.cancel();
+        if let Ok(mut raised) = self.raised.lock() {
+            *raised = Some(error);
+        }
+        false
+    }
+
+    /// [`Self::wake`] from within the job, unless another thread of it was faster.
+    #[cold]
+    fn wake_within(&self, due: u64) {
+        if self.due.compare_exchange(due, NEVER, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
+            self.wake();
+            self.set_due();
+        }
+    }
+
+    fn set_due(&self) {
+        self.due.store(self.next().map_or(NEVER, |next| next.as_nanos() as u64), Ordering::Relaxed);
+    }
+
+    /// Waits for the result of a job that runs elsewhere.
+    fn wait<T>(&self, result: &Receiver<T>) -> std::result::Result<T, RecvTimeoutError> {
+        loop {
+            let found = match self.next() {
+                Some(next) => result.recv_timeout(next.saturating_sub(self.started.elapsed())),
+                None => result.recv().map_err(|_| RecvTimeoutError::Disconnected),
+            };
+            match found {
+                Err(RecvTimeoutError::Timeout) => self.wake(),
+                found => return found,
+            }
+        }
+    }
+}
+
+/// Only the main thread handles signals.
+fn handles_signals(py: Python<'_>) -> PyResult<bool> {
+    let threading = py.import("threading")?;
+    Ok(threading.call_method0("main_thread")?.is(&threading.call_method0("current_thread")?))
 }
 
 impl Monitor for Flag {
     #[inline]
     fn cancelled(&self) -> bool {
+        let due = self.due.load(Ordering::Relaxed);
+        if due != NEVER && self.started.elapsed().as_nanos() as u64 >= due {
+            self.wake_within(due);
+        }
         self.cancelled.load(Ordering::Relaxed)
     }
 
@@ -82,7 +183,7 @@ impl Monitor for Flag {
     }
 }
 
-/// Runs `job` in a pool of `n_threads` threads, with the interpreter released.
+/// Runs `job` with `n_threads` threads, on this one alone if that is one, with the interpreter released.
 ///
 /// `progress`, if given, is called at most every [`TICK`] with `(solver, iteration, accuracy)`, in a search with
 /// `(solver, C, iteration, lanes_left, passes, accuracy)`, in a descent over a store with `(solver, passes, gap, rows, bytes)`. An exception in it, or a signal, stops the job and is raised.
@@ -130,62 +231,38 @@ fn watch<T: Send>(
     progress: Option<&Bound<'_, PyAny>>,
     job: impl FnOnce(&Flag) -> Result<T> + Send,
 ) -> PyResult<(Result<T>, Option<PyErr>)> {
-    let pool = rayon::ThreadPoolBuilder::new()
-        .num_threads(n_threads.max(1))
-        .build()
-        .map_err(|e| PyRuntimeError::new_err(format!("cannot start {n_threads} threads: {e}")))?;
-    let flag = Flag::new();
-    let progress = progress.map(|callback| callback.clone().unbind());
-    let (outcome, raised) = py.detach(|| {
-        let (done, wait) = channel::<()>();
-        std::thread::scope(|scope| {
-            let worker = scope.spawn(|| {
-                let _done = done; // dropped at the end, also by a panic: wakes the caller
-                pool.install(|| job(&flag))
-            });
-            let mut raised = None;
-            while wait.recv_timeout(next_look(&flag, limit)) == Err(RecvTimeoutError::Timeout) {
-                if raised.is_none() && limit.is_some_and(|limit| flag.started.elapsed() >= limit) {
-                    flag.expire();
-                }
-                if raised.is_none()
-                    && let Err(error) = Python::attach(|py| look(py, &flag, progress.as_ref()))
-                {
-                    flag.cancel();
-                    raised = Some(error);
-                }
-            }
-            (worker.join(), raised)
-        })
-    });
-    match outcome {
-        Ok(result) => Ok((result, raised)),
-        Err(panic) => match raised {
-            Some(error) => Err(error),
-            None => std::panic::resume_unwind(panic),
-        },
+    let flag = Flag::new(limit, progress);
+    let outcome =
+        py.detach(|| if n_threads <= 1 { run_here(&flag, job) } else { run_in_pool(n_threads, &flag, job) })?;
+    match (outcome, flag.raised.into_inner().ok().flatten()) {
+        (Ok(result), raised) => Ok((result, raised)),
+        (Err(_), Some(error)) => Err(error),
+        (Err(panic), None) => Err(from_panic(panic)),
     }
 }
 
-/// Time to the next tick or to the limit, whichever comes first.
-fn next_look(flag: &Flag, limit: Option<Duration>) -> Duration {
-    let left = limit.map(|limit| limit.saturating_sub(flag.started.elapsed()));
-    left.filter(|left| !left.is_zero()).map_or(TICK, |left| left.min(TICK))
+/// Runs the job on this thread, watched by its own polls.
+fn run_here<T: Send>(flag: &Flag, job: impl FnOnce(&Flag) -> Result<T> + Send) -> PyResult<thread::Result<Result<T>>> {
+    flag.set_due();
+    Ok(catch_unwind(AssertUnwindSafe(|| parallel::alone(|| memory::catch(|| job(flag))))))
 }
 
-fn look(py: Python<'_>, flag: &Flag, progress: Option<&Py<PyAny>>) -> PyResult<()> {
-    py.check_signals()?;
-    let latest = flag.latest.lock().ok().and_then(|mut latest| latest.take());
-    if let (Some(callback), Some(news)) = (progress, latest) {
-        match news {
-            News::Reading(r) => callback.call1(py, (BLOCKS, r.passes, r.gap, r.rows, r.bytes))?,
-            News::Progress(p) => match p.place {
-                None => callback.call1(py, (p.solver, p.iteration, p.accuracy))?,
-                Some(at) => callback.call1(py, (p.solver, at.c, p.iteration, at.lanes_left, at.passes, p.accuracy))?,
-            },
-        };
-    }
-    Ok(())
+/// Runs the job in a pool, watched by this thread.
+fn run_in_pool<T: Send>(
+    n_threads: usize,
+    flag: &Flag,
+    job: impl FnOnce(&Flag) -> Result<T> + Send,
+) -> PyResult<thread::Result<Result<T>>> {
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(n_threads).build().map_err(|e| {
+        PyRuntimeError::new_err(format!("cannot start {n_threads} threads: {e}; ask for fewer by n_jobs"))
+    })?;
+    let (done, result) = channel();
+    pool.in_place_scope(|scope| {
+        scope.spawn(move |_| {
+            let _ = done.send(catch_unwind(AssertUnwindSafe(|| memory::catch(|| job(flag))))); // the receiver waits below
+        });
+        flag.wait(&result).map_err(|_| PyRuntimeError::new_err("a thread of the call has ended without a result"))
+    })
 }
 
 /// Wraps the error of a Python callback called from within a job; [`unwrap_callback`] finds it again.

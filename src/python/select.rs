@@ -8,12 +8,13 @@ use numpy::{PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, ToPyArray};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use super::arrays::{Matrix, with_presolved_rows};
+use super::arrays::{Matrix, copied, with_presolved_rows};
 use super::options::{self, FitOptions};
 use super::poly2::check_mapped;
 use super::run::{Flag, callback_error, run_within, unwrap_callback};
 use crate::data::Rows;
 use crate::data::poly2::Poly2;
+use crate::memory;
 use crate::multiclass::Labels;
 use crate::select::{self, Plan, Reason, Settings, Step, StopRule, Task, Values};
 use crate::solver::Monitor;
@@ -40,9 +41,9 @@ pub type Fold<'py> = (PyReadonlyArray1<'py, u32>, PyReadonlyArray1<'py, u32>);
 /// The folds as lists.
 pub fn as_folds(folds: &[Fold<'_>]) -> PyResult<Vec<select::Fold>> {
     let fold = |(train, test): &Fold<'_>| {
-        Ok(select::Fold { train: train.as_slice()?.to_vec(), test: test.as_slice()?.to_vec() })
+        Ok(select::Fold { train: memory::copy(train.as_slice()?), test: memory::copy(test.as_slice()?) })
     };
-    folds.iter().map(fold).collect()
+    memory::catch(|| folds.iter().map(fold).collect())
 }
 
 /// Searches for `C`. `visit` is called after each value with a dict of the step; it returns the score, which refinement
@@ -185,7 +186,7 @@ impl Visitor {
     fn call(&mut self, py: Python<'_>, step: &Step) -> PyResult<Option<f64>> {
         let facts = PyDict::new(py);
         facts.set_item("C", step.c)?;
-        facts.set_item("decisions", self.decisions(py, step))?;
+        facts.set_item("decisions", self.decisions(py, step)?)?;
         facts.set_item("objective", self.objective(py, step)?)?;
         facts.set_item("passes", step.passes)?;
         facts.set_item("n_iter", step.n_iter)?;
@@ -198,13 +199,16 @@ impl Visitor {
         self.visit.call1(py, (facts,))?.extract(py)
     }
 
-    fn decisions<'py>(&mut self, py: Python<'py>, step: &Step) -> Vec<Bound<'py, PyArray1<f64>>> {
-        let known = self.last.take().filter(|(decisions, _)| Arc::ptr_eq(decisions, &step.decisions));
-        let (_, arrays) = self.last.insert(known.unwrap_or_else(|| {
-            let arrays = step.decisions.iter().map(|d| d.to_pyarray(py).unbind()).collect();
-            (Arc::clone(&step.decisions), arrays)
-        }));
-        arrays.iter().map(|array| array.bind(py).clone()).collect()
+    fn decisions<'py>(&mut self, py: Python<'py>, step: &Step) -> PyResult<Vec<Bound<'py, PyArray1<f64>>>> {
+        let shown = match self.last.take().filter(|(decisions, _)| Arc::ptr_eq(decisions, &step.decisions)) {
+            Some(shown) => shown,
+            None => {
+                let arrays = step.decisions.iter().map(|d| Ok(copied(py, d)?.unbind()));
+                (Arc::clone(&step.decisions), arrays.collect::<PyResult<_>>()?)
+            }
+        };
+        let (_, arrays) = self.last.insert(shown);
+        Ok(arrays.iter().map(|array| array.bind(py).clone()).collect())
     }
 
     fn objective<'py>(&self, py: Python<'py>, step: &Step) -> PyResult<Bound<'py, PyArray2<f64>>> {

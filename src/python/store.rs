@@ -1,42 +1,42 @@
 //! Binding of [`crate::store`]: a writer, a reader, and text in pieces.
 
 use std::path::PathBuf;
-use std::sync::{Mutex, MutexGuard, OnceLock};
+use std::sync::OnceLock;
 
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
-use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
-use super::arrays::{Matrix, with_rows};
+use super::arrays::{Matrix, collected, with_rows};
+use super::durable::replaced;
 use super::run::run;
 use super::svmlight::{Parts, as_parts, base_of};
+use super::turns::Turns;
 use crate::Result;
 use crate::data::Rows;
 use crate::data::arena::{Arena, Width, with_view};
 use crate::data::svmlight::{ReadOptions, SvmlightData};
+use crate::memory;
 use crate::solver::{Monitor, Progress};
-use crate::store::columns::Order;
+use crate::store::columns::{MAX_RELABELLED, Order};
 use crate::store::labels::Classes;
 use crate::store::reader::{RowFacts, Store};
 use crate::store::text::{Pieces, count_columns};
 use crate::store::writer::{Options, Writer};
 
-fn locked<T>(mutex: &Mutex<T>) -> PyResult<MutexGuard<'_, T>> {
-    mutex.lock().map_err(|_| PyRuntimeError::new_err("a call on this object has failed before"))
-}
-
 /// A store in the making. Forgotten before `finish`, it leaves nothing behind.
 #[pyclass(frozen, module = "hinge._native")]
 pub struct StoreWriter {
-    writer: Mutex<Option<Writer>>,
+    writer: Turns<Option<Writer>>,
 }
 
 #[pymethods]
 impl StoreWriter {
-    /// Begins a file. `counts` are the entries per column, by which columns are relabelled; None leaves them.
+    /// Begins a file; with `overwrite` also where another is. `counts` are the entries per column, by which columns are
+    /// relabelled; None leaves them.
     #[new]
-    #[pyo3(signature = (path, n_blocks, seed, n_features, counts, source))]
+    #[pyo3(signature = (path, n_blocks, seed, n_features, counts, source, overwrite))]
     fn new(
         path: PathBuf,
         n_blocks: u32,
@@ -44,13 +44,15 @@ impl StoreWriter {
         n_features: Option<usize>,
         counts: Option<PyReadonlyArray1<'_, u64>>,
         source: String,
+        overwrite: bool,
     ) -> PyResult<Self> {
         let order = match counts {
-            Some(counts) => Order::by_count(counts.as_slice()?),
+            Some(counts) => memory::catch(|| PyResult::Ok(Order::by_count(counts.as_slice()?)))?,
             None => Order::default(),
         };
-        let options = Options { n_blocks, seed, n_cols: n_features, order, source };
-        Ok(Self { writer: Mutex::new(Some(Writer::create(&path, options)?)) })
+        let replace = replaced(overwrite);
+        let options = Options { n_blocks, seed, n_cols: n_features, order, source, replace };
+        Ok(Self { writer: Turns::new(Some(Writer::create(&path, options)?)) })
     }
 
     /// Appends rows; returns (rows so far, bytes written so far).
@@ -65,7 +67,7 @@ impl StoreWriter {
     ) -> PyResult<(u64, u64)> {
         let (classes, slices) = (class_ids.as_slice()?, matrix.slices()?);
         let weight = weight.as_ref().map(|weight| weight.as_slice()).transpose()?;
-        let mut writer = locked(&self.writer)?;
+        let mut writer = self.writer.take(py)?;
         // Taken out: after an error the file is given up.
         let mut taken = writer.take().ok_or_else(|| PyValueError::new_err("the store is finished or given up"))?;
         let taken = run(py, n_threads, None, move |monitor| {
@@ -87,14 +89,14 @@ impl StoreWriter {
         n_threads: usize,
     ) -> PyResult<()> {
         let classes = classes_of(labels)?;
-        let writer = locked(&self.writer)?.take();
+        let writer = self.writer.take(py)?.take();
         let writer = writer.ok_or_else(|| PyValueError::new_err("the store is finished or given up"))?;
         run(py, n_threads, None, |_| writer.finish(classes, feature_names))
     }
 
     /// Gives the file up.
-    fn abort(&self) -> PyResult<()> {
-        locked(&self.writer)?.take();
+    fn abort(&self, py: Python<'_>) -> PyResult<()> {
+        self.writer.take(py)?.take();
         Ok(())
     }
 }
@@ -145,7 +147,7 @@ type Facts<'py> = (Bound<'py, PyArray1<u32>>, Bound<'py, PyArray1<f64>>);
 impl StoreReader {
     #[new]
     fn new(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
-        let store = py.detach(|| Store::open(&path))?;
+        let store = py.detach(|| memory::catch(|| Store::open(&path)))?;
         Ok(Self { store, old: OnceLock::new() })
     }
 
@@ -198,7 +200,7 @@ impl StoreReader {
         let RowFacts { classes, weights, numbers } = facts;
         let values = match width {
             Width::F64 => values.into_pyarray(py).into_any(),
-            _ => values.into_iter().map(|v| v as f32).collect::<Vec<f32>>().into_pyarray(py).into_any(),
+            _ => collected(py, values.into_iter().map(|v| v as f32))?.into_any(),
         };
         let (indptr, indices) = rows;
         let facts = (classes.into_pyarray(py), weights.into_pyarray(py), numbers.into_pyarray(py));
@@ -228,7 +230,7 @@ impl StoreReader {
     /// Columns of the input by columns of the store, read once.
     fn old(&self, py: Python<'_>) -> Result<&[u32]> {
         if self.old.get().is_none() {
-            let read = py.detach(|| self.store.old_columns())?;
+            let read = py.detach(|| memory::catch(|| self.store.old_columns()))?;
             let _ = self.old.set(read); // another thread was faster: the same numbers
         }
         Ok(self.old.get().map_or(&[], Vec::as_slice))
@@ -239,8 +241,8 @@ impl StoreReader {
 type Pattern = (Vec<i64>, Vec<i32>);
 
 fn plain(arena: &Arena, old: &[u32]) -> (Pattern, Vec<f64>) {
-    let mut indptr = Vec::with_capacity(arena.n_rows() + 1);
-    let (mut indices, mut values) = (Vec::with_capacity(arena.nnz()), Vec::with_capacity(arena.nnz()));
+    let mut indptr = memory::with_capacity(arena.n_rows() + 1);
+    let (mut indices, mut values) = (memory::with_capacity(arena.nnz()), memory::with_capacity(arena.nnz()));
     indptr.push(0);
     let mut row: Vec<(i32, f64)> = Vec::new();
     with_view!(arena.view(), |rows| {
@@ -257,7 +259,7 @@ fn plain(arena: &Arena, old: &[u32]) -> (Pattern, Vec<f64>) {
 }
 
 /// How often columns occur in plain svmlight text at some places (path, offset) of some files, `bytes` at each; columns from
-/// `limit` on are left out.
+/// `limit` on are left out, and those that are not relabelled.
 #[pyfunction]
 #[pyo3(signature = (places, bytes, zero_based, limit))]
 pub fn sample_columns<'py>(
@@ -271,7 +273,7 @@ pub fn sample_columns<'py>(
         let mut counts = Vec::new();
         for (path, offset) in &places {
             monitor.poll()?;
-            count_columns(path, *offset, bytes, usize::from(!zero_based), limit, &mut counts)?;
+            count_columns(path, *offset, bytes, usize::from(!zero_based), limit.min(MAX_RELABELLED), &mut counts)?;
         }
         // Room was made ahead, and a column that is not there must not become one.
         counts.truncate(counts.iter().rposition(|&count| count > 0).map_or(0, |at| at + 1));
@@ -283,7 +285,7 @@ pub fn sample_columns<'py>(
 /// An svmlight file in pieces.
 #[pyclass(frozen, module = "hinge._native")]
 pub struct TextReader {
-    pieces: Mutex<Pieces>,
+    pieces: Turns<Pieces>,
 }
 
 #[pymethods]
@@ -293,12 +295,12 @@ impl TextReader {
     #[pyo3(signature = (path, n_features, zero_based))]
     fn new(path: PathBuf, n_features: Option<usize>, zero_based: Option<bool>) -> PyResult<Self> {
         let options = ReadOptions { base: base_of(zero_based), n_features };
-        Ok(Self { pieces: Mutex::new(Pieces::open(&path, options)?) })
+        Ok(Self { pieces: Turns::new(Pieces::open(&path, options)?) })
     }
 
     /// The next piece, as of `load_svmlight`; None at the end.
     fn next<'py>(&self, py: Python<'py>, dtype: &str, n_threads: usize) -> PyResult<Option<Parts<'py>>> {
-        let mut pieces = locked(&self.pieces)?;
+        let mut pieces = self.pieces.take(py)?;
         let pieces = &mut *pieces;
         match dtype {
             "float32" => {
@@ -316,9 +318,9 @@ impl TextReader {
 
     /// Whether indices start at 0, once that is decided.
     #[getter]
-    fn zero_based(&self) -> PyResult<Option<bool>> {
+    fn zero_based(&self, py: Python<'_>) -> PyResult<Option<bool>> {
         use crate::data::svmlight::IndexBase;
-        Ok(match locked(&self.pieces)?.base() {
+        Ok(match self.pieces.take(py)?.base() {
             IndexBase::Auto => None,
             IndexBase::Zero => Some(true),
             IndexBase::One => Some(false),

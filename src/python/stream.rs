@@ -1,17 +1,17 @@
 //! Binding of [`crate::outofcore::stream`]: a model that learns from pieces of a stream, and can be pickled.
 
-use std::sync::Mutex;
-
-use numpy::{IntoPyArray, PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, ToPyArray};
+use numpy::{IntoPyArray, PyArray1, PyArray2, PyReadonlyArray1};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use super::arrays::{Matrix, with_rows};
+use super::arrays::{Matrix, collected, copied, table, with_rows};
 use super::options::{self, FitOptions};
 use super::outofcore::{BlockOptions, settings};
 use super::run::run;
+use super::turns::Turns;
 use crate::data::arena::Width;
+use crate::memory;
 use crate::outofcore::resident::Plain;
 use crate::outofcore::stream::{Counts, Options, Snapshot, Stream};
 use crate::outofcore::task::{State, Sums};
@@ -19,7 +19,7 @@ use crate::outofcore::task::{State, Sums};
 /// A linear model that learns from rows seen once.
 #[pyclass(frozen, module = "hinge._native")]
 pub struct StreamLearner {
-    stream: Mutex<Option<Stream>>,
+    stream: Turns<Option<Stream>>,
 }
 
 /// The arrays of a [`Snapshot`], as a dict.
@@ -45,9 +45,9 @@ struct Kept<'py> {
 impl Kept<'_> {
     fn snapshot(&self) -> PyResult<Snapshot> {
         let rows = Plain {
-            lens: self.lens.as_slice()?.to_vec(),
-            columns: self.columns.as_slice()?.to_vec(),
-            values: self.values.as_slice()?.to_vec(),
+            lens: memory::copy(self.lens.as_slice()?),
+            columns: memory::copy(self.columns.as_slice()?),
+            values: memory::copy(self.values.as_slice()?),
         };
         let n = self.w.len();
         if [self.alpha.len(), self.numbers.len(), self.visits.len()] != [n; 3] {
@@ -56,8 +56,8 @@ impl Kept<'_> {
         let state = |k: usize| -> PyResult<State> {
             let [offset, terms, all_0, all_1, inside_0, inside_1] = self.numbers[k];
             Ok(State {
-                w: self.w[k].as_slice()?.to_vec(),
-                alpha: self.alpha[k].as_slice()?.to_vec(),
+                w: memory::copy(self.w[k].as_slice()?),
+                alpha: memory::copy(self.alpha[k].as_slice()?),
                 offset,
                 sums: Sums { terms, all: [all_0, all_1], inside: [inside_0, inside_1] },
                 losses: 0.0,
@@ -66,8 +66,8 @@ impl Kept<'_> {
         };
         Ok(Snapshot {
             rows,
-            classes: self.classes.as_slice()?.to_vec(),
-            weights: self.weights.as_slice()?.to_vec(),
+            classes: memory::copy(self.classes.as_slice()?),
+            weights: memory::copy(self.weights.as_slice()?),
             states: (0..n).map(state).collect::<PyResult<_>>()?,
             bias: self.bias,
             counts: Counts { seen: self.seen, cached: self.cached, steps: self.steps },
@@ -99,11 +99,11 @@ impl StreamLearner {
         options::solver(&options.solver)?;
         let settings = settings(&options, &blocks, None)?;
         let options = Options { settings, n_cols: n_features, cost: cost.as_slice()?.to_vec(), width };
-        let stream = match state {
-            Some(kept) => Stream::restore(options, kept.snapshot()?)?,
-            None => Stream::new(options)?,
-        };
-        Ok(Self { stream: Mutex::new(Some(stream)) })
+        let stream = memory::catch(|| match state {
+            Some(kept) => Ok::<_, PyErr>(Stream::restore(options, kept.snapshot()?)?),
+            None => Ok(Stream::new(options)?),
+        })?;
+        Ok(Self { stream: Turns::new(Some(stream)) })
     }
 
     /// Learns from rows; after an interrupt in the middle the learner is of no use.
@@ -118,7 +118,7 @@ impl StreamLearner {
     ) -> PyResult<()> {
         let (classes, slices) = (class_ids.as_slice()?, matrix.slices()?);
         let weight = weight.as_ref().map(|weight| weight.as_slice()).transpose()?;
-        let mut held = self.stream.lock().map_err(|_| broken())?;
+        let mut held = self.stream.take(py)?;
         let seen = held.as_ref().ok_or_else(broken)?.counts().seen;
         let stream = held.as_mut().ok_or_else(broken)?;
         let done = run(py, n_threads, None, |monitor| {
@@ -133,23 +133,16 @@ impl StreamLearner {
 
     /// Weights (problems x features) and intercepts.
     fn model<'py>(&self, py: Python<'py>) -> PyResult<Model<'py>> {
-        let held = self.stream.lock().map_err(|_| broken())?;
+        let held = self.stream.take(py)?;
         let stream = held.as_ref().ok_or_else(broken)?;
         let n = stream.n_problems();
-        let mut coef = Vec::with_capacity(n * stream.model(0).0.len());
-        let mut intercept = Vec::with_capacity(n);
-        for k in 0..n {
-            let (w, b) = stream.model(k);
-            coef.extend_from_slice(w);
-            intercept.push(b);
-        }
-        let d = coef.len() / n.max(1);
-        Ok((coef.into_pyarray(py).reshape([n, d])?, intercept.into_pyarray(py)))
+        let coef = table(py, stream.model(0).0.len(), (0..n).map(|k| stream.model(k).0))?;
+        Ok((coef, collected(py, (0..n).map(|k| stream.model(k).1))?))
     }
 
     /// (rows seen, rows at hand, dual value of each problem).
     fn facts<'py>(&self, py: Python<'py>) -> PyResult<(u64, usize, Bound<'py, PyArray1<f64>>)> {
-        let held = self.stream.lock().map_err(|_| broken())?;
+        let held = self.stream.take(py)?;
         let stream = held.as_ref().ok_or_else(broken)?;
         let dual: Vec<f64> = (0..stream.n_problems()).map(|k| stream.dual(k)).collect();
         Ok((stream.counts().seen, stream.n_resident(), dual.into_pyarray(py)))
@@ -157,16 +150,18 @@ impl StreamLearner {
 
     /// All that the learner is made of, as arrays and numbers.
     fn state<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let held = self.stream.lock().map_err(|_| broken())?;
-        let Snapshot { rows, classes, weights, states, bias, counts } = held.as_ref().ok_or_else(broken)?.snapshot();
+        let held = self.stream.take(py)?;
+        let stream = held.as_ref().ok_or_else(broken)?;
+        let snapshot = memory::catch(|| Ok::<_, PyErr>(stream.snapshot()))?;
+        let Snapshot { rows, classes, weights, states, bias, counts } = snapshot;
         let state = PyDict::new(py);
         state.set_item("lens", rows.lens.into_pyarray(py))?;
         state.set_item("columns", rows.columns.into_pyarray(py))?;
         state.set_item("values", rows.values.into_pyarray(py))?;
         state.set_item("classes", classes.into_pyarray(py))?;
         state.set_item("weights", weights.into_pyarray(py))?;
-        state.set_item("w", states.iter().map(|s| s.w.to_pyarray(py)).collect::<Vec<_>>())?;
-        state.set_item("alpha", states.iter().map(|s| s.alpha.to_pyarray(py)).collect::<Vec<_>>())?;
+        state.set_item("w", states.iter().map(|s| copied(py, &s.w)).collect::<PyResult<Vec<_>>>()?)?;
+        state.set_item("alpha", states.iter().map(|s| copied(py, &s.alpha)).collect::<PyResult<Vec<_>>>()?)?;
         let numbers = |s: &State| {
             let Sums { terms, all, inside } = s.sums;
             [s.offset, terms, all[0], all[1], inside[0], inside[1]]

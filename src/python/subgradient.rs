@@ -2,11 +2,11 @@
 
 use std::sync::Mutex;
 
-use numpy::{PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2, ToPyArray};
+use numpy::{IntoPyArray, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use super::arrays::{Matrix, with_rows};
+use super::arrays::{Matrix, collected, table, with_rows};
 use super::fit::{as_dict, report_dict};
 use super::options;
 use super::outofcore;
@@ -16,6 +16,7 @@ use crate::data::Rows;
 use crate::data::any::AnyRows;
 use crate::data::presolve::Packable;
 use crate::loss::LossKind;
+use crate::memory::{self, CollectLarge};
 use crate::multiclass::{self, Labels};
 use crate::outofcore::Task;
 use crate::outofcore::subgradient as blocks;
@@ -123,7 +124,7 @@ pub fn descend<'py>(
             structure.check_solvable()?;
             let packed = rows.pack(&structure, mode, &|| monitor.cancelled())?;
             let view = packed.as_ref().map(|packed| AnyRows::from(packed.view()));
-            let back = |w: &[f64]| packed.as_ref().map_or_else(|| w.to_vec(), |packed| packed.map_weights_back(w));
+            let back = |w: &[f64]| packed.as_ref().map_or_else(|| memory::copy(w), |packed| packed.map_weights_back(w));
             let matrix = Packed { rows: rows.into(), view, back: &back };
             let found =
                 multiclass::fit_each(&matrix.rows, &labels, cost, intercept, settings.seed, |problem, seed| {
@@ -182,7 +183,7 @@ struct Packed<'a> {
 }
 
 impl Packed<'_> {
-    /// Descends; the certificate is that on the caller's rows, whatever rounding the packed ones have.
+    /// Descends; the certificate is proved on the caller's rows, whatever rounding the packed ones have.
     fn descend<'p>(
         &self,
         problem: &Problem<'p, AnyRows<'p>>,
@@ -190,15 +191,14 @@ impl Packed<'_> {
         settings: &Options<'_>,
         monitor: &dyn Monitor,
     ) -> Result<(Solution, Vec<Look>)> {
-        let Some(view) = &self.view else {
-            return subgradient::solve(problem, loss, settings, monitor);
-        };
+        let rows = self.view.as_ref().unwrap_or(problem.rows);
         let Problem { ids, y, cost, intercept, .. } = *problem;
-        let packed = Problem { rows: view, ids, y, cost, intercept };
-        let (mut solution, looks) = subgradient::solve(&packed, loss, settings, monitor)?;
-        solution.w = (self.back)(&solution.w);
-        solution.certificate = certificate::certify(problem, loss, &solution, monitor)?;
-        solution.passes += certificate::PASSES;
+        let (mut solution, looks) =
+            subgradient::solve(&Problem { rows, ids, y, cost, intercept }, loss, settings, monitor)?;
+        if self.view.is_some() {
+            solution.w = (self.back)(&solution.w);
+        }
+        certificate::certify(problem, loss, &mut solution, settings.tol, monitor)?;
         if solution.status == Status::Converged && solution.certificate.relative_gap() > settings.tol {
             solution.status = Status::Stalled;
         }
@@ -210,7 +210,7 @@ impl Packed<'_> {
 fn look_table<'py>(py: Python<'py>, looks: &[Look]) -> PyResult<Bound<'py, PyArray2<f64>>> {
     let numbers: Vec<f64> =
         looks.iter().flat_map(|l| [l.epoch as f64, l.steps as f64, l.seconds, l.primal, l.dual, l.norm]).collect();
-    numbers.to_pyarray(py).reshape([looks.len(), 6])
+    numbers.into_pyarray(py).reshape([looks.len(), 6])
 }
 
 /// What is kept between passes, as Python has it: weights and sums with one row per problem, intercepts and their sums, number of
@@ -233,7 +233,7 @@ impl PassState<'_> {
         if b.is_empty() || sum.len() != w.len() || b_sum.len() != b.len() || d * b.len() != w.len() {
             return Err(Error::Shape { what: "state of the passes", expected: w.len(), found: sum.len() }.into());
         }
-        let part = |v: &[f64], k: usize| v[k * d..(k + 1) * d].to_vec();
+        let part = |v: &[f64], k: usize| memory::copy(&v[k * d..(k + 1) * d]);
         Ok((0..b.len())
             .map(|k| State {
                 w: part(w, k),
@@ -264,7 +264,7 @@ pub fn descend_on<'py>(
     let labels = Labels { ids: class_ids.as_slice()?, n_classes };
     let cost = cost.as_slice()?;
     let (loss, intercept) = (options::loss(&options.loss)?, options::intercept(options.intercept)?);
-    let states = state.states()?;
+    let states = memory::catch(|| state.states())?;
     let failed = Mutex::new(None);
     let function = eta.map(|eta| step_function(eta, &failed));
     let settings = options.resolve(function.as_deref())?;
@@ -275,8 +275,8 @@ pub fn descend_on<'py>(
         labels.check(rows.n_rows())?;
         multiclass::check_weights(cost, rows.n_rows())?;
         let n_rows = multiclass::check_row_count(&rows)?;
-        let ids: Vec<u32> = (0..n_rows).filter(|&i| cost[i as usize] > 0.0).collect();
-        let cost: Vec<f64> = ids.iter().map(|&i| cost[i as usize]).collect();
+        let ids: Vec<u32> = (0..n_rows).filter(|&i| cost[i as usize] > 0.0).collect_large();
+        let cost: Vec<f64> = ids.iter().map(|&i| cost[i as usize]).collect_large();
         parallel::try_map(&states, |k, state| {
             let y = labels.signs(k, &ids);
             let problem = Problem { rows: &rows, ids: Some(&ids), y: &y, cost: &cost, intercept };
@@ -288,17 +288,14 @@ pub fn descend_on<'py>(
 }
 
 fn state_dict<'py>(py: Python<'py>, states: &[State]) -> PyResult<Bound<'py, PyDict>> {
-    let table = |f: fn(&State) -> &[f64]| -> PyResult<Bound<'py, PyArray2<f64>>> {
-        let rows: Vec<f64> = states.iter().flat_map(|s| f(s).iter().copied()).collect();
-        rows.to_pyarray(py).reshape([states.len(), rows.len() / states.len().max(1)])
-    };
-    let column =
-        |f: fn(&State) -> f64| -> Bound<'py, PyArray1<f64>> { states.iter().map(f).collect::<Vec<_>>().to_pyarray(py) };
+    let width = states.first().map_or(0, |s| s.w.len());
+    let table = |f: fn(&State) -> &[f64]| table(py, width, states.iter().map(f));
+    let column = |f: fn(&State) -> f64| collected(py, states.iter().map(f));
     let result = PyDict::new(py);
     result.set_item("w", table(|s| &s.w)?)?;
     result.set_item("sum", table(|s| &s.sum)?)?;
-    result.set_item("b", column(|s| s.b))?;
-    result.set_item("b_sum", column(|s| s.b_sum))?;
+    result.set_item("b", column(|s| s.b)?)?;
+    result.set_item("b_sum", column(|s| s.b_sum)?)?;
     result.set_item("counted", states.first().map_or(0, |s| s.counted))?;
     result.set_item("steps", states.first().map_or(0, |s| s.steps))?;
     Ok(result)

@@ -15,6 +15,7 @@ use super::watch::Watch;
 use super::{Route, State, Step};
 use crate::data::Rows;
 use crate::data::design::Design;
+use crate::memory::{self, CollectLarge};
 use crate::solver::crammer_singer::{self, Alpha, Problem, Solution, Start};
 use crate::solver::{Intercept, Monitor, Params, SolverKind, Status, check_length};
 use crate::{Result, parallel};
@@ -69,8 +70,8 @@ impl<R: Rows> Fold<'_, R> {
             return Ok(Done::unchanged(fitted.norm + c / fitted.c * fitted.loss, fitted.until));
         }
         let part = &setup.parts[fold];
-        let class: Vec<u32> = part.train.iter().map(|&i| setup.labels.ids[i as usize]).collect();
-        let cost: Vec<f64> = part.weight.iter().map(|v| c * v).collect();
+        let class: Vec<u32> = part.train.iter().map(|&i| setup.labels.ids[i as usize]).collect_large();
+        let cost: Vec<f64> = part.weight.iter().map(|v| c * v).collect_large();
         let problem = Problem {
             rows: setup.rows,
             ids: Some(&part.train),
@@ -106,8 +107,9 @@ impl<R: Rows> Fold<'_, R> {
     /// Decision values of the held-out rows: one per class, for two classes that of the second less that of the first.
     fn decisions(&self, solution: &Solution) -> Vec<f64> {
         let (rows, b) = (Design { rows: self.setup.rows, ids: None, bias: 0.0 }, &solution.intercepts);
-        let mut scores = vec![0.0; solution.weights.padded()];
-        let mut decisions = Vec::new();
+        let mut scores = memory::zeros(solution.weights.padded());
+        let n_values = if b.len() == 2 { 1 } else { b.len() };
+        let mut decisions = memory::with_capacity(self.setup.parts[self.fold].test.len() * n_values);
         for &i in self.setup.parts[self.fold].test {
             solution.weights.scores(&rows, i as usize, &mut scores);
             if b.len() == 2 {
@@ -163,7 +165,7 @@ impl<R: Rows> Route for CrammerSinger<'_, R> {
             check_length("decision values of a search state", present.len(), scores.len())?;
         }
         self.lanes = rebuilt;
-        self.decisions = Arc::new(scores.to_vec());
+        self.decisions = Arc::new(memory::copy(scores));
         Ok(())
     }
 }
@@ -178,9 +180,9 @@ impl Lane {
         let (Some(f), Some(alpha), Some(b)) = (self.fitted, &self.start.alpha, &self.start.intercepts) else {
             return Default::default();
         };
-        let starts = alpha.starts.iter().map(|s| *s as f64).collect();
-        let classes = alpha.classes.iter().map(|c| f64::from(*c)).collect();
-        [vec![f.c, f.norm, f.loss, f.factor, f.until], b.clone(), starts, classes, alpha.values.clone()]
+        let starts = alpha.starts.iter().map(|s| *s as f64).collect_large();
+        let classes = alpha.classes.iter().map(|c| f64::from(*c)).collect_large();
+        [vec![f.c, f.norm, f.loss, f.factor, f.until], memory::copy(b), starts, classes, memory::copy(&alpha.values)]
     }
 
     fn rebuild(arrays: &[Vec<f64>], n_rows: usize, n_classes: usize) -> Result<Self> {
@@ -192,13 +194,13 @@ impl Lane {
         check_length("intercepts of a search state", n_classes, b.len())?;
         check_length("rows of a search state", n_rows + 1, starts.len())?;
         let alpha = Alpha {
-            starts: starts.iter().map(|s| *s as usize).collect(),
-            classes: classes.iter().map(|c| *c as u32).collect(),
-            values: values.clone(),
+            starts: starts.iter().map(|s| *s as usize).collect_large(),
+            classes: classes.iter().map(|c| *c as u32).collect_large(),
+            values: memory::copy(values),
         };
         alpha.check(n_classes)?;
         let [c, norm, loss, factor, until] = facts[..] else { unreachable!("the number of facts is checked") };
-        let start = Start { alpha: Some(alpha), intercepts: Some(b.clone()), factor: None };
+        let start = Start { alpha: Some(alpha), intercepts: Some(memory::copy(b)), factor: None };
         Ok(Self { start, fitted: Some(Fitted { c, norm, loss, factor, until }) })
     }
 }

@@ -30,6 +30,7 @@ use super::watch::Watch;
 use super::{Route, State, Step};
 use crate::data::Rows;
 use crate::loss::{Hinge, Logistic, Loss, LossKind, SquaredHinge};
+use crate::memory::{self, CollectLarge};
 use crate::parallel;
 use crate::solver::{Monitor, Params, Solution, SolverKind, Start, Status, auto, check_length};
 use crate::{Error, Result};
@@ -119,7 +120,7 @@ impl Lane {
         };
         let solver = SOLVERS.iter().position(|s| *s == f.solver).unwrap_or(0) as f64;
         let is_consistent = f64::from(u8::from(self.start.is_consistent));
-        [vec![f.c, f.norm, f.loss, f.dual, f.until, solver, is_consistent, *b], w.clone(), alpha.clone()]
+        [vec![f.c, f.norm, f.loss, f.dual, f.until, solver, is_consistent, *b], memory::copy(w), memory::copy(alpha)]
     }
 
     fn rebuild(arrays: &[Vec<f64>], n_cols: usize, n_rows: usize) -> Result<Self> {
@@ -139,7 +140,7 @@ impl Lane {
             rule: "0, 1 or 2",
         })?;
         let is_consistent = is_consistent != 0.0;
-        let start = Start { w: Some((w.clone(), b)), alpha: Some(alpha.clone()), is_consistent };
+        let start = Start { w: Some((memory::copy(w), b)), alpha: Some(memory::copy(alpha)), is_consistent };
         Ok(Self { start, fitted: Some(Fitted { c, norm, loss, dual, until, solver }), is_scored: false })
     }
 }
@@ -182,11 +183,11 @@ impl<R: Rows> Task<'_, R> {
             }
         }
         let y = self.setup.signs(self.number);
-        let cost: Vec<f64> = self.weight().iter().map(|v| self.c * v).collect();
+        let cost: Vec<f64> = self.weight().iter().map(|v| self.c * v).collect_large();
         let seed = settings.seed.wrapping_add(self.number as u64);
         let params = Params { solver, tol, max_iter: settings.max_iter, seed };
         let problem = self.setup.problem(self.number, &y, &cost);
-        let mut solution = auto::solve(&problem, settings.loss, &params, &lane.start, self.monitor)?;
+        let mut solution = auto::solve_unproved(&problem, settings.loss, &params, &lane.start, self.monitor)?;
         let is_converged = solution.status == Status::Converged;
         let mut fitted = self.judge(&solution, is_converged, tol);
         let can_extend = is_converged && fitted.until < self.setup.last;
@@ -219,10 +220,10 @@ impl<R: Rows> Task<'_, R> {
 
     fn extend_with<L: Loss>(&self, loss: L, solution: &mut Solution, fitted: &mut Fitted, y: &[f64], tol: f64) -> bool {
         let last = self.setup.last;
-        let cost: Vec<f64> = self.weight().iter().map(|v| last * v).collect();
+        let cost: Vec<f64> = self.weight().iter().map(|v| last * v).collect_large();
         let problem = self.setup.problem(self.number, y, &cost);
         let mut extension = Extension { problem, loss, limit: (1.0 + tol) * fitted.dual, passes: 0.0 };
-        let mut point = Point { w: solution.w.clone(), b: solution.intercept, norm: fitted.norm };
+        let mut point = Point { w: memory::copy(&solution.w), b: solution.intercept, norm: fitted.norm };
         let loss_at_last = extension.run(&mut point);
         solution.passes += extension.passes;
         let Some(loss_at_last) = loss_at_last else {

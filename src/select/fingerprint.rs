@@ -11,6 +11,7 @@ use twox_hash::XxHash3_64;
 
 use super::{Plan, Settings, Task};
 use crate::data::Rows;
+use crate::memory::CollectLarge;
 
 /// Rows per parallel chunk.
 const CHUNK: usize = 2048;
@@ -79,7 +80,7 @@ fn hex(hash: u64) -> String {
 }
 
 fn hash_bytes(bytes: impl Iterator<Item = u8>) -> u64 {
-    XxHash3_64::oneshot(&bytes.collect::<Vec<u8>>())
+    XxHash3_64::oneshot(&bytes.collect_large())
 }
 
 fn hash_rows<R: Rows>(rows: &R) -> u64 {

@@ -1,6 +1,7 @@
 //! The splits of a search, checked, and what every lane reads.
 
 use crate::data::Rows;
+use crate::memory::{self, CollectLarge};
 use crate::multiclass::{Labels, weighted_rows};
 use crate::select::Settings;
 use crate::solver::{Monitor, Problem};
@@ -70,12 +71,12 @@ impl<'a, R: Rows> Setup<'a, R> {
 
     /// Decision values of the held-out rows of lane `k`.
     pub fn decisions(&self, k: usize, w: &[f64], b: f64) -> Vec<f64> {
-        self.part(k).test.iter().map(|&i| self.rows.dot(i as usize, w) + b).collect()
+        self.part(k).test.iter().map(|&i| self.rows.dot(i as usize, w) + b).collect_large()
     }
 
     /// Decision values of zero weights, in the shape of [`super::Step::decisions`].
     pub fn no_decisions(&self) -> Vec<Vec<f64>> {
-        self.parts.iter().map(|part| vec![0.0; part.test.len() * self.n_problems()]).collect()
+        self.parts.iter().map(|part| memory::zeros(part.test.len() * self.n_problems())).collect_large()
     }
 
     /// Writes the decision values of lane `k` into those of all lanes.
@@ -108,6 +109,6 @@ fn part<'a, R: Rows>(rows: &R, labels: &Labels<'_>, weight: &[f64], f: usize, fo
         }
     }
     let train = weighted_rows(labels, weight, fold.train.iter().copied(), &format!("the training part of fold {f}"))?;
-    let weight = train.iter().map(|&i| weight[i as usize]).collect();
+    let weight = train.iter().map(|&i| weight[i as usize]).collect_large();
     Ok(Part { train, weight, test: &fold.test })
 }

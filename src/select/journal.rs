@@ -9,35 +9,40 @@
 //! array   = u64 length | f64 ...                                        all numbers little-endian
 //! ```
 //!
-//! **Creation** is atomic: the header is written to a temporary file beside the path, synced, and renamed. **Appending** is one
+//! **Creation** is atomic: the header is written to a draft beside the path, synced, and renamed. **Appending** is one
 //! write and one sync per finished `C`. **Opening** compares the fingerprint, which is text, and refuses the journal of another
 //! search with what differs. The records are then replayed in order; the first that is truncated, has a wrong checksum or
 //! is not of the `C` that the plan asks for ends the replay, the file is cut there, and the rest of the search is computed. So
 //! a kill at any moment costs the `C` in progress, and damage costs time, never a wrong table. Lengths read from the file
 //! are compared with the bytes that are left before anything is allocated.
 //!
-//! The file is locked while a search uses it, so that two searches cannot write into one.
+//! The file is held while a search uses it, so that two searches cannot write into one.
 //!
 //! **Size.** A record holds the whole state of the route. Of the states in the file only the last, and with refinement those
 //! around the best score, are ever read again; so once the dead ones make up most of the file it is rewritten without them
-//! (a new file, synced and renamed over the old): it stays below about four times the live states. Where damage leaves
+//! (a draft, renamed over the old file): it stays below about four times the live states. Where damage leaves
 //! no state to go on from, the route computes it again.
 //!
 //! Not covered: the bits of a search depend on the vector instructions of the machine, so a journal carried to another kind of
 //! processor goes on, but the steps after it may differ in the last digits.
 
-use std::fs::{File, OpenOptions, TryLockError};
-use std::io::{BufReader, ErrorKind, Read, Seek, SeekFrom, Write};
-use std::path::{Path, PathBuf};
+use std::fs::File;
+use std::io::{BufReader, Read, Seek, SeekFrom, Write};
+use std::path::Path;
 use std::sync::Arc;
 
 use twox_hash::XxHash3_64;
 
 use super::fingerprint::Fingerprint;
 use super::{State, Step};
+use crate::durable::draft::Draft;
+use crate::durable::held::Held;
+use crate::durable::target::{Kind, Replace};
+use crate::memory::{self, CollectLarge};
 use crate::{Error, Result};
 
 const MAGIC: &[u8; 8] = b"hinge-CV";
+const KIND: Kind = Kind { name: "the journal of a search", is_one: |head| head.starts_with(MAGIC) };
 const FORMAT: u32 = 1;
 /// Bytes before the first frame.
 const PREFIX: u64 = 12;
@@ -48,8 +53,7 @@ const SMALL: u64 = if cfg!(test) { 1 << 10 } else { 1 << 24 };
 
 /// An open journal: first replayed to its end, then appended to.
 pub struct Journal {
-    path: PathBuf,
-    file: File,
+    held: Held,
     /// Where the valid part ends, as far as it is read.
     end: u64,
     /// Number of the next frame.
@@ -82,18 +86,25 @@ impl Journal {
     /// Opens the journal of a search, or creates it where there is none (or an empty file).
     ///
     /// # Errors
-    /// [`Error::Journal`] for a journal of another search, a file that is none, and one in use; [`Error::Io`].
+    /// [`Error::Journal`] for a journal of another search, a file that is none, and one in use; [`Error::Occupied`] for a
+    /// device and the like; [`Error::Io`].
     pub fn open(path: &Path, fingerprint: &Fingerprint) -> Result<Self> {
-        let io = |source| Error::Io { path: path.to_owned(), source };
-        let text = fingerprint.to_text();
-        match std::fs::metadata(path) {
-            Err(error) if error.kind() == ErrorKind::NotFound => return Self::create(path, text),
-            Ok(facts) if facts.is_file() && facts.len() == 0 => return Self::create(path, text),
-            facts => facts.map_err(io)?,
+        let held = Held::open(path)?.ok_or_else(|| Error::Journal {
+            path: path.to_owned(),
+            reason: "another search is using it; use another path or wait for its end".into(),
+        })?;
+        let mut journal = Self {
+            held,
+            end: PREFIX,
+            number: 0,
+            is_replaying: true,
+            fingerprint: fingerprint.to_text(),
+            records: Vec::new(),
         };
-        let file = OpenOptions::new().read(true).write(true).open(path).map_err(io)?;
-        lock(path, &file)?;
-        let mut journal = Self::new(path, file, text);
+        if journal.held.is_empty()? {
+            journal.create()?;
+            return Ok(journal);
+        }
         let there = journal.read_header()?;
         match fingerprint.difference(&there) {
             None => Ok(journal),
@@ -104,33 +115,35 @@ impl Journal {
         }
     }
 
-    fn new(path: &Path, file: File, fingerprint: String) -> Self {
-        let path = path.to_owned();
-        Self { path, file, end: PREFIX, number: 0, is_replaying: true, fingerprint, records: Vec::new() }
+    /// The bytes before the first record.
+    fn header(&self) -> Vec<u8> {
+        let frame = frame(0, self.fingerprint.as_bytes());
+        [MAGIC.as_slice(), &FORMAT.to_le_bytes(), &frame].concat()
     }
 
-    fn create(path: &Path, fingerprint: String) -> Result<Self> {
-        let temporary = Temporary::new(path)?;
-        let mut file = temporary.file;
-        let frame = frame(0, fingerprint.as_bytes());
-        let bytes = [MAGIC.as_slice(), &FORMAT.to_le_bytes(), &frame].concat();
-        temporary.path.publish(&mut file, &bytes)?;
-        let mut journal = Self::new(path, file, fingerprint);
-        (journal.end, journal.number, journal.is_replaying) = (bytes.len() as u64, 1, false);
-        Ok(journal)
+    fn draft(&self) -> Result<Draft> {
+        Draft::new(self.held.path(), KIND, Replace::SameKind)
+    }
+
+    fn create(&mut self) -> Result<()> {
+        let (mut draft, header) = (self.draft()?, self.header());
+        draft.write(&header)?;
+        self.held.replace(draft)?;
+        (self.end, self.number, self.is_replaying) = (header.len() as u64, 1, false);
+        Ok(())
     }
 
     fn io(&self, source: std::io::Error) -> Error {
-        Error::Io { path: self.path.clone(), source }
+        Error::Io { path: self.held.path().to_owned(), source }
     }
 
     fn refuse(&self, reason: String) -> Error {
-        Error::Journal { path: self.path.clone(), reason }
+        Error::Journal { path: self.held.path().to_owned(), reason }
     }
 
     fn read_header(&mut self) -> Result<String> {
         let mut prefix = [0; PREFIX as usize];
-        let is_read = self.file.read_exact(&mut prefix).is_ok();
+        let is_read = self.held.file().read_exact(&mut prefix).is_ok();
         if !is_read || &prefix[..8] != MAGIC {
             return Err(self.refuse("it is not the journal of a search".into()));
         }
@@ -145,12 +158,16 @@ impl Journal {
     /// The next frame, with its offset, if it is whole; moves past it.
     fn read_frame(&mut self) -> Result<Option<(u64, Vec<u8>)>> {
         let offset = self.end;
-        let payload = read_frame_at(&mut self.file, offset, self.number).map_err(|e| self.io(e))?;
+        let payload = self.read_frame_at(offset, self.number)?;
         Ok(payload.map(|payload| {
             self.end += FRAME + payload.len() as u64;
             self.number += 1;
             (offset, payload)
         }))
+    }
+
+    fn read_frame_at(&mut self, offset: u64, number: u64) -> Result<Option<Vec<u8>>> {
+        read_frame_at(self.held.file(), offset, number).map_err(|e| self.io(e))
     }
 
     /// The next record, if it is whole, of the value `c` and acceptable to `is_fitting`. Else the file is cut, and everything
@@ -173,7 +190,8 @@ impl Journal {
         }
         (self.end, self.number) = start;
         self.is_replaying = false;
-        self.file.set_len(self.end).and_then(|()| self.file.sync_all()).map_err(|e| self.io(e))?;
+        let (file, end) = (self.held.file(), self.end);
+        file.set_len(end).and_then(|()| file.sync_all()).map_err(|e| self.io(e))?;
         Ok(None)
     }
 
@@ -185,7 +203,7 @@ impl Journal {
         let Some(k) = self.records.iter().position(|record| record.c == c && record.state > 0) else {
             return Ok(None);
         };
-        let payload = read_frame_at(&mut self.file, self.records[k].offset, k as u64 + 1).map_err(|e| self.io(e))?;
+        let payload = self.read_frame_at(self.records[k].offset, k as u64 + 1)?;
         Ok(payload.and_then(|payload| decode(&payload)).and_then(|record| record.state))
     }
 
@@ -201,7 +219,8 @@ impl Journal {
             file.write_all(&bytes)?;
             file.sync_data()
         };
-        write(&mut self.file, self.end).map_err(|e| self.io(e))?;
+        let end = self.end;
+        write(self.held.file(), end).map_err(|e| self.io(e))?;
         self.note(step.c, self.end, Some(state));
         self.end += bytes.len() as u64;
         self.number += 1;
@@ -224,107 +243,41 @@ impl Journal {
         let last = self.records.last().map(|record| record.c);
         let is_dead = |record: &Entry| record.state > 0 && Some(record.c) != last && !needs(record.c);
         let dead: u64 = self.records.iter().filter(|record| is_dead(record)).map(|record| record.state).sum();
-        if dead < SMALL || dead < self.end / 4 * 3 {
+        // Of a journal that somebody removed in the meantime nothing is written back: another search may have the name.
+        if dead < SMALL || dead < self.end / 4 * 3 || !self.held.is_current() {
             return Ok(());
         }
         self.rewrite(&is_dead)
     }
 
     fn rewrite(&mut self, is_dead: &dyn Fn(&Entry) -> bool) -> Result<()> {
-        let temporary = Temporary::new(&self.path)?;
-        let mut file = temporary.file;
-        let header = frame(0, self.fingerprint.as_bytes());
-        let mut bytes = [MAGIC.as_slice(), &FORMAT.to_le_bytes(), &header].concat();
-        let (mut end, mut records) = (0, Vec::with_capacity(self.records.len()));
-        for (k, entry) in self.records.iter().enumerate() {
-            let number = k as u64 + 1;
-            let payload = read_frame_at(&mut self.file, entry.offset, number).map_err(|e| self.io(e))?;
-            let record = payload.and_then(|payload| decode(&payload));
+        let (mut draft, mut bytes) = (self.draft()?, self.header());
+        let mut records = Vec::with_capacity(self.records.len());
+        for k in 0..self.records.len() {
+            let (entry, number) = (self.records[k], k as u64 + 1);
+            let record = self.read_frame_at(entry.offset, number)?.and_then(|payload| decode(&payload));
             let record = record.ok_or_else(|| self.refuse(format!("record {number} has changed while in use")))?;
-            let state = record.state.as_ref().filter(|_| !is_dead(entry));
+            let state = record.state.as_ref().filter(|_| !is_dead(&entry));
             let payload = encode(&record.step, state);
-            let offset = end + bytes.len() as u64;
+            let offset = draft.len() + bytes.len() as u64;
             let state = if state.is_some() { entry.state } else { 0 };
-            records.push(Entry { offset, state, ..*entry });
+            records.push(Entry { offset, state, ..entry });
             bytes.extend(frame(number, &payload));
             if bytes.len() as u64 > SMALL {
-                file.write_all(&bytes).map_err(|e| self.io(e))?;
-                end += bytes.len() as u64;
+                draft.write(&bytes)?;
                 bytes.clear();
             }
         }
-        temporary.path.publish(&mut file, &bytes)?;
-        (self.file, self.end, self.records) = (file, end + bytes.len() as u64, records);
+        draft.write(&bytes)?;
+        let end = draft.len();
+        self.held.replace(draft)?;
+        (self.end, self.records) = (end, records);
         Ok(())
     }
 }
 
-/// A locked file beside the path that replaces it when published, and is removed if it never is.
-struct Temporary {
-    file: File,
-    path: TemporaryPath,
-}
-
-struct TemporaryPath {
-    temporary: PathBuf,
-    target: PathBuf,
-}
-
-impl Temporary {
-    fn new(target: &Path) -> Result<Self> {
-        let mut name = target.file_name().unwrap_or_default().to_owned();
-        name.push(".new");
-        let temporary = target.with_file_name(name);
-        let io = |source| Error::Io { path: target.to_owned(), source };
-        let mut options = OpenOptions::new();
-        let file = options.read(true).write(true).create(true).truncate(false).open(&temporary).map_err(io)?;
-        lock(target, &file)?;
-        file.set_len(0).map_err(io)?; // what a kill left there
-        let path = TemporaryPath { temporary, target: target.to_owned() };
-        Ok(Self { file, path })
-    }
-}
-
-impl TemporaryPath {
-    /// Writes the last bytes, makes all durable, and gives the file its name.
-    fn publish(&self, file: &mut File, bytes: &[u8]) -> Result<()> {
-        let written = file.write_all(bytes).and_then(|()| file.sync_all());
-        let named = written.and_then(|()| std::fs::rename(&self.temporary, &self.target));
-        named
-            .and_then(|()| sync_directory(&self.target))
-            .map_err(|source| Error::Io { path: self.target.clone(), source })
-    }
-}
-
-impl Drop for TemporaryPath {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.temporary); // gone already, if published
-    }
-}
-
-/// Makes a rename durable, where directories can be synced.
-fn sync_directory(path: &Path) -> std::io::Result<()> {
-    if cfg!(not(unix)) {
-        return Ok(());
-    }
-    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    File::open(parent)?.sync_all()
-}
-
-fn lock(path: &Path, file: &File) -> Result<()> {
-    match file.try_lock() {
-        Ok(()) => Ok(()),
-        Err(TryLockError::WouldBlock) => {
-            Err(Error::Journal { path: path.to_owned(), reason: "another search is using it".into() })
-        }
-        // File systems without locks exist; the lock only guards against a mistake.
-        Err(TryLockError::Error(error)) if error.kind() == ErrorKind::Unsupported => Ok(()),
-        Err(TryLockError::Error(source)) => Err(Error::Io { path: path.to_owned(), source }),
-    }
-}
-
 fn frame(number: u64, payload: &[u8]) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(FRAME as usize + payload.len());
+    let mut bytes = memory::with_capacity(FRAME as usize + payload.len());
     bytes.extend_from_slice(&(payload.len() as u64).to_le_bytes());
     bytes.extend_from_slice(&XxHash3_64::oneshot_with_seed(number, payload).to_le_bytes());
     bytes.extend_from_slice(payload);
@@ -345,7 +298,7 @@ fn read_frame_at(file: &mut File, offset: u64, number: u64) -> std::io::Result<O
     if length > left - FRAME {
         return Ok(None);
     }
-    let mut payload = vec![0; length as usize];
+    let mut payload = memory::zeros(length as usize);
     reader.read_exact(&mut payload)?;
     Ok((XxHash3_64::oneshot_with_seed(number, &payload) == checksum).then_some(payload))
 }
@@ -353,7 +306,7 @@ fn read_frame_at(file: &mut File, offset: u64, number: u64) -> std::io::Result<O
 fn encode(step: &Step, state: Option<&State>) -> Vec<u8> {
     let arrays = |arrays: &[Vec<f64>]| arrays.iter().map(|a| 8 + 8 * a.len()).sum::<usize>();
     let size = 96 + 8 * step.objective.len() + arrays(&step.decisions) + state.map_or(0, |state| arrays(&state.0));
-    let mut bytes = Vec::with_capacity(size);
+    let mut bytes = memory::with_capacity(size);
     for number in [step.c, step.passes, step.seconds, step.unchanged_until] {
         bytes.extend_from_slice(&number.to_le_bytes());
     }
@@ -371,7 +324,7 @@ fn encode(step: &Step, state: Option<&State>) -> Vec<u8> {
 
 fn put_array(bytes: &mut Vec<u8>, array: &[f64]) {
     bytes.extend_from_slice(&(array.len() as u64).to_le_bytes());
-    bytes.extend(array.iter().flat_map(|x| x.to_le_bytes()));
+    memory::extend(bytes, array.iter().flat_map(|x| x.to_le_bytes()));
 }
 
 fn put_arrays(bytes: &mut Vec<u8>, arrays: &[Vec<f64>]) {
@@ -428,7 +381,7 @@ impl Bytes<'_> {
         let count = self.count()?;
         let (numbers, rest) = self.0.split_at(8 * count);
         self.0 = rest;
-        Some(numbers.chunks_exact(8).map(|x| f64::from_le_bytes(x.try_into().expect("eight bytes"))).collect())
+        Some(numbers.chunks_exact(8).map(|x| f64::from_le_bytes(x.try_into().expect("eight bytes"))).collect_large())
     }
 
     fn arrays(&mut self) -> Option<Vec<Vec<f64>>> {
@@ -445,6 +398,7 @@ mod tests {
     use crate::select::{Fold, Plan, Settings, StopRule, Task, Values};
     use crate::solver::{Intercept, SolverKind};
     use proptest::prelude::*;
+    use std::path::PathBuf;
 
     fn fingerprint(seed: u64) -> Fingerprint {
         let (view, _) = crate::data::dense::DenseView::new(&[1.0, 2.0], 2, 1).unwrap();

@@ -34,6 +34,7 @@ use std::sync::Arc;
 
 use crate::Result;
 use crate::loss::{Hinge, Logistic, Loss, LossKind, SquaredHinge};
+use crate::memory;
 #[cfg(doc)]
 use crate::solver::auto;
 use crate::solver::{Intercept, SolverKind, check_length};
@@ -98,8 +99,14 @@ pub struct Step {
 }
 
 /// All that a route remembers between two values of `C`, as plain arrays.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Debug, Default, PartialEq)]
 pub struct State(pub Vec<Vec<f64>>);
+
+impl Clone for State {
+    fn clone(&self) -> Self {
+        Self(self.0.iter().map(|array| memory::copy(array)).collect())
+    }
+}
 
 /// All lanes of a search on their way through the values of `C`.
 pub trait Route {

@@ -120,7 +120,8 @@ impl Course {
     /// [`Error::Parameter`]; those of `bound`.
     pub fn new(plan: &Plan, bound: impl FnOnce() -> Result<f64>) -> Result<Self> {
         let first = match &plan.values {
-            Values::Range { c_min, c_max, ratio } => first_of_range(c_min.map_or_else(bound, Ok)?, *c_max, *ratio)?,
+            Values::Range { c_min: Some(c_min), c_max, ratio } => first_of_range(*c_min, *c_max, *ratio)?,
+            Values::Range { c_min: None, c_max, ratio } => first_from_data(bound()?, *c_max, *ratio)?,
             Values::List(values) => first_of_list(values)?,
         };
         let queue = VecDeque::from([Target { c: first, from: None }]);
@@ -243,6 +244,17 @@ fn first_of_range(c_min: f64, c_max: f64, ratio: f64) -> Result<f64> {
     Ok(c_min)
 }
 
+/// A first value that was computed is not the caller's mistake: the message says where it comes from.
+fn first_from_data(first: f64, c_max: f64, ratio: f64) -> Result<f64> {
+    if c_max.is_finite() && c_max < first {
+        let value =
+            format!("{c_max} below {first} (C_min was not given: computed from the weights and norms of the rows)");
+        let rule = "not below the first value of C, which weights far below 1 make large: raise C_max or the weights, or give C_min";
+        return Err(Error::Parameter { name: "C_max", value, rule });
+    }
+    first_of_range(first, c_max, ratio)
+}
+
 fn first_of_list(values: &[f64]) -> Result<f64> {
     let Some(&first) = values.first() else {
         return Err(Error::Parameter { name: "Cs", value: "[]".into(), rule: "at least one value" });
@@ -357,6 +369,13 @@ mod tests {
         let message = |plan: &Plan| Course::new(plan, || Ok(f64::NAN)).err().unwrap().to_string();
         assert!(message(&range(2.0, 1.0, 0, StopRule::Exact)).contains("C_max"));
         assert!(message(&range(0.0, 1.0, 0, StopRule::Exact)).contains("C_min"));
+        let values = Values::Range { c_min: None, c_max: 1024.0, ratio: 2.0 };
+        let plan = Plan { values, refine: 0, stop: StopRule::Exact };
+        let text = Course::new(&plan, || Ok(4096.0)).err().unwrap().to_string();
+        assert!(
+            ["got 1024 below 4096", "C_min was not given", "weights", "raise C_max"].iter().all(|s| text.contains(s)),
+            "{text}"
+        );
         for (list, part) in [(vec![], "at least one"), (vec![1.0, 1.0], "1 after 1"), (vec![f64::NAN], "NaN")] {
             let plan = Plan { values: Values::List(list), refine: 0, stop: StopRule::Exact };
             assert!(message(&plan).contains(part));

@@ -21,6 +21,7 @@ use super::{Route, State, Step};
 use crate::Result;
 use crate::data::Rows;
 use crate::loss::{Logistic, Loss, LossKind, SquaredHinge};
+use crate::memory::CollectLarge;
 use crate::solver::newton::{Newton, Products, Work};
 use crate::solver::stop::Stop;
 use crate::solver::{Problem, Status, check_length};
@@ -213,7 +214,7 @@ impl<R: Rows, T: Loss> Group for LaneGroup<'_, R, T> {
 
     fn decisions(&self, k: usize) -> Vec<f64> {
         let (z, l) = (&self.newton.z, k - self.lanes.start);
-        self.setup.part(k).test.iter().map(|&i| z[i as usize][l]).collect()
+        self.setup.part(k).test.iter().map(|&i| z[i as usize][l]).collect_large()
     }
 
     fn state(&self) -> [Vec<f64>; ARRAYS] {

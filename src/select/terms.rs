@@ -5,6 +5,7 @@ use std::ops::Range;
 use super::folds::Setup;
 use crate::data::Rows;
 use crate::loss::Loss;
+use crate::memory;
 use crate::solver::objective::Objective;
 use crate::{Error, Result};
 
@@ -24,7 +25,7 @@ impl<'a, T: Loss, const L: usize> FoldTerms<'a, T, L> {
     /// # Errors
     /// [`Error::Labels`] for a fold that names a row more than 255 times.
     pub fn new<R: Rows>(loss: T, setup: &Setup<'a, R>, lanes: Range<usize>) -> Result<Self> {
-        let mut times = vec![[0; L]; setup.rows.n_rows()];
+        let mut times = memory::filled([0; L], setup.rows.n_rows());
         let mut positive = [0; L];
         for (l, k) in lanes.enumerate() {
             positive[l] = setup.labels.positive_class(k % setup.n_problems());

@@ -1,5 +1,6 @@
 //! The rows that an epoch visits: a permutation with a cut; shrinking moves rows behind the cut.
 
+use crate::memory::{self, CollectLarge};
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
@@ -18,16 +19,21 @@ pub fn below(random: &mut Random, n: usize) -> usize {
 }
 
 /// Rows in visiting order; those from `len` on are shrunk.
-#[derive(Clone)]
 pub struct ActiveSet {
     order: Vec<u32>,
     len: usize,
 }
 
+impl Clone for ActiveSet {
+    fn clone(&self) -> Self {
+        Self { order: memory::copy(&self.order), len: self.len }
+    }
+}
+
 impl ActiveSet {
     /// All of `0..n`, in order.
     pub fn all(n: usize) -> Self {
-        Self { order: (0..n as u32).collect(), len: n }
+        Self { order: (0..n as u32).collect_large(), len: n }
     }
 
     /// Number of rows that are not shrunk.

@@ -1,7 +1,7 @@
 //! Which solver for which shape and loss.
 
 use super::{Monitor, Params, Problem, Solution, SolverKind, Start, Status};
-use super::{cutting_plane, dual, hessian, hinge_newton, newton, primal_cd};
+use super::{certificate, cutting_plane, dual, hessian, hinge_newton, newton, primal_cd};
 use crate::data::Rows;
 use crate::data::design::Design;
 use crate::loss::{Hinge, Logistic, LossKind, SquaredHinge};
@@ -12,7 +12,7 @@ use crate::{Error, Result};
 
 /// Columns (intercept included) up to which a dense factorisation is considered: two matrices of 20 MB. The 1,539 pairs of covtype
 /// are the case in point.
-const MAX_CHOLESKY_COLUMNS: usize = 1600;
+pub const MAX_CHOLESKY_COLUMNS: usize = 1600;
 /// Cost in passes up to which forming and factorising the Hessian beats conjugate gradient. A Newton step by conjugate gradient costs
 /// five to fifty products, two random accesses an entry; the products of a Hessian are mostly sequential.
 const MAX_CHOLESKY_PASSES: f64 = 60.0;
@@ -24,6 +24,9 @@ const LANE_ENTRIES: usize = 64;
 /// order of rows, and time does not matter.
 const SMALL: usize = 100_000;
 
+/// How often [`solve`] tries again, and the share of the tolerance that it then aims at.
+const FURTHER_ATTEMPTS: usize = 2;
+const SHARPER: f64 = 0.1;
 /// See [`is_easy`].
 const EASY: f64 = 8.0;
 
@@ -139,7 +142,9 @@ pub fn expected_passes(loss: LossKind, mean_cost: f64, max_squared_norm: f64, to
     at_one * scale.powf(power).clamp(0.5, 20.0) * digits / 4.0
 }
 
-/// Solves one binary problem with the solver of `params`.
+/// Solves one binary problem with the solver of `params` and proves the answer ([`certificate`]). Where rounding has made the solver
+/// believe in an accuracy that cannot be proved, it goes on to a tenth of it; a fit that cannot be proved after all is
+/// [`Status::Stalled`], with the gap that can.
 ///
 /// # Errors
 /// [`Error::Cancelled`], [`Error::Overflow`], and [`Error::Parameter`] for a solver that is not one of the loss.
@@ -148,6 +153,69 @@ pub fn solve<'a, R: Rows>(
     loss: LossKind,
     params: &Params,
     start: &Start,
+    monitor: &'a dyn Monitor,
+) -> Result<Solution> {
+    let mut solution = attempt(problem, loss, params, start, true, monitor)?;
+    certificate::certify(problem, loss, &mut solution, params.tol, monitor)?;
+    let mut tol = params.tol;
+    for _ in 0..FURTHER_ATTEMPTS {
+        if is_settled(&mut solution, params.tol) {
+            return Ok(solution);
+        }
+        let max_iter = params.max_iter.saturating_sub(solution.n_iter);
+        if max_iter == 0 {
+            solution.status = Status::MaxIter;
+            return Ok(solution);
+        }
+        tol *= SHARPER;
+        let params = Params { tol, max_iter, ..*params };
+        let start = Start {
+            w: Some((solution.w.clone(), solution.intercept)),
+            alpha: Some(solution.alpha.clone()),
+            is_consistent: false,
+        };
+        let mut next = attempt(problem, loss, &params, &start, true, monitor)?;
+        next.n_iter += solution.n_iter;
+        next.passes += solution.passes;
+        certificate::certify(problem, loss, &mut next, params.tol, monitor)?;
+        solution = next;
+    }
+    if !is_settled(&mut solution, params.tol) {
+        solution.status = Status::Stalled;
+    }
+    Ok(solution)
+}
+
+/// Whether nothing is left to do: the accuracy is proved, or the solver has given up by itself.
+fn is_settled(solution: &mut Solution, tol: f64) -> bool {
+    let is_proved = solution.certificate.relative_gap() <= tol;
+    if is_proved {
+        solution.status = Status::Converged;
+    }
+    is_proved || solution.status != Status::Converged
+}
+
+/// [`solve`] without the proof: the certificate is what the solver computed, off by whatever rounding has done. For solutions that
+/// are judged by something else, such as those of a search.
+///
+/// # Errors
+/// As for [`solve`].
+pub fn solve_unproved<'a, R: Rows>(
+    problem: &Problem<'a, R>,
+    loss: LossKind,
+    params: &Params,
+    start: &Start,
+    monitor: &'a dyn Monitor,
+) -> Result<Solution> {
+    attempt(problem, loss, params, start, false, monitor)
+}
+
+fn attempt<'a, R: Rows>(
+    problem: &Problem<'a, R>,
+    loss: LossKind,
+    params: &Params,
+    start: &Start,
+    is_proved: bool,
     monitor: &'a dyn Monitor,
 ) -> Result<Solution> {
     let is_auto = params.solver == SolverKind::Auto;
@@ -166,7 +234,7 @@ pub fn solve<'a, R: Rows>(
         let design = problem.design(1.0);
         if is_newtons(&design, factorisation(&design), loss) { PATIENCE_DIRECT } else { PATIENCE }
     });
-    let options = dual::Options { is_online: solver == SolverKind::DualCdOnline, patience };
+    let options = dual::Options { is_online: solver == SolverKind::DualCdOnline, patience, is_proved };
     let solution = match loss {
         LossKind::Hinge => dual::solve(problem, BoxCd::new(problem, Hinge), params, options, start, monitor)?,
         LossKind::SquaredHinge => {

@@ -20,6 +20,7 @@ use crate::data::Rows;
 use crate::data::design::Design;
 use crate::data::kernels::prefetch;
 use crate::loss::BoxLoss;
+use crate::memory::CollectLarge;
 
 /// A projected gradient below this changes nothing in double precision.
 const NEGLIGIBLE: f64 = 1e-14;
@@ -51,7 +52,12 @@ impl<L: BoxLoss> BoxCd<L> {
     /// Starts at zero for rows of which only labels and costs are known.
     pub fn of(y: &[f64], cost: &[f64], loss: L) -> Self {
         let rows = y.iter().zip(cost).map(|(&y, &cost)| Row { alpha: 0.0, cost, diagonal: f64::NAN, y });
-        Self { loss, rows: rows.collect(), active: ActiveSet::all(y.len()), bounds: (f64::INFINITY, f64::NEG_INFINITY) }
+        Self {
+            loss,
+            rows: rows.collect_large(),
+            active: ActiveSet::all(y.len()),
+            bounds: (f64::INFINITY, f64::NEG_INFINITY),
+        }
     }
 }
 

@@ -3,14 +3,20 @@
 use super::sweep::dot;
 use crate::data::kernels::dot_dense_lanes;
 use crate::data::simd::{self, Loop};
+use crate::memory;
 
 /// A symmetric matrix of order `n`, of which only the lower triangle (row after row, full rows) is read.
-#[derive(Clone)]
 pub struct Symmetric {
     /// Order.
     pub n: usize,
     /// `n * n` numbers; the factor overwrites the lower triangle.
     pub values: Vec<f64>,
+}
+
+impl Clone for Symmetric {
+    fn clone(&self) -> Self {
+        Self { n: self.n, values: memory::copy(&self.values) }
+    }
 }
 
 impl Symmetric {

@@ -25,6 +25,7 @@ use super::{
 use crate::Result;
 use crate::data::Rows;
 use crate::loss::LossKind;
+use crate::memory::{self, CollectLarge};
 
 /// How far from the best point towards the solution of the planes the next one is taken.
 const BEYOND: f64 = 0.1;
@@ -40,6 +41,8 @@ const INNER_STEPS: usize = 400;
 const ROUNDING: f64 = 1e-13;
 /// Solutions of the small program per round at most: to a finer accuracy, or with another multiplier.
 const INNER_ROUNDS: usize = 40;
+/// Rounds in which neither the objective fell nor the lower bound rose, after which the limit of double precision is reached.
+const MAX_STILL: usize = 30;
 /// The multiplier must be able to move by this much in one update, however small the costs.
 const LEAST_MOVE: f64 = 10.0;
 
@@ -54,7 +57,6 @@ struct Plane {
 }
 
 /// Weights with intercept and decision values (intercept left out).
-#[derive(Clone)]
 struct Point {
     w: Vec<f64>,
     b: f64,
@@ -64,8 +66,32 @@ struct Point {
 impl Point {
     /// The point `t` of the way to `other`.
     fn towards(&self, other: &Self, t: f64) -> Self {
-        let mix = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a + t * (b - a)).collect();
+        let mix = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a + t * (b - a)).collect_large();
         Self { w: mix(&self.w, &other.w), b: self.b + t * (other.b - self.b), z: mix(&self.z, &other.z) }
+    }
+}
+
+/// The best values so far.
+struct Best {
+    primal: f64,
+    lower: f64,
+    still: usize,
+}
+
+impl Default for Best {
+    fn default() -> Self {
+        Self { primal: f64::INFINITY, lower: f64::NEG_INFINITY, still: 0 }
+    }
+}
+
+impl Best {
+    /// Takes note of a round; how many there have been since one was better by more than rounding.
+    fn still(&mut self, primal: f64, lower: f64) -> usize {
+        let rises = lower - self.lower > ROUNDING * lower.abs();
+        let is_better = rises || primal < self.primal * (1.0 - ROUNDING);
+        self.still = if is_better { 0 } else { self.still + 1 };
+        (self.primal, self.lower) = (self.primal.min(primal), self.lower.max(lower));
+        self.still
     }
 }
 
@@ -94,7 +120,7 @@ pub fn solve<'a, R: Rows>(
     let bias = if let Intercept::Penalised(scale) = problem.intercept { scale } else { 0.0 };
     let sweep = Sweep::new(problem.design(bias), monitor);
     let (n, d) = (problem.y.len(), sweep.design.n_cols());
-    let mut best = Point { w: vec![0.0; d], b: 0.0, z: vec![0.0; n] };
+    let mut best = Point { w: memory::zeros(d), b: 0.0, z: memory::zeros(n) };
     let qp = SimplexQp::default();
     let mut search = Search { problem: *problem, sweep, planes: Vec::new(), qp, b: 0.0, sigma: 1.0, accuracy: 1e-3 };
     if let Some((w, b)) = &start.w {
@@ -109,7 +135,8 @@ pub fn solve<'a, R: Rows>(
     search.sigma = search.scale();
     search.centre(&mut best);
     let (mut round, mut passes) = (0, 1.0);
-    let mut cut = best.clone();
+    let mut cut = Point { w: memory::copy(&best.w), b: best.b, z: memory::copy(&best.z) };
+    let mut progress = Best::default();
     let (status, lower) = loop {
         round += 1;
         search.add_plane(&cut)?;
@@ -127,7 +154,7 @@ pub fn solve<'a, R: Rows>(
         let gap = Certificate { primal, dual: lower }.relative_gap();
         monitor.observe(&Progress { solver: "cutting_plane", iteration: round, accuracy: gap, place: None });
         if gap <= params.tol {
-            let certificate = search.certify(&best, monitor)?;
+            let certificate = search.certify(&best, params.tol, monitor)?;
             passes += certificate::PASSES;
             if certificate.relative_gap() <= params.tol {
                 break (Status::Converged, certificate);
@@ -137,8 +164,11 @@ pub fn solve<'a, R: Rows>(
             search.centre(&mut best);
             passes += 1.0;
         }
+        if progress.still(primal, lower) >= MAX_STILL {
+            break (Status::Stalled, search.certify(&best, params.tol, monitor)?);
+        }
         if round >= params.max_iter {
-            break (Status::MaxIter, search.certify(&best, monitor)?);
+            break (Status::MaxIter, search.certify(&best, params.tol, monitor)?);
         }
         search.drop_idle();
         cut = best.towards(&solution, BEYOND);
@@ -156,6 +186,7 @@ pub fn solve<'a, R: Rows>(
         passes,
         solver: SolverKind::CuttingPlane,
         is_consistent: false,
+        evidence: None,
     })
 }
 
@@ -168,7 +199,7 @@ impl<R: Rows> Search<'_, R> {
     fn scale(&self) -> f64 {
         let n = self.problem.y.len();
         let stride = n.div_ceil(1024).max(1);
-        let norms: Vec<f64> = (0..n).step_by(stride).map(|i| self.sweep.design.squared_norm(i)).collect();
+        let norms: Vec<f64> = (0..n).step_by(stride).map(|i| self.sweep.design.squared_norm(i)).collect_large();
         let mean = norms.iter().sum::<f64>() / norms.len() as f64;
         let total: f64 = self.problem.cost.iter().sum();
         (if mean > 0.0 { mean } else { 1.0 }).max(LEAST_MOVE / total)
@@ -198,7 +229,7 @@ impl<R: Rows> Search<'_, R> {
     /// Adds the plane of the rows short of their margin.
     fn add_plane(&mut self, at: &Point) -> Result<()> {
         let Problem { y, cost, .. } = self.problem;
-        let (mut rows, mut o, mut h) = (vec![0u64; y.len().div_ceil(64)], 0.0, 0.0);
+        let (mut rows, mut o, mut h) = (memory::zeros::<u64>(y.len().div_ceil(64)), 0.0, 0.0);
         let signed: Vec<f64> = (0..y.len())
             .map(|i| {
                 if self.margin(at, i) >= 1.0 {
@@ -209,8 +240,8 @@ impl<R: Rows> Search<'_, R> {
                 h += cost[i] * y[i];
                 cost[i] * y[i]
             })
-            .collect();
-        let mut g = vec![0.0; at.w.len()];
+            .collect_large();
+        let mut g = memory::zeros(at.w.len());
         self.sweep.weighted_sum(&signed, &mut g);
         let shift = if self.is_free() { self.sigma } else { 0.0 };
         let mut row: Vec<f64> = self.planes.iter().map(|p| dot(&p.g, &g) + shift * p.h * h).collect();
@@ -249,7 +280,7 @@ impl<R: Rows> Search<'_, R> {
 
     /// Weights and intercept that minimise over the planes.
     fn solution(&self) -> Point {
-        let mut w = vec![0.0; self.sweep.design.n_cols()];
+        let mut w = memory::zeros(self.sweep.design.n_cols());
         for (plane, &beta) in self.planes.iter().zip(&self.qp.beta).filter(|(_, beta)| **beta > 0.0) {
             w.iter_mut().zip(&plane.g).for_each(|(w, g)| *w += beta * g);
         }
@@ -258,7 +289,7 @@ impl<R: Rows> Search<'_, R> {
 
     /// The best `t >= 0` between `from` and `to` and beyond: the objective along the line is a parabola plus kinks.
     fn line_search(&self, from: &Point, to: &Point) -> f64 {
-        let difference: Vec<f64> = to.w.iter().zip(&from.w).map(|(a, b)| a - b).collect();
+        let difference: Vec<f64> = to.w.iter().zip(&from.w).map(|(a, b)| a - b).collect_large();
         let bend = dot(&difference, &difference);
         let mut slope = dot(&difference, &from.w);
         let mut kinks = Vec::new();
@@ -303,18 +334,18 @@ impl<R: Rows> Search<'_, R> {
     /// `a_i = c_i sum_{k: i in V_k} beta_k`.
     fn alpha(&self) -> Vec<f64> {
         let cost = self.problem.cost;
-        let mut share = vec![0.0; cost.len()];
+        let mut share: Vec<f64> = memory::zeros(cost.len());
         for (plane, &beta) in self.planes.iter().zip(&self.qp.beta).filter(|(_, beta)| **beta > 0.0) {
             for (word, shares) in plane.rows.iter().zip(share.chunks_mut(64)) {
                 shares.iter_mut().enumerate().filter(|(k, _)| word >> k & 1 == 1).for_each(|(_, s)| *s += beta);
             }
         }
-        share.iter().zip(cost).map(|(s, c)| c * s.min(1.0)).collect()
+        share.iter().zip(cost).map(|(s, c)| c * s.min(1.0)).collect_large()
     }
 
-    fn certify(&self, point: &Point, monitor: &dyn Monitor) -> Result<Certificate> {
-        let (w, penalised) = self.problem.split(point.w.clone(), self.sweep.design.bias);
-        let solution = Solution {
+    fn certify(&self, point: &Point, tol: f64, monitor: &dyn Monitor) -> Result<Certificate> {
+        let (w, penalised) = self.problem.split(memory::copy(&point.w), self.sweep.design.bias);
+        let mut solution = Solution {
             w,
             intercept: if self.sweep.design.bias == 0.0 { point.b } else { penalised },
             alpha: self.alpha(),
@@ -324,8 +355,10 @@ impl<R: Rows> Search<'_, R> {
             passes: 0.0,
             solver: SolverKind::CuttingPlane,
             is_consistent: false,
+            evidence: None,
         };
-        certificate::certify(&self.problem, LossKind::Hinge, &solution, monitor)
+        certificate::certify(&self.problem, LossKind::Hinge, &mut solution, tol, monitor)?;
+        Ok(solution.certificate)
     }
 }
 
@@ -364,6 +397,18 @@ mod tests {
         let params = Params { solver: SolverKind::CuttingPlane, tol: 1e-6, max_iter: 3000, seed: 1 };
         let s = auto::solve(&waves.problem(&x, 0), LossKind::Hinge, &params, &Start::default(), &Silent).unwrap();
         assert_eq!(s.status, Status::Converged, "{:?}", s.certificate);
+    }
+
+    #[test]
+    fn a_huge_cost_ends_where_double_precision_does() {
+        let x = [1.0, 2.0, 3.0, -1.0, 2.0, 2.5];
+        let (x, _) = DenseView::new(&x, 3, 2).unwrap();
+        let params = Params { solver: SolverKind::CuttingPlane, tol: 1e-11, max_iter: 1000, seed: 1 };
+        for intercept in [Intercept::None, Intercept::Free, Intercept::Penalised(2.0)] {
+            let problem = Problem { rows: &x, ids: None, y: &[1.0, -1.0, -1.0], cost: &[1e30; 3], intercept };
+            let s = auto::solve(&problem, LossKind::Hinge, &params, &Start::default(), &Silent).unwrap();
+            assert!(s.status != Status::MaxIter && s.n_iter < 300, "{intercept:?}: {:?} after {}", s.status, s.n_iter);
+        }
     }
 
     #[test]

@@ -19,18 +19,25 @@
 //! **Primal point.** With the hinge the primal value of `w(a)` jumps up and down long after the dual value has settled. The
 //! certificate, and the model, are therefore those of the best point met on the way, which each check moves to the minimum of
 //! the segment from it to `w(a)` ([`super::segment`]).
+//!
+//! **Drift.** `w` is kept by updates, each of which may be off by `3 u |w|`. The dual objective never falls, and no term of it is above
+//! `c_i`; hence `|w|^2 <= 2 (sum_i c_i - D)` with `D` its value at the start (less `sigma (sum_i y_i a_i)^2` for each step of the
+//! multiplier, and `b^2 / sigma` more for the multiplier's own term). That, times the visits, bounds the distance of `w` from `w(a)`.
 
 use super::active::{self, ActiveSet, Random, below};
 use super::objective::Weighted;
 use super::schedule::Schedule;
 use super::segment::Best;
 use super::sweep::{Sweep, dot, sum};
-use super::{Certificate, Intercept, Monitor, Params, Problem, Progress, Solution, SolverKind, Start, Status};
+use super::{
+    Certificate, Evidence, Intercept, Monitor, Params, Problem, Progress, Solution, SolverKind, Start, Status,
+};
 use super::{certificate, finite, intercept};
 use crate::Result;
 use crate::data::Rows;
 use crate::data::design::Design;
 use crate::loss::Loss;
+use crate::memory::{self, CollectLarge};
 
 /// See [`penalty`].
 const LEAST_MOVE: f64 = 10.0;
@@ -170,6 +177,8 @@ pub struct Options {
     pub is_online: bool,
     /// When to end with [`Status::Stalled`]; never, if `None`.
     pub patience: Option<Patience>,
+    /// Whether the solution is to come with evidence.
+    pub is_proved: bool,
 }
 
 /// How slow a descent may be, in visits of all rows.
@@ -195,7 +204,9 @@ pub fn solve<'a, R: Rows, M: Method>(
 ) -> Result<Solution> {
     let mut descent = Descent::new(problem, method, start, monitor)?;
     let mut random = active::random(params.seed, 0);
-    let mut schedule = Schedule::new(descent.dual_estimate());
+    let estimate = descent.dual_estimate();
+    descent.level = estimate - descent.multiplier_term();
+    let mut schedule = Schedule::new(estimate.max(0.0));
     let (limit, mut slow) = (params.max_iter as f64, 0);
     let (check, status) = loop {
         let done = descent.epoch(options.is_online, &mut random)?;
@@ -221,13 +232,15 @@ pub fn solve<'a, R: Rows, M: Method>(
         }
     };
     let solver = if options.is_online { SolverKind::DualCdOnline } else { SolverKind::DualCd };
-    Ok(descent.into_solution(check, status, schedule.iterations(), solver))
+    descent.into_solution(check, status, schedule.iterations(), solver, options.is_proved)
 }
 
 /// Result of a gap check.
 struct Check {
     certificate: Certificate,
     intercept: f64,
+    /// Margins of `w` without a free intercept, where they are still there.
+    margins: Vec<f64>,
 }
 
 /// A running descent.
@@ -239,17 +252,24 @@ struct Descent<'a, R, M> {
     w: Vec<f64>,
     /// Multiplier of the equality constraint.
     offset: f64,
+    /// Sum of the costs.
+    total: f64,
     passes: f64,
     /// The best primal point, for the hinge without a free intercept.
     best: Option<Best>,
+    /// The dual objective is at least this, see the module's description.
+    level: f64,
+    /// Bound on `|w - w(a)|`; `None` where that of the start is unknown.
+    drift: Option<f64>,
 }
 
 impl<'a, R: Rows, M: Method> Descent<'a, R, M> {
     fn new(problem: &Problem<'a, R>, mut method: M, start: &Start, monitor: &'a dyn Monitor) -> Result<Self> {
+        let total = problem.cost.iter().sum();
         let bias = match problem.intercept {
             Intercept::None => 0.0,
             Intercept::Penalised(scale) => scale,
-            Intercept::Free => penalty(&problem.design(0.0), problem.cost.iter().sum()).sqrt(),
+            Intercept::Free => penalty(&problem.design(0.0), total).sqrt(),
         };
         if let Some(alpha) = &start.alpha {
             method.start_at(alpha);
@@ -259,8 +279,19 @@ impl<'a, R: Rows, M: Method> Descent<'a, R, M> {
             _ => 0.0,
         };
         let sweep = Sweep::new(problem.design(bias), monitor);
-        let mut descent =
-            Self { problem: *problem, sweep, monitor, method, w: Vec::new(), offset, passes: 0.0, best: None };
+        let mut descent = Self {
+            problem: *problem,
+            sweep,
+            monitor,
+            method,
+            w: Vec::new(),
+            offset,
+            total,
+            passes: 0.0,
+            best: None,
+            level: 0.0,
+            drift: Some(0.0),
+        };
         descent.w = descent.weights(start);
         monitor.poll()?;
         Ok(descent)
@@ -269,15 +300,16 @@ impl<'a, R: Rows, M: Method> Descent<'a, R, M> {
     /// `sum_i y_i a_i x_i`, read off the start where it is consistent.
     fn weights(&mut self, start: &Start) -> Vec<f64> {
         let (y, design) = (self.problem.y, self.sweep.design);
-        let signed: Vec<f64> = (0..y.len()).map(|i| y[i] * self.method.alpha(i)).collect();
+        let signed: Vec<f64> = (0..y.len()).map(|i| y[i] * self.method.alpha(i)).collect_large();
         if let (true, Some((w, _))) = (start.is_consistent, &start.w) {
-            let mut w = w.clone();
+            let mut w = memory::copy(w);
+            self.drift = None;
             if design.bias != 0.0 {
                 w.push(design.bias * sum(signed.len(), |i| [signed[i]])[0]);
             }
             return w;
         }
-        let mut w = vec![0.0; design.n_cols()];
+        let mut w = memory::zeros(design.n_cols());
         if signed.iter().any(|&a| a != 0.0) {
             self.sweep.weighted_sum(&signed, &mut w);
             self.passes += 1.0;
@@ -289,7 +321,13 @@ impl<'a, R: Rows, M: Method> Descent<'a, R, M> {
     fn dual_estimate(&self) -> f64 {
         let (cost, loss) = (self.problem.cost, self.method.loss());
         let terms: f64 = (0..cost.len()).map(|i| loss.dual_term(cost[i], self.method.alpha(i))).sum();
-        (terms - 0.5 * dot(&self.w, &self.w)).max(0.0)
+        terms - 0.5 * dot(&self.w, &self.w)
+    }
+
+    /// The multiplier times the constraint's excess.
+    fn multiplier_term(&self) -> f64 {
+        let bias = self.sweep.design.bias;
+        if self.problem.intercept == Intercept::Free { self.offset * self.w[self.w.len() - 1] / bias } else { 0.0 }
     }
 
     fn epoch(&mut self, is_online: bool, random: &mut Random) -> Result<Epoch> {
@@ -301,16 +339,29 @@ impl<'a, R: Rows, M: Method> Descent<'a, R, M> {
             epoch(&mut self.method, &design, &mut visit, random, self.monitor)?
         };
         self.passes += done.visited as f64 / self.problem.y.len().max(1) as f64;
+        self.note_drift(done.visited);
         if self.problem.intercept == Intercept::Free {
             self.offset += design.bias * self.w[design.n_cols() - 1];
         }
         Ok(done)
     }
 
+    /// Adds what the visits of an epoch may have done to `w`.
+    fn note_drift(&mut self, visited: usize) {
+        let bias = self.sweep.design.bias;
+        let mut multiplier = 0.0;
+        if self.problem.intercept == Intercept::Free {
+            multiplier = (self.offset / bias).powi(2);
+            self.level -= self.w[self.w.len() - 1].powi(2);
+        }
+        let longest = (2.0 * (self.total - self.level).max(0.0) + multiplier).sqrt();
+        self.drift = self.drift.map(|drift| drift + 2.0 * f64::EPSILON * visited as f64 * longest);
+    }
+
     /// The gap at the current point; brings shrunk rows back.
     fn check(&mut self) -> Result<Check> {
         let n = self.problem.y.len();
-        let mut margins = vec![0.0; n];
+        let mut margins = memory::zeros(n);
         self.sweep.margins(self.problem.y, &self.w, &mut margins);
         self.passes += 1.0;
         self.monitor.poll()?;
@@ -320,10 +371,10 @@ impl<'a, R: Rows, M: Method> Descent<'a, R, M> {
         }
         let y = self.problem.y;
         let (b, offset) = (self.sweep.design.bias * self.w[self.w.len() - 1], self.offset);
-        let shifted: Vec<f64> = margins.iter().zip(y).map(|(m, y)| m + y * offset).collect();
+        let shifted: Vec<f64> = margins.iter().zip(y).map(|(m, y)| m + y * offset).collect_large();
         self.method.recheck(&shifted);
-        let plain: Vec<f64> = margins.iter().zip(y).map(|(m, y)| m - y * b).collect();
-        self.check_free(&plain)
+        let plain: Vec<f64> = margins.iter().zip(y).map(|(m, y)| m - y * b).collect_large();
+        self.check_free(plain)
     }
 
     fn check_fixed(&mut self, margins: Vec<f64>) -> Result<Check> {
@@ -335,36 +386,71 @@ impl<'a, R: Rows, M: Method> Descent<'a, R, M> {
             dual += loss.dual_term(c, method.alpha(i));
         }
         finite("objective", primal, &self.sweep.design)?;
-        if is_hinge(loss) {
-            primal = match &mut self.best {
-                Some(best) => best.approach(loss, cost, &self.w, &margins),
-                best => best.insert(Best::new(self.w.clone(), margins, primal)).value,
-            };
+        if !is_hinge(loss) {
+            return Ok(Check { certificate: Certificate { primal, dual }, intercept: 0.0, margins });
         }
-        Ok(Check { certificate: Certificate { primal, dual }, intercept: 0.0 })
+        primal = match &mut self.best {
+            Some(best) => best.approach(loss, cost, &self.w, &margins),
+            best => best.insert(Best::new(memory::copy(&self.w), margins, primal)).value,
+        };
+        Ok(Check { certificate: Certificate { primal, dual }, intercept: 0.0, margins: Vec::new() })
     }
 
     /// `margins` without intercept.
-    fn check_free(&self, margins: &[f64]) -> Result<Check> {
+    fn check_free(&self, margins: Vec<f64>) -> Result<Check> {
         let Problem { y, cost, .. } = self.problem;
         let loss = self.method.loss();
         let w = &self.w[..self.w.len() - 1];
-        let b = best_intercept(loss, y, cost, margins);
+        let b = best_intercept(loss, y, cost, &margins);
         let [losses] = sum(y.len(), |i| [cost[i] * loss.value(margins[i] + y[i] * b)]);
         let primal = finite("objective", 0.5 * dot(w, w) + losses, &self.sweep.design)?;
-        let alpha: Vec<f64> = (0..y.len()).map(|i| self.method.alpha(i)).collect();
-        let dual = certificate::dual_on_constraint(&self.problem, loss, &alpha, w.to_vec());
-        Ok(Check { certificate: Certificate { primal, dual }, intercept: b })
+        let alpha: Vec<f64> = (0..y.len()).map(|i| self.method.alpha(i)).collect_large();
+        let dual = certificate::dual_on_constraint(&self.problem, loss, &alpha, memory::copy(w));
+        Ok(Check { certificate: Certificate { primal, dual }, intercept: b, margins })
     }
 
-    fn into_solution(self, check: Check, status: Status, n_iter: usize, solver: SolverKind) -> Solution {
-        let alpha = (0..self.problem.y.len()).map(|i| self.method.alpha(i)).collect();
+    fn into_solution(
+        mut self,
+        check: Check,
+        status: Status,
+        n_iter: usize,
+        solver: SolverKind,
+        is_proved: bool,
+    ) -> Result<Solution> {
+        let alpha: Vec<f64> = (0..self.problem.y.len()).map(|i| self.method.alpha(i)).collect_large();
+        let (certificate, b) = (check.certificate, check.intercept);
+        let evidence = if is_proved { self.evidence(check, &alpha)? } else { None };
         let is_consistent = self.best.is_none();
         let w = self.best.map_or(self.w, |best| best.w);
         let (w, penalised) = self.problem.split(w, self.sweep.design.bias);
-        let intercept = if self.problem.intercept == Intercept::Free { check.intercept } else { penalised };
-        let (certificate, passes) = (check.certificate, self.passes);
-        Solution { w, intercept, alpha, certificate, status, n_iter, passes, solver, is_consistent }
+        let intercept = if self.problem.intercept == Intercept::Free { b } else { penalised };
+        let passes = self.passes;
+        Ok(Solution { w, intercept, alpha, certificate, status, n_iter, passes, solver, is_consistent, evidence })
+    }
+
+    /// What the last check says of the solution.
+    fn evidence(&mut self, check: Check, alpha: &[f64]) -> Result<Option<Evidence>> {
+        let Some(drift) = self.drift else { return Ok(None) };
+        let (y, additions) = (self.problem.y, alpha.len() as f64);
+        let Check { mut margins, intercept, .. } = check;
+        if let Some(best) = &self.best {
+            // Those of the best point are mixed from those of others.
+            margins.resize(y.len(), 0.0);
+            self.sweep.margins(y, &best.w, &mut margins);
+            self.passes += 1.0;
+            self.monitor.poll()?;
+            let distance = certificate::distance(&self.w, &best.w);
+            return Ok(Some(Evidence { margins, distance, drift, additions, alpha: None }));
+        }
+        if self.problem.intercept != Intercept::Free {
+            return Ok(Some(Evidence { margins, distance: 0.0, drift, additions, alpha: None }));
+        }
+        margins.iter_mut().zip(y).for_each(|(m, y)| *m += y * intercept);
+        let w = &self.w[..self.w.len() - 1];
+        let (mut moved, mut moved_w) = (alpha.to_vec(), w.to_vec());
+        certificate::move_onto_constraint(&self.problem, &mut moved, &mut moved_w);
+        let distance = certificate::distance(&moved_w, w);
+        Ok(Some(Evidence { margins, distance, drift, additions: 2.0 * additions, alpha: Some(moved) }))
     }
 }
 
@@ -374,7 +460,7 @@ fn is_hinge<L: Loss>(loss: L) -> bool {
 
 /// Exact best intercept for margins without one.
 pub(super) fn best_intercept<L: Loss>(loss: L, y: &[f64], cost: &[f64], margins: &[f64]) -> f64 {
-    let decision: Vec<f64> = margins.iter().zip(y).map(|(m, y)| m * y).collect();
+    let decision: Vec<f64> = margins.iter().zip(y).map(|(m, y)| m * y).collect_large();
     if is_hinge(loss) {
         intercept::hinge_optimum(y, cost, &decision)
     } else {

@@ -7,6 +7,7 @@
 
 use super::cholesky::Symmetric;
 use super::sweep::dot;
+use crate::memory::{self, CollectLarge};
 
 /// Differences that are combined at least and at most; between, as many as keep the points below [`NUMBERS`] numbers. Each cancels one slow
 /// direction more, but waits for an epoch more in which no row joins or leaves the active ones.
@@ -30,14 +31,14 @@ impl Extrapolation {
 
     /// Takes note of an iterate; every so many of them the combination.
     pub fn push(&mut self, w: &[f64]) -> Option<Vec<f64>> {
-        self.points.push(w.to_vec());
+        self.points.push(memory::copy(w));
         let n = self.differences;
         if self.points.len() <= n {
             return None;
         }
         let points = std::mem::take(&mut self.points);
         let differences: Vec<Vec<f64>> =
-            points.windows(2).map(|pair| pair[1].iter().zip(&pair[0]).map(|(b, a)| b - a).collect()).collect();
+            points.windows(2).map(|pair| pair[1].iter().zip(&pair[0]).map(|(b, a)| b - a).collect_large()).collect();
         let mut gram = Symmetric { n, values: vec![0.0; n * n] };
         for (i, a) in differences.iter().enumerate() {
             for (j, b) in differences.iter().enumerate() {
@@ -50,7 +51,7 @@ impl Extrapolation {
         gram.factorise();
         gram.solve(&mut c);
         let total: f64 = c.iter().map(|[c]| c).sum();
-        let mut combined = vec![0.0; w.len()];
+        let mut combined: Vec<f64> = memory::zeros(w.len());
         for ([c], point) in c.iter().zip(&points[1..]) {
             combined.iter_mut().zip(point).for_each(|(sum, w)| *sum += c / total * w);
         }

@@ -9,6 +9,7 @@ use super::cholesky::Symmetric;
 use super::sweep::Sweep;
 use crate::data::Rows;
 use crate::data::kernels::{RANK, rank_update};
+use crate::memory;
 use crate::parallel;
 
 /// A row with at least one entry per this many columns is treated as dense.
@@ -39,7 +40,7 @@ pub fn curvature_matrix<R: Rows, const L: usize>(sweep: &Sweep<'_, R, L>, curvat
         triangle.finish()
     });
     let mut pieces = pieces.into_iter();
-    let mut values = pieces.next().unwrap_or_else(|| vec![0.0; d * d]);
+    let mut values = pieces.next().unwrap_or_else(|| memory::zeros(d * d));
     for piece in pieces {
         for (sum, v) in values.iter_mut().zip(piece) {
             *sum += v;
@@ -62,7 +63,14 @@ struct Triangle {
 
 impl Triangle {
     fn new(d: usize) -> Self {
-        Self { d, lower: vec![0.0; d * d], row: Vec::new(), dense: vec![0.0; RANK * d], scale: [0.0; RANK], waiting: 0 }
+        Self {
+            d,
+            lower: memory::zeros(d * d),
+            row: Vec::new(),
+            dense: memory::zeros(RANK * d),
+            scale: [0.0; RANK],
+            waiting: 0,
+        }
     }
 
     fn add<R: Rows>(&mut self, rows: &R, i: usize, scale: f64) {

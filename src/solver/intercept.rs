@@ -5,6 +5,7 @@
 
 use super::objective::Objective;
 use super::sweep::sum_entries;
+use crate::memory::CollectLarge;
 
 /// Relative size of the derivative at which the intercept counts as exact; a few rounding errors of a sum over rows.
 const EXACT: f64 = 1e-13;
@@ -79,7 +80,7 @@ impl Search {
 /// The sum is convex and piecewise linear with a kink at `y_i - f_i` for each row; its slope starts at minus the cost of the
 /// positive rows and rises by `c_i` at each kink. Where the minimum is an interval, its middle is returned.
 pub fn hinge_optimum(y: &[f64], cost: &[f64], decision: &[f64]) -> f64 {
-    let mut kinks: Vec<(f64, f64)> = (0..y.len()).map(|i| (y[i] - decision[i], cost[i])).collect();
+    let mut kinks: Vec<(f64, f64)> = (0..y.len()).map(|i| (y[i] - decision[i], cost[i])).collect_large();
     hinge_optimum_of(&mut kinks, (0..y.len()).filter(|&i| y[i] > 0.0).map(|i| cost[i]).sum())
 }
 

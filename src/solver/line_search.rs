@@ -8,7 +8,7 @@ use crate::data::simd::{self, Loop};
 /// Armijo's constant.
 const SUFFICIENT_DECREASE: f64 = 0.01;
 /// Halvings before a search gives up.
-const MAX_HALVINGS: usize = 40;
+pub const MAX_HALVINGS: usize = 40;
 
 /// One lane's objective along its direction, `half_norm + length (linear + length square) + C sum_i f_i`.
 #[derive(Clone, Copy)]
@@ -33,7 +33,7 @@ impl Ray {
     }
 
     /// Armijo's condition; a decrease below the rounding of the objective is taken on trust.
-    fn accepts(&self, length: f64, loss: f64) -> bool {
+    pub fn accepts(&self, length: f64, loss: f64) -> bool {
         let next = self.half_norm + length * (self.linear + length * self.square) + loss;
         next <= self.value + SUFFICIENT_DECREASE * length * self.slope + ROUNDING * self.value.abs()
     }

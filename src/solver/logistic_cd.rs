@@ -18,6 +18,7 @@ use crate::data::Rows;
 use crate::data::design::Design;
 use crate::data::kernels::prefetch;
 use crate::loss::{Logistic, sigmoid};
+use crate::memory::CollectLarge;
 
 /// Newton steps on one coordinate; three to five are usual, the bracket alone needs about 60.
 const MAX_INNER: usize = 100;
@@ -64,7 +65,7 @@ impl LogisticCd {
             row.set_logit((a / (cost - a)).ln());
             row
         };
-        Self { rows: y.iter().zip(cost).map(row).collect(), order: ActiveSet::all(y.len()) }
+        Self { rows: y.iter().zip(cost).map(row).collect_large(), order: ActiveSet::all(y.len()) }
     }
 }
 

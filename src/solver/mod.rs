@@ -10,14 +10,15 @@
 //!   done with a row, [`cg`] the directions, [`preconditioner`] (by [`hessian`] and [`cholesky`] when columns are few) what
 //!   speeds them up, [`line_search`] the step lengths;
 //!   [`sample`] a start from a part of the rows;
-//! * [`hinge_newton`]: the hinge through a sequence of smooth problems for [`newton`];
+//! * [`hinge_newton`]: the hinge through a sequence of smooth problems ([`proximal`]) for [`newton`];
 //! * [`subgradient`]: subgradient descent and Pegasos; for comparison, [`primal_cd`] (squared hinge) and [`cutting_plane`] (hinge,
 //!   with [`simplex_qp`]);
 //! * [`crammer_singer`]: the multi-class problem of Crammer and Singer, all classes at once;
 //! * [`intercept`]: exact minimisation over the intercept alone;
 //! * [`sweep`]: parallel passes over the rows with a fixed order of summation;
-//! * [`certificate`]: primal and dual value of a solution on given rows; [`presolved`]: a fit by way of packed columns;
-//! * [`auto`]: which solver for which shape and loss.
+//! * [`certificate`]: what is proved of a solution on given rows, with [`compensated`] sums; [`presolved`]: a fit by way of packed
+//!   columns;
+//! * [`auto`]: which solver for which shape and loss, and how a fit is proved.
 
 pub mod active;
 pub mod auto;
@@ -25,6 +26,7 @@ pub mod box_cd;
 pub mod certificate;
 pub mod cg;
 pub mod cholesky;
+pub mod compensated;
 pub mod crammer_singer;
 pub mod cutting_plane;
 pub mod dual;
@@ -40,6 +42,7 @@ pub mod passes;
 pub mod preconditioner;
 pub mod presolved;
 pub mod primal_cd;
+pub mod proximal;
 pub mod sample;
 pub mod schedule;
 pub mod segment;
@@ -145,7 +148,8 @@ pub enum Status {
     Converged,
     /// `max_iter` epochs or steps were not enough.
     MaxIter,
-    /// No further progress: in a dual solver at a useful rate, in a primal one within double precision.
+    /// No further progress: in a dual solver at a useful rate, in a primal one within double precision; or rounding keeps the
+    /// accuracy that was asked for from being proved.
     Stalled,
 }
 
@@ -159,17 +163,32 @@ pub struct Certificate {
 }
 
 impl Certificate {
-    /// `(primal - dual) / dual`, never below the true relative distance to the optimum; infinite while `dual <= 0`.
+    /// `(primal - dual) / dual`; infinite unless `dual > 0`, but 0 at a primal value of 0. Never below the true relative distance to
+    /// the optimum for values that [`certificate::certify`] has proved; of a solver's own it may be negative by rounding.
     pub fn relative_gap(&self) -> f64 {
-        let gap = (self.primal - self.dual).max(0.0);
         if self.dual > 0.0 {
-            gap / self.dual
-        } else if gap == 0.0 {
+            (self.primal - self.dual) / self.dual
+        } else if self.primal == 0.0 {
             0.0
         } else {
             f64::INFINITY
         }
     }
+}
+
+/// What a solver has computed on the way to its solution and [`certificate::certify`] would otherwise read the data for.
+#[derive(Clone, Debug)]
+pub struct Evidence {
+    /// Margins with intercept, each from one product of the row with the weights.
+    pub margins: Vec<f64>,
+    /// `|w(a) - w|`, the weight of a penalised intercept's column included,
+    pub distance: f64,
+    /// give or take this for the rounding of updates,
+    pub drift: f64,
+    /// and for that of so many additions behind each entry of `w(a)`.
+    pub additions: f64,
+    /// The dual variables `a` if they are not those of the solution: moved onto the constraint of a free intercept.
+    pub alpha: Option<Vec<f64>>,
 }
 
 /// The answer of a solver.
@@ -193,6 +212,8 @@ pub struct Solution {
     pub solver: SolverKind,
     /// `w` is `sum_i y_i alpha_i x_i`, up to rounding.
     pub is_consistent: bool,
+    /// What a proof of the certificate can build on.
+    pub evidence: Option<Evidence>,
 }
 
 /// Limits of a fit.

@@ -29,12 +29,15 @@ use super::passes::{Finish, Product, Slopes, mean_over_lanes, squares};
 use super::preconditioner::{Gram, Preconditioner};
 use super::stop::{Lane, Report, Stop};
 use super::sweep::{Sweep, for_chunks, split, sum_entries};
-use super::{Certificate, Intercept, Monitor, Params, Place, Problem, Progress, Solution, SolverKind, Start, Status};
+use super::{
+    Certificate, Evidence, Intercept, Monitor, Params, Place, Problem, Progress, Solution, SolverKind, Start, Status,
+};
 use super::{auto, check_length, finite, hessian, intercept, sample};
 use crate::Result;
 use crate::data::Rows;
 use crate::data::block::Block;
 use crate::loss::Loss;
+use crate::memory::{self, CollectLarge};
 
 /// Loosest accuracy of the conjugate gradient (GalliLin21).
 const CG_ACCURACY: f64 = 0.5;
@@ -214,8 +217,8 @@ impl<'a, R: Rows, const L: usize> Newton<'a, R, L> {
 
     /// Weights, decision values and what preconditioners are made of: all that later minimisations depend on.
     pub fn state(&self) -> [Vec<f64>; 3] {
-        let gram = self.gram.as_ref().map_or(Vec::new(), |gram| gram.values().to_vec());
-        [self.w.as_flattened().to_vec(), self.z.as_flattened().to_vec(), gram]
+        let gram = self.gram.as_ref().map_or(Vec::new(), |gram| memory::copy(gram.values()));
+        [memory::copy(self.w.as_flattened()), memory::copy(self.z.as_flattened()), gram]
     }
 
     /// Goes back to zero.
@@ -237,11 +240,11 @@ impl<'a, R: Rows, const L: usize> Newton<'a, R, L> {
             ([], _) => None,
             (diagonal, None) => {
                 check_length("diagonal of a solver state", d, diagonal.len())?;
-                Some(Gram::Diagonal(diagonal.to_vec()))
+                Some(Gram::Diagonal(memory::copy(diagonal)))
             }
             (matrix, Some(_)) => {
                 check_length("matrix of a solver state", d * d, matrix.len())?;
-                Some(Gram::Dense(Symmetric { n: d, values: matrix.to_vec() }))
+                Some(Gram::Dense(Symmetric { n: d, values: memory::copy(matrix) }))
             }
         };
         self.preconditioner = None;
@@ -571,7 +574,9 @@ pub fn solve<'a, R: Rows, T: Loss>(
     newton.start_at(rough.as_ref().map_or(start, |(start, _)| start));
     let objective = Weighted { loss, y: problem.y, cost: problem.cost };
     let [report] = newton.minimise(&objective, 1.0, &Stop::RelativeGap(params.tol), params.max_iter)?;
-    Ok(newton.into_solution(problem, report.certificate, report.status, report.steps))
+    let evidence = newton.evidence(problem.y);
+    let solution = newton.into_solution(problem, report.certificate, report.status, report.steps);
+    Ok(Solution { evidence: Some(evidence), ..solution })
 }
 
 /// What only a single fit has.
@@ -590,7 +595,18 @@ impl<R: Rows> Newton<'_, R, 1> {
     /// Dual variables `a_i = -y_i f_i'(z_i)` of the last evaluated point, for `C = 1`.
     pub fn alpha(&self, y: &[f64]) -> Vec<f64> {
         let slopes = self.slopes.as_ref().expect("asked for in `new`");
-        slopes.iter().zip(y).map(|([slope], y)| -y * slope).collect()
+        slopes.iter().zip(y).map(|([slope], y)| -y * slope).collect_large()
+    }
+
+    /// What is known at decision values computed anew, for `C = 1`: `w(a)` is `-h`, and `w - w(a)` the gradient.
+    pub(super) fn evidence(&self, y: &[f64]) -> Evidence {
+        let margins = self.z.iter().zip(y).map(|([z], y)| z * y).collect_large();
+        let [products] = self.products(1.0);
+        let (n, d) = (self.z.len() as f64, self.w.len() as f64);
+        let distance = products.gg.sqrt() * (1.0 + f64::EPSILON * d);
+        // A weight's part of the difference is rounded once more.
+        let drift = f64::EPSILON * (products.ww.sqrt() + products.hh.sqrt());
+        Evidence { margins, distance, drift, additions: n, alpha: None }
     }
 
     /// Wraps a finished point.
@@ -602,8 +618,8 @@ impl<R: Rows> Newton<'_, R, 1> {
         n_iter: usize,
     ) -> Solution {
         let (alpha, passes) = (self.alpha(problem.y), self.work.passes);
-        let (w, intercept) = problem.split(self.w.as_flattened().to_vec(), self.bias());
-        let (solver, is_consistent) = (SolverKind::Newton, false);
-        Solution { w, intercept, alpha, certificate, status, n_iter, passes, solver, is_consistent }
+        let (w, intercept) = problem.split(memory::copy(self.w.as_flattened()), self.bias());
+        let (solver, is_consistent, evidence) = (SolverKind::Newton, false, None);
+        Solution { w, intercept, alpha, certificate, status, n_iter, passes, solver, is_consistent, evidence }
     }
 }

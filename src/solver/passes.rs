@@ -7,6 +7,7 @@ use super::sweep::{ROW_CHUNK, RowStep, Sweep, for_chunks};
 use crate::data::Rows;
 use crate::data::design::Design;
 use crate::data::simd::{self, Loop};
+use crate::memory;
 use crate::parallel;
 
 /// Adds `f_i'(z_i) x_i`, keeps curvatures and losses. Rows of slope 0 in all lanes are not read.
@@ -176,7 +177,7 @@ impl RowStep<1> for Squares<'_> {
 
 /// `sum_i coefficient[i] x_ij^2` for every column; rows of coefficient 0 are not read.
 pub fn squares<R: Rows>(sweep: &mut Sweep<'_, R, 1>, coefficient: &[f64]) -> Vec<f64> {
-    let mut out = vec![0.0; sweep.design.n_cols()];
+    let mut out = memory::zeros(sweep.design.n_cols());
     let steps = sweep.parts().iter().map(|part| Squares { coefficient: &coefficient[part.clone()] }).collect();
     sweep.scatter(out.as_chunks_mut().0, steps);
     out
@@ -184,7 +185,7 @@ pub fn squares<R: Rows>(sweep: &mut Sweep<'_, R, 1>, coefficient: &[f64]) -> Vec
 
 /// Mean over the first `n_lanes` lanes of every entry.
 pub fn mean_over_lanes<const L: usize>(x: &[[f64; L]], n_lanes: usize) -> Vec<f64> {
-    let mut mean = vec![0.0; x.len()];
+    let mut mean = memory::zeros(x.len());
     for_chunks(&mut mean, |start, mean| {
         for (m, x) in mean.iter_mut().zip(&x[start..]) {
             *m = x[..n_lanes].iter().sum::<f64>() / n_lanes as f64;

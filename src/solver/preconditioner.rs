@@ -7,6 +7,7 @@
 
 use super::cholesky::Symmetric;
 use super::sweep::for_chunks;
+use crate::memory::CollectLarge;
 
 /// Share of the true diagonal, LIBLINEAR's value: the plain diagonal is worse than none on some sets.
 const DIAGONAL_MIX: f64 = 0.01;
@@ -44,11 +45,11 @@ impl Preconditioner {
         match gram {
             Gram::Diagonal(diagonal) => {
                 let entry = |(j, d): (usize, &f64)| if j < penalised { 1.0 + DIAGONAL_MIX * c * d } else { c * d };
-                Self::Diagonal(diagonal.iter().enumerate().map(entry).map(|d| 1.0 / d).collect())
+                Self::Diagonal(diagonal.iter().enumerate().map(entry).map(|d| 1.0 / d).collect_large())
             }
             Gram::Dense(gram) => {
                 let n = gram.n;
-                let mut matrix = Symmetric { n, values: gram.values.iter().map(|v| c * v).collect() };
+                let mut matrix = Symmetric { n, values: gram.values.iter().map(|v| c * v).collect_large() };
                 for j in 0..penalised {
                     matrix.values[j * n + j] += 1.0;
                 }

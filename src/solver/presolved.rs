@@ -38,8 +38,8 @@ pub fn solve_from<'a, R: Rows, V: Value>(
 ) -> Result<Solution> {
     let mut solution = solve_packed(problem, packed, loss, params, start, monitor)?;
     solution.w = packed.map_weights_back(&solution.w);
-    solution.certificate = certificate::certify(problem, loss, &solution, monitor)?;
-    solution.passes += certificate::PASSES;
+    solution.evidence = None; // that of the packed rows
+    certificate::certify(problem, loss, &mut solution, params.tol, monitor)?;
     let is_certified = solution.certificate.relative_gap() <= params.tol;
     if is_certified {
         solution.status = Status::Converged;
@@ -64,5 +64,5 @@ fn solve_packed<R: Rows, V: Value>(
 ) -> Result<Solution> {
     let view = packed.view();
     let Problem { ids, y, cost, intercept, .. } = *problem;
-    auto::solve(&Problem { rows: &view, ids, y, cost, intercept }, loss, params, start, monitor)
+    auto::solve_unproved(&Problem { rows: &view, ids, y, cost, intercept }, loss, params, start, monitor)
 }

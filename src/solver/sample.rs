@@ -9,6 +9,7 @@ use super::{Monitor, Params, Problem, Start, newton};
 use crate::Result;
 use crate::data::Rows;
 use crate::loss::Loss;
+use crate::memory::CollectLarge;
 
 /// Rows of which one is sampled.
 pub const EVERY: usize = 8;
@@ -39,10 +40,10 @@ pub fn start<'a, R: Rows, T: Loss>(
     if n < EVERY * ROWS_PER_COLUMN * problem.design(1.0).n_cols() {
         return Ok(None);
     }
-    let rows: Vec<usize> = (0..n).filter(|&i| is_sampled(i, EVERY)).collect();
-    let ids: Vec<u32> = rows.iter().map(|&i| problem.ids.map_or(i as u32, |ids| ids[i])).collect();
-    let y: Vec<f64> = rows.iter().map(|&i| problem.y[i]).collect();
-    let cost: Vec<f64> = rows.iter().map(|&i| EVERY as f64 * problem.cost[i]).collect();
+    let rows: Vec<usize> = (0..n).filter(|&i| is_sampled(i, EVERY)).collect_large();
+    let ids: Vec<u32> = rows.iter().map(|&i| problem.ids.map_or(i as u32, |ids| ids[i])).collect_large();
+    let y: Vec<f64> = rows.iter().map(|&i| problem.y[i]).collect_large();
+    let cost: Vec<f64> = rows.iter().map(|&i| EVERY as f64 * problem.cost[i]).collect_large();
     let has_both = y.contains(&1.0) && y.contains(&-1.0);
     if !has_both || !cost.iter().sum::<f64>().is_finite() {
         return Ok(None);

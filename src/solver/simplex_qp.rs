@@ -54,13 +54,16 @@ impl SimplexQp {
         self.linear = linear.collect();
     }
 
-    /// Improves the point until the gap is at most `gap` or after `steps` steps; returns the value reached.
+    /// Improves the point until the gap is at most `gap`, or lost in the rounding of the linear terms, or after `steps` steps; returns
+    /// the value reached.
     pub fn solve(&mut self, gap: f64, steps: usize) -> f64 {
         let n = self.len();
         for k in 0..n {
             let product: f64 = self.gram[k].iter().zip(&self.beta).map(|(a, b)| a * b).sum();
             self.slope[k] = self.linear[k] - product;
         }
+        let scale = self.linear.iter().fold(0.0, |a: f64, b| a.max(b.abs()));
+        let gap = gap.max(f64::EPSILON * scale);
         let mut rest = (1.0 - self.beta.iter().sum::<f64>()).max(0.0);
         for _ in 0..steps {
             let (up, best) = self.slope.iter().enumerate().fold(

@@ -2,7 +2,13 @@
 //! in one byte, and solvers find the hot part of their weights together.
 //!
 //! The order comes from counts of the whole input or of a sample of it; it is only a matter of size and speed, any order is
-//! right. Columns beyond the counted ones keep their numbers.
+//! right. Columns beyond the counted ones keep their numbers, and those beyond [`MAX_RELABELLED`]: the table is in
+//! memory and in the file.
+
+/// Columns that can be relabelled: more than any hashed space in use, at 4 bytes each.
+pub const MAX_RELABELLED: usize = 1 << 26;
+
+use crate::memory::{self, CollectLarge};
 
 /// A permutation of the first columns.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -14,15 +20,16 @@ pub struct Order {
 impl Order {
     /// Most frequent column first; columns of equal count in the order of their numbers.
     pub fn by_count(counts: &[u64]) -> Self {
+        let counts = &counts[..counts.len().min(MAX_RELABELLED)];
         // Most columns of a hashed space never occur: only the others are sorted.
         let occurs = |&column: &u32| counts[column as usize] > 0;
         let all = 0..counts.len() as u32;
         // Column and count in one number: half the memory of a pair. Counts above 2^32 are as good as equal.
         let key = |j: u32| (u64::MAX << 32) - (counts[j as usize].min(u64::from(u32::MAX)) << 32) + u64::from(j);
-        let mut keys: Vec<u64> = all.clone().filter(occurs).map(key).collect();
+        let mut keys: Vec<u64> = all.clone().filter(occurs).map(key).collect_large();
         keys.sort_unstable();
-        let mut old: Vec<u32> = keys.into_iter().map(|key| key as u32).collect();
-        old.extend(all.filter(|column| !occurs(column)));
+        let mut old: Vec<u32> = keys.into_iter().map(|key| key as u32).collect_large();
+        memory::extend(&mut old, all.filter(|column| !occurs(column)));
         Self { new: inverse(&old) }
     }
 
@@ -49,7 +56,7 @@ impl Order {
 }
 
 fn inverse(numbers: &[u32]) -> Vec<u32> {
-    let mut inverse = vec![0; numbers.len()];
+    let mut inverse = memory::zeros(numbers.len());
     for (k, &x) in numbers.iter().enumerate() {
         inverse[x as usize] = k as u32;
     }
@@ -58,7 +65,7 @@ fn inverse(numbers: &[u32]) -> Vec<u32> {
 
 /// Whether the numbers are those of a permutation.
 pub fn is_permutation(numbers: &[u32]) -> bool {
-    let mut seen = vec![false; numbers.len()];
+    let mut seen = memory::zeros(numbers.len());
     numbers.iter().all(|&x| seen.get_mut(x as usize).is_some_and(|seen| !std::mem::replace(seen, true)))
 }
 
@@ -67,7 +74,7 @@ pub fn is_permutation(numbers: &[u32]) -> bool {
 /// # Panics
 /// If `old` is no permutation of the first columns.
 pub fn restore(old: &[u32], w: &mut [f64]) {
-    let (w, mut done) = (&mut w[..old.len()], vec![false; old.len()]);
+    let (w, mut done) = (&mut w[..old.len()], memory::zeros(old.len()));
     for start in 0..old.len() {
         if done[start] {
             continue;
@@ -103,6 +110,16 @@ mod tests {
             }
             prop_assert_eq!(order.new_number(1000), 1000);
         }
+    }
+
+    #[test]
+    fn columns_beyond_the_limit_keep_their_numbers() {
+        let mut counts = vec![0; MAX_RELABELLED + 2];
+        (counts[5], counts[MAX_RELABELLED + 1]) = (1, 9);
+        let order = Order::by_count(&counts);
+        assert_eq!(order.len(), MAX_RELABELLED);
+        assert_eq!((order.new_number(5), order.new_number(0)), (0, 1));
+        assert_eq!(order.new_number(MAX_RELABELLED as u32 + 1), MAX_RELABELLED as u32 + 1);
     }
 
     #[test]

@@ -68,7 +68,10 @@
 //! (`benches/store.rs`): 2 GB a second of rows with one value each. zstd at level 1 would save a seventh of the bytes at a third less speed; LZ4 is
 //! larger and slower.
 
+use crate::memory;
 use twox_hash::XxHash3_64;
+
+use crate::durable::target::Kind;
 
 /// First bytes of a file.
 pub const MAGIC: &[u8; 8] = b"hingeBLK";
@@ -110,6 +113,9 @@ pub const SEEDS: [u64; 4] = [u64::MAX, u64::MAX - 1, u64::MAX - 2, u64::MAX - 3]
 pub fn checksum(seed: u64, bytes: &[u8]) -> u64 {
     XxHash3_64::oneshot_with_seed(seed, bytes)
 }
+
+/// A block store, damaged ones too.
+pub const KIND: Kind = Kind { name: "a block store", is_one: |head| head.starts_with(MAGIC) };
 
 /// The first bytes of a file.
 pub fn header() -> [u8; HEADER_BYTES as usize] {
@@ -202,7 +208,7 @@ impl PageEntry {
 /// Writes the bytes of numbers by planes: all first bytes, then all second bytes.
 pub fn to_planes<const B: usize>(numbers: impl ExactSizeIterator<Item = [u8; B]>, out: &mut Vec<u8>) {
     let (n, start) = (numbers.len(), out.len());
-    out.resize(start + n * B, 0);
+    memory::resize(out, start + n * B, 0);
     let planes = &mut out[start..];
     for (i, bytes) in numbers.enumerate() {
         for (b, byte) in bytes.into_iter().enumerate() {

@@ -9,7 +9,7 @@
 //! * [`indices`]: column numbers to bytes and back; [`page`]: a page to bytes and back;
 //! * [`meta`]: what a file says about itself; [`labels`]: its classes;
 //! * [`columns`]: relabelling of columns by frequency;
-//! * [`writer`]: building; [`publish`]: a file that appears under its name when it is whole;
+//! * [`writer`]: building, in a draft ([`crate::durable`]) that gets its name when it is whole;
 //! * [`reader`]: opening, checking, decoding;
 //! * [`text`]: svmlight text of any length, in pieces.
 //!
@@ -25,7 +25,6 @@ pub mod indices;
 pub mod labels;
 pub mod meta;
 pub mod page;
-pub mod publish;
 pub mod reader;
 pub mod text;
 pub mod writer;

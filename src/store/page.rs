@@ -9,6 +9,7 @@ use super::format::{
 };
 use super::indices;
 use crate::data::arena::{Room, ValuesMut};
+use crate::memory::{self, CollectLarge};
 
 /// What is wrong with a page.
 pub type Reason = String;
@@ -111,21 +112,21 @@ impl OpenPage {
     pub fn push(&mut self, row: &Row<'_>) {
         self.push_values(row.values, row.columns.len());
         indices::gaps(row.columns, &mut self.gaps);
-        self.lens.push(row.columns.len() as u32);
-        self.classes.push(row.class);
-        self.weights.push(row.weight);
-        self.numbers.push(row.number);
+        memory::push(&mut self.lens, row.columns.len() as u32);
+        memory::push(&mut self.classes, row.class);
+        memory::push(&mut self.weights, row.weight);
+        memory::push(&mut self.numbers, row.number);
     }
 
     fn push_values(&mut self, values: RowValues<'_>, len: usize) {
         self.widen_for(&values);
         match (&mut self.values, values) {
-            (Values::Row(all), RowValues::Same(v)) => all.push(v),
-            (Values::F32(all), RowValues::Same(v)) => all.extend(std::iter::repeat_n(v as f32, len)),
-            (Values::F64(all), RowValues::Same(v)) => all.extend(std::iter::repeat_n(v, len)),
-            (Values::F32(all), RowValues::F32(v)) => all.extend_from_slice(v),
-            (Values::F64(all), RowValues::F32(v)) => all.extend(v.iter().map(|&v| f64::from(v))),
-            (Values::F64(all), RowValues::F64(v)) => all.extend_from_slice(v),
+            (Values::Row(all), RowValues::Same(v)) => memory::push(all, v),
+            (Values::F32(all), RowValues::Same(v)) => memory::extend(all, std::iter::repeat_n(v as f32, len)),
+            (Values::F64(all), RowValues::Same(v)) => memory::extend(all, std::iter::repeat_n(v, len)),
+            (Values::F32(all), RowValues::F32(v)) => memory::extend_from_slice(all, v),
+            (Values::F64(all), RowValues::F32(v)) => memory::extend(all, v.iter().map(|&v| f64::from(v))),
+            (Values::F64(all), RowValues::F64(v)) => memory::extend_from_slice(all, v),
             (Values::Row(_), _) | (Values::F32(_), RowValues::F64(_)) => unreachable!("widened before"),
         }
     }
@@ -143,12 +144,12 @@ impl OpenPage {
         let lens = self.lens.iter().map(|&len| len as usize);
         self.values = match (old, to_f64) {
             (Values::Row(scale), true) => {
-                Values::F64(scale.iter().zip(lens).flat_map(|(&v, len)| std::iter::repeat_n(v, len)).collect())
+                Values::F64(scale.iter().zip(lens).flat_map(|(&v, len)| std::iter::repeat_n(v, len)).collect_large())
             }
-            (Values::Row(scale), false) => {
-                Values::F32(scale.iter().zip(lens).flat_map(|(&v, len)| std::iter::repeat_n(v as f32, len)).collect())
-            }
-            (Values::F32(v), _) => Values::F64(v.into_iter().map(f64::from).collect()),
+            (Values::Row(scale), false) => Values::F32(
+                scale.iter().zip(lens).flat_map(|(&v, len)| std::iter::repeat_n(v as f32, len)).collect_large(),
+            ),
+            (Values::F32(v), _) => Values::F64(v.into_iter().map(f64::from).collect_large()),
             (all @ Values::F64(_), _) => all,
         };
     }
@@ -160,7 +161,7 @@ impl OpenPage {
     pub fn encode(&self, page: u64) -> std::io::Result<Vec<u8>> {
         let has_weights = self.weights.iter().any(|&w| w != 1.0);
         let (kind, sections) = self.sections(has_weights);
-        let mut bytes = vec![0; PAGE_HEADER_BYTES];
+        let mut bytes = memory::zeros(PAGE_HEADER_BYTES);
         bytes[0..4].copy_from_slice(&(self.n_rows() as u32).to_le_bytes());
         bytes[4..8].copy_from_slice(&(self.nnz() as u32).to_le_bytes());
         (bytes[8], bytes[9]) = (kind, u8::from(has_weights));
@@ -173,7 +174,7 @@ impl OpenPage {
             bytes[at + 4..at + 8].copy_from_slice(&(section.len() as u32).to_le_bytes());
             let sum = format::checksum(8 * page + k as u64, stored);
             bytes[at + 8..at + 16].copy_from_slice(&sum.to_le_bytes());
-            bytes.extend_from_slice(stored);
+            memory::extend_from_slice(&mut bytes, stored);
         }
         let end = PAGE_HEADER_BYTES - 8;
         let sum = format::checksum(8 * page + SECTIONS as u64, &bytes[..end]);
@@ -342,9 +343,9 @@ impl<'a> Head<'a> {
         let (stored, len) = self.sections[k];
         buffer.clear();
         if stored.len() == len {
-            buffer.extend_from_slice(stored);
+            memory::extend_from_slice(buffer, stored);
         } else {
-            buffer.resize(len, 0);
+            memory::resize(buffer, len, 0);
             let damaged = |error: std::io::Error| format!("the {} of page {}: {error}", NAMES[k], self.page);
             let decompressor = match decompressor {
                 Some(decompressor) => decompressor,
@@ -355,7 +356,7 @@ impl<'a> Head<'a> {
                 return Err(format!("the {} of page {} have {n} bytes, {len} are claimed", NAMES[k], self.page));
             }
         }
-        buffer.resize(len + padding, 0);
+        memory::resize(buffer, len + padding, 0);
         Ok(buffer)
     }
 }
@@ -412,8 +413,8 @@ fn decode_values(head: &Head<'_>, bytes: &[u8], lens: &[i64], out: ValuesMut<'_>
     let too_wide = || Err(format!("the values of page {page} are wider than the file says of itself"));
     let scale = || -> Vec<f64> {
         match head.kind {
-            KIND_ONES => vec![1.0; head.n_rows],
-            _ => Planes::new(bytes, head.n_rows).iter(head.n_rows).map(f64::from_le_bytes).collect(),
+            KIND_ONES => memory::filled(1.0, head.n_rows),
+            _ => Planes::new(bytes, head.n_rows).iter(head.n_rows).map(f64::from_le_bytes).collect_large(),
         }
     };
     let is_finite = match (out, head.kind) {

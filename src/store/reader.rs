@@ -18,6 +18,7 @@ use super::labels::Classes;
 use super::meta::Meta;
 use super::page::{self, Facts, Limits, Scratch};
 use crate::data::arena::{Arena, Free, Room, Width};
+use crate::memory::{self, CollectLarge};
 use crate::solver::Monitor;
 use crate::{Error, Result, file_at};
 
@@ -150,7 +151,7 @@ impl Store {
         let opening = Opening { path: &self.path, file: &self.file, len: self.file_bytes };
         let bytes = opening.part(&self.columns, 1, 4 * format::MAX_COLUMNS)?;
         let n = self.meta.n_relabelled;
-        let old: Vec<u32> = Planes::new(&bytes, n).iter(n).map(u32::from_le_bytes).collect();
+        let old: Vec<u32> = Planes::new(&bytes, n).iter(n).map(u32::from_le_bytes).collect_large();
         if is_permutation(&old) {
             Ok(old)
         } else {
@@ -164,7 +165,7 @@ impl Store {
     /// [`Error::Io`].
     pub fn read_page(&self, page: usize, bytes: &mut Vec<u8>) -> Result<()> {
         let entry = &self.pages[page];
-        bytes.resize(entry.stored as usize, 0);
+        memory::resize(bytes, entry.stored as usize, 0);
         file_at::read(&self.file, bytes, entry.offset).map_err(|source| self.io(source))
     }
 
@@ -206,9 +207,9 @@ impl Store {
         monitor: &dyn Monitor,
     ) -> Result<()> {
         let (n_rows, _) = self.size(pages);
-        facts.classes.resize(n_rows, 0);
-        facts.weights.resize(n_rows, 1.0);
-        facts.numbers.resize(n_rows, 0);
+        memory::resize(&mut facts.classes, n_rows, 0);
+        memory::resize(&mut facts.weights, n_rows, 1.0);
+        memory::resize(&mut facts.numbers, n_rows, 0);
         let mut tasks = Vec::with_capacity(pages.len());
         let mut rest = reborrow(&mut free.room);
         let (mut classes, mut weights, mut numbers) =
@@ -263,7 +264,7 @@ impl Store {
     /// As for [`Self::decode_into`].
     pub fn facts(&self, monitor: &dyn Monitor) -> Result<(Vec<u32>, Vec<f64>)> {
         let n = self.meta.n_rows as usize;
-        let (mut classes, mut weights) = (vec![0; n], vec![1.0; n]);
+        let (mut classes, mut weights) = (memory::zeros(n), memory::filled(1.0, n));
         self.for_facts(monitor, |_, facts| {
             for (k, &number) in facts.numbers.iter().enumerate() {
                 (classes[number as usize], weights[number as usize]) = (facts.classes[k], facts.weights[k]);
@@ -279,12 +280,15 @@ impl Store {
     /// As for [`Self::decode_into`].
     pub fn facts_by_place(&self, monitor: &dyn Monitor) -> Result<RowFacts> {
         let n = self.meta.n_rows as usize;
-        let mut all =
-            RowFacts { classes: Vec::with_capacity(n), weights: Vec::with_capacity(n), numbers: Vec::with_capacity(n) };
+        let mut all = RowFacts {
+            classes: memory::with_capacity(n),
+            weights: memory::with_capacity(n),
+            numbers: memory::with_capacity(n),
+        };
         self.for_facts(monitor, |_, facts| {
-            all.classes.extend_from_slice(&facts.classes);
-            all.weights.extend_from_slice(&facts.weights);
-            all.numbers.extend_from_slice(&facts.numbers);
+            memory::extend_from_slice(&mut all.classes, &facts.classes);
+            memory::extend_from_slice(&mut all.weights, &facts.weights);
+            memory::extend_from_slice(&mut all.numbers, &facts.numbers);
             Ok(())
         })?;
         Ok(all)
@@ -318,7 +322,7 @@ impl Store {
     pub fn verify(&self, monitor: &dyn Monitor, progress: &(dyn Fn(usize) + Sync)) -> Result<()> {
         self.old_columns()?;
         let mut class_rows = vec![0u64; self.sorted.len()];
-        let mut seen = vec![0u64; usize::try_from(self.meta.n_rows.div_ceil(64)).unwrap_or(usize::MAX)];
+        let mut seen = memory::zeros::<u64>(usize::try_from(self.meta.n_rows.div_ceil(64)).unwrap_or(usize::MAX));
         let (mut fingerprint, mut done, mut buffer) = (0, 0, Vec::new());
         self.for_facts(monitor, |pages, facts| {
             facts.classes.iter().for_each(|&class| class_rows[class as usize] += 1);
@@ -456,7 +460,7 @@ impl Opening<'_> {
         if part.len > most || part.stored > part.len {
             return Err(self.corrupt(part.offset, format!("{} bytes claim to hold {}", part.stored, part.len)));
         }
-        let mut bytes = vec![0; part.stored as usize];
+        let mut bytes = memory::zeros(part.stored as usize);
         file_at::read(self.file, &mut bytes, part.offset)
             .map_err(|source| Error::Io { path: self.path.to_owned(), source })?;
         if format::checksum(SEEDS[k], &bytes) != part.checksum {
@@ -487,7 +491,7 @@ impl Opening<'_> {
             return Err(self.corrupt(index.offset, format!("an index of {} bytes", index.len)));
         }
         let bytes = self.part(index, 2, usize::MAX)?;
-        let pages: Vec<PageEntry> = bytes.chunks_exact(INDEX_BYTES).map(PageEntry::parse).collect();
+        let pages: Vec<PageEntry> = bytes.chunks_exact(INDEX_BYTES).map(PageEntry::parse).collect_large();
         if u32::try_from(pages.len()).is_err() {
             return Err(self.corrupt(index.offset, format!("{} pages, at most 2^32 are possible", pages.len())));
         }

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use memchr::{memchr_iter, memrchr};
 
 use crate::data::svmlight::{self, IndexBase, ReadOptions, SvmlightData, TextValue};
+use crate::memory;
 use crate::{Error, Result};
 
 /// Bytes of text in a piece: enough work for all threads.
@@ -81,6 +82,7 @@ impl Pieces {
                 return Err(Error::Cancelled);
             }
             let step = STEP_BYTES.min(self.piece_bytes as u64);
+            memory::reserve(&mut self.text, step as usize);
             let read = self.reader.by_ref().take(step).read_to_end(&mut self.text);
             self.is_at_end = read.map_err(|source| Error::Io { path: self.path.clone(), source })? == 0;
         }
@@ -111,7 +113,7 @@ pub fn count_columns(
     let io = |source| Error::Io { path: path.to_owned(), source };
     let mut file = File::open(path).map_err(io)?;
     file.seek(SeekFrom::Start(offset)).map_err(io)?;
-    let mut text = Vec::new();
+    let mut text = memory::with_capacity(bytes);
     file.take(bytes as u64).read_to_end(&mut text).map_err(io)?;
     for colon in memchr_iter(b':', &text) {
         let start = text[..colon].iter().rposition(|byte| !byte.is_ascii_digit());
@@ -126,7 +128,8 @@ pub fn count_columns(
         let number = digits.iter().fold(0, |number, digit| 10 * number + usize::from(digit - b'0'));
         let Some(column) = number.checked_sub(first).filter(|&column| column < limit) else { continue };
         if column >= counts.len() {
-            counts.resize((column + 1).max(2 * counts.len()).min(limit), 0);
+            let n = (column + 1).max(2 * counts.len()).min(limit);
+            memory::resize(counts, n, 0);
         }
         counts[column] += 1;
     }

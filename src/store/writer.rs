@@ -19,9 +19,11 @@ use super::format::{self, MAX_COLUMNS, MAX_ROW_ENTRIES, PageEntry, Part, SEEDS};
 use super::labels::Classes;
 use super::meta::Meta;
 use super::page::{OpenPage, Row, RowValues};
-use super::publish::Draft;
 use crate::data::Rows;
 use crate::data::csr::MAX_SQUARED_NORM;
+use crate::durable::draft::Draft;
+use crate::durable::target::Replace;
+use crate::memory::{self, CollectLarge};
 use crate::solver::{Monitor, check_length};
 use crate::{Error, Result};
 
@@ -48,11 +50,20 @@ pub struct Options {
     pub order: Order,
     /// Where the rows come from, as text for the metadata.
     pub source: String,
+    /// Which files may be replaced besides block stores.
+    pub replace: Replace,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { n_blocks: DEFAULT_BLOCKS, seed: 0, n_cols: None, order: Order::default(), source: String::new() }
+        Self {
+            n_blocks: DEFAULT_BLOCKS,
+            seed: 0,
+            n_cols: None,
+            order: Order::default(),
+            source: String::new(),
+            replace: Replace::SameKind,
+        }
     }
 }
 
@@ -145,7 +156,7 @@ impl Writer {
     /// Begins the file that will be called `path`.
     ///
     /// # Errors
-    /// [`Error::Parameter`] and [`Error::Io`].
+    /// [`Error::Parameter`]; [`Error::Occupied`] for a path at which something else is; [`Error::Io`].
     pub fn create(path: &Path, options: Options) -> Result<Self> {
         if options.n_blocks == 0 || options.n_blocks > MAX_BLOCKS {
             let rule = "an integer from 1 to 4096";
@@ -155,7 +166,7 @@ impl Writer {
             let rule = "at most 2147483647 and no less than the number of relabelled columns";
             return Err(Error::Parameter { name: "n_features", value: n_cols.to_string(), rule });
         }
-        let mut draft = Draft::new(path)?;
+        let mut draft = Draft::new(path, format::KIND, options.replace)?;
         draft.write(&format::header())?;
         let open = (0..options.n_blocks).map(|_| OpenPage::default()).collect();
         Ok(Self { draft, options, open, pages: Vec::new(), fingerprint: 0, facts: Statistics::default() })
@@ -236,9 +247,9 @@ impl Writer {
     fn prepare<R: Rows>(&self, rows: &R, range: std::ops::Range<usize>, number: u64) -> Result<Prepared> {
         let room = range.clone().map(|i| rows.row_len(i)).sum();
         let mut out = Prepared {
-            columns: Vec::with_capacity(room),
-            values: Vec::with_capacity(room),
-            rows: Vec::with_capacity(range.len()),
+            columns: memory::with_capacity(room),
+            values: memory::with_capacity(room),
+            rows: memory::with_capacity(range.len()),
             largest: None,
             max_squared_norm: 0.0,
             sum_squared_norm: 0.0,
@@ -314,7 +325,8 @@ impl Writer {
         let encoded: Vec<_> =
             pages.par_iter().enumerate().map(|(k, (_, page))| page.encode(first + k as u64)).collect();
         for ((block, page), bytes) in pages.iter().zip(encoded) {
-            let bytes = bytes.map_err(|source| Error::Io { path: "zstd".into(), source })?;
+            // Packing in memory fails for want of it only.
+            let bytes = bytes.map_err(|_| Error::Memory { bytes: size_of::<f64>() * page.nnz() })?;
             let stored = u32::try_from(bytes.len()).map_err(|_| Error::Shape {
                 what: "bytes of a page",
                 expected: u32::MAX as usize,
@@ -344,7 +356,7 @@ impl Writer {
         self.pages.iter().for_each(|page| page.write(&mut index));
         let parts = [self.write_part(&json, 0)?, self.write_part(&old, 1)?, self.write_plain(&index, 2)?];
         self.draft.write(&format::trailer(&parts))?;
-        self.draft.publish()
+        self.draft.publish().map(drop)
     }
 
     fn meta(&self, classes: Classes, feature_names: Option<Vec<String>>) -> Result<Meta> {
@@ -390,8 +402,7 @@ impl Writer {
     }
 
     fn write_part(&mut self, bytes: &[u8], k: usize) -> Result<Part> {
-        let packed =
-            zstd::bulk::compress(bytes, format::LEVEL).map_err(|source| Error::Io { path: "zstd".into(), source })?;
+        let packed = zstd::bulk::compress(bytes, format::LEVEL).map_err(|_| Error::Memory { bytes: bytes.len() })?;
         let stored = if packed.len() < bytes.len() { &packed } else { bytes };
         self.write_plain(stored, k).map(|part| Part { len: bytes.len() as u64, ..part })
     }
@@ -471,7 +482,7 @@ fn push(page: &mut OpenPage, part: &Prepared, ready: &Ready, classes: &[u32], we
         Form::Same(v) => RowValues::Same(v),
         Form::F64 => RowValues::F64(values),
         Form::F32 => {
-            narrow = values.iter().map(|&v| v as f32).collect();
+            narrow = values.iter().map(|&v| v as f32).collect_large();
             RowValues::F32(&narrow)
         }
     };

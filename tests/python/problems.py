@@ -55,10 +55,18 @@ def objective(model, X, y, loss, sample_weight=None):
     return penalty + model.C * (weight[:, None] * losses_of_margins(loss, signs * values)).sum(axis=0)
 
 
+def normal_matrix(random, n_rows, n_columns, density):
+    """Normal numbers at random places: what scipy.sparse.random_array draws, whose bits differ between versions."""
+    size = round(n_rows * n_columns * density)
+    places = random.choice(n_rows * n_columns, size=size, replace=False)
+    rows, columns = (part.astype(np.int32) for part in np.unravel_index(places, (n_rows, n_columns), order="F"))
+    return sp.coo_array((random.standard_normal(size), (rows, columns)), shape=(n_rows, n_columns))
+
+
 def sparse_problem(seed, n_rows=120, n_columns=30, n_classes=2, density=0.3, noise=1.0):
     """A CSR matrix of normal numbers, and labels that a linear model tells apart but for noise."""
     random = np.random.default_rng(seed)
-    X = sp.random_array((n_rows, n_columns), density=density, rng=random, data_sampler=random.standard_normal)
+    X = normal_matrix(random, n_rows, n_columns, density)
     W = random.standard_normal((n_columns, n_classes))
     values = X @ W + noise * random.standard_normal((n_rows, n_classes))
     y = values.argmax(axis=1)

@@ -496,6 +496,43 @@ def test_predictions_of_pieces_are_those_of_the_whole(tmp_path, classes):
         np.testing.assert_allclose(getattr(model, method)(store), expected, rtol=1e-9, atol=1e-9)
 
 
+def bare_sources(folder, X):
+    """X without labels, in all the ways that it may come."""
+    np.save(folder / "x.npy", X.toarray())
+    sp.save_npz(folder / "sparse.npz", X)
+    np.savez(folder / "dense.npz", X=X.toarray())
+    pieces = [X[k : k + 7] for k in range(0, X.shape[0], 7)]
+    files = {name: folder / name for name in ("x.npy", "sparse.npz", "dense.npz")}
+    matrices = {"csr": X, "csc": X.tocsc(), "coo": sp.coo_array(X), "array": X.toarray()}
+    return {**matrices, **files, "list": pieces, "generator": iter(pieces), "text": str(folder / "x.npy")}
+
+
+@pytest.mark.parametrize(
+    "kind", ["csr", "csc", "coo", "array", "x.npy", "sparse.npz", "dense.npz", "list", "generator", "text"]
+)
+@pytest.mark.parametrize("sparse_coef", [False, True])
+def test_predictions_need_no_labels(tmp_path, kind, sparse_coef):
+    X, y = random_rows(classes=3, dtype=np.float64)
+    model = LinearSVC(C=0.1, sparse_coef=sparse_coef).fit(X, y)
+    found = list(iter_predictions(model, bare_sources(tmp_path, X)[kind], method="decision_function"))
+    np.testing.assert_allclose(np.concatenate(found), model.decision_function(X), rtol=1e-9, atol=1e-9)
+
+
+def test_predictions_of_a_data_frame_compare_its_names():
+    pd = pytest.importorskip("pandas")
+    X = np.random.default_rng(0).normal(size=(40, 3))
+    frame = pd.DataFrame(X, columns=["a", "b", "c"])
+    model = LinearSVC().fit(frame, np.arange(40) % 2)
+    np.testing.assert_array_equal(np.concatenate(list(iter_predictions(model, frame))), model.predict(frame))
+    for wrong, match in (
+        (frame[["c", "b", "a"]], "feature names should match"),
+        (frame[["a", "b"]], "feature names should match"),
+        (frame.where(frame < 1), "NaN"),
+    ):
+        with pytest.raises(ValueError, match=match):
+            iter_predictions(model, wrong)
+
+
 def test_ordered_predictions_of_a_large_store_come_in_pieces(large):
     X, y, store = large
     model = LinearSVC(C=0.01).fit(X, y)
@@ -504,7 +541,7 @@ def test_ordered_predictions_of_a_large_store_come_in_pieces(large):
     np.testing.assert_array_equal(np.concatenate(found), model.predict(X))
     for call, match in [
         (lambda: iter_predictions(model, store, method="fit"), "method must be"),
-        (lambda: iter_predictions(model, store, method="predict_proba"), "has no method"),
+        (lambda: iter_predictions(model, store, method="predict_proba"), "no attribute 'predict_proba'"),
         (lambda: list(iter_predictions(model, (X[:, :5], y))), "5 features"),
     ]:
         with pytest.raises(ValueError, match=match):

@@ -6,6 +6,8 @@ import pytest
 import scipy.sparse as sp
 from problems import folds, sparse_problem
 from scipy.optimize import LinearConstraint, minimize
+from sklearn.datasets import make_classification
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import cross_val_score
 
 CS = {"multi_class": "crammer_singer"}
@@ -70,6 +72,28 @@ def test_matches_a_quadratic_program(intercept, seed):
     assert value == pytest.approx(model.certificate_.primal[0], rel=1e-9)
     assert model.certificate_.dual[0] <= best * (1 + 1e-6)
     assert best * (1 - 1e-6) <= value <= best * (1 + 2 * tol + 1e-6)
+
+
+@pytest.mark.parametrize("intercept", INTERCEPTS)
+def test_dense_unscaled_data_converges_at_the_defaults(intercept):
+    X, y = make_classification(1500, 50, n_informative=20, n_classes=5, random_state=0)
+    model = hinge.LinearSVC(**CS, **INTERCEPTS[intercept]).fit(X, y)
+    assert model.certificate_.status == ("converged",)
+    assert model.certificate_.relative_gap[0] <= 1e-4
+    assert model.score(X, y) > 0.57
+    value = primal(model.coef_, model.intercept_, X, y, np.ones(len(y)), 2.0 if intercept == "penalised" else 0.0)
+    assert value == pytest.approx(model.certificate_.primal[0], rel=1e-9)
+    if intercept == "free":
+        # 1360.5736 is the optimum, by a fit to 1e-8 and by scikit-learn's fit from above.
+        assert 1360.573 <= value <= 1360.5736 * (1 + 1e-4)
+
+
+def test_few_iterations_are_shared_by_epochs_and_newton_steps():
+    X, y = make_classification(1500, 50, n_informative=20, n_classes=5, random_state=0)
+    with pytest.warns(ConvergenceWarning, match="gap"):
+        model = hinge.LinearSVC(max_iter=100, **CS).fit(X, y)
+    assert model.n_iter_[0] == 100
+    assert model.certificate_.relative_gap[0] <= 1e-2
 
 
 @pytest.mark.parametrize("name", ["20news", "sector"])

@@ -14,8 +14,11 @@ import hinge
 import numpy as np
 import pytest
 from hinge import _native
+from hinge._linear import LinearClassifier
 
-README = Path(__file__).parents[2] / "README.md"
+ROOT = Path(__file__).parents[2]
+
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 DOCUMENTED = [
     hinge.LinearSVC,
@@ -58,22 +61,31 @@ def test_everything_public_has_an_example(what):
     assert ">>> " in inspect.getdoc(what)
 
 
-def readme_blocks():
-    """Python blocks of the README, each with the number of its first line."""
-    text = README.read_text() if README.is_file() else ""
-    found = re.finditer(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
-    return [pytest.param(match[1], id=f"line {text[: match.start(1)].count(chr(10)) + 1}") for match in found]
+def blocks(page):
+    """Python blocks of a page, each with the number of its first line."""
+    text = page.read_text() if page.is_file() else ""
+    for match in re.finditer(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL):
+        line = text[: match.start(1)].count("\n") + 1
+        yield pytest.param(page, match[1], id=f"{page.name} line {line}")
 
 
-@pytest.mark.parametrize("code", readme_blocks())
-def test_readme(code, tmp_path, monkeypatch):
+@pytest.mark.parametrize(("page", "code"), [block for page in PAGES for block in blocks(page)])
+def test_blocks_of_pages(page, code, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     names = {"__name__": "__main__"}
     if code.lstrip().startswith(">>> "):
-        test = doctest.DocTestParser().get_doctest(code, names, "README", str(README), 0)
+        test = doctest.DocTestParser().get_doctest(code, names, page.name, str(page), 0)
         assert doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE).run(test).failed == 0
     else:
-        exec(compile(code, str(README), "exec"), names)
+        exec(compile(code, str(page), "exec"), names)
+
+
+def test_names_of_the_page_for_users_of_scikit_learn_exist():
+    text = (ROOT / "docs" / "coming-from-scikit-learn.md").read_text()
+    options = set(re.findall(r"`(?:\w+\()?(\w+)=", text))
+    known = {name for what in DOCUMENTED for name in signature_defaults(what)}
+    theirs = {"refit", "dual", "penalty", "positive", "loss"}
+    assert options <= known | theirs
 
 
 # Parameters and defaults.
@@ -122,12 +134,34 @@ def test_described_defaults_are_those_of_the_signature(what):
 def test_defaults_are_described_here_or_in_the_place_named(what):
     """Every parameter has its default written, or its line says which class describes it, and that agrees."""
     _, defaults = described(what)
-    elsewhere = {}
-    for place in (hinge.PegasosClassifier, hinge.LinearSVC, hinge.LinearSVCCV):
-        elsewhere |= described(place)[1]
+    elsewhere = described(hinge.LinearSVC)[1]
     for name, default in signature_defaults(what).items():
         if default is not inspect.Parameter.empty and name not in defaults:
+            assert not isinstance(what, type), name
             assert elsewhere[name] == default, name
+
+
+ESTIMATORS = [what for what in DOCUMENTED if isinstance(what, type) and issubclass(what, LinearClassifier)]
+
+
+@pytest.mark.parametrize("what", ESTIMATORS)
+def test_help_of_an_estimator_explains_everything_itself(what):
+    text = inspect.getdoc(what)
+    assert "As in" not in text
+    for section in ("Parameters", "Attributes"):
+        lines = sections(what)[section].strip("\n").split("\n")
+        headers = [line for line in lines if line and not line.startswith(" ")]
+        assert all(re.match(r"\w+ : ", line) for line in headers), headers
+    parameters = re.split(r"^(?=\w)", sections(what)["Parameters"].strip("\n"), flags=re.MULTILINE)
+    silent = [entry for entry in parameters if entry and "\n    " not in entry]
+    assert not silent or silent == [entry for entry in silent if entry.startswith("loss : ")]
+
+
+@pytest.mark.parametrize("what", ESTIMATORS)
+def test_methods_say_what_they_raise(what):
+    for name in ("fit", "predict", "decision_function", "score", "predict_proba", "predict_log_proba"):
+        if hasattr(what, name):
+            assert "ValueError" in sections(getattr(what, name))["Raises"], name
 
 
 @documented
@@ -149,6 +183,7 @@ def test_methods_describe_their_parameters(what):
         assert names == list(signature_defaults(method))
 
 
+@pytest.mark.filterwarnings("ignore::hinge.NoSkillWarning")
 @pytest.mark.parametrize("what", [*CLASSES, hinge.PegasosClassifier, hinge.SubgradientSVC])
 def test_fitted_attributes_are_described(what):
     X, y = np.eye(9, 3), np.arange(9) % 3
@@ -156,7 +191,9 @@ def test_fitted_attributes_are_described(what):
     model = what(**few).fit(X, y)
     text = sections(what)["Attributes"]
     names = {name for line in re.findall(r"^(\w[\w, ]*?)(?: :|$)", text, re.MULTILINE) for name in line.split(", ")}
-    assert {name for name in vars(model) if name.endswith("_")} == names - {
+    properties = {"Cs_", "scores_"} if few == {"cv": 3} else set()
+    assert all(hasattr(model, name) for name in properties)
+    assert {name for name in vars(model) if name.endswith("_")} == names - properties - {
         "feature_names_in_",
         "calibration_",
         "threshold_",

@@ -23,6 +23,8 @@ ESTIMATORS = [
     hinge.LinearSVC(),
     hinge.LinearSVC(loss="hinge"),
     hinge.LogisticRegression(),
+    hinge.LinearSVCCV(),
+    hinge.LogisticRegressionCV(),
     hinge.LinearSVCCV(cv=3),
     hinge.LinearSVCCV(loss="hinge", cv=3),
     hinge.LogisticRegressionCV(cv=3),
@@ -32,6 +34,8 @@ ESTIMATORS = [
 TIGHT = {"tol": 1e-12, "max_iter": 100_000}
 
 
+# Small random problems.
+@pytest.mark.filterwarnings("ignore::hinge.NoSkillWarning", "ignore:.* class has .* cv=", "ignore:class .* with cv=")
 @parametrize_with_checks(ESTIMATORS)
 def test_scikit_learn_contract(estimator, check):
     check(estimator)
@@ -375,13 +379,36 @@ def test_pickle(problem, model):
         assert copy.C_ == model.C_
 
 
+def test_pickle_of_another_version_warns(problem):
+    model = hinge.LinearSVC().fit(*problem)
+    assert not any("version" in name for name in vars(model))
+    written = pickle.dumps(model)
+    assert hinge.__version__.encode() in written
+    later = f"9{hinge.__version__[1:]}".encode()
+    with pytest.warns(
+        hinge.InconsistentVersionWarning, match=f"pickled by hinge {later.decode()} and is read"
+    ) as caught:
+        copy = pickle.loads(written.replace(hinge.__version__.encode(), later))
+    assert caught[0].filename == __file__
+    np.testing.assert_array_equal(copy.coef_, model.coef_)
+    assert not any("version" in name for name in vars(copy))
+
+
+def test_pickle_without_a_version_is_read_silently(problem):
+    model = hinge.LinearSVC().fit(*problem)
+    copy = hinge.LinearSVC.__new__(hinge.LinearSVC)
+    copy.__setstate__(dict(vars(model)))
+    assert vars(copy) == vars(model)
+
+
 @pytest.mark.parametrize("kind", [hinge.LinearSVC, hinge.LogisticRegression])
 def test_sample_weight_is_routed_through_pipeline_and_grid(problem, routing, kind):
     X, y = problem
     weight = np.random.default_rng(10).integers(0, 3, len(y)).astype(float)
     model = kind().set_fit_request(sample_weight=True).set_score_request(sample_weight=True)
     name = kind.__name__.lower()
-    grid = GridSearchCV(make_pipeline(MaxAbsScaler(), model), {f"{name}__C": [0.01, 1.0]}, cv=3)
+    pipeline = make_pipeline(MaxAbsScaler(), model).set_score_request(sample_weight=True)  # asked for before 1.8
+    grid = GridSearchCV(pipeline, {f"{name}__C": [0.01, 1.0]}, cv=3)
     grid.fit(X, y, sample_weight=weight)
     scaled = MaxAbsScaler().fit_transform(X)
     expected = kind(C=grid.best_params_[f"{name}__C"]).fit(scaled, y, sample_weight=weight)
@@ -423,6 +450,7 @@ def test_too_few_iterations_warn_and_leave_a_model(problem, loss, solver):
     assert set(model.predict(X)) <= {0, 1}
 
 
+@pytest.mark.filterwarnings("ignore::hinge.NoSkillWarning")
 @pytest.mark.parametrize("search", [False, True])
 def test_warning_names_the_callers_line(problem, search):
     X, y = problem

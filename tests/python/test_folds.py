@@ -153,14 +153,55 @@ def test_how_often_rows_are_held_out(problem, cv, repeats):
     np.testing.assert_allclose(search.std_error, search.scores.std(axis=1, ddof=1) / np.sqrt(n / repeats))
 
 
+# Classes of few rows.
+
+
+@pytest.mark.filterwarnings("ignore::hinge.NoSkillWarning")
+@pytest.mark.parametrize("loss", ["logistic", "hinge"])
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("n_rare", [2, 4])
+def test_a_class_of_fewer_rows_than_folds_is_split_as_by_scikit_learn(problem, loss, n_classes, n_rare):
+    X = problem[0]
+    y = np.arange(240) % (n_classes - 1)
+    y[:n_rare] = n_classes - 1
+    options = {"loss": loss, "Cs": [0.1, 1.0], "tol": 1e-7}
+    with pytest.warns(UserWarning, match=f"class {n_classes - 1} has {n_rare} rows: with cv=5 some held-out") as caught:
+        search = hinge.select_C(X, y, **options)
+    assert {warning.filename for warning in caught} == {__file__}
+    with pytest.warns(UserWarning, match="The least populated class in y has only"):
+        splits = list(folds(5).split(X, y))
+    np.testing.assert_array_equal(search.scores, hinge.select_C(X, y, cv=splits, **options).scores)
+
+
+@pytest.mark.filterwarnings("ignore::hinge.NoSkillWarning")
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_the_only_row_of_a_class_is_in_every_training_part(problem, n_classes):
+    X = problem[0]
+    y = np.arange(240) % (n_classes - 1)
+    y[7] = n_classes - 1
+    with pytest.warns(UserWarning, match=f"class {n_classes - 1} has 1 row: with cv=5"):
+        splits = hinge._folds.Folds(hinge._problem.Problem.of(X, y, None, None), 5, None, 0).splits
+    for train, test in splits:
+        assert 7 in train
+        assert 7 not in test
+        assert train.dtype == test.dtype == np.uint32
+    assert sorted(np.concatenate([test for _, test in splits])) == [row for row in range(240) if row != 7]
+    with pytest.warns(UserWarning, match="1 row"):
+        model = hinge.LinearSVCCV(Cs=[0.1, 1.0], keep_decisions=True).fit(X, y)
+    assert np.isnan(model.search_.decisions[7]).all()
+    assert model.search_.repeats == 1.0
+
+
 # Mistakes.
 
 
-def test_more_folds_than_rows_of_a_class(problem):
-    X = problem[0]
-    y = np.where(np.arange(240) < 4, "rare", "often")
-    with pytest.raises(ValueError, match=r"cv=5 needs at least 5 rows of every class, class .*rare.* has 4"):
-        hinge.select_C(X, y)
+def test_more_folds_than_rows_of_every_class(problem):
+    X = problem[0][:9]
+    with pytest.warns(UserWarning, match=r"the largest class has 3 rows: cv=3 instead of 5"):
+        found = hinge.select_C(X, np.arange(9) % 3, Cs=[0.1], scoring="balanced_accuracy")
+    assert found.scores.shape == (1, 3)
+    with pytest.raises(ValueError, match=r"cv=5 needs at least 2 rows of a class, every class has 1"):
+        hinge.select_C(X, np.arange(9))
 
 
 @pytest.mark.parametrize("cv", [1, 0, -3])

@@ -2,6 +2,8 @@
 
 import hinge
 import numpy as np
+import pandas as pd
+import polars as pl
 import pytest
 import scipy.sparse as sp
 from problems import sparse_problem
@@ -37,6 +39,27 @@ def test_labels_match_binary_fits(make, intercept):
     as_sparse = make(**options).fit(X, sp.csr_matrix(Y)).predict(X)
     assert sp.issparse(as_sparse)
     np.testing.assert_array_equal(as_sparse.toarray(), predicted)
+
+
+@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
+def test_labels_have_the_names_of_a_data_frame(frame):
+    X, Y = labels_problem()
+    names = [f"topic {k}" for k in range(7)]
+    named = hinge.LinearSVC().fit(X, frame(dict(zip(names, Y.T, strict=True))))
+    plain = hinge.LinearSVC().fit(X, Y)
+    assert named.classes_.tolist() == names
+    np.testing.assert_array_equal(named.coef_, plain.coef_)
+    np.testing.assert_array_equal(named.predict(X), plain.predict(X))
+    labels, values = named.predict_top_k(X, 2)
+    numbers, expected = plain.predict_top_k(X, 2)
+    assert labels.tolist() == [[names[k] for k in row] for row in numbers]
+    np.testing.assert_array_equal(values, expected)
+
+
+def test_columns_without_string_names_are_numbered():
+    X, Y = labels_problem()
+    for frame in (pd.DataFrame(Y), pd.DataFrame(Y, columns=["a", "b", "c", "d", "e", "f", 6])):
+        assert hinge.LinearSVC().fit(X, frame).classes_.tolist() == list(range(7))
 
 
 def test_probabilities_of_labels():
@@ -127,8 +150,10 @@ def test_refuses_what_does_not_fit():
         hinge.LinearSVC().fit(X, 2 * Y)
     with pytest.raises(ValueError, match="y has 10 rows of labels, X has 200"):
         hinge.LinearSVC().fit(X, Y[:10])
-    with pytest.raises(ValueError, match="class_weight must be None"):
+    with pytest.raises(ValueError, match=r"class_weight must be None.*all labels share the weights of the rows"):
         hinge.LinearSVC(class_weight="balanced").fit(X, Y)
+    with pytest.raises(ValueError, match=r"LogisticRegressionCV takes one class per row.*GridSearchCV"):
+        hinge.LogisticRegressionCV().fit(X, Y)
     with pytest.raises(ValueError, match="degree must be 1 where y is a matrix"):
         hinge.LinearSVC(degree=2).fit(X, Y)
     with pytest.raises(ValueError, match="sparse_coef must be False with degree=2"):

@@ -306,6 +306,7 @@ def test_damaged_files_are_refused(tmp_path):
     file.write_bytes(b"nothing of the kind")
     with pytest.raises(ValueError, match="not a saved cost path"):
         hinge.CostPath.load(file)
+    file.unlink()
     X, y = FAMILIES["integer"]
     hinge.cost_path(X, y).save(file)
     with np.load(file) as archive:

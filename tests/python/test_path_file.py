@@ -1,5 +1,6 @@
 """Planes of two costs in files, and estimates of their size."""
 
+import io
 import os
 import signal
 import threading
@@ -120,3 +121,36 @@ def test_estimates(data, caplog):
     with caplog.at_level("INFO", logger="hinge"):
         hinge.cost_path(X, y, box=BOX)
     assert "facets expected" in caplog.text
+
+
+def damaged(raw, arrays):
+    """Files that are none, cut, changed, or lack an array or hold a wrong one."""
+    yield from (b"", raw[:1], raw[: len(raw) // 2], raw[:-1], b"PK\x03\x04" + bytes(300))
+    for at in range(0, len(raw), 7):
+        yield raw[:at] + bytes([raw[at] ^ 0x5A]) + raw[at + 1 :]
+    for name in arrays:
+        others = {key: value for key, value in arrays.items() if key != name}
+        for left in (others, {**others, name: np.array([object()], dtype=object)}, {**others, name: np.array("?")}):
+            buffer = io.BytesIO()
+            np.savez_compressed(buffer, **left)
+            yield buffer.getvalue()
+
+
+def test_damage_is_one_error_that_names_the_file(data, tmp_path):
+    X, y = data
+    path = tmp_path / "plane.npz"
+    hinge.cost_path(X[:8], y[:8], box=BOX).save(path)
+    raw = path.read_bytes()
+    with np.load(path) as file:
+        arrays = dict(file)
+    messages = []
+    for changed in damaged(raw, arrays):
+        path.write_bytes(changed)
+        try:
+            hinge.CostPath.load(path)
+        except ValueError as error:
+            messages.append(str(error))
+    assert len(messages) > 100
+    assert [message for message in messages if not message.startswith(f"{path} is not a saved cost path: ")] == []
+    with pytest.raises(FileNotFoundError):
+        hinge.CostPath.load(tmp_path / "no such file")

@@ -233,8 +233,8 @@ def test_everything_is_refused_before_the_first_fit(problem, monkeypatch):
         (["accuracy", "accuracy"], "2 scorers of the name 'accuracy'"),
         ([fbeta_score], "fbeta_score is a metric"),
         (f1_score, "f1_score is a metric"),
-        ([3], "scorers"),
-        ({"a": 3}, "names and scorers, got 3"),
+        ([3], "the name of a scorer or a scorer, got 3"),
+        ({"a": 3}, "the name of a scorer or a scorer, got 3"),
         ({3: "accuracy"}, "names that are strings, got 3"),
         (lambda model, X, y: None, "'score' must give one number, it gives None"),
         (lambda model, X, y: np.ones(3), "must give one number"),
@@ -278,5 +278,7 @@ def test_scores_that_come_and_go(problem):
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
 @pytest.mark.parametrize("scoring", ["neg_log_loss", ["accuracy", "neg_brier_score"]])
 def test_probabilities_need_the_logistic_loss(problem, loss, scoring):
-    with pytest.raises(ValueError, match=f"predict_proba.*the {loss} loss does not give"):
+    with pytest.raises(ValueError, match=f"predict_proba.*the {loss} loss does not give.*hinge.LogisticRegressionCV"):
         hinge.select_C(*problem, loss=loss, scoring=scoring)
+    with pytest.raises(ValueError, match=r"hinge\.LogisticRegressionCV, or loss="):
+        hinge.LinearSVCCV(loss=loss, scoring=scoring).fit(*problem)

@@ -207,6 +207,18 @@ def test_given_values(problem):
         assert single.Cs.tolist() == [0.5]
 
 
+def test_a_number_of_values_is_the_grid_of_scikit_learn(problem):
+    search = hinge.select_C(*problem, cv=3, Cs=np.int64(5))
+    given = hinge.select_C(*problem, cv=3, Cs=np.logspace(-4, 4, 5))
+    np.testing.assert_allclose(search.Cs, [1e-4, 1e-2, 1.0, 1e2, 1e4][: len(search.Cs)])
+    np.testing.assert_array_equal(search.scores, given.scores)
+    with pytest.raises(ValueError, match="Cs must be an integer of at least 1, got 0"):
+        hinge.select_C(*problem, Cs=0)
+    for Cs in (1.5, "ten", True):
+        with pytest.raises(ValueError, match=f"Cs must be a list of numbers above 0, or how many .* got {Cs!r}"):
+            hinge.select_C(*problem, Cs=Cs)
+
+
 def test_given_values_exclude_a_first_value(problem):
     with pytest.raises(ValueError, match="C_min and Cs exclude each other"):
         hinge.select_C(*problem, Cs=[1.0], C_min=0.5)
@@ -224,6 +236,7 @@ def test_length_of_a_pass(first, span, ratio, rounds):
     assert abs(plan.n_values(C_min) - 2 * rounds - n) <= (1 if abs(np.log(C_max / C) / np.log(ratio) % 1) < 1e-9 else 0)
 
 
+@pytest.mark.filterwarnings("ignore::hinge.NoSkillWarning")
 @pytest.mark.parametrize("loss", LOSSES)
 def test_matrix_of_zeros(loss):
     search = hinge.select_C(sp.csr_matrix((30, 4)), np.arange(30) % 2, loss=loss, cv=3)

@@ -1,11 +1,14 @@
 """``partial_fit``: streams in bounded memory, and what scikit-learn's callers expect of them."""
 
 import pickle
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hinge import LinearSVC, LinearSVCCV, LogisticRegression
+from hinge import LinearSVC, LinearSVCCV, LogisticRegression, PegasosClassifier
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.base import clone
@@ -166,3 +169,63 @@ def test_refusals():
     with pytest.raises(ValueError, match=r"C is 2\.0, the stream began with 1\.0"):
         begun.set_params(C=2.0).partial_fit(X, y)
     assert not hasattr(LinearSVCCV(), "partial_fit")
+    with pytest.raises(AttributeError, match=r"LinearSVCCV has no attribute 'partial_fit': a search for C"):
+        LinearSVCCV().partial_fit(X, y)
+
+
+@pytest.mark.parametrize("model", [LinearSVC(), LogisticRegression(), PegasosClassifier(lam=0.1)])
+def test_a_piece_without_weight_changes_nothing(model):
+    X, y = shuffled(n=200, d=20)
+    nothing, model = np.zeros(100), clone(model)
+    model.partial_fit(X[:100], y[:100], classes=[0, 1], sample_weight=nothing)
+    assert not model.predict(X).any()
+    before = clone(model).partial_fit(X, y, classes=[0, 1])
+    begun = pickle.loads(pickle.dumps(before)).partial_fit(X[:100], y[:100], sample_weight=nothing)
+    for name in ("coef_", "intercept_"):
+        np.testing.assert_array_equal(getattr(begun, name), getattr(before, name))
+    if hasattr(model, "stream_"):
+        assert (model.stream_.n_seen, model.stream_.n_cached) == (0, 0)
+        assert begun.stream_.n_seen == 200
+        np.testing.assert_array_equal(begun.stream_.dual, before.stream_.dual)
+    else:
+        assert begun.t_ == before.t_
+    assert model.partial_fit(X, y).coef_.any()
+
+
+TURNS = """
+import pickle, threading
+import numpy as np
+from hinge import LinearSVC
+X = np.random.default_rng(0).normal(size=(1500, 40))
+y = (X[:, 0] > 0).astype(int)
+model = LinearSVC(memory_budget="40MB").partial_fit(X[:50], y[:50], classes=[0, 1])
+
+def learn():
+    for _ in range(10):
+        model.partial_fit(X, y)
+
+threads = [threading.Thread(target=learn) for _ in range(2)]
+[thread.start() for thread in threads]
+while any(thread.is_alive() for thread in threads):
+    now = pickle.loads(pickle.dumps(model))
+    assert (now.coef_ == now.stream_.model()[0]).all() and (now.intercept_ == now.stream_.model()[1]).all()
+    assert model.stream_.n_cached > 0
+assert model.stream_.n_seen == 50 + 20 * 1500
+assert (model.coef_ == model.stream_.model()[0]).all()
+print("ended")
+"""
+
+
+def test_threads_take_turns():
+    """In a process of its own: what would go wrong here holds the interpreter for ever."""
+    done = subprocess.run([sys.executable, "-c", TURNS], capture_output=True, text=True, timeout=100)
+    assert done.stdout == "ended\n", done.stderr
+
+
+def test_the_first_pieces_may_come_at_once():
+    X, y = shuffled(n=400, d=20)
+    model = LinearSVC()
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda piece: model.partial_fit(*piece, classes=[0, 1]), pieces(X, y, 100)))
+    assert model.stream_.n_seen == 400
+    np.testing.assert_array_equal(model.coef_, model.stream_.model()[0])

@@ -112,6 +112,18 @@ X = sorted_matrix(200_000, 2000, 20)
 y = random.integers(0, 2, 200_000)
 forever = {"tol": 1e-14, "max_iter": 10**6}
 
+def waits_for_a_turn():
+    # Another thread learns for ever, and is left behind at the end.
+    import os, threading, time
+    model = hinge.LinearSVC(block_options={"rounds": 10**6}).partial_fit(X[:10], y[:10], classes=[0, 1])
+    threading.Thread(target=lambda: model.partial_fit(X, y), daemon=True).start()
+    time.sleep(0.2)
+    try:
+        model.stream_.n_seen
+    except KeyboardInterrupt:
+        print("interrupted", "usable", sep="\\n", flush=True)
+    os._exit(0)
+
 def interrupted(search):
     # An interrupted search returns what it has.
     if search.stopped_by == "interrupt":
@@ -144,6 +156,12 @@ PROGRAMS = {
     ".fit(random.standard_normal((3000, 6000)), y[:3000])",
     "presolve": "[hinge.LinearSVC(presolve=True, max_iter=1, tol=0.9).fit(wide, y[:80_000]) for wide in"
     " [sorted_matrix(80_000, 2_000_000, 60, np.float32)] * 1000]",
+    "one thread, dual_cd": "hinge.LinearSVC(loss='hinge', solver='dual_cd', C=100.0, n_jobs=1, **forever).fit(X, y)",
+    "one thread, newton": "hinge.LogisticRegression(solver='newton', C=100.0, n_jobs=1, **forever).fit(X, y)",
+    "one thread, crammer_singer": "hinge.LinearSVC(multi_class='crammer_singer', C=100.0, n_jobs=1, **forever)"
+    ".fit(X, random.integers(0, 20, 200_000))",
+    "one thread, select_C": "interrupted(hinge.select_C(X, y, ratio=1.001, tol=1e-9, C_max=1e9, n_jobs=1))",
+    "waiting for a turn": "waits_for_a_turn()",
     "LinearSVCCV": "hinge.LinearSVCCV(ratio=1.001, select_tol=1e-9, C_max=1e9).fit(X, y)",
 }
 
@@ -228,3 +246,106 @@ except Stop:
         sent = time.monotonic()
         assert process.stdout.readline() == "stopped\n"
         assert time.monotonic() - sent < 3
+
+
+# Threads of a call.
+
+ALONE = """
+import os, threading, time, warnings
+import numpy as np, hinge
+warnings.filterwarnings("ignore")
+random = np.random.default_rng(0)
+X = random.standard_normal((4000, 20))
+y = (X[:, 0] + random.standard_normal(4000) > 0).astype(int)
+counts, is_over = [], False
+
+def count():
+    while not is_over:
+        counts.append(len(os.listdir("/proc/self/task")))
+        time.sleep(0.001)
+
+watcher = threading.Thread(target=count, daemon=True)
+watcher.start()
+time.sleep(0.1)
+usual = max(counts)
+path = os.path.join(os.environ["FOLDER"], "rows.blocks")
+store = hinge.BlockStore.build((X, y), path, n_jobs=1)
+hinge.LinearSVC(loss="hinge", C=100.0, n_jobs=1, max_iter=200).fit(X, y)
+hinge.LinearSVC(multi_class="crammer_singer", n_jobs=1, max_iter=20).fit(X, np.arange(4000) % 5)
+hinge.LinearSVC(n_jobs=1, max_iter=50).fit(X, np.eye(4, dtype=int)[np.arange(4000) % 4])
+hinge.LinearSVC(n_jobs=1, memory_budget="16MB", block_options={"in_memory": False}).fit(store).predict(store)
+hinge.LogisticRegressionCV(n_jobs=1, cv=3, C_max=1.0).fit(X, y).predict(X)
+hinge.LinearSVC(n_jobs=1).partial_fit(X, y, classes=[0, 1])
+hinge.PegasosClassifier(n_jobs=1, max_iter=20).fit(X, y)
+hinge.cost_path(X[:60], y[:60], box=(0.1, 0.1), n_jobs=1).predict(X, 0.05, 0.05)
+is_over = True
+watcher.join()
+print(max(counts) - usual)
+"""
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self/task"), reason="counts threads by /proc")
+def test_one_job_starts_no_thread(tmp_path):
+    environment = os.environ | {"FOLDER": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-c", ALONE], capture_output=True, text=True, env=environment, timeout=300)
+    assert done.stdout == "0\n", done.stderr
+
+
+NO_ROOM = """
+import resource, numpy as np, hinge
+hinge._validate.threads = lambda n_jobs: n_jobs  # also on a machine of one core
+X, y = np.random.default_rng(0).standard_normal((300, 5)), np.arange(300) % 2
+expected = hinge.LinearSVC(n_jobs=1).fit(X, y).coef_
+pages = int(open("/proc/self/statm").read().split()[0])
+resource.setrlimit(resource.RLIMIT_AS, (pages * 4096 + (1 << 20),) * 2)  # half of the stack of a thread
+try:
+    hinge.LinearSVC(n_jobs=3).fit(X, y)
+except RuntimeError as error:
+    print(error)
+print((hinge.LinearSVC(n_jobs=1).fit(X, y).coef_ == expected).all())
+"""
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self/task"), reason="limits the address space")
+def test_threads_that_cannot_be_started():
+    done = subprocess.run([sys.executable, "-c", NO_ROOM], capture_output=True, text=True, timeout=100)
+    error, same = done.stdout.splitlines()
+    assert error.startswith("cannot start 3 threads: ")
+    assert same == "True"
+
+
+def test_progress_of_one_thread():
+    """The thread that works hands over its own progress."""
+    program = PREPARE + (
+        "import logging\n"
+        "logging.basicConfig(level=logging.INFO, stream=__import__('sys').stdout, format='%(threadName)s')\n"
+        "hinge.LinearSVC(loss='hinge', solver='dual_cd', C=100.0, n_jobs=1, tol=1e-14, max_iter=200).fit(X, y)\n"
+    )
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", program], capture_output=True, text=True, timeout=100)
+    assert set(done.stdout.split()) == {"MainThread"}
+    assert len(done.stdout.split()) > 3
+
+
+READERS = """
+import os, threading, hinge
+path = os.path.join(os.environ["FOLDER"], "text.svm")
+with open(path, "w") as file:
+    file.write("1 1:0.5 2:0.25 3:0.125\\n" * 1_500_000)
+reader, rows = hinge._native.TextReader(path, None, None), []
+
+def read():
+    while (parts := reader.next("float64", 2)) is not None:
+        rows.append(len(parts[4]))
+
+threads = [threading.Thread(target=read) for _ in range(3)]
+[thread.start() for thread in threads]
+while any(thread.is_alive() for thread in threads):
+    assert reader.zero_based in (None, False)
+print(sum(rows), len(rows) > 3)
+"""
+
+
+def test_threads_take_turns_at_a_reader(tmp_path):
+    environment = os.environ | {"FOLDER": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-c", READERS], capture_output=True, text=True, env=environment, timeout=100)
+    assert done.stdout == "1500000 True\n", done.stderr

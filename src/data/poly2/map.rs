@@ -1,5 +1,6 @@
 //! Where the product of two features has its weight, and with which factor it counts.
 
+use crate::memory::CollectLarge;
 use crate::{Error, Result};
 
 /// Largest number of hash bits: 2^30 weights take 8 GB.
@@ -97,7 +98,7 @@ impl Map {
             if n > u32::MAX as usize / 2 {
                 return Err(Error::Parameter { name: "number of features", value: n.to_string(), rule: "below 2^31" });
             }
-            Layout::Hashed { keys: (0..n).map(|j| key(seed, j)).collect(), bits }
+            Layout::Hashed { keys: (0..n).map(|j| key(seed, j)).collect_large(), bits }
         };
         Ok(Self { n, factors, layout })
     }
@@ -107,7 +108,7 @@ impl Map {
         let layout = match &self.layout {
             Layout::Exact => Layout::Exact,
             Layout::Hashed { keys, bits } => {
-                Layout::Hashed { keys: old.iter().map(|&j| keys[j as usize]).collect(), bits: *bits }
+                Layout::Hashed { keys: old.iter().map(|&j| keys[j as usize]).collect_large(), bits: *bits }
             }
         };
         Self { n: old.len(), factors: self.factors, layout }

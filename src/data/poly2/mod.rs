@@ -17,6 +17,7 @@ use rayon::prelude::*;
 
 use super::Rows;
 use super::any::AnyRows;
+use crate::memory::CollectLarge;
 use crate::{Error, Result};
 use map::{Factors, Layout, Map};
 
@@ -77,7 +78,7 @@ impl<'a> Poly2<'a> {
             Layout::Exact => (0, self.map.n_pairs()),
             Layout::Hashed { bits, .. } => (2 * self.map.n_in(), 1 << bits),
         };
-        let bits: Vec<AtomicU64> = (0..weights.div_ceil(64)).map(|_| AtomicU64::new(0)).collect();
+        let bits: Vec<AtomicU64> = (0..weights.div_ceil(64)).map(|_| AtomicU64::new(0)).collect_large();
         (0..self.n_rows().div_ceil(CHUNK)).into_par_iter().for_each(|chunk| {
             for i in chunk * CHUNK..((chunk + 1) * CHUNK).min(self.n_rows()) {
                 if i % 256 == 0 && is_cancelled() {

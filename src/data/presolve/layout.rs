@@ -11,6 +11,7 @@
 
 use super::proportional::Class;
 use super::survey::Column;
+use crate::memory;
 
 /// A column without entries, or merged into another.
 pub const NOWHERE: u32 = u32::MAX;
@@ -41,8 +42,8 @@ pub struct Layout {
 ///
 /// `row_len` are the entries per row without zeros, `removed` the entries per row of merged columns of more than one row.
 pub fn lay_out(columns: &[Column], classes: &[Class], mut row_len: Vec<u32>, removed: &[u32]) -> Option<Layout> {
-    let mut place = vec![NOWHERE; columns.len()];
-    let mut is_merged = vec![false; if classes.is_empty() { 0 } else { columns.len() }];
+    let mut place = memory::filled(NOWHERE, columns.len());
+    let mut is_merged = memory::zeros(if classes.is_empty() { 0 } else { columns.len() });
     for (column, _) in classes.iter().flat_map(|class| &class.members[1..]) {
         is_merged[*column as usize] = true;
     }
@@ -55,18 +56,18 @@ pub fn lay_out(columns: &[Column], classes: &[Class], mut row_len: Vec<u32>, rem
     for (packed, j) in order.iter().enumerate() {
         place[*j as usize] = packed as u32;
     }
-    let mut factor = vec![0.0; if classes.is_empty() { 0 } else { n_shared }];
+    let mut factor = memory::zeros(if classes.is_empty() { 0 } else { n_shared });
     for class in classes {
         let packed = &mut place[class.representative() as usize];
         factor[*packed as usize] = class.factor();
         *packed |= SCALED;
     }
-    let mut alone = vec![0u32; row_len.len()];
+    let mut alone = memory::zeros::<u32>(row_len.len());
     for (j, column) in columns.iter().enumerate().filter(|(_, c)| c.count == 1) {
         place[j] = ALONE;
         alone[column.first_row as usize] += 1;
     }
-    let (mut own, mut n_columns, mut merged_alone) = (vec![NOWHERE; row_len.len()], n_shared, 0);
+    let (mut own, mut n_columns, mut merged_alone) = (memory::filled(NOWHERE, row_len.len()), n_shared, 0);
     for (row, count) in alone.iter().enumerate() {
         row_len[row] -= removed[row];
         if *count > 0 {
@@ -82,20 +83,20 @@ pub fn lay_out(columns: &[Column], classes: &[Class], mut row_len: Vec<u32>, rem
 /// The kept columns of two rows or more in their new order: a sort by counting, first by row, then by power of two.
 fn order(columns: &[Column], n_rows: usize, keeps: impl Fn(usize) -> bool) -> Vec<u32> {
     let shared = || columns.iter().enumerate().filter(|(j, c)| c.count > 1 && keeps(*j));
-    let (mut in_row, mut in_step) = (vec![0u32; n_rows], [0u32; STEPS]);
+    let (mut in_row, mut in_step) = (memory::zeros::<u32>(n_rows), [0u32; STEPS]);
     for (_, column) in shared() {
         in_row[column.first_row as usize] += 1;
         in_step[step(column)] += 1;
     }
     let n_shared = starts(&mut in_row);
     starts(&mut in_step);
-    let mut by_row = vec![(0u32, 0u8); n_shared];
+    let mut by_row = memory::filled((0u32, 0u8), n_shared);
     for (j, column) in shared() {
         let at = &mut in_row[column.first_row as usize];
         by_row[*at as usize] = (j as u32, step(column) as u8);
         *at += 1;
     }
-    let mut order = vec![0; n_shared];
+    let mut order = memory::zeros(n_shared);
     for (j, step) in by_row {
         let at = &mut in_step[step as usize];
         order[*at as usize] = j;

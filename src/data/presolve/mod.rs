@@ -61,6 +61,7 @@ use rayon::prelude::*;
 
 use super::csr::{CsrView, Structure};
 use super::{Index, Value};
+use crate::memory;
 use crate::{Error, Result};
 
 pub use choice::{Mode, Packable};
@@ -208,7 +209,7 @@ fn row_lengths<I: Index, V: Value>(x: &Source<'_, I, V>, columns: &[survey::Colu
         let range = x.range(row);
         if has_zeros { x.values[range].iter().filter(|v| v.to_f64() != 0.0).count() } else { range.len() }
     };
-    (0..x.n_rows).into_par_iter().with_min_len(1024).map(|row| length(row) as u32).collect()
+    memory::collect_parallel((0..x.n_rows).into_par_iter().with_min_len(1024).map(|row| length(row) as u32))
 }
 
 impl<V: Value> Presolved<V> {
@@ -227,7 +228,7 @@ impl<V: Value> Presolved<V> {
     /// Weights of the input's columns from those of the packed matrix.
     pub fn map_weights_back(&self, packed: &[f64]) -> Vec<f64> {
         assert_eq!(packed.len(), self.report.columns_out, "one weight per packed column");
-        let mut full = vec![0.0; self.place.len()];
+        let mut full = memory::zeros(self.place.len());
         full.par_chunks_mut(MAP_CHUNK).enumerate().for_each(|(chunk, full)| {
             let start = chunk * MAP_CHUNK;
             for (k, w) in full.iter_mut().enumerate() {
@@ -248,7 +249,7 @@ impl<V: Value> Presolved<V> {
     /// [`Self::map_weights_back`]; else the nearest ones that could.
     pub fn map_weights_in(&self, full: &[f64]) -> Vec<f64> {
         assert_eq!(full.len(), self.place.len(), "one weight per column of the input");
-        let mut packed = vec![0.0; self.report.columns_out];
+        let mut packed = memory::zeros(self.report.columns_out);
         for ((w, place), share) in full.iter().zip(&self.place).zip(&self.share) {
             if *place < SCALED {
                 packed[*place as usize] += w;

@@ -9,6 +9,7 @@ use super::layout::{ALONE, Layout, NOWHERE, SCALED};
 use super::{CHUNK_ENTRIES, Cancelled, Source, poll};
 use crate::Result;
 use crate::data::{Index, Value, kernels};
+use crate::memory;
 
 /// Entries between the request for a column's place and its use.
 const AHEAD: usize = 24;
@@ -33,14 +34,14 @@ struct Task<'a, V> {
 
 /// Writes the packed matrix, rows sorted by packed column.
 pub fn pack<I: Index, V: Value>(x: &Source<'_, I, V>, layout: Layout, cancelled: &Cancelled<'_>) -> Result<Packed<V>> {
-    let mut indptr = vec![0i64; x.n_rows + 1];
+    let mut indptr = memory::zeros::<i64>(x.n_rows + 1);
     for (row, len) in layout.row_len.iter().enumerate() {
         indptr[row + 1] = indptr[row] + i64::from(*len);
     }
     let nnz = indptr[x.n_rows] as usize;
-    let (mut indices, mut values) = (vec![0i32; nnz], vec![V::default(); nnz]);
+    let (mut indices, mut values) = (memory::zeros::<i32>(nnz), memory::zeros::<V>(nnz));
     let place: Vec<AtomicU32> = layout.place.into_iter().map(AtomicU32::new).collect();
-    let share = vec![0u64; x.n_cols].into_iter().map(AtomicU64::new).collect();
+    let share = memory::zeros::<u64>(x.n_cols).into_iter().map(AtomicU64::new).collect();
     let writer = Writer { x, factor: &layout.factor, own: &layout.own, place, share };
     tasks(x, &indptr, &mut indices, &mut values).into_par_iter().try_for_each(|task| {
         poll(cancelled)?;

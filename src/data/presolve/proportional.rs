@@ -21,6 +21,7 @@ use super::survey::Column;
 use super::{CHUNK_ENTRIES, Cancelled, ROUNDING, Source, poll};
 use crate::Result;
 use crate::data::{Index, Value};
+use crate::memory::{self, CollectLarge};
 
 /// Share of the entries that one batch of candidates may hold.
 const BATCH_SHARE: usize = 2;
@@ -61,7 +62,7 @@ pub fn find<I: Index, V: Value>(
     cancelled: &Cancelled<'_>,
 ) -> Result<(Vec<Class>, Vec<u32>)> {
     let groups = group(columns);
-    let mut removed = vec![0u32; x.n_rows];
+    let mut removed = memory::zeros::<u32>(x.n_rows);
     let mut classes = Vec::new();
     let mut slots = Slots::new(if groups.ranges.is_empty() { 0 } else { x.n_cols });
     for batch in batches(&groups, columns, (x.nnz() / BATCH_SHARE).max(BATCH_ENTRIES)) {
@@ -77,7 +78,7 @@ pub fn find<I: Index, V: Value>(
                     removed[*row as usize] += 1;
                 }
             }
-            classes.push(class);
+            memory::push(&mut classes, class);
         }
         slots.clear(members);
     }
@@ -86,7 +87,8 @@ pub fn find<I: Index, V: Value>(
 
 fn group(columns: &[Column]) -> Groups {
     let bits = (columns.len().max(64) as u64).next_power_of_two() << TABLE_BITS;
-    let (mut once, mut twice) = (vec![0u64; (bits / 64) as usize], vec![0u64; (bits / 64) as usize]);
+    let (mut once, mut twice) =
+        (memory::zeros::<u64>((bits / 64) as usize), memory::zeros::<u64>((bits / 64) as usize));
     let place = |c: &Column| {
         let bit = c.rows_hash & (bits - 1);
         ((bit / 64) as usize, 1u64 << (bit % 64))
@@ -103,14 +105,14 @@ fn group(columns: &[Column]) -> Groups {
             let (word, bit) = place(c);
             (c.count >= 2 && twice[word] & bit != 0).then_some((c.rows_hash, j))
         })
-        .collect();
+        .collect_large();
     keyed.par_sort_unstable();
     let mut groups = Groups { columns: Vec::new(), ranges: Vec::new() };
     for run in keyed.chunk_by(|a, b| a.0 == b.0 && columns[a.1 as usize].count == columns[b.1 as usize].count) {
         if run.len() > 1 {
             let start = groups.columns.len();
-            groups.columns.extend(run.iter().map(|(_, j)| *j));
-            groups.ranges.push(start..groups.columns.len());
+            memory::extend(&mut groups.columns, run.iter().map(|(_, j)| *j));
+            memory::push(&mut groups.ranges, start..groups.columns.len());
         }
     }
     groups
@@ -141,7 +143,7 @@ struct Slots {
 
 impl Slots {
     fn new(n_cols: usize) -> Self {
-        Self { bits: vec![0; n_cols.div_ceil(64)], slot: vec![0; n_cols] }
+        Self { bits: memory::zeros(n_cols.div_ceil(64)), slot: memory::zeros(n_cols) }
     }
 
     fn set(&mut self, members: &[u32]) {
@@ -182,13 +184,14 @@ impl<V: Value> Entries<V> {
         cancelled: &Cancelled<'_>,
     ) -> Result<Self> {
         slots.set(members);
-        let mut start = vec![0];
+        let mut start = memory::with_capacity(members.len() + 1);
+        start.push(0);
         for j in members {
             start.push(start[start.len() - 1] + columns[*j as usize].count as usize);
         }
         let total = start[members.len()];
-        let mut entries = Self { rows: vec![0; total], values: vec![V::default(); total], start };
-        let mut next = entries.start.clone();
+        let mut entries = Self { rows: memory::zeros(total), values: memory::zeros(total), start };
+        let mut next = memory::copy(&entries.start);
         let slots = &*slots;
         let picked: Vec<Vec<(u32, u32, V)>> = x
             .cut(x.nnz() / CHUNK_ENTRIES + 1)
@@ -312,7 +315,7 @@ fn pick<I: Index, V: Value>(x: &Source<'_, I, V>, rows: Range<usize>, slots: &Sl
         for k in x.range(row) {
             let j = x.indices[k].to_usize();
             if slots.has(j) && x.values[k].to_f64() != 0.0 {
-                picked.push((slots.slot[j], row as u32, x.values[k]));
+                memory::push(&mut picked, (slots.slot[j], row as u32, x.values[k]));
             }
         }
     }

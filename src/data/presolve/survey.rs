@@ -14,6 +14,7 @@ use rayon::prelude::*;
 use super::{Cancelled, Source, poll};
 use crate::Result;
 use crate::data::{Index, Value, kernels};
+use crate::memory;
 
 /// Entries between the request for a column's record and its use.
 const AHEAD: usize = 24;
@@ -68,7 +69,7 @@ fn count<I: Index, V: Value>(
     rows: Range<usize>,
     cancelled: &Cancelled<'_>,
 ) -> Result<Vec<Column>> {
-    let mut columns = vec![EMPTY; x.n_cols];
+    let mut columns = memory::filled(EMPTY, x.n_cols);
     let mut until_poll = 0;
     for row in rows {
         let entries = x.range(row);

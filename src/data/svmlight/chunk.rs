@@ -7,14 +7,14 @@ use std::ops::{Range, Sub};
 
 use rayon::prelude::*;
 
-use super::line::{Cursor, Failure, TextValue};
+use super::line::{Accepted, Cursor, Failure, TextValue};
 use super::{IndexBase, Indices, ReadOptions, SvmlightData};
+use crate::memory::{self, CollectLarge, Zero};
 
 /// What all rows have in common.
 pub(super) struct Layout<'a> {
     pub(super) options: &'a ReadOptions,
-    /// Indices as written in the file that are accepted.
-    pub(super) indices: Range<i64>,
+    pub(super) accepted: Accepted,
     /// Whether rows have a query.
     pub(super) qid: bool,
 }
@@ -38,9 +38,7 @@ impl From<Failure> for Stop {
 }
 
 /// Integers that indices are stored in.
-pub(super) trait Index:
-    Copy + Default + Ord + Send + From<u8> + Into<i64> + TryFrom<i64> + Sub<Output = Self>
-{
+pub(super) trait Index: Zero + Ord + Send + From<u8> + Into<i64> + TryFrom<i64> + Sub<Output = Self> {
     fn wrap(list: Vec<Self>) -> Indices;
 }
 
@@ -85,17 +83,17 @@ impl<V: TextValue, I: Index> Chunk<'_, V, I> {
         if !line.skip_blanks() {
             return Ok(());
         }
-        rows.labels.push(line.label()?);
+        memory::push(&mut rows.labels, line.label()?);
         rows.qids.extend(line.qid(layout.qid)?);
         let mut end = rows.n_entries();
         while line.skip_blanks() {
-            let (index, value) = line.entry(&layout.indices)?;
+            let (index, value) = line.entry(&layout.accepted)?;
             // There is room: each entry took a colon.
             self.indices[end] = I::try_from(index).map_err(|_| Stop::TooNarrow)?;
             self.values[end] = value;
             end += 1;
         }
-        rows.ends.push(end);
+        memory::push(&mut rows.ends, end);
         Ok(())
     }
 }
@@ -149,12 +147,12 @@ pub(super) fn finish<V: TextValue, I: Index>(
         let count_from_0 = |index: &mut I| *index = *index - I::from(base);
         indices.par_iter_mut().with_min_len(1 << 16).for_each(count_from_0);
     }
-    let labels: Vec<f64> = rows.iter().flat_map(|rows| &rows.labels).copied().collect();
+    let labels: Vec<f64> = rows.iter().flat_map(|rows| &rows.labels).copied().collect_large();
     if labels.is_empty() {
         let reason = "no rows; expected lines of label index:value ...".into();
         return Err(Stop::Failed(Failure { offset: 0, reason }));
     }
-    let qid: Vec<i64> = rows.iter().flat_map(|rows| &rows.qids).copied().collect();
+    let qid: Vec<i64> = rows.iter().flat_map(|rows| &rows.qids).copied().collect_large();
     Ok(SvmlightData {
         indptr: join_ends(&rows),
         indices: widen_for(I::wrap(indices), n_cols),
@@ -178,7 +176,7 @@ fn join_ends(rows: &[Rows]) -> Vec<i64> {
     let mut indptr = vec![0];
     let mut before = 0;
     for rows in rows {
-        indptr.extend(rows.ends.iter().map(|end| (before + end) as i64));
+        memory::extend(&mut indptr, rows.ends.iter().map(|end| (before + end) as i64));
         before += rows.n_entries();
     }
     indptr
@@ -188,7 +186,7 @@ fn join_ends(rows: &[Rows]) -> Vec<i64> {
 fn widen_for(indices: Indices, n_cols: usize) -> Indices {
     match indices {
         Indices::Narrow(list) if n_cols.max(list.len()) > i32::MAX as usize => {
-            Indices::Wide(list.into_iter().map(i64::from).collect())
+            Indices::Wide(list.into_iter().map(i64::from).collect_large())
         }
         fitting => fitting,
     }

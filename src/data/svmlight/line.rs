@@ -3,9 +3,12 @@
 //! A [`Cursor`] goes through the data of a line once, from left to right. Whatever it refuses comes back as a [`Failure`] that
 //! points at the token in the text; the fast path of each token is short, and everything that only makes messages is cold.
 
+use std::fmt;
 use std::ops::Range;
 
 use memchr::memchr;
+
+use crate::memory::Zero;
 
 /// Digits that an `i64` always holds.
 const SAFE_DIGITS: usize = 18;
@@ -17,7 +20,7 @@ const QUOTED_CHARS: usize = 40;
 const QID_RULE: &str = "expected qid:N after the label of all rows or none";
 
 /// A floating-point type that values are read into.
-pub trait TextValue: Copy + Default + From<u8> + Send + Sync + 'static {
+pub trait TextValue: Zero + Default + From<u8> + Send + Sync + 'static {
     /// What error messages call the type.
     const PRECISION: &'static str;
 
@@ -50,6 +53,25 @@ macro_rules! text_value {
 
 text_value!(f32, "single precision");
 text_value!(f64, "double precision");
+
+/// Indices as written in a file that are accepted, and the number of columns if it was asked for.
+pub(super) struct Accepted {
+    pub(super) indices: Range<i64>,
+    pub(super) n_features: Option<i64>,
+}
+
+impl fmt::Display for Accepted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (first, last) = (self.indices.start, self.indices.end - 1);
+        match self.n_features {
+            None => write!(f, "{first} to {last}"),
+            Some(n) if self.indices.end - first > n => {
+                write!(f, "0 to {}, or 1 to {n} where indices start at 1, with n_features={n}", n - 1)
+            }
+            Some(n) => write!(f, "{first} to {last} with n_features={n}"),
+        }
+    }
+}
 
 /// The first bad token of a chunk.
 pub(super) struct Failure {
@@ -189,10 +211,10 @@ impl<'a> Cursor<'a> {
 
     /// Reads `index:value`.
     #[inline]
-    pub(super) fn entry<V: TextValue>(&mut self, accepted: &Range<i64>) -> Result<(i64, V), Failure> {
+    pub(super) fn entry<V: TextValue>(&mut self, accepted: &Accepted) -> Result<(i64, V), Failure> {
         let start = *self;
         let (index, length) = match self.short_index() {
-            Some((index, length)) if accepted.contains(&index) => (index, length),
+            Some((index, length)) if accepted.indices.contains(&index) => (index, length),
             _ => self.long_index(accepted)?,
         };
         self.rest = &self.rest[length + 1..];
@@ -219,7 +241,7 @@ impl<'a> Cursor<'a> {
 
     /// Reads any index, with an error for all that is none.
     #[cold]
-    fn long_index(&self, accepted: &Range<i64>) -> Result<(i64, usize), Failure> {
+    fn long_index(&self, accepted: &Accepted) -> Result<(i64, usize), Failure> {
         let token = self.token();
         let found = quote(token);
         let Some(length) = memchr(b':', token) else {
@@ -235,13 +257,9 @@ impl<'a> Cursor<'a> {
         }
         let index = str::from_utf8(digits).ok().and_then(|digits| digits.parse().ok());
         match index {
-            Some(index) if accepted.contains(&index) => Ok((index, length)),
-            _ if accepted.is_empty() => Err(self.fail(format!("entry {found}; expected none in 0 columns"))),
-            _ => {
-                let (first, last) = (accepted.start, accepted.end - 1);
-                let reason = format!("index of {found} is out of range; expected {first} to {last}");
-                Err(self.fail(reason))
-            }
+            Some(index) if accepted.indices.contains(&index) => Ok((index, length)),
+            _ if accepted.indices.is_empty() => Err(self.fail(format!("entry {found}; expected none in 0 columns"))),
+            _ => Err(self.fail(format!("index of {found} is out of range; expected {accepted}"))),
         }
     }
 

@@ -5,8 +5,11 @@ use std::io::{self, BufReader, Read, Seek};
 use std::path::Path;
 
 use crate::error::{self, Error};
+use crate::memory;
 use crate::{file_at, parallel};
 
+/// The path that stands for standard input; a file of that name is `./-`.
+pub const STDIN: &str = "-";
 /// Bytes read or decompressed between two looks at `cancelled`: about 0.2 s of bzip2, the slowest of the codecs.
 const PIECE_BYTES: usize = 4 << 20;
 
@@ -14,9 +17,11 @@ const PIECE_BYTES: usize = 4 << 20;
 pub(super) fn load(path: &Path, cancelled: &(dyn Fn() -> bool + Sync)) -> error::Result<Vec<u8>> {
     let failed = |source| Error::Io { path: path.to_path_buf(), source };
     let check = || if cancelled() { Err(Error::Cancelled) } else { Ok(()) };
-    let mut file = File::open(path).map_err(failed)?;
-    if let Some(length) = plain_length(&mut file).map_err(failed)? {
-        let mut bytes = vec![0; length];
+    let mut file = file(path).map_err(failed)?;
+    // Of standard input something may have been read already: it goes on from there.
+    let length = if path == Path::new(STDIN) { None } else { plain_length(&mut file).map_err(failed)? };
+    if let Some(length) = length {
+        let mut bytes = memory::zeros(length);
         parallel::try_map(bytes.chunks_mut(PIECE_BYTES), |k, piece| {
             check()?;
             file_at::read(&file, piece, (k * PIECE_BYTES) as u64).map_err(failed)
@@ -27,11 +32,26 @@ pub(super) fn load(path: &Path, cancelled: &(dyn Fn() -> bool + Sync)) -> error:
     let mut bytes = Vec::new();
     loop {
         check()?;
+        memory::reserve(&mut bytes, PIECE_BYTES);
         let mut piece = reader.by_ref().take(PIECE_BYTES as u64);
         if piece.read_to_end(&mut bytes).map_err(failed)? == 0 {
             return Ok(bytes);
         }
     }
+}
+
+fn file(path: &Path) -> io::Result<File> {
+    if path == Path::new(STDIN) { stdin() } else { File::open(path) }
+}
+
+#[cfg(unix)]
+fn stdin() -> io::Result<File> {
+    std::os::fd::AsFd::as_fd(&io::stdin()).try_clone_to_owned().map(File::from)
+}
+
+#[cfg(windows)]
+fn stdin() -> io::Result<File> {
+    std::os::windows::io::AsHandle::as_handle(&io::stdin()).try_clone_to_owned().map(File::from)
 }
 
 /// The length of a file that is neither compressed nor a pipe or the like, of which only the end tells the length.
@@ -48,12 +68,12 @@ fn plain_length(file: &mut File) -> io::Result<Option<usize>> {
     Ok(matches!(Codec::of(magic), Codec::Plain).then_some(length))
 }
 
-/// Opens a file for reading its text in order.
+/// Opens a file for reading its text in order; `-` is standard input.
 ///
 /// # Errors
 /// [`Error::Io`].
 pub fn open(path: &Path) -> error::Result<Box<dyn Read + Send>> {
-    File::open(path).and_then(decoder).map_err(|source| Error::Io { path: path.to_path_buf(), source })
+    file(path).and_then(decoder).map_err(|source| Error::Io { path: path.to_path_buf(), source })
 }
 
 /// How a text is compressed.

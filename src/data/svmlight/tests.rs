@@ -192,6 +192,11 @@ fn base_and_limit_decide_which_indices_fit() {
             }
         }
     }
+    let reason = |base, n, text: &str| rejected_with::<f64>(text.as_bytes(), &options(base, Some(n)), 1).2;
+    let ends = "expected 0 to 4, or 1 to 5 where indices start at 1, with n_features=5";
+    assert!(reason(Auto, 5, "1 7:1").ends_with(ends), "{}", reason(Auto, 5, "1 7:1"));
+    assert!(reason(One, 5, "1 7:1").ends_with("expected 1 to 5 with n_features=5"));
+    assert!(reason(Zero, 5, "1 7:1").ends_with("expected 0 to 4 with n_features=5"));
     assert_eq!(parsed("1\n1").n_cols, 0);
     let huge = parse_with::<f64>(b"1", &options(Auto, Some(usize::MAX)), 1);
     assert!(matches!(huge, Err(Error::Parameter { name: "n_features", .. })));

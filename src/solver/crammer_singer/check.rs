@@ -1,4 +1,7 @@
 //! A look at all rows and classes: the certificate, the rows that have something left, and their candidates.
+//!
+//! The dual value is lowered by what rounding can have done, by the terms of [`crate::solver::certificate`] for the largest row in place of
+//! each.
 
 use std::ops::Range;
 
@@ -7,8 +10,10 @@ use rayon::prelude::*;
 use super::Certificate;
 use super::descent::Descent;
 use crate::Result;
+use crate::memory::{self, CollectLarge};
 use crate::parallel;
 use crate::solver::Intercept;
+use crate::solver::certificate::{self, Extent};
 
 /// Rows of one parallel piece: all classes of a row are much work.
 pub const PIECE: usize = 256;
@@ -22,6 +27,11 @@ pub const IDLE: [f64; 2] = [0.1, 0.2];
 /// The same with a free intercept: its multipliers move with every epoch, and where rows with something left do not follow, the two
 /// chase each other for ever (6 rows: a gap of 0.05 after 20,000 epochs instead of 4e-5 after 22).
 const IDLE_FREE: [f64; 2] = [0.0, 0.0];
+
+/// An error of the scores counts twice in a row's loss, and once more in what the constraint of the intercepts is missed by.
+pub const STEEPNESS: f64 = 3.0;
+/// Both values and the squared weights, in primal values.
+pub const SIZE: f64 = 5.0;
 
 /// Result of a check of all rows and classes.
 pub struct Check {
@@ -53,7 +63,26 @@ impl Descent<'_> {
             _ => self.lists().sum_of_others(self.class) - 0.5 * squares,
         };
         self.rest(&pieces, tol * dual);
+        let dual = dual - self.rounding(primal, squares, &intercepts);
         Ok(Check { certificate: Certificate { primal, dual }, intercepts })
+    }
+
+    /// What rounding can have done to both values.
+    fn rounding(&self, primal: f64, squares: f64, intercepts: &[f64]) -> f64 {
+        let total: f64 = self.cost.iter().sum();
+        let norm = self.squared.iter().copied().fold(0.0, f64::max).sqrt();
+        let extent = Extent {
+            n_rows: self.n_rows(),
+            n_weights: self.rows.n_columns() * self.n_classes,
+            longest: self.plain.longest(),
+            reach: norm * squares.sqrt() + largest_size(intercepts),
+            steepness: STEEPNESS * total,
+            size: SIZE * primal,
+        };
+        let multiplier = if self.bias == 0.0 { 0.0 } else { largest_size(&self.offsets) / self.bias };
+        let visits = (self.visits + self.n_rows()) as f64;
+        let drift = certificate::drift(visits, total, multiplier * (self.n_classes as f64).sqrt());
+        extent.rounding() + drift * (squares.sqrt() + 0.5 * drift)
     }
 
     /// Looks at all rows.
@@ -68,7 +97,7 @@ impl Descent<'_> {
 
     /// Adds the candidates; lets rows with little of the gap rest, all others be active.
     fn rest(&mut self, pieces: &[Piece], tolerated: f64) {
-        let gaps: Vec<f32> = pieces.iter().flat_map(|piece| &piece.gaps).copied().collect();
+        let gaps: Vec<f32> = pieces.iter().flat_map(|piece| &piece.gaps).copied().collect_large();
         let total: f64 = pieces.iter().map(|piece| piece.gap).sum();
         let [of_tolerated, of_mean] = if self.intercept == Intercept::Free { IDLE_FREE } else { IDLE };
         self.idle = (of_tolerated * tolerated).max(of_mean * total) / self.n_rows().max(1) as f64;
@@ -115,11 +144,16 @@ impl Descent<'_> {
                     found.select_nth_unstable_by(MAX_CANDIDATES, |a, b| b.0.total_cmp(&a.0));
                     found.truncate(MAX_CANDIDATES);
                 }
-                piece.candidates.extend(found.iter().map(|(_, class)| (i as u32, *class)));
+                memory::extend(&mut piece.candidates, found.iter().map(|(_, class)| (i as u32, *class)));
             }
         }
         piece
     }
+}
+
+/// The largest of some numbers without their signs.
+pub fn largest_size(numbers: &[f64]) -> f64 {
+    numbers.iter().fold(0.0, |a, b| a.max(b.abs()))
 }
 
 /// The largest of some numbers, in vector arithmetic.

@@ -11,6 +11,7 @@ use super::team::Team;
 use super::walk::{Course, End, Ground, Walker};
 use super::weights::{Change, LINE, Part, Weights};
 use super::{Intercept, Monitor, Solution, Start, Status};
+use crate::memory;
 use crate::solver::active::{ActiveSet, Random};
 use crate::solver::dual::Epoch;
 use crate::solver::sweep::ROW_CHUNK;
@@ -84,7 +85,7 @@ pub struct Descent<'a> {
     /// The number of them after the next slow leg is twice this.
     patience: usize,
     /// `|x_i|^2`, constant column included.
-    squared: Vec<f64>,
+    pub(super) squared: Vec<f64>,
     /// Multipliers of the free intercept's constraints.
     pub(super) offsets: Vec<f64>,
     /// Rows with less of the gap than this rest.
@@ -92,7 +93,7 @@ pub struct Descent<'a> {
     /// Looks at all rows.
     pub(super) looks: usize,
     /// Visits of one.
-    visits: usize,
+    pub(super) visits: usize,
 }
 
 impl<'a> std::ops::Deref for Descent<'a> {
@@ -135,7 +136,7 @@ impl<'a> Descent<'a> {
             courses: vec![Course { lists, active: ActiveSet::all(n), n_epochs: 0 }],
             alone: 0,
             patience: LEAST_ALONE,
-            squared: (0..n).into_par_iter().with_min_len(ROW_CHUNK).map(|i| rows.squared(i)).collect(),
+            squared: memory::collect_parallel((0..n).into_par_iter().with_min_len(ROW_CHUNK).map(|i| rows.squared(i))),
             w,
             offsets,
             idle: 0.0,
@@ -288,11 +289,16 @@ impl<'a> Descent<'a> {
         })
     }
 
+    /// Visits of rows in units of all rows, checks included.
+    pub fn passes(&self) -> f64 {
+        self.looks as f64 + self.visits as f64 / self.n_rows().max(1) as f64
+    }
+
     /// The answer.
     pub fn into_solution(self, check: Check, status: Status, n_iter: usize) -> Solution {
         let alpha = Alpha::of(self.lists(), self.class);
         let Check { certificate, intercepts } = check;
-        let passes = self.looks as f64 + self.visits as f64 / self.n_rows().max(1) as f64;
-        Solution { weights: self.w, intercepts, alpha, certificate, status, n_iter, passes }
+        let passes = self.passes();
+        Solution { weights: self.w, intercepts, alpha, certificate, status, n_iter, n_steps: 0, passes }
     }
 }

@@ -9,6 +9,7 @@ use super::descent::{Descent, POLL_STEPS};
 use super::rows::{Entry, Lists};
 use super::weights::{Change, Weights};
 use crate::Result;
+use crate::memory;
 use crate::solver::Monitor;
 
 /// Share of all costs that is rounding of sums over rows.
@@ -122,7 +123,7 @@ impl Repair {
                 self.lack[to as usize] -= delta;
                 self.sum += if from == own { delta } else { 0.0 } - if to == own { delta } else { 0.0 };
                 let changes = [Change { class: from, delta }, Change { class: to, delta: -delta }];
-                self.moves.extend(changes.map(|change| Move { row: i as u32, change }));
+                memory::extend(&mut self.moves, changes.map(|change| Move { row: i as u32, change }));
             }
         }
         if self.moves.len() > before {

@@ -5,6 +5,9 @@ use crate::data::Rows;
 use crate::data::design::Design;
 use crate::data::kernels::LINE;
 use crate::data::simd::{self, Loop};
+use crate::solver::cholesky::Symmetric;
+use crate::solver::sweep::Sweep;
+use crate::solver::{Monitor, hessian};
 
 /// Cache lines whose sums stay in registers.
 const STRIP: usize = 4;
@@ -15,6 +18,8 @@ pub trait ClassRows: Sync {
     fn n_columns(&self) -> usize;
     /// Number of entries.
     fn n_entries(&self) -> usize;
+    /// Number of entries of the longest row.
+    fn longest(&self) -> usize;
     /// Scores of all classes of row `i`, padding included.
     fn scores(&self, i: usize, numbers: &[[f64; LINE]], lines: usize, out: &mut [[f64; LINE]]);
     /// Scores of chosen classes of row `i`, at their positions in `classes`.
@@ -25,6 +30,8 @@ pub trait ClassRows: Sync {
     fn add_all(&self, i: usize, delta: &[[f64; LINE]], numbers: &mut [[f64; LINE]]);
     /// `|x_i|^2`.
     fn squared(&self, i: usize) -> f64;
+    /// Lower triangle of `sum_i curvature[i] x_i x_i'`, meaningless if the monitor is cancelled.
+    fn curvature_matrix(&self, curvature: &[f64], monitor: &dyn Monitor) -> Symmetric;
     /// Asks for the entries of row `i`.
     fn ask(&self, i: usize);
     /// Asks for what is needed to ask for the entries of row `i`.
@@ -38,6 +45,10 @@ impl<R: Rows> ClassRows for Design<'_, R> {
 
     fn n_entries(&self) -> usize {
         self.nnz()
+    }
+
+    fn longest(&self) -> usize {
+        (0..self.n_rows()).map(|i| self.row_len(i)).max().unwrap_or(0)
     }
 
     fn scores(&self, i: usize, numbers: &[[f64; LINE]], lines: usize, out: &mut [[f64; LINE]]) {
@@ -74,6 +85,10 @@ impl<R: Rows> ClassRows for Design<'_, R> {
 
     fn squared(&self, i: usize) -> f64 {
         self.squared_norm(i)
+    }
+
+    fn curvature_matrix(&self, curvature: &[f64], monitor: &dyn Monitor) -> Symmetric {
+        hessian::curvature_matrix(&Sweep::<R>::new(*self, monitor), curvature)
     }
 
     fn ask(&self, i: usize) {

@@ -19,8 +19,11 @@
 //! Tried: the best point on the segments between the points of the checks as primal point, as in [`super::segment`]: 14 epochs instead of
 //! 15 to a gap of 1e-3 and 103 instead of 128 to 1e-5 (20news, C = 1), not worth two arrays of rows times classes.
 //!
-//! **Limit.** Where large costs meet few columns, coordinate descent crawls, as it does for two classes, and there is no second-order method
-//! to hand over to: 8 rows of 2 columns with costs of 50 take more than 20,000 epochs to a gap of 1e-6.
+//! **Newton.** Where large costs meet few columns, coordinate descent crawls, as it does for two classes: 8
+//! rows of 2 columns with costs of 50 take more than 20,000 epochs to a gap of 1e-6. Where three checks in a row
+//! find that it has taken, and will still take, longer than Newton steps for all classes ([`newton::patience`]:
+//! their price, or half of `max_iter`), these take over. They factorise a matrix of order classes x columns, so
+//! with many of both, text above all, the descent goes on however long it takes.
 //!
 //! **What is read of a row.** Weights are interleaved by class ([`weights`]). Up to four cache lines of classes per
 //! column, all scores of a row are computed in each visit, in vector arithmetic: it costs no more than picking a few. With more
@@ -53,9 +56,11 @@ pub mod check;
 pub mod descent;
 pub mod intercept;
 pub mod kernels;
+pub mod newton;
 pub mod presolved;
 pub mod rows;
 pub mod simplex;
+pub mod smoothed;
 pub mod team;
 pub mod walk;
 pub mod weights;
@@ -73,6 +78,8 @@ use weights::Weights;
 
 /// Epochs over few active rows are cheap; this many of them count as one whole epoch at most, so that a fit always ends.
 const MAX_EPOCHS_PER_ITER: usize = 50;
+/// Checks in a row that must find the descent slow: with a free intercept the gap goes up and down.
+const SLOW_CHECKS: usize = 3;
 
 /// A multi-class problem over borrowed rows.
 pub struct Problem<'a, R> {
@@ -121,8 +128,10 @@ pub struct Solution {
     pub certificate: Certificate,
     /// How the fit ended.
     pub status: Status,
-    /// Epochs.
+    /// Epochs and Newton steps.
     pub n_iter: usize,
+    /// Newton steps, 0 for a fit by the descent alone.
+    pub n_steps: usize,
     /// Visits of rows in units of all rows, checks included.
     pub passes: f64,
 }
@@ -138,6 +147,31 @@ pub fn solve<R: Rows>(
     threads: usize,
     monitor: &dyn Monitor,
 ) -> Result<Solution> {
+    with_setup(problem, monitor, |setup| run(Descent::new(setup, start, threads)?, params, start, monitor))
+}
+
+/// The certificate of `start` for `problem`, as the solution of a fit that has ended elsewhere with this status.
+///
+/// # Errors
+/// As for [`solve`].
+pub fn certify<R: Rows>(
+    problem: &Problem<'_, R>,
+    start: &Start,
+    status: Status,
+    monitor: &dyn Monitor,
+) -> Result<Solution> {
+    with_setup(problem, monitor, |setup| {
+        let mut descent = Descent::new(setup, start, 1)?;
+        let check = descent.check(0.0)?;
+        Ok(descent.into_solution(check, status, 0))
+    })
+}
+
+fn with_setup<R: Rows>(
+    problem: &Problem<'_, R>,
+    monitor: &dyn Monitor,
+    f: impl FnOnce(Setup<'_>) -> Result<Solution>,
+) -> Result<Solution> {
     let Problem { rows, ids, class, n_classes, cost, intercept } = *problem;
     let plain = Design { rows, ids, bias: 0.0 };
     let bias = match intercept {
@@ -146,12 +180,12 @@ pub fn solve<R: Rows>(
         Intercept::Free => dual::penalty(&plain, cost.iter().sum()).sqrt(),
     };
     let design = Design { bias, ..plain };
-    let setup = Setup { rows: &design, plain: &plain, bias, class, n_classes, cost, intercept, monitor };
-    run(Descent::new(setup, start, threads)?, params, start, monitor)
+    f(Setup { rows: &design, plain: &plain, bias, class, n_classes, cost, intercept, monitor })
 }
 
 fn run(mut descent: Descent<'_>, params: &Params, start: &Start, monitor: &dyn Monitor) -> Result<Solution> {
     let mut schedule = Schedule::new(descent.dual_estimate());
+    let (patience, mut slow) = (newton::patience(&descent, params), 0);
     if start.alpha.is_some() {
         let check = descent.check(params.tol)?;
         if check.certificate.relative_gap() <= params.tol {
@@ -182,7 +216,12 @@ fn run(mut descent: Descent<'_>, params: &Params, start: &Start, monitor: &dyn M
         if is_last {
             break (check, Status::MaxIter);
         }
-        schedule.checked(&check.certificate, params.tol);
+        let remaining = schedule.checked(&check.certificate, params.tol);
+        let is_slow = patience.is_some_and(|p| schedule.work >= p.before && remaining > p.further);
+        slow = if is_slow { slow + 1 } else { 0 };
+        if slow >= SLOW_CHECKS {
+            return newton::finish(descent, check, params, schedule.iterations());
+        }
     };
     Ok(descent.into_solution(check, status, schedule.iterations()))
 }

@@ -3,7 +3,7 @@
 //! The fit on the caller's rows starts from the dual variables of the packed one, which takes a pass to make their weights and
 //! one for the certificate; it goes on only where rounding of the packed values asks for more.
 
-use super::{Problem, Solution, Start, solve as solve_plain};
+use super::{Problem, Solution, Start, certify, solve as solve_plain};
 use crate::Result;
 use crate::data::presolve::Presolved;
 use crate::data::{Rows, Value};
@@ -24,11 +24,17 @@ pub fn solve<R: Rows, V: Value>(
     let Problem { ids, class, n_classes, cost, intercept, .. } = *problem;
     let there = Problem { rows: &view, ids, class, n_classes, cost, intercept };
     let found = solve_plain(&there, params, &Start::default(), threads, monitor)?;
+    let start = Start { alpha: Some(found.alpha), intercepts: Some(found.intercepts), factor: None };
+    let is_out_of_steps = found.n_steps > 0 && found.status != Status::Converged;
     let left = params.max_iter.saturating_sub(found.n_iter);
     let params = Params { max_iter: if found.status == Status::Converged { left.max(1) } else { 0 }, ..*params };
-    let start = Start { alpha: Some(found.alpha), intercepts: Some(found.intercepts), factor: None };
-    let mut finished = solve_plain(problem, &params, &start, threads, monitor)?;
+    // Epochs of the descent would only lead away from where Newton steps have ended.
+    let mut finished = match is_out_of_steps {
+        true => certify(problem, &start, found.status, monitor)?,
+        false => solve_plain(problem, &params, &start, threads, monitor)?,
+    };
     finished.n_iter += found.n_iter;
+    finished.n_steps += found.n_steps;
     finished.passes += found.passes;
     Ok(finished)
 }

@@ -4,6 +4,7 @@
 //! wrong has all of it on its own class. The lists lie in one vector; a list that outgrows its place moves to the end, and
 //! the vector is packed when half of it is holes.
 
+use crate::memory::{self, CollectLarge};
 use crate::solver::check_length;
 
 /// A class in the list of a row.
@@ -23,7 +24,7 @@ struct Place {
 }
 
 /// The lists of all rows.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Lists {
     places: Vec<Place>,
     entries: Vec<Entry>,
@@ -35,17 +36,23 @@ const ROUNDING: f64 = 1e-12;
 /// Spare entries of a list that has moved.
 const SPARE: u32 = 2;
 
+impl Clone for Lists {
+    fn clone(&self) -> Self {
+        Self { places: memory::copy(&self.places), entries: memory::copy(&self.entries), holes: self.holes }
+    }
+}
+
 impl Lists {
     /// One entry per row: the whole cost on the row's own class.
     pub fn new(class: &[u32], cost: &[f64]) -> Self {
-        let places = (0..class.len()).map(|start| Place { start, len: 1, capacity: 1 }).collect();
-        let entries = class.iter().zip(cost).map(|(&class, &u)| Entry { u, class }).collect();
+        let places = (0..class.len()).map(|start| Place { start, len: 1, capacity: 1 }).collect_large();
+        let entries = class.iter().zip(cost).map(|(&class, &u)| Entry { u, class }).collect_large();
         Self { places, entries, holes: 0 }
     }
 
     /// An empty list per row.
     pub fn empty(n_rows: usize) -> Self {
-        Self { places: vec![Place::default(); n_rows], entries: Vec::new(), holes: 0 }
+        Self { places: memory::filled(Place::default(), n_rows), entries: Vec::new(), holes: 0 }
     }
 
     /// Number of rows.
@@ -76,8 +83,8 @@ impl Lists {
             self.holes += place.capacity as usize;
             let capacity = len + SPARE;
             self.places[i] = Place { start: self.entries.len(), len, capacity };
-            self.entries.extend_from_slice(list);
-            self.entries.extend([Entry { u: 0.0, class: 0 }; SPARE as usize]);
+            memory::extend_from_slice(&mut self.entries, list);
+            memory::extend(&mut self.entries, [Entry { u: 0.0, class: 0 }; SPARE as usize]);
         } else {
             self.places[i].len = len;
             self.entries[place.start..place.start + list.len()].copy_from_slice(list);
@@ -103,7 +110,7 @@ impl Lists {
         if self.holes * 2 <= self.entries.len() {
             return;
         }
-        let mut entries = Vec::with_capacity(self.entries.len() - self.holes);
+        let mut entries = memory::with_capacity(self.entries.len() - self.holes);
         for place in &mut self.places {
             let start = entries.len();
             entries.extend_from_slice(&self.entries[place.start..place.start + place.capacity as usize]);
@@ -145,8 +152,22 @@ impl Alpha {
             let mut list: Vec<Entry> =
                 lists.get(i).iter().filter(|entry| entry.u > 0.0 && entry.class != *own).copied().collect();
             list.sort_unstable_by_key(|entry| entry.class);
-            alpha.classes.extend(list.iter().map(|entry| entry.class));
-            alpha.values.extend(list.iter().map(|entry| entry.u));
+            memory::extend(&mut alpha.classes, list.iter().map(|entry| entry.class));
+            memory::extend(&mut alpha.values, list.iter().map(|entry| entry.u));
+            alpha.starts.push(alpha.classes.len());
+        }
+        alpha
+    }
+
+    /// Those of a table with a row of `n_classes` dual variables for each row of the problem.
+    pub fn of_table(table: &[f64], class: &[u32], n_classes: usize) -> Self {
+        let mut alpha = Self { starts: vec![0], ..Self::default() };
+        for (row, own) in table.chunks(n_classes).zip(class) {
+            let others = (0..).zip(row).filter(|(class, u)| class != own && **u > 0.0);
+            for (class, u) in others {
+                alpha.classes.push(class);
+                alpha.values.push(*u);
+            }
             alpha.starts.push(alpha.classes.len());
         }
         alpha

@@ -12,6 +12,7 @@
 use super::kernels::ClassRows;
 use crate::data::block::Block;
 pub use crate::data::kernels::LINE;
+use crate::memory::CollectLarge;
 
 /// Weights of `n_classes` classes for each column.
 #[derive(Clone, Debug)]
@@ -96,11 +97,24 @@ impl Weights {
         self.parts.iter().flat_map(move |part| part.column(column)).copied()
     }
 
+    /// Sets the weights of one column, by class.
+    pub fn set_column(&mut self, column: usize, weights: impl IntoIterator<Item = f64>) {
+        let places = self.parts.iter_mut().flat_map(|part| part.column_mut(column));
+        places.zip(weights).for_each(|(place, w)| *place = w);
+    }
+
+    /// Adds `scale` times weights that are divided in the same way.
+    pub fn add_scaled(&mut self, scale: f64, other: &Self) {
+        for (part, other) in self.parts.iter_mut().zip(&other.parts) {
+            part.numbers_mut().iter_mut().zip(other.numbers()).for_each(|(w, o)| *w += scale * o);
+        }
+    }
+
     /// The weights of one class over the first `n_columns` columns.
     pub fn class(&self, class: usize, n_columns: usize) -> Vec<f64> {
         let part = self.parts.iter().find(|part| part.classes().contains(&class));
         let numbers = part.map(|part| part.numbers().iter().skip(class - part.first).step_by(part.lines * LINE));
-        numbers.into_iter().flatten().take(n_columns).copied().collect()
+        numbers.into_iter().flatten().take(n_columns).copied().collect_large()
     }
 
     /// `sum_m |w_m|^2` over the first `n_columns` columns.
@@ -144,6 +158,11 @@ impl Part {
     /// The weights of one column.
     pub fn column(&self, column: usize) -> &[f64] {
         &self.numbers()[column * self.lines * LINE..][..self.n_classes]
+    }
+
+    fn column_mut(&mut self, column: usize) -> &mut [f64] {
+        let (start, end) = (column * self.lines * LINE, self.n_classes);
+        &mut self.numbers_mut()[start..][..end]
     }
 
     /// `|w_m|^2` over the first `n_columns` columns, by class.

@@ -11,6 +11,7 @@ use crate::Result;
 use crate::data::Rows;
 use crate::data::kernels::prefetch;
 use crate::loss::Loss;
+use crate::memory::{self, CollectLarge};
 use crate::solver::dual::best_intercept;
 use crate::solver::sweep::{Sweep, dot, sum};
 use crate::solver::{Certificate, Intercept, Problem, certificate, finite};
@@ -24,12 +25,12 @@ pub struct Shares {
 impl Shares {
     /// No visits yet.
     pub fn new(n: usize) -> Self {
-        Self { rows: vec![(0.0, 0.0); n] }
+        Self { rows: memory::filled((0.0, 0.0), n) }
     }
 
     /// Those of some rows of many.
     pub fn gather(&self, rows: &[u32]) -> Self {
-        Self { rows: rows.iter().map(|&i| self.rows[i as usize]).collect() }
+        Self { rows: rows.iter().map(|&i| self.rows[i as usize]).collect_large() }
     }
 
     /// Puts the shares of some rows in their places.
@@ -99,7 +100,7 @@ pub fn look<R: Rows, L: Loss>(
 ) -> Result<(f64, f64)> {
     let Problem { y, cost, .. } = *problem;
     let is_free = problem.intercept == Intercept::Free;
-    let mut margins = vec![0.0; y.len()];
+    let mut margins = memory::zeros(y.len());
     sweep.margins(y, w, &mut margins);
     let b = if is_free { best_intercept(loss, y, cost, &margins) } else { 0.0 };
     let [losses] = sum(y.len(), |i| [cost[i] * loss.value(margins[i] + y[i] * b)]);
@@ -109,9 +110,9 @@ pub fn look<R: Rows, L: Loss>(
         let mean = shares.mean(draw.representative[i] as usize);
         mean.unwrap_or_else(|| -loss.derivative(margins[i] + y[i] * b))
     };
-    let alpha: Vec<f64> = (0..y.len()).map(|i| cost[i] * slope(i)).collect();
-    let signed: Vec<f64> = alpha.iter().zip(y).map(|(a, y)| a * y).collect();
-    let mut dual_w = vec![0.0; w.len()];
+    let alpha: Vec<f64> = (0..y.len()).map(|i| cost[i] * slope(i)).collect_large();
+    let signed: Vec<f64> = alpha.iter().zip(y).map(|(a, y)| a * y).collect_large();
+    let mut dual_w = memory::zeros(w.len());
     sweep.weighted_sum(&signed, &mut dual_w);
     let value = if is_free {
         certificate::dual_on_constraint(problem, loss, &alpha, dual_w)

@@ -11,6 +11,7 @@ use crate::data::Rows;
 use crate::data::design::Design;
 use crate::data::kernels::prefetch;
 use crate::loss::Loss;
+use crate::memory::{self, CollectLarge};
 use crate::solver::active::{Random, random};
 use crate::solver::sweep::{Sweep, dot};
 use crate::solver::{Intercept, Monitor, Problem, Progress, Solution, SolverKind, Status};
@@ -159,13 +160,14 @@ impl<'a, R: Rows, L: Loss> Descent<'a, R, L> {
         let solution = Solution {
             w,
             intercept: b,
-            alpha: best_dual.alpha.clone(),
+            alpha: memory::copy(&best_dual.alpha),
             certificate: best_dual.certificate(primal),
             status,
             n_iter: epoch,
             passes: epoch as f64 + passes_of_look(&self.options) * looks.len() as f64,
             solver: SolverKind::Subgradient,
             is_consistent: false,
+            evidence: None,
         };
         Ok((solution, looks))
     }
@@ -205,7 +207,7 @@ impl<'a, R: Rows, L: Loss> Descent<'a, R, L> {
     /// `steps` steps over `k` drawn rows each. Breaks when the steps of the window have become short.
     fn stochastic(&mut self, steps: usize, k: usize) -> Result<ControlFlow<()>> {
         let ahead = (AHEAD_STEPS / k).max(1);
-        let (mut rows, mut eta) = (vec![0u32; ahead * k], vec![0.0; ahead]);
+        let (mut rows, mut eta) = (memory::zeros::<u32>(ahead * k), memory::zeros(ahead));
         let mut done = 0;
         while done < steps {
             self.monitor.poll()?;
@@ -294,7 +296,7 @@ impl<'a, R: Rows, L: Loss> Descent<'a, R, L> {
     fn full_step(&mut self) -> Result<ControlFlow<()>> {
         let Problem { y, cost, .. } = self.problem;
         let w = self.walk.iterate.weights();
-        let mut margins = vec![0.0; y.len()];
+        let mut margins = memory::zeros(y.len());
         self.sweep.margins(y, &w, &mut margins);
         self.monitor.poll()?;
         let mut eta = [0.0];
@@ -308,8 +310,8 @@ impl<'a, R: Rows, L: Loss> Descent<'a, R, L> {
                 push += delta;
                 delta
             })
-            .collect();
-        let mut change = vec![0.0; w.len()];
+            .collect_large();
+        let mut change = memory::zeros(w.len());
         self.sweep.weighted_sum(&moves, &mut change);
         self.monitor.poll()?;
         let before = self.walk.iterate.squared_norm;

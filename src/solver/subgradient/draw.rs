@@ -11,6 +11,7 @@ use rayon::prelude::*;
 
 use crate::data::Rows;
 use crate::data::design::Design;
+use crate::memory::{self, CollectLarge};
 use crate::solver::active::{Random, below};
 
 /// Rows per parallel task.
@@ -68,13 +69,14 @@ impl Draw {
     /// Orders the rows of a problem with these labels and costs.
     pub fn new<R: Rows>(design: &Design<'_, R>, y: &[f64], cost: &[f64]) -> Self {
         let n = y.len();
-        let digests: Vec<(u64, f64)> = (0..n).into_par_iter().with_min_len(CHUNK).map(|i| digest(design, i)).collect();
-        let mut order: Vec<u32> = (0..n as u32).collect();
+        let digests: Vec<(u64, f64)> =
+            memory::collect_parallel((0..n).into_par_iter().with_min_len(CHUNK).map(|i| digest(design, i)));
+        let mut order: Vec<u32> = (0..n as u32).collect_large();
         let key = |i: u32| (digests[i as usize].0, y[i as usize] > 0.0);
         order.par_sort_unstable_by_key(|&i| (key(i), i));
         let is_even = cost.iter().all(|&c| c == cost[0]);
         let cumulative = (!is_even).then(|| Cumulative::new(order.iter().map(|&i| cost[i as usize])));
-        let mut representative: Vec<u32> = (0..n as u32).collect();
+        let mut representative: Vec<u32> = (0..n as u32).collect_large();
         for k in 1..n {
             let (before, i) = (order[k - 1], order[k]);
             if key(before) == key(i) && entries(design, before as usize) == entries(design, i as usize) {
@@ -82,17 +84,17 @@ impl Draw {
                 order[k] = before;
             }
         }
-        Self { order, cumulative, representative, squared_norm: digests.into_iter().map(|(_, s)| s).collect() }
+        Self { order, cumulative, representative, squared_norm: digests.into_iter().map(|(_, s)| s).collect_large() }
     }
 
     /// Each row for itself, in the order of the rows: one pass over the data, no sort.
     pub fn in_order<R: Rows>(design: &Design<'_, R>, cost: &[f64]) -> Self {
-        let order: Vec<u32> = (0..cost.len() as u32).collect();
+        let order: Vec<u32> = (0..cost.len() as u32).collect_large();
         let is_even = cost.iter().all(|&c| c == cost[0]);
         let cumulative = (!is_even).then(|| Cumulative::new(cost.iter().copied()));
-        let squared_norm =
-            (0..cost.len()).into_par_iter().with_min_len(CHUNK).map(|i| design.squared_norm(i)).collect();
-        Self { representative: order.clone(), order, cumulative, squared_norm }
+        let rows = (0..cost.len()).into_par_iter().with_min_len(CHUNK);
+        let squared_norm = memory::collect_parallel(rows.map(|i| design.squared_norm(i)));
+        Self { representative: memory::copy(&order), order, cumulative, squared_norm }
     }
 
     /// A row.
@@ -114,7 +116,7 @@ impl Cumulative {
                 total += c;
                 total
             })
-            .collect();
+            .collect_large();
         let n = sums.len();
         let mut at = 0;
         let guide = (0..n)
@@ -124,7 +126,7 @@ impl Cumulative {
                 }
                 at as u32
             })
-            .collect();
+            .collect_large();
         Self { sums, guide }
     }
 

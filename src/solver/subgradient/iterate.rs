@@ -13,6 +13,7 @@
 
 use crate::data::Rows;
 use crate::data::design::Design;
+use crate::memory::{self, CollectLarge};
 use crate::solver::sweep::{Sweep, dot};
 
 /// Scales below this are multiplied out, long before `v` or `S` leave double precision.
@@ -41,13 +42,13 @@ impl Iterate {
     /// Declares that the next steps are on `n` rows. The iterate must be settled.
     pub fn begin(&mut self, n: usize) {
         self.pending.clear();
-        self.pending.resize(if self.u.is_empty() { 0 } else { n }, 0.0);
+        memory::resize(&mut self.pending, if self.u.is_empty() { 0 } else { n }, 0.0);
     }
 
     /// Brings the sum up to date: a pass over the rows, those of all steps since [`Self::begin`].
     pub fn settle<R: Rows>(&mut self, sweep: &mut Sweep<'_, R>) {
         if self.pending.iter().any(|&multiple| multiple != 0.0) {
-            let mut change = vec![0.0; self.u.len()];
+            let mut change = memory::zeros(self.u.len());
             sweep.weighted_sum(&self.pending, &mut change);
             self.u.iter_mut().zip(change).for_each(|(u, d)| *u += d);
             self.pending.fill(0.0);
@@ -107,7 +108,7 @@ impl Iterate {
 
     /// The weights.
     pub fn weights(&self) -> Vec<f64> {
-        self.v.iter().map(|v| self.scale * v).collect()
+        self.v.iter().map(|v| self.scale * v).collect_large()
     }
 
     /// The sum of the iterates, settled; where none is kept, the weights.
@@ -115,7 +116,7 @@ impl Iterate {
         if self.u.is_empty() {
             return self.weights();
         }
-        self.v.iter().zip(&self.u).map(|(v, u)| self.sum_of_scales * v + u).collect()
+        self.v.iter().zip(&self.u).map(|(v, u)| self.sum_of_scales * v + u).collect_large()
     }
 
     /// Computes the norm anew, free of the rounding of many steps.

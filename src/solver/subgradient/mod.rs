@@ -141,7 +141,7 @@ pub struct State {
     pub steps: u64,
 }
 
-/// Descends until a stop.
+/// Descends until a stop. The certificate is what was computed on the way; [`super::certificate::certify`] proves one.
 ///
 /// # Errors
 /// [`crate::Error::Parameter`], [`crate::Error::Cancelled`], [`crate::Error::Overflow`] and those of the caller's step lengths.

@@ -5,6 +5,7 @@ use super::window::Window;
 use super::{Average, Options, State};
 use crate::Result;
 use crate::loss::Loss;
+use crate::memory;
 use crate::solver::{Intercept, check_length};
 
 /// What steps need to know of all rows of a problem, whichever are at hand.
@@ -68,8 +69,9 @@ impl Walk {
     /// # Errors
     /// [`crate::Error::Shape`] for a state of another number of columns.
     pub fn new(n_cols: usize, options: &Options<'_>, state: &State) -> Result<Self> {
-        let zeros = || vec![0.0; n_cols];
-        let (w, sum) = if state.steps == 0 { (zeros(), zeros()) } else { (state.w.clone(), state.sum.clone()) };
+        let zeros = || memory::zeros(n_cols);
+        let (w, sum) =
+            if state.steps == 0 { (zeros(), zeros()) } else { (memory::copy(&state.w), memory::copy(&state.sum)) };
         check_length("weights of the state", n_cols, w.len())?;
         check_length("sum of the state", n_cols, sum.len())?;
         Ok(Self {

@@ -1,0 +1,137 @@
+"""Decision values of fitted linear models, from their weights as they lie in ``coef_``.
+
+Sparse rows, few rows and few vectors are multiplied by the native module, with the same bits alone and in any batch.
+Batches of dense rows with dense weights of several vectors are products of matrices, for which there is BLAS in NumPy:
+their last bits depend on the batch, as everywhere else. 10,000 rows of 100 columns and 50 vectors took 3 ms there and
+29 ms here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+from weakref import WeakKeyDictionary, ref
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn import get_config
+
+from hinge import _native, _validate
+
+
+@dataclass(frozen=True)
+class _Columns:
+    """The columns of a sparse ``coef_``, and what they were read from; the values are not, they may change in place."""
+
+    indptr: ref[np.ndarray]
+    indices: ref[np.ndarray]
+    is_sorted: object
+    n_columns: int
+    index: _native.ColumnIndex
+
+    def are_of(self, coef: sp.csr_matrix) -> bool:
+        """Whether ``coef`` has the entries that were read: the same arrays, not sorted in place meanwhile."""
+        return (
+            self.indptr() is coef.indptr
+            and self.indices() is coef.indices
+            and self.n_columns == coef.shape[1]
+            and self.is_sorted == _is_sorted(coef)
+        )
+
+
+def _is_sorted(coef: sp.csr_matrix) -> object:
+    """What SciPy has noted on the order of columns; asking it would be noted in the matrix, and pickled."""
+    return vars(coef).get("_has_sorted_indices")
+
+
+LEAST_VECTORS = 4
+"""Vectors from which on BLAS takes dense batches: 3 took 1.4 ms here and 1.6 there, 10 took 9.1 and 2.0."""
+
+LEAST_PRODUCTS = 1 << 20
+"""And products, which are about a millisecond."""
+
+BLOCK_PRODUCTS = 1 << 30
+"""Products between two looks at signals: a tenth of a second."""
+
+# Beside the estimators, not in them: pickles and copies do not carry it, and a prediction changes no attribute.
+_columns_of: WeakKeyDictionary[Any, _Columns] = WeakKeyDictionary()
+
+
+def _column_index(model: Any, coef: sp.csr_matrix) -> _native.ColumnIndex:
+    """Where the columns of a sparse ``coef_`` lie, found once for a model and a matrix."""
+    known = _columns_of.get(model)
+    if known is None or not known.are_of(coef):
+        wide = coef.indptr.dtype.itemsize > 4 or coef.indices.dtype.itemsize > 4
+        indptr, indices = (
+            np.ascontiguousarray(array, dtype=np.int64 if wide else np.int32) for array in (coef.indptr, coef.indices)
+        )
+        found = _native.ColumnIndex(indptr, indices, coef.shape[1])
+        known = _Columns(ref(coef.indptr), ref(coef.indices), _is_sorted(coef), coef.shape[1], found)
+        _columns_of[model] = known
+    return known.index
+
+
+def _floats(array: Any) -> Any:
+    """An array of floats of the machine's byte order, as it is or converted."""
+    array = np.asarray(array)
+    return array if array.dtype.char in "fd" and array.dtype.isnative else array.astype(np.float64)
+
+
+def _weights(model: Any) -> Any:
+    """``coef_`` as native predictions take it: never a copy of an array of floats in C or Fortran order."""
+    coef = model.coef_
+    if sp.issparse(coef):
+        coef = coef if coef.format == "csr" else coef.tocsr()
+        return _column_index(model, coef), np.ascontiguousarray(_floats(coef.data))
+    coef = _floats(coef)
+    return coef if coef.flags.forc else np.ascontiguousarray(coef)
+
+
+def _intercepts(model: Any) -> np.ndarray:
+    """``intercept_`` as one number per row of ``coef_``; a single number stands for all."""
+    shape = (model.coef_.shape[0],)
+    intercept = np.asarray(model.intercept_, dtype=np.float64)
+    return np.ascontiguousarray(intercept if intercept.shape == shape else np.broadcast_to(intercept, shape))
+
+
+def _prediction(model: Any) -> tuple[Any, np.ndarray, bool, int]:
+    """What native predictions take of a model; scikit-learn's ``assume_finite`` is asked here."""
+    return _weights(model), _intercepts(model), get_config()["assume_finite"], _validate.threads(model.n_jobs)
+
+
+def decision_values(model: Any, X: Any) -> np.ndarray:
+    """Decision values of X, whose entries are checked as they are read; shape (n_samples, n_vectors)."""
+    coef = model.coef_
+    if isinstance(X, np.ndarray) and isinstance(coef, np.ndarray) and _suits_blas(X, coef):
+        return _dense_product(X, coef, _intercepts(model))
+    return _native.decision_values(_validate.native_matrix(X), _prediction(model))
+
+
+def _suits_blas(X: np.ndarray, coef: np.ndarray) -> bool:
+    """Whether BLAS multiplies both as they lie, and there is enough to multiply."""
+    is_known = X.dtype == coef.dtype and X.dtype.char in "fd" and coef.flags.forc and X.shape[1] == coef.shape[1]
+    return is_known and len(coef) >= LEAST_VECTORS and X.size * len(coef) >= LEAST_PRODUCTS
+
+
+def _dense_product(X: np.ndarray, coef: np.ndarray, intercept: np.ndarray) -> np.ndarray:
+    """``X @ coef.T + intercept`` in float64, a block of rows at a time."""
+    if not get_config()["assume_finite"]:
+        _validate.check_entries(X)
+    values = np.empty((len(X), len(coef)))
+    step = max(1, BLOCK_PRODUCTS // max(1, coef.size))
+    for start in range(0, len(X), step):
+        values[start : start + step] = X[start : start + step] @ coef.T
+    values += intercept
+    return values
+
+
+def top_k(model: Any, X: Any, k: int) -> tuple[np.ndarray, np.ndarray]:
+    """Numbers of the labels with the highest decision values, and the values, shapes (n_samples, k)."""
+    return _native.top_k(_validate.native_matrix(X), _prediction(model), k)
+
+
+def positive_labels(model: Any, X: Any) -> sp.csr_array:
+    """1 at the labels with a positive decision value, shape (n_samples, n_labels)."""
+    indptr, indices = _native.positive_labels(_validate.native_matrix(X), _prediction(model))
+    ones = np.ones(len(indices), dtype=np.int64)
+    return sp.csr_array((ones, indices, indptr), shape=(X.shape[0], model.coef_.shape[0]))

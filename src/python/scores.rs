@@ -1,0 +1,119 @@
+//! Bindings of [`crate::multiclass::scores`]: predictions from weights as they lie in `coef_`.
+
+use numpy::{
+    IntoPyArray, PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods,
+};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+
+use super::arrays::{Matrix, with_pieces};
+use super::run::run;
+use crate::data::pieces::Finite;
+use crate::memory;
+use crate::multiclass::column_index;
+use crate::multiclass::scores::{Model, Numbers, Weights};
+use crate::solver::{Monitor, Silent};
+
+/// Where the entries of each column of a CSR matrix of weights lie; checked when it is made.
+#[pyclass(frozen, module = "hinge._native")]
+pub struct ColumnIndex {
+    inner: column_index::ColumnIndex,
+}
+
+#[pymethods]
+impl ColumnIndex {
+    #[new]
+    fn new(py: Python<'_>, indptr: Indices<'_>, indices: Indices<'_>, n_columns: usize) -> PyResult<Self> {
+        let inner = match (&indptr, &indices) {
+            (Indices::Narrow(indptr), Indices::Narrow(indices)) => {
+                let (indptr, indices) = (indptr.as_slice()?, indices.as_slice()?);
+                py.detach(|| memory::catch(|| column_index::ColumnIndex::new(indptr, indices, n_columns)))
+            }
+            (Indices::Wide(indptr), Indices::Wide(indices)) => {
+                let (indptr, indices) = (indptr.as_slice()?, indices.as_slice()?);
+                py.detach(|| memory::catch(|| column_index::ColumnIndex::new(indptr, indices, n_columns)))
+            }
+            _ => return Err(PyValueError::new_err("indptr and indices of coef_ must have one type, int32 or int64")),
+        };
+        Ok(Self { inner: inner? })
+    }
+}
+
+/// Index arrays of either width.
+#[derive(FromPyObject)]
+pub enum Indices<'py> {
+    Narrow(PyReadonlyArray1<'py, i32>),
+    Wide(PyReadonlyArray1<'py, i64>),
+}
+
+/// Weights as they lie in `coef_`: an array of either order, or a CSR matrix as the index of its columns and its values.
+#[derive(FromPyObject)]
+pub enum Coef<'py> {
+    DenseF64(PyReadonlyArray2<'py, f64>),
+    DenseF32(PyReadonlyArray2<'py, f32>),
+    SparseF64((Py<ColumnIndex>, PyReadonlyArray1<'py, f64>)),
+    SparseF32((Py<ColumnIndex>, PyReadonlyArray1<'py, f32>)),
+}
+
+impl Coef<'_> {
+    fn weights(&self) -> PyResult<Weights<'_>> {
+        let dense = |is_c: bool, w| if is_c { Weights::ByLabel(w) } else { Weights::ByColumn(w) };
+        let sparse = |index, values| Weights::Sparse { index, values, gathered: None };
+        Ok(match self {
+            Self::DenseF64(w) => dense(w.is_c_contiguous(), Numbers::F64(w.as_slice()?)),
+            Self::DenseF32(w) => dense(w.is_c_contiguous(), Numbers::F32(w.as_slice()?)),
+            Self::SparseF64((index, w)) => sparse(&index.get().inner, Numbers::F64(w.as_slice()?)),
+            Self::SparseF32((index, w)) => sparse(&index.get().inner, Numbers::F32(w.as_slice()?)),
+        })
+    }
+}
+
+/// A fitted model and rows for it: weights, intercepts, whether the values of rows need no check, number of threads.
+#[derive(FromPyObject)]
+pub struct Prediction<'py>(Coef<'py>, PyReadonlyArray1<'py, f64>, bool, usize);
+
+/// Calls `$method` of the model with the rows, in the calling thread if that is little work.
+macro_rules! predict {
+    ($py:expr, $matrix:expr, $model:expr, |$m:ident, $x:ident, $finite:ident, $monitor:ident| $body:expr) => {{
+        let Prediction(coef, intercept, is_finite, n_threads) = &$model;
+        let $m = Model { weights: coef.weights()?, intercept: intercept.as_slice()? };
+        let $finite = if *is_finite { Finite::Assumed } else { Finite::Required };
+        let slices = $matrix.slices()?;
+        with_pieces!(slices, |$x| {
+            let job = |$monitor: &dyn Monitor| $body;
+            if $m.is_small(&$x) { job(&Silent)? } else { run($py, *n_threads, None, |monitor| job(monitor))? }
+        })
+    }};
+}
+
+/// Decision values of all labels, row after row.
+#[pyfunction]
+pub fn decision_values<'py>(
+    py: Python<'py>,
+    matrix: Matrix<'py>,
+    model: Prediction<'py>,
+) -> PyResult<Bound<'py, PyArray2<f64>>> {
+    let n_labels = model.1.len();
+    let values = predict!(py, matrix, model, |model, x, finite, monitor| model.decisions(&x, finite, monitor));
+    let n_rows = values.len() / n_labels.max(1);
+    values.into_pyarray(py).reshape([n_rows, n_labels])
+}
+
+type Top<'py> = (Bound<'py, PyArray2<u32>>, Bound<'py, PyArray2<f64>>);
+
+/// The `k` labels with the highest decision values of each row, highest first, and these values.
+#[pyfunction]
+pub fn top_k<'py>(py: Python<'py>, matrix: Matrix<'py>, model: Prediction<'py>, k: usize) -> PyResult<Top<'py>> {
+    let (labels, values) = predict!(py, matrix, model, |model, x, finite, monitor| model.top_k(&x, k, finite, monitor));
+    let shape = [labels.len() / k.max(1), k];
+    Ok((labels.into_pyarray(py).reshape(shape)?, values.into_pyarray(py).reshape(shape)?))
+}
+
+type Pattern<'py> = (Bound<'py, PyArray1<i64>>, Bound<'py, PyArray1<i32>>);
+
+/// The labels with positive decision values, as `indptr` and `indices` of a CSR matrix.
+#[pyfunction]
+pub fn positive_labels<'py>(py: Python<'py>, matrix: Matrix<'py>, model: Prediction<'py>) -> PyResult<Pattern<'py>> {
+    let (starts, labels) = predict!(py, matrix, model, |model, x, finite, monitor| model.positive(&x, finite, monitor));
+    Ok((starts.into_pyarray(py), labels.into_pyarray(py)))
+}
