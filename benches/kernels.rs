@@ -5,9 +5,9 @@
 use std::hint::black_box;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use hinge::data::Rows;
-use hinge::data::csr::CsrView;
-use hinge::data::kernels::{RANK, rank_update};
+use hinge::matrix::Rows;
+use hinge::matrix::csr::CsrView;
+use hinge::matrix::kernels::{RANK, rank_update};
 
 const ROW: usize = 100;
 const N_ROWS: usize = 2000;

@@ -22,13 +22,13 @@ use std::hint::black_box;
 use std::path::Path;
 use std::time::Instant;
 
-use hinge::data::Rows;
-use hinge::data::csr::CsrView;
-use hinge::data::presolve::{Mode, Packable};
+use hinge::fit::dual::box_cd::BoxCd;
+use hinge::fit::dual::{Epoch, Fate, Method, Visit, active};
+use hinge::fit::{Intercept, Problem, Silent, dual};
 use hinge::loss::{Loss, SquaredHinge};
-use hinge::solver::box_cd::BoxCd;
-use hinge::solver::dual::{self, Epoch, Fate, Method, Visit};
-use hinge::solver::{Intercept, Problem, Silent, active};
+use hinge::matrix::Rows;
+use hinge::matrix::csr::CsrView;
+use hinge::presolve::{Mode, Packable};
 
 const REPEAT: usize = 5;
 /// Epochs before the first that is timed: later ones move fewer variables, as most of a fit does.
@@ -91,7 +91,7 @@ impl<M: Method> Method for Counted<M> {
     #[inline(always)]
     fn step<R: Rows>(
         &mut self,
-        design: &hinge::data::design::Design<'_, R>,
+        design: &hinge::matrix::design::Design<'_, R>,
         i: usize,
         visit: &mut Visit<'_>,
         epoch: &mut Epoch,

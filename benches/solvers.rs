@@ -1,9 +1,9 @@
 //! Whole fits of one binary problem, each loss and solver, to a relative duality gap of 1e-4.
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use hinge::data::csr::CsrView;
+use hinge::fit::{Intercept, Params, Problem, Silent, SolverKind, Start, auto};
 use hinge::loss::LossKind;
-use hinge::solver::{Intercept, Params, Problem, Silent, SolverKind, Start, auto};
+use hinge::matrix::csr::CsrView;
 
 const N_ROWS: usize = 10_000;
 const ROW: usize = 40;

@@ -6,9 +6,9 @@ use std::hint::black_box;
 use std::path::{Path, PathBuf};
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use hinge::data::arena::Arena;
-use hinge::data::csr::CsrView;
-use hinge::solver::Silent;
+use hinge::fit::Silent;
+use hinge::matrix::arena::Arena;
+use hinge::matrix::csr::CsrView;
 use hinge::store::columns::Order;
 use hinge::store::labels::Classes;
 use hinge::store::page::{Facts, Scratch};

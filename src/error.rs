@@ -1,7 +1,7 @@
 //! The one error type of the crate.
 //!
 //! Every variant carries data, the sentence is made in `Display`: lower case, the offending value in it, and what would be
-//! accepted. Not converging is a [`crate::solver::Status`], never an error.
+//! accepted. Not converging is a [`crate::fit::Status`], never an error.
 
 use std::path::PathBuf;
 

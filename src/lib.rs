@@ -18,16 +18,18 @@
 //! | `w(a)` | `sum_i a_i y_i x_i` |
 //! | `g` | gradient; `pg` its projection on the box |
 //!
-//! Map of the modules, arrows of use pointing upwards only:
+//! Map of the modules, each using those above it:
 //!
-//! * [`data`]: row access over borrowed CSR and dense arrays, kernels, the svmlight reader;
-//! * [`loss`]: the three losses with derivative, curvature and conjugate;
-//! * [`solver`]: pure functions from a [`solver::Problem`] to a [`solver::Solution`];
-//! * [`store`]: the compressed block file: written from any stream of rows, read as if it were hostile;
-//! * [`multiclass`], [`select`], [`path`], [`outofcore`]: drivers (one-vs-rest tasks, warm-started search for `C`, the plane of two
-//!   costs, training on a store that is larger than memory);
-//! * [`parallel`]: loops over tasks, compiled once; [`memory`]: large vectors whose allocation may fail;
-//!   [`file_at`]: files read and written at a place; [`durable`]: files that are never lost;
+//! * [`memory`]: large vectors whose allocation may fail; [`parallel`]: loops over tasks, compiled once; [`durable`]: files that are
+//!   never lost;
+//! * [`matrix`]: row access over borrowed CSR and dense arrays, and the kernels; [`pairs`]: degree-2 features of such rows;
+//!   [`presolve`]: the same problem with fewer columns; [`text`]: the svmlight reader;
+//! * [`loss`]: the losses with derivative, curvature and conjugate;
+//! * [`fit`]: solvers, pure functions from a [`fit::Problem`] to a [`fit::Solution`];
+//! * [`labels`]: the binary problems of classes and labels;
+//! * [`store`]: the compressed block file, written from any stream of rows, read as if it were hostile; [`source`]: its rows in memory;
+//! * [`search`]: warm-started search for `C`; [`cost_plane`]: the plane of two costs; [`blocks`]: training on a store that is larger
+//!   than memory; [`online`]: learning from rows that are seen once;
 //! * `python`: borrow, detach, call, map errors (feature `python` only).
 //!
 //! Papers are cited in the modules as: **Chu15** Warm Start for Parameter Selection of Linear Classifiers (KDD 2015);
@@ -38,19 +40,23 @@
 //! Large-Scale Linear Models (KDD 2011); **ShalevShwartz07** Pegasos: Primal Estimated sub-GrAdient SOlver for SVM (ICML 2007);
 //! **Chang10** Training and Testing Low-degree Polynomial Data Mappings via Linear SVM (JMLR 11, 2010).
 
-pub mod data;
+pub mod blocks;
+pub mod cost_plane;
 pub mod durable;
 pub mod error;
-pub mod file_at;
+pub mod fit;
+pub mod labels;
 pub mod loss;
+pub mod matrix;
 pub mod memory;
-pub mod multiclass;
-pub mod outofcore;
+pub mod online;
+pub mod pairs;
 pub mod parallel;
-pub mod path;
-pub mod select;
-pub mod solver;
+pub mod presolve;
+pub mod search;
+pub mod source;
 pub mod store;
+pub mod text;
 
 #[cfg(feature = "python")]
 mod python;

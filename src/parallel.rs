@@ -10,8 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use rayon::prelude::*;
 
-use crate::Result;
-use crate::memory;
+use crate::{Result, memory};
 
 /// Calls `task(k, item)` for every item, in parallel; `k` counts from 0.
 pub fn each<T: Send>(items: impl IntoIterator<Item = T>, task: impl Fn(usize, T) + Sync) {

@@ -7,8 +7,8 @@ use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
-use super::target::{self, Kind, Replace};
-use super::{is_at, lock};
+use super::target::{Kind, Replace};
+use super::{is_at, lock, target};
 use crate::{Error, Result};
 
 /// Added to the name while a file is written.

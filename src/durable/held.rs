@@ -4,8 +4,7 @@ use std::fs::{File, OpenOptions};
 use std::path::{Path, PathBuf};
 
 use super::draft::Draft;
-use super::target;
-use super::{is_at, lock};
+use super::{is_at, lock, target};
 use crate::{Error, Result};
 
 /// A locked file, and its name; where there was none, an empty one, which is removed if nothing comes of it.

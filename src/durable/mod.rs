@@ -19,6 +19,7 @@ use std::path::Path;
 use same_file::Handle;
 
 pub mod draft;
+pub mod file_at;
 pub mod held;
 pub mod target;
 

@@ -10,9 +10,10 @@ use numpy::{
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
-use crate::data::any::AnyRows;
-use crate::data::csr::Structure;
-use crate::memory::{self, CollectLarge};
+use crate::matrix::any::AnyRows;
+use crate::matrix::csr::Structure;
+use crate::memory;
+use crate::memory::CollectLarge;
 
 /// Checks the memory of a matrix and evaluates `$body` with `$rows` a checked view of it and `$structure` what the check found.
 /// Belongs inside a job: the check is parallel.
@@ -20,13 +21,14 @@ macro_rules! with_rows {
     ($slices:expr, |$rows:ident, $structure:ident| $body:expr) => {{
         macro_rules! csr {
             ($x:expr) => {{
-                let ($rows, $structure) = $crate::data::csr::CsrView::new($x.indptr, $x.indices, $x.values, $x.n_cols)?;
+                let ($rows, $structure) =
+                    $crate::matrix::csr::CsrView::new($x.indptr, $x.indices, $x.values, $x.n_cols)?;
                 $body
             }};
         }
         macro_rules! dense {
             ($x:expr) => {{
-                let ($rows, $structure) = $crate::data::dense::DenseView::new($x.values, $x.n_rows, $x.n_cols)?;
+                let ($rows, $structure) = $crate::matrix::dense::DenseView::new($x.values, $x.n_rows, $x.n_cols)?;
                 $body
             }};
         }
@@ -40,13 +42,13 @@ macro_rules! with_pieces {
     ($slices:expr, |$pieces:ident| $body:expr) => {{
         macro_rules! csr {
             ($x:expr) => {{
-                let $pieces = $crate::data::csr::CsrPieces::new($x.indptr, $x.indices, $x.values, $x.n_cols)?;
+                let $pieces = $crate::matrix::csr::CsrPieces::new($x.indptr, $x.indices, $x.values, $x.n_cols)?;
                 $body
             }};
         }
         macro_rules! dense {
             ($x:expr) => {{
-                let $pieces = $crate::data::dense::DensePieces::new($x.values, $x.n_rows, $x.n_cols)?;
+                let $pieces = $crate::matrix::dense::DensePieces::new($x.values, $x.n_rows, $x.n_cols)?;
                 $body
             }};
         }
@@ -235,7 +237,7 @@ pub fn table<'py, 'a>(
 /// instead of 3.8 on w8a (`benches/limits.rs`).
 macro_rules! with_narrowest {
     ($rows:expr, |$view:ident| $body:expr) => {{
-        use $crate::data::presolve::Packable;
+        use $crate::presolve::Packable;
         match $rows.scaled() {
             Some(scaled) => {
                 let $view = scaled.view();
@@ -255,7 +257,7 @@ macro_rules! with_presolved_rows {
     ($slices:expr, $mode:expr, $monitor:expr, |$rows:ident| $body:expr) => {
         $crate::python::arrays::with_rows!($slices, |input, structure| {
             structure.check_solvable()?;
-            let packed = $crate::data::presolve::Packable::pack(&input, &structure, $mode, &|| $monitor.cancelled())?;
+            let packed = $crate::presolve::Packable::pack(&input, &structure, $mode, &|| $monitor.cancelled())?;
             match &packed {
                 Some(packed) => {
                     let $rows = packed.view();

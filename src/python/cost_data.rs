@@ -5,10 +5,10 @@ use pyo3::prelude::*;
 
 use super::arrays::{Matrix, Slices};
 use crate::Result;
-use crate::data::Rows;
-use crate::data::any::AnyRows;
-use crate::path::answer::Data;
-use crate::solver::check_length;
+use crate::cost_plane::answer::Data;
+use crate::fit::check_length;
+use crate::matrix::Rows;
+use crate::matrix::any::AnyRows;
 
 /// Rows, labels in {-1, +1} and the height of the constant column (0 for none): `CostProblem.native` of Python.
 #[derive(FromPyObject)]

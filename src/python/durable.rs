@@ -6,8 +6,8 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use super::turns::Turns;
-use crate::durable::draft;
-use crate::durable::target::{self, Kind, Replace};
+use crate::durable::target::{Kind, Replace};
+use crate::durable::{draft, target};
 use crate::store::format;
 
 /// A plane in NumPy's format: the names of its first arrays.

@@ -1,22 +1,24 @@
-//! Binding of [`crate::multiclass::fit`].
+//! Binding of [`crate::labels::fit`].
 
 use numpy::{IntoPyArray, PyReadonlyArray1};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use super::arrays::{Matrix, Slices, table, with_narrowest, with_rows};
-use super::options::{self, FitOptions};
-use super::poly2::check_mapped;
+use super::options;
+use super::options::FitOptions;
+use super::pairs::check_mapped;
 use super::run::run;
-use crate::data::Rows;
-use crate::data::any::AnyRows;
-use crate::data::csr::Structure;
-use crate::data::poly2::Poly2;
-use crate::data::poly2::map::Map;
-use crate::data::presolve::{Packable, Presolved, Report};
+use crate::fit::{Certificate, Intercept, Monitor, Params, Solution, Status, auto};
+use crate::labels;
+use crate::labels::Labels;
 use crate::loss::LossKind;
-use crate::multiclass::{self, Labels};
-use crate::solver::{Certificate, Intercept, Monitor, Params, Solution, Status, auto};
+use crate::matrix::Rows;
+use crate::matrix::any::AnyRows;
+use crate::matrix::csr::Structure;
+use crate::pairs::Poly2;
+use crate::pairs::map::Map;
+use crate::presolve::{Packable, Presolved, Report};
 
 /// Checks a matrix; returns (some row holds a column twice, largest squared norm of a row).
 #[pyfunction]
@@ -108,7 +110,7 @@ pub fn fit_mapped(
     check_mapped(&structure, map)?;
     let scaled = rows.scaled();
     let rows = Poly2::new(scaled.as_ref().map_or(rows, |scaled| AnyRows::Scaled(scaled.view())), map)?;
-    multiclass::fit(&rows, labels, cost, ask.intercept, ask.loss, &ask.params, monitor)
+    labels::fit(&rows, labels, cost, ask.intercept, ask.loss, &ask.params, monitor)
 }
 
 /// Fits all problems on a matrix, by way of the packed one where that pays.
@@ -123,9 +125,9 @@ pub fn fit_slices(
     with_rows!(slices, |rows, structure| {
         let packed = ask.pack(&rows, &structure, cost, labels.n_problems(), monitor)?;
         let solutions = match &packed {
-            Some(packed) => multiclass::fit_presolved(&rows, packed, labels, cost, *intercept, *loss, params, monitor)?,
+            Some(packed) => labels::fit_presolved(&rows, packed, labels, cost, *intercept, *loss, params, monitor)?,
             None => with_narrowest!(rows, |narrow| {
-                multiclass::fit(&narrow, labels, cost, *intercept, *loss, params, monitor)?
+                labels::fit(&narrow, labels, cost, *intercept, *loss, params, monitor)?
             }),
         };
         Ok((solutions, rows.n_cols(), packed.map(|packed| *packed.report())))

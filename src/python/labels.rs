@@ -1,4 +1,4 @@
-//! Binding of [`crate::multiclass::labels::fit`].
+//! Binding of [`crate::labels::sparse::fit`].
 
 use numpy::{IntoPyArray, PyReadonlyArray1};
 use pyo3::prelude::*;
@@ -6,9 +6,11 @@ use pyo3::types::PyDict;
 
 use super::arrays::{Matrix, collected, with_rows};
 use super::fit::{Ask, Facts, facts_dict, report_dict};
-use super::options::{self, FitOptions};
+use super::options;
+use super::options::FitOptions;
 use super::run::run;
-use crate::multiclass::labels::{self, Indicator, SparseSolution, Task};
+use crate::labels::sparse;
+use crate::labels::sparse::{Indicator, SparseSolution, Task};
 
 /// Fits each label against the rest, its positive rows given as a column of an indicator matrix, and returns sparse weights.
 #[pyfunction]
@@ -34,7 +36,7 @@ pub fn fit_labels<'py>(
             let packed = ask.pack(&x, &structure, cost, indicator.n_labels(), monitor)?;
             let mut found: Vec<Option<SparseSolution>> = vec![None; indicator.n_labels()];
             let task = Task { rows: &x, packed: packed.as_ref(), cost, intercept, loss, params, drop };
-            labels::fit(&task, &indicator, monitor, &mut |label, solution| found[label] = Some(solution))?;
+            sparse::fit(&task, &indicator, monitor, &mut |label, solution| found[label] = Some(solution))?;
             Ok((found, packed.map(|packed| *packed.report())))
         })
     })?;

@@ -1,4 +1,4 @@
-//! Bindings of the multi-class fits: [`crate::multiclass::crammer_singer::fit`].
+//! Bindings of the multi-class fits: [`crate::labels::crammer_singer::fit`].
 
 use numpy::{IntoPyArray, PyArrayMethods, PyReadonlyArray1, ToPyArray};
 use pyo3::prelude::*;
@@ -6,17 +6,18 @@ use pyo3::types::PyDict;
 
 use super::arrays::{Matrix, Slices, with_rows};
 use super::fit::{Ask, Facts, facts_dict, report_dict};
-use super::options::{self, FitOptions};
+use super::options;
+use super::options::FitOptions;
 use super::run::run;
-use crate::data::Rows;
-use crate::data::presolve::Report;
+use crate::blocks::AllOutcome;
+use crate::fit::crammer_singer::Solution;
+use crate::fit::crammer_singer::weights::Weights;
+use crate::fit::{Monitor, SolverKind};
+use crate::labels::{Labels, crammer_singer};
 use crate::loss::LossKind;
+use crate::matrix::Rows;
 use crate::memory;
-use crate::multiclass::{Labels, crammer_singer};
-use crate::outofcore::AllOutcome;
-use crate::solver::crammer_singer::Solution;
-use crate::solver::crammer_singer::weights::Weights;
-use crate::solver::{Monitor, SolverKind};
+use crate::presolve::Report;
 use crate::store::reader::Store;
 
 /// Fits the machine of Crammer and Singer; two classes come back as one weight vector, the second less the first.

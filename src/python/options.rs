@@ -3,10 +3,10 @@
 
 use pyo3::prelude::*;
 
-use super::poly2::MapOptions;
-use crate::data::presolve::Mode;
+use super::pairs::MapOptions;
+use crate::fit::{Intercept, SolverKind};
 use crate::loss::LossKind;
-use crate::solver::{Intercept, SolverKind};
+use crate::presolve::Mode;
 use crate::{Error, Result};
 
 fn unknown<T>(name: &'static str, value: &str, rule: &'static str) -> Result<T> {

@@ -17,11 +17,9 @@ use pyo3::exceptions::{PyKeyboardInterrupt, PyRuntimeError};
 use pyo3::prelude::*;
 
 use super::errors::from_panic;
-use crate::memory;
-use crate::outofcore::trainer::NAME as BLOCKS;
-use crate::parallel;
-use crate::solver::{Monitor, Progress, Reading};
-use crate::{Error, Result};
+use crate::blocks::trainer::NAME as BLOCKS;
+use crate::fit::{Monitor, Progress, Reading};
+use crate::{Error, Result, memory, parallel};
 
 /// Time between two looks at signals and progress.
 pub const TICK: Duration = Duration::from_millis(50);

@@ -1,4 +1,4 @@
-//! Bindings of [`crate::multiclass::scores`]: predictions from weights as they lie in `coef_`.
+//! Bindings of [`crate::labels::scores`]: predictions from weights as they lie in `coef_`.
 
 use numpy::{
     IntoPyArray, PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods,
@@ -8,11 +8,11 @@ use pyo3::prelude::*;
 
 use super::arrays::{Matrix, with_pieces};
 use super::run::run;
-use crate::data::pieces::Finite;
+use crate::fit::{Monitor, Silent};
+use crate::labels::column_index;
+use crate::labels::scores::{Model, Numbers, Weights};
+use crate::matrix::pieces::Finite;
 use crate::memory;
-use crate::multiclass::column_index;
-use crate::multiclass::scores::{Model, Numbers, Weights};
-use crate::solver::{Monitor, Silent};
 
 /// Where the entries of each column of a CSR matrix of weights lie; checked when it is made.
 #[pyclass(frozen, module = "hinge._native")]

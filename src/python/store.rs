@@ -11,19 +11,18 @@ use pyo3::types::{PyDict, PyList};
 use super::arrays::{Matrix, collected, with_rows};
 use super::durable::replaced;
 use super::run::run;
-use super::svmlight::{Parts, as_parts, base_of};
+use super::text::{Parts, as_parts, base_of};
 use super::turns::Turns;
-use crate::Result;
-use crate::data::Rows;
-use crate::data::arena::{Arena, Width, with_view};
-use crate::data::svmlight::{ReadOptions, SvmlightData};
-use crate::memory;
-use crate::solver::{Monitor, Progress};
+use crate::fit::{Monitor, Progress};
+use crate::matrix::Rows;
+use crate::matrix::arena::{Arena, Width, with_view};
 use crate::store::columns::{MAX_RELABELLED, Order};
 use crate::store::labels::Classes;
 use crate::store::reader::{RowFacts, Store};
 use crate::store::text::{Pieces, count_columns};
 use crate::store::writer::{Options, Writer};
+use crate::text::{ReadOptions, SvmlightData};
+use crate::{Result, memory};
 
 /// A store in the making. Forgotten before `finish`, it leaves nothing behind.
 #[pyclass(frozen, module = "hinge._native")]
@@ -319,7 +318,7 @@ impl TextReader {
     /// Whether indices start at 0, once that is decided.
     #[getter]
     fn zero_based(&self, py: Python<'_>) -> PyResult<Option<bool>> {
-        use crate::data::svmlight::IndexBase;
+        use crate::text::IndexBase;
         Ok(match self.pieces.take(py)?.base() {
             IndexBase::Auto => None,
             IndexBase::Zero => Some(true),

@@ -1,4 +1,4 @@
-//! Binding of [`crate::solver::subgradient`].
+//! Binding of [`crate::fit::baselines::subgradient`].
 
 use std::sync::Mutex;
 
@@ -9,21 +9,20 @@ use pyo3::types::PyDict;
 use super::arrays::{Matrix, collected, table, with_rows};
 use super::fit::{as_dict, report_dict};
 use super::options;
-use super::outofcore;
 use super::run::{callback_error, run, unwrap_callback};
 use super::store::StoreReader;
-use crate::data::Rows;
-use crate::data::any::AnyRows;
-use crate::data::presolve::Packable;
+use crate::blocks::{Task, subgradient as blocks};
+use crate::fit::baselines::subgradient;
+use crate::fit::baselines::subgradient::step_size::StepFunction;
+use crate::fit::baselines::subgradient::{Average, Batch, Look, Options, State, StepSize};
+use crate::fit::{Monitor, Problem, Solution, Status, certificate};
+use crate::labels::Labels;
 use crate::loss::LossKind;
-use crate::memory::{self, CollectLarge};
-use crate::multiclass::{self, Labels};
-use crate::outofcore::Task;
-use crate::outofcore::subgradient as blocks;
-use crate::solver::subgradient::step_size::StepFunction;
-use crate::solver::subgradient::{self, Average, Batch, Look, Options, State, StepSize};
-use crate::solver::{Monitor, Problem, Solution, Status, certificate};
-use crate::{Error, Result, parallel};
+use crate::matrix::Rows;
+use crate::matrix::any::AnyRows;
+use crate::memory::CollectLarge;
+use crate::presolve::Packable;
+use crate::{Error, Result, labels, memory, parallel};
 
 /// Passes that a descent is taken to make, for the choice of presolve.
 const EXPECTED_PASSES: f64 = 60.0;
@@ -126,10 +125,9 @@ pub fn descend<'py>(
             let view = packed.as_ref().map(|packed| AnyRows::from(packed.view()));
             let back = |w: &[f64]| packed.as_ref().map_or_else(|| memory::copy(w), |packed| packed.map_weights_back(w));
             let matrix = Packed { rows: rows.into(), view, back: &back };
-            let found =
-                multiclass::fit_each(&matrix.rows, &labels, cost, intercept, settings.seed, |problem, seed| {
-                    matrix.descend(problem, loss, &Options { seed, ..settings }, monitor)
-                })?;
+            let found = labels::fit_each(&matrix.rows, &labels, cost, intercept, settings.seed, |problem, seed| {
+                matrix.descend(problem, loss, &Options { seed, ..settings }, monitor)
+            })?;
             Ok((found, matrix.rows.n_cols(), packed.as_ref().map(|packed| *packed.report())))
         })
     });
@@ -164,7 +162,7 @@ pub fn descend_store<'py>(
     });
     let found = unwrap_callback(result, &failed)?;
     let (outcomes, looks): (Vec<_>, Vec<_>) = found.into_iter().map(|found| (found.outcome, found.looks)).unzip();
-    let result = outofcore::as_dict(py, outcomes, store.meta().n_cols, "subgradient")?;
+    let result = super::blocks::as_dict(py, outcomes, store.meta().n_cols, "subgradient")?;
     result.set_item("presolve", py.None())?;
     set_looks(py, &result, &looks)?;
     Ok(result)
@@ -273,8 +271,8 @@ pub fn descend_on<'py>(
         let (rows, structure) = slices.any()?;
         structure.check_solvable()?;
         labels.check(rows.n_rows())?;
-        multiclass::check_weights(cost, rows.n_rows())?;
-        let n_rows = multiclass::check_row_count(&rows)?;
+        labels::check_weights(cost, rows.n_rows())?;
+        let n_rows = labels::check_row_count(&rows)?;
         let ids: Vec<u32> = (0..n_rows).filter(|&i| cost[i as usize] > 0.0).collect_large();
         let cost: Vec<f64> = ids.iter().map(|&i| cost[i as usize]).collect_large();
         parallel::try_map(&states, |k, state| {

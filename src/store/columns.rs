@@ -8,7 +8,8 @@
 /// Columns that can be relabelled: more than any hashed space in use, at 4 bytes each.
 pub const MAX_RELABELLED: usize = 1 << 26;
 
-use crate::memory::{self, CollectLarge};
+use crate::memory;
+use crate::memory::CollectLarge;
 
 /// A permutation of the first columns.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

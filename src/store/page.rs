@@ -5,11 +5,12 @@
 //! meets what a file should not contain.
 
 use super::format::{
-    self, MAX_PAGE_ENTRIES, MAX_PAGE_ROWS, MAX_RATIO, PAGE_HEADER_BYTES, PageEntry, Planes, SECTIONS, u32_at, u64_at,
+    MAX_PAGE_ENTRIES, MAX_PAGE_ROWS, MAX_RATIO, PAGE_HEADER_BYTES, PageEntry, Planes, SECTIONS, u32_at, u64_at,
 };
-use super::indices;
-use crate::data::arena::{Room, ValuesMut};
-use crate::memory::{self, CollectLarge};
+use super::{format, indices};
+use crate::matrix::arena::{Room, ValuesMut};
+use crate::memory;
+use crate::memory::CollectLarge;
 
 /// What is wrong with a page.
 pub type Reason = String;

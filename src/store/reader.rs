@@ -11,16 +11,18 @@ use rayon::prelude::*;
 
 use super::columns::is_permutation;
 use super::format::{
-    self, HEADER_BYTES, INDEX_BYTES, MAX_META_BYTES, MAX_PAGE_ENTRIES, MAX_PAGE_ROWS, MAX_RATIO, PageEntry, Part,
-    Planes, SEEDS, TRAILER_BYTES,
+    HEADER_BYTES, INDEX_BYTES, MAX_META_BYTES, MAX_PAGE_ENTRIES, MAX_PAGE_ROWS, MAX_RATIO, PageEntry, Part, Planes,
+    SEEDS, TRAILER_BYTES,
 };
 use super::labels::Classes;
 use super::meta::Meta;
-use super::page::{self, Facts, Limits, Scratch};
-use crate::data::arena::{Arena, Free, Room, Width};
-use crate::memory::{self, CollectLarge};
-use crate::solver::Monitor;
-use crate::{Error, Result, file_at};
+use super::page::{Facts, Limits, Scratch};
+use super::{format, page};
+use crate::durable::file_at;
+use crate::fit::Monitor;
+use crate::matrix::arena::{Arena, Free, Room, Width};
+use crate::memory::CollectLarge;
+use crate::{Error, Result, memory};
 
 /// Pages that are decoded at a time where all are read: enough for some threads, little memory.
 const PIECE_PAGES: usize = 16;
@@ -384,7 +386,7 @@ impl PageBytes for [Vec<u8>] {
 
 /// The same room, borrowed for a shorter time.
 pub fn reborrow<'a>(room: &'a mut Room<'_>) -> Room<'a> {
-    use crate::data::arena::ValuesMut;
+    use crate::matrix::arena::ValuesMut;
     let values = match &mut room.values {
         ValuesMut::Row(v) => ValuesMut::Row(v),
         ValuesMut::F32(v) => ValuesMut::F32(v),

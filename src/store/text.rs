@@ -6,9 +6,8 @@ use std::path::{Path, PathBuf};
 
 use memchr::{memchr_iter, memrchr};
 
-use crate::data::svmlight::{self, IndexBase, ReadOptions, SvmlightData, TextValue};
-use crate::memory;
-use crate::{Error, Result};
+use crate::text::{IndexBase, ReadOptions, SvmlightData, TextValue};
+use crate::{Error, Result, memory, text};
 
 /// Bytes of text in a piece: enough work for all threads.
 pub const PIECE_BYTES: usize = 8 << 20;
@@ -34,7 +33,7 @@ impl Pieces {
     /// # Errors
     /// [`Error::Io`].
     pub fn open(path: &Path, options: ReadOptions) -> Result<Self> {
-        let reader = svmlight::open(path)?;
+        let reader = text::open(path)?;
         let (path, piece_bytes) = (path.to_owned(), PIECE_BYTES);
         Ok(Self { path, reader, text: Vec::new(), lines: 0, is_at_end: false, options, piece_bytes })
     }
@@ -47,7 +46,7 @@ impl Pieces {
     /// The rows of the next piece, `None` at the end of the file. A piece without rows has none.
     ///
     /// # Errors
-    /// As for [`svmlight::read`]; lines are counted from the start of the file.
+    /// As for [`text::read`]; lines are counted from the start of the file.
     pub fn next<V: TextValue>(&mut self, cancelled: &(dyn Fn() -> bool + Sync)) -> Result<Option<SvmlightData<V>>> {
         loop {
             let end = self.fill(cancelled)?;
@@ -55,7 +54,7 @@ impl Pieces {
                 return Ok(None);
             }
             let piece = &self.text[..end];
-            let parsed = svmlight::parse_piece(piece, &self.path, &self.options, cancelled);
+            let parsed = text::parse_piece(piece, &self.path, &self.options, cancelled);
             let lines = memchr_iter(b'\n', piece).count() as u64;
             let parsed = parsed.map_err(|error| self.moved(error))?;
             self.lines += lines;
@@ -151,8 +150,8 @@ mod tests {
 
     fn rows(data: &SvmlightData<f64>) -> Labelled {
         let indices: Vec<i64> = match &data.indices {
-            svmlight::Indices::Narrow(list) => list.iter().map(|&j| i64::from(j)).collect(),
-            svmlight::Indices::Wide(list) => list.clone(),
+            text::Indices::Narrow(list) => list.iter().map(|&j| i64::from(j)).collect(),
+            text::Indices::Wide(list) => list.clone(),
         };
         (0..data.labels.len())
             .map(|i| {
@@ -180,7 +179,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("x.svm");
         std::fs::write(&path, text()).unwrap();
-        let whole = rows(&svmlight::read::<f64>(&path, &ReadOptions::default(), &|| false).unwrap());
+        let whole = rows(&text::read::<f64>(&path, &ReadOptions::default(), &|| false).unwrap());
         for size in [1, 10, 100, 1000, 1 << 20] {
             assert_eq!(pieces(&path, size).unwrap(), whole, "pieces of {size} bytes");
         }

@@ -15,17 +15,18 @@ use std::path::Path;
 use rayon::prelude::*;
 
 use super::columns::Order;
-use super::format::{self, MAX_COLUMNS, MAX_ROW_ENTRIES, PageEntry, Part, SEEDS};
+use super::format;
+use super::format::{MAX_COLUMNS, MAX_ROW_ENTRIES, PageEntry, Part, SEEDS};
 use super::labels::Classes;
 use super::meta::Meta;
 use super::page::{OpenPage, Row, RowValues};
-use crate::data::Rows;
-use crate::data::csr::MAX_SQUARED_NORM;
 use crate::durable::draft::Draft;
 use crate::durable::target::Replace;
-use crate::memory::{self, CollectLarge};
-use crate::solver::{Monitor, check_length};
-use crate::{Error, Result};
+use crate::fit::{Monitor, check_length};
+use crate::matrix::Rows;
+use crate::matrix::csr::MAX_SQUARED_NORM;
+use crate::memory::CollectLarge;
+use crate::{Error, Result, memory};
 
 /// Blocks of a store, where nothing is asked for: with open pages of 1 MB at most 64 MB, and a trainer that holds a
 /// thirtieth of the rows at a time can work with whole blocks.
@@ -196,7 +197,7 @@ impl Writer {
     ) -> Result<()> {
         check_length("labels", rows.n_rows(), classes.len())?;
         if let Some(weights) = weights {
-            crate::multiclass::check_weights(weights, rows.n_rows())?;
+            crate::labels::check_weights(weights, rows.n_rows())?;
         }
         let (mut start, mut end, mut entries) = (0, 0, 0);
         while end < rows.n_rows() {

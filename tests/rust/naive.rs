@@ -1,8 +1,8 @@
 //! The slow oracle: dense rows, plain loops, no shrinking, no parallelism.
 
-use hinge::data::csr::CsrView;
+use hinge::fit::{Intercept, Problem};
 use hinge::loss::{Hinge, Logistic, Loss, LossKind, SquaredHinge};
-use hinge::solver::{Intercept, Problem};
+use hinge::matrix::csr::CsrView;
 
 /// A small problem with its dense rows and its CSR arrays.
 #[derive(Clone, Debug)]

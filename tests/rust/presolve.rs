@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use hinge::Error;
-use hinge::data::csr::{CsrView, Structure};
-use hinge::data::presolve::{Mode, Packable, Presolved, presolve};
-use hinge::data::{Rows, Value};
+use hinge::fit::{Intercept, Params, Silent, Solution, SolverKind, Status};
+use hinge::labels::{Labels, fit, fit_presolved};
 use hinge::loss::LossKind;
-use hinge::multiclass::{Labels, fit, fit_presolved};
-use hinge::select::{self, Fold, Settings, StopRule, Values, search};
-use hinge::solver::{Intercept, Params, Silent, Solution, SolverKind, Status};
+use hinge::matrix::csr::{CsrView, Structure};
+use hinge::matrix::{Rows, Value};
+use hinge::presolve::{Mode, Packable, Presolved, presolve};
+use hinge::search::{Fold, Settings, StopRule, Values, search};
+use hinge::{Error, search};
 use proptest::prelude::*;
 
 use crate::naive::dot;
@@ -257,8 +257,8 @@ impl Task {
             })
             .collect();
         let settings = Settings { loss, intercept, solver: SolverKind::Newton, tol: 1e-14, max_iter: 2000, seed: 1 };
-        let plan = select::Plan { values: Values::List(vec![0.25, 1.0, 4.0]), refine: 0, stop: StopRule::Unchanged };
-        let task = select::Task { rows, labels: self.labels(), weight: &self.cost, folds: &folds };
+        let plan = search::Plan { values: Values::List(vec![0.25, 1.0, 4.0]), refine: 0, stop: StopRule::Unchanged };
+        let task = search::Task { rows, labels: self.labels(), weight: &self.cost, folds: &folds };
         let mut found = Vec::new();
         search(&task, &settings, &plan, None, &Silent, &mut |step| {
             found.extend(step.decisions.iter().cloned());

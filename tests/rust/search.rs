@@ -1,10 +1,10 @@
 //! The search for C against cold fits.
 
-use hinge::data::csr::CsrView;
+use hinge::fit::{Intercept, Monitor, Params, Problem, Silent, SolverKind, Start, auto};
+use hinge::labels::Labels;
 use hinge::loss::LossKind;
-use hinge::multiclass::Labels;
-use hinge::select::{Fold, Plan, Reason, Settings, Step, StopRule, Task, Values, lower_bound, search};
-use hinge::solver::{Intercept, Monitor, Params, Problem, Silent, SolverKind, Start, auto};
+use hinge::matrix::csr::CsrView;
+use hinge::search::{Fold, Plan, Reason, Settings, Step, StopRule, Task, Values, lower_bound, search};
 
 struct Set {
     indptr: Vec<i32>,
@@ -100,7 +100,7 @@ fn cold(set: &Set, loss: LossKind, problem: usize, fold: &Fold, c: f64) -> Vec<f
     let params = Params { solver: SolverKind::Newton, tol: 1e-10, max_iter: 10_000, seed: 0 };
     let s = auto::solve(&task, loss, &params, &Start::default(), &Silent).unwrap();
     let w: Vec<f64> = s.w.clone();
-    fold.test.iter().map(|&i| hinge::data::Rows::dot(&view, i as usize, &w) + s.intercept).collect()
+    fold.test.iter().map(|&i| hinge::matrix::Rows::dot(&view, i as usize, &w) + s.intercept).collect()
 }
 
 #[test]

@@ -1,8 +1,8 @@
 //! All solvers against the oracle and against each other, on random and on awkward problems.
 
-use hinge::data::Rows;
+use hinge::fit::{Intercept, Monitor, Params, Silent, Solution, SolverKind, Start, Status, auto};
 use hinge::loss::LossKind;
-use hinge::solver::{Intercept, Monitor, Params, Silent, Solution, SolverKind, Start, Status, auto};
+use hinge::matrix::Rows;
 use hinge::{Error, Result};
 use proptest::prelude::*;
 use std::sync::atomic::{AtomicUsize, Ordering};

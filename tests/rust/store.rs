@@ -3,12 +3,13 @@
 use std::path::Path;
 
 use hinge::Error;
-use hinge::data::Rows;
-use hinge::data::arena::{Arena, View, Width};
-use hinge::data::csr::CsrView;
-use hinge::solver::Silent;
+use hinge::fit::Silent;
+use hinge::matrix::Rows;
+use hinge::matrix::arena::{Arena, View, Width};
+use hinge::matrix::csr::CsrView;
 use hinge::store::columns::{Order, restore};
-use hinge::store::format::{self, HEADER_BYTES, PAGE_HEADER_BYTES, TRAILER_BYTES};
+use hinge::store::format;
+use hinge::store::format::{HEADER_BYTES, PAGE_HEADER_BYTES, TRAILER_BYTES};
 use hinge::store::labels::Classes;
 use hinge::store::reader::{RowFacts, Store};
 use hinge::store::writer::{Options, Writer};

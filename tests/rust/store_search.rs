@@ -3,14 +3,14 @@
 use std::path::Path;
 
 use hinge::Error;
+use hinge::blocks::Settings as Blocks;
+use hinge::blocks::search::{Search, Task};
+use hinge::fit::{Intercept, Silent, SolverKind};
 use hinge::loss::LossKind;
-use hinge::outofcore::Settings as Blocks;
-use hinge::outofcore::search::{Search, Task};
-use hinge::select::{Fold, Plan, Reason, Settings, Step, StopRule, Values};
-use hinge::solver::{Intercept, Silent, SolverKind};
+use hinge::search::{Fold, Plan, Reason, Settings, Step, StopRule, Values};
 use hinge::store::reader::Store;
 
-use crate::outofcore::{N, build, data, settings};
+use crate::blocks::{N, build, data, settings};
 
 const FACTOR: [f64; 3] = [1.0, 2.0, 1.5];
 

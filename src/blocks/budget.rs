@@ -1,0 +1,297 @@
+//! What fits into how many bytes.
+//!
+//! ```text
+//!   budget = per problem { w, dual variables unless in a file } + scan { decision values and costs, if the intercept is free }
+//!          + threads * page buffers
+//!          + stored bytes (all of them, or those of one block) + arena { cache | block } + rows' bookkeeping
+//! ```
+//!
+//! Not counted: the interpreter with its libraries, and page buffers (3 MB each) of more threads than four. A plan is the same for
+//! any number of threads.
+
+use super::choice::Capacity;
+use super::duals::RUN;
+use super::{DualsIn, Settings};
+use crate::fit::Intercept;
+use crate::fit::dual::active::{below, random};
+use crate::matrix::arena::{ROW_BYTES, Width};
+use crate::matrix::kernels::LINE;
+use crate::store::format::{PAGE_ENTRIES, checksum};
+use crate::store::reader::Store;
+use crate::{Error, Result};
+
+/// Bytes per row at hand beside the arena: place, class, weight, order, score, choice.
+pub const BOOKKEEPING: usize = 4 + 4 + 8 + 4 + 4 + 12;
+/// Bytes per row at hand of a problem in work: the solver's state, label, cost, dual variable, visiting order, ids, margin.
+pub const STATE: usize = 40 + 8 + 8 + 8 + 4 + 4 + 8;
+/// Rows may be shorter than the average by this factor before rows instead of entries limit the arena.
+const SLACK: f64 = 1.2;
+/// Stored bytes are kept in memory where they take no more than this share of what is left.
+const STORED_SHARE: f64 = 0.7;
+/// Shares of the budget that the states of problems may take.
+const STATES_SHARE: f64 = 0.5;
+/// Problems that are worked on at the same time.
+pub const SIDE_BY_SIDE: usize = 8;
+/// Threads whose page buffers are counted: a plan must not depend on the number of threads, or results would.
+const BUFFERS: u64 = 4;
+/// Bytes of an open page per entry: columns, values, the packed and unpacked sections.
+const PAGE_ENTRY_BYTES: u64 = 26;
+
+/// The sizes of one descent.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// Layout of the arena.
+    pub width: Width,
+    /// Room of the arena.
+    pub arena: Capacity,
+    /// Room for cached rows within it.
+    pub cache: Capacity,
+    /// Pages of each block.
+    pub blocks: Vec<Vec<u32>>,
+    /// All stored bytes stay in memory.
+    pub keeps_stored: bool,
+    /// Exact best intercepts can be computed.
+    pub has_room_for_margins: bool,
+}
+
+/// Bytes of a problem's state.
+fn state_bytes(store: &Store, settings: &Settings<'_>, on_disk: bool) -> u64 {
+    let duals = if on_disk { 4 * RUN as u64 } else { store.meta().n_rows };
+    8 * (settings.n_weights(store) as u64 + 1) + 8 * duals
+}
+
+/// Bytes of page buffers.
+fn page_bytes() -> u64 {
+    BUFFERS * PAGE_ENTRIES as u64 * PAGE_ENTRY_BYTES
+}
+
+/// How problems are trained: so many side by side, with their dual variables in files or not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Groups {
+    /// Problems of a group.
+    pub size: usize,
+    /// Whether dual variables are in files.
+    pub on_disk: bool,
+    /// Bytes of the state of one problem.
+    pub state_bytes: u64,
+}
+
+impl Groups {
+    /// One group of problems with their dual variables in memory.
+    pub fn in_memory(store: &Store, settings: &Settings<'_>, size: usize) -> Self {
+        Self { size, on_disk: false, state_bytes: state_bytes(store, settings, false) }
+    }
+}
+
+/// Groups that fit the budget. Dual variables go to files where that makes fewer groups, each of which reads the data anew, or
+/// where one problem alone would take more than half of the budget.
+pub fn groups(store: &Store, settings: &Settings<'_>, n_tasks: usize) -> Groups {
+    let of = |on_disk: bool| {
+        let share = settings.budget as f64 * STATES_SHARE;
+        let state_bytes = state_bytes(store, settings, on_disk);
+        let fit = (share / state_bytes as f64) as usize;
+        (fit >= 1, Groups { size: fit.clamp(1, n_tasks.max(1)), on_disk, state_bytes })
+    };
+    let ((fits, memory), (_, file)) = (of(false), of(true));
+    let helps = || {
+        file.state_bytes < memory.state_bytes && (!fits || n_tasks.div_ceil(file.size) < n_tasks.div_ceil(memory.size))
+    };
+    match settings.duals {
+        DualsIn::Memory => memory,
+        DualsIn::File => file,
+        DualsIn::Auto => {
+            if helps() {
+                file
+            } else {
+                memory
+            }
+        }
+    }
+}
+
+/// Copies of the rows where columns are presolved: theirs, the packed one, and what is needed to find it.
+pub const PRESOLVE_COPIES: u64 = 3;
+
+/// Whether the rows can be fitted in memory as a plain matrix of so many copies: all of them, the solvers' states, and the weights.
+/// A matrix of more than 2^31 entries is not made.
+pub fn fits_in_memory(store: &Store, settings: &Settings<'_>, n_tasks: usize, copies: u64) -> bool {
+    let meta = store.meta();
+    let at_once = n_tasks.min(SIDE_BY_SIDE) as u64;
+    let rows = copies * meta.nnz * store.plain_width().entry_bytes() as u64 + meta.n_rows * 40;
+    let states = at_once * meta.n_rows * 120 + (n_tasks as u64 + 8 * at_once) * 8 * settings.n_weights(store) as u64;
+    meta.nnz <= i32::MAX as u64 && rows + states + page_bytes() <= settings.budget
+}
+
+/// Bytes that the problems of a descent need.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Needs {
+    /// From beginning to end.
+    pub states: u64,
+    /// Per row at hand, beside the arena.
+    pub at_hand: usize,
+    /// During a scan, where there is room for them.
+    pub margins: u64,
+    /// What `states` are, for a message.
+    pub what: String,
+}
+
+impl Needs {
+    /// Of a group of binary problems.
+    pub fn binary(store: &Store, settings: &Settings<'_>, group: Groups) -> Self {
+        let Groups { size, state_bytes, .. } = group;
+        // Decision values and costs of all problems, and a sorted copy for one.
+        let margins = 16 * store.meta().n_rows * (size as u64 + 1);
+        Self {
+            states: size as u64 * state_bytes,
+            at_hand: BOOKKEEPING + size.min(SIDE_BY_SIDE) * STATE,
+            margins: if settings.intercept == Intercept::Free { margins } else { 0 },
+            what: format!("weights and dual variables of {size} problem(s)"),
+        }
+    }
+
+    /// Of all classes at once. How many dual variables are positive is known only after the fit: `PER_ROW` are counted.
+    pub fn crammer_singer(store: &Store, settings: &Settings<'_>) -> Self {
+        let (n_rows, n_classes) = (store.meta().n_rows, store.classes().len());
+        let weights = 8 * (store.meta().n_used as u64 + 1) * n_classes.next_multiple_of(LINE) as u64;
+        let lists = (PLACE + PER_ROW * ENTRY) as u64;
+        // Class and cost of each row, and a second copy of the lists.
+        let free = if settings.intercept == Intercept::Free { 12 + lists } else { 0 };
+        Self {
+            states: weights + n_rows * (lists + free),
+            // Rows' numbers, places, classes, costs, norms and order; their lists, packed and in work.
+            at_hand: BOOKKEEPING + 36 + 2 * (PLACE + PER_ROW * ENTRY),
+            margins: 0,
+            what: format!("weights and dual variables of {n_classes} classes"),
+        }
+    }
+}
+
+/// Positive dual variables of a row that a budget counts.
+const PER_ROW: usize = 3;
+/// Bytes of one of them.
+const ENTRY: usize = 16;
+/// Bytes of the place of a row's list.
+const PLACE: usize = 16;
+
+impl Plan {
+    /// Divides the budget for problems side by side.
+    ///
+    /// # Errors
+    /// [`Error::Budget`] where it is too small for any progress.
+    pub fn new(store: &Store, settings: &Settings<'_>, needs: &Needs) -> Result<Self> {
+        let meta = store.meta();
+        let budget = settings.budget;
+        let Needs { states, at_hand, margins, .. } = *needs;
+        let bare = states + page_bytes();
+        let width = store.width();
+        let row_bytes = (ROW_BYTES + at_hand) as f64;
+        let mean = (meta.nnz as f64 / meta.n_rows as f64).max(1.0);
+        let kept_entry = width.entry_bytes() as f64 + SLACK * row_bytes / mean;
+        let (stored, whole) = (store.file_bytes() as f64, meta.nnz.max(1) as f64);
+        let share = settings.share(budget.saturating_sub(bare) as f64 / (kept_entry * whole));
+        // An entry with its part of the block that is read ahead.
+        let fetched_entry = kept_entry + (1.0 - share) * stored / whole;
+        // Two pages: one is loaded, as much is cached.
+        let largest = store.pages().iter().map(|page| page.nnz as usize).max().unwrap_or(0);
+        let least = 2 * largest;
+        let least_bytes = least as f64 * fetched_entry;
+        let needed = bare + least_bytes.ceil() as u64 + 1;
+        if needed > budget {
+            let buffers = page_bytes();
+            let parts = format!("{states} bytes for {}, {buffers} for buffers, the rest for rows", needs.what);
+            return Err(Error::Budget { budget, needed, parts });
+        }
+        let has_room_for_margins = margins <= (budget - needed) / 2;
+        let left = (budget - bare - if has_room_for_margins { margins } else { 0 }) as f64;
+        let keeps_stored = settings.keeps_stored && stored <= STORED_SHARE * left && left - stored >= least_bytes;
+        let (left, per_entry) = if keeps_stored { (left - stored, kept_entry) } else { (left, fetched_entry) };
+        let entries = (left / per_entry).min(1.02 * whole + PAGE_ENTRIES as f64) as usize;
+        let rows = (SLACK * entries as f64 / mean) as usize + 1024;
+        let arena = Capacity { rows, entries };
+        let room = |x: usize| ((1.0 - share) * x as f64) as usize;
+        let block = Capacity { rows: room(rows), entries: room(entries).max(largest) };
+        let blocks = blocks(store, block);
+        let sizes = blocks.iter().map(|pages| store.size(pages));
+        let (most_rows, most_entries) = sizes.fold((0, 0), |most, size| (most.0.max(size.0), most.1.max(size.1)));
+        let rows = rows.max(most_rows);
+        let cache = Capacity { rows: rows - most_rows, entries: entries.saturating_sub(most_entries) };
+        let arena = Capacity { rows, ..arena };
+        Ok(Self { width, arena, cache, blocks, keeps_stored, has_room_for_margins })
+    }
+
+    /// Blocks in the random order of a pass, each with the one that comes after it; after the last, the first of the next pass.
+    pub fn order(&self, seed: u64, pass: usize) -> Vec<(usize, usize)> {
+        let order = self.shuffled(seed, pass);
+        let first_of_next = self.shuffled(seed, pass + 1).first().copied();
+        let after = order.iter().skip(1).copied().chain(first_of_next);
+        order.iter().copied().zip(after).collect()
+    }
+
+    fn shuffled(&self, seed: u64, pass: usize) -> Vec<usize> {
+        let mut order: Vec<usize> = (0..self.blocks.len()).collect();
+        let mut random = random(seed ^ checksum(1, b"blocks"), pass as u64);
+        for s in (1..order.len()).rev() {
+            order.swap(s, below(&mut random, s + 1));
+        }
+        order
+    }
+}
+
+/// Groups pages into blocks of at most the given size (one page at least).
+///
+/// Whole blocks of the store are put together where they are small. A block of the store that is too large is cut into stripes,
+/// every so many pages, so that each stripe has rows from the whole length of the input.
+fn blocks(store: &Store, capacity: Capacity) -> Vec<Vec<u32>> {
+    let fits = |(rows, entries): (usize, usize)| rows <= capacity.rows && entries <= capacity.entries;
+    let mut units: Vec<Vec<u32>> = Vec::new();
+    for pages in pages_by_block(store) {
+        let stripes = (1..=pages.len().max(1)).find_map(|count| {
+            let stripes: Vec<Vec<u32>> =
+                (0..count).map(|k| pages.iter().skip(k).step_by(count).copied().collect()).collect();
+            let is_enough = count == pages.len() || stripes.iter().all(|stripe| fits(store.size(stripe)));
+            is_enough.then_some(stripes)
+        });
+        units.extend(stripes.unwrap_or_default());
+    }
+    let mut blocks: Vec<Vec<u32>> = Vec::new();
+    let mut size = (0, 0);
+    for unit in units.into_iter().filter(|unit| !unit.is_empty()) {
+        let (rows, entries) = store.size(&unit);
+        let joined = (size.0 + rows, size.1 + entries);
+        match blocks.last_mut() {
+            Some(last) if fits(joined) => {
+                last.extend(unit);
+                size = joined;
+            }
+            _ => {
+                blocks.push(unit);
+                size = (rows, entries);
+            }
+        }
+    }
+    balance(store, blocks, fits)
+}
+
+/// Spreads the pages over as many blocks as before but of about equal size, where that fits.
+fn balance(store: &Store, blocks: Vec<Vec<u32>>, fits: impl Fn((usize, usize)) -> bool) -> Vec<Vec<u32>> {
+    let count = blocks.len();
+    let all: Vec<u32> = blocks.concat();
+    let total: usize = store.size(&all).1;
+    let mut even: Vec<Vec<u32>> = vec![Vec::new(); count];
+    let mut seen = 0usize;
+    for page in all {
+        let target = (seen as u128 * count as u128 / total.max(1) as u128) as usize;
+        even[target.min(count - 1)].push(page);
+        seen += store.size(&[page]).1;
+    }
+    let is_better = even.iter().all(|pages| !pages.is_empty() && fits(store.size(pages)));
+    let mut blocks = if is_better { even } else { blocks };
+    blocks.iter_mut().for_each(|pages| pages.sort_unstable());
+    blocks
+}
+
+fn pages_by_block(store: &Store) -> Vec<Vec<u32>> {
+    let mut by_block: Vec<Vec<u32>> = vec![Vec::new(); store.meta().n_blocks as usize];
+    (0..).zip(store.pages()).for_each(|(k, page)| by_block[page.block as usize].push(k));
+    by_block
+}

@@ -1,0 +1,144 @@
+//! Dual variables of one problem in a file, by place, where the budget has no room for them (ChangRoth11, section 5.2).
+//!
+//! A step reads the variables of the rows at hand and writes them back, both in the order of the places, so the file is read
+//! and written in runs. The file has no name: it is gone with the process, however that ends; a checkpoint has a copy.
+//!
+//! Departure from the paper: one file per problem instead of one per block. Rows of a block lie together anyway, and cached rows
+//! come from all blocks. Tried on paper: a hash map of the variables that are not 0. How many these are is known only after the
+//! fit, so no budget can promise to hold it; with more than a third of the rows it is larger than the list.
+
+use std::fs::File;
+use std::io::Error as IoError;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use crate::durable::file_at;
+use crate::memory::CollectLarge;
+use crate::{Error, Result, memory};
+
+/// Variables read or written at a time at most.
+pub const RUN: usize = 1 << 15;
+
+/// The file.
+pub struct DualFile {
+    file: File,
+    folder: PathBuf,
+    len: usize,
+}
+
+impl DualFile {
+    /// A file of so many zeros in a folder.
+    ///
+    /// # Errors
+    /// [`Error::Io`], which names the folder.
+    pub fn zeros(folder: &Path, len: usize) -> Result<Self> {
+        let io = |source| Error::Io { path: folder.to_owned(), source };
+        let file = tempfile::tempfile_in(folder).map_err(io)?;
+        file.set_len(8 * len as u64).map_err(io)?;
+        Ok(Self { file, folder: folder.to_owned(), len })
+    }
+
+    fn io(&self, source: IoError) -> Error {
+        Error::Io { path: self.folder.clone(), source }
+    }
+
+    /// Number of variables.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The variables of a range of places.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn read(&self, range: Range<usize>) -> Result<Vec<f64>> {
+        let mut bytes = memory::zeros(8 * range.len());
+        file_at::read(&self.file, &mut bytes, 8 * range.start as u64).map_err(|e| self.io(e))?;
+        Ok(bytes.as_chunks().0.iter().map(|bytes| f64::from_le_bytes(*bytes)).collect_large())
+    }
+
+    /// Writes the variables from a place on.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn write(&mut self, start: usize, values: &[f64]) -> Result<()> {
+        debug_assert!(start + values.len() <= self.len);
+        let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect_large();
+        file_at::write(&self.file, &bytes, 8 * start as u64).map_err(|e| self.io(e))
+    }
+
+    /// The variables of rising places.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn gather(&self, places: &[u32]) -> Result<Vec<f64>> {
+        let mut values = memory::with_capacity(places.len());
+        for run in runs(places) {
+            let (start, end) = ends(run);
+            let list = self.read(start..end)?;
+            values.extend(run.iter().map(|&place| list[place as usize - start]));
+        }
+        Ok(values)
+    }
+
+    /// Sets the variables of rising places.
+    ///
+    /// # Errors
+    /// [`Error::Io`]; some are then set.
+    pub fn scatter(&mut self, places: &[u32], mut values: &[f64]) -> Result<()> {
+        for run in runs(places) {
+            let (start, end) = ends(run);
+            let mut list = if run.len() == end - start { memory::zeros(run.len()) } else { self.read(start..end)? };
+            let here;
+            (here, values) = values.split_at(run.len());
+            run.iter().zip(here).for_each(|(&place, &value)| list[place as usize - start] = value);
+            self.write(start, &list)?;
+        }
+        Ok(())
+    }
+}
+
+/// Rising places in runs that lie within the same [`RUN`] places.
+fn runs(places: &[u32]) -> impl Iterator<Item = &[u32]> {
+    places.chunk_by(|a, b| *a as usize / RUN == *b as usize / RUN)
+}
+
+fn ends(run: &[u32]) -> (usize, usize) {
+    (run[0] as usize, run[run.len() - 1] as usize + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// Against a list, with places from both ends of several runs.
+        #[test]
+        fn keeps_what_a_list_would(sets in prop::collection::vec(prop::collection::btree_set(0..3 * RUN as u32 + 7, 0..200), 1..6)) {
+            let n = 3 * RUN + 7;
+            let mut file = DualFile::zeros(&std::env::temp_dir(), n).unwrap();
+            let mut list = vec![0.0; n];
+            for (k, places) in sets.iter().enumerate() {
+                let places: Vec<u32> = places.iter().copied().chain(n as u32 - (k as u32 + 1)..n as u32).collect();
+                let places: Vec<u32> = std::collections::BTreeSet::from_iter(places).into_iter().collect();
+                let values: Vec<f64> = places.iter().map(|&place| f64::from(place).sin() + k as f64).collect();
+                prop_assert_eq!(file.gather(&places).unwrap(), places.iter().map(|&p| list[p as usize]).collect::<Vec<_>>());
+                file.scatter(&places, &values).unwrap();
+                places.iter().zip(&values).for_each(|(&place, &value)| list[place as usize] = value);
+            }
+            prop_assert_eq!(file.read(0..n).unwrap(), list);
+        }
+    }
+
+    #[test]
+    fn a_folder_that_is_not_there_is_named() {
+        let Err(Error::Io { path, .. }) = DualFile::zeros(Path::new("no/such/folder"), 1) else { panic!("no error") };
+        assert_eq!(path, Path::new("no/such/folder"));
+    }
+}

@@ -1,0 +1,106 @@
+//! What the loop over blocks asks of a problem: [`super::task`] answers for a binary one, [`super::crammer_singer`] for all classes at
+//! once.
+
+use super::Settings;
+use super::checkpoint::{Input, Output, Shape};
+use super::task::Parts;
+use crate::Result;
+use crate::fit::{Certificate, Intercept, Monitor};
+use crate::source::fetch::Kept;
+use crate::source::resident::Rows;
+use crate::store::reader::Store;
+
+/// What the steps on one set of rows need beside the rows.
+#[derive(Clone, Copy)]
+pub struct Step<'a> {
+    /// Settings of the descent.
+    pub settings: &'a Settings<'a>,
+    /// Parts of the rows by place.
+    pub parts: &'a Parts,
+    /// Distinguishes the random orders of all steps.
+    pub number: u64,
+    /// Epochs.
+    pub rounds: usize,
+    /// Number of rows, the last ones in the arena, whose losses are to be gathered.
+    pub n_new: usize,
+}
+
+/// What a certifying reading of all rows needs beside the problems.
+#[derive(Clone, Copy)]
+pub struct Scan<'a> {
+    /// The rows.
+    pub store: &'a Store,
+    /// Their stored bytes, where these are kept.
+    pub source: &'a Kept<'a>,
+    /// Settings of the descent.
+    pub settings: &'a Settings<'a>,
+    /// Parts of the rows by place.
+    pub parts: &'a Parts,
+    /// Whether the decision values of all rows fit into the budget.
+    pub has_room: bool,
+    /// Cancelling.
+    pub monitor: &'a dyn Monitor,
+}
+
+/// What a scan proves about one problem.
+#[derive(Clone, Copy, Debug)]
+pub struct Certified {
+    /// Primal and dual value.
+    pub certificate: Certificate,
+    /// Intercept that belongs to the primal value, of a binary problem.
+    pub intercept: f64,
+}
+
+/// A problem with its state.
+pub trait Problem: Send + Sync + Sized {
+    /// What a checkpoint has of the state.
+    type Saved;
+
+    /// Epochs over the rows at hand; whether any dual variable has changed.
+    ///
+    /// # Errors
+    /// [`crate::Error::Cancelled`]; [`crate::Error::Io`] where dual variables are in a file.
+    fn step(&mut self, rows: &Rows<'_>, step: Step<'_>, monitor: &dyn Monitor) -> Result<bool>;
+
+    /// Lowers `out` to how far each row at hand is from mattering; rows that do not belong to the problem stay as they are.
+    ///
+    /// # Errors
+    /// As for [`Self::step`].
+    fn scores(&self, rows: &Rows<'_>, step: Step<'_>, out: &mut [f32]) -> Result<()>;
+
+    /// Forgets the losses that were gathered in the pass before.
+    fn begin_pass(&mut self);
+
+    /// Value of the dual and estimate of the primal, from what was gathered in this pass.
+    fn estimate(&self, intercept: Intercept) -> Certificate;
+
+    /// Certifies several problems by one reading.
+    ///
+    /// # Errors
+    /// Those of the store; [`crate::Error::Cancelled`] and [`crate::Error::Overflow`].
+    fn certify(problems: &[&Self], scan: &Scan<'_>) -> Result<Vec<Certified>>;
+
+    /// Visits of rows so far.
+    fn visits(&self) -> u64;
+
+    /// Numbers that [`Self::write`] writes.
+    fn size(&self) -> u64;
+
+    /// Whether a state can have so many numbers.
+    fn can_have(shape: &Shape, size: u64) -> bool;
+
+    /// Writes the state, visits not included.
+    ///
+    /// # Errors
+    /// [`crate::Error::Io`].
+    fn write(&self, out: &mut dyn Output) -> Result<()>;
+
+    /// Reads what [`Self::write`] has written; `None` where it makes no sense.
+    ///
+    /// # Errors
+    /// [`crate::Error::Io`].
+    fn read(shape: &Shape, size: u64, visits: u64, input: &mut dyn Input) -> Result<Option<Self::Saved>>;
+
+    /// Takes over a state.
+    fn take(&mut self, saved: Self::Saved);
+}

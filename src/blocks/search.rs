@@ -1,0 +1,273 @@
+//! The search for `C` of [`crate::search`] over a store: in memory where the rows fit, else all folds in one descent.
+//!
+//! Folds are parts of the rows, each row held out once at most; repeated cross-validation holds rows out several times and is
+//! refused for rows that do not fit. Rows are addressed by their numbers in the input.
+
+use std::path::Path;
+
+use super::budget::{Groups, Needs, Plan};
+use super::route::{NO_FOLD, Setup, StoreRoute};
+use super::trainer::check_row_count;
+use super::{Settings, budget, scan};
+use crate::fit::{Intercept, Monitor, check_length};
+use crate::labels::Labels;
+use crate::matrix::Rows;
+use crate::memory::CollectLarge;
+use crate::search::dual::GAP_PER_TOL;
+use crate::search::fingerprint::Fingerprint;
+use crate::search::journal::Journal;
+use crate::search::plan::Course;
+use crate::search::traveller::Traveller;
+use crate::search::{Fold, Reason, Step, driver, lower_bound};
+use crate::store::format::checksum;
+use crate::store::reader::{FromFile, RowFacts, Store};
+use crate::{Error, Result, memory};
+
+/// Bytes per row for classes, weights, folds and places, beside decision values.
+const ROW_BYTES: u64 = 4 + 8 + 1 + 4;
+
+/// The data of a search.
+pub struct Task<'a> {
+    /// The rows.
+    pub store: &'a Store,
+    /// Weight of each class.
+    pub factor: &'a [f64],
+    /// The splits, by row numbers of the input.
+    pub folds: &'a [Fold],
+}
+
+/// The search, in memory or over blocks. `settings` say how to fit, `blocks` how to train on blocks (its loss, intercept, tolerance,
+/// limit of passes and seed are taken from `settings`).
+pub struct Search<'a> {
+    /// The data.
+    pub task: Task<'a>,
+    /// How to fit.
+    pub settings: crate::search::Settings,
+    /// How to train on blocks.
+    pub blocks: Settings<'a>,
+    /// Which values of `C`.
+    pub plan: &'a crate::search::Plan,
+    /// The journal.
+    pub resume: Option<&'a Path>,
+}
+
+impl Search<'_> {
+    /// Whether all rows and lanes fit into the budget.
+    pub fn fits_in_memory(&self) -> bool {
+        let n_problems = if self.task.factor.len() == 2 { 1 } else { self.task.factor.len() };
+        budget::fits_in_memory(self.task.store, &self.blocks, self.task.folds.len() * n_problems, 1)
+    }
+
+    /// Runs it; see [`crate::search::search`].
+    ///
+    /// # Errors
+    /// Those of [`crate::search::search`] and of the store; [`Error::Budget`] where not all lanes fit, [`Error::Labels`] for splits that
+    /// hold a row out twice.
+    pub fn run(
+        &self,
+        in_memory: bool,
+        monitor: &dyn Monitor,
+        visit: &mut dyn FnMut(&Step) -> Result<Option<f64>>,
+    ) -> Result<Reason> {
+        check_row_count(self.task.store)?;
+        if in_memory { self.run_in_memory(monitor, visit) } else { self.run_over_blocks(monitor, visit) }
+    }
+
+    fn run_in_memory(
+        &self,
+        monitor: &dyn Monitor,
+        visit: &mut dyn FnMut(&Step) -> Result<Option<f64>>,
+    ) -> Result<Reason> {
+        let store = self.task.store;
+        let pages: Vec<u32> = (0..store.pages().len() as u32).collect();
+        let (arena, facts) = store.load(&pages, store.plain_width(), monitor)?;
+        let places = places(&facts.numbers)?;
+        let moved = |rows: &[u32]| -> Result<Vec<u32>> {
+            let moved = |&row: &u32| places.get(row as usize).copied().ok_or_else(|| no_row(row, places.len()));
+            rows.iter().map(moved).try_collect_large()
+        };
+        let folds = self.task.folds.iter().map(|f| Ok(Fold { train: moved(&f.train)?, test: moved(&f.test)? }));
+        let folds = folds.collect::<Result<Vec<_>>>()?;
+        let labels = Labels { ids: &facts.classes, n_classes: self.task.factor.len() as u32 };
+        let weight: Vec<f64> =
+            facts.classes.iter().zip(&facts.weights).map(|(&k, w)| self.task.factor[k as usize] * w).collect_large();
+        with_mapped!(arena.view(), self.blocks.map, |rows| {
+            let task = crate::search::Task { rows, labels, weight: &weight, folds: &folds };
+            crate::search::search(&task, &self.settings, self.plan, self.resume, monitor, visit)
+        })
+    }
+
+    fn run_over_blocks(
+        &self,
+        monitor: &dyn Monitor,
+        visit: &mut dyn FnMut(&Step) -> Result<Option<f64>>,
+    ) -> Result<Reason> {
+        let store = self.task.store;
+        let course = Course::new(self.plan, || self.bound(monitor))?;
+        let facts = store.facts_by_place(monitor)?;
+        let (parts, positions) = self.parts(&facts)?;
+        let n_lanes = self.task.folds.len() * if self.task.factor.len() == 2 { 1 } else { self.task.factor.len() };
+        let (settings, plan) = self.divide(n_lanes)?;
+        let setup = Setup {
+            store,
+            settings,
+            plan: &plan,
+            factor: self.task.factor,
+            classes: facts.classes,
+            weights: facts.weights,
+            parts,
+            positions,
+            sizes: self.task.folds.iter().map(|fold| fold.test.len()).collect(),
+            monitor,
+        };
+        let journal = match self.resume {
+            Some(path) => Some(Journal::open(path, &self.fingerprint(&setup))?),
+            None => None,
+        };
+        let fits = |step: &Step| {
+            let shape = setup.sizes.iter().map(|size| size * setup.n_problems());
+            step.objective.len() == setup.n_lanes() && step.decisions.iter().map(Vec::len).eq(shape)
+        };
+        let traveller = Traveller::new(Box::new(StoreRoute::new(&setup)), journal);
+        driver::drive(course, traveller, fits, monitor, visit)
+    }
+
+    /// The settings of the descents and the division of the budget; all lanes must fit side by side.
+    fn divide(&self, n_lanes: usize) -> Result<(Settings<'_>, Plan)> {
+        let (store, meta) = (self.task.store, self.task.store.meta());
+        let n_problems = n_lanes / self.task.folds.len().max(1);
+        let own = meta.n_rows * (ROW_BYTES + 8 * n_problems as u64);
+        let crate::search::Settings { loss, intercept, tol, max_iter, seed, .. } = self.settings;
+        let tol = GAP_PER_TOL * tol;
+        let budget = self.blocks.budget.saturating_sub(own);
+        let settings = Settings { loss, intercept, tol, max_passes: max_iter, seed, budget, ..self.blocks };
+        settings.check()?;
+        match Plan::new(
+            store,
+            &settings,
+            &Needs::binary(store, &settings, Groups::in_memory(store, &settings, n_lanes)),
+        ) {
+            Ok(plan) => Ok((settings, plan)),
+            Err(Error::Budget { needed, parts, .. }) => {
+                let parts = format!("{own} bytes for classes, folds and decision values, {parts}");
+                Err(Error::Budget { budget: self.blocks.budget, needed: needed + own, parts })
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    fn bound(&self, monitor: &dyn Monitor) -> Result<f64> {
+        let store = self.task.store;
+        let constant = if let Intercept::Penalised(s) = self.settings.intercept { s * s } else { 0.0 };
+        let weight = store.total(self.task.factor);
+        Ok(lower_bound(self.settings.loss, weight, self.max_squared_norm(monitor)? + constant))
+    }
+
+    /// Largest squared norm of the rows as the solvers see them, so that a search starts where one in memory does. That of mapped
+    /// rows does not follow from that of the store's: plain factors and hashed pairs weigh the entries of a row differently.
+    fn max_squared_norm(&self, monitor: &dyn Monitor) -> Result<f64> {
+        let store = self.task.store;
+        if self.blocks.map.is_none() {
+            return Ok(store.meta().max_squared_norm);
+        }
+        let items = vec![(); store.pages().len()];
+        let norms = scan::for_pages(store, &FromFile, store.width(), items, monitor, |_, view, _, ()| {
+            with_mapped!(view, self.blocks.map, |rows| rows.max_squared_norm())
+        })?;
+        Ok(norms.into_iter().fold(0.0, f64::max))
+    }
+
+    /// The fold of each row and its place in the held-out part, by place.
+    fn parts(&self, facts: &RowFacts) -> Result<(Vec<u8>, Vec<u32>)> {
+        let (folds, n) = (self.task.folds, facts.numbers.len());
+        let refuse = |reason: String| Err(Error::Labels { reason });
+        if folds.is_empty() || folds.len() >= usize::from(NO_FOLD) {
+            return refuse(format!("a search over blocks takes 1 to {} folds, got {}", NO_FOLD - 1, folds.len()));
+        }
+        let places = places(&facts.numbers)?;
+        let (mut parts, mut positions) = (memory::filled(NO_FOLD, n), memory::zeros::<u32>(n));
+        for (f, fold) in folds.iter().enumerate() {
+            for (position, &row) in fold.test.iter().enumerate() {
+                let Some(&place) = places.get(row as usize) else { return Err(no_row(row, n)) };
+                let part = &mut parts[place as usize];
+                if *part != NO_FOLD {
+                    return refuse(format!(
+                        "row {row} is held out twice: a search over rows that do not fit memory_budget takes splits that \
+                         hold each row out once at most"
+                    ));
+                }
+                (*part, positions[place as usize]) = (f as u8, position as u32);
+            }
+        }
+        for (f, fold) in folds.iter().enumerate() {
+            let mut is_trained = memory::zeros(n);
+            fold.train.iter().for_each(|&row| {
+                if let Some(&place) = places.get(row as usize) {
+                    is_trained[place as usize] = true;
+                }
+            });
+            let held_out = parts.iter().map(|&part| usize::from(part) == f);
+            if is_trained.iter().zip(held_out).any(|(&trains, out)| trains == out) {
+                return refuse(format!(
+                    "fold {f} does not train on exactly the rows that it does not hold out, as a search over rows that do \
+                     not fit memory_budget needs it"
+                ));
+            }
+            self.check_classes(f, facts, &parts)?;
+        }
+        Ok((parts, positions))
+    }
+
+    fn check_classes(&self, f: usize, facts: &RowFacts, parts: &[u8]) -> Result<()> {
+        let mut seen = vec![false; self.task.factor.len()];
+        for (place, &part) in parts.iter().enumerate() {
+            let class = facts.classes[place] as usize;
+            seen[class] |= usize::from(part) != f && facts.weights[place] * self.task.factor[class] > 0.0;
+        }
+        match seen.iter().position(|seen| !seen) {
+            None => Ok(()),
+            Some(class) => Err(Error::Labels {
+                reason: format!(
+                    "class number {class} (classes in sorted order) has no row of positive weight in the training part \
+                     of fold {f}"
+                ),
+            }),
+        }
+    }
+
+    fn fingerprint(&self, setup: &Setup<'_>) -> Fingerprint {
+        let hex = |bytes: &[u8]| format!("{:016x}", checksum(5, bytes));
+        let Settings { budget, policy, cache_share, rounds, round_tol, .. } = setup.settings;
+        let data = [
+            ("fingerprint of the store", self.task.store.meta().fingerprint.clone()),
+            ("hash of class_weight", hex(format!("{:?}", self.task.factor).as_bytes())),
+            ("hash of cv", hex(&setup.parts)),
+            ("memory_budget", budget.to_string()),
+            ("degree-2 map", setup.settings.map.map_or_else(|| "none".to_owned(), |map| map.inner().description())),
+            ("block_options", format!("{policy:?} {cache_share:?} {rounds} {round_tol:?}")),
+        ];
+        Fingerprint::with(&data, &self.settings, self.plan)
+    }
+}
+
+/// Place of each row number.
+fn places(numbers: &[u64]) -> Result<Vec<u32>> {
+    let mut places = memory::zeros(numbers.len());
+    for (place, &number) in numbers.iter().enumerate() {
+        let number = usize::try_from(number).unwrap_or(usize::MAX);
+        *places.get_mut(number).ok_or_else(|| no_row(u32::MAX, numbers.len()))? = place as u32;
+    }
+    Ok(places)
+}
+
+fn no_row(row: u32, n_rows: usize) -> Error {
+    Error::Labels { reason: format!("a fold names row {row}, the store has {n_rows} rows") }
+}
+
+/// Checks the number of class weights.
+///
+/// # Errors
+/// [`Error::Shape`].
+pub fn check_factor(store: &Store, factor: &[f64]) -> Result<()> {
+    check_length("class weights", store.classes().len(), factor.len())
+}

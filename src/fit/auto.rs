@@ -1,0 +1,268 @@
+//! Which solver for which shape and loss.
+
+use super::baselines::{cutting_plane, primal_cd};
+use super::dual::Patience;
+use super::dual::box_cd::BoxCd;
+use super::dual::logistic_cd::LogisticCd;
+use super::newton::{hessian, hinge};
+use super::{Monitor, Params, Problem, Solution, SolverKind, Start, Status, certificate, dual, newton};
+use crate::loss::{Hinge, Logistic, LossKind, SquaredHinge};
+use crate::matrix::Rows;
+use crate::matrix::design::Design;
+use crate::{Error, Result};
+
+/// Columns (intercept included) up to which a dense factorisation is considered: two matrices of 20 MB. The 1,539 pairs of covtype
+/// are the case in point.
+pub const MAX_CHOLESKY_COLUMNS: usize = 1600;
+/// Cost in passes up to which forming and factorising the Hessian beats conjugate gradient. A Newton step by conjugate gradient costs
+/// five to fifty products, two random accesses an entry; the products of a Hessian are mostly sequential.
+const MAX_CHOLESKY_PASSES: f64 = 60.0;
+/// Multiplications over contiguous memory that cost as much as one elsewhere.
+const VECTORISED: f64 = 6.0;
+/// See [`prefers_lanes`].
+const LANE_ENTRIES: usize = 64;
+/// Problems with at most this many rows times columns go to Newton whatever the loss: its answer does not depend on the
+/// order of rows, and time does not matter.
+const SMALL: usize = 100_000;
+
+/// How often [`solve`] tries again, and the share of the tolerance that it then aims at.
+const FURTHER_ATTEMPTS: usize = 2;
+const SHARPER: f64 = 0.1;
+/// See [`is_easy`].
+const EASY: f64 = 8.0;
+
+/// When Newton takes over from coordinate descent where it is the better way for most problems of this shape: it needs 40 to 150
+/// passes.
+const PATIENCE_DIRECT: Patience = Patience { before: 10.0, further: 40.0 };
+/// The same where they need conjugate gradient, hundreds to thousands of passes, while the descent speeds up towards the end
+/// (imdb, hinge, C = 16: 400 visits predicted after 10, 43 needed). Tried: to finish the descent by rounds of conjugate gradient on
+/// the variables strictly inside the box with two epochs between them. imdb, hinge, C = 16, gap 1e-6: 179 passes against 181
+/// without; 20news 838 against 211; phishing_urls, gap 1e-4: more than 1000 against 475, as nearly every round meets a bound after
+/// a hundredth of its step.
+const PATIENCE: Patience = Patience { before: 60.0, further: 600.0 };
+
+/// Whether Newton, over lanes or for one fit, is the better way for a smooth loss although a factorisation is too dear: with this many entries per
+/// column, passes outweigh the vectors of columns x lanes (5 folds, squared hinge, one thread: 480 entries per column on
+/// flights, 4 s against 69 s by dual fits; 14 on 20news, 1.4 s against 1.0 s; 17 on imdb, 24 s against 6 s). Many rows per column
+/// also contradict each other, which takes dual descent hundreds of passes. Not with more columns than rows, where the dual is the smaller
+/// problem: madelon in degree 2 (1,814 dense rows, 125,750 columns), squared hinge, C = 2^-10, gap 1e-3, 5 s by dual descent, more
+/// than 57 s by Newton; searches over 5 folds of 1,500 dense rows of noise, 6,000 and 20,000 columns: 1.2 times as fast by dual fits
+/// with the squared hinge, 1.6 and 1.7 times with the logistic loss.
+pub fn prefers_lanes<R: Rows>(design: &Design<'_, R>) -> bool {
+    design.nnz() >= LANE_ENTRIES * design.n_cols() && design.n_rows() >= design.n_cols()
+}
+
+/// What a dense factorisation for Newton steps costs.
+#[derive(Clone, Copy, Debug)]
+pub struct Factorisation {
+    /// In passes over the data.
+    pub passes: f64,
+    /// Whether it is better than conjugate gradient with a diagonal preconditioner.
+    pub is_worth_it: bool,
+}
+
+fn is_small<R: Rows>(design: &Design<'_, R>) -> bool {
+    design.n_rows().saturating_mul(design.n_cols()) <= SMALL
+}
+
+/// What a dense factorisation costs; `None` for more columns than `MAX_CHOLESKY_COLUMNS`.
+pub fn factorisation<R: Rows>(design: &Design<'_, R>) -> Option<Factorisation> {
+    let d = design.n_cols();
+    if d > MAX_CHOLESKY_COLUMNS {
+        return None;
+    }
+    let (mut entries, mut pairs) = (0.0, 0.0);
+    for i in 0..design.n_rows() {
+        let len = design.row_len(i);
+        entries += len as f64;
+        let width = if len * hessian::DENSE_SHARE < d { len as f64 } else { d as f64 / VECTORISED };
+        pairs += len as f64 * width / 2.0;
+    }
+    let work = pairs + (d as f64).powi(3) / (6.0 * VECTORISED);
+    let passes = work / (2.0 * entries).max(1.0);
+    Some(Factorisation { passes, is_worth_it: passes <= MAX_CHOLESKY_PASSES || is_small(design) })
+}
+
+/// Whether the costs are so small that a smooth loss takes dual descent few epochs, by the mean of `c_i |x_i|^2`: the diagonal of
+/// the dual Hessian beside its 1 of the regulariser. Gap 1e-2, processor seconds by Newton and by dual descent, mnist one digit
+/// against the rest or against another:
+///
+/// ```text
+///                                mean    squared hinge    logistic
+/// flights, C = 2^-6               0.3     0.92    0.30     0.75   0.38
+/// mnist, C = 2^-6                 1.6     1.01    0.27     0.62   0.17
+/// flights in degree 2, C = 2^-6   3.3                       140   10
+/// a9a in degree 2, C = 0.04       4.8     0.47    0.15     0.30   0.08
+/// flights, C = 0.25               4.8     0.82    0.79     0.80   0.74
+/// mnist, degree 2, C = 2^-10      5       7.9     1.4
+/// mnist, C = 0.06                 6       0.15    0.07     0.10   0.04
+/// flights, C = 1                  19      2.0     6.0      1.6    2.5
+/// mnist, C = 1                    100     0.95    8.7      1.7    1.6
+/// ```
+fn is_easy<R: Rows>(problem: &Problem<'_, R>) -> bool {
+    let design = problem.design(0.0);
+    let total: f64 = (0..design.n_rows()).map(|i| problem.cost[i] * design.squared_norm(i)).sum();
+    total <= EASY * design.n_rows() as f64
+}
+
+/// Whether Newton is the better way for most problems of this shape.
+fn is_newtons<R: Rows>(design: &Design<'_, R>, factorisation: Option<Factorisation>, loss: LossKind) -> bool {
+    factorisation.is_some_and(|f| f.is_worth_it) || (loss != LossKind::Hinge && prefers_lanes(design))
+}
+
+/// The solver that [`SolverKind::Auto`] begins with.
+pub fn choose<R: Rows>(problem: &Problem<'_, R>, loss: LossKind) -> SolverKind {
+    let design = problem.design(1.0);
+    if is_small(&design) {
+        return SolverKind::Newton;
+    }
+    if loss == LossKind::Hinge {
+        return SolverKind::DualCd;
+    }
+    let factorisation = factorisation(&design);
+    let is_cheap = factorisation.is_some_and(|f| f.passes < newton::DEAR);
+    // Tried: Newton for the logistic loss with many columns, 3.5 (imdb, C = 1) to 6 times (C = 16) slower.
+    if is_newtons(&design, factorisation, loss) && (is_cheap || !is_easy(problem)) {
+        SolverKind::Newton
+    } else {
+        SolverKind::DualCd
+    }
+}
+
+/// A guess of the passes that dual coordinate descent takes to a gap of `tol`, from a row's mean cost and largest squared norm.
+/// Measured at C = 1 and C = 16 with rows of norm 1 to a gap of 1e-4: hinge 23 to 42 and 139 to 165, squared hinge 12 to 13 and
+/// 25 to 31, logistic 8 to 10 and 14 to 15 (imdb, phishing_urls, 20news); convergence is about linear.
+pub fn expected_passes(loss: LossKind, mean_cost: f64, max_squared_norm: f64, tol: f64) -> f64 {
+    let scale = mean_cost * max_squared_norm;
+    let (at_one, power) = match loss {
+        LossKind::Hinge => (30.0, 0.5),
+        LossKind::SquaredHinge => (13.0, 0.25),
+        LossKind::Logistic => (9.0, 0.2),
+    };
+    let digits = (-tol.log10()).clamp(1.0, 16.0);
+    at_one * scale.powf(power).clamp(0.5, 20.0) * digits / 4.0
+}
+
+/// Solves one binary problem with the solver of `params` and proves the answer ([`certificate`]). Where rounding has made the solver
+/// believe in an accuracy that cannot be proved, it goes on to a tenth of it; a fit that cannot be proved after all is
+/// [`Status::Stalled`], with the gap that can.
+///
+/// # Errors
+/// [`Error::Cancelled`], [`Error::Overflow`], and [`Error::Parameter`] for a solver that is not one of the loss.
+pub fn solve<'a, R: Rows>(
+    problem: &Problem<'a, R>,
+    loss: LossKind,
+    params: &Params,
+    start: &Start,
+    monitor: &'a dyn Monitor,
+) -> Result<Solution> {
+    let mut solution = attempt(problem, loss, params, start, true, monitor)?;
+    certificate::certify(problem, loss, &mut solution, params.tol, monitor)?;
+    let mut tol = params.tol;
+    for _ in 0..FURTHER_ATTEMPTS {
+        if is_settled(&mut solution, params.tol) {
+            return Ok(solution);
+        }
+        let max_iter = params.max_iter.saturating_sub(solution.n_iter);
+        if max_iter == 0 {
+            solution.status = Status::MaxIter;
+            return Ok(solution);
+        }
+        tol *= SHARPER;
+        let params = Params { tol, max_iter, ..*params };
+        let start = Start {
+            w: Some((solution.w.clone(), solution.intercept)),
+            alpha: Some(solution.alpha.clone()),
+            is_consistent: false,
+        };
+        let mut next = attempt(problem, loss, &params, &start, true, monitor)?;
+        next.n_iter += solution.n_iter;
+        next.passes += solution.passes;
+        certificate::certify(problem, loss, &mut next, params.tol, monitor)?;
+        solution = next;
+    }
+    if !is_settled(&mut solution, params.tol) {
+        solution.status = Status::Stalled;
+    }
+    Ok(solution)
+}
+
+/// Whether nothing is left to do: the accuracy is proved, or the solver has given up by itself.
+fn is_settled(solution: &mut Solution, tol: f64) -> bool {
+    let is_proved = solution.certificate.relative_gap() <= tol;
+    if is_proved {
+        solution.status = Status::Converged;
+    }
+    is_proved || solution.status != Status::Converged
+}
+
+/// [`solve`] without the proof: the certificate is what the solver computed, off by whatever rounding has done. For solutions that
+/// are judged by something else, such as those of a search.
+///
+/// # Errors
+/// As for [`solve`].
+pub fn solve_unproved<'a, R: Rows>(
+    problem: &Problem<'a, R>,
+    loss: LossKind,
+    params: &Params,
+    start: &Start,
+    monitor: &'a dyn Monitor,
+) -> Result<Solution> {
+    attempt(problem, loss, params, start, false, monitor)
+}
+
+fn attempt<'a, R: Rows>(
+    problem: &Problem<'a, R>,
+    loss: LossKind,
+    params: &Params,
+    start: &Start,
+    is_proved: bool,
+    monitor: &'a dyn Monitor,
+) -> Result<Solution> {
+    let is_auto = params.solver == SolverKind::Auto;
+    let solver = if is_auto { choose(problem, loss) } else { params.solver };
+    match (solver, loss) {
+        (SolverKind::Newton, _) => return solve_by_newton(problem, loss, params, start, monitor),
+        (SolverKind::PrimalCd, LossKind::SquaredHinge) => return primal_cd::solve(problem, params, start, monitor),
+        (SolverKind::CuttingPlane, LossKind::Hinge) => return cutting_plane::solve(problem, params, start, monitor),
+        (SolverKind::PrimalCd | SolverKind::CuttingPlane | SolverKind::Subgradient | SolverKind::CrammerSinger, _) => {
+            let rule = "a solver of a binary problem with the loss: 'primal_cd' is for 'squared_hinge', 'cutting_plane' for 'hinge'";
+            return Err(Error::Parameter { name: "solver", value: format!("{solver:?} for {loss:?}"), rule });
+        }
+        _ => {}
+    }
+    let patience = is_auto.then(|| {
+        let design = problem.design(1.0);
+        if is_newtons(&design, factorisation(&design), loss) { PATIENCE_DIRECT } else { PATIENCE }
+    });
+    let options = dual::Options { is_online: solver == SolverKind::DualCdOnline, patience, is_proved };
+    let solution = match loss {
+        LossKind::Hinge => dual::solve(problem, BoxCd::new(problem, Hinge), params, options, start, monitor)?,
+        LossKind::SquaredHinge => {
+            dual::solve(problem, BoxCd::new(problem, SquaredHinge), params, options, start, monitor)?
+        }
+        LossKind::Logistic => dual::solve(problem, LogisticCd::new(problem), params, options, start, monitor)?,
+    };
+    if solution.status != Status::Stalled {
+        return Ok(solution);
+    }
+    let is_consistent = solution.is_consistent;
+    let start = Start { w: Some((solution.w, solution.intercept)), alpha: Some(solution.alpha), is_consistent };
+    let mut finished = solve_by_newton(problem, loss, params, &start, monitor)?;
+    finished.passes += solution.passes;
+    Ok(finished)
+}
+
+fn solve_by_newton<'a, R: Rows>(
+    problem: &Problem<'a, R>,
+    loss: LossKind,
+    params: &Params,
+    start: &Start,
+    monitor: &'a dyn Monitor,
+) -> Result<Solution> {
+    match loss {
+        LossKind::Hinge => hinge::solve(problem, params, start, monitor),
+        LossKind::SquaredHinge => newton::solve(problem, SquaredHinge, params, start, monitor),
+        LossKind::Logistic => newton::solve(problem, Logistic, params, start, monitor),
+    }
+}

@@ -1,0 +1,346 @@
+//! The steps of a descent, the looks at its objective, and its stops.
+
+use std::ops::ControlFlow;
+
+use super::bound::{Bound, Shares};
+use super::draw::Draw;
+use super::walk::{Scale, Step, Walk};
+use super::{Average, Batch, Look, Options, Part, State, bound};
+use crate::fit::dual::active::{Random, random};
+use crate::fit::sweep::{Sweep, dot};
+use crate::fit::{Intercept, Monitor, Problem, Progress, Solution, SolverKind, Status};
+use crate::loss::Loss;
+use crate::matrix::Rows;
+use crate::matrix::design::Design;
+use crate::matrix::kernels::prefetch;
+use crate::memory::CollectLarge;
+use crate::{Result, memory};
+
+/// Steps for which rows and step lengths are drawn ahead of time.
+const AHEAD_STEPS: usize = 256;
+/// Steps between the request for a row's memory and its use.
+const AHEAD: usize = 8;
+/// An epoch has as many draws as there are rows, but at least this many: looks at the objective should not be all the work, and
+/// on small problems the number of draws must not tell a row of weight 2 from the row twice.
+pub const LEAST_DRAWS: usize = 1024;
+
+/// A running descent.
+pub struct Descent<'a, R, L> {
+    problem: Problem<'a, R>,
+    loss: L,
+    options: Options<'a>,
+    monitor: &'a dyn Monitor,
+    sweep: Sweep<'a, R>,
+    scale: Scale,
+    draw: Draw,
+    shares: Shares,
+    walk: Walk,
+    random: Random,
+}
+
+impl<'a, R: Rows, L: Loss> Descent<'a, R, L> {
+    /// A descent from `state`, which is that of no steps at first.
+    pub fn new(
+        problem: &Problem<'a, R>,
+        loss: L,
+        options: &Options<'a>,
+        state: &State,
+        monitor: &'a dyn Monitor,
+    ) -> Result<Self> {
+        let Problem { y, cost, intercept, .. } = *problem;
+        options.check(y.len())?;
+        let design = constant_column(problem);
+        monitor.poll()?;
+        let draw = Draw::new(&design, y, cost);
+        monitor.poll()?;
+        let total: f64 = cost.iter().sum();
+        let largest = draw.squared_norm.iter().copied().fold(0.0, f64::max);
+        let mean = draw.squared_norm.iter().zip(cost).map(|(s, c)| s * c).sum::<f64>() / total;
+        Ok(Self {
+            problem: *problem,
+            loss,
+            options: *options,
+            monitor,
+            scale: Scale::new(loss, intercept, total, largest, mean),
+            shares: Shares::new(y.len()),
+            draw,
+            walk: Walk::new(design.n_cols(), options, state)?.on(y.len()),
+            random: random(options.seed, state.steps),
+            sweep: Sweep::new(design, monitor),
+        })
+    }
+
+    /// A descent on a part of the rows: it goes on from `walk`, and notes visits in the `shares` of these rows. Rows are drawn by their
+    /// costs from the random numbers of the part's `number`.
+    pub fn on_part(
+        part: &Part<'a, R>,
+        loss: L,
+        options: &Options<'a>,
+        (walk, shares): (Walk, Shares),
+        monitor: &'a dyn Monitor,
+    ) -> Self {
+        let Part { problem, scale, number, .. } = part;
+        let design = constant_column(problem);
+        Self {
+            problem: *problem,
+            loss,
+            options: *options,
+            monitor,
+            scale: *scale,
+            shares,
+            draw: Draw::in_order(&design, problem.cost),
+            walk: walk.on(problem.y.len()),
+            random: random(options.seed, *number),
+            sweep: Sweep::new(design, monitor),
+        }
+    }
+
+    /// Steps over so many draws from the part, or one step on all of it; rows without a visit so far then count as visited once.
+    pub fn visit(mut self, draws: usize) -> Result<(Walk, Shares)> {
+        let _ = match self.options.batch {
+            Batch::Rows(k) => self.stochastic(draws.div_ceil(k), k)?,
+            Batch::All => self.full_step()?,
+        };
+        for i in 0..self.problem.y.len() {
+            if self.shares.mean(i).is_none() {
+                let product = self.walk.iterate.dot(&self.sweep.design, i);
+                let slope = -self.loss.derivative(self.problem.y[i] * (product + self.walk.b));
+                self.shares.visit(i, slope);
+            }
+        }
+        self.walk.iterate.settle(&mut self.sweep);
+        self.monitor.poll()?;
+        Ok((self.walk, self.shares))
+    }
+
+    /// Descends until a stop.
+    pub fn run(mut self) -> Result<(Solution, Vec<Look>)> {
+        let mut looks = Vec::new();
+        let (mut best_dual, mut epoch) = (Bound::default(), 0);
+        let (status, w, b, primal) = loop {
+            epoch += 1;
+            let is_still = self.epoch()?.is_break();
+            let is_last = is_still || epoch >= self.options.max_epochs;
+            if !is_last && !is_look(epoch) {
+                continue;
+            }
+            self.walk.iterate.settle(&mut self.sweep);
+            let w = self.walk.result(self.options.average);
+            let (b, primal) =
+                bound::look(&mut self.sweep, &self.problem, self.loss, &w, &self.shares, &self.draw, &mut best_dual)?;
+            self.monitor.poll()?;
+            let look = Look {
+                epoch,
+                steps: self.walk.t,
+                seconds: self.monitor.seconds(),
+                primal,
+                dual: best_dual.value,
+                norm: self.walk.iterate.squared_norm.sqrt(),
+            };
+            let gap = best_dual.certificate(primal).relative_gap();
+            self.monitor.observe(&Progress { solver: "subgradient", iteration: epoch, accuracy: gap, place: None });
+            let before = looks.last().map(|look: &Look| look.primal);
+            looks.push(look);
+            let is_flat = before.is_some_and(|before| (before - primal).abs() <= self.options.objective_tol * primal);
+            if gap <= self.options.tol {
+                break (Status::Converged, w, b, primal);
+            }
+            if is_still || (is_flat && self.options.objective_tol > 0.0) {
+                break (Status::Stalled, w, b, primal);
+            }
+            if is_last {
+                break (Status::MaxIter, w, b, primal);
+            }
+            if epoch.is_power_of_two() {
+                self.restart();
+            }
+            self.walk.iterate.renew_norm();
+        };
+        let (w, b) = self.split(w, b);
+        let solution = Solution {
+            w,
+            intercept: b,
+            alpha: memory::copy(&best_dual.alpha),
+            certificate: best_dual.certificate(primal),
+            status,
+            n_iter: epoch,
+            passes: epoch as f64 + passes_of_look(&self.options) * looks.len() as f64,
+            solver: SolverKind::Subgradient,
+            is_consistent: false,
+            evidence: None,
+        };
+        Ok((solution, looks))
+    }
+
+    /// A new suffix begins.
+    fn restart(&mut self) {
+        self.shares.restart();
+        self.walk.restart(self.options.average);
+    }
+
+    /// One pass over the rows, then the state.
+    pub fn pass(mut self) -> Result<State> {
+        let _ = match self.options.batch {
+            Batch::Rows(k) => self.stochastic(self.problem.y.len().div_ceil(k), k)?,
+            Batch::All => self.full_step()?,
+        };
+        self.walk.iterate.settle(&mut self.sweep);
+        self.monitor.poll()?;
+        Ok(self.walk.state())
+    }
+
+    fn epoch(&mut self) -> Result<ControlFlow<()>> {
+        match self.options.batch {
+            Batch::All => self.full_step(),
+            Batch::Rows(k) => {
+                let draws = self.problem.y.len().max(LEAST_DRAWS);
+                self.stochastic(draws.div_ceil(k), k)
+            }
+        }
+    }
+
+    fn split(&self, w: Vec<f64>, b: f64) -> (Vec<f64>, f64) {
+        let (w, penalised) = self.problem.split(w, self.sweep.design.bias);
+        if self.problem.intercept == Intercept::Free { (w, b) } else { (w, penalised) }
+    }
+
+    /// `steps` steps over `k` drawn rows each. Breaks when the steps of the window have become short.
+    fn stochastic(&mut self, steps: usize, k: usize) -> Result<ControlFlow<()>> {
+        let ahead = (AHEAD_STEPS / k).max(1);
+        let (mut rows, mut eta) = (memory::zeros::<u32>(ahead * k), memory::zeros(ahead));
+        let mut done = 0;
+        while done < steps {
+            self.monitor.poll()?;
+            let count = ahead.min(steps - done);
+            self.options.step_size.fill(self.walk.t + 1, self.scale.lambda, self.scale.offset, &mut eta[..count])?;
+            rows[..count * k].iter_mut().for_each(|row| *row = self.draw.next(&mut self.random));
+            for step in 0..count {
+                let upcoming = &rows[(step * k).min(rows.len())..count * k];
+                if k == 1 {
+                    self.prefetch(upcoming);
+                    self.single(upcoming[0] as usize, eta[step]);
+                } else {
+                    self.several(&upcoming[..k], eta[step]);
+                }
+                if self.walk.window.is_still() {
+                    return Ok(ControlFlow::Break(()));
+                }
+            }
+            done += count;
+        }
+        Ok(ControlFlow::Continue(()))
+    }
+
+    #[inline(always)]
+    fn prefetch(&self, upcoming: &[u32]) {
+        let design = &self.sweep.design;
+        if let Some(&next) = upcoming.get(AHEAD / 2) {
+            design.prefetch(next as usize);
+        }
+        if let Some(&next) = upcoming.get(AHEAD) {
+            design.prefetch_header(next as usize);
+            self.shares.prefetch(next as usize);
+            prefetch(&self.draw.squared_norm, next as usize, 8);
+            prefetch(self.problem.y, next as usize, 8);
+        }
+    }
+
+    /// A step on one row.
+    #[inline(always)]
+    fn single(&mut self, i: usize, eta: f64) {
+        let (design, y) = (self.sweep.design, self.problem.y[i]);
+        let before = self.walk.iterate.squared_norm;
+        let product = self.walk.iterate.dot(&design, i);
+        let slope = -self.loss.derivative(y * (product + self.walk.b));
+        self.shares.visit(i, slope);
+        let factor = 1.0 - eta * self.scale.lambda;
+        self.walk.iterate.shrink(factor);
+        let delta = eta * slope * y;
+        let squared = self.draw.squared_norm[i];
+        if slope != 0.0 {
+            self.walk.iterate.add(&design, i, delta, factor * product, squared);
+        }
+        self.finish(Step { before, factor, product: delta * product, added: delta * delta * squared, push: delta });
+    }
+
+    /// A step on several rows.
+    fn several(&mut self, rows: &[u32], eta: f64) {
+        let design = self.sweep.design;
+        let before = self.walk.iterate.squared_norm;
+        let share = eta / rows.len() as f64;
+        let mut moves = Vec::with_capacity(rows.len());
+        let (mut product_sum, mut push) = (0.0, 0.0);
+        for &i in rows {
+            let (i, y) = (i as usize, self.problem.y[i as usize]);
+            let product = self.walk.iterate.dot(&design, i);
+            let slope = -self.loss.derivative(y * (product + self.walk.b));
+            self.shares.visit(i, slope);
+            if slope != 0.0 {
+                let delta = share * slope * y;
+                moves.push((i, delta));
+                product_sum += delta * product;
+                push += delta;
+            }
+        }
+        let factor = 1.0 - eta * self.scale.lambda;
+        self.walk.iterate.shrink(factor);
+        for (i, delta) in moves {
+            let product = self.walk.iterate.dot(&design, i);
+            self.walk.iterate.add(&design, i, delta, product, self.draw.squared_norm[i]);
+        }
+        let added = self.walk.iterate.squared_norm - factor * (factor * before + 2.0 * product_sum);
+        self.finish(Step { before, factor, product: product_sum, added: added.max(0.0), push });
+    }
+
+    /// A step on all rows.
+    fn full_step(&mut self) -> Result<ControlFlow<()>> {
+        let Problem { y, cost, .. } = self.problem;
+        let w = self.walk.iterate.weights();
+        let mut margins = memory::zeros(y.len());
+        self.sweep.margins(y, &w, &mut margins);
+        self.monitor.poll()?;
+        let mut eta = [0.0];
+        self.options.step_size.fill(self.walk.t + 1, self.scale.lambda, self.scale.offset, &mut eta)?;
+        let (mut push, total) = (0.0, cost.iter().sum::<f64>());
+        let moves: Vec<f64> = (0..y.len())
+            .map(|i| {
+                let slope = -self.loss.derivative(margins[i] + y[i] * self.walk.b);
+                self.shares.visit(self.draw.representative[i] as usize, slope);
+                let delta = eta[0] * cost[i] / total * slope * y[i];
+                push += delta;
+                delta
+            })
+            .collect_large();
+        let mut change = memory::zeros(w.len());
+        self.sweep.weighted_sum(&moves, &mut change);
+        self.monitor.poll()?;
+        let before = self.walk.iterate.squared_norm;
+        let factor = 1.0 - eta[0] * self.scale.lambda;
+        self.walk.iterate.move_all(factor, &change);
+        let (product, added) = (dot(&w, &change), dot(&change, &change));
+        self.finish(Step { before, factor, product, added, push });
+        Ok(if self.walk.window.is_still() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+    }
+
+    /// Projection, intercept, average and window.
+    #[inline(always)]
+    fn finish(&mut self, step: Step) {
+        let is_free = self.problem.intercept == Intercept::Free;
+        self.walk.finish(step, &self.scale, self.options.projects, is_free);
+    }
+}
+
+/// The rows of a problem with the constant column of a penalised intercept.
+pub fn constant_column<'a, R: Rows>(problem: &Problem<'a, R>) -> Design<'a, R> {
+    problem.design(if let Intercept::Penalised(scale) = problem.intercept { scale } else { 0.0 })
+}
+
+/// Margins and the dual point; the average, where there is one.
+fn passes_of_look(options: &Options<'_>) -> f64 {
+    if options.average == Average::None { 2.0 } else { 3.0 }
+}
+
+/// 1, 2, 3, 4, 6, 8, 12, 16, ...
+pub fn is_look(epoch: usize) -> bool {
+    epoch.is_power_of_two() || (epoch.is_multiple_of(3) && (epoch / 3).is_power_of_two())
+}

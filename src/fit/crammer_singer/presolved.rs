@@ -1,0 +1,40 @@
+//! A fit on packed columns, brought back to the caller's: the dual variables are the same on both.
+//!
+//! The fit on the caller's rows starts from the dual variables of the packed one, which takes a pass to make their weights and
+//! one for the certificate; it goes on only where rounding of the packed values asks for more.
+
+use super::{Problem, Solution, Start, certify, solve as solve_plain};
+use crate::Result;
+use crate::fit::{Monitor, Params, Status};
+use crate::matrix::{Rows, Value};
+use crate::presolve::Presolved;
+
+/// Solves `problem` by way of `packed`, which was made from all its rows.
+///
+/// # Errors
+/// As for [`super::solve`].
+pub fn solve<R: Rows, V: Value>(
+    problem: &Problem<'_, R>,
+    packed: &Presolved<V>,
+    params: &Params,
+    threads: usize,
+    monitor: &dyn Monitor,
+) -> Result<Solution> {
+    let view = packed.view();
+    let Problem { ids, class, n_classes, cost, intercept, .. } = *problem;
+    let there = Problem { rows: &view, ids, class, n_classes, cost, intercept };
+    let found = solve_plain(&there, params, &Start::default(), threads, monitor)?;
+    let start = Start { alpha: Some(found.alpha), intercepts: Some(found.intercepts), factor: None };
+    let is_out_of_steps = found.n_steps > 0 && found.status != Status::Converged;
+    let left = params.max_iter.saturating_sub(found.n_iter);
+    let params = Params { max_iter: if found.status == Status::Converged { left.max(1) } else { 0 }, ..*params };
+    // Epochs of the descent would only lead away from where Newton steps have ended.
+    let mut finished = match is_out_of_steps {
+        true => certify(problem, &start, found.status, monitor)?,
+        false => solve_plain(problem, &params, &start, threads, monitor)?,
+    };
+    finished.n_iter += found.n_iter;
+    finished.n_steps += found.n_steps;
+    finished.passes += found.passes;
+    Ok(finished)
+}

@@ -1,0 +1,160 @@
+//! The step of dual coordinate descent for logistic regression (Yu11, algorithm 3).
+//!
+//! Solves `min_a 1/2 a'Qa + sum_i [a_i log a_i + (c_i - a_i) log(c_i - a_i)]` over `0 < a_i < c_i`. The step of row `i` finds the
+//! root of the derivative along its coordinate. Deviation: the state of a row is the logit `t = log(a / (c - a))` instead of
+//! `a`, in which the derivative
+//!
+//! ```text
+//! F(t) = t + m + q (c sigmoid(t) - a_old),     m = y_i (w.x_i + offset),  q = x_i.x_i
+//! ```
+//!
+//! rises with slope between 1 and `1 + q c / 4`, is exact up to both ends of the box (no second variable `c - a` is needed), and
+//! has its root between `-m - q (c - a_old)` and `-m + q a_old`: Newton's method inside this bracket always ends.
+
+use super::active::ActiveSet;
+use super::{Epoch, Fate, Method, Visit};
+use crate::fit::Problem;
+use crate::loss::{Logistic, sigmoid};
+use crate::matrix::Rows;
+use crate::matrix::design::Design;
+use crate::matrix::kernels::prefetch;
+use crate::memory::CollectLarge;
+
+/// Newton steps on one coordinate; three to five are usual, the bracket alone needs about 60.
+const MAX_INNER: usize = 100;
+/// Newton's method converges quadratically: after a step of this size, the logit is exact to about 1e-12.
+const INNER_ACCURACY: f64 = 1e-6;
+/// Largest logit taken over from a start point; `sigmoid` is 1 to double precision beyond.
+const MAX_LOGIT: f64 = 36.0;
+
+#[derive(Clone, Copy)]
+struct Row {
+    logit: f64,
+    /// `cost * sigmoid(logit)`, kept because an exponential costs as much as ten entries.
+    alpha: f64,
+    cost: f64,
+    /// NaN until the first visit, which has the row in cache.
+    squared_norm: f64,
+    y: f64,
+}
+
+impl Row {
+    fn set_logit(&mut self, logit: f64) {
+        self.logit = logit;
+        self.alpha = self.cost * sigmoid(logit);
+    }
+}
+
+/// State of the descent.
+pub struct LogisticCd {
+    rows: Vec<Row>,
+    order: ActiveSet,
+}
+
+impl LogisticCd {
+    /// Starts close to zero: at `a_i = min(c_i / 1000, 1e-8)` (Yu11, section 3.4).
+    pub fn new<R: Rows>(problem: &Problem<'_, R>) -> Self {
+        Self::of(problem.y, problem.cost)
+    }
+
+    /// The same for rows of which only labels and costs are known.
+    pub fn of(y: &[f64], cost: &[f64]) -> Self {
+        let row = |(&y, &cost): (&f64, &f64)| {
+            let a: f64 = (1e-3 * cost).min(1e-8);
+            let mut row = Row { logit: 0.0, alpha: 0.0, cost, squared_norm: f64::NAN, y };
+            row.set_logit((a / (cost - a)).ln());
+            row
+        };
+        Self { rows: y.iter().zip(cost).map(row).collect_large(), order: ActiveSet::all(y.len()) }
+    }
+}
+
+/// Root of `F` of the module's description, from the logit `t` of `old`.
+#[inline(always)]
+fn root(mut t: f64, margin: f64, q: f64, cost: f64, old: f64) -> f64 {
+    let (mut low, mut high) = (-margin - q * (cost - old), -margin + q * old);
+    t = t.max(low).min(high);
+    for _ in 0..MAX_INNER {
+        let s = sigmoid(t);
+        let value = t + margin + q * (cost * s - old);
+        if value > 0.0 {
+            high = t
+        } else {
+            low = t
+        }
+        let step = value / (1.0 + q * cost * s * (1.0 - s));
+        let next = t - step;
+        if step.abs() <= INNER_ACCURACY.max(4.0 * f64::EPSILON * t.abs()) {
+            return next;
+        }
+        // Strictly inside, or two ends of the bracket could alternate for ever.
+        t = if low < next && next < high { next } else { 0.5 * (low + high) };
+    }
+    t
+}
+
+impl Method for LogisticCd {
+    type Loss = Logistic;
+
+    fn loss(&self) -> Logistic {
+        Logistic
+    }
+
+    fn start_at(&mut self, alpha: &[f64]) {
+        for (row, a) in self.rows.iter_mut().zip(alpha) {
+            let logit = (a / (row.cost - a)).ln();
+            // NaN (outside the box) and infinities (on its border) go to the nearest representable inside.
+            row.set_logit(if logit.is_nan() { MAX_LOGIT } else { logit.clamp(-20.0 * MAX_LOGIT, MAX_LOGIT) });
+        }
+    }
+
+    fn alpha(&self, i: usize) -> f64 {
+        self.rows[i].alpha
+    }
+
+    fn active(&mut self) -> &mut ActiveSet {
+        &mut self.order
+    }
+
+    #[inline(always)]
+    fn step<R: Rows>(&mut self, design: &Design<'_, R>, i: usize, visit: &mut Visit<'_>, epoch: &mut Epoch) -> Fate {
+        let row = &mut self.rows[i];
+        let margin = row.y * (design.dot(i, visit.w) + visit.offset);
+        if row.squared_norm.is_nan() {
+            row.squared_norm = design.squared_norm(i);
+        }
+        let old = row.alpha;
+        let gradient = row.logit + margin;
+        epoch.largest = epoch.largest.max(gradient);
+        epoch.smallest = epoch.smallest.min(gradient);
+        row.set_logit(root(row.logit, margin, row.squared_norm, row.cost, old));
+        let change = row.alpha - old;
+        // The gain of an exact step along a coordinate with curvature at least q, to first order.
+        epoch.gain -= 0.5 * change * gradient;
+        design.add_scaled(i, change * row.y, visit.w);
+        Fate::Stays
+    }
+
+    #[inline(always)]
+    fn prefetch(&self, i: usize) {
+        prefetch(&self.rows, i, size_of::<Row>());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn root_is_a_root(margin in -700.0..700.0f64, q in 0.0..1e6f64, log_cost in -20.0..20.0f64, t in -40.0..40.0f64) {
+            let cost = log_cost.exp();
+            let old = cost * sigmoid(t);
+            let found = root(t, margin, q, cost, old);
+            let value = found + margin + q * (cost * sigmoid(found) - old);
+            let scale = 1.0 + margin.abs() + q * cost;
+            prop_assert!(value.abs() <= 1e-10 * scale, "F({found}) = {value}");
+        }
+    }
+}

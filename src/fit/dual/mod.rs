@@ -1,0 +1,501 @@
+//! The loop around dual coordinate descent: gap checks, the free intercept, stalling.
+//!
+//! [`box_cd`] (hinge, squared hinge) and [`logistic_cd`] are its steps, [`active`] its set of visited rows, [`schedule`] the times of
+//! its checks, [`segment`] its primal point.
+//!
+//! **Checks.** A duality gap costs one pass over all rows without random access to them, about a third of an epoch. It is
+//! computed when [`super::dual::schedule`] says so. The same pass brings shrunk rows back ([`Method::recheck`]).
+//!
+//! **Free intercept.** The dual then has the constraint `sum_i y_i a_i = 0`. It is met by the method of multipliers: with
+//! multiplier `b` and penalty `sigma`, the augmented problem is the same box problem with a constant column `sqrt(sigma)` and
+//! margins shifted by the offset `b`, so epochs do not know of it; after each epoch `b <- b + sigma sum_i y_i a_i`. The
+//! certificate does not depend on `b`: the primal value takes the exact best intercept for `w`, the dual value a copy of `a`
+//! moved onto the constraint.
+//!
+//! **Threads.** Epochs are sequential; checks, Newton's passes, classes and folds are what runs in parallel. Tried: two halves of the
+//! rows at once on copies of the weights, joined several times an epoch by the exact step along the sum of both changes. Epochs
+//! that squared hinge takes to a gap of 1e-4, sequentially and with 2 and 4 joins: imdb, C = 1, 5, 24 and 11; 20news 6, 16 and 11,
+//! C = 16 15, 69 and 37; phishing_urls 8, 16 and 11. Hinge, 1e-3: 20news 12, 98 and 53, phishing_urls 17, 27 and 22. Twice the
+//! work a second does not make up for that, and more joins cost more than they save (weights are streamed three times in
+//! each).
+//!
+//! **Primal point.** With the hinge the primal value of `w(a)` jumps up and down long after the dual value has settled. The
+//! certificate, and the model, are therefore those of the best point met on the way, which each check moves to the minimum of
+//! the segment from it to `w(a)` ([`super::dual::segment`]).
+//!
+//! **Drift.** `w` is kept by updates, each of which may be off by `3 u |w|`. The dual objective never falls, and no term of it is above
+//! `c_i`; hence `|w|^2 <= 2 (sum_i c_i - D)` with `D` its value at the start (less `sigma (sum_i y_i a_i)^2` for each step of the
+//! multiplier, and `b^2 / sigma` more for the multiplier's own term). That, times the visits, bounds the distance of `w` from `w(a)`.
+
+pub mod active;
+pub mod box_cd;
+pub mod logistic_cd;
+pub mod schedule;
+pub mod segment;
+use self::active::{ActiveSet, Random, below};
+use self::schedule::Schedule;
+use self::segment::Best;
+use super::objective::Weighted;
+use super::sweep::{Sweep, dot, sum};
+use super::{
+    Certificate, Evidence, Intercept, Monitor, Params, Problem, Progress, Solution, SolverKind, Start, Status,
+    certificate, finite, intercept,
+};
+use crate::loss::Loss;
+use crate::matrix::Rows;
+use crate::matrix::design::Design;
+use crate::memory::CollectLarge;
+use crate::{Result, memory};
+
+/// See [`penalty`].
+const LEAST_MOVE: f64 = 10.0;
+/// Rows by which the scale of the data is judged.
+const NORM_SAMPLE: usize = 1024;
+/// Steps between the request for a row's memory and its use. Tried: asking one or two rows ahead for the weights too (imdb 0.43 s
+/// for fifteen epochs without, 0.49 s with; phishing_urls 0.46 and 0.38 s as it comes, 0.48 and 0.53 s presolved; flights 0.49 and
+/// 0.58 s): out-of-order loads of one row already keep the memory busy. Distances 2 and 8 make no difference, nor does asking for
+/// 2 KiB of a row instead of 512 bytes (`benches/limits.rs`, all sets within 3 %).
+const AHEAD: usize = 4;
+/// Steps between two looks at the cancel flag.
+const POLL_STEPS: usize = 4096;
+/// Checks in a row that must find the descent slow: the primal value, and with it the gap, may rise for a while.
+const SLOW_CHECKS: usize = 2;
+/// Epochs over few active rows are cheap; this many of them count as one whole epoch at most, so that a fit always ends.
+const MAX_EPOCHS_PER_ITER: usize = 50;
+
+/// The state that an epoch changes beside the method's own.
+pub struct Visit<'a> {
+    /// `sum_i y_i a_i x_i`, constant column included.
+    pub w: &'a mut [f64],
+    /// Added to every `w.x_i`.
+    pub offset: f64,
+}
+
+/// What an epoch did.
+#[derive(Clone, Copy, Debug)]
+pub struct Epoch {
+    /// Rows visited.
+    pub visited: usize,
+    /// Increase of the dual objective.
+    pub gain: f64,
+    /// Largest projected gradient.
+    pub largest: f64,
+    /// Smallest projected gradient.
+    pub smallest: f64,
+}
+
+impl Default for Epoch {
+    fn default() -> Self {
+        Self { visited: 0, gain: 0.0, largest: f64::NEG_INFINITY, smallest: f64::INFINITY }
+    }
+}
+
+/// What becomes of a row after a step on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// It is visited again in the next epoch.
+    Stays,
+    /// It is left out until the next check of the gap.
+    Shrinks,
+}
+
+/// Coordinate descent on one kind of dual problem: its state and its step. The epochs are in this module.
+pub trait Method {
+    /// The loss of the primal problem.
+    type Loss: Loss;
+    /// The loss.
+    fn loss(&self) -> Self::Loss;
+    /// Takes over a start point, moved into the box where it is outside.
+    fn start_at(&mut self, alpha: &[f64]);
+    /// The dual variable of row `i`.
+    fn alpha(&self, i: usize) -> f64;
+    /// The rows that are visited.
+    fn active(&mut self) -> &mut ActiveSet;
+    /// One step on row `i`.
+    fn step<R: Rows>(&mut self, design: &Design<'_, R>, i: usize, visit: &mut Visit<'_>, epoch: &mut Epoch) -> Fate;
+    /// Asks for the memory of the method's own state of row `i`.
+    fn prefetch(&self, i: usize);
+    /// Takes note of a finished epoch over permuted rows.
+    fn finish(&mut self, _: &Epoch) {}
+    /// Decides anew which rows are active, from the margins of all rows.
+    fn recheck(&mut self, _: &[f64]) {}
+}
+
+/// Visits every active row once, in a fresh random order (Hsieh08, algorithm 3). The memory of a row visited a few steps later
+/// is asked for ahead of time, because a random order defeats the hardware.
+///
+/// # Errors
+/// [`crate::Error::Cancelled`].
+pub fn epoch<R: Rows, M: Method>(
+    method: &mut M,
+    design: &Design<'_, R>,
+    visit: &mut Visit<'_>,
+    random: &mut Random,
+    monitor: &dyn Monitor,
+) -> Result<Epoch> {
+    method.active().shuffle(random);
+    let (mut epoch, mut s) = (Epoch::default(), 0);
+    while let Some(i) = method.active().get(s) {
+        if epoch.visited % POLL_STEPS == 0 {
+            monitor.poll()?;
+        }
+        epoch.visited += 1;
+        if let Some(next) = method.active().get(s + AHEAD) {
+            design.prefetch(next);
+        }
+        if let Some(next) = method.active().get(s + 2 * AHEAD) {
+            method.prefetch(next);
+            design.prefetch_header(next);
+        }
+        match method.step(design, i, visit, &mut epoch) {
+            Fate::Stays => s += 1,
+            Fate::Shrinks => method.active().shrink(s),
+        }
+    }
+    method.finish(&epoch);
+    Ok(epoch)
+}
+
+/// Visits as many rows as there are, each drawn at random, without shrinking (Hsieh08, algorithm 2).
+///
+/// # Errors
+/// [`crate::Error::Cancelled`].
+pub fn epoch_online<R: Rows, M: Method>(
+    method: &mut M,
+    design: &Design<'_, R>,
+    visit: &mut Visit<'_>,
+    random: &mut Random,
+    monitor: &dyn Monitor,
+) -> Result<Epoch> {
+    let mut epoch = Epoch::default();
+    while epoch.visited < design.n_rows() {
+        if epoch.visited % POLL_STEPS == 0 {
+            monitor.poll()?;
+        }
+        epoch.visited += 1;
+        method.step(design, below(random, design.n_rows()), visit, &mut epoch);
+    }
+    Ok(epoch)
+}
+
+/// Variants of the loop.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// Random rows one at a time instead of permutations with shrinking.
+    pub is_online: bool,
+    /// When to end with [`Status::Stalled`]; never, if `None`.
+    pub patience: Option<Patience>,
+    /// Whether the solution is to come with evidence.
+    pub is_proved: bool,
+}
+
+/// How slow a descent may be, in visits of all rows.
+#[derive(Clone, Copy, Debug)]
+pub struct Patience {
+    /// Visits before which nothing is judged.
+    pub before: f64,
+    /// Visits that the gap, extrapolated, may still need.
+    pub further: f64,
+}
+
+/// Runs the method to the relative duality gap `params.tol`.
+///
+/// # Errors
+/// [`crate::Error::Cancelled`] and [`crate::Error::Overflow`].
+pub fn solve<'a, R: Rows, M: Method>(
+    problem: &Problem<'a, R>,
+    method: M,
+    params: &Params,
+    options: Options,
+    start: &Start,
+    monitor: &'a dyn Monitor,
+) -> Result<Solution> {
+    let mut descent = Descent::new(problem, method, start, monitor)?;
+    let mut random = active::random(params.seed, 0);
+    let estimate = descent.dual_estimate();
+    descent.level = estimate - descent.multiplier_term();
+    let mut schedule = Schedule::new(estimate.max(0.0));
+    let (limit, mut slow) = (params.max_iter as f64, 0);
+    let (check, status) = loop {
+        let done = descent.epoch(options.is_online, &mut random)?;
+        schedule.record(&done, problem.y.len());
+        let is_last = schedule.work >= limit || schedule.epochs >= MAX_EPOCHS_PER_ITER * params.max_iter;
+        if !schedule.is_due(params.tol) && !is_last {
+            continue;
+        }
+        let check = descent.check()?;
+        let gap = check.certificate.relative_gap();
+        monitor.observe(&Progress { solver: "dual_cd", iteration: schedule.iterations(), accuracy: gap, place: None });
+        if gap <= params.tol {
+            break (check, Status::Converged);
+        }
+        if is_last {
+            break (check, Status::MaxIter);
+        }
+        let remaining = schedule.checked(&check.certificate, params.tol);
+        let is_slow = options.patience.is_some_and(|p| schedule.work >= p.before && remaining > p.further);
+        slow = if is_slow { slow + 1 } else { 0 };
+        if slow >= SLOW_CHECKS {
+            break (check, Status::Stalled);
+        }
+    };
+    let solver = if options.is_online { SolverKind::DualCdOnline } else { SolverKind::DualCd };
+    descent.into_solution(check, status, schedule.iterations(), solver, options.is_proved)
+}
+
+/// Result of a gap check.
+struct Check {
+    certificate: Certificate,
+    intercept: f64,
+    /// Margins of `w` without a free intercept, where they are still there.
+    margins: Vec<f64>,
+}
+
+/// A running descent.
+struct Descent<'a, R, M> {
+    problem: Problem<'a, R>,
+    sweep: Sweep<'a, R>,
+    monitor: &'a dyn Monitor,
+    method: M,
+    w: Vec<f64>,
+    /// Multiplier of the equality constraint.
+    offset: f64,
+    /// Sum of the costs.
+    total: f64,
+    passes: f64,
+    /// The best primal point, for the hinge without a free intercept.
+    best: Option<Best>,
+    /// The dual objective is at least this, see the module's description.
+    level: f64,
+    /// Bound on `|w - w(a)|`; `None` where that of the start is unknown.
+    drift: Option<f64>,
+}
+
+impl<'a, R: Rows, M: Method> Descent<'a, R, M> {
+    fn new(problem: &Problem<'a, R>, mut method: M, start: &Start, monitor: &'a dyn Monitor) -> Result<Self> {
+        let total = problem.cost.iter().sum();
+        let bias = match problem.intercept {
+            Intercept::None => 0.0,
+            Intercept::Penalised(scale) => scale,
+            Intercept::Free => penalty(&problem.design(0.0), total).sqrt(),
+        };
+        if let Some(alpha) = &start.alpha {
+            method.start_at(alpha);
+        }
+        let offset = match (&start.w, problem.intercept) {
+            (Some((_, b)), Intercept::Free) => *b,
+            _ => 0.0,
+        };
+        let sweep = Sweep::new(problem.design(bias), monitor);
+        let mut descent = Self {
+            problem: *problem,
+            sweep,
+            monitor,
+            method,
+            w: Vec::new(),
+            offset,
+            total,
+            passes: 0.0,
+            best: None,
+            level: 0.0,
+            drift: Some(0.0),
+        };
+        descent.w = descent.weights(start);
+        monitor.poll()?;
+        Ok(descent)
+    }
+
+    /// `sum_i y_i a_i x_i`, read off the start where it is consistent.
+    fn weights(&mut self, start: &Start) -> Vec<f64> {
+        let (y, design) = (self.problem.y, self.sweep.design);
+        let signed: Vec<f64> = (0..y.len()).map(|i| y[i] * self.method.alpha(i)).collect_large();
+        if let (true, Some((w, _))) = (start.is_consistent, &start.w) {
+            let mut w = memory::copy(w);
+            self.drift = None;
+            if design.bias != 0.0 {
+                w.push(design.bias * sum(signed.len(), |i| [signed[i]])[0]);
+            }
+            return w;
+        }
+        let mut w = memory::zeros(design.n_cols());
+        if signed.iter().any(|&a| a != 0.0) {
+            self.sweep.weighted_sum(&signed, &mut w);
+            self.passes += 1.0;
+        }
+        w
+    }
+
+    /// Dual value at the start, without regard to the equality constraint.
+    fn dual_estimate(&self) -> f64 {
+        let (cost, loss) = (self.problem.cost, self.method.loss());
+        let terms: f64 = (0..cost.len()).map(|i| loss.dual_term(cost[i], self.method.alpha(i))).sum();
+        terms - 0.5 * dot(&self.w, &self.w)
+    }
+
+    /// The multiplier times the constraint's excess.
+    fn multiplier_term(&self) -> f64 {
+        let bias = self.sweep.design.bias;
+        if self.problem.intercept == Intercept::Free { self.offset * self.w[self.w.len() - 1] / bias } else { 0.0 }
+    }
+
+    fn epoch(&mut self, is_online: bool, random: &mut Random) -> Result<Epoch> {
+        let design = self.sweep.design;
+        let mut visit = Visit { w: &mut self.w, offset: self.offset };
+        let done = if is_online {
+            epoch_online(&mut self.method, &design, &mut visit, random, self.monitor)?
+        } else {
+            epoch(&mut self.method, &design, &mut visit, random, self.monitor)?
+        };
+        self.passes += done.visited as f64 / self.problem.y.len().max(1) as f64;
+        self.note_drift(done.visited);
+        if self.problem.intercept == Intercept::Free {
+            self.offset += design.bias * self.w[design.n_cols() - 1];
+        }
+        Ok(done)
+    }
+
+    /// Adds what the visits of an epoch may have done to `w`.
+    fn note_drift(&mut self, visited: usize) {
+        let bias = self.sweep.design.bias;
+        let mut multiplier = 0.0;
+        if self.problem.intercept == Intercept::Free {
+            multiplier = (self.offset / bias).powi(2);
+            self.level -= self.w[self.w.len() - 1].powi(2);
+        }
+        let longest = (2.0 * (self.total - self.level).max(0.0) + multiplier).sqrt();
+        self.drift = self.drift.map(|drift| drift + 2.0 * f64::EPSILON * visited as f64 * longest);
+    }
+
+    /// The gap at the current point; brings shrunk rows back.
+    fn check(&mut self) -> Result<Check> {
+        let n = self.problem.y.len();
+        let mut margins = memory::zeros(n);
+        self.sweep.margins(self.problem.y, &self.w, &mut margins);
+        self.passes += 1.0;
+        self.monitor.poll()?;
+        if self.problem.intercept != Intercept::Free {
+            self.method.recheck(&margins);
+            return self.check_fixed(margins);
+        }
+        let y = self.problem.y;
+        let (b, offset) = (self.sweep.design.bias * self.w[self.w.len() - 1], self.offset);
+        let shifted: Vec<f64> = margins.iter().zip(y).map(|(m, y)| m + y * offset).collect_large();
+        self.method.recheck(&shifted);
+        let plain: Vec<f64> = margins.iter().zip(y).map(|(m, y)| m - y * b).collect_large();
+        self.check_free(plain)
+    }
+
+    fn check_fixed(&mut self, margins: Vec<f64>) -> Result<Check> {
+        let (cost, loss, method) = (self.problem.cost, self.method.loss(), &self.method);
+        let half = 0.5 * dot(&self.w, &self.w);
+        let (mut primal, mut dual) = (half, -half);
+        for (i, (&c, &m)) in cost.iter().zip(&margins).enumerate() {
+            primal += c * loss.value(m);
+            dual += loss.dual_term(c, method.alpha(i));
+        }
+        finite("objective", primal, &self.sweep.design)?;
+        if !is_hinge(loss) {
+            return Ok(Check { certificate: Certificate { primal, dual }, intercept: 0.0, margins });
+        }
+        primal = match &mut self.best {
+            Some(best) => best.approach(loss, cost, &self.w, &margins),
+            best => best.insert(Best::new(memory::copy(&self.w), margins, primal)).value,
+        };
+        Ok(Check { certificate: Certificate { primal, dual }, intercept: 0.0, margins: Vec::new() })
+    }
+
+    /// `margins` without intercept.
+    fn check_free(&self, margins: Vec<f64>) -> Result<Check> {
+        let Problem { y, cost, .. } = self.problem;
+        let loss = self.method.loss();
+        let w = &self.w[..self.w.len() - 1];
+        let b = best_intercept(loss, y, cost, &margins);
+        let [losses] = sum(y.len(), |i| [cost[i] * loss.value(margins[i] + y[i] * b)]);
+        let primal = finite("objective", 0.5 * dot(w, w) + losses, &self.sweep.design)?;
+        let alpha: Vec<f64> = (0..y.len()).map(|i| self.method.alpha(i)).collect_large();
+        let dual = certificate::dual_on_constraint(&self.problem, loss, &alpha, memory::copy(w));
+        Ok(Check { certificate: Certificate { primal, dual }, intercept: b, margins })
+    }
+
+    fn into_solution(
+        mut self,
+        check: Check,
+        status: Status,
+        n_iter: usize,
+        solver: SolverKind,
+        is_proved: bool,
+    ) -> Result<Solution> {
+        let alpha: Vec<f64> = (0..self.problem.y.len()).map(|i| self.method.alpha(i)).collect_large();
+        let (certificate, b) = (check.certificate, check.intercept);
+        let evidence = if is_proved { self.evidence(check, &alpha)? } else { None };
+        let is_consistent = self.best.is_none();
+        let w = self.best.map_or(self.w, |best| best.w);
+        let (w, penalised) = self.problem.split(w, self.sweep.design.bias);
+        let intercept = if self.problem.intercept == Intercept::Free { b } else { penalised };
+        let passes = self.passes;
+        Ok(Solution { w, intercept, alpha, certificate, status, n_iter, passes, solver, is_consistent, evidence })
+    }
+
+    /// What the last check says of the solution.
+    fn evidence(&mut self, check: Check, alpha: &[f64]) -> Result<Option<Evidence>> {
+        let Some(drift) = self.drift else { return Ok(None) };
+        let (y, additions) = (self.problem.y, alpha.len() as f64);
+        let Check { mut margins, intercept, .. } = check;
+        if let Some(best) = &self.best {
+            // Those of the best point are mixed from those of others.
+            margins.resize(y.len(), 0.0);
+            self.sweep.margins(y, &best.w, &mut margins);
+            self.passes += 1.0;
+            self.monitor.poll()?;
+            let distance = certificate::distance(&self.w, &best.w);
+            return Ok(Some(Evidence { margins, distance, drift, additions, alpha: None }));
+        }
+        if self.problem.intercept != Intercept::Free {
+            return Ok(Some(Evidence { margins, distance: 0.0, drift, additions, alpha: None }));
+        }
+        margins.iter_mut().zip(y).for_each(|(m, y)| *m += y * intercept);
+        let w = &self.w[..self.w.len() - 1];
+        let (mut moved, mut moved_w) = (alpha.to_vec(), w.to_vec());
+        certificate::move_onto_constraint(&self.problem, &mut moved, &mut moved_w);
+        let distance = certificate::distance(&moved_w, w);
+        Ok(Some(Evidence { margins, distance, drift, additions: 2.0 * additions, alpha: Some(moved) }))
+    }
+}
+
+fn is_hinge<L: Loss>(loss: L) -> bool {
+    loss.curvature(0.0) == 0.0
+}
+
+/// Exact best intercept for margins without one.
+pub(super) fn best_intercept<L: Loss>(loss: L, y: &[f64], cost: &[f64], margins: &[f64]) -> f64 {
+    let decision: Vec<f64> = margins.iter().zip(y).map(|(m, y)| m * y).collect_large();
+    if is_hinge(loss) {
+        intercept::hinge_optimum(y, cost, &decision)
+    } else {
+        let [shift] = intercept::smooth_shift(&Weighted { loss, y, cost }, decision.as_chunks().0);
+        shift
+    }
+}
+
+/// The penalty `sigma` of the method of multipliers: the mean squared norm of the rows, which makes the constant column as
+/// important as a row; but at tiny costs at least so much that `sigma sum_i c_i`, by which the multiplier moves in an epoch at
+/// most, is of the order of the margins.
+pub(super) fn penalty<R: Rows>(design: &Design<'_, R>, total_cost: f64) -> f64 {
+    penalty_for(mean_squared_norm(design), total_cost)
+}
+
+/// [`penalty`] for rows of a mean squared norm and a sum of costs.
+pub(crate) fn penalty_for(mean_squared_norm: f64, total_cost: f64) -> f64 {
+    mean_squared_norm.max(LEAST_MOVE / total_cost)
+}
+
+/// Mean squared norm of about [`NORM_SAMPLE`] rows at equal distances.
+fn mean_squared_norm<R: Rows>(design: &Design<'_, R>) -> f64 {
+    let stride = design.n_rows().div_ceil(NORM_SAMPLE).max(1);
+    let (mut total, mut count) = (0.0, 0.0);
+    for i in (0..design.n_rows()).step_by(stride) {
+        total += design.squared_norm(i);
+        count += 1.0;
+    }
+    if total > 0.0 { total / count } else { 1.0 }
+}

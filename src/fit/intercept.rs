@@ -1,0 +1,148 @@
+//! Exact minimisation over the intercept alone, at fixed weights.
+//!
+//! Both the best primal point for given weights and a dual point with `sum y_i a_i = 0` need it. With margins
+//! `m_i = y_i (w.x_i + b)` known, no data are read.
+
+use super::objective::Objective;
+use super::sweep::sum_entries;
+use crate::memory::CollectLarge;
+
+/// Relative size of the derivative at which the intercept counts as exact; a few rounding errors of a sum over rows.
+const EXACT: f64 = 1e-13;
+/// Bisection alone needs about 60 halvings for a double.
+const MAX_STEPS: usize = 120;
+
+/// Shift of the intercept that minimises `sum_i f_i(z_i + shift)` in each lane, by Newton's method kept inside a bracket.
+/// Needs a row of each sign, otherwise there is no minimum and the shift is meaningless.
+pub fn smooth_shift<O: Objective<L>, const L: usize>(objective: &O, z: &[[f64; L]]) -> [f64; L] {
+    let mut searches = [Search::default(); L];
+    for _ in 0..MAX_STEPS {
+        let shifts = searches.map(|search| search.shift);
+        let [slope, curvature, scale] = sum_entries(z.len(), |i| {
+            let moved: [f64; L] = std::array::from_fn(|l| z[i][l] + shifts[l]);
+            let [_, slope, bend] = objective.all(i, &moved);
+            [slope, bend, slope.map(f64::abs)]
+        });
+        for (l, search) in searches.iter_mut().enumerate() {
+            search.advance(slope[l], curvature[l], scale[l]);
+        }
+        if searches.iter().all(|search| search.is_done) {
+            break;
+        }
+    }
+    searches.map(|search| search.shift)
+}
+
+/// The search for one lane's shift.
+#[derive(Clone, Copy)]
+struct Search {
+    shift: f64,
+    low: f64,
+    high: f64,
+    reach: f64,
+    is_done: bool,
+}
+
+impl Default for Search {
+    fn default() -> Self {
+        Self { shift: 0.0, low: f64::NEG_INFINITY, high: f64::INFINITY, reach: 1.0, is_done: false }
+    }
+}
+
+impl Search {
+    /// One step from the derivatives at the current shift; `scale` is the sum of the sizes of the slope's terms.
+    fn advance(&mut self, slope: f64, curvature: f64, scale: f64) {
+        if self.is_done || slope.abs() <= EXACT * scale || !slope.is_finite() {
+            self.is_done = true;
+            return;
+        }
+        if slope > 0.0 {
+            self.high = self.shift;
+        } else {
+            self.low = self.shift;
+        }
+        let mut next = self.shift - slope / curvature;
+        if !(self.low < next && next < self.high) {
+            next = if self.low.is_finite() && self.high.is_finite() {
+                0.5 * (self.low + self.high)
+            } else {
+                self.reach *= 2.0;
+                self.shift - self.reach * slope.signum()
+            };
+        }
+        self.is_done = next == self.shift;
+        self.shift = next;
+    }
+}
+
+/// Intercept that minimises `sum_i c_i max(0, 1 - y_i (f_i + b))` for decision values `f_i` without intercept.
+///
+/// The sum is convex and piecewise linear with a kink at `y_i - f_i` for each row; its slope starts at minus the cost of the
+/// positive rows and rises by `c_i` at each kink. Where the minimum is an interval, its middle is returned.
+pub fn hinge_optimum(y: &[f64], cost: &[f64], decision: &[f64]) -> f64 {
+    let mut kinks: Vec<(f64, f64)> = (0..y.len()).map(|i| (y[i] - decision[i], cost[i])).collect_large();
+    hinge_optimum_of(&mut kinks, (0..y.len()).filter(|&i| y[i] > 0.0).map(|i| cost[i]).sum())
+}
+
+/// [`hinge_optimum`] from the kinks with their costs (of any sign, only the size counts), which it sorts, and the cost of the
+/// positive rows.
+pub fn hinge_optimum_of(kinks: &mut [(f64, f64)], positive: f64) -> f64 {
+    kinks.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
+    let total: f64 = kinks.iter().map(|kink| kink.1.abs()).sum();
+    let mut slope = -positive;
+    for (k, &(at, c)) in kinks.iter().enumerate() {
+        slope += c.abs();
+        if slope >= -EXACT * total {
+            let flat = slope <= EXACT * total && k + 1 < kinks.len();
+            return if flat { 0.5 * (at + kinks[k + 1].0) } else { at };
+        }
+    }
+    kinks.last().map_or(0.0, |&(at, _)| at)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fit::objective::Weighted;
+    use crate::loss::{Hinge, Logistic, Loss, SquaredHinge};
+    use proptest::prelude::*;
+
+    fn rows() -> impl Strategy<Value = Vec<(bool, f64, f64)>> {
+        prop::collection::vec((any::<bool>(), -5.0..5.0f64, 0.01..4.0f64), 2..40)
+            .prop_filter("both signs", |rows| rows.iter().any(|r| r.0) && rows.iter().any(|r| !r.0))
+    }
+
+    fn columns(rows: &[(bool, f64, f64)]) -> (Vec<f64>, Vec<f64>, Vec<f64>) {
+        let y = rows.iter().map(|r| if r.0 { 1.0 } else { -1.0 }).collect();
+        (y, rows.iter().map(|r| r.1).collect(), rows.iter().map(|r| r.2).collect())
+    }
+
+    fn objective<L: Loss>(loss: L, y: &[f64], f: &[f64], cost: &[f64], b: f64) -> f64 {
+        (0..y.len()).map(|i| cost[i] * loss.value(y[i] * (f[i] + b))).sum()
+    }
+
+    fn check_minimum(value: impl Fn(f64) -> f64, b: f64) -> Result<(), TestCaseError> {
+        for step in [-1.0, -1e-3, 1e-3, 1.0] {
+            prop_assert!(value(b) <= value(b + step) + 1e-10, "b {b} is worse than a step of {step}");
+        }
+        Ok(())
+    }
+
+    proptest! {
+        #[test]
+        fn hinge_minimum_is_found(rows in rows()) {
+            let (y, f, cost) = columns(&rows);
+            check_minimum(|b| objective(Hinge, &y, &f, &cost, b), hinge_optimum(&y, &cost, &f))?;
+        }
+
+        #[test]
+        fn smooth_minimum_is_found(rows in rows()) {
+            let (y, f, cost) = columns(&rows);
+            let z: Vec<[f64; 1]> = f.iter().map(|f| [*f]).collect();
+            let [b] = smooth_shift(&Weighted { loss: Logistic, y: &y, cost: &cost }, &z);
+            check_minimum(|b| objective(Logistic, &y, &f, &cost, b), b)?;
+            let [b] = smooth_shift(&Weighted { loss: SquaredHinge, y: &y, cost: &cost }, &z);
+            check_minimum(|b| objective(SquaredHinge, &y, &f, &cost, b), b)?;
+        }
+    }
+}

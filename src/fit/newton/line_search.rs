@@ -1,0 +1,101 @@
+//! Backtracking line searches of several lanes side by side, on decision values only (GalliLin21).
+
+use crate::fit::objective::Objective;
+use crate::fit::stop::ROUNDING;
+use crate::fit::sweep::{ROW_CHUNK, sum_pieces};
+use crate::matrix::simd;
+use crate::matrix::simd::Loop;
+
+/// Armijo's constant.
+const SUFFICIENT_DECREASE: f64 = 0.01;
+/// Halvings before a search gives up.
+pub const MAX_HALVINGS: usize = 40;
+
+/// One lane's objective along its direction, `half_norm + length (linear + length square) + C sum_i f_i`.
+#[derive(Clone, Copy)]
+pub struct Ray {
+    /// Objective at length 0.
+    pub value: f64,
+    /// Its derivative there.
+    pub slope: f64,
+    /// `1/2 |w|^2`.
+    pub half_norm: f64,
+    /// `w.s`.
+    pub linear: f64,
+    /// `1/2 |s|^2`.
+    pub square: f64,
+    /// Whether the lane is searched at all.
+    pub is_running: bool,
+}
+
+impl Ray {
+    fn is_descent(&self) -> bool {
+        self.is_running && self.slope < 0.0 && self.slope.is_finite()
+    }
+
+    /// Armijo's condition; a decrease below the rounding of the objective is taken on trust.
+    pub fn accepts(&self, length: f64, loss: f64) -> bool {
+        let next = self.half_norm + length * (self.linear + length * self.square) + loss;
+        next <= self.value + SUFFICIENT_DECREASE * length * self.slope + ROUNDING * self.value.abs()
+    }
+}
+
+/// Step length per lane, 0 where none makes progress or the lane is not running.
+pub fn lengths<O: Objective<L>, const L: usize>(
+    objective: &O,
+    c: f64,
+    z: &[[f64; L]],
+    step_z: &[[f64; L]],
+    rays: &[Ray; L],
+) -> [f64; L] {
+    let mut searching = rays.map(|ray| ray.is_descent());
+    let mut lengths = searching.map(|is_searching| if is_searching { 1.0 } else { 0.0 });
+    for _ in 0..MAX_HALVINGS {
+        if searching == [false; L] {
+            return lengths;
+        }
+        let [losses] = sum_pieces(z.len(), ROW_CHUNK, |rows| {
+            let (z, step_z) = (&z[rows.clone()], &step_z[rows.clone()]);
+            [simd::run(Losses { objective, first: rows.start, z, step_z, lengths: &lengths })]
+        });
+        for l in 0..L {
+            if searching[l] {
+                searching[l] = !rays[l].accepts(lengths[l], c * losses[l]);
+                lengths[l] *= if searching[l] { 0.5 } else { 1.0 };
+            }
+        }
+    }
+    for l in 0..L {
+        lengths[l] = if searching[l] { 0.0 } else { lengths[l] };
+    }
+    lengths
+}
+
+/// Losses at a step, to be compiled for the machine.
+struct Losses<'s, O, const L: usize> {
+    objective: &'s O,
+    first: usize,
+    z: &'s [[f64; L]],
+    step_z: &'s [[f64; L]],
+    lengths: &'s [f64; L],
+}
+
+impl<O: Objective<L>, const L: usize> Loop for Losses<'_, O, L> {
+    type Output = [f64; L];
+    const IS_WIDE: bool = L > 1;
+    #[inline(always)]
+    fn run(self) -> [f64; L] {
+        let mut total = [0.0; L];
+        for k in 0..self.z.len() {
+            let (mut moved, step) = (self.z[k], &self.step_z[k]);
+            for l in 0..L {
+                moved[l] += self.lengths[l] * step[l];
+            }
+            let value = self.objective.value(self.first + k, &moved);
+            for l in 0..L {
+                total[l] += value[l];
+            }
+        }
+        total
+    }
+}

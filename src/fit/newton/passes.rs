@@ -1,0 +1,194 @@
+//! What Newton does with a row when it reads it.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use crate::fit::objective::Objective;
+use crate::fit::sweep::{ROW_CHUNK, RowStep, Sweep, for_chunks};
+use crate::matrix::design::Design;
+use crate::matrix::simd::Loop;
+use crate::matrix::{Rows, simd};
+use crate::{memory, parallel};
+
+/// Adds `f_i'(z_i) x_i`, keeps curvatures and losses. Rows of slope 0 in all lanes are not read.
+pub struct Slopes<'s, O, const L: usize> {
+    /// The row terms.
+    pub objective: &'s O,
+    /// Decision values of all rows.
+    pub z: &'s [[f64; L]],
+    /// Curvatures of the part, to be written.
+    pub curvature: &'s mut [[f64; L]],
+    /// Slopes of the part, to be written.
+    pub slopes: Option<&'s mut [[f64; L]]>,
+    /// Sum of the losses of finished chunks.
+    pub loss: [f64; L],
+    /// Sum of the losses in the current chunk.
+    pub chunk_loss: [f64; L],
+    /// Rows read.
+    pub read: usize,
+}
+
+impl<O: Objective<L>, const L: usize> RowStep<L> for Slopes<'_, O, L> {
+    #[inline(always)]
+    fn step<R: Rows>(&mut self, design: &Design<'_, R>, i: usize, k: usize, out: &mut [[f64; L]]) {
+        let [value, slope, bend] = self.objective.all(i, &self.z[i]);
+        for l in 0..L {
+            self.chunk_loss[l] += value[l];
+        }
+        self.curvature[k] = bend;
+        if let Some(slopes) = &mut self.slopes {
+            slopes[k] = slope;
+        }
+        if !is_zero(&slope) {
+            self.read += 1;
+            design.add_lanes(i, &slope, out);
+        }
+    }
+
+    #[inline(always)]
+    fn end_chunk(&mut self) {
+        for l in 0..L {
+            self.loss[l] += self.chunk_loss[l];
+        }
+        self.chunk_loss = [0.0; L];
+    }
+}
+
+/// Adds `D_i (p.x_i) x_i` and, on the way, the step of the conjugate gradient before to the decision values of the direction.
+/// Rows without curvature in any lane are not read.
+pub struct Product<'s, const L: usize> {
+    /// Direction.
+    pub p: &'s [[f64; L]],
+    /// Length of the step before.
+    pub length: &'s [f64; L],
+    /// There was no step before.
+    pub is_first: bool,
+    /// Curvatures of the part.
+    pub curvature: &'s [[f64; L]],
+    /// `p.x_i` of the part: the last direction's, replaced by this one's.
+    pub product_z: &'s mut [[f64; L]],
+    /// `s.x_i` of the part, for the sum `s` of steps so far.
+    pub step_z: &'s mut [[f64; L]],
+    /// Rows read.
+    pub read: usize,
+}
+
+impl<const L: usize> RowStep<L> for Product<'_, L> {
+    #[inline(always)]
+    fn step<R: Rows>(&mut self, design: &Design<'_, R>, i: usize, k: usize, out: &mut [[f64; L]]) {
+        let bend = &self.curvature[k];
+        if is_zero(bend) {
+            return;
+        }
+        self.read += 1;
+        let q = design.dot_lanes(i, self.p);
+        let (total, last) = (&mut self.step_z[k], &mut self.product_z[k]);
+        for l in 0..L {
+            total[l] = if self.is_first { 0.0 } else { total[l] + self.length[l] * last[l] };
+        }
+        *last = q;
+        let mut scale = [0.0; L];
+        for l in 0..L {
+            scale[l] = bend[l] * q[l];
+        }
+        design.add_lanes(i, &scale, out);
+    }
+}
+
+/// Completes the decision values of a direction: the last step for rows that the products read, the whole for the others.
+pub struct Finish<'s, const L: usize> {
+    /// The direction.
+    pub step: &'s [[f64; L]],
+    /// Length of the last step of the conjugate gradient.
+    pub length: &'s [f64; L],
+    /// Curvatures of all rows.
+    pub curvature: &'s [[f64; L]],
+    /// `p.x_i` of all rows, for the last direction.
+    pub product_z: &'s [[f64; L]],
+}
+
+impl<const L: usize> Finish<'_, L> {
+    /// Writes `s.x_i` of all rows and returns how many rows were read.
+    pub fn run<R: Rows>(&self, sweep: &Sweep<'_, R, L>, step_z: &mut [[f64; L]]) -> usize {
+        let read = AtomicUsize::new(0);
+        parallel::each_chunk(step_z, ROW_CHUNK, |first, step_z| {
+            if !sweep.is_cancelled() {
+                let piece = FinishPiece { task: self, design: &sweep.design, first, step_z };
+                read.fetch_add(simd::run(piece), Ordering::Relaxed);
+            }
+        });
+        read.into_inner()
+    }
+}
+
+/// [`Finish`] on a piece, to be compiled for the machine.
+struct FinishPiece<'s, 'a, R, const L: usize> {
+    task: &'s Finish<'s, L>,
+    design: &'s Design<'a, R>,
+    first: usize,
+    step_z: &'s mut [[f64; L]],
+}
+
+impl<R: Rows, const L: usize> Loop for FinishPiece<'_, '_, R, L> {
+    type Output = usize;
+    const IS_WIDE: bool = L > 1;
+    #[inline(always)]
+    fn run(self) -> usize {
+        let Finish { step, length, curvature, product_z } = *self.task;
+        let mut read = 0;
+        for k in 0..self.step_z.len() {
+            let (i, z) = (self.first + k, &mut self.step_z[k]);
+            if is_zero(&curvature[i]) {
+                *z = self.design.dot_lanes(i, step);
+                read += 1;
+            } else {
+                for l in 0..L {
+                    z[l] += length[l] * product_z[i][l];
+                }
+            }
+        }
+        read
+    }
+}
+
+#[inline(always)]
+fn is_zero<const L: usize>(x: &[f64; L]) -> bool {
+    let mut any = false;
+    for l in 0..L {
+        any |= x[l] != 0.0;
+    }
+    !any
+}
+
+/// Adds the squares of a row's entries.
+struct Squares<'s> {
+    coefficient: &'s [f64],
+}
+
+impl RowStep<1> for Squares<'_> {
+    #[inline(always)]
+    fn step<R: Rows>(&mut self, design: &Design<'_, R>, i: usize, k: usize, out: &mut [[f64; 1]]) {
+        let scale = self.coefficient[k];
+        if scale != 0.0 {
+            design.for_each(i, |j, v| out[j][0] += scale * v * v);
+        }
+    }
+}
+
+/// `sum_i coefficient[i] x_ij^2` for every column; rows of coefficient 0 are not read.
+pub fn squares<R: Rows>(sweep: &mut Sweep<'_, R, 1>, coefficient: &[f64]) -> Vec<f64> {
+    let mut out = memory::zeros(sweep.design.n_cols());
+    let steps = sweep.parts().iter().map(|part| Squares { coefficient: &coefficient[part.clone()] }).collect();
+    sweep.scatter(out.as_chunks_mut().0, steps);
+    out
+}
+
+/// Mean over the first `n_lanes` lanes of every entry.
+pub fn mean_over_lanes<const L: usize>(x: &[[f64; L]], n_lanes: usize) -> Vec<f64> {
+    let mut mean = memory::zeros(x.len());
+    for_chunks(&mut mean, |start, mean| {
+        for (m, x) in mean.iter_mut().zip(&x[start..]) {
+            *m = x[..n_lanes].iter().sum::<f64>() / n_lanes as f64;
+        }
+    });
+    mean
+}

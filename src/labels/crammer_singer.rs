@@ -1,0 +1,38 @@
+//! A Crammer-Singer fit of a classification task: rows of weight zero left out, packed columns where given.
+
+use super::{Labels, check_row_count, check_weights, weighted_rows};
+use crate::Result;
+use crate::fit::crammer_singer::{Problem, Solution, Start};
+use crate::fit::{Intercept, Monitor, Params, crammer_singer};
+use crate::matrix::{Rows, Value};
+use crate::memory::CollectLarge;
+use crate::presolve::Presolved;
+
+/// Fits all classes at once, by way of `packed`, the presolved `rows`, if given; `cost` is `C * class weight * sample weight` per
+/// row. Weights and the certificate are those of `rows`.
+///
+/// # Errors
+/// As for [`super::fit`].
+pub fn fit<R: Rows, V: Value>(
+    rows: &R,
+    packed: Option<&Presolved<V>>,
+    labels: &Labels<'_>,
+    cost: &[f64],
+    intercept: Intercept,
+    params: &Params,
+    monitor: &dyn Monitor,
+) -> Result<Solution> {
+    let n_rows = check_row_count(rows)?;
+    labels.check(rows.n_rows())?;
+    check_weights(cost, rows.n_rows())?;
+    let chosen = weighted_rows(labels, cost, 0..n_rows, "the training data")?;
+    let cost: Vec<f64> = chosen.iter().map(|&i| cost[i as usize]).collect_large();
+    let class: Vec<u32> = chosen.iter().map(|&i| labels.ids[i as usize]).collect_large();
+    let ids = (chosen.len() < rows.n_rows()).then_some(chosen.as_slice());
+    let problem = Problem { rows, ids, class: &class, n_classes: labels.n_classes as usize, cost: &cost, intercept };
+    let threads = rayon::current_num_threads();
+    match packed {
+        Some(packed) => crammer_singer::presolved::solve(&problem, packed, params, threads, monitor),
+        None => crammer_singer::solve(&problem, params, &Start::default(), threads, monitor),
+    }
+}

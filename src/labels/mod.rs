@@ -1,0 +1,178 @@
+//! One-vs-rest: the binary problems of a classification task, as parallel tasks over one matrix. [`crammer_singer`]: all classes as
+//! one problem. [`sparse`]: thousands of labels with sparse weights. [`scores`]: predictions of many labels,
+//! with [`column_index`] for sparse weights.
+//!
+//! Two classes make one problem, whose positive class is the second; `k > 2` classes make `k` problems, class `k` against the
+//! rest. Problems share the matrix and the costs; each makes its own labels (one number per row) while it runs.
+
+pub mod column_index;
+pub mod crammer_singer;
+pub mod scores;
+pub mod sparse;
+
+use crate::fit::{Intercept, Monitor, Params, Problem, Solution, Start, auto, presolved};
+use crate::loss::LossKind;
+use crate::matrix::{Rows, Value};
+use crate::memory::CollectLarge;
+use crate::presolve::Presolved;
+use crate::{Error, Result, parallel};
+
+/// Class ids of all rows of a matrix.
+#[derive(Clone, Copy)]
+pub struct Labels<'a> {
+    /// One id per row, below `n_classes`.
+    pub ids: &'a [u32],
+    /// Number of classes, at least 2.
+    pub n_classes: u32,
+}
+
+impl Labels<'_> {
+    /// Number of binary problems.
+    pub fn n_problems(&self) -> usize {
+        if self.n_classes == 2 { 1 } else { self.n_classes as usize }
+    }
+
+    /// The class with label +1 in one binary problem.
+    pub fn positive_class(&self, problem: usize) -> u32 {
+        if self.n_classes == 2 { 1 } else { problem as u32 }
+    }
+
+    /// Labels in {-1, +1} of the chosen rows in one binary problem.
+    pub fn signs(&self, problem: usize, rows: &[u32]) -> Vec<f64> {
+        let positive = self.positive_class(problem);
+        rows.iter().map(|&i| if self.ids[i as usize] == positive { 1.0 } else { -1.0 }).collect_large()
+    }
+
+    /// Checks the ids against the number of rows and classes.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] and [`Error::Labels`].
+    pub fn check(&self, n_rows: usize) -> Result<()> {
+        if self.ids.len() != n_rows {
+            return Err(Error::Shape { what: "labels", expected: n_rows, found: self.ids.len() });
+        }
+        if self.n_classes < 2 {
+            let reason = format!("y has {} class, at least 2 classes are needed", self.n_classes);
+            return Err(Error::Labels { reason });
+        }
+        match self.ids.iter().position(|&id| id >= self.n_classes) {
+            Some(i) => Err(Error::Labels { reason: format!("class id {} of row {i} is out of range", self.ids[i]) }),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Rows among `candidates` with a weight above zero: a row of weight 0 is the row absent.
+///
+/// # Errors
+/// [`Error::Labels`] when a class has no such row, naming the class id and `place`.
+pub fn weighted_rows(
+    labels: &Labels<'_>,
+    weight: &[f64],
+    candidates: impl Iterator<Item = u32>,
+    place: &str,
+) -> Result<Vec<u32>> {
+    let rows: Vec<u32> = candidates.filter(|&i| weight[i as usize] > 0.0).collect_large();
+    let mut seen = vec![false; labels.n_classes as usize];
+    rows.iter().for_each(|&i| seen[labels.ids[i as usize] as usize] = true);
+    match seen.iter().position(|seen| !seen) {
+        Some(class) => {
+            let reason =
+                format!("class number {class} (classes in sorted order) has no row of positive weight in {place}");
+            Err(Error::Labels { reason })
+        }
+        None => Ok(rows),
+    }
+}
+
+/// Checks that there is one finite weight of at least zero per row.
+///
+/// # Errors
+/// [`Error::Shape`] and [`Error::Labels`].
+pub fn check_weights(weight: &[f64], n_rows: usize) -> Result<()> {
+    if weight.len() != n_rows {
+        return Err(Error::Shape { what: "sample weights", expected: n_rows, found: weight.len() });
+    }
+    match weight.iter().position(|&c| !(c >= 0.0 && c.is_finite())) {
+        Some(i) => {
+            let reason = format!("the weight of row {i} is {}, weights must be finite and at least 0", weight[i]);
+            Err(Error::Labels { reason })
+        }
+        None => Ok(()),
+    }
+}
+
+/// Fits every binary problem; `cost` is `C * class weight * sample weight` per row.
+///
+/// # Errors
+/// Those of the checks above and of [`auto::solve`].
+pub fn fit<R: Rows>(
+    rows: &R,
+    labels: &Labels<'_>,
+    cost: &[f64],
+    intercept: Intercept,
+    loss: LossKind,
+    params: &Params,
+    monitor: &dyn Monitor,
+) -> Result<Vec<Solution>> {
+    fit_each(rows, labels, cost, intercept, params.seed, |problem, seed| {
+        auto::solve(problem, loss, &Params { seed, ..*params }, &Start::default(), monitor)
+    })
+}
+
+/// [`fit`] by way of `packed`, the presolved `rows`; weights and certificates are those of `rows`.
+///
+/// # Errors
+/// As for [`fit`].
+#[allow(clippy::too_many_arguments)] // those of `fit` and one more
+pub fn fit_presolved<R: Rows, V: Value>(
+    rows: &R,
+    packed: &Presolved<V>,
+    labels: &Labels<'_>,
+    cost: &[f64],
+    intercept: Intercept,
+    loss: LossKind,
+    params: &Params,
+    monitor: &dyn Monitor,
+) -> Result<Vec<Solution>> {
+    fit_each(rows, labels, cost, intercept, params.seed, |problem, seed| {
+        presolved::solve(problem, packed, loss, &Params { seed, ..*params }, monitor)
+    })
+}
+
+/// Checks the input and calls `solve` with each binary problem and its seed, in parallel.
+///
+/// # Errors
+/// Those of the checks above and of `solve`.
+pub fn fit_each<R: Rows, T: Send>(
+    rows: &R,
+    labels: &Labels<'_>,
+    cost: &[f64],
+    intercept: Intercept,
+    seed: u64,
+    solve: impl Fn(&Problem<'_, R>, u64) -> Result<T> + Sync,
+) -> Result<Vec<T>> {
+    let n_rows = check_row_count(rows)?;
+    labels.check(rows.n_rows())?;
+    check_weights(cost, rows.n_rows())?;
+    let ids = weighted_rows(labels, cost, 0..n_rows, "the training data")?;
+    let cost: Vec<f64> = ids.iter().map(|&i| cost[i as usize]).collect_large();
+    let ids_if_subset = (ids.len() < rows.n_rows()).then_some(ids.as_slice());
+    parallel::try_map(0..labels.n_problems(), |_, k| {
+        let y = labels.signs(k, &ids);
+        let problem = Problem { rows, ids: ids_if_subset, y: &y, cost: &cost, intercept };
+        solve(&problem, seed.wrapping_add(k as u64))
+    })
+}
+
+/// Number of rows as the 4-byte number by which rows are chosen.
+///
+/// # Errors
+/// [`Error::Parameter`] beyond 2^32 rows.
+pub fn check_row_count<R: Rows>(rows: &R) -> Result<u32> {
+    u32::try_from(rows.n_rows()).map_err(|_| Error::Parameter {
+        name: "number of rows",
+        value: rows.n_rows().to_string(),
+        rule: "below 2^32",
+    })
+}

@@ -1,0 +1,192 @@
+//! Row access to data matrices: what every solver is generic over.
+//!
+//! * [`csr`]: [`csr::CsrView`], compressed sparse rows borrowed from the caller, checked once;
+//! * [`arena`]: a buffer of rows with a fixed capacity, filled and compacted in place;
+//! * [`dense`]: [`dense::DenseView`], C-ordered dense rows;
+//! * [`any`]: [`any::AnyRows`], any of them behind one type;
+//! * [`columns`]: a copy by columns;
+//! * [`design`]: [`design::Design`], a choice of rows and an optional constant column over either of them;
+//! * [`lanes`]: [`lanes::Block`], vectors of several lanes interleaved;
+//! * [`simd`]: loops compiled for the machine's vector registers;
+//! * [`kernels`]: dot, scaled addition, prefetch: the only file with unchecked indexing;
+//! * [`scaled`]: [`scaled::ScaledView`], rows of equal values: columns and one number;
+//! * [`pieces`]: rows that are checked piece by piece, for predictions.
+
+pub mod any;
+pub mod arena;
+pub mod columns;
+pub mod csr;
+pub mod dense;
+pub mod design;
+pub mod kernels;
+pub mod lanes;
+pub mod pieces;
+pub mod scaled;
+pub mod simd;
+
+use crate::memory::Zero;
+
+/// A column index or row pointer as NumPy stores it.
+pub trait Index: Zero + Send + Sync + std::fmt::Display + 'static {
+    /// Size in bytes, by which kernels choose.
+    const BYTES: usize;
+    /// The number as `usize`, or `None` when it is negative.
+    fn checked(self) -> Option<usize>;
+    /// The number as `usize`; meaningless for a negative one.
+    fn to_usize(self) -> usize;
+    /// The number in eight bytes.
+    fn to_i64(self) -> i64;
+    /// The numbers themselves if they have four bytes.
+    fn as_i32(numbers: &[Self]) -> Option<&[i32]>;
+}
+
+/// A matrix value as NumPy stores it.
+pub trait Value: Zero + Default + Send + Sync + 'static {
+    /// Size in bytes, by which kernels choose.
+    const BYTES: usize;
+    /// Distance from 1 to the next number.
+    const EPSILON: f64;
+    /// The number nearest to one in double precision.
+    fn from_f64(x: f64) -> Self;
+    /// The number in double precision.
+    fn to_f64(self) -> f64;
+}
+
+macro_rules! index {
+    ($($t:ty, $as_i32:expr);*) => {$(
+        impl Index for $t {
+            const BYTES: usize = size_of::<$t>();
+            #[inline(always)]
+            fn checked(self) -> Option<usize> {
+                usize::try_from(self).ok()
+            }
+            #[inline(always)]
+            fn to_usize(self) -> usize {
+                self as usize
+            }
+            #[inline(always)]
+            fn to_i64(self) -> i64 {
+                i64::from(self)
+            }
+            fn as_i32(numbers: &[Self]) -> Option<&[i32]> {
+                $as_i32(numbers)
+            }
+        }
+    )*};
+}
+index!(i32, Some; i64, |_| None);
+
+macro_rules! value {
+    ($($t:ty),*) => {$(
+        impl Value for $t {
+            const BYTES: usize = size_of::<$t>();
+            const EPSILON: f64 = <$t>::EPSILON as f64;
+            #[inline(always)]
+            fn from_f64(x: f64) -> Self {
+                x as $t
+            }
+            #[inline(always)]
+            fn to_f64(self) -> f64 {
+                f64::from(self)
+            }
+        }
+    )*};
+}
+value!(f32, f64);
+
+/// A matrix read row by row.
+///
+/// Invariant of every implementation: column numbers are below `n_cols` and values are finite; both are checked when the
+/// view is made, so no solver checks again.
+pub trait Rows: Sync {
+    /// Number of rows.
+    fn n_rows(&self) -> usize;
+    /// Number of columns.
+    fn n_cols(&self) -> usize;
+    /// Number of stored entries in row `i`.
+    fn row_len(&self, i: usize) -> usize;
+    /// `x_i . w`, for `w` of at least `n_cols` numbers.
+    fn dot(&self, i: usize, w: &[f64]) -> f64;
+    /// `w += scale * x_i`, for `w` of at least `n_cols` numbers.
+    fn add_scaled(&self, i: usize, scale: f64, w: &mut [f64]);
+    /// `x_i . w` in each lane, for `w` of at least `n_cols` entries.
+    fn dot_lanes<const L: usize>(&self, i: usize, w: &[[f64; L]]) -> [f64; L];
+    /// `w += scale * x_i` in each lane, for `w` of at least `n_cols` entries.
+    fn add_lanes<const L: usize>(&self, i: usize, scale: &[f64; L], w: &mut [[f64; L]]);
+    /// `x_i` times `G` successive lines of a matrix of `stride` lines per column, from line `first` on.
+    ///
+    /// # Panics
+    /// If `w` has fewer than `n_cols * stride` lines, or `first + G > stride`.
+    #[inline(always)]
+    fn dot_lines<const G: usize>(
+        &self,
+        i: usize,
+        w: &[[f64; kernels::LINE]],
+        stride: usize,
+        first: usize,
+    ) -> [[f64; kernels::LINE]; G] {
+        let mut sums = [[0.0; kernels::LINE]; G];
+        self.for_each(i, |j, v| {
+            for (sum, entry) in sums.iter_mut().zip(&w[j * stride + first..][..G]) {
+                sum.iter_mut().zip(entry).for_each(|(sum, w)| *sum += v * w);
+            }
+        });
+        sums
+    }
+    /// Adds `x_i[j] * delta` to the lines of every column `j` of a matrix of `delta.len()` lines per column.
+    ///
+    /// # Panics
+    /// If `w` has fewer than `n_cols * delta.len()` lines.
+    #[inline(always)]
+    fn add_lines(&self, i: usize, delta: &[[f64; kernels::LINE]], w: &mut [[f64; kernels::LINE]]) {
+        self.for_each(i, |j, v| {
+            for (entry, delta) in w[j * delta.len()..][..delta.len()].iter_mut().zip(delta) {
+                entry.iter_mut().zip(delta).for_each(|(w, delta)| *w += v * delta);
+            }
+        });
+    }
+    /// `x_i` times `N` chosen columns of a matrix of `stride` numbers per column of the data.
+    ///
+    /// # Panics
+    /// If `w` has fewer than `n_cols * stride` numbers, or a place is not below `stride`.
+    #[inline(always)]
+    fn dot_places<const N: usize>(&self, i: usize, w: &[f64], stride: usize, places: [usize; N]) -> [f64; N] {
+        let mut sums = [0.0; N];
+        self.for_each(i, |j, v| {
+            for n in 0..N {
+                sums[n] += v * w[j * stride + places[n]];
+            }
+        });
+        sums
+    }
+    /// Adds `scale[n] * x_i` to `N` chosen columns of such a matrix.
+    ///
+    /// # Panics
+    /// As for [`Self::dot_places`].
+    #[inline(always)]
+    fn add_places<const N: usize>(&self, i: usize, scale: [f64; N], w: &mut [f64], stride: usize, places: [usize; N]) {
+        self.for_each(i, |j, v| {
+            for n in 0..N {
+                w[j * stride + places[n]] += scale[n] * v;
+            }
+        });
+    }
+    /// Calls `f(column, value)` for each stored entry of row `i`, in storage order.
+    fn for_each(&self, i: usize, f: impl FnMut(usize, f64));
+    /// Asks for the memory of row `i`, which is about to be read.
+    fn prefetch(&self, i: usize);
+    /// Asks for what [`Self::prefetch`] itself must read of row `i`.
+    fn prefetch_header(&self, _: usize) {}
+
+    /// `|x_i|^2`; no duplicates within a row may exist.
+    fn squared_norm(&self, i: usize) -> f64 {
+        let mut sum = 0.0;
+        self.for_each(i, |_, v| sum += v * v);
+        sum
+    }
+
+    /// Largest of [`Self::squared_norm`], 0 for no rows.
+    fn max_squared_norm(&self) -> f64 {
+        (0..self.n_rows()).map(|i| self.squared_norm(i)).fold(0.0, f64::max)
+    }
+}

@@ -1,0 +1,143 @@
+//! The writing pass: every row once, from the caller's matrix to its final place.
+
+use std::ops::Range;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+use rayon::prelude::*;
+
+use super::layout::{ALONE, Layout, NOWHERE, SCALED};
+use super::{CHUNK_ENTRIES, Cancelled, Source, poll};
+use crate::matrix::{Index, Value, kernels};
+use crate::{Result, memory};
+
+/// Entries between the request for a column's place and its use.
+const AHEAD: usize = 24;
+
+/// The arrays of the packed matrix, and where each column went.
+pub struct Packed<V> {
+    pub indptr: Vec<i64>,
+    pub indices: Vec<i32>,
+    pub values: Vec<V>,
+    /// Per column: the packed column, [`SCALED`] if its weight is a multiple of the packed one, or [`NOWHERE`].
+    pub place: Vec<u32>,
+    /// Weight of a column marked as scaled, in units of the packed weight.
+    pub share: Vec<f64>,
+}
+
+/// A run of rows and where its entries go.
+struct Task<'a, V> {
+    rows: Range<usize>,
+    indices: &'a mut [i32],
+    values: &'a mut [V],
+}
+
+/// Writes the packed matrix, rows sorted by packed column.
+pub fn pack<I: Index, V: Value>(x: &Source<'_, I, V>, layout: Layout, cancelled: &Cancelled<'_>) -> Result<Packed<V>> {
+    let mut indptr = memory::zeros::<i64>(x.n_rows + 1);
+    for (row, len) in layout.row_len.iter().enumerate() {
+        indptr[row + 1] = indptr[row] + i64::from(*len);
+    }
+    let nnz = indptr[x.n_rows] as usize;
+    let (mut indices, mut values) = (memory::zeros::<i32>(nnz), memory::zeros::<V>(nnz));
+    let place: Vec<AtomicU32> = layout.place.into_iter().map(AtomicU32::new).collect();
+    let share = memory::zeros::<u64>(x.n_cols).into_iter().map(AtomicU64::new).collect();
+    let writer = Writer { x, factor: &layout.factor, own: &layout.own, place, share };
+    tasks(x, &indptr, &mut indices, &mut values).into_par_iter().try_for_each(|task| {
+        poll(cancelled)?;
+        writer.run(task);
+        Ok(())
+    })?;
+    let place = writer.place.into_iter().map(AtomicU32::into_inner).collect();
+    let share = writer.share.into_iter().map(|bits| f64::from_bits(bits.into_inner())).collect();
+    Ok(Packed { indptr, indices, values, place, share })
+}
+
+fn tasks<'a, I: Index, V: Value>(
+    x: &Source<'_, I, V>,
+    indptr: &[i64],
+    mut indices: &'a mut [i32],
+    mut values: &'a mut [V],
+) -> Vec<Task<'a, V>> {
+    let mut tasks = Vec::new();
+    for rows in x.cut(x.nnz() / CHUNK_ENTRIES + 1) {
+        let len = (indptr[rows.end] - indptr[rows.start]) as usize;
+        let (i, v);
+        (i, indices) = indices.split_at_mut(len);
+        (v, values) = values.split_at_mut(len);
+        tasks.push(Task { rows, indices: i, values: v });
+    }
+    tasks
+}
+
+/// Where the next entry goes.
+struct Out<'a, V> {
+    indices: &'a mut [i32],
+    values: &'a mut [V],
+    at: usize,
+}
+
+impl<V> Out<'_, V> {
+    #[inline(always)]
+    fn push(&mut self, packed: u32, value: V) {
+        self.indices[self.at] = packed as i32;
+        self.values[self.at] = value;
+        self.at += 1;
+    }
+}
+
+/// What all tasks share. A column of one row is met by one task only, which leaves there what becomes of its weight.
+struct Writer<'a, I, V> {
+    x: &'a Source<'a, I, V>,
+    factor: &'a [f64],
+    own: &'a [u32],
+    place: Vec<AtomicU32>,
+    share: Vec<AtomicU64>,
+}
+
+impl<I: Index, V: Value> Writer<'_, I, V> {
+    fn run(&self, task: Task<'_, V>) {
+        let mut out = Out { indices: task.indices, values: task.values, at: 0 };
+        let mut alone = Vec::new();
+        for row in task.rows {
+            for k in self.x.range(row) {
+                if let Some(next) = self.x.indices.get(k + AHEAD) {
+                    kernels::prefetch(&self.place, next.to_usize(), 1);
+                }
+                let (j, value) = (self.x.indices[k].to_usize(), self.x.values[k]);
+                let place = self.place[j].load(Ordering::Relaxed);
+                if value.to_f64() == 0.0 {
+                    continue;
+                }
+                if place < SCALED {
+                    out.push(place, value);
+                } else if place == ALONE {
+                    alone.push((j, value));
+                } else if place != NOWHERE {
+                    let packed = place & !SCALED;
+                    out.push(packed, V::from_f64(value.to_f64() * self.factor[packed as usize]));
+                }
+            }
+            if !alone.is_empty() {
+                out.push(self.own[row], self.merge(row, &alone));
+                alone.clear();
+            }
+        }
+        debug_assert_eq!(out.at, out.indices.len());
+    }
+
+    /// The value of the row's own column, and the shares of those that it stands for.
+    fn merge(&self, row: usize, alone: &[(usize, V)]) -> V {
+        if let [(j, value)] = alone {
+            self.place[*j].store(self.own[row], Ordering::Relaxed);
+            return *value;
+        }
+        let largest = alone.iter().map(|(_, v)| v.to_f64().abs()).fold(0.0, f64::max);
+        let squares: f64 = alone.iter().map(|(_, v)| (v.to_f64() / largest).powi(2)).sum();
+        let norm = squares.sqrt();
+        for (j, value) in alone {
+            self.place[*j].store(self.own[row] | SCALED, Ordering::Relaxed);
+            self.share[*j].store((value.to_f64() / largest / norm).to_bits(), Ordering::Relaxed);
+        }
+        V::from_f64(largest * norm)
+    }
+}

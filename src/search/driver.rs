@@ -1,0 +1,128 @@
+//! The loop of a search: the plan says where to go, the route goes there, the caller sees every step.
+
+use std::path::Path;
+
+use super::crammer_singer::CrammerSinger;
+use super::dual::Dual;
+use super::fingerprint::Fingerprint;
+use super::folds::{Fold, Part, Setup};
+use super::journal::Journal;
+use super::plan::{Course, Plan, Reason, Visited};
+use super::primal::Primal;
+use super::traveller::Traveller;
+use super::{Route, Settings, Step, folds, lower_bound};
+use crate::fit::{Intercept, Monitor, SolverKind, auto};
+use crate::labels::{Labels, check_row_count, check_weights};
+use crate::loss::LossKind;
+use crate::matrix::Rows;
+use crate::{Error, Result};
+
+/// The data of a search.
+pub struct Task<'a, R> {
+    /// The full matrix.
+    pub rows: &'a R,
+    /// Class ids of its rows.
+    pub labels: Labels<'a>,
+    /// Weights of its rows.
+    pub weight: &'a [f64],
+    /// The splits.
+    pub folds: &'a [Fold],
+}
+
+/// Runs a search. `visit` is called after each value of `C`; it returns the score, which refinement maximises, or `None` to
+/// end the search.
+///
+/// When [`Monitor::is_overdue`], the search ends with [`Reason::TimeLimit`] and the value in progress is dropped. With a path to
+/// `resume`, every finished value is kept in a [`super::journal`] there; those that it holds already are only visited.
+///
+/// # Errors
+/// Bad settings, folds without a class, those of the solvers, of the journal, and of `visit`.
+pub fn search<R: Rows>(
+    task: &Task<'_, R>,
+    settings: &Settings,
+    plan: &Plan,
+    resume: Option<&Path>,
+    monitor: &dyn Monitor,
+    visit: &mut dyn FnMut(&Step) -> Result<Option<f64>>,
+) -> Result<Reason> {
+    check_row_count(task.rows)?;
+    task.labels.check(task.rows.n_rows())?;
+    check_weights(task.weight, task.rows.n_rows())?;
+    let course = Course::new(plan, || Ok(bound(task, settings)))?;
+    let parts = folds::parts(task.rows, &task.labels, task.weight, task.folds)?;
+    let last = course.last();
+    let Task { rows, labels, weight, .. } = task;
+    let setup = Setup { rows: *rows, labels, weight, parts: &parts, settings, last, monitor };
+    let journal = resume.map(|path| Journal::open(path, &Fingerprint::of(task, settings, plan))).transpose()?;
+    drive(course, Traveller::new(route(&setup)?, journal), |step| fits(&setup, step), monitor, visit)
+}
+
+/// Goes through the values of a course. `fits` tells whether a step from a journal has the shape of the search.
+///
+/// # Errors
+/// Those of the route, of the journal, and of `visit`.
+pub fn drive(
+    mut course: Course,
+    mut traveller: Traveller<'_>,
+    fits: impl Fn(&Step) -> bool,
+    monitor: &dyn Monitor,
+    visit: &mut dyn FnMut(&Step) -> Result<Option<f64>>,
+) -> Result<Reason> {
+    while let Some(target) = course.next() {
+        let step = match traveller.go(target, monitor, &fits) {
+            Err(Error::Cancelled) if monitor.is_overdue() => return Ok(Reason::TimeLimit),
+            step => step?,
+        };
+        let Some(score) = visit(&step)? else {
+            return Ok(Reason::Visit);
+        };
+        course.record(visited(&step, score));
+        traveller.keep(&course)?;
+    }
+    Ok(course.reason())
+}
+
+/// Whether a step from a journal has the shape of this search.
+fn fits<R: Rows>(setup: &Setup<'_, R>, step: &Step) -> bool {
+    let shape = |part: &Part<'_>| part.test.len() * setup.n_problems();
+    let per_fold = if setup.settings.solver == SolverKind::CrammerSinger { 1 } else { setup.n_problems() };
+    step.objective.len() == setup.parts.len() * per_fold
+        && step.decisions.iter().map(Vec::len).eq(setup.parts.iter().map(shape))
+}
+
+fn visited(step: &Step, score: f64) -> Visited {
+    let Step { c, is_unchanged, unchanged_until, .. } = *step;
+    Visited { c, score, is_unchanged, unchanged_until }
+}
+
+/// Newton where one fold's problem asks for it or entries are so many that the lanes' vectors do not count, fits to a gap otherwise;
+/// the same for all lanes and all values of `C`.
+fn route<'a, R: Rows>(setup: &'a Setup<'a, R>) -> Result<Box<dyn Route + 'a>> {
+    let solver = match setup.settings.solver {
+        SolverKind::Auto => {
+            let largest = (0..setup.parts.len()).max_by_key(|&f| setup.parts[f].train.len()).unwrap_or(0);
+            let Part { weight, .. } = &setup.parts[largest];
+            let lane = largest * setup.n_problems();
+            let y = setup.signs(lane);
+            let problem = setup.problem(lane, &y, weight);
+            if auto::prefers_lanes(&problem.design(1.0)) {
+                SolverKind::Newton
+            } else {
+                auto::choose(&problem, setup.settings.loss)
+            }
+        }
+        solver => solver,
+    };
+    if solver == SolverKind::CrammerSinger {
+        Ok(Box::new(CrammerSinger::new(setup)))
+    } else if solver == SolverKind::Newton && setup.settings.loss != LossKind::Hinge {
+        Ok(Box::new(Primal::new(setup)?))
+    } else {
+        Ok(Box::new(Dual::new(setup)))
+    }
+}
+
+fn bound<R: Rows>(task: &Task<'_, R>, settings: &Settings) -> f64 {
+    let constant = if let Intercept::Penalised(s) = settings.intercept { s * s } else { 0.0 };
+    lower_bound(settings.loss, task.weight.iter().sum(), task.rows.max_squared_norm() + constant)
+}

@@ -1,0 +1,109 @@
+//! What a search depends on, by name, so that a journal of another search is refused with a reason.
+//!
+//! Numbers of threads, verbosity, time limits and the path of the journal change no result and are not part of it. The order of
+//! entries is that in which differences are reported: first the data.
+//!
+//! The matrix is hashed as row lengths, columns and values in double precision, in fixed chunks of rows in parallel, so that the
+//! same entries have the same hash in any index and value type.
+
+use rayon::prelude::*;
+use twox_hash::XxHash3_64;
+
+use super::{Plan, Settings, Task};
+use crate::matrix::Rows;
+use crate::memory::CollectLarge;
+
+/// Rows per parallel chunk.
+const CHUNK: usize = 2048;
+
+/// Names and values, as text.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Fingerprint(Vec<(String, String)>);
+
+impl Fingerprint {
+    /// The fingerprint of a search; one pass over the data.
+    pub fn of<R: Rows>(task: &Task<'_, R>, settings: &Settings, plan: &Plan) -> Self {
+        let data = [
+            ("shape of X", format!("{} x {}", task.rows.n_rows(), task.rows.n_cols())),
+            ("hash of X", hex(hash_rows(task.rows))),
+            ("number of classes", task.labels.n_classes.to_string()),
+            ("hash of y", hex(hash_bytes(task.labels.ids.iter().flat_map(|id| id.to_le_bytes())))),
+            ("hash of sample_weight", hex(hash_bytes(task.weight.iter().flat_map(|v| v.to_le_bytes())))),
+            ("number of folds", task.folds.len().to_string()),
+            ("hash of cv", hex(hash_folds(task))),
+        ];
+        Self::with(&data, settings, plan)
+    }
+
+    /// The fingerprint of a search over data that are described by the entries.
+    pub fn with(data: &[(&str, String)], settings: &Settings, plan: &Plan) -> Self {
+        let Settings { loss, intercept, solver, tol, max_iter, seed } = settings;
+        let Plan { values, refine, stop } = plan;
+        let options = [
+            ("loss", format!("{loss:?}")),
+            ("intercept", format!("{intercept:?}")),
+            ("solver", format!("{solver:?}")),
+            ("tol", format!("{tol:?}")),
+            ("max_iter", max_iter.to_string()),
+            ("seed", seed.to_string()),
+            ("the range of C", format!("{values:?}")),
+            ("refine", refine.to_string()),
+            ("stop", format!("{stop:?}")),
+        ];
+        let version = ("version", env!("CARGO_PKG_VERSION").to_owned());
+        let entries = std::iter::once(&version).chain(data).chain(&options);
+        Self(entries.map(|(name, value)| ((*name).to_owned(), value.clone())).collect())
+    }
+
+    /// One `name = value` per line.
+    pub fn to_text(&self) -> String {
+        self.0.iter().map(|(name, value)| format!("{name} = {value}\n")).collect()
+    }
+
+    /// The first difference to the text of another fingerprint, as a sentence; `None` if there is none.
+    pub fn difference(&self, text: &str) -> Option<String> {
+        let there: Vec<_> = text.lines().map(|line| line.split_once(" = ").unwrap_or((line, ""))).collect();
+        let differs = |(name, value): &&(String, String)| !there.contains(&(name.as_str(), value.as_str()));
+        let Some((name, here)) = self.0.iter().find(differs) else {
+            return (self.to_text() != text).then(|| "it has unknown entries".to_owned());
+        };
+        let there = there.iter().find(|(n, _)| n == name).map_or("missing", |(_, value)| value);
+        Some(match name.strip_prefix("hash of ") {
+            Some(what) => format!("{what} differs"),
+            None => format!("{name} is {there} there and {here} here"),
+        })
+    }
+}
+
+fn hex(hash: u64) -> String {
+    format!("{hash:016x}")
+}
+
+fn hash_bytes(bytes: impl Iterator<Item = u8>) -> u64 {
+    XxHash3_64::oneshot(&bytes.collect_large())
+}
+
+fn hash_rows<R: Rows>(rows: &R) -> u64 {
+    let chunks = rows.n_rows().div_ceil(CHUNK);
+    let hashes: Vec<u64> = (0..chunks)
+        .into_par_iter()
+        .map(|chunk| {
+            let mut bytes = Vec::new();
+            for i in chunk * CHUNK..((chunk + 1) * CHUNK).min(rows.n_rows()) {
+                bytes.extend_from_slice(&(rows.row_len(i) as u64).to_le_bytes());
+                rows.for_each(i, |column, value| {
+                    bytes.extend_from_slice(&(column as u64).to_le_bytes());
+                    bytes.extend_from_slice(&value.to_le_bytes());
+                });
+            }
+            XxHash3_64::oneshot(&bytes)
+        })
+        .collect();
+    hash_bytes(hashes.into_iter().flat_map(u64::to_le_bytes))
+}
+
+fn hash_folds<R>(task: &Task<'_, R>) -> u64 {
+    let parts = task.folds.iter().flat_map(|fold| [&fold.train, &fold.test]);
+    let numbers = parts.flat_map(|rows| std::iter::once(rows.len() as u64).chain(rows.iter().map(|&i| u64::from(i))));
+    hash_bytes(numbers.flat_map(u64::to_le_bytes))
+}

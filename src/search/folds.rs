@@ -1,0 +1,114 @@
+//! The splits of a search, checked, and what every lane reads.
+
+use super::Settings;
+use crate::fit::{Monitor, Problem};
+use crate::labels::{Labels, weighted_rows};
+use crate::matrix::Rows;
+use crate::memory::CollectLarge;
+use crate::{Error, Result, memory};
+
+/// One split: rows to train on and rows to predict.
+pub struct Fold {
+    /// Rows of the training part.
+    pub train: Vec<u32>,
+    /// Rows of the held-out part.
+    pub test: Vec<u32>,
+}
+
+/// Rows of positive weight in the training part of a fold, their weights, and the held-out rows.
+pub struct Part<'a> {
+    /// Rows to train on.
+    pub train: Vec<u32>,
+    /// Their weights.
+    pub weight: Vec<f64>,
+    /// Rows to predict.
+    pub test: &'a [u32],
+}
+
+/// What every lane of a search shares. Lane `k` is problem `k % n_problems` of fold `k / n_problems`.
+pub struct Setup<'a, R> {
+    /// The full matrix.
+    pub rows: &'a R,
+    /// Class ids of all its rows.
+    pub labels: &'a Labels<'a>,
+    /// Weights of all its rows.
+    pub weight: &'a [f64],
+    /// The folds.
+    pub parts: &'a [Part<'a>],
+    /// Loss, accuracy, limits.
+    pub settings: &'a Settings,
+    /// Largest `C` that the search may visit.
+    pub last: f64,
+    /// The caller's eyes and brake.
+    pub monitor: &'a dyn Monitor,
+}
+
+impl<'a, R: Rows> Setup<'a, R> {
+    /// Binary problems per fold.
+    pub fn n_problems(&self) -> usize {
+        self.labels.n_problems()
+    }
+
+    /// Folds times problems.
+    pub fn n_lanes(&self) -> usize {
+        self.parts.len() * self.n_problems()
+    }
+
+    /// The fold of lane `k`.
+    pub fn part(&self, k: usize) -> &'a Part<'a> {
+        &self.parts[k / self.n_problems()]
+    }
+
+    /// Labels in {-1, +1} of the training rows of lane `k`.
+    pub fn signs(&self, k: usize) -> Vec<f64> {
+        self.labels.signs(k % self.n_problems(), &self.part(k).train)
+    }
+
+    /// The binary problem of lane `k`.
+    pub fn problem<'b>(&'b self, k: usize, y: &'b [f64], cost: &'b [f64]) -> Problem<'b, R> {
+        Problem { rows: self.rows, ids: Some(&self.part(k).train), y, cost, intercept: self.settings.intercept }
+    }
+
+    /// Decision values of the held-out rows of lane `k`.
+    pub fn decisions(&self, k: usize, w: &[f64], b: f64) -> Vec<f64> {
+        self.part(k).test.iter().map(|&i| self.rows.dot(i as usize, w) + b).collect_large()
+    }
+
+    /// Decision values of zero weights, in the shape of [`super::Step::decisions`].
+    pub fn no_decisions(&self) -> Vec<Vec<f64>> {
+        self.parts.iter().map(|part| memory::zeros(part.test.len() * self.n_problems())).collect_large()
+    }
+
+    /// Writes the decision values of lane `k` into those of all lanes.
+    pub fn place(&self, k: usize, decisions: &[f64], all: &mut [Vec<f64>]) {
+        let p = self.n_problems();
+        for (row, value) in decisions.iter().enumerate() {
+            all[k / p][row * p + k % p] = *value;
+        }
+    }
+}
+
+/// Checks the splits against the data.
+///
+/// # Errors
+/// [`Error::Shape`] for an empty part, [`Error::Labels`] for a row that does not exist and a training part without some class.
+pub fn parts<'a, R: Rows>(rows: &R, labels: &Labels<'_>, weight: &[f64], folds: &'a [Fold]) -> Result<Vec<Part<'a>>> {
+    if folds.is_empty() {
+        return Err(Error::Shape { what: "folds", expected: 1, found: 0 });
+    }
+    folds.iter().enumerate().map(|(f, fold)| part(rows, labels, weight, f, fold)).collect()
+}
+
+fn part<'a, R: Rows>(rows: &R, labels: &Labels<'_>, weight: &[f64], f: usize, fold: &'a Fold) -> Result<Part<'a>> {
+    for (what, ids) in [("training rows of a fold", &fold.train), ("held-out rows of a fold", &fold.test)] {
+        if ids.is_empty() {
+            return Err(Error::Shape { what, expected: 1, found: 0 });
+        }
+        if let Some(&i) = ids.iter().find(|&&i| i as usize >= rows.n_rows()) {
+            return Err(Error::Labels { reason: format!("fold {f} names row {i}, X has {} rows", rows.n_rows()) });
+        }
+    }
+    let train = weighted_rows(labels, weight, fold.train.iter().copied(), &format!("the training part of fold {f}"))?;
+    let weight = train.iter().map(|&i| weight[i as usize]).collect_large();
+    Ok(Part { train, weight, test: &fold.test })
+}

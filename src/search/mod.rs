@@ -1,0 +1,145 @@
+//! Warm-started cross-validated search for `C` (Chu15, algorithm 1).
+//!
+//! Every fold (and class) keeps its own weights, never one shared vector (Chu15, table 3), and starts each `C` from its
+//! solution at the `C` below. One binary problem of one fold is a *lane*.
+//!
+//! * [`driver`]: the loop: next value, advance, journal, visit; [`traveller`]: from state to state;
+//! * [`plan`]: which values of `C` in which order, and the reasons to end;
+//! * [`Route`]: how all lanes move to a value: [`primal`] (Newton to a gradient norm, [`terms`]
+//!   its objective) or [`dual`] (fits to a duality gap), or
+//!   [`crammer_singer`] (the same with all classes in one fit);
+//!   [`saturation`]: the exact end of the latter;
+//! * [`folds`]: the checked splits;
+//! * [`journal`], [`fingerprint`]: searches that survive being killed;
+//! * [`watch`]: progress of lanes that run as parallel tasks.
+//!
+//! Memory: what the route says, beside the held-out decision values; `refine` adds up to four copies of the route's state,
+//! see [`plan`].
+
+pub mod crammer_singer;
+pub mod driver;
+pub mod dual;
+pub mod fingerprint;
+pub mod folds;
+pub mod journal;
+mod lane;
+pub mod plan;
+pub mod primal;
+pub mod saturation;
+pub mod terms;
+pub mod traveller;
+pub mod watch;
+
+use std::sync::Arc;
+
+use crate::Result;
+use crate::fit::{Intercept, SolverKind, check_length};
+
+#[cfg(doc)]
+use crate::fit::auto;
+use crate::loss::{Hinge, Logistic, Loss, LossKind, SquaredHinge};
+use crate::memory;
+
+pub use driver::{Task, search};
+pub use folds::Fold;
+pub use plan::{Plan, Reason, StopRule, Values};
+
+/// Largest `C` that is tried.
+pub const DEFAULT_C_MAX: f64 = 1024.0;
+/// Factor between successive values of `C`.
+pub const DEFAULT_RATIO: f64 = 2.0;
+/// Accuracy of the fits of a search, see [`Settings::tol`].
+pub const DEFAULT_SEARCH_TOL: f64 = 1e-2;
+
+/// What to fit at each `C` and how well.
+#[derive(Clone, Copy, Debug)]
+pub struct Settings {
+    /// The loss.
+    pub loss: LossKind,
+    /// Treatment of the intercept.
+    pub intercept: Intercept,
+    /// [`SolverKind::Auto`] is Newton for a smooth loss with few columns or many entries per column, else a fit to a duality gap
+    /// by dual coordinate descent. Tried: Newton everywhere, as Chu15 has it: [`auto::prefers_lanes`].
+    pub solver: SolverKind,
+    /// Newton: gradient norm relative to `min(pos, neg) / n` times the norm at zero (Chu15, eq. 28).
+    /// Others: ten times the relative duality gap.
+    pub tol: f64,
+    /// Limit of epochs or Newton steps per fit.
+    pub max_iter: usize,
+    /// Seed of the visiting orders.
+    pub seed: u64,
+}
+
+/// What happened at one value of `C`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Step {
+    /// The value.
+    pub c: f64,
+    /// Readings of the data, summed over lanes, in units of one whole training part.
+    pub passes: f64,
+    /// Epochs or Newton steps, summed over lanes.
+    pub n_iter: usize,
+    /// Conjugate gradient steps, summed over lanes; 0 for dual fits.
+    pub inner: usize,
+    /// No solution of any lane changed.
+    pub is_unchanged: bool,
+    /// Every lane reached the requested accuracy.
+    pub is_converged: bool,
+    /// Largest `C` up to which every solution, unchanged, would stay accepted; infinite if for ever, [`Self::c`] if nothing
+    /// is known. Every `C` in between is a step that changes nothing and reads no data.
+    pub unchanged_until: f64,
+    /// Primal value at each lane's solution, all problems of the first fold first; one per fold for Crammer-Singer.
+    pub objective: Vec<f64>,
+    /// Decision values per fold, row after row of the held-out part, one number per binary problem. Unchanged steps share
+    /// those of the step before.
+    pub decisions: Arc<Vec<Vec<f64>>>,
+    /// Wall time by the clock of the monitor; of the original step where it is replayed.
+    pub seconds: f64,
+    /// The step comes from a journal.
+    pub is_replayed: bool,
+}
+
+/// All that a route remembers between two values of `C`, as plain arrays.
+#[derive(Debug, Default, PartialEq)]
+pub struct State(pub Vec<Vec<f64>>);
+
+impl Clone for State {
+    fn clone(&self) -> Self {
+        Self(self.0.iter().map(|array| memory::copy(array)).collect())
+    }
+}
+
+/// All lanes of a search on their way through the values of `C`.
+pub trait Route {
+    /// Moves every solution to `c`, never below the `c` before, and predicts the held-out rows. Lanes that stay accepted
+    /// unchanged read no data. [`Step::seconds`] and [`Step::is_replayed`] are left to the driver.
+    ///
+    /// # Errors
+    /// [`crate::Error::Cancelled`], after which only [`Self::restore`] may be called, and [`crate::Error::Overflow`].
+    fn advance(&mut self, c: f64) -> Result<Step>;
+    /// All that [`Self::advance`] depends on; before the first step, too.
+    fn state(&self) -> State;
+    /// Takes over a state: the following steps have the bits they had after it.
+    ///
+    /// # Errors
+    /// [`crate::Error::Shape`] for a state of another search.
+    fn restore(&mut self, state: &State) -> Result<()>;
+}
+
+/// The lower bound of Chu15 (eqs. 21 and 22), rounded down to a power of two; 1 for a matrix of zeros.
+pub fn lower_bound(loss: LossKind, weight: f64, max_squared_norm: f64) -> f64 {
+    let bound = match loss {
+        LossKind::Hinge => Hinge.smallest_c(weight, max_squared_norm),
+        LossKind::SquaredHinge => SquaredHinge.smallest_c(weight, max_squared_norm),
+        LossKind::Logistic => Logistic.smallest_c(weight, max_squared_norm),
+    };
+    if bound.is_finite() && bound > 0.0 { bound.log2().floor().exp2() } else { 1.0 }
+}
+
+impl State {
+    /// The arrays, `per_lane` for each lane, where their number fits.
+    pub(crate) fn lanes(&self, n_lanes: usize, per_lane: usize) -> Result<std::slice::ChunksExact<'_, Vec<f64>>> {
+        check_length("arrays of a search state", n_lanes * per_lane, self.0.len())?;
+        Ok(self.0.chunks_exact(per_lane))
+    }
+}

@@ -1,0 +1,38 @@
+//! A monitor between the lanes of one step and the caller: adds to each report of a solver where the search is.
+
+use std::sync::Mutex;
+
+use crate::fit::{Monitor, Place, Progress};
+
+/// Watches the lanes that run as parallel tasks at one `C`.
+pub struct Watch<'a> {
+    caller: &'a dyn Monitor,
+    place: Mutex<Place>,
+}
+
+impl<'a> Watch<'a> {
+    /// Begins a step.
+    pub fn new(caller: &'a dyn Monitor, c: f64, n_lanes: usize) -> Self {
+        Self { caller, place: Mutex::new(Place { c, lanes_left: n_lanes, passes: 0.0 }) }
+    }
+
+    /// Takes note of a finished lane.
+    pub fn finish(&self, passes: f64) {
+        // A poisoned lock belongs to a panicking task, which is reported itself.
+        if let Ok(mut place) = self.place.lock() {
+            place.lanes_left -= 1;
+            place.passes += passes;
+        }
+    }
+}
+
+impl Monitor for Watch<'_> {
+    fn cancelled(&self) -> bool {
+        self.caller.cancelled()
+    }
+
+    fn observe(&self, progress: &Progress) {
+        let place = self.place.lock().ok().map(|place| *place);
+        self.caller.observe(&Progress { place, ..*progress });
+    }
+}

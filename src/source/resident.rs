@@ -1,0 +1,246 @@
+//! The rows at hand: an arena, and beside it what the store says of each row.
+
+use crate::fit::Monitor;
+use crate::matrix::arena::{Arena, ValuesMut, View, Width};
+use crate::store::reader::{PageBytes, RowFacts, Store};
+use crate::{Result, memory};
+
+/// Rows with their places in the store.
+pub struct Resident {
+    arena: Arena,
+    /// Place of each row among all rows of the store.
+    places: Vec<u32>,
+    classes: Vec<u32>,
+    weights: Vec<f64>,
+    /// Rows in the order of their places: what makes results independent of where rows lie.
+    order: Vec<u32>,
+}
+
+/// Rows as lists: what a caller hands over.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Plain {
+    /// Entries of each row.
+    pub lens: Vec<i64>,
+    /// Rising columns, row after row.
+    pub columns: Vec<i32>,
+    /// Values.
+    pub values: Vec<f64>,
+}
+
+impl Plain {
+    /// Appends a row in canonical form: columns rising, entries of one column summed, zeros dropped.
+    pub fn push<R: crate::matrix::Rows>(&mut self, rows: &R, i: usize, buffer: &mut Vec<(i32, f64)>) {
+        buffer.clear();
+        rows.for_each(i, |column, value| buffer.push((column as i32, value)));
+        if !buffer.is_sorted_by_key(|entry| entry.0) {
+            buffer.sort_by_key(|entry| entry.0); // stable: sums of repeated columns in the order of the input
+        }
+        let start = self.columns.len();
+        for &(column, value) in buffer.iter() {
+            if self.columns.len() > start && self.columns.last() == Some(&column) {
+                *self.values.last_mut().expect("as long as the columns") += value;
+            } else {
+                memory::push(&mut self.columns, column);
+                memory::push(&mut self.values, value);
+            }
+        }
+        let mut end = start;
+        for k in start..self.columns.len() {
+            if self.values[k] != 0.0 {
+                (self.columns[end], self.values[end]) = (self.columns[k], self.values[k]);
+                end += 1;
+            }
+        }
+        self.columns.truncate(end);
+        self.values.truncate(end);
+        memory::push(&mut self.lens, (end - start) as i64);
+    }
+}
+
+/// The rows at hand, to be read.
+pub struct Rows<'a> {
+    /// Their entries.
+    pub view: View<'a>,
+    /// Their places among all rows of the store.
+    pub places: &'a [u32],
+    /// Their classes.
+    pub classes: &'a [u32],
+    /// Their sample weights.
+    pub weights: &'a [f64],
+    /// Their numbers in the order of the places.
+    pub order: &'a [u32],
+}
+
+/// The rows at hand that belong to a problem, in the order of their places.
+pub struct Chosen {
+    /// Their numbers in the arena.
+    pub ids: Vec<u32>,
+    /// Their places.
+    pub places: Vec<u32>,
+    /// Their classes.
+    pub classes: Vec<u32>,
+    /// Their costs, above 0.
+    pub cost: Vec<f64>,
+}
+
+impl Rows<'_> {
+    /// The rows of positive cost; `cost` takes class, weight and place.
+    pub fn chosen(&self, cost: impl Fn(u32, f64, usize) -> f64) -> Chosen {
+        let n = self.order.len();
+        let list = || memory::with_capacity(n);
+        let mut chosen = Chosen { ids: list(), places: list(), classes: list(), cost: memory::with_capacity(n) };
+        for &i in self.order {
+            let (class, place) = (self.classes[i as usize], self.places[i as usize]);
+            let cost = cost(class, self.weights[i as usize], place as usize);
+            if cost > 0.0 {
+                chosen.ids.push(i);
+                chosen.places.push(place);
+                chosen.classes.push(class);
+                chosen.cost.push(cost);
+            }
+        }
+        chosen
+    }
+}
+
+impl Resident {
+    /// An empty set with room for `rows` rows of `entries` entries in all.
+    ///
+    /// # Errors
+    /// [`crate::Error::Memory`].
+    pub fn new(width: Width, n_cols: usize, rows: usize, entries: usize) -> Result<Self> {
+        let arena = Arena::new(width, n_cols, rows, entries)?;
+        Ok(Self { arena, places: Vec::new(), classes: Vec::new(), weights: Vec::new(), order: Vec::new() })
+    }
+
+    /// Number of rows.
+    pub fn len(&self) -> usize {
+        self.places.len()
+    }
+
+    /// Whether there are no rows.
+    pub fn is_empty(&self) -> bool {
+        self.places.is_empty()
+    }
+
+    /// Number of entries of row `i`.
+    pub fn row_len(&self, i: usize) -> usize {
+        self.arena.row_len(i)
+    }
+
+    /// Places of the rows, in no order.
+    pub fn places(&self) -> &[u32] {
+        &self.places
+    }
+
+    /// Whether so many more rows and entries fit.
+    pub fn has_room(&self, rows: usize, entries: usize) -> bool {
+        self.arena.has_room(rows, entries)
+    }
+
+    /// The rows.
+    pub fn rows(&self) -> Rows<'_> {
+        self.rows_in(self.arena.view())
+    }
+
+    fn rows_in<'a>(&'a self, view: View<'a>) -> Rows<'a> {
+        let Self { places, classes, weights, order, .. } = self;
+        Rows { view, places, classes, weights, order }
+    }
+
+    /// Keeps the given rows, whose numbers rise, and moves them down.
+    pub fn keep(&mut self, rows: &[u32]) {
+        self.arena.keep(rows);
+        fn pick<T: Copy>(list: &mut Vec<T>, rows: &[u32]) {
+            for (to, &from) in rows.iter().enumerate() {
+                list[to] = list[from as usize];
+            }
+            list.truncate(rows.len());
+        }
+        pick(&mut self.places, rows);
+        pick(&mut self.classes, rows);
+        pick(&mut self.weights, rows);
+        self.sort();
+    }
+
+    /// Appends rows of the caller's; their places are their numbers.
+    ///
+    /// # Errors
+    /// [`crate::Error::Memory`] and [`crate::Error::Structure`].
+    pub fn push(&mut self, more: &Plain, classes: &[u32], weights: &[f64]) -> Result<()> {
+        let (rows, entries) = (more.lens.len(), more.columns.len());
+        if !self.arena.has_room(rows, entries) {
+            let (n, nnz) = (self.len() + rows, self.arena.nnz() + entries);
+            self.arena.grow(n + n / 2, nnz + nnz / 2)?;
+        }
+        self.arena.fill(rows, entries, |free| {
+            free.room.lens.copy_from_slice(&more.lens);
+            free.room.indices.copy_from_slice(&more.columns);
+            match &mut free.room.values {
+                ValuesMut::F32(v) => v.iter_mut().zip(&more.values).for_each(|(v, x)| *v = *x as f32),
+                ValuesMut::F64(v) => v.copy_from_slice(&more.values),
+                ValuesMut::Row(_) => unreachable!("rows of a caller have a value per entry"),
+            }
+            Ok(())
+        })?;
+        memory::extend_from_slice(&mut self.classes, classes);
+        memory::extend_from_slice(&mut self.weights, weights);
+        self.renumber();
+        Ok(())
+    }
+
+    /// Makes each row's number its place.
+    pub fn renumber(&mut self) {
+        self.places.clear();
+        memory::extend(&mut self.places, 0..self.classes.len() as u32);
+        self.sort();
+    }
+
+    /// Number of entries of all rows.
+    pub fn nnz(&self) -> usize {
+        self.arena.nnz()
+    }
+
+    /// Classes and sample weights of the rows.
+    pub fn facts(&self) -> (&[u32], &[f64]) {
+        (&self.classes, &self.weights)
+    }
+
+    fn sort(&mut self) {
+        self.order.clear();
+        memory::extend(&mut self.order, 0..self.places.len() as u32);
+        let places = &self.places;
+        self.order.sort_unstable_by_key(|&i| places[i as usize]);
+    }
+
+    /// Decodes pages behind the rows, beside `work` on the rows that are there.
+    ///
+    /// # Errors
+    /// Those of the store and of `work`; the rows are then as before.
+    pub fn add_beside<T: Send>(
+        &mut self,
+        store: &Store,
+        pages: &[u32],
+        bytes: &(impl PageBytes + ?Sized),
+        monitor: &dyn Monitor,
+        work: impl FnOnce(Rows<'_>) -> Result<T> + Send,
+    ) -> Result<T> {
+        let (n_rows, nnz) = store.size(pages);
+        let mut facts = RowFacts::default();
+        let Self { arena, places, classes, weights, order } = self;
+        let result = arena.fill_beside(
+            n_rows,
+            nnz,
+            |free| store.decode_into(pages, bytes, free, &mut facts, monitor),
+            |view| work(Rows { view, places, classes, weights, order }),
+        )?;
+        for &page in pages {
+            let (start, end) = (store.starts()[page as usize], store.starts()[page as usize + 1]);
+            memory::extend(places, start as u32..end as u32);
+        }
+        memory::extend_from_slice(classes, &facts.classes);
+        memory::extend_from_slice(weights, &facts.weights);
+        self.sort();
+        Ok(result)
+    }
+}
