@@ -1,6 +1,7 @@
 //! Row kernels and the rank update.
 //!
-//! Rows of 100 entries over weight vectors that fit in the first-level cache (1e3), the second (1e5) and neither (1e7).
+//! Rows of 100 entries over weight vectors that fit in the first-level cache (1e3), the second (1e5) and
+//! neither (1e7).
 
 use std::hint::black_box;
 

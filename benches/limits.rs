@@ -1,21 +1,23 @@
 //! How far an epoch of coordinate descent is from what the machine can do.
 //!
-//! Prints one line of CSV per matrix, as it comes, with one number per row where its values allow it, and presolved; one thread, squared hinge, C = 1, no shrinking. Times are the best
-//! of several repetitions, in nanoseconds per stored entry:
+//! Prints one line of CSV per matrix, as it comes, with one number per row where its values allow it, and
+//! presolved; one thread, squared hinge, C = 1, no shrinking. Times are the best of several repetitions, in
+//! nanoseconds per stored entry:
 //!
 //! * `stream`: reading columns and values in storage order, nothing else: the limit of the memory bandwidth;
-//! * `gather`: adding up the weights of all entries in storage order: the limit of random access to the weights, with the
-//!   processor free to overlap every access with every other;
+//! * `gather`: adding up the weights of all entries in storage order: the limit of random access to the
+//!   weights, with the processor free to overlap every access with every other;
 //! * `scatter`: changing the weights of a row just read, which are in cache;
-//! * `limit`: `gather` and, for the share of rows whose variable moves, `scatter`: an epoch without its dependences, without its
-//!   random order of rows and without its arithmetic;
+//! * `limit`: `gather` and, for the share of rows whose variable moves, `scatter`: an epoch without its
+//!   dependences, without its random order of rows and without its arithmetic;
 //! * `epoch`: the real one.
 //!
-//! `bytes` are those streamed per entry (row state included), `lines` the cache lines of weights that a row touches, per entry,
-//! `misses` those of them that are not in a second-level cache of 2 MiB with 16 ways, counted by simulation in the epoch's order.
+//! `bytes` are those streamed per entry (row state included), `lines` the cache lines of weights that a row
+//! touches, per entry, `misses` those of them that are not in a second-level cache of 2 MiB with 16 ways,
+//! counted by simulation in the epoch's order.
 //!
-//! The folder named by the environment variable `HINGE_LIMITS` holds matrices as raw arrays (`benches/compare/limits.py` writes
-//! them); without it, one made-up matrix is measured.
+//! The folder named by the environment variable `HINGE_LIMITS` holds matrices as raw arrays
+//! (`benches/compare/limits.py` writes them); without it, one made-up matrix is measured.
 #![allow(clippy::print_stdout)]
 
 use std::hint::black_box;
@@ -45,7 +47,9 @@ struct Matrix {
 }
 
 fn main() {
-    println!("set,columns,rows,entries,width,bytes,lines,misses,stream,gather,scatter,moved,limit,epoch,ratio");
+    println!(
+        "set,columns,rows,entries,width,bytes,lines,misses,stream,gather,scatter,moved,limit,epoch,ratio"
+    );
     let matrices = match std::env::var("HINGE_LIMITS") {
         Ok(folder) => read_all(Path::new(&folder)),
         Err(_) => vec![zipf(100_000, 80, 50_000)],
@@ -168,7 +172,8 @@ fn best(mut run: impl FnMut() -> f64) -> f64 {
     timed.fold(f64::INFINITY, f64::min)
 }
 
-/// Cache lines of weights touched by the rows, and misses in a second-level cache, over one epoch in random order.
+/// Cache lines of weights touched by the rows, and misses in a second-level cache, over one epoch in random
+/// order.
 fn lines<R: Rows>(rows: &R, random: &mut active::Random) -> (f64, f64) {
     const SETS: usize = 2048;
     const WAYS: usize = 16;
@@ -201,7 +206,9 @@ fn lines<R: Rows>(rows: &R, random: &mut active::Random) -> (f64, f64) {
 fn read_all(folder: &Path) -> Vec<Matrix> {
     let mut names: Vec<String> = std::fs::read_dir(folder)
         .expect("HINGE_LIMITS names a folder")
-        .filter_map(|entry| Some(entry.ok()?.path().file_name()?.to_str()?.strip_suffix(".indptr")?.to_owned()))
+        .filter_map(|entry| {
+            Some(entry.ok()?.path().file_name()?.to_str()?.strip_suffix(".indptr")?.to_owned())
+        })
         .collect();
     names.sort();
     names.into_iter().map(|name| read_matrix(folder, name)).collect()

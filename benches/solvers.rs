@@ -16,7 +16,8 @@ struct Documents {
     y: Vec<f64>,
 }
 
-/// Documents over a vocabulary with falling frequencies; the label is the sign of a fixed random weighting of their words.
+/// Documents over a vocabulary with falling frequencies; the label is the sign of a fixed random weighting of
+/// their words.
 fn documents() -> Documents {
     let mut state = 12_345u64;
     let mut uniform = || {
@@ -39,19 +40,24 @@ fn documents() -> Documents {
 
 fn fits(c: &mut Criterion) {
     let data = documents();
-    let (x, _) =
-        CsrView::new(&data.indptr, &data.indices, &data.values, N_COLS + ROW).expect("the arrays are a matrix");
+    let (x, _) = CsrView::new(&data.indptr, &data.indices, &data.values, N_COLS + ROW)
+        .expect("the arrays are a matrix");
     let mut group = c.benchmark_group("fit");
     group.sample_size(10).throughput(Throughput::Elements((N_ROWS * ROW) as u64));
     for loss in [LossKind::Hinge, LossKind::SquaredHinge, LossKind::Logistic] {
         for solver in [SolverKind::DualCd, SolverKind::Newton] {
             for cost in [0.1, 10.0] {
                 let cost = vec![cost; N_ROWS];
-                let problem = Problem { rows: &x, ids: None, y: &data.y, cost: &cost, intercept: Intercept::None };
+                let problem =
+                    Problem { rows: &x, ids: None, y: &data.y, cost: &cost, intercept: Intercept::None };
                 let params = Params { solver, ..Params::default() };
-                let id = BenchmarkId::new(format!("{loss:?}/{solver:?}"), format!("n=1e4,nnz=4e5,C={}", cost[0]));
+                let id =
+                    BenchmarkId::new(format!("{loss:?}/{solver:?}"), format!("n=1e4,nnz=4e5,C={}", cost[0]));
                 group.bench_function(id, |b| {
-                    b.iter(|| auto::solve(&problem, loss, &params, &Start::default(), &Silent).expect("it converges"));
+                    b.iter(|| {
+                        auto::solve(&problem, loss, &params, &Start::default(), &Silent)
+                            .expect("it converges")
+                    });
                 });
             }
         }

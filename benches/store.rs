@@ -1,5 +1,5 @@
-//! Decoding of a block store into an arena, one thread. `HINGE_STORE=FILE` takes the pages of a file (the first 256), else pages
-//! of synthetic documents of equal values are made.
+//! Decoding of a block store into an arena, one thread. `HINGE_STORE=FILE` takes the pages of a file (the
+//! first 256), else pages of synthetic documents of equal values are made.
 #![allow(clippy::unwrap_used)]
 
 use std::hint::black_box;

@@ -1,7 +1,7 @@
 //! The one error type of the crate.
 //!
-//! Every variant carries data, the sentence is made in `Display`: lower case, the offending value in it, and what would be
-//! accepted. Not converging is a [`crate::fit::Status`], never an error.
+//! Every variant carries data, the sentence is made in `Display`: lower case, the offending value in it, and
+//! what would be accepted. Not converging is a [`crate::fit::Status`], never an error.
 
 use std::path::PathBuf;
 
@@ -133,7 +133,9 @@ pub enum Error {
     #[error("input X holds a column twice in one row, such entries must be summed first")]
     Duplicates,
     /// The features are too large to compute with.
-    #[error("input X has a row of squared norm {squared_norm:.3e}, at most {limit:e} is accepted: scale the features")]
+    #[error(
+        "input X has a row of squared norm {squared_norm:.3e}, at most {limit:e} is accepted: scale the features"
+    )]
     Scale {
         /// Largest squared norm of a row.
         squared_norm: f64,
@@ -173,8 +175,8 @@ pub enum Error {
     Cancelled,
 }
 
-/// Sum of all costs up to which squares of gradients, each at most that sum times the longest row, stay far inside
-/// double precision.
+/// Sum of all costs up to which squares of gradients, each at most that sum times the longest row, stay far
+/// inside double precision.
 fn accepted_cost(max_squared_norm: f64) -> f64 {
     1e140 / max_squared_norm.sqrt().max(1.0)
 }

@@ -1,13 +1,13 @@
 //! Large vectors, whose allocation may fail without ending the process.
 //!
-//! A `Vec` for which there is no memory aborts. Vectors that grow with the data (rows, columns, entries, classes
-//! times columns) are therefore made here. Where the system refuses one, the job unwinds with the number of bytes,
-//! and [`catch`] around the job returns that as [`Error::Memory`]. No panic hook runs; rayon and threads that are
-//! joined hand the unwinding on, everything on the way is dropped.
+//! A `Vec` for which there is no memory aborts. Vectors that grow with the data (rows, columns, entries,
+//! classes times columns) are therefore made here. Where the system refuses one, the job unwinds with the
+//! number of bytes, and [`catch`] around the job returns that as [`Error::Memory`]. No panic hook runs; rayon
+//! and threads that are joined hand the unwinding on, everything on the way is dropped.
 //!
-//! The many small vectors in between are ordinary ones. So that they find room, each request of at least `LARGE`
-//! bytes here fails already when fewer than `RESERVE` bytes are left after it. Asking for those costs 0.02
-//! microseconds where malloc has them at hand, a call of the system where not: nothing is written there.
+//! The many small vectors in between are ordinary ones. So that they find room, each request of at least
+//! `LARGE` bytes here fails already when fewer than `RESERVE` bytes are left after it. Asking for those costs
+//! 0.02 microseconds where malloc has them at hand, a call of the system where not: nothing is written there.
 
 use std::alloc::{Layout, alloc_zeroed};
 use std::collections::HashMap;
@@ -199,7 +199,8 @@ fn zeroed<T: Zero>(n: usize) -> Option<Vec<T>> {
     if start.is_null() {
         return None;
     }
-    // SAFETY: `start` was just allocated by the global allocator with the layout of `n` items, all of them zero.
+    // SAFETY: `start` was just allocated by the global allocator with the layout of `n` items, all of them
+    // zero.
     #[allow(unsafe_code)]
     let list = unsafe { Vec::from_raw_parts(start.cast(), n, n) };
     has_reserve(layout.size()).then_some(list)
@@ -272,7 +273,10 @@ mod tests {
             let refused = catch(|| Ok::<_, Error>(request()));
             assert!(matches!(refused, Err(Error::Memory { bytes }) if bytes == expected));
         }
-        assert!(matches!(catch(|| Ok::<_, Error>(zeros::<u64>(usize::MAX))), Err(Error::Memory { bytes: usize::MAX })));
+        assert!(matches!(
+            catch(|| Ok::<_, Error>(zeros::<u64>(usize::MAX))),
+            Err(Error::Memory { bytes: usize::MAX })
+        ));
         let mut list = vec![5u64];
         assert!(matches!(try_reserve(&mut list, ABSURD), Err(Error::Memory { .. })));
         assert_eq!(list, [5]);

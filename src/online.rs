@@ -1,25 +1,27 @@
 //! Learning from rows that are seen once (ChangRoth11, section 4): bounded memory, however long the stream.
 //!
-//! New rows get two epochs when they arrive, so the model knows them at once. Whenever they have a quarter of the entries of the
-//! rows before them, all rows at hand get some epochs (`epochs`); when the room is full, the rows that matter most become the
-//! new cache, and the others are forgotten. So a row costs two visits on arrival and about `2 rounds` more, whatever the size of
-//! the pieces in which the stream comes.
+//! New rows get two epochs when they arrive, so the model knows them at once. Whenever they have a quarter of
+//! the entries of the rows before them, all rows at hand get some epochs (`epochs`); when the room is full,
+//! the rows that matter most become the new cache, and the others are forgotten. So a row costs two visits on
+//! arrival and about `2 rounds` more, whatever the size of the pieces in which the stream comes.
 //!
-//! Tried: `rounds` epochs at each doubling, the same number of visits. Up to half of the rows then have seen their one epoch
-//! only, in which their dual variables overshoot: those of the squared hinge have no upper bound, and what a row is forgotten
-//! with stays. After one pass its objective was half above the optimum; it is a quarter now, a hinge's 3 %, a logistic's less.
+//! Tried: `rounds` epochs at each doubling, the same number of visits. Up to half of the rows then have seen
+//! their one epoch only, in which their dual variables overshoot: those of the squared hinge have no upper
+//! bound, and what a row is forgotten with stays. After one pass its objective was half above the optimum; it
+//! is a quarter now, a hinge's 3 %, a logistic's less.
 //!
-//! **What is kept of a forgotten row.** Its dual variable `a_i` is dropped, its part `a_i y_i x_i` of the weights stays for ever: the
-//! weights are `w = sum_i a_i y_i x_i` over *all* rows seen, a feasible point of the dual of the problem of all of them. Each
-//! step raises that dual value; a forgotten row's variable moves no more. A row that comes again is a new row, as if it had
-//! come twice. Nothing fades: a stream whose law changes should be learned anew from time to time.
+//! **What is kept of a forgotten row.** Its dual variable `a_i` is dropped, its part `a_i y_i x_i` of the
+//! weights stays for ever: the weights are `w = sum_i a_i y_i x_i` over *all* rows seen, a feasible point of
+//! the dual of the problem of all of them. Each step raises that dual value; a forgotten row's variable moves
+//! no more. A row that comes again is a new row, as if it had come twice. Nothing fades: a stream whose law
+//! changes should be learned anew from time to time.
 //!
-//! **Intercept.** A penalised one suits a stream. Tried: a free one by the method of multipliers, as in a fit; its multiplier runs
-//! after the imbalance of the last rows (random rows of two equal classes, a cache of a tenth: 0.77 of test rows right, 0.92
-//! with a penalised one).
+//! **Intercept.** A penalised one suits a stream. Tried: a free one by the method of multipliers, as in a
+//! fit; its multiplier runs after the imbalance of the last rows (random rows of two equal classes, a cache
+//! of a tenth: 0.77 of test rows right, 0.92 with a penalised one).
 //!
-//! There is no certificate, since the rows that it would need are gone; [`Stream::dual`] is a lower bound on the optimum of all rows
-//! seen.
+//! There is no certificate, since the rows that it would need are gone; [`Stream::dual`] is a lower bound on
+//! the optimum of all rows seen.
 
 use crate::blocks::choice::{Capacity, Policy, choose, lot};
 use crate::blocks::problem::{Problem, Step};
@@ -98,8 +100,8 @@ pub struct Snapshot {
     pub counts: Counts,
 }
 
-/// Epochs over all rows each time: in all as many visits as `rounds` epochs at each doubling, since the times are
-/// `1 / (1 - 1 / PROGRESS) = 5` for a row that stays, instead of 2.
+/// Epochs over all rows each time: in all as many visits as `rounds` epochs at each doubling, since the times
+/// are `1 / (1 - 1 / PROGRESS) = 5` for a row that stays, instead of 2.
 fn epochs(rounds: usize) -> usize {
     (2 * rounds).div_ceil(5)
 }
@@ -153,7 +155,8 @@ impl Stream {
         if budget >= needed {
             return Ok(());
         }
-        let parts = format!("{states} bytes for the weights of {} problem(s), the rest for rows", self.tasks.len());
+        let parts =
+            format!("{states} bytes for the weights of {} problem(s), the rest for rows", self.tasks.len());
         Err(Error::Budget { budget, needed, parts })
     }
 
@@ -167,8 +170,8 @@ impl Stream {
     /// Learns from rows with their class ids and sample weights.
     ///
     /// # Errors
-    /// [`Error::Shape`], [`Error::Labels`], [`Error::Scale`] for what is no row, before anything is learned; [`Error::Cancelled`], after
-    /// which the stream is that of a part of the rows.
+    /// [`Error::Shape`], [`Error::Labels`], [`Error::Scale`] for what is no row, before anything is learned;
+    /// [`Error::Cancelled`], after which the stream is that of a part of the rows.
     pub fn learn<R: Rows>(
         &mut self,
         rows: &R,
@@ -211,7 +214,13 @@ impl Stream {
         Ok(())
     }
 
-    fn take_in(&mut self, plain: &Plain, classes: &[u32], weights: &[f64], monitor: &dyn Monitor) -> Result<()> {
+    fn take_in(
+        &mut self,
+        plain: &Plain,
+        classes: &[u32],
+        weights: &[f64],
+        monitor: &dyn Monitor,
+    ) -> Result<()> {
         if self.bias.is_none() {
             self.bias = Some(self.first_bias(plain, classes, weights));
         }
@@ -242,7 +251,8 @@ impl Stream {
             Intercept::Penalised(scale) => scale,
             Intercept::Free => {
                 let squared: f64 = plain.values.iter().map(|v| v * v).sum();
-                let total = classes.iter().zip(weights).map(|(&k, w)| self.options.cost[k as usize] * w).sum();
+                let total =
+                    classes.iter().zip(weights).map(|(&k, w)| self.options.cost[k as usize] * w).sum();
                 free_bias(squared / plain.lens.len().max(1) as f64, total)
             }
         }
@@ -270,7 +280,11 @@ impl Stream {
             let mut rows = resident.rows();
             rows.order = &rows.order[first..];
             let number = checksum(6, &[steps.to_le_bytes(), (k as u64).to_le_bytes()].concat());
-            running.step(&rows, Step { settings: &settings, parts: &[], number, rounds, n_new: 0 }, monitor)?;
+            running.step(
+                &rows,
+                Step { settings: &settings, parts: &[], number, rounds, n_new: 0 },
+                monitor,
+            )?;
             Ok(())
         })
     }
@@ -328,7 +342,8 @@ impl Stream {
         self.tasks.len()
     }
 
-    /// Dual value of a problem at all rows seen; with a free intercept its constraint is met in the limit only.
+    /// Dual value of a problem at all rows seen; with a free intercept its constraint is met in the limit
+    /// only.
     pub fn dual(&self, problem: usize) -> f64 {
         let (state, d) = (&self.states[problem], self.options.n_cols);
         let w = if self.options.settings.intercept == Intercept::Free { &state.w[..d] } else { &state.w[..] };
@@ -339,7 +354,11 @@ impl Stream {
     pub fn snapshot(&self) -> Snapshot {
         let mut rows = Plain::default();
         let mut buffer = Vec::new();
-        with_view!(self.resident.rows().view, |view| (0..view.n_rows()).for_each(|i| rows.push(&view, i, &mut buffer)));
+        with_view!(self.resident.rows().view, |view| (0..view.n_rows()).for_each(|i| rows.push(
+            &view,
+            i,
+            &mut buffer
+        )));
         let (classes, weights) = self.resident.facts();
         let (classes, weights) = (memory::copy(classes), memory::copy(weights));
         Snapshot { rows, classes, weights, states: self.states.clone(), bias: self.bias, counts: self.counts }
@@ -360,7 +379,9 @@ impl Stream {
             check_length("weights of a stream", own.w.len(), given.w.len())?;
             check_length("dual variables of a stream", n, given.alpha.len())?;
         }
-        if let Some(&class) = snapshot.classes.iter().find(|&&class| class as usize >= stream.options.cost.len()) {
+        if let Some(&class) =
+            snapshot.classes.iter().find(|&&class| class as usize >= stream.options.cost.len())
+        {
             return Err(Error::Labels { reason: format!("class id {class} is out of range") });
         }
         stream.resident.push(&snapshot.rows, &snapshot.classes, &snapshot.weights)?;

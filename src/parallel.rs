@@ -1,8 +1,9 @@
 //! Parallel loops that are compiled once.
 //!
-//! A parallel iterator is compiled anew for every closure, a dozen functions each time; with passes over rows that is every type of rows times
-//! every solver, and was half of the functions of the extension. Here only the closure itself is: the tasks are counted, handed out by one
-//! compiled loop, and few (thousands of rows each), so that a call through a pointer does not show.
+//! A parallel iterator is compiled anew for every closure, a dozen functions each time; with passes over rows
+//! that is every type of rows times every solver, and was half of the functions of the extension. Here only
+//! the closure itself is: the tasks are counted, handed out by one compiled loop, and few (thousands of rows
+//! each), so that a call through a pointer does not show.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Mutex;
@@ -23,7 +24,8 @@ pub fn each<T: Send>(items: impl IntoIterator<Item = T>, task: impl Fn(usize, T)
     });
 }
 
-/// Calls `task(start, piece)` for the pieces of `chunk` entries (the last may be shorter) into which `out` falls, in parallel.
+/// Calls `task(start, piece)` for the pieces of `chunk` entries (the last may be shorter) into which `out`
+/// falls, in parallel.
 pub fn each_chunk<T: Send>(out: &mut [T], chunk: usize, task: impl Fn(usize, &mut [T]) + Sync) {
     each(out.chunks_mut(chunk), |k, piece| task(k * chunk, piece));
 }
@@ -35,7 +37,8 @@ pub fn map<T: Send>(count: usize, f: impl Fn(usize) -> T + Sync) -> Vec<T> {
     out.into_iter().flatten().collect()
 }
 
-/// `f(k, item)` of every item, computed in parallel. After a failure no further task begins; the first failure in order is returned.
+/// `f(k, item)` of every item, computed in parallel. After a failure no further task begins; the first
+/// failure in order is returned.
 ///
 /// # Errors
 /// Those of `f`.
@@ -48,17 +51,18 @@ pub fn try_map<T: Send, U: Send>(
     let mut out: Vec<Option<Result<U>>> = items.iter().map(|_| None).collect();
     each(items.into_iter().zip(&mut out), |k, (item, slot)| {
         if !has_failed.load(Ordering::Relaxed) {
-            *slot = Some(memory::catch(|| f(k, item)).inspect_err(|_| has_failed.store(true, Ordering::Relaxed)));
+            *slot =
+                Some(memory::catch(|| f(k, item)).inspect_err(|_| has_failed.store(true, Ordering::Relaxed)));
         }
     });
     out.into_iter().flatten().collect()
 }
 
-/// Runs `work` on this thread, where parallel iterators are then plain loops. No thread is started, also none of
-/// rayon's global pool.
+/// Runs `work` on this thread, where parallel iterators are then plain loops. No thread is started, also none
+/// of rayon's global pool.
 ///
-/// This thread is the only one of a pool that ends with the work. (`use_current_thread` of rayon would leak the
-/// pool, some 5 kB in every thread that ever fits.) A thread that is in a pool already stays in that one.
+/// This thread is the only one of a pool that ends with the work. (`use_current_thread` of rayon would leak
+/// the pool, some 5 kB in every thread that ever fits.) A thread that is in a pool already stays in that one.
 #[allow(unsafe_code)]
 pub fn alone<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     if rayon::current_thread_index().is_some() {
@@ -72,9 +76,10 @@ pub fn alone<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(1).spawn_handler(take).build();
     let (pool, seat) = pool.ok().zip(seat).expect("taking a seat does not fail");
     let mut outcome = None;
-    let task: Box<dyn FnOnce() + Send + '_> = Box::new(|| outcome = Some(catch_unwind(AssertUnwindSafe(work))));
-    // SAFETY: the task is gone before what it borrows: `seat.run` returns when the pool ends, and a pool whose
-    // handle is dropped ends when every task that was spawned in it has run.
+    let task: Box<dyn FnOnce() + Send + '_> =
+        Box::new(|| outcome = Some(catch_unwind(AssertUnwindSafe(work))));
+    // SAFETY: the task is gone before what it borrows: `seat.run` returns when the pool ends, and a pool
+    // whose handle is dropped ends when every task that was spawned in it has run.
     let task: Box<dyn FnOnce() + Send> = unsafe { std::mem::transmute(task) };
     pool.spawn(task);
     drop(pool);
@@ -101,7 +106,9 @@ mod tests {
         for count in [0, 1, 2, 1000] {
             assert_eq!(map(count, |k| 3 * k), (0..count).map(|k| 3 * k).collect::<Vec<_>>());
             let mut out = vec![0; count];
-            each_chunk(&mut out, 7, |start, piece| piece.iter_mut().zip(start..).for_each(|(out, k)| *out += k));
+            each_chunk(&mut out, 7, |start, piece| {
+                piece.iter_mut().zip(start..).for_each(|(out, k)| *out += k)
+            });
             assert_eq!(out, (0..count).collect::<Vec<_>>());
         }
     }

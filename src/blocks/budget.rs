@@ -6,8 +6,8 @@
 //!          + stored bytes (all of them, or those of one block) + arena { cache | block } + rows' bookkeeping
 //! ```
 //!
-//! Not counted: the interpreter with its libraries, and page buffers (3 MB each) of more threads than four. A plan is the same for
-//! any number of threads.
+//! Not counted: the interpreter with its libraries, and page buffers (3 MB each) of more threads than four. A
+//! plan is the same for any number of threads.
 
 use super::choice::Capacity;
 use super::duals::RUN;
@@ -22,7 +22,8 @@ use crate::{Error, Result};
 
 /// Bytes per row at hand beside the arena: place, class, weight, order, score, choice.
 pub const BOOKKEEPING: usize = 4 + 4 + 8 + 4 + 4 + 12;
-/// Bytes per row at hand of a problem in work: the solver's state, label, cost, dual variable, visiting order, ids, margin.
+/// Bytes per row at hand of a problem in work: the solver's state, label, cost, dual variable, visiting
+/// order, ids, margin.
 pub const STATE: usize = 40 + 8 + 8 + 8 + 4 + 4 + 8;
 /// Rows may be shorter than the average by this factor before rows instead of entries limit the arena.
 const SLACK: f64 = 1.2;
@@ -83,8 +84,8 @@ impl Groups {
     }
 }
 
-/// Groups that fit the budget. Dual variables go to files where that makes fewer groups, each of which reads the data anew, or
-/// where one problem alone would take more than half of the budget.
+/// Groups that fit the budget. Dual variables go to files where that makes fewer groups, each of which reads
+/// the data anew, or where one problem alone would take more than half of the budget.
 pub fn groups(store: &Store, settings: &Settings<'_>, n_tasks: usize) -> Groups {
     let of = |on_disk: bool| {
         let share = settings.budget as f64 * STATES_SHARE;
@@ -94,7 +95,8 @@ pub fn groups(store: &Store, settings: &Settings<'_>, n_tasks: usize) -> Groups 
     };
     let ((fits, memory), (_, file)) = (of(false), of(true));
     let helps = || {
-        file.state_bytes < memory.state_bytes && (!fits || n_tasks.div_ceil(file.size) < n_tasks.div_ceil(memory.size))
+        file.state_bytes < memory.state_bytes
+            && (!fits || n_tasks.div_ceil(file.size) < n_tasks.div_ceil(memory.size))
     };
     match settings.duals {
         DualsIn::Memory => memory,
@@ -112,13 +114,14 @@ pub fn groups(store: &Store, settings: &Settings<'_>, n_tasks: usize) -> Groups 
 /// Copies of the rows where columns are presolved: theirs, the packed one, and what is needed to find it.
 pub const PRESOLVE_COPIES: u64 = 3;
 
-/// Whether the rows can be fitted in memory as a plain matrix of so many copies: all of them, the solvers' states, and the weights.
-/// A matrix of more than 2^31 entries is not made.
+/// Whether the rows can be fitted in memory as a plain matrix of so many copies: all of them, the solvers'
+/// states, and the weights. A matrix of more than 2^31 entries is not made.
 pub fn fits_in_memory(store: &Store, settings: &Settings<'_>, n_tasks: usize, copies: u64) -> bool {
     let meta = store.meta();
     let at_once = n_tasks.min(SIDE_BY_SIDE) as u64;
     let rows = copies * meta.nnz * store.plain_width().entry_bytes() as u64 + meta.n_rows * 40;
-    let states = at_once * meta.n_rows * 120 + (n_tasks as u64 + 8 * at_once) * 8 * settings.n_weights(store) as u64;
+    let states =
+        at_once * meta.n_rows * 120 + (n_tasks as u64 + 8 * at_once) * 8 * settings.n_weights(store) as u64;
     meta.nnz <= i32::MAX as u64 && rows + states + page_bytes() <= settings.budget
 }
 
@@ -149,7 +152,8 @@ impl Needs {
         }
     }
 
-    /// Of all classes at once. How many dual variables are positive is known only after the fit: `PER_ROW` are counted.
+    /// Of all classes at once. How many dual variables are positive is known only after the fit: `PER_ROW`
+    /// are counted.
     pub fn crammer_singer(store: &Store, settings: &Settings<'_>) -> Self {
         let (n_rows, n_classes) = (store.meta().n_rows, store.classes().len());
         let weights = 8 * (store.meta().n_used as u64 + 1) * n_classes.next_multiple_of(LINE) as u64;
@@ -198,13 +202,16 @@ impl Plan {
         let needed = bare + least_bytes.ceil() as u64 + 1;
         if needed > budget {
             let buffers = page_bytes();
-            let parts = format!("{states} bytes for {}, {buffers} for buffers, the rest for rows", needs.what);
+            let parts =
+                format!("{states} bytes for {}, {buffers} for buffers, the rest for rows", needs.what);
             return Err(Error::Budget { budget, needed, parts });
         }
         let has_room_for_margins = margins <= (budget - needed) / 2;
         let left = (budget - bare - if has_room_for_margins { margins } else { 0 }) as f64;
-        let keeps_stored = settings.keeps_stored && stored <= STORED_SHARE * left && left - stored >= least_bytes;
-        let (left, per_entry) = if keeps_stored { (left - stored, kept_entry) } else { (left, fetched_entry) };
+        let keeps_stored =
+            settings.keeps_stored && stored <= STORED_SHARE * left && left - stored >= least_bytes;
+        let (left, per_entry) =
+            if keeps_stored { (left - stored, kept_entry) } else { (left, fetched_entry) };
         let entries = (left / per_entry).min(1.02 * whole + PAGE_ENTRIES as f64) as usize;
         let rows = (SLACK * entries as f64 / mean) as usize + 1024;
         let arena = Capacity { rows, entries };
@@ -212,14 +219,16 @@ impl Plan {
         let block = Capacity { rows: room(rows), entries: room(entries).max(largest) };
         let blocks = blocks(store, block);
         let sizes = blocks.iter().map(|pages| store.size(pages));
-        let (most_rows, most_entries) = sizes.fold((0, 0), |most, size| (most.0.max(size.0), most.1.max(size.1)));
+        let (most_rows, most_entries) =
+            sizes.fold((0, 0), |most, size| (most.0.max(size.0), most.1.max(size.1)));
         let rows = rows.max(most_rows);
         let cache = Capacity { rows: rows - most_rows, entries: entries.saturating_sub(most_entries) };
         let arena = Capacity { rows, ..arena };
         Ok(Self { width, arena, cache, blocks, keeps_stored, has_room_for_margins })
     }
 
-    /// Blocks in the random order of a pass, each with the one that comes after it; after the last, the first of the next pass.
+    /// Blocks in the random order of a pass, each with the one that comes after it; after the last, the first
+    /// of the next pass.
     pub fn order(&self, seed: u64, pass: usize) -> Vec<(usize, usize)> {
         let order = self.shuffled(seed, pass);
         let first_of_next = self.shuffled(seed, pass + 1).first().copied();
@@ -239,8 +248,8 @@ impl Plan {
 
 /// Groups pages into blocks of at most the given size (one page at least).
 ///
-/// Whole blocks of the store are put together where they are small. A block of the store that is too large is cut into stripes,
-/// every so many pages, so that each stripe has rows from the whole length of the input.
+/// Whole blocks of the store are put together where they are small. A block of the store that is too large is
+/// cut into stripes, every so many pages, so that each stripe has rows from the whole length of the input.
 fn blocks(store: &Store, capacity: Capacity) -> Vec<Vec<u32>> {
     let fits = |(rows, entries): (usize, usize)| rows <= capacity.rows && entries <= capacity.entries;
     let mut units: Vec<Vec<u32>> = Vec::new();

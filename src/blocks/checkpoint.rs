@@ -8,12 +8,13 @@
 //!          cached rows: u32 each, rising
 //! ```
 //!
-//! A file is written beside its name, synced and renamed, after a step of the descent: a kill leaves the one before. It names
-//! what the descent depends on; another training is refused with what differs. The length of the file must be exactly what
-//! its head, the store and the problems ask for before anything is allocated, and the checksum must be right.
+//! A file is written beside its name, synced and renamed, after a step of the descent: a kill leaves the one
+//! before. It names what the descent depends on; another training is refused with what differs. The length of
+//! the file must be exactly what its head, the store and the problems ask for before anything is allocated,
+//! and the checksum must be right.
 //!
-//! The file is held from the start of a training to its end, so that two trainings cannot write into one; an empty one
-//! is there until the first state is written.
+//! The file is held from the start of a training to its end, so that two trainings cannot write into one; an
+//! empty one is there until the first state is written.
 
 use std::hash::Hasher;
 use std::io::Read;
@@ -185,15 +186,28 @@ fn name(status: Status) -> &'static str {
 }
 
 fn status(name: &str) -> Option<Status> {
-    [Status::Converged, Status::MaxIter, Status::Stalled].into_iter().find(|&status| self::name(status) == name)
+    [Status::Converged, Status::MaxIter, Status::Stalled]
+        .into_iter()
+        .find(|&status| self::name(status) == name)
 }
 
 fn dependencies(training: &Training<'_>) -> Vec<(String, String)> {
     let hex = |bytes: &[u8]| format!("{:016x}", checksum(3, bytes));
     let Training { store, problems, sizes: [n_problems, group], parts, settings, .. } = training;
     let is_one_group = group >= n_problems;
-    let Settings { loss, intercept, tol, max_passes, seed, budget, policy, cache_share, rounds, round_tol, .. } =
-        settings;
+    let Settings {
+        loss,
+        intercept,
+        tol,
+        max_passes,
+        seed,
+        budget,
+        policy,
+        cache_share,
+        rounds,
+        round_tol,
+        ..
+    } = settings;
     [
         ("version", env!("CARGO_PKG_VERSION").to_owned()),
         ("fingerprint of the store", store.meta().fingerprint.clone()),
@@ -224,8 +238,8 @@ impl<'a, P: Problem> Checkpoint<'a, P> {
     /// Reads the file, if there is one, and holds it.
     ///
     /// # Errors
-    /// [`Error::Journal`] for the checkpoint of another training, a damaged one, and one in use; [`Error::Occupied`];
-    /// [`Error::Io`].
+    /// [`Error::Journal`] for the checkpoint of another training, a damaged one, and one in use;
+    /// [`Error::Occupied`]; [`Error::Io`].
     pub fn open(keep: Keep<'a>, training: Training<'_>) -> Result<Self> {
         let Training { store, settings, sizes, .. } = training;
         let held = Held::open(keep.path)?.ok_or_else(|| Error::Journal {
@@ -360,7 +374,9 @@ impl<'a, P: Problem> Checkpoint<'a, P> {
         let head: Head = serde_json::from_slice(&head).map_err(|_| self.refuse("its head is damaged"))?;
         self.compare(&head.depends_on)?;
         if self.expected(&head) != Some(length - PREFIX - 8 - head_length)
-            || n_problems.checked_sub(head.finished.len()).is_none_or(|left| head.under_way.len() != left.min(group))
+            || n_problems
+                .checked_sub(head.finished.len())
+                .is_none_or(|left| head.under_way.len() != left.min(group))
         {
             return Err(self.refuse("it is damaged or cut short"));
         }
@@ -381,7 +397,8 @@ impl<'a, P: Problem> Checkpoint<'a, P> {
             match there.get(k) {
                 Some((n, value)) if n == name && value == here => {}
                 Some((n, value)) if n == name => {
-                    let reason = format!("it belongs to another training: {name} is {value} there and {here} here");
+                    let reason =
+                        format!("it belongs to another training: {name} is {value} there and {here} here");
                     return Err(self.refuse(reason + "; use another path or delete the file"));
                 }
                 _ => return Err(self.refuse("it belongs to another version")),
@@ -433,7 +450,8 @@ impl<'a, P: Problem> Checkpoint<'a, P> {
             ends.push(Some(End { certified, status, n_iter: *n_iter, loads: rest[3] }));
         }
         let bytes = input.read(4 * head.n_cached as usize)?;
-        let cached: Vec<u32> = bytes.as_chunks::<4>().0.iter().map(|bytes| u32::from_le_bytes(*bytes)).collect_large();
+        let cached: Vec<u32> =
+            bytes.as_chunks::<4>().0.iter().map(|bytes| u32::from_le_bytes(*bytes)).collect_large();
         if !cached.is_sorted() || cached.last().is_some_and(|&place| place as usize >= self.shape.n_rows) {
             return Err(damaged());
         }
@@ -474,7 +492,9 @@ struct Unhashed<'a> {
 impl Unhashed<'_> {
     fn read(&mut self, n: usize) -> Result<Vec<u8>> {
         let mut bytes = memory::zeros(n);
-        self.file.read_exact(&mut bytes).map_err(|source| Error::Io { path: self.path.to_owned(), source })?;
+        self.file
+            .read_exact(&mut bytes)
+            .map_err(|source| Error::Io { path: self.path.to_owned(), source })?;
         self.hash.write(&bytes);
         Ok(bytes)
     }

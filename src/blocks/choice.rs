@@ -1,19 +1,20 @@
 //! Which rows stay in memory (ChangRoth11, section 2.2).
 //!
-//! A row far from the margin whose dual variable rests at a bound will hardly move again; a row near the margin will. Rows are
-//! scored by how far they are from mattering, the smallest scores stay:
+//! A row far from the margin whose dual variable rests at a bound will hardly move again; a row near the
+//! margin will. Rows are scored by how far they are from mattering, the smallest scores stay:
 //!
-//! * [`Policy::Gradient`]: the size of the dual gradient, `|m_i - 1|` (hinge losses) or `|m_i|` (logistic), `m_i` being the margin: the
-//!   distance to the margin;
-//! * [`Policy::Projected`]: how far the gradient points out of the box, 0 for rows inside it and for rows that still violate
-//!   their condition: what shrinking goes by.
+//! * [`Policy::Gradient`]: the size of the dual gradient, `|m_i - 1|` (hinge losses) or `|m_i|` (logistic),
+//!   `m_i` being the margin: the distance to the margin;
+//! * [`Policy::Projected`]: how far the gradient points out of the box, 0 for rows inside it and for rows
+//!   that still violate their condition: what shrinking goes by.
 //!
-//! With several problems the smallest score of any problem counts: one cache serves all. Tried on paper: a cache per problem,
-//! which divides the arena by their number.
+//! With several problems the smallest score of any problem counts: one cache serves all. Tried on paper: a
+//! cache per problem, which divides the arena by their number.
 //!
-//! **How much stays.** A larger cache loads smaller blocks: `1 / (1 - share)` visits of all rows per epoch and reading. Distance of the
-//! dual value to the optimum after two readings and CPU seconds for them (292,733 rows of file paths, 50 M entries, hinge, C = 1,
-//! 10 rounds, by the part of the rows that memory holds):
+//! **How much stays.** A larger cache loads smaller blocks: `1 / (1 - share)` visits of all rows per epoch
+//! and reading. Distance of the dual value to the optimum after two readings and CPU seconds for them
+//! (292,733 rows of file paths, 50 M entries, hinge, C = 1, 10 rounds, by the part of the rows that memory
+//! holds):
 //!
 //! ```text
 //! share     0.2             1/3             1/2             2/3
@@ -21,9 +22,9 @@
 //! 1/6       5.1e-4  4.1 s   1.3e-4  4.8 s   2.0e-5  6.6 s   3.5e-6   8.6 s
 //! ```
 //!
-//! Digits per second are alike up to a half, and fall beyond; a half needs fewer readings where memory is short, a third less work
-//! where it is not: the rule of [`super::Settings::share`]. Tried on paper: a first block that tells how many rows matter. They
-//! are always more than fit.
+//! Digits per second are alike up to a half, and fall beyond; a half needs fewer readings where memory is
+//! short, a third less work where it is not: the rule of [`super::Settings::share`]. Tried on paper: a first
+//! block that tells how many rows matter. They are always more than fit.
 //!
 //! Equal scores are ordered by a hash of the row's place, so that no part of the input is preferred.
 
@@ -59,7 +60,13 @@ pub fn lot(seed: u64, place: u32) -> u32 {
 /// Numbers of the rows with the smallest scores that fit, rising. A row that no longer fits ends the choice.
 ///
 /// `score[i]`, `places[i]` and `len(i)` belong to row `i`; a score of infinity never stays.
-pub fn choose(score: &[f32], places: &[u32], len: impl Fn(usize) -> usize, capacity: Capacity, seed: u64) -> Vec<u32> {
+pub fn choose(
+    score: &[f32],
+    places: &[u32],
+    len: impl Fn(usize) -> usize,
+    capacity: Capacity,
+    seed: u64,
+) -> Vec<u32> {
     let mut order: Vec<(f32, u32, u32)> = (0..score.len())
         .filter(|&i| score[i].is_finite())
         .map(|i| (score[i], lot(seed, places[i]), i as u32))

@@ -1,20 +1,22 @@
 //! All classes at once: the machine of Crammer and Singer over blocks (ChangRoth11, section 3).
 //!
-//! A step is the descent of [`crate::fit::crammer_singer`] over the rows at hand, from the weights of all rows. Between two steps a row
-//! has only its positive dual variables off its own class, sorted by class: most rows have none. The candidates of a row
-//! are found anew in the first epochs over it.
+//! A step is the descent of [`crate::fit::crammer_singer`] over the rows at hand, from the weights of all
+//! rows. Between two steps a row has only its positive dual variables off its own class, sorted by class:
+//! most rows have none. The candidates of a row are found anew in the first epochs over it.
 //!
-//! **What stays.** A variable is shrunk where it is 0 and its gradient is below that of all positive ones of its row: it would stay 0. Rows
-//! with a small share of shrunk variables stay ([`Policy::Projected`], ChangRoth11, section 3). Deviation: of equal shares, and most rows
-//! are equal, the row whose decision is nearest its margin stays; with [`Policy::Gradient`] that alone counts, and it is the default:
-//! 20news in 46 MB, C = 1, gap 1e-3, 8 readings instead of 11, 150 visits of all rows instead of 205.
+//! **What stays.** A variable is shrunk where it is 0 and its gradient is below that of all positive ones of
+//! its row: it would stay 0. Rows with a small share of shrunk variables stay ([`Policy::Projected`],
+//! ChangRoth11, section 3). Deviation: of equal shares, and most rows are equal, the row whose decision is
+//! nearest its margin stays; with [`Policy::Gradient`] that alone counts, and it is the default: 20news in 46
+//! MB, C = 1, gap 1e-3, 8 readings instead of 11, 150 visits of all rows instead of 205.
 //!
-//! **Certificate.** A scan computes the losses of all rows. With a free intercept the dual point must be moved onto its constraint: the
-//! moves follow from the dual variables alone ([`moves`]), and what they do to the weights is bounded as in [`super::scan`]:
-//! `|W + V|^2 <= |W|^2 + 2 <W, V> + (sum_i |v_i| |x_i|)^2`, `v_i` being the moves of row `i`.
+//! **Certificate.** A scan computes the losses of all rows. With a free intercept the dual point must be
+//! moved onto its constraint: the moves follow from the dual variables alone ([`moves`]), and what they do to
+//! the weights is bounded as in [`super::scan`]: `|W + V|^2 <= |W|^2 + 2 <W, V> + (sum_i |v_i| |x_i|)^2`,
+//! `v_i` being the moves of row `i`.
 //!
-//! Memory: the weights of all classes, which cannot be less, and of each row 64 bytes as the budget counts them, for up to three
-//! positive variables in the mean; rows that need more take more.
+//! Memory: the weights of all classes, which cannot be less, and of each row 64 bytes as the budget counts
+//! them, for up to three positive variables in the mean; rows that need more take more.
 
 use rayon::prelude::*;
 
@@ -73,7 +75,12 @@ impl<'a> AllClasses<'a> {
     ///
     /// # Errors
     /// Those of the store; [`Error::Cancelled`].
-    pub fn new(store: &Store, cost: &'a [f64], settings: &Settings<'_>, monitor: &dyn Monitor) -> Result<Self> {
+    pub fn new(
+        store: &Store,
+        cost: &'a [f64],
+        settings: &Settings<'_>,
+        monitor: &dyn Monitor,
+    ) -> Result<Self> {
         let (meta, is_free) = (store.meta(), settings.intercept == Intercept::Free);
         let bias = task::bias(store, cost, settings);
         Ok(Self {
@@ -86,7 +93,10 @@ impl<'a> AllClasses<'a> {
             sum: 0.0,
             losses: 0.0,
             visits: 0,
-            facts: is_free.then(|| store.facts_by_place(monitor)).transpose()?.map(|f| (f.classes, f.weights)),
+            facts: is_free
+                .then(|| store.facts_by_place(monitor))
+                .transpose()?
+                .map(|f| (f.classes, f.weights)),
         })
     }
 
@@ -130,7 +140,9 @@ impl<'a> AllClasses<'a> {
         for (k, &place) in places.iter().enumerate() {
             let (old, new) = (range(before, k), range(after, k));
             let values = &after.values[new.clone()];
-            if before.classes[old.clone()] == after.classes[new.clone()] && before.values[old.clone()] == *values {
+            if before.classes[old.clone()] == after.classes[new.clone()]
+                && before.values[old.clone()] == *values
+            {
                 continue;
             }
             self.sum += values.iter().sum::<f64>() - before.values[old].iter().sum::<f64>();
@@ -181,7 +193,8 @@ impl<'a> AllClasses<'a> {
         // What is less than this in the mean of all rows is within the tolerance.
         let dual = (self.sum - self.half_squared(intercept)).max(0.0);
         let idle = if is_free { 0.0 } else { IDLE[0] * settings.tol * dual / self.duals.n_rows() as f64 };
-        let (w, offsets) = (std::mem::replace(&mut self.weights, Weights::zeros(0, n_classes)), &mut self.offsets);
+        let (w, offsets) =
+            (std::mem::replace(&mut self.weights, Weights::zeros(0, n_classes)), &mut self.offsets);
         let setup = Setup { rows, plain: rows, bias, class, n_classes, cost, intercept, monitor };
         let mut descent = Descent::at(setup, Point { w, lists, offsets: std::mem::take(offsets) });
         descent.set_idle(idle);
@@ -199,7 +212,8 @@ impl<'a> AllClasses<'a> {
         done.map(|()| has_changed)
     }
 
-    /// The moves of all dual variables onto the constraint of a free intercept, and the sum of those off their row's class after them.
+    /// The moves of all dual variables onto the constraint of a free intercept, and the sum of those off
+    /// their row's class after them.
     fn repair(&self, monitor: &dyn Monitor) -> Result<(Vec<Move>, f64)> {
         let Some((classes, weights)) = &self.facts else { return Ok((Vec::new(), self.sum)) };
         let cost = |place: usize| self.cost[classes[place] as usize] * weights[place];
@@ -333,7 +347,8 @@ impl Problem for AllClasses<'_> {
         }
         let offsets = input.numbers(k)?;
         let [sum, losses] = *input.numbers(FACTS)?.first_chunk().expect("as many as asked for");
-        let lens: Vec<usize> = input.numbers(shape.n_rows)?.into_iter().map(|len| len as usize).collect_large();
+        let lens: Vec<usize> =
+            input.numbers(shape.n_rows)?.into_iter().map(|len| len as usize).collect_large();
         let n_entries = (size as usize - fixed(shape) - shape.n_rows) / 2;
         if lens.iter().any(|&len| len > k) || lens.iter().sum::<usize>() != n_entries {
             return Ok(None);
@@ -429,7 +444,10 @@ impl AllClasses<'_> {
         let half = self.half_squared(settings.intercept);
         let primal = half + total.losses;
         if !primal.is_finite() {
-            return Err(Error::Overflow { what: "objective", max_squared_norm: store.meta().max_squared_norm });
+            return Err(Error::Overflow {
+                what: "objective",
+                max_squared_norm: store.meta().max_squared_norm,
+            });
         }
         let dual = sum
             - half

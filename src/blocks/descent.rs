@@ -44,7 +44,10 @@ pub struct Descent<'a, P> {
 }
 
 /// Calls `f` for all problems, [`budget::SIDE_BY_SIDE`] at a time, as the budget has counted.
-fn side_by_side<P: Problem>(running: &mut [P], f: &(dyn Fn(usize, &mut P) -> Result<()> + Sync)) -> Result<()> {
+fn side_by_side<P: Problem>(
+    running: &mut [P],
+    f: &(dyn Fn(usize, &mut P) -> Result<()> + Sync),
+) -> Result<()> {
     for (start, some) in (0..).step_by(budget::SIDE_BY_SIDE).zip(running.chunks_mut(budget::SIDE_BY_SIDE)) {
         some.par_iter_mut().enumerate().try_for_each(|(k, running)| f(start + k, running))?;
     }
@@ -226,7 +229,8 @@ impl<'a, P: Problem> Descent<'a, P> {
 
     /// Epochs over the rows at hand; whether any dual variable has changed.
     fn work(&mut self, position: Position, what: u64, rounds: usize, n_new: usize) -> Result<bool> {
-        let numbers: Vec<u64> = (0..self.running.len()).map(|k| self.number(position, what, k)).collect_large();
+        let numbers: Vec<u64> =
+            (0..self.running.len()).map(|k| self.number(position, what, k)).collect_large();
         let Self { resident, running, settings, parts, monitor, ends, .. } = self;
         let (rows, is_open) = (resident.rows(), ends.iter().map(Option::is_none).collect::<Vec<bool>>());
         let has_changed = AtomicBool::new(false);
@@ -282,7 +286,8 @@ impl<'a, P: Problem> Descent<'a, P> {
             let bytes = crate::store::reader::FromFile;
             self.resident.add_beside(self.store, pages, &bytes, self.monitor, |_| Ok(()))?;
             let places = self.resident.places();
-            let is_kept = |i: &u32| (*i as usize) < before || cached.binary_search(&places[*i as usize]).is_ok();
+            let is_kept =
+                |i: &u32| (*i as usize) < before || cached.binary_search(&places[*i as usize]).is_ok();
             let kept: Vec<u32> = (0..places.len() as u32).filter(is_kept).collect_large();
             self.resident.keep(&kept);
         }

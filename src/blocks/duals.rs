@@ -1,11 +1,14 @@
-//! Dual variables of one problem in a file, by place, where the budget has no room for them (ChangRoth11, section 5.2).
+//! Dual variables of one problem in a file, by place, where the budget has no room for them (ChangRoth11,
+//! section 5.2).
 //!
-//! A step reads the variables of the rows at hand and writes them back, both in the order of the places, so the file is read
-//! and written in runs. The file has no name: it is gone with the process, however that ends; a checkpoint has a copy.
+//! A step reads the variables of the rows at hand and writes them back, both in the order of the places, so
+//! the file is read and written in runs. The file has no name: it is gone with the process, however that
+//! ends; a checkpoint has a copy.
 //!
-//! Departure from the paper: one file per problem instead of one per block. Rows of a block lie together anyway, and cached rows
-//! come from all blocks. Tried on paper: a hash map of the variables that are not 0. How many these are is known only after the
-//! fit, so no budget can promise to hold it; with more than a third of the rows it is larger than the list.
+//! Departure from the paper: one file per problem instead of one per block. Rows of a block lie together
+//! anyway, and cached rows come from all blocks. Tried on paper: a hash map of the variables that are not 0.
+//! How many these are is known only after the fit, so no budget can promise to hold it; with more than a
+//! third of the rows it is larger than the list.
 
 use std::fs::File;
 use std::io::Error as IoError;
@@ -93,7 +96,8 @@ impl DualFile {
     pub fn scatter(&mut self, places: &[u32], mut values: &[f64]) -> Result<()> {
         for run in runs(places) {
             let (start, end) = ends(run);
-            let mut list = if run.len() == end - start { memory::zeros(run.len()) } else { self.read(start..end)? };
+            let mut list =
+                if run.len() == end - start { memory::zeros(run.len()) } else { self.read(start..end)? };
             let here;
             (here, values) = values.split_at(run.len());
             run.iter().zip(here).for_each(|(&place, &value)| list[place as usize - start] = value);
@@ -138,7 +142,9 @@ mod tests {
 
     #[test]
     fn a_folder_that_is_not_there_is_named() {
-        let Err(Error::Io { path, .. }) = DualFile::zeros(Path::new("no/such/folder"), 1) else { panic!("no error") };
+        let Err(Error::Io { path, .. }) = DualFile::zeros(Path::new("no/such/folder"), 1) else {
+            panic!("no error")
+        };
         assert_eq!(path, Path::new("no/such/folder"));
     }
 }

@@ -1,10 +1,10 @@
-//! Training on a block store that is larger than the memory given: selective block minimisation (ChangRoth11), whose special
-//! case without a cache is block minimisation (Yu10).
+//! Training on a block store that is larger than the memory given: selective block minimisation
+//! (ChangRoth11), whose special case without a cache is block minimisation (Yu10).
 //!
-//! The dual variables of all rows and the weights `w = sum_i y_i a_i x_i` stay in memory; rows come and go. One step loads a block
-//! and runs some epochs of dual coordinate descent over it and the rows cached from before; then the rows that matter most
-//! are chosen as the next cache. Every step raises the dual value of the *whole* problem, so the descent ends at its optimum,
-//! whatever is cached; the cache decides how fast.
+//! The dual variables of all rows and the weights `w = sum_i y_i a_i x_i` stay in memory; rows come and go.
+//! One step loads a block and runs some epochs of dual coordinate descent over it and the rows cached from
+//! before; then the rows that matter most are chosen as the next cache. Every step raises the dual value of
+//! the *whole* problem, so the descent ends at its optimum, whatever is cached; the cache decides how fast.
 //!
 //! ```text
 //!   arena   | cached rows | block k             |     epochs over both (dual::epoch, as in memory)
@@ -14,25 +14,28 @@
 //! ```
 //!
 //! * [`budget`]: what fits into how many bytes: groups of problems, arena, blocks of pages;
-//! * [`problem`]: what the loop asks of a problem; [`task`]: a binary one: its costs, its state, and the steps of a solver on the rows
-//!   at hand; [`duals`]: its dual variables as a file, where memory is short; [`crammer_singer`]: all classes at once;
+//! * [`problem`]: what the loop asks of a problem; [`task`]: a binary one: its costs, its state, and the
+//!   steps of a solver on the rows at hand; [`duals`]: its dual variables as a file, where memory is short;
+//!   [`crammer_singer`]: all classes at once;
 //! * [`choice`]: which of the rows at hand stay; those rows and their way into memory are [`crate::source`];
 //! * [`scan`]: one reading of all rows: certificates and decision values;
 //! * [`descent`]: the loop; [`trainer`]: all problems, group by group; [`checkpoint`]: the state as a file;
 //! * [`search`], [`route`]: the search for `C` of [`crate::search`], all folds in one reading;
 //! * [`subgradient`]: Pegasos block by block, another method for comparison.
 //!
-//! **Certificate.** Losses gathered while blocks are loaded (each at the weights of that moment) tell when it is worth the
-//! while to compute the exact gap by a scan; only a scan ends the descent.
+//! **Certificate.** Losses gathered while blocks are loaded (each at the weights of that moment) tell when it
+//! is worth the while to compute the exact gap by a scan; only a scan ends the descent.
 //!
-//! **Same bits.** Rows are visited in an order that is drawn from the seed, the pass, the step and the problem, over the rows
-//! at hand in the order of the file; sums have fixed pieces. Neither threads nor the speed of the disk change the result, and
-//! a descent resumed from a checkpoint ends with the bits of one that was never stopped.
+//! **Same bits.** Rows are visited in an order that is drawn from the seed, the pass, the step and the
+//! problem, over the rows at hand in the order of the file; sums have fixed pieces. Neither threads nor the
+//! speed of the disk change the result, and a descent resumed from a checkpoint ends with the bits of one
+//! that was never stopped.
 //!
-//! **A slow disk.** The next block is read while the trainer is at the `rounds` epochs over this one, and decoded beside one more epoch
-//! over the cached rows. Where the disk is slower than that, [`Waiting::Train`] goes on with epochs over the cached rows until
-//! the block is there, as ChangRoth11 do (section 2.2): never idle, but how many epochs these are depends on the disk, and
-//! with them the last digits of the result. [`Waiting::Rest`], the default, waits, and keeps the bits.
+//! **A slow disk.** The next block is read while the trainer is at the `rounds` epochs over this one, and
+//! decoded beside one more epoch over the cached rows. Where the disk is slower than that, [`Waiting::Train`]
+//! goes on with epochs over the cached rows until the block is there, as ChangRoth11 do (section 2.2): never
+//! idle, but how many epochs these are depends on the disk, and with them the last digits of the result.
+//! [`Waiting::Rest`], the default, waits, and keeps the bits.
 
 /// Evaluates `$body` with `$rows` the rows of a [`crate::matrix::arena::View`], or their degree-2 features.
 macro_rules! with_mapped {
@@ -178,9 +181,11 @@ impl Settings<'_> {
         Ok(())
     }
 
-    /// The share of the arena that cached rows may take, `held` being the part of all entries that fits into it.
+    /// The share of the arena that cached rows may take, `held` being the part of all entries that fits into
+    /// it.
     ///
-    /// Where none is asked for, a third if memory holds a tenth of the rows or more, else half: [`LARGE_CACHE_BELOW`].
+    /// Where none is asked for, a third if memory holds a tenth of the rows or more, else half:
+    /// [`LARGE_CACHE_BELOW`].
     pub fn share(&self, held: f64) -> f64 {
         match (self.policy, self.cache_share) {
             (Policy::None, _) => 0.0,

@@ -1,5 +1,5 @@
-//! What the loop over blocks asks of a problem: [`super::task`] answers for a binary one, [`super::crammer_singer`] for all classes at
-//! once.
+//! What the loop over blocks asks of a problem: [`super::task`] answers for a binary one,
+//! [`super::crammer_singer`] for all classes at once.
 
 use super::Settings;
 use super::checkpoint::{Input, Output, Shape};
@@ -62,7 +62,8 @@ pub trait Problem: Send + Sync + Sized {
     /// [`crate::Error::Cancelled`]; [`crate::Error::Io`] where dual variables are in a file.
     fn step(&mut self, rows: &Rows<'_>, step: Step<'_>, monitor: &dyn Monitor) -> Result<bool>;
 
-    /// Lowers `out` to how far each row at hand is from mattering; rows that do not belong to the problem stay as they are.
+    /// Lowers `out` to how far each row at hand is from mattering; rows that do not belong to the problem
+    /// stay as they are.
     ///
     /// # Errors
     /// As for [`Self::step`].

@@ -1,15 +1,19 @@
-//! All lanes of a search for `C` over a store: the folds (and classes) of [`crate::search`] as held-out problems of one descent.
+//! All lanes of a search for `C` over a store: the folds (and classes) of [`crate::search`] as held-out
+//! problems of one descent.
 //!
-//! A lane is one binary problem of one fold. All lanes that must move to the next `C` descend side by side, so that one reading of
-//! a block, one cache and one certifying scan serve them all; one more scan predicts the held-out rows of all of them. As in
-//! [`crate::search::dual`], each lane starts from its dual variables at the `C` before, stretched, and a lane whose solution stays
-//! accepted at the next `C` takes no part; if none does, nothing is read.
+//! A lane is one binary problem of one fold. All lanes that must move to the next `C` descend side by side,
+//! so that one reading of a block, one cache and one certifying scan serve them all; one more scan predicts
+//! the held-out rows of all of them. As in [`crate::search::dual`], each lane starts from its dual variables
+//! at the `C` before, stretched, and a lane whose solution stays accepted at the next `C` takes no part; if
+//! none does, nothing is read.
 //!
-//! Classes, weights and folds of all rows are in memory (13 bytes per row, and 4 for the place in the held-out part), which
-//! makes the stretching exact: the dual value of each factor is computed, and so are the sums that the descent keeps.
+//! Classes, weights and folds of all rows are in memory (13 bytes per row, and 4 for the place in the
+//! held-out part), which makes the stretching exact: the dual value of each factor is computed, and so are
+//! the sums that the descent keeps.
 //!
-//! The cache is empty at the beginning of each `C`: a state is then the lanes' own, and a search that goes on from a journal has
-//! the bits of one that was never stopped. It costs the help of the cache for the first blocks of each `C`.
+//! The cache is empty at the beginning of each `C`: a state is then the lanes' own, and a search that goes on
+//! from a journal has the bits of one that was never stopped. It costs the help of the cache for the first
+//! blocks of each `C`.
 
 use std::sync::Arc;
 
@@ -123,7 +127,8 @@ impl<'a> StoreRoute<'a> {
     /// Starts before the first value of `C`.
     pub fn new(setup: &'a Setup<'a>) -> Self {
         let lane = Lane { w: Vec::new(), alpha: Vec::new(), offset: 0.0, fitted: None, is_scored: false };
-        let decisions = setup.sizes.iter().map(|size| memory::zeros(size * setup.n_problems())).collect_large();
+        let decisions =
+            setup.sizes.iter().map(|size| memory::zeros(size * setup.n_problems())).collect_large();
         Self { setup, lanes: vec![lane; setup.n_lanes()], kept: Vec::new(), decisions: Arc::new(decisions) }
     }
 
@@ -156,7 +161,8 @@ impl<'a> StoreRoute<'a> {
     fn descend(&mut self, due: &[usize], c: f64) -> Result<(Vec<End>, f64)> {
         let setup = self.setup;
         let tasks: Vec<Task> = due.iter().map(|&lane| setup.task(lane, c)).collect();
-        let problems = due.iter().zip(&tasks).map(|(&lane, task)| self.start(lane, task, c)).collect::<Result<_>>()?;
+        let problems =
+            due.iter().zip(&tasks).map(|(&lane, task)| self.start(lane, task, c)).collect::<Result<_>>()?;
         let seed = checksum(setup.settings.seed, &c.to_le_bytes());
         let settings = Settings { seed, ..setup.settings };
         let watch = Watch { caller: setup.monitor, c, lanes_left: due.len() };
@@ -186,7 +192,11 @@ impl<'a> StoreRoute<'a> {
         let w = if is_free { &w[..d] } else { &w[..] };
         let (norm, certificate) = (0.5 * dot(w, w), end.certified.certificate);
         let (loss, is_converged) = ((certificate.primal - norm).max(0.0), end.status == Status::Converged);
-        let until = if is_converged { accepted_until(c, norm, loss, certificate.dual, setup.settings.tol) } else { c };
+        let until = if is_converged {
+            accepted_until(c, norm, loss, certificate.dual, setup.settings.tol)
+        } else {
+            c
+        };
         Fitted { c, norm, loss, until, intercept: self.intercept(lane, end), is_converged }
     }
 
@@ -206,7 +216,10 @@ impl<'a> StoreRoute<'a> {
             return Ok(());
         }
         let lanes = &self.lanes;
-        let page = |page: usize, view: crate::matrix::arena::View<'_>, _: &crate::store::reader::RowFacts, (): ()| {
+        let page = |page: usize,
+                    view: crate::matrix::arena::View<'_>,
+                    _: &crate::store::reader::RowFacts,
+                    (): ()| {
             let first = store.starts()[page] as usize;
             let mut found: Vec<(u32, f64)> = Vec::new();
             with_mapped!(view, setup.settings.map, |rows| {
@@ -306,13 +319,20 @@ impl Lane {
         let is_converged = facts[5] != 0.0;
         let [c, norm, loss, until, intercept] = *facts.first_chunk().expect("the number of facts is checked");
         let fitted = Some(Fitted { c, norm, loss, until, intercept, is_converged });
-        Ok(Self { w: memory::copy(w), alpha: memory::copy(alpha), offset: facts[6], fitted, is_scored: false })
+        Ok(Self {
+            w: memory::copy(w),
+            alpha: memory::copy(alpha),
+            offset: facts[6],
+            fitted,
+            is_scored: false,
+        })
     }
 }
 
 /// The step of a lane's start from one `C` to the next (Chu15, eq. 14).
 ///
-/// Deviation, as in memory: of the factors 1, the ratio and its square root the one with the largest dual value is taken.
+/// Deviation, as in memory: of the factors 1, the ratio and its square root the one with the largest dual
+/// value is taken.
 struct Stretch<'a> {
     setup: &'a Setup<'a>,
     task: &'a Task,

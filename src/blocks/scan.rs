@@ -1,14 +1,14 @@
 //! One reading of all rows, page by page in parallel: certificates and decision values.
 //!
-//! With a free intercept the certified dual point is a copy of the dual variables, moved onto `sum y_i a_i = 0` by lowering some by
-//! `cut_i` ([`super::task::Sums::shift`]). Its weights are `w - v`, `v = sum cut_i y_i x_i`, whose norm is not computed but bounded:
-//! `|w - v| <= sum cut_i |x_i|`. This keeps the scan at one reading without a second vector, and costs nothing once the constraint is
-//! nearly met.
+//! With a free intercept the certified dual point is a copy of the dual variables, moved onto
+//! `sum y_i a_i = 0` by lowering some by `cut_i` ([`super::task::Sums::shift`]). Its weights are `w - v`,
+//! `v = sum cut_i y_i x_i`, whose norm is not computed but bounded: `|w - v| <= sum cut_i |x_i|`. This keeps
+//! the scan at one reading without a second vector, and costs nothing once the constraint is nearly met.
 //!
-//! The dual value is the one of [`crate::fit::certificate`], which needs margins and the distance of `w` from the weights of the
-//! dual variables only, and rounding is subtracted as there, by the largest row in place of each ([`Extent`]). The distance that
-//! the updates of so many visits can have made is bounded as in [`crate::fit::dual`], twice over since the level of the dual
-//! objective is not kept.
+//! The dual value is the one of [`crate::fit::certificate`], which needs margins and the distance of `w` from
+//! the weights of the dual variables only, and rounding is subtracted as there, by the largest row in place
+//! of each ([`Extent`]). The distance that the updates of so many visits can have made is bounded as in
+//! [`crate::fit::dual`], twice over since the level of the dual objective is not kept.
 
 use std::ops::Range;
 
@@ -74,7 +74,9 @@ impl PageReader {
             weights: Some(&mut facts.weights),
             numbers: Some(&mut facts.numbers),
         };
-        arena.fill(n, nnz, |free| store.decode(page, bytes, scratch, reader::reborrow(&mut free.room), &mut wanted))?;
+        arena.fill(n, nnz, |free| {
+            store.decode(page, bytes, scratch, reader::reborrow(&mut free.room), &mut wanted)
+        })?;
         Ok((arena.view(), facts))
     }
 }
@@ -96,7 +98,8 @@ pub fn for_pages<I: Send, T: Send>(
         let (view, facts) = reader.read(store, source, page, width)?;
         Ok(f(page, view, facts, item))
     };
-    let results: Vec<Result<T>> = items.into_par_iter().enumerate().map_init(PageReader::default, work).collect();
+    let results: Vec<Result<T>> =
+        items.into_par_iter().enumerate().map_init(PageReader::default, work).collect();
     results.into_iter().collect()
 }
 
@@ -160,8 +163,9 @@ impl Part {
         }
     }
 
-    /// What moving the dual variables onto the constraint of a free intercept costs after all, and by how much it moves their weights:
-    /// one variable of the heavier sign is lowered by the excess, whatever rounding has made of it.
+    /// What moving the dual variables onto the constraint of a free intercept costs after all, and by how
+    /// much it moves their weights: one variable of the heavier sign is lowered by the excess, whatever
+    /// rounding has made of it.
     fn repair(&self, n_rows: usize, norm: f64) -> (f64, f64) {
         let delta = self.excess.abs() + UNIT * (n_rows as f64) * self.duals;
         let Most { alpha, price } = self.most[usize::from(self.excess > 0.0)];
@@ -169,8 +173,8 @@ impl Part {
         (price, delta * norm)
     }
 
-    /// Primal value at a point and a lower bound of the optimum from the dual variables, whose weights are within `radius` of the point's,
-    /// give or take rounding in them.
+    /// Primal value at a point and a lower bound of the optimum from the dual variables, whose weights are
+    /// within `radius` of the point's, give or take rounding in them.
     pub fn certificate<L: Loss>(&self, loss: L, at: &At, radius: f64) -> Certificate {
         let At { n_rows, n_weights, squared, losses, intercept, norm, total, is_free } = *at;
         let (price, length) = if is_free { self.repair(n_rows, norm) } else { (0.0, 0.0) };
@@ -183,7 +187,8 @@ impl Part {
             size: squared + losses + self.size,
         };
         let radius = radius + self.cut_norms + length;
-        let dual = 0.5 * squared + self.terms - self.products - 0.5 * radius * radius - extent.rounding() - price;
+        let dual =
+            0.5 * squared + self.terms - self.products - 0.5 * radius * radius - extent.rounding() - price;
         Certificate { primal: 0.5 * squared + losses, dual }
     }
 
@@ -244,8 +249,10 @@ fn certify_by<L: Loss>(loss: L, problems: &[&Running<'_>], scan: &Scan<'_>) -> R
         problems.iter().map(|p| p.state.sums.shift(if is_free { p.excess(d) } else { 0.0 })).collect();
     let intercepts: Vec<f64> = problems.iter().map(|p| p.intercept(d)).collect();
     let room = if keeps { n } else { 0 };
-    let mut decisions: Vec<Decisions> =
-        problems.iter().map(|_| Decisions { f: memory::zeros(room), signed: memory::zeros(room) }).collect_large();
+    let mut decisions: Vec<Decisions> = problems
+        .iter()
+        .map(|_| Decisions { f: memory::zeros(room), signed: memory::zeros(room) })
+        .collect_large();
     let items = cut(store, &mut decisions, keeps);
 
     let page = |page: usize, view: View<'_>, facts: &RowFacts, mut items: Vec<(&mut [f64], &mut [f64])>| {
@@ -294,7 +301,10 @@ fn certify_by<L: Loss>(loss: L, problems: &[&Running<'_>], scan: &Scan<'_>) -> R
         let at = At { n_rows: n, n_weights: w.len(), squared, losses, intercept, norm, total, is_free };
         let certificate = sums.certificate(loss, &at, p.drift(total));
         if !certificate.primal.is_finite() {
-            return Err(Error::Overflow { what: "objective", max_squared_norm: store.meta().max_squared_norm });
+            return Err(Error::Overflow {
+                what: "objective",
+                max_squared_norm: store.meta().max_squared_norm,
+            });
         }
         results.push(Certified { certificate, intercept });
     }
@@ -302,7 +312,11 @@ fn certify_by<L: Loss>(loss: L, problems: &[&Running<'_>], scan: &Scan<'_>) -> R
 }
 
 /// The pieces of all decisions by page and problem.
-fn cut<'a>(store: &Store, decisions: &'a mut [Decisions], keeps: bool) -> Vec<Vec<(&'a mut [f64], &'a mut [f64])>> {
+fn cut<'a>(
+    store: &Store,
+    decisions: &'a mut [Decisions],
+    keeps: bool,
+) -> Vec<Vec<(&'a mut [f64], &'a mut [f64])>> {
     let mut rest: Vec<(&mut [f64], &mut [f64])> =
         decisions.iter_mut().map(|d| (&mut d.f[..], &mut d.signed[..])).collect();
     let mut items = Vec::with_capacity(store.pages().len());
@@ -367,8 +381,9 @@ impl<L: Loss> Objective<1> for Signed<'_, L> {
     }
 }
 
-/// Row numbers and decision values `x_i . w_k + b_k` of some pages: row after row in the order of the file, one value per weight
-/// vector, which is in the order of the store's columns, or of the pairs of these where there is a map.
+/// Row numbers and decision values `x_i . w_k + b_k` of some pages: row after row in the order of the file,
+/// one value per weight vector, which is in the order of the store's columns, or of the pairs of these where
+/// there is a map.
 ///
 /// # Errors
 /// [`Error::Corrupt`], [`Error::Io`], [`Error::Cancelled`].

@@ -1,7 +1,8 @@
-//! The search for `C` of [`crate::search`] over a store: in memory where the rows fit, else all folds in one descent.
+//! The search for `C` of [`crate::search`] over a store: in memory where the rows fit, else all folds in one
+//! descent.
 //!
-//! Folds are parts of the rows, each row held out once at most; repeated cross-validation holds rows out several times and is
-//! refused for rows that do not fit. Rows are addressed by their numbers in the input.
+//! Folds are parts of the rows, each row held out once at most; repeated cross-validation holds rows out
+//! several times and is refused for rows that do not fit. Rows are addressed by their numbers in the input.
 
 use std::path::Path;
 
@@ -36,8 +37,8 @@ pub struct Task<'a> {
     pub folds: &'a [Fold],
 }
 
-/// The search, in memory or over blocks. `settings` say how to fit, `blocks` how to train on blocks (its loss, intercept, tolerance,
-/// limit of passes and seed are taken from `settings`).
+/// The search, in memory or over blocks. `settings` say how to fit, `blocks` how to train on blocks (its
+/// loss, intercept, tolerance, limit of passes and seed are taken from `settings`).
 pub struct Search<'a> {
     /// The data.
     pub task: Task<'a>,
@@ -61,8 +62,8 @@ impl Search<'_> {
     /// Runs it; see [`crate::search::search`].
     ///
     /// # Errors
-    /// Those of [`crate::search::search`] and of the store; [`Error::Budget`] where not all lanes fit, [`Error::Labels`] for splits that
-    /// hold a row out twice.
+    /// Those of [`crate::search::search`] and of the store; [`Error::Budget`] where not all lanes fit,
+    /// [`Error::Labels`] for splits that hold a row out twice.
     pub fn run(
         &self,
         in_memory: bool,
@@ -83,14 +84,20 @@ impl Search<'_> {
         let (arena, facts) = store.load(&pages, store.plain_width(), monitor)?;
         let places = places(&facts.numbers)?;
         let moved = |rows: &[u32]| -> Result<Vec<u32>> {
-            let moved = |&row: &u32| places.get(row as usize).copied().ok_or_else(|| no_row(row, places.len()));
+            let moved =
+                |&row: &u32| places.get(row as usize).copied().ok_or_else(|| no_row(row, places.len()));
             rows.iter().map(moved).try_collect_large()
         };
-        let folds = self.task.folds.iter().map(|f| Ok(Fold { train: moved(&f.train)?, test: moved(&f.test)? }));
+        let folds =
+            self.task.folds.iter().map(|f| Ok(Fold { train: moved(&f.train)?, test: moved(&f.test)? }));
         let folds = folds.collect::<Result<Vec<_>>>()?;
         let labels = Labels { ids: &facts.classes, n_classes: self.task.factor.len() as u32 };
-        let weight: Vec<f64> =
-            facts.classes.iter().zip(&facts.weights).map(|(&k, w)| self.task.factor[k as usize] * w).collect_large();
+        let weight: Vec<f64> = facts
+            .classes
+            .iter()
+            .zip(&facts.weights)
+            .map(|(&k, w)| self.task.factor[k as usize] * w)
+            .collect_large();
         with_mapped!(arena.view(), self.blocks.map, |rows| {
             let task = crate::search::Task { rows, labels, weight: &weight, folds: &folds };
             crate::search::search(&task, &self.settings, self.plan, self.resume, monitor, visit)
@@ -106,7 +113,8 @@ impl Search<'_> {
         let course = Course::new(self.plan, || self.bound(monitor))?;
         let facts = store.facts_by_place(monitor)?;
         let (parts, positions) = self.parts(&facts)?;
-        let n_lanes = self.task.folds.len() * if self.task.factor.len() == 2 { 1 } else { self.task.factor.len() };
+        let n_lanes =
+            self.task.folds.len() * if self.task.factor.len() == 2 { 1 } else { self.task.factor.len() };
         let (settings, plan) = self.divide(n_lanes)?;
         let setup = Setup {
             store,
@@ -163,8 +171,9 @@ impl Search<'_> {
         Ok(lower_bound(self.settings.loss, weight, self.max_squared_norm(monitor)? + constant))
     }
 
-    /// Largest squared norm of the rows as the solvers see them, so that a search starts where one in memory does. That of mapped
-    /// rows does not follow from that of the store's: plain factors and hashed pairs weigh the entries of a row differently.
+    /// Largest squared norm of the rows as the solvers see them, so that a search starts where one in memory
+    /// does. That of mapped rows does not follow from that of the store's: plain factors and hashed pairs
+    /// weigh the entries of a row differently.
     fn max_squared_norm(&self, monitor: &dyn Monitor) -> Result<f64> {
         let store = self.task.store;
         if self.blocks.map.is_none() {
@@ -182,7 +191,11 @@ impl Search<'_> {
         let (folds, n) = (self.task.folds, facts.numbers.len());
         let refuse = |reason: String| Err(Error::Labels { reason });
         if folds.is_empty() || folds.len() >= usize::from(NO_FOLD) {
-            return refuse(format!("a search over blocks takes 1 to {} folds, got {}", NO_FOLD - 1, folds.len()));
+            return refuse(format!(
+                "a search over blocks takes 1 to {} folds, got {}",
+                NO_FOLD - 1,
+                folds.len()
+            ));
         }
         let places = places(&facts.numbers)?;
         let (mut parts, mut positions) = (memory::filled(NO_FOLD, n), memory::zeros::<u32>(n));
@@ -243,7 +256,10 @@ impl Search<'_> {
             ("hash of class_weight", hex(format!("{:?}", self.task.factor).as_bytes())),
             ("hash of cv", hex(&setup.parts)),
             ("memory_budget", budget.to_string()),
-            ("degree-2 map", setup.settings.map.map_or_else(|| "none".to_owned(), |map| map.inner().description())),
+            (
+                "degree-2 map",
+                setup.settings.map.map_or_else(|| "none".to_owned(), |map| map.inner().description()),
+            ),
             ("block_options", format!("{policy:?} {cache_share:?} {rounds} {round_tol:?}")),
         ];
         Fingerprint::with(&data, &self.settings, self.plan)

@@ -1,15 +1,18 @@
 //! Subgradient descent over a store, block by block: Pegasos as ChangRoth11 compare with it.
 //!
-//! The steps are those of [`crate::fit::baselines::subgradient`]. An epoch loads every block once, in random order, and steps over its rows: one
-//! step on the whole block ([`Batch::All`]: the block is the mini-batch), or as many draws from it as its share of all costs
-//! asks for ([`Batch::Rows`]). Weights, their sum and the visits of all rows stay in memory; of the data one block does.
+//! The steps are those of [`crate::fit::baselines::subgradient`]. An epoch loads every block once, in random
+//! order, and steps over its rows: one step on the whole block ([`Batch::All`]: the block is the mini-batch),
+//! or as many draws from it as its share of all costs asks for ([`Batch::Rows`]). Weights, their sum and the
+//! visits of all rows stay in memory; of the data one block does.
 //!
-//! **Gap.** As in memory, the dual point is made of the mean slopes of the rows at their visits ([`Shares`]). A row that no draw has
-//! chosen is visited while its block is there, so that every dual variable is known when a look begins, with it the cut that
-//! moves the point onto `sum y_i a_i = 0`, and one scan does for the margins and for `sum a_i y_i x_i`.
+//! **Gap.** As in memory, the dual point is made of the mean slopes of the rows at their visits ([`Shares`]).
+//! A row that no draw has chosen is visited while its block is there, so that every dual variable is known
+//! when a look begins, with it the cut that moves the point onto `sum y_i a_i = 0`, and one scan does for the
+//! margins and for `sum a_i y_i x_i`.
 //!
-//! Departures from the fit in memory: a row drawn from its block, not from all rows; rows that are equal are not told from each
-//! other, so results depend on the order of the rows, and weight 2 draws a row twice as often without being the row twice.
+//! Departures from the fit in memory: a row drawn from its block, not from all rows; rows that are equal are
+//! not told from each other, so results depend on the order of the rows, and weight 2 draws a row twice as
+//! often without being the row twice.
 //!
 //! [`Batch::All`]: crate::fit::baselines::subgradient::Batch::All
 //! [`Batch::Rows`]: crate::fit::baselines::subgradient::Batch::Rows
@@ -49,8 +52,8 @@ pub struct Descended {
     pub looks: Vec<Look>,
 }
 
-/// Bytes of the state of a problem: weights and their sum, those to judge and those of the dual point; visits of the rows,
-/// decision values with a sorted copy.
+/// Bytes of the state of a problem: weights and their sum, those to judge and those of the dual point; visits
+/// of the rows, decision values with a sorted copy.
 fn state_bytes(store: &Store) -> u64 {
     let (n, d) = (store.meta().n_rows, store.meta().n_used as u64 + 1);
     32 * d + 48 * n
@@ -59,8 +62,8 @@ fn state_bytes(store: &Store) -> u64 {
 /// Descends on all problems within so many bytes, as many side by side as fit into half of them.
 ///
 /// # Errors
-/// [`crate::Error::Parameter`], [`crate::Error::Budget`], [`crate::Error::Corrupt`], [`crate::Error::Io`], [`crate::Error::Overflow`],
-/// [`crate::Error::Cancelled`], and those of the caller's step lengths.
+/// [`crate::Error::Parameter`], [`crate::Error::Budget`], [`crate::Error::Corrupt`], [`crate::Error::Io`],
+/// [`crate::Error::Overflow`], [`crate::Error::Cancelled`], and those of the caller's step lengths.
 pub fn fit(
     store: &Store,
     tasks: &[Task],
@@ -77,7 +80,8 @@ pub fn fit(
     let mut done = Vec::new();
     for tasks in tasks.chunks(size) {
         let settings = no_cache(loss, options, budget);
-        let needs = Needs::binary(store, &settings, Groups { size: tasks.len(), on_disk: false, state_bytes });
+        let needs =
+            Needs::binary(store, &settings, Groups { size: tasks.len(), on_disk: false, state_bytes });
         let plan = Plan::new(store, &settings, &needs)?;
         let group = std::thread::scope(|scope| {
             let fetch = Fetch::start(scope, store, &plan.blocks, Vec::new(), plan.keeps_stored, monitor)?;
@@ -170,7 +174,8 @@ impl<'a> Group<'a> {
         let meta = store.meta();
         let constant = if let Intercept::Penalised(scale) = intercept { scale * scale } else { 0.0 };
         let n_cols = meta.n_used + usize::from(constant != 0.0);
-        let (largest, mean) = (meta.max_squared_norm + constant, meta.sum_squared_norm / meta.n_rows as f64 + constant);
+        let (largest, mean) =
+            (meta.max_squared_norm + constant, meta.sum_squared_norm / meta.n_rows as f64 + constant);
         let running = tasks.iter().map(|task| {
             let total = store.total(&task.cost);
             let scale = match loss {
@@ -277,7 +282,8 @@ impl<'a> Group<'a> {
             let cost: f64 = chosen.cost.iter().sum();
             let draws = ((all_draws * cost / running.total).round() as usize).max(1);
             let rows = AnyRows::from(rows.view);
-            let problem = Problem { rows: &rows, ids: Some(&chosen.ids), y: &y, cost: &chosen.cost, intercept };
+            let problem =
+                Problem { rows: &rows, ids: Some(&chosen.ids), y: &y, cost: &chosen.cost, intercept };
             let number = checksum(7, &[epoch, block, k].map(|x| (x as u64).to_le_bytes()).concat());
             let part = Part { problem, scale: running.scale, draws, number };
             let Some((walk, mut all)) = running.at.take() else { return Ok(()) };
@@ -315,7 +321,11 @@ impl<'a> Group<'a> {
             self.load(block, order.get(step + 1).copied().unwrap_or(block))?;
             let (rows, monitor) = (self.resident.rows(), self.monitor);
             scans.par_iter_mut().zip(&self.running).try_for_each(|(scan, running)| {
-                if running.end.is_some() { Ok(()) } else { scan.read(loss, running, &rows, intercept, monitor) }
+                if running.end.is_some() {
+                    Ok(())
+                } else {
+                    scan.read(loss, running, &rows, intercept, monitor)
+                }
             })?;
         }
         let (seconds, max_squared_norm) = (self.monitor.seconds(), self.store.meta().max_squared_norm);
@@ -326,8 +336,10 @@ impl<'a> Group<'a> {
             let Scan { w, dual_w, decisions, sums, .. } = scan;
             let is_free = intercept == Intercept::Free;
             let (b, losses) = if is_free { best(loss, decisions) } else { (0.0, sums.losses) };
-            let (norm, total, squared) = (max_squared_norm.sqrt() + bias_of(intercept), running.total, dot(&w, &w));
-            let at = At { n_rows: n, n_weights: w.len(), squared, losses, intercept: b, norm, total, is_free };
+            let (norm, total, squared) =
+                (max_squared_norm.sqrt() + bias_of(intercept), running.total, dot(&w, &w));
+            let at =
+                At { n_rows: n, n_weights: w.len(), squared, losses, intercept: b, norm, total, is_free };
             let radius = certificate::distance(&dual_w, &w) + sums.rounding_of_weights(n, norm);
             let Certificate { primal, dual } = sums.certificate(loss, &at, radius);
             if !primal.is_finite() {
@@ -359,7 +371,10 @@ impl<'a> Group<'a> {
         let (store, intercept, d) = (self.store, self.intercept, self.store.meta().n_used);
         let old = store.old_columns()?;
         let n_rows = store.meta().n_rows as f64;
-        let ended = self.running.into_iter().filter_map(|running| Some((running.end?, running.looks, running.visits)));
+        let ended = self
+            .running
+            .into_iter()
+            .filter_map(|running| Some((running.end?, running.looks, running.visits)));
         let descended = |(end, looks, visits): (End, Vec<Look>, u64)| {
             let End { mut w, b, certificate, status, n_iter, loads } = end;
             let b = if let Intercept::Penalised(scale) = intercept { scale * w[d] } else { b };
@@ -367,7 +382,10 @@ impl<'a> Group<'a> {
             memory::resize(&mut w, store.meta().n_cols, 0.0);
             columns::restore(&old, &mut w);
             let passes = visits as f64 / n_rows + looks.len() as f64;
-            Descended { outcome: Outcome { w, intercept: b, certificate, status, n_iter, passes, loads }, looks }
+            Descended {
+                outcome: Outcome { w, intercept: b, certificate, status, n_iter, passes, loads },
+                looks,
+            }
         };
         Ok(ended.map(descended).collect())
     }

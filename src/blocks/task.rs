@@ -1,10 +1,12 @@
 //! One binary problem: its costs, its state, and the steps of a solver on the rows at hand.
 //!
-//! The steps are those of [`crate::fit::dual`]: an epoch visits rows of a [`crate::fit::Problem`] and changes `w` and the dual variables.
-//! Here the problem is made of the rows at hand, and begins where the whole problem stands: `w` and the dual variables of these
-//! rows. All other dual variables are constants meanwhile; their part of `w` stays in `w`.
+//! The steps are those of [`crate::fit::dual`]: an epoch visits rows of a [`crate::fit::Problem`] and changes
+//! `w` and the dual variables. Here the problem is made of the rows at hand, and begins where the whole
+//! problem stands: `w` and the dual variables of these rows. All other dual variables are constants
+//! meanwhile; their part of `w` stays in `w`.
 //!
-//! What the dual value needs of all rows is kept as sums ([`Sums`]), to which each step adds the change of its own rows.
+//! What the dual value needs of all rows is kept as sums ([`Sums`]), to which each step adds the change of
+//! its own rows.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -46,7 +48,8 @@ pub struct Task {
 pub type Parts = [u8];
 
 impl Task {
-    /// Each class of a store against the rest, by the costs of the classes; with two classes, the second against the first.
+    /// Each class of a store against the rest, by the costs of the classes; with two classes, the second
+    /// against the first.
     ///
     /// # Errors
     /// [`crate::Error::Shape`] for another number of costs than classes.
@@ -66,7 +69,11 @@ impl Task {
     /// Cost of a row, 0 if it does not belong to the problem.
     #[inline(always)]
     pub fn cost(&self, class: u32, weight: f64, part: Option<u8>) -> f64 {
-        if self.held_out.is_some() && self.held_out == part { 0.0 } else { self.cost[class as usize] * weight }
+        if self.held_out.is_some() && self.held_out == part {
+            0.0
+        } else {
+            self.cost[class as usize] * weight
+        }
     }
 
     /// Label of a class.
@@ -114,8 +121,8 @@ impl Sums {
         }
     }
 
-    /// Moves the dual point onto `sum y_i a_i = 0`: which rows are scaled down, and by what factor (eq. by eq. as in
-    /// [`crate::fit::certificate::dual_on_constraint`]). `excess` is that sum.
+    /// Moves the dual point onto `sum y_i a_i = 0`: which rows are scaled down, and by what factor (eq. by
+    /// eq. as in [`crate::fit::certificate::dual_on_constraint`]). `excess` is that sum.
     pub fn shift(&self, excess: f64) -> Shift {
         let side = usize::from(excess > 0.0);
         let inside_only = self.inside[side] > 2.0 * excess.abs();
@@ -189,18 +196,24 @@ pub fn bias(store: &Store, cost: &[f64], settings: &Settings<'_>) -> f64 {
     }
 }
 
-/// Height of the constant column of a free intercept, by the mean squared norm of the rows and the sum of their costs.
+/// Height of the constant column of a free intercept, by the mean squared norm of the rows and the sum of
+/// their costs.
 pub fn free_bias(mean: f64, total: f64) -> f64 {
     dual::penalty_for(if mean > 0.0 { mean } else { 1.0 }, total).sqrt()
 }
 
 impl<'a> Running<'a> {
-    /// Begins at zero. The constant column of a free intercept is as in [`crate::fit::dual`], with the store's statistics.
-    /// With a folder, the dual variables are in a file there.
+    /// Begins at zero. The constant column of a free intercept is as in [`crate::fit::dual`], with the
+    /// store's statistics. With a folder, the dual variables are in a file there.
     ///
     /// # Errors
     /// [`crate::Error::Io`].
-    pub fn new(store: &Store, task: &'a Task, settings: &Settings<'_>, folder: Option<&Path>) -> Result<Self> {
+    pub fn new(
+        store: &Store,
+        task: &'a Task,
+        settings: &Settings<'_>,
+        folder: Option<&Path>,
+    ) -> Result<Self> {
         let meta = store.meta();
         let bias = bias(store, &task.cost, settings);
         let w = memory::zeros(settings.n_weights(store) + usize::from(bias != 0.0));
@@ -320,7 +333,8 @@ impl<'a> Running<'a> {
     ) -> Result<()> {
         for _ in 0..step.rounds {
             let mut visit = Visit { w: &mut self.state.w, offset: self.state.offset };
-            let Epoch { visited, largest, smallest, .. } = dual::epoch(method, design, &mut visit, random, monitor)?;
+            let Epoch { visited, largest, smallest, .. } =
+                dual::epoch(method, design, &mut visit, random, monitor)?;
             self.state.visits += visited as u64;
             if step.settings.intercept == Intercept::Free {
                 self.state.offset += self.bias * self.state.w[design.n_cols() - 1];
@@ -338,10 +352,12 @@ impl Problem for Running<'_> {
 
     fn step(&mut self, rows: &Rows<'_>, step: Step<'_>, monitor: &dyn Monitor) -> Result<bool> {
         match step.settings.loss {
-            LossKind::Hinge => self.step_by(rows, step, monitor, Hinge, |costs| BoxCd::of(costs.y, costs.cost, Hinge)),
-            LossKind::SquaredHinge => {
-                self.step_by(rows, step, monitor, SquaredHinge, |costs| BoxCd::of(costs.y, costs.cost, SquaredHinge))
+            LossKind::Hinge => {
+                self.step_by(rows, step, monitor, Hinge, |costs| BoxCd::of(costs.y, costs.cost, Hinge))
             }
+            LossKind::SquaredHinge => self.step_by(rows, step, monitor, SquaredHinge, |costs| {
+                BoxCd::of(costs.y, costs.cost, SquaredHinge)
+            }),
             LossKind::Logistic => {
                 self.step_by(rows, step, monitor, Logistic, |costs| LogisticCd::of(costs.y, costs.cost))
             }
@@ -366,7 +382,8 @@ impl Problem for Running<'_> {
                 return f32::INFINITY;
             }
             let m = self.task.sign(class) * (decision + offset);
-            // Every dual variable of the logistic loss is inside its box: what counts is how close the decision is.
+            // Every dual variable of the logistic loss is inside its box: what counts is how close the
+            // decision is.
             let Some(&a) = alpha.get(i) else {
                 return if settings.loss == LossKind::Logistic { m.abs() } else { (m - 1.0).abs() } as f32;
             };

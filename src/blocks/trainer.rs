@@ -51,8 +51,8 @@ pub struct Keep<'a> {
 /// `parts` gives each row's part by place, for [`Task::held_out`]; empty without parts.
 ///
 /// # Errors
-/// [`Error::Parameter`], [`Error::Budget`], [`Error::Corrupt`], [`Error::Io`], [`Error::Journal`] for a checkpoint of another
-/// training, [`Error::Overflow`], [`Error::Cancelled`].
+/// [`Error::Parameter`], [`Error::Budget`], [`Error::Corrupt`], [`Error::Io`], [`Error::Journal`] for a
+/// checkpoint of another training, [`Error::Overflow`], [`Error::Cancelled`].
 pub fn fit(
     store: &Store,
     tasks: &[Task],
@@ -77,14 +77,22 @@ pub fn fit(
     let mut done: Vec<Outcome> = checkpoint.as_mut().map(Checkpoint::take_outcomes).unwrap_or_default();
     while done.len() < tasks.len() {
         let group = &tasks[done.len()..(done.len() + groups.size).min(tasks.len())];
-        let plan = Plan::new(store, settings, &Needs::binary(store, settings, Groups { size: group.len(), ..groups }))?;
+        let plan = Plan::new(
+            store,
+            settings,
+            &Needs::binary(store, settings, Groups { size: group.len(), ..groups }),
+        )?;
         let problems = group.iter().map(|task| Running::new(store, task, settings, folder.as_deref()));
         let problems = problems.collect::<Result<_>>()?;
         let remains = descend(store, problems, parts, settings, &plan, &mut checkpoint, &done, monitor)?;
         let scans = remains.scans as f64;
         let ends = remains.ends.into_iter().flatten();
         done.extend(
-            remains.problems.into_iter().zip(ends).map(|(problem, end)| outcome(store, settings, problem, end, scans)),
+            remains
+                .problems
+                .into_iter()
+                .zip(ends)
+                .map(|(problem, end)| outcome(store, settings, problem, end, scans)),
         );
     }
     let old = store.old_columns()?;
@@ -113,7 +121,8 @@ pub struct AllOutcome {
     pub loads: f64,
 }
 
-/// Trains the machine of Crammer and Singer; `cost` is `C` times the class weight by class, the loss of `settings` is not looked at.
+/// Trains the machine of Crammer and Singer; `cost` is `C` times the class weight by class, the loss of
+/// `settings` is not looked at.
 ///
 /// # Errors
 /// As for [`fit`].
@@ -145,7 +154,8 @@ fn outcome(store: &Store, settings: &Settings<'_>, problem: Running<'_>, end: En
     let d = settings.n_weights(store);
     let passes = problem.visits() as f64 / store.meta().n_rows as f64 + scans;
     let End { certified, status, n_iter, loads } = end;
-    let intercept = if settings.intercept == Intercept::Free { certified.intercept } else { problem.intercept(d) };
+    let intercept =
+        if settings.intercept == Intercept::Free { certified.intercept } else { problem.intercept(d) };
     let mut w = problem.state.w;
     w.truncate(d);
     Outcome { w, intercept, certificate: certified.certificate, status, n_iter, passes, loads }
@@ -179,8 +189,9 @@ fn descend<P: Problem>(
 
 /// The folder of files with dual variables: that of the checkpoint, else the system's for temporary files.
 pub fn scratch(keep: Option<Keep<'_>>, groups: Groups) -> Option<PathBuf> {
-    let beside =
-        |keep: Keep<'_>| keep.path.parent().filter(|folder| !folder.as_os_str().is_empty()).map(Path::to_owned);
+    let beside = |keep: Keep<'_>| {
+        keep.path.parent().filter(|folder| !folder.as_os_str().is_empty()).map(Path::to_owned)
+    };
     groups.on_disk.then(|| match keep {
         Some(keep) => beside(keep).unwrap_or_else(|| PathBuf::from(".")),
         None => std::env::temp_dir(),
@@ -195,6 +206,8 @@ pub fn check_row_count(store: &Store) -> Result<()> {
     let n_rows = store.meta().n_rows;
     match u32::try_from(n_rows) {
         Ok(_) => Ok(()),
-        Err(_) => Err(Error::Parameter { name: "number of rows", value: n_rows.to_string(), rule: "below 2^32" }),
+        Err(_) => {
+            Err(Error::Parameter { name: "number of rows", value: n_rows.to_string(), rule: "below 2^32" })
+        }
     }
 }

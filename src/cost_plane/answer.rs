@@ -1,8 +1,9 @@
 //! The exact solution at one pair of costs, from the sets of its facet.
 //!
-//! The facet is one of the perturbed problem. A walk with fixed costs takes the perturbation back to zero; what remains is a linear system, a
-//! clip of rounding and the certificate, computed on the data as given. Should rounding stop the walk, dual coordinate descent
-//! finishes from where it stood. Either way the returned gap is that of the unperturbed problem.
+//! The facet is one of the perturbed problem. A walk with fixed costs takes the perturbation back to zero;
+//! what remains is a linear system, a clip of rounding and the certificate, computed on the data as given.
+//! Should rounding stop the walk, dual coordinate descent finishes from where it stood. Either way the
+//! returned gap is that of the unperturbed problem.
 
 use super::keys::Side;
 use super::walk::{Course, Line, Walk};
@@ -15,8 +16,8 @@ use crate::{Error, Result, memory};
 
 /// Changes of sets per row before a walk to the unperturbed problem is given up.
 const STEPS_PER_ROW: usize = 20;
-/// Perturbation of a margin at which a walk to the unperturbed problem ends: a hundred times rounding, so that events still come one
-/// at a time. The last step to 0 changes the dual variables of M only.
+/// Perturbation of a margin at which a walk to the unperturbed problem ends: a hundred times rounding, so
+/// that events still come one at a time. The last step to 0 changes the dual variables of M only.
 const LAST: f64 = 3e-11;
 /// Relative gap above which dual coordinate descent takes over.
 const MAX_GAP: f64 = 1e-10;
@@ -70,7 +71,12 @@ impl<'a, R: Rows> Data<'a, R> {
 ///
 /// # Errors
 /// [`Error::Cancelled`]; [`Error::Overflow`].
-pub fn answer<R: Rows>(data: &Data<'_, R>, sides: &[Side], cost: [f64; 2], monitor: &dyn Monitor) -> Result<Answer> {
+pub fn answer<R: Rows>(
+    data: &Data<'_, R>,
+    sides: &[Side],
+    cost: [f64; 2],
+    monitor: &dyn Monitor,
+) -> Result<Answer> {
     let design = data.design();
     let largest = data.perturbation.iter().fold(0.0, |a: f64, &b| a.max(b));
     let last = if largest > LAST { LAST / largest } else { 0.0 };
@@ -130,7 +136,8 @@ fn certified<R: Rows>(
     let start = Start { w: None, alpha: Some(memory::copy(&solution.alpha)), is_consistent: false };
     let better = auto::solve(&problem, LossKind::Hinge, &params, &start, monitor)?;
     let is_better = better.certificate.relative_gap() < solution.certificate.relative_gap();
-    let crate::fit::Solution { w, intercept, alpha, certificate, .. } = if is_better { better } else { solution };
+    let crate::fit::Solution { w, intercept, alpha, certificate, .. } =
+        if is_better { better } else { solution };
     Ok(Answer { w, intercept, alpha, certificate, steps, descended: true })
 }
 

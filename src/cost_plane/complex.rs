@@ -1,8 +1,10 @@
-//! The plane cut into facets: vertices, edges, facets and how they hang together (the paper's eqs. (20)-(22)).
+//! The plane cut into facets: vertices, edges, facets and how they hang together (the paper's eqs.
+//! (20)-(22)).
 //!
-//! Facets are numbered in the order in which they were found, so layer by layer. Each keeps the facet it was reached from and the event on the
-//! way: its sets follow by walking back to the start. Edges are stored once per facet, counter-clockwise: event, facet beyond, start vertex. With
-//! about four edges and one vertex per facet that is some 90 bytes per facet, whatever the number of rows.
+//! Facets are numbered in the order in which they were found, so layer by layer. Each keeps the facet it was
+//! reached from and the event on the way: its sets follow by walking back to the start. Edges are stored once
+//! per facet, counter-clockwise: event, facet beyond, start vertex. With about four edges and one vertex per
+//! facet that is some 90 bytes per facet, whatever the number of rows.
 
 use rayon::prelude::*;
 
@@ -153,7 +155,10 @@ impl Complex {
                 "first does not rise to the number of edges",
             ),
             (rises(&self.layers) && self.layers.last().is_none_or(|&l| l as usize <= n), "layers"),
-            (self.parent.iter().enumerate().all(|(f, &p)| (p as usize) < f.max(1)), "a parent is not found earlier"),
+            (
+                self.parent.iter().enumerate().all(|(f, &p)| (p as usize) < f.max(1)),
+                "a parent is not found earlier",
+            ),
             (self.entry.iter().skip(1).all(|event| (event.row() as usize) < self.n_rows), "row of an entry"),
             (
                 self.events.iter().all(|event| event.is_frame() || (event.row() as usize) < self.n_rows),
@@ -193,7 +198,8 @@ impl Complex {
         report
     }
 
-    /// What the check finds in some facets, the number of their edges that another facet may share, and of those that none does.
+    /// What the check finds in some facets, the number of their edges that another facet may share, and of
+    /// those that none does.
     fn check_piece(&self, facets: std::ops::Range<usize>) -> Piece {
         let mut report = Report::default();
         let (mut half_edges, mut boundary) = (0, 0);

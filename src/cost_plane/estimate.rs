@@ -1,12 +1,14 @@
 //! How many facets a plane will have, from a few straight lines through it.
 //!
-//! Almost every vertex of a plane is the crossing of two event paths, with four facets around it: there are as many facets as crossings. The diagonal
-//! and the antidiagonal of a part of the plane count the paths that run either way, and the number of crossings goes with the product of both
-//! counts. The plane is not uniform (most of it happens at small costs), so it is taken in shells whose outer side is four times the inner
+//! Almost every vertex of a plane is the crossing of two event paths, with four facets around it: there are
+//! as many facets as crossings. The diagonal and the antidiagonal of a part of the plane count the paths that
+//! run either way, and the number of crossings goes with the product of both counts. The plane is not uniform
+//! (most of it happens at small costs), so it is taken in shells whose outer side is four times the inner
 //! one, the antidiagonal of each crossing its middle.
 //!
-//! The factor is measured, not derived. On planes that are known (see the tests) the estimate is within a factor of four either way for
-//! data with several features; where all rows lie on one line it is several times too large.
+//! The factor is measured, not derived. On planes that are known (see the tests) the estimate is within a
+//! factor of four either way for data with several features; where all rows lie on one line it is several
+//! times too large.
 
 use super::answer::Data;
 use super::keys::Side;
@@ -22,7 +24,8 @@ const DENSITY: f64 = 0.45;
 const RATIO: f64 = 4.0;
 /// Shells; what lies within the last has a millionth of a millionth of the area.
 const SHELLS: i32 = 10;
-/// Distance of the ends of an antidiagonal from the axes, relative to its length: on the axes all events of a class coincide.
+/// Distance of the ends of an antidiagonal from the axes, relative to its length: on the axes all events of a
+/// class coincide.
 const MARGIN: f64 = 1e-3;
 
 /// Estimates the number of facets in the box up to `limit`.
@@ -51,8 +54,10 @@ pub fn estimate<R: Rows>(
         let inner = if shell + 1 < SHELLS { outer / RATIO } else { 0.0 };
         let radial = diagonal.iter().filter(|&&t| t > inner && t <= outer).count();
         if radial > 0 {
-            let (from, to) =
-                ([limit[0] * outer, limit[1] * outer * MARGIN], [limit[0] * outer * MARGIN, limit[1] * outer]);
+            let (from, to) = (
+                [limit[0] * outer, limit[1] * outer * MARGIN],
+                [limit[0] * outer * MARGIN, limit[1] * outer],
+            );
             let sides = sides_at(&data, from, monitor)?;
             let across = events(&data, &sides, from, to, monitor)?.len();
             total += DENSITY * radial as f64 * across as f64;

@@ -1,14 +1,17 @@
 //! Exploration of the plane by layers, breadth first.
 //!
-//! Layer 0 is the facet of the start. Closing a layer computes the polygon of each of its facets, in parallel; then, in order, each edge of each
-//! polygon looks up the facet beyond by its key, and what is new is the next layer. Neighbours of layer `k` lie in the layers `k - 1` to `k + 1`
-//! and facets around a vertex in `k` to `k + 2`, so that only three layers of keys are held.
+//! Layer 0 is the facet of the start. Closing a layer computes the polygon of each of its facets, in
+//! parallel; then, in order, each edge of each polygon looks up the facet beyond by its key, and what is new
+//! is the next layer. Neighbours of layer `k` lie in the layers `k - 1` to `k + 1` and facets around a vertex
+//! in `k` to `k + 2`, so that only three layers of keys are held.
 //!
-//! The facets of a layer are cut into pieces of fixed length. A piece begins with one factorisation of its first facet's margin system and then
-//! *walks*: consecutive facets of a layer are neighbours or nearly so (siblings, then cousins), a move costs two to three single changes,
-//! and the only state is one [`State`] per thread. The pieces depend on nothing but the layer, so every number of threads gives the same bits.
+//! The facets of a layer are cut into pieces of fixed length. A piece begins with one factorisation of its
+//! first facet's margin system and then *walks*: consecutive facets of a layer are neighbours or nearly so
+//! (siblings, then cousins), a move costs two to three single changes, and the only state is one [`State`]
+//! per thread. The pieces depend on nothing but the layer, so every number of threads gives the same bits.
 //!
-//! Tried: a state per open facet, inherited from its parent. For 1,000 rows and wide margin sets the open layer alone would hold gigabytes.
+//! Tried: a state per open facet, inherited from its parent. For 1,000 rows and wide margin sets the open
+//! layer alone would hold gigabytes.
 
 use std::sync::Mutex;
 
@@ -23,12 +26,14 @@ use super::{layers, sets};
 use crate::fit::{Monitor, Progress};
 use crate::{Result, memory};
 
-/// Facets of a piece: enough to make the factorisation at its beginning cheap, few enough to feed several threads. Large margin sets
-/// take as many facets as they have rows, for then the factorisation costs one single change per facet.
+/// Facets of a piece: enough to make the factorisation at its beginning cheap, few enough to feed several
+/// threads. Large margin sets take as many facets as they have rows, for then the factorisation costs one
+/// single change per facet.
 const PIECE: usize = 48;
 /// Facets between two looks at the monitor within a layer.
 const POLL: usize = 16_384;
-/// Share of the box by which the closed area may exceed it: beyond, facets overlap, and the exploration might go on for ever.
+/// Share of the box by which the closed area may exceed it: beyond, facets overlap, and the exploration might
+/// go on for ever.
 const OVERLAP: f64 = 1e-6;
 
 /// Limits of an exploration.
@@ -70,7 +75,12 @@ struct Open {
 ///
 /// # Errors
 /// Only those of the monitor's callers; an interrupt is an [`End`].
-pub fn explore(plane: Plane<'_>, start: &[u64], limits: Limits, monitor: &dyn Monitor) -> Result<(Complex, Effort)> {
+pub fn explore(
+    plane: Plane<'_>,
+    start: &[u64],
+    limits: Limits,
+    monitor: &dyn Monitor,
+) -> Result<(Complex, Effort)> {
     let keys = Keys::new(plane.n());
     let mut explorer = Explorer::new(plane, &keys, start, None);
     explorer.run(limits, monitor)?;
@@ -90,8 +100,8 @@ pub struct Passed {
     pub n_layers: usize,
 }
 
-/// Explores as [`explore`], but hands every layer to `sink` when it is closed and keeps only the last one of them (for the check) beside the open
-/// one and three layers of keys.
+/// Explores as [`explore`], but hands every layer to `sink` when it is closed and keeps only the last one of
+/// them (for the check) beside the open one and three layers of keys.
 ///
 /// # Errors
 /// Those of `sink`.
@@ -147,7 +157,8 @@ impl<'a> Explorer<'a> {
             vertices: Vec::new(),
             end: End::Complete,
         };
-        let open = Open { keys: vec![key], sets: memory::copy(start), numbers: Numbers::from_iter([(key, 0)]) };
+        let open =
+            Open { keys: vec![key], sets: memory::copy(start), numbers: Numbers::from_iter([(key, 0)]) };
         Self {
             plane,
             keys,
@@ -257,11 +268,13 @@ impl<'a> Explorer<'a> {
         }
     }
 
-    /// Whether the vertex between two edges is the apex of a wedge: both bounds of one dual variable, or the axis of the row's own class.
+    /// Whether the vertex between two edges is the apex of a wedge: both bounds of one dual variable, or the
+    /// axis of the row's own class.
     fn is_apex(&self, a: Event, b: Event) -> bool {
         let own_axis = |frame: Event, event: Event| {
             let positive = self.plane.y[event.row() as usize] > 0.0;
-            frame == Event::frame(if positive { super::keys::Frame::Left } else { super::keys::Frame::Bottom })
+            frame
+                == Event::frame(if positive { super::keys::Frame::Left } else { super::keys::Frame::Bottom })
         };
         match (a.is_frame(), b.is_frame()) {
             (false, false) => a.row() == b.row(),
@@ -284,7 +297,13 @@ impl<'a> Explorer<'a> {
             for &length in &piece.lengths {
                 let range = at..at + length as usize;
                 let own = &sets[facet * self.words..(facet + 1) * self.words];
-                self.add(first + facet, keys[facet], own, &piece.events[range.clone()], &piece.points[range.clone()]);
+                self.add(
+                    first + facet,
+                    keys[facet],
+                    own,
+                    &piece.events[range.clone()],
+                    &piece.points[range.clone()],
+                );
                 at = range.end;
                 facet += 1;
             }
@@ -350,8 +369,12 @@ impl<'a> Explorer<'a> {
     /// The number of the facet beyond an edge, new or known.
     fn number(&mut self, facet: usize, key: u128, event: Event, sets: &[u64]) -> u32 {
         let across = self.keys.across(key, event);
-        if let Some(&f) =
-            self.open.numbers.get(&across).or_else(|| self.current.get(&across)).or_else(|| self.previous.get(&across))
+        if let Some(&f) = self
+            .open
+            .numbers
+            .get(&across)
+            .or_else(|| self.current.get(&across))
+            .or_else(|| self.previous.get(&across))
         {
             return f;
         }

@@ -10,9 +10,10 @@
 //!           f64 area, lists u32 empty, special                                                   all numbers little-endian
 //! ```
 //!
-//! Layers go to a draft ([`crate::durable::draft`]) beside the target, which gets its name when the exploration has
-//! ended (also by a limit or an interrupt): a kill leaves no half-written plane under that name. Some 85 bytes per
-//! facet. Lengths read from a file are compared with the bytes that are left before anything is allocated.
+//! Layers go to a draft ([`crate::durable::draft`]) beside the target, which gets its name when the
+//! exploration has ended (also by a limit or an interrupt): a kill leaves no half-written plane under that
+//! name. Some 85 bytes per facet. Lengths read from a file are compared with the bytes that are left before
+//! anything is allocated.
 
 use std::fs::File;
 use std::io::{BufReader, Read, Seek, SeekFrom};
@@ -62,7 +63,13 @@ impl Writer {
     ///
     /// # Errors
     /// [`Error::Io`].
-    pub fn begin(&mut self, header: &[u8], perturbation: &[f64], limit: [f64; 2], start: &[u64]) -> Result<()> {
+    pub fn begin(
+        &mut self,
+        header: &[u8],
+        perturbation: &[f64],
+        limit: [f64; 2],
+        start: &[u64],
+    ) -> Result<()> {
         self.kind(HEADER);
         memory::extend_from_slice(&mut self.payload, header);
         self.frame()?;
@@ -164,8 +171,11 @@ impl PlaneFile {
     pub fn open(path: &Path) -> Result<Self> {
         let mut frames = Frames::open(path)?;
         let (mut header, mut ground) = (frames.next(HEADER)?, frames.next(GROUND)?);
-        let (limit, start, perturbation) =
-            ([ground.f64()?, ground.f64()?], ground.list(u64::from_le_bytes)?, ground.list(f64::from_le_bytes)?);
+        let (limit, start, perturbation) = (
+            [ground.f64()?, ground.f64()?],
+            ground.list(u64::from_le_bytes)?,
+            ground.list(f64::from_le_bytes)?,
+        );
         let mut layers = Vec::new();
         while !frames.is_last()? {
             layers.push(frames.at);
@@ -199,7 +209,8 @@ impl PlaneFile {
         self.layers.len()
     }
 
-    /// Reads layer `k`, below [`Self::n_layers`]. Facets beyond that were never closed are [`super::complex::OPEN`].
+    /// Reads layer `k`, below [`Self::n_layers`]. Facets beyond that were never closed are
+    /// [`super::complex::OPEN`].
     ///
     /// # Errors
     /// [`Error::PlaneFile`]; [`Error::Io`].
@@ -252,12 +263,15 @@ impl PlaneFile {
         let mut n_edges = 0_u32;
         for k in 0..self.layers.len() {
             let layer = self.read(&mut frames, k)?;
-            if layer.first_facet as usize != complex.len() || layer.first_vertex as usize != complex.vertices.len() {
+            if layer.first_facet as usize != complex.len()
+                || layer.first_vertex as usize != complex.vertices.len()
+            {
                 return Err(frames.corrupt(format!("layer {k} does not begin where the one before ends")));
             }
             for length in layer.lengths {
                 let sum = n_edges.checked_add(length);
-                n_edges = sum.ok_or_else(|| frames.corrupt("more edges than fit into memory's numbers".into()))?;
+                n_edges =
+                    sum.ok_or_else(|| frames.corrupt("more edges than fit into memory's numbers".into()))?;
                 complex.first.push(n_edges);
             }
             memory::extend(&mut complex.parent, layer.parent);
@@ -289,8 +303,13 @@ impl Frames {
         let io = |source| Error::Io { path: path.to_owned(), source };
         let file = File::open(path).map_err(io)?;
         let length = file.metadata().map_err(io)?.len();
-        let mut frames =
-            Self { path: path.to_owned(), file: BufReader::with_capacity(1 << 16, file), length, at: 12, number: 0 };
+        let mut frames = Self {
+            path: path.to_owned(),
+            file: BufReader::with_capacity(1 << 16, file),
+            length,
+            at: 12,
+            number: 0,
+        };
         let mut prefix = [0; 12];
         if frames.file.read_exact(&mut prefix).is_err() || &prefix[..8] != MAGIC {
             return Err(frames.corrupt("it is not such a file".into()));

@@ -1,8 +1,9 @@
 //! The inverse of the margin system `Q_MM`, kept under single changes of the set `M`.
 //!
-//! A row that enters or leaves `M` changes the inverse by one outer product, O(|M|^2). The inverse is explicit rather than a triangular factor:
-//! both changes are then one streaming pass over a symmetric matrix, and a row leaves from any position by swapping with the last.
-//! Rounding errors add up slowly; owners watch a residual and call [`Inverse::rebuild`] when it grows.
+//! A row that enters or leaves `M` changes the inverse by one outer product, O(|M|^2). The inverse is
+//! explicit rather than a triangular factor: both changes are then one streaming pass over a symmetric
+//! matrix, and a row leaves from any position by swapping with the last. Rounding errors add up slowly;
+//! owners watch a residual and call [`Inverse::rebuild`] when it grows.
 
 use crate::matrix::simd;
 use crate::matrix::simd::Loop;
@@ -101,8 +102,8 @@ impl Inverse {
         }
     }
 
-    /// Takes row `i` in at the last position. `r = Q_MM^-1 Q_Mi`, `s = Q_ii - Q_iM r > 0`; `r` has at least [`Self::padded`] entries,
-    /// zero beyond the members.
+    /// Takes row `i` in at the last position. `r = Q_MM^-1 Q_Mi`, `s = Q_ii - Q_iM r > 0`; `r` has at least
+    /// [`Self::padded`] entries, zero beyond the members.
     pub fn enter(&mut self, i: u32, r: &[f64], s: f64) {
         let n = self.len();
         self.reserve(n + 1);
@@ -117,7 +118,8 @@ impl Inverse {
         self.members.push(i);
     }
 
-    /// Removes the row at position `k`; the last row takes its place. `column` is scratch of at least [`Self::padded`] entries.
+    /// Removes the row at position `k`; the last row takes its place. `column` is scratch of at least
+    /// [`Self::padded`] entries.
     pub fn leave(&mut self, k: usize, column: &mut [f64]) {
         let (n, stride) = (self.len(), self.stride);
         column[..n].copy_from_slice(&self.values[k * stride..k * stride + n]);
@@ -138,12 +140,17 @@ impl Inverse {
         self.members.swap_remove(k);
     }
 
-    /// Computes the inverse anew by Cholesky; `product(i, j)` is `Q_ij`. Members that depend on earlier ones within `limit` (pivot relative
-    /// to the diagonal) make it fail, with the position of the first.
+    /// Computes the inverse anew by Cholesky; `product(i, j)` is `Q_ij`. Members that depend on earlier ones
+    /// within `limit` (pivot relative to the diagonal) make it fail, with the position of the first.
     ///
     /// # Errors
     /// The position of a dependent member; the inverse is then meaningless.
-    pub fn rebuild(&mut self, members: &[u32], limit: f64, product: impl Fn(u32, u32) -> f64) -> Result<(), usize> {
+    pub fn rebuild(
+        &mut self,
+        members: &[u32],
+        limit: f64,
+        product: impl Fn(u32, u32) -> f64,
+    ) -> Result<(), usize> {
         let n = members.len();
         self.members.clear();
         self.members.extend_from_slice(members);
@@ -207,7 +214,8 @@ mod tests {
     use proptest::prelude::*;
 
     fn entry(seed: u64, i: u32, j: u32) -> f64 {
-        let x = (u64::from(i) * 7919 + u64::from(j) * 104_729 + seed).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40;
+        let x =
+            (u64::from(i) * 7919 + u64::from(j) * 104_729 + seed).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40;
         (x % 1000) as f64 / 500.0 - 1.0
     }
 

@@ -1,10 +1,13 @@
-//! Sets as discrete keys: facets, edges and vertices are the same where their sets are the same, never where points are close.
+//! Sets as discrete keys: facets, edges and vertices are the same where their sets are the same, never where
+//! points are close.
 //!
-//! The state of a row is one of L (left of the margin, `a_i = c_i`), M (on it) and R (right of it, `a_i = 0`). A facet is the state of every row. An
-//! edge is a facet with one row *between* two states, a vertex one with two such rows; on the axis `C_k = 0` a row of class `k` is between all
-//! three states at once (`a_i = 0 = c_i`), the apex of a wedge. A key is the exclusive or of one random 128-bit number per row and state
-//! (Zobrist), so that a move changes it by two numbers. Two different states of a million facets collide with probability below 1e-26; a
-//! collision would also break the match of shared edges, which is checked.
+//! The state of a row is one of L (left of the margin, `a_i = c_i`), M (on it) and R (right of it,
+//! `a_i = 0`). A facet is the state of every row. An edge is a facet with one row *between* two states, a
+//! vertex one with two such rows; on the axis `C_k = 0` a row of class `k` is between all three states at
+//! once (`a_i = 0 = c_i`), the apex of a wedge. A key is the exclusive or of one random 128-bit number per
+//! row and state (Zobrist), so that a move changes it by two numbers. Two different states of a million
+//! facets collide with probability below 1e-26; a collision would also break the match of shared edges, which
+//! is checked.
 
 use crate::memory::CollectLarge;
 
@@ -155,8 +158,9 @@ impl Keys {
         facet ^ row[from as usize] ^ row[to as usize]
     }
 
-    /// Key of a vertex between two edges of a facet, the same from every facet around it. `is_apex` says that the vertex lies on the axis
-    /// of the class of the row that both edges, or the one that is not the axis, belong to.
+    /// Key of a vertex between two edges of a facet, the same from every facet around it. `is_apex` says that
+    /// the vertex lies on the axis of the class of the row that both edges, or the one that is not the axis,
+    /// belong to.
     #[inline]
     pub fn vertex(&self, facet: u128, a: Event, b: Event, is_apex: bool) -> u128 {
         if is_apex {

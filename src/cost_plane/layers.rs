@@ -1,7 +1,8 @@
 //! Layers one at a time: what a plane too large for memory is handed on in, and its check as it goes by.
 //!
-//! Every edge of layer `k` leads to the layers `k - 1` to `k + 1`, so two layers side by side are enough to see whether facets share their edges
-//! with the same two vertices. The result is that of [`super::complex::Complex::check`] on the whole plane.
+//! Every edge of layer `k` leads to the layers `k - 1` to `k + 1`, so two layers side by side are enough to
+//! see whether facets share their edges with the same two vertices. The result is that of
+//! [`super::complex::Complex::check`] on the whole plane.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -72,7 +73,8 @@ impl Held {
 pub struct Checker {
     report: Report,
     previous: Held,
-    /// Vertices of the last three layers, each with the number of its first: a vertex belongs to facets of three layers.
+    /// Vertices of the last three layers, each with the number of its first: a vertex belongs to facets of
+    /// three layers.
     recent: VecDeque<(u32, Vec<Point>)>,
     half_edges: usize,
     boundary: usize,
@@ -82,7 +84,8 @@ pub struct Checker {
 }
 
 impl Checker {
-    /// Measures the polygons of a closed layer and matches its edges with each other and with those of the layer before.
+    /// Measures the polygons of a closed layer and matches its edges with each other and with those of the
+    /// layer before.
     pub fn add(&mut self, layer: Layer) {
         if self.recent.len() == 3 {
             self.recent.pop_front();
@@ -156,7 +159,8 @@ impl Checker {
     }
 }
 
-/// Whether edge `e` of facet `f` is among the `range` of edges of the facet beyond: the reverse event between the same vertices.
+/// Whether edge `e` of facet `f` is among the `range` of edges of the facet beyond: the reverse event between
+/// the same vertices.
 fn is_shared(own: &Held, f: u32, e: usize, next: usize, home: &Held, range: std::ops::Range<usize>) -> bool {
     let (start, stop) = (own.layer.corner[e], own.layer.corner[next]);
     let event = own.layer.events[e].reversed();

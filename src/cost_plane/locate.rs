@@ -73,7 +73,8 @@ impl Index {
     pub fn new(complex: &Complex) -> Self {
         let mut order: Vec<u32> =
             (0..complex.len() as u32).filter(|&f| !complex.edges(f as usize).is_empty()).collect_large();
-        let bounds: Vec<Bounds> = (0..complex.len()).into_par_iter().map(|f| Bounds::of(complex.polygon(f))).collect();
+        let bounds: Vec<Bounds> =
+            (0..complex.len()).into_par_iter().map(|f| Bounds::of(complex.polygon(f))).collect();
         let (nodes, levels) = tree(&mut order, &bounds);
         Self { order, nodes, levels }
     }
@@ -85,8 +86,8 @@ impl Index {
         Self { order, nodes, levels }
     }
 
-    /// Visits the leaf entries whose node boxes touch `at`, except below nodes that `skip` says to leave out. Entries come in a fixed order; their
-    /// own boxes are not tested.
+    /// Visits the leaf entries whose node boxes touch `at`, except below nodes that `skip` says to leave out.
+    /// Entries come in a fixed order; their own boxes are not tested.
     pub fn visit(&self, at: &Bounds, mut skip: impl FnMut(usize) -> bool, mut f: impl FnMut(u32)) {
         let mut stack = vec![(0_usize, 0_usize, self.order.len(), 0_u32)];
         while let Some((node, from, to, level)) = stack.pop() {
@@ -110,7 +111,15 @@ impl Index {
         minima
     }
 
-    fn fill_minima(&self, node: usize, from: usize, to: usize, level: u32, values: &[f64], minima: &mut [f64]) -> f64 {
+    fn fill_minima(
+        &self,
+        node: usize,
+        from: usize,
+        to: usize,
+        level: u32,
+        values: &[f64],
+        minima: &mut [f64],
+    ) -> f64 {
         let lowest = if level < self.levels {
             let middle = from + (to - from) / 2;
             let left = self.fill_minima(2 * node + 1, from, middle, level + 1, values, minima);
@@ -122,7 +131,8 @@ impl Index {
         lowest
     }
 
-    /// The facet that holds a point; on a shared edge the first that does. `None` outside of all (beyond `slack`).
+    /// The facet that holds a point; on a shared edge the first that does. `None` outside of all (beyond
+    /// `slack`).
     pub fn facet(&self, complex: &Complex, at: [f64; 2], slack: f64) -> Option<usize> {
         let mut best: Option<(f64, u32)> = None;
         let mut stack = vec![(0_usize, 0_usize, self.order.len(), 0_u32)];
@@ -161,7 +171,8 @@ fn arrange(order: &mut [u32], bounds: &[Bounds], levels: u32) {
     if levels == 0 || order.is_empty() {
         return;
     }
-    let middle_of = |f: u32, k: usize| bounds[f as usize].low[k] + bounds[f as usize].high[k].min(f64::MAX / 4.0);
+    let middle_of =
+        |f: u32, k: usize| bounds[f as usize].low[k] + bounds[f as usize].high[k].min(f64::MAX / 4.0);
     let spread = |k: usize| {
         let values = order.iter().map(|&f| middle_of(f, k));
         let (low, high) = values.fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), v| (l.min(v), h.max(v)));
@@ -169,7 +180,9 @@ fn arrange(order: &mut [u32], bounds: &[Bounds], levels: u32) {
     };
     let axis = usize::from(spread(1) > spread(0));
     let middle = order.len() / 2;
-    order.select_nth_unstable_by(middle, |&a, &b| middle_of(a, axis).total_cmp(&middle_of(b, axis)).then(a.cmp(&b)));
+    order.select_nth_unstable_by(middle, |&a, &b| {
+        middle_of(a, axis).total_cmp(&middle_of(b, axis)).then(a.cmp(&b))
+    });
     let (left, right) = order.split_at_mut(middle);
     if left.len() > PARALLEL {
         rayon::join(|| arrange(left, bounds, levels - 1), || arrange(right, bounds, levels - 1));

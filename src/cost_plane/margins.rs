@@ -1,12 +1,13 @@
 //! The margin system of a walk: the rows in `M`, and combinations of them that have given margins.
 //!
-//! Everything is solved with the explicit inverse of `Q_MM` ([`Inverse`]) against the rows themselves: a [`Combination`] carries its
-//! vector, so that a residual is as exact as the vector and not as the products of rows. One solution loses as many digits as `Q_MM` has
-//! in its condition number, which is the square of that of the rows; where rows in `M` nearly depend on each other, a few rounds of
-//! refinement win them back.
+//! Everything is solved with the explicit inverse of `Q_MM` ([`Inverse`]) against the rows themselves: a
+//! [`Combination`] carries its vector, so that a residual is as exact as the vector and not as the products
+//! of rows. One solution loses as many digits as `Q_MM` has in its condition number, which is the square of
+//! that of the rows; where rows in `M` nearly depend on each other, a few rounds of refinement win them back.
 //!
-//! Measured: german (1,000 rows, features rounded to six digits) has rows at a relative distance of 1e-5 from the span of the others. From
-//! the products alone their distance was rounding: 26 rows were found independent in 25 dimensions, and the walk ended in a circle.
+//! Measured: german (1,000 rows, features rounded to six digits) has rows at a relative distance of 1e-5 from
+//! the span of the others. From the products alone their distance was rounding: 26 rows were found
+//! independent in 25 dimensions, and the walk ended in a circle.
 
 use super::inverse::Inverse;
 use super::walk::Course;
@@ -14,12 +15,13 @@ use crate::matrix::Rows;
 use crate::memory;
 use crate::memory::CollectLarge;
 
-/// Squared distance of a row from the span of the others in `M`, relative to its length, below which a solution is refined.
+/// Squared distance of a row from the span of the others in `M`, relative to its length, below which a
+/// solution is refined.
 const ILL: f64 = 1e-5;
 /// Rounds of refinement.
 const REFINEMENTS: usize = 3;
-/// Pivot relative to the diagonal at which a rebuilt system is singular. Far below what lets a row enter: another order of
-/// the same rows has other pivots.
+/// Pivot relative to the diagonal at which a rebuilt system is singular. Far below what lets a row enter:
+/// another order of the same rows has other pivots.
 const SINGULAR: f64 = 1e-15;
 
 /// A vector and the coefficients of the members in it.
@@ -47,7 +49,14 @@ impl<'a, R: Rows> Margins<'a, R> {
     /// No member yet.
     pub fn new(course: Course<'a, R>) -> Self {
         let squared = (0..course.rows.n_rows()).map(|i| course.rows.squared_norm(i)).collect_large();
-        Self { course, inverse: Inverse::default(), squared, is_ill: false, residual: Vec::new(), step: Vec::new() }
+        Self {
+            course,
+            inverse: Inverse::default(),
+            squared,
+            is_ill: false,
+            residual: Vec::new(),
+            step: Vec::new(),
+        }
     }
 
     /// Row numbers of the members, by position.
@@ -70,7 +79,8 @@ impl<'a, R: Rows> Margins<'a, R> {
         self.course.rows.add_scaled(i as usize, scale * self.course.y[i as usize], w);
     }
 
-    /// Moves along the members until member `i` has the margin `target(i)`. Returns the largest residual before.
+    /// Moves along the members until member `i` has the margin `target(i)`. Returns the largest residual
+    /// before.
     pub fn meet(&mut self, what: &mut Combination, target: impl Fn(u32) -> f64) -> f64 {
         let rounds = if self.is_ill { REFINEMENTS } else { 1 };
         let found = self.meet_once(what, &target);
@@ -100,13 +110,15 @@ impl<'a, R: Rows> Margins<'a, R> {
         self.is_ill && !self.is_dependent()
     }
 
-    /// Whether a member nearly depends on the others: the diagonal of the inverse holds one over the squared distance of each.
+    /// Whether a member nearly depends on the others: the diagonal of the inverse holds one over the squared
+    /// distance of each.
     fn is_dependent(&self) -> bool {
         let inflation = |(k, &i): (usize, &u32)| self.inverse.line(k)[k] * self.squared(i);
         self.members().iter().enumerate().any(|member| inflation(member) > 1.0 / ILL)
     }
 
-    /// Row `i` less its projection on the members (`what.w`), and the coefficients `-r` of that projection; returns the squared distance.
+    /// Row `i` less its projection on the members (`what.w`), and the coefficients `-r` of that projection;
+    /// returns the squared distance.
     pub fn project(&mut self, i: u32, what: &mut Combination) -> f64 {
         what.alpha.clear();
         what.alpha.resize(self.members().len(), 0.0);
@@ -138,7 +150,8 @@ impl<'a, R: Rows> Margins<'a, R> {
         self.inverse.leave(k, &mut self.step);
     }
 
-    /// Starts anew with the given rows, in this order. Rows that depend on earlier ones are left out and returned.
+    /// Starts anew with the given rows, in this order. Rows that depend on earlier ones are left out and
+    /// returned.
     pub fn rebuild(&mut self, mut members: Vec<u32>) -> Vec<u32> {
         let mut dependent = Vec::new();
         loop {

@@ -1,13 +1,15 @@
 //! The entire regularisation path of the hinge in two costs.
 //!
-//! For costs `C+` of the positive and `C-` of the negative rows, and a penalised intercept (or none), the dual variables of
+//! For costs `C+` of the positive and `C-` of the negative rows, and a penalised intercept (or none), the
+//! dual variables of
 //!
 //! ```text
 //! min_w  1/2 |w|^2 + sum_i c_i max(0, 1 - y_i w.x_i),      c_i = C+ or C-
 //! ```
 //!
-//! are piecewise affine in `(C+, C-)`: the plane falls into convex polygons (facets) in which the sets left of the margin (L), on it (M) and right of
-//! it (R) do not change. [`plane`] explores all of them in a box, [`ray`] walks along one line.
+//! are piecewise affine in `(C+, C-)`: the plane falls into convex polygons (facets) in which the sets left
+//! of the margin (L), on it (M) and right of it (R) do not change. [`plane`] explores all of them in a box,
+//! [`ray`] walks along one line.
 //!
 //! | symbol | meaning |
 //! |---|---|
@@ -16,18 +18,22 @@
 //! | `eps_i` | perturbation of the right-hand sides: `y_i w.x_i = 1 + eps_i` in M |
 //! | event | one row changes between L and M or M and R, the paper's eq. (16) |
 //!
-//! **Degenerate data.** Duplicates, contradictions and dependent rows make several events coincide. With distinct `eps_i` rows in M are always
-//! independent and events come one at a time, in exact arithmetic; so the complex of the *perturbed* problem is explored, and every answer is taken back
-//! to `eps = 0` and certified ([`answer`]). Rounding can still spoil a complex. That is not guessed but checked: facets must share every edge with
-//! the same two vertices, loops around vertices must close, the areas must fill the box ([`complex::Complex::check`]). Where a check fails,
-//! the plane is explored again with another perturbation ([`SCALES`]); what remains after the last is reported as special.
+//! **Degenerate data.** Duplicates, contradictions and dependent rows make several events coincide. With
+//! distinct `eps_i` rows in M are always independent and events come one at a time, in exact arithmetic; so
+//! the complex of the *perturbed* problem is explored, and every answer is taken back to `eps = 0` and
+//! certified ([`answer`]). Rounding can still spoil a complex. That is not guessed but checked: facets must
+//! share every edge with the same two vertices, loops around vertices must close, the areas must fill the box
+//! ([`complex::Complex::check`]). Where a check fails, the plane is explored again with another perturbation
+//! ([`SCALES`]); what remains after the last is reported as special.
 //!
-//! Measured: at 1e-6 german (100 and 150 rows), Gaussian, duplicated and contradictory, binary, integer, collinear, one-feature and
-//! all-but-one-class data close at once. At 1e-8 and below binary and duplicated data do not.
+//! Measured: at 1e-6 german (100 and 150 rows), Gaussian, duplicated and contradictory, binary, integer,
+//! collinear, one-feature and all-but-one-class data close at once. At 1e-8 and below binary and duplicated
+//! data do not.
 //!
-//! Map: [`products`] inner products; [`inverse`] the margin system; [`refine`] twice the precision; [`state`] one facet; [`polygon`] its
-//! polygon; [`sets`], [`keys`] discrete names; [`explore`] layers; [`complex`] the result; [`layers`], [`mod@file`] planes too large for memory; [`estimate`] how large; [`locate`] points; [`walk`] lines; [`answer`] exact solutions;
-//! [`surface`] errors on held-out rows.
+//! Map: [`products`] inner products; [`inverse`] the margin system; [`refine`] twice the precision; [`state`]
+//! one facet; [`polygon`] its polygon; [`sets`], [`keys`] discrete names; [`explore`] layers; [`complex`] the
+//! result; [`layers`], [`mod@file`] planes too large for memory; [`estimate`] how large; [`locate`] points;
+//! [`walk`] lines; [`answer`] exact solutions; [`surface`] errors on held-out rows.
 //!
 //! Reference: Wesierski16, Entire regularization path for the asymmetric-cost linear support vector machine.
 
@@ -69,13 +75,15 @@ use crate::{Error, Result, memory};
 pub const SCALES: [f64; 5] = [1e-6, 1e-5, 1e-4, 3e-4, 1e-3];
 /// Size of the perturbation on a ray.
 pub const RAY_SCALE: f64 = 1e-6;
-/// Part of a ray that is skipped where the walk goes round in a circle: less than the perturbation moves its events.
+/// Part of a ray that is skipped where the walk goes round in a circle: less than the perturbation moves its
+/// events.
 const LEAP: f64 = 1e-8;
 /// How often that may happen on a ray.
 const MAX_LEAPS: usize = 100;
 /// Facets after which an exploration stops by default: some 90 bytes each.
 pub const DEFAULT_MAX_REGIONS: usize = 5_000_000;
-/// Error of the dual variables at which they are computed anew, relative to the perturbation and their own scale.
+/// Error of the dual variables at which they are computed anew, relative to the perturbation and their own
+/// scale.
 const TOLERANCE: f64 = 0.1;
 /// Facets whose edges 32 bits can number.
 const MAX_IN_MEMORY: usize = 900_000_000;
@@ -124,20 +132,32 @@ pub fn perturbation(n: usize, scale: f64, seed: u64) -> Vec<f64> {
 /// Explores the plane.
 ///
 /// # Errors
-/// [`Error::Parameter`] for limits and starts out of range and too many rows, [`Error::Labels`] for one class, [`Error::Stalled`].
-pub fn plane<R: Rows>(rows: &R, y: &[f64], bias: f64, options: &Options, monitor: &dyn Monitor) -> Result<Explored> {
+/// [`Error::Parameter`] for limits and starts out of range and too many rows, [`Error::Labels`] for one
+/// class, [`Error::Stalled`].
+pub fn plane<R: Rows>(
+    rows: &R,
+    y: &[f64],
+    bias: f64,
+    options: &Options,
+    monitor: &dyn Monitor,
+) -> Result<Explored> {
     check(rows, y, options)?;
     let max_facets = options.max_facets.min(MAX_IN_MEMORY);
     attempts(rows, y, bias, options, monitor, |ground, perturbation| {
-        let (complex, effort) = explore::explore(ground.plane, &ground.start, Limits { max_facets }, monitor)?;
+        let (complex, effort) =
+            explore::explore(ground.plane, &ground.start, Limits { max_facets }, monitor)?;
         let report = complex.check();
         let faults = faults(complex.end, &report);
-        Ok((Explored { complex, perturbation: memory::copy(perturbation), report, attempts: 1, effort }, faults))
+        Ok((
+            Explored { complex, perturbation: memory::copy(perturbation), report, attempts: 1, effort },
+            faults,
+        ))
     })
     .map(|(explored, attempts)| Explored { attempts, ..explored })
 }
 
-/// Explores the plane into a file, which gets its name when the exploration has ended, completely or not. `header` is kept in it as it is.
+/// Explores the plane into a file, which gets its name when the exploration has ended, completely or not.
+/// `header` is kept in it as it is.
 ///
 /// # Errors
 /// As [`plane`]; [`Error::Occupied`] for a target at which something else is; [`Error::Io`].
@@ -157,7 +177,8 @@ pub fn plane_to_file<R: Rows>(
         count += 1;
         let mut writer = file::Writer::new(path, count)?;
         writer.begin(header, perturbation, options.limit, &ground.start)?;
-        let passed = explore::explore_into(ground.plane, &ground.start, Limits { max_facets }, &mut writer, monitor)?;
+        let passed =
+            explore::explore_into(ground.plane, &ground.start, Limits { max_facets }, &mut writer, monitor)?;
         let faults = faults(passed.end, &passed.report);
         Ok(((writer, passed), faults))
     })?;
@@ -171,7 +192,8 @@ struct Ground<'a> {
     start: Vec<u64>,
 }
 
-/// Explores with one perturbation after the other until nothing is wrong with the result; the best of them, and how many were tried.
+/// Explores with one perturbation after the other until nothing is wrong with the result; the best of them,
+/// and how many were tried.
 fn attempts<R: Rows, T>(
     rows: &R,
     y: &[f64],
@@ -190,8 +212,10 @@ fn attempts<R: Rows, T>(
         let target: Vec<f64> = perturbation.iter().map(|eps| 1.0 + eps).collect_large();
         let mean = (0..n).map(|i| products.line(i)[i]).sum::<f64>() / n as f64;
         let tolerance = TOLERANCE * scale / mean.max(f64::MIN_POSITIVE);
-        let flat = if options.limit.iter().any(|limit| limit.is_infinite()) { state::FLAT * mean } else { 0.0 };
-        let plane = state::Plane { products: &products, y, target: &target, limit: options.limit, tolerance, flat };
+        let flat =
+            if options.limit.iter().any(|limit| limit.is_infinite()) { state::FLAT * mean } else { 0.0 };
+        let plane =
+            state::Plane { products: &products, y, target: &target, limit: options.limit, tolerance, flat };
         let data = answer::Data { rows, y, bias, perturbation: &perturbation };
         let start = sets::pack(&start::sides_at(&data, options.start.unwrap_or_default(), monitor)?);
         let (result, faults) = attempt(&Ground { plane, start }, &perturbation)?;
@@ -208,7 +232,8 @@ fn attempts<R: Rows, T>(
     best.map(|(result, _)| (result, tried)).ok_or(Error::Cancelled)
 }
 
-/// What is wrong with a complex, counted; an overlap outweighs everything. `None` after an interrupt, which ends all attempts.
+/// What is wrong with a complex, counted; an overlap outweighs everything. `None` after an interrupt, which
+/// ends all attempts.
 fn faults(end: End, report: &Report) -> Option<usize> {
     let Report { empty, special, unmatched, inverted, .. } = report;
     let overlap = if end == End::Inconsistent { usize::MAX / 2 } else { 0 };
@@ -217,8 +242,9 @@ fn faults(end: End, report: &Report) -> Option<usize> {
 
 /// Walks from the costs `from` with the given sets (all left at the origin) to `to`.
 ///
-/// Where rows depend on each other exactly, rounding can decide an order of events that leads round in a circle. The walk then begins again a
-/// little further on, with the sets of a fit there; what changed in between is noted as events at that place.
+/// Where rows depend on each other exactly, rounding can decide an order of events that leads round in a
+/// circle. The walk then begins again a little further on, with the sets of a fit there; what changed in
+/// between is noted as events at that place.
 ///
 /// # Errors
 /// As [`plane`].
@@ -266,7 +292,9 @@ fn check<R: Rows>(rows: &R, y: &[f64], options: &Options) -> Result<()> {
         return Err(Error::Parameter { name: "max_regions", value: "0".into(), rule: "at least 1" });
     }
     if !(y.contains(&1.0) && y.contains(&-1.0)) {
-        return Err(Error::Labels { reason: "y holds one class only, the plane of two costs needs both".into() });
+        return Err(Error::Labels {
+            reason: "y holds one class only, the plane of two costs needs both".into(),
+        });
     }
     if Products::bytes(n, 0) > MAX_TABLE || n > (u32::MAX / 8) as usize {
         return Err(Error::Parameter {

@@ -1,7 +1,8 @@
 //! A convex polygon in the plane of the two costs, cut by half-planes.
 //!
-//! A line is `(p, q, k)`: `p C+ + q C- + k >= 0` inside. A vertex is homogeneous, `(C+, C-, 1)` or a direction `(C+, C-, 0)` at infinity, so that
-//! the unbounded plane needs no second code path. Edges run counter-clockwise, edge `e` from vertex `e` to vertex `e + 1`.
+//! A line is `(p, q, k)`: `p C+ + q C- + k >= 0` inside. A vertex is homogeneous, `(C+, C-, 1)` or a
+//! direction `(C+, C-, 0)` at infinity, so that the unbounded plane needs no second code path. Edges run
+//! counter-clockwise, edge `e` from vertex `e` to vertex `e + 1`.
 
 use super::keys::{Event, Frame};
 
@@ -10,7 +11,8 @@ pub type Point = [f64; 3];
 /// A half-plane.
 pub type Line = [f64; 3];
 
-/// A cut closer than this to a vertex, relative to the terms of the line there, is taken to pass through the vertex.
+/// A cut closer than this to a vertex, relative to the terms of the line there, is taken to pass through the
+/// vertex.
 const TOUCH: f64 = 1e-13;
 /// The same for directions: lines that are parallel but for rounding meet at infinity.
 const TOUCH_INFINITE: f64 = 1e-9;
@@ -39,8 +41,8 @@ pub struct Polygon {
 }
 
 impl Polygon {
-    /// Becomes the box from the origin to `limit` (either side may be infinite). The axes are moved out by `relax` where it is above 0,
-    /// for facets whose own constraints imply them.
+    /// Becomes the box from the origin to `limit` (either side may be infinite). The axes are moved out by
+    /// `relax` where it is above 0, for facets whose own constraints imply them.
     pub fn frame(&mut self, limit: [f64; 2], relax: [f64; 2]) {
         self.lines.clear();
         self.events.clear();
@@ -84,7 +86,8 @@ impl Polygon {
             let touch = if v[2] > 0.0 { TOUCH } else { TOUCH_INFINITE };
             if at.abs() <= touch * magnitude(&line, v) { 0.0 } else { at }
         }));
-        let Some(first) = (0..m).find(|&e| self.values[e] < 0.0 && self.values[(e + m - 1) % m] >= 0.0) else {
+        let Some(first) = (0..m).find(|&e| self.values[e] < 0.0 && self.values[(e + m - 1) % m] >= 0.0)
+        else {
             if self.values.iter().any(|&at| at < 0.0) {
                 self.lines.clear();
                 self.events.clear();
@@ -99,7 +102,8 @@ impl Polygon {
         self.cut(first, count, line, event);
     }
 
-    /// Replaces the vertices `first .. first + count` (cyclic) by the two points where `line` meets the edges around them.
+    /// Replaces the vertices `first .. first + count` (cyclic) by the two points where `line` meets the edges
+    /// around them.
     fn cut(&mut self, first: usize, count: usize, line: Line, event: Event) {
         let m = self.len();
         let (entering, leaving) = ((first + m - 1) % m, (first + count - 1) % m);
@@ -118,7 +122,8 @@ impl Polygon {
             next.pop(); // the edge ends where the line passes through its start
         }
         next.push((line, event, start));
-        // The edge at infinity stays, even without length: parallel edges on both sides of it are told apart by it.
+        // The edge at infinity stays, even without length: parallel edges on both sides of it are told apart
+        // by it.
         if self.vertices[after] != end || leave.1 == infinity {
             next.push((leave.0, leave.1, end));
         }
@@ -156,7 +161,8 @@ impl Polygon {
     }
 }
 
-/// Area of a counter-clockwise polygon, computed relative to its first vertex; infinite if it reaches infinity.
+/// Area of a counter-clockwise polygon, computed relative to its first vertex; infinite if it reaches
+/// infinity.
 pub fn area(vertices: &[Point]) -> f64 {
     if vertices.iter().any(|v| v[2] == 0.0) {
         return f64::INFINITY;

@@ -1,8 +1,9 @@
 //! Inner products of the signed rows, computed once.
 //!
-//! `Q_ij = y_i y_j x_i.x_j` over the training rows, and beside them, for rows that are only watched (held-out data), `y_i x_i.v_j`. A row of the
-//! table is what one unit of the dual variable `a_i` adds to every margin and every watched decision value, so that moving a row between the
-//! sets is a sum of rows of the table, whatever the number of features.
+//! `Q_ij = y_i y_j x_i.x_j` over the training rows, and beside them, for rows that are only watched (held-out
+//! data), `y_i x_i.v_j`. A row of the table is what one unit of the dual variable `a_i` adds to every margin
+//! and every watched decision value, so that moving a row between the sets is a sum of rows of the table,
+//! whatever the number of features.
 
 use rayon::prelude::*;
 
@@ -30,12 +31,16 @@ pub struct Signed<'a, R> {
 }
 
 impl Products {
-    /// Products of all `rows` with each other, and with `watched` (decision values, no sign). Cost: every row scattered once and read
-    /// `n_rows` times.
+    /// Products of all `rows` with each other, and with `watched` (decision values, no sign). Cost: every row
+    /// scattered once and read `n_rows` times.
     ///
     /// # Errors
     /// [`crate::Error::Cancelled`].
-    pub fn new<R: Rows, W: Rows>(signed: &Signed<'_, R>, watched: Option<&W>, monitor: &dyn Monitor) -> Result<Self> {
+    pub fn new<R: Rows, W: Rows>(
+        signed: &Signed<'_, R>,
+        watched: Option<&W>,
+        monitor: &dyn Monitor,
+    ) -> Result<Self> {
         let (n_rows, n_cols) = (signed.rows.n_rows(), signed.rows.n_cols());
         let n_watched = watched.map_or(0, Rows::n_rows);
         let width = (n_rows + n_watched).next_multiple_of(BLOCK).max(BLOCK);

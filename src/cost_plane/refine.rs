@@ -1,8 +1,9 @@
 //! Sums of products in twice the working precision, for margin systems that are nearly singular.
 //!
-//! Rows that are dependent to five digits make `Q_MM^-1` of size 1e10, and a residual rounded at 1e-16 moves a vertex by 1e-6: neighbouring
-//! facets then disagree. Iterative refinement with residuals in twice the precision gives dual variables exact to working precision
-//! for the stored `Q`. It costs some 20 times the plain residual and is needed for few facets.
+//! Rows that are dependent to five digits make `Q_MM^-1` of size 1e10, and a residual rounded at 1e-16 moves
+//! a vertex by 1e-6: neighbouring facets then disagree. Iterative refinement with residuals in twice the
+//! precision gives dual variables exact to working precision for the stored `Q`. It costs some 20 times the
+//! plain residual and is needed for few facets.
 
 /// A number as the sum of two.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

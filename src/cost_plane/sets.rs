@@ -50,7 +50,8 @@ mod tests {
 
     #[test]
     fn packing_is_an_identity_and_differences_lead_from_one_to_the_other() {
-        let sides = |seed: usize| (0..75).map(|i| Side::of(((i * i + seed * i) % 3) as u8)).collect::<Vec<_>>();
+        let sides =
+            |seed: usize| (0..75).map(|i| Side::of(((i * i + seed * i) % 3) as u8)).collect::<Vec<_>>();
         let (a, b) = (sides(1), sides(5));
         let (mut packed, other) = (pack(&a), pack(&b));
         assert!((0..75).all(|i| side(&packed, i) == a[i]));

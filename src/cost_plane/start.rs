@@ -1,9 +1,10 @@
 //! The sets at any costs, from a certified fit.
 //!
-//! A fit to a small gap has the right weights to some digits, but no sets: margins are off by its error, and where rows depend on each
-//! other it has more dual variables between the bounds than rows can stand on the margin. Both are repaired without a search. The free
-//! rows are made independent: along a dependency `w` stays, and dual variables move until one is at its bound. Then what is wrong with
-//! a margin is called a perturbation, under which the fit is exact, and a walk takes it to the perturbation that was asked for.
+//! A fit to a small gap has the right weights to some digits, but no sets: margins are off by its error, and
+//! where rows depend on each other it has more dual variables between the bounds than rows can stand on the
+//! margin. Both are repaired without a search. The free rows are made independent: along a dependency `w`
+//! stays, and dual variables move until one is at its bound. Then what is wrong with a margin is called a
+//! perturbation, under which the fit is exact, and a walk takes it to the perturbation that was asked for.
 //!
 //! On 20,000 rows of a9a two thirds of the events from the origin to `C = 1` lie before `C = 2^-10`.
 
@@ -22,7 +23,8 @@ use crate::{Result, memory};
 const GAP: f64 = 1e-9;
 /// Rows whose dual variable is that close to a bound, relative to it, are taken to be at it.
 const AT_BOUND: f64 = 1e-9;
-/// Margins of rows on the wrong side are taken to be right but for this, times a number in (0, 1) of their own: no two ties at once.
+/// Margins of rows on the wrong side are taken to be right but for this, times a number in (0, 1) of their
+/// own: no two ties at once.
 const APART: f64 = 1e-8;
 
 /// The sets of the problem with the perturbation of `data` at the given costs.
@@ -96,8 +98,8 @@ impl<'a, R: Rows> Basis<'a, R> {
         (self.sides[i as usize], *alpha) = (side, value);
     }
 
-    /// Row `i` is the combination `-rates` of the members: lowers its dual variable, moving theirs so that `w` stays, until one is at a
-    /// bound.
+    /// Row `i` is the combination `-rates` of the members: lowers its dual variable, moving theirs so that
+    /// `w` stays, until one is at a bound.
     fn shift(&mut self, i: u32, rates: &[f64]) {
         // The variable of `i` falls by `step`, that of member k by `step * rates[k]`.
         let mut first = (self.alpha[i as usize], i, 0.0);

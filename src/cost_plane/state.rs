@@ -6,16 +6,19 @@
 //! a_M = Q_MM^-1 (1 + eps_M - Q_ML c_L),     slack_i = y_i w.x_i - 1 - eps_i = Q_iM a_M + Q_iL c_L - 1 - eps_i
 //! ```
 //!
-//! are kept as three coefficients per row, in three vectors. A row that changes its state changes the dual variable of one row by an affine map
-//! `delta` and those of `M` in proportion, so all coefficients change by one outer product of a combination of lines of
-//! [`Products`] with `delta`: O(n |M|), with nothing allocated. Watched rows ride along in the same vectors (decision values).
+//! are kept as three coefficients per row, in three vectors. A row that changes its state changes the dual
+//! variable of one row by an affine map `delta` and those of `M` in proportion, so all coefficients change by
+//! one outer product of a combination of lines of [`Products`] with `delta`: O(n |M|), with nothing
+//! allocated. Watched rows ride along in the same vectors (decision values).
 //!
-//! Rounding: the slack of every row in `M` is zero in exact arithmetic. The largest of their coefficients times the largest entry of the
-//! inverse estimates the error of the dual variables ([`State::error`]). [`State::move_to`] computes everything anew when it exceeds
-//! [`Plane::tolerance`], and where that is not enough, in twice the precision ([`super::refine`]).
+//! Rounding: the slack of every row in `M` is zero in exact arithmetic. The largest of their coefficients
+//! times the largest entry of the inverse estimates the error of the dual variables ([`State::error`]).
+//! [`State::move_to`] computes everything anew when it exceeds [`Plane::tolerance`], and where that is not
+//! enough, in twice the precision ([`super::refine`]).
 //!
-//! Tried: cutting a polygon first by the constraints nearest to a point of the edge over which the facet was found, instead of by the rows that
-//! bounded the last polygon. Half as many cuts, but the distances cost more: 178,000 against 197,000 facets a second (german, 100 rows).
+//! Tried: cutting a polygon first by the constraints nearest to a point of the edge over which the facet was
+//! found, instead of by the rows that bounded the last polygon. Half as many cuts, but the distances cost
+//! more: 178,000 against 197,000 facets a second (german, 100 rows).
 
 use super::inverse::Inverse;
 use super::keys::{Event, Side};
@@ -32,7 +35,8 @@ use crate::memory::CollectLarge;
 const MAX_REFINEMENTS: usize = 8;
 /// Pivot relative to the diagonal below which a row counts as dependent on the margin set.
 pub const DEPENDENT: f64 = 1e-11;
-/// Slope of a dual variable in a cost that is rounding; of a slack, relative to the mean squared norm of a row.
+/// Slope of a dual variable in a cost that is rounding; of a slack, relative to the mean squared norm of a
+/// row.
 pub const FLAT: f64 = 1e-9;
 
 /// What does not change from facet to facet.
@@ -202,7 +206,8 @@ impl<'a> State<'a> {
         &self.inverse.members
     }
 
-    /// Affine map of an entry of the slacks: a training row, or after them a watched row (its decision value).
+    /// Affine map of an entry of the slacks: a training row, or after them a watched row (its decision
+    /// value).
     pub fn slack(&self, entry: usize) -> Line {
         std::array::from_fn(|c| self.slack[c][entry])
     }
@@ -216,8 +221,8 @@ impl<'a> State<'a> {
         }
     }
 
-    /// Estimate of the error of the dual variables: largest coefficient of a slack in `M`, all of which are zero in exact arithmetic, times the
-    /// largest entry of the inverse.
+    /// Estimate of the error of the dual variables: largest coefficient of a slack in `M`, all of which are
+    /// zero in exact arithmetic, times the largest entry of the inverse.
     pub fn error(&self) -> f64 {
         let (mut residual, mut inverse) = (0.0_f64, 0.0_f64);
         for (k, &i) in self.members().iter().enumerate() {
@@ -265,7 +270,8 @@ impl<'a> State<'a> {
             (self.upper[0][k], self.upper[1][k]) = (cost[0], cost[1]);
         }
         let left: [Vec<u32>; 2] = std::array::from_fn(|class| {
-            let is_in = |&i: &u32| sides[i as usize] == Side::Left && (plane.y[i as usize] > 0.0) == (class == 0);
+            let is_in =
+                |&i: &u32| sides[i as usize] == Side::Left && (plane.y[i as usize] > 0.0) == (class == 0);
             (0..n as u32).filter(is_in).collect()
         });
         self.fill(&members, &left);
@@ -340,7 +346,8 @@ impl<'a> State<'a> {
         }
     }
 
-    /// Coefficient `c` of every slack, in twice the precision: a row that depends on the margin set has slopes that cancel exactly.
+    /// Coefficient `c` of every slack, in twice the precision: a row that depends on the margin set has
+    /// slopes that cancel exactly.
     fn refine_slack(&mut self, c: usize, members: &[u32], alpha: &[Double], left: &[u32]) {
         let (plane, watched) = (self.plane, self.plane.products.n_watched());
         for entry in 0..plane.n() + watched {
@@ -359,8 +366,8 @@ impl<'a> State<'a> {
         }
     }
 
-    /// Moves to the given sets, by single changes where the margin system stays exact enough: rows leave `M` first (any subset of
-    /// independent rows is independent), then rows jump over it, then rows enter.
+    /// Moves to the given sets, by single changes where the margin system stays exact enough: rows leave `M`
+    /// first (any subset of independent rows is independent), then rows jump over it, then rows enter.
     ///
     /// # Errors
     /// [`Dependent`] as in [`Self::rebuild`].
@@ -445,7 +452,8 @@ impl<'a> State<'a> {
         let line = plane.products.line(i as usize);
         self.respond(i);
         let n = self.inverse.len();
-        let drop: f64 = self.members().iter().zip(&self.weights).map(|(&m, weight)| weight * line[m as usize]).sum();
+        let drop: f64 =
+            self.members().iter().zip(&self.weights).map(|(&m, weight)| weight * line[m as usize]).sum();
         let full = line[i as usize];
         let s = full + drop; // the weights carry the sign
         if s.is_nan() || s <= DEPENDENT * full {
@@ -567,7 +575,8 @@ impl<'a> State<'a> {
         self.hot = hot;
     }
 
-    /// How far the axes are moved out: an axis is implied by the bounds of the members of its class, and then left to them.
+    /// How far the axes are moved out: an axis is implied by the bounds of the members of its class, and then
+    /// left to them.
     fn relax(&self) -> [f64; 2] {
         let mut relax = [0.0; 2];
         for &i in self.members() {
@@ -596,7 +605,8 @@ impl<'a> State<'a> {
             let cost = self.plane.cost(i as usize);
             polygon.clip(alpha, Event::new(i, Side::On, Side::Right));
             if !polygon.is_empty() {
-                polygon.clip(std::array::from_fn(|c| cost[c] - alpha[c]), Event::new(i, Side::On, Side::Left));
+                polygon
+                    .clip(std::array::from_fn(|c| cost[c] - alpha[c]), Event::new(i, Side::On, Side::Left));
             }
         } else {
             let sign = sign(side);

@@ -1,11 +1,14 @@
-//! Errors on held-out rows as exact functions over the plane, and the minimum of their sum over several planes.
+//! Errors on held-out rows as exact functions over the plane, and the minimum of their sum over several
+//! planes.
 //!
-//! Inside a facet the decision value of a held-out row is affine in the costs, so the row cuts the facet by a line. The pieces (cells) have
-//! constant numbers of false positives and false negatives. A sweep over the facets with the held-out rows as watched rows of
-//! [`super::state`] yields all cells. A decision value of exactly 0 counts as negative.
+//! Inside a facet the decision value of a held-out row is affine in the costs, so the row cuts the facet by a
+//! line. The pieces (cells) have constant numbers of false positives and false negatives. A sweep over the
+//! facets with the held-out rows as watched rows of [`super::state`] yields all cells. A decision value of
+//! exactly 0 counts as negative.
 //!
-//! The minimum of a sum over several planes (cross-validation) is found by intersecting cells plane after plane, depth first: a piece is given up as
-//! soon as its value so far plus the smallest values that the other planes have in its bounding box exceeds the best known sum.
+//! The minimum of a sum over several planes (cross-validation) is found by intersecting cells plane after
+//! plane, depth first: a piece is given up as soon as its value so far plus the smallest values that the
+//! other planes have in its bounding box exceeds the best known sum.
 
 use super::answer::Data;
 use super::complex::Complex;
@@ -93,7 +96,11 @@ pub fn cells<R: Rows, W: Rows>(
     monitor: &dyn Monitor,
 ) -> Result<Cells> {
     if complex.limit.iter().any(|limit| limit.is_infinite()) {
-        return Err(Error::Parameter { name: "box", value: "inf".into(), rule: "finite for an error surface" });
+        return Err(Error::Parameter {
+            name: "box",
+            value: "inf".into(),
+            rule: "finite for an error surface",
+        });
     }
     let Data { rows, y, bias, perturbation } = *data;
     let design = Design { rows, ids: None, bias };
@@ -101,7 +108,8 @@ pub fn cells<R: Rows, W: Rows>(
     let products = Products::new(&Signed { rows: &design, y }, Some(&watched), monitor)?;
     let target: Vec<f64> = perturbation.iter().map(|eps| 1.0 + eps).collect_large();
     let scale = perturbation.iter().fold(0.0, |a: f64, &b| a.max(b));
-    let plane = Plane { products: &products, y, target: &target, limit: complex.limit, tolerance: scale, flat: 0.0 };
+    let plane =
+        Plane { products: &products, y, target: &target, limit: complex.limit, tolerance: scale, flat: 0.0 };
     let facets: Vec<u32> = (0..complex.len() as u32).collect_large();
     let pieces: Vec<&[u32]> = facets.chunks(PIECE).collect();
     let parts = parallel::try_map(pieces, |_, facets| {
@@ -234,7 +242,8 @@ impl<'a> Layer<'a> {
     /// A layer whose cells have the value `costs[0] * false positives + costs[1] * false negatives`.
     pub fn new(cells: &'a Cells, costs: [f64; 2]) -> Self {
         let errors = cells.false_positives.iter().zip(&cells.false_negatives);
-        let values: Vec<f64> = errors.map(|(&p, &n)| costs[0] * f64::from(p) + costs[1] * f64::from(n)).collect_large();
+        let values: Vec<f64> =
+            errors.map(|(&p, &n)| costs[0] * f64::from(p) + costs[1] * f64::from(n)).collect_large();
         let boxes: Vec<Bounds> = (0..cells.len()).map(|k| bounds(cells.corners(k))).collect_large();
         let index = Index::over(&boxes);
         let minima = index.minima(&values);
@@ -259,7 +268,8 @@ pub struct Minimum {
     pub regions: Vec<Vec<[f64; 2]>>,
 }
 
-/// Finds the minimum of the sum of `layers` over the plane, exactly, with at most `max_regions` of its regions.
+/// Finds the minimum of the sum of `layers` over the plane, exactly, with at most `max_regions` of its
+/// regions.
 ///
 /// # Errors
 /// [`Error::Cancelled`].
@@ -284,7 +294,14 @@ pub fn minimum(layers: &[Layer<'_>], max_regions: usize, monitor: &dyn Monitor) 
     Ok(best)
 }
 
-fn descend(layers: &[Layer<'_>], depth: usize, piece: Vec<[f64; 2]>, sum: f64, max_regions: usize, best: &mut Minimum) {
+fn descend(
+    layers: &[Layer<'_>],
+    depth: usize,
+    piece: Vec<[f64; 2]>,
+    sum: f64,
+    max_regions: usize,
+    best: &mut Minimum,
+) {
     let around = bounds(&piece);
     let tie = 1e-12 * best.value.abs().min(1e300);
     let mut bound = sum;

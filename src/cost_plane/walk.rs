@@ -6,15 +6,18 @@
 //! c_i(t) = C+(t) or C-(t),     margin of the rows in M:  y_i w.x_i = 1 + (1 - t) e_i + t f_i
 //! ```
 //!
-//! Between events the dual variables of `M` and `w` are linear in `t`. The same code walks a ray of costs for thousands of rows (`e = f`),
-//! polishes an answer of the plane (costs fixed, `f = 0`) and makes sets of a fit that is nearly exact (`e` are its errors). It works
-//! on the rows themselves, with `w` in memory, so that its cost per event is O(|M|^2 + |M| nnz of a row) and not O(n).
+//! Between events the dual variables of `M` and `w` are linear in `t`. The same code walks a ray of costs for
+//! thousands of rows (`e = f`), polishes an answer of the plane (costs fixed, `f = 0`) and makes sets of a
+//! fit that is nearly exact (`e` are its errors). It works on the rows themselves, with `w` in memory, so
+//! that its cost per event is O(|M|^2 + |M| nnz of a row) and not O(n).
 //!
-//! Rows outside of `M` are not looked at in every step: a margin moves by at most `|x_i|` times the length that `w` has travelled, so a row
-//! sleeps until the travelled length could have brought it to the margin. A heap holds the lengths at which rows wake up.
+//! Rows outside of `M` are not looked at in every step: a margin moves by at most `|x_i|` times the length
+//! that `w` has travelled, so a row sleeps until the travelled length could have brought it to the margin. A
+//! heap holds the lengths at which rows wake up.
 //!
-//! Where a row reaches the margin that depends on the rows in `M` (rounding, or the end of a walk to `f = 0`), it takes the place
-//! of one of them: `w` stays, dual variables move along the dependency until one is at its bound.
+//! Where a row reaches the margin that depends on the rows in `M` (rounding, or the end of a walk to
+//! `f = 0`), it takes the place of one of them: `w` stays, dual variables move along the dependency until one
+//! is at its bound.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -33,7 +36,8 @@ const CORRECT: usize = 16;
 const MAX_RESIDUAL: f64 = 1e-9;
 /// Events at one `t`, per member of `M`, after which the walk is taken to be going round in a circle.
 ///
-/// Tried: looking for few rows that come again and again. The circle of a9a goes through more rows than are in `M`, and was not seen.
+/// Tried: looking for few rows that come again and again. The circle of a9a goes through more rows than are
+/// in `M`, and was not seen.
 const AT_ONCE: usize = 10;
 /// Events between two looks at the monitor.
 const POLL: usize = 256;
@@ -163,7 +167,8 @@ impl<'a, R: Rows> Walk<'a, R> {
         }
         let members = on(Side::On).collect();
         walk.rebuild(members);
-        let asleep = (0..n as u32).filter(|&i| walk.sides[i as usize] != Side::On).map(|i| Reverse(Wake(0.0, i)));
+        let asleep =
+            (0..n as u32).filter(|&i| walk.sides[i as usize] != Side::On).map(|i| Reverse(Wake(0.0, i)));
         walk.asleep = asleep.collect_large().into();
         walk
     }
@@ -201,7 +206,8 @@ impl<'a, R: Rows> Walk<'a, R> {
     /// Goes to `t = 1`.
     ///
     /// # Errors
-    /// [`Error::Cancelled`]; [`Error::Stalled`] when `max_steps` changes were not enough, or too many were at the same `t`.
+    /// [`Error::Cancelled`]; [`Error::Stalled`] when `max_steps` changes were not enough, or too many were at
+    /// the same `t`.
     pub fn run(&mut self, max_steps: usize, monitor: &dyn Monitor) -> Result<()> {
         while self.t < 1.0 {
             if self.steps.len().is_multiple_of(POLL) {
@@ -231,11 +237,12 @@ impl<'a, R: Rows> Walk<'a, R> {
         Ok(())
     }
 
-    /// Whether so many events were at one `t` that they must repeat. On an axis, where a cost stays 0, all events of its class are at
-    /// one `t`.
+    /// Whether so many events were at one `t` that they must repeat. On an axis, where a cost stays 0, all
+    /// events of its class are at one `t`.
     fn is_circling(&self) -> bool {
         let most = AT_ONCE * (self.margins.members().len() + 10);
-        let is_at_once = self.steps.len().checked_sub(most).is_some_and(|before| self.steps[before].t >= self.t);
+        let is_at_once =
+            self.steps.len().checked_sub(most).is_some_and(|before| self.steps[before].t >= self.t);
         is_at_once && !self.line.cost.contains(&[0.0; 2])
     }
 
@@ -364,8 +371,8 @@ impl<'a, R: Rows> Walk<'a, R> {
         self.note(Event::new(i, from, Side::On));
     }
 
-    /// Row `i` is the combination `-entrant.alpha` of the members: its dual variable moves off its bound, theirs against it, until one
-    /// is at a bound.
+    /// Row `i` is the combination `-entrant.alpha` of the members: its dual variable moves off its bound,
+    /// theirs against it, until one is at a bound.
     fn exchange(&mut self, i: u32, from: Side) {
         let towards = if from == Side::Left { -1.0 } else { 1.0 };
         let mut best = (self.cost(i), None);
@@ -400,7 +407,9 @@ impl<'a, R: Rows> Walk<'a, R> {
     /// Solves the margin system at `t` once more, from the dual variables as they are.
     fn correct(&mut self) {
         self.since = 0;
-        if !self.margins.is_worn() && (self.meet_targets() <= MAX_RESIDUAL || self.meet_targets() <= MAX_RESIDUAL) {
+        if !self.margins.is_worn()
+            && (self.meet_targets() <= MAX_RESIDUAL || self.meet_targets() <= MAX_RESIDUAL)
+        {
             return;
         }
         self.rebuild(self.margins.members().to_vec());

@@ -1,7 +1,8 @@
 //! A file that appears under its name only when it is whole.
 //!
-//! It is written beside its name, synced, renamed, and its folder synced: after a crash there is the old file or the new one.
-//! What is left of a killed process is the file with the suffix; the next draft of the same name takes it over.
+//! It is written beside its name, synced, renamed, and its folder synced: after a crash there is the old file
+//! or the new one. What is left of a killed process is the file with the suffix; the next draft of the same
+//! name takes it over.
 
 use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Write};
@@ -29,7 +30,8 @@ impl Draft {
     /// Begins a file that will be called `target`.
     ///
     /// # Errors
-    /// [`Error::Occupied`] for a target that must not be replaced; [`Error::Io`], also where another writes the same file.
+    /// [`Error::Occupied`] for a target that must not be replaced; [`Error::Io`], also where another writes
+    /// the same file.
     pub fn new(target: &Path, kind: Kind, replace: Replace) -> Result<Self> {
         Self::with_suffix(target, SUFFIX, kind, replace)
     }
@@ -54,7 +56,8 @@ impl Draft {
             let reason = "another process is writing this file";
             io(std::io::Error::new(ErrorKind::ResourceBusy, reason))
         })?;
-        let draft = Self { file, draft, target: target.to_owned(), kind, replace, at: 0, is_published: false };
+        let draft =
+            Self { file, draft, target: target.to_owned(), kind, replace, at: 0, is_published: false };
         draft.file.set_len(0).map_err(io)?; // what a kill left there
         Ok(draft)
     }

@@ -54,8 +54,8 @@ impl Held {
     /// Gives the name to a draft of the same name, which is held from now on.
     ///
     /// # Errors
-    /// [`Error::Occupied`] where the file was removed and another has got its name; as of [`Draft::publish`]. The old
-    /// file is then as it was.
+    /// [`Error::Occupied`] where the file was removed and another has got its name; as of [`Draft::publish`].
+    /// The old file is then as it was.
     pub fn replace(&mut self, draft: Draft) -> Result<()> {
         if !self.is_current() && self.path.exists() {
             let reason = "another file has got the name while this one was in use".into();
@@ -93,7 +93,10 @@ mod tests {
         let mut draft = Draft::new(&path, text, Replace::SameKind).unwrap();
         draft.write(b"first").unwrap();
         held.replace(draft).unwrap();
-        assert!(held.is_current() && Held::open(&path).unwrap().is_none(), "the new file is held as the old one was");
+        assert!(
+            held.is_current() && Held::open(&path).unwrap().is_none(),
+            "the new file is held as the old one was"
+        );
         drop(held);
         assert_eq!(std::fs::read(&path).unwrap(), b"first");
         let mut held = Held::open(&path).unwrap().unwrap();

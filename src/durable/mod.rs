@@ -2,15 +2,17 @@
 //!
 //! Every file that the package writes under a name of the user's goes through here, whatever its format:
 //!
-//! * [`target`]: what may be replaced: an empty file, or one of the same kind, told by its first bytes; never a device
-//!   or a folder, never another file unless the caller asks for it, never a file that is read for the new one;
+//! * [`target`]: what may be replaced: an empty file, or one of the same kind, told by its first bytes; never
+//!   a device or a folder, never another file unless the caller asks for it, never a file that is read for
+//!   the new one;
 //! * [`draft`]: a file that appears under its name only when it is whole;
 //! * [`held`]: a file that one task at a time goes on with: a journal, a checkpoint.
 //!
-//! **Locks.** Drafts and held files are locked. A lock belongs to the file, not to its name, and names move: who opens
-//! a draft may find it renamed by the time it is locked. So whether the name still leads to the locked file is tested
-//! after locking, and the opening begins anew where it does not; nothing is written to, cut or removed before. File
-//! systems without locks exist: there two writers of one name are not told from each other.
+//! **Locks.** Drafts and held files are locked. A lock belongs to the file, not to its name, and names move:
+//! who opens a draft may find it renamed by the time it is locked. So whether the name still leads to the
+//! locked file is tested after locking, and the opening begins anew where it does not; nothing is written to,
+//! cut or removed before. File systems without locks exist: there two writers of one name are not told from
+//! each other.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{ErrorKind, Result};

@@ -37,7 +37,10 @@ pub fn check(target: &Path, kind: &Kind, replace: Replace) -> Result<()> {
     if facts.len() == 0 || replace == Replace::AnyFile || (kind.is_one)(&head(target)?) {
         return Ok(());
     }
-    Err(occupied(target, format!("the file there is not {} and is kept: give another path or delete it", kind.name)))
+    Err(occupied(
+        target,
+        format!("the file there is not {} and is kept: give another path or delete it", kind.name),
+    ))
 }
 
 /// Refuses a target that is one of the files read for it, under whatever name or link.
@@ -47,10 +50,13 @@ pub fn check(target: &Path, kind: &Kind, replace: Replace) -> Result<()> {
 pub fn check_sources(target: &Path, sources: &[PathBuf]) -> Result<()> {
     // Only files are compared: to open a pipe would disturb it.
     let is_file = |path: &Path| std::fs::metadata(path).is_ok_and(|facts| facts.is_file());
-    let is_target = |source: &&PathBuf| is_file(source) && same_file::is_same_file(source, target).unwrap_or(false);
+    let is_target =
+        |source: &&PathBuf| is_file(source) && same_file::is_same_file(source, target).unwrap_or(false);
     let found = if is_file(target) { sources.iter().find(is_target) } else { None };
     match found {
-        Some(source) => Err(occupied(target, format!("the file to be written is a source, {}", source.display()))),
+        Some(source) => {
+            Err(occupied(target, format!("the file to be written is a source, {}", source.display())))
+        }
         None => Ok(()),
     }
 }
@@ -115,7 +121,10 @@ mod tests {
         std::os::unix::fs::symlink(&path, &soft).unwrap();
         std::fs::hard_link(&path, &hard).unwrap();
         for target in [&path, &soft, &hard] {
-            assert!(matches!(check_sources(target, &[other.clone(), path.clone()]), Err(Error::Occupied { .. })));
+            assert!(matches!(
+                check_sources(target, &[other.clone(), path.clone()]),
+                Err(Error::Occupied { .. })
+            ));
             check_sources(target, std::slice::from_ref(&other)).unwrap();
         }
         check_sources(&folder.path().join("new"), &[path, PathBuf::from("/dev/null")]).unwrap();

@@ -11,18 +11,19 @@ use crate::matrix::Rows;
 use crate::matrix::design::Design;
 use crate::{Error, Result};
 
-/// Columns (intercept included) up to which a dense factorisation is considered: two matrices of 20 MB. The 1,539 pairs of covtype
-/// are the case in point.
+/// Columns (intercept included) up to which a dense factorisation is considered: two matrices of 20 MB. The
+/// 1,539 pairs of covtype are the case in point.
 pub const MAX_CHOLESKY_COLUMNS: usize = 1600;
-/// Cost in passes up to which forming and factorising the Hessian beats conjugate gradient. A Newton step by conjugate gradient costs
-/// five to fifty products, two random accesses an entry; the products of a Hessian are mostly sequential.
+/// Cost in passes up to which forming and factorising the Hessian beats conjugate gradient. A Newton step by
+/// conjugate gradient costs five to fifty products, two random accesses an entry; the products of a Hessian
+/// are mostly sequential.
 const MAX_CHOLESKY_PASSES: f64 = 60.0;
 /// Multiplications over contiguous memory that cost as much as one elsewhere.
 const VECTORISED: f64 = 6.0;
 /// See [`prefers_lanes`].
 const LANE_ENTRIES: usize = 64;
-/// Problems with at most this many rows times columns go to Newton whatever the loss: its answer does not depend on the
-/// order of rows, and time does not matter.
+/// Problems with at most this many rows times columns go to Newton whatever the loss: its answer does not
+/// depend on the order of rows, and time does not matter.
 const SMALL: usize = 100_000;
 
 /// How often [`solve`] tries again, and the share of the tolerance that it then aims at.
@@ -31,23 +32,26 @@ const SHARPER: f64 = 0.1;
 /// See [`is_easy`].
 const EASY: f64 = 8.0;
 
-/// When Newton takes over from coordinate descent where it is the better way for most problems of this shape: it needs 40 to 150
-/// passes.
+/// When Newton takes over from coordinate descent where it is the better way for most problems of this shape:
+/// it needs 40 to 150 passes.
 const PATIENCE_DIRECT: Patience = Patience { before: 10.0, further: 40.0 };
-/// The same where they need conjugate gradient, hundreds to thousands of passes, while the descent speeds up towards the end
-/// (imdb, hinge, C = 16: 400 visits predicted after 10, 43 needed). Tried: to finish the descent by rounds of conjugate gradient on
-/// the variables strictly inside the box with two epochs between them. imdb, hinge, C = 16, gap 1e-6: 179 passes against 181
-/// without; 20news 838 against 211; phishing_urls, gap 1e-4: more than 1000 against 475, as nearly every round meets a bound after
-/// a hundredth of its step.
+/// The same where they need conjugate gradient, hundreds to thousands of passes, while the descent speeds up
+/// towards the end (imdb, hinge, C = 16: 400 visits predicted after 10, 43 needed). Tried: to finish the
+/// descent by rounds of conjugate gradient on the variables strictly inside the box with two epochs between
+/// them. imdb, hinge, C = 16, gap 1e-6: 179 passes against 181 without; 20news 838 against 211;
+/// phishing_urls, gap 1e-4: more than 1000 against 475, as nearly every round meets a bound after a hundredth
+/// of its step.
 const PATIENCE: Patience = Patience { before: 60.0, further: 600.0 };
 
-/// Whether Newton, over lanes or for one fit, is the better way for a smooth loss although a factorisation is too dear: with this many entries per
-/// column, passes outweigh the vectors of columns x lanes (5 folds, squared hinge, one thread: 480 entries per column on
-/// flights, 4 s against 69 s by dual fits; 14 on 20news, 1.4 s against 1.0 s; 17 on imdb, 24 s against 6 s). Many rows per column
-/// also contradict each other, which takes dual descent hundreds of passes. Not with more columns than rows, where the dual is the smaller
-/// problem: madelon in degree 2 (1,814 dense rows, 125,750 columns), squared hinge, C = 2^-10, gap 1e-3, 5 s by dual descent, more
-/// than 57 s by Newton; searches over 5 folds of 1,500 dense rows of noise, 6,000 and 20,000 columns: 1.2 times as fast by dual fits
-/// with the squared hinge, 1.6 and 1.7 times with the logistic loss.
+/// Whether Newton, over lanes or for one fit, is the better way for a smooth loss although a factorisation is
+/// too dear: with this many entries per column, passes outweigh the vectors of columns x lanes (5 folds,
+/// squared hinge, one thread: 480 entries per column on flights, 4 s against 69 s by dual fits; 14 on 20news,
+/// 1.4 s against 1.0 s; 17 on imdb, 24 s against 6 s). Many rows per column also contradict each other, which
+/// takes dual descent hundreds of passes. Not with more columns than rows, where the dual is the smaller
+/// problem: madelon in degree 2 (1,814 dense rows, 125,750 columns), squared hinge, C = 2^-10, gap 1e-3, 5 s
+/// by dual descent, more than 57 s by Newton; searches over 5 folds of 1,500 dense rows of noise, 6,000 and
+/// 20,000 columns: 1.2 times as fast by dual fits with the squared hinge, 1.6 and 1.7 times with the logistic
+/// loss.
 pub fn prefers_lanes<R: Rows>(design: &Design<'_, R>) -> bool {
     design.nnz() >= LANE_ENTRIES * design.n_cols() && design.n_rows() >= design.n_cols()
 }
@@ -83,9 +87,9 @@ pub fn factorisation<R: Rows>(design: &Design<'_, R>) -> Option<Factorisation> {
     Some(Factorisation { passes, is_worth_it: passes <= MAX_CHOLESKY_PASSES || is_small(design) })
 }
 
-/// Whether the costs are so small that a smooth loss takes dual descent few epochs, by the mean of `c_i |x_i|^2`: the diagonal of
-/// the dual Hessian beside its 1 of the regulariser. Gap 1e-2, processor seconds by Newton and by dual descent, mnist one digit
-/// against the rest or against another:
+/// Whether the costs are so small that a smooth loss takes dual descent few epochs, by the mean of
+/// `c_i |x_i|^2`: the diagonal of the dual Hessian beside its 1 of the regulariser. Gap 1e-2, processor
+/// seconds by Newton and by dual descent, mnist one digit against the rest or against another:
 ///
 /// ```text
 ///                                mean    squared hinge    logistic
@@ -129,9 +133,10 @@ pub fn choose<R: Rows>(problem: &Problem<'_, R>, loss: LossKind) -> SolverKind {
     }
 }
 
-/// A guess of the passes that dual coordinate descent takes to a gap of `tol`, from a row's mean cost and largest squared norm.
-/// Measured at C = 1 and C = 16 with rows of norm 1 to a gap of 1e-4: hinge 23 to 42 and 139 to 165, squared hinge 12 to 13 and
-/// 25 to 31, logistic 8 to 10 and 14 to 15 (imdb, phishing_urls, 20news); convergence is about linear.
+/// A guess of the passes that dual coordinate descent takes to a gap of `tol`, from a row's mean cost and
+/// largest squared norm. Measured at C = 1 and C = 16 with rows of norm 1 to a gap of 1e-4: hinge 23 to 42
+/// and 139 to 165, squared hinge 12 to 13 and 25 to 31, logistic 8 to 10 and 14 to 15 (imdb, phishing_urls,
+/// 20news); convergence is about linear.
 pub fn expected_passes(loss: LossKind, mean_cost: f64, max_squared_norm: f64, tol: f64) -> f64 {
     let scale = mean_cost * max_squared_norm;
     let (at_one, power) = match loss {
@@ -143,12 +148,13 @@ pub fn expected_passes(loss: LossKind, mean_cost: f64, max_squared_norm: f64, to
     at_one * scale.powf(power).clamp(0.5, 20.0) * digits / 4.0
 }
 
-/// Solves one binary problem with the solver of `params` and proves the answer ([`certificate`]). Where rounding has made the solver
-/// believe in an accuracy that cannot be proved, it goes on to a tenth of it; a fit that cannot be proved after all is
-/// [`Status::Stalled`], with the gap that can.
+/// Solves one binary problem with the solver of `params` and proves the answer ([`certificate`]). Where
+/// rounding has made the solver believe in an accuracy that cannot be proved, it goes on to a tenth of it; a
+/// fit that cannot be proved after all is [`Status::Stalled`], with the gap that can.
 ///
 /// # Errors
-/// [`Error::Cancelled`], [`Error::Overflow`], and [`Error::Parameter`] for a solver that is not one of the loss.
+/// [`Error::Cancelled`], [`Error::Overflow`], and [`Error::Parameter`] for a solver that is not one of the
+/// loss.
 pub fn solve<'a, R: Rows>(
     problem: &Problem<'a, R>,
     loss: LossKind,
@@ -196,8 +202,8 @@ fn is_settled(solution: &mut Solution, tol: f64) -> bool {
     is_proved || solution.status != Status::Converged
 }
 
-/// [`solve`] without the proof: the certificate is what the solver computed, off by whatever rounding has done. For solutions that
-/// are judged by something else, such as those of a search.
+/// [`solve`] without the proof: the certificate is what the solver computed, off by whatever rounding has
+/// done. For solutions that are judged by something else, such as those of a search.
 ///
 /// # Errors
 /// As for [`solve`].
@@ -223,9 +229,19 @@ fn attempt<'a, R: Rows>(
     let solver = if is_auto { choose(problem, loss) } else { params.solver };
     match (solver, loss) {
         (SolverKind::Newton, _) => return solve_by_newton(problem, loss, params, start, monitor),
-        (SolverKind::PrimalCd, LossKind::SquaredHinge) => return primal_cd::solve(problem, params, start, monitor),
-        (SolverKind::CuttingPlane, LossKind::Hinge) => return cutting_plane::solve(problem, params, start, monitor),
-        (SolverKind::PrimalCd | SolverKind::CuttingPlane | SolverKind::Subgradient | SolverKind::CrammerSinger, _) => {
+        (SolverKind::PrimalCd, LossKind::SquaredHinge) => {
+            return primal_cd::solve(problem, params, start, monitor);
+        }
+        (SolverKind::CuttingPlane, LossKind::Hinge) => {
+            return cutting_plane::solve(problem, params, start, monitor);
+        }
+        (
+            SolverKind::PrimalCd
+            | SolverKind::CuttingPlane
+            | SolverKind::Subgradient
+            | SolverKind::CrammerSinger,
+            _,
+        ) => {
             let rule = "a solver of a binary problem with the loss: 'primal_cd' is for 'squared_hinge', 'cutting_plane' for 'hinge'";
             return Err(Error::Parameter { name: "solver", value: format!("{solver:?} for {loss:?}"), rule });
         }
@@ -241,13 +257,16 @@ fn attempt<'a, R: Rows>(
         LossKind::SquaredHinge => {
             dual::solve(problem, BoxCd::new(problem, SquaredHinge), params, options, start, monitor)?
         }
-        LossKind::Logistic => dual::solve(problem, LogisticCd::new(problem), params, options, start, monitor)?,
+        LossKind::Logistic => {
+            dual::solve(problem, LogisticCd::new(problem), params, options, start, monitor)?
+        }
     };
     if solution.status != Status::Stalled {
         return Ok(solution);
     }
     let is_consistent = solution.is_consistent;
-    let start = Start { w: Some((solution.w, solution.intercept)), alpha: Some(solution.alpha), is_consistent };
+    let start =
+        Start { w: Some((solution.w, solution.intercept)), alpha: Some(solution.alpha), is_consistent };
     let mut finished = solve_by_newton(problem, loss, params, &start, monitor)?;
     finished.passes += solution.passes;
     Ok(finished)

@@ -1,38 +1,41 @@
 //! The certificate of a solution on given rows, whoever found it: a proof, in spite of rounding.
 //!
-//! **The bound.** For weights `w`, an intercept `b` with margins `m_i = y_i (w.x_i + b)` and dual variables `a` in their box, on the
-//! constraint `sum_i y_i a_i = 0` where the intercept is free, the dual value is
+//! **The bound.** For weights `w`, an intercept `b` with margins `m_i = y_i (w.x_i + b)` and dual variables
+//! `a` in their box, on the constraint `sum_i y_i a_i = 0` where the intercept is free, the dual value is
 //!
 //! ```text
 //! D(a) = sum_i h_i(a_i) - 1/2 |w(a)|^2 = 1/2 |w|^2 + sum_i (h_i(a_i) - a_i m_i) - 1/2 |w(a) - w|^2,  w(a) = sum_i y_i a_i x_i,
 //! ```
 //!
-//! since `sum_i a_i m_i = w(a).w`. The right side is what is computed: an error in `w(a)` counts by its square only, while in
-//! `1/2 |w(a)|^2` it counts times `|w(a)|`. A solver that keeps `w(a)` by millions of updates, or a Newton point whose `w(a)` is the
-//! weights less the gradient, is thus certified by margins that it has computed anyway.
+//! since `sum_i a_i m_i = w(a).w`. The right side is what is computed: an error in `w(a)` counts by its
+//! square only, while in `1/2 |w(a)|^2` it counts times `|w(a)|`. A solver that keeps `w(a)` by millions of
+//! updates, or a Newton point whose `w(a)` is the weights less the gradient, is thus certified by margins
+//! that it has computed anyway.
 //!
-//! **What is subtracted.** With `u = 2^-53`, and `n u` for Higham's `gamma_n` (a factor 2 in all terms below makes up for the
-//! difference), the dual value is lowered by bounds of all that rounding can have done:
+//! **What is subtracted.** With `u = 2^-53`, and `n u` for Higham's `gamma_n` (a factor 2 in all terms below
+//! makes up for the difference), the dual value is lowered by bounds of all that rounding can have done:
 //!
-//! * a margin is off by at most `e_i = u (n_i + 4) (|x_i||w| + |b|)`, `n_i` entries in the row. That moves `a_i m_i` by `a_i e_i` and, the
-//!   loss being convex and falling, `c_i xi(m_i)` by at most `-c_i xi'(m_i - e_i) e_i`. The error of the *primal* value is charged to
-//!   the dual one, too, so that `primal - dual` is never below the true distance to the optimum;
-//! * `|w(a) - w|` is raised by `u k sum_i a_i |x_i|` for the `k` additions behind an entry of `w(a)`, and by what a solver says of its
-//!   own updates ([`super::Evidence`]);
-//! * a sum of `n` terms `t_i` in pieces of `p` is off by at most `u (p + n / p) sum_i |t_i|`, terms themselves by a few `u`;
-//!   those of the logistic dual by `40 a_i u`, as `log(1 - a_i / c_i)` may be as large as 37;
-//! * the excess `delta = sum_i y_i a_i`, summed as if in twice the precision ([`super::compensated`]), is taken off one variable `a_k` of
-//!   the heavier sign. `h_k` is concave and 0 at 0, hence this costs at most `|delta| (2 h_k(a_k / 2) / a_k + |m_k|)` and lengthens
-//!   `|w(a) - w|` by `|delta| |x_k|`.
+//! * a margin is off by at most `e_i = u (n_i + 4) (|x_i||w| + |b|)`, `n_i` entries in the row. That moves
+//!   `a_i m_i` by `a_i e_i` and, the loss being convex and falling, `c_i xi(m_i)` by at most
+//!   `-c_i xi'(m_i - e_i) e_i`. The error of the *primal* value is charged to the dual one, too, so that
+//!   `primal - dual` is never below the true distance to the optimum;
+//! * `|w(a) - w|` is raised by `u k sum_i a_i |x_i|` for the `k` additions behind an entry of `w(a)`, and by
+//!   what a solver says of its own updates ([`super::Evidence`]);
+//! * a sum of `n` terms `t_i` in pieces of `p` is off by at most `u (p + n / p) sum_i |t_i|`, terms
+//!   themselves by a few `u`; those of the logistic dual by `40 a_i u`, as `log(1 - a_i / c_i)` may be as
+//!   large as 37;
+//! * the excess `delta = sum_i y_i a_i`, summed as if in twice the precision ([`super::compensated`]), is
+//!   taken off one variable `a_k` of the heavier sign. `h_k` is concave and 0 at 0, hence this costs at most
+//!   `|delta| (2 h_k(a_k / 2) / a_k + |m_k|)` and lengthens `|w(a) - w|` by `|delta| |x_k|`.
 //!
-//! On data of ordinary scale all this is 1e-13 to 1e-11 of the objective. Where columns differ by many orders of magnitude `|x_i||w|` is
-//! far above `sum_j |x_ij w_j|`; if the rounding terms are what keeps the gap above the tolerance, margins and `w(a)` are therefore
-//! computed again as if in twice the precision (two slow passes), which leaves of `e_i` what the
-//! last rounding takes off, at most `u |m_i|`. What cannot be certified after that
-//! is not certified.
+//! On data of ordinary scale all this is 1e-13 to 1e-11 of the objective. Where columns differ by many orders
+//! of magnitude `|x_i||w|` is far above `sum_j |x_ij w_j|`; if the rounding terms are what keeps the gap
+//! above the tolerance, margins and `w(a)` are therefore computed again as if in twice the precision (two
+//! slow passes), which leaves of `e_i` what the last rounding takes off, at most `u |m_i|`. What cannot be
+//! certified after that is not certified.
 //!
-//! Tried: to bound the error of `1/2 |w(a)|^2` itself: 6e-10 of the objective on covtype (581,012 rows), and 2e-7 for the
-//! updates of a thousand epochs.
+//! Tried: to bound the error of `1/2 |w(a)|^2` itself: 6e-10 of the objective on covtype (581,012 rows), and
+//! 2e-7 for the updates of a thousand epochs.
 
 use std::borrow::Cow;
 
@@ -45,19 +48,22 @@ use crate::matrix::design::Design;
 use crate::memory::CollectLarge;
 use crate::{Result, memory, parallel};
 
-/// Number of readings of the data that [`certify`] takes without evidence, that of the row norms left out: it looks at no weights.
+/// Number of readings of the data that [`certify`] takes without evidence, that of the row norms left out: it
+/// looks at no weights.
 pub const PASSES: f64 = 2.0;
 /// `2 u`.
 pub const UNIT: f64 = f64::EPSILON;
 /// Rounding errors of a term of the dual, in units of `u a_i`.
 const DUAL_TERM: f64 = 160.0;
-/// Sums are computed again in twice the precision if rounding makes up more than this share of a gap above the tolerance.
+/// Sums are computed again in twice the precision if rounding makes up more than this share of a gap above
+/// the tolerance.
 const NOTABLE: f64 = 0.1;
 /// Above what is lost of a square below the range of double precision, per term.
 const UNDERFLOW: f64 = 2e-154;
 
-/// Gives `solution` the certificate that can be proved for it on the rows of `problem`; its own is not looked at. Its evidence, which
-/// must be of these rows, is used up. A gap that is above `tol` by rounding alone is looked at closely.
+/// Gives `solution` the certificate that can be proved for it on the rows of `problem`; its own is not looked
+/// at. Its evidence, which must be of these rows, is used up. A gap that is above `tol` by rounding alone is
+/// looked at closely.
 ///
 /// # Errors
 /// [`crate::Error::Cancelled`] and [`crate::Error::Overflow`].
@@ -200,10 +206,18 @@ fn roughly<'a, R: Rows>(
     for (i, norm) in errors.iter_mut().enumerate() {
         *norm = UNIT * (design.row_len(i) + 4) as f64 * (*norm * length + b);
     }
-    Ok(Claim { squared, n_weights: point.w.len(), margins: Cow::Borrowed(&evidence.margins), errors, radius, blur })
+    Ok(Claim {
+        squared,
+        n_weights: point.w.len(),
+        margins: Cow::Borrowed(&evidence.margins),
+        errors,
+        radius,
+        blur,
+    })
 }
 
-/// `|x_i|`, in four sums that need not wait for each other; raised by what may be lost below the range of double precision.
+/// `|x_i|`, in four sums that need not wait for each other; raised by what may be lost below the range of
+/// double precision.
 fn row_norm<R: Rows>(design: &Design<'_, R>, i: usize) -> f64 {
     let (mut sums, mut k) = ([0.0; 4], 0);
     design.for_each(i, |_, v| {
@@ -224,7 +238,10 @@ fn closely<R: Rows>(
     let mut checked = memory::filled((0.0, 0.0), y.len());
     parallel::each_chunk(&mut checked, ROW_CHUNK, |first, checked| {
         if !monitor.cancelled() {
-            checked.iter_mut().enumerate().for_each(|(k, out)| *out = close_margin(&design, y, first + k, point));
+            checked
+                .iter_mut()
+                .enumerate()
+                .for_each(|(k, out)| *out = close_margin(&design, y, first + k, point));
         }
     });
     monitor.poll()?;
@@ -265,7 +282,12 @@ struct Proven {
 }
 
 /// The bound of the module's description.
-fn bound<R: Rows, L: Loss>(problem: &Problem<'_, R>, loss: L, alpha: &[f64], claim: &Claim<'_>) -> Result<Proven> {
+fn bound<R: Rows, L: Loss>(
+    problem: &Problem<'_, R>,
+    loss: L,
+    alpha: &[f64],
+    claim: &Claim<'_>,
+) -> Result<Proven> {
     let (cost, n) = (problem.cost, alpha.len());
     let repair = match problem.intercept {
         Intercept::Free => Repair::of(problem, loss, alpha, claim),
@@ -290,8 +312,9 @@ fn bound<R: Rows, L: Loss>(problem: &Problem<'_, R>, loss: L, alpha: &[f64], cla
     Ok(Proven { certificate, rounding: rounding + radius * (claim.blur + repair.length) })
 }
 
-/// How far `visits` updates of `w` can have taken it from the weights of the dual variables, as in [`super::dual`] but twice over, for
-/// who does not keep the level of the dual objective. `multiplier` is that of the constraint over the height of its column.
+/// How far `visits` updates of `w` can have taken it from the weights of the dual variables, as in
+/// [`super::dual`] but twice over, for who does not keep the level of the dual objective. `multiplier` is
+/// that of the constraint over the height of its column.
 pub fn drift(visits: f64, total_cost: f64, multiplier: f64) -> f64 {
     4.0 * UNIT * visits * (2.0 * total_cost + multiplier * multiplier).sqrt()
 }
@@ -352,12 +375,16 @@ impl Repair {
         let delta = excess.abs() * (1.0 + UNIT) + (UNIT * n).powi(2) * total;
         let price = |i: usize| {
             let a = alpha[i];
-            2.0 * loss.dual_term(problem.cost[i], 0.5 * a).max(0.0) / a + claim.margins[i].abs() + claim.errors[i]
+            2.0 * loss.dual_term(problem.cost[i], 0.5 * a).max(0.0) / a
+                + claim.margins[i].abs()
+                + claim.errors[i]
         };
         let able = (0..alpha.len()).filter(|&i| y[i] * excess > 0.0 && alpha[i] >= 2.0 * delta);
         let best = able.map(|i| (price(i), i)).min_by(|a, b| a.0.total_cmp(&b.0));
         match best {
-            Some((price, i)) => Self { price: delta * price, length: delta * row_norm(&problem.design(0.0), i) },
+            Some((price, i)) => {
+                Self { price: delta * price, length: delta * row_norm(&problem.design(0.0), i) }
+            }
             None => Self { price: f64::INFINITY, length: 0.0 },
         }
     }
@@ -400,7 +427,12 @@ fn primal_of<R: Rows, L: Loss>(
 }
 
 /// Dual value of a copy of `alpha` moved onto `sum y_i a_i = 0`, up to rounding. `w` is `sum_i y_i a_i x_i`.
-pub fn dual_on_constraint<R: Rows, L: Loss>(problem: &Problem<'_, R>, loss: L, alpha: &[f64], mut w: Vec<f64>) -> f64 {
+pub fn dual_on_constraint<R: Rows, L: Loss>(
+    problem: &Problem<'_, R>,
+    loss: L,
+    alpha: &[f64],
+    mut w: Vec<f64>,
+) -> f64 {
     let mut moved = alpha.to_vec();
     move_onto_constraint(problem, &mut moved, &mut w);
     let mut dual = 0.0;
@@ -410,8 +442,9 @@ pub fn dual_on_constraint<R: Rows, L: Loss>(problem: &Problem<'_, R>, loss: L, a
     dual - 0.5 * dot(&w, &w)
 }
 
-/// Moves `alpha` onto `sum y_i a_i = 0` by scaling down variables of the heavier sign: those well inside the box if they suffice
-/// (their gradient is small, so the value hardly falls), else all. `w` is `sum_i y_i a_i x_i` before and after.
+/// Moves `alpha` onto `sum y_i a_i = 0` by scaling down variables of the heavier sign: those well inside the
+/// box if they suffice (their gradient is small, so the value hardly falls), else all. `w` is
+/// `sum_i y_i a_i x_i` before and after.
 pub fn move_onto_constraint<R: Rows>(problem: &Problem<'_, R>, alpha: &mut [f64], w: &mut [f64]) {
     let Problem { y, cost, .. } = *problem;
     let [excess] = sum(y.len(), |i| [y[i] * alpha[i]]);
@@ -421,7 +454,8 @@ pub fn move_onto_constraint<R: Rows>(problem: &Problem<'_, R>, alpha: &mut [f64]
         [if is_inside(i, a) { a } else { 0.0 }, a]
     });
     let use_inside = inside > 2.0 * excess.abs();
-    let factor = if excess == 0.0 { 0.0 } else { (excess.abs() / if use_inside { inside } else { all }).min(1.0) };
+    let factor =
+        if excess == 0.0 { 0.0 } else { (excess.abs() / if use_inside { inside } else { all }).min(1.0) };
     let rows = problem.design(0.0);
     for (i, a) in alpha.iter_mut().enumerate() {
         if factor > 0.0 && y[i] * excess > 0.0 && *a > 0.0 && (!use_inside || is_inside(i, *a)) {

@@ -1,8 +1,8 @@
-//! Sums of numbers and products as if in twice the precision (Ogita, Rump, Oishi, Accurate Sum and Dot Product, SIAM J. Sci.
-//! Comput. 26, 2005, algorithms 4.1 and 5.3).
+//! Sums of numbers and products as if in twice the precision (Ogita, Rump, Oishi, Accurate Sum and Dot
+//! Product, SIAM J. Sci. Comput. 26, 2005, algorithms 4.1 and 5.3).
 //!
-//! The rounding error of every addition and multiplication is a double itself; the errors are summed beside the sum. With
-//! `u = 2^-53` and `n` terms `t_i` the result is off by at most `u |sum| + (n u)^2 sum |t_i|`.
+//! The rounding error of every addition and multiplication is a double itself; the errors are summed beside
+//! the sum. With `u = 2^-53` and `n` terms `t_i` the result is off by at most `u |sum| + (n u)^2 sum |t_i|`.
 
 /// A running sum with the sum of its rounding errors.
 #[derive(Clone, Copy, Debug, Default)]

@@ -7,13 +7,14 @@ use super::objective::Objective;
 use super::sweep::sum_entries;
 use crate::memory::CollectLarge;
 
-/// Relative size of the derivative at which the intercept counts as exact; a few rounding errors of a sum over rows.
+/// Relative size of the derivative at which the intercept counts as exact; a few rounding errors of a sum
+/// over rows.
 const EXACT: f64 = 1e-13;
 /// Bisection alone needs about 60 halvings for a double.
 const MAX_STEPS: usize = 120;
 
-/// Shift of the intercept that minimises `sum_i f_i(z_i + shift)` in each lane, by Newton's method kept inside a bracket.
-/// Needs a row of each sign, otherwise there is no minimum and the shift is meaningless.
+/// Shift of the intercept that minimises `sum_i f_i(z_i + shift)` in each lane, by Newton's method kept
+/// inside a bracket. Needs a row of each sign, otherwise there is no minimum and the shift is meaningless.
 pub fn smooth_shift<O: Objective<L>, const L: usize>(objective: &O, z: &[[f64; L]]) -> [f64; L] {
     let mut searches = [Search::default(); L];
     for _ in 0..MAX_STEPS {
@@ -50,7 +51,8 @@ impl Default for Search {
 }
 
 impl Search {
-    /// One step from the derivatives at the current shift; `scale` is the sum of the sizes of the slope's terms.
+    /// One step from the derivatives at the current shift; `scale` is the sum of the sizes of the slope's
+    /// terms.
     fn advance(&mut self, slope: f64, curvature: f64, scale: f64) {
         if self.is_done || slope.abs() <= EXACT * scale || !slope.is_finite() {
             self.is_done = true;
@@ -75,17 +77,19 @@ impl Search {
     }
 }
 
-/// Intercept that minimises `sum_i c_i max(0, 1 - y_i (f_i + b))` for decision values `f_i` without intercept.
+/// Intercept that minimises `sum_i c_i max(0, 1 - y_i (f_i + b))` for decision values `f_i` without
+/// intercept.
 ///
-/// The sum is convex and piecewise linear with a kink at `y_i - f_i` for each row; its slope starts at minus the cost of the
-/// positive rows and rises by `c_i` at each kink. Where the minimum is an interval, its middle is returned.
+/// The sum is convex and piecewise linear with a kink at `y_i - f_i` for each row; its slope starts at minus
+/// the cost of the positive rows and rises by `c_i` at each kink. Where the minimum is an interval, its
+/// middle is returned.
 pub fn hinge_optimum(y: &[f64], cost: &[f64], decision: &[f64]) -> f64 {
     let mut kinks: Vec<(f64, f64)> = (0..y.len()).map(|i| (y[i] - decision[i], cost[i])).collect_large();
     hinge_optimum_of(&mut kinks, (0..y.len()).filter(|&i| y[i] > 0.0).map(|i| cost[i]).sum())
 }
 
-/// [`hinge_optimum`] from the kinks with their costs (of any sign, only the size counts), which it sorts, and the cost of the
-/// positive rows.
+/// [`hinge_optimum`] from the kinks with their costs (of any sign, only the size counts), which it sorts, and
+/// the cost of the positive rows.
 pub fn hinge_optimum_of(kinks: &mut [(f64, f64)], positive: f64) -> f64 {
     kinks.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
     let total: f64 = kinks.iter().map(|kink| kink.1.abs()).sum();

@@ -1,15 +1,17 @@
 //! Solvers: pure functions from a [`Problem`] (and an optional [`Start`]) to a [`Solution`].
 //!
-//! A solver has no globals, no clock, no printing and no hidden randomness; progress, time limits and interrupts pass
-//! through the [`Monitor`]. The number of threads of the surrounding rayon pool never changes a bit of the result.
+//! A solver has no globals, no clock, no printing and no hidden randomness; progress, time limits and
+//! interrupts pass through the [`Monitor`]. The number of threads of the surrounding rayon pool never changes
+//! a bit of the result.
 //!
 //! * [`dual`]: dual coordinate descent; [`newton`]: truncated Newton in the primal, the hinge included;
 //! * [`baselines`]: solvers for comparison;
 //! * [`crammer_singer`]: the multi-class problem of Crammer and Singer, all classes at once;
-//! * [`objective`]: the row terms of an objective; [`stop`]: when a Newton fit ends; [`intercept`]: exact minimisation over the intercept alone;
+//! * [`objective`]: the row terms of an objective; [`stop`]: when a Newton fit ends; [`intercept`]: exact
+//!   minimisation over the intercept alone;
 //! * [`sweep`]: parallel passes over the rows with a fixed order of summation;
-//! * [`certificate`]: what is proved of a solution on given rows, with [`compensated`] sums; [`presolved`]: a fit by way of packed
-//!   columns;
+//! * [`certificate`]: what is proved of a solution on given rows, with [`compensated`] sums; [`presolved`]: a
+//!   fit by way of packed columns;
 //! * [`auto`]: which solver for which shape and loss, and how a fit is proved.
 
 pub mod auto;
@@ -34,7 +36,8 @@ mod waves;
 
 /// Relative duality gap at which a fit stops.
 pub const DEFAULT_TOL: f64 = 1e-4;
-/// Largest number of epochs over all rows (dual; visits of active rows add up to epochs) or Newton steps (primal).
+/// Largest number of epochs over all rows (dual; visits of active rows add up to epochs) or Newton steps
+/// (primal).
 pub const DEFAULT_MAX_ITER: usize = 1000;
 
 /// What happens to the intercept `b`.
@@ -75,7 +78,8 @@ impl<'a, R: Rows> Problem<'a, R> {
         Design { rows: self.rows, ids: self.ids, bias }
     }
 
-    /// Splits solver weights (the last one belonging to a constant column of height `bias`, if any) into `w` and `b`.
+    /// Splits solver weights (the last one belonging to a constant column of height `bias`, if any) into `w`
+    /// and `b`.
     fn split(&self, mut w: Vec<f64>, bias: f64) -> (Vec<f64>, f64) {
         let b = if bias == 0.0 { 0.0 } else { bias * w[self.rows.n_cols()] };
         w.truncate(self.rows.n_cols());
@@ -111,7 +115,8 @@ pub enum SolverKind {
     CuttingPlane,
     /// Subgradient descent in the primal; called by [`baselines::subgradient::solve`] only.
     Subgradient,
-    /// The sequential dual method of [`crammer_singer`], for all classes at once; no solver of binary problems.
+    /// The sequential dual method of [`crammer_singer`], for all classes at once; no solver of binary
+    /// problems.
     CrammerSinger,
 }
 
@@ -122,8 +127,8 @@ pub enum Status {
     Converged,
     /// `max_iter` epochs or steps were not enough.
     MaxIter,
-    /// No further progress: in a dual solver at a useful rate, in a primal one within double precision; or rounding keeps the
-    /// accuracy that was asked for from being proved.
+    /// No further progress: in a dual solver at a useful rate, in a primal one within double precision; or
+    /// rounding keeps the accuracy that was asked for from being proved.
     Stalled,
 }
 
@@ -137,8 +142,9 @@ pub struct Certificate {
 }
 
 impl Certificate {
-    /// `(primal - dual) / dual`; infinite unless `dual > 0`, but 0 at a primal value of 0. Never below the true relative distance to
-    /// the optimum for values that [`certificate::certify`] has proved; of a solver's own it may be negative by rounding.
+    /// `(primal - dual) / dual`; infinite unless `dual > 0`, but 0 at a primal value of 0. Never below the
+    /// true relative distance to the optimum for values that [`certificate::certify`] has proved; of a
+    /// solver's own it may be negative by rounding.
     pub fn relative_gap(&self) -> f64 {
         if self.dual > 0.0 {
             (self.primal - self.dual) / self.dual
@@ -150,7 +156,8 @@ impl Certificate {
     }
 }
 
-/// What a solver has computed on the way to its solution and [`certificate::certify`] would otherwise read the data for.
+/// What a solver has computed on the way to its solution and [`certificate::certify`] would otherwise read
+/// the data for.
 #[derive(Clone, Debug)]
 pub struct Evidence {
     /// Margins with intercept, each from one product of the row with the weights.
@@ -161,7 +168,8 @@ pub struct Evidence {
     pub drift: f64,
     /// and for that of so many additions behind each entry of `w(a)`.
     pub additions: f64,
-    /// The dual variables `a` if they are not those of the solution: moved onto the constraint of a free intercept.
+    /// The dual variables `a` if they are not those of the solution: moved onto the constraint of a free
+    /// intercept.
     pub alpha: Option<Vec<f64>>,
 }
 
@@ -254,7 +262,8 @@ pub trait Monitor: Sync {
     fn is_overdue(&self) -> bool {
         false
     }
-    /// Seconds since the caller's work began; 0 for a caller without a clock. Only reported, no result depends on it.
+    /// Seconds since the caller's work began; 0 for a caller without a clock. Only reported, no result
+    /// depends on it.
     fn seconds(&self) -> f64 {
         0.0
     }

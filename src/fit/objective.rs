@@ -2,8 +2,8 @@
 
 use crate::loss::Loss;
 
-/// The convex terms `f_i` of `1/2 |w|^2 + C sum_i f_i(z_i)`, `z_i = w.x_i + b`, one function per row and lane. The derivative
-/// must be Lipschitz.
+/// The convex terms `f_i` of `1/2 |w|^2 + C sum_i f_i(z_i)`, `z_i = w.x_i + b`, one function per row and
+/// lane. The derivative must be Lipschitz.
 pub trait Objective<const L: usize>: Sync {
     /// `f_i(z)`.
     fn value(&self, i: usize, z: &[f64; L]) -> [f64; L];

@@ -1,8 +1,9 @@
 //! A fit on packed columns, brought back to the caller's.
 //!
-//! The solver sees the packed matrix only. Its weights are mapped back, and the certificate is computed anew on the caller's
-//! own rows: it holds for the caller's data whatever rounding the packed values have. Should that gap be above the tolerance
-//! where the packed one was not (float32 values at a tolerance near their rounding), the fit is finished on the caller's rows.
+//! The solver sees the packed matrix only. Its weights are mapped back, and the certificate is computed anew
+//! on the caller's own rows: it holds for the caller's data whatever rounding the packed values have. Should
+//! that gap be above the tolerance where the packed one was not (float32 values at a tolerance near their
+//! rounding), the fit is finished on the caller's rows.
 
 use super::{Monitor, Params, Problem, Solution, Start, Status, auto, certificate};
 use crate::Result;
@@ -47,7 +48,8 @@ pub fn solve_from<'a, R: Rows, V: Value>(
     if is_certified || solution.status != Status::Converged {
         return Ok(solution);
     }
-    let start = Start { w: Some((solution.w, solution.intercept)), alpha: Some(solution.alpha), ..Start::default() };
+    let start =
+        Start { w: Some((solution.w, solution.intercept)), alpha: Some(solution.alpha), ..Start::default() };
     let mut finished = auto::solve(problem, loss, params, &start, monitor)?;
     finished.n_iter += solution.n_iter;
     finished.passes += solution.passes;

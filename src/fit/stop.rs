@@ -2,15 +2,17 @@
 
 use super::{Certificate, Status};
 
-/// Share of the squared gradient that would end a fit at which a step is accurate enough. flights, squared hinge,
-/// C = 16, gap 1e-2, 1e-3, 1e-4: 204, 325 and 732 passes; without this end 532, 532 and 1,399. Tried there: a factorisation of the
-/// thousand columns with the largest diagonal entries in the preconditioner, 120, 335 and 448 passes, each dearer: 1.1, 0.75
-/// and 1.4 times the speed.
+/// Share of the squared gradient that would end a fit at which a step is accurate enough. flights, squared
+/// hinge, C = 16, gap 1e-2, 1e-3, 1e-4: 204, 325 and 732 passes; without this end 532, 532 and 1,399. Tried
+/// there: a factorisation of the thousand columns with the largest diagonal entries in the preconditioner,
+/// 120, 335 and 448 passes, each dearer: 1.1, 0.75 and 1.4 times the speed.
 const ENOUGH: f64 = 0.5;
-/// And the share of the squared gradient before the step that it must not exceed, where rows that change sides keep the gradient
-/// from following the residual: madelon in degree 2 took 391 steps of a product or two without it.
+/// And the share of the squared gradient before the step that it must not exceed, where rows that change
+/// sides keep the gradient from following the residual: madelon in degree 2 took 391 steps of a product or
+/// two without it.
 const LEAST_FALL: f64 = 0.1;
-/// Steps in which neither the gradient nor the objective fell, after which the limit of double precision is reached.
+/// Steps in which neither the gradient nor the objective fell, after which the limit of double precision is
+/// reached.
 const MAX_IDLE: usize = 8;
 /// Below this relative change of the objective, rounding decides.
 pub const ROUNDING: f64 = 1e-13;
@@ -33,8 +35,8 @@ impl<const L: usize> Stop<L> {
         }
     }
 
-    /// The squared residual at which a direction is accurate enough at this value of the objective. None in a search: solutions
-    /// that are better than asked for hold at the next `C`, which then costs nothing.
+    /// The squared residual at which a direction is accurate enough at this value of the objective. None in a
+    /// search: solutions that are better than asked for hold at the next `C`, which then costs nothing.
     pub fn squared_residual(&self, value: f64, squared_gradient: f64) -> f64 {
         match self {
             Self::RelativeGap(tol) => (ENOUGH * 2.0 * tol * value).min(LEAST_FALL * squared_gradient),
@@ -58,14 +60,17 @@ pub struct Report {
     pub status: Status,
     /// Newton steps taken; 0 means that the start was good enough.
     pub steps: usize,
-    /// Primal and dual value; step 2 in [`super::newton`], confirmed on fresh decision values at the end of a fit.
+    /// Primal and dual value; step 2 in [`super::newton`], confirmed on fresh decision values at the end of a
+    /// fit.
     pub certificate: Certificate,
-    /// Squared norm of the gradient, the free intercept's part left out for a gap, where it is zero but for rounding.
+    /// Squared norm of the gradient, the free intercept's part left out for a gap, where it is zero but for
+    /// rounding.
     pub squared_gradient: f64,
 }
 
 impl Report {
-    /// The relative gap from the gradient, which tells gaps apart that the difference of the values rounds to zero.
+    /// The relative gap from the gradient, which tells gaps apart that the difference of the values rounds to
+    /// zero.
     pub fn relative_gap(&self) -> f64 {
         let dual = self.certificate.dual;
         if dual > 0.0 { 0.5 * self.squared_gradient / dual } else { self.certificate.relative_gap() }
@@ -93,7 +98,16 @@ impl Lane {
     /// At the start.
     pub fn new(report: Report) -> Self {
         let (best, lowest) = (f64::INFINITY, f64::INFINITY);
-        Self { best, lowest, idle: 0, first_norm: None, report, is_running: true, is_fresh: false, must_step: false }
+        Self {
+            best,
+            lowest,
+            idle: 0,
+            first_norm: None,
+            report,
+            is_running: true,
+            is_fresh: false,
+            must_step: false,
+        }
     }
 
     /// Takes note of the current point; `penalised` is the squared gradient without a free intercept's part.

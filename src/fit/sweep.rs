@@ -1,8 +1,8 @@
 //! Parallel passes over the rows, and sums over long vectors, with the same bits for any number of threads.
 //!
-//! Every sum is cut into pieces whose borders depend on the shape of the data only, each piece is summed in order, and the
-//! pieces are added in order. Sums over rows that end in a vector of `d` entries are cut into few parts (each part needs a
-//! vector of its own), sums that end in one number into many.
+//! Every sum is cut into pieces whose borders depend on the shape of the data only, each piece is summed in
+//! order, and the pieces are added in order. Sums over rows that end in a vector of `d` entries are cut into
+//! few parts (each part needs a vector of its own), sums that end in one number into many.
 //!
 //! Vectors are interleaved over `L` lanes ([`crate::matrix::lanes`]); a single vector is `L = 1`.
 
@@ -23,12 +23,14 @@ const VECTOR_CHUNK: usize = 32_768;
 const MAX_PARTS: usize = 8;
 /// A part with fewer entries than this is done before another thread has woken up.
 const PART_ENTRIES: usize = 16_384;
-/// A part must bring this many entries per column, or clearing and adding its vector costs more than it saves.
+/// A part must bring this many entries per column, or clearing and adding its vector costs more than it
+/// saves.
 const ENTRIES_PER_COLUMN: usize = 3;
 
 /// A design matrix cut for parallel passes, with the private vectors of its parts.
 ///
-/// A pass ends early, with a meaningless result, when the monitor is cancelled: poll the monitor after a pass.
+/// A pass ends early, with a meaningless result, when the monitor is cancelled: poll the monitor after a
+/// pass.
 pub struct Sweep<'a, R, const L: usize = 1> {
     /// The matrix.
     pub design: Design<'a, R>,
@@ -113,12 +115,15 @@ impl<'a, R: Rows, const L: usize> Sweep<'a, R, L> {
         });
     }
 
-    /// Clears `out` and lets `steps`, one per part, add their rows to it, each part to a private vector; in the end `out` is
-    /// the sum of all vectors. Returns the steps for what they have gathered.
+    /// Clears `out` and lets `steps`, one per part, add their rows to it, each part to a private vector; in
+    /// the end `out` is the sum of all vectors. Returns the steps for what they have gathered.
     pub fn scatter<S: RowStep<L>>(&mut self, out: &mut [[f64; L]], mut steps: Vec<S>) -> Vec<S> {
         let (design, monitor) = (&self.design, self.monitor);
         let len = out.len();
-        self.private.iter_mut().filter(|private| private.len() != len).for_each(|private| *private = Block::zeros(len));
+        self.private
+            .iter_mut()
+            .filter(|private| private.len() != len)
+            .for_each(|private| *private = Block::zeros(len));
         let outs = std::iter::once(&mut *out).chain(self.private.iter_mut().map(|private| &mut private[..]));
         parallel::each(self.parts.iter().zip(&mut steps).zip(outs), |_, ((range, step), out)| {
             out.fill([0.0; L]);
@@ -181,7 +186,8 @@ impl<R: Rows> Sweep<'_, R> {
 
     /// `out = sum_i coefficient[i] * x_i`.
     pub fn weighted_sum(&mut self, coefficient: &[f64], out: &mut [f64]) {
-        let steps = self.parts.iter().map(|range| Scale { coefficient: &coefficient[range.clone()] }).collect();
+        let steps =
+            self.parts.iter().map(|range| Scale { coefficient: &coefficient[range.clone()] }).collect();
         self.scatter(out.as_chunks_mut().0, steps);
     }
 }
@@ -315,7 +321,8 @@ mod tests {
                 sweep.weighted_sum(&weights, &mut a);
                 sweep.margins(&weights, &p, &mut m);
                 let [s] = sum(n, |i| [weights[i]]);
-                let [pairs, squares] = sum_entries(n, |i| [[weights[i], 1.0], [weights[i] * weights[i], 0.0]]);
+                let [pairs, squares] =
+                    sum_entries(n, |i| [[weights[i], 1.0], [weights[i] * weights[i], 0.0]]);
                 (a, m, s, pairs, squares, dot(&values, &values))
             })
         };

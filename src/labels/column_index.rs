@@ -1,7 +1,8 @@
 //! Where the entries of each column of a CSR matrix of weights lie.
 //!
-//! A prediction with sparse weights needs them by column of the data, and fits make them by label. Only the order is turned round and
-//! kept, the values stay where they are: the index remains right when they are changed in place.
+//! A prediction with sparse weights needs them by column of the data, and fits make them by label. Only the
+//! order is turned round and kept, the values stay where they are: the index remains right when they are
+//! changed in place.
 //!
 //! ```text
 //!     . 5 .      indptr  0 1 3      starts     0 1 2 3
@@ -31,7 +32,8 @@ impl ColumnIndex {
     /// # Errors
     /// [`Error::Labels`] for arrays that do not describe such a matrix.
     pub fn new<I: Index>(indptr: &[I], indices: &[I], n_cols: usize) -> Result<Self> {
-        let broken = |reason: String| Error::Labels { reason: format!("coef_ is not a CSR matrix: {reason}") };
+        let broken =
+            |reason: String| Error::Labels { reason: format!("coef_ is not a CSR matrix: {reason}") };
         let nnz = check_pointers(indptr, indices.len()).map_err(|error| broken(error.to_string()))?;
         let mut starts = memory::zeros::<usize>(n_cols + 1);
         for j in &indices[..nnz] {
@@ -43,7 +45,8 @@ impl ColumnIndex {
         for j in 0..n_cols {
             starts[j + 1] += starts[j];
         }
-        let (mut next, mut labels, mut positions) = (memory::copy(&starts), memory::zeros(nnz), memory::zeros(nnz));
+        let (mut next, mut labels, mut positions) =
+            (memory::copy(&starts), memory::zeros(nnz), memory::zeros(nnz));
         for (label, range) in indptr.windows(2).enumerate() {
             for position in range[0].to_usize()..range[1].to_usize() {
                 let at = &mut next[indices[position].to_usize()];
@@ -69,7 +72,8 @@ impl ColumnIndex {
         self.labels.len()
     }
 
-    /// Where in [`Self::gather`] the entries of column `j` begin, with their labels and their positions in the matrix.
+    /// Where in [`Self::gather`] the entries of column `j` begin, with their labels and their positions in
+    /// the matrix.
     #[inline(always)]
     pub fn column(&self, j: usize) -> (usize, &[u32], &[usize]) {
         let range = self.starts[j]..self.starts[j + 1];
@@ -102,7 +106,8 @@ mod tests {
 
     #[test]
     fn names_what_is_broken() {
-        let error = |indptr: &[i32], indices: &[i32]| ColumnIndex::new(indptr, indices, 3).unwrap_err().to_string();
+        let error =
+            |indptr: &[i32], indices: &[i32]| ColumnIndex::new(indptr, indices, 3).unwrap_err().to_string();
         assert!(error(&[0, 1], &[3]).contains("coef_ is not a CSR matrix: column index 3 is outside 0..3"));
         assert!(error(&[0, 1], &[-1]).contains("column index -1"));
         assert!(error(&[0, 2], &[0]).contains("reaches 2, only 1"));

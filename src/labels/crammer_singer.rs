@@ -8,8 +8,8 @@ use crate::matrix::{Rows, Value};
 use crate::memory::CollectLarge;
 use crate::presolve::Presolved;
 
-/// Fits all classes at once, by way of `packed`, the presolved `rows`, if given; `cost` is `C * class weight * sample weight` per
-/// row. Weights and the certificate are those of `rows`.
+/// Fits all classes at once, by way of `packed`, the presolved `rows`, if given; `cost` is
+/// `C * class weight * sample weight` per row. Weights and the certificate are those of `rows`.
 ///
 /// # Errors
 /// As for [`super::fit`].
@@ -29,7 +29,8 @@ pub fn fit<R: Rows, V: Value>(
     let cost: Vec<f64> = chosen.iter().map(|&i| cost[i as usize]).collect_large();
     let class: Vec<u32> = chosen.iter().map(|&i| labels.ids[i as usize]).collect_large();
     let ids = (chosen.len() < rows.n_rows()).then_some(chosen.as_slice());
-    let problem = Problem { rows, ids, class: &class, n_classes: labels.n_classes as usize, cost: &cost, intercept };
+    let problem =
+        Problem { rows, ids, class: &class, n_classes: labels.n_classes as usize, cost: &cost, intercept };
     let threads = rayon::current_num_threads();
     match packed {
         Some(packed) => crammer_singer::presolved::solve(&problem, packed, params, threads, monitor),

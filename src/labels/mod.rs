@@ -1,9 +1,10 @@
-//! One-vs-rest: the binary problems of a classification task, as parallel tasks over one matrix. [`crammer_singer`]: all classes as
-//! one problem. [`sparse`]: thousands of labels with sparse weights. [`scores`]: predictions of many labels,
-//! with [`column_index`] for sparse weights.
+//! One-vs-rest: the binary problems of a classification task, as parallel tasks over one matrix.
+//! [`crammer_singer`]: all classes as one problem. [`sparse`]: thousands of labels with sparse weights.
+//! [`scores`]: predictions of many labels, with [`column_index`] for sparse weights.
 //!
-//! Two classes make one problem, whose positive class is the second; `k > 2` classes make `k` problems, class `k` against the
-//! rest. Problems share the matrix and the costs; each makes its own labels (one number per row) while it runs.
+//! Two classes make one problem, whose positive class is the second; `k > 2` classes make `k` problems, class
+//! `k` against the rest. Problems share the matrix and the costs; each makes its own labels (one number per
+//! row) while it runs.
 
 pub mod column_index;
 pub mod crammer_singer;
@@ -56,7 +57,9 @@ impl Labels<'_> {
             return Err(Error::Labels { reason });
         }
         match self.ids.iter().position(|&id| id >= self.n_classes) {
-            Some(i) => Err(Error::Labels { reason: format!("class id {} of row {i} is out of range", self.ids[i]) }),
+            Some(i) => {
+                Err(Error::Labels { reason: format!("class id {} of row {i} is out of range", self.ids[i]) })
+            }
             None => Ok(()),
         }
     }
@@ -77,8 +80,9 @@ pub fn weighted_rows(
     rows.iter().for_each(|&i| seen[labels.ids[i as usize] as usize] = true);
     match seen.iter().position(|seen| !seen) {
         Some(class) => {
-            let reason =
-                format!("class number {class} (classes in sorted order) has no row of positive weight in {place}");
+            let reason = format!(
+                "class number {class} (classes in sorted order) has no row of positive weight in {place}"
+            );
             Err(Error::Labels { reason })
         }
         None => Ok(rows),
@@ -95,7 +99,8 @@ pub fn check_weights(weight: &[f64], n_rows: usize) -> Result<()> {
     }
     match weight.iter().position(|&c| !(c >= 0.0 && c.is_finite())) {
         Some(i) => {
-            let reason = format!("the weight of row {i} is {}, weights must be finite and at least 0", weight[i]);
+            let reason =
+                format!("the weight of row {i} is {}, weights must be finite and at least 0", weight[i]);
             Err(Error::Labels { reason })
         }
         None => Ok(()),

@@ -1,11 +1,13 @@
 //! Decision values of many labels, in parallel over rows, from dense or sparse weights.
 //!
-//! Weights are read where they lie, whatever their layout; no copy of dense ones is ever made. Labels one after the other (a C-ordered
-//! `coef_`): a block of rows is multiplied by one vector after the other, which it finds in the cache from its second row on. Columns
-//! one after the other (Fortran order), and sparse weights: a row adds, for each of its entries, the weights of that column to the
-//! values of the labels. Nothing of the size of rows times labels is made unless it is asked for.
+//! Weights are read where they lie, whatever their layout; no copy of dense ones is ever made. Labels one
+//! after the other (a C-ordered `coef_`): a block of rows is multiplied by one vector after the other, which
+//! it finds in the cache from its second row on. Columns one after the other (Fortran order), and sparse
+//! weights: a row adds, for each of its entries, the weights of that column to the values of the labels.
+//! Nothing of the size of rows times labels is made unless it is asked for.
 //!
-//! The number for a row and a label has the same bits whichever rows are predicted together and whatever the number of threads.
+//! The number for a row and a label has the same bits whichever rows are predicted together and whatever the
+//! number of threads.
 
 use std::ops::Range;
 
@@ -16,8 +18,9 @@ use crate::matrix::{Rows, Value};
 use crate::memory::CollectLarge;
 use crate::{Error, Result, memory, parallel};
 
-/// Entries per block of rows, at most. A vector of weights is read once per block, so that blocks are as large as the sharing among
-/// threads allows (10,000 rows of 100 entries, 50 vectors of 100,000 weights: 0.8 s in blocks of 2^15 entries).
+/// Entries per block of rows, at most. A vector of weights is read once per block, so that blocks are as
+/// large as the sharing among threads allows (10,000 rows of 100 entries, 50 vectors of 100,000 weights: 0.8
+/// s in blocks of 2^15 entries).
 const BLOCK_ENTRIES: usize = 1 << 20;
 /// Blocks per thread into which rows are cut where they are enough for that.
 const BLOCKS: usize = 2;
@@ -149,8 +152,11 @@ impl Model<'_> {
     /// The values of sparse weights by column, if most of them are going to be read.
     fn gather(&self, x: &impl Pieces) -> Option<Vec<f64>> {
         match self.weights {
-            // Columns that occur often hold many weights: an eighth of the entries is enough to meet most of these.
-            Weights::Sparse { index, values, .. } if x.n_entries() > index.n_cols() / 8 && !self.is_small(x) => {
+            // Columns that occur often hold many weights: an eighth of the entries is enough to meet most of
+            // these.
+            Weights::Sparse { index, values, .. }
+                if x.n_entries() > index.n_cols() / 8 && !self.is_small(x) =>
+            {
                 Some(with_slice!(values, w => index.gather(|position| w[position].to_f64())))
             }
             _ => None,
@@ -165,14 +171,18 @@ impl Model<'_> {
             Weights::ByColumn(w) => with_slice!(w, w => add_columns(&rows, b, out, |j, v, out| {
                 out.iter_mut().zip(&w[j * b.len()..]).for_each(|(out, w)| *out += v * w.to_f64());
             })),
-            Weights::Sparse { index, gathered: Some(values), .. } => add_columns(&rows, b, out, |j, v, out| {
-                let (start, labels, _) = index.column(j);
-                labels.iter().zip(&values[start..]).for_each(|(l, w)| out[*l as usize] += v * w);
-            }),
-            Weights::Sparse { index, values, .. } => with_slice!(values, w => add_columns(&rows, b, out, |j, v, out| {
-                let (_, labels, positions) = index.column(j);
-                labels.iter().zip(positions).for_each(|(l, at)| out[*l as usize] += v * w[*at].to_f64());
-            })),
+            Weights::Sparse { index, gathered: Some(values), .. } => {
+                add_columns(&rows, b, out, |j, v, out| {
+                    let (start, labels, _) = index.column(j);
+                    labels.iter().zip(&values[start..]).for_each(|(l, w)| out[*l as usize] += v * w);
+                })
+            }
+            Weights::Sparse { index, values, .. } => {
+                with_slice!(values, w => add_columns(&rows, b, out, |j, v, out| {
+                    let (_, labels, positions) = index.column(j);
+                    labels.iter().zip(positions).for_each(|(l, at)| out[*l as usize] += v * w[*at].to_f64());
+                }))
+            }
         }
         Ok(())
     }
@@ -196,7 +206,8 @@ impl Model<'_> {
         Ok(out)
     }
 
-    /// The decision values in pieces: blocks of rows, or parts of a row where there are few rows of much work.
+    /// The decision values in pieces: blocks of rows, or parts of a row where there are few rows of much
+    /// work.
     fn tasks<'o>(&self, x: &impl Pieces, out: &'o mut [f64]) -> Vec<Task<'o>> {
         let (n_rows, n_labels) = (x.n_rows(), self.intercept.len());
         let is_cut = n_rows < FEW_ROWS && matches!(self.weights, Weights::ByLabel(_)) && !self.is_small(x);
@@ -251,7 +262,8 @@ impl Model<'_> {
     /// Labels and decision values of the `k` highest of each row, highest first, equal ones by label.
     ///
     /// # Errors
-    /// [`Error::Parameter`] for a `k` that is 0 or above the number of labels, and those of [`Self::decisions`].
+    /// [`Error::Parameter`] for a `k` that is 0 or above the number of labels, and those of
+    /// [`Self::decisions`].
     pub fn top_k<P: Pieces>(
         &self,
         x: &P,
@@ -269,11 +281,17 @@ impl Model<'_> {
         Ok((found.iter().map(|f| f.0).collect_large(), found.iter().map(|f| f.1).collect_large()))
     }
 
-    /// The labels with a positive decision value: where those of each row begin, one number more than there are rows, and the labels.
+    /// The labels with a positive decision value: where those of each row begin, one number more than there
+    /// are rows, and the labels.
     ///
     /// # Errors
     /// Those of [`Self::decisions`].
-    pub fn positive<P: Pieces>(&self, x: &P, finite: Finite, monitor: &dyn Monitor) -> Result<(Vec<i64>, Vec<i32>)> {
+    pub fn positive<P: Pieces>(
+        &self,
+        x: &P,
+        finite: Finite,
+        monitor: &dyn Monitor,
+    ) -> Result<(Vec<i64>, Vec<i32>)> {
         let n_labels = self.intercept.len();
         let found = self.read_blocks(x, finite, monitor, |values| positive(values, n_labels))?;
         let (mut starts, mut labels) = (memory::with_capacity(x.n_rows() + 1), Vec::new());
@@ -299,7 +317,8 @@ fn add_columns<R: Rows>(rows: &R, intercept: &[f64], out: &mut [f64], add: impl 
 
 /// The labels of the `k` highest values of each row with the values, highest first, equal ones by label.
 fn highest(values: &[f64], n_labels: usize, k: usize) -> Vec<(u32, f64)> {
-    let (mut found, mut order) = (memory::with_capacity(values.len() / n_labels * k), Vec::with_capacity(n_labels));
+    let (mut found, mut order) =
+        (memory::with_capacity(values.len() / n_labels * k), Vec::with_capacity(n_labels));
     for values in values.chunks_exact(n_labels) {
         order.clear();
         order.extend(0..n_labels as u32);
@@ -331,7 +350,8 @@ mod tests {
     use crate::matrix::csr::CsrPieces;
     use crate::matrix::dense::DensePieces;
 
-    /// Weights of `l` labels and `d` columns with zeros among them, by label and by column, and as CSR arrays.
+    /// Weights of `l` labels and `d` columns with zeros among them, by label and by column, and as CSR
+    /// arrays.
     struct Made {
         by_label: Vec<f64>,
         by_column: Vec<f64>,
@@ -377,20 +397,26 @@ mod tests {
             let (top, scores) = model.top_k(&rows, 3, Finite::Required, &Silent).unwrap();
             let (starts, positive) = model.positive(&rows, Finite::Required, &Silent).unwrap();
             for i in 0..n {
-                let plain = |m: usize| made.intercept[m] + (0..d).map(|j| x[i * d + j] * w[m * d + j]).sum::<f64>();
+                let plain =
+                    |m: usize| made.intercept[m] + (0..d).map(|j| x[i * d + j] * w[m * d + j]).sum::<f64>();
                 let mut order: Vec<usize> = (0..l).collect();
                 order.sort_by(|a, b| all[i * l + b].total_cmp(&all[i * l + a]));
                 assert!((0..l).all(|m| (all[i * l + m] - plain(m)).abs() < 1e-12));
                 for r in 0..3 {
-                    assert_eq!((top[3 * i + r] as usize, scores[3 * i + r]), (order[r], all[i * l + order[r]]));
+                    assert_eq!(
+                        (top[3 * i + r] as usize, scores[3 * i + r]),
+                        (order[r], all[i * l + order[r]])
+                    );
                 }
                 let expected: Vec<i32> = (0..l as i32).filter(|m| all[i * l + *m as usize] > 0.0).collect();
                 assert_eq!(positive[starts[i] as usize..starts[i + 1] as usize], expected);
             }
             assert_eq!(model.top_k(&rows, l, Finite::Assumed, &Silent).unwrap().0.len(), n * l);
             assert!([0, l + 1].iter().all(|k| model.top_k(&rows, *k, Finite::Assumed, &Silent).is_err()));
-            let (fewer, one_less) =
-                (DensePieces::new(&x[..n * 4], n, 4).unwrap(), Model { intercept: &made.intercept[1..], ..model });
+            let (fewer, one_less) = (
+                DensePieces::new(&x[..n * 4], n, 4).unwrap(),
+                Model { intercept: &made.intercept[1..], ..model },
+            );
             assert!(model.decisions(&fewer, Finite::Assumed, &Silent).is_err());
             assert!(one_less.decisions(&rows, Finite::Assumed, &Silent).is_err());
         }
@@ -422,9 +448,15 @@ mod tests {
             for i in [0, 1, 333, n - 1] {
                 let row = &x[i * d..(i + 1) * d];
                 let one = DensePieces::new(row, 1, d).unwrap();
-                assert_eq!(model.decisions(&one, Finite::Required, &Silent).unwrap(), of_dense[i * l..(i + 1) * l]);
+                assert_eq!(
+                    model.decisions(&one, Finite::Required, &Silent).unwrap(),
+                    of_dense[i * l..(i + 1) * l]
+                );
                 let one = CsrPieces::new(&indptr[..2], &indices[..d], row, d).unwrap();
-                assert_eq!(model.decisions(&one, Finite::Required, &Silent).unwrap(), of_sparse[i * l..(i + 1) * l]);
+                assert_eq!(
+                    model.decisions(&one, Finite::Required, &Silent).unwrap(),
+                    of_sparse[i * l..(i + 1) * l]
+                );
             }
         }
     }
@@ -433,7 +465,8 @@ mod tests {
     fn few_rows_of_much_work_are_cut_by_labels() {
         let (n, d, l) = (3, 4000, 200);
         let (x, made) = (numbers(n, d), made(d, l));
-        let model = Model { weights: Weights::ByLabel(Numbers::F64(&made.by_label)), intercept: &made.intercept };
+        let model =
+            Model { weights: Weights::ByLabel(Numbers::F64(&made.by_label)), intercept: &made.intercept };
         let rows = DensePieces::new(&x, n, d).unwrap();
         assert!(model.tasks(&rows, &mut vec![0.0; n * l]).len() > n);
         let all = model.decisions(&rows, Finite::Required, &Silent).unwrap();

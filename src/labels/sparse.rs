@@ -1,27 +1,33 @@
-//! One-vs-rest for thousands of labels: sparse weights, label by label, memory independent of labels times columns.
+//! One-vs-rest for thousands of labels: sparse weights, label by label, memory independent of labels times
+//! columns.
 //!
-//! A label is a task. Each thread works on one label at a time, in vectors of its own (signs, dual variables, weights), and keeps of
-//! it only the weights that are not zero. Matrix, costs and the start are shared. Threads are plain ones with a pool of one
-//! each: with nested parallel iterators a thread that waits takes up a further label meanwhile, and the labels in flight pile up.
+//! A label is a task. Each thread works on one label at a time, in vectors of its own (signs, dual variables,
+//! weights), and keeps of it only the weights that are not zero. Matrix, costs and the start are shared.
+//! Threads are plain ones with a pool of one each: with nested parallel iterators a thread that waits takes
+//! up a further label meanwhile, and the labels in flight pile up.
 //!
-//! **Start.** Most rows are negative for most labels, so every label starts from the solution of the problem whose rows are all
-//! negative, its positive rows taken out: with a free intercept that is `w = 0, b = -1` for the hinge and the squared hinge, at
-//! which no negative row has anything to say until the weights of the positive ones reach it.
+//! **Start.** Most rows are negative for most labels, so every label starts from the solution of the problem
+//! whose rows are all negative, its positive rows taken out: with a free intercept that is `w = 0, b = -1`
+//! for the hinge and the squared hinge, at which no negative row has anything to say until the weights of the
+//! positive ones reach it.
 //!
-//! **Small weights.** With `drop > 0`, weights are rounded to single precision and set to zero in the order of `w_j^2 (1/2 + sum_i c_i x_ij^2)`, about the
-//! change of the objective that each makes alone at the optimum, as many as the objective allows: the change is measured, not
-//! estimated, by a reading of the data for each attempt, and is at most `drop` times the objective. The certificate is that of
-//! the weights that are returned. Where rounding alone raises the objective by more (numbers beyond single precision), all stay as they are.
+//! **Small weights.** With `drop > 0`, weights are rounded to single precision and set to zero in the order
+//! of `w_j^2 (1/2 + sum_i c_i x_ij^2)`, about the change of the objective that each makes alone at the
+//! optimum, as many as the objective allows: the change is measured, not estimated, by a reading of the data
+//! for each attempt, and is at most `drop` times the objective. The certificate is that of the weights that
+//! are returned. Where rounding alone raises the objective by more (numbers beyond single precision), all
+//! stay as they are.
 //!
-//! A label without a positive row (or without a negative one) and with a free intercept has the constant decision value -1 (1);
-//! for the logistic loss, which has no minimum then, minus (plus) infinity.
+//! A label without a positive row (or without a negative one) and with a free intercept has the constant
+//! decision value -1 (1); for the logistic loss, which has no minimum then, minus (plus) infinity.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use super::{check_row_count, check_weights};
 use crate::fit::{
-    Certificate, Intercept, Monitor, Params, Problem, Solution, SolverKind, Start, Status, auto, certificate, presolved,
+    Certificate, Intercept, Monitor, Params, Problem, Solution, SolverKind, Start, Status, auto, certificate,
+    presolved,
 };
 use crate::loss::LossKind;
 use crate::matrix::{Rows, Value};
@@ -29,8 +35,9 @@ use crate::memory::CollectLarge;
 use crate::presolve::Presolved;
 use crate::{Error, Result, memory, parallel};
 
-/// A label is rare if this many times its positive rows are still less than all. eurlex4k, squared hinge, processor time per label:
-/// 34 ms by dual descent, 45 ms by Newton, which the shape of the data would ask for.
+/// A label is rare if this many times its positive rows are still less than all. eurlex4k, squared hinge,
+/// processor time per label: 34 ms by dual descent, 45 ms by Newton, which the shape of the data would ask
+/// for.
 const RARE: usize = 16;
 /// Attempts to drop weights, each a reading of the data.
 const ATTEMPTS: usize = 5;
@@ -65,7 +72,9 @@ impl Indicator<'_> {
             });
         }
         match self.rows.iter().find(|row| **row as usize >= n_rows) {
-            Some(row) => Err(Error::Labels { reason: format!("a label names row {row}, X has {n_rows} rows") }),
+            Some(row) => {
+                Err(Error::Labels { reason: format!("a label names row {row}, X has {n_rows} rows") })
+            }
             None => Ok(()),
         }
     }
@@ -131,7 +140,15 @@ pub fn fit<R: Rows, V: Value>(
     let mut place = memory::filled(u32::MAX, task.rows.n_rows());
     ids.iter().enumerate().for_each(|(at, &i)| place[i as usize] = at as u32);
     let column_cost = if task.drop > 0.0 { column_costs(task) } else { Vec::new() };
-    let shared = Shared { task, ids: &ids, cost: &cost, place: &place, column_cost: &column_cost, base: None, monitor };
+    let shared = Shared {
+        task,
+        ids: &ids,
+        cost: &cost,
+        place: &place,
+        column_cost: &column_cost,
+        base: None,
+        monitor,
+    };
     let base = shared.base()?;
     let shared = Shared { base: base.as_ref(), ..shared };
     let (next, failed) = (AtomicUsize::new(0), AtomicBool::new(false));
@@ -158,8 +175,9 @@ pub fn fit<R: Rows, V: Value>(
             started.inspect_err(|_| failed.store(true, Ordering::Relaxed)).map_err(Error::Thread)
         };
         let threads = (0..count).map(start).collect::<Result<Vec<_>>>()?;
-        let ends =
-            threads.into_iter().map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+        let ends = threads
+            .into_iter()
+            .map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
         ends.collect::<Vec<_>>().into_iter().collect()
     })
 }
@@ -236,9 +254,14 @@ impl<R: Rows, V: Value> Shared<'_, R, V> {
         let params = Params { seed: params.seed.wrapping_add(label as u64), ..*params };
         let problem = self.problem(&y);
         let solve = |solver: SolverKind| match packed {
-            Some(packed) => {
-                presolved::solve_from(&problem, packed, loss, &Params { solver, ..params }, &start, self.monitor)
-            }
+            Some(packed) => presolved::solve_from(
+                &problem,
+                packed,
+                loss,
+                &Params { solver, ..params },
+                &start,
+                self.monitor,
+            ),
             None => auto::solve(&problem, loss, &Params { solver, ..params }, &start, self.monitor),
         };
         let is_rare = RARE * count < y.len() && loss != LossKind::Logistic;
@@ -255,8 +278,10 @@ impl<R: Rows, V: Value> Shared<'_, R, V> {
     /// Rounds weights and sets small ones to zero; see the module's description.
     fn simplify(&self, problem: &Problem<'_, R>, solution: &mut Solution) -> Result<()> {
         let price = |j: usize| solution.w[j] * solution.w[j] * self.column_cost[j];
-        let mut order: Vec<(f64, u32)> =
-            (0..solution.w.len()).filter(|&j| solution.w[j] != 0.0).map(|j| (price(j), j as u32)).collect_large();
+        let mut order: Vec<(f64, u32)> = (0..solution.w.len())
+            .filter(|&j| solution.w[j] != 0.0)
+            .map(|j| (price(j), j as u32))
+            .collect_large();
         order.sort_unstable_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
         let full = solution.certificate.primal;
         let limit = full * (1.0 + self.task.drop);
@@ -296,8 +321,8 @@ impl<R: Rows, V: Value> Shared<'_, R, V> {
     }
 }
 
-/// The solver of a label with few positive rows: next to all negative ones rest after an epoch, which suits dual descent whatever the
-/// shape of the data.
+/// The solver of a label with few positive rows: next to all negative ones rest after an epoch, which suits
+/// dual descent whatever the shape of the data.
 fn descent_for(solver: SolverKind) -> SolverKind {
     if solver == SolverKind::Auto { SolverKind::DualCd } else { solver }
 }
@@ -356,7 +381,8 @@ mod tests {
         let (view, _) = DenseView::new(&x, 150, 12).unwrap();
         let cost: Vec<f64> = (0..150).map(|i| if i % 10 == 7 { 0.0 } else { 0.5 + (i % 4) as f64 }).collect();
         let params = Params { tol: 1e-6, solver: SolverKind::DualCd, max_iter: 100_000, seed: 3 };
-        let task = Task { rows: &view, packed: None::<&Presolved<f64>>, cost: &cost, intercept, loss, params, drop };
+        let task =
+            Task { rows: &view, packed: None::<&Presolved<f64>>, cost: &cost, intercept, loss, params, drop };
         let mut found: Vec<Option<SparseSolution>> = vec![None; 8];
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
         let labels = Indicator { starts: &starts, rows: &rows };
@@ -379,11 +405,14 @@ mod tests {
                 for label in 0..8 {
                     let (e, s) = (&exact[label], &sparse[label]);
                     if intercept == Intercept::Free && (label == 3 || label == 4) {
-                        assert!(e.columns.is_empty() && e.intercept * if label == 3 { -1.0 } else { 1.0 } >= 1.0);
+                        assert!(
+                            e.columns.is_empty() && e.intercept * if label == 3 { -1.0 } else { 1.0 } >= 1.0
+                        );
                         continue;
                     }
                     let positive = &rows[starts[label] as usize..starts[label + 1] as usize];
-                    let y: Vec<f64> = ids.iter().map(|i| if positive.contains(i) { 1.0 } else { -1.0 }).collect();
+                    let y: Vec<f64> =
+                        ids.iter().map(|i| if positive.contains(i) { 1.0 } else { -1.0 }).collect();
                     let plain = Problem { rows: &view, ids: Some(&ids), y: &y, cost: &cost, intercept };
                     let params = Params { tol: 1e-6, solver: SolverKind::Newton, max_iter: 100_000, seed: 0 };
                     let twin = auto::solve(&plain, loss, &params, &Start::default(), &Silent).unwrap();
@@ -400,7 +429,10 @@ mod tests {
                     let value = certificate::primal(&plain, loss, &w, s.intercept, &Silent).unwrap();
                     assert!((value - s.certificate.primal).abs() < 1e-9 * value);
                     assert!(value <= e.certificate.primal * (1.02 + 1e-9));
-                    assert!(s.values.iter().all(|v| f64::from(*v as f32) == *v) && s.values.iter().all(|v| *v != 0.0));
+                    assert!(
+                        s.values.iter().all(|v| f64::from(*v as f32) == *v)
+                            && s.values.iter().all(|v| *v != 0.0)
+                    );
                     dropped += e.columns.len() - s.columns.len();
                 }
                 assert!(dropped > 0, "{loss:?} {intercept:?}");

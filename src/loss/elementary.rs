@@ -1,9 +1,10 @@
-//! Exponential and logarithm without branches and calls, so that a loop over lanes becomes vector instructions.
+//! Exponential and logarithm without branches and calls, so that a loop over lanes becomes vector
+//! instructions.
 //!
-//! The library functions are scalar calls: at five folds they cost more than reading a row of twenty entries. Both functions
-//! here are polynomials on a reduced argument, within two units in the last place; the same bits on every machine. Choices are made
-//! between values that exist already: a choice between computations becomes a branch, and eight lanes at once then take 40 ns
-//! each instead of 4.
+//! The library functions are scalar calls: at five folds they cost more than reading a row of twenty entries.
+//! Both functions here are polynomials on a reduced argument, within two units in the last place; the same
+//! bits on every machine. Choices are made between values that exist already: a choice between computations
+//! becomes a branch, and eight lanes at once then take 40 ns each instead of 4.
 
 use std::f64::consts::{LN_2, LOG2_E};
 
@@ -35,8 +36,18 @@ const EXP: [f64; 14] = [
     1.0,
 ];
 /// `2 / k` for odd `k`, falling to 3.
-const ARTANH: [f64; 10] =
-    [2.0 / 21.0, 2.0 / 19.0, 2.0 / 17.0, 2.0 / 15.0, 2.0 / 13.0, 2.0 / 11.0, 2.0 / 9.0, 2.0 / 7.0, 0.4, 2.0 / 3.0];
+const ARTANH: [f64; 10] = [
+    2.0 / 21.0,
+    2.0 / 19.0,
+    2.0 / 17.0,
+    2.0 / 15.0,
+    2.0 / 13.0,
+    2.0 / 11.0,
+    2.0 / 9.0,
+    2.0 / 7.0,
+    0.4,
+    2.0 / 3.0,
+];
 
 /// `exp(x)` for `x <= 0`.
 #[inline(always)]
@@ -56,10 +67,12 @@ pub fn exp_of_negative(x: f64) -> f64 {
     p * power * keep
 }
 
-/// `log(1 + e)` for `0 <= e <= 1`: `2 artanh(s)`, `s = f / (2 + f)`, with `1 + f` the number `1 + e` or its half.
+/// `log(1 + e)` for `0 <= e <= 1`: `2 artanh(s)`, `s = f / (2 + f)`, with `1 + f` the number `1 + e` or its
+/// half.
 ///
-/// The series' first term `2 s` is `f - s f`: `f` is exact, so that the rounding of `s` counts in the correction only. With `2 s`
-/// itself the result is up to 2.5 units in the last place off where `f` and `ln 2` nearly cancel.
+/// The series' first term `2 s` is `f - s f`: `f` is exact, so that the rounding of `s` counts in the
+/// correction only. With `2 s` itself the result is up to 2.5 units in the last place off where `f` and
+/// `ln 2` nearly cancel.
 #[inline(always)]
 pub fn ln_1p_of_fraction(e: f64) -> f64 {
     let half = 0.5 * (e - 1.0);

@@ -54,7 +54,11 @@ impl Loss for Logistic {
     /// `log(1 - p)` is not off by a rounding error of 1.
     fn dual_term_closely(self, cost: f64, a: f64) -> f64 {
         let p = a / cost;
-        if 0.0 < p && p < 0.5 { -cost * (p * p.ln() + (1.0 - p) * (-p).ln_1p()) } else { self.dual_term(cost, a) }
+        if 0.0 < p && p < 0.5 {
+            -cost * (p * p.ln() + (1.0 - p) * (-p).ln_1p())
+        } else {
+            self.dual_term(cost, a)
+        }
     }
     /// `-xi' = 1 - exp(-xi) <= xi`.
     fn steepness(self, cost: f64, losses: f64) -> f64 {

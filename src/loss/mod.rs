@@ -1,7 +1,8 @@
 //! The losses of the margin `m = y (w.x + b)`, one file each.
 //!
-//! Conventions: [`Loss::value`] is `xi(m)`; [`Loss::conjugate`] is `xi*(-a)`, the supremum over `m` of `-a m - xi(m)`, so that
-//! a row of cost `c` contributes `h(a) = -c xi*(-a / c)` to the dual. All three losses have `xi*(-a) = inf` for `a < 0`.
+//! Conventions: [`Loss::value`] is `xi(m)`; [`Loss::conjugate`] is `xi*(-a)`, the supremum over `m` of
+//! `-a m - xi(m)`, so that a row of cost `c` contributes `h(a) = -c xi*(-a / c)` to the dual. All three
+//! losses have `xi*(-a) = inf` for `a < 0`.
 
 mod elementary;
 mod hinge;
@@ -27,8 +28,8 @@ pub trait Loss: Copy + Send + Sync + 'static {
     }
     /// `xi*(-a)`, infinite outside its domain.
     fn conjugate(self, a: f64) -> f64;
-    /// The bound of Chu15 below which `C` underfits: with no more than this, no margin can pass the steep part of the loss.
-    /// `weight` is the sum of the sample weights, `max_squared_norm` the largest `|x_i|^2`.
+    /// The bound of Chu15 below which `C` underfits: with no more than this, no margin can pass the steep
+    /// part of the loss. `weight` is the sum of the sample weights, `max_squared_norm` the largest `|x_i|^2`.
     fn smallest_c(self, weight: f64, max_squared_norm: f64) -> f64;
 
     /// At least `-sum c_i xi'(m_i)` for rows of this sum of costs and of losses `c_i xi(m_i)`.
@@ -39,7 +40,8 @@ pub trait Loss: Copy + Send + Sync + 'static {
     fn dual_term(self, cost: f64, a: f64) -> f64 {
         -cost * self.conjugate(a / cost)
     }
-    /// [`Self::dual_term`] off by a few rounding errors of `a` (some 40 where `a` is near the end of its box), even where `a / c` is small.
+    /// [`Self::dual_term`] off by a few rounding errors of `a` (some 40 where `a` is near the end of its
+    /// box), even where `a / c` is small.
     #[inline(always)]
     fn dual_term_closely(self, cost: f64, a: f64) -> f64 {
         self.dual_term(cost, a)

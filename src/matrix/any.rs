@@ -1,8 +1,9 @@
 //! Rows of any supported layout behind one type.
 //!
-//! Solvers are compiled once per layout where their inner loops are a few nanoseconds a row. Where a row is more work than a
-//! branch and a call (pairs of entries), or the solver is there for comparison, one copy of the solver over [`AnyRows`] does: the
-//! layout is matched once per row, and the code of a layout is a function of its own.
+//! Solvers are compiled once per layout where their inner loops are a few nanoseconds a row. Where a row is
+//! more work than a branch and a call (pairs of entries), or the solver is there for comparison, one copy of
+//! the solver over [`AnyRows`] does: the layout is matched once per row, and the code of a layout is a
+//! function of its own.
 
 use super::Rows;
 use super::arena::View;
@@ -98,7 +99,12 @@ mod outlined {
         rows.add_lanes(i, scale, w);
     }
     #[inline(never)]
-    pub fn pair_dot<R: PairSource, const L: usize>(rows: &R, i: usize, map: &Map, w: &[[f64; L]]) -> [f64; L] {
+    pub fn pair_dot<R: PairSource, const L: usize>(
+        rows: &R,
+        i: usize,
+        map: &Map,
+        w: &[[f64; L]],
+    ) -> [f64; L] {
         rows.pair_dot(i, map, w)
     }
     #[inline(never)]

@@ -7,8 +7,8 @@
 //!                       keep([0, 2]):   a a a c c c c . . . . . .     rows move down, nothing is allocated
 //! ```
 //!
-//! Soundness of the unchecked kernels rests on this file: an entry becomes part of a row only in [`Free::commit`], which has
-//! looked at every column number.
+//! Soundness of the unchecked kernels rests on this file: an entry becomes part of a row only in
+//! [`Free::commit`], which has looked at every column number.
 
 use super::csr::CsrView;
 use super::scaled::ScaledView;
@@ -149,7 +149,8 @@ pub struct Free<'a> {
 }
 
 impl Free<'_> {
-    /// Checks that what was written are rows: lengths that make up all entries, columns below `n_cols` that rise within a row.
+    /// Checks that what was written are rows: lengths that make up all entries, columns below `n_cols` that
+    /// rise within a row.
     ///
     /// # Errors
     /// [`Error::Structure`], the row counted from the start of the room.
@@ -162,9 +163,14 @@ impl Free<'_> {
                 return broken(row, format!("a length of {len} does not fit the number of entries"));
             };
             // Without an early end, so that it becomes vector instructions.
-            let rises = columns.iter().zip(columns.get(1..).unwrap_or(&[])).fold(true, |rises, (a, b)| rises & (a < b));
+            let rises = columns
+                .iter()
+                .zip(columns.get(1..).unwrap_or(&[]))
+                .fold(true, |rises, (a, b)| rises & (a < b));
             let is_inside = columns.first().is_none_or(|&first| first >= 0)
-                && columns.last().is_none_or(|&last| usize::try_from(last).is_ok_and(|last| last < self.n_cols));
+                && columns
+                    .last()
+                    .is_none_or(|&last| usize::try_from(last).is_ok_and(|last| last < self.n_cols));
             if !(rises && is_inside) {
                 return broken(row, format!("its columns must rise and be below {}", self.n_cols));
             }
@@ -236,8 +242,8 @@ impl Arena {
         self.n_rows + rows < self.indptr.len() && self.nnz() + entries <= self.indices.len()
     }
 
-    /// The rows as the three arrays of a CSR matrix with 4-byte row pointers; gives the arena back where its values are one per row or
-    /// its entries too many.
+    /// The rows as the three arrays of a CSR matrix with 4-byte row pointers; gives the arena back where its
+    /// values are one per row or its entries too many.
     pub fn into_csr(mut self) -> std::result::Result<Csr, Self> {
         let nnz = self.nnz();
         if i32::try_from(nnz).is_err() || matches!(self.values, Values::Row(_)) {
@@ -265,8 +271,8 @@ impl Arena {
         view(indptr, indices, &self.values, self.n_cols)
     }
 
-    /// Fills the room of `rows` rows with `entries` entries by `fill`, beside `work` on the rows that are there; with one thread
-    /// one after the other. The new rows belong to the arena only if all went well.
+    /// Fills the room of `rows` rows with `entries` entries by `fill`, beside `work` on the rows that are
+    /// there; with one thread one after the other. The new rows belong to the arena only if all went well.
     ///
     /// # Errors
     /// Those of `fill` and `work`; [`Error::Structure`] for what cannot be rows.
@@ -362,8 +368,8 @@ enum Borrowed<'a> {
 impl<'a> Borrowed<'a> {
     #[allow(unsafe_code)]
     fn view(self, indptr: &'a [i64], indices: &'a [i32], n_cols: usize) -> View<'a> {
-        // SAFETY: `Free::commit` has seen every row of an arena: pointers rise within the entries, columns are below `n_cols`
-        // and rise within a row; `keep` moves whole rows.
+        // SAFETY: `Free::commit` has seen every row of an arena: pointers rise within the entries, columns
+        // are below `n_cols` and rise within a row; `keep` moves whole rows.
         unsafe {
             match self {
                 Self::Row(scale) => View::Row(ScaledView::from_sound(indptr, indices, scale, n_cols)),
@@ -393,8 +399,9 @@ mod tests {
     type Row = (Vec<i32>, f64);
 
     fn rows() -> impl Strategy<Value = Vec<Row>> {
-        prop::collection::vec((prop::collection::btree_set(0..30i32, 0..9), 0.5..2.0f64), 0..20)
-            .prop_map(|rows| rows.into_iter().map(|(columns, v)| (columns.into_iter().collect(), v)).collect())
+        prop::collection::vec((prop::collection::btree_set(0..30i32, 0..9), 0.5..2.0f64), 0..20).prop_map(
+            |rows| rows.into_iter().map(|(columns, v)| (columns.into_iter().collect(), v)).collect(),
+        )
     }
 
     fn write(free: &mut Free<'_>, rows: &[Row]) {

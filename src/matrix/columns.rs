@@ -12,7 +12,8 @@ pub struct Columns {
 }
 
 impl Columns {
-    /// Copies a design matrix, row `i` multiplied by `factor[i]`; rows rise within a column. Two passes over the data.
+    /// Copies a design matrix, row `i` multiplied by `factor[i]`; rows rise within a column. Two passes over
+    /// the data.
     pub fn of<R: Rows>(design: &Design<'_, R>, factor: &[f64]) -> Self {
         let mut starts = memory::zeros(design.n_cols() + 1);
         for i in 0..design.n_rows() {
@@ -61,8 +62,13 @@ mod tests {
         let (x, _) = CsrView::new(&[0, 2, 2, 4], &[2, 0, 0, 1], &[5.0f64, 1.0, 7.0, 8.0], 4).unwrap();
         let columns = Columns::of(&Design { rows: &x, ids: Some(&[2, 0]), bias: 3.0 }, &[1.0, -1.0]);
         let all: Vec<Vec<(usize, f64)>> = (0..columns.len()).map(|j| columns.entries(j).collect()).collect();
-        let expected =
-            vec![vec![(0, 7.0), (1, -1.0)], vec![(0, 8.0)], vec![(1, -5.0)], vec![], vec![(0, 3.0), (1, -3.0)]];
+        let expected = vec![
+            vec![(0, 7.0), (1, -1.0)],
+            vec![(0, 8.0)],
+            vec![(1, -5.0)],
+            vec![],
+            vec![(0, 3.0), (1, -3.0)],
+        ];
         assert_eq!(all, expected);
     }
 }

@@ -6,8 +6,9 @@
 //!     . . .          values  5 | 7 8 |
 //! ```
 //!
-//! Row `i` owns the entries `indptr[i] .. indptr[i + 1]`. Columns within a row may come in any order. Duplicates are
-//! reported by [`CsrView::new`], not summed: the caller sums them before a view is made (SciPy's reading of duplicates).
+//! Row `i` owns the entries `indptr[i] .. indptr[i + 1]`. Columns within a row may come in any order.
+//! Duplicates are reported by [`CsrView::new`], not summed: the caller sums them before a view is made
+//! (SciPy's reading of duplicates).
 
 use std::ops::Range;
 
@@ -43,9 +44,15 @@ impl<'a, I: Index, V: Value, P: Index> CsrView<'a, I, V, P> {
     /// Checks the arrays and wraps them.
     ///
     /// # Errors
-    /// [`Error::Structure`] for row pointers that do not start at 0, fall, or leave the arrays; [`Error::Entry`] for a column
-    /// outside `0..n_cols` and for a value that is NaN or infinite, row and column named.
-    pub fn new(indptr: &'a [P], indices: &'a [I], values: &'a [V], n_cols: usize) -> Result<(Self, Structure)> {
+    /// [`Error::Structure`] for row pointers that do not start at 0, fall, or leave the arrays;
+    /// [`Error::Entry`] for a column outside `0..n_cols` and for a value that is NaN or infinite, row and
+    /// column named.
+    pub fn new(
+        indptr: &'a [P],
+        indices: &'a [I],
+        values: &'a [V],
+        n_cols: usize,
+    ) -> Result<(Self, Structure)> {
         let nnz = check_pointers(indptr, indices.len().min(values.len()))?;
         let view = Self { indptr, indices: &indices[..nnz], values: &values[..nnz], n_cols };
         let structure = check_entries(&view)?;
@@ -57,7 +64,12 @@ impl<'a, I: Index, V: Value, P: Index> CsrView<'a, I, V, P> {
     /// # Safety
     /// [`Self::new`] would accept the arrays and find no duplicates.
     #[allow(unsafe_code)]
-    pub(crate) unsafe fn from_sound(indptr: &'a [P], indices: &'a [I], values: &'a [V], n_cols: usize) -> Self {
+    pub(crate) unsafe fn from_sound(
+        indptr: &'a [P],
+        indices: &'a [I],
+        values: &'a [V],
+        n_cols: usize,
+    ) -> Self {
         debug_assert!(matches!(Self::new(indptr, indices, values, n_cols), Ok((_, s)) if !s.has_duplicates));
         Self { indptr, indices, values, n_cols }
     }
@@ -90,7 +102,9 @@ pub fn check_pointers<I: Index>(indptr: &[I], stored: usize) -> Result<usize> {
     for (row, pointer) in indptr[1..].iter().enumerate() {
         match pointer.checked() {
             Some(next) if next >= previous => previous = next,
-            _ => return broken(row, format!("indptr falls from {previous} to {pointer}, it must never fall")),
+            _ => {
+                return broken(row, format!("indptr falls from {previous} to {pointer}, it must never fall"));
+            }
         }
         if previous > stored {
             return broken(row, format!("indptr reaches {pointer}, only {stored} entries are stored"));
@@ -141,7 +155,12 @@ impl Structure {
     }
 }
 
-fn check_row<I: Index, V: Value>(row: usize, indices: &[I], values: &[V], n_cols: usize) -> Result<Structure> {
+fn check_row<I: Index, V: Value>(
+    row: usize,
+    indices: &[I],
+    values: &[V],
+    n_cols: usize,
+) -> Result<Structure> {
     let (mut sorted, mut previous, mut squared) = (true, None, 0.0);
     for (j, v) in indices.iter().zip(values) {
         let v = v.to_f64();
@@ -232,7 +251,8 @@ impl<I: Index, V: Value, P: Index> Products for CsrView<'_, I, V, P> {
             let w = &w[l * d..(l + 1) * d];
             for (i, out) in out.chunks_exact_mut(n_labels).enumerate().take(self.n_rows()) {
                 let (indices, values) = self.row(i);
-                // SAFETY: whoever made the view proved every index below `n_cols`, which is the length of `w`.
+                // SAFETY: whoever made the view proved every index below `n_cols`, which is the length of
+                // `w`.
                 out[l] = b + unsafe { kernels::dot(indices, values, w) };
             }
         }
@@ -250,7 +270,8 @@ fn outside<I: Index>(row: usize, column: &I, n_cols: usize) -> Error {
 
 /// Refuses values that are not finite, and entries of one column that add up to no finite value.
 fn check_finite<I: Index, V: Value>(row: usize, indices: &[I], values: &[V]) -> Result<()> {
-    let mut entries: Vec<(usize, f64)> = indices.iter().zip(values).map(|(j, v)| (j.to_usize(), v.to_f64())).collect();
+    let mut entries: Vec<(usize, f64)> =
+        indices.iter().zip(values).map(|(j, v)| (j.to_usize(), v.to_f64())).collect();
     if let Some((column, value)) = entries.iter().find(|entry| !entry.1.is_finite()) {
         return Err(not_finite(row, *column, *value));
     }
@@ -329,7 +350,8 @@ impl<I: Index, V: Value, P: Index> Rows for CsrView<'_, I, V, P> {
     ) -> [[f64; kernels::LINE]; G] {
         assert!(w.len() >= self.n_cols * stride && first + G <= stride);
         let (indices, values) = self.row(i);
-        // SAFETY: every index is below `n_cols`, so `index * stride + first + G <= n_cols * stride <= w.len()`.
+        // SAFETY: every index is below `n_cols`, so
+        // `index * stride + first + G <= n_cols * stride <= w.len()`.
         unsafe { kernels::dot_lines(indices, values, w, stride, first) }
     }
     #[inline(always)]
@@ -345,12 +367,20 @@ impl<I: Index, V: Value, P: Index> Rows for CsrView<'_, I, V, P> {
     fn dot_places<const N: usize>(&self, i: usize, w: &[f64], stride: usize, places: [usize; N]) -> [f64; N] {
         assert!(w.len() >= self.n_cols * stride && places.iter().all(|place| *place < stride));
         let (indices, values) = self.row(i);
-        // SAFETY: every index is below `n_cols` and every place below `stride`, so all sums are below `n_cols * stride`.
+        // SAFETY: every index is below `n_cols` and every place below `stride`, so all sums are below
+        // `n_cols * stride`.
         unsafe { kernels::dot_places(indices, values, w, stride, places) }
     }
     #[inline(always)]
     #[allow(unsafe_code)]
-    fn add_places<const N: usize>(&self, i: usize, scale: [f64; N], w: &mut [f64], stride: usize, places: [usize; N]) {
+    fn add_places<const N: usize>(
+        &self,
+        i: usize,
+        scale: [f64; N],
+        w: &mut [f64],
+        stride: usize,
+        places: [usize; N],
+    ) {
         assert!(w.len() >= self.n_cols * stride && places.iter().all(|place| *place < stride));
         let (indices, values) = self.row(i);
         // SAFETY: as in `dot_places`.
@@ -397,7 +427,10 @@ mod tests {
     #[test]
     fn finds_duplicates_sorted_or_not() {
         let duplicates = |indices: &[i32]| {
-            CsrView::new(&[0, indices.len() as i32], indices, &vec![1.0f32; indices.len()], 9).unwrap().1.has_duplicates
+            CsrView::new(&[0, indices.len() as i32], indices, &vec![1.0f32; indices.len()], 9)
+                .unwrap()
+                .1
+                .has_duplicates
         };
         assert!(!duplicates(&[3, 1, 2]));
         assert!(duplicates(&[1, 3, 1]));
@@ -412,7 +445,9 @@ mod tests {
         assert!(error(&[0, 3], &[0, 0], &[1.0; 2], 1).contains("reaches 3, only 2"));
         assert!(error(&[0, 0, 1], &[7], &[1.0], 3).contains("row 1: column index 7 is outside 0..3"));
         assert!(error(&[0, 1], &[-1], &[1.0], 3).contains("column index -1 is outside 0..3"));
-        assert!(error(&[0, 1, 2], &[0, 2], &[1.0, f32::NAN], 3).contains("row 1, column 2: the value is NaN"));
+        assert!(
+            error(&[0, 1, 2], &[0, 2], &[1.0, f32::NAN], 3).contains("row 1, column 2: the value is NaN")
+        );
         assert!(error(&[0, 1], &[0], &[f32::INFINITY], 3).contains("infinity"));
     }
 

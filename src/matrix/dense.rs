@@ -25,7 +25,8 @@ impl<'a, V: Value> DenseView<'a, V> {
     /// Checks the values and wraps them.
     ///
     /// # Errors
-    /// [`Error::Shape`] when `values` does not hold `n_rows * n_cols` numbers, [`Error::Entry`] for NaN or infinity.
+    /// [`Error::Shape`] when `values` does not hold `n_rows * n_cols` numbers, [`Error::Entry`] for NaN or
+    /// infinity.
     pub fn new(values: &'a [V], n_rows: usize, n_cols: usize) -> Result<(Self, Structure)> {
         let view = DensePieces::new(values, n_rows, n_cols)?.all;
         let mut structure = Structure::default();
@@ -39,7 +40,8 @@ impl<'a, V: Value> DenseView<'a, V> {
         Ok((view, structure))
     }
 
-    /// The largest squared norm of `N` rows. Each is summed from left to right, all side by side: a sum waits for itself only.
+    /// The largest squared norm of `N` rows. Each is summed from left to right, all side by side: a sum waits
+    /// for itself only.
     fn check_rows<const N: usize>(&self, first: usize) -> Result<f64> {
         let rows: [&[V]; N] = std::array::from_fn(|r| self.row(first + r));
         let mut squared = [0.0; N];
@@ -162,7 +164,12 @@ impl<V: Value> Products for DenseView<'_, V> {
         for (k, out) in out.chunks_mut((together * intercept.len()).max(1)).enumerate() {
             let rows = k * together..((k + 1) * together).min(self.n_rows);
             let values = &self.values[rows.start * self.n_cols..rows.end * self.n_cols];
-            simd::run(DenseProducts { rows: Self { values, n_rows: rows.len(), ..*self }, w, intercept, out });
+            simd::run(DenseProducts {
+                rows: Self { values, n_rows: rows.len(), ..*self },
+                w,
+                intercept,
+                out,
+            });
         }
     }
 }

@@ -1,12 +1,13 @@
 //! The design matrix of one binary problem: chosen rows of a matrix, with an optional constant column.
 //!
-//! Folds and zero-weight rows are choices of rows, intercepts are constant columns: with both here, no solver has a second
-//! code path and nothing is copied.
+//! Folds and zero-weight rows are choices of rows, intercepts are constant columns: with both here, no solver
+//! has a second code path and nothing is copied.
 
 use super::Rows;
 use super::kernels::LINE;
 
-/// Chosen rows of `rows` (all, if `ids` is `None`) with a constant last column of height `bias` (none, if `bias` is 0).
+/// Chosen rows of `rows` (all, if `ids` is `None`) with a constant last column of height `bias` (none, if
+/// `bias` is 0).
 pub struct Design<'a, R> {
     /// The full matrix.
     pub rows: &'a R,
@@ -80,7 +81,13 @@ impl<R: Rows> Rows for Design<'_, R> {
         }
     }
     #[inline(always)]
-    fn dot_lines<const G: usize>(&self, i: usize, w: &[[f64; LINE]], stride: usize, first: usize) -> [[f64; LINE]; G] {
+    fn dot_lines<const G: usize>(
+        &self,
+        i: usize,
+        w: &[[f64; LINE]],
+        stride: usize,
+        first: usize,
+    ) -> [[f64; LINE]; G] {
         let mut sums: [[f64; LINE]; G] = self.rows.dot_lines(self.id(i), w, stride, first);
         if self.bias != 0.0 {
             let constant = &w[self.rows.n_cols() * stride + first..][..G];
@@ -116,7 +123,14 @@ impl<R: Rows> Rows for Design<'_, R> {
         sums
     }
     #[inline(always)]
-    fn add_places<const N: usize>(&self, i: usize, scale: [f64; N], w: &mut [f64], stride: usize, places: [usize; N]) {
+    fn add_places<const N: usize>(
+        &self,
+        i: usize,
+        scale: [f64; N],
+        w: &mut [f64],
+        stride: usize,
+        places: [usize; N],
+    ) {
         self.rows.add_places(self.id(i), scale, w, stride, places);
         if self.bias != 0.0 {
             let constant = &mut w[self.rows.n_cols() * stride..][..stride];

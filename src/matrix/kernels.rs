@@ -1,17 +1,20 @@
 //! Dot product, scaled addition and prefetch for one row: the only file with unchecked indexing.
 //!
-//! Every sum is kept in eight lanes that are added pairwise at the end, without fused multiply-add, in the portable version
-//! and in the vector versions alike: the result has the same bits on every machine, and the tests compare the versions for
-//! equality. Vector versions of the dense kernels (AVX-512, AVX2) are chosen at run time.
+//! Every sum is kept in eight lanes that are added pairwise at the end, without fused multiply-add, in the
+//! portable version and in the vector versions alike: the result has the same bits on every machine, and the
+//! tests compare the versions for equality. Vector versions of the dense kernels (AVX-512, AVX2) are chosen
+//! at run time.
 //!
-//! Tried: AVX-512 and AVX2 gathers for the sparse dot product (rows of 100 entries, one core of a Xeon of 2023). In billions
-//! of entries a second: weights in the first-level cache 3.2 against 3.0 for the portable loop, in the second-level cache 1.8
-//! against 1.8, from memory 0.115 against 0.125. The loads bind, not the instructions.
+//! Tried: AVX-512 and AVX2 gathers for the sparse dot product (rows of 100 entries, one core of a Xeon of
+//! 2023). In billions of entries a second: weights in the first-level cache 3.2 against 3.0 for the portable
+//! loop, in the second-level cache 1.8 against 1.8, from memory 0.115 against 0.125. The loads bind, not the
+//! instructions.
 #![allow(unsafe_code)]
 
 use super::{Index, Value};
 
-/// Dense rows shorter than this go through the portable loop: the call of a vector version costs more than it saves.
+/// Dense rows shorter than this go through the portable loop: the call of a vector version costs more than it
+/// saves.
 const DENSE_MIN_LEN: usize = 48;
 const LANES: usize = 8;
 
@@ -64,7 +67,9 @@ unsafe fn add_tail<I: Index, V: Value, W: Value>(
 #[inline(always)]
 unsafe fn term<I: Index, V: Value, W: Value>(indices: &[I], values: &[V], w: &[W], k: usize) -> f64 {
     // SAFETY: the caller's promise.
-    unsafe { values.get_unchecked(k).to_f64() * w.get_unchecked(indices.get_unchecked(k).to_usize()).to_f64() }
+    unsafe {
+        values.get_unchecked(k).to_f64() * w.get_unchecked(indices.get_unchecked(k).to_usize()).to_f64()
+    }
 }
 
 /// `w[indices[k]] += scale * values[k]` for every `k`, in order.
@@ -162,7 +167,11 @@ pub unsafe fn add_lanes_at<I: Index, const L: usize>(indices: &[I], scale: &[f64
 /// # Safety
 /// As for [`dot`].
 #[inline(always)]
-pub unsafe fn dot_lanes<I: Index, V: Value, const L: usize>(indices: &[I], values: &[V], w: &[[f64; L]]) -> [f64; L] {
+pub unsafe fn dot_lanes<I: Index, V: Value, const L: usize>(
+    indices: &[I],
+    values: &[V],
+    w: &[[f64; L]],
+) -> [f64; L] {
     debug_assert_eq!(indices.len(), values.len());
     let (mut even, mut odd) = ([0.0; L], [0.0; L]);
     let mut k = 0;
@@ -195,7 +204,9 @@ unsafe fn add_term<I: Index, V: Value, const L: usize>(
     k: usize,
 ) {
     // SAFETY: the caller's promise.
-    unsafe { add_entry(sum, values.get_unchecked(k).to_f64(), w.get_unchecked(indices.get_unchecked(k).to_usize())) }
+    unsafe {
+        add_entry(sum, values.get_unchecked(k).to_f64(), w.get_unchecked(indices.get_unchecked(k).to_usize()))
+    }
 }
 
 #[inline(always)]
@@ -231,7 +242,8 @@ pub unsafe fn add_lanes<I: Index, V: Value, const L: usize>(
 /// Numbers in a line of [`dot_lines`].
 pub const LINE: usize = 8;
 
-/// `sum_k values[k] * w[indices[k] * stride + first + g]` for `G` successive lines of numbers, all sums in registers.
+/// `sum_k values[k] * w[indices[k] * stride + first + g]` for `G` successive lines of numbers, all sums in
+/// registers.
 ///
 /// # Safety
 /// `indices` and `values` have equal length, and `index * stride + first + G <= w.len()` for every index.
@@ -260,7 +272,12 @@ pub unsafe fn dot_lines<I: Index, V: Value, const G: usize>(
 /// # Safety
 /// `indices` and `values` have equal length, and `(index + 1) * delta.len() <= w.len()` for every index.
 #[inline(always)]
-pub unsafe fn add_lines<I: Index, V: Value>(indices: &[I], values: &[V], delta: &[[f64; LINE]], w: &mut [[f64; LINE]]) {
+pub unsafe fn add_lines<I: Index, V: Value>(
+    indices: &[I],
+    values: &[V],
+    delta: &[[f64; LINE]],
+    w: &mut [[f64; LINE]],
+) {
     debug_assert_eq!(indices.len(), values.len());
     for (j, v) in indices.iter().zip(values) {
         let (at, v) = (j.to_usize() * delta.len(), v.to_f64());
@@ -274,7 +291,8 @@ pub unsafe fn add_lines<I: Index, V: Value>(indices: &[I], values: &[V], delta: 
 /// `sum_k values[k] * w[indices[k] * stride + places[n]]` for `N` places.
 ///
 /// # Safety
-/// `indices` and `values` have equal length, and `index * stride + place < w.len()` for every index and place.
+/// `indices` and `values` have equal length, and `index * stride + place < w.len()` for every index and
+/// place.
 #[inline(always)]
 pub unsafe fn dot_places<I: Index, V: Value, const N: usize>(
     indices: &[I],
@@ -371,7 +389,8 @@ pub(super) fn dot_dense_portable<V: Value, W: Value>(values: &[V], w: &[W]) -> f
     sum_lanes(s)
 }
 
-/// Products of `R` dense rows with `L` vectors, each the number of [`dot_dense`]: what is loaded is used several times.
+/// Products of `R` dense rows with `L` vectors, each the number of [`dot_dense`]: what is loaded is used
+/// several times.
 #[inline(always)]
 pub(super) fn dot_dense_tile<V: Value, W: Value, const R: usize, const L: usize>(
     rows: [&[V]; R],
@@ -410,8 +429,9 @@ fn widened<V: Value>(numbers: &[V]) -> [f64; LANES] {
 /// Rows taken together by [`rank_update`].
 pub const RANK: usize = 8;
 
-/// Adds `sum_k scale[k] x_k x_k'` to the lower triangle (full rows of `d` numbers), `x_k` being row `k` of `rows` (`RANK * d`
-/// numbers). Eight rows at a time read and write the triangle, too large for the first-level cache, once instead of eight times.
+/// Adds `sum_k scale[k] x_k x_k'` to the lower triangle (full rows of `d` numbers), `x_k` being row `k` of
+/// `rows` (`RANK * d` numbers). Eight rows at a time read and write the triangle, too large for the
+/// first-level cache, once instead of eight times.
 pub fn rank_update(lower: &mut [f64], d: usize, rows: &[f64], scale: [f64; RANK]) {
     assert!(lower.len() == d * d && rows.len() == RANK * d);
     #[cfg(target_arch = "x86_64")]

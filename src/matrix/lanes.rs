@@ -1,12 +1,13 @@
-//! Interleaved vectors: the numbers of `L` lanes side by side, so that one access brings all lanes of an entry.
+//! Interleaved vectors: the numbers of `L` lanes side by side, so that one access brings all lanes of an
+//! entry.
 //!
 //! ```text
 //!     entry 0          entry 1          entry 2
 //!     l0 l1 l2 l3      l0 l1 l2 l3      ...            L = 4, one vector per lane, read downwards
 //! ```
 //!
-//! The first entry is aligned to a cache line, so that an entry of 4 or 8 lanes never straddles two. Without it each random
-//! access touches two lines.
+//! The first entry is aligned to a cache line, so that an entry of 4 or 8 lanes never straddles two. Without
+//! it each random access touches two lines.
 
 use crate::memory;
 use crate::memory::CollectLarge;

@@ -96,8 +96,8 @@ value!(f32, f64);
 
 /// A matrix read row by row.
 ///
-/// Invariant of every implementation: column numbers are below `n_cols` and values are finite; both are checked when the
-/// view is made, so no solver checks again.
+/// Invariant of every implementation: column numbers are below `n_cols` and values are finite; both are
+/// checked when the view is made, so no solver checks again.
 pub trait Rows: Sync {
     /// Number of rows.
     fn n_rows(&self) -> usize;
@@ -164,7 +164,14 @@ pub trait Rows: Sync {
     /// # Panics
     /// As for [`Self::dot_places`].
     #[inline(always)]
-    fn add_places<const N: usize>(&self, i: usize, scale: [f64; N], w: &mut [f64], stride: usize, places: [usize; N]) {
+    fn add_places<const N: usize>(
+        &self,
+        i: usize,
+        scale: [f64; N],
+        w: &mut [f64],
+        stride: usize,
+        places: [usize; N],
+    ) {
         self.for_each(i, |j, v| {
             for n in 0..N {
                 w[j * stride + places[n]] += scale[n] * v;

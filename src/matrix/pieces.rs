@@ -1,9 +1,10 @@
 //! Rows that are checked a piece at a time, right before their product with weights.
 //!
-//! A prediction reads its input once. A check of all rows ahead of it would read everything twice, and took longer than the
-//! product itself (10,000 dense rows of 100 columns, one vector of weights); checked piece by piece, the second reading finds the
-//! piece in the cache. Both questions (is every column inside, is every number finite) are asked of a whole piece by loops without
-//! branches; which entry is to blame is looked for only where the answer is no.
+//! A prediction reads its input once. A check of all rows ahead of it would read everything twice, and took
+//! longer than the product itself (10,000 dense rows of 100 columns, one vector of weights); checked piece by
+//! piece, the second reading finds the piece in the cache. Both questions (is every column inside, is every
+//! number finite) are asked of a whole piece by loops without branches; which entry is to blame is looked for
+//! only where the answer is no.
 
 use std::ops::Range;
 
@@ -32,14 +33,16 @@ pub trait Pieces: Sync {
     /// Checks some rows and wraps them; duplicates within a row are taken as separate entries.
     ///
     /// # Errors
-    /// [`crate::Error::Structure`] for a column outside the matrix, [`crate::Error::Entry`] for a value that is not finite, or
-    /// entries of one column that add up to such a value, if that is [`Finite::Required`]. Rows are counted in the whole matrix.
+    /// [`crate::Error::Structure`] for a column outside the matrix, [`crate::Error::Entry`] for a value that
+    /// is not finite, or entries of one column that add up to such a value, if that is [`Finite::Required`].
+    /// Rows are counted in the whole matrix.
     fn piece(&self, rows: Range<usize>, finite: Finite) -> Result<Self::Piece>;
 }
 
 /// Rows that multiply several vectors at a time.
 pub trait Products: Rows {
-    /// `out[i * n_labels + l] = intercept[l] + x_i . w_l` for the vectors `w_l` that lie one after the other in `w`.
+    /// `out[i * n_labels + l] = intercept[l] + x_i . w_l` for the vectors `w_l` that lie one after the other
+    /// in `w`.
     ///
     /// The number for a row and a vector does not depend on which others are asked for together with it.
     ///
@@ -86,7 +89,8 @@ impl<I: Index> simd::Loop for Inside<'_, I> {
     const IS_WIDE: bool = true;
     #[inline(always)]
     fn run(self) -> bool {
-        // The sign of either number tells of an index that is outside; a difference wraps around for negative ones only.
+        // The sign of either number tells of an index that is outside; a difference wraps around for negative
+        // ones only.
         let signs = |j: &I| j.to_i64() | self.last.wrapping_sub(j.to_i64());
         let outside = |piece: &[I]| piece.iter().fold(0, |sign, j| sign | signs(j));
         self.indices.chunks(STRIDE).all(|piece| outside(piece) >= 0)
@@ -116,6 +120,8 @@ mod tests {
                 (values[at], narrow[at]) = (0.0, 0);
             }
         }
-        assert!(are_inside::<i64>(&[], 0) && !are_inside(&[0i64], 0) && !are_inside(&[i64::MAX, i64::MIN], 9));
+        assert!(
+            are_inside::<i64>(&[], 0) && !are_inside(&[0i64], 0) && !are_inside(&[i64::MAX, i64::MIN], 9)
+        );
     }
 }

@@ -1,7 +1,7 @@
 //! Rows whose nonzero values are all equal: columns and one number per row.
 //!
-//! Binary features, raw or scaled to unit length, take 4 bytes per entry instead of 8: a cache of given size holds twice as
-//! many rows, and a step of a solver reads half the memory.
+//! Binary features, raw or scaled to unit length, take 4 bytes per entry instead of 8: a cache of given size
+//! holds twice as many rows, and a step of a solver reads half the memory.
 
 use rayon::prelude::*;
 
@@ -26,10 +26,15 @@ impl<'a> ScaledView<'a> {
     /// Wraps arrays that are right by construction.
     ///
     /// # Safety
-    /// `indptr` starts at 0, never falls, has one entry more than `scale` and ends within `indices`; every index it covers is in
-    /// `0..n_cols`, none comes twice in a row.
+    /// `indptr` starts at 0, never falls, has one entry more than `scale` and ends within `indices`; every
+    /// index it covers is in `0..n_cols`, none comes twice in a row.
     #[allow(unsafe_code)]
-    pub(super) unsafe fn from_sound(indptr: &'a [i64], indices: &'a [i32], scale: &'a [f64], n_cols: usize) -> Self {
+    pub(super) unsafe fn from_sound(
+        indptr: &'a [i64],
+        indices: &'a [i32],
+        scale: &'a [f64],
+        n_cols: usize,
+    ) -> Self {
         debug_assert_eq!(indptr.len(), scale.len() + 1);
         debug_assert!(indices.iter().all(|&j| usize::try_from(j).is_ok_and(|j| j < n_cols)));
         Self { indptr, indices, scale, n_cols }
@@ -59,8 +64,8 @@ pub struct Scaled<'a> {
 }
 
 impl<'a> Scaled<'a> {
-    /// Reads one number per row off `rows`; `None` if a row has two different values or the columns are not 4-byte numbers. `rows`
-    /// without duplicates.
+    /// Reads one number per row off `rows`; `None` if a row has two different values or the columns are not
+    /// 4-byte numbers. `rows` without duplicates.
     pub fn new<I: Index, V: Value, P: Index>(rows: &CsrView<'a, I, V, P>) -> Option<Self> {
         let (indptr, indices, values) = rows.arrays();
         let indices = I::as_i32(indices)?;
@@ -87,7 +92,8 @@ impl<'a> Scaled<'a> {
 fn common_value<V: Value>(values: &[V]) -> Option<f64> {
     let first = values.first().map_or(0.0, |v| v.to_f64());
     // Without an early end inside a group, the comparison takes whole registers.
-    let is_common = values.chunks(64).all(|group| group.iter().fold(true, |all, v| all & (v.to_f64() == first)));
+    let is_common =
+        values.chunks(64).all(|group| group.iter().fold(true, |all, v| all & (v.to_f64() == first)));
     is_common.then_some(first)
 }
 

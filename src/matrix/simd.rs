@@ -1,17 +1,17 @@
 //! Loops compiled for the vector registers of the machine at hand.
 //!
-//! A [`Loop`] is ordinary code; [`run`] executes a copy of it that was compiled for AVX-512 or AVX2 where the machine has them.
-//! Without fused multiply-add and without reordering of sums, all copies give the same bits. The code inside must be inlined
-//! (`#[inline(always)]` down to the arithmetic), or it is compiled for the least common machine; in particular, parallel
-//! iterators go around a [`run`], not into it.
+//! A [`Loop`] is ordinary code; [`run`] executes a copy of it that was compiled for AVX-512 or AVX2 where the
+//! machine has them. Without fused multiply-add and without reordering of sums, all copies give the same
+//! bits. The code inside must be inlined (`#[inline(always)]` down to the arithmetic), or it is compiled for
+//! the least common machine; in particular, parallel iterators go around a [`run`], not into it.
 #![allow(unsafe_code)]
 
 /// A piece of work whose loops are worth wide registers.
 pub trait Loop {
     /// What it computes.
     type Output;
-    /// Whether wide registers are worth copies of the code: single vectors (one lane) gain nothing, their time goes into scattered
-    /// loads.
+    /// Whether wide registers are worth copies of the code: single vectors (one lane) gain nothing, their
+    /// time goes into scattered loads.
     const IS_WIDE: bool;
     /// Does the work. Implementations are `#[inline(always)]`.
     fn run(self) -> Self::Output;

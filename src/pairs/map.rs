@@ -24,7 +24,12 @@ pub struct Factors {
 impl Factors {
     /// Those with `phi(x) . phi(z) = (gamma x.z + r)^2` (Chang10, eq. 7).
     pub fn kernel(gamma: f64, r: f64) -> Self {
-        Self { constant: r, linear: (2.0 * gamma * r).sqrt(), square: gamma, product: std::f64::consts::SQRT_2 * gamma }
+        Self {
+            constant: r,
+            linear: (2.0 * gamma * r).sqrt(),
+            square: gamma,
+            product: std::f64::consts::SQRT_2 * gamma,
+        }
     }
 
     /// The features `x_j`, `x_j^2`, `x_j x_k` themselves.
@@ -67,8 +72,8 @@ pub(super) fn key(seed: u64, j: usize) -> u32 {
     (x ^ (x >> 31)) as u32
 }
 
-/// Position among the hashed weights, and sign, of the product of the columns with these keys, in any order: a block store numbers
-/// columns otherwise than its input.
+/// Position among the hashed weights, and sign, of the product of the columns with these keys, in any order:
+/// a block store numbers columns otherwise than its input.
 #[inline(always)]
 pub fn hashed(one: u32, other: u32, bits: u32) -> (usize, f64) {
     let (first, second) = (one.min(other), one.max(other));
@@ -78,17 +83,28 @@ pub fn hashed(one: u32, other: u32, bits: u32) -> (usize, f64) {
 }
 
 impl Map {
-    /// A map of `n` features: exact where all `n(n + 3)/2` weights number at most `2^bits`, else hashed by `seed`.
+    /// A map of `n` features: exact where all `n(n + 3)/2` weights number at most `2^bits`, else hashed by
+    /// `seed`.
     ///
     /// # Errors
     /// [`Error::Parameter`] for bits outside 12 to 30 and factors that are not finite numbers of at least 0.
     pub fn new(n: usize, factors: Factors, bits: u32, seed: u64) -> Result<Self> {
         if !(MIN_BITS..=MAX_BITS).contains(&bits) {
-            return Err(Error::Parameter { name: "hash_bits", value: bits.to_string(), rule: "from 12 to 30" });
+            return Err(Error::Parameter {
+                name: "hash_bits",
+                value: bits.to_string(),
+                rule: "from 12 to 30",
+            });
         }
-        for (name, value) in [("coef0", factors.constant), ("gamma", factors.square), ("gamma", factors.linear)] {
+        for (name, value) in
+            [("coef0", factors.constant), ("gamma", factors.square), ("gamma", factors.linear)]
+        {
             if !(value >= 0.0 && value.is_finite()) {
-                return Err(Error::Parameter { name, value: value.to_string(), rule: "a finite number of at least 0" });
+                return Err(Error::Parameter {
+                    name,
+                    value: value.to_string(),
+                    rule: "a finite number of at least 0",
+                });
             }
         }
         let pairs = (n as u128) * (n as u128 + 3) / 2;
@@ -96,7 +112,11 @@ impl Map {
             Layout::Exact
         } else {
             if n > u32::MAX as usize / 2 {
-                return Err(Error::Parameter { name: "number of features", value: n.to_string(), rule: "below 2^31" });
+                return Err(Error::Parameter {
+                    name: "number of features",
+                    value: n.to_string(),
+                    rule: "below 2^31",
+                });
             }
             Layout::Hashed { keys: (0..n).map(|j| key(seed, j)).collect_large(), bits }
         };
@@ -114,7 +134,8 @@ impl Map {
         Self { n: old.len(), factors: self.factors, layout }
     }
 
-    /// Calls `f` with the positions here and in `inner = self.of_columns(old)` of every weight that both have.
+    /// Calls `f` with the positions here and in `inner = self.of_columns(old)` of every weight that both
+    /// have.
     pub fn pair_positions(&self, inner: &Self, old: &[u32], mut f: impl FnMut(usize, usize)) {
         for (j, &old) in old.iter().enumerate() {
             f(old as usize, j);
@@ -147,7 +168,8 @@ impl Map {
         let keys = match &self.layout {
             Layout::Exact => "exact".to_owned(),
             Layout::Hashed { keys, bits } => {
-                let mixed = keys.iter().fold(0u64, |mixed, &key| (mixed ^ u64::from(key)).wrapping_mul(GOLDEN));
+                let mixed =
+                    keys.iter().fold(0u64, |mixed, &key| (mixed ^ u64::from(key)).wrapping_mul(GOLDEN));
                 format!("{bits} bits, {mixed:x}")
             }
         };
@@ -199,8 +221,8 @@ impl Map {
         }
     }
 
-    /// Squared norm of a mapped row, by its own: exact for the kernel's factors, for plain ones but for the fourth powers of
-    /// entries, in expectation over the signs where pairs are hashed.
+    /// Squared norm of a mapped row, by its own: exact for the kernel's factors, for plain ones but for the
+    /// fourth powers of entries, in expectation over the signs where pairs are hashed.
     pub fn usual_squared_norm(&self, squared: f64) -> f64 {
         let Factors { constant, linear, product, .. } = self.factors;
         constant * constant + linear * linear * squared + 0.5 * product * product * squared * squared

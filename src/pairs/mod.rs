@@ -1,14 +1,15 @@
 //! Degree-2 polynomial features of rows, generated inside the row kernels and never stored (Chang10).
 //!
-//! A row `x` with `l` entries becomes `phi(x)` with a constant, `l` linear terms, `l` squares and `l(l-1)/2` products. [`Poly2`] is a
-//! matrix of such rows for every solver; its memory is that of the input. Two scalings ([`map::Factors`]): that of the kernel
-//! `(gamma x.z + r)^2`, or the plain products. Two layouts of the weights ([`map::Layout`]): the exact triangle, or a signed hash of
-//! the pair; where two pairs of a row share a hashed weight, their values add up, and [`Rows::squared_norm`] counts them so.
+//! A row `x` with `l` entries becomes `phi(x)` with a constant, `l` linear terms, `l` squares and `l(l-1)/2`
+//! products. [`Poly2`] is a matrix of such rows for every solver; its memory is that of the input. Two
+//! scalings ([`map::Factors`]): that of the kernel `(gamma x.z + r)^2`, or the plain products. Two layouts of
+//! the weights ([`map::Layout`]): the exact triangle, or a signed hash of the pair; where two pairs of a row
+//! share a hashed weight, their values add up, and [`Rows::squared_norm`] counts them so.
 //!
 //! Columns within a row must rise: then the smaller number of a pair comes first without comparing.
 //!
-//! No presolve: columns merged before the map would keep inner products, and with them the model of the kernel scaling, but
-//! not the positions of pairs, by which weights are read back.
+//! No presolve: columns merged before the map would keep inner products, and with them the model of the
+//! kernel scaling, but not the positions of pairs, by which weights are read back.
 
 pub mod map;
 pub mod source;
@@ -48,10 +49,15 @@ impl<'a> Poly2<'a> {
     /// The rows under the map.
     ///
     /// # Errors
-    /// [`Error::Shape`] for another number of columns than the map's, [`Error::Structure`] for a row whose columns do not rise.
+    /// [`Error::Shape`] for another number of columns than the map's, [`Error::Structure`] for a row whose
+    /// columns do not rise.
     pub fn new(rows: AnyRows<'a>, map: &'a Map) -> Result<Self> {
         if rows.n_cols() != map.n_in() {
-            return Err(Error::Shape { what: "columns of X for the map", expected: map.n_in(), found: rows.n_cols() });
+            return Err(Error::Shape {
+                what: "columns of X for the map",
+                expected: map.n_in(),
+                found: rows.n_cols(),
+            });
         }
         let is_rising = |i: usize| {
             let (mut last, mut rises) = (None, true);

@@ -1,8 +1,9 @@
 //! The pairs of a row's entries, generated while they are used.
 //!
-//! In the exact layout the weights of all products with column `j` lie in one stretch of `n` numbers, so the products of the
-//! `a`-th entry with those after it are a sparse row (the rest of this one) times that stretch: the ordinary kernels do it,
-//! and their promise (every index below the length of the weights) is the same. Needs columns in rising order.
+//! In the exact layout the weights of all products with column `j` lie in one stretch of `n` numbers, so the
+//! products of the `a`-th entry with those after it are a sparse row (the rest of this one) times that
+//! stretch: the ordinary kernels do it, and their promise (every index below the length of the weights) is
+//! the same. Needs columns in rising order.
 
 use super::map::{Layout, Map, hashed};
 use crate::matrix::csr::CsrView;
@@ -108,7 +109,11 @@ impl<I: Index, V: Value, P: Index> PairSource for CsrView<'_, I, V, P> {
 /// As for [`kernels::dot`].
 #[inline(always)]
 #[allow(unsafe_code)]
-unsafe fn dot_one_or_more<I: Index, V: Value, const L: usize>(indices: &[I], values: &[V], w: &[[f64; L]]) -> [f64; L] {
+unsafe fn dot_one_or_more<I: Index, V: Value, const L: usize>(
+    indices: &[I],
+    values: &[V],
+    w: &[[f64; L]],
+) -> [f64; L] {
     // SAFETY: the caller's promise.
     unsafe {
         if L == 1 {
@@ -192,7 +197,13 @@ impl PairSource for ScaledView<'_> {
 #[allow(unsafe_code)]
 unsafe fn sum_one_or_more<const L: usize>(indices: &[i32], w: &[[f64; L]]) -> [f64; L] {
     // SAFETY: the caller's promise.
-    unsafe { if L == 1 { [kernels::sum_at(indices, w.as_flattened()); L] } else { kernels::sum_lanes_at(indices, w) } }
+    unsafe {
+        if L == 1 {
+            [kernels::sum_at(indices, w.as_flattened()); L]
+        } else {
+            kernels::sum_lanes_at(indices, w)
+        }
+    }
 }
 
 impl<V: Value> PairSource for DenseView<'_, V> {

@@ -55,7 +55,11 @@ fn hashed_map(n: usize, factors: Factors, bits: u32) -> Map {
     Map { n, factors, layout: Layout::Hashed { keys: (0..n).map(|j| map::key(5, j)).collect(), bits } }
 }
 
-fn check<const L: usize>(any: AnyRows<'_>, map: &Map, rows: &[Vec<f64>]) -> std::result::Result<(), TestCaseError> {
+fn check<const L: usize>(
+    any: AnyRows<'_>,
+    map: &Map,
+    rows: &[Vec<f64>],
+) -> std::result::Result<(), TestCaseError> {
     let mapped = Poly2::new(any, map).unwrap();
     let lane = |j: usize, l: usize| ((j * 7 + l * 13) as f64).sin();
     let w: Vec<[f64; L]> = (0..map.n_out()).map(|j| std::array::from_fn(|l| lane(j, l))).collect();
@@ -200,8 +204,9 @@ fn hashed_positions_and_signs_are_even() {
 
 #[test]
 fn usage_counts_pairs_and_collisions() {
-    let rows: Vec<Vec<f64>> =
-        (0..60).map(|i| (0..100).map(|j| if (i * 31 + j * 17) % 9 == 0 { 1.0 } else { 0.0 }).collect()).collect();
+    let rows: Vec<Vec<f64>> = (0..60)
+        .map(|i| (0..100).map(|j| if (i * 31 + j * 17) % 9 == 0 { 1.0 } else { 0.0 }).collect())
+        .collect();
     let s = sparse(&rows);
     let mut pairs = std::collections::HashSet::new();
     for row in &rows {

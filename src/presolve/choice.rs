@@ -1,7 +1,8 @@
 //! When presolve pays.
 //!
-//! It costs 8 to 24 ns per entry, once, and two passes over the input for the certificate. It saves, per entry and pass of a
-//! solver, what the smaller and denser weight vector saves in cache misses. Dual coordinate descent, hinge, C = 1, one core:
+//! It costs 8 to 24 ns per entry, once, and two passes over the input for the certificate. It saves, per
+//! entry and pass of a solver, what the smaller and denser weight vector saves in cache misses. Dual
+//! coordinate descent, hinge, C = 1, one core:
 //!
 //! | set | columns | left | entries left | ms presolve | ns saved per entry and pass | passes that pay for it |
 //! |---|---|---|---|---|---|---|
@@ -12,10 +13,11 @@
 //! | flights | 17,699 | 17,659 | 93 % | 83 | 0.13 | 75 |
 //! | mnist | 784 | 714 | 100 % | 72 | 0.17 | 47 |
 //!
-//! Below some 40,000 columns the weights are in the second-level cache anyway. Above, the saving grows with the logarithm of the
-//! number of columns. With `p` passes expected of each of `k` binary problems, [`Mode::Auto`] wants
-//! `p log2(columns / 40,000) >= 15 + 135 / k`: the first term for the certificate of each problem, the second for the packing. From
-//! matrix to model, without and with presolve, seconds, medians on a shared machine, and what the rule says:
+//! Below some 40,000 columns the weights are in the second-level cache anyway. Above, the saving grows with
+//! the logarithm of the number of columns. With `p` passes expected of each of `k` binary problems,
+//! [`Mode::Auto`] wants `p log2(columns / 40,000) >= 15 + 135 / k`: the first term for the certificate of
+//! each problem, the second for the packing. From matrix to model, without and with presolve, seconds,
+//! medians on a shared machine, and what the rule says:
 //!
 //! | fit | without | with | rule |
 //! |---|---|---|---|
@@ -27,11 +29,12 @@
 //! | 20news, 20 classes, C = 1, squared hinge and hinge | 0.71, 1.59 | 0.66, 1.45 | yes, yes |
 //! | sector, 105 classes, C = 1, squared hinge and hinge | 1.68, 4.1 | 1.90, 4.2 | no, no |
 //!
-//! A search makes many fits of one packing and asks for no certificates on the input: imdb, five folds, 19.7 s become 9.5 s
-//! (squared hinge) and 18.4 s become 10.2 s (logistic), 20news 1.67 s become 1.45 s and 2.53 s become 2.20 s.
+//! A search makes many fits of one packing and asks for no certificates on the input: imdb, five folds, 19.7
+//! s become 9.5 s (squared hinge) and 18.4 s become 10.2 s (logistic), 20news 1.67 s become 1.45 s and 2.53 s
+//! become 2.20 s.
 //!
-//! Columns that are all equally frequent cannot be brought closer together, and do not merge unless they have few entries each: a
-//! sample of rows tells. It is far below a thousandth of a fit.
+//! Columns that are all equally frequent cannot be brought closer together, and do not merge unless they have
+//! few entries each: a sample of rows tells. It is far below a thousandth of a fit.
 
 use super::{Cancelled, Presolved, presolve};
 use crate::Result;
@@ -50,8 +53,8 @@ const PACKING: f64 = 135.0;
 const SAMPLE: usize = 1 << 13;
 /// Rows of the sample at most.
 const SAMPLE_ROWS: usize = 64;
-/// Share of the sample in columns that occur in it again, from which some columns are more frequent than others. Even columns
-/// come to 0.185 at most; phishing_urls to 0.31, imdb 0.33, 20news 0.62, sector 0.71.
+/// Share of the sample in columns that occur in it again, from which some columns are more frequent than
+/// others. Even columns come to 0.185 at most; phishing_urls to 0.31, imdb 0.33, 20news 0.62, sector 0.71.
 const LEAST_REPEATED: f64 = 0.2;
 /// Entries per column below which many columns have so few that they merge.
 const FEW_ENTRIES: usize = 4;
@@ -101,7 +104,12 @@ impl<I: Index, V: Value> Packable for CsrView<'_, I, V> {
         Scaled::new(self)
     }
 
-    fn pack(&self, structure: &Structure, mode: Mode, cancelled: &Cancelled<'_>) -> Result<Option<Presolved<V>>> {
+    fn pack(
+        &self,
+        structure: &Structure,
+        mode: Mode,
+        cancelled: &Cancelled<'_>,
+    ) -> Result<Option<Presolved<V>>> {
         let is_wanted = match mode {
             Mode::On => true,
             Mode::Off => false,

@@ -5,9 +5,9 @@
 //!                     columns of two rows or more        one column for each row that has columns of its own
 //! ```
 //!
-//! Shared columns are ordered by falling frequency in steps of powers of two, and within a step by their first row: columns
-//! that are rare together are met together, so that the weights of a row's rare columns share cache lines too. Ties end with
-//! the column's number.
+//! Shared columns are ordered by falling frequency in steps of powers of two, and within a step by their
+//! first row: columns that are rare together are met together, so that the weights of a row's rare columns
+//! share cache lines too. Ties end with the column's number.
 
 use super::proportional::Class;
 use super::survey::Column;
@@ -40,8 +40,14 @@ pub struct Layout {
 
 /// Makes the layout; `None` if there are more packed columns than a 4-byte index can name.
 ///
-/// `row_len` are the entries per row without zeros, `removed` the entries per row of merged columns of more than one row.
-pub fn lay_out(columns: &[Column], classes: &[Class], mut row_len: Vec<u32>, removed: &[u32]) -> Option<Layout> {
+/// `row_len` are the entries per row without zeros, `removed` the entries per row of merged columns of more
+/// than one row.
+pub fn lay_out(
+    columns: &[Column],
+    classes: &[Class],
+    mut row_len: Vec<u32>,
+    removed: &[u32],
+) -> Option<Layout> {
     let mut place = memory::filled(NOWHERE, columns.len());
     let mut is_merged = memory::zeros(if classes.is_empty() { 0 } else { columns.len() });
     for (column, _) in classes.iter().flat_map(|class| &class.members[1..]) {
@@ -80,7 +86,8 @@ pub fn lay_out(columns: &[Column], classes: &[Class], mut row_len: Vec<u32>, rem
     Some(Layout { place, factor, own, n_columns, merged_alone, row_len })
 }
 
-/// The kept columns of two rows or more in their new order: a sort by counting, first by row, then by power of two.
+/// The kept columns of two rows or more in their new order: a sort by counting, first by row, then by power
+/// of two.
 fn order(columns: &[Column], n_rows: usize, keeps: impl Fn(usize) -> bool) -> Vec<u32> {
     let shared = || columns.iter().enumerate().filter(|(j, c)| c.count > 1 && keeps(*j));
     let (mut in_row, mut in_step) = (memory::zeros::<u32>(n_rows), [0u32; STEPS]);

@@ -1,12 +1,13 @@
 //! Exact column presolve: the same problem with fewer columns in a better order, made before a solver starts.
 //!
-//! **Why it is exact.** Let columns `j` of a group be multiples `x_j = s_j z` of one column `z`. The decision values depend on
-//! their weights through `t = sum_j s_j w_j` only, and of all weights with the same `t` those of least norm are
-//! `w_j = t s_j / f^2`, with `f^2 = sum_j s_j^2` and `sum_j w_j^2 = (t / f)^2`. So one column `f z` with weight `v = t / f` has
-//! the same decision values and the same norm: an orthogonal change of variables, after which the columns that are left out
-//! would have weight zero. It holds for every loss, class, cost and set of rows (a fold), because none of them is looked at;
-//! it needs a regulariser that is the sum of squares of all weights. The constant column of an intercept is not part of the
-//! matrix and stays as it is.
+//! **Why it is exact.** Let columns `j` of a group be multiples `x_j = s_j z` of one column `z`. The decision
+//! values depend on their weights through `t = sum_j s_j w_j` only, and of all weights with the same `t`
+//! those of least norm are `w_j = t s_j / f^2`, with `f^2 = sum_j s_j^2` and `sum_j w_j^2 = (t / f)^2`. So
+//! one column `f z` with weight `v = t / f` has the same decision values and the same norm: an orthogonal
+//! change of variables, after which the columns that are left out would have weight zero. It holds for every
+//! loss, class, cost and set of rows (a fold), because none of them is looked at; it needs a regulariser that
+//! is the sum of squares of all weights. The constant column of an intercept is not part of the matrix and
+//! stays as it is.
 //!
 //! ```text
 //!     1 2 . 5 .  -1        columns 0, 1 and 5 are proportional          2.449 .     5
@@ -16,29 +17,31 @@
 //!
 //! Columns of one row are multiples of each other within that row, so each row keeps at most one of them.
 //!
-//! **What counts as proportional.** Same rows, and all quotients of entries within `4 EPSILON` of each other relatively,
-//! `EPSILON` being the spacing of the *input* type at one: 8.9e-16 for double, 4.8e-7 for single precision. That admits columns
-//! that are multiples before they are rounded to the input type (each quotient then carries up to three roundings of half a
-//! spacing, the difference of two of them six) and nothing further off. Stored zeros count as absent.
+//! **What counts as proportional.** Same rows, and all quotients of entries within `4 EPSILON` of each other
+//! relatively, `EPSILON` being the spacing of the *input* type at one: 8.9e-16 for double, 4.8e-7 for single
+//! precision. That admits columns that are multiples before they are rounded to the input type (each quotient
+//! then carries up to three roundings of half a spacing, the difference of two of them six) and nothing
+//! further off. Stored zeros count as absent.
 //!
-//! **What rounding does.** Packed values have the input's type, so double precision input is reproduced to 1e-15 in every
-//! value: objective, weights and decisions agree with the fit of the input to the conditioning of the problem times that, far
-//! below 1e-10. Values of single precision input that stand for several columns are rounded to single precision again, 6e-8
-//! relative and independent per value, so that the errors largely cancel: imdb, C = 1, the final objective moves by 1e-10 (hinge)
-//! and 1e-13 (squared hinge, logistic) relatively. Certificates are computed on the caller's rows, and a fit that falls short of
-//! its tolerance there is finished there ([`crate::fit::presolved`]). Packed values in double precision would avoid it at
-//! half as much memory traffic again in every pass; that was not tried.
+//! **What rounding does.** Packed values have the input's type, so double precision input is reproduced to
+//! 1e-15 in every value: objective, weights and decisions agree with the fit of the input to the conditioning
+//! of the problem times that, far below 1e-10. Values of single precision input that stand for several
+//! columns are rounded to single precision again, 6e-8 relative and independent per value, so that the errors
+//! largely cancel: imdb, C = 1, the final objective moves by 1e-10 (hinge) and 1e-13 (squared hinge,
+//! logistic) relatively. Certificates are computed on the caller's rows, and a fit that falls short of its
+//! tolerance there is finished there ([`crate::fit::presolved`]). Packed values in double precision would
+//! avoid it at half as much memory traffic again in every pass; that was not tried.
 //!
-//! **Cost.** imdb (1.5 M columns, 8.8 M entries of which 7.7 M are left): 155 ms on one
-//! core, half of it the writing pass, of which a random access per entry (to the table of places) is the larger part; copying the
-//! arrays takes 28 ms. Tried: rows sorted by packed column, 90 ms more, and no effect on the solvers, to which a row is a set of
-//! cache lines. Tried: equally
-//! frequent columns in the order of their numbers, or counts compared exactly instead of by powers of two: within 2 %.
+//! **Cost.** imdb (1.5 M columns, 8.8 M entries of which 7.7 M are left): 155 ms on one core, half of it the
+//! writing pass, of which a random access per entry (to the table of places) is the larger part; copying the
+//! arrays takes 28 ms. Tried: rows sorted by packed column, 90 ms more, and no effect on the solvers, to
+//! which a row is a set of cache lines. Tried: equally frequent columns in the order of their numbers, or
+//! counts compared exactly instead of by powers of two: within 2 %.
 //!
-//! **Memory.** The packed matrix (4 bytes and the size of a value per entry) and 12 bytes per column stay. While it is made:
-//! 16 bytes per column (and up to 8 bytes per entry for further threads); then, before the packed arrays exist, about 20 (float32)
-//! or 28 (float64) bytes for each candidate of merging, at most half the entries of the matrix at a time, or all columns that
-//! occur in the same rows.
+//! **Memory.** The packed matrix (4 bytes and the size of a value per entry) and 12 bytes per column stay.
+//! While it is made: 16 bytes per column (and up to 8 bytes per entry for further threads); then, before the
+//! packed arrays exist, about 20 (float32) or 28 (float64) bytes for each candidate of merging, at most half
+//! the entries of the matrix at a time, or all columns that occur in the same rows.
 //!
 //! * `survey`: first reading, a record per column;
 //! * `proportional`: the columns that merge, verified;
@@ -150,8 +153,8 @@ impl<I: Index, V: Value> Source<'_, I, V> {
     }
 }
 
-/// Packs a matrix. `None` if it has no nonzero entry, more rows or columns than 4-byte numbers, or values so large that those
-/// of merged columns might leave the range of their type.
+/// Packs a matrix. `None` if it has no nonzero entry, more rows or columns than 4-byte numbers, or values so
+/// large that those of merged columns might leave the range of their type.
 ///
 /// # Errors
 /// [`Error::Duplicates`] and [`Error::Scale`] for a matrix that no solver takes, [`Error::Cancelled`].
@@ -162,7 +165,13 @@ pub fn presolve<I: Index, V: Value>(
 ) -> Result<Option<Presolved<V>>> {
     structure.check_solvable()?;
     let (indptr, indices, values) = rows.arrays();
-    let x = Source { indptr, indices, values, n_rows: indptr.len() - 1, n_cols: crate::matrix::Rows::n_cols(rows) };
+    let x = Source {
+        indptr,
+        indices,
+        values,
+        n_rows: indptr.len() - 1,
+        n_cols: crate::matrix::Rows::n_cols(rows),
+    };
     let is_too_large = !V::from_f64(2.0 * structure.max_squared_norm.sqrt()).to_f64().is_finite();
     if is_too_large || u32::try_from(x.n_rows.max(x.n_cols)).is_err() {
         return Ok(None);
@@ -215,7 +224,8 @@ impl<V: Value> Presolved<V> {
     /// The packed matrix.
     #[allow(unsafe_code)]
     pub fn view(&self) -> PackedView<'_, V> {
-        // SAFETY: `pack` made the arrays: pointers rise, columns are packed ones and differ within a row, values are finite.
+        // SAFETY: `pack` made the arrays: pointers rise, columns are packed ones and differ within a row,
+        // values are finite.
         unsafe { CsrView::from_sound(&self.indptr, &self.indices, &self.values, self.report.columns_out) }
     }
 

@@ -18,7 +18,8 @@ pub struct Packed<V> {
     pub indptr: Vec<i64>,
     pub indices: Vec<i32>,
     pub values: Vec<V>,
-    /// Per column: the packed column, [`SCALED`] if its weight is a multiple of the packed one, or [`NOWHERE`].
+    /// Per column: the packed column, [`SCALED`] if its weight is a multiple of the packed one, or
+    /// [`NOWHERE`].
     pub place: Vec<u32>,
     /// Weight of a column marked as scaled, in units of the packed weight.
     pub share: Vec<f64>,
@@ -32,7 +33,11 @@ struct Task<'a, V> {
 }
 
 /// Writes the packed matrix, rows sorted by packed column.
-pub fn pack<I: Index, V: Value>(x: &Source<'_, I, V>, layout: Layout, cancelled: &Cancelled<'_>) -> Result<Packed<V>> {
+pub fn pack<I: Index, V: Value>(
+    x: &Source<'_, I, V>,
+    layout: Layout,
+    cancelled: &Cancelled<'_>,
+) -> Result<Packed<V>> {
     let mut indptr = memory::zeros::<i64>(x.n_rows + 1);
     for (row, len) in layout.row_len.iter().enumerate() {
         indptr[row + 1] = indptr[row] + i64::from(*len);
@@ -85,7 +90,8 @@ impl<V> Out<'_, V> {
     }
 }
 
-/// What all tasks share. A column of one row is met by one task only, which leaves there what becomes of its weight.
+/// What all tasks share. A column of one row is met by one task only, which leaves there what becomes of its
+/// weight.
 struct Writer<'a, I, V> {
     x: &'a Source<'a, I, V>,
     factor: &'a [f64],

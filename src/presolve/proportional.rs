@@ -1,16 +1,16 @@
 //! Which columns are proportional: candidates by their rows, then a comparison entry by entry.
 //!
-//! 1. Columns of two entries or more that share the hash of their rows are candidates. A bit table of the hashes seen once
-//!    and twice keeps the many others out of the sort.
+//! 1. Columns of two entries or more that share the hash of their rows are candidates. A bit table of the
+//!    hashes seen once and twice keeps the many others out of the sort.
 //! 2. The entries of the candidates are collected column by column, in batches of limited memory.
-//! 3. Within a group the quotients `x_j[k] / x_j[0]` are compared for `k = 1, 2, ...`; a group splits where they differ. A
-//!    column is looked at only as far as it has company, so many columns of the same rows cost no more than their entries
-//!    (times a sort), not the square of their number.
-//! 4. What is left together is compared with one representative: the rows must be the same and all quotients of the two
-//!    columns equal up to [`super::ROUNDING`].
+//! 3. Within a group the quotients `x_j[k] / x_j[0]` are compared for `k = 1, 2, ...`; a group splits where
+//!    they differ. A column is looked at only as far as it has company, so many columns of the same rows cost
+//!    no more than their entries (times a sort), not the square of their number.
+//! 4. What is left together is compared with one representative: the rows must be the same and all quotients
+//!    of the two columns equal up to [`super::ROUNDING`].
 //!
-//! The representative is the column with the largest first entry (the lowest number among equals): scales are at most one and
-//! factors between one and the root of the size of the group, so nothing overflows.
+//! The representative is the column with the largest first entry (the lowest number among equals): scales are
+//! at most one and factors between one and the root of the size of the group, so nothing overflows.
 
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -55,7 +55,8 @@ struct Groups {
     ranges: Vec<Range<usize>>,
 }
 
-/// All classes of two columns or more, and by how many entries each row shrinks if only representatives are kept.
+/// All classes of two columns or more, and by how many entries each row shrinks if only representatives are
+/// kept.
 pub fn find<I: Index, V: Value>(
     x: &Source<'_, I, V>,
     columns: &[Column],
@@ -70,8 +71,10 @@ pub fn find<I: Index, V: Value>(
         let members = &groups.columns[batch[0].start..batch[batch.len() - 1].end];
         let entries = Entries::collect(x, members, columns, &mut slots, cancelled)?;
         let origin = batch[0].start;
-        let found: Vec<Vec<Class>> =
-            batch.par_iter().map(|range| entries.classes(range.start - origin..range.end - origin, members)).collect();
+        let found: Vec<Vec<Class>> = batch
+            .par_iter()
+            .map(|range| entries.classes(range.start - origin..range.end - origin, members))
+            .collect();
         for class in found.into_iter().flatten() {
             for (column, _) in &class.members[1..] {
                 for row in entries.rows(slots.of(*column)) {
@@ -108,7 +111,8 @@ fn group(columns: &[Column]) -> Groups {
         .collect_large();
     keyed.par_sort_unstable();
     let mut groups = Groups { columns: Vec::new(), ranges: Vec::new() };
-    for run in keyed.chunk_by(|a, b| a.0 == b.0 && columns[a.1 as usize].count == columns[b.1 as usize].count) {
+    for run in keyed.chunk_by(|a, b| a.0 == b.0 && columns[a.1 as usize].count == columns[b.1 as usize].count)
+    {
         if run.len() > 1 {
             let start = groups.columns.len();
             memory::extend(&mut groups.columns, run.iter().map(|(_, j)| *j));
@@ -120,7 +124,8 @@ fn group(columns: &[Column]) -> Groups {
 
 /// Cuts the groups into runs of at most `limit` entries, or of one group.
 fn batches<'g>(groups: &'g Groups, columns: &[Column], limit: usize) -> Vec<&'g [Range<usize>]> {
-    let size = |range: &Range<usize>| range.len() * columns[groups.columns[range.start] as usize].count as usize;
+    let size =
+        |range: &Range<usize>| range.len() * columns[groups.columns[range.start] as usize].count as usize;
     let (mut cut, mut start, mut entries) = (Vec::new(), 0, 0);
     for (g, range) in groups.ranges.iter().enumerate() {
         if g > start && entries + size(range) > limit {
@@ -135,7 +140,8 @@ fn batches<'g>(groups: &'g Groups, columns: &[Column], limit: usize) -> Vec<&'g 
     cut
 }
 
-/// Places of a batch's columns: a bit per column, which stays in cache while all entries pass, and the number itself.
+/// Places of a batch's columns: a bit per column, which stays in cache while all entries pass, and the number
+/// itself.
 struct Slots {
     bits: Vec<u64>,
     slot: Vec<u32>,
@@ -300,7 +306,8 @@ impl<V: Value> Entries<V> {
     }
 }
 
-/// Quotients closer than this may belong to columns that [`Entries::scale`] accepts: each has up to three roundings of its own.
+/// Quotients closer than this may belong to columns that [`Entries::scale`] accepts: each has up to three
+/// roundings of its own.
 fn apart<V: Value>() -> f64 {
     ROUNDING * V::EPSILON + 4.0 * f64::EPSILON
 }

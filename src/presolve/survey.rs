@@ -1,11 +1,13 @@
 //! First reading: how often each column occurs, in which rows, and where first.
 //!
-//! The set of a column's rows is hashed to the sum, modulo 2^64, of a random number per row. Columns that are proportional
-//! occur in the same rows, so they always share a hash, whatever their scale, sign and rounding. Sums and minima of integers
-//! do not depend on the order: every thread counts a part of the rows on its own, and the bits are the same for any number.
+//! The set of a column's rows is hashed to the sum, modulo 2^64, of a random number per row. Columns that are
+//! proportional occur in the same rows, so they always share a hash, whatever their scale, sign and rounding.
+//! Sums and minima of integers do not depend on the order: every thread counts a part of the rows on its own,
+//! and the bits are the same for any number.
 //!
-//! Tried: a random projection of the values instead (a sum of doubles). It needs fixed parts to be reproducible and a
-//! tolerance to be compared, and separates what the comparison of the columns themselves separates anyway.
+//! Tried: a random projection of the values instead (a sum of doubles). It needs fixed parts to be
+//! reproducible and a tolerance to be compared, and separates what the comparison of the columns themselves
+//! separates anyway.
 
 use std::ops::Range;
 
@@ -19,7 +21,8 @@ use crate::{Result, memory};
 const AHEAD: usize = 24;
 /// Entries between two looks at the cancel flag, roughly.
 const POLL_ENTRIES: usize = 1 << 20;
-/// A part of the rows must bring this many entries per column, or adding its records costs more than it saves.
+/// A part of the rows must bring this many entries per column, or adding its records costs more than it
+/// saves.
 const ENTRIES_PER_COLUMN: usize = 2;
 /// Records added per task.
 const MERGE_CHUNK: usize = 1 << 16;
@@ -46,7 +49,8 @@ impl Column {
     }
 }
 
-/// Reads the matrix once. Memory: 16 bytes per column and part, in all at most 8 bytes per entry beyond the first part.
+/// Reads the matrix once. Memory: 16 bytes per column and part, in all at most 8 bytes per entry beyond the
+/// first part.
 pub fn survey<I: Index, V: Value>(x: &Source<'_, I, V>, cancelled: &Cancelled<'_>) -> Result<Vec<Column>> {
     let most = x.nnz() / (ENTRIES_PER_COLUMN * x.n_cols).max(1);
     let parts = x.cut(rayon::current_num_threads().min(most).max(1));

@@ -1,11 +1,12 @@
 //! NumPy arrays to row views without copies: the only place that knows dtypes.
 //!
-//! A matrix arrives as a C-ordered 2-D array, or as `(indptr, indices, data, n_columns)` with both index arrays of one type.
-//! Arrays are borrowed for the length of a call; changing them from another thread meanwhile is the caller's mistake, as
-//! with every extension that releases the interpreter.
+//! A matrix arrives as a C-ordered 2-D array, or as `(indptr, indices, data, n_columns)` with both index
+//! arrays of one type. Arrays are borrowed for the length of a call; changing them from another thread
+//! meanwhile is the caller's mistake, as with every extension that releases the interpreter.
 
 use numpy::{
-    Element, IntoPyArray, PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods,
+    Element, IntoPyArray, PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2,
+    PyUntypedArrayMethods,
 };
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -15,8 +16,8 @@ use crate::matrix::csr::Structure;
 use crate::memory;
 use crate::memory::CollectLarge;
 
-/// Checks the memory of a matrix and evaluates `$body` with `$rows` a checked view of it and `$structure` what the check found.
-/// Belongs inside a job: the check is parallel.
+/// Checks the memory of a matrix and evaluates `$body` with `$rows` a checked view of it and `$structure`
+/// what the check found. Belongs inside a job: the check is parallel.
 macro_rules! with_rows {
     ($slices:expr, |$rows:ident, $structure:ident| $body:expr) => {{
         macro_rules! csr {
@@ -28,7 +29,8 @@ macro_rules! with_rows {
         }
         macro_rules! dense {
             ($x:expr) => {{
-                let ($rows, $structure) = $crate::matrix::dense::DenseView::new($x.values, $x.n_rows, $x.n_cols)?;
+                let ($rows, $structure) =
+                    $crate::matrix::dense::DenseView::new($x.values, $x.n_rows, $x.n_cols)?;
                 $body
             }};
         }
@@ -42,7 +44,8 @@ macro_rules! with_pieces {
     ($slices:expr, |$pieces:ident| $body:expr) => {{
         macro_rules! csr {
             ($x:expr) => {{
-                let $pieces = $crate::matrix::csr::CsrPieces::new($x.indptr, $x.indices, $x.values, $x.n_cols)?;
+                let $pieces =
+                    $crate::matrix::csr::CsrPieces::new($x.indptr, $x.indices, $x.values, $x.n_cols)?;
                 $body
             }};
         }
@@ -118,8 +121,12 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Matrix<'py> {
                 "a matrix is a C-ordered float32 or float64 array, or (indptr, indices, data, n_columns) with int32 or int64 indices",
             )
         };
-        let (indptr, indices, values, n_cols): (Bound<'py, PyAny>, Bound<'py, PyAny>, Bound<'py, PyAny>, usize) =
-            object.extract().map_err(|_| unsupported())?;
+        let (indptr, indices, values, n_cols): (
+            Bound<'py, PyAny>,
+            Bound<'py, PyAny>,
+            Bound<'py, PyAny>,
+            usize,
+        ) = object.extract().map_err(|_| unsupported())?;
         let parts = [indptr, indices, values];
         csr(&parts, n_cols)
             .map(Self::Csr32F32)
@@ -179,7 +186,8 @@ impl<'a> Slices<'a> {
 
 impl<I: numpy::Element, V: numpy::Element> Csr<'_, I, V> {
     fn slices(&self) -> PyResult<CsrSlices<'_, I, V>> {
-        let (indptr, indices, values) = (self.indptr.as_slice()?, self.indices.as_slice()?, self.values.as_slice()?);
+        let (indptr, indices, values) =
+            (self.indptr.as_slice()?, self.indices.as_slice()?, self.values.as_slice()?);
         Ok(CsrSlices { indptr, indices, values, n_cols: self.n_cols })
     }
 }
@@ -207,7 +215,10 @@ impl Matrix<'_> {
 }
 
 /// An array of Python's with the given numbers.
-pub fn collected<T: Element>(py: Python<'_>, items: impl Iterator<Item = T>) -> PyResult<Bound<'_, PyArray1<T>>> {
+pub fn collected<T: Element>(
+    py: Python<'_>,
+    items: impl Iterator<Item = T>,
+) -> PyResult<Bound<'_, PyArray1<T>>> {
     let items = memory::catch(|| Ok::<_, PyErr>(items.collect_large()))?;
     Ok(items.into_pyarray(py))
 }
@@ -232,9 +243,9 @@ pub fn table<'py, 'a>(
     numbers.into_pyarray(py).reshape([n_rows, width])
 }
 
-/// Evaluates `$body` with `$view` the rows as they are, or as columns and one number each where their values allow it. An epoch of
-/// dual coordinate descent (squared hinge) then takes 2.8 ns an entry instead of 4.8 on flights, 2.5 instead of 3.4 on a9a, 3.3
-/// instead of 3.8 on w8a (`benches/limits.rs`).
+/// Evaluates `$body` with `$view` the rows as they are, or as columns and one number each where their values
+/// allow it. An epoch of dual coordinate descent (squared hinge) then takes 2.8 ns an entry instead of 4.8 on
+/// flights, 2.5 instead of 3.4 on a9a, 3.3 instead of 3.8 on w8a (`benches/limits.rs`).
 macro_rules! with_narrowest {
     ($rows:expr, |$view:ident| $body:expr) => {{
         use $crate::presolve::Packable;
@@ -252,12 +263,14 @@ macro_rules! with_narrowest {
 }
 pub(crate) use with_narrowest;
 
-/// [`with_rows`] for a job that needs no weights back: `$rows` is the packed matrix where `$mode` and the matrix say so.
+/// [`with_rows`] for a job that needs no weights back: `$rows` is the packed matrix where `$mode` and the
+/// matrix say so.
 macro_rules! with_presolved_rows {
     ($slices:expr, $mode:expr, $monitor:expr, |$rows:ident| $body:expr) => {
         $crate::python::arrays::with_rows!($slices, |input, structure| {
             structure.check_solvable()?;
-            let packed = $crate::presolve::Packable::pack(&input, &structure, $mode, &|| $monitor.cancelled())?;
+            let packed =
+                $crate::presolve::Packable::pack(&input, &structure, $mode, &|| $monitor.cancelled())?;
             match &packed {
                 Some(packed) => {
                     let $rows = packed.view();

@@ -86,7 +86,11 @@ fn store_map(store: &Store, map: Option<&MapOptions>) -> Result<Option<StoreMap>
 }
 
 /// The settings of a descent.
-pub fn settings<'a>(options: &FitOptions, blocks: &BlockOptions, map: Option<&'a StoreMap>) -> Result<Settings<'a>> {
+pub fn settings<'a>(
+    options: &FitOptions,
+    blocks: &BlockOptions,
+    map: Option<&'a StoreMap>,
+) -> Result<Settings<'a>> {
     Ok(Settings {
         loss: options::loss(&options.loss)?,
         intercept: options::intercept(options.intercept)?,
@@ -105,8 +109,8 @@ pub fn settings<'a>(options: &FitOptions, blocks: &BlockOptions, map: Option<&'a
     })
 }
 
-/// Fits one binary problem per class (one in all for two classes), or all classes at once, on the rows of a store. `cost` is C times the class weight by
-/// class.
+/// Fits one binary problem per class (one in all for two classes), or all classes at once, on the rows of a
+/// store. `cost` is C times the class weight by class.
 #[pyfunction]
 #[pyo3(signature = (reader, cost, options, blocks, progress=None))]
 pub fn fit_store<'py>(
@@ -126,7 +130,8 @@ pub fn fit_store<'py>(
     let fits = |copies| budget::fits_in_memory(store, &settings, tasks.len(), copies);
     let in_memory = blocks.in_memory.unwrap_or(fits(1) && blocks.checkpoint.is_none());
     // "auto" stays within the budget; who asks for the presolve gets it.
-    let presolve = if options.presolve == "auto" && !fits(budget::PRESOLVE_COPIES) { "off" } else { &options.presolve };
+    let presolve =
+        if options.presolve == "auto" && !fits(budget::PRESOLVE_COPIES) { "off" } else { &options.presolve };
     let ask = Ask { presolve, ..Ask::of(&options)? };
     if !in_memory && !matches!(solver, SolverKind::Auto | SolverKind::DualCd | SolverKind::CrammerSinger) {
         return Err(wrong_solver(&options).into());
@@ -173,10 +178,15 @@ impl Whole {
     fn read(store: &Store, cost: &[f64], monitor: &dyn Monitor) -> Result<Self> {
         let pages: Vec<u32> = (0..store.pages().len() as u32).collect();
         let (arena, facts) = store.load(&pages, store.plain_width(), monitor)?;
-        let costs = facts.classes.iter().zip(&facts.weights).map(|(&k, w)| cost[k as usize] * w).collect_large();
+        let costs =
+            facts.classes.iter().zip(&facts.weights).map(|(&k, w)| cost[k as usize] * w).collect_large();
         let Ok(matrix) = arena.into_csr() else {
             let rule = "below 2^31 entries for in_memory=True";
-            return Err(Error::Parameter { name: "entries of the store", value: store.meta().nnz.to_string(), rule });
+            return Err(Error::Parameter {
+                name: "entries of the store",
+                value: store.meta().nnz.to_string(),
+                rule,
+            });
         };
         Ok(Self { matrix, n_cols: store.meta().n_used, classes: facts.classes, costs })
     }
@@ -226,9 +236,11 @@ fn crammer_singer_in_memory(
 ) -> Result<(AllOutcome, Option<Report>)> {
     let whole = Whole::read(store, cost, monitor)?;
     let labels = Labels { ids: &whole.classes, n_classes: cost.len() as u32 };
-    let (solution, _, report) = super::multiclass::fit_slices(whole.slices(), &labels, &whole.costs, ask, monitor)?;
-    let crate::fit::crammer_singer::Solution { weights, intercepts, certificate, status, n_iter, passes, .. } =
-        solution;
+    let (solution, _, report) =
+        super::multiclass::fit_slices(whole.slices(), &labels, &whole.costs, ask, monitor)?;
+    let crate::fit::crammer_singer::Solution {
+        weights, intercepts, certificate, status, n_iter, passes, ..
+    } = solution;
     Ok((AllOutcome { weights, intercepts, certificate, status, n_iter, passes, loads: 1.0 }, report))
 }
 
@@ -260,8 +272,8 @@ pub fn as_dict<'py>(
     Ok(result)
 }
 
-/// Searches for `C` over a store: [`super::search::search`] with folds as row numbers of the store's input. `factor` are the
-/// class weights. Returns why the search ended.
+/// Searches for `C` over a store: [`super::search::search`] with folds as row numbers of the store's input.
+/// `factor` are the class weights. Returns why the search ended.
 #[pyfunction]
 #[pyo3(signature = (reader, factor, folds, options, blocks, plan, visit, progress=None))]
 #[allow(clippy::too_many_arguments)] // the arguments of one Python call
@@ -280,12 +292,14 @@ pub fn search_store<'py>(
     let (factor, folds) = (factor.as_slice()?, as_folds(&folds)?);
     search::check_factor(store, factor)?;
     let map = store_map(store, options.map.as_ref())?;
-    let (settings, block_settings) = (super::search::settings(&options)?, settings(&options, &blocks, map.as_ref())?);
+    let (settings, block_settings) =
+        (super::search::settings(&options)?, settings(&options, &blocks, map.as_ref())?);
     let call = SearchCall::new(plan, visit, folds.len())?;
     let resume = call.resume.clone();
     let plan = call.plan.clone();
     let task = search::Task { store, factor, folds: &folds };
-    let search = search::Search { task, settings, blocks: block_settings, plan: &plan, resume: resume.as_deref() };
+    let search =
+        search::Search { task, settings, blocks: block_settings, plan: &plan, resume: resume.as_deref() };
     let in_memory = blocks.in_memory.unwrap_or_else(|| search.fits_in_memory());
     if !in_memory && !matches!(settings.solver, SolverKind::Auto | SolverKind::DualCd) {
         return Err(wrong_solver(&options).into());
@@ -340,7 +354,13 @@ impl StoreScorer {
     }
 
     /// Row numbers and decision values (rows x problems) of the pages `start..end`, in the order of the file.
-    fn pages<'py>(&self, py: Python<'py>, start: usize, end: usize, n_threads: usize) -> PyResult<Scored<'py>> {
+    fn pages<'py>(
+        &self,
+        py: Python<'py>,
+        start: usize,
+        end: usize,
+        n_threads: usize,
+    ) -> PyResult<Scored<'py>> {
         let store = &self.reader.get().store;
         let end = end.min(store.pages().len());
         let (numbers, values) = run(py, n_threads, None, |monitor| {

@@ -10,7 +10,8 @@ use crate::fit::check_length;
 use crate::matrix::Rows;
 use crate::matrix::any::AnyRows;
 
-/// Rows, labels in {-1, +1} and the height of the constant column (0 for none): `CostProblem.native` of Python.
+/// Rows, labels in {-1, +1} and the height of the constant column (0 for none): `CostProblem.native` of
+/// Python.
 #[derive(FromPyObject)]
 pub struct CostData<'py>(Matrix<'py>, PyReadonlyArray1<'py, f64>, f64);
 
@@ -36,7 +37,11 @@ impl CostSlices<'_> {
     }
 
     /// Calls `job` with the data, once they are checked.
-    pub fn with<T>(&self, perturbation: &[f64], job: impl FnOnce(&Data<'_, AnyRows<'_>>) -> Result<T>) -> Result<T> {
+    pub fn with<T>(
+        &self,
+        perturbation: &[f64],
+        job: impl FnOnce(&Data<'_, AnyRows<'_>>) -> Result<T>,
+    ) -> Result<T> {
         let (rows, structure) = self.rows.any()?;
         structure.check_solvable()?;
         check_length("labels", rows.n_rows(), self.y.len())?;

@@ -1,6 +1,7 @@
 //! Binding of [`crate::cost_plane`]: the explored plane as an object, answers at points, walks along lines.
 //!
-//! One compiled copy serves all layouts ([`crate::matrix::any`]): a step reads whole rows, of which the branch is a small part.
+//! One compiled copy serves all layouts ([`crate::matrix::any`]): a step reads whole rows, of which the
+//! branch is a small part.
 
 use std::borrow::Cow;
 use std::sync::OnceLock;
@@ -71,7 +72,8 @@ pub fn explore_plane<'py>(
         data.with(&[], |data| cost_plane::plane(data.rows, data.y, data.bias, &options, monitor))
     })?;
     let bytes = explored.complex.bytes();
-    let found = findings(py, explored.complex.end, explored.attempts, &explored.effort, &explored.report, bytes)?;
+    let found =
+        findings(py, explored.complex.end, explored.attempts, &explored.effort, &explored.report, bytes)?;
     Ok((Plane::new(explored.complex, explored.perturbation), found))
 }
 
@@ -245,7 +247,8 @@ impl Plane {
         Ok(Surface { cells })
     }
 
-    /// Events on the straight line between two points of the explored part: (t in [0, 1], event code) and the sets at its beginning.
+    /// Events on the straight line between two points of the explored part: (t in [0, 1], event code) and the
+    /// sets at its beginning.
     fn along<'py>(
         &self,
         py: Python<'py>,
@@ -297,14 +300,16 @@ impl Surface {
     }
 }
 
-/// Minimum of the sum of several surfaces, each with its costs (false positive, false negative); and up to `max_regions` regions of it.
+/// Minimum of the sum of several surfaces, each with its costs (false positive, false negative); and up to
+/// `max_regions` regions of it.
 #[pyfunction]
 pub fn surfaces_minimum<'py>(
     py: Python<'py>,
     surfaces: Vec<(PyRef<'py, Surface>, [f64; 2])>,
     max_regions: usize,
 ) -> PyResult<(f64, Vec<Vec<[f64; 2]>>)> {
-    let parts: Vec<(&Cells, [f64; 2])> = surfaces.iter().map(|(surface, costs)| (&surface.cells, *costs)).collect();
+    let parts: Vec<(&Cells, [f64; 2])> =
+        surfaces.iter().map(|(surface, costs)| (&surface.cells, *costs)).collect();
     let found = run(py, 1, None, |monitor| {
         let layers: Vec<Layer<'_>> = parts.iter().map(|(cells, costs)| Layer::new(cells, *costs)).collect();
         surface::minimum(&layers, max_regions, monitor)
@@ -324,9 +329,12 @@ pub fn fit_costs<'py>(
     start: Option<PyReadonlyArray1<'py, f64>>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let data = data.slices()?;
-    let start = memory::catch(|| start.map(|start| PyResult::Ok(memory::copy(start.as_slice()?))).transpose())?;
+    let start =
+        memory::catch(|| start.map(|start| PyResult::Ok(memory::copy(start.as_slice()?))).transpose())?;
     let (answer, n_cols) = run(py, n_threads, None, |monitor| {
-        data.with(&[], |data| Ok((cost_plane::answer::fit(data, at, tol, start, monitor)?, data.rows.n_cols())))
+        data.with(&[], |data| {
+            Ok((cost_plane::answer::fit(data, at, tol, start, monitor)?, data.rows.n_cols()))
+        })
     })?;
     answers_dict(py, &[answer], n_cols, data.n_rows())
 }
@@ -393,8 +401,9 @@ pub fn walk_ray<'py>(
     progress: Option<Bound<'py, PyAny>>,
 ) -> PyResult<(Steps<'py>, Bound<'py, PyAny>, Bound<'py, PyAny>)> {
     let data = data.slices()?;
-    let perturbation =
-        memory::catch(|| Ok::<_, PyErr>(cost_plane::perturbation(data.n_rows(), cost_plane::RAY_SCALE, seed)))?;
+    let perturbation = memory::catch(|| {
+        Ok::<_, PyErr>(cost_plane::perturbation(data.n_rows(), cost_plane::RAY_SCALE, seed))
+    })?;
     let (sides, steps) = run(py, 1, progress.as_ref(), |monitor| {
         data.with(&perturbation, |data| {
             let sides = sides_at(data, begin, monitor)?;
@@ -429,7 +438,8 @@ pub fn answers_from<'py>(
     answers_at(py, data, perturbation, &at, |k| Cow::Borrowed(&starts[k][..]), n_threads)
 }
 
-/// Exact solutions at points, from the sets `sides(k)` of the perturbed problem at point `k`; the dictionary of the answers.
+/// Exact solutions at points, from the sets `sides(k)` of the perturbed problem at point `k`; the dictionary
+/// of the answers.
 fn answers_at<'py, 's>(
     py: Python<'py>,
     data: CostSlices<'_>,

@@ -35,16 +35,25 @@ pub fn explore_to_file<'py>(
     let options = Options { limit, start, max_facets: max_regions, seed };
     run_keeping(py, n_threads, progress.as_ref(), |monitor| {
         let target = (Path::new(&target), header);
-        data.with(&[], |data| cost_plane::plane_to_file(data.rows, data.y, data.bias, &options, target, monitor))
+        data.with(&[], |data| {
+            cost_plane::plane_to_file(data.rows, data.y, data.bias, &options, target, monitor)
+        })
     })
 }
 
 /// Estimates the number of facets of a plane.
 #[pyfunction]
-pub fn estimate_facets<'py>(py: Python<'py>, data: CostData<'py>, limit: [f64; 2], seed: u64) -> PyResult<f64> {
+pub fn estimate_facets<'py>(
+    py: Python<'py>,
+    data: CostData<'py>,
+    limit: [f64; 2],
+    seed: u64,
+) -> PyResult<f64> {
     let data = data.slices()?;
     run(py, 1, None, |monitor| {
-        data.with(&[], |data| cost_plane::estimate::estimate(data.rows, data.y, data.bias, limit, seed, monitor))
+        data.with(&[], |data| {
+            cost_plane::estimate::estimate(data.rows, data.y, data.bias, limit, seed, monitor)
+        })
     })
 }
 
@@ -62,7 +71,9 @@ pub fn sides_at_points<'py>(
     let perturbation = perturbation.as_slice()?;
     crate::fit::check_length("perturbation", data.n_rows(), perturbation.len())?;
     let sides = run(py, n_threads, None, |monitor| {
-        data.with(perturbation, |data| Ok(parallel::try_map(&at, |_, &at| sides_at(data, at, monitor))?.concat()))
+        data.with(perturbation, |data| {
+            Ok(parallel::try_map(&at, |_, &at| sides_at(data, at, monitor))?.concat())
+        })
     })?;
     Ok(codes(py, &sides)?.reshape([at.len(), data.n_rows()])?.into_any())
 }
@@ -113,7 +124,10 @@ impl PlaneFile {
     /// The arrays of one layer.
     fn layer<'py>(&self, py: Python<'py>, k: usize) -> PyResult<Bound<'py, PyDict>> {
         if k >= self.file.n_layers() {
-            return Err(PyValueError::new_err(format!("layer must be below {}, got {k}", self.file.n_layers())));
+            return Err(PyValueError::new_err(format!(
+                "layer must be below {}, got {k}",
+                self.file.n_layers()
+            )));
         }
         let layer = py.detach(|| memory::catch(|| self.file.layer(k)))?;
         let arrays = PyDict::new(py);

@@ -1,4 +1,5 @@
-//! Binding of [`crate::durable`]: the one rule about files that are in the way, and drafts for what Python writes.
+//! Binding of [`crate::durable`]: the one rule about files that are in the way, and drafts for what Python
+//! writes.
 
 use std::path::PathBuf;
 
@@ -23,7 +24,9 @@ const SAVED_PLANE: Kind = Kind {
 /// A picture that the package drew: its metadata say so.
 const PICTURE: Kind = Kind {
     name: "a picture that hinge drew",
-    is_one: |head| head.starts_with(b"\x89PNG\r\n\x1a\n") && memchr::memmem::find(head, b"Software\0hinge").is_some(),
+    is_one: |head| {
+        head.starts_with(b"\x89PNG\r\n\x1a\n") && memchr::memmem::find(head, b"Software\0hinge").is_some()
+    },
 };
 
 /// A kind by its name in the facade.
@@ -44,7 +47,13 @@ pub(super) fn replaced(overwrite: bool) -> Replace {
 /// Refuses a path that must not be written: at which something else is, or that is one of the sources.
 #[pyfunction]
 #[pyo3(signature = (path, kind, overwrite=false, sources=Vec::new()))]
-pub fn check_target(py: Python<'_>, path: PathBuf, kind: &str, overwrite: bool, sources: Vec<PathBuf>) -> PyResult<()> {
+pub fn check_target(
+    py: Python<'_>,
+    path: PathBuf,
+    kind: &str,
+    overwrite: bool,
+    sources: Vec<PathBuf>,
+) -> PyResult<()> {
     let kind = kind_of(kind)?;
     py.detach(|| {
         target::check_sources(&path, &sources)?;

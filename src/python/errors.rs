@@ -5,8 +5,8 @@ use std::io::ErrorKind;
 
 use pyo3::PyErr;
 use pyo3::exceptions::{
-    PyFileExistsError, PyFileNotFoundError, PyIsADirectoryError, PyKeyboardInterrupt, PyMemoryError, PyOSError,
-    PyPermissionError, PyRuntimeError, PyValueError,
+    PyFileExistsError, PyFileNotFoundError, PyIsADirectoryError, PyKeyboardInterrupt, PyMemoryError,
+    PyOSError, PyPermissionError, PyRuntimeError, PyValueError,
 };
 
 use crate::Error;
@@ -30,14 +30,18 @@ impl From<Error> for PyErr {
                 PyValueError::new_err(text)
             }
             Error::Corrupt { .. } => BlockFileError::new_err(text),
-            Error::PlaneFile { .. } | Error::Budget { .. } | Error::Overflow { .. } => PyValueError::new_err(text),
+            Error::PlaneFile { .. } | Error::Budget { .. } | Error::Overflow { .. } => {
+                PyValueError::new_err(text)
+            }
             Error::Memory { .. } => PyMemoryError::new_err(text),
             Error::Occupied { path, reason } => {
                 PyFileExistsError::new_err((EEXIST, reason, path.display().to_string()))
             }
             Error::Io { path, source } => io_error(&path, &source),
             Error::Duplicates => DuplicateEntriesError::new_err(text),
-            Error::Callback { .. } | Error::Stalled { .. } | Error::Thread(_) => PyRuntimeError::new_err(text),
+            Error::Callback { .. } | Error::Stalled { .. } | Error::Thread(_) => {
+                PyRuntimeError::new_err(text)
+            }
             Error::Cancelled => PyKeyboardInterrupt::new_err(()),
         }
     }

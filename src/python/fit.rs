@@ -125,7 +125,9 @@ pub fn fit_slices(
     with_rows!(slices, |rows, structure| {
         let packed = ask.pack(&rows, &structure, cost, labels.n_problems(), monitor)?;
         let solutions = match &packed {
-            Some(packed) => labels::fit_presolved(&rows, packed, labels, cost, *intercept, *loss, params, monitor)?,
+            Some(packed) => {
+                labels::fit_presolved(&rows, packed, labels, cost, *intercept, *loss, params, monitor)?
+            }
             None => with_narrowest!(rows, |narrow| {
                 labels::fit(&narrow, labels, cost, *intercept, *loss, params, monitor)?
             }),

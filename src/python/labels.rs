@@ -12,7 +12,8 @@ use super::run::run;
 use crate::labels::sparse;
 use crate::labels::sparse::{Indicator, SparseSolution, Task};
 
-/// Fits each label against the rest, its positive rows given as a column of an indicator matrix, and returns sparse weights.
+/// Fits each label against the rest, its positive rows given as a column of an indicator matrix, and returns
+/// sparse weights.
 #[pyfunction]
 #[pyo3(signature = (matrix, starts, rows, cost, options, drop, progress=None))]
 #[allow(clippy::too_many_arguments)] // the arguments of one Python call
@@ -41,7 +42,8 @@ pub fn fit_labels<'py>(
         })
     })?;
     let solutions: Vec<SparseSolution> = solutions.into_iter().flatten().collect();
-    let is_rounded = drop > 0.0 && solutions.iter().flat_map(|s| &s.values).all(|v| f64::from(*v as f32) == *v);
+    let is_rounded =
+        drop > 0.0 && solutions.iter().flat_map(|s| &s.values).all(|v| f64::from(*v as f32) == *v);
     let result = as_dict(py, solutions, is_rounded)?;
     result.set_item("presolve", report.map(|report| report_dict(py, &report)).transpose()?)?;
     Ok(result)

@@ -2,9 +2,10 @@
 //!
 //! * [`arrays`]: NumPy arrays to row views, the only place that knows dtypes;
 //! * [`options`]: strings and numbers to enums;
-//! * [`run`]: threads, interrupts and progress around a long call; [`turns`]: objects that calls use one after the other;
-//! * [`blocks`], [`cost_plane`], [`cost_plane_file`], [`durable`], [`fit`], [`labels`], [`multiclass`], [`online`], [`pairs`],
-//!   [`scores`], [`search`], [`store`], [`subgradient`], [`text`]: one file per verb;
+//! * [`run`]: threads, interrupts and progress around a long call; [`turns`]: objects that calls use one
+//!   after the other;
+//! * [`blocks`], [`cost_plane`], [`cost_plane_file`], [`durable`], [`fit`], [`labels`], [`multiclass`],
+//!   [`online`], [`pairs`], [`scores`], [`search`], [`store`], [`subgradient`], [`text`]: one file per verb;
 //! * [`errors`]: [`crate::Error`] to exceptions.
 
 mod arrays;
@@ -36,7 +37,9 @@ mod _native {
     #[pymodule_export]
     use super::blocks::{StoreScorer, fit_store, search_store};
     #[pymodule_export]
-    use super::cost_plane::{Plane, Surface, answers_from, explore_plane, fit_costs, surfaces_minimum, walk_ray};
+    use super::cost_plane::{
+        Plane, Surface, answers_from, explore_plane, fit_costs, surfaces_minimum, walk_ray,
+    };
     #[pymodule_export]
     use super::cost_plane_file::{PlaneFile, estimate_facets, explore_to_file, sides_at_points};
     #[pymodule_export]

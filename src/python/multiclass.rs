@@ -20,7 +20,8 @@ use crate::memory;
 use crate::presolve::Report;
 use crate::store::reader::Store;
 
-/// Fits the machine of Crammer and Singer; two classes come back as one weight vector, the second less the first.
+/// Fits the machine of Crammer and Singer; two classes come back as one weight vector, the second less the
+/// first.
 #[pyfunction]
 #[pyo3(signature = (matrix, class_ids, n_classes, cost, options, progress=None))]
 pub fn fit_crammer_singer<'py>(
@@ -36,11 +37,13 @@ pub fn fit_crammer_singer<'py>(
     let cost = cost.as_slice()?;
     let ask = Ask { loss: LossKind::Hinge, ..Ask::of(&options)? };
     let slices = matrix.slices()?;
-    let (solution, n_cols, report) =
-        run(py, options.n_threads, progress.as_ref(), |monitor| fit_slices(slices, &labels, cost, &ask, monitor))?;
+    let (solution, n_cols, report) = run(py, options.n_threads, progress.as_ref(), |monitor| {
+        fit_slices(slices, &labels, cost, &ask, monitor)
+    })?;
     let Solution { weights, intercepts, certificate, passes, n_iter, status, .. } = &solution;
     let solver = options::solver_name(SolverKind::CrammerSinger);
-    let facts = Facts { certificate: *certificate, passes: *passes, n_iter: *n_iter, status: *status, solver };
+    let facts =
+        Facts { certificate: *certificate, passes: *passes, n_iter: *n_iter, status: *status, solver };
     as_dict(py, &Model { weights, intercepts, columns: &[], n_used: n_cols, n_cols }, facts, report.as_ref())
 }
 
@@ -55,7 +58,8 @@ pub fn fit_slices(
     with_rows!(slices, |rows, structure| {
         let packed = ask.pack(&rows, &structure, cost, labels.n_classes as usize, monitor)?;
         let packed_rows = packed.as_ref();
-        let solution = crammer_singer::fit(&rows, packed_rows, labels, cost, ask.intercept, &ask.params, monitor)?;
+        let solution =
+            crammer_singer::fit(&rows, packed_rows, labels, cost, ask.intercept, &ask.params, monitor)?;
         Ok((solution, rows.n_cols(), packed.map(|packed| *packed.report())))
     })
 }
@@ -70,9 +74,11 @@ pub fn of_store<'py>(
 ) -> PyResult<Bound<'py, PyDict>> {
     let columns = py.detach(|| memory::catch(|| store.old_columns()))?;
     let AllOutcome { weights, intercepts, certificate, passes, n_iter, status, loads } = outcome;
-    let facts = Facts { certificate: *certificate, passes: *passes, n_iter: *n_iter, status: *status, solver };
+    let facts =
+        Facts { certificate: *certificate, passes: *passes, n_iter: *n_iter, status: *status, solver };
     let (n_used, n_cols) = (store.meta().n_used, store.meta().n_cols);
-    let result = as_dict(py, &Model { weights, intercepts, columns: &columns, n_used, n_cols }, facts, report)?;
+    let result =
+        as_dict(py, &Model { weights, intercepts, columns: &columns, n_used, n_cols }, facts, report)?;
     result.set_item("loads", [*loads].to_pyarray(py))?;
     Ok(result)
 }

@@ -81,7 +81,8 @@ type Model<'py> = (Bound<'py, PyArray2<f64>>, Bound<'py, PyArray1<f64>>);
 
 #[pymethods]
 impl StreamLearner {
-    /// Begins; `cost` is C times the class weight by class, `dtype` that of the values, `state` what [`Self::state`] gave.
+    /// Begins; `cost` is C times the class weight by class, `dtype` that of the values, `state` what
+    /// [`Self::state`] gave.
     #[new]
     #[pyo3(signature = (n_features, cost, dtype, options, blocks, state=None))]
     fn new(
@@ -95,7 +96,11 @@ impl StreamLearner {
         let width = match dtype {
             "float32" => Width::F32,
             "float64" => Width::F64,
-            _ => return Err(PyValueError::new_err(format!("dtype must be 'float32' or 'float64', got {dtype:?}"))),
+            _ => {
+                return Err(PyValueError::new_err(format!(
+                    "dtype must be 'float32' or 'float64', got {dtype:?}"
+                )));
+            }
         };
         options::solver(&options.solver)?;
         let settings = settings(&options, &blocks, None)?;
@@ -162,7 +167,8 @@ impl StreamLearner {
         state.set_item("classes", classes.into_pyarray(py))?;
         state.set_item("weights", weights.into_pyarray(py))?;
         state.set_item("w", states.iter().map(|s| copied(py, &s.w)).collect::<PyResult<Vec<_>>>()?)?;
-        state.set_item("alpha", states.iter().map(|s| copied(py, &s.alpha)).collect::<PyResult<Vec<_>>>()?)?;
+        state
+            .set_item("alpha", states.iter().map(|s| copied(py, &s.alpha)).collect::<PyResult<Vec<_>>>()?)?;
         let numbers = |s: &State| {
             let Sums { terms, all, inside } = s.sums;
             [s.offset, terms, all[0], all[1], inside[0], inside[1]]
@@ -178,5 +184,7 @@ impl StreamLearner {
 }
 
 fn broken() -> PyErr {
-    PyRuntimeError::new_err("partial_fit was interrupted in the middle of a piece: begin again with a new estimator")
+    PyRuntimeError::new_err(
+        "partial_fit was interrupted in the middle of a piece: begin again with a new estimator",
+    )
 }

@@ -1,5 +1,5 @@
-//! Strings and numbers of the Python surface to the enums of the crate. The facade has checked them; what arrives wrong here
-//! is refused all the same.
+//! Strings and numbers of the Python surface to the enums of the crate. The facade has checked them; what
+//! arrives wrong here is refused all the same.
 
 use pyo3::prelude::*;
 
@@ -34,8 +34,7 @@ pub fn solver(name: &str) -> Result<SolverKind> {
         "cutting_plane" => Ok(SolverKind::CuttingPlane),
         "crammer_singer" => Ok(SolverKind::CrammerSinger),
         _ => {
-            let names =
-                "'auto', 'dual_cd', 'dual_cd_online', 'newton', 'primal_cd', 'cutting_plane' or 'crammer_singer'";
+            let names = "'auto', 'dual_cd', 'dual_cd_online', 'newton', 'primal_cd', 'cutting_plane' or 'crammer_singer'";
             unknown("solver", name, names)
         }
     }

@@ -66,9 +66,12 @@ pub fn map_positions<'py>(
     let map = map.map(n)?;
     let (first, second) = (first.as_slice()?, second.as_slice()?);
     if first.len() != second.len() {
-        return Err(
-            Error::Shape { what: "second columns of the pairs", expected: first.len(), found: second.len() }.into()
-        );
+        return Err(Error::Shape {
+            what: "second columns of the pairs",
+            expected: first.len(),
+            found: second.len(),
+        }
+        .into());
     }
     let column = |j: i64| {
         let rule = "a column number of X";
@@ -106,7 +109,11 @@ pub fn map_decisions<'py>(
         for (c, w) in weights.rows().into_iter().enumerate() {
             let w: Vec<f64> = w.iter().copied().collect_large();
             if w.len() != map.n_out() {
-                return Err(Error::Shape { what: "weights of the map", expected: map.n_out(), found: w.len() });
+                return Err(Error::Shape {
+                    what: "weights of the map",
+                    expected: map.n_out(),
+                    found: w.len(),
+                });
             }
             sweep.decisions(w.as_chunks().0, &mut column);
             monitor.poll()?;
@@ -153,8 +160,8 @@ pub fn map_rows<'py>(py: Python<'py>, matrix: Matrix<'py>, map: MapOptions) -> P
     Ok((indptr.into_pyarray(py), indices.into_pyarray(py), values.into_pyarray(py)))
 }
 
-/// Weights of products, those in use, different products in X (estimated where hashed), share of these without a weight of
-/// their own.
+/// Weights of products, those in use, different products in X (estimated where hashed), share of these
+/// without a weight of their own.
 #[pyfunction]
 pub fn map_usage(
     py: Python<'_>,

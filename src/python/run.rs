@@ -1,10 +1,11 @@
-//! A long call from Python: threads of its own, interrupts within a tenth of a second, progress from the calling thread.
+//! A long call from Python: threads of its own, interrupts within a tenth of a second, progress from the
+//! calling thread.
 //!
-//! With one thread the job runs on the calling thread and no other is started: its polls of the [`Flag`] look at the
-//! clock, and every [`TICK`] take the interpreter for a moment, to let Python handle signals and to hand over the
-//! latest progress. With more, the job runs in a rayon pool made for the call (nothing is shared between Python
-//! threads that fit at once), and the calling thread does so while it waits. An exception, or the end of the time
-//! limit of the call, raises a flag that every solver polls.
+//! With one thread the job runs on the calling thread and no other is started: its polls of the [`Flag`] look
+//! at the clock, and every [`TICK`] take the interpreter for a moment, to let Python handle signals and to
+//! hand over the latest progress. With more, the job runs in a rayon pool made for the call (nothing is
+//! shared between Python threads that fit at once), and the calling thread does so while it waits. An
+//! exception, or the end of the time limit of the call, raises a flag that every solver polls.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
@@ -70,7 +71,8 @@ impl Flag {
     }
 
     fn note(&self, news: News) {
-        // A poisoned lock belongs to a panicking task; the panic itself is reported, the progress is not worth a second one.
+        // A poisoned lock belongs to a panicking task; the panic itself is reported, the progress is not
+        // worth a second one.
         if let Ok(mut latest) = self.latest.lock() {
             *latest = Some(news);
         }
@@ -105,7 +107,9 @@ impl Flag {
             Some(News::Reading(r)) => Some(callback.call1(py, (BLOCKS, r.passes, r.gap, r.rows, r.bytes))?),
             Some(News::Progress(p)) => Some(match p.place {
                 None => callback.call1(py, (p.solver, p.iteration, p.accuracy))?,
-                Some(at) => callback.call1(py, (p.solver, at.c, p.iteration, at.lanes_left, at.passes, p.accuracy))?,
+                Some(at) => {
+                    callback.call1(py, (p.solver, at.c, p.iteration, at.lanes_left, at.passes, p.accuracy))?
+                }
             }),
         };
         Ok(true)
@@ -183,8 +187,9 @@ impl Monitor for Flag {
 
 /// Runs `job` with `n_threads` threads, on this one alone if that is one, with the interpreter released.
 ///
-/// `progress`, if given, is called at most every [`TICK`] with `(solver, iteration, accuracy)`, in a search with
-/// `(solver, C, iteration, lanes_left, passes, accuracy)`, in a descent over a store with `(solver, passes, gap, rows, bytes)`. An exception in it, or a signal, stops the job and is raised.
+/// `progress`, if given, is called at most every [`TICK`] with `(solver, iteration, accuracy)`, in a search
+/// with `(solver, C, iteration, lanes_left, passes, accuracy)`, in a descent over a store with
+/// `(solver, passes, gap, rows, bytes)`. An exception in it, or a signal, stops the job and is raised.
 pub fn run<T: Send>(
     py: Python<'_>,
     n_threads: usize,
@@ -194,7 +199,8 @@ pub fn run<T: Send>(
     run_within(py, n_threads, None, progress, job)
 }
 
-/// [`run`] with a limit of time, after which the job is stopped as overdue; what that means is the job's affair.
+/// [`run`] with a limit of time, after which the job is stopped as overdue; what that means is the job's
+/// affair.
 pub fn run_within<T: Send>(
     py: Python<'_>,
     n_threads: usize,
@@ -208,7 +214,8 @@ pub fn run_within<T: Send>(
     }
 }
 
-/// [`run`] for a job with a result worth keeping when it is interrupted: a KeyboardInterrupt is dropped if there is one.
+/// [`run`] for a job with a result worth keeping when it is interrupted: a KeyboardInterrupt is dropped if
+/// there is one.
 pub fn run_keeping<T: Send>(
     py: Python<'_>,
     n_threads: usize,
@@ -216,7 +223,9 @@ pub fn run_keeping<T: Send>(
     job: impl FnOnce(&Flag) -> Result<T> + Send,
 ) -> PyResult<T> {
     match watch(py, n_threads, None, progress, job)? {
-        (result, Some(error)) if result.is_err() || !error.is_instance_of::<PyKeyboardInterrupt>(py) => Err(error),
+        (result, Some(error)) if result.is_err() || !error.is_instance_of::<PyKeyboardInterrupt>(py) => {
+            Err(error)
+        }
         (result, _) => Ok(result?),
     }
 }
@@ -240,7 +249,10 @@ fn watch<T: Send>(
 }
 
 /// Runs the job on this thread, watched by its own polls.
-fn run_here<T: Send>(flag: &Flag, job: impl FnOnce(&Flag) -> Result<T> + Send) -> PyResult<thread::Result<Result<T>>> {
+fn run_here<T: Send>(
+    flag: &Flag,
+    job: impl FnOnce(&Flag) -> Result<T> + Send,
+) -> PyResult<thread::Result<Result<T>>> {
     flag.set_due();
     Ok(catch_unwind(AssertUnwindSafe(|| parallel::alone(|| memory::catch(|| job(flag))))))
 }
@@ -257,9 +269,11 @@ fn run_in_pool<T: Send>(
     let (done, result) = channel();
     pool.in_place_scope(|scope| {
         scope.spawn(move |_| {
-            let _ = done.send(catch_unwind(AssertUnwindSafe(|| memory::catch(|| job(flag))))); // the receiver waits below
+            // the receiver waits below
+            let _ = done.send(catch_unwind(AssertUnwindSafe(|| memory::catch(|| job(flag)))));
         });
-        flag.wait(&result).map_err(|_| PyRuntimeError::new_err("a thread of the call has ended without a result"))
+        flag.wait(&result)
+            .map_err(|_| PyRuntimeError::new_err("a thread of the call has ended without a result"))
     })
 }
 

@@ -1,7 +1,8 @@
 //! Bindings of [`crate::labels::scores`]: predictions from weights as they lie in `coef_`.
 
 use numpy::{
-    IntoPyArray, PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods,
+    IntoPyArray, PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2,
+    PyUntypedArrayMethods,
 };
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -33,7 +34,11 @@ impl ColumnIndex {
                 let (indptr, indices) = (indptr.as_slice()?, indices.as_slice()?);
                 py.detach(|| memory::catch(|| column_index::ColumnIndex::new(indptr, indices, n_columns)))
             }
-            _ => return Err(PyValueError::new_err("indptr and indices of coef_ must have one type, int32 or int64")),
+            _ => {
+                return Err(PyValueError::new_err(
+                    "indptr and indices of coef_ must have one type, int32 or int64",
+                ));
+            }
         };
         Ok(Self { inner: inner? })
     }
@@ -46,7 +51,8 @@ pub enum Indices<'py> {
     Wide(PyReadonlyArray1<'py, i64>),
 }
 
-/// Weights as they lie in `coef_`: an array of either order, or a CSR matrix as the index of its columns and its values.
+/// Weights as they lie in `coef_`: an array of either order, or a CSR matrix as the index of its columns and
+/// its values.
 #[derive(FromPyObject)]
 pub enum Coef<'py> {
     DenseF64(PyReadonlyArray2<'py, f64>),
@@ -68,7 +74,8 @@ impl Coef<'_> {
     }
 }
 
-/// A fitted model and rows for it: weights, intercepts, whether the values of rows need no check, number of threads.
+/// A fitted model and rows for it: weights, intercepts, whether the values of rows need no check, number of
+/// threads.
 #[derive(FromPyObject)]
 pub struct Prediction<'py>(Coef<'py>, PyReadonlyArray1<'py, f64>, bool, usize);
 
@@ -94,7 +101,8 @@ pub fn decision_values<'py>(
     model: Prediction<'py>,
 ) -> PyResult<Bound<'py, PyArray2<f64>>> {
     let n_labels = model.1.len();
-    let values = predict!(py, matrix, model, |model, x, finite, monitor| model.decisions(&x, finite, monitor));
+    let values =
+        predict!(py, matrix, model, |model, x, finite, monitor| model.decisions(&x, finite, monitor));
     let n_rows = values.len() / n_labels.max(1);
     values.into_pyarray(py).reshape([n_rows, n_labels])
 }
@@ -103,8 +111,14 @@ type Top<'py> = (Bound<'py, PyArray2<u32>>, Bound<'py, PyArray2<f64>>);
 
 /// The `k` labels with the highest decision values of each row, highest first, and these values.
 #[pyfunction]
-pub fn top_k<'py>(py: Python<'py>, matrix: Matrix<'py>, model: Prediction<'py>, k: usize) -> PyResult<Top<'py>> {
-    let (labels, values) = predict!(py, matrix, model, |model, x, finite, monitor| model.top_k(&x, k, finite, monitor));
+pub fn top_k<'py>(
+    py: Python<'py>,
+    matrix: Matrix<'py>,
+    model: Prediction<'py>,
+    k: usize,
+) -> PyResult<Top<'py>> {
+    let (labels, values) =
+        predict!(py, matrix, model, |model, x, finite, monitor| model.top_k(&x, k, finite, monitor));
     let shape = [labels.len() / k.max(1), k];
     Ok((labels.into_pyarray(py).reshape(shape)?, values.into_pyarray(py).reshape(shape)?))
 }
@@ -113,7 +127,12 @@ type Pattern<'py> = (Bound<'py, PyArray1<i64>>, Bound<'py, PyArray1<i32>>);
 
 /// The labels with positive decision values, as `indptr` and `indices` of a CSR matrix.
 #[pyfunction]
-pub fn positive_labels<'py>(py: Python<'py>, matrix: Matrix<'py>, model: Prediction<'py>) -> PyResult<Pattern<'py>> {
-    let (starts, labels) = predict!(py, matrix, model, |model, x, finite, monitor| model.positive(&x, finite, monitor));
+pub fn positive_labels<'py>(
+    py: Python<'py>,
+    matrix: Matrix<'py>,
+    model: Prediction<'py>,
+) -> PyResult<Pattern<'py>> {
+    let (starts, labels) =
+        predict!(py, matrix, model, |model, x, finite, monitor| model.positive(&x, finite, monitor));
     Ok((starts.into_pyarray(py), labels.into_pyarray(py)))
 }

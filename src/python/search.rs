@@ -41,13 +41,16 @@ pub type Fold<'py> = (PyReadonlyArray1<'py, u32>, PyReadonlyArray1<'py, u32>);
 /// The folds as lists.
 pub fn as_folds(folds: &[Fold<'_>]) -> PyResult<Vec<crate::search::Fold>> {
     let fold = |(train, test): &Fold<'_>| {
-        Ok(crate::search::Fold { train: memory::copy(train.as_slice()?), test: memory::copy(test.as_slice()?) })
+        Ok(crate::search::Fold {
+            train: memory::copy(train.as_slice()?),
+            test: memory::copy(test.as_slice()?),
+        })
     };
     memory::catch(|| folds.iter().map(fold).collect())
 }
 
-/// Searches for `C`. `visit` is called after each value with a dict of the step; it returns the score, which refinement
-/// maximises, or `None` to end the search. Returns why the search ended.
+/// Searches for `C`. `visit` is called after each value with a dict of the step; it returns the score, which
+/// refinement maximises, or `None` to end the search. Returns why the search ended.
 #[pyfunction]
 #[pyo3(signature = (matrix, class_ids, n_classes, weight, folds, options, plan, visit, progress=None))]
 #[allow(clippy::too_many_arguments)] // the arguments of one Python call
@@ -86,7 +89,8 @@ pub fn search<'py>(
     })
 }
 
-/// What every search from Python needs around it: the plan, the time limit, the caller's function and its errors.
+/// What every search from Python needs around it: the plan, the time limit, the caller's function and its
+/// errors.
 pub struct SearchCall {
     /// Values and rules.
     pub plan: Plan,

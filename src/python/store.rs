@@ -32,8 +32,8 @@ pub struct StoreWriter {
 
 #[pymethods]
 impl StoreWriter {
-    /// Begins a file; with `overwrite` also where another is. `counts` are the entries per column, by which columns are
-    /// relabelled; None leaves them.
+    /// Begins a file; with `overwrite` also where another is. `counts` are the entries per column, by which
+    /// columns are relabelled; None leaves them.
     #[new]
     #[pyo3(signature = (path, n_blocks, seed, n_features, counts, source, overwrite))]
     fn new(
@@ -68,7 +68,8 @@ impl StoreWriter {
         let weight = weight.as_ref().map(|weight| weight.as_slice()).transpose()?;
         let mut writer = self.writer.take(py)?;
         // Taken out: after an error the file is given up.
-        let mut taken = writer.take().ok_or_else(|| PyValueError::new_err("the store is finished or given up"))?;
+        let mut taken =
+            writer.take().ok_or_else(|| PyValueError::new_err("the store is finished or given up"))?;
         let taken = run(py, n_threads, None, move |monitor| {
             with_rows!(slices, |rows, _structure| taken.append(&rows, classes, weight, monitor))?;
             Ok(taken)
@@ -110,7 +111,9 @@ fn classes_of(labels: &Bound<'_, PyList>) -> PyResult<Classes> {
         .or_else(|| all(labels).map(Classes::Int))
         .or_else(|| all(labels).map(Classes::Float))
         .or_else(|| all(labels).map(Classes::Text))
-        .ok_or_else(|| PyTypeError::new_err("labels are all truth values, integers of 8 bytes, numbers or texts"))
+        .ok_or_else(|| {
+            PyTypeError::new_err("labels are all truth values, integers of 8 bytes, numbers or texts")
+        })
 }
 
 fn labels_of<'py>(py: Python<'py>, classes: &Classes) -> PyResult<Bound<'py, PyList>> {
@@ -180,7 +183,9 @@ impl StoreReader {
 
     /// The pages of a block: (number, rows, entries) each.
     fn pages(&self, block: u32) -> Vec<(u32, u32, u32)> {
-        let size = |page: u32| (page, self.store.pages()[page as usize].n_rows, self.store.pages()[page as usize].nnz);
+        let size = |page: u32| {
+            (page, self.store.pages()[page as usize].n_rows, self.store.pages()[page as usize].nnz)
+        };
         self.store.pages_of(block).into_iter().map(size).collect()
     }
 
@@ -257,8 +262,8 @@ fn plain(arena: &Arena, old: &[u32]) -> (Pattern, Vec<f64>) {
     ((indptr, indices), values)
 }
 
-/// How often columns occur in plain svmlight text at some places (path, offset) of some files, `bytes` at each; columns from
-/// `limit` on are left out, and those that are not relabelled.
+/// How often columns occur in plain svmlight text at some places (path, offset) of some files, `bytes` at
+/// each; columns from `limit` on are left out, and those that are not relabelled.
 #[pyfunction]
 #[pyo3(signature = (places, bytes, zero_based, limit))]
 pub fn sample_columns<'py>(
@@ -272,7 +277,14 @@ pub fn sample_columns<'py>(
         let mut counts = Vec::new();
         for (path, offset) in &places {
             monitor.poll()?;
-            count_columns(path, *offset, bytes, usize::from(!zero_based), limit.min(MAX_RELABELLED), &mut counts)?;
+            count_columns(
+                path,
+                *offset,
+                bytes,
+                usize::from(!zero_based),
+                limit.min(MAX_RELABELLED),
+                &mut counts,
+            )?;
         }
         // Room was made ahead, and a column that is not there must not become one.
         counts.truncate(counts.iter().rposition(|&count| count > 0).map_or(0, |at| at + 1));

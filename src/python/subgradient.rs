@@ -96,7 +96,8 @@ fn call_eta(eta: &Py<PyAny>, first: u64, out: &mut [f64]) -> PyResult<()> {
     })
 }
 
-/// Descends on one binary problem per class (one in all for two classes). `eta` is the step length as a function of the step.
+/// Descends on one binary problem per class (one in all for two classes). `eta` is the step length as a
+/// function of the step.
 #[pyfunction]
 #[pyo3(signature = (matrix, class_ids, n_classes, cost, options, eta=None, progress=None))]
 #[allow(clippy::too_many_arguments)] // the arguments of one Python call
@@ -123,11 +124,14 @@ pub fn descend<'py>(
             structure.check_solvable()?;
             let packed = rows.pack(&structure, mode, &|| monitor.cancelled())?;
             let view = packed.as_ref().map(|packed| AnyRows::from(packed.view()));
-            let back = |w: &[f64]| packed.as_ref().map_or_else(|| memory::copy(w), |packed| packed.map_weights_back(w));
+            let back = |w: &[f64]| {
+                packed.as_ref().map_or_else(|| memory::copy(w), |packed| packed.map_weights_back(w))
+            };
             let matrix = Packed { rows: rows.into(), view, back: &back };
-            let found = labels::fit_each(&matrix.rows, &labels, cost, intercept, settings.seed, |problem, seed| {
-                matrix.descend(problem, loss, &Options { seed, ..settings }, monitor)
-            })?;
+            let found =
+                labels::fit_each(&matrix.rows, &labels, cost, intercept, settings.seed, |problem, seed| {
+                    matrix.descend(problem, loss, &Options { seed, ..settings }, monitor)
+                })?;
             Ok((found, matrix.rows.n_cols(), packed.as_ref().map(|packed| *packed.report())))
         })
     });
@@ -139,7 +143,8 @@ pub fn descend<'py>(
     Ok(result)
 }
 
-/// Descends on the rows of a store, block by block. `cost` is C times the class weight by class, `budget` the bytes to use.
+/// Descends on the rows of a store, block by block. `cost` is C times the class weight by class, `budget` the
+/// bytes to use.
 #[pyfunction]
 #[pyo3(signature = (reader, cost, options, budget, eta=None, progress=None))]
 pub fn descend_store<'py>(
@@ -161,7 +166,8 @@ pub fn descend_store<'py>(
         blocks::fit(store, &tasks, loss, intercept, &settings, budget, monitor)
     });
     let found = unwrap_callback(result, &failed)?;
-    let (outcomes, looks): (Vec<_>, Vec<_>) = found.into_iter().map(|found| (found.outcome, found.looks)).unzip();
+    let (outcomes, looks): (Vec<_>, Vec<_>) =
+        found.into_iter().map(|found| (found.outcome, found.looks)).unzip();
     let result = super::blocks::as_dict(py, outcomes, store.meta().n_cols, "subgradient")?;
     result.set_item("presolve", py.None())?;
     set_looks(py, &result, &looks)?;
@@ -206,13 +212,15 @@ impl Packed<'_> {
 
 /// A row per look: epoch, steps, seconds, primal, dual, norm.
 fn look_table<'py>(py: Python<'py>, looks: &[Look]) -> PyResult<Bound<'py, PyArray2<f64>>> {
-    let numbers: Vec<f64> =
-        looks.iter().flat_map(|l| [l.epoch as f64, l.steps as f64, l.seconds, l.primal, l.dual, l.norm]).collect();
+    let numbers: Vec<f64> = looks
+        .iter()
+        .flat_map(|l| [l.epoch as f64, l.steps as f64, l.seconds, l.primal, l.dual, l.norm])
+        .collect();
     numbers.into_pyarray(py).reshape([looks.len(), 6])
 }
 
-/// What is kept between passes, as Python has it: weights and sums with one row per problem, intercepts and their sums, number of
-/// iterates in the sums, number of steps.
+/// What is kept between passes, as Python has it: weights and sums with one row per problem, intercepts and
+/// their sums, number of iterates in the sums, number of steps.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 pub struct PassState<'py> {
@@ -226,10 +234,13 @@ pub struct PassState<'py> {
 
 impl PassState<'_> {
     fn states(&self) -> PyResult<Vec<State>> {
-        let (w, sum, b, b_sum) = (self.w.as_slice()?, self.sum.as_slice()?, self.b.as_slice()?, self.b_sum.as_slice()?);
+        let (w, sum, b, b_sum) =
+            (self.w.as_slice()?, self.sum.as_slice()?, self.b.as_slice()?, self.b_sum.as_slice()?);
         let d = w.len() / b.len().max(1);
         if b.is_empty() || sum.len() != w.len() || b_sum.len() != b.len() || d * b.len() != w.len() {
-            return Err(Error::Shape { what: "state of the passes", expected: w.len(), found: sum.len() }.into());
+            return Err(
+                Error::Shape { what: "state of the passes", expected: w.len(), found: sum.len() }.into()
+            );
         }
         let part = |v: &[f64], k: usize| memory::copy(&v[k * d..(k + 1) * d]);
         Ok((0..b.len())
@@ -245,7 +256,8 @@ impl PassState<'_> {
     }
 }
 
-/// One pass over further rows; returns the new state. `cost` adds up to `1 / lambda`, rows of cost 0 are left out.
+/// One pass over further rows; returns the new state. `cost` adds up to `1 / lambda`, rows of cost 0 are left
+/// out.
 #[pyfunction]
 #[pyo3(signature = (matrix, class_ids, n_classes, cost, options, state, eta=None))]
 #[allow(clippy::too_many_arguments)] // the arguments of one Python call

@@ -20,7 +20,8 @@ pub(super) type Parts<'py> = (
     Option<Bound<'py, PyArray1<i64>>>,
 );
 
-/// Reads a file. `zero_based` is None for "auto", `dtype` is "float32" or "float64"; the arrays are moved, not copied.
+/// Reads a file. `zero_based` is None for "auto", `dtype` is "float32" or "float64"; the arrays are moved,
+/// not copied.
 #[pyfunction]
 #[pyo3(signature = (path, n_features, zero_based, dtype, n_threads))]
 pub fn load_svmlight<'py>(

@@ -1,8 +1,8 @@
 //! A value that calls from several Python threads use one after the other.
 //!
-//! A call that waited for a mutex with the interpreter held would stop everybody: the call that has the mutex needs
-//! the interpreter to end. Here a call waits with the interpreter released, and wakes up every [`TICK`] to let Python
-//! handle signals.
+//! A call that waited for a mutex with the interpreter held would stop everybody: the call that has the mutex
+//! needs the interpreter to end. Here a call waits with the interpreter released, and wakes up every [`TICK`]
+//! to let Python handle signals.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -34,8 +34,8 @@ impl<T: Send> Turns<T> {
     /// Waits until the value is free and takes it.
     ///
     /// # Errors
-    /// What a signal handler raises meanwhile; RuntimeError where this thread has the value already (a call from
-    /// within a call).
+    /// What a signal handler raises meanwhile; RuntimeError where this thread has the value already (a call
+    /// from within a call).
     pub fn take(&self, py: Python<'_>) -> PyResult<Turn<'_, T>> {
         loop {
             if let Some(value) = self.try_take()? {

@@ -1,8 +1,9 @@
 //! The route of Crammer-Singer fits to a duality gap: one lane per fold, all classes in it.
 //!
-//! Each lane keeps its dual variables and starts the next `C` from a multiple of them: of the factors between 1 and the ratio of
-//! the two `C`, all of which keep them feasible, the one with the largest dual value, `sum / |W|^2` without bounds. As in
-//! [`super::dual`], a solution with norm part `R`, loss `L` and dual value `D` stays accepted up to `C ((1 + tol) D - R) / L`.
+//! Each lane keeps its dual variables and starts the next `C` from a multiple of them: of the factors between
+//! 1 and the ratio of the two `C`, all of which keep them feasible, the one with the largest dual value,
+//! `sum / |W|^2` without bounds. As in [`super::dual`], a solution with norm part `R`, loss `L` and dual
+//! value `D` stays accepted up to `C ((1 + tol) D - R) / L`.
 //!
 //! Memory per fold: the sparse dual variables, and for each of the fits in flight the weights of all classes.
 
@@ -94,17 +95,20 @@ impl<R: Rows> Fold<'_, R> {
         let is_converged = solution.status == Status::Converged;
         let norm = 0.5 * squared_norm(&solution, setup);
         let loss = (solution.certificate.primal - norm).max(0.0);
-        let until = if is_converged { accepted_until(c, norm, loss, solution.certificate.dual, tol) } else { c };
+        let until =
+            if is_converged { accepted_until(c, norm, loss, solution.certificate.dual, tol) } else { c };
         let factor = if norm > 0.0 { solution.alpha.values.iter().sum::<f64>() / (2.0 * norm) } else { 1.0 };
         let objective = solution.certificate.primal;
         let decisions = Some(self.decisions(&solution));
         let (passes, n_iter) = (solution.passes, solution.n_iter);
-        let start = Start { alpha: Some(solution.alpha), intercepts: Some(solution.intercepts), factor: None };
+        let start =
+            Start { alpha: Some(solution.alpha), intercepts: Some(solution.intercepts), factor: None };
         *lane = Lane { start, fitted: Some(Fitted { c, norm, loss, factor, until }) };
         Ok(Done { passes, n_iter, is_converged, is_unchanged: false, objective, until, decisions })
     }
 
-    /// Decision values of the held-out rows: one per class, for two classes that of the second less that of the first.
+    /// Decision values of the held-out rows: one per class, for two classes that of the second less that of
+    /// the first.
     fn decisions(&self, solution: &Solution) -> Vec<f64> {
         let (rows, b) = (Design { rows: self.setup.rows, ids: None, bias: 0.0 }, &solution.intercepts);
         let mut scores = memory::zeros(solution.weights.padded());
@@ -170,7 +174,8 @@ impl<R: Rows> Route for CrammerSinger<'_, R> {
     }
 }
 
-/// Arrays of a lane's state: facts, intercepts, and starts, classes and values of the dual variables; empty before the first fit.
+/// Arrays of a lane's state: facts, intercepts, and starts, classes and values of the dual variables; empty
+/// before the first fit.
 const ARRAYS: usize = 5;
 /// Numbers in the first of them.
 const FACTS: usize = 5;
@@ -182,7 +187,13 @@ impl Lane {
         };
         let starts = alpha.starts.iter().map(|s| *s as f64).collect_large();
         let classes = alpha.classes.iter().map(|c| f64::from(*c)).collect_large();
-        [vec![f.c, f.norm, f.loss, f.factor, f.until], memory::copy(b), starts, classes, memory::copy(&alpha.values)]
+        [
+            vec![f.c, f.norm, f.loss, f.factor, f.until],
+            memory::copy(b),
+            starts,
+            classes,
+            memory::copy(&alpha.values),
+        ]
     }
 
     fn rebuild(arrays: &[Vec<f64>], n_rows: usize, n_classes: usize) -> Result<Self> {
@@ -199,7 +210,9 @@ impl Lane {
             values: memory::copy(values),
         };
         alpha.check(n_classes)?;
-        let [c, norm, loss, factor, until] = facts[..] else { unreachable!("the number of facts is checked") };
+        let [c, norm, loss, factor, until] = facts[..] else {
+            unreachable!("the number of facts is checked")
+        };
         let start = Start { alpha: Some(alpha), intercepts: Some(memory::copy(b)), factor: None };
         Ok(Self { start, fitted: Some(Fitted { c, norm, loss, factor, until }) })
     }

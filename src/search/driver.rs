@@ -29,11 +29,12 @@ pub struct Task<'a, R> {
     pub folds: &'a [Fold],
 }
 
-/// Runs a search. `visit` is called after each value of `C`; it returns the score, which refinement maximises, or `None` to
-/// end the search.
+/// Runs a search. `visit` is called after each value of `C`; it returns the score, which refinement
+/// maximises, or `None` to end the search.
 ///
-/// When [`Monitor::is_overdue`], the search ends with [`Reason::TimeLimit`] and the value in progress is dropped. With a path to
-/// `resume`, every finished value is kept in a [`super::journal`] there; those that it holds already are only visited.
+/// When [`Monitor::is_overdue`], the search ends with [`Reason::TimeLimit`] and the value in progress is
+/// dropped. With a path to `resume`, every finished value is kept in a [`super::journal`] there; those that
+/// it holds already are only visited.
 ///
 /// # Errors
 /// Bad settings, folds without a class, those of the solvers, of the journal, and of `visit`.
@@ -53,11 +54,13 @@ pub fn search<R: Rows>(
     let last = course.last();
     let Task { rows, labels, weight, .. } = task;
     let setup = Setup { rows: *rows, labels, weight, parts: &parts, settings, last, monitor };
-    let journal = resume.map(|path| Journal::open(path, &Fingerprint::of(task, settings, plan))).transpose()?;
+    let journal =
+        resume.map(|path| Journal::open(path, &Fingerprint::of(task, settings, plan))).transpose()?;
     drive(course, Traveller::new(route(&setup)?, journal), |step| fits(&setup, step), monitor, visit)
 }
 
-/// Goes through the values of a course. `fits` tells whether a step from a journal has the shape of the search.
+/// Goes through the values of a course. `fits` tells whether a step from a journal has the shape of the
+/// search.
 ///
 /// # Errors
 /// Those of the route, of the journal, and of `visit`.
@@ -95,8 +98,8 @@ fn visited(step: &Step, score: f64) -> Visited {
     Visited { c, score, is_unchanged, unchanged_until }
 }
 
-/// Newton where one fold's problem asks for it or entries are so many that the lanes' vectors do not count, fits to a gap otherwise;
-/// the same for all lanes and all values of `C`.
+/// Newton where one fold's problem asks for it or entries are so many that the lanes' vectors do not count,
+/// fits to a gap otherwise; the same for all lanes and all values of `C`.
 fn route<'a, R: Rows>(setup: &'a Setup<'a, R>) -> Result<Box<dyn Route + 'a>> {
     let solver = match setup.settings.solver {
         SolverKind::Auto => {

@@ -1,25 +1,27 @@
 //! The route by fits to a duality gap: dual coordinate descent, and Newton for the hinge.
 //!
-//! Lanes are independent tasks. Each keeps its dual variables and their weights, and starts the next `C` from both, stretched
-//! (Chu15, eq. 14).
+//! Lanes are independent tasks. Each keeps its dual variables and their weights, and starts the next `C` from
+//! both, stretched (Chu15, eq. 14).
 //!
-//! **Steps that cost nothing.** Let a solution at `C` have the primal value `P = R + L`, norm and loss, and dual value `D`. At
-//! `C' > C` the dual variables are still feasible and their dual value is no lower (their box grows, and each row's dual term
-//! rises with its cost), while the loss grows in proportion: the same weights have a gap of at most
-//! `R + L C'/C - D`. So they stay accepted up to
+//! **Steps that cost nothing.** Let a solution at `C` have the primal value `P = R + L`, norm and loss, and
+//! dual value `D`. At `C' > C` the dual variables are still feasible and their dual value is no lower (their
+//! box grows, and each row's dual term rises with its cost), while the loss grows in proportion: the same
+//! weights have a gap of at most `R + L C'/C - D`. So they stay accepted up to
 //!
 //! ```text
 //! C' = C ((1 + tol) D - R) / L
 //! ```
 //!
-//! **The exact end.** On separable data `L` is never quite zero although the solution ends to depend on `C`; see
-//! [`super::saturation`] for how it becomes one that is accepted up to the last `C` of the search.
+//! **The exact end.** On separable data `L` is never quite zero although the solution ends to depend on `C`;
+//! see [`super::saturation`] for how it becomes one that is accepted up to the last `C` of the search.
 //!
-//! Tried: tighter fits, an eighth or half of the gap, once the dual variables no longer grow, so that a solution lasts for more
-//! values; the end comes hardly earlier and the passes are more (imdb, hinge, `C` from 4 to the end: 390 and 250 against 190).
+//! Tried: tighter fits, an eighth or half of the gap, once the dual variables no longer grow, so that a
+//! solution lasts for more values; the end comes hardly earlier and the passes are more (imdb, hinge, `C`
+//! from 4 to the end: 390 and 250 against 190).
 //!
-//! Memory per lane: a weight vector of the columns and a dual variable per training row, both kept between steps: for `K` folds
-//! and `k` classes `K k (d + (K - 1) n / K)` numbers, and about as much again for each of the fits in flight, one per thread.
+//! Memory per lane: a weight vector of the columns and a dual variable per training row, both kept between
+//! steps: for `K` folds and `k` classes `K k (d + (K - 1) n / K)` numbers, and about as much again for each
+//! of the fits in flight, one per thread.
 
 use std::sync::Arc;
 
@@ -34,7 +36,8 @@ use crate::matrix::Rows;
 use crate::memory::CollectLarge;
 use crate::{Error, Result, memory, parallel};
 
-/// Relative duality gap of dual fits per unit of `tol`: about the accuracy that the gradient criterion gives in the primal.
+/// Relative duality gap of dual fits per unit of `tol`: about the accuracy that the gradient criterion gives
+/// in the primal.
 pub const GAP_PER_TOL: f64 = 0.1;
 
 /// All lanes.
@@ -97,9 +100,9 @@ impl<R: Rows> Route for Dual<'_, R> {
 
     fn restore(&mut self, state: &State) -> Result<()> {
         let lanes = state.lanes(self.lanes.len(), ARRAYS)?;
-        let rebuilt = lanes
-            .enumerate()
-            .map(|(k, arrays)| Lane::rebuild(arrays, self.setup.rows.n_cols(), self.setup.part(k).train.len()));
+        let rebuilt = lanes.enumerate().map(|(k, arrays)| {
+            Lane::rebuild(arrays, self.setup.rows.n_cols(), self.setup.part(k).train.len())
+        });
         self.lanes = rebuilt.collect::<Result<_>>()?;
         Ok(())
     }
@@ -119,7 +122,11 @@ impl Lane {
         };
         let solver = SOLVERS.iter().position(|s| *s == f.solver).unwrap_or(0) as f64;
         let is_consistent = f64::from(u8::from(self.start.is_consistent));
-        [vec![f.c, f.norm, f.loss, f.dual, f.until, solver, is_consistent, *b], memory::copy(w), memory::copy(alpha)]
+        [
+            vec![f.c, f.norm, f.loss, f.dual, f.until, solver, is_consistent, *b],
+            memory::copy(w),
+            memory::copy(alpha),
+        ]
     }
 
     fn rebuild(arrays: &[Vec<f64>], n_cols: usize, n_rows: usize) -> Result<Self> {
@@ -193,7 +200,8 @@ impl<R: Rows> Task<'_, R> {
         let is_extended = can_extend && self.extend(&mut solution, &mut fitted, &y, tol);
         let (passes, n_iter, objective) = (solution.passes, solution.n_iter, fitted.objective(self.c));
         let is_consistent = solution.is_consistent && !is_extended;
-        let start = Start { w: Some((solution.w, solution.intercept)), alpha: Some(solution.alpha), is_consistent };
+        let start =
+            Start { w: Some((solution.w, solution.intercept)), alpha: Some(solution.alpha), is_consistent };
         *lane = Lane { start, fitted: Some(fitted), is_scored: false };
         let until = fitted.until;
         Ok(Done { passes, n_iter, is_converged, is_unchanged: false, objective, until, decisions: None })
@@ -208,7 +216,8 @@ impl<R: Rows> Task<'_, R> {
         Fitted { c, norm, loss, dual, until, solver }
     }
 
-    /// Tries to make the solution one that is accepted up to the last `C` of the search; tells whether it did.
+    /// Tries to make the solution one that is accepted up to the last `C` of the search; tells whether it
+    /// did.
     fn extend(&self, solution: &mut Solution, fitted: &mut Fitted, y: &[f64], tol: f64) -> bool {
         match self.setup.settings.loss {
             LossKind::Hinge => self.extend_with(Hinge, solution, fitted, y, tol),
@@ -217,7 +226,14 @@ impl<R: Rows> Task<'_, R> {
         }
     }
 
-    fn extend_with<L: Loss>(&self, loss: L, solution: &mut Solution, fitted: &mut Fitted, y: &[f64], tol: f64) -> bool {
+    fn extend_with<L: Loss>(
+        &self,
+        loss: L,
+        solution: &mut Solution,
+        fitted: &mut Fitted,
+        y: &[f64],
+        tol: f64,
+    ) -> bool {
         let last = self.setup.last;
         let cost: Vec<f64> = self.weight().iter().map(|v| last * v).collect_large();
         let problem = self.setup.problem(self.number, y, &cost);
@@ -237,9 +253,9 @@ impl<R: Rows> Task<'_, R> {
 
     /// Multiplies the dual variables and their weights for the step from `last` to the present `C`.
     ///
-    /// Chu15, eq. (14), takes the ratio of the two. Deviation: of 1, the ratio and its square root the one with the largest
-    /// dual value is taken; on separable data the dual variables hardly grow any more at large `C`, and the ratio would throw
-    /// the start far off. Reads no data.
+    /// Chu15, eq. (14), takes the ratio of the two. Deviation: of 1, the ratio and its square root the one
+    /// with the largest dual value is taken; on separable data the dual variables hardly grow any more at
+    /// large `C`, and the ratio would throw the start far off. Reads no data.
     fn stretch(&self, start: &mut Start, last: f64) {
         let ratio = self.c / last;
         let (Some(alpha), Some((w, _))) = (&mut start.alpha, &mut start.w) else {
@@ -257,7 +273,8 @@ impl<R: Rows> Task<'_, R> {
             });
             terms.sum::<f64>() - t * t * half
         };
-        let best = [1.0, ratio.sqrt(), ratio].map(|t| (dual(t), t)).into_iter().max_by(|a, b| a.0.total_cmp(&b.0));
+        let best =
+            [1.0, ratio.sqrt(), ratio].map(|t| (dual(t), t)).into_iter().max_by(|a, b| a.0.total_cmp(&b.0));
         let factor = best.map_or(ratio, |(_, t)| t);
         alpha.iter_mut().for_each(|a| *a *= factor);
         w.iter_mut().for_each(|w| *w *= factor);
@@ -275,7 +292,8 @@ impl Fitted {
     }
 }
 
-/// Largest `C'` with a relative gap of at most `tol`; see the module's description. `c` itself if the dual value is useless.
+/// Largest `C'` with a relative gap of at most `tol`; see the module's description. `c` itself if the dual
+/// value is useless.
 pub fn accepted_until(c: f64, norm: f64, loss: f64, dual: f64, tol: f64) -> f64 {
     let room = (1.0 + tol) * dual - norm;
     if !(dual > 0.0 && room >= 0.0) {
@@ -303,17 +321,19 @@ mod tests {
     /// Random rows labelled by a hyperplane, a share of the labels wrong.
     fn data(n: usize, seed: u64, wrong: f64) -> (Vec<f64>, Vec<u32>) {
         let mut random = crate::fit::dual::active::random(seed, 7);
-        let mut uniform = || crate::fit::dual::active::below(&mut random, 1 << 20) as f64 / (1 << 19) as f64 - 1.0;
+        let mut uniform =
+            || crate::fit::dual::active::below(&mut random, 1 << 20) as f64 / (1 << 19) as f64 - 1.0;
         let x: Vec<f64> = (0..n * COLUMNS).map(|_| uniform()).collect();
-        let mut ids: Vec<u32> = x.chunks(COLUMNS).map(|r| u32::from(r[0] - 0.5 * r[1] + r[2] > 0.1)).collect();
+        let mut ids: Vec<u32> =
+            x.chunks(COLUMNS).map(|r| u32::from(r[0] - 0.5 * r[1] + r[2] > 0.1)).collect();
         ids.iter_mut().for_each(|id| *id ^= u32::from(0.5 * (uniform() + 1.0) < wrong));
         (ids[0], ids[1], ids[n - 2], ids[n - 1]) = (0, 1, 0, 1);
         (x, ids)
     }
 
-    /// Runs the route over doublings up to `last`, and checks after each step, at that and every later value, that what the
-    /// route promises about its solutions is true: their objective there is what it says, and within the gap of the optimum.
-    /// Returns the value from which on nothing changes.
+    /// Runs the route over doublings up to `last`, and checks after each step, at that and every later value,
+    /// that what the route promises about its solutions is true: their objective there is what it says, and
+    /// within the gap of the optimum. Returns the value from which on nothing changes.
     fn check_promises(seed: u64, wrong: f64, loss: LossKind, intercept: Intercept) -> f64 {
         let (n, last) = (60, 4096.0);
         let (x, ids) = data(n, seed, wrong);
@@ -326,9 +346,11 @@ mod tests {
         ];
         let weight: Vec<f64> = (0..n).map(|i| 0.5 + (i % 3) as f64).collect();
         let parts = parts(&view, &labels, &weight, &folds).unwrap();
-        let settings = Settings { loss, intercept, solver: SolverKind::DualCd, tol: TOL, max_iter: 100_000, seed };
+        let settings =
+            Settings { loss, intercept, solver: SolverKind::DualCd, tol: TOL, max_iter: 100_000, seed };
         let (labels, weight) = (&labels, &weight[..]);
-        let setup = Setup { rows: &view, labels, weight, parts: &parts, settings: &settings, last, monitor: &Silent };
+        let setup =
+            Setup { rows: &view, labels, weight, parts: &parts, settings: &settings, last, monitor: &Silent };
         let optimum = |k: usize, c: f64| {
             let (y, cost) = (setup.signs(k), setup.part(k).weight.iter().map(|v| c * v).collect::<Vec<_>>());
             let problem: Problem<'_, _> = setup.problem(k, &y, &cost);
@@ -409,7 +431,8 @@ mod tests {
         let weight = [1.0; 20];
         let parts = parts(&view, &labels, &weight, &folds).unwrap();
         let (intercept, solver) = (Intercept::None, SolverKind::DualCd);
-        let settings = Settings { loss: LossKind::Hinge, intercept, solver, tol: TOL, max_iter: 100, seed: 0 };
+        let settings =
+            Settings { loss: LossKind::Hinge, intercept, solver, tol: TOL, max_iter: 100, seed: 0 };
         let setup = Setup {
             rows: &view,
             labels: &labels,
@@ -424,9 +447,11 @@ mod tests {
         route.advance(1.0).unwrap();
         let good = route.state();
         assert!(route.restore(&fresh).is_ok() && route.restore(&good).is_ok());
-        for spoil in
-            [|s: &mut State| s.0.truncate(2), |s: &mut State| s.0[1].push(0.0), |s: &mut State| s.0[0][5] = 9.0]
-        {
+        for spoil in [
+            |s: &mut State| s.0.truncate(2),
+            |s: &mut State| s.0[1].push(0.0),
+            |s: &mut State| s.0[0][5] = 9.0,
+        ] {
             let mut bad = good.clone();
             spoil(&mut bad);
             assert!(route.restore(&bad).is_err());

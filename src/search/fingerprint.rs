@@ -1,10 +1,10 @@
 //! What a search depends on, by name, so that a journal of another search is refused with a reason.
 //!
-//! Numbers of threads, verbosity, time limits and the path of the journal change no result and are not part of it. The order of
-//! entries is that in which differences are reported: first the data.
+//! Numbers of threads, verbosity, time limits and the path of the journal change no result and are not part
+//! of it. The order of entries is that in which differences are reported: first the data.
 //!
-//! The matrix is hashed as row lengths, columns and values in double precision, in fixed chunks of rows in parallel, so that the
-//! same entries have the same hash in any index and value type.
+//! The matrix is hashed as row lengths, columns and values in double precision, in fixed chunks of rows in
+//! parallel, so that the same entries have the same hash in any index and value type.
 
 use rayon::prelude::*;
 use twox_hash::XxHash3_64;
@@ -104,6 +104,7 @@ fn hash_rows<R: Rows>(rows: &R) -> u64 {
 
 fn hash_folds<R>(task: &Task<'_, R>) -> u64 {
     let parts = task.folds.iter().flat_map(|fold| [&fold.train, &fold.test]);
-    let numbers = parts.flat_map(|rows| std::iter::once(rows.len() as u64).chain(rows.iter().map(|&i| u64::from(i))));
+    let numbers =
+        parts.flat_map(|rows| std::iter::once(rows.len() as u64).chain(rows.iter().map(|&i| u64::from(i))));
     hash_bytes(numbers.flat_map(u64::to_le_bytes))
 }

@@ -66,7 +66,13 @@ impl<'a, R: Rows> Setup<'a, R> {
 
     /// The binary problem of lane `k`.
     pub fn problem<'b>(&'b self, k: usize, y: &'b [f64], cost: &'b [f64]) -> Problem<'b, R> {
-        Problem { rows: self.rows, ids: Some(&self.part(k).train), y, cost, intercept: self.settings.intercept }
+        Problem {
+            rows: self.rows,
+            ids: Some(&self.part(k).train),
+            y,
+            cost,
+            intercept: self.settings.intercept,
+        }
     }
 
     /// Decision values of the held-out rows of lane `k`.
@@ -91,24 +97,39 @@ impl<'a, R: Rows> Setup<'a, R> {
 /// Checks the splits against the data.
 ///
 /// # Errors
-/// [`Error::Shape`] for an empty part, [`Error::Labels`] for a row that does not exist and a training part without some class.
-pub fn parts<'a, R: Rows>(rows: &R, labels: &Labels<'_>, weight: &[f64], folds: &'a [Fold]) -> Result<Vec<Part<'a>>> {
+/// [`Error::Shape`] for an empty part, [`Error::Labels`] for a row that does not exist and a training part
+/// without some class.
+pub fn parts<'a, R: Rows>(
+    rows: &R,
+    labels: &Labels<'_>,
+    weight: &[f64],
+    folds: &'a [Fold],
+) -> Result<Vec<Part<'a>>> {
     if folds.is_empty() {
         return Err(Error::Shape { what: "folds", expected: 1, found: 0 });
     }
     folds.iter().enumerate().map(|(f, fold)| part(rows, labels, weight, f, fold)).collect()
 }
 
-fn part<'a, R: Rows>(rows: &R, labels: &Labels<'_>, weight: &[f64], f: usize, fold: &'a Fold) -> Result<Part<'a>> {
+fn part<'a, R: Rows>(
+    rows: &R,
+    labels: &Labels<'_>,
+    weight: &[f64],
+    f: usize,
+    fold: &'a Fold,
+) -> Result<Part<'a>> {
     for (what, ids) in [("training rows of a fold", &fold.train), ("held-out rows of a fold", &fold.test)] {
         if ids.is_empty() {
             return Err(Error::Shape { what, expected: 1, found: 0 });
         }
         if let Some(&i) = ids.iter().find(|&&i| i as usize >= rows.n_rows()) {
-            return Err(Error::Labels { reason: format!("fold {f} names row {i}, X has {} rows", rows.n_rows()) });
+            return Err(Error::Labels {
+                reason: format!("fold {f} names row {i}, X has {} rows", rows.n_rows()),
+            });
         }
     }
-    let train = weighted_rows(labels, weight, fold.train.iter().copied(), &format!("the training part of fold {f}"))?;
+    let train =
+        weighted_rows(labels, weight, fold.train.iter().copied(), &format!("the training part of fold {f}"))?;
     let weight = train.iter().map(|&i| weight[i as usize]).collect_large();
     Ok(Part { train, weight, test: &fold.test })
 }

@@ -9,22 +9,23 @@
 //! array   = u64 length | f64 ...                                        all numbers little-endian
 //! ```
 //!
-//! **Creation** is atomic: the header is written to a draft beside the path, synced, and renamed. **Appending** is one
-//! write and one sync per finished `C`. **Opening** compares the fingerprint, which is text, and refuses the journal of another
-//! search with what differs. The records are then replayed in order; the first that is truncated, has a wrong checksum or
-//! is not of the `C` that the plan asks for ends the replay, the file is cut there, and the rest of the search is computed. So
-//! a kill at any moment costs the `C` in progress, and damage costs time, never a wrong table. Lengths read from the file
-//! are compared with the bytes that are left before anything is allocated.
+//! **Creation** is atomic: the header is written to a draft beside the path, synced, and renamed.
+//! **Appending** is one write and one sync per finished `C`. **Opening** compares the fingerprint, which is
+//! text, and refuses the journal of another search with what differs. The records are then replayed in order;
+//! the first that is truncated, has a wrong checksum or is not of the `C` that the plan asks for ends the
+//! replay, the file is cut there, and the rest of the search is computed. So a kill at any moment costs the
+//! `C` in progress, and damage costs time, never a wrong table. Lengths read from the file are compared with
+//! the bytes that are left before anything is allocated.
 //!
 //! The file is held while a search uses it, so that two searches cannot write into one.
 //!
-//! **Size.** A record holds the whole state of the route. Of the states in the file only the last, and with refinement those
-//! around the best score, are ever read again; so once the dead ones make up most of the file it is rewritten without them
-//! (a draft, renamed over the old file): it stays below about four times the live states. Where damage leaves
-//! no state to go on from, the route computes it again.
+//! **Size.** A record holds the whole state of the route. Of the states in the file only the last, and with
+//! refinement those around the best score, are ever read again; so once the dead ones make up most of the
+//! file it is rewritten without them (a draft, renamed over the old file): it stays below about four times
+//! the live states. Where damage leaves no state to go on from, the route computes it again.
 //!
-//! Not covered: the bits of a search depend on the vector instructions of the machine, so a journal carried to another kind of
-//! processor goes on, but the steps after it may differ in the last digits.
+//! Not covered: the bits of a search depend on the vector instructions of the machine, so a journal carried
+//! to another kind of processor goes on, but the steps after it may differ in the last digits.
 
 use std::fs::File;
 use std::io::{BufReader, Read, Seek, SeekFrom, Write};
@@ -86,8 +87,8 @@ impl Journal {
     /// Opens the journal of a search, or creates it where there is none (or an empty file).
     ///
     /// # Errors
-    /// [`Error::Journal`] for a journal of another search, a file that is none, and one in use; [`Error::Occupied`] for a
-    /// device and the like; [`Error::Io`].
+    /// [`Error::Journal`] for a journal of another search, a file that is none, and one in use;
+    /// [`Error::Occupied`] for a device and the like; [`Error::Io`].
     pub fn open(path: &Path, fingerprint: &Fingerprint) -> Result<Self> {
         let held = Held::open(path)?.ok_or_else(|| Error::Journal {
             path: path.to_owned(),
@@ -109,7 +110,9 @@ impl Journal {
         match fingerprint.difference(&there) {
             None => Ok(journal),
             Some(difference) => {
-                let reason = format!("it belongs to another search: {difference}; use another path or delete the file");
+                let reason = format!(
+                    "it belongs to another search: {difference}; use another path or delete the file"
+                );
                 Err(journal.refuse(reason))
             }
         }
@@ -170,8 +173,8 @@ impl Journal {
         read_frame_at(self.held.file(), offset, number).map_err(|e| self.io(e))
     }
 
-    /// The next record, if it is whole, of the value `c` and acceptable to `is_fitting`. Else the file is cut, and everything
-    /// that follows is appended.
+    /// The next record, if it is whole, of the value `c` and acceptable to `is_fitting`. Else the file is
+    /// cut, and everything that follows is appended.
     ///
     /// # Errors
     /// [`Error::Io`].
@@ -232,7 +235,8 @@ impl Journal {
         self.records.push(Entry { c, offset, state });
     }
 
-    /// Rewrites the file without the states that are not needed, if they are most of it. The last state always is.
+    /// Rewrites the file without the states that are not needed, if they are most of it. The last state
+    /// always is.
     ///
     /// # Errors
     /// [`Error::Io`].
@@ -243,7 +247,8 @@ impl Journal {
         let last = self.records.last().map(|record| record.c);
         let is_dead = |record: &Entry| record.state > 0 && Some(record.c) != last && !needs(record.c);
         let dead: u64 = self.records.iter().filter(|record| is_dead(record)).map(|record| record.state).sum();
-        // Of a journal that somebody removed in the meantime nothing is written back: another search may have the name.
+        // Of a journal that somebody removed in the meantime nothing is written back: another search may have
+        // the name.
         if dead < SMALL || dead < self.end / 4 * 3 || !self.held.is_current() {
             return Ok(());
         }
@@ -256,7 +261,8 @@ impl Journal {
         for k in 0..self.records.len() {
             let (entry, number) = (self.records[k], k as u64 + 1);
             let record = self.read_frame_at(entry.offset, number)?.and_then(|payload| decode(&payload));
-            let record = record.ok_or_else(|| self.refuse(format!("record {number} has changed while in use")))?;
+            let record =
+                record.ok_or_else(|| self.refuse(format!("record {number} has changed while in use")))?;
             let state = record.state.as_ref().filter(|_| !is_dead(&entry));
             let payload = encode(&record.step, state);
             let offset = draft.len() + bytes.len() as u64;
@@ -294,7 +300,8 @@ fn read_frame_at(file: &mut File, offset: u64, number: u64) -> std::io::Result<O
     let mut reader = BufReader::new(file);
     let mut head = [0; FRAME as usize];
     reader.read_exact(&mut head)?;
-    let [length, checksum] = [0, 8].map(|k| u64::from_le_bytes(head[k..k + 8].try_into().expect("eight bytes")));
+    let [length, checksum] =
+        [0, 8].map(|k| u64::from_le_bytes(head[k..k + 8].try_into().expect("eight bytes")));
     if length > left - FRAME {
         return Ok(None);
     }
@@ -305,12 +312,14 @@ fn read_frame_at(file: &mut File, offset: u64, number: u64) -> std::io::Result<O
 
 fn encode(step: &Step, state: Option<&State>) -> Vec<u8> {
     let arrays = |arrays: &[Vec<f64>]| arrays.iter().map(|a| 8 + 8 * a.len()).sum::<usize>();
-    let size = 96 + 8 * step.objective.len() + arrays(&step.decisions) + state.map_or(0, |state| arrays(&state.0));
+    let size =
+        96 + 8 * step.objective.len() + arrays(&step.decisions) + state.map_or(0, |state| arrays(&state.0));
     let mut bytes = memory::with_capacity(size);
     for number in [step.c, step.passes, step.seconds, step.unchanged_until] {
         bytes.extend_from_slice(&number.to_le_bytes());
     }
-    let flags = u64::from(step.is_unchanged) | u64::from(step.is_converged) << 1 | u64::from(state.is_some()) << 2;
+    let flags =
+        u64::from(step.is_unchanged) | u64::from(step.is_converged) << 1 | u64::from(state.is_some()) << 2;
     for number in [step.n_iter as u64, step.inner as u64, flags] {
         bytes.extend_from_slice(&number.to_le_bytes());
     }
@@ -381,7 +390,12 @@ impl Bytes<'_> {
         let count = self.count()?;
         let (numbers, rest) = self.0.split_at(8 * count);
         self.0 = rest;
-        Some(numbers.chunks_exact(8).map(|x| f64::from_le_bytes(x.try_into().expect("eight bytes"))).collect_large())
+        Some(
+            numbers
+                .chunks_exact(8)
+                .map(|x| f64::from_le_bytes(x.try_into().expect("eight bytes")))
+                .collect_large(),
+        )
     }
 
     fn arrays(&mut self) -> Option<Vec<Vec<f64>>> {
@@ -497,7 +511,11 @@ mod tests {
         let (_folder, path) = folder();
         write(&path, 1, 2);
         let message = |f: &Fingerprint| Journal::open(&path, f).err().unwrap().to_string();
-        assert!(message(&fingerprint(5)).contains("seed is 0 there and 5 here"), "{}", message(&fingerprint(5)));
+        assert!(
+            message(&fingerprint(5)).contains("seed is 0 there and 5 here"),
+            "{}",
+            message(&fingerprint(5))
+        );
         let held = Journal::open(&path, &fingerprint(0)).unwrap();
         assert!(message(&fingerprint(0)).contains("another search is using it"));
         drop(held);

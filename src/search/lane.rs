@@ -25,7 +25,15 @@ pub struct Done {
 impl Done {
     /// Nothing was read: the solution is accepted as it is.
     pub fn unchanged(objective: f64, until: f64) -> Self {
-        Self { passes: 0.0, n_iter: 0, is_converged: true, is_unchanged: true, objective, until, decisions: None }
+        Self {
+            passes: 0.0,
+            n_iter: 0,
+            is_converged: true,
+            is_unchanged: true,
+            objective,
+            until,
+            decisions: None,
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! Warm-started cross-validated search for `C` (Chu15, algorithm 1).
 //!
-//! Every fold (and class) keeps its own weights, never one shared vector (Chu15, table 3), and starts each `C` from its
-//! solution at the `C` below. One binary problem of one fold is a *lane*.
+//! Every fold (and class) keeps its own weights, never one shared vector (Chu15, table 3), and starts each
+//! `C` from its solution at the `C` below. One binary problem of one fold is a *lane*.
 //!
 //! * [`driver`]: the loop: next value, advance, journal, visit; [`traveller`]: from state to state;
 //! * [`plan`]: which values of `C` in which order, and the reasons to end;
@@ -13,8 +13,8 @@
 //! * [`journal`], [`fingerprint`]: searches that survive being killed;
 //! * [`watch`]: progress of lanes that run as parallel tasks.
 //!
-//! Memory: what the route says, beside the held-out decision values; `refine` adds up to four copies of the route's state,
-//! see [`plan`].
+//! Memory: what the route says, beside the held-out decision values; `refine` adds up to four copies of the
+//! route's state, see [`plan`].
 
 pub mod crammer_singer;
 pub mod driver;
@@ -58,8 +58,9 @@ pub struct Settings {
     pub loss: LossKind,
     /// Treatment of the intercept.
     pub intercept: Intercept,
-    /// [`SolverKind::Auto`] is Newton for a smooth loss with few columns or many entries per column, else a fit to a duality gap
-    /// by dual coordinate descent. Tried: Newton everywhere, as Chu15 has it: [`auto::prefers_lanes`].
+    /// [`SolverKind::Auto`] is Newton for a smooth loss with few columns or many entries per column, else a
+    /// fit to a duality gap by dual coordinate descent. Tried: Newton everywhere, as Chu15 has it:
+    /// [`auto::prefers_lanes`].
     pub solver: SolverKind,
     /// Newton: gradient norm relative to `min(pos, neg) / n` times the norm at zero (Chu15, eq. 28).
     /// Others: ten times the relative duality gap.
@@ -85,13 +86,15 @@ pub struct Step {
     pub is_unchanged: bool,
     /// Every lane reached the requested accuracy.
     pub is_converged: bool,
-    /// Largest `C` up to which every solution, unchanged, would stay accepted; infinite if for ever, [`Self::c`] if nothing
-    /// is known. Every `C` in between is a step that changes nothing and reads no data.
+    /// Largest `C` up to which every solution, unchanged, would stay accepted; infinite if for ever,
+    /// [`Self::c`] if nothing is known. Every `C` in between is a step that changes nothing and reads no
+    /// data.
     pub unchanged_until: f64,
-    /// Primal value at each lane's solution, all problems of the first fold first; one per fold for Crammer-Singer.
+    /// Primal value at each lane's solution, all problems of the first fold first; one per fold for
+    /// Crammer-Singer.
     pub objective: Vec<f64>,
-    /// Decision values per fold, row after row of the held-out part, one number per binary problem. Unchanged steps share
-    /// those of the step before.
+    /// Decision values per fold, row after row of the held-out part, one number per binary problem. Unchanged
+    /// steps share those of the step before.
     pub decisions: Arc<Vec<Vec<f64>>>,
     /// Wall time by the clock of the monitor; of the original step where it is replayed.
     pub seconds: f64,
@@ -111,11 +114,13 @@ impl Clone for State {
 
 /// All lanes of a search on their way through the values of `C`.
 pub trait Route {
-    /// Moves every solution to `c`, never below the `c` before, and predicts the held-out rows. Lanes that stay accepted
-    /// unchanged read no data. [`Step::seconds`] and [`Step::is_replayed`] are left to the driver.
+    /// Moves every solution to `c`, never below the `c` before, and predicts the held-out rows. Lanes that
+    /// stay accepted unchanged read no data. [`Step::seconds`] and [`Step::is_replayed`] are left to the
+    /// driver.
     ///
     /// # Errors
-    /// [`crate::Error::Cancelled`], after which only [`Self::restore`] may be called, and [`crate::Error::Overflow`].
+    /// [`crate::Error::Cancelled`], after which only [`Self::restore`] may be called, and
+    /// [`crate::Error::Overflow`].
     fn advance(&mut self, c: f64) -> Result<Step>;
     /// All that [`Self::advance`] depends on; before the first step, too.
     fn state(&self) -> State;
@@ -138,7 +143,11 @@ pub fn lower_bound(loss: LossKind, weight: f64, max_squared_norm: f64) -> f64 {
 
 impl State {
     /// The arrays, `per_lane` for each lane, where their number fits.
-    pub(crate) fn lanes(&self, n_lanes: usize, per_lane: usize) -> Result<std::slice::ChunksExact<'_, Vec<f64>>> {
+    pub(crate) fn lanes(
+        &self,
+        n_lanes: usize,
+        per_lane: usize,
+    ) -> Result<std::slice::ChunksExact<'_, Vec<f64>>> {
         check_length("arrays of a search state", n_lanes * per_lane, self.0.len())?;
         Ok(self.0.chunks_exact(per_lane))
     }

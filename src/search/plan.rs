@@ -5,14 +5,14 @@
 //! refine:                    L ---- l ---- B ---- r ---- R        l, r: midpoints in log C around the best, B
 //! ```
 //!
-//! The **pass** goes upwards, each value from the solutions at the one before. It ends at the last value, or by the rule of
-//! [`StopRule`]. A plateau of the score is no reason to end: accuracy is flat over whole decades of `C` on many sets and rises
-//! after them.
+//! The **pass** goes upwards, each value from the solutions at the one before. It ends at the last value, or
+//! by the rule of [`StopRule`]. A plateau of the score is no reason to end: accuracy is flat over whole
+//! decades of `C` on many sets and rises after them.
 //!
-//! **Refinement** bisects in `log C` around the best score (the smallest such `C`): one round visits the midpoints between it
-//! and its visited neighbours, so that each round halves the spacing. Every fit starts from the kept state of the nearest
-//! smaller `C`, since warm starts run upwards (Chu15, section 3). States kept: that of the best, of its left neighbour, and
-//! those of the visits of the running round: four at most.
+//! **Refinement** bisects in `log C` around the best score (the smallest such `C`): one round visits the
+//! midpoints between it and its visited neighbours, so that each round halves the spacing. Every fit starts
+//! from the kept state of the nearest smaller `C`, since warm starts run upwards (Chu15, section 3). States
+//! kept: that of the best, of its left neighbour, and those of the visits of the running round: four at most.
 
 use std::collections::VecDeque;
 
@@ -28,7 +28,8 @@ const SLACK: f64 = 1e-12;
 /// The values of the pass.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Values {
-    /// From `c_min` (the bound of [`super::lower_bound`] if `None`) by the factor `ratio`, as long as `c_max` is not passed.
+    /// From `c_min` (the bound of [`super::lower_bound`] if `None`) by the factor `ratio`, as long as `c_max`
+    /// is not passed.
     Range {
         /// First value.
         c_min: Option<f64>,
@@ -48,8 +49,8 @@ pub enum StopRule {
     Exact,
     /// When no solution has changed for three successive values (Chu15, eq. 24).
     Unchanged,
-    /// As `find_parameter_C` of LIBLINEAR counts: five successive values without a change, the first value of all among them,
-    /// since there is nothing before it to differ from.
+    /// As `find_parameter_C` of LIBLINEAR counts: five successive values without a change, the first value of
+    /// all among them, since there is nothing before it to differ from.
     Liblinear,
 }
 
@@ -184,7 +185,9 @@ impl Course {
 
     fn following(&self, c: f64) -> Option<f64> {
         match &self.plan.values {
-            Values::Range { c_max, ratio, .. } => Some(c * ratio).filter(|next| *next <= c_max * (1.0 + SLACK)),
+            Values::Range { c_max, ratio, .. } => {
+                Some(c * ratio).filter(|next| *next <= c_max * (1.0 + SLACK))
+            }
             Values::List(values) => values.iter().copied().find(|next| *next > c),
         }
     }
@@ -247,8 +250,9 @@ fn first_of_range(c_min: f64, c_max: f64, ratio: f64) -> Result<f64> {
 /// A first value that was computed is not the caller's mistake: the message says where it comes from.
 fn first_from_data(first: f64, c_max: f64, ratio: f64) -> Result<f64> {
     if c_max.is_finite() && c_max < first {
-        let value =
-            format!("{c_max} below {first} (C_min was not given: computed from the weights and norms of the rows)");
+        let value = format!(
+            "{c_max} below {first} (C_min was not given: computed from the weights and norms of the rows)"
+        );
         let rule = "not below the first value of C, which weights far below 1 make large: raise C_max or the weights, or give C_min";
         return Err(Error::Parameter { name: "C_max", value, rule });
     }
@@ -279,8 +283,8 @@ mod tests {
         Plan { values: Values::Range { c_min: Some(c_min), c_max, ratio: 2.0 }, refine, stop }
     }
 
-    /// Walks a plan whose score falls with the distance from `peak` in log C; `fact` gives (is unchanged, until).
-    /// Checks that every start is a value whose state was kept, and that no more than four are.
+    /// Walks a plan whose score falls with the distance from `peak` in log C; `fact` gives (is unchanged,
+    /// until). Checks that every start is a value whose state was kept, and that no more than four are.
     fn walk(plan: &Plan, peak: f64, fact: impl Fn(f64) -> (bool, f64)) -> (Vec<f64>, Reason) {
         let mut course = Course::new(plan, || panic!("C_min is given")).unwrap();
         let (mut values, mut kept) = (Vec::new(), Vec::<f64>::new());
@@ -316,12 +320,16 @@ mod tests {
     fn a_list_is_visited_as_it_is() {
         let plan = Plan { values: Values::List(vec![0.1, 3.0, 4.0]), refine: 0, stop: StopRule::Exact };
         assert_eq!(walk(&plan, 0.0, changing), (vec![0.1, 3.0, 4.0], Reason::List));
-        assert_eq!(walk(&plan, 0.0, |c| (false, if c > 1.0 { 4.0 } else { c })), (vec![0.1, 3.0], Reason::Unchanged));
+        assert_eq!(
+            walk(&plan, 0.0, |c| (false, if c > 1.0 { 4.0 } else { c })),
+            (vec![0.1, 3.0], Reason::Unchanged)
+        );
     }
 
     #[test]
     fn the_exact_rule_needs_the_whole_rest() {
-        let until = |limit: f64| walk(&range(1.0, 64.0, 0, StopRule::Exact), 0.0, |c| (c > 1.0, limit.max(c)));
+        let until =
+            |limit: f64| walk(&range(1.0, 64.0, 0, StopRule::Exact), 0.0, |c| (c > 1.0, limit.max(c)));
         assert_eq!(until(63.9), (vec![1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0], Reason::CMax));
         assert_eq!(until(64.0), (vec![1.0], Reason::Unchanged));
     }
@@ -341,7 +349,10 @@ mod tests {
                 let (values, _) = walk(&range(0.5, 64.0, refine, StopRule::Exact), peak, changing);
                 let inside = peak.clamp(-1.0, 6.0);
                 let nearest = values.iter().map(|c| (c.log2() - inside).abs()).fold(f64::INFINITY, f64::min);
-                assert!(nearest <= 0.5f64.powi(refine as i32 + 1) + 1e-12, "peak {peak}, {refine} rounds: {nearest}");
+                assert!(
+                    nearest <= 0.5f64.powi(refine as i32 + 1) + 1e-12,
+                    "peak {peak}, {refine} rounds: {nearest}"
+                );
                 assert!(values.len() <= 8 + 2 * refine);
             }
         }
@@ -373,10 +384,13 @@ mod tests {
         let plan = Plan { values, refine: 0, stop: StopRule::Exact };
         let text = Course::new(&plan, || Ok(4096.0)).err().unwrap().to_string();
         assert!(
-            ["got 1024 below 4096", "C_min was not given", "weights", "raise C_max"].iter().all(|s| text.contains(s)),
+            ["got 1024 below 4096", "C_min was not given", "weights", "raise C_max"]
+                .iter()
+                .all(|s| text.contains(s)),
             "{text}"
         );
-        for (list, part) in [(vec![], "at least one"), (vec![1.0, 1.0], "1 after 1"), (vec![f64::NAN], "NaN")] {
+        for (list, part) in [(vec![], "at least one"), (vec![1.0, 1.0], "1 after 1"), (vec![f64::NAN], "NaN")]
+        {
             let plan = Plan { values: Values::List(list), refine: 0, stop: StopRule::Exact };
             assert!(message(&plan).contains(part));
         }

@@ -1,16 +1,17 @@
 //! The primal route of a search: Newton over groups of lanes, to a gradient norm.
 //!
-//! Every pass over the data serves all lanes of a group (folds, or classes x folds). A row held out of a fold has cost 0 in its
-//! lane, so nothing is copied per fold, and its decision values come out of the same sweep. What a step to the next `C` costs:
+//! Every pass over the data serves all lanes of a group (folds, or classes x folds). A row held out of a fold
+//! has cost 0 in its lane, so nothing is copied per fold, and its decision values come out of the same sweep.
+//! What a step to the next `C` costs:
 //!
-//! * **Nothing to start.** Weights `w`, decision values and `h = sum_i v_i xi'(m_i) y_i x_i` are kept; the gradient at any `C` is
-//!   `w + C h`, and the norm at zero is computed once.
+//! * **Nothing to start.** Weights `w`, decision values and `h = sum_i v_i xi'(m_i) y_i x_i` are kept; the
+//!   gradient at any `C` is `w + C h`, and the norm at zero is computed once.
 //! * **Nothing where nothing changes.** A lane accepts its weights at `C` when `|w + C h| <= C tau` with
-//!   `tau = tol min(pos, neg) / n |h(0)|` (Chu15, eq. 28): a quadratic inequality in `C`, so the interval on which the weights stay is
-//!   known exactly, and with it the end of the search.
+//!   `tau = tol min(pos, neg) / n |h(0)|` (Chu15, eq. 28): a quadratic inequality in `C`, so the interval on
+//!   which the weights stay is known exactly, and with it the end of the search.
 //!
-//! Memory: per group of 8 lanes, six blocks of columns x 8 and four of rows x 8 numbers, a byte for each row and lane, and
-//! the private blocks of parallel sums; lanes are grouped by eight.
+//! Memory: per group of 8 lanes, six blocks of columns x 8 and four of rows x 8 numbers, a byte for each row
+//! and lane, and the private blocks of parallel sums; lanes are grouped by eight.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -26,8 +27,8 @@ use crate::loss::{Logistic, Loss, LossKind, SquaredHinge};
 use crate::matrix::Rows;
 use crate::memory::CollectLarge;
 
-/// Lanes of a group: one cache line of numbers. Tried: groups of four and of one for few lanes, which doubled the time to
-/// compile the package.
+/// Lanes of a group: one cache line of numbers. Tried: groups of four and of one for few lanes, which doubled
+/// the time to compile the package.
 const LANES: usize = 8;
 
 /// Primal solutions of all lanes.
@@ -146,12 +147,14 @@ struct LaneGroup<'a, R, T> {
     until: f64,
 }
 
-/// Arrays of a group's state, empty before the first step: `tau` and the last `until`, and those of the solver.
+/// Arrays of a group's state, empty before the first step: `tau` and the last `until`, and those of the
+/// solver.
 const ARRAYS: usize = 4;
 
 impl<'a, R: Rows, T: Loss> LaneGroup<'a, R, T> {
     fn new(loss: T, setup: &'a Setup<'a, R>, lanes: Range<usize>) -> Result<Self> {
-        let problem = Problem { rows: setup.rows, ids: None, y: &[], cost: &[], intercept: setup.settings.intercept };
+        let problem =
+            Problem { rows: setup.rows, ids: None, y: &[], cost: &[], intercept: setup.settings.intercept };
         let terms = FoldTerms::new(loss, setup, lanes.clone())?;
         let share = std::array::from_fn(|l| match lanes.clone().nth(l) {
             Some(k) => setup.settings.tol * smaller_share(&setup.signs(k), &setup.part(k).weight),
@@ -186,7 +189,13 @@ impl<R: Rows, T: Loss> Group for LaneGroup<'_, R, T> {
     fn advance(&mut self, c: f64) -> Result<Moved> {
         if c <= self.until {
             let (work, objective) = (Work::default(), self.objective(c));
-            return Ok(Moved { work, is_unchanged: true, is_converged: true, unchanged_until: self.until, objective });
+            return Ok(Moved {
+                work,
+                is_unchanged: true,
+                is_converged: true,
+                unchanged_until: self.until,
+                objective,
+            });
         }
         self.newton.work = Work::default();
         self.newton.evaluate(&self.terms)?;
@@ -241,8 +250,9 @@ impl<R: Rows, T: Loss> Group for LaneGroup<'_, R, T> {
     }
 }
 
-/// Largest `C'` with `|w + C' h| <= C' tau`, from products at a `c` where this holds. `q(C') = |w|^2 + 2 C' w.h + C'^2 (|h|^2 - tau^2)` is
-/// not negative at 0 and not positive at `c`: without a rising end it stays so for ever, with one it does up to its larger root.
+/// Largest `C'` with `|w + C' h| <= C' tau`, from products at a `c` where this holds.
+/// `q(C') = |w|^2 + 2 C' w.h + C'^2 (|h|^2 - tau^2)` is not negative at 0 and not positive at `c`: without a
+/// rising end it stays so for ever, with one it does up to its larger root.
 fn accepted_until(products: &Products, c: f64, tau: f64) -> f64 {
     let rise = products.hh + products.intercept - tau * tau;
     if rise <= 0.0 {

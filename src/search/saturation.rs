@@ -1,20 +1,22 @@
 //! Solutions that need not change any more: the exact end of a search over separable data.
 //!
-//! On data that a hyperplane separates, the hinge and the squared hinge can be brought to zero, and from some `C` on the
-//! solution hardly depends on `C`. A duality gap does not show it: the loss `L` that an approximate solution has left counts
-//! `C'/C` times as much at `C'`. Here a solution `(w, b)` at `C` is changed a little, so that it has a gap of at most `tol` at
-//! the largest `C` of the search too. The dual value `D` at `C` bounds the optimum at every larger `C`, so it is enough to find
-//! a `(w', b')` with `P(w', b') <= (1 + tol) D` at the largest `C`; then it is accepted at every `C` in between.
+//! On data that a hyperplane separates, the hinge and the squared hinge can be brought to zero, and from some
+//! `C` on the solution hardly depends on `C`. A duality gap does not show it: the loss `L` that an
+//! approximate solution has left counts `C'/C` times as much at `C'`. Here a solution `(w, b)` at `C` is
+//! changed a little, so that it has a gap of at most `tol` at the largest `C` of the search too. The dual
+//! value `D` at `C` bounds the optimum at every larger `C`, so it is enough to find a `(w', b')` with
+//! `P(w', b') <= (1 + tol) D` at the largest `C`; then it is accepted at every `C` in between.
 //!
-//! 1. `(s w, s b)` with the best factor `s >= 1`: rows with a margin a little below 1 lose their loss. One pass for the margins,
-//!    given up at the first row by which the loss is too large for any factor; then a convex problem in one variable over the
-//!    rows of margin below 1.
-//! 2. If that fails, every such row is first moved to its margin by itself, `w += (1 - m_i) / |x_i|^2 y_i x_i`, a step that
-//!    is the right one for rows without common columns; then the best factor again. Two more passes at most.
+//! 1. `(s w, s b)` with the best factor `s >= 1`: rows with a margin a little below 1 lose their loss. One
+//!    pass for the margins, given up at the first row by which the loss is too large for any factor; then a
+//!    convex problem in one variable over the rows of margin below 1.
+//! 2. If that fails, every such row is first moved to its margin by itself,
+//!    `w += (1 - m_i) / |x_i|^2 y_i x_i`, a step that is the right one for rows without common columns; then
+//!    the best factor again. Two more passes at most.
 //!
-//! Measured (imdb, hinge, no intercept, all rows, fit at `C` = 8 to a gap of 1e-4): gap at `C` = 1024 of the solution as it
-//! is 1.4e-2, scaled to no loss at all 1.4e-2, best factor 1.5e-3, after the move 5e-4. Tried: a second move, which
-//! overshoots (gap 5e-2).
+//! Measured (imdb, hinge, no intercept, all rows, fit at `C` = 8 to a gap of 1e-4): gap at `C` = 1024 of the
+//! solution as it is 1.4e-2, scaled to no loss at all 1.4e-2, best factor 1.5e-3, after the move 5e-4. Tried:
+//! a second move, which overshoots (gap 5e-2).
 
 use crate::fit::{Intercept, Problem};
 use crate::loss::Loss;
@@ -58,8 +60,8 @@ pub fn norm(intercept: Intercept, w: &[f64], b: f64) -> f64 {
 }
 
 impl<R: Rows, L: Loss> Extension<'_, R, L> {
-    /// Changes the point to one that is accepted at the largest `C`, and returns its loss there; `None` if there is none near,
-    /// the point then being of no use.
+    /// Changes the point to one that is accepted at the largest `C`, and returns its loss there; `None` if
+    /// there is none near, the point then being of no use.
     pub fn run(&mut self, point: &mut Point) -> Option<f64> {
         if !(point.norm > 0.0 && point.norm <= self.limit) {
             return None;

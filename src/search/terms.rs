@@ -8,8 +8,9 @@ use crate::loss::Loss;
 use crate::matrix::Rows;
 use crate::{Error, Result, memory};
 
-/// `f_i(z) = v_i t_il xi(y_il z)` in lane `l`, with the row's weight `v_i`, the number of times `t_il` that the lane's fold trains on
-/// the row (0 for a row held out), and `y_il = 1` for rows of the lane's class, else -1.
+/// `f_i(z) = v_i t_il xi(y_il z)` in lane `l`, with the row's weight `v_i`, the number of times `t_il` that
+/// the lane's fold trains on the row (0 for a row held out), and `y_il = 1` for rows of the lane's class,
+/// else -1.
 pub struct FoldTerms<'a, T, const L: usize> {
     loss: T,
     weight: &'a [f64],

@@ -30,7 +30,12 @@ impl<'a> Traveller<'a> {
     ///
     /// # Errors
     /// Those of [`Route::advance`] and of the journal.
-    pub fn go(&mut self, target: Target, monitor: &dyn Monitor, fits: impl Fn(&Step) -> bool) -> Result<Step> {
+    pub fn go(
+        &mut self,
+        target: Target,
+        monitor: &dyn Monitor,
+        fits: impl Fn(&Step) -> bool,
+    ) -> Result<Step> {
         if monitor.cancelled() && !monitor.is_overdue() {
             return Err(Error::Cancelled);
         }
@@ -59,8 +64,8 @@ impl<'a> Traveller<'a> {
         Ok(step)
     }
 
-    /// Puts the route into its state after `from`. A state that is lost (a damaged journal) is computed again from the one
-    /// that it started from.
+    /// Puts the route into its state after `from`. A state that is lost (a damaged journal) is computed again
+    /// from the one that it started from.
     fn reach(&mut self, from: Option<f64>) -> Result<()> {
         if self.at == from {
             return Ok(());
@@ -70,7 +75,8 @@ impl<'a> Traveller<'a> {
             Some(c) => match self.state_at(c)? {
                 Some(state) => self.route.restore(&state)?,
                 None => {
-                    let before = self.reached.iter().find(|target| target.c == c).and_then(|target| target.from);
+                    let before =
+                        self.reached.iter().find(|target| target.c == c).and_then(|target| target.from);
                     self.reach(before)?;
                     self.route.advance(c)?;
                 }
@@ -87,7 +93,8 @@ impl<'a> Traveller<'a> {
         }
     }
 
-    /// Keeps the present state if a later target may start from it after others, and drops states that none does.
+    /// Keeps the present state if a later target may start from it after others, and drops states that none
+    /// does.
     ///
     /// # Errors
     /// Those of the journal.
@@ -145,7 +152,11 @@ mod tests {
     }
 
     fn plan() -> Plan {
-        Plan { values: Values::Range { c_min: Some(1.0), c_max: 64.0, ratio: 2.0 }, refine: 3, stop: StopRule::Exact }
+        Plan {
+            values: Values::Range { c_min: Some(1.0), c_max: 64.0, ratio: 2.0 },
+            refine: 3,
+            stop: StopRule::Exact,
+        }
     }
 
     /// Walks until `count` steps are done or the plan ends.

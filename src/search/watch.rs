@@ -1,4 +1,5 @@
-//! A monitor between the lanes of one step and the caller: adds to each report of a solver where the search is.
+//! A monitor between the lanes of one step and the caller: adds to each report of a solver where the search
+//! is.
 
 use std::sync::Mutex;
 

@@ -1,4 +1,5 @@
-//! Stored bytes of blocks: read ahead by a thread, or kept once read. A call of one thread reads them when they are needed.
+//! Stored bytes of blocks: read ahead by a thread, or kept once read. A call of one thread reads them when
+//! they are needed.
 
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 use std::thread::Scope;
@@ -36,7 +37,8 @@ struct Ahead {
 }
 
 impl<'a> Fetch<'a> {
-    /// Starts the thread, which ends with the value. `kept` is what was kept before, by page; empty for nothing.
+    /// Starts the thread, which ends with the value. `kept` is what was kept before, by page; empty for
+    /// nothing.
     ///
     /// # Errors
     /// [`Error::Thread`].
@@ -84,7 +86,8 @@ impl<'a> Fetch<'a> {
     pub fn ask(&mut self, block: usize) {
         let has_arrived = self.arrived.as_ref().is_some_and(|(number, _)| *number == block);
         let Some(ahead) = &self.ahead else { return };
-        if self.under_way.is_none() && !has_arrived && !self.has(block) && ahead.requests.send(block).is_ok() {
+        if self.under_way.is_none() && !has_arrived && !self.has(block) && ahead.requests.send(block).is_ok()
+        {
             self.under_way = Some(block);
         }
     }

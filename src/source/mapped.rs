@@ -1,7 +1,8 @@
-//! Degree-2 features of a store's rows: pairs are generated in the row kernels, neither on disk nor in memory.
+//! Degree-2 features of a store's rows: pairs are generated in the row kernels, neither on disk nor in
+//! memory.
 //!
-//! A store numbers its columns by frequency, so positions of pairs are those of a map with permuted columns; weights move between
-//! the two orders before and after. Columns that no row uses have no weights meanwhile.
+//! A store numbers its columns by frequency, so positions of pairs are those of a map with permuted columns;
+//! weights move between the two orders before and after. Columns that no row uses have no weights meanwhile.
 
 use crate::matrix::csr::Structure;
 use crate::memory::CollectLarge;
@@ -30,7 +31,8 @@ impl StoreMap {
         let max_squared_norm = outer.squared_norm_limit(meta.max_squared_norm);
         Structure { has_duplicates: false, max_squared_norm }.check_solvable()?;
         let known = store.old_columns()?;
-        let old: Vec<u32> = (0..meta.n_used).map(|j| known.get(j).copied().unwrap_or(j as u32)).collect_large();
+        let old: Vec<u32> =
+            (0..meta.n_used).map(|j| known.get(j).copied().unwrap_or(j as u32)).collect_large();
         let inner = outer.of_columns(&old);
         Ok(Self { outer, inner, old })
     }

@@ -88,7 +88,8 @@ impl Rows<'_> {
     pub fn chosen(&self, cost: impl Fn(u32, f64, usize) -> f64) -> Chosen {
         let n = self.order.len();
         let list = || memory::with_capacity(n);
-        let mut chosen = Chosen { ids: list(), places: list(), classes: list(), cost: memory::with_capacity(n) };
+        let mut chosen =
+            Chosen { ids: list(), places: list(), classes: list(), cost: memory::with_capacity(n) };
         for &i in self.order {
             let (class, place) = (self.classes[i as usize], self.places[i as usize]);
             let cost = cost(class, self.weights[i as usize], place as usize);

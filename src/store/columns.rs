@@ -1,9 +1,9 @@
-//! Relabelling of columns by frequency: frequent columns get small numbers, so that most gaps between the columns of a row fit
-//! in one byte, and solvers find the hot part of their weights together.
+//! Relabelling of columns by frequency: frequent columns get small numbers, so that most gaps between the
+//! columns of a row fit in one byte, and solvers find the hot part of their weights together.
 //!
-//! The order comes from counts of the whole input or of a sample of it; it is only a matter of size and speed, any order is
-//! right. Columns beyond the counted ones keep their numbers, and those beyond [`MAX_RELABELLED`]: the table is in
-//! memory and in the file.
+//! The order comes from counts of the whole input or of a sample of it; it is only a matter of size and
+//! speed, any order is right. Columns beyond the counted ones keep their numbers, and those beyond
+//! [`MAX_RELABELLED`]: the table is in memory and in the file.
 
 /// Columns that can be relabelled: more than any hashed space in use, at 4 bytes each.
 pub const MAX_RELABELLED: usize = 1 << 26;
@@ -26,7 +26,8 @@ impl Order {
         let occurs = |&column: &u32| counts[column as usize] > 0;
         let all = 0..counts.len() as u32;
         // Column and count in one number: half the memory of a pair. Counts above 2^32 are as good as equal.
-        let key = |j: u32| (u64::MAX << 32) - (counts[j as usize].min(u64::from(u32::MAX)) << 32) + u64::from(j);
+        let key =
+            |j: u32| (u64::MAX << 32) - (counts[j as usize].min(u64::from(u32::MAX)) << 32) + u64::from(j);
         let mut keys: Vec<u64> = all.clone().filter(occurs).map(key).collect_large();
         keys.sort_unstable();
         let mut old: Vec<u32> = keys.into_iter().map(|key| key as u32).collect_large();

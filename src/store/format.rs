@@ -40,16 +40,18 @@
 //!         96  checksum of bytes 0..96      u64
 //! ```
 //!
-//! **Checksums** are xxh3 of 64 bits, seeded: pages by `8 * page number + section` (7 for the page's header), the rest by the
-//! constants below, so that a part in the wrong place is as wrong as a changed one. They find damage, not malice: every length
-//! and number is checked against what it must fit before it is used, also where the checksum is right.
+//! **Checksums** are xxh3 of 64 bits, seeded: pages by `8 * page number + section` (7 for the page's header),
+//! the rest by the constants below, so that a part in the wrong place is as wrong as a changed one. They find
+//! damage, not malice: every length and number is checked against what it must fit before it is used, also
+//! where the checksum is right.
 //!
-//! **Limits.** A page claims at most [`MAX_PAGE_ENTRIES`] entries, a section at most [`MAX_RATIO`] times its stored bytes, and stored
-//! bytes are bounded by the file: a reader allocates in proportion to the file, whatever is written in it.
+//! **Limits.** A page claims at most [`MAX_PAGE_ENTRIES`] entries, a section at most [`MAX_RATIO`] times its
+//! stored bytes, and stored bytes are bounded by the file: a reader allocates in proportion to the file,
+//! whatever is written in it.
 //!
-//! **Compression.** Measured on 120,000 rows of file paths as hashed 3-5-grams (23 M entries, one core of a Xeon of 2023), bytes per
-//! entry for the column numbers, columns relabelled by frequency / as hashed, and speed of decompression and decoding in
-//! millions of entries a second:
+//! **Compression.** Measured on 120,000 rows of file paths as hashed 3-5-grams (23 M entries, one core of a
+//! Xeon of 2023), bytes per entry for the column numbers, columns relabelled by frequency / as hashed, and
+//! speed of decompression and decoding in millions of entries a second:
 //!
 //! ```text
 //! coding            codec     relabelled   hashed    decompress   decode
@@ -63,10 +65,11 @@
 //! bytes + escapes   zstd -1        0.952    2.629           821      406
 //! ```
 //!
-//! The codes make decoding free of branches. With the numbers read by a shuffle and summed four at a time ([`super::indices`]), a page of
-//! such rows is checked, decompressed and decoded at 500 to 530 million entries a second, of which decompression takes two fifths
-//! (`benches/store.rs`): 2 GB a second of rows with one value each. zstd at level 1 would save a seventh of the bytes at a third less speed; LZ4 is
-//! larger and slower.
+//! The codes make decoding free of branches. With the numbers read by a shuffle and summed four at a time
+//! ([`super::indices`]), a page of such rows is checked, decompressed and decoded at 500 to 530 million
+//! entries a second, of which decompression takes two fifths (`benches/store.rs`): 2 GB a second of rows with
+//! one value each. zstd at level 1 would save a seventh of the bytes at a third less speed; LZ4 is larger and
+//! slower.
 
 use crate::memory;
 use twox_hash::XxHash3_64;
@@ -87,8 +90,8 @@ pub const SECTIONS: usize = 7;
 pub const PAGE_HEADER_BYTES: usize = 16 + 16 * SECTIONS + 8;
 /// Bytes of the index per page.
 pub const INDEX_BYTES: usize = 24;
-/// Entries at which the writer closes a page: its decoder's buffers stay in the second-level cache, and its compressed bytes are
-/// enough for one read.
+/// Entries at which the writer closes a page: its decoder's buffers stay in the second-level cache, and its
+/// compressed bytes are enough for one read.
 pub const PAGE_ENTRIES: usize = 1 << 17;
 /// Rows at which the writer closes a page.
 pub const PAGE_ROWS: usize = 1 << 14;

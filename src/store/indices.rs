@@ -1,8 +1,9 @@
 //! Column numbers to bytes and back, without branches on the data.
 //!
-//! Each number becomes 1 to 4 bytes; how many is a code of 2 bits in a stream of its own (the idea of Lemire, Kurz, Rupp: Stream
-//! VByte, Information Processing Letters 130, 2018). Decoding four numbers reads one byte of codes and 16 bytes at known
-//! offsets, whatever the lengths; with SSSE3 the four numbers take one shuffle, whose pattern is looked up by their code.
+//! Each number becomes 1 to 4 bytes; how many is a code of 2 bits in a stream of its own (the idea of Lemire,
+//! Kurz, Rupp: Stream VByte, Information Processing Letters 130, 2018). Decoding four numbers reads one byte
+//! of codes and 16 bytes at known offsets, whatever the lengths; with SSSE3 the four numbers take one
+//! shuffle, whose pattern is looked up by their code.
 #![allow(unsafe_code)] // 16 bytes to a register and back, and the call of what needs SSSE3
 
 /// Bytes that the decoder may look at behind the last number.
@@ -23,18 +24,21 @@ pub fn encode(numbers: &[u32], codes: &mut Vec<u8>, bytes: &mut Vec<u8>) {
     }
 }
 
-/// Decodes as many numbers as `out` holds; `bytes` has [`PADDING`] more bytes than were written. `None` if the streams are not
-/// those of so many numbers.
+/// Decodes as many numbers as `out` holds; `bytes` has [`PADDING`] more bytes than were written. `None` if
+/// the streams are not those of so many numbers.
 pub fn decode(codes: &[u8], bytes: &[u8], out: &mut [i32]) -> Option<()> {
     #[cfg(target_arch = "x86_64")]
     if std::arch::is_x86_feature_detected!("ssse3") {
         // SAFETY: the feature was detected.
-        return decode_by(codes, bytes, out, |codes, bytes, groups| unsafe { shuffled(codes, bytes, groups) });
+        return decode_by(codes, bytes, out, |codes, bytes, groups| unsafe {
+            shuffled(codes, bytes, groups)
+        });
     }
     decode_by(codes, bytes, out, plain)
 }
 
-/// Decodes with `whole` for whole groups: from the codes and the padded bytes it writes the groups, and returns the bytes used.
+/// Decodes with `whole` for whole groups: from the codes and the padded bytes it writes the groups, and
+/// returns the bytes used.
 #[inline(always)]
 fn decode_by(
     codes: &[u8],
@@ -126,8 +130,8 @@ fn four(code: u8, bytes: &[u8; PADDING], out: &mut [i32; 4]) -> usize {
 /// Gaps of one row to columns; `None` if they leave `0..=i32::MAX`.
 #[inline(always)]
 pub fn add_up(gaps: &mut [i32]) -> Option<()> {
-    // A column is at most one more than two numbers below 2^31, so the first one that is too large shows as negative, whatever
-    // comes of those behind it.
+    // A column is at most one more than two numbers below 2^31, so the first one that is too large shows as
+    // negative, whatever comes of those behind it.
     let (groups, rest) = gaps.as_chunks_mut::<4>();
     #[cfg(target_arch = "x86_64")]
     // SAFETY: every x86_64 has SSE2.
@@ -143,14 +147,15 @@ pub fn add_up(gaps: &mut [i32]) -> Option<()> {
     (seen >= 0).then_some(())
 }
 
-/// [`add_up`] for groups of four: the column after the last one, and all bits of gaps and columns. One addition per group waits
-/// for the group before.
+/// [`add_up`] for groups of four: the column after the last one, and all bits of gaps and columns. One
+/// addition per group waits for the group before.
 #[cfg(target_arch = "x86_64")]
 #[inline]
 #[target_feature(enable = "sse2")]
 fn add_up_groups(groups: &mut [[i32; 4]]) -> (i32, i32) {
     use std::arch::x86_64::{
-        __m128i, _mm_add_epi32, _mm_or_si128, _mm_set1_epi32, _mm_setzero_si128, _mm_shuffle_epi32, _mm_slli_si128,
+        __m128i, _mm_add_epi32, _mm_or_si128, _mm_set1_epi32, _mm_setzero_si128, _mm_shuffle_epi32,
+        _mm_slli_si128,
     };
     use std::mem::transmute;
     let one = _mm_set1_epi32(1);

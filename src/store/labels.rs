@@ -63,7 +63,8 @@ impl Classes {
 fn order<T>(labels: &[T], compare: impl Fn(&T, &T) -> std::cmp::Ordering) -> Option<Vec<u32>> {
     let mut ids: Vec<u32> = (0..labels.len() as u32).collect();
     ids.sort_by(|&a, &b| compare(&labels[a as usize], &labels[b as usize]));
-    let repeats = ids.windows(2).any(|pair| compare(&labels[pair[0] as usize], &labels[pair[1] as usize]).is_eq());
+    let repeats =
+        ids.windows(2).any(|pair| compare(&labels[pair[0] as usize], &labels[pair[1] as usize]).is_eq());
     (!repeats).then_some(ids)
 }
 

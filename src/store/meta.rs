@@ -1,7 +1,7 @@
 //! What a file says about itself, as JSON.
 //!
-//! Statistics are exact sums over the rows as stored; a reader compares what it can with the index and never allocates by
-//! them.
+//! Statistics are exact sums over the rows as stored; a reader compares what it can with the index and never
+//! allocates by them.
 
 use serde::{Deserialize, Serialize};
 
@@ -63,7 +63,10 @@ impl Meta {
             (rows == self.n_rows, format!("{} rows are claimed, the pages have {rows}", self.n_rows)),
             (nnz == self.nnz, format!("{} entries are claimed, the pages have {nnz}", self.nnz)),
             (self.n_rows > 0, "there are no rows".into()),
-            (self.n_cols <= MAX_COLUMNS, format!("{} columns are claimed, {MAX_COLUMNS} are possible", self.n_cols)),
+            (
+                self.n_cols <= MAX_COLUMNS,
+                format!("{} columns are claimed, {MAX_COLUMNS} are possible", self.n_cols),
+            ),
             (self.n_used <= self.n_cols, format!("{} of {} columns are used", self.n_used, self.n_cols)),
             (self.n_relabelled <= self.n_cols, format!("{} columns are relabelled", self.n_relabelled)),
             (pages.iter().all(|page| page.block < self.n_blocks), "a page belongs to no block".into()),

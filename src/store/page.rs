@@ -1,11 +1,12 @@
 //! A page to bytes and back; the layout is drawn in [`super::format`].
 //!
-//! Decoding writes straight into its place in an arena. Whatever is wrong with a page comes back as one sentence; the reader
-//! adds the file and the offset. Values, columns, classes, weights and row numbers are checked here, so that a solver never
-//! meets what a file should not contain.
+//! Decoding writes straight into its place in an arena. Whatever is wrong with a page comes back as one
+//! sentence; the reader adds the file and the offset. Values, columns, classes, weights and row numbers are
+//! checked here, so that a solver never meets what a file should not contain.
 
 use super::format::{
-    MAX_PAGE_ENTRIES, MAX_PAGE_ROWS, MAX_RATIO, PAGE_HEADER_BYTES, PageEntry, Planes, SECTIONS, u32_at, u64_at,
+    MAX_PAGE_ENTRIES, MAX_PAGE_ROWS, MAX_RATIO, PAGE_HEADER_BYTES, PageEntry, Planes, SECTIONS, u32_at,
+    u64_at,
 };
 use super::{format, indices};
 use crate::matrix::arena::{Room, ValuesMut};
@@ -136,7 +137,9 @@ impl OpenPage {
     fn widen_for(&mut self, values: &RowValues<'_>) {
         let is_single = |v: f64| f64::from(v as f32) == v;
         let to_f64 = match (&self.values, values) {
-            (Values::Row(_), RowValues::Same(_)) | (Values::F64(_), _) | (Values::F32(_), RowValues::F32(_)) => return,
+            (Values::Row(_), RowValues::Same(_))
+            | (Values::F64(_), _)
+            | (Values::F32(_), RowValues::F32(_)) => return,
             (Values::F32(_), RowValues::Same(v)) if is_single(*v) => return,
             (Values::Row(scale), RowValues::F32(_)) => !scale.iter().all(|&v| is_single(v)),
             (_, RowValues::F64(_)) | (Values::F32(_), RowValues::Same(_)) => true,
@@ -144,11 +147,15 @@ impl OpenPage {
         let old = std::mem::replace(&mut self.values, Values::Row(Vec::new()));
         let lens = self.lens.iter().map(|&len| len as usize);
         self.values = match (old, to_f64) {
-            (Values::Row(scale), true) => {
-                Values::F64(scale.iter().zip(lens).flat_map(|(&v, len)| std::iter::repeat_n(v, len)).collect_large())
-            }
+            (Values::Row(scale), true) => Values::F64(
+                scale.iter().zip(lens).flat_map(|(&v, len)| std::iter::repeat_n(v, len)).collect_large(),
+            ),
             (Values::Row(scale), false) => Values::F32(
-                scale.iter().zip(lens).flat_map(|(&v, len)| std::iter::repeat_n(v as f32, len)).collect_large(),
+                scale
+                    .iter()
+                    .zip(lens)
+                    .flat_map(|(&v, len)| std::iter::repeat_n(v as f32, len))
+                    .collect_large(),
             ),
             (Values::F32(v), _) => Values::F64(v.into_iter().map(f64::from).collect_large()),
             (all @ Values::F64(_), _) => all,
@@ -257,7 +264,10 @@ impl<'a> Head<'a> {
     fn parse(bytes: &'a [u8], page: u64, entry: &PageEntry) -> Result<Self, Reason> {
         let end = PAGE_HEADER_BYTES - 8;
         if bytes.len() < PAGE_HEADER_BYTES {
-            return Err(format!("page {page} has {} bytes, its header alone has {PAGE_HEADER_BYTES}", bytes.len()));
+            return Err(format!(
+                "page {page} has {} bytes, its header alone has {PAGE_HEADER_BYTES}",
+                bytes.len()
+            ));
         }
         if u64_at(bytes, end) != format::checksum(8 * page + SECTIONS as u64, &bytes[..end]) {
             return Err(format!("the checksum of the header of page {page} is wrong"));
@@ -283,7 +293,10 @@ impl<'a> Head<'a> {
             let (stored, len) = (u32_at(bytes, 16 + 16 * k) as usize, u32_at(bytes, 20 + 16 * k) as usize);
             let name = NAMES[k];
             if stored > rest.len() {
-                return Err(format!("the {name} of page {page} claim {stored} bytes, {} are left", rest.len()));
+                return Err(format!(
+                    "the {name} of page {page} claim {stored} bytes, {} are left",
+                    rest.len()
+                ));
             }
             if stored > len || len > stored.saturating_mul(MAX_RATIO) {
                 return Err(format!("the {name} of page {page} claim {len} bytes packed in {stored}"));
@@ -317,7 +330,10 @@ impl<'a> Head<'a> {
             let len = self.sections[k].1;
             if len != expected {
                 let name = NAMES[k];
-                return Err(format!("the {name} of page {} have {len} bytes, expected {expected}", self.page));
+                return Err(format!(
+                    "the {name} of page {} have {len} bytes, expected {expected}",
+                    self.page
+                ));
             }
         }
         Ok(())
@@ -354,7 +370,10 @@ impl<'a> Head<'a> {
             };
             let n = decompressor.decompress_to_buffer(stored, &mut buffer[..]).map_err(damaged)?;
             if n != len {
-                return Err(format!("the {} of page {} have {n} bytes, {len} are claimed", NAMES[k], self.page));
+                return Err(format!(
+                    "the {} of page {} have {n} bytes, {len} are claimed",
+                    NAMES[k], self.page
+                ));
             }
         }
         memory::resize(buffer, len + padding, 0);
@@ -398,7 +417,8 @@ pub fn decode(
     for (i, &len) in room.lens.iter().enumerate() {
         let row;
         (row, rest) = rest.split_at_mut(len as usize);
-        let is_inside = indices::add_up(row).is_some() && row.last().is_none_or(|&j| (j as usize) < limits.n_cols);
+        let is_inside =
+            indices::add_up(row).is_some() && row.last().is_none_or(|&j| (j as usize) < limits.n_cols);
         if !is_inside {
             return Err(format!("row {i} of page {page} has a column outside 0..{}", limits.n_cols));
         }

@@ -1,7 +1,8 @@
 //! Opening a store, checking it, and decoding its pages.
 //!
-//! Opening reads the header, the trailer and the parts it points to, and proves that pages and parts fill the file without
-//! gaps. Pages are checked when they are decoded: a damaged page is found by whoever needs it, and by [`Store::verify`].
+//! Opening reads the header, the trailer and the parts it points to, and proves that pages and parts fill the
+//! file without gaps. Pages are checked when they are decoded: a damaged page is found by whoever needs it,
+//! and by [`Store::verify`].
 
 use std::fs::File;
 use std::io::Read;
@@ -11,8 +12,8 @@ use rayon::prelude::*;
 
 use super::columns::is_permutation;
 use super::format::{
-    HEADER_BYTES, INDEX_BYTES, MAX_META_BYTES, MAX_PAGE_ENTRIES, MAX_PAGE_ROWS, MAX_RATIO, PageEntry, Part, Planes,
-    SEEDS, TRAILER_BYTES,
+    HEADER_BYTES, INDEX_BYTES, MAX_META_BYTES, MAX_PAGE_ENTRIES, MAX_PAGE_ROWS, MAX_RATIO, PageEntry, Part,
+    Planes, SEEDS, TRAILER_BYTES,
 };
 use super::labels::Classes;
 use super::meta::Meta;
@@ -189,11 +190,8 @@ impl Store {
     ) -> Result<()> {
         let entry = &self.pages[page];
         let limits = Limits { class_ranks: &self.ranks, n_rows: self.meta.n_rows, n_cols: self.meta.n_used };
-        page::decode(bytes, page as u64, entry, &limits, scratch, room, facts).map_err(|reason| Error::Corrupt {
-            path: self.path.clone(),
-            offset: entry.offset,
-            reason,
-        })
+        page::decode(bytes, page as u64, entry, &limits, scratch, room, facts)
+            .map_err(|reason| Error::Corrupt { path: self.path.clone(), offset: entry.offset, reason })
     }
 
     /// Reads and decodes pages in parallel, into the room of an arena.
@@ -225,7 +223,12 @@ impl Store {
             (c, classes) = classes.split_at_mut(n);
             (w, weights) = weights.split_at_mut(n);
             (i, numbers) = numbers.split_at_mut(n);
-            tasks.push((k, page as usize, room, Facts { classes: Some(c), weights: Some(w), numbers: Some(i) }));
+            tasks.push((
+                k,
+                page as usize,
+                room,
+                Facts { classes: Some(c), weights: Some(w), numbers: Some(i) },
+            ));
         }
         // A few buffers per thread instead of one per page.
         tasks
@@ -296,8 +299,13 @@ impl Store {
         Ok(all)
     }
 
-    /// Decodes all pages, some at a time in one arena, and calls `f` with their numbers and what is said of their rows.
-    fn for_facts(&self, monitor: &dyn Monitor, mut f: impl FnMut(&[u32], &RowFacts) -> Result<()>) -> Result<()> {
+    /// Decodes all pages, some at a time in one arena, and calls `f` with their numbers and what is said of
+    /// their rows.
+    fn for_facts(
+        &self,
+        monitor: &dyn Monitor,
+        mut f: impl FnMut(&[u32], &RowFacts) -> Result<()>,
+    ) -> Result<()> {
         let all: Vec<u32> = (0..self.pages.len() as u32).collect();
         let sizes = all.chunks(PIECE_PAGES).map(|pages| self.size(pages));
         let (n_rows, nnz) = sizes.fold((0, 0), |most, size| (most.0.max(size.0), most.1.max(size.1)));
@@ -317,14 +325,16 @@ impl Store {
         (0..).zip(&self.pages).filter(|(_, page)| page.block == block).map(|(k, _)| k).collect()
     }
 
-    /// Decodes every page, and compares all with the metadata. Calls `progress` with the number of pages done.
+    /// Decodes every page, and compares all with the metadata. Calls `progress` with the number of pages
+    /// done.
     ///
     /// # Errors
     /// [`Error::Corrupt`] at the first page with damage, [`Error::Io`], [`Error::Cancelled`].
     pub fn verify(&self, monitor: &dyn Monitor, progress: &(dyn Fn(usize) + Sync)) -> Result<()> {
         self.old_columns()?;
         let mut class_rows = vec![0u64; self.sorted.len()];
-        let mut seen = memory::zeros::<u64>(usize::try_from(self.meta.n_rows.div_ceil(64)).unwrap_or(usize::MAX));
+        let mut seen =
+            memory::zeros::<u64>(usize::try_from(self.meta.n_rows.div_ceil(64)).unwrap_or(usize::MAX));
         let (mut fingerprint, mut done, mut buffer) = (0, 0, Vec::new());
         self.for_facts(monitor, |pages, facts| {
             facts.classes.iter().for_each(|&class| class_rows[class as usize] += 1);
@@ -345,7 +355,9 @@ impl Store {
             Ok(())
         })?;
         if class_rows != self.class_rows() {
-            return Err(self.corrupt(0, format!("the pages have {class_rows:?} rows per class, not what is claimed")));
+            return Err(
+                self.corrupt(0, format!("the pages have {class_rows:?} rows per class, not what is claimed"))
+            );
         }
         if format!("{fingerprint:016x}") != self.meta.fingerprint {
             return Err(self.corrupt(0, "the fingerprint of the pages is not the one claimed".into()));
@@ -426,9 +438,10 @@ impl Opening<'_> {
         let version = format::u32_at(&header, 8);
         if version != format::VERSION {
             let known = format::VERSION;
-            return Err(
-                self.corrupt(8, format!("written in version {version} of the format, this package reads {known}"))
-            );
+            return Err(self.corrupt(
+                8,
+                format!("written in version {version} of the format, this package reads {known}"),
+            ));
         }
         if header != format::header() {
             return Err(self.corrupt(12, "the header is damaged".into()));
@@ -438,20 +451,24 @@ impl Opening<'_> {
         }
         let start = self.len - TRAILER_BYTES;
         let parts = format::parse_trailer(&self.read(start)?);
-        let parts = parts.ok_or_else(|| self.corrupt(start, "the file is cut short or its end is damaged".into()))?;
+        let parts =
+            parts.ok_or_else(|| self.corrupt(start, "the file is cut short or its end is damaged".into()))?;
         let mut at = parts[0].offset;
         for part in &parts {
             let end = part.offset.checked_add(part.stored);
             if part.offset != at || part.offset < HEADER_BYTES || end.is_none_or(|end| end > start) {
                 let Part { offset, stored, .. } = part;
-                return Err(
-                    self.corrupt(start, format!("{stored} bytes at {offset} are claimed for a part of the end"))
-                );
+                return Err(self.corrupt(
+                    start,
+                    format!("{stored} bytes at {offset} are claimed for a part of the end"),
+                ));
             }
             at += part.stored;
         }
         if at != start {
-            return Err(self.corrupt(at, format!("{} bytes before the trailer belong to nothing", start - at)));
+            return Err(
+                self.corrupt(at, format!("{} bytes before the trailer belong to nothing", start - at))
+            );
         }
         Ok(parts)
     }
@@ -460,7 +477,9 @@ impl Opening<'_> {
     fn part(&self, part: &Part, k: usize, limit: usize) -> Result<Vec<u8>> {
         let most = part.stored.saturating_mul(MAX_RATIO as u64).min(limit as u64);
         if part.len > most || part.stored > part.len {
-            return Err(self.corrupt(part.offset, format!("{} bytes claim to hold {}", part.stored, part.len)));
+            return Err(
+                self.corrupt(part.offset, format!("{} bytes claim to hold {}", part.stored, part.len))
+            );
         }
         let mut bytes = memory::zeros(part.stored as usize);
         file_at::read(self.file, &mut bytes, part.offset)
@@ -476,14 +495,17 @@ impl Opening<'_> {
             .and_then(|decoder| decoder.take(part.len + 1).read_to_end(&mut unpacked));
         match read {
             Ok(n) if n as u64 == part.len => Ok(unpacked),
-            Ok(_) => Err(self.corrupt(part.offset, format!("{} bytes do not unpack to {}", part.stored, part.len))),
+            Ok(_) => {
+                Err(self.corrupt(part.offset, format!("{} bytes do not unpack to {}", part.stored, part.len)))
+            }
             Err(error) => Err(self.corrupt(part.offset, error.to_string())),
         }
     }
 
     fn meta(&self, part: &Part) -> Result<Meta> {
         let json = self.part(part, 0, MAX_META_BYTES)?;
-        serde_json::from_slice(&json).map_err(|error| self.corrupt(part.offset, format!("the metadata: {error}")))
+        serde_json::from_slice(&json)
+            .map_err(|error| self.corrupt(part.offset, format!("the metadata: {error}")))
     }
 
     /// The index; its pages fill the file from the header to the metadata.
@@ -495,18 +517,23 @@ impl Opening<'_> {
         let bytes = self.part(index, 2, usize::MAX)?;
         let pages: Vec<PageEntry> = bytes.chunks_exact(INDEX_BYTES).map(PageEntry::parse).collect_large();
         if u32::try_from(pages.len()).is_err() {
-            return Err(self.corrupt(index.offset, format!("{} pages, at most 2^32 are possible", pages.len())));
+            return Err(
+                self.corrupt(index.offset, format!("{} pages, at most 2^32 are possible", pages.len()))
+            );
         }
         let mut at = HEADER_BYTES;
         for (k, page) in pages.iter().enumerate() {
             if page.offset != at {
-                return Err(self.corrupt(index.offset, format!("page {k} is claimed at {}, not {at}", page.offset)));
+                return Err(
+                    self.corrupt(index.offset, format!("page {k} is claimed at {}, not {at}", page.offset))
+                );
             }
             // Buffers are made for what the index says, before a page is seen.
             let most = (page.stored as usize).saturating_mul(MAX_RATIO).min(MAX_PAGE_ENTRIES);
             if page.n_rows == 0 || page.n_rows as usize > MAX_PAGE_ROWS || page.nnz as usize > most {
                 let PageEntry { stored, n_rows, nnz, .. } = page;
-                let reason = format!("page {k} is claimed to hold {n_rows} rows and {nnz} entries in {stored} bytes");
+                let reason =
+                    format!("page {k} is claimed to hold {n_rows} rows and {nnz} entries in {stored} bytes");
                 return Err(self.corrupt(index.offset, reason));
             }
             at += u64::from(page.stored);

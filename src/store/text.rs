@@ -47,7 +47,10 @@ impl Pieces {
     ///
     /// # Errors
     /// As for [`text::read`]; lines are counted from the start of the file.
-    pub fn next<V: TextValue>(&mut self, cancelled: &(dyn Fn() -> bool + Sync)) -> Result<Option<SvmlightData<V>>> {
+    pub fn next<V: TextValue>(
+        &mut self,
+        cancelled: &(dyn Fn() -> bool + Sync),
+    ) -> Result<Option<SvmlightData<V>>> {
         loop {
             let end = self.fill(cancelled)?;
             if end == 0 {
@@ -66,7 +69,8 @@ impl Pieces {
         }
     }
 
-    /// Reads until there is a whole piece, and returns its end: behind the last line end, or the end of the file.
+    /// Reads until there is a whole piece, and returns its end: behind the last line end, or the end of the
+    /// file.
     fn fill(&mut self, cancelled: &(dyn Fn() -> bool + Sync)) -> Result<usize> {
         loop {
             if self.is_at_end {
@@ -89,15 +93,17 @@ impl Pieces {
 
     fn moved(&self, error: Error) -> Error {
         match error {
-            Error::Text { path, line, column, reason } => Error::Text { path, line: line + self.lines, column, reason },
+            Error::Text { path, line, column, reason } => {
+                Error::Text { path, line: line + self.lines, column, reason }
+            }
             other => other,
         }
     }
 }
 
-/// Adds up how often columns occur in plain text at some place of a file, for the order of the columns: whatever stands between a
-/// blank and a colon counts if it is a number up to `limit`, so the place may be in the middle of a line. `first` is the number
-/// of the first column.
+/// Adds up how often columns occur in plain text at some place of a file, for the order of the columns:
+/// whatever stands between a blank and a colon counts if it is a number up to `limit`, so the place may be in
+/// the middle of a line. `first` is the number of the first column.
 ///
 /// # Errors
 /// [`Error::Io`].
@@ -117,7 +123,8 @@ pub fn count_columns(
     for colon in memchr_iter(b':', &text) {
         let start = text[..colon].iter().rposition(|byte| !byte.is_ascii_digit());
         // Nine digits at most, so that numbers fit; names like `qid` have a letter in the way.
-        let Some(digits) = start.filter(|&at| text[at] == b' ' || text[at] == b'\t').map(|at| &text[at + 1..colon])
+        let Some(digits) =
+            start.filter(|&at| text[at] == b' ' || text[at] == b'\t').map(|at| &text[at + 1..colon])
         else {
             continue;
         };

@@ -1,14 +1,15 @@
 //! Building a store from batches of rows, in bounded memory.
 //!
-//! A row's block is drawn from its number and the seed alone, so the blocks are random samples whatever the order of the input,
-//! and the length of the input need not be known. Each block has one open page; rows go to their pages, and full pages are
-//! compressed in parallel and appended. Memory: the open pages (at most 12 bytes per entry, [`super::format::PAGE_ENTRIES`] entries
-//! per block) and one batch of rows.
+//! A row's block is drawn from its number and the seed alone, so the blocks are random samples whatever the
+//! order of the input, and the length of the input need not be known. Each block has one open page; rows go
+//! to their pages, and full pages are compressed in parallel and appended. Memory: the open pages (at most 12
+//! bytes per entry, [`super::format::PAGE_ENTRIES`] entries per block) and one batch of rows.
 //!
-//! The bytes of a file depend on the rows, the options and the borders of the batches, not on the number of threads.
+//! The bytes of a file depend on the rows, the options and the borders of the batches, not on the number of
+//! threads.
 //!
-//! Rows are normalised on the way: entries sorted by (new) column, entries of one column summed, zeros dropped. Values are
-//! stored in the narrowest of four forms that is exact, page by page.
+//! Rows are normalised on the way: entries sorted by (new) column, entries of one column summed, zeros
+//! dropped. Values are stored in the narrowest of four forms that is exact, page by page.
 
 use std::path::Path;
 
@@ -28,8 +29,8 @@ use crate::matrix::csr::MAX_SQUARED_NORM;
 use crate::memory::CollectLarge;
 use crate::{Error, Result, memory};
 
-/// Blocks of a store, where nothing is asked for: with open pages of 1 MB at most 64 MB, and a trainer that holds a
-/// thirtieth of the rows at a time can work with whole blocks.
+/// Blocks of a store, where nothing is asked for: with open pages of 1 MB at most 64 MB, and a trainer that
+/// holds a thirtieth of the rows at a time can work with whole blocks.
 pub const DEFAULT_BLOCKS: u32 = 64;
 /// Most blocks; each has an open page while building.
 pub const MAX_BLOCKS: u32 = 4096;
@@ -125,8 +126,8 @@ impl Entries {
         self.values.clear();
     }
 
-    /// Makes keys of the new columns (upper half) and the places among the values (lower half): sorted by column, equal
-    /// columns in their order.
+    /// Makes keys of the new columns (upper half) and the places among the values (lower half): sorted by
+    /// column, equal columns in their order.
     fn sort(&mut self, order: &Order) {
         self.keys.clear();
         let columns = self.columns.iter().zip(0u64..);
@@ -186,8 +187,8 @@ impl Writer {
     /// Appends rows with their class ids and sample weights, in the current rayon pool.
     ///
     /// # Errors
-    /// [`Error::Shape`], [`Error::Labels`], [`Error::Entry`] for what is no row; [`Error::Io`]; [`Error::Cancelled`]. The writer is of
-    /// no use afterwards.
+    /// [`Error::Shape`], [`Error::Labels`], [`Error::Entry`] for what is no row; [`Error::Io`];
+    /// [`Error::Cancelled`]. The writer is of no use afterwards.
     pub fn append<R: Rows>(
         &mut self,
         rows: &R,
@@ -306,7 +307,8 @@ impl Writer {
             let class = classes[row] as usize;
             if class >= facts.class_rows.len() {
                 if class > facts.n_rows as usize + (row - range.start) {
-                    let reason = format!("class id {class} comes before smaller ones: ids count first appearances");
+                    let reason =
+                        format!("class id {class} comes before smaller ones: ids count first appearances");
                     return Err(Error::Labels { reason });
                 }
                 facts.class_rows.resize(class + 1, 0);
@@ -403,7 +405,8 @@ impl Writer {
     }
 
     fn write_part(&mut self, bytes: &[u8], k: usize) -> Result<Part> {
-        let packed = zstd::bulk::compress(bytes, format::LEVEL).map_err(|_| Error::Memory { bytes: bytes.len() })?;
+        let packed =
+            zstd::bulk::compress(bytes, format::LEVEL).map_err(|_| Error::Memory { bytes: bytes.len() })?;
         let stored = if packed.len() < bytes.len() { &packed } else { bytes };
         self.write_plain(stored, k).map(|part| Part { len: bytes.len() as u64, ..part })
     }
@@ -476,7 +479,14 @@ impl Prepared {
 }
 
 /// Puts a row into the page of its block.
-fn push(page: &mut OpenPage, part: &Prepared, ready: &Ready, classes: &[u32], weights: Option<&[f64]>, number: u64) {
+fn push(
+    page: &mut OpenPage,
+    part: &Prepared,
+    ready: &Ready,
+    classes: &[u32],
+    weights: Option<&[f64]>,
+    number: u64,
+) {
     let (columns, values) = (&part.columns[ready.start..ready.end], &part.values[ready.start..ready.end]);
     let narrow: Vec<f32>;
     let values = match ready.form {

@@ -1,7 +1,7 @@
 //! Chunks of the text, each with its own part of the result, and how the parts become one matrix.
 //!
-//! A chunk has room for as many entries as it has colons. Colons of comments and queries leave room unused, which is closed at
-//! the end by moving each chunk's entries to the left.
+//! A chunk has room for as many entries as it has colons. Colons of comments and queries leave room unused,
+//! which is closed at the end by moving each chunk's entries to the left.
 
 use std::ops::{Range, Sub};
 
@@ -39,7 +39,9 @@ impl From<Failure> for Stop {
 }
 
 /// Integers that indices are stored in.
-pub(super) trait Index: Zero + Ord + Send + From<u8> + Into<i64> + TryFrom<i64> + Sub<Output = Self> {
+pub(super) trait Index:
+    Zero + Ord + Send + From<u8> + Into<i64> + TryFrom<i64> + Sub<Output = Self>
+{
     fn wrap(list: Vec<Self>) -> Indices;
 }
 
@@ -80,7 +82,12 @@ impl Rows {
 }
 
 impl<V: TextValue, I: Index> Chunk<'_, V, I> {
-    pub(super) fn push_line(&mut self, mut line: Cursor, rows: &mut Rows, layout: &Layout) -> Result<(), Stop> {
+    pub(super) fn push_line(
+        &mut self,
+        mut line: Cursor,
+        rows: &mut Rows,
+        layout: &Layout,
+    ) -> Result<(), Stop> {
         if !line.skip_blanks() {
             return Ok(());
         }

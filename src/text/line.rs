@@ -1,7 +1,8 @@
 //! Tokens of one line: label, query, `index:value`, and what to say about those that are none of these.
 //!
-//! A [`Cursor`] goes through the data of a line once, from left to right. Whatever it refuses comes back as a [`Failure`] that
-//! points at the token in the text; the fast path of each token is short, and everything that only makes messages is cold.
+//! A [`Cursor`] goes through the data of a line once, from left to right. Whatever it refuses comes back as a
+//! [`Failure`] that points at the token in the text; the fast path of each token is short, and everything
+//! that only makes messages is cold.
 
 use std::fmt;
 use std::ops::Range;
@@ -24,9 +25,11 @@ pub trait TextValue: Zero + Default + From<u8> + Send + Sync + 'static {
     /// What error messages call the type.
     const PRECISION: &'static str;
 
-    /// Parses the longest number at the start of `text`, rounded once to this type, and returns its length in bytes.
+    /// Parses the longest number at the start of `text`, rounded once to this type, and returns its length in
+    /// bytes.
     ///
-    /// `nan`, `inf` and numbers out of range come back as what they are: the reader refuses them by [`Self::is_finite`].
+    /// `nan`, `inf` and numbers out of range come back as what they are: the reader refuses them by
+    /// [`Self::is_finite`].
     fn parse_prefix(text: &[u8]) -> Option<(Self, usize)>;
 
     /// Tells whether the value is neither infinite nor NaN.
@@ -173,7 +176,8 @@ impl<'a> Cursor<'a> {
             Some(self.fail(format!("label missing before {found}; expected a finite decimal number")))
         } else if token.contains(&b',') {
             let found = quote(token);
-            let reason = format!("several labels {found}; multi-label files are not supported, expected one label");
+            let reason =
+                format!("several labels {found}; multi-label files are not supported, expected one label");
             Some(self.fail(reason))
         } else {
             None
@@ -249,7 +253,9 @@ impl<'a> Cursor<'a> {
         };
         let digits = &token[..length];
         if digits == b"qid" {
-            return Err(self.fail(format!("{found} is out of place; expected qid directly after the label, once")));
+            return Err(
+                self.fail(format!("{found} is out of place; expected qid directly after the label, once"))
+            );
         }
         if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
             let reason = format!("index of {found} is not a non-negative integer; expected index:value");
@@ -258,7 +264,9 @@ impl<'a> Cursor<'a> {
         let index = str::from_utf8(digits).ok().and_then(|digits| digits.parse().ok());
         match index {
             Some(index) if accepted.indices.contains(&index) => Ok((index, length)),
-            _ if accepted.indices.is_empty() => Err(self.fail(format!("entry {found}; expected none in 0 columns"))),
+            _ if accepted.indices.is_empty() => {
+                Err(self.fail(format!("entry {found}; expected none in 0 columns")))
+            }
             _ => Err(self.fail(format!("index of {found} is out of range; expected {accepted}"))),
         }
     }

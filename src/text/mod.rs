@@ -6,13 +6,14 @@
 //! row   = label [ "qid:" integer ] *( index ":" value )          separated by blanks and tabs
 //! ```
 //!
-//! The text is cut at line ends into chunks of about `CHUNK_BYTES`, the chunks are parsed in the current rayon pool, each
-//! into its own part of the result. Where the cuts lie depends on the text alone and nothing is summed, so the result
-//! does not depend on the number of threads. Neither does an error: the first bad token of the file is the one reported.
+//! The text is cut at line ends into chunks of about `CHUNK_BYTES`, the chunks are parsed in the current
+//! rayon pool, each into its own part of the result. Where the cuts lie depends on the text alone and nothing
+//! is summed, so the result does not depend on the number of threads. Neither does an error: the first bad
+//! token of the file is the one reported.
 //!
-//! Every decimal is rounded once, directly to its target type. What cannot be a finite number is refused, never turned into
-//! infinity or cut short. Entries stay as written: explicit zeros, unsorted and repeated indices are left to the caller.
-//! Lines with several labels (multi-label files) are refused.
+//! Every decimal is rounded once, directly to its target type. What cannot be a finite number is refused,
+//! never turned into infinity or cut short. Entries stay as written: explicit zeros, unsorted and repeated
+//! indices are left to the caller. Lines with several labels (multi-label files) are refused.
 //!
 //! * `source`: the bytes of a file, decompressed;
 //! * `line`: the tokens of one line, and messages about bad ones;
@@ -39,7 +40,8 @@ mod source;
 #[cfg(test)]
 mod tests;
 
-/// Bytes of text that one task parses: some milliseconds of work, so that a pool stays busy and a cancel is seen soon.
+/// Bytes of text that one task parses: some milliseconds of work, so that a pool stays busy and a cancel is
+/// seen soon.
 const CHUNK_BYTES: usize = 1 << 20;
 
 /// One above the largest index: the number of columns fits both `i64` and `usize`.
@@ -94,7 +96,8 @@ pub struct SvmlightData<V> {
     pub qid: Option<Vec<i64>>,
 }
 
-/// Reads a file, or standard input for `-`; gzip, bzip2 and zstd are recognised by their first bytes, whatever the name.
+/// Reads a file, or standard input for `-`; gzip, bzip2 and zstd are recognised by their first bytes,
+/// whatever the name.
 ///
 /// Members, streams or frames that follow each other are joined. Memory: the text and the result.
 /// `cancelled` is called now and then, by any thread of the current pool.
@@ -113,9 +116,10 @@ pub fn read<V: TextValue>(
 /// Parses text that is not compressed; `path` only names it in errors.
 ///
 /// # Errors
-/// [`Error::Text`] at the first bad token, and for a text without rows. If [`IndexBase::Auto`] turns out to mean 0, an index
-/// equal to `n_features` is reported only after all else was found good. [`Error::Parameter`] for an `n_features` that no
-/// index type can count. [`Error::Cancelled`] if `cancelled` says so; it is asked once per chunk, never within a line.
+/// [`Error::Text`] at the first bad token, and for a text without rows. If [`IndexBase::Auto`] turns out to
+/// mean 0, an index equal to `n_features` is reported only after all else was found good.
+/// [`Error::Parameter`] for an `n_features` that no index type can count. [`Error::Cancelled`] if `cancelled`
+/// says so; it is asked once per chunk, never within a line.
 pub fn parse<V: TextValue>(
     bytes: &[u8],
     path: &Path,
@@ -185,7 +189,8 @@ impl Text<'_> {
         let mut indices = memory::zeros::<I>(rooms.iter().sum());
         let mut values = memory::zeros::<V>(indices.len());
         let places = cut(&mut indices, &rooms).into_iter().zip(cut(&mut values, &rooms));
-        let chunks = ranges.into_iter().zip(places).map(|(range, (indices, values))| Chunk { range, indices, values });
+        let chunks =
+            ranges.into_iter().zip(places).map(|(range, (indices, values))| Chunk { range, indices, values });
         let rows = self.parse_chunks(chunks.collect(), layout)?;
         close_gaps(&mut indices, &rooms, &rows);
         close_gaps(&mut values, &rooms, &rows);
@@ -210,7 +215,8 @@ impl Text<'_> {
             }
             rows
         };
-        // Chunks before the first bad one are never skipped: which token is the first does not depend on timing.
+        // Chunks before the first bad one are never skipped: which token is the first does not depend on
+        // timing.
         let results: Vec<_> = chunks.into_par_iter().enumerate().map(task).collect();
         if results.iter().any(|rows| matches!(rows, Err(Stop::Cancelled))) {
             return Err(Stop::Cancelled);
@@ -218,7 +224,11 @@ impl Text<'_> {
         results.into_iter().collect()
     }
 
-    fn parse_chunk<V: TextValue, I: Index>(&self, mut chunk: Chunk<V, I>, layout: &Layout) -> Result<Rows, Stop> {
+    fn parse_chunk<V: TextValue, I: Index>(
+        &self,
+        mut chunk: Chunk<V, I>,
+        layout: &Layout,
+    ) -> Result<Rows, Stop> {
         if (self.cancelled)() {
             return Err(Stop::Cancelled);
         }

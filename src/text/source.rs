@@ -10,10 +10,12 @@ use crate::{error, memory, parallel};
 
 /// The path that stands for standard input; a file of that name is `./-`.
 pub const STDIN: &str = "-";
-/// Bytes read or decompressed between two looks at `cancelled`: about 0.2 s of bzip2, the slowest of the codecs.
+/// Bytes read or decompressed between two looks at `cancelled`: about 0.2 s of bzip2, the slowest of the
+/// codecs.
 const PIECE_BYTES: usize = 4 << 20;
 
-/// Reads and decompresses a file; pieces of plain text are read in parallel, a fifth of the time of reading and parsing.
+/// Reads and decompresses a file; pieces of plain text are read in parallel, a fifth of the time of reading
+/// and parsing.
 pub(super) fn load(path: &Path, cancelled: &(dyn Fn() -> bool + Sync)) -> error::Result<Vec<u8>> {
     let failed = |source| Error::Io { path: path.to_path_buf(), source };
     let check = || if cancelled() { Err(Error::Cancelled) } else { Ok(()) };
@@ -54,7 +56,8 @@ fn stdin() -> io::Result<File> {
     std::os::windows::io::AsHandle::as_handle(&io::stdin()).try_clone_to_owned().map(File::from)
 }
 
-/// The length of a file that is neither compressed nor a pipe or the like, of which only the end tells the length.
+/// The length of a file that is neither compressed nor a pipe or the like, of which only the end tells the
+/// length.
 fn plain_length(file: &mut File) -> io::Result<Option<usize>> {
     let meta = file.metadata()?;
     let Ok(length) = usize::try_from(meta.len()) else { return Ok(None) };

@@ -10,7 +10,11 @@ use super::*;
 
 const PLAIN: &[u8] = b"+1 1:0.5 3:-2e-1\n-1 2:1 # note\n+1\n";
 
-fn parse_with<V: TextValue>(text: &[u8], options: &ReadOptions, chunk_bytes: usize) -> error::Result<SvmlightData<V>> {
+fn parse_with<V: TextValue>(
+    text: &[u8],
+    options: &ReadOptions,
+    chunk_bytes: usize,
+) -> error::Result<SvmlightData<V>> {
     let text = Text { bytes: text, path: Path::new("t.svm"), cancelled: &|| false, chunk_bytes };
     text.parse(options)
 }

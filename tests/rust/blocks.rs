@@ -1,4 +1,5 @@
-//! Training on a store: the optimum of the same rows in memory, whatever stays in memory, however it is interrupted.
+//! Training on a store: the optimum of the same rows in memory, whatever stays in memory, however it is
+//! interrupted.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -39,7 +40,8 @@ fn noise(k: u64) -> f64 {
 }
 
 pub fn data(n_classes: u32, is_uniform: bool) -> Data {
-    let mut data = Data { indptr: vec![0], indices: vec![], values: vec![], classes: vec![], weights: vec![] };
+    let mut data =
+        Data { indptr: vec![0], indices: vec![], values: vec![], classes: vec![], weights: vec![] };
     for i in 0..N as u64 {
         let class = (i * u64::from(n_classes) / N as u64) as u32;
         let mut columns: Vec<i32> = (0..12)
@@ -68,7 +70,8 @@ pub fn build(data: &Data, folder: &Path) -> Store {
     let (view, _) = CsrView::new(&data.indptr, &data.indices, &data.values, D).unwrap();
     let mut counts = vec![0; D];
     data.indices.iter().for_each(|&j| counts[j as usize] += 1);
-    let options = Options { n_blocks: 12, n_cols: Some(D), order: Order::by_count(&counts), ..Options::default() };
+    let options =
+        Options { n_blocks: 12, n_cols: Some(D), order: Order::by_count(&counts), ..Options::default() };
     let mut writer = Writer::create(&path, options).unwrap();
     writer.append(&view, &data.classes, Some(&data.weights), &Silent).unwrap();
     let n_classes = data.classes.iter().max().unwrap() + 1;
@@ -115,7 +118,8 @@ fn optima(data: &Data, tasks: &[Task], loss: LossKind, intercept: Intercept) -> 
     let (view, _) = CsrView::new(&data.indptr, &data.indices, &data.values, D).unwrap();
     let n_classes = data.classes.iter().max().unwrap() + 1;
     let labels = Labels { ids: &data.classes, n_classes };
-    let cost: Vec<f64> = data.classes.iter().zip(&data.weights).map(|(&k, w)| tasks[0].cost[k as usize] * w).collect();
+    let cost: Vec<f64> =
+        data.classes.iter().zip(&data.weights).map(|(&k, w)| tasks[0].cost[k as usize] * w).collect();
     let params = Params { solver: SolverKind::DualCd, tol: 1e-7, max_iter: 5000, seed: 1 };
     let solutions = labels::fit(&view, &labels, &cost, intercept, loss, &params, &Silent).unwrap();
     solutions.iter().map(|s| s.certificate.primal).collect()
@@ -160,9 +164,15 @@ fn the_optimum_is_that_of_the_rows_in_memory() {
         assert_eq!(outcome.status, Status::Converged, "{name}");
         let optimum = optima(&data, &tasks, loss, intercept)[0];
         let primal = objective(&data, &tasks[0], outcome, loss, intercept);
-        assert!((primal - outcome.certificate.primal).abs() <= 1e-9 * primal, "{name}, by definition {primal}");
+        assert!(
+            (primal - outcome.certificate.primal).abs() <= 1e-9 * primal,
+            "{name}, by definition {primal}"
+        );
         assert!(outcome.certificate.dual <= optimum * (1.0 + 1e-9), "{name}, optimum {optimum}");
-        assert!(primal <= optimum * (1.0 + 1e-4) && primal >= optimum * (1.0 - 1e-6), "{name}, optimum {optimum}");
+        assert!(
+            primal <= optimum * (1.0 + 1e-4) && primal >= optimum * (1.0 - 1e-6),
+            "{name}, optimum {optimum}"
+        );
     }
 }
 
@@ -173,7 +183,8 @@ fn several_classes_and_held_out_parts_share_one_reading() {
     let (loss, intercept) = (LossKind::SquaredHinge, Intercept::Free);
     let settings = Settings { budget: 24_000_000, ..settings(loss, intercept) };
     let outcomes = fit(&store, &tasks, &settings);
-    for ((task, outcome), optimum) in tasks.iter().zip(&outcomes).zip(optima(&data, &tasks, loss, intercept)) {
+    for ((task, outcome), optimum) in tasks.iter().zip(&outcomes).zip(optima(&data, &tasks, loss, intercept))
+    {
         let primal = objective(&data, task, outcome, loss, intercept);
         assert!(primal <= optimum * (1.0 + 1e-4), "{primal} for {optimum}");
     }
@@ -213,7 +224,8 @@ fn every_loss_gets_its_rounds() {
         assert!(if loss == LossKind::Logistic { visits(5) == 5.0 } else { visits(5) > 2.0 }, "{loss:?}");
     }
     // A tolerance that any gradient meets ends them.
-    let some = Settings { policy: Policy::None, max_passes: 1, ..settings(LossKind::Logistic, Intercept::None) };
+    let some =
+        Settings { policy: Policy::None, max_passes: 1, ..settings(LossKind::Logistic, Intercept::None) };
     assert_eq!(fit(&store, &tasks, &Settings { round_tol: 1e9, ..some })[0].passes, 2.0);
 }
 
@@ -239,7 +251,12 @@ fn a_store_whose_bytes_fit_is_read_once() {
     for keeps_stored in [true, false] {
         let settings = Settings { keeps_stored, ..some };
         let plan = Plan::new(&store, &settings, &one(&store, &settings)).unwrap();
-        assert_eq!((plan.keeps_stored, plan.blocks.len() > 1), (keeps_stored, true), "{} blocks", plan.blocks.len());
+        assert_eq!(
+            (plan.keeps_stored, plan.blocks.len() > 1),
+            (keeps_stored, true),
+            "{} blocks",
+            plan.blocks.len()
+        );
         let readings = Readings::default();
         blocks::fit(&store, &tasks, &[], &settings, None, &readings).unwrap();
         let read = readings.0.into_inner();
@@ -282,12 +299,15 @@ fn a_slow_disk_changes_no_bit_or_is_put_to_use() {
     };
     let (quick, slowly) = (of(&rest, &Silent), of(&rest, &slow));
     assert_eq!((&quick.w, quick.certificate, quick.passes), (&slowly.w, slowly.certificate, slowly.passes));
-    // The same two readings, more visits of the cached rows, a better model; still a dual point of the whole problem.
+    // The same two readings, more visits of the cached rows, a better model; still a dual point of the whole
+    // problem.
     let train = Settings { waiting: Waiting::Train, ..rest };
     let busy = of(&train, &slow);
     let optimum = optima(&data, &tasks, LossKind::Hinge, Intercept::None)[0];
-    let facts =
-        format!("{} and {} passes, {:?} and {:?}", slowly.passes, busy.passes, slowly.certificate, busy.certificate);
+    let facts = format!(
+        "{} and {} passes, {:?} and {:?}",
+        slowly.passes, busy.passes, slowly.certificate, busy.certificate
+    );
     assert_eq!(busy.loads, slowly.loads);
     assert!(busy.passes > slowly.passes + 1.0, "{facts}");
     assert!(busy.certificate.dual > slowly.certificate.dual && busy.certificate.dual <= optimum, "{facts}");
@@ -388,7 +408,8 @@ impl Monitor for Impatient {
 fn an_interrupted_training_goes_on_to_the_same_bits() {
     let (data, folder) = (data(3, false), tempfile::tempdir().unwrap());
     let (store, tasks) = (build(&data, folder.path()), tasks(3, 0.1));
-    let settings = Settings { budget: 22_000_000, max_passes: 4, ..settings(LossKind::Hinge, Intercept::Free) };
+    let settings =
+        Settings { budget: 22_000_000, max_passes: 4, ..settings(LossKind::Hinge, Intercept::Free) };
     goes_on(&store, &tasks, &settings, folder.path());
 }
 
@@ -407,12 +428,16 @@ fn goes_on(store: &Store, tasks: &[Task], settings: &Settings, folder: &Path) {
     });
     for resumed in resumed {
         for (a, b) in whole.iter().zip(&resumed) {
-            assert_eq!((&a.w, a.intercept, a.certificate, a.n_iter), (&b.w, b.intercept, b.certificate, b.n_iter));
+            assert_eq!(
+                (&a.w, a.intercept, a.certificate, a.n_iter),
+                (&b.w, b.intercept, b.certificate, b.n_iter)
+            );
         }
     }
 }
 
-/// Cancels a training again and again, and damages its checkpoint: what it ends with, and what it ends with from a good checkpoint.
+/// Cancels a training again and again, and damages its checkpoint: what it ends with, and what it ends with
+/// from a good checkpoint.
 pub fn interrupted<T>(
     settings: &Settings,
     folder: &Path,
@@ -470,7 +495,10 @@ fn a_training_that_ran_out_of_passes_goes_on_with_more() {
     assert_eq!(blocks::fit(&store, &tasks, &[], &some, keep, &Silent).unwrap()[0].status, Status::MaxIter);
     let more = blocks::fit(&store, &tasks, &[], &settings, keep, &Silent).unwrap();
     let whole = fit(&store, &tasks, &settings);
-    assert_eq!((&more[0].w, more[0].n_iter, more[0].status), (&whole[0].w, whole[0].n_iter, Status::Converged));
+    assert_eq!(
+        (&more[0].w, more[0].n_iter, more[0].status),
+        (&whole[0].w, whole[0].n_iter, Status::Converged)
+    );
 }
 
 #[test]

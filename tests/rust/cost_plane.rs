@@ -1,4 +1,5 @@
-//! The plane of two costs against slow, obvious twins: the dual solved by projected coordinate descent at points, sets recomputed from the answer.
+//! The plane of two costs against slow, obvious twins: the dual solved by projected coordinate descent at
+//! points, sets recomputed from the answer.
 
 use hinge::cost_plane::answer::{Data as PathData, answer};
 use hinge::cost_plane::complex::{End, OPEN};
@@ -22,8 +23,11 @@ fn options(limit: [f64; 2]) -> Options {
 
 /// Optimal dual value by coordinate descent over explicit vectors, until the gap is below 1e-10.
 fn optimum(rows: &[Vec<f64>], y: &[f64], cost: [f64; 2]) -> f64 {
-    let z: Vec<Vec<f64>> =
-        rows.iter().zip(y).map(|(row, y)| row.iter().copied().chain([BIAS]).map(|v| v * y).collect()).collect();
+    let z: Vec<Vec<f64>> = rows
+        .iter()
+        .zip(y)
+        .map(|(row, y)| row.iter().copied().chain([BIAS]).map(|v| v * y).collect())
+        .collect();
     let limit = |i: usize| cost[usize::from(y[i] < 0.0)];
     let (mut a, mut w) = (vec![0.0; y.len()], vec![0.0; z[0].len()]);
     for _ in 0..1_000_000 {
@@ -60,12 +64,14 @@ fn assert_tiles(explored: &Explored, limit: [f64; 2]) {
 fn degenerate() -> impl Strategy<Value = Data> {
     (1..4usize, 2..12usize).prop_flat_map(|(d, n)| {
         let row = prop::collection::vec(-2..3i32, d);
-        (prop::collection::vec(row, n), prop::collection::vec(any::<bool>(), n)).prop_map(move |(rows, labels)| {
-            let rows = rows.into_iter().map(|row| row.into_iter().map(f64::from).collect()).collect();
-            let mut y: Vec<f64> = labels.into_iter().map(|b| if b { 1.0 } else { -1.0 }).collect();
-            (y[0], y[1]) = (1.0, -1.0);
-            Data::new(rows, y, vec![1.0; n])
-        })
+        (prop::collection::vec(row, n), prop::collection::vec(any::<bool>(), n)).prop_map(
+            move |(rows, labels)| {
+                let rows = rows.into_iter().map(|row| row.into_iter().map(f64::from).collect()).collect();
+                let mut y: Vec<f64> = labels.into_iter().map(|b| if b { 1.0 } else { -1.0 }).collect();
+                (y[0], y[1]) = (1.0, -1.0);
+                Data::new(rows, y, vec![1.0; n])
+            },
+        )
     })
 }
 
@@ -202,7 +208,8 @@ impl Drop for Folder {
     }
 }
 
-/// The layers in a file are those of the plane in memory, and the check as they go by finds what the check of the whole finds.
+/// The layers in a file are those of the plane in memory, and the check as they go by finds what the check of
+/// the whole finds.
 #[test]
 fn a_plane_in_a_file_is_the_plane_in_memory() {
     let folder = Folder::new("same");
@@ -220,7 +227,10 @@ fn a_plane_in_a_file_is_the_plane_in_memory() {
         let file = PlaneFile::open(&target).unwrap();
         assert_eq!(file.header, b"kept");
         assert_eq!(file.perturbation, memory.perturbation);
-        assert_eq!((file.end, file.attempts, file.effort), (memory.complex.end, memory.attempts, memory.effort));
+        assert_eq!(
+            (file.end, file.attempts, file.effort),
+            (memory.complex.end, memory.attempts, memory.effort)
+        );
         let (found, known) = (&file.report, &memory.report);
         assert!((found.area - known.area).abs() <= 1e-12 * known.area.abs());
         assert_eq!(*found, hinge::cost_plane::complex::Report { area: found.area, ..known.clone() });
@@ -234,7 +244,8 @@ fn a_plane_in_a_file_is_the_plane_in_memory() {
     }
 }
 
-/// Every damaged byte and every length is noticed: an error, never a panic, a large allocation or a wrong plane.
+/// Every damaged byte and every length is noticed: an error, never a panic, a large allocation or a wrong
+/// plane.
 #[test]
 fn damaged_planes_are_refused() {
     let folder = Folder::new("damaged");
@@ -261,7 +272,8 @@ fn a_plane_that_cannot_be_written_leaves_no_file() {
     let folder = Folder::new("stopped");
     let data = gaussian(30, 4);
     let nowhere = folder.0.join("missing").join("plane");
-    let error = plane_to_file(&data.view(), &data.y, BIAS, &options([1.0; 2]), (&nowhere, b""), &Silent).unwrap_err();
+    let error =
+        plane_to_file(&data.view(), &data.y, BIAS, &options([1.0; 2]), (&nowhere, b""), &Silent).unwrap_err();
     assert!(matches!(error, hinge::Error::Io { .. }), "{error}");
     assert_eq!(std::fs::read_dir(&folder.0).unwrap().count(), 0);
 }
@@ -276,11 +288,13 @@ fn estimates_are_within_a_factor_of_four() {
         assert!((0.25..4.0).contains(&(found / known)), "{n} x {d}, box {size}: {found} for {known}");
     }
     let data = gaussian(10, 2);
-    let refused = estimate(&data.view(), &data.y, BIAS, [f64::INFINITY, 1.0], 0, &Silent).unwrap_err().to_string();
+    let refused =
+        estimate(&data.view(), &data.y, BIAS, [f64::INFINITY, 1.0], 0, &Silent).unwrap_err().to_string();
     assert!(refused.starts_with("box must be two finite numbers"), "{refused}");
 }
 
-/// Gaussian rows with two columns more that are combinations of others but for `noise`: rows nearly depend on each other, whatever the set.
+/// Gaussian rows with two columns more that are combinations of others but for `noise`: rows nearly depend on
+/// each other, whatever the set.
 fn nearly_dependent(n: usize, d: usize, noise: f64) -> Data {
     let (plain, errors) = (gaussian(n, d), gaussian(n, 2 * d));
     let combine = |(row, error): (&Vec<f64>, &Vec<f64>)| {
@@ -290,8 +304,8 @@ fn nearly_dependent(n: usize, d: usize, noise: f64) -> Data {
     Data::new(plain.rows.iter().zip(&errors.rows).map(combine).collect(), plain.y, vec![1.0; n])
 }
 
-/// Two lines, one from the origin, one across the plane, end in an optimum, and so does a start from a fit; with `noise` between 1e-3
-/// and 1e-5 the second line used to run in a circle.
+/// Two lines, one from the origin, one across the plane, end in an optimum, and so does a start from a fit;
+/// with `noise` between 1e-3 and 1e-5 the second line used to run in a circle.
 #[test]
 fn walks_end_where_rows_nearly_depend_on_each_other() {
     for noise in [1e-3, 1e-4, 1e-5, 1e-6, 1e-8] {
@@ -322,10 +336,16 @@ fn walks_end_where_rows_nearly_depend_on_each_other() {
 fn bad_options_are_refused_by_name() {
     let data = gaussian(10, 2);
     let view = data.view();
-    let message = |options: &Options, y: &[f64]| plane(&view, y, BIAS, options, &Silent).unwrap_err().to_string();
+    let message =
+        |options: &Options, y: &[f64]| plane(&view, y, BIAS, options, &Silent).unwrap_err().to_string();
     assert!(message(&options([0.0, 1.0]), &data.y).starts_with("box must be"));
     assert!(message(&options([f64::NAN, 1.0]), &data.y).starts_with("box must be"));
-    assert!(message(&Options { start: Some([2.0, 0.5]), ..options([1.0; 2]) }, &data.y).starts_with("start must be"));
-    assert!(message(&Options { max_facets: 0, ..options([1.0; 2]) }, &data.y).starts_with("max_regions must be"));
+    assert!(
+        message(&Options { start: Some([2.0, 0.5]), ..options([1.0; 2]) }, &data.y)
+            .starts_with("start must be")
+    );
+    assert!(
+        message(&Options { max_facets: 0, ..options([1.0; 2]) }, &data.y).starts_with("max_regions must be")
+    );
     assert!(message(&options([1.0; 2]), &[1.0; 10]).contains("one class only"));
 }

@@ -55,8 +55,9 @@ impl Data {
         total
     }
 
-    /// Optimal objective by accelerated projected gradient on the dual with an explicit kernel matrix; hinge and squared
-    /// hinge without or with a penalised intercept. Runs until the duality gap is below 1e-11 of the value.
+    /// Optimal objective by accelerated projected gradient on the dual with an explicit kernel matrix; hinge
+    /// and squared hinge without or with a penalised intercept. Runs until the duality gap is below 1e-11 of
+    /// the value.
     pub fn optimum(&self, loss: LossKind, intercept: Intercept) -> f64 {
         let n = self.rows.len();
         let s = if let Intercept::Penalised(s) = intercept { s } else { 0.0 };
@@ -78,7 +79,8 @@ impl Data {
                 let g = dot(&q[i], &a) - 1.0;
                 a[i] = if q[i][i] > 0.0 { (a[i] - g / q[i][i]).clamp(0.0, upper[i]) } else { upper[i] };
             }
-            let w: Vec<f64> = (0..x[0].len()).map(|j| (0..n).map(|i| a[i] * self.y[i] * x[i][j]).sum()).collect();
+            let w: Vec<f64> =
+                (0..x[0].len()).map(|j| (0..n).map(|i| a[i] * self.y[i] * x[i][j]).sum()).collect();
             let linear: f64 = a.iter().sum();
             let shrink: f64 = (0..n).map(|i| diagonal[i] * a[i] * a[i]).sum();
             let dual = linear - 0.5 * (dot(&w, &w) + shrink);

@@ -1,4 +1,5 @@
-//! Streams: bounded memory, the model of the whole where nothing is forgotten, the same bits after a snapshot.
+//! Streams: bounded memory, the model of the whole where nothing is forgotten, the same bits after a
+//! snapshot.
 
 use hinge::blocks::{Policy, Settings};
 use hinge::fit::{Intercept, Params, Silent, SolverKind};
@@ -40,7 +41,8 @@ fn learn(stream: &mut Stream, data: &Data, pieces: usize) {
         let rows = k * n / pieces..(k + 1) * n / pieces;
         let (start, end) = (data.indptr[rows.start] as usize, data.indptr[rows.end] as usize);
         let indptr: Vec<i32> = data.indptr[rows.start..=rows.end].iter().map(|p| p - start as i32).collect();
-        let (view, _) = CsrView::new(&indptr, &data.indices[start..end], &data.values[start..end], D).unwrap();
+        let (view, _) =
+            CsrView::new(&indptr, &data.indices[start..end], &data.values[start..end], D).unwrap();
         stream.learn(&view, &data.classes[rows.clone()], Some(&data.weights[rows]), &Silent).unwrap();
     }
 }
@@ -79,8 +81,9 @@ fn a_stream_comes_near_the_optimum_of_all_its_rows() {
         (LossKind::Logistic, Intercept::Penalised(1.0)),
     ] {
         let best = optimum(&data, 0.1, loss, intercept);
-        // The dual variables of a squared hinge have no upper bound: those of rows seen early, beside few others, are too large,
-        // and a forgotten row keeps its part. The last sixth of the rows has seen two epochs only.
+        // The dual variables of a squared hinge have no upper bound: those of rows seen early, beside few
+        // others, are too large, and a forgotten row keeps its part. The last sixth of the rows has seen two
+        // epochs only.
         let slack = match loss {
             LossKind::Hinge => 0.2,
             LossKind::SquaredHinge => 0.4,
@@ -92,12 +95,17 @@ fn a_stream_comes_near_the_optimum_of_all_its_rows() {
             learn(&mut stream, &data, 50);
             assert_eq!(stream.counts().seen, 20_000);
             let found = objective(&data, &stream, 0.1, loss);
-            let name = format!("{loss:?} {intercept:?} {budget}: {found} for {best}, {} rows", stream.n_resident());
+            let name =
+                format!("{loss:?} {intercept:?} {budget}: {found} for {best}, {} rows", stream.n_resident());
             assert_eq!(stream.n_resident() == 20_000, budget == 60_000_000, "{name}");
             assert!(found >= best * (1.0 - 1e-6) || matches!(intercept, Intercept::Penalised(_)), "{name}");
             assert!(found <= best * (1.0 + slack), "{name}");
             if intercept == Intercept::None {
-                assert!(stream.dual(0) <= best && stream.dual(0) > 0.5 * best, "{name}, dual {}", stream.dual(0));
+                assert!(
+                    stream.dual(0) <= best && stream.dual(0) > 0.5 * best,
+                    "{name}, dual {}",
+                    stream.dual(0)
+                );
             }
         }
     }
@@ -106,7 +114,8 @@ fn a_stream_comes_near_the_optimum_of_all_its_rows() {
 #[test]
 fn memory_is_bounded_however_long_the_stream() {
     let data = shuffled(&data(2, true), 5_000);
-    let mut stream = Stream::new(options(LossKind::Hinge, Intercept::Penalised(1.0), 1_200_000, 1.0, 2)).unwrap();
+    let mut stream =
+        Stream::new(options(LossKind::Hinge, Intercept::Penalised(1.0), 1_200_000, 1.0, 2)).unwrap();
     let mut most = 0;
     for _ in 0..6 {
         learn(&mut stream, &data, 5);
@@ -152,7 +161,9 @@ fn every_cache_learns_and_what_is_no_stream_is_refused() {
     }
     let small = options(LossKind::Hinge, Intercept::None, 10_000, 1.0, 2);
     let Err(Error::Budget { needed, .. }) = Stream::new(small.clone()) else { panic!("no budget") };
-    assert!(Stream::new(Options { settings: Settings { budget: needed, ..small.settings }, ..small }).is_ok());
+    assert!(
+        Stream::new(Options { settings: Settings { budget: needed, ..small.settings }, ..small }).is_ok()
+    );
     let mut stream = Stream::new(options(LossKind::Hinge, Intercept::None, 1_200_000, 1.0, 2)).unwrap();
     let (view, _) = CsrView::new(&[0i32, 1], &[0i32], &[1.0], D + 1).unwrap();
     assert!(matches!(stream.learn(&view, &[0], None, &Silent), Err(Error::Shape { .. })));

@@ -53,7 +53,9 @@ impl<V: Value> Matrix<V> {
                     }
                     copy
                 }
-                Plan::Alone(row, x) => (0..n_rows).map(|i| if i == *row % n_rows { *x } else { 0.0 }).collect(),
+                Plan::Alone(row, x) => {
+                    (0..n_rows).map(|i| if i == *row % n_rows { *x } else { 0.0 }).collect()
+                }
                 _ => vec![0.0; n_rows],
             };
             columns.push(column.into_iter().map(round).collect());
@@ -123,7 +125,11 @@ fn plans(n_rows: usize, extreme: f64) -> impl Strategy<Value = Vec<Plan>> {
     prop::collection::vec(plan, 1..16)
 }
 
-fn matrix<V: Value>(n_rows: std::ops::Range<usize>, near: f64, extreme: f64) -> impl Strategy<Value = Matrix<V>>
+fn matrix<V: Value>(
+    n_rows: std::ops::Range<usize>,
+    near: f64,
+    extreme: f64,
+) -> impl Strategy<Value = Matrix<V>>
 where
     Matrix<V>: std::fmt::Debug,
 {
@@ -143,8 +149,9 @@ fn check<V: Value>(matrix: &Matrix<V>, rounding: f64) -> Result<(), TestCaseErro
     };
     let (view, report) = (presolved.view(), *presolved.report());
     let count = |j: usize| matrix.columns[j].iter().filter(|x| **x != 0.0).count();
-    let surplus =
-        |alone: bool| -> usize { classes.iter().filter(|c| (count(c[0]) == 1) == alone).map(|c| c.len() - 1).sum() };
+    let surplus = |alone: bool| -> usize {
+        classes.iter().filter(|c| (count(c[0]) == 1) == alone).map(|c| c.len() - 1).sum()
+    };
     prop_assert_eq!(report.columns_in, matrix.columns.len());
     prop_assert_eq!(report.columns_out, classes.len());
     prop_assert_eq!((report.merged, report.merged_alone), (surplus(false), surplus(true)));
@@ -182,7 +189,10 @@ fn check<V: Value>(matrix: &Matrix<V>, rounding: f64) -> Result<(), TestCaseErro
 
     // Frequent columns first.
     let mut counts = vec![0usize; view.n_cols()];
-    rows.iter().flat_map(|r| r.iter().enumerate()).filter(|(_, v)| **v != 0.0).for_each(|(j, _)| counts[j] += 1);
+    rows.iter()
+        .flat_map(|r| r.iter().enumerate())
+        .filter(|(_, v)| **v != 0.0)
+        .for_each(|(j, _)| counts[j] += 1);
     prop_assert!(counts.windows(2).all(|c| c[0].ilog2() >= c[1].ilog2()));
     Ok(())
 }
@@ -242,7 +252,8 @@ impl Task {
         let (view, _) = self.matrix.view();
         [
             fit(&view, &self.labels(), &self.cost, intercept, loss, params, &Silent).unwrap(),
-            fit_presolved(&view, packed, &self.labels(), &self.cost, intercept, loss, params, &Silent).unwrap(),
+            fit_presolved(&view, packed, &self.labels(), &self.cost, intercept, loss, params, &Silent)
+                .unwrap(),
         ]
     }
 
@@ -256,8 +267,10 @@ impl Task {
                 test: all.clone().filter(|i| i % 3 == f).collect(),
             })
             .collect();
-        let settings = Settings { loss, intercept, solver: SolverKind::Newton, tol: 1e-14, max_iter: 2000, seed: 1 };
-        let plan = search::Plan { values: Values::List(vec![0.25, 1.0, 4.0]), refine: 0, stop: StopRule::Unchanged };
+        let settings =
+            Settings { loss, intercept, solver: SolverKind::Newton, tol: 1e-14, max_iter: 2000, seed: 1 };
+        let plan =
+            search::Plan { values: Values::List(vec![0.25, 1.0, 4.0]), refine: 0, stop: StopRule::Unchanged };
         let task = search::Task { rows, labels: self.labels(), weight: &self.cost, folds: &folds };
         let mut found = Vec::new();
         search(&task, &settings, &plan, None, &Silent, &mut |step| {
@@ -272,9 +285,9 @@ impl Task {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(120))]
 
-    /// The same objective, weights and decision values as without presolve. A gap leaves the weights open by the root of twice
-    /// its size, so smooth losses are fitted until rounding ends the progress; the hinge, whose best point is chosen by its gap, is held
-    /// to that root.
+    /// The same objective, weights and decision values as without presolve. A gap leaves the weights open by
+    /// the root of twice its size, so smooth losses are fitted until rounding ends the progress; the hinge,
+    /// whose best point is chosen by its gap, is held to that root.
     #[test]
     fn fits_are_the_same(task in task()) {
         let Some(packed) = task.matrix.presolved() else { return Ok(()) };
@@ -405,11 +418,13 @@ fn a_cancelled_presolve_stops_wherever_it_is() {
     }
 }
 
-/// Many columns of the same rows that are not proportional are told apart without comparing all pairs, and signs are seen.
+/// Many columns of the same rows that are not proportional are told apart without comparing all pairs, and
+/// signs are seen.
 #[test]
 fn columns_of_the_same_rows_are_told_apart() {
     let (n, d) = (24, 3000);
-    let sign = |i: usize, j: usize| if (j.wrapping_mul(2_654_435_761) >> (i % 24)) & 1 == 1 { 1.0 } else { -1.0 };
+    let sign =
+        |i: usize, j: usize| if (j.wrapping_mul(2_654_435_761) >> (i % 24)) & 1 == 1 { 1.0 } else { -1.0 };
     let values: Vec<f64> = (0..n * d).map(|k| sign(k / d, k % d)).collect();
     let indices: Vec<i32> = (0..n * d).map(|k| (k % d) as i32).collect();
     let indptr: Vec<i32> = (0..=n).map(|i| (i * d) as i32).collect();

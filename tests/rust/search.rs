@@ -96,7 +96,8 @@ fn cold(set: &Set, loss: LossKind, problem: usize, fold: &Fold, c: f64) -> Vec<f
     let labels = Labels { ids: &set.ids, n_classes: set.n_classes };
     let y = labels.signs(problem, &fold.train);
     let cost = vec![c; fold.train.len()];
-    let task = Problem { rows: &view, ids: Some(&fold.train), y: &y, cost: &cost, intercept: intercept(loss) };
+    let task =
+        Problem { rows: &view, ids: Some(&fold.train), y: &y, cost: &cost, intercept: intercept(loss) };
     let params = Params { solver: SolverKind::Newton, tol: 1e-10, max_iter: 10_000, seed: 0 };
     let s = auto::solve(&task, loss, &params, &Start::default(), &Silent).unwrap();
     let w: Vec<f64> = s.w.clone();
@@ -121,7 +122,11 @@ fn warm_steps_agree_with_cold_fits() {
                     let exact = cold(&set, loss, k, fold, step.c);
                     for (row, expected) in exact.iter().enumerate() {
                         let found = decisions[row * problems + k];
-                        assert!((found - expected).abs() < 2e-3, "{loss:?} {solver:?} C={} {found} {expected}", step.c);
+                        assert!(
+                            (found - expected).abs() < 2e-3,
+                            "{loss:?} {solver:?} C={} {found} {expected}",
+                            step.c
+                        );
                     }
                 }
             }
@@ -133,7 +138,8 @@ fn warm_steps_agree_with_cold_fits() {
 fn steps_double_from_the_bound_and_end_for_a_reason() {
     let set = set(120, 2);
     for loss in [LossKind::Logistic, LossKind::SquaredHinge, LossKind::Hinge] {
-        let (steps, reason) = run(&set, &settings(loss, SolverKind::Auto, 1e-2), &doubling(1e9, StopRule::Unchanged));
+        let (steps, reason) =
+            run(&set, &settings(loss, SolverKind::Auto, 1e-2), &doubling(1e9, StopRule::Unchanged));
         assert!(steps.windows(2).all(|s| s[1].c == 2.0 * s[0].c));
         assert_eq!(steps[0].c.log2().fract(), 0.0);
         let last = &steps[steps.len() - 3..];
@@ -177,7 +183,11 @@ fn the_exact_end_loses_no_better_value() {
                     let cold: Vec<Vec<f64>> = folds.iter().map(|fold| cold(set, loss, 0, fold, c)).collect();
                     let later = Step { decisions: std::sync::Arc::new(cold), ..end.clone() };
                     let missed = score(set, &folds, &later) - score(set, &folds, end);
-                    assert!(missed <= 0.0, "{loss:?} {solver:?}: ended at {}, {c} is better by {missed}", end.c);
+                    assert!(
+                        missed <= 0.0,
+                        "{loss:?} {solver:?}: ended at {}, {c} is better by {missed}",
+                        end.c
+                    );
                     c *= 4.0;
                 }
             }
@@ -199,7 +209,8 @@ fn lists_and_refinement_visit_what_they_say() {
         let before = steps.iter().map(|s| s.c).filter(|c| *c < step.c).fold(0.0, f64::max);
         let plan = Plan { values: Values::List(vec![before, step.c]), refine: 0, stop: StopRule::Exact };
         let (straight, _) = run(&set, &options, &plan);
-        for (a, b) in straight.last().unwrap().decisions.iter().flatten().zip(step.decisions.iter().flatten()) {
+        for (a, b) in straight.last().unwrap().decisions.iter().flatten().zip(step.decisions.iter().flatten())
+        {
             assert!((a - b).abs() < 1e-3);
         }
     }
@@ -217,9 +228,13 @@ fn the_objective_is_that_of_a_cold_fit() {
             for (k, value) in step.objective.iter().enumerate() {
                 let train = &set.folds(3)[k / 3].train;
                 let (y, cost) = (labels.signs(k % 3, train), vec![step.c; train.len()]);
-                let problem = Problem { rows: &view, ids: Some(train), y: &y, cost: &cost, intercept: intercept(loss) };
+                let problem =
+                    Problem { rows: &view, ids: Some(train), y: &y, cost: &cost, intercept: intercept(loss) };
                 let params = Params { solver: SolverKind::Newton, tol: 1e-10, max_iter: 10_000, seed: 0 };
-                let best = auto::solve(&problem, loss, &params, &Start::default(), &Silent).unwrap().certificate.primal;
+                let best = auto::solve(&problem, loss, &params, &Start::default(), &Silent)
+                    .unwrap()
+                    .certificate
+                    .primal;
                 assert!((value / best - 1.0).abs() < 1e-6, "{loss:?} C={} lane {k}: {value} {best}", step.c);
             }
         }
@@ -249,7 +264,8 @@ fn bits_do_not_depend_on_threads() {
 fn a_visit_can_end_the_search() {
     let set = set(60, 2);
     let (view, folds, weight) = (set.view(), set.folds(3), vec![1.0; 60]);
-    let task = Task { rows: &view, labels: Labels { ids: &set.ids, n_classes: 2 }, weight: &weight, folds: &folds };
+    let task =
+        Task { rows: &view, labels: Labels { ids: &set.ids, n_classes: 2 }, weight: &weight, folds: &folds };
     let options = settings(LossKind::Logistic, SolverKind::Auto, 1e-2);
     let mut count = 0;
     let reason = search(&task, &options, &doubling(64.0, StopRule::Exact), None, &Silent, &mut |_| {
@@ -277,7 +293,8 @@ fn a_time_limit_keeps_what_is_finished() {
     let options = settings(LossKind::Logistic, SolverKind::Newton, 1e-6);
     let (whole, _) = run(&set, &options, &doubling(64.0, StopRule::Exact));
     let (view, folds, weight) = (set.view(), set.folds(3), vec![1.0; 240]);
-    let task = Task { rows: &view, labels: Labels { ids: &set.ids, n_classes: 2 }, weight: &weight, folds: &folds };
+    let task =
+        Task { rows: &view, labels: Labels { ids: &set.ids, n_classes: 2 }, weight: &weight, folds: &folds };
     let mut counts = Vec::new();
     for polls in [1, 20, 60, 150] {
         let monitor = Deadline((usize::MAX / 2 + polls).into());

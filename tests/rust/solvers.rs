@@ -11,7 +11,8 @@ use crate::naive::{Data, dot};
 
 const LOSSES: [LossKind; 3] = [LossKind::Hinge, LossKind::SquaredHinge, LossKind::Logistic];
 const INTERCEPTS: [Intercept; 3] = [Intercept::None, Intercept::Free, Intercept::Penalised(0.7)];
-const SOLVERS: [SolverKind; 4] = [SolverKind::Auto, SolverKind::DualCd, SolverKind::DualCdOnline, SolverKind::Newton];
+const SOLVERS: [SolverKind; 4] =
+    [SolverKind::Auto, SolverKind::DualCd, SolverKind::DualCdOnline, SolverKind::Newton];
 
 fn solve(data: &Data, loss: LossKind, intercept: Intercept, solver: SolverKind, tol: f64) -> Solution {
     let view = data.view();
@@ -45,7 +46,13 @@ fn check_promises(
     prop_assert!((primal - s.certificate.primal).abs() <= 1e-9 * scale, "primal {primal} {s:?}");
     prop_assert!(s.certificate.primal >= s.certificate.dual - 1e-10 * scale, "{s:?}");
     prop_assert_eq!(s.status, Status::Converged);
-    prop_assert!(data.is_minimum(loss, intercept, &s.w, s.intercept, (primal - s.certificate.dual) + 1e-9 * scale));
+    prop_assert!(data.is_minimum(
+        loss,
+        intercept,
+        &s.w,
+        s.intercept,
+        (primal - s.certificate.dual) + 1e-9 * scale
+    ));
     Ok(())
 }
 
@@ -82,8 +89,8 @@ proptest! {
     #[test]
     fn dual_variables_make_the_weights(data in data(), loss in 0..3usize) {
         let s = solve(&data, LOSSES[loss], Intercept::None, SolverKind::DualCd, 1e-6);
-        // A fit of the hinge returns the best primal point on its way: within sqrt(2 gap) of the optimum in two parts of the gap,
-        // as the weights of its dual variables are.
+        // A fit of the hinge returns the best primal point on its way: within sqrt(2 gap) of the optimum in
+        // two parts of the gap, as the weights of its dual variables are.
         prop_assert_eq!(s.is_consistent, LOSSES[loss] != LossKind::Hinge);
         let gap = (s.certificate.primal - s.certificate.dual).max(0.0);
         let near = if s.is_consistent { 0.0 } else { 2.0 * gap.sqrt() };
@@ -128,14 +135,25 @@ fn awkward() -> Vec<(&'static str, Data)> {
     vec![
         (
             "empty row",
-            Data::new(vec![row(&[1.0, 0.0]), row(&[0.0, 0.0]), row(&[0.0, 1.0])], vec![1.0, -1.0, -1.0], vec![1.0; 3]),
+            Data::new(
+                vec![row(&[1.0, 0.0]), row(&[0.0, 0.0]), row(&[0.0, 1.0])],
+                vec![1.0, -1.0, -1.0],
+                vec![1.0; 3],
+            ),
         ),
         ("all empty", Data::new(vec![row(&[0.0]); 3], vec![1.0, -1.0, 1.0], vec![1.0; 3])),
-        ("empty column", Data::new(vec![row(&[1.0, 0.0, 2.0]), row(&[-1.0, 0.0, 1.0])], vec![1.0, -1.0], vec![1.0; 2])),
+        (
+            "empty column",
+            Data::new(vec![row(&[1.0, 0.0, 2.0]), row(&[-1.0, 0.0, 1.0])], vec![1.0, -1.0], vec![1.0; 2]),
+        ),
         ("duplicate rows", Data::new(vec![row(&[1.0, 2.0]); 4], vec![1.0, -1.0, 1.0, 1.0], vec![0.5; 4])),
         (
             "huge cost",
-            Data::new(vec![row(&[1.0, 0.3]), row(&[-0.9, 1.0]), row(&[0.2, -1.0])], vec![1.0, -1.0, 1.0], vec![1e8; 3]),
+            Data::new(
+                vec![row(&[1.0, 0.3]), row(&[-0.9, 1.0]), row(&[0.2, -1.0])],
+                vec![1.0, -1.0, 1.0],
+                vec![1e8; 3],
+            ),
         ),
         (
             "tiny cost",
@@ -161,7 +179,10 @@ fn awkward() -> Vec<(&'static str, Data)> {
                 vec![1.0; 3],
             ),
         ),
-        ("small values", Data::new(vec![row(&[1e-9, 0.0]), row(&[0.0, 1e-9])], vec![1.0, -1.0], vec![1.0; 2])),
+        (
+            "small values",
+            Data::new(vec![row(&[1e-9, 0.0]), row(&[0.0, 1e-9])], vec![1.0, -1.0], vec![1.0; 2]),
+        ),
     ]
 }
 
@@ -172,7 +193,11 @@ fn awkward_problems_are_solved_by_every_solver() {
             for intercept in INTERCEPTS {
                 for solver in SOLVERS {
                     let s = solve(&data, loss, intercept, solver, 1e-6);
-                    assert_eq!(s.status, Status::Converged, "{name}, {loss:?}, {intercept:?}, {solver:?}: {s:?}");
+                    assert_eq!(
+                        s.status,
+                        Status::Converged,
+                        "{name}, {loss:?}, {intercept:?}, {solver:?}: {s:?}"
+                    );
                     let primal = data.primal(loss, intercept, &s.w, s.intercept);
                     // A margin has a rounding error of some eps, which the cost multiplies.
                     let rounding = 1e-9 * (1.0 + primal) + 1e-15 * data.cost.iter().sum::<f64>();
@@ -186,7 +211,11 @@ fn awkward_problems_are_solved_by_every_solver() {
 fn blobs(n: usize) -> Data {
     let wave = |k: usize| ((k * 7919 % 1009) as f64 / 1009.0 - 0.5) * 3.0;
     let rows: Vec<Vec<f64>> = (0..n).map(|i| (0..6).map(|j| wave(i * 6 + j)).collect()).collect();
-    let y = rows.iter().enumerate().map(|(i, r)| if r[0] - r[3] + wave(i * 31) > 0.0 { 1.0 } else { -1.0 }).collect();
+    let y = rows
+        .iter()
+        .enumerate()
+        .map(|(i, r)| if r[0] - r[3] + wave(i * 31) > 0.0 { 1.0 } else { -1.0 })
+        .collect();
     Data::new(rows, y, vec![1.0; n])
 }
 
@@ -218,7 +247,9 @@ fn ill_scaled(n: usize, d: usize, width: usize, cost: f64) -> Data {
         row
     };
     let rows: Vec<Vec<f64>> = (0..n).map(row).collect();
-    let sign = |(i, r): (usize, &Vec<f64>)| if r.iter().sum::<f64>() + 9.0 * wave(i * 17) > 0.0 { 1.0 } else { -1.0 };
+    let sign = |(i, r): (usize, &Vec<f64>)| {
+        if r.iter().sum::<f64>() + 9.0 * wave(i * 17) > 0.0 { 1.0 } else { -1.0 }
+    };
     let y = rows.iter().enumerate().map(sign).collect();
     Data::new(rows, y, vec![cost; n])
 }
@@ -250,8 +281,14 @@ fn seeds_change_the_path_and_not_the_optimum() {
     let view = data.view();
     let run = |seed| {
         let params = Params { solver: SolverKind::DualCd, tol: 1e-7, max_iter: 100_000, seed };
-        auto::solve(&data.problem(&view, Intercept::None), LossKind::Hinge, &params, &Start::default(), &Silent)
-            .unwrap()
+        auto::solve(
+            &data.problem(&view, Intercept::None),
+            LossKind::Hinge,
+            &params,
+            &Start::default(),
+            &Silent,
+        )
+        .unwrap()
     };
     let (a, b, c) = (run(1), run(1), run(2));
     assert_eq!(a.w, b.w);
@@ -274,8 +311,14 @@ fn subsets_of_rows_equal_copies() {
             problem.ids = Some(&ids);
             let a = auto::solve(&problem, loss, &params, &Start::default(), &Silent).unwrap();
             let copied = copy.view();
-            let b = auto::solve(&copy.problem(&copied, Intercept::Free), loss, &params, &Start::default(), &Silent)
-                .unwrap();
+            let b = auto::solve(
+                &copy.problem(&copied, Intercept::Free),
+                loss,
+                &params,
+                &Start::default(),
+                &Silent,
+            )
+            .unwrap();
             assert_eq!((a.w, a.intercept), (b.w, b.intercept), "{loss:?} {solver:?}");
         }
     }
@@ -302,7 +345,10 @@ fn every_solver_stops_when_asked() {
     for loss in LOSSES {
         for solver in SOLVERS {
             for after in [0, 1, 5] {
-                assert!(matches!(attempt(loss, solver, after), Err(Error::Cancelled)), "{loss:?} {solver:?} {after}");
+                assert!(
+                    matches!(attempt(loss, solver, after), Err(Error::Cancelled)),
+                    "{loss:?} {solver:?} {after}"
+                );
             }
         }
     }
@@ -310,13 +356,17 @@ fn every_solver_stops_when_asked() {
 
 #[test]
 fn numbers_beyond_double_precision_are_refused_not_looped_on() {
-    let data =
-        Data::new(vec![vec![1e160, 1.0], vec![-1e160, 2.0], vec![1e150, 0.0]], vec![1.0, -1.0, -1.0], vec![1e10; 3]);
+    let data = Data::new(
+        vec![vec![1e160, 1.0], vec![-1e160, 2.0], vec![1e150, 0.0]],
+        vec![1.0, -1.0, -1.0],
+        vec![1e10; 3],
+    );
     for loss in LOSSES {
         for solver in SOLVERS {
             let view = data.view();
             let params = Params { solver, tol: 1e-6, max_iter: 300, seed: 0 };
-            let ended = auto::solve(&data.problem(&view, Intercept::Free), loss, &params, &Start::default(), &Silent);
+            let ended =
+                auto::solve(&data.problem(&view, Intercept::Free), loss, &params, &Start::default(), &Silent);
             if let Err(error) = ended {
                 assert!(matches!(error, Error::Overflow { .. }), "{error}");
             }

@@ -1,4 +1,5 @@
-//! The block store: what is written is read, and what is damaged or contrived is refused, whatever is wrong with it.
+//! The block store: what is written is read, and what is damaged or contrived is refused, whatever is wrong
+//! with it.
 
 use std::path::Path;
 
@@ -122,7 +123,8 @@ fn check(store: &Store, data: &Data, order: &Order) {
         assert_eq!(facts.numbers.len(), data.rows.len());
         for (k, row) in lists(&arena).into_iter().enumerate() {
             let number = facts.numbers[k] as usize;
-            let mut row: Vec<_> = row.into_iter().map(|(j, v)| (old.get(j).map_or(j, |&j| j as usize), v)).collect();
+            let mut row: Vec<_> =
+                row.into_iter().map(|(j, v)| (old.get(j).map_or(j, |&j| j as usize), v)).collect();
             row.sort_by_key(|entry| entry.0);
             assert_eq!(row, normal(&data.rows[number]), "row {number}");
             assert_eq!(facts.classes[k], n_classes - 1 - data.classes[number]);
@@ -152,8 +154,9 @@ proptest! {
 
 /// A data set whose file has several pages in each block: rows of 1 to 40 entries.
 fn large() -> Data {
-    let row =
-        |i: i32| (0..1 + (i * 7) % 40).map(|k| ((i * 13 + k * k) % N_COLS as i32, f64::from(k % 5) - 1.5)).collect();
+    let row = |i: i32| {
+        (0..1 + (i * 7) % 40).map(|k| ((i * 13 + k * k) % N_COLS as i32, f64::from(k % 5) - 1.5)).collect()
+    };
     let rows: Vec<Vec<_>> = (0..40_000).map(row).collect();
     let classes = (0..40_000).map(|i| u32::from(i >= 20_000)).collect();
     Data { rows, classes, weights: Some((0..40_000).map(|i| f64::from(1 + i % 3)).collect()) }
@@ -186,7 +189,8 @@ fn bytes_do_not_depend_on_threads_and_blocks_are_random_samples() {
 }
 
 fn small() -> Data {
-    let row = |i: i32| (0..i % 7).map(|k| ((i * 31 + k * 17) % N_COLS as i32, 0.5 * f64::from(k + 1))).collect();
+    let row =
+        |i: i32| (0..i % 7).map(|k| ((i * 31 + k * 17) % N_COLS as i32, 0.5 * f64::from(k + 1))).collect();
     Data {
         rows: (0..200).map(row).collect(),
         classes: (0..200).map(|i| i % 3).collect(),
@@ -229,7 +233,11 @@ fn every_flipped_byte_and_every_cut_is_found() {
         assert!(matches!(verdict(&damaged), Some(Error::Corrupt { .. })), "byte {at} of {}", bytes.len());
     }
     for len in 0..bytes.len() {
-        assert!(matches!(verdict(&bytes[..len]), Some(Error::Corrupt { .. })), "cut at {len} of {}", bytes.len());
+        assert!(
+            matches!(verdict(&bytes[..len]), Some(Error::Corrupt { .. })),
+            "cut at {len} of {}",
+            bytes.len()
+        );
     }
     let mut longer = bytes.clone();
     longer.push(0);
@@ -238,7 +246,10 @@ fn every_flipped_byte_and_every_cut_is_found() {
 
 /// Decodes the page that holds a byte; fine if there is none, because opening has looked at the rest.
 fn only_page(store: &Store, at: u64) -> hinge::Result<()> {
-    let page = store.pages().iter().position(|page| (page.offset..page.offset + u64::from(page.stored)).contains(&at));
+    let page = store
+        .pages()
+        .iter()
+        .position(|page| (page.offset..page.offset + u64::from(page.stored)).contains(&at));
     if let Some(page) = page {
         store.load(&[page as u32], store.width(), &Silent)?;
     } else {
@@ -307,7 +318,10 @@ fn contrived_headers_of_pages_are_refused() {
     assert!(contrive_page(|page| page[8] = 9).contains("unknown features (kind of values 9"));
     assert!(contrive_page(|page| page[9] = 2).contains("unknown features"));
     assert!(contrive_page(|page| page[12] = 1).contains("unknown features"));
-    assert!(contrive_page(|page| put(page, 16, u32::MAX)).contains("row lengths of page 0 claim 4294967295 bytes"));
+    assert!(
+        contrive_page(|page| put(page, 16, u32::MAX))
+            .contains("row lengths of page 0 claim 4294967295 bytes")
+    );
     assert!(contrive_page(|page| put(page, 20, u32::MAX)).contains("packed in"));
     assert!(contrive_page(|page| put(page, 20, format::u32_at(page, 20) + 4)).contains("expected"));
     assert!(contrive_page(|page| put(page, 52, 1)).contains("column numbers"));
@@ -335,7 +349,8 @@ fn plain_page() -> (Vec<u8>, [usize; format::SECTIONS]) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("x");
     // Numbers whose bytes do not repeat.
-    let (a, b, c, d) = (0.123_456_789_012_345, 0.739_085_133_215_161, 1.324_717_957_244_746, -2.502_907_875_095_893);
+    let (a, b, c, d) =
+        (0.123_456_789_012_345, 0.739_085_133_215_161, 1.324_717_957_244_746, -2.502_907_875_095_893);
     let rows = vec![vec![(3, a), (250, b)], vec![(9, c)], vec![(270, d)]];
     let weights = Some(vec![0.915_965_594_177_219, 1.202_056_903_159_594, 2.685_452_001_065_306]);
     let data = Data { rows, classes: vec![0, 1, 2], weights };
@@ -395,7 +410,8 @@ fn contrived_contents_of_pages_are_refused() {
     assert!(text.contains("row 2 of page 0 has a column outside 0..271"), "{text}");
     assert!(contrive_plain(3, |values| values.fill(0xff)).contains("not finite"));
     assert!(
-        contrive_plain(4, |classes| classes[0] = 3).contains("row 0 of page 0 has class 3, the file has 3 classes")
+        contrive_plain(4, |classes| classes[0] = 3)
+            .contains("row 0 of page 0 has class 3, the file has 3 classes")
     );
     assert!(contrive_plain(5, |weights| weights.fill(0xff)).contains("has the weight NaN"));
     let minus = |weights: &mut [u8]| weights[21..24].fill(0xbf);
@@ -416,12 +432,17 @@ fn contrive_end(change: impl Fn(&mut String, &mut Vec<u8>, &mut format::Parts)) 
     change(&mut meta, &mut index, &mut parts);
     let mut out = kept.to_vec();
     let packed = zstd::bulk::compress(meta.as_bytes(), format::LEVEL).unwrap();
-    for (k, (stored, len)) in [(packed.as_slice(), meta.len()), (&[], 0), (&index, index.len())].into_iter().enumerate()
+    for (k, (stored, len)) in
+        [(packed.as_slice(), meta.len()), (&[], 0), (&index, index.len())].into_iter().enumerate()
     {
         let changed = std::mem::take(&mut parts[k].checksum);
         let honest = format::checksum(format::SEEDS[k], stored);
-        let part =
-            format::Part { offset: out.len() as u64, stored: stored.len() as u64, len: len as u64, checksum: honest };
+        let part = format::Part {
+            offset: out.len() as u64,
+            stored: stored.len() as u64,
+            len: len as u64,
+            checksum: honest,
+        };
         // A change of the parts themselves is told by a length of 1.
         parts[k] = if changed == 1 { format::Part { checksum: honest, ..parts[k] } } else { part };
         out.extend_from_slice(stored);
@@ -497,7 +518,8 @@ fn what_cannot_be_stored_is_refused_and_leaves_nothing() {
     assert!(fails(&one(vec![vec![(1, 1e200), (2, 1e200)]]), Options::default()).contains("squared norm"));
     assert!(fails(&one(vec![vec![(1, 1e308), (1, 1e308)]]), Options::default()).contains("row 0, column 1"));
     assert!(
-        fails(&one(vec![vec![(7, 1.0)]]), Options { n_cols: Some(7), ..Options::default() }).contains("outside 0..7")
+        fails(&one(vec![vec![(7, 1.0)]]), Options { n_cols: Some(7), ..Options::default() })
+            .contains("outside 0..7")
     );
     assert!(fails(&Data::default(), Options::default()).contains("no rows"));
     assert!(fails(&one(vec![vec![]]), Options { n_blocks: 0, ..Options::default() }).contains("n_blocks"));

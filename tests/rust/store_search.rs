@@ -35,7 +35,8 @@ fn run(
 ) -> hinge::Result<(Reason, Vec<Step>)> {
     let budget = 19_500_000 + (n_classes * folds.len()) as u64 * 700_000;
     let blocks = Blocks { budget, ..settings(loss, intercept) };
-    let settings = Settings { loss, intercept, solver: SolverKind::DualCd, tol: 1e-2, max_iter: 500, seed: 3 };
+    let settings =
+        Settings { loss, intercept, solver: SolverKind::DualCd, tol: 1e-2, max_iter: 500, seed: 3 };
     let plan = Plan { values, refine: 0, stop: StopRule::Exact };
     let task = Task { store, factor: &FACTOR[..n_classes], folds };
     let search = Search { task, settings, blocks, plan: &plan, resume };
@@ -57,7 +58,8 @@ fn blocks_find_what_memory_finds() {
         let (data, folder) = (data(n_classes as u32, false), tempfile::tempdir().unwrap());
         let (store, folds) = (build(&data, folder.path()), folds(3));
         let values = || Values::List(vec![0.01, 0.02, 0.08]);
-        let of = |in_memory| run(&store, &folds, loss, intercept, values(), None, (in_memory, n_classes)).unwrap();
+        let of =
+            |in_memory| run(&store, &folds, loss, intercept, values(), None, (in_memory, n_classes)).unwrap();
         let ((reason, blocks), (_, memory)) = (of(false), of(true));
         assert_eq!(reason, Reason::List);
         assert_eq!(blocks.len(), 3);
@@ -113,7 +115,9 @@ fn splits_that_are_no_partition_and_small_budgets_are_refused() {
     let store = build(&data, folder.path());
     let message = |folds: &[Fold]| {
         let values = Values::List(vec![1.0]);
-        run(&store, folds, LossKind::Hinge, Intercept::None, values, None, (false, 2)).unwrap_err().to_string()
+        run(&store, folds, LossKind::Hinge, Intercept::None, values, None, (false, 2))
+            .unwrap_err()
+            .to_string()
     };
     let mut twice = folds(3);
     twice[1].test.push(0);

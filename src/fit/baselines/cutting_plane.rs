@@ -1,17 +1,21 @@
-//! Cutting planes for the hinge: the one-slack form of SVMperf (Joachims, Training Linear SVMs in Linear Time, KDD 2006). Here for
-//! comparison with coordinate descent.
+//! Cutting planes for the hinge: the one-slack form of SVMperf (Joachims, Training Linear SVMs in Linear
+//! Time, KDD 2006). Here for comparison with coordinate descent.
 //!
-//! The loss `R(w, b) = sum_i c_i max(0, 1 - y_i (w.x_i + b))` is the maximum of planes, one for each set `V` of rows:
-//! `o - w.g - b h` with `o = sum_V c_i`, `g = sum_V c_i y_i x_i`, `h = sum_V c_i y_i`. Each round adds the plane of the rows short of their margin at
-//! a cutting point and minimises `1/2 |w|^2 + max(0, planes)`: a program in as many variables as there are planes
-//! ([`super::simplex_qp`]), whose value is a lower bound of the objective and whose variables make the dual point
-//! `a_i = c_i sum_{k: i in V_k} beta_k`. A free intercept is the multiplier of `sum_k beta_k h_k = 0` in that program.
+//! The loss `R(w, b) = sum_i c_i max(0, 1 - y_i (w.x_i + b))` is the maximum of planes, one for each set `V`
+//! of rows: `o - w.g - b h` with `o = sum_V c_i`, `g = sum_V c_i y_i x_i`, `h = sum_V c_i y_i`. Each round
+//! adds the plane of the rows short of their margin at a cutting point and minimises
+//! `1/2 |w|^2 + max(0, planes)`: a program in as many variables as there are planes ([`super::simplex_qp`]),
+//! whose value is a lower bound of the objective and whose variables make the dual point
+//! `a_i = c_i sum_{k: i in V_k} beta_k`. A free intercept is the multiplier of `sum_k beta_k h_k = 0` in that
+//! program.
 //!
-//! Deviation: the best point so far is kept and moved by an exact line search towards each round's solution, and the plane is
-//! taken a little beyond (Franc, Sonnenburg, OCAS, JMLR 10, 2009): the objective then falls from round to round.
+//! Deviation: the best point so far is kept and moved by an exact line search towards each round's solution,
+//! and the plane is taken a little beyond (Franc, Sonnenburg, OCAS, JMLR 10, 2009): the objective then falls
+//! from round to round.
 //!
-//! Tried: the small program solved to a thousandth of the objective in the first attempt of a round, and no further where the
-//! constraint of the intercept was met. german, C = 0.1, free intercept: 1.5e-5 above the optimum after 3000 planes.
+//! Tried: the small program solved to a thousandth of the objective in the first attempt of a round, and no
+//! further where the constraint of the intercept was met. german, C = 0.1, free intercept: 1.5e-5 above the
+//! optimum after 3000 planes.
 //!
 //! Memory: a vector of columns and a bit per row for each plane that was used in the last `MAX_IDLE` rounds.
 
@@ -19,8 +23,8 @@ use super::simplex_qp::SimplexQp;
 use crate::fit::intercept::hinge_optimum;
 use crate::fit::sweep::{Sweep, dot};
 use crate::fit::{
-    Certificate, Intercept, Monitor, Params, Problem, Progress, Solution, SolverKind, Start, Status, certificate,
-    finite,
+    Certificate, Intercept, Monitor, Params, Problem, Progress, Solution, SolverKind, Start, Status,
+    certificate, finite,
 };
 use crate::loss::LossKind;
 use crate::matrix::Rows;
@@ -41,7 +45,8 @@ const INNER_STEPS: usize = 400;
 const ROUNDING: f64 = 1e-13;
 /// Solutions of the small program per round at most: to a finer accuracy, or with another multiplier.
 const INNER_ROUNDS: usize = 40;
-/// Rounds in which neither the objective fell nor the lower bound rose, after which the limit of double precision is reached.
+/// Rounds in which neither the objective fell nor the lower bound rose, after which the limit of double
+/// precision is reached.
 const MAX_STILL: usize = 30;
 /// The multiplier must be able to move by this much in one update, however small the costs.
 const LEAST_MOVE: f64 = 10.0;
@@ -122,7 +127,8 @@ pub fn solve<'a, R: Rows>(
     let (n, d) = (problem.y.len(), sweep.design.n_cols());
     let mut best = Point { w: memory::zeros(d), b: 0.0, z: memory::zeros(n) };
     let qp = SimplexQp::default();
-    let mut search = Search { problem: *problem, sweep, planes: Vec::new(), qp, b: 0.0, sigma: 1.0, accuracy: 1e-3 };
+    let mut search =
+        Search { problem: *problem, sweep, planes: Vec::new(), qp, b: 0.0, sigma: 1.0, accuracy: 1e-3 };
     if let Some((w, b)) = &start.w {
         best.w[..w.len()].copy_from_slice(w);
         if bias == 0.0 {
@@ -159,7 +165,8 @@ pub fn solve<'a, R: Rows>(
             if certificate.relative_gap() <= params.tol {
                 break (Status::Converged, certificate);
             }
-            // Decision values are carried along; a long step between two points that differ by rounding spoils them.
+            // Decision values are carried along; a long step between two points that differ by rounding
+            // spoils them.
             search.decide(&mut best);
             search.centre(&mut best);
             passes += 1.0;
@@ -199,7 +206,8 @@ impl<R: Rows> Search<'_, R> {
     fn scale(&self) -> f64 {
         let n = self.problem.y.len();
         let stride = n.div_ceil(1024).max(1);
-        let norms: Vec<f64> = (0..n).step_by(stride).map(|i| self.sweep.design.squared_norm(i)).collect_large();
+        let norms: Vec<f64> =
+            (0..n).step_by(stride).map(|i| self.sweep.design.squared_norm(i)).collect_large();
         let mean = norms.iter().sum::<f64>() / norms.len() as f64;
         let total: f64 = self.problem.cost.iter().sum();
         (if mean > 0.0 { mean } else { 1.0 }).max(LEAST_MOVE / total)
@@ -222,7 +230,8 @@ impl<R: Rows> Search<'_, R> {
     }
 
     fn objective(&self, point: &Point) -> f64 {
-        let losses = (0..point.z.len()).map(|i| self.problem.cost[i] * (1.0 - self.margin(point, i)).max(0.0));
+        let losses =
+            (0..point.z.len()).map(|i| self.problem.cost[i] * (1.0 - self.margin(point, i)).max(0.0));
         0.5 * dot(&point.w, &point.w) + losses.sum::<f64>()
     }
 
@@ -251,7 +260,8 @@ impl<R: Rows> Search<'_, R> {
         Ok(())
     }
 
-    /// Minimises over the planes; returns a lower bound of the objective, up to the rounding of the intercept's constraint.
+    /// Minimises over the planes; returns a lower bound of the objective, up to the rounding of the
+    /// intercept's constraint.
     fn solve_planes(&mut self, primal: f64) -> f64 {
         let steps = INNER_STEPS * self.qp.len().max(10);
         let mut value = 0.0;
@@ -287,7 +297,8 @@ impl<R: Rows> Search<'_, R> {
         Point { w, b: if self.is_free() { self.b } else { 0.0 }, z: vec![0.0; self.problem.y.len()] }
     }
 
-    /// The best `t >= 0` between `from` and `to` and beyond: the objective along the line is a parabola plus kinks.
+    /// The best `t >= 0` between `from` and `to` and beyond: the objective along the line is a parabola plus
+    /// kinks.
     fn line_search(&self, from: &Point, to: &Point) -> f64 {
         let difference: Vec<f64> = to.w.iter().zip(&from.w).map(|(a, b)| a - b).collect_large();
         let bend = dot(&difference, &difference);
@@ -337,7 +348,11 @@ impl<R: Rows> Search<'_, R> {
         let mut share: Vec<f64> = memory::zeros(cost.len());
         for (plane, &beta) in self.planes.iter().zip(&self.qp.beta).filter(|(_, beta)| **beta > 0.0) {
             for (word, shares) in plane.rows.iter().zip(share.chunks_mut(64)) {
-                shares.iter_mut().enumerate().filter(|(k, _)| word >> k & 1 == 1).for_each(|(_, s)| *s += beta);
+                shares
+                    .iter_mut()
+                    .enumerate()
+                    .filter(|(k, _)| word >> k & 1 == 1)
+                    .for_each(|(_, s)| *s += beta);
             }
         }
         share.iter().zip(cost).map(|(s, c)| c * s.min(1.0)).collect_large()
@@ -389,13 +404,15 @@ mod tests {
         }
     }
 
-    /// Long steps between points that differ by rounding once spoiled the decision values here, and the gap stayed at 7e-4.
+    /// Long steps between points that differ by rounding once spoiled the decision values here, and the gap
+    /// stayed at 7e-4.
     #[test]
     fn decision_values_stay_true() {
         let waves = Waves::new(18, 1, 5.628_720_953_079_068_5, 55);
         let x = waves.rows();
         let params = Params { solver: SolverKind::CuttingPlane, tol: 1e-6, max_iter: 3000, seed: 1 };
-        let s = auto::solve(&waves.problem(&x, 0), LossKind::Hinge, &params, &Start::default(), &Silent).unwrap();
+        let s =
+            auto::solve(&waves.problem(&x, 0), LossKind::Hinge, &params, &Start::default(), &Silent).unwrap();
         assert_eq!(s.status, Status::Converged, "{:?}", s.certificate);
     }
 
@@ -407,16 +424,23 @@ mod tests {
         for intercept in [Intercept::None, Intercept::Free, Intercept::Penalised(2.0)] {
             let problem = Problem { rows: &x, ids: None, y: &[1.0, -1.0, -1.0], cost: &[1e30; 3], intercept };
             let s = auto::solve(&problem, LossKind::Hinge, &params, &Start::default(), &Silent).unwrap();
-            assert!(s.status != Status::MaxIter && s.n_iter < 300, "{intercept:?}: {:?} after {}", s.status, s.n_iter);
+            assert!(
+                s.status != Status::MaxIter && s.n_iter < 300,
+                "{intercept:?}: {:?} after {}",
+                s.status,
+                s.n_iter
+            );
         }
     }
 
     #[test]
     fn other_losses_are_refused() {
         let (x, _) = DenseView::new(&[1.0, -1.0], 2, 1).unwrap();
-        let problem = Problem { rows: &x, ids: None, y: &[1.0, -1.0], cost: &[1.0; 2], intercept: Intercept::None };
+        let problem =
+            Problem { rows: &x, ids: None, y: &[1.0, -1.0], cost: &[1.0; 2], intercept: Intercept::None };
         let params = Params { solver: SolverKind::CuttingPlane, ..Params::default() };
-        let error = auto::solve(&problem, LossKind::Logistic, &params, &Start::default(), &Silent).unwrap_err();
+        let error =
+            auto::solve(&problem, LossKind::Logistic, &params, &Start::default(), &Silent).unwrap_err();
         assert!(error.to_string().contains("'cutting_plane' for 'hinge'"), "{error}");
     }
 }

@@ -1,17 +1,20 @@
 //! Anderson extrapolation of a descent's iterates.
 //!
-//! Near the solution an epoch of coordinate descent in a fixed order is an affine map, and its slow directions shrink by a constant
-//! factor. From `K + 1` iterates `w_0, ..., w_K` with differences `u_k = w_k - w_{k-1}`, the combination `sum c_k w_k`, `sum c_k = 1`, of
-//! the smallest `|sum c_k u_k|` cancels `K` of them: `c` is proportional to the solution of `U'U z = 1` (Bertrand, Massias, Anderson
-//! acceleration of coordinate descent, AISTATS 2021). It is a guess: the caller takes it where the objective falls.
+//! Near the solution an epoch of coordinate descent in a fixed order is an affine map, and its slow
+//! directions shrink by a constant factor. From `K + 1` iterates `w_0, ..., w_K` with differences
+//! `u_k = w_k - w_{k-1}`, the combination `sum c_k w_k`, `sum c_k = 1`, of the smallest `|sum c_k u_k|`
+//! cancels `K` of them: `c` is proportional to the solution of `U'U z = 1` (Bertrand, Massias, Anderson
+//! acceleration of coordinate descent, AISTATS 2021). It is a guess: the caller takes it where the objective
+//! falls.
 
 use crate::fit::newton::cholesky::Symmetric;
 use crate::fit::sweep::dot;
 use crate::memory;
 use crate::memory::CollectLarge;
 
-/// Differences that are combined at least and at most; between, as many as keep the points below [`NUMBERS`] numbers. Each cancels one slow
-/// direction more, but waits for an epoch more in which no row joins or leaves the active ones.
+/// Differences that are combined at least and at most; between, as many as keep the points below [`NUMBERS`]
+/// numbers. Each cancels one slow direction more, but waits for an epoch more in which no row joins or leaves
+/// the active ones.
 const LEAST: usize = 5;
 const MOST: usize = 20;
 const NUMBERS: usize = 1 << 20;
@@ -38,8 +41,10 @@ impl Extrapolation {
             return None;
         }
         let points = std::mem::take(&mut self.points);
-        let differences: Vec<Vec<f64>> =
-            points.windows(2).map(|pair| pair[1].iter().zip(&pair[0]).map(|(b, a)| b - a).collect_large()).collect();
+        let differences: Vec<Vec<f64>> = points
+            .windows(2)
+            .map(|pair| pair[1].iter().zip(&pair[0]).map(|(b, a)| b - a).collect_large())
+            .collect();
         let mut gram = Symmetric { n, values: vec![0.0; n * n] };
         for (i, a) in differences.iter().enumerate() {
             for (j, b) in differences.iter().enumerate() {
@@ -85,6 +90,9 @@ mod tests {
     fn says_nothing_where_nothing_moves() {
         let mut extrapolation = Extrapolation::new(2);
         let found: Vec<_> = (0..=MOST).filter_map(|_| extrapolation.push(&[1.0, 2.0])).collect();
-        assert!(found.iter().all(|w| w.iter().zip([1.0, 2.0]).all(|(a, b)| (a - b).abs() < 1e-9)), "{found:?}");
+        assert!(
+            found.iter().all(|w| w.iter().zip([1.0, 2.0]).all(|(a, b)| (a - b).abs() < 1e-9)),
+            "{found:?}"
+        );
     }
 }

@@ -1,25 +1,28 @@
-//! Primal coordinate descent for the squared hinge (PCD): Chang, Hsieh, Lin, Coordinate Descent Method for Large-scale L2-loss
-//! Linear SVM, JMLR 9, 2008. Here for comparison with the dual method.
+//! Primal coordinate descent for the squared hinge (PCD): Chang, Hsieh, Lin, Coordinate Descent Method for
+//! Large-scale L2-loss Linear SVM, JMLR 9, 2008. Here for comparison with the dual method.
 //!
-//! Minimises `f(w) = 1/2 |w|^2 + sum_i c_i max(0, s_i)^2`, `s_i = 1 - y_i w.x_i`, one weight at a time, over a copy of the data by columns.
-//! For weight `j` with `I = {i: s_i > 0}`: `D' = w_j - 2 sum_I c_i y_i x_ij s_i`, `D'' = 1 + 2 sum_I c_i x_ij^2`, and the step is
-//! `t d`, `d = -D'/D''`, with `t` halved from 1 until `f` falls by `sigma (t d)^2`. Where `t <= D'' / (H_j/2 + sigma)`, `H_j` being `D''` with all
-//! rows, it does for certain (their theorem 2), and the loss need not be looked at. A step costs the entries of a column.
+//! Minimises `f(w) = 1/2 |w|^2 + sum_i c_i max(0, s_i)^2`, `s_i = 1 - y_i w.x_i`, one weight at a time, over
+//! a copy of the data by columns. For weight `j` with `I = {i: s_i > 0}`:
+//! `D' = w_j - 2 sum_I c_i y_i x_ij s_i`, `D'' = 1 + 2 sum_I c_i x_ij^2`, and the step is `t d`,
+//! `d = -D'/D''`, with `t` halved from 1 until `f` falls by `sigma (t d)^2`. Where
+//! `t <= D'' / (H_j/2 + sigma)`, `H_j` being `D''` with all rows, it does for certain (their theorem 2), and
+//! the loss need not be looked at. A step costs the entries of a column.
 //!
-//! Deviation: weights are visited in the same random order for a few epochs, whose iterates are then extrapolated
-//! ([`super::extrapolation`]). Columns that nearly add up to others leave valleys that the plain method walks along for ever: a9a,
-//! `C = 1`, 1.3e-5 from the optimum after 8000 epochs with a fresh order in each.
+//! Deviation: weights are visited in the same random order for a few epochs, whose iterates are then
+//! extrapolated ([`super::extrapolation`]). Columns that nearly add up to others leave valleys that the plain
+//! method walks along for ever: a9a, `C = 1`, 1.3e-5 from the optimum after 8000 epochs with a fresh order in
+//! each.
 //!
-//! A free intercept is a weight without the `1/2 w^2`; it is visited `INTERCEPT_VISITS` times an epoch. The gap is half the squared
-//! gradient, whose parts the steps of an epoch see anyway: when their sum says that the tolerance may be reached, a check
-//! computes all margins anew and the gap from them.
+//! A free intercept is a weight without the `1/2 w^2`; it is visited `INTERCEPT_VISITS` times an epoch. The
+//! gap is half the squared gradient, whose parts the steps of an epoch see anyway: when their sum says that
+//! the tolerance may be reached, a check computes all margins anew and the gap from them.
 
 use super::extrapolation::Extrapolation;
 use crate::fit::dual::active::{ActiveSet, random};
 use crate::fit::sweep::{Sweep, dot};
 use crate::fit::{
-    Certificate, Intercept, Monitor, Params, Problem, Progress, Solution, SolverKind, Start, Status, certificate,
-    finite,
+    Certificate, Intercept, Monitor, Params, Problem, Progress, Solution, SolverKind, Start, Status,
+    certificate, finite,
 };
 use crate::loss::SquaredHinge;
 use crate::matrix::Rows;
@@ -100,7 +103,8 @@ impl Descent {
 
     /// Goes to a point with these margins if the objective is lower there.
     fn try_point(&mut self, w: Vec<f64>, margins: &[f64]) {
-        let rows = self.rows.iter().zip(margins).map(|(row, m)| Row { slack: 1.0 - m, ..*row }).collect_large();
+        let rows =
+            self.rows.iter().zip(margins).map(|(row, m)| Row { slack: 1.0 - m, ..*row }).collect_large();
         let (before, here) =
             (objective(self), (std::mem::replace(&mut self.w, w), std::mem::replace(&mut self.rows, rows)));
         if objective(self) >= before {

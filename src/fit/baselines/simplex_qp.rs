@@ -1,8 +1,8 @@
 //! Small dense quadratic programs over a simplex, for cutting planes.
 //!
-//! Maximises `o'b - 1/2 b'Kb` subject to `b >= 0`, `sum b <= 1`: with a zero-th variable of no effect the sum is 1, and each step moves
-//! weight from one variable to another, exactly and by second-order choice of the pair. At any point the duality gap is
-//! `max_k q_k - sum_k b_k q_k` with `q = o - Kb`.
+//! Maximises `o'b - 1/2 b'Kb` subject to `b >= 0`, `sum b <= 1`: with a zero-th variable of no effect the sum
+//! is 1, and each step moves weight from one variable to another, exactly and by second-order choice of the
+//! pair. At any point the duality gap is `max_k q_k - sum_k b_k q_k` with `q = o - Kb`.
 
 /// A program that grows and shrinks by a variable at a time, with its current point.
 #[derive(Default)]
@@ -54,8 +54,8 @@ impl SimplexQp {
         self.linear = linear.collect();
     }
 
-    /// Improves the point until the gap is at most `gap`, or lost in the rounding of the linear terms, or after `steps` steps; returns
-    /// the value reached.
+    /// Improves the point until the gap is at most `gap`, or lost in the rounding of the linear terms, or
+    /// after `steps` steps; returns the value reached.
     pub fn solve(&mut self, gap: f64, steps: usize) -> f64 {
         let n = self.len();
         for k in 0..n {
@@ -66,12 +66,11 @@ impl SimplexQp {
         let gap = gap.max(f64::EPSILON * scale);
         let mut rest = (1.0 - self.beta.iter().sum::<f64>()).max(0.0);
         for _ in 0..steps {
-            let (up, best) = self.slope.iter().enumerate().fold(
-                (n, 0.0),
-                |(at, best), (k, &q)| {
-                    if q > best { (k, q) } else { (at, best) }
-                },
-            );
+            let (up, best) = self
+                .slope
+                .iter()
+                .enumerate()
+                .fold((n, 0.0), |(at, best), (k, &q)| if q > best { (k, q) } else { (at, best) });
             let mean: f64 = self.slope.iter().zip(&self.beta).map(|(q, b)| q * b).sum();
             if best - mean <= gap {
                 break;

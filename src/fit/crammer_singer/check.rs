@@ -1,7 +1,7 @@
 //! A look at all rows and classes: the certificate, the rows that have something left, and their candidates.
 //!
-//! The dual value is lowered by what rounding can have done, by the terms of [`crate::fit::certificate`] for the largest row in place of
-//! each.
+//! The dual value is lowered by what rounding can have done, by the terms of [`crate::fit::certificate`] for
+//! the largest row in place of each.
 
 use std::ops::Range;
 
@@ -16,18 +16,22 @@ use crate::{Result, memory, parallel};
 
 /// Rows of one parallel piece: all classes of a row are much work.
 pub const PIECE: usize = 256;
-/// Candidates that a check adds to a row at most. Tried: 4, 8, 16 and 32, passes to 1e-3: sector 37, 36, 32 and 34.
+/// Candidates that a check adds to a row at most. Tried: 4, 8, 16 and 32, passes to 1e-3: sector 37, 36, 32
+/// and 34.
 const MAX_CANDIDATES: usize = 16;
-/// Rows whose part of the gap is below this share of the tolerated one, and of the mean, rest until the next look. Tried: 0.01, 0.1,
-/// 0.3 and 1 for the latter, passes (checks included) to 1e-3: 20news, C = 16, 77, 61, 82 and 105; sector 164, 110, 98 and 143.
-/// Visiting all rows again instead of looking at them, those with little left resting from then on: 78 and 168.
+/// Rows whose part of the gap is below this share of the tolerated one, and of the mean, rest until the next
+/// look. Tried: 0.01, 0.1, 0.3 and 1 for the latter, passes (checks included) to 1e-3: 20news, C = 16, 77,
+/// 61, 82 and 105; sector 164, 110, 98 and 143. Visiting all rows again instead of looking at them, those
+/// with little left resting from then on: 78 and 168.
 pub const IDLE: [f64; 2] = [0.1, 0.2];
 
-/// The same with a free intercept: its multipliers move with every epoch, and where rows with something left do not follow, the two
-/// chase each other for ever (6 rows: a gap of 0.05 after 20,000 epochs instead of 4e-5 after 22).
+/// The same with a free intercept: its multipliers move with every epoch, and where rows with something left
+/// do not follow, the two chase each other for ever (6 rows: a gap of 0.05 after 20,000 epochs instead of
+/// 4e-5 after 22).
 const IDLE_FREE: [f64; 2] = [0.0, 0.0];
 
-/// An error of the scores counts twice in a row's loss, and once more in what the constraint of the intercepts is missed by.
+/// An error of the scores counts twice in a row's loss, and once more in what the constraint of the
+/// intercepts is missed by.
 pub const STEEPNESS: f64 = 3.0;
 /// Both values and the squared weights, in primal values.
 pub const SIZE: f64 = 5.0;
@@ -50,7 +54,8 @@ struct Piece {
 }
 
 impl Descent<'_> {
-    /// The certificate at the present point; decides anew which rows are active and which classes are their candidates.
+    /// The certificate at the present point; decides anew which rows are active and which classes are their
+    /// candidates.
     pub(super) fn check(&mut self, tol: f64) -> Result<Check> {
         let intercepts = self.intercepts();
         let pieces = self.pieces(&intercepts)?;
@@ -88,7 +93,9 @@ impl Descent<'_> {
     fn pieces(&self, intercepts: &[f64]) -> Result<Vec<Piece>> {
         let n = self.n_rows();
         let rows = |piece: usize| piece * PIECE..((piece + 1) * PIECE).min(n);
-        let look = |piece| if self.monitor.cancelled() { Piece::default() } else { self.look(rows(piece), intercepts) };
+        let look = |piece| {
+            if self.monitor.cancelled() { Piece::default() } else { self.look(rows(piece), intercepts) }
+        };
         let pieces = (0..n.div_ceil(PIECE)).into_par_iter().map(look).collect();
         self.monitor.poll()?;
         Ok(pieces)

@@ -22,7 +22,8 @@ pub const FULL_LINES: usize = 4;
 pub const FULL_EPOCHS: usize = 2;
 /// Steps between two looks at the cancel flag.
 pub const POLL_STEPS: usize = 512;
-/// Numbers that a second thread must save a visit, so that two are faster than one: a meeting costs as much as some 150 of them.
+/// Numbers that a second thread must save a visit, so that two are faster than one: a meeting costs as much
+/// as some 150 of them.
 const LEAST_SAVED: usize = 300;
 /// Numbers that an epoch reads, so that several threads are begun for it.
 const LEAST_READ: usize = 1 << 20;
@@ -125,8 +126,8 @@ impl<'a> Descent<'a> {
         Ok(descent)
     }
 
-    /// At a point whose weights belong to its dual variables, and to rows besides these, if there are any; by as many threads as the
-    /// weights have parts, or by one.
+    /// At a point whose weights belong to its dual variables, and to rows besides these, if there are any; by
+    /// as many threads as the weights have parts, or by one.
     pub fn at(setup: Setup<'a>, point: Point) -> Self {
         let (rows, n) = (setup.rows, setup.class.len());
         let Point { w, lists, offsets } = point;
@@ -135,7 +136,9 @@ impl<'a> Descent<'a> {
             courses: vec![Course { lists, active: ActiveSet::all(n), n_epochs: 0 }],
             alone: 0,
             patience: LEAST_ALONE,
-            squared: memory::collect_parallel((0..n).into_par_iter().with_min_len(ROW_CHUNK).map(|i| rows.squared(i))),
+            squared: memory::collect_parallel(
+                (0..n).into_par_iter().with_min_len(ROW_CHUNK).map(|i| rows.squared(i)),
+            ),
             w,
             offsets,
             idle: 0.0,
@@ -229,7 +232,8 @@ impl<'a> Descent<'a> {
         self.offsets.iter().zip(constant).map(|(b, w)| b + self.bias * w).collect()
     }
 
-    /// Epochs until `goes_on`, which is asked after each, says no; by one thread alone for a while where others have no cores.
+    /// Epochs until `goes_on`, which is asked after each, says no; by one thread alone for a while where
+    /// others have no cores.
     ///
     /// # Errors
     /// [`Error::Cancelled`]; [`Error::Thread`] where no thread can be had.
@@ -255,7 +259,12 @@ impl<'a> Descent<'a> {
     }
 
     /// Epochs of `n_threads` threads, one or as many as the weights have parts.
-    fn leg(&mut self, n_threads: usize, random: &mut Random, mut goes_on: impl FnMut(&Epoch) -> bool) -> Result<End> {
+    fn leg(
+        &mut self,
+        n_threads: usize,
+        random: &mut Random,
+        mut goes_on: impl FnMut(&Epoch) -> bool,
+    ) -> Result<End> {
         let sees_all = self.sees_all();
         let Self { setup, w, courses, offsets, squared, idle, .. } = self;
         courses.truncate(n_threads);

@@ -1,9 +1,11 @@
-//! The dual bound of a free intercept: a copy of the dual variables moved onto `sum_i u_im = sum_{i: y_i = m} c_i` for all classes.
+//! The dual bound of a free intercept: a copy of the dual variables moved onto
+//! `sum_i u_im = sum_{i: y_i = m} c_i` for all classes.
 //!
-//! A class with too little in total takes from classes with too much, within rows: moving `delta` from class `p` to class `m`
-//! in a row keeps the row's sum and costs `delta (G_ip - G_im)` of the dual value to first order, nothing at the optimum where
-//! both are positive. So rows where both are positive go first, then any row with something on `p`. That always suffices: a
-//! class with too much has at least the excess on its rows.
+//! A class with too little in total takes from classes with too much, within rows: moving `delta` from class
+//! `p` to class `m` in a row keeps the row's sum and costs `delta (G_ip - G_im)` of the dual value to first
+//! order, nothing at the optimum where both are positive. So rows where both are positive go first, then any
+//! row with something on `p`. That always suffices: a class with too much has at least the excess on its
+//! rows.
 
 use super::descent::{Descent, POLL_STEPS};
 use super::rows::{Entry, Lists};
@@ -31,8 +33,8 @@ pub struct Move {
     pub change: Change,
 }
 
-/// The moves onto the constraint, those of a row's visit side by side, and the sum of `c_i - u_{i,y_i}` after them. They depend on no
-/// entry of the data.
+/// The moves onto the constraint, those of a row's visit side by side, and the sum of `c_i - u_{i,y_i}` after
+/// them. They depend on no entry of the data.
 ///
 /// # Errors
 /// [`crate::Error::Cancelled`].
@@ -136,7 +138,8 @@ impl Repair {
         if takers == Takers::Present {
             return self.list.iter().position(|entry| entry.u > 0.0 && lack[entry.class as usize] > exact);
         }
-        let neediest = (0..lack.len() as u32).max_by(|a, b| lack[*a as usize].total_cmp(&lack[*b as usize]))?;
+        let neediest =
+            (0..lack.len() as u32).max_by(|a, b| lack[*a as usize].total_cmp(&lack[*b as usize]))?;
         let class = if lack[own as usize] > exact { own } else { neediest };
         if lack[class as usize] <= exact {
             return None;

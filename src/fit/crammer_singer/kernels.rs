@@ -1,4 +1,5 @@
-//! The row operations of the method, behind one object: the solver is compiled once, these loops once per layout of the rows.
+//! The row operations of the method, behind one object: the solver is compiled once, these loops once per
+//! layout of the rows.
 
 use super::weights::Change;
 use crate::fit::Monitor;
@@ -13,7 +14,8 @@ use crate::matrix::{Rows, simd};
 /// Cache lines whose sums stay in registers.
 const STRIP: usize = 4;
 
-/// Rows times weights of several classes: `numbers` holds `lines` cache lines for each column, class within column.
+/// Rows times weights of several classes: `numbers` holds `lines` cache lines for each column, class within
+/// column.
 pub trait ClassRows: Sync {
     /// Number of columns, a constant one included.
     fn n_columns(&self) -> usize;
@@ -66,7 +68,9 @@ impl<R: Rows> ClassRows for Design<'_, R> {
             [] => {}
             [a] => out.copy_from_slice(&self.dot_places(i, numbers, stride, [a as usize])),
             [a, b] => out.copy_from_slice(&self.dot_places(i, numbers, stride, [a, b].map(|c| c as usize))),
-            [a, b, c, ..] => out.copy_from_slice(&self.dot_places(i, numbers, stride, [a, b, c].map(|c| c as usize))),
+            [a, b, c, ..] => {
+                out.copy_from_slice(&self.dot_places(i, numbers, stride, [a, b, c].map(|c| c as usize)))
+            }
         }
     }
 

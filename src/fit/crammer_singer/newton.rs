@@ -17,8 +17,8 @@
 //!
 //! What is found are dual variables and intercepts; the certificate, the weights `w(u)` and all else are
 //! those of a [`Descent`] there. A piecewise quadratic ends with a whole step onto its minimum, where
-//! `w(u) = w`, so that this costs little: make_classification, 1,500 rows, 50 columns, 5 classes, C = 1, takes
-//! 94 steps to a gap of 1e-6, and 88 with the certificate of `w`.
+//! `w(u) = w`, so that this costs little: make_classification, 1,500 rows, 50 columns, 5 classes, C = 1,
+//! takes 94 steps to a gap of 1e-6, and 88 with the certificate of `w`.
 //!
 //! With a free intercept the same shift of all classes changes nothing: the Hessian gets the missing
 //! curvature there, which a gradient without a part in that direction does not notice.
@@ -196,7 +196,8 @@ impl<'a> Point<'a> {
                 let found = self.certify(tol)?;
                 let primal = 0.5 * self.squared_norm(&self.w) + loss(&self.setup, &self.z);
                 let certificate = found.1.certificate;
-                let is_solved = certificate.primal - primal <= inner && self.dual() - certificate.dual <= inner;
+                let is_solved =
+                    certificate.primal - primal <= inner && self.dual() - certificate.dual <= inner;
                 if is_solved || is_over {
                     return Ok((is_solved || idle >= MAX_IDLE, found));
                 }
@@ -256,7 +257,8 @@ impl<'a> Point<'a> {
         let Setup { rows, n_classes: k, monitor, .. } = self.setup;
         let (d, n_penalised) = (rows.n_columns(), self.n_penalised());
         let shares = smoothed.shares(&self.u);
-        self.passes += shares.iter().filter(|share| **share > 0.0).count() as f64 / shares.len().max(1) as f64;
+        self.passes +=
+            shares.iter().filter(|share| **share > 0.0).count() as f64 / shares.len().max(1) as f64;
         let pairs: Vec<[usize; 2]> = (0..k).flat_map(|a| (0..=a).map(move |b| [a, b])).collect();
         let blocks = parallel::try_map(&pairs, |_, pair| {
             monitor.poll()?;
@@ -283,7 +285,8 @@ impl<'a> Point<'a> {
 
     /// The descent at the dual variables and the intercepts of the weights, with its certificate.
     fn certify(&mut self, tol: f64) -> Result<(Descent<'a>, Check)> {
-        let intercepts = self.w.column(self.setup.rows.n_columns() - 1).map(|w| self.setup.bias * w).collect();
+        let intercepts =
+            self.w.column(self.setup.rows.n_columns() - 1).map(|w| self.setup.bias * w).collect();
         let alpha = Some(Alpha::of_table(&self.u, self.setup.class, self.setup.n_classes));
         let start = Start { alpha, intercepts: Some(intercepts), factor: None };
         let mut descent = Descent::new(self.setup, &start, 1)?;
@@ -365,7 +368,8 @@ impl<'a> Point<'a> {
     fn changes(&self, i: usize, u: &[f64], changes: &mut Vec<Change>) {
         let (own, c) = (self.setup.class[i], self.setup.cost[i]);
         changes.clear();
-        let all = (0..).zip(u).map(|(class, u)| Change { class, delta: if class == own { c - u } else { -u } });
+        let all =
+            (0..).zip(u).map(|(class, u)| Change { class, delta: if class == own { c - u } else { -u } });
         changes.extend(all.filter(|change| change.delta != 0.0));
     }
 }

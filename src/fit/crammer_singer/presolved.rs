@@ -1,7 +1,8 @@
 //! A fit on packed columns, brought back to the caller's: the dual variables are the same on both.
 //!
-//! The fit on the caller's rows starts from the dual variables of the packed one, which takes a pass to make their weights and
-//! one for the certificate; it goes on only where rounding of the packed values asks for more.
+//! The fit on the caller's rows starts from the dual variables of the packed one, which takes a pass to make
+//! their weights and one for the certificate; it goes on only where rounding of the packed values asks for
+//! more.
 
 use super::{Problem, Solution, Start, certify, solve as solve_plain};
 use crate::Result;
@@ -27,7 +28,8 @@ pub fn solve<R: Rows, V: Value>(
     let start = Start { alpha: Some(found.alpha), intercepts: Some(found.intercepts), factor: None };
     let is_out_of_steps = found.n_steps > 0 && found.status != Status::Converged;
     let left = params.max_iter.saturating_sub(found.n_iter);
-    let params = Params { max_iter: if found.status == Status::Converged { left.max(1) } else { 0 }, ..*params };
+    let params =
+        Params { max_iter: if found.status == Status::Converged { left.max(1) } else { 0 }, ..*params };
     // Epochs of the descent would only lead away from where Newton steps have ended.
     let mut finished = match is_out_of_steps {
         true => certify(problem, &start, found.status, monitor)?,

@@ -1,8 +1,8 @@
 //! Dual variables of all rows, sparse: per row the classes with a positive one and those that are candidates.
 //!
-//! `u_im` is the share of the row's cost `c_i` that lies on class `m`: `u_im >= 0`, `sum_m u_im = c_i`. A row on which nothing is
-//! wrong has all of it on its own class. The lists lie in one vector; a list that outgrows its place moves to the end, and
-//! the vector is packed when half of it is holes.
+//! `u_im` is the share of the row's cost `c_i` that lies on class `m`: `u_im >= 0`, `sum_m u_im = c_i`. A row
+//! on which nothing is wrong has all of it on its own class. The lists lie in one vector; a list that
+//! outgrows its place moves to the end, and the vector is packed when half of it is holes.
 
 use crate::fit::check_length;
 use crate::memory;
@@ -180,8 +180,13 @@ impl Alpha {
     /// [`crate::Error::Shape`] for starts that do not tile the entries and for classes that do not exist.
     pub fn check(&self, n_classes: usize) -> crate::Result<()> {
         check_length("dual variables", self.classes.len(), self.values.len())?;
-        check_length("starts of dual variables", self.values.len(), self.starts.last().copied().unwrap_or(0))?;
-        let is_rising = self.starts.first() == Some(&0) && self.starts.windows(2).all(|pair| pair[0] <= pair[1]);
+        check_length(
+            "starts of dual variables",
+            self.values.len(),
+            self.starts.last().copied().unwrap_or(0),
+        )?;
+        let is_rising =
+            self.starts.first() == Some(&0) && self.starts.windows(2).all(|pair| pair[0] <= pair[1]);
         let largest = self.classes.iter().max().map_or(0, |class| *class as usize);
         if !is_rising || largest >= n_classes {
             return Err(crate::Error::Shape {
@@ -248,7 +253,10 @@ mod tests {
         lists.set(1, &[Entry { u: 0.5, class: 2 }, Entry { u: 1.0, class: 1 }, Entry { u: 0.5, class: 0 }]);
         lists.set(2, &[Entry { u: 3.0, class: 0 }]);
         let alpha = Alpha::of(&lists, &class);
-        assert_eq!(alpha, Alpha { starts: vec![0, 0, 2, 3], classes: vec![0, 2, 0], values: vec![0.5, 0.5, 3.0] });
+        assert_eq!(
+            alpha,
+            Alpha { starts: vec![0, 0, 2, 3], classes: vec![0, 2, 0], values: vec![0.5, 0.5, 3.0] }
+        );
         let back = alpha.lists(1.0, &class, &[1.0, 2.0, 3.0]);
         assert_eq!(Alpha::of(&back, &class), alpha);
         let doubled = alpha.lists(2.0, &class, &[2.0, 4.0, 6.0]);

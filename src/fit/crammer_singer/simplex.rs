@@ -1,13 +1,14 @@
 //! The sub-problem of one row: the nearest point of a scaled simplex.
 //!
-//! With the other rows fixed, the dual variables `u_m >= 0`, `sum_m u_m = c` of a row minimise `sum_m q/2 u_m^2 - d_m u_m`, where
-//! `q = |x_i|^2` and `d_m = G_m + q u_m` at the present point (Keerthi08, section 3; LIBLINEAR sorts the same numbers). The
-//! solution is `u_m = max(0, (d_m - beta) / q)` with the `beta` that makes the sum right.
+//! With the other rows fixed, the dual variables `u_m >= 0`, `sum_m u_m = c` of a row minimise
+//! `sum_m q/2 u_m^2 - d_m u_m`, where `q = |x_i|^2` and `d_m = G_m + q u_m` at the present point (Keerthi08,
+//! section 3; LIBLINEAR sorts the same numbers). The solution is `u_m = max(0, (d_m - beta) / q)` with the
+//! `beta` that makes the sum right.
 //!
-//! `beta` is found by Michelot's method (J. Optim. Theory Appl. 50, 1986): take all candidates as positive, drop those that come
-//! out negative, repeat. The set only shrinks and never loses a positive one, so it ends with the exact solution; each round is
-//! linear. Candidates below the largest `d` by `q c` or more cannot be positive and are left out beforehand, which leaves two
-//! or three of any number of classes in practice.
+//! `beta` is found by Michelot's method (J. Optim. Theory Appl. 50, 1986): take all candidates as positive,
+//! drop those that come out negative, repeat. The set only shrinks and never loses a positive one, so it ends
+//! with the exact solution; each round is linear. Candidates below the largest `d` by `q c` or more cannot be
+//! positive and are left out beforehand, which leaves two or three of any number of classes in practice.
 
 /// A class with its `d`; `u` is filled in.
 #[derive(Clone, Copy, Debug)]
@@ -85,7 +86,8 @@ mod tests {
 
     #[test]
     fn equal_numbers_share() {
-        let mut candidates = vec![Candidate { class: 0, d: 1e9, u: 0.0 }, Candidate { class: 4, d: 1e9, u: 0.0 }];
+        let mut candidates =
+            vec![Candidate { class: 0, d: 1e9, u: 0.0 }, Candidate { class: 4, d: 1e9, u: 0.0 }];
         project(&mut candidates, 2.0, 3.0);
         assert!(candidates.iter().all(|k| k.u == 1.5));
     }

@@ -51,12 +51,17 @@ impl Smoothed<'_> {
         let q = 1.0 / (self.sigma * c);
         let margin = |m: usize| z[m] - z[own] + if m == own { 0.0 } else { 1.0 };
         candidates.clear();
-        candidates.extend((0..z.len()).map(|m| Candidate { class: m as u32, d: margin(m) + q * around[m], u: 0.0 }));
+        candidates.extend((0..z.len()).map(|m| Candidate {
+            class: m as u32,
+            d: margin(m) + q * around[m],
+            u: 0.0,
+        }));
         project(candidates, q, c);
         u.fill(0.0);
         candidates.iter().for_each(|candidate| u[candidate.class as usize] = candidate.u);
         let moved: f64 = u.iter().zip(around).map(|(u, a)| (u - a) * (u - a)).sum();
-        candidates.iter().map(|candidate| candidate.u * margin(candidate.class as usize)).sum::<f64>() - 0.5 * q * moved
+        candidates.iter().map(|candidate| candidate.u * margin(candidate.class as usize)).sum::<f64>()
+            - 0.5 * q * moved
     }
 
     /// `sigma c_i / |J|` by row at the dual variables `u`, 0 where `J` is a single class and there is no
@@ -77,7 +82,11 @@ pub fn curvature(u: &[f64], shares: &[f64], [a, b]: [usize; 2]) -> Vec<f64> {
     let rows = u.chunks(u.len() / shares.len().max(1)).zip(shares);
     rows.map(|(u, share)| {
         let others = || u.iter().filter(|u| **u > 0.0).count() as f64 - 1.0;
-        if *share == 0.0 || u[a] == 0.0 || u[b] == 0.0 { 0.0 } else { share * if a == b { others() } else { -1.0 } }
+        if *share == 0.0 || u[a] == 0.0 || u[b] == 0.0 {
+            0.0
+        } else {
+            share * if a == b { others() } else { -1.0 }
+        }
     })
     .collect()
 }
@@ -121,7 +130,8 @@ mod tests {
         let rows = Design { rows: &x, ids: None, bias: 0.0 };
         let (intercept, monitor) = (Intercept::None, &Silent);
         let (class, cost) = (&class[..], &cost[..]);
-        let setup = Setup { rows: &rows, plain: &rows, bias: 0.0, class, n_classes: K, cost, intercept, monitor };
+        let setup =
+            Setup { rows: &rows, plain: &rows, bias: 0.0, class, n_classes: K, cost, intercept, monitor };
         f(&Smoothed { setup: &setup, around: &around, sigma }, &z);
     }
 

@@ -1,8 +1,9 @@
 //! Threads that go through the same rows in step, each with its own classes: what they tell each other.
 //!
-//! All of them follow the same rules with the same numbers, so they always stand at the same row, and all that one lacks are the
-//! gradients of the others' classes. A meeting takes about 0.3 microseconds on two cores, one line of memory there and one back, so a
-//! waiting thread spins; only where the other one has lost its core does it give up its own, and takes note of the time.
+//! All of them follow the same rules with the same numbers, so they always stand at the same row, and all
+//! that one lacks are the gradients of the others' classes. A meeting takes about 0.3 microseconds on two
+//! cores, one line of memory there and one back, so a waiting thread spins; only where the other one has lost
+//! its core does it give up its own, and takes note of the time.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -59,7 +60,8 @@ impl Member<'_> {
         self.lost
     }
 
-    /// Completes gradients: those at the positions of member `owner(position)` are that one's. `false` if the team is over.
+    /// Completes gradients: those at the positions of member `owner(position)` are that one's. `false` if the
+    /// team is over.
     #[inline(always)]
     pub fn complete(&mut self, gradients: &mut [f64], owner: impl Fn(usize) -> usize) -> bool {
         let Self { team: Team { seats, .. }, me, meetings, .. } = self;
@@ -127,7 +129,8 @@ mod tests {
     fn run(n_members: usize, task: impl Fn(Member<'_>) -> usize + Sync) -> Vec<usize> {
         let (team, task) = (&Team::new(n_members, 7), &task);
         std::thread::scope(|scope| {
-            let threads: Vec<_> = (0..n_members).map(|me| scope.spawn(move || task(team.member(me)))).collect();
+            let threads: Vec<_> =
+                (0..n_members).map(|me| scope.spawn(move || task(team.member(me)))).collect();
             threads.into_iter().map(|thread| thread.join().unwrap()).collect()
         })
     }

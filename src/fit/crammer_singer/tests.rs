@@ -17,17 +17,18 @@ struct Data {
 }
 
 fn data() -> impl Strategy<Value = Data> {
-    (2..5usize, 2..6usize, 6..25usize, any::<u64>(), prop::sample::select(vec![0.01, 0.3, 2.0, 30.0])).prop_map(
-        |(k, d, n, seed, c)| {
+    (2..5usize, 2..6usize, 6..25usize, any::<u64>(), prop::sample::select(vec![0.01, 0.3, 2.0, 30.0]))
+        .prop_map(|(k, d, n, seed, c)| {
             let mut random = active::random(seed, 3);
             let mut uniform = || active::below(&mut random, 1 << 20) as f64 / (1 << 19) as f64 - 1.0;
-            let x = (0..n * d).map(|t| if t / d == 3 || uniform() < -0.4 { 0.0 } else { uniform() }).collect();
-            let class =
-                (0..n).map(|i| if i < k { i as u32 } else { ((uniform() + 1.0) / 2.0 * k as f64) as u32 }).collect();
+            let x =
+                (0..n * d).map(|t| if t / d == 3 || uniform() < -0.4 { 0.0 } else { uniform() }).collect();
+            let class = (0..n)
+                .map(|i| if i < k { i as u32 } else { ((uniform() + 1.0) / 2.0 * k as f64) as u32 })
+                .collect();
             let cost = (0..n).map(|_| c * (1.1 + uniform())).collect();
             Data { x, d, class, k, cost }
-        },
-    )
+        })
 }
 
 impl Data {
@@ -61,7 +62,8 @@ impl Data {
         let constant = if let Intercept::Penalised(s) = intercept { s } else { 0.0 };
         let mut sum = 0.0;
         for i in 0..self.class.len() {
-            let row: Vec<f64> = self.x[i * self.d..(i + 1) * self.d].iter().copied().chain([constant]).collect();
+            let row: Vec<f64> =
+                self.x[i * self.d..(i + 1) * self.d].iter().copied().chain([constant]).collect();
             let mut moved = 0.0;
             for e in alpha.starts[i]..alpha.starts[i + 1] {
                 let (m, u) = (alpha.classes[e] as usize, alpha.values[e]);
@@ -83,8 +85,8 @@ fn params(tol: f64) -> Params {
     Params { tol, max_iter: 20_000, ..Params::default() }
 }
 
-/// Large costs and few columns make one in some hundred of these problems so ill-conditioned that coordinate descent crawls: it must say
-/// so, with a gap that is small all the same.
+/// Large costs and few columns make one in some hundred of these problems so ill-conditioned that coordinate
+/// descent crawls: it must say so, with a gap that is small all the same.
 fn is_good(solution: &Solution) -> bool {
     let gap = solution.certificate.relative_gap();
     solution.status == Status::Converged || (solution.status == Status::MaxIter && gap < 1e-2)
@@ -125,8 +127,9 @@ proptest! {
         }
     }
 
-    /// The same for Newton steps alone, to the accuracy that they are for. They stall on about one in a hundred of these
-    /// problems, which the descent solves in no time and would never hand over; what they tell must be true then, too.
+    /// The same for Newton steps alone, to the accuracy that they are for. They stall on about one in a
+    /// hundred of these problems, which the descent solves in no time and would never hand over; what they
+    /// tell must be true then, too.
     #[test]
     fn newton_steps_end_at_the_optimum(data in data(), intercept in prop::sample::select(INTERCEPTS.to_vec())) {
         let (x, _) = DenseView::new(&data.x, data.class.len(), data.d).unwrap();
@@ -194,7 +197,8 @@ fn threads_change_no_bit() {
         let (x, class, cost) = noise(n, d, k);
         let (view, _) = DenseView::new(&x, n, d).unwrap();
         for intercept in INTERCEPTS {
-            let problem = Problem { rows: &view, ids: None, class: &class, n_classes: k, cost: &cost, intercept };
+            let problem =
+                Problem { rows: &view, ids: None, class: &class, n_classes: k, cost: &cost, intercept };
             let fit = |threads| solve(&problem, &params(1e-2), &Start::default(), threads, &Silent).unwrap();
             let one = fit(1);
             assert_eq!((one.status, one.weights.parts().len()), (Status::Converged, 1), "{intercept:?}");
@@ -239,7 +243,12 @@ fn newton_steps_take_over_where_the_descent_crawls() {
         };
         let one = fit(1000, 1);
         assert_eq!(one.status, Status::Converged, "{intercept:?} {:?}", one.certificate);
-        assert!(one.n_steps > 0 && one.n_steps < one.n_iter && one.n_iter <= 1000, "{} {}", one.n_steps, one.n_iter);
+        assert!(
+            one.n_steps > 0 && one.n_steps < one.n_iter && one.n_iter <= 1000,
+            "{} {}",
+            one.n_steps,
+            one.n_iter
+        );
         let three = fit(1000, 3);
         assert_eq!(
             (&one.alpha, &one.intercepts, one.certificate),
@@ -271,11 +280,13 @@ fn chosen_rows_are_the_problem() {
     let (x, class, cost) = noise(n, d, k);
     let (view, _) = DenseView::new(&x, n, d).unwrap();
     let ids: Vec<u32> = (0..n as u32).rev().filter(|i| i % 4 != 0 || *i < k as u32).collect();
-    let (class, cost): (Vec<u32>, Vec<f64>) = ids.iter().map(|&i| (class[i as usize], cost[i as usize])).unzip();
+    let (class, cost): (Vec<u32>, Vec<f64>) =
+        ids.iter().map(|&i| (class[i as usize], cost[i as usize])).unzip();
     let rows: Vec<f64> = ids.iter().flat_map(|&i| x[i as usize * d..(i as usize + 1) * d].to_vec()).collect();
     let (copy, _) = DenseView::new(&rows, ids.len(), d).unwrap();
     let intercept = Intercept::None;
-    let chosen = Problem { rows: &view, ids: Some(&ids), class: &class, n_classes: k, cost: &cost, intercept };
+    let chosen =
+        Problem { rows: &view, ids: Some(&ids), class: &class, n_classes: k, cost: &cost, intercept };
     let copied = Problem { rows: &copy, ids: None, class: &class, n_classes: k, cost: &cost, intercept };
     let a = solve(&chosen, &params(1e-3), &Start::default(), 1, &Silent).unwrap();
     let b = solve(&copied, &params(1e-3), &Start::default(), 1, &Silent).unwrap();

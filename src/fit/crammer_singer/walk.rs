@@ -1,4 +1,5 @@
-//! The visits of rows, by one thread or by several in step, each with the weights of its own classes ([`super::team`]).
+//! The visits of rows, by one thread or by several in step, each with the weights of its own classes
+//! ([`super::team`]).
 
 use std::time::Instant;
 
@@ -18,7 +19,8 @@ const AHEAD: usize = 4;
 /// A spread of gradients below this, relatively, is rounding.
 const NEGLIGIBLE: f64 = 1e-14;
 
-/// Share of the time that is lost by waiting for threads without a core, from which one thread alone is faster.
+/// Share of the time that is lost by waiting for threads without a core, from which one thread alone is
+/// faster.
 const MAX_LOST: f64 = 0.3;
 
 /// Where a descent is, but for its weights. Every thread has its own copy, and all of them are equal.
@@ -86,7 +88,8 @@ pub enum End {
 enum Visit {
     /// The row has nothing left.
     Idle,
-    /// Increase of the dual value, and how far the row was from its optimum: the highest gradient less the lowest of a positive variable.
+    /// Increase of the dual value, and how far the row was from its optimum: the highest gradient less the
+    /// lowest of a positive variable.
     Gain { gain: f64, spread: f64 },
 }
 
@@ -104,7 +107,8 @@ impl<'w> Walker<'w> {
         Self { ground, member, course, parts, offsets, scratch }
     }
 
-    /// Epochs until `goes_on`, which is asked after each, says no, or the others have no cores to go on with; which of the two.
+    /// Epochs until `goes_on`, which is asked after each, says no, or the others have no cores to go on with;
+    /// which of the two.
     ///
     /// # Errors
     /// [`Error::Cancelled`].
@@ -211,7 +215,9 @@ impl<'w> Walker<'w> {
                         score + (self.offsets[class - first] + f64::from(u8::from(class != own)));
                 }
             }
-            self.member.complete(&mut gradients[..list.len()], |position| owner[list[position].class as usize].into())
+            self.member.complete(&mut gradients[..list.len()], |position| {
+                owner[list[position].class as usize].into()
+            })
         };
         if is_complete { Ok(()) } else { Err(Error::Cancelled) }
     }

@@ -5,9 +5,10 @@
 //!     w_0 w_1 .. w_k-1 0 0  w_0 w_1 .. w_k-1 0 0       padded to whole cache lines of eight
 //! ```
 //!
-//! One row then reads a run of whole cache lines per entry, and its scores of all classes are vector arithmetic. The padding
-//! stays zero. The classes may be divided into parts, each such a block of its own, so that several threads can have their own: no sum
-//! runs over classes of two parts, and so no number depends on the division.
+//! One row then reads a run of whole cache lines per entry, and its scores of all classes are vector
+//! arithmetic. The padding stays zero. The classes may be divided into parts, each such a block of its own,
+//! so that several threads can have their own: no sum runs over classes of two parts, and so no number
+//! depends on the division.
 
 use super::kernels::ClassRows;
 pub use crate::matrix::kernels::LINE;
@@ -113,7 +114,8 @@ impl Weights {
     /// The weights of one class over the first `n_columns` columns.
     pub fn class(&self, class: usize, n_columns: usize) -> Vec<f64> {
         let part = self.parts.iter().find(|part| part.classes().contains(&class));
-        let numbers = part.map(|part| part.numbers().iter().skip(class - part.first).step_by(part.lines * LINE));
+        let numbers =
+            part.map(|part| part.numbers().iter().skip(class - part.first).step_by(part.lines * LINE));
         numbers.into_iter().flatten().take(n_columns).copied().collect_large()
     }
 
@@ -186,8 +188,8 @@ impl Part {
         rows.some_scores(i, self.numbers(), self.lines * LINE, classes, out);
     }
 
-    /// `w_m += delta x_i` for every change `(m, delta)` of a class of the part; where most of a column's cache lines change, all of them
-    /// do, in vector arithmetic.
+    /// `w_m += delta x_i` for every change `(m, delta)` of a class of the part; where most of a column's
+    /// cache lines change, all of them do, in vector arithmetic.
     pub fn add(&mut self, rows: &dyn ClassRows, i: usize, changes: &[Change]) {
         let Scratch { mut delta, changes: mut mine } = std::mem::take(&mut self.scratch);
         let (first, end) = (self.first as u32, (self.first + self.n_classes) as u32);

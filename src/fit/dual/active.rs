@@ -13,7 +13,8 @@ pub fn random(seed: u64, task: u64) -> Random {
     Random::seed_from_u64(seed ^ task.wrapping_mul(0x9e37_79b9_7f4a_7c15))
 }
 
-/// A number in `0..n`; the bias of the multiplication, below `n / 2^32`, does not matter for a visiting order.
+/// A number in `0..n`; the bias of the multiplication, below `n / 2^32`, does not matter for a visiting
+/// order.
 #[inline(always)]
 pub fn below(random: &mut Random, n: usize) -> usize {
     ((u64::from(random.next_u32()) * n as u64) >> 32) as usize

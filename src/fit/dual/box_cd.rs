@@ -1,16 +1,19 @@
 //! The step of dual coordinate descent for hinge and squared hinge (Hsieh08, algorithms 2 and 3).
 //!
-//! Solves `min_a 1/2 a'(Q + D)a - 1'a` subject to `0 <= a_i <= u_i`, `Q_ij = y_i y_j x_i.x_j`, keeping `w = sum y_i a_i x_i`, so
-//! that one step costs O(nnz of the row). Hinge: `u_i = c_i, D = 0`. Squared hinge: `u_i = inf, D_ii = 1/(2 c_i)`. The step of
-//! row `i` is `a_i <- clip(a_i - g / (Q_ii + D_ii), 0, u_i)` with `g = y_i (w.x_i + offset) - 1 + D_ii a_i`.
+//! Solves `min_a 1/2 a'(Q + D)a - 1'a` subject to `0 <= a_i <= u_i`, `Q_ij = y_i y_j x_i.x_j`, keeping
+//! `w = sum y_i a_i x_i`, so that one step costs O(nnz of the row). Hinge: `u_i = c_i, D = 0`. Squared hinge:
+//! `u_i = inf, D_ii = 1/(2 c_i)`. The step of row `i` is `a_i <- clip(a_i - g / (Q_ii + D_ii), 0, u_i)` with
+//! `g = y_i (w.x_i + offset) - 1 + D_ii a_i`.
 //!
-//! Shrinking is algorithm 3's: a row at its bound whose gradient points outwards by more than the largest violation of
-//! the epoch before is left out. Deviation: rows come back not when the active rows have converged but whenever the duality
-//! gap is checked, which computes all gradients anyway ([`Method::recheck`]); the solver never stops without that check.
+//! Shrinking is algorithm 3's: a row at its bound whose gradient points outwards by more than the largest
+//! violation of the epoch before is left out. Deviation: rows come back not when the active rows have
+//! converged but whenever the duality gap is checked, which computes all gradients anyway
+//! ([`Method::recheck`]); the solver never stops without that check.
 //!
-//! **Limit.** Rows of a few entries wait for each other: the dot product of a row needs the weights that the row before has just
-//! changed. That chain of loads, sums, division and store is 25 to 60 ns a row, two thirds of an epoch on covtype (12 entries a
-//! row) and flights (19); long rows come to 1.1 to 2 times the time of their random accesses alone (`benches/limits.rs`).
+//! **Limit.** Rows of a few entries wait for each other: the dot product of a row needs the weights that the
+//! row before has just changed. That chain of loads, sums, division and store is 25 to 60 ns a row, two
+//! thirds of an epoch on covtype (12 entries a row) and flights (19); long rows come to 1.1 to 2 times the
+//! time of their random accesses alone (`benches/limits.rs`).
 //! Tried: to keep the inverse of the diagonal instead of dividing: no difference.
 
 use super::active::ActiveSet;
@@ -83,7 +86,13 @@ impl<L: BoxLoss> Method for BoxCd<L> {
     }
 
     #[inline(always)]
-    fn step<R: Rows>(&mut self, design: &Design<'_, R>, i: usize, visit: &mut Visit<'_>, epoch: &mut Epoch) -> Fate {
+    fn step<R: Rows>(
+        &mut self,
+        design: &Design<'_, R>,
+        i: usize,
+        visit: &mut Visit<'_>,
+        epoch: &mut Epoch,
+    ) -> Fate {
         let row = &mut self.rows[i];
         let g = row.y * (design.dot(i, visit.w) + visit.offset) - 1.0 + L::diagonal(row.cost) * row.alpha;
         let upper = L::upper(row.cost);

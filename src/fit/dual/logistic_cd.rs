@@ -1,15 +1,16 @@
 //! The step of dual coordinate descent for logistic regression (Yu11, algorithm 3).
 //!
-//! Solves `min_a 1/2 a'Qa + sum_i [a_i log a_i + (c_i - a_i) log(c_i - a_i)]` over `0 < a_i < c_i`. The step of row `i` finds the
-//! root of the derivative along its coordinate. Deviation: the state of a row is the logit `t = log(a / (c - a))` instead of
-//! `a`, in which the derivative
+//! Solves `min_a 1/2 a'Qa + sum_i [a_i log a_i + (c_i - a_i) log(c_i - a_i)]` over `0 < a_i <
+//! c_i`. The step of row `i` finds the root of the derivative along its coordinate. Deviation: the state of a
+//! row is the logit `t = log(a / (c - a))` instead of `a`, in which the derivative
 //!
 //! ```text
 //! F(t) = t + m + q (c sigmoid(t) - a_old),     m = y_i (w.x_i + offset),  q = x_i.x_i
 //! ```
 //!
-//! rises with slope between 1 and `1 + q c / 4`, is exact up to both ends of the box (no second variable `c - a` is needed), and
-//! has its root between `-m - q (c - a_old)` and `-m + q a_old`: Newton's method inside this bracket always ends.
+//! rises with slope between 1 and `1 + q c / 4`, is exact up to both ends of the box (no second variable
+//! `c - a` is needed), and has its root between `-m - q (c - a_old)` and `-m + q a_old`: Newton's method
+//! inside this bracket always ends.
 
 use super::active::ActiveSet;
 use super::{Epoch, Fate, Method, Visit};
@@ -117,7 +118,13 @@ impl Method for LogisticCd {
     }
 
     #[inline(always)]
-    fn step<R: Rows>(&mut self, design: &Design<'_, R>, i: usize, visit: &mut Visit<'_>, epoch: &mut Epoch) -> Fate {
+    fn step<R: Rows>(
+        &mut self,
+        design: &Design<'_, R>,
+        i: usize,
+        visit: &mut Visit<'_>,
+        epoch: &mut Epoch,
+    ) -> Fate {
         let row = &mut self.rows[i];
         let margin = row.y * (design.dot(i, visit.w) + visit.offset);
         if row.squared_norm.is_nan() {

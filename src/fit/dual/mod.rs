@@ -1,31 +1,33 @@
 //! The loop around dual coordinate descent: gap checks, the free intercept, stalling.
 //!
-//! [`box_cd`] (hinge, squared hinge) and [`logistic_cd`] are its steps, [`active`] its set of visited rows, [`schedule`] the times of
-//! its checks, [`segment`] its primal point.
+//! [`box_cd`] (hinge, squared hinge) and [`logistic_cd`] are its steps, [`active`] its set of visited rows,
+//! [`schedule`] the times of its checks, [`segment`] its primal point.
 //!
-//! **Checks.** A duality gap costs one pass over all rows without random access to them, about a third of an epoch. It is
-//! computed when [`super::dual::schedule`] says so. The same pass brings shrunk rows back ([`Method::recheck`]).
+//! **Checks.** A duality gap costs one pass over all rows without random access to them, about a third of an
+//! epoch. It is computed when [`schedule`] says so. The same pass brings shrunk rows back
+//! ([`Method::recheck`]).
 //!
-//! **Free intercept.** The dual then has the constraint `sum_i y_i a_i = 0`. It is met by the method of multipliers: with
-//! multiplier `b` and penalty `sigma`, the augmented problem is the same box problem with a constant column `sqrt(sigma)` and
-//! margins shifted by the offset `b`, so epochs do not know of it; after each epoch `b <- b + sigma sum_i y_i a_i`. The
-//! certificate does not depend on `b`: the primal value takes the exact best intercept for `w`, the dual value a copy of `a`
-//! moved onto the constraint.
+//! **Free intercept.** The dual then has the constraint `sum_i y_i a_i = 0`. It is met by the method of
+//! multipliers: with multiplier `b` and penalty `sigma`, the augmented problem is the same box problem with a
+//! constant column `sqrt(sigma)` and margins shifted by the offset `b`, so epochs do not know of it; after
+//! each epoch `b <- b + sigma sum_i y_i a_i`. The certificate does not depend on `b`: the primal value takes
+//! the exact best intercept for `w`, the dual value a copy of `a` moved onto the constraint.
 //!
-//! **Threads.** Epochs are sequential; checks, Newton's passes, classes and folds are what runs in parallel. Tried: two halves of the
-//! rows at once on copies of the weights, joined several times an epoch by the exact step along the sum of both changes. Epochs
-//! that squared hinge takes to a gap of 1e-4, sequentially and with 2 and 4 joins: imdb, C = 1, 5, 24 and 11; 20news 6, 16 and 11,
-//! C = 16 15, 69 and 37; phishing_urls 8, 16 and 11. Hinge, 1e-3: 20news 12, 98 and 53, phishing_urls 17, 27 and 22. Twice the
-//! work a second does not make up for that, and more joins cost more than they save (weights are streamed three times in
-//! each).
+//! **Threads.** Epochs are sequential; checks, Newton's passes, classes and folds are what runs in parallel.
+//! Tried: two halves of the rows at once on copies of the weights, joined several times an epoch by the exact
+//! step along the sum of both changes. Epochs that squared hinge takes to a gap of 1e-4, sequentially and
+//! with 2 and 4 joins: imdb, C = 1, 5, 24 and 11; 20news 6, 16 and 11, C = 16 15, 69 and 37; phishing_urls 8,
+//! 16 and 11. Hinge, 1e-3: 20news 12, 98 and 53, phishing_urls 17, 27 and 22. Twice the work a second does
+//! not make up for that, and more joins cost more than they save (weights are streamed three times in each).
 //!
-//! **Primal point.** With the hinge the primal value of `w(a)` jumps up and down long after the dual value has settled. The
-//! certificate, and the model, are therefore those of the best point met on the way, which each check moves to the minimum of
-//! the segment from it to `w(a)` ([`super::dual::segment`]).
+//! **Primal point.** With the hinge the primal value of `w(a)` jumps up and down long after the dual value
+//! has settled. The certificate, and the model, are therefore those of the best point met on the way, which
+//! each check moves to the minimum of the segment from it to `w(a)` ([`segment`]).
 //!
-//! **Drift.** `w` is kept by updates, each of which may be off by `3 u |w|`. The dual objective never falls, and no term of it is above
-//! `c_i`; hence `|w|^2 <= 2 (sum_i c_i - D)` with `D` its value at the start (less `sigma (sum_i y_i a_i)^2` for each step of the
-//! multiplier, and `b^2 / sigma` more for the multiplier's own term). That, times the visits, bounds the distance of `w` from `w(a)`.
+//! **Drift.** `w` is kept by updates, each of which may be off by `3 u |w|`. The dual objective never falls,
+//! and no term of it is above `c_i`; hence `|w|^2 <= 2 (sum_i c_i - D)` with `D` its value at the start (less
+//! `sigma (sum_i y_i a_i)^2` for each step of the multiplier, and `b^2 / sigma` more for the multiplier's own
+//! term). That, times the visits, bounds the distance of `w` from `w(a)`.
 
 pub mod active;
 pub mod box_cd;
@@ -38,8 +40,8 @@ use self::segment::Best;
 use super::objective::Weighted;
 use super::sweep::{Sweep, dot, sum};
 use super::{
-    Certificate, Evidence, Intercept, Monitor, Params, Problem, Progress, Solution, SolverKind, Start, Status,
-    certificate, finite, intercept,
+    Certificate, Evidence, Intercept, Monitor, Params, Problem, Progress, Solution, SolverKind, Start,
+    Status, certificate, finite, intercept,
 };
 use crate::loss::Loss;
 use crate::matrix::Rows;
@@ -51,16 +53,19 @@ use crate::{Result, memory};
 const LEAST_MOVE: f64 = 10.0;
 /// Rows by which the scale of the data is judged.
 const NORM_SAMPLE: usize = 1024;
-/// Steps between the request for a row's memory and its use. Tried: asking one or two rows ahead for the weights too (imdb 0.43 s
-/// for fifteen epochs without, 0.49 s with; phishing_urls 0.46 and 0.38 s as it comes, 0.48 and 0.53 s presolved; flights 0.49 and
-/// 0.58 s): out-of-order loads of one row already keep the memory busy. Distances 2 and 8 make no difference, nor does asking for
-/// 2 KiB of a row instead of 512 bytes (`benches/limits.rs`, all sets within 3 %).
+/// Steps between the request for a row's memory and its use. Tried: asking one or two rows ahead for the
+/// weights too (imdb 0.43 s for fifteen epochs without, 0.49 s with; phishing_urls 0.46 and 0.38 s as it
+/// comes, 0.48 and 0.53 s presolved; flights 0.49 and 0.58 s): out-of-order loads of one row already keep the
+/// memory busy. Distances 2 and 8 make no difference, nor does asking for 2 KiB of a row instead of 512 bytes
+/// (`benches/limits.rs`, all sets within 3 %).
 const AHEAD: usize = 4;
 /// Steps between two looks at the cancel flag.
 const POLL_STEPS: usize = 4096;
-/// Checks in a row that must find the descent slow: the primal value, and with it the gap, may rise for a while.
+/// Checks in a row that must find the descent slow: the primal value, and with it the gap, may rise for a
+/// while.
 const SLOW_CHECKS: usize = 2;
-/// Epochs over few active rows are cheap; this many of them count as one whole epoch at most, so that a fit always ends.
+/// Epochs over few active rows are cheap; this many of them count as one whole epoch at most, so that a fit
+/// always ends.
 const MAX_EPOCHS_PER_ITER: usize = 50;
 
 /// The state that an epoch changes beside the method's own.
@@ -112,7 +117,13 @@ pub trait Method {
     /// The rows that are visited.
     fn active(&mut self) -> &mut ActiveSet;
     /// One step on row `i`.
-    fn step<R: Rows>(&mut self, design: &Design<'_, R>, i: usize, visit: &mut Visit<'_>, epoch: &mut Epoch) -> Fate;
+    fn step<R: Rows>(
+        &mut self,
+        design: &Design<'_, R>,
+        i: usize,
+        visit: &mut Visit<'_>,
+        epoch: &mut Epoch,
+    ) -> Fate;
     /// Asks for the memory of the method's own state of row `i`.
     fn prefetch(&self, i: usize);
     /// Takes note of a finished epoch over permuted rows.
@@ -121,8 +132,8 @@ pub trait Method {
     fn recheck(&mut self, _: &[f64]) {}
 }
 
-/// Visits every active row once, in a fresh random order (Hsieh08, algorithm 3). The memory of a row visited a few steps later
-/// is asked for ahead of time, because a random order defeats the hardware.
+/// Visits every active row once, in a fresh random order (Hsieh08, algorithm 3). The memory of a row visited
+/// a few steps later is asked for ahead of time, because a random order defeats the hardware.
 ///
 /// # Errors
 /// [`crate::Error::Cancelled`].
@@ -225,7 +236,12 @@ pub fn solve<'a, R: Rows, M: Method>(
         }
         let check = descent.check()?;
         let gap = check.certificate.relative_gap();
-        monitor.observe(&Progress { solver: "dual_cd", iteration: schedule.iterations(), accuracy: gap, place: None });
+        monitor.observe(&Progress {
+            solver: "dual_cd",
+            iteration: schedule.iterations(),
+            accuracy: gap,
+            place: None,
+        });
         if gap <= params.tol {
             break (check, Status::Converged);
         }
@@ -335,7 +351,11 @@ impl<'a, R: Rows, M: Method> Descent<'a, R, M> {
     /// The multiplier times the constraint's excess.
     fn multiplier_term(&self) -> f64 {
         let bias = self.sweep.design.bias;
-        if self.problem.intercept == Intercept::Free { self.offset * self.w[self.w.len() - 1] / bias } else { 0.0 }
+        if self.problem.intercept == Intercept::Free {
+            self.offset * self.w[self.w.len() - 1] / bias
+        } else {
+            0.0
+        }
     }
 
     fn epoch(&mut self, is_online: bool, random: &mut Random) -> Result<Epoch> {
@@ -433,7 +453,18 @@ impl<'a, R: Rows, M: Method> Descent<'a, R, M> {
         let (w, penalised) = self.problem.split(w, self.sweep.design.bias);
         let intercept = if self.problem.intercept == Intercept::Free { b } else { penalised };
         let passes = self.passes;
-        Ok(Solution { w, intercept, alpha, certificate, status, n_iter, passes, solver, is_consistent, evidence })
+        Ok(Solution {
+            w,
+            intercept,
+            alpha,
+            certificate,
+            status,
+            n_iter,
+            passes,
+            solver,
+            is_consistent,
+            evidence,
+        })
     }
 
     /// What the last check says of the solution.
@@ -477,9 +508,9 @@ pub(super) fn best_intercept<L: Loss>(loss: L, y: &[f64], cost: &[f64], margins:
     }
 }
 
-/// The penalty `sigma` of the method of multipliers: the mean squared norm of the rows, which makes the constant column as
-/// important as a row; but at tiny costs at least so much that `sigma sum_i c_i`, by which the multiplier moves in an epoch at
-/// most, is of the order of the margins.
+/// The penalty `sigma` of the method of multipliers: the mean squared norm of the rows, which makes the
+/// constant column as important as a row; but at tiny costs at least so much that `sigma sum_i c_i`, by which
+/// the multiplier moves in an epoch at most, is of the order of the margins.
 pub(super) fn penalty<R: Rows>(design: &Design<'_, R>, total_cost: f64) -> f64 {
     penalty_for(mean_squared_norm(design), total_cost)
 }

@@ -1,7 +1,8 @@
 //! When dual coordinate descent should compute its duality gap.
 //!
-//! Its clock is work: visits of rows in units of all rows, since an epoch over few active rows is cheap. A check is due when
-//! the gains of the epochs, extrapolated geometrically, promise the wanted gap, and every two epochs' worth of work.
+//! Its clock is work: visits of rows in units of all rows, since an epoch over few active rows is cheap. A
+//! check is due when the gains of the epochs, extrapolated geometrically, promise the wanted gap, and every
+//! two epochs' worth of work.
 
 use super::Epoch;
 use crate::fit::Certificate;
@@ -14,8 +15,8 @@ const UNKNOWN_RATIO: f64 = 0.5;
 const FIRST_RATIO: f64 = 4.0;
 /// Work between two checks at least, about the cost of a check.
 const LEAST_WORK: f64 = 0.5;
-/// Work between two checks at most: a check also brings back rows that were shrunk too early. Tried (imdb, hinge, C = 16, gap
-/// 1e-4): half of all work so far 2.7 s, at most five epochs 2.3 s, at most two 1.5 s.
+/// Work between two checks at most: a check also brings back rows that were shrunk too early. Tried (imdb,
+/// hinge, C = 16, gap 1e-4): half of all work so far 2.7 s, at most five epochs 2.3 s, at most two 1.5 s.
 const LONGEST_WORK: f64 = 2.0;
 
 /// The clock of one descent.

@@ -1,10 +1,10 @@
 //! The primal point of a dual method: the best one met, moved to the minimum of segments.
 //!
-//! The dual point of coordinate descent on the hinge improves with every step, the primal value of its `w(a)` does not: near the end
-//! it jumps up and down while the rows around the corner of the hinge take turns. The primal objective is convex, so the
-//! best point of the segment from the best one so far to `w(a)` is at least as good as both ends. Margins move linearly: the
-//! segment costs no reading of the data, only a few sums over the rows. imdb, hinge, C = 1, to a gap of 1e-6: 171 passes
-//! without.
+//! The dual point of coordinate descent on the hinge improves with every step, the primal value of its `w(a)`
+//! does not: near the end it jumps up and down while the rows around the corner of the hinge take turns. The
+//! primal objective is convex, so the best point of the segment from the best one so far to `w(a)` is at
+//! least as good as both ends. Margins move linearly: the segment costs no reading of the data, only a few
+//! sums over the rows. imdb, hinge, C = 1, to a gap of 1e-6: 171 passes without.
 
 use crate::fit::sweep::{dot, for_chunks, sum};
 use crate::loss::Loss;
@@ -27,8 +27,8 @@ impl Best {
         Self { w, margins, value }
     }
 
-    /// Moves to about the best point of the segment to `w` with `margins`, and returns the objective there, never above the one
-    /// before.
+    /// Moves to about the best point of the segment to `w` with `margins`, and returns the objective there,
+    /// never above the one before.
     pub fn approach<L: Loss>(&mut self, loss: L, cost: &[f64], w: &[f64], margins: &[f64]) -> f64 {
         let (here, there) = (&self.margins, margins);
         let (bb, bw, ww) = (dot(&self.w, &self.w), dot(&self.w, w), dot(w, w));
@@ -72,8 +72,14 @@ mod tests {
     use crate::loss::Hinge;
     use proptest::prelude::*;
 
-    const ROWS: [[f64; 3]; 6] =
-        [[1.0, 0.5, 0.0], [-0.3, 1.0, 2.0], [0.0, -1.0, 1.0], [0.7, 0.7, -0.7], [2.0, 0.0, 1.0], [0.1, 0.2, 0.3]];
+    const ROWS: [[f64; 3]; 6] = [
+        [1.0, 0.5, 0.0],
+        [-0.3, 1.0, 2.0],
+        [0.0, -1.0, 1.0],
+        [0.7, 0.7, -0.7],
+        [2.0, 0.0, 1.0],
+        [0.1, 0.2, 0.3],
+    ];
     const COST: [f64; 6] = [1.0, 2.0, 0.5, 3.0, 1.0, 10.0];
 
     fn margins(w: &[f64]) -> Vec<f64> {

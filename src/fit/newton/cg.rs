@@ -1,11 +1,12 @@
 //! Preconditioned conjugate gradient for the Newton directions of several lanes side by side.
 //!
-//! Approximates in each lane the minimiser of the model `q(s) = g.s + 1/2 s'Hs`. With the diagonal preconditioner a lane is
-//! done when its model hardly falls any more, after step `j` when `j (q_j - q_{j-1}) / q_j <= accuracy` (GalliLin21, section 5: a
-//! residual-based stop is misled by the scale of ill-conditioned problems). With a dense preconditioner the residual in its norm
-//! is close to the error, and a lane is done as soon as that has fallen by `accuracy`: one product less. Either way a lane is done
-//! where the residual, which is the gradient after a full step if the model holds, is small enough for the caller. A lane that is
-//! done rides along without moving until all are.
+//! Approximates in each lane the minimiser of the model `q(s) = g.s + 1/2 s'Hs`. With the diagonal
+//! preconditioner a lane is done when its model hardly falls any more, after step `j` when
+//! `j (q_j - q_{j-1}) / q_j <= accuracy` (GalliLin21, section 5: a residual-based stop is misled by the scale
+//! of ill-conditioned problems). With a dense preconditioner the residual in its norm is close to the error,
+//! and a lane is done as soon as that has fallen by `accuracy`: one product less. Either way a lane is done
+//! where the residual, which is the gradient after a full step if the model holds, is small enough for the
+//! caller. A lane that is done rides along without moving until all are.
 
 use super::preconditioner::Preconditioner;
 use crate::fit::sweep::{for_chunks, sum_entries};
@@ -47,8 +48,8 @@ impl<const L: usize> ConjugateGradient<L> {
 
     /// Overwrites `step` with approximate solutions of `H s = -g`; lanes that are not `running` get zeros.
     ///
-    /// `multiply(p, length, out)` writes `H p` and learns the length of the step before (0 at first), by which the caller can
-    /// build up products with the solution; it returns errors that are passed on.
+    /// `multiply(p, length, out)` writes `H p` and learns the length of the step before (0 at first), by
+    /// which the caller can build up products with the solution; it returns errors that are passed on.
     ///
     /// # Errors
     /// Those of `multiply`.

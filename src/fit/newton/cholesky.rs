@@ -23,8 +23,9 @@ impl Clone for Symmetric {
 impl Symmetric {
     /// Overwrites the lower triangle with `L`, `L L' = A`.
     ///
-    /// A pivot not above `n * eps` times its diagonal entry is a direction without curvature (the free intercept when no row
-    /// is active): it gets a huge pivot, so that the solution has no component along it.
+    /// A pivot not above `n * eps` times its diagonal entry is a direction without curvature (the free
+    /// intercept when no row is active): it gets a huge pivot, so that the solution has no component along
+    /// it.
     pub fn factorise(&mut self) {
         let n = self.n;
         let floor = n as f64 * f64::EPSILON;

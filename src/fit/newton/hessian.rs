@@ -1,9 +1,9 @@
 //! The matrix `X'DX` for Newton steps by factorisation, when columns are few.
 //!
-//! Tried, for a single fit with far more rows than columns: the matrix of a sample of the rows, with the diagonal of all, as a
-//! preconditioner. Good for small `C` only. Passes and milliseconds, w8a, squared hinge, C = 16: 18 and 86 with all rows, 41 and
-//! 191 with eight sampled rows per column, as columns that the sample nearly misses have large eigenvalues; a9a, C = 1: 14 and 28
-//! against 42 and 60.
+//! Tried, for a single fit with far more rows than columns: the matrix of a sample of the rows, with the
+//! diagonal of all, as a preconditioner. Good for small `C` only. Passes and milliseconds, w8a, squared
+//! hinge, C = 16: 18 and 86 with all rows, 41 and 191 with eight sampled rows per column, as columns that the
+//! sample nearly misses have large eigenvalues; a9a, C = 1: 14 and 28 against 42 and 60.
 
 use super::cholesky::Symmetric;
 use crate::fit::sweep::Sweep;
@@ -18,8 +18,8 @@ const MAX_PIECES: usize = 4;
 /// Rows between two looks at the cancel flag.
 const POLL_ROWS: usize = 1 << 12;
 
-/// Lower triangle of `sum_i curvature[i] x_i x_i'`, summed over the parts of the sweep in order; rows of curvature 0 are not
-/// read. Meaningless if the sweep's monitor is cancelled: poll it afterwards.
+/// Lower triangle of `sum_i curvature[i] x_i x_i'`, summed over the parts of the sweep in order; rows of
+/// curvature 0 are not read. Meaningless if the sweep's monitor is cancelled: poll it afterwards.
 pub fn curvature_matrix<R: Rows, const L: usize>(sweep: &Sweep<'_, R, L>, curvature: &[f64]) -> Symmetric {
     let (design, d) = (&sweep.design, sweep.design.n_cols());
     let parts = sweep.parts();
@@ -88,7 +88,8 @@ impl Triangle {
         }
     }
 
-    /// Adds the row at hand entry by entry; with columns in rising order, each lands left of the diagonal by itself.
+    /// Adds the row at hand entry by entry; with columns in rising order, each lands left of the diagonal by
+    /// itself.
     fn add_pairs(&mut self, scale: f64) {
         if !self.row.is_sorted_by_key(|&(j, _)| j) {
             self.row.sort_unstable_by_key(|&(j, _)| j);

@@ -6,11 +6,12 @@
 //! f_i(m) = max_{0 <= t <= c_i}  t (1 - m) - (t - a_i)^2 / (2 sigma c_i)
 //! ```
 //!
-//! which has the derivative `-t(m)`, `t(m) = clip(a_i + sigma c_i (1 - m), 0, c_i)`, and curvature `sigma c_i` strictly
-//! inside the box. With the factor `c_i` a row of cost 2 and two rows of cost 1 take the same path. [`crate::fit::newton`]
-//! minimises the sum, `a <- t(m)` follows, and `sigma` grows ([`super::proximal`]; the Newton matrix
-//! `I + sigma X_J'C_J X_J` needs the rows `J` inside the box only). Where rows outnumber columns this beats
-//! coordinate descent by far at large `C`; where columns outnumber rows it does not.
+//! which has the derivative `-t(m)`, `t(m) = clip(a_i + sigma c_i (1 - m), 0, c_i)`, and curvature
+//! `sigma c_i` strictly inside the box. With the factor `c_i` a row of cost 2 and two rows of cost 1 take the
+//! same path. [`crate::fit::newton`] minimises the sum, `a <- t(m)` follows, and `sigma` grows
+//! ([`super::proximal`]; the Newton matrix `I + sigma X_J'C_J X_J` needs the rows `J` inside the box only).
+//! Where rows outnumber columns this beats coordinate descent by far at large `C`; where columns outnumber
+//! rows it does not.
 
 use super::Newton;
 use super::proximal::{MAX_INNER, Sequence};
@@ -56,8 +57,8 @@ impl Objective<1> for Smoothed<'_> {
     }
 }
 
-/// Fits the hinge loss to the relative duality gap `params.tol`. `max_iter` limits the Newton steps of all smooth problems
-/// together.
+/// Fits the hinge loss to the relative duality gap `params.tol`. `max_iter` limits the Newton steps of all
+/// smooth problems together.
 ///
 /// # Errors
 /// Those of [`Newton::minimise`].
@@ -133,7 +134,8 @@ struct Point {
     evidence: Option<Evidence>,
 }
 
-/// Hinge objective at the solver's weights and intercept, and dual value of `alpha`, for which `w(alpha) = -h`.
+/// Hinge objective at the solver's weights and intercept, and dual value of `alpha`, for which
+/// `w(alpha) = -h`.
 fn certify<R: Rows>(problem: &Problem<'_, R>, newton: &Newton<'_, R, 1>, alpha: &[f64]) -> Certificate {
     let (y, cost, z) = (problem.y, problem.cost, &newton.z);
     let [loss, linear] = sum(cost.len(), |i| [cost[i] * (1.0 - y[i] * z[i][0]).max(0.0), alpha[i]]);

@@ -1,27 +1,31 @@
 //! Truncated Newton in the primal, for several lanes side by side.
 //!
-//! Minimises `1/2 |w|^2 + C sum_i f_i(z_i)`, `z_i = w.x_i`, for convex `f_i` with a Lipschitz derivative, in `L` lanes that differ
-//! in their `f_i` only: folds (rows held out have `f_i = 0`) or classes. A single fit is `L = 1`. Weights are interleaved, so
-//! that each entry of the data is read once for all lanes and each access to the weights brings all of them. A constant last
-//! column of the design is the intercept; if it is *free* its weight is left out of the norm. One step:
+//! Minimises `1/2 |w|^2 + C sum_i f_i(z_i)`, `z_i = w.x_i`, for convex `f_i` with a Lipschitz derivative, in
+//! `L` lanes that differ in their `f_i` only: folds (rows held out have `f_i = 0`) or classes. A single fit
+//! is `L = 1`. Weights are interleaved, so that each entry of the data is read once for all lanes and each
+//! access to the weights brings all of them. A constant last column of the design is the intercept; if it is
+//! *free* its weight is left out of the norm. One step:
 //!
-//! 1. for a dual point with a free intercept, minimise over it alone (reads no data), so that `sum_i f_i'(z_i) = 0` below;
-//! 2. the sum `h = sum_i f_i'(z_i) x_i`, one pass over the rows with `f_i' != 0`. The gradient is `w + C h`, at this or **any other**
-//!    `C`. At `a_i = -C y_i f_i'(z_i)` the dual point has `w(a) = -C h`, and by Fenchel's equality the duality gap is half the
-//!    squared gradient: the certificate is free;
-//! 3. directions `s` from `(I + C X'DX) s = -g`, `D = diag(f_i'')`, by conjugate gradient ([`super::newton::cg`]) with a preconditioner shared
-//!    by the lanes ([`super::newton::preconditioner`]). A product reads only rows with curvature in some lane, and sums up `s.x_i`
-//!    for them on the way; the other rows are read once at the end;
+//! 1. for a dual point with a free intercept, minimise over it alone (reads no data), so that
+//!    `sum_i f_i'(z_i) = 0` below;
+//! 2. the sum `h = sum_i f_i'(z_i) x_i`, one pass over the rows with `f_i' != 0`. The gradient is `w + C h`,
+//!    at this or **any other** `C`. At `a_i = -C y_i f_i'(z_i)` the dual point has `w(a) = -C h`, and by
+//!    Fenchel's equality the duality gap is half the squared gradient: the certificate is free;
+//! 3. directions `s` from `(I + C X'DX) s = -g`, `D = diag(f_i'')`, by conjugate gradient ([`cg`]) with a
+//!    preconditioner shared by the lanes ([`preconditioner`]). A product reads only rows with curvature in
+//!    some lane, and sums up `s.x_i` for them on the way; the other rows are read once at the end;
 //! 4. a backtracking line search per lane, which reads no data (GalliLin21).
 //!
-//! [`passes`] is what is done with a row, [`cg`] the directions, [`preconditioner`] (by [`hessian`] and [`cholesky`] when columns are
-//! few) what speeds them up, [`line_search`] the step lengths, [`sample`] a start from a part of the rows. The hinge, which has no
-//! curvature, is a sequence ([`proximal`]) of smooth problems: [`hinge`].
+//! [`passes`] is what is done with a row, [`cg`] the directions, [`preconditioner`] (by [`hessian`] and
+//! [`cholesky`] when columns are few) what speeds them up, [`line_search`] the step lengths, [`sample`] a
+//! start from a part of the rows. The hinge, which has no curvature, is a sequence ([`proximal`]) of smooth
+//! problems: [`hinge`].
 //!
 //! A lane that is done rides along with a step of zero until all are.
 //!
-//! Memory: six blocks of columns x lanes and four of rows x lanes (five with dual variables kept), up to seven private
-//! blocks of columns x lanes for parallel sums ([`super::sweep`]), and two `d x d` matrices where steps are factorised.
+//! Memory: six blocks of columns x lanes and four of rows x lanes (five with dual variables kept), up to
+//! seven private blocks of columns x lanes for parallel sums ([`super::sweep`]), and two `d x d` matrices
+//! where steps are factorised.
 
 pub mod cg;
 pub mod cholesky;
@@ -44,8 +48,8 @@ use super::objective::{Objective, Weighted};
 use super::stop::{Lane, Report, Stop};
 use super::sweep::{Sweep, for_chunks, split, sum_entries};
 use super::{
-    Certificate, Evidence, Intercept, Monitor, Params, Place, Problem, Progress, Solution, SolverKind, Start, Status,
-    auto, check_length, finite, intercept,
+    Certificate, Evidence, Intercept, Monitor, Params, Place, Problem, Progress, Solution, SolverKind, Start,
+    Status, auto, check_length, finite, intercept,
 };
 use crate::loss::Loss;
 use crate::matrix::Rows;
@@ -120,8 +124,9 @@ pub struct Products {
 }
 
 impl<'a, R: Rows, const L: usize> Newton<'a, R, L> {
-    /// Starts at zero. Of the `L` lanes the first `n_lanes` are used. With `keeps_dual` every evaluated point has a feasible dual
-    /// point: slopes are kept, one more block of rows, and a free intercept is at its optimum.
+    /// Starts at zero. Of the `L` lanes the first `n_lanes` are used. With `keeps_dual` every evaluated point
+    /// has a feasible dual point: slopes are kept, one more block of rows, and a free intercept is at its
+    /// optimum.
     pub fn new(problem: &Problem<'a, R>, n_lanes: usize, keeps_dual: bool, monitor: &'a dyn Monitor) -> Self {
         let bias = match problem.intercept {
             Intercept::None => 0.0,
@@ -289,7 +294,8 @@ impl<'a, R: Rows, const L: usize> Newton<'a, R, L> {
     /// Minimises from the current point.
     ///
     /// # Errors
-    /// [`crate::Error::Cancelled`], and [`crate::Error::Overflow`] when the objective leaves the range of double precision.
+    /// [`crate::Error::Cancelled`], and [`crate::Error::Overflow`] when the objective leaves the range of
+    /// double precision.
     pub fn minimise<O: Objective<L>>(
         &mut self,
         objective: &O,
@@ -314,7 +320,8 @@ impl<'a, R: Rows, const L: usize> Newton<'a, R, L> {
                 }
                 continue;
             }
-            let enough = std::array::from_fn(|l| stop.squared_residual(values[l], lanes[l].report.squared_gradient));
+            let enough =
+                std::array::from_fn(|l| stop.squared_residual(values[l], lanes[l].report.squared_gradient));
             self.find_direction(c, &lanes, enough)?;
             let moved = self.search_line(objective, c, &values, &lanes);
             for (lane, moved) in lanes.iter_mut().zip(moved) {
@@ -350,7 +357,8 @@ impl<'a, R: Rows, const L: usize> Newton<'a, R, L> {
         }
         self.monitor.poll()?;
         if left > 0 {
-            let place = self.slopes.is_none().then_some(Place { c, lanes_left: left, passes: self.work.passes });
+            let place =
+                self.slopes.is_none().then_some(Place { c, lanes_left: left, passes: self.work.passes });
             self.monitor.observe(&Progress { solver: "newton", iteration: steps, accuracy: worst, place });
         }
         Ok(values)
@@ -374,10 +382,11 @@ impl<'a, R: Rows, const L: usize> Newton<'a, R, L> {
         }
     }
 
-    /// Replaces the certificates of finished lanes by ones that owe nothing to updated decision values: the dual value is that of
-    /// `a` at `w(a) = -C h`, the primal value comes from decision values computed anew (one pass), since updates over many steps
-    /// leave rounding errors that a huge cost multiplies. Lanes that are not good enough after all run again, the first
-    /// time from the fresh values, the second time with a step whatever the gradient says; then the answer is false.
+    /// Replaces the certificates of finished lanes by ones that owe nothing to updated decision values: the
+    /// dual value is that of `a` at `w(a) = -C h`, the primal value comes from decision values computed anew
+    /// (one pass), since updates over many steps leave rounding errors that a huge cost multiplies. Lanes
+    /// that are not good enough after all run again, the first time from the fresh values, the second time
+    /// with a step whatever the gradient says; then the answer is false.
     fn confirm<O: Objective<L>>(
         &mut self,
         objective: &O,
@@ -474,10 +483,11 @@ impl<'a, R: Rows, const L: usize> Newton<'a, R, L> {
         Ok(())
     }
 
-    /// Products until the conjugate gradient with a diagonal preconditioner has cost as much as a factorisation, which is then made:
-    /// nobody knows before how hard a problem is, and so the price is at most twice that of knowing. covtype in degree 2
-    /// (1,540 columns), squared hinge, C = 2, gap 1e-3: its sample took 2,645 products of 1/8 pass with the diagonal alone.
-    /// mnist (781 columns), one digit against the rest, needs some 40 products in all and factorisations of 40 passes never.
+    /// Products until the conjugate gradient with a diagonal preconditioner has cost as much as a
+    /// factorisation, which is then made: nobody knows before how hard a problem is, and so the price is at
+    /// most twice that of knowing. covtype in degree 2 (1,540 columns), squared hinge, C = 2, gap 1e-3: its
+    /// sample took 2,645 products of 1/8 pass with the diagonal alone. mnist (781 columns), one digit against
+    /// the rest, needs some 40 products in all and factorisations of 40 passes never.
     fn products_left(&self) -> usize {
         match self.dense_cost {
             Some(cost) if !self.is_dense => (cost.ceil() as usize).saturating_sub(self.work.products),
@@ -485,10 +495,10 @@ impl<'a, R: Rows, const L: usize> Newton<'a, R, L> {
         }
     }
 
-    /// Products after which the preconditioner is made anew. A dense one is, for a fit, in every step, unless it is dear: Newton's
-    /// method then converges quadratically and ends well below its tolerance; a search is content with fewer matrices. Tried: as few
-    /// for every fit. w8a, logistic, gap 1e-4: C = 1, 27 passes instead of 18 and a fifth less time; C = 16, 83 instead of 25 and 1.4
-    /// times the time.
+    /// Products after which the preconditioner is made anew. A dense one is, for a fit, in every step, unless
+    /// it is dear: Newton's method then converges quadratically and ends well below its tolerance; a search
+    /// is content with fewer matrices. Tried: as few for every fit. w8a, logistic, gap 1e-4: C = 1, 27 passes
+    /// instead of 18 and a fifth less time; C = 16, 83 instead of 25 and 1.4 times the time.
     fn allowance(&self) -> usize {
         match self.dense_cost.filter(|_| self.is_dense) {
             None => STALE_DIAGONAL,
@@ -514,7 +524,9 @@ impl<'a, R: Rows, const L: usize> Newton<'a, R, L> {
                 // A free intercept without curvature would make a singular matrix.
                 let least = mean.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
                 let mut diagonal = squares(&mut Sweep::new(self.sweep.design, self.monitor), &mean);
-                diagonal[self.w.len() - usize::from(self.is_free)..].iter_mut().for_each(|d| *d = d.max(least));
+                diagonal[self.w.len() - usize::from(self.is_free)..]
+                    .iter_mut()
+                    .for_each(|d| *d = d.max(least));
                 Gram::Diagonal(diagonal)
             });
             self.monitor.poll()?;
@@ -566,8 +578,8 @@ impl<'a, R: Rows, const L: usize> Newton<'a, R, L> {
     }
 }
 
-/// Fits a smooth loss to the relative duality gap `params.tol`; without a start point from one on a sample of the rows, if rows
-/// are many ([`sample`]).
+/// Fits a smooth loss to the relative duality gap `params.tol`; without a start point from one on a sample of
+/// the rows, if rows are many ([`sample`]).
 ///
 /// # Errors
 /// Those of [`Newton::minimise`].
@@ -612,7 +624,8 @@ impl<R: Rows> Newton<'_, R, 1> {
         slopes.iter().zip(y).map(|([slope], y)| -y * slope).collect_large()
     }
 
-    /// What is known at decision values computed anew, for `C = 1`: `w(a)` is `-h`, and `w - w(a)` the gradient.
+    /// What is known at decision values computed anew, for `C = 1`: `w(a)` is `-h`, and `w - w(a)` the
+    /// gradient.
     pub(super) fn evidence(&self, y: &[f64]) -> Evidence {
         let margins = self.z.iter().zip(y).map(|([z], y)| z * y).collect_large();
         let [products] = self.products(1.0);

@@ -53,8 +53,8 @@ impl<O: Objective<L>, const L: usize> RowStep<L> for Slopes<'_, O, L> {
     }
 }
 
-/// Adds `D_i (p.x_i) x_i` and, on the way, the step of the conjugate gradient before to the decision values of the direction.
-/// Rows without curvature in any lane are not read.
+/// Adds `D_i (p.x_i) x_i` and, on the way, the step of the conjugate gradient before to the decision values
+/// of the direction. Rows without curvature in any lane are not read.
 pub struct Product<'s, const L: usize> {
     /// Direction.
     pub p: &'s [[f64; L]],
@@ -94,7 +94,8 @@ impl<const L: usize> RowStep<L> for Product<'_, L> {
     }
 }
 
-/// Completes the decision values of a direction: the last step for rows that the products read, the whole for the others.
+/// Completes the decision values of a direction: the last step for rows that the products read, the whole for
+/// the others.
 pub struct Finish<'s, const L: usize> {
     /// The direction.
     pub step: &'s [[f64; L]],
@@ -177,7 +178,8 @@ impl RowStep<1> for Squares<'_> {
 /// `sum_i coefficient[i] x_ij^2` for every column; rows of coefficient 0 are not read.
 pub fn squares<R: Rows>(sweep: &mut Sweep<'_, R, 1>, coefficient: &[f64]) -> Vec<f64> {
     let mut out = memory::zeros(sweep.design.n_cols());
-    let steps = sweep.parts().iter().map(|part| Squares { coefficient: &coefficient[part.clone()] }).collect();
+    let steps =
+        sweep.parts().iter().map(|part| Squares { coefficient: &coefficient[part.clone()] }).collect();
     sweep.scatter(out.as_chunks_mut().0, steps);
     out
 }

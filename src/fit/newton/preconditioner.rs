@@ -1,9 +1,10 @@
 //! The matrix that preconditions the conjugate gradient of all lanes: `I + C G`, or its mixed diagonal.
 //!
-//! `G = sum_i D_i x_i x_i'` with `D_i` the mean curvature over lanes is made once for all of them and kept from one `C` to the next:
-//! folds share most rows and successive solutions are close, so a stale or average matrix costs a few products more where
-//! a fresh one for each lane would cost as much as dozens. With a single lane and a fresh `G` the dense form is the Hessian
-//! itself: Newton's step by Cholesky, one product for the residual included.
+//! `G = sum_i D_i x_i x_i'` with `D_i` the mean curvature over lanes is made once for all of them and kept
+//! from one `C` to the next: folds share most rows and successive solutions are close, so a stale or average
+//! matrix costs a few products more where a fresh one for each lane would cost as much as dozens. With a
+//! single lane and a fresh `G` the dense form is the Hessian itself: Newton's step by Cholesky, one product
+//! for the residual included.
 
 use super::cholesky::Symmetric;
 use crate::fit::sweep::for_chunks;
@@ -44,7 +45,8 @@ impl Preconditioner {
     pub fn new(gram: &Gram, penalised: usize, c: f64) -> Self {
         match gram {
             Gram::Diagonal(diagonal) => {
-                let entry = |(j, d): (usize, &f64)| if j < penalised { 1.0 + DIAGONAL_MIX * c * d } else { c * d };
+                let entry =
+                    |(j, d): (usize, &f64)| if j < penalised { 1.0 + DIAGONAL_MIX * c * d } else { c * d };
                 Self::Diagonal(diagonal.iter().enumerate().map(entry).map(|d| 1.0 / d).collect_large())
             }
             Gram::Dense(gram) => {

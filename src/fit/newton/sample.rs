@@ -1,9 +1,10 @@
 //! A start for Newton from a sample of the rows.
 //!
-//! The minimiser over an eighth of the rows, at eight times their costs, differs from that over all rows by about `d / n` of the
-//! objective where `n` rows are sampled and `d` columns free. With many rows per column it costs little to find, itself from
-//! an eighth of the eighth, and one or two steps over all rows finish the fit at small `C`: a9a and w8a, logistic, C = 2^-6, gap
-//! 1e-2, 19 instead of 39 ms and 45 instead of 94 ms.
+//! The minimiser over an eighth of the rows, at eight times their costs, differs from that over all rows by
+//! about `d / n` of the objective where `n` rows are sampled and `d` columns free. With many rows per column
+//! it costs little to find, itself from an eighth of the eighth, and one or two steps over all rows finish
+//! the fit at small `C`: a9a and w8a, logistic, C = 2^-6, gap 1e-2, 19 instead of 39 ms and 45 instead of 94
+//! ms.
 
 use crate::Result;
 use crate::fit::{Monitor, Params, Problem, Start, newton};
@@ -18,15 +19,16 @@ const ROWS_PER_COLUMN: usize = 20;
 /// Gap at which the fit of the sample stops: its minimiser is not worth more.
 const TOL: f64 = 1e-3;
 
-/// Whether row `i` is in a sample of about every `every`-th row. Multiples of the golden ratio are spread evenly and follow no
-/// period of the data.
+/// Whether row `i` is in a sample of about every `every`-th row. Multiples of the golden ratio are spread
+/// evenly and follow no period of the data.
 #[inline(always)]
 pub fn is_sampled(i: usize, every: usize) -> bool {
     let hash = (i as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
     (hash * every as u64) >> 32 == 0
 }
 
-/// The minimiser over a sample of the rows, and what it cost in passes over them; `None` where rows are too few.
+/// The minimiser over a sample of the rows, and what it cost in passes over them; `None` where rows are too
+/// few.
 ///
 /// # Errors
 /// Those of [`newton::solve`].
@@ -48,7 +50,8 @@ pub fn start<'a, R: Rows, T: Loss>(
     if !has_both || !cost.iter().sum::<f64>().is_finite() {
         return Ok(None);
     }
-    let sampled = Problem { rows: problem.rows, ids: Some(&ids), y: &y, cost: &cost, intercept: problem.intercept };
+    let sampled =
+        Problem { rows: problem.rows, ids: Some(&ids), y: &y, cost: &cost, intercept: problem.intercept };
     let params = Params { tol: params.tol.max(TOL), ..*params };
     let found = newton::solve(&sampled, loss, &params, &Start::default(), monitor)?;
     Ok(Some((Start { w: Some((found.w, found.intercept)), ..Start::default() }, found.passes)))

@@ -1,10 +1,11 @@
 //! The duality gap of a subgradient method.
 //!
-//! Any `0 <= a_i <= c_i` gives a lower bound (`a_i >= 0` for the squared hinge). A row's slope `-xi'(m_i)` at the current margins
-//! would do, but for the hinge it is 0 or 1, and rows on the margin, whose optimal `a_i` lies between, would keep the gap open. The
-//! mean of the slopes over the visits of a row since the suffix began does better: the weights of Pegasos without projection are
-//! `sum_i a_i y_i x_i` with just these `a_i`, but for the difference between a row's share of the draws and its probability. A row
-//! without a visit takes the slope at its current margin. A look costs two passes: margins, and `sum_i a_i y_i x_i`.
+//! Any `0 <= a_i <= c_i` gives a lower bound (`a_i >= 0` for the squared hinge). A row's slope `-xi'(m_i)` at
+//! the current margins would do, but for the hinge it is 0 or 1, and rows on the margin, whose optimal `a_i`
+//! lies between, would keep the gap open. The mean of the slopes over the visits of a row since the suffix
+//! began does better: the weights of Pegasos without projection are `sum_i a_i y_i x_i` with just these
+//! `a_i`, but for the difference between a row's share of the draws and its probability. A row without a
+//! visit takes the slope at its current margin. A look costs two passes: margins, and `sum_i a_i y_i x_i`.
 
 use super::draw::Draw;
 use crate::fit::dual::best_intercept;
@@ -85,7 +86,8 @@ impl Bound {
     }
 }
 
-/// Best intercept (0 unless it is free) and objective of the weights `w`; `best` takes over the dual point at hand if that is better.
+/// Best intercept (0 unless it is free) and objective of the weights `w`; `best` takes over the dual point at
+/// hand if that is better.
 ///
 /// # Errors
 /// [`crate::Error::Overflow`] and [`crate::Error::Cancelled`].

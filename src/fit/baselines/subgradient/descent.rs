@@ -20,8 +20,9 @@ use crate::{Result, memory};
 const AHEAD_STEPS: usize = 256;
 /// Steps between the request for a row's memory and its use.
 const AHEAD: usize = 8;
-/// An epoch has as many draws as there are rows, but at least this many: looks at the objective should not be all the work, and
-/// on small problems the number of draws must not tell a row of weight 2 from the row twice.
+/// An epoch has as many draws as there are rows, but at least this many: looks at the objective should not be
+/// all the work, and on small problems the number of draws must not tell a row of weight 2 from the row
+/// twice.
 pub const LEAST_DRAWS: usize = 1024;
 
 /// A running descent.
@@ -70,8 +71,8 @@ impl<'a, R: Rows, L: Loss> Descent<'a, R, L> {
         })
     }
 
-    /// A descent on a part of the rows: it goes on from `walk`, and notes visits in the `shares` of these rows. Rows are drawn by their
-    /// costs from the random numbers of the part's `number`.
+    /// A descent on a part of the rows: it goes on from `walk`, and notes visits in the `shares` of these
+    /// rows. Rows are drawn by their costs from the random numbers of the part's `number`.
     pub fn on_part(
         part: &Part<'a, R>,
         loss: L,
@@ -95,7 +96,8 @@ impl<'a, R: Rows, L: Loss> Descent<'a, R, L> {
         }
     }
 
-    /// Steps over so many draws from the part, or one step on all of it; rows without a visit so far then count as visited once.
+    /// Steps over so many draws from the part, or one step on all of it; rows without a visit so far then
+    /// count as visited once.
     pub fn visit(mut self, draws: usize) -> Result<(Walk, Shares)> {
         let _ = match self.options.batch {
             Batch::Rows(k) => self.stochastic(draws.div_ceil(k), k)?,
@@ -126,8 +128,15 @@ impl<'a, R: Rows, L: Loss> Descent<'a, R, L> {
             }
             self.walk.iterate.settle(&mut self.sweep);
             let w = self.walk.result(self.options.average);
-            let (b, primal) =
-                bound::look(&mut self.sweep, &self.problem, self.loss, &w, &self.shares, &self.draw, &mut best_dual)?;
+            let (b, primal) = bound::look(
+                &mut self.sweep,
+                &self.problem,
+                self.loss,
+                &w,
+                &self.shares,
+                &self.draw,
+                &mut best_dual,
+            )?;
             self.monitor.poll()?;
             let look = Look {
                 epoch,
@@ -138,10 +147,16 @@ impl<'a, R: Rows, L: Loss> Descent<'a, R, L> {
                 norm: self.walk.iterate.squared_norm.sqrt(),
             };
             let gap = best_dual.certificate(primal).relative_gap();
-            self.monitor.observe(&Progress { solver: "subgradient", iteration: epoch, accuracy: gap, place: None });
+            self.monitor.observe(&Progress {
+                solver: "subgradient",
+                iteration: epoch,
+                accuracy: gap,
+                place: None,
+            });
             let before = looks.last().map(|look: &Look| look.primal);
             looks.push(look);
-            let is_flat = before.is_some_and(|before| (before - primal).abs() <= self.options.objective_tol * primal);
+            let is_flat =
+                before.is_some_and(|before| (before - primal).abs() <= self.options.objective_tol * primal);
             if gap <= self.options.tol {
                 break (Status::Converged, w, b, primal);
             }
@@ -212,7 +227,12 @@ impl<'a, R: Rows, L: Loss> Descent<'a, R, L> {
         while done < steps {
             self.monitor.poll()?;
             let count = ahead.min(steps - done);
-            self.options.step_size.fill(self.walk.t + 1, self.scale.lambda, self.scale.offset, &mut eta[..count])?;
+            self.options.step_size.fill(
+                self.walk.t + 1,
+                self.scale.lambda,
+                self.scale.offset,
+                &mut eta[..count],
+            )?;
             rows[..count * k].iter_mut().for_each(|row| *row = self.draw.next(&mut self.random));
             for step in 0..count {
                 let upcoming = &rows[(step * k).min(rows.len())..count * k];
@@ -260,7 +280,13 @@ impl<'a, R: Rows, L: Loss> Descent<'a, R, L> {
         if slope != 0.0 {
             self.walk.iterate.add(&design, i, delta, factor * product, squared);
         }
-        self.finish(Step { before, factor, product: delta * product, added: delta * delta * squared, push: delta });
+        self.finish(Step {
+            before,
+            factor,
+            product: delta * product,
+            added: delta * delta * squared,
+            push: delta,
+        });
     }
 
     /// A step on several rows.

@@ -1,8 +1,8 @@
 //! Which row a stochastic step reads: drawn with the probability of its cost, with replacement.
 //!
-//! Rows are put in an order that depends on their contents only, and rows with the same entries and the same label share one
-//! place in it. So the row that a random number stands for depends neither on the order of the input nor on whether a row is
-//! there twice or has twice the cost: such problems give the same steps.
+//! Rows are put in an order that depends on their contents only, and rows with the same entries and the same
+//! label share one place in it. So the row that a random number stands for depends neither on the order of
+//! the input nor on whether a row is there twice or has twice the cost: such problems give the same steps.
 //!
 //! Cost: one pass over the data, a sort of `n` numbers, 20 to 32 bytes per row.
 
@@ -85,7 +85,12 @@ impl Draw {
                 order[k] = before;
             }
         }
-        Self { order, cumulative, representative, squared_norm: digests.into_iter().map(|(_, s)| s).collect_large() }
+        Self {
+            order,
+            cumulative,
+            representative,
+            squared_norm: digests.into_iter().map(|(_, s)| s).collect_large(),
+        }
     }
 
     /// Each row for itself, in the order of the rows: one pass over the data, no sort.

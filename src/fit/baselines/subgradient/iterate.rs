@@ -1,15 +1,17 @@
 //! The iterate as scale times vector, with its running sum: a step costs O(nonzeros), not O(columns).
 //!
-//! The weights are `w = s v`. Shrinking multiplies `s`, adding a row changes `v` where the row has entries. The sum of all
-//! iterates since the last [`Iterate::restart_sum`] is `S v + u`, `S` the sum of the scales: when `v` changes by `d`, `u` changes by
-//! `-S d`, so that the iterates summed before stay what they were. These changes are multiples of rows: a step only adds its
-//! multiple to a number of its row, and a pass in order of the rows makes `u` of them when the sum is asked for
-//! ([`Iterate::settle`]). `|w|^2` is kept beside them.
+//! The weights are `w = s v`. Shrinking multiplies `s`, adding a row changes `v` where the row has entries.
+//! The sum of all iterates since the last [`Iterate::restart_sum`] is `S v + u`, `S` the sum of the scales:
+//! when `v` changes by `d`, `u` changes by `-S d`, so that the iterates summed before stay what they were.
+//! These changes are multiples of rows: a step only adds its multiple to a number of its row, and a pass in
+//! order of the rows makes `u` of them when the sum is asked for ([`Iterate::settle`]). `|w|^2` is kept
+//! beside them.
 //!
-//! Tried: `u` changed in every step, in a vector of its own or as a second lane of `v`. Milliseconds of an epoch of imdb (463,000
-//! columns, 38 % of the steps change the weights, machine shared): 56 and 61, against 41 without a sum.
-//! What is left is bound by the weights' cache misses: 25 for the inner products alone, 9 for streaming the rows in order; 38 with
-//! weights in single precision, 45 to 56 with the weights of the next row prefetched.
+//! Tried: `u` changed in every step, in a vector of its own or as a second lane of `v`. Milliseconds of an
+//! epoch of imdb (463,000 columns, 38 % of the steps change the weights, machine shared): 56 and 61, against
+//! 41 without a sum. What is left is bound by the weights' cache misses: 25 for the inner products alone, 9
+//! for streaming the rows in order; 38 with weights in single precision, 45 to 56 with the weights of the
+//! next row prefetched.
 
 use crate::fit::sweep::{Sweep, dot};
 use crate::matrix::Rows;
@@ -37,7 +39,14 @@ impl Iterate {
     /// Starts at `w`, with `sum` as the sum so far; without one, none is kept.
     pub fn new(w: Vec<f64>, sum: Option<Vec<f64>>) -> Self {
         let squared_norm = dot(&w, &w);
-        Self { v: w, u: sum.unwrap_or_default(), pending: Vec::new(), scale: 1.0, sum_of_scales: 0.0, squared_norm }
+        Self {
+            v: w,
+            u: sum.unwrap_or_default(),
+            pending: Vec::new(),
+            scale: 1.0,
+            sum_of_scales: 0.0,
+            squared_norm,
+        }
     }
 
     /// Declares that the next steps are on `n` rows. The iterate must be settled.

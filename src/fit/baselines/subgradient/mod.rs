@@ -1,32 +1,37 @@
 //! Subgradient descent in the primal: full batch, mini-batch, stochastic; Pegasos (ShalevShwartz07).
 //!
-//! Minimises `lambda/2 |w|^2 + sum_i p_i xi(y_i (w.x_i + b))` with `p_i = c_i / sum c` and `lambda = 1 / sum c`: the objective of the
-//! other solvers divided by `sum c`, whose value and dual value the certificate has. A step reads `k` rows drawn with probability
-//! `p_i` (all rows, in the batch form) and moves against the subgradient,
+//! Minimises `lambda/2 |w|^2 + sum_i p_i xi(y_i (w.x_i + b))` with `p_i = c_i / sum c` and
+//! `lambda = 1 / sum c`: the objective of the other solvers divided by `sum c`, whose value and dual value
+//! the certificate has. A step reads `k` rows drawn with probability `p_i` (all rows, in the batch form) and
+//! moves against the subgradient,
 //!
 //! ```text
 //!     w <- (1 - eta lambda) w + eta/k sum y_i s_i x_i,   s_i = -xi'(m_i),       then |w| <= radius by scaling
 //! ```
 //!
-//! * `descent`: the steps, the looks and the stops; [`walk`]: what stays when the rows change, for [`crate::blocks::subgradient`];
+//! * `descent`: the steps, the looks and the stops; [`walk`]: what stays when the rows change, for
+//!   [`crate::blocks::subgradient`];
 //! * [`iterate`]: weights as scale times vector, and their running sum;
 //! * [`draw`]: which rows; [`step_size`]: the schedules of `eta`;
 //! * [`bound`]: the duality gap at any time, from how often each row was short of its margin.
 //!
-//! **Radius** (optional projection). At the optimum `|w|^2 = sum_i a_i m_i`; for the hinge that is at most `1/lambda` (the paper's), for
-//! the squared hinge `1/(2 lambda)`. For the logistic loss `lambda/2 |w|^2 <= f(0) = log 2`.
+//! **Radius** (optional projection). At the optimum `|w|^2 = sum_i a_i m_i`; for the hinge that is at most
+//! `1/lambda` (the paper's), for the squared hinge `1/(2 lambda)`. For the logistic loss
+//! `lambda/2 |w|^2 <= f(0) = log 2`.
 //!
-//! **Intercept.** Not penalised: it moves by `eta s^2/k sum y_i s_i`, as if it were the weight of a constant column of height `s` equal to
-//! the root mean square norm of a row, but does not shrink. The first steps of Pegasos are of length `1/lambda` and would throw it
-//! anywhere, so it is kept within `1 + max_i |x_i| radius`, outside of which no best intercept lies. Whenever the objective is looked
-//! at, and in the result, the intercept is the exact best one for the weights, which costs a sort of `n` numbers.
+//! **Intercept.** Not penalised: it moves by `eta s^2/k sum y_i s_i`, as if it were the weight of a constant
+//! column of height `s` equal to the root mean square norm of a row, but does not shrink. The first steps of
+//! Pegasos are of length `1/lambda` and would throw it anywhere, so it is kept within
+//! `1 + max_i |x_i| radius`, outside of which no best intercept lies. Whenever the objective is looked at,
+//! and in the result, the intercept is the exact best one for the weights, which costs a sort of `n` numbers.
 //!
-//! **Averages.** The mean of all iterates, or of those since the last power of two of epochs (a suffix between a third and a
-//! half; Rakhlin, Shamir, Sridharan, Making Gradient Descent Optimal, ICML 2012): for a nonsmooth loss the last iterate is
-//! worse by a factor of `log t` and a good deal of noise.
+//! **Averages.** The mean of all iterates, or of those since the last power of two of epochs (a suffix
+//! between a third and a half; Rakhlin, Shamir, Sridharan, Making Gradient Descent Optimal, ICML 2012): for a
+//! nonsmooth loss the last iterate is worse by a factor of `log t` and a good deal of noise.
 //!
-//! **Stops.** By the relative duality gap; by the relative change of the objective between two looks; by the sum of the
-//! lengths of the last steps. Looks are taken after 1, 2, 3, 4, 6, 8, 12, 16, ... epochs and cost two passes each, a third with an average.
+//! **Stops.** By the relative duality gap; by the relative change of the objective between two looks; by the
+//! sum of the lengths of the last steps. Looks are taken after 1, 2, 3, 4, 6, 8, 12, 16, ... epochs and cost
+//! two passes each, a third with an average.
 
 pub mod bound;
 mod descent;
@@ -141,10 +146,12 @@ pub struct State {
     pub steps: u64,
 }
 
-/// Descends until a stop. The certificate is what was computed on the way; [`crate::fit::certificate::certify`] proves one.
+/// Descends until a stop. The certificate is what was computed on the way;
+/// [`crate::fit::certificate::certify`] proves one.
 ///
 /// # Errors
-/// [`crate::Error::Parameter`], [`crate::Error::Cancelled`], [`crate::Error::Overflow`] and those of the caller's step lengths.
+/// [`crate::Error::Parameter`], [`crate::Error::Cancelled`], [`crate::Error::Overflow`] and those of the
+/// caller's step lengths.
 pub fn solve<R: Rows>(
     problem: &Problem<'_, R>,
     loss: LossKind,
@@ -153,13 +160,15 @@ pub fn solve<R: Rows>(
 ) -> Result<(Solution, Vec<Look>)> {
     match loss {
         LossKind::Hinge => Descent::new(problem, Hinge, options, &State::default(), monitor)?.run(),
-        LossKind::SquaredHinge => Descent::new(problem, SquaredHinge, options, &State::default(), monitor)?.run(),
+        LossKind::SquaredHinge => {
+            Descent::new(problem, SquaredHinge, options, &State::default(), monitor)?.run()
+        }
         LossKind::Logistic => Descent::new(problem, Logistic, options, &State::default(), monitor)?.run(),
     }
 }
 
-/// One pass over further rows, drawn at random: as many as there are, rounded up to whole steps. Costs count relatively within
-/// the rows; `lambda` is the caller's.
+/// One pass over further rows, drawn at random: as many as there are, rounded up to whole steps. Costs count
+/// relatively within the rows; `lambda` is the caller's.
 ///
 /// # Errors
 /// As for [`solve`].
@@ -189,7 +198,8 @@ pub struct Part<'a, R> {
     pub number: u64,
 }
 
-/// Steps over a part of the rows, from where `walk` is; notes visits in the `shares` of these rows, which then all have one.
+/// Steps over a part of the rows, from where `walk` is; notes visits in the `shares` of these rows, which
+/// then all have one.
 ///
 /// # Errors
 /// As for [`solve`].
@@ -202,7 +212,9 @@ pub fn visit<R: Rows>(
 ) -> Result<(Walk, Shares)> {
     match loss {
         LossKind::Hinge => Descent::on_part(part, Hinge, options, at, monitor).visit(part.draws),
-        LossKind::SquaredHinge => Descent::on_part(part, SquaredHinge, options, at, monitor).visit(part.draws),
+        LossKind::SquaredHinge => {
+            Descent::on_part(part, SquaredHinge, options, at, monitor).visit(part.draws)
+        }
         LossKind::Logistic => Descent::on_part(part, Logistic, options, at, monitor).visit(part.draws),
     }
 }

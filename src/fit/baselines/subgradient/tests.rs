@@ -35,7 +35,9 @@ struct Data {
 fn blobs(n: usize, d: usize, total: f64) -> Data {
     let wave = |k: usize| ((k * 7919 % 1009) as f64 / 1009.0 - 0.5) * 3.0;
     let values: Vec<f64> = (0..n * d).map(wave).collect();
-    let y = (0..n).map(|i| if values[i * d] - values[i * d + 1] + wave(i * 31) > 0.3 { 1.0 } else { -1.0 }).collect();
+    let y = (0..n)
+        .map(|i| if values[i * d] - values[i * d + 1] + wave(i * 31) > 0.3 { 1.0 } else { -1.0 })
+        .collect();
     let cost: Vec<f64> = (0..n).map(|i| 1.0 + (i % 3) as f64).collect();
     let sum: f64 = cost.iter().sum();
     Data { values, y, cost: cost.iter().map(|c| c * total / sum).collect(), d }
@@ -46,7 +48,11 @@ impl Data {
         DenseView::new(&self.values, self.y.len(), self.d).unwrap().0
     }
 
-    fn problem<'a>(&'a self, rows: &'a DenseView<'a, f64>, intercept: Intercept) -> Problem<'a, DenseView<'a, f64>> {
+    fn problem<'a>(
+        &'a self,
+        rows: &'a DenseView<'a, f64>,
+        intercept: Intercept,
+    ) -> Problem<'a, DenseView<'a, f64>> {
         Problem { rows, ids: None, y: &self.y, cost: &self.cost, intercept }
     }
 
@@ -73,9 +79,17 @@ fn every_form_reaches_the_exact_optimum() {
                 let max_epochs = if batch == Batch::All { 20_000 } else { 2000 };
                 let (s, looks) = data.solve(loss, intercept, &Options { batch, max_epochs, ..options() });
                 let distance = s.certificate.primal / best - 1.0;
-                assert!((-1e-9..1e-3).contains(&distance), "{loss:?} {intercept:?} {batch:?}: {distance} {looks:?}");
+                assert!(
+                    (-1e-9..1e-3).contains(&distance),
+                    "{loss:?} {intercept:?} {batch:?}: {distance} {looks:?}"
+                );
                 assert!(s.certificate.dual <= best * (1.0 + 1e-9), "{loss:?} {intercept:?} {batch:?}");
-                assert_eq!(s.status, Status::Converged, "{loss:?} {intercept:?} {batch:?} {:?}", looks.last());
+                assert_eq!(
+                    s.status,
+                    Status::Converged,
+                    "{loss:?} {intercept:?} {batch:?} {:?}",
+                    looks.last()
+                );
             }
         }
     }
@@ -92,7 +106,10 @@ fn the_certificate_is_that_of_the_result() {
             let mut anew = s.clone();
             crate::fit::certificate::certify(&problem, loss, &mut anew, options().tol, &Silent).unwrap();
             let anew = anew.certificate;
-            assert!((anew.primal - s.certificate.primal).abs() <= 1e-10 * anew.primal, "{loss:?} {intercept:?}");
+            assert!(
+                (anew.primal - s.certificate.primal).abs() <= 1e-10 * anew.primal,
+                "{loss:?} {intercept:?}"
+            );
             assert!((anew.dual - s.certificate.dual).abs() <= 1e-10 * anew.primal, "{loss:?} {intercept:?}");
         }
     }
@@ -189,8 +206,11 @@ fn batch_descent_matches_a_plain_loop() {
 fn projection_keeps_the_norm_within_the_papers_bound() {
     let data = blobs(300, 4, 3000.0);
     let (_, looks) = data.solve(LossKind::Hinge, Intercept::Free, &Options { max_epochs: 64, ..options() });
-    let (_, free) =
-        data.solve(LossKind::Hinge, Intercept::Free, &Options { max_epochs: 1, projects: false, ..options() });
+    let (_, free) = data.solve(
+        LossKind::Hinge,
+        Intercept::Free,
+        &Options { max_epochs: 1, projects: false, ..options() },
+    );
     assert!(looks.iter().all(|look| look.norm <= 3000f64.sqrt() * (1.0 + 1e-9)));
     assert!(
         free[0].norm > 1.05 * looks[0].norm,
@@ -230,7 +250,9 @@ fn same_seed_same_bits_on_any_number_of_threads() {
     let run = |threads: usize, seed: u64, batch: Batch| {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
         pool.install(|| {
-            data.solve(LossKind::Hinge, Intercept::Free, &Options { seed, batch, max_epochs: 6, ..options() }).0.w
+            data.solve(LossKind::Hinge, Intercept::Free, &Options { seed, batch, max_epochs: 6, ..options() })
+                .0
+                .w
         })
     };
     for batch in [Batch::Rows(1), Batch::Rows(5), Batch::All] {
@@ -288,9 +310,16 @@ fn passes_over_parts_of_the_rows_learn_what_the_whole_does() {
         // `lambda` is one over the sum of the costs.
         let total: f64 = cost.iter().sum();
         let cost: Vec<f64> = cost.iter().map(|c| c * 40.0 / total).collect();
-        let problem = Problem { rows: &view, ids: Some(&ids), y: &y, cost: &cost, intercept: Intercept::Free };
-        state = advance(&problem, LossKind::Hinge, &Options { average: Average::All, ..options() }, &state, &Silent)
-            .unwrap();
+        let problem =
+            Problem { rows: &view, ids: Some(&ids), y: &y, cost: &cost, intercept: Intercept::Free };
+        state = advance(
+            &problem,
+            LossKind::Hinge,
+            &Options { average: Average::All, ..options() },
+            &state,
+            &Silent,
+        )
+        .unwrap();
     }
     assert_eq!((state.steps, state.counted), (6000, 6000));
     let w: Vec<f64> = state.sum.iter().map(|s| s / 6000.0).collect();

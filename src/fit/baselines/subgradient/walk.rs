@@ -69,8 +69,11 @@ impl Walk {
     /// [`crate::Error::Shape`] for a state of another number of columns.
     pub fn new(n_cols: usize, options: &Options<'_>, state: &State) -> Result<Self> {
         let zeros = || memory::zeros(n_cols);
-        let (w, sum) =
-            if state.steps == 0 { (zeros(), zeros()) } else { (memory::copy(&state.w), memory::copy(&state.sum)) };
+        let (w, sum) = if state.steps == 0 {
+            (zeros(), zeros())
+        } else {
+            (memory::copy(&state.w), memory::copy(&state.sum))
+        };
         check_length("weights of the state", n_cols, w.len())?;
         check_length("sum of the state", n_cols, sum.len())?;
         Ok(Self {
