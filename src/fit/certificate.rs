@@ -43,8 +43,8 @@ use super::compensated::CompensatedSum;
 use super::sweep::{ROW_CHUNK, Sweep, dot, sum};
 use super::{Certificate, Evidence, Intercept, Monitor, Problem, Solution, finite};
 use crate::loss::{Hinge, Logistic, Loss, LossKind, SquaredHinge};
-use crate::matrix::Rows;
 use crate::matrix::design::Design;
+use crate::matrix::{Pass, Rows};
 use crate::memory::CollectLarge;
 use crate::{Result, memory, parallel};
 
@@ -195,7 +195,7 @@ fn roughly<'a, R: Rows>(
     let mut norms = memory::zeros::<f64>(alpha.len());
     parallel::each_chunk(&mut norms, ROW_CHUNK, |first, norms| {
         if !monitor.cancelled() {
-            norms.iter_mut().enumerate().for_each(|(k, norm)| *norm = row_norm(&design, first + k));
+            design.visit(Norms { first, norms });
         }
     });
     monitor.poll()?;
@@ -216,11 +216,24 @@ fn roughly<'a, R: Rows>(
     })
 }
 
+/// Norms of successive rows.
+struct Norms<'s> {
+    first: usize,
+    norms: &'s mut [f64],
+}
+
+impl Pass for Norms<'_> {
+    type Output = ();
+    fn run<R: Rows>(self, rows: &R) {
+        self.norms.iter_mut().enumerate().for_each(|(k, norm)| *norm = row_norm(rows, self.first + k));
+    }
+}
+
 /// `|x_i|`, in four sums that need not wait for each other; raised by what may be lost below the range of
 /// double precision.
-fn row_norm<R: Rows>(design: &Design<'_, R>, i: usize) -> f64 {
+fn row_norm<R: Rows>(rows: &R, i: usize) -> f64 {
     let (mut sums, mut k) = ([0.0; 4], 0);
-    design.for_each(i, |_, v| {
+    rows.for_each(i, |_, v| {
         sums[k & 3] += v * v;
         k += 1;
     });

@@ -11,8 +11,8 @@ use std::ops::Range;
 use super::Monitor;
 use crate::matrix::design::Design;
 use crate::matrix::lanes::Block;
-use crate::matrix::simd::Loop;
-use crate::matrix::{Rows, simd};
+use crate::matrix::Rows;
+use crate::matrix::simd::{Wide, WideWork};
 use crate::parallel;
 
 /// Rows per task where each row yields one entry.
@@ -42,47 +42,45 @@ pub struct Sweep<'a, R, const L: usize = 1> {
 /// What a scattering pass does with the rows of one part. Its methods are `#[inline(always)]`.
 pub trait RowStep<const L: usize>: Send {
     /// Reads row `i`, which is row `k` of the part, and adds to `out`.
-    fn step<R: Rows>(&mut self, design: &Design<'_, R>, i: usize, k: usize, out: &mut [[f64; L]]);
+    fn step<R: Rows>(&mut self, rows: &R, i: usize, k: usize, out: &mut [[f64; L]]);
     /// Called after every [`ROW_CHUNK`] rows, for sums of sums.
     fn end_chunk(&mut self) {}
 }
 
-/// [`Sweep::scatter`] on a piece of a part, to be compiled for the machine.
-struct Piece<'s, 'a, R, S, const L: usize> {
-    design: &'s Design<'a, R>,
-    rows: Range<usize>,
+/// [`Sweep::scatter`] on a piece of a part.
+struct Piece<'s, S, const L: usize> {
+    range: Range<usize>,
     first: usize,
     step: &'s mut S,
     out: &'s mut [[f64; L]],
 }
 
-impl<R: Rows, S: RowStep<L>, const L: usize> Loop for Piece<'_, '_, R, S, L> {
+impl<S: RowStep<L>, const L: usize> WideWork for Piece<'_, S, L> {
     type Output = ();
     const IS_WIDE: bool = L > 1;
     #[inline(always)]
-    fn run(self) {
-        for i in self.rows {
-            self.step.step(self.design, i, i - self.first, self.out);
+    fn run<R: Rows>(self, rows: &R) {
+        for i in self.range {
+            self.step.step(rows, i, i - self.first, self.out);
         }
         self.step.end_chunk();
     }
 }
 
-/// [`Sweep::decisions`] on a piece, to be compiled for the machine.
-struct Dots<'s, 'a, R, const L: usize> {
-    design: &'s Design<'a, R>,
+/// [`Sweep::decisions`] on a piece.
+struct Dots<'s, const L: usize> {
     first: usize,
     w: &'s [[f64; L]],
     out: &'s mut [[f64; L]],
 }
 
-impl<R: Rows, const L: usize> Loop for Dots<'_, '_, R, L> {
+impl<const L: usize> WideWork for Dots<'_, L> {
     type Output = ();
     const IS_WIDE: bool = L > 1;
     #[inline(always)]
-    fn run(self) {
+    fn run<R: Rows>(self, rows: &R) {
         for k in 0..self.out.len() {
-            self.out[k] = self.design.dot_lanes(self.first + k, self.w);
+            self.out[k] = rows.dot_lanes(self.first + k, self.w);
         }
     }
 }
@@ -110,7 +108,7 @@ impl<'a, R: Rows, const L: usize> Sweep<'a, R, L> {
         let design = &self.design;
         parallel::each_chunk(out, ROW_CHUNK, |first, out| {
             if !self.monitor.cancelled() {
-                simd::run(Dots { design, first, w, out });
+                design.visit(Wide(Dots { first, w, out }));
             }
         });
     }
@@ -131,8 +129,9 @@ impl<'a, R: Rows, const L: usize> Sweep<'a, R, L> {
                 if monitor.cancelled() {
                     return;
                 }
-                let rows = start..(start + ROW_CHUNK).min(range.end);
-                simd::run(Piece { design, rows, first: range.start, step: &mut *step, out: &mut *out });
+                let end = (start + ROW_CHUNK).min(range.end);
+                let piece = Piece { range: start..end, first: range.start, step: &mut *step, out: &mut *out };
+                design.visit(Wide(piece));
             }
         });
         if self.private.is_empty() {
@@ -170,9 +169,9 @@ struct Scale<'s> {
 
 impl RowStep<1> for Scale<'_> {
     #[inline(always)]
-    fn step<R: Rows>(&mut self, design: &Design<'_, R>, i: usize, k: usize, out: &mut [[f64; 1]]) {
+    fn step<R: Rows>(&mut self, rows: &R, i: usize, k: usize, out: &mut [[f64; 1]]) {
         if self.coefficient[k] != 0.0 {
-            design.add_scaled(i, self.coefficient[k], out.as_flattened_mut());
+            rows.add_scaled(i, self.coefficient[k], out.as_flattened_mut());
         }
     }
 }

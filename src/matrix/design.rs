@@ -3,7 +3,7 @@
 //! Folds and zero-weight rows are choices of rows, intercepts are constant columns: with both here, no solver
 //! has a second code path and nothing is copied.
 
-use super::Rows;
+use super::{Pass, Rows};
 use super::kernels::LINE;
 
 /// Chosen rows of `rows` (all, if `ids` is `None`) with a constant last column of height `bias` (none, if
@@ -153,5 +153,24 @@ impl<R: Rows> Rows for Design<'_, R> {
     #[inline(always)]
     fn prefetch(&self, i: usize) {
         self.rows.prefetch(self.id(i));
+    }
+    #[inline]
+    fn visit<P: Pass>(&self, pass: P) -> P::Output {
+        self.rows.visit(OfDesign { ids: self.ids, bias: self.bias, pass })
+    }
+}
+
+/// A pass over chosen rows with a constant column.
+struct OfDesign<'a, P> {
+    ids: Option<&'a [u32]>,
+    bias: f64,
+    pass: P,
+}
+
+impl<P: Pass> Pass for OfDesign<'_, P> {
+    type Output = P::Output;
+    #[inline]
+    fn run<R: Rows>(self, rows: &R) -> P::Output {
+        self.pass.run(&Design { rows, ids: self.ids, bias: self.bias })
     }
 }

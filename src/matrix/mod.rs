@@ -3,7 +3,7 @@
 //! * [`csr`]: [`csr::CsrView`], compressed sparse rows borrowed from the caller, checked once;
 //! * [`arena`]: a buffer of rows with a fixed capacity, filled and compacted in place;
 //! * [`dense`]: [`dense::DenseView`], C-ordered dense rows;
-//! * [`any`]: [`any::AnyRows`], any of them behind one type;
+//! * [`layout`]: [`layout::Layout`], any of them behind one type; [`Matrix`]: that, or its degree-2 features;
 //! * [`columns`]: a copy by columns;
 //! * [`design`]: [`design::Design`], a choice of rows and an optional constant column over either of them;
 //! * [`lanes`]: [`lanes::Block`], vectors of several lanes interleaved;
@@ -20,9 +20,12 @@ pub mod dense;
 pub mod design;
 pub mod kernels;
 pub mod lanes;
+pub mod layout;
 pub mod pieces;
 pub mod scaled;
 pub mod simd;
+
+pub use any::Matrix;
 
 use crate::memory::Zero;
 
@@ -192,8 +195,26 @@ pub trait Rows: Sync {
         sum
     }
 
+    /// Runs `pass` over these rows; those of a [`Matrix`] in their own layout.
+    #[inline]
+    fn visit<P: Pass>(&self, pass: P) -> P::Output
+    where
+        Self: Sized,
+    {
+        pass.run(self)
+    }
+
     /// Largest of [`Self::squared_norm`], 0 for no rows.
     fn max_squared_norm(&self) -> f64 {
         (0..self.n_rows()).map(|i| self.squared_norm(i)).fold(0.0, f64::max)
     }
+}
+
+/// Work on rows that is compiled once for each layout, because it takes nanoseconds an entry: an epoch, or a
+/// run of rows in a sum. Everything around it is compiled once, over a [`Matrix`].
+pub trait Pass {
+    /// What it computes.
+    type Output;
+    /// Does the work.
+    fn run<R: Rows>(self, rows: &R) -> Self::Output;
 }

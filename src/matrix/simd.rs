@@ -6,6 +6,8 @@
 //! the least common machine; in particular, parallel iterators go around a [`run`], not into it.
 #![allow(unsafe_code)]
 
+use super::{Pass, Rows};
+
 /// A piece of work whose loops are worth wide registers.
 pub trait Loop {
     /// What it computes.
@@ -32,6 +34,41 @@ pub fn run<W: Loop>(work: W) -> W::Output {
         }
     }
     work.run()
+}
+
+/// Work on rows whose loops are worth wide registers.
+pub trait WideWork {
+    /// What it computes.
+    type Output;
+    /// As in [`Loop`].
+    const IS_WIDE: bool;
+    /// Does the work. Implementations are `#[inline(always)]`.
+    fn run<R: Rows>(self, rows: &R) -> Self::Output;
+}
+
+/// The pass that does such work, compiled for every layout and for the machine.
+pub struct Wide<W>(pub W);
+
+impl<W: WideWork> Pass for Wide<W> {
+    type Output = W::Output;
+    #[inline]
+    fn run<R: Rows>(self, rows: &R) -> W::Output {
+        run(OnRows { work: self.0, rows })
+    }
+}
+
+struct OnRows<'a, W, R> {
+    work: W,
+    rows: &'a R,
+}
+
+impl<W: WideWork, R: Rows> Loop for OnRows<'_, W, R> {
+    type Output = W::Output;
+    const IS_WIDE: bool = W::IS_WIDE;
+    #[inline(always)]
+    fn run(self) -> W::Output {
+        self.work.run(self.rows)
+    }
 }
 
 #[cfg(target_arch = "x86_64")]

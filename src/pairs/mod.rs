@@ -17,7 +17,7 @@ pub mod source;
 use rayon::prelude::*;
 
 use crate::matrix::Rows;
-use crate::matrix::any::AnyRows;
+use crate::matrix::layout;
 use crate::memory::CollectLarge;
 use crate::{Error, Result};
 use map::{Factors, Layout, Map};
@@ -28,7 +28,7 @@ const CHUNK: usize = 4096;
 /// Mapped rows.
 #[derive(Clone, Copy)]
 pub struct Poly2<'a> {
-    rows: AnyRows<'a>,
+    rows: layout::Layout<'a>,
     map: &'a Map,
 }
 
@@ -51,7 +51,7 @@ impl<'a> Poly2<'a> {
     /// # Errors
     /// [`Error::Shape`] for another number of columns than the map's, [`Error::Structure`] for a row whose
     /// columns do not rise.
-    pub fn new(rows: AnyRows<'a>, map: &'a Map) -> Result<Self> {
+    pub fn new(rows: layout::Layout<'a>, map: &'a Map) -> Result<Self> {
         if rows.n_cols() != map.n_in() {
             return Err(Error::Shape {
                 what: "columns of X for the map",
@@ -116,7 +116,7 @@ impl<'a> Poly2<'a> {
     ///
     /// # Panics
     /// If their number is not the map's.
-    pub fn of_rising(rows: AnyRows<'a>, map: &'a Map) -> Self {
+    pub fn of_rising(rows: layout::Layout<'a>, map: &'a Map) -> Self {
         assert_eq!(rows.n_cols(), map.n_in(), "a map of as many columns");
         Self { rows, map }
     }

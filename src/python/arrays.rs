@@ -11,7 +11,7 @@ use numpy::{
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
-use crate::matrix::any::AnyRows;
+use crate::matrix::layout::Layout;
 use crate::matrix::csr::Structure;
 use crate::memory;
 use crate::memory::CollectLarge;
@@ -167,7 +167,7 @@ pub struct DenseSlice<'a, V> {
 
 impl<'a> Slices<'a> {
     /// Checks the memory and wraps it. Belongs inside a job: the check is parallel.
-    pub fn any(self) -> crate::Result<(AnyRows<'a>, Structure)> {
+    pub fn any(self) -> crate::Result<(Layout<'a>, Structure)> {
         with_rows!(self, |rows, structure| Ok((rows.into(), structure)))
     }
 

@@ -8,7 +8,7 @@ use crate::Result;
 use crate::cost_plane::answer::Data;
 use crate::fit::check_length;
 use crate::matrix::Rows;
-use crate::matrix::any::AnyRows;
+use crate::matrix::layout::Layout;
 
 /// Rows, labels in {-1, +1} and the height of the constant column (0 for none): `CostProblem.native` of
 /// Python.
@@ -40,7 +40,7 @@ impl CostSlices<'_> {
     pub fn with<T>(
         &self,
         perturbation: &[f64],
-        job: impl FnOnce(&Data<'_, AnyRows<'_>>) -> Result<T>,
+        job: impl FnOnce(&Data<'_, Layout<'_>>) -> Result<T>,
     ) -> Result<T> {
         let (rows, structure) = self.rows.any()?;
         structure.check_solvable()?;

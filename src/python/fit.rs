@@ -14,7 +14,7 @@ use crate::labels;
 use crate::labels::Labels;
 use crate::loss::LossKind;
 use crate::matrix::Rows;
-use crate::matrix::any::AnyRows;
+use crate::matrix::layout::Layout;
 use crate::matrix::csr::Structure;
 use crate::pairs::Poly2;
 use crate::pairs::map::Map;
@@ -100,7 +100,7 @@ impl Ask<'_> {
 
 /// Fits all problems on the degree-2 features of a matrix.
 pub fn fit_mapped(
-    (rows, structure): (AnyRows<'_>, Structure),
+    (rows, structure): (Layout<'_>, Structure),
     map: &Map,
     labels: &Labels<'_>,
     cost: &[f64],
@@ -109,7 +109,7 @@ pub fn fit_mapped(
 ) -> crate::Result<Vec<Solution>> {
     check_mapped(&structure, map)?;
     let scaled = rows.scaled();
-    let rows = Poly2::new(scaled.as_ref().map_or(rows, |scaled| AnyRows::Scaled(scaled.view())), map)?;
+    let rows = Poly2::new(scaled.as_ref().map_or(rows, |scaled| Layout::Scaled(scaled.view())), map)?;
     labels::fit(&rows, labels, cost, ask.intercept, ask.loss, &ask.params, monitor)
 }
 

@@ -19,7 +19,7 @@ use crate::fit::{Monitor, Problem, Solution, Status, certificate};
 use crate::labels::Labels;
 use crate::loss::LossKind;
 use crate::matrix::Rows;
-use crate::matrix::any::AnyRows;
+use crate::matrix::layout::Layout;
 use crate::memory::CollectLarge;
 use crate::presolve::Packable;
 use crate::{Error, Result, labels, memory, parallel};
@@ -123,7 +123,7 @@ pub fn descend<'py>(
         with_rows!(slices, |rows, structure| {
             structure.check_solvable()?;
             let packed = rows.pack(&structure, mode, &|| monitor.cancelled())?;
-            let view = packed.as_ref().map(|packed| AnyRows::from(packed.view()));
+            let view = packed.as_ref().map(|packed| Layout::from(packed.view()));
             let back = |w: &[f64]| {
                 packed.as_ref().map_or_else(|| memory::copy(w), |packed| packed.map_weights_back(w))
             };
@@ -180,8 +180,8 @@ fn set_looks(py: Python<'_>, result: &Bound<'_, PyDict>, looks: &[Vec<Look>]) ->
 
 /// A matrix, and its presolved form if there is one.
 struct Packed<'a> {
-    rows: AnyRows<'a>,
-    view: Option<AnyRows<'a>>,
+    rows: Layout<'a>,
+    view: Option<Layout<'a>>,
     /// From weights of the presolved columns to those of the caller's.
     back: &'a (dyn Fn(&[f64]) -> Vec<f64> + Sync),
 }
@@ -190,7 +190,7 @@ impl Packed<'_> {
     /// Descends; the certificate is proved on the caller's rows, whatever rounding the packed ones have.
     fn descend<'p>(
         &self,
-        problem: &Problem<'p, AnyRows<'p>>,
+        problem: &Problem<'p, Layout<'p>>,
         loss: LossKind,
         settings: &Options<'_>,
         monitor: &dyn Monitor,

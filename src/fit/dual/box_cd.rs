@@ -21,7 +21,6 @@ use super::{Epoch, Fate, Method, Visit};
 use crate::fit::Problem;
 use crate::loss::BoxLoss;
 use crate::matrix::Rows;
-use crate::matrix::design::Design;
 use crate::matrix::kernels::prefetch;
 use crate::memory::CollectLarge;
 
@@ -86,15 +85,9 @@ impl<L: BoxLoss> Method for BoxCd<L> {
     }
 
     #[inline(always)]
-    fn step<R: Rows>(
-        &mut self,
-        design: &Design<'_, R>,
-        i: usize,
-        visit: &mut Visit<'_>,
-        epoch: &mut Epoch,
-    ) -> Fate {
+    fn step<R: Rows>(&mut self, rows: &R, i: usize, visit: &mut Visit<'_>, epoch: &mut Epoch) -> Fate {
         let row = &mut self.rows[i];
-        let g = row.y * (design.dot(i, visit.w) + visit.offset) - 1.0 + L::diagonal(row.cost) * row.alpha;
+        let g = row.y * (rows.dot(i, visit.w) + visit.offset) - 1.0 + L::diagonal(row.cost) * row.alpha;
         let upper = L::upper(row.cost);
         let pg = if row.alpha == 0.0 {
             if g > self.bounds.0 {
@@ -113,13 +106,13 @@ impl<L: BoxLoss> Method for BoxCd<L> {
         epoch.smallest = epoch.smallest.min(pg);
         if pg.abs() > NEGLIGIBLE {
             if row.diagonal.is_nan() {
-                row.diagonal = design.squared_norm(i) + L::diagonal(row.cost);
+                row.diagonal = rows.squared_norm(i) + L::diagonal(row.cost);
             }
             let next = (row.alpha - g / row.diagonal).clamp(0.0, upper);
             let change = next - row.alpha;
             row.alpha = next;
             epoch.gain -= change * (g + 0.5 * row.diagonal * change);
-            design.add_scaled(i, change * row.y, visit.w);
+            rows.add_scaled(i, change * row.y, visit.w);
         }
         Fate::Stays
     }

@@ -17,7 +17,6 @@ use super::{Epoch, Fate, Method, Visit};
 use crate::fit::Problem;
 use crate::loss::{Logistic, sigmoid};
 use crate::matrix::Rows;
-use crate::matrix::design::Design;
 use crate::matrix::kernels::prefetch;
 use crate::memory::CollectLarge;
 
@@ -118,17 +117,11 @@ impl Method for LogisticCd {
     }
 
     #[inline(always)]
-    fn step<R: Rows>(
-        &mut self,
-        design: &Design<'_, R>,
-        i: usize,
-        visit: &mut Visit<'_>,
-        epoch: &mut Epoch,
-    ) -> Fate {
+    fn step<R: Rows>(&mut self, rows: &R, i: usize, visit: &mut Visit<'_>, epoch: &mut Epoch) -> Fate {
         let row = &mut self.rows[i];
-        let margin = row.y * (design.dot(i, visit.w) + visit.offset);
+        let margin = row.y * (rows.dot(i, visit.w) + visit.offset);
         if row.squared_norm.is_nan() {
-            row.squared_norm = design.squared_norm(i);
+            row.squared_norm = rows.squared_norm(i);
         }
         let old = row.alpha;
         let gradient = row.logit + margin;
@@ -138,7 +131,7 @@ impl Method for LogisticCd {
         let change = row.alpha - old;
         // The gain of an exact step along a coordinate with curvature at least q, to first order.
         epoch.gain -= 0.5 * change * gradient;
-        design.add_scaled(i, change * row.y, visit.w);
+        rows.add_scaled(i, change * row.y, visit.w);
         Fate::Stays
     }
 

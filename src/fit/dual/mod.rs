@@ -44,8 +44,8 @@ use super::{
     Status, certificate, finite, intercept,
 };
 use crate::loss::Loss;
-use crate::matrix::Rows;
 use crate::matrix::design::Design;
+use crate::matrix::{Pass, Rows};
 use crate::memory::CollectLarge;
 use crate::{Result, memory};
 
@@ -117,13 +117,7 @@ pub trait Method {
     /// The rows that are visited.
     fn active(&mut self) -> &mut ActiveSet;
     /// One step on row `i`.
-    fn step<R: Rows>(
-        &mut self,
-        design: &Design<'_, R>,
-        i: usize,
-        visit: &mut Visit<'_>,
-        epoch: &mut Epoch,
-    ) -> Fate;
+    fn step<R: Rows>(&mut self, rows: &R, i: usize, visit: &mut Visit<'_>, epoch: &mut Epoch) -> Fate;
     /// Asks for the memory of the method's own state of row `i`.
     fn prefetch(&self, i: usize);
     /// Takes note of a finished epoch over permuted rows.
@@ -145,26 +139,42 @@ pub fn epoch<R: Rows, M: Method>(
     monitor: &dyn Monitor,
 ) -> Result<Epoch> {
     method.active().shuffle(random);
-    let (mut epoch, mut s) = (Epoch::default(), 0);
-    while let Some(i) = method.active().get(s) {
-        if epoch.visited % POLL_STEPS == 0 {
-            monitor.poll()?;
-        }
-        epoch.visited += 1;
-        if let Some(next) = method.active().get(s + AHEAD) {
-            design.prefetch(next);
-        }
-        if let Some(next) = method.active().get(s + 2 * AHEAD) {
-            method.prefetch(next);
-            design.prefetch_header(next);
-        }
-        match method.step(design, i, visit, &mut epoch) {
-            Fate::Stays => s += 1,
-            Fate::Shrinks => method.active().shrink(s),
-        }
-    }
+    let epoch = design.visit(Permuted { method: &mut *method, visit, monitor })?;
     method.finish(&epoch);
     Ok(epoch)
+}
+
+/// The visits of an epoch.
+struct Permuted<'s, 'v, M> {
+    method: &'s mut M,
+    visit: &'s mut Visit<'v>,
+    monitor: &'s dyn Monitor,
+}
+
+impl<M: Method> Pass for Permuted<'_, '_, M> {
+    type Output = Result<Epoch>;
+    fn run<R: Rows>(self, rows: &R) -> Result<Epoch> {
+        let Self { method, visit, monitor } = self;
+        let (mut epoch, mut s) = (Epoch::default(), 0);
+        while let Some(i) = method.active().get(s) {
+            if epoch.visited % POLL_STEPS == 0 {
+                monitor.poll()?;
+            }
+            epoch.visited += 1;
+            if let Some(next) = method.active().get(s + AHEAD) {
+                rows.prefetch(next);
+            }
+            if let Some(next) = method.active().get(s + 2 * AHEAD) {
+                method.prefetch(next);
+                rows.prefetch_header(next);
+            }
+            match method.step(rows, i, visit, &mut epoch) {
+                Fate::Stays => s += 1,
+                Fate::Shrinks => method.active().shrink(s),
+            }
+        }
+        Ok(epoch)
+    }
 }
 
 /// Visits as many rows as there are, each drawn at random, without shrinking (Hsieh08, algorithm 2).

@@ -4,9 +4,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::fit::objective::Objective;
 use crate::fit::sweep::{ROW_CHUNK, RowStep, Sweep, for_chunks};
-use crate::matrix::design::Design;
-use crate::matrix::simd::Loop;
-use crate::matrix::{Rows, simd};
+use crate::matrix::Rows;
+use crate::matrix::simd::{Wide, WideWork};
 use crate::{memory, parallel};
 
 /// Adds `f_i'(z_i) x_i`, keeps curvatures and losses. Rows of slope 0 in all lanes are not read.
@@ -29,7 +28,7 @@ pub struct Slopes<'s, O, const L: usize> {
 
 impl<O: Objective<L>, const L: usize> RowStep<L> for Slopes<'_, O, L> {
     #[inline(always)]
-    fn step<R: Rows>(&mut self, design: &Design<'_, R>, i: usize, k: usize, out: &mut [[f64; L]]) {
+    fn step<R: Rows>(&mut self, rows: &R, i: usize, k: usize, out: &mut [[f64; L]]) {
         let [value, slope, bend] = self.objective.all(i, &self.z[i]);
         for l in 0..L {
             self.chunk_loss[l] += value[l];
@@ -40,7 +39,7 @@ impl<O: Objective<L>, const L: usize> RowStep<L> for Slopes<'_, O, L> {
         }
         if !is_zero(&slope) {
             self.read += 1;
-            design.add_lanes(i, &slope, out);
+            rows.add_lanes(i, &slope, out);
         }
     }
 
@@ -74,13 +73,13 @@ pub struct Product<'s, const L: usize> {
 
 impl<const L: usize> RowStep<L> for Product<'_, L> {
     #[inline(always)]
-    fn step<R: Rows>(&mut self, design: &Design<'_, R>, i: usize, k: usize, out: &mut [[f64; L]]) {
+    fn step<R: Rows>(&mut self, rows: &R, i: usize, k: usize, out: &mut [[f64; L]]) {
         let bend = &self.curvature[k];
         if is_zero(bend) {
             return;
         }
         self.read += 1;
-        let q = design.dot_lanes(i, self.p);
+        let q = rows.dot_lanes(i, self.p);
         let (total, last) = (&mut self.step_z[k], &mut self.product_z[k]);
         for l in 0..L {
             total[l] = if self.is_first { 0.0 } else { total[l] + self.length[l] * last[l] };
@@ -90,7 +89,7 @@ impl<const L: usize> RowStep<L> for Product<'_, L> {
         for l in 0..L {
             scale[l] = bend[l] * q[l];
         }
-        design.add_lanes(i, &scale, out);
+        rows.add_lanes(i, &scale, out);
     }
 }
 
@@ -113,33 +112,32 @@ impl<const L: usize> Finish<'_, L> {
         let read = AtomicUsize::new(0);
         parallel::each_chunk(step_z, ROW_CHUNK, |first, step_z| {
             if !sweep.is_cancelled() {
-                let piece = FinishPiece { task: self, design: &sweep.design, first, step_z };
-                read.fetch_add(simd::run(piece), Ordering::Relaxed);
+                let piece = FinishPiece { task: self, first, step_z };
+                read.fetch_add(sweep.design.visit(Wide(piece)), Ordering::Relaxed);
             }
         });
         read.into_inner()
     }
 }
 
-/// [`Finish`] on a piece, to be compiled for the machine.
-struct FinishPiece<'s, 'a, R, const L: usize> {
+/// [`Finish`] on a piece.
+struct FinishPiece<'s, const L: usize> {
     task: &'s Finish<'s, L>,
-    design: &'s Design<'a, R>,
     first: usize,
     step_z: &'s mut [[f64; L]],
 }
 
-impl<R: Rows, const L: usize> Loop for FinishPiece<'_, '_, R, L> {
+impl<const L: usize> WideWork for FinishPiece<'_, L> {
     type Output = usize;
     const IS_WIDE: bool = L > 1;
     #[inline(always)]
-    fn run(self) -> usize {
+    fn run<R: Rows>(self, rows: &R) -> usize {
         let Finish { step, length, curvature, product_z } = *self.task;
         let mut read = 0;
         for k in 0..self.step_z.len() {
             let (i, z) = (self.first + k, &mut self.step_z[k]);
             if is_zero(&curvature[i]) {
-                *z = self.design.dot_lanes(i, step);
+                *z = rows.dot_lanes(i, step);
                 read += 1;
             } else {
                 for l in 0..L {
@@ -167,10 +165,10 @@ struct Squares<'s> {
 
 impl RowStep<1> for Squares<'_> {
     #[inline(always)]
-    fn step<R: Rows>(&mut self, design: &Design<'_, R>, i: usize, k: usize, out: &mut [[f64; 1]]) {
+    fn step<R: Rows>(&mut self, rows: &R, i: usize, k: usize, out: &mut [[f64; 1]]) {
         let scale = self.coefficient[k];
         if scale != 0.0 {
-            design.for_each(i, |j, v| out[j][0] += scale * v * v);
+            rows.for_each(i, |j, v| out[j][0] += scale * v * v);
         }
     }
 }
