@@ -30,7 +30,8 @@ use hinge::fit::{Intercept, Problem, Silent, dual};
 use hinge::loss::{Loss, SquaredHinge};
 use hinge::matrix::Rows;
 use hinge::matrix::csr::CsrView;
-use hinge::presolve::{Mode, Packable};
+use hinge::matrix::layout::Layout;
+use hinge::presolve::{Mode, pack};
 
 const REPEAT: usize = 5;
 /// Epochs before the first that is timed: later ones move fewer variables, as most of a fit does.
@@ -62,12 +63,12 @@ fn main() {
 fn measure_both(matrix: &Matrix) {
     let Matrix { name, indptr, indices, values, n_cols, y } = matrix;
     let (rows, structure) = CsrView::new(indptr, indices, values, *n_cols).expect("a sound matrix");
-    measure(name, "as it comes", &rows, y, size_of::<f32>() + size_of::<i32>());
+    let rows = Layout::from(rows);
+    measure(name, "as it comes", &rows.into(), y, size_of::<f32>() + size_of::<i32>());
     if let Some(scaled) = rows.scaled() {
-        measure(name, "a number per row", &scaled.view(), y, size_of::<i32>());
+        measure(name, "a number per row", &Layout::Scaled(scaled.view()).into(), y, size_of::<i32>());
     }
-    let packed = rows.pack(&structure, Mode::On, &|| false).expect("nothing cancels");
-    if let Some(packed) = packed {
+    if let Some(packed) = pack(&rows, &structure, Mode::On, &|| false).expect("nothing cancels") {
         measure(name, "presolved", &packed.view(), y, size_of::<f32>() + size_of::<i32>());
     }
 }
@@ -93,16 +94,10 @@ impl<M: Method> Method for Counted<M> {
         self.method.active()
     }
     #[inline(always)]
-    fn step<R: Rows>(
-        &mut self,
-        design: &hinge::matrix::design::Design<'_, R>,
-        i: usize,
-        visit: &mut Visit<'_>,
-        epoch: &mut Epoch,
-    ) -> Fate {
+    fn step<R: Rows>(&mut self, rows: &R, i: usize, visit: &mut Visit<'_>, epoch: &mut Epoch) -> Fate {
         let before = self.method.alpha(i);
-        self.method.step(design, i, visit, epoch);
-        self.moved += usize::from(self.method.alpha(i) != before) * design.row_len(i);
+        self.method.step(rows, i, visit, epoch);
+        self.moved += usize::from(self.method.alpha(i) != before) * rows.row_len(i);
         Fate::Stays
     }
     fn prefetch(&self, i: usize) {
@@ -110,7 +105,7 @@ impl<M: Method> Method for Counted<M> {
     }
 }
 
-fn measure<R: Rows>(name: &str, columns: &str, rows: &R, y: &[f64], entry_bytes: usize) {
+fn measure(name: &str, columns: &str, rows: &hinge::matrix::Matrix<'_>, y: &[f64], entry_bytes: usize) {
     let (n, d) = (rows.n_rows(), rows.n_cols());
     let nnz: usize = (0..n).map(|i| rows.row_len(i)).sum();
     let cost = vec![1.0; n];

@@ -40,7 +40,7 @@ fn synthetic(path: &Path) {
     let (view, _) = CsrView::new(&indptr, &indices, &values, D).unwrap();
     let options = Options { n_blocks: 1, order: Order::by_count(&counts), ..Options::default() };
     let mut writer = Writer::create(path, options).unwrap();
-    writer.append(&view, &vec![0; 20_000], None, &Silent).unwrap();
+    writer.append(&view.into(), &vec![0; 20_000], None, &Silent).unwrap();
     writer.finish(Classes::Int(vec![0]), None).unwrap();
 }
 

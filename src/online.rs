@@ -29,9 +29,9 @@ use crate::blocks::task::{Running, State, Task, free_bias};
 use crate::blocks::{Settings, budget};
 use crate::fit::sweep::dot;
 use crate::fit::{Intercept, Monitor, check_length};
-use crate::matrix::Rows;
-use crate::matrix::arena::{ROW_BYTES, Width, with_view};
+use crate::matrix::arena::{ROW_BYTES, Width};
 use crate::matrix::csr::MAX_SQUARED_NORM;
+use crate::matrix::{Matrix, Rows};
 use crate::source::resident::{Plain, Resident};
 use crate::store::format::checksum;
 use crate::{Error, Result, memory};
@@ -172,9 +172,9 @@ impl Stream {
     /// # Errors
     /// [`Error::Shape`], [`Error::Labels`], [`Error::Scale`] for what is no row, before anything is learned;
     /// [`Error::Cancelled`], after which the stream is that of a part of the rows.
-    pub fn learn<R: Rows>(
+    pub fn learn(
         &mut self,
-        rows: &R,
+        rows: &Matrix<'_>,
         classes: &[u32],
         weights: Option<&[f64]>,
         monitor: &dyn Monitor,
@@ -198,7 +198,7 @@ impl Stream {
         Ok(())
     }
 
-    fn check<R: Rows>(&self, rows: &R, classes: &[u32], weights: Option<&[f64]>) -> Result<()> {
+    fn check(&self, rows: &Matrix<'_>, classes: &[u32], weights: Option<&[f64]>) -> Result<()> {
         check_length("columns", self.options.n_cols, rows.n_cols())?;
         check_length("labels", rows.n_rows(), classes.len())?;
         if let Some(&class) = classes.iter().find(|&&class| class as usize >= self.options.cost.len()) {
@@ -354,11 +354,10 @@ impl Stream {
     pub fn snapshot(&self) -> Snapshot {
         let mut rows = Plain::default();
         let mut buffer = Vec::new();
-        with_view!(self.resident.rows().view, |view| (0..view.n_rows()).for_each(|i| rows.push(
-            &view,
-            i,
-            &mut buffer
-        )));
+        {
+            let view = &Matrix::from(self.resident.rows().view);
+            (0..view.n_rows()).for_each(|i| rows.push(view, i, &mut buffer))
+        };
         let (classes, weights) = self.resident.facts();
         let (classes, weights) = (memory::copy(classes), memory::copy(weights));
         Snapshot { rows, classes, weights, states: self.states.clone(), bias: self.bias, counts: self.counts }

@@ -35,9 +35,9 @@ use crate::fit::crammer_singer::rows::{Entry, Lists};
 use crate::fit::crammer_singer::weights::Weights;
 use crate::fit::dual::active;
 use crate::fit::{Certificate, Intercept, Monitor, certificate};
-use crate::matrix::Rows as _;
-use crate::matrix::arena::{View, with_view};
+use crate::matrix::arena::View;
 use crate::matrix::design::Design;
+use crate::matrix::{Matrix, Rows as _};
 use crate::memory::CollectLarge;
 use crate::source::resident::Rows;
 use crate::store::reader::{RowFacts, Store};
@@ -246,7 +246,8 @@ impl Problem for AllClasses<'_> {
         if chosen.ids.is_empty() {
             return Ok(false);
         }
-        with_view!(&rows.view, |view| {
+        {
+            let view = &Matrix::from(rows.view);
             let design = Design { rows: view, ids: Some(&chosen.ids), bias: self.bias };
             if step.n_new > 0 {
                 // A row that is not new costs nothing here.
@@ -256,7 +257,7 @@ impl Problem for AllClasses<'_> {
                 self.losses += self.losses(&design, &chosen.classes, &cost, &self.offsets);
             }
             self.descend(&design, &chosen, step, monitor)
-        })
+        }
     }
 
     fn scores(&self, rows: &Rows<'_>, step: Step<'_>, out: &mut [f32]) -> Result<()> {
@@ -283,7 +284,8 @@ impl Problem for AllClasses<'_> {
             // The distance decides between equal counts: less than one.
             ((shrunk + distance / (1.0 + distance)) / k as f64) as f32
         };
-        with_view!(&rows.view, |view| {
+        {
+            let view = &Matrix::from(rows.view);
             let design = Design { rows: view, ids: None, bias: self.bias };
             out.par_chunks_mut(PIECE).enumerate().for_each(|(piece, out)| {
                 let mut g = vec![0.0; self.weights.padded()];
@@ -291,7 +293,7 @@ impl Problem for AllClasses<'_> {
                     *out = out.min(score(&design, piece * PIECE + at, &mut g));
                 }
             });
-        });
+        };
         Ok(())
     }
 
@@ -415,8 +417,9 @@ impl AllClasses<'_> {
             let (first, end) = (store.starts()[page] as u32, store.starts()[page + 1] as u32);
             let from = moves.partition_point(|step| step.row < first);
             let moves = &moves[from..moves.partition_point(|step| step.row < end)];
-            with_view!(view, |rows| {
-                let design = Design { rows: &rows, ids: None, bias: 0.0 };
+            {
+                let rows = &Matrix::from(view);
+                let design = Design { rows, ids: None, bias: 0.0 };
                 let cost = |i: usize| self.cost[facts.classes[i] as usize] * facts.weights[i];
                 let cost: Vec<f64> = (0..rows.n_rows()).map(cost).collect_large();
                 let losses = self.losses(&design, &facts.classes, &cost, &intercepts);
@@ -431,7 +434,7 @@ impl AllClasses<'_> {
                     part.norms += (v.iter().map(|v| v * v).sum::<f64>() * rows.squared_norm(i)).sqrt();
                 }
                 part
-            })
+            }
         };
         let items = vec![(); store.pages().len()];
         let mut total = Part::default();

@@ -37,19 +37,6 @@
 //! idle, but how many epochs these are depends on the disk, and with them the last digits of the result.
 //! [`Waiting::Rest`], the default, waits, and keeps the bits.
 
-/// Evaluates `$body` with `$rows` the rows of a [`crate::matrix::arena::View`], or their degree-2 features.
-macro_rules! with_mapped {
-    ($view:expr, $map:expr, |$rows:ident| $body:expr) => {
-        match $map {
-            None => $crate::matrix::arena::with_view!(&$view, |$rows| $body),
-            Some(map) => {
-                let $rows = &$crate::pairs::Poly2::of_rising($view.into(), map.inner());
-                $body
-            }
-        }
-    };
-}
-
 pub mod budget;
 pub mod checkpoint;
 pub mod choice;

@@ -32,6 +32,7 @@ use crate::memory::CollectLarge;
 use crate::search::dual::accepted_until;
 use crate::search::{Route, Step};
 use crate::source::fetch::{Fetch, Kept};
+use crate::source::mapped::mapped;
 use crate::store::format::checksum;
 use crate::store::reader::Store;
 use crate::{Result, memory};
@@ -222,7 +223,8 @@ impl<'a> StoreRoute<'a> {
                     (): ()| {
             let first = store.starts()[page] as usize;
             let mut found: Vec<(u32, f64)> = Vec::new();
-            with_mapped!(view, setup.settings.map, |rows| {
+            {
+                let rows = &mapped(view, setup.settings.map);
                 for i in 0..rows.n_rows() {
                     let part = setup.parts[first + i];
                     if part == NO_FOLD {
@@ -235,7 +237,7 @@ impl<'a> StoreRoute<'a> {
                         }
                     }
                 }
-            });
+            };
             found
         };
         let items = vec![(); store.pages().len()];

@@ -25,7 +25,7 @@ use crate::loss::{Hinge, Logistic, Loss, LossKind, SquaredHinge};
 use crate::matrix::Rows;
 use crate::matrix::arena::{Arena, View, Width};
 use crate::memory::CollectLarge;
-use crate::source::mapped::StoreMap;
+use crate::source::mapped::{StoreMap, mapped};
 use crate::store::page::{Facts, Scratch};
 use crate::store::reader;
 use crate::store::reader::{PageBytes, RowFacts, Store};
@@ -259,7 +259,8 @@ fn certify_by<L: Loss>(loss: L, problems: &[&Running<'_>], scan: &Scan<'_>) -> R
         let (first, end) = (store.starts()[page] as usize, store.starts()[page + 1] as usize);
         let mut sums = vec![Part::default(); problems.len()];
         let alpha = problems.iter().map(|p| p.duals_in(first..end)).collect::<Result<Vec<_>>>()?;
-        with_mapped!(view, settings.map, |rows| {
+        {
+            let rows = &mapped(view, settings.map);
             for i in 0..rows.n_rows() {
                 let (class, place) = (facts.classes[i], first + i);
                 let part = parts.get(place).copied();
@@ -284,7 +285,7 @@ fn certify_by<L: Loss>(loss: L, problems: &[&Running<'_>], scan: &Scan<'_>) -> R
                     }
                 }
             }
-        });
+        };
         Ok(sums)
     };
     let pages: Vec<Result<Vec<Part>>> = for_pages(store, source, store.width(), items, monitor, page)?;
@@ -399,11 +400,12 @@ pub fn decisions(
         monitor.poll()?;
         let (view, facts) = reader.read(store, &reader::FromFile, page, store.width())?;
         let mut values = memory::with_capacity(facts.numbers.len() * weights.len());
-        with_mapped!(view, map, |rows| {
+        {
+            let rows = &mapped(view, map);
             for i in 0..rows.n_rows() {
                 memory::extend(&mut values, weights.iter().zip(intercepts).map(|(w, b)| rows.dot(i, w) + b));
             }
-        });
+        };
         Ok((memory::copy(&facts.numbers), values))
     };
     let done: Vec<_> = pages.into_par_iter().map_init(PageReader::default, work).collect();

@@ -20,6 +20,7 @@ use crate::search::journal::Journal;
 use crate::search::plan::Course;
 use crate::search::traveller::Traveller;
 use crate::search::{Fold, Reason, Step, driver, lower_bound};
+use crate::source::mapped::mapped;
 use crate::store::format::checksum;
 use crate::store::reader::{FromFile, RowFacts, Store};
 use crate::{Error, Result, memory};
@@ -98,10 +99,11 @@ impl Search<'_> {
             .zip(&facts.weights)
             .map(|(&k, w)| self.task.factor[k as usize] * w)
             .collect_large();
-        with_mapped!(arena.view(), self.blocks.map, |rows| {
+        {
+            let rows = &mapped(arena.view(), self.blocks.map);
             let task = crate::search::Task { rows, labels, weight: &weight, folds: &folds };
             crate::search::search(&task, &self.settings, self.plan, self.resume, monitor, visit)
-        })
+        }
     }
 
     fn run_over_blocks(
@@ -181,7 +183,8 @@ impl Search<'_> {
         }
         let items = vec![(); store.pages().len()];
         let norms = scan::for_pages(store, &FromFile, store.width(), items, monitor, |_, view, _, ()| {
-            with_mapped!(view, self.blocks.map, |rows| rows.max_squared_norm())
+            let rows = &mapped(view, self.blocks.map);
+            rows.max_squared_norm()
         })?;
         Ok(norms.into_iter().fold(0.0, f64::max))
     }

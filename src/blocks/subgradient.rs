@@ -32,8 +32,7 @@ use crate::fit::baselines::subgradient::{LEAST_DRAWS, Look, Options, Part, State
 use crate::fit::sweep::dot;
 use crate::fit::{Certificate, Intercept, Monitor, Problem, Reading, Status, certificate};
 use crate::loss::{Hinge, Logistic, Loss, LossKind, SquaredHinge};
-use crate::matrix::Rows as _;
-use crate::matrix::layout::Layout;
+use crate::matrix::{Matrix, Rows as _};
 use crate::source::fetch::Fetch;
 use crate::source::resident::{Chosen, Resident, Rows};
 use crate::store::columns;
@@ -281,7 +280,7 @@ impl<'a> Group<'a> {
             }
             let cost: f64 = chosen.cost.iter().sum();
             let draws = ((all_draws * cost / running.total).round() as usize).max(1);
-            let rows = Layout::from(rows.view);
+            let rows = Matrix::from(rows.view);
             let problem =
                 Problem { rows: &rows, ids: Some(&chosen.ids), y: &y, cost: &chosen.cost, intercept };
             let number = checksum(7, &[epoch, block, k].map(|x| (x as u64).to_le_bytes()).concat());
@@ -447,7 +446,7 @@ impl Scan {
     ) -> Result<()> {
         let Some((_, shares)) = &running.at else { return Ok(()) };
         let (chosen, y) = running.task.choose(rows, &[]);
-        let any = Layout::from(rows.view);
+        let any = Matrix::from(rows.view);
         let Chosen { ids, places, cost, .. } = &chosen;
         let problem = Problem { rows: &any, ids: Some(ids), y: &y, cost, intercept };
         let design = constant_column(&problem);

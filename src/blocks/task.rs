@@ -29,6 +29,7 @@ use crate::loss::{Hinge, Logistic, Loss, LossKind, SquaredHinge};
 use crate::matrix::Rows as _;
 use crate::matrix::design::Design;
 use crate::memory::CollectLarge;
+use crate::source::mapped::mapped;
 use crate::source::resident::{Chosen, Rows};
 use crate::store::reader::Store;
 use crate::{Result, memory};
@@ -284,13 +285,14 @@ impl<'a> Running<'a> {
         let mut random = active::random(step.settings.seed, step.number);
         let mut method = method(&Costs { y: &y, cost: &chosen.cost });
         method.start_at(&alpha);
-        with_mapped!(rows.view, step.settings.map, |view| {
+        {
+            let view = &mapped(rows.view, step.settings.map);
             let design = Design { rows: view, ids: Some(&chosen.ids), bias: self.bias };
             if step.n_new > 0 {
                 self.gather(&design, &y, &chosen, loss, rows.places.len() - step.n_new);
             }
             self.descend(&mut method, &design, step, &mut random, monitor)?;
-        });
+        };
         let (mut after, mut has_changed) = (alpha, false);
         for (k, a) in after.iter_mut().enumerate() {
             let new = method.alpha(k);
@@ -305,14 +307,7 @@ impl<'a> Running<'a> {
     }
 
     /// Adds the losses of new rows.
-    fn gather<L: Loss, R: crate::matrix::Rows>(
-        &mut self,
-        design: &Design<'_, R>,
-        y: &[f64],
-        chosen: &Chosen,
-        loss: L,
-        old: usize,
-    ) {
+    fn gather<L: Loss>(&mut self, design: &Design<'_>, y: &[f64], chosen: &Chosen, loss: L, old: usize) {
         let (w, offset) = (&self.state.w, self.state.offset);
         let [losses] = sum(chosen.ids.len(), |k| {
             if (chosen.ids[k] as usize) < old {
@@ -323,10 +318,10 @@ impl<'a> Running<'a> {
         self.state.losses += losses;
     }
 
-    fn descend<R: crate::matrix::Rows, M: Method>(
+    fn descend<M: Method>(
         &mut self,
         method: &mut M,
-        design: &Design<'_, R>,
+        design: &Design<'_>,
         step: Step<'_>,
         random: &mut Random,
         monitor: &dyn Monitor,
@@ -398,12 +393,13 @@ impl Problem for Running<'_> {
             };
             distance as f32
         };
-        with_mapped!(rows.view, settings.map, |view| {
+        {
+            let view = &mapped(rows.view, settings.map);
             let design = Design { rows: view, ids: None, bias: self.bias };
             out.par_iter_mut().enumerate().with_min_len(1024).for_each(|(i, out)| {
                 *out = out.min(score(i, design.dot(i, &self.state.w)));
             });
-        });
+        };
         Ok(())
     }
 

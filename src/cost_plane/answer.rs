@@ -9,8 +9,8 @@ use super::keys::Side;
 use super::walk::{Course, Line, Walk};
 use crate::fit::{Certificate, Intercept, Monitor, Params, Problem, SolverKind, Start, auto, certificate};
 use crate::loss::LossKind;
-use crate::matrix::Rows;
 use crate::matrix::design::Design;
+use crate::matrix::{Matrix, Rows};
 use crate::memory::CollectLarge;
 use crate::{Error, Result, memory};
 
@@ -42,9 +42,9 @@ pub struct Answer {
 }
 
 /// The data of a path.
-pub struct Data<'a, R> {
+pub struct Data<'a> {
     /// The rows without constant column.
-    pub rows: &'a R,
+    pub rows: &'a Matrix<'a>,
     /// Labels in {-1, +1}.
     pub y: &'a [f64],
     /// Height of the constant column, 0 for none.
@@ -53,16 +53,16 @@ pub struct Data<'a, R> {
     pub perturbation: &'a [f64],
 }
 
-impl<R> Clone for Data<'_, R> {
+impl Clone for Data<'_> {
     fn clone(&self) -> Self {
         *self
     }
 }
-impl<R> Copy for Data<'_, R> {}
+impl Copy for Data<'_> {}
 
-impl<'a, R: Rows> Data<'a, R> {
+impl<'a> Data<'a> {
     /// The rows with their constant column.
-    pub fn design(&self) -> Design<'a, R> {
+    pub fn design(&self) -> Design<'a> {
         Design { rows: self.rows, ids: None, bias: self.bias }
     }
 }
@@ -71,12 +71,7 @@ impl<'a, R: Rows> Data<'a, R> {
 ///
 /// # Errors
 /// [`Error::Cancelled`]; [`Error::Overflow`].
-pub fn answer<R: Rows>(
-    data: &Data<'_, R>,
-    sides: &[Side],
-    cost: [f64; 2],
-    monitor: &dyn Monitor,
-) -> Result<Answer> {
+pub fn answer(data: &Data<'_>, sides: &[Side], cost: [f64; 2], monitor: &dyn Monitor) -> Result<Answer> {
     let design = data.design();
     let largest = data.perturbation.iter().fold(0.0, |a: f64, &b| a.max(b));
     let last = if largest > LAST { LAST / largest } else { 0.0 };
@@ -96,8 +91,8 @@ pub fn answer<R: Rows>(
     certified(data, alpha, cost, walk.steps.len(), monitor)
 }
 
-fn certified<R: Rows>(
-    data: &Data<'_, R>,
+fn certified(
+    data: &Data<'_>,
     alpha: Vec<f64>,
     cost: [f64; 2],
     steps: usize,
@@ -145,8 +140,8 @@ fn certified<R: Rows>(
 ///
 /// # Errors
 /// [`Error::Cancelled`]; [`Error::Overflow`]; [`Error::Parameter`] for costs that are not above 0.
-pub fn fit<R: Rows>(
-    data: &Data<'_, R>,
+pub fn fit(
+    data: &Data<'_>,
     cost: [f64; 2],
     tol: f64,
     start: Option<Vec<f64>>,

@@ -15,7 +15,7 @@ use super::keys::Side;
 use super::start::sides_at;
 use super::{SCALES, perturbation, ray};
 use crate::fit::Monitor;
-use crate::matrix::Rows;
+use crate::matrix::{Matrix, Rows};
 use crate::{Error, Result};
 
 /// Facets per product of crossings of both diagonals.
@@ -32,8 +32,8 @@ const MARGIN: f64 = 1e-3;
 ///
 /// # Errors
 /// [`Error::Parameter`] for an infinite or empty box; [`Error::Cancelled`]; [`Error::Stalled`].
-pub fn estimate<R: Rows>(
-    rows: &R,
+pub fn estimate(
+    rows: &Matrix<'_>,
     y: &[f64],
     bias: f64,
     limit: [f64; 2],
@@ -67,8 +67,8 @@ pub fn estimate<R: Rows>(
 }
 
 /// Where the events on a straight line are, in [0, 1].
-fn events<R: Rows>(
-    data: &Data<'_, R>,
+fn events(
+    data: &Data<'_>,
     sides: &[Side],
     from: [f64; 2],
     to: [f64; 2],

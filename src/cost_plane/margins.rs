@@ -34,8 +34,8 @@ pub struct Combination {
 }
 
 /// The rows in `M`.
-pub struct Margins<'a, R> {
-    course: Course<'a, R>,
+pub struct Margins<'a> {
+    course: Course<'a>,
     inverse: Inverse,
     /// `|x_i|^2` of every row.
     squared: Vec<f64>,
@@ -45,9 +45,9 @@ pub struct Margins<'a, R> {
     step: Vec<f64>,
 }
 
-impl<'a, R: Rows> Margins<'a, R> {
+impl<'a> Margins<'a> {
     /// No member yet.
-    pub fn new(course: Course<'a, R>) -> Self {
+    pub fn new(course: Course<'a>) -> Self {
         let squared = (0..course.rows.n_rows()).map(|i| course.rows.squared_norm(i)).collect_large();
         Self {
             course,

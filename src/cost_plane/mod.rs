@@ -65,9 +65,8 @@ use walk::{Course, Line, Step, Walk};
 use crate::durable::target;
 use crate::durable::target::Replace;
 use crate::fit::Monitor;
-use crate::matrix::Rows;
-use crate::matrix::dense::DenseView;
 use crate::matrix::design::Design;
+use crate::matrix::{Matrix, Rows};
 use crate::memory::CollectLarge;
 use crate::{Error, Result, memory};
 
@@ -134,8 +133,8 @@ pub fn perturbation(n: usize, scale: f64, seed: u64) -> Vec<f64> {
 /// # Errors
 /// [`Error::Parameter`] for limits and starts out of range and too many rows, [`Error::Labels`] for one
 /// class, [`Error::Stalled`].
-pub fn plane<R: Rows>(
-    rows: &R,
+pub fn plane(
+    rows: &Matrix<'_>,
     y: &[f64],
     bias: f64,
     options: &Options,
@@ -161,8 +160,8 @@ pub fn plane<R: Rows>(
 ///
 /// # Errors
 /// As [`plane`]; [`Error::Occupied`] for a target at which something else is; [`Error::Io`].
-pub fn plane_to_file<R: Rows>(
-    rows: &R,
+pub fn plane_to_file(
+    rows: &Matrix<'_>,
     y: &[f64],
     bias: f64,
     options: &Options,
@@ -194,8 +193,8 @@ struct Ground<'a> {
 
 /// Explores with one perturbation after the other until nothing is wrong with the result; the best of them,
 /// and how many were tried.
-fn attempts<R: Rows, T>(
-    rows: &R,
+fn attempts<T>(
+    rows: &Matrix<'_>,
     y: &[f64],
     bias: f64,
     options: &Options,
@@ -204,7 +203,7 @@ fn attempts<R: Rows, T>(
 ) -> Result<(T, usize)> {
     let n = y.len();
     let design = Design { rows, ids: None, bias };
-    let products = Products::new::<_, DenseView<'_, f64>>(&Signed { rows: &design, y }, None, monitor)?;
+    let products = Products::new(&Signed { rows: &design, y }, None, monitor)?;
     let mut best: Option<(T, usize)> = None;
     let mut tried = 0;
     for (k, &scale) in SCALES.iter().enumerate() {
@@ -248,8 +247,8 @@ fn faults(end: End, report: &Report) -> Option<usize> {
 ///
 /// # Errors
 /// As [`plane`].
-pub fn ray<R: Rows>(
-    data: &answer::Data<'_, R>,
+pub fn ray(
+    data: &answer::Data<'_>,
     sides: &[Side],
     from: [f64; 2],
     to: [f64; 2],
@@ -277,7 +276,7 @@ pub fn ray<R: Rows>(
     Ok(steps)
 }
 
-fn check<R: Rows>(rows: &R, y: &[f64], options: &Options) -> Result<()> {
+fn check(rows: &Matrix<'_>, y: &[f64], options: &Options) -> Result<()> {
     let n = rows.n_rows();
     crate::fit::check_length("labels", n, y.len())?;
     if options.limit.iter().any(|&limit| limit.is_nan() || limit <= 0.0) {

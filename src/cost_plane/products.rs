@@ -9,6 +9,7 @@ use rayon::prelude::*;
 
 use crate::fit::Monitor;
 use crate::matrix::Rows;
+use crate::matrix::design::Design;
 use crate::{Result, memory};
 
 /// Columns of the table are padded to a multiple of this, the step of its loops.
@@ -23,9 +24,9 @@ pub struct Products {
 }
 
 /// Rows with their labels in {-1, +1}.
-pub struct Signed<'a, R> {
+pub struct Signed<'a> {
     /// The rows; a constant column is part of them.
-    pub rows: &'a R,
+    pub rows: &'a Design<'a>,
     /// The labels.
     pub y: &'a [f64],
 }
@@ -36,11 +37,7 @@ impl Products {
     ///
     /// # Errors
     /// [`crate::Error::Cancelled`].
-    pub fn new<R: Rows, W: Rows>(
-        signed: &Signed<'_, R>,
-        watched: Option<&W>,
-        monitor: &dyn Monitor,
-    ) -> Result<Self> {
+    pub fn new(signed: &Signed<'_>, watched: Option<&Design<'_>>, monitor: &dyn Monitor) -> Result<Self> {
         let (n_rows, n_cols) = (signed.rows.n_rows(), signed.rows.n_cols());
         let n_watched = watched.map_or(0, Rows::n_rows);
         let width = (n_rows + n_watched).next_multiple_of(BLOCK).max(BLOCK);

@@ -31,7 +31,7 @@ const APART: f64 = 1e-8;
 ///
 /// # Errors
 /// [`crate::Error::Cancelled`]; [`crate::Error::Stalled`]; [`crate::Error::Overflow`].
-pub fn sides_at<R: Rows>(data: &Data<'_, R>, costs: [f64; 2], monitor: &dyn Monitor) -> Result<Vec<Side>> {
+pub fn sides_at(data: &Data<'_>, costs: [f64; 2], monitor: &dyn Monitor) -> Result<Vec<Side>> {
     let (n, design) = (data.y.len(), data.design());
     let left = memory::filled(Side::Left, n);
     if costs == [0.0; 2] {
@@ -54,16 +54,16 @@ pub fn sides_at<R: Rows>(data: &Data<'_, R>, costs: [f64; 2], monitor: &dyn Moni
 }
 
 /// Dual variables of which those between their bounds belong to independent rows.
-struct Basis<'a, R> {
-    course: Course<'a, R>,
+struct Basis<'a> {
+    course: Course<'a>,
     costs: [f64; 2],
     alpha: Vec<f64>,
     sides: Vec<Side>,
-    margins: Margins<'a, R>,
+    margins: Margins<'a>,
 }
 
-impl<'a, R: Rows> Basis<'a, R> {
-    fn new(course: Course<'a, R>, costs: [f64; 2], alpha: Vec<f64>) -> Self {
+impl<'a> Basis<'a> {
+    fn new(course: Course<'a>, costs: [f64; 2], alpha: Vec<f64>) -> Self {
         let sides = memory::filled(Side::Right, alpha.len());
         let mut basis = Self { course, costs, alpha, sides, margins: Margins::new(course) };
         let mut found = Combination { alpha: Vec::new(), w: memory::zeros(course.rows.n_cols()) };

@@ -17,7 +17,7 @@ use super::polygon::{Point, value};
 use super::products::{Products, Signed};
 use super::state::{Plane, State};
 use crate::fit::Monitor;
-use crate::matrix::Rows;
+use crate::matrix::Matrix;
 use crate::matrix::design::Design;
 use crate::memory::CollectLarge;
 use crate::{Error, Result, memory, parallel};
@@ -88,10 +88,10 @@ struct Piece {
 ///
 /// # Errors
 /// [`Error::Cancelled`]; [`Error::Parameter`] for an infinite box.
-pub fn cells<R: Rows, W: Rows>(
-    data: &Data<'_, R>,
+pub fn cells(
+    data: &Data<'_>,
     complex: &Complex,
-    held: &W,
+    held: &Matrix<'_>,
     held_y: &[f64],
     monitor: &dyn Monitor,
 ) -> Result<Cells> {

@@ -27,6 +27,7 @@ use super::margins::{Combination, Margins};
 use super::state::DEPENDENT;
 use crate::fit::Monitor;
 use crate::matrix::Rows;
+use crate::matrix::design::Design;
 use crate::memory::CollectLarge;
 use crate::{Error, Result, memory};
 
@@ -43,23 +44,23 @@ const AT_ONCE: usize = 10;
 const POLL: usize = 256;
 
 /// Rows, labels and perturbation of a walk.
-pub struct Course<'a, R> {
+pub struct Course<'a> {
     /// Rows, with a constant column where there is one.
-    pub rows: &'a R,
+    pub rows: &'a Design<'a>,
     /// Labels in {-1, +1}.
     pub y: &'a [f64],
     /// Perturbation of the margins at `t = 0` and at `t = 1`.
     pub perturbation: [&'a [f64]; 2],
 }
 
-impl<R> Clone for Course<'_, R> {
+impl Clone for Course<'_> {
     fn clone(&self) -> Self {
         *self
     }
 }
-impl<R> Copy for Course<'_, R> {}
+impl Copy for Course<'_> {}
 
-impl<R> Course<'_, R> {
+impl Course<'_> {
     /// Class of row `i`: 0 for `C+`, 1 for `C-`.
     pub fn class(&self, i: u32) -> usize {
         usize::from(self.y[i as usize] < 0.0)
@@ -109,12 +110,12 @@ impl Ord for Wake {
 }
 
 /// Where a walk is.
-pub struct Walk<'a, R> {
-    course: Course<'a, R>,
+pub struct Walk<'a> {
+    course: Course<'a>,
     line: Line,
     t: f64,
     sides: Vec<Side>,
-    margins: Margins<'a, R>,
+    margins: Margins<'a>,
     /// Position in `M` of every row.
     place: Vec<u32>,
     /// Dual variables of the members, and `w`.
@@ -135,9 +136,9 @@ pub struct Walk<'a, R> {
     since: usize,
 }
 
-impl<'a, R: Rows> Walk<'a, R> {
+impl<'a> Walk<'a> {
     /// Stands at `t` with the given sets. Members that depend on others leave to the right.
-    pub fn new(course: Course<'a, R>, line: Line, t: f64, sides: &[Side]) -> Self {
+    pub fn new(course: Course<'a>, line: Line, t: f64, sides: &[Side]) -> Self {
         let (n, d) = (course.rows.n_rows(), course.rows.n_cols());
         let [from, to] = course.perturbation;
         let largest = from.iter().zip(to).fold(0.0, |a: f64, (e, f)| a.max((f - e).abs()));

@@ -52,7 +52,7 @@ const PATIENCE: Patience = Patience { before: 60.0, further: 600.0 };
 /// by dual descent, more than 57 s by Newton; searches over 5 folds of 1,500 dense rows of noise, 6,000 and
 /// 20,000 columns: 1.2 times as fast by dual fits with the squared hinge, 1.6 and 1.7 times with the logistic
 /// loss.
-pub fn prefers_lanes<R: Rows>(design: &Design<'_, R>) -> bool {
+pub fn prefers_lanes(design: &Design<'_>) -> bool {
     design.nnz() >= LANE_ENTRIES * design.n_cols() && design.n_rows() >= design.n_cols()
 }
 
@@ -65,12 +65,12 @@ pub struct Factorisation {
     pub is_worth_it: bool,
 }
 
-fn is_small<R: Rows>(design: &Design<'_, R>) -> bool {
+fn is_small(design: &Design<'_>) -> bool {
     design.n_rows().saturating_mul(design.n_cols()) <= SMALL
 }
 
 /// What a dense factorisation costs; `None` for more columns than `MAX_CHOLESKY_COLUMNS`.
-pub fn factorisation<R: Rows>(design: &Design<'_, R>) -> Option<Factorisation> {
+pub fn factorisation(design: &Design<'_>) -> Option<Factorisation> {
     let d = design.n_cols();
     if d > MAX_CHOLESKY_COLUMNS {
         return None;
@@ -103,19 +103,19 @@ pub fn factorisation<R: Rows>(design: &Design<'_, R>) -> Option<Factorisation> {
 /// flights, C = 1                  19      2.0     6.0      1.6    2.5
 /// mnist, C = 1                    100     0.95    8.7      1.7    1.6
 /// ```
-fn is_easy<R: Rows>(problem: &Problem<'_, R>) -> bool {
+fn is_easy(problem: &Problem<'_>) -> bool {
     let design = problem.design(0.0);
     let total: f64 = (0..design.n_rows()).map(|i| problem.cost[i] * design.squared_norm(i)).sum();
     total <= EASY * design.n_rows() as f64
 }
 
 /// Whether Newton is the better way for most problems of this shape.
-fn is_newtons<R: Rows>(design: &Design<'_, R>, factorisation: Option<Factorisation>, loss: LossKind) -> bool {
+fn is_newtons(design: &Design<'_>, factorisation: Option<Factorisation>, loss: LossKind) -> bool {
     factorisation.is_some_and(|f| f.is_worth_it) || (loss != LossKind::Hinge && prefers_lanes(design))
 }
 
 /// The solver that [`SolverKind::Auto`] begins with.
-pub fn choose<R: Rows>(problem: &Problem<'_, R>, loss: LossKind) -> SolverKind {
+pub fn choose(problem: &Problem<'_>, loss: LossKind) -> SolverKind {
     let design = problem.design(1.0);
     if is_small(&design) {
         return SolverKind::Newton;
@@ -155,8 +155,8 @@ pub fn expected_passes(loss: LossKind, mean_cost: f64, max_squared_norm: f64, to
 /// # Errors
 /// [`Error::Cancelled`], [`Error::Overflow`], and [`Error::Parameter`] for a solver that is not one of the
 /// loss.
-pub fn solve<'a, R: Rows>(
-    problem: &Problem<'a, R>,
+pub fn solve<'a>(
+    problem: &Problem<'a>,
     loss: LossKind,
     params: &Params,
     start: &Start,
@@ -207,8 +207,8 @@ fn is_settled(solution: &mut Solution, tol: f64) -> bool {
 ///
 /// # Errors
 /// As for [`solve`].
-pub fn solve_unproved<'a, R: Rows>(
-    problem: &Problem<'a, R>,
+pub fn solve_unproved<'a>(
+    problem: &Problem<'a>,
     loss: LossKind,
     params: &Params,
     start: &Start,
@@ -217,8 +217,8 @@ pub fn solve_unproved<'a, R: Rows>(
     attempt(problem, loss, params, start, false, monitor)
 }
 
-fn attempt<'a, R: Rows>(
-    problem: &Problem<'a, R>,
+fn attempt<'a>(
+    problem: &Problem<'a>,
     loss: LossKind,
     params: &Params,
     start: &Start,
@@ -272,8 +272,8 @@ fn attempt<'a, R: Rows>(
     Ok(finished)
 }
 
-fn solve_by_newton<'a, R: Rows>(
-    problem: &Problem<'a, R>,
+fn solve_by_newton<'a>(
+    problem: &Problem<'a>,
     loss: LossKind,
     params: &Params,
     start: &Start,

@@ -67,8 +67,8 @@ const UNDERFLOW: f64 = 2e-154;
 ///
 /// # Errors
 /// [`crate::Error::Cancelled`] and [`crate::Error::Overflow`].
-pub fn certify<R: Rows>(
-    problem: &Problem<'_, R>,
+pub fn certify(
+    problem: &Problem<'_>,
     loss: LossKind,
     solution: &mut Solution,
     tol: f64,
@@ -81,8 +81,8 @@ pub fn certify<R: Rows>(
     }
 }
 
-fn certify_loss<R: Rows, L: Loss>(
-    problem: &Problem<'_, R>,
+fn certify_loss<L: Loss>(
+    problem: &Problem<'_>,
     loss: L,
     solution: &mut Solution,
     tol: f64,
@@ -123,7 +123,7 @@ struct Point {
 }
 
 impl Point {
-    fn of<R>(problem: &Problem<'_, R>, solution: &Solution) -> Self {
+    fn of(problem: &Problem<'_>, solution: &Solution) -> Self {
         let (mut w, b) = (memory::copy(&solution.w), solution.intercept);
         match problem.intercept {
             Intercept::Penalised(bias) => {
@@ -136,8 +136,8 @@ impl Point {
 }
 
 /// Evidence from the data: margins, and the weights of the dual variables.
-fn gather<R: Rows>(
-    problem: &Problem<'_, R>,
+fn gather(
+    problem: &Problem<'_>,
     solution: &Solution,
     point: &Point,
     monitor: &dyn Monitor,
@@ -182,8 +182,8 @@ struct Claim<'a> {
 }
 
 /// A claim from what a solver computed; reads the values of the rows for their norms.
-fn roughly<'a, R: Rows>(
-    problem: &Problem<'_, R>,
+fn roughly<'a>(
+    problem: &Problem<'_>,
     point: &Point,
     alpha: &[f64],
     evidence: &'a Evidence,
@@ -241,8 +241,8 @@ fn row_norm<R: Rows>(rows: &R, i: usize) -> f64 {
 }
 
 /// A claim from margins and weights computed as if in twice the precision.
-fn closely<R: Rows>(
-    problem: &Problem<'_, R>,
+fn closely(
+    problem: &Problem<'_>,
     point: &Point,
     alpha: &[f64],
     monitor: &dyn Monitor,
@@ -279,7 +279,7 @@ fn closely<R: Rows>(
 }
 
 /// The margin of row `i` and by how much it may be off.
-fn close_margin<R: Rows>(design: &Design<'_, R>, y: &[f64], i: usize, point: &Point) -> (f64, f64) {
+fn close_margin(design: &Design<'_>, y: &[f64], i: usize, point: &Point) -> (f64, f64) {
     let (mut sum, mut size) = (CompensatedSum::new(point.free), point.free.abs());
     design.for_each(i, |j, v| {
         sum.add_product(v, point.w[j]);
@@ -295,12 +295,7 @@ struct Proven {
 }
 
 /// The bound of the module's description.
-fn bound<R: Rows, L: Loss>(
-    problem: &Problem<'_, R>,
-    loss: L,
-    alpha: &[f64],
-    claim: &Claim<'_>,
-) -> Result<Proven> {
+fn bound<L: Loss>(problem: &Problem<'_>, loss: L, alpha: &[f64], claim: &Claim<'_>) -> Result<Proven> {
     let (cost, n) = (problem.cost, alpha.len());
     let repair = match problem.intercept {
         Intercept::Free => Repair::of(problem, loss, alpha, claim),
@@ -374,7 +369,7 @@ struct Repair {
 }
 
 impl Repair {
-    fn of<R: Rows, L: Loss>(problem: &Problem<'_, R>, loss: L, alpha: &[f64], claim: &Claim<'_>) -> Self {
+    fn of<L: Loss>(problem: &Problem<'_>, loss: L, alpha: &[f64], claim: &Claim<'_>) -> Self {
         let (y, n) = (problem.y, alpha.len() as f64);
         let (mut excess, mut total) = (CompensatedSum::default(), 0.0);
         for (a, y) in alpha.iter().zip(y) {
@@ -407,8 +402,8 @@ impl Repair {
 ///
 /// # Errors
 /// As for [`certify`].
-pub fn primal<R: Rows>(
-    problem: &Problem<'_, R>,
+pub fn primal(
+    problem: &Problem<'_>,
     loss: LossKind,
     w: &[f64],
     intercept: f64,
@@ -422,10 +417,10 @@ pub fn primal<R: Rows>(
     }
 }
 
-fn primal_of<R: Rows, L: Loss>(
-    problem: &Problem<'_, R>,
+fn primal_of<L: Loss>(
+    problem: &Problem<'_>,
     loss: L,
-    sweep: &Sweep<'_, R>,
+    sweep: &Sweep<'_>,
     w: &[f64],
     intercept: f64,
     monitor: &dyn Monitor,
@@ -440,12 +435,7 @@ fn primal_of<R: Rows, L: Loss>(
 }
 
 /// Dual value of a copy of `alpha` moved onto `sum y_i a_i = 0`, up to rounding. `w` is `sum_i y_i a_i x_i`.
-pub fn dual_on_constraint<R: Rows, L: Loss>(
-    problem: &Problem<'_, R>,
-    loss: L,
-    alpha: &[f64],
-    mut w: Vec<f64>,
-) -> f64 {
+pub fn dual_on_constraint<L: Loss>(problem: &Problem<'_>, loss: L, alpha: &[f64], mut w: Vec<f64>) -> f64 {
     let mut moved = alpha.to_vec();
     move_onto_constraint(problem, &mut moved, &mut w);
     let mut dual = 0.0;
@@ -458,7 +448,7 @@ pub fn dual_on_constraint<R: Rows, L: Loss>(
 /// Moves `alpha` onto `sum y_i a_i = 0` by scaling down variables of the heavier sign: those well inside the
 /// box if they suffice (their gradient is small, so the value hardly falls), else all. `w` is
 /// `sum_i y_i a_i x_i` before and after.
-pub fn move_onto_constraint<R: Rows>(problem: &Problem<'_, R>, alpha: &mut [f64], w: &mut [f64]) {
+pub fn move_onto_constraint(problem: &Problem<'_>, alpha: &mut [f64], w: &mut [f64]) {
     let Problem { y, cost, .. } = *problem;
     let [excess] = sum(y.len(), |i| [y[i] * alpha[i]]);
     let is_inside = |i: usize, a: f64| a < (1.0 - 1e-9) * cost[i];

@@ -27,8 +27,8 @@ pub mod presolved;
 pub mod stop;
 pub mod sweep;
 
-use crate::matrix::Rows;
 use crate::matrix::design::Design;
+use crate::matrix::{Matrix, Rows};
 use crate::{Error, Result};
 
 #[cfg(test)]
@@ -52,9 +52,9 @@ pub enum Intercept {
 }
 
 /// One binary problem over borrowed rows.
-pub struct Problem<'a, R> {
+pub struct Problem<'a> {
     /// The full matrix.
-    pub rows: &'a R,
+    pub rows: &'a Matrix<'a>,
     /// The rows that belong to the problem, all if `None`.
     pub ids: Option<&'a [u32]>,
     /// Labels in {-1, +1}, one per row of the problem.
@@ -65,16 +65,16 @@ pub struct Problem<'a, R> {
     pub intercept: Intercept,
 }
 
-impl<R> Clone for Problem<'_, R> {
+impl Clone for Problem<'_> {
     fn clone(&self) -> Self {
         *self
     }
 }
-impl<R> Copy for Problem<'_, R> {}
+impl Copy for Problem<'_> {}
 
-impl<'a, R: Rows> Problem<'a, R> {
+impl<'a> Problem<'a> {
     /// The problem's rows with a constant column of height `bias`.
-    pub fn design(&self, bias: f64) -> Design<'a, R> {
+    pub fn design(&self, bias: f64) -> Design<'a> {
         Design { rows: self.rows, ids: self.ids, bias }
     }
 
@@ -293,7 +293,7 @@ pub(crate) fn check_length(what: &'static str, expected: usize, found: usize) ->
 }
 
 /// Passes a number on if it is finite.
-pub(crate) fn finite<R: Rows>(what: &'static str, x: f64, design: &Design<'_, R>) -> Result<f64> {
+pub(crate) fn finite(what: &'static str, x: f64, design: &Design<'_>) -> Result<f64> {
     if x.is_finite() {
         return Ok(x);
     }

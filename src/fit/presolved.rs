@@ -8,16 +8,15 @@
 use super::{Monitor, Params, Problem, Solution, Start, Status, auto, certificate};
 use crate::Result;
 use crate::loss::LossKind;
-use crate::matrix::{Rows, Value};
 use crate::presolve::Presolved;
 
 /// Solves `problem` by way of `packed`, which was made from all its rows.
 ///
 /// # Errors
 /// [`crate::Error::Cancelled`] and [`crate::Error::Overflow`].
-pub fn solve<'a, R: Rows, V: Value>(
-    problem: &Problem<'a, R>,
-    packed: &Presolved<V>,
+pub fn solve<'a>(
+    problem: &Problem<'a>,
+    packed: &Presolved,
     loss: LossKind,
     params: &Params,
     monitor: &'a dyn Monitor,
@@ -29,9 +28,9 @@ pub fn solve<'a, R: Rows, V: Value>(
 ///
 /// # Errors
 /// As for [`solve`].
-pub fn solve_from<'a, R: Rows, V: Value>(
-    problem: &Problem<'a, R>,
-    packed: &Presolved<V>,
+pub fn solve_from<'a>(
+    problem: &Problem<'a>,
+    packed: &Presolved,
     loss: LossKind,
     params: &Params,
     start: &Start,
@@ -56,9 +55,9 @@ pub fn solve_from<'a, R: Rows, V: Value>(
     Ok(finished)
 }
 
-fn solve_packed<R: Rows, V: Value>(
-    problem: &Problem<'_, R>,
-    packed: &Presolved<V>,
+fn solve_packed(
+    problem: &Problem<'_>,
+    packed: &Presolved,
     loss: LossKind,
     params: &Params,
     start: &Start,

@@ -9,9 +9,9 @@
 use std::ops::Range;
 
 use super::Monitor;
+use crate::matrix::Rows;
 use crate::matrix::design::Design;
 use crate::matrix::lanes::Block;
-use crate::matrix::Rows;
 use crate::matrix::simd::{Wide, WideWork};
 use crate::parallel;
 
@@ -31,9 +31,9 @@ const ENTRIES_PER_COLUMN: usize = 3;
 ///
 /// A pass ends early, with a meaningless result, when the monitor is cancelled: poll the monitor after a
 /// pass.
-pub struct Sweep<'a, R, const L: usize = 1> {
+pub struct Sweep<'a, const L: usize = 1> {
     /// The matrix.
-    pub design: Design<'a, R>,
+    pub design: Design<'a>,
     monitor: &'a dyn Monitor,
     parts: Vec<Range<usize>>,
     private: Vec<Block<L>>,
@@ -85,9 +85,9 @@ impl<const L: usize> WideWork for Dots<'_, L> {
     }
 }
 
-impl<'a, R: Rows, const L: usize> Sweep<'a, R, L> {
+impl<'a, const L: usize> Sweep<'a, L> {
     /// Cuts the rows into parts with about equally many entries.
-    pub fn new(design: Design<'a, R>, monitor: &'a dyn Monitor) -> Self {
+    pub fn new(design: Design<'a>, monitor: &'a dyn Monitor) -> Self {
         let parts = cut(&design);
         let private = parts[1..].iter().map(|_| Block::zeros(0)).collect();
         Self { design, monitor, parts, private }
@@ -176,7 +176,7 @@ impl RowStep<1> for Scale<'_> {
     }
 }
 
-impl<R: Rows> Sweep<'_, R> {
+impl Sweep<'_> {
     /// `out[i] = y[i] * (x_i . w)`.
     pub fn margins(&self, y: &[f64], w: &[f64], out: &mut [f64]) {
         self.decisions(w.as_chunks().0, out.as_chunks_mut().0);
@@ -191,7 +191,7 @@ impl<R: Rows> Sweep<'_, R> {
     }
 }
 
-fn cut<R: Rows>(design: &Design<'_, R>) -> Vec<Range<usize>> {
+fn cut(design: &Design<'_>) -> Vec<Range<usize>> {
     let (n, nnz) = (design.n_rows(), design.nnz());
     let least = (ENTRIES_PER_COLUMN * design.n_cols()).max(PART_ENTRIES);
     let count = (nnz / least).clamp(1, MAX_PARTS).min(n.max(1));
@@ -310,7 +310,7 @@ mod tests {
     fn passes_match_loops_and_do_not_depend_on_threads() {
         let (n, d) = (5000, 7);
         let values: Vec<f64> = (0..n * d).map(|k| ((k * 37 % 101) as f64 - 50.0) / 10.0).collect();
-        let (x, _) = DenseView::new(&values, n, d).unwrap();
+        let x = crate::matrix::Matrix::from(DenseView::new(&values, n, d).unwrap().0);
         let weights: Vec<f64> = (0..n).map(|i| (i as f64).sin()).collect();
         let p: Vec<f64> = (0..=d).map(|j| j as f64 - 3.0).collect();
         let run = |threads| {
@@ -344,7 +344,7 @@ mod tests {
     #[test]
     fn parts_tile_the_rows() {
         let values = vec![1.0f32; 2000 * 100];
-        let (x, _) = DenseView::new(&values, 2000, 100).unwrap();
+        let x = crate::matrix::Matrix::from(DenseView::new(&values, 2000, 100).unwrap().0);
         let ids: Vec<u32> = (0..2000).collect();
         let parts = cut(&Design { rows: &x, ids: Some(&ids), bias: 0.0 });
         assert_eq!(parts.len(), MAX_PARTS);

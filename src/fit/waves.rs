@@ -1,6 +1,7 @@
 //! A small made-up problem for tests: rows of waves with zeros among them, two classes, three costs.
 
 use super::{Intercept, Problem};
+use crate::matrix::Matrix;
 use crate::matrix::dense::DenseView;
 
 /// The arrays of a problem of `n` rows and `d` columns.
@@ -24,16 +25,12 @@ impl Waves {
     }
 
     /// The rows.
-    pub fn rows(&self) -> DenseView<'_, f64> {
-        DenseView::new(&self.values, self.y.len(), self.d).unwrap().0
+    pub fn rows(&self) -> Matrix<'_> {
+        DenseView::new(&self.values, self.y.len(), self.d).unwrap().0.into()
     }
 
     /// The problem over [`Self::rows`], with no, a free or a penalised intercept.
-    pub fn problem<'a>(
-        &'a self,
-        rows: &'a DenseView<'a, f64>,
-        intercept: usize,
-    ) -> Problem<'a, DenseView<'a, f64>> {
+    pub fn problem<'a>(&'a self, rows: &'a Matrix<'a>, intercept: usize) -> Problem<'a> {
         let intercept = [Intercept::None, Intercept::Free, Intercept::Penalised(0.7)][intercept];
         Problem { rows, ids: None, y: &self.y, cost: &self.cost, intercept }
     }

@@ -4,7 +4,7 @@ use super::{Labels, check_row_count, check_weights, weighted_rows};
 use crate::Result;
 use crate::fit::crammer_singer::{Problem, Solution, Start};
 use crate::fit::{Intercept, Monitor, Params, crammer_singer};
-use crate::matrix::{Rows, Value};
+use crate::matrix::{Matrix, Rows};
 use crate::memory::CollectLarge;
 use crate::presolve::Presolved;
 
@@ -13,9 +13,9 @@ use crate::presolve::Presolved;
 ///
 /// # Errors
 /// As for [`super::fit`].
-pub fn fit<R: Rows, V: Value>(
-    rows: &R,
-    packed: Option<&Presolved<V>>,
+pub fn fit(
+    rows: &Matrix<'_>,
+    packed: Option<&Presolved>,
     labels: &Labels<'_>,
     cost: &[f64],
     intercept: Intercept,

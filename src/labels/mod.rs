@@ -13,7 +13,7 @@ pub mod sparse;
 
 use crate::fit::{Intercept, Monitor, Params, Problem, Solution, Start, auto, presolved};
 use crate::loss::LossKind;
-use crate::matrix::{Rows, Value};
+use crate::matrix::{Matrix, Rows};
 use crate::memory::CollectLarge;
 use crate::presolve::Presolved;
 use crate::{Error, Result, parallel};
@@ -111,8 +111,8 @@ pub fn check_weights(weight: &[f64], n_rows: usize) -> Result<()> {
 ///
 /// # Errors
 /// Those of the checks above and of [`auto::solve`].
-pub fn fit<R: Rows>(
-    rows: &R,
+pub fn fit(
+    rows: &Matrix<'_>,
     labels: &Labels<'_>,
     cost: &[f64],
     intercept: Intercept,
@@ -130,9 +130,9 @@ pub fn fit<R: Rows>(
 /// # Errors
 /// As for [`fit`].
 #[allow(clippy::too_many_arguments)] // those of `fit` and one more
-pub fn fit_presolved<R: Rows, V: Value>(
-    rows: &R,
-    packed: &Presolved<V>,
+pub fn fit_presolved(
+    rows: &Matrix<'_>,
+    packed: &Presolved,
     labels: &Labels<'_>,
     cost: &[f64],
     intercept: Intercept,
@@ -149,13 +149,13 @@ pub fn fit_presolved<R: Rows, V: Value>(
 ///
 /// # Errors
 /// Those of the checks above and of `solve`.
-pub fn fit_each<R: Rows, T: Send>(
-    rows: &R,
+pub fn fit_each<T: Send>(
+    rows: &Matrix<'_>,
     labels: &Labels<'_>,
     cost: &[f64],
     intercept: Intercept,
     seed: u64,
-    solve: impl Fn(&Problem<'_, R>, u64) -> Result<T> + Sync,
+    solve: impl Fn(&Problem<'_>, u64) -> Result<T> + Sync,
 ) -> Result<Vec<T>> {
     let n_rows = check_row_count(rows)?;
     labels.check(rows.n_rows())?;
@@ -174,7 +174,7 @@ pub fn fit_each<R: Rows, T: Send>(
 ///
 /// # Errors
 /// [`Error::Parameter`] beyond 2^32 rows.
-pub fn check_row_count<R: Rows>(rows: &R) -> Result<u32> {
+pub fn check_row_count(rows: &Matrix<'_>) -> Result<u32> {
     u32::try_from(rows.n_rows()).map_err(|_| Error::Parameter {
         name: "number of rows",
         value: rows.n_rows().to_string(),

@@ -30,7 +30,7 @@ use crate::fit::{
     presolved,
 };
 use crate::loss::LossKind;
-use crate::matrix::{Rows, Value};
+use crate::matrix::{Matrix, Rows};
 use crate::memory::CollectLarge;
 use crate::presolve::Presolved;
 use crate::{Error, Result, memory, parallel};
@@ -102,11 +102,11 @@ pub struct SparseSolution {
 }
 
 /// What all labels share.
-pub struct Task<'a, R, V> {
+pub struct Task<'a> {
     /// The caller's matrix.
-    pub rows: &'a R,
+    pub rows: &'a Matrix<'a>,
     /// Its packed form, if any.
-    pub packed: Option<&'a Presolved<V>>,
+    pub packed: Option<&'a Presolved>,
     /// `C * sample weight` per row.
     pub cost: &'a [f64],
     /// Treatment of the intercept.
@@ -123,8 +123,8 @@ pub struct Task<'a, R, V> {
 ///
 /// # Errors
 /// Input that does not fit together, and those of [`auto::solve`].
-pub fn fit<R: Rows, V: Value>(
-    task: &Task<'_, R, V>,
+pub fn fit(
+    task: &Task<'_>,
     labels: &Indicator<'_>,
     monitor: &dyn Monitor,
     keep: &mut (dyn FnMut(usize, SparseSolution) + Send),
@@ -183,7 +183,7 @@ pub fn fit<R: Rows, V: Value>(
 }
 
 /// `1/2 + sum_i c_i x_ij^2` per column.
-fn column_costs<R: Rows, V>(task: &Task<'_, R, V>) -> Vec<f64> {
+fn column_costs(task: &Task<'_>) -> Vec<f64> {
     let mut sums = memory::filled(0.5, task.rows.n_cols());
     for (i, c) in task.cost.iter().enumerate().filter(|(_, c)| **c > 0.0) {
         task.rows.for_each(i, |j, v| sums[j] += c * v * v);
@@ -192,8 +192,8 @@ fn column_costs<R: Rows, V>(task: &Task<'_, R, V>) -> Vec<f64> {
 }
 
 /// What a label's task reads.
-struct Shared<'a, R, V> {
-    task: &'a Task<'a, R, V>,
+struct Shared<'a> {
+    task: &'a Task<'a>,
     /// Rows of positive cost, and their costs.
     ids: &'a [u32],
     cost: &'a [f64],
@@ -205,8 +205,8 @@ struct Shared<'a, R, V> {
     monitor: &'a dyn Monitor,
 }
 
-impl<R: Rows, V: Value> Shared<'_, R, V> {
-    fn problem<'b>(&'b self, y: &'b [f64]) -> Problem<'b, R> {
+impl Shared<'_> {
+    fn problem<'b>(&'b self, y: &'b [f64]) -> Problem<'b> {
         let rows = self.task.rows;
         let ids = (self.ids.len() < rows.n_rows()).then_some(self.ids);
         Problem { rows, ids, y, cost: self.cost, intercept: self.task.intercept }
@@ -276,7 +276,7 @@ impl<R: Rows, V: Value> Shared<'_, R, V> {
     }
 
     /// Rounds weights and sets small ones to zero; see the module's description.
-    fn simplify(&self, problem: &Problem<'_, R>, solution: &mut Solution) -> Result<()> {
+    fn simplify(&self, problem: &Problem<'_>, solution: &mut Solution) -> Result<()> {
         let price = |j: usize| solution.w[j] * solution.w[j] * self.column_cost[j];
         let mut order: Vec<(f64, u32)> = (0..solution.w.len())
             .filter(|&j| solution.w[j] != 0.0)
@@ -378,11 +378,11 @@ mod tests {
 
     fn fit_all(loss: LossKind, intercept: Intercept, drop: f64, threads: usize) -> Vec<SparseSolution> {
         let (x, starts, rows) = problem();
-        let (view, _) = DenseView::new(&x, 150, 12).unwrap();
+        let view = crate::matrix::Matrix::from(DenseView::new(&x, 150, 12).unwrap().0);
         let cost: Vec<f64> = (0..150).map(|i| if i % 10 == 7 { 0.0 } else { 0.5 + (i % 4) as f64 }).collect();
         let params = Params { tol: 1e-6, solver: SolverKind::DualCd, max_iter: 100_000, seed: 3 };
         let task =
-            Task { rows: &view, packed: None::<&Presolved<f64>>, cost: &cost, intercept, loss, params, drop };
+            Task { rows: &view, packed: None::<&Presolved>, cost: &cost, intercept, loss, params, drop };
         let mut found: Vec<Option<SparseSolution>> = vec![None; 8];
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
         let labels = Indicator { starts: &starts, rows: &rows };
@@ -394,7 +394,7 @@ mod tests {
     #[test]
     fn labels_match_binary_fits() {
         let (x, starts, rows) = problem();
-        let (view, _) = DenseView::new(&x, 150, 12).unwrap();
+        let view = crate::matrix::Matrix::from(DenseView::new(&x, 150, 12).unwrap().0);
         let ids: Vec<u32> = (0..150).filter(|i| i % 10 != 7).collect();
         let cost: Vec<f64> = ids.iter().map(|i| 0.5 + f64::from(i % 4)).collect();
         for loss in [LossKind::Hinge, LossKind::SquaredHinge, LossKind::Logistic] {

@@ -2,7 +2,6 @@
 
 use super::kernels::LINE;
 use super::layout::Layout;
-use super::scaled::Scaled;
 use super::{Pass, Rows};
 use crate::pairs::Poly2;
 
@@ -25,18 +24,6 @@ impl<'a, L: Into<Layout<'a>>> From<L> for Matrix<'a> {
 impl<'a> From<Poly2<'a>> for Matrix<'a> {
     fn from(rows: Poly2<'a>) -> Self {
         Self::Pairs(rows)
-    }
-}
-
-impl<'a> Matrix<'a> {
-    /// The same rows with one number per row, if their values allow it; see [`Scaled`]. An epoch of dual
-    /// coordinate descent (squared hinge) then takes 2.8 ns an entry instead of 4.8 on flights, 2.5 instead
-    /// of 3.4 on a9a, 3.3 instead of 3.8 on w8a (`benches/limits.rs`).
-    pub fn scaled(&self) -> Option<Scaled<'a>> {
-        match self {
-            Self::Plain(rows) => rows.scaled(),
-            Self::Pairs(_) => None,
-        }
     }
 }
 

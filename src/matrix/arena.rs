@@ -10,6 +10,7 @@
 //! Soundness of the unchecked kernels rests on this file: an entry becomes part of a row only in
 //! [`Free::commit`], which has looked at every column number.
 
+use super::CsrValues;
 use super::csr::CsrView;
 use super::scaled::ScaledView;
 use crate::memory::CollectLarge;
@@ -65,14 +66,6 @@ pub struct Csr {
     pub values: CsrValues,
 }
 
-/// Values of a CSR matrix.
-pub enum CsrValues {
-    /// Single precision.
-    F32(Vec<f32>),
-    /// Double precision.
-    F64(Vec<f64>),
-}
-
 /// The rows of an arena in one of three layouts.
 #[derive(Clone, Copy)]
 pub enum View<'a> {
@@ -83,19 +76,6 @@ pub enum View<'a> {
     /// Double precision.
     F64(CsrView<'a, i32, f64, i64>),
 }
-
-/// Evaluates `$body` with `$rows` the view inside a [`View`].
-macro_rules! with_view {
-    ($view:expr, |$rows:ident| $body:expr) => {
-        match $view {
-            $crate::matrix::arena::View::Row($rows) => $body,
-            $crate::matrix::arena::View::F32($rows) => $body,
-            $crate::matrix::arena::View::F64($rows) => $body,
-        }
-    };
-}
-
-pub(crate) use with_view;
 
 /// Values to be written.
 pub enum ValuesMut<'a> {
@@ -392,7 +372,7 @@ fn view<'a>(indptr: &'a [i64], indices: &'a [i32], values: &'a Values, n_cols: u
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::matrix::Rows;
+    use crate::matrix::{Matrix, Rows};
     use proptest::prelude::*;
 
     /// A row: its columns and one value.
@@ -430,7 +410,8 @@ mod tests {
     }
 
     fn read(arena: &Arena) -> Vec<Row> {
-        with_view!(arena.view(), |rows| (0..rows.n_rows())
+        let rows = Matrix::from(arena.view());
+        (0..rows.n_rows())
             .map(|i| {
                 let (mut columns, mut value) = (Vec::new(), 0.0);
                 rows.for_each(i, |j, v| {
@@ -439,7 +420,7 @@ mod tests {
                 });
                 (columns, value)
             })
-            .collect())
+            .collect()
     }
 
     proptest! {
@@ -468,7 +449,8 @@ mod tests {
             arenas.iter_mut().for_each(|arena| add(arena, &rows));
             let w: Vec<f64> = (0..30).map(|j| f64::from(j).sin()).collect();
             let lanes: Vec<[f64; 4]> = (0..30).map(|j| std::array::from_fn(|l| f64::from(j * 4 + l as i32).cos())).collect();
-            let results = arenas.each_ref().map(|arena| with_view!(arena.view(), |x| {
+            let results = arenas.each_ref().map(|arena| {
+                let x = Matrix::from(arena.view());
                 let mut numbers = Vec::new();
                 for i in 0..x.n_rows() {
                     let (mut sum, mut sums) = (w.clone(), lanes.clone());
@@ -478,7 +460,7 @@ mod tests {
                     numbers.extend(x.dot_lanes(i, &lanes).iter().chain(&sum).chain(sums.as_flattened()));
                 }
                 numbers
-            }));
+            });
             for (a, b) in results[0].iter().zip(&results[1]) {
                 prop_assert!((a - b).abs() < 1e-12 * (1.0 + a.abs()));
             }

@@ -31,6 +31,9 @@ pub struct CsrView<'a, I, V, P = I> {
     n_cols: usize,
 }
 
+/// Rows that the package made itself: of an arena, or presolved.
+pub type PackedView<'a, V> = CsrView<'a, i32, V, i64>;
+
 /// What a check of the structure found beside errors.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Structure {

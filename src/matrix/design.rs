@@ -3,12 +3,12 @@
 //! Folds and zero-weight rows are choices of rows, intercepts are constant columns: with both here, no solver
 //! has a second code path and nothing is copied.
 
-use super::{Pass, Rows};
 use super::kernels::LINE;
+use super::{Matrix, Pass, Rows};
 
 /// Chosen rows of `rows` (all, if `ids` is `None`) with a constant last column of height `bias` (none, if
 /// `bias` is 0).
-pub struct Design<'a, R> {
+pub struct Design<'a, R = Matrix<'a>> {
     /// The full matrix.
     pub rows: &'a R,
     /// Row numbers in the full matrix.

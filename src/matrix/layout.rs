@@ -4,15 +4,14 @@
 //! does so for itself, by a branch and a call: cheap where a row is much work (pairs of its entries) or is
 //! read for comparison only.
 
-use super::{Pass, Rows};
 use super::arena::View;
-use super::csr::CsrView;
+use super::csr::{CsrView, PackedView};
 use super::dense::DenseView;
 use super::kernels::LINE;
 use super::scaled::{Scaled, ScaledView};
+use super::{Pass, Rows};
 use crate::pairs::map::Map;
 use crate::pairs::source::PairSource;
-use crate::presolve::PackedView;
 
 /// Rows in one of the layouts.
 #[derive(Clone, Copy)]
@@ -120,7 +119,9 @@ mod outlined {
 }
 
 impl<'a> Layout<'a> {
-    /// The same rows with one number per row, if their values allow it; see [`Scaled`].
+    /// The same rows with one number per row, if their values allow it; see [`Scaled`]. An epoch of dual
+    /// coordinate descent (squared hinge) then takes 2.8 ns an entry instead of 4.8 on flights, 2.5 instead
+    /// of 3.4 on a9a, 3.3 instead of 3.8 on w8a (`benches/limits.rs`).
     pub fn scaled(&self) -> Option<Scaled<'a>> {
         match self {
             Self::Csr32F32(rows) => Scaled::new(rows),

@@ -53,6 +53,16 @@ pub trait Value: Zero + Default + Send + Sync + 'static {
     fn from_f64(x: f64) -> Self;
     /// The number in double precision.
     fn to_f64(self) -> f64;
+    /// Such numbers with their type told apart.
+    fn typed(values: Vec<Self>) -> CsrValues;
+}
+
+/// Values of a CSR matrix.
+pub enum CsrValues {
+    /// Single precision.
+    F32(Vec<f32>),
+    /// Double precision.
+    F64(Vec<f64>),
 }
 
 macro_rules! index {
@@ -80,7 +90,7 @@ macro_rules! index {
 index!(i32, Some; i64, |_| None);
 
 macro_rules! value {
-    ($($t:ty),*) => {$(
+    ($($t:ty, $variant:ident);*) => {$(
         impl Value for $t {
             const BYTES: usize = size_of::<$t>();
             const EPSILON: f64 = <$t>::EPSILON as f64;
@@ -92,10 +102,13 @@ macro_rules! value {
             fn to_f64(self) -> f64 {
                 f64::from(self)
             }
+            fn typed(values: Vec<Self>) -> CsrValues {
+                CsrValues::$variant(values)
+            }
         }
     )*};
 }
-value!(f32, f64);
+value!(f32, F32; f64, F64);
 
 /// A matrix read row by row.
 ///

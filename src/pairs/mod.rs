@@ -16,8 +16,7 @@ pub mod source;
 
 use rayon::prelude::*;
 
-use crate::matrix::Rows;
-use crate::matrix::layout;
+use crate::matrix::{Rows, layout};
 use crate::memory::CollectLarge;
 use crate::{Error, Result};
 use map::{Factors, Layout, Map};

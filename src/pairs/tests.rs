@@ -23,7 +23,7 @@ fn sparse(rows: &[Vec<f64>]) -> Sparse {
 }
 
 impl Sparse {
-    fn view(&self) -> Layout<'_> {
+    fn view(&self) -> layout::Layout<'_> {
         CsrView::new(&self.indptr, &self.indices, &self.values, self.d).unwrap().0.into()
     }
 }
@@ -56,7 +56,7 @@ fn hashed_map(n: usize, factors: Factors, bits: u32) -> Map {
 }
 
 fn check<const L: usize>(
-    any: Layout<'_>,
+    any: layout::Layout<'_>,
     map: &Map,
     rows: &[Vec<f64>],
 ) -> std::result::Result<(), TestCaseError> {
@@ -103,7 +103,7 @@ proptest! {
         let factors = if plain { Factors::plain() } else { Factors::kernel(gamma, r) };
         let s = sparse(&rows);
         let flat = rows.concat();
-        let dense: Layout<'_> = DenseView::new(&flat, rows.len(), d).unwrap().0.into();
+        let dense: layout::Layout<'_> = DenseView::new(&flat, rows.len(), d).unwrap().0.into();
         // Four bits: pairs of one row collide.
         for map in [Map::new(d, factors, 22, 0).unwrap(), hashed_map(d, factors, 4)] {
             check::<1>(s.view(), &map, &rows)?;
@@ -131,8 +131,8 @@ proptest! {
         let s = sparse(&rows);
         let scaled = s.view().scaled().unwrap();
         for map in [Map::new(s.d, Factors::kernel(0.7, r), 22, 0).unwrap(), hashed_map(s.d, Factors::plain(), 4)] {
-            check::<1>(Layout::Scaled(scaled.view()), &map, &rows)?;
-            check::<3>(Layout::Scaled(scaled.view()), &map, &rows)?;
+            check::<1>(layout::Layout::Scaled(scaled.view()), &map, &rows)?;
+            check::<3>(layout::Layout::Scaled(scaled.view()), &map, &rows)?;
         }
     }
 

@@ -39,8 +39,7 @@
 use super::{Cancelled, Presolved, presolve};
 use crate::Result;
 use crate::matrix::csr::{CsrView, Structure};
-use crate::matrix::dense::DenseView;
-use crate::matrix::scaled::Scaled;
+use crate::matrix::layout::Layout;
 use crate::matrix::{Index, Rows, Value};
 
 /// Columns whose weights are fast to reach in any order.
@@ -75,57 +74,38 @@ pub enum Mode {
     Off,
 }
 
-/// A matrix that may have a packed form.
-pub trait Packable: Rows {
-    /// The type of its values, and of those of its packed form.
-    type Value: Value;
-
-    /// The rows with one number each, `None` if one has two different values.
-    fn scaled(&self) -> Option<Scaled<'_>> {
-        None
-    }
-
-    /// The packed form, `None` if `mode` says no, or where there is none.
-    ///
-    /// # Errors
-    /// Those of [`presolve`].
-    fn pack(
-        &self,
-        structure: &Structure,
-        mode: Mode,
-        cancelled: &Cancelled<'_>,
-    ) -> Result<Option<Presolved<Self::Value>>>;
-}
-
-impl<I: Index, V: Value> Packable for CsrView<'_, I, V> {
-    type Value = V;
-
-    fn scaled(&self) -> Option<Scaled<'_>> {
-        Scaled::new(self)
-    }
-
-    fn pack(
-        &self,
-        structure: &Structure,
-        mode: Mode,
-        cancelled: &Cancelled<'_>,
-    ) -> Result<Option<Presolved<V>>> {
-        let is_wanted = match mode {
-            Mode::On => true,
-            Mode::Off => false,
-            Mode::Auto { passes, n_problems } => pays(self, passes, n_problems),
-        };
-        if is_wanted { presolve(self, structure, cancelled) } else { Ok(None) }
+/// The packed form of `rows`, `None` if `mode` says no, or where there is none: dense rows have none, nor do
+/// packed rows themselves.
+///
+/// # Errors
+/// Those of [`presolve`].
+pub fn pack(
+    rows: &Layout<'_>,
+    structure: &Structure,
+    mode: Mode,
+    cancelled: &Cancelled<'_>,
+) -> Result<Option<Presolved>> {
+    match rows {
+        Layout::Csr32F32(rows) => pack_csr(rows, structure, mode, cancelled),
+        Layout::Csr32F64(rows) => pack_csr(rows, structure, mode, cancelled),
+        Layout::Csr64F32(rows) => pack_csr(rows, structure, mode, cancelled),
+        Layout::Csr64F64(rows) => pack_csr(rows, structure, mode, cancelled),
+        _ => Ok(None),
     }
 }
 
-/// Dense rows have no packed form.
-impl<V: Value> Packable for DenseView<'_, V> {
-    type Value = V;
-
-    fn pack(&self, _: &Structure, _: Mode, _: &Cancelled<'_>) -> Result<Option<Presolved<V>>> {
-        Ok(None)
-    }
+fn pack_csr<I: Index, V: Value>(
+    rows: &CsrView<'_, I, V>,
+    structure: &Structure,
+    mode: Mode,
+    cancelled: &Cancelled<'_>,
+) -> Result<Option<Presolved>> {
+    let is_wanted = match mode {
+        Mode::On => true,
+        Mode::Off => false,
+        Mode::Auto { passes, n_problems } => pays(rows, passes, n_problems),
+    };
+    if is_wanted { presolve(rows, structure, cancelled) } else { Ok(None) }
 }
 
 fn pays<I: Index, V: Value>(rows: &CsrView<'_, I, V>, passes: f64, n_problems: usize) -> bool {

@@ -63,10 +63,10 @@ use layout::{NOWHERE, SCALED};
 use rayon::prelude::*;
 
 use crate::matrix::csr::{CsrView, Structure};
-use crate::matrix::{Index, Value};
+use crate::matrix::{CsrValues, Index, Matrix, Value};
 use crate::{Error, Result, memory};
 
-pub use choice::{Mode, Packable};
+pub use choice::{Mode, pack};
 
 /// Quotients of proportional columns differ by at most this many spacings of the input type, relatively.
 const ROUNDING: f64 = 4.0;
@@ -102,17 +102,14 @@ pub struct Report {
 }
 
 /// A packed matrix and the way back.
-pub struct Presolved<V> {
+pub struct Presolved {
     indptr: Vec<i64>,
     indices: Vec<i32>,
-    values: Vec<V>,
+    values: CsrValues,
     place: Vec<u32>,
     share: Vec<f64>,
     report: Report,
 }
-
-/// The packed matrix as solvers see it.
-pub type PackedView<'a, V> = CsrView<'a, i32, V, i64>;
 
 /// The input as the passes see it.
 struct Source<'a, I, V> {
@@ -162,7 +159,7 @@ pub fn presolve<I: Index, V: Value>(
     rows: &CsrView<'_, I, V>,
     structure: &Structure,
     cancelled: &Cancelled<'_>,
-) -> Result<Option<Presolved<V>>> {
+) -> Result<Option<Presolved>> {
     structure.check_solvable()?;
     let (indptr, indices, values) = rows.arrays();
     let x = Source {
@@ -207,7 +204,7 @@ pub fn presolve<I: Index, V: Value>(
             share[*column as usize] = scale / factor;
         }
     }
-    Ok(Some(Presolved { indptr, indices, values, place, share, report }))
+    Ok(Some(Presolved { indptr, indices, values: V::typed(values), place, share, report }))
 }
 
 /// Entries per row without zeros.
@@ -220,13 +217,19 @@ fn row_lengths<I: Index, V: Value>(x: &Source<'_, I, V>, columns: &[survey::Colu
     memory::collect_parallel((0..x.n_rows).into_par_iter().with_min_len(1024).map(|row| length(row) as u32))
 }
 
-impl<V: Value> Presolved<V> {
+impl Presolved {
     /// The packed matrix.
     #[allow(unsafe_code)]
-    pub fn view(&self) -> PackedView<'_, V> {
+    pub fn view(&self) -> Matrix<'_> {
+        let (indptr, indices, n_cols) = (&self.indptr, &self.indices, self.report.columns_out);
         // SAFETY: `pack` made the arrays: pointers rise, columns are packed ones and differ within a row,
         // values are finite.
-        unsafe { CsrView::from_sound(&self.indptr, &self.indices, &self.values, self.report.columns_out) }
+        unsafe {
+            match &self.values {
+                CsrValues::F32(values) => CsrView::from_sound(indptr, indices, values, n_cols).into(),
+                CsrValues::F64(values) => CsrView::from_sound(indptr, indices, values, n_cols).into(),
+            }
+        }
     }
 
     /// What was done.

@@ -11,33 +11,11 @@ use numpy::{
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
+use crate::matrix::csr::{CsrView, Structure};
+use crate::matrix::dense::DenseView;
 use crate::matrix::layout::Layout;
-use crate::matrix::csr::Structure;
 use crate::memory;
 use crate::memory::CollectLarge;
-
-/// Checks the memory of a matrix and evaluates `$body` with `$rows` a checked view of it and `$structure`
-/// what the check found. Belongs inside a job: the check is parallel.
-macro_rules! with_rows {
-    ($slices:expr, |$rows:ident, $structure:ident| $body:expr) => {{
-        macro_rules! csr {
-            ($x:expr) => {{
-                let ($rows, $structure) =
-                    $crate::matrix::csr::CsrView::new($x.indptr, $x.indices, $x.values, $x.n_cols)?;
-                $body
-            }};
-        }
-        macro_rules! dense {
-            ($x:expr) => {{
-                let ($rows, $structure) =
-                    $crate::matrix::dense::DenseView::new($x.values, $x.n_rows, $x.n_cols)?;
-                $body
-            }};
-        }
-        $crate::python::arrays::by_layout!($slices, csr, dense)
-    }};
-}
-pub(crate) use with_rows;
 
 /// Evaluates `$body` with `$pieces` the matrix, whose rows are checked as they are used: for predictions.
 macro_rules! with_pieces {
@@ -76,7 +54,7 @@ macro_rules! by_layout {
 pub(crate) use by_layout;
 
 /// A borrowed matrix of any supported layout.
-pub enum Matrix<'py> {
+pub enum PyMatrix<'py> {
     Csr32F32(Csr<'py, i32, f32>),
     Csr32F64(Csr<'py, i32, f64>),
     Csr64F32(Csr<'py, i64, f32>),
@@ -106,7 +84,7 @@ fn csr<'py, I: numpy::Element, V: numpy::Element>(
     })
 }
 
-impl<'a, 'py> FromPyObject<'a, 'py> for Matrix<'py> {
+impl<'a, 'py> FromPyObject<'a, 'py> for PyMatrix<'py> {
     type Error = PyErr;
 
     fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
@@ -167,8 +145,20 @@ pub struct DenseSlice<'a, V> {
 
 impl<'a> Slices<'a> {
     /// Checks the memory and wraps it. Belongs inside a job: the check is parallel.
-    pub fn any(self) -> crate::Result<(Layout<'a>, Structure)> {
-        with_rows!(self, |rows, structure| Ok((rows.into(), structure)))
+    pub fn checked(self) -> crate::Result<(Layout<'a>, Structure)> {
+        macro_rules! csr {
+            ($x:expr) => {{
+                let (rows, structure) = CsrView::new($x.indptr, $x.indices, $x.values, $x.n_cols)?;
+                Ok((rows.into(), structure))
+            }};
+        }
+        macro_rules! dense {
+            ($x:expr) => {{
+                let (rows, structure) = DenseView::new($x.values, $x.n_rows, $x.n_cols)?;
+                Ok((rows.into(), structure))
+            }};
+        }
+        by_layout!(self, csr, dense)
     }
 
     /// Number of rows.
@@ -200,7 +190,7 @@ fn dense<'a, V: numpy::Element>(x: &'a PyReadonlyArray2<'_, V>) -> PyResult<Dens
     Ok(DenseSlice { values: x.as_slice()?, n_rows: shape[0], n_cols: shape[1] })
 }
 
-impl Matrix<'_> {
+impl PyMatrix<'_> {
     /// The memory of the matrix.
     pub fn slices(&self) -> PyResult<Slices<'_>> {
         Ok(match self {
@@ -242,43 +232,3 @@ pub fn table<'py, 'a>(
     })?;
     numbers.into_pyarray(py).reshape([n_rows, width])
 }
-
-/// Evaluates `$body` with `$view` the rows as they are, or as columns and one number each where their values
-/// allow it. An epoch of dual coordinate descent (squared hinge) then takes 2.8 ns an entry instead of 4.8 on
-/// flights, 2.5 instead of 3.4 on a9a, 3.3 instead of 3.8 on w8a (`benches/limits.rs`).
-macro_rules! with_narrowest {
-    ($rows:expr, |$view:ident| $body:expr) => {{
-        use $crate::presolve::Packable;
-        match $rows.scaled() {
-            Some(scaled) => {
-                let $view = scaled.view();
-                $body
-            }
-            None => {
-                let $view = $rows;
-                $body
-            }
-        }
-    }};
-}
-pub(crate) use with_narrowest;
-
-/// [`with_rows`] for a job that needs no weights back: `$rows` is the packed matrix where `$mode` and the
-/// matrix say so.
-macro_rules! with_presolved_rows {
-    ($slices:expr, $mode:expr, $monitor:expr, |$rows:ident| $body:expr) => {
-        $crate::python::arrays::with_rows!($slices, |input, structure| {
-            structure.check_solvable()?;
-            let packed =
-                $crate::presolve::Packable::pack(&input, &structure, $mode, &|| $monitor.cancelled())?;
-            match &packed {
-                Some(packed) => {
-                    let $rows = packed.view();
-                    $body
-                }
-                None => $crate::python::arrays::with_narrowest!(input, |$rows| $body),
-            }
-        })
-    };
-}
-pub(crate) use with_presolved_rows;

@@ -20,7 +20,8 @@ use crate::blocks::{DualsIn, Policy, Settings, StoreMap, Task, Waiting, budget, 
 use crate::fit::{Monitor, SolverKind};
 use crate::labels::Labels;
 use crate::loss::LossKind;
-use crate::matrix::arena::{Csr, CsrValues};
+use crate::matrix::CsrValues;
+use crate::matrix::arena::Csr;
 use crate::memory::CollectLarge;
 use crate::presolve::Report;
 use crate::store::reader::Store;
@@ -212,7 +213,7 @@ fn fit_in_memory(
     let labels = Labels { ids: &whole.classes, n_classes: cost.len() as u32 };
     let (slices, costs) = (whole.slices(), &whole.costs);
     let (solutions, report) = match settings.map {
-        Some(map) => (fit_mapped(slices.any()?, map.inner(), &labels, costs, ask, monitor)?, None),
+        Some(map) => (fit_mapped(slices.checked()?, map.inner(), &labels, costs, ask, monitor)?, None),
         None => {
             let (solutions, _, report) = fit_slices(slices, &labels, costs, ask, monitor)?;
             (solutions, report)

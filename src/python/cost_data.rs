@@ -3,17 +3,16 @@
 use numpy::PyReadonlyArray1;
 use pyo3::prelude::*;
 
-use super::arrays::{Matrix, Slices};
+use super::arrays::{PyMatrix, Slices};
 use crate::Result;
 use crate::cost_plane::answer::Data;
 use crate::fit::check_length;
-use crate::matrix::Rows;
-use crate::matrix::layout::Layout;
+use crate::matrix::{Matrix, Rows};
 
 /// Rows, labels in {-1, +1} and the height of the constant column (0 for none): `CostProblem.native` of
 /// Python.
 #[derive(FromPyObject)]
-pub struct CostData<'py>(Matrix<'py>, PyReadonlyArray1<'py, f64>, f64);
+pub struct CostData<'py>(PyMatrix<'py>, PyReadonlyArray1<'py, f64>, f64);
 
 impl CostData<'_> {
     /// The arrays, borrowed.
@@ -37,12 +36,9 @@ impl CostSlices<'_> {
     }
 
     /// Calls `job` with the data, once they are checked.
-    pub fn with<T>(
-        &self,
-        perturbation: &[f64],
-        job: impl FnOnce(&Data<'_, Layout<'_>>) -> Result<T>,
-    ) -> Result<T> {
-        let (rows, structure) = self.rows.any()?;
+    pub fn with<T>(&self, perturbation: &[f64], job: impl FnOnce(&Data<'_>) -> Result<T>) -> Result<T> {
+        let (rows, structure) = self.rows.checked()?;
+        let rows = Matrix::from(rows);
         structure.check_solvable()?;
         check_length("labels", rows.n_rows(), self.y.len())?;
         job(&Data { rows: &rows, y: self.y, bias: self.bias, perturbation })

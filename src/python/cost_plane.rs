@@ -12,7 +12,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use super::arrays::{Matrix, collected, copied, table};
+use super::arrays::{PyMatrix, collected, copied, table};
 use super::cost_data::{CostData, CostSlices};
 use super::run::{run, run_keeping};
 use crate::cost_plane::answer::{Answer, answer};
@@ -24,7 +24,7 @@ use crate::cost_plane::start::sides_at;
 use crate::cost_plane::surface::{Cells, Layer};
 use crate::cost_plane::{Options, surface};
 use crate::fit::{Monitor, check_length};
-use crate::matrix::Rows;
+use crate::matrix::{Matrix, Rows};
 use crate::memory::CollectLarge;
 use crate::{cost_plane, memory, parallel};
 
@@ -233,14 +233,14 @@ impl Plane {
         &self,
         py: Python<'py>,
         data: CostData<'py>,
-        held: Matrix<'py>,
+        held: PyMatrix<'py>,
         held_y: PyReadonlyArray1<'py, f64>,
         n_threads: usize,
     ) -> PyResult<Surface> {
         let (data, held, held_y) = (data.slices()?, held.slices()?, held_y.as_slice()?);
         self.check_rows(data.n_rows())?;
         let cells = run(py, n_threads, None, |monitor| {
-            let (held, _) = held.any()?;
+            let held = Matrix::from(held.checked()?.0);
             check_length("held-out labels", held.n_rows(), held_y.len())?;
             data.with(&self.perturbation, |data| surface::cells(data, &self.complex, &held, held_y, monitor))
         })?;

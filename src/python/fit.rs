@@ -4,7 +4,7 @@ use numpy::{IntoPyArray, PyReadonlyArray1};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use super::arrays::{Matrix, Slices, table, with_narrowest, with_rows};
+use super::arrays::{PyMatrix, Slices, table};
 use super::options;
 use super::options::FitOptions;
 use super::pairs::check_mapped;
@@ -14,18 +14,19 @@ use crate::labels;
 use crate::labels::Labels;
 use crate::loss::LossKind;
 use crate::matrix::Rows;
-use crate::matrix::layout::Layout;
 use crate::matrix::csr::Structure;
+use crate::matrix::layout::Layout;
 use crate::pairs::Poly2;
 use crate::pairs::map::Map;
-use crate::presolve::{Packable, Presolved, Report};
+use crate::presolve::{Presolved, Report, pack};
 
 /// Checks a matrix; returns (some row holds a column twice, largest squared norm of a row).
 #[pyfunction]
-pub fn check(py: Python<'_>, matrix: Matrix<'_>) -> PyResult<(bool, f64)> {
+pub fn check(py: Python<'_>, matrix: PyMatrix<'_>) -> PyResult<(bool, f64)> {
     let slices = matrix.slices()?;
     run(py, 1, None, |_| {
-        with_rows!(slices, |_rows, structure| Ok((structure.has_duplicates, structure.max_squared_norm)))
+        let (_, structure) = slices.checked()?;
+        Ok((structure.has_duplicates, structure.max_squared_norm))
     })
 }
 
@@ -34,7 +35,7 @@ pub fn check(py: Python<'_>, matrix: Matrix<'_>) -> PyResult<(bool, f64)> {
 #[pyo3(signature = (matrix, class_ids, n_classes, cost, options, progress=None))]
 pub fn fit<'py>(
     py: Python<'py>,
-    matrix: Matrix<'py>,
+    matrix: PyMatrix<'py>,
     class_ids: PyReadonlyArray1<'py, u32>,
     n_classes: u32,
     cost: PyReadonlyArray1<'py, f64>,
@@ -47,7 +48,7 @@ pub fn fit<'py>(
     let slices = matrix.slices()?;
     let (solutions, n_cols, report) = run(py, options.n_threads, progress.as_ref(), |monitor| {
         if let Some(map) = &options.map {
-            let rows = slices.any()?;
+            let rows = slices.checked()?;
             let map = map.map(rows.0.n_cols())?;
             return Ok((fit_mapped(rows, &map, &labels, cost, &ask, monitor)?, map.n_out(), None));
         }
@@ -82,19 +83,19 @@ impl<'a> Ask<'a> {
 
 impl Ask<'_> {
     /// The packed form of rows for `n_problems` problems, where it pays; refuses rows that no solver takes.
-    pub fn pack<M: Packable>(
+    pub fn pack(
         &self,
-        rows: &M,
+        rows: &Layout<'_>,
         structure: &Structure,
         cost: &[f64],
         n_problems: usize,
         monitor: &dyn Monitor,
-    ) -> crate::Result<Option<Presolved<M::Value>>> {
+    ) -> crate::Result<Option<Presolved>> {
         structure.check_solvable()?;
         let mean_cost = cost.iter().sum::<f64>() / cost.len().max(1) as f64;
         let passes = auto::expected_passes(self.loss, mean_cost, structure.max_squared_norm, self.params.tol);
         let mode = options::presolve(self.presolve, passes, n_problems)?;
-        rows.pack(structure, mode, &|| monitor.cancelled())
+        pack(rows, structure, mode, &|| monitor.cancelled())
     }
 }
 
@@ -110,7 +111,7 @@ pub fn fit_mapped(
     check_mapped(&structure, map)?;
     let scaled = rows.scaled();
     let rows = Poly2::new(scaled.as_ref().map_or(rows, |scaled| Layout::Scaled(scaled.view())), map)?;
-    labels::fit(&rows, labels, cost, ask.intercept, ask.loss, &ask.params, monitor)
+    labels::fit(&rows.into(), labels, cost, ask.intercept, ask.loss, &ask.params, monitor)
 }
 
 /// Fits all problems on a matrix, by way of the packed one where that pays.
@@ -122,18 +123,19 @@ pub fn fit_slices(
     monitor: &dyn Monitor,
 ) -> crate::Result<(Vec<Solution>, usize, Option<Report>)> {
     let Ask { loss, intercept, params, .. } = ask;
-    with_rows!(slices, |rows, structure| {
-        let packed = ask.pack(&rows, &structure, cost, labels.n_problems(), monitor)?;
-        let solutions = match &packed {
-            Some(packed) => {
-                labels::fit_presolved(&rows, packed, labels, cost, *intercept, *loss, params, monitor)?
-            }
-            None => with_narrowest!(rows, |narrow| {
-                labels::fit(&narrow, labels, cost, *intercept, *loss, params, monitor)?
-            }),
-        };
-        Ok((solutions, rows.n_cols(), packed.map(|packed| *packed.report())))
-    })
+    let (rows, structure) = slices.checked()?;
+    let packed = ask.pack(&rows, &structure, cost, labels.n_problems(), monitor)?;
+    let solutions = match &packed {
+        Some(packed) => {
+            labels::fit_presolved(&rows.into(), packed, labels, cost, *intercept, *loss, params, monitor)?
+        }
+        None => {
+            let scaled = rows.scaled();
+            let narrow = scaled.as_ref().map_or(rows, |scaled| Layout::Scaled(scaled.view()));
+            labels::fit(&narrow.into(), labels, cost, *intercept, *loss, params, monitor)?
+        }
+    };
+    Ok((solutions, rows.n_cols(), packed.map(|packed| *packed.report())))
 }
 
 pub fn report_dict<'py>(py: Python<'py>, report: &Report) -> PyResult<Bound<'py, PyDict>> {

@@ -4,7 +4,7 @@ use numpy::{IntoPyArray, PyReadonlyArray1};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use super::arrays::{Matrix, collected, with_rows};
+use super::arrays::{PyMatrix, collected};
 use super::fit::{Ask, Facts, facts_dict, report_dict};
 use super::options;
 use super::options::FitOptions;
@@ -19,7 +19,7 @@ use crate::labels::sparse::{Indicator, SparseSolution, Task};
 #[allow(clippy::too_many_arguments)] // the arguments of one Python call
 pub fn fit_labels<'py>(
     py: Python<'py>,
-    matrix: Matrix<'py>,
+    matrix: PyMatrix<'py>,
     starts: PyReadonlyArray1<'py, i64>,
     rows: PyReadonlyArray1<'py, u32>,
     cost: PyReadonlyArray1<'py, f64>,
@@ -33,13 +33,12 @@ pub fn fit_labels<'py>(
     let Ask { loss, intercept, params, .. } = ask;
     let slices = matrix.slices()?;
     let (solutions, report) = run(py, options.n_threads, progress.as_ref(), |monitor| {
-        with_rows!(slices, |x, structure| {
-            let packed = ask.pack(&x, &structure, cost, indicator.n_labels(), monitor)?;
-            let mut found: Vec<Option<SparseSolution>> = vec![None; indicator.n_labels()];
-            let task = Task { rows: &x, packed: packed.as_ref(), cost, intercept, loss, params, drop };
-            sparse::fit(&task, &indicator, monitor, &mut |label, solution| found[label] = Some(solution))?;
-            Ok((found, packed.map(|packed| *packed.report())))
-        })
+        let (rows, structure) = slices.checked()?;
+        let packed = ask.pack(&rows, &structure, cost, indicator.n_labels(), monitor)?;
+        let mut found: Vec<Option<SparseSolution>> = vec![None; indicator.n_labels()];
+        let task = Task { rows: &rows.into(), packed: packed.as_ref(), cost, intercept, loss, params, drop };
+        sparse::fit(&task, &indicator, monitor, &mut |label, solution| found[label] = Some(solution))?;
+        Ok((found, packed.map(|packed| *packed.report())))
     })?;
     let solutions: Vec<SparseSolution> = solutions.into_iter().flatten().collect();
     let is_rounded =

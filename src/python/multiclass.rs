@@ -4,7 +4,7 @@ use numpy::{IntoPyArray, PyArrayMethods, PyReadonlyArray1, ToPyArray};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use super::arrays::{Matrix, Slices, with_rows};
+use super::arrays::{PyMatrix, Slices};
 use super::fit::{Ask, Facts, facts_dict, report_dict};
 use super::options;
 use super::options::FitOptions;
@@ -26,7 +26,7 @@ use crate::store::reader::Store;
 #[pyo3(signature = (matrix, class_ids, n_classes, cost, options, progress=None))]
 pub fn fit_crammer_singer<'py>(
     py: Python<'py>,
-    matrix: Matrix<'py>,
+    matrix: PyMatrix<'py>,
     class_ids: PyReadonlyArray1<'py, u32>,
     n_classes: u32,
     cost: PyReadonlyArray1<'py, f64>,
@@ -55,13 +55,12 @@ pub fn fit_slices(
     ask: &Ask<'_>,
     monitor: &dyn Monitor,
 ) -> crate::Result<(Solution, usize, Option<Report>)> {
-    with_rows!(slices, |rows, structure| {
-        let packed = ask.pack(&rows, &structure, cost, labels.n_classes as usize, monitor)?;
-        let packed_rows = packed.as_ref();
-        let solution =
-            crammer_singer::fit(&rows, packed_rows, labels, cost, ask.intercept, &ask.params, monitor)?;
-        Ok((solution, rows.n_cols(), packed.map(|packed| *packed.report())))
-    })
+    let (rows, structure) = slices.checked()?;
+    let packed = ask.pack(&rows, &structure, cost, labels.n_classes as usize, monitor)?;
+    let packed_rows = packed.as_ref();
+    let solution =
+        crammer_singer::fit(&rows.into(), packed_rows, labels, cost, ask.intercept, &ask.params, monitor)?;
+    Ok((solution, rows.n_cols(), packed.map(|packed| *packed.report())))
 }
 
 /// A model of all classes from a store.

@@ -5,7 +5,7 @@ use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use super::arrays::{Matrix, collected, copied, table, with_rows};
+use super::arrays::{PyMatrix, collected, copied, table};
 use super::blocks::{BlockOptions, settings};
 use super::options;
 use super::options::FitOptions;
@@ -117,7 +117,7 @@ impl StreamLearner {
     fn learn(
         &self,
         py: Python<'_>,
-        matrix: Matrix<'_>,
+        matrix: PyMatrix<'_>,
         class_ids: PyReadonlyArray1<'_, u32>,
         weight: Option<PyReadonlyArray1<'_, f64>>,
         n_threads: usize,
@@ -128,7 +128,8 @@ impl StreamLearner {
         let seen = held.as_ref().ok_or_else(broken)?.counts().seen;
         let stream = held.as_mut().ok_or_else(broken)?;
         let done = run(py, n_threads, None, |monitor| {
-            with_rows!(slices, |rows, _structure| stream.learn(&rows, classes, weight, monitor))
+            let (rows, _) = slices.checked()?;
+            stream.learn(&rows.into(), classes, weight, monitor)
         });
         // What is refused before anything is learned leaves the stream as it was.
         if done.is_err() && held.as_ref().is_some_and(|stream| stream.counts().seen != seen) {

@@ -3,7 +3,7 @@
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
 
-use super::arrays::{Matrix, collected};
+use super::arrays::{PyMatrix, collected};
 use super::run::run;
 use crate::fit::Monitor;
 use crate::fit::sweep::Sweep;
@@ -90,7 +90,7 @@ pub fn map_positions<'py>(
 #[pyfunction]
 pub fn map_decisions<'py>(
     py: Python<'py>,
-    matrix: Matrix<'py>,
+    matrix: PyMatrix<'py>,
     map: MapOptions,
     weights: PyReadonlyArray2<'py, f64>,
     n_threads: usize,
@@ -98,11 +98,12 @@ pub fn map_decisions<'py>(
     let slices = matrix.slices()?;
     let weights = weights.as_array();
     let values = run(py, n_threads, None, |monitor| {
-        let (rows, structure) = slices.any()?;
+        let (rows, structure) = slices.checked()?;
         structure.check_solvable()?;
         let map = map.map(rows.n_cols())?;
         let poly = Poly2::new(rows, &map)?;
-        let sweep: Sweep<'_, _> = Sweep::new(Design { rows: &poly, ids: None, bias: 0.0 }, monitor);
+        let rows = poly.into();
+        let sweep: Sweep<'_> = Sweep::new(Design { rows: &rows, ids: None, bias: 0.0 }, monitor);
         let (n, k) = (poly.n_rows(), weights.nrows());
         let mut values = memory::zeros(n * k);
         let mut column = memory::zeros::<[f64; 1]>(n);
@@ -125,7 +126,7 @@ pub fn map_decisions<'py>(
     values.into_pyarray(py).reshape([slices_len(&matrix)?, k])
 }
 
-fn slices_len(matrix: &Matrix<'_>) -> PyResult<usize> {
+fn slices_len(matrix: &PyMatrix<'_>) -> PyResult<usize> {
     Ok(matrix.slices()?.n_rows())
 }
 
@@ -134,10 +135,10 @@ type CsrArrays<'py> = (Bound<'py, PyArray1<i64>>, Bound<'py, PyArray1<i64>>, Bou
 
 /// The mapped rows, written out: row pointers, columns (twice in a row where hashed pairs collide), values.
 #[pyfunction]
-pub fn map_rows<'py>(py: Python<'py>, matrix: Matrix<'py>, map: MapOptions) -> PyResult<CsrArrays<'py>> {
+pub fn map_rows<'py>(py: Python<'py>, matrix: PyMatrix<'py>, map: MapOptions) -> PyResult<CsrArrays<'py>> {
     let slices = matrix.slices()?;
     let (indptr, indices, values) = run(py, 1, None, |monitor| {
-        let (rows, structure) = slices.any()?;
+        let (rows, structure) = slices.checked()?;
         structure.check_solvable()?;
         let map = map.map(rows.n_cols())?;
         let poly = Poly2::new(rows, &map)?;
@@ -165,13 +166,13 @@ pub fn map_rows<'py>(py: Python<'py>, matrix: Matrix<'py>, map: MapOptions) -> P
 #[pyfunction]
 pub fn map_usage(
     py: Python<'_>,
-    matrix: Matrix<'_>,
+    matrix: PyMatrix<'_>,
     map: MapOptions,
     n_threads: usize,
 ) -> PyResult<(usize, usize, f64, f64)> {
     let slices = matrix.slices()?;
     run(py, n_threads, None, |monitor| {
-        let (rows, structure) = slices.any()?;
+        let (rows, structure) = slices.checked()?;
         structure.check_solvable()?;
         let map = map.map(rows.n_cols())?;
         let usage = Poly2::new(rows, &map)?.usage(&|| monitor.cancelled())?;

@@ -7,7 +7,7 @@ use numpy::{
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-use super::arrays::{Matrix, with_pieces};
+use super::arrays::{PyMatrix, with_pieces};
 use super::run::run;
 use crate::fit::{Monitor, Silent};
 use crate::labels::column_index;
@@ -97,7 +97,7 @@ macro_rules! predict {
 #[pyfunction]
 pub fn decision_values<'py>(
     py: Python<'py>,
-    matrix: Matrix<'py>,
+    matrix: PyMatrix<'py>,
     model: Prediction<'py>,
 ) -> PyResult<Bound<'py, PyArray2<f64>>> {
     let n_labels = model.1.len();
@@ -113,7 +113,7 @@ type Top<'py> = (Bound<'py, PyArray2<u32>>, Bound<'py, PyArray2<f64>>);
 #[pyfunction]
 pub fn top_k<'py>(
     py: Python<'py>,
-    matrix: Matrix<'py>,
+    matrix: PyMatrix<'py>,
     model: Prediction<'py>,
     k: usize,
 ) -> PyResult<Top<'py>> {
@@ -129,7 +129,7 @@ type Pattern<'py> = (Bound<'py, PyArray1<i64>>, Bound<'py, PyArray1<i32>>);
 #[pyfunction]
 pub fn positive_labels<'py>(
     py: Python<'py>,
-    matrix: Matrix<'py>,
+    matrix: PyMatrix<'py>,
     model: Prediction<'py>,
 ) -> PyResult<Pattern<'py>> {
     let (starts, labels) =

@@ -8,7 +8,7 @@ use numpy::{PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, ToPyArray};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use super::arrays::{Matrix, copied, with_presolved_rows};
+use super::arrays::{PyMatrix, copied};
 use super::options;
 use super::options::FitOptions;
 use super::pairs::check_mapped;
@@ -16,7 +16,9 @@ use super::run::{Flag, callback_error, run_within, unwrap_callback};
 use crate::fit::Monitor;
 use crate::labels::Labels;
 use crate::matrix::Rows;
+use crate::matrix::layout::Layout;
 use crate::pairs::Poly2;
+use crate::presolve::pack;
 use crate::search::{Plan, Reason, Settings, Step, StopRule, Task, Values};
 use crate::{Error, Result, memory};
 
@@ -56,7 +58,7 @@ pub fn as_folds(folds: &[Fold<'_>]) -> PyResult<Vec<crate::search::Fold>> {
 #[allow(clippy::too_many_arguments)] // the arguments of one Python call
 pub fn search<'py>(
     py: Python<'py>,
-    matrix: Matrix<'py>,
+    matrix: PyMatrix<'py>,
     class_ids: PyReadonlyArray1<'py, u32>,
     n_classes: u32,
     weight: PyReadonlyArray1<'py, f64>,
@@ -76,16 +78,23 @@ pub fn search<'py>(
     let slices = matrix.slices()?;
     call.run(py, options.n_threads, progress.as_ref(), |monitor, visit| {
         if let Some(map) = &options.map {
-            let (rows, structure) = slices.any()?;
+            let (rows, structure) = slices.checked()?;
             let map = map.map(rows.n_cols())?;
             check_mapped(&structure, &map)?;
-            let task = Task { rows: &Poly2::new(rows, &map)?, labels, weight, folds: &folds };
+            let task = Task { rows: &Poly2::new(rows, &map)?.into(), labels, weight, folds: &folds };
             return crate::search::search(&task, &settings, &plan, resume.as_deref(), monitor, visit);
         }
-        with_presolved_rows!(slices, mode, monitor, |rows| {
-            let task = Task { rows: &rows, labels, weight, folds: &folds };
-            crate::search::search(&task, &settings, &plan, resume.as_deref(), monitor, visit)
-        })
+        let (rows, structure) = slices.checked()?;
+        structure.check_solvable()?;
+        let packed = pack(&rows, &structure, mode, &|| monitor.cancelled())?;
+        let scaled = if packed.is_none() { rows.scaled() } else { None };
+        let rows = match (&packed, &scaled) {
+            (Some(packed), _) => packed.view(),
+            (_, Some(scaled)) => Layout::Scaled(scaled.view()).into(),
+            _ => rows.into(),
+        };
+        let task = Task { rows: &rows, labels, weight, folds: &folds };
+        crate::search::search(&task, &settings, &plan, resume.as_deref(), monitor, visit)
     })
 }
 

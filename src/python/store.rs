@@ -8,14 +8,14 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
-use super::arrays::{Matrix, collected, with_rows};
+use super::arrays::{PyMatrix, collected};
 use super::durable::replaced;
 use super::run::run;
 use super::text::{Parts, as_parts, base_of};
 use super::turns::Turns;
 use crate::fit::{Monitor, Progress};
-use crate::matrix::Rows;
-use crate::matrix::arena::{Arena, Width, with_view};
+use crate::matrix::arena::{Arena, Width};
+use crate::matrix::{Matrix, Rows};
 use crate::store::columns::{MAX_RELABELLED, Order};
 use crate::store::labels::Classes;
 use crate::store::reader::{RowFacts, Store};
@@ -59,7 +59,7 @@ impl StoreWriter {
     fn append(
         &self,
         py: Python<'_>,
-        matrix: Matrix<'_>,
+        matrix: PyMatrix<'_>,
         class_ids: PyReadonlyArray1<'_, u32>,
         weight: Option<PyReadonlyArray1<'_, f64>>,
         n_threads: usize,
@@ -71,7 +71,8 @@ impl StoreWriter {
         let mut taken =
             writer.take().ok_or_else(|| PyValueError::new_err("the store is finished or given up"))?;
         let taken = run(py, n_threads, None, move |monitor| {
-            with_rows!(slices, |rows, _structure| taken.append(&rows, classes, weight, monitor))?;
+            let (rows, _) = slices.checked()?;
+            taken.append(&rows.into(), classes, weight, monitor)?;
             Ok(taken)
         })?;
         let progress = (taken.n_rows(), taken.bytes());
@@ -249,7 +250,8 @@ fn plain(arena: &Arena, old: &[u32]) -> (Pattern, Vec<f64>) {
     let (mut indices, mut values) = (memory::with_capacity(arena.nnz()), memory::with_capacity(arena.nnz()));
     indptr.push(0);
     let mut row: Vec<(i32, f64)> = Vec::new();
-    with_view!(arena.view(), |rows| {
+    {
+        let rows = &Matrix::from(arena.view());
         for i in 0..rows.n_rows() {
             row.clear();
             rows.for_each(i, |j, v| row.push((old.get(j).map_or(j as i32, |&j| j as i32), v)));
@@ -258,7 +260,7 @@ fn plain(arena: &Arena, old: &[u32]) -> (Pattern, Vec<f64>) {
             values.extend(row.iter().map(|entry| entry.1));
             indptr.push(indices.len() as i64);
         }
-    });
+    };
     ((indptr, indices), values)
 }
 

@@ -6,7 +6,7 @@ use numpy::{IntoPyArray, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyA
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use super::arrays::{Matrix, collected, table, with_rows};
+use super::arrays::{PyMatrix, collected, table};
 use super::fit::{as_dict, report_dict};
 use super::options;
 use super::run::{callback_error, run, unwrap_callback};
@@ -18,10 +18,9 @@ use crate::fit::baselines::subgradient::{Average, Batch, Look, Options, State, S
 use crate::fit::{Monitor, Problem, Solution, Status, certificate};
 use crate::labels::Labels;
 use crate::loss::LossKind;
-use crate::matrix::Rows;
-use crate::matrix::layout::Layout;
+use crate::matrix::{Matrix, Rows};
 use crate::memory::CollectLarge;
-use crate::presolve::Packable;
+use crate::presolve::{Presolved, pack};
 use crate::{Error, Result, labels, memory, parallel};
 
 /// Passes that a descent is taken to make, for the choice of presolve.
@@ -103,7 +102,7 @@ fn call_eta(eta: &Py<PyAny>, first: u64, out: &mut [f64]) -> PyResult<()> {
 #[allow(clippy::too_many_arguments)] // the arguments of one Python call
 pub fn descend<'py>(
     py: Python<'py>,
-    matrix: Matrix<'py>,
+    matrix: PyMatrix<'py>,
     class_ids: PyReadonlyArray1<'py, u32>,
     n_classes: u32,
     cost: PyReadonlyArray1<'py, f64>,
@@ -120,20 +119,14 @@ pub fn descend<'py>(
     let settings = options.resolve(function.as_deref())?;
     let slices = matrix.slices()?;
     let result = run(py, options.n_threads, progress.as_ref(), |monitor| {
-        with_rows!(slices, |rows, structure| {
-            structure.check_solvable()?;
-            let packed = rows.pack(&structure, mode, &|| monitor.cancelled())?;
-            let view = packed.as_ref().map(|packed| Layout::from(packed.view()));
-            let back = |w: &[f64]| {
-                packed.as_ref().map_or_else(|| memory::copy(w), |packed| packed.map_weights_back(w))
-            };
-            let matrix = Packed { rows: rows.into(), view, back: &back };
-            let found =
-                labels::fit_each(&matrix.rows, &labels, cost, intercept, settings.seed, |problem, seed| {
-                    matrix.descend(problem, loss, &Options { seed, ..settings }, monitor)
-                })?;
-            Ok((found, matrix.rows.n_cols(), packed.as_ref().map(|packed| *packed.report())))
-        })
+        let (rows, structure) = slices.checked()?;
+        structure.check_solvable()?;
+        let packed = pack(&rows, &structure, mode, &|| monitor.cancelled())?;
+        let rows = Matrix::from(rows);
+        let found = labels::fit_each(&rows, &labels, cost, intercept, settings.seed, |problem, seed| {
+            descend_one(problem, packed.as_ref(), loss, &Options { seed, ..settings }, monitor)
+        })?;
+        Ok((found, rows.n_cols(), packed.map(|packed| *packed.report())))
     });
     let (found, n_cols, report) = unwrap_callback(result, &failed)?;
     let (solutions, looks): (Vec<Solution>, Vec<Vec<Look>>) = found.into_iter().unzip();
@@ -178,36 +171,26 @@ fn set_looks(py: Python<'_>, result: &Bound<'_, PyDict>, looks: &[Vec<Look>]) ->
     result.set_item("looks", looks.iter().map(|looks| look_table(py, looks)).collect::<PyResult<Vec<_>>>()?)
 }
 
-/// A matrix, and its presolved form if there is one.
-struct Packed<'a> {
-    rows: Layout<'a>,
-    view: Option<Layout<'a>>,
-    /// From weights of the presolved columns to those of the caller's.
-    back: &'a (dyn Fn(&[f64]) -> Vec<f64> + Sync),
-}
-
-impl Packed<'_> {
-    /// Descends; the certificate is proved on the caller's rows, whatever rounding the packed ones have.
-    fn descend<'p>(
-        &self,
-        problem: &Problem<'p, Layout<'p>>,
-        loss: LossKind,
-        settings: &Options<'_>,
-        monitor: &dyn Monitor,
-    ) -> Result<(Solution, Vec<Look>)> {
-        let rows = self.view.as_ref().unwrap_or(problem.rows);
-        let Problem { ids, y, cost, intercept, .. } = *problem;
-        let (mut solution, looks) =
-            subgradient::solve(&Problem { rows, ids, y, cost, intercept }, loss, settings, monitor)?;
-        if self.view.is_some() {
-            solution.w = (self.back)(&solution.w);
-        }
-        certificate::certify(problem, loss, &mut solution, settings.tol, monitor)?;
-        if solution.status == Status::Converged && solution.certificate.relative_gap() > settings.tol {
-            solution.status = Status::Stalled;
-        }
-        Ok((solution, looks))
+/// Descends on the packed columns where there are any; the certificate is proved on the caller's rows,
+/// whatever rounding the packed ones have.
+fn descend_one(
+    problem: &Problem<'_>,
+    packed: Option<&Presolved>,
+    loss: LossKind,
+    settings: &Options<'_>,
+    monitor: &dyn Monitor,
+) -> Result<(Solution, Vec<Look>)> {
+    let view = packed.map(Presolved::view);
+    let there = Problem { rows: view.as_ref().unwrap_or(problem.rows), ..*problem };
+    let (mut solution, looks) = subgradient::solve(&there, loss, settings, monitor)?;
+    if let Some(packed) = packed {
+        solution.w = packed.map_weights_back(&solution.w);
     }
+    certificate::certify(problem, loss, &mut solution, settings.tol, monitor)?;
+    if solution.status == Status::Converged && solution.certificate.relative_gap() > settings.tol {
+        solution.status = Status::Stalled;
+    }
+    Ok((solution, looks))
 }
 
 /// A row per look: epoch, steps, seconds, primal, dual, norm.
@@ -263,7 +246,7 @@ impl PassState<'_> {
 #[allow(clippy::too_many_arguments)] // the arguments of one Python call
 pub fn descend_on<'py>(
     py: Python<'py>,
-    matrix: Matrix<'py>,
+    matrix: PyMatrix<'py>,
     class_ids: PyReadonlyArray1<'py, u32>,
     n_classes: u32,
     cost: PyReadonlyArray1<'py, f64>,
@@ -280,7 +263,8 @@ pub fn descend_on<'py>(
     let settings = options.resolve(function.as_deref())?;
     let slices = matrix.slices()?;
     let result = run(py, options.n_threads, None, |monitor| {
-        let (rows, structure) = slices.any()?;
+        let (rows, structure) = slices.checked()?;
+        let rows = Matrix::from(rows);
         structure.check_solvable()?;
         labels.check(rows.n_rows())?;
         labels::check_weights(cost, rows.n_rows())?;

@@ -22,8 +22,8 @@ use crate::memory::CollectLarge;
 use crate::{Result, memory, parallel};
 
 /// All folds.
-pub struct CrammerSinger<'a, R> {
-    setup: &'a Setup<'a, R>,
+pub struct CrammerSinger<'a> {
+    setup: &'a Setup<'a>,
     lanes: Vec<Lane>,
     decisions: Arc<Vec<Vec<f64>>>,
 }
@@ -48,23 +48,23 @@ struct Fitted {
     until: f64,
 }
 
-impl<'a, R: Rows> CrammerSinger<'a, R> {
+impl<'a> CrammerSinger<'a> {
     /// Starts before the first value of `C`.
-    pub fn new(setup: &'a Setup<'a, R>) -> Self {
+    pub fn new(setup: &'a Setup<'a>) -> Self {
         let lanes = vec![Lane::default(); setup.parts.len()];
         Self { setup, lanes, decisions: Arc::new(setup.no_decisions()) }
     }
 }
 
 /// One step of one fold.
-struct Fold<'a, R> {
-    setup: &'a Setup<'a, R>,
+struct Fold<'a> {
+    setup: &'a Setup<'a>,
     fold: usize,
     c: f64,
     monitor: &'a dyn Monitor,
 }
 
-impl<R: Rows> Fold<'_, R> {
+impl Fold<'_> {
     fn advance(&self, lane: &mut Lane) -> Result<Done> {
         let Self { setup, fold, c, monitor } = *self;
         if let Some(fitted) = lane.fitted.filter(|fitted| fitted.c <= c && c <= fitted.until) {
@@ -127,7 +127,7 @@ impl<R: Rows> Fold<'_, R> {
 }
 
 /// `sum_m |w_m|^2`, with the penalised intercepts.
-fn squared_norm<R: Rows>(solution: &Solution, setup: &Setup<'_, R>) -> f64 {
+fn squared_norm(solution: &Solution, setup: &Setup<'_>) -> f64 {
     let constant = match setup.settings.intercept {
         Intercept::Penalised(s) => solution.intercepts.iter().map(|b| (b / s).powi(2)).sum(),
         _ => 0.0,
@@ -135,7 +135,7 @@ fn squared_norm<R: Rows>(solution: &Solution, setup: &Setup<'_, R>) -> f64 {
     solution.weights.squared(setup.rows.n_cols()) + constant
 }
 
-impl<R: Rows> Route for CrammerSinger<'_, R> {
+impl Route for CrammerSinger<'_> {
     fn advance(&mut self, c: f64) -> Result<Step> {
         let setup = self.setup;
         let watch = Watch::new(setup.monitor, c, self.lanes.len());

@@ -14,13 +14,13 @@ use super::{Route, Settings, Step, folds, lower_bound};
 use crate::fit::{Intercept, Monitor, SolverKind, auto};
 use crate::labels::{Labels, check_row_count, check_weights};
 use crate::loss::LossKind;
-use crate::matrix::Rows;
+use crate::matrix::{Matrix, Rows};
 use crate::{Error, Result};
 
 /// The data of a search.
-pub struct Task<'a, R> {
+pub struct Task<'a> {
     /// The full matrix.
-    pub rows: &'a R,
+    pub rows: &'a Matrix<'a>,
     /// Class ids of its rows.
     pub labels: Labels<'a>,
     /// Weights of its rows.
@@ -38,8 +38,8 @@ pub struct Task<'a, R> {
 ///
 /// # Errors
 /// Bad settings, folds without a class, those of the solvers, of the journal, and of `visit`.
-pub fn search<R: Rows>(
-    task: &Task<'_, R>,
+pub fn search(
+    task: &Task<'_>,
     settings: &Settings,
     plan: &Plan,
     resume: Option<&Path>,
@@ -86,7 +86,7 @@ pub fn drive(
 }
 
 /// Whether a step from a journal has the shape of this search.
-fn fits<R: Rows>(setup: &Setup<'_, R>, step: &Step) -> bool {
+fn fits(setup: &Setup<'_>, step: &Step) -> bool {
     let shape = |part: &Part<'_>| part.test.len() * setup.n_problems();
     let per_fold = if setup.settings.solver == SolverKind::CrammerSinger { 1 } else { setup.n_problems() };
     step.objective.len() == setup.parts.len() * per_fold
@@ -100,7 +100,7 @@ fn visited(step: &Step, score: f64) -> Visited {
 
 /// Newton where one fold's problem asks for it or entries are so many that the lanes' vectors do not count,
 /// fits to a gap otherwise; the same for all lanes and all values of `C`.
-fn route<'a, R: Rows>(setup: &'a Setup<'a, R>) -> Result<Box<dyn Route + 'a>> {
+fn route<'a>(setup: &'a Setup<'a>) -> Result<Box<dyn Route + 'a>> {
     let solver = match setup.settings.solver {
         SolverKind::Auto => {
             let largest = (0..setup.parts.len()).max_by_key(|&f| setup.parts[f].train.len()).unwrap_or(0);
@@ -125,7 +125,7 @@ fn route<'a, R: Rows>(setup: &'a Setup<'a, R>) -> Result<Box<dyn Route + 'a>> {
     }
 }
 
-fn bound<R: Rows>(task: &Task<'_, R>, settings: &Settings) -> f64 {
+fn bound(task: &Task<'_>, settings: &Settings) -> f64 {
     let constant = if let Intercept::Penalised(s) = settings.intercept { s * s } else { 0.0 };
     lower_bound(settings.loss, task.weight.iter().sum(), task.rows.max_squared_norm() + constant)
 }

@@ -41,8 +41,8 @@ use crate::{Error, Result, memory, parallel};
 pub const GAP_PER_TOL: f64 = 0.1;
 
 /// All lanes.
-pub struct Dual<'a, R> {
-    setup: &'a Setup<'a, R>,
+pub struct Dual<'a> {
+    setup: &'a Setup<'a>,
     lanes: Vec<Lane>,
     decisions: Arc<Vec<Vec<f64>>>,
 }
@@ -69,15 +69,15 @@ struct Fitted {
     solver: SolverKind,
 }
 
-impl<'a, R: Rows> Dual<'a, R> {
+impl<'a> Dual<'a> {
     /// Starts before the first value of `C`.
-    pub fn new(setup: &'a Setup<'a, R>) -> Self {
+    pub fn new(setup: &'a Setup<'a>) -> Self {
         let lanes = vec![Lane::default(); setup.n_lanes()];
         Self { setup, lanes, decisions: Arc::new(setup.no_decisions()) }
     }
 }
 
-impl<R: Rows> Route for Dual<'_, R> {
+impl Route for Dual<'_> {
     fn advance(&mut self, c: f64) -> Result<Step> {
         let setup = self.setup;
         let watch = Watch::new(setup.monitor, c, self.lanes.len());
@@ -152,14 +152,14 @@ impl Lane {
 }
 
 /// One step of one lane.
-struct Task<'a, R> {
-    setup: &'a Setup<'a, R>,
+struct Task<'a> {
+    setup: &'a Setup<'a>,
     number: usize,
     c: f64,
     monitor: &'a dyn Monitor,
 }
 
-impl<R: Rows> Task<'_, R> {
+impl Task<'_> {
     fn advance(&self, lane: &mut Lane) -> Result<Done> {
         let accepted = lane.fitted.filter(|fitted| fitted.covers(self.c));
         let mut done = match accepted {
@@ -337,7 +337,7 @@ mod tests {
     fn check_promises(seed: u64, wrong: f64, loss: LossKind, intercept: Intercept) -> f64 {
         let (n, last) = (60, 4096.0);
         let (x, ids) = data(n, seed, wrong);
-        let (view, _) = DenseView::new(&x, n, COLUMNS).unwrap();
+        let view = crate::matrix::Matrix::from(DenseView::new(&x, n, COLUMNS).unwrap().0);
         let labels = Labels { ids: &ids, n_classes: 2 };
         let all: Vec<u32> = (0..n as u32).collect();
         let folds = [
@@ -353,7 +353,7 @@ mod tests {
             Setup { rows: &view, labels, weight, parts: &parts, settings: &settings, last, monitor: &Silent };
         let optimum = |k: usize, c: f64| {
             let (y, cost) = (setup.signs(k), setup.part(k).weight.iter().map(|v| c * v).collect::<Vec<_>>());
-            let problem: Problem<'_, _> = setup.problem(k, &y, &cost);
+            let problem: Problem<'_> = setup.problem(k, &y, &cost);
             let params = Params { solver: SolverKind::Newton, tol: 1e-9, max_iter: 10_000, seed: 0 };
             auto::solve(&problem, loss, &params, &Start::default(), &Silent).unwrap().certificate.primal
         };
@@ -425,7 +425,7 @@ mod tests {
     #[test]
     fn states_of_another_search_are_refused() {
         let (x, ids) = data(20, 0, 0.0);
-        let (view, _) = DenseView::new(&x, 20, COLUMNS).unwrap();
+        let view = crate::matrix::Matrix::from(DenseView::new(&x, 20, COLUMNS).unwrap().0);
         let labels = Labels { ids: &ids, n_classes: 2 };
         let folds = [Fold { train: (0..20).collect(), test: vec![0] }];
         let weight = [1.0; 20];

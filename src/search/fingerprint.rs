@@ -10,7 +10,7 @@ use rayon::prelude::*;
 use twox_hash::XxHash3_64;
 
 use super::{Plan, Settings, Task};
-use crate::matrix::Rows;
+use crate::matrix::{Matrix, Rows};
 use crate::memory::CollectLarge;
 
 /// Rows per parallel chunk.
@@ -22,7 +22,7 @@ pub struct Fingerprint(Vec<(String, String)>);
 
 impl Fingerprint {
     /// The fingerprint of a search; one pass over the data.
-    pub fn of<R: Rows>(task: &Task<'_, R>, settings: &Settings, plan: &Plan) -> Self {
+    pub fn of(task: &Task<'_>, settings: &Settings, plan: &Plan) -> Self {
         let data = [
             ("shape of X", format!("{} x {}", task.rows.n_rows(), task.rows.n_cols())),
             ("hash of X", hex(hash_rows(task.rows))),
@@ -83,7 +83,7 @@ fn hash_bytes(bytes: impl Iterator<Item = u8>) -> u64 {
     XxHash3_64::oneshot(&bytes.collect_large())
 }
 
-fn hash_rows<R: Rows>(rows: &R) -> u64 {
+fn hash_rows(rows: &Matrix<'_>) -> u64 {
     let chunks = rows.n_rows().div_ceil(CHUNK);
     let hashes: Vec<u64> = (0..chunks)
         .into_par_iter()
@@ -102,7 +102,7 @@ fn hash_rows<R: Rows>(rows: &R) -> u64 {
     hash_bytes(hashes.into_iter().flat_map(u64::to_le_bytes))
 }
 
-fn hash_folds<R>(task: &Task<'_, R>) -> u64 {
+fn hash_folds(task: &Task<'_>) -> u64 {
     let parts = task.folds.iter().flat_map(|fold| [&fold.train, &fold.test]);
     let numbers =
         parts.flat_map(|rows| std::iter::once(rows.len() as u64).chain(rows.iter().map(|&i| u64::from(i))));

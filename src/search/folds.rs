@@ -3,7 +3,7 @@
 use super::Settings;
 use crate::fit::{Monitor, Problem};
 use crate::labels::{Labels, weighted_rows};
-use crate::matrix::Rows;
+use crate::matrix::{Matrix, Rows};
 use crate::memory::CollectLarge;
 use crate::{Error, Result, memory};
 
@@ -26,9 +26,9 @@ pub struct Part<'a> {
 }
 
 /// What every lane of a search shares. Lane `k` is problem `k % n_problems` of fold `k / n_problems`.
-pub struct Setup<'a, R> {
+pub struct Setup<'a> {
     /// The full matrix.
-    pub rows: &'a R,
+    pub rows: &'a Matrix<'a>,
     /// Class ids of all its rows.
     pub labels: &'a Labels<'a>,
     /// Weights of all its rows.
@@ -43,7 +43,7 @@ pub struct Setup<'a, R> {
     pub monitor: &'a dyn Monitor,
 }
 
-impl<'a, R: Rows> Setup<'a, R> {
+impl<'a> Setup<'a> {
     /// Binary problems per fold.
     pub fn n_problems(&self) -> usize {
         self.labels.n_problems()
@@ -65,7 +65,7 @@ impl<'a, R: Rows> Setup<'a, R> {
     }
 
     /// The binary problem of lane `k`.
-    pub fn problem<'b>(&'b self, k: usize, y: &'b [f64], cost: &'b [f64]) -> Problem<'b, R> {
+    pub fn problem<'b>(&'b self, k: usize, y: &'b [f64], cost: &'b [f64]) -> Problem<'b> {
         Problem {
             rows: self.rows,
             ids: Some(&self.part(k).train),
@@ -99,8 +99,8 @@ impl<'a, R: Rows> Setup<'a, R> {
 /// # Errors
 /// [`Error::Shape`] for an empty part, [`Error::Labels`] for a row that does not exist and a training part
 /// without some class.
-pub fn parts<'a, R: Rows>(
-    rows: &R,
+pub fn parts<'a>(
+    rows: &Matrix<'_>,
     labels: &Labels<'_>,
     weight: &[f64],
     folds: &'a [Fold],
@@ -111,8 +111,8 @@ pub fn parts<'a, R: Rows>(
     folds.iter().enumerate().map(|(f, fold)| part(rows, labels, weight, f, fold)).collect()
 }
 
-fn part<'a, R: Rows>(
-    rows: &R,
+fn part<'a>(
+    rows: &Matrix<'_>,
     labels: &Labels<'_>,
     weight: &[f64],
     f: usize,

@@ -418,7 +418,7 @@ mod tests {
         let (view, _) = crate::matrix::dense::DenseView::new(&[1.0, 2.0], 2, 1).unwrap();
         let folds = [Fold { train: vec![0], test: vec![1] }];
         let labels = Labels { ids: &[0, 1], n_classes: 2 };
-        let task = Task { rows: &view, labels, weight: &[1.0, 1.0], folds: &folds };
+        let task = Task { rows: &view.into(), labels, weight: &[1.0, 1.0], folds: &folds };
         let (intercept, solver) = (Intercept::Free, SolverKind::Auto);
         let settings = Settings { loss: LossKind::Hinge, intercept, solver, tol: 0.1, max_iter: 9, seed };
         let plan = Plan { values: Values::List(vec![1.0, 2.0]), refine: 0, stop: StopRule::Exact };

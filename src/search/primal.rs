@@ -24,7 +24,6 @@ use crate::fit::newton::{Newton, Products, Work};
 use crate::fit::stop::Stop;
 use crate::fit::{Problem, Status, check_length};
 use crate::loss::{Logistic, Loss, LossKind, SquaredHinge};
-use crate::matrix::Rows;
 use crate::memory::CollectLarge;
 
 /// Lanes of a group: one cache line of numbers. Tried: groups of four and of one for few lanes, which doubled
@@ -32,8 +31,8 @@ use crate::memory::CollectLarge;
 const LANES: usize = 8;
 
 /// Primal solutions of all lanes.
-pub struct Primal<'a, R> {
-    setup: &'a Setup<'a, R>,
+pub struct Primal<'a> {
+    setup: &'a Setup<'a>,
     groups: Vec<Box<dyn Group + 'a>>,
     decisions: Arc<Vec<Vec<f64>>>,
 }
@@ -60,12 +59,12 @@ struct Moved {
     objective: Vec<f64>,
 }
 
-impl<'a, R: Rows> Primal<'a, R> {
+impl<'a> Primal<'a> {
     /// Starts before the first value of `C`.
     ///
     /// # Errors
     /// Those of [`FoldTerms::new`].
-    pub fn new(setup: &'a Setup<'a, R>) -> Result<Self> {
+    pub fn new(setup: &'a Setup<'a>) -> Result<Self> {
         let mut groups = Vec::new();
         let mut first = 0;
         while first < setup.n_lanes() {
@@ -77,14 +76,14 @@ impl<'a, R: Rows> Primal<'a, R> {
     }
 }
 
-fn group<'a, R: Rows>(setup: &'a Setup<'a, R>, lanes: Range<usize>) -> Result<Box<dyn Group + 'a>> {
+fn group<'a>(setup: &'a Setup<'a>, lanes: Range<usize>) -> Result<Box<dyn Group + 'a>> {
     Ok(match setup.settings.loss {
         LossKind::Logistic => Box::new(LaneGroup::new(Logistic, setup, lanes)?),
         LossKind::SquaredHinge | LossKind::Hinge => Box::new(LaneGroup::new(SquaredHinge, setup, lanes)?),
     })
 }
 
-impl<R: Rows> Route for Primal<'_, R> {
+impl Route for Primal<'_> {
     fn advance(&mut self, c: f64) -> Result<Step> {
         let mut step = Step {
             c,
@@ -134,11 +133,11 @@ impl<R: Rows> Route for Primal<'_, R> {
 }
 
 /// Up to [`LANES`] lanes with the same loss; the rest is padding.
-struct LaneGroup<'a, R, T> {
-    newton: Newton<'a, R, LANES>,
+struct LaneGroup<'a, T> {
+    newton: Newton<'a, LANES>,
     terms: FoldTerms<'a, T, LANES>,
     lanes: Range<usize>,
-    setup: &'a Setup<'a, R>,
+    setup: &'a Setup<'a>,
     /// `tau / |h(0)|` per lane.
     share: [f64; LANES],
     /// `tau` per lane, once it is known.
@@ -151,8 +150,8 @@ struct LaneGroup<'a, R, T> {
 /// solver.
 const ARRAYS: usize = 4;
 
-impl<'a, R: Rows, T: Loss> LaneGroup<'a, R, T> {
-    fn new(loss: T, setup: &'a Setup<'a, R>, lanes: Range<usize>) -> Result<Self> {
+impl<'a, T: Loss> LaneGroup<'a, T> {
+    fn new(loss: T, setup: &'a Setup<'a>, lanes: Range<usize>) -> Result<Self> {
         let problem =
             Problem { rows: setup.rows, ids: None, y: &[], cost: &[], intercept: setup.settings.intercept };
         let terms = FoldTerms::new(loss, setup, lanes.clone())?;
@@ -185,7 +184,7 @@ impl<'a, R: Rows, T: Loss> LaneGroup<'a, R, T> {
     }
 }
 
-impl<R: Rows, T: Loss> Group for LaneGroup<'_, R, T> {
+impl<T: Loss> Group for LaneGroup<'_, T> {
     fn advance(&mut self, c: f64) -> Result<Moved> {
         if c <= self.until {
             let (work, objective) = (Work::default(), self.objective(c));

@@ -36,9 +36,9 @@ pub struct Point {
 }
 
 /// An attempt; the problem's costs are those of the largest `C`.
-pub struct Extension<'a, R, L> {
+pub struct Extension<'a, L> {
     /// The lane's problem at the largest `C`.
-    pub problem: Problem<'a, R>,
+    pub problem: Problem<'a>,
     /// Its loss.
     pub loss: L,
     /// `(1 + tol) D`.
@@ -59,7 +59,7 @@ pub fn norm(intercept: Intercept, w: &[f64], b: f64) -> f64 {
     0.5 * (w.iter().map(|w| w * w).sum::<f64>() + constant * constant)
 }
 
-impl<R: Rows, L: Loss> Extension<'_, R, L> {
+impl<L: Loss> Extension<'_, L> {
     /// Changes the point to one that is accepted at the largest `C`, and returns its loss there; `None` if
     /// there is none near, the point then being of no use.
     pub fn run(&mut self, point: &mut Point) -> Option<f64> {

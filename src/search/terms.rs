@@ -24,7 +24,7 @@ impl<'a, T: Loss, const L: usize> FoldTerms<'a, T, L> {
     ///
     /// # Errors
     /// [`Error::Labels`] for a fold that names a row more than 255 times.
-    pub fn new<R: Rows>(loss: T, setup: &Setup<'a, R>, lanes: Range<usize>) -> Result<Self> {
+    pub fn new(loss: T, setup: &Setup<'a>, lanes: Range<usize>) -> Result<Self> {
         let mut times = memory::filled([0; L], setup.rows.n_rows());
         let mut positive = [0; L];
         for (l, k) in lanes.enumerate() {

@@ -4,11 +4,22 @@
 //! A store numbers its columns by frequency, so positions of pairs are those of a map with permuted columns;
 //! weights move between the two orders before and after. Columns that no row uses have no weights meanwhile.
 
+use crate::matrix::Matrix;
+use crate::matrix::arena::View;
 use crate::matrix::csr::Structure;
 use crate::memory::CollectLarge;
+use crate::pairs::Poly2;
 use crate::pairs::map::Map;
 use crate::store::reader::Store;
 use crate::{Result, memory};
+
+/// Rows of a store as a matrix, or their degree-2 features.
+pub fn mapped<'a>(rows: View<'a>, map: Option<&'a StoreMap>) -> Matrix<'a> {
+    match map {
+        None => rows.into(),
+        Some(map) => Poly2::of_rising(rows.into(), map.inner()).into(),
+    }
+}
 
 /// A degree-2 map for the rows of a store.
 #[derive(Debug)]

@@ -2,6 +2,7 @@
 
 use crate::fit::Monitor;
 use crate::matrix::arena::{Arena, ValuesMut, View, Width};
+use crate::matrix::{Matrix, Rows as _};
 use crate::store::reader::{PageBytes, RowFacts, Store};
 use crate::{Result, memory};
 
@@ -29,7 +30,7 @@ pub struct Plain {
 
 impl Plain {
     /// Appends a row in canonical form: columns rising, entries of one column summed, zeros dropped.
-    pub fn push<R: crate::matrix::Rows>(&mut self, rows: &R, i: usize, buffer: &mut Vec<(i32, f64)>) {
+    pub fn push(&mut self, rows: &Matrix<'_>, i: usize, buffer: &mut Vec<(i32, f64)>) {
         buffer.clear();
         rows.for_each(i, |column, value| buffer.push((column as i32, value)));
         if !buffer.is_sorted_by_key(|entry| entry.0) {

@@ -24,8 +24,8 @@ use super::page::{OpenPage, Row, RowValues};
 use crate::durable::draft::Draft;
 use crate::durable::target::Replace;
 use crate::fit::{Monitor, check_length};
-use crate::matrix::Rows;
 use crate::matrix::csr::MAX_SQUARED_NORM;
+use crate::matrix::{Matrix, Rows};
 use crate::memory::CollectLarge;
 use crate::{Error, Result, memory};
 
@@ -189,9 +189,9 @@ impl Writer {
     /// # Errors
     /// [`Error::Shape`], [`Error::Labels`], [`Error::Entry`] for what is no row; [`Error::Io`];
     /// [`Error::Cancelled`]. The writer is of no use afterwards.
-    pub fn append<R: Rows>(
+    pub fn append(
         &mut self,
-        rows: &R,
+        rows: &Matrix<'_>,
         classes: &[u32],
         weights: Option<&[f64]>,
         monitor: &dyn Monitor,
@@ -213,9 +213,9 @@ impl Writer {
         Ok(())
     }
 
-    fn append_batch<R: Rows>(
+    fn append_batch(
         &mut self,
-        rows: &R,
+        rows: &Matrix<'_>,
         range: std::ops::Range<usize>,
         classes: &[u32],
         weights: Option<&[f64]>,
@@ -246,7 +246,7 @@ impl Writer {
     }
 
     /// Sorts, sums and looks at the rows of a task; `number` is that of the input's row 0.
-    fn prepare<R: Rows>(&self, rows: &R, range: std::ops::Range<usize>, number: u64) -> Result<Prepared> {
+    fn prepare(&self, rows: &Matrix<'_>, range: std::ops::Range<usize>, number: u64) -> Result<Prepared> {
         let room = range.clone().map(|i| rows.row_len(i)).sum();
         let mut out = Prepared {
             columns: memory::with_capacity(room),

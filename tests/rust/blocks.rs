@@ -73,7 +73,7 @@ pub fn build(data: &Data, folder: &Path) -> Store {
     let options =
         Options { n_blocks: 12, n_cols: Some(D), order: Order::by_count(&counts), ..Options::default() };
     let mut writer = Writer::create(&path, options).unwrap();
-    writer.append(&view, &data.classes, Some(&data.weights), &Silent).unwrap();
+    writer.append(&view.into(), &data.classes, Some(&data.weights), &Silent).unwrap();
     let n_classes = data.classes.iter().max().unwrap() + 1;
     writer.finish(Classes::Int((0..i64::from(n_classes)).collect()), None).unwrap();
     Store::open(&path).unwrap()
@@ -121,7 +121,7 @@ fn optima(data: &Data, tasks: &[Task], loss: LossKind, intercept: Intercept) -> 
     let cost: Vec<f64> =
         data.classes.iter().zip(&data.weights).map(|(&k, w)| tasks[0].cost[k as usize] * w).collect();
     let params = Params { solver: SolverKind::DualCd, tol: 1e-7, max_iter: 5000, seed: 1 };
-    let solutions = labels::fit(&view, &labels, &cost, intercept, loss, &params, &Silent).unwrap();
+    let solutions = labels::fit(&view.into(), &labels, &cost, intercept, loss, &params, &Silent).unwrap();
     solutions.iter().map(|s| s.certificate.primal).collect()
 }
 
@@ -344,7 +344,7 @@ fn dual_variables_go_to_files_where_that_saves_readings() {
     let values = vec![1.0; n as usize];
     let (view, _) = CsrView::new(&indptr, &columns, &values, 7).unwrap();
     let mut writer = Writer::create(&path, Options::default()).unwrap();
-    writer.append(&view, &(0..n as u32).map(|i| i % 3).collect::<Vec<_>>(), None, &Silent).unwrap();
+    writer.append(&view.into(), &(0..n as u32).map(|i| i % 3).collect::<Vec<_>>(), None, &Silent).unwrap();
     writer.finish(Classes::Int(vec![0, 1, 2]), None).unwrap();
     let store = Store::open(&path).unwrap();
     let of = |budget, duals, n_tasks| {

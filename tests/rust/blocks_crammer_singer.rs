@@ -73,15 +73,8 @@ fn blocks_reach_the_optimum_of_memory() {
             let claimed = found.certificate;
             assert!((plain - claimed.primal).abs() <= 1e-9 * plain, "{plain} {claimed:?}");
             let params = Params { solver: SolverKind::CrammerSinger, tol: 1e-3, max_iter: 1000, seed: 1 };
-            let memory = crammer_singer::fit(
-                &view,
-                None::<&hinge::presolve::Presolved<f64>>,
-                &labels,
-                &by_row,
-                intercept,
-                &params,
-                &Silent,
-            );
+            let memory =
+                crammer_singer::fit(&view.into(), None, &labels, &by_row, intercept, &params, &Silent);
             let memory = memory.unwrap().certificate;
             // Both enclose the optimum.
             assert!(claimed.dual <= memory.primal && memory.dual <= claimed.primal, "{claimed:?} {memory:?}");

@@ -10,7 +10,7 @@ use hinge::cost_plane::locate::Index;
 use hinge::cost_plane::start::sides_at;
 use hinge::cost_plane::{Explored, Options, RAY_SCALE, plane, plane_to_file, ray};
 use hinge::fit::{Monitor, Silent};
-use hinge::matrix::csr::CsrView;
+use hinge::matrix::Matrix;
 use proptest::prelude::*;
 
 use crate::naive::{Data, dot};
@@ -47,7 +47,7 @@ fn optimum(rows: &[Vec<f64>], y: &[f64], cost: [f64; 2]) -> f64 {
     panic!("the oracle did not converge");
 }
 
-fn explore(data: &Data, view: &CsrView<'_, i64, f64>, limit: [f64; 2]) -> Explored {
+fn explore(data: &Data, view: &Matrix<'_>, limit: [f64; 2]) -> Explored {
     plane(view, &data.y, BIAS, &options(limit), &Silent).unwrap()
 }
 

@@ -2,6 +2,7 @@
 
 use hinge::fit::{Intercept, Problem};
 use hinge::loss::{Hinge, Logistic, Loss, LossKind, SquaredHinge};
+use hinge::matrix::Matrix;
 use hinge::matrix::csr::CsrView;
 
 /// A small problem with its dense rows and its CSR arrays.
@@ -31,15 +32,11 @@ impl Data {
         Self { rows, y, cost, indptr, indices, values, n_cols }
     }
 
-    pub fn view(&self) -> CsrView<'_, i64, f64> {
-        CsrView::new(&self.indptr, &self.indices, &self.values, self.n_cols).unwrap().0
+    pub fn view(&self) -> Matrix<'_> {
+        CsrView::new(&self.indptr, &self.indices, &self.values, self.n_cols).unwrap().0.into()
     }
 
-    pub fn problem<'a>(
-        &'a self,
-        view: &'a CsrView<'a, i64, f64>,
-        intercept: Intercept,
-    ) -> Problem<'a, CsrView<'a, i64, f64>> {
+    pub fn problem<'a>(&'a self, view: &'a Matrix<'a>, intercept: Intercept) -> Problem<'a> {
         Problem { rows: view, ids: None, y: &self.y, cost: &self.cost, intercept }
     }
 

@@ -43,7 +43,7 @@ fn learn(stream: &mut Stream, data: &Data, pieces: usize) {
         let indptr: Vec<i32> = data.indptr[rows.start..=rows.end].iter().map(|p| p - start as i32).collect();
         let (view, _) =
             CsrView::new(&indptr, &data.indices[start..end], &data.values[start..end], D).unwrap();
-        stream.learn(&view, &data.classes[rows.clone()], Some(&data.weights[rows]), &Silent).unwrap();
+        stream.learn(&view.into(), &data.classes[rows.clone()], Some(&data.weights[rows]), &Silent).unwrap();
     }
 }
 
@@ -69,7 +69,9 @@ fn optimum(data: &Data, c: f64, loss: LossKind, intercept: Intercept) -> f64 {
     let labels = Labels { ids: &data.classes, n_classes: 2 };
     let cost: Vec<f64> = data.weights.iter().map(|w| c * w).collect();
     let params = Params { solver: SolverKind::DualCd, tol: 1e-6, max_iter: 3000, seed: 1 };
-    labels::fit(&view, &labels, &cost, intercept, loss, &params, &Silent).unwrap()[0].certificate.primal
+    labels::fit(&view.into(), &labels, &cost, intercept, loss, &params, &Silent).unwrap()[0]
+        .certificate
+        .primal
 }
 
 #[test]
@@ -166,9 +168,9 @@ fn every_cache_learns_and_what_is_no_stream_is_refused() {
     );
     let mut stream = Stream::new(options(LossKind::Hinge, Intercept::None, 1_200_000, 1.0, 2)).unwrap();
     let (view, _) = CsrView::new(&[0i32, 1], &[0i32], &[1.0], D + 1).unwrap();
-    assert!(matches!(stream.learn(&view, &[0], None, &Silent), Err(Error::Shape { .. })));
+    assert!(matches!(stream.learn(&view.into(), &[0], None, &Silent), Err(Error::Shape { .. })));
     let (view, _) = CsrView::new(&[0i32, 1], &[0i32], &[1.0], D).unwrap();
-    assert!(matches!(stream.learn(&view, &[2], None, &Silent), Err(Error::Labels { .. })));
-    assert!(matches!(stream.learn(&view, &[0], Some(&[-1.0]), &Silent), Err(Error::Labels { .. })));
+    assert!(matches!(stream.learn(&view.into(), &[2], None, &Silent), Err(Error::Labels { .. })));
+    assert!(matches!(stream.learn(&view.into(), &[0], Some(&[-1.0]), &Silent), Err(Error::Labels { .. })));
     assert_eq!(stream.counts().seen, 0);
 }

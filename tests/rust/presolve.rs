@@ -7,8 +7,8 @@ use hinge::fit::{Intercept, Params, Silent, Solution, SolverKind, Status};
 use hinge::labels::{Labels, fit, fit_presolved};
 use hinge::loss::LossKind;
 use hinge::matrix::csr::{CsrView, Structure};
-use hinge::matrix::{Rows, Value};
-use hinge::presolve::{Mode, Packable, Presolved, presolve};
+use hinge::matrix::{Matrix, Rows, Value};
+use hinge::presolve::{Mode, Presolved, pack, presolve};
 use hinge::search::{Fold, Settings, StopRule, Values, search};
 use hinge::{Error, search};
 use proptest::prelude::*;
@@ -31,14 +31,14 @@ enum Plan {
 
 /// A matrix as columns, stored as CSR in the order of the columns or against it, zeros stored here and there.
 #[derive(Clone, Debug)]
-struct Matrix<V> {
+struct Table<V> {
     columns: Vec<Vec<f64>>,
     indptr: Vec<i32>,
     indices: Vec<i32>,
     values: Vec<V>,
 }
 
-impl<V: Value> Matrix<V> {
+impl<V: Value> Table<V> {
     fn new(n_rows: usize, plans: &[Plan], near: f64, zeros: &[bool]) -> Self {
         let round = |x: f64| V::from_f64(x).to_f64();
         let mut columns: Vec<Vec<f64>> = Vec::new();
@@ -80,7 +80,7 @@ impl<V: Value> Matrix<V> {
     }
 
     /// `None` for a matrix of zeros.
-    fn presolved(&self) -> Option<Presolved<V>> {
+    fn presolved(&self) -> Option<Presolved> {
         let (view, structure) = self.view();
         presolve(&view, &structure, &|| false).unwrap()
     }
@@ -129,19 +129,19 @@ fn matrix<V: Value>(
     n_rows: std::ops::Range<usize>,
     near: f64,
     extreme: f64,
-) -> impl Strategy<Value = Matrix<V>>
+) -> impl Strategy<Value = Table<V>>
 where
-    Matrix<V>: std::fmt::Debug,
+    Table<V>: std::fmt::Debug,
 {
     let zeros = prop::collection::vec(prop::bool::weighted(0.1), 1..40);
     n_rows
         .prop_flat_map(move |n| (Just(n), plans(n, extreme)))
         .prop_flat_map(move |(n, plans)| (Just(n), Just(plans), zeros.clone()))
-        .prop_map(move |(n, plans, zeros)| Matrix::new(n, &plans, near, &zeros))
+        .prop_map(move |(n, plans, zeros)| Table::new(n, &plans, near, &zeros))
 }
 
 /// Everything that a packed matrix promises, for values rounded by at most `rounding`.
-fn check<V: Value>(matrix: &Matrix<V>, rounding: f64) -> Result<(), TestCaseError> {
+fn check<V: Value>(matrix: &Table<V>, rounding: f64) -> Result<(), TestCaseError> {
     let (n, classes) = (matrix.indptr.len() - 1, matrix.classes());
     let Some(presolved) = matrix.presolved() else {
         prop_assert!(classes.is_empty());
@@ -217,7 +217,7 @@ const INTERCEPTS: [Intercept; 3] = [Intercept::None, Intercept::Free, Intercept:
 /// A matrix with class ids and costs; a row of cost 0 is left out of every fit.
 #[derive(Clone, Debug)]
 struct Task {
-    matrix: Matrix<f64>,
+    matrix: Table<f64>,
     ids: Vec<u32>,
     n_classes: u32,
     cost: Vec<f64>,
@@ -244,21 +244,21 @@ impl Task {
 
     fn fits(
         &self,
-        packed: &Presolved<f64>,
+        packed: &Presolved,
         loss: LossKind,
         intercept: Intercept,
         params: &Params,
     ) -> [Vec<Solution>; 2] {
         let (view, _) = self.matrix.view();
         [
-            fit(&view, &self.labels(), &self.cost, intercept, loss, params, &Silent).unwrap(),
-            fit_presolved(&view, packed, &self.labels(), &self.cost, intercept, loss, params, &Silent)
+            fit(&view.into(), &self.labels(), &self.cost, intercept, loss, params, &Silent).unwrap(),
+            fit_presolved(&view.into(), packed, &self.labels(), &self.cost, intercept, loss, params, &Silent)
                 .unwrap(),
         ]
     }
 
     /// Decision values of a search with three folds, at every `C`.
-    fn decisions<R: Rows>(&self, rows: &R, loss: LossKind, intercept: Intercept) -> Vec<Vec<f64>> {
+    fn decisions(&self, rows: &Matrix<'_>, loss: LossKind, intercept: Intercept) -> Vec<Vec<f64>> {
         let all = 0..self.ids.len() as u32;
         let is_kept = |i: &u32| *i < self.n_classes; // every training part has every class
         let folds: Vec<Fold> = (0..3)
@@ -325,7 +325,7 @@ proptest! {
         let (view, _) = task.matrix.view();
         for loss in [LossKind::SquaredHinge, LossKind::Logistic] {
             for intercept in INTERCEPTS {
-                let (plain, other) = (task.decisions(&view, loss, intercept), task.decisions(&packed.view(), loss, intercept));
+                let (plain, other) = (task.decisions(&view.into(), loss, intercept), task.decisions(&packed.view(), loss, intercept));
                 prop_assert_eq!(plain.len(), other.len());
                 for (x, y) in plain.iter().flatten().zip(other.iter().flatten()) {
                     prop_assert!((x - y).abs() <= 1e-10 * (1.0 + x.abs()) * 10.0, "{loss:?} {intercept:?}: {x} {y}");
@@ -443,7 +443,11 @@ fn what_cannot_be_packed_is_left_alone() {
     let (view, structure) = CsrView::new(&[0i32, 2], &[0, 0], &[1.0f64, 2.0], 2).unwrap();
     assert!(matches!(presolve(&view, &structure, &|| false), Err(Error::Duplicates)));
     let (view, structure) = CsrView::new(&[0i32, 2], &[0, 1], &[1.0f64, 2.0], 2).unwrap();
-    assert!(view.pack(&structure, Mode::Off, &|| false).unwrap().is_none());
-    assert!(view.pack(&structure, Mode::Auto { passes: 1e9, n_problems: 5 }, &|| false).unwrap().is_none());
-    assert_eq!(view.pack(&structure, Mode::On, &|| false).unwrap().unwrap().report().columns_out, 1);
+    assert!(pack(&view.into(), &structure, Mode::Off, &|| false).unwrap().is_none());
+    assert!(
+        pack(&view.into(), &structure, Mode::Auto { passes: 1e9, n_problems: 5 }, &|| false)
+            .unwrap()
+            .is_none()
+    );
+    assert_eq!(pack(&view.into(), &structure, Mode::On, &|| false).unwrap().unwrap().report().columns_out, 1);
 }

@@ -3,6 +3,7 @@
 use hinge::fit::{Intercept, Monitor, Params, Problem, Silent, SolverKind, Start, auto};
 use hinge::labels::Labels;
 use hinge::loss::LossKind;
+use hinge::matrix::Matrix;
 use hinge::matrix::csr::CsrView;
 use hinge::search::{Fold, Plan, Reason, Settings, Step, StopRule, Task, Values, lower_bound, search};
 
@@ -34,8 +35,8 @@ fn set(n: usize, n_classes: u32) -> Set {
 }
 
 impl Set {
-    fn view(&self) -> CsrView<'_, i32, f32> {
-        CsrView::new(&self.indptr, &self.indices, &self.values, 8).unwrap().0
+    fn view(&self) -> Matrix<'_> {
+        CsrView::new(&self.indptr, &self.indices, &self.values, 8).unwrap().0.into()
     }
 
     fn folds(&self, k: usize) -> Vec<Fold> {

@@ -72,7 +72,7 @@ fn write(path: &Path, data: &Data, options: Options) -> hinge::Result<()> {
     }
     let (view, _) = CsrView::new(&indptr, &indices, &entries, N_COLS)?;
     let mut writer = Writer::create(path, options)?;
-    writer.append(&view, &data.classes, data.weights.as_deref(), &Silent)?;
+    writer.append(&view.into(), &data.classes, data.weights.as_deref(), &Silent)?;
     writer.finish(classes(&data.classes), None)
 }
 

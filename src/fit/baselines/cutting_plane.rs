@@ -100,9 +100,9 @@ impl Best {
     }
 }
 
-struct Search<'a, R> {
-    problem: Problem<'a, R>,
-    sweep: Sweep<'a, R>,
+struct Search<'a> {
+    problem: Problem<'a>,
+    sweep: Sweep<'a>,
     planes: Vec<Plane>,
     qp: SimplexQp,
     /// Multiplier of the free intercept, and the penalty of the method of multipliers.
@@ -116,8 +116,8 @@ struct Search<'a, R> {
 ///
 /// # Errors
 /// [`crate::Error::Cancelled`] and [`crate::Error::Overflow`].
-pub fn solve<'a, R: Rows>(
-    problem: &Problem<'a, R>,
+pub fn solve<'a>(
+    problem: &Problem<'a>,
     params: &Params,
     start: &Start,
     monitor: &'a dyn Monitor,
@@ -197,7 +197,7 @@ pub fn solve<'a, R: Rows>(
     })
 }
 
-impl<R: Rows> Search<'_, R> {
+impl Search<'_> {
     fn is_free(&self) -> bool {
         self.problem.intercept == Intercept::Free
     }
@@ -419,10 +419,11 @@ mod tests {
     #[test]
     fn a_huge_cost_ends_where_double_precision_does() {
         let x = [1.0, 2.0, 3.0, -1.0, 2.0, 2.5];
-        let (x, _) = DenseView::new(&x, 3, 2).unwrap();
+        let x = crate::matrix::Matrix::from(DenseView::new(&x, 3, 2).unwrap().0);
         let params = Params { solver: SolverKind::CuttingPlane, tol: 1e-11, max_iter: 1000, seed: 1 };
         for intercept in [Intercept::None, Intercept::Free, Intercept::Penalised(2.0)] {
-            let problem = Problem { rows: &x, ids: None, y: &[1.0, -1.0, -1.0], cost: &[1e30; 3], intercept };
+            let problem =
+                Problem { rows: &x.into(), ids: None, y: &[1.0, -1.0, -1.0], cost: &[1e30; 3], intercept };
             let s = auto::solve(&problem, LossKind::Hinge, &params, &Start::default(), &Silent).unwrap();
             assert!(
                 s.status != Status::MaxIter && s.n_iter < 300,
@@ -435,9 +436,14 @@ mod tests {
 
     #[test]
     fn other_losses_are_refused() {
-        let (x, _) = DenseView::new(&[1.0, -1.0], 2, 1).unwrap();
-        let problem =
-            Problem { rows: &x, ids: None, y: &[1.0, -1.0], cost: &[1.0; 2], intercept: Intercept::None };
+        let x = crate::matrix::Matrix::from(DenseView::new(&[1.0, -1.0], 2, 1).unwrap().0);
+        let problem = Problem {
+            rows: &x.into(),
+            ids: None,
+            y: &[1.0, -1.0],
+            cost: &[1.0; 2],
+            intercept: Intercept::None,
+        };
         let params = Params { solver: SolverKind::CuttingPlane, ..Params::default() };
         let error =
             auto::solve(&problem, LossKind::Logistic, &params, &Start::default(), &Silent).unwrap_err();

@@ -25,7 +25,6 @@ use crate::fit::{
     certificate, finite,
 };
 use crate::loss::SquaredHinge;
-use crate::matrix::Rows;
 use crate::matrix::columns::Columns;
 use crate::memory::CollectLarge;
 use crate::{Result, memory};
@@ -138,8 +137,8 @@ impl Descent {
 ///
 /// # Errors
 /// [`crate::Error::Cancelled`] and [`crate::Error::Overflow`].
-pub fn solve<R: Rows>(
-    problem: &Problem<'_, R>,
+pub fn solve(
+    problem: &Problem<'_>,
     params: &Params,
     start: &Start,
     monitor: &dyn Monitor,
@@ -231,11 +230,7 @@ fn objective(descent: &Descent) -> f64 {
 }
 
 /// Certificate and dual variables `2 c_i max(0, s_i)` of the weights at hand.
-fn check<R: Rows>(
-    problem: &Problem<'_, R>,
-    descent: &Descent,
-    sweep: &mut Sweep<'_, R>,
-) -> Result<(Certificate, Vec<f64>)> {
+fn check(problem: &Problem<'_>, descent: &Descent, sweep: &mut Sweep<'_>) -> Result<(Certificate, Vec<f64>)> {
     let primal = finite("objective", objective(descent), &sweep.design)?;
     let alpha: Vec<f64> = descent.rows.iter().map(|row| 2.0 * row.cost * row.slack.max(0.0)).collect_large();
     let signed: Vec<f64> = alpha.iter().zip(problem.y).map(|(a, y)| a * y).collect_large();

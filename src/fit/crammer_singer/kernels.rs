@@ -6,10 +6,10 @@ use crate::fit::Monitor;
 use crate::fit::newton::cholesky::Symmetric;
 use crate::fit::newton::hessian;
 use crate::fit::sweep::Sweep;
+use crate::matrix::Rows;
 use crate::matrix::design::Design;
 use crate::matrix::kernels::LINE;
-use crate::matrix::simd::Loop;
-use crate::matrix::{Rows, simd};
+use crate::matrix::simd::{Wide, WideWork};
 
 /// Cache lines whose sums stay in registers.
 const STRIP: usize = 4;
@@ -41,7 +41,7 @@ pub trait ClassRows: Sync {
     fn ask_header(&self, i: usize);
 }
 
-impl<R: Rows> ClassRows for Design<'_, R> {
+impl ClassRows for Design<'_> {
     fn n_columns(&self) -> usize {
         self.n_cols()
     }
@@ -55,7 +55,7 @@ impl<R: Rows> ClassRows for Design<'_, R> {
     }
 
     fn scores(&self, i: usize, numbers: &[[f64; LINE]], lines: usize, out: &mut [[f64; LINE]]) {
-        simd::run(AllClasses { rows: self, i, numbers, lines, out });
+        self.visit(Wide(AllClasses { i, numbers, lines, out }));
     }
 
     fn some_scores(&self, i: usize, numbers: &[f64], stride: usize, classes: &[u32], out: &mut [f64]) {
@@ -85,7 +85,7 @@ impl<R: Rows> ClassRows for Design<'_, R> {
     }
 
     fn add_all(&self, i: usize, delta: &[[f64; LINE]], numbers: &mut [[f64; LINE]]) {
-        simd::run(AddAll { rows: self, i, delta, numbers });
+        self.visit(Wide(AddAll { i, delta, numbers }));
     }
 
     fn squared(&self, i: usize) -> f64 {
@@ -93,7 +93,7 @@ impl<R: Rows> ClassRows for Design<'_, R> {
     }
 
     fn curvature_matrix(&self, curvature: &[f64], monitor: &dyn Monitor) -> Symmetric {
-        hessian::curvature_matrix(&Sweep::<R>::new(*self, monitor), curvature)
+        hessian::curvature_matrix(&Sweep::<1>::new(*self, monitor), curvature)
     }
 
     fn ask(&self, i: usize) {
@@ -105,43 +105,41 @@ impl<R: Rows> ClassRows for Design<'_, R> {
     }
 }
 
-/// A change of all classes, compiled for the machine.
-struct AddAll<'s, R> {
-    rows: &'s R,
+/// A change of all classes.
+struct AddAll<'s> {
     i: usize,
     delta: &'s [[f64; LINE]],
     numbers: &'s mut [[f64; LINE]],
 }
 
-impl<R: Rows> Loop for AddAll<'_, R> {
+impl WideWork for AddAll<'_> {
     type Output = ();
     const IS_WIDE: bool = true;
 
     #[inline(always)]
-    fn run(self) {
-        self.rows.add_lines(self.i, self.delta, self.numbers);
+    fn run<R: Rows>(self, rows: &R) {
+        rows.add_lines(self.i, self.delta, self.numbers);
     }
 }
 
-/// Scores of all classes of a row, compiled for the machine.
-struct AllClasses<'s, R> {
-    rows: &'s R,
+/// Scores of all classes of a row.
+struct AllClasses<'s> {
     i: usize,
     numbers: &'s [[f64; LINE]],
     lines: usize,
     out: &'s mut [[f64; LINE]],
 }
 
-impl<R: Rows> Loop for AllClasses<'_, R> {
+impl WideWork for AllClasses<'_> {
     type Output = ();
     const IS_WIDE: bool = true;
 
     #[inline(always)]
-    fn run(self) {
+    fn run<R: Rows>(self, rows: &R) {
         let mut first = 0;
         while first < self.lines {
             let (rest, out) = (self.lines - first, &mut self.out[first..]);
-            let Self { rows, i, numbers, lines, .. } = self;
+            let Self { i, numbers, lines, .. } = self;
             match rest {
                 1 => out.copy_from_slice(&rows.dot_lines::<1>(i, numbers, lines, first)),
                 2 => out.copy_from_slice(&rows.dot_lines::<2>(i, numbers, lines, first)),

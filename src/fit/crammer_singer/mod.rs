@@ -78,7 +78,7 @@ use super::dual::active;
 use super::dual::schedule::Schedule;
 use super::{Certificate, Intercept, Monitor, Params, Progress, Status, dual};
 use crate::Result;
-use crate::matrix::Rows;
+use crate::matrix::Matrix;
 use crate::matrix::design::Design;
 use descent::{Descent, Setup};
 pub use rows::Alpha;
@@ -91,9 +91,9 @@ const MAX_EPOCHS_PER_ITER: usize = 50;
 const SLOW_CHECKS: usize = 3;
 
 /// A multi-class problem over borrowed rows.
-pub struct Problem<'a, R> {
+pub struct Problem<'a> {
     /// The full matrix.
-    pub rows: &'a R,
+    pub rows: &'a Matrix<'a>,
     /// The rows that belong to the problem, all if `None`.
     pub ids: Option<&'a [u32]>,
     /// Class per row of the problem.
@@ -106,12 +106,12 @@ pub struct Problem<'a, R> {
     pub intercept: Intercept,
 }
 
-impl<R> Clone for Problem<'_, R> {
+impl Clone for Problem<'_> {
     fn clone(&self) -> Self {
         *self
     }
 }
-impl<R> Copy for Problem<'_, R> {}
+impl Copy for Problem<'_> {}
 
 /// Where a fit begins: dual variables, moved into their simplex where they are outside, and multipliers of a
 /// free intercept.
@@ -152,8 +152,8 @@ pub struct Solution {
 /// # Errors
 /// [`crate::Error::Cancelled`] and [`crate::Error::Overflow`]; [`crate::Error::Thread`] where no thread can
 /// be had.
-pub fn solve<R: Rows>(
-    problem: &Problem<'_, R>,
+pub fn solve(
+    problem: &Problem<'_>,
     params: &Params,
     start: &Start,
     threads: usize,
@@ -167,8 +167,8 @@ pub fn solve<R: Rows>(
 ///
 /// # Errors
 /// As for [`solve`].
-pub fn certify<R: Rows>(
-    problem: &Problem<'_, R>,
+pub fn certify(
+    problem: &Problem<'_>,
     start: &Start,
     status: Status,
     monitor: &dyn Monitor,
@@ -180,8 +180,8 @@ pub fn certify<R: Rows>(
     })
 }
 
-fn with_setup<R: Rows>(
-    problem: &Problem<'_, R>,
+fn with_setup(
+    problem: &Problem<'_>,
     monitor: &dyn Monitor,
     f: impl FnOnce(Setup<'_>) -> Result<Solution>,
 ) -> Result<Solution> {

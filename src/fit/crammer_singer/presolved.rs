@@ -7,16 +7,15 @@
 use super::{Problem, Solution, Start, certify, solve as solve_plain};
 use crate::Result;
 use crate::fit::{Monitor, Params, Status};
-use crate::matrix::{Rows, Value};
 use crate::presolve::Presolved;
 
 /// Solves `problem` by way of `packed`, which was made from all its rows.
 ///
 /// # Errors
 /// As for [`super::solve`].
-pub fn solve<R: Rows, V: Value>(
-    problem: &Problem<'_, R>,
-    packed: &Presolved<V>,
+pub fn solve(
+    problem: &Problem<'_>,
+    packed: &Presolved,
     params: &Params,
     threads: usize,
     monitor: &dyn Monitor,

@@ -126,7 +126,7 @@ mod tests {
             .flat_map(|(row, c)| row.iter().map(|u| c * u / row.iter().sum::<f64>()).collect::<Vec<_>>())
             .collect();
         let z: Vec<f64> = (0..2 * K).map(|_| 4.0 * uniform() - 2.0).collect();
-        let (x, _) = DenseView::new(&[1.0, 2.0], 2, 1).unwrap();
+        let x = crate::matrix::Matrix::from(DenseView::new(&[1.0, 2.0], 2, 1).unwrap().0);
         let rows = Design { rows: &x, ids: None, bias: 0.0 };
         let (intercept, monitor) = (Intercept::None, &Silent);
         let (class, cost) = (&class[..], &cost[..]);

@@ -2,6 +2,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::*;
 use crate::fit::Silent;
+use crate::matrix::Matrix;
 use crate::matrix::csr::CsrView;
 use crate::matrix::dense::DenseView;
 use proptest::prelude::*;
@@ -32,7 +33,7 @@ fn data() -> impl Strategy<Value = Data> {
 }
 
 impl Data {
-    fn problem<'a, R>(&'a self, rows: &'a R, intercept: Intercept) -> Problem<'a, R> {
+    fn problem<'a>(&'a self, rows: &'a Matrix<'a>, intercept: Intercept) -> Problem<'a> {
         Problem { rows, ids: None, class: &self.class, n_classes: self.k, cost: &self.cost, intercept }
     }
 
@@ -93,11 +94,7 @@ fn is_good(solution: &Solution) -> bool {
 }
 
 /// Newton steps from where a fit begins.
-fn by_newton<R: crate::matrix::Rows>(
-    problem: &Problem<'_, R>,
-    params: &Params,
-    monitor: &dyn Monitor,
-) -> Result<Solution> {
+fn by_newton(problem: &Problem<'_>, params: &Params, monitor: &dyn Monitor) -> Result<Solution> {
     with_setup(problem, monitor, |setup| {
         let mut descent = Descent::new(setup, &Start::default(), 1)?;
         let check = descent.check(params.tol)?;
@@ -111,7 +108,7 @@ proptest! {
     /// Weak duality between plain loops proves both values, the gap proves the optimum.
     #[test]
     fn certificates_are_true(data in data(), intercept in prop::sample::select(INTERCEPTS.to_vec())) {
-        let (x, _) = DenseView::new(&data.x, data.class.len(), data.d).unwrap();
+        let x = crate::matrix::Matrix::from(DenseView::new(&data.x, data.class.len(), data.d).unwrap().0);
         let tol = if intercept == Intercept::Free { 1e-4 } else { 1e-6 };
         let solution = solve(&data.problem(&x, intercept), &params(tol), &Start::default(), 1, &Silent).unwrap();
         prop_assert!(is_good(&solution), "{:?} {:?}", solution.status, solution.certificate);
@@ -132,7 +129,7 @@ proptest! {
     /// tell must be true then, too.
     #[test]
     fn newton_steps_end_at_the_optimum(data in data(), intercept in prop::sample::select(INTERCEPTS.to_vec())) {
-        let (x, _) = DenseView::new(&data.x, data.class.len(), data.d).unwrap();
+        let x = crate::matrix::Matrix::from(DenseView::new(&data.x, data.class.len(), data.d).unwrap().0);
         let solution = by_newton(&data.problem(&x, intercept), &params(1e-8), &Silent).unwrap();
         let Certificate { primal: claimed, dual } = solution.certificate;
         prop_assert!(is_good(&solution) || solution.status == Status::Stalled, "{:?}", solution.certificate);
@@ -151,7 +148,7 @@ proptest! {
 
     #[test]
     fn warm_starts_reach_the_same_optimum(data in data(), ratio in 1.0..8.0f64, factor in 1.0..2.0f64) {
-        let (x, _) = DenseView::new(&data.x, data.class.len(), data.d).unwrap();
+        let x = crate::matrix::Matrix::from(DenseView::new(&data.x, data.class.len(), data.d).unwrap().0);
         let before: Vec<f64> = data.cost.iter().map(|c| c / ratio).collect();
         let problem = data.problem(&x, Intercept::None);
         let first = solve(&Problem { cost: &before, ..problem }, &params(1e-3), &Start::default(), 1, &Silent).unwrap();
@@ -195,7 +192,7 @@ fn noise(n: usize, d: usize, k: usize) -> (Vec<f64>, Vec<u32>, Vec<f64>) {
 fn threads_change_no_bit() {
     for (n, d, k) in [(700, 160, 75), (900, 400, 20)] {
         let (x, class, cost) = noise(n, d, k);
-        let (view, _) = DenseView::new(&x, n, d).unwrap();
+        let view = crate::matrix::Matrix::from(DenseView::new(&x, n, d).unwrap().0);
         for intercept in INTERCEPTS {
             let problem =
                 Problem { rows: &view, ids: None, class: &class, n_classes: k, cost: &cost, intercept };
@@ -233,7 +230,7 @@ fn newton_steps_take_over_where_the_descent_crawls() {
     let (n, d, k) = (900, 12, 4);
     let (mut x, class, cost) = noise(n, d, k);
     x.iter_mut().enumerate().for_each(|(t, x)| *x *= 1.0 + (t % d) as f64);
-    let (view, _) = DenseView::new(&x, n, d).unwrap();
+    let view = crate::matrix::Matrix::from(DenseView::new(&x, n, d).unwrap().0);
     for intercept in INTERCEPTS {
         let problem = Problem { rows: &view, ids: None, class: &class, n_classes: k, cost: &cost, intercept };
         let fit = |max_iter, threads| {
@@ -264,7 +261,7 @@ fn newton_steps_take_over_where_the_descent_crawls() {
 fn newton_steps_can_be_cancelled() {
     let (n, d, k) = (900, 12, 4);
     let (x, class, cost) = noise(n, d, k);
-    let (view, _) = DenseView::new(&x, n, d).unwrap();
+    let view = crate::matrix::Matrix::from(DenseView::new(&x, n, d).unwrap().0);
     let intercept = Intercept::Free;
     let problem = Problem { rows: &view, ids: None, class: &class, n_classes: k, cost: &cost, intercept };
     for at in [0, 7, 60, 400] {
@@ -278,12 +275,12 @@ fn newton_steps_can_be_cancelled() {
 fn chosen_rows_are_the_problem() {
     let (n, d, k) = (600, 40, 75);
     let (x, class, cost) = noise(n, d, k);
-    let (view, _) = DenseView::new(&x, n, d).unwrap();
+    let view = crate::matrix::Matrix::from(DenseView::new(&x, n, d).unwrap().0);
     let ids: Vec<u32> = (0..n as u32).rev().filter(|i| i % 4 != 0 || *i < k as u32).collect();
     let (class, cost): (Vec<u32>, Vec<f64>) =
         ids.iter().map(|&i| (class[i as usize], cost[i as usize])).unzip();
     let rows: Vec<f64> = ids.iter().flat_map(|&i| x[i as usize * d..(i as usize + 1) * d].to_vec()).collect();
-    let (copy, _) = DenseView::new(&rows, ids.len(), d).unwrap();
+    let copy = crate::matrix::Matrix::from(DenseView::new(&rows, ids.len(), d).unwrap().0);
     let intercept = Intercept::None;
     let chosen =
         Problem { rows: &view, ids: Some(&ids), class: &class, n_classes: k, cost: &cost, intercept };
@@ -296,7 +293,7 @@ fn chosen_rows_are_the_problem() {
 /// Without features the best scores are equal, and every row costs 1; the gap says so at once.
 #[test]
 fn rows_without_entries() {
-    let (x, _) = CsrView::<i32, f64>::new(&[0, 0, 0, 0], &[], &[], 2).unwrap();
+    let x = CsrView::<i32, f64>::new(&[0, 0, 0, 0], &[], &[], 2).unwrap().0.into();
     let problem = Problem {
         rows: &x,
         ids: None,

@@ -218,7 +218,7 @@ mod tests {
     fn scores_and_updates_match_plain_loops() {
         let (n, d) = (6, 5);
         let values: Vec<f64> = (0..n * d).map(|k| ((k * 37 % 11) as f64 - 5.0) / 3.0).collect();
-        let (x, _) = DenseView::new(&values, n, d).unwrap();
+        let x = crate::matrix::Matrix::from(DenseView::new(&values, n, d).unwrap().0);
         let x = Design { rows: &x, ids: None, bias: 0.0 };
         for (k, parts) in [(2, 1), (3, 2), (8, 1), (9, 2), (17, 2), (31, 1), (33, 3), (70, 4)] {
             let (mut w, mut plain) = (Weights::divided(d, k, parts), vec![vec![0.0; d]; k]);

@@ -47,7 +47,7 @@ pub struct BoxCd<L> {
 
 impl<L: BoxLoss> BoxCd<L> {
     /// Starts at zero.
-    pub fn new<R: Rows>(problem: &Problem<'_, R>, loss: L) -> Self {
+    pub fn new(problem: &Problem<'_>, loss: L) -> Self {
         Self::of(problem.y, problem.cost, loss)
     }
 

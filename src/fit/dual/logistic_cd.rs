@@ -53,7 +53,7 @@ pub struct LogisticCd {
 
 impl LogisticCd {
     /// Starts close to zero: at `a_i = min(c_i / 1000, 1e-8)` (Yu11, section 3.4).
-    pub fn new<R: Rows>(problem: &Problem<'_, R>) -> Self {
+    pub fn new(problem: &Problem<'_>) -> Self {
         Self::of(problem.y, problem.cost)
     }
 

@@ -131,9 +131,9 @@ pub trait Method {
 ///
 /// # Errors
 /// [`crate::Error::Cancelled`].
-pub fn epoch<R: Rows, M: Method>(
+pub fn epoch<M: Method>(
     method: &mut M,
-    design: &Design<'_, R>,
+    design: &Design<'_>,
     visit: &mut Visit<'_>,
     random: &mut Random,
     monitor: &dyn Monitor,
@@ -181,9 +181,9 @@ impl<M: Method> Pass for Permuted<'_, '_, M> {
 ///
 /// # Errors
 /// [`crate::Error::Cancelled`].
-pub fn epoch_online<R: Rows, M: Method>(
+pub fn epoch_online<M: Method>(
     method: &mut M,
-    design: &Design<'_, R>,
+    design: &Design<'_>,
     visit: &mut Visit<'_>,
     random: &mut Random,
     monitor: &dyn Monitor,
@@ -223,8 +223,8 @@ pub struct Patience {
 ///
 /// # Errors
 /// [`crate::Error::Cancelled`] and [`crate::Error::Overflow`].
-pub fn solve<'a, R: Rows, M: Method>(
-    problem: &Problem<'a, R>,
+pub fn solve<'a, M: Method>(
+    problem: &Problem<'a>,
     method: M,
     params: &Params,
     options: Options,
@@ -278,9 +278,9 @@ struct Check {
 }
 
 /// A running descent.
-struct Descent<'a, R, M> {
-    problem: Problem<'a, R>,
-    sweep: Sweep<'a, R>,
+struct Descent<'a, M> {
+    problem: Problem<'a>,
+    sweep: Sweep<'a>,
     monitor: &'a dyn Monitor,
     method: M,
     w: Vec<f64>,
@@ -297,8 +297,8 @@ struct Descent<'a, R, M> {
     drift: Option<f64>,
 }
 
-impl<'a, R: Rows, M: Method> Descent<'a, R, M> {
-    fn new(problem: &Problem<'a, R>, mut method: M, start: &Start, monitor: &'a dyn Monitor) -> Result<Self> {
+impl<'a, M: Method> Descent<'a, M> {
+    fn new(problem: &Problem<'a>, mut method: M, start: &Start, monitor: &'a dyn Monitor) -> Result<Self> {
         let total = problem.cost.iter().sum();
         let bias = match problem.intercept {
             Intercept::None => 0.0,
@@ -521,7 +521,7 @@ pub(super) fn best_intercept<L: Loss>(loss: L, y: &[f64], cost: &[f64], margins:
 /// The penalty `sigma` of the method of multipliers: the mean squared norm of the rows, which makes the
 /// constant column as important as a row; but at tiny costs at least so much that `sigma sum_i c_i`, by which
 /// the multiplier moves in an epoch at most, is of the order of the margins.
-pub(super) fn penalty<R: Rows>(design: &Design<'_, R>, total_cost: f64) -> f64 {
+pub(super) fn penalty(design: &Design<'_>, total_cost: f64) -> f64 {
     penalty_for(mean_squared_norm(design), total_cost)
 }
 
@@ -531,7 +531,7 @@ pub(crate) fn penalty_for(mean_squared_norm: f64, total_cost: f64) -> f64 {
 }
 
 /// Mean squared norm of about [`NORM_SAMPLE`] rows at equal distances.
-fn mean_squared_norm<R: Rows>(design: &Design<'_, R>) -> f64 {
+fn mean_squared_norm(design: &Design<'_>) -> f64 {
     let stride = design.n_rows().div_ceil(NORM_SAMPLE).max(1);
     let (mut total, mut count) = (0.0, 0.0);
     for i in (0..design.n_rows()).step_by(stride) {

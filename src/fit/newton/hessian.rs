@@ -9,8 +9,8 @@ use std::ops::Range;
 
 use super::cholesky::Symmetric;
 use crate::fit::sweep::Sweep;
-use crate::matrix::{Pass, Rows};
 use crate::matrix::kernels::{RANK, rank_update};
+use crate::matrix::{Pass, Rows};
 use crate::{memory, parallel};
 
 /// A row with at least one entry per this many columns is treated as dense.
@@ -22,7 +22,7 @@ const POLL_ROWS: usize = 1 << 12;
 
 /// Lower triangle of `sum_i curvature[i] x_i x_i'`, summed over the parts of the sweep in order; rows of
 /// curvature 0 are not read. Meaningless if the sweep's monitor is cancelled: poll it afterwards.
-pub fn curvature_matrix<R: Rows, const L: usize>(sweep: &Sweep<'_, R, L>, curvature: &[f64]) -> Symmetric {
+pub fn curvature_matrix<const L: usize>(sweep: &Sweep<'_, L>, curvature: &[f64]) -> Symmetric {
     let (design, d) = (&sweep.design, sweep.design.n_cols());
     let parts = sweep.parts();
     let groups: Vec<_> = parts.chunks(parts.len().div_ceil(MAX_PIECES)).collect();

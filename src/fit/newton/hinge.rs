@@ -62,15 +62,15 @@ impl Objective<1> for Smoothed<'_> {
 ///
 /// # Errors
 /// Those of [`Newton::minimise`].
-pub fn solve<'a, R: Rows>(
-    problem: &Problem<'a, R>,
+pub fn solve<'a>(
+    problem: &Problem<'a>,
     params: &Params,
     start: &Start,
     monitor: &'a dyn Monitor,
 ) -> Result<Solution> {
     let cost = problem.cost;
     let total: f64 = cost.iter().sum();
-    let mut newton = Newton::<R, 1>::new(problem, 1, true, monitor);
+    let mut newton = Newton::<1>::new(problem, 1, true, monitor);
     let mut alpha: Vec<f64> = match &start.alpha {
         Some(alpha) => alpha.iter().zip(cost).map(|(a, c)| a.clamp(0.0, *c)).collect_large(),
         None => memory::zeros(cost.len()),
@@ -120,7 +120,7 @@ pub fn solve<'a, R: Rows>(
     Ok(solution)
 }
 
-fn start_sequence<R: Rows>(problem: &Problem<'_, R>) -> Sequence {
+fn start_sequence(problem: &Problem<'_>) -> Sequence {
     let design = problem.design(0.0);
     let [curvature] = sum(problem.cost.len(), |i| [problem.cost[i] * design.squared_norm(i)]);
     Sequence::new(design.n_cols(), curvature)
@@ -136,7 +136,7 @@ struct Point {
 
 /// Hinge objective at the solver's weights and intercept, and dual value of `alpha`, for which
 /// `w(alpha) = -h`.
-fn certify<R: Rows>(problem: &Problem<'_, R>, newton: &Newton<'_, R, 1>, alpha: &[f64]) -> Certificate {
+fn certify(problem: &Problem<'_>, newton: &Newton<'_, 1>, alpha: &[f64]) -> Certificate {
     let (y, cost, z) = (problem.y, problem.cost, &newton.z);
     let [loss, linear] = sum(cost.len(), |i| [cost[i] * (1.0 - y[i] * z[i][0]).max(0.0), alpha[i]]);
     let [products] = newton.products(1.0);

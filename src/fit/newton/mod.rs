@@ -75,8 +75,8 @@ pub struct Work {
 }
 
 /// A point with all that a minimisation from it needs; kept between minimisations that differ in `C`.
-pub struct Newton<'a, R, const L: usize> {
-    sweep: Sweep<'a, R, L>,
+pub struct Newton<'a, const L: usize> {
+    sweep: Sweep<'a, L>,
     monitor: &'a dyn Monitor,
     is_free: bool,
     /// Cost of a dense preconditioner in passes, where there may be one.
@@ -123,11 +123,11 @@ pub struct Products {
     pub gg: f64,
 }
 
-impl<'a, R: Rows, const L: usize> Newton<'a, R, L> {
+impl<'a, const L: usize> Newton<'a, L> {
     /// Starts at zero. Of the `L` lanes the first `n_lanes` are used. With `keeps_dual` every evaluated point
     /// has a feasible dual point: slopes are kept, one more block of rows, and a free intercept is at its
     /// optimum.
-    pub fn new(problem: &Problem<'a, R>, n_lanes: usize, keeps_dual: bool, monitor: &'a dyn Monitor) -> Self {
+    pub fn new(problem: &Problem<'a>, n_lanes: usize, keeps_dual: bool, monitor: &'a dyn Monitor) -> Self {
         let bias = match problem.intercept {
             Intercept::None => 0.0,
             Intercept::Free => 1.0,
@@ -583,15 +583,15 @@ impl<'a, R: Rows, const L: usize> Newton<'a, R, L> {
 ///
 /// # Errors
 /// Those of [`Newton::minimise`].
-pub fn solve<'a, R: Rows, T: Loss>(
-    problem: &Problem<'a, R>,
+pub fn solve<'a, T: Loss>(
+    problem: &Problem<'a>,
     loss: T,
     params: &Params,
     start: &Start,
     monitor: &'a dyn Monitor,
 ) -> Result<Solution> {
     let rough = if start.w.is_none() { sample::start(problem, loss, params, monitor)? } else { None };
-    let mut newton = Newton::<R, 1>::new(problem, 1, true, monitor);
+    let mut newton = Newton::<1>::new(problem, 1, true, monitor);
     if let Some((_, passes)) = &rough {
         newton.work.passes += passes / sample::EVERY as f64;
         // The sample was as hard as all rows will be.
@@ -606,7 +606,7 @@ pub fn solve<'a, R: Rows, T: Loss>(
 }
 
 /// What only a single fit has.
-impl<R: Rows> Newton<'_, R, 1> {
+impl Newton<'_, 1> {
     /// Moves to the weights of `start`, if it has any; one pass.
     pub fn start_at(&mut self, start: &Start) {
         if let Some((w, b)) = &start.w {
@@ -639,7 +639,7 @@ impl<R: Rows> Newton<'_, R, 1> {
     /// Wraps a finished point.
     pub(super) fn into_solution(
         self,
-        problem: &Problem<'_, R>,
+        problem: &Problem<'_>,
         certificate: Certificate,
         status: Status,
         n_iter: usize,

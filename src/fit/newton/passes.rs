@@ -108,7 +108,7 @@ pub struct Finish<'s, const L: usize> {
 
 impl<const L: usize> Finish<'_, L> {
     /// Writes `s.x_i` of all rows and returns how many rows were read.
-    pub fn run<R: Rows>(&self, sweep: &Sweep<'_, R, L>, step_z: &mut [[f64; L]]) -> usize {
+    pub fn run(&self, sweep: &Sweep<'_, L>, step_z: &mut [[f64; L]]) -> usize {
         let read = AtomicUsize::new(0);
         parallel::each_chunk(step_z, ROW_CHUNK, |first, step_z| {
             if !sweep.is_cancelled() {
@@ -174,7 +174,7 @@ impl RowStep<1> for Squares<'_> {
 }
 
 /// `sum_i coefficient[i] x_ij^2` for every column; rows of coefficient 0 are not read.
-pub fn squares<R: Rows>(sweep: &mut Sweep<'_, R, 1>, coefficient: &[f64]) -> Vec<f64> {
+pub fn squares(sweep: &mut Sweep<'_, 1>, coefficient: &[f64]) -> Vec<f64> {
     let mut out = memory::zeros(sweep.design.n_cols());
     let steps =
         sweep.parts().iter().map(|part| Squares { coefficient: &coefficient[part.clone()] }).collect();

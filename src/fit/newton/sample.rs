@@ -32,8 +32,8 @@ pub fn is_sampled(i: usize, every: usize) -> bool {
 ///
 /// # Errors
 /// Those of [`newton::solve`].
-pub fn start<'a, R: Rows, T: Loss>(
-    problem: &Problem<'a, R>,
+pub fn start<'a, T: Loss>(
+    problem: &Problem<'a>,
     loss: T,
     params: &Params,
     monitor: &'a dyn Monitor,
@@ -90,8 +90,8 @@ mod tests {
     fn a_start_is_close_and_the_answer_the_same() {
         let (n, d) = (6000, 4);
         let (values, y, cost) = problem_of(n, d);
-        let (x, _) = DenseView::new(&values, n, d).unwrap();
-        let problem = Problem { rows: &x, ids: None, y: &y, cost: &cost, intercept: Intercept::Free };
+        let x = crate::matrix::Matrix::from(DenseView::new(&values, n, d).unwrap().0);
+        let problem = Problem { rows: &x.into(), ids: None, y: &y, cost: &cost, intercept: Intercept::Free };
         let params = Params { tol: 1e-10, ..Params::default() };
         let zero = Start { w: Some((vec![0.0; d], 0.0)), ..Start::default() };
         let one = newton::solve(&problem, Logistic, &params, &zero, &Silent).unwrap();
@@ -108,15 +108,15 @@ mod tests {
     #[test]
     fn no_sample_of_few_rows_or_of_one_class() {
         let (values, y, cost) = problem_of(200, 4);
-        let (x, _) = DenseView::new(&values, 200, 4).unwrap();
-        let problem = Problem { rows: &x, ids: None, y: &y, cost: &cost, intercept: Intercept::None };
+        let x = crate::matrix::Matrix::from(DenseView::new(&values, 200, 4).unwrap().0);
+        let problem = Problem { rows: &x.into(), ids: None, y: &y, cost: &cost, intercept: Intercept::None };
         assert!(start(&problem, Logistic, &Params::default(), &Silent).unwrap().is_none());
         let (values, mut y, cost) = problem_of(6000, 4);
         let lonely = (0..6000).find(|&i| !is_sampled(i, EVERY)).unwrap();
         y.fill(-1.0);
         y[lonely] = 1.0;
-        let (x, _) = DenseView::new(&values, 6000, 4).unwrap();
-        let problem = Problem { rows: &x, ids: None, y: &y, cost: &cost, intercept: Intercept::Free };
+        let x = crate::matrix::Matrix::from(DenseView::new(&values, 6000, 4).unwrap().0);
+        let problem = Problem { rows: &x.into(), ids: None, y: &y, cost: &cost, intercept: Intercept::Free };
         assert!(start(&problem, Logistic, &Params::default(), &Silent).unwrap().is_none());
     }
 }

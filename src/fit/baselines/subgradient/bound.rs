@@ -12,7 +12,6 @@ use crate::fit::dual::best_intercept;
 use crate::fit::sweep::{Sweep, dot, sum};
 use crate::fit::{Certificate, Intercept, Problem, certificate, finite};
 use crate::loss::Loss;
-use crate::matrix::Rows;
 use crate::matrix::kernels::prefetch;
 use crate::memory::CollectLarge;
 use crate::{Result, memory};
@@ -91,9 +90,9 @@ impl Bound {
 ///
 /// # Errors
 /// [`crate::Error::Overflow`] and [`crate::Error::Cancelled`].
-pub fn look<R: Rows, L: Loss>(
-    sweep: &mut Sweep<'_, R>,
-    problem: &Problem<'_, R>,
+pub fn look<L: Loss>(
+    sweep: &mut Sweep<'_>,
+    problem: &Problem<'_>,
     loss: L,
     w: &[f64],
     shares: &Shares,

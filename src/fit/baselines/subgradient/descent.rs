@@ -26,12 +26,12 @@ const AHEAD: usize = 8;
 pub const LEAST_DRAWS: usize = 1024;
 
 /// A running descent.
-pub struct Descent<'a, R, L> {
-    problem: Problem<'a, R>,
+pub struct Descent<'a, L> {
+    problem: Problem<'a>,
     loss: L,
     options: Options<'a>,
     monitor: &'a dyn Monitor,
-    sweep: Sweep<'a, R>,
+    sweep: Sweep<'a>,
     scale: Scale,
     draw: Draw,
     shares: Shares,
@@ -39,10 +39,10 @@ pub struct Descent<'a, R, L> {
     random: Random,
 }
 
-impl<'a, R: Rows, L: Loss> Descent<'a, R, L> {
+impl<'a, L: Loss> Descent<'a, L> {
     /// A descent from `state`, which is that of no steps at first.
     pub fn new(
-        problem: &Problem<'a, R>,
+        problem: &Problem<'a>,
         loss: L,
         options: &Options<'a>,
         state: &State,
@@ -74,7 +74,7 @@ impl<'a, R: Rows, L: Loss> Descent<'a, R, L> {
     /// A descent on a part of the rows: it goes on from `walk`, and notes visits in the `shares` of these
     /// rows. Rows are drawn by their costs from the random numbers of the part's `number`.
     pub fn on_part(
-        part: &Part<'a, R>,
+        part: &Part<'a>,
         loss: L,
         options: &Options<'a>,
         (walk, shares): (Walk, Shares),
@@ -357,7 +357,7 @@ impl<'a, R: Rows, L: Loss> Descent<'a, R, L> {
 }
 
 /// The rows of a problem with the constant column of a penalised intercept.
-pub fn constant_column<'a, R: Rows>(problem: &Problem<'a, R>) -> Design<'a, R> {
+pub fn constant_column<'a>(problem: &Problem<'a>) -> Design<'a> {
     problem.design(if let Intercept::Penalised(scale) = problem.intercept { scale } else { 0.0 })
 }
 

@@ -44,7 +44,7 @@ fn mix(mut x: u64) -> u64 {
 }
 
 /// A number for the entries of row `i`, whatever their order, and its squared norm.
-fn digest<R: Rows>(design: &Design<'_, R>, i: usize) -> (u64, f64) {
+fn digest(design: &Design<'_>, i: usize) -> (u64, f64) {
     let (mut key, mut squared) = (0u64, 0.0);
     design.for_each(i, |j, v| {
         if v != 0.0 {
@@ -55,7 +55,7 @@ fn digest<R: Rows>(design: &Design<'_, R>, i: usize) -> (u64, f64) {
     (key, squared)
 }
 
-fn entries<R: Rows>(design: &Design<'_, R>, i: usize) -> Vec<(usize, u64)> {
+fn entries(design: &Design<'_>, i: usize) -> Vec<(usize, u64)> {
     let mut found = Vec::with_capacity(design.row_len(i));
     design.for_each(i, |j, v| {
         if v != 0.0 {
@@ -68,7 +68,7 @@ fn entries<R: Rows>(design: &Design<'_, R>, i: usize) -> Vec<(usize, u64)> {
 
 impl Draw {
     /// Orders the rows of a problem with these labels and costs.
-    pub fn new<R: Rows>(design: &Design<'_, R>, y: &[f64], cost: &[f64]) -> Self {
+    pub fn new(design: &Design<'_>, y: &[f64], cost: &[f64]) -> Self {
         let n = y.len();
         let digests: Vec<(u64, f64)> =
             memory::collect_parallel((0..n).into_par_iter().with_min_len(CHUNK).map(|i| digest(design, i)));
@@ -94,7 +94,7 @@ impl Draw {
     }
 
     /// Each row for itself, in the order of the rows: one pass over the data, no sort.
-    pub fn in_order<R: Rows>(design: &Design<'_, R>, cost: &[f64]) -> Self {
+    pub fn in_order(design: &Design<'_>, cost: &[f64]) -> Self {
         let order: Vec<u32> = (0..cost.len() as u32).collect_large();
         let is_even = cost.iter().all(|&c| c == cost[0]);
         let cumulative = (!is_even).then(|| Cumulative::new(cost.iter().copied()));
@@ -158,7 +158,7 @@ mod tests {
     #[test]
     fn rows_come_as_often_as_they_cost() {
         let values: Vec<f64> = (0..5).map(f64::from).collect();
-        let (x, _) = DenseView::new(&values, 5, 1).unwrap();
+        let x = crate::matrix::Matrix::from(DenseView::new(&values, 5, 1).unwrap().0);
         let cost = [1.0, 0.5, 4.0, 2.5, 2.0];
         let draw = Draw::new(&Design { rows: &x, ids: None, bias: 0.0 }, &[1.0; 5], &cost);
         let (mut seen, mut r) = ([0.0; 5], random(3, 0));
@@ -175,7 +175,7 @@ mod tests {
         let contents = [1.0, 7.0, 3.0, 9.0];
         let weights = [2.0, 1.0, 3.0, 1.0];
         let list = |values: &[f64], cost: &[f64]| -> Vec<f64> {
-            let (x, _) = DenseView::new(values, values.len(), 1).unwrap();
+            let x = crate::matrix::Matrix::from(DenseView::new(values, values.len(), 1).unwrap().0);
             let draw = Draw::new(&Design { rows: &x, ids: None, bias: 1.0 }, &vec![1.0; values.len()], cost);
             let mut r = random(5, 0);
             (0..200).map(|_| values[draw.next(&mut r) as usize]).collect()
@@ -187,7 +187,7 @@ mod tests {
 
     #[test]
     fn equal_rows_share_a_representative_unless_their_labels_differ() {
-        let (x, _) = DenseView::new(&[2.0, 5.0, 2.0, 2.0], 4, 1).unwrap();
+        let x = crate::matrix::Matrix::from(DenseView::new(&[2.0, 5.0, 2.0, 2.0], 4, 1).unwrap().0);
         let draw = Draw::new(&Design { rows: &x, ids: None, bias: 0.0 }, &[1.0, 1.0, 1.0, -1.0], &[1.0; 4]);
         assert_eq!(draw.representative, [0, 1, 0, 3]);
     }

@@ -56,7 +56,7 @@ impl Iterate {
     }
 
     /// Brings the sum up to date: a pass over the rows, those of all steps since [`Self::begin`].
-    pub fn settle<R: Rows>(&mut self, sweep: &mut Sweep<'_, R>) {
+    pub fn settle(&mut self, sweep: &mut Sweep<'_>) {
         if self.pending.iter().any(|&multiple| multiple != 0.0) {
             let mut change = memory::zeros(self.u.len());
             sweep.weighted_sum(&self.pending, &mut change);
@@ -67,7 +67,7 @@ impl Iterate {
 
     /// `w . x_i`.
     #[inline(always)]
-    pub fn dot<R: Rows>(&self, design: &Design<'_, R>, i: usize) -> f64 {
+    pub fn dot(&self, design: &Design<'_>, i: usize) -> f64 {
         self.scale * design.dot(i, &self.v)
     }
 
@@ -83,7 +83,7 @@ impl Iterate {
 
     /// `w <- w + delta x_i`, where `product` is `w . x_i` and `squared` is `|x_i|^2`.
     #[inline(always)]
-    pub fn add<R: Rows>(&mut self, design: &Design<'_, R>, i: usize, delta: f64, product: f64, squared: f64) {
+    pub fn add(&mut self, design: &Design<'_>, i: usize, delta: f64, product: f64, squared: f64) {
         let change = delta / self.scale;
         design.add_scaled(i, change, &mut self.v);
         if let Some(multiple) = self.pending.get_mut(i) {
@@ -159,7 +159,7 @@ mod tests {
             restart in 0..40usize,
         ) {
             let values: Vec<f64> = (0..12).map(|k| f64::from(k * 5 % 7) - 3.0).collect();
-            let (x, _) = DenseView::new(&values, 4, 3).unwrap();
+            let x = crate::matrix::Matrix::from(DenseView::new(&values, 4, 3).unwrap().0);
             let design = Design { rows: &x, ids: None, bias: 0.5 };
             let mut fast = Iterate::new(vec![1.0, -2.0, 0.5, 0.0], Some(vec![0.0; 4]));
             fast.begin(4);

@@ -43,7 +43,6 @@ pub mod window;
 
 use crate::fit::{Monitor, Problem, Solution};
 use crate::loss::{Hinge, Logistic, LossKind, SquaredHinge};
-use crate::matrix::Rows;
 use crate::{Error, Result};
 use bound::Shares;
 use descent::Descent;
@@ -152,8 +151,8 @@ pub struct State {
 /// # Errors
 /// [`crate::Error::Parameter`], [`crate::Error::Cancelled`], [`crate::Error::Overflow`] and those of the
 /// caller's step lengths.
-pub fn solve<R: Rows>(
-    problem: &Problem<'_, R>,
+pub fn solve(
+    problem: &Problem<'_>,
     loss: LossKind,
     options: &Options<'_>,
     monitor: &dyn Monitor,
@@ -172,8 +171,8 @@ pub fn solve<R: Rows>(
 ///
 /// # Errors
 /// As for [`solve`].
-pub fn advance<R: Rows>(
-    problem: &Problem<'_, R>,
+pub fn advance(
+    problem: &Problem<'_>,
     loss: LossKind,
     options: &Options<'_>,
     state: &State,
@@ -187,9 +186,9 @@ pub fn advance<R: Rows>(
 }
 
 /// A part of the rows of a problem, to be stepped over.
-pub struct Part<'a, R> {
+pub struct Part<'a> {
     /// These rows.
-    pub problem: Problem<'a, R>,
+    pub problem: Problem<'a>,
     /// The scale of the whole problem.
     pub scale: Scale,
     /// Rows to be drawn.
@@ -203,8 +202,8 @@ pub struct Part<'a, R> {
 ///
 /// # Errors
 /// As for [`solve`].
-pub fn visit<R: Rows>(
-    part: &Part<'_, R>,
+pub fn visit(
+    part: &Part<'_>,
     loss: LossKind,
     options: &Options<'_>,
     at: (Walk, Shares),

@@ -6,6 +6,7 @@ use crate::fit::sweep::dot;
 use crate::fit::{Intercept, Params, Silent, SolverKind, Start, Status, auto};
 use crate::loss::Loss;
 use crate::matrix::dense::DenseView;
+use crate::matrix::{Matrix, Rows};
 use proptest::prelude::*;
 
 const LOSSES: [LossKind; 3] = [LossKind::Hinge, LossKind::SquaredHinge, LossKind::Logistic];
@@ -44,15 +45,11 @@ fn blobs(n: usize, d: usize, total: f64) -> Data {
 }
 
 impl Data {
-    fn view(&self) -> DenseView<'_, f64> {
-        DenseView::new(&self.values, self.y.len(), self.d).unwrap().0
+    fn view(&self) -> Matrix<'_> {
+        DenseView::new(&self.values, self.y.len(), self.d).unwrap().0.into()
     }
 
-    fn problem<'a>(
-        &'a self,
-        rows: &'a DenseView<'a, f64>,
-        intercept: Intercept,
-    ) -> Problem<'a, DenseView<'a, f64>> {
+    fn problem<'a>(&'a self, rows: &'a Matrix<'a>, intercept: Intercept) -> Problem<'a> {
         Problem { rows, ids: None, y: &self.y, cost: &self.cost, intercept }
     }
 
