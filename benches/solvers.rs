@@ -48,8 +48,13 @@ fn fits(c: &mut Criterion) {
         for solver in [SolverKind::DualCd, SolverKind::Newton] {
             for cost in [0.1, 10.0] {
                 let cost = vec![cost; N_ROWS];
-                let problem =
-                    Problem { rows: &x.into(), ids: None, y: &data.y, cost: &cost, intercept: Intercept::None };
+                let problem = Problem {
+                    rows: &x.into(),
+                    ids: None,
+                    y: &data.y,
+                    cost: &cost,
+                    intercept: Intercept::None,
+                };
                 let params = Params { solver, ..Params::default() };
                 let id =
                     BenchmarkId::new(format!("{loss:?}/{solver:?}"), format!("n=1e4,nnz=4e5,C={}", cost[0]));

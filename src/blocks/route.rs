@@ -26,7 +26,7 @@ use super::task::{Running, State, Sums, Task};
 use super::{Settings, task, trainer};
 use crate::fit::sweep::{dot, sum};
 use crate::fit::{Intercept, Monitor, Place, Progress, Reading, Status, check_length};
-use crate::loss::{Hinge, Logistic, Loss, LossKind, SquaredHinge};
+use crate::loss::{Loss, with_loss};
 use crate::matrix::Rows;
 use crate::memory::CollectLarge;
 use crate::search::dual::accepted_until;
@@ -145,11 +145,7 @@ impl<'a> StoreRoute<'a> {
             let old_task = setup.task(lane, fitted.c);
             let old_bias = task::bias(setup.store, &old_task.cost, &setup.settings);
             let stretch = Stretch { setup, task, ratio: c / fitted.c };
-            match setup.settings.loss {
-                LossKind::Hinge => stretch.apply(Hinge, &mut fresh.state),
-                LossKind::SquaredHinge => stretch.apply(SquaredHinge, &mut fresh.state),
-                LossKind::Logistic => stretch.apply(Logistic, &mut fresh.state),
-            }
+            with_loss!(setup.settings.loss, loss => stretch.apply(loss, &mut fresh.state));
             // The constant column of a free intercept has another height at another C.
             if setup.settings.intercept == Intercept::Free {
                 fresh.state.w[d] *= fresh.bias / old_bias;
@@ -353,9 +349,7 @@ impl Stretch<'_> {
         let is_free = self.setup.settings.intercept == Intercept::Free;
         let w = if is_free { &state.w[..d] } else { &state.w[..] };
         let half = 0.5 * dot(w, w);
-        // Dual variables of the squared hinge have no upper bound.
-        let is_bounded = self.setup.settings.loss != LossKind::SquaredHinge;
-        let moved = |a: f64, t: f64, c: f64| if is_bounded { (t * a).min(c) } else { t * a };
+        let moved = |a: f64, t: f64, c: f64| (t * a).min(loss.upper(c));
         let factors = [1.0, self.ratio.sqrt(), self.ratio];
         let alpha = &state.alpha;
         let terms: [f64; 3] = sum(alpha.len(), |place| {

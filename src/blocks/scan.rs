@@ -21,7 +21,7 @@ use crate::fit::intercept::{hinge_optimum_of, smooth_shift};
 use crate::fit::objective::Objective;
 use crate::fit::sweep::{dot, sum};
 use crate::fit::{Certificate, Intercept, Monitor};
-use crate::loss::{Hinge, Logistic, Loss, LossKind, SquaredHinge};
+use crate::loss::{Loss, with_loss};
 use crate::matrix::Rows;
 use crate::matrix::arena::{Arena, View, Width};
 use crate::memory::CollectLarge;
@@ -233,11 +233,7 @@ pub struct Decisions {
 /// # Errors
 /// [`Error::Corrupt`], [`Error::Io`], [`Error::Cancelled`], [`Error::Overflow`].
 pub fn certify(problems: &[&Running<'_>], scan: &Scan<'_>) -> Result<Vec<Certified>> {
-    match scan.settings.loss {
-        LossKind::Hinge => certify_by(Hinge, problems, scan),
-        LossKind::SquaredHinge => certify_by(SquaredHinge, problems, scan),
-        LossKind::Logistic => certify_by(Logistic, problems, scan),
-    }
+    with_loss!(scan.settings.loss, loss => certify_by(loss, problems, scan))
 }
 
 fn certify_by<L: Loss>(loss: L, problems: &[&Running<'_>], scan: &Scan<'_>) -> Result<Vec<Certified>> {
@@ -338,7 +334,7 @@ fn cut<'a>(
 /// The best intercept and the losses with it.
 pub fn best<L: Loss>(loss: L, decisions: Decisions) -> (f64, f64) {
     let Decisions { mut f, mut signed } = decisions;
-    if loss.curvature(0.0) != 0.0 {
+    if loss.is_smooth() {
         let objective = Signed { loss, signed: &signed };
         let [b] = smooth_shift(&objective, f.as_chunks().0);
         let [losses] = sum(f.len(), |i| objective.value(i, &[f[i] + b]));

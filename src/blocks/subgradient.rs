@@ -31,7 +31,7 @@ use crate::fit::baselines::subgradient::walk::{Scale, Walk};
 use crate::fit::baselines::subgradient::{LEAST_DRAWS, Look, Options, Part, State, constant_column, is_look};
 use crate::fit::sweep::dot;
 use crate::fit::{Certificate, Intercept, Monitor, Problem, Reading, Status, certificate};
-use crate::loss::{Hinge, Logistic, Loss, LossKind, SquaredHinge};
+use crate::loss::{Loss, LossKind, with_loss};
 use crate::matrix::{Matrix, Rows as _};
 use crate::source::fetch::Fetch;
 use crate::source::resident::{Chosen, Resident, Rows};
@@ -177,11 +177,7 @@ impl<'a> Group<'a> {
             (meta.max_squared_norm + constant, meta.sum_squared_norm / meta.n_rows as f64 + constant);
         let running = tasks.iter().map(|task| {
             let total = store.total(&task.cost);
-            let scale = match loss {
-                LossKind::Hinge => Scale::new(Hinge, intercept, total, largest, mean),
-                LossKind::SquaredHinge => Scale::new(SquaredHinge, intercept, total, largest, mean),
-                LossKind::Logistic => Scale::new(Logistic, intercept, total, largest, mean),
-            };
+            let scale = with_loss!(loss, loss => Scale::new(loss, intercept, total, largest, mean));
             let walk = Walk::new(n_cols, options, &State::default())?;
             let at = Some((walk, Shares::new(meta.n_rows as usize)));
             let sums = vec![Sums::default(); plan.blocks.len()];
@@ -288,11 +284,7 @@ impl<'a> Group<'a> {
             let Some((walk, mut all)) = running.at.take() else { return Ok(()) };
             let (walk, shares) =
                 subgradient::visit(&part, loss, &options, (walk, all.gather(&chosen.places)), monitor)?;
-            running.sums[block] = match loss {
-                LossKind::Hinge => sums(Hinge, &y, &chosen.cost, &shares),
-                LossKind::SquaredHinge => sums(SquaredHinge, &y, &chosen.cost, &shares),
-                LossKind::Logistic => sums(Logistic, &y, &chosen.cost, &shares),
-            };
+            running.sums[block] = with_loss!(loss, loss => sums(loss, &y, &chosen.cost, &shares));
             all.scatter(&chosen.places, &shares);
             running.visits += draws as u64;
             running.at = Some((walk, all));
@@ -302,11 +294,7 @@ impl<'a> Group<'a> {
 
     /// Objective and bound of the open problems by one scan; ends those that are done.
     fn look(&mut self, epoch: usize, is_last: bool) -> Result<()> {
-        match self.loss {
-            LossKind::Hinge => self.look_by(Hinge, epoch, is_last),
-            LossKind::SquaredHinge => self.look_by(SquaredHinge, epoch, is_last),
-            LossKind::Logistic => self.look_by(Logistic, epoch, is_last),
-        }
+        with_loss!(self.loss, loss => self.look_by(loss, epoch, is_last))
     }
 
     fn look_by<L: Loss>(&mut self, loss: L, epoch: usize, is_last: bool) -> Result<()> {

@@ -20,12 +20,10 @@ use super::duals::{DualFile, RUN};
 use super::problem::{Certified, Problem, Scan, Step};
 use super::{Settings, scan};
 use crate::fit::dual::active::Random;
-use crate::fit::dual::box_cd::BoxCd;
-use crate::fit::dual::logistic_cd::LogisticCd;
-use crate::fit::dual::{Epoch, Method, Visit, active};
+use crate::fit::dual::{DualLoss, Epoch, Method, Visit, active};
 use crate::fit::sweep::{dot, sum};
 use crate::fit::{Certificate, Intercept, Monitor, certificate, check_length, dual};
-use crate::loss::{Hinge, Logistic, Loss, LossKind, SquaredHinge};
+use crate::loss::{Loss, with_loss};
 use crate::matrix::Rows as _;
 use crate::matrix::design::Design;
 use crate::memory::CollectLarge;
@@ -269,13 +267,12 @@ impl<'a> Running<'a> {
         certificate::drift(self.state.visits as f64, total_cost, multiplier)
     }
 
-    fn step_by<L: Loss, M: Method>(
+    fn step_by<L: DualLoss>(
         &mut self,
         rows: &Rows<'_>,
         step: Step<'_>,
         monitor: &dyn Monitor,
         loss: L,
-        method: impl Fn(&Costs) -> M,
     ) -> Result<bool> {
         let (chosen, y) = self.task.choose(rows, step.parts);
         if chosen.ids.is_empty() {
@@ -283,7 +280,7 @@ impl<'a> Running<'a> {
         }
         let alpha = self.duals(&chosen.places)?;
         let mut random = active::random(step.settings.seed, step.number);
-        let mut method = method(&Costs { y: &y, cost: &chosen.cost });
+        let mut method = loss.method(&y, &chosen.cost);
         method.start_at(&alpha);
         {
             let view = &mapped(rows.view, step.settings.map);
@@ -346,17 +343,7 @@ impl Problem for Running<'_> {
     type Saved = (State, Option<DualFile>);
 
     fn step(&mut self, rows: &Rows<'_>, step: Step<'_>, monitor: &dyn Monitor) -> Result<bool> {
-        match step.settings.loss {
-            LossKind::Hinge => {
-                self.step_by(rows, step, monitor, Hinge, |costs| BoxCd::of(costs.y, costs.cost, Hinge))
-            }
-            LossKind::SquaredHinge => self.step_by(rows, step, monitor, SquaredHinge, |costs| {
-                BoxCd::of(costs.y, costs.cost, SquaredHinge)
-            }),
-            LossKind::Logistic => {
-                self.step_by(rows, step, monitor, Logistic, |costs| LogisticCd::of(costs.y, costs.cost))
-            }
-        }
+        with_loss!(step.settings.loss, loss => self.step_by(rows, step, monitor, loss))
     }
 
     fn scores(&self, rows: &Rows<'_>, step: Step<'_>, out: &mut [f32]) -> Result<()> {
@@ -365,7 +352,7 @@ impl Problem for Running<'_> {
         let offset = self.state.offset;
         // Only the projected score asks for them.
         let mut alpha = Vec::new();
-        if projected && settings.loss != LossKind::Logistic {
+        if projected && settings.loss.can_be_zero() {
             let places: Vec<u32> = rows.order.iter().map(|&i| rows.places[i as usize]).collect_large();
             memory::resize(&mut alpha, rows.places.len(), 0.0);
             rows.order.iter().zip(self.duals(&places)?).for_each(|(&i, a)| alpha[i as usize] = a);
@@ -380,12 +367,10 @@ impl Problem for Running<'_> {
             // Every dual variable of the logistic loss is inside its box: what counts is how close the
             // decision is.
             let Some(&a) = alpha.get(i) else {
-                return if settings.loss == LossKind::Logistic { m.abs() } else { (m - 1.0).abs() } as f32;
+                return if settings.loss.can_be_zero() { (m - 1.0).abs() } else { m.abs() } as f32;
             };
-            let (g, upper) = match settings.loss {
-                LossKind::SquaredHinge => (m - 1.0 + 0.5 * a / cost, f64::INFINITY),
-                _ => (m - 1.0, cost),
-            };
+            let (g, upper) =
+                with_loss!(settings.loss, loss => (loss.dual_slope(m, cost, a), loss.upper(cost)));
             let distance = match a {
                 0.0 => g.max(0.0),
                 a if a == upper => (-g).max(0.0),

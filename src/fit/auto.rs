@@ -1,12 +1,10 @@
 //! Which solver for which shape and loss.
 
 use super::baselines::{cutting_plane, primal_cd};
-use super::dual::Patience;
-use super::dual::box_cd::BoxCd;
-use super::dual::logistic_cd::LogisticCd;
+use super::dual::{DualLoss, Patience};
 use super::newton::{hessian, hinge};
 use super::{Monitor, Params, Problem, Solution, SolverKind, Start, Status, certificate, dual, newton};
-use crate::loss::{Hinge, Logistic, LossKind, SquaredHinge};
+use crate::loss::{Loss, LossKind, with_loss, with_smooth_loss};
 use crate::matrix::Rows;
 use crate::matrix::design::Design;
 use crate::{Error, Result};
@@ -111,7 +109,7 @@ fn is_easy(problem: &Problem<'_>) -> bool {
 
 /// Whether Newton is the better way for most problems of this shape.
 fn is_newtons(design: &Design<'_>, factorisation: Option<Factorisation>, loss: LossKind) -> bool {
-    factorisation.is_some_and(|f| f.is_worth_it) || (loss != LossKind::Hinge && prefers_lanes(design))
+    factorisation.is_some_and(|f| f.is_worth_it) || (loss.is_smooth() && prefers_lanes(design))
 }
 
 /// The solver that [`SolverKind::Auto`] begins with.
@@ -120,7 +118,7 @@ pub fn choose(problem: &Problem<'_>, loss: LossKind) -> SolverKind {
     if is_small(&design) {
         return SolverKind::Newton;
     }
-    if loss == LossKind::Hinge {
+    if !loss.is_smooth() {
         return SolverKind::DualCd;
     }
     let factorisation = factorisation(&design);
@@ -139,11 +137,7 @@ pub fn choose(problem: &Problem<'_>, loss: LossKind) -> SolverKind {
 /// 20news); convergence is about linear.
 pub fn expected_passes(loss: LossKind, mean_cost: f64, max_squared_norm: f64, tol: f64) -> f64 {
     let scale = mean_cost * max_squared_norm;
-    let (at_one, power) = match loss {
-        LossKind::Hinge => (30.0, 0.5),
-        LossKind::SquaredHinge => (13.0, 0.25),
-        LossKind::Logistic => (9.0, 0.2),
-    };
+    let [at_one, power] = with_loss!(loss, loss => loss.expected_passes());
     let digits = (-tol.log10()).clamp(1.0, 16.0);
     at_one * scale.powf(power).clamp(0.5, 20.0) * digits / 4.0
 }
@@ -252,15 +246,9 @@ fn attempt<'a>(
         if is_newtons(&design, factorisation(&design), loss) { PATIENCE_DIRECT } else { PATIENCE }
     });
     let options = dual::Options { is_online: solver == SolverKind::DualCdOnline, patience, is_proved };
-    let solution = match loss {
-        LossKind::Hinge => dual::solve(problem, BoxCd::new(problem, Hinge), params, options, start, monitor)?,
-        LossKind::SquaredHinge => {
-            dual::solve(problem, BoxCd::new(problem, SquaredHinge), params, options, start, monitor)?
-        }
-        LossKind::Logistic => {
-            dual::solve(problem, LogisticCd::new(problem), params, options, start, monitor)?
-        }
-    };
+    let solution = with_loss!(loss, loss => {
+        dual::solve(problem, loss.method(problem.y, problem.cost), params, options, start, monitor)?
+    });
     if solution.status != Status::Stalled {
         return Ok(solution);
     }
@@ -279,9 +267,9 @@ fn solve_by_newton<'a>(
     start: &Start,
     monitor: &'a dyn Monitor,
 ) -> Result<Solution> {
-    match loss {
-        LossKind::Hinge => hinge::solve(problem, params, start, monitor),
-        LossKind::SquaredHinge => newton::solve(problem, SquaredHinge, params, start, monitor),
-        LossKind::Logistic => newton::solve(problem, Logistic, params, start, monitor),
-    }
+    with_smooth_loss!(
+        loss,
+        loss => newton::solve(problem, loss, params, start, monitor),
+        else hinge::solve(problem, params, start, monitor)
+    )
 }

@@ -42,7 +42,7 @@ use std::borrow::Cow;
 use super::compensated::CompensatedSum;
 use super::sweep::{ROW_CHUNK, Sweep, dot, sum};
 use super::{Certificate, Evidence, Intercept, Monitor, Problem, Solution, finite};
-use crate::loss::{Hinge, Logistic, Loss, LossKind, SquaredHinge};
+use crate::loss::{Loss, LossKind, with_loss};
 use crate::matrix::design::Design;
 use crate::matrix::{Pass, Rows};
 use crate::memory::CollectLarge;
@@ -74,11 +74,7 @@ pub fn certify(
     tol: f64,
     monitor: &dyn Monitor,
 ) -> Result<()> {
-    match loss {
-        LossKind::Hinge => certify_loss(problem, Hinge, solution, tol, monitor),
-        LossKind::SquaredHinge => certify_loss(problem, SquaredHinge, solution, tol, monitor),
-        LossKind::Logistic => certify_loss(problem, Logistic, solution, tol, monitor),
-    }
+    with_loss!(loss, loss => certify_loss(problem, loss, solution, tol, monitor))
 }
 
 fn certify_loss<L: Loss>(
@@ -410,11 +406,7 @@ pub fn primal(
     monitor: &dyn Monitor,
 ) -> Result<f64> {
     let sweep = Sweep::new(problem.design(0.0), monitor);
-    match loss {
-        LossKind::Hinge => primal_of(problem, Hinge, &sweep, w, intercept, monitor),
-        LossKind::SquaredHinge => primal_of(problem, SquaredHinge, &sweep, w, intercept, monitor),
-        LossKind::Logistic => primal_of(problem, Logistic, &sweep, w, intercept, monitor),
-    }
+    with_loss!(loss, loss => primal_of(problem, loss, &sweep, w, intercept, monitor))
 }
 
 fn primal_of<L: Loss>(

@@ -218,7 +218,7 @@ impl Shared<'_> {
         let n_cols = packed.map_or(self.task.rows.n_cols(), |packed| packed.report().columns_out);
         if self.task.intercept == Intercept::Free {
             let start = Start { w: Some((memory::zeros(n_cols), -1.0)), ..Start::default() };
-            return Ok((loss != LossKind::Logistic).then_some(start));
+            return Ok(loss.can_be_zero().then_some(start));
         }
         let y = memory::filled(-1.0, self.ids.len());
         let problem = self.problem(&y);
@@ -264,7 +264,7 @@ impl Shared<'_> {
             ),
             None => auto::solve(&problem, loss, &Params { solver, ..params }, &start, self.monitor),
         };
-        let is_rare = RARE * count < y.len() && loss != LossKind::Logistic;
+        let is_rare = RARE * count < y.len() && loss.can_be_zero();
         let mut solution = solve(if is_rare { descent_for(params.solver) } else { params.solver })?;
         if solution.status != Status::Converged && params.solver == SolverKind::Auto && is_rare {
             solution = solve(SolverKind::Auto)?;
@@ -329,7 +329,7 @@ fn descent_for(solver: SolverKind) -> SolverKind {
 
 /// The solution of a label whose rows are all of one sign.
 fn constant(loss: LossKind, sign: f64) -> SparseSolution {
-    let intercept = if loss == LossKind::Logistic { sign * f64::INFINITY } else { sign };
+    let intercept = if loss.can_be_zero() { sign } else { sign * f64::INFINITY };
     SparseSolution {
         columns: Vec::new(),
         values: Vec::new(),

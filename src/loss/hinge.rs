@@ -30,15 +30,35 @@ impl Loss for Hinge {
     fn steepness(self, cost: f64, _: f64) -> f64 {
         cost
     }
+    #[inline(always)]
+    fn upper(self, cost: f64) -> f64 {
+        cost
+    }
+    #[inline(always)]
+    fn dual_slope(self, m: f64, _: f64, _: f64) -> f64 {
+        m - 1.0
+    }
+    fn is_smooth(self) -> bool {
+        false
+    }
+    fn can_be_zero(self) -> bool {
+        true
+    }
+    fn largest_curvature(self) -> f64 {
+        0.0
+    }
+    fn squared_radius(self) -> f64 {
+        1.0
+    }
+    /// 23 to 42 passes at C = 1, 139 to 165 at C = 16.
+    fn expected_passes(self) -> [f64; 2] {
+        [30.0, 0.5]
+    }
 }
 
 impl BoxLoss for Hinge {
     #[inline(always)]
-    fn upper(cost: f64) -> f64 {
-        cost
-    }
-    #[inline(always)]
-    fn diagonal(_: f64) -> f64 {
+    fn diagonal(self, _: f64) -> f64 {
         0.0
     }
 }

@@ -1,8 +1,11 @@
 //! The losses of the margin `m = y (w.x + b)`, one file each.
 //!
 //! Conventions: [`Loss::value`] is `xi(m)`; [`Loss::conjugate`] is `xi*(-a)`, the supremum over `m` of
-//! `-a m - xi(m)`, so that a row of cost `c` contributes `h(a) = -c xi*(-a / c)` to the dual. All three
-//! losses have `xi*(-a) = inf` for `a < 0`.
+//! `-a m - xi(m)`, so that a row of cost `c` contributes `h(a) = -c xi*(-a / c)` to the dual. All losses have
+//! `xi*(-a) = inf` for `a < 0`.
+//!
+//! Solvers take a loss as a value of its own type. [`LossKind`] is its name at run time; [`with_loss`] and
+//! [`with_smooth_loss`] go from the one to the other, and are the only places that list the losses.
 
 mod elementary;
 mod hinge;
@@ -28,6 +31,21 @@ pub trait Loss: Copy + Send + Sync + 'static {
     }
     /// `xi*(-a)`, infinite outside its domain.
     fn conjugate(self, a: f64) -> f64;
+    /// Upper bound of the dual variable of a row of cost `c`.
+    fn upper(self, cost: f64) -> f64;
+    /// Slope of the dual problem, to be minimised, along the variable `a` of a row of cost `c` and margin `m`.
+    fn dual_slope(self, m: f64, cost: f64, a: f64) -> f64;
+    /// Whether the derivative is continuous: Newton's method takes the loss as it is.
+    fn is_smooth(self) -> bool;
+    /// Whether rows far on the right side have no loss at all, and dual variables of 0.
+    fn can_be_zero(self) -> bool;
+    /// At least `xi''`.
+    fn largest_curvature(self) -> f64;
+    /// At least `-xi'(m) m` at every margin: `|w|^2` of an optimum for costs that add up to 1.
+    fn squared_radius(self) -> f64;
+    /// Passes that dual coordinate descent takes to a gap of 1e-4 at `C = 1` with rows of norm 1, and the
+    /// power of `C` with which they grow. Measured at C = 1 and C = 16 on imdb, phishing_urls, 20news.
+    fn expected_passes(self) -> [f64; 2];
     /// The bound of Chu15 below which `C` underfits: with no more than this, no margin can pass the steep
     /// part of the loss. `weight` is the sum of the sample weights, `max_squared_norm` the largest `|x_i|^2`.
     fn smallest_c(self, weight: f64, max_squared_norm: f64) -> f64;
@@ -48,12 +66,10 @@ pub trait Loss: Copy + Send + Sync + 'static {
     }
 }
 
-/// A loss whose dual is a box-constrained quadratic: hinge and squared hinge.
+/// A loss whose dual is a box-constrained quadratic.
 pub trait BoxLoss: Loss {
-    /// Upper bound of `a_i` for a row of cost `c`.
-    fn upper(cost: f64) -> f64;
     /// `D_ii`, added to the diagonal of `Q` for a row of cost `c`.
-    fn diagonal(cost: f64) -> f64;
+    fn diagonal(self, cost: f64) -> f64;
 }
 
 /// Names of the losses, as users write them.
@@ -65,6 +81,51 @@ pub enum LossKind {
     SquaredHinge,
     /// `log(1 + exp(-m))`
     Logistic,
+}
+
+/// Evaluates `$body` with `$loss` the loss of that name.
+macro_rules! with_loss {
+    ($kind:expr, $loss:ident => $body:expr) => {
+        $crate::loss::with_smooth_loss!($kind, $loss => $body, else {
+            let $loss = $crate::loss::Hinge;
+            $body
+        })
+    };
+}
+pub(crate) use with_loss;
+
+/// The same where losses with a kink are another matter.
+macro_rules! with_smooth_loss {
+    ($kind:expr, $loss:ident => $body:expr, else $kinked:expr) => {
+        match $kind {
+            $crate::loss::LossKind::Hinge => $kinked,
+            $crate::loss::LossKind::SquaredHinge => {
+                let $loss = $crate::loss::SquaredHinge;
+                $body
+            }
+            $crate::loss::LossKind::Logistic => {
+                let $loss = $crate::loss::Logistic;
+                $body
+            }
+        }
+    };
+}
+pub(crate) use with_smooth_loss;
+
+impl LossKind {
+    /// All of them, by the names that users write.
+    pub const NAMES: [(&str, Self); 3] =
+        [("hinge", Self::Hinge), ("squared_hinge", Self::SquaredHinge), ("logistic", Self::Logistic)];
+
+    /// As [`Loss::is_smooth`].
+    pub fn is_smooth(self) -> bool {
+        with_loss!(self, loss => loss.is_smooth())
+    }
+
+    /// As [`Loss::can_be_zero`].
+    pub fn can_be_zero(self) -> bool {
+        with_loss!(self, loss => loss.can_be_zero())
+    }
 }
 
 #[cfg(test)]

@@ -32,15 +32,36 @@ impl Loss for SquaredHinge {
     fn steepness(self, cost: f64, losses: f64) -> f64 {
         2.0 * (cost * losses).sqrt()
     }
+    #[inline(always)]
+    fn upper(self, _: f64) -> f64 {
+        f64::INFINITY
+    }
+    #[inline(always)]
+    fn dual_slope(self, m: f64, cost: f64, a: f64) -> f64 {
+        m - 1.0 + 0.5 * a / cost
+    }
+    fn is_smooth(self) -> bool {
+        true
+    }
+    fn can_be_zero(self) -> bool {
+        true
+    }
+    fn largest_curvature(self) -> f64 {
+        2.0
+    }
+    /// `2 (1 - m) m`.
+    fn squared_radius(self) -> f64 {
+        0.5
+    }
+    /// 12 to 13 passes at C = 1, 25 to 31 at C = 16.
+    fn expected_passes(self) -> [f64; 2] {
+        [13.0, 0.25]
+    }
 }
 
 impl BoxLoss for SquaredHinge {
     #[inline(always)]
-    fn upper(_: f64) -> f64 {
-        f64::INFINITY
-    }
-    #[inline(always)]
-    fn diagonal(cost: f64) -> f64 {
+    fn diagonal(self, cost: f64) -> f64 {
         0.5 / cost
     }
 }

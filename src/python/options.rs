@@ -15,12 +15,11 @@ fn unknown<T>(name: &'static str, value: &str, rule: &'static str) -> Result<T> 
 
 /// The loss of a name.
 pub fn loss(name: &str) -> Result<LossKind> {
-    match name {
-        "hinge" => Ok(LossKind::Hinge),
-        "squared_hinge" => Ok(LossKind::SquaredHinge),
-        "logistic" => Ok(LossKind::Logistic),
-        _ => unknown("loss", name, "'hinge', 'squared_hinge' or 'logistic'"),
-    }
+    let known = LossKind::NAMES.iter().find(|(known, _)| *known == name);
+    known.map_or_else(
+        || unknown("loss", name, "'hinge', 'squared_hinge' or 'logistic'"),
+        |(_, loss)| Ok(*loss),
+    )
 }
 
 /// The solver of a name.

@@ -13,7 +13,6 @@ use super::traveller::Traveller;
 use super::{Route, Settings, Step, folds, lower_bound};
 use crate::fit::{Intercept, Monitor, SolverKind, auto};
 use crate::labels::{Labels, check_row_count, check_weights};
-use crate::loss::LossKind;
 use crate::matrix::{Matrix, Rows};
 use crate::{Error, Result};
 
@@ -118,7 +117,7 @@ fn route<'a>(setup: &'a Setup<'a>) -> Result<Box<dyn Route + 'a>> {
     };
     if solver == SolverKind::CrammerSinger {
         Ok(Box::new(CrammerSinger::new(setup)))
-    } else if solver == SolverKind::Newton && setup.settings.loss != LossKind::Hinge {
+    } else if solver == SolverKind::Newton && setup.settings.loss.is_smooth() {
         Ok(Box::new(Primal::new(setup)?))
     } else {
         Ok(Box::new(Dual::new(setup)))

@@ -31,7 +31,7 @@ use super::saturation::{Extension, Point};
 use super::watch::Watch;
 use super::{Route, State, Step, lane, saturation};
 use crate::fit::{Monitor, Params, Solution, SolverKind, Start, Status, auto, check_length};
-use crate::loss::{Hinge, Logistic, Loss, LossKind, SquaredHinge};
+use crate::loss::{Loss, with_loss};
 use crate::matrix::Rows;
 use crate::memory::CollectLarge;
 use crate::{Error, Result, memory, parallel};
@@ -219,11 +219,9 @@ impl Task<'_> {
     /// Tries to make the solution one that is accepted up to the last `C` of the search; tells whether it
     /// did.
     fn extend(&self, solution: &mut Solution, fitted: &mut Fitted, y: &[f64], tol: f64) -> bool {
-        match self.setup.settings.loss {
-            LossKind::Hinge => self.extend_with(Hinge, solution, fitted, y, tol),
-            LossKind::SquaredHinge => self.extend_with(SquaredHinge, solution, fitted, y, tol),
-            LossKind::Logistic => false, // never zero
-        }
+        with_loss!(self.setup.settings.loss, loss => {
+            loss.can_be_zero() && self.extend_with(loss, solution, fitted, y, tol)
+        })
     }
 
     fn extend_with<L: Loss>(
@@ -265,11 +263,9 @@ impl Task<'_> {
         let dual = |t: f64| {
             let terms = alpha.iter().zip(self.weight()).map(|(&a, v)| {
                 let cost = self.c * v;
-                match self.setup.settings.loss {
-                    LossKind::Hinge => Hinge.dual_term(cost, (t * a).min(cost)),
-                    LossKind::SquaredHinge => SquaredHinge.dual_term(cost, t * a),
-                    LossKind::Logistic => Logistic.dual_term(cost, (t * a).min(cost)),
-                }
+                with_loss!(self.setup.settings.loss, loss => {
+                    loss.dual_term(cost, (t * a).min(loss.upper(cost)))
+                })
             });
             terms.sum::<f64>() - t * t * half
         };
@@ -310,6 +306,7 @@ mod tests {
     use super::*;
     use crate::fit::{Intercept, Problem, Silent};
     use crate::labels::Labels;
+    use crate::loss::LossKind;
     use crate::matrix::dense::DenseView;
     use crate::search::Settings;
     use crate::search::folds::{Fold, parts};
@@ -369,12 +366,7 @@ mod tests {
                     let losses = setup.part(k).train.iter().zip(setup.signs(k)).zip(&setup.part(k).weight);
                     let loss_of = |((&i, y), v): ((&u32, f64), &f64)| {
                         let margin = y * (view.dot(i as usize, w) + b);
-                        at * v
-                            * match loss {
-                                LossKind::Hinge => Hinge.value(margin),
-                                LossKind::SquaredHinge => SquaredHinge.value(margin),
-                                LossKind::Logistic => Logistic.value(margin),
-                            }
+                        at * v * with_loss!(loss, loss => loss.value(margin))
                     };
                     let true_value = saturation::norm(intercept, w, *b) + losses.map(loss_of).sum::<f64>();
                     if is_present {

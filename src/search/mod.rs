@@ -37,7 +37,7 @@ use crate::fit::{Intercept, SolverKind, check_length};
 
 #[cfg(doc)]
 use crate::fit::auto;
-use crate::loss::{Hinge, Logistic, Loss, LossKind, SquaredHinge};
+use crate::loss::{Loss, LossKind, with_loss};
 use crate::memory;
 
 pub use driver::{Task, search};
@@ -133,11 +133,7 @@ pub trait Route {
 
 /// The lower bound of Chu15 (eqs. 21 and 22), rounded down to a power of two; 1 for a matrix of zeros.
 pub fn lower_bound(loss: LossKind, weight: f64, max_squared_norm: f64) -> f64 {
-    let bound = match loss {
-        LossKind::Hinge => Hinge.smallest_c(weight, max_squared_norm),
-        LossKind::SquaredHinge => SquaredHinge.smallest_c(weight, max_squared_norm),
-        LossKind::Logistic => Logistic.smallest_c(weight, max_squared_norm),
-    };
+    let bound = with_loss!(loss, loss => loss.smallest_c(weight, max_squared_norm));
     if bound.is_finite() && bound > 0.0 { bound.log2().floor().exp2() } else { 1.0 }
 }
 

@@ -23,7 +23,7 @@ use crate::Result;
 use crate::fit::newton::{Newton, Products, Work};
 use crate::fit::stop::Stop;
 use crate::fit::{Problem, Status, check_length};
-use crate::loss::{Logistic, Loss, LossKind, SquaredHinge};
+use crate::loss::{Loss, with_smooth_loss};
 use crate::memory::CollectLarge;
 
 /// Lanes of a group: one cache line of numbers. Tried: groups of four and of one for few lanes, which doubled
@@ -77,10 +77,11 @@ impl<'a> Primal<'a> {
 }
 
 fn group<'a>(setup: &'a Setup<'a>, lanes: Range<usize>) -> Result<Box<dyn Group + 'a>> {
-    Ok(match setup.settings.loss {
-        LossKind::Logistic => Box::new(LaneGroup::new(Logistic, setup, lanes)?),
-        LossKind::SquaredHinge | LossKind::Hinge => Box::new(LaneGroup::new(SquaredHinge, setup, lanes)?),
-    })
+    with_smooth_loss!(
+        setup.settings.loss,
+        loss => Ok(Box::new(LaneGroup::new(loss, setup, lanes)?)),
+        else unreachable!("the driver takes this route for smooth losses only")
+    )
 }
 
 impl Route for Primal<'_> {

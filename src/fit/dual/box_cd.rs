@@ -71,8 +71,9 @@ impl<L: BoxLoss> Method for BoxCd<L> {
     }
 
     fn start_at(&mut self, alpha: &[f64]) {
+        let loss = self.loss;
         for (row, a) in self.rows.iter_mut().zip(alpha) {
-            row.alpha = a.clamp(0.0, L::upper(row.cost));
+            row.alpha = a.clamp(0.0, loss.upper(row.cost));
         }
     }
 
@@ -86,9 +87,9 @@ impl<L: BoxLoss> Method for BoxCd<L> {
 
     #[inline(always)]
     fn step<R: Rows>(&mut self, rows: &R, i: usize, visit: &mut Visit<'_>, epoch: &mut Epoch) -> Fate {
-        let row = &mut self.rows[i];
-        let g = row.y * (rows.dot(i, visit.w) + visit.offset) - 1.0 + L::diagonal(row.cost) * row.alpha;
-        let upper = L::upper(row.cost);
+        let (loss, row) = (self.loss, &mut self.rows[i]);
+        let g = row.y * (rows.dot(i, visit.w) + visit.offset) - 1.0 + loss.diagonal(row.cost) * row.alpha;
+        let upper = loss.upper(row.cost);
         let pg = if row.alpha == 0.0 {
             if g > self.bounds.0 {
                 return Fate::Shrinks;
@@ -106,7 +107,7 @@ impl<L: BoxLoss> Method for BoxCd<L> {
         epoch.smallest = epoch.smallest.min(pg);
         if pg.abs() > NEGLIGIBLE {
             if row.diagonal.is_nan() {
-                row.diagonal = rows.squared_norm(i) + L::diagonal(row.cost);
+                row.diagonal = rows.squared_norm(i) + loss.diagonal(row.cost);
             }
             let next = (row.alpha - g / row.diagonal).clamp(0.0, upper);
             let change = next - row.alpha;
@@ -129,11 +130,11 @@ impl<L: BoxLoss> Method for BoxCd<L> {
     }
 
     fn recheck(&mut self, margins: &[f64]) {
-        let (rows, bounds) = (&self.rows, self.bounds);
+        let (loss, rows, bounds) = (self.loss, &self.rows, self.bounds);
         self.active.restore(|i| {
             let row = &rows[i];
-            let g = margins[i] - 1.0 + L::diagonal(row.cost) * row.alpha;
-            !(row.alpha == 0.0 && g > bounds.0 || row.alpha == L::upper(row.cost) && g < bounds.1)
+            let g = margins[i] - 1.0 + loss.diagonal(row.cost) * row.alpha;
+            !(row.alpha == 0.0 && g > bounds.0 || row.alpha == loss.upper(row.cost) && g < bounds.1)
         });
     }
 }

@@ -35,6 +35,8 @@ pub mod logistic_cd;
 pub mod schedule;
 pub mod segment;
 use self::active::{ActiveSet, Random, below};
+use self::box_cd::BoxCd;
+use self::logistic_cd::LogisticCd;
 use self::schedule::Schedule;
 use self::segment::Best;
 use super::objective::Weighted;
@@ -43,7 +45,7 @@ use super::{
     Certificate, Evidence, Intercept, Monitor, Params, Problem, Progress, Solution, SolverKind, Start,
     Status, certificate, finite, intercept,
 };
-use crate::loss::Loss;
+use crate::loss::{BoxLoss, Logistic, Loss};
 use crate::matrix::design::Design;
 use crate::matrix::{Pass, Rows};
 use crate::memory::CollectLarge;
@@ -124,6 +126,28 @@ pub trait Method {
     fn finish(&mut self, _: &Epoch) {}
     /// Decides anew which rows are active, from the margins of all rows.
     fn recheck(&mut self, _: &[f64]) {}
+}
+
+/// A loss with its kind of dual problem.
+pub trait DualLoss: Loss {
+    /// Coordinate descent on it.
+    type Method: Method<Loss = Self>;
+    /// Where the descent starts by itself, for rows of such labels and costs.
+    fn method(self, y: &[f64], cost: &[f64]) -> Self::Method;
+}
+
+impl<L: BoxLoss> DualLoss for L {
+    type Method = BoxCd<L>;
+    fn method(self, y: &[f64], cost: &[f64]) -> BoxCd<L> {
+        BoxCd::of(y, cost, self)
+    }
+}
+
+impl DualLoss for Logistic {
+    type Method = LogisticCd;
+    fn method(self, y: &[f64], cost: &[f64]) -> LogisticCd {
+        LogisticCd::of(y, cost)
+    }
 }
 
 /// Visits every active row once, in a fresh random order (Hsieh08, algorithm 3). The memory of a row visited
@@ -424,7 +448,7 @@ impl<'a, M: Method> Descent<'a, M> {
             dual += loss.dual_term(c, method.alpha(i));
         }
         finite("objective", primal, &self.sweep.design)?;
-        if !is_hinge(loss) {
+        if loss.is_smooth() {
             return Ok(Check { certificate: Certificate { primal, dual }, intercept: 0.0, margins });
         }
         primal = match &mut self.best {
@@ -503,18 +527,14 @@ impl<'a, M: Method> Descent<'a, M> {
     }
 }
 
-fn is_hinge<L: Loss>(loss: L) -> bool {
-    loss.curvature(0.0) == 0.0
-}
-
 /// Exact best intercept for margins without one.
 pub(super) fn best_intercept<L: Loss>(loss: L, y: &[f64], cost: &[f64], margins: &[f64]) -> f64 {
     let decision: Vec<f64> = margins.iter().zip(y).map(|(m, y)| m * y).collect_large();
-    if is_hinge(loss) {
-        intercept::hinge_optimum(y, cost, &decision)
-    } else {
+    if loss.is_smooth() {
         let [shift] = intercept::smooth_shift(&Weighted { loss, y, cost }, decision.as_chunks().0);
         shift
+    } else {
+        intercept::hinge_optimum(y, cost, &decision)
     }
 }
 

@@ -42,7 +42,7 @@ pub mod walk;
 pub mod window;
 
 use crate::fit::{Monitor, Problem, Solution};
-use crate::loss::{Hinge, Logistic, LossKind, SquaredHinge};
+use crate::loss::{LossKind, with_loss};
 use crate::{Error, Result};
 use bound::Shares;
 use descent::Descent;
@@ -157,13 +157,7 @@ pub fn solve(
     options: &Options<'_>,
     monitor: &dyn Monitor,
 ) -> Result<(Solution, Vec<Look>)> {
-    match loss {
-        LossKind::Hinge => Descent::new(problem, Hinge, options, &State::default(), monitor)?.run(),
-        LossKind::SquaredHinge => {
-            Descent::new(problem, SquaredHinge, options, &State::default(), monitor)?.run()
-        }
-        LossKind::Logistic => Descent::new(problem, Logistic, options, &State::default(), monitor)?.run(),
-    }
+    with_loss!(loss, loss => Descent::new(problem, loss, options, &State::default(), monitor)?.run())
 }
 
 /// One pass over further rows, drawn at random: as many as there are, rounded up to whole steps. Costs count
@@ -178,11 +172,7 @@ pub fn advance(
     state: &State,
     monitor: &dyn Monitor,
 ) -> Result<State> {
-    match loss {
-        LossKind::Hinge => Descent::new(problem, Hinge, options, state, monitor)?.pass(),
-        LossKind::SquaredHinge => Descent::new(problem, SquaredHinge, options, state, monitor)?.pass(),
-        LossKind::Logistic => Descent::new(problem, Logistic, options, state, monitor)?.pass(),
-    }
+    with_loss!(loss, loss => Descent::new(problem, loss, options, state, monitor)?.pass())
 }
 
 /// A part of the rows of a problem, to be stepped over.
@@ -209,13 +199,7 @@ pub fn visit(
     at: (Walk, Shares),
     monitor: &dyn Monitor,
 ) -> Result<(Walk, Shares)> {
-    match loss {
-        LossKind::Hinge => Descent::on_part(part, Hinge, options, at, monitor).visit(part.draws),
-        LossKind::SquaredHinge => {
-            Descent::on_part(part, SquaredHinge, options, at, monitor).visit(part.draws)
-        }
-        LossKind::Logistic => Descent::on_part(part, Logistic, options, at, monitor).visit(part.draws),
-    }
+    with_loss!(loss, loss => Descent::on_part(part, loss, options, at, monitor).visit(part.draws))
 }
 
 #[cfg(test)]

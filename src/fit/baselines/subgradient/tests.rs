@@ -5,6 +5,7 @@ use crate::fit::dual::active::random;
 use crate::fit::sweep::dot;
 use crate::fit::{Intercept, Params, Silent, SolverKind, Start, Status, auto};
 use crate::loss::Loss;
+use crate::loss::{Hinge, Logistic, SquaredHinge};
 use crate::matrix::dense::DenseView;
 use crate::matrix::{Matrix, Rows};
 use proptest::prelude::*;

@@ -27,25 +27,11 @@ impl Scale {
     pub fn new<L: Loss>(loss: L, intercept: Intercept, total: f64, largest: f64, mean: f64) -> Self {
         let lambda = 1.0 / total;
         let height = if mean > 0.0 { mean } else { 1.0 };
-        let radius = (squared_radius(loss) / lambda).sqrt();
+        let radius = (loss.squared_radius() / lambda).sqrt();
         let free_height = if intercept == Intercept::Free { height } else { 0.0 };
-        let offset = largest_curvature(loss) * (largest + free_height) / lambda;
+        let offset = loss.largest_curvature() * (largest + free_height) / lambda;
         Self { lambda, radius, offset, height, reach: 1.0 + largest.sqrt() * radius }
     }
-}
-
-/// Squared radius of a ball around zero that holds the optimal weights, times `lambda`.
-fn squared_radius<L: Loss>(loss: L) -> f64 {
-    match (loss.curvature(0.0) == 0.0, loss.conjugate(2.0).is_finite()) {
-        (true, _) => 1.0,
-        (false, true) => 0.5,
-        (false, false) => 2.0 * std::f64::consts::LN_2,
-    }
-}
-
-/// Largest curvature of the loss.
-fn largest_curvature<L: Loss>(loss: L) -> f64 {
-    loss.curvature(0.0)
 }
 
 /// The moving part of a descent.
