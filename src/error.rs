@@ -84,8 +84,8 @@ pub enum Error {
         /// Why not.
         reason: String,
     },
-    /// A file of a plane is damaged or none.
-    #[error("{path} is not a whole file of a plane: {reason}")]
+    /// A file is no cost-plane file, or a damaged one.
+    #[error("{path} is not an intact cost-plane file: {reason}")]
     PlaneFile {
         /// The file.
         path: PathBuf,

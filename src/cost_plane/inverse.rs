@@ -118,7 +118,7 @@ impl Inverse {
         self.members.push(i);
     }
 
-    /// Removes the row at position `k`; the last row takes its place. `column` is scratch of at least
+    /// Removes the row at position `k`; the last row moves there. `column` is scratch of at least
     /// [`Self::padded`] entries.
     pub fn leave(&mut self, k: usize, column: &mut [f64]) {
         let (n, stride) = (self.len(), self.stride);

@@ -12,7 +12,7 @@ use super::cost_data::CostData;
 use super::cost_plane::{Plane, codes, findings, numbers, points, points_array};
 use super::run::{run, run_keeping};
 use crate::cost_plane::start::sides_at;
-use crate::cost_plane::{Options, file};
+use crate::cost_plane::{ExplorationOptions, file};
 use crate::{Error, cost_plane, memory, parallel};
 
 /// Explores the plane into a file; whether a KeyboardInterrupt cut it short.
@@ -32,7 +32,7 @@ pub fn explore_to_file<'py>(
     progress: Option<Bound<'py, PyAny>>,
 ) -> PyResult<()> {
     let data = data.slices()?;
-    let options = Options { limit, start, max_facets: max_regions, seed };
+    let options = ExplorationOptions { limit, start, max_facets: max_regions, seed };
     run_keeping(py, n_threads, progress.as_ref(), |monitor| {
         let target = (Path::new(&target), header);
         data.with(&[], |data| {
