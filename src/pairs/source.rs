@@ -5,7 +5,7 @@
 //! stretch: the ordinary kernels do it, and their promise (every index below the length of the weights) is
 //! the same. Needs columns in rising order.
 
-use super::map::{Layout, Map, hashed};
+use super::map::{Map, PairLayout, hashed};
 use crate::matrix::csr::CsrView;
 use crate::matrix::dense::DenseView;
 use crate::matrix::scaled::ScaledView;
@@ -40,7 +40,7 @@ impl<I: Index, V: Value, P: Index> PairSource for CsrView<'_, I, V, P> {
         let (indices, values) = self.row(i);
         let mut sum = times(&self.dot_lanes(i, &w[..n]), factors.linear);
         match &map.layout {
-            Layout::Exact => {
+            PairLayout::Exact => {
                 for (a, (j, v)) in indices.iter().zip(values).enumerate() {
                     let (j, v) = (j.to_usize(), v.to_f64());
                     let stretch = &w[map.start(j)..][..n];
@@ -51,7 +51,7 @@ impl<I: Index, V: Value, P: Index> PairSource for CsrView<'_, I, V, P> {
                     add(&mut sum, factors.square * v * v, &stretch[j]);
                 }
             }
-            Layout::Hashed { keys, bits } => {
+            PairLayout::Hashed { keys, bits } => {
                 let (squares, table) = (&w[n..2 * n], &w[2 * n..]);
                 for (a, (j, v)) in indices.iter().zip(values).enumerate() {
                     let (j, v) = (j.to_usize(), v.to_f64());
@@ -78,7 +78,7 @@ impl<I: Index, V: Value, P: Index> PairSource for CsrView<'_, I, V, P> {
         let (indices, values) = self.row(i);
         self.add_lanes(i, &times(scale, factors.linear), &mut w[..n]);
         match &map.layout {
-            Layout::Exact => {
+            PairLayout::Exact => {
                 for (a, (j, v)) in indices.iter().zip(values).enumerate() {
                     let (j, v) = (j.to_usize(), v.to_f64());
                     let stretch = &mut w[map.start(j)..][..n];
@@ -88,7 +88,7 @@ impl<I: Index, V: Value, P: Index> PairSource for CsrView<'_, I, V, P> {
                     unsafe { kernels::add_lanes(&indices[a + 1..], &values[a + 1..], &scale, stretch) };
                 }
             }
-            Layout::Hashed { keys, bits } => {
+            PairLayout::Hashed { keys, bits } => {
                 let (squares, table) = w[n..].split_at_mut(n);
                 for (a, (j, v)) in indices.iter().zip(values).enumerate() {
                     let (j, v) = (j.to_usize(), v.to_f64());
@@ -133,7 +133,7 @@ impl PairSource for ScaledView<'_> {
         let (indices, v) = self.parts(i);
         let (mut squares, mut products) = ([0.0; L], [0.0; L]);
         match &map.layout {
-            Layout::Exact => {
+            PairLayout::Exact => {
                 for (a, j) in indices.iter().enumerate() {
                     let j = j.to_usize();
                     let stretch = &w[map.start(j)..][..n];
@@ -143,7 +143,7 @@ impl PairSource for ScaledView<'_> {
                     add(&mut squares, 1.0, &stretch[j]);
                 }
             }
-            Layout::Hashed { keys, bits } => {
+            PairLayout::Hashed { keys, bits } => {
                 for (a, j) in indices.iter().enumerate() {
                     let j = j.to_usize();
                     for k in &indices[a + 1..] {
@@ -171,13 +171,13 @@ impl PairSource for ScaledView<'_> {
         for (a, j) in indices.iter().enumerate() {
             let j = j.to_usize();
             match &map.layout {
-                Layout::Exact => {
+                PairLayout::Exact => {
                     let stretch = &mut w[map.start(j)..][..n];
                     add(&mut stretch[j], 1.0, &square);
                     // SAFETY: as in `pair_dot`.
                     unsafe { kernels::add_lanes_at(&indices[a + 1..], &product, stretch) };
                 }
-                Layout::Hashed { keys, bits } => {
+                PairLayout::Hashed { keys, bits } => {
                     add(&mut w[n + j], 1.0, &square);
                     for k in &indices[a + 1..] {
                         let (at, sign) = hashed(keys[j], keys[k.to_usize()], *bits);
@@ -217,7 +217,7 @@ impl<V: Value> PairSource for DenseView<'_, V> {
             let rest = &row[j + 1..];
             let mut products = [0.0; L];
             match &map.layout {
-                Layout::Exact => {
+                PairLayout::Exact => {
                     let stretch = &w[map.start(j)..][..n];
                     let after = &stretch[j + 1..];
                     products = if L == 1 {
@@ -227,7 +227,7 @@ impl<V: Value> PairSource for DenseView<'_, V> {
                     };
                     add(&mut sum, factors.square * v * v, &stretch[j]);
                 }
-                Layout::Hashed { keys, bits } => {
+                PairLayout::Hashed { keys, bits } => {
                     let table = &w[2 * n..];
                     for (k, u) in rest.iter().enumerate().filter(|(_, u)| u.to_f64() != 0.0) {
                         let (at, sign) = hashed(keys[j], keys[j + 1 + k], *bits);
@@ -251,7 +251,7 @@ impl<V: Value> PairSource for DenseView<'_, V> {
             let rest = &row[j + 1..];
             let square = factors.square * v * v;
             match &map.layout {
-                Layout::Exact => {
+                PairLayout::Exact => {
                     let stretch = &mut w[map.start(j)..][..n];
                     add(&mut stretch[j], square, scale);
                     let scale = times(scale, factors.product * v);
@@ -259,7 +259,7 @@ impl<V: Value> PairSource for DenseView<'_, V> {
                         add(entry, u.to_f64(), &scale);
                     }
                 }
-                Layout::Hashed { keys, bits } => {
+                PairLayout::Hashed { keys, bits } => {
                     add(&mut w[n + j], square, scale);
                     for (k, u) in rest.iter().enumerate().filter(|(_, u)| u.to_f64() != 0.0) {
                         let (at, sign) = hashed(keys[j], keys[j + 1 + k], *bits);

@@ -52,7 +52,7 @@ fn rows() -> impl Strategy<Value = Vec<Vec<f64>>> {
 }
 
 fn hashed_map(n: usize, factors: Factors, bits: u32) -> Map {
-    Map { n, factors, layout: Layout::Hashed { keys: (0..n).map(|j| map::key(5, j)).collect(), bits } }
+    Map { n, factors, layout: PairLayout::Hashed { keys: (0..n).map(|j| map::key(5, j)).collect(), bits } }
 }
 
 fn check<const L: usize>(

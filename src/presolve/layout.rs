@@ -23,7 +23,7 @@ pub const SCALED: u32 = 1 << 31;
 pub const MAX_COLUMNS: usize = i32::MAX as usize - 1;
 
 /// The packed place of every column and row.
-pub struct Layout {
+pub struct PackedLayout {
     /// Per column: its packed column, possibly with [`SCALED`], or [`ALONE`], or [`NOWHERE`].
     pub place: Vec<u32>,
     /// Factor of packed columns that are marked as scaled.
@@ -47,7 +47,7 @@ pub fn lay_out(
     classes: &[Class],
     mut row_len: Vec<u32>,
     removed: &[u32],
-) -> Option<Layout> {
+) -> Option<PackedLayout> {
     let mut place = memory::filled(NOWHERE, columns.len());
     let mut is_merged = memory::zeros(if classes.is_empty() { 0 } else { columns.len() });
     for (column, _) in classes.iter().flat_map(|class| &class.members[1..]) {
@@ -83,7 +83,7 @@ pub fn lay_out(
             row_len[row] -= count - 1;
         }
     }
-    Some(Layout { place, factor, own, n_columns, merged_alone, row_len })
+    Some(PackedLayout { place, factor, own, n_columns, merged_alone, row_len })
 }
 
 /// The kept columns of two rows or more in their new order: a sort by counting, first by row, then by power

@@ -84,7 +84,7 @@ fn poll(cancelled: &Cancelled<'_>) -> Result<()> {
 
 /// What was done to the columns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Report {
+pub struct PresolveReport {
     /// Columns of the input.
     pub columns_in: usize,
     /// Columns of the packed matrix.
@@ -108,7 +108,7 @@ pub struct Presolved<V> {
     values: Vec<V>,
     place: Vec<u32>,
     share: Vec<f64>,
-    report: Report,
+    report: PresolveReport,
 }
 
 /// The packed matrix as solvers see it.
@@ -190,7 +190,7 @@ pub fn presolve<I: Index, V: Value>(
     poll(cancelled)?;
     let (columns_out, merged_alone) = (layout.n_columns, layout.merged_alone);
     let packed = pack::pack(&x, layout, cancelled)?;
-    let report = Report {
+    let report = PresolveReport {
         columns_in: x.n_cols,
         columns_out,
         nonzeros_in: x.nnz(),
@@ -230,7 +230,7 @@ impl<V: Value> Presolved<V> {
     }
 
     /// What was done.
-    pub fn report(&self) -> &Report {
+    pub fn report(&self) -> &PresolveReport {
         &self.report
     }
 

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use rayon::prelude::*;
 
-use super::layout::{ALONE, Layout, NOWHERE, SCALED};
+use super::layout::{ALONE, NOWHERE, PackedLayout, SCALED};
 use super::{CHUNK_ENTRIES, Cancelled, Source, poll};
 use crate::matrix::{Index, Value, kernels};
 use crate::{Result, memory};
@@ -35,7 +35,7 @@ struct Task<'a, V> {
 /// Writes the packed matrix, rows sorted by packed column.
 pub fn pack<I: Index, V: Value>(
     x: &Source<'_, I, V>,
-    layout: Layout,
+    layout: PackedLayout,
     cancelled: &Cancelled<'_>,
 ) -> Result<Packed<V>> {
     let mut indptr = memory::zeros::<i64>(x.n_rows + 1);

@@ -77,16 +77,16 @@ pub(crate) use by_layout;
 
 /// A borrowed matrix of any supported layout.
 pub enum Matrix<'py> {
-    Csr32F32(Csr<'py, i32, f32>),
-    Csr32F64(Csr<'py, i32, f64>),
-    Csr64F32(Csr<'py, i64, f32>),
-    Csr64F64(Csr<'py, i64, f64>),
+    Csr32F32(BorrowedCsr<'py, i32, f32>),
+    Csr32F64(BorrowedCsr<'py, i32, f64>),
+    Csr64F32(BorrowedCsr<'py, i64, f32>),
+    Csr64F64(BorrowedCsr<'py, i64, f64>),
     DenseF32(PyReadonlyArray2<'py, f32>),
     DenseF64(PyReadonlyArray2<'py, f64>),
 }
 
 /// The borrowed arrays of a CSR matrix.
-pub struct Csr<'py, I: numpy::Element, V: numpy::Element> {
+pub struct BorrowedCsr<'py, I: numpy::Element, V: numpy::Element> {
     pub indptr: PyReadonlyArray1<'py, I>,
     pub indices: PyReadonlyArray1<'py, I>,
     pub values: PyReadonlyArray1<'py, V>,
@@ -96,9 +96,9 @@ pub struct Csr<'py, I: numpy::Element, V: numpy::Element> {
 fn csr<'py, I: numpy::Element, V: numpy::Element>(
     parts: &[Bound<'py, PyAny>; 3],
     n_cols: usize,
-) -> Option<Csr<'py, I, V>> {
+) -> Option<BorrowedCsr<'py, I, V>> {
     let [indptr, indices, values] = parts;
-    Some(Csr {
+    Some(BorrowedCsr {
         indptr: indptr.extract().ok()?,
         indices: indices.extract().ok()?,
         values: values.extract().ok()?,
@@ -184,7 +184,7 @@ impl<'a> Slices<'a> {
     }
 }
 
-impl<I: numpy::Element, V: numpy::Element> Csr<'_, I, V> {
+impl<I: numpy::Element, V: numpy::Element> BorrowedCsr<'_, I, V> {
     fn slices(&self) -> PyResult<CsrSlices<'_, I, V>> {
         let (indptr, indices, values) =
             (self.indptr.as_slice()?, self.indices.as_slice()?, self.values.as_slice()?);

@@ -11,8 +11,9 @@ use super::arrays::copied;
 use super::cost_data::CostData;
 use super::cost_plane::{Plane, codes, findings, numbers, points, points_array};
 use super::run::{run, run_keeping};
+use crate::cost_plane::ExplorationOptions;
+use crate::cost_plane::file::PlaneFile;
 use crate::cost_plane::start::sides_at;
-use crate::cost_plane::{ExplorationOptions, file};
 use crate::{Error, cost_plane, memory, parallel};
 
 /// Explores the plane into a file; whether a KeyboardInterrupt cut it short.
@@ -79,16 +80,16 @@ pub fn sides_at_points<'py>(
 }
 
 /// A file that [`explore_to_file`] wrote.
-#[pyclass(frozen, module = "hinge._native")]
-pub struct PlaneFile {
-    file: file::PlaneFile,
+#[pyclass(name = "PlaneFile", frozen, module = "hinge._native")]
+pub struct PyPlaneFile {
+    file: PlaneFile,
 }
 
 #[pymethods]
-impl PlaneFile {
+impl PyPlaneFile {
     #[new]
     fn new(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
-        Ok(Self { file: py.detach(|| memory::catch(|| file::PlaneFile::open(&path)))? })
+        Ok(Self { file: py.detach(|| memory::catch(|| PlaneFile::open(&path)))? })
     }
 
     /// What was given to be kept.

@@ -18,7 +18,7 @@ use crate::matrix::any::AnyRows;
 use crate::matrix::csr::Structure;
 use crate::pairs::Poly2;
 use crate::pairs::map::Map;
-use crate::presolve::{Packable, Presolved, Report};
+use crate::presolve::{Packable, PresolveReport, Presolved};
 
 /// Checks a matrix; returns (some row holds a column twice, largest squared norm of a row).
 #[pyfunction]
@@ -120,7 +120,7 @@ pub fn fit_slices(
     cost: &[f64],
     ask: &Ask<'_>,
     monitor: &dyn Monitor,
-) -> crate::Result<(Vec<Solution>, usize, Option<Report>)> {
+) -> crate::Result<(Vec<Solution>, usize, Option<PresolveReport>)> {
     let Ask { loss, intercept, params, .. } = ask;
     with_rows!(slices, |rows, structure| {
         let packed = ask.pack(&rows, &structure, cost, labels.n_problems(), monitor)?;
@@ -136,7 +136,7 @@ pub fn fit_slices(
     })
 }
 
-pub fn report_dict<'py>(py: Python<'py>, report: &Report) -> PyResult<Bound<'py, PyDict>> {
+pub fn report_dict<'py>(py: Python<'py>, report: &PresolveReport) -> PyResult<Bound<'py, PyDict>> {
     let result = PyDict::new(py);
     for (name, count) in [
         ("n_features_in", report.columns_in),
@@ -154,7 +154,7 @@ pub fn report_dict<'py>(py: Python<'py>, report: &Report) -> PyResult<Bound<'py,
 
 pub fn as_dict<'py>(py: Python<'py>, solutions: &[Solution], n_cols: usize) -> PyResult<Bound<'py, PyDict>> {
     let coef = table(py, n_cols, solutions.iter().map(|solution| &solution.w[..]))?;
-    let facts: Vec<Facts> = solutions.iter().map(Facts::from).collect();
+    let facts: Vec<FitFacts> = solutions.iter().map(FitFacts::from).collect();
     let result = facts_dict(py, &facts)?;
     result.set_item("coef", coef)?;
     let intercepts: Vec<f64> = solutions.iter().map(|s| s.intercept).collect();
@@ -163,7 +163,7 @@ pub fn as_dict<'py>(py: Python<'py>, solutions: &[Solution], n_cols: usize) -> P
 }
 
 /// What every fit tells of a problem besides its weights.
-pub struct Facts {
+pub struct FitFacts {
     pub certificate: Certificate,
     pub passes: f64,
     pub n_iter: usize,
@@ -171,7 +171,7 @@ pub struct Facts {
     pub solver: &'static str,
 }
 
-impl From<&Solution> for Facts {
+impl From<&Solution> for FitFacts {
     fn from(solution: &Solution) -> Self {
         let Solution { certificate, passes, n_iter, status, solver, .. } = *solution;
         Self { certificate, passes, n_iter, status, solver: options::solver_name(solver) }
@@ -179,8 +179,8 @@ impl From<&Solution> for Facts {
 }
 
 /// The facts as Python has them: a number or a name per problem under each key.
-pub fn facts_dict<'py>(py: Python<'py>, facts: &[Facts]) -> PyResult<Bound<'py, PyDict>> {
-    let column = |f: fn(&Facts) -> f64| facts.iter().map(f).collect::<Vec<_>>().into_pyarray(py);
+pub fn facts_dict<'py>(py: Python<'py>, facts: &[FitFacts]) -> PyResult<Bound<'py, PyDict>> {
+    let column = |f: fn(&FitFacts) -> f64| facts.iter().map(f).collect::<Vec<_>>().into_pyarray(py);
     let result = PyDict::new(py);
     result.set_item("primal", column(|f| f.certificate.primal))?;
     result.set_item("dual", column(|f| f.certificate.dual))?;

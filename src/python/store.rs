@@ -11,7 +11,7 @@ use pyo3::types::{PyDict, PyList};
 use super::arrays::{Matrix, collected, with_rows};
 use super::durable::replaced;
 use super::run::run;
-use super::text::{Parts, as_parts, base_of};
+use super::text::{SvmlightArrays, base_of, svmlight_arrays};
 use super::turns::Turns;
 use crate::fit::{Monitor, Progress};
 use crate::matrix::Rows;
@@ -19,15 +19,15 @@ use crate::matrix::arena::{Arena, Width, with_view};
 use crate::store::columns::{MAX_RELABELLED, Order};
 use crate::store::labels::Classes;
 use crate::store::reader::{RowFacts, Store};
-use crate::store::text::{Pieces, count_columns};
-use crate::store::writer::{Options, Writer};
+use crate::store::text::{TextPieces, count_columns};
+use crate::store::writer::{StoreBuilder, StoreOptions};
 use crate::text::{ReadOptions, SvmlightData};
 use crate::{Result, memory};
 
 /// A store in the making. Forgotten before `finish`, it leaves nothing behind.
 #[pyclass(frozen, module = "hinge._native")]
 pub struct StoreWriter {
-    writer: Turns<Option<Writer>>,
+    writer: Turns<Option<StoreBuilder>>,
 }
 
 #[pymethods]
@@ -50,8 +50,8 @@ impl StoreWriter {
             None => Order::default(),
         };
         let replace = replaced(overwrite);
-        let options = Options { n_blocks, seed, n_cols: n_features, order, source, replace };
-        Ok(Self { writer: Turns::new(Some(Writer::create(&path, options)?)) })
+        let options = StoreOptions { n_blocks, seed, n_cols: n_features, order, source, replace };
+        Ok(Self { writer: Turns::new(Some(StoreBuilder::create(&path, options)?)) })
     }
 
     /// Appends rows; returns (rows so far, bytes written so far).
@@ -143,7 +143,7 @@ type Block<'py> = (
 );
 
 /// Class numbers and sample weights.
-type Facts<'py> = (Bound<'py, PyArray1<u32>>, Bound<'py, PyArray1<f64>>);
+type ClassesAndWeights<'py> = (Bound<'py, PyArray1<u32>>, Bound<'py, PyArray1<f64>>);
 
 #[pymethods]
 impl StoreReader {
@@ -212,7 +212,7 @@ impl StoreReader {
     }
 
     /// Class numbers and sample weights of all rows, in the order of the input.
-    fn facts<'py>(&self, py: Python<'py>, n_threads: usize) -> PyResult<Facts<'py>> {
+    fn facts<'py>(&self, py: Python<'py>, n_threads: usize) -> PyResult<ClassesAndWeights<'py>> {
         let (classes, weights) = run(py, n_threads, None, |monitor| self.store.facts(monitor))?;
         Ok((classes.into_pyarray(py), weights.into_pyarray(py)))
     }
@@ -296,7 +296,7 @@ pub fn sample_columns<'py>(
 /// An svmlight file in pieces.
 #[pyclass(frozen, module = "hinge._native")]
 pub struct TextReader {
-    pieces: Turns<Pieces>,
+    pieces: Turns<TextPieces>,
 }
 
 #[pymethods]
@@ -306,23 +306,28 @@ impl TextReader {
     #[pyo3(signature = (path, n_features, zero_based))]
     fn new(path: PathBuf, n_features: Option<usize>, zero_based: Option<bool>) -> PyResult<Self> {
         let options = ReadOptions { base: base_of(zero_based), n_features };
-        Ok(Self { pieces: Turns::new(Pieces::open(&path, options)?) })
+        Ok(Self { pieces: Turns::new(TextPieces::open(&path, options)?) })
     }
 
     /// The next piece, as of `load_svmlight`; None at the end.
-    fn next<'py>(&self, py: Python<'py>, dtype: &str, n_threads: usize) -> PyResult<Option<Parts<'py>>> {
+    fn next<'py>(
+        &self,
+        py: Python<'py>,
+        dtype: &str,
+        n_threads: usize,
+    ) -> PyResult<Option<SvmlightArrays<'py>>> {
         let mut pieces = self.pieces.take(py)?;
         let pieces = &mut *pieces;
         match dtype {
             "float32" => {
                 let data: Option<SvmlightData<f32>> =
                     run(py, n_threads, None, |monitor| pieces.next(&|| monitor.cancelled()))?;
-                Ok(data.map(|data| as_parts(py, data)))
+                Ok(data.map(|data| svmlight_arrays(py, data)))
             }
             _ => {
                 let data: Option<SvmlightData<f64>> =
                     run(py, n_threads, None, |monitor| pieces.next(&|| monitor.cancelled()))?;
-                Ok(data.map(|data| as_parts(py, data)))
+                Ok(data.map(|data| svmlight_arrays(py, data)))
             }
         }
     }

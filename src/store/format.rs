@@ -140,7 +140,7 @@ pub fn u64_at(bytes: &[u8], at: usize) -> u64 {
 
 /// A part of the file's end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Part {
+pub struct TrailerEntry {
     /// Where it starts.
     pub offset: u64,
     /// Its bytes in the file.
@@ -152,10 +152,10 @@ pub struct Part {
 }
 
 /// Meta, columns and index.
-pub type Parts = [Part; 3];
+pub type Trailer = [TrailerEntry; 3];
 
 /// The last bytes of a file.
-pub fn trailer(parts: &Parts) -> [u8; TRAILER_BYTES as usize] {
+pub fn trailer(parts: &Trailer) -> [u8; TRAILER_BYTES as usize] {
     let mut bytes = [0; TRAILER_BYTES as usize];
     for (part, bytes) in parts.iter().zip(bytes.chunks_exact_mut(32)) {
         let numbers = [part.offset, part.stored, part.len, part.checksum];
@@ -167,13 +167,13 @@ pub fn trailer(parts: &Parts) -> [u8; TRAILER_BYTES as usize] {
 }
 
 /// Reads a trailer; `None` if its checksum is wrong.
-pub fn parse_trailer(bytes: &[u8; TRAILER_BYTES as usize]) -> Option<Parts> {
+pub fn parse_trailer(bytes: &[u8; TRAILER_BYTES as usize]) -> Option<Trailer> {
     if u64_at(bytes, 96) != checksum(SEEDS[3], &bytes[..96]) {
         return None;
     }
     Some(std::array::from_fn(|k| {
         let at = |field: usize| u64_at(bytes, 32 * k + 8 * field);
-        Part { offset: at(0), stored: at(1), len: at(2), checksum: at(3) }
+        TrailerEntry { offset: at(0), stored: at(1), len: at(2), checksum: at(3) }
     }))
 }
 
@@ -244,7 +244,7 @@ mod tests {
 
     #[test]
     fn trailers_and_entries_are_read_as_written() {
-        let part = |k: u64| Part { offset: k, stored: 2 * k, len: 3 * k, checksum: u64::MAX - k };
+        let part = |k: u64| TrailerEntry { offset: k, stored: 2 * k, len: 3 * k, checksum: u64::MAX - k };
         let parts = [part(1), part(1 << 40), part(77)];
         let mut bytes = trailer(&parts);
         assert_eq!(parse_trailer(&bytes), Some(parts));

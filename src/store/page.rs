@@ -14,7 +14,7 @@ use crate::memory;
 use crate::memory::CollectLarge;
 
 /// What is wrong with a page.
-pub type Reason = String;
+pub type PageError = String;
 
 const LENGTHS: usize = 0;
 const CODES: usize = 1;
@@ -229,7 +229,7 @@ pub struct Scratch {
 
 /// What a page may contain.
 #[derive(Clone, Copy, Debug)]
-pub struct Limits<'a> {
+pub struct PageLimits<'a> {
     /// The sorted place of each class, by the id in the file.
     pub class_ranks: &'a [u32],
     /// Rows of the whole file.
@@ -261,7 +261,7 @@ struct Head<'a> {
 }
 
 impl<'a> Head<'a> {
-    fn parse(bytes: &'a [u8], page: u64, entry: &PageEntry) -> Result<Self, Reason> {
+    fn parse(bytes: &'a [u8], page: u64, entry: &PageEntry) -> Result<Self, PageError> {
         let end = PAGE_HEADER_BYTES - 8;
         if bytes.len() < PAGE_HEADER_BYTES {
             return Err(format!(
@@ -312,7 +312,7 @@ impl<'a> Head<'a> {
         Ok(head)
     }
 
-    fn check_lengths(&self) -> Result<(), Reason> {
+    fn check_lengths(&self) -> Result<(), PageError> {
         let Self { n_rows, nnz, .. } = *self;
         let values = match self.kind {
             KIND_ONES => 0,
@@ -339,7 +339,7 @@ impl<'a> Head<'a> {
         Ok(())
     }
 
-    fn check(&self, k: usize) -> Result<(), Reason> {
+    fn check(&self, k: usize) -> Result<(), PageError> {
         let sum = u64_at(self.bytes, 24 + 16 * k);
         if sum == format::checksum(8 * self.page + k as u64, self.sections[k].0) {
             Ok(())
@@ -355,7 +355,7 @@ impl<'a> Head<'a> {
         padding: usize,
         buffer: &'s mut Vec<u8>,
         decompressor: &mut Option<zstd::bulk::Decompressor<'static>>,
-    ) -> Result<&'s [u8], Reason> {
+    ) -> Result<&'s [u8], PageError> {
         self.check(k)?;
         let (stored, len) = self.sections[k];
         buffer.clear();
@@ -389,11 +389,11 @@ pub fn decode(
     bytes: &[u8],
     page: u64,
     entry: &PageEntry,
-    limits: &Limits<'_>,
+    limits: &PageLimits<'_>,
     scratch: &mut Scratch,
     room: Room<'_>,
     facts: &mut Facts<'_>,
-) -> Result<(), Reason> {
+) -> Result<(), PageError> {
     let head = Head::parse(bytes, page, entry)?;
     let Scratch { sections: [first, second], decompressor } = scratch;
 
@@ -429,7 +429,7 @@ pub fn decode(
     decode_facts(&head, limits, first, decompressor, facts)
 }
 
-fn decode_values(head: &Head<'_>, bytes: &[u8], lens: &[i64], out: ValuesMut<'_>) -> Result<(), Reason> {
+fn decode_values(head: &Head<'_>, bytes: &[u8], lens: &[i64], out: ValuesMut<'_>) -> Result<(), PageError> {
     let page = head.page;
     let too_wide = || Err(format!("the values of page {page} are wider than the file says of itself"));
     let scale = || -> Vec<f64> {
@@ -487,11 +487,11 @@ fn spread<T: Copy>(numbers: impl Iterator<Item = T>, lens: &[i64], mut out: &mut
 
 fn decode_facts(
     head: &Head<'_>,
-    limits: &Limits<'_>,
+    limits: &PageLimits<'_>,
     buffer: &mut Vec<u8>,
     decompressor: &mut Option<zstd::bulk::Decompressor<'static>>,
     facts: &mut Facts<'_>,
-) -> Result<(), Reason> {
+) -> Result<(), PageError> {
     let (page, n) = (head.page, head.n_rows);
     if let Some(classes) = &mut facts.classes {
         let bytes = head.section(CLASSES, 0, buffer, decompressor)?;

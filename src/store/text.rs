@@ -15,7 +15,7 @@ pub const PIECE_BYTES: usize = 8 << 20;
 const STEP_BYTES: u64 = 1 << 20;
 
 /// The pieces of one file.
-pub struct Pieces {
+pub struct TextPieces {
     path: PathBuf,
     reader: Box<dyn Read + Send>,
     /// Text that was read but not yet parsed.
@@ -27,7 +27,7 @@ pub struct Pieces {
     piece_bytes: usize,
 }
 
-impl Pieces {
+impl TextPieces {
     /// Opens a file. With [`IndexBase::Auto`] the first piece decides.
     ///
     /// # Errors
@@ -172,7 +172,7 @@ mod tests {
     type Labelled = Vec<(f64, Vec<(i64, f64)>)>;
 
     fn pieces(path: &Path, size: usize) -> Result<Labelled> {
-        let mut pieces = Pieces::open(path, ReadOptions::default())?;
+        let mut pieces = TextPieces::open(path, ReadOptions::default())?;
         pieces.piece_bytes = size;
         let mut all = Vec::new();
         while let Some(data) = pieces.next::<f64>(&|| false)? {

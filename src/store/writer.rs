@@ -17,7 +17,7 @@ use rayon::prelude::*;
 
 use super::columns::Order;
 use super::format;
-use super::format::{MAX_COLUMNS, MAX_ROW_ENTRIES, PageEntry, Part, SEEDS};
+use super::format::{MAX_COLUMNS, MAX_ROW_ENTRIES, PageEntry, SEEDS, TrailerEntry};
 use super::labels::Classes;
 use super::meta::Meta;
 use super::page::{OpenPage, Row, RowValues};
@@ -41,7 +41,7 @@ const TASK_ROWS: usize = 512;
 
 /// How a store is built.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct StoreOptions {
     /// Number of blocks, 1 to [`MAX_BLOCKS`].
     pub n_blocks: u32,
     /// Seed of the assignment of rows to blocks.
@@ -56,7 +56,7 @@ pub struct Options {
     pub replace: Replace,
 }
 
-impl Default for Options {
+impl Default for StoreOptions {
     fn default() -> Self {
         Self {
             n_blocks: DEFAULT_BLOCKS,
@@ -70,9 +70,9 @@ impl Default for Options {
 }
 
 /// A store in the making. Dropped before [`Self::finish`], it leaves nothing behind.
-pub struct Writer {
+pub struct StoreBuilder {
     draft: Draft,
-    options: Options,
+    options: StoreOptions,
     open: Vec<OpenPage>,
     pages: Vec<PageEntry>,
     /// Checksum over the pages so far.
@@ -154,12 +154,12 @@ enum Form {
     F64,
 }
 
-impl Writer {
+impl StoreBuilder {
     /// Begins the file that will be called `path`.
     ///
     /// # Errors
     /// [`Error::Parameter`]; [`Error::Occupied`] for a path at which something else is; [`Error::Io`].
-    pub fn create(path: &Path, options: Options) -> Result<Self> {
+    pub fn create(path: &Path, options: StoreOptions) -> Result<Self> {
         if options.n_blocks == 0 || options.n_blocks > MAX_BLOCKS {
             let rule = "an integer from 1 to 4096";
             return Err(Error::Parameter { name: "n_blocks", value: options.n_blocks.to_string(), rule });
@@ -404,17 +404,17 @@ impl Writer {
         }
     }
 
-    fn write_part(&mut self, bytes: &[u8], k: usize) -> Result<Part> {
+    fn write_part(&mut self, bytes: &[u8], k: usize) -> Result<TrailerEntry> {
         let packed =
             zstd::bulk::compress(bytes, format::LEVEL).map_err(|_| Error::Memory { bytes: bytes.len() })?;
         let stored = if packed.len() < bytes.len() { &packed } else { bytes };
-        self.write_plain(stored, k).map(|part| Part { len: bytes.len() as u64, ..part })
+        self.write_plain(stored, k).map(|part| TrailerEntry { len: bytes.len() as u64, ..part })
     }
 
-    fn write_plain(&mut self, bytes: &[u8], k: usize) -> Result<Part> {
+    fn write_plain(&mut self, bytes: &[u8], k: usize) -> Result<TrailerEntry> {
         let (offset, len) = (self.draft.len(), bytes.len() as u64);
         self.draft.write(bytes)?;
-        Ok(Part { offset, stored: len, len, checksum: format::checksum(SEEDS[k], bytes) })
+        Ok(TrailerEntry { offset, stored: len, len, checksum: format::checksum(SEEDS[k], bytes) })
     }
 }
 
@@ -426,7 +426,7 @@ impl Prepared {
         &self.rows[start..end]
     }
 
-    fn push(&mut self, row: usize, entries: &mut Entries, options: &Options, number: u64) -> Result<()> {
+    fn push(&mut self, row: usize, entries: &mut Entries, options: &StoreOptions, number: u64) -> Result<()> {
         let place = (number + row as u64) as usize;
         let start = self.columns.len();
         entries.sort(&options.order);
