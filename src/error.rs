@@ -68,7 +68,7 @@ pub enum Error {
         /// What is wrong, with the offending text.
         reason: String,
     },
-    /// Something is in the place of a file that is to be written.
+    /// A file that is to be written would replace another one.
     #[error("{path}: {reason}")]
     Occupied {
         /// The file.
@@ -162,7 +162,7 @@ pub enum Error {
     },
     /// A bound on the number of steps was reached, which exact arithmetic would not.
     #[error(
-        "{what} took {steps} steps without arriving: the data are degenerate beyond double precision, scale the features"
+        "{what} did not end within {steps} steps: the data are degenerate beyond double precision, scale the features"
     )]
     Stalled {
         /// Which procedure.

@@ -234,7 +234,7 @@ impl Map {
         let Factors { constant, linear, square, product } = self.factors;
         let pairs = match self.layout {
             PairLayout::Exact => square.powi(2).max(0.5 * product * product) * squared * squared,
-            // All products of a row in one place.
+            // All products of a row on one weight.
             PairLayout::Hashed { ref keys, .. } => {
                 (square * squared).powi(2) + (0.5 * product * squared * keys.len() as f64).powi(2)
             }

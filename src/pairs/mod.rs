@@ -3,8 +3,8 @@
 //! A row `x` with `l` entries becomes `phi(x)` with a constant, `l` linear terms, `l` squares and `l(l-1)/2`
 //! products. [`Poly2`] is a matrix of such rows for every solver; its memory is that of the input. Two
 //! scalings ([`map::Factors`]): that of the kernel `(gamma x.z + r)^2`, or the plain products. Two layouts of
-//! the weights ([`map::PairLayout`]): the exact triangle, or a signed hash of the pair; where two pairs of a row
-//! share a hashed weight, their values add up, and [`Rows::squared_norm`] counts them so.
+//! the weights ([`map::PairLayout`]): the exact triangle, or a signed hash of the pair; where two pairs of a
+//! row share a hashed weight, their values add up, and [`Rows::squared_norm`] counts them so.
 //!
 //! Columns within a row must rise: then the smaller number of a pair comes first without comparing.
 //!

@@ -1,4 +1,4 @@
-//! NumPy arrays to row views without copies: the only place that knows dtypes.
+//! NumPy arrays to row views without copies: the only module that knows dtypes.
 //!
 //! A matrix arrives as a C-ordered 2-D array, or as `(indptr, indices, data, n_columns)` with both index
 //! arrays of one type. Arrays are borrowed for the length of a call; changing them from another thread

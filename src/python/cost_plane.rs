@@ -31,12 +31,12 @@ use crate::{cost_plane, memory, parallel};
 /// Distance outside of a facet that is rounding, relative to the coordinates.
 const SLACK: f64 = 1e-9;
 
-/// An explored plane: facets and the index over them.
+/// An explored plane: facets and the tree that finds them.
 #[pyclass(frozen, module = "hinge._native")]
 pub struct Plane {
     complex: Complex,
     perturbation: Vec<f64>,
-    /// Made when the first point is located.
+    /// Built when the first point is located.
     index: OnceLock<BoundingBoxTree>,
 }
 

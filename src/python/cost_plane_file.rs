@@ -16,7 +16,7 @@ use crate::cost_plane::file::PlaneFile;
 use crate::cost_plane::start::sides_at;
 use crate::{Error, cost_plane, memory, parallel};
 
-/// Explores the plane into a file; whether a KeyboardInterrupt cut it short.
+/// Explores the plane into a file. A KeyboardInterrupt keeps what is explored.
 #[pyfunction]
 #[pyo3(signature = (data, limit, start, max_regions, seed, n_threads, target, header, progress=None))]
 #[allow(clippy::too_many_arguments)] // the Python call
@@ -92,7 +92,7 @@ impl PyPlaneFile {
         Ok(Self { file: py.detach(|| memory::catch(|| PlaneFile::open(&path)))? })
     }
 
-    /// What was given to be kept.
+    /// The bytes that were given to [`explore_to_file`].
     fn header<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
         PyBytes::new(py, &self.file.header)
     }

@@ -63,7 +63,7 @@ pub fn check_target(
     Ok(())
 }
 
-/// A file that appears under its name when it is published. Forgotten before, it leaves nothing behind.
+/// A file that appears under its name when it is published. Dropped before, it leaves no file.
 #[pyclass(name = "Draft", frozen, module = "hinge._native")]
 pub struct PyDraft {
     draft: Turns<Option<Draft>>,
@@ -93,7 +93,7 @@ impl PyDraft {
         Ok(())
     }
 
-    /// Gives the file up.
+    /// Abandons the file.
     fn abort(&self, py: Python<'_>) -> PyResult<()> {
         self.draft.take(py)?.take();
         Ok(())
@@ -101,5 +101,5 @@ impl PyDraft {
 }
 
 fn ended() -> PyErr {
-    PyValueError::new_err("the file is published or given up")
+    PyValueError::new_err("the file is already published or abandoned")
 }

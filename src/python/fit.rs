@@ -58,7 +58,7 @@ pub fn fit<'py>(
     Ok(result)
 }
 
-/// What a fit in memory is asked for.
+/// How to fit in memory.
 pub struct Ask<'a> {
     /// The loss.
     pub loss: LossKind,
@@ -162,7 +162,7 @@ pub fn as_dict<'py>(py: Python<'py>, solutions: &[Solution], n_cols: usize) -> P
     Ok(result)
 }
 
-/// What every fit tells of a problem besides its weights.
+/// What every fit reports of a problem besides its weights.
 pub struct FitFacts {
     pub certificate: Certificate,
     pub passes: f64,

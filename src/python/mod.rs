@@ -1,6 +1,6 @@
 //! The Python module `hinge._native`: borrow arrays, detach, call, wrap.
 //!
-//! * [`arrays`]: NumPy arrays to row views, the only place that knows dtypes;
+//! * [`arrays`]: NumPy arrays to row views, the only module that knows dtypes;
 //! * [`options`]: strings and numbers to enums;
 //! * [`run`]: threads, interrupts and progress around a long call; [`turns`]: objects that calls use one
 //!   after the other;

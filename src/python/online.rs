@@ -146,7 +146,7 @@ impl StreamLearner {
         Ok((coef, collected(py, (0..n).map(|k| stream.model(k).1))?))
     }
 
-    /// (rows seen, rows at hand, dual value of each problem).
+    /// (rows seen, rows in memory, dual value of each problem).
     fn facts<'py>(&self, py: Python<'py>) -> PyResult<(u64, usize, Bound<'py, PyArray1<f64>>)> {
         let held = self.stream.take(py)?;
         let stream = held.as_ref().ok_or_else(broken)?;

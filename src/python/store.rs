@@ -24,7 +24,7 @@ use crate::store::writer::{StoreBuilder, StoreOptions};
 use crate::text::{ReadOptions, SvmlightData};
 use crate::{Result, memory};
 
-/// A store in the making. Forgotten before `finish`, it leaves nothing behind.
+/// A store that is being written. Dropped before `finish`, it leaves no file.
 #[pyclass(frozen, module = "hinge._native")]
 pub struct StoreWriter {
     writer: Turns<Option<StoreBuilder>>,
@@ -67,9 +67,10 @@ impl StoreWriter {
         let (classes, slices) = (class_ids.as_slice()?, matrix.slices()?);
         let weight = weight.as_ref().map(|weight| weight.as_slice()).transpose()?;
         let mut writer = self.writer.take(py)?;
-        // Taken out: after an error the file is given up.
-        let mut taken =
-            writer.take().ok_or_else(|| PyValueError::new_err("the store is finished or given up"))?;
+        // Taken out: after an error the file is abandoned.
+        let mut taken = writer
+            .take()
+            .ok_or_else(|| PyValueError::new_err("the store is already finished or abandoned"))?;
         let taken = run(py, n_threads, None, move |monitor| {
             with_rows!(slices, |rows, _structure| taken.append(&rows, classes, weight, monitor))?;
             Ok(taken)
@@ -90,11 +91,12 @@ impl StoreWriter {
     ) -> PyResult<()> {
         let classes = classes_of(labels)?;
         let writer = self.writer.take(py)?.take();
-        let writer = writer.ok_or_else(|| PyValueError::new_err("the store is finished or given up"))?;
+        let writer =
+            writer.ok_or_else(|| PyValueError::new_err("the store is already finished or abandoned"))?;
         run(py, n_threads, None, |_| writer.finish(classes, feature_names))
     }
 
-    /// Gives the file up.
+    /// Abandons the file.
     fn abort(&self, py: Python<'_>) -> PyResult<()> {
         self.writer.take(py)?.take();
         Ok(())
@@ -192,7 +194,10 @@ impl StoreReader {
     /// Decodes pages: rows in the order of the file, columns as in the input and rising.
     fn read<'py>(&self, py: Python<'py>, pages: Vec<u32>, n_threads: usize) -> PyResult<Block<'py>> {
         if let Some(page) = pages.iter().find(|&&page| page as usize >= self.store.pages().len()) {
-            return Err(PyValueError::new_err(format!("page {page} is not there")));
+            return Err(PyValueError::new_err(format!(
+                "page {page} does not exist, the store has {}",
+                self.store.pages().len()
+            )));
         }
         let old = self.old(py)?;
         let width = self.store.plain_width();
@@ -262,8 +267,8 @@ fn plain(arena: &Arena, old: &[u32]) -> (Pattern, Vec<f64>) {
     ((indptr, indices), values)
 }
 
-/// How often columns occur in plain svmlight text at some places (path, offset) of some files, `bytes` at
-/// each; columns from `limit` on are left out, and those that are not relabelled.
+/// How often columns occur in plain svmlight text in samples of `bytes` bytes, each at an offset
+/// (path, offset) of a file; columns from `limit` on are left out, and those that are not relabelled.
 #[pyfunction]
 #[pyo3(signature = (places, bytes, zero_based, limit))]
 pub fn sample_columns<'py>(

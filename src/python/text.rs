@@ -10,7 +10,7 @@ use crate::fit::Monitor;
 use crate::text::{IndexBase, Indices, ReadOptions, SvmlightData, TextValue};
 use crate::{Error, text};
 
-/// What the facade gets: indptr, indices, values, number of columns, labels, queries.
+/// A file as Python gets it: indptr, indices, values, number of columns, labels, queries.
 pub(super) type SvmlightArrays<'py> = (
     Bound<'py, PyArray1<i64>>,
     Bound<'py, PyAny>,

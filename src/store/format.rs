@@ -15,35 +15,40 @@
 //!          8  kind of values               u8       0 all one, 1 one number per row, 2 float32, 3 float64
 //!          9  flags                        u8       1: sample weights
 //!         10  zero                         6 bytes
-//!         16  sections                     7 times { stored length u32, length u32, checksum u64 of the stored bytes }
+//!         16  sections                     7 times { stored length u32, length u32,
+//!                                                    checksum u64 of the stored bytes }
 //!        128  checksum of bytes 0..128     u64
 //!        136  the stored bytes of the sections, in order
 //!
 //! sections of a page
 //!          0  row lengths                  u32 each
-//!          1  column codes                 2 bits per entry: bytes of its number less one; first entry in the lowest bits
-//!          2  column numbers               1 to 4 bytes per entry: the column less the one before it in the row less 1
-//!                                          (the first of a row: the column itself)
-//!          3  values                       kind 0: nothing; 1: f64 per row; 2: f32 per entry; 3: f64 per entry
+//!          1  column codes                 2 bits per entry: bytes of its number less one; first entry in the
+//!                                          lowest bits
+//!          2  column numbers               1 to 4 bytes per entry: the column less the one before it in the row
+//!                                          less 1 (the first of a row: the column itself)
+//!          3  values                       kind 0: nothing; 1: f64 per row; 2: f32, 3: f64 per entry
 //!          4  class ids                    u32 each, in order of first appearance
 //!          5  sample weights               f64 each, or nothing
-//!          6  row numbers                  u64 each, the row's place in the input, rising
+//!          6  row numbers                  u64 each, counted from 0 in the order of the input, rising
 //!
-//! A section whose stored length equals its length is stored as it is, any other is a zstd frame. Bytes of wider numbers are
-//! stored by planes (all first bytes, then all second bytes, ...), which compress better than the numbers one by one.
+//! A section whose stored length equals its length is stored as it is, any other is a zstd frame. Bytes of
+//! wider numbers are stored by planes (all first bytes, then all second bytes, ...), which compress better
+//! than the numbers one by one.
 //!
 //! meta     JSON text (see meta.rs), a zstd frame
-//! columns  u32 per relabelled column: its number in the input, by planes, a zstd frame; nothing if columns were not relabelled
+//! columns  u32 per relabelled column: its number in the input, by planes, a zstd frame; nothing if columns
+//!          were not relabelled
 //! index    per page { offset u64, stored bytes u32, rows u32, entries u32, block u32 }, as it is
 //!
-//! trailer  0  meta, columns, index         3 times { offset u64, stored length u64, length u64, checksum u64 of the stored bytes }
+//! trailer  0  meta, columns, index         3 times { offset u64, stored length u64, length u64,
+//!                                                    checksum u64 of the stored bytes }
 //!         96  checksum of bytes 0..96      u64
 //! ```
 //!
 //! **Checksums** are xxh3 of 64 bits, seeded: pages by `8 * page number + section` (7 for the page's header),
-//! the rest by the constants below, so that a part in the wrong place is as wrong as a changed one. They find
-//! damage, not malice: every length and number is checked against what it must fit before it is used, also
-//! where the checksum is right.
+//! the rest by the constants below, so that a part at the wrong offset is found as well as a changed one.
+//! They find damage, not malice: every length and number is checked against what it must fit before it is
+//! used, also where the checksum is right.
 //!
 //! **Limits.** A page claims at most [`MAX_PAGE_ENTRIES`] entries, a section at most [`MAX_RATIO`] times its
 //! stored bytes, and stored bytes are bounded by the file: a reader allocates in proportion to the file,
@@ -138,7 +143,7 @@ pub fn u64_at(bytes: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"))
 }
 
-/// A part of the file's end.
+/// Where one of the three parts at the end of a file lies, as the trailer has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TrailerEntry {
     /// Where it starts.
@@ -151,7 +156,7 @@ pub struct TrailerEntry {
     pub checksum: u64,
 }
 
-/// Meta, columns and index.
+/// The parts before the trailer: meta, columns and index.
 pub type Trailer = [TrailerEntry; 3];
 
 /// The last bytes of a file.

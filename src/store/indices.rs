@@ -3,10 +3,10 @@
 //! Each number becomes 1 to 4 bytes; how many is a code of 2 bits in a stream of its own (the idea of Lemire,
 //! Kurz, Rupp: Stream VByte, Information Processing Letters 130, 2018). Decoding four numbers reads one byte
 //! of codes and 16 bytes at known offsets, whatever the lengths; with SSSE3 the four numbers take one
-//! shuffle, whose pattern is looked up by their code.
+//! shuffle, whose pattern is found by their code.
 #![allow(unsafe_code)] // 16 bytes to a register and back, and the call of what needs SSSE3
 
-/// Bytes that the decoder may look at behind the last number.
+/// Bytes that the decoder may read behind the last number.
 pub const PADDING: usize = 16;
 
 const MASKS: [u32; 4] = [0xff, 0xffff, 0x00ff_ffff, 0xffff_ffff];

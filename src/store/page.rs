@@ -1,6 +1,6 @@
 //! A page to bytes and back; the layout is drawn in [`super::format`].
 //!
-//! Decoding writes straight into its place in an arena. Whatever is wrong with a page comes back as one
+//! Decoding writes straight into an arena. Whatever is wrong with a page comes back as one
 //! sentence; the reader adds the file and the offset. Values, columns, classes, weights and row numbers are
 //! checked here, so that a solver never meets what a file should not contain.
 
@@ -53,7 +53,7 @@ pub struct Row<'a> {
     pub class: u32,
     /// Sample weight.
     pub weight: f64,
-    /// Place in the input.
+    /// Number of the row in the input.
     pub number: u64,
 }
 
@@ -230,7 +230,7 @@ pub struct Scratch {
 /// What a page may contain.
 #[derive(Clone, Copy, Debug)]
 pub struct PageLimits<'a> {
-    /// The sorted place of each class, by the id in the file.
+    /// The rank of each class among the sorted classes, by the id in the file.
     pub class_ranks: &'a [u32],
     /// Rows of the whole file.
     pub n_rows: u64,
@@ -241,11 +241,11 @@ pub struct PageLimits<'a> {
 /// Where the facts about rows go; what is `None` is not decoded.
 #[derive(Default)]
 pub struct Facts<'a> {
-    /// Place of each row's class among the sorted classes.
+    /// Rank of each row's class among the sorted classes.
     pub classes: Option<&'a mut [u32]>,
     /// Sample weights, 1 where the file has none.
     pub weights: Option<&'a mut [f64]>,
-    /// Places in the input.
+    /// Row numbers in the input.
     pub numbers: Option<&'a mut [u64]>,
 }
 
@@ -281,7 +281,10 @@ impl<'a> Head<'a> {
         }
         let (n_rows, nnz) = (n_rows as usize, nnz as usize);
         if n_rows == 0 || n_rows > MAX_PAGE_ROWS || nnz > MAX_PAGE_ENTRIES {
-            return Err(format!("page {page} claims {n_rows} rows and {nnz} entries"));
+            return Err(format!(
+                "page {page} claims {n_rows} rows and {nnz} entries, possible are 1 to {MAX_PAGE_ROWS} and 0 to \
+                 {MAX_PAGE_ENTRIES}"
+            ));
         }
         let (kind, flags) = (bytes[8], bytes[9]);
         if kind > KIND_F64 || flags > 1 || bytes[10..16] != [0; 6] {
@@ -305,7 +308,7 @@ impl<'a> Head<'a> {
             (*section, rest) = ((here, len), later);
         }
         if !rest.is_empty() {
-            return Err(format!("page {page} has {} bytes that belong to nothing", rest.len()));
+            return Err(format!("page {page} has {} bytes behind its last section", rest.len()));
         }
         let head = Self { bytes, page, n_rows, nnz, kind, has_weights: flags == 1, sections };
         head.check_lengths()?;
@@ -381,7 +384,7 @@ impl<'a> Head<'a> {
     }
 }
 
-/// Decodes a page into its place in an arena, and the facts about its rows.
+/// Decodes the entries of a page into the room that an arena has for it, and the facts about its rows.
 ///
 /// # Errors
 /// What is wrong with the page.
@@ -431,7 +434,8 @@ pub fn decode(
 
 fn decode_values(head: &Head<'_>, bytes: &[u8], lens: &[i64], out: ValuesMut<'_>) -> Result<(), PageError> {
     let page = head.page;
-    let too_wide = || Err(format!("the values of page {page} are wider than the file says of itself"));
+    let too_wide =
+        || Err(format!("the values of page {page} have a wider type than the metadata of the file say"));
     let scale = || -> Vec<f64> {
         match head.kind {
             KIND_ONES => memory::filled(1.0, head.n_rows),
@@ -522,7 +526,10 @@ fn decode_facts(
         for (i, (number, bytes)) in numbers.iter_mut().zip(Planes::new(bytes, n).iter(n)).enumerate() {
             *number = u64::from_le_bytes(bytes);
             if *number < least || *number >= limits.n_rows {
-                return Err(format!("row {i} of page {page} has the number {number}, which cannot be"));
+                return Err(format!(
+                    "row {i} of page {page} has the number {number}, outside {least}..{}",
+                    limits.n_rows
+                ));
             }
             least = *number + 1;
         }

@@ -36,11 +36,11 @@ pub struct Store {
     file_bytes: u64,
     meta: Meta,
     pages: Vec<PageEntry>,
-    /// Place of each page's first row among all rows, in the order of the pages.
+    /// Position of each page's first row among all rows, in the order of the pages.
     starts: Vec<u64>,
     /// Ids in the order of the sorted labels.
     sorted: Vec<u32>,
-    /// Sorted place by id.
+    /// Rank among the sorted labels, by id.
     ranks: Vec<u32>,
     columns: TrailerEntry,
 }
@@ -48,11 +48,11 @@ pub struct Store {
 /// The facts about a run of rows.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RowFacts {
-    /// Place of each row's class among the sorted classes.
+    /// Rank of each row's class among the sorted classes.
     pub classes: Vec<u32>,
     /// Sample weights.
     pub weights: Vec<f64>,
-    /// Places in the input.
+    /// Row numbers in the input.
     pub numbers: Vec<u64>,
 }
 
@@ -111,7 +111,7 @@ impl Store {
         &self.pages
     }
 
-    /// Place of a page's first row among all rows, in the order of the pages; one more than there are pages.
+    /// Position of each page's first row among all rows, in the order of the pages, and the number of rows.
     pub fn starts(&self) -> &[u64] {
         &self.starts
     }
@@ -347,7 +347,7 @@ impl Store {
                 let (word, bit) = ((number / 64) as usize, 1 << (number % 64));
                 if seen[word] & bit != 0 {
                     let offset = self.pages[pages[0] as usize].offset;
-                    return Err(self.corrupt(offset, format!("row number {number} comes twice")));
+                    return Err(self.corrupt(offset, format!("row number {number} occurs twice")));
                 }
                 seen[word] |= bit;
             }
@@ -461,15 +461,16 @@ impl Opening<'_> {
                 let TrailerEntry { offset, stored, .. } = part;
                 return Err(self.corrupt(
                     start,
-                    format!("{stored} bytes at {offset} are claimed for a part of the end"),
+                    format!("{stored} bytes at {offset} are claimed for meta, columns or index"),
                 ));
             }
             at += part.stored;
         }
         if at != start {
-            return Err(
-                self.corrupt(at, format!("{} bytes before the trailer belong to nothing", start - at))
-            );
+            return Err(self.corrupt(
+                at,
+                format!("{} bytes before the trailer belong to no part of the file", start - at),
+            ));
         }
         Ok(parts)
     }

@@ -69,7 +69,7 @@ impl Default for StoreOptions {
     }
 }
 
-/// A store in the making. Dropped before [`Self::finish`], it leaves nothing behind.
+/// A store that is being written. Dropped before [`Self::finish`], it leaves no file.
 pub struct StoreBuilder {
     draft: Draft,
     options: StoreOptions,
@@ -126,7 +126,7 @@ impl Entries {
         self.values.clear();
     }
 
-    /// Makes keys of the new columns (upper half) and the places among the values (lower half): sorted by
+    /// Makes keys of the new columns (upper half) and the positions among the values (lower half): sorted by
     /// column, equal columns in their order.
     fn sort(&mut self, order: &Order) {
         self.keys.clear();
@@ -245,7 +245,7 @@ impl StoreBuilder {
         self.write_pages(full)
     }
 
-    /// Sorts, sums and looks at the rows of a task; `number` is that of the input's row 0.
+    /// Normalises and measures the rows of a task; `number` is that of the input's row 0.
     fn prepare<R: Rows>(&self, rows: &R, range: std::ops::Range<usize>, number: u64) -> Result<Prepared> {
         let room = range.clone().map(|i| rows.row_len(i)).sum();
         let mut out = Prepared {
@@ -307,8 +307,9 @@ impl StoreBuilder {
             let class = classes[row] as usize;
             if class >= facts.class_rows.len() {
                 if class > facts.n_rows as usize + (row - range.start) {
-                    let reason =
-                        format!("class id {class} comes before smaller ones: ids count first appearances");
+                    let reason = format!(
+                        "class id {class} comes before smaller ones: number the classes in order of first appearance"
+                    );
                     return Err(Error::Labels { reason });
                 }
                 facts.class_rows.resize(class + 1, 0);
@@ -427,7 +428,7 @@ impl Prepared {
     }
 
     fn push(&mut self, row: usize, entries: &mut Entries, options: &StoreOptions, number: u64) -> Result<()> {
-        let place = (number + row as u64) as usize;
+        let row_number = (number + row as u64) as usize;
         let start = self.columns.len();
         entries.sort(&options.order);
         for &key in &entries.keys {
@@ -453,13 +454,13 @@ impl Prepared {
         let len = self.columns.len() - start;
         if len > MAX_ROW_ENTRIES {
             let reason = format!("{len} entries, a store takes at most {MAX_ROW_ENTRIES} in a row");
-            return Err(Error::Structure { row: place, reason });
+            return Err(Error::Structure { row: row_number, reason });
         }
         let mut squared = 0.0;
         for (&column, &value) in self.columns[start..].iter().zip(&self.values[start..]) {
             if !value.is_finite() {
                 let reason = format!("the value is {value}, only finite numbers are accepted");
-                return Err(Error::Entry { row: place, column: column as usize, reason });
+                return Err(Error::Entry { row: row_number, column: column as usize, reason });
             }
             squared += value * value;
         }
@@ -472,7 +473,7 @@ impl Prepared {
         };
         self.max_squared_norm = self.max_squared_norm.max(squared);
         self.sum_squared_norm += squared;
-        let block = block_of(options.seed, place as u64, options.n_blocks);
+        let block = block_of(options.seed, row_number as u64, options.n_blocks);
         self.rows.push(Ready { start, end: self.columns.len(), row, block, form });
         Ok(())
     }

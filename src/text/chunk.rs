@@ -12,7 +12,7 @@ use super::{IndexBase, Indices, ReadOptions, SvmlightData};
 use crate::memory;
 use crate::memory::{CollectLarge, Zero};
 
-/// What all rows have in common.
+/// What the lines of all rows have in common.
 pub(super) struct LineFormat<'a> {
     pub(super) options: &'a ReadOptions,
     pub(super) accepted: Accepted,
@@ -38,7 +38,7 @@ impl From<Failure> for ParseStop {
     }
 }
 
-/// Integers that indices are stored in.
+/// The integer types that indices are stored in.
 pub(super) trait TextIndex:
     Zero + Ord + Send + From<u8> + Into<i64> + TryFrom<i64> + Sub<Output = Self>
 {
@@ -86,16 +86,16 @@ impl<V: TextValue, I: TextIndex> Chunk<'_, V, I> {
         &mut self,
         mut line: Cursor,
         rows: &mut ChunkRows,
-        layout: &LineFormat,
+        format: &LineFormat,
     ) -> Result<(), ParseStop> {
         if !line.skip_blanks() {
             return Ok(());
         }
         memory::push(&mut rows.labels, line.label()?);
-        rows.qids.extend(line.qid(layout.qid)?);
+        rows.qids.extend(line.qid(format.qid)?);
         let mut end = rows.n_entries();
         while line.skip_blanks() {
-            let (index, value) = line.entry(&layout.accepted)?;
+            let (index, value) = line.entry(&format.accepted)?;
             // There is room: each entry took a colon.
             self.indices[end] = I::try_from(index).map_err(|_| ParseStop::TooNarrow)?;
             self.values[end] = value;
@@ -113,13 +113,13 @@ pub(super) fn bounds<I: TextIndex>(indices: &[I]) -> Option<(i64, i64)> {
 
 /// Cuts a slice into neighbours of the given lengths.
 pub(super) fn cut<'a, T>(mut whole: &'a mut [T], lengths: &[usize]) -> Vec<&'a mut [T]> {
-    let mut places = Vec::with_capacity(lengths.len());
+    let mut parts = Vec::with_capacity(lengths.len());
     for &length in lengths {
-        let (place, rest) = whole.split_at_mut(length);
-        places.push(place);
+        let (part, rest) = whole.split_at_mut(length);
+        parts.push(part);
         whole = rest;
     }
-    places
+    parts
 }
 
 /// Moves the entries of all chunks together: colons of comments and queries have left room behind them.

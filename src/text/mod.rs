@@ -162,20 +162,20 @@ struct Text<'a> {
 
 impl Text<'_> {
     fn parse<V: TextValue>(&self, options: &ReadOptions) -> error::Result<SvmlightData<V>> {
-        let layout = LineFormat {
+        let format = LineFormat {
             options,
             accepted: accepted_indices(options)?,
             qid: first_row_has_qid(&self.bytes[self.start()..]),
         };
-        let mut data = self.parse_as::<V, i32>(&layout);
+        let mut data = self.parse_as::<V, i32>(&format);
         if let Err(ParseStop::TooNarrow) = data {
-            data = self.parse_as::<V, i64>(&layout);
+            data = self.parse_as::<V, i64>(&format);
         }
         match data {
             Ok(data) => Ok(data),
             Err(ParseStop::Cancelled) => Err(Error::Cancelled),
             Err(ParseStop::Failed(failure)) => Err(self.error(failure)),
-            // With the base given, the index that is too large is found in its place.
+            // With the base given, the index that is too large is reported where it stands.
             Err(ParseStop::BaseIsZero) => self.parse(&ReadOptions { base: IndexBase::Zero, ..*options }),
             Err(ParseStop::Skipped | ParseStop::TooNarrow) => {
                 unreachable!("what made a chunk skipped comes first, and all indices fit in 64 bits")
@@ -185,33 +185,33 @@ impl Text<'_> {
 
     fn parse_as<V: TextValue, I: TextIndex>(
         &self,
-        layout: &LineFormat,
+        format: &LineFormat,
     ) -> Result<SvmlightData<V>, ParseStop> {
         let ranges = self.ranges();
         let rooms = self.count_colons(&ranges)?;
         let mut indices = memory::zeros::<I>(rooms.iter().sum());
         let mut values = memory::zeros::<V>(indices.len());
-        let places = cut(&mut indices, &rooms).into_iter().zip(cut(&mut values, &rooms));
+        let parts = cut(&mut indices, &rooms).into_iter().zip(cut(&mut values, &rooms));
         let chunks =
-            ranges.into_iter().zip(places).map(|(range, (indices, values))| Chunk { range, indices, values });
-        let rows = self.parse_chunks(chunks.collect(), layout)?;
+            ranges.into_iter().zip(parts).map(|(range, (indices, values))| Chunk { range, indices, values });
+        let rows = self.parse_chunks(chunks.collect(), format)?;
         close_gaps(&mut indices, &rooms, &rows);
         close_gaps(&mut values, &rooms, &rows);
-        finish(indices, values, rows, layout.options)
+        finish(indices, values, rows, format.options)
     }
 
     /// Parses all chunks, or finds out why the first that stopped did so.
     fn parse_chunks<V: TextValue, I: TextIndex>(
         &self,
         chunks: Vec<Chunk<V, I>>,
-        layout: &LineFormat,
+        format: &LineFormat,
     ) -> Result<Vec<ChunkRows>, ParseStop> {
         let stop_after = AtomicUsize::new(usize::MAX);
         let task = |(number, chunk): (usize, Chunk<V, I>)| {
             if number > stop_after.load(Ordering::Relaxed) {
                 return Err(ParseStop::Skipped);
             }
-            let rows = self.parse_chunk(chunk, layout);
+            let rows = self.parse_chunk(chunk, format);
             if let Err(stop) = &rows {
                 let last = if matches!(stop, ParseStop::Cancelled) { 0 } else { number };
                 stop_after.fetch_min(last, Ordering::Relaxed);
@@ -230,7 +230,7 @@ impl Text<'_> {
     fn parse_chunk<V: TextValue, I: TextIndex>(
         &self,
         mut chunk: Chunk<V, I>,
-        layout: &LineFormat,
+        format: &LineFormat,
     ) -> Result<ChunkRows, ParseStop> {
         if (self.cancelled)() {
             return Err(ParseStop::Cancelled);
@@ -241,7 +241,7 @@ impl Text<'_> {
             let (line, rest) = split_line(text);
             let data = data_of(line);
             let cursor = Cursor { rest: data, end: chunk.range.end - text.len() + data.len() };
-            chunk.push_line(cursor, &mut rows, layout)?;
+            chunk.push_line(cursor, &mut rows, format)?;
             text = rest;
         }
         rows.bounds = bounds(&chunk.indices[..rows.n_entries()]);

@@ -375,7 +375,7 @@ fn reads_every_compression_in_one_or_many_members() {
     assert_eq!(read_bytes(PLAIN).unwrap(), expected);
     for encode in ENCODERS {
         assert_eq!(read_bytes(&encode(PLAIN)).unwrap(), expected);
-        // The cut falls into a line: members are joined before lines are looked for.
+        // The cut falls into a line: members are joined before lines are searched for.
         let members = [encode(&PLAIN[..7]), encode(b""), encode(&PLAIN[7..])].concat();
         assert_eq!(read_bytes(&members).unwrap(), expected);
         assert!(matches!(read_bytes(&encode(b"")), Err(Error::Text { line: 1, .. })));
