@@ -134,7 +134,8 @@ pub enum Error {
     Duplicates,
     /// The features are too large to compute with.
     #[error(
-        "input X has a row of squared norm {squared_norm:.3e}, at most {limit:e} is accepted: scale the features"
+        "input X has a row of squared norm {squared_norm:.3e}, at most {limit:e} is accepted: \
+         scale the features"
     )]
     Scale {
         /// Largest squared norm of a row.
@@ -144,8 +145,8 @@ pub enum Error {
     },
     /// The arithmetic left the range of double precision.
     #[error(
-        "{what} is not finite: C times the weights of all rows is accepted up to about {limit:.0e} for rows of a squared \
-         norm up to {max_squared_norm:.3e}; lower C or scale the features",
+        "{what} is not finite: C times the weights of all rows is accepted up to about {limit:.0e} for rows \
+         of a squared norm up to {max_squared_norm:.3e}; lower C or scale the features",
         limit = accepted_cost(*max_squared_norm)
     )]
     Overflow {
@@ -162,7 +163,8 @@ pub enum Error {
     },
     /// A bound on the number of steps was reached, which exact arithmetic would not.
     #[error(
-        "{what} did not end within {steps} steps: the data are degenerate beyond double precision, scale the features"
+        "{what} did not end within {steps} steps: the data are degenerate beyond double precision, \
+         scale the features"
     )]
     Stalled {
         /// Which procedure.

@@ -220,14 +220,21 @@ mod tests {
     proptest! {
         /// Areas of the two sides of every cut add up, and the kept vertices obey every line.
         #[test]
-        fn cuts_split_areas(lines in prop::collection::vec((-1.0..1.0f64, -1.0..1.0f64, -1.0..2.0f64), 1..20)) {
+        fn cuts_split_areas(
+            lines in prop::collection::vec((-1.0..1.0f64, -1.0..1.0f64, -1.0..2.0f64), 1..20),
+        ) {
             let mut polygon = square();
             for (k, (p, q, c)) in lines.iter().enumerate() {
                 let mut other = polygon.clone();
                 let whole = polygon.area();
                 polygon.clip([*p, *q, *c], Event(k as u32 * 4));
                 other.clip([-p, -q, -c], Event(k as u32 * 4));
-                prop_assert!((polygon.area() + other.area() - whole).abs() < 1e-10, "{} {} {whole}", polygon.area(), other.area());
+                prop_assert!(
+                    (polygon.area() + other.area() - whole).abs() < 1e-10,
+                    "{} {} {whole}",
+                    polygon.area(),
+                    other.area()
+                );
                 for v in &polygon.vertices {
                     prop_assert!(value(&[*p, *q, *c], v) >= -1e-9);
                 }

@@ -445,14 +445,19 @@ mod tests {
     proptest! {
         /// Against lists of rows: filling, compacting and filling again, in all three layouts.
         #[test]
-        fn keeps_what_a_list_would(first in rows(), second in rows(), mask in prop::collection::vec(any::<bool>(), 20)) {
+        fn keeps_what_a_list_would(
+            first in rows(),
+            second in rows(),
+            mask in prop::collection::vec(any::<bool>(), 20),
+        ) {
             for width in [Width::Row, Width::F32, Width::F64] {
                 let mut arena = Arena::new(width, 30, 40, 400).unwrap();
                 add(&mut arena, &first);
                 let kept: Vec<u32> = (0..first.len() as u32).filter(|&i| mask[i as usize]).collect();
                 arena.keep(&kept);
                 add(&mut arena, &second);
-                let expected: Vec<Row> = kept.iter().map(|&i| first[i as usize].clone()).chain(second.clone()).collect();
+                let expected: Vec<Row> =
+                    kept.iter().map(|&i| first[i as usize].clone()).chain(second.clone()).collect();
                 let found = read(&arena);
                 prop_assert_eq!(found.len(), expected.len());
                 for (found, expected) in found.iter().zip(&expected) {
@@ -467,7 +472,8 @@ mod tests {
             let mut arenas = [Width::Row, Width::F64].map(|width| Arena::new(width, 30, 20, 400).unwrap());
             arenas.iter_mut().for_each(|arena| add(arena, &rows));
             let w: Vec<f64> = (0..30).map(|j| f64::from(j).sin()).collect();
-            let lanes: Vec<[f64; 4]> = (0..30).map(|j| std::array::from_fn(|l| f64::from(j * 4 + l as i32).cos())).collect();
+            let lanes: Vec<[f64; 4]> =
+                (0..30).map(|j| std::array::from_fn(|l| f64::from(j * 4 + l as i32).cos())).collect();
             let results = arenas.each_ref().map(|arena| with_view!(arena.view(), |x| {
                 let mut numbers = Vec::new();
                 for i in 0..x.n_rows() {

@@ -118,7 +118,8 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Matrix<'py> {
         }
         let unsupported = || {
             PyTypeError::new_err(
-                "a matrix is a C-ordered float32 or float64 array, or (indptr, indices, data, n_columns) with int32 or int64 indices",
+                "a matrix is a C-ordered float32 or float64 array, or (indptr, indices, data, n_columns) \
+                 with int32 or int64 indices",
             )
         };
         let (indptr, indices, values, n_cols): (

@@ -86,7 +86,10 @@ pub struct Prediction<'py>(Coef<'py>, PyReadonlyArray1<'py, f64>, bool, usize);
 
 /// Calls `$method` of the model with the rows, in the calling thread if that is little work.
 macro_rules! predict {
-    ($py:expr, $matrix:expr, $model:expr, |$m:ident, $x:ident, $finite:ident, $monitor:ident| $body:expr) => {{
+    (
+        $py:expr, $matrix:expr, $model:expr,
+        |$m:ident, $x:ident, $finite:ident, $monitor:ident| $body:expr
+    ) => {{
         let Prediction(coef, intercept, is_finite, n_threads) = &$model;
         let $m = Model { weights: coef.weights()?, intercept: intercept.as_slice()? };
         let $finite = if *is_finite { Finite::Assumed } else { Finite::Required };

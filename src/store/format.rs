@@ -22,10 +22,10 @@
 //!
 //! sections of a page
 //!          0  row lengths                  u32 each
-//!          1  column codes                 2 bits per entry: bytes of its number less one; first entry in the
-//!                                          lowest bits
-//!          2  column numbers               1 to 4 bytes per entry: the column less the one before it in the row
-//!                                          less 1 (the first of a row: the column itself)
+//!          1  column codes                 2 bits per entry: bytes of its number less one; first entry in
+//!                                          the lowest bits
+//!          2  column numbers               1 to 4 bytes per entry: the column less the one before it in
+//!                                          the row less 1 (the first of a row: the column itself)
 //!          3  values                       kind 0: nothing; 1: f64 per row; 2: f32, 3: f64 per entry
 //!          4  class ids                    u32 each, in order of first appearance
 //!          5  sample weights               f64 each, or nothing

@@ -282,8 +282,8 @@ impl<'a> Head<'a> {
         let (n_rows, nnz) = (n_rows as usize, nnz as usize);
         if n_rows == 0 || n_rows > MAX_PAGE_ROWS || nnz > MAX_PAGE_ENTRIES {
             return Err(format!(
-                "page {page} claims {n_rows} rows and {nnz} entries, possible are 1 to {MAX_PAGE_ROWS} and 0 to \
-                 {MAX_PAGE_ENTRIES}"
+                "page {page} claims {n_rows} rows and {nnz} entries, possible are 1 to {MAX_PAGE_ROWS} and \
+                 0 to {MAX_PAGE_ENTRIES}"
             ));
         }
         let (kind, flags) = (bytes[8], bytes[9]);

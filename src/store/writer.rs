@@ -308,7 +308,7 @@ impl StoreBuilder {
             if class >= facts.class_rows.len() {
                 if class > facts.n_rows as usize + (row - range.start) {
                     let reason = format!(
-                        "class id {class} comes before smaller ones: number the classes in order of first appearance"
+                        "class id {class} comes before smaller ones: ids are to follow first appearances"
                     );
                     return Err(Error::Labels { reason });
                 }

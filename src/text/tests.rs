@@ -274,7 +274,9 @@ proptest! {
         let text = render(&expected, "\n");
         let data = parse_with::<f64>(text.as_bytes(), &options(IndexBase::Zero, None), chunk_bytes).unwrap();
         let bits = |row: &Vec<(i64, f64)>| row.iter().map(|&(c, v)| (c, v.to_bits())).collect::<Vec<_>>();
-        for ((label, entries), (found_label, found)) in expected.iter().zip(data.labels.iter().zip(rows(&data))) {
+        for ((label, entries), (found_label, found)) in
+            expected.iter().zip(data.labels.iter().zip(rows(&data)))
+        {
             prop_assert_eq!(label.to_bits(), found_label.to_bits());
             let entries = entries.iter().map(|&(c, v)| (i64::from(c), v)).collect();
             prop_assert_eq!(bits(&entries), bits(&found));

@@ -139,14 +139,25 @@ fn check(store: &Store, data: &Data, order: &Order) {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(60))]
     #[test]
-    fn what_is_written_is_read(data in data(), n_blocks in 1..9u32, seed in any::<u64>(), relabels in any::<bool>()) {
+    fn what_is_written_is_read(
+        data in data(),
+        n_blocks in 1..9u32,
+        seed in any::<u64>(),
+        relabels in any::<bool>(),
+    ) {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("x.blocks");
         let mut counts = vec![0; N_COLS];
         data.rows.iter().flatten().for_each(|entry| counts[entry.0 as usize] += 1);
         counts.truncate(N_COLS - 20);
         let order = if relabels { Order::by_count(&counts) } else { Order::default() };
-        let options = StoreOptions { n_blocks, seed, n_cols: Some(N_COLS), order: order.clone(), ..StoreOptions::default() };
+        let options = StoreOptions {
+            n_blocks,
+            seed,
+            n_cols: Some(N_COLS),
+            order: order.clone(),
+            ..StoreOptions::default()
+        };
         write(&path, &data, options).unwrap();
         check(&Store::open(&path).unwrap(), &data, &order);
     }

@@ -113,7 +113,8 @@ proptest! {
     fn certificates_are_true(data in data(), intercept in prop::sample::select(INTERCEPTS.to_vec())) {
         let (x, _) = DenseView::new(&data.x, data.class.len(), data.d).unwrap();
         let tol = if intercept == Intercept::Free { 1e-4 } else { 1e-6 };
-        let solution = solve(&data.problem(&x, intercept), &params(tol), &Start::default(), 1, &Silent).unwrap();
+        let solution =
+            solve(&data.problem(&x, intercept), &params(tol), &Start::default(), 1, &Silent).unwrap();
         prop_assert!(is_good(&solution), "{:?} {:?}", solution.status, solution.certificate);
         let primal = data.primal(&solution, intercept);
         let Certificate { primal: claimed, dual } = solution.certificate;
@@ -131,7 +132,10 @@ proptest! {
     /// hundred of these problems, which the descent solves in no time and would never hand over; what they
     /// tell must be true then, too.
     #[test]
-    fn newton_steps_end_at_the_optimum(data in data(), intercept in prop::sample::select(INTERCEPTS.to_vec())) {
+    fn newton_steps_end_at_the_optimum(
+        data in data(),
+        intercept in prop::sample::select(INTERCEPTS.to_vec()),
+    ) {
         let (x, _) = DenseView::new(&data.x, data.class.len(), data.d).unwrap();
         let solution = by_newton(&data.problem(&x, intercept), &params(1e-8), &Silent).unwrap();
         let Certificate { primal: claimed, dual } = solution.certificate;
@@ -144,9 +148,14 @@ proptest! {
             prop_assert!((plain - dual).abs() <= 1e-9 * primal.max(1.0), "{} {}", plain, dual);
         }
         // The descent proves it from the other side.
-        let other = solve(&data.problem(&x, intercept), &params(1e-3), &Start::default(), 1, &Silent).unwrap();
+        let other =
+            solve(&data.problem(&x, intercept), &params(1e-3), &Start::default(), 1, &Silent).unwrap();
         let Certificate { primal: above, dual: below } = other.certificate;
-        prop_assert!(primal >= below * (1.0 - 1e-9) && dual <= above * (1.0 + 1e-9), "{:?}", other.certificate);
+        prop_assert!(
+            primal >= below * (1.0 - 1e-9) && dual <= above * (1.0 + 1e-9),
+            "{:?}",
+            other.certificate
+        );
     }
 
     #[test]
@@ -154,13 +163,20 @@ proptest! {
         let (x, _) = DenseView::new(&data.x, data.class.len(), data.d).unwrap();
         let before: Vec<f64> = data.cost.iter().map(|c| c / ratio).collect();
         let problem = data.problem(&x, Intercept::None);
-        let first = solve(&Problem { cost: &before, ..problem }, &params(1e-3), &Start::default(), 1, &Silent).unwrap();
+        let first =
+            solve(&Problem { cost: &before, ..problem }, &params(1e-3), &Start::default(), 1, &Silent)
+                .unwrap();
         let start = Start { alpha: Some(first.alpha), intercepts: None, factor: Some(factor) };
         let warm = solve(&problem, &params(1e-6), &start, 1, &Silent).unwrap();
         let cold = solve(&problem, &params(1e-6), &Start::default(), 1, &Silent).unwrap();
         // Both certificates enclose the optimum.
         let above = |a: &Solution, b: &Solution| a.certificate.primal >= b.certificate.dual * (1.0 - 1e-12);
-        prop_assert!(above(&warm, &cold) && above(&cold, &warm), "{:?} {:?}", warm.certificate, cold.certificate);
+        prop_assert!(
+            above(&warm, &cold) && above(&cold, &warm),
+            "{:?} {:?}",
+            warm.certificate,
+            cold.certificate
+        );
         prop_assert!(is_good(&warm) && is_good(&cold), "{:?} {:?}", warm.certificate, cold.certificate);
         if warm.status != Status::Converged {
             return Ok(());
