@@ -112,7 +112,7 @@ impl StreamLearner {
         Ok(Self { stream: Turns::new(Some(stream)) })
     }
 
-    /// Learns from rows; after an interrupt in the middle the learner is of no use.
+    /// Learns from rows; after an interrupt in the middle the learner can no longer be used.
     #[pyo3(signature = (matrix, class_ids, weight, n_threads))]
     fn learn(
         &self,

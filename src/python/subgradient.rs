@@ -210,7 +210,7 @@ impl Packed<'_> {
     }
 }
 
-/// A row per look: epoch, steps, seconds, primal, dual, norm.
+/// A row per evaluation: epoch, steps, seconds, primal, dual, norm.
 fn look_table<'py>(py: Python<'py>, looks: &[Look]) -> PyResult<Bound<'py, PyArray2<f64>>> {
     let numbers: Vec<f64> = looks
         .iter()

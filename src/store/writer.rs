@@ -188,7 +188,7 @@ impl StoreBuilder {
     ///
     /// # Errors
     /// [`Error::Shape`], [`Error::Labels`], [`Error::Entry`] for what is no row; [`Error::Io`];
-    /// [`Error::Cancelled`]. The writer is of no use afterwards.
+    /// [`Error::Cancelled`]. The builder cannot be used afterwards.
     pub fn append<R: Rows>(
         &mut self,
         rows: &R,
