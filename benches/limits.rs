@@ -142,7 +142,8 @@ fn measure(name: &str, columns: &str, rows: &hinge::matrix::Matrix<'_>, y: &[f64
     let bytes = entry_bytes as f64 + (n * ROW_STATE) as f64 / nnz as f64;
     let (lines, misses) = lines(rows, &mut random);
     println!(
-        "{name},{columns},{n},{nnz},{d},{bytes:.2},{:.3},{:.3},{stream:.3},{gather:.3},{scatter:.3},{moved:.3},{limit:.3},{epoch_time:.3},{:.2}",
+        "{name},{columns},{n},{nnz},{d},{bytes:.2},{:.3},{:.3},{stream:.3},{gather:.3},{scatter:.3},\
+         {moved:.3},{limit:.3},{epoch_time:.3},{:.2}",
         lines / nnz as f64,
         misses / nnz as f64,
         epoch_time / limit

@@ -13,7 +13,7 @@ use hinge::store::columns::Order;
 use hinge::store::labels::Classes;
 use hinge::store::page::{Facts, Scratch};
 use hinge::store::reader::{Store, reborrow};
-use hinge::store::writer::{Options, Writer};
+use hinge::store::writer::{StoreBuilder, StoreOptions};
 
 const D: usize = 1 << 20;
 

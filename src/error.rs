@@ -68,7 +68,7 @@ pub enum Error {
         /// What is wrong, with the offending text.
         reason: String,
     },
-    /// Something is in the place of a file that is to be written.
+    /// A file that is to be written would replace another one.
     #[error("{path}: {reason}")]
     Occupied {
         /// The file.
@@ -84,8 +84,8 @@ pub enum Error {
         /// Why not.
         reason: String,
     },
-    /// A file of a plane is damaged or none.
-    #[error("{path} is not a whole file of a plane: {reason}")]
+    /// A file is no cost-plane file, or a damaged one.
+    #[error("{path} is not an intact cost-plane file: {reason}")]
     PlaneFile {
         /// The file.
         path: PathBuf,
@@ -134,7 +134,8 @@ pub enum Error {
     Duplicates,
     /// The features are too large to compute with.
     #[error(
-        "input X has a row of squared norm {squared_norm:.3e}, at most {limit:e} is accepted: scale the features"
+        "input X has a row of squared norm {squared_norm:.3e}, at most {limit:e} is accepted: \
+         scale the features"
     )]
     Scale {
         /// Largest squared norm of a row.
@@ -144,8 +145,8 @@ pub enum Error {
     },
     /// The arithmetic left the range of double precision.
     #[error(
-        "{what} is not finite: C times the weights of all rows is accepted up to about {limit:.0e} for rows of a squared \
-         norm up to {max_squared_norm:.3e}; lower C or scale the features",
+        "{what} is not finite: C times the weights of all rows is accepted up to about {limit:.0e} for rows \
+         of a squared norm up to {max_squared_norm:.3e}; lower C or scale the features",
         limit = accepted_cost(*max_squared_norm)
     )]
     Overflow {
@@ -162,7 +163,8 @@ pub enum Error {
     },
     /// A bound on the number of steps was reached, which exact arithmetic would not.
     #[error(
-        "{what} took {steps} steps without arriving: the data are degenerate beyond double precision, scale the features"
+        "{what} did not end within {steps} steps: the data are degenerate beyond double precision, \
+         scale the features"
     )]
     Stalled {
         /// Which procedure.

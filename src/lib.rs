@@ -5,7 +5,7 @@
 //!
 //! ```text
 //! primal   min_{w,b}  1/2 |w|^2 + sum_i c_i xi(y_i (w.x_i + b))           xi: hinge, squared hinge, logistic
-//! dual     max_a      sum_i h_i(a_i) - 1/2 |sum_i a_i y_i x_i|^2,         0 <= a_i <= u_i,  sum_i y_i a_i = 0
+//! dual     max_a      sum_i h_i(a_i) - 1/2 |sum_i a_i y_i x_i|^2,        0 <= a_i <= u_i,  sum_i y_i a_i = 0
 //! ```
 //!
 //! and returns every solution with its duality gap. Without an intercept, or with a penalised one, the

@@ -73,7 +73,7 @@ class CostPathFile(Explored):
         self._file = _native.PlaneFile(self.path)
         self.stats = self._file.findings()
         with (
-            reading(self.path, "a whole file of a plane"),
+            reading(self.path, "an intact cost-plane file"),
             np.load(io.BytesIO(self._file.header()), allow_pickle=False) as arrays,
         ):
             self.problem = CostProblem.from_arrays(dict(arrays))

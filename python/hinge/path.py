@@ -377,7 +377,7 @@ def cost_path(
     RegionLimitError
         The plane has more than ``max_regions`` facets.
     FileExistsError
-        At ``file`` is something that is no file of a plane; it is not touched.
+        There is a file at ``file`` that is no cost-plane file; it is left as it is.
 
     Warns
     -----

@@ -1,7 +1,8 @@
 //! What fits into how many bytes.
 //!
 //! ```text
-//!   budget = per problem { w, dual variables unless in a file } + scan { decision values and costs, if the intercept is free }
+//!   budget = per problem { w, dual variables unless in a file }
+//!          + scan { decision values and costs, if the intercept is free }
 //!          + threads * page buffers
 //!          + stored bytes (all of them, or those of one block) + arena { cache | block } + rows' bookkeeping
 //! ```

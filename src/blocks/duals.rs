@@ -124,15 +124,22 @@ mod tests {
     proptest! {
         /// Against a list, with places from both ends of several runs.
         #[test]
-        fn keeps_what_a_list_would(sets in prop::collection::vec(prop::collection::btree_set(0..3 * RUN as u32 + 7, 0..200), 1..6)) {
+        fn keeps_what_a_list_would(
+            sets in prop::collection::vec(prop::collection::btree_set(0..3 * RUN as u32 + 7, 0..200), 1..6),
+        ) {
             let n = 3 * RUN + 7;
             let mut file = DualFile::zeros(&std::env::temp_dir(), n).unwrap();
             let mut list = vec![0.0; n];
             for (k, places) in sets.iter().enumerate() {
-                let places: Vec<u32> = places.iter().copied().chain(n as u32 - (k as u32 + 1)..n as u32).collect();
+                let places: Vec<u32> =
+                    places.iter().copied().chain(n as u32 - (k as u32 + 1)..n as u32).collect();
                 let places: Vec<u32> = std::collections::BTreeSet::from_iter(places).into_iter().collect();
-                let values: Vec<f64> = places.iter().map(|&place| f64::from(place).sin() + k as f64).collect();
-                prop_assert_eq!(file.gather(&places).unwrap(), places.iter().map(|&p| list[p as usize]).collect::<Vec<_>>());
+                let values: Vec<f64> =
+                    places.iter().map(|&place| f64::from(place).sin() + k as f64).collect();
+                prop_assert_eq!(
+                    file.gather(&places).unwrap(),
+                    places.iter().map(|&p| list[p as usize]).collect::<Vec<_>>()
+                );
                 file.scatter(&places, &values).unwrap();
                 places.iter().zip(&values).for_each(|(&place, &value)| list[place as usize] = value);
             }

@@ -208,8 +208,8 @@ impl Search<'_> {
                 let part = &mut parts[place as usize];
                 if *part != NO_FOLD {
                     return refuse(format!(
-                        "row {row} is held out twice: a search over rows that do not fit memory_budget takes splits that \
-                         hold each row out once at most"
+                        "row {row} is held out twice: a search over rows that do not fit memory_budget takes \
+                         splits that hold each row out once at most"
                     ));
                 }
                 (*part, positions[place as usize]) = (f as u8, position as u32);
@@ -225,8 +225,8 @@ impl Search<'_> {
             let held_out = parts.iter().map(|&part| usize::from(part) == f);
             if is_trained.iter().zip(held_out).any(|(&trains, out)| trains == out) {
                 return refuse(format!(
-                    "fold {f} does not train on exactly the rows that it does not hold out, as a search over rows that do \
-                     not fit memory_budget needs it"
+                    "fold {f} does not train on exactly the rows that it does not hold out, as a search over \
+                     rows that do not fit memory_budget needs it"
                 ));
             }
             self.check_classes(f, facts, &parts)?;
@@ -244,8 +244,8 @@ impl Search<'_> {
             None => Ok(()),
             Some(class) => Err(Error::Labels {
                 reason: format!(
-                    "class number {class} (classes in sorted order) has no row of positive weight in the training part \
-                     of fold {f}"
+                    "class number {class} (classes in sorted order) has no row of positive weight in the \
+                     training part of fold {f}"
                 ),
             }),
         }

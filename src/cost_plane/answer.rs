@@ -6,7 +6,8 @@
 //! returned gap is that of the unperturbed problem.
 
 use super::keys::Side;
-use super::walk::{Course, Line, Walk};
+use super::margins::PerturbedProblem;
+use super::walk::{CostLine, PathWalk};
 use crate::fit::{Certificate, Intercept, Monitor, Params, Problem, SolverKind, Start, auto, certificate};
 use crate::loss::LossKind;
 use crate::matrix::design::Design;
@@ -76,9 +77,9 @@ pub fn answer(data: &Data<'_>, sides: &[Side], cost: [f64; 2], monitor: &dyn Mon
     let largest = data.perturbation.iter().fold(0.0, |a: f64, &b| a.max(b));
     let last = if largest > LAST { LAST / largest } else { 0.0 };
     let end: Vec<f64> = data.perturbation.iter().map(|eps| last * eps).collect_large();
-    let course = Course { rows: &design, y: data.y, perturbation: [data.perturbation, &end] };
-    let line = Line { cost: cost.map(|c| [c, 0.0]) };
-    let mut walk = Walk::new(course, line, 0.0, sides);
+    let problem = PerturbedProblem { rows: &design, y: data.y, perturbation: [data.perturbation, &end] };
+    let line = CostLine { cost: cost.map(|c| [c, 0.0]) };
+    let mut walk = PathWalk::new(problem, line, 0.0, sides);
     match walk.run(100 + STEPS_PER_ROW * data.y.len(), monitor) {
         Ok(()) | Err(Error::Stalled { .. }) => {}
         Err(error) => return Err(error),
@@ -88,7 +89,7 @@ pub fn answer(data: &Data<'_>, sides: &[Side], cost: [f64; 2], monitor: &dyn Mon
     for (alpha, y) in alpha.iter_mut().zip(data.y) {
         *alpha = alpha.clamp(0.0, cost[usize::from(*y < 0.0)]);
     }
-    certified(data, alpha, cost, walk.steps.len(), monitor)
+    certified(data, alpha, cost, walk.breakpoints.len(), monitor)
 }
 
 fn certified(

@@ -1,4 +1,4 @@
-//! The plane cut into facets: vertices, edges, facets and how they hang together (the paper's eqs.
+//! The plane divided into facets: vertices, edges, facets and how they are connected (the paper's eqs.
 //! (20)-(22)).
 //!
 //! Facets are numbered in the order in which they were found, so layer by layer. Each keeps the facet it was
@@ -9,7 +9,7 @@
 use rayon::prelude::*;
 
 use super::keys::{Event, Side};
-use super::polygon::{Point, area};
+use super::polygon::{Vertex, area};
 use super::sets;
 use crate::memory;
 use crate::memory::CollectLarge;
@@ -21,12 +21,12 @@ pub const OPEN: u32 = u32::MAX - 1;
 
 /// Facets that a task of the check takes.
 const PIECE: usize = 4096;
-/// A part of a check: findings, edges that may be shared, edges at the border.
-type Piece = (Report, usize, usize);
+/// The check of some facets: findings, edges that may be shared, edges at the border.
+type Piece = (ConsistencyReport, usize, usize);
 
 /// How an exploration ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum End {
+pub enum ExplorationEnd {
     /// Every facet is closed.
     Complete,
     /// The limit of facets was reached.
@@ -61,14 +61,14 @@ pub struct Complex {
     /// Start vertex of each edge.
     pub corner: Vec<u32>,
     /// Homogeneous coordinates of the vertices.
-    pub vertices: Vec<Point>,
+    pub vertices: Vec<Vertex>,
     /// How the exploration ended.
-    pub end: End,
+    pub end: ExplorationEnd,
 }
 
 /// What a check of the whole complex found.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Report {
+pub struct ConsistencyReport {
     /// Facets with a polygon.
     pub facets: usize,
     /// Edges, each counted once.
@@ -106,7 +106,7 @@ impl Complex {
     }
 
     /// The polygon of facet `f`.
-    pub fn polygon(&self, f: usize) -> impl Iterator<Item = Point> + '_ {
+    pub fn polygon(&self, f: usize) -> impl Iterator<Item = Vertex> + '_ {
         self.corner[self.edges(f)].iter().map(|&v| self.vertices[v as usize])
     }
 
@@ -137,11 +137,11 @@ impl Complex {
     /// Bytes held.
     pub fn bytes(&self) -> usize {
         4 * (2 * self.len() + self.first.len() + self.layers.len() + 3 * self.events.len())
-            + size_of::<Point>() * self.vertices.len()
+            + size_of::<Vertex>() * self.vertices.len()
             + 8 * self.start.len()
     }
 
-    /// What makes these arrays no complex, for arrays from outside; `None` if every number is in range.
+    /// Why these arrays, which may come from outside, are no complex; `None` if every number is in range.
     pub fn fault(&self) -> Option<&'static str> {
         let (n, edges) = (self.len(), self.events.len());
         let rises = |list: &[u32]| list.windows(2).all(|pair| pair[0] <= pair[1]);
@@ -172,13 +172,13 @@ impl Complex {
     }
 
     /// Checks what exact arithmetic promises: matched edges, closed loops, orientation, area.
-    pub fn check(&self) -> Report {
+    pub fn check(&self) -> ConsistencyReport {
         let pieces: Vec<Piece> = (0..self.len())
             .into_par_iter()
             .step_by(PIECE)
             .map(|f| self.check_piece(f..(f + PIECE).min(self.len())))
             .collect();
-        let mut report = Report { vertices: self.vertices.len(), ..Report::default() };
+        let mut report = ConsistencyReport { vertices: self.vertices.len(), ..ConsistencyReport::default() };
         let mut half_edges = 0;
         let mut boundary = 0;
         for (part, half, border) in pieces {
@@ -201,7 +201,7 @@ impl Complex {
     /// What the check finds in some facets, the number of their edges that another facet may share, and of
     /// those that none does.
     fn check_piece(&self, facets: std::ops::Range<usize>) -> Piece {
-        let mut report = Report::default();
+        let mut report = ConsistencyReport::default();
         let (mut half_edges, mut boundary) = (0, 0);
         for f in facets {
             let edges = self.edges(f);
@@ -210,7 +210,7 @@ impl Complex {
                 continue;
             }
             report.facets += 1;
-            let polygon: Vec<Point> = self.polygon(f).collect();
+            let polygon: Vec<Vertex> = self.polygon(f).collect();
             let area = area(&polygon);
             if area.is_infinite() {
                 report.unbounded += 1;

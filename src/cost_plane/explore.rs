@@ -1,14 +1,15 @@
 //! Exploration of the plane by layers, breadth first.
 //!
 //! Layer 0 is the facet of the start. Closing a layer computes the polygon of each of its facets, in
-//! parallel; then, in order, each edge of each polygon looks up the facet beyond by its key, and what is new
-//! is the next layer. Neighbours of layer `k` lie in the layers `k - 1` to `k + 1` and facets around a vertex
-//! in `k` to `k + 2`, so that only three layers of keys are held.
+//! parallel; then, in order, the facet beyond each edge of each polygon is looked up by its key, and what is
+//! new is the next layer. Neighbours of layer `k` lie in the layers `k - 1` to `k + 1` and facets around a
+//! vertex in `k` to `k + 2`, so that only three layers of keys are held.
 //!
 //! The facets of a layer are cut into pieces of fixed length. A piece begins with one factorisation of its
 //! first facet's margin system and then *walks*: consecutive facets of a layer are neighbours or nearly so
-//! (siblings, then cousins), a move costs two to three single changes, and the only state is one [`State`]
-//! per thread. The pieces depend on nothing but the layer, so every number of threads gives the same bits.
+//! (siblings, then cousins), a move costs two to three single changes, and the only state is one
+//! [`FacetState`] per thread. The pieces depend on nothing but the layer, so every number of threads gives
+//! the same bits.
 //!
 //! Tried: a state per open facet, inherited from its parent. For 1,000 rows and wide margin sets the open
 //! layer alone would hold gigabytes.
@@ -17,11 +18,11 @@ use std::sync::Mutex;
 
 use rayon::prelude::*;
 
-use super::complex::{Complex, End, OUTSIDE, Report};
-use super::keys::{Event, Keys, Numbers, Side};
+use super::complex::{Complex, ConsistencyReport, ExplorationEnd, OUTSIDE};
+use super::keys::{Event, KeyMap, Keys, Side};
 use super::layers::{Checker, Layer, Sink};
-use super::polygon::{Point, Polygon};
-use super::state::{Plane, State};
+use super::polygon::{Polygon, Vertex};
+use super::state::{FacetState, PlaneProblem};
 use super::{layers, sets};
 use crate::fit::{Monitor, Progress};
 use crate::{Result, memory};
@@ -30,15 +31,15 @@ use crate::{Result, memory};
 /// threads. Large margin sets take as many facets as they have rows, for then the factorisation costs one
 /// single change per facet.
 const PIECE: usize = 48;
-/// Facets between two looks at the monitor within a layer.
+/// Facets between two calls of the monitor within a layer.
 const POLL: usize = 16_384;
-/// Share of the box by which the closed area may exceed it: beyond, facets overlap, and the exploration might
-/// go on for ever.
+/// Share of the box by which the closed area may exceed it. Where it exceeds it by more, facets overlap, and
+/// the exploration might never end.
 const OVERLAP: f64 = 1e-6;
 
 /// Limits of an exploration.
 #[derive(Clone, Copy, Debug)]
-pub struct Limits {
+pub struct ExplorationLimits {
     /// Largest number of facets to close.
     pub max_facets: usize,
 }
@@ -59,7 +60,7 @@ pub struct Effort {
 struct Piece {
     lengths: Vec<u32>,
     events: Vec<Event>,
-    points: Vec<Point>,
+    points: Vec<Vertex>,
     effort: Effort,
 }
 
@@ -68,17 +69,17 @@ struct Piece {
 struct Open {
     keys: Vec<u128>,
     sets: Vec<u64>,
-    numbers: Numbers,
+    numbers: KeyMap,
 }
 
 /// Explores from the facet with the given sets.
 ///
 /// # Errors
-/// Only those of the monitor's callers; an interrupt is an [`End`].
+/// Only those of the monitor's callers; an interrupt is an [`ExplorationEnd`].
 pub fn explore(
-    plane: Plane<'_>,
+    plane: PlaneProblem<'_>,
     start: &[u64],
-    limits: Limits,
+    limits: ExplorationLimits,
     monitor: &dyn Monitor,
 ) -> Result<(Complex, Effort)> {
     let keys = Keys::new(plane.n());
@@ -91,9 +92,9 @@ pub fn explore(
 #[derive(Clone, Debug)]
 pub struct Passed {
     /// How it ended.
-    pub end: End,
+    pub end: ExplorationEnd,
     /// What the check found.
-    pub report: Report,
+    pub report: ConsistencyReport,
     /// Work.
     pub effort: Effort,
     /// Layers closed.
@@ -106,9 +107,9 @@ pub struct Passed {
 /// # Errors
 /// Those of `sink`.
 pub fn explore_into(
-    plane: Plane<'_>,
+    plane: PlaneProblem<'_>,
     start: &[u64],
-    limits: Limits,
+    limits: ExplorationLimits,
     sink: &mut dyn Sink,
     monitor: &dyn Monitor,
 ) -> Result<Passed> {
@@ -121,7 +122,7 @@ pub fn explore_into(
 }
 
 struct Explorer<'a> {
-    plane: Plane<'a>,
+    plane: PlaneProblem<'a>,
     keys: &'a Keys,
     words: usize,
     /// All that is explored; with a sink the open layer only.
@@ -132,15 +133,15 @@ struct Explorer<'a> {
     sink: Option<&'a mut dyn Sink>,
     checker: Checker,
     open: Open,
-    current: Numbers,
-    previous: Numbers,
-    corners: [Numbers; 3],
+    current: KeyMap,
+    previous: KeyMap,
+    corners: [KeyMap; 3],
     area: f64,
     effort: Effort,
 }
 
 impl<'a> Explorer<'a> {
-    fn new(plane: Plane<'a>, keys: &'a Keys, start: &[u64], sink: Option<&'a mut dyn Sink>) -> Self {
+    fn new(plane: PlaneProblem<'a>, keys: &'a Keys, start: &[u64], sink: Option<&'a mut dyn Sink>) -> Self {
         let n = plane.n();
         let key = keys.facet((0..n).map(|i| sets::side(start, i)));
         let complex = Complex {
@@ -155,10 +156,10 @@ impl<'a> Explorer<'a> {
             beyond: Vec::new(),
             corner: Vec::new(),
             vertices: Vec::new(),
-            end: End::Complete,
+            end: ExplorationEnd::Complete,
         };
         let open =
-            Open { keys: vec![key], sets: memory::copy(start), numbers: Numbers::from_iter([(key, 0)]) };
+            Open { keys: vec![key], sets: memory::copy(start), numbers: KeyMap::from_iter([(key, 0)]) };
         Self {
             plane,
             keys,
@@ -169,31 +170,31 @@ impl<'a> Explorer<'a> {
             sink,
             checker: Checker::default(),
             open,
-            current: Numbers::default(),
-            previous: Numbers::default(),
+            current: KeyMap::default(),
+            previous: KeyMap::default(),
             corners: Default::default(),
             area: 0.0,
             effort: Effort::default(),
         }
     }
 
-    fn run(&mut self, limits: Limits, monitor: &dyn Monitor) -> Result<()> {
+    fn run(&mut self, limits: ExplorationLimits, monitor: &dyn Monitor) -> Result<()> {
         let states = Mutex::new(Vec::new());
         while !self.open.keys.is_empty() {
             let closed = self.n_facets - self.open.keys.len();
             if self.n_facets > limits.max_facets {
-                self.complex.end = End::Limit;
+                self.complex.end = ExplorationEnd::Limit;
                 break;
             }
             let Some(pieces) = self.close(&states, monitor) else {
-                self.complex.end = End::Interrupted;
+                self.complex.end = ExplorationEnd::Interrupted;
                 break;
             };
             self.merge(&pieces)?;
             let share = self.area / (self.plane.limit[0] * self.plane.limit[1]);
             let accuracy = if share.is_finite() { 1.0 - share } else { 0.0 };
             if share > 1.0 + OVERLAP {
-                self.complex.end = End::Inconsistent;
+                self.complex.end = ExplorationEnd::Inconsistent;
                 break;
             }
             monitor.observe(&Progress { solver: "cost path", iteration: closed, accuracy, place: None });
@@ -202,7 +203,7 @@ impl<'a> Explorer<'a> {
     }
 
     /// Computes the polygons of the open layer; `None` after an interrupt.
-    fn close(&self, states: &Mutex<Vec<State<'a>>>, monitor: &dyn Monitor) -> Option<Vec<Piece>> {
+    fn close(&self, states: &Mutex<Vec<FacetState<'a>>>, monitor: &dyn Monitor) -> Option<Vec<Piece>> {
         let layer = self.open.sets.chunks(self.words.max(1) * self.piece_length());
         let pieces: Vec<&[u64]> = layer.collect();
         let mut done = Vec::with_capacity(pieces.len());
@@ -220,9 +221,14 @@ impl<'a> Explorer<'a> {
         PIECE.max(members)
     }
 
-    fn close_piece(&self, piece: &[u64], states: &Mutex<Vec<State<'a>>>, monitor: &dyn Monitor) -> Piece {
+    fn close_piece(
+        &self,
+        piece: &[u64],
+        states: &Mutex<Vec<FacetState<'a>>>,
+        monitor: &dyn Monitor,
+    ) -> Piece {
         let spare = states.lock().ok().and_then(|mut states| states.pop());
-        let mut state = spare.unwrap_or_else(|| State::new(self.plane));
+        let mut state = spare.unwrap_or_else(|| FacetState::new(self.plane));
         let mut polygon = Polygon::default();
         let mut out = Piece::default();
         let (moves, refreshed, refined) = (state.n_moves, state.n_refreshed, state.n_refined);
@@ -337,7 +343,7 @@ impl<'a> Explorer<'a> {
         Ok(())
     }
 
-    fn add(&mut self, facet: usize, key: u128, sets: &[u64], events: &[Event], points: &[Point]) {
+    fn add(&mut self, facet: usize, key: u128, sets: &[u64], events: &[Event], points: &[Vertex]) {
         let m = events.len();
         for e in 0..m {
             let (before, event) = (events[(e + m - 1) % m], events[e]);
@@ -355,7 +361,7 @@ impl<'a> Explorer<'a> {
         memory::push(&mut self.complex.first, self.complex.events.len() as u32);
     }
 
-    fn corner(&mut self, key: u128, point: Point) -> u32 {
+    fn corner(&mut self, key: u128, point: Vertex) -> u32 {
         if let Some(&v) = self.corners.iter().find_map(|layer| layer.get(&key)) {
             return v;
         }

@@ -1,13 +1,18 @@
 //! A plane in a file, written layer by layer while it is explored.
 //!
 //! ```text
-//! file    = magic "hinge-PL" | u32 format | frame 0 (header) | frame 1 (ground) | frame 2 (layer 0) | ... | last frame (end)
-//! frame   = u64 length | u64 checksum | payload of that length          checksum: xxh3 of the payload, seeded by the frame's number
+//! file    = magic "hinge-PL" | u32 format | frame 0 (header) | frame 1 (problem) | frame 2 (layer 0) | ...
+//!           | last frame (end)
+//! frame   = u64 length | u64 checksum | payload of that length
+//!           checksum: xxh3 of the payload, seeded by the frame's number
 //! payload = u32 kind | fields in the order written below; a list is a u64 count and its numbers
-//! header  = the caller's bytes                        ground = f64 limits (2), list u64 packed sets of facet 0, list f64 perturbation
-//! layer   = u32 first facet, u32 first vertex, lists u32 parent, entry, lengths, events, beyond, corner, list f64 vertices (3 each)
-//! end     = u32 how, u64 attempts, moves, refreshed, refined, facets, edges, vertices, unbounded, unmatched, inverted,
-//!           f64 area, lists u32 empty, special                                                   all numbers little-endian
+//! header  = the caller's bytes
+//! problem = f64 limits (2), list u64 packed sets of facet 0, list f64 perturbation
+//! layer   = u32 first facet, u32 first vertex, lists u32 parent, entry, lengths, events, beyond, corner,
+//!           list f64 vertices (3 each)
+//! end     = u32 how, u64 attempts, moves, refreshed, refined, facets, edges, vertices, unbounded, unmatched,
+//!           inverted, f64 area, lists u32 empty, special
+//!                                                                                all numbers little-endian
 //! ```
 //!
 //! Layers go to a draft ([`crate::durable::draft`]) beside the target, which gets its name when the
@@ -21,34 +26,39 @@ use std::path::{Path, PathBuf};
 
 use twox_hash::XxHash3_64;
 
-use super::complex::{Complex, End, Report};
+use super::complex::{Complex, ConsistencyReport, ExplorationEnd};
 use super::explore::{Effort, Passed};
 use super::keys::Event;
 use super::layers::{Layer, Sink, settle};
-use super::polygon::Point;
+use super::polygon::Vertex;
 use crate::durable::draft::Draft;
 use crate::durable::target::Kind;
 use crate::memory::CollectLarge;
 use crate::{Error, Result, memory};
 
 const MAGIC: &[u8; 8] = b"hinge-PL";
-/// A file of a plane, damaged ones too.
-pub const KIND: Kind = Kind { name: "a file of a plane", is_one: |head| head.starts_with(MAGIC) };
+/// Cost-plane files, damaged ones too.
+pub const KIND: Kind = Kind { name: "a cost-plane file", is_one: |head| head.starts_with(MAGIC) };
 const FORMAT: u32 = 1;
 const HEADER: u32 = 0;
-const GROUND: u32 = 1;
+const PROBLEM: u32 = 1;
 const LAYER: u32 = 2;
 const END: u32 = 3;
-const ENDS: [End; 4] = [End::Complete, End::Limit, End::Interrupted, End::Inconsistent];
+const ENDS: [ExplorationEnd; 4] = [
+    ExplorationEnd::Complete,
+    ExplorationEnd::Limit,
+    ExplorationEnd::Interrupted,
+    ExplorationEnd::Inconsistent,
+];
 
 /// Writes a plane.
-pub struct Writer {
+pub struct PlaneWriter {
     draft: Draft,
     n_frames: u64,
     payload: Vec<u8>,
 }
 
-impl Writer {
+impl PlaneWriter {
     /// Begins the draft of attempt `number` beside `target`.
     ///
     /// # Errors
@@ -73,7 +83,7 @@ impl Writer {
         self.kind(HEADER);
         memory::extend_from_slice(&mut self.payload, header);
         self.frame()?;
-        self.kind(GROUND);
+        self.kind(PROBLEM);
         limit.iter().for_each(|x| self.payload.extend_from_slice(&x.to_le_bytes()));
         self.list(start, |x| x.to_le_bytes());
         self.list(perturbation, |x| x.to_le_bytes());
@@ -122,7 +132,7 @@ impl Writer {
     }
 }
 
-impl Sink for Writer {
+impl Sink for PlaneWriter {
     fn layer(&mut self, layer: &Layer) -> Result<()> {
         self.kind(LAYER);
         for x in [layer.first_facet, layer.first_vertex] {
@@ -139,11 +149,11 @@ impl Sink for Writer {
     }
 }
 
-/// A file of a plane, opened: all but the layers is in memory.
+/// An open cost-plane file: all but the layers is in memory.
 #[derive(Clone, Debug)]
 pub struct PlaneFile {
     path: PathBuf,
-    /// What the writer's caller wanted kept.
+    /// The bytes that the writer's caller stored in it.
     pub header: Vec<u8>,
     /// Limits of `C+` and `C-`.
     pub limit: [f64; 2],
@@ -152,13 +162,13 @@ pub struct PlaneFile {
     /// `eps_i`.
     pub perturbation: Vec<f64>,
     /// How the exploration ended.
-    pub end: End,
+    pub end: ExplorationEnd,
     /// Perturbations tried.
     pub attempts: usize,
     /// Work of the last attempt.
     pub effort: Effort,
     /// What the check found.
-    pub report: Report,
+    pub report: ConsistencyReport,
     /// Offsets of the frames of the layers.
     layers: Vec<u64>,
 }
@@ -170,11 +180,11 @@ impl PlaneFile {
     /// [`Error::PlaneFile`]; [`Error::Io`].
     pub fn open(path: &Path) -> Result<Self> {
         let mut frames = Frames::open(path)?;
-        let (mut header, mut ground) = (frames.next(HEADER)?, frames.next(GROUND)?);
+        let (mut header, mut problem) = (frames.next(HEADER)?, frames.next(PROBLEM)?);
         let (limit, start, perturbation) = (
-            [ground.f64()?, ground.f64()?],
-            ground.list(u64::from_le_bytes)?,
-            ground.list(f64::from_le_bytes)?,
+            [problem.f64()?, problem.f64()?],
+            problem.list(u64::from_le_bytes)?,
+            problem.list(f64::from_le_bytes)?,
         );
         let mut layers = Vec::new();
         while !frames.is_last()? {
@@ -187,14 +197,14 @@ impl PlaneFile {
         let mut count = || end.u64();
         let attempts = count()? as usize;
         let effort = Effort { moves: count()?, refreshed: count()?, refined: count()? };
-        let mut report = Report {
+        let mut report = ConsistencyReport {
             facets: count()? as usize,
             edges: count()? as usize,
             vertices: count()? as usize,
             unbounded: count()? as usize,
             unmatched: count()? as usize,
             inverted: count()? as usize,
-            ..Report::default()
+            ..ConsistencyReport::default()
         };
         report.area = end.f64()?;
         report.empty = end.list(u32::from_le_bytes)?;
@@ -235,7 +245,7 @@ impl PlaneFile {
             vertices: Vec::new(),
         };
         let flat = payload.list(f64::from_le_bytes)?;
-        layer.vertices = flat.chunks_exact(3).map(|v| -> Point { [v[0], v[1], v[2]] }).collect_large();
+        layer.vertices = flat.chunks_exact(3).map(|v| -> Vertex { [v[0], v[1], v[2]] }).collect_large();
         settle(&mut layer.beyond, self.report.facets + self.report.empty.len());
         Ok(layer)
     }
@@ -243,7 +253,7 @@ impl PlaneFile {
     /// Reads the whole plane into memory.
     ///
     /// # Errors
-    /// [`Error::PlaneFile`], also for layers that do not hang together; [`Error::Io`].
+    /// [`Error::PlaneFile`], also for layers that contradict each other; [`Error::Io`].
     pub fn load(&self) -> Result<Complex> {
         let mut frames = Frames::open(&self.path)?;
         let mut complex = Complex {
@@ -270,8 +280,9 @@ impl PlaneFile {
             }
             for length in layer.lengths {
                 let sum = n_edges.checked_add(length);
-                n_edges =
-                    sum.ok_or_else(|| frames.corrupt("more edges than fit into memory's numbers".into()))?;
+                n_edges = sum.ok_or_else(|| {
+                    frames.corrupt("it has more edges than 32-bit numbers can count".into())
+                })?;
                 complex.first.push(n_edges);
             }
             memory::extend(&mut complex.parent, layer.parent);
@@ -312,7 +323,7 @@ impl Frames {
         };
         let mut prefix = [0; 12];
         if frames.file.read_exact(&mut prefix).is_err() || &prefix[..8] != MAGIC {
-            return Err(frames.corrupt("it is not such a file".into()));
+            return Err(frames.corrupt("it does not begin like one".into()));
         }
         match u32::from_le_bytes([prefix[8], prefix[9], prefix[10], prefix[11]]) {
             FORMAT => Ok(frames),

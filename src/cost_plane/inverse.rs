@@ -118,7 +118,7 @@ impl Inverse {
         self.members.push(i);
     }
 
-    /// Removes the row at position `k`; the last row takes its place. `column` is scratch of at least
+    /// Removes the row at position `k`; the last row moves there. `column` is scratch of at least
     /// [`Self::padded`] entries.
     pub fn leave(&mut self, k: usize, column: &mut [f64]) {
         let (n, stride) = (self.len(), self.stride);
@@ -244,7 +244,9 @@ mod tests {
                 for (a, b) in inverse.line(k).iter().zip(fresh.line(k)) {
                     prop_assert!((a - b).abs() < 1e-8, "{a} {b}");
                 }
-                let unit: f64 = (0..inverse.len()).map(|j| fresh.line(k)[j] * product(seed, fresh.members[j], fresh.members[k])).sum();
+                let unit: f64 = (0..inverse.len())
+                    .map(|j| fresh.line(k)[j] * product(seed, fresh.members[j], fresh.members[k]))
+                    .sum();
                 prop_assert!((unit - 1.0).abs() < 1e-8);
             }
         }

@@ -199,8 +199,8 @@ impl std::hash::Hasher for Identity {
     }
 }
 
-/// From keys to numbers.
-pub type Numbers = std::collections::HashMap<u128, u32, std::hash::BuildHasherDefault<Identity>>;
+/// Numbers of facets or vertices by their keys.
+pub type KeyMap = std::collections::HashMap<u128, u32, std::hash::BuildHasherDefault<Identity>>;
 
 #[cfg(test)]
 mod tests {

@@ -1,4 +1,4 @@
-//! Layers one at a time: what a plane too large for memory is handed on in, and its check as it goes by.
+//! One layer at a time: a plane too large for memory is passed on and checked layer by layer.
 //!
 //! Every edge of layer `k` leads to the layers `k - 1` to `k + 1`, so two layers side by side are enough to
 //! see whether facets share their edges with the same two vertices. The result is that of
@@ -6,9 +6,9 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
-use super::complex::{OPEN, OUTSIDE, Report};
+use super::complex::{ConsistencyReport, OPEN, OUTSIDE};
 use super::keys::Event;
-use super::polygon::{Point, area};
+use super::polygon::{Vertex, area};
 use crate::{Result, memory};
 
 /// A closed layer; facets and vertices are numbered over the whole plane as in [`super::complex::Complex`].
@@ -31,7 +31,7 @@ pub struct Layer {
     /// Start vertex of each edge.
     pub corner: Vec<u32>,
     /// The vertices that no earlier layer has.
-    pub vertices: Vec<Point>,
+    pub vertices: Vec<Vertex>,
 }
 
 /// Takes closed layers, in order.
@@ -39,11 +39,11 @@ pub trait Sink: Sync {
     /// Takes the next layer.
     ///
     /// # Errors
-    /// Whatever keeps the layer from being taken; the exploration ends with it.
+    /// Why the layer could not be taken; the exploration ends with this error.
     fn layer(&mut self, layer: &Layer) -> Result<()>;
 }
 
-/// A layer whose edges may be looked at from the next.
+/// A layer whose edges the next one may share.
 #[derive(Default)]
 struct Held {
     layer: Layer,
@@ -71,11 +71,11 @@ impl Held {
 /// The check of a plane, layer by layer.
 #[derive(Default)]
 pub struct Checker {
-    report: Report,
+    report: ConsistencyReport,
     previous: Held,
     /// Vertices of the last three layers, each with the number of its first: a vertex belongs to facets of
     /// three layers.
-    recent: VecDeque<(u32, Vec<Point>)>,
+    recent: VecDeque<(u32, Vec<Vertex>)>,
     half_edges: usize,
     boundary: usize,
     /// Edges to facets that are not closed yet.
@@ -113,7 +113,7 @@ impl Checker {
             let (first, vertices) = self.recent.iter().rev().find(|(first, _)| *first <= v)?;
             vertices.get((v - first) as usize).copied()
         };
-        let polygon: Option<Vec<Point>> = corners.iter().map(find).collect();
+        let polygon: Option<Vec<Vertex>> = corners.iter().map(find).collect();
         let area = polygon.map_or(f64::NAN, |polygon| area(&polygon));
         if area.is_infinite() {
             self.report.unbounded += 1;
@@ -123,7 +123,7 @@ impl Checker {
         }
     }
 
-    /// Looks at the edges of `own`: all of them, or those towards `other` only.
+    /// Matches the edges of `own`: all of them, or only those towards `other`.
     fn compare(&mut self, own: &Held, other: &Held, all: bool) {
         for k in 0..own.layer.lengths.len() {
             let f = own.layer.first_facet + k as u32;
@@ -150,7 +150,7 @@ impl Checker {
     }
 
     /// The result, when the last layer is closed.
-    pub fn finish(self, n_vertices: usize) -> Report {
+    pub fn finish(self, n_vertices: usize) -> ConsistencyReport {
         let mut report = self.report;
         report.vertices = n_vertices;
         report.edges = (self.half_edges + report.unmatched) / 2 + self.boundary + self.pending;

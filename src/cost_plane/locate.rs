@@ -3,7 +3,7 @@
 use rayon::prelude::*;
 
 use super::complex::Complex;
-use super::polygon::Point;
+use super::polygon::Vertex;
 use crate::memory;
 use crate::memory::CollectLarge;
 
@@ -26,7 +26,7 @@ impl Bounds {
     const NONE: Self = Self { low: [f64::INFINITY; 2], high: [f64::NEG_INFINITY; 2] };
 
     /// The box around points, some of which may lie at infinity.
-    pub fn of(points: impl Iterator<Item = Point>) -> Self {
+    pub fn of(points: impl Iterator<Item = Vertex>) -> Self {
         let mut bounds = Self::NONE;
         for point in points {
             for k in 0..2 {
@@ -59,17 +59,17 @@ impl Bounds {
     }
 }
 
-/// The index over the facets of a complex.
+/// A balanced tree of bounding boxes over the facets of a complex, or over any boxes.
 #[derive(Clone, Debug, Default)]
-pub struct Index {
+pub struct BoundingBoxTree {
     order: Vec<u32>,
     /// Heap order: node `k` has the children `2k + 1` and `2k + 2`.
     nodes: Vec<Bounds>,
     levels: u32,
 }
 
-impl Index {
-    /// Builds the index, O(n log n).
+impl BoundingBoxTree {
+    /// The tree over the facets of a complex, O(n log n).
     pub fn new(complex: &Complex) -> Self {
         let mut order: Vec<u32> =
             (0..complex.len() as u32).filter(|&f| !complex.edges(f as usize).is_empty()).collect_large();
@@ -79,7 +79,7 @@ impl Index {
         Self { order, nodes, levels }
     }
 
-    /// An index over any boxes.
+    /// A tree over any boxes.
     pub fn over(bounds: &[Bounds]) -> Self {
         let mut order: Vec<u32> = (0..bounds.len() as u32).collect_large();
         let (nodes, levels) = tree(&mut order, bounds);
@@ -209,13 +209,13 @@ fn join(nodes: &mut [Bounds], node: usize, order: &[u32], bounds: &[Bounds], lev
 
 /// How far a point is outside of a facet's edges, 0 inside.
 fn distance(complex: &Complex, f: usize, at: [f64; 2]) -> f64 {
-    let polygon: Vec<Point> = complex.polygon(f).collect();
+    let polygon: Vec<Vertex> = complex.polygon(f).collect();
     let m = polygon.len();
     (0..m).map(|k| outside(&polygon[k], &polygon[(k + 1) % m], at)).fold(0.0, f64::max)
 }
 
 /// Distance of a point to the right of the edge from `a` to `b`.
-fn outside(a: &Point, b: &Point, at: [f64; 2]) -> f64 {
+fn outside(a: &Vertex, b: &Vertex, at: [f64; 2]) -> f64 {
     let (base, direction) = match (a[2] > 0.0, b[2] > 0.0) {
         (true, true) => (a, [b[0] - a[0], b[1] - a[1]]),
         (true, false) => (a, [b[0], b[1]]),

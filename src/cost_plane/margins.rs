@@ -7,10 +7,9 @@
 //!
 //! Measured: german (1,000 rows, features rounded to six digits) has rows at a relative distance of 1e-5 from
 //! the span of the others. From the products alone their distance was rounding: 26 rows were found
-//! independent in 25 dimensions, and the walk ended in a circle.
+//! independent in 25 dimensions, and the walk went round in a cycle.
 
 use super::inverse::Inverse;
-use super::walk::Course;
 use crate::matrix::Rows;
 use crate::memory;
 use crate::memory::CollectLarge;
@@ -23,6 +22,42 @@ const REFINEMENTS: usize = 3;
 /// Pivot relative to the diagonal at which a rebuilt system is singular. Far below what lets a row enter:
 /// another order of the same rows has other pivots.
 const SINGULAR: f64 = 1e-15;
+
+/// The rows and labels of a walk, with the margins that rows in `M` have on it.
+pub struct PerturbedProblem<'a, R> {
+    /// Rows, with a constant column where there is one.
+    pub rows: &'a R,
+    /// Labels in {-1, +1}.
+    pub y: &'a [f64],
+    /// Perturbation of the margins at `t = 0` and at `t = 1`.
+    pub perturbation: [&'a [f64]; 2],
+}
+
+impl<R> Clone for PerturbedProblem<'_, R> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<R> Copy for PerturbedProblem<'_, R> {}
+
+impl<R> PerturbedProblem<'_, R> {
+    /// Class of row `i`: 0 for `C+`, 1 for `C-`.
+    pub fn class(&self, i: u32) -> usize {
+        usize::from(self.y[i as usize] < 0.0)
+    }
+
+    /// Margin that row `i` has at `t` as long as it is in `M`.
+    pub fn target(&self, i: u32, t: f64) -> f64 {
+        let [from, to] = self.perturbation.map(|perturbation| perturbation[i as usize]);
+        1.0 + (1.0 - t) * from + t * to
+    }
+
+    /// Change of that margin per unit of `t`.
+    pub fn target_rate(&self, i: u32) -> f64 {
+        let [from, to] = self.perturbation.map(|perturbation| perturbation[i as usize]);
+        to - from
+    }
+}
 
 /// A vector and the coefficients of the members in it.
 #[derive(Clone, Debug, Default)]
@@ -50,7 +85,7 @@ impl<'a> Margins<'a> {
     pub fn new(course: Course<'a>) -> Self {
         let squared = (0..course.rows.n_rows()).map(|i| course.rows.squared_norm(i)).collect_large();
         Self {
-            course,
+            problem,
             inverse: Inverse::default(),
             squared,
             is_ill: false,
@@ -71,12 +106,12 @@ impl<'a> Margins<'a> {
 
     /// `y_i w.x_i`.
     pub fn of(&self, i: u32, w: &[f64]) -> f64 {
-        self.course.y[i as usize] * self.course.rows.dot(i as usize, w)
+        self.problem.y[i as usize] * self.problem.rows.dot(i as usize, w)
     }
 
     /// `w += scale y_i x_i`.
     pub fn add(&self, i: u32, scale: f64, w: &mut [f64]) {
-        self.course.rows.add_scaled(i as usize, scale * self.course.y[i as usize], w);
+        self.problem.rows.add_scaled(i as usize, scale * self.problem.y[i as usize], w);
     }
 
     /// Moves along the members until member `i` has the margin `target(i)`. Returns the largest residual
@@ -106,7 +141,7 @@ impl<'a> Margins<'a> {
     }
 
     /// Whether the inverse has lost digits that a rebuilt one would have.
-    pub fn is_worn(&self) -> bool {
+    pub fn has_lost_digits(&self) -> bool {
         self.is_ill && !self.is_dependent()
     }
 
@@ -144,7 +179,7 @@ impl<'a> Margins<'a> {
         self.is_ill |= self.is_dependent();
     }
 
-    /// Removes the member at position `k`; the last takes its place.
+    /// Removes the member at position `k`; the last member moves there.
     pub fn leave(&mut self, k: usize) {
         self.step.resize(self.inverse.padded(), 0.0);
         self.inverse.leave(k, &mut self.step);
@@ -157,9 +192,9 @@ impl<'a> Margins<'a> {
         loop {
             let n = members.len();
             let products = self.products(&members);
-            let place: std::collections::HashMap<u32, usize> =
+            let position: std::collections::HashMap<u32, usize> =
                 members.iter().enumerate().map(|(k, &i)| (i, k)).collect();
-            match self.inverse.rebuild(&members, SINGULAR, |a, b| products[place[&a] * n + place[&b]]) {
+            match self.inverse.rebuild(&members, SINGULAR, |a, b| products[position[&a] * n + position[&b]]) {
                 Ok(()) => {
                     self.is_ill = self.is_dependent();
                     return dependent;
@@ -170,12 +205,12 @@ impl<'a> Margins<'a> {
     }
 
     fn products(&self, members: &[u32]) -> Vec<f64> {
-        let mut dense = memory::zeros(self.course.rows.n_cols());
+        let mut dense = memory::zeros(self.problem.rows.n_cols());
         let mut products = memory::with_capacity(members.len() * members.len());
         for &i in members {
             self.add(i, 1.0, &mut dense);
             products.extend(members.iter().map(|&m| self.of(m, &dense)));
-            self.course.rows.for_each(i as usize, |column, _| dense[column] = 0.0);
+            self.problem.rows.for_each(i as usize, |column, _| dense[column] = 0.0);
         }
         products
     }

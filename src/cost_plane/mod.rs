@@ -7,9 +7,9 @@
 //! min_w  1/2 |w|^2 + sum_i c_i max(0, 1 - y_i w.x_i),      c_i = C+ or C-
 //! ```
 //!
-//! are piecewise affine in `(C+, C-)`: the plane falls into convex polygons (facets) in which the sets left
-//! of the margin (L), on it (M) and right of it (R) do not change. [`plane`] explores all of them in a box,
-//! [`ray`] walks along one line.
+//! are piecewise affine in `(C+, C-)`: the plane is divided into convex polygons (facets) in which the sets
+//! left of the margin (L), on it (M) and right of it (R) do not change. [`plane`] explores all of them in a
+//! box, [`ray`] walks along one line.
 //!
 //! | symbol | meaning |
 //! |---|---|
@@ -30,7 +30,7 @@
 //! collinear, one-feature and all-but-one-class data close at once. At 1e-8 and below binary and duplicated
 //! data do not.
 //!
-//! Map: [`products`] inner products; [`inverse`] the margin system; [`refine`] twice the precision; [`state`]
+//! Map: [`gram`] inner products; [`inverse`] the margin system; [`refine`] twice the precision; [`state`]
 //! one facet; [`polygon`] its polygon; [`sets`], [`keys`] discrete names; [`explore`] layers; [`complex`] the
 //! result; [`layers`], [`mod@file`] planes too large for memory; [`estimate`] how large; [`locate`] points;
 //! [`walk`] lines; [`answer`] exact solutions; [`surface`] errors on held-out rows.
@@ -42,13 +42,13 @@ pub mod complex;
 pub mod estimate;
 pub mod explore;
 pub mod file;
+pub mod gram;
 pub mod inverse;
 pub mod keys;
 pub mod layers;
 pub mod locate;
 pub mod margins;
 pub mod polygon;
-pub mod products;
 pub mod refine;
 pub mod sets;
 pub mod start;
@@ -56,11 +56,12 @@ pub mod state;
 pub mod surface;
 pub mod walk;
 
-use complex::{Complex, End, Report};
-use explore::{Effort, Limits};
+use complex::{Complex, ConsistencyReport, ExplorationEnd};
+use explore::{Effort, ExplorationLimits};
+use gram::{GramMatrix, Signed};
 use keys::{Event, Side};
-use products::{Products, Signed};
-use walk::{Course, Line, Step, Walk};
+use margins::PerturbedProblem;
+use walk::{Breakpoint, CostLine, PathWalk};
 
 use crate::durable::target;
 use crate::durable::target::Replace;
@@ -74,8 +75,7 @@ use crate::{Error, Result, memory};
 pub const SCALES: [f64; 5] = [1e-6, 1e-5, 1e-4, 3e-4, 1e-3];
 /// Size of the perturbation on a ray.
 pub const RAY_SCALE: f64 = 1e-6;
-/// Part of a ray that is skipped where the walk goes round in a circle: less than the perturbation moves its
-/// events.
+/// Part of a ray that is skipped where the walk cycles: less than the perturbation moves its events.
 const LEAP: f64 = 1e-8;
 /// How often that may happen on a ray.
 const MAX_LEAPS: usize = 100;
@@ -90,12 +90,12 @@ const MAX_IN_MEMORY: usize = 900_000_000;
 const MAX_IN_FILE: usize = 4_000_000_000;
 /// Largest table of inner products.
 const MAX_TABLE: usize = 8 << 30;
-/// Changes of sets per row after which a walk is taken to be going round in circles.
+/// Changes of sets per row after which a walk is taken to be cycling.
 const STEPS_PER_ROW: usize = 200;
 
 /// What to explore.
 #[derive(Clone, Copy, Debug)]
-pub struct Options {
+pub struct ExplorationOptions {
     /// Largest `C+` and `C-`; infinite for no limit.
     pub limit: [f64; 2],
     /// Costs at which to start; `None` is the origin.
@@ -114,7 +114,7 @@ pub struct Explored {
     /// `eps_i`.
     pub perturbation: Vec<f64>,
     /// What the check of the complex found.
-    pub report: Report,
+    pub report: ConsistencyReport,
     /// How many perturbations were tried.
     pub attempts: usize,
     /// Work of the last attempt.
@@ -137,14 +137,14 @@ pub fn plane(
     rows: &Matrix<'_>,
     y: &[f64],
     bias: f64,
-    options: &Options,
+    options: &ExplorationOptions,
     monitor: &dyn Monitor,
 ) -> Result<Explored> {
     check(rows, y, options)?;
     let max_facets = options.max_facets.min(MAX_IN_MEMORY);
-    attempts(rows, y, bias, options, monitor, |ground, perturbation| {
+    attempts(rows, y, bias, options, monitor, |attempt, perturbation| {
         let (complex, effort) =
-            explore::explore(ground.plane, &ground.start, Limits { max_facets }, monitor)?;
+            explore::explore(attempt.plane, &attempt.start, ExplorationLimits { max_facets }, monitor)?;
         let report = complex.check();
         let faults = faults(complex.end, &report);
         Ok((
@@ -164,7 +164,7 @@ pub fn plane_to_file(
     rows: &Matrix<'_>,
     y: &[f64],
     bias: f64,
-    options: &Options,
+    options: &ExplorationOptions,
     (path, header): (&std::path::Path, &[u8]),
     monitor: &dyn Monitor,
 ) -> Result<()> {
@@ -172,12 +172,17 @@ pub fn plane_to_file(
     target::check(path, &file::KIND, Replace::SameKind)?;
     let max_facets = options.max_facets.min(MAX_IN_FILE);
     let mut count = 0;
-    let (writer, attempts) = attempts(rows, y, bias, options, monitor, |ground, perturbation| {
+    let (writer, attempts) = attempts(rows, y, bias, options, monitor, |attempt, perturbation| {
         count += 1;
-        let mut writer = file::Writer::new(path, count)?;
-        writer.begin(header, perturbation, options.limit, &ground.start)?;
-        let passed =
-            explore::explore_into(ground.plane, &ground.start, Limits { max_facets }, &mut writer, monitor)?;
+        let mut writer = file::PlaneWriter::new(path, count)?;
+        writer.begin(header, perturbation, options.limit, &attempt.start)?;
+        let passed = explore::explore_into(
+            attempt.plane,
+            &attempt.start,
+            ExplorationLimits { max_facets },
+            &mut writer,
+            monitor,
+        )?;
         let faults = faults(passed.end, &passed.report);
         Ok(((writer, passed), faults))
     })?;
@@ -185,9 +190,9 @@ pub fn plane_to_file(
     writer.publish(&passed, attempts)
 }
 
-/// What an attempt starts from.
-struct Ground<'a> {
-    plane: state::Plane<'a>,
+/// What one attempt explores, and from where.
+struct Attempt<'a> {
+    plane: state::PlaneProblem<'a>,
     start: Vec<u64>,
 }
 
@@ -197,9 +202,9 @@ fn attempts<T>(
     rows: &Matrix<'_>,
     y: &[f64],
     bias: f64,
-    options: &Options,
+    options: &ExplorationOptions,
     monitor: &dyn Monitor,
-    mut attempt: impl FnMut(&Ground<'_>, &[f64]) -> Result<(T, Option<usize>)>,
+    mut attempt: impl FnMut(&Attempt<'_>, &[f64]) -> Result<(T, Option<usize>)>,
 ) -> Result<(T, usize)> {
     let n = y.len();
     let design = Design { rows, ids: None, bias };
@@ -213,11 +218,17 @@ fn attempts<T>(
         let tolerance = TOLERANCE * scale / mean.max(f64::MIN_POSITIVE);
         let flat =
             if options.limit.iter().any(|limit| limit.is_infinite()) { state::FLAT * mean } else { 0.0 };
-        let plane =
-            state::Plane { products: &products, y, target: &target, limit: options.limit, tolerance, flat };
+        let plane = state::PlaneProblem {
+            products: &products,
+            y,
+            target: &target,
+            limit: options.limit,
+            tolerance,
+            flat,
+        };
         let data = answer::Data { rows, y, bias, perturbation: &perturbation };
         let start = sets::pack(&start::sides_at(&data, options.start.unwrap_or_default(), monitor)?);
-        let (result, faults) = attempt(&Ground { plane, start }, &perturbation)?;
+        let (result, faults) = attempt(&Attempt { plane, start }, &perturbation)?;
         tried = k + 1;
         let is_done = faults.is_none_or(|faults| faults == 0);
         let faults = faults.unwrap_or(0);
@@ -233,17 +244,17 @@ fn attempts<T>(
 
 /// What is wrong with a complex, counted; an overlap outweighs everything. `None` after an interrupt, which
 /// ends all attempts.
-fn faults(end: End, report: &Report) -> Option<usize> {
-    let Report { empty, special, unmatched, inverted, .. } = report;
-    let overlap = if end == End::Inconsistent { usize::MAX / 2 } else { 0 };
-    (end != End::Interrupted).then(|| overlap + empty.len() + special.len() + unmatched + inverted)
+fn faults(end: ExplorationEnd, report: &ConsistencyReport) -> Option<usize> {
+    let ConsistencyReport { empty, special, unmatched, inverted, .. } = report;
+    let overlap = if end == ExplorationEnd::Inconsistent { usize::MAX / 2 } else { 0 };
+    (end != ExplorationEnd::Interrupted).then(|| overlap + empty.len() + special.len() + unmatched + inverted)
 }
 
 /// Walks from the costs `from` with the given sets (all left at the origin) to `to`.
 ///
-/// Where rows depend on each other exactly, rounding can decide an order of events that leads round in a
-/// circle. The walk then begins again a little further on, with the sets of a fit there; what changed in
-/// between is noted as events at that place.
+/// Where rows depend on each other exactly, rounding can decide an order of events that repeats for ever. The
+/// walk then begins again a little further on, with the sets of a fit there; what changed in between is
+/// recorded as events at that point.
 ///
 /// # Errors
 /// As [`plane`].
@@ -253,15 +264,15 @@ pub fn ray(
     from: [f64; 2],
     to: [f64; 2],
     monitor: &dyn Monitor,
-) -> Result<Vec<Step>> {
+) -> Result<Vec<Breakpoint>> {
     let design = data.design();
-    let course = Course { rows: &design, y: data.y, perturbation: [data.perturbation; 2] };
-    let line = Line { cost: std::array::from_fn(|k| [from[k], to[k] - from[k]]) };
+    let problem = PerturbedProblem { rows: &design, y: data.y, perturbation: [data.perturbation; 2] };
+    let line = CostLine { cost: std::array::from_fn(|k| [from[k], to[k] - from[k]]) };
     let (mut begin, mut sides, mut steps) = (0.0, memory::copy(sides), Vec::new());
     for leap in 0.. {
-        let mut walk = Walk::new(course, line, begin, &sides);
+        let mut walk = PathWalk::new(problem, line, begin, &sides);
         let ended = walk.run(1000 + STEPS_PER_ROW * data.y.len(), monitor);
-        steps.append(&mut walk.steps);
+        steps.append(&mut walk.breakpoints);
         match ended {
             Err(Error::Stalled { .. }) if leap < MAX_LEAPS => {}
             Err(error) => return Err(error),
@@ -271,7 +282,7 @@ pub fn ray(
         sides = start::sides_at(data, line.cost.map(|[at, rate]| at + rate * begin), monitor)?;
         let rows = walk.sides().iter().zip(&sides).enumerate();
         let events = rows.flat_map(|(i, (&was, &is))| Event::changes(i as u32, was, is));
-        steps.extend(events.map(|event| Step { t: begin, event }));
+        steps.extend(events.map(|event| Breakpoint { t: begin, event }));
     }
     Ok(steps)
 }
@@ -295,7 +306,7 @@ fn check(rows: &Matrix<'_>, y: &[f64], options: &Options) -> Result<()> {
             reason: "y holds one class only, the plane of two costs needs both".into(),
         });
     }
-    if Products::bytes(n, 0) > MAX_TABLE || n > (u32::MAX / 8) as usize {
+    if GramMatrix::bytes(n, 0) > MAX_TABLE || n > (u32::MAX / 8) as usize {
         return Err(Error::Parameter {
             name: "X",
             value: format!("{n} rows"),

@@ -1,15 +1,15 @@
 //! A convex polygon in the plane of the two costs, cut by half-planes.
 //!
-//! A line is `(p, q, k)`: `p C+ + q C- + k >= 0` inside. A vertex is homogeneous, `(C+, C-, 1)` or a
+//! A half-plane is `(p, q, k)`: `p C+ + q C- + k >= 0` inside. A vertex is homogeneous, `(C+, C-, 1)` or a
 //! direction `(C+, C-, 0)` at infinity, so that the unbounded plane needs no second code path. Edges run
 //! counter-clockwise, edge `e` from vertex `e` to vertex `e + 1`.
 
 use super::keys::{Event, Frame};
 
 /// A vertex in homogeneous coordinates.
-pub type Point = [f64; 3];
-/// A half-plane.
-pub type Line = [f64; 3];
+pub type Vertex = [f64; 3];
+/// A half-plane, or the line that bounds it.
+pub type HalfPlane = [f64; 3];
 
 /// A cut closer than this to a vertex, relative to the terms of the line there, is taken to pass through the
 /// vertex.
@@ -19,11 +19,11 @@ const TOUCH_INFINITE: f64 = 1e-9;
 
 /// The value of a line at a point.
 #[inline(always)]
-pub fn value(line: &Line, point: &Point) -> f64 {
+pub fn value(line: &HalfPlane, point: &Vertex) -> f64 {
     line[0] * point[0] + line[1] * point[1] + line[2] * point[2]
 }
 
-fn magnitude(line: &Line, point: &Point) -> f64 {
+fn magnitude(line: &HalfPlane, point: &Vertex) -> f64 {
     (line[0] * point[0]).abs() + (line[1] * point[1]).abs() + (line[2] * point[2]).abs()
 }
 
@@ -31,13 +31,13 @@ fn magnitude(line: &Line, point: &Point) -> f64 {
 #[derive(Clone, Debug, Default)]
 pub struct Polygon {
     /// Line of each edge.
-    pub lines: Vec<Line>,
+    pub lines: Vec<HalfPlane>,
     /// Event of each edge.
     pub events: Vec<Event>,
     /// Start of each edge.
-    pub vertices: Vec<Point>,
+    pub vertices: Vec<Vertex>,
     values: Vec<f64>,
-    spare: Vec<(Line, Event, Point)>,
+    spare: Vec<(HalfPlane, Event, Vertex)>,
 }
 
 impl Polygon {
@@ -78,7 +78,7 @@ impl Polygon {
     }
 
     /// Keeps the part where `line` is not negative.
-    pub fn clip(&mut self, line: Line, event: Event) {
+    pub fn clip(&mut self, line: HalfPlane, event: Event) {
         let m = self.len();
         self.values.clear();
         self.values.extend(self.vertices.iter().map(|v| {
@@ -104,7 +104,7 @@ impl Polygon {
 
     /// Replaces the vertices `first .. first + count` (cyclic) by the two points where `line` meets the edges
     /// around them.
-    fn cut(&mut self, first: usize, count: usize, line: Line, event: Event) {
+    fn cut(&mut self, first: usize, count: usize, line: HalfPlane, event: Event) {
         let m = self.len();
         let (entering, leaving) = ((first + m - 1) % m, (first + count - 1) % m);
         let (before, after) = (entering, (first + count) % m);
@@ -139,7 +139,7 @@ impl Polygon {
     }
 
     /// Where `line` meets edge `edge`, between vertex `inner` (not negative) and vertex `outer` (negative).
-    fn meet(&self, edge: usize, inner: usize, outer: usize, line: &Line) -> Point {
+    fn meet(&self, edge: usize, inner: usize, outer: usize, line: &HalfPlane) -> Vertex {
         let (vi, vo) = (self.values[inner], self.values[outer]);
         if vi == 0.0 {
             return self.vertices[inner];
@@ -163,7 +163,7 @@ impl Polygon {
 
 /// Area of a counter-clockwise polygon, computed relative to its first vertex; infinite if it reaches
 /// infinity.
-pub fn area(vertices: &[Point]) -> f64 {
+pub fn area(vertices: &[Vertex]) -> f64 {
     if vertices.iter().any(|v| v[2] == 0.0) {
         return f64::INFINITY;
     }
@@ -172,12 +172,12 @@ pub fn area(vertices: &[Point]) -> f64 {
     (1..vertices.len().saturating_sub(1)).map(|k| 0.5 * (at(k).0 * at(k + 1).1 - at(k).1 * at(k + 1).0)).sum()
 }
 
-fn cross(a: &Line, b: &Line) -> Point {
+fn cross(a: &HalfPlane, b: &HalfPlane) -> Vertex {
     [a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]]
 }
 
 /// Scales a point to weight 1, or a direction to length 1.
-fn normalise(point: &mut Point) {
+fn normalise(point: &mut Vertex) {
     let [x, y, w] = *point;
     *point = if w > 0.0 {
         [x / w, y / w, 1.0]
@@ -220,14 +220,21 @@ mod tests {
     proptest! {
         /// Areas of the two sides of every cut add up, and the kept vertices obey every line.
         #[test]
-        fn cuts_split_areas(lines in prop::collection::vec((-1.0..1.0f64, -1.0..1.0f64, -1.0..2.0f64), 1..20)) {
+        fn cuts_split_areas(
+            lines in prop::collection::vec((-1.0..1.0f64, -1.0..1.0f64, -1.0..2.0f64), 1..20),
+        ) {
             let mut polygon = square();
             for (k, (p, q, c)) in lines.iter().enumerate() {
                 let mut other = polygon.clone();
                 let whole = polygon.area();
                 polygon.clip([*p, *q, *c], Event(k as u32 * 4));
                 other.clip([-p, -q, -c], Event(k as u32 * 4));
-                prop_assert!((polygon.area() + other.area() - whole).abs() < 1e-10, "{} {} {whole}", polygon.area(), other.area());
+                prop_assert!(
+                    (polygon.area() + other.area() - whole).abs() < 1e-10,
+                    "{} {} {whole}",
+                    polygon.area(),
+                    other.area()
+                );
                 for v in &polygon.vertices {
                     prop_assert!(value(&[*p, *q, *c], v) >= -1e-9);
                 }

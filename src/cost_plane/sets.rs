@@ -1,4 +1,4 @@
-//! The states of all rows packed into words, two bits per row: what an open facet keeps of itself.
+//! The states of all rows packed into words, two bits per row: all that an open facet stores.
 
 use super::keys::Side;
 use crate::memory;

@@ -3,16 +3,17 @@
 //! A fit to a small gap has the right weights to some digits, but no sets: margins are off by its error, and
 //! where rows depend on each other it has more dual variables between the bounds than rows can stand on the
 //! margin. Both are repaired without a search. The free rows are made independent: along a dependency `w`
-//! stays, and dual variables move until one is at its bound. Then what is wrong with a margin is called a
-//! perturbation, under which the fit is exact, and a walk takes it to the perturbation that was asked for.
+//! stays, and dual variables move until one is at its bound. Then the errors of the margins are taken as a
+//! perturbation, under which the fit is exact, and a walk leads from it to the perturbation that was asked
+//! for.
 //!
 //! On 20,000 rows of a9a two thirds of the events from the origin to `C = 1` lie before `C = 2^-10`.
 
 use super::answer::{Data, fit};
 use super::keys::Side;
-use super::margins::{Combination, Margins};
+use super::margins::{Combination, Margins, PerturbedProblem};
 use super::state::DEPENDENT;
-use super::walk::{Course, Line, Walk};
+use super::walk::{CostLine, PathWalk};
 use super::{STEPS_PER_ROW, perturbation};
 use crate::fit::Monitor;
 use crate::matrix::Rows;
@@ -23,8 +24,8 @@ use crate::{Result, memory};
 const GAP: f64 = 1e-9;
 /// Rows whose dual variable is that close to a bound, relative to it, are taken to be at it.
 const AT_BOUND: f64 = 1e-9;
-/// Margins of rows on the wrong side are taken to be right but for this, times a number in (0, 1) of their
-/// own: no two ties at once.
+/// Margins of rows on the wrong side are moved this far to the right side, times a number in (0, 1) of their
+/// own, so that no two rows tie.
 const APART: f64 = 1e-8;
 
 /// The sets of the problem with the perturbation of `data` at the given costs.
@@ -37,17 +38,17 @@ pub fn sides_at(data: &Data<'_>, costs: [f64; 2], monitor: &dyn Monitor) -> Resu
     if costs == [0.0; 2] {
         return Ok(left);
     }
-    let course = Course { rows: &design, y: data.y, perturbation: [data.perturbation; 2] };
+    let problem = PerturbedProblem { rows: &design, y: data.y, perturbation: [data.perturbation; 2] };
     let errors;
     let mut walk = if costs.contains(&0.0) {
         // On an axis there is no fit; the walk from the origin meets the events of one class only.
-        Walk::new(course, Line { cost: costs.map(|c| [0.0, c]) }, 0.0, &left)
+        PathWalk::new(problem, CostLine { cost: costs.map(|c| [0.0, c]) }, 0.0, &left)
     } else {
         let fitted = fit(data, costs, GAP, None, monitor)?;
-        let basis = Basis::new(course, costs, fitted.alpha);
+        let basis = Basis::new(problem, costs, fitted.alpha);
         errors = basis.errors();
-        let course = Course { perturbation: [&errors, data.perturbation], ..course };
-        Walk::new(course, Line { cost: costs.map(|c| [c, 0.0]) }, 0.0, &basis.sides)
+        let problem = PerturbedProblem { perturbation: [&errors, data.perturbation], ..problem };
+        PathWalk::new(problem, CostLine { cost: costs.map(|c| [c, 0.0]) }, 0.0, &basis.sides)
     };
     walk.run(1000 + STEPS_PER_ROW * n, monitor)?;
     Ok(memory::copy(walk.sides()))
@@ -65,10 +66,10 @@ struct Basis<'a> {
 impl<'a> Basis<'a> {
     fn new(course: Course<'a>, costs: [f64; 2], alpha: Vec<f64>) -> Self {
         let sides = memory::filled(Side::Right, alpha.len());
-        let mut basis = Self { course, costs, alpha, sides, margins: Margins::new(course) };
-        let mut found = Combination { alpha: Vec::new(), w: memory::zeros(course.rows.n_cols()) };
+        let mut basis = Self { problem, costs, alpha, sides, margins: Margins::new(problem) };
+        let mut found = Combination { alpha: Vec::new(), w: memory::zeros(problem.rows.n_cols()) };
         for i in 0..basis.alpha.len() as u32 {
-            basis.place(i);
+            basis.assign_side(i);
             while basis.sides[i as usize] == Side::On && !basis.margins.members().contains(&i) {
                 let distance = basis.margins.project(i, &mut found);
                 if distance > DEPENDENT * basis.margins.squared(i) {
@@ -82,11 +83,11 @@ impl<'a> Basis<'a> {
     }
 
     fn cost(&self, i: u32) -> f64 {
-        self.costs[self.course.class(i)]
+        self.costs[self.problem.class(i)]
     }
 
     /// Side of row `i` by its dual variable; at a bound the variable takes its value.
-    fn place(&mut self, i: u32) {
+    fn assign_side(&mut self, i: u32) {
         let (cost, alpha) = (self.cost(i), &mut self.alpha[i as usize]);
         let (side, value) = if *alpha <= AT_BOUND * cost {
             (Side::Right, 0.0)
@@ -116,7 +117,7 @@ impl<'a> Basis<'a> {
             self.alpha[self.margins.members()[k] as usize] -= step * rate;
         }
         self.alpha[row as usize] = bound;
-        self.place(row);
+        self.assign_side(row);
         if let Some(k) = self.margins.members().iter().position(|&m| m == row) {
             self.margins.leave(k);
         }
@@ -124,7 +125,7 @@ impl<'a> Basis<'a> {
 
     /// The perturbation under which `alpha` is exact.
     fn errors(&self) -> Vec<f64> {
-        let mut w = memory::zeros(self.course.rows.n_cols());
+        let mut w = memory::zeros(self.problem.rows.n_cols());
         for (i, alpha) in self.alpha.iter().enumerate() {
             self.margins.add(i as u32, *alpha, &mut w);
         }

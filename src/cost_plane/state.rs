@@ -3,27 +3,28 @@
 //! Within a facet everything is affine in the two costs (eqs. (5)-(9) of the paper): with `c = (C+, C-, 1)`
 //!
 //! ```text
-//! a_M = Q_MM^-1 (1 + eps_M - Q_ML c_L),     slack_i = y_i w.x_i - 1 - eps_i = Q_iM a_M + Q_iL c_L - 1 - eps_i
+//! a_M = Q_MM^-1 (1 + eps_M - Q_ML c_L)
+//! slack_i = y_i w.x_i - 1 - eps_i = Q_iM a_M + Q_iL c_L - 1 - eps_i
 //! ```
 //!
 //! are kept as three coefficients per row, in three vectors. A row that changes its state changes the dual
 //! variable of one row by an affine map `delta` and those of `M` in proportion, so all coefficients change by
-//! one outer product of a combination of lines of [`Products`] with `delta`: O(n |M|), with nothing
-//! allocated. Watched rows ride along in the same vectors (decision values).
+//! one outer product of a combination of lines of [`GramMatrix`] with `delta`: O(n |M|), with nothing
+//! allocated. The decision values of watched rows are kept in the same vectors.
 //!
 //! Rounding: the slack of every row in `M` is zero in exact arithmetic. The largest of their coefficients
-//! times the largest entry of the inverse estimates the error of the dual variables ([`State::error`]).
-//! [`State::move_to`] computes everything anew when it exceeds [`Plane::tolerance`], and where that is not
-//! enough, in twice the precision ([`super::refine`]).
+//! times the largest entry of the inverse estimates the error of the dual variables ([`FacetState::error`]).
+//! [`FacetState::move_to`] computes everything anew where it exceeds [`PlaneProblem::tolerance`], and where
+//! that is not enough, in twice the precision ([`super::refine`]).
 //!
 //! Tried: cutting a polygon first by the constraints nearest to a point of the edge over which the facet was
 //! found, instead of by the rows that bounded the last polygon. Half as many cuts, but the distances cost
 //! more: 178,000 against 197,000 facets a second (german, 100 rows).
 
+use super::gram::{BLOCK, GramMatrix};
 use super::inverse::Inverse;
 use super::keys::{Event, Side};
-use super::polygon::{Line, Polygon};
-use super::products::{BLOCK, Products};
+use super::polygon::{HalfPlane, Polygon};
 use super::refine::Double;
 use super::sets;
 use crate::matrix::simd;
@@ -41,22 +42,22 @@ pub const FLAT: f64 = 1e-9;
 
 /// What does not change from facet to facet.
 #[derive(Clone, Copy)]
-pub struct Plane<'a> {
+pub struct PlaneProblem<'a> {
     /// Inner products.
-    pub products: &'a Products,
+    pub products: &'a GramMatrix,
     /// Labels in {-1, +1}.
     pub y: &'a [f64],
     /// `1 + eps_i`.
     pub target: &'a [f64],
     /// Upper limits of `C+` and `C-`, infinite for none.
     pub limit: [f64; 2],
-    /// Error of the dual variables beyond which a state is computed anew: well below the perturbation.
+    /// Error of the dual variables beyond which a facet is computed anew: well below the perturbation.
     pub tolerance: f64,
     /// Slope of a slack below which it is taken to be constant; 0 for a finite box, where it does not matter.
     pub flat: f64,
 }
 
-impl Plane<'_> {
+impl PlaneProblem<'_> {
     /// Number of training rows.
     pub fn n(&self) -> usize {
         self.y.len()
@@ -77,15 +78,15 @@ type Maps = [Vec<f64>; 3];
 pub struct Dependent;
 
 /// The sets, the inverse and all affine maps of one facet.
-pub struct State<'a> {
-    plane: Plane<'a>,
+pub struct FacetState<'a> {
+    plane: PlaneProblem<'a>,
     sides: Vec<Side>,
     sets: Vec<u64>,
     changed: Vec<(u32, Side)>,
     /// +1 right, -1 left, 0 for members of M and watched rows: what turns a slack into a constraint.
     sign: Vec<f64>,
     inverse: Inverse,
-    place: Vec<u32>,
+    position: Vec<u32>,
     slack: Maps,
     alpha: Maps,
     upper: [Vec<f64>; 2],
@@ -102,7 +103,7 @@ pub struct State<'a> {
 
 /// `slack += u delta'`, `u` the sum of `coefficients[k]` times line `rows[k]`.
 struct Shift<'s> {
-    products: &'s Products,
+    products: &'s GramMatrix,
     rows: &'s [u32],
     coefficients: &'s [f64],
     own: Option<u32>,
@@ -167,9 +168,9 @@ impl Loop for Scan<'_> {
     }
 }
 
-impl<'a> State<'a> {
+impl<'a> FacetState<'a> {
     /// A state of `plane` before its first [`Self::rebuild`].
-    pub fn new(plane: Plane<'a>) -> Self {
+    pub fn new(plane: PlaneProblem<'a>) -> Self {
         let (n, width) = (plane.n(), plane.products.width());
         Self {
             plane,
@@ -178,7 +179,7 @@ impl<'a> State<'a> {
             changed: Vec::new(),
             sign: memory::zeros(width),
             inverse: Inverse::default(),
-            place: memory::filled(u32::MAX, n),
+            position: memory::filled(u32::MAX, n),
             slack: std::array::from_fn(|_| memory::zeros(width)),
             alpha: Default::default(),
             upper: Default::default(),
@@ -208,16 +209,16 @@ impl<'a> State<'a> {
 
     /// Affine map of an entry of the slacks: a training row, or after them a watched row (its decision
     /// value).
-    pub fn slack(&self, entry: usize) -> Line {
+    pub fn slack(&self, entry: usize) -> HalfPlane {
         std::array::from_fn(|c| self.slack[c][entry])
     }
 
     /// Affine map of the dual variable of row `i`.
-    pub fn alpha(&self, i: usize) -> Line {
+    pub fn alpha(&self, i: usize) -> HalfPlane {
         match self.sides[i] {
             Side::Left => self.plane.cost(i),
             Side::Right => [0.0; 3],
-            Side::On => std::array::from_fn(|c| self.alpha[c][self.place[i] as usize]),
+            Side::On => std::array::from_fn(|c| self.alpha[c][self.position[i] as usize]),
         }
     }
 
@@ -256,9 +257,9 @@ impl<'a> State<'a> {
         for (to, &side) in self.sign.iter_mut().zip(sides) {
             *to = sign(side);
         }
-        self.place.fill(u32::MAX);
+        self.position.fill(u32::MAX);
         for (k, &i) in members.iter().enumerate() {
-            self.place[i as usize] = k as u32;
+            self.position[i as usize] = k as u32;
         }
         let products = plane.products;
         self.inverse
@@ -415,7 +416,7 @@ impl<'a> State<'a> {
 
     /// `M` loses row `i`.
     fn leave(&mut self, i: u32, to: Side) {
-        let k = self.place[i as usize] as usize;
+        let k = self.position[i as usize] as usize;
         let n = self.inverse.len();
         self.resize();
         let scale = 1.0 / self.inverse.line(k)[k];
@@ -431,9 +432,9 @@ impl<'a> State<'a> {
             list[k] = list[n - 1];
         }
         if k < n - 1 {
-            self.place[self.inverse.members[k] as usize] = k as u32;
+            self.position[self.inverse.members[k] as usize] = k as u32;
         }
-        self.place[i as usize] = u32::MAX;
+        self.position[i as usize] = u32::MAX;
         self.set(i, to);
     }
 
@@ -471,7 +472,7 @@ impl<'a> State<'a> {
         }
         let cost = plane.cost(i as usize);
         (self.upper[0][n], self.upper[1][n]) = (cost[0], cost[1]);
-        self.place[i as usize] = n as u32;
+        self.position[i as usize] = n as u32;
         self.set(i, Side::On);
         Ok(())
     }
@@ -617,7 +618,7 @@ impl<'a> State<'a> {
 }
 
 /// Sets slopes to zero that are rounding.
-fn flatten(line: Line, flat: f64) -> Line {
+fn flatten(line: HalfPlane, flat: f64) -> HalfPlane {
     let snap = |slope: f64| if slope.abs() < flat { 0.0 } else { slope };
     [snap(line[0]), snap(line[1]), line[2]]
 }

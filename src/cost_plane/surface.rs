@@ -12,10 +12,10 @@
 
 use super::answer::Data;
 use super::complex::Complex;
-use super::locate::{Bounds, Index};
-use super::polygon::{Point, value};
-use super::products::{Products, Signed};
-use super::state::{Plane, State};
+use super::gram::{GramMatrix, Signed};
+use super::locate::{BoundingBoxTree, Bounds};
+use super::polygon::{Vertex, value};
+use super::state::{FacetState, PlaneProblem};
 use crate::fit::Monitor;
 use crate::matrix::Matrix;
 use crate::matrix::design::Design;
@@ -105,16 +105,22 @@ pub fn cells(
     let Data { rows, y, bias, perturbation } = *data;
     let design = Design { rows, ids: None, bias };
     let watched = Design { rows: held, ids: None, bias };
-    let products = Products::new(&Signed { rows: &design, y }, Some(&watched), monitor)?;
+    let products = GramMatrix::new(&Signed { rows: &design, y }, Some(&watched), monitor)?;
     let target: Vec<f64> = perturbation.iter().map(|eps| 1.0 + eps).collect_large();
     let scale = perturbation.iter().fold(0.0, |a: f64, &b| a.max(b));
-    let plane =
-        Plane { products: &products, y, target: &target, limit: complex.limit, tolerance: scale, flat: 0.0 };
+    let plane = PlaneProblem {
+        products: &products,
+        y,
+        target: &target,
+        limit: complex.limit,
+        tolerance: scale,
+        flat: 0.0,
+    };
     let facets: Vec<u32> = (0..complex.len() as u32).collect_large();
     let pieces: Vec<&[u32]> = facets.chunks(PIECE).collect();
     let parts = parallel::try_map(pieces, |_, facets| {
         let mut out = Cells { first: vec![0], ..Cells::default() };
-        let mut state = State::new(plane);
+        let mut state = FacetState::new(plane);
         let mut is_usable = false;
         for &f in facets {
             monitor.poll()?;
@@ -137,8 +143,8 @@ pub fn cells(
     Ok(all)
 }
 
-fn split_facet(complex: &Complex, state: &State<'_>, f: u32, held_y: &[f64], out: &mut Cells) {
-    let polygon: Vec<Point> = complex.polygon(f as usize).collect();
+fn split_facet(complex: &Complex, state: &FacetState<'_>, f: u32, held_y: &[f64], out: &mut Cells) {
+    let polygon: Vec<Vertex> = complex.polygon(f as usize).collect();
     if polygon.len() < 3 {
         return;
     }
@@ -230,22 +236,22 @@ fn bounds(corners: &[[f64; 2]]) -> Bounds {
     Bounds::of(corners.iter().map(|p| [p[0], p[1], 1.0]))
 }
 
-/// One plane of a sum: cells and a value for each.
-pub struct Layer<'a> {
+/// The error surface of one plane: cells with a value for each.
+pub struct ErrorSurface<'a> {
     cells: &'a Cells,
     values: Vec<f64>,
-    index: Index,
+    index: BoundingBoxTree,
     minima: Vec<f64>,
 }
 
-impl<'a> Layer<'a> {
-    /// A layer whose cells have the value `costs[0] * false positives + costs[1] * false negatives`.
+impl<'a> ErrorSurface<'a> {
+    /// A surface whose cells have the value `costs[0] * false positives + costs[1] * false negatives`.
     pub fn new(cells: &'a Cells, costs: [f64; 2]) -> Self {
         let errors = cells.false_positives.iter().zip(&cells.false_negatives);
         let values: Vec<f64> =
             errors.map(|(&p, &n)| costs[0] * f64::from(p) + costs[1] * f64::from(n)).collect_large();
         let boxes: Vec<Bounds> = (0..cells.len()).map(|k| bounds(cells.corners(k))).collect_large();
-        let index = Index::over(&boxes);
+        let index = BoundingBoxTree::over(&boxes);
         let minima = index.minima(&values);
         Self { cells, values, index, minima }
     }
@@ -259,7 +265,7 @@ impl<'a> Layer<'a> {
     }
 }
 
-/// The minimum of a sum of layers.
+/// The minimum of a sum of surfaces.
 #[derive(Clone, Debug)]
 pub struct Minimum {
     /// The sum.
@@ -268,14 +274,14 @@ pub struct Minimum {
     pub regions: Vec<Vec<[f64; 2]>>,
 }
 
-/// Finds the minimum of the sum of `layers` over the plane, exactly, with at most `max_regions` of its
+/// Finds the minimum of the sum of `surfaces` over the plane, exactly, with at most `max_regions` of its
 /// regions.
 ///
 /// # Errors
 /// [`Error::Cancelled`].
-pub fn minimum(layers: &[Layer<'_>], max_regions: usize, monitor: &dyn Monitor) -> Result<Minimum> {
+pub fn minimum(surfaces: &[ErrorSurface<'_>], max_regions: usize, monitor: &dyn Monitor) -> Result<Minimum> {
     let mut best = Minimum { value: f64::INFINITY, regions: Vec::new() };
-    let Some(first) = layers.first() else { return Ok(best) };
+    let Some(first) = surfaces.first() else { return Ok(best) };
     let mut order: Vec<u32> = (0..first.cells.len() as u32).collect_large();
     order.sort_by(|&a, &b| first.values[a as usize].total_cmp(&first.values[b as usize]).then(a.cmp(&b)));
     for (count, &id) in order.iter().enumerate() {
@@ -283,7 +289,7 @@ pub fn minimum(layers: &[Layer<'_>], max_regions: usize, monitor: &dyn Monitor) 
             monitor.poll()?;
         }
         descend(
-            layers,
+            surfaces,
             1,
             first.cells.corners(id as usize).to_vec(),
             first.values[id as usize],
@@ -295,7 +301,7 @@ pub fn minimum(layers: &[Layer<'_>], max_regions: usize, monitor: &dyn Monitor) 
 }
 
 fn descend(
-    layers: &[Layer<'_>],
+    surfaces: &[ErrorSurface<'_>],
     depth: usize,
     piece: Vec<[f64; 2]>,
     sum: f64,
@@ -305,16 +311,16 @@ fn descend(
     let around = bounds(&piece);
     let tie = 1e-12 * best.value.abs().min(1e300);
     let mut bound = sum;
-    for layer in &layers[depth..] {
+    for surface in &surfaces[depth..] {
         if bound > best.value + tie {
             return;
         }
-        bound += layer.lowest(&around, f64::NEG_INFINITY);
+        bound += surface.lowest(&around, f64::NEG_INFINITY);
     }
     if bound > best.value + tie {
         return;
     }
-    let Some(layer) = layers.get(depth) else {
+    let Some(surface) = surfaces.get(depth) else {
         if sum < best.value - tie || best.regions.is_empty() {
             *best = Minimum { value: sum, regions: Vec::new() };
         }
@@ -324,12 +330,12 @@ fn descend(
         return;
     };
     let mut near = Vec::new();
-    layer.index.visit(&around, |_| false, |id| near.push(id));
-    near.sort_by(|&a, &b| layer.values[a as usize].total_cmp(&layer.values[b as usize]).then(a.cmp(&b)));
+    surface.index.visit(&around, |_| false, |id| near.push(id));
+    near.sort_by(|&a, &b| surface.values[a as usize].total_cmp(&surface.values[b as usize]).then(a.cmp(&b)));
     let extent = (around.high[0] - around.low[0]).max(around.high[1] - around.low[1]);
     for id in near {
         let mut part = piece.clone();
-        let cell = layer.cells.corners(id as usize);
+        let cell = surface.cells.corners(id as usize);
         for k in 0..cell.len() {
             let (a, b) = (cell[k], cell[(k + 1) % cell.len()]);
             let line = [a[1] - b[1], b[0] - a[0], a[0] * b[1] - a[1] * b[0]];
@@ -339,7 +345,7 @@ fn descend(
             }
         }
         if part.len() > 2 && double_area(&part) > SLIVER * extent * extent {
-            descend(layers, depth + 1, part, sum + layer.values[id as usize], max_regions, best);
+            descend(surfaces, depth + 1, part, sum + surface.values[id as usize], max_regions, best);
         }
     }
 }

@@ -11,19 +11,19 @@
 //! fit that is nearly exact (`e` are its errors). It works on the rows themselves, with `w` in memory, so
 //! that its cost per event is O(|M|^2 + |M| nnz of a row) and not O(n).
 //!
-//! Rows outside of `M` are not looked at in every step: a margin moves by at most `|x_i|` times the length
-//! that `w` has travelled, so a row sleeps until the travelled length could have brought it to the margin. A
-//! heap holds the lengths at which rows wake up.
+//! The margins of rows outside of `M` are not computed in every step: a margin moves by at most `|x_i|` times
+//! the length of the path of `w`, so a row sleeps until that length could have brought it to the margin. A
+//! heap holds the path lengths at which rows wake up.
 //!
 //! Where a row reaches the margin that depends on the rows in `M` (rounding, or the end of a walk to
-//! `f = 0`), it takes the place of one of them: `w` stays, dual variables move along the dependency until one
+//! `f = 0`), it replaces one of them: `w` stays, dual variables move along the dependency until one
 //! is at its bound.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use super::keys::{Event, Side};
-use super::margins::{Combination, Margins};
+use super::margins::{Combination, Margins, PerturbedProblem};
 use super::state::DEPENDENT;
 use crate::fit::Monitor;
 use crate::matrix::Rows;
@@ -35,12 +35,12 @@ use crate::{Error, Result, memory};
 const CORRECT: usize = 16;
 /// Residual of the margin system, relative to 1, at which the inverse is computed anew.
 const MAX_RESIDUAL: f64 = 1e-9;
-/// Events at one `t`, per member of `M`, after which the walk is taken to be going round in a circle.
+/// Events at one `t`, per member of `M`, after which the walk is taken to be cycling.
 ///
-/// Tried: looking for few rows that come again and again. The circle of a9a goes through more rows than are
-/// in `M`, and was not seen.
+/// Tried: looking for a few rows whose events repeat. The cycle on a9a goes through more rows than are in
+/// `M`, and was missed.
 const AT_ONCE: usize = 10;
-/// Events between two looks at the monitor.
+/// Events between two calls of the monitor.
 const POLL: usize = 256;
 
 /// Rows, labels and perturbation of a walk.
@@ -80,17 +80,17 @@ impl Course<'_> {
 
 /// The line: value at `t = 0` and slope of `C+` and `C-`.
 #[derive(Clone, Copy, Debug)]
-pub struct Line {
+pub struct CostLine {
     /// `C+` and `C-`.
     pub cost: [[f64; 2]; 2],
 }
 
-/// A change of the sets on the way.
+/// A change of the sets on the way from `t = 0` to 1.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Step {
-    /// Where.
+pub struct Breakpoint {
+    /// Value of `t` at which the sets change.
     pub t: f64,
-    /// What.
+    /// The change.
     pub event: Event,
 }
 
@@ -117,7 +117,7 @@ pub struct Walk<'a> {
     sides: Vec<Side>,
     margins: Margins<'a>,
     /// Position in `M` of every row.
-    place: Vec<u32>,
+    position: Vec<u32>,
     /// Dual variables of the members, and `w`.
     at: Combination,
     /// Sum of the signed rows on the left, per class.
@@ -128,11 +128,12 @@ pub struct Walk<'a> {
     entrant: Combination,
     /// Largest rate of a target.
     largest: f64,
-    travelled: f64,
+    /// Length of the path of `w` so far.
+    path_length: f64,
     asleep: BinaryHeap<Reverse<Wake>>,
     awake: Vec<(u32, f64)>,
-    /// Changes so far.
-    pub steps: Vec<Step>,
+    /// Changes of the sets so far.
+    pub breakpoints: Vec<Breakpoint>,
     since: usize,
 }
 
@@ -142,29 +143,29 @@ impl<'a> Walk<'a> {
         let (n, d) = (course.rows.n_rows(), course.rows.n_cols());
         let [from, to] = course.perturbation;
         let largest = from.iter().zip(to).fold(0.0, |a: f64, (e, f)| a.max((f - e).abs()));
-        let margins = Margins::new(course);
+        let margins = Margins::new(problem);
         let empty = || Combination { alpha: Vec::new(), w: memory::zeros(d) };
         let mut walk = Self {
-            course,
+            problem,
             line,
             t,
             sides: memory::copy(sides),
             margins,
-            place: memory::filled(u32::MAX, n),
+            position: memory::filled(u32::MAX, n),
             at: empty(),
             left: [memory::zeros(d), memory::zeros(d)],
             rate: empty(),
             entrant: empty(),
             largest,
-            travelled: 0.0,
+            path_length: 0.0,
             asleep: BinaryHeap::new(),
             awake: Vec::new(),
-            steps: Vec::new(),
+            breakpoints: Vec::new(),
             since: 0,
         };
         let on = |side: Side| (0..n as u32).filter(move |&i| sides[i as usize] == side);
         for i in on(Side::Left) {
-            walk.margins.add(i, 1.0, &mut walk.left[course.class(i)]);
+            walk.margins.add(i, 1.0, &mut walk.left[problem.class(i)]);
         }
         let members = on(Side::On).collect();
         walk.rebuild(members);
@@ -175,12 +176,12 @@ impl<'a> Walk<'a> {
     }
 
     fn cost(&self, i: u32) -> f64 {
-        let [at, rate] = self.line.cost[self.course.class(i)];
+        let [at, rate] = self.line.cost[self.problem.class(i)];
         at + rate * self.t
     }
 
     fn cost_rate(&self, i: u32) -> f64 {
-        self.line.cost[self.course.class(i)][1]
+        self.line.cost[self.problem.class(i)][1]
     }
 
     /// The state of every row.
@@ -199,7 +200,7 @@ impl<'a> Walk<'a> {
             .map(|i| match self.sides[i] {
                 Side::Left => self.cost(i as u32),
                 Side::Right => 0.0,
-                Side::On => self.at.alpha[self.place[i] as usize],
+                Side::On => self.at.alpha[self.position[i] as usize],
             })
             .collect_large()
     }
@@ -211,16 +212,16 @@ impl<'a> Walk<'a> {
     /// the same `t`.
     pub fn run(&mut self, max_steps: usize, monitor: &dyn Monitor) -> Result<()> {
         while self.t < 1.0 {
-            if self.steps.len().is_multiple_of(POLL) {
+            if self.breakpoints.len().is_multiple_of(POLL) {
                 monitor.poll()?;
                 monitor.observe(&crate::fit::Progress {
                     solver: "cost ray",
-                    iteration: self.steps.len(),
+                    iteration: self.breakpoints.len(),
                     accuracy: 1.0 - self.t,
                     place: None,
                 });
             }
-            if self.steps.len() >= max_steps || self.is_circling() {
+            if self.breakpoints.len() >= max_steps || self.is_cycling() {
                 return Err(Error::Stalled { what: "the walk between facets", steps: max_steps });
             }
             if self.since >= CORRECT {
@@ -240,10 +241,13 @@ impl<'a> Walk<'a> {
 
     /// Whether so many events were at one `t` that they must repeat. On an axis, where a cost stays 0, all
     /// events of its class are at one `t`.
-    fn is_circling(&self) -> bool {
+    fn is_cycling(&self) -> bool {
         let most = AT_ONCE * (self.margins.members().len() + 10);
-        let is_at_once =
-            self.steps.len().checked_sub(most).is_some_and(|before| self.steps[before].t >= self.t);
+        let is_at_once = self
+            .breakpoints
+            .len()
+            .checked_sub(most)
+            .is_some_and(|before| self.breakpoints[before].t >= self.t);
         is_at_once && !self.line.cost.contains(&[0.0; 2])
     }
 
@@ -257,8 +261,8 @@ impl<'a> Walk<'a> {
     fn set_rates(&mut self) {
         let costs = self.line.cost.map(|[_, rate]| rate);
         sum_left(&mut self.rate, self.margins.members().len(), &self.left, costs);
-        let course = self.course;
-        self.margins.meet(&mut self.rate, |i| course.target_rate(i));
+        let problem = self.problem;
+        self.margins.meet(&mut self.rate, |i| problem.target_rate(i));
     }
 
     /// The nearest event, as a distance in `t` that ends at 1.
@@ -277,7 +281,7 @@ impl<'a> Walk<'a> {
         let speed = self.speed();
         self.awake.clear();
         while let Some(&Reverse(Wake(length, i))) = self.asleep.peek() {
-            if length > self.travelled + speed * best.0 {
+            if length > self.path_length + speed * best.0 {
                 break;
             }
             self.asleep.pop();
@@ -285,8 +289,8 @@ impl<'a> Walk<'a> {
             if side == Side::On {
                 continue; // entered meanwhile; comes back when it leaves
             }
-            let slack = self.margins.of(i, &self.at.w) - self.course.target(i, self.t);
-            let rate = self.margins.of(i, &self.rate.w) - self.course.target_rate(i);
+            let slack = self.margins.of(i, &self.at.w) - self.problem.target(i, self.t);
+            let rate = self.margins.of(i, &self.rate.w) - self.problem.target_rate(i);
             self.awake.push((i, slack));
             let (distance, closing) = if side == Side::Left { (-slack, rate) } else { (slack, -rate) };
             if closing > 0.0 {
@@ -308,14 +312,14 @@ impl<'a> Walk<'a> {
         for (a, rate) in self.at.alpha.iter_mut().zip(&self.rate.alpha) {
             *a += dt * rate;
         }
-        let before = self.travelled;
-        self.travelled += self.speed() * dt;
+        let before = self.path_length;
+        self.path_length += self.speed() * dt;
         self.t += dt;
-        // What was looked at sleeps until its slack, as it was before the step, can be used up.
+        // A row whose slack was computed sleeps until that slack can be used up.
         for (i, slack) in self.awake.drain(..) {
             let reach = (self.margins.squared(i) + 1.0).sqrt();
             let wake = before + slack.abs() / reach;
-            self.asleep.push(Reverse(Wake(wake.max(self.travelled), i)));
+            self.asleep.push(Reverse(Wake(wake.max(self.path_length), i)));
         }
     }
 
@@ -332,24 +336,24 @@ impl<'a> Walk<'a> {
     }
 
     fn note(&mut self, event: Event) {
-        memory::push(&mut self.steps, Step { t: self.t, event });
+        memory::push(&mut self.breakpoints, Breakpoint { t: self.t, event });
     }
 
     fn leave(&mut self, i: u32, to: Side) {
-        let k = self.place[i as usize] as usize;
+        let k = self.position[i as usize] as usize;
         self.margins.leave(k);
         self.at.alpha.swap_remove(k);
         if let Some(&moved) = self.margins.members().get(k) {
-            self.place[moved as usize] = k as u32;
+            self.position[moved as usize] = k as u32;
         }
-        self.place[i as usize] = u32::MAX;
+        self.position[i as usize] = u32::MAX;
         self.put(i, to);
-        self.asleep.push(Reverse(Wake(self.travelled, i)));
+        self.asleep.push(Reverse(Wake(self.path_length, i)));
     }
 
     /// Changes the side of a row outside of `M`, or about to be: keeps the sums of the left.
     fn put(&mut self, i: u32, to: Side) {
-        let left = &mut self.left[self.course.class(i)];
+        let left = &mut self.left[self.problem.class(i)];
         let from = std::mem::replace(&mut self.sides[i as usize], to);
         if from == Side::Left {
             self.margins.add(i, -1.0, left);
@@ -367,7 +371,7 @@ impl<'a> Walk<'a> {
         let alpha = if from == Side::Left { self.cost(i) } else { 0.0 };
         self.margins.enter(i, &self.entrant, distance);
         self.put(i, Side::On);
-        self.place[i as usize] = self.at.alpha.len() as u32;
+        self.position[i as usize] = self.at.alpha.len() as u32;
         self.at.alpha.push(alpha);
         self.note(Event::new(i, from, Side::On));
     }
@@ -394,7 +398,7 @@ impl<'a> Walk<'a> {
             self.note(Event::new(i, from, Side::On));
             self.note(Event::new(i, Side::On, to));
             self.put(i, to);
-            return self.asleep.push(Reverse(Wake(self.travelled, i)));
+            return self.asleep.push(Reverse(Wake(self.path_length, i)));
         };
         self.leave(m, to);
         self.note(Event::new(m, Side::On, to));
@@ -408,7 +412,7 @@ impl<'a> Walk<'a> {
     /// Solves the margin system at `t` once more, from the dual variables as they are.
     fn correct(&mut self) {
         self.since = 0;
-        if !self.margins.is_worn()
+        if !self.margins.has_lost_digits()
             && (self.meet_targets() <= MAX_RESIDUAL || self.meet_targets() <= MAX_RESIDUAL)
         {
             return;
@@ -418,20 +422,20 @@ impl<'a> Walk<'a> {
 
     /// Moves `at` to the margins at `t`; the largest residual before.
     fn meet_targets(&mut self) -> f64 {
-        let (course, t) = (self.course, self.t);
-        self.margins.meet(&mut self.at, |i| course.target(i, t))
+        let (problem, t) = (self.problem, self.t);
+        self.margins.meet(&mut self.at, |i| problem.target(i, t))
     }
 
     /// Inverse, dual variables and `w` from the sets at `t`. Dependent members are put to the right.
     fn rebuild(&mut self, members: Vec<u32>) {
         for i in self.margins.rebuild(members) {
-            self.place[i as usize] = u32::MAX;
+            self.position[i as usize] = u32::MAX;
             self.sides[i as usize] = Side::Right;
             self.note(Event::new(i, Side::On, Side::Right));
-            self.asleep.push(Reverse(Wake(self.travelled, i)));
+            self.asleep.push(Reverse(Wake(self.path_length, i)));
         }
         for (k, &i) in self.margins.members().iter().enumerate() {
-            self.place[i as usize] = k as u32;
+            self.position[i as usize] = k as u32;
         }
         let t = self.t;
         sum_left(

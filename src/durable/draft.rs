@@ -15,7 +15,7 @@ use crate::{Error, Result};
 /// Added to the name while a file is written.
 const SUFFIX: &str = ".partial";
 
-/// A file in the making; removed when dropped before [`Self::publish`].
+/// A file that is being written; removed when dropped before [`Self::publish`].
 pub struct Draft {
     file: File,
     draft: PathBuf,

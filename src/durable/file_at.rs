@@ -1,4 +1,4 @@
-//! Reading and writing at a place of a file, from several threads at a time.
+//! Reading and writing at an offset of a file, from several threads at a time.
 
 use std::fs::File;
 use std::io::Result;

@@ -1,4 +1,4 @@
-//! A file that one task at a time goes on with.
+//! A file that is locked by the one task that works on it.
 
 use std::fs::{File, OpenOptions};
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use super::draft::Draft;
 use super::{is_at, lock, target};
 use crate::{Error, Result};
 
-/// A locked file, and its name; where there was none, an empty one, which is removed if nothing comes of it.
+/// A locked file, and its name; where there was none, an empty one, which is removed if nothing is written.
 ///
 /// While this lives, no other can be opened by the same name.
 pub struct Held {

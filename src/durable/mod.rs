@@ -6,13 +6,13 @@
 //!   a device or a folder, never another file unless the caller asks for it, never a file that is read for
 //!   the new one;
 //! * [`draft`]: a file that appears under its name only when it is whole;
-//! * [`held`]: a file that one task at a time goes on with: a journal, a checkpoint.
+//! * [`held`]: a file that is locked by the one task that works on it: a journal, a checkpoint.
 //!
-//! **Locks.** Drafts and held files are locked. A lock belongs to the file, not to its name, and names move:
-//! who opens a draft may find it renamed by the time it is locked. So whether the name still leads to the
-//! locked file is tested after locking, and the opening begins anew where it does not; nothing is written to,
-//! cut or removed before. File systems without locks exist: there two writers of one name are not told from
-//! each other.
+//! **Locks.** Drafts and held files are locked. A lock belongs to the file, not to its name, and files are
+//! renamed: a draft may have another name by the time it is locked. So whether the name still leads to the
+//! locked file is tested after locking, and where it does not the file is opened again; nothing is written,
+//! truncated or removed before. File systems without locks exist: there two writers of one name are not told
+//! from each other.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{ErrorKind, Result};

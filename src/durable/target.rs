@@ -28,7 +28,7 @@ pub enum Replace {
     AnyFile,
 }
 
-/// Refuses a target at which something is that must not be replaced.
+/// Refuses a target where there is a file that must not be replaced.
 ///
 /// # Errors
 /// [`Error::Occupied`]; [`Error::Io`], also for a folder.
@@ -43,7 +43,7 @@ pub fn check(target: &Path, kind: &Kind, replace: Replace) -> Result<()> {
     ))
 }
 
-/// Refuses a target that is one of the files read for it, under whatever name or link.
+/// Refuses a target that is one of the sources, under whatever name or link.
 ///
 /// # Errors
 /// [`Error::Occupied`].
@@ -61,7 +61,7 @@ pub fn check_sources(target: &Path, sources: &[PathBuf]) -> Result<()> {
     }
 }
 
-/// The facts about the file at a path, `None` if there is none.
+/// The metadata of the file at a path, `None` if there is none.
 ///
 /// # Errors
 /// [`Error::Occupied`] for a device, a pipe and the like; [`Error::Io`], also for a folder.

@@ -236,7 +236,8 @@ fn attempt<'a>(
             | SolverKind::CrammerSinger,
             _,
         ) => {
-            let rule = "a solver of a binary problem with the loss: 'primal_cd' is for 'squared_hinge', 'cutting_plane' for 'hinge'";
+            let rule = "a solver of a binary problem with the loss: 'primal_cd' is for 'squared_hinge', \
+                        'cutting_plane' for 'hinge'";
             return Err(Error::Parameter { name: "solver", value: format!("{solver:?} for {loss:?}"), rule });
         }
         _ => {}

@@ -4,7 +4,8 @@
 //! `a` in their box, on the constraint `sum_i y_i a_i = 0` where the intercept is free, the dual value is
 //!
 //! ```text
-//! D(a) = sum_i h_i(a_i) - 1/2 |w(a)|^2 = 1/2 |w|^2 + sum_i (h_i(a_i) - a_i m_i) - 1/2 |w(a) - w|^2,  w(a) = sum_i y_i a_i x_i,
+//! D(a) = sum_i h_i(a_i) - 1/2 |w(a)|^2,                                      w(a) = sum_i y_i a_i x_i
+//!      = 1/2 |w|^2 + sum_i (h_i(a_i) - a_i m_i) - 1/2 |w(a) - w|^2,
 //! ```
 //!
 //! since `sum_i a_i m_i = w(a).w`. The right side is what is computed: an error in `w(a)` counts by its

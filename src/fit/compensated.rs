@@ -61,7 +61,9 @@ mod tests {
         }
 
         #[test]
-        fn sums_agree_with_integer_arithmetic(terms in prop::collection::vec(-(1i64 << 53)..1i64 << 53, 0..60)) {
+        fn sums_agree_with_integer_arithmetic(
+            terms in prop::collection::vec(-(1i64 << 53)..1i64 << 53, 0..60),
+        ) {
             let mut sum = CompensatedSum::default();
             terms.iter().for_each(|&x| sum.add(x as f64));
             let exact: i128 = terms.iter().map(|&x| i128::from(x)).sum();

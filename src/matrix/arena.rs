@@ -426,14 +426,19 @@ mod tests {
     proptest! {
         /// Against lists of rows: filling, compacting and filling again, in all three layouts.
         #[test]
-        fn keeps_what_a_list_would(first in rows(), second in rows(), mask in prop::collection::vec(any::<bool>(), 20)) {
+        fn keeps_what_a_list_would(
+            first in rows(),
+            second in rows(),
+            mask in prop::collection::vec(any::<bool>(), 20),
+        ) {
             for width in [Width::Row, Width::F32, Width::F64] {
                 let mut arena = Arena::new(width, 30, 40, 400).unwrap();
                 add(&mut arena, &first);
                 let kept: Vec<u32> = (0..first.len() as u32).filter(|&i| mask[i as usize]).collect();
                 arena.keep(&kept);
                 add(&mut arena, &second);
-                let expected: Vec<Row> = kept.iter().map(|&i| first[i as usize].clone()).chain(second.clone()).collect();
+                let expected: Vec<Row> =
+                    kept.iter().map(|&i| first[i as usize].clone()).chain(second.clone()).collect();
                 let found = read(&arena);
                 prop_assert_eq!(found.len(), expected.len());
                 for (found, expected) in found.iter().zip(&expected) {

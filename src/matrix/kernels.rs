@@ -512,7 +512,10 @@ mod tests {
 
     proptest! {
         #[test]
-        fn sparse_dot_matches_the_definition(row in prop::collection::vec((0..50i32, -1e3..1e3f64), 0..70), seed in 0..9u32) {
+        fn sparse_dot_matches_the_definition(
+            row in prop::collection::vec((0..50i32, -1e3..1e3f64), 0..70),
+            seed in 0..9u32,
+        ) {
             let w: Vec<f64> = (0..50).map(|k| f64::from(k * 7 + seed).sin()).collect();
             let (indices, values): (Vec<i32>, Vec<f64>) = row.into_iter().unzip();
             let wide: Vec<i64> = indices.iter().map(|&j| i64::from(j)).collect();
@@ -524,7 +527,10 @@ mod tests {
         }
 
         #[test]
-        fn sums_of_ones_match_rows_of_ones(row in prop::collection::vec(0..50i32, 0..70), scale in -3.0..3.0f64) {
+        fn sums_of_ones_match_rows_of_ones(
+            row in prop::collection::vec(0..50i32, 0..70),
+            scale in -3.0..3.0f64,
+        ) {
             let w: Vec<f64> = (0..50).map(|k| f64::from(k * 3).cos()).collect();
             let ones = vec![1.0f64; row.len()];
             let (mut moved, mut expected) = (w.clone(), w.clone());
@@ -538,7 +544,10 @@ mod tests {
         }
 
         #[test]
-        fn add_scaled_matches_the_definition(row in prop::collection::vec((0..20i32, -9.0..9.0f32), 0..40), scale in -3.0..3.0f64) {
+        fn add_scaled_matches_the_definition(
+            row in prop::collection::vec((0..20i32, -9.0..9.0f32), 0..40),
+            scale in -3.0..3.0f64,
+        ) {
             let (indices, values): (Vec<i32>, Vec<f32>) = row.into_iter().unzip();
             let mut w = vec![1.0; 20];
             let mut expected = w.clone();
@@ -551,9 +560,13 @@ mod tests {
         }
 
         #[test]
-        fn lanes_match_single_vectors(row in prop::collection::vec((0..30i32, -9.0..9.0f64), 0..30), scale in -3.0..3.0f64) {
+        fn lanes_match_single_vectors(
+            row in prop::collection::vec((0..30i32, -9.0..9.0f64), 0..30),
+            scale in -3.0..3.0f64,
+        ) {
             let (indices, values): (Vec<i32>, Vec<f64>) = row.into_iter().unzip();
-            let w: Vec<[f64; 4]> = (0..30).map(|j| std::array::from_fn(|l| f64::from(j * 5 + l as i32).sin())).collect();
+            let w: Vec<[f64; 4]> =
+                (0..30).map(|j| std::array::from_fn(|l| f64::from(j * 5 + l as i32).sin())).collect();
             let scales = [scale, 1.0, 0.0, -2.0];
             let mut moved = w.clone();
             // SAFETY: all indices are below 30.

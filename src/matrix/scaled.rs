@@ -202,7 +202,9 @@ mod tests {
                 let (mut a, mut b) = (lanes.clone(), lanes.clone());
                 view.add_lanes(i, &[0.7, -1.0, 2.0], &mut a);
                 csr.add_lanes(i, &[0.7, -1.0, 2.0], &mut b);
-                prop_assert!(a.as_flattened().iter().zip(b.as_flattened()).all(|(a, b)| (a - b).abs() < 1e-12));
+                prop_assert!(
+                    a.as_flattened().iter().zip(b.as_flattened()).all(|(a, b)| (a - b).abs() < 1e-12)
+                );
                 let (mut a, mut b) = (Vec::new(), Vec::new());
                 view.for_each(i, |j, v| a.push((j, v)));
                 csr.for_each(i, |j, v| b.push((j, v)));

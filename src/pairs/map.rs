@@ -40,7 +40,7 @@ impl Factors {
 
 /// Positions of pairs.
 #[derive(Clone, Debug)]
-pub enum Layout {
+pub enum PairLayout {
     /// Row-wise upper triangle behind the linear terms: one weight per pair.
     Exact,
     /// Linear terms, squares, then products by a signed hash into `2^bits` weights.
@@ -59,7 +59,7 @@ pub struct Map {
     /// The factors.
     pub factors: Factors,
     /// The positions.
-    pub layout: Layout,
+    pub layout: PairLayout,
 }
 
 /// Spreads 64 bits over the top bits (2^64 over the golden ratio, odd).
@@ -109,7 +109,7 @@ impl Map {
         }
         let pairs = (n as u128) * (n as u128 + 3) / 2;
         let layout = if pairs <= 1 << bits {
-            Layout::Exact
+            PairLayout::Exact
         } else {
             if n > u32::MAX as usize / 2 {
                 return Err(Error::Parameter {
@@ -118,7 +118,7 @@ impl Map {
                     rule: "below 2^31",
                 });
             }
-            Layout::Hashed { keys: (0..n).map(|j| key(seed, j)).collect_large(), bits }
+            PairLayout::Hashed { keys: (0..n).map(|j| key(seed, j)).collect_large(), bits }
         };
         Ok(Self { n, factors, layout })
     }
@@ -126,10 +126,11 @@ impl Map {
     /// The same map of other columns: column `j` there is column `old[j]` here.
     pub fn of_columns(&self, old: &[u32]) -> Self {
         let layout = match &self.layout {
-            Layout::Exact => Layout::Exact,
-            Layout::Hashed { keys, bits } => {
-                Layout::Hashed { keys: old.iter().map(|&j| keys[j as usize]).collect_large(), bits: *bits }
-            }
+            PairLayout::Exact => PairLayout::Exact,
+            PairLayout::Hashed { keys, bits } => PairLayout::Hashed {
+                keys: old.iter().map(|&j| keys[j as usize]).collect_large(),
+                bits: *bits,
+            },
         };
         Self { n: old.len(), factors: self.factors, layout }
     }
@@ -141,7 +142,7 @@ impl Map {
             f(old as usize, j);
         }
         match &self.layout {
-            Layout::Exact => {
+            PairLayout::Exact => {
                 for j in 0..inner.n {
                     for k in j..inner.n {
                         let (a, b) = (old[j] as usize, old[k] as usize);
@@ -149,7 +150,7 @@ impl Map {
                     }
                 }
             }
-            Layout::Hashed { bits, .. } => {
+            PairLayout::Hashed { bits, .. } => {
                 for (j, &old) in old.iter().enumerate() {
                     f(self.n + old as usize, inner.n + j);
                 }
@@ -166,8 +167,8 @@ impl Map {
     /// All that tells the map from another one, in a line.
     pub fn description(&self) -> String {
         let keys = match &self.layout {
-            Layout::Exact => "exact".to_owned(),
-            Layout::Hashed { keys, bits } => {
+            PairLayout::Exact => "exact".to_owned(),
+            PairLayout::Hashed { keys, bits } => {
                 let mixed =
                     keys.iter().fold(0u64, |mixed, &key| (mixed ^ u64::from(key)).wrapping_mul(GOLDEN));
                 format!("{bits} bits, {mixed:x}")
@@ -184,15 +185,15 @@ impl Map {
 
     /// Whether every pair has a weight of its own.
     pub fn is_exact(&self) -> bool {
-        matches!(self.layout, Layout::Exact)
+        matches!(self.layout, PairLayout::Exact)
     }
 
     /// Weights without that of the constant feature, which comes last.
     #[inline(always)]
     pub fn n_pairs(&self) -> usize {
         match &self.layout {
-            Layout::Exact => self.n * (self.n + 3) / 2,
-            Layout::Hashed { bits, .. } => 2 * self.n + (1 << bits),
+            PairLayout::Exact => self.n * (self.n + 3) / 2,
+            PairLayout::Hashed { bits, .. } => 2 * self.n + (1 << bits),
         }
     }
 
@@ -212,9 +213,9 @@ impl Map {
     pub fn position(&self, j: usize, k: usize) -> (usize, f64) {
         let factor = if j == k { self.factors.square } else { self.factors.product };
         match &self.layout {
-            Layout::Exact => (self.start(j) + k, factor),
-            Layout::Hashed { .. } if j == k => (self.n + j, factor),
-            Layout::Hashed { keys, bits } => {
+            PairLayout::Exact => (self.start(j) + k, factor),
+            PairLayout::Hashed { .. } if j == k => (self.n + j, factor),
+            PairLayout::Hashed { keys, bits } => {
                 let (at, sign) = hashed(keys[j], keys[k], *bits);
                 (2 * self.n + at, sign * factor)
             }
@@ -232,9 +233,9 @@ impl Map {
     pub fn squared_norm_limit(&self, squared: f64) -> f64 {
         let Factors { constant, linear, square, product } = self.factors;
         let pairs = match self.layout {
-            Layout::Exact => square.powi(2).max(0.5 * product * product) * squared * squared,
-            // All products of a row in one place.
-            Layout::Hashed { ref keys, .. } => {
+            PairLayout::Exact => square.powi(2).max(0.5 * product * product) * squared * squared,
+            // All products of a row on one weight.
+            PairLayout::Hashed { ref keys, .. } => {
                 (square * squared).powi(2) + (0.5 * product * squared * keys.len() as f64).powi(2)
             }
         };

@@ -3,8 +3,8 @@
 //! A row `x` with `l` entries becomes `phi(x)` with a constant, `l` linear terms, `l` squares and `l(l-1)/2`
 //! products. [`Poly2`] is a matrix of such rows for every solver; its memory is that of the input. Two
 //! scalings ([`map::Factors`]): that of the kernel `(gamma x.z + r)^2`, or the plain products. Two layouts of
-//! the weights ([`map::Layout`]): the exact triangle, or a signed hash of the pair; where two pairs of a row
-//! share a hashed weight, their values add up, and [`Rows::squared_norm`] counts them so.
+//! the weights ([`map::PairLayout`]): the exact triangle, or a signed hash of the pair; where two pairs of a
+//! row share a hashed weight, their values add up, and [`Rows::squared_norm`] counts them so.
 //!
 //! Columns within a row must rise: then the smaller number of a pair comes first without comparing.
 //!
@@ -19,7 +19,7 @@ use rayon::prelude::*;
 use crate::matrix::{Rows, layout};
 use crate::memory::CollectLarge;
 use crate::{Error, Result};
-use map::{Factors, Layout, Map};
+use map::{Factors, Map, PairLayout};
 
 /// Rows per parallel task.
 const CHUNK: usize = 4096;
@@ -80,8 +80,8 @@ impl<'a> Poly2<'a> {
     pub fn usage(&self, is_cancelled: &(dyn Fn() -> bool + Sync)) -> Result<Usage> {
         use std::sync::atomic::{AtomicU64, Ordering};
         let (first, weights) = match self.map.layout {
-            Layout::Exact => (0, self.map.n_pairs()),
-            Layout::Hashed { bits, .. } => (2 * self.map.n_in(), 1 << bits),
+            PairLayout::Exact => (0, self.map.n_pairs()),
+            PairLayout::Hashed { bits, .. } => (2 * self.map.n_in(), 1 << bits),
         };
         let bits: Vec<AtomicU64> = (0..weights.div_ceil(64)).map(|_| AtomicU64::new(0)).collect_large();
         (0..self.n_rows().div_ceil(CHUNK)).into_par_iter().for_each(|chunk| {
@@ -199,8 +199,8 @@ impl Rows for Poly2<'_> {
         });
         let outside = constant * constant + linear * linear * squares + square * square * fourths;
         match &self.map.layout {
-            Layout::Exact => outside + 0.5 * product * product * (squares * squares - fourths).max(0.0),
-            Layout::Hashed { .. } => outside + self.hashed_squares(i),
+            PairLayout::Exact => outside + 0.5 * product * product * (squares * squares - fourths).max(0.0),
+            PairLayout::Hashed { .. } => outside + self.hashed_squares(i),
         }
     }
 }

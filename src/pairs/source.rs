@@ -1,11 +1,11 @@
 //! The pairs of a row's entries, generated while they are used.
 //!
-//! In the exact layout the weights of all products with column `j` lie in one stretch of `n` numbers, so the
+//! In the exact layout the weights of all products with column `j` lie in one segment of `n` numbers, so the
 //! products of the `a`-th entry with those after it are a sparse row (the rest of this one) times that
-//! stretch: the ordinary kernels do it, and their promise (every index below the length of the weights) is
-//! the same. Needs columns in rising order.
+//! segment: the ordinary kernels compute it, and their promise (every index below the length of the weights)
+//! is the same. Needs columns in rising order.
 
-use super::map::{Layout, Map, hashed};
+use super::map::{Map, PairLayout, hashed};
 use crate::matrix::csr::CsrView;
 use crate::matrix::dense::DenseView;
 use crate::matrix::scaled::ScaledView;
@@ -40,18 +40,18 @@ impl<I: Index, V: Value, P: Index> PairSource for CsrView<'_, I, V, P> {
         let (indices, values) = self.row(i);
         let mut sum = times(&self.dot_lanes(i, &w[..n]), factors.linear);
         match &map.layout {
-            Layout::Exact => {
+            PairLayout::Exact => {
                 for (a, (j, v)) in indices.iter().zip(values).enumerate() {
                     let (j, v) = (j.to_usize(), v.to_f64());
-                    let stretch = &w[map.start(j)..][..n];
+                    let segment = &w[map.start(j)..][..n];
                     let (rest, rest_values) = (&indices[a + 1..], &values[a + 1..]);
-                    // SAFETY: `CsrView::new` proved every index below `n`, the length of the stretch.
-                    let products = unsafe { dot_one_or_more(rest, rest_values, stretch) };
+                    // SAFETY: `CsrView::new` proved every index below `n`, the length of the segment.
+                    let products = unsafe { dot_one_or_more(rest, rest_values, segment) };
                     add(&mut sum, factors.product * v, &products);
-                    add(&mut sum, factors.square * v * v, &stretch[j]);
+                    add(&mut sum, factors.square * v * v, &segment[j]);
                 }
             }
-            Layout::Hashed { keys, bits } => {
+            PairLayout::Hashed { keys, bits } => {
                 let (squares, table) = (&w[n..2 * n], &w[2 * n..]);
                 for (a, (j, v)) in indices.iter().zip(values).enumerate() {
                     let (j, v) = (j.to_usize(), v.to_f64());
@@ -78,17 +78,17 @@ impl<I: Index, V: Value, P: Index> PairSource for CsrView<'_, I, V, P> {
         let (indices, values) = self.row(i);
         self.add_lanes(i, &times(scale, factors.linear), &mut w[..n]);
         match &map.layout {
-            Layout::Exact => {
+            PairLayout::Exact => {
                 for (a, (j, v)) in indices.iter().zip(values).enumerate() {
                     let (j, v) = (j.to_usize(), v.to_f64());
-                    let stretch = &mut w[map.start(j)..][..n];
-                    add(&mut stretch[j], factors.square * v * v, scale);
+                    let segment = &mut w[map.start(j)..][..n];
+                    add(&mut segment[j], factors.square * v * v, scale);
                     let scale = times(scale, factors.product * v);
-                    // SAFETY: `CsrView::new` proved every index below `n`, the length of the stretch.
-                    unsafe { kernels::add_lanes(&indices[a + 1..], &values[a + 1..], &scale, stretch) };
+                    // SAFETY: `CsrView::new` proved every index below `n`, the length of the segment.
+                    unsafe { kernels::add_lanes(&indices[a + 1..], &values[a + 1..], &scale, segment) };
                 }
             }
-            Layout::Hashed { keys, bits } => {
+            PairLayout::Hashed { keys, bits } => {
                 let (squares, table) = w[n..].split_at_mut(n);
                 for (a, (j, v)) in indices.iter().zip(values).enumerate() {
                     let (j, v) = (j.to_usize(), v.to_f64());
@@ -133,17 +133,17 @@ impl PairSource for ScaledView<'_> {
         let (indices, v) = self.parts(i);
         let (mut squares, mut products) = ([0.0; L], [0.0; L]);
         match &map.layout {
-            Layout::Exact => {
+            PairLayout::Exact => {
                 for (a, j) in indices.iter().enumerate() {
                     let j = j.to_usize();
-                    let stretch = &w[map.start(j)..][..n];
-                    // SAFETY: every index of a view is below `n`, the length of the stretch.
-                    let rest = unsafe { sum_one_or_more(&indices[a + 1..], stretch) };
+                    let segment = &w[map.start(j)..][..n];
+                    // SAFETY: every index of a view is below `n`, the length of the segment.
+                    let rest = unsafe { sum_one_or_more(&indices[a + 1..], segment) };
                     add(&mut products, 1.0, &rest);
-                    add(&mut squares, 1.0, &stretch[j]);
+                    add(&mut squares, 1.0, &segment[j]);
                 }
             }
-            Layout::Hashed { keys, bits } => {
+            PairLayout::Hashed { keys, bits } => {
                 for (a, j) in indices.iter().enumerate() {
                     let j = j.to_usize();
                     for k in &indices[a + 1..] {
@@ -171,13 +171,13 @@ impl PairSource for ScaledView<'_> {
         for (a, j) in indices.iter().enumerate() {
             let j = j.to_usize();
             match &map.layout {
-                Layout::Exact => {
-                    let stretch = &mut w[map.start(j)..][..n];
-                    add(&mut stretch[j], 1.0, &square);
+                PairLayout::Exact => {
+                    let segment = &mut w[map.start(j)..][..n];
+                    add(&mut segment[j], 1.0, &square);
                     // SAFETY: as in `pair_dot`.
-                    unsafe { kernels::add_lanes_at(&indices[a + 1..], &product, stretch) };
+                    unsafe { kernels::add_lanes_at(&indices[a + 1..], &product, segment) };
                 }
-                Layout::Hashed { keys, bits } => {
+                PairLayout::Hashed { keys, bits } => {
                     add(&mut w[n + j], 1.0, &square);
                     for k in &indices[a + 1..] {
                         let (at, sign) = hashed(keys[j], keys[k.to_usize()], *bits);
@@ -217,17 +217,17 @@ impl<V: Value> PairSource for DenseView<'_, V> {
             let rest = &row[j + 1..];
             let mut products = [0.0; L];
             match &map.layout {
-                Layout::Exact => {
-                    let stretch = &w[map.start(j)..][..n];
-                    let after = &stretch[j + 1..];
+                PairLayout::Exact => {
+                    let segment = &w[map.start(j)..][..n];
+                    let after = &segment[j + 1..];
                     products = if L == 1 {
                         [kernels::dot_dense(rest, after.as_flattened()); L]
                     } else {
                         kernels::dot_dense_lanes(rest, after)
                     };
-                    add(&mut sum, factors.square * v * v, &stretch[j]);
+                    add(&mut sum, factors.square * v * v, &segment[j]);
                 }
-                Layout::Hashed { keys, bits } => {
+                PairLayout::Hashed { keys, bits } => {
                     let table = &w[2 * n..];
                     for (k, u) in rest.iter().enumerate().filter(|(_, u)| u.to_f64() != 0.0) {
                         let (at, sign) = hashed(keys[j], keys[j + 1 + k], *bits);
@@ -251,15 +251,15 @@ impl<V: Value> PairSource for DenseView<'_, V> {
             let rest = &row[j + 1..];
             let square = factors.square * v * v;
             match &map.layout {
-                Layout::Exact => {
-                    let stretch = &mut w[map.start(j)..][..n];
-                    add(&mut stretch[j], square, scale);
+                PairLayout::Exact => {
+                    let segment = &mut w[map.start(j)..][..n];
+                    add(&mut segment[j], square, scale);
                     let scale = times(scale, factors.product * v);
-                    for (entry, u) in stretch[j + 1..].iter_mut().zip(rest) {
+                    for (entry, u) in segment[j + 1..].iter_mut().zip(rest) {
                         add(entry, u.to_f64(), &scale);
                     }
                 }
-                Layout::Hashed { keys, bits } => {
+                PairLayout::Hashed { keys, bits } => {
                     add(&mut w[n + j], square, scale);
                     for (k, u) in rest.iter().enumerate().filter(|(_, u)| u.to_f64() != 0.0) {
                         let (at, sign) = hashed(keys[j], keys[j + 1 + k], *bits);

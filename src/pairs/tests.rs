@@ -52,7 +52,7 @@ fn rows() -> impl Strategy<Value = Vec<Vec<f64>>> {
 }
 
 fn hashed_map(n: usize, factors: Factors, bits: u32) -> Map {
-    Map { n, factors, layout: Layout::Hashed { keys: (0..n).map(|j| map::key(5, j)).collect(), bits } }
+    Map { n, factors, layout: PairLayout::Hashed { keys: (0..n).map(|j| map::key(5, j)).collect(), bits } }
 }
 
 fn check<const L: usize>(
@@ -98,7 +98,12 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
 
     #[test]
-    fn kernels_match_the_expanded_rows(rows in rows(), gamma in 0.1..2.0f64, r in prop_oneof![Just(0.0), 0.1..2.0f64], plain in any::<bool>()) {
+    fn kernels_match_the_expanded_rows(
+        rows in rows(),
+        gamma in 0.1..2.0f64,
+        r in prop_oneof![Just(0.0), 0.1..2.0f64],
+        plain in any::<bool>(),
+    ) {
         let d = rows[0].len();
         let factors = if plain { Factors::plain() } else { Factors::kernel(gamma, r) };
         let s = sparse(&rows);
@@ -115,18 +120,27 @@ proptest! {
             for (i, row) in full.iter().enumerate() {
                 let exact: f64 = expand(&map, row).iter().zip(&w).map(|(a, b)| a * b).sum();
                 prop_assert!((mapped.dot(i, &w) - exact).abs() <= 1e-10 * (1.0 + exact.abs()));
-                prop_assert!((mapped.dot_lanes(i, &lanes)[1] - 2.0 * exact).abs() <= 1e-10 * (1.0 + exact.abs()));
+                prop_assert!(
+                    (mapped.dot_lanes(i, &lanes)[1] - 2.0 * exact).abs() <= 1e-10 * (1.0 + exact.abs())
+                );
                 let (mut moved, mut expected) = (w.clone(), w.clone());
                 mapped.add_scaled(i, -0.5, &mut moved);
                 expected.iter_mut().zip(expand(&map, row)).for_each(|(w, v)| *w -= 0.5 * v);
-                prop_assert!(moved.iter().zip(&expected).all(|(a, b)| (a - b).abs() <= 1e-11 * (1.0 + b.abs())));
+                prop_assert!(
+                    moved.iter().zip(&expected).all(|(a, b)| (a - b).abs() <= 1e-11 * (1.0 + b.abs()))
+                );
             }
         }
     }
 
     #[test]
-    fn rows_of_one_value_are_the_same_rows(rows in rows(), scale in prop::collection::vec(0.1..2.0f64, 5), r in 0.0..1.0f64) {
-        let of_one = |row: &[f64], v: f64| row.iter().map(|&x| if x == 0.0 { 0.0 } else { v }).collect::<Vec<f64>>();
+    fn rows_of_one_value_are_the_same_rows(
+        rows in rows(),
+        scale in prop::collection::vec(0.1..2.0f64, 5),
+        r in 0.0..1.0f64,
+    ) {
+        let of_one =
+            |row: &[f64], v: f64| row.iter().map(|&x| if x == 0.0 { 0.0 } else { v }).collect::<Vec<f64>>();
         let rows: Vec<Vec<f64>> = rows.iter().zip(&scale).map(|(row, &v)| of_one(row, v)).collect();
         let s = sparse(&rows);
         let scaled = s.view().scaled().unwrap();
@@ -137,9 +151,16 @@ proptest! {
     }
 
     #[test]
-    fn other_columns_have_the_same_products(row in prop::collection::vec(-2.0..2.0f64, 8), bits in prop_oneof![Just(3u32), Just(22)]) {
+    fn other_columns_have_the_same_products(
+        row in prop::collection::vec(-2.0..2.0f64, 8),
+        bits in prop_oneof![Just(3u32), Just(22)],
+    ) {
         let old = [6u32, 0, 3, 7, 2];
-        let outer = if bits == 22 { Map::new(8, Factors::kernel(0.5, 0.3), 22, 0).unwrap() } else { hashed_map(8, Factors::plain(), bits) };
+        let outer = if bits == 22 {
+            Map::new(8, Factors::kernel(0.5, 0.3), 22, 0).unwrap()
+        } else {
+            hashed_map(8, Factors::plain(), bits)
+        };
         let inner = outer.of_columns(&old);
         // A row that has entries in these columns only.
         let permuted: Vec<f64> = old.iter().map(|&j| row[j as usize]).collect();
@@ -155,7 +176,12 @@ proptest! {
     }
 
     #[test]
-    fn inner_products_are_the_kernel(a in prop::collection::vec(-2.0..2.0f64, 6), b in prop::collection::vec(-2.0..2.0f64, 6), gamma in 0.1..2.0f64, r in 0.0..2.0f64) {
+    fn inner_products_are_the_kernel(
+        a in prop::collection::vec(-2.0..2.0f64, 6),
+        b in prop::collection::vec(-2.0..2.0f64, 6),
+        gamma in 0.1..2.0f64,
+        r in 0.0..2.0f64,
+    ) {
         let map = Map::new(6, Factors::kernel(gamma, r), 12, 0).unwrap();
         let product: f64 = expand(&map, &a).iter().zip(expand(&map, &b)).map(|(x, z)| x * z).sum();
         let xz: f64 = a.iter().zip(&b).map(|(x, z)| x * z).sum();

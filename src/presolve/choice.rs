@@ -4,7 +4,7 @@
 //! entry and pass of a solver, what the smaller and denser weight vector saves in cache misses. Dual
 //! coordinate descent, hinge, C = 1, one core:
 //!
-//! | set | columns | left | entries left | ms presolve | ns saved per entry and pass | passes that pay for it |
+//! | set | columns | left | entries left | ms presolve | ns saved per entry, pass | passes that pay for it |
 //! |---|---|---|---|---|---|---|
 //! | imdb | 1,513,832 | 450,698 | 88 % | 151 | 1.30 | 13 |
 //! | phishing_urls | 832,282 | 259,887 | 80 % | 250 | 0.70 | 34 |

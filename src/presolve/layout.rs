@@ -22,10 +22,10 @@ pub const SCALED: u32 = 1 << 31;
 /// Largest number of packed columns.
 pub const MAX_COLUMNS: usize = i32::MAX as usize - 1;
 
-/// The packed place of every column and row.
-pub struct Layout {
+/// Where the entries of every column and row go.
+pub struct PackedLayout {
     /// Per column: its packed column, possibly with [`SCALED`], or [`ALONE`], or [`NOWHERE`].
-    pub place: Vec<u32>,
+    pub packed_column: Vec<u32>,
     /// Factor of packed columns that are marked as scaled.
     pub factor: Vec<f64>,
     /// Per row, the packed column of its own columns; [`NOWHERE`] if it has none.
@@ -47,8 +47,8 @@ pub fn lay_out(
     classes: &[Class],
     mut row_len: Vec<u32>,
     removed: &[u32],
-) -> Option<Layout> {
-    let mut place = memory::filled(NOWHERE, columns.len());
+) -> Option<PackedLayout> {
+    let mut packed_column = memory::filled(NOWHERE, columns.len());
     let mut is_merged = memory::zeros(if classes.is_empty() { 0 } else { columns.len() });
     for (column, _) in classes.iter().flat_map(|class| &class.members[1..]) {
         is_merged[*column as usize] = true;
@@ -60,17 +60,17 @@ pub fn lay_out(
         return None;
     }
     for (packed, j) in order.iter().enumerate() {
-        place[*j as usize] = packed as u32;
+        packed_column[*j as usize] = packed as u32;
     }
     let mut factor = memory::zeros(if classes.is_empty() { 0 } else { n_shared });
     for class in classes {
-        let packed = &mut place[class.representative() as usize];
+        let packed = &mut packed_column[class.representative() as usize];
         factor[*packed as usize] = class.factor();
         *packed |= SCALED;
     }
     let mut alone = memory::zeros::<u32>(row_len.len());
     for (j, column) in columns.iter().enumerate().filter(|(_, c)| c.count == 1) {
-        place[j] = ALONE;
+        packed_column[j] = ALONE;
         alone[column.first_row as usize] += 1;
     }
     let (mut own, mut n_columns, mut merged_alone) = (memory::filled(NOWHERE, row_len.len()), n_shared, 0);
@@ -83,7 +83,7 @@ pub fn lay_out(
             row_len[row] -= count - 1;
         }
     }
-    Some(Layout { place, factor, own, n_columns, merged_alone, row_len })
+    Some(PackedLayout { packed_column, factor, own, n_columns, merged_alone, row_len })
 }
 
 /// The kept columns of two rows or more in their new order: a sort by counting, first by row, then by power
@@ -120,7 +120,7 @@ fn step(column: &Column) -> usize {
     column.count.leading_zeros() as usize
 }
 
-/// Turns counts into the places where each begins; returns their sum.
+/// Turns counts into the positions where each begins; returns their sum.
 fn starts(counts: &mut [u32]) -> usize {
     let mut sum = 0;
     for count in counts {

@@ -5,7 +5,7 @@
 //! those of least norm are `w_j = t s_j / f^2`, with `f^2 = sum_j s_j^2` and `sum_j w_j^2 = (t / f)^2`. So
 //! one column `f z` with weight `v = t / f` has the same decision values and the same norm: an orthogonal
 //! change of variables, after which the columns that are left out would have weight zero. It holds for every
-//! loss, class, cost and set of rows (a fold), because none of them is looked at; it needs a regulariser that
+//! loss, class, cost and set of rows (a fold), because none of them is used; it needs a regulariser that
 //! is the sum of squares of all weights. The constant column of an intercept is not part of the matrix and
 //! stays as it is.
 //!
@@ -33,10 +33,10 @@
 //! avoid it at half as much memory traffic again in every pass; that was not tried.
 //!
 //! **Cost.** imdb (1.5 M columns, 8.8 M entries of which 7.7 M are left): 155 ms on one core, half of it the
-//! writing pass, of which a random access per entry (to the table of places) is the larger part; copying the
-//! arrays takes 28 ms. Tried: rows sorted by packed column, 90 ms more, and no effect on the solvers, to
-//! which a row is a set of cache lines. Tried: equally frequent columns in the order of their numbers, or
-//! counts compared exactly instead of by powers of two: within 2 %.
+//! writing pass, of which a random access per entry (to the table of packed columns) is the larger part;
+//! copying the arrays takes 28 ms. Tried: rows sorted by packed column, 90 ms more, and no effect on the
+//! solvers, to which a row is a set of cache lines. Tried: equally frequent columns in the order of their
+//! numbers, or counts compared exactly instead of by powers of two: within 2 %.
 //!
 //! **Memory.** The packed matrix (4 bytes and the size of a value per entry) and 12 bytes per column stay.
 //! While it is made: 16 bytes per column (and up to 8 bytes per entry for further threads); then, before the
@@ -45,7 +45,7 @@
 //!
 //! * `survey`: first reading, a record per column;
 //! * `proportional`: the columns that merge, verified;
-//! * `layout`: the place of each column;
+//! * `layout`: the packed column of each column;
 //! * `pack`: the writing pass;
 //! * `choice`: whether it pays.
 //!
@@ -84,7 +84,7 @@ fn poll(cancelled: &Cancelled<'_>) -> Result<()> {
 
 /// What was done to the columns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Report {
+pub struct PresolveReport {
     /// Columns of the input.
     pub columns_in: usize,
     /// Columns of the packed matrix.
@@ -108,7 +108,7 @@ pub struct Presolved {
     values: CsrValues,
     place: Vec<u32>,
     share: Vec<f64>,
-    report: Report,
+    report: PresolveReport,
 }
 
 /// The input as the passes see it.
@@ -187,7 +187,7 @@ pub fn presolve<I: Index, V: Value>(
     poll(cancelled)?;
     let (columns_out, merged_alone) = (layout.n_columns, layout.merged_alone);
     let packed = pack::pack(&x, layout, cancelled)?;
-    let report = Report {
+    let report = PresolveReport {
         columns_in: x.n_cols,
         columns_out,
         nonzeros_in: x.nnz(),
@@ -196,11 +196,11 @@ pub fn presolve<I: Index, V: Value>(
         merged_alone,
         dropped,
     };
-    let pack::Packed { indptr, indices, values, mut place, mut share } = packed;
+    let pack::Packed { indptr, indices, values, mut packed_column, mut share } = packed;
     for class in &classes {
-        let (target, factor) = (place[class.representative() as usize], class.factor());
+        let (target, factor) = (packed_column[class.representative() as usize], class.factor());
         for (column, scale) in &class.members {
-            place[*column as usize] = target;
+            packed_column[*column as usize] = target;
             share[*column as usize] = scale / factor;
         }
     }
@@ -233,24 +233,24 @@ impl Presolved {
     }
 
     /// What was done.
-    pub fn report(&self) -> &Report {
+    pub fn report(&self) -> &PresolveReport {
         &self.report
     }
 
     /// Weights of the input's columns from those of the packed matrix.
     pub fn map_weights_back(&self, packed: &[f64]) -> Vec<f64> {
         assert_eq!(packed.len(), self.report.columns_out, "one weight per packed column");
-        let mut full = memory::zeros(self.place.len());
+        let mut full = memory::zeros(self.packed_column.len());
         full.par_chunks_mut(MAP_CHUNK).enumerate().for_each(|(chunk, full)| {
             let start = chunk * MAP_CHUNK;
             for (k, w) in full.iter_mut().enumerate() {
-                let place = self.place[start + k];
-                *w = if place < SCALED {
-                    packed[place as usize]
-                } else if place == NOWHERE {
+                let packed_column = self.packed_column[start + k];
+                *w = if packed_column < SCALED {
+                    packed[packed_column as usize]
+                } else if packed_column == NOWHERE {
                     0.0
                 } else {
-                    packed[(place & !SCALED) as usize] * self.share[start + k]
+                    packed[(packed_column & !SCALED) as usize] * self.share[start + k]
                 };
             }
         });
@@ -260,13 +260,13 @@ impl Presolved {
     /// Weights of the packed matrix with the same decision values, if `full` could have come from
     /// [`Self::map_weights_back`]; else the nearest ones that could.
     pub fn map_weights_in(&self, full: &[f64]) -> Vec<f64> {
-        assert_eq!(full.len(), self.place.len(), "one weight per column of the input");
+        assert_eq!(full.len(), self.packed_column.len(), "one weight per column of the input");
         let mut packed = memory::zeros(self.report.columns_out);
-        for ((w, place), share) in full.iter().zip(&self.place).zip(&self.share) {
-            if *place < SCALED {
-                packed[*place as usize] += w;
-            } else if *place != NOWHERE {
-                packed[(place & !SCALED) as usize] += share * w;
+        for ((w, packed_column), share) in full.iter().zip(&self.packed_column).zip(&self.share) {
+            if *packed_column < SCALED {
+                packed[*packed_column as usize] += w;
+            } else if *packed_column != NOWHERE {
+                packed[(packed_column & !SCALED) as usize] += share * w;
             }
         }
         packed

@@ -1,16 +1,16 @@
-//! The writing pass: every row once, from the caller's matrix to its final place.
+//! The writing pass: every row once, from the caller's matrix to the packed one.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use rayon::prelude::*;
 
-use super::layout::{ALONE, Layout, NOWHERE, SCALED};
+use super::layout::{ALONE, NOWHERE, PackedLayout, SCALED};
 use super::{CHUNK_ENTRIES, Cancelled, Source, poll};
 use crate::matrix::{Index, Value, kernels};
 use crate::{Result, memory};
 
-/// Entries between the request for a column's place and its use.
+/// Entries between the request for a packed column and its use.
 const AHEAD: usize = 24;
 
 /// The arrays of the packed matrix, and where each column went.
@@ -20,7 +20,7 @@ pub struct Packed<V> {
     pub values: Vec<V>,
     /// Per column: the packed column, [`SCALED`] if its weight is a multiple of the packed one, or
     /// [`NOWHERE`].
-    pub place: Vec<u32>,
+    pub packed_column: Vec<u32>,
     /// Weight of a column marked as scaled, in units of the packed weight.
     pub share: Vec<f64>,
 }
@@ -35,7 +35,7 @@ struct Task<'a, V> {
 /// Writes the packed matrix, rows sorted by packed column.
 pub fn pack<I: Index, V: Value>(
     x: &Source<'_, I, V>,
-    layout: Layout,
+    layout: PackedLayout,
     cancelled: &Cancelled<'_>,
 ) -> Result<Packed<V>> {
     let mut indptr = memory::zeros::<i64>(x.n_rows + 1);
@@ -44,17 +44,17 @@ pub fn pack<I: Index, V: Value>(
     }
     let nnz = indptr[x.n_rows] as usize;
     let (mut indices, mut values) = (memory::zeros::<i32>(nnz), memory::zeros::<V>(nnz));
-    let place: Vec<AtomicU32> = layout.place.into_iter().map(AtomicU32::new).collect();
+    let packed_column: Vec<AtomicU32> = layout.packed_column.into_iter().map(AtomicU32::new).collect();
     let share = memory::zeros::<u64>(x.n_cols).into_iter().map(AtomicU64::new).collect();
-    let writer = Writer { x, factor: &layout.factor, own: &layout.own, place, share };
+    let writer = Writer { x, factor: &layout.factor, own: &layout.own, packed_column, share };
     tasks(x, &indptr, &mut indices, &mut values).into_par_iter().try_for_each(|task| {
         poll(cancelled)?;
         writer.run(task);
         Ok(())
     })?;
-    let place = writer.place.into_iter().map(AtomicU32::into_inner).collect();
+    let packed_column = writer.packed_column.into_iter().map(AtomicU32::into_inner).collect();
     let share = writer.share.into_iter().map(|bits| f64::from_bits(bits.into_inner())).collect();
-    Ok(Packed { indptr, indices, values, place, share })
+    Ok(Packed { indptr, indices, values, packed_column, share })
 }
 
 fn tasks<'a, I: Index, V: Value>(
@@ -96,7 +96,7 @@ struct Writer<'a, I, V> {
     x: &'a Source<'a, I, V>,
     factor: &'a [f64],
     own: &'a [u32],
-    place: Vec<AtomicU32>,
+    packed_column: Vec<AtomicU32>,
     share: Vec<AtomicU64>,
 }
 
@@ -107,19 +107,19 @@ impl<I: Index, V: Value> Writer<'_, I, V> {
         for row in task.rows {
             for k in self.x.range(row) {
                 if let Some(next) = self.x.indices.get(k + AHEAD) {
-                    kernels::prefetch(&self.place, next.to_usize(), 1);
+                    kernels::prefetch(&self.packed_column, next.to_usize(), 1);
                 }
                 let (j, value) = (self.x.indices[k].to_usize(), self.x.values[k]);
-                let place = self.place[j].load(Ordering::Relaxed);
+                let packed_column = self.packed_column[j].load(Ordering::Relaxed);
                 if value.to_f64() == 0.0 {
                     continue;
                 }
-                if place < SCALED {
-                    out.push(place, value);
-                } else if place == ALONE {
+                if packed_column < SCALED {
+                    out.push(packed_column, value);
+                } else if packed_column == ALONE {
                     alone.push((j, value));
-                } else if place != NOWHERE {
-                    let packed = place & !SCALED;
+                } else if packed_column != NOWHERE {
+                    let packed = packed_column & !SCALED;
                     out.push(packed, V::from_f64(value.to_f64() * self.factor[packed as usize]));
                 }
             }
@@ -134,14 +134,14 @@ impl<I: Index, V: Value> Writer<'_, I, V> {
     /// The value of the row's own column, and the shares of those that it stands for.
     fn merge(&self, row: usize, alone: &[(usize, V)]) -> V {
         if let [(j, value)] = alone {
-            self.place[*j].store(self.own[row], Ordering::Relaxed);
+            self.packed_column[*j].store(self.own[row], Ordering::Relaxed);
             return *value;
         }
         let largest = alone.iter().map(|(_, v)| v.to_f64().abs()).fold(0.0, f64::max);
         let squares: f64 = alone.iter().map(|(_, v)| (v.to_f64() / largest).powi(2)).sum();
         let norm = squares.sqrt();
         for (j, value) in alone {
-            self.place[*j].store(self.own[row] | SCALED, Ordering::Relaxed);
+            self.packed_column[*j].store(self.own[row] | SCALED, Ordering::Relaxed);
             self.share[*j].store((value.to_f64() / largest / norm).to_bits(), Ordering::Relaxed);
         }
         V::from_f64(largest * norm)

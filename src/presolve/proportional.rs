@@ -4,8 +4,8 @@
 //!    hashes seen once and twice keeps the many others out of the sort.
 //! 2. The entries of the candidates are collected column by column, in batches of limited memory.
 //! 3. Within a group the quotients `x_j[k] / x_j[0]` are compared for `k = 1, 2, ...`; a group splits where
-//!    they differ. A column is looked at only as far as it has company, so many columns of the same rows cost
-//!    no more than their entries (times a sort), not the square of their number.
+//!    they differ. A column is compared only as long as others agree with it, so many columns of the same
+//!    rows cost no more than their entries (times a sort), not the square of their number.
 //! 4. What is left together is compared with one representative: the rows must be the same and all quotients
 //!    of the two columns equal up to [`super::ROUNDING`].
 //!
@@ -92,20 +92,20 @@ fn group(columns: &[Column]) -> Groups {
     let bits = (columns.len().max(64) as u64).next_power_of_two() << TABLE_BITS;
     let (mut once, mut twice) =
         (memory::zeros::<u64>((bits / 64) as usize), memory::zeros::<u64>((bits / 64) as usize));
-    let place = |c: &Column| {
+    let word_and_bit = |c: &Column| {
         let bit = c.rows_hash & (bits - 1);
         ((bit / 64) as usize, 1u64 << (bit % 64))
     };
     let repeated = columns.iter().filter(|c| c.count >= 2);
     repeated.for_each(|c| {
-        let (word, bit) = place(c);
+        let (word, bit) = word_and_bit(c);
         twice[word] |= once[word] & bit;
         once[word] |= bit;
     });
     let mut keyed: Vec<(u64, u32)> = (0..columns.len() as u32)
         .filter_map(|j| {
             let c = &columns[j as usize];
-            let (word, bit) = place(c);
+            let (word, bit) = word_and_bit(c);
             (c.count >= 2 && twice[word] & bit != 0).then_some((c.rows_hash, j))
         })
         .collect_large();
@@ -140,8 +140,8 @@ fn batches<'g>(groups: &'g Groups, columns: &[Column], limit: usize) -> Vec<&'g 
     cut
 }
 
-/// Places of a batch's columns: a bit per column, which stays in cache while all entries pass, and the number
-/// itself.
+/// Positions of columns in a batch: a bit per column, which stays in cache while all entries pass, and the
+/// position itself.
 struct Slots {
     bits: Vec<u64>,
     slot: Vec<u32>,

@@ -19,7 +19,7 @@ use crate::{Result, memory};
 
 /// Entries between the request for a column's record and its use.
 const AHEAD: usize = 24;
-/// Entries between two looks at the cancel flag, roughly.
+/// Entries between two checks of the cancel flag, roughly.
 const POLL_ENTRIES: usize = 1 << 20;
 /// A part of the rows must bring this many entries per column, or adding its records costs more than it
 /// saves.

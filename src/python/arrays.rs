@@ -1,4 +1,4 @@
-//! NumPy arrays to row views without copies: the only place that knows dtypes.
+//! NumPy arrays to row views without copies: the only module that knows dtypes.
 //!
 //! A matrix arrives as a C-ordered 2-D array, or as `(indptr, indices, data, n_columns)` with both index
 //! arrays of one type. Arrays are borrowed for the length of a call; changing them from another thread
@@ -64,7 +64,7 @@ pub enum PyMatrix<'py> {
 }
 
 /// The borrowed arrays of a CSR matrix.
-pub struct Csr<'py, I: numpy::Element, V: numpy::Element> {
+pub struct BorrowedCsr<'py, I: numpy::Element, V: numpy::Element> {
     pub indptr: PyReadonlyArray1<'py, I>,
     pub indices: PyReadonlyArray1<'py, I>,
     pub values: PyReadonlyArray1<'py, V>,
@@ -74,9 +74,9 @@ pub struct Csr<'py, I: numpy::Element, V: numpy::Element> {
 fn csr<'py, I: numpy::Element, V: numpy::Element>(
     parts: &[Bound<'py, PyAny>; 3],
     n_cols: usize,
-) -> Option<Csr<'py, I, V>> {
+) -> Option<BorrowedCsr<'py, I, V>> {
     let [indptr, indices, values] = parts;
-    Some(Csr {
+    Some(BorrowedCsr {
         indptr: indptr.extract().ok()?,
         indices: indices.extract().ok()?,
         values: values.extract().ok()?,
@@ -96,7 +96,8 @@ impl<'a, 'py> FromPyObject<'a, 'py> for PyMatrix<'py> {
         }
         let unsupported = || {
             PyTypeError::new_err(
-                "a matrix is a C-ordered float32 or float64 array, or (indptr, indices, data, n_columns) with int32 or int64 indices",
+                "a matrix is a C-ordered float32 or float64 array, or (indptr, indices, data, n_columns) \
+                 with int32 or int64 indices",
             )
         };
         let (indptr, indices, values, n_cols): (
@@ -174,7 +175,7 @@ impl<'a> Slices<'a> {
     }
 }
 
-impl<I: numpy::Element, V: numpy::Element> Csr<'_, I, V> {
+impl<I: numpy::Element, V: numpy::Element> BorrowedCsr<'_, I, V> {
     fn slices(&self) -> PyResult<CsrSlices<'_, I, V>> {
         let (indptr, indices, values) =
             (self.indptr.as_slice()?, self.indices.as_slice()?, self.values.as_slice()?);

@@ -8,11 +8,11 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use super::arrays::{CsrSlices, Slices, table};
-use super::fit::{Ask, Facts, facts_dict, fit_mapped, fit_slices, report_dict};
+use super::fit::{Ask, FitFacts, facts_dict, fit_mapped, fit_slices, report_dict};
 use super::options::FitOptions;
 use super::pairs::MapOptions;
 use super::run::run;
-use super::search::{Fold, PlanOptions, SearchCall, as_folds};
+use super::search::{FoldArrays, PlanOptions, SearchCall, as_folds};
 use super::store::StoreReader;
 use super::{multiclass, options};
 use crate::blocks::trainer::{AllOutcome, Keep, Outcome};
@@ -23,7 +23,7 @@ use crate::loss::LossKind;
 use crate::matrix::CsrValues;
 use crate::matrix::arena::Csr;
 use crate::memory::CollectLarge;
-use crate::presolve::Report;
+use crate::presolve::PresolveReport;
 use crate::store::reader::Store;
 use crate::{Error, Result, blocks, memory};
 
@@ -208,7 +208,7 @@ fn fit_in_memory(
     ask: &Ask<'_>,
     settings: &Settings<'_>,
     monitor: &dyn Monitor,
-) -> Result<(Vec<Outcome>, Option<Report>)> {
+) -> Result<(Vec<Outcome>, Option<PresolveReport>)> {
     let whole = Whole::read(store, cost, monitor)?;
     let labels = Labels { ids: &whole.classes, n_classes: cost.len() as u32 };
     let (slices, costs) = (whole.slices(), &whole.costs);
@@ -234,7 +234,7 @@ fn crammer_singer_in_memory(
     cost: &[f64],
     ask: &Ask<'_>,
     monitor: &dyn Monitor,
-) -> Result<(AllOutcome, Option<Report>)> {
+) -> Result<(AllOutcome, Option<PresolveReport>)> {
     let whole = Whole::read(store, cost, monitor)?;
     let labels = Labels { ids: &whole.classes, n_classes: cost.len() as u32 };
     let (solution, _, report) =
@@ -258,7 +258,7 @@ pub fn as_dict<'py>(
 ) -> PyResult<Bound<'py, PyDict>> {
     let facts = |o: &Outcome| {
         let Outcome { certificate, passes, n_iter, status, .. } = *o;
-        Facts { certificate, passes, n_iter, status, solver }
+        FitFacts { certificate, passes, n_iter, status, solver }
     };
     let result = facts_dict(py, &outcomes.iter().map(facts).collect::<Vec<_>>())?;
     let column = |f: fn(&Outcome) -> f64| outcomes.iter().map(f).collect::<Vec<_>>().into_pyarray(py);
@@ -282,7 +282,7 @@ pub fn search_store<'py>(
     py: Python<'py>,
     reader: &Bound<'py, StoreReader>,
     factor: PyReadonlyArray1<'py, f64>,
-    folds: Vec<Fold<'py>>,
+    folds: Vec<FoldArrays<'py>>,
     options: FitOptions,
     blocks: BlockOptions,
     plan: PlanOptions,

@@ -16,13 +16,13 @@ use super::arrays::{PyMatrix, collected, copied, table};
 use super::cost_data::{CostData, CostSlices};
 use super::run::{run, run_keeping};
 use crate::cost_plane::answer::{Answer, answer};
-use crate::cost_plane::complex::{Complex, End, Report};
+use crate::cost_plane::complex::{Complex, ConsistencyReport, ExplorationEnd};
 use crate::cost_plane::explore::Effort;
 use crate::cost_plane::keys::{Event, Side};
-use crate::cost_plane::locate::Index;
+use crate::cost_plane::locate::BoundingBoxTree;
 use crate::cost_plane::start::sides_at;
-use crate::cost_plane::surface::{Cells, Layer};
-use crate::cost_plane::{Options, surface};
+use crate::cost_plane::surface::{Cells, ErrorSurface};
+use crate::cost_plane::{ExplorationOptions, surface};
 use crate::fit::{Monitor, check_length};
 use crate::matrix::{Matrix, Rows};
 use crate::memory::CollectLarge;
@@ -31,13 +31,13 @@ use crate::{cost_plane, memory, parallel};
 /// Distance outside of a facet that is rounding, relative to the coordinates.
 const SLACK: f64 = 1e-9;
 
-/// An explored plane: facets and the index over them.
+/// An explored plane: facets and the tree that finds them.
 #[pyclass(frozen, module = "hinge._native")]
 pub struct Plane {
     complex: Complex,
     perturbation: Vec<f64>,
-    /// Made when the first point is located.
-    index: OnceLock<Index>,
+    /// Built when the first point is located.
+    index: OnceLock<BoundingBoxTree>,
 }
 
 pub(super) fn points_array<'py>(py: Python<'py>, vertices: &[[f64; 3]]) -> PyResult<Bound<'py, PyAny>> {
@@ -67,7 +67,7 @@ pub fn explore_plane<'py>(
     progress: Option<Bound<'py, PyAny>>,
 ) -> PyResult<(Plane, Bound<'py, PyDict>)> {
     let data = data.slices()?;
-    let options = Options { limit, start, max_facets: max_regions, seed };
+    let options = ExplorationOptions { limit, start, max_facets: max_regions, seed };
     let explored = run_keeping(py, n_threads, progress.as_ref(), |monitor| {
         data.with(&[], |data| cost_plane::plane(data.rows, data.y, data.bias, &options, monitor))
     })?;
@@ -80,10 +80,10 @@ pub fn explore_plane<'py>(
 /// What an exploration found and did.
 pub(super) fn findings<'py>(
     py: Python<'py>,
-    end: End,
+    end: ExplorationEnd,
     attempts: usize,
     effort: &Effort,
-    report: &Report,
+    report: &ConsistencyReport,
     bytes: usize,
 ) -> PyResult<Bound<'py, PyDict>> {
     let found = PyDict::new(py);
@@ -103,21 +103,21 @@ pub(super) fn findings<'py>(
     Ok(found)
 }
 
-fn end_name(end: End) -> &'static str {
+fn end_name(end: ExplorationEnd) -> &'static str {
     match end {
-        End::Complete => "complete",
-        End::Limit => "max_regions",
-        End::Interrupted => "interrupt",
-        End::Inconsistent => "inconsistent",
+        ExplorationEnd::Complete => "complete",
+        ExplorationEnd::Limit => "max_regions",
+        ExplorationEnd::Interrupted => "interrupt",
+        ExplorationEnd::Inconsistent => "inconsistent",
     }
 }
 
-fn end_of(name: &str) -> PyResult<End> {
+fn end_of(name: &str) -> PyResult<ExplorationEnd> {
     match name {
-        "complete" => Ok(End::Complete),
-        "max_regions" => Ok(End::Limit),
-        "interrupt" => Ok(End::Interrupted),
-        "inconsistent" => Ok(End::Inconsistent),
+        "complete" => Ok(ExplorationEnd::Complete),
+        "max_regions" => Ok(ExplorationEnd::Limit),
+        "interrupt" => Ok(ExplorationEnd::Interrupted),
+        "inconsistent" => Ok(ExplorationEnd::Inconsistent),
         _ => Err(PyValueError::new_err(format!("unknown end {name:?}"))),
     }
 }
@@ -154,7 +154,7 @@ impl Plane {
         self.complex.len()
     }
 
-    /// The plane of such arrays; refuses arrays that do not hang together.
+    /// The plane of such arrays; refuses arrays that contradict each other.
     #[staticmethod]
     fn from_arrays(arrays: &Bound<'_, PyDict>) -> PyResult<Self> {
         fn list<T: numpy::Element + Clone>(arrays: &Bound<'_, PyDict>, name: &str) -> PyResult<Vec<T>> {
@@ -311,7 +311,8 @@ pub fn surfaces_minimum<'py>(
     let parts: Vec<(&Cells, [f64; 2])> =
         surfaces.iter().map(|(surface, costs)| (&surface.cells, *costs)).collect();
     let found = run(py, 1, None, |monitor| {
-        let layers: Vec<Layer<'_>> = parts.iter().map(|(cells, costs)| Layer::new(cells, *costs)).collect();
+        let layers: Vec<ErrorSurface<'_>> =
+            parts.iter().map(|(cells, costs)| ErrorSurface::new(cells, *costs)).collect();
         surface::minimum(&layers, max_regions, monitor)
     })?;
     Ok((found.value, found.regions))
@@ -342,7 +343,7 @@ pub fn fit_costs<'py>(
 /// `t` and event code of each step.
 type Steps<'py> = (Bound<'py, PyAny>, Bound<'py, PyAny>);
 
-fn steps_arrays<'py>(py: Python<'py>, steps: &[cost_plane::walk::Step]) -> PyResult<Steps<'py>> {
+fn steps_arrays<'py>(py: Python<'py>, steps: &[cost_plane::walk::Breakpoint]) -> PyResult<Steps<'py>> {
     let t = collected(py, steps.iter().map(|step| step.t))?;
     Ok((t.into_any(), collected(py, steps.iter().map(|step| step.event.0))?.into_any()))
 }
@@ -367,8 +368,8 @@ impl Plane {
         })
     }
 
-    fn index(&self) -> &Index {
-        self.index.get_or_init(|| Index::new(&self.complex))
+    fn index(&self) -> &BoundingBoxTree {
+        self.index.get_or_init(|| BoundingBoxTree::new(&self.complex))
     }
 
     fn facet(&self, p: [f64; 2]) -> Option<usize> {

@@ -11,11 +11,12 @@ use super::arrays::copied;
 use super::cost_data::CostData;
 use super::cost_plane::{Plane, codes, findings, numbers, points, points_array};
 use super::run::{run, run_keeping};
+use crate::cost_plane::ExplorationOptions;
+use crate::cost_plane::file::PlaneFile;
 use crate::cost_plane::start::sides_at;
-use crate::cost_plane::{Options, file};
 use crate::{Error, cost_plane, memory, parallel};
 
-/// Explores the plane into a file; whether a KeyboardInterrupt cut it short.
+/// Explores the plane into a file. A KeyboardInterrupt keeps what is explored.
 #[pyfunction]
 #[pyo3(signature = (data, limit, start, max_regions, seed, n_threads, target, header, progress=None))]
 #[allow(clippy::too_many_arguments)] // the Python call
@@ -32,7 +33,7 @@ pub fn explore_to_file<'py>(
     progress: Option<Bound<'py, PyAny>>,
 ) -> PyResult<()> {
     let data = data.slices()?;
-    let options = Options { limit, start, max_facets: max_regions, seed };
+    let options = ExplorationOptions { limit, start, max_facets: max_regions, seed };
     run_keeping(py, n_threads, progress.as_ref(), |monitor| {
         let target = (Path::new(&target), header);
         data.with(&[], |data| {
@@ -79,19 +80,19 @@ pub fn sides_at_points<'py>(
 }
 
 /// A file that [`explore_to_file`] wrote.
-#[pyclass(frozen, module = "hinge._native")]
-pub struct PlaneFile {
-    file: file::PlaneFile,
+#[pyclass(name = "PlaneFile", frozen, module = "hinge._native")]
+pub struct PyPlaneFile {
+    file: PlaneFile,
 }
 
 #[pymethods]
-impl PlaneFile {
+impl PyPlaneFile {
     #[new]
     fn new(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
-        Ok(Self { file: py.detach(|| memory::catch(|| file::PlaneFile::open(&path)))? })
+        Ok(Self { file: py.detach(|| memory::catch(|| PlaneFile::open(&path)))? })
     }
 
-    /// What was given to be kept.
+    /// The bytes that were given to [`explore_to_file`].
     fn header<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
         PyBytes::new(py, &self.file.header)
     }

@@ -7,8 +7,9 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use super::turns::Turns;
+use crate::durable::draft::Draft;
+use crate::durable::target;
 use crate::durable::target::{Kind, Replace};
-use crate::durable::{draft, target};
 use crate::store::format;
 
 /// A plane in NumPy's format: the names of its first arrays.
@@ -62,19 +63,19 @@ pub fn check_target(
     Ok(())
 }
 
-/// A file that appears under its name when it is published. Forgotten before, it leaves nothing behind.
-#[pyclass(frozen, module = "hinge._native")]
-pub struct Draft {
-    draft: Turns<Option<draft::Draft>>,
+/// A file that appears under its name when it is published. Dropped before, it leaves no file.
+#[pyclass(name = "Draft", frozen, module = "hinge._native")]
+pub struct PyDraft {
+    draft: Turns<Option<Draft>>,
 }
 
 #[pymethods]
-impl Draft {
+impl PyDraft {
     /// Begins a file.
     #[new]
     fn new(py: Python<'_>, path: PathBuf, kind: &str) -> PyResult<Self> {
         let kind = kind_of(kind)?;
-        let draft = py.detach(|| draft::Draft::new(&path, kind, Replace::SameKind))?;
+        let draft = py.detach(|| Draft::new(&path, kind, Replace::SameKind))?;
         Ok(Self { draft: Turns::new(Some(draft)) })
     }
 
@@ -92,7 +93,7 @@ impl Draft {
         Ok(())
     }
 
-    /// Gives the file up.
+    /// Abandons the file.
     fn abort(&self, py: Python<'_>) -> PyResult<()> {
         self.draft.take(py)?.take();
         Ok(())
@@ -100,5 +101,5 @@ impl Draft {
 }
 
 fn ended() -> PyErr {
-    PyValueError::new_err("the file is published or given up")
+    PyValueError::new_err("the file is already published or abandoned")
 }

@@ -47,7 +47,7 @@ impl From<Error> for PyErr {
     }
 }
 
-/// The exception for what a job has panicked with: the one place that knows payloads.
+/// The exception for what a job has panicked with: the one function that knows payloads.
 pub fn from_panic(payload: Box<dyn Any + Send>) -> PyErr {
     let text = payload.downcast_ref::<String>().map(String::as_str);
     let text = text.or_else(|| payload.downcast_ref::<&str>().copied()).unwrap_or("no message");

@@ -59,7 +59,7 @@ pub fn fit<'py>(
     Ok(result)
 }
 
-/// What a fit in memory is asked for.
+/// How to fit in memory.
 pub struct Ask<'a> {
     /// The loss.
     pub loss: LossKind,
@@ -121,7 +121,7 @@ pub fn fit_slices(
     cost: &[f64],
     ask: &Ask<'_>,
     monitor: &dyn Monitor,
-) -> crate::Result<(Vec<Solution>, usize, Option<Report>)> {
+) -> crate::Result<(Vec<Solution>, usize, Option<PresolveReport>)> {
     let Ask { loss, intercept, params, .. } = ask;
     let (rows, structure) = slices.checked()?;
     let packed = ask.pack(&rows, &structure, cost, labels.n_problems(), monitor)?;
@@ -138,7 +138,7 @@ pub fn fit_slices(
     Ok((solutions, rows.n_cols(), packed.map(|packed| *packed.report())))
 }
 
-pub fn report_dict<'py>(py: Python<'py>, report: &Report) -> PyResult<Bound<'py, PyDict>> {
+pub fn report_dict<'py>(py: Python<'py>, report: &PresolveReport) -> PyResult<Bound<'py, PyDict>> {
     let result = PyDict::new(py);
     for (name, count) in [
         ("n_features_in", report.columns_in),
@@ -156,7 +156,7 @@ pub fn report_dict<'py>(py: Python<'py>, report: &Report) -> PyResult<Bound<'py,
 
 pub fn as_dict<'py>(py: Python<'py>, solutions: &[Solution], n_cols: usize) -> PyResult<Bound<'py, PyDict>> {
     let coef = table(py, n_cols, solutions.iter().map(|solution| &solution.w[..]))?;
-    let facts: Vec<Facts> = solutions.iter().map(Facts::from).collect();
+    let facts: Vec<FitFacts> = solutions.iter().map(FitFacts::from).collect();
     let result = facts_dict(py, &facts)?;
     result.set_item("coef", coef)?;
     let intercepts: Vec<f64> = solutions.iter().map(|s| s.intercept).collect();
@@ -164,8 +164,8 @@ pub fn as_dict<'py>(py: Python<'py>, solutions: &[Solution], n_cols: usize) -> P
     Ok(result)
 }
 
-/// What every fit tells of a problem besides its weights.
-pub struct Facts {
+/// What every fit reports of a problem besides its weights.
+pub struct FitFacts {
     pub certificate: Certificate,
     pub passes: f64,
     pub n_iter: usize,
@@ -173,7 +173,7 @@ pub struct Facts {
     pub solver: &'static str,
 }
 
-impl From<&Solution> for Facts {
+impl From<&Solution> for FitFacts {
     fn from(solution: &Solution) -> Self {
         let Solution { certificate, passes, n_iter, status, solver, .. } = *solution;
         Self { certificate, passes, n_iter, status, solver: options::solver_name(solver) }
@@ -181,8 +181,8 @@ impl From<&Solution> for Facts {
 }
 
 /// The facts as Python has them: a number or a name per problem under each key.
-pub fn facts_dict<'py>(py: Python<'py>, facts: &[Facts]) -> PyResult<Bound<'py, PyDict>> {
-    let column = |f: fn(&Facts) -> f64| facts.iter().map(f).collect::<Vec<_>>().into_pyarray(py);
+pub fn facts_dict<'py>(py: Python<'py>, facts: &[FitFacts]) -> PyResult<Bound<'py, PyDict>> {
+    let column = |f: fn(&FitFacts) -> f64| facts.iter().map(f).collect::<Vec<_>>().into_pyarray(py);
     let result = PyDict::new(py);
     result.set_item("primal", column(|f| f.certificate.primal))?;
     result.set_item("dual", column(|f| f.certificate.dual))?;

@@ -52,7 +52,7 @@ pub fn fit_labels<'py>(
 fn as_dict(py: Python<'_>, solutions: Vec<SparseSolution>, is_rounded: bool) -> PyResult<Bound<'_, PyDict>> {
     let facts = |s: &SparseSolution| {
         let SparseSolution { certificate, passes, n_iter, status, solver, .. } = *s;
-        Facts { certificate, passes, n_iter, status, solver: options::solver_name(solver) }
+        FitFacts { certificate, passes, n_iter, status, solver: options::solver_name(solver) }
     };
     let result = facts_dict(py, &solutions.iter().map(facts).collect::<Vec<_>>())?;
     let intercepts: Vec<f64> = solutions.iter().map(|s| s.intercept).collect();

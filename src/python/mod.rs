@@ -1,6 +1,6 @@
 //! The Python module `hinge._native`: borrow arrays, detach, call, wrap.
 //!
-//! * [`arrays`]: NumPy arrays to row views, the only place that knows dtypes;
+//! * [`arrays`]: NumPy arrays to row views, the only module that knows dtypes;
 //! * [`options`]: strings and numbers to enums;
 //! * [`run`]: threads, interrupts and progress around a long call; [`turns`]: objects that calls use one
 //!   after the other;
@@ -41,9 +41,9 @@ mod _native {
         Plane, Surface, answers_from, explore_plane, fit_costs, surfaces_minimum, walk_ray,
     };
     #[pymodule_export]
-    use super::cost_plane_file::{PlaneFile, estimate_facets, explore_to_file, sides_at_points};
+    use super::cost_plane_file::{PyPlaneFile, estimate_facets, explore_to_file, sides_at_points};
     #[pymodule_export]
-    use super::durable::{Draft, check_target};
+    use super::durable::{PyDraft, check_target};
     #[pymodule_export]
     use super::errors::{BlockFileError, DuplicateEntriesError};
     #[pymodule_export]
@@ -57,7 +57,7 @@ mod _native {
     #[pymodule_export]
     use super::pairs::{map_decisions, map_positions, map_rows, map_shape, map_usage};
     #[pymodule_export]
-    use super::scores::{ColumnIndex, decision_values, positive_labels, top_k};
+    use super::scores::{PyColumnIndex, decision_values, positive_labels, top_k};
     #[pymodule_export]
     use super::search::search;
     #[pymodule_export]

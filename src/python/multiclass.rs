@@ -17,7 +17,7 @@ use crate::labels::{Labels, crammer_singer};
 use crate::loss::LossKind;
 use crate::matrix::Rows;
 use crate::memory;
-use crate::presolve::Report;
+use crate::presolve::PresolveReport;
 use crate::store::reader::Store;
 
 /// Fits the machine of Crammer and Singer; two classes come back as one weight vector, the second less the
@@ -43,7 +43,7 @@ pub fn fit_crammer_singer<'py>(
     let Solution { weights, intercepts, certificate, passes, n_iter, status, .. } = &solution;
     let solver = options::solver_name(SolverKind::CrammerSinger);
     let facts =
-        Facts { certificate: *certificate, passes: *passes, n_iter: *n_iter, status: *status, solver };
+        FitFacts { certificate: *certificate, passes: *passes, n_iter: *n_iter, status: *status, solver };
     as_dict(py, &Model { weights, intercepts, columns: &[], n_used: n_cols, n_cols }, facts, report.as_ref())
 }
 
@@ -69,12 +69,12 @@ pub fn of_store<'py>(
     store: &Store,
     outcome: &AllOutcome,
     solver: &'static str,
-    report: Option<&Report>,
+    report: Option<&PresolveReport>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let columns = py.detach(|| memory::catch(|| store.old_columns()))?;
     let AllOutcome { weights, intercepts, certificate, passes, n_iter, status, loads } = outcome;
     let facts =
-        Facts { certificate: *certificate, passes: *passes, n_iter: *n_iter, status: *status, solver };
+        FitFacts { certificate: *certificate, passes: *passes, n_iter: *n_iter, status: *status, solver };
     let (n_used, n_cols) = (store.meta().n_used, store.meta().n_cols);
     let result =
         as_dict(py, &Model { weights, intercepts, columns: &columns, n_used, n_cols }, facts, report)?;
@@ -97,8 +97,8 @@ struct Model<'a> {
 fn as_dict<'py>(
     py: Python<'py>,
     model: &Model<'_>,
-    facts: Facts,
-    report: Option<&Report>,
+    facts: FitFacts,
+    report: Option<&PresolveReport>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let Model { weights, intercepts: b, columns, n_used, n_cols } = *model;
     let (n_vectors, intercepts) = if b.len() == 2 { (1, vec![b[1] - b[0]]) } else { (b.len(), b.to_vec()) };

@@ -112,7 +112,7 @@ impl StreamLearner {
         Ok(Self { stream: Turns::new(Some(stream)) })
     }
 
-    /// Learns from rows; after an interrupt in the middle the learner is of no use.
+    /// Learns from rows; after an interrupt in the middle the learner can no longer be used.
     #[pyo3(signature = (matrix, class_ids, weight, n_threads))]
     fn learn(
         &self,
@@ -147,7 +147,7 @@ impl StreamLearner {
         Ok((coef, collected(py, (0..n).map(|k| stream.model(k).1))?))
     }
 
-    /// (rows seen, rows at hand, dual value of each problem).
+    /// (rows seen, rows in memory, dual value of each problem).
     fn facts<'py>(&self, py: Python<'py>) -> PyResult<(u64, usize, Bound<'py, PyArray1<f64>>)> {
         let held = self.stream.take(py)?;
         let stream = held.as_ref().ok_or_else(broken)?;

@@ -33,7 +33,8 @@ pub fn solver(name: &str) -> Result<SolverKind> {
         "cutting_plane" => Ok(SolverKind::CuttingPlane),
         "crammer_singer" => Ok(SolverKind::CrammerSinger),
         _ => {
-            let names = "'auto', 'dual_cd', 'dual_cd_online', 'newton', 'primal_cd', 'cutting_plane' or 'crammer_singer'";
+            let names = "'auto', 'dual_cd', 'dual_cd_online', 'newton', 'primal_cd', 'cutting_plane' or \
+                         'crammer_singer'";
             unknown("solver", name, names)
         }
     }

@@ -78,12 +78,12 @@ pub fn map_positions<'py>(
         let known = usize::try_from(j).ok().filter(|&j| j < n);
         known.ok_or_else(|| Error::Parameter { name: "pairs", value: j.to_string(), rule })
     };
-    let places = first.iter().zip(second).map(|(&j, &k)| {
+    let positions = first.iter().zip(second).map(|(&j, &k)| {
         let (j, k) = (column(j)?, column(k)?);
         Ok::<_, Error>(map.position(j.min(k), j.max(k)))
     });
-    let places: Vec<(usize, f64)> = memory::catch(|| places.try_collect_large())?;
-    Ok((collected(py, places.iter().map(|p| p.0 as i64))?, collected(py, places.iter().map(|p| p.1))?))
+    let positions: Vec<(usize, f64)> = memory::catch(|| positions.try_collect_large())?;
+    Ok((collected(py, positions.iter().map(|p| p.0 as i64))?, collected(py, positions.iter().map(|p| p.1))?))
 }
 
 /// `phi(x_i) . w` for each row of X and each row of `weights`.

@@ -1,8 +1,8 @@
 //! A long call from Python: threads of its own, interrupts within a tenth of a second, progress from the
 //! calling thread.
 //!
-//! With one thread the job runs on the calling thread and no other is started: its polls of the [`Flag`] look
-//! at the clock, and every [`TICK`] take the interpreter for a moment, to let Python handle signals and to
+//! With one thread the job runs on the calling thread and no other is started: its polls of the [`Flag`] read
+//! the clock, and every [`TICK`] take the interpreter for a moment, to let Python handle signals and to
 //! hand over the latest progress. With more, the job runs in a rayon pool made for the call (nothing is
 //! shared between Python threads that fit at once), and the calling thread does so while it waits. An
 //! exception, or the end of the time limit of the call, raises a flag that every solver polls.
@@ -22,10 +22,10 @@ use crate::blocks::trainer::NAME as BLOCKS;
 use crate::fit::{Monitor, Progress, Reading};
 use crate::{Error, Result, memory, parallel};
 
-/// Time between two looks at signals and progress.
+/// Time between two checks for signals and progress.
 pub const TICK: Duration = Duration::from_millis(50);
 
-/// No time at which a job would look at signals and progress itself.
+/// The job never checks for signals and progress itself.
 const NEVER: u64 = u64::MAX;
 
 /// The monitor of a call: flags, a clock, the latest progress and whom to tell.
@@ -34,16 +34,16 @@ pub struct Flag {
     overdue: AtomicBool,
     started: Instant,
     limit: Option<Duration>,
-    /// Nanoseconds from the start to the next look that is taken by a poll.
+    /// Nanoseconds from the start to the next check that a poll makes.
     due: AtomicU64,
     /// Whether signals or progress can still matter to the calling thread.
-    looks: AtomicBool,
+    is_checking: AtomicBool,
     progress: Option<Py<PyAny>>,
     latest: Mutex<Option<News>>,
     raised: Mutex<Option<PyErr>>,
 }
 
-/// What a job reports.
+/// What a job reports on its progress.
 enum News {
     /// From a fit in memory or a search.
     Progress(Progress),
@@ -59,7 +59,7 @@ impl Flag {
             started: Instant::now(),
             limit,
             due: AtomicU64::new(NEVER),
-            looks: AtomicBool::new(true),
+            is_checking: AtomicBool::new(true),
             progress: progress.map(|callback| callback.clone().unbind()),
             latest: Mutex::new(None),
             raised: Mutex::new(None),
@@ -78,27 +78,27 @@ impl Flag {
         }
     }
 
-    /// Time from the start to the next look or the limit, whichever comes first.
+    /// Time from the start to the next check or the limit, whichever comes first.
     fn next(&self) -> Option<Duration> {
-        let look = self.looks.load(Ordering::Relaxed).then(|| self.started.elapsed() + TICK);
+        let check = self.is_checking.load(Ordering::Relaxed).then(|| self.started.elapsed() + TICK);
         let limit = self.limit.filter(|_| !self.is_overdue());
-        look.into_iter().chain(limit).min()
+        check.into_iter().chain(limit).min()
     }
 
-    /// Stops a job whose time is over; looks, and stops the job on an exception.
+    /// Stops a job whose time is over; checks for signals, and stops the job on an exception.
     fn wake(&self) {
         if self.limit.is_some_and(|limit| self.started.elapsed() >= limit) {
             self.overdue.store(true, Ordering::Relaxed);
             self.cancel();
         }
-        if self.looks.load(Ordering::Relaxed) {
-            let again = Python::attach(|py| self.look(py)).unwrap_or_else(|error| self.stop(error));
-            self.looks.store(again, Ordering::Relaxed);
+        if self.is_checking.load(Ordering::Relaxed) {
+            let again = Python::attach(|py| self.check(py)).unwrap_or_else(|error| self.stop(error));
+            self.is_checking.store(again, Ordering::Relaxed);
         }
     }
 
     /// Lets Python handle signals and hands over the latest progress; whether to do so again.
-    fn look(&self, py: Python<'_>) -> PyResult<bool> {
+    fn check(&self, py: Python<'_>) -> PyResult<bool> {
         py.check_signals()?;
         let Some(callback) = &self.progress else { return handles_signals(py) };
         let latest = self.latest.lock().ok().and_then(|mut latest| latest.take());
@@ -115,7 +115,7 @@ impl Flag {
         Ok(true)
     }
 
-    /// Stops the job because of an exception, after which nothing is looked at any more.
+    /// Stops the job because of an exception, after which there are no further checks.
     fn stop(&self, error: PyErr) -> bool {
         self.cancel();
         if let Ok(mut raised) = self.raised.lock() {
@@ -199,8 +199,8 @@ pub fn run<T: Send>(
     run_within(py, n_threads, None, progress, job)
 }
 
-/// [`run`] with a limit of time, after which the job is stopped as overdue; what that means is the job's
-/// affair.
+/// [`run`] with a time limit, after which the job is stopped as overdue; the job decides what its result then
+/// is.
 pub fn run_within<T: Send>(
     py: Python<'_>,
     n_threads: usize,

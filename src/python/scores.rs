@@ -16,21 +16,26 @@ use crate::matrix::pieces::Finite;
 use crate::memory;
 
 /// Where the entries of each column of a CSR matrix of weights lie; checked when it is made.
-#[pyclass(frozen, module = "hinge._native")]
-pub struct ColumnIndex {
+#[pyclass(name = "ColumnIndex", frozen, module = "hinge._native")]
+pub struct PyColumnIndex {
     inner: column_index::ColumnIndex,
 }
 
 #[pymethods]
-impl ColumnIndex {
+impl PyColumnIndex {
     #[new]
-    fn new(py: Python<'_>, indptr: Indices<'_>, indices: Indices<'_>, n_columns: usize) -> PyResult<Self> {
+    fn new(
+        py: Python<'_>,
+        indptr: IndexArray<'_>,
+        indices: IndexArray<'_>,
+        n_columns: usize,
+    ) -> PyResult<Self> {
         let inner = match (&indptr, &indices) {
-            (Indices::Narrow(indptr), Indices::Narrow(indices)) => {
+            (IndexArray::Narrow(indptr), IndexArray::Narrow(indices)) => {
                 let (indptr, indices) = (indptr.as_slice()?, indices.as_slice()?);
                 py.detach(|| memory::catch(|| column_index::ColumnIndex::new(indptr, indices, n_columns)))
             }
-            (Indices::Wide(indptr), Indices::Wide(indices)) => {
+            (IndexArray::Wide(indptr), IndexArray::Wide(indices)) => {
                 let (indptr, indices) = (indptr.as_slice()?, indices.as_slice()?);
                 py.detach(|| memory::catch(|| column_index::ColumnIndex::new(indptr, indices, n_columns)))
             }
@@ -46,7 +51,7 @@ impl ColumnIndex {
 
 /// Index arrays of either width.
 #[derive(FromPyObject)]
-pub enum Indices<'py> {
+pub enum IndexArray<'py> {
     Narrow(PyReadonlyArray1<'py, i32>),
     Wide(PyReadonlyArray1<'py, i64>),
 }
@@ -57,8 +62,8 @@ pub enum Indices<'py> {
 pub enum Coef<'py> {
     DenseF64(PyReadonlyArray2<'py, f64>),
     DenseF32(PyReadonlyArray2<'py, f32>),
-    SparseF64((Py<ColumnIndex>, PyReadonlyArray1<'py, f64>)),
-    SparseF32((Py<ColumnIndex>, PyReadonlyArray1<'py, f32>)),
+    SparseF64((Py<PyColumnIndex>, PyReadonlyArray1<'py, f64>)),
+    SparseF32((Py<PyColumnIndex>, PyReadonlyArray1<'py, f32>)),
 }
 
 impl Coef<'_> {
@@ -81,7 +86,10 @@ pub struct Prediction<'py>(Coef<'py>, PyReadonlyArray1<'py, f64>, bool, usize);
 
 /// Calls `$method` of the model with the rows, in the calling thread if that is little work.
 macro_rules! predict {
-    ($py:expr, $matrix:expr, $model:expr, |$m:ident, $x:ident, $finite:ident, $monitor:ident| $body:expr) => {{
+    (
+        $py:expr, $matrix:expr, $model:expr,
+        |$m:ident, $x:ident, $finite:ident, $monitor:ident| $body:expr
+    ) => {{
         let Prediction(coef, intercept, is_finite, n_threads) = &$model;
         let $m = Model { weights: coef.weights()?, intercept: intercept.as_slice()? };
         let $finite = if *is_finite { Finite::Assumed } else { Finite::Required };

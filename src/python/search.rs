@@ -38,11 +38,11 @@ pub struct PlanOptions {
 }
 
 /// Training and held-out rows, as row numbers.
-pub type Fold<'py> = (PyReadonlyArray1<'py, u32>, PyReadonlyArray1<'py, u32>);
+pub type FoldArrays<'py> = (PyReadonlyArray1<'py, u32>, PyReadonlyArray1<'py, u32>);
 
 /// The folds as lists.
-pub fn as_folds(folds: &[Fold<'_>]) -> PyResult<Vec<crate::search::Fold>> {
-    let fold = |(train, test): &Fold<'_>| {
+pub fn as_folds(folds: &[FoldArrays<'_>]) -> PyResult<Vec<crate::search::Fold>> {
+    let fold = |(train, test): &FoldArrays<'_>| {
         Ok(crate::search::Fold {
             train: memory::copy(train.as_slice()?),
             test: memory::copy(test.as_slice()?),
@@ -62,7 +62,7 @@ pub fn search<'py>(
     class_ids: PyReadonlyArray1<'py, u32>,
     n_classes: u32,
     weight: PyReadonlyArray1<'py, f64>,
-    folds: Vec<Fold<'py>>,
+    folds: Vec<FoldArrays<'py>>,
     options: FitOptions,
     plan: PlanOptions,
     visit: Bound<'py, PyAny>,

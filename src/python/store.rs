@@ -11,7 +11,7 @@ use pyo3::types::{PyDict, PyList};
 use super::arrays::{PyMatrix, collected};
 use super::durable::replaced;
 use super::run::run;
-use super::text::{Parts, as_parts, base_of};
+use super::text::{SvmlightArrays, base_of, svmlight_arrays};
 use super::turns::Turns;
 use crate::fit::{Monitor, Progress};
 use crate::matrix::arena::{Arena, Width};
@@ -19,15 +19,15 @@ use crate::matrix::{Matrix, Rows};
 use crate::store::columns::{MAX_RELABELLED, Order};
 use crate::store::labels::Classes;
 use crate::store::reader::{RowFacts, Store};
-use crate::store::text::{Pieces, count_columns};
-use crate::store::writer::{Options, Writer};
+use crate::store::text::{TextPieces, count_columns};
+use crate::store::writer::{StoreBuilder, StoreOptions};
 use crate::text::{ReadOptions, SvmlightData};
 use crate::{Result, memory};
 
-/// A store in the making. Forgotten before `finish`, it leaves nothing behind.
+/// A store that is being written. Dropped before `finish`, it leaves no file.
 #[pyclass(frozen, module = "hinge._native")]
 pub struct StoreWriter {
-    writer: Turns<Option<Writer>>,
+    writer: Turns<Option<StoreBuilder>>,
 }
 
 #[pymethods]
@@ -50,8 +50,8 @@ impl StoreWriter {
             None => Order::default(),
         };
         let replace = replaced(overwrite);
-        let options = Options { n_blocks, seed, n_cols: n_features, order, source, replace };
-        Ok(Self { writer: Turns::new(Some(Writer::create(&path, options)?)) })
+        let options = StoreOptions { n_blocks, seed, n_cols: n_features, order, source, replace };
+        Ok(Self { writer: Turns::new(Some(StoreBuilder::create(&path, options)?)) })
     }
 
     /// Appends rows; returns (rows so far, bytes written so far).
@@ -67,9 +67,10 @@ impl StoreWriter {
         let (classes, slices) = (class_ids.as_slice()?, matrix.slices()?);
         let weight = weight.as_ref().map(|weight| weight.as_slice()).transpose()?;
         let mut writer = self.writer.take(py)?;
-        // Taken out: after an error the file is given up.
-        let mut taken =
-            writer.take().ok_or_else(|| PyValueError::new_err("the store is finished or given up"))?;
+        // Taken out: after an error the file is abandoned.
+        let mut taken = writer
+            .take()
+            .ok_or_else(|| PyValueError::new_err("the store is already finished or abandoned"))?;
         let taken = run(py, n_threads, None, move |monitor| {
             let (rows, _) = slices.checked()?;
             taken.append(&rows.into(), classes, weight, monitor)?;
@@ -91,11 +92,12 @@ impl StoreWriter {
     ) -> PyResult<()> {
         let classes = classes_of(labels)?;
         let writer = self.writer.take(py)?.take();
-        let writer = writer.ok_or_else(|| PyValueError::new_err("the store is finished or given up"))?;
+        let writer =
+            writer.ok_or_else(|| PyValueError::new_err("the store is already finished or abandoned"))?;
         run(py, n_threads, None, |_| writer.finish(classes, feature_names))
     }
 
-    /// Gives the file up.
+    /// Abandons the file.
     fn abort(&self, py: Python<'_>) -> PyResult<()> {
         self.writer.take(py)?.take();
         Ok(())
@@ -144,7 +146,7 @@ type Block<'py> = (
 );
 
 /// Class numbers and sample weights.
-type Facts<'py> = (Bound<'py, PyArray1<u32>>, Bound<'py, PyArray1<f64>>);
+type ClassesAndWeights<'py> = (Bound<'py, PyArray1<u32>>, Bound<'py, PyArray1<f64>>);
 
 #[pymethods]
 impl StoreReader {
@@ -193,7 +195,10 @@ impl StoreReader {
     /// Decodes pages: rows in the order of the file, columns as in the input and rising.
     fn read<'py>(&self, py: Python<'py>, pages: Vec<u32>, n_threads: usize) -> PyResult<Block<'py>> {
         if let Some(page) = pages.iter().find(|&&page| page as usize >= self.store.pages().len()) {
-            return Err(PyValueError::new_err(format!("page {page} is not there")));
+            return Err(PyValueError::new_err(format!(
+                "page {page} does not exist, the store has {}",
+                self.store.pages().len()
+            )));
         }
         let old = self.old(py)?;
         let width = self.store.plain_width();
@@ -213,7 +218,7 @@ impl StoreReader {
     }
 
     /// Class numbers and sample weights of all rows, in the order of the input.
-    fn facts<'py>(&self, py: Python<'py>, n_threads: usize) -> PyResult<Facts<'py>> {
+    fn facts<'py>(&self, py: Python<'py>, n_threads: usize) -> PyResult<ClassesAndWeights<'py>> {
         let (classes, weights) = run(py, n_threads, None, |monitor| self.store.facts(monitor))?;
         Ok((classes.into_pyarray(py), weights.into_pyarray(py)))
     }
@@ -264,8 +269,8 @@ fn plain(arena: &Arena, old: &[u32]) -> (Pattern, Vec<f64>) {
     ((indptr, indices), values)
 }
 
-/// How often columns occur in plain svmlight text at some places (path, offset) of some files, `bytes` at
-/// each; columns from `limit` on are left out, and those that are not relabelled.
+/// How often columns occur in plain svmlight text in samples of `bytes` bytes, each at an offset
+/// (path, offset) of a file; columns from `limit` on are left out, and those that are not relabelled.
 #[pyfunction]
 #[pyo3(signature = (places, bytes, zero_based, limit))]
 pub fn sample_columns<'py>(
@@ -298,7 +303,7 @@ pub fn sample_columns<'py>(
 /// An svmlight file in pieces.
 #[pyclass(frozen, module = "hinge._native")]
 pub struct TextReader {
-    pieces: Turns<Pieces>,
+    pieces: Turns<TextPieces>,
 }
 
 #[pymethods]
@@ -308,23 +313,28 @@ impl TextReader {
     #[pyo3(signature = (path, n_features, zero_based))]
     fn new(path: PathBuf, n_features: Option<usize>, zero_based: Option<bool>) -> PyResult<Self> {
         let options = ReadOptions { base: base_of(zero_based), n_features };
-        Ok(Self { pieces: Turns::new(Pieces::open(&path, options)?) })
+        Ok(Self { pieces: Turns::new(TextPieces::open(&path, options)?) })
     }
 
     /// The next piece, as of `load_svmlight`; None at the end.
-    fn next<'py>(&self, py: Python<'py>, dtype: &str, n_threads: usize) -> PyResult<Option<Parts<'py>>> {
+    fn next<'py>(
+        &self,
+        py: Python<'py>,
+        dtype: &str,
+        n_threads: usize,
+    ) -> PyResult<Option<SvmlightArrays<'py>>> {
         let mut pieces = self.pieces.take(py)?;
         let pieces = &mut *pieces;
         match dtype {
             "float32" => {
                 let data: Option<SvmlightData<f32>> =
                     run(py, n_threads, None, |monitor| pieces.next(&|| monitor.cancelled()))?;
-                Ok(data.map(|data| as_parts(py, data)))
+                Ok(data.map(|data| svmlight_arrays(py, data)))
             }
             _ => {
                 let data: Option<SvmlightData<f64>> =
                     run(py, n_threads, None, |monitor| pieces.next(&|| monitor.cancelled()))?;
-                Ok(data.map(|data| as_parts(py, data)))
+                Ok(data.map(|data| svmlight_arrays(py, data)))
             }
         }
     }

@@ -193,7 +193,7 @@ fn descend_one(
     Ok((solution, looks))
 }
 
-/// A row per look: epoch, steps, seconds, primal, dual, norm.
+/// A row per evaluation: epoch, steps, seconds, primal, dual, norm.
 fn look_table<'py>(py: Python<'py>, looks: &[Look]) -> PyResult<Bound<'py, PyArray2<f64>>> {
     let numbers: Vec<f64> = looks
         .iter()

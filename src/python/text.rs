@@ -10,8 +10,8 @@ use crate::fit::Monitor;
 use crate::text::{IndexBase, Indices, ReadOptions, SvmlightData, TextValue};
 use crate::{Error, text};
 
-/// What the facade gets: indptr, indices, values, number of columns, labels, queries.
-pub(super) type Parts<'py> = (
+/// A file as Python gets it: indptr, indices, values, number of columns, labels, queries.
+pub(super) type SvmlightArrays<'py> = (
     Bound<'py, PyArray1<i64>>,
     Bound<'py, PyAny>,
     Bound<'py, PyAny>,
@@ -31,7 +31,7 @@ pub fn load_svmlight<'py>(
     zero_based: Option<bool>,
     dtype: &str,
     n_threads: usize,
-) -> PyResult<Parts<'py>> {
+) -> PyResult<SvmlightArrays<'py>> {
     let options = ReadOptions { base: base_of(zero_based), n_features };
     match dtype {
         "float32" => read_as::<f32>(py, path, &options, n_threads),
@@ -58,13 +58,16 @@ fn read_as<'py, V: TextValue + Element>(
     path: PathBuf,
     options: &ReadOptions,
     n_threads: usize,
-) -> PyResult<Parts<'py>> {
+) -> PyResult<SvmlightArrays<'py>> {
     let data = run(py, n_threads, None, |monitor| text::read::<V>(&path, options, &|| monitor.cancelled()))?;
-    Ok(as_parts(py, data))
+    Ok(svmlight_arrays(py, data))
 }
 
 /// Moves the arrays of a file, or of a piece of one, to Python.
-pub(super) fn as_parts<V: TextValue + Element>(py: Python<'_>, data: SvmlightData<V>) -> Parts<'_> {
+pub(super) fn svmlight_arrays<V: TextValue + Element>(
+    py: Python<'_>,
+    data: SvmlightData<V>,
+) -> SvmlightArrays<'_> {
     let indices = match data.indices {
         Indices::Narrow(list) => list.into_pyarray(py).into_any(),
         Indices::Wide(list) => list.into_pyarray(py).into_any(),

@@ -400,7 +400,11 @@ mod tests {
             seed in 0u64..1000,
             wrong in prop::sample::select(vec![0.0, 0.0, 0.1]),
             loss in prop::sample::select(vec![LossKind::Hinge, LossKind::SquaredHinge, LossKind::Logistic]),
-            intercept in prop::sample::select(vec![Intercept::None, Intercept::Free, Intercept::Penalised(2.0)]),
+            intercept in prop::sample::select(vec![
+                Intercept::None,
+                Intercept::Free,
+                Intercept::Penalised(2.0),
+            ]),
         ) {
             check_promises(seed, wrong, loss, intercept);
         }

@@ -1,10 +1,11 @@
 //! A file that lets a killed search go on where it was.
 //!
 //! ```text
-//! file    = magic "hinge-CV" | u32 format | frame(0, fingerprint) | frame(1, record) | frame(2, record) | ...
-//! frame   = u64 length | u64 checksum | payload of that length          checksum: xxh3 of the payload, seeded by the number
+//! file    = magic "hinge-CV" | u32 format | frame(0, fingerprint) | frame(1, record) | ...
+//! frame   = u64 length | u64 checksum | payload of that length
+//!           checksum: xxh3 of the payload, seeded by the number
 //! record  = f64 C, passes, seconds, unchanged_until | u64 n_iter, inner, flags (1 unchanged, 2 converged)
-//!           | array objective | arrays decisions (one per fold) | arrays state (of the route, after the step)
+//!           | array objective | arrays decisions (one per fold) | arrays state (of the route, afterwards)
 //! arrays  = u64 count | array ...
 //! array   = u64 length | f64 ...                                        all numbers little-endian
 //! ```
@@ -598,7 +599,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn flipped_bytes_never_change_what_is_replayed(flips in prop::collection::vec((any::<prop::sample::Index>(), 1u8..), 1..4)) {
+        fn flipped_bytes_never_change_what_is_replayed(
+            flips in prop::collection::vec((any::<prop::sample::Index>(), 1u8..), 1..4),
+        ) {
             let (_folder, path) = folder();
             write(&path, 3, 2);
             let mut bytes = std::fs::read(&path).unwrap();

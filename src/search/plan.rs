@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! pass:     C_min -> ratio C_min -> ratio^2 C_min -> ...          or an explicit rising list
-//! refine:                    L ---- l ---- B ---- r ---- R        l, r: midpoints in log C around the best, B
+//! refine:                    L ---- l ---- B ---- r ---- R     l, r: midpoints in log C around the best, B
 //! ```
 //!
 //! The **pass** goes upwards, each value from the solutions at the one before. It ends at the last value, or
@@ -253,7 +253,8 @@ fn first_from_data(first: f64, c_max: f64, ratio: f64) -> Result<f64> {
         let value = format!(
             "{c_max} below {first} (C_min was not given: computed from the weights and norms of the rows)"
         );
-        let rule = "not below the first value of C, which weights far below 1 make large: raise C_max or the weights, or give C_min";
+        let rule = "not below the first value of C, which weights far below 1 make large: raise C_max or the \
+                    weights, or give C_min";
         return Err(Error::Parameter { name: "C_max", value, rule });
     }
     first_of_range(first, c_max, ratio)

@@ -15,35 +15,40 @@
 //!          8  kind of values               u8       0 all one, 1 one number per row, 2 float32, 3 float64
 //!          9  flags                        u8       1: sample weights
 //!         10  zero                         6 bytes
-//!         16  sections                     7 times { stored length u32, length u32, checksum u64 of the stored bytes }
+//!         16  sections                     7 times { stored length u32, length u32,
+//!                                                    checksum u64 of the stored bytes }
 //!        128  checksum of bytes 0..128     u64
 //!        136  the stored bytes of the sections, in order
 //!
 //! sections of a page
 //!          0  row lengths                  u32 each
-//!          1  column codes                 2 bits per entry: bytes of its number less one; first entry in the lowest bits
-//!          2  column numbers               1 to 4 bytes per entry: the column less the one before it in the row less 1
-//!                                          (the first of a row: the column itself)
-//!          3  values                       kind 0: nothing; 1: f64 per row; 2: f32 per entry; 3: f64 per entry
+//!          1  column codes                 2 bits per entry: bytes of its number less one; first entry in
+//!                                          the lowest bits
+//!          2  column numbers               1 to 4 bytes per entry: the column less the one before it in
+//!                                          the row less 1 (the first of a row: the column itself)
+//!          3  values                       kind 0: nothing; 1: f64 per row; 2: f32, 3: f64 per entry
 //!          4  class ids                    u32 each, in order of first appearance
 //!          5  sample weights               f64 each, or nothing
-//!          6  row numbers                  u64 each, the row's place in the input, rising
+//!          6  row numbers                  u64 each, counted from 0 in the order of the input, rising
 //!
-//! A section whose stored length equals its length is stored as it is, any other is a zstd frame. Bytes of wider numbers are
-//! stored by planes (all first bytes, then all second bytes, ...), which compress better than the numbers one by one.
+//! A section whose stored length equals its length is stored as it is, any other is a zstd frame. Bytes of
+//! wider numbers are stored by planes (all first bytes, then all second bytes, ...), which compress better
+//! than the numbers one by one.
 //!
 //! meta     JSON text (see meta.rs), a zstd frame
-//! columns  u32 per relabelled column: its number in the input, by planes, a zstd frame; nothing if columns were not relabelled
+//! columns  u32 per relabelled column: its number in the input, by planes, a zstd frame; nothing if columns
+//!          were not relabelled
 //! index    per page { offset u64, stored bytes u32, rows u32, entries u32, block u32 }, as it is
 //!
-//! trailer  0  meta, columns, index         3 times { offset u64, stored length u64, length u64, checksum u64 of the stored bytes }
+//! trailer  0  meta, columns, index         3 times { offset u64, stored length u64, length u64,
+//!                                                    checksum u64 of the stored bytes }
 //!         96  checksum of bytes 0..96      u64
 //! ```
 //!
 //! **Checksums** are xxh3 of 64 bits, seeded: pages by `8 * page number + section` (7 for the page's header),
-//! the rest by the constants below, so that a part in the wrong place is as wrong as a changed one. They find
-//! damage, not malice: every length and number is checked against what it must fit before it is used, also
-//! where the checksum is right.
+//! the rest by the constants below, so that a part at the wrong offset is found as well as a changed one.
+//! They find damage, not malice: every length and number is checked against what it must fit before it is
+//! used, also where the checksum is right.
 //!
 //! **Limits.** A page claims at most [`MAX_PAGE_ENTRIES`] entries, a section at most [`MAX_RATIO`] times its
 //! stored bytes, and stored bytes are bounded by the file: a reader allocates in proportion to the file,
@@ -138,9 +143,9 @@ pub fn u64_at(bytes: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"))
 }
 
-/// A part of the file's end.
+/// Where one of the three parts at the end of a file lies, as the trailer has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Part {
+pub struct TrailerEntry {
     /// Where it starts.
     pub offset: u64,
     /// Its bytes in the file.
@@ -151,11 +156,11 @@ pub struct Part {
     pub checksum: u64,
 }
 
-/// Meta, columns and index.
-pub type Parts = [Part; 3];
+/// The parts before the trailer: meta, columns and index.
+pub type Trailer = [TrailerEntry; 3];
 
 /// The last bytes of a file.
-pub fn trailer(parts: &Parts) -> [u8; TRAILER_BYTES as usize] {
+pub fn trailer(parts: &Trailer) -> [u8; TRAILER_BYTES as usize] {
     let mut bytes = [0; TRAILER_BYTES as usize];
     for (part, bytes) in parts.iter().zip(bytes.chunks_exact_mut(32)) {
         let numbers = [part.offset, part.stored, part.len, part.checksum];
@@ -167,13 +172,13 @@ pub fn trailer(parts: &Parts) -> [u8; TRAILER_BYTES as usize] {
 }
 
 /// Reads a trailer; `None` if its checksum is wrong.
-pub fn parse_trailer(bytes: &[u8; TRAILER_BYTES as usize]) -> Option<Parts> {
+pub fn parse_trailer(bytes: &[u8; TRAILER_BYTES as usize]) -> Option<Trailer> {
     if u64_at(bytes, 96) != checksum(SEEDS[3], &bytes[..96]) {
         return None;
     }
     Some(std::array::from_fn(|k| {
         let at = |field: usize| u64_at(bytes, 32 * k + 8 * field);
-        Part { offset: at(0), stored: at(1), len: at(2), checksum: at(3) }
+        TrailerEntry { offset: at(0), stored: at(1), len: at(2), checksum: at(3) }
     }))
 }
 
@@ -244,7 +249,7 @@ mod tests {
 
     #[test]
     fn trailers_and_entries_are_read_as_written() {
-        let part = |k: u64| Part { offset: k, stored: 2 * k, len: 3 * k, checksum: u64::MAX - k };
+        let part = |k: u64| TrailerEntry { offset: k, stored: 2 * k, len: 3 * k, checksum: u64::MAX - k };
         let parts = [part(1), part(1 << 40), part(77)];
         let mut bytes = trailer(&parts);
         assert_eq!(parse_trailer(&bytes), Some(parts));

@@ -3,10 +3,10 @@
 //! Each number becomes 1 to 4 bytes; how many is a code of 2 bits in a stream of its own (the idea of Lemire,
 //! Kurz, Rupp: Stream VByte, Information Processing Letters 130, 2018). Decoding four numbers reads one byte
 //! of codes and 16 bytes at known offsets, whatever the lengths; with SSSE3 the four numbers take one
-//! shuffle, whose pattern is looked up by their code.
+//! shuffle, whose pattern is found by their code.
 #![allow(unsafe_code)] // 16 bytes to a register and back, and the call of what needs SSSE3
 
-/// Bytes that the decoder may look at behind the last number.
+/// Bytes that the decoder may read behind the last number.
 pub const PADDING: usize = 16;
 
 const MASKS: [u32; 4] = [0xff, 0xffff, 0x00ff_ffff, 0xffff_ffff];
@@ -230,7 +230,11 @@ mod tests {
 
         /// Damage is found or gives other numbers, never a panic; lengths that do not fit are found.
         #[test]
-        fn damage_is_harmless(numbers in prop::collection::vec(number(), 1..60), at in any::<prop::sample::Index>(), bit in 0..8u8) {
+        fn damage_is_harmless(
+            numbers in prop::collection::vec(number(), 1..60),
+            at in any::<prop::sample::Index>(),
+            bit in 0..8u8,
+        ) {
             let (mut codes, mut bytes) = encoded(&numbers);
             let mut out = vec![0; numbers.len()];
             prop_assert_eq!(decode(&codes, &bytes, &mut vec![0; numbers.len() + 4]), None);
@@ -249,7 +253,13 @@ mod tests {
         #[test]
         fn sums_are_those_of_wide_numbers(gaps in prop::collection::vec(number(), 0..20)) {
             let mut next = 0u64;
-            let columns: Vec<u64> = gaps.iter().map(|&gap| { next += u64::from(gap) + 1; next - 1 }).collect();
+            let columns: Vec<u64> = gaps
+                .iter()
+                .map(|&gap| {
+                    next += u64::from(gap) + 1;
+                    next - 1
+                })
+                .collect();
             let mut found: Vec<i32> = gaps.iter().map(|&gap| gap as i32).collect();
             let is_inside = columns.last().is_none_or(|&last| last < 1 << 31);
             prop_assert_eq!(add_up(&mut found).is_some(), is_inside);

@@ -1,6 +1,6 @@
 //! A page to bytes and back; the layout is drawn in [`super::format`].
 //!
-//! Decoding writes straight into its place in an arena. Whatever is wrong with a page comes back as one
+//! Decoding writes straight into an arena. Whatever is wrong with a page comes back as one
 //! sentence; the reader adds the file and the offset. Values, columns, classes, weights and row numbers are
 //! checked here, so that a solver never meets what a file should not contain.
 
@@ -14,7 +14,7 @@ use crate::memory;
 use crate::memory::CollectLarge;
 
 /// What is wrong with a page.
-pub type Reason = String;
+pub type PageError = String;
 
 const LENGTHS: usize = 0;
 const CODES: usize = 1;
@@ -53,7 +53,7 @@ pub struct Row<'a> {
     pub class: u32,
     /// Sample weight.
     pub weight: f64,
-    /// Place in the input.
+    /// Number of the row in the input.
     pub number: u64,
 }
 
@@ -229,8 +229,8 @@ pub struct Scratch {
 
 /// What a page may contain.
 #[derive(Clone, Copy, Debug)]
-pub struct Limits<'a> {
-    /// The sorted place of each class, by the id in the file.
+pub struct PageLimits<'a> {
+    /// The rank of each class among the sorted classes, by the id in the file.
     pub class_ranks: &'a [u32],
     /// Rows of the whole file.
     pub n_rows: u64,
@@ -241,11 +241,11 @@ pub struct Limits<'a> {
 /// Where the facts about rows go; what is `None` is not decoded.
 #[derive(Default)]
 pub struct Facts<'a> {
-    /// Place of each row's class among the sorted classes.
+    /// Rank of each row's class among the sorted classes.
     pub classes: Option<&'a mut [u32]>,
     /// Sample weights, 1 where the file has none.
     pub weights: Option<&'a mut [f64]>,
-    /// Places in the input.
+    /// Row numbers in the input.
     pub numbers: Option<&'a mut [u64]>,
 }
 
@@ -261,7 +261,7 @@ struct Head<'a> {
 }
 
 impl<'a> Head<'a> {
-    fn parse(bytes: &'a [u8], page: u64, entry: &PageEntry) -> Result<Self, Reason> {
+    fn parse(bytes: &'a [u8], page: u64, entry: &PageEntry) -> Result<Self, PageError> {
         let end = PAGE_HEADER_BYTES - 8;
         if bytes.len() < PAGE_HEADER_BYTES {
             return Err(format!(
@@ -281,7 +281,10 @@ impl<'a> Head<'a> {
         }
         let (n_rows, nnz) = (n_rows as usize, nnz as usize);
         if n_rows == 0 || n_rows > MAX_PAGE_ROWS || nnz > MAX_PAGE_ENTRIES {
-            return Err(format!("page {page} claims {n_rows} rows and {nnz} entries"));
+            return Err(format!(
+                "page {page} claims {n_rows} rows and {nnz} entries, possible are 1 to {MAX_PAGE_ROWS} and \
+                 0 to {MAX_PAGE_ENTRIES}"
+            ));
         }
         let (kind, flags) = (bytes[8], bytes[9]);
         if kind > KIND_F64 || flags > 1 || bytes[10..16] != [0; 6] {
@@ -305,14 +308,14 @@ impl<'a> Head<'a> {
             (*section, rest) = ((here, len), later);
         }
         if !rest.is_empty() {
-            return Err(format!("page {page} has {} bytes that belong to nothing", rest.len()));
+            return Err(format!("page {page} has {} bytes behind its last section", rest.len()));
         }
         let head = Self { bytes, page, n_rows, nnz, kind, has_weights: flags == 1, sections };
         head.check_lengths()?;
         Ok(head)
     }
 
-    fn check_lengths(&self) -> Result<(), Reason> {
+    fn check_lengths(&self) -> Result<(), PageError> {
         let Self { n_rows, nnz, .. } = *self;
         let values = match self.kind {
             KIND_ONES => 0,
@@ -339,7 +342,7 @@ impl<'a> Head<'a> {
         Ok(())
     }
 
-    fn check(&self, k: usize) -> Result<(), Reason> {
+    fn check(&self, k: usize) -> Result<(), PageError> {
         let sum = u64_at(self.bytes, 24 + 16 * k);
         if sum == format::checksum(8 * self.page + k as u64, self.sections[k].0) {
             Ok(())
@@ -355,7 +358,7 @@ impl<'a> Head<'a> {
         padding: usize,
         buffer: &'s mut Vec<u8>,
         decompressor: &mut Option<zstd::bulk::Decompressor<'static>>,
-    ) -> Result<&'s [u8], Reason> {
+    ) -> Result<&'s [u8], PageError> {
         self.check(k)?;
         let (stored, len) = self.sections[k];
         buffer.clear();
@@ -381,7 +384,7 @@ impl<'a> Head<'a> {
     }
 }
 
-/// Decodes a page into its place in an arena, and the facts about its rows.
+/// Decodes the entries of a page into the room that an arena has for it, and the facts about its rows.
 ///
 /// # Errors
 /// What is wrong with the page.
@@ -389,11 +392,11 @@ pub fn decode(
     bytes: &[u8],
     page: u64,
     entry: &PageEntry,
-    limits: &Limits<'_>,
+    limits: &PageLimits<'_>,
     scratch: &mut Scratch,
     room: Room<'_>,
     facts: &mut Facts<'_>,
-) -> Result<(), Reason> {
+) -> Result<(), PageError> {
     let head = Head::parse(bytes, page, entry)?;
     let Scratch { sections: [first, second], decompressor } = scratch;
 
@@ -429,9 +432,10 @@ pub fn decode(
     decode_facts(&head, limits, first, decompressor, facts)
 }
 
-fn decode_values(head: &Head<'_>, bytes: &[u8], lens: &[i64], out: ValuesMut<'_>) -> Result<(), Reason> {
+fn decode_values(head: &Head<'_>, bytes: &[u8], lens: &[i64], out: ValuesMut<'_>) -> Result<(), PageError> {
     let page = head.page;
-    let too_wide = || Err(format!("the values of page {page} are wider than the file says of itself"));
+    let too_wide =
+        || Err(format!("the values of page {page} have a wider type than the metadata of the file say"));
     let scale = || -> Vec<f64> {
         match head.kind {
             KIND_ONES => memory::filled(1.0, head.n_rows),
@@ -487,11 +491,11 @@ fn spread<T: Copy>(numbers: impl Iterator<Item = T>, lens: &[i64], mut out: &mut
 
 fn decode_facts(
     head: &Head<'_>,
-    limits: &Limits<'_>,
+    limits: &PageLimits<'_>,
     buffer: &mut Vec<u8>,
     decompressor: &mut Option<zstd::bulk::Decompressor<'static>>,
     facts: &mut Facts<'_>,
-) -> Result<(), Reason> {
+) -> Result<(), PageError> {
     let (page, n) = (head.page, head.n_rows);
     if let Some(classes) = &mut facts.classes {
         let bytes = head.section(CLASSES, 0, buffer, decompressor)?;
@@ -522,7 +526,10 @@ fn decode_facts(
         for (i, (number, bytes)) in numbers.iter_mut().zip(Planes::new(bytes, n).iter(n)).enumerate() {
             *number = u64::from_le_bytes(bytes);
             if *number < least || *number >= limits.n_rows {
-                return Err(format!("row {i} of page {page} has the number {number}, which cannot be"));
+                return Err(format!(
+                    "row {i} of page {page} has the number {number}, outside {least}..{}",
+                    limits.n_rows
+                ));
             }
             least = *number + 1;
         }

@@ -12,12 +12,12 @@ use rayon::prelude::*;
 
 use super::columns::is_permutation;
 use super::format::{
-    HEADER_BYTES, INDEX_BYTES, MAX_META_BYTES, MAX_PAGE_ENTRIES, MAX_PAGE_ROWS, MAX_RATIO, PageEntry, Part,
-    Planes, SEEDS, TRAILER_BYTES,
+    HEADER_BYTES, INDEX_BYTES, MAX_META_BYTES, MAX_PAGE_ENTRIES, MAX_PAGE_ROWS, MAX_RATIO, PageEntry, Planes,
+    SEEDS, TRAILER_BYTES, TrailerEntry,
 };
 use super::labels::Classes;
 use super::meta::Meta;
-use super::page::{Facts, Limits, Scratch};
+use super::page::{Facts, PageLimits, Scratch};
 use super::{format, page};
 use crate::durable::file_at;
 use crate::fit::Monitor;
@@ -36,23 +36,23 @@ pub struct Store {
     file_bytes: u64,
     meta: Meta,
     pages: Vec<PageEntry>,
-    /// Place of each page's first row among all rows, in the order of the pages.
+    /// Position of each page's first row among all rows, in the order of the pages.
     starts: Vec<u64>,
     /// Ids in the order of the sorted labels.
     sorted: Vec<u32>,
-    /// Sorted place by id.
+    /// Rank among the sorted labels, by id.
     ranks: Vec<u32>,
-    columns: Part,
+    columns: TrailerEntry,
 }
 
 /// The facts about a run of rows.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RowFacts {
-    /// Place of each row's class among the sorted classes.
+    /// Rank of each row's class among the sorted classes.
     pub classes: Vec<u32>,
     /// Sample weights.
     pub weights: Vec<f64>,
-    /// Places in the input.
+    /// Row numbers in the input.
     pub numbers: Vec<u64>,
 }
 
@@ -111,7 +111,7 @@ impl Store {
         &self.pages
     }
 
-    /// Place of a page's first row among all rows, in the order of the pages; one more than there are pages.
+    /// Position of each page's first row among all rows, in the order of the pages, and the number of rows.
     pub fn starts(&self) -> &[u64] {
         &self.starts
     }
@@ -189,7 +189,8 @@ impl Store {
         facts: &mut Facts<'_>,
     ) -> Result<()> {
         let entry = &self.pages[page];
-        let limits = Limits { class_ranks: &self.ranks, n_rows: self.meta.n_rows, n_cols: self.meta.n_used };
+        let limits =
+            PageLimits { class_ranks: &self.ranks, n_rows: self.meta.n_rows, n_cols: self.meta.n_used };
         page::decode(bytes, page as u64, entry, &limits, scratch, room, facts)
             .map_err(|reason| Error::Corrupt { path: self.path.clone(), offset: entry.offset, reason })
     }
@@ -346,7 +347,7 @@ impl Store {
                 let (word, bit) = ((number / 64) as usize, 1 << (number % 64));
                 if seen[word] & bit != 0 {
                     let offset = self.pages[pages[0] as usize].offset;
-                    return Err(self.corrupt(offset, format!("row number {number} comes twice")));
+                    return Err(self.corrupt(offset, format!("row number {number} occurs twice")));
                 }
                 seen[word] |= bit;
             }
@@ -427,7 +428,7 @@ impl Opening<'_> {
     }
 
     /// Header and trailer.
-    fn parts(&self) -> Result<format::Parts> {
+    fn parts(&self) -> Result<format::Trailer> {
         if self.len < HEADER_BYTES {
             return Err(self.corrupt(0, format!("no block store: {} bytes", self.len)));
         }
@@ -457,24 +458,25 @@ impl Opening<'_> {
         for part in &parts {
             let end = part.offset.checked_add(part.stored);
             if part.offset != at || part.offset < HEADER_BYTES || end.is_none_or(|end| end > start) {
-                let Part { offset, stored, .. } = part;
+                let TrailerEntry { offset, stored, .. } = part;
                 return Err(self.corrupt(
                     start,
-                    format!("{stored} bytes at {offset} are claimed for a part of the end"),
+                    format!("{stored} bytes at {offset} are claimed for meta, columns or index"),
                 ));
             }
             at += part.stored;
         }
         if at != start {
-            return Err(
-                self.corrupt(at, format!("{} bytes before the trailer belong to nothing", start - at))
-            );
+            return Err(self.corrupt(
+                at,
+                format!("{} bytes before the trailer belong to no part of the file", start - at),
+            ));
         }
         Ok(parts)
     }
 
     /// The bytes of a part, checked and decompressed.
-    fn part(&self, part: &Part, k: usize, limit: usize) -> Result<Vec<u8>> {
+    fn part(&self, part: &TrailerEntry, k: usize, limit: usize) -> Result<Vec<u8>> {
         let most = part.stored.saturating_mul(MAX_RATIO as u64).min(limit as u64);
         if part.len > most || part.stored > part.len {
             return Err(
@@ -502,14 +504,14 @@ impl Opening<'_> {
         }
     }
 
-    fn meta(&self, part: &Part) -> Result<Meta> {
+    fn meta(&self, part: &TrailerEntry) -> Result<Meta> {
         let json = self.part(part, 0, MAX_META_BYTES)?;
         serde_json::from_slice(&json)
             .map_err(|error| self.corrupt(part.offset, format!("the metadata: {error}")))
     }
 
     /// The index; its pages fill the file from the header to the metadata.
-    fn pages(&self, parts: &format::Parts) -> Result<Vec<PageEntry>> {
+    fn pages(&self, parts: &format::Trailer) -> Result<Vec<PageEntry>> {
         let index = &parts[2];
         if index.stored != index.len || !index.len.is_multiple_of(INDEX_BYTES as u64) {
             return Err(self.corrupt(index.offset, format!("an index of {} bytes", index.len)));

@@ -11,11 +11,11 @@ use crate::{Error, Result, memory, text};
 
 /// Bytes of text in a piece: enough work for all threads.
 pub const PIECE_BYTES: usize = 8 << 20;
-/// Bytes read or decompressed between two looks at the cancel flag.
+/// Bytes read or decompressed between two checks of the cancel flag.
 const STEP_BYTES: u64 = 1 << 20;
 
-/// The pieces of one file.
-pub struct Pieces {
+/// One text file, read in pieces.
+pub struct TextPieces {
     path: PathBuf,
     reader: Box<dyn Read + Send>,
     /// Text that was read but not yet parsed.
@@ -27,7 +27,7 @@ pub struct Pieces {
     piece_bytes: usize,
 }
 
-impl Pieces {
+impl TextPieces {
     /// Opens a file. With [`IndexBase::Auto`] the first piece decides.
     ///
     /// # Errors
@@ -101,9 +101,9 @@ impl Pieces {
     }
 }
 
-/// Adds up how often columns occur in plain text at some place of a file, for the order of the columns:
-/// whatever stands between a blank and a colon counts if it is a number up to `limit`, so the place may be in
-/// the middle of a line. `first` is the number of the first column.
+/// Counts how often columns occur in `bytes` bytes of plain text from an offset on, for the order of the
+/// columns: whatever stands between a blank and a colon counts if it is a number up to `limit`, so the offset
+/// may be in the middle of a line. `first` is the number of the first column.
 ///
 /// # Errors
 /// [`Error::Io`].
@@ -172,7 +172,7 @@ mod tests {
     type Labelled = Vec<(f64, Vec<(i64, f64)>)>;
 
     fn pieces(path: &Path, size: usize) -> Result<Labelled> {
-        let mut pieces = Pieces::open(path, ReadOptions::default())?;
+        let mut pieces = TextPieces::open(path, ReadOptions::default())?;
         pieces.piece_bytes = size;
         let mut all = Vec::new();
         while let Some(data) = pieces.next::<f64>(&|| false)? {
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_are_counted_from_any_place() {
+    fn columns_are_counted_from_any_offset() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("x.svm");
         std::fs::write(&path, "1 qid:7 1:2 3:1\n-1\t3:4.5 9:0 99:1 1234567890:1 x12:3 :4\n").unwrap();

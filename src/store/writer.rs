@@ -17,7 +17,7 @@ use rayon::prelude::*;
 
 use super::columns::Order;
 use super::format;
-use super::format::{MAX_COLUMNS, MAX_ROW_ENTRIES, PageEntry, Part, SEEDS};
+use super::format::{MAX_COLUMNS, MAX_ROW_ENTRIES, PageEntry, SEEDS, TrailerEntry};
 use super::labels::Classes;
 use super::meta::Meta;
 use super::page::{OpenPage, Row, RowValues};
@@ -41,7 +41,7 @@ const TASK_ROWS: usize = 512;
 
 /// How a store is built.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct StoreOptions {
     /// Number of blocks, 1 to [`MAX_BLOCKS`].
     pub n_blocks: u32,
     /// Seed of the assignment of rows to blocks.
@@ -56,7 +56,7 @@ pub struct Options {
     pub replace: Replace,
 }
 
-impl Default for Options {
+impl Default for StoreOptions {
     fn default() -> Self {
         Self {
             n_blocks: DEFAULT_BLOCKS,
@@ -69,10 +69,10 @@ impl Default for Options {
     }
 }
 
-/// A store in the making. Dropped before [`Self::finish`], it leaves nothing behind.
-pub struct Writer {
+/// A store that is being written. Dropped before [`Self::finish`], it leaves no file.
+pub struct StoreBuilder {
     draft: Draft,
-    options: Options,
+    options: StoreOptions,
     open: Vec<OpenPage>,
     pages: Vec<PageEntry>,
     /// Checksum over the pages so far.
@@ -126,7 +126,7 @@ impl Entries {
         self.values.clear();
     }
 
-    /// Makes keys of the new columns (upper half) and the places among the values (lower half): sorted by
+    /// Makes keys of the new columns (upper half) and the positions among the values (lower half): sorted by
     /// column, equal columns in their order.
     fn sort(&mut self, order: &Order) {
         self.keys.clear();
@@ -154,12 +154,12 @@ enum Form {
     F64,
 }
 
-impl Writer {
+impl StoreBuilder {
     /// Begins the file that will be called `path`.
     ///
     /// # Errors
     /// [`Error::Parameter`]; [`Error::Occupied`] for a path at which something else is; [`Error::Io`].
-    pub fn create(path: &Path, options: Options) -> Result<Self> {
+    pub fn create(path: &Path, options: StoreOptions) -> Result<Self> {
         if options.n_blocks == 0 || options.n_blocks > MAX_BLOCKS {
             let rule = "an integer from 1 to 4096";
             return Err(Error::Parameter { name: "n_blocks", value: options.n_blocks.to_string(), rule });
@@ -307,8 +307,9 @@ impl Writer {
             let class = classes[row] as usize;
             if class >= facts.class_rows.len() {
                 if class > facts.n_rows as usize + (row - range.start) {
-                    let reason =
-                        format!("class id {class} comes before smaller ones: ids count first appearances");
+                    let reason = format!(
+                        "class id {class} comes before smaller ones: ids are to follow first appearances"
+                    );
                     return Err(Error::Labels { reason });
                 }
                 facts.class_rows.resize(class + 1, 0);
@@ -404,17 +405,17 @@ impl Writer {
         }
     }
 
-    fn write_part(&mut self, bytes: &[u8], k: usize) -> Result<Part> {
+    fn write_part(&mut self, bytes: &[u8], k: usize) -> Result<TrailerEntry> {
         let packed =
             zstd::bulk::compress(bytes, format::LEVEL).map_err(|_| Error::Memory { bytes: bytes.len() })?;
         let stored = if packed.len() < bytes.len() { &packed } else { bytes };
-        self.write_plain(stored, k).map(|part| Part { len: bytes.len() as u64, ..part })
+        self.write_plain(stored, k).map(|part| TrailerEntry { len: bytes.len() as u64, ..part })
     }
 
-    fn write_plain(&mut self, bytes: &[u8], k: usize) -> Result<Part> {
+    fn write_plain(&mut self, bytes: &[u8], k: usize) -> Result<TrailerEntry> {
         let (offset, len) = (self.draft.len(), bytes.len() as u64);
         self.draft.write(bytes)?;
-        Ok(Part { offset, stored: len, len, checksum: format::checksum(SEEDS[k], bytes) })
+        Ok(TrailerEntry { offset, stored: len, len, checksum: format::checksum(SEEDS[k], bytes) })
     }
 }
 
@@ -426,8 +427,8 @@ impl Prepared {
         &self.rows[start..end]
     }
 
-    fn push(&mut self, row: usize, entries: &mut Entries, options: &Options, number: u64) -> Result<()> {
-        let place = (number + row as u64) as usize;
+    fn push(&mut self, row: usize, entries: &mut Entries, options: &StoreOptions, number: u64) -> Result<()> {
+        let row_number = (number + row as u64) as usize;
         let start = self.columns.len();
         entries.sort(&options.order);
         for &key in &entries.keys {
@@ -453,13 +454,13 @@ impl Prepared {
         let len = self.columns.len() - start;
         if len > MAX_ROW_ENTRIES {
             let reason = format!("{len} entries, a store takes at most {MAX_ROW_ENTRIES} in a row");
-            return Err(Error::Structure { row: place, reason });
+            return Err(Error::Structure { row: row_number, reason });
         }
         let mut squared = 0.0;
         for (&column, &value) in self.columns[start..].iter().zip(&self.values[start..]) {
             if !value.is_finite() {
                 let reason = format!("the value is {value}, only finite numbers are accepted");
-                return Err(Error::Entry { row: place, column: column as usize, reason });
+                return Err(Error::Entry { row: row_number, column: column as usize, reason });
             }
             squared += value * value;
         }
@@ -472,7 +473,7 @@ impl Prepared {
         };
         self.max_squared_norm = self.max_squared_norm.max(squared);
         self.sum_squared_norm += squared;
-        let block = block_of(options.seed, place as u64, options.n_blocks);
+        let block = block_of(options.seed, row_number as u64, options.n_blocks);
         self.rows.push(Ready { start, end: self.columns.len(), row, block, form });
         Ok(())
     }

@@ -12,8 +12,8 @@ use super::{IndexBase, Indices, ReadOptions, SvmlightData};
 use crate::memory;
 use crate::memory::{CollectLarge, Zero};
 
-/// What all rows have in common.
-pub(super) struct Layout<'a> {
+/// What the lines of all rows have in common.
+pub(super) struct LineFormat<'a> {
     pub(super) options: &'a ReadOptions,
     pub(super) accepted: Accepted,
     /// Whether rows have a query.
@@ -21,7 +21,7 @@ pub(super) struct Layout<'a> {
 }
 
 /// Why a text or a chunk was not parsed to its end.
-pub(super) enum Stop {
+pub(super) enum ParseStop {
     Failed(Failure),
     Cancelled,
     /// An earlier chunk has stopped, so that this one no longer matters.
@@ -32,26 +32,26 @@ pub(super) enum Stop {
     BaseIsZero,
 }
 
-impl From<Failure> for Stop {
+impl From<Failure> for ParseStop {
     fn from(failure: Failure) -> Self {
         Self::Failed(failure)
     }
 }
 
-/// Integers that indices are stored in.
-pub(super) trait Index:
+/// The integer types that indices are stored in.
+pub(super) trait TextIndex:
     Zero + Ord + Send + From<u8> + Into<i64> + TryFrom<i64> + Sub<Output = Self>
 {
     fn wrap(list: Vec<Self>) -> Indices;
 }
 
-impl Index for i32 {
+impl TextIndex for i32 {
     fn wrap(list: Vec<Self>) -> Indices {
         Indices::Narrow(list)
     }
 }
 
-impl Index for i64 {
+impl TextIndex for i64 {
     fn wrap(list: Vec<Self>) -> Indices {
         Indices::Wide(list)
     }
@@ -66,7 +66,7 @@ pub(super) struct Chunk<'a, V, I> {
 
 /// What is known of the rows of a chunk besides their entries.
 #[derive(Default)]
-pub(super) struct Rows {
+pub(super) struct ChunkRows {
     labels: Vec<f64>,
     qids: Vec<i64>,
     /// Number of entries of the chunk up to the end of each row.
@@ -75,29 +75,29 @@ pub(super) struct Rows {
     pub(super) bounds: Option<(i64, i64)>,
 }
 
-impl Rows {
+impl ChunkRows {
     pub(super) fn n_entries(&self) -> usize {
         self.ends.last().copied().unwrap_or(0)
     }
 }
 
-impl<V: TextValue, I: Index> Chunk<'_, V, I> {
+impl<V: TextValue, I: TextIndex> Chunk<'_, V, I> {
     pub(super) fn push_line(
         &mut self,
         mut line: Cursor,
-        rows: &mut Rows,
-        layout: &Layout,
-    ) -> Result<(), Stop> {
+        rows: &mut ChunkRows,
+        format: &LineFormat,
+    ) -> Result<(), ParseStop> {
         if !line.skip_blanks() {
             return Ok(());
         }
         memory::push(&mut rows.labels, line.label()?);
-        rows.qids.extend(line.qid(layout.qid)?);
+        rows.qids.extend(line.qid(format.qid)?);
         let mut end = rows.n_entries();
         while line.skip_blanks() {
-            let (index, value) = line.entry(&layout.accepted)?;
+            let (index, value) = line.entry(&format.accepted)?;
             // There is room: each entry took a colon.
-            self.indices[end] = I::try_from(index).map_err(|_| Stop::TooNarrow)?;
+            self.indices[end] = I::try_from(index).map_err(|_| ParseStop::TooNarrow)?;
             self.values[end] = value;
             end += 1;
         }
@@ -106,24 +106,24 @@ impl<V: TextValue, I: Index> Chunk<'_, V, I> {
     }
 }
 
-pub(super) fn bounds<I: Index>(indices: &[I]) -> Option<(i64, i64)> {
+pub(super) fn bounds<I: TextIndex>(indices: &[I]) -> Option<(i64, i64)> {
     let (smallest, largest) = (indices.iter().min()?, indices.iter().max()?);
     Some(((*smallest).into(), (*largest).into()))
 }
 
 /// Cuts a slice into neighbours of the given lengths.
 pub(super) fn cut<'a, T>(mut whole: &'a mut [T], lengths: &[usize]) -> Vec<&'a mut [T]> {
-    let mut places = Vec::with_capacity(lengths.len());
+    let mut parts = Vec::with_capacity(lengths.len());
     for &length in lengths {
-        let (place, rest) = whole.split_at_mut(length);
-        places.push(place);
+        let (part, rest) = whole.split_at_mut(length);
+        parts.push(part);
         whole = rest;
     }
-    places
+    parts
 }
 
 /// Moves the entries of all chunks together: colons of comments and queries have left room behind them.
-pub(super) fn close_gaps<T: Copy>(list: &mut Vec<T>, rooms: &[usize], rows: &[Rows]) {
+pub(super) fn close_gaps<T: Copy>(list: &mut Vec<T>, rooms: &[usize], rows: &[ChunkRows]) {
     let (mut from, mut to) = (0, 0);
     for (room, rows) in rooms.iter().zip(rows) {
         let used = rows.n_entries();
@@ -137,19 +137,19 @@ pub(super) fn close_gaps<T: Copy>(list: &mut Vec<T>, rooms: &[usize], rows: &[Ro
 }
 
 /// Puts everything together, with indices counted from 0.
-pub(super) fn finish<V: TextValue, I: Index>(
+pub(super) fn finish<V: TextValue, I: TextIndex>(
     mut indices: Vec<I>,
     values: Vec<V>,
-    rows: Vec<Rows>,
+    rows: Vec<ChunkRows>,
     options: &ReadOptions,
-) -> Result<SvmlightData<V>, Stop> {
+) -> Result<SvmlightData<V>, ParseStop> {
     let bounds = rows.iter().filter_map(|rows| rows.bounds);
     let bounds = bounds.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)));
     let base = resolve(options.base, bounds);
     let needed = bounds.map_or(0, |(_, largest)| (largest + 1 - i64::from(base)) as usize);
     let n_cols = options.n_features.unwrap_or(needed);
     if needed > n_cols {
-        return Err(Stop::BaseIsZero);
+        return Err(ParseStop::BaseIsZero);
     }
     if base > 0 {
         let count_from_0 = |index: &mut I| *index = *index - I::from(base);
@@ -158,7 +158,7 @@ pub(super) fn finish<V: TextValue, I: Index>(
     let labels: Vec<f64> = rows.iter().flat_map(|rows| &rows.labels).copied().collect_large();
     if labels.is_empty() {
         let reason = "no rows; expected lines of label index:value ...".into();
-        return Err(Stop::Failed(Failure { offset: 0, reason }));
+        return Err(ParseStop::Failed(Failure { offset: 0, reason }));
     }
     let qid: Vec<i64> = rows.iter().flat_map(|rows| &rows.qids).copied().collect_large();
     Ok(SvmlightData {
@@ -180,7 +180,7 @@ fn resolve(base: IndexBase, bounds: Option<(i64, i64)>) -> u8 {
     }
 }
 
-fn join_ends(rows: &[Rows]) -> Vec<i64> {
+fn join_ends(rows: &[ChunkRows]) -> Vec<i64> {
     let mut indptr = vec![0];
     let mut before = 0;
     for rows in rows {

@@ -28,7 +28,7 @@ use rayon::prelude::*;
 
 use crate::error::Error;
 use crate::{error, memory};
-use chunk::{Chunk, Index, Layout, Rows, Stop, bounds, close_gaps, cut, finish};
+use chunk::{Chunk, ChunkRows, LineFormat, ParseStop, TextIndex, bounds, close_gaps, cut, finish};
 pub use line::TextValue;
 use line::{Accepted, Cursor, Failure, data_of, first_row_has_qid, split_line};
 use source::load;
@@ -162,55 +162,58 @@ struct Text<'a> {
 
 impl Text<'_> {
     fn parse<V: TextValue>(&self, options: &ReadOptions) -> error::Result<SvmlightData<V>> {
-        let layout = Layout {
+        let format = LineFormat {
             options,
             accepted: accepted_indices(options)?,
             qid: first_row_has_qid(&self.bytes[self.start()..]),
         };
-        let mut data = self.parse_as::<V, i32>(&layout);
-        if let Err(Stop::TooNarrow) = data {
-            data = self.parse_as::<V, i64>(&layout);
+        let mut data = self.parse_as::<V, i32>(&format);
+        if let Err(ParseStop::TooNarrow) = data {
+            data = self.parse_as::<V, i64>(&format);
         }
         match data {
             Ok(data) => Ok(data),
-            Err(Stop::Cancelled) => Err(Error::Cancelled),
-            Err(Stop::Failed(failure)) => Err(self.error(failure)),
-            // With the base given, the index that is too large is found in its place.
-            Err(Stop::BaseIsZero) => self.parse(&ReadOptions { base: IndexBase::Zero, ..*options }),
-            Err(Stop::Skipped | Stop::TooNarrow) => {
+            Err(ParseStop::Cancelled) => Err(Error::Cancelled),
+            Err(ParseStop::Failed(failure)) => Err(self.error(failure)),
+            // With the base given, the index that is too large is reported where it stands.
+            Err(ParseStop::BaseIsZero) => self.parse(&ReadOptions { base: IndexBase::Zero, ..*options }),
+            Err(ParseStop::Skipped | ParseStop::TooNarrow) => {
                 unreachable!("what made a chunk skipped comes first, and all indices fit in 64 bits")
             }
         }
     }
 
-    fn parse_as<V: TextValue, I: Index>(&self, layout: &Layout) -> Result<SvmlightData<V>, Stop> {
+    fn parse_as<V: TextValue, I: TextIndex>(
+        &self,
+        format: &LineFormat,
+    ) -> Result<SvmlightData<V>, ParseStop> {
         let ranges = self.ranges();
         let rooms = self.count_colons(&ranges)?;
         let mut indices = memory::zeros::<I>(rooms.iter().sum());
         let mut values = memory::zeros::<V>(indices.len());
-        let places = cut(&mut indices, &rooms).into_iter().zip(cut(&mut values, &rooms));
+        let parts = cut(&mut indices, &rooms).into_iter().zip(cut(&mut values, &rooms));
         let chunks =
-            ranges.into_iter().zip(places).map(|(range, (indices, values))| Chunk { range, indices, values });
-        let rows = self.parse_chunks(chunks.collect(), layout)?;
+            ranges.into_iter().zip(parts).map(|(range, (indices, values))| Chunk { range, indices, values });
+        let rows = self.parse_chunks(chunks.collect(), format)?;
         close_gaps(&mut indices, &rooms, &rows);
         close_gaps(&mut values, &rooms, &rows);
-        finish(indices, values, rows, layout.options)
+        finish(indices, values, rows, format.options)
     }
 
     /// Parses all chunks, or finds out why the first that stopped did so.
-    fn parse_chunks<V: TextValue, I: Index>(
+    fn parse_chunks<V: TextValue, I: TextIndex>(
         &self,
         chunks: Vec<Chunk<V, I>>,
-        layout: &Layout,
-    ) -> Result<Vec<Rows>, Stop> {
+        format: &LineFormat,
+    ) -> Result<Vec<ChunkRows>, ParseStop> {
         let stop_after = AtomicUsize::new(usize::MAX);
         let task = |(number, chunk): (usize, Chunk<V, I>)| {
             if number > stop_after.load(Ordering::Relaxed) {
-                return Err(Stop::Skipped);
+                return Err(ParseStop::Skipped);
             }
-            let rows = self.parse_chunk(chunk, layout);
+            let rows = self.parse_chunk(chunk, format);
             if let Err(stop) = &rows {
-                let last = if matches!(stop, Stop::Cancelled) { 0 } else { number };
+                let last = if matches!(stop, ParseStop::Cancelled) { 0 } else { number };
                 stop_after.fetch_min(last, Ordering::Relaxed);
             }
             rows
@@ -218,27 +221,27 @@ impl Text<'_> {
         // Chunks before the first bad one are never skipped: which token is the first does not depend on
         // timing.
         let results: Vec<_> = chunks.into_par_iter().enumerate().map(task).collect();
-        if results.iter().any(|rows| matches!(rows, Err(Stop::Cancelled))) {
-            return Err(Stop::Cancelled);
+        if results.iter().any(|rows| matches!(rows, Err(ParseStop::Cancelled))) {
+            return Err(ParseStop::Cancelled);
         }
         results.into_iter().collect()
     }
 
-    fn parse_chunk<V: TextValue, I: Index>(
+    fn parse_chunk<V: TextValue, I: TextIndex>(
         &self,
         mut chunk: Chunk<V, I>,
-        layout: &Layout,
-    ) -> Result<Rows, Stop> {
+        format: &LineFormat,
+    ) -> Result<ChunkRows, ParseStop> {
         if (self.cancelled)() {
-            return Err(Stop::Cancelled);
+            return Err(ParseStop::Cancelled);
         }
         let mut text = &self.bytes[chunk.range.clone()];
-        let mut rows = Rows::default();
+        let mut rows = ChunkRows::default();
         while !text.is_empty() {
             let (line, rest) = split_line(text);
             let data = data_of(line);
             let cursor = Cursor { rest: data, end: chunk.range.end - text.len() + data.len() };
-            chunk.push_line(cursor, &mut rows, layout)?;
+            chunk.push_line(cursor, &mut rows, format)?;
             text = rest;
         }
         rows.bounds = bounds(&chunk.indices[..rows.n_entries()]);
@@ -265,9 +268,9 @@ impl Text<'_> {
     }
 
     /// Counts the colons of each chunk: as many entries as it can hold at most.
-    fn count_colons(&self, ranges: &[Range<usize>]) -> Result<Vec<usize>, Stop> {
+    fn count_colons(&self, ranges: &[Range<usize>]) -> Result<Vec<usize>, ParseStop> {
         let count = |range: &Range<usize>| match (self.cancelled)() {
-            true => Err(Stop::Cancelled),
+            true => Err(ParseStop::Cancelled),
             false => Ok(memchr_iter(b':', &self.bytes[range.clone()]).count()),
         };
         ranges.par_iter().map(count).collect()

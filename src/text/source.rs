@@ -10,7 +10,7 @@ use crate::{error, memory, parallel};
 
 /// The path that stands for standard input; a file of that name is `./-`.
 pub const STDIN: &str = "-";
-/// Bytes read or decompressed between two looks at `cancelled`: about 0.2 s of bzip2, the slowest of the
+/// Bytes read or decompressed between two checks of `cancelled`: about 0.2 s of bzip2, the slowest of the
 /// codecs.
 const PIECE_BYTES: usize = 4 << 20;
 

@@ -274,7 +274,9 @@ proptest! {
         let text = render(&expected, "\n");
         let data = parse_with::<f64>(text.as_bytes(), &options(IndexBase::Zero, None), chunk_bytes).unwrap();
         let bits = |row: &Vec<(i64, f64)>| row.iter().map(|&(c, v)| (c, v.to_bits())).collect::<Vec<_>>();
-        for ((label, entries), (found_label, found)) in expected.iter().zip(data.labels.iter().zip(rows(&data))) {
+        for ((label, entries), (found_label, found)) in
+            expected.iter().zip(data.labels.iter().zip(rows(&data)))
+        {
             prop_assert_eq!(label.to_bits(), found_label.to_bits());
             let entries = entries.iter().map(|&(c, v)| (i64::from(c), v)).collect();
             prop_assert_eq!(bits(&entries), bits(&found));
@@ -375,7 +377,7 @@ fn reads_every_compression_in_one_or_many_members() {
     assert_eq!(read_bytes(PLAIN).unwrap(), expected);
     for encode in ENCODERS {
         assert_eq!(read_bytes(&encode(PLAIN)).unwrap(), expected);
-        // The cut falls into a line: members are joined before lines are looked for.
+        // The cut falls into a line: members are joined before lines are searched for.
         let members = [encode(&PLAIN[..7]), encode(b""), encode(&PLAIN[7..])].concat();
         assert_eq!(read_bytes(&members).unwrap(), expected);
         assert!(matches!(read_bytes(&encode(b"")), Err(Error::Text { line: 1, .. })));

@@ -107,7 +107,7 @@ def test_damage_and_misuse(data, tmp_path):
     good = file.read_bytes()
     for bad in (b"", b"something else", good[:-9], good[:500] + b"?" + good[501:]):
         file.write_bytes(bad)
-        with pytest.raises(ValueError, match="not a whole file of a plane"):
+        with pytest.raises(ValueError, match="not an intact cost-plane file"):
             hinge.CostPathFile(file).load()
 
 

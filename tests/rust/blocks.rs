@@ -15,7 +15,7 @@ use hinge::matrix::csr::CsrView;
 use hinge::store::columns::Order;
 use hinge::store::labels::Classes;
 use hinge::store::reader::Store;
-use hinge::store::writer::{Options, Writer};
+use hinge::store::writer::{StoreBuilder, StoreOptions};
 use hinge::{Error, blocks, labels};
 
 pub const N: usize = 30_000;

@@ -2,13 +2,13 @@
 //! points, sets recomputed from the answer.
 
 use hinge::cost_plane::answer::{Data as PathData, answer};
-use hinge::cost_plane::complex::{End, OPEN};
+use hinge::cost_plane::complex::{ExplorationEnd, OPEN};
 use hinge::cost_plane::estimate::estimate;
 use hinge::cost_plane::file::PlaneFile;
 use hinge::cost_plane::keys::Side;
-use hinge::cost_plane::locate::Index;
+use hinge::cost_plane::locate::BoundingBoxTree;
 use hinge::cost_plane::start::sides_at;
-use hinge::cost_plane::{Explored, Options, RAY_SCALE, plane, plane_to_file, ray};
+use hinge::cost_plane::{ExplorationOptions, Explored, RAY_SCALE, plane, plane_to_file, ray};
 use hinge::fit::{Monitor, Silent};
 use hinge::matrix::Matrix;
 use proptest::prelude::*;
@@ -17,8 +17,8 @@ use crate::naive::{Data, dot};
 
 const BIAS: f64 = 1.0;
 
-fn options(limit: [f64; 2]) -> Options {
-    Options { limit, start: None, max_facets: 1_000_000, seed: 0 }
+fn options(limit: [f64; 2]) -> ExplorationOptions {
+    ExplorationOptions { limit, start: None, max_facets: 1_000_000, seed: 0 }
 }
 
 /// Optimal dual value by coordinate descent over explicit vectors, until the gap is below 1e-10.
@@ -53,7 +53,7 @@ fn explore(data: &Data, view: &Matrix<'_>, limit: [f64; 2]) -> Explored {
 
 fn assert_tiles(explored: &Explored, limit: [f64; 2]) {
     let report = &explored.report;
-    assert_eq!(explored.complex.end, End::Complete);
+    assert_eq!(explored.complex.end, ExplorationEnd::Complete);
     assert_eq!((report.unmatched, report.inverted, report.empty.len(), report.special.len()), (0, 0, 0, 0));
     assert_eq!(report.vertices + report.facets, report.edges + 1, "Euler's formula");
     assert!((report.area / (limit[0] * limit[1]) - 1.0).abs() < 1e-9, "{}", report.area);
@@ -87,7 +87,7 @@ proptest! {
         let (view, limit) = (data.view(), [size, 0.7 * size]);
         let explored = explore(&data, &view, limit);
         assert_tiles(&explored, limit);
-        let index = Index::new(&explored.complex);
+        let index = BoundingBoxTree::new(&explored.complex);
         let path = PathData { rows: &view, y: &data.y, bias: BIAS, perturbation: &explored.perturbation };
         for (p, q) in points {
             let at = [p * limit[0], q * limit[1]];
@@ -112,7 +112,7 @@ proptest! {
             prop_assert_eq!(sides[step.event.row() as usize], from);
             sides[step.event.row() as usize] = to;
         }
-        let facet = Index::new(&explored.complex).facet(&explored.complex, [p, q], 1e-9).unwrap();
+        let facet = BoundingBoxTree::new(&explored.complex).facet(&explored.complex, [p, q], 1e-9).unwrap();
         prop_assert_eq!(&sides, &explored.complex.sides(facet));
         prop_assert_eq!(sides_at(&path, [p, q], &Silent).unwrap(), sides, "from a fit");
     }
@@ -162,14 +162,14 @@ fn a_limit_and_an_interrupt_keep_what_is_closed() {
         }
     }
     let data = gaussian(40, 4);
-    let few = Options { max_facets: 100, ..options([10.0; 2]) };
+    let few = ExplorationOptions { max_facets: 100, ..options([10.0; 2]) };
     let limited = plane(&data.view(), &data.y, BIAS, &few, &Silent).unwrap().complex;
-    assert_eq!(limited.end, End::Limit);
+    assert_eq!(limited.end, ExplorationEnd::Limit);
     assert!(!limited.is_empty() && limited.len() <= 100);
     assert!(limited.beyond.contains(&OPEN));
     let stop = After(std::sync::atomic::AtomicUsize::new(0));
     let stopped = plane(&data.view(), &data.y, BIAS, &options([10.0; 2]), &stop).unwrap().complex;
-    assert_eq!(stopped.end, End::Interrupted);
+    assert_eq!(stopped.end, ExplorationEnd::Interrupted);
     assert!(!stopped.is_empty());
     assert!(stopped.fault().is_none() && limited.fault().is_none());
 }
@@ -221,7 +221,7 @@ fn a_plane_in_a_file_is_the_plane_in_memory() {
         ([10.0; 2], 1_000_000, Some([3.0, 1.0])),
         ([f64::INFINITY; 2], 1_000_000, None),
     ] {
-        let options = Options { max_facets, start, ..options(limit) };
+        let options = ExplorationOptions { max_facets, start, ..options(limit) };
         let memory = plane(&data.view(), &data.y, BIAS, &options, &Silent).unwrap();
         plane_to_file(&data.view(), &data.y, BIAS, &options, (&target, b"kept"), &Silent).unwrap();
         let file = PlaneFile::open(&target).unwrap();
@@ -233,7 +233,10 @@ fn a_plane_in_a_file_is_the_plane_in_memory() {
         );
         let (found, known) = (&file.report, &memory.report);
         assert!((found.area - known.area).abs() <= 1e-12 * known.area.abs());
-        assert_eq!(*found, hinge::cost_plane::complex::Report { area: found.area, ..known.clone() });
+        assert_eq!(
+            *found,
+            hinge::cost_plane::complex::ConsistencyReport { area: found.area, ..known.clone() }
+        );
         let loaded = file.load().unwrap();
         assert_eq!(loaded.vertices, memory.complex.vertices);
         assert_eq!((&loaded.parent, &loaded.entry), (&memory.complex.parent, &memory.complex.entry));
@@ -262,7 +265,7 @@ fn damaged_planes_are_refused() {
         let mut bad = bytes.clone();
         bad[at] ^= 0x5A;
         let message = read(&bad).unwrap_err().to_string();
-        assert!(message.contains("is not a whole file of a plane"), "byte {at}: {message}");
+        assert!(message.contains("is not an intact cost-plane file"), "byte {at}: {message}");
         assert!(read(&bytes[..at]).is_err(), "cut at {at}");
     }
 }
@@ -336,16 +339,18 @@ fn walks_end_where_rows_nearly_depend_on_each_other() {
 fn bad_options_are_refused_by_name() {
     let data = gaussian(10, 2);
     let view = data.view();
-    let message =
-        |options: &Options, y: &[f64]| plane(&view, y, BIAS, options, &Silent).unwrap_err().to_string();
+    let message = |options: &ExplorationOptions, y: &[f64]| {
+        plane(&view, y, BIAS, options, &Silent).unwrap_err().to_string()
+    };
     assert!(message(&options([0.0, 1.0]), &data.y).starts_with("box must be"));
     assert!(message(&options([f64::NAN, 1.0]), &data.y).starts_with("box must be"));
     assert!(
-        message(&Options { start: Some([2.0, 0.5]), ..options([1.0; 2]) }, &data.y)
+        message(&ExplorationOptions { start: Some([2.0, 0.5]), ..options([1.0; 2]) }, &data.y)
             .starts_with("start must be")
     );
     assert!(
-        message(&Options { max_facets: 0, ..options([1.0; 2]) }, &data.y).starts_with("max_regions must be")
+        message(&ExplorationOptions { max_facets: 0, ..options([1.0; 2]) }, &data.y)
+            .starts_with("max_regions must be")
     );
     assert!(message(&options([1.0; 2]), &[1.0; 10]).contains("one class only"));
 }

@@ -298,8 +298,15 @@ proptest! {
                 let [plain, mapped] = task.fits(&packed, loss, intercept, &params);
                 for (a, b) in plain.iter().zip(&mapped) {
                     let size = 1.0 + dot(&a.w, &a.w).sqrt();
-                    let open = if loss == LossKind::Hinge { 2.0 * (2.0 * tol * a.certificate.primal).sqrt() } else { 1e-10 * size };
-                    prop_assert!((a.certificate.primal - b.certificate.primal).abs() <= 1e-10 * (1.0 + a.certificate.primal));
+                    let open = if loss == LossKind::Hinge {
+                        2.0 * (2.0 * tol * a.certificate.primal).sqrt()
+                    } else {
+                        1e-10 * size
+                    };
+                    prop_assert!(
+                        (a.certificate.primal - b.certificate.primal).abs()
+                            <= 1e-10 * (1.0 + a.certificate.primal)
+                    );
                     for (x, y) in a.w.iter().zip(&b.w) {
                         prop_assert!((x - y).abs() <= open, "{loss:?} {intercept:?}: weights {x} {y}");
                     }
@@ -328,7 +335,10 @@ proptest! {
                 let (plain, other) = (task.decisions(&view.into(), loss, intercept), task.decisions(&packed.view(), loss, intercept));
                 prop_assert_eq!(plain.len(), other.len());
                 for (x, y) in plain.iter().flatten().zip(other.iter().flatten()) {
-                    prop_assert!((x - y).abs() <= 1e-10 * (1.0 + x.abs()) * 10.0, "{loss:?} {intercept:?}: {x} {y}");
+                    prop_assert!(
+                        (x - y).abs() <= 1e-10 * (1.0 + x.abs()) * 10.0,
+                        "{loss:?} {intercept:?}: {x} {y}"
+                    );
                 }
             }
         }
@@ -347,7 +357,8 @@ proptest! {
                     prop_assert!(b.certificate.relative_gap() <= params.tol);
                     prop_assert!(b.certificate.dual <= a.certificate.primal * (1.0 + 1e-12));
                     prop_assert!(a.certificate.dual <= b.certificate.primal * (1.0 + 1e-12));
-                    let kept: Vec<u32> = (0..task.ids.len() as u32).filter(|i| task.cost[*i as usize] > 0.0).collect();
+                    let kept: Vec<u32> =
+                        (0..task.ids.len() as u32).filter(|i| task.cost[*i as usize] > 0.0).collect();
                     let rows: Vec<Vec<f64>> = kept.iter().map(|i| task.matrix.row(*i as usize)).collect();
                     let cost = kept.iter().map(|i| task.cost[*i as usize]).collect();
                     let data = crate::naive::Data::new(rows, task.labels().signs(k, &kept), cost);

@@ -68,14 +68,18 @@ proptest! {
             check_promises(&data, loss, intercept, &s)?;
             let distance = s.certificate.primal - best;
             prop_assert!(distance <= 1.1e-8 * best.abs() + 1e-12, "{solver:?} is {distance} above {best}");
-            prop_assert!(s.certificate.dual <= best * (1.0 + 1e-10) + 1e-12, "{solver:?}: dual above the optimum");
+            prop_assert!(
+                s.certificate.dual <= best * (1.0 + 1e-10) + 1e-12,
+                "{solver:?}: dual above the optimum"
+            );
         }
     }
 
     #[test]
     fn solvers_agree_for_every_loss_and_intercept(data in data(), loss in 0..3usize, intercept in 0..3usize) {
         let (loss, intercept) = (LOSSES[loss], INTERCEPTS[intercept]);
-        let solutions: Vec<Solution> = SOLVERS.iter().map(|&solver| solve(&data, loss, intercept, solver, 1e-7)).collect();
+        let solutions: Vec<Solution> =
+            SOLVERS.iter().map(|&solver| solve(&data, loss, intercept, solver, 1e-7)).collect();
         for s in &solutions {
             check_promises(&data, loss, intercept, s)?;
             // No certificate may contradict another's objective.
@@ -96,7 +100,11 @@ proptest! {
         let near = if s.is_consistent { 0.0 } else { 2.0 * gap.sqrt() };
         for j in 0..s.w.len() {
             let w: f64 = (0..data.y.len()).map(|i| s.alpha[i] * data.y[i] * data.rows[i][j]).sum();
-            prop_assert!((w - s.w[j]).abs() <= near + 1e-9 * (1.0 + w.abs()), "column {j}: {w} and {}", s.w[j]);
+            prop_assert!(
+                (w - s.w[j]).abs() <= near + 1e-9 * (1.0 + w.abs()),
+                "column {j}: {w} and {}",
+                s.w[j]
+            );
         }
     }
 
@@ -106,9 +114,11 @@ proptest! {
         let mut heavy = data.clone();
         heavy.cost[0] *= 2.0;
         let double = |v: &[f64]| -> Vec<f64> { [&v[..1], v].concat() };
-        let twice = Data::new([&data.rows[..1], &data.rows[..]].concat(), double(&data.y), double(&data.cost));
+        let twice =
+            Data::new([&data.rows[..1], &data.rows[..]].concat(), double(&data.y), double(&data.cost));
         for solver in [SolverKind::Newton, SolverKind::DualCd] {
-            let (a, b) = (solve(&heavy, loss, intercept, solver, 1e-9), solve(&twice, loss, intercept, solver, 1e-9));
+            let (a, b) =
+                (solve(&heavy, loss, intercept, solver, 1e-9), solve(&twice, loss, intercept, solver, 1e-9));
             let scale = 1.0 + a.certificate.primal;
             prop_assert!((a.certificate.primal - b.certificate.primal).abs() <= 3e-9 * scale, "{a:?} {b:?}");
         }
@@ -120,7 +130,11 @@ proptest! {
         let cold = solve(&data, loss, intercept, SolverKind::Newton, 1e-7);
         let view = data.view();
         let problem = data.problem(&view, intercept);
-        let start = Start { w: Some((cold.w.clone(), cold.intercept)), alpha: Some(cold.alpha.clone()), is_consistent: false };
+        let start = Start {
+            w: Some((cold.w.clone(), cold.intercept)),
+            alpha: Some(cold.alpha.clone()),
+            is_consistent: false,
+        };
         for solver in SOLVERS {
             let params = Params { solver, tol: 1e-7, max_iter: 100_000, seed: 1 };
             let warm = auto::solve(&problem, loss, &params, &start, &Silent).unwrap();

@@ -13,7 +13,7 @@ use hinge::store::format;
 use hinge::store::format::{HEADER_BYTES, PAGE_HEADER_BYTES, TRAILER_BYTES};
 use hinge::store::labels::Classes;
 use hinge::store::reader::{RowFacts, Store};
-use hinge::store::writer::{Options, Writer};
+use hinge::store::writer::{StoreBuilder, StoreOptions};
 use proptest::prelude::*;
 
 /// Rows as lists, and what belongs to them.
@@ -62,7 +62,7 @@ fn classes(ids: &[u32]) -> Classes {
     Classes::Int((0..n).map(|id| 10 - i64::from(id)).collect())
 }
 
-fn write(path: &Path, data: &Data, options: Options) -> hinge::Result<()> {
+fn write(path: &Path, data: &Data, options: StoreOptions) -> hinge::Result<()> {
     let mut indptr = vec![0i32];
     let (mut indices, mut entries) = (Vec::new(), Vec::new());
     for row in &data.rows {
@@ -139,14 +139,25 @@ fn check(store: &Store, data: &Data, order: &Order) {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(60))]
     #[test]
-    fn what_is_written_is_read(data in data(), n_blocks in 1..9u32, seed in any::<u64>(), relabels in any::<bool>()) {
+    fn what_is_written_is_read(
+        data in data(),
+        n_blocks in 1..9u32,
+        seed in any::<u64>(),
+        relabels in any::<bool>(),
+    ) {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("x.blocks");
         let mut counts = vec![0; N_COLS];
         data.rows.iter().flatten().for_each(|entry| counts[entry.0 as usize] += 1);
         counts.truncate(N_COLS - 20);
         let order = if relabels { Order::by_count(&counts) } else { Order::default() };
-        let options = Options { n_blocks, seed, n_cols: Some(N_COLS), order: order.clone(), ..Options::default() };
+        let options = StoreOptions {
+            n_blocks,
+            seed,
+            n_cols: Some(N_COLS),
+            order: order.clone(),
+            ..StoreOptions::default()
+        };
         write(&path, &data, options).unwrap();
         check(&Store::open(&path).unwrap(), &data, &order);
     }
@@ -171,7 +182,8 @@ fn bytes_do_not_depend_on_threads_and_blocks_are_random_samples() {
         .map(|threads| {
             let path = folder.path().join(threads.to_string());
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-            pool.install(|| write(&path, &data, Options { n_blocks: 4, ..Options::default() })).unwrap();
+            pool.install(|| write(&path, &data, StoreOptions { n_blocks: 4, ..StoreOptions::default() }))
+                .unwrap();
             std::fs::read(path).unwrap()
         })
         .collect();
@@ -203,7 +215,7 @@ fn small_bytes() -> Vec<u8> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("x");
     let order = Order::by_count(&(0..N_COLS as u64).rev().map(|k| k * 37 % 101).collect::<Vec<_>>());
-    write(&path, &small(), Options { n_blocks: 2, order, ..Options::default() }).unwrap();
+    write(&path, &small(), StoreOptions { n_blocks: 2, order, ..StoreOptions::default() }).unwrap();
     std::fs::read(path).unwrap()
 }
 
@@ -265,7 +277,7 @@ fn random_damage_of_a_larger_file_is_found() {
 
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("x");
-    write(&path, &large(), Options { n_blocks: 3, ..Options::default() }).unwrap();
+    write(&path, &large(), StoreOptions { n_blocks: 3, ..StoreOptions::default() }).unwrap();
     let bytes = std::fs::read(&path).unwrap();
     for k in 0..10_000usize {
         let at = (k * 7_919_993) % bytes.len();
@@ -330,7 +342,7 @@ fn contrived_headers_of_pages_are_refused() {
         assert!(last < len);
         put(page, 16 + 96, last - 1);
     });
-    assert!(shrunk.contains("1 bytes that belong to nothing"), "{shrunk}");
+    assert!(shrunk.contains("1 bytes behind its last section"), "{shrunk}");
     // An unknown layout of values: the kind is changed to one whose length does not fit.
     assert!(contrive_page(|page| page[8] = 3).contains("the values of page 0 have"));
 }
@@ -354,7 +366,7 @@ fn plain_page() -> (Vec<u8>, [usize; format::SECTIONS]) {
     let rows = vec![vec![(3, a), (250, b)], vec![(9, c)], vec![(270, d)]];
     let weights = Some(vec![0.915_965_594_177_219, 1.202_056_903_159_594, 2.685_452_001_065_306]);
     let data = Data { rows, classes: vec![0, 1, 2], weights };
-    write(&path, &data, Options { n_blocks: 1, ..Options::default() }).unwrap();
+    write(&path, &data, StoreOptions { n_blocks: 1, ..StoreOptions::default() }).unwrap();
     let bytes = std::fs::read(&path).unwrap();
     let mut at = HEADER_BYTES as usize + PAGE_HEADER_BYTES;
     let starts = std::array::from_fn(|k| {
@@ -416,16 +428,16 @@ fn contrived_contents_of_pages_are_refused() {
     assert!(contrive_plain(5, |weights| weights.fill(0xff)).contains("has the weight NaN"));
     let minus = |weights: &mut [u8]| weights[21..24].fill(0xbf);
     assert!(contrive_plain(5, minus).contains("has the weight -"));
-    assert!(contrive_compressed(6, |numbers| numbers[0] = 5).contains("the number 5, which cannot be"));
+    assert!(contrive_compressed(6, |numbers| numbers[0] = 5).contains("the number 5, outside 0.."));
     assert!(contrive_compressed(6, |numbers| numbers[1] = 0).contains("row 1 of page 0 has the number 0"));
 }
 
 /// Rewrites the end of a file: meta, index and trailer.
-fn contrive_end(change: impl Fn(&mut String, &mut Vec<u8>, &mut format::Parts)) -> String {
+fn contrive_end(change: impl Fn(&mut String, &mut Vec<u8>, &mut format::Trailer)) -> String {
     let (bytes, _) = plain_page();
     let start = bytes.len() - TRAILER_BYTES as usize;
     let mut parts = format::parse_trailer(bytes[start..].first_chunk().unwrap()).unwrap();
-    let of = |part: &format::Part| &bytes[part.offset as usize..][..part.stored as usize];
+    let of = |part: &format::TrailerEntry| &bytes[part.offset as usize..][..part.stored as usize];
     let mut meta = String::from_utf8(zstd::decode_all(of(&parts[0])).unwrap()).unwrap();
     let mut index = of(&parts[2]).to_vec();
     let kept = &bytes[..parts[0].offset as usize];
@@ -437,14 +449,14 @@ fn contrive_end(change: impl Fn(&mut String, &mut Vec<u8>, &mut format::Parts)) 
     {
         let changed = std::mem::take(&mut parts[k].checksum);
         let honest = format::checksum(format::SEEDS[k], stored);
-        let part = format::Part {
+        let part = format::TrailerEntry {
             offset: out.len() as u64,
             stored: stored.len() as u64,
             len: len as u64,
             checksum: honest,
         };
         // A change of the parts themselves is told by a length of 1.
-        parts[k] = if changed == 1 { format::Part { checksum: honest, ..parts[k] } } else { part };
+        parts[k] = if changed == 1 { format::TrailerEntry { checksum: honest, ..parts[k] } } else { part };
         out.extend_from_slice(stored);
     }
     out.extend_from_slice(&format::trailer(&parts));
@@ -484,7 +496,7 @@ fn contrived_ends_are_refused() {
     assert!(contrive_end(|_, index, _| index[19] = 255).contains("entries in"));
     assert!(contrive_end(|_, index, _| index.truncate(20)).contains("an index of 20 bytes"));
     assert!(contrive_end(|_, index, _| index.clear()).contains("the pages end at"));
-    let part = |k: usize, field: fn(&mut format::Part)| {
+    let part = |k: usize, field: fn(&mut format::TrailerEntry)| {
         contrive_end(|_, _, parts| {
             field(&mut parts[k]);
             parts[k].checksum = 1;
@@ -492,9 +504,9 @@ fn contrived_ends_are_refused() {
     };
     assert!(part(0, |part| part.len = 1 << 40).contains("claim to hold 1099511627776"));
     assert!(part(0, |part| part.len += 1).contains("do not unpack to"));
-    assert!(part(0, |part| part.offset = u64::MAX).contains("are claimed for a part of the end"));
-    assert!(part(1, |part| part.stored = u64::MAX).contains("are claimed for a part of the end"));
-    assert!(part(2, |part| part.offset = 3).contains("are claimed for a part of the end"));
+    assert!(part(0, |part| part.offset = u64::MAX).contains("are claimed for meta, columns or index"));
+    assert!(part(1, |part| part.stored = u64::MAX).contains("are claimed for meta, columns or index"));
+    assert!(part(2, |part| part.offset = 3).contains("are claimed for meta, columns or index"));
 }
 
 #[test]
@@ -513,20 +525,27 @@ fn strange_files_are_refused_with_what_they_are() {
 fn what_cannot_be_stored_is_refused_and_leaves_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("x");
-    let fails = |data: &Data, options: Options| write(&path, data, options).unwrap_err().to_string();
+    let fails = |data: &Data, options: StoreOptions| write(&path, data, options).unwrap_err().to_string();
     let one = |rows: Vec<Vec<(i32, f64)>>| Data { classes: vec![0; rows.len()], rows, weights: None };
-    assert!(fails(&one(vec![vec![(1, 1e200), (2, 1e200)]]), Options::default()).contains("squared norm"));
-    assert!(fails(&one(vec![vec![(1, 1e308), (1, 1e308)]]), Options::default()).contains("row 0, column 1"));
     assert!(
-        fails(&one(vec![vec![(7, 1.0)]]), Options { n_cols: Some(7), ..Options::default() })
+        fails(&one(vec![vec![(1, 1e200), (2, 1e200)]]), StoreOptions::default()).contains("squared norm")
+    );
+    assert!(
+        fails(&one(vec![vec![(1, 1e308), (1, 1e308)]]), StoreOptions::default()).contains("row 0, column 1")
+    );
+    assert!(
+        fails(&one(vec![vec![(7, 1.0)]]), StoreOptions { n_cols: Some(7), ..StoreOptions::default() })
             .contains("outside 0..7")
     );
-    assert!(fails(&Data::default(), Options::default()).contains("no rows"));
-    assert!(fails(&one(vec![vec![]]), Options { n_blocks: 0, ..Options::default() }).contains("n_blocks"));
+    assert!(fails(&Data::default(), StoreOptions::default()).contains("no rows"));
+    assert!(
+        fails(&one(vec![vec![]]), StoreOptions { n_blocks: 0, ..StoreOptions::default() })
+            .contains("n_blocks")
+    );
     let gaps = Data { rows: vec![vec![]], classes: vec![1], weights: None };
-    assert!(fails(&gaps, Options::default()).contains("class id 1 comes before"));
+    assert!(fails(&gaps, StoreOptions::default()).contains("class id 1 comes before"));
     let negative = Data { weights: Some(vec![-1.0]), ..one(vec![vec![]]) };
-    assert!(fails(&negative, Options::default()).contains("weight of row 0 is -1"));
+    assert!(fails(&negative, StoreOptions::default()).contains("weight of row 0 is -1"));
     assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 0);
 }
 

@@ -388,7 +388,13 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig { cases: 32, ..ProptestConfig::default() })]
         #[test]
-        fn reaches_newtons_optimum(n in 2..80usize, d in 1..6usize, scale in 0.01..10.0f64, intercept in 0..3usize, seed in 0..99usize) {
+        fn reaches_newtons_optimum(
+            n in 2..80usize,
+            d in 1..6usize,
+            scale in 0.01..10.0f64,
+            intercept in 0..3usize,
+            seed in 0..99usize,
+        ) {
             let waves = Waves::new(n, d, scale, seed);
             let x = waves.rows();
             let problem = waves.problem(&x, intercept);
@@ -396,7 +402,8 @@ mod tests {
                 let params = Params { solver, tol, max_iter, seed: 1 };
                 auto::solve(&problem, LossKind::Hinge, &params, &Start::default(), &Silent).unwrap()
             };
-            let (exact, s) = (solve(SolverKind::Newton, 1e-9, 10_000), solve(SolverKind::CuttingPlane, 1e-6, 3000));
+            let (exact, s) =
+                (solve(SolverKind::Newton, 1e-9, 10_000), solve(SolverKind::CuttingPlane, 1e-6, 3000));
             prop_assert_eq!(s.status, Status::Converged, "{:?} {:?}", s.certificate, exact.certificate);
             let best = exact.certificate.primal;
             prop_assert!(s.certificate.primal <= best * (1.0 + 1.1e-6), "{} {best}", s.certificate.primal);

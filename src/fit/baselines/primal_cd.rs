@@ -258,7 +258,13 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig { cases: 32, ..ProptestConfig::default() })]
         #[test]
-        fn reaches_newtons_optimum(n in 2..30usize, d in 1..6usize, scale in 0.01..50.0f64, intercept in 0..3usize, seed in 0..99usize) {
+        fn reaches_newtons_optimum(
+            n in 2..30usize,
+            d in 1..6usize,
+            scale in 0.01..50.0f64,
+            intercept in 0..3usize,
+            seed in 0..99usize,
+        ) {
             let waves = Waves::new(n, d, scale, seed);
             let x = waves.rows();
             let problem = waves.problem(&x, intercept);

@@ -134,7 +134,8 @@ mod tests {
                 kept.swap_remove(removed);
             }
             let value = |beta: &[f64]| {
-                let w: Vec<f64> = (0..3).map(|j| kept.iter().zip(beta).map(|((v, _), b)| b * v[j]).sum()).collect();
+                let w: Vec<f64> =
+                    (0..3).map(|j| kept.iter().zip(beta).map(|((v, _), b)| b * v[j]).sum()).collect();
                 kept.iter().zip(beta).map(|((_, o), b)| o * b).sum::<f64>() - 0.5 * dot(&w, &w)
             };
             let best = qp.solve(1e-12, 100_000);

@@ -70,7 +70,11 @@ mod tests {
 
     proptest! {
         #[test]
-        fn projection_matches_sorting(d in prop::collection::vec(-3.0..3.0f64, 1..40), q in 0.01..9.0f64, c in 0.001..50.0f64) {
+        fn projection_matches_sorting(
+            d in prop::collection::vec(-3.0..3.0f64, 1..40),
+            q in 0.01..9.0f64,
+            c in 0.001..50.0f64,
+        ) {
             let mut candidates: Vec<Candidate> =
                 d.iter().enumerate().map(|(m, d)| Candidate { class: m as u32, d: *d, u: 0.0 }).collect();
             project(&mut candidates, q, c);

@@ -1,7 +1,7 @@
 //! The loss of every row, smoothed around dual variables.
 //!
 //! ```text
-//! f_i(z) = max_u  sum_m u_m (e_im + z_m - z_{y_i}) - |u - a_i|^2 / (2 sigma c_i),      u_m >= 0,  sum_m u_m = c_i
+//! f_i(z) = max_u  sum_m u_m (e_im + z_m - z_{y_i}) - |u - a_i|^2 / (2 sigma c_i),  u_m >= 0, sum_m u_m = c_i
 //! ```
 //!
 //! for the scores `z` of the row (intercepts included) and the dual variables `a_i` around which it is

@@ -148,7 +148,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn root_is_a_root(margin in -700.0..700.0f64, q in 0.0..1e6f64, log_cost in -20.0..20.0f64, t in -40.0..40.0f64) {
+        fn root_is_a_root(
+            margin in -700.0..700.0f64,
+            q in 0.0..1e6f64,
+            log_cost in -20.0..20.0f64,
+            t in -40.0..40.0f64,
+        ) {
             let cost = log_cost.exp();
             let old = cost * sigmoid(t);
             let found = root(t, margin, q, cost, old);

@@ -101,7 +101,10 @@ mod tests {
                 }
             }
             let x: Vec<f64> = (0..n).map(|i| i as f64 - 2.5).collect();
-            let mut b: Vec<[f64; 2]> = (0..n).map(|i| (0..n).map(|j| a.values[i * n + j] * x[j]).sum()).map(|b: f64| [b, 2.0 * b]).collect();
+            let mut b: Vec<[f64; 2]> = (0..n)
+                .map(|i| (0..n).map(|j| a.values[i * n + j] * x[j]).sum())
+                .map(|b: f64| [b, 2.0 * b])
+                .collect();
             a.factorise();
             a.solve(&mut b);
             for i in 0..n {

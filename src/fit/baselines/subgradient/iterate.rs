@@ -155,7 +155,10 @@ mod tests {
     proptest! {
         #[test]
         fn matches_plain_vectors(
-            steps in prop::collection::vec((0..4usize, -1.0..1.0f64, prop_oneof![Just(0.0), Just(1e-10), -1.0..1.0f64]), 1..40),
+            steps in prop::collection::vec(
+                (0..4usize, -1.0..1.0f64, prop_oneof![Just(0.0), Just(1e-10), -1.0..1.0f64]),
+                1..40,
+            ),
             restart in 0..40usize,
         ) {
             let values: Vec<f64> = (0..12).map(|k| f64::from(k * 5 % 7) - 3.0).collect();
@@ -185,7 +188,12 @@ mod tests {
             let scale = 1.0 + sum.iter().map(|s| s.abs()).fold(0.0, f64::max) + 10.0 * steps.len() as f64;
             for j in 0..4 {
                 prop_assert!((fast.weights()[j] - w[j]).abs() <= 1e-12 * scale);
-                prop_assert!((fast.sum()[j] - sum[j]).abs() <= 1e-6 * scale, "{} and {}", fast.sum()[j], sum[j]);
+                prop_assert!(
+                    (fast.sum()[j] - sum[j]).abs() <= 1e-6 * scale,
+                    "{} and {}",
+                    fast.sum()[j],
+                    sum[j]
+                );
             }
             prop_assert!((fast.squared_norm - dot(&w, &w)).abs() <= 1e-10 * scale * scale);
         }

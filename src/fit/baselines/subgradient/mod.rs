@@ -6,7 +6,7 @@
 //! moves against the subgradient,
 //!
 //! ```text
-//!     w <- (1 - eta lambda) w + eta/k sum y_i s_i x_i,   s_i = -xi'(m_i),       then |w| <= radius by scaling
+//!     w <- (1 - eta lambda) w + eta/k sum y_i s_i x_i,   s_i = -xi'(m_i),   then |w| <= radius by scaling
 //! ```
 //!
 //! * `descent`: the steps, the looks and the stops; [`walk`]: what stays when the rows change, for

@@ -156,7 +156,13 @@ fn plain(data: &Data, loss: LossKind, k: usize, steps: usize) -> (Vec<f64>, Vec<
 proptest! {
     #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
     #[test]
-    fn steps_are_those_of_the_paper(n in 2..40usize, d in 2..6usize, total in 0.1..100.0f64, k in 1..5usize, loss in 0..3usize) {
+    fn steps_are_those_of_the_paper(
+        n in 2..40usize,
+        d in 2..6usize,
+        total in 0.1..100.0f64,
+        k in 1..5usize,
+        loss in 0..3usize,
+    ) {
         let data = blobs(n, d, total);
         let steps = LEAST_DRAWS.div_ceil(k);
         let (last, mean) = plain(&data, LOSSES[loss], k, steps);

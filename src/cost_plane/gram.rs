@@ -1,4 +1,4 @@
-//! Inner products of the signed rows, computed once.
+//! Inner products of the signed rows, computed once: their Gram matrix.
 //!
 //! `Q_ij = y_i y_j x_i.x_j` over the training rows, and beside them, for rows that are only watched (held-out
 //! data), `y_i x_i.v_j`. A row of the table is what one unit of the dual variable `a_i` adds to every margin
@@ -15,8 +15,8 @@ use crate::{Result, memory};
 /// Columns of the table are padded to a multiple of this, the step of its loops.
 pub const BLOCK: usize = 16;
 
-/// The table, row after row.
-pub struct Products {
+/// The Gram matrix of the signed rows, with the products of the watched rows beside it; row after row.
+pub struct GramMatrix {
     n_rows: usize,
     n_watched: usize,
     width: usize,
@@ -31,7 +31,7 @@ pub struct Signed<'a> {
     pub y: &'a [f64],
 }
 
-impl Products {
+impl GramMatrix {
     /// Products of all `rows` with each other, and with `watched` (decision values, no sign). Cost: every row
     /// scattered once and read `n_rows` times.
     ///
