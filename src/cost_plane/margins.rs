@@ -11,6 +11,7 @@
 
 use super::inverse::Inverse;
 use crate::matrix::Rows;
+use crate::matrix::design::Design;
 use crate::memory;
 use crate::memory::CollectLarge;
 
@@ -24,23 +25,23 @@ const REFINEMENTS: usize = 3;
 const SINGULAR: f64 = 1e-15;
 
 /// The rows and labels of a walk, with the margins that rows in `M` have on it.
-pub struct PerturbedProblem<'a, R> {
+pub struct PerturbedProblem<'a> {
     /// Rows, with a constant column where there is one.
-    pub rows: &'a R,
+    pub rows: &'a Design<'a>,
     /// Labels in {-1, +1}.
     pub y: &'a [f64],
     /// Perturbation of the margins at `t = 0` and at `t = 1`.
     pub perturbation: [&'a [f64]; 2],
 }
 
-impl<R> Clone for PerturbedProblem<'_, R> {
+impl Clone for PerturbedProblem<'_> {
     fn clone(&self) -> Self {
         *self
     }
 }
-impl<R> Copy for PerturbedProblem<'_, R> {}
+impl Copy for PerturbedProblem<'_> {}
 
-impl<R> PerturbedProblem<'_, R> {
+impl PerturbedProblem<'_> {
     /// Class of row `i`: 0 for `C+`, 1 for `C-`.
     pub fn class(&self, i: u32) -> usize {
         usize::from(self.y[i as usize] < 0.0)
@@ -70,7 +71,7 @@ pub struct Combination {
 
 /// The rows in `M`.
 pub struct Margins<'a> {
-    course: Course<'a>,
+    problem: PerturbedProblem<'a>,
     inverse: Inverse,
     /// `|x_i|^2` of every row.
     squared: Vec<f64>,
@@ -82,8 +83,8 @@ pub struct Margins<'a> {
 
 impl<'a> Margins<'a> {
     /// No member yet.
-    pub fn new(course: Course<'a>) -> Self {
-        let squared = (0..course.rows.n_rows()).map(|i| course.rows.squared_norm(i)).collect_large();
+    pub fn new(problem: PerturbedProblem<'a>) -> Self {
+        let squared = (0..problem.rows.n_rows()).map(|i| problem.rows.squared_norm(i)).collect_large();
         Self {
             problem,
             inverse: Inverse::default(),

@@ -208,7 +208,7 @@ fn attempts<T>(
 ) -> Result<(T, usize)> {
     let n = y.len();
     let design = Design { rows, ids: None, bias };
-    let products = Products::new(&Signed { rows: &design, y }, None, monitor)?;
+    let products = GramMatrix::new(&Signed { rows: &design, y }, None, monitor)?;
     let mut best: Option<(T, usize)> = None;
     let mut tried = 0;
     for (k, &scale) in SCALES.iter().enumerate() {
@@ -287,7 +287,7 @@ pub fn ray(
     Ok(steps)
 }
 
-fn check(rows: &Matrix<'_>, y: &[f64], options: &Options) -> Result<()> {
+fn check(rows: &Matrix<'_>, y: &[f64], options: &ExplorationOptions) -> Result<()> {
     let n = rows.n_rows();
     crate::fit::check_length("labels", n, y.len())?;
     if options.limit.iter().any(|&limit| limit.is_nan() || limit <= 0.0) {

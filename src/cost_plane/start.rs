@@ -56,7 +56,7 @@ pub fn sides_at(data: &Data<'_>, costs: [f64; 2], monitor: &dyn Monitor) -> Resu
 
 /// Dual variables of which those between their bounds belong to independent rows.
 struct Basis<'a> {
-    course: Course<'a>,
+    problem: PerturbedProblem<'a>,
     costs: [f64; 2],
     alpha: Vec<f64>,
     sides: Vec<Side>,
@@ -64,7 +64,7 @@ struct Basis<'a> {
 }
 
 impl<'a> Basis<'a> {
-    fn new(course: Course<'a>, costs: [f64; 2], alpha: Vec<f64>) -> Self {
+    fn new(problem: PerturbedProblem<'a>, costs: [f64; 2], alpha: Vec<f64>) -> Self {
         let sides = memory::filled(Side::Right, alpha.len());
         let mut basis = Self { problem, costs, alpha, sides, margins: Margins::new(problem) };
         let mut found = Combination { alpha: Vec::new(), w: memory::zeros(problem.rows.n_cols()) };

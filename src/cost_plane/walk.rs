@@ -27,7 +27,6 @@ use super::margins::{Combination, Margins, PerturbedProblem};
 use super::state::DEPENDENT;
 use crate::fit::Monitor;
 use crate::matrix::Rows;
-use crate::matrix::design::Design;
 use crate::memory::CollectLarge;
 use crate::{Error, Result, memory};
 
@@ -43,42 +42,7 @@ const AT_ONCE: usize = 10;
 /// Events between two calls of the monitor.
 const POLL: usize = 256;
 
-/// Rows, labels and perturbation of a walk.
-pub struct Course<'a> {
-    /// Rows, with a constant column where there is one.
-    pub rows: &'a Design<'a>,
-    /// Labels in {-1, +1}.
-    pub y: &'a [f64],
-    /// Perturbation of the margins at `t = 0` and at `t = 1`.
-    pub perturbation: [&'a [f64]; 2],
-}
-
-impl Clone for Course<'_> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-impl Copy for Course<'_> {}
-
-impl Course<'_> {
-    /// Class of row `i`: 0 for `C+`, 1 for `C-`.
-    pub fn class(&self, i: u32) -> usize {
-        usize::from(self.y[i as usize] < 0.0)
-    }
-
-    /// Margin that row `i` has at `t` as long as it is in `M`.
-    fn target(&self, i: u32, t: f64) -> f64 {
-        let [from, to] = self.perturbation.map(|perturbation| perturbation[i as usize]);
-        1.0 + (1.0 - t) * from + t * to
-    }
-
-    fn target_rate(&self, i: u32) -> f64 {
-        let [from, to] = self.perturbation.map(|perturbation| perturbation[i as usize]);
-        to - from
-    }
-}
-
-/// The line: value at `t = 0` and slope of `C+` and `C-`.
+/// A straight line in the plane of the costs: value at `t = 0` and slope of each.
 #[derive(Clone, Copy, Debug)]
 pub struct CostLine {
     /// `C+` and `C-`.
@@ -109,10 +73,10 @@ impl Ord for Wake {
     }
 }
 
-/// Where a walk is.
-pub struct Walk<'a> {
-    course: Course<'a>,
-    line: Line,
+/// A walk along a [`CostLine`], and where it is.
+pub struct PathWalk<'a> {
+    problem: PerturbedProblem<'a>,
+    line: CostLine,
     t: f64,
     sides: Vec<Side>,
     margins: Margins<'a>,
@@ -137,11 +101,11 @@ pub struct Walk<'a> {
     since: usize,
 }
 
-impl<'a> Walk<'a> {
-    /// Stands at `t` with the given sets. Members that depend on others leave to the right.
-    pub fn new(course: Course<'a>, line: Line, t: f64, sides: &[Side]) -> Self {
-        let (n, d) = (course.rows.n_rows(), course.rows.n_cols());
-        let [from, to] = course.perturbation;
+impl<'a> PathWalk<'a> {
+    /// A walk that begins at `t` with the given sets. Members that depend on others leave to the right.
+    pub fn new(problem: PerturbedProblem<'a>, line: CostLine, t: f64, sides: &[Side]) -> Self {
+        let (n, d) = (problem.rows.n_rows(), problem.rows.n_cols());
+        let [from, to] = problem.perturbation;
         let largest = from.iter().zip(to).fold(0.0, |a: f64, (e, f)| a.max((f - e).abs()));
         let margins = Margins::new(problem);
         let empty = || Combination { alpha: Vec::new(), w: memory::zeros(d) };

@@ -106,7 +106,7 @@ pub struct Presolved {
     indptr: Vec<i64>,
     indices: Vec<i32>,
     values: CsrValues,
-    place: Vec<u32>,
+    packed_column: Vec<u32>,
     share: Vec<f64>,
     report: PresolveReport,
 }
@@ -204,7 +204,7 @@ pub fn presolve<I: Index, V: Value>(
             share[*column as usize] = scale / factor;
         }
     }
-    Ok(Some(Presolved { indptr, indices, values: V::typed(values), place, share, report }))
+    Ok(Some(Presolved { indptr, indices, values: V::typed(values), packed_column, share, report }))
 }
 
 /// Entries per row without zeros.

@@ -55,10 +55,10 @@ pub(crate) use by_layout;
 
 /// A borrowed matrix of any supported layout.
 pub enum PyMatrix<'py> {
-    Csr32F32(Csr<'py, i32, f32>),
-    Csr32F64(Csr<'py, i32, f64>),
-    Csr64F32(Csr<'py, i64, f32>),
-    Csr64F64(Csr<'py, i64, f64>),
+    Csr32F32(BorrowedCsr<'py, i32, f32>),
+    Csr32F64(BorrowedCsr<'py, i32, f64>),
+    Csr64F32(BorrowedCsr<'py, i64, f32>),
+    Csr64F64(BorrowedCsr<'py, i64, f64>),
     DenseF32(PyReadonlyArray2<'py, f32>),
     DenseF64(PyReadonlyArray2<'py, f64>),
 }

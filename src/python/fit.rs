@@ -18,7 +18,7 @@ use crate::matrix::csr::Structure;
 use crate::matrix::layout::Layout;
 use crate::pairs::Poly2;
 use crate::pairs::map::Map;
-use crate::presolve::{Presolved, Report, pack};
+use crate::presolve::{PresolveReport, Presolved, pack};
 
 /// Checks a matrix; returns (some row holds a column twice, largest squared norm of a row).
 #[pyfunction]

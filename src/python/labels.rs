@@ -5,7 +5,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use super::arrays::{PyMatrix, collected};
-use super::fit::{Ask, Facts, facts_dict, report_dict};
+use super::fit::{Ask, FitFacts, facts_dict, report_dict};
 use super::options;
 use super::options::FitOptions;
 use super::run::run;

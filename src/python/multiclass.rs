@@ -5,7 +5,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use super::arrays::{PyMatrix, Slices};
-use super::fit::{Ask, Facts, facts_dict, report_dict};
+use super::fit::{Ask, FitFacts, facts_dict, report_dict};
 use super::options;
 use super::options::FitOptions;
 use super::run::run;
@@ -54,7 +54,7 @@ pub fn fit_slices(
     cost: &[f64],
     ask: &Ask<'_>,
     monitor: &dyn Monitor,
-) -> crate::Result<(Solution, usize, Option<Report>)> {
+) -> crate::Result<(Solution, usize, Option<PresolveReport>)> {
     let (rows, structure) = slices.checked()?;
     let packed = ask.pack(&rows, &structure, cost, labels.n_classes as usize, monitor)?;
     let packed_rows = packed.as_ref();

@@ -70,9 +70,13 @@ pub fn build(data: &Data, folder: &Path) -> Store {
     let (view, _) = CsrView::new(&data.indptr, &data.indices, &data.values, D).unwrap();
     let mut counts = vec![0; D];
     data.indices.iter().for_each(|&j| counts[j as usize] += 1);
-    let options =
-        Options { n_blocks: 12, n_cols: Some(D), order: Order::by_count(&counts), ..Options::default() };
-    let mut writer = Writer::create(&path, options).unwrap();
+    let options = StoreOptions {
+        n_blocks: 12,
+        n_cols: Some(D),
+        order: Order::by_count(&counts),
+        ..StoreOptions::default()
+    };
+    let mut writer = StoreBuilder::create(&path, options).unwrap();
     writer.append(&view.into(), &data.classes, Some(&data.weights), &Silent).unwrap();
     let n_classes = data.classes.iter().max().unwrap() + 1;
     writer.finish(Classes::Int((0..i64::from(n_classes)).collect()), None).unwrap();
@@ -343,7 +347,7 @@ fn dual_variables_go_to_files_where_that_saves_readings() {
     let columns: Vec<i32> = (0..n).map(|i| i % 7).collect();
     let values = vec![1.0; n as usize];
     let (view, _) = CsrView::new(&indptr, &columns, &values, 7).unwrap();
-    let mut writer = Writer::create(&path, Options::default()).unwrap();
+    let mut writer = StoreBuilder::create(&path, StoreOptions::default()).unwrap();
     writer.append(&view.into(), &(0..n as u32).map(|i| i % 3).collect::<Vec<_>>(), None, &Silent).unwrap();
     writer.finish(Classes::Int(vec![0, 1, 2]), None).unwrap();
     let store = Store::open(&path).unwrap();

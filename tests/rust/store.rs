@@ -71,7 +71,7 @@ fn write(path: &Path, data: &Data, options: StoreOptions) -> hinge::Result<()> {
         indptr.push(indices.len() as i32);
     }
     let (view, _) = CsrView::new(&indptr, &indices, &entries, N_COLS)?;
-    let mut writer = Writer::create(path, options)?;
+    let mut writer = StoreBuilder::create(path, options)?;
     writer.append(&view.into(), &data.classes, data.weights.as_deref(), &Silent)?;
     writer.finish(classes(&data.classes), None)
 }
