@@ -38,8 +38,8 @@ fn synthetic(path: &Path) {
     let mut counts = vec![0; D];
     indices.iter().for_each(|&j| counts[j as usize] += 1);
     let (view, _) = CsrView::new(&indptr, &indices, &values, D).unwrap();
-    let options = Options { n_blocks: 1, order: Order::by_count(&counts), ..Options::default() };
-    let mut writer = Writer::create(path, options).unwrap();
+    let options = StoreOptions { n_blocks: 1, order: Order::by_count(&counts), ..StoreOptions::default() };
+    let mut writer = StoreBuilder::create(path, options).unwrap();
     writer.append(&view.into(), &vec![0; 20_000], None, &Silent).unwrap();
     writer.finish(Classes::Int(vec![0]), None).unwrap();
 }

@@ -37,6 +37,24 @@ pub fn map<T: Send>(count: usize, f: impl Fn(usize) -> T + Sync) -> Vec<T> {
     out.into_iter().flatten().collect()
 }
 
+/// `f(k, item)` of every item, computed in parallel.
+pub fn map_each<T: Send, U: Send>(
+    items: impl IntoIterator<Item = T>,
+    f: impl Fn(usize, T) -> U + Sync,
+) -> Vec<U> {
+    let items: Vec<T> = items.into_iter().collect();
+    let mut out: Vec<Option<U>> = items.iter().map(|_| None).collect();
+    each(items.into_iter().zip(&mut out), |k, (item, slot)| *slot = Some(f(k, item)));
+    out.into_iter().flatten().collect()
+}
+
+/// `f(0), .., f(count - 1)` as numbers, computed in parallel by `chunk` of them a task.
+pub fn numbers<T: memory::Zero + Send>(count: usize, chunk: usize, f: impl Fn(usize) -> T + Sync) -> Vec<T> {
+    let mut out = memory::zeros(count);
+    each_chunk(&mut out, chunk, |start, out| out.iter_mut().zip(start..).for_each(|(out, k)| *out = f(k)));
+    out
+}
+
 /// `f(k, item)` of every item, computed in parallel. After a failure no further task begins; the first
 /// failure in order is returned.
 ///
@@ -63,11 +81,17 @@ pub fn try_map<T: Send, U: Send>(
 ///
 /// This thread is the only one of a pool that ends with the work. (`use_current_thread` of rayon would leak
 /// the pool, some 5 kB in every thread that ever fits.) A thread that is in a pool already stays in that one.
-#[allow(unsafe_code)]
 pub fn alone<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     if rayon::current_thread_index().is_some() {
         return work();
     }
+    let mut outcome = None;
+    in_a_pool_of_one(Box::new(|| outcome = Some(catch_unwind(AssertUnwindSafe(work)))));
+    outcome.expect("the task has run").unwrap_or_else(|panic| resume_unwind(panic))
+}
+
+#[allow(unsafe_code)]
+fn in_a_pool_of_one(task: Box<dyn FnOnce() + Send + '_>) {
     let mut seat = None;
     let take = |thread| {
         seat = Some(thread);
@@ -75,16 +99,12 @@ pub fn alone<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     };
     let pool = rayon::ThreadPoolBuilder::new().num_threads(1).spawn_handler(take).build();
     let (pool, seat) = pool.ok().zip(seat).expect("taking a seat does not fail");
-    let mut outcome = None;
-    let task: Box<dyn FnOnce() + Send + '_> =
-        Box::new(|| outcome = Some(catch_unwind(AssertUnwindSafe(work))));
     // SAFETY: the task is gone before what it borrows: `seat.run` returns when the pool ends, and a pool
     // whose handle is dropped ends when every task that was spawned in it has run.
     let task: Box<dyn FnOnce() + Send> = unsafe { std::mem::transmute(task) };
     pool.spawn(task);
     drop(pool);
     seat.run();
-    outcome.expect("the task has run").unwrap_or_else(|panic| resume_unwind(panic))
 }
 
 fn each_number(count: usize, task: &(dyn Fn(usize) + Sync)) {

@@ -6,13 +6,12 @@
 //! per facet, counter-clockwise: event, facet beyond, start vertex. With about four edges and one vertex per
 //! facet that is some 90 bytes per facet, whatever the number of rows.
 
-use rayon::prelude::*;
-
 use super::keys::{Event, Side};
 use super::polygon::{Vertex, area};
 use super::sets;
 use crate::memory;
 use crate::memory::CollectLarge;
+use crate::parallel;
 
 /// No facet: beyond a side of the frame.
 pub const OUTSIDE: u32 = u32::MAX;
@@ -173,11 +172,9 @@ impl Complex {
 
     /// Checks what exact arithmetic promises: matched edges, closed loops, orientation, area.
     pub fn check(&self) -> ConsistencyReport {
-        let pieces: Vec<Piece> = (0..self.len())
-            .into_par_iter()
-            .step_by(PIECE)
-            .map(|f| self.check_piece(f..(f + PIECE).min(self.len())))
-            .collect();
+        let pieces: Vec<Piece> = parallel::map(self.len().div_ceil(PIECE), |k| {
+            self.check_piece(k * PIECE..((k + 1) * PIECE).min(self.len()))
+        });
         let mut report = ConsistencyReport { vertices: self.vertices.len(), ..ConsistencyReport::default() };
         let mut half_edges = 0;
         let mut boundary = 0;

@@ -16,8 +16,6 @@
 
 use std::sync::Mutex;
 
-use rayon::prelude::*;
-
 use super::complex::{Complex, ConsistencyReport, ExplorationEnd, OUTSIDE};
 use super::keys::{Event, KeyMap, Keys, Side};
 use super::layers::{Checker, Layer, Sink};
@@ -25,7 +23,7 @@ use super::polygon::{Polygon, Vertex};
 use super::state::{FacetState, PlaneProblem};
 use super::{layers, sets};
 use crate::fit::{Monitor, Progress};
-use crate::{Result, memory};
+use crate::{Result, memory, parallel};
 
 /// Facets of a piece: enough to make the factorisation at its beginning cheap, few enough to feed several
 /// threads. Large margin sets take as many facets as they have rows, for then the factorisation costs one
@@ -211,7 +209,7 @@ impl<'a> Explorer<'a> {
             if monitor.cancelled() {
                 return None;
             }
-            done.par_extend(group.par_iter().map(|sets| self.close_piece(sets, states, monitor)));
+            done.extend(parallel::map_each(group, |_, sets| self.close_piece(sets, states, monitor)));
         }
         (!monitor.cancelled()).then_some(done)
     }

@@ -1,11 +1,10 @@
 //! Which facet holds a point: a balanced tree of bounding boxes, O(log) on average.
 
-use rayon::prelude::*;
-
 use super::complex::Complex;
 use super::polygon::Vertex;
 use crate::memory;
 use crate::memory::CollectLarge;
+use crate::parallel;
 
 /// Facets in a leaf.
 const LEAF: usize = 4;
@@ -73,8 +72,7 @@ impl BoundingBoxTree {
     pub fn new(complex: &Complex) -> Self {
         let mut order: Vec<u32> =
             (0..complex.len() as u32).filter(|&f| !complex.edges(f as usize).is_empty()).collect_large();
-        let bounds: Vec<Bounds> =
-            (0..complex.len()).into_par_iter().map(|f| Bounds::of(complex.polygon(f))).collect();
+        let bounds: Vec<Bounds> = parallel::map(complex.len(), |f| Bounds::of(complex.polygon(f)));
         let (nodes, levels) = tree(&mut order, &bounds);
         Self { order, nodes, levels }
     }

@@ -90,6 +90,10 @@ mod outlined {
         rows.add_scaled(i, scale, w);
     }
     #[inline(never)]
+    pub fn for_each<R: Rows>(rows: &R, i: usize, f: &mut dyn FnMut(usize, f64)) {
+        rows.for_each(i, f);
+    }
+    #[inline(never)]
     pub fn dot_lanes<R: Rows, const L: usize>(rows: &R, i: usize, w: &[[f64; L]]) -> [f64; L] {
         rows.dot_lanes(i, w)
     }
@@ -205,7 +209,7 @@ impl Rows for Layout<'_> {
         each!(self, rows => rows.add_places(i, scale, w, stride, places));
     }
     fn for_each(&self, i: usize, mut f: impl FnMut(usize, f64)) {
-        each!(self, rows => rows.for_each(i, &mut f));
+        each!(self, rows => outlined::for_each(rows, i, &mut f));
     }
     #[inline]
     fn prefetch(&self, i: usize) {

@@ -3,12 +3,13 @@
 //! Binary features, raw or scaled to unit length, take 4 bytes per entry instead of 8: a cache of given size
 //! holds twice as many rows, and a step of a solver reads half the memory.
 
-use rayon::prelude::*;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::csr::CsrView;
 use super::{Index, Rows, Value, kernels};
 use crate::memory;
 use crate::memory::CollectLarge;
+use crate::parallel;
 
 /// Bytes of one row that are asked for ahead of its use, as for CSR.
 const PREFETCH_BYTES: usize = 512;
@@ -70,12 +71,21 @@ impl<'a> Scaled<'a> {
         let (indptr, indices, values) = rows.arrays();
         let indices = I::as_i32(indices)?;
         let mut scale = memory::zeros(rows.n_rows());
-        scale.par_chunks_mut(TASK_ROWS).enumerate().try_for_each(|(task, scale)| {
-            scale.iter_mut().zip(task * TASK_ROWS..).try_for_each(|(scale, i)| {
-                *scale = common_value(&values[indptr[i].to_usize()..indptr[i + 1].to_usize()])?;
-                Some(())
-            })
-        })?;
+        let differs = AtomicBool::new(false);
+        parallel::each_chunk(&mut scale, TASK_ROWS, |first, scale| {
+            for (scale, i) in scale.iter_mut().zip(first..) {
+                if differs.load(Ordering::Relaxed) {
+                    return;
+                }
+                match common_value(&values[indptr[i].to_usize()..indptr[i + 1].to_usize()]) {
+                    Some(value) => *scale = value,
+                    None => differs.store(true, Ordering::Relaxed),
+                }
+            }
+        });
+        if differs.into_inner() {
+            return None;
+        }
         let indptr = indptr.iter().map(|p| p.to_usize() as i64).collect_large();
         Some(Self { indptr, indices, scale, n_cols: rows.n_cols() })
     }

@@ -14,11 +14,9 @@
 pub mod map;
 pub mod source;
 
-use rayon::prelude::*;
-
 use crate::matrix::{Rows, layout};
 use crate::memory::CollectLarge;
-use crate::{Error, Result};
+use crate::{Error, Result, parallel};
 use map::{Factors, Map, PairLayout};
 
 /// Rows per parallel task.
@@ -66,8 +64,10 @@ impl<'a> Poly2<'a> {
             });
             rises
         };
-        let broken = (0..rows.n_rows()).into_par_iter().with_min_len(CHUNK).find_first(|&i| !is_rising(i));
-        match broken {
+        let broken = parallel::map(rows.n_rows().div_ceil(CHUNK), |chunk| {
+            (chunk * CHUNK..((chunk + 1) * CHUNK).min(rows.n_rows())).find(|&i| !is_rising(i))
+        });
+        match broken.into_iter().flatten().next() {
             Some(row) => {
                 let reason = "its columns do not rise, pairs need them sorted and without duplicates".into();
                 Err(Error::Structure { row, reason })
@@ -84,7 +84,7 @@ impl<'a> Poly2<'a> {
             PairLayout::Hashed { bits, .. } => (2 * self.map.n_in(), 1 << bits),
         };
         let bits: Vec<AtomicU64> = (0..weights.div_ceil(64)).map(|_| AtomicU64::new(0)).collect_large();
-        (0..self.n_rows().div_ceil(CHUNK)).into_par_iter().for_each(|chunk| {
+        parallel::each(0..self.n_rows().div_ceil(CHUNK), |_, chunk| {
             for i in chunk * CHUNK..((chunk + 1) * CHUNK).min(self.n_rows()) {
                 if i % 256 == 0 && is_cancelled() {
                     return;

@@ -59,12 +59,10 @@ mod survey;
 
 use std::ops::Range;
 
-use layout::{NOWHERE, SCALED};
-use rayon::prelude::*;
-
 use crate::matrix::csr::{CsrView, Structure};
 use crate::matrix::{CsrValues, Index, Matrix, Value};
-use crate::{Error, Result, memory};
+use crate::{Error, Result, memory, parallel};
+use layout::{NOWHERE, SCALED};
 
 pub use choice::{Mode, pack};
 
@@ -72,6 +70,8 @@ pub use choice::{Mode, pack};
 const ROUNDING: f64 = 4.0;
 /// Entries per parallel task.
 const CHUNK_ENTRIES: usize = 1 << 17;
+/// Rows counted per task.
+const ROWS: usize = 4096;
 /// Weights mapped per task.
 const MAP_CHUNK: usize = 1 << 15;
 
@@ -214,7 +214,7 @@ fn row_lengths<I: Index, V: Value>(x: &Source<'_, I, V>, columns: &[survey::Colu
         let range = x.range(row);
         if has_zeros { x.values[range].iter().filter(|v| v.to_f64() != 0.0).count() } else { range.len() }
     };
-    memory::collect_parallel((0..x.n_rows).into_par_iter().with_min_len(1024).map(|row| length(row) as u32))
+    parallel::numbers(x.n_rows, ROWS, |row| length(row) as u32)
 }
 
 impl Presolved {
@@ -241,8 +241,7 @@ impl Presolved {
     pub fn map_weights_back(&self, packed: &[f64]) -> Vec<f64> {
         assert_eq!(packed.len(), self.report.columns_out, "one weight per packed column");
         let mut full = memory::zeros(self.packed_column.len());
-        full.par_chunks_mut(MAP_CHUNK).enumerate().for_each(|(chunk, full)| {
-            let start = chunk * MAP_CHUNK;
+        parallel::each_chunk(&mut full, MAP_CHUNK, |start, full| {
             for (k, w) in full.iter_mut().enumerate() {
                 let packed_column = self.packed_column[start + k];
                 *w = if packed_column < SCALED {

@@ -3,12 +3,10 @@
 use std::ops::Range;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use rayon::prelude::*;
-
 use super::layout::{ALONE, NOWHERE, PackedLayout, SCALED};
 use super::{CHUNK_ENTRIES, Cancelled, Source, poll};
 use crate::matrix::{Index, Value, kernels};
-use crate::{Result, memory};
+use crate::{Result, memory, parallel};
 
 /// Entries between the request for a packed column and its use.
 const AHEAD: usize = 24;
@@ -47,7 +45,7 @@ pub fn pack<I: Index, V: Value>(
     let packed_column: Vec<AtomicU32> = layout.packed_column.into_iter().map(AtomicU32::new).collect();
     let share = memory::zeros::<u64>(x.n_cols).into_iter().map(AtomicU64::new).collect();
     let writer = Writer { x, factor: &layout.factor, own: &layout.own, packed_column, share };
-    tasks(x, &indptr, &mut indices, &mut values).into_par_iter().try_for_each(|task| {
+    parallel::try_map(tasks(x, &indptr, &mut indices, &mut values), |_, task| {
         poll(cancelled)?;
         writer.run(task);
         Ok(())

@@ -21,7 +21,7 @@ use super::survey::Column;
 use super::{CHUNK_ENTRIES, Cancelled, ROUNDING, Source, poll};
 use crate::matrix::{Index, Value};
 use crate::memory::CollectLarge;
-use crate::{Result, memory};
+use crate::{Result, memory, parallel};
 
 /// Share of the entries that one batch of candidates may hold.
 const BATCH_SHARE: usize = 2;
@@ -71,10 +71,9 @@ pub fn find<I: Index, V: Value>(
         let members = &groups.columns[batch[0].start..batch[batch.len() - 1].end];
         let entries = Entries::collect(x, members, columns, &mut slots, cancelled)?;
         let origin = batch[0].start;
-        let found: Vec<Vec<Class>> = batch
-            .par_iter()
-            .map(|range| entries.classes(range.start - origin..range.end - origin, members))
-            .collect();
+        let found: Vec<Vec<Class>> = parallel::map_each(batch, |_, range| {
+            entries.classes(range.start - origin..range.end - origin, members)
+        });
         for class in found.into_iter().flatten() {
             for (column, _) in &class.members[1..] {
                 for row in entries.rows(slots.of(*column)) {
@@ -199,14 +198,10 @@ impl<V: Value> Entries<V> {
         let mut entries = Self { rows: memory::zeros(total), values: memory::zeros(total), start };
         let mut next = memory::copy(&entries.start);
         let slots = &*slots;
-        let picked: Vec<Vec<(u32, u32, V)>> = x
-            .cut(x.nnz() / CHUNK_ENTRIES + 1)
-            .into_par_iter()
-            .map(|rows| {
-                poll(cancelled)?;
-                Ok(pick(x, rows, slots))
-            })
-            .collect::<Result<_>>()?;
+        let picked = parallel::try_map(x.cut(x.nnz() / CHUNK_ENTRIES + 1), |_, rows| {
+            poll(cancelled)?;
+            Ok(pick(x, rows, slots))
+        })?;
         for (slot, row, value) in picked.into_iter().flatten() {
             let at = next[slot as usize];
             (entries.rows[at], entries.values[at]) = (row, value);

@@ -11,11 +11,9 @@
 
 use std::ops::Range;
 
-use rayon::prelude::*;
-
 use super::{Cancelled, Source, poll};
 use crate::matrix::{Index, Value, kernels};
-use crate::{Result, memory};
+use crate::{Result, memory, parallel};
 
 /// Entries between the request for a column's record and its use.
 const AHEAD: usize = 24;
@@ -54,12 +52,11 @@ impl Column {
 pub fn survey<I: Index, V: Value>(x: &Source<'_, I, V>, cancelled: &Cancelled<'_>) -> Result<Vec<Column>> {
     let most = x.nnz() / (ENTRIES_PER_COLUMN * x.n_cols).max(1);
     let parts = x.cut(rayon::current_num_threads().min(most).max(1));
-    let mut counted: Vec<Vec<Column>> =
-        parts.into_par_iter().map(|rows| count(x, rows, cancelled)).collect::<Result<_>>()?;
+    let mut counted: Vec<Vec<Column>> = parallel::try_map(parts, |_, rows| count(x, rows, cancelled))?;
     let mut all = counted.swap_remove(0);
-    all.par_chunks_mut(MERGE_CHUNK).enumerate().for_each(|(chunk, all)| {
+    parallel::each_chunk(&mut all, MERGE_CHUNK, |start, all| {
         for other in &counted {
-            for (column, more) in all.iter_mut().zip(&other[chunk * MERGE_CHUNK..]) {
+            for (column, more) in all.iter_mut().zip(&other[start..]) {
                 column.add(more);
             }
         }

@@ -230,7 +230,8 @@ pub fn run_keeping<T: Send>(
     }
 }
 
-/// Runs the job and waits for it: its result, and the exception that stopped it.
+/// Runs the job and waits for it: its result, and the exception that stopped it. Compiled anew for every job
+/// is only that it leaves its result behind.
 fn watch<T: Send>(
     py: Python<'_>,
     n_threads: usize,
@@ -238,41 +239,53 @@ fn watch<T: Send>(
     progress: Option<&Bound<'_, PyAny>>,
     job: impl FnOnce(&Flag) -> Result<T> + Send,
 ) -> PyResult<(Result<T>, Option<PyErr>)> {
-    let flag = Flag::new(limit, progress);
-    let outcome =
-        py.detach(|| if n_threads <= 1 { run_here(&flag, job) } else { run_in_pool(n_threads, &flag, job) })?;
-    match (outcome, flag.raised.into_inner().ok().flatten()) {
-        (Ok(result), raised) => Ok((result, raised)),
+    let (mut job, mut result) = (Some(job), None);
+    let mut work = |flag: &Flag| {
+        if let Some(job) = job.take() {
+            result = Some(memory::catch(|| job(flag)));
+        }
+    };
+    let raised = watch_work(py, n_threads, Flag::new(limit, progress), &mut work)?;
+    match result {
+        Some(result) => Ok((result, raised)),
+        None => Err(PyRuntimeError::new_err("a thread of the call has ended without a result")),
+    }
+}
+
+/// What a job does, whatever comes of it.
+type Work<'a> = dyn FnMut(&Flag) + Send + 'a;
+
+/// Runs the work and waits for its end: the exception that stopped it, if one did.
+fn watch_work(py: Python<'_>, n_threads: usize, flag: Flag, work: &mut Work<'_>) -> PyResult<Option<PyErr>> {
+    let ended =
+        py.detach(
+            || if n_threads <= 1 { run_here(&flag, work) } else { run_in_pool(n_threads, &flag, work) },
+        )?;
+    match (ended, flag.raised.into_inner().ok().flatten()) {
+        (Ok(()), raised) => Ok(raised),
         (Err(_), Some(error)) => Err(error),
         (Err(panic), None) => Err(from_panic(panic)),
     }
 }
 
-/// Runs the job on this thread, watched by its own polls.
-fn run_here<T: Send>(
-    flag: &Flag,
-    job: impl FnOnce(&Flag) -> Result<T> + Send,
-) -> PyResult<thread::Result<Result<T>>> {
+/// Does the work on this thread, watched by its own polls.
+fn run_here(flag: &Flag, work: &mut Work<'_>) -> PyResult<thread::Result<()>> {
     flag.set_due();
-    Ok(catch_unwind(AssertUnwindSafe(|| parallel::alone(|| memory::catch(|| job(flag))))))
+    Ok(catch_unwind(AssertUnwindSafe(|| parallel::alone(|| work(flag)))))
 }
 
-/// Runs the job in a pool, watched by this thread.
-fn run_in_pool<T: Send>(
-    n_threads: usize,
-    flag: &Flag,
-    job: impl FnOnce(&Flag) -> Result<T> + Send,
-) -> PyResult<thread::Result<Result<T>>> {
+/// Does the work in a pool, watched by this thread.
+fn run_in_pool(n_threads: usize, flag: &Flag, work: &mut Work<'_>) -> PyResult<thread::Result<()>> {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(n_threads).build().map_err(|e| {
         PyRuntimeError::new_err(format!("cannot start {n_threads} threads: {e}; ask for fewer by n_jobs"))
     })?;
-    let (done, result) = channel();
+    let (done, ended) = channel();
     pool.in_place_scope(|scope| {
         scope.spawn(move |_| {
             // the receiver waits below
-            let _ = done.send(catch_unwind(AssertUnwindSafe(|| memory::catch(|| job(flag)))));
+            let _ = done.send(catch_unwind(AssertUnwindSafe(|| work(flag))));
         });
-        flag.wait(&result)
+        flag.wait(&ended)
             .map_err(|_| PyRuntimeError::new_err("a thread of the call has ended without a result"))
     })
 }

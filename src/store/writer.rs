@@ -13,8 +13,6 @@
 
 use std::path::Path;
 
-use rayon::prelude::*;
-
 use super::columns::Order;
 use super::format;
 use super::format::{MAX_COLUMNS, MAX_ROW_ENTRIES, PageEntry, SEEDS, TrailerEntry};
@@ -27,7 +25,7 @@ use crate::fit::{Monitor, check_length};
 use crate::matrix::csr::MAX_SQUARED_NORM;
 use crate::matrix::{Matrix, Rows};
 use crate::memory::CollectLarge;
-use crate::{Error, Result, memory};
+use crate::{Error, Result, memory, parallel};
 
 /// Blocks of a store, where nothing is asked for: with open pages of 1 MB at most 64 MB, and a trainer that
 /// holds a thirtieth of the rows at a time can work with whole blocks.
@@ -222,14 +220,13 @@ impl StoreBuilder {
     ) -> Result<()> {
         let first = self.facts.n_rows;
         let tasks: Vec<_> = range.clone().step_by(TASK_ROWS).collect();
-        let prepared = tasks.into_par_iter().map(|start| {
+        let prepared = parallel::try_map(tasks, |_, start| {
             let part = start..(start + TASK_ROWS).min(range.end);
             self.prepare(rows, part, first - range.start as u64)
-        });
-        let prepared = prepared.collect::<Vec<Result<_>>>().into_iter().collect::<Result<Vec<Prepared>>>()?;
+        })?;
         self.count(&prepared, range.clone(), classes, weights)?;
         let number = first - range.start as u64;
-        let full = self.open.par_iter_mut().enumerate().map(|(block, page)| {
+        let full = parallel::map_each(&mut self.open, |block, page| {
             let mut full = Vec::new();
             for part in &prepared {
                 for ready in part.of_block(block as u32) {
@@ -241,8 +238,7 @@ impl StoreBuilder {
             }
             full
         });
-        let full: Vec<_> = full.collect::<Vec<_>>().into_iter().flatten().collect();
-        self.write_pages(full)
+        self.write_pages(full.into_iter().flatten().collect())
     }
 
     /// Sorts, sums and looks at the rows of a task; `number` is that of the input's row 0.
@@ -326,8 +322,7 @@ impl StoreBuilder {
 
     fn write_pages(&mut self, pages: Vec<(u32, OpenPage)>) -> Result<()> {
         let first = self.pages.len() as u64;
-        let encoded: Vec<_> =
-            pages.par_iter().enumerate().map(|(k, (_, page))| page.encode(first + k as u64)).collect();
+        let encoded: Vec<_> = parallel::map_each(&pages, |k, (_, page)| page.encode(first + k as u64));
         for ((block, page), bytes) in pages.iter().zip(encoded) {
             // Packing in memory fails for want of it only.
             let bytes = bytes.map_err(|_| Error::Memory { bytes: size_of::<f64>() * page.nnz() })?;

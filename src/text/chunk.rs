@@ -5,12 +5,11 @@
 
 use std::ops::{Range, Sub};
 
-use rayon::prelude::*;
-
 use super::line::{Accepted, Cursor, Failure, TextValue};
 use super::{IndexBase, Indices, ReadOptions, SvmlightData};
 use crate::memory;
 use crate::memory::{CollectLarge, Zero};
+use crate::parallel;
 
 /// What the lines of all rows have in common.
 pub(super) struct LineFormat<'a> {
@@ -153,7 +152,7 @@ pub(super) fn finish<V: TextValue, I: TextIndex>(
     }
     if base > 0 {
         let count_from_0 = |index: &mut I| *index = *index - I::from(base);
-        indices.par_iter_mut().with_min_len(1 << 16).for_each(count_from_0);
+        parallel::each_chunk(&mut indices, 1 << 16, |_, indices| indices.iter_mut().for_each(count_from_0));
     }
     let labels: Vec<f64> = rows.iter().flat_map(|rows| &rows.labels).copied().collect_large();
     if labels.is_empty() {

@@ -23,14 +23,12 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use memchr::{memchr, memchr_iter, memrchr};
-use rayon::prelude::*;
-
 use crate::error::Error;
-use crate::{error, memory};
+use crate::{error, memory, parallel};
 use chunk::{Chunk, ChunkRows, LineFormat, ParseStop, TextIndex, bounds, close_gaps, cut, finish};
 pub use line::TextValue;
 use line::{Accepted, Cursor, Failure, data_of, first_row_has_qid, split_line};
+use memchr::{memchr, memchr_iter, memrchr};
 use source::load;
 pub use source::open;
 
@@ -207,7 +205,7 @@ impl Text<'_> {
         format: &LineFormat,
     ) -> Result<Vec<ChunkRows>, ParseStop> {
         let stop_after = AtomicUsize::new(usize::MAX);
-        let task = |(number, chunk): (usize, Chunk<V, I>)| {
+        let task = |number: usize, chunk: Chunk<V, I>| {
             if number > stop_after.load(Ordering::Relaxed) {
                 return Err(ParseStop::Skipped);
             }
@@ -220,7 +218,7 @@ impl Text<'_> {
         };
         // Chunks before the first bad one are never skipped: which token is the first does not depend on
         // timing.
-        let results: Vec<_> = chunks.into_par_iter().enumerate().map(task).collect();
+        let results = parallel::map_each(chunks, task);
         if results.iter().any(|rows| matches!(rows, Err(ParseStop::Cancelled))) {
             return Err(ParseStop::Cancelled);
         }
@@ -269,11 +267,11 @@ impl Text<'_> {
 
     /// Counts the colons of each chunk: as many entries as it can hold at most.
     fn count_colons(&self, ranges: &[Range<usize>]) -> Result<Vec<usize>, ParseStop> {
-        let count = |range: &Range<usize>| match (self.cancelled)() {
+        let count = |_: usize, range: &Range<usize>| match (self.cancelled)() {
             true => Err(ParseStop::Cancelled),
             false => Ok(memchr_iter(b':', &self.bytes[range.clone()]).count()),
         };
-        ranges.par_iter().map(count).collect()
+        parallel::map_each(ranges, count).into_iter().collect()
     }
 
     /// Makes the error of a position in the text.
