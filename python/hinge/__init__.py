@@ -2,6 +2,7 @@
 
 import warnings as _warnings
 
+from hinge._block_options import BlockOptions
 from hinge._certificate import Certificate
 from hinge._cost_file import CostPathFile
 from hinge._cost_grid import CostGrid
@@ -27,6 +28,7 @@ from hinge.svmlight import load_svmlight
 __all__ = [
     "Block",
     "BlockFileError",
+    "BlockOptions",
     "BlockStore",
     "CSearch",
     "Calibration",

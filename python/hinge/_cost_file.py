@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from hinge import _native, _validate
+from hinge import _checks, _native, _validate
 from hinge._cost_problem import CostProblem, Explored
 from hinge._durable import reading
 
@@ -114,7 +114,7 @@ class CostPathFile(Explored):
             facet, ``events``, ``beyond``, ``corner``. ``vertices``, shape (n, 3): those that no earlier layer has.
             Meanings as in :class:`hinge.CostPath`.
         """
-        _validate.whole("layer", k, 0)
+        _checks.whole("layer", k, 0)
         return self._file.layer(int(k))
 
     def layers(self) -> Iterator[dict[str, Any]]:

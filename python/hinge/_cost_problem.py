@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 import scipy.sparse as sp
 
-from hinge import _validate
+from hinge import _checks, _validate
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +37,7 @@ class CostProblem:
     def of(cls, X: Any, y: Any, intercept_scaling: float | None) -> Self:
         """Check the input."""
         if intercept_scaling is not None:
-            _validate.positive("intercept_scaling", intercept_scaling)
+            _checks.positive("intercept_scaling", intercept_scaling)
             intercept_scaling = float(intercept_scaling)
         X, y = _validate.fit_data(X, y)
         X = _validate.plain_data(X)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from hinge import _validate
+from hinge import _checks, _validate
 from hinge._cost_surface import ScoreSurface, check_costs, held_out, sum_minimum
 
 
@@ -106,13 +106,13 @@ def select_costs(
     from hinge.path import CostPath, cost_path
 
     check_costs(false_positive, false_negative)
-    _validate.whole("grid", grid, 2)
+    _checks.whole("grid", grid, 2)
     X, y = _validate.fit_data(X, y)
     X = _validate.plain_data(X)
     classes, ids = _validate.encode(y)
     splitter = (
         StratifiedKFold(cv, shuffle=True, random_state=_validate.seed(random_state))
-        if isinstance(cv, int) and not isinstance(cv, bool)
+        if _checks.is_number(cv)
         else check_cv(cv, y, classifier=True)
     )
     paths, surfaces, n_held = [], [], 0

@@ -7,7 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from hinge import _table, _validate
+from hinge import _checks, _table
 from hinge._choice import CHOICES, best_index, one_se_index, std_error
 
 ENDS = frozenset({"unchanged", "C_max", "Cs"})
@@ -168,8 +168,8 @@ class CSearch:
         """
         scorer = self.scorer if scorer is None else scorer
         choose = self.choose if choose is None else choose
-        _validate.choice("scorer", scorer, self.all_scores)
-        _validate.choice("choose", choose, CHOICES)
+        _checks.choice("scorer", scorer, self.all_scores)
+        _checks.choice("choose", choose, CHOICES)
         other = replace(self, scorer=scorer, choose=choose)
         return other if self.index == other.index else replace(other, decisions=None)
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Iterator
-from numbers import Integral
 from typing import Any
 
 import numpy as np
 from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold, check_cv
 from sklearn.utils.validation import column_or_1d
 
-from hinge import _validate
+from hinge import _checks, _validate
 from hinge._problem import Problem
 from hinge._warn import warn
 
@@ -27,7 +26,7 @@ class Folds:
     def __init__(self, problem: Problem, cv: Any, groups: Any, seed: int):
         n_rows = len(problem.y)
         groups = _groups(groups, n_rows)
-        splits = _stratified(problem, int(cv), groups, seed) if _is_number(cv) else _given(problem, cv, groups)
+        splits = _stratified(problem, int(cv), groups, seed) if _checks.is_number(cv) else _given(problem, cv, groups)
         self.splits: list[Split] = [(_rows(f, a, n_rows), _rows(f, b, n_rows)) for f, (a, b) in enumerate(splits)]
         if not self.splits:
             raise ValueError("cv must give at least one split, it gives none")
@@ -90,10 +89,6 @@ def _splitter(n_folds: int, groups: np.ndarray | None, seed: int) -> Any:
     if n_groups < n_folds:
         raise ValueError(f"cv={n_folds} needs at least {n_folds} groups, groups holds {n_groups}: use a smaller cv")
     return StratifiedGroupKFold(n_folds, shuffle=True, random_state=seed)
-
-
-def _is_number(cv: Any) -> bool:
-    return isinstance(cv, Integral) and not isinstance(cv, bool)
 
 
 def _checked_number(problem: Problem, sizes: np.ndarray, n_folds: int) -> int:

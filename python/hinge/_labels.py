@@ -36,7 +36,7 @@ def positive_rows(y: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
     if y.shape[0] != n_rows if hasattr(y, "shape") else len(y) != n_rows:
         raise ValueError(f"y has {y.shape[0] if hasattr(y, 'shape') else len(y)} rows of labels, X has {n_rows} rows")
     if sp.issparse(y):
-        matrix = sp.csc_array(y)
+        matrix = sp.csc_array(y, copy=True)  # it is changed below
         matrix.sum_duplicates()
         values = matrix.data
     else:

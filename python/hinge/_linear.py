@@ -1,4 +1,4 @@
-"""What the four estimators share: validate, call, store."""
+"""What the estimators share: validate, call, store."""
 
 from __future__ import annotations
 
@@ -10,28 +10,17 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from hinge import _decisions, _labels, _native, _outofcore, _sparse, _validate
-from hinge._callbacks import CallbackSupport, FitTask
+from hinge import _blocks, _checks, _decisions, _declared, _labels, _native, _sparse, _validate
+from hinge._callbacks import CallbackSupport, FitTask, with_callbacks
 from hinge._certificate import Certificate
+from hinge._options import fit_options
 from hinge._presolve import Presolve
 from hinge._progress import reporter
+from hinge._raises import raises_as_predictions
 from hinge._versioned import Versioned
 from hinge._warn import warn
 from hinge.blocks import BlockStore
-from hinge.poly2 import degree_options, pair_table, with_sorted_rows
-
-SOLVERS = ("auto", "dual_cd", "dual_cd_online", "newton", "primal_cd", "cutting_plane")
-
-
-SOLVER_OF_LOSS = {"primal_cd": "squared_hinge", "cutting_plane": "hinge"}
-"""The one loss of a solver that has one."""
-
-
-def check_solver(solver: str, loss: str) -> None:
-    """Refuse a solver that does not know the loss."""
-    only = SOLVER_OF_LOSS.get(solver, loss)
-    if only != loss:
-        raise ValueError(f"solver={solver!r} is for loss={only!r} only, got loss={loss!r}")
+from hinge.poly2 import pair_table, with_sorted_rows
 
 
 class LinearClassifier(Versioned, CallbackSupport, ClassifierMixin, BaseEstimator):
@@ -45,55 +34,68 @@ class LinearClassifier(Versioned, CallbackSupport, ClassifierMixin, BaseEstimato
 
     _takes_labels = False
 
-    def _loss(self) -> str:
-        raise NotImplementedError
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         tags.classifier_tags.multi_label = self._takes_labels
         return tags
 
-    def _options(self) -> dict[str, Any]:
-        """The native options, every parameter checked."""
-        _validate.choice("solver", self.solver, SOLVERS)
-        _validate.positive("tol", self.tol)
-        _validate.whole("max_iter", self.max_iter, 1)
-        _validate.verbosity(self.verbose)
-        check_solver(self.solver, self._loss())
-        intercept, seed = (
-            _validate.intercept(self.fit_intercept, self.intercept_scaling),
-            _validate.seed(self.random_state),
-        )
-        return {
-            "loss": self._loss(),
-            "solver": self.solver,
-            "intercept": intercept,
-            "tol": float(self.tol),
-            "max_iter": int(self.max_iter),
-            "seed": seed,
-            "n_threads": _validate.threads(self.n_jobs),
-            "presolve": _validate.presolve(self.presolve),
-            "map": degree_options(self, intercept, seed),
-        }
+    def _loss(self) -> str:
+        return self.loss
 
-    def _fit(self, X: Any, y: Any, sample_weight: Any) -> Self:
-        _validate.positive("C", self.C)
-        options = self._options()
+    def _checked(self) -> Any:
+        """Every parameter, checked and as the native module takes it."""
+        return _declared.checked(self, vars(self))
+
+    @with_callbacks
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Fit the classifier.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features), or BlockStore
+            A store holds its labels and weights: y and sample_weight are then None.
+        y : array-like of shape (n_samples,), or {array-like, sparse matrix} of shape (n_samples, n_labels)
+            Class labels of one type; or, for several labels per row, a matrix of 0 and 1 with more than one column (a
+            sparse one may have one). Each label is then fitted against the rest; one without a positive row has the
+            decision value -1, with a free intercept.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weight 2 equals the row twice, weight 0 the row absent.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            Unusable parameters or input; the message names the value, its place and what would be accepted.
+        BlockFileError
+            A damaged store.
+        KeyboardInterrupt
+            Ctrl-C; the estimator is left as it was.
+
+        Warns
+        -----
+        ConvergenceWarning
+            ``max_iter`` was not enough for ``tol``; the model is the best one found, with its gap in ``certificate_``.
+        """
+        given = self._checked()
+        options = fit_options(given, self._loss())
         if isinstance(X, BlockStore):
-            return self._fit_store(X, y, sample_weight, options)
+            return self._fit_store(X, y, sample_weight, given, options)
         if _labels.is_indicator(y):
-            return self._fit_labels(X, y, sample_weight, options)
+            return self._fit_labels(X, y, sample_weight, given.C, options)
         checked, y = _validate.fit_data(X, y, self)
         classes, ids = _validate.encode(y)
         weight = _validate.row_weights(checked, classes, ids, self.class_weight, sample_weight)
         task = FitTask(self, X, y, sample_weight=sample_weight)
-        self._fit_checked(float(self.C), checked, classes, ids, weight, options)
+        self._fit_checked(given.C, checked, classes, ids, weight, options)
         _validate.remember_features(self, X)
         task.end()
         return self
 
-    def _fit_labels(self, X: Any, y: Any, sample_weight: Any, options: dict[str, Any]) -> Self:
+    def _fit_labels(self, X: Any, y: Any, sample_weight: Any, C: float, options: dict[str, Any]) -> Self:
         """Fit several labels per row, each against the rest."""
         if options["solver"] == "crammer_singer":
             raise ValueError("multi_class='crammer_singer' takes one class per row, y is a matrix of labels")
@@ -111,7 +113,7 @@ class LinearClassifier(Versioned, CallbackSupport, ClassifierMixin, BaseEstimato
             raise ValueError("sample_weight is 0 for every row")
         labels = _labels.names(y, len(rows[0]) - 1)
         task = FitTask(self, X, y, sample_weight=sample_weight)
-        self._fit_checked(float(self.C), checked, labels, np.empty(0), weight, options, rows)
+        self._fit_checked(C, checked, labels, np.empty(0), weight, options, rows)
         _validate.remember_features(self, X)
         self.multilabel_ = "sparse" if sp.issparse(y) else "dense"
         task.end()
@@ -140,19 +142,19 @@ class LinearClassifier(Versioned, CallbackSupport, ClassifierMixin, BaseEstimato
         self._take(classes, result)
         self._map = options["map"]
 
-    def _fit_store(self, store: BlockStore, y: Any, sample_weight: Any, options: dict[str, Any]) -> Self:
+    def _fit_store(self, store: BlockStore, y: Any, sample_weight: Any, given: Any, options: dict[str, Any]) -> Self:
         if y is not None or sample_weight is not None:
             raise ValueError("a BlockStore holds its labels and weights: y and sample_weight must be None")
         task = FitTask(self, store, None)
-        self._fit_stored(store, options)
+        self._fit_stored(store, given, options)
         task.end()
         return self
 
-    def _fit_stored(self, store: BlockStore, options: dict[str, Any]) -> None:
+    def _fit_stored(self, store: BlockStore, given: Any, options: dict[str, Any]) -> None:
         """Fit with the estimator's own ``C``."""
-        _outofcore.refuse_unfit(options)
-        blocks = _outofcore.options(self.memory_budget, self.checkpoint, self.block_options)
-        cost = _outofcore.class_costs(store, float(self.C), self.class_weight)
+        _blocks.refuse_unfit(options)
+        blocks = _blocks.options(given.block_options, given.memory_budget, given.checkpoint)
+        cost = _blocks.class_costs(store, given.C, self.class_weight)
         self._fit_blocks(store, cost, options, blocks)
 
     def _fit_blocks(self, store: BlockStore, cost: np.ndarray, options: dict[str, Any], blocks: dict[str, Any]) -> None:
@@ -217,6 +219,7 @@ class LinearClassifier(Versioned, CallbackSupport, ClassifierMixin, BaseEstimato
             raise ValueError(f"pair_weights needs a fit with degree=2, {type(self).__name__} has degree=1")
         return pair_table(self.n_features_in_, self._map, self.coef_[problem], pairs)
 
+    @raises_as_predictions
     def decision_function(self, X: Any) -> np.ndarray:
         """Signed distance to each class's hyperplane, not divided by the norm of its weights.
 
@@ -229,15 +232,6 @@ class LinearClassifier(Versioned, CallbackSupport, ClassifierMixin, BaseEstimato
         -------
         ndarray of shape (n_samples,) for two classes, else (n_samples, n_classes)
             One column per label where y was a matrix of labels.
-
-        Raises
-        ------
-        ValueError
-            Another number of features, or other names, than in the fit; values that are not finite.
-        sklearn.exceptions.NotFittedError
-            The model is not fitted.
-        BlockFileError
-            A damaged store.
         """
         check_is_fitted(self)
         if isinstance(X, BlockStore):
@@ -262,6 +256,7 @@ class LinearClassifier(Versioned, CallbackSupport, ClassifierMixin, BaseEstimato
             values = _decisions.decision_values(self, X)
         return values.ravel() if values.shape[1] == 1 else values
 
+    @raises_as_predictions
     def predict(self, X: Any) -> np.ndarray:
         """Most likely class of each row.
 
@@ -273,15 +268,6 @@ class LinearClassifier(Versioned, CallbackSupport, ClassifierMixin, BaseEstimato
         -------
         ndarray of shape (n_samples,)
             Where y was a matrix of labels: a matrix of 0 and 1 of shape (n_samples, n_labels), sparse if y was.
-
-        Raises
-        ------
-        ValueError
-            Another number of features, or other names, than in the fit; values that are not finite.
-        sklearn.exceptions.NotFittedError
-            The model is not fitted.
-        BlockFileError
-            A damaged store.
         """
         check_is_fitted(self)
         if isinstance(X, BlockStore):
@@ -344,7 +330,8 @@ class LinearClassifier(Versioned, CallbackSupport, ClassifierMixin, BaseEstimato
     def predict_top_k(self, X: Any, k: int = 5) -> tuple[np.ndarray, np.ndarray]:
         """The ``k`` best classes or labels of each row, best first, with their decision values.
 
-        Rows are dealt with in parallel; the decision values of all classes are never held at once.
+        Rows are dealt with in parallel; the decision values of all classes are never held at once, unless the model
+        was fitted with ``degree=2``.
 
         Parameters
         ----------
@@ -366,17 +353,24 @@ class LinearClassifier(Versioned, CallbackSupport, ClassifierMixin, BaseEstimato
             The model is not fitted.
         """
         check_is_fitted(self)
-        _validate.whole("k", k, 1)
+        _checks.whole("k", k, 1)
         if self.coef_.shape[0] == 1:
             raise ValueError("predict_top_k needs more than 2 classes or a matrix of labels, the model has one vector")
         if k > len(self.classes_):
             raise ValueError(f"k must be at most the number of classes, {len(self.classes_)}, got {k}")
-        ids, values = _decisions.top_k(self, self._prediction_data(X), int(k))
+        X = self._prediction_data(X)
+        if self._map is None:
+            ids, values = _decisions.top_k(self, X, int(k))
+        else:
+            values = self._decisions(X)
+            ids = np.argsort(-values, axis=1, kind="stable")[:, :k]
+            values = np.take_along_axis(values, ids, axis=1)
         return self.classes_[ids], values
 
-    def _scores(self, store: BlockStore) -> _outofcore.Scores:
-        return _outofcore.Scores(store, self, _validate.threads(self.n_jobs))
+    def _scores(self, store: BlockStore) -> _blocks.Scores:
+        return _blocks.Scores(store, self, _validate.threads(self.n_jobs))
 
+    @raises_as_predictions
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Share of rows that are classified correctly.
 
@@ -391,15 +385,6 @@ class LinearClassifier(Versioned, CallbackSupport, ClassifierMixin, BaseEstimato
         Returns
         -------
         float
-
-        Raises
-        ------
-        ValueError
-            Another number of features, or other names, than in the fit; values that are not finite.
-        sklearn.exceptions.NotFittedError
-            The model is not fitted.
-        BlockFileError
-            A damaged store.
         """
         _sparse.check(y, "y")
         return super().score(X, *self._labelled(X, y, sample_weight))

@@ -52,13 +52,13 @@ class Search:
     verbose: int
 
     @classmethod
-    def of(cls, parameters: Any, problem: Problem, options: dict[str, Any], plan: Plan, groups: Any) -> Self:
-        """Split and try the scorers, by the ``cv``, ``scoring``, ``choose_by`` and ``verbose`` of the parameters."""
-        folds = Folds(problem, parameters.cv, groups, options["seed"])
+    def of(cls, given: Any, problem: Problem, options: dict[str, Any], plan: Plan, groups: Any) -> Self:
+        """Split and try the scorers, by the ``cv``, ``scoring``, ``choose_by`` and ``verbose`` of checked given."""
+        folds = Folds(problem, given.cv, groups, options["seed"])
         if plan.choose == "one_se" and len(folds) < 2:
             raise ValueError('choose="one_se" needs at least 2 folds: cv gives one, which has no standard error')
-        scoring = Scoring(problem, options["loss"], parameters.scoring, parameters.choose_by, folds.tests())
-        return cls(problem, options, plan, folds, scoring, int(parameters.verbose))
+        scoring = Scoring(problem, options["loss"], given.scoring, given.choose_by, folds.tests())
+        return cls(problem, options, plan, folds, scoring, given.verbose)
 
     def run(self, *, keeps_interrupted: bool, wants_stop: Callable[[Step], bool] = _never) -> CSearch:
         """Search; warns where the result is partial.

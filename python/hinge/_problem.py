@@ -7,7 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from hinge import _outofcore, _validate
+from hinge import _blocks, _validate
 from hinge.blocks import BlockStore
 
 
@@ -70,7 +70,7 @@ class Problem:
     @classmethod
     def of_store(cls, store: BlockStore, class_weight: Any, blocks: dict[str, Any], threads: int) -> Self:
         """The problem of a store; its labels and weights are read into memory."""
-        factor = _outofcore.class_factors(store, class_weight)
+        factor = _blocks.class_factors(store, class_weight)
         ids, weight = store._reader.facts(threads)
         plain = weight if store._facts["has_weights"] else None
         X = np.empty((len(ids), 0))

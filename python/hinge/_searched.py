@@ -2,20 +2,79 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from hinge import _scoring
+from hinge._callbacks import with_callbacks
 from hinge._csearch import CSearch
 from hinge._linear import LinearClassifier
+from hinge._problem import Problem
+from hinge._raises import raises_as_predictions
+from hinge.select import search_and_refit
 
 
 class SearchedClassifier(LinearClassifier):
     """A classifier that was fitted at the ``C`` chosen by a search."""
 
     search_: CSearch
+
+    @with_callbacks
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None) -> Self:
+        """Choose C, then fit on all rows.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features), or BlockStore
+            A store holds its labels and weights: y and sample_weight are then None.
+        y : array-like of shape (n_samples,)
+        sample_weight : array-like of shape (n_samples,), default=None
+            Used in training, and in the score where the scorer takes weights.
+        groups : array-like of shape (n_samples,), default=None
+            Passed to the splitter; rows of one group stay together where ``cv`` is a number.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            Unusable parameters or input; the message names the value, its place and what would be accepted.
+        BlockFileError
+            A damaged store.
+        TimeoutError
+            ``time_limit`` passed before the first value of C was finished.
+        KeyboardInterrupt
+            Ctrl-C; the estimator is left as it was.
+
+        Warns
+        -----
+        PartialSearchWarning
+            ``time_limit`` ended the search: the fit is at the best C that was finished.
+        NoSkillWarning
+            The model chosen by accuracy is right no more often than the most frequent class.
+        ConvergenceWarning
+            ``max_iter`` was not enough for ``tol`` in the final fit.
+        UserWarning
+            A class has fewer rows than there are folds.
+        """
+        return search_and_refit(self, X, y, sample_weight, groups)
+
+    def _check_decisions(self) -> None:
+        """Check the parameters that use out-of-fold decision values, as far as they go without data."""
+
+    def _needs_decisions(self) -> bool:
+        """Whether out-of-fold decision values are used."""
+        return False
+
+    def _check_problem(self, problem: Problem, is_held_out: np.ndarray) -> None:
+        """Refuse data for which they cannot be used."""
+
+    def _use_decisions(self, problem: Problem, found: CSearch) -> None:
+        """Use those of the chosen C."""
 
     @property
     def Cs_(self) -> np.ndarray:
@@ -31,6 +90,7 @@ class SearchedClassifier(LinearClassifier):
         classes = self.classes_[1:] if len(self.classes_) == 2 else self.classes_
         return dict.fromkeys(classes, self.search_.scores.T)
 
+    @raises_as_predictions
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Score by ``scoring``, by the scorer that chose C where there are several; accuracy if ``scoring`` is None.
 
@@ -40,20 +100,11 @@ class SearchedClassifier(LinearClassifier):
         y : array-like of shape (n_samples,), default=None
             Labels; None for a store, which has its own.
         sample_weight : array-like of shape (n_samples,), default=None
-            None for a store takes its own weights, where the scorer takes any.
+            None for a store takes its own weights, where the scorer takes any. An error for one that takes none.
 
         Returns
         -------
         float
-
-        Raises
-        ------
-        ValueError
-            ``sample_weight`` for a scorer that takes none; unusable input.
-        sklearn.exceptions.NotFittedError
-            The model is not fitted.
-        BlockFileError
-            A damaged store.
         """
         if self.scoring is None:
             return super().score(X, y, sample_weight)

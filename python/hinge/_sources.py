@@ -14,7 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils.validation import _get_feature_names
 
-from hinge import _native, _sparse, _validate
+from hinge import _checks, _native, _sparse
 
 SAMPLE_ENTRIES = 1 << 24
 """Entries of a stream by which columns are counted."""
@@ -363,7 +363,7 @@ class Parquet(Source):
             )
         self._columns = columns
         if "features" in columns:
-            _validate.whole("n_hash", columns.setdefault("n_hash", 1 << 20), 1)
+            _checks.whole("n_hash", columns.setdefault("n_hash", 1 << 20), 1)
             self.n_features = int(columns["n_hash"])
 
     @property

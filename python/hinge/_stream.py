@@ -10,9 +10,10 @@ from typing import Any, Self
 import numpy as np
 import scipy.sparse as sp
 
-from hinge import _native, _outofcore, _sparse, _validate
+from hinge import _blocks, _checks, _native, _sparse, _validate
 from hinge._available import available_unless
 from hinge._linear import LinearClassifier
+from hinge._options import fit_options
 
 FREE = 0.0
 """The native name of an intercept that is not penalised."""
@@ -177,18 +178,20 @@ class StreamClassifier(LinearClassifier):
             return self._learn(X, y, classes, sample_weight)
 
     def _learn(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> Self:
-        options = self._options()
-        _validate.positive("C", self.C)
+        given = self._checked()
+        options = fit_options(given, self._loss())
         is_first, is_fitted = getattr(self, "stream_", None) is None, hasattr(self, "classes_")
         labels = _validate.classes_of_pieces(self, classes)
-        X, y = _validate.stream_data(X, y, self, reset=not is_fitted)
+        rows, y = _validate.stream_data(X, y, self)
         ids = _validate.encode_among(y, labels)
         weight = None
         if sample_weight is not None:
-            weight = _validate.sample_weights(X, len(ids), sample_weight, all_zero=True)
-        stream = self._begin(X, labels, options) if is_first else self._checked(X)
+            weight = _validate.sample_weights(rows, len(ids), sample_weight, all_zero=True)
+        stream = self._begin(rows, labels, given, options) if is_first else self._going_on(rows)
         if weight is None or weight.any():
-            stream.learn(X, ids, weight, options["n_threads"])
+            stream.learn(rows, ids, weight, options["n_threads"])
+        if not is_fitted:
+            _validate.remember_features(self, X)
         self.stream_, self.classes_ = stream, labels
         self.coef_, self.intercept_ = stream.model()
         for name in ("certificate_", "presolve_", "n_iter_"):  # those of a fit before
@@ -202,15 +205,15 @@ class StreamClassifier(LinearClassifier):
             stream = state.get("stream_")
             return state if stream is None else state | {"stream_": stream.snapshot()}
 
-    def _begin(self, X: Any, classes: np.ndarray, options: dict[str, Any]) -> Stream:
+    def _begin(self, X: Any, classes: np.ndarray, given: Any, options: dict[str, Any]) -> Stream:
         if isinstance(self.class_weight, str):
             raise ValueError(
                 f'class_weight="{self.class_weight}" needs all labels: a stream takes a dict of weights or None'
             )
-        _validate.choice("solver", self.solver, ("auto", "dual_cd"))
+        _checks.choice("solver", self.solver, ("auto", "dual_cd"))
         if self.checkpoint is not None:
             raise ValueError("checkpoint must be None for partial_fit: pickle the estimator to keep a stream")
-        _outofcore.refuse_unfit(options)
+        _blocks.refuse_unfit(options)
         if options["map"] is not None:
             raise ValueError("degree must be 1 for partial_fit, got 2")
         if options["solver"] == "crammer_singer":
@@ -221,17 +224,16 @@ class StreamClassifier(LinearClassifier):
                 "dense) or labels"
             )
         factor = _validate.class_factors(classes, np.ones(len(classes)), self.class_weight)
-        budget = DEFAULT_BUDGET if self.memory_budget is None else self.memory_budget
-        blocks = _outofcore.options(budget, None, self.block_options)
+        blocks = _blocks.options(given.block_options, given.memory_budget or DEFAULT_BUDGET, None)
         if options["intercept"] == FREE:
             options = options | {"intercept": _intercept_height(X)}
-        stream = Stream(X.shape[1], float(self.C) * factor, X.dtype.name, options, blocks)
+        stream = Stream(X.shape[1], given.C * factor, X.dtype.name, options, blocks)
         stream.parameters = {name: getattr(self, name, None) for name in _FIXED}
         if hasattr(self, "coef_"):
             stream.start_at(self.coef_, self.intercept_)
         return stream
 
-    def _checked(self, X: Any) -> Stream:
+    def _going_on(self, X: Any) -> Stream:
         stream = self.stream_
         for name, value in stream.parameters.items():
             if getattr(self, name, None) != value:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from numbers import Integral, Real
 from typing import Any, TypeVar
 
@@ -34,72 +34,6 @@ _CHECK = {
     "order": "C",
     "ensure_all_finite": False,  # done natively, with row and column in the message
 }
-
-
-def choice(name: str, value: object, allowed: Collection[str]) -> None:
-    """Refuse a value outside the allowed strings."""
-    if value not in allowed:
-        raise ValueError(f"{name} must be one of {sorted(allowed)}, got {value!r}")
-
-
-def positive(name: str, value: object) -> None:
-    """Refuse everything but a finite real number above 0."""
-    if not isinstance(value, Real) or isinstance(value, bool) or not 0 < float(value) < np.inf:
-        raise ValueError(f"{name} must be a finite number above 0, got {value!r}")
-
-
-def not_negative(name: str, value: object) -> None:
-    """Refuse everything but a finite real number of at least 0."""
-    if not isinstance(value, Real) or isinstance(value, bool) or not 0 <= float(value) < np.inf:
-        raise ValueError(f"{name} must be a finite number of at least 0, got {value!r}")
-
-
-def whole(name: str, value: object, least: int) -> None:
-    """Refuse everything but an integer of at least ``least`` that fits in 8 bytes."""
-    if not isinstance(value, Integral) or isinstance(value, bool) or not least <= int(value) < 2**63:
-        raise ValueError(f"{name} must be an integer of at least {least}, got {value!r}")
-
-
-def truth(name: str, value: object) -> None:
-    """Refuse everything but a truth value."""
-    if not isinstance(value, (bool, np.bool_)):
-        raise ValueError(f"{name} must be True or False, got {value!r}")
-
-
-def presolve(value: object) -> str:
-    """The native spelling of ``presolve``."""
-    if isinstance(value, (bool, np.bool_)):
-        return "on" if value else "off"
-    if isinstance(value, str) and value == "auto":
-        return "auto"
-    raise ValueError(f"presolve must be 'auto', True or False, got {value!r}")
-
-
-def multi_class_solver(multi_class: str, solver: str, degree: int) -> str:
-    """The native solver of a way to treat several classes."""
-    if multi_class == "ovr":
-        return solver
-    if solver not in ("auto", "dual_cd"):
-        raise ValueError(f"solver must be 'auto' or 'dual_cd' with multi_class='crammer_singer', got {solver!r}")
-    if degree != 1:
-        raise ValueError(f"degree must be 1 with multi_class='crammer_singer', got {degree}")
-    return "crammer_singer"
-
-
-def verbosity(value: object) -> None:
-    """Refuse everything but a truth value and an integer of at least 0 as ``verbose``."""
-    if not isinstance(value, bool):
-        whole("verbose", value, 0)
-
-
-def intercept(fit_intercept: bool, intercept_scaling: float | None) -> float | None:
-    """The native spelling of the intercept: None for none, 0 for a free one, a scale for a penalised one."""
-    truth("fit_intercept", fit_intercept)
-    if intercept_scaling is not None:
-        positive("intercept_scaling", intercept_scaling)
-    if not fit_intercept:
-        return None
-    return 0.0 if intercept_scaling is None else float(intercept_scaling)
 
 
 def threads(n_jobs: int | None) -> int:
@@ -141,10 +75,12 @@ def fit_data(X: Any, y: Any, estimator: Any = None) -> tuple[Any, np.ndarray]:
     return X, labels(y, X.shape[0])
 
 
-def stream_data(X: Any, y: Any, estimator: Any, *, reset: bool) -> tuple[Any, np.ndarray]:
-    """A piece of a stream: X as CSR or C-ordered array with the features of the pieces before, y as a column."""
+def stream_data(X: Any, y: Any, estimator: Any) -> tuple[Any, np.ndarray]:
+    """:func:`fit_data` of a piece of a stream, with the features of the pieces before if there were any."""
+    if not hasattr(estimator, "classes_"):
+        return fit_data(X, y, estimator)
     _sparse.check_before_native(X)
-    X = validate_data(estimator, X, reset=reset, **_CHECK)
+    X = validate_data(estimator, X, reset=False, **_CHECK)
     return X, labels(y, X.shape[0])
 
 
@@ -196,8 +132,7 @@ def _is_ready(estimator: Any, X: Any) -> bool:
 
 def check_entries(X: Any) -> None:
     """Refuse checked X where a value, or a sum of the duplicates of an entry, is not finite."""
-    if _native.check(native_matrix(X))[0]:
-        _native.check(native_matrix(_summed(X)))
+    summed(X)
 
 
 def same_names(estimator: Any, names: Sequence[str] | np.ndarray | None, what: str) -> None:
@@ -223,8 +158,7 @@ def same_names(estimator: Any, names: Sequence[str] | np.ndarray | None, what: s
 def plain_data(X: Any) -> Any:
     """X as CSR or C-ordered array of finite numbers, duplicates summed, for no estimator."""
     _sparse.check_before_native(X)
-    X = check_array(X, input_name="X", **_CHECK)
-    return _summed(X) if _native.check(native_matrix(X))[0] else X
+    return summed(check_array(X, input_name="X", **_CHECK))
 
 
 def call_native(function: Callable[[NativeMatrix], Result], X: Any) -> Result:
@@ -233,6 +167,15 @@ def call_native(function: Callable[[NativeMatrix], Result], X: Any) -> Result:
         return function(native_matrix(X))
     except _native.DuplicateEntriesError:
         return function(native_matrix(_summed(X)))
+
+
+def summed(X: Any) -> Any:
+    """Checked X, or a copy with the duplicates within its rows summed; entries and sums must be finite."""
+    if not _native.check(native_matrix(X))[0]:
+        return X
+    copy = _summed(X)
+    _native.check(native_matrix(copy))
+    return copy
 
 
 def _summed(X: Any) -> Any:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from hinge import _native, _validate
+from hinge import _checks, _native, _validate
 from hinge._progress import announce, logger
 from hinge._sources import Batch, Source, open_source
 
@@ -188,12 +188,12 @@ class BlockStore:
         OSError
             A source cannot be read, or the file not written (a full disk, say).
         """
-        _validate.truth("relabel", relabel)
-        _validate.whole("n_blocks", n_blocks, 1)
-        _validate.verbosity(verbose)
-        _validate.truth("overwrite", overwrite)
+        _checks.truth("relabel", relabel)
+        _checks.whole("n_blocks", n_blocks, 1)
+        _checks.verbosity("verbose", verbose)
+        _checks.truth("overwrite", overwrite)
         if n_features is not None:
-            _validate.whole("n_features", n_features, 1)
+            _checks.whole("n_features", n_features, 1)
         names = None if feature_names is None else [str(name) for name in feature_names]
         if names is not None and n_features is None:
             n_features = len(names)
@@ -246,7 +246,7 @@ class BlockStore:
             Columns as in the input, rows of a block in the order of the input.
         """
         if max_rows is not None:
-            _validate.whole("max_rows", max_rows, 1)
+            _checks.whole("max_rows", max_rows, 1)
         threads = _validate.threads(n_jobs)
         for block in range(self.n_blocks):
             pages: list[int] = []

@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import column_or_1d
 from threadpoolctl import threadpool_limits
 
-from hinge import _validate
+from hinge import _checks, _validate
 from hinge._probability import log_probabilities
 from hinge._scoring import LabelScore
 
@@ -124,7 +124,7 @@ def calibrate(decisions: Any, y: Any, *, method: str = "sigmoid", sample_weight:
     >>> calibration.predict_proba(search.decisions).shape
     (200, 2)
     """
-    _validate.choice("method", method, METHODS)
+    _checks.choice("method", method, METHODS)
     values, y, weight = _rows(decisions, y, sample_weight)
     classes, ids = _validate.encode(y)
     _check_columns(values, len(classes))

@@ -10,7 +10,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from hinge import _native, _validate
+from hinge import _checks, _native, _validate
 from hinge._cost_file import CostPathFile, header
 from hinge._cost_problem import CostProblem, Explored
 from hinge._cost_ray import CostRay
@@ -400,9 +400,9 @@ def cost_path(
     >>> bool(model.certificate_.relative_gap[0] <= 1e-9)
     True
     """
-    _validate.whole("max_regions", max_regions, 1)
-    _validate.choice("on_limit", on_limit, ON_LIMIT)
-    _validate.verbosity(verbose)
+    _checks.whole("max_regions", max_regions, 1)
+    _checks.choice("on_limit", on_limit, ON_LIMIT)
+    _checks.verbosity("verbose", verbose)
     limit = _pair("box", box)
     if min(limit) <= 0:
         raise ValueError(f"box must hold two numbers above 0, got {limit}")

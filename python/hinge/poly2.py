@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -12,9 +11,9 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import _check_feature_names_in, check_array, check_is_fitted, validate_data
 
 from hinge import _native, _sparse, _validate
+from hinge._declared import checked, declared, keep
+from hinge._parameters import POLY2_MAP
 from hinge._versioned import Versioned
-
-MIN_BITS, MAX_BITS = 12, 30
 
 
 @dataclass(frozen=True)
@@ -39,37 +38,15 @@ class PairUsage:
     collision_rate: float
 
 
-def native_map(gamma: Any, coef0: Any, hash_bits: Any, *, has_constant: bool, seed: int) -> dict[str, Any]:
-    """The native spelling of a map, every parameter checked."""
-    if gamma is not None:
-        _validate.positive("gamma", gamma)
-    if not isinstance(coef0, Real) or isinstance(coef0, bool) or not 0 <= float(coef0) < np.inf:
-        raise ValueError(f"coef0 must be a finite number of at least 0, got {coef0!r}")
-    _validate.whole("hash_bits", hash_bits, MIN_BITS)
-    if hash_bits > MAX_BITS:
-        raise ValueError(f"hash_bits must be at most {MAX_BITS}, got {hash_bits!r}")
+def native_map(given: Any, *, has_constant: bool) -> dict[str, Any]:
+    """The native spelling of a map, from checked parameters."""
     return {
-        "gamma": None if gamma is None else float(gamma),
-        "coef0": float(coef0),
-        "has_constant": has_constant and gamma is not None,
-        "bits": int(hash_bits),
-        "seed": seed,
+        "gamma": given.gamma,
+        "coef0": given.coef0,
+        "has_constant": has_constant and given.gamma is not None,
+        "bits": given.hash_bits,
+        "seed": given.random_state,
     }
-
-
-def degree_options(parameters: Any, intercept: float | None, seed: int) -> dict[str, Any] | None:
-    """The native map of an estimator's ``degree``, ``gamma``, ``coef0``, ``hash_bits``; None for degree 1."""
-    degree = parameters.degree
-    if isinstance(degree, bool) or degree not in (1, 2):
-        raise ValueError(f"degree must be 1 or 2, got {degree!r}")
-    # A free intercept makes a penalised constant feature useless.
-    has_constant = intercept is None or intercept > 0
-    found = native_map(parameters.gamma, parameters.coef0, parameters.hash_bits, has_constant=has_constant, seed=seed)
-    if degree == 1:
-        return None
-    if not isinstance(parameters.presolve, str) and parameters.presolve:
-        raise ValueError("presolve=True is not possible with degree=2, use 'auto' or False")
-    return found
 
 
 def with_sorted_rows(X: Any) -> Any:
@@ -99,6 +76,7 @@ def pair_table(n: int, native: dict[str, Any], coef: np.ndarray, pairs: Any) -> 
     return table
 
 
+@declared(POLY2_MAP)
 class Poly2Map(Versioned, TransformerMixin, BaseEstimator):
     r"""Degree-2 polynomial features, written out.
 
@@ -106,16 +84,7 @@ class Poly2Map(Versioned, TransformerMixin, BaseEstimator):
 
     Parameters
     ----------
-    gamma : float, default=None
-        A number gives features with :math:`\phi(x) \cdot \phi(z) = (\gamma\, x \cdot z + r)^2`, r being ``coef0``; None
-        the plain :math:`x_j`, :math:`x_j^2`, :math:`x_j x_k`.
-    coef0 : float, default=1.0
-        :math:`r` at least 0. The constant feature r is the last column, unless it is 0 or ``gamma`` is None.
-    hash_bits : int, default=22
-        Up to ``2**hash_bits`` features n(n+3)/2, each pair has a column; beyond, the products of different features are
-        hashed, with signs, into ``2**hash_bits`` columns behind the linear terms and the squares. 12 to 30.
-    random_state : int, RandomState or None, default=None
-        Seed of the hash; None is a fixed seed.
+    {parameters}
 
     Attributes
     ----------
@@ -143,10 +112,7 @@ class Poly2Map(Versioned, TransformerMixin, BaseEstimator):
     def __init__(
         self, gamma: float | None = None, coef0: float = 1.0, *, hash_bits: int = 22, random_state: Any = None
     ):
-        self.gamma = gamma
-        self.coef0 = coef0
-        self.hash_bits = hash_bits
-        self.random_state = random_state
+        keep(locals())
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -166,15 +132,9 @@ class Poly2Map(Versioned, TransformerMixin, BaseEstimator):
         self
         """
         _sparse.check(X)
-        checked = check_array(X, estimator=self, input_name="X", accept_sparse="csr", accept_large_sparse=True)
-        native = native_map(
-            self.gamma,
-            self.coef0,
-            self.hash_bits,
-            has_constant=self.coef0 != 0,
-            seed=_validate.seed(self.random_state),
-        )
-        self.n_features_out_, self.is_exact_ = _native.map_shape(checked.shape[1], native)
+        features = check_array(X, estimator=self, input_name="X", accept_sparse="csr", accept_large_sparse=True)
+        native = native_map(checked(self, vars(self)), has_constant=self.coef0 != 0)
+        self.n_features_out_, self.is_exact_ = _native.map_shape(features.shape[1], native)
         validate_data(self, X, skip_check_array=True)
         self._native = native
         return self

@@ -11,9 +11,9 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils.validation import check_is_fitted
 
-from hinge import _validate
+from hinge import _checks, _validate
+from hinge._blocks import Scores
 from hinge._linear import LinearClassifier
-from hinge._outofcore import Scores
 from hinge._sources import Arrays, Batch, Source, open_source
 from hinge.blocks import BlockStore
 
@@ -74,7 +74,7 @@ def iter_predictions(
     if not isinstance(model, LinearClassifier):
         raise TypeError(f"model must be a classifier of hinge, got {type(model).__name__}")
     check_is_fitted(model)
-    _validate.choice("method", method, METHODS)
+    _checks.choice("method", method, METHODS)
     try:
         getattr(model, method)
     except AttributeError as error:

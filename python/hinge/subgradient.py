@@ -9,21 +9,20 @@ import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from hinge import _native, _outofcore, _validate
+from hinge import _blocks, _native, _validate
 from hinge._budget import budget
 from hinge._callbacks import FitTask, with_callbacks
 from hinge._certificate import Certificate
+from hinge._declared import declared, keep
 from hinge._inherited_docs import with_docs_of
 from hinge._linear import LinearClassifier
+from hinge._options import intercept
+from hinge._parameters import PEGASOS, SUBGRADIENT
 from hinge._presolve import Presolve
 from hinge._progress import reporter
 from hinge._warn import warn
 from hinge.blocks import BlockStore
 from hinge.svm import LinearSVC
-
-LOSSES = ("hinge", "squared_hinge", "logistic")
-STEP_SIZES = ("pegasos", "root", "constant")
-AVERAGES = ("suffix", "all", "none")
 
 LOOK_FIELDS = ("epoch", "steps", "seconds", "primal", "dual", "norm")
 
@@ -33,46 +32,24 @@ class SubgradientClassifier(LinearClassifier):
 
     history_: tuple[np.ndarray, ...]
 
-    def _loss(self) -> str:
-        _validate.choice("loss", self.loss, LOSSES)
-        return self.loss
-
-    def _batch_size(self) -> int | None:
-        if self.batch_size is not None:
-            _validate.whole("batch_size", self.batch_size, 1)
-            return int(self.batch_size)
-        return None
-
-    def _options(self) -> dict[str, Any]:
-        """The native options, every parameter checked."""
-        if not callable(self.eta):
-            _validate.choice("eta", self.eta, STEP_SIZES)
-        _validate.choice("average", self.average, AVERAGES)
-        _validate.positive("eta0", self.eta0)
-        _validate.truth("projection", self.projection)
-        _validate.positive("tol", self.tol)
-        for name in ("objective_tol", "step_tol"):
-            if getattr(self, name) is not None:
-                _validate.positive(name, getattr(self, name))
-        _validate.whole("window", self.window, 1)
-        _validate.whole("max_iter", self.max_iter, 1)
-        _validate.verbosity(self.verbose)
+    def _options(self, given: Any) -> dict[str, Any]:
+        """The native options, from checked parameters."""
         return {
-            "loss": self._loss(),
-            "intercept": _validate.intercept(self.fit_intercept, self.intercept_scaling),
-            "batch_size": self._batch_size(),
-            "step_size": "function" if callable(self.eta) else self.eta,
-            "eta0": float(self.eta0),
-            "projects": bool(self.projection),
-            "average": self.average,
-            "tol": float(self.tol),
-            "objective_tol": float(self.objective_tol or 0.0),
-            "window": int(self.window),
-            "step_tol": float(self.step_tol or 0.0),
-            "max_iter": int(self.max_iter),
-            "seed": _validate.seed(self.random_state),
-            "n_threads": _validate.threads(self.n_jobs),
-            "presolve": _validate.presolve(self.presolve),
+            "loss": given.loss,
+            "intercept": intercept(given),
+            "batch_size": given.batch_size,
+            "step_size": given.eta,
+            "eta0": given.eta0,
+            "projects": given.projection,
+            "average": given.average,
+            "tol": given.tol,
+            "objective_tol": given.objective_tol or 0.0,
+            "window": given.window,
+            "step_tol": given.step_tol or 0.0,
+            "max_iter": given.max_iter,
+            "seed": given.random_state,
+            "n_threads": given.n_jobs,
+            "presolve": given.presolve,
         }
 
     def _cost(self, weight: np.ndarray, count: np.ndarray | float = 1.0) -> np.ndarray:
@@ -83,12 +60,7 @@ class SubgradientClassifier(LinearClassifier):
         if (self.C is None) == (self.lam is None):
             raise ValueError(f"exactly one of C and lam must be given, got C={self.C!r} and lam={self.lam!r}")
         with np.errstate(over="ignore"):
-            if self.lam is None:
-                _validate.positive("C", self.C)
-                cost = float(self.C) * weight
-            else:
-                _validate.positive("lam", self.lam)
-                cost = weight / (float(self.lam) * (count * weight).sum())
+            cost = float(self.C) * weight if self.lam is None else weight / (float(self.lam) * (count * weight).sum())
         if not np.isfinite((count * cost).sum()):
             raise ValueError("the costs of all rows, C times weight or 1 / lam in all, must have a finite sum")
         return cost
@@ -123,9 +95,10 @@ class SubgradientClassifier(LinearClassifier):
         ConvergenceWarning
             ``max_iter`` epochs were not enough.
         """
-        options = self._options()
+        given = self._checked()
+        options = self._options(given)
         if isinstance(X, BlockStore):
-            return self._fit_store(X, y, sample_weight, options)
+            return self._fit_store(X, y, sample_weight, given, options)
         checked, y_checked = _validate.fit_data(X, y, self)
         classes, ids = _validate.encode(y_checked)
         cost = self._cost(_validate.row_weights(checked, classes, ids, self.class_weight, sample_weight))
@@ -140,12 +113,12 @@ class SubgradientClassifier(LinearClassifier):
         task.end()
         return self
 
-    def _fit_stored(self, store: BlockStore, options: dict[str, Any]) -> None:
-        factor = _outofcore.class_factors(store, self.class_weight)
+    def _fit_stored(self, store: BlockStore, given: Any, options: dict[str, Any]) -> None:
+        factor = _blocks.class_factors(store, self.class_weight)
         cost = self._cost(factor, np.array(store._facts["class_weight"]))
         eta = self.eta if callable(self.eta) else None
         report = reporter(self.verbose, "fit", options["tol"])
-        memory = budget(self.memory_budget)
+        memory = budget(given.memory_budget)
         self._take(store.classes, _native.descend_store(store._reader, cost, options, memory, eta, report))
         self._remember_store(store)
 
@@ -203,6 +176,7 @@ def _dense(coef: Any) -> np.ndarray:
     return coef.toarray() if sp.issparse(coef) else coef
 
 
+@declared(PEGASOS)
 @with_docs_of(LinearSVC)
 class PegasosClassifier(SubgradientClassifier):
     r"""Pegasos: stochastic subgradient descent on the primal of the linear SVM.
@@ -217,47 +191,7 @@ class PegasosClassifier(SubgradientClassifier):
 
     Parameters
     ----------
-    lam : float, default=1e-4
-        :math:`\lambda`. Equals ``1 / (n C)`` for n rows of weight 1.
-    C : float, default=None
-        Cost of training errors, instead of ``lam=None``.
-    loss : {"hinge", "squared_hinge", "logistic"}, default="hinge"
-        The other losses begin with shorter steps, :math:`1/(\lambda (t + t_0))`, with :math:`t_0` the largest curvature
-        of the loss times the largest squared norm of a row over :math:`\lambda`.
-    batch_size : int, default=1
-        Rows per step, drawn with replacement with the probability of their weight.
-    eta : {"pegasos", "root", "constant"} or callable, default="pegasos"
-        Length of step t: :math:`1/(\lambda t)`, ``eta0 / sqrt(t)``, ``eta0``, or a function of t = 1, 2, ... (a
-        Python call for each step).
-    eta0 : float, default=1.0
-        See ``eta``.
-    projection : bool, default=True
-        Whether to scale the weights back into the ball that holds the optimum.
-    average : {"suffix", "all", "none"}, default="suffix"
-        The result: the mean of the last third to half of the iterates, of all, or the last iterate.
-    tol : float, default=1e-3
-        Relative duality gap at which to stop.
-    objective_tol : float, default=None
-        Relative change of the objective between two looks (after 1, 2, 3, 4, 6, 8, 12, ... epochs) at which to stop.
-    step_tol : float, default=None
-        Sum of the lengths of the last ``window`` steps at which to stop.
-    window : int, default=100
-        See ``step_tol``.
-    max_iter : int, default=1000
-        Limit of epochs; an epoch draws as many rows as there are, at least 1024.
-    fit_intercept : bool, default=True
-        Whether to fit an intercept. It is not penalised, and the exact best one for the weights at each look and in the
-        end.
-    intercept_scaling, class_weight
-        As in :class:`hinge.LinearSVC`.
-    presolve : {"auto", True, False}, default="auto"
-        Whether steps work on a packed copy of a sparse X, which has the same optimum, see :class:`hinge.LinearSVC`;
-        "auto" does so where it pays. ``partial_fit`` and block stores take X as it is.
-    memory_budget : int or str, default=None
-        Bytes for a fit on a block store, as a number or text such as "500MB"; None is half of the memory that is
-        available. Draws from larger blocks are nearer to draws from all rows.
-    n_jobs, random_state, verbose
-        As in :class:`hinge.LinearSVC`.
+    {parameters}
 
     Attributes
     ----------
@@ -324,31 +258,7 @@ class PegasosClassifier(SubgradientClassifier):
         random_state: Any = None,
         verbose: int = 0,
     ):
-        self.lam = lam
-        self.C = C
-        self.loss = loss
-        self.batch_size = batch_size
-        self.eta = eta
-        self.eta0 = eta0
-        self.projection = projection
-        self.average = average
-        self.tol = tol
-        self.objective_tol = objective_tol
-        self.step_tol = step_tol
-        self.window = window
-        self.max_iter = max_iter
-        self.fit_intercept = fit_intercept
-        self.intercept_scaling = intercept_scaling
-        self.class_weight = class_weight
-        self.presolve = presolve
-        self.memory_budget = memory_budget
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
-
-    def _batch_size(self) -> int | None:
-        _validate.whole("batch_size", self.batch_size, 1)
-        return int(self.batch_size)
+        keep(locals())
 
     @with_callbacks
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Any:
@@ -378,7 +288,7 @@ class PegasosClassifier(SubgradientClassifier):
             Unusable parameters or input, labels that are not among the classes, ``C`` in place of ``lam`` (the number
             of rows to come is not known), ``class_weight="balanced"``.
         """
-        options = self._options()
+        options = self._options(self._checked())
         if self.lam is None:
             raise ValueError("partial_fit needs lam: what C means depends on the number of rows to come")
         if self.class_weight == "balanced":
@@ -432,6 +342,7 @@ class PegasosClassifier(SubgradientClassifier):
         self.coef_, self.intercept_ = np.array(w), np.array(b)
 
 
+@declared(SUBGRADIENT)
 @with_docs_of(PegasosClassifier)
 class SubgradientSVC(SubgradientClassifier):
     r"""Subgradient descent on the primal of the linear SVM: full batch, mini-batch or stochastic.
@@ -440,25 +351,7 @@ class SubgradientSVC(SubgradientClassifier):
 
     Parameters
     ----------
-    C : float, default=1.0
-        Cost of training errors; equals ``1 / (n lam)`` for n rows of weight 1.
-    lam : float, default=None
-        :math:`\lambda`, instead of ``C=None``.
-    loss : {"hinge", "squared_hinge", "logistic"}, default="hinge"
-    batch_size : int, default=None
-        Rows per step, drawn at random; None takes all rows in each step, those of a block for a block store.
-    eta, eta0
-        As in :class:`PegasosClassifier`.
-    projection : bool, default=False
-        Whether to scale the weights back into the ball that holds the optimum.
-    average, objective_tol, step_tol, window
-        As in :class:`PegasosClassifier`.
-    tol : float, default=1e-3
-        Relative duality gap at which to stop.
-    max_iter : int, default=1000
-        Limit of epochs; a full batch makes one step in each.
-    fit_intercept, intercept_scaling, class_weight, presolve, memory_budget, n_jobs, random_state, verbose
-        As in :class:`PegasosClassifier`.
+    {parameters}
 
     Attributes
     ----------
@@ -505,24 +398,4 @@ class SubgradientSVC(SubgradientClassifier):
         random_state: Any = None,
         verbose: int = 0,
     ):
-        self.C = C
-        self.lam = lam
-        self.loss = loss
-        self.batch_size = batch_size
-        self.eta = eta
-        self.eta0 = eta0
-        self.projection = projection
-        self.average = average
-        self.tol = tol
-        self.objective_tol = objective_tol
-        self.step_tol = step_tol
-        self.window = window
-        self.max_iter = max_iter
-        self.fit_intercept = fit_intercept
-        self.intercept_scaling = intercept_scaling
-        self.class_weight = class_weight
-        self.presolve = presolve
-        self.memory_budget = memory_budget
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
+        keep(locals())

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from hinge import _native, _validate
+from hinge import _checks, _native, _validate
 
 DTYPES = ("float32", "float64")
 
@@ -83,9 +83,9 @@ def load_svmlight(
 
     """
     if n_features is not None:
-        _validate.whole("n_features", n_features, 1)
+        _checks.whole("n_features", n_features, 1)
         n_features = int(n_features)
-    _validate.truth("query_id", query_id)
+    _checks.truth("query_id", query_id)
     base = _zero_based(zero_based)
     values_dtype, n_threads = _dtype(dtype), _validate.threads(n_jobs)
     parts = _native.load_svmlight(os.fsdecode(path), n_features, base, values_dtype, n_threads)
@@ -94,7 +94,7 @@ def load_svmlight(
         raise ValueError(
             f"{os.fsdecode(path)}: no queries; expected qid:N after the label of every row, or query_id=False"
         )
-    X = _matrix(indptr, indices, values, n_columns)
+    X = _validate.summed(sp.csr_matrix((values, indices, indptr), shape=(len(indptr) - 1, n_columns)))
     return (X, y, qid) if query_id else (X, y)
 
 
@@ -115,12 +115,3 @@ def _dtype(dtype: Any) -> str:
     if name not in DTYPES:
         raise ValueError(f"dtype must be numpy.float32 or numpy.float64, got {dtype!r}")
     return name
-
-
-def _matrix(indptr: np.ndarray, indices: np.ndarray, values: np.ndarray, n_columns: int) -> sp.csr_matrix:
-    X = sp.csr_matrix((values, indices, indptr), shape=(len(indptr) - 1, n_columns))
-    has_duplicates, _ = _native.check((X.indptr, X.indices, X.data, n_columns))
-    if has_duplicates:
-        X.sum_duplicates()
-        _native.check((X.indptr, X.indices, X.data, n_columns))  # refuses sums that overflow
-    return X

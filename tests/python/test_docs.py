@@ -28,6 +28,7 @@ DOCUMENTED = [
     hinge.PegasosClassifier,
     hinge.SubgradientSVC,
     hinge.Poly2Map,
+    hinge.BlockOptions,
     hinge.select_C,
     hinge.load_svmlight,
 ]

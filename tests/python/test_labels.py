@@ -164,3 +164,27 @@ def test_refuses_what_does_not_fit():
         hinge.LinearSVC().fit(X, Y).partial_fit(X, Y[:, 0])
     with pytest.raises(ValueError, match="sparse_tol must be a finite number of at least 0, got -1"):
         hinge.LinearSVC(sparse_coef=True, sparse_tol=-1.0).fit(X, Y)
+
+
+def test_a_matrix_of_labels_is_left_alone():
+    X, Y = labels_problem()
+    given = sp.csc_array(Y)
+    given.indices[: given.indptr[1]] = given.indices[: given.indptr[1]][::-1].copy()
+    given.data[1] = 0
+    before = [array.copy() for array in (given.data, given.indices, given.indptr)]
+    hinge.LinearSVC().fit(X, given)
+    for array, kept in zip((given.data, given.indices, given.indptr), before, strict=True):
+        np.testing.assert_array_equal(array, kept)
+
+
+@pytest.mark.parametrize("k", [1, 3, 4])
+def test_top_k_of_pairs_of_features(k):
+    X, y = sparse_problem(3, n_rows=120, n_columns=8)
+    y = np.arange(120) % 4
+    model = hinge.LinearSVC(degree=2, C=0.1).fit(X, y)
+    labels, found = model.predict_top_k(X, k)
+    values = model.decision_function(X)
+    assert labels.shape == found.shape == (120, k)
+    np.testing.assert_array_equal(found, -np.sort(-values, axis=1)[:, :k])
+    np.testing.assert_array_equal(np.take_along_axis(values, labels, axis=1), found)
+    np.testing.assert_array_equal(labels[:, 0], model.predict(X))

@@ -516,3 +516,10 @@ def test_real_samples(real, name, rows, limit):
     alpha = path.alpha(points[:, 0], points[:, 1])
     assert max(kkt_residual(Z, a, np.where(y > 0, *p)) for a, p in zip(alpha, points, strict=True)) < 1e-9
     assert_equals_certified_fits(path, points[:20])  # descent takes up to a third of a second for each on w8a
+
+
+def test_select_costs_takes_any_integer_as_number_of_folds():
+    X, y = FAMILIES["integer"]
+    chosen = [hinge.select_costs(X, y, cv=cv, box=(0.5, 0.5)) for cv in (3, np.int64(3))]
+    assert chosen[0].error == chosen[1].error
+    np.testing.assert_array_equal(chosen[0].grid_costs, chosen[1].grid_costs)

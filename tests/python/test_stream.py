@@ -229,3 +229,18 @@ def test_the_first_pieces_may_come_at_once():
         list(pool.map(lambda piece: model.partial_fit(*piece, classes=[0, 1]), pieces(X, y, 100)))
     assert model.stream_.n_seen == 400
     np.testing.assert_array_equal(model.coef_, model.stream_.model()[0])
+
+
+@pytest.mark.parametrize("make", [LinearSVC, LogisticRegression, PegasosClassifier])
+def test_a_refused_first_piece_leaves_nothing(make):
+    X, y = shuffled(n=100, d=20)
+    model = make()
+    before = dict(vars(model))
+    wrong = X.copy()
+    wrong.data[5] = np.nan
+    for Z, z in ((X, y + 7), (wrong, y), (X, y[:50])):
+        with pytest.raises(ValueError):
+            model.partial_fit(Z, z, classes=[0, 1])
+        assert vars(model) == before
+    model.partial_fit(X[:, :10], y, classes=[0, 1])
+    assert model.n_features_in_ == 10

@@ -1,4 +1,4 @@
-"""Options of training on blocks, and decision values over block stores."""
+"""Training on blocks: its options and costs; and decision values over block stores."""
 
 from __future__ import annotations
 
@@ -12,52 +12,10 @@ from hinge import _native, _validate
 from hinge._budget import budget
 from hinge.blocks import BlockStore
 
-CACHES = ("gradient", "projected", "random", "none")
-WAITING = ("rest", "train")
-DUALS = ("auto", "memory", "file")
 
-_DEFAULTS: dict[str, Any] = {
-    "cache": "gradient",
-    "cache_share": "auto",
-    "rounds": _native.DEFAULT_ROUNDS,
-    "round_tol": 0.0,
-    "keep_compressed": True,
-    "while_reading": "rest",
-    "duals": "auto",
-    "in_memory": None,
-    "checkpoint_seconds": 60.0,
-}
-
-
-def options(memory_budget: Any, checkpoint: Any, given: Mapping[str, Any] | None) -> dict[str, Any]:
-    """The native options of training on blocks, every one checked."""
-    if given is not None and not isinstance(given, Mapping):
-        raise ValueError(f"block_options must be a dict or None, got {given!r}")
-    chosen = {**_DEFAULTS, **(given or {})}
-    unknown = set(chosen) - set(_DEFAULTS)
-    if unknown:
-        raise ValueError(f"block_options knows {sorted(_DEFAULTS)}, got {sorted(unknown)[0]!r}")
-    _validate.choice("block_options['cache']", chosen["cache"], CACHES)
-    _validate.choice("block_options['while_reading']", chosen["while_reading"], WAITING)
-    _validate.choice("block_options['duals']", chosen["duals"], DUALS)
-    _validate.whole("block_options['rounds']", chosen["rounds"], 1)
-    _validate.truth("block_options['keep_compressed']", chosen["keep_compressed"])
-    if chosen["in_memory"] is not None:
-        _validate.truth("block_options['in_memory']", chosen["in_memory"])
-    is_auto = isinstance(chosen["cache_share"], str) and chosen["cache_share"] == "auto"
-    chosen["cache_share"] = None if is_auto else _number("cache_share", chosen, "'auto' or a number from 0 to 0.9")
-    for name in ("round_tol", "checkpoint_seconds"):
-        chosen[name] = _number(name, chosen, "a number")
-    chosen["memory_budget"] = budget(memory_budget)
-    chosen["checkpoint"] = None if checkpoint is None else str(checkpoint)
-    return chosen
-
-
-def _number(name: str, chosen: Mapping[str, Any], rule: str) -> float:
-    try:
-        return float(chosen[name])
-    except (TypeError, ValueError):
-        raise ValueError(f"block_options[{name!r}] must be {rule}, got {chosen[name]!r}") from None
+def options(block_options: Mapping[str, Any], memory_budget: int | None, checkpoint: str | None) -> dict[str, Any]:
+    """The native options of training on blocks, from checked parameters."""
+    return {**block_options, "memory_budget": budget(memory_budget), "checkpoint": checkpoint}
 
 
 def refuse_unfit(options: Mapping[str, Any]) -> None:

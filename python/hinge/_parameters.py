@@ -1,0 +1,392 @@
+"""The parameters of all estimators, each declared once: name, what may be given, default, check and meaning.
+
+Docstrings and checks are made of these tables; signatures are compared with them. The tables of the estimators are at
+the end: later entries replace earlier ones of the same name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from hinge import _checks, _native, _validate
+from hinge._block_options import block_options
+from hinge._budget import budget
+from hinge._checks import at_least, not_negative, optional, positive, truth, unchecked
+from hinge._choice import CHOICES
+from hinge._declared import Parameter, one_of, table
+from hinge.calibration import METHODS
+
+SOLVERS = ("auto", "dual_cd", "dual_cd_online", "newton", "primal_cd", "cutting_plane")
+SEARCH_SOLVERS = SOLVERS[:4]
+STEP_SIZES = ("pegasos", "root", "constant")
+
+MIN_BITS, MAX_BITS = 12, 30
+
+_DECADES = (-4, 4)
+"""Powers of ten between which a number of ``Cs`` is spread, as in scikit-learn's LogisticRegressionCV."""
+
+
+def _threads(name: str, value: Any) -> int:
+    return _validate.threads(value)
+
+
+def _seed(name: str, value: Any) -> int:
+    return _validate.seed(value)
+
+
+def _bytes(name: str, value: Any) -> int:
+    return budget(value)
+
+
+def _degree(name: str, value: Any) -> int:
+    if isinstance(value, bool) or value not in (1, 2):
+        raise ValueError(f"{name} must be 1 or 2, got {value!r}")
+    return int(value)
+
+
+def _hash_bits(name: str, value: Any) -> int:
+    if _checks.whole(name, value, MIN_BITS) > MAX_BITS:
+        raise ValueError(f"{name} must be at most {MAX_BITS}, got {value!r}")
+    return int(value)
+
+
+def _ratio(name: str, value: Any) -> float:
+    if positive(name, value) <= 1:
+        raise ValueError(f"{name} must be above 1, got {value!r}")
+    return float(value)
+
+
+def _costs(name: str, value: Any) -> list[float]:
+    """Rising, each once."""
+    if _checks.is_number(value):
+        return np.logspace(*_DECADES, _checks.whole(name, value, 1)).tolist()
+    if isinstance(value, (str, bytes)) or not isinstance(value, Iterable):
+        raise ValueError(
+            f"{name} must be a list of numbers above 0, or how many to take from 1e-4 to 1e4, got {value!r}"
+        )
+    values = {positive(name, C) for C in value}
+    if not values:
+        raise ValueError(f"{name} must hold at least one number, it is empty")
+    return sorted(values)
+
+
+def _step_size(name: str, value: Any) -> str:
+    return "function" if callable(value) else _checks.choice(name, value, STEP_SIZES)
+
+
+_N_JOBS = Parameter("n_jobs", "int", None, _threads).means(
+    "Threads. None means all usable cores; results have the same bits for any number."
+)
+
+_RANDOM_STATE = Parameter("random_state", "int, RandomState or None", None, _seed).means(
+    "Seed of the visiting order; None is a fixed seed."
+)
+
+_VERBOSE = Parameter("verbose", "int", 0, _checks.verbosity).means(
+    "Progress on standard error if above 0; the logger ``hinge`` gets it at level INFO anyway."
+)
+
+_INTERCEPT_SCALING = Parameter("intercept_scaling", "float", None, optional(positive)).means("""
+    If given, the intercept is the weight of a constant column of this height and penalised like every weight,
+    as in LIBLINEAR.
+    """)
+
+_CLASS_WEIGHT = Parameter("class_weight", 'dict or "balanced"', None, unchecked).means("""
+    Weight per class, above 0, multiplied with the sample weight; "balanced" makes the sums of all classes equal. A
+    class of weight 0 would have a model of its own without a row to learn from: leave its rows out instead. None
+    where y is a matrix of labels, whose columns share the weights of the rows.
+    """)
+
+_POLY2_MAP = table(
+    Parameter("gamma", "float", None, optional(positive)).means(r"""
+        A number scales the products like the kernel :math:`(\gamma\, x \cdot z + r)^2`; None takes them as they are.
+    """),
+    Parameter("coef0", "float", 1.0, not_negative).means(
+        ":math:`r`, at least 0. Its constant feature is left out beside a free intercept."
+    ),
+    Parameter("hash_bits", "int", 22, _hash_bits).means("""
+        Above ``2**hash_bits`` weights, pairs are hashed, see :class:`hinge.Poly2Map`; the seed is ``random_state``.
+        From 12 to 30.
+    """),
+)
+
+POLY2_MAP = table(
+    _POLY2_MAP["gamma"].means(r"""
+        A number gives features with :math:`\phi(x) \cdot \phi(z) = (\gamma\, x \cdot z + r)^2`, r being ``coef0``; None
+        the plain :math:`x_j`, :math:`x_j^2`, :math:`x_j x_k`.
+    """),
+    _POLY2_MAP["coef0"].means(
+        ":math:`r`, at least 0. The constant feature r is the last column, unless it is 0 or ``gamma`` is None."
+    ),
+    _POLY2_MAP["hash_bits"].means("""
+        Up to ``2**hash_bits`` features n(n+3)/2, each pair has a column; beyond, the products of different features are
+        hashed, with signs, into ``2**hash_bits`` columns behind the linear terms and the squares. 12 to 30.
+    """),
+    _RANDOM_STATE.means("Seed of the hash; None is a fixed seed."),
+)
+
+_FIT = table(
+    Parameter("tol", "float", _native.DEFAULT_TOL, positive).means("Relative duality gap at which the fit stops."),
+    Parameter("max_iter", "int", _native.DEFAULT_MAX_ITER, at_least(1)).means(
+        "Largest number of epochs or Newton steps of a fit."
+    ),
+    Parameter("fit_intercept", "bool", True, truth).means("Whether to fit an intercept; it is not penalised."),
+    _INTERCEPT_SCALING,
+    _CLASS_WEIGHT,
+    Parameter("degree", "{1, 2}", 1, _degree).means("""
+        2 trains on the products of all pairs of features too, which are generated while they are used and never
+        stored (no presolve): ``coef_`` has n_features weights of linear terms, then those of pairs, see
+        :meth:`pair_weights`.
+    """),
+    _POLY2_MAP,
+    Parameter("presolve", '{"auto", True, False}', "auto", _checks.presolve).means("""
+        Whether the solver works on a packed copy of a sparse X: proportional columns merged into one (an orthogonal
+        change of variables, so the optimum is the same), empty columns dropped, the rest ordered by frequency. "auto"
+        does so where it pays: for more than 40,000 columns and a long enough fit, judged by loss, C and the number of
+        classes. Weights and certificate belong to X in any case. A dense X is never packed, nor does the search pack a
+        store that fits in memory.
+    """),
+    Parameter("memory_budget", "int or str", None, optional(_bytes)).means("""
+        For a :class:`BlockStore`: bytes that the fit may use beside the interpreter and its libraries, as a number or
+        text such as "500MB" or "2GB". None is half of the memory that is available. Rows that do not fit are trained
+        in blocks.
+    """),
+    Parameter("block_options", "dict or BlockOptions", None, block_options).means("""
+        For a :class:`BlockStore`, a dict with any of ``cache`` ("gradient": rows near the margin stay in memory;
+        "none" saves that), ``rounds`` (10: epochs per loaded block) and ``in_memory`` (None: whether to fit all rows
+        in memory; None if they fit). :class:`hinge.BlockOptions` has these and more.
+    """),
+    _N_JOBS,
+    _RANDOM_STATE,
+    _VERBOSE,
+)
+
+_C = Parameter("C", "float", 1.0, positive).means("Cost of training errors.")
+
+_CHECKPOINT = Parameter("checkpoint", "path-like", None, optional(_checks.path)).means("""
+    For a :class:`BlockStore`: file that keeps the state of the fit, and continues it to the same bits after a kill.
+    One fit at a time uses it; a file of another kind is refused and kept.
+    """)
+
+_SVM = table(
+    one_of("loss", ("squared_hinge", "hinge")).means(r":math:`\max(0, 1-m)^2` or :math:`\max(0, 1-m)`."),
+    one_of("multi_class", ("ovr", "crammer_singer")).means(r"""
+        "ovr" fits each of more than two classes against the rest. "crammer_singer" fits all classes, also two, as one
+        problem: :math:`\tfrac12 \sum_m \|w_m\|^2 + C \sum_i v_i \max_m (1_{m \ne y_i} + f_m(x_i) - f_{y_i}(x_i))`,
+        by the sequential dual method, and by Newton steps where that is too slow and classes times columns are at
+        most 1,600; as in scikit-learn, ``loss`` is then not looked at. The solver must be "auto" or "dual_cd", the
+        degree 1. A :class:`BlockStore` that does not fit ``memory_budget`` is trained on block by block; the budget
+        counts the weights of all classes and three positive dual variables per row, more come on top.
+    """),
+)
+
+_SOLVER = one_of("solver", SEARCH_SOLVERS).means("""
+    "dual_cd" is dual coordinate descent with shrinking, "dual_cd_online" draws one random row at a time,
+    "newton" is truncated Newton in the primal (through smooth approximations for the hinge). "auto" chooses by
+    shape and loss, and hands a dual fit that stalls over to Newton.
+    """)
+
+_EVERY_SOLVER = one_of("solver", SOLVERS).means(
+    f"""{_SOLVER.text}
+For comparison: "primal_cd", coordinate descent in the primal (squared hinge only), and "cutting_plane" (hinge only)."""
+)
+
+_SEARCH = table(
+    Parameter("cv", "int, splitter or iterable", 5, unchecked).means("""
+        Number of stratified folds of shuffled rows (seeded by ``random_state``), any scikit-learn splitter, or an
+        iterable of (train, test) row numbers or masks. A row may be held out several times, or never.
+        scikit-learn does not shuffle for a number: on rows in file order, which are rarely in random order, that
+        chooses a wrong C (w8a: 1e-6 instead of 16). With ``groups``, a number keeps the rows of a group together
+        (StratifiedGroupKFold, shuffled). A class of fewer rows than folds is missing in some held-out parts, the only
+        row of a class is in every training part, and there are no more folds than rows of the largest class: each with
+        a warning.
+    """),
+    Parameter("scoring", "str, callable, list, tuple or dict", None, unchecked).means("""
+        Any scikit-learn scorer of classifiers by name or as a callable; several as a list of those or as a dict from
+        names; a callable may also return a dict of scores. None is accuracy. A scorer sees an estimator that knows
+        the decision values of the held-out rows (and probabilities, for the logistic loss); its X are positions in
+        the held-out part. Every scorer is tried on every fold before the search begins. The method ``score`` of an
+        estimator uses the one that chooses C.
+    """),
+    Parameter("choose_by", "str", None, unchecked).means("""
+        Name of the scorer that chooses C; None is the first. A list names its scorers by themselves or their metric,
+        a single callable has the name "score".
+    """),
+    one_of("choose", CHOICES).means("""
+        "best" chooses the best mean score over folds and the smallest C among equals, "one_se" the smallest C whose
+        mean score is within one standard error of the best (see :attr:`hinge.CSearch.std_error`).
+    """),
+    Parameter("Cs", "int or array-like of shape (n_Cs,)", None, optional(_costs)).means("""
+        The values of C to visit, in rising order, instead of the range that ``C_min``, ``C_max`` and ``ratio`` give;
+        ``stop`` may leave out the last ones. A number means as many values evenly spaced in log C from 1e-4 to 1e4, as
+        in scikit-learn's LogisticRegressionCV.
+    """),
+    Parameter("C_min", "float", None, optional(positive)).means(
+        "First value of C; None computes the lower bound of Chu et al. (eq. 21 or 22), rounded down to a power of two."
+    ),
+    Parameter("C_max", "float", _native.DEFAULT_C_MAX, positive).means("Limit of C."),
+    Parameter("ratio", "float", _native.DEFAULT_RATIO, _ratio).means("Factor between values of C, above 1."),
+    Parameter("refine", "int", 0, at_least(0)).means("""
+        Rounds of bisection once the range is done: each visits the middle, in log C, of the intervals on both sides of
+        the best C.
+    """),
+    one_of("stop", ("exact", "unchanged", "liblinear")).means("""
+        When to end before the last value: "exact" as soon as it is known that every solution is accurate enough at all
+        values up to the last, "unchanged" after three successive values without a change (eq. 24 of Chu et al.),
+        "liblinear" after five, as LIBLINEAR's ``-C`` counts.
+    """),
+    Parameter("time_limit", "float", None, optional(positive)).means("""
+        Seconds after which the search ends with what is finished; an estimator is then fitted at the best C so far.
+    """),
+    Parameter("resume", "path-like", None, optional(_checks.path)).means("""
+        Journal of the search: a record per finished C is added to this file, and what it holds already is not
+        computed again. A search that was killed continues to the same bits. The journal of other data, splits, values
+        of C or options of the fits is refused, and any other file, which is kept; scorers, the rule of choice, limits
+        of time and threads may change. One search at a time uses a journal: a second one gets an error.
+    """),
+    Parameter("keep_decisions", "bool", False, truth).means("""
+        Whether the :class:`hinge.CSearch` has the out-of-fold decision values at the chosen C as ``decisions``. Costs
+        n_samples numbers per binary problem, with "one_se" once for each C that is better than all smaller ones.
+    """),
+    _RANDOM_STATE.means("Seed of the folds and of the visiting order; None is a fixed seed."),
+    _VERBOSE.means("""
+        1 shows a progress bar of the search on a terminal (a line per C elsewhere), 2 lines with details, on standard
+        error. The logger ``hinge`` gets a record per C at level INFO in any case, details at level DEBUG.
+    """),
+)
+
+_SELECT_TOL = Parameter("select_tol", "float", _native.DEFAULT_SEARCH_TOL, positive).means("""
+    Accuracy of the fits of the search. Newton: norm of the gradient at most this times ``min(pos, neg) / n`` times its
+    norm at zero weights (eq. 28 of Chu et al.). Other solvers: relative duality gap at most a tenth of this.
+    """)
+
+_SEARCH_AND_FIT = table(
+    _FIT,
+    _SOLVER,
+    _SEARCH,
+    _SELECT_TOL,
+    _FIT["tol"].means("Relative duality gap at which the final fit stops."),
+)
+
+_DESCENT = table(
+    one_of("loss", ("hinge", "squared_hinge", "logistic")).means(r"""
+        The other losses begin with shorter steps, :math:`1/(\lambda (t + t_0))`, with :math:`t_0` the largest curvature
+        of the loss times the largest squared norm of a row over :math:`\lambda`.
+    """),
+    Parameter("C", "float", None, optional(positive)).means("Cost of training errors, instead of ``lam=None``."),
+    Parameter("lam", "float", 1e-4, optional(positive)).means(
+        r":math:`\lambda`. Equals ``1 / (n C)`` for n rows of weight 1."
+    ),
+    Parameter("batch_size", "int", 1, at_least(1)).means(
+        "Rows per step, drawn with replacement with the probability of their weight."
+    ),
+    Parameter("eta", '{"pegasos", "root", "constant"} or callable', "pegasos", _step_size).means(r"""
+        Length of step t: :math:`1/(\lambda t)`, ``eta0 / sqrt(t)``, ``eta0``, or a function of t = 1, 2, ... (a
+        Python call for each step).
+    """),
+    Parameter("eta0", "float", 1.0, positive).means("See ``eta``."),
+    Parameter("projection", "bool", True, truth).means(
+        "Whether to scale the weights back into the ball that holds the optimum."
+    ),
+    one_of("average", ("suffix", "all", "none")).means(
+        "The result: the mean of the last third to half of the iterates, of all, or the last iterate."
+    ),
+    Parameter("tol", "float", _native.DEFAULT_DESCENT_TOL, positive).means("Relative duality gap at which to stop."),
+    Parameter("objective_tol", "float", None, optional(positive)).means("""
+        Relative change of the objective between two looks (after 1, 2, 3, 4, 6, 8, 12, ... epochs) at which to stop.
+    """),
+    Parameter("step_tol", "float", None, optional(positive)).means(
+        "Sum of the lengths of the last ``window`` steps at which to stop."
+    ),
+    Parameter("window", "int", 100, at_least(1)).means("See ``step_tol``."),
+    _FIT["max_iter"].means("Limit of epochs; an epoch draws as many rows as there are, at least 1024."),
+    _FIT["fit_intercept"].means("""
+        Whether to fit an intercept. It is not penalised, and the exact best one for the weights at each look and in the
+        end.
+    """),
+    _INTERCEPT_SCALING,
+    _CLASS_WEIGHT,
+    _FIT["presolve"].means("""
+        Whether steps work on a packed copy of a sparse X, which has the same optimum, see :class:`hinge.LinearSVC`;
+        "auto" does so where it pays. ``partial_fit`` and block stores take X as it is.
+    """),
+    _FIT["memory_budget"].means("""
+        Bytes for a fit on a block store, as a number or text such as "500MB"; None is half of the memory that is
+        available. Draws from larger blocks are nearer to draws from all rows.
+    """),
+    _N_JOBS,
+    _RANDOM_STATE,
+    _VERBOSE,
+)
+
+LINEAR_SVC = table(
+    _FIT,
+    _C,
+    _SVM,
+    _EVERY_SOLVER,
+    Parameter("sparse_coef", "bool", False, truth).means("""
+        Whether ``coef_`` is a CSR matrix. Classes or labels are then fitted one by one in each thread, so that memory
+        does not grow with classes times features. Predictions look its columns up once: values may be changed in
+        ``coef_.data``, for other columns assign another matrix.
+    """),
+    Parameter("sparse_tol", "float", 1e-3, not_negative).means("""
+        With ``sparse_coef``, weights are rounded to single precision and small ones set to zero as long as that raises
+        the objective of a class by at most this share, measured on the training data; 0 keeps all as they are. The
+        certificate is that of the weights that are left.
+    """),
+    _CHECKPOINT,
+)
+
+LOGISTIC_REGRESSION = table(_FIT, _C, _SOLVER, _CHECKPOINT)
+
+LINEAR_SVC_CV = table(
+    _SEARCH_AND_FIT,
+    _SVM,
+    one_of("probability", METHODS)
+    .or_none()
+    .means("""
+        If given, :func:`hinge.calibrate` fits probabilities to the out-of-fold decision values that the search has at
+        the chosen C, without a further fit; ``predict`` is then the most probable class.
+    """),
+    Parameter("threshold", "str or callable", None, unchecked).means("""
+        A scikit-learn scorer, for two classes: ``predict`` uses the decision value as threshold that is best for it on
+        the out-of-fold decision values, instead of 0.
+    """),
+    Parameter("cost_matrix", "array-like of shape (n_classes, n_classes)", None, unchecked).means("""
+        Cost of a row of class i (row) that is predicted as class j (column). Two classes: the threshold of the
+        least total cost out of fold. More: needs ``probability``; ``predict`` is the class of least expected cost.
+    """),
+)
+
+LOGISTIC_REGRESSION_CV = _SEARCH_AND_FIT
+
+SELECT_C = table(
+    _FIT,
+    _SVM,
+    _SOLVER,
+    _SEARCH,
+    one_of("loss", ("logistic", "squared_hinge", "hinge")).means(
+        "The loss of the model, as in :class:`hinge.LinearSVC`."
+    ),
+    _SVM["multi_class"].means('As in :class:`hinge.LinearSVC`; "crammer_singer" needs ``loss="hinge"`` here.'),
+    replace(_SELECT_TOL, name="tol"),
+)
+
+PEGASOS = _DESCENT
+
+SUBGRADIENT = table(
+    _DESCENT,
+    replace(_DESCENT["C"], default=1.0).means(
+        "Cost of training errors; equals ``1 / (n lam)`` for n rows of weight 1."
+    ),
+    replace(_DESCENT["lam"], default=None).means(r":math:`\lambda`, instead of ``C=None``."),
+    _DESCENT["batch_size"]
+    .or_none()
+    .means("Rows per step, drawn at random; None takes all rows in each step, those of a block for a block store."),
+    replace(_DESCENT["projection"], default=False),
+    _DESCENT["max_iter"].means("Limit of epochs; a full batch makes one step in each."),
+)
