@@ -26,12 +26,14 @@
 //! * [`matrix`]: row access over borrowed CSR and dense arrays, and the kernels; [`pairs`]: degree-2 features
 //!   of such rows; [`presolve`]: the same problem with fewer columns; [`text`]: the svmlight reader;
 //! * [`loss`]: the losses with derivative, curvature and conjugate;
-//! * [`fit`]: solvers, pure functions from a [`fit::Problem`] to a [`fit::Solution`];
+//! * [`mod@fit`]: solvers, pure functions from a [`fit::Problem`] to a [`fit::Solution`];
 //! * [`labels`]: the binary problems of classes and labels;
 //! * [`store`]: the compressed block file, written from any stream of rows, read as if it were hostile;
 //!   [`source`]: its rows in memory;
 //! * [`search`]: warm-started search for `C`; [`cost_plane`]: the plane of two costs; [`blocks`]: training on
 //!   a store that is larger than memory; [`online`]: learning from rows that are seen once;
+//! * [`front`]: the front door, [`fit()`] and [`front::search::Search`]: from a question to an
+//!   answer, all decisions in between;
 //! * `python`: borrow, detach, call, map errors (feature `python` only).
 //!
 //! Papers are cited in the modules as: **Chu15** Warm Start for Parameter Selection of Linear Classifiers
@@ -48,6 +50,7 @@ pub mod cost_plane;
 pub mod durable;
 pub mod error;
 pub mod fit;
+pub mod front;
 pub mod labels;
 pub mod loss;
 pub mod matrix;
@@ -65,3 +68,4 @@ pub mod text;
 mod python;
 
 pub use error::{Error, Result};
+pub use front::{Outcome, Source, Spec, Targets, fit};

@@ -15,7 +15,10 @@ use crate::{Result, memory};
 
 /// Calls `task(k, item)` for every item, in parallel; `k` counts from 0.
 pub fn each<T: Send>(items: impl IntoIterator<Item = T>, task: impl Fn(usize, T) + Sync) {
-    let items: Vec<Mutex<Option<T>>> = items.into_iter().map(|item| Mutex::new(Some(item))).collect();
+    each_item(items.into_iter().map(|item| Mutex::new(Some(item))).collect(), &task);
+}
+
+fn each_item<T: Send>(items: Vec<Mutex<Option<T>>>, task: &(dyn Fn(usize, T) + Sync)) {
     each_number(items.len(), &|k| {
         // Nobody else takes item `k`: the lock is free and not poisoned.
         if let Some(item) = items[k].lock().ok().and_then(|mut item| item.take()) {
@@ -27,11 +30,19 @@ pub fn each<T: Send>(items: impl IntoIterator<Item = T>, task: impl Fn(usize, T)
 /// Calls `task(start, piece)` for the pieces of `chunk` entries (the last may be shorter) into which `out`
 /// falls, in parallel.
 pub fn each_chunk<T: Send>(out: &mut [T], chunk: usize, task: impl Fn(usize, &mut [T]) + Sync) {
+    each_piece(out, chunk, &task);
+}
+
+fn each_piece<T: Send>(out: &mut [T], chunk: usize, task: &(dyn Fn(usize, &mut [T]) + Sync)) {
     each(out.chunks_mut(chunk), |k, piece| task(k * chunk, piece));
 }
 
 /// `f(0), .., f(count - 1)`, computed in parallel.
 pub fn map<T: Send>(count: usize, f: impl Fn(usize) -> T + Sync) -> Vec<T> {
+    map_numbers(count, &f)
+}
+
+fn map_numbers<T: Send>(count: usize, f: &(dyn Fn(usize) -> T + Sync)) -> Vec<T> {
     let mut out: Vec<Option<T>> = (0..count).map(|_| None).collect();
     each(&mut out, |k, slot| *slot = Some(f(k)));
     out.into_iter().flatten().collect()
@@ -42,7 +53,10 @@ pub fn map_each<T: Send, U: Send>(
     items: impl IntoIterator<Item = T>,
     f: impl Fn(usize, T) -> U + Sync,
 ) -> Vec<U> {
-    let items: Vec<T> = items.into_iter().collect();
+    map_items(items.into_iter().collect(), &f)
+}
+
+fn map_items<T: Send, U: Send>(items: Vec<T>, f: &(dyn Fn(usize, T) -> U + Sync)) -> Vec<U> {
     let mut out: Vec<Option<U>> = items.iter().map(|_| None).collect();
     each(items.into_iter().zip(&mut out), |k, (item, slot)| *slot = Some(f(k, item)));
     out.into_iter().flatten().collect()
@@ -64,8 +78,14 @@ pub fn try_map<T: Send, U: Send>(
     items: impl IntoIterator<Item = T>,
     f: impl Fn(usize, T) -> Result<U> + Sync,
 ) -> Result<Vec<U>> {
+    try_map_items(items.into_iter().collect(), &f)
+}
+
+fn try_map_items<T: Send, U: Send>(
+    items: Vec<T>,
+    f: &(dyn Fn(usize, T) -> Result<U> + Sync),
+) -> Result<Vec<U>> {
     let has_failed = AtomicBool::new(false);
-    let items: Vec<T> = items.into_iter().collect();
     let mut out: Vec<Option<Result<U>>> = items.iter().map(|_| None).collect();
     each(items.into_iter().zip(&mut out), |k, (item, slot)| {
         if !has_failed.load(Ordering::Relaxed) {

@@ -69,8 +69,6 @@ def native_fit(
     ids: np.ndarray, n_classes: int, rows: tuple[np.ndarray, np.ndarray] | None, options: dict[str, Any]
 ) -> Callable[..., dict[str, Any]]:
     """The native function that fits all classes, or the labels with the given positive rows."""
-    if options["solver"] == "crammer_singer":
-        return _native.fit_crammer_singer
     sparse_tol = options.get("sparse_tol")
     if rows is None and sparse_tol is None:
         return _native.fit

@@ -42,7 +42,6 @@ __all__ = [
     "explore_to_file",
     "fit",
     "fit_costs",
-    "fit_crammer_singer",
     "fit_labels",
     "fit_store",
     "load_svmlight",
@@ -274,14 +273,6 @@ def descend_store(
     progress: Callable[[str, int, float], None] | None = None,
 ) -> dict[str, Any]: ...
 def fit(
-    matrix: Any,
-    class_ids: np.ndarray,
-    n_classes: int,
-    cost: np.ndarray,
-    options: dict[str, Any],
-    progress: Callable[[str, int, float], None] | None = None,
-) -> dict[str, Any]: ...
-def fit_crammer_singer(
     matrix: Any,
     class_ids: np.ndarray,
     n_classes: int,

@@ -259,6 +259,14 @@ pub fn sum_pieces<const K: usize, const L: usize>(
     chunk: usize,
     piece: impl Fn(Range<usize>) -> [[f64; L]; K] + Sync,
 ) -> [[f64; L]; K] {
+    add_pieces(n, chunk, &piece)
+}
+
+fn add_pieces<const K: usize, const L: usize>(
+    n: usize,
+    chunk: usize,
+    piece: &(dyn Fn(Range<usize>) -> [[f64; L]; K] + Sync),
+) -> [[f64; L]; K] {
     let range = |k: usize| k * chunk..((k + 1) * chunk).min(n);
     let count = n.div_ceil(chunk);
     let mut total = [[0.0; L]; K];

@@ -11,9 +11,9 @@ use numpy::{
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
-use crate::matrix::csr::{CsrView, Structure};
+use crate::front::Checked;
+use crate::matrix::csr::CsrView;
 use crate::matrix::dense::DenseView;
-use crate::matrix::layout::Layout;
 use crate::memory;
 use crate::memory::CollectLarge;
 
@@ -146,17 +146,17 @@ pub struct DenseSlice<'a, V> {
 
 impl<'a> Slices<'a> {
     /// Checks the memory and wraps it. Belongs inside a job: the check is parallel.
-    pub fn checked(self) -> crate::Result<(Layout<'a>, Structure)> {
+    pub fn checked(self) -> crate::Result<Checked<'a>> {
         macro_rules! csr {
             ($x:expr) => {{
                 let (rows, structure) = CsrView::new($x.indptr, $x.indices, $x.values, $x.n_cols)?;
-                Ok((rows.into(), structure))
+                Ok(Checked { rows: rows.into(), structure })
             }};
         }
         macro_rules! dense {
             ($x:expr) => {{
                 let (rows, structure) = DenseView::new($x.values, $x.n_rows, $x.n_cols)?;
-                Ok((rows.into(), structure))
+                Ok(Checked { rows: rows.into(), structure })
             }};
         }
         by_layout!(self, csr, dense)

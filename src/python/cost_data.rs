@@ -7,6 +7,7 @@ use super::arrays::{PyMatrix, Slices};
 use crate::Result;
 use crate::cost_plane::answer::Data;
 use crate::fit::check_length;
+use crate::front::Checked;
 use crate::matrix::{Matrix, Rows};
 
 /// Rows, labels in {-1, +1} and the height of the constant column (0 for none): `CostProblem.native` of
@@ -37,7 +38,7 @@ impl CostSlices<'_> {
 
     /// Calls `job` with the data, once they are checked.
     pub fn with<T>(&self, perturbation: &[f64], job: impl FnOnce(&Data<'_>) -> Result<T>) -> Result<T> {
-        let (rows, structure) = self.rows.checked()?;
+        let Checked { rows, structure } = self.rows.checked()?;
         let rows = Matrix::from(rows);
         structure.check_solvable()?;
         check_length("labels", rows.n_rows(), self.y.len())?;

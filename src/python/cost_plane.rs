@@ -240,7 +240,7 @@ impl Plane {
         let (data, held, held_y) = (data.slices()?, held.slices()?, held_y.as_slice()?);
         self.check_rows(data.n_rows())?;
         let cells = run(py, n_threads, None, |monitor| {
-            let held = Matrix::from(held.checked()?.0);
+            let held = Matrix::from(held.checked()?.rows);
             check_length("held-out labels", held.n_rows(), held_y.len())?;
             data.with(&self.perturbation, |data| surface::cells(data, &self.complex, &held, held_y, monitor))
         })?;

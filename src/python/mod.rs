@@ -1,7 +1,7 @@
 //! The Python module `hinge._native`: borrow arrays, detach, call, wrap.
 //!
 //! * [`arrays`]: NumPy arrays to row views, the only module that knows dtypes;
-//! * [`options`]: strings and numbers to enums;
+//! * [`options`]: strings and numbers to a [`crate::Spec`]; [`outcome`]: a model to a dict;
 //! * [`run`]: threads, interrupts and progress around a long call; [`turns`]: objects that calls use one
 //!   after the other;
 //! * [`blocks`], [`cost_plane`], [`cost_plane_file`], [`durable`], [`fit`], [`labels`], [`multiclass`],
@@ -16,10 +16,9 @@ pub mod cost_plane_file;
 mod durable;
 mod errors;
 mod fit;
-mod labels;
-mod multiclass;
 pub mod online;
 mod options;
+mod outcome;
 pub mod pairs;
 mod run;
 mod scores;
@@ -35,7 +34,7 @@ mod _native {
     use pyo3::prelude::*;
 
     #[pymodule_export]
-    use super::blocks::{StoreScorer, fit_store, search_store};
+    use super::blocks::StoreScorer;
     #[pymodule_export]
     use super::cost_plane::{
         Plane, Surface, answers_from, explore_plane, fit_costs, surfaces_minimum, walk_ray,
@@ -47,11 +46,7 @@ mod _native {
     #[pymodule_export]
     use super::errors::{BlockFileError, DuplicateEntriesError};
     #[pymodule_export]
-    use super::fit::{check, fit};
-    #[pymodule_export]
-    use super::labels::fit_labels;
-    #[pymodule_export]
-    use super::multiclass::fit_crammer_singer;
+    use super::fit::{check, fit, fit_labels, fit_store};
     #[pymodule_export]
     use super::online::StreamLearner;
     #[pymodule_export]
@@ -59,7 +54,7 @@ mod _native {
     #[pymodule_export]
     use super::scores::{PyColumnIndex, decision_values, positive_labels, top_k};
     #[pymodule_export]
-    use super::search::search;
+    use super::search::{search, search_store};
     #[pymodule_export]
     use super::store::{StoreReader, StoreWriter, TextReader, sample_columns};
     #[pymodule_export]

@@ -6,8 +6,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use super::arrays::{PyMatrix, collected, copied, table};
-use super::blocks::{BlockOptions, settings};
-use super::options;
+use super::blocks::BlockOptions;
 use super::options::FitOptions;
 use super::run::run;
 use super::turns::Turns;
@@ -102,8 +101,7 @@ impl StreamLearner {
                 )));
             }
         };
-        options::solver(&options.solver)?;
-        let settings = settings(&options, &blocks, None)?;
+        let settings = blocks.resolve()?.settings(&options.spec()?, None);
         let options = Options { settings, n_cols: n_features, cost: cost.as_slice()?.to_vec(), width };
         let stream = memory::catch(|| match state {
             Some(kept) => Ok::<_, PyErr>(Stream::restore(options, kept.snapshot()?)?),
@@ -128,7 +126,7 @@ impl StreamLearner {
         let seen = held.as_ref().ok_or_else(broken)?.counts().seen;
         let stream = held.as_mut().ok_or_else(broken)?;
         let done = run(py, n_threads, None, |monitor| {
-            let (rows, _) = slices.checked()?;
+            let rows = slices.checked()?.rows;
             stream.learn(&rows.into(), classes, weight, monitor)
         });
         // What is refused before anything is learned leaves the stream as it was.

@@ -4,9 +4,9 @@
 use pyo3::prelude::*;
 
 use super::pairs::MapOptions;
-use crate::fit::{Intercept, SolverKind};
+use crate::fit::{Intercept, Params, SolverKind};
+use crate::front::{PresolveChoice, Spec};
 use crate::loss::LossKind;
-use crate::presolve::Mode;
 use crate::{Error, Result};
 
 fn unknown<T>(name: &'static str, value: &str, rule: &'static str) -> Result<T> {
@@ -24,42 +24,18 @@ pub fn loss(name: &str) -> Result<LossKind> {
 
 /// The solver of a name.
 pub fn solver(name: &str) -> Result<SolverKind> {
-    match name {
-        "auto" => Ok(SolverKind::Auto),
-        "dual_cd" => Ok(SolverKind::DualCd),
-        "dual_cd_online" => Ok(SolverKind::DualCdOnline),
-        "newton" => Ok(SolverKind::Newton),
-        "primal_cd" => Ok(SolverKind::PrimalCd),
-        "cutting_plane" => Ok(SolverKind::CuttingPlane),
-        "crammer_singer" => Ok(SolverKind::CrammerSinger),
-        _ => {
-            let names = "'auto', 'dual_cd', 'dual_cd_online', 'newton', 'primal_cd', 'cutting_plane' or \
-                         'crammer_singer'";
-            unknown("solver", name, names)
-        }
-    }
+    let known = SolverKind::NAMES.iter().find(|(known, _)| *known == name);
+    let rule =
+        "'auto', 'dual_cd', 'dual_cd_online', 'newton', 'primal_cd', 'cutting_plane' or 'crammer_singer'";
+    known.map_or_else(|| unknown("solver", name, rule), |(_, solver)| Ok(*solver))
 }
 
-/// The name of a solver.
-pub fn solver_name(solver: SolverKind) -> &'static str {
-    match solver {
-        SolverKind::Auto => "auto",
-        SolverKind::DualCd => "dual_cd",
-        SolverKind::DualCdOnline => "dual_cd_online",
-        SolverKind::Newton => "newton",
-        SolverKind::CrammerSinger => "crammer_singer",
-        SolverKind::PrimalCd => "primal_cd",
-        SolverKind::CuttingPlane => "cutting_plane",
-        SolverKind::Subgradient => "subgradient",
-    }
-}
-
-/// Whether to presolve, by name, for so many binary problems of so many expected passes each.
-pub fn presolve(name: &str, passes: f64, n_problems: usize) -> Result<Mode> {
+/// Whether to presolve, by name.
+pub fn presolve(name: &str) -> Result<PresolveChoice> {
     match name {
-        "auto" => Ok(Mode::Auto { passes, n_problems }),
-        "on" => Ok(Mode::On),
-        "off" => Ok(Mode::Off),
+        "auto" => Ok(PresolveChoice::Auto),
+        "on" => Ok(PresolveChoice::On),
+        "off" => Ok(PresolveChoice::Off),
         _ => unknown("presolve", name, "'auto', 'on' or 'off'"),
     }
 }
@@ -89,4 +65,18 @@ pub struct FitOptions {
     /// A missing key is `None`.
     #[pyo3(default)]
     pub map: Option<MapOptions>,
+}
+
+impl FitOptions {
+    /// The options as the crate has them.
+    pub fn spec(&self) -> Result<Spec> {
+        let Self { tol, max_iter, seed, .. } = *self;
+        Ok(Spec {
+            loss: loss(&self.loss)?,
+            intercept: intercept(self.intercept)?,
+            params: Params { solver: solver(&self.solver)?, tol, max_iter, seed },
+            presolve: presolve(&self.presolve)?,
+            map: self.map.as_ref().map(MapOptions::spec),
+        })
+    }
 }

@@ -7,12 +7,12 @@ use super::arrays::{PyMatrix, collected};
 use super::run::run;
 use crate::fit::Monitor;
 use crate::fit::sweep::Sweep;
+use crate::front::{Checked, MapSpec};
 use crate::matrix::Rows;
-use crate::matrix::csr::Structure;
 use crate::matrix::design::Design;
 use crate::memory::CollectLarge;
 use crate::pairs::Poly2;
-use crate::pairs::map::{Factors, Map};
+use crate::pairs::map::Map;
 use crate::{Error, Result, memory};
 
 /// A degree-2 map, as a dict. `gamma` is None for the plain products.
@@ -27,21 +27,16 @@ pub struct MapOptions {
 }
 
 impl MapOptions {
+    /// The map for any number of features.
+    pub fn spec(&self) -> MapSpec {
+        let Self { gamma, coef0, has_constant, bits, seed } = *self;
+        MapSpec { gamma, coef0, has_constant, bits, seed }
+    }
+
     /// The map of `n` features.
     pub fn map(&self, n: usize) -> Result<Map> {
-        let mut factors = self.gamma.map_or_else(Factors::plain, |gamma| Factors::kernel(gamma, self.coef0));
-        if !self.has_constant {
-            factors.constant = 0.0;
-        }
-        Map::new(n, factors, self.bits, self.seed)
+        self.spec().map(n)
     }
-}
-
-/// Refuses mapped rows that are too large to compute with.
-pub fn check_mapped(structure: &Structure, map: &Map) -> Result<()> {
-    structure.check_solvable()?;
-    let max_squared_norm = map.squared_norm_limit(structure.max_squared_norm);
-    Structure { has_duplicates: false, max_squared_norm }.check_solvable()
 }
 
 /// Number of weights, and whether each pair has one for itself, of a map of `n` features.
@@ -98,7 +93,7 @@ pub fn map_decisions<'py>(
     let slices = matrix.slices()?;
     let weights = weights.as_array();
     let values = run(py, n_threads, None, |monitor| {
-        let (rows, structure) = slices.checked()?;
+        let Checked { rows, structure } = slices.checked()?;
         structure.check_solvable()?;
         let map = map.map(rows.n_cols())?;
         let poly = Poly2::new(rows, &map)?;
@@ -138,7 +133,7 @@ type CsrArrays<'py> = (Bound<'py, PyArray1<i64>>, Bound<'py, PyArray1<i64>>, Bou
 pub fn map_rows<'py>(py: Python<'py>, matrix: PyMatrix<'py>, map: MapOptions) -> PyResult<CsrArrays<'py>> {
     let slices = matrix.slices()?;
     let (indptr, indices, values) = run(py, 1, None, |monitor| {
-        let (rows, structure) = slices.checked()?;
+        let Checked { rows, structure } = slices.checked()?;
         structure.check_solvable()?;
         let map = map.map(rows.n_cols())?;
         let poly = Poly2::new(rows, &map)?;
@@ -172,7 +167,7 @@ pub fn map_usage(
 ) -> PyResult<(usize, usize, f64, f64)> {
     let slices = matrix.slices()?;
     run(py, n_threads, None, |monitor| {
-        let (rows, structure) = slices.checked()?;
+        let Checked { rows, structure } = slices.checked()?;
         structure.check_solvable()?;
         let map = map.map(rows.n_cols())?;
         let usage = Poly2::new(rows, &map)?.usage(&|| monitor.cancelled())?;

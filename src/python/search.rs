@@ -9,17 +9,14 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use super::arrays::{PyMatrix, copied};
-use super::options;
+use super::blocks::BlockOptions;
 use super::options::FitOptions;
-use super::pairs::check_mapped;
 use super::run::{Flag, callback_error, run_within, unwrap_callback};
-use crate::fit::Monitor;
+use super::store::StoreReader;
+use crate::front::search::Search;
+use crate::front::{Source, Targets};
 use crate::labels::Labels;
-use crate::matrix::Rows;
-use crate::matrix::layout::Layout;
-use crate::pairs::Poly2;
-use crate::presolve::pack;
-use crate::search::{Plan, Reason, Settings, Step, StopRule, Task, Values};
+use crate::search::{Plan, Reason, Step, StopRule, Values};
 use crate::{Error, Result, memory};
 
 /// Values and limits of a search, as a dict.
@@ -68,33 +65,39 @@ pub fn search<'py>(
     visit: Bound<'py, PyAny>,
     progress: Option<Bound<'py, PyAny>>,
 ) -> PyResult<&'static str> {
-    let labels = Labels { ids: class_ids.as_slice()?, n_classes };
-    let weight = weight.as_slice()?;
-    let folds = as_folds(&folds)?;
-    let settings = settings(&options)?;
-    let mode = options::presolve(&options.presolve, f64::INFINITY, labels.n_problems())?;
-    let call = SearchCall::new(plan, visit, folds.len())?;
+    let targets = Targets::Classes(Labels { ids: class_ids.as_slice()?, n_classes });
+    let (slices, weight, folds) = (matrix.slices()?, weight.as_slice()?, as_folds(&folds)?);
+    let (spec, call) = (options.spec()?, SearchCall::new(plan, visit, folds.len())?);
     let (plan, resume) = (call.plan.clone(), call.resume.clone());
-    let slices = matrix.slices()?;
+    let search = Search { spec: &spec, folds: &folds, plan: &plan, resume: resume.as_deref() };
     call.run(py, options.n_threads, progress.as_ref(), |monitor, visit| {
-        if let Some(map) = &options.map {
-            let (rows, structure) = slices.checked()?;
-            let map = map.map(rows.n_cols())?;
-            check_mapped(&structure, &map)?;
-            let task = Task { rows: &Poly2::new(rows, &map)?.into(), labels, weight, folds: &folds };
-            return crate::search::search(&task, &settings, &plan, resume.as_deref(), monitor, visit);
-        }
-        let (rows, structure) = slices.checked()?;
-        structure.check_solvable()?;
-        let packed = pack(&rows, &structure, mode, &|| monitor.cancelled())?;
-        let scaled = if packed.is_none() { rows.scaled() } else { None };
-        let rows = match (&packed, &scaled) {
-            (Some(packed), _) => packed.view(),
-            (_, Some(scaled)) => Layout::Scaled(scaled.view()).into(),
-            _ => rows.into(),
-        };
-        let task = Task { rows: &rows, labels, weight, folds: &folds };
-        crate::search::search(&task, &settings, &plan, resume.as_deref(), monitor, visit)
+        search.run(&Source::Rows(slices.checked()?), &targets, weight, monitor, visit)
+    })
+}
+
+/// Searches for `C` over a store: [`search`] with folds as row numbers of the store's input. `factor` are the
+/// class weights.
+#[pyfunction]
+#[pyo3(signature = (reader, factor, folds, options, blocks, plan, visit, progress=None))]
+#[allow(clippy::too_many_arguments)] // the arguments of one Python call
+pub fn search_store<'py>(
+    py: Python<'py>,
+    reader: &Bound<'py, StoreReader>,
+    factor: PyReadonlyArray1<'py, f64>,
+    folds: Vec<FoldArrays<'py>>,
+    options: FitOptions,
+    blocks: BlockOptions,
+    plan: PlanOptions,
+    visit: Bound<'py, PyAny>,
+    progress: Option<Bound<'py, PyAny>>,
+) -> PyResult<&'static str> {
+    let source = Source::Store(&reader.get().store, blocks.resolve()?);
+    let (factor, folds) = (factor.as_slice()?, as_folds(&folds)?);
+    let (spec, call) = (options.spec()?, SearchCall::new(plan, visit, folds.len())?);
+    let (plan, resume) = (call.plan.clone(), call.resume.clone());
+    let search = Search { spec: &spec, folds: &folds, plan: &plan, resume: resume.as_deref() };
+    call.run(py, options.n_threads, progress.as_ref(), |monitor, visit| {
+        search.run(&source, &Targets::Stored, factor, monitor, visit)
     })
 }
 
@@ -133,18 +136,6 @@ impl SearchCall {
         let result = run_within(py, n_threads, self.limit, progress, |monitor| job(monitor, &mut call));
         unwrap_callback(result, &failed).map(reason_name)
     }
-}
-
-/// How to fit at each `C`.
-pub fn settings(options: &FitOptions) -> Result<Settings> {
-    Ok(Settings {
-        loss: options::loss(&options.loss)?,
-        intercept: options::intercept(options.intercept)?,
-        solver: options::solver(&options.solver)?,
-        tol: options.tol,
-        max_iter: options.max_iter,
-        seed: options.seed,
-    })
 }
 
 fn time_limit(seconds: Option<f64>) -> Result<Option<Duration>> {

@@ -72,7 +72,7 @@ impl StoreWriter {
             .take()
             .ok_or_else(|| PyValueError::new_err("the store is already finished or abandoned"))?;
         let taken = run(py, n_threads, None, move |monitor| {
-            let (rows, _) = slices.checked()?;
+            let rows = slices.checked()?.rows;
             taken.append(&rows.into(), classes, weight, monitor)?;
             Ok(taken)
         })?;

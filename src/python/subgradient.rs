@@ -7,24 +7,15 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use super::arrays::{PyMatrix, collected, table};
-use super::fit::{as_dict, report_dict};
 use super::options;
+use super::outcome::as_dict;
 use super::run::{callback_error, run, unwrap_callback};
 use super::store::StoreReader;
-use crate::blocks::{Task, subgradient as blocks};
-use crate::fit::baselines::subgradient;
 use crate::fit::baselines::subgradient::step_size::StepFunction;
 use crate::fit::baselines::subgradient::{Average, Batch, Look, Options, State, StepSize};
-use crate::fit::{Monitor, Problem, Solution, Status, certificate};
+use crate::front::{Blocks, Source, Spec, Targets, descent};
 use crate::labels::Labels;
-use crate::loss::LossKind;
-use crate::matrix::{Matrix, Rows};
-use crate::memory::CollectLarge;
-use crate::presolve::{Presolved, pack};
-use crate::{Error, Result, labels, memory, parallel};
-
-/// Passes that a descent is taken to make, for the choice of presolve.
-const EXPECTED_PASSES: f64 = 60.0;
+use crate::{Error, Result, memory};
 
 /// Options of a descent, as a dict.
 #[derive(FromPyObject)]
@@ -52,6 +43,11 @@ fn unknown<T>(name: &'static str, value: &str, rule: &'static str) -> Result<T> 
 }
 
 impl DescentOptions {
+    fn spec(&self) -> Result<Spec> {
+        let (loss, intercept) = (options::loss(&self.loss)?, options::intercept(self.intercept)?);
+        Ok(Spec { loss, intercept, presolve: options::presolve(&self.presolve)?, ..Spec::default() })
+    }
+
     fn resolve<'a>(&self, function: Option<&'a StepFunction<'a>>) -> Result<Options<'a>> {
         let step_size = match (self.step_size.as_str(), function) {
             ("pegasos", _) => StepSize::Pegasos,
@@ -110,28 +106,17 @@ pub fn descend<'py>(
     eta: Option<Py<PyAny>>,
     progress: Option<Bound<'py, PyAny>>,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let labels = Labels { ids: class_ids.as_slice()?, n_classes };
-    let cost = cost.as_slice()?;
-    let (loss, intercept) = (options::loss(&options.loss)?, options::intercept(options.intercept)?);
-    let mode = options::presolve(&options.presolve, EXPECTED_PASSES, labels.n_problems())?;
+    let targets = Targets::Classes(Labels { ids: class_ids.as_slice()?, n_classes });
+    let (slices, cost, spec) = (matrix.slices()?, cost.as_slice()?, options.spec()?);
     let failed = Mutex::new(None);
     let function = eta.map(|eta| step_function(eta, &failed));
     let settings = options.resolve(function.as_deref())?;
-    let slices = matrix.slices()?;
     let result = run(py, options.n_threads, progress.as_ref(), |monitor| {
-        let (rows, structure) = slices.checked()?;
-        structure.check_solvable()?;
-        let packed = pack(&rows, &structure, mode, &|| monitor.cancelled())?;
-        let rows = Matrix::from(rows);
-        let found = labels::fit_each(&rows, &labels, cost, intercept, settings.seed, |problem, seed| {
-            descend_one(problem, packed.as_ref(), loss, &Options { seed, ..settings }, monitor)
-        })?;
-        Ok((found, rows.n_cols(), packed.map(|packed| *packed.report())))
+        let source = Source::Rows(slices.checked()?);
+        descent::descend(&source, &targets, cost, &spec, &settings, monitor)
     });
-    let (found, n_cols, report) = unwrap_callback(result, &failed)?;
-    let (solutions, looks): (Vec<Solution>, Vec<Vec<Look>>) = found.into_iter().unzip();
-    let result = as_dict(py, &solutions, n_cols)?;
-    result.set_item("presolve", report.map(|report| report_dict(py, &report)).transpose()?)?;
+    let (outcome, looks) = unwrap_callback(result, &failed)?;
+    let result = as_dict(py, outcome, false)?;
     set_looks(py, &result, &looks)?;
     Ok(result)
 }
@@ -150,47 +135,22 @@ pub fn descend_store<'py>(
     progress: Option<Bound<'py, PyAny>>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let store = &reader.get().store;
-    let tasks = Task::one_against_rest(store.classes().len(), cost.as_slice()?)?;
-    let (loss, intercept) = (options::loss(&options.loss)?, options::intercept(options.intercept)?);
+    let (cost, spec) = (cost.as_slice()?, options.spec()?);
     let failed = Mutex::new(None);
     let function = eta.map(|eta| step_function(eta, &failed));
     let settings = options.resolve(function.as_deref())?;
+    let source = Source::Store(store, Blocks::within(budget));
     let result = run(py, options.n_threads, progress.as_ref(), |monitor| {
-        blocks::fit(store, &tasks, loss, intercept, &settings, budget, monitor)
+        descent::descend(&source, &Targets::Stored, cost, &spec, &settings, monitor)
     });
-    let found = unwrap_callback(result, &failed)?;
-    let (outcomes, looks): (Vec<_>, Vec<_>) =
-        found.into_iter().map(|found| (found.outcome, found.looks)).unzip();
-    let result = super::blocks::as_dict(py, outcomes, store.meta().n_cols, "subgradient")?;
-    result.set_item("presolve", py.None())?;
+    let (outcome, looks) = unwrap_callback(result, &failed)?;
+    let result = as_dict(py, outcome, false)?;
     set_looks(py, &result, &looks)?;
     Ok(result)
 }
 
 fn set_looks(py: Python<'_>, result: &Bound<'_, PyDict>, looks: &[Vec<Look>]) -> PyResult<()> {
     result.set_item("looks", looks.iter().map(|looks| look_table(py, looks)).collect::<PyResult<Vec<_>>>()?)
-}
-
-/// Descends on the packed columns where there are any; the certificate is proved on the caller's rows,
-/// whatever rounding the packed ones have.
-fn descend_one(
-    problem: &Problem<'_>,
-    packed: Option<&Presolved>,
-    loss: LossKind,
-    settings: &Options<'_>,
-    monitor: &dyn Monitor,
-) -> Result<(Solution, Vec<Look>)> {
-    let view = packed.map(Presolved::view);
-    let there = Problem { rows: view.as_ref().unwrap_or(problem.rows), ..*problem };
-    let (mut solution, looks) = subgradient::solve(&there, loss, settings, monitor)?;
-    if let Some(packed) = packed {
-        solution.w = packed.map_weights_back(&solution.w);
-    }
-    certificate::certify(problem, loss, &mut solution, settings.tol, monitor)?;
-    if solution.status == Status::Converged && solution.certificate.relative_gap() > settings.tol {
-        solution.status = Status::Stalled;
-    }
-    Ok((solution, looks))
 }
 
 /// A row per evaluation: epoch, steps, seconds, primal, dual, norm.
@@ -255,28 +215,13 @@ pub fn descend_on<'py>(
     eta: Option<Py<PyAny>>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let labels = Labels { ids: class_ids.as_slice()?, n_classes };
-    let cost = cost.as_slice()?;
-    let (loss, intercept) = (options::loss(&options.loss)?, options::intercept(options.intercept)?);
+    let (slices, cost, spec) = (matrix.slices()?, cost.as_slice()?, options.spec()?);
     let states = memory::catch(|| state.states())?;
     let failed = Mutex::new(None);
     let function = eta.map(|eta| step_function(eta, &failed));
     let settings = options.resolve(function.as_deref())?;
-    let slices = matrix.slices()?;
     let result = run(py, options.n_threads, None, |monitor| {
-        let (rows, structure) = slices.checked()?;
-        let rows = Matrix::from(rows);
-        structure.check_solvable()?;
-        labels.check(rows.n_rows())?;
-        labels::check_weights(cost, rows.n_rows())?;
-        let n_rows = labels::check_row_count(&rows)?;
-        let ids: Vec<u32> = (0..n_rows).filter(|&i| cost[i as usize] > 0.0).collect_large();
-        let cost: Vec<f64> = ids.iter().map(|&i| cost[i as usize]).collect_large();
-        parallel::try_map(&states, |k, state| {
-            let y = labels.signs(k, &ids);
-            let problem = Problem { rows: &rows, ids: Some(&ids), y: &y, cost: &cost, intercept };
-            let settings = Options { seed: settings.seed.wrapping_add(k as u64), ..settings };
-            subgradient::advance(&problem, loss, &settings, state, monitor)
-        })
+        descent::advance(&slices.checked()?, &labels, cost, &spec, &settings, &states, monitor)
     });
     state_dict(py, &unwrap_callback(result, &failed)?)
 }

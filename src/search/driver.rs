@@ -52,7 +52,7 @@ pub fn search(
     let parts = folds::parts(task.rows, &task.labels, task.weight, task.folds)?;
     let last = course.last();
     let Task { rows, labels, weight, .. } = task;
-    let setup = Setup { rows: *rows, labels, weight, parts: &parts, settings, last, monitor };
+    let setup = Setup { rows, labels, weight, parts: &parts, settings, last, monitor };
     let journal =
         resume.map(|path| Journal::open(path, &Fingerprint::of(task, settings, plan))).transpose()?;
     drive(course, Traveller::new(route(&setup)?, journal), |step| fits(&setup, step), monitor, visit)

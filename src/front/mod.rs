@@ -1,0 +1,238 @@
+//! The front door: what a caller of the crate, or its Python binding, asks for, and what comes back.
+//!
+//! ```text
+//! Source (a matrix or a store) + Targets (classes or label sets) + costs + Spec   ->  fit  ->  Outcome
+//! ```
+//!
+//! All decisions that stand between a question and a solver are made here: whether a store is read into
+//! memory, whether columns are presolved, in which layout rows are fastest, which form of the problem is
+//! solved. [`spec`] is the question, [`source`] the data, [`outcome`] the answer; [`search`] is the same for the
+//! choice of `C`.
+
+pub mod descent;
+pub mod outcome;
+pub mod search;
+pub mod source;
+pub mod spec;
+
+pub use outcome::{Facts, Outcome, Weights};
+pub use source::{Blocks, Checked, Source, Targets};
+pub use spec::{MapSpec, PresolveChoice, Spec};
+
+use crate::fit::{Intercept, Monitor, Solution, SolverKind, auto};
+use crate::labels::sparse::{self, SparseSolution};
+use crate::labels::{self, Labels, crammer_singer};
+use crate::loss::LossKind;
+use crate::matrix::{Matrix, Rows};
+use crate::presolve::{self, Mode, Presolved};
+use crate::source::mapped::StoreMap;
+use crate::store::reader::Store;
+use crate::{Error, Result, blocks};
+use source::Whole;
+
+/// Fits a model.
+///
+/// `cost` has an entry per row, `C` times class weight times sample weight; for a [`Source::Store`], which
+/// has classes and sample weights in it, an entry per class, `C` times class weight. A row of cost 0 is
+/// absent. [`SolverKind::CrammerSinger`] fits all classes as one problem, every other solver each class
+/// against the rest (one problem in all for two classes).
+///
+/// ```
+/// use hinge::fit::Silent;
+/// use hinge::front::{Checked, Source, Spec, Targets};
+/// use hinge::labels::Labels;
+/// use hinge::matrix::csr::CsrView;
+///
+/// let (indptr, indices, values) = ([0i32, 1, 2, 3, 4], [0i32, 1, 0, 1], [1.0f64, 1.0, 2.0, 0.5]);
+/// let (rows, structure) = CsrView::new(&indptr, &indices, &values, 2)?;
+/// let source = Source::Rows(Checked { rows: rows.into(), structure });
+/// let labels = Labels { ids: &[1, 0, 1, 0], n_classes: 2 };
+/// let outcome = hinge::fit(&source, &Targets::Classes(labels), &[1.0; 4], &Spec::default(), &Silent)?;
+/// assert!(outcome.facts[0].certificate.relative_gap() <= 1e-4);
+/// # Ok::<(), hinge::Error>(())
+/// ```
+///
+/// # Errors
+/// Those of the checks of the input, of the solvers and of the store; [`Error::Parameter`] for a solver that
+/// does not go with the loss or the source.
+pub fn fit(
+    source: &Source<'_>,
+    targets: &Targets<'_>,
+    cost: &[f64],
+    spec: &Spec,
+    monitor: &dyn Monitor,
+) -> Result<Outcome> {
+    match (source, targets) {
+        (Source::Rows(data), Targets::Classes(labels)) if spec.is_crammer_singer() => {
+            fit_all_classes(data, labels, cost, spec, monitor)
+        }
+        (Source::Rows(data), Targets::Classes(labels)) => fit_classes(data, labels, cost, spec, monitor),
+        (Source::Rows(data), Targets::Sets { indicator, drop }) => {
+            let mut found: Vec<Option<SparseSolution>> = vec![None; indicator.n_labels()];
+            let packed = pack(data, spec, cost, indicator.n_labels(), monitor)?;
+            let Spec { loss, intercept, params, .. } = *spec;
+            let (rows, packed, drop) = (&data.rows.into(), packed.as_ref(), *drop);
+            let task = sparse::Task { rows, packed, cost, intercept, loss, params, drop };
+            sparse::fit(&task, indicator, monitor, &mut |label, solution| found[label] = Some(solution))?;
+            Ok(Outcome::of_sets(found, data.rows.n_cols(), packed))
+        }
+        (Source::Store(store, blocks), Targets::Stored) => fit_store(store, blocks, cost, spec, monitor),
+        (Source::Rows(_), Targets::Stored) | (Source::Store(..), _) => Err(Error::Labels {
+            reason: "a store has its classes in it, a matrix needs classes or label sets".into(),
+        }),
+    }
+}
+
+/// The packed form of rows for `n_problems` problems, where it pays; refuses rows that no solver takes.
+fn pack(
+    data: &Checked<'_>,
+    spec: &Spec,
+    cost: &[f64],
+    n_problems: usize,
+    monitor: &dyn Monitor,
+) -> Result<Option<Presolved>> {
+    data.structure.check_solvable()?;
+    let mode = match spec.presolve {
+        PresolveChoice::On => Mode::On,
+        PresolveChoice::Off => Mode::Off,
+        PresolveChoice::Auto => {
+            let mean_cost = cost.iter().sum::<f64>() / cost.len().max(1) as f64;
+            let norm = data.structure.max_squared_norm;
+            let passes = auto::expected_passes(spec.loss, mean_cost, norm, spec.params.tol);
+            Mode::Auto { passes, n_problems }
+        }
+    };
+    presolve::pack(&data.rows, &data.structure, mode, &|| monitor.cancelled())
+}
+
+fn fit_classes(
+    data: &Checked<'_>,
+    labels: &Labels<'_>,
+    cost: &[f64],
+    spec: &Spec,
+    monitor: &dyn Monitor,
+) -> Result<Outcome> {
+    if let Some(map) = &spec.map {
+        let map = map.map(data.rows.n_cols())?;
+        let scaled = data.rows.scaled();
+        let rows = data.mapped(scaled.as_ref(), &map)?;
+        let solutions = fit_each_class(&rows, None, labels, cost, spec, monitor)?;
+        return Ok(Outcome::of_solutions(solutions, map.n_out(), None));
+    }
+    let packed = pack(data, spec, cost, labels.n_problems(), monitor)?;
+    let scaled = if packed.is_none() { data.rows.scaled() } else { None };
+    let rows = data.narrowest(scaled.as_ref());
+    let solutions = fit_each_class(&rows, packed.as_ref(), labels, cost, spec, monitor)?;
+    Ok(Outcome::of_solutions(solutions, data.rows.n_cols(), packed.as_ref()))
+}
+
+/// Each class against the rest, by way of the packed rows where there are any.
+fn fit_each_class(
+    rows: &Matrix<'_>,
+    packed: Option<&Presolved>,
+    labels: &Labels<'_>,
+    cost: &[f64],
+    spec: &Spec,
+    monitor: &dyn Monitor,
+) -> Result<Vec<Solution>> {
+    let Spec { loss, intercept, params, .. } = *spec;
+    match packed {
+        Some(packed) => labels::fit_presolved(rows, packed, labels, cost, intercept, loss, &params, monitor),
+        None => labels::fit(rows, labels, cost, intercept, loss, &params, monitor),
+    }
+}
+
+fn fit_all_classes(
+    data: &Checked<'_>,
+    labels: &Labels<'_>,
+    cost: &[f64],
+    spec: &Spec,
+    monitor: &dyn Monitor,
+) -> Result<Outcome> {
+    // The loss of the problem is the hinge, whatever is asked for.
+    let spec = Spec { loss: LossKind::Hinge, ..*spec };
+    let packed = pack(data, &spec, cost, labels.n_classes as usize, monitor)?;
+    let (rows, Spec { intercept, params, .. }) = (data.rows.into(), spec);
+    let solution = crammer_singer::fit(&rows, packed.as_ref(), labels, cost, intercept, &params, monitor)?;
+    Ok(Outcome::of_all_classes(solution, data.rows.n_cols(), packed.as_ref()))
+}
+
+/// On a store: as a matrix in memory where its rows fit into the budget, else block by block.
+fn fit_store(
+    store: &Store,
+    options: &Blocks<'_>,
+    cost: &[f64],
+    spec: &Spec,
+    monitor: &dyn Monitor,
+) -> Result<Outcome> {
+    let tasks = blocks::Task::one_against_rest(store.classes().len(), cost)?;
+    let map = options.map(store, spec)?;
+    let settings = options.settings(spec, map.as_ref());
+    if options.is_in_memory(store, &settings, tasks.len()) {
+        let fits_packed = options.fits(store, &settings, tasks.len(), blocks::budget::PRESOLVE_COPIES);
+        // "auto" stays within the budget; who asks for the presolve gets it.
+        let is_off = spec.presolve == PresolveChoice::Auto && !fits_packed;
+        let presolve = if is_off { PresolveChoice::Off } else { spec.presolve };
+        return fit_whole(store, cost, &Spec { presolve, ..*spec }, map.as_ref(), monitor);
+    }
+    match spec.params.solver {
+        SolverKind::CrammerSinger => {
+            let all = blocks::fit_crammer_singer(store, cost, &settings, options.keep, monitor)?;
+            Ok(Outcome::of_all_blocks(all, store)?)
+        }
+        SolverKind::Auto | SolverKind::DualCd => {
+            let found = blocks::fit(store, &tasks, &[], &settings, options.keep, monitor)?;
+            let n_weights = map.as_ref().map_or(store.meta().n_cols, StoreMap::n_input);
+            Ok(Outcome::of_blocks(found, n_weights, blocks::trainer::NAME))
+        }
+        solver => {
+            let rule = "'auto' or 'dual_cd' for a store that is larger than memory_budget";
+            Err(Error::Parameter { name: "solver", value: format!("{:?}", solver.name()), rule })
+        }
+    }
+}
+
+/// The whole store as one matrix, by the solvers in memory.
+fn fit_whole(
+    store: &Store,
+    cost: &[f64],
+    spec: &Spec,
+    map: Option<&StoreMap>,
+    monitor: &dyn Monitor,
+) -> Result<Outcome> {
+    let whole = Whole::read(store, cost, monitor)?;
+    let (data, labels) = (whole.checked()?, whole.labels(cost.len()));
+    let outcome = match map {
+        Some(map) => {
+            let scaled = data.rows.scaled();
+            let rows = data.mapped(scaled.as_ref(), map.inner())?;
+            let solutions = fit_each_class(&rows, None, &labels, &whole.costs, spec, monitor)?;
+            Outcome::of_solutions(solutions, map.inner().n_out(), None)
+        }
+        None => {
+            let targets = Targets::Classes(labels);
+            fit(&Source::Rows(data), &targets, &whole.costs, spec, monitor)?
+        }
+    };
+    outcome.in_columns_of(store, map)
+}
+
+impl Spec {
+    /// Whether all classes are one problem.
+    pub fn is_crammer_singer(&self) -> bool {
+        self.params.solver == SolverKind::CrammerSinger
+    }
+}
+
+impl Default for Spec {
+    /// Squared hinge with a free intercept, to a relative gap of 1e-4.
+    fn default() -> Self {
+        Self {
+            loss: LossKind::SquaredHinge,
+            intercept: Intercept::Free,
+            params: crate::fit::Params::default(),
+            presolve: PresolveChoice::Auto,
+            map: None,
+        }
+    }
+}

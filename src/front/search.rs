@@ -1,0 +1,129 @@
+//! The choice of `C`: from a question to a search in memory or over blocks.
+
+use std::path::Path;
+
+use super::source::{Blocks, Checked, Source, Targets};
+use super::spec::{PresolveChoice, Spec};
+use crate::blocks::search::{Search as BlockSearch, Task as BlockTask, check_factor};
+use crate::fit::{Monitor, SolverKind};
+use crate::labels::Labels;
+use crate::matrix::Rows;
+use crate::presolve::{self, Mode};
+use crate::search::{self, Fold, Plan, Reason, Settings, Step, Task};
+use crate::store::reader::Store;
+use crate::{Error, Result};
+
+/// A search for `C`.
+pub struct Search<'a> {
+    /// How to fit.
+    pub spec: &'a Spec,
+    /// The splits: row numbers of the matrix, or of the store's input.
+    pub folds: &'a [Fold],
+    /// Which values of `C`, and when to end.
+    pub plan: &'a Plan,
+    /// Where finished values are kept, and read again.
+    pub resume: Option<&'a Path>,
+}
+
+/// Called after each value of `C`; returns the score, which refinement maximises, or `None` to end the search.
+pub type Visit<'a> = dyn FnMut(&Step) -> Result<Option<f64>> + 'a;
+
+impl Search<'_> {
+    /// Runs the search. `weight` has an entry per row, class weight times sample weight; for a store an entry
+    /// per class. Returns why it ended.
+    ///
+    /// # Errors
+    /// Those of the checks of the input, of the solvers, the journal, the store and of `visit`;
+    /// [`Error::Parameter`] for a solver that does not go with the source.
+    pub fn run(
+        &self,
+        source: &Source<'_>,
+        targets: &Targets<'_>,
+        weight: &[f64],
+        monitor: &dyn Monitor,
+        visit: &mut Visit<'_>,
+    ) -> Result<Reason> {
+        match (source, targets) {
+            (Source::Rows(data), Targets::Classes(labels)) => {
+                self.run_on_rows(data, *labels, weight, monitor, visit)
+            }
+            (Source::Store(store, blocks), Targets::Stored) => {
+                self.run_on_store(store, blocks, weight, monitor, visit)
+            }
+            _ => Err(Error::Labels { reason: "a search is over the classes of rows or of a store".into() }),
+        }
+    }
+
+    fn run_on_rows(
+        &self,
+        data: &Checked<'_>,
+        labels: Labels<'_>,
+        weight: &[f64],
+        monitor: &dyn Monitor,
+        visit: &mut Visit<'_>,
+    ) -> Result<Reason> {
+        let (settings, folds) = (self.settings(), self.folds);
+        if let Some(map) = &self.spec.map {
+            let map = map.map(data.rows.n_cols())?;
+            let task = Task { rows: &data.mapped(None, &map)?, labels, weight, folds };
+            return search::search(&task, &settings, self.plan, self.resume, monitor, visit);
+        }
+        data.structure.check_solvable()?;
+        let mode = match self.spec.presolve {
+            // A search reads its data so often that it always pays.
+            PresolveChoice::Auto => Mode::Auto { passes: f64::INFINITY, n_problems: labels.n_problems() },
+            PresolveChoice::On => Mode::On,
+            PresolveChoice::Off => Mode::Off,
+        };
+        let packed = presolve::pack(&data.rows, &data.structure, mode, &|| monitor.cancelled())?;
+        let scaled = if packed.is_none() { data.rows.scaled() } else { None };
+        let rows = match &packed {
+            Some(packed) => packed.view(),
+            None => data.narrowest(scaled.as_ref()),
+        };
+        let task = Task { rows: &rows, labels, weight, folds };
+        search::search(&task, &settings, self.plan, self.resume, monitor, visit)
+    }
+
+    fn run_on_store(
+        &self,
+        store: &Store,
+        blocks: &Blocks<'_>,
+        factor: &[f64],
+        monitor: &dyn Monitor,
+        visit: &mut Visit<'_>,
+    ) -> Result<Reason> {
+        check_factor(store, factor)?;
+        let map = blocks.map(store, self.spec)?;
+        let search = BlockSearch {
+            task: BlockTask { store, factor, folds: self.folds },
+            settings: self.settings(),
+            blocks: blocks.settings(self.spec, map.as_ref()),
+            plan: self.plan,
+            resume: self.resume,
+        };
+        let in_memory = blocks.in_memory.unwrap_or_else(|| search.fits_in_memory());
+        match self.spec.params.solver {
+            SolverKind::Auto | SolverKind::DualCd => {}
+            _ if in_memory => {}
+            solver => return Err(needs_memory(solver)),
+        }
+        search.run(in_memory, monitor, visit)
+    }
+
+    fn settings(&self) -> Settings {
+        let Spec { loss, intercept, params, .. } = *self.spec;
+        let crate::fit::Params { solver, tol, max_iter, seed } = params;
+        Settings { loss, intercept, solver, tol, max_iter, seed }
+    }
+}
+
+fn needs_memory(solver: SolverKind) -> Error {
+    let (name, rule) = match solver {
+        SolverKind::CrammerSinger => {
+            ("multi_class", "'ovr' for a search over a store that is larger than memory_budget")
+        }
+        _ => ("solver", "'auto' or 'dual_cd' for a store that is larger than memory_budget"),
+    };
+    Error::Parameter { name, value: format!("{:?}", solver.name()), rule }
+}

@@ -1,0 +1,212 @@
+//! The data of a fit: a matrix in memory, or a block store.
+
+use super::spec::Spec;
+use crate::blocks::trainer::Keep;
+use crate::blocks::{DEFAULT_ROUNDS, DualsIn, Policy, Settings, Waiting, budget};
+use crate::fit::Monitor;
+use crate::labels::Labels;
+use crate::labels::sparse::Indicator;
+use crate::matrix::arena::Csr;
+use crate::matrix::csr::{CsrView, Structure};
+use crate::matrix::layout::Layout;
+use crate::matrix::scaled::Scaled;
+use crate::matrix::{CsrValues, Matrix};
+use crate::memory::CollectLarge;
+use crate::pairs::Poly2;
+use crate::pairs::map::Map;
+use crate::source::mapped::StoreMap;
+use crate::store::reader::Store;
+use crate::{Error, Result};
+
+/// Where rows come from.
+pub enum Source<'a> {
+    /// Rows in memory.
+    Rows(Checked<'a>),
+    /// A block store, and how to train on it.
+    Store(&'a Store, Blocks<'a>),
+}
+
+/// What is to be predicted.
+pub enum Targets<'a> {
+    /// A class for each row.
+    Classes(Labels<'a>),
+    /// The rows of each label; weights whose loss changes the objective by less than `drop` (relatively) are
+    /// left out of the model.
+    Sets {
+        /// The positive rows of each label.
+        indicator: Indicator<'a>,
+        /// Largest relative change of the objective; 0 for none.
+        drop: f64,
+    },
+    /// The classes that a store holds.
+    Stored,
+}
+
+/// Rows in memory, and what a check of them found: the constructor of each layout gives both.
+#[derive(Clone, Copy)]
+pub struct Checked<'a> {
+    /// The rows.
+    pub rows: Layout<'a>,
+    /// What the check found.
+    pub structure: Structure,
+}
+
+impl<'a> Checked<'a> {
+    /// The rows as `scaled` where they have such a form.
+    pub fn narrowest<'b>(&'b self, scaled: Option<&'b Scaled<'a>>) -> Matrix<'b> {
+        scaled.map_or(self.rows, |scaled| Layout::Scaled(scaled.view())).into()
+    }
+
+    /// Their degree-2 features.
+    ///
+    /// # Errors
+    /// [`Error::Scale`] where mapped rows are too large to compute with; those of [`Poly2::new`].
+    pub fn mapped<'b>(&'b self, scaled: Option<&'b Scaled<'a>>, map: &'b Map) -> Result<Matrix<'b>> {
+        check_mapped(&self.structure, map)?;
+        let rows = scaled.map_or(self.rows, |scaled| Layout::Scaled(scaled.view()));
+        Ok(Poly2::new(rows, map)?.into())
+    }
+}
+
+/// Refuses mapped rows that are too large to compute with.
+///
+/// # Errors
+/// [`Error::Scale`] and [`Error::Duplicates`].
+pub fn check_mapped(structure: &Structure, map: &Map) -> Result<()> {
+    structure.check_solvable()?;
+    let max_squared_norm = map.squared_norm_limit(structure.max_squared_norm);
+    Structure { has_duplicates: false, max_squared_norm }.check_solvable()
+}
+
+/// How to train on a store.
+#[derive(Clone, Copy, Debug)]
+pub struct Blocks<'a> {
+    /// Bytes that the call may use.
+    pub budget: u64,
+    /// Which rows stay in memory.
+    pub policy: Policy,
+    /// Their share of the memory for rows; `None` chooses.
+    pub cache_share: Option<f64>,
+    /// Epochs per loaded block.
+    pub rounds: usize,
+    /// Largest minus smallest projected gradient at which the epochs on a block end early; 0 for never.
+    pub round_tol: f64,
+    /// Whether the stored bytes stay in memory where they fit.
+    pub keeps_stored: bool,
+    /// What to do while the disk is slow.
+    pub waiting: Waiting,
+    /// Where dual variables are.
+    pub duals: DualsIn,
+    /// Read the whole store into memory; `None` decides by the budget.
+    pub in_memory: Option<bool>,
+    /// Where the state is kept, so that a killed fit can go on.
+    pub keep: Option<Keep<'a>>,
+}
+
+impl<'a> Blocks<'a> {
+    /// Training within so many bytes, by the defaults.
+    pub fn within(budget: u64) -> Self {
+        Self {
+            budget,
+            policy: Policy::Gradient,
+            cache_share: None,
+            rounds: DEFAULT_ROUNDS,
+            round_tol: 0.0,
+            keeps_stored: true,
+            waiting: Waiting::Rest,
+            duals: DualsIn::Auto,
+            in_memory: None,
+            keep: None,
+        }
+    }
+
+    /// The degree-2 map of the store's rows, if `spec` has one.
+    ///
+    /// # Errors
+    /// Those of [`StoreMap::new`].
+    pub fn map(&self, store: &Store, spec: &Spec) -> Result<Option<StoreMap>> {
+        spec.map.map(|map| StoreMap::new(store, map.map(store.meta().n_cols)?)).transpose()
+    }
+
+    /// The settings of a descent.
+    pub fn settings<'m>(&self, spec: &Spec, map: Option<&'m StoreMap>) -> Settings<'m> {
+        Settings {
+            loss: spec.loss,
+            intercept: spec.intercept,
+            tol: spec.params.tol,
+            max_passes: spec.params.max_iter,
+            seed: spec.params.seed,
+            budget: self.budget,
+            policy: self.policy,
+            cache_share: self.cache_share,
+            rounds: self.rounds,
+            round_tol: self.round_tol,
+            keeps_stored: self.keeps_stored,
+            waiting: self.waiting,
+            duals: self.duals,
+            map,
+        }
+    }
+
+    /// Whether so many copies of the rows fit into the budget, with the states of `n_tasks` problems.
+    pub fn fits(&self, store: &Store, settings: &Settings<'_>, n_tasks: usize, copies: u64) -> bool {
+        budget::fits_in_memory(store, settings, n_tasks, copies)
+    }
+
+    /// Whether the store is read into memory: as asked for, else if it fits and nothing is to be resumed.
+    pub fn is_in_memory(&self, store: &Store, settings: &Settings<'_>, n_tasks: usize) -> bool {
+        self.in_memory.unwrap_or_else(|| self.fits(store, settings, n_tasks, 1) && self.keep.is_none())
+    }
+}
+
+/// The whole store as one matrix, for the solvers in memory.
+pub struct Whole {
+    matrix: Csr,
+    n_cols: usize,
+    classes: Vec<u32>,
+    /// Costs of the rows.
+    pub costs: Vec<f64>,
+}
+
+impl Whole {
+    /// Reads all rows; `cost` is that of each class.
+    ///
+    /// # Errors
+    /// Those of the store; [`Error::Parameter`] beyond 2^31 entries.
+    pub fn read(store: &Store, cost: &[f64], monitor: &dyn Monitor) -> Result<Self> {
+        let pages: Vec<u32> = (0..store.pages().len() as u32).collect();
+        let (arena, facts) = store.load(&pages, store.plain_width(), monitor)?;
+        let costs =
+            facts.classes.iter().zip(&facts.weights).map(|(&k, w)| cost[k as usize] * w).collect_large();
+        let Ok(matrix) = arena.into_csr() else {
+            let rule = "below 2^31 entries for in_memory=True";
+            let value = store.meta().nnz.to_string();
+            return Err(Error::Parameter { name: "entries of the store", value, rule });
+        };
+        Ok(Self { matrix, n_cols: store.meta().n_used, classes: facts.classes, costs })
+    }
+
+    /// The rows.
+    ///
+    /// # Errors
+    /// Those of [`CsrView::new`].
+    pub fn checked(&self) -> Result<Checked<'_>> {
+        let (Csr { indptr, indices, values }, n_cols) = (&self.matrix, self.n_cols);
+        let (rows, structure) = match values {
+            CsrValues::F32(values) => {
+                let (rows, structure) = CsrView::new(indptr, indices, values, n_cols)?;
+                (rows.into(), structure)
+            }
+            CsrValues::F64(values) => {
+                let (rows, structure) = CsrView::new(indptr, indices, values, n_cols)?;
+                (rows.into(), structure)
+            }
+        };
+        Ok(Checked { rows, structure })
+    }
+
+    /// The classes of the rows.
+    pub fn labels(&self, n_classes: usize) -> Labels<'_> {
+        Labels { ids: &self.classes, n_classes: n_classes as u32 }
+    }
+}

@@ -1,0 +1,79 @@
+//! What is asked for.
+
+use crate::Result;
+use crate::fit::{Intercept, Params, SolverKind};
+use crate::loss::LossKind;
+use crate::pairs::map::{Factors, Map};
+
+/// What a fit is asked for, whatever the data.
+#[derive(Clone, Copy, Debug)]
+pub struct Spec {
+    /// The loss.
+    pub loss: LossKind,
+    /// Treatment of the intercept.
+    pub intercept: Intercept,
+    /// Solver, tolerance, limit and seed.
+    pub params: Params,
+    /// Whether columns are merged, dropped and ordered first.
+    pub presolve: PresolveChoice,
+    /// Degree-2 features in place of the columns.
+    pub map: Option<MapSpec>,
+}
+
+/// Whether to presolve.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PresolveChoice {
+    /// Where it pays.
+    Auto,
+    /// Always.
+    On,
+    /// Never.
+    Off,
+}
+
+/// A degree-2 map, for any number of columns.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct MapSpec {
+    /// That of the kernel `(gamma x.z + coef0)^2`; `None` for the plain products.
+    pub gamma: Option<f64>,
+    /// See `gamma`.
+    pub coef0: f64,
+    /// Whether there is a constant feature.
+    pub has_constant: bool,
+    /// Hash pairs into `2^bits` weights where there are more of them.
+    pub bits: u32,
+    /// Seed of the hash.
+    pub seed: u64,
+}
+
+impl MapSpec {
+    /// The map of `n` columns.
+    ///
+    /// # Errors
+    /// Those of [`Map::new`].
+    pub fn map(&self, n: usize) -> Result<Map> {
+        let mut factors = self.gamma.map_or_else(Factors::plain, |gamma| Factors::kernel(gamma, self.coef0));
+        if !self.has_constant {
+            factors.constant = 0.0;
+        }
+        Map::new(n, factors, self.bits, self.seed)
+    }
+}
+
+impl SolverKind {
+    /// All that can be asked for, by the names that users write.
+    pub const NAMES: [(&str, Self); 7] = [
+        ("auto", Self::Auto),
+        ("dual_cd", Self::DualCd),
+        ("dual_cd_online", Self::DualCdOnline),
+        ("newton", Self::Newton),
+        ("primal_cd", Self::PrimalCd),
+        ("cutting_plane", Self::CuttingPlane),
+        ("crammer_singer", Self::CrammerSinger),
+    ];
+
+    /// The name of the solver.
+    pub fn name(self) -> &'static str {
+        Self::NAMES.iter().find(|(_, solver)| *solver == self).map_or("subgradient", |(name, _)| name)
+    }
+}
