@@ -24,9 +24,9 @@
 //! the optimum of all rows seen.
 
 use crate::blocks::choice::{Capacity, Policy, choose, lot};
-use crate::blocks::problem::{Problem, Step};
-use crate::blocks::task::{Running, State, Task, free_bias};
-use crate::blocks::{Settings, budget};
+use crate::blocks::problem::{BlockProblem, BlockStep};
+use crate::blocks::task::{BinaryProblem, BinaryState, BinaryTask, free_bias};
+use crate::blocks::{BlockSettings, budget};
 use crate::fit::sweep::dot;
 use crate::fit::{Intercept, Monitor, check_length};
 use crate::matrix::arena::{ROW_BYTES, Width};
@@ -50,9 +50,9 @@ const GROWTH: f64 = 2.5;
 
 /// What is learned.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct StreamOptions {
     /// Loss, intercept, seed, budget, cache and rounds; tolerance and limit of passes have no meaning here.
-    pub settings: Settings<'static>,
+    pub settings: BlockSettings<'static>,
     /// Number of columns.
     pub n_cols: usize,
     /// `C` times the class weight, by class.
@@ -63,9 +63,9 @@ pub struct Options {
 
 /// A model that learns.
 pub struct Stream {
-    options: Options,
-    tasks: Vec<Task>,
-    states: Vec<State>,
+    options: StreamOptions,
+    tasks: Vec<BinaryTask>,
+    states: Vec<BinaryState>,
     resident: Resident,
     /// Height of the constant column; found at the first rows.
     bias: Option<f64>,
@@ -93,7 +93,7 @@ pub struct Snapshot {
     /// Their sample weights.
     pub weights: Vec<f64>,
     /// States of the problems; dual variables of the rows at hand only.
-    pub states: Vec<State>,
+    pub states: Vec<BinaryState>,
     /// Height of the constant column.
     pub bias: Option<f64>,
     /// Where the stream is.
@@ -111,11 +111,11 @@ impl Stream {
     ///
     /// # Errors
     /// [`Error::Parameter`]; [`Error::Budget`] where the weights leave no room for rows.
-    pub fn new(options: Options) -> Result<Self> {
+    pub fn new(options: StreamOptions) -> Result<Self> {
         options.settings.check()?;
-        let tasks = Task::one_against_rest(options.cost.len(), &options.cost)?;
+        let tasks = BinaryTask::one_against_rest(options.cost.len(), &options.cost)?;
         let d = options.n_cols + usize::from(options.settings.intercept != Intercept::None);
-        let state = || State {
+        let state = || BinaryState {
             w: memory::zeros(d),
             alpha: Vec::new(),
             offset: 0.0,
@@ -259,13 +259,16 @@ impl Stream {
     }
 
     /// Calls `f` for each problem with its state.
-    fn each(&mut self, f: impl Fn(usize, &mut Running<'_>, &Resident) -> Result<()> + Sync) -> Result<()> {
+    fn each(
+        &mut self,
+        f: impl Fn(usize, &mut BinaryProblem<'_>, &Resident) -> Result<()> + Sync,
+    ) -> Result<()> {
         use rayon::prelude::*;
         let (tasks, resident, bias) = (&self.tasks, &self.resident, self.bias.unwrap_or(0.0));
         self.states.par_iter_mut().enumerate().try_for_each(|(k, state)| {
-            let empty = State { w: vec![], alpha: vec![], ..*state };
+            let empty = BinaryState { w: vec![], alpha: vec![], ..*state };
             let state_now = std::mem::replace(state, empty);
-            let mut running = Running { task: &tasks[k], state: state_now, bias, disk: None };
+            let mut running = BinaryProblem { task: &tasks[k], state: state_now, bias, disk: None };
             let done = f(k, &mut running, resident);
             *state = running.state;
             done
@@ -282,7 +285,7 @@ impl Stream {
             let number = checksum(6, &[steps.to_le_bytes(), (k as u64).to_le_bytes()].concat());
             running.step(
                 &rows,
-                Step { settings: &settings, parts: &[], number, rounds, n_new: 0 },
+                BlockStep { settings: &settings, folds: &[], number, rounds, n_new: 0 },
                 monitor,
             )?;
             Ok(())
@@ -304,7 +307,7 @@ impl Stream {
             Policy::None => {}
             Policy::Random => (0..).zip(&mut score).for_each(|(i, s)| *s = lot(seed ^ 1, i) as f32),
             Policy::Gradient | Policy::Projected => {
-                let step = Step { settings: &settings, parts: &[], number: seed, rounds: 0, n_new: 0 };
+                let step = BlockStep { settings: &settings, folds: &[], number: seed, rounds: 0, n_new: 0 };
                 let scores = std::sync::Mutex::new(&mut score);
                 self.each(|_, running, resident| {
                     let mut own = memory::filled(f32::INFINITY, resident.len());
@@ -367,7 +370,7 @@ impl Stream {
     ///
     /// # Errors
     /// As for [`Self::new`]; [`Error::Shape`] and [`Error::Structure`] for a snapshot of another stream.
-    pub fn restore(options: Options, snapshot: Snapshot) -> Result<Self> {
+    pub fn restore(options: StreamOptions, snapshot: Snapshot) -> Result<Self> {
         let mut stream = Self::new(options)?;
         let n = snapshot.classes.len();
         check_length("problems of a stream", stream.states.len(), snapshot.states.len())?;

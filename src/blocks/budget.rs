@@ -11,7 +11,7 @@
 
 use super::choice::Capacity;
 use super::duals::RUN;
-use super::{DualsIn, Settings};
+use super::{BlockSettings, DualsIn};
 use crate::fit::Intercept;
 use crate::fit::dual::active::{below, random};
 use crate::matrix::arena::{ROW_BYTES, Width};
@@ -40,7 +40,7 @@ const PAGE_ENTRY_BYTES: u64 = 26;
 
 /// The sizes of one descent.
 #[derive(Clone, Debug)]
-pub struct Plan {
+pub struct MemoryPlan {
     /// Layout of the arena.
     pub width: Width,
     /// Room of the arena.
@@ -56,7 +56,7 @@ pub struct Plan {
 }
 
 /// Bytes of a problem's state.
-fn state_bytes(store: &Store, settings: &Settings<'_>, on_disk: bool) -> u64 {
+fn state_bytes(store: &Store, settings: &BlockSettings<'_>, on_disk: bool) -> u64 {
     let duals = if on_disk { 4 * RUN as u64 } else { store.meta().n_rows };
     8 * (settings.n_weights(store) as u64 + 1) + 8 * duals
 }
@@ -79,14 +79,14 @@ pub struct Groups {
 
 impl Groups {
     /// One group of problems with their dual variables in memory.
-    pub fn in_memory(store: &Store, settings: &Settings<'_>, size: usize) -> Self {
+    pub fn in_memory(store: &Store, settings: &BlockSettings<'_>, size: usize) -> Self {
         Self { size, on_disk: false, state_bytes: state_bytes(store, settings, false) }
     }
 }
 
 /// Groups that fit the budget. Dual variables go to files where that makes fewer groups, each of which reads
 /// the data anew, or where one problem alone would take more than half of the budget.
-pub fn groups(store: &Store, settings: &Settings<'_>, n_tasks: usize) -> Groups {
+pub fn groups(store: &Store, settings: &BlockSettings<'_>, n_tasks: usize) -> Groups {
     let of = |on_disk: bool| {
         let share = settings.budget as f64 * STATES_SHARE;
         let state_bytes = state_bytes(store, settings, on_disk);
@@ -116,7 +116,7 @@ pub const PRESOLVE_COPIES: u64 = 3;
 
 /// Whether the rows can be fitted in memory as a plain matrix of so many copies: all of them, the solvers'
 /// states, and the weights. A matrix of more than 2^31 entries is not made.
-pub fn fits_in_memory(store: &Store, settings: &Settings<'_>, n_tasks: usize, copies: u64) -> bool {
+pub fn fits_in_memory(store: &Store, settings: &BlockSettings<'_>, n_tasks: usize, copies: u64) -> bool {
     let meta = store.meta();
     let at_once = n_tasks.min(SIDE_BY_SIDE) as u64;
     let rows = copies * meta.nnz * store.plain_width().entry_bytes() as u64 + meta.n_rows * 40;
@@ -140,7 +140,7 @@ pub struct Needs {
 
 impl Needs {
     /// Of a group of binary problems.
-    pub fn binary(store: &Store, settings: &Settings<'_>, group: Groups) -> Self {
+    pub fn binary(store: &Store, settings: &BlockSettings<'_>, group: Groups) -> Self {
         let Groups { size, state_bytes, .. } = group;
         // Decision values and costs of all problems, and a sorted copy for one.
         let margins = 16 * store.meta().n_rows * (size as u64 + 1);
@@ -154,7 +154,7 @@ impl Needs {
 
     /// Of all classes at once. How many dual variables are positive is known only after the fit: `PER_ROW`
     /// are counted.
-    pub fn crammer_singer(store: &Store, settings: &Settings<'_>) -> Self {
+    pub fn crammer_singer(store: &Store, settings: &BlockSettings<'_>) -> Self {
         let (n_rows, n_classes) = (store.meta().n_rows, store.classes().len());
         let weights = 8 * (store.meta().n_used as u64 + 1) * n_classes.next_multiple_of(LINE) as u64;
         let lists = (PLACE + PER_ROW * ENTRY) as u64;
@@ -177,12 +177,12 @@ const ENTRY: usize = 16;
 /// Bytes of the place of a row's list.
 const PLACE: usize = 16;
 
-impl Plan {
+impl MemoryPlan {
     /// Divides the budget for problems side by side.
     ///
     /// # Errors
     /// [`Error::Budget`] where it is too small for any progress.
-    pub fn new(store: &Store, settings: &Settings<'_>, needs: &Needs) -> Result<Self> {
+    pub fn new(store: &Store, settings: &BlockSettings<'_>, needs: &Needs) -> Result<Self> {
         let meta = store.meta();
         let budget = settings.budget;
         let Needs { states, at_hand, margins, .. } = *needs;

@@ -20,11 +20,11 @@
 
 use rayon::prelude::*;
 
-use super::checkpoint::{Input, Output, Shape};
+use super::checkpoint::{StateInput, StateOutput, StateShape};
 use super::choice::Policy;
-use super::problem::{Certified, Problem, Scan, Step};
+use super::problem::{BlockProblem, BlockStep, Certified, CertifyScan};
 use super::scan::for_pages;
-use super::{Settings, task};
+use super::{BlockSettings, task};
 use crate::fit::certificate::Extent;
 use crate::fit::crammer_singer::Alpha;
 use crate::fit::crammer_singer::check::{IDLE, SIZE, STEEPNESS, largest, largest_size};
@@ -39,7 +39,7 @@ use crate::matrix::arena::View;
 use crate::matrix::design::Design;
 use crate::matrix::{Matrix, Rows as _};
 use crate::memory::CollectLarge;
-use crate::source::resident::Rows;
+use crate::source::resident::ResidentRows;
 use crate::store::reader::{RowFacts, Store};
 use crate::{Error, Result};
 
@@ -78,7 +78,7 @@ impl<'a> AllClasses<'a> {
     pub fn new(
         store: &Store,
         cost: &'a [f64],
-        settings: &Settings<'_>,
+        settings: &BlockSettings<'_>,
         monitor: &dyn Monitor,
     ) -> Result<Self> {
         let (meta, is_free) = (store.meta(), settings.intercept == Intercept::Free);
@@ -181,10 +181,10 @@ impl<'a> AllClasses<'a> {
         &mut self,
         rows: &dyn ClassRows,
         chosen: &crate::source::resident::Chosen,
-        step: Step<'_>,
+        step: BlockStep<'_>,
         monitor: &dyn Monitor,
     ) -> Result<bool> {
-        let Step { settings, number, rounds, .. } = step;
+        let BlockStep { settings, number, rounds, .. } = step;
         let (class, cost) = (&chosen.classes[..], &chosen.cost[..]);
         let (n_classes, intercept, bias) = (self.cost.len(), settings.intercept, self.bias);
         let before = self.alpha(&chosen.places);
@@ -228,7 +228,7 @@ impl<'a> AllClasses<'a> {
 
 /// Sums of one page.
 #[derive(Clone, Copy, Default)]
-struct Part {
+struct PageSums {
     losses: f64,
     /// `<W, V>`.
     moved: f64,
@@ -238,10 +238,10 @@ struct Part {
     longest: usize,
 }
 
-impl Problem for AllClasses<'_> {
-    type Saved = State;
+impl BlockProblem for AllClasses<'_> {
+    type Saved = AllClassesState;
 
-    fn step(&mut self, rows: &Rows<'_>, step: Step<'_>, monitor: &dyn Monitor) -> Result<bool> {
+    fn step(&mut self, rows: &ResidentRows<'_>, step: BlockStep<'_>, monitor: &dyn Monitor) -> Result<bool> {
         let chosen = rows.chosen(|class, weight, _| self.cost[class as usize] * weight);
         if chosen.ids.is_empty() {
             return Ok(false);
@@ -260,7 +260,7 @@ impl Problem for AllClasses<'_> {
         }
     }
 
-    fn scores(&self, rows: &Rows<'_>, step: Step<'_>, out: &mut [f32]) -> Result<()> {
+    fn scores(&self, rows: &ResidentRows<'_>, step: BlockStep<'_>, out: &mut [f32]) -> Result<()> {
         let k = self.cost.len();
         let counts_shrunk = step.settings.policy == Policy::Projected;
         let score = |design: &dyn ClassRows, i: usize, g: &mut [f64]| -> f32 {
@@ -306,7 +306,7 @@ impl Problem for AllClasses<'_> {
         Certificate { primal: half + self.losses, dual: self.sum - half }
     }
 
-    fn certify(problems: &[&Self], scan: &Scan<'_>) -> Result<Vec<Certified>> {
+    fn certify(problems: &[&Self], scan: &CertifyScan<'_>) -> Result<Vec<Certified>> {
         problems.iter().map(|problem| problem.certify_one(scan)).collect()
     }
 
@@ -319,13 +319,13 @@ impl Problem for AllClasses<'_> {
         (self.weights.len() + self.offsets.len() + FACTS + self.duals.n_rows() + 2 * n_entries) as u64
     }
 
-    fn can_have(shape: &Shape, size: u64) -> bool {
+    fn can_have(shape: &StateShape, size: u64) -> bool {
         let (rows, classes) = (shape.n_rows as u64, shape.n_classes as u64);
         let fixed = (fixed(shape) + shape.n_rows) as u64;
         size >= fixed && (size - fixed).is_multiple_of(2) && (size - fixed) / 2 <= rows * classes
     }
 
-    fn write(&self, out: &mut dyn Output) -> Result<()> {
+    fn write(&self, out: &mut dyn StateOutput) -> Result<()> {
         self.weights.parts().iter().try_for_each(|part| out.numbers(part.numbers()))?;
         out.numbers(&self.offsets)?;
         out.numbers(&[self.sum, self.losses])?;
@@ -341,7 +341,12 @@ impl Problem for AllClasses<'_> {
         Ok(())
     }
 
-    fn read(shape: &Shape, size: u64, visits: u64, input: &mut dyn Input) -> Result<Option<State>> {
+    fn read(
+        shape: &StateShape,
+        size: u64,
+        visits: u64,
+        input: &mut dyn StateInput,
+    ) -> Result<Option<AllClassesState>> {
         let k = shape.n_classes;
         let mut weights = Weights::zeros(shape.n_columns(), k);
         for line in weights.parts_mut().iter_mut().flat_map(|part| part.numbers_mut().chunks_mut(1 << 16)) {
@@ -366,18 +371,18 @@ impl Problem for AllClasses<'_> {
             }
             duals.set(place, &list);
         }
-        Ok(Some(State { weights, offsets, sum, losses, duals, visits }))
+        Ok(Some(AllClassesState { weights, offsets, sum, losses, duals, visits }))
     }
 
-    fn take(&mut self, saved: State) {
-        let State { weights, offsets, sum, losses, duals, visits } = saved;
+    fn take(&mut self, saved: AllClassesState) {
+        let AllClassesState { weights, offsets, sum, losses, duals, visits } = saved;
         (self.weights, self.offsets, self.duals) = (weights, offsets, duals);
         (self.sum, self.losses, self.visits) = (sum, losses, visits);
     }
 }
 
 /// What a checkpoint has of the state.
-pub struct State {
+pub struct AllClassesState {
     weights: Weights,
     offsets: Vec<f64>,
     sum: f64,
@@ -387,7 +392,7 @@ pub struct State {
 }
 
 /// Numbers of a state whatever the dual variables.
-fn fixed(shape: &Shape) -> usize {
+fn fixed(shape: &StateShape) -> usize {
     let k = shape.n_classes;
     shape.n_columns() * Weights::zeros(0, k).padded() + k + FACTS
 }
@@ -409,8 +414,8 @@ impl AllClasses<'_> {
         extent.rounding() + drift * (length + 0.5 * drift)
     }
 
-    fn certify_one(&self, scan: &Scan<'_>) -> Result<Certified> {
-        let Scan { store, source, settings, monitor, .. } = *scan;
+    fn certify_one(&self, scan: &CertifyScan<'_>) -> Result<Certified> {
+        let CertifyScan { store, source, settings, monitor, .. } = *scan;
         let intercepts = self.intercepts();
         let (moves, sum) = self.repair(monitor)?;
         let page = |page: usize, view: View<'_>, facts: &RowFacts, (): ()| {
@@ -423,7 +428,7 @@ impl AllClasses<'_> {
                 let cost = |i: usize| self.cost[facts.classes[i] as usize] * facts.weights[i];
                 let cost: Vec<f64> = (0..rows.n_rows()).map(cost).collect_large();
                 let losses = self.losses(&design, &facts.classes, &cost, &intercepts);
-                let mut part = Part { losses, longest: design.longest(), ..Part::default() };
+                let mut part = PageSums { losses, longest: design.longest(), ..PageSums::default() };
                 let (mut scores, mut v) = (vec![0.0; self.weights.padded()], vec![0.0; self.cost.len()]);
                 for same in moves.chunk_by(|a, b| a.row == b.row) {
                     let i = (same[0].row - first) as usize;
@@ -437,7 +442,7 @@ impl AllClasses<'_> {
             }
         };
         let items = vec![(); store.pages().len()];
-        let mut total = Part::default();
+        let mut total = PageSums::default();
         for part in for_pages(store, source, store.width(), items, monitor, page)? {
             total.losses += part.losses;
             total.moved += part.moved;

@@ -53,8 +53,8 @@ pub mod trainer;
 
 pub use crate::source::mapped::StoreMap;
 pub use choice::Policy;
-pub use task::Task;
-pub use trainer::{AllOutcome, Outcome, fit, fit_crammer_singer};
+pub use task::BinaryTask;
+pub use trainer::{AllClassesOutcome, BlockOutcome, fit, fit_crammer_singer};
 
 use crate::fit::Intercept;
 use crate::loss::LossKind;
@@ -92,7 +92,7 @@ pub enum DualsIn {
 
 /// How to train.
 #[derive(Clone, Copy, Debug)]
-pub struct Settings<'a> {
+pub struct BlockSettings<'a> {
     /// The loss.
     pub loss: LossKind,
     /// Treatment of the intercept.
@@ -123,7 +123,7 @@ pub struct Settings<'a> {
     pub map: Option<&'a StoreMap>,
 }
 
-impl Settings<'_> {
+impl BlockSettings<'_> {
     /// Number of weights of a problem, a constant column left out.
     pub fn n_weights(&self, store: &Store) -> usize {
         self.map.map_or(store.meta().n_used, |map| map.inner().n_out())

@@ -8,7 +8,7 @@
 //! none does, nothing is read.
 //!
 //! Classes, weights and folds of all rows are in memory (13 bytes per row, and 4 for the place in the
-//! held-out part), which makes the stretching exact: the dual value of each factor is computed, and so are
+//! held-out part), which makes the scaling exact: the dual value of each factor is computed, and so are
 //! the sums that the descent keeps.
 //!
 //! The cache is empty at the beginning of each `C`: a state is then the lanes' own, and a search that goes on
@@ -19,18 +19,18 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 
-use super::budget::Plan;
-use super::descent::{Descent, End};
+use super::budget::MemoryPlan;
+use super::descent::{BlockDescent, ProblemEnd};
 use super::scan::for_pages;
-use super::task::{Running, State, Sums, Task};
-use super::{Settings, task, trainer};
+use super::task::{BinaryProblem, BinaryState, BinaryTask, Sums};
+use super::{BlockSettings, task, trainer};
 use crate::fit::sweep::{dot, sum};
 use crate::fit::{Intercept, Monitor, Place, Progress, Reading, Status, check_length};
 use crate::loss::{Loss, with_loss};
 use crate::matrix::Rows;
 use crate::memory::CollectLarge;
 use crate::search::dual::accepted_until;
-use crate::search::{Route, Step};
+use crate::search::{Route, SearchStep};
 use crate::source::fetch::{Fetch, Kept};
 use crate::source::mapped::mapped;
 use crate::store::format::checksum;
@@ -38,13 +38,13 @@ use crate::store::reader::Store;
 use crate::{Result, memory};
 
 /// What all lanes share. Lane `k` is problem `k % n_problems` of fold `k / n_problems`.
-pub struct Setup<'a> {
+pub struct StoreSetup<'a> {
     /// The rows.
     pub store: &'a Store,
     /// How to descend; `tol` is the relative duality gap of the fits.
-    pub settings: Settings<'a>,
+    pub settings: BlockSettings<'a>,
     /// The division of the budget, for all lanes.
-    pub plan: &'a Plan,
+    pub plan: &'a MemoryPlan,
     /// Class weights.
     pub factor: &'a [f64],
     /// Class of each row, by place.
@@ -52,7 +52,7 @@ pub struct Setup<'a> {
     /// Sample weight of each row, by place.
     pub weights: Vec<f64>,
     /// Fold that holds each row out, by place; [`NO_FOLD`] for none.
-    pub parts: Vec<u8>,
+    pub folds: Vec<u8>,
     /// Place of each row within the held-out part of its fold.
     pub positions: Vec<u32>,
     /// Rows held out by each fold.
@@ -61,10 +61,10 @@ pub struct Setup<'a> {
     pub monitor: &'a dyn Monitor,
 }
 
-/// The part of a row that no fold holds out.
+/// The fold of a row that no fold holds out.
 pub const NO_FOLD: u8 = u8::MAX;
 
-impl Setup<'_> {
+impl StoreSetup<'_> {
     /// Weights of a lane, a constant column left out.
     fn n_weights(&self) -> usize {
         self.settings.n_weights(self.store)
@@ -80,17 +80,17 @@ impl Setup<'_> {
         self.sizes.len() * self.n_problems()
     }
 
-    fn task(&self, lane: usize, c: f64) -> Task {
+    fn task(&self, lane: usize, c: f64) -> BinaryTask {
         let p = self.n_problems();
         let positive = if p == 1 { 1 } else { (lane % p) as u32 };
         let cost = self.factor.iter().map(|factor| c * factor).collect_large();
-        Task { positive, cost, held_out: Some((lane / p) as u8) }
+        BinaryTask { positive, cost, held_out: Some((lane / p) as u8) }
     }
 }
 
 /// The lanes on their way.
 pub struct StoreRoute<'a> {
-    setup: &'a Setup<'a>,
+    setup: &'a StoreSetup<'a>,
     lanes: Vec<Lane>,
     /// Stored bytes of pages, where they are kept.
     kept: Vec<Vec<u8>>,
@@ -126,7 +126,7 @@ const ARRAYS: usize = 3;
 
 impl<'a> StoreRoute<'a> {
     /// Starts before the first value of `C`.
-    pub fn new(setup: &'a Setup<'a>) -> Self {
+    pub fn new(setup: &'a StoreSetup<'a>) -> Self {
         let lane = Lane { w: Vec::new(), alpha: Vec::new(), offset: 0.0, fitted: None, is_scored: false };
         let decisions =
             setup.sizes.iter().map(|size| memory::zeros(size * setup.n_problems())).collect_large();
@@ -134,9 +134,9 @@ impl<'a> StoreRoute<'a> {
     }
 
     /// The start of a lane at `c`.
-    fn start<'t>(&mut self, lane: usize, task: &'t Task, c: f64) -> Result<Running<'t>> {
+    fn start<'t>(&mut self, lane: usize, task: &'t BinaryTask, c: f64) -> Result<BinaryProblem<'t>> {
         let setup = self.setup;
-        let mut fresh = Running::new(setup.store, task, &setup.settings, None)?;
+        let mut fresh = BinaryProblem::new(setup.store, task, &setup.settings, None)?;
         let old = &mut self.lanes[lane];
         if let Some(fitted) = old.fitted {
             let d = setup.n_weights();
@@ -155,33 +155,33 @@ impl<'a> StoreRoute<'a> {
     }
 
     /// Descends with the lanes of the given numbers; how each ended, and the readings of the data in all.
-    fn descend(&mut self, due: &[usize], c: f64) -> Result<(Vec<End>, f64)> {
+    fn descend(&mut self, due: &[usize], c: f64) -> Result<(Vec<ProblemEnd>, f64)> {
         let setup = self.setup;
-        let tasks: Vec<Task> = due.iter().map(|&lane| setup.task(lane, c)).collect();
+        let tasks: Vec<BinaryTask> = due.iter().map(|&lane| setup.task(lane, c)).collect();
         let problems =
             due.iter().zip(&tasks).map(|(&lane, task)| self.start(lane, task, c)).collect::<Result<_>>()?;
         let seed = checksum(setup.settings.seed, &c.to_le_bytes());
-        let settings = Settings { seed, ..setup.settings };
+        let settings = BlockSettings { seed, ..setup.settings };
         let watch = Watch { caller: setup.monitor, c, lanes_left: due.len() };
         let kept = std::mem::take(&mut self.kept);
         let remains = std::thread::scope(|scope| -> Result<_> {
             let plan = setup.plan;
             let fetch = Fetch::start(scope, setup.store, &plan.blocks, kept, plan.keeps_stored, &watch)?;
-            let mut descent = Descent::new(problems, &setup.parts, &settings, plan, fetch, &watch)?;
+            let mut descent = BlockDescent::new(problems, &setup.folds, &settings, plan, fetch, &watch)?;
             descent.run(|_| Ok(()))?;
             Ok(descent.into_parts())
         })?;
         self.kept = remains.kept;
         let mut passes = (remains.scans * due.len() as u64) as f64;
         for (&lane, problem) in due.iter().zip(remains.problems) {
-            let State { w, alpha, offset, visits, .. } = problem.state;
+            let BinaryState { w, alpha, offset, visits, .. } = problem.state;
             passes += visits as f64 / setup.store.meta().n_rows as f64;
             self.lanes[lane] = Lane { w, alpha, offset, fitted: None, is_scored: false };
         }
         Ok((remains.ends.into_iter().flatten().collect(), passes))
     }
 
-    fn judge(&self, lane: usize, c: f64, end: &End) -> Fitted {
+    fn judge(&self, lane: usize, c: f64, end: &ProblemEnd) -> Fitted {
         let setup = self.setup;
         let d = setup.n_weights();
         let is_free = setup.settings.intercept == Intercept::Free;
@@ -197,7 +197,7 @@ impl<'a> StoreRoute<'a> {
         Fitted { c, norm, loss, until, intercept: self.intercept(lane, end), is_converged }
     }
 
-    fn intercept(&self, lane: usize, end: &End) -> f64 {
+    fn intercept(&self, lane: usize, end: &ProblemEnd) -> f64 {
         match self.setup.settings.intercept {
             Intercept::None => 0.0,
             Intercept::Free => end.certified.intercept,
@@ -222,12 +222,12 @@ impl<'a> StoreRoute<'a> {
             {
                 let rows = &mapped(view, setup.settings.map);
                 for i in 0..rows.n_rows() {
-                    let part = setup.parts[first + i];
-                    if part == NO_FOLD {
+                    let fold = setup.folds[first + i];
+                    if fold == NO_FOLD {
                         continue;
                     }
                     for problem in 0..p {
-                        let lane = &lanes[part as usize * p + problem];
+                        let lane = &lanes[fold as usize * p + problem];
                         if let (false, Some(fitted)) = (lane.is_scored, lane.fitted) {
                             found.push((problem as u32, rows.dot(i, &lane.w[..d]) + fitted.intercept));
                         }
@@ -242,13 +242,13 @@ impl<'a> StoreRoute<'a> {
         for (page, found) in pages.into_iter().enumerate() {
             let mut found = found.into_iter();
             for place in store.starts()[page] as usize..store.starts()[page + 1] as usize {
-                let part = setup.parts[place];
-                if part == NO_FOLD {
+                let fold = setup.folds[place];
+                if fold == NO_FOLD {
                     continue;
                 }
-                let open = lanes[part as usize * p..][..p].iter().filter(|lane| !lane.is_scored).count();
+                let open = lanes[fold as usize * p..][..p].iter().filter(|lane| !lane.is_scored).count();
                 for (problem, value) in found.by_ref().take(open) {
-                    decisions[part as usize][setup.positions[place] as usize * p + problem as usize] = value;
+                    decisions[fold as usize][setup.positions[place] as usize * p + problem as usize] = value;
                 }
             }
         }
@@ -258,7 +258,7 @@ impl<'a> StoreRoute<'a> {
 }
 
 impl Route for StoreRoute<'_> {
-    fn advance(&mut self, c: f64) -> Result<Step> {
+    fn advance(&mut self, c: f64) -> Result<SearchStep> {
         let covers = |fitted: &Fitted| fitted.c <= c && c <= fitted.until;
         let is_due = |lane: &Lane| !lane.fitted.as_ref().is_some_and(covers);
         let due: Vec<usize> = (0..self.lanes.len()).filter(|&k| is_due(&self.lanes[k])).collect();
@@ -269,7 +269,7 @@ impl Route for StoreRoute<'_> {
         let n_iter = ends.iter().map(|end| end.n_iter).sum();
         self.score()?;
         let fitted: Vec<Fitted> = self.lanes.iter().filter_map(|lane| lane.fitted).collect();
-        Ok(Step {
+        Ok(SearchStep {
             c,
             passes,
             n_iter,
@@ -284,11 +284,11 @@ impl Route for StoreRoute<'_> {
         })
     }
 
-    fn state(&self) -> crate::search::State {
-        crate::search::State(self.lanes.iter().flat_map(Lane::arrays).collect())
+    fn state(&self) -> crate::search::RouteState {
+        crate::search::RouteState(self.lanes.iter().flat_map(Lane::arrays).collect())
     }
 
-    fn restore(&mut self, state: &crate::search::State) -> Result<()> {
+    fn restore(&mut self, state: &crate::search::RouteState) -> Result<()> {
         let d = self.setup.n_weights() + usize::from(self.setup.settings.intercept != Intercept::None);
         let n = self.setup.store.meta().n_rows as usize;
         let lanes = state.lanes(self.lanes.len(), ARRAYS)?.map(|arrays| Lane::rebuild(arrays, d, n));
@@ -332,8 +332,8 @@ impl Lane {
 /// Deviation, as in memory: of the factors 1, the ratio and its square root the one with the largest dual
 /// value is taken.
 struct Stretch<'a> {
-    setup: &'a Setup<'a>,
-    task: &'a Task,
+    setup: &'a StoreSetup<'a>,
+    task: &'a BinaryTask,
     ratio: f64,
 }
 
@@ -341,10 +341,10 @@ impl Stretch<'_> {
     /// Cost and label of the row at a place.
     fn row(&self, place: usize) -> (f64, f64) {
         let (class, setup) = (self.setup.classes[place], self.setup);
-        (self.task.cost(class, setup.weights[place], Some(setup.parts[place])), self.task.sign(class))
+        (self.task.cost(class, setup.weights[place], Some(setup.folds[place])), self.task.sign(class))
     }
 
-    fn apply<L: Loss>(&self, loss: L, state: &mut State) {
+    fn apply<L: Loss>(&self, loss: L, state: &mut BinaryState) {
         let d = self.setup.n_weights();
         let is_free = self.setup.settings.intercept == Intercept::Free;
         let w = if is_free { &state.w[..d] } else { &state.w[..] };

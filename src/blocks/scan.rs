@@ -14,8 +14,8 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
-use super::problem::{Certified, Scan};
-use super::task::{Running, Shift};
+use super::problem::{Certified, CertifyScan};
+use super::task::{BinaryProblem, Shift};
 use crate::fit::certificate::{Extent, UNIT};
 use crate::fit::intercept::{hinge_optimum_of, smooth_shift};
 use crate::fit::objective::Objective;
@@ -105,7 +105,7 @@ pub fn for_pages<I: Send, T: Send>(
 
 /// Sums of one page.
 #[derive(Clone, Copy, Default)]
-pub struct Part {
+pub struct GapSums {
     /// Losses, where the intercept is known.
     pub losses: f64,
     terms: f64,
@@ -131,7 +131,7 @@ struct Most {
     price: f64,
 }
 
-impl Part {
+impl GapSums {
     fn join(&mut self, other: &Self) {
         self.losses += other.losses;
         self.terms += other.terms;
@@ -232,12 +232,16 @@ pub struct Decisions {
 ///
 /// # Errors
 /// [`Error::Corrupt`], [`Error::Io`], [`Error::Cancelled`], [`Error::Overflow`].
-pub fn certify(problems: &[&Running<'_>], scan: &Scan<'_>) -> Result<Vec<Certified>> {
+pub fn certify(problems: &[&BinaryProblem<'_>], scan: &CertifyScan<'_>) -> Result<Vec<Certified>> {
     with_loss!(scan.settings.loss, loss => certify_by(loss, problems, scan))
 }
 
-fn certify_by<L: Loss>(loss: L, problems: &[&Running<'_>], scan: &Scan<'_>) -> Result<Vec<Certified>> {
-    let Scan { store, source, settings, parts, has_room, monitor } = *scan;
+fn certify_by<L: Loss>(
+    loss: L,
+    problems: &[&BinaryProblem<'_>],
+    scan: &CertifyScan<'_>,
+) -> Result<Vec<Certified>> {
+    let CertifyScan { store, source, settings, folds, has_room, monitor } = *scan;
     let (n, d) = (store.meta().n_rows as usize, settings.n_weights(store));
     let is_free = settings.intercept == Intercept::Free;
     let keeps = is_free && has_room;
@@ -253,15 +257,15 @@ fn certify_by<L: Loss>(loss: L, problems: &[&Running<'_>], scan: &Scan<'_>) -> R
 
     let page = |page: usize, view: View<'_>, facts: &RowFacts, mut items: Vec<(&mut [f64], &mut [f64])>| {
         let (first, end) = (store.starts()[page] as usize, store.starts()[page + 1] as usize);
-        let mut sums = vec![Part::default(); problems.len()];
+        let mut sums = vec![GapSums::default(); problems.len()];
         let alpha = problems.iter().map(|p| p.duals_in(first..end)).collect::<Result<Vec<_>>>()?;
         {
             let rows = &mapped(view, settings.map);
             for i in 0..rows.n_rows() {
                 let (class, place) = (facts.classes[i], first + i);
-                let part = parts.get(place).copied();
+                let fold = folds.get(place).copied();
                 for (k, p) in problems.iter().enumerate() {
-                    let c = p.task.cost(class, facts.weights[i], part);
+                    let c = p.task.cost(class, facts.weights[i], fold);
                     if c == 0.0 {
                         continue;
                     }
@@ -284,12 +288,12 @@ fn certify_by<L: Loss>(loss: L, problems: &[&Running<'_>], scan: &Scan<'_>) -> R
         };
         Ok(sums)
     };
-    let pages: Vec<Result<Vec<Part>>> = for_pages(store, source, store.width(), items, monitor, page)?;
+    let pages: Vec<Result<Vec<GapSums>>> = for_pages(store, source, store.width(), items, monitor, page)?;
     let pages = pages.into_iter().collect::<Result<Vec<_>>>()?;
 
     let mut results = Vec::with_capacity(problems.len());
     for (k, (p, decisions)) in problems.iter().zip(decisions).enumerate() {
-        let mut sums = Part::default();
+        let mut sums = GapSums::default();
         pages.iter().for_each(|page| sums.join(&page[k]));
         let w = if is_free { &p.state.w[..d] } else { &p.state.w[..] };
         let squared = dot(w, w);

@@ -6,10 +6,10 @@
 
 use std::path::Path;
 
-use super::budget::{Groups, Needs, Plan};
-use super::route::{NO_FOLD, Setup, StoreRoute};
+use super::budget::{Groups, MemoryPlan, Needs};
+use super::route::{NO_FOLD, StoreRoute, StoreSetup};
 use super::trainer::check_row_count;
-use super::{Settings, budget, scan};
+use super::{BlockSettings, budget, scan};
 use crate::fit::{Intercept, Monitor, check_length};
 use crate::labels::Labels;
 use crate::matrix::Rows;
@@ -17,9 +17,9 @@ use crate::memory::CollectLarge;
 use crate::search::dual::GAP_PER_TOL;
 use crate::search::fingerprint::Fingerprint;
 use crate::search::journal::Journal;
-use crate::search::plan::Course;
-use crate::search::traveller::Traveller;
-use crate::search::{Fold, Reason, Step, driver, lower_bound};
+use crate::search::plan::SearchSchedule;
+use crate::search::runner::Runner;
+use crate::search::{EndReason, Fold, SearchStep, driver, lower_bound};
 use crate::source::mapped::mapped;
 use crate::store::format::checksum;
 use crate::store::reader::{FromFile, RowFacts, Store};
@@ -29,7 +29,7 @@ use crate::{Error, Result, memory};
 const ROW_BYTES: u64 = 4 + 8 + 1 + 4;
 
 /// The data of a search.
-pub struct Task<'a> {
+pub struct StoreSearchData<'a> {
     /// The rows.
     pub store: &'a Store,
     /// Weight of each class.
@@ -40,20 +40,20 @@ pub struct Task<'a> {
 
 /// The search, in memory or over blocks. `settings` say how to fit, `blocks` how to train on blocks (its
 /// loss, intercept, tolerance, limit of passes and seed are taken from `settings`).
-pub struct Search<'a> {
+pub struct StoreSearch<'a> {
     /// The data.
-    pub task: Task<'a>,
+    pub task: StoreSearchData<'a>,
     /// How to fit.
-    pub settings: crate::search::Settings,
+    pub settings: crate::search::SearchSettings,
     /// How to train on blocks.
-    pub blocks: Settings<'a>,
+    pub blocks: BlockSettings<'a>,
     /// Which values of `C`.
-    pub plan: &'a crate::search::Plan,
+    pub plan: &'a crate::search::SearchPlan,
     /// The journal.
     pub resume: Option<&'a Path>,
 }
 
-impl Search<'_> {
+impl StoreSearch<'_> {
     /// Whether all rows and lanes fit into the budget.
     pub fn fits_in_memory(&self) -> bool {
         let n_problems = if self.task.factor.len() == 2 { 1 } else { self.task.factor.len() };
@@ -69,8 +69,8 @@ impl Search<'_> {
         &self,
         in_memory: bool,
         monitor: &dyn Monitor,
-        visit: &mut dyn FnMut(&Step) -> Result<Option<f64>>,
-    ) -> Result<Reason> {
+        visit: &mut dyn FnMut(&SearchStep) -> Result<Option<f64>>,
+    ) -> Result<EndReason> {
         check_row_count(self.task.store)?;
         if in_memory { self.run_in_memory(monitor, visit) } else { self.run_over_blocks(monitor, visit) }
     }
@@ -78,8 +78,8 @@ impl Search<'_> {
     fn run_in_memory(
         &self,
         monitor: &dyn Monitor,
-        visit: &mut dyn FnMut(&Step) -> Result<Option<f64>>,
-    ) -> Result<Reason> {
+        visit: &mut dyn FnMut(&SearchStep) -> Result<Option<f64>>,
+    ) -> Result<EndReason> {
         let store = self.task.store;
         let pages: Vec<u32> = (0..store.pages().len() as u32).collect();
         let (arena, facts) = store.load(&pages, store.plain_width(), monitor)?;
@@ -101,7 +101,7 @@ impl Search<'_> {
             .collect_large();
         {
             let rows = &mapped(arena.view(), self.blocks.map);
-            let task = crate::search::Task { rows, labels, weight: &weight, folds: &folds };
+            let task = crate::search::SearchData { rows, labels, weight: &weight, folds: &folds };
             crate::search::search(&task, &self.settings, self.plan, self.resume, monitor, visit)
         }
     }
@@ -109,23 +109,23 @@ impl Search<'_> {
     fn run_over_blocks(
         &self,
         monitor: &dyn Monitor,
-        visit: &mut dyn FnMut(&Step) -> Result<Option<f64>>,
-    ) -> Result<Reason> {
+        visit: &mut dyn FnMut(&SearchStep) -> Result<Option<f64>>,
+    ) -> Result<EndReason> {
         let store = self.task.store;
-        let course = Course::new(self.plan, || self.bound(monitor))?;
+        let schedule = SearchSchedule::new(self.plan, || self.bound(monitor))?;
         let facts = store.facts_by_place(monitor)?;
-        let (parts, positions) = self.parts(&facts)?;
+        let (folds, positions) = self.fold_of_rows(&facts)?;
         let n_lanes =
             self.task.folds.len() * if self.task.factor.len() == 2 { 1 } else { self.task.factor.len() };
         let (settings, plan) = self.divide(n_lanes)?;
-        let setup = Setup {
+        let setup = StoreSetup {
             store,
             settings,
             plan: &plan,
             factor: self.task.factor,
             classes: facts.classes,
             weights: facts.weights,
-            parts,
+            folds,
             positions,
             sizes: self.task.folds.iter().map(|fold| fold.test.len()).collect(),
             monitor,
@@ -134,25 +134,26 @@ impl Search<'_> {
             Some(path) => Some(Journal::open(path, &self.fingerprint(&setup))?),
             None => None,
         };
-        let fits = |step: &Step| {
+        let fits = |step: &SearchStep| {
             let shape = setup.sizes.iter().map(|size| size * setup.n_problems());
             step.objective.len() == setup.n_lanes() && step.decisions.iter().map(Vec::len).eq(shape)
         };
-        let traveller = Traveller::new(Box::new(StoreRoute::new(&setup)), journal);
-        driver::drive(course, traveller, fits, monitor, visit)
+        let runner = Runner::new(Box::new(StoreRoute::new(&setup)), journal);
+        driver::drive(schedule, runner, fits, monitor, visit)
     }
 
     /// The settings of the descents and the division of the budget; all lanes must fit side by side.
-    fn divide(&self, n_lanes: usize) -> Result<(Settings<'_>, Plan)> {
+    fn divide(&self, n_lanes: usize) -> Result<(BlockSettings<'_>, MemoryPlan)> {
         let (store, meta) = (self.task.store, self.task.store.meta());
         let n_problems = n_lanes / self.task.folds.len().max(1);
         let own = meta.n_rows * (ROW_BYTES + 8 * n_problems as u64);
-        let crate::search::Settings { loss, intercept, tol, max_iter, seed, .. } = self.settings;
+        let crate::search::SearchSettings { loss, intercept, tol, max_iter, seed, .. } = self.settings;
         let tol = GAP_PER_TOL * tol;
         let budget = self.blocks.budget.saturating_sub(own);
-        let settings = Settings { loss, intercept, tol, max_passes: max_iter, seed, budget, ..self.blocks };
+        let settings =
+            BlockSettings { loss, intercept, tol, max_passes: max_iter, seed, budget, ..self.blocks };
         settings.check()?;
-        match Plan::new(
+        match MemoryPlan::new(
             store,
             &settings,
             &Needs::binary(store, &settings, Groups::in_memory(store, &settings, n_lanes)),
@@ -190,7 +191,7 @@ impl Search<'_> {
     }
 
     /// The fold of each row and its place in the held-out part, by place.
-    fn parts(&self, facts: &RowFacts) -> Result<(Vec<u8>, Vec<u32>)> {
+    fn fold_of_rows(&self, facts: &RowFacts) -> Result<(Vec<u8>, Vec<u32>)> {
         let (folds, n) = (self.task.folds, facts.numbers.len());
         let refuse = |reason: String| Err(Error::Labels { reason });
         if folds.is_empty() || folds.len() >= usize::from(NO_FOLD) {
@@ -251,13 +252,13 @@ impl Search<'_> {
         }
     }
 
-    fn fingerprint(&self, setup: &Setup<'_>) -> Fingerprint {
+    fn fingerprint(&self, setup: &StoreSetup<'_>) -> Fingerprint {
         let hex = |bytes: &[u8]| format!("{:016x}", checksum(5, bytes));
-        let Settings { budget, policy, cache_share, rounds, round_tol, .. } = setup.settings;
+        let BlockSettings { budget, policy, cache_share, rounds, round_tol, .. } = setup.settings;
         let data = [
             ("fingerprint of the store", self.task.store.meta().fingerprint.clone()),
             ("hash of class_weight", hex(format!("{:?}", self.task.factor).as_bytes())),
-            ("hash of cv", hex(&setup.parts)),
+            ("hash of cv", hex(&setup.folds)),
             ("memory_budget", budget.to_string()),
             (
                 "degree-2 map",

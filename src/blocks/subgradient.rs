@@ -19,12 +19,12 @@
 
 use rayon::prelude::*;
 
-use super::budget::{Groups, Needs, Plan};
+use super::budget::{Groups, MemoryPlan, Needs};
 use super::choice::Policy;
 use super::scan::{At, Decisions, best};
-use super::task::{Sums, Task};
-use super::trainer::{Outcome, check_row_count};
-use super::{DualsIn, Settings, Waiting, scan};
+use super::task::{BinaryTask, Sums};
+use super::trainer::{BlockOutcome, check_row_count};
+use super::{BlockSettings, DualsIn, Waiting, scan};
 use crate::fit::baselines::subgradient;
 use crate::fit::baselines::subgradient::bound::Shares;
 use crate::fit::baselines::subgradient::walk::{Scale, Walk};
@@ -34,7 +34,7 @@ use crate::fit::{Certificate, Intercept, Monitor, Problem, Reading, Status, cert
 use crate::loss::{Loss, LossKind, with_loss};
 use crate::matrix::{Matrix, Rows as _};
 use crate::source::fetch::Fetch;
-use crate::source::resident::{Chosen, Resident, Rows};
+use crate::source::resident::{Chosen, Resident, ResidentRows};
 use crate::store::columns;
 use crate::store::format::checksum;
 use crate::store::reader::Store;
@@ -46,7 +46,7 @@ const POLL_ROWS: usize = 256;
 /// What became of one problem.
 pub struct Descended {
     /// Weights, certificate and counts.
-    pub outcome: Outcome,
+    pub outcome: BlockOutcome,
     /// The looks at its objective.
     pub looks: Vec<Look>,
 }
@@ -65,7 +65,7 @@ fn state_bytes(store: &Store) -> u64 {
 /// [`crate::Error::Overflow`], [`crate::Error::Cancelled`], and those of the caller's step lengths.
 pub fn fit(
     store: &Store,
-    tasks: &[Task],
+    tasks: &[BinaryTask],
     loss: LossKind,
     intercept: Intercept,
     options: &Options<'_>,
@@ -81,7 +81,7 @@ pub fn fit(
         let settings = no_cache(loss, options, budget);
         let needs =
             Needs::binary(store, &settings, Groups { size: tasks.len(), on_disk: false, state_bytes });
-        let plan = Plan::new(store, &settings, &needs)?;
+        let plan = MemoryPlan::new(store, &settings, &needs)?;
         let group = std::thread::scope(|scope| {
             let fetch = Fetch::start(scope, store, &plan.blocks, Vec::new(), plan.keeps_stored, monitor)?;
             let mut group = Group::new(store, &plan, fetch, tasks, loss, intercept, options, monitor)?;
@@ -94,8 +94,8 @@ pub fn fit(
 }
 
 /// Settings by which the budget is divided: all of it for the block.
-fn no_cache(loss: LossKind, options: &Options<'_>, budget: u64) -> Settings<'static> {
-    Settings {
+fn no_cache(loss: LossKind, options: &Options<'_>, budget: u64) -> BlockSettings<'static> {
+    BlockSettings {
         loss,
         // What a free intercept needs of memory is part of the states.
         intercept: Intercept::None,
@@ -116,7 +116,7 @@ fn no_cache(loss: LossKind, options: &Options<'_>, budget: u64) -> Settings<'sta
 
 /// One problem under way.
 struct Running<'a> {
-    task: &'a Task,
+    task: &'a BinaryTask,
     scale: Scale,
     /// Sum of the costs.
     total: f64,
@@ -144,7 +144,7 @@ struct End {
 /// The problems that descend side by side.
 struct Group<'a> {
     store: &'a Store,
-    plan: &'a Plan,
+    plan: &'a MemoryPlan,
     fetch: Fetch<'a>,
     resident: Resident,
     /// The block at hand.
@@ -162,9 +162,9 @@ impl<'a> Group<'a> {
     #[allow(clippy::too_many_arguments)] // what a descent is made of
     fn new(
         store: &'a Store,
-        plan: &'a Plan,
+        plan: &'a MemoryPlan,
         fetch: Fetch<'a>,
-        tasks: &'a [Task],
+        tasks: &'a [BinaryTask],
         loss: LossKind,
         intercept: Intercept,
         options: &Options<'a>,
@@ -256,7 +256,10 @@ impl<'a> Group<'a> {
     }
 
     /// Calls `f` with each open problem and its number.
-    fn each(&mut self, f: impl Fn(usize, &mut Running<'a>, &Rows<'_>) -> Result<()> + Sync) -> Result<()> {
+    fn each(
+        &mut self,
+        f: impl Fn(usize, &mut Running<'a>, &ResidentRows<'_>) -> Result<()> + Sync,
+    ) -> Result<()> {
         let rows = self.resident.rows();
         self.running
             .par_iter_mut()
@@ -370,7 +373,7 @@ impl<'a> Group<'a> {
             columns::restore(&old, &mut w);
             let passes = visits as f64 / n_rows + looks.len() as f64;
             Descended {
-                outcome: Outcome { w, intercept: b, certificate, status, n_iter, passes, loads },
+                outcome: BlockOutcome { w, intercept: b, certificate, status, n_iter, passes, loads },
                 looks,
             }
         };
@@ -408,7 +411,7 @@ struct Scan {
     /// The move onto it.
     shift: super::task::Shift,
     decisions: Decisions,
-    sums: scan::Part,
+    sums: scan::GapSums,
 }
 
 impl Scan {
@@ -420,7 +423,7 @@ impl Scan {
         let shift = sums.shift(if is_free { sums.all[1] - sums.all[0] } else { 0.0 });
         let room = if is_free { n } else { 0 };
         let decisions = Decisions { f: memory::zeros(room), signed: memory::zeros(room) };
-        Self { dual_w: memory::zeros(w.len()), w, shift, decisions, sums: scan::Part::default() }
+        Self { dual_w: memory::zeros(w.len()), w, shift, decisions, sums: scan::GapSums::default() }
     }
 
     /// Reads the rows at hand.
@@ -428,7 +431,7 @@ impl Scan {
         &mut self,
         loss: L,
         running: &Running<'_>,
-        rows: &Rows<'_>,
+        rows: &ResidentRows<'_>,
         intercept: Intercept,
         monitor: &dyn Monitor,
     ) -> Result<()> {

@@ -14,11 +14,11 @@ use std::path::Path;
 
 use rayon::prelude::*;
 
-use super::checkpoint::{Input, Output, Shape};
+use super::checkpoint::{StateInput, StateOutput, StateShape};
 use super::choice::Policy;
 use super::duals::{DualFile, RUN};
-use super::problem::{Certified, Problem, Scan, Step};
-use super::{Settings, scan};
+use super::problem::{BlockProblem, BlockStep, Certified, CertifyScan};
+use super::{BlockSettings, scan};
 use crate::fit::dual::active::Random;
 use crate::fit::dual::{DualLoss, Epoch, Method, Visit, active};
 use crate::fit::sweep::{dot, sum};
@@ -28,25 +28,25 @@ use crate::matrix::Rows as _;
 use crate::matrix::design::Design;
 use crate::memory::CollectLarge;
 use crate::source::mapped::mapped;
-use crate::source::resident::{Chosen, Rows};
+use crate::source::resident::{Chosen, ResidentRows};
 use crate::store::reader::Store;
 use crate::{Result, memory};
 
 /// What one binary problem asks for.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Task {
+pub struct BinaryTask {
     /// The class with label +1; with two classes the second.
     pub positive: u32,
     /// `C` times the class weight, by class.
     pub cost: Vec<f64>,
-    /// The part of the rows that is left out: see [`Parts`].
+    /// The fold whose rows are left out: see [`RowFolds`].
     pub held_out: Option<u8>,
 }
 
-/// The part of each row, by its place in the store; empty where there are no parts.
-pub type Parts = [u8];
+/// The fold that holds each row out, by its place in the store; empty where there are no folds.
+pub type RowFolds = [u8];
 
-impl Task {
+impl BinaryTask {
     /// Each class of a store against the rest, by the costs of the classes; with two classes, the second
     /// against the first.
     ///
@@ -59,16 +59,16 @@ impl Task {
     }
 
     /// The rows at hand that belong to the problem, and their labels.
-    pub fn choose(&self, rows: &Rows<'_>, parts: &Parts) -> (Chosen, Vec<f64>) {
-        let chosen = rows.chosen(|class, weight, place| self.cost(class, weight, parts.get(place).copied()));
+    pub fn choose(&self, rows: &ResidentRows<'_>, folds: &RowFolds) -> (Chosen, Vec<f64>) {
+        let chosen = rows.chosen(|class, weight, place| self.cost(class, weight, folds.get(place).copied()));
         let y = chosen.classes.iter().map(|&class| self.sign(class)).collect_large();
         (chosen, y)
     }
 
     /// Cost of a row, 0 if it does not belong to the problem.
     #[inline(always)]
-    pub fn cost(&self, class: u32, weight: f64, part: Option<u8>) -> f64 {
-        if self.held_out.is_some() && self.held_out == part {
+    pub fn cost(&self, class: u32, weight: f64, fold: Option<u8>) -> f64 {
+        if self.held_out.is_some() && self.held_out == fold {
             0.0
         } else {
             self.cost[class as usize] * weight
@@ -150,7 +150,7 @@ impl Shift {
 
 /// The running state of a problem.
 #[derive(Debug, PartialEq)]
-pub struct State {
+pub struct BinaryState {
     /// Weights in the order of the store's columns, that of a constant column last, if there is one.
     pub w: Vec<f64>,
     /// Dual variables by place; empty where they are in a file.
@@ -165,18 +165,18 @@ pub struct State {
     pub visits: u64,
 }
 
-impl Clone for State {
+impl Clone for BinaryState {
     fn clone(&self) -> Self {
         Self { w: memory::copy(&self.w), alpha: memory::copy(&self.alpha), ..*self }
     }
 }
 
 /// A problem with its state.
-pub struct Running<'a> {
+pub struct BinaryProblem<'a> {
     /// The problem.
-    pub task: &'a Task,
+    pub task: &'a BinaryTask,
     /// Its state.
-    pub state: State,
+    pub state: BinaryState,
     /// Height of the constant column, 0 for none.
     pub bias: f64,
     /// The dual variables, where they are not in the state.
@@ -184,7 +184,7 @@ pub struct Running<'a> {
 }
 
 /// Height of the constant column of a problem whose classes have these costs, 0 for none.
-pub fn bias(store: &Store, cost: &[f64], settings: &Settings<'_>) -> f64 {
+pub fn bias(store: &Store, cost: &[f64], settings: &BlockSettings<'_>) -> f64 {
     match settings.intercept {
         Intercept::None => 0.0,
         Intercept::Penalised(scale) => scale,
@@ -201,7 +201,7 @@ pub fn free_bias(mean: f64, total: f64) -> f64 {
     dual::penalty_for(if mean > 0.0 { mean } else { 1.0 }, total).sqrt()
 }
 
-impl<'a> Running<'a> {
+impl<'a> BinaryProblem<'a> {
     /// Begins at zero. The constant column of a free intercept is as in [`crate::fit::dual`], with the
     /// store's statistics. With a folder, the dual variables are in a file there.
     ///
@@ -209,8 +209,8 @@ impl<'a> Running<'a> {
     /// [`crate::Error::Io`].
     pub fn new(
         store: &Store,
-        task: &'a Task,
-        settings: &Settings<'_>,
+        task: &'a BinaryTask,
+        settings: &BlockSettings<'_>,
         folder: Option<&Path>,
     ) -> Result<Self> {
         let meta = store.meta();
@@ -218,7 +218,7 @@ impl<'a> Running<'a> {
         let w = memory::zeros(settings.n_weights(store) + usize::from(bias != 0.0));
         let n = meta.n_rows as usize;
         let alpha = memory::zeros(if folder.is_some() { 0 } else { n });
-        let state = State { w, alpha, offset: 0.0, sums: Sums::default(), losses: 0.0, visits: 0 };
+        let state = BinaryState { w, alpha, offset: 0.0, sums: Sums::default(), losses: 0.0, visits: 0 };
         let disk = folder.map(|folder| DualFile::zeros(folder, n)).transpose()?;
         Ok(Self { task, state, bias, disk })
     }
@@ -269,12 +269,12 @@ impl<'a> Running<'a> {
 
     fn step_by<L: DualLoss>(
         &mut self,
-        rows: &Rows<'_>,
-        step: Step<'_>,
+        rows: &ResidentRows<'_>,
+        step: BlockStep<'_>,
         monitor: &dyn Monitor,
         loss: L,
     ) -> Result<bool> {
-        let (chosen, y) = self.task.choose(rows, step.parts);
+        let (chosen, y) = self.task.choose(rows, step.folds);
         if chosen.ids.is_empty() {
             return Ok(false);
         }
@@ -319,7 +319,7 @@ impl<'a> Running<'a> {
         &mut self,
         method: &mut M,
         design: &Design<'_>,
-        step: Step<'_>,
+        step: BlockStep<'_>,
         random: &mut Random,
         monitor: &dyn Monitor,
     ) -> Result<()> {
@@ -339,15 +339,15 @@ impl<'a> Running<'a> {
     }
 }
 
-impl Problem for Running<'_> {
-    type Saved = (State, Option<DualFile>);
+impl BlockProblem for BinaryProblem<'_> {
+    type Saved = (BinaryState, Option<DualFile>);
 
-    fn step(&mut self, rows: &Rows<'_>, step: Step<'_>, monitor: &dyn Monitor) -> Result<bool> {
+    fn step(&mut self, rows: &ResidentRows<'_>, step: BlockStep<'_>, monitor: &dyn Monitor) -> Result<bool> {
         with_loss!(step.settings.loss, loss => self.step_by(rows, step, monitor, loss))
     }
 
-    fn scores(&self, rows: &Rows<'_>, step: Step<'_>, out: &mut [f32]) -> Result<()> {
-        let (settings, parts) = (step.settings, step.parts);
+    fn scores(&self, rows: &ResidentRows<'_>, step: BlockStep<'_>, out: &mut [f32]) -> Result<()> {
+        let (settings, folds) = (step.settings, step.folds);
         let projected = settings.policy == Policy::Projected;
         let offset = self.state.offset;
         // Only the projected score asks for them.
@@ -359,7 +359,7 @@ impl Problem for Running<'_> {
         }
         let score = |i: usize, decision: f64| {
             let (class, place) = (rows.classes[i], rows.places[i] as usize);
-            let cost = self.task.cost(class, rows.weights[i], parts.get(place).copied());
+            let cost = self.task.cost(class, rows.weights[i], folds.get(place).copied());
             if cost == 0.0 {
                 return f32::INFINITY;
             }
@@ -399,7 +399,7 @@ impl Problem for Running<'_> {
         Certificate { primal: half + self.state.losses, dual: self.state.sums.terms - half }
     }
 
-    fn certify(problems: &[&Self], scan: &Scan<'_>) -> Result<Vec<Certified>> {
+    fn certify(problems: &[&Self], scan: &CertifyScan<'_>) -> Result<Vec<Certified>> {
         scan::certify(problems, scan)
     }
 
@@ -412,11 +412,11 @@ impl Problem for Running<'_> {
         (self.state.w.len() + n_duals + FACTS) as u64
     }
 
-    fn can_have(shape: &Shape, size: u64) -> bool {
+    fn can_have(shape: &StateShape, size: u64) -> bool {
         size == (shape.n_columns() + shape.n_rows + FACTS) as u64
     }
 
-    fn write(&self, out: &mut dyn Output) -> Result<()> {
+    fn write(&self, out: &mut dyn StateOutput) -> Result<()> {
         let state = &self.state;
         out.numbers(&state.w)?;
         match &self.disk {
@@ -431,7 +431,12 @@ impl Problem for Running<'_> {
         out.numbers(&[state.offset, terms, all[0], all[1], inside[0], inside[1], state.losses])
     }
 
-    fn read(shape: &Shape, _: u64, visits: u64, input: &mut dyn Input) -> Result<Option<Self::Saved>> {
+    fn read(
+        shape: &StateShape,
+        _: u64,
+        visits: u64,
+        input: &mut dyn StateInput,
+    ) -> Result<Option<Self::Saved>> {
         let w = input.numbers(shape.n_columns())?;
         let n = shape.n_rows;
         let mut disk = shape.folder.as_deref().map(|folder| DualFile::zeros(folder, n)).transpose()?;
@@ -446,7 +451,7 @@ impl Problem for Running<'_> {
         };
         let rest = input.numbers(FACTS)?;
         let sums = Sums { terms: rest[1], all: [rest[2], rest[3]], inside: [rest[4], rest[5]] };
-        Ok(Some((State { w, alpha, offset: rest[0], sums, losses: rest[6], visits }, disk)))
+        Ok(Some((BinaryState { w, alpha, offset: rest[0], sums, losses: rest[6], visits }, disk)))
     }
 
     fn take(&mut self, (state, disk): Self::Saved) {

@@ -2,13 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
-use super::budget::{Groups, Needs, Plan};
+use super::budget::{Groups, MemoryPlan, Needs};
 use super::checkpoint::{Checkpoint, Training};
 use super::crammer_singer::AllClasses;
-use super::descent::{Descent, End, Remains};
-use super::problem::Problem;
-use super::task::{Parts, Running, Task};
-use super::{Settings, budget};
+use super::descent::{BlockDescent, ProblemEnd, Remains};
+use super::problem::BlockProblem;
+use super::task::{BinaryProblem, BinaryTask, RowFolds};
+use super::{BlockSettings, budget};
 use crate::fit::crammer_singer::weights::Weights;
 use crate::fit::{Certificate, Intercept, Monitor, Status};
 use crate::source::fetch::Fetch;
@@ -20,7 +20,7 @@ pub const NAME: &str = "block_cd";
 
 /// What became of one problem.
 #[derive(Clone, Debug)]
-pub struct Outcome {
+pub struct BlockOutcome {
     /// Weights by column of the input, or by pair of them.
     pub w: Vec<f64>,
     /// Intercept.
@@ -39,7 +39,7 @@ pub struct Outcome {
 
 /// Where a descent writes its state, and how often.
 #[derive(Clone, Copy, Debug)]
-pub struct Keep<'a> {
+pub struct CheckpointOptions<'a> {
     /// The file.
     pub path: &'a Path,
     /// Least seconds between two writings.
@@ -48,43 +48,43 @@ pub struct Keep<'a> {
 
 /// Trains all problems, as many side by side as the budget allows.
 ///
-/// `parts` gives each row's part by place, for [`Task::held_out`]; empty without parts.
+/// `folds` gives each row's fold by place, for [`BinaryTask::held_out`]; empty without folds.
 ///
 /// # Errors
 /// [`Error::Parameter`], [`Error::Budget`], [`Error::Corrupt`], [`Error::Io`], [`Error::Journal`] for a
 /// checkpoint of another training, [`Error::Overflow`], [`Error::Cancelled`].
 pub fn fit(
     store: &Store,
-    tasks: &[Task],
-    parts: &Parts,
-    settings: &Settings<'_>,
-    keep: Option<Keep<'_>>,
+    tasks: &[BinaryTask],
+    folds: &RowFolds,
+    settings: &BlockSettings<'_>,
+    keep: Option<CheckpointOptions<'_>>,
     monitor: &dyn Monitor,
-) -> Result<Vec<Outcome>> {
+) -> Result<Vec<BlockOutcome>> {
     settings.check()?;
     check_row_count(store)?;
     let groups = budget::groups(store, settings, tasks.len());
     let folder = scratch(keep, groups);
     let training = || Training {
         store,
-        problems: format!("{tasks:?}"),
+        problems: description(tasks),
         sizes: [tasks.len(), groups.size],
-        parts,
+        folds,
         settings,
         folder: folder.clone(),
     };
     let mut checkpoint = keep.map(|keep| Checkpoint::open(keep, training())).transpose()?;
-    let mut done: Vec<Outcome> = checkpoint.as_mut().map(Checkpoint::take_outcomes).unwrap_or_default();
+    let mut done: Vec<BlockOutcome> = checkpoint.as_mut().map(Checkpoint::take_outcomes).unwrap_or_default();
     while done.len() < tasks.len() {
         let group = &tasks[done.len()..(done.len() + groups.size).min(tasks.len())];
-        let plan = Plan::new(
+        let plan = MemoryPlan::new(
             store,
             settings,
             &Needs::binary(store, settings, Groups { size: group.len(), ..groups }),
         )?;
-        let problems = group.iter().map(|task| Running::new(store, task, settings, folder.as_deref()));
+        let problems = group.iter().map(|task| BinaryProblem::new(store, task, settings, folder.as_deref()));
         let problems = problems.collect::<Result<_>>()?;
-        let remains = descend(store, problems, parts, settings, &plan, &mut checkpoint, &done, monitor)?;
+        let remains = descend(store, problems, folds, settings, &plan, &mut checkpoint, &done, monitor)?;
         let scans = remains.scans as f64;
         let ends = remains.ends.into_iter().flatten();
         done.extend(
@@ -104,20 +104,20 @@ pub fn fit(
 
 /// What became of all classes at once.
 #[derive(Clone, Debug)]
-pub struct AllOutcome {
+pub struct AllClassesOutcome {
     /// Weights by column of the store: [`Store::old_columns`] tells those of the input.
     pub weights: Weights,
     /// Intercepts.
     pub intercepts: Vec<f64>,
-    /// As of [`Outcome`].
+    /// As of [`BlockOutcome`].
     pub certificate: Certificate,
-    /// As of [`Outcome`].
+    /// As of [`BlockOutcome`].
     pub status: Status,
-    /// As of [`Outcome`].
+    /// As of [`BlockOutcome`].
     pub n_iter: usize,
-    /// As of [`Outcome`].
+    /// As of [`BlockOutcome`].
     pub passes: f64,
-    /// As of [`Outcome`].
+    /// As of [`BlockOutcome`].
     pub loads: f64,
 }
 
@@ -129,53 +129,67 @@ pub struct AllOutcome {
 pub fn fit_crammer_singer(
     store: &Store,
     cost: &[f64],
-    settings: &Settings<'_>,
-    keep: Option<Keep<'_>>,
+    settings: &BlockSettings<'_>,
+    keep: Option<CheckpointOptions<'_>>,
     monitor: &dyn Monitor,
-) -> Result<AllOutcome> {
+) -> Result<AllClassesOutcome> {
     settings.check()?;
     check_row_count(store)?;
     let problems = format!("crammer_singer {cost:?}");
-    let training = || Training { store, problems, sizes: [1, 1], parts: &[], settings, folder: None };
+    let training = || Training { store, problems, sizes: [1, 1], folds: &[], settings, folder: None };
     let mut checkpoint = keep.map(|keep| Checkpoint::open(keep, training())).transpose()?;
-    let plan = Plan::new(store, settings, &Needs::crammer_singer(store, settings))?;
+    let plan = MemoryPlan::new(store, settings, &Needs::crammer_singer(store, settings))?;
     let problem = AllClasses::new(store, cost, settings, monitor)?;
     let mut remains = descend(store, vec![problem], &[], settings, &plan, &mut checkpoint, &[], monitor)?;
     let (problem, end) =
         (remains.problems.remove(0), remains.ends.remove(0).expect("a descent ends with its problems"));
     let passes = problem.visits() as f64 / store.meta().n_rows as f64 + remains.scans as f64;
-    let End { certified, status, n_iter, loads } = end;
+    let ProblemEnd { certified, status, n_iter, loads } = end;
     let (weights, intercepts) = problem.into_model();
-    Ok(AllOutcome { weights, intercepts, certificate: certified.certificate, status, n_iter, passes, loads })
+    Ok(AllClassesOutcome {
+        weights,
+        intercepts,
+        certificate: certified.certificate,
+        status,
+        n_iter,
+        passes,
+        loads,
+    })
 }
 
 /// What became of a problem, its weights by column of the store.
-fn outcome(store: &Store, settings: &Settings<'_>, problem: Running<'_>, end: End, scans: f64) -> Outcome {
+fn outcome(
+    store: &Store,
+    settings: &BlockSettings<'_>,
+    problem: BinaryProblem<'_>,
+    end: ProblemEnd,
+    scans: f64,
+) -> BlockOutcome {
     let d = settings.n_weights(store);
     let passes = problem.visits() as f64 / store.meta().n_rows as f64 + scans;
-    let End { certified, status, n_iter, loads } = end;
+    let ProblemEnd { certified, status, n_iter, loads } = end;
     let intercept =
         if settings.intercept == Intercept::Free { certified.intercept } else { problem.intercept(d) };
     let mut w = problem.state.w;
     w.truncate(d);
-    Outcome { w, intercept, certificate: certified.certificate, status, n_iter, passes, loads }
+    BlockOutcome { w, intercept, certificate: certified.certificate, status, n_iter, passes, loads }
 }
 
 /// Descends with a group of problems until all have ended.
 #[allow(clippy::too_many_arguments)] // what a descent is made of, and where its state is kept
-fn descend<P: Problem>(
+fn descend<P: BlockProblem>(
     store: &Store,
     problems: Vec<P>,
-    parts: &Parts,
-    settings: &Settings<'_>,
-    plan: &Plan,
+    folds: &RowFolds,
+    settings: &BlockSettings<'_>,
+    plan: &MemoryPlan,
     checkpoint: &mut Option<Checkpoint<'_, P>>,
-    done: &[Outcome],
+    done: &[BlockOutcome],
     monitor: &dyn Monitor,
 ) -> Result<Remains<P>> {
     std::thread::scope(|scope| {
         let fetch = Fetch::start(scope, store, &plan.blocks, Vec::new(), plan.keeps_stored, monitor)?;
-        let mut descent = Descent::new(problems, parts, settings, plan, fetch, monitor)?;
+        let mut descent = BlockDescent::new(problems, folds, settings, plan, fetch, monitor)?;
         if let Some(saved) = checkpoint.as_mut().and_then(Checkpoint::take_state) {
             descent.go_on(saved)?;
         }
@@ -187,9 +201,18 @@ fn descend<P: Problem>(
     })
 }
 
+/// The problems as a checkpoint names them: the words are part of its format.
+fn description(tasks: &[BinaryTask]) -> String {
+    let one = |task: &BinaryTask| {
+        let BinaryTask { positive, cost, held_out } = task;
+        format!("Task {{ positive: {positive:?}, cost: {cost:?}, held_out: {held_out:?} }}")
+    };
+    format!("[{}]", tasks.iter().map(one).collect::<Vec<_>>().join(", "))
+}
+
 /// The folder of files with dual variables: that of the checkpoint, else the system's for temporary files.
-pub fn scratch(keep: Option<Keep<'_>>, groups: Groups) -> Option<PathBuf> {
-    let beside = |keep: Keep<'_>| {
+pub fn scratch(keep: Option<CheckpointOptions<'_>>, groups: Groups) -> Option<PathBuf> {
+    let beside = |keep: CheckpointOptions<'_>| {
         keep.path.parent().filter(|folder| !folder.as_os_str().is_empty()).map(Path::to_owned)
     };
     groups.on_disk.then(|| match keep {

@@ -15,8 +15,8 @@ use super::run::run;
 use super::search::{Fold, PlanOptions, SearchCall, as_folds};
 use super::store::StoreReader;
 use super::{multiclass, options};
-use crate::blocks::trainer::{AllOutcome, Keep, Outcome};
-use crate::blocks::{DualsIn, Policy, Settings, StoreMap, Task, Waiting, budget, scan, search};
+use crate::blocks::trainer::{AllClassesOutcome, BlockOutcome, CheckpointOptions};
+use crate::blocks::{BinaryTask, BlockSettings, DualsIn, Policy, StoreMap, Waiting, budget, scan, search};
 use crate::fit::{Monitor, SolverKind};
 use crate::labels::Labels;
 use crate::loss::LossKind;
@@ -91,8 +91,8 @@ pub fn settings<'a>(
     options: &FitOptions,
     blocks: &BlockOptions,
     map: Option<&'a StoreMap>,
-) -> Result<Settings<'a>> {
-    Ok(Settings {
+) -> Result<BlockSettings<'a>> {
+    Ok(BlockSettings {
         loss: options::loss(&options.loss)?,
         intercept: options::intercept(options.intercept)?,
         tol: options.tol,
@@ -124,7 +124,7 @@ pub fn fit_store<'py>(
 ) -> PyResult<Bound<'py, PyDict>> {
     let store = &reader.get().store;
     let cost = cost.as_slice()?;
-    let tasks = Task::one_against_rest(store.classes().len(), cost)?;
+    let tasks = BinaryTask::one_against_rest(store.classes().len(), cost)?;
     let map = store_map(store, options.map.as_ref())?;
     let settings = settings(&options, &blocks, map.as_ref())?;
     let solver = options::solver(&options.solver)?;
@@ -137,7 +137,10 @@ pub fn fit_store<'py>(
     if !in_memory && !matches!(solver, SolverKind::Auto | SolverKind::DualCd | SolverKind::CrammerSinger) {
         return Err(wrong_solver(&options).into());
     }
-    let keep = blocks.checkpoint.as_deref().map(|path| Keep { path, seconds: blocks.checkpoint_seconds });
+    let keep = blocks
+        .checkpoint
+        .as_deref()
+        .map(|path| CheckpointOptions { path, seconds: blocks.checkpoint_seconds });
     if solver == SolverKind::CrammerSinger {
         let ask = Ask { loss: LossKind::Hinge, ..ask };
         let (outcome, report) = run(py, options.n_threads, progress.as_ref(), |monitor| match in_memory {
@@ -206,9 +209,9 @@ fn fit_in_memory(
     store: &Store,
     cost: &[f64],
     ask: &Ask<'_>,
-    settings: &Settings<'_>,
+    settings: &BlockSettings<'_>,
     monitor: &dyn Monitor,
-) -> Result<(Vec<Outcome>, Option<Report>)> {
+) -> Result<(Vec<BlockOutcome>, Option<Report>)> {
     let whole = Whole::read(store, cost, monitor)?;
     let labels = Labels { ids: &whole.classes, n_classes: cost.len() as u32 };
     let (slices, costs) = (whole.slices(), &whole.costs);
@@ -223,7 +226,7 @@ fn fit_in_memory(
     let outcome = |solution: crate::fit::Solution| {
         let crate::fit::Solution { w, intercept, certificate, status, n_iter, passes, .. } = solution;
         let w = settings.to_input(store, &old, w);
-        Outcome { w, intercept, certificate, status, n_iter, passes, loads: 1.0 }
+        BlockOutcome { w, intercept, certificate, status, n_iter, passes, loads: 1.0 }
     };
     Ok((solutions.into_iter().map(outcome).collect(), report))
 }
@@ -234,7 +237,7 @@ fn crammer_singer_in_memory(
     cost: &[f64],
     ask: &Ask<'_>,
     monitor: &dyn Monitor,
-) -> Result<(AllOutcome, Option<Report>)> {
+) -> Result<(AllClassesOutcome, Option<Report>)> {
     let whole = Whole::read(store, cost, monitor)?;
     let labels = Labels { ids: &whole.classes, n_classes: cost.len() as u32 };
     let (solution, _, report) =
@@ -242,7 +245,7 @@ fn crammer_singer_in_memory(
     let crate::fit::crammer_singer::Solution {
         weights, intercepts, certificate, status, n_iter, passes, ..
     } = solution;
-    Ok((AllOutcome { weights, intercepts, certificate, status, n_iter, passes, loads: 1.0 }, report))
+    Ok((AllClassesOutcome { weights, intercepts, certificate, status, n_iter, passes, loads: 1.0 }, report))
 }
 
 fn name(in_memory: bool) -> &'static str {
@@ -252,20 +255,20 @@ fn name(in_memory: bool) -> &'static str {
 /// Models, one row of weights each, and their certificates as Python has them.
 pub fn as_dict<'py>(
     py: Python<'py>,
-    outcomes: Vec<Outcome>,
+    outcomes: Vec<BlockOutcome>,
     n_cols: usize,
     solver: &'static str,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let facts = |o: &Outcome| {
-        let Outcome { certificate, passes, n_iter, status, .. } = *o;
+    let facts = |o: &BlockOutcome| {
+        let BlockOutcome { certificate, passes, n_iter, status, .. } = *o;
         Facts { certificate, passes, n_iter, status, solver }
     };
     let result = facts_dict(py, &outcomes.iter().map(facts).collect::<Vec<_>>())?;
-    let column = |f: fn(&Outcome) -> f64| outcomes.iter().map(f).collect::<Vec<_>>().into_pyarray(py);
+    let column = |f: fn(&BlockOutcome) -> f64| outcomes.iter().map(f).collect::<Vec<_>>().into_pyarray(py);
     result.set_item("intercept", column(|o| o.intercept))?;
     result.set_item("loads", column(|o| o.loads))?;
     // One problem: its vector is the result, without a copy.
-    let coef = match <[Outcome; 1]>::try_from(outcomes) {
+    let coef = match <[BlockOutcome; 1]>::try_from(outcomes) {
         Ok([only]) => only.w.into_pyarray(py).reshape([1, n_cols])?,
         Err(outcomes) => table(py, n_cols, outcomes.iter().map(|outcome| &outcome.w[..]))?,
     };
@@ -298,9 +301,14 @@ pub fn search_store<'py>(
     let call = SearchCall::new(plan, visit, folds.len())?;
     let resume = call.resume.clone();
     let plan = call.plan.clone();
-    let task = search::Task { store, factor, folds: &folds };
-    let search =
-        search::Search { task, settings, blocks: block_settings, plan: &plan, resume: resume.as_deref() };
+    let task = search::StoreSearchData { store, factor, folds: &folds };
+    let search = search::StoreSearch {
+        task,
+        settings,
+        blocks: block_settings,
+        plan: &plan,
+        resume: resume.as_deref(),
+    };
     let in_memory = blocks.in_memory.unwrap_or_else(|| search.fits_in_memory());
     if !in_memory && !matches!(settings.solver, SolverKind::Auto | SolverKind::DualCd) {
         return Err(wrong_solver(&options).into());

@@ -10,7 +10,7 @@ use super::options;
 use super::options::FitOptions;
 use super::run::run;
 use crate::labels::sparse;
-use crate::labels::sparse::{Indicator, SparseSolution, Task};
+use crate::labels::sparse::{Indicator, LabelTask, SparseSolution};
 
 /// Fits each label against the rest, its positive rows given as a column of an indicator matrix, and returns
 /// sparse weights.
@@ -36,7 +36,8 @@ pub fn fit_labels<'py>(
         let (rows, structure) = slices.checked()?;
         let packed = ask.pack(&rows, &structure, cost, indicator.n_labels(), monitor)?;
         let mut found: Vec<Option<SparseSolution>> = vec![None; indicator.n_labels()];
-        let task = Task { rows: &rows.into(), packed: packed.as_ref(), cost, intercept, loss, params, drop };
+        let task =
+            LabelTask { rows: &rows.into(), packed: packed.as_ref(), cost, intercept, loss, params, drop };
         sparse::fit(&task, &indicator, monitor, &mut |label, solution| found[label] = Some(solution))?;
         Ok((found, packed.map(|packed| *packed.report())))
     })?;

@@ -9,7 +9,7 @@ use super::fit::{Ask, Facts, facts_dict, report_dict};
 use super::options;
 use super::options::FitOptions;
 use super::run::run;
-use crate::blocks::AllOutcome;
+use crate::blocks::AllClassesOutcome;
 use crate::fit::crammer_singer::Solution;
 use crate::fit::crammer_singer::weights::Weights;
 use crate::fit::{Monitor, SolverKind};
@@ -67,12 +67,12 @@ pub fn fit_slices(
 pub fn of_store<'py>(
     py: Python<'py>,
     store: &Store,
-    outcome: &AllOutcome,
+    outcome: &AllClassesOutcome,
     solver: &'static str,
     report: Option<&Report>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let columns = py.detach(|| memory::catch(|| store.old_columns()))?;
-    let AllOutcome { weights, intercepts, certificate, passes, n_iter, status, loads } = outcome;
+    let AllClassesOutcome { weights, intercepts, certificate, passes, n_iter, status, loads } = outcome;
     let facts =
         Facts { certificate: *certificate, passes: *passes, n_iter: *n_iter, status: *status, solver };
     let (n_used, n_cols) = (store.meta().n_used, store.meta().n_cols);

@@ -19,7 +19,7 @@ use crate::matrix::Rows;
 use crate::matrix::layout::Layout;
 use crate::pairs::Poly2;
 use crate::presolve::pack;
-use crate::search::{Plan, Reason, Settings, Step, StopRule, Task, Values};
+use crate::search::{EndReason, SearchData, SearchPlan, SearchSettings, SearchStep, StopRule, Values};
 use crate::{Error, Result, memory};
 
 /// Values and limits of a search, as a dict.
@@ -81,7 +81,7 @@ pub fn search<'py>(
             let (rows, structure) = slices.checked()?;
             let map = map.map(rows.n_cols())?;
             check_mapped(&structure, &map)?;
-            let task = Task { rows: &Poly2::new(rows, &map)?.into(), labels, weight, folds: &folds };
+            let task = SearchData { rows: &Poly2::new(rows, &map)?.into(), labels, weight, folds: &folds };
             return crate::search::search(&task, &settings, &plan, resume.as_deref(), monitor, visit);
         }
         let (rows, structure) = slices.checked()?;
@@ -93,7 +93,7 @@ pub fn search<'py>(
             (_, Some(scaled)) => Layout::Scaled(scaled.view()).into(),
             _ => rows.into(),
         };
-        let task = Task { rows: &rows, labels, weight, folds: &folds };
+        let task = SearchData { rows: &rows, labels, weight, folds: &folds };
         crate::search::search(&task, &settings, &plan, resume.as_deref(), monitor, visit)
     })
 }
@@ -102,7 +102,7 @@ pub fn search<'py>(
 /// errors.
 pub struct SearchCall {
     /// Values and rules.
-    pub plan: Plan,
+    pub plan: SearchPlan,
     /// The journal.
     pub resume: Option<PathBuf>,
     limit: Option<Duration>,
@@ -114,7 +114,7 @@ impl SearchCall {
     pub fn new(plan: PlanOptions, visit: Bound<'_, PyAny>, n_folds: usize) -> PyResult<Self> {
         let (limit, resume) = (time_limit(plan.time_limit)?, plan.resume.clone());
         let visitor = Visitor { visit: visit.unbind(), n_folds, last: None };
-        Ok(Self { plan: Plan::try_from(plan)?, resume, limit, visitor })
+        Ok(Self { plan: SearchPlan::try_from(plan)?, resume, limit, visitor })
     }
 
     /// Runs `job`, which calls its second argument after each value of `C`.
@@ -123,11 +123,11 @@ impl SearchCall {
         py: Python<'_>,
         n_threads: usize,
         progress: Option<&Bound<'_, PyAny>>,
-        job: impl FnOnce(&Flag, &mut dyn FnMut(&Step) -> Result<Option<f64>>) -> Result<Reason> + Send,
+        job: impl FnOnce(&Flag, &mut dyn FnMut(&SearchStep) -> Result<Option<f64>>) -> Result<EndReason> + Send,
     ) -> PyResult<&'static str> {
         let failed = Mutex::new(None);
         let visitor = &mut self.visitor;
-        let mut call = |step: &Step| -> Result<Option<f64>> {
+        let mut call = |step: &SearchStep| -> Result<Option<f64>> {
             Python::attach(|py| visitor.call(py, step)).map_err(|error| callback_error(error, &failed))
         };
         let result = run_within(py, n_threads, self.limit, progress, |monitor| job(monitor, &mut call));
@@ -136,8 +136,8 @@ impl SearchCall {
 }
 
 /// How to fit at each `C`.
-pub fn settings(options: &FitOptions) -> Result<Settings> {
-    Ok(Settings {
+pub fn settings(options: &FitOptions) -> Result<SearchSettings> {
+    Ok(SearchSettings {
         loss: options::loss(&options.loss)?,
         intercept: options::intercept(options.intercept)?,
         solver: options::solver(&options.solver)?,
@@ -156,7 +156,7 @@ fn time_limit(seconds: Option<f64>) -> Result<Option<Duration>> {
     seconds.map(limit).transpose()
 }
 
-impl TryFrom<PlanOptions> for Plan {
+impl TryFrom<PlanOptions> for SearchPlan {
     type Error = Error;
 
     fn try_from(options: PlanOptions) -> Result<Self> {
@@ -175,13 +175,13 @@ impl TryFrom<PlanOptions> for Plan {
     }
 }
 
-fn reason_name(reason: Reason) -> &'static str {
+fn reason_name(reason: EndReason) -> &'static str {
     match reason {
-        Reason::Unchanged => "unchanged",
-        Reason::CMax => "C_max",
-        Reason::List => "Cs",
-        Reason::TimeLimit => "time_limit",
-        Reason::Visit => "visit",
+        EndReason::Unchanged => "unchanged",
+        EndReason::CMax => "C_max",
+        EndReason::List => "Cs",
+        EndReason::TimeLimit => "time_limit",
+        EndReason::Visit => "visit",
     }
 }
 
@@ -196,7 +196,7 @@ struct Visitor {
 }
 
 impl Visitor {
-    fn call(&mut self, py: Python<'_>, step: &Step) -> PyResult<Option<f64>> {
+    fn call(&mut self, py: Python<'_>, step: &SearchStep) -> PyResult<Option<f64>> {
         let facts = PyDict::new(py);
         facts.set_item("C", step.c)?;
         facts.set_item("decisions", self.decisions(py, step)?)?;
@@ -212,7 +212,11 @@ impl Visitor {
         self.visit.call1(py, (facts,))?.extract(py)
     }
 
-    fn decisions<'py>(&mut self, py: Python<'py>, step: &Step) -> PyResult<Vec<Bound<'py, PyArray1<f64>>>> {
+    fn decisions<'py>(
+        &mut self,
+        py: Python<'py>,
+        step: &SearchStep,
+    ) -> PyResult<Vec<Bound<'py, PyArray1<f64>>>> {
         let shown = match self.last.take().filter(|(decisions, _)| Arc::ptr_eq(decisions, &step.decisions)) {
             Some(shown) => shown,
             None => {
@@ -224,7 +228,7 @@ impl Visitor {
         Ok(arrays.iter().map(|array| array.bind(py).clone()).collect())
     }
 
-    fn objective<'py>(&self, py: Python<'py>, step: &Step) -> PyResult<Bound<'py, PyArray2<f64>>> {
+    fn objective<'py>(&self, py: Python<'py>, step: &SearchStep) -> PyResult<Bound<'py, PyArray2<f64>>> {
         step.objective.to_pyarray(py).reshape([self.n_folds, step.objective.len() / self.n_folds])
     }
 }

@@ -11,7 +11,7 @@ use super::fit::{as_dict, report_dict};
 use super::options;
 use super::run::{callback_error, run, unwrap_callback};
 use super::store::StoreReader;
-use crate::blocks::{Task, subgradient as blocks};
+use crate::blocks::{BinaryTask, subgradient as blocks};
 use crate::fit::baselines::subgradient;
 use crate::fit::baselines::subgradient::step_size::StepFunction;
 use crate::fit::baselines::subgradient::{Average, Batch, Look, Options, State, StepSize};
@@ -150,7 +150,7 @@ pub fn descend_store<'py>(
     progress: Option<Bound<'py, PyAny>>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let store = &reader.get().store;
-    let tasks = Task::one_against_rest(store.classes().len(), cost.as_slice()?)?;
+    let tasks = BinaryTask::one_against_rest(store.classes().len(), cost.as_slice()?)?;
     let (loss, intercept) = (options::loss(&options.loss)?, options::intercept(options.intercept)?);
     let failed = Mutex::new(None);
     let function = eta.map(|eta| step_function(eta, &failed));

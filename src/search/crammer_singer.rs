@@ -10,10 +10,10 @@
 use std::sync::Arc;
 
 use super::dual::{GAP_PER_TOL, accepted_until};
-use super::folds::Setup;
+use super::folds::LaneSetup;
 use super::lane::Done;
 use super::watch::Watch;
-use super::{Route, State, Step, lane};
+use super::{Route, RouteState, SearchStep, lane};
 use crate::fit::crammer_singer::{Alpha, Problem, Solution, Start};
 use crate::fit::{Intercept, Monitor, Params, SolverKind, Status, check_length, crammer_singer};
 use crate::matrix::Rows;
@@ -23,7 +23,7 @@ use crate::{Result, memory, parallel};
 
 /// All folds.
 pub struct CrammerSinger<'a> {
-    setup: &'a Setup<'a>,
+    setup: &'a LaneSetup<'a>,
     lanes: Vec<Lane>,
     decisions: Arc<Vec<Vec<f64>>>,
 }
@@ -50,7 +50,7 @@ struct Fitted {
 
 impl<'a> CrammerSinger<'a> {
     /// Starts before the first value of `C`.
-    pub fn new(setup: &'a Setup<'a>) -> Self {
+    pub fn new(setup: &'a LaneSetup<'a>) -> Self {
         let lanes = vec![Lane::default(); setup.parts.len()];
         Self { setup, lanes, decisions: Arc::new(setup.no_decisions()) }
     }
@@ -58,7 +58,7 @@ impl<'a> CrammerSinger<'a> {
 
 /// One step of one fold.
 struct Fold<'a> {
-    setup: &'a Setup<'a>,
+    setup: &'a LaneSetup<'a>,
     fold: usize,
     c: f64,
     monitor: &'a dyn Monitor,
@@ -127,7 +127,7 @@ impl Fold<'_> {
 }
 
 /// `sum_m |w_m|^2`, with the penalised intercepts.
-fn squared_norm(solution: &Solution, setup: &Setup<'_>) -> f64 {
+fn squared_norm(solution: &Solution, setup: &LaneSetup<'_>) -> f64 {
     let constant = match setup.settings.intercept {
         Intercept::Penalised(s) => solution.intercepts.iter().map(|b| (b / s).powi(2)).sum(),
         _ => 0.0,
@@ -136,7 +136,7 @@ fn squared_norm(solution: &Solution, setup: &Setup<'_>) -> f64 {
 }
 
 impl Route for CrammerSinger<'_> {
-    fn advance(&mut self, c: f64) -> Result<Step> {
+    fn advance(&mut self, c: f64) -> Result<SearchStep> {
         let setup = self.setup;
         let watch = Watch::new(setup.monitor, c, self.lanes.len());
         let mut done = parallel::try_map(&mut self.lanes, |fold, lane| {
@@ -152,12 +152,12 @@ impl Route for CrammerSinger<'_> {
         Ok(lane::step(c, &done, &self.decisions))
     }
 
-    fn state(&self) -> State {
+    fn state(&self) -> RouteState {
         let scores = self.decisions.iter().cloned();
-        State(self.lanes.iter().flat_map(Lane::arrays).chain(scores).collect())
+        RouteState(self.lanes.iter().flat_map(Lane::arrays).chain(scores).collect())
     }
 
-    fn restore(&mut self, state: &State) -> Result<()> {
+    fn restore(&mut self, state: &RouteState) -> Result<()> {
         let n = self.lanes.len();
         check_length("arrays of a search state", n * (ARRAYS + 1), state.0.len())?;
         let (lanes, scores) = state.0.split_at(n * ARRAYS);

@@ -25,11 +25,11 @@
 
 use std::sync::Arc;
 
-use super::folds::Setup;
+use super::folds::LaneSetup;
 use super::lane::Done;
-use super::saturation::{Extension, Point};
+use super::saturation::{Extension, PrimalPoint};
 use super::watch::Watch;
-use super::{Route, State, Step, lane, saturation};
+use super::{Route, RouteState, SearchStep, lane, saturation};
 use crate::fit::{Monitor, Params, Solution, SolverKind, Start, Status, auto, check_length};
 use crate::loss::{Loss, with_loss};
 use crate::matrix::Rows;
@@ -42,7 +42,7 @@ pub const GAP_PER_TOL: f64 = 0.1;
 
 /// All lanes.
 pub struct Dual<'a> {
-    setup: &'a Setup<'a>,
+    setup: &'a LaneSetup<'a>,
     lanes: Vec<Lane>,
     decisions: Arc<Vec<Vec<f64>>>,
 }
@@ -71,14 +71,14 @@ struct Fitted {
 
 impl<'a> Dual<'a> {
     /// Starts before the first value of `C`.
-    pub fn new(setup: &'a Setup<'a>) -> Self {
+    pub fn new(setup: &'a LaneSetup<'a>) -> Self {
         let lanes = vec![Lane::default(); setup.n_lanes()];
         Self { setup, lanes, decisions: Arc::new(setup.no_decisions()) }
     }
 }
 
 impl Route for Dual<'_> {
-    fn advance(&mut self, c: f64) -> Result<Step> {
+    fn advance(&mut self, c: f64) -> Result<SearchStep> {
         let setup = self.setup;
         let watch = Watch::new(setup.monitor, c, self.lanes.len());
         let done = parallel::try_map(&mut self.lanes, |number, lane| {
@@ -94,11 +94,11 @@ impl Route for Dual<'_> {
         Ok(lane::step(c, &done, &self.decisions))
     }
 
-    fn state(&self) -> State {
-        State(self.lanes.iter().flat_map(Lane::arrays).collect())
+    fn state(&self) -> RouteState {
+        RouteState(self.lanes.iter().flat_map(Lane::arrays).collect())
     }
 
-    fn restore(&mut self, state: &State) -> Result<()> {
+    fn restore(&mut self, state: &RouteState) -> Result<()> {
         let lanes = state.lanes(self.lanes.len(), ARRAYS)?;
         let rebuilt = lanes.enumerate().map(|(k, arrays)| {
             Lane::rebuild(arrays, self.setup.rows.n_cols(), self.setup.part(k).train.len())
@@ -153,7 +153,7 @@ impl Lane {
 
 /// One step of one lane.
 struct Task<'a> {
-    setup: &'a Setup<'a>,
+    setup: &'a LaneSetup<'a>,
     number: usize,
     c: f64,
     monitor: &'a dyn Monitor,
@@ -236,7 +236,8 @@ impl Task<'_> {
         let cost: Vec<f64> = self.weight().iter().map(|v| last * v).collect_large();
         let problem = self.setup.problem(self.number, y, &cost);
         let mut extension = Extension { problem, loss, limit: (1.0 + tol) * fitted.dual, passes: 0.0 };
-        let mut point = Point { w: memory::copy(&solution.w), b: solution.intercept, norm: fitted.norm };
+        let mut point =
+            PrimalPoint { w: memory::copy(&solution.w), b: solution.intercept, norm: fitted.norm };
         let loss_at_last = extension.run(&mut point);
         solution.passes += extension.passes;
         let Some(loss_at_last) = loss_at_last else {
@@ -308,7 +309,7 @@ mod tests {
     use crate::labels::Labels;
     use crate::loss::LossKind;
     use crate::matrix::dense::DenseView;
-    use crate::search::Settings;
+    use crate::search::SearchSettings;
     use crate::search::folds::{Fold, parts};
     use proptest::prelude::*;
 
@@ -344,10 +345,17 @@ mod tests {
         let weight: Vec<f64> = (0..n).map(|i| 0.5 + (i % 3) as f64).collect();
         let parts = parts(&view, &labels, &weight, &folds).unwrap();
         let settings =
-            Settings { loss, intercept, solver: SolverKind::DualCd, tol: TOL, max_iter: 100_000, seed };
+            SearchSettings { loss, intercept, solver: SolverKind::DualCd, tol: TOL, max_iter: 100_000, seed };
         let (labels, weight) = (&labels, &weight[..]);
-        let setup =
-            Setup { rows: &view, labels, weight, parts: &parts, settings: &settings, last, monitor: &Silent };
+        let setup = LaneSetup {
+            rows: &view,
+            labels,
+            weight,
+            parts: &parts,
+            settings: &settings,
+            last,
+            monitor: &Silent,
+        };
         let optimum = |k: usize, c: f64| {
             let (y, cost) = (setup.signs(k), setup.part(k).weight.iter().map(|v| c * v).collect::<Vec<_>>());
             let problem: Problem<'_> = setup.problem(k, &y, &cost);
@@ -424,8 +432,8 @@ mod tests {
         let parts = parts(&view, &labels, &weight, &folds).unwrap();
         let (intercept, solver) = (Intercept::None, SolverKind::DualCd);
         let settings =
-            Settings { loss: LossKind::Hinge, intercept, solver, tol: TOL, max_iter: 100, seed: 0 };
-        let setup = Setup {
+            SearchSettings { loss: LossKind::Hinge, intercept, solver, tol: TOL, max_iter: 100, seed: 0 };
+        let setup = LaneSetup {
             rows: &view,
             labels: &labels,
             weight: &weight,
@@ -440,9 +448,9 @@ mod tests {
         let good = route.state();
         assert!(route.restore(&fresh).is_ok() && route.restore(&good).is_ok());
         for spoil in [
-            |s: &mut State| s.0.truncate(2),
-            |s: &mut State| s.0[1].push(0.0),
-            |s: &mut State| s.0[0][5] = 9.0,
+            |s: &mut RouteState| s.0.truncate(2),
+            |s: &mut RouteState| s.0[1].push(0.0),
+            |s: &mut RouteState| s.0[0][5] = 9.0,
         ] {
             let mut bad = good.clone();
             spoil(&mut bad);

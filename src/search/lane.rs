@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use super::Step;
+use super::SearchStep;
 
 /// What one lane did at one `C`.
 pub struct Done {
-    /// As in [`Step`], of this lane.
+    /// As in [`SearchStep`], of this lane.
     pub passes: f64,
-    /// As in [`Step`], of this lane.
+    /// As in [`SearchStep`], of this lane.
     pub n_iter: usize,
     /// The requested accuracy was reached.
     pub is_converged: bool,
@@ -38,8 +38,8 @@ impl Done {
 }
 
 /// The step of all lanes together, with the decision values after it.
-pub fn step(c: f64, done: &[Done], decisions: &Arc<Vec<Vec<f64>>>) -> Step {
-    Step {
+pub fn step(c: f64, done: &[Done], decisions: &Arc<Vec<Vec<f64>>>) -> SearchStep {
+    SearchStep {
         c,
         passes: done.iter().map(|d| d.passes).sum(),
         n_iter: done.iter().map(|d| d.n_iter).sum(),

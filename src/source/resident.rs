@@ -59,7 +59,7 @@ impl Plain {
 }
 
 /// The rows at hand, to be read.
-pub struct Rows<'a> {
+pub struct ResidentRows<'a> {
     /// Their entries.
     pub view: View<'a>,
     /// Their places among all rows of the store.
@@ -84,7 +84,7 @@ pub struct Chosen {
     pub cost: Vec<f64>,
 }
 
-impl Rows<'_> {
+impl ResidentRows<'_> {
     /// The rows of positive cost; `cost` takes class, weight and place.
     pub fn chosen(&self, cost: impl Fn(u32, f64, usize) -> f64) -> Chosen {
         let n = self.order.len();
@@ -141,13 +141,13 @@ impl Resident {
     }
 
     /// The rows.
-    pub fn rows(&self) -> Rows<'_> {
+    pub fn rows(&self) -> ResidentRows<'_> {
         self.rows_in(self.arena.view())
     }
 
-    fn rows_in<'a>(&'a self, view: View<'a>) -> Rows<'a> {
+    fn rows_in<'a>(&'a self, view: View<'a>) -> ResidentRows<'a> {
         let Self { places, classes, weights, order, .. } = self;
-        Rows { view, places, classes, weights, order }
+        ResidentRows { view, places, classes, weights, order }
     }
 
     /// Keeps the given rows, whose numbers rise, and moves them down.
@@ -225,7 +225,7 @@ impl Resident {
         pages: &[u32],
         bytes: &(impl PageBytes + ?Sized),
         monitor: &dyn Monitor,
-        work: impl FnOnce(Rows<'_>) -> Result<T> + Send,
+        work: impl FnOnce(ResidentRows<'_>) -> Result<T> + Send,
     ) -> Result<T> {
         let (n_rows, nnz) = store.size(pages);
         let mut facts = RowFacts::default();
@@ -234,7 +234,7 @@ impl Resident {
             n_rows,
             nnz,
             |free| store.decode_into(pages, bytes, free, &mut facts, monitor),
-            |view| work(Rows { view, places, classes, weights, order }),
+            |view| work(ResidentRows { view, places, classes, weights, order }),
         )?;
         for &page in pages {
             let (start, end) = (store.starts()[page as usize], store.starts()[page as usize + 1]);

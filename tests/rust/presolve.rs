@@ -9,7 +9,7 @@ use hinge::loss::LossKind;
 use hinge::matrix::csr::{CsrView, Structure};
 use hinge::matrix::{Matrix, Rows, Value};
 use hinge::presolve::{Mode, Presolved, pack, presolve};
-use hinge::search::{Fold, Settings, StopRule, Values, search};
+use hinge::search::{Fold, SearchSettings, StopRule, Values, search};
 use hinge::{Error, search};
 use proptest::prelude::*;
 
@@ -267,11 +267,20 @@ impl Task {
                 test: all.clone().filter(|i| i % 3 == f).collect(),
             })
             .collect();
-        let settings =
-            Settings { loss, intercept, solver: SolverKind::Newton, tol: 1e-14, max_iter: 2000, seed: 1 };
-        let plan =
-            search::Plan { values: Values::List(vec![0.25, 1.0, 4.0]), refine: 0, stop: StopRule::Unchanged };
-        let task = search::Task { rows, labels: self.labels(), weight: &self.cost, folds: &folds };
+        let settings = SearchSettings {
+            loss,
+            intercept,
+            solver: SolverKind::Newton,
+            tol: 1e-14,
+            max_iter: 2000,
+            seed: 1,
+        };
+        let plan = search::SearchPlan {
+            values: Values::List(vec![0.25, 1.0, 4.0]),
+            refine: 0,
+            stop: StopRule::Unchanged,
+        };
+        let task = search::SearchData { rows, labels: self.labels(), weight: &self.cost, folds: &folds };
         let mut found = Vec::new();
         search(&task, &settings, &plan, None, &Silent, &mut |step| {
             found.extend(step.decisions.iter().cloned());
