@@ -23,10 +23,12 @@
 //! There is no certificate, since the rows that it would need are gone; [`Stream::dual`] is a lower bound on
 //! the optimum of all rows seen.
 
+use crate::blocks::budget;
 use crate::blocks::choice::{Capacity, Policy, choose, lot};
 use crate::blocks::problem::{BlockProblem, BlockStep};
-use crate::blocks::task::{BinaryProblem, BinaryState, BinaryTask, free_bias};
-use crate::blocks::{BlockSettings, budget};
+use crate::blocks::settings::BlockSettings;
+use crate::blocks::state::{BinaryProblem, BinaryState};
+use crate::blocks::task::{BinaryTask, free_bias};
 use crate::fit::sweep::dot;
 use crate::fit::{Intercept, Monitor, check_length};
 use crate::matrix::arena::{ROW_BYTES, Width};

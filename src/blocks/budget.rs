@@ -11,7 +11,7 @@
 
 use super::choice::Capacity;
 use super::duals::RUN;
-use super::{BlockSettings, DualsIn};
+use super::settings::{BlockSettings, DualsIn};
 use crate::fit::Intercept;
 use crate::fit::dual::active::{below, random};
 use crate::matrix::arena::{ROW_BYTES, Width};

@@ -23,11 +23,10 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use twox_hash::XxHash3_64;
 
-use super::BlockSettings;
-use super::descent::ProblemEnd;
-use super::problem::{BlockProblem, Certified};
+use super::outcome::BlockOutcome;
+use super::problem::{BlockProblem, Certified, ProblemEnd, StateInput, StateOutput, StateShape};
+use super::settings::BlockSettings;
 use super::task::RowFolds;
-use super::trainer::{BlockOutcome, CheckpointOptions};
 use crate::durable::draft::Draft;
 use crate::durable::held::Held;
 use crate::durable::target::{Kind, Replace};
@@ -45,6 +44,15 @@ const PREFIX: u64 = 24;
 const MAX_HEAD: u64 = 1 << 24;
 /// Bytes converted at a time.
 const PIECE: usize = 1 << 20;
+
+/// Where a descent writes its state, and how often.
+#[derive(Clone, Copy, Debug)]
+pub struct CheckpointOptions<'a> {
+    /// The file.
+    pub path: &'a Path,
+    /// Least seconds between two writings.
+    pub seconds: f64,
+}
 
 /// How far a descent has come: passes and steps that are finished.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -125,45 +133,6 @@ pub struct Training<'a> {
     pub settings: &'a BlockSettings<'a>,
     /// Where dual variables are in files.
     pub folder: Option<PathBuf>,
-}
-
-/// What the sizes of states follow from.
-pub struct StateShape {
-    /// Columns in use, or pairs of them.
-    pub n_weights: usize,
-    /// Whether there is a constant column.
-    pub has_constant: bool,
-    /// Rows.
-    pub n_rows: usize,
-    /// Classes.
-    pub n_classes: usize,
-    /// Where dual variables are in files.
-    pub folder: Option<PathBuf>,
-}
-
-impl StateShape {
-    /// Columns, a constant one included.
-    pub fn n_columns(&self) -> usize {
-        self.n_weights + usize::from(self.has_constant)
-    }
-}
-
-/// Where a state is written.
-pub trait StateOutput {
-    /// Writes numbers.
-    ///
-    /// # Errors
-    /// [`Error::Io`].
-    fn numbers(&mut self, numbers: &[f64]) -> Result<()>;
-}
-
-/// Where a state is read.
-pub trait StateInput {
-    /// The next `n` numbers.
-    ///
-    /// # Errors
-    /// [`Error::Io`].
-    fn numbers(&mut self, n: usize) -> Result<Vec<f64>>;
 }
 
 /// The file of a training.

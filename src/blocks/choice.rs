@@ -23,7 +23,7 @@
 //! ```
 //!
 //! Digits per second are alike up to a half, and fall beyond; a half needs fewer readings where memory is
-//! short, a third less work where it is not: the rule of [`super::BlockSettings::share`]. Tried on paper: a first
+//! short, a third less work where it is not: the rule of [`super::settings::BlockSettings::share`]. Tried on paper: a first
 //! block that tells how many rows matter. They are always more than fit.
 //!
 //! Equal scores are ordered by a hash of the row's place, so that no part of the input is preferred.

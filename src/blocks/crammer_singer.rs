@@ -20,11 +20,11 @@
 
 use rayon::prelude::*;
 
-use super::checkpoint::{StateInput, StateOutput, StateShape};
 use super::choice::Policy;
-use super::problem::{BlockProblem, BlockStep, Certified, CertifyScan};
+use super::problem::{BlockProblem, BlockStep, Certified, CertifyScan, StateInput, StateOutput, StateShape};
 use super::scan::for_pages;
-use super::{BlockSettings, task};
+use super::settings::BlockSettings;
+use super::task;
 use crate::fit::certificate::Extent;
 use crate::fit::crammer_singer::Alpha;
 use crate::fit::crammer_singer::check::{IDLE, SIZE, STEEPNESS, largest, largest_size};

@@ -4,12 +4,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use rayon::prelude::*;
 
+use super::budget;
 use super::budget::MemoryPlan;
 use super::checkpoint::{DescentState, Position, SavedDescent};
 use super::choice::{Policy, choose, lot};
-use super::problem::{BlockProblem, BlockStep, Certified, CertifyScan};
+use super::problem::{BlockProblem, BlockStep, CertifyScan, ProblemEnd};
+use super::settings::{BlockSettings, Waiting};
 use super::task::RowFolds;
-use super::{BlockSettings, Waiting, budget};
 use crate::fit::{Monitor, Reading, Status};
 use crate::memory::CollectLarge;
 use crate::source::fetch::Fetch;
@@ -52,19 +53,6 @@ fn side_by_side<P: BlockProblem>(
         some.par_iter_mut().enumerate().try_for_each(|(k, running)| f(start + k, running))?;
     }
     Ok(())
-}
-
-/// How a problem ended.
-#[derive(Clone, Copy, Debug)]
-pub struct ProblemEnd {
-    /// The proof.
-    pub certified: Certified,
-    /// How it ended.
-    pub status: Status,
-    /// Passes over the store.
-    pub n_iter: usize,
-    /// Readings of the store.
-    pub loads: f64,
 }
 
 /// What a descent leaves behind.

@@ -1,11 +1,12 @@
-//! What the loop over blocks asks of a problem: [`super::task`] answers for a binary one,
+//! What the loop over blocks and its checkpoint ask of a problem: [`super::binary`] answers for a binary one,
 //! [`super::crammer_singer`] for all classes at once.
 
-use super::BlockSettings;
-use super::checkpoint::{StateInput, StateOutput, StateShape};
+use std::path::PathBuf;
+
+use super::settings::BlockSettings;
 use super::task::RowFolds;
 use crate::Result;
-use crate::fit::{Certificate, Intercept, Monitor};
+use crate::fit::{Certificate, Intercept, Monitor, Status};
 use crate::source::fetch::Kept;
 use crate::source::resident::ResidentRows;
 use crate::store::reader::Store;
@@ -49,6 +50,58 @@ pub struct Certified {
     pub certificate: Certificate,
     /// Intercept that belongs to the primal value, of a binary problem.
     pub intercept: f64,
+}
+
+/// How a problem ended.
+#[derive(Clone, Copy, Debug)]
+pub struct ProblemEnd {
+    /// The proof.
+    pub certified: Certified,
+    /// How it ended.
+    pub status: Status,
+    /// Passes over the store.
+    pub n_iter: usize,
+    /// Readings of the store.
+    pub loads: f64,
+}
+
+/// What the sizes of states follow from.
+pub struct StateShape {
+    /// Columns in use, or pairs of them.
+    pub n_weights: usize,
+    /// Whether there is a constant column.
+    pub has_constant: bool,
+    /// Rows.
+    pub n_rows: usize,
+    /// Classes.
+    pub n_classes: usize,
+    /// Where dual variables are in files.
+    pub folder: Option<PathBuf>,
+}
+
+impl StateShape {
+    /// Columns, a constant one included.
+    pub fn n_columns(&self) -> usize {
+        self.n_weights + usize::from(self.has_constant)
+    }
+}
+
+/// Where a state is written.
+pub trait StateOutput {
+    /// Writes numbers.
+    ///
+    /// # Errors
+    /// [`crate::Error::Io`].
+    fn numbers(&mut self, numbers: &[f64]) -> Result<()>;
+}
+
+/// Where a state is read.
+pub trait StateInput {
+    /// The next `n` numbers.
+    ///
+    /// # Errors
+    /// [`crate::Error::Io`].
+    fn numbers(&mut self, n: usize) -> Result<Vec<f64>>;
 }
 
 /// A problem with its state.

@@ -20,10 +20,14 @@ use std::sync::Arc;
 use rayon::prelude::*;
 
 use super::budget::MemoryPlan;
-use super::descent::{BlockDescent, ProblemEnd};
+use super::descent::BlockDescent;
+use super::problem::ProblemEnd;
 use super::scan::for_pages;
-use super::task::{BinaryProblem, BinaryState, BinaryTask, Sums};
-use super::{BlockSettings, task, trainer};
+use super::settings::BlockSettings;
+use super::state::{BinaryProblem, BinaryState};
+use super::sums::Sums;
+use super::task::BinaryTask;
+use super::{task, trainer};
 use crate::fit::sweep::{dot, sum};
 use crate::fit::{Intercept, Monitor, Place, Progress, Reading, Status, check_length};
 use crate::loss::{Loss, with_loss};

@@ -8,8 +8,9 @@ use std::path::Path;
 
 use super::budget::{Groups, MemoryPlan, Needs};
 use super::route::{NO_FOLD, StoreRoute, StoreSetup};
+use super::settings::BlockSettings;
 use super::trainer::check_row_count;
-use super::{BlockSettings, budget, scan};
+use super::{budget, scan};
 use crate::fit::{Intercept, Monitor, check_length};
 use crate::labels::Labels;
 use crate::matrix::Rows;

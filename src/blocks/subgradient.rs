@@ -7,7 +7,7 @@
 //!
 //! **Gap.** As in memory, the dual point is made of the mean slopes of the rows at their visits ([`Shares`]).
 //! A row that no draw has chosen is visited while its block is there, so that every dual variable is known
-//! when a look begins, with it the cut that moves the point onto `sum y_i a_i = 0`, and one scan does for the
+//! when an evaluation begins, with it the cut that moves the point onto `sum y_i a_i = 0`, and one scan does for the
 //! margins and for `sum a_i y_i x_i`.
 //!
 //! Departures from the fit in memory: a row drawn from its block, not from all rows; rows that are equal are
@@ -21,10 +21,12 @@ use rayon::prelude::*;
 
 use super::budget::{Groups, MemoryPlan, Needs};
 use super::choice::Policy;
-use super::scan::{At, Decisions, best};
-use super::task::{BinaryTask, Sums};
-use super::trainer::{BlockOutcome, check_row_count};
-use super::{BlockSettings, DualsIn, Waiting, scan};
+use super::gap::{At, Decisions, GapSums, best};
+use super::outcome::BlockOutcome;
+use super::settings::{BlockSettings, DualsIn, Waiting};
+use super::sums::{Shift, Sums};
+use super::task::BinaryTask;
+use super::trainer::check_row_count;
 use crate::fit::baselines::subgradient;
 use crate::fit::baselines::subgradient::bound::Shares;
 use crate::fit::baselines::subgradient::walk::{Scale, Walk};
@@ -40,14 +42,14 @@ use crate::store::format::checksum;
 use crate::store::reader::Store;
 use crate::{Error, Result, memory};
 
-/// Rows between two looks at the monitor in a scan.
+/// Rows between two calls of the monitor in a scan.
 const POLL_ROWS: usize = 256;
 
 /// What became of one problem.
 pub struct Descended {
     /// Weights, certificate and counts.
     pub outcome: BlockOutcome,
-    /// The looks at its objective.
+    /// Its objective and bound at each evaluation.
     pub looks: Vec<Look>,
 }
 
@@ -84,7 +86,8 @@ pub fn fit(
         let plan = MemoryPlan::new(store, &settings, &needs)?;
         let group = std::thread::scope(|scope| {
             let fetch = Fetch::start(scope, store, &plan.blocks, Vec::new(), plan.keeps_stored, monitor)?;
-            let mut group = Group::new(store, &plan, fetch, tasks, loss, intercept, options, monitor)?;
+            let method = Method { loss, intercept, options: *options };
+            let mut group = Group::new(store, &plan, fetch, tasks, method, monitor)?;
             group.run()?;
             group.finish()
         })?;
@@ -141,6 +144,14 @@ struct End {
     loads: f64,
 }
 
+/// What is minimised, and how.
+#[derive(Clone, Copy)]
+struct Method<'a> {
+    loss: LossKind,
+    intercept: Intercept,
+    options: Options<'a>,
+}
+
 /// The problems that descend side by side.
 struct Group<'a> {
     store: &'a Store,
@@ -150,26 +161,22 @@ struct Group<'a> {
     /// The block at hand.
     at_hand: Option<usize>,
     running: Vec<Running<'a>>,
-    loss: LossKind,
-    intercept: Intercept,
-    options: Options<'a>,
+    method: Method<'a>,
     monitor: &'a dyn Monitor,
     loaded_rows: u64,
     last_gap: f64,
 }
 
 impl<'a> Group<'a> {
-    #[allow(clippy::too_many_arguments)] // what a descent is made of
     fn new(
         store: &'a Store,
         plan: &'a MemoryPlan,
         fetch: Fetch<'a>,
         tasks: &'a [BinaryTask],
-        loss: LossKind,
-        intercept: Intercept,
-        options: &Options<'a>,
+        method: Method<'a>,
         monitor: &'a dyn Monitor,
     ) -> Result<Self> {
+        let Method { loss, intercept, options } = method;
         let meta = store.meta();
         let constant = if let Intercept::Penalised(scale) = intercept { scale * scale } else { 0.0 };
         let n_cols = meta.n_used + usize::from(constant != 0.0);
@@ -178,7 +185,7 @@ impl<'a> Group<'a> {
         let running = tasks.iter().map(|task| {
             let total = store.total(&task.cost);
             let scale = with_loss!(loss, loss => Scale::new(loss, intercept, total, largest, mean));
-            let walk = Walk::new(n_cols, options, &State::default())?;
+            let walk = Walk::new(n_cols, &options, &State::default())?;
             let at = Some((walk, Shares::new(meta.n_rows as usize)));
             let sums = vec![Sums::default(); plan.blocks.len()];
             let (dual, looks) = (f64::NEG_INFINITY, Vec::new());
@@ -186,7 +193,7 @@ impl<'a> Group<'a> {
         });
         let running = running.collect::<Result<Vec<_>>>()?;
         let resident = Resident::new(plan.width, meta.n_used, plan.arena.rows, plan.arena.entries)?;
-        let (options, last_gap) = (*options, f64::INFINITY);
+        let last_gap = f64::INFINITY;
         Ok(Self {
             store,
             plan,
@@ -194,9 +201,7 @@ impl<'a> Group<'a> {
             resident,
             at_hand: None,
             running,
-            loss,
-            intercept,
-            options,
+            method,
             monitor,
             loaded_rows: 0,
             last_gap,
@@ -205,16 +210,16 @@ impl<'a> Group<'a> {
 
     /// Descends until every problem has ended.
     fn run(&mut self) -> Result<()> {
-        for epoch in 1..=self.options.max_epochs {
-            let order = self.plan.order(self.options.seed, epoch);
+        for epoch in 1..=self.method.options.max_epochs {
+            let order = self.plan.order(self.method.options.seed, epoch);
             for (step, &(block, next)) in order.iter().enumerate() {
                 self.load(block, next)?;
                 self.visit(block, epoch)?;
                 self.report(epoch - 1, step + 1);
             }
-            let is_last = epoch == self.options.max_epochs;
+            let is_last = epoch == self.method.options.max_epochs;
             if is_last || is_look(epoch) || self.running.iter().any(|running| running.is_still()) {
-                self.look(epoch, is_last)?;
+                self.evaluate(epoch, is_last)?;
             }
             if self.running.iter().all(|running| running.end.is_some()) {
                 break;
@@ -222,7 +227,7 @@ impl<'a> Group<'a> {
             if epoch.is_power_of_two() {
                 for (walk, shares) in self.running.iter_mut().filter_map(|running| running.at.as_mut()) {
                     shares.restart();
-                    walk.restart(self.options.average);
+                    walk.restart(self.method.options.average);
                 }
             }
             for (walk, _) in self.running.iter_mut().filter_map(|running| running.at.as_mut()) {
@@ -270,7 +275,7 @@ impl<'a> Group<'a> {
 
     /// Steps over the block at hand.
     fn visit(&mut self, block: usize, epoch: usize) -> Result<()> {
-        let (loss, intercept, options, monitor) = (self.loss, self.intercept, self.options, self.monitor);
+        let (Method { loss, intercept, options }, monitor) = (self.method, self.monitor);
         let all_draws = (self.store.meta().n_rows as usize).max(LEAST_DRAWS) as f64;
         self.each(|k, running, rows| {
             let (chosen, y) = running.task.choose(rows, &[]);
@@ -296,12 +301,12 @@ impl<'a> Group<'a> {
     }
 
     /// Objective and bound of the open problems by one scan; ends those that are done.
-    fn look(&mut self, epoch: usize, is_last: bool) -> Result<()> {
-        with_loss!(self.loss, loss => self.look_by(loss, epoch, is_last))
+    fn evaluate(&mut self, epoch: usize, is_last: bool) -> Result<()> {
+        with_loss!(self.method.loss, loss => self.evaluate_by(loss, epoch, is_last))
     }
 
-    fn look_by<L: Loss>(&mut self, loss: L, epoch: usize, is_last: bool) -> Result<()> {
-        let (intercept, options, n) = (self.intercept, self.options, self.store.meta().n_rows as usize);
+    fn evaluate_by<L: Loss>(&mut self, loss: L, epoch: usize, is_last: bool) -> Result<()> {
+        let (Method { intercept, options, .. }, n) = (self.method, self.store.meta().n_rows as usize);
         let mut scans: Vec<Scan> =
             self.running.iter().map(|running| Scan::new(running, &options, intercept, n)).collect();
         // The block at hand first: it need not be loaded.
@@ -358,7 +363,7 @@ impl<'a> Group<'a> {
 
     /// What became of the problems, in the columns of the input.
     fn finish(self) -> Result<Vec<Descended>> {
-        let (store, intercept, d) = (self.store, self.intercept, self.store.meta().n_used);
+        let (store, intercept, d) = (self.store, self.method.intercept, self.store.meta().n_used);
         let old = store.old_columns()?;
         let n_rows = store.meta().n_rows as f64;
         let ended = self
@@ -409,9 +414,9 @@ struct Scan {
     /// `sum a_i y_i x_i` of the dual point on its constraint.
     dual_w: Vec<f64>,
     /// The move onto it.
-    shift: super::task::Shift,
+    shift: Shift,
     decisions: Decisions,
-    sums: scan::GapSums,
+    sums: GapSums,
 }
 
 impl Scan {
@@ -423,7 +428,7 @@ impl Scan {
         let shift = sums.shift(if is_free { sums.all[1] - sums.all[0] } else { 0.0 });
         let room = if is_free { n } else { 0 };
         let decisions = Decisions { f: memory::zeros(room), signed: memory::zeros(room) };
-        Self { dual_w: memory::zeros(w.len()), w, shift, decisions, sums: scan::GapSums::default() }
+        Self { dual_w: memory::zeros(w.len()), w, shift, decisions, sums: GapSums::default() }
     }
 
     /// Reads the rows at hand.

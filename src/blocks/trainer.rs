@@ -2,49 +2,23 @@
 
 use std::path::{Path, PathBuf};
 
+use super::budget;
 use super::budget::{Groups, MemoryPlan, Needs};
-use super::checkpoint::{Checkpoint, Training};
+use super::checkpoint::{Checkpoint, CheckpointOptions, Training};
 use super::crammer_singer::AllClasses;
-use super::descent::{BlockDescent, ProblemEnd, Remains};
-use super::problem::BlockProblem;
-use super::task::{BinaryProblem, BinaryTask, RowFolds};
-use super::{BlockSettings, budget};
-use crate::fit::crammer_singer::weights::Weights;
-use crate::fit::{Certificate, Intercept, Monitor, Status};
+use super::descent::{BlockDescent, Remains};
+use super::outcome::{AllClassesOutcome, BlockOutcome};
+use super::problem::{BlockProblem, ProblemEnd};
+use super::settings::BlockSettings;
+use super::state::BinaryProblem;
+use super::task::{BinaryTask, RowFolds};
+use crate::fit::{Intercept, Monitor};
 use crate::source::fetch::Fetch;
 use crate::store::reader::Store;
 use crate::{Error, Result};
 
 /// The name of the solver.
 pub const NAME: &str = "block_cd";
-
-/// What became of one problem.
-#[derive(Clone, Debug)]
-pub struct BlockOutcome {
-    /// Weights by column of the input, or by pair of them.
-    pub w: Vec<f64>,
-    /// Intercept.
-    pub intercept: f64,
-    /// Proof of quality.
-    pub certificate: Certificate,
-    /// How the descent ended.
-    pub status: Status,
-    /// Passes over the store in which the problem took part, scans not counted.
-    pub n_iter: usize,
-    /// Readings of the whole data: visits of rows and scans.
-    pub passes: f64,
-    /// Readings of the store: the blocks loaded, and the scans.
-    pub loads: f64,
-}
-
-/// Where a descent writes its state, and how often.
-#[derive(Clone, Copy, Debug)]
-pub struct CheckpointOptions<'a> {
-    /// The file.
-    pub path: &'a Path,
-    /// Least seconds between two writings.
-    pub seconds: f64,
-}
 
 /// Trains all problems, as many side by side as the budget allows.
 ///
@@ -75,6 +49,7 @@ pub fn fit(
     };
     let mut checkpoint = keep.map(|keep| Checkpoint::open(keep, training())).transpose()?;
     let mut done: Vec<BlockOutcome> = checkpoint.as_mut().map(Checkpoint::take_outcomes).unwrap_or_default();
+    let trainer = Trainer { store, folds, settings, monitor };
     while done.len() < tasks.len() {
         let group = &tasks[done.len()..(done.len() + groups.size).min(tasks.len())];
         let plan = MemoryPlan::new(
@@ -84,7 +59,7 @@ pub fn fit(
         )?;
         let problems = group.iter().map(|task| BinaryProblem::new(store, task, settings, folder.as_deref()));
         let problems = problems.collect::<Result<_>>()?;
-        let remains = descend(store, problems, folds, settings, &plan, &mut checkpoint, &done, monitor)?;
+        let remains = trainer.descend(problems, &plan, &mut checkpoint, &done)?;
         let scans = remains.scans as f64;
         let ends = remains.ends.into_iter().flatten();
         done.extend(
@@ -100,25 +75,6 @@ pub fn fit(
         outcome.w = settings.to_input(store, &old, std::mem::take(&mut outcome.w));
     }
     Ok(done)
-}
-
-/// What became of all classes at once.
-#[derive(Clone, Debug)]
-pub struct AllClassesOutcome {
-    /// Weights by column of the store: [`Store::old_columns`] tells those of the input.
-    pub weights: Weights,
-    /// Intercepts.
-    pub intercepts: Vec<f64>,
-    /// As of [`BlockOutcome`].
-    pub certificate: Certificate,
-    /// As of [`BlockOutcome`].
-    pub status: Status,
-    /// As of [`BlockOutcome`].
-    pub n_iter: usize,
-    /// As of [`BlockOutcome`].
-    pub passes: f64,
-    /// As of [`BlockOutcome`].
-    pub loads: f64,
 }
 
 /// Trains the machine of Crammer and Singer; `cost` is `C` times the class weight by class, the loss of
@@ -140,7 +96,12 @@ pub fn fit_crammer_singer(
     let mut checkpoint = keep.map(|keep| Checkpoint::open(keep, training())).transpose()?;
     let plan = MemoryPlan::new(store, settings, &Needs::crammer_singer(store, settings))?;
     let problem = AllClasses::new(store, cost, settings, monitor)?;
-    let mut remains = descend(store, vec![problem], &[], settings, &plan, &mut checkpoint, &[], monitor)?;
+    let mut remains = Trainer { store, folds: &[], settings, monitor }.descend(
+        vec![problem],
+        &plan,
+        &mut checkpoint,
+        &[],
+    )?;
     let (problem, end) =
         (remains.problems.remove(0), remains.ends.remove(0).expect("a descent ends with its problems"));
     let passes = problem.visits() as f64 / store.meta().n_rows as f64 + remains.scans as f64;
@@ -175,30 +136,37 @@ fn outcome(
     BlockOutcome { w, intercept, certificate: certified.certificate, status, n_iter, passes, loads }
 }
 
-/// Descends with a group of problems until all have ended.
-#[allow(clippy::too_many_arguments)] // what a descent is made of, and where its state is kept
-fn descend<P: BlockProblem>(
-    store: &Store,
-    problems: Vec<P>,
-    folds: &RowFolds,
-    settings: &BlockSettings<'_>,
-    plan: &MemoryPlan,
-    checkpoint: &mut Option<Checkpoint<'_, P>>,
-    done: &[BlockOutcome],
-    monitor: &dyn Monitor,
-) -> Result<Remains<P>> {
-    std::thread::scope(|scope| {
-        let fetch = Fetch::start(scope, store, &plan.blocks, Vec::new(), plan.keeps_stored, monitor)?;
-        let mut descent = BlockDescent::new(problems, folds, settings, plan, fetch, monitor)?;
-        if let Some(saved) = checkpoint.as_mut().and_then(Checkpoint::take_state) {
-            descent.go_on(saved)?;
-        }
-        descent.run(|descent| match checkpoint {
-            Some(checkpoint) => checkpoint.save_if_due(monitor.seconds(), done, || descent.saved()),
-            None => Ok(()),
-        })?;
-        Ok(descent.into_parts())
-    })
+/// What all descents of a training share.
+struct Trainer<'a> {
+    store: &'a Store,
+    folds: &'a RowFolds,
+    settings: &'a BlockSettings<'a>,
+    monitor: &'a dyn Monitor,
+}
+
+impl Trainer<'_> {
+    /// Descends with a group of problems until all have ended; `done` are those that ended before.
+    fn descend<P: BlockProblem>(
+        &self,
+        problems: Vec<P>,
+        plan: &MemoryPlan,
+        checkpoint: &mut Option<Checkpoint<'_, P>>,
+        done: &[BlockOutcome],
+    ) -> Result<Remains<P>> {
+        let Self { store, folds, settings, monitor } = *self;
+        std::thread::scope(|scope| {
+            let fetch = Fetch::start(scope, store, &plan.blocks, Vec::new(), plan.keeps_stored, monitor)?;
+            let mut descent = BlockDescent::new(problems, folds, settings, plan, fetch, monitor)?;
+            if let Some(saved) = checkpoint.as_mut().and_then(Checkpoint::take_state) {
+                descent.go_on(saved)?;
+            }
+            descent.run(|descent| match checkpoint {
+                Some(checkpoint) => checkpoint.save_if_due(monitor.seconds(), done, || descent.saved()),
+                None => Ok(()),
+            })?;
+            Ok(descent.into_parts())
+        })
+    }
 }
 
 /// The problems as a checkpoint names them: the words are part of its format.

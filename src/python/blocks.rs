@@ -15,8 +15,11 @@ use super::run::run;
 use super::search::{Fold, PlanOptions, SearchCall, as_folds};
 use super::store::StoreReader;
 use super::{multiclass, options};
-use crate::blocks::trainer::{AllClassesOutcome, BlockOutcome, CheckpointOptions};
-use crate::blocks::{BinaryTask, BlockSettings, DualsIn, Policy, StoreMap, Waiting, budget, scan, search};
+use crate::blocks::checkpoint::CheckpointOptions;
+use crate::blocks::{
+    AllClassesOutcome, BinaryTask, BlockOutcome, BlockSettings, DualsIn, Policy, StoreMap, Waiting, budget,
+    scan, search,
+};
 use crate::fit::{Monitor, SolverKind};
 use crate::labels::Labels;
 use crate::loss::LossKind;

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use hinge::blocks::budget::{Groups, MemoryPlan, Needs, groups};
+use hinge::blocks::checkpoint::CheckpointOptions;
 use hinge::blocks::duals::RUN;
-use hinge::blocks::trainer::{BlockOutcome, CheckpointOptions};
-use hinge::blocks::{BinaryTask, BlockSettings, DualsIn, Policy, Waiting};
+use hinge::blocks::{BinaryTask, BlockOutcome, BlockSettings, DualsIn, Policy, Waiting};
 use hinge::fit::{Intercept, Monitor, Params, Silent, SolverKind, Status};
 use hinge::labels::Labels;
 use hinge::loss::LossKind;
