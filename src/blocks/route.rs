@@ -4,7 +4,7 @@
 //! A lane is one binary problem of one fold. All lanes that must move to the next `C` descend side by side,
 //! so that one reading of a block, one cache and one certifying scan serve them all; one more scan predicts
 //! the held-out rows of all of them. As in [`crate::search::dual`], each lane starts from its dual variables
-//! at the `C` before, stretched, and a lane whose solution stays accepted at the next `C` takes no part; if
+//! at the `C` before, scaled, and a lane whose solution stays accepted at the next `C` takes no part; if
 //! none does, nothing is read.
 //!
 //! Classes, weights and folds of all rows are in memory (13 bytes per row, and 4 for the place in the
@@ -33,15 +33,15 @@ use crate::fit::{Intercept, Monitor, Place, Progress, Reading, Status, check_len
 use crate::loss::{Loss, with_loss};
 use crate::matrix::Rows;
 use crate::memory::CollectLarge;
-use crate::search::dual::accepted_until;
-use crate::search::{Route, SearchStep};
+use crate::search::lane::{AcceptedFit, Done, Saved, SearchLane, step};
+use crate::search::{Route, RouteState, SearchStep};
 use crate::source::fetch::{Fetch, Kept};
 use crate::source::mapped::mapped;
 use crate::store::format::checksum;
 use crate::store::reader::Store;
 use crate::{Result, memory};
 
-/// What all lanes share. Lane `k` is problem `k % n_problems` of fold `k / n_problems`.
+/// What all lanes share. SearchLane `k` is problem `k % n_problems` of fold `k / n_problems`.
 pub struct StoreSetup<'a> {
     /// The rows.
     pub store: &'a Store,
@@ -95,61 +95,42 @@ impl StoreSetup<'_> {
 /// The lanes on their way.
 pub struct StoreRoute<'a> {
     setup: &'a StoreSetup<'a>,
-    lanes: Vec<Lane>,
+    lanes: Vec<SearchLane<StoreSolution>>,
     /// Stored bytes of pages, where they are kept.
     kept: Vec<Vec<u8>>,
     decisions: Arc<Vec<Vec<f64>>>,
 }
 
-/// One binary problem of one fold, between two values of `C`.
-#[derive(Clone, Debug)]
-struct Lane {
+/// What a lane keeps of a fit.
+#[derive(Debug)]
+struct StoreSolution {
     w: Vec<f64>,
     alpha: Vec<f64>,
     offset: f64,
-    fitted: Option<Fitted>,
-    /// The held-out rows are predicted from the present weights.
-    is_scored: bool,
-}
-
-/// The last certified fit of a lane.
-#[derive(Clone, Copy, Debug)]
-struct Fitted {
-    c: f64,
-    /// Norm and loss parts of the primal value at `c`.
-    norm: f64,
-    loss: f64,
-    /// Largest `C` at which the solution is accepted unchanged.
-    until: f64,
     intercept: f64,
     is_converged: bool,
 }
 
-/// Arrays of a lane's state: facts, weights, dual variables; empty before the first fit.
-const ARRAYS: usize = 3;
-
 impl<'a> StoreRoute<'a> {
     /// Starts before the first value of `C`.
     pub fn new(setup: &'a StoreSetup<'a>) -> Self {
-        let lane = Lane { w: Vec::new(), alpha: Vec::new(), offset: 0.0, fitted: None, is_scored: false };
         let decisions =
             setup.sizes.iter().map(|size| memory::zeros(size * setup.n_problems())).collect_large();
-        Self { setup, lanes: vec![lane; setup.n_lanes()], kept: Vec::new(), decisions: Arc::new(decisions) }
+        let lanes = (0..setup.n_lanes()).map(|_| SearchLane::default()).collect();
+        Self { setup, lanes, kept: Vec::new(), decisions: Arc::new(decisions) }
     }
 
     /// The start of a lane at `c`.
     fn start<'t>(&mut self, lane: usize, task: &'t BinaryTask, c: f64) -> Result<BinaryProblem<'t>> {
         let setup = self.setup;
         let mut fresh = BinaryProblem::new(setup.store, task, &setup.settings, None)?;
-        let old = &mut self.lanes[lane];
-        if let Some(fitted) = old.fitted {
+        if let Some((accepted, kept)) = self.lanes[lane].solution.take() {
             let d = setup.n_weights();
-            (fresh.state.w, fresh.state.alpha) = (std::mem::take(&mut old.w), std::mem::take(&mut old.alpha));
-            fresh.state.offset = old.offset;
-            let old_task = setup.task(lane, fitted.c);
+            (fresh.state.w, fresh.state.alpha, fresh.state.offset) = (kept.w, kept.alpha, kept.offset);
+            let old_task = setup.task(lane, accepted.c);
             let old_bias = task::bias(setup.store, &old_task.cost, &setup.settings);
-            let stretch = Stretch { setup, task, ratio: c / fitted.c };
-            with_loss!(setup.settings.loss, loss => stretch.apply(loss, &mut fresh.state));
+            let rescaling = Rescaling { setup, task, ratio: c / accepted.c };
+            with_loss!(setup.settings.loss, loss => rescaling.apply(loss, &mut fresh.state));
             // The constant column of a free intercept has another height at another C.
             if setup.settings.intercept == Intercept::Free {
                 fresh.state.w[d] *= fresh.bias / old_bias;
@@ -158,8 +139,8 @@ impl<'a> StoreRoute<'a> {
         Ok(fresh)
     }
 
-    /// Descends with the lanes of the given numbers; how each ended, and the readings of the data in all.
-    fn descend(&mut self, due: &[usize], c: f64) -> Result<(Vec<ProblemEnd>, f64)> {
+    /// Descends with the lanes of the given numbers; the readings of the data and the passes in all.
+    fn descend(&mut self, due: &[usize], c: f64) -> Result<(f64, usize)> {
         let setup = self.setup;
         let tasks: Vec<BinaryTask> = due.iter().map(|&lane| setup.task(lane, c)).collect();
         let problems =
@@ -176,37 +157,29 @@ impl<'a> StoreRoute<'a> {
             Ok(descent.into_parts())
         })?;
         self.kept = remains.kept;
-        let mut passes = (remains.scans * due.len() as u64) as f64;
-        for (&lane, problem) in due.iter().zip(remains.problems) {
-            let BinaryState { w, alpha, offset, visits, .. } = problem.state;
-            passes += visits as f64 / setup.store.meta().n_rows as f64;
-            self.lanes[lane] = Lane { w, alpha, offset, fitted: None, is_scored: false };
+        let (mut passes, mut n_iter) = ((remains.scans * due.len() as u64) as f64, 0);
+        let ends = remains.ends.into_iter().flatten();
+        for ((&lane, problem), end) in due.iter().zip(remains.problems).zip(ends) {
+            passes += problem.state.visits as f64 / setup.store.meta().n_rows as f64;
+            n_iter += end.n_iter;
+            let solution = Some(self.solution(c, problem.state, &end));
+            self.lanes[lane] = SearchLane { solution, is_scored: false };
         }
-        Ok((remains.ends.into_iter().flatten().collect(), passes))
+        Ok((passes, n_iter))
     }
 
-    fn judge(&self, lane: usize, c: f64, end: &ProblemEnd) -> Fitted {
-        let setup = self.setup;
-        let d = setup.n_weights();
-        let is_free = setup.settings.intercept == Intercept::Free;
-        let w = &self.lanes[lane].w;
-        let w = if is_free { &w[..d] } else { &w[..] };
-        let (norm, certificate) = (0.5 * dot(w, w), end.certified.certificate);
-        let (loss, is_converged) = ((certificate.primal - norm).max(0.0), end.status == Status::Converged);
-        let until = if is_converged {
-            accepted_until(c, norm, loss, certificate.dual, setup.settings.tol)
-        } else {
-            c
-        };
-        Fitted { c, norm, loss, until, intercept: self.intercept(lane, end), is_converged }
-    }
-
-    fn intercept(&self, lane: usize, end: &ProblemEnd) -> f64 {
-        match self.setup.settings.intercept {
+    fn solution(&self, c: f64, state: BinaryState, end: &ProblemEnd) -> (AcceptedFit, StoreSolution) {
+        let (setup, d) = (self.setup, self.setup.n_weights());
+        let BinaryState { w, alpha, offset, .. } = state;
+        let penalised = if setup.settings.intercept == Intercept::Free { &w[..d] } else { &w[..] };
+        let (norm, is_converged) = (0.5 * dot(penalised, penalised), end.status == Status::Converged);
+        let accepted = AcceptedFit::new(c, norm, end.certified.certificate, is_converged, setup.settings.tol);
+        let intercept = match setup.settings.intercept {
             Intercept::None => 0.0,
             Intercept::Free => end.certified.intercept,
-            Intercept::Penalised(scale) => scale * self.lanes[lane].w[self.setup.n_weights()],
-        }
+            Intercept::Penalised(scale) => scale * w[d],
+        };
+        (accepted, StoreSolution { w, alpha, offset, intercept, is_converged })
     }
 
     /// Predicts the held-out rows of all lanes that are not predicted yet: one reading.
@@ -232,8 +205,8 @@ impl<'a> StoreRoute<'a> {
                     }
                     for problem in 0..p {
                         let lane = &lanes[fold as usize * p + problem];
-                        if let (false, Some(fitted)) = (lane.is_scored, lane.fitted) {
-                            found.push((problem as u32, rows.dot(i, &lane.w[..d]) + fitted.intercept));
+                        if let (false, Some((_, kept))) = (lane.is_scored, &lane.solution) {
+                            found.push((problem as u32, rows.dot(i, &kept.w[..d]) + kept.intercept));
                         }
                     }
                 }
@@ -263,85 +236,71 @@ impl<'a> StoreRoute<'a> {
 
 impl Route for StoreRoute<'_> {
     fn advance(&mut self, c: f64) -> Result<SearchStep> {
-        let covers = |fitted: &Fitted| fitted.c <= c && c <= fitted.until;
-        let is_due = |lane: &Lane| !lane.fitted.as_ref().is_some_and(covers);
-        let due: Vec<usize> = (0..self.lanes.len()).filter(|&k| is_due(&self.lanes[k])).collect();
-        let (ends, passes) = if due.is_empty() { (Vec::new(), 0.0) } else { self.descend(&due, c)? };
-        for (&lane, end) in due.iter().zip(&ends) {
-            self.lanes[lane].fitted = Some(self.judge(lane, c, end));
-        }
-        let n_iter = ends.iter().map(|end| end.n_iter).sum();
+        let due: Vec<usize> =
+            (0..self.lanes.len()).filter(|&k| self.lanes[k].accepted_at(c).is_none()).collect();
+        let (passes, n_iter) = if due.is_empty() { (0.0, 0) } else { self.descend(&due, c)? };
         self.score()?;
-        let fitted: Vec<Fitted> = self.lanes.iter().filter_map(|lane| lane.fitted).collect();
-        Ok(SearchStep {
-            c,
-            passes,
-            n_iter,
-            inner: 0,
+        let done = |(accepted, kept): &(AcceptedFit, StoreSolution)| Done {
+            passes: 0.0,
+            n_iter: 0,
+            is_converged: kept.is_converged,
             is_unchanged: due.is_empty(),
-            is_converged: fitted.iter().all(|f| f.is_converged),
-            unchanged_until: fitted.iter().map(|f| f.until).fold(f64::INFINITY, f64::min).max(c),
-            objective: fitted.iter().map(|f| f.norm + c / f.c * f.loss).collect(),
-            decisions: Arc::clone(&self.decisions),
-            seconds: 0.0,
-            is_replayed: false,
-        })
+            objective: accepted.objective(c),
+            until: accepted.until,
+        };
+        let done: Vec<Done> = self.lanes.iter().filter_map(|lane| lane.solution.as_ref().map(done)).collect();
+        Ok(SearchStep { passes, n_iter, ..step(c, &done, &self.decisions) })
     }
 
-    fn state(&self) -> crate::search::RouteState {
-        crate::search::RouteState(self.lanes.iter().flat_map(Lane::arrays).collect())
+    fn state(&self) -> RouteState {
+        RouteState(SearchLane::arrays(&self.lanes))
     }
 
-    fn restore(&mut self, state: &crate::search::RouteState) -> Result<()> {
+    fn restore(&mut self, state: &RouteState) -> Result<()> {
         let d = self.setup.n_weights() + usize::from(self.setup.settings.intercept != Intercept::None);
         let n = self.setup.store.meta().n_rows as usize;
-        let lanes = state.lanes(self.lanes.len(), ARRAYS)?.map(|arrays| Lane::rebuild(arrays, d, n));
-        self.lanes = lanes.collect::<Result<_>>()?;
+        self.lanes = SearchLane::rebuild(state.lanes(self.lanes.len(), StoreSolution::ARRAYS)?, |_| [d, n])?;
         Ok(())
     }
 }
 
-impl Lane {
-    fn arrays(&self) -> [Vec<f64>; ARRAYS] {
-        let Some(f) = self.fitted else { return Default::default() };
-        let is_converged = f64::from(u8::from(f.is_converged));
-        let facts = vec![f.c, f.norm, f.loss, f.until, f.intercept, is_converged, self.offset];
-        [facts, memory::copy(&self.w), memory::copy(&self.alpha)]
+impl Saved for StoreSolution {
+    /// Weights, a constant column included, and rows.
+    type Shape = [usize; 2];
+    /// Facts, weights, dual variables.
+    const ARRAYS: usize = 3;
+
+    fn arrays(&self, accepted: &AcceptedFit) -> Vec<Vec<f64>> {
+        let AcceptedFit { c, norm, loss, until } = *accepted;
+        let is_converged = f64::from(u8::from(self.is_converged));
+        let facts = vec![c, norm, loss, until, self.intercept, is_converged, self.offset];
+        vec![facts, memory::copy(&self.w), memory::copy(&self.alpha)]
     }
 
-    fn rebuild(arrays: &[Vec<f64>], d: usize, n: usize) -> Result<Self> {
-        let empty = Self { w: Vec::new(), alpha: Vec::new(), offset: 0.0, fitted: None, is_scored: false };
-        let [facts, w, alpha] = arrays else { unreachable!("a lane has {ARRAYS} arrays") };
-        if facts.is_empty() {
-            return Ok(empty);
-        }
+    fn rebuild(arrays: &[Vec<f64>], [d, n]: [usize; 2]) -> Result<(AcceptedFit, Self)> {
+        let [facts, w, alpha] = arrays else { unreachable!("a lane has three arrays") };
         check_length("facts of a search state", 7, facts.len())?;
         check_length("weights of a search state", d, w.len())?;
         check_length("dual variables of a search state", n, alpha.len())?;
-        let is_converged = facts[5] != 0.0;
-        let [c, norm, loss, until, intercept] = *facts.first_chunk().expect("the number of facts is checked");
-        let fitted = Some(Fitted { c, norm, loss, until, intercept, is_converged });
-        Ok(Self {
-            w: memory::copy(w),
-            alpha: memory::copy(alpha),
-            offset: facts[6],
-            fitted,
-            is_scored: false,
-        })
+        let [c, norm, loss, until, intercept, is_converged, offset] = facts[..] else {
+            unreachable!("the number of facts is checked")
+        };
+        let (w, alpha, is_converged) = (memory::copy(w), memory::copy(alpha), is_converged != 0.0);
+        Ok((AcceptedFit { c, norm, loss, until }, Self { w, alpha, offset, intercept, is_converged }))
     }
 }
 
-/// The step of a lane's start from one `C` to the next (Chu15, eq. 14).
+/// Scales the dual variables of a lane, its start at the next `C` (Chu15, eq. 14).
 ///
 /// Deviation, as in memory: of the factors 1, the ratio and its square root the one with the largest dual
 /// value is taken.
-struct Stretch<'a> {
+struct Rescaling<'a> {
     setup: &'a StoreSetup<'a>,
     task: &'a BinaryTask,
     ratio: f64,
 }
 
-impl Stretch<'_> {
+impl Rescaling<'_> {
     /// Cost and label of the row at a place.
     fn row(&self, place: usize) -> (f64, f64) {
         let (class, setup) = (self.setup.classes[place], self.setup);

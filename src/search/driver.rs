@@ -2,15 +2,13 @@
 
 use std::path::Path;
 
-use super::crammer_singer::CrammerSinger;
-use super::dual::Dual;
 use super::fingerprint::Fingerprint;
 use super::folds::{Fold, FoldRows, LaneSetup};
 use super::journal::Journal;
 use super::plan::{EndReason, SearchPlan, SearchSchedule, Visited};
 use super::primal::Primal;
 use super::runner::Runner;
-use super::{Route, SearchSettings, SearchStep, folds, lower_bound};
+use super::{Route, SearchSettings, SearchStep, crammer_singer, dual, folds, lower_bound};
 use crate::fit::{Intercept, Monitor, SolverKind, auto};
 use crate::labels::{Labels, check_row_count, check_weights};
 use crate::matrix::{Matrix, Rows};
@@ -52,7 +50,7 @@ pub fn search(
     let parts = folds::parts(task.rows, &task.labels, task.weight, task.folds)?;
     let last = schedule.last();
     let SearchData { rows, labels, weight, .. } = task;
-    let setup = LaneSetup { rows: *rows, labels, weight, parts: &parts, settings, last, monitor };
+    let setup = LaneSetup { rows, labels, weight, parts: &parts, settings, last, monitor };
     let journal =
         resume.map(|path| Journal::open(path, &Fingerprint::of(task, settings, plan))).transpose()?;
     drive(schedule, Runner::new(route(&setup)?, journal), |step| fits(&setup, step), monitor, visit)
@@ -116,11 +114,11 @@ fn route<'a>(setup: &'a LaneSetup<'a>) -> Result<Box<dyn Route + 'a>> {
         solver => solver,
     };
     if solver == SolverKind::CrammerSinger {
-        Ok(Box::new(CrammerSinger::new(setup)))
+        Ok(Box::new(crammer_singer::route(setup)))
     } else if solver == SolverKind::Newton && setup.settings.loss.is_smooth() {
         Ok(Box::new(Primal::new(setup)?))
     } else {
-        Ok(Box::new(Dual::new(setup)))
+        Ok(Box::new(dual::route(setup)))
     }
 }
 

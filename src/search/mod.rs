@@ -22,7 +22,7 @@ pub mod dual;
 pub mod fingerprint;
 pub mod folds;
 pub mod journal;
-mod lane;
+pub mod lane;
 pub mod plan;
 pub mod primal;
 pub mod runner;
@@ -138,13 +138,9 @@ pub fn lower_bound(loss: LossKind, weight: f64, max_squared_norm: f64) -> f64 {
 }
 
 impl RouteState {
-    /// The arrays, `per_lane` for each lane, where their number fits.
-    pub(crate) fn lanes(
-        &self,
-        n_lanes: usize,
-        per_lane: usize,
-    ) -> Result<std::slice::ChunksExact<'_, Vec<f64>>> {
+    /// The arrays, where they are `per_lane` for each lane.
+    pub(crate) fn lanes(&self, n_lanes: usize, per_lane: usize) -> Result<&[Vec<f64>]> {
         check_length("arrays of a search state", n_lanes * per_lane, self.0.len())?;
-        Ok(self.0.chunks_exact(per_lane))
+        Ok(&self.0)
     }
 }

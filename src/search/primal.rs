@@ -124,7 +124,7 @@ impl Route for Primal<'_> {
 
     fn restore(&mut self, state: &RouteState) -> Result<()> {
         let arrays = state.lanes(self.groups.len(), ARRAYS)?;
-        for (group, arrays) in self.groups.iter_mut().zip(arrays) {
+        for (group, arrays) in self.groups.iter_mut().zip(arrays.chunks_exact(ARRAYS)) {
             group.restore(arrays)?;
             let all = Arc::make_mut(&mut self.decisions);
             group.lanes().for_each(|k| self.setup.place(k, &group.decisions(k), all));
