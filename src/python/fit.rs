@@ -11,7 +11,7 @@ use super::pairs::check_mapped;
 use super::run::run;
 use crate::fit::{Certificate, Intercept, Monitor, Params, Solution, Status, auto};
 use crate::labels;
-use crate::labels::Labels;
+use crate::labels::{Classification, Labels};
 use crate::loss::LossKind;
 use crate::matrix::Rows;
 use crate::matrix::csr::Structure;
@@ -111,7 +111,8 @@ pub fn fit_mapped(
     check_mapped(&structure, map)?;
     let scaled = rows.scaled();
     let rows = Poly2::new(scaled.as_ref().map_or(rows, |scaled| Layout::Scaled(scaled.view())), map)?;
-    labels::fit(&rows.into(), labels, cost, ask.intercept, ask.loss, &ask.params, monitor)
+    let data = Classification { rows: &rows.into(), labels, cost, intercept: ask.intercept };
+    labels::fit(&data, ask.loss, &ask.params, monitor)
 }
 
 /// Fits all problems on a matrix, by way of the packed one where that pays.
@@ -127,12 +128,14 @@ pub fn fit_slices(
     let packed = ask.pack(&rows, &structure, cost, labels.n_problems(), monitor)?;
     let solutions = match &packed {
         Some(packed) => {
-            labels::fit_presolved(&rows.into(), packed, labels, cost, *intercept, *loss, params, monitor)?
+            let data = Classification { rows: &rows.into(), labels, cost, intercept: *intercept };
+            labels::fit_presolved(&data, packed, *loss, params, monitor)?
         }
         None => {
             let scaled = rows.scaled();
             let narrow = scaled.as_ref().map_or(rows, |scaled| Layout::Scaled(scaled.view()));
-            labels::fit(&narrow.into(), labels, cost, *intercept, *loss, params, monitor)?
+            let data = Classification { rows: &narrow.into(), labels, cost, intercept: *intercept };
+            labels::fit(&data, *loss, params, monitor)?
         }
     };
     Ok((solutions, rows.n_cols(), packed.map(|packed| *packed.report())))

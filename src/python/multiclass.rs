@@ -13,7 +13,7 @@ use crate::blocks::AllClassesOutcome;
 use crate::fit::crammer_singer::Solution;
 use crate::fit::crammer_singer::weights::Weights;
 use crate::fit::{Monitor, SolverKind};
-use crate::labels::{Labels, crammer_singer};
+use crate::labels::{Classification, Labels, crammer_singer};
 use crate::loss::LossKind;
 use crate::matrix::Rows;
 use crate::memory;
@@ -58,8 +58,8 @@ pub fn fit_slices(
     let (rows, structure) = slices.checked()?;
     let packed = ask.pack(&rows, &structure, cost, labels.n_classes as usize, monitor)?;
     let packed_rows = packed.as_ref();
-    let solution =
-        crammer_singer::fit(&rows.into(), packed_rows, labels, cost, ask.intercept, &ask.params, monitor)?;
+    let data = Classification { rows: &rows.into(), labels, cost, intercept: ask.intercept };
+    let solution = crammer_singer::fit(&data, packed_rows, &ask.params, monitor)?;
     Ok((solution, rows.n_cols(), packed.map(|packed| *packed.report())))
 }
 

@@ -16,7 +16,7 @@ use crate::fit::baselines::subgradient;
 use crate::fit::baselines::subgradient::step_size::StepFunction;
 use crate::fit::baselines::subgradient::{Average, Batch, Look, Options, State, StepSize};
 use crate::fit::{Monitor, Problem, Solution, Status, certificate};
-use crate::labels::Labels;
+use crate::labels::{Classification, Labels};
 use crate::loss::LossKind;
 use crate::matrix::{Matrix, Rows};
 use crate::memory::CollectLarge;
@@ -123,7 +123,8 @@ pub fn descend<'py>(
         structure.check_solvable()?;
         let packed = pack(&rows, &structure, mode, &|| monitor.cancelled())?;
         let rows = Matrix::from(rows);
-        let found = labels::fit_each(&rows, &labels, cost, intercept, settings.seed, |problem, seed| {
+        let data = Classification { rows: &rows, labels: &labels, cost, intercept };
+        let found = labels::fit_each(&data, settings.seed, |problem, seed| {
             descend_one(problem, packed.as_ref(), loss, &Options { seed, ..settings }, monitor)
         })?;
         Ok((found, rows.n_cols(), packed.map(|packed| *packed.report())))

@@ -9,7 +9,7 @@ use hinge::blocks::checkpoint::CheckpointOptions;
 use hinge::blocks::duals::RUN;
 use hinge::blocks::{BinaryTask, BlockOutcome, BlockSettings, DualsIn, Policy, Waiting};
 use hinge::fit::{Intercept, Monitor, Params, Silent, SolverKind, Status};
-use hinge::labels::Labels;
+use hinge::labels::{Classification, Labels};
 use hinge::loss::LossKind;
 use hinge::matrix::csr::CsrView;
 use hinge::store::columns::Order;
@@ -121,7 +121,8 @@ fn optima(data: &Data, tasks: &[BinaryTask], loss: LossKind, intercept: Intercep
     let cost: Vec<f64> =
         data.classes.iter().zip(&data.weights).map(|(&k, w)| tasks[0].cost[k as usize] * w).collect();
     let params = Params { solver: SolverKind::DualCd, tol: 1e-7, max_iter: 5000, seed: 1 };
-    let solutions = labels::fit(&view.into(), &labels, &cost, intercept, loss, &params, &Silent).unwrap();
+    let data = Classification { rows: &view.into(), labels: &labels, cost: &cost, intercept };
+    let solutions = labels::fit(&data, loss, &params, &Silent).unwrap();
     solutions.iter().map(|s| s.certificate.primal).collect()
 }
 

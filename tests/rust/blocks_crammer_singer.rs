@@ -4,7 +4,7 @@ use hinge::blocks;
 use hinge::blocks::budget::{MemoryPlan, Needs};
 use hinge::blocks::{AllClassesOutcome, BlockSettings, Policy};
 use hinge::fit::{Intercept, Params, Silent, SolverKind, Status};
-use hinge::labels::{Labels, crammer_singer};
+use hinge::labels::{Classification, Labels, crammer_singer};
 use hinge::loss::LossKind;
 use hinge::matrix::csr::CsrView;
 use hinge::store::columns;
@@ -79,8 +79,8 @@ fn blocks_reach_the_optimum_of_memory() {
             let claimed = found.certificate;
             assert!((plain - claimed.primal).abs() <= 1e-9 * plain, "{plain} {claimed:?}");
             let params = Params { solver: SolverKind::CrammerSinger, tol: 1e-3, max_iter: 1000, seed: 1 };
-            let memory =
-                crammer_singer::fit(&view.into(), None, &labels, &by_row, intercept, &params, &Silent);
+            let all = Classification { rows: &view.into(), labels: &labels, cost: &by_row, intercept };
+            let memory = crammer_singer::fit(&all, None, &params, &Silent);
             let memory = memory.unwrap().certificate;
             // Both enclose the optimum.
             assert!(claimed.dual <= memory.primal && memory.dual <= claimed.primal, "{claimed:?} {memory:?}");

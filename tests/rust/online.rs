@@ -3,7 +3,7 @@
 
 use hinge::blocks::{BlockSettings, Policy};
 use hinge::fit::{Intercept, Params, Silent, SolverKind};
-use hinge::labels::Labels;
+use hinge::labels::{Classification, Labels};
 use hinge::loss::LossKind;
 use hinge::matrix::arena::Width;
 use hinge::matrix::csr::CsrView;
@@ -69,9 +69,8 @@ fn optimum(data: &Data, c: f64, loss: LossKind, intercept: Intercept) -> f64 {
     let labels = Labels { ids: &data.classes, n_classes: 2 };
     let cost: Vec<f64> = data.weights.iter().map(|w| c * w).collect();
     let params = Params { solver: SolverKind::DualCd, tol: 1e-6, max_iter: 3000, seed: 1 };
-    labels::fit(&view.into(), &labels, &cost, intercept, loss, &params, &Silent).unwrap()[0]
-        .certificate
-        .primal
+    let data = Classification { rows: &view.into(), labels: &labels, cost: &cost, intercept };
+    labels::fit(&data, loss, &params, &Silent).unwrap()[0].certificate.primal
 }
 
 #[test]

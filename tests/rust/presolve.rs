@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use hinge::fit::{Intercept, Params, Silent, Solution, SolverKind, Status};
-use hinge::labels::{Labels, fit, fit_presolved};
+use hinge::labels::{Classification, Labels, fit, fit_presolved};
 use hinge::loss::LossKind;
 use hinge::matrix::csr::{CsrView, Structure};
 use hinge::matrix::{Matrix, Rows, Value};
@@ -250,10 +250,10 @@ impl Task {
         params: &Params,
     ) -> [Vec<Solution>; 2] {
         let (view, _) = self.matrix.view();
+        let data = Classification { rows: &view.into(), labels: &self.labels(), cost: &self.cost, intercept };
         [
-            fit(&view.into(), &self.labels(), &self.cost, intercept, loss, params, &Silent).unwrap(),
-            fit_presolved(&view.into(), packed, &self.labels(), &self.cost, intercept, loss, params, &Silent)
-                .unwrap(),
+            fit(&data, loss, params, &Silent).unwrap(),
+            fit_presolved(&data, packed, loss, params, &Silent).unwrap(),
         ]
     }
 
