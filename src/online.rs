@@ -321,7 +321,8 @@ impl Stream {
                 })?;
             }
         }
-        let chosen = choose(&score, self.resident.rows().places, |i| self.resident.row_len(i), cache, seed);
+        let chosen =
+            choose(&score, self.resident.rows().positions, |i| self.resident.row_len(i), cache, seed);
         self.resident.keep(&chosen);
         self.resident.renumber();
         for state in &mut self.states {

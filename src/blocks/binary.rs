@@ -40,7 +40,7 @@ impl BinaryProblem<'_> {
         if chosen.ids.is_empty() {
             return Ok(false);
         }
-        let alpha = self.duals(&chosen.places)?;
+        let alpha = self.duals(&chosen.positions)?;
         let mut random = active::random(step.settings.seed, step.number);
         let mut method = loss.method(&y, &chosen.cost);
         method.start_at(&alpha);
@@ -48,7 +48,7 @@ impl BinaryProblem<'_> {
             let view = &mapped(rows.view, step.settings.map);
             let design = Design { rows: view, ids: Some(&chosen.ids), bias: self.bias };
             if step.n_new > 0 {
-                self.gather(&design, &y, &chosen, loss, rows.places.len() - step.n_new);
+                self.gather(&design, &y, &chosen, loss, rows.positions.len() - step.n_new);
             }
             self.descend(&mut method, &design, step, &mut random, monitor)?;
         };
@@ -61,7 +61,7 @@ impl BinaryProblem<'_> {
                 (*a, has_changed) = (new, true);
             }
         }
-        self.set_duals(&chosen.places, &after)?;
+        self.set_duals(&chosen.positions, &after)?;
         Ok(has_changed)
     }
 
@@ -115,13 +115,13 @@ impl BlockProblem for BinaryProblem<'_> {
         // Only the projected score asks for them.
         let mut alpha = Vec::new();
         if projected && settings.loss.can_be_zero() {
-            let places: Vec<u32> = rows.order.iter().map(|&i| rows.places[i as usize]).collect_large();
-            memory::resize(&mut alpha, rows.places.len(), 0.0);
-            rows.order.iter().zip(self.duals(&places)?).for_each(|(&i, a)| alpha[i as usize] = a);
+            let positions: Vec<u32> = rows.order.iter().map(|&i| rows.positions[i as usize]).collect_large();
+            memory::resize(&mut alpha, rows.positions.len(), 0.0);
+            rows.order.iter().zip(self.duals(&positions)?).for_each(|(&i, a)| alpha[i as usize] = a);
         }
         let score = |i: usize, decision: f64| {
-            let (class, place) = (rows.classes[i], rows.places[i] as usize);
-            let cost = self.task.cost(class, rows.weights[i], folds.get(place).copied());
+            let (class, position) = (rows.classes[i], rows.positions[i] as usize);
+            let cost = self.task.cost(class, rows.weights[i], folds.get(position).copied());
             if cost == 0.0 {
                 return f32::INFINITY;
             }

@@ -20,7 +20,7 @@ use crate::store::format::{PAGE_ENTRIES, checksum};
 use crate::store::reader::Store;
 use crate::{Error, Result};
 
-/// Bytes per row at hand beside the arena: place, class, weight, order, score, choice.
+/// Bytes per row at hand beside the arena: position, class, weight, order, score, choice.
 pub const BOOKKEEPING: usize = 4 + 4 + 8 + 4 + 4 + 12;
 /// Bytes per row at hand of a problem in work: the solver's state, label, cost, dual variable, visiting
 /// order, ids, margin.
@@ -162,7 +162,7 @@ impl Needs {
         let free = if settings.intercept == Intercept::Free { 12 + lists } else { 0 };
         Self {
             states: weights + n_rows * (lists + free),
-            // Rows' numbers, places, classes, costs, norms and order; their lists, packed and in work.
+            // Rows' numbers, positions, classes, costs, norms and order; their lists, packed and in work.
             at_hand: BOOKKEEPING + 36 + 2 * (PLACE + PER_ROW * ENTRY),
             margins: 0,
             what: format!("weights and dual variables of {n_classes} classes"),

@@ -57,8 +57,8 @@ fn certify_by<L: Loss>(
         {
             let rows = &mapped(view, settings.map);
             for i in 0..rows.n_rows() {
-                let (class, place) = (facts.classes[i], first + i);
-                let fold = folds.get(place).copied();
+                let (class, position) = (facts.classes[i], first + i);
+                let fold = folds.get(position).copied();
                 for (k, p) in problems.iter().enumerate() {
                     let c = p.task.cost(class, facts.weights[i], fold);
                     if c == 0.0 {

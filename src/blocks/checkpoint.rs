@@ -127,7 +127,7 @@ pub struct Training<'a> {
     pub problems: String,
     /// How many they are, and how many descend at a time.
     pub sizes: [usize; 2],
-    /// Part of each row by place.
+    /// The fold of each row, by its position in the store.
     pub folds: &'a RowFolds,
     /// How they are trained.
     pub settings: &'a BlockSettings<'a>,
@@ -313,8 +313,8 @@ impl<'a, P: BlockProblem> Checkpoint<'a, P> {
             let Certified { intercept, certificate: Certificate { primal, dual } } = end.certified;
             out.numbers(&[intercept, primal, dual, end.loads])?;
         }
-        for places in present.cached.chunks(PIECE / 4) {
-            out.write(&places.iter().flat_map(|place| place.to_le_bytes()).collect_large())?;
+        for positions in present.cached.chunks(PIECE / 4) {
+            out.write(&positions.iter().flat_map(|position| position.to_le_bytes()).collect_large())?;
         }
         let sum = out.hash.finish();
         out.draft.write(&sum.to_le_bytes())?;
@@ -426,7 +426,9 @@ impl<'a, P: BlockProblem> Checkpoint<'a, P> {
         let bytes = input.read(4 * head.n_cached as usize)?;
         let cached: Vec<u32> =
             bytes.as_chunks::<4>().0.iter().map(|bytes| u32::from_le_bytes(*bytes)).collect_large();
-        if !cached.is_sorted() || cached.last().is_some_and(|&place| place as usize >= self.shape.n_rows) {
+        if !cached.is_sorted()
+            || cached.last().is_some_and(|&position| position as usize >= self.shape.n_rows)
+        {
             return Err(damaged());
         }
         let Head { position, loaded_rows, scans, .. } = *head;

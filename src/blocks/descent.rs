@@ -240,7 +240,10 @@ impl<'a, P: BlockProblem> BlockDescent<'a, P> {
         match self.settings.policy {
             Policy::None => {}
             Policy::Random => {
-                score.iter_mut().zip(rows.places).for_each(|(s, &place)| *s = lot(seed ^ 1, place) as f32);
+                score
+                    .iter_mut()
+                    .zip(rows.positions)
+                    .for_each(|(s, &position)| *s = lot(seed ^ 1, position) as f32);
             }
             Policy::Gradient | Policy::Projected => {
                 let (settings, folds) = (self.settings, self.folds);
@@ -252,7 +255,7 @@ impl<'a, P: BlockProblem> BlockDescent<'a, P> {
         }
         let (starts, mut page) = (self.store.starts(), 0);
         for &i in rows.order {
-            while starts[page + 1] <= u64::from(rows.places[i as usize]) {
+            while starts[page + 1] <= u64::from(rows.positions[i as usize]) {
                 page += 1;
             }
             if self.block_of[page] as usize == next {
@@ -261,7 +264,7 @@ impl<'a, P: BlockProblem> BlockDescent<'a, P> {
         }
         // Scores, choice and moves of a million rows take a good part of a second each.
         self.monitor.poll()?;
-        let chosen = choose(&score, rows.places, |i| self.resident.row_len(i), self.plan.cache, seed);
+        let chosen = choose(&score, rows.positions, |i| self.resident.row_len(i), self.plan.cache, seed);
         self.monitor.poll()?;
         self.resident.keep(&chosen);
         Ok(())
@@ -273,10 +276,10 @@ impl<'a, P: BlockProblem> BlockDescent<'a, P> {
             let before = self.resident.len();
             let bytes = crate::store::reader::FromFile;
             self.resident.add_beside(self.store, pages, &bytes, self.monitor, |_| Ok(()))?;
-            let places = self.resident.places();
+            let positions = self.resident.positions();
             let is_kept =
-                |i: &u32| (*i as usize) < before || cached.binary_search(&places[*i as usize]).is_ok();
-            let kept: Vec<u32> = (0..places.len() as u32).filter(is_kept).collect_large();
+                |i: &u32| (*i as usize) < before || cached.binary_search(&positions[*i as usize]).is_ok();
+            let kept: Vec<u32> = (0..positions.len() as u32).filter(is_kept).collect_large();
             self.resident.keep(&kept);
         }
         Ok(())
@@ -284,7 +287,7 @@ impl<'a, P: BlockProblem> BlockDescent<'a, P> {
 
     /// The state for a checkpoint.
     pub fn saved(&self) -> DescentState<'_, P> {
-        let mut cached = memory::copy(self.resident.places());
+        let mut cached = memory::copy(self.resident.positions());
         cached.sort_unstable();
         let problems = self.running.iter().collect();
         let Self { position, loaded_rows, scans, .. } = *self;

@@ -129,7 +129,7 @@ pub struct At {
     pub is_free: bool,
 }
 
-/// Decision values and signed costs by place, for the exact intercept.
+/// Decision values and signed costs by position, for the exact intercept.
 #[derive(Default)]
 pub struct Decisions {
     /// Decision values without intercept.

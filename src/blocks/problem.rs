@@ -16,7 +16,7 @@ use crate::store::reader::Store;
 pub struct BlockStep<'a> {
     /// Settings of the descent.
     pub settings: &'a BlockSettings<'a>,
-    /// The fold of each row, by its place in the store.
+    /// The fold of each row, by its position in the store.
     pub folds: &'a RowFolds,
     /// Distinguishes the random orders of all steps.
     pub number: u64,
@@ -35,7 +35,7 @@ pub struct CertifyScan<'a> {
     pub source: &'a Kept<'a>,
     /// Settings of the descent.
     pub settings: &'a BlockSettings<'a>,
-    /// The fold of each row, by its place in the store.
+    /// The fold of each row, by its position in the store.
     pub folds: &'a RowFolds,
     /// Whether the decision values of all rows fit into the budget.
     pub has_room: bool,

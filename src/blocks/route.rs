@@ -7,7 +7,7 @@
 //! at the `C` before, scaled, and a lane whose solution stays accepted at the next `C` takes no part; if
 //! none does, nothing is read.
 //!
-//! Classes, weights and folds of all rows are in memory (13 bytes per row, and 4 for the place in the
+//! Classes, weights and folds of all rows are in memory (13 bytes per row, and 4 for the position in the
 //! held-out part), which makes the scaling exact: the dual value of each factor is computed, and so are
 //! the sums that the descent keeps.
 //!
@@ -51,14 +51,14 @@ pub struct StoreSetup<'a> {
     pub plan: &'a MemoryPlan,
     /// Class weights.
     pub factor: &'a [f64],
-    /// Class of each row, by place.
+    /// Class of each row, by position.
     pub classes: Vec<u32>,
-    /// Sample weight of each row, by place.
+    /// Sample weight of each row, by position.
     pub weights: Vec<f64>,
-    /// Fold that holds each row out, by place; [`NO_FOLD`] for none.
+    /// Fold that holds each row out, by position; [`NO_FOLD`] for none.
     pub folds: Vec<u8>,
     /// Place of each row within the held-out part of its fold.
-    pub positions: Vec<u32>,
+    pub test_positions: Vec<u32>,
     /// Rows held out by each fold.
     pub sizes: Vec<usize>,
     /// The caller's eyes and brake.
@@ -218,14 +218,15 @@ impl<'a> StoreRoute<'a> {
         let decisions = Arc::make_mut(&mut self.decisions);
         for (page, found) in pages.into_iter().enumerate() {
             let mut found = found.into_iter();
-            for place in store.starts()[page] as usize..store.starts()[page + 1] as usize {
-                let fold = setup.folds[place];
+            for position in store.starts()[page] as usize..store.starts()[page + 1] as usize {
+                let fold = setup.folds[position];
                 if fold == NO_FOLD {
                     continue;
                 }
                 let open = lanes[fold as usize * p..][..p].iter().filter(|lane| !lane.is_scored).count();
                 for (problem, value) in found.by_ref().take(open) {
-                    decisions[fold as usize][setup.positions[place] as usize * p + problem as usize] = value;
+                    decisions[fold as usize]
+                        [setup.test_positions[position] as usize * p + problem as usize] = value;
                 }
             }
         }
@@ -301,10 +302,10 @@ struct Rescaling<'a> {
 }
 
 impl Rescaling<'_> {
-    /// Cost and label of the row at a place.
-    fn row(&self, place: usize) -> (f64, f64) {
-        let (class, setup) = (self.setup.classes[place], self.setup);
-        (self.task.cost(class, setup.weights[place], Some(setup.folds[place])), self.task.sign(class))
+    /// Cost and label of the row at a position.
+    fn row(&self, position: usize) -> (f64, f64) {
+        let (class, setup) = (self.setup.classes[position], self.setup);
+        (self.task.cost(class, setup.weights[position], Some(setup.folds[position])), self.task.sign(class))
     }
 
     fn apply<L: Loss>(&self, loss: L, state: &mut BinaryState) {
@@ -315,22 +316,22 @@ impl Rescaling<'_> {
         let moved = |a: f64, t: f64, c: f64| (t * a).min(loss.upper(c));
         let factors = [1.0, self.ratio.sqrt(), self.ratio];
         let alpha = &state.alpha;
-        let terms: [f64; 3] = sum(alpha.len(), |place| {
-            let (c, _) = self.row(place);
-            if c == 0.0 { [0.0; 3] } else { factors.map(|t| loss.dual_term(c, moved(alpha[place], t, c))) }
+        let terms: [f64; 3] = sum(alpha.len(), |position| {
+            let (c, _) = self.row(position);
+            if c == 0.0 { [0.0; 3] } else { factors.map(|t| loss.dual_term(c, moved(alpha[position], t, c))) }
         });
         let value = |k: usize| terms[k] - factors[k] * factors[k] * half;
         let best = (0..3).max_by(|&a, &b| value(a).total_cmp(&value(b))).map_or(1.0, |k| factors[k]);
-        state.alpha.par_iter_mut().enumerate().with_min_len(1 << 14).for_each(|(place, a)| {
-            let (c, _) = self.row(place);
+        state.alpha.par_iter_mut().enumerate().with_min_len(1 << 14).for_each(|(position, a)| {
+            let (c, _) = self.row(position);
             *a = if c == 0.0 { 0.0 } else { moved(*a, best, c) };
         });
         state.w.iter_mut().for_each(|w| *w *= best);
         let alpha = &state.alpha;
-        let [terms, all_0, all_1, inside_0, inside_1] = sum(alpha.len(), |place| {
-            let ((c, y), mut sums) = (self.row(place), Sums::default());
+        let [terms, all_0, all_1, inside_0, inside_1] = sum(alpha.len(), |position| {
+            let ((c, y), mut sums) = (self.row(position), Sums::default());
             if c > 0.0 {
-                sums.add(loss, 1.0, y, c, alpha[place]);
+                sums.add(loss, 1.0, y, c, alpha[position]);
             }
             [sums.terms, sums.all[0], sums.all[1], sums.inside[0], sums.inside[1]]
         });

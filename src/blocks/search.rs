@@ -26,7 +26,7 @@ use crate::store::format::checksum;
 use crate::store::reader::{FromFile, RowFacts, Store};
 use crate::{Error, Result, memory};
 
-/// Bytes per row for classes, weights, folds and places, beside decision values.
+/// Bytes per row for classes, weights, folds and positions, beside decision values.
 const ROW_BYTES: u64 = 4 + 8 + 1 + 4;
 
 /// The data of a search.
@@ -84,10 +84,10 @@ impl StoreSearch<'_> {
         let store = self.task.store;
         let pages: Vec<u32> = (0..store.pages().len() as u32).collect();
         let (arena, facts) = store.load(&pages, store.plain_width(), monitor)?;
-        let places = places(&facts.numbers)?;
+        let positions = positions(&facts.numbers)?;
         let moved = |rows: &[u32]| -> Result<Vec<u32>> {
             let moved =
-                |&row: &u32| places.get(row as usize).copied().ok_or_else(|| no_row(row, places.len()));
+                |&row: &u32| positions.get(row as usize).copied().ok_or_else(|| no_row(row, positions.len()));
             rows.iter().map(moved).try_collect_large()
         };
         let folds =
@@ -115,7 +115,7 @@ impl StoreSearch<'_> {
         let store = self.task.store;
         let schedule = SearchSchedule::new(self.plan, || self.bound(monitor))?;
         let facts = store.facts_by_place(monitor)?;
-        let (folds, positions) = self.fold_of_rows(&facts)?;
+        let (folds, test_positions) = self.fold_of_rows(&facts)?;
         let n_lanes =
             self.task.folds.len() * if self.task.factor.len() == 2 { 1 } else { self.task.factor.len() };
         let (settings, plan) = self.divide(n_lanes)?;
@@ -127,7 +127,7 @@ impl StoreSearch<'_> {
             classes: facts.classes,
             weights: facts.weights,
             folds,
-            positions,
+            test_positions,
             sizes: self.task.folds.iter().map(|fold| fold.test.len()).collect(),
             monitor,
         };
@@ -191,7 +191,7 @@ impl StoreSearch<'_> {
         Ok(norms.into_iter().fold(0.0, f64::max))
     }
 
-    /// The fold of each row and its place in the held-out part, by place.
+    /// The fold of each row and its position in the held-out part.
     fn fold_of_rows(&self, facts: &RowFacts) -> Result<(Vec<u8>, Vec<u32>)> {
         let (folds, n) = (self.task.folds, facts.numbers.len());
         let refuse = |reason: String| Err(Error::Labels { reason });
@@ -202,26 +202,26 @@ impl StoreSearch<'_> {
                 folds.len()
             ));
         }
-        let places = places(&facts.numbers)?;
-        let (mut parts, mut positions) = (memory::filled(NO_FOLD, n), memory::zeros::<u32>(n));
+        let positions = positions(&facts.numbers)?;
+        let (mut parts, mut test_positions) = (memory::filled(NO_FOLD, n), memory::zeros::<u32>(n));
         for (f, fold) in folds.iter().enumerate() {
-            for (position, &row) in fold.test.iter().enumerate() {
-                let Some(&place) = places.get(row as usize) else { return Err(no_row(row, n)) };
-                let part = &mut parts[place as usize];
+            for (test_position, &row) in fold.test.iter().enumerate() {
+                let Some(&position) = positions.get(row as usize) else { return Err(no_row(row, n)) };
+                let part = &mut parts[position as usize];
                 if *part != NO_FOLD {
                     return refuse(format!(
                         "row {row} is held out twice: a search over rows that do not fit memory_budget takes splits that \
                          hold each row out once at most"
                     ));
                 }
-                (*part, positions[place as usize]) = (f as u8, position as u32);
+                (*part, test_positions[position as usize]) = (f as u8, test_position as u32);
             }
         }
         for (f, fold) in folds.iter().enumerate() {
             let mut is_trained = memory::zeros(n);
             fold.train.iter().for_each(|&row| {
-                if let Some(&place) = places.get(row as usize) {
-                    is_trained[place as usize] = true;
+                if let Some(&position) = positions.get(row as usize) {
+                    is_trained[position as usize] = true;
                 }
             });
             let held_out = parts.iter().map(|&part| usize::from(part) == f);
@@ -233,14 +233,14 @@ impl StoreSearch<'_> {
             }
             self.check_classes(f, facts, &parts)?;
         }
-        Ok((parts, positions))
+        Ok((parts, test_positions))
     }
 
     fn check_classes(&self, f: usize, facts: &RowFacts, parts: &[u8]) -> Result<()> {
         let mut seen = vec![false; self.task.factor.len()];
-        for (place, &part) in parts.iter().enumerate() {
-            let class = facts.classes[place] as usize;
-            seen[class] |= usize::from(part) != f && facts.weights[place] * self.task.factor[class] > 0.0;
+        for (position, &part) in parts.iter().enumerate() {
+            let class = facts.classes[position] as usize;
+            seen[class] |= usize::from(part) != f && facts.weights[position] * self.task.factor[class] > 0.0;
         }
         match seen.iter().position(|seen| !seen) {
             None => Ok(()),
@@ -272,13 +272,13 @@ impl StoreSearch<'_> {
 }
 
 /// Place of each row number.
-fn places(numbers: &[u64]) -> Result<Vec<u32>> {
-    let mut places = memory::zeros(numbers.len());
-    for (place, &number) in numbers.iter().enumerate() {
+fn positions(numbers: &[u64]) -> Result<Vec<u32>> {
+    let mut positions = memory::zeros(numbers.len());
+    for (position, &number) in numbers.iter().enumerate() {
         let number = usize::try_from(number).unwrap_or(usize::MAX);
-        *places.get_mut(number).ok_or_else(|| no_row(u32::MAX, numbers.len()))? = place as u32;
+        *positions.get_mut(number).ok_or_else(|| no_row(u32::MAX, numbers.len()))? = position as u32;
     }
-    Ok(places)
+    Ok(positions)
 }
 
 fn no_row(row: u32, n_rows: usize) -> Error {

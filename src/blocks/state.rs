@@ -19,7 +19,7 @@ use crate::{Result, memory};
 pub struct BinaryState {
     /// Weights in the order of the store's columns, that of a constant column last, if there is one.
     pub w: Vec<f64>,
-    /// Dual variables by place; empty where they are in a file.
+    /// Dual variables by position; empty where they are in a file.
     pub alpha: Vec<f64>,
     /// Multiplier of the equality constraint, the intercept outside of `w`.
     pub offset: f64,
@@ -71,30 +71,33 @@ impl<'a> BinaryProblem<'a> {
         Ok(Self { task, state, bias, disk })
     }
 
-    /// The dual variables of rising places.
+    /// The dual variables of rising positions.
     ///
     /// # Errors
     /// [`crate::Error::Io`].
-    pub fn duals(&self, places: &[u32]) -> Result<Vec<f64>> {
+    pub fn duals(&self, positions: &[u32]) -> Result<Vec<f64>> {
         match &self.disk {
-            Some(file) => file.gather(places),
-            None => Ok(places.iter().map(|&place| self.state.alpha[place as usize]).collect_large()),
+            Some(file) => file.gather(positions),
+            None => Ok(positions.iter().map(|&position| self.state.alpha[position as usize]).collect_large()),
         }
     }
 
-    /// Stores the dual variables of rising places.
+    /// Stores the dual variables of rising positions.
     ///
     /// # Errors
     /// [`crate::Error::Io`].
-    pub fn set_duals(&mut self, places: &[u32], values: &[f64]) -> Result<()> {
+    pub fn set_duals(&mut self, positions: &[u32], values: &[f64]) -> Result<()> {
         match &mut self.disk {
-            Some(file) => file.scatter(places, values)?,
-            None => places.iter().zip(values).for_each(|(&place, &a)| self.state.alpha[place as usize] = a),
+            Some(file) => file.scatter(positions, values)?,
+            None => positions
+                .iter()
+                .zip(values)
+                .for_each(|(&position, &a)| self.state.alpha[position as usize] = a),
         }
         Ok(())
     }
 
-    /// The dual variables of a range of places.
+    /// The dual variables of a range of positions.
     ///
     /// # Errors
     /// [`crate::Error::Io`].

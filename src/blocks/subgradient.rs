@@ -291,9 +291,9 @@ impl<'a> Group<'a> {
             let part = Part { problem, scale: running.scale, draws, number };
             let Some((walk, mut all)) = running.at.take() else { return Ok(()) };
             let (walk, shares) =
-                subgradient::visit(&part, loss, &options, (walk, all.gather(&chosen.places)), monitor)?;
+                subgradient::visit(&part, loss, &options, (walk, all.gather(&chosen.positions)), monitor)?;
             running.sums[block] = with_loss!(loss, loss => sums(loss, &y, &chosen.cost, &shares));
-            all.scatter(&chosen.places, &shares);
+            all.scatter(&chosen.positions, &shares);
             running.visits += draws as u64;
             running.at = Some((walk, all));
             Ok(())
@@ -443,16 +443,16 @@ impl Scan {
         let Some((_, shares)) = &running.at else { return Ok(()) };
         let (chosen, y) = running.task.choose(rows, &[]);
         let any = Matrix::from(rows.view);
-        let Chosen { ids, places, cost, .. } = &chosen;
+        let Chosen { ids, positions, cost, .. } = &chosen;
         let problem = Problem { rows: &any, ids: Some(ids), y: &y, cost, intercept };
         let design = constant_column(&problem);
         for i in 0..ids.len() {
             if i % POLL_ROWS == 0 {
                 monitor.poll()?;
             }
-            let (y, c, place) = (y[i], cost[i], places[i] as usize);
+            let (y, c, position) = (y[i], cost[i], positions[i] as usize);
             let f = design.dot(i, &self.w);
-            let a = c * shares.mean(place).unwrap_or(0.0);
+            let a = c * shares.mean(position).unwrap_or(0.0);
             let a = a - self.shift.cut(y, c, a);
             self.sums.add(loss, y, c, a, y * f);
             self.sums.longest = self.sums.longest.max(design.row_len(i));
@@ -460,7 +460,7 @@ impl Scan {
                 design.add_scaled(i, a * y, &mut self.dual_w);
             }
             if intercept == Intercept::Free {
-                (self.decisions.f[place], self.decisions.signed[place]) = (f, y * c);
+                (self.decisions.f[position], self.decisions.signed[position]) = (f, y * c);
             } else {
                 self.sums.losses += c * loss.value(y * f);
             }

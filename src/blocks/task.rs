@@ -18,7 +18,7 @@ pub struct BinaryTask {
     pub held_out: Option<u8>,
 }
 
-/// The fold that holds each row out, by its place in the store; empty where there are no folds.
+/// The fold that holds each row out, by its position in the store; empty where there are no folds.
 pub type RowFolds = [u8];
 
 impl BinaryTask {
@@ -35,7 +35,8 @@ impl BinaryTask {
 
     /// The rows at hand that belong to the problem, and their labels.
     pub fn choose(&self, rows: &ResidentRows<'_>, folds: &RowFolds) -> (Chosen, Vec<f64>) {
-        let chosen = rows.chosen(|class, weight, place| self.cost(class, weight, folds.get(place).copied()));
+        let chosen =
+            rows.chosen(|class, weight, position| self.cost(class, weight, folds.get(position).copied()));
         let y = chosen.classes.iter().map(|&class| self.sign(class)).collect_large();
         (chosen, y)
     }

@@ -22,7 +22,7 @@ pub const NAME: &str = "block_cd";
 
 /// Trains all problems, as many side by side as the budget allows.
 ///
-/// `folds` gives each row's fold by place, for [`BinaryTask::held_out`]; empty without folds.
+/// `folds` gives each row's fold by position, for [`BinaryTask::held_out`]; empty without folds.
 ///
 /// # Errors
 /// [`Error::Parameter`], [`Error::Budget`], [`Error::Corrupt`], [`Error::Io`], [`Error::Journal`] for a

@@ -91,7 +91,7 @@ impl LaneFits for AllClassesFits<'_> {
         None
     }
 
-    fn place(&self, fold: usize, decisions: Vec<f64>, all: &mut [Vec<f64>]) {
+    fn write_decisions(&self, fold: usize, decisions: Vec<f64>, all: &mut [Vec<f64>]) {
         all[fold] = decisions;
     }
 }

@@ -71,8 +71,8 @@ impl LaneFits for DualFits<'_> {
         kept.start.w.as_ref().map(|(w, b)| self.setup.decisions(lane, w, *b))
     }
 
-    fn place(&self, lane: usize, decisions: Vec<f64>, all: &mut [Vec<f64>]) {
-        self.setup.place(lane, &decisions, all);
+    fn write_decisions(&self, lane: usize, decisions: Vec<f64>, all: &mut [Vec<f64>]) {
+        self.setup.write_decisions(lane, &decisions, all);
     }
 }
 

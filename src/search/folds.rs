@@ -86,7 +86,7 @@ impl<'a> LaneSetup<'a> {
     }
 
     /// Writes the decision values of lane `k` into those of all lanes.
-    pub fn place(&self, k: usize, decisions: &[f64], all: &mut [Vec<f64>]) {
+    pub fn write_decisions(&self, k: usize, decisions: &[f64], all: &mut [Vec<f64>]) {
         let p = self.n_problems();
         for (row, value) in decisions.iter().enumerate() {
             all[k / p][row * p + k % p] = *value;

@@ -205,7 +205,7 @@ pub trait LaneFits: Sync {
     fn decisions(&self, lane: usize, kept: &Self::Kept) -> Option<Vec<f64>>;
 
     /// Writes the decision values of a lane into those of all.
-    fn place(&self, lane: usize, decisions: Vec<f64>, all: &mut [Vec<f64>]);
+    fn write_decisions(&self, lane: usize, decisions: Vec<f64>, all: &mut [Vec<f64>]);
 }
 
 /// The route of lanes that are fitted each by itself, as parallel tasks.
@@ -257,7 +257,7 @@ impl<F: LaneFits> Route for LaneRoute<'_, F> {
         let (done, decisions): (Vec<Done>, Vec<Option<Vec<f64>>>) = moved.into_iter().unzip();
         for (number, decisions) in decisions.into_iter().enumerate() {
             if let Some(decisions) = decisions {
-                self.fits.place(number, decisions, &mut Arc::make_mut(&mut self.decisions)[..]);
+                self.fits.write_decisions(number, decisions, &mut Arc::make_mut(&mut self.decisions)[..]);
             }
         }
         Ok(step(c, &done, &self.decisions))

@@ -111,7 +111,7 @@ impl Route for Primal<'_> {
             if !moved.is_unchanged {
                 drop(std::mem::take(&mut step.decisions));
                 let all = Arc::make_mut(&mut self.decisions);
-                group.lanes().for_each(|k| self.setup.place(k, &group.decisions(k), all));
+                group.lanes().for_each(|k| self.setup.write_decisions(k, &group.decisions(k), all));
                 step.decisions = Arc::clone(&self.decisions);
             }
         }
@@ -127,7 +127,7 @@ impl Route for Primal<'_> {
         for (group, arrays) in self.groups.iter_mut().zip(arrays.chunks_exact(ARRAYS)) {
             group.restore(arrays)?;
             let all = Arc::make_mut(&mut self.decisions);
-            group.lanes().for_each(|k| self.setup.place(k, &group.decisions(k), all));
+            group.lanes().for_each(|k| self.setup.write_decisions(k, &group.decisions(k), all));
         }
         Ok(())
     }
