@@ -1,9 +1,10 @@
 //! Learning from rows that are seen once (ChangRoth11, section 4): bounded memory, however long the stream.
 //!
-//! New rows get two epochs when they arrive, so the model knows them at once. Whenever they have a quarter of
-//! the entries of the rows before them, all rows at hand get some epochs (`epochs`); when the room is full,
-//! the rows that matter most become the new cache, and the others are forgotten. So a row costs two visits on
-//! arrival and about `2 rounds` more, whatever the size of the pieces in which the stream comes.
+//! New rows get two epochs when they arrive, so the model knows them at once. Whenever they have a quarter
+//! of the entries of the rows before them, all rows in memory get some epochs (`epochs`); when the room is
+//! full, the rows most likely to change the model become the new cache, and the others are forgotten. So a
+//! row costs two visits on arrival and about `2 rounds` more, whatever the size of the pieces in which the
+//! stream comes.
 //!
 //! Tried: `rounds` epochs at each doubling, the same number of visits. Up to half of the rows then have seen
 //! their one epoch only, in which their dual variables overshoot: those of the squared hinge have no upper
@@ -88,13 +89,13 @@ pub struct Counts {
 /// All that a stream is made of, to be kept and taken up again.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Snapshot {
-    /// The rows at hand.
+    /// The rows in memory.
     pub rows: Plain,
     /// Their classes.
     pub classes: Vec<u32>,
     /// Their sample weights.
     pub weights: Vec<f64>,
-    /// States of the problems; dual variables of the rows at hand only.
+    /// States of the problems; dual variables of the rows in memory only.
     pub states: Vec<BinaryState>,
     /// Height of the constant column.
     pub bias: Option<f64>,
@@ -137,7 +138,7 @@ impl Stream {
         self.counts
     }
 
-    /// Number of rows at hand.
+    /// Number of rows in memory.
     pub fn n_resident(&self) -> usize {
         self.resident.len()
     }

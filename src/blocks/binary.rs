@@ -1,9 +1,9 @@
-//! The steps of a binary problem on the rows at hand.
+//! The steps of a binary problem on the rows in memory.
 //!
-//! They are those of [`crate::fit::dual`]: an epoch visits rows of a [`crate::fit::Problem`] and changes `w` and
-//! the dual variables. Here the problem is made of the rows at hand, and begins where the whole problem
-//! stands: `w` and the dual variables of these rows. All other dual variables are constants meanwhile; their
-//! part of `w` stays in `w`.
+//! They are those of [`crate::fit::dual`]: an epoch visits rows of a [`crate::fit::Problem`] and changes
+//! `w` and the dual variables. Here the problem is made of the rows in memory, and begins where the whole
+//! problem stands: `w` and the dual variables of these rows. All other dual variables are constants
+//! meanwhile; their part of `w` stays in `w`.
 
 use rayon::prelude::*;
 

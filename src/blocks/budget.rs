@@ -20,9 +20,9 @@ use crate::store::format::{PAGE_ENTRIES, checksum};
 use crate::store::reader::Store;
 use crate::{Error, Result};
 
-/// Bytes per row at hand beside the arena: position, class, weight, order, score, choice.
+/// Bytes per row in memory beside the arena: position, class, weight, order, score, choice.
 pub const BOOKKEEPING: usize = 4 + 4 + 8 + 4 + 4 + 12;
-/// Bytes per row at hand of a problem in work: the solver's state, label, cost, dual variable, visiting
+/// Bytes per row in memory of a problem in work: the solver's state, label, cost, dual variable, visiting
 /// order, ids, margin.
 pub const STATE: usize = 40 + 8 + 8 + 8 + 4 + 4 + 8;
 /// Rows may be shorter than the average by this factor before rows instead of entries limit the arena.
@@ -130,8 +130,8 @@ pub fn fits_in_memory(store: &Store, settings: &BlockSettings<'_>, n_tasks: usiz
 pub struct Needs {
     /// From beginning to end.
     pub states: u64,
-    /// Per row at hand, beside the arena.
-    pub at_hand: usize,
+    /// For each row in memory, beside the arena.
+    pub per_row: usize,
     /// During a scan, where there is room for them.
     pub margins: u64,
     /// What `states` are, for a message.
@@ -146,7 +146,7 @@ impl Needs {
         let margins = 16 * store.meta().n_rows * (size as u64 + 1);
         Self {
             states: size as u64 * state_bytes,
-            at_hand: BOOKKEEPING + size.min(SIDE_BY_SIDE) * STATE,
+            per_row: BOOKKEEPING + size.min(SIDE_BY_SIDE) * STATE,
             margins: if settings.intercept == Intercept::Free { margins } else { 0 },
             what: format!("weights and dual variables of {size} problem(s)"),
         }
@@ -163,7 +163,7 @@ impl Needs {
         Self {
             states: weights + n_rows * (lists + free),
             // Rows' numbers, positions, classes, costs, norms and order; their lists, packed and in work.
-            at_hand: BOOKKEEPING + 36 + 2 * (PLACE + PER_ROW * ENTRY),
+            per_row: BOOKKEEPING + 36 + 2 * (PLACE + PER_ROW * ENTRY),
             margins: 0,
             what: format!("weights and dual variables of {n_classes} classes"),
         }
@@ -185,10 +185,10 @@ impl MemoryPlan {
     pub fn new(store: &Store, settings: &BlockSettings<'_>, needs: &Needs) -> Result<Self> {
         let meta = store.meta();
         let budget = settings.budget;
-        let Needs { states, at_hand, margins, .. } = *needs;
+        let Needs { states, per_row, margins, .. } = *needs;
         let bare = states + page_bytes();
         let width = store.width();
-        let row_bytes = (ROW_BYTES + at_hand) as f64;
+        let row_bytes = (ROW_BYTES + per_row) as f64;
         let mean = (meta.nnz as f64 / meta.n_rows as f64).max(1.0);
         let kept_entry = width.entry_bytes() as f64 + SLACK * row_bytes / mean;
         let (stored, whole) = (store.file_bytes() as f64, meta.nnz.max(1) as f64);

@@ -1,7 +1,7 @@
 //! Which rows stay in memory (ChangRoth11, section 2.2).
 //!
 //! A row far from the margin whose dual variable rests at a bound will hardly move again; a row near the
-//! margin will. Rows are scored by how far they are from mattering, the smallest scores stay:
+//! margin will. Rows are scored by how far they are from a change, the smallest scores stay:
 //!
 //! * [`Policy::Gradient`]: the size of the dual gradient, `|m_i - 1|` (hinge losses) or `|m_i|` (logistic),
 //!   `m_i` being the margin: the distance to the margin;
@@ -23,8 +23,8 @@
 //! ```
 //!
 //! Digits per second are alike up to a half, and fall beyond; a half needs fewer readings where memory is
-//! short, a third less work where it is not: the rule of [`super::settings::BlockSettings::share`]. Tried on paper: a first
-//! block that tells how many rows matter. They are always more than fit.
+//! short, a third less work where it is not: the rule of [`super::settings::BlockSettings::share`]. Tried
+//! on paper: a first block that tells how many rows matter. They are always more than fit.
 //!
 //! Equal scores are ordered by a hash of the row's position, so that no part of the input is preferred.
 

@@ -1,6 +1,6 @@
 //! All classes at once: the machine of Crammer and Singer over blocks (ChangRoth11, section 3).
 //!
-//! A step is the descent of [`crate::fit::crammer_singer`] over the rows at hand, from the weights of all
+//! A step is the descent of [`crate::fit::crammer_singer`] over the rows in memory, from the weights of all
 //! rows. Between two steps a row has only its positive dual variables off its own class, sorted by class:
 //! most rows have none. The candidates of a row are found anew in the first epochs over it.
 //!

@@ -1,4 +1,5 @@
-//! The loop: blocks in random order, steps on the rows at hand, the choice of what stays, certificates.
+//! The loop over blocks: they come in random order, each is trained on together with the cached rows, and the
+//! rows for the next cache are chosen; after a pass, certificates.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -111,7 +112,7 @@ impl<'a, P: BlockProblem> BlockDescent<'a, P> {
     ///
     /// # Errors
     /// Those of the store.
-    pub fn go_on(&mut self, saved: SavedDescent<P>) -> Result<Position> {
+    pub fn resume(&mut self, saved: SavedDescent<P>) -> Result<Position> {
         (self.loaded_rows, self.scans, self.ends) = (saved.loaded_rows, saved.scans, saved.ends);
         self.position = saved.position;
         self.running.iter_mut().zip(saved.states).for_each(|(running, state)| running.take(state));
@@ -215,7 +216,7 @@ impl<'a, P: BlockProblem> BlockDescent<'a, P> {
         })
     }
 
-    /// Epochs over the rows at hand; whether any dual variable has changed.
+    /// Epochs over the rows in memory; whether any dual variable has changed.
     fn work(&mut self, position: Position, what: u64, rounds: usize, n_new: usize) -> Result<bool> {
         let numbers: Vec<u64> =
             (0..self.running.len()).map(|k| self.number(position, what, k)).collect_large();

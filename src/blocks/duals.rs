@@ -1,9 +1,9 @@
 //! Dual variables of one problem in a file, by position, where the budget has no room for them (ChangRoth11,
 //! section 5.2).
 //!
-//! A step reads the variables of the rows at hand and writes them back, both in the order of the positions, so
-//! the file is read and written in runs. The file has no name: it is gone with the process, however that
-//! ends; a checkpoint has a copy.
+//! A step reads the variables of the rows in memory and writes them back, both in the order of the
+//! positions, so the file is read and written in runs. The file has no name: it is gone with the process,
+//! however that ends; a checkpoint has a copy.
 //!
 //! Departure from the paper: one file per problem instead of one per block. Rows of a block lie together
 //! anyway, and cached rows come from all blocks. Tried on paper: a hash map of the variables that are not 0.

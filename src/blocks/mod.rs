@@ -1,10 +1,11 @@
 //! Training on a block store that is larger than the memory given: selective block minimisation
 //! (ChangRoth11), whose special case without a cache is block minimisation (Yu10).
 //!
-//! The dual variables of all rows and the weights `w = sum_i y_i a_i x_i` stay in memory; rows come and go.
-//! One step loads a block and runs some epochs of dual coordinate descent over it and the rows cached from
-//! before; then the rows that matter most are chosen as the next cache. Every step raises the dual value of
-//! the *whole* problem, so the descent ends at its optimum, whatever is cached; the cache decides how fast.
+//! The dual variables of all rows and the weights `w = sum_i y_i a_i x_i` stay in memory; rows come and
+//! go. One step loads a block and runs some epochs of dual coordinate descent over it and the rows cached
+//! from before; then the rows whose dual variables are most likely to change are chosen as the next cache.
+//! Every step raises the dual value of the *whole* problem, so the descent ends at its optimum, whatever
+//! is cached; the cache decides how fast.
 //!
 //! ```text
 //!   arena   | cached rows | block k             |     epochs over both (dual::epoch, as in memory)
@@ -16,8 +17,8 @@
 //! From the bottom up; each module uses those above it only:
 //!
 //! * [`choice`]: which of the rows in memory stay there (the rows themselves are in [`crate::source`]);
-//!   [`settings`]: how to train; [`duals`]: dual variables in a file, where memory is short; [`budget`]: how the bytes
-//!   are divided: groups of problems, rows in memory, blocks of pages;
+//!   [`settings`]: how to train; [`duals`]: dual variables in a file, where memory is short; [`budget`]:
+//!   how the bytes are divided: groups of problems, rows in memory, blocks of pages;
 //! * [`task`]: the costs of one binary problem; [`problem`]: the trait of all that can be trained on blocks;
 //! * [`scan`]: one reading of all rows; [`sums`], [`gap`]: dual value and certificate from sums over rows;
 //! * [`state`], [`certify`], [`binary`]: binary problems: state, certificates, steps; [`crammer_singer`]: all
@@ -28,10 +29,10 @@
 //! * [`subgradient`]: Pegasos block by block, another method for comparison.
 //!
 //! **Certificate.** Losses gathered while blocks are loaded (each at the weights of that moment) tell when it
-//! is worth the while to compute the exact gap by a scan; only a scan ends the descent.
+//! is worthwhile to compute the exact gap by a scan; only a scan ends the descent.
 //!
 //! **Same bits.** Rows are visited in an order that is drawn from the seed, the pass, the step and the
-//! problem, over the rows at hand in the order of the file; sums have fixed pieces. Neither threads nor the
+//! problem, over the rows in memory in the order of the file; sums have fixed pieces. Neither threads nor the
 //! speed of the disk change the result, and a descent resumed from a checkpoint ends with the bits of one
 //! that was never stopped.
 //!

@@ -109,14 +109,14 @@ pub trait BlockProblem: Send + Sync + Sized {
     /// What a checkpoint has of the state.
     type Saved;
 
-    /// Epochs over the rows at hand; whether any dual variable has changed.
+    /// Epochs over the rows in memory; whether any dual variable has changed.
     ///
     /// # Errors
     /// [`crate::Error::Cancelled`]; [`crate::Error::Io`] where dual variables are in a file.
     fn step(&mut self, rows: &ResidentRows<'_>, step: BlockStep<'_>, monitor: &dyn Monitor) -> Result<bool>;
 
-    /// Lowers `out` to how far each row at hand is from mattering; rows that do not belong to the problem
-    /// stay as they are.
+    /// Lowers `out` to the score of each row in memory, which is small where the dual variable is likely to
+    /// change ([`super::choice`]); rows that do not belong to the problem stay as they are.
     ///
     /// # Errors
     /// As for [`Self::step`].

@@ -61,7 +61,7 @@ pub struct StoreSetup<'a> {
     pub test_positions: Vec<u32>,
     /// Rows held out by each fold.
     pub sizes: Vec<usize>,
-    /// The caller's eyes and brake.
+    /// Progress and cancelling.
     pub monitor: &'a dyn Monitor,
 }
 

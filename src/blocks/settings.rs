@@ -8,12 +8,12 @@ use crate::store::columns;
 use crate::store::reader::Store;
 use crate::{Error, Result, memory};
 
-/// Epochs over the rows at hand per loaded block. ChangRoth11 use 3 and 10.
+/// Epochs over the rows in memory per loaded block. ChangRoth11 use 3 and 10.
 pub const DEFAULT_ROUNDS: usize = 10;
-/// Share of the arena for cached rows where nothing is known of the rows, the paper's SBM-1/2.
+/// Usual share of the arena for cached rows, the paper's SBM-1/2.
 pub const USUAL_CACHE_SHARE: f64 = 0.5;
 
-/// Part of the rows in memory from which a smaller cache does.
+/// Where memory holds at least this share of the rows, a smaller cache is enough.
 pub const LARGE_CACHE_BELOW: f64 = 0.1;
 
 /// What to do while the disk is slower than the trainer.

@@ -5,10 +5,10 @@
 //! or as many draws from it as its share of all costs asks for ([`Batch::Rows`]). Weights, their sum and the
 //! visits of all rows stay in memory; of the data one block does.
 //!
-//! **Gap.** As in memory, the dual point is made of the mean slopes of the rows at their visits ([`Shares`]).
-//! A row that no draw has chosen is visited while its block is there, so that every dual variable is known
-//! when an evaluation begins, with it the cut that moves the point onto `sum y_i a_i = 0`, and one scan does for the
-//! margins and for `sum a_i y_i x_i`.
+//! **Gap.** As in memory, the dual point is made of the mean slopes of the rows at their visits
+//! ([`Shares`]). A row that no draw has chosen is visited while its block is there, so that every dual
+//! variable is known when an evaluation begins, with it the cut that moves the point onto
+//! `sum y_i a_i = 0`, and one scan is enough for the margins and for `sum a_i y_i x_i`.
 //!
 //! Departures from the fit in memory: a row drawn from its block, not from all rows; rows that are equal are
 //! not told from each other, so results depend on the order of the rows, and weight 2 draws a row twice as
@@ -158,8 +158,8 @@ struct Group<'a> {
     plan: &'a MemoryPlan,
     fetch: Fetch<'a>,
     resident: Resident,
-    /// The block at hand.
-    at_hand: Option<usize>,
+    /// The block in memory.
+    loaded_block: Option<usize>,
     running: Vec<Running<'a>>,
     method: Method<'a>,
     monitor: &'a dyn Monitor,
@@ -199,7 +199,7 @@ impl<'a> Group<'a> {
             plan,
             fetch,
             resident,
-            at_hand: None,
+            loaded_block: None,
             running,
             method,
             monitor,
@@ -243,15 +243,15 @@ impl<'a> Group<'a> {
         self.monitor.observe_reading(&Reading { passes, rows: self.loaded_rows, bytes, gap: self.last_gap });
     }
 
-    /// Puts a block in the place of the one at hand, and asks for the next.
+    /// Puts a block in the place of the one in memory, and asks for the next.
     fn load(&mut self, block: usize, next: usize) -> Result<()> {
         let Self { store, plan, fetch, resident, monitor, .. } = self;
         let pages = &plan.blocks[block];
-        if self.at_hand != Some(block) {
-            self.at_hand = None;
+        if self.loaded_block != Some(block) {
+            self.loaded_block = None;
             resident.keep(&[]);
             fetch.with(block, |bytes| resident.add_beside(store, pages, bytes, *monitor, |_| Ok(())))?;
-            self.at_hand = Some(block);
+            self.loaded_block = Some(block);
             self.loaded_rows += store.size(pages).0 as u64;
         }
         if next != block {
@@ -273,7 +273,7 @@ impl<'a> Group<'a> {
             .try_for_each(|(k, running)| f(k, running, &rows))
     }
 
-    /// Steps over the block at hand.
+    /// Steps over the block in memory.
     fn visit(&mut self, block: usize, epoch: usize) -> Result<()> {
         let (Method { loss, intercept, options }, monitor) = (self.method, self.monitor);
         let all_draws = (self.store.meta().n_rows as usize).max(LEAST_DRAWS) as f64;
@@ -309,9 +309,9 @@ impl<'a> Group<'a> {
         let (Method { intercept, options, .. }, n) = (self.method, self.store.meta().n_rows as usize);
         let mut scans: Vec<Scan> =
             self.running.iter().map(|running| Scan::new(running, &options, intercept, n)).collect();
-        // The block at hand first: it need not be loaded.
+        // The block in memory first: it need not be loaded.
         let mut order: Vec<usize> = (0..self.plan.blocks.len()).collect();
-        order.sort_by_key(|&block| self.at_hand != Some(block));
+        order.sort_by_key(|&block| self.loaded_block != Some(block));
         for (step, &block) in order.iter().enumerate() {
             self.load(block, order.get(step + 1).copied().unwrap_or(block))?;
             let (rows, monitor) = (self.resident.rows(), self.monitor);
@@ -431,7 +431,7 @@ impl Scan {
         Self { dual_w: memory::zeros(w.len()), w, shift, decisions, sums: GapSums::default() }
     }
 
-    /// Reads the rows at hand.
+    /// Reads the rows in memory.
     fn read<L: Loss>(
         &mut self,
         loss: L,

@@ -33,7 +33,7 @@ impl BinaryTask {
         Ok(if n_classes == 2 { vec![task(1)] } else { (0..n_classes as u32).map(task).collect() })
     }
 
-    /// The rows at hand that belong to the problem, and their labels.
+    /// The rows in memory that belong to the problem, and their labels.
     pub fn choose(&self, rows: &ResidentRows<'_>, folds: &RowFolds) -> (Chosen, Vec<f64>) {
         let chosen =
             rows.chosen(|class, weight, position| self.cost(class, weight, folds.get(position).copied()));

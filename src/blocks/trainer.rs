@@ -78,7 +78,7 @@ pub fn fit(
 }
 
 /// Trains the machine of Crammer and Singer; `cost` is `C` times the class weight by class, the loss of
-/// `settings` is not looked at.
+/// `settings` is ignored.
 ///
 /// # Errors
 /// As for [`fit`].
@@ -158,7 +158,7 @@ impl Trainer<'_> {
             let fetch = Fetch::start(scope, store, &plan.blocks, Vec::new(), plan.keeps_stored, monitor)?;
             let mut descent = BlockDescent::new(problems, folds, settings, plan, fetch, monitor)?;
             if let Some(saved) = checkpoint.as_mut().and_then(Checkpoint::take_state) {
-                descent.go_on(saved)?;
+                descent.resume(saved)?;
             }
             descent.run(|descent| match checkpoint {
                 Some(checkpoint) => checkpoint.save_if_due(monitor.seconds(), done, || descent.saved()),

@@ -8,8 +8,8 @@ use crate::matrix::Rows;
 use crate::memory::CollectLarge;
 use crate::presolve::Presolved;
 
-/// Fits all classes at once, by way of `packed`, the presolved rows, if given. Weights and the certificate are
-/// those of the rows themselves.
+/// Fits all classes at once, by way of `packed`, the presolved rows, if given. Weights and the certificate
+/// are those of the rows themselves.
 ///
 /// # Errors
 /// As for [`super::fit`].

@@ -1,7 +1,7 @@
 //! The route by fits to a duality gap: dual coordinate descent, and Newton for the hinge.
 //!
-//! Lanes are independent tasks ([`LaneRoute`]). Each keeps its dual variables and their weights, and starts the next `C` from
-//! both, scaled (Chu15, eq. 14).
+//! Lanes are independent tasks ([`LaneRoute`]). Each keeps its dual variables and their weights, and
+//! starts the next `C` from both, scaled (Chu15, eq. 14).
 //!
 //! A solution that stays accepted at the next `C` is kept as it is, see [`super::lane`].
 //!

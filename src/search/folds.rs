@@ -39,7 +39,7 @@ pub struct LaneSetup<'a> {
     pub settings: &'a SearchSettings,
     /// Largest `C` that the search may visit.
     pub last: f64,
-    /// The caller's eyes and brake.
+    /// Progress and cancelling.
     pub monitor: &'a dyn Monitor,
 }
 

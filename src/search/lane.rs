@@ -1,4 +1,5 @@
-//! Lanes that keep a certified solution, and the route of those that are fitted each by itself.
+//! One lane of a search: its last certified solution, the values of `C` at which that stays accepted, and its
+//! arrays in a journal. [`LaneRoute`] moves lanes that are fitted one by one.
 //!
 //! **Steps that cost nothing.** Let a solution at `C` have the primal value `P = R + L`, norm and loss, and
 //! dual value `D`. At `C' > C` the dual variables are still feasible and their dual value is no lower (their
@@ -20,8 +21,8 @@ use super::{Route, RouteState, SearchStep};
 use crate::fit::{Certificate, Monitor, check_length};
 use crate::{Result, memory, parallel};
 
-/// Relative duality gap of fits per unit of `tol`: about the accuracy that the gradient criterion gives in the
-/// primal.
+/// Relative duality gap of fits per unit of `tol`: about the accuracy that the gradient criterion gives in
+/// the primal.
 pub const GAP_PER_TOL: f64 = 0.1;
 
 /// A certified fit, and how long its solution stays accepted unchanged.

@@ -3,12 +3,14 @@
 //! Every fold (and class) keeps its own weights, never one shared vector (Chu15, table 3), and starts each
 //! `C` from its solution at the `C` below. One binary problem of one fold is a *lane*.
 //!
-//! * [`driver`]: the loop: next value, advance, journal, visit; [`runner`]: from state to state;
+//! * [`driver`]: the loop: next value, advance, journal, visit; [`runner`]: moves a route to the next
+//!   value from the right state, or replays the step from a journal;
 //! * [`plan`]: which values of `C` in which order, and the reasons to end;
-//! * [`Route`]: how all lanes move to a value: [`primal`] (Newton to a gradient norm, [`terms`]
-//!   its objective) or [`dual`] (fits to a duality gap), or
-//!   [`crammer_singer`] (the same with all classes in one fit);
-//!   [`saturation`]: the exact end of the latter;
+//! * [`Route`]: how all lanes move to a value: [`primal`] (Newton to a gradient norm, [`terms`] its
+//!   objective), [`dual`] (fits to a duality gap) or [`crammer_singer`] (the same with all classes in one
+//!   fit); over a store, [`crate::blocks::route`];
+//! * [`lane`]: what lanes of the last three share; [`saturation`]: how a search over separable data ends
+//!   exactly;
 //! * [`folds`]: the checked splits;
 //! * [`journal`], [`fingerprint`]: searches that survive being killed;
 //! * [`watch`]: progress of lanes that run as parallel tasks.
@@ -115,8 +117,8 @@ impl Clone for RouteState {
 /// All lanes of a search on their way through the values of `C`.
 pub trait Route {
     /// Moves every solution to `c`, never below the `c` before, and predicts the held-out rows. Lanes that
-    /// stay accepted unchanged read no data. [`SearchStep::seconds`] and [`SearchStep::is_replayed`] are left to the
-    /// driver.
+    /// stay accepted unchanged read no data. [`SearchStep::seconds`] and [`SearchStep::is_replayed`] are
+    /// left to the driver.
     ///
     /// # Errors
     /// [`crate::Error::Cancelled`], after which only [`Self::restore`] may be called, and

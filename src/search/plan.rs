@@ -102,7 +102,7 @@ pub struct Visited {
     pub unchanged_until: f64,
 }
 
-/// A plan on its way.
+/// A plan with the values visited so far and those to come.
 pub struct SearchSchedule {
     plan: SearchPlan,
     /// By rising `C`.

@@ -1,4 +1,5 @@
-//! A route with the states to which it may have to return, in memory or in a journal.
+//! Moves a route to the next value of `C`: from the state that this value starts from, which is kept in
+//! memory or in a journal, or by replaying the step from the journal.
 
 use super::journal::Journal;
 use super::plan::{SearchSchedule, Target};
@@ -6,7 +7,7 @@ use super::{Route, RouteState, SearchStep};
 use crate::fit::Monitor;
 use crate::{Error, Result};
 
-/// Goes from target to target.
+/// A route with the states to which it may have to return.
 pub struct Runner<'a> {
     route: Box<dyn Route + 'a>,
     /// The state before the first value.

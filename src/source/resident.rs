@@ -1,4 +1,4 @@
-//! The rows at hand: an arena, and beside it what the store says of each row.
+//! The rows in memory: their entries in an arena, and the class, weight and position in the store of each.
 
 use crate::fit::Monitor;
 use crate::matrix::arena::{Arena, ValuesMut, View, Width};
@@ -58,7 +58,7 @@ impl Plain {
     }
 }
 
-/// The rows at hand, to be read.
+/// A view of the rows in memory.
 pub struct ResidentRows<'a> {
     /// Their entries.
     pub view: View<'a>,
@@ -72,7 +72,7 @@ pub struct ResidentRows<'a> {
     pub order: &'a [u32],
 }
 
-/// The rows at hand that belong to a problem, in the order of their positions.
+/// The rows in memory that belong to a problem, in the order of their positions.
 pub struct Chosen {
     /// Their numbers in the arena.
     pub ids: Vec<u32>,
