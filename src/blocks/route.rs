@@ -57,7 +57,7 @@ pub struct StoreSetup<'a> {
     pub weights: Vec<f64>,
     /// Fold that holds each row out, by position; [`NO_FOLD`] for none.
     pub folds: Vec<u8>,
-    /// Place of each row within the held-out part of its fold.
+    /// Position of each row within the held-out part of its fold.
     pub test_positions: Vec<u32>,
     /// Rows held out by each fold.
     pub sizes: Vec<usize>,
@@ -92,7 +92,7 @@ impl StoreSetup<'_> {
     }
 }
 
-/// The lanes on their way.
+/// The route of all lanes.
 pub struct StoreRoute<'a> {
     setup: &'a StoreSetup<'a>,
     lanes: Vec<SearchLane<StoreSolution>>,

@@ -202,3 +202,18 @@ pub fn check_row_count(store: &Store) -> Result<()> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn checkpoints_name_problems_by_the_same_words_for_ever() {
+        let task = |positive, held_out| BinaryTask { positive, cost: vec![1.0, 0.25], held_out };
+        assert_eq!(
+            description(&[task(0, None), task(1, Some(2))]),
+            "[Task { positive: 0, cost: [1.0, 0.25], held_out: None }, \
+             Task { positive: 1, cost: [1.0, 0.25], held_out: Some(2) }]"
+        );
+    }
+}

@@ -7,7 +7,7 @@
 //! Memory per fold: the sparse dual variables, and for each of the fits in flight the weights of all classes.
 
 use super::folds::LaneSetup;
-use super::lane::{AcceptedFit, GAP_PER_TOL, LaneFit, LaneFits, LaneRoute, Saved};
+use super::lane::{AcceptedFit, Done, GAP_PER_TOL, LaneFit, LaneFits, LaneRoute, Saved};
 use crate::fit::crammer_singer::{Alpha, Problem, Solution, Start};
 use crate::fit::{Intercept, Monitor, Params, SolverKind, Status, check_length, crammer_singer};
 use crate::matrix::Rows;
@@ -80,11 +80,12 @@ impl LaneFits for AllClassesFits<'_> {
         let accepted = AcceptedFit::new(c, norm, solution.certificate, is_converged, tol);
         let factor = if norm > 0.0 { solution.alpha.values.iter().sum::<f64>() / (2.0 * norm) } else { 1.0 };
         let (objective, decisions) = (solution.certificate.primal, self.score(fold, &solution));
-        let (passes, n_iter) = (solution.passes, solution.n_iter);
+        let (passes, n_iter, until) = (solution.passes, solution.n_iter, accepted.until);
+        let done = Done { passes, n_iter, is_converged, is_unchanged: false, objective, until };
         let start =
             Start { alpha: Some(solution.alpha), intercepts: Some(solution.intercepts), factor: None };
         let kept = AllClassesSolution { start, factor };
-        Ok(LaneFit { accepted, kept, passes, n_iter, is_converged, objective, decisions })
+        Ok(LaneFit { accepted, kept, done, decisions })
     }
 
     fn decisions(&self, _: usize, _: &AllClassesSolution) -> Option<Vec<f64>> {

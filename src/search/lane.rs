@@ -165,14 +165,8 @@ pub struct LaneFit<T> {
     pub accepted: AcceptedFit,
     /// What is kept of it.
     pub kept: T,
-    /// As in [`SearchStep`].
-    pub passes: f64,
-    /// As in [`SearchStep`].
-    pub n_iter: usize,
-    /// The requested accuracy was reached.
-    pub is_converged: bool,
-    /// Primal value.
-    pub objective: f64,
+    /// What it took and reached.
+    pub done: Done,
     /// Decision values of the held-out rows.
     pub decisions: Vec<f64>,
 }
@@ -240,11 +234,10 @@ fn advance<F: LaneFits>(
         let done = Done { passes: 0.0, n_iter: 0, is_converged: true, is_unchanged: true, objective, until };
         return Ok((done, decisions));
     }
-    let LaneFit { accepted, kept, passes, n_iter, is_converged, objective, decisions } =
+    let LaneFit { accepted, kept, done, decisions } =
         fits.fit_at(number, c, lane.solution.take(), monitor)?;
     *lane = SearchLane { solution: Some((accepted, kept)), is_scored: true };
-    let until = accepted.until;
-    Ok((Done { passes, n_iter, is_converged, is_unchanged: false, objective, until }, Some(decisions)))
+    Ok((done, Some(decisions)))
 }
 
 impl<F: LaneFits> Route for LaneRoute<'_, F> {
