@@ -1,9 +1,10 @@
 //! Learning from rows that are seen once (ChangRoth11, section 4): bounded memory, however long the stream.
 //!
-//! New rows get two epochs when they arrive, so the model knows them at once. Whenever they have a quarter of
-//! the entries of the rows before them, all rows at hand get some epochs (`epochs`); when the room is full,
-//! the rows that matter most become the new cache, and the others are forgotten. So a row costs two visits on
-//! arrival and about `2 rounds` more, whatever the size of the pieces in which the stream comes.
+//! New rows get two epochs when they arrive, so the model knows them at once. Whenever they have a quarter
+//! of the entries of the rows before them, all rows in memory get some epochs (`epochs`); when the room is
+//! full, the rows most likely to change the model become the new cache, and the others are forgotten. So a
+//! row costs two visits on arrival and about `2 rounds` more, whatever the size of the pieces in which the
+//! stream comes.
 //!
 //! Tried: `rounds` epochs at each doubling, the same number of visits. Up to half of the rows then have seen
 //! their one epoch only, in which their dual variables overshoot: those of the squared hinge have no upper
@@ -23,10 +24,12 @@
 //! There is no certificate, since the rows that it would need are gone; [`Stream::dual`] is a lower bound on
 //! the optimum of all rows seen.
 
+use crate::blocks::budget;
 use crate::blocks::choice::{Capacity, Policy, choose, lot};
-use crate::blocks::problem::{Problem, Step};
-use crate::blocks::task::{Running, State, Task, free_bias};
-use crate::blocks::{Settings, budget};
+use crate::blocks::problem::{BlockProblem, BlockStep};
+use crate::blocks::settings::BlockSettings;
+use crate::blocks::state::{BinaryProblem, BinaryState};
+use crate::blocks::task::{BinaryTask, free_bias};
 use crate::fit::sweep::dot;
 use crate::fit::{Intercept, Monitor, check_length};
 use crate::matrix::arena::{ROW_BYTES, Width};
@@ -50,9 +53,9 @@ const GROWTH: f64 = 2.5;
 
 /// What is learned.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct StreamOptions {
     /// Loss, intercept, seed, budget, cache and rounds; tolerance and limit of passes have no meaning here.
-    pub settings: Settings<'static>,
+    pub settings: BlockSettings<'static>,
     /// Number of columns.
     pub n_cols: usize,
     /// `C` times the class weight, by class.
@@ -63,9 +66,9 @@ pub struct Options {
 
 /// A model that learns.
 pub struct Stream {
-    options: Options,
-    tasks: Vec<Task>,
-    states: Vec<State>,
+    options: StreamOptions,
+    tasks: Vec<BinaryTask>,
+    states: Vec<BinaryState>,
     resident: Resident,
     /// Height of the constant column; found at the first rows.
     bias: Option<f64>,
@@ -86,14 +89,14 @@ pub struct Counts {
 /// All that a stream is made of, to be kept and taken up again.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Snapshot {
-    /// The rows at hand.
+    /// The rows in memory.
     pub rows: Plain,
     /// Their classes.
     pub classes: Vec<u32>,
     /// Their sample weights.
     pub weights: Vec<f64>,
-    /// States of the problems; dual variables of the rows at hand only.
-    pub states: Vec<State>,
+    /// States of the problems; dual variables of the rows in memory only.
+    pub states: Vec<BinaryState>,
     /// Height of the constant column.
     pub bias: Option<f64>,
     /// Where the stream is.
@@ -111,11 +114,11 @@ impl Stream {
     ///
     /// # Errors
     /// [`Error::Parameter`]; [`Error::Budget`] where the weights leave no room for rows.
-    pub fn new(options: Options) -> Result<Self> {
+    pub fn new(options: StreamOptions) -> Result<Self> {
         options.settings.check()?;
-        let tasks = Task::one_against_rest(options.cost.len(), &options.cost)?;
+        let tasks = BinaryTask::one_against_rest(options.cost.len(), &options.cost)?;
         let d = options.n_cols + usize::from(options.settings.intercept != Intercept::None);
-        let state = || State {
+        let state = || BinaryState {
             w: memory::zeros(d),
             alpha: Vec::new(),
             offset: 0.0,
@@ -135,7 +138,7 @@ impl Stream {
         self.counts
     }
 
-    /// Number of rows at hand.
+    /// Number of rows in memory.
     pub fn n_resident(&self) -> usize {
         self.resident.len()
     }
@@ -259,13 +262,16 @@ impl Stream {
     }
 
     /// Calls `f` for each problem with its state.
-    fn each(&mut self, f: impl Fn(usize, &mut Running<'_>, &Resident) -> Result<()> + Sync) -> Result<()> {
+    fn each(
+        &mut self,
+        f: impl Fn(usize, &mut BinaryProblem<'_>, &Resident) -> Result<()> + Sync,
+    ) -> Result<()> {
         use rayon::prelude::*;
         let (tasks, resident, bias) = (&self.tasks, &self.resident, self.bias.unwrap_or(0.0));
         self.states.par_iter_mut().enumerate().try_for_each(|(k, state)| {
-            let empty = State { w: vec![], alpha: vec![], ..*state };
+            let empty = BinaryState { w: vec![], alpha: vec![], ..*state };
             let state_now = std::mem::replace(state, empty);
-            let mut running = Running { task: &tasks[k], state: state_now, bias, disk: None };
+            let mut running = BinaryProblem { task: &tasks[k], state: state_now, bias, disk: None };
             let done = f(k, &mut running, resident);
             *state = running.state;
             done
@@ -282,7 +288,7 @@ impl Stream {
             let number = checksum(6, &[steps.to_le_bytes(), (k as u64).to_le_bytes()].concat());
             running.step(
                 &rows,
-                Step { settings: &settings, parts: &[], number, rounds, n_new: 0 },
+                BlockStep { settings: &settings, folds: &[], number, rounds, n_new: 0 },
                 monitor,
             )?;
             Ok(())
@@ -304,7 +310,7 @@ impl Stream {
             Policy::None => {}
             Policy::Random => (0..).zip(&mut score).for_each(|(i, s)| *s = lot(seed ^ 1, i) as f32),
             Policy::Gradient | Policy::Projected => {
-                let step = Step { settings: &settings, parts: &[], number: seed, rounds: 0, n_new: 0 };
+                let step = BlockStep { settings: &settings, folds: &[], number: seed, rounds: 0, n_new: 0 };
                 let scores = std::sync::Mutex::new(&mut score);
                 self.each(|_, running, resident| {
                     let mut own = memory::filled(f32::INFINITY, resident.len());
@@ -316,7 +322,8 @@ impl Stream {
                 })?;
             }
         }
-        let chosen = choose(&score, self.resident.rows().places, |i| self.resident.row_len(i), cache, seed);
+        let chosen =
+            choose(&score, self.resident.rows().positions, |i| self.resident.row_len(i), cache, seed);
         self.resident.keep(&chosen);
         self.resident.renumber();
         for state in &mut self.states {
@@ -367,7 +374,7 @@ impl Stream {
     ///
     /// # Errors
     /// As for [`Self::new`]; [`Error::Shape`] and [`Error::Structure`] for a snapshot of another stream.
-    pub fn restore(options: Options, snapshot: Snapshot) -> Result<Self> {
+    pub fn restore(options: StreamOptions, snapshot: Snapshot) -> Result<Self> {
         let mut stream = Self::new(options)?;
         let n = snapshot.classes.len();
         check_length("problems of a stream", stream.states.len(), snapshot.states.len())?;

@@ -12,7 +12,7 @@
 
 use super::choice::Capacity;
 use super::duals::RUN;
-use super::{DualsIn, Settings};
+use super::settings::{BlockSettings, DualsIn};
 use crate::fit::Intercept;
 use crate::fit::dual::active::{below, random};
 use crate::matrix::arena::{ROW_BYTES, Width};
@@ -21,9 +21,9 @@ use crate::store::format::{PAGE_ENTRIES, checksum};
 use crate::store::reader::Store;
 use crate::{Error, Result};
 
-/// Bytes per row at hand beside the arena: place, class, weight, order, score, choice.
+/// Bytes per row in memory beside the arena: position, class, weight, order, score, choice.
 pub const BOOKKEEPING: usize = 4 + 4 + 8 + 4 + 4 + 12;
-/// Bytes per row at hand of a problem in work: the solver's state, label, cost, dual variable, visiting
+/// Bytes per row in memory of a problem in work: the solver's state, label, cost, dual variable, visiting
 /// order, ids, margin.
 pub const STATE: usize = 40 + 8 + 8 + 8 + 4 + 4 + 8;
 /// Rows may be shorter than the average by this factor before rows instead of entries limit the arena.
@@ -41,7 +41,7 @@ const PAGE_ENTRY_BYTES: u64 = 26;
 
 /// The sizes of one descent.
 #[derive(Clone, Debug)]
-pub struct Plan {
+pub struct MemoryPlan {
     /// Layout of the arena.
     pub width: Width,
     /// Room of the arena.
@@ -57,7 +57,7 @@ pub struct Plan {
 }
 
 /// Bytes of a problem's state.
-fn state_bytes(store: &Store, settings: &Settings<'_>, on_disk: bool) -> u64 {
+fn state_bytes(store: &Store, settings: &BlockSettings<'_>, on_disk: bool) -> u64 {
     let duals = if on_disk { 4 * RUN as u64 } else { store.meta().n_rows };
     8 * (settings.n_weights(store) as u64 + 1) + 8 * duals
 }
@@ -80,14 +80,14 @@ pub struct Groups {
 
 impl Groups {
     /// One group of problems with their dual variables in memory.
-    pub fn in_memory(store: &Store, settings: &Settings<'_>, size: usize) -> Self {
+    pub fn in_memory(store: &Store, settings: &BlockSettings<'_>, size: usize) -> Self {
         Self { size, on_disk: false, state_bytes: state_bytes(store, settings, false) }
     }
 }
 
 /// Groups that fit the budget. Dual variables go to files where that makes fewer groups, each of which reads
 /// the data anew, or where one problem alone would take more than half of the budget.
-pub fn groups(store: &Store, settings: &Settings<'_>, n_tasks: usize) -> Groups {
+pub fn groups(store: &Store, settings: &BlockSettings<'_>, n_tasks: usize) -> Groups {
     let of = |on_disk: bool| {
         let share = settings.budget as f64 * STATES_SHARE;
         let state_bytes = state_bytes(store, settings, on_disk);
@@ -117,7 +117,7 @@ pub const PRESOLVE_COPIES: u64 = 3;
 
 /// Whether the rows can be fitted in memory as a plain matrix of so many copies: all of them, the solvers'
 /// states, and the weights. A matrix of more than 2^31 entries is not made.
-pub fn fits_in_memory(store: &Store, settings: &Settings<'_>, n_tasks: usize, copies: u64) -> bool {
+pub fn fits_in_memory(store: &Store, settings: &BlockSettings<'_>, n_tasks: usize, copies: u64) -> bool {
     let meta = store.meta();
     let at_once = n_tasks.min(SIDE_BY_SIDE) as u64;
     let rows = copies * meta.nnz * store.plain_width().entry_bytes() as u64 + meta.n_rows * 40;
@@ -131,8 +131,8 @@ pub fn fits_in_memory(store: &Store, settings: &Settings<'_>, n_tasks: usize, co
 pub struct Needs {
     /// From beginning to end.
     pub states: u64,
-    /// Per row at hand, beside the arena.
-    pub at_hand: usize,
+    /// For each row in memory, beside the arena.
+    pub per_row: usize,
     /// During a scan, where there is room for them.
     pub margins: u64,
     /// What `states` are, for a message.
@@ -141,13 +141,13 @@ pub struct Needs {
 
 impl Needs {
     /// Of a group of binary problems.
-    pub fn binary(store: &Store, settings: &Settings<'_>, group: Groups) -> Self {
+    pub fn binary(store: &Store, settings: &BlockSettings<'_>, group: Groups) -> Self {
         let Groups { size, state_bytes, .. } = group;
         // Decision values and costs of all problems, and a sorted copy for one.
         let margins = 16 * store.meta().n_rows * (size as u64 + 1);
         Self {
             states: size as u64 * state_bytes,
-            at_hand: BOOKKEEPING + size.min(SIDE_BY_SIDE) * STATE,
+            per_row: BOOKKEEPING + size.min(SIDE_BY_SIDE) * STATE,
             margins: if settings.intercept == Intercept::Free { margins } else { 0 },
             what: format!("weights and dual variables of {size} problem(s)"),
         }
@@ -155,7 +155,7 @@ impl Needs {
 
     /// Of all classes at once. How many dual variables are positive is known only after the fit: `PER_ROW`
     /// are counted.
-    pub fn crammer_singer(store: &Store, settings: &Settings<'_>) -> Self {
+    pub fn crammer_singer(store: &Store, settings: &BlockSettings<'_>) -> Self {
         let (n_rows, n_classes) = (store.meta().n_rows, store.classes().len());
         let weights = 8 * (store.meta().n_used as u64 + 1) * n_classes.next_multiple_of(LINE) as u64;
         let lists = (PLACE + PER_ROW * ENTRY) as u64;
@@ -163,8 +163,8 @@ impl Needs {
         let free = if settings.intercept == Intercept::Free { 12 + lists } else { 0 };
         Self {
             states: weights + n_rows * (lists + free),
-            // Rows' numbers, places, classes, costs, norms and order; their lists, packed and in work.
-            at_hand: BOOKKEEPING + 36 + 2 * (PLACE + PER_ROW * ENTRY),
+            // Rows' numbers, positions, classes, costs, norms and order; their lists, packed and in work.
+            per_row: BOOKKEEPING + 36 + 2 * (PLACE + PER_ROW * ENTRY),
             margins: 0,
             what: format!("weights and dual variables of {n_classes} classes"),
         }
@@ -178,18 +178,18 @@ const ENTRY: usize = 16;
 /// Bytes of the place of a row's list.
 const PLACE: usize = 16;
 
-impl Plan {
+impl MemoryPlan {
     /// Divides the budget for problems side by side.
     ///
     /// # Errors
     /// [`Error::Budget`] where it is too small for any progress.
-    pub fn new(store: &Store, settings: &Settings<'_>, needs: &Needs) -> Result<Self> {
+    pub fn new(store: &Store, settings: &BlockSettings<'_>, needs: &Needs) -> Result<Self> {
         let meta = store.meta();
         let budget = settings.budget;
-        let Needs { states, at_hand, margins, .. } = *needs;
+        let Needs { states, per_row, margins, .. } = *needs;
         let bare = states + page_bytes();
         let width = store.width();
-        let row_bytes = (ROW_BYTES + at_hand) as f64;
+        let row_bytes = (ROW_BYTES + per_row) as f64;
         let mean = (meta.nnz as f64 / meta.n_rows as f64).max(1.0);
         let kept_entry = width.entry_bytes() as f64 + SLACK * row_bytes / mean;
         let (stored, whole) = (store.file_bytes() as f64, meta.nnz.max(1) as f64);

@@ -1,10 +1,9 @@
 //! The state of a descent as a file, from which it goes on to the same bits.
 //!
 //! ```text
-//! file   = magic "hingeSBM" | u32 version | u32 zero | u64 length of the head | head (JSON) | numbers
-//!          | u64 checksum of all before
-//! numbers (f64, little-endian), per finished problem: w (weights), intercept, primal, dual, passes, loads
-//!          per problem under way: its state, as many numbers as the head says ([`Problem::write`])
+//! file   = magic "hingeSBM" | u32 version | u32 zero | u64 length of the head | head (JSON) | numbers | u64 checksum of all before
+//! numbers, per finished problem:  w (weights), intercept, primal, dual, passes, loads           f64, little-endian
+//!          per problem under way: its state, as many numbers as the head says ([`BlockProblem::write`])
 //!          per problem under way that has ended: intercept, primal, dual, loads
 //!          cached rows: u32 each, rising
 //! ```
@@ -24,11 +23,10 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use twox_hash::XxHash3_64;
 
-use super::Settings;
-use super::descent::End;
-use super::problem::{Certified, Problem};
-use super::task::Parts;
-use super::trainer::{Keep, Outcome};
+use super::outcome::BlockOutcome;
+use super::problem::{BlockProblem, Certified, ProblemEnd, StateInput, StateOutput, StateShape};
+use super::settings::BlockSettings;
+use super::task::RowFolds;
 use crate::durable::draft::Draft;
 use crate::durable::held::Held;
 use crate::durable::target::{Kind, Replace};
@@ -47,6 +45,15 @@ const MAX_HEAD: u64 = 1 << 24;
 /// Bytes converted at a time.
 const PIECE: usize = 1 << 20;
 
+/// Where a descent writes its state, and how often.
+#[derive(Clone, Copy, Debug)]
+pub struct CheckpointOptions<'a> {
+    /// The file.
+    pub path: &'a Path,
+    /// Least seconds between two writings.
+    pub seconds: f64,
+}
+
 /// How far a descent has come: passes and steps that are finished.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Position {
@@ -57,7 +64,7 @@ pub struct Position {
 }
 
 /// The state of a group of problems, borrowed.
-pub struct Present<'a, P> {
+pub struct DescentState<'a, P> {
     /// Where the descent is.
     pub position: Position,
     /// Rows loaded so far.
@@ -69,11 +76,11 @@ pub struct Present<'a, P> {
     /// The problems with their states.
     pub problems: Vec<&'a P>,
     /// Ends of those that have ended.
-    pub ends: &'a [Option<End>],
+    pub ends: &'a [Option<ProblemEnd>],
 }
 
 /// The same, owned.
-pub struct Saved<P: Problem> {
+pub struct SavedDescent<P: BlockProblem> {
     /// Where the descent is.
     pub position: Position,
     /// Rows loaded so far.
@@ -85,7 +92,7 @@ pub struct Saved<P: Problem> {
     /// States of the problems.
     pub states: Vec<P::Saved>,
     /// Ends of those that have ended.
-    pub ends: Vec<Option<End>>,
+    pub ends: Vec<Option<ProblemEnd>>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -120,61 +127,22 @@ pub struct Training<'a> {
     pub problems: String,
     /// How many they are, and how many descend at a time.
     pub sizes: [usize; 2],
-    /// Part of each row by place.
-    pub parts: &'a Parts,
+    /// The fold of each row, by its position in the store.
+    pub folds: &'a RowFolds,
     /// How they are trained.
-    pub settings: &'a Settings<'a>,
+    pub settings: &'a BlockSettings<'a>,
     /// Where dual variables are in files.
     pub folder: Option<PathBuf>,
-}
-
-/// What the sizes of states follow from.
-pub struct Shape {
-    /// Columns in use, or pairs of them.
-    pub n_weights: usize,
-    /// Whether there is a constant column.
-    pub has_constant: bool,
-    /// Rows.
-    pub n_rows: usize,
-    /// Classes.
-    pub n_classes: usize,
-    /// Where dual variables are in files.
-    pub folder: Option<PathBuf>,
-}
-
-impl Shape {
-    /// Columns, a constant one included.
-    pub fn n_columns(&self) -> usize {
-        self.n_weights + usize::from(self.has_constant)
-    }
-}
-
-/// Where a state is written.
-pub trait Output {
-    /// Writes numbers.
-    ///
-    /// # Errors
-    /// [`Error::Io`].
-    fn numbers(&mut self, numbers: &[f64]) -> Result<()>;
-}
-
-/// Where a state is read.
-pub trait Input {
-    /// The next `n` numbers.
-    ///
-    /// # Errors
-    /// [`Error::Io`].
-    fn numbers(&mut self, n: usize) -> Result<Vec<f64>>;
 }
 
 /// The file of a training.
-pub struct Checkpoint<'a, P: Problem> {
-    keep: Keep<'a>,
+pub struct Checkpoint<'a, P: BlockProblem> {
+    keep: CheckpointOptions<'a>,
     held: Held,
     depends_on: Vec<(String, String)>,
-    shape: Shape,
-    outcomes: Vec<Outcome>,
-    state: Option<Saved<P>>,
+    shape: StateShape,
+    outcomes: Vec<BlockOutcome>,
+    state: Option<SavedDescent<P>>,
     last: f64,
 }
 
@@ -194,9 +162,9 @@ fn status(name: &str) -> Option<Status> {
 
 fn dependencies(training: &Training<'_>) -> Vec<(String, String)> {
     let hex = |bytes: &[u8]| format!("{:016x}", checksum(3, bytes));
-    let Training { store, problems, sizes: [n_problems, group], parts, settings, .. } = training;
+    let Training { store, problems, sizes: [n_problems, group], folds, settings, .. } = training;
     let is_one_group = group >= n_problems;
-    let Settings {
+    let BlockSettings {
         loss,
         intercept,
         tol,
@@ -217,7 +185,7 @@ fn dependencies(training: &Training<'_>) -> Vec<(String, String)> {
         ("labels", hex(format!("{:?}", store.meta().classes).as_bytes())),
         ("number of problems", n_problems.to_string()),
         ("C and weights", hex(problems.as_bytes())),
-        ("folds", hex(parts)),
+        ("folds", hex(folds)),
         ("loss", format!("{loss:?}")),
         ("intercept", format!("{intercept:?}")),
         ("tol", format!("{tol:?}")),
@@ -235,13 +203,13 @@ fn dependencies(training: &Training<'_>) -> Vec<(String, String)> {
     .into()
 }
 
-impl<'a, P: Problem> Checkpoint<'a, P> {
+impl<'a, P: BlockProblem> Checkpoint<'a, P> {
     /// Reads the file, if there is one, and holds it.
     ///
     /// # Errors
     /// [`Error::Journal`] for the checkpoint of another training, a damaged one, and one in use;
     /// [`Error::Occupied`]; [`Error::Io`].
-    pub fn open(keep: Keep<'a>, training: Training<'_>) -> Result<Self> {
+    pub fn open(keep: CheckpointOptions<'a>, training: Training<'_>) -> Result<Self> {
         let Training { store, settings, sizes, .. } = training;
         let held = Held::open(keep.path)?.ok_or_else(|| Error::Journal {
             path: keep.path.to_owned(),
@@ -251,7 +219,7 @@ impl<'a, P: Problem> Checkpoint<'a, P> {
             keep,
             held,
             depends_on: dependencies(&training),
-            shape: Shape {
+            shape: StateShape {
                 n_weights: settings.n_weights(store),
                 has_constant: settings.intercept != Intercept::None,
                 n_rows: store.meta().n_rows as usize,
@@ -282,12 +250,12 @@ impl<'a, P: Problem> Checkpoint<'a, P> {
     }
 
     /// Problems that were finished.
-    pub fn take_outcomes(&mut self) -> Vec<Outcome> {
+    pub fn take_outcomes(&mut self) -> Vec<BlockOutcome> {
         std::mem::take(&mut self.outcomes)
     }
 
     /// The problems that were under way.
-    pub fn take_state(&mut self) -> Option<Saved<P>> {
+    pub fn take_state(&mut self) -> Option<SavedDescent<P>> {
         self.state.take()
     }
 
@@ -298,8 +266,8 @@ impl<'a, P: Problem> Checkpoint<'a, P> {
     pub fn save_if_due<'s>(
         &mut self,
         now: f64,
-        done: &[Outcome],
-        present: impl FnOnce() -> Present<'s, P>,
+        done: &[BlockOutcome],
+        present: impl FnOnce() -> DescentState<'s, P>,
     ) -> Result<()>
     where
         P: 's,
@@ -311,8 +279,9 @@ impl<'a, P: Problem> Checkpoint<'a, P> {
         self.write(done, &present())
     }
 
-    fn write(&mut self, done: &[Outcome], present: &Present<'_, P>) -> Result<()> {
-        let end = |end: &Option<End>| end.as_ref().map(|end| (name(end.status).to_owned(), end.n_iter));
+    fn write(&mut self, done: &[BlockOutcome], present: &DescentState<'_, P>) -> Result<()> {
+        let end =
+            |end: &Option<ProblemEnd>| end.as_ref().map(|end| (name(end.status).to_owned(), end.n_iter));
         let head = Head {
             depends_on: self.depends_on.clone(),
             position: present.position,
@@ -344,8 +313,8 @@ impl<'a, P: Problem> Checkpoint<'a, P> {
             let Certified { intercept, certificate: Certificate { primal, dual } } = end.certified;
             out.numbers(&[intercept, primal, dual, end.loads])?;
         }
-        for places in present.cached.chunks(PIECE / 4) {
-            out.write(&places.iter().flat_map(|place| place.to_le_bytes()).collect_large())?;
+        for positions in present.cached.chunks(PIECE / 4) {
+            out.write(&positions.iter().flat_map(|position| position.to_le_bytes()).collect_large())?;
         }
         let sum = out.hash.finish();
         out.draft.write(&sum.to_le_bytes())?;
@@ -422,7 +391,11 @@ impl<'a, P: Problem> Checkpoint<'a, P> {
         numbers.checked_add(4 * ended)?.checked_mul(8)?.checked_add(4 * head.n_cached)
     }
 
-    fn read_numbers(&self, head: &Head, input: &mut Unhashed<'_>) -> Result<(Vec<Outcome>, Saved<P>)> {
+    fn read_numbers(
+        &self,
+        head: &Head,
+        input: &mut Unhashed<'_>,
+    ) -> Result<(Vec<BlockOutcome>, SavedDescent<P>)> {
         let damaged = || self.refuse("its head is damaged");
         let d = self.shape.n_weights;
         let mut outcomes = Vec::with_capacity(head.finished.len());
@@ -432,7 +405,7 @@ impl<'a, P: Problem> Checkpoint<'a, P> {
             let certificate = Certificate { primal: rest[1], dual: rest[2] };
             let (status, n_iter) = (status(name).ok_or_else(damaged)?, *n_iter);
             let (intercept, passes, loads) = (rest[0], rest[3], rest[4]);
-            outcomes.push(Outcome { w, intercept, certificate, status, n_iter, passes, loads });
+            outcomes.push(BlockOutcome { w, intercept, certificate, status, n_iter, passes, loads });
         }
         let mut states = Vec::with_capacity(head.under_way.len());
         for UnderWay { visits, size, .. } in &head.under_way {
@@ -448,16 +421,18 @@ impl<'a, P: Problem> Checkpoint<'a, P> {
             let certificate = Certificate { primal: rest[1], dual: rest[2] };
             let certified = Certified { certificate, intercept: rest[0] };
             let status = status(name).ok_or_else(damaged)?;
-            ends.push(Some(End { certified, status, n_iter: *n_iter, loads: rest[3] }));
+            ends.push(Some(ProblemEnd { certified, status, n_iter: *n_iter, loads: rest[3] }));
         }
         let bytes = input.read(4 * head.n_cached as usize)?;
         let cached: Vec<u32> =
             bytes.as_chunks::<4>().0.iter().map(|bytes| u32::from_le_bytes(*bytes)).collect_large();
-        if !cached.is_sorted() || cached.last().is_some_and(|&place| place as usize >= self.shape.n_rows) {
+        if !cached.is_sorted()
+            || cached.last().is_some_and(|&position| position as usize >= self.shape.n_rows)
+        {
             return Err(damaged());
         }
         let Head { position, loaded_rows, scans, .. } = *head;
-        Ok((outcomes, Saved { position, loaded_rows, scans, cached, states, ends }))
+        Ok((outcomes, SavedDescent { position, loaded_rows, scans, cached, states, ends }))
     }
 }
 
@@ -474,7 +449,7 @@ impl Hashed {
     }
 }
 
-impl Output for Hashed {
+impl StateOutput for Hashed {
     fn numbers(&mut self, numbers: &[f64]) -> Result<()> {
         for piece in numbers.chunks(PIECE / 8) {
             self.write(&piece.iter().flat_map(|x| x.to_le_bytes()).collect_large())?;
@@ -501,7 +476,7 @@ impl Unhashed<'_> {
     }
 }
 
-impl Input for Unhashed<'_> {
+impl StateInput for Unhashed<'_> {
     fn numbers(&mut self, n: usize) -> Result<Vec<f64>> {
         let mut numbers = memory::with_capacity(n);
         while numbers.len() < n {

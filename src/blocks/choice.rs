@@ -1,7 +1,7 @@
 //! Which rows stay in memory (ChangRoth11, section 2.2).
 //!
 //! A row far from the margin whose dual variable rests at a bound will hardly move again; a row near the
-//! margin will. Rows are scored by how far they are from mattering, the smallest scores stay:
+//! margin will. Rows are scored by how far they are from a change, the smallest scores stay:
 //!
 //! * [`Policy::Gradient`]: the size of the dual gradient, `|m_i - 1|` (hinge losses) or `|m_i|` (logistic),
 //!   `m_i` being the margin: the distance to the margin;
@@ -23,10 +23,10 @@
 //! ```
 //!
 //! Digits per second are alike up to a half, and fall beyond; a half needs fewer readings where memory is
-//! short, a third less work where it is not: the rule of [`super::Settings::share`]. Tried on paper: a first
-//! block that tells how many rows matter. They are always more than fit.
+//! short, a third less work where it is not: the rule of [`super::settings::BlockSettings::share`]. Tried
+//! on paper: a first block that tells how many rows matter. They are always more than fit.
 //!
-//! Equal scores are ordered by a hash of the row's place, so that no part of the input is preferred.
+//! Equal scores are ordered by a hash of the row's position, so that no part of the input is preferred.
 
 use crate::store::format::checksum;
 
@@ -53,28 +53,28 @@ pub struct Capacity {
 }
 
 /// A number that orders rows of equal score.
-pub fn lot(seed: u64, place: u32) -> u32 {
-    checksum(seed, &place.to_le_bytes()) as u32
+pub fn lot(seed: u64, position: u32) -> u32 {
+    checksum(seed, &position.to_le_bytes()) as u32
 }
 
 /// Numbers of the rows with the smallest scores that fit, rising. A row that no longer fits ends the choice.
 ///
-/// `score[i]`, `places[i]` and `len(i)` belong to row `i`; a score of infinity never stays.
+/// `score[i]`, `positions[i]` and `len(i)` belong to row `i`; a score of infinity never stays.
 pub fn choose(
     score: &[f32],
-    places: &[u32],
+    positions: &[u32],
     len: impl Fn(usize) -> usize,
     capacity: Capacity,
     seed: u64,
 ) -> Vec<u32> {
     let mut order: Vec<(f32, u32, u32)> = (0..score.len())
         .filter(|&i| score[i].is_finite())
-        .map(|i| (score[i], lot(seed, places[i]), i as u32))
+        .map(|i| (score[i], lot(seed, positions[i]), i as u32))
         .collect();
     // Places differ, so the last comparison decides the rest: the choice does not depend on where rows lie.
     order.sort_unstable_by(|a, b| {
-        let by_place = || places[a.2 as usize].cmp(&places[b.2 as usize]);
-        a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)).then_with(by_place)
+        let by_position = || positions[a.2 as usize].cmp(&positions[b.2 as usize]);
+        a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)).then_with(by_position)
     });
     let (mut chosen, mut entries) = (Vec::new(), 0);
     for (_, _, i) in order {
@@ -95,8 +95,8 @@ mod tests {
     #[test]
     fn the_smallest_scores_that_fit_stay() {
         let score = [0.5, 0.1, f32::INFINITY, 0.0, 2.0, 0.1];
-        let places = [9, 8, 7, 6, 5, 4];
-        let chosen = |rows, entries| choose(&score, &places, |_| 3, Capacity { rows, entries }, 1);
+        let positions = [9, 8, 7, 6, 5, 4];
+        let chosen = |rows, entries| choose(&score, &positions, |_| 3, Capacity { rows, entries }, 1);
         assert_eq!(chosen(9, 100), [0, 1, 3, 4, 5]);
         assert_eq!(chosen(9, 9), [1, 3, 5]);
         assert_eq!(chosen(3, 100), [1, 3, 5]);
@@ -106,19 +106,21 @@ mod tests {
 
     #[test]
     fn equal_scores_are_drawn_by_lot_whatever_the_order_in_memory() {
-        let places: Vec<u32> = (0..1000).collect();
+        let positions: Vec<u32> = (0..1000).collect();
         let backwards: Vec<u32> = (0..1000).rev().collect();
         let score = vec![0.0; 1000];
         let capacity = Capacity { rows: 300, entries: usize::MAX };
-        let of = |places: &[u32], seed| {
-            let mut chosen: Vec<u32> =
-                choose(&score, places, |_| 1, capacity, seed).iter().map(|&i| places[i as usize]).collect();
+        let of = |positions: &[u32], seed| {
+            let mut chosen: Vec<u32> = choose(&score, positions, |_| 1, capacity, seed)
+                .iter()
+                .map(|&i| positions[i as usize])
+                .collect();
             chosen.sort_unstable();
             chosen
         };
-        assert_eq!(of(&places, 5), of(&backwards, 5));
-        assert_ne!(of(&places, 5), of(&places, 6));
-        let early = of(&places, 5).iter().filter(|&&place| place < 500).count();
+        assert_eq!(of(&positions, 5), of(&backwards, 5));
+        assert_ne!(of(&positions, 5), of(&positions, 6));
+        let early = of(&positions, 5).iter().filter(|&&position| position < 500).count();
         assert!((120..180).contains(&early), "{early} of 300 from the first half");
     }
 }

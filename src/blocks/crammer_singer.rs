@@ -1,6 +1,6 @@
 //! All classes at once: the machine of Crammer and Singer over blocks (ChangRoth11, section 3).
 //!
-//! A step is the descent of [`crate::fit::crammer_singer`] over the rows at hand, from the weights of all
+//! A step is the descent of [`crate::fit::crammer_singer`] over the rows in memory, from the weights of all
 //! rows. Between two steps a row has only its positive dual variables off its own class, sorted by class:
 //! most rows have none. The candidates of a row are found anew in the first epochs over it.
 //!
@@ -20,11 +20,11 @@
 
 use rayon::prelude::*;
 
-use super::checkpoint::{Input, Output, Shape};
 use super::choice::Policy;
-use super::problem::{Certified, Problem, Scan, Step};
+use super::problem::{BlockProblem, BlockStep, Certified, CertifyScan, StateInput, StateOutput, StateShape};
 use super::scan::for_pages;
-use super::{Settings, task};
+use super::settings::BlockSettings;
+use super::task;
 use crate::fit::certificate::Extent;
 use crate::fit::crammer_singer::Alpha;
 use crate::fit::crammer_singer::check::{IDLE, SIZE, STEEPNESS, largest, largest_size};
@@ -39,7 +39,7 @@ use crate::matrix::arena::View;
 use crate::matrix::design::Design;
 use crate::matrix::{Matrix, Rows as _};
 use crate::memory::CollectLarge;
-use crate::source::resident::Rows;
+use crate::source::resident::ResidentRows;
 use crate::store::reader::{RowFacts, Store};
 use crate::{Error, Result};
 
@@ -57,7 +57,7 @@ pub struct AllClasses<'a> {
     /// Columns of the store in use.
     n_used: usize,
     weights: Weights,
-    /// By place: positive dual variables off the row's own class.
+    /// By position: positive dual variables off the row's own class.
     duals: Lists,
     /// Multipliers of the free intercept's constraints.
     offsets: Vec<f64>,
@@ -66,7 +66,7 @@ pub struct AllClasses<'a> {
     /// Losses of the rows loaded in this pass, each at the weights of its moment.
     losses: f64,
     visits: u64,
-    /// Class and sample weight of each row by place; of a free intercept only.
+    /// Class and sample weight of each row by position; of a free intercept only.
     facts: Option<(Vec<u32>, Vec<f64>)>,
 }
 
@@ -78,7 +78,7 @@ impl<'a> AllClasses<'a> {
     pub fn new(
         store: &Store,
         cost: &'a [f64],
-        settings: &Settings<'_>,
+        settings: &BlockSettings<'_>,
         monitor: &dyn Monitor,
     ) -> Result<Self> {
         let (meta, is_free) = (store.meta(), settings.intercept == Intercept::Free);
@@ -121,10 +121,10 @@ impl<'a> AllClasses<'a> {
     }
 
     /// The dual variables of some rows, as a descent starts from them.
-    fn alpha(&self, places: &[u32]) -> Alpha {
+    fn alpha(&self, positions: &[u32]) -> Alpha {
         let mut alpha = Alpha { starts: vec![0], ..Alpha::default() };
-        for &place in places {
-            let list = self.duals.get(place as usize);
+        for &position in positions {
+            let list = self.duals.get(position as usize);
             alpha.classes.extend(list.iter().map(|entry| entry.class));
             alpha.values.extend(list.iter().map(|entry| entry.u));
             alpha.starts.push(alpha.classes.len());
@@ -133,11 +133,11 @@ impl<'a> AllClasses<'a> {
     }
 
     /// Takes over the dual variables of some rows; whether any has changed.
-    fn set_alpha(&mut self, places: &[u32], before: &Alpha, after: &Alpha) -> bool {
+    fn set_alpha(&mut self, positions: &[u32], before: &Alpha, after: &Alpha) -> bool {
         let mut list = Vec::new();
         let range = |alpha: &Alpha, k: usize| alpha.starts[k]..alpha.starts[k + 1];
         let mut has_changed = false;
-        for (k, &place) in places.iter().enumerate() {
+        for (k, &position) in positions.iter().enumerate() {
             let (old, new) = (range(before, k), range(after, k));
             let values = &after.values[new.clone()];
             if before.classes[old.clone()] == after.classes[new.clone()]
@@ -148,7 +148,7 @@ impl<'a> AllClasses<'a> {
             self.sum += values.iter().sum::<f64>() - before.values[old].iter().sum::<f64>();
             list.clear();
             list.extend(after.classes[new].iter().zip(values).map(|(&class, &u)| Entry { u, class }));
-            self.duals.set(place as usize, &list);
+            self.duals.set(position as usize, &list);
             has_changed = true;
         }
         self.duals.tidy();
@@ -181,13 +181,13 @@ impl<'a> AllClasses<'a> {
         &mut self,
         rows: &dyn ClassRows,
         chosen: &crate::source::resident::Chosen,
-        step: Step<'_>,
+        step: BlockStep<'_>,
         monitor: &dyn Monitor,
     ) -> Result<bool> {
-        let Step { settings, number, rounds, .. } = step;
+        let BlockStep { settings, number, rounds, .. } = step;
         let (class, cost) = (&chosen.classes[..], &chosen.cost[..]);
         let (n_classes, intercept, bias) = (self.cost.len(), settings.intercept, self.bias);
-        let before = self.alpha(&chosen.places);
+        let before = self.alpha(&chosen.positions);
         let lists = before.lists(1.0, class, cost);
         let is_free = intercept == Intercept::Free;
         // What is less than this in the mean of all rows is within the tolerance.
@@ -208,7 +208,7 @@ impl<'a> AllClasses<'a> {
         let Point { w, lists, offsets } = descent.into_point();
         (self.weights, self.offsets) = (w, offsets);
         let after = Alpha::of(&lists, class);
-        let has_changed = self.set_alpha(&chosen.places, &before, &after);
+        let has_changed = self.set_alpha(&chosen.positions, &before, &after);
         done.map(|()| has_changed)
     }
 
@@ -216,10 +216,10 @@ impl<'a> AllClasses<'a> {
     /// their row's class after them.
     fn repair(&self, monitor: &dyn Monitor) -> Result<(Vec<Move>, f64)> {
         let Some((classes, weights)) = &self.facts else { return Ok((Vec::new(), self.sum)) };
-        let cost = |place: usize| self.cost[classes[place] as usize] * weights[place];
+        let cost = |position: usize| self.cost[classes[position] as usize] * weights[position];
         let cost: Vec<f64> = (0..classes.len()).map(cost).collect_large();
-        let places: Vec<u32> = (0..classes.len() as u32).collect_large();
-        let lists = self.alpha(&places).lists(1.0, classes, &cost);
+        let positions: Vec<u32> = (0..classes.len() as u32).collect_large();
+        let lists = self.alpha(&positions).lists(1.0, classes, &cost);
         let (mut moves, sum) = moves(lists, classes, &cost, self.cost.len(), monitor)?;
         moves.sort_by_key(|step| step.row); // stable
         Ok((moves, sum))
@@ -228,7 +228,7 @@ impl<'a> AllClasses<'a> {
 
 /// Sums of one page.
 #[derive(Clone, Copy, Default)]
-struct Part {
+struct PageSums {
     losses: f64,
     /// `<W, V>`.
     moved: f64,
@@ -238,10 +238,10 @@ struct Part {
     longest: usize,
 }
 
-impl Problem for AllClasses<'_> {
-    type Saved = State;
+impl BlockProblem for AllClasses<'_> {
+    type Saved = AllClassesState;
 
-    fn step(&mut self, rows: &Rows<'_>, step: Step<'_>, monitor: &dyn Monitor) -> Result<bool> {
+    fn step(&mut self, rows: &ResidentRows<'_>, step: BlockStep<'_>, monitor: &dyn Monitor) -> Result<bool> {
         let chosen = rows.chosen(|class, weight, _| self.cost[class as usize] * weight);
         if chosen.ids.is_empty() {
             return Ok(false);
@@ -251,7 +251,7 @@ impl Problem for AllClasses<'_> {
             let design = Design { rows: view, ids: Some(&chosen.ids), bias: self.bias };
             if step.n_new > 0 {
                 // A row that is not new costs nothing here.
-                let old = (rows.places.len() - step.n_new) as u32;
+                let old = (rows.positions.len() - step.n_new) as u32;
                 let cost = |(&id, &cost): (&u32, &f64)| if id < old { 0.0 } else { cost };
                 let cost: Vec<f64> = chosen.ids.iter().zip(&chosen.cost).map(cost).collect_large();
                 self.losses += self.losses(&design, &chosen.classes, &cost, &self.offsets);
@@ -260,11 +260,11 @@ impl Problem for AllClasses<'_> {
         }
     }
 
-    fn scores(&self, rows: &Rows<'_>, step: Step<'_>, out: &mut [f32]) -> Result<()> {
+    fn scores(&self, rows: &ResidentRows<'_>, step: BlockStep<'_>, out: &mut [f32]) -> Result<()> {
         let k = self.cost.len();
         let counts_shrunk = step.settings.policy == Policy::Projected;
         let score = |design: &dyn ClassRows, i: usize, g: &mut [f64]| -> f32 {
-            let (own, place) = (rows.classes[i], rows.places[i] as usize);
+            let (own, position) = (rows.classes[i], rows.positions[i] as usize);
             let cost = self.cost[own as usize] * rows.weights[i];
             if cost == 0.0 {
                 return f32::INFINITY;
@@ -276,7 +276,7 @@ impl Problem for AllClasses<'_> {
                 return distance as f32;
             }
             g[own as usize] = own_gradient;
-            let list = self.duals.get(place);
+            let list = self.duals.get(position);
             let others: f64 = list.iter().map(|entry| entry.u).sum();
             let start = if others < cost { own_gradient } else { f64::INFINITY };
             let smallest = list.iter().map(|entry| g[entry.class as usize]).fold(start, f64::min);
@@ -306,7 +306,7 @@ impl Problem for AllClasses<'_> {
         Certificate { primal: half + self.losses, dual: self.sum - half }
     }
 
-    fn certify(problems: &[&Self], scan: &Scan<'_>) -> Result<Vec<Certified>> {
+    fn certify(problems: &[&Self], scan: &CertifyScan<'_>) -> Result<Vec<Certified>> {
         problems.iter().map(|problem| problem.certify_one(scan)).collect()
     }
 
@@ -315,33 +315,38 @@ impl Problem for AllClasses<'_> {
     }
 
     fn size(&self) -> u64 {
-        let n_entries: usize = (0..self.duals.n_rows()).map(|place| self.duals.get(place).len()).sum();
+        let n_entries: usize = (0..self.duals.n_rows()).map(|position| self.duals.get(position).len()).sum();
         (self.weights.len() + self.offsets.len() + FACTS + self.duals.n_rows() + 2 * n_entries) as u64
     }
 
-    fn can_have(shape: &Shape, size: u64) -> bool {
+    fn can_have(shape: &StateShape, size: u64) -> bool {
         let (rows, classes) = (shape.n_rows as u64, shape.n_classes as u64);
         let fixed = (fixed(shape) + shape.n_rows) as u64;
         size >= fixed && (size - fixed).is_multiple_of(2) && (size - fixed) / 2 <= rows * classes
     }
 
-    fn write(&self, out: &mut dyn Output) -> Result<()> {
+    fn write(&self, out: &mut dyn StateOutput) -> Result<()> {
         self.weights.parts().iter().try_for_each(|part| out.numbers(part.numbers()))?;
         out.numbers(&self.offsets)?;
         out.numbers(&[self.sum, self.losses])?;
         let n = self.duals.n_rows();
         let pieces = || (0..n).step_by(1 << 14).map(|start| start..(start + (1 << 14)).min(n));
-        for places in pieces() {
-            out.numbers(&places.map(|place| self.duals.get(place).len() as f64).collect_large())?;
+        for positions in pieces() {
+            out.numbers(&positions.map(|position| self.duals.get(position).len() as f64).collect_large())?;
         }
-        for places in pieces() {
-            let entries = places.flat_map(|place| self.duals.get(place));
+        for positions in pieces() {
+            let entries = positions.flat_map(|position| self.duals.get(position));
             out.numbers(&entries.flat_map(|entry| [f64::from(entry.class), entry.u]).collect_large())?;
         }
         Ok(())
     }
 
-    fn read(shape: &Shape, size: u64, visits: u64, input: &mut dyn Input) -> Result<Option<State>> {
+    fn read(
+        shape: &StateShape,
+        size: u64,
+        visits: u64,
+        input: &mut dyn StateInput,
+    ) -> Result<Option<AllClassesState>> {
         let k = shape.n_classes;
         let mut weights = Weights::zeros(shape.n_columns(), k);
         for line in weights.parts_mut().iter_mut().flat_map(|part| part.numbers_mut().chunks_mut(1 << 16)) {
@@ -357,27 +362,27 @@ impl Problem for AllClasses<'_> {
         }
         let mut duals = Lists::empty(shape.n_rows);
         let mut list = Vec::new();
-        for (place, len) in lens.into_iter().enumerate() {
+        for (position, len) in lens.into_iter().enumerate() {
             let entries = input.numbers(2 * len)?;
             list.clear();
             list.extend(entries.as_chunks().0.iter().map(|&[class, u]| Entry { u, class: class as u32 }));
             if list.iter().any(|entry| entry.class as usize >= k) {
                 return Ok(None);
             }
-            duals.set(place, &list);
+            duals.set(position, &list);
         }
-        Ok(Some(State { weights, offsets, sum, losses, duals, visits }))
+        Ok(Some(AllClassesState { weights, offsets, sum, losses, duals, visits }))
     }
 
-    fn take(&mut self, saved: State) {
-        let State { weights, offsets, sum, losses, duals, visits } = saved;
+    fn take(&mut self, saved: AllClassesState) {
+        let AllClassesState { weights, offsets, sum, losses, duals, visits } = saved;
         (self.weights, self.offsets, self.duals) = (weights, offsets, duals);
         (self.sum, self.losses, self.visits) = (sum, losses, visits);
     }
 }
 
 /// What a checkpoint has of the state.
-pub struct State {
+pub struct AllClassesState {
     weights: Weights,
     offsets: Vec<f64>,
     sum: f64,
@@ -387,7 +392,7 @@ pub struct State {
 }
 
 /// Numbers of a state whatever the dual variables.
-fn fixed(shape: &Shape) -> usize {
+fn fixed(shape: &StateShape) -> usize {
     let k = shape.n_classes;
     shape.n_columns() * Weights::zeros(0, k).padded() + k + FACTS
 }
@@ -409,8 +414,8 @@ impl AllClasses<'_> {
         extent.rounding() + drift * (length + 0.5 * drift)
     }
 
-    fn certify_one(&self, scan: &Scan<'_>) -> Result<Certified> {
-        let Scan { store, source, settings, monitor, .. } = *scan;
+    fn certify_one(&self, scan: &CertifyScan<'_>) -> Result<Certified> {
+        let CertifyScan { store, source, settings, monitor, .. } = *scan;
         let intercepts = self.intercepts();
         let (moves, sum) = self.repair(monitor)?;
         let page = |page: usize, view: View<'_>, facts: &RowFacts, (): ()| {
@@ -423,7 +428,7 @@ impl AllClasses<'_> {
                 let cost = |i: usize| self.cost[facts.classes[i] as usize] * facts.weights[i];
                 let cost: Vec<f64> = (0..rows.n_rows()).map(cost).collect_large();
                 let losses = self.losses(&design, &facts.classes, &cost, &intercepts);
-                let mut part = Part { losses, longest: design.longest(), ..Part::default() };
+                let mut part = PageSums { losses, longest: design.longest(), ..PageSums::default() };
                 let (mut scores, mut v) = (vec![0.0; self.weights.padded()], vec![0.0; self.cost.len()]);
                 for same in moves.chunk_by(|a, b| a.row == b.row) {
                     let i = (same[0].row - first) as usize;
@@ -437,7 +442,7 @@ impl AllClasses<'_> {
             }
         };
         let items = vec![(); store.pages().len()];
-        let mut total = Part::default();
+        let mut total = PageSums::default();
         for part in for_pages(store, source, store.width(), items, monitor, page)? {
             total.losses += part.losses;
             total.moved += part.moved;

@@ -1,15 +1,17 @@
-//! The loop: blocks in random order, steps on the rows at hand, the choice of what stays, certificates.
+//! The loop over blocks: they come in random order, each is trained on together with the cached rows, and the
+//! rows for the next cache are chosen; after a pass, certificates.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rayon::prelude::*;
 
-use super::budget::Plan;
-use super::checkpoint::{Position, Present, Saved};
+use super::budget;
+use super::budget::MemoryPlan;
+use super::checkpoint::{DescentState, Position, SavedDescent};
 use super::choice::{Policy, choose, lot};
-use super::problem::{Certified, Problem, Scan, Step};
-use super::task::Parts;
-use super::{Settings, Waiting, budget};
+use super::problem::{BlockProblem, BlockStep, CertifyScan, ProblemEnd};
+use super::settings::{BlockSettings, Waiting};
+use super::task::RowFolds;
 use crate::fit::{Monitor, Reading, Status};
 use crate::memory::CollectLarge;
 use crate::source::fetch::Fetch;
@@ -24,16 +26,16 @@ const FIRST_IDLE: u64 = 16;
 const PROMISING: f64 = 1.5;
 
 /// One group of problems under way.
-pub struct Descent<'a, P> {
+pub struct BlockDescent<'a, P> {
     store: &'a Store,
-    parts: &'a Parts,
-    settings: &'a Settings<'a>,
-    plan: &'a Plan,
+    folds: &'a RowFolds,
+    settings: &'a BlockSettings<'a>,
+    plan: &'a MemoryPlan,
     fetch: Fetch<'a>,
     monitor: &'a dyn Monitor,
     resident: Resident,
     running: Vec<P>,
-    ends: Vec<Option<End>>,
+    ends: Vec<Option<ProblemEnd>>,
     /// Block of each page.
     block_of: Vec<u32>,
     position: Position,
@@ -44,7 +46,7 @@ pub struct Descent<'a, P> {
 }
 
 /// Calls `f` for all problems, [`budget::SIDE_BY_SIDE`] at a time, as the budget has counted.
-fn side_by_side<P: Problem>(
+fn side_by_side<P: BlockProblem>(
     running: &mut [P],
     f: &(dyn Fn(usize, &mut P) -> Result<()> + Sync),
 ) -> Result<()> {
@@ -54,41 +56,28 @@ fn side_by_side<P: Problem>(
     Ok(())
 }
 
-/// How a problem ended.
-#[derive(Clone, Copy, Debug)]
-pub struct End {
-    /// The proof.
-    pub certified: Certified,
-    /// How it ended.
-    pub status: Status,
-    /// Passes over the store.
-    pub n_iter: usize,
-    /// Readings of the store.
-    pub loads: f64,
-}
-
 /// What a descent leaves behind.
 pub struct Remains<P> {
     /// The problems.
     pub problems: Vec<P>,
     /// How they ended.
-    pub ends: Vec<Option<End>>,
+    pub ends: Vec<Option<ProblemEnd>>,
     /// Scans of the whole store.
     pub scans: u64,
     /// Stored bytes that were kept, by page.
     pub kept: Vec<Vec<u8>>,
 }
 
-impl<'a, P: Problem> Descent<'a, P> {
+impl<'a, P: BlockProblem> BlockDescent<'a, P> {
     /// Begins where the problems are.
     ///
     /// # Errors
     /// [`crate::Error::Memory`].
     pub fn new(
         running: Vec<P>,
-        parts: &'a Parts,
-        settings: &'a Settings<'a>,
-        plan: &'a Plan,
+        folds: &'a RowFolds,
+        settings: &'a BlockSettings<'a>,
+        plan: &'a MemoryPlan,
         fetch: Fetch<'a>,
         monitor: &'a dyn Monitor,
     ) -> Result<Self> {
@@ -103,7 +92,7 @@ impl<'a, P: Problem> Descent<'a, P> {
         let last_gap = f64::INFINITY;
         Ok(Self {
             store,
-            parts,
+            folds,
             settings,
             plan,
             fetch,
@@ -123,7 +112,7 @@ impl<'a, P: Problem> Descent<'a, P> {
     ///
     /// # Errors
     /// Those of the store.
-    pub fn go_on(&mut self, saved: Saved<P>) -> Result<Position> {
+    pub fn resume(&mut self, saved: SavedDescent<P>) -> Result<Position> {
         (self.loaded_rows, self.scans, self.ends) = (saved.loaded_rows, saved.scans, saved.ends);
         self.position = saved.position;
         self.running.iter_mut().zip(saved.states).for_each(|(running, state)| running.take(state));
@@ -208,7 +197,7 @@ impl<'a, P: Problem> Descent<'a, P> {
     /// Decodes a block behind the cached rows, beside an epoch over these.
     fn load(&mut self, block: usize, position: Position) -> Result<()> {
         let numbers: Vec<u64> = (0..self.running.len()).map(|k| self.number(position, 0, k)).collect_large();
-        let Self { store, parts, settings, plan, monitor, ends, fetch, resident, running, .. } = self;
+        let Self { store, folds, settings, plan, monitor, ends, fetch, resident, running, .. } = self;
         let is_open: Vec<bool> = ends.iter().map(Option::is_none).collect();
         let monitor = *monitor;
         fetch.with(block, |bytes| {
@@ -217,7 +206,7 @@ impl<'a, P: Problem> Descent<'a, P> {
                     return Ok(());
                 }
                 side_by_side(running, &|k, running| {
-                    let step = Step { settings, parts, number: numbers[k], rounds: 1, n_new: 0 };
+                    let step = BlockStep { settings, folds, number: numbers[k], rounds: 1, n_new: 0 };
                     if is_open[k] {
                         running.step(&rows, step, monitor)?;
                     }
@@ -227,15 +216,15 @@ impl<'a, P: Problem> Descent<'a, P> {
         })
     }
 
-    /// Epochs over the rows at hand; whether any dual variable has changed.
+    /// Epochs over the rows in memory; whether any dual variable has changed.
     fn work(&mut self, position: Position, what: u64, rounds: usize, n_new: usize) -> Result<bool> {
         let numbers: Vec<u64> =
             (0..self.running.len()).map(|k| self.number(position, what, k)).collect_large();
-        let Self { resident, running, settings, parts, monitor, ends, .. } = self;
+        let Self { resident, running, settings, folds, monitor, ends, .. } = self;
         let (rows, is_open) = (resident.rows(), ends.iter().map(Option::is_none).collect::<Vec<bool>>());
         let has_changed = AtomicBool::new(false);
         side_by_side(running, &|k, running| {
-            let step = Step { settings, parts, number: numbers[k], rounds, n_new };
+            let step = BlockStep { settings, folds, number: numbers[k], rounds, n_new };
             if is_open[k] && running.step(&rows, step, *monitor)? {
                 has_changed.store(true, Ordering::Relaxed);
             }
@@ -252,11 +241,14 @@ impl<'a, P: Problem> Descent<'a, P> {
         match self.settings.policy {
             Policy::None => {}
             Policy::Random => {
-                score.iter_mut().zip(rows.places).for_each(|(s, &place)| *s = lot(seed ^ 1, place) as f32);
+                score
+                    .iter_mut()
+                    .zip(rows.positions)
+                    .for_each(|(s, &position)| *s = lot(seed ^ 1, position) as f32);
             }
             Policy::Gradient | Policy::Projected => {
-                let (settings, parts) = (self.settings, self.parts);
-                let step = Step { settings, parts, number: seed, rounds: 0, n_new: 0 };
+                let (settings, folds) = (self.settings, self.folds);
+                let step = BlockStep { settings, folds, number: seed, rounds: 0, n_new: 0 };
                 for (running, _) in self.running.iter().zip(&self.ends).filter(|(_, end)| end.is_none()) {
                     running.scores(&rows, step, &mut score)?;
                 }
@@ -264,7 +256,7 @@ impl<'a, P: Problem> Descent<'a, P> {
         }
         let (starts, mut page) = (self.store.starts(), 0);
         for &i in rows.order {
-            while starts[page + 1] <= u64::from(rows.places[i as usize]) {
+            while starts[page + 1] <= u64::from(rows.positions[i as usize]) {
                 page += 1;
             }
             if self.block_of[page] as usize == next {
@@ -273,7 +265,7 @@ impl<'a, P: Problem> Descent<'a, P> {
         }
         // Scores, choice and moves of a million rows take a good part of a second each.
         self.monitor.poll()?;
-        let chosen = choose(&score, rows.places, |i| self.resident.row_len(i), self.plan.cache, seed);
+        let chosen = choose(&score, rows.positions, |i| self.resident.row_len(i), self.plan.cache, seed);
         self.monitor.poll()?;
         self.resident.keep(&chosen);
         Ok(())
@@ -285,22 +277,22 @@ impl<'a, P: Problem> Descent<'a, P> {
             let before = self.resident.len();
             let bytes = crate::store::reader::FromFile;
             self.resident.add_beside(self.store, pages, &bytes, self.monitor, |_| Ok(()))?;
-            let places = self.resident.places();
+            let positions = self.resident.positions();
             let is_kept =
-                |i: &u32| (*i as usize) < before || cached.binary_search(&places[*i as usize]).is_ok();
-            let kept: Vec<u32> = (0..places.len() as u32).filter(is_kept).collect_large();
+                |i: &u32| (*i as usize) < before || cached.binary_search(&positions[*i as usize]).is_ok();
+            let kept: Vec<u32> = (0..positions.len() as u32).filter(is_kept).collect_large();
             self.resident.keep(&kept);
         }
         Ok(())
     }
 
     /// The state for a checkpoint.
-    pub fn saved(&self) -> Present<'_, P> {
-        let mut cached = memory::copy(self.resident.places());
+    pub fn saved(&self) -> DescentState<'_, P> {
+        let mut cached = memory::copy(self.resident.positions());
         cached.sort_unstable();
         let problems = self.running.iter().collect();
         let Self { position, loaded_rows, scans, .. } = *self;
-        Present { position, loaded_rows, scans, cached, problems, ends: &self.ends }
+        DescentState { position, loaded_rows, scans, cached, problems, ends: &self.ends }
     }
 
     /// The largest estimated gap of the problems under way.
@@ -322,9 +314,10 @@ impl<'a, P: Problem> Descent<'a, P> {
             return Ok(false);
         }
         let problems: Vec<&P> = due.iter().map(|&k| &self.running[k]).collect();
-        let Self { store, settings, parts, monitor, plan, .. } = *self;
+        let Self { store, settings, folds, monitor, plan, .. } = *self;
         let source = &self.fetch.kept();
-        let scan = Scan { store, source, settings, parts, has_room: plan.has_room_for_margins, monitor };
+        let scan =
+            CertifyScan { store, source, settings, folds, has_room: plan.has_room_for_margins, monitor };
         let certified = P::certify(&problems, &scan)?;
         self.scans += 1;
         let loads = self.loaded_rows as f64 / self.store.meta().n_rows as f64 + self.scans as f64;
@@ -336,7 +329,7 @@ impl<'a, P: Problem> Descent<'a, P> {
                 false if is_last => Status::MaxIter,
                 false => continue,
             };
-            self.ends[k] = Some(End { certified, status, n_iter: pass, loads });
+            self.ends[k] = Some(ProblemEnd { certified, status, n_iter: pass, loads });
         }
         Ok(self.ends.iter().all(Option::is_some))
     }

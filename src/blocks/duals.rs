@@ -1,9 +1,9 @@
-//! Dual variables of one problem in a file, by place, where the budget has no room for them (ChangRoth11,
+//! Dual variables of one problem in a file, by position, where the budget has no room for them (ChangRoth11,
 //! section 5.2).
 //!
-//! A step reads the variables of the rows at hand and writes them back, both in the order of the places, so
-//! the file is read and written in runs. The file has no name: it is gone with the process, however that
-//! ends; a checkpoint has a copy.
+//! A step reads the variables of the rows in memory and writes them back, both in the order of the
+//! positions, so the file is read and written in runs. The file has no name: it is gone with the process,
+//! however that ends; a checkpoint has a copy.
 //!
 //! Departure from the paper: one file per problem instead of one per block. Rows of a block lie together
 //! anyway, and cached rows come from all blocks. Tried on paper: a hash map of the variables that are not 0.
@@ -55,7 +55,7 @@ impl DualFile {
         self.len == 0
     }
 
-    /// The variables of a range of places.
+    /// The variables of a range of positions.
     ///
     /// # Errors
     /// [`Error::Io`].
@@ -65,7 +65,7 @@ impl DualFile {
         Ok(bytes.as_chunks().0.iter().map(|bytes| f64::from_le_bytes(*bytes)).collect_large())
     }
 
-    /// Writes the variables from a place on.
+    /// Writes the variables from a position on.
     ///
     /// # Errors
     /// [`Error::Io`].
@@ -75,41 +75,41 @@ impl DualFile {
         file_at::write(&self.file, &bytes, 8 * start as u64).map_err(|e| self.io(e))
     }
 
-    /// The variables of rising places.
+    /// The variables of rising positions.
     ///
     /// # Errors
     /// [`Error::Io`].
-    pub fn gather(&self, places: &[u32]) -> Result<Vec<f64>> {
-        let mut values = memory::with_capacity(places.len());
-        for run in runs(places) {
+    pub fn gather(&self, positions: &[u32]) -> Result<Vec<f64>> {
+        let mut values = memory::with_capacity(positions.len());
+        for run in runs(positions) {
             let (start, end) = ends(run);
             let list = self.read(start..end)?;
-            values.extend(run.iter().map(|&place| list[place as usize - start]));
+            values.extend(run.iter().map(|&position| list[position as usize - start]));
         }
         Ok(values)
     }
 
-    /// Sets the variables of rising places.
+    /// Sets the variables of rising positions.
     ///
     /// # Errors
     /// [`Error::Io`]; some are then set.
-    pub fn scatter(&mut self, places: &[u32], mut values: &[f64]) -> Result<()> {
-        for run in runs(places) {
+    pub fn scatter(&mut self, positions: &[u32], mut values: &[f64]) -> Result<()> {
+        for run in runs(positions) {
             let (start, end) = ends(run);
             let mut list =
                 if run.len() == end - start { memory::zeros(run.len()) } else { self.read(start..end)? };
             let here;
             (here, values) = values.split_at(run.len());
-            run.iter().zip(here).for_each(|(&place, &value)| list[place as usize - start] = value);
+            run.iter().zip(here).for_each(|(&position, &value)| list[position as usize - start] = value);
             self.write(start, &list)?;
         }
         Ok(())
     }
 }
 
-/// Rising places in runs that lie within the same [`RUN`] places.
-fn runs(places: &[u32]) -> impl Iterator<Item = &[u32]> {
-    places.chunk_by(|a, b| *a as usize / RUN == *b as usize / RUN)
+/// Rising positions in runs that lie within the same [`RUN`] positions.
+fn runs(positions: &[u32]) -> impl Iterator<Item = &[u32]> {
+    positions.chunk_by(|a, b| *a as usize / RUN == *b as usize / RUN)
 }
 
 fn ends(run: &[u32]) -> (usize, usize) {
@@ -122,26 +122,19 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Against a list, with places from both ends of several runs.
+        /// Against a list, with positions from both ends of several runs.
         #[test]
-        fn keeps_what_a_list_would(
-            sets in prop::collection::vec(prop::collection::btree_set(0..3 * RUN as u32 + 7, 0..200), 1..6),
-        ) {
+        fn keeps_what_a_list_would(sets in prop::collection::vec(prop::collection::btree_set(0..3 * RUN as u32 + 7, 0..200), 1..6)) {
             let n = 3 * RUN + 7;
             let mut file = DualFile::zeros(&std::env::temp_dir(), n).unwrap();
             let mut list = vec![0.0; n];
-            for (k, places) in sets.iter().enumerate() {
-                let places: Vec<u32> =
-                    places.iter().copied().chain(n as u32 - (k as u32 + 1)..n as u32).collect();
-                let places: Vec<u32> = std::collections::BTreeSet::from_iter(places).into_iter().collect();
-                let values: Vec<f64> =
-                    places.iter().map(|&place| f64::from(place).sin() + k as f64).collect();
-                prop_assert_eq!(
-                    file.gather(&places).unwrap(),
-                    places.iter().map(|&p| list[p as usize]).collect::<Vec<_>>()
-                );
-                file.scatter(&places, &values).unwrap();
-                places.iter().zip(&values).for_each(|(&place, &value)| list[place as usize] = value);
+            for (k, positions) in sets.iter().enumerate() {
+                let positions: Vec<u32> = positions.iter().copied().chain(n as u32 - (k as u32 + 1)..n as u32).collect();
+                let positions: Vec<u32> = std::collections::BTreeSet::from_iter(positions).into_iter().collect();
+                let values: Vec<f64> = positions.iter().map(|&position| f64::from(position).sin() + k as f64).collect();
+                prop_assert_eq!(file.gather(&positions).unwrap(), positions.iter().map(|&p| list[p as usize]).collect::<Vec<_>>());
+                file.scatter(&positions, &values).unwrap();
+                positions.iter().zip(&values).for_each(|(&position, &value)| list[position as usize] = value);
             }
             prop_assert_eq!(file.read(0..n).unwrap(), list);
         }

@@ -1,22 +1,23 @@
-//! What the loop over blocks asks of a problem: [`super::task`] answers for a binary one,
+//! What the loop over blocks and its checkpoint ask of a problem: [`super::binary`] answers for a binary one,
 //! [`super::crammer_singer`] for all classes at once.
 
-use super::Settings;
-use super::checkpoint::{Input, Output, Shape};
-use super::task::Parts;
+use std::path::PathBuf;
+
+use super::settings::BlockSettings;
+use super::task::RowFolds;
 use crate::Result;
-use crate::fit::{Certificate, Intercept, Monitor};
+use crate::fit::{Certificate, Intercept, Monitor, Status};
 use crate::source::fetch::Kept;
-use crate::source::resident::Rows;
+use crate::source::resident::ResidentRows;
 use crate::store::reader::Store;
 
 /// What the steps on one set of rows need beside the rows.
 #[derive(Clone, Copy)]
-pub struct Step<'a> {
+pub struct BlockStep<'a> {
     /// Settings of the descent.
-    pub settings: &'a Settings<'a>,
-    /// Parts of the rows by place.
-    pub parts: &'a Parts,
+    pub settings: &'a BlockSettings<'a>,
+    /// The fold of each row, by its position in the store.
+    pub folds: &'a RowFolds,
     /// Distinguishes the random orders of all steps.
     pub number: u64,
     /// Epochs.
@@ -27,15 +28,15 @@ pub struct Step<'a> {
 
 /// What a certifying reading of all rows needs beside the problems.
 #[derive(Clone, Copy)]
-pub struct Scan<'a> {
+pub struct CertifyScan<'a> {
     /// The rows.
     pub store: &'a Store,
     /// Their stored bytes, where these are kept.
     pub source: &'a Kept<'a>,
     /// Settings of the descent.
-    pub settings: &'a Settings<'a>,
-    /// Parts of the rows by place.
-    pub parts: &'a Parts,
+    pub settings: &'a BlockSettings<'a>,
+    /// The fold of each row, by its position in the store.
+    pub folds: &'a RowFolds,
     /// Whether the decision values of all rows fit into the budget.
     pub has_room: bool,
     /// Cancelling.
@@ -51,23 +52,75 @@ pub struct Certified {
     pub intercept: f64,
 }
 
+/// How a problem ended.
+#[derive(Clone, Copy, Debug)]
+pub struct ProblemEnd {
+    /// The proof.
+    pub certified: Certified,
+    /// How it ended.
+    pub status: Status,
+    /// Passes over the store.
+    pub n_iter: usize,
+    /// Readings of the store.
+    pub loads: f64,
+}
+
+/// What the sizes of states follow from.
+pub struct StateShape {
+    /// Columns in use, or pairs of them.
+    pub n_weights: usize,
+    /// Whether there is a constant column.
+    pub has_constant: bool,
+    /// Rows.
+    pub n_rows: usize,
+    /// Classes.
+    pub n_classes: usize,
+    /// Where dual variables are in files.
+    pub folder: Option<PathBuf>,
+}
+
+impl StateShape {
+    /// Columns, a constant one included.
+    pub fn n_columns(&self) -> usize {
+        self.n_weights + usize::from(self.has_constant)
+    }
+}
+
+/// Where a state is written.
+pub trait StateOutput {
+    /// Writes numbers.
+    ///
+    /// # Errors
+    /// [`crate::Error::Io`].
+    fn numbers(&mut self, numbers: &[f64]) -> Result<()>;
+}
+
+/// Where a state is read.
+pub trait StateInput {
+    /// The next `n` numbers.
+    ///
+    /// # Errors
+    /// [`crate::Error::Io`].
+    fn numbers(&mut self, n: usize) -> Result<Vec<f64>>;
+}
+
 /// A problem with its state.
-pub trait Problem: Send + Sync + Sized {
+pub trait BlockProblem: Send + Sync + Sized {
     /// What a checkpoint has of the state.
     type Saved;
 
-    /// Epochs over the rows at hand; whether any dual variable has changed.
+    /// Epochs over the rows in memory; whether any dual variable has changed.
     ///
     /// # Errors
     /// [`crate::Error::Cancelled`]; [`crate::Error::Io`] where dual variables are in a file.
-    fn step(&mut self, rows: &Rows<'_>, step: Step<'_>, monitor: &dyn Monitor) -> Result<bool>;
+    fn step(&mut self, rows: &ResidentRows<'_>, step: BlockStep<'_>, monitor: &dyn Monitor) -> Result<bool>;
 
-    /// Lowers `out` to how far each row at hand is from mattering; rows that do not belong to the problem
-    /// stay as they are.
+    /// Lowers `out` to the score of each row in memory, which is small where the dual variable is likely to
+    /// change ([`super::choice`]); rows that do not belong to the problem stay as they are.
     ///
     /// # Errors
     /// As for [`Self::step`].
-    fn scores(&self, rows: &Rows<'_>, step: Step<'_>, out: &mut [f32]) -> Result<()>;
+    fn scores(&self, rows: &ResidentRows<'_>, step: BlockStep<'_>, out: &mut [f32]) -> Result<()>;
 
     /// Forgets the losses that were gathered in the pass before.
     fn begin_pass(&mut self);
@@ -79,7 +132,7 @@ pub trait Problem: Send + Sync + Sized {
     ///
     /// # Errors
     /// Those of the store; [`crate::Error::Cancelled`] and [`crate::Error::Overflow`].
-    fn certify(problems: &[&Self], scan: &Scan<'_>) -> Result<Vec<Certified>>;
+    fn certify(problems: &[&Self], scan: &CertifyScan<'_>) -> Result<Vec<Certified>>;
 
     /// Visits of rows so far.
     fn visits(&self) -> u64;
@@ -88,19 +141,24 @@ pub trait Problem: Send + Sync + Sized {
     fn size(&self) -> u64;
 
     /// Whether a state can have so many numbers.
-    fn can_have(shape: &Shape, size: u64) -> bool;
+    fn can_have(shape: &StateShape, size: u64) -> bool;
 
     /// Writes the state, visits not included.
     ///
     /// # Errors
     /// [`crate::Error::Io`].
-    fn write(&self, out: &mut dyn Output) -> Result<()>;
+    fn write(&self, out: &mut dyn StateOutput) -> Result<()>;
 
     /// Reads what [`Self::write`] has written; `None` where it makes no sense.
     ///
     /// # Errors
     /// [`crate::Error::Io`].
-    fn read(shape: &Shape, size: u64, visits: u64, input: &mut dyn Input) -> Result<Option<Self::Saved>>;
+    fn read(
+        shape: &StateShape,
+        size: u64,
+        visits: u64,
+        input: &mut dyn StateInput,
+    ) -> Result<Option<Self::Saved>>;
 
     /// Takes over a state.
     fn take(&mut self, saved: Self::Saved);

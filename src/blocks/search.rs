@@ -6,30 +6,31 @@
 
 use std::path::Path;
 
-use super::budget::{Groups, Needs, Plan};
-use super::route::{NO_FOLD, Setup, StoreRoute};
+use super::budget::{Groups, MemoryPlan, Needs};
+use super::route::{NO_FOLD, StoreRoute, StoreSetup};
+use super::settings::BlockSettings;
 use super::trainer::check_row_count;
-use super::{Settings, budget, scan};
+use super::{budget, scan};
 use crate::fit::{Intercept, Monitor, check_length};
 use crate::labels::Labels;
 use crate::matrix::Rows;
 use crate::memory::CollectLarge;
-use crate::search::dual::GAP_PER_TOL;
 use crate::search::fingerprint::Fingerprint;
 use crate::search::journal::Journal;
-use crate::search::plan::Course;
-use crate::search::traveller::Traveller;
-use crate::search::{Fold, Reason, Step, driver, lower_bound};
+use crate::search::lane::GAP_PER_TOL;
+use crate::search::plan::SearchSchedule;
+use crate::search::runner::Runner;
+use crate::search::{EndReason, Fold, SearchStep, driver, lower_bound};
 use crate::source::mapped::mapped;
 use crate::store::format::checksum;
 use crate::store::reader::{FromFile, RowFacts, Store};
 use crate::{Error, Result, memory};
 
-/// Bytes per row for classes, weights, folds and places, beside decision values.
+/// Bytes per row for classes, weights, folds and positions, beside decision values.
 const ROW_BYTES: u64 = 4 + 8 + 1 + 4;
 
 /// The data of a search.
-pub struct Task<'a> {
+pub struct StoreSearchData<'a> {
     /// The rows.
     pub store: &'a Store,
     /// Weight of each class.
@@ -40,20 +41,20 @@ pub struct Task<'a> {
 
 /// The search, in memory or over blocks. `settings` say how to fit, `blocks` how to train on blocks (its
 /// loss, intercept, tolerance, limit of passes and seed are taken from `settings`).
-pub struct Search<'a> {
+pub struct StoreSearch<'a> {
     /// The data.
-    pub task: Task<'a>,
+    pub task: StoreSearchData<'a>,
     /// How to fit.
-    pub settings: crate::search::Settings,
+    pub settings: crate::search::SearchSettings,
     /// How to train on blocks.
-    pub blocks: Settings<'a>,
+    pub blocks: BlockSettings<'a>,
     /// Which values of `C`.
-    pub plan: &'a crate::search::Plan,
+    pub plan: &'a crate::search::SearchPlan,
     /// The journal.
     pub resume: Option<&'a Path>,
 }
 
-impl Search<'_> {
+impl StoreSearch<'_> {
     /// Whether all rows and lanes fit into the budget.
     pub fn fits_in_memory(&self) -> bool {
         let n_problems = if self.task.factor.len() == 2 { 1 } else { self.task.factor.len() };
@@ -69,8 +70,8 @@ impl Search<'_> {
         &self,
         in_memory: bool,
         monitor: &dyn Monitor,
-        visit: &mut dyn FnMut(&Step) -> Result<Option<f64>>,
-    ) -> Result<Reason> {
+        visit: &mut dyn FnMut(&SearchStep) -> Result<Option<f64>>,
+    ) -> Result<EndReason> {
         check_row_count(self.task.store)?;
         if in_memory { self.run_in_memory(monitor, visit) } else { self.run_over_blocks(monitor, visit) }
     }
@@ -78,15 +79,15 @@ impl Search<'_> {
     fn run_in_memory(
         &self,
         monitor: &dyn Monitor,
-        visit: &mut dyn FnMut(&Step) -> Result<Option<f64>>,
-    ) -> Result<Reason> {
+        visit: &mut dyn FnMut(&SearchStep) -> Result<Option<f64>>,
+    ) -> Result<EndReason> {
         let store = self.task.store;
         let pages: Vec<u32> = (0..store.pages().len() as u32).collect();
         let (arena, facts) = store.load(&pages, store.plain_width(), monitor)?;
-        let places = places(&facts.numbers)?;
+        let positions = positions(&facts.numbers)?;
         let moved = |rows: &[u32]| -> Result<Vec<u32>> {
             let moved =
-                |&row: &u32| places.get(row as usize).copied().ok_or_else(|| no_row(row, places.len()));
+                |&row: &u32| positions.get(row as usize).copied().ok_or_else(|| no_row(row, positions.len()));
             rows.iter().map(moved).try_collect_large()
         };
         let folds =
@@ -101,7 +102,7 @@ impl Search<'_> {
             .collect_large();
         {
             let rows = &mapped(arena.view(), self.blocks.map);
-            let task = crate::search::Task { rows, labels, weight: &weight, folds: &folds };
+            let task = crate::search::SearchData { rows, labels, weight: &weight, folds: &folds };
             crate::search::search(&task, &self.settings, self.plan, self.resume, monitor, visit)
         }
     }
@@ -109,24 +110,24 @@ impl Search<'_> {
     fn run_over_blocks(
         &self,
         monitor: &dyn Monitor,
-        visit: &mut dyn FnMut(&Step) -> Result<Option<f64>>,
-    ) -> Result<Reason> {
+        visit: &mut dyn FnMut(&SearchStep) -> Result<Option<f64>>,
+    ) -> Result<EndReason> {
         let store = self.task.store;
-        let course = Course::new(self.plan, || self.bound(monitor))?;
+        let schedule = SearchSchedule::new(self.plan, || self.bound(monitor))?;
         let facts = store.facts_by_place(monitor)?;
-        let (parts, positions) = self.parts(&facts)?;
+        let (folds, test_positions) = self.fold_of_rows(&facts)?;
         let n_lanes =
             self.task.folds.len() * if self.task.factor.len() == 2 { 1 } else { self.task.factor.len() };
         let (settings, plan) = self.divide(n_lanes)?;
-        let setup = Setup {
+        let setup = StoreSetup {
             store,
             settings,
             plan: &plan,
             factor: self.task.factor,
             classes: facts.classes,
             weights: facts.weights,
-            parts,
-            positions,
+            folds,
+            test_positions,
             sizes: self.task.folds.iter().map(|fold| fold.test.len()).collect(),
             monitor,
         };
@@ -134,25 +135,26 @@ impl Search<'_> {
             Some(path) => Some(Journal::open(path, &self.fingerprint(&setup))?),
             None => None,
         };
-        let fits = |step: &Step| {
+        let fits = |step: &SearchStep| {
             let shape = setup.sizes.iter().map(|size| size * setup.n_problems());
             step.objective.len() == setup.n_lanes() && step.decisions.iter().map(Vec::len).eq(shape)
         };
-        let traveller = Traveller::new(Box::new(StoreRoute::new(&setup)), journal);
-        driver::drive(course, traveller, fits, monitor, visit)
+        let runner = Runner::new(Box::new(StoreRoute::new(&setup)), journal);
+        driver::drive(schedule, runner, fits, monitor, visit)
     }
 
     /// The settings of the descents and the division of the budget; all lanes must fit side by side.
-    fn divide(&self, n_lanes: usize) -> Result<(Settings<'_>, Plan)> {
+    fn divide(&self, n_lanes: usize) -> Result<(BlockSettings<'_>, MemoryPlan)> {
         let (store, meta) = (self.task.store, self.task.store.meta());
         let n_problems = n_lanes / self.task.folds.len().max(1);
         let own = meta.n_rows * (ROW_BYTES + 8 * n_problems as u64);
-        let crate::search::Settings { loss, intercept, tol, max_iter, seed, .. } = self.settings;
+        let crate::search::SearchSettings { loss, intercept, tol, max_iter, seed, .. } = self.settings;
         let tol = GAP_PER_TOL * tol;
         let budget = self.blocks.budget.saturating_sub(own);
-        let settings = Settings { loss, intercept, tol, max_passes: max_iter, seed, budget, ..self.blocks };
+        let settings =
+            BlockSettings { loss, intercept, tol, max_passes: max_iter, seed, budget, ..self.blocks };
         settings.check()?;
-        match Plan::new(
+        match MemoryPlan::new(
             store,
             &settings,
             &Needs::binary(store, &settings, Groups::in_memory(store, &settings, n_lanes)),
@@ -189,8 +191,8 @@ impl Search<'_> {
         Ok(norms.into_iter().fold(0.0, f64::max))
     }
 
-    /// The fold of each row and its place in the held-out part, by place.
-    fn parts(&self, facts: &RowFacts) -> Result<(Vec<u8>, Vec<u32>)> {
+    /// The fold of each row and its position in the held-out part.
+    fn fold_of_rows(&self, facts: &RowFacts) -> Result<(Vec<u8>, Vec<u32>)> {
         let (folds, n) = (self.task.folds, facts.numbers.len());
         let refuse = |reason: String| Err(Error::Labels { reason });
         if folds.is_empty() || folds.len() >= usize::from(NO_FOLD) {
@@ -200,26 +202,26 @@ impl Search<'_> {
                 folds.len()
             ));
         }
-        let places = places(&facts.numbers)?;
-        let (mut parts, mut positions) = (memory::filled(NO_FOLD, n), memory::zeros::<u32>(n));
+        let positions = positions(&facts.numbers)?;
+        let (mut parts, mut test_positions) = (memory::filled(NO_FOLD, n), memory::zeros::<u32>(n));
         for (f, fold) in folds.iter().enumerate() {
-            for (position, &row) in fold.test.iter().enumerate() {
-                let Some(&place) = places.get(row as usize) else { return Err(no_row(row, n)) };
-                let part = &mut parts[place as usize];
+            for (test_position, &row) in fold.test.iter().enumerate() {
+                let Some(&position) = positions.get(row as usize) else { return Err(no_row(row, n)) };
+                let part = &mut parts[position as usize];
                 if *part != NO_FOLD {
                     return refuse(format!(
                         "row {row} is held out twice: a search over rows that do not fit memory_budget takes \
                          splits that hold each row out once at most"
                     ));
                 }
-                (*part, positions[place as usize]) = (f as u8, position as u32);
+                (*part, test_positions[position as usize]) = (f as u8, test_position as u32);
             }
         }
         for (f, fold) in folds.iter().enumerate() {
             let mut is_trained = memory::zeros(n);
             fold.train.iter().for_each(|&row| {
-                if let Some(&place) = places.get(row as usize) {
-                    is_trained[place as usize] = true;
+                if let Some(&position) = positions.get(row as usize) {
+                    is_trained[position as usize] = true;
                 }
             });
             let held_out = parts.iter().map(|&part| usize::from(part) == f);
@@ -231,14 +233,14 @@ impl Search<'_> {
             }
             self.check_classes(f, facts, &parts)?;
         }
-        Ok((parts, positions))
+        Ok((parts, test_positions))
     }
 
     fn check_classes(&self, f: usize, facts: &RowFacts, parts: &[u8]) -> Result<()> {
         let mut seen = vec![false; self.task.factor.len()];
-        for (place, &part) in parts.iter().enumerate() {
-            let class = facts.classes[place] as usize;
-            seen[class] |= usize::from(part) != f && facts.weights[place] * self.task.factor[class] > 0.0;
+        for (position, &part) in parts.iter().enumerate() {
+            let class = facts.classes[position] as usize;
+            seen[class] |= usize::from(part) != f && facts.weights[position] * self.task.factor[class] > 0.0;
         }
         match seen.iter().position(|seen| !seen) {
             None => Ok(()),
@@ -251,13 +253,13 @@ impl Search<'_> {
         }
     }
 
-    fn fingerprint(&self, setup: &Setup<'_>) -> Fingerprint {
+    fn fingerprint(&self, setup: &StoreSetup<'_>) -> Fingerprint {
         let hex = |bytes: &[u8]| format!("{:016x}", checksum(5, bytes));
-        let Settings { budget, policy, cache_share, rounds, round_tol, .. } = setup.settings;
+        let BlockSettings { budget, policy, cache_share, rounds, round_tol, .. } = setup.settings;
         let data = [
             ("fingerprint of the store", self.task.store.meta().fingerprint.clone()),
             ("hash of class_weight", hex(format!("{:?}", self.task.factor).as_bytes())),
-            ("hash of cv", hex(&setup.parts)),
+            ("hash of cv", hex(&setup.folds)),
             ("memory_budget", budget.to_string()),
             (
                 "degree-2 map",
@@ -270,13 +272,13 @@ impl Search<'_> {
 }
 
 /// Place of each row number.
-fn places(numbers: &[u64]) -> Result<Vec<u32>> {
-    let mut places = memory::zeros(numbers.len());
-    for (place, &number) in numbers.iter().enumerate() {
+fn positions(numbers: &[u64]) -> Result<Vec<u32>> {
+    let mut positions = memory::zeros(numbers.len());
+    for (position, &number) in numbers.iter().enumerate() {
         let number = usize::try_from(number).unwrap_or(usize::MAX);
-        *places.get_mut(number).ok_or_else(|| no_row(u32::MAX, numbers.len()))? = place as u32;
+        *positions.get_mut(number).ok_or_else(|| no_row(u32::MAX, numbers.len()))? = position as u32;
     }
-    Ok(places)
+    Ok(positions)
 }
 
 fn no_row(row: u32, n_rows: usize) -> Error {

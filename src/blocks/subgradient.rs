@@ -5,10 +5,10 @@
 //! or as many draws from it as its share of all costs asks for ([`Batch::Rows`]). Weights, their sum and the
 //! visits of all rows stay in memory; of the data one block does.
 //!
-//! **Gap.** As in memory, the dual point is made of the mean slopes of the rows at their visits ([`Shares`]).
-//! A row that no draw has chosen is visited while its block is there, so that every dual variable is known
-//! when a look begins, with it the cut that moves the point onto `sum y_i a_i = 0`, and one scan does for the
-//! margins and for `sum a_i y_i x_i`.
+//! **Gap.** As in memory, the dual point is made of the mean slopes of the rows at their visits
+//! ([`Shares`]). A row that no draw has chosen is visited while its block is there, so that every dual
+//! variable is known when an evaluation begins, with it the cut that moves the point onto
+//! `sum y_i a_i = 0`, and one scan is enough for the margins and for `sum a_i y_i x_i`.
 //!
 //! Departures from the fit in memory: a row drawn from its block, not from all rows; rows that are equal are
 //! not told from each other, so results depend on the order of the rows, and weight 2 draws a row twice as
@@ -19,12 +19,14 @@
 
 use rayon::prelude::*;
 
-use super::budget::{Groups, Needs, Plan};
+use super::budget::{Groups, MemoryPlan, Needs};
 use super::choice::Policy;
-use super::scan::{At, Decisions, best};
-use super::task::{Sums, Task};
-use super::trainer::{Outcome, check_row_count};
-use super::{DualsIn, Settings, Waiting, scan};
+use super::gap::{At, Decisions, GapSums, best};
+use super::outcome::BlockOutcome;
+use super::settings::{BlockSettings, DualsIn, Waiting};
+use super::sums::{Shift, Sums};
+use super::task::BinaryTask;
+use super::trainer::check_row_count;
 use crate::fit::baselines::subgradient;
 use crate::fit::baselines::subgradient::bound::Shares;
 use crate::fit::baselines::subgradient::walk::{Scale, Walk};
@@ -34,20 +36,20 @@ use crate::fit::{Certificate, Intercept, Monitor, Problem, Reading, Status, cert
 use crate::loss::{Loss, LossKind, with_loss};
 use crate::matrix::{Matrix, Rows as _};
 use crate::source::fetch::Fetch;
-use crate::source::resident::{Chosen, Resident, Rows};
+use crate::source::resident::{Chosen, Resident, ResidentRows};
 use crate::store::columns;
 use crate::store::format::checksum;
 use crate::store::reader::Store;
 use crate::{Error, Result, memory};
 
-/// Rows between two looks at the monitor in a scan.
+/// Rows between two calls of the monitor in a scan.
 const POLL_ROWS: usize = 256;
 
 /// What became of one problem.
 pub struct Descended {
     /// Weights, certificate and counts.
-    pub outcome: Outcome,
-    /// The looks at its objective.
+    pub outcome: BlockOutcome,
+    /// Its objective and bound at each evaluation.
     pub looks: Vec<Look>,
 }
 
@@ -65,7 +67,7 @@ fn state_bytes(store: &Store) -> u64 {
 /// [`crate::Error::Overflow`], [`crate::Error::Cancelled`], and those of the caller's step lengths.
 pub fn fit(
     store: &Store,
-    tasks: &[Task],
+    tasks: &[BinaryTask],
     loss: LossKind,
     intercept: Intercept,
     options: &Options<'_>,
@@ -81,10 +83,11 @@ pub fn fit(
         let settings = no_cache(loss, options, budget);
         let needs =
             Needs::binary(store, &settings, Groups { size: tasks.len(), on_disk: false, state_bytes });
-        let plan = Plan::new(store, &settings, &needs)?;
+        let plan = MemoryPlan::new(store, &settings, &needs)?;
         let group = std::thread::scope(|scope| {
             let fetch = Fetch::start(scope, store, &plan.blocks, Vec::new(), plan.keeps_stored, monitor)?;
-            let mut group = Group::new(store, &plan, fetch, tasks, loss, intercept, options, monitor)?;
+            let method = Method { loss, intercept, options: *options };
+            let mut group = Group::new(store, &plan, fetch, tasks, method, monitor)?;
             group.run()?;
             group.finish()
         })?;
@@ -94,8 +97,8 @@ pub fn fit(
 }
 
 /// Settings by which the budget is divided: all of it for the block.
-fn no_cache(loss: LossKind, options: &Options<'_>, budget: u64) -> Settings<'static> {
-    Settings {
+fn no_cache(loss: LossKind, options: &Options<'_>, budget: u64) -> BlockSettings<'static> {
+    BlockSettings {
         loss,
         // What a free intercept needs of memory is part of the states.
         intercept: Intercept::None,
@@ -116,7 +119,7 @@ fn no_cache(loss: LossKind, options: &Options<'_>, budget: u64) -> Settings<'sta
 
 /// One problem under way.
 struct Running<'a> {
-    task: &'a Task,
+    task: &'a BinaryTask,
     scale: Scale,
     /// Sum of the costs.
     total: f64,
@@ -141,35 +144,39 @@ struct End {
     loads: f64,
 }
 
-/// The problems that descend side by side.
-struct Group<'a> {
-    store: &'a Store,
-    plan: &'a Plan,
-    fetch: Fetch<'a>,
-    resident: Resident,
-    /// The block at hand.
-    at_hand: Option<usize>,
-    running: Vec<Running<'a>>,
+/// What is minimised, and how.
+#[derive(Clone, Copy)]
+struct Method<'a> {
     loss: LossKind,
     intercept: Intercept,
     options: Options<'a>,
+}
+
+/// The problems that descend side by side.
+struct Group<'a> {
+    store: &'a Store,
+    plan: &'a MemoryPlan,
+    fetch: Fetch<'a>,
+    resident: Resident,
+    /// The block in memory.
+    loaded_block: Option<usize>,
+    running: Vec<Running<'a>>,
+    method: Method<'a>,
     monitor: &'a dyn Monitor,
     loaded_rows: u64,
     last_gap: f64,
 }
 
 impl<'a> Group<'a> {
-    #[allow(clippy::too_many_arguments)] // what a descent is made of
     fn new(
         store: &'a Store,
-        plan: &'a Plan,
+        plan: &'a MemoryPlan,
         fetch: Fetch<'a>,
-        tasks: &'a [Task],
-        loss: LossKind,
-        intercept: Intercept,
-        options: &Options<'a>,
+        tasks: &'a [BinaryTask],
+        method: Method<'a>,
         monitor: &'a dyn Monitor,
     ) -> Result<Self> {
+        let Method { loss, intercept, options } = method;
         let meta = store.meta();
         let constant = if let Intercept::Penalised(scale) = intercept { scale * scale } else { 0.0 };
         let n_cols = meta.n_used + usize::from(constant != 0.0);
@@ -178,7 +185,7 @@ impl<'a> Group<'a> {
         let running = tasks.iter().map(|task| {
             let total = store.total(&task.cost);
             let scale = with_loss!(loss, loss => Scale::new(loss, intercept, total, largest, mean));
-            let walk = Walk::new(n_cols, options, &State::default())?;
+            let walk = Walk::new(n_cols, &options, &State::default())?;
             let at = Some((walk, Shares::new(meta.n_rows as usize)));
             let sums = vec![Sums::default(); plan.blocks.len()];
             let (dual, looks) = (f64::NEG_INFINITY, Vec::new());
@@ -186,17 +193,15 @@ impl<'a> Group<'a> {
         });
         let running = running.collect::<Result<Vec<_>>>()?;
         let resident = Resident::new(plan.width, meta.n_used, plan.arena.rows, plan.arena.entries)?;
-        let (options, last_gap) = (*options, f64::INFINITY);
+        let last_gap = f64::INFINITY;
         Ok(Self {
             store,
             plan,
             fetch,
             resident,
-            at_hand: None,
+            loaded_block: None,
             running,
-            loss,
-            intercept,
-            options,
+            method,
             monitor,
             loaded_rows: 0,
             last_gap,
@@ -205,16 +210,16 @@ impl<'a> Group<'a> {
 
     /// Descends until every problem has ended.
     fn run(&mut self) -> Result<()> {
-        for epoch in 1..=self.options.max_epochs {
-            let order = self.plan.order(self.options.seed, epoch);
+        for epoch in 1..=self.method.options.max_epochs {
+            let order = self.plan.order(self.method.options.seed, epoch);
             for (step, &(block, next)) in order.iter().enumerate() {
                 self.load(block, next)?;
                 self.visit(block, epoch)?;
                 self.report(epoch - 1, step + 1);
             }
-            let is_last = epoch == self.options.max_epochs;
+            let is_last = epoch == self.method.options.max_epochs;
             if is_last || is_look(epoch) || self.running.iter().any(|running| running.is_still()) {
-                self.look(epoch, is_last)?;
+                self.evaluate(epoch, is_last)?;
             }
             if self.running.iter().all(|running| running.end.is_some()) {
                 break;
@@ -222,7 +227,7 @@ impl<'a> Group<'a> {
             if epoch.is_power_of_two() {
                 for (walk, shares) in self.running.iter_mut().filter_map(|running| running.at.as_mut()) {
                     shares.restart();
-                    walk.restart(self.options.average);
+                    walk.restart(self.method.options.average);
                 }
             }
             for (walk, _) in self.running.iter_mut().filter_map(|running| running.at.as_mut()) {
@@ -238,15 +243,15 @@ impl<'a> Group<'a> {
         self.monitor.observe_reading(&Reading { passes, rows: self.loaded_rows, bytes, gap: self.last_gap });
     }
 
-    /// Puts a block in the place of the one at hand, and asks for the next.
+    /// Puts a block in the place of the one in memory, and asks for the next.
     fn load(&mut self, block: usize, next: usize) -> Result<()> {
         let Self { store, plan, fetch, resident, monitor, .. } = self;
         let pages = &plan.blocks[block];
-        if self.at_hand != Some(block) {
-            self.at_hand = None;
+        if self.loaded_block != Some(block) {
+            self.loaded_block = None;
             resident.keep(&[]);
             fetch.with(block, |bytes| resident.add_beside(store, pages, bytes, *monitor, |_| Ok(())))?;
-            self.at_hand = Some(block);
+            self.loaded_block = Some(block);
             self.loaded_rows += store.size(pages).0 as u64;
         }
         if next != block {
@@ -256,7 +261,10 @@ impl<'a> Group<'a> {
     }
 
     /// Calls `f` with each open problem and its number.
-    fn each(&mut self, f: impl Fn(usize, &mut Running<'a>, &Rows<'_>) -> Result<()> + Sync) -> Result<()> {
+    fn each(
+        &mut self,
+        f: impl Fn(usize, &mut Running<'a>, &ResidentRows<'_>) -> Result<()> + Sync,
+    ) -> Result<()> {
         let rows = self.resident.rows();
         self.running
             .par_iter_mut()
@@ -265,9 +273,9 @@ impl<'a> Group<'a> {
             .try_for_each(|(k, running)| f(k, running, &rows))
     }
 
-    /// Steps over the block at hand.
+    /// Steps over the block in memory.
     fn visit(&mut self, block: usize, epoch: usize) -> Result<()> {
-        let (loss, intercept, options, monitor) = (self.loss, self.intercept, self.options, self.monitor);
+        let (Method { loss, intercept, options }, monitor) = (self.method, self.monitor);
         let all_draws = (self.store.meta().n_rows as usize).max(LEAST_DRAWS) as f64;
         self.each(|k, running, rows| {
             let (chosen, y) = running.task.choose(rows, &[]);
@@ -283,9 +291,9 @@ impl<'a> Group<'a> {
             let part = Part { problem, scale: running.scale, draws, number };
             let Some((walk, mut all)) = running.at.take() else { return Ok(()) };
             let (walk, shares) =
-                subgradient::visit(&part, loss, &options, (walk, all.gather(&chosen.places)), monitor)?;
+                subgradient::visit(&part, loss, &options, (walk, all.gather(&chosen.positions)), monitor)?;
             running.sums[block] = with_loss!(loss, loss => sums(loss, &y, &chosen.cost, &shares));
-            all.scatter(&chosen.places, &shares);
+            all.scatter(&chosen.positions, &shares);
             running.visits += draws as u64;
             running.at = Some((walk, all));
             Ok(())
@@ -293,17 +301,17 @@ impl<'a> Group<'a> {
     }
 
     /// Objective and bound of the open problems by one scan; ends those that are done.
-    fn look(&mut self, epoch: usize, is_last: bool) -> Result<()> {
-        with_loss!(self.loss, loss => self.look_by(loss, epoch, is_last))
+    fn evaluate(&mut self, epoch: usize, is_last: bool) -> Result<()> {
+        with_loss!(self.method.loss, loss => self.evaluate_by(loss, epoch, is_last))
     }
 
-    fn look_by<L: Loss>(&mut self, loss: L, epoch: usize, is_last: bool) -> Result<()> {
-        let (intercept, options, n) = (self.intercept, self.options, self.store.meta().n_rows as usize);
+    fn evaluate_by<L: Loss>(&mut self, loss: L, epoch: usize, is_last: bool) -> Result<()> {
+        let (Method { intercept, options, .. }, n) = (self.method, self.store.meta().n_rows as usize);
         let mut scans: Vec<Scan> =
             self.running.iter().map(|running| Scan::new(running, &options, intercept, n)).collect();
-        // The block at hand first: it need not be loaded.
+        // The block in memory first: it need not be loaded.
         let mut order: Vec<usize> = (0..self.plan.blocks.len()).collect();
-        order.sort_by_key(|&block| self.at_hand != Some(block));
+        order.sort_by_key(|&block| self.loaded_block != Some(block));
         for (step, &block) in order.iter().enumerate() {
             self.load(block, order.get(step + 1).copied().unwrap_or(block))?;
             let (rows, monitor) = (self.resident.rows(), self.monitor);
@@ -355,7 +363,7 @@ impl<'a> Group<'a> {
 
     /// What became of the problems, in the columns of the input.
     fn finish(self) -> Result<Vec<Descended>> {
-        let (store, intercept, d) = (self.store, self.intercept, self.store.meta().n_used);
+        let (store, intercept, d) = (self.store, self.method.intercept, self.store.meta().n_used);
         let old = store.old_columns()?;
         let n_rows = store.meta().n_rows as f64;
         let ended = self
@@ -370,7 +378,7 @@ impl<'a> Group<'a> {
             columns::restore(&old, &mut w);
             let passes = visits as f64 / n_rows + looks.len() as f64;
             Descended {
-                outcome: Outcome { w, intercept: b, certificate, status, n_iter, passes, loads },
+                outcome: BlockOutcome { w, intercept: b, certificate, status, n_iter, passes, loads },
                 looks,
             }
         };
@@ -406,9 +414,9 @@ struct Scan {
     /// `sum a_i y_i x_i` of the dual point on its constraint.
     dual_w: Vec<f64>,
     /// The move onto it.
-    shift: super::task::Shift,
+    shift: Shift,
     decisions: Decisions,
-    sums: scan::Part,
+    sums: GapSums,
 }
 
 impl Scan {
@@ -420,31 +428,31 @@ impl Scan {
         let shift = sums.shift(if is_free { sums.all[1] - sums.all[0] } else { 0.0 });
         let room = if is_free { n } else { 0 };
         let decisions = Decisions { f: memory::zeros(room), signed: memory::zeros(room) };
-        Self { dual_w: memory::zeros(w.len()), w, shift, decisions, sums: scan::Part::default() }
+        Self { dual_w: memory::zeros(w.len()), w, shift, decisions, sums: GapSums::default() }
     }
 
-    /// Reads the rows at hand.
+    /// Reads the rows in memory.
     fn read<L: Loss>(
         &mut self,
         loss: L,
         running: &Running<'_>,
-        rows: &Rows<'_>,
+        rows: &ResidentRows<'_>,
         intercept: Intercept,
         monitor: &dyn Monitor,
     ) -> Result<()> {
         let Some((_, shares)) = &running.at else { return Ok(()) };
         let (chosen, y) = running.task.choose(rows, &[]);
         let any = Matrix::from(rows.view);
-        let Chosen { ids, places, cost, .. } = &chosen;
+        let Chosen { ids, positions, cost, .. } = &chosen;
         let problem = Problem { rows: &any, ids: Some(ids), y: &y, cost, intercept };
         let design = constant_column(&problem);
         for i in 0..ids.len() {
             if i % POLL_ROWS == 0 {
                 monitor.poll()?;
             }
-            let (y, c, place) = (y[i], cost[i], places[i] as usize);
+            let (y, c, position) = (y[i], cost[i], positions[i] as usize);
             let f = design.dot(i, &self.w);
-            let a = c * shares.mean(place).unwrap_or(0.0);
+            let a = c * shares.mean(position).unwrap_or(0.0);
             let a = a - self.shift.cut(y, c, a);
             self.sums.add(loss, y, c, a, y * f);
             self.sums.longest = self.sums.longest.max(design.row_len(i));
@@ -452,7 +460,7 @@ impl Scan {
                 design.add_scaled(i, a * y, &mut self.dual_w);
             }
             if intercept == Intercept::Free {
-                (self.decisions.f[place], self.decisions.signed[place]) = (f, y * c);
+                (self.decisions.f[position], self.decisions.signed[position]) = (f, y * c);
             } else {
                 self.sums.losses += c * loss.value(y * f);
             }

@@ -3,10 +3,10 @@
 use super::outcome::Outcome;
 use super::source::{Checked, Source, Targets};
 use super::spec::{PresolveChoice, Spec};
-use crate::blocks::{self, Task};
+use crate::blocks::{self, BinaryTask};
 use crate::fit::baselines::subgradient::{self, Look, Options, State};
 use crate::fit::{Monitor, Problem, Solution, Status, certificate};
-use crate::labels::{self, Labels};
+use crate::labels::{self, Classification, Labels};
 use crate::loss::LossKind;
 use crate::matrix::{Matrix, Rows};
 use crate::memory::CollectLarge;
@@ -34,7 +34,7 @@ pub fn descend(
             descend_on_rows(data, labels, cost, spec, options, monitor)
         }
         (Source::Store(store, settings), Targets::Stored) => {
-            let tasks = Task::one_against_rest(store.classes().len(), cost)?;
+            let tasks = BinaryTask::one_against_rest(store.classes().len(), cost)?;
             let (loss, intercept, budget) = (spec.loss, spec.intercept, settings.budget);
             let found = blocks::subgradient::fit(store, &tasks, loss, intercept, options, budget, monitor)?;
             let (found, looks) = found.into_iter().map(|found| (found.outcome, found.looks)).unzip();
@@ -60,7 +60,8 @@ fn descend_on_rows(
     };
     let packed = presolve::pack(&data.rows, &data.structure, mode, &|| monitor.cancelled())?;
     let rows = Matrix::from(data.rows);
-    let found = labels::fit_each(&rows, labels, cost, spec.intercept, options.seed, |problem, seed| {
+    let all = Classification { rows: &rows, labels, cost, intercept: spec.intercept };
+    let found = labels::fit_each(&all, options.seed, |problem, seed| {
         descend_one(problem, packed.as_ref(), spec.loss, &Options { seed, ..*options }, monitor)
     })?;
     let (solutions, looks) = found.into_iter().unzip();

@@ -21,9 +21,9 @@ pub use spec::{MapSpec, PresolveChoice, Spec};
 
 use crate::fit::{Intercept, Monitor, Solution, SolverKind, auto};
 use crate::labels::sparse::{self, SparseSolution};
-use crate::labels::{self, Labels, crammer_singer};
+use crate::labels::{self, Classification, Labels, crammer_singer};
 use crate::loss::LossKind;
-use crate::matrix::{Matrix, Rows};
+use crate::matrix::Rows;
 use crate::presolve::{self, Mode, Presolved};
 use crate::source::mapped::StoreMap;
 use crate::store::reader::Store;
@@ -72,7 +72,7 @@ pub fn fit(
             let packed = pack(data, spec, cost, indicator.n_labels(), monitor)?;
             let Spec { loss, intercept, params, .. } = *spec;
             let (rows, packed, drop) = (&data.rows.into(), packed.as_ref(), *drop);
-            let task = sparse::Task { rows, packed, cost, intercept, loss, params, drop };
+            let task = sparse::LabelTask { rows, packed, cost, intercept, loss, params, drop };
             sparse::fit(&task, indicator, monitor, &mut |label, solution| found[label] = Some(solution))?;
             Ok(Outcome::of_sets(found, data.rows.n_cols(), packed))
         }
@@ -116,29 +116,28 @@ fn fit_classes(
         let map = map.map(data.rows.n_cols())?;
         let scaled = data.rows.scaled();
         let rows = data.mapped(scaled.as_ref(), &map)?;
-        let solutions = fit_each_class(&rows, None, labels, cost, spec, monitor)?;
+        let data = Classification { rows: &rows, labels, cost, intercept: spec.intercept };
+        let solutions = fit_each_class(&data, None, spec, monitor)?;
         return Ok(Outcome::of_solutions(solutions, map.n_out(), None));
     }
     let packed = pack(data, spec, cost, labels.n_problems(), monitor)?;
     let scaled = if packed.is_none() { data.rows.scaled() } else { None };
     let rows = data.narrowest(scaled.as_ref());
-    let solutions = fit_each_class(&rows, packed.as_ref(), labels, cost, spec, monitor)?;
+    let all = Classification { rows: &rows, labels, cost, intercept: spec.intercept };
+    let solutions = fit_each_class(&all, packed.as_ref(), spec, monitor)?;
     Ok(Outcome::of_solutions(solutions, data.rows.n_cols(), packed.as_ref()))
 }
 
 /// Each class against the rest, by way of the packed rows where there are any.
 fn fit_each_class(
-    rows: &Matrix<'_>,
+    data: &Classification<'_>,
     packed: Option<&Presolved>,
-    labels: &Labels<'_>,
-    cost: &[f64],
     spec: &Spec,
     monitor: &dyn Monitor,
 ) -> Result<Vec<Solution>> {
-    let Spec { loss, intercept, params, .. } = *spec;
     match packed {
-        Some(packed) => labels::fit_presolved(rows, packed, labels, cost, intercept, loss, &params, monitor),
-        None => labels::fit(rows, labels, cost, intercept, loss, &params, monitor),
+        Some(packed) => labels::fit_presolved(data, packed, spec.loss, &spec.params, monitor),
+        None => labels::fit(data, spec.loss, &spec.params, monitor),
     }
 }
 
@@ -152,8 +151,8 @@ fn fit_all_classes(
     // The loss of the problem is the hinge, whatever is asked for.
     let spec = Spec { loss: LossKind::Hinge, ..*spec };
     let packed = pack(data, &spec, cost, labels.n_classes as usize, monitor)?;
-    let (rows, Spec { intercept, params, .. }) = (data.rows.into(), spec);
-    let solution = crammer_singer::fit(&rows, packed.as_ref(), labels, cost, intercept, &params, monitor)?;
+    let all = Classification { rows: &data.rows.into(), labels, cost, intercept: spec.intercept };
+    let solution = crammer_singer::fit(&all, packed.as_ref(), &spec.params, monitor)?;
     Ok(Outcome::of_all_classes(solution, data.rows.n_cols(), packed.as_ref()))
 }
 
@@ -165,7 +164,7 @@ fn fit_store(
     spec: &Spec,
     monitor: &dyn Monitor,
 ) -> Result<Outcome> {
-    let tasks = blocks::Task::one_against_rest(store.classes().len(), cost)?;
+    let tasks = blocks::BinaryTask::one_against_rest(store.classes().len(), cost)?;
     let map = options.map(store, spec)?;
     let settings = options.settings(spec, map.as_ref());
     if options.is_in_memory(store, &settings, tasks.len()) {
@@ -206,7 +205,9 @@ fn fit_whole(
         Some(map) => {
             let scaled = data.rows.scaled();
             let rows = data.mapped(scaled.as_ref(), map.inner())?;
-            let solutions = fit_each_class(&rows, None, &labels, &whole.costs, spec, monitor)?;
+            let (cost, intercept) = (&whole.costs[..], spec.intercept);
+            let all = Classification { rows: &rows, labels: &labels, cost, intercept };
+            let solutions = fit_each_class(&all, None, spec, monitor)?;
             Outcome::of_solutions(solutions, map.inner().n_out(), None)
         }
         None => {

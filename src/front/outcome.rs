@@ -1,6 +1,6 @@
 //! What comes back.
 
-use crate::blocks::{self, AllOutcome};
+use crate::blocks::{self, AllClassesOutcome};
 use crate::fit::crammer_singer::{self, weights::Weights as ClassWeights};
 use crate::fit::{Certificate, Solution, SolverKind, Status};
 use crate::labels::sparse::SparseSolution;
@@ -119,9 +119,9 @@ impl Outcome {
     }
 
     /// Of binary problems on the blocks of a store.
-    pub fn of_blocks(found: Vec<blocks::Outcome>, n_weights: usize, solver: &'static str) -> Self {
-        let facts = |o: &blocks::Outcome| {
-            let blocks::Outcome { certificate, passes, n_iter, status, .. } = *o;
+    pub fn of_blocks(found: Vec<blocks::BlockOutcome>, n_weights: usize, solver: &'static str) -> Self {
+        let facts = |o: &blocks::BlockOutcome| {
+            let blocks::BlockOutcome { certificate, passes, n_iter, status, .. } = *o;
             Facts { certificate, status, n_iter, passes, solver }
         };
         Self {
@@ -138,8 +138,8 @@ impl Outcome {
     ///
     /// # Errors
     /// Those of the store.
-    pub fn of_all_blocks(found: AllOutcome, store: &Store) -> Result<Self> {
-        let AllOutcome { weights, intercepts, certificate, passes, n_iter, status, loads } = found;
+    pub fn of_all_blocks(found: AllClassesOutcome, store: &Store) -> Result<Self> {
+        let AllClassesOutcome { weights, intercepts, certificate, passes, n_iter, status, loads } = found;
         let (n_used, n_weights) = (store.meta().n_used, store.meta().n_cols);
         Ok(Self {
             facts: vec![Facts { certificate, status, n_iter, passes, solver: blocks::trainer::NAME }],

@@ -4,12 +4,12 @@ use std::path::Path;
 
 use super::source::{Blocks, Checked, Source, Targets};
 use super::spec::{PresolveChoice, Spec};
-use crate::blocks::search::{Search as BlockSearch, Task as BlockTask, check_factor};
+use crate::blocks::search::{StoreSearch, StoreSearchData, check_factor};
 use crate::fit::{Monitor, SolverKind};
 use crate::labels::Labels;
 use crate::matrix::Rows;
 use crate::presolve::{self, Mode};
-use crate::search::{self, Fold, Plan, Reason, Settings, Step, Task};
+use crate::search::{self, EndReason, Fold, SearchData, SearchPlan, SearchSettings, SearchStep};
 use crate::store::reader::Store;
 use crate::{Error, Result};
 
@@ -20,13 +20,13 @@ pub struct Search<'a> {
     /// The splits: row numbers of the matrix, or of the store's input.
     pub folds: &'a [Fold],
     /// Which values of `C`, and when to end.
-    pub plan: &'a Plan,
+    pub plan: &'a SearchPlan,
     /// Where finished values are kept, and read again.
     pub resume: Option<&'a Path>,
 }
 
 /// Called after each value of `C`; returns the score, which refinement maximises, or `None` to end the search.
-pub type Visit<'a> = dyn FnMut(&Step) -> Result<Option<f64>> + 'a;
+pub type Visit<'a> = dyn FnMut(&SearchStep) -> Result<Option<f64>> + 'a;
 
 impl Search<'_> {
     /// Runs the search. `weight` has an entry per row, class weight times sample weight; for a store an entry
@@ -42,7 +42,7 @@ impl Search<'_> {
         weight: &[f64],
         monitor: &dyn Monitor,
         visit: &mut Visit<'_>,
-    ) -> Result<Reason> {
+    ) -> Result<EndReason> {
         match (source, targets) {
             (Source::Rows(data), Targets::Classes(labels)) => {
                 self.run_on_rows(data, *labels, weight, monitor, visit)
@@ -61,11 +61,11 @@ impl Search<'_> {
         weight: &[f64],
         monitor: &dyn Monitor,
         visit: &mut Visit<'_>,
-    ) -> Result<Reason> {
+    ) -> Result<EndReason> {
         let (settings, folds) = (self.settings(), self.folds);
         if let Some(map) = &self.spec.map {
             let map = map.map(data.rows.n_cols())?;
-            let task = Task { rows: &data.mapped(None, &map)?, labels, weight, folds };
+            let task = SearchData { rows: &data.mapped(None, &map)?, labels, weight, folds };
             return search::search(&task, &settings, self.plan, self.resume, monitor, visit);
         }
         data.structure.check_solvable()?;
@@ -81,7 +81,7 @@ impl Search<'_> {
             Some(packed) => packed.view(),
             None => data.narrowest(scaled.as_ref()),
         };
-        let task = Task { rows: &rows, labels, weight, folds };
+        let task = SearchData { rows: &rows, labels, weight, folds };
         search::search(&task, &settings, self.plan, self.resume, monitor, visit)
     }
 
@@ -92,11 +92,11 @@ impl Search<'_> {
         factor: &[f64],
         monitor: &dyn Monitor,
         visit: &mut Visit<'_>,
-    ) -> Result<Reason> {
+    ) -> Result<EndReason> {
         check_factor(store, factor)?;
         let map = blocks.map(store, self.spec)?;
-        let search = BlockSearch {
-            task: BlockTask { store, factor, folds: self.folds },
+        let search = StoreSearch {
+            task: StoreSearchData { store, factor, folds: self.folds },
             settings: self.settings(),
             blocks: blocks.settings(self.spec, map.as_ref()),
             plan: self.plan,
@@ -111,10 +111,10 @@ impl Search<'_> {
         search.run(in_memory, monitor, visit)
     }
 
-    fn settings(&self) -> Settings {
+    fn settings(&self) -> SearchSettings {
         let Spec { loss, intercept, params, .. } = *self.spec;
         let crate::fit::Params { solver, tol, max_iter, seed } = params;
-        Settings { loss, intercept, solver, tol, max_iter, seed }
+        SearchSettings { loss, intercept, solver, tol, max_iter, seed }
     }
 }
 

@@ -1,8 +1,8 @@
 //! The data of a fit: a matrix in memory, or a block store.
 
 use super::spec::Spec;
-use crate::blocks::trainer::Keep;
-use crate::blocks::{DEFAULT_ROUNDS, DualsIn, Policy, Settings, Waiting, budget};
+use crate::blocks::checkpoint::CheckpointOptions;
+use crate::blocks::{BlockSettings, DEFAULT_ROUNDS, DualsIn, Policy, Waiting, budget};
 use crate::fit::Monitor;
 use crate::labels::Labels;
 use crate::labels::sparse::Indicator;
@@ -100,7 +100,7 @@ pub struct Blocks<'a> {
     /// Read the whole store into memory; `None` decides by the budget.
     pub in_memory: Option<bool>,
     /// Where the state is kept, so that a killed fit can go on.
-    pub keep: Option<Keep<'a>>,
+    pub keep: Option<CheckpointOptions<'a>>,
 }
 
 impl<'a> Blocks<'a> {
@@ -129,8 +129,8 @@ impl<'a> Blocks<'a> {
     }
 
     /// The settings of a descent.
-    pub fn settings<'m>(&self, spec: &Spec, map: Option<&'m StoreMap>) -> Settings<'m> {
-        Settings {
+    pub fn settings<'m>(&self, spec: &Spec, map: Option<&'m StoreMap>) -> BlockSettings<'m> {
+        BlockSettings {
             loss: spec.loss,
             intercept: spec.intercept,
             tol: spec.params.tol,
@@ -149,12 +149,12 @@ impl<'a> Blocks<'a> {
     }
 
     /// Whether so many copies of the rows fit into the budget, with the states of `n_tasks` problems.
-    pub fn fits(&self, store: &Store, settings: &Settings<'_>, n_tasks: usize, copies: u64) -> bool {
+    pub fn fits(&self, store: &Store, settings: &BlockSettings<'_>, n_tasks: usize, copies: u64) -> bool {
         budget::fits_in_memory(store, settings, n_tasks, copies)
     }
 
     /// Whether the store is read into memory: as asked for, else if it fits and nothing is to be resumed.
-    pub fn is_in_memory(&self, store: &Store, settings: &Settings<'_>, n_tasks: usize) -> bool {
+    pub fn is_in_memory(&self, store: &Store, settings: &BlockSettings<'_>, n_tasks: usize) -> bool {
         self.in_memory.unwrap_or_else(|| self.fits(store, settings, n_tasks, 1) && self.keep.is_none())
     }
 }

@@ -1,27 +1,25 @@
 //! A Crammer-Singer fit of a classification task: rows of weight zero left out, packed columns where given.
 
-use super::{Labels, check_row_count, check_weights, weighted_rows};
+use super::{Classification, check_row_count, check_weights, weighted_rows};
 use crate::Result;
 use crate::fit::crammer_singer::{Problem, Solution, Start};
-use crate::fit::{Intercept, Monitor, Params, crammer_singer};
-use crate::matrix::{Matrix, Rows};
+use crate::fit::{Monitor, Params, crammer_singer};
+use crate::matrix::Rows;
 use crate::memory::CollectLarge;
 use crate::presolve::Presolved;
 
-/// Fits all classes at once, by way of `packed`, the presolved `rows`, if given; `cost` is
-/// `C * class weight * sample weight` per row. Weights and the certificate are those of `rows`.
+/// Fits all classes at once, by way of `packed`, the presolved rows, if given. Weights and the certificate
+/// are those of the rows themselves.
 ///
 /// # Errors
 /// As for [`super::fit`].
 pub fn fit(
-    rows: &Matrix<'_>,
+    data: &Classification<'_>,
     packed: Option<&Presolved>,
-    labels: &Labels<'_>,
-    cost: &[f64],
-    intercept: Intercept,
     params: &Params,
     monitor: &dyn Monitor,
 ) -> Result<Solution> {
+    let Classification { rows, labels, cost, intercept } = *data;
     let n_rows = check_row_count(rows)?;
     labels.check(rows.n_rows())?;
     check_weights(cost, rows.n_rows())?;

@@ -1,13 +1,13 @@
 //! One-vs-rest: the binary problems of a classification task, as parallel tasks over one matrix.
 //! [`crammer_singer`]: all classes as one problem. [`sparse`]: thousands of labels with sparse weights.
-//! [`scores`]: predictions of many labels, with [`column_index`] for sparse weights.
+//! [`scores`]: predictions of many labels, with [`inverted_index`] for sparse weights.
 //!
 //! Two classes make one problem, whose positive class is the second; `k > 2` classes make `k` problems, class
 //! `k` against the rest. Problems share the matrix and the costs; each makes its own labels (one number per
 //! row) while it runs.
 
-pub mod column_index;
 pub mod crammer_singer;
+pub mod inverted_index;
 pub mod scores;
 pub mod sparse;
 
@@ -65,6 +65,19 @@ impl Labels<'_> {
     }
 }
 
+/// What to fit on the rows of a matrix, whatever the loss.
+#[derive(Clone, Copy)]
+pub struct Classification<'a> {
+    /// The matrix.
+    pub rows: &'a Matrix<'a>,
+    /// Class ids of its rows.
+    pub labels: &'a Labels<'a>,
+    /// `C * class weight * sample weight` per row.
+    pub cost: &'a [f64],
+    /// Treatment of the intercept.
+    pub intercept: Intercept,
+}
+
 /// Rows among `candidates` with a weight above zero: a row of weight 0 is the row absent.
 ///
 /// # Errors
@@ -107,40 +120,33 @@ pub fn check_weights(weight: &[f64], n_rows: usize) -> Result<()> {
     }
 }
 
-/// Fits every binary problem; `cost` is `C * class weight * sample weight` per row.
+/// Fits every binary problem.
 ///
 /// # Errors
 /// Those of the checks above and of [`auto::solve`].
 pub fn fit(
-    rows: &Matrix<'_>,
-    labels: &Labels<'_>,
-    cost: &[f64],
-    intercept: Intercept,
+    data: &Classification<'_>,
     loss: LossKind,
     params: &Params,
     monitor: &dyn Monitor,
 ) -> Result<Vec<Solution>> {
-    fit_each(rows, labels, cost, intercept, params.seed, |problem, seed| {
+    fit_each(data, params.seed, |problem, seed| {
         auto::solve(problem, loss, &Params { seed, ..*params }, &Start::default(), monitor)
     })
 }
 
-/// [`fit`] by way of `packed`, the presolved `rows`; weights and certificates are those of `rows`.
+/// [`fit`] by way of `packed`, the presolved rows; weights and certificates are those of the rows themselves.
 ///
 /// # Errors
 /// As for [`fit`].
-#[allow(clippy::too_many_arguments)] // those of `fit` and one more
 pub fn fit_presolved(
-    rows: &Matrix<'_>,
+    data: &Classification<'_>,
     packed: &Presolved,
-    labels: &Labels<'_>,
-    cost: &[f64],
-    intercept: Intercept,
     loss: LossKind,
     params: &Params,
     monitor: &dyn Monitor,
 ) -> Result<Vec<Solution>> {
-    fit_each(rows, labels, cost, intercept, params.seed, |problem, seed| {
+    fit_each(data, params.seed, |problem, seed| {
         presolved::solve(problem, packed, loss, &Params { seed, ..*params }, monitor)
     })
 }
@@ -150,13 +156,11 @@ pub fn fit_presolved(
 /// # Errors
 /// Those of the checks above and of `solve`.
 pub fn fit_each<T: Send>(
-    rows: &Matrix<'_>,
-    labels: &Labels<'_>,
-    cost: &[f64],
-    intercept: Intercept,
+    data: &Classification<'_>,
     seed: u64,
     solve: impl Fn(&Problem<'_>, u64) -> Result<T> + Sync,
 ) -> Result<Vec<T>> {
+    let Classification { rows, labels, cost, intercept } = *data;
     let n_rows = check_row_count(rows)?;
     labels.check(rows.n_rows())?;
     check_weights(cost, rows.n_rows())?;

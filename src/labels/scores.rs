@@ -11,7 +11,7 @@
 
 use std::ops::Range;
 
-use super::column_index::ColumnIndex;
+use super::inverted_index::InvertedIndex;
 use crate::fit::{Monitor, check_length};
 use crate::matrix::pieces::{Finite, Pieces, Products};
 use crate::matrix::{Rows, Value};
@@ -35,7 +35,7 @@ const HELD_VALUES: usize = 1 << 20;
 
 /// Numbers of single or double precision.
 #[derive(Clone, Copy)]
-pub enum Numbers<'a> {
+pub enum FloatSlice<'a> {
     /// Single precision.
     F32(&'a [f32]),
     /// Double precision.
@@ -46,13 +46,13 @@ pub enum Numbers<'a> {
 macro_rules! with_slice {
     ($numbers:expr, $w:ident => $body:expr) => {
         match $numbers {
-            Numbers::F32($w) => $body,
-            Numbers::F64($w) => $body,
+            FloatSlice::F32($w) => $body,
+            FloatSlice::F64($w) => $body,
         }
     };
 }
 
-impl Numbers<'_> {
+impl FloatSlice<'_> {
     fn len(&self) -> usize {
         with_slice!(self, w => w.len())
     }
@@ -67,17 +67,17 @@ impl Numbers<'_> {
 
 /// Weights as they lie.
 #[derive(Clone, Copy)]
-pub enum Weights<'a> {
+pub enum ModelWeights<'a> {
     /// Label `l` has the weights `l * n_cols ..` of all columns.
-    ByLabel(Numbers<'a>),
+    ByLabel(FloatSlice<'a>),
     /// Column `j` has the weights `j * n_labels ..` of all labels.
-    ByColumn(Numbers<'a>),
+    ByColumn(FloatSlice<'a>),
     /// A CSR matrix with a row per label.
     Sparse {
         /// Where its columns are.
-        index: &'a ColumnIndex,
+        index: &'a InvertedIndex,
         /// Its values.
-        values: Numbers<'a>,
+        values: FloatSlice<'a>,
         /// The values column after column; None reads them at their positions in `values`.
         gathered: Option<&'a [f64]>,
     },
@@ -87,7 +87,7 @@ pub enum Weights<'a> {
 #[derive(Clone, Copy)]
 pub struct Model<'a> {
     /// The weights.
-    pub weights: Weights<'a>,
+    pub weights: ModelWeights<'a>,
     /// One per label.
     pub intercept: &'a [f64],
 }
@@ -103,8 +103,10 @@ impl Model<'_> {
             return Err(Error::Shape { what: "labels of the model", expected: 1, found: 0 });
         }
         match self.weights {
-            Weights::ByLabel(w) | Weights::ByColumn(w) => check_length("weights", n_cols * n_labels, w.len()),
-            Weights::Sparse { index, values, .. } => {
+            ModelWeights::ByLabel(w) | ModelWeights::ByColumn(w) => {
+                check_length("weights", n_cols * n_labels, w.len())
+            }
+            ModelWeights::Sparse { index, values, .. } => {
                 check_length("columns of sparse weights", n_cols, index.n_cols())?;
                 check_length("labels of sparse weights", n_labels, index.n_labels())?;
                 check_length("sparse weights", index.nnz(), values.len())
@@ -115,7 +117,7 @@ impl Model<'_> {
     /// Products for each entry of a row, on average.
     fn depth(&self) -> usize {
         match self.weights {
-            Weights::Sparse { index, .. } => index.nnz() / index.n_cols().max(1) + 1,
+            ModelWeights::Sparse { index, .. } => index.nnz() / index.n_cols().max(1) + 1,
             _ => self.intercept.len(),
         }
     }
@@ -140,9 +142,9 @@ impl Model<'_> {
     /// The model of some labels; all of them where weights do not lie label after label.
     fn part(&self, labels: Range<usize>) -> Self {
         match self.weights {
-            Weights::ByLabel(w) => {
+            ModelWeights::ByLabel(w) => {
                 let n_cols = w.len() / self.intercept.len();
-                let weights = Weights::ByLabel(w.part(labels.start * n_cols..labels.end * n_cols));
+                let weights = ModelWeights::ByLabel(w.part(labels.start * n_cols..labels.end * n_cols));
                 Self { weights, intercept: &self.intercept[labels] }
             }
             _ => *self,
@@ -154,7 +156,7 @@ impl Model<'_> {
         match self.weights {
             // Columns that occur often hold many weights: an eighth of the entries is enough to meet most of
             // these.
-            Weights::Sparse { index, values, .. }
+            ModelWeights::Sparse { index, values, .. }
                 if x.n_entries() > index.n_cols() / 8 && !self.is_small(x) =>
             {
                 Some(with_slice!(values, w => index.gather(|position| w[position].to_f64())))
@@ -167,17 +169,17 @@ impl Model<'_> {
     fn fill<P: Pieces>(&self, x: &P, rows: Range<usize>, finite: Finite, out: &mut [f64]) -> Result<()> {
         let (rows, b) = (x.piece(rows, finite)?, self.intercept);
         match self.weights {
-            Weights::ByLabel(w) => with_slice!(w, w => rows.products(w, b, out)),
-            Weights::ByColumn(w) => with_slice!(w, w => add_columns(&rows, b, out, |j, v, out| {
+            ModelWeights::ByLabel(w) => with_slice!(w, w => rows.products(w, b, out)),
+            ModelWeights::ByColumn(w) => with_slice!(w, w => add_columns(&rows, b, out, |j, v, out| {
                 out.iter_mut().zip(&w[j * b.len()..]).for_each(|(out, w)| *out += v * w.to_f64());
             })),
-            Weights::Sparse { index, gathered: Some(values), .. } => {
+            ModelWeights::Sparse { index, gathered: Some(values), .. } => {
                 add_columns(&rows, b, out, |j, v, out| {
                     let (start, labels, _) = index.column(j);
                     labels.iter().zip(&values[start..]).for_each(|(l, w)| out[*l as usize] += v * w);
                 })
             }
-            Weights::Sparse { index, values, .. } => {
+            ModelWeights::Sparse { index, values, .. } => {
                 with_slice!(values, w => add_columns(&rows, b, out, |j, v, out| {
                     let (_, labels, positions) = index.column(j);
                     labels.iter().zip(positions).for_each(|(l, at)| out[*l as usize] += v * w[*at].to_f64());
@@ -210,7 +212,8 @@ impl Model<'_> {
     /// work.
     fn tasks<'o>(&self, x: &impl Pieces, out: &'o mut [f64]) -> Vec<Task<'o>> {
         let (n_rows, n_labels) = (x.n_rows(), self.intercept.len());
-        let is_cut = n_rows < FEW_ROWS && matches!(self.weights, Weights::ByLabel(_)) && !self.is_small(x);
+        let is_cut =
+            n_rows < FEW_ROWS && matches!(self.weights, ModelWeights::ByLabel(_)) && !self.is_small(x);
         if is_cut {
             let labels = (TASK_PRODUCTS * n_rows / x.n_entries().max(1)).clamp(1, n_labels);
             let rows = out.chunks_mut(n_labels).enumerate();
@@ -227,7 +230,9 @@ impl Model<'_> {
 
     fn with_gathered<'b>(&'b self, by_column: Option<&'b [f64]>) -> Model<'b> {
         let weights = match self.weights {
-            Weights::Sparse { index, values, .. } => Weights::Sparse { index, values, gathered: by_column },
+            ModelWeights::Sparse { index, values, .. } => {
+                ModelWeights::Sparse { index, values, gathered: by_column }
+            }
             dense => dense,
         };
         Model { weights, intercept: self.intercept }
@@ -384,13 +389,13 @@ mod tests {
         let w = &made.by_label;
         let narrow: Vec<f32> = w.iter().map(|w| *w as f32).collect();
         let (indptr, indices, values) = &made.sparse;
-        let index = ColumnIndex::new(indptr, indices, d).unwrap();
+        let index = InvertedIndex::new(indptr, indices, d).unwrap();
         let rows = DensePieces::new(&x, n, d).unwrap();
         for weights in [
-            Weights::ByLabel(Numbers::F64(w)),
-            Weights::ByLabel(Numbers::F32(&narrow)),
-            Weights::ByColumn(Numbers::F64(&made.by_column)),
-            Weights::Sparse { index: &index, values: Numbers::F64(values), gathered: None },
+            ModelWeights::ByLabel(FloatSlice::F64(w)),
+            ModelWeights::ByLabel(FloatSlice::F32(&narrow)),
+            ModelWeights::ByColumn(FloatSlice::F64(&made.by_column)),
+            ModelWeights::Sparse { index: &index, values: FloatSlice::F64(values), gathered: None },
         ] {
             let model = Model { weights, intercept: &made.intercept };
             let all = model.decisions(&rows, Finite::Required, &Silent).unwrap();
@@ -430,12 +435,12 @@ mod tests {
         let x: Vec<f64> = x.iter().map(|v| v.sin()).collect();
         let indptr: Vec<i32> = (0..=n).map(|i| (i * d) as i32).collect();
         let indices: Vec<i32> = (0..n * d).map(|k| (k % d) as i32).collect();
-        let index = ColumnIndex::new(&made.sparse.0, &made.sparse.1, d).unwrap();
+        let index = InvertedIndex::new(&made.sparse.0, &made.sparse.1, d).unwrap();
         let pool = rayon::ThreadPoolBuilder::new().num_threads(3).build().unwrap();
         for weights in [
-            Weights::ByLabel(Numbers::F64(&made.by_label)),
-            Weights::ByColumn(Numbers::F64(&made.by_column)),
-            Weights::Sparse { index: &index, values: Numbers::F64(&made.sparse.2), gathered: None },
+            ModelWeights::ByLabel(FloatSlice::F64(&made.by_label)),
+            ModelWeights::ByColumn(FloatSlice::F64(&made.by_column)),
+            ModelWeights::Sparse { index: &index, values: FloatSlice::F64(&made.sparse.2), gathered: None },
         ] {
             let model = Model { weights, intercept: &made.intercept };
             let dense = DensePieces::new(&x, n, d).unwrap();
@@ -465,8 +470,10 @@ mod tests {
     fn few_rows_of_much_work_are_cut_by_labels() {
         let (n, d, l) = (3, 4000, 200);
         let (x, made) = (numbers(n, d), made(d, l));
-        let model =
-            Model { weights: Weights::ByLabel(Numbers::F64(&made.by_label)), intercept: &made.intercept };
+        let model = Model {
+            weights: ModelWeights::ByLabel(FloatSlice::F64(&made.by_label)),
+            intercept: &made.intercept,
+        };
         let rows = DensePieces::new(&x, n, d).unwrap();
         assert!(model.tasks(&rows, &mut vec![0.0; n * l]).len() > n);
         let all = model.decisions(&rows, Finite::Required, &Silent).unwrap();

@@ -102,7 +102,7 @@ pub struct SparseSolution {
 }
 
 /// What all labels share.
-pub struct Task<'a> {
+pub struct LabelTask<'a> {
     /// The caller's matrix.
     pub rows: &'a Matrix<'a>,
     /// Its packed form, if any.
@@ -124,7 +124,7 @@ pub struct Task<'a> {
 /// # Errors
 /// Input that does not fit together, and those of [`auto::solve`].
 pub fn fit(
-    task: &Task<'_>,
+    task: &LabelTask<'_>,
     labels: &Indicator<'_>,
     monitor: &dyn Monitor,
     keep: &mut (dyn FnMut(usize, SparseSolution) + Send),
@@ -183,7 +183,7 @@ pub fn fit(
 }
 
 /// `1/2 + sum_i c_i x_ij^2` per column.
-fn column_costs(task: &Task<'_>) -> Vec<f64> {
+fn column_costs(task: &LabelTask<'_>) -> Vec<f64> {
     let mut sums = memory::filled(0.5, task.rows.n_cols());
     for (i, c) in task.cost.iter().enumerate().filter(|(_, c)| **c > 0.0) {
         task.rows.for_each(i, |j, v| sums[j] += c * v * v);
@@ -193,7 +193,7 @@ fn column_costs(task: &Task<'_>) -> Vec<f64> {
 
 /// What a label's task reads.
 struct Shared<'a> {
-    task: &'a Task<'a>,
+    task: &'a LabelTask<'a>,
     /// Rows of positive cost, and their costs.
     ids: &'a [u32],
     cost: &'a [f64],
@@ -214,7 +214,7 @@ impl Shared<'_> {
 
     /// See the module's description; on the packed columns where there are any.
     fn base(&self) -> Result<Option<Start>> {
-        let Task { packed, loss, ref params, .. } = *self.task;
+        let LabelTask { packed, loss, ref params, .. } = *self.task;
         let n_cols = packed.map_or(self.task.rows.n_cols(), |packed| packed.report().columns_out);
         if self.task.intercept == Intercept::Free {
             let start = Start { w: Some((memory::zeros(n_cols), -1.0)), ..Start::default() };
@@ -247,7 +247,7 @@ impl Shared<'_> {
                 alpha[at] = 0.0;
             }
         }
-        let Task { packed, loss, ref params, intercept, .. } = *self.task;
+        let LabelTask { packed, loss, ref params, intercept, .. } = *self.task;
         if intercept == Intercept::Free && (count == 0 || count == y.len()) {
             return Ok(constant(loss, y[0]));
         }
@@ -382,7 +382,7 @@ mod tests {
         let cost: Vec<f64> = (0..150).map(|i| if i % 10 == 7 { 0.0 } else { 0.5 + (i % 4) as f64 }).collect();
         let params = Params { tol: 1e-6, solver: SolverKind::DualCd, max_iter: 100_000, seed: 3 };
         let task =
-            Task { rows: &view, packed: None::<&Presolved>, cost: &cost, intercept, loss, params, drop };
+            LabelTask { rows: &view, packed: None::<&Presolved>, cost: &cost, intercept, loss, params, drop };
         let mut found: Vec<Option<SparseSolution>> = vec![None; 8];
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
         let labels = Indicator { starts: &starts, rows: &rows };

@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use super::pairs::MapOptions;
 use super::run::run;
 use super::store::StoreReader;
-use crate::blocks::trainer::Keep;
+use crate::blocks::checkpoint::CheckpointOptions;
 use crate::blocks::{DualsIn, Policy, Waiting, scan};
 use crate::front::Blocks;
 use crate::memory::CollectLarge;
@@ -73,7 +73,7 @@ fn duals(name: &str) -> Result<DualsIn> {
 impl BlockOptions {
     /// The options as the crate has them.
     pub fn resolve(&self) -> Result<Blocks<'_>> {
-        let keep = |path| Keep { path, seconds: self.checkpoint_seconds };
+        let keep = |path| CheckpointOptions { path, seconds: self.checkpoint_seconds };
         Ok(Blocks {
             budget: self.memory_budget,
             policy: policy(&self.cache)?,

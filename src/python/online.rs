@@ -10,10 +10,11 @@ use super::blocks::BlockOptions;
 use super::options::FitOptions;
 use super::run::run;
 use super::turns::Turns;
-use crate::blocks::task::{State, Sums};
+use crate::blocks::state::BinaryState;
+use crate::blocks::sums::Sums;
 use crate::matrix::arena::Width;
 use crate::memory;
-use crate::online::{Counts, Options, Snapshot, Stream};
+use crate::online::{Counts, Snapshot, Stream, StreamOptions};
 use crate::source::resident::Plain;
 
 /// A linear model that learns from rows seen once.
@@ -53,9 +54,9 @@ impl Kept<'_> {
         if [self.alpha.len(), self.numbers.len(), self.visits.len()] != [n; 3] {
             return Err(PyValueError::new_err("the state of a stream has lists of different lengths"));
         }
-        let state = |k: usize| -> PyResult<State> {
+        let state = |k: usize| -> PyResult<BinaryState> {
             let [offset, terms, all_0, all_1, inside_0, inside_1] = self.numbers[k];
-            Ok(State {
+            Ok(BinaryState {
                 w: memory::copy(self.w[k].as_slice()?),
                 alpha: memory::copy(self.alpha[k].as_slice()?),
                 offset,
@@ -102,7 +103,7 @@ impl StreamLearner {
             }
         };
         let settings = blocks.resolve()?.settings(&options.spec()?, None);
-        let options = Options { settings, n_cols: n_features, cost: cost.as_slice()?.to_vec(), width };
+        let options = StreamOptions { settings, n_cols: n_features, cost: cost.as_slice()?.to_vec(), width };
         let stream = memory::catch(|| match state {
             Some(kept) => Ok::<_, PyErr>(Stream::restore(options, kept.snapshot()?)?),
             None => Ok(Stream::new(options)?),
@@ -168,7 +169,7 @@ impl StreamLearner {
         state.set_item("w", states.iter().map(|s| copied(py, &s.w)).collect::<PyResult<Vec<_>>>()?)?;
         state
             .set_item("alpha", states.iter().map(|s| copied(py, &s.alpha)).collect::<PyResult<Vec<_>>>()?)?;
-        let numbers = |s: &State| {
+        let numbers = |s: &BinaryState| {
             let Sums { terms, all, inside } = s.sums;
             [s.offset, terms, all[0], all[1], inside[0], inside[1]]
         };

@@ -10,15 +10,15 @@ use pyo3::prelude::*;
 use super::arrays::{PyMatrix, with_pieces};
 use super::run::run;
 use crate::fit::{Monitor, Silent};
-use crate::labels::column_index;
-use crate::labels::scores::{Model, Numbers, Weights};
+use crate::labels::inverted_index::InvertedIndex;
+use crate::labels::scores::{FloatSlice, Model, ModelWeights};
 use crate::matrix::pieces::Finite;
 use crate::memory;
 
 /// Where the entries of each column of a CSR matrix of weights lie; checked when it is made.
 #[pyclass(name = "ColumnIndex", frozen, module = "hinge._native")]
 pub struct PyColumnIndex {
-    inner: column_index::ColumnIndex,
+    inner: InvertedIndex,
 }
 
 #[pymethods]
@@ -33,11 +33,11 @@ impl PyColumnIndex {
         let inner = match (&indptr, &indices) {
             (IndexArray::Narrow(indptr), IndexArray::Narrow(indices)) => {
                 let (indptr, indices) = (indptr.as_slice()?, indices.as_slice()?);
-                py.detach(|| memory::catch(|| column_index::ColumnIndex::new(indptr, indices, n_columns)))
+                py.detach(|| memory::catch(|| InvertedIndex::new(indptr, indices, n_columns)))
             }
             (IndexArray::Wide(indptr), IndexArray::Wide(indices)) => {
                 let (indptr, indices) = (indptr.as_slice()?, indices.as_slice()?);
-                py.detach(|| memory::catch(|| column_index::ColumnIndex::new(indptr, indices, n_columns)))
+                py.detach(|| memory::catch(|| InvertedIndex::new(indptr, indices, n_columns)))
             }
             _ => {
                 return Err(PyValueError::new_err(
@@ -56,7 +56,7 @@ pub enum IndexArray<'py> {
     Wide(PyReadonlyArray1<'py, i64>),
 }
 
-/// Weights as they lie in `coef_`: an array of either order, or a CSR matrix as the index of its columns and
+/// ModelWeights as they lie in `coef_`: an array of either order, or a CSR matrix as the index of its columns and
 /// its values.
 #[derive(FromPyObject)]
 pub enum Coef<'py> {
@@ -67,14 +67,14 @@ pub enum Coef<'py> {
 }
 
 impl Coef<'_> {
-    fn weights(&self) -> PyResult<Weights<'_>> {
-        let dense = |is_c: bool, w| if is_c { Weights::ByLabel(w) } else { Weights::ByColumn(w) };
-        let sparse = |index, values| Weights::Sparse { index, values, gathered: None };
+    fn weights(&self) -> PyResult<ModelWeights<'_>> {
+        let dense = |is_c: bool, w| if is_c { ModelWeights::ByLabel(w) } else { ModelWeights::ByColumn(w) };
+        let sparse = |index, values| ModelWeights::Sparse { index, values, gathered: None };
         Ok(match self {
-            Self::DenseF64(w) => dense(w.is_c_contiguous(), Numbers::F64(w.as_slice()?)),
-            Self::DenseF32(w) => dense(w.is_c_contiguous(), Numbers::F32(w.as_slice()?)),
-            Self::SparseF64((index, w)) => sparse(&index.get().inner, Numbers::F64(w.as_slice()?)),
-            Self::SparseF32((index, w)) => sparse(&index.get().inner, Numbers::F32(w.as_slice()?)),
+            Self::DenseF64(w) => dense(w.is_c_contiguous(), FloatSlice::F64(w.as_slice()?)),
+            Self::DenseF32(w) => dense(w.is_c_contiguous(), FloatSlice::F32(w.as_slice()?)),
+            Self::SparseF64((index, w)) => sparse(&index.get().inner, FloatSlice::F64(w.as_slice()?)),
+            Self::SparseF32((index, w)) => sparse(&index.get().inner, FloatSlice::F32(w.as_slice()?)),
         })
     }
 }

@@ -16,7 +16,7 @@ use super::store::StoreReader;
 use crate::front::search::Search;
 use crate::front::{Source, Targets};
 use crate::labels::Labels;
-use crate::search::{Plan, Reason, Step, StopRule, Values};
+use crate::search::{EndReason, SearchPlan, SearchStep, StopRule, Values};
 use crate::{Error, Result, memory};
 
 /// Values and limits of a search, as a dict.
@@ -105,7 +105,7 @@ pub fn search_store<'py>(
 /// errors.
 pub struct SearchCall {
     /// Values and rules.
-    pub plan: Plan,
+    pub plan: SearchPlan,
     /// The journal.
     pub resume: Option<PathBuf>,
     limit: Option<Duration>,
@@ -117,7 +117,7 @@ impl SearchCall {
     pub fn new(plan: PlanOptions, visit: Bound<'_, PyAny>, n_folds: usize) -> PyResult<Self> {
         let (limit, resume) = (time_limit(plan.time_limit)?, plan.resume.clone());
         let visitor = Visitor { visit: visit.unbind(), n_folds, last: None };
-        Ok(Self { plan: Plan::try_from(plan)?, resume, limit, visitor })
+        Ok(Self { plan: SearchPlan::try_from(plan)?, resume, limit, visitor })
     }
 
     /// Runs `job`, which calls its second argument after each value of `C`.
@@ -126,11 +126,11 @@ impl SearchCall {
         py: Python<'_>,
         n_threads: usize,
         progress: Option<&Bound<'_, PyAny>>,
-        job: impl FnOnce(&Flag, &mut dyn FnMut(&Step) -> Result<Option<f64>>) -> Result<Reason> + Send,
+        job: impl FnOnce(&Flag, &mut dyn FnMut(&SearchStep) -> Result<Option<f64>>) -> Result<EndReason> + Send,
     ) -> PyResult<&'static str> {
         let failed = Mutex::new(None);
         let visitor = &mut self.visitor;
-        let mut call = |step: &Step| -> Result<Option<f64>> {
+        let mut call = |step: &SearchStep| -> Result<Option<f64>> {
             Python::attach(|py| visitor.call(py, step)).map_err(|error| callback_error(error, &failed))
         };
         let result = run_within(py, n_threads, self.limit, progress, |monitor| job(monitor, &mut call));
@@ -147,7 +147,7 @@ fn time_limit(seconds: Option<f64>) -> Result<Option<Duration>> {
     seconds.map(limit).transpose()
 }
 
-impl TryFrom<PlanOptions> for Plan {
+impl TryFrom<PlanOptions> for SearchPlan {
     type Error = Error;
 
     fn try_from(options: PlanOptions) -> Result<Self> {
@@ -166,13 +166,13 @@ impl TryFrom<PlanOptions> for Plan {
     }
 }
 
-fn reason_name(reason: Reason) -> &'static str {
+fn reason_name(reason: EndReason) -> &'static str {
     match reason {
-        Reason::Unchanged => "unchanged",
-        Reason::CMax => "C_max",
-        Reason::List => "Cs",
-        Reason::TimeLimit => "time_limit",
-        Reason::Visit => "visit",
+        EndReason::Unchanged => "unchanged",
+        EndReason::CMax => "C_max",
+        EndReason::List => "Cs",
+        EndReason::TimeLimit => "time_limit",
+        EndReason::Visit => "visit",
     }
 }
 
@@ -187,7 +187,7 @@ struct Visitor {
 }
 
 impl Visitor {
-    fn call(&mut self, py: Python<'_>, step: &Step) -> PyResult<Option<f64>> {
+    fn call(&mut self, py: Python<'_>, step: &SearchStep) -> PyResult<Option<f64>> {
         let facts = PyDict::new(py);
         facts.set_item("C", step.c)?;
         facts.set_item("decisions", self.decisions(py, step)?)?;
@@ -203,7 +203,11 @@ impl Visitor {
         self.visit.call1(py, (facts,))?.extract(py)
     }
 
-    fn decisions<'py>(&mut self, py: Python<'py>, step: &Step) -> PyResult<Vec<Bound<'py, PyArray1<f64>>>> {
+    fn decisions<'py>(
+        &mut self,
+        py: Python<'py>,
+        step: &SearchStep,
+    ) -> PyResult<Vec<Bound<'py, PyArray1<f64>>>> {
         let shown = match self.last.take().filter(|(decisions, _)| Arc::ptr_eq(decisions, &step.decisions)) {
             Some(shown) => shown,
             None => {
@@ -215,7 +219,7 @@ impl Visitor {
         Ok(arrays.iter().map(|array| array.bind(py).clone()).collect())
     }
 
-    fn objective<'py>(&self, py: Python<'py>, step: &Step) -> PyResult<Bound<'py, PyArray2<f64>>> {
+    fn objective<'py>(&self, py: Python<'py>, step: &SearchStep) -> PyResult<Bound<'py, PyArray2<f64>>> {
         step.objective.to_pyarray(py).reshape([self.n_folds, step.objective.len() / self.n_folds])
     }
 }

@@ -2,75 +2,57 @@
 //!
 //! Each lane keeps its dual variables and starts the next `C` from a multiple of them: of the factors between
 //! 1 and the ratio of the two `C`, all of which keep them feasible, the one with the largest dual value,
-//! `sum / |W|^2` without bounds. As in [`super::dual`], a solution with norm part `R`, loss `L` and dual
-//! value `D` stays accepted up to `C ((1 + tol) D - R) / L`.
+//! `sum / |W|^2` without bounds. A solution that stays accepted is kept as it is, see [`super::lane`].
 //!
 //! Memory per fold: the sparse dual variables, and for each of the fits in flight the weights of all classes.
 
-use std::sync::Arc;
-
-use super::dual::{GAP_PER_TOL, accepted_until};
-use super::folds::Setup;
-use super::lane::Done;
-use super::watch::Watch;
-use super::{Route, State, Step, lane};
+use super::folds::LaneSetup;
+use super::lane::{AcceptedFit, Done, GAP_PER_TOL, LaneFit, LaneFits, LaneRoute, Saved};
 use crate::fit::crammer_singer::{Alpha, Problem, Solution, Start};
 use crate::fit::{Intercept, Monitor, Params, SolverKind, Status, check_length, crammer_singer};
 use crate::matrix::Rows;
 use crate::matrix::design::Design;
 use crate::memory::CollectLarge;
-use crate::{Result, memory, parallel};
+use crate::{Result, memory};
 
-/// All folds.
-pub struct CrammerSinger<'a> {
-    setup: &'a Setup<'a>,
-    lanes: Vec<Lane>,
-    decisions: Arc<Vec<Vec<f64>>>,
+/// Fits of all classes at once.
+pub struct AllClassesFits<'a> {
+    setup: &'a LaneSetup<'a>,
 }
 
-/// One fold between two values of `C`.
-#[derive(Clone, Default)]
-struct Lane {
+/// The route of such fits, before the first value of `C`.
+pub fn route<'a>(setup: &'a LaneSetup<'a>) -> LaneRoute<'a, AllClassesFits<'a>> {
+    LaneRoute::new(setup, AllClassesFits { setup })
+}
+
+/// What a lane keeps of a fit; the weights would be too many.
+pub struct AllClassesSolution {
     start: Start,
-    fitted: Option<Fitted>,
-}
-
-/// The last certified fit of a fold.
-#[derive(Clone, Copy)]
-struct Fitted {
-    c: f64,
-    /// `1/2 |W|^2`, and the loss part of the primal value at `c`.
-    norm: f64,
-    loss: f64,
     /// Factor of the dual variables with the largest dual value, without bounds.
     factor: f64,
-    /// Largest `C` at which the solution is accepted unchanged.
-    until: f64,
 }
 
-impl<'a> CrammerSinger<'a> {
-    /// Starts before the first value of `C`.
-    pub fn new(setup: &'a Setup<'a>) -> Self {
-        let lanes = vec![Lane::default(); setup.parts.len()];
-        Self { setup, lanes, decisions: Arc::new(setup.no_decisions()) }
+impl LaneFits for AllClassesFits<'_> {
+    type Kept = AllClassesSolution;
+    const SAVES_DECISIONS: bool = true;
+
+    fn n_lanes(&self) -> usize {
+        self.setup.parts.len()
     }
-}
 
-/// One step of one fold.
-struct Fold<'a> {
-    setup: &'a Setup<'a>,
-    fold: usize,
-    c: f64,
-    monitor: &'a dyn Monitor,
-}
+    /// Training rows of the fold, and classes.
+    fn shape(&self, fold: usize) -> [usize; 2] {
+        [self.setup.parts[fold].train.len(), self.setup.labels.n_classes as usize]
+    }
 
-impl Fold<'_> {
-    fn advance(&self, lane: &mut Lane) -> Result<Done> {
-        let Self { setup, fold, c, monitor } = *self;
-        if let Some(fitted) = lane.fitted.filter(|fitted| fitted.c <= c && c <= fitted.until) {
-            return Ok(Done::unchanged(fitted.norm + c / fitted.c * fitted.loss, fitted.until));
-        }
-        let part = &setup.parts[fold];
+    fn fit_at(
+        &self,
+        fold: usize,
+        c: f64,
+        last: Option<(AcceptedFit, AllClassesSolution)>,
+        monitor: &dyn Monitor,
+    ) -> Result<LaneFit<AllClassesSolution>> {
+        let (setup, part) = (self.setup, &self.setup.parts[fold]);
         let class: Vec<u32> = part.train.iter().map(|&i| setup.labels.ids[i as usize]).collect_large();
         let cost: Vec<f64> = part.weight.iter().map(|v| c * v).collect_large();
         let problem = Problem {
@@ -88,33 +70,42 @@ impl Fold<'_> {
             max_iter: setup.settings.max_iter,
             seed: setup.settings.seed.wrapping_add(fold as u64),
         };
-        if let Some(last) = lane.fitted {
-            lane.start.factor = Some(last.factor.clamp(1.0, c / last.c));
-        }
-        let solution = crammer_singer::solve(&problem, &params, &lane.start, 1, monitor)?;
+        let start = last.map_or_else(Start::default, |(accepted, kept)| Start {
+            factor: Some(kept.factor.clamp(1.0, c / accepted.c)),
+            ..kept.start
+        });
+        let solution = crammer_singer::solve(&problem, &params, &start, 1, monitor)?;
         let is_converged = solution.status == Status::Converged;
         let norm = 0.5 * squared_norm(&solution, setup);
-        let loss = (solution.certificate.primal - norm).max(0.0);
-        let until =
-            if is_converged { accepted_until(c, norm, loss, solution.certificate.dual, tol) } else { c };
+        let accepted = AcceptedFit::new(c, norm, solution.certificate, is_converged, tol);
         let factor = if norm > 0.0 { solution.alpha.values.iter().sum::<f64>() / (2.0 * norm) } else { 1.0 };
-        let objective = solution.certificate.primal;
-        let decisions = Some(self.decisions(&solution));
-        let (passes, n_iter) = (solution.passes, solution.n_iter);
+        let (objective, decisions) = (solution.certificate.primal, self.score(fold, &solution));
+        let (passes, n_iter, until) = (solution.passes, solution.n_iter, accepted.until);
+        let done = Done { passes, n_iter, is_converged, is_unchanged: false, objective, until };
         let start =
             Start { alpha: Some(solution.alpha), intercepts: Some(solution.intercepts), factor: None };
-        *lane = Lane { start, fitted: Some(Fitted { c, norm, loss, factor, until }) };
-        Ok(Done { passes, n_iter, is_converged, is_unchanged: false, objective, until, decisions })
+        let kept = AllClassesSolution { start, factor };
+        Ok(LaneFit { accepted, kept, done, decisions })
     }
 
+    fn decisions(&self, _: usize, _: &AllClassesSolution) -> Option<Vec<f64>> {
+        None
+    }
+
+    fn write_decisions(&self, fold: usize, decisions: Vec<f64>, all: &mut [Vec<f64>]) {
+        all[fold] = decisions;
+    }
+}
+
+impl AllClassesFits<'_> {
     /// Decision values of the held-out rows: one per class, for two classes that of the second less that of
     /// the first.
-    fn decisions(&self, solution: &Solution) -> Vec<f64> {
+    fn score(&self, fold: usize, solution: &Solution) -> Vec<f64> {
         let (rows, b) = (Design { rows: self.setup.rows, ids: None, bias: 0.0 }, &solution.intercepts);
         let mut scores = memory::zeros(solution.weights.padded());
         let n_values = if b.len() == 2 { 1 } else { b.len() };
-        let mut decisions = memory::with_capacity(self.setup.parts[self.fold].test.len() * n_values);
-        for &i in self.setup.parts[self.fold].test {
+        let mut decisions = memory::with_capacity(self.setup.parts[fold].test.len() * n_values);
+        for &i in self.setup.parts[fold].test {
             solution.weights.scores(&rows, i as usize, &mut scores);
             if b.len() == 2 {
                 decisions.push(scores[1] + b[1] - scores[0] - b[0]);
@@ -127,7 +118,7 @@ impl Fold<'_> {
 }
 
 /// `sum_m |w_m|^2`, with the penalised intercepts.
-fn squared_norm(solution: &Solution, setup: &Setup<'_>) -> f64 {
+fn squared_norm(solution: &Solution, setup: &LaneSetup<'_>) -> f64 {
     let constant = match setup.settings.intercept {
         Intercept::Penalised(s) => solution.intercepts.iter().map(|b| (b / s).powi(2)).sum(),
         _ => 0.0,
@@ -135,72 +126,26 @@ fn squared_norm(solution: &Solution, setup: &Setup<'_>) -> f64 {
     solution.weights.squared(setup.rows.n_cols()) + constant
 }
 
-impl Route for CrammerSinger<'_> {
-    fn advance(&mut self, c: f64) -> Result<Step> {
-        let setup = self.setup;
-        let watch = Watch::new(setup.monitor, c, self.lanes.len());
-        let mut done = parallel::try_map(&mut self.lanes, |fold, lane| {
-            let done = Fold { setup, fold, c, monitor: &watch }.advance(lane)?;
-            watch.finish(done.passes);
-            Ok(done)
-        })?;
-        for (fold, done) in done.iter_mut().enumerate() {
-            if let Some(decisions) = done.decisions.take() {
-                Arc::make_mut(&mut self.decisions)[fold] = decisions;
-            }
-        }
-        Ok(lane::step(c, &done, &self.decisions))
-    }
-
-    fn state(&self) -> State {
-        let scores = self.decisions.iter().cloned();
-        State(self.lanes.iter().flat_map(Lane::arrays).chain(scores).collect())
-    }
-
-    fn restore(&mut self, state: &State) -> Result<()> {
-        let n = self.lanes.len();
-        check_length("arrays of a search state", n * (ARRAYS + 1), state.0.len())?;
-        let (lanes, scores) = state.0.split_at(n * ARRAYS);
-        let rebuilt = lanes.chunks_exact(ARRAYS).enumerate().map(|(fold, arrays)| {
-            Lane::rebuild(arrays, self.setup.parts[fold].train.len(), self.setup.labels.n_classes as usize)
-        });
-        let rebuilt = rebuilt.collect::<Result<_>>()?;
-        for (scores, present) in scores.iter().zip(self.decisions.iter()) {
-            check_length("decision values of a search state", present.len(), scores.len())?;
-        }
-        self.lanes = rebuilt;
-        self.decisions = Arc::new(memory::copy(scores));
-        Ok(())
-    }
-}
-
-/// Arrays of a lane's state: facts, intercepts, and starts, classes and values of the dual variables; empty
-/// before the first fit.
-const ARRAYS: usize = 5;
-/// Numbers in the first of them.
+/// Numbers in the first array of a lane.
 const FACTS: usize = 5;
 
-impl Lane {
-    fn arrays(&self) -> [Vec<f64>; ARRAYS] {
-        let (Some(f), Some(alpha), Some(b)) = (self.fitted, &self.start.alpha, &self.start.intercepts) else {
-            return Default::default();
-        };
+impl Saved for AllClassesSolution {
+    type Shape = [usize; 2];
+    /// Facts, intercepts, and starts, classes and values of the dual variables.
+    const ARRAYS: usize = 5;
+
+    fn arrays(&self, accepted: &AcceptedFit) -> Vec<Vec<f64>> {
+        let AcceptedFit { c, norm, loss, until } = *accepted;
+        let alpha = self.start.alpha.as_ref().expect("a fit leaves dual variables");
+        let b = self.start.intercepts.as_ref().expect("a fit leaves intercepts");
         let starts = alpha.starts.iter().map(|s| *s as f64).collect_large();
         let classes = alpha.classes.iter().map(|c| f64::from(*c)).collect_large();
-        [
-            vec![f.c, f.norm, f.loss, f.factor, f.until],
-            memory::copy(b),
-            starts,
-            classes,
-            memory::copy(&alpha.values),
-        ]
+        let facts = vec![c, norm, loss, self.factor, until];
+        vec![facts, memory::copy(b), starts, classes, memory::copy(&alpha.values)]
     }
 
-    fn rebuild(arrays: &[Vec<f64>], n_rows: usize, n_classes: usize) -> Result<Self> {
-        let [facts, b, starts, classes, values] = arrays else { unreachable!("a lane has {ARRAYS} arrays") };
-        if facts.is_empty() {
-            return Ok(Self::default());
-        }
+    fn rebuild(arrays: &[Vec<f64>], [n_rows, n_classes]: [usize; 2]) -> Result<(AcceptedFit, Self)> {
+        let [facts, b, starts, classes, values] = arrays else { unreachable!("a lane has five arrays") };
         check_length("facts of a search state", FACTS, facts.len())?;
         check_length("intercepts of a search state", n_classes, b.len())?;
         check_length("rows of a search state", n_rows + 1, starts.len())?;
@@ -214,6 +159,6 @@ impl Lane {
             unreachable!("the number of facts is checked")
         };
         let start = Start { alpha: Some(alpha), intercepts: Some(memory::copy(b)), factor: None };
-        Ok(Self { start, fitted: Some(Fitted { c, norm, loss, factor, until }) })
+        Ok((AcceptedFit { c, norm, loss, until }, Self { start, factor }))
     }
 }

@@ -2,22 +2,20 @@
 
 use std::path::Path;
 
-use super::crammer_singer::CrammerSinger;
-use super::dual::Dual;
 use super::fingerprint::Fingerprint;
-use super::folds::{Fold, Part, Setup};
+use super::folds::{Fold, FoldRows, LaneSetup};
 use super::journal::Journal;
-use super::plan::{Course, Plan, Reason, Visited};
+use super::plan::{EndReason, SearchPlan, SearchSchedule, Visited};
 use super::primal::Primal;
-use super::traveller::Traveller;
-use super::{Route, Settings, Step, folds, lower_bound};
+use super::runner::Runner;
+use super::{Route, SearchSettings, SearchStep, crammer_singer, dual, folds, lower_bound};
 use crate::fit::{Intercept, Monitor, SolverKind, auto};
 use crate::labels::{Labels, check_row_count, check_weights};
 use crate::matrix::{Matrix, Rows};
 use crate::{Error, Result};
 
 /// The data of a search.
-pub struct Task<'a> {
+pub struct SearchData<'a> {
     /// The full matrix.
     pub rows: &'a Matrix<'a>,
     /// Class ids of its rows.
@@ -31,79 +29,79 @@ pub struct Task<'a> {
 /// Runs a search. `visit` is called after each value of `C`; it returns the score, which refinement
 /// maximises, or `None` to end the search.
 ///
-/// When [`Monitor::is_overdue`], the search ends with [`Reason::TimeLimit`] and the value in progress is
+/// When [`Monitor::is_overdue`], the search ends with [`EndReason::TimeLimit`] and the value in progress is
 /// dropped. With a path to `resume`, every finished value is kept in a [`super::journal`] there; those that
 /// it holds already are only visited.
 ///
 /// # Errors
 /// Bad settings, folds without a class, those of the solvers, of the journal, and of `visit`.
 pub fn search(
-    task: &Task<'_>,
-    settings: &Settings,
-    plan: &Plan,
+    task: &SearchData<'_>,
+    settings: &SearchSettings,
+    plan: &SearchPlan,
     resume: Option<&Path>,
     monitor: &dyn Monitor,
-    visit: &mut dyn FnMut(&Step) -> Result<Option<f64>>,
-) -> Result<Reason> {
+    visit: &mut dyn FnMut(&SearchStep) -> Result<Option<f64>>,
+) -> Result<EndReason> {
     check_row_count(task.rows)?;
     task.labels.check(task.rows.n_rows())?;
     check_weights(task.weight, task.rows.n_rows())?;
-    let course = Course::new(plan, || Ok(bound(task, settings)))?;
+    let schedule = SearchSchedule::new(plan, || Ok(bound(task, settings)))?;
     let parts = folds::parts(task.rows, &task.labels, task.weight, task.folds)?;
-    let last = course.last();
-    let Task { rows, labels, weight, .. } = task;
-    let setup = Setup { rows, labels, weight, parts: &parts, settings, last, monitor };
+    let last = schedule.last();
+    let SearchData { rows, labels, weight, .. } = task;
+    let setup = LaneSetup { rows, labels, weight, parts: &parts, settings, last, monitor };
     let journal =
         resume.map(|path| Journal::open(path, &Fingerprint::of(task, settings, plan))).transpose()?;
-    drive(course, Traveller::new(route(&setup)?, journal), |step| fits(&setup, step), monitor, visit)
+    drive(schedule, Runner::new(route(&setup)?, journal), |step| fits(&setup, step), monitor, visit)
 }
 
-/// Goes through the values of a course. `fits` tells whether a step from a journal has the shape of the
+/// Goes through the values of a schedule. `fits` tells whether a step from a journal has the shape of the
 /// search.
 ///
 /// # Errors
 /// Those of the route, of the journal, and of `visit`.
 pub fn drive(
-    mut course: Course,
-    mut traveller: Traveller<'_>,
-    fits: impl Fn(&Step) -> bool,
+    mut schedule: SearchSchedule,
+    mut runner: Runner<'_>,
+    fits: impl Fn(&SearchStep) -> bool,
     monitor: &dyn Monitor,
-    visit: &mut dyn FnMut(&Step) -> Result<Option<f64>>,
-) -> Result<Reason> {
-    while let Some(target) = course.next() {
-        let step = match traveller.go(target, monitor, &fits) {
-            Err(Error::Cancelled) if monitor.is_overdue() => return Ok(Reason::TimeLimit),
+    visit: &mut dyn FnMut(&SearchStep) -> Result<Option<f64>>,
+) -> Result<EndReason> {
+    while let Some(target) = schedule.next() {
+        let step = match runner.go(target, monitor, &fits) {
+            Err(Error::Cancelled) if monitor.is_overdue() => return Ok(EndReason::TimeLimit),
             step => step?,
         };
         let Some(score) = visit(&step)? else {
-            return Ok(Reason::Visit);
+            return Ok(EndReason::Visit);
         };
-        course.record(visited(&step, score));
-        traveller.keep(&course)?;
+        schedule.record(visited(&step, score));
+        runner.keep(&schedule)?;
     }
-    Ok(course.reason())
+    Ok(schedule.reason())
 }
 
 /// Whether a step from a journal has the shape of this search.
-fn fits(setup: &Setup<'_>, step: &Step) -> bool {
-    let shape = |part: &Part<'_>| part.test.len() * setup.n_problems();
+fn fits(setup: &LaneSetup<'_>, step: &SearchStep) -> bool {
+    let shape = |part: &FoldRows<'_>| part.test.len() * setup.n_problems();
     let per_fold = if setup.settings.solver == SolverKind::CrammerSinger { 1 } else { setup.n_problems() };
     step.objective.len() == setup.parts.len() * per_fold
         && step.decisions.iter().map(Vec::len).eq(setup.parts.iter().map(shape))
 }
 
-fn visited(step: &Step, score: f64) -> Visited {
-    let Step { c, is_unchanged, unchanged_until, .. } = *step;
+fn visited(step: &SearchStep, score: f64) -> Visited {
+    let SearchStep { c, is_unchanged, unchanged_until, .. } = *step;
     Visited { c, score, is_unchanged, unchanged_until }
 }
 
 /// Newton where one fold's problem asks for it or entries are so many that the lanes' vectors do not count,
 /// fits to a gap otherwise; the same for all lanes and all values of `C`.
-fn route<'a>(setup: &'a Setup<'a>) -> Result<Box<dyn Route + 'a>> {
+fn route<'a>(setup: &'a LaneSetup<'a>) -> Result<Box<dyn Route + 'a>> {
     let solver = match setup.settings.solver {
         SolverKind::Auto => {
             let largest = (0..setup.parts.len()).max_by_key(|&f| setup.parts[f].train.len()).unwrap_or(0);
-            let Part { weight, .. } = &setup.parts[largest];
+            let FoldRows { weight, .. } = &setup.parts[largest];
             let lane = largest * setup.n_problems();
             let y = setup.signs(lane);
             let problem = setup.problem(lane, &y, weight);
@@ -116,15 +114,15 @@ fn route<'a>(setup: &'a Setup<'a>) -> Result<Box<dyn Route + 'a>> {
         solver => solver,
     };
     if solver == SolverKind::CrammerSinger {
-        Ok(Box::new(CrammerSinger::new(setup)))
+        Ok(Box::new(crammer_singer::route(setup)))
     } else if solver == SolverKind::Newton && setup.settings.loss.is_smooth() {
         Ok(Box::new(Primal::new(setup)?))
     } else {
-        Ok(Box::new(Dual::new(setup)))
+        Ok(Box::new(dual::route(setup)))
     }
 }
 
-fn bound(task: &Task<'_>, settings: &Settings) -> f64 {
+fn bound(task: &SearchData<'_>, settings: &SearchSettings) -> f64 {
     let constant = if let Intercept::Penalised(s) = settings.intercept { s * s } else { 0.0 };
     lower_bound(settings.loss, task.weight.iter().sum(), task.rows.max_squared_norm() + constant)
 }

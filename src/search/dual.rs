@@ -1,16 +1,9 @@
 //! The route by fits to a duality gap: dual coordinate descent, and Newton for the hinge.
 //!
-//! Lanes are independent tasks. Each keeps its dual variables and their weights, and starts the next `C` from
-//! both, stretched (Chu15, eq. 14).
+//! Lanes are independent tasks ([`LaneRoute`]). Each keeps its dual variables and their weights, and
+//! starts the next `C` from both, scaled (Chu15, eq. 14).
 //!
-//! **Steps that cost nothing.** Let a solution at `C` have the primal value `P = R + L`, norm and loss, and
-//! dual value `D`. At `C' > C` the dual variables are still feasible and their dual value is no lower (their
-//! box grows, and each row's dual term rises with its cost), while the loss grows in proportion: the same
-//! weights have a gap of at most `R + L C'/C - D`. So they stay accepted up to
-//!
-//! ```text
-//! C' = C ((1 + tol) D - R) / L
-//! ```
+//! A solution that stays accepted at the next `C` is kept as it is, see [`super::lane`].
 //!
 //! **The exact end.** On separable data `L` is never quite zero although the solution ends to depend on `C`;
 //! see [`super::saturation`] for how it becomes one that is accepted up to the last `C` of the search.
@@ -23,117 +16,88 @@
 //! steps: for `K` folds and `k` classes `K k (d + (K - 1) n / K)` numbers, and about as much again for each
 //! of the fits in flight, one per thread.
 
-use std::sync::Arc;
-
-use super::folds::Setup;
-use super::lane::Done;
-use super::saturation::{Extension, Point};
-use super::watch::Watch;
-use super::{Route, State, Step, lane, saturation};
+use super::folds::LaneSetup;
+use super::lane::{AcceptedFit, Done, GAP_PER_TOL, LaneFit, LaneFits, LaneRoute, Saved, accepted_until};
+use super::saturation;
+use super::saturation::{Extension, PrimalPoint};
 use crate::fit::{Monitor, Params, Solution, SolverKind, Start, Status, auto, check_length};
 use crate::loss::{Loss, with_loss};
 use crate::matrix::Rows;
 use crate::memory::CollectLarge;
-use crate::{Error, Result, memory, parallel};
+use crate::{Error, Result, memory};
 
-/// Relative duality gap of dual fits per unit of `tol`: about the accuracy that the gradient criterion gives
-/// in the primal.
-pub const GAP_PER_TOL: f64 = 0.1;
-
-/// All lanes.
-pub struct Dual<'a> {
-    setup: &'a Setup<'a>,
-    lanes: Vec<Lane>,
-    decisions: Arc<Vec<Vec<f64>>>,
+/// Fits of binary problems.
+pub struct DualFits<'a> {
+    setup: &'a LaneSetup<'a>,
 }
 
-/// One binary problem of one fold, between two values of `C`.
-#[derive(Clone, Default)]
-struct Lane {
+/// The route of such fits, before the first value of `C`.
+pub fn route<'a>(setup: &'a LaneSetup<'a>) -> LaneRoute<'a, DualFits<'a>> {
+    LaneRoute::new(setup, DualFits { setup })
+}
+
+/// What a lane keeps of a fit.
+pub struct DualSolution {
     start: Start,
-    fitted: Option<Fitted>,
-    /// The held-out rows are predicted from the present weights.
-    is_scored: bool,
-}
-
-/// The last certified fit of a lane.
-#[derive(Clone, Copy)]
-struct Fitted {
-    c: f64,
-    /// Norm and loss parts of the primal value at `c`, and the dual value.
-    norm: f64,
-    loss: f64,
+    /// The dual value at the fit's `C`.
     dual: f64,
-    /// Largest `C` at which the solution is accepted unchanged.
-    until: f64,
     solver: SolverKind,
 }
 
-impl<'a> Dual<'a> {
-    /// Starts before the first value of `C`.
-    pub fn new(setup: &'a Setup<'a>) -> Self {
-        let lanes = vec![Lane::default(); setup.n_lanes()];
-        Self { setup, lanes, decisions: Arc::new(setup.no_decisions()) }
+impl LaneFits for DualFits<'_> {
+    type Kept = DualSolution;
+    const SAVES_DECISIONS: bool = false;
+
+    fn n_lanes(&self) -> usize {
+        self.setup.n_lanes()
+    }
+
+    /// Columns, and training rows of the lane.
+    fn shape(&self, lane: usize) -> [usize; 2] {
+        [self.setup.rows.n_cols(), self.setup.part(lane).train.len()]
+    }
+
+    fn fit_at(
+        &self,
+        lane: usize,
+        c: f64,
+        last: Option<(AcceptedFit, DualSolution)>,
+        monitor: &dyn Monitor,
+    ) -> Result<LaneFit<DualSolution>> {
+        LaneAt { setup: self.setup, number: lane, c }.fit(last, monitor)
+    }
+
+    fn decisions(&self, lane: usize, kept: &DualSolution) -> Option<Vec<f64>> {
+        kept.start.w.as_ref().map(|(w, b)| self.setup.decisions(lane, w, *b))
+    }
+
+    fn write_decisions(&self, lane: usize, decisions: Vec<f64>, all: &mut [Vec<f64>]) {
+        self.setup.write_decisions(lane, &decisions, all);
     }
 }
 
-impl Route for Dual<'_> {
-    fn advance(&mut self, c: f64) -> Result<Step> {
-        let setup = self.setup;
-        let watch = Watch::new(setup.monitor, c, self.lanes.len());
-        let done = parallel::try_map(&mut self.lanes, |number, lane| {
-            let done = Task { setup, number, c, monitor: &watch }.advance(lane)?;
-            watch.finish(done.passes);
-            Ok(done)
-        })?;
-        for (k, done) in done.iter().enumerate() {
-            if let Some(decisions) = &done.decisions {
-                setup.place(k, decisions, &mut Arc::make_mut(&mut self.decisions)[..]);
-            }
-        }
-        Ok(lane::step(c, &done, &self.decisions))
-    }
-
-    fn state(&self) -> State {
-        State(self.lanes.iter().flat_map(Lane::arrays).collect())
-    }
-
-    fn restore(&mut self, state: &State) -> Result<()> {
-        let lanes = state.lanes(self.lanes.len(), ARRAYS)?;
-        let rebuilt = lanes.enumerate().map(|(k, arrays)| {
-            Lane::rebuild(arrays, self.setup.rows.n_cols(), self.setup.part(k).train.len())
-        });
-        self.lanes = rebuilt.collect::<Result<_>>()?;
-        Ok(())
-    }
-}
-
-/// Arrays of a lane's state: facts, weights, dual variables; the last two empty before the first fit.
-const ARRAYS: usize = 3;
-/// Numbers in the first of them.
+/// Numbers in the first array of a lane.
 const FACTS: usize = 8;
 /// The solvers that a fit of a binary problem can name, by their number in a state.
 const SOLVERS: [SolverKind; 3] = [SolverKind::DualCd, SolverKind::DualCdOnline, SolverKind::Newton];
 
-impl Lane {
-    fn arrays(&self) -> [Vec<f64>; ARRAYS] {
-        let (Some(f), Some((w, b)), Some(alpha)) = (self.fitted, &self.start.w, &self.start.alpha) else {
-            return Default::default();
-        };
-        let solver = SOLVERS.iter().position(|s| *s == f.solver).unwrap_or(0) as f64;
+impl Saved for DualSolution {
+    type Shape = [usize; 2];
+    /// Facts, weights, dual variables.
+    const ARRAYS: usize = 3;
+
+    fn arrays(&self, accepted: &AcceptedFit) -> Vec<Vec<f64>> {
+        let AcceptedFit { c, norm, loss, until } = *accepted;
+        let (w, b) = self.start.w.as_ref().expect("a fit leaves weights");
+        let alpha = self.start.alpha.as_ref().expect("a fit leaves dual variables");
+        let solver = SOLVERS.iter().position(|s| *s == self.solver).unwrap_or(0) as f64;
         let is_consistent = f64::from(u8::from(self.start.is_consistent));
-        [
-            vec![f.c, f.norm, f.loss, f.dual, f.until, solver, is_consistent, *b],
-            memory::copy(w),
-            memory::copy(alpha),
-        ]
+        let facts = vec![c, norm, loss, self.dual, until, solver, is_consistent, *b];
+        vec![facts, memory::copy(w), memory::copy(alpha)]
     }
 
-    fn rebuild(arrays: &[Vec<f64>], n_cols: usize, n_rows: usize) -> Result<Self> {
-        let [facts, w, alpha] = arrays else { unreachable!("a lane has {ARRAYS} arrays") };
-        if facts.is_empty() {
-            return Ok(Self::default());
-        }
+    fn rebuild(arrays: &[Vec<f64>], [n_cols, n_rows]: [usize; 2]) -> Result<(AcceptedFit, Self)> {
+        let [facts, w, alpha] = arrays else { unreachable!("a lane has three arrays") };
         check_length("facts of a search state", FACTS, facts.len())?;
         check_length("weights of a search state", n_cols, w.len())?;
         check_length("dual variables of a search state", n_rows, alpha.len())?;
@@ -147,80 +111,63 @@ impl Lane {
         })?;
         let is_consistent = is_consistent != 0.0;
         let start = Start { w: Some((memory::copy(w), b)), alpha: Some(memory::copy(alpha)), is_consistent };
-        Ok(Self { start, fitted: Some(Fitted { c, norm, loss, dual, until, solver }), is_scored: false })
+        Ok((AcceptedFit { c, norm, loss, until }, Self { start, dual, solver }))
     }
 }
 
-/// One step of one lane.
-struct Task<'a> {
-    setup: &'a Setup<'a>,
+/// One lane at one value of `C`.
+struct LaneAt<'a> {
+    setup: &'a LaneSetup<'a>,
     number: usize,
     c: f64,
-    monitor: &'a dyn Monitor,
 }
 
-impl Task<'_> {
-    fn advance(&self, lane: &mut Lane) -> Result<Done> {
-        let accepted = lane.fitted.filter(|fitted| fitted.covers(self.c));
-        let mut done = match accepted {
-            Some(fitted) => Done::unchanged(fitted.objective(self.c), fitted.until),
-            None => self.fit(lane)?,
-        };
-        if !(done.is_unchanged && lane.is_scored) {
-            let (w, b) = lane.start.w.as_ref().expect("a fit leaves weights");
-            done.decisions = Some(self.setup.decisions(self.number, w, *b));
-            lane.is_scored = true;
-        }
-        Ok(done)
-    }
-
+impl LaneAt<'_> {
     fn weight(&self) -> &[f64] {
         &self.setup.part(self.number).weight
     }
 
-    fn fit(&self, lane: &mut Lane) -> Result<Done> {
-        let settings = self.setup.settings;
+    fn fit(
+        &self,
+        last: Option<(AcceptedFit, DualSolution)>,
+        monitor: &dyn Monitor,
+    ) -> Result<LaneFit<DualSolution>> {
+        let (settings, c) = (self.setup.settings, self.c);
         let tol = GAP_PER_TOL * settings.tol;
-        let mut solver = settings.solver;
-        if let Some(last) = lane.fitted {
-            self.stretch(&mut lane.start, last.c);
+        let (mut start, mut solver) = (Start::default(), settings.solver);
+        if let Some((accepted, kept)) = last {
+            start = kept.start;
+            self.rescale(&mut start, accepted.c);
             if solver == SolverKind::Auto {
-                solver = last.solver;
+                solver = kept.solver;
             }
         }
         let y = self.setup.signs(self.number);
-        let cost: Vec<f64> = self.weight().iter().map(|v| self.c * v).collect_large();
+        let cost: Vec<f64> = self.weight().iter().map(|v| c * v).collect_large();
         let seed = settings.seed.wrapping_add(self.number as u64);
         let params = Params { solver, tol, max_iter: settings.max_iter, seed };
         let problem = self.setup.problem(self.number, &y, &cost);
-        let mut solution = auto::solve_unproved(&problem, settings.loss, &params, &lane.start, self.monitor)?;
+        let mut solution = auto::solve_unproved(&problem, settings.loss, &params, &start, monitor)?;
         let is_converged = solution.status == Status::Converged;
-        let mut fitted = self.judge(&solution, is_converged, tol);
-        let can_extend = is_converged && fitted.until < self.setup.last;
-        let is_extended = can_extend && self.extend(&mut solution, &mut fitted, &y, tol);
-        let (passes, n_iter, objective) = (solution.passes, solution.n_iter, fitted.objective(self.c));
+        let norm = saturation::norm(settings.intercept, &solution.w, solution.intercept);
+        let mut accepted = AcceptedFit::new(c, norm, solution.certificate, is_converged, tol);
+        let can_extend = is_converged && accepted.until < self.setup.last;
+        let is_extended = can_extend && self.extend(&mut solution, &mut accepted, &y, tol);
+        let Solution { w, intercept, alpha, passes, n_iter, certificate, solver, .. } = solution;
+        let decisions = self.setup.decisions(self.number, &w, intercept);
         let is_consistent = solution.is_consistent && !is_extended;
-        let start =
-            Start { w: Some((solution.w, solution.intercept)), alpha: Some(solution.alpha), is_consistent };
-        *lane = Lane { start, fitted: Some(fitted), is_scored: false };
-        let until = fitted.until;
-        Ok(Done { passes, n_iter, is_converged, is_unchanged: false, objective, until, decisions: None })
-    }
-
-    fn judge(&self, solution: &Solution, is_converged: bool, tol: f64) -> Fitted {
-        let norm = saturation::norm(self.setup.settings.intercept, &solution.w, solution.intercept);
-        let certificate = solution.certificate;
-        let loss = (certificate.primal - norm).max(0.0);
-        let (c, dual, solver) = (self.c, certificate.dual, solution.solver);
-        let until = if is_converged { accepted_until(c, norm, loss, dual, tol) } else { c };
-        Fitted { c, norm, loss, dual, until, solver }
+        let start = Start { w: Some((w, intercept)), alpha: Some(alpha), is_consistent };
+        let kept = DualSolution { start, dual: certificate.dual, solver };
+        let (objective, until) = (accepted.objective(c), accepted.until);
+        let done = Done { passes, n_iter, is_converged, is_unchanged: false, objective, until };
+        Ok(LaneFit { accepted, kept, done, decisions })
     }
 
     /// Tries to make the solution one that is accepted up to the last `C` of the search; tells whether it
     /// did.
-    fn extend(&self, solution: &mut Solution, fitted: &mut Fitted, y: &[f64], tol: f64) -> bool {
+    fn extend(&self, solution: &mut Solution, accepted: &mut AcceptedFit, y: &[f64], tol: f64) -> bool {
         with_loss!(self.setup.settings.loss, loss => {
-            loss.can_be_zero() && self.extend_with(loss, solution, fitted, y, tol)
+            loss.can_be_zero() && self.extend_with(loss, solution, accepted, y, tol)
         })
     }
 
@@ -228,24 +175,25 @@ impl Task<'_> {
         &self,
         loss: L,
         solution: &mut Solution,
-        fitted: &mut Fitted,
+        accepted: &mut AcceptedFit,
         y: &[f64],
         tol: f64,
     ) -> bool {
-        let last = self.setup.last;
+        let (last, dual) = (self.setup.last, solution.certificate.dual);
         let cost: Vec<f64> = self.weight().iter().map(|v| last * v).collect_large();
         let problem = self.setup.problem(self.number, y, &cost);
-        let mut extension = Extension { problem, loss, limit: (1.0 + tol) * fitted.dual, passes: 0.0 };
-        let mut point = Point { w: memory::copy(&solution.w), b: solution.intercept, norm: fitted.norm };
+        let mut extension = Extension { problem, loss, limit: (1.0 + tol) * dual, passes: 0.0 };
+        let mut point =
+            PrimalPoint { w: memory::copy(&solution.w), b: solution.intercept, norm: accepted.norm };
         let loss_at_last = extension.run(&mut point);
         solution.passes += extension.passes;
         let Some(loss_at_last) = loss_at_last else {
             return false;
         };
         let (norm, loss) = (point.norm, loss_at_last * self.c / last);
-        let until = accepted_until(self.c, norm, loss, fitted.dual, tol).max(last);
+        let until = accepted_until(self.c, norm, loss, dual, tol).max(last);
         (solution.w, solution.intercept) = (point.w, point.b);
-        *fitted = Fitted { norm, loss, until, ..*fitted };
+        *accepted = AcceptedFit { norm, loss, until, ..*accepted };
         true
     }
 
@@ -254,7 +202,7 @@ impl Task<'_> {
     /// Chu15, eq. (14), takes the ratio of the two. Deviation: of 1, the ratio and its square root the one
     /// with the largest dual value is taken; on separable data the dual variables hardly grow any more at
     /// large `C`, and the ratio would throw the start far off. Reads no data.
-    fn stretch(&self, start: &mut Start, last: f64) {
+    fn rescale(&self, start: &mut Start, last: f64) {
         let ratio = self.c / last;
         let (Some(alpha), Some((w, _))) = (&mut start.alpha, &mut start.w) else {
             return;
@@ -277,30 +225,6 @@ impl Task<'_> {
     }
 }
 
-impl Fitted {
-    fn covers(&self, c: f64) -> bool {
-        self.c <= c && c <= self.until
-    }
-
-    /// Primal value of the unchanged solution.
-    fn objective(&self, c: f64) -> f64 {
-        self.norm + c / self.c * self.loss
-    }
-}
-
-/// Largest `C'` with a relative gap of at most `tol`; see the module's description. `c` itself if the dual
-/// value is useless.
-pub fn accepted_until(c: f64, norm: f64, loss: f64, dual: f64, tol: f64) -> f64 {
-    let room = (1.0 + tol) * dual - norm;
-    if !(dual > 0.0 && room >= 0.0) {
-        c
-    } else if loss == 0.0 {
-        f64::INFINITY
-    } else {
-        (c * room / loss).max(c)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -308,8 +232,8 @@ mod tests {
     use crate::labels::Labels;
     use crate::loss::LossKind;
     use crate::matrix::dense::DenseView;
-    use crate::search::Settings;
     use crate::search::folds::{Fold, parts};
+    use crate::search::{Route, RouteState, SearchSettings};
     use proptest::prelude::*;
 
     const COLUMNS: usize = 12;
@@ -344,24 +268,32 @@ mod tests {
         let weight: Vec<f64> = (0..n).map(|i| 0.5 + (i % 3) as f64).collect();
         let parts = parts(&view, &labels, &weight, &folds).unwrap();
         let settings =
-            Settings { loss, intercept, solver: SolverKind::DualCd, tol: TOL, max_iter: 100_000, seed };
+            SearchSettings { loss, intercept, solver: SolverKind::DualCd, tol: TOL, max_iter: 100_000, seed };
         let (labels, weight) = (&labels, &weight[..]);
-        let setup =
-            Setup { rows: &view, labels, weight, parts: &parts, settings: &settings, last, monitor: &Silent };
+        let setup = LaneSetup {
+            rows: &view,
+            labels,
+            weight,
+            parts: &parts,
+            settings: &settings,
+            last,
+            monitor: &Silent,
+        };
         let optimum = |k: usize, c: f64| {
             let (y, cost) = (setup.signs(k), setup.part(k).weight.iter().map(|v| c * v).collect::<Vec<_>>());
             let problem: Problem<'_> = setup.problem(k, &y, &cost);
             let params = Params { solver: SolverKind::Newton, tol: 1e-9, max_iter: 10_000, seed: 0 };
             auto::solve(&problem, loss, &params, &Start::default(), &Silent).unwrap().certificate.primal
         };
-        let mut route = Dual::new(&setup);
+        let mut route = super::route(&setup);
         let (mut c, mut end) = (1.0 / 64.0, last);
         while c <= last {
             let step = route.advance(c).unwrap();
             assert!(step.is_converged);
             for (k, lane) in route.lanes.iter().enumerate() {
-                let (w, b) = lane.start.w.as_ref().unwrap();
-                let until = lane.fitted.unwrap().until.min(last);
+                let (accepted, kept) = lane.solution.as_ref().unwrap();
+                let (w, b) = kept.start.w.as_ref().unwrap();
+                let until = accepted.until.min(last);
                 for (at, is_present) in [(c, true), (0.5 * (c + until), false), (until, false)] {
                     let losses = setup.part(k).train.iter().zip(setup.signs(k)).zip(&setup.part(k).weight);
                     let loss_of = |((&i, y), v): ((&u32, f64), &f64)| {
@@ -428,8 +360,8 @@ mod tests {
         let parts = parts(&view, &labels, &weight, &folds).unwrap();
         let (intercept, solver) = (Intercept::None, SolverKind::DualCd);
         let settings =
-            Settings { loss: LossKind::Hinge, intercept, solver, tol: TOL, max_iter: 100, seed: 0 };
-        let setup = Setup {
+            SearchSettings { loss: LossKind::Hinge, intercept, solver, tol: TOL, max_iter: 100, seed: 0 };
+        let setup = LaneSetup {
             rows: &view,
             labels: &labels,
             weight: &weight,
@@ -438,15 +370,15 @@ mod tests {
             last: 1.0,
             monitor: &Silent,
         };
-        let mut route = Dual::new(&setup);
+        let mut route = super::route(&setup);
         let fresh = route.state();
         route.advance(1.0).unwrap();
         let good = route.state();
         assert!(route.restore(&fresh).is_ok() && route.restore(&good).is_ok());
         for spoil in [
-            |s: &mut State| s.0.truncate(2),
-            |s: &mut State| s.0[1].push(0.0),
-            |s: &mut State| s.0[0][5] = 9.0,
+            |s: &mut RouteState| s.0.truncate(2),
+            |s: &mut RouteState| s.0[1].push(0.0),
+            |s: &mut RouteState| s.0[0][5] = 9.0,
         ] {
             let mut bad = good.clone();
             spoil(&mut bad);

@@ -9,7 +9,7 @@
 use rayon::prelude::*;
 use twox_hash::XxHash3_64;
 
-use super::{Plan, Settings, Task};
+use super::{SearchData, SearchPlan, SearchSettings};
 use crate::matrix::{Matrix, Rows};
 use crate::memory::CollectLarge;
 
@@ -22,7 +22,7 @@ pub struct Fingerprint(Vec<(String, String)>);
 
 impl Fingerprint {
     /// The fingerprint of a search; one pass over the data.
-    pub fn of(task: &Task<'_>, settings: &Settings, plan: &Plan) -> Self {
+    pub fn of(task: &SearchData<'_>, settings: &SearchSettings, plan: &SearchPlan) -> Self {
         let data = [
             ("shape of X", format!("{} x {}", task.rows.n_rows(), task.rows.n_cols())),
             ("hash of X", hex(hash_rows(task.rows))),
@@ -36,9 +36,9 @@ impl Fingerprint {
     }
 
     /// The fingerprint of a search over data that are described by the entries.
-    pub fn with(data: &[(&str, String)], settings: &Settings, plan: &Plan) -> Self {
-        let Settings { loss, intercept, solver, tol, max_iter, seed } = settings;
-        let Plan { values, refine, stop } = plan;
+    pub fn with(data: &[(&str, String)], settings: &SearchSettings, plan: &SearchPlan) -> Self {
+        let SearchSettings { loss, intercept, solver, tol, max_iter, seed } = settings;
+        let SearchPlan { values, refine, stop } = plan;
         let options = [
             ("loss", format!("{loss:?}")),
             ("intercept", format!("{intercept:?}")),
@@ -102,7 +102,7 @@ fn hash_rows(rows: &Matrix<'_>) -> u64 {
     hash_bytes(hashes.into_iter().flat_map(u64::to_le_bytes))
 }
 
-fn hash_folds(task: &Task<'_>) -> u64 {
+fn hash_folds(task: &SearchData<'_>) -> u64 {
     let parts = task.folds.iter().flat_map(|fold| [&fold.train, &fold.test]);
     let numbers =
         parts.flat_map(|rows| std::iter::once(rows.len() as u64).chain(rows.iter().map(|&i| u64::from(i))));

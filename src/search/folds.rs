@@ -1,6 +1,6 @@
 //! The splits of a search, checked, and what every lane reads.
 
-use super::Settings;
+use super::SearchSettings;
 use crate::fit::{Monitor, Problem};
 use crate::labels::{Labels, weighted_rows};
 use crate::matrix::{Matrix, Rows};
@@ -16,7 +16,7 @@ pub struct Fold {
 }
 
 /// Rows of positive weight in the training part of a fold, their weights, and the held-out rows.
-pub struct Part<'a> {
+pub struct FoldRows<'a> {
     /// Rows to train on.
     pub train: Vec<u32>,
     /// Their weights.
@@ -26,7 +26,7 @@ pub struct Part<'a> {
 }
 
 /// What every lane of a search shares. Lane `k` is problem `k % n_problems` of fold `k / n_problems`.
-pub struct Setup<'a> {
+pub struct LaneSetup<'a> {
     /// The full matrix.
     pub rows: &'a Matrix<'a>,
     /// Class ids of all its rows.
@@ -34,16 +34,16 @@ pub struct Setup<'a> {
     /// Weights of all its rows.
     pub weight: &'a [f64],
     /// The folds.
-    pub parts: &'a [Part<'a>],
+    pub parts: &'a [FoldRows<'a>],
     /// Loss, accuracy, limits.
-    pub settings: &'a Settings,
+    pub settings: &'a SearchSettings,
     /// Largest `C` that the search may visit.
     pub last: f64,
-    /// The caller's eyes and brake.
+    /// Progress and cancelling.
     pub monitor: &'a dyn Monitor,
 }
 
-impl<'a> Setup<'a> {
+impl<'a> LaneSetup<'a> {
     /// Binary problems per fold.
     pub fn n_problems(&self) -> usize {
         self.labels.n_problems()
@@ -55,7 +55,7 @@ impl<'a> Setup<'a> {
     }
 
     /// The fold of lane `k`.
-    pub fn part(&self, k: usize) -> &'a Part<'a> {
+    pub fn part(&self, k: usize) -> &'a FoldRows<'a> {
         &self.parts[k / self.n_problems()]
     }
 
@@ -80,13 +80,13 @@ impl<'a> Setup<'a> {
         self.part(k).test.iter().map(|&i| self.rows.dot(i as usize, w) + b).collect_large()
     }
 
-    /// Decision values of zero weights, in the shape of [`super::Step::decisions`].
+    /// Decision values of zero weights, in the shape of [`super::SearchStep::decisions`].
     pub fn no_decisions(&self) -> Vec<Vec<f64>> {
         self.parts.iter().map(|part| memory::zeros(part.test.len() * self.n_problems())).collect_large()
     }
 
     /// Writes the decision values of lane `k` into those of all lanes.
-    pub fn place(&self, k: usize, decisions: &[f64], all: &mut [Vec<f64>]) {
+    pub fn write_decisions(&self, k: usize, decisions: &[f64], all: &mut [Vec<f64>]) {
         let p = self.n_problems();
         for (row, value) in decisions.iter().enumerate() {
             all[k / p][row * p + k % p] = *value;
@@ -104,7 +104,7 @@ pub fn parts<'a>(
     labels: &Labels<'_>,
     weight: &[f64],
     folds: &'a [Fold],
-) -> Result<Vec<Part<'a>>> {
+) -> Result<Vec<FoldRows<'a>>> {
     if folds.is_empty() {
         return Err(Error::Shape { what: "folds", expected: 1, found: 0 });
     }
@@ -117,7 +117,7 @@ fn part<'a>(
     weight: &[f64],
     f: usize,
     fold: &'a Fold,
-) -> Result<Part<'a>> {
+) -> Result<FoldRows<'a>> {
     for (what, ids) in [("training rows of a fold", &fold.train), ("held-out rows of a fold", &fold.test)] {
         if ids.is_empty() {
             return Err(Error::Shape { what, expected: 1, found: 0 });
@@ -131,5 +131,5 @@ fn part<'a>(
     let train =
         weighted_rows(labels, weight, fold.train.iter().copied(), &format!("the training part of fold {f}"))?;
     let weight = train.iter().map(|&i| weight[i as usize]).collect_large();
-    Ok(Part { train, weight, test: &fold.test })
+    Ok(FoldRows { train, weight, test: &fold.test })
 }

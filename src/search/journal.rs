@@ -36,7 +36,7 @@ use std::sync::Arc;
 use twox_hash::XxHash3_64;
 
 use super::fingerprint::Fingerprint;
-use super::{State, Step};
+use super::{RouteState, SearchStep};
 use crate::durable::draft::Draft;
 use crate::durable::held::Held;
 use crate::durable::target::{Kind, Replace};
@@ -79,9 +79,9 @@ struct Entry {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Record {
     /// The step.
-    pub step: Step,
+    pub step: SearchStep,
     /// The route's state.
-    pub state: Option<State>,
+    pub state: Option<RouteState>,
 }
 
 impl Journal {
@@ -203,7 +203,7 @@ impl Journal {
     ///
     /// # Errors
     /// [`Error::Io`].
-    pub fn state_at(&mut self, c: f64) -> Result<Option<State>> {
+    pub fn state_at(&mut self, c: f64) -> Result<Option<RouteState>> {
         let Some(k) = self.records.iter().position(|record| record.c == c && record.state > 0) else {
             return Ok(None);
         };
@@ -215,7 +215,7 @@ impl Journal {
     ///
     /// # Errors
     /// [`Error::Io`].
-    pub fn append(&mut self, step: &Step, state: &State) -> Result<()> {
+    pub fn append(&mut self, step: &SearchStep, state: &RouteState) -> Result<()> {
         let payload = encode(step, Some(state));
         let bytes = frame(self.number, &payload);
         let write = |file: &mut File, end| {
@@ -231,7 +231,7 @@ impl Journal {
         Ok(())
     }
 
-    fn note(&mut self, c: f64, offset: u64, state: Option<&State>) {
+    fn note(&mut self, c: f64, offset: u64, state: Option<&RouteState>) {
         let state = state.map_or(0, |state| state.0.iter().map(|array| 8 + 8 * array.len() as u64).sum());
         self.records.push(Entry { c, offset, state });
     }
@@ -311,7 +311,7 @@ fn read_frame_at(file: &mut File, offset: u64, number: u64) -> std::io::Result<O
     Ok((XxHash3_64::oneshot_with_seed(number, &payload) == checksum).then_some(payload))
 }
 
-fn encode(step: &Step, state: Option<&State>) -> Vec<u8> {
+fn encode(step: &SearchStep, state: Option<&RouteState>) -> Vec<u8> {
     let arrays = |arrays: &[Vec<f64>]| arrays.iter().map(|a| 8 + 8 * a.len()).sum::<usize>();
     let size =
         96 + 8 * step.objective.len() + arrays(&step.decisions) + state.map_or(0, |state| arrays(&state.0));
@@ -350,8 +350,8 @@ fn decode(payload: &[u8]) -> Option<Record> {
     let flags = bytes.u64()?;
     let [is_unchanged, is_converged, has_state] = [1, 2, 4].map(|flag| flags & flag != 0);
     let (objective, decisions) = (bytes.array()?, Arc::new(bytes.arrays()?));
-    let state = if has_state { Some(State(bytes.arrays()?)) } else { None };
-    let step = Step {
+    let state = if has_state { Some(RouteState(bytes.arrays()?)) } else { None };
+    let step = SearchStep {
         c,
         passes,
         n_iter,
@@ -411,7 +411,7 @@ mod tests {
     use crate::fit::{Intercept, SolverKind};
     use crate::labels::Labels;
     use crate::loss::LossKind;
-    use crate::search::{Fold, Plan, Settings, StopRule, Task, Values};
+    use crate::search::{Fold, SearchData, SearchPlan, SearchSettings, StopRule, Values};
     use proptest::prelude::*;
     use std::path::PathBuf;
 
@@ -419,17 +419,18 @@ mod tests {
         let (view, _) = crate::matrix::dense::DenseView::new(&[1.0, 2.0], 2, 1).unwrap();
         let folds = [Fold { train: vec![0], test: vec![1] }];
         let labels = Labels { ids: &[0, 1], n_classes: 2 };
-        let task = Task { rows: &view.into(), labels, weight: &[1.0, 1.0], folds: &folds };
+        let task = SearchData { rows: &view.into(), labels, weight: &[1.0, 1.0], folds: &folds };
         let (intercept, solver) = (Intercept::Free, SolverKind::Auto);
-        let settings = Settings { loss: LossKind::Hinge, intercept, solver, tol: 0.1, max_iter: 9, seed };
-        let plan = Plan { values: Values::List(vec![1.0, 2.0]), refine: 0, stop: StopRule::Exact };
+        let settings =
+            SearchSettings { loss: LossKind::Hinge, intercept, solver, tol: 0.1, max_iter: 9, seed };
+        let plan = SearchPlan { values: Values::List(vec![1.0, 2.0]), refine: 0, stop: StopRule::Exact };
         Fingerprint::of(&task, &settings, &plan)
     }
 
     /// The record of the `k`-th value, `2^k`; numbers that a text format would lose among them.
     fn record(k: usize, state_length: usize) -> Record {
         let c = (k as f64).exp2();
-        let step = Step {
+        let step = SearchStep {
             c,
             passes: 0.1 * c,
             n_iter: k,
@@ -442,7 +443,7 @@ mod tests {
             seconds: 1.0 / 3.0,
             is_replayed: true,
         };
-        Record { step, state: Some(State(vec![vec![c / 7.0; state_length], vec![]])) }
+        Record { step, state: Some(RouteState(vec![vec![c / 7.0; state_length], vec![]])) }
     }
 
     fn write(path: &Path, count: usize, state_length: usize) {

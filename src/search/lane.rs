@@ -1,14 +1,136 @@
-//! Lanes that solve by themselves: what one did at a `C`, and the step of all of them.
+//! One lane of a search: its last certified solution, the values of `C` at which that stays accepted, and its
+//! arrays in a journal. [`LaneRoute`] moves lanes that are fitted one by one.
+//!
+//! **Steps that cost nothing.** Let a solution at `C` have the primal value `P = R + L`, norm and loss, and
+//! dual value `D`. At `C' > C` the dual variables are still feasible and their dual value is no lower (their
+//! box grows, and each row's dual term rises with its cost), while the loss grows in proportion: the same
+//! weights have a gap of at most `R + L C'/C - D`. So they stay accepted up to
+//!
+//! ```text
+//! C' = C ((1 + tol) D - R) / L
+//! ```
+//!
+//! A lane is fitted only where its solution is no longer accepted, and then starts from it. Routes differ in
+//! how they fit at a value ([`LaneFits`]) and in what they keep of a solution ([`Saved`]).
 
 use std::sync::Arc;
 
-use super::Step;
+use super::folds::LaneSetup;
+use super::watch::Watch;
+use super::{Route, RouteState, SearchStep};
+use crate::fit::{Certificate, Monitor, check_length};
+use crate::{Result, memory, parallel};
+
+/// Relative duality gap of fits per unit of `tol`: about the accuracy that the gradient criterion gives in
+/// the primal.
+pub const GAP_PER_TOL: f64 = 0.1;
+
+/// A certified fit, and how long its solution stays accepted unchanged.
+#[derive(Clone, Copy, Debug)]
+pub struct AcceptedFit {
+    /// The value of `C` of the fit.
+    pub c: f64,
+    /// Norm part of the primal value.
+    pub norm: f64,
+    /// Loss part of the primal value at `c`.
+    pub loss: f64,
+    /// Largest `C` at which the solution is accepted.
+    pub until: f64,
+}
+
+impl AcceptedFit {
+    /// That of a fit at `c` to a relative gap of `tol`; one that has not converged is accepted at `c` only.
+    pub fn new(c: f64, norm: f64, certificate: Certificate, is_converged: bool, tol: f64) -> Self {
+        let loss = (certificate.primal - norm).max(0.0);
+        let until = if is_converged { accepted_until(c, norm, loss, certificate.dual, tol) } else { c };
+        Self { c, norm, loss, until }
+    }
+
+    /// Primal value of the unchanged solution.
+    pub fn objective(&self, c: f64) -> f64 {
+        self.norm + c / self.c * self.loss
+    }
+}
+
+/// Largest `C'` with a relative gap of at most `tol`; see the module's description. `c` itself if the dual
+/// value is useless.
+pub fn accepted_until(c: f64, norm: f64, loss: f64, dual: f64, tol: f64) -> f64 {
+    let room = (1.0 + tol) * dual - norm;
+    if !(dual > 0.0 && room >= 0.0) {
+        c
+    } else if loss == 0.0 {
+        f64::INFINITY
+    } else {
+        (c * room / loss).max(c)
+    }
+}
+
+/// What a lane keeps of a solution, to start from and to predict with.
+pub trait Saved: Sized {
+    /// What the lengths of the arrays follow from.
+    type Shape;
+    /// Number of arrays.
+    const ARRAYS: usize;
+
+    /// The solution as arrays of a state; the first is not empty.
+    fn arrays(&self, accepted: &AcceptedFit) -> Vec<Vec<f64>>;
+
+    /// What [`Self::arrays`] has made arrays of.
+    ///
+    /// # Errors
+    /// [`crate::Error::Shape`] and [`crate::Error::Parameter`] for the arrays of another search.
+    fn rebuild(arrays: &[Vec<f64>], shape: Self::Shape) -> Result<(AcceptedFit, Self)>;
+}
+
+/// One problem of one fold, between two values of `C`.
+#[derive(Clone, Debug)]
+pub struct SearchLane<T> {
+    /// The last fit, once there is one.
+    pub solution: Option<(AcceptedFit, T)>,
+    /// The held-out rows are predicted from the present weights.
+    pub is_scored: bool,
+}
+
+impl<T> Default for SearchLane<T> {
+    fn default() -> Self {
+        Self { solution: None, is_scored: false }
+    }
+}
+
+impl<T: Saved> SearchLane<T> {
+    /// The solution, if it is accepted at `c`.
+    pub fn accepted_at(&self, c: f64) -> Option<&(AcceptedFit, T)> {
+        self.solution.as_ref().filter(|(accepted, _)| accepted.c <= c && c <= accepted.until)
+    }
+
+    /// The arrays of some lanes, one after the other; those of a lane without a fit are empty.
+    pub fn arrays(lanes: &[Self]) -> Vec<Vec<f64>> {
+        let arrays = |lane: &Self| match &lane.solution {
+            Some((accepted, kept)) => kept.arrays(accepted),
+            None => vec![Vec::new(); T::ARRAYS],
+        };
+        lanes.iter().flat_map(arrays).collect()
+    }
+
+    /// The lanes that [`Self::arrays`] has made arrays of.
+    ///
+    /// # Errors
+    /// Those of [`Saved::rebuild`].
+    pub fn rebuild(arrays: &[Vec<f64>], shape: impl Fn(usize) -> T::Shape) -> Result<Vec<Self>> {
+        let lane = |(number, arrays): (usize, &[Vec<f64>])| {
+            let is_empty = arrays[0].is_empty();
+            let solution = (!is_empty).then(|| T::rebuild(arrays, shape(number))).transpose()?;
+            Ok(Self { solution, is_scored: false })
+        };
+        arrays.chunks_exact(T::ARRAYS).enumerate().map(lane).collect()
+    }
+}
 
 /// What one lane did at one `C`.
 pub struct Done {
-    /// As in [`Step`], of this lane.
+    /// As in [`SearchStep`], of this lane.
     pub passes: f64,
-    /// As in [`Step`], of this lane.
+    /// As in [`SearchStep`], of this lane.
     pub n_iter: usize,
     /// The requested accuracy was reached.
     pub is_converged: bool,
@@ -18,28 +140,11 @@ pub struct Done {
     pub objective: f64,
     /// Largest `C` at which the solution is accepted unchanged.
     pub until: f64,
-    /// Decision values of the held-out rows, if they are new.
-    pub decisions: Option<Vec<f64>>,
-}
-
-impl Done {
-    /// Nothing was read: the solution is accepted as it is.
-    pub fn unchanged(objective: f64, until: f64) -> Self {
-        Self {
-            passes: 0.0,
-            n_iter: 0,
-            is_converged: true,
-            is_unchanged: true,
-            objective,
-            until,
-            decisions: None,
-        }
-    }
 }
 
 /// The step of all lanes together, with the decision values after it.
-pub fn step(c: f64, done: &[Done], decisions: &Arc<Vec<Vec<f64>>>) -> Step {
-    Step {
+pub fn step(c: f64, done: &[Done], decisions: &Arc<Vec<Vec<f64>>>) -> SearchStep {
+    SearchStep {
         c,
         passes: done.iter().map(|d| d.passes).sum(),
         n_iter: done.iter().map(|d| d.n_iter).sum(),
@@ -51,5 +156,128 @@ pub fn step(c: f64, done: &[Done], decisions: &Arc<Vec<Vec<f64>>>) -> Step {
         decisions: Arc::clone(decisions),
         seconds: 0.0,
         is_replayed: false,
+    }
+}
+
+/// A fit of one lane at one `C`.
+pub struct LaneFit<T> {
+    /// How long it lasts.
+    pub accepted: AcceptedFit,
+    /// What is kept of it.
+    pub kept: T,
+    /// What it took and reached.
+    pub done: Done,
+    /// Decision values of the held-out rows.
+    pub decisions: Vec<f64>,
+}
+
+/// How lanes are fitted, each by itself.
+pub trait LaneFits: Sync {
+    /// What a lane keeps.
+    type Kept: Saved + Send;
+    /// Whether a state has the decision values too, since what is kept does not tell them.
+    const SAVES_DECISIONS: bool;
+
+    /// Number of lanes.
+    fn n_lanes(&self) -> usize;
+
+    /// The shape of what a lane keeps.
+    fn shape(&self, lane: usize) -> <Self::Kept as Saved>::Shape;
+
+    /// Fits a lane at `c`, from its last solution if there is one.
+    ///
+    /// # Errors
+    /// Those of the solver.
+    fn fit_at(
+        &self,
+        lane: usize,
+        c: f64,
+        last: Option<(AcceptedFit, Self::Kept)>,
+        monitor: &dyn Monitor,
+    ) -> Result<LaneFit<Self::Kept>>;
+
+    /// Decision values of the held-out rows of a lane, where what is kept tells them.
+    fn decisions(&self, lane: usize, kept: &Self::Kept) -> Option<Vec<f64>>;
+
+    /// Writes the decision values of a lane into those of all.
+    fn write_decisions(&self, lane: usize, decisions: Vec<f64>, all: &mut [Vec<f64>]);
+}
+
+/// The route of lanes that are fitted each by itself, as parallel tasks.
+pub struct LaneRoute<'a, F: LaneFits> {
+    fits: F,
+    monitor: &'a dyn Monitor,
+    /// The lanes.
+    pub lanes: Vec<SearchLane<F::Kept>>,
+    decisions: Arc<Vec<Vec<f64>>>,
+}
+
+impl<'a, F: LaneFits> LaneRoute<'a, F> {
+    /// Starts before the first value of `C`.
+    pub fn new(setup: &'a LaneSetup<'a>, fits: F) -> Self {
+        let lanes = (0..fits.n_lanes()).map(|_| SearchLane::default()).collect();
+        Self { fits, monitor: setup.monitor, lanes, decisions: Arc::new(setup.no_decisions()) }
+    }
+}
+
+/// Moves one lane to `c`; its decision values, if they are new.
+fn advance<F: LaneFits>(
+    fits: &F,
+    (number, lane): (usize, &mut SearchLane<F::Kept>),
+    c: f64,
+    monitor: &dyn Monitor,
+) -> Result<(Done, Option<Vec<f64>>)> {
+    if let Some((accepted, kept)) = lane.accepted_at(c) {
+        let decisions = if lane.is_scored { None } else { fits.decisions(number, kept) };
+        let (objective, until) = (accepted.objective(c), accepted.until);
+        lane.is_scored = true;
+        let done = Done { passes: 0.0, n_iter: 0, is_converged: true, is_unchanged: true, objective, until };
+        return Ok((done, decisions));
+    }
+    let LaneFit { accepted, kept, done, decisions } =
+        fits.fit_at(number, c, lane.solution.take(), monitor)?;
+    *lane = SearchLane { solution: Some((accepted, kept)), is_scored: true };
+    Ok((done, Some(decisions)))
+}
+
+impl<F: LaneFits> Route for LaneRoute<'_, F> {
+    fn advance(&mut self, c: f64) -> Result<SearchStep> {
+        let (fits, watch) = (&self.fits, Watch::new(self.monitor, c, self.lanes.len()));
+        let moved = parallel::try_map(&mut self.lanes, |number, lane| {
+            let moved = advance(fits, (number, lane), c, &watch)?;
+            watch.finish(moved.0.passes);
+            Ok(moved)
+        })?;
+        let (done, decisions): (Vec<Done>, Vec<Option<Vec<f64>>>) = moved.into_iter().unzip();
+        for (number, decisions) in decisions.into_iter().enumerate() {
+            if let Some(decisions) = decisions {
+                self.fits.write_decisions(number, decisions, &mut Arc::make_mut(&mut self.decisions)[..]);
+            }
+        }
+        Ok(step(c, &done, &self.decisions))
+    }
+
+    fn state(&self) -> RouteState {
+        let mut arrays = SearchLane::arrays(&self.lanes);
+        if F::SAVES_DECISIONS {
+            arrays.extend(self.decisions.iter().cloned());
+        }
+        RouteState(arrays)
+    }
+
+    fn restore(&mut self, state: &RouteState) -> Result<()> {
+        let n_lane_arrays = self.lanes.len() * F::Kept::ARRAYS;
+        let n_decisions = if F::SAVES_DECISIONS { self.decisions.len() } else { 0 };
+        check_length("arrays of a search state", n_lane_arrays + n_decisions, state.0.len())?;
+        let (lanes, decisions) = state.0.split_at(n_lane_arrays);
+        let lanes = SearchLane::rebuild(lanes, |lane| self.fits.shape(lane))?;
+        for (saved, present) in decisions.iter().zip(self.decisions.iter()) {
+            check_length("decision values of a search state", present.len(), saved.len())?;
+        }
+        self.lanes = lanes;
+        if F::SAVES_DECISIONS {
+            self.decisions = Arc::new(memory::copy(decisions));
+        }
+        Ok(())
     }
 }

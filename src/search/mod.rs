@@ -3,12 +3,14 @@
 //! Every fold (and class) keeps its own weights, never one shared vector (Chu15, table 3), and starts each
 //! `C` from its solution at the `C` below. One binary problem of one fold is a *lane*.
 //!
-//! * [`driver`]: the loop: next value, advance, journal, visit; [`traveller`]: from state to state;
+//! * [`driver`]: the loop: next value, advance, journal, visit; [`runner`]: moves a route to the next
+//!   value from the right state, or replays the step from a journal;
 //! * [`plan`]: which values of `C` in which order, and the reasons to end;
-//! * [`Route`]: how all lanes move to a value: [`primal`] (Newton to a gradient norm, [`terms`]
-//!   its objective) or [`dual`] (fits to a duality gap), or
-//!   [`crammer_singer`] (the same with all classes in one fit);
-//!   [`saturation`]: the exact end of the latter;
+//! * [`Route`]: how all lanes move to a value: [`primal`] (Newton to a gradient norm, [`terms`] its
+//!   objective), [`dual`] (fits to a duality gap) or [`crammer_singer`] (the same with all classes in one
+//!   fit); over a store, [`crate::blocks::route`];
+//! * [`lane`]: what lanes of the last three share; [`saturation`]: how a search over separable data ends
+//!   exactly;
 //! * [`folds`]: the checked splits;
 //! * [`journal`], [`fingerprint`]: searches that survive being killed;
 //! * [`watch`]: progress of lanes that run as parallel tasks.
@@ -22,12 +24,12 @@ pub mod dual;
 pub mod fingerprint;
 pub mod folds;
 pub mod journal;
-mod lane;
+pub mod lane;
 pub mod plan;
 pub mod primal;
+pub mod runner;
 pub mod saturation;
 pub mod terms;
-pub mod traveller;
 pub mod watch;
 
 use std::sync::Arc;
@@ -40,20 +42,20 @@ use crate::fit::auto;
 use crate::loss::{Loss, LossKind, with_loss};
 use crate::memory;
 
-pub use driver::{Task, search};
+pub use driver::{SearchData, search};
 pub use folds::Fold;
-pub use plan::{Plan, Reason, StopRule, Values};
+pub use plan::{EndReason, SearchPlan, StopRule, Values};
 
 /// Largest `C` that is tried.
 pub const DEFAULT_C_MAX: f64 = 1024.0;
 /// Factor between successive values of `C`.
 pub const DEFAULT_RATIO: f64 = 2.0;
-/// Accuracy of the fits of a search, see [`Settings::tol`].
+/// Accuracy of the fits of a search, see [`SearchSettings::tol`].
 pub const DEFAULT_SEARCH_TOL: f64 = 1e-2;
 
 /// What to fit at each `C` and how well.
 #[derive(Clone, Copy, Debug)]
-pub struct Settings {
+pub struct SearchSettings {
     /// The loss.
     pub loss: LossKind,
     /// Treatment of the intercept.
@@ -73,7 +75,7 @@ pub struct Settings {
 
 /// What happened at one value of `C`.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Step {
+pub struct SearchStep {
     /// The value.
     pub c: f64,
     /// Readings of the data, summed over lanes, in units of one whole training part.
@@ -104,9 +106,9 @@ pub struct Step {
 
 /// All that a route remembers between two values of `C`, as plain arrays.
 #[derive(Debug, Default, PartialEq)]
-pub struct State(pub Vec<Vec<f64>>);
+pub struct RouteState(pub Vec<Vec<f64>>);
 
-impl Clone for State {
+impl Clone for RouteState {
     fn clone(&self) -> Self {
         Self(self.0.iter().map(|array| memory::copy(array)).collect())
     }
@@ -115,20 +117,20 @@ impl Clone for State {
 /// All lanes of a search on their way through the values of `C`.
 pub trait Route {
     /// Moves every solution to `c`, never below the `c` before, and predicts the held-out rows. Lanes that
-    /// stay accepted unchanged read no data. [`Step::seconds`] and [`Step::is_replayed`] are left to the
-    /// driver.
+    /// stay accepted unchanged read no data. [`SearchStep::seconds`] and [`SearchStep::is_replayed`] are
+    /// left to the driver.
     ///
     /// # Errors
     /// [`crate::Error::Cancelled`], after which only [`Self::restore`] may be called, and
     /// [`crate::Error::Overflow`].
-    fn advance(&mut self, c: f64) -> Result<Step>;
+    fn advance(&mut self, c: f64) -> Result<SearchStep>;
     /// All that [`Self::advance`] depends on; before the first step, too.
-    fn state(&self) -> State;
+    fn state(&self) -> RouteState;
     /// Takes over a state: the following steps have the bits they had after it.
     ///
     /// # Errors
     /// [`crate::Error::Shape`] for a state of another search.
-    fn restore(&mut self, state: &State) -> Result<()>;
+    fn restore(&mut self, state: &RouteState) -> Result<()>;
 }
 
 /// The lower bound of Chu15 (eqs. 21 and 22), rounded down to a power of two; 1 for a matrix of zeros.
@@ -137,14 +139,10 @@ pub fn lower_bound(loss: LossKind, weight: f64, max_squared_norm: f64) -> f64 {
     if bound.is_finite() && bound > 0.0 { bound.log2().floor().exp2() } else { 1.0 }
 }
 
-impl State {
-    /// The arrays, `per_lane` for each lane, where their number fits.
-    pub(crate) fn lanes(
-        &self,
-        n_lanes: usize,
-        per_lane: usize,
-    ) -> Result<std::slice::ChunksExact<'_, Vec<f64>>> {
+impl RouteState {
+    /// The arrays, where they are `per_lane` for each lane.
+    pub(crate) fn lanes(&self, n_lanes: usize, per_lane: usize) -> Result<&[Vec<f64>]> {
         check_length("arrays of a search state", n_lanes * per_lane, self.0.len())?;
-        Ok(self.0.chunks_exact(per_lane))
+        Ok(&self.0)
     }
 }

@@ -56,7 +56,7 @@ pub enum StopRule {
 
 /// Values and rules of a search.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Plan {
+pub struct SearchPlan {
     /// The values of the pass.
     pub values: Values,
     /// Rounds of bisection after it.
@@ -67,7 +67,7 @@ pub struct Plan {
 
 /// Why a search ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reason {
+pub enum EndReason {
     /// By the stop rule, before the last value.
     Unchanged,
     /// At `c_max`.
@@ -96,30 +96,30 @@ pub struct Visited {
     pub c: f64,
     /// Its score, the larger the better; NaN is worse than any number.
     pub score: f64,
-    /// [`super::Step::is_unchanged`].
+    /// [`super::SearchStep::is_unchanged`].
     pub is_unchanged: bool,
-    /// [`super::Step::unchanged_until`].
+    /// [`super::SearchStep::unchanged_until`].
     pub unchanged_until: f64,
 }
 
-/// A plan on its way.
-pub struct Course {
-    plan: Plan,
+/// A plan with the values visited so far and those to come.
+pub struct SearchSchedule {
+    plan: SearchPlan,
     /// By rising `C`.
     visited: Vec<Visited>,
     queue: VecDeque<Target>,
     unchanged: usize,
     rounds_left: usize,
     /// How the pass ended, once it has.
-    ended: Option<Reason>,
+    ended: Option<EndReason>,
 }
 
-impl Course {
+impl SearchSchedule {
     /// Checks the plan; `bound` gives the first value where the plan leaves it open.
     ///
     /// # Errors
     /// [`Error::Parameter`]; those of `bound`.
-    pub fn new(plan: &Plan, bound: impl FnOnce() -> Result<f64>) -> Result<Self> {
+    pub fn new(plan: &SearchPlan, bound: impl FnOnce() -> Result<f64>) -> Result<Self> {
         let first = match &plan.values {
             Values::Range { c_min: Some(c_min), c_max, ratio } => first_of_range(*c_min, *c_max, *ratio)?,
             Values::Range { c_min: None, c_max, ratio } => first_from_data(bound()?, *c_max, *ratio)?,
@@ -153,7 +153,7 @@ impl Course {
     }
 
     /// Why the search ended, once [`Self::next`] is `None`.
-    pub fn reason(&self) -> Reason {
+    pub fn reason(&self) -> EndReason {
         self.ended.unwrap_or(self.limit())
     }
 
@@ -171,8 +171,8 @@ impl Course {
         self.rounds_left > 0 && (best.saturating_sub(1)..=best).any(|k| self.visited[k].c == c)
     }
 
-    fn limit(&self) -> Reason {
-        if matches!(self.plan.values, Values::List(_)) { Reason::List } else { Reason::CMax }
+    fn limit(&self) -> EndReason {
+        if matches!(self.plan.values, Values::List(_)) { EndReason::List } else { EndReason::CMax }
     }
 
     /// Bound of all values.
@@ -192,7 +192,7 @@ impl Course {
         }
     }
 
-    fn end_of_pass(&mut self, step: &Visited) -> Option<Reason> {
+    fn end_of_pass(&mut self, step: &Visited) -> Option<EndReason> {
         let counts_first = self.plan.stop == StopRule::Liblinear && self.visited.len() == 1;
         self.unchanged = if step.is_unchanged || counts_first { self.unchanged + 1 } else { 0 };
         if self.following(step.c).is_none() {
@@ -203,7 +203,7 @@ impl Course {
             StopRule::Unchanged => self.unchanged >= UNCHANGED_TO_STOP,
             StopRule::Liblinear => self.unchanged >= LIBLINEAR_TO_STOP,
         };
-        is_over.then_some(Reason::Unchanged)
+        is_over.then_some(EndReason::Unchanged)
     }
 
     /// Position of the best score, the first among equals; 0 if nothing is visited.
@@ -280,16 +280,16 @@ fn first_of_list(values: &[f64]) -> Result<f64> {
 mod tests {
     use super::*;
 
-    fn range(c_min: f64, c_max: f64, refine: usize, stop: StopRule) -> Plan {
-        Plan { values: Values::Range { c_min: Some(c_min), c_max, ratio: 2.0 }, refine, stop }
+    fn range(c_min: f64, c_max: f64, refine: usize, stop: StopRule) -> SearchPlan {
+        SearchPlan { values: Values::Range { c_min: Some(c_min), c_max, ratio: 2.0 }, refine, stop }
     }
 
     /// Walks a plan whose score falls with the distance from `peak` in log C; `fact` gives (is unchanged,
     /// until). Checks that every start is a value whose state was kept, and that no more than four are.
-    fn walk(plan: &Plan, peak: f64, fact: impl Fn(f64) -> (bool, f64)) -> (Vec<f64>, Reason) {
-        let mut course = Course::new(plan, || panic!("C_min is given")).unwrap();
+    fn walk(plan: &SearchPlan, peak: f64, fact: impl Fn(f64) -> (bool, f64)) -> (Vec<f64>, EndReason) {
+        let mut schedule = SearchSchedule::new(plan, || panic!("C_min is given")).unwrap();
         let (mut values, mut kept) = (Vec::new(), Vec::<f64>::new());
-        while let Some(target) = course.next() {
+        while let Some(target) = schedule.next() {
             assert_eq!(target.from.is_none(), values.is_empty());
             if let Some(from) = target.from {
                 assert!(kept.contains(&from) && from < target.c);
@@ -298,13 +298,13 @@ mod tests {
             }
             let (is_unchanged, unchanged_until) = fact(target.c);
             let score = -(target.c.log2() - peak).abs();
-            course.record(Visited { c: target.c, score, is_unchanged, unchanged_until });
+            schedule.record(Visited { c: target.c, score, is_unchanged, unchanged_until });
             values.push(target.c);
             kept.push(target.c);
-            kept.retain(|c| course.needs(*c));
+            kept.retain(|c| schedule.needs(*c));
             assert!(kept.len() <= 4);
         }
-        (values, course.reason())
+        (values, schedule.reason())
     }
 
     fn changing(c: f64) -> (bool, f64) {
@@ -314,16 +314,16 @@ mod tests {
     #[test]
     fn a_pass_doubles_to_the_limit() {
         let (values, reason) = walk(&range(0.5, 7.9, 0, StopRule::Exact), 0.0, changing);
-        assert_eq!((values, reason), (vec![0.5, 1.0, 2.0, 4.0], Reason::CMax));
+        assert_eq!((values, reason), (vec![0.5, 1.0, 2.0, 4.0], EndReason::CMax));
     }
 
     #[test]
     fn a_list_is_visited_as_it_is() {
-        let plan = Plan { values: Values::List(vec![0.1, 3.0, 4.0]), refine: 0, stop: StopRule::Exact };
-        assert_eq!(walk(&plan, 0.0, changing), (vec![0.1, 3.0, 4.0], Reason::List));
+        let plan = SearchPlan { values: Values::List(vec![0.1, 3.0, 4.0]), refine: 0, stop: StopRule::Exact };
+        assert_eq!(walk(&plan, 0.0, changing), (vec![0.1, 3.0, 4.0], EndReason::List));
         assert_eq!(
             walk(&plan, 0.0, |c| (false, if c > 1.0 { 4.0 } else { c })),
-            (vec![0.1, 3.0], Reason::Unchanged)
+            (vec![0.1, 3.0], EndReason::Unchanged)
         );
     }
 
@@ -331,8 +331,8 @@ mod tests {
     fn the_exact_rule_needs_the_whole_rest() {
         let until =
             |limit: f64| walk(&range(1.0, 64.0, 0, StopRule::Exact), 0.0, |c| (c > 1.0, limit.max(c)));
-        assert_eq!(until(63.9), (vec![1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0], Reason::CMax));
-        assert_eq!(until(64.0), (vec![1.0], Reason::Unchanged));
+        assert_eq!(until(63.9), (vec![1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0], EndReason::CMax));
+        assert_eq!(until(64.0), (vec![1.0], EndReason::Unchanged));
     }
 
     #[test]
@@ -361,29 +361,31 @@ mod tests {
 
     #[test]
     fn nan_is_the_worst_score() {
-        let mut course = Course::new(&range(1.0, 4.0, 1, StopRule::Exact), || Ok(1.0)).unwrap();
+        let mut schedule = SearchSchedule::new(&range(1.0, 4.0, 1, StopRule::Exact), || Ok(1.0)).unwrap();
         for score in [f64::NAN, f64::NEG_INFINITY, f64::NAN] {
-            let c = course.next().unwrap().c;
-            course.record(Visited { c, score, is_unchanged: false, unchanged_until: c });
+            let c = schedule.next().unwrap().c;
+            schedule.record(Visited { c, score, is_unchanged: false, unchanged_until: c });
         }
-        assert_eq!(course.next().unwrap().c, 2f64.sqrt());
+        assert_eq!(schedule.next().unwrap().c, 2f64.sqrt());
     }
 
     #[test]
     fn bisection_ends_where_no_number_lies_between() {
         let c = 1.0f64;
-        let plan = Plan { values: Values::List(vec![c, c.next_up()]), refine: 9, stop: StopRule::Exact };
+        let plan =
+            SearchPlan { values: Values::List(vec![c, c.next_up()]), refine: 9, stop: StopRule::Exact };
         assert_eq!(walk(&plan, 0.0, changing).0.len(), 2);
     }
 
     #[test]
     fn bad_plans_are_refused() {
-        let message = |plan: &Plan| Course::new(plan, || Ok(f64::NAN)).err().unwrap().to_string();
+        let message =
+            |plan: &SearchPlan| SearchSchedule::new(plan, || Ok(f64::NAN)).err().unwrap().to_string();
         assert!(message(&range(2.0, 1.0, 0, StopRule::Exact)).contains("C_max"));
         assert!(message(&range(0.0, 1.0, 0, StopRule::Exact)).contains("C_min"));
         let values = Values::Range { c_min: None, c_max: 1024.0, ratio: 2.0 };
-        let plan = Plan { values, refine: 0, stop: StopRule::Exact };
-        let text = Course::new(&plan, || Ok(4096.0)).err().unwrap().to_string();
+        let plan = SearchPlan { values, refine: 0, stop: StopRule::Exact };
+        let text = SearchSchedule::new(&plan, || Ok(4096.0)).err().unwrap().to_string();
         assert!(
             ["got 1024 below 4096", "C_min was not given", "weights", "raise C_max"]
                 .iter()
@@ -392,7 +394,7 @@ mod tests {
         );
         for (list, part) in [(vec![], "at least one"), (vec![1.0, 1.0], "1 after 1"), (vec![f64::NAN], "NaN")]
         {
-            let plan = Plan { values: Values::List(list), refine: 0, stop: StopRule::Exact };
+            let plan = SearchPlan { values: Values::List(list), refine: 0, stop: StopRule::Exact };
             assert!(message(&plan).contains(part));
         }
     }

@@ -16,9 +16,9 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::folds::Setup;
+use super::folds::LaneSetup;
 use super::terms::FoldTerms;
-use super::{Route, State, Step};
+use super::{Route, RouteState, SearchStep};
 use crate::Result;
 use crate::fit::newton::{Newton, Products, Work};
 use crate::fit::stop::Stop;
@@ -32,7 +32,7 @@ const LANES: usize = 8;
 
 /// Primal solutions of all lanes.
 pub struct Primal<'a> {
-    setup: &'a Setup<'a>,
+    setup: &'a LaneSetup<'a>,
     groups: Vec<Box<dyn Group + 'a>>,
     decisions: Arc<Vec<Vec<f64>>>,
 }
@@ -64,7 +64,7 @@ impl<'a> Primal<'a> {
     ///
     /// # Errors
     /// Those of [`FoldTerms::new`].
-    pub fn new(setup: &'a Setup<'a>) -> Result<Self> {
+    pub fn new(setup: &'a LaneSetup<'a>) -> Result<Self> {
         let mut groups = Vec::new();
         let mut first = 0;
         while first < setup.n_lanes() {
@@ -76,7 +76,7 @@ impl<'a> Primal<'a> {
     }
 }
 
-fn group<'a>(setup: &'a Setup<'a>, lanes: Range<usize>) -> Result<Box<dyn Group + 'a>> {
+fn group<'a>(setup: &'a LaneSetup<'a>, lanes: Range<usize>) -> Result<Box<dyn Group + 'a>> {
     with_smooth_loss!(
         setup.settings.loss,
         loss => Ok(Box::new(LaneGroup::new(loss, setup, lanes)?)),
@@ -85,8 +85,8 @@ fn group<'a>(setup: &'a Setup<'a>, lanes: Range<usize>) -> Result<Box<dyn Group 
 }
 
 impl Route for Primal<'_> {
-    fn advance(&mut self, c: f64) -> Result<Step> {
-        let mut step = Step {
+    fn advance(&mut self, c: f64) -> Result<SearchStep> {
+        let mut step = SearchStep {
             c,
             passes: 0.0,
             n_iter: 0,
@@ -111,23 +111,23 @@ impl Route for Primal<'_> {
             if !moved.is_unchanged {
                 drop(std::mem::take(&mut step.decisions));
                 let all = Arc::make_mut(&mut self.decisions);
-                group.lanes().for_each(|k| self.setup.place(k, &group.decisions(k), all));
+                group.lanes().for_each(|k| self.setup.write_decisions(k, &group.decisions(k), all));
                 step.decisions = Arc::clone(&self.decisions);
             }
         }
         Ok(step)
     }
 
-    fn state(&self) -> State {
-        State(self.groups.iter().flat_map(|group| group.state()).collect())
+    fn state(&self) -> RouteState {
+        RouteState(self.groups.iter().flat_map(|group| group.state()).collect())
     }
 
-    fn restore(&mut self, state: &State) -> Result<()> {
+    fn restore(&mut self, state: &RouteState) -> Result<()> {
         let arrays = state.lanes(self.groups.len(), ARRAYS)?;
-        for (group, arrays) in self.groups.iter_mut().zip(arrays) {
+        for (group, arrays) in self.groups.iter_mut().zip(arrays.chunks_exact(ARRAYS)) {
             group.restore(arrays)?;
             let all = Arc::make_mut(&mut self.decisions);
-            group.lanes().for_each(|k| self.setup.place(k, &group.decisions(k), all));
+            group.lanes().for_each(|k| self.setup.write_decisions(k, &group.decisions(k), all));
         }
         Ok(())
     }
@@ -138,7 +138,7 @@ struct LaneGroup<'a, T> {
     newton: Newton<'a, LANES>,
     terms: FoldTerms<'a, T, LANES>,
     lanes: Range<usize>,
-    setup: &'a Setup<'a>,
+    setup: &'a LaneSetup<'a>,
     /// `tau / |h(0)|` per lane.
     share: [f64; LANES],
     /// `tau` per lane, once it is known.
@@ -152,7 +152,7 @@ struct LaneGroup<'a, T> {
 const ARRAYS: usize = 4;
 
 impl<'a, T: Loss> LaneGroup<'a, T> {
-    fn new(loss: T, setup: &'a Setup<'a>, lanes: Range<usize>) -> Result<Self> {
+    fn new(loss: T, setup: &'a LaneSetup<'a>, lanes: Range<usize>) -> Result<Self> {
         let problem =
             Problem { rows: setup.rows, ids: None, y: &[], cost: &[], intercept: setup.settings.intercept };
         let terms = FoldTerms::new(loss, setup, lanes.clone())?;

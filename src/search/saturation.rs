@@ -26,7 +26,7 @@ use crate::matrix::Rows;
 const HALVINGS: usize = 60;
 
 /// A point and the value by which it is judged.
-pub struct Point {
+pub struct PrimalPoint {
     /// Weights.
     pub w: Vec<f64>,
     /// Intercept.
@@ -62,7 +62,7 @@ pub fn norm(intercept: Intercept, w: &[f64], b: f64) -> f64 {
 impl<L: Loss> Extension<'_, L> {
     /// Changes the point to one that is accepted at the largest `C`, and returns its loss there; `None` if
     /// there is none near, the point then being of no use.
-    pub fn run(&mut self, point: &mut Point) -> Option<f64> {
+    pub fn run(&mut self, point: &mut PrimalPoint) -> Option<f64> {
         if !(point.norm > 0.0 && point.norm <= self.limit) {
             return None;
         }
@@ -80,7 +80,7 @@ impl<L: Loss> Extension<'_, L> {
     }
 
     /// The rows of margin below 1; `None` as soon as their loss is too large whatever the factor.
-    fn short_rows(&mut self, point: &Point) -> Option<Vec<Short>> {
+    fn short_rows(&mut self, point: &PrimalPoint) -> Option<Vec<Short>> {
         let Problem { rows, y, cost, .. } = self.problem;
         let (largest, mut least_loss) = (self.largest_factor(point), 0.0);
         let mut short = Vec::new();
@@ -101,12 +101,12 @@ impl<L: Loss> Extension<'_, L> {
     }
 
     /// The factor at which the norm alone reaches the limit.
-    fn largest_factor(&self, point: &Point) -> f64 {
+    fn largest_factor(&self, point: &PrimalPoint) -> f64 {
         (self.limit / point.norm).sqrt().max(1.0)
     }
 
     /// Multiplies the point by the best factor, if that makes it acceptable; returns the loss.
-    fn scale(&self, point: &mut Point, short: &[Short]) -> Option<f64> {
+    fn scale(&self, point: &mut PrimalPoint, short: &[Short]) -> Option<f64> {
         let cost = self.problem.cost;
         let slope = |s: f64| {
             let row = |r: &Short| cost[r.row] * r.margin * self.loss.derivative(s * r.margin);
@@ -134,7 +134,7 @@ impl<L: Loss> Extension<'_, L> {
         Some(loss)
     }
 
-    fn move_rows(&mut self, point: &mut Point, short: &[Short]) {
+    fn move_rows(&mut self, point: &mut PrimalPoint, short: &[Short]) {
         let Problem { rows, y, intercept, .. } = self.problem;
         let constant = if let Intercept::Penalised(s) = intercept { s * s } else { 0.0 };
         for r in short {

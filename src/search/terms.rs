@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::folds::Setup;
+use super::folds::LaneSetup;
 use crate::fit::objective::Objective;
 use crate::loss::Loss;
 use crate::matrix::Rows;
@@ -24,7 +24,7 @@ impl<'a, T: Loss, const L: usize> FoldTerms<'a, T, L> {
     ///
     /// # Errors
     /// [`Error::Labels`] for a fold that names a row more than 255 times.
-    pub fn new(loss: T, setup: &Setup<'a>, lanes: Range<usize>) -> Result<Self> {
+    pub fn new(loss: T, setup: &LaneSetup<'a>, lanes: Range<usize>) -> Result<Self> {
         let mut times = memory::filled([0; L], setup.rows.n_rows());
         let mut positive = [0; L];
         for (l, k) in lanes.enumerate() {

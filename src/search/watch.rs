@@ -1,5 +1,5 @@
-//! A monitor between the lanes of one step and the caller: adds to each report of a solver where the search
-//! is.
+//! Progress of lanes that are fitted in parallel: adds to each report of a solver the value of `C`, the lanes
+//! left and the readings of the data so far.
 
 use std::sync::Mutex;
 

@@ -1,7 +1,7 @@
-//! Rows of a block store on their way into memory.
+//! Reading a block store into memory.
 //!
 //! * [`fetch`]: stored bytes of blocks, read ahead or kept;
-//! * [`resident`]: the rows at hand;
+//! * [`resident`]: the rows in memory, decoded;
 //! * [`mapped`]: their degree-2 features.
 
 pub mod fetch;

@@ -1,4 +1,4 @@
-//! The rows at hand: an arena, and beside it what the store says of each row.
+//! The rows in memory: their entries in an arena, and the class, weight and position in the store of each.
 
 use crate::fit::Monitor;
 use crate::matrix::arena::{Arena, ValuesMut, View, Width};
@@ -6,14 +6,14 @@ use crate::matrix::{Matrix, Rows as _};
 use crate::store::reader::{PageBytes, RowFacts, Store};
 use crate::{Result, memory};
 
-/// Rows with their places in the store.
+/// Rows with their positions in the store.
 pub struct Resident {
     arena: Arena,
     /// Place of each row among all rows of the store.
-    places: Vec<u32>,
+    positions: Vec<u32>,
     classes: Vec<u32>,
     weights: Vec<f64>,
-    /// Rows in the order of their places: what makes results independent of where rows lie.
+    /// Rows in the order of their positions: what makes results independent of where rows lie.
     order: Vec<u32>,
 }
 
@@ -58,45 +58,45 @@ impl Plain {
     }
 }
 
-/// The rows at hand, to be read.
-pub struct Rows<'a> {
+/// A view of the rows in memory.
+pub struct ResidentRows<'a> {
     /// Their entries.
     pub view: View<'a>,
-    /// Their places among all rows of the store.
-    pub places: &'a [u32],
+    /// Their positions among all rows of the store.
+    pub positions: &'a [u32],
     /// Their classes.
     pub classes: &'a [u32],
     /// Their sample weights.
     pub weights: &'a [f64],
-    /// Their numbers in the order of the places.
+    /// Their numbers in the order of the positions.
     pub order: &'a [u32],
 }
 
-/// The rows at hand that belong to a problem, in the order of their places.
+/// The rows in memory that belong to a problem, in the order of their positions.
 pub struct Chosen {
     /// Their numbers in the arena.
     pub ids: Vec<u32>,
-    /// Their places.
-    pub places: Vec<u32>,
+    /// Their positions.
+    pub positions: Vec<u32>,
     /// Their classes.
     pub classes: Vec<u32>,
     /// Their costs, above 0.
     pub cost: Vec<f64>,
 }
 
-impl Rows<'_> {
-    /// The rows of positive cost; `cost` takes class, weight and place.
+impl ResidentRows<'_> {
+    /// The rows of positive cost; `cost` takes class, weight and position.
     pub fn chosen(&self, cost: impl Fn(u32, f64, usize) -> f64) -> Chosen {
         let n = self.order.len();
         let list = || memory::with_capacity(n);
         let mut chosen =
-            Chosen { ids: list(), places: list(), classes: list(), cost: memory::with_capacity(n) };
+            Chosen { ids: list(), positions: list(), classes: list(), cost: memory::with_capacity(n) };
         for &i in self.order {
-            let (class, place) = (self.classes[i as usize], self.places[i as usize]);
-            let cost = cost(class, self.weights[i as usize], place as usize);
+            let (class, position) = (self.classes[i as usize], self.positions[i as usize]);
+            let cost = cost(class, self.weights[i as usize], position as usize);
             if cost > 0.0 {
                 chosen.ids.push(i);
-                chosen.places.push(place);
+                chosen.positions.push(position);
                 chosen.classes.push(class);
                 chosen.cost.push(cost);
             }
@@ -112,17 +112,17 @@ impl Resident {
     /// [`crate::Error::Memory`].
     pub fn new(width: Width, n_cols: usize, rows: usize, entries: usize) -> Result<Self> {
         let arena = Arena::new(width, n_cols, rows, entries)?;
-        Ok(Self { arena, places: Vec::new(), classes: Vec::new(), weights: Vec::new(), order: Vec::new() })
+        Ok(Self { arena, positions: Vec::new(), classes: Vec::new(), weights: Vec::new(), order: Vec::new() })
     }
 
     /// Number of rows.
     pub fn len(&self) -> usize {
-        self.places.len()
+        self.positions.len()
     }
 
     /// Whether there are no rows.
     pub fn is_empty(&self) -> bool {
-        self.places.is_empty()
+        self.positions.is_empty()
     }
 
     /// Number of entries of row `i`.
@@ -131,8 +131,8 @@ impl Resident {
     }
 
     /// Places of the rows, in no order.
-    pub fn places(&self) -> &[u32] {
-        &self.places
+    pub fn positions(&self) -> &[u32] {
+        &self.positions
     }
 
     /// Whether so many more rows and entries fit.
@@ -141,13 +141,13 @@ impl Resident {
     }
 
     /// The rows.
-    pub fn rows(&self) -> Rows<'_> {
+    pub fn rows(&self) -> ResidentRows<'_> {
         self.rows_in(self.arena.view())
     }
 
-    fn rows_in<'a>(&'a self, view: View<'a>) -> Rows<'a> {
-        let Self { places, classes, weights, order, .. } = self;
-        Rows { view, places, classes, weights, order }
+    fn rows_in<'a>(&'a self, view: View<'a>) -> ResidentRows<'a> {
+        let Self { positions, classes, weights, order, .. } = self;
+        ResidentRows { view, positions, classes, weights, order }
     }
 
     /// Keeps the given rows, whose numbers rise, and moves them down.
@@ -159,13 +159,13 @@ impl Resident {
             }
             list.truncate(rows.len());
         }
-        pick(&mut self.places, rows);
+        pick(&mut self.positions, rows);
         pick(&mut self.classes, rows);
         pick(&mut self.weights, rows);
         self.sort();
     }
 
-    /// Appends rows of the caller's; their places are their numbers.
+    /// Appends rows of the caller's; their positions are their numbers.
     ///
     /// # Errors
     /// [`crate::Error::Memory`] and [`crate::Error::Structure`].
@@ -191,10 +191,10 @@ impl Resident {
         Ok(())
     }
 
-    /// Makes each row's number its place.
+    /// Makes each row's number its position.
     pub fn renumber(&mut self) {
-        self.places.clear();
-        memory::extend(&mut self.places, 0..self.classes.len() as u32);
+        self.positions.clear();
+        memory::extend(&mut self.positions, 0..self.classes.len() as u32);
         self.sort();
     }
 
@@ -210,9 +210,9 @@ impl Resident {
 
     fn sort(&mut self) {
         self.order.clear();
-        memory::extend(&mut self.order, 0..self.places.len() as u32);
-        let places = &self.places;
-        self.order.sort_unstable_by_key(|&i| places[i as usize]);
+        memory::extend(&mut self.order, 0..self.positions.len() as u32);
+        let positions = &self.positions;
+        self.order.sort_unstable_by_key(|&i| positions[i as usize]);
     }
 
     /// Decodes pages behind the rows, beside `work` on the rows that are there.
@@ -225,20 +225,20 @@ impl Resident {
         pages: &[u32],
         bytes: &(impl PageBytes + ?Sized),
         monitor: &dyn Monitor,
-        work: impl FnOnce(Rows<'_>) -> Result<T> + Send,
+        work: impl FnOnce(ResidentRows<'_>) -> Result<T> + Send,
     ) -> Result<T> {
         let (n_rows, nnz) = store.size(pages);
         let mut facts = RowFacts::default();
-        let Self { arena, places, classes, weights, order } = self;
+        let Self { arena, positions, classes, weights, order } = self;
         let result = arena.fill_beside(
             n_rows,
             nnz,
             |free| store.decode_into(pages, bytes, free, &mut facts, monitor),
-            |view| work(Rows { view, places, classes, weights, order }),
+            |view| work(ResidentRows { view, positions, classes, weights, order }),
         )?;
         for &page in pages {
             let (start, end) = (store.starts()[page as usize], store.starts()[page as usize + 1]);
-            memory::extend(places, start as u32..end as u32);
+            memory::extend(positions, start as u32..end as u32);
         }
         memory::extend_from_slice(classes, &facts.classes);
         memory::extend_from_slice(weights, &facts.weights);

@@ -4,12 +4,12 @@
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use hinge::blocks::budget::{Groups, Needs, Plan, groups};
+use hinge::blocks::budget::{Groups, MemoryPlan, Needs, groups};
+use hinge::blocks::checkpoint::CheckpointOptions;
 use hinge::blocks::duals::RUN;
-use hinge::blocks::trainer::{Keep, Outcome};
-use hinge::blocks::{DualsIn, Policy, Settings, Task, Waiting};
+use hinge::blocks::{BinaryTask, BlockOutcome, BlockSettings, DualsIn, Policy, Waiting};
 use hinge::fit::{Intercept, Monitor, Params, Silent, SolverKind, Status};
-use hinge::labels::Labels;
+use hinge::labels::{Classification, Labels};
 use hinge::loss::LossKind;
 use hinge::matrix::csr::CsrView;
 use hinge::store::columns::Order;
@@ -83,8 +83,8 @@ pub fn build(data: &Data, folder: &Path) -> Store {
     Store::open(&path).unwrap()
 }
 
-pub fn settings(loss: LossKind, intercept: Intercept) -> Settings<'static> {
-    Settings {
+pub fn settings(loss: LossKind, intercept: Intercept) -> BlockSettings<'static> {
+    BlockSettings {
         loss,
         intercept,
         tol: 1e-4,
@@ -103,34 +103,41 @@ pub fn settings(loss: LossKind, intercept: Intercept) -> Settings<'static> {
     }
 }
 
-fn one(store: &Store, settings: &Settings<'_>) -> Needs {
+fn one(store: &Store, settings: &BlockSettings<'_>) -> Needs {
     Needs::binary(store, settings, Groups::in_memory(store, settings, 1))
 }
 
-fn tasks(n_classes: u32, c: f64) -> Vec<Task> {
+fn tasks(n_classes: u32, c: f64) -> Vec<BinaryTask> {
     let cost: Vec<f64> = (0..n_classes).map(|k| c * (1.0 + 0.5 * f64::from(k))).collect();
-    let task = |positive| Task { positive, cost: cost.clone(), held_out: None };
+    let task = |positive| BinaryTask { positive, cost: cost.clone(), held_out: None };
     if n_classes == 2 { vec![task(1)] } else { (0..n_classes).map(task).collect() }
 }
 
-fn fit(store: &Store, tasks: &[Task], settings: &Settings) -> Vec<Outcome> {
+fn fit(store: &Store, tasks: &[BinaryTask], settings: &BlockSettings) -> Vec<BlockOutcome> {
     blocks::fit(store, tasks, &[], settings, None, &Silent).unwrap()
 }
 
 /// Objectives of the same problems in memory.
-fn optima(data: &Data, tasks: &[Task], loss: LossKind, intercept: Intercept) -> Vec<f64> {
+fn optima(data: &Data, tasks: &[BinaryTask], loss: LossKind, intercept: Intercept) -> Vec<f64> {
     let (view, _) = CsrView::new(&data.indptr, &data.indices, &data.values, D).unwrap();
     let n_classes = data.classes.iter().max().unwrap() + 1;
     let labels = Labels { ids: &data.classes, n_classes };
     let cost: Vec<f64> =
         data.classes.iter().zip(&data.weights).map(|(&k, w)| tasks[0].cost[k as usize] * w).collect();
     let params = Params { solver: SolverKind::DualCd, tol: 1e-7, max_iter: 5000, seed: 1 };
-    let solutions = labels::fit(&view.into(), &labels, &cost, intercept, loss, &params, &Silent).unwrap();
+    let data = Classification { rows: &view.into(), labels: &labels, cost: &cost, intercept };
+    let solutions = labels::fit(&data, loss, &params, &Silent).unwrap();
     solutions.iter().map(|s| s.certificate.primal).collect()
 }
 
 /// Objective of a solution, by the definition.
-fn objective(data: &Data, task: &Task, outcome: &Outcome, loss: LossKind, intercept: Intercept) -> f64 {
+fn objective(
+    data: &Data,
+    task: &BinaryTask,
+    outcome: &BlockOutcome,
+    loss: LossKind,
+    intercept: Intercept,
+) -> f64 {
     let mut total = 0.5 * outcome.w.iter().map(|w| w * w).sum::<f64>();
     if let Intercept::Penalised(scale) = intercept {
         total += 0.5 * (outcome.intercept / scale).powi(2);
@@ -161,7 +168,7 @@ fn the_optimum_is_that_of_the_rows_in_memory() {
         let (data, folder) = (data(2, is_uniform), tempfile::tempdir().unwrap());
         let (store, tasks) = (build(&data, folder.path()), tasks(2, 0.1));
         let settings = settings(loss, intercept);
-        let plan = Plan::new(&store, &settings, &one(&store, &settings)).unwrap();
+        let plan = MemoryPlan::new(&store, &settings, &one(&store, &settings)).unwrap();
         assert!(plan.blocks.len() > 2, "{} blocks", plan.blocks.len());
         let outcome = &fit(&store, &tasks, &settings)[0];
         let name = format!("{loss:?}, {intercept:?}: {:?}", outcome.certificate);
@@ -185,7 +192,7 @@ fn several_classes_and_held_out_parts_share_one_reading() {
     let (data, folder) = (data(3, false), tempfile::tempdir().unwrap());
     let (store, mut tasks) = (build(&data, folder.path()), tasks(3, 0.05));
     let (loss, intercept) = (LossKind::SquaredHinge, Intercept::Free);
-    let settings = Settings { budget: 24_000_000, ..settings(loss, intercept) };
+    let settings = BlockSettings { budget: 24_000_000, ..settings(loss, intercept) };
     let outcomes = fit(&store, &tasks, &settings);
     for ((task, outcome), optimum) in tasks.iter().zip(&outcomes).zip(optima(&data, &tasks, loss, intercept))
     {
@@ -206,7 +213,7 @@ fn several_classes_and_held_out_parts_share_one_reading() {
 fn bits_do_not_depend_on_threads_or_on_what_is_kept_compressed() {
     let (data, folder) = (data(2, false), tempfile::tempdir().unwrap());
     let (store, tasks) = (build(&data, folder.path()), tasks(2, 0.1));
-    let settings = Settings { max_passes: 3, ..settings(LossKind::Hinge, Intercept::Free) };
+    let settings = BlockSettings { max_passes: 3, ..settings(LossKind::Hinge, Intercept::Free) };
     let of = |threads| {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
         pool.install(|| fit(&store, &tasks, &settings)).remove(0)
@@ -221,16 +228,19 @@ fn every_loss_gets_its_rounds() {
     let (data, folder) = (data(2, false), tempfile::tempdir().unwrap());
     let (store, tasks) = (build(&data, folder.path()), tasks(2, 1.0));
     for loss in [LossKind::Hinge, LossKind::SquaredHinge, LossKind::Logistic] {
-        let some = Settings { policy: Policy::None, max_passes: 1, ..settings(loss, Intercept::None) };
-        let visits = |rounds| fit(&store, &tasks, &Settings { rounds, ..some })[0].passes - 1.0;
+        let some = BlockSettings { policy: Policy::None, max_passes: 1, ..settings(loss, Intercept::None) };
+        let visits = |rounds| fit(&store, &tasks, &BlockSettings { rounds, ..some })[0].passes - 1.0;
         assert_eq!(visits(1), 1.0, "{loss:?}");
         // Shrinking leaves some rows of the hinge losses out.
         assert!(if loss == LossKind::Logistic { visits(5) == 5.0 } else { visits(5) > 2.0 }, "{loss:?}");
     }
     // A tolerance that any gradient meets ends them.
-    let some =
-        Settings { policy: Policy::None, max_passes: 1, ..settings(LossKind::Logistic, Intercept::None) };
-    assert_eq!(fit(&store, &tasks, &Settings { round_tol: 1e9, ..some })[0].passes, 2.0);
+    let some = BlockSettings {
+        policy: Policy::None,
+        max_passes: 1,
+        ..settings(LossKind::Logistic, Intercept::None)
+    };
+    assert_eq!(fit(&store, &tasks, &BlockSettings { round_tol: 1e9, ..some })[0].passes, 2.0);
 }
 
 /// Counts what is read from the disk.
@@ -250,11 +260,12 @@ impl Monitor for Readings {
 fn a_store_whose_bytes_fit_is_read_once() {
     let (data, folder) = (data(2, false), tempfile::tempdir().unwrap());
     let (store, tasks) = (build(&data, folder.path()), tasks(2, 0.1));
-    let some = Settings { max_passes: 3, budget: 20_500_000, ..settings(LossKind::Hinge, Intercept::None) };
+    let some =
+        BlockSettings { max_passes: 3, budget: 20_500_000, ..settings(LossKind::Hinge, Intercept::None) };
     let bytes: u64 = store.pages().iter().map(|page| u64::from(page.stored)).sum();
     for keeps_stored in [true, false] {
-        let settings = Settings { keeps_stored, ..some };
-        let plan = Plan::new(&store, &settings, &one(&store, &settings)).unwrap();
+        let settings = BlockSettings { keeps_stored, ..some };
+        let plan = MemoryPlan::new(&store, &settings, &one(&store, &settings)).unwrap();
         assert_eq!(
             (plan.keeps_stored, plan.blocks.len() > 1),
             (keeps_stored, true),
@@ -272,7 +283,7 @@ fn a_store_whose_bytes_fit_is_read_once() {
 #[test]
 fn the_cache_is_as_large_as_asked_for() {
     let of = |policy, cache_share, held| {
-        Settings { policy, cache_share, ..settings(LossKind::Hinge, Intercept::None) }.share(held)
+        BlockSettings { policy, cache_share, ..settings(LossKind::Hinge, Intercept::None) }.share(held)
     };
     assert_eq!(of(Policy::None, Some(0.4), 0.2), 0.0);
     assert_eq!(of(Policy::Random, Some(0.4), 0.2), 0.4);
@@ -296,16 +307,16 @@ impl Monitor for SlowDisk {
 fn a_slow_disk_changes_no_bit_or_is_put_to_use() {
     let (data, folder) = (data(2, false), tempfile::tempdir().unwrap());
     let (store, tasks) = (build(&data, folder.path()), tasks(2, 1.0));
-    let rest = Settings { max_passes: 2, rounds: 1, ..settings(LossKind::Hinge, Intercept::None) };
+    let rest = BlockSettings { max_passes: 2, rounds: 1, ..settings(LossKind::Hinge, Intercept::None) };
     let slow = SlowDisk(std::time::Duration::from_millis(30));
-    let of = |settings: &Settings, monitor: &dyn Monitor| {
+    let of = |settings: &BlockSettings, monitor: &dyn Monitor| {
         blocks::fit(&store, &tasks, &[], settings, None, monitor).unwrap().remove(0)
     };
     let (quick, slowly) = (of(&rest, &Silent), of(&rest, &slow));
     assert_eq!((&quick.w, quick.certificate, quick.passes), (&slowly.w, slowly.certificate, slowly.passes));
     // The same two readings, more visits of the cached rows, a better model; still a dual point of the whole
     // problem.
-    let train = Settings { waiting: Waiting::Train, ..rest };
+    let train = BlockSettings { waiting: Waiting::Train, ..rest };
     let busy = of(&train, &slow);
     let optimum = optima(&data, &tasks, LossKind::Hinge, Intercept::None)[0];
     let facts = format!(
@@ -323,10 +334,11 @@ fn dual_variables_in_a_file_give_the_same_bits() {
         let (data, folder) = (data(3, false), tempfile::tempdir().unwrap());
         let (store, tasks) = (build(&data, folder.path()), tasks(3, 0.1));
         for policy in [Policy::Gradient, Policy::Projected] {
-            let memory = Settings { policy, max_passes: 3, budget: 22_000_000, ..settings(loss, intercept) };
+            let memory =
+                BlockSettings { policy, max_passes: 3, budget: 22_000_000, ..settings(loss, intercept) };
             // Buffers of files are larger than these few variables; the room for rows is to be the same.
             let budget = memory.budget + 3 * 8 * (4 * RUN - N) as u64;
-            let file = Settings { duals: DualsIn::File, budget, ..memory };
+            let file = BlockSettings { duals: DualsIn::File, budget, ..memory };
             let (a, b) = (fit(&store, &tasks, &memory), fit(&store, &tasks, &file));
             for (a, b) in a.iter().zip(&b) {
                 assert_eq!(
@@ -352,7 +364,7 @@ fn dual_variables_go_to_files_where_that_saves_readings() {
     writer.finish(Classes::Int(vec![0, 1, 2]), None).unwrap();
     let store = Store::open(&path).unwrap();
     let of = |budget, duals, n_tasks| {
-        let settings = Settings { budget, duals, ..settings(LossKind::Hinge, Intercept::None) };
+        let settings = BlockSettings { budget, duals, ..settings(LossKind::Hinge, Intercept::None) };
         let Groups { size, on_disk, .. } = groups(&store, &settings, n_tasks);
         (size, on_disk)
     };
@@ -369,7 +381,7 @@ fn every_cache_finds_the_optimum_and_a_good_one_sooner() {
     let (data, folder) = (data(2, true), tempfile::tempdir().unwrap());
     let (store, tasks) = (build(&data, folder.path()), tasks(2, 1.0));
     let of = |policy| {
-        let settings = Settings { policy, tol: 1e-3, ..settings(LossKind::Hinge, Intercept::None) };
+        let settings = BlockSettings { policy, tol: 1e-3, ..settings(LossKind::Hinge, Intercept::None) };
         let outcome = fit(&store, &tasks, &settings).remove(0);
         assert_eq!(outcome.status, Status::Converged, "{policy:?}");
         (outcome.n_iter, outcome.certificate.primal)
@@ -385,13 +397,15 @@ fn every_cache_finds_the_optimum_and_a_good_one_sooner() {
 fn too_small_a_budget_is_refused_with_what_would_do() {
     let (data, folder) = (data(2, true), tempfile::tempdir().unwrap());
     let (store, tasks) = (build(&data, folder.path()), tasks(2, 1.0));
-    let mut settings = Settings { budget: 1_000_000, ..settings(LossKind::Hinge, Intercept::Free) };
+    let mut settings = BlockSettings { budget: 1_000_000, ..settings(LossKind::Hinge, Intercept::Free) };
     let error = blocks::fit(&store, &tasks, &[], &settings, None, &Silent).unwrap_err();
     let Error::Budget { needed, .. } = error else { panic!("{error}") };
     settings.budget = needed;
     settings.max_passes = 1;
     assert_eq!(fit(&store, &tasks, &settings)[0].status, Status::MaxIter);
-    for wrong in [Settings { cache_share: Some(1.5), ..settings }, Settings { rounds: 0, ..settings }] {
+    for wrong in
+        [BlockSettings { cache_share: Some(1.5), ..settings }, BlockSettings { rounds: 0, ..settings }]
+    {
         let error = blocks::fit(&store, &tasks, &[], &wrong, None, &Silent).unwrap_err();
         assert!(matches!(error, Error::Parameter { .. }), "{error}");
     }
@@ -413,7 +427,7 @@ fn an_interrupted_training_goes_on_to_the_same_bits() {
     let (data, folder) = (data(3, false), tempfile::tempdir().unwrap());
     let (store, tasks) = (build(&data, folder.path()), tasks(3, 0.1));
     let settings =
-        Settings { budget: 22_000_000, max_passes: 4, ..settings(LossKind::Hinge, Intercept::Free) };
+        BlockSettings { budget: 22_000_000, max_passes: 4, ..settings(LossKind::Hinge, Intercept::Free) };
     goes_on(&store, &tasks, &settings, folder.path());
 }
 
@@ -421,11 +435,12 @@ fn an_interrupted_training_goes_on_to_the_same_bits() {
 fn an_interrupted_training_with_dual_variables_in_files_goes_on_to_the_same_bits() {
     let (data, folder) = (data(3, false), tempfile::tempdir().unwrap());
     let (store, tasks) = (build(&data, folder.path()), tasks(3, 0.1));
-    let some = Settings { budget: 25_000_000, max_passes: 3, ..settings(LossKind::Hinge, Intercept::Free) };
-    goes_on(&store, &tasks, &Settings { duals: DualsIn::File, ..some }, folder.path());
+    let some =
+        BlockSettings { budget: 25_000_000, max_passes: 3, ..settings(LossKind::Hinge, Intercept::Free) };
+    goes_on(&store, &tasks, &BlockSettings { duals: DualsIn::File, ..some }, folder.path());
 }
 
-fn goes_on(store: &Store, tasks: &[Task], settings: &Settings, folder: &Path) {
+fn goes_on(store: &Store, tasks: &[BinaryTask], settings: &BlockSettings, folder: &Path) {
     let whole = fit(store, tasks, settings);
     let resumed = interrupted(settings, folder, |settings, keep, monitor| {
         blocks::fit(store, tasks, &[], settings, Some(keep), monitor)
@@ -443,12 +458,12 @@ fn goes_on(store: &Store, tasks: &[Task], settings: &Settings, folder: &Path) {
 /// Cancels a training again and again, and damages its checkpoint: what it ends with, and what it ends with
 /// from a good checkpoint.
 pub fn interrupted<T>(
-    settings: &Settings,
+    settings: &BlockSettings,
     folder: &Path,
-    fit: impl Fn(&Settings, Keep<'_>, &dyn Monitor) -> hinge::Result<T>,
+    fit: impl Fn(&BlockSettings, CheckpointOptions<'_>, &dyn Monitor) -> hinge::Result<T>,
 ) -> [T; 2] {
     let path: PathBuf = folder.join("checkpoint");
-    let keep = Keep { path: &path, seconds: 0.0 };
+    let keep = CheckpointOptions { path: &path, seconds: 0.0 };
     let mut interruptions = 0;
     let resumed = loop {
         let monitor = Impatient { left: AtomicUsize::new(100 + 60 * interruptions) };
@@ -461,7 +476,7 @@ pub fn interrupted<T>(
     };
     assert!(interruptions > 3, "{interruptions} interruptions");
     // Other settings are refused with what differs.
-    let other = Settings { seed: 4, ..*settings };
+    let other = BlockSettings { seed: 4, ..*settings };
     let Err(error) = fit(&other, keep, &Silent) else { panic!("another training goes on") };
     assert!(error.to_string().contains("seed is 3 there and 4 here"), "{error}");
 
@@ -494,8 +509,8 @@ fn a_training_that_ran_out_of_passes_goes_on_with_more() {
     let (store, tasks) = (build(&data, folder.path()), tasks(2, 0.5));
     let settings = settings(LossKind::Hinge, Intercept::Free);
     let path: PathBuf = folder.path().join("checkpoint");
-    let keep = Some(Keep { path: &path, seconds: 0.0 });
-    let some = Settings { max_passes: 2, ..settings };
+    let keep = Some(CheckpointOptions { path: &path, seconds: 0.0 });
+    let some = BlockSettings { max_passes: 2, ..settings };
     assert_eq!(blocks::fit(&store, &tasks, &[], &some, keep, &Silent).unwrap()[0].status, Status::MaxIter);
     let more = blocks::fit(&store, &tasks, &[], &settings, keep, &Silent).unwrap();
     let whole = fit(&store, &tasks, &settings);

@@ -1,10 +1,10 @@
 //! All classes at once on a store: the optimum of the same rows in memory.
 
 use hinge::blocks;
-use hinge::blocks::budget::{Needs, Plan};
-use hinge::blocks::{AllOutcome, Policy, Settings};
+use hinge::blocks::budget::{MemoryPlan, Needs};
+use hinge::blocks::{AllClassesOutcome, BlockSettings, Policy};
 use hinge::fit::{Intercept, Params, Silent, SolverKind, Status};
-use hinge::labels::{Labels, crammer_singer};
+use hinge::labels::{Classification, Labels, crammer_singer};
 use hinge::loss::LossKind;
 use hinge::matrix::csr::CsrView;
 use hinge::store::columns;
@@ -18,12 +18,18 @@ fn costs(n_classes: u32) -> Vec<f64> {
     (0..n_classes).map(|k| 0.1 * (1.0 + 0.1 * f64::from(k))).collect()
 }
 
-fn some(intercept: Intercept) -> Settings<'static> {
-    Settings { tol: 1e-3, budget: 22_500_000, ..settings(LossKind::Hinge, intercept) }
+fn some(intercept: Intercept) -> BlockSettings<'static> {
+    BlockSettings { tol: 1e-3, budget: 22_500_000, ..settings(LossKind::Hinge, intercept) }
 }
 
 /// Objective by the definition, from weights by column of the input.
-fn objective(data: &Data, store: &Store, cost: &[f64], outcome: &AllOutcome, intercept: Intercept) -> f64 {
+fn objective(
+    data: &Data,
+    store: &Store,
+    cost: &[f64],
+    outcome: &AllClassesOutcome,
+    intercept: Intercept,
+) -> f64 {
     let (old, b) = (store.old_columns().unwrap(), &outcome.intercepts);
     let w = |class| {
         let mut w = outcome.weights.class(class, store.meta().n_used);
@@ -64,8 +70,8 @@ fn blocks_reach_the_optimum_of_memory() {
         {
             // Without a cache the descent crawls: 200 readings to 1.3e-3 where 8 do with one.
             let tol = if policy == Policy::None { 1e-2 } else { 1e-3 };
-            let settings = Settings { policy, tol, ..some(intercept) };
-            let plan = Plan::new(&store, &settings, &Needs::crammer_singer(&store, &settings)).unwrap();
+            let settings = BlockSettings { policy, tol, ..some(intercept) };
+            let plan = MemoryPlan::new(&store, &settings, &Needs::crammer_singer(&store, &settings)).unwrap();
             assert!(plan.blocks.len() >= 3, "{} blocks", plan.blocks.len());
             let found = blocks::fit_crammer_singer(&store, &cost, &settings, None, &Silent).unwrap();
             assert_eq!(found.status, Status::Converged, "{n_classes} {intercept:?} {:?}", found.certificate);
@@ -73,8 +79,8 @@ fn blocks_reach_the_optimum_of_memory() {
             let claimed = found.certificate;
             assert!((plain - claimed.primal).abs() <= 1e-9 * plain, "{plain} {claimed:?}");
             let params = Params { solver: SolverKind::CrammerSinger, tol: 1e-3, max_iter: 1000, seed: 1 };
-            let memory =
-                crammer_singer::fit(&view.into(), None, &labels, &by_row, intercept, &params, &Silent);
+            let all = Classification { rows: &view.into(), labels: &labels, cost: &by_row, intercept };
+            let memory = crammer_singer::fit(&all, None, &params, &Silent);
             let memory = memory.unwrap().certificate;
             // Both enclose the optimum.
             assert!(claimed.dual <= memory.primal && memory.dual <= claimed.primal, "{claimed:?} {memory:?}");
@@ -87,7 +93,7 @@ fn blocks_reach_the_optimum_of_memory() {
 fn threads_change_no_bit() {
     let (data, folder, cost) = (data(3, true), tempfile::tempdir().unwrap(), costs(3));
     let store = build(&data, folder.path());
-    let settings = Settings { policy: Policy::Projected, max_passes: 3, ..some(Intercept::Free) };
+    let settings = BlockSettings { policy: Policy::Projected, max_passes: 3, ..some(Intercept::Free) };
     let fit = |threads| {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
         pool.install(|| blocks::fit_crammer_singer(&store, &cost, &settings, None, &Silent).unwrap())
@@ -104,7 +110,7 @@ fn threads_change_no_bit() {
 fn an_interrupted_training_goes_on_to_the_same_bits() {
     let (data, folder, cost) = (data(3, false), tempfile::tempdir().unwrap(), costs(3));
     let store = build(&data, folder.path());
-    let settings = Settings { policy: Policy::Projected, max_passes: 3, ..some(Intercept::Free) };
+    let settings = BlockSettings { policy: Policy::Projected, max_passes: 3, ..some(Intercept::Free) };
     let whole = blocks::fit_crammer_singer(&store, &cost, &settings, None, &Silent).unwrap();
     let resumed = interrupted(&settings, folder.path(), |settings, keep, monitor| {
         blocks::fit_crammer_singer(&store, &cost, settings, Some(keep), monitor)

@@ -1,22 +1,22 @@
 //! Streams: bounded memory, the model of the whole where nothing is forgotten, the same bits after a
 //! snapshot.
 
-use hinge::blocks::{Policy, Settings};
+use hinge::blocks::{BlockSettings, Policy};
 use hinge::fit::{Intercept, Params, Silent, SolverKind};
-use hinge::labels::Labels;
+use hinge::labels::{Classification, Labels};
 use hinge::loss::LossKind;
 use hinge::matrix::arena::Width;
 use hinge::matrix::csr::CsrView;
-use hinge::online::{Options, Stream};
+use hinge::online::{Stream, StreamOptions};
 use hinge::{Error, labels};
 
 use crate::blocks::{Data, data, settings};
 
 const D: usize = 400;
 
-fn options(loss: LossKind, intercept: Intercept, budget: u64, c: f64, n_classes: usize) -> Options {
-    let settings = Settings { budget, ..settings(loss, intercept) };
-    Options { settings, n_cols: D, cost: vec![c; n_classes], width: Width::F64 }
+fn options(loss: LossKind, intercept: Intercept, budget: u64, c: f64, n_classes: usize) -> StreamOptions {
+    let settings = BlockSettings { budget, ..settings(loss, intercept) };
+    StreamOptions { settings, n_cols: D, cost: vec![c; n_classes], width: Width::F64 }
 }
 
 /// The rows of every `step`-th number, shuffled, as a matrix.
@@ -69,9 +69,8 @@ fn optimum(data: &Data, c: f64, loss: LossKind, intercept: Intercept) -> f64 {
     let labels = Labels { ids: &data.classes, n_classes: 2 };
     let cost: Vec<f64> = data.weights.iter().map(|w| c * w).collect();
     let params = Params { solver: SolverKind::DualCd, tol: 1e-6, max_iter: 3000, seed: 1 };
-    labels::fit(&view.into(), &labels, &cost, intercept, loss, &params, &Silent).unwrap()[0]
-        .certificate
-        .primal
+    let data = Classification { rows: &view.into(), labels: &labels, cost: &cost, intercept };
+    labels::fit(&data, loss, &params, &Silent).unwrap()[0].certificate.primal
 }
 
 #[test]
@@ -164,7 +163,8 @@ fn every_cache_learns_and_what_is_no_stream_is_refused() {
     let small = options(LossKind::Hinge, Intercept::None, 10_000, 1.0, 2);
     let Err(Error::Budget { needed, .. }) = Stream::new(small.clone()) else { panic!("no budget") };
     assert!(
-        Stream::new(Options { settings: Settings { budget: needed, ..small.settings }, ..small }).is_ok()
+        Stream::new(StreamOptions { settings: BlockSettings { budget: needed, ..small.settings }, ..small })
+            .is_ok()
     );
     let mut stream = Stream::new(options(LossKind::Hinge, Intercept::None, 1_200_000, 1.0, 2)).unwrap();
     let (view, _) = CsrView::new(&[0i32, 1], &[0i32], &[1.0], D + 1).unwrap();

@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use hinge::fit::{Intercept, Params, Silent, Solution, SolverKind, Status};
-use hinge::labels::{Labels, fit, fit_presolved};
+use hinge::labels::{Classification, Labels, fit, fit_presolved};
 use hinge::loss::LossKind;
 use hinge::matrix::csr::{CsrView, Structure};
 use hinge::matrix::{Matrix, Rows, Value};
 use hinge::presolve::{Mode, Presolved, pack, presolve};
-use hinge::search::{Fold, Settings, StopRule, Values, search};
+use hinge::search::{Fold, SearchSettings, StopRule, Values, search};
 use hinge::{Error, search};
 use proptest::prelude::*;
 
@@ -250,10 +250,10 @@ impl Task {
         params: &Params,
     ) -> [Vec<Solution>; 2] {
         let (view, _) = self.matrix.view();
+        let data = Classification { rows: &view.into(), labels: &self.labels(), cost: &self.cost, intercept };
         [
-            fit(&view.into(), &self.labels(), &self.cost, intercept, loss, params, &Silent).unwrap(),
-            fit_presolved(&view.into(), packed, &self.labels(), &self.cost, intercept, loss, params, &Silent)
-                .unwrap(),
+            fit(&data, loss, params, &Silent).unwrap(),
+            fit_presolved(&data, packed, loss, params, &Silent).unwrap(),
         ]
     }
 
@@ -267,11 +267,20 @@ impl Task {
                 test: all.clone().filter(|i| i % 3 == f).collect(),
             })
             .collect();
-        let settings =
-            Settings { loss, intercept, solver: SolverKind::Newton, tol: 1e-14, max_iter: 2000, seed: 1 };
-        let plan =
-            search::Plan { values: Values::List(vec![0.25, 1.0, 4.0]), refine: 0, stop: StopRule::Unchanged };
-        let task = search::Task { rows, labels: self.labels(), weight: &self.cost, folds: &folds };
+        let settings = SearchSettings {
+            loss,
+            intercept,
+            solver: SolverKind::Newton,
+            tol: 1e-14,
+            max_iter: 2000,
+            seed: 1,
+        };
+        let plan = search::SearchPlan {
+            values: Values::List(vec![0.25, 1.0, 4.0]),
+            refine: 0,
+            stop: StopRule::Unchanged,
+        };
+        let task = search::SearchData { rows, labels: self.labels(), weight: &self.cost, folds: &folds };
         let mut found = Vec::new();
         search(&task, &settings, &plan, None, &Silent, &mut |step| {
             found.extend(step.decisions.iter().cloned());

@@ -5,7 +5,10 @@ use hinge::labels::Labels;
 use hinge::loss::LossKind;
 use hinge::matrix::Matrix;
 use hinge::matrix::csr::CsrView;
-use hinge::search::{Fold, Plan, Reason, Settings, Step, StopRule, Task, Values, lower_bound, search};
+use hinge::search::{
+    EndReason, Fold, SearchData, SearchPlan, SearchSettings, SearchStep, StopRule, Values, lower_bound,
+    search,
+};
 
 struct Set {
     indptr: Vec<i32>,
@@ -55,21 +58,21 @@ fn intercept(loss: LossKind) -> Intercept {
     if loss == LossKind::Hinge { Intercept::None } else { Intercept::Free }
 }
 
-fn settings(loss: LossKind, solver: SolverKind, tol: f64) -> Settings {
+fn settings(loss: LossKind, solver: SolverKind, tol: f64) -> SearchSettings {
     let intercept = intercept(loss);
-    Settings { loss, intercept, solver, tol, max_iter: 100_000, seed: 0 }
+    SearchSettings { loss, intercept, solver, tol, max_iter: 100_000, seed: 0 }
 }
 
-fn doubling(c_max: f64, stop: StopRule) -> Plan {
-    Plan { values: Values::Range { c_min: None, c_max, ratio: 2.0 }, refine: 0, stop }
+fn doubling(c_max: f64, stop: StopRule) -> SearchPlan {
+    SearchPlan { values: Values::Range { c_min: None, c_max, ratio: 2.0 }, refine: 0, stop }
 }
 
 /// The steps of a search with the shares of correct held-out rows as scores.
-fn run(set: &Set, settings: &Settings, plan: &Plan) -> (Vec<Step>, Reason) {
+fn run(set: &Set, settings: &SearchSettings, plan: &SearchPlan) -> (Vec<SearchStep>, EndReason) {
     let (view, folds) = (set.view(), set.folds(3));
     let weight = vec![1.0; set.ids.len()];
     let labels = Labels { ids: &set.ids, n_classes: set.n_classes };
-    let task = Task { rows: &view, labels, weight: &weight, folds: &folds };
+    let task = SearchData { rows: &view, labels, weight: &weight, folds: &folds };
     let mut steps = Vec::new();
     let reason = search(&task, settings, plan, None, &Silent, &mut |step| {
         steps.push(step.clone());
@@ -80,7 +83,7 @@ fn run(set: &Set, settings: &Settings, plan: &Plan) -> (Vec<Step>, Reason) {
 }
 
 /// Mean share of held-out rows on the right side; of the first problem, if there are several.
-fn score(set: &Set, folds: &[Fold], step: &Step) -> f64 {
+fn score(set: &Set, folds: &[Fold], step: &SearchStep) -> f64 {
     let positive = if set.n_classes == 2 { 1 } else { 0 };
     let problems = if set.n_classes == 2 { 1 } else { set.n_classes as usize };
     let share = |(fold, decisions): (&Fold, &Vec<f64>)| {
@@ -144,9 +147,10 @@ fn steps_double_from_the_bound_and_end_for_a_reason() {
         assert!(steps.windows(2).all(|s| s[1].c == 2.0 * s[0].c));
         assert_eq!(steps[0].c.log2().fract(), 0.0);
         let last = &steps[steps.len() - 3..];
-        let expected = if last.iter().all(|s| s.is_unchanged) { Reason::Unchanged } else { Reason::CMax };
+        let expected =
+            if last.iter().all(|s| s.is_unchanged) { EndReason::Unchanged } else { EndReason::CMax };
         assert_eq!(reason, expected, "{loss:?}");
-        assert!(reason == Reason::Unchanged || steps.last().unwrap().c * 2.0 > 1e9);
+        assert!(reason == EndReason::Unchanged || steps.last().unwrap().c * 2.0 > 1e9);
         assert!(steps.iter().all(|s| s.is_converged));
     }
 }
@@ -175,14 +179,14 @@ fn the_exact_end_loses_no_better_value() {
                 let (steps, reason) = run(set, &options, &doubling(2f64.powi(20), StopRule::Exact));
                 let end = steps.last().unwrap();
                 if is_easy && loss != LossKind::Logistic {
-                    assert_eq!(reason, Reason::Unchanged, "{loss:?} {solver:?}");
+                    assert_eq!(reason, EndReason::Unchanged, "{loss:?} {solver:?}");
                 }
-                assert_eq!(reason == Reason::Unchanged, end.c < 2f64.powi(20));
+                assert_eq!(reason == EndReason::Unchanged, end.c < 2f64.powi(20));
                 let folds = set.folds(3);
                 let mut c = 2.0 * end.c;
                 while c <= 2f64.powi(20) {
                     let cold: Vec<Vec<f64>> = folds.iter().map(|fold| cold(set, loss, 0, fold, c)).collect();
-                    let later = Step { decisions: std::sync::Arc::new(cold), ..end.clone() };
+                    let later = SearchStep { decisions: std::sync::Arc::new(cold), ..end.clone() };
                     let missed = score(set, &folds, &later) - score(set, &folds, end);
                     assert!(
                         missed <= 0.0,
@@ -200,15 +204,16 @@ fn the_exact_end_loses_no_better_value() {
 fn lists_and_refinement_visit_what_they_say() {
     let set = set(240, 2);
     let options = settings(LossKind::Logistic, SolverKind::Auto, 1e-6);
-    let plan = Plan { values: Values::List(vec![0.01, 0.3, 5.0]), refine: 2, stop: StopRule::Exact };
+    let plan = SearchPlan { values: Values::List(vec![0.01, 0.3, 5.0]), refine: 2, stop: StopRule::Exact };
     let (steps, reason) = run(&set, &options, &plan);
-    assert_eq!(reason, Reason::List);
+    assert_eq!(reason, EndReason::List);
     assert_eq!(steps[..3].iter().map(|s| s.c).collect::<Vec<_>>(), [0.01, 0.3, 5.0]);
     assert!(steps.len() > 4);
     // A refined step is that of a search which goes straight there.
     for step in &steps[3..] {
         let before = steps.iter().map(|s| s.c).filter(|c| *c < step.c).fold(0.0, f64::max);
-        let plan = Plan { values: Values::List(vec![before, step.c]), refine: 0, stop: StopRule::Exact };
+        let plan =
+            SearchPlan { values: Values::List(vec![before, step.c]), refine: 0, stop: StopRule::Exact };
         let (straight, _) = run(&set, &options, &plan);
         for (a, b) in straight.last().unwrap().decisions.iter().flatten().zip(step.decisions.iter().flatten())
         {
@@ -252,7 +257,7 @@ fn bits_do_not_depend_on_threads() {
     ] {
         let steps = |threads: usize| {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-            let plan = Plan { refine: 2, ..doubling(64.0, StopRule::Exact) };
+            let plan = SearchPlan { refine: 2, ..doubling(64.0, StopRule::Exact) };
             pool.install(|| run(&set, &settings(loss, solver, 1e-3), &plan))
         };
         let one = steps(1);
@@ -265,15 +270,19 @@ fn bits_do_not_depend_on_threads() {
 fn a_visit_can_end_the_search() {
     let set = set(60, 2);
     let (view, folds, weight) = (set.view(), set.folds(3), vec![1.0; 60]);
-    let task =
-        Task { rows: &view, labels: Labels { ids: &set.ids, n_classes: 2 }, weight: &weight, folds: &folds };
+    let task = SearchData {
+        rows: &view,
+        labels: Labels { ids: &set.ids, n_classes: 2 },
+        weight: &weight,
+        folds: &folds,
+    };
     let options = settings(LossKind::Logistic, SolverKind::Auto, 1e-2);
     let mut count = 0;
     let reason = search(&task, &options, &doubling(64.0, StopRule::Exact), None, &Silent, &mut |_| {
         count += 1;
         Ok((count < 3).then_some(0.0))
     });
-    assert_eq!((reason.unwrap(), count), (Reason::Visit, 3));
+    assert_eq!((reason.unwrap(), count), (EndReason::Visit, 3));
 }
 
 /// A monitor whose time is over after some polls.
@@ -294,8 +303,12 @@ fn a_time_limit_keeps_what_is_finished() {
     let options = settings(LossKind::Logistic, SolverKind::Newton, 1e-6);
     let (whole, _) = run(&set, &options, &doubling(64.0, StopRule::Exact));
     let (view, folds, weight) = (set.view(), set.folds(3), vec![1.0; 240]);
-    let task =
-        Task { rows: &view, labels: Labels { ids: &set.ids, n_classes: 2 }, weight: &weight, folds: &folds };
+    let task = SearchData {
+        rows: &view,
+        labels: Labels { ids: &set.ids, n_classes: 2 },
+        weight: &weight,
+        folds: &folds,
+    };
     let mut counts = Vec::new();
     for polls in [1, 20, 60, 150] {
         let monitor = Deadline((usize::MAX / 2 + polls).into());
@@ -304,7 +317,7 @@ fn a_time_limit_keeps_what_is_finished() {
             steps.push(step.clone());
             Ok(Some(0.0))
         });
-        assert_eq!(reason.unwrap(), Reason::TimeLimit);
+        assert_eq!(reason.unwrap(), EndReason::TimeLimit);
         assert_eq!(steps, whole[..steps.len()]);
         counts.push(steps.len());
     }
@@ -318,11 +331,12 @@ fn bad_folds_and_settings_are_refused() {
     let weight = vec![1.0; 30];
     let options = settings(LossKind::Logistic, SolverKind::Auto, 1e-2);
     let good = doubling(64.0, StopRule::Exact);
-    let attempt = |folds: &[Fold], plan: &Plan, weight: &[f64]| {
-        let task = Task { rows: &view, labels, weight, folds };
+    let attempt = |folds: &[Fold], plan: &SearchPlan, weight: &[f64]| {
+        let task = SearchData { rows: &view, labels, weight, folds };
         search(&task, &options, plan, None, &Silent, &mut |_| Ok(Some(0.0))).unwrap_err().to_string()
     };
-    let plan = |c_min, c_max, ratio| Plan { values: Values::Range { c_min, c_max, ratio }, ..good.clone() };
+    let plan =
+        |c_min, c_max, ratio| SearchPlan { values: Values::Range { c_min, c_max, ratio }, ..good.clone() };
     let positive: Vec<u32> = (0..30).filter(|&i| set.ids[i as usize] == 1).collect();
     let one_class = [Fold { train: positive, test: vec![0] }];
     assert!(attempt(&one_class, &good, &weight).contains("class number 0"));

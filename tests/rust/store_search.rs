@@ -3,11 +3,11 @@
 use std::path::Path;
 
 use hinge::Error;
-use hinge::blocks::Settings as Blocks;
-use hinge::blocks::search::{Search, Task};
+use hinge::blocks::BlockSettings as Blocks;
+use hinge::blocks::search::{StoreSearch, StoreSearchData};
 use hinge::fit::{Intercept, Silent, SolverKind};
 use hinge::loss::LossKind;
-use hinge::search::{Fold, Plan, Reason, Settings, Step, StopRule, Values};
+use hinge::search::{EndReason, Fold, SearchPlan, SearchSettings, SearchStep, StopRule, Values};
 use hinge::store::reader::Store;
 
 use crate::blocks::{N, build, data, settings};
@@ -32,14 +32,14 @@ fn run(
     values: Values,
     resume: Option<&Path>,
     (in_memory, n_classes): (bool, usize),
-) -> hinge::Result<(Reason, Vec<Step>)> {
+) -> hinge::Result<(EndReason, Vec<SearchStep>)> {
     let budget = 19_500_000 + (n_classes * folds.len()) as u64 * 700_000;
     let blocks = Blocks { budget, ..settings(loss, intercept) };
     let settings =
-        Settings { loss, intercept, solver: SolverKind::DualCd, tol: 1e-2, max_iter: 500, seed: 3 };
-    let plan = Plan { values, refine: 0, stop: StopRule::Exact };
-    let task = Task { store, factor: &FACTOR[..n_classes], folds };
-    let search = Search { task, settings, blocks, plan: &plan, resume };
+        SearchSettings { loss, intercept, solver: SolverKind::DualCd, tol: 1e-2, max_iter: 500, seed: 3 };
+    let plan = SearchPlan { values, refine: 0, stop: StopRule::Exact };
+    let task = StoreSearchData { store, factor: &FACTOR[..n_classes], folds };
+    let search = StoreSearch { task, settings, blocks, plan: &plan, resume };
     let mut steps = Vec::new();
     let reason = search.run(in_memory, &Silent, &mut |step| {
         steps.push(step.clone());
@@ -61,7 +61,7 @@ fn blocks_find_what_memory_finds() {
         let of =
             |in_memory| run(&store, &folds, loss, intercept, values(), None, (in_memory, n_classes)).unwrap();
         let ((reason, blocks), (_, memory)) = (of(false), of(true));
-        assert_eq!(reason, Reason::List);
+        assert_eq!(reason, EndReason::List);
         assert_eq!(blocks.len(), 3);
         for (a, b) in blocks.iter().zip(&memory) {
             assert!(a.is_converged, "{loss:?} C = {}", a.c);
@@ -91,7 +91,7 @@ fn a_search_over_blocks_goes_on_to_the_same_bits_and_finds_its_end() {
         run(&store, &folds, LossKind::SquaredHinge, Intercept::Free, values, resume, (false, 2)).unwrap()
     };
     let (reason, whole) = search(range(2e-4), None);
-    assert_eq!(reason, Reason::CMax);
+    assert_eq!(reason, EndReason::CMax);
     assert!(whole.len() >= 3, "{} values of C", whole.len());
     search(range(2e-4), Some(&path));
     // Without its last third the journal ends in the middle of a record.
@@ -133,13 +133,14 @@ fn splits_that_are_no_partition_and_small_budgets_are_refused() {
     assert!(message(&one_class).contains("no row of positive weight"));
     assert!(message(&[]).contains("folds"));
 
-    let plan = Plan { values: Values::List(vec![1.0]), refine: 0, stop: StopRule::Exact };
+    let plan = SearchPlan { values: Values::List(vec![1.0]), refine: 0, stop: StopRule::Exact };
     let blocks = Blocks { budget: 2_000_000, ..settings(LossKind::Hinge, Intercept::None) };
     let (loss, intercept) = (LossKind::Hinge, Intercept::None);
-    let settings = Settings { loss, intercept, solver: SolverKind::DualCd, tol: 1e-2, max_iter: 5, seed: 3 };
+    let settings =
+        SearchSettings { loss, intercept, solver: SolverKind::DualCd, tol: 1e-2, max_iter: 5, seed: 3 };
     let folds = folds(3);
-    let task = Task { store: &store, factor: &FACTOR[..2], folds: &folds };
-    let search = Search { task, settings, blocks, plan: &plan, resume: None };
+    let task = StoreSearchData { store: &store, factor: &FACTOR[..2], folds: &folds };
+    let search = StoreSearch { task, settings, blocks, plan: &plan, resume: None };
     let error = search.run(false, &Silent, &mut |_| Ok(None)).unwrap_err();
     assert!(matches!(error, Error::Budget { budget: 2_000_000, .. }), "{error}");
 }

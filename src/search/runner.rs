@@ -1,26 +1,27 @@
-//! A route with the states to which it may have to return, in memory or in a journal.
+//! Moves a route to the next value of `C`: from the state that this value starts from, which is kept in
+//! memory or in a journal, or by replaying the step from the journal.
 
 use super::journal::Journal;
-use super::plan::{Course, Target};
-use super::{Route, State, Step};
+use super::plan::{SearchSchedule, Target};
+use super::{Route, RouteState, SearchStep};
 use crate::fit::Monitor;
 use crate::{Error, Result};
 
-/// Goes from target to target.
-pub struct Traveller<'a> {
+/// A route with the states to which it may have to return.
+pub struct Runner<'a> {
     route: Box<dyn Route + 'a>,
     /// The state before the first value.
-    fresh: State,
+    fresh: RouteState,
     /// The value whose solutions the route holds; `None` before the first.
     at: Option<f64>,
     /// The targets reached so far.
     reached: Vec<Target>,
     /// States in memory, where there is no journal.
-    kept: Vec<(f64, State)>,
+    kept: Vec<(f64, RouteState)>,
     journal: Option<Journal>,
 }
 
-impl<'a> Traveller<'a> {
+impl<'a> Runner<'a> {
     /// Begins before the first value.
     pub fn new(route: Box<dyn Route + 'a>, journal: Option<Journal>) -> Self {
         Self { fresh: route.state(), route, at: None, reached: Vec::new(), kept: Vec::new(), journal }
@@ -34,8 +35,8 @@ impl<'a> Traveller<'a> {
         &mut self,
         target: Target,
         monitor: &dyn Monitor,
-        fits: impl Fn(&Step) -> bool,
-    ) -> Result<Step> {
+        fits: impl Fn(&SearchStep) -> bool,
+    ) -> Result<SearchStep> {
         if monitor.cancelled() && !monitor.is_overdue() {
             return Err(Error::Cancelled);
         }
@@ -51,12 +52,12 @@ impl<'a> Traveller<'a> {
         Ok(step)
     }
 
-    fn advance(&mut self, target: Target, monitor: &dyn Monitor) -> Result<Step> {
+    fn advance(&mut self, target: Target, monitor: &dyn Monitor) -> Result<SearchStep> {
         monitor.poll()?;
         self.reach(target.from)?;
         let started = monitor.seconds();
         let step = self.route.advance(target.c)?;
-        let step = Step { seconds: monitor.seconds() - started, ..step };
+        let step = SearchStep { seconds: monitor.seconds() - started, ..step };
         self.at = Some(target.c);
         if let Some(journal) = &mut self.journal {
             journal.append(&step, &self.route.state())?;
@@ -86,7 +87,7 @@ impl<'a> Traveller<'a> {
         Ok(())
     }
 
-    fn state_at(&mut self, c: f64) -> Result<Option<State>> {
+    fn state_at(&mut self, c: f64) -> Result<Option<RouteState>> {
         match &mut self.journal {
             Some(journal) => journal.state_at(c),
             None => Ok(self.kept.iter().find(|(at, _)| *at == c).map(|(_, state)| state.clone())),
@@ -98,14 +99,14 @@ impl<'a> Traveller<'a> {
     ///
     /// # Errors
     /// Those of the journal.
-    pub fn keep(&mut self, course: &Course) -> Result<()> {
+    pub fn keep(&mut self, schedule: &SearchSchedule) -> Result<()> {
         if let Some(journal) = &mut self.journal {
-            return journal.tidy(|c| course.needs(c));
+            return journal.tidy(|c| schedule.needs(c));
         }
-        if course.returns() {
-            let present = self.at.filter(|c| course.needs(*c));
+        if schedule.returns() {
+            let present = self.at.filter(|c| schedule.needs(*c));
             self.kept.extend(present.map(|c| (c, self.route.state())));
-            self.kept.retain(|(c, _)| course.needs(*c));
+            self.kept.retain(|(c, _)| schedule.needs(*c));
         }
         Ok(())
     }
@@ -119,16 +120,16 @@ mod tests {
     use super::*;
     use crate::fit::Silent;
     use crate::search::fingerprint::Fingerprint;
-    use crate::search::plan::{Course, Plan, StopRule, Values, Visited};
+    use crate::search::plan::{SearchPlan, SearchSchedule, StopRule, Values, Visited};
 
     /// A route whose solution is a digest of the way it came, with a state of some kilobytes.
     struct Walker(Vec<f64>);
 
     impl Route for Walker {
-        fn advance(&mut self, c: f64) -> Result<Step> {
+        fn advance(&mut self, c: f64) -> Result<SearchStep> {
             let digest = (self.0[0] * 1.7 + c).sin();
             self.0.fill(digest);
-            Ok(Step {
+            Ok(SearchStep {
                 c,
                 passes: 1.0,
                 n_iter: 1,
@@ -142,17 +143,17 @@ mod tests {
                 is_replayed: false,
             })
         }
-        fn state(&self) -> State {
-            State(vec![self.0.clone()])
+        fn state(&self) -> RouteState {
+            RouteState(vec![self.0.clone()])
         }
-        fn restore(&mut self, state: &State) -> Result<()> {
+        fn restore(&mut self, state: &RouteState) -> Result<()> {
             self.0.clone_from(&state.0[0]);
             Ok(())
         }
     }
 
-    fn plan() -> Plan {
-        Plan {
+    fn plan() -> SearchPlan {
+        SearchPlan {
             values: Values::Range { c_min: Some(1.0), c_max: 64.0, ratio: 2.0 },
             refine: 3,
             stop: StopRule::Exact,
@@ -162,14 +163,14 @@ mod tests {
     /// Walks until `count` steps are done or the plan ends.
     fn walk(path: Option<&Path>, count: usize) -> Vec<(u64, u64)> {
         let journal = path.map(|path| Journal::open(path, &Fingerprint::default()).unwrap());
-        let mut traveller = Traveller::new(Box::new(Walker(vec![0.0; 500])), journal);
-        let mut course = Course::new(&plan(), || Ok(1.0)).unwrap();
+        let mut runner = Runner::new(Box::new(Walker(vec![0.0; 500])), journal);
+        let mut schedule = SearchSchedule::new(&plan(), || Ok(1.0)).unwrap();
         let mut steps = Vec::new();
-        while let Some(target) = course.next().filter(|_| steps.len() < count) {
-            let step = traveller.go(target, &Silent, |_| true).unwrap();
+        while let Some(target) = schedule.next().filter(|_| steps.len() < count) {
+            let step = runner.go(target, &Silent, |_| true).unwrap();
             let score = -(step.c.log2() - 2.3).abs();
-            course.record(Visited { c: step.c, score, is_unchanged: false, unchanged_until: step.c });
-            traveller.keep(&course).unwrap();
+            schedule.record(Visited { c: step.c, score, is_unchanged: false, unchanged_until: step.c });
+            runner.keep(&schedule).unwrap();
             steps.push((step.c.to_bits(), step.objective[0].to_bits()));
         }
         steps

@@ -19,14 +19,14 @@ const CHUNK: usize = 1 << 16;
 
 /// Labels and positions of the entries of each column.
 #[derive(Debug, PartialEq)]
-pub struct ColumnIndex {
+pub struct InvertedIndex {
     starts: Vec<usize>,
     labels: Vec<u32>,
     positions: Vec<usize>,
     n_labels: usize,
 }
 
-impl ColumnIndex {
+impl InvertedIndex {
     /// Turns a matrix of `n_cols` columns with one row per label round. Two passes over its entries.
     ///
     /// # Errors
@@ -96,7 +96,7 @@ mod tests {
 
     #[test]
     fn turns_the_matrix_of_the_module_doc_round() {
-        let index = ColumnIndex::new(&[0i64, 1, 3], &[1, 0, 2], 3).unwrap();
+        let index = InvertedIndex::new(&[0i64, 1, 3], &[1, 0, 2], 3).unwrap();
         let columns: Vec<_> = (0..3).map(|j| index.column(j)).collect();
         let expected: [(usize, &[u32], &[usize]); 3] = [(0, &[1], &[1]), (1, &[0], &[0]), (2, &[1], &[2])];
         assert_eq!(columns, expected);
@@ -107,7 +107,7 @@ mod tests {
     #[test]
     fn names_what_is_broken() {
         let error =
-            |indptr: &[i32], indices: &[i32]| ColumnIndex::new(indptr, indices, 3).unwrap_err().to_string();
+            |indptr: &[i32], indices: &[i32]| InvertedIndex::new(indptr, indices, 3).unwrap_err().to_string();
         assert!(error(&[0, 1], &[3]).contains("coef_ is not a CSR matrix: column index 3 is outside 0..3"));
         assert!(error(&[0, 1], &[-1]).contains("column index -1"));
         assert!(error(&[0, 2], &[0]).contains("reaches 2, only 1"));
