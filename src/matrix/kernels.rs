@@ -11,7 +11,7 @@
 //! instructions.
 #![allow(unsafe_code)]
 
-use super::{Index, Value};
+use super::number::{Index, Value};
 
 /// Dense rows shorter than this go through the portable loop: the call of a vector version costs more than it
 /// saves.

@@ -8,8 +8,8 @@ use super::arena::View;
 use super::csr::{CsrView, PackedView};
 use super::dense::DenseView;
 use super::kernels::LINE;
+use super::rows::{Pass, Rows};
 use super::scaled::{Scaled, ScaledView};
-use super::{Pass, Rows};
 use crate::pairs::map::Map;
 use crate::pairs::source::PairSource;
 

@@ -6,7 +6,7 @@
 //! the least common machine; in particular, parallel iterators go around a [`run`], not into it.
 #![allow(unsafe_code)]
 
-use super::{Pass, Rows};
+use super::rows::{Pass, Rows};
 
 /// A piece of work whose loops are worth wide registers.
 pub trait Loop {

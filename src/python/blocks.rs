@@ -21,7 +21,7 @@ use crate::fit::{Monitor, SolverKind};
 use crate::labels::Labels;
 use crate::loss::LossKind;
 use crate::matrix::CsrValues;
-use crate::matrix::arena::Csr;
+use crate::matrix::arena::OwnedCsr;
 use crate::memory::CollectLarge;
 use crate::presolve::Report;
 use crate::store::reader::Store;
@@ -169,7 +169,7 @@ fn wrong_solver(options: &FitOptions) -> Error {
 
 /// The whole store as one matrix, for the solvers in memory.
 struct Whole {
-    matrix: Csr,
+    matrix: OwnedCsr,
     n_cols: usize,
     classes: Vec<u32>,
     costs: Vec<f64>,
@@ -193,7 +193,7 @@ impl Whole {
     }
 
     fn slices(&self) -> Slices<'_> {
-        let (Csr { indptr, indices, values }, n_cols) = (&self.matrix, self.n_cols);
+        let (OwnedCsr { indptr, indices, values }, n_cols) = (&self.matrix, self.n_cols);
         match values {
             CsrValues::F32(values) => Slices::Csr32F32(CsrSlices { indptr, indices, values, n_cols }),
             CsrValues::F64(values) => Slices::Csr32F64(CsrSlices { indptr, indices, values, n_cols }),
