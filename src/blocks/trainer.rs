@@ -9,7 +9,7 @@ use super::descent::{Descent, End, Remains};
 use super::problem::Problem;
 use super::task::{Parts, Running, Task};
 use super::{Settings, budget};
-use crate::fit::crammer_singer::weights::Weights;
+use crate::fit::crammer_singer::weights::ClassWeights;
 use crate::fit::{Certificate, Intercept, Monitor, Status};
 use crate::source::fetch::Fetch;
 use crate::store::reader::Store;
@@ -106,7 +106,7 @@ pub fn fit(
 #[derive(Clone, Debug)]
 pub struct AllOutcome {
     /// Weights by column of the store: [`Store::old_columns`] tells those of the input.
-    pub weights: Weights,
+    pub weights: ClassWeights,
     /// Intercepts.
     pub intercepts: Vec<f64>,
     /// As of [`Outcome`].

@@ -196,7 +196,7 @@ impl<'a> Explorer<'a> {
                 self.complex.end = End::Inconsistent;
                 break;
             }
-            monitor.observe(&Progress { solver: "cost path", iteration: closed, accuracy, place: None });
+            monitor.observe(&Progress { solver: "cost path", iteration: closed, accuracy, search: None });
         }
         Ok(())
     }

@@ -217,7 +217,7 @@ impl<'a> Walk<'a> {
                     solver: "cost ray",
                     iteration: self.steps.len(),
                     accuracy: 1.0 - self.t,
-                    place: None,
+                    search: None,
                 });
             }
             if self.steps.len() >= max_steps || self.is_circling() {

@@ -39,9 +39,11 @@
 
 use std::borrow::Cow;
 
+use super::checks::finite;
 use super::compensated::CompensatedSum;
+use super::monitor::Monitor;
+use super::problem::{Certificate, Evidence, Intercept, Problem, Solution};
 use super::sweep::{ROW_CHUNK, Sweep, dot, sum};
-use super::{Certificate, Evidence, Intercept, Monitor, Problem, Solution, finite};
 use crate::loss::{Loss, LossKind, with_loss};
 use crate::matrix::design::Design;
 use crate::matrix::{Pass, Rows};

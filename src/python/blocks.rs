@@ -239,8 +239,14 @@ fn crammer_singer_in_memory(
     let labels = Labels { ids: &whole.classes, n_classes: cost.len() as u32 };
     let (solution, _, report) =
         super::multiclass::fit_slices(whole.slices(), &labels, &whole.costs, ask, monitor)?;
-    let crate::fit::crammer_singer::Solution {
-        weights, intercepts, certificate, status, n_iter, passes, ..
+    let crate::fit::crammer_singer::ClassSolution {
+        weights,
+        intercepts,
+        certificate,
+        status,
+        n_iter,
+        passes,
+        ..
     } = solution;
     Ok((AllOutcome { weights, intercepts, certificate, status, n_iter, passes, loads: 1.0 }, report))
 }

@@ -10,8 +10,8 @@ use super::options;
 use super::options::FitOptions;
 use super::run::run;
 use crate::blocks::AllOutcome;
-use crate::fit::crammer_singer::Solution;
-use crate::fit::crammer_singer::weights::Weights;
+use crate::fit::crammer_singer::ClassSolution;
+use crate::fit::crammer_singer::weights::ClassWeights;
 use crate::fit::{Monitor, SolverKind};
 use crate::labels::{Labels, crammer_singer};
 use crate::loss::LossKind;
@@ -40,7 +40,7 @@ pub fn fit_crammer_singer<'py>(
     let (solution, n_cols, report) = run(py, options.n_threads, progress.as_ref(), |monitor| {
         fit_slices(slices, &labels, cost, &ask, monitor)
     })?;
-    let Solution { weights, intercepts, certificate, passes, n_iter, status, .. } = &solution;
+    let ClassSolution { weights, intercepts, certificate, passes, n_iter, status, .. } = &solution;
     let solver = options::solver_name(SolverKind::CrammerSinger);
     let facts =
         Facts { certificate: *certificate, passes: *passes, n_iter: *n_iter, status: *status, solver };
@@ -54,7 +54,7 @@ pub fn fit_slices(
     cost: &[f64],
     ask: &Ask<'_>,
     monitor: &dyn Monitor,
-) -> crate::Result<(Solution, usize, Option<Report>)> {
+) -> crate::Result<(ClassSolution, usize, Option<Report>)> {
     let (rows, structure) = slices.checked()?;
     let packed = ask.pack(&rows, &structure, cost, labels.n_classes as usize, monitor)?;
     let packed_rows = packed.as_ref();
@@ -84,7 +84,7 @@ pub fn of_store<'py>(
 
 /// Weights and what they are of.
 struct Model<'a> {
-    weights: &'a Weights,
+    weights: &'a ClassWeights,
     intercepts: &'a [f64],
     /// The caller's column of the first columns of the weights; the others are the same.
     columns: &'a [u32],

@@ -14,7 +14,7 @@ use super::folds::Setup;
 use super::lane::Done;
 use super::watch::Watch;
 use super::{Route, State, Step, lane};
-use crate::fit::crammer_singer::{Alpha, Problem, Solution, Start};
+use crate::fit::crammer_singer::{Alpha, ClassProblem, ClassSolution, ClassStart};
 use crate::fit::{Intercept, Monitor, Params, SolverKind, Status, check_length, crammer_singer};
 use crate::matrix::Rows;
 use crate::matrix::design::Design;
@@ -31,7 +31,7 @@ pub struct CrammerSinger<'a> {
 /// One fold between two values of `C`.
 #[derive(Clone, Default)]
 struct Lane {
-    start: Start,
+    start: ClassStart,
     fitted: Option<Fitted>,
 }
 
@@ -73,7 +73,7 @@ impl Fold<'_> {
         let part = &setup.parts[fold];
         let class: Vec<u32> = part.train.iter().map(|&i| setup.labels.ids[i as usize]).collect_large();
         let cost: Vec<f64> = part.weight.iter().map(|v| c * v).collect_large();
-        let problem = Problem {
+        let problem = ClassProblem {
             rows: setup.rows,
             ids: Some(&part.train),
             class: &class,
@@ -102,14 +102,14 @@ impl Fold<'_> {
         let decisions = Some(self.decisions(&solution));
         let (passes, n_iter) = (solution.passes, solution.n_iter);
         let start =
-            Start { alpha: Some(solution.alpha), intercepts: Some(solution.intercepts), factor: None };
+            ClassStart { alpha: Some(solution.alpha), intercepts: Some(solution.intercepts), factor: None };
         *lane = Lane { start, fitted: Some(Fitted { c, norm, loss, factor, until }) };
         Ok(Done { passes, n_iter, is_converged, is_unchanged: false, objective, until, decisions })
     }
 
     /// Decision values of the held-out rows: one per class, for two classes that of the second less that of
     /// the first.
-    fn decisions(&self, solution: &Solution) -> Vec<f64> {
+    fn decisions(&self, solution: &ClassSolution) -> Vec<f64> {
         let (rows, b) = (Design { rows: self.setup.rows, ids: None, bias: 0.0 }, &solution.intercepts);
         let mut scores = memory::zeros(solution.weights.padded());
         let n_values = if b.len() == 2 { 1 } else { b.len() };
@@ -127,7 +127,7 @@ impl Fold<'_> {
 }
 
 /// `sum_m |w_m|^2`, with the penalised intercepts.
-fn squared_norm(solution: &Solution, setup: &Setup<'_>) -> f64 {
+fn squared_norm(solution: &ClassSolution, setup: &Setup<'_>) -> f64 {
     let constant = match setup.settings.intercept {
         Intercept::Penalised(s) => solution.intercepts.iter().map(|b| (b / s).powi(2)).sum(),
         _ => 0.0,
@@ -213,7 +213,7 @@ impl Lane {
         let [c, norm, loss, factor, until] = facts[..] else {
             unreachable!("the number of facts is checked")
         };
-        let start = Start { alpha: Some(alpha), intercepts: Some(memory::copy(b)), factor: None };
+        let start = ClassStart { alpha: Some(alpha), intercepts: Some(memory::copy(b)), factor: None };
         Ok(Self { start, fitted: Some(Fitted { c, norm, loss, factor, until }) })
     }
 }

@@ -20,12 +20,13 @@
 //! Memory: a vector of columns and a bit per row for each plane that was used in the last `MAX_IDLE` rounds.
 
 use super::simplex_qp::SimplexQp;
+use crate::fit::certificate;
+use crate::fit::checks::finite;
 use crate::fit::intercept::hinge_optimum;
+use crate::fit::monitor::{Monitor, Progress};
+use crate::fit::params::{Params, SolverKind};
+use crate::fit::problem::{Certificate, Intercept, Problem, Solution, Start, Status};
 use crate::fit::sweep::{Sweep, dot};
-use crate::fit::{
-    Certificate, Intercept, Monitor, Params, Problem, Progress, Solution, SolverKind, Start, Status,
-    certificate, finite,
-};
 use crate::loss::LossKind;
 use crate::matrix::Rows;
 use crate::memory::CollectLarge;
@@ -158,7 +159,7 @@ pub fn solve<'a>(
         search.centre(&mut best);
         let primal = search.objective(&best);
         let gap = Certificate { primal, dual: lower }.relative_gap();
-        monitor.observe(&Progress { solver: "cutting_plane", iteration: round, accuracy: gap, place: None });
+        monitor.observe(&Progress { solver: "cutting_plane", iteration: round, accuracy: gap, search: None });
         if gap <= params.tol {
             let certificate = search.certify(&best, params.tol, monitor)?;
             passes += certificate::PASSES;

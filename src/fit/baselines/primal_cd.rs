@@ -18,12 +18,13 @@
 //! the tolerance may be reached, a check computes all margins anew and the gap from them.
 
 use super::extrapolation::Extrapolation;
+use crate::fit::certificate;
+use crate::fit::checks::finite;
 use crate::fit::dual::active::{ActiveSet, random};
+use crate::fit::monitor::{Monitor, Progress};
+use crate::fit::params::{Params, SolverKind};
+use crate::fit::problem::{Certificate, Intercept, Problem, Solution, Start, Status};
 use crate::fit::sweep::{Sweep, dot};
-use crate::fit::{
-    Certificate, Intercept, Monitor, Params, Problem, Progress, Solution, SolverKind, Start, Status,
-    certificate, finite,
-};
 use crate::loss::SquaredHinge;
 use crate::matrix::columns::Columns;
 use crate::memory::CollectLarge;
@@ -183,7 +184,7 @@ pub fn solve(
         }
         let primal = objective(&descent);
         let guess = 0.5 * squares / primal;
-        monitor.observe(&Progress { solver: "primal_cd", iteration: epoch, accuracy: guess, place: None });
+        monitor.observe(&Progress { solver: "primal_cd", iteration: epoch, accuracy: guess, search: None });
         let is_last = epoch >= params.max_iter;
         if guess > LIKELY * params.tol && !is_last && unchecked < MAX_UNCHECKED && primal.is_finite() {
             continue;

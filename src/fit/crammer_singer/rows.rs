@@ -4,7 +4,7 @@
 //! on which nothing is wrong has all of it on its own class. The lists lie in one vector; a list that
 //! outgrows its place moves to the end, and the vector is packed when half of it is holes.
 
-use crate::fit::check_length;
+use crate::fit::checks::check_length;
 use crate::memory;
 use crate::memory::CollectLarge;
 

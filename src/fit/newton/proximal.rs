@@ -6,7 +6,7 @@
 //! `sigma` grows from problem to problem, and for a piecewise quadratic the sequence ends after finitely
 //! many. [`super::hinge`] and [`crate::fit::crammer_singer::newton`] say what is smoothed.
 
-use crate::fit::Certificate;
+use crate::fit::problem::Certificate;
 
 /// Growth of sigma per outer step. Tried: 10 takes up to three times the Newton steps and stalls on w8a at
 /// C = 16.

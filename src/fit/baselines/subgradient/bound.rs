@@ -8,9 +8,11 @@
 //! visit takes the slope at its current margin. A look costs two passes: margins, and `sum_i a_i y_i x_i`.
 
 use super::draw::Draw;
-use crate::fit::dual::best_intercept;
+use crate::fit::certificate;
+use crate::fit::checks::finite;
+use crate::fit::intercept::best_intercept;
+use crate::fit::problem::{Certificate, Intercept, Problem};
 use crate::fit::sweep::{Sweep, dot, sum};
-use crate::fit::{Certificate, Intercept, Problem, certificate, finite};
 use crate::loss::Loss;
 use crate::matrix::kernels::prefetch;
 use crate::memory::CollectLarge;

@@ -7,8 +7,10 @@ use super::draw::Draw;
 use super::walk::{Scale, Step, Walk};
 use super::{Average, Batch, Look, Options, Part, State, bound};
 use crate::fit::dual::active::{Random, random};
+use crate::fit::monitor::{Monitor, Progress};
+use crate::fit::params::SolverKind;
+use crate::fit::problem::{Intercept, Problem, Solution, Status};
 use crate::fit::sweep::{Sweep, dot};
-use crate::fit::{Intercept, Monitor, Problem, Progress, Solution, SolverKind, Status};
 use crate::loss::Loss;
 use crate::matrix::Rows;
 use crate::matrix::design::Design;
@@ -151,7 +153,7 @@ impl<'a, L: Loss> Descent<'a, L> {
                 solver: "subgradient",
                 iteration: epoch,
                 accuracy: gap,
-                place: None,
+                search: None,
             });
             let before = looks.last().map(|look: &Look| look.primal);
             looks.push(look);

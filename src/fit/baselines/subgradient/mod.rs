@@ -41,7 +41,8 @@ pub mod step_size;
 pub mod walk;
 pub mod window;
 
-use crate::fit::{Monitor, Problem, Solution};
+use crate::fit::monitor::Monitor;
+use crate::fit::problem::{Problem, Solution};
 use crate::loss::{LossKind, with_loss};
 use crate::{Error, Result};
 use bound::Shares;

@@ -3,7 +3,8 @@
 use super::iterate::Iterate;
 use super::window::Window;
 use super::{Average, Options, State};
-use crate::fit::{Intercept, check_length};
+use crate::fit::checks::check_length;
+use crate::fit::problem::Intercept;
 use crate::loss::Loss;
 use crate::{Result, memory};
 
