@@ -14,7 +14,9 @@ use super::store::StoreReader;
 use crate::blocks::{Task, subgradient as blocks};
 use crate::fit::baselines::subgradient;
 use crate::fit::baselines::subgradient::step_size::StepFunction;
-use crate::fit::baselines::subgradient::{Average, Batch, Look, Options, State, StepSize};
+use crate::fit::baselines::subgradient::{
+    Average, Batch, Evaluation, StepSize, SubgradientOptions, SubgradientState,
+};
 use crate::fit::{Monitor, Problem, Solution, Status, certificate};
 use crate::labels::Labels;
 use crate::loss::LossKind;
@@ -52,7 +54,7 @@ fn unknown<T>(name: &'static str, value: &str, rule: &'static str) -> Result<T> 
 }
 
 impl DescentOptions {
-    fn resolve<'a>(&self, function: Option<&'a StepFunction<'a>>) -> Result<Options<'a>> {
+    fn resolve<'a>(&self, function: Option<&'a StepFunction<'a>>) -> Result<SubgradientOptions<'a>> {
         let step_size = match (self.step_size.as_str(), function) {
             ("pegasos", _) => StepSize::Pegasos,
             ("root", _) => StepSize::Root(self.eta0),
@@ -66,7 +68,7 @@ impl DescentOptions {
             "suffix" => Average::Suffix,
             name => return unknown("average", name, "'suffix', 'all' or 'none'"),
         };
-        Ok(Options {
+        Ok(SubgradientOptions {
             batch: self.batch_size.map_or(Batch::All, Batch::Rows),
             step_size,
             projects: self.projects,
@@ -124,12 +126,12 @@ pub fn descend<'py>(
         let packed = pack(&rows, &structure, mode, &|| monitor.cancelled())?;
         let rows = Matrix::from(rows);
         let found = labels::fit_each(&rows, &labels, cost, intercept, settings.seed, |problem, seed| {
-            descend_one(problem, packed.as_ref(), loss, &Options { seed, ..settings }, monitor)
+            descend_one(problem, packed.as_ref(), loss, &SubgradientOptions { seed, ..settings }, monitor)
         })?;
         Ok((found, rows.n_cols(), packed.map(|packed| *packed.report())))
     });
     let (found, n_cols, report) = unwrap_callback(result, &failed)?;
-    let (solutions, looks): (Vec<Solution>, Vec<Vec<Look>>) = found.into_iter().unzip();
+    let (solutions, looks): (Vec<Solution>, Vec<Vec<Evaluation>>) = found.into_iter().unzip();
     let result = as_dict(py, &solutions, n_cols)?;
     result.set_item("presolve", report.map(|report| report_dict(py, &report)).transpose()?)?;
     set_looks(py, &result, &looks)?;
@@ -167,7 +169,7 @@ pub fn descend_store<'py>(
     Ok(result)
 }
 
-fn set_looks(py: Python<'_>, result: &Bound<'_, PyDict>, looks: &[Vec<Look>]) -> PyResult<()> {
+fn set_looks(py: Python<'_>, result: &Bound<'_, PyDict>, looks: &[Vec<Evaluation>]) -> PyResult<()> {
     result.set_item("looks", looks.iter().map(|looks| look_table(py, looks)).collect::<PyResult<Vec<_>>>()?)
 }
 
@@ -177,9 +179,9 @@ fn descend_one(
     problem: &Problem<'_>,
     packed: Option<&Presolved>,
     loss: LossKind,
-    settings: &Options<'_>,
+    settings: &SubgradientOptions<'_>,
     monitor: &dyn Monitor,
-) -> Result<(Solution, Vec<Look>)> {
+) -> Result<(Solution, Vec<Evaluation>)> {
     let view = packed.map(Presolved::view);
     let there = Problem { rows: view.as_ref().unwrap_or(problem.rows), ..*problem };
     let (mut solution, looks) = subgradient::solve(&there, loss, settings, monitor)?;
@@ -194,7 +196,7 @@ fn descend_one(
 }
 
 /// A row per look: epoch, steps, seconds, primal, dual, norm.
-fn look_table<'py>(py: Python<'py>, looks: &[Look]) -> PyResult<Bound<'py, PyArray2<f64>>> {
+fn look_table<'py>(py: Python<'py>, looks: &[Evaluation]) -> PyResult<Bound<'py, PyArray2<f64>>> {
     let numbers: Vec<f64> = looks
         .iter()
         .flat_map(|l| [l.epoch as f64, l.steps as f64, l.seconds, l.primal, l.dual, l.norm])
@@ -216,7 +218,7 @@ pub struct PassState<'py> {
 }
 
 impl PassState<'_> {
-    fn states(&self) -> PyResult<Vec<State>> {
+    fn states(&self) -> PyResult<Vec<SubgradientState>> {
         let (w, sum, b, b_sum) =
             (self.w.as_slice()?, self.sum.as_slice()?, self.b.as_slice()?, self.b_sum.as_slice()?);
         let d = w.len() / b.len().max(1);
@@ -227,7 +229,7 @@ impl PassState<'_> {
         }
         let part = |v: &[f64], k: usize| memory::copy(&v[k * d..(k + 1) * d]);
         Ok((0..b.len())
-            .map(|k| State {
+            .map(|k| SubgradientState {
                 w: part(w, k),
                 sum: part(sum, k),
                 b: b[k],
@@ -274,17 +276,17 @@ pub fn descend_on<'py>(
         parallel::try_map(&states, |k, state| {
             let y = labels.signs(k, &ids);
             let problem = Problem { rows: &rows, ids: Some(&ids), y: &y, cost: &cost, intercept };
-            let settings = Options { seed: settings.seed.wrapping_add(k as u64), ..settings };
+            let settings = SubgradientOptions { seed: settings.seed.wrapping_add(k as u64), ..settings };
             subgradient::advance(&problem, loss, &settings, state, monitor)
         })
     });
     state_dict(py, &unwrap_callback(result, &failed)?)
 }
 
-fn state_dict<'py>(py: Python<'py>, states: &[State]) -> PyResult<Bound<'py, PyDict>> {
+fn state_dict<'py>(py: Python<'py>, states: &[SubgradientState]) -> PyResult<Bound<'py, PyDict>> {
     let width = states.first().map_or(0, |s| s.w.len());
-    let table = |f: fn(&State) -> &[f64]| table(py, width, states.iter().map(f));
-    let column = |f: fn(&State) -> f64| collected(py, states.iter().map(f));
+    let table = |f: fn(&SubgradientState) -> &[f64]| table(py, width, states.iter().map(f));
+    let column = |f: fn(&SubgradientState) -> f64| collected(py, states.iter().map(f));
     let result = PyDict::new(py);
     result.set_item("w", table(|s| &s.w)?)?;
     result.set_item("sum", table(|s| &s.sum)?)?;

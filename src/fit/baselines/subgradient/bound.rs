@@ -5,7 +5,7 @@
 //! lies between, would keep the gap open. The mean of the slopes over the visits of a row since the suffix
 //! began does better: the weights of Pegasos without projection are `sum_i a_i y_i x_i` with just these
 //! `a_i`, but for the difference between a row's share of the draws and its probability. A row without a
-//! visit takes the slope at its current margin. A look costs two passes: margins, and `sum_i a_i y_i x_i`.
+//! visit takes the slope at its current margin. An evaluation costs two passes: margins, and `sum_i a_i y_i x_i`.
 
 use super::draw::Draw;
 use crate::fit::certificate;
@@ -35,7 +35,7 @@ impl Shares {
         Self { rows: rows.iter().map(|&i| self.rows[i as usize]).collect_large() }
     }
 
-    /// Puts the shares of some rows in their places.
+    /// Copies the shares of some rows back to those of all.
     pub fn scatter(&mut self, rows: &[u32], shares: &Self) {
         rows.iter().zip(&shares.rows).for_each(|(&i, share)| self.rows[i as usize] = *share);
     }
@@ -92,7 +92,7 @@ impl Bound {
 ///
 /// # Errors
 /// [`crate::Error::Overflow`] and [`crate::Error::Cancelled`].
-pub fn look<L: Loss>(
+pub fn evaluate<L: Loss>(
     sweep: &mut Sweep<'_>,
     problem: &Problem<'_>,
     loss: L,
