@@ -53,9 +53,9 @@ pub trait Monitor: Sync {
     fn seconds(&self) -> f64 {
         0.0
     }
-    /// Takes note of progress.
+    /// Receives progress.
     fn observe(&self, _: &Progress) {}
-    /// Takes note of the progress of a descent over a store.
+    /// Receives the progress of a descent over a store.
     fn observe_reading(&self, _: &Reading) {}
 
     /// [`Error::Cancelled`] if the caller asked to stop.

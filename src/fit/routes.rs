@@ -1,7 +1,7 @@
 //! The measured constants that choose between ways to the same solution, each with where it comes from.
 //!
 //! They decide how long a fit takes, never what it finds. `benches/routes.py` measures where Newton and dual
-//! coordinate descent cross on the machine at hand. What a loss costs by dual descent is in the loss's own
+//! coordinate descent cross on this machine. What a loss costs by dual descent is in the loss's own
 //! file ([`crate::loss::Loss::expected_passes`]); whether columns are packed, in [`crate::presolve`].
 
 /// How slow a descent may be before another solver takes over, in visits of all rows.
@@ -100,7 +100,7 @@ pub const CLASS_SLOW_CHECKS: usize = 3;
 pub const FULL_LINES: usize = 4;
 /// Epochs at the beginning that read all classes however many there are. Tried: one, 26 epochs instead of 25.
 pub const FULL_EPOCHS: usize = 2;
-/// Numbers that a second thread must save a visit, so that two are faster than one: a meeting costs as much
+/// Numbers that a second thread must save a visit, so that two are faster than one: an exchange costs as much
 /// as some 150 of them (20news, three cache lines of classes, 158 entries a row: 0.9 to 1.0 times as fast).
 pub const LEAST_SAVED: usize = 300;
 /// Numbers that an epoch reads, so that several threads are begun for it.

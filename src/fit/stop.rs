@@ -110,7 +110,7 @@ impl LaneProgress {
         }
     }
 
-    /// Takes note of the current point; `penalised` is the squared gradient without a free intercept's part.
+    /// Records the current point; `penalised` is the squared gradient without a free intercept's part.
     pub fn observe(&mut self, value: f64, squared_gradient: f64, penalised: f64) {
         self.report.certificate = Certificate { primal: value, dual: value - 0.5 * penalised };
         self.report.squared_gradient = squared_gradient;

@@ -5,7 +5,7 @@
 //! `xi*(-a) = inf` for `a < 0`.
 //!
 //! Solvers take a loss as a value of its own type. [`LossKind`] is its name at run time; [`with_loss`] and
-//! [`with_smooth_loss`] go from the one to the other, and are the only places that list the losses.
+//! [`with_smooth_loss`] go from the one to the other; nothing else lists the losses.
 
 mod elementary;
 mod hinge;

@@ -8,7 +8,7 @@
 //! ```
 //!
 //! Soundness of the unchecked kernels rests on this file: an entry becomes part of a row only in
-//! [`Free::commit`], which has looked at every column number.
+//! [`Free::commit`], which has checked every column number.
 
 use super::csr::CsrView;
 use super::number::CsrValues;

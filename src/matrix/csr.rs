@@ -372,7 +372,7 @@ impl<I: Index, V: Value, P: Index> Rows for CsrView<'_, I, V, P> {
     fn dot_places<const N: usize>(&self, i: usize, w: &[f64], stride: usize, places: [usize; N]) -> [f64; N] {
         assert!(w.len() >= self.n_cols * stride && places.iter().all(|place| *place < stride));
         let (indices, values) = self.row(i);
-        // SAFETY: every index is below `n_cols` and every place below `stride`, so all sums are below
+        // SAFETY: every index is below `n_cols` and every position below `stride`, so all sums are below
         // `n_cols * stride`.
         unsafe { kernels::dot_places(indices, values, w, stride, places) }
     }

@@ -26,7 +26,7 @@ pub trait Value: Zero + Default + Send + Sync + 'static {
     fn from_f64(x: f64) -> Self;
     /// The number in double precision.
     fn to_f64(self) -> f64;
-    /// Such numbers with their type told apart.
+    /// Such numbers as the variant of their type.
     fn typed(values: Vec<Self>) -> CsrValues;
 }
 

@@ -63,7 +63,7 @@ pub(super) fn are_inside<I: Index>(indices: &[I], end: usize) -> bool {
     simd::run(Inside { indices, last: end as i64 - 1 })
 }
 
-/// Entries between two looks at the answer.
+/// Entries between two tests of the answer.
 const STRIDE: usize = 256;
 
 struct Below<'a, V> {

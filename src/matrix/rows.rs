@@ -88,9 +88,9 @@ pub trait Rows: Sync {
     }
     /// Calls `f(column, value)` for each stored entry of row `i`, in storage order.
     fn for_each(&self, i: usize, f: impl FnMut(usize, f64));
-    /// Asks for the memory of row `i`, which is about to be read.
+    /// Prefetches row `i`, which is about to be read.
     fn prefetch(&self, i: usize);
-    /// Asks for what [`Self::prefetch`] itself must read of row `i`.
+    /// Prefetches what [`Self::prefetch`] itself must read of row `i`.
     fn prefetch_header(&self, _: usize) {}
 
     /// `|x_i|^2`; no duplicates within a row may exist.

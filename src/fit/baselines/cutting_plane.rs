@@ -91,7 +91,7 @@ impl Default for Best {
 }
 
 impl Best {
-    /// Takes note of a round; how many there have been since one was better by more than rounding.
+    /// Records a round; how many there have been since one was better by more than rounding.
     fn still(&mut self, primal: f64, lower: f64) -> usize {
         let rises = lower - self.lower > ROUNDING * lower.abs();
         let is_better = rises || primal < self.primal * (1.0 - ROUNDING);

@@ -43,9 +43,9 @@ pub trait ClassRows: Sync {
     fn squared(&self, i: usize) -> f64;
     /// Lower triangle of `sum_i curvature[i] x_i x_i'`, meaningless if the monitor is cancelled.
     fn curvature_matrix(&self, curvature: &[f64], monitor: &dyn Monitor) -> Symmetric;
-    /// Asks for the entries of row `i`.
+    /// Prefetches the entries of row `i`.
     fn ask(&self, i: usize);
-    /// Asks for what is needed to ask for the entries of row `i`.
+    /// Prefetches what [`Self::ask`] itself must read of row `i`.
     fn ask_header(&self, i: usize);
 }
 

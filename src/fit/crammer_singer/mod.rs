@@ -43,20 +43,19 @@
 //! faster. One full epoch at the beginning instead of two: 26 epochs instead of 25.
 //!
 //! **Several threads** divide the classes of every row among them ([`worker`], [`team`]): each has the weights
-//! of its own classes, follows the same course, and gets the gradients of the others'. No sum runs over
+//! of its own classes, takes the same steps, and gets the gradients of the others'. No sum runs over
 //! classes of two threads, so no bit depends on their number. Two threads, C = 1 and 16, gap 1e-3: sector
-//! (105 classes, 163 entries a row) 1.5 to 1.8 times as fast as one. Where a visit is short, the meeting in
+//! (105 classes, 163 entries a row) 1.5 to 1.8 times as fast as one. Where a visit is short, the exchange in
 //! each takes what is gained: 20news (20 classes are three cache lines, 158 entries, 1.4 microseconds a
 //! visit) comes out between 0.9 and 1.0 and is left to one thread, but for its checks, which makes it 1.1 to
-//! 1.2. Where others keep the cores busy, threads in step wait for each other's turn, so after an epoch with
-//! much of that one thread goes on alone for a while: sector beside work for three cores on two took 4.3 s on
-//! one thread and 3.8 s on two (means of 4), without this 7 to 15 s. Tried: waiting without giving up the
-//! core, 8 s.
+//! 1.2. Where others keep the cores busy, threads in step wait for each other's turn; they measure that by a
+//! clock, the only one of the solvers, and after an epoch with much of it one thread goes on alone for a
+//! while: sector beside work for three cores on two took 4.3 s on one thread and 3.8 s on two (means of 4),
+//! without this 7 to 15 s. Tried: waiting without giving up the core, 8 s.
 //!
 //! Not tried for short visits: a batch of rows solved against the same weights; it needs the products of its
-//! rows with each other.
-//! Tried: asking for the weights of the next row, all classes: 20news 0.58 s against 0.52 s. Huge pages for
-//! the weights: within noise.
+//! rows with each other. Tried: prefetching the weights of the next row, all classes: 20news 0.58 s
+//! against 0.52 s. Huge pages for the weights: within noise.
 //!
 //! Memory: `(d + 1) k` weights and, for each thread, the sparse dual variables, 40 bytes or more per row; a
 //! free intercept takes a second copy of the weights during a check.

@@ -168,15 +168,15 @@ proptest! {
     }
 }
 
-/// Asks to stop at the `at`-th look.
+/// Asks to stop at the `at`-th poll.
 struct Stopping {
-    looks: AtomicUsize,
+    polls: AtomicUsize,
     at: usize,
 }
 
 impl Monitor for Stopping {
     fn cancelled(&self) -> bool {
-        self.looks.fetch_add(1, Ordering::Relaxed) >= self.at
+        self.polls.fetch_add(1, Ordering::Relaxed) >= self.at
     }
 }
 
@@ -218,7 +218,7 @@ fn threads_change_no_bit() {
                 assert_eq!((&one.alpha, one.certificate), (&mixed.alpha, mixed.certificate));
             }
             for at in [0, 3, 11] {
-                let monitor = Stopping { looks: AtomicUsize::new(0), at };
+                let monitor = Stopping { polls: AtomicUsize::new(0), at };
                 let stopped = solve(&problem, &params(1e-9), &ClassStart::default(), 3, &monitor);
                 assert!(matches!(stopped, Err(crate::Error::Cancelled)), "{at}");
             }
@@ -269,7 +269,7 @@ fn newton_steps_can_be_cancelled() {
     let problem =
         ClassProblem { rows: &view, ids: None, class: &class, n_classes: k, cost: &cost, intercept };
     for at in [0, 7, 60, 400] {
-        let monitor = Stopping { looks: AtomicUsize::new(0), at };
+        let monitor = Stopping { polls: AtomicUsize::new(0), at };
         let stopped = by_newton(&problem, &params(1e-9), &monitor);
         assert!(matches!(stopped, Err(crate::Error::Cancelled)), "{at}");
     }

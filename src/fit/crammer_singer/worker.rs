@@ -77,7 +77,7 @@ struct Scratch {
 /// Why threads have stopped.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum EpochsEnd {
-    /// They were told to.
+    /// The leader has decided so.
     Done,
     /// One thread alone is faster at present.
     Slow,

@@ -54,9 +54,9 @@ pub trait Method {
     fn active(&mut self) -> &mut ActiveSet;
     /// One step on row `i`.
     fn step<R: Rows>(&mut self, rows: &R, i: usize, visit: &mut Visit<'_>, epoch: &mut Epoch) -> Fate;
-    /// Asks for the memory of the method's own state of row `i`.
+    /// Prefetches the method's own state of row `i`.
     fn prefetch(&self, i: usize);
-    /// Takes note of a finished epoch over permuted rows.
+    /// Called after an epoch over permuted rows.
     fn finish(&mut self, _: &Epoch) {}
     /// Decides anew which rows are active, from the margins of all rows.
     fn recheck(&mut self, _: &[f64]) {}

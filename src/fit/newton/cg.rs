@@ -6,7 +6,7 @@
 //! of ill-conditioned problems). With a dense preconditioner the residual in its norm is close to the error,
 //! and a lane is done as soon as that has fallen by `accuracy`: one product less. Either way a lane is done
 //! where the residual, which is the gradient after a full step if the model holds, is small enough for the
-//! caller. A lane that is done rides along without moving until all are.
+//! caller. A lane that is done stays where it is until all are.
 
 use super::preconditioner::Preconditioner;
 use crate::fit::sweep::{for_chunks, sum_entries};
@@ -48,7 +48,7 @@ impl<const L: usize> ConjugateGradient<L> {
 
     /// Overwrites `step` with approximate solutions of `H s = -g`; lanes that are not `running` get zeros.
     ///
-    /// `multiply(p, length, out)` writes `H p` and learns the length of the step before (0 at first), by
+    /// `multiply(p, length, out)` writes `H p` and is given the length of the step before (0 at first), by
     /// which the caller can build up products with the solution; it returns errors that are passed on.
     ///
     /// # Errors

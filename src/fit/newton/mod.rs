@@ -21,7 +21,7 @@
 //! start from a part of the rows. The hinge, which has no curvature, is a sequence ([`proximal`]) of smooth
 //! problems: [`hinge`].
 //!
-//! A lane that is done rides along with a step of zero until all are.
+//! A lane that is done takes steps of zero until all are.
 //!
 //! Memory: six blocks of columns x lanes and four of rows x lanes (five with dual variables kept), up to
 //! seven private blocks of columns x lanes for parallel sums ([`super::sweep`]), and two `d x d` matrices
@@ -501,7 +501,7 @@ impl<'a, const L: usize> Newton<'a, L> {
     }
 
     /// Products until the conjugate gradient with a diagonal preconditioner has cost as much as a
-    /// factorisation, which is then made: nobody knows before how hard a problem is, and so the price is at
+    /// factorisation, which is then made: how hard a problem is shows only on the way, and so the price is at
     /// most twice that of knowing. covtype in degree 2 (1,540 columns), squared hinge, C = 2, gap 1e-3: its
     /// sample took 2,645 products of 1/8 pass with the diagonal alone. mnist (781 columns), one digit against
     /// the rest, needs some 40 products in all and factorisations of 40 passes never.
@@ -525,7 +525,7 @@ impl<'a, const L: usize> Newton<'a, L> {
         }
     }
 
-    /// The preconditioner for this `C`: the last one, or one from the matrix at hand or a new one.
+    /// The preconditioner for this `C`: the last one, or one from the matrix that is there or a new one.
     fn preconditioner(&mut self, c: f64) -> Result<Preconditioner> {
         if let Some((made_for, preconditioner)) = self.preconditioner.take()
             && made_for == c

@@ -46,7 +46,7 @@ impl Sequence {
         (self.share * (best.primal - best.dual)).max(0.1 * tol * best.dual)
     }
 
-    /// Takes note whether the gap is smaller than all before; if not, problems must be solved better.
+    /// Records whether the gap is smaller than all before; if not, problems must be solved better.
     pub fn observe(&mut self, is_better: bool) {
         if is_better {
             self.idle = 0;

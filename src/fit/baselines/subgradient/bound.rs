@@ -53,7 +53,7 @@ impl Shares {
         *visits += 1.0;
     }
 
-    /// Asks for the memory of row `i`.
+    /// Prefetches the state of row `i`.
     #[inline(always)]
     pub fn prefetch(&self, i: usize) {
         prefetch(&self.rows, i, 16);
