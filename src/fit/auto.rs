@@ -19,11 +19,11 @@ const FURTHER_ATTEMPTS: usize = 2;
 const SHARPER: f64 = 0.1;
 
 /// Whether Newton, over lanes or for one fit, is the better way for a smooth loss although a factorisation is
-/// too dear: many entries per column ([`LANE_ENTRIES`]), but not more columns than rows, where the dual is the
-/// smaller problem: madelon in degree 2 (1,814 dense rows, 125,750 columns), squared hinge, C = 2^-10, gap
-/// 1e-3, 5 s by dual descent, more than 57 s by Newton; searches over 5 folds of 1,500 dense rows of noise,
-/// 6,000 and 20,000 columns: 1.2 times as fast by dual fits with the squared hinge, 1.6 and 1.7 times with the
-/// logistic loss.
+/// too dear: many entries per column ([`LANE_ENTRIES`]), but not more columns than rows, where the dual is
+/// the smaller problem: madelon in degree 2 (1,814 dense rows, 125,750 columns), squared hinge, C = 2^-10,
+/// gap 1e-3, 5 s by dual descent, more than 57 s by Newton; searches over 5 folds of 1,500 dense rows of
+/// noise, 6,000 and 20,000 columns: 1.2 times as fast by dual fits with the squared hinge, 1.6 and 1.7 times
+/// with the logistic loss.
 pub fn prefers_lanes(design: &Design<'_>) -> bool {
     design.nnz() >= LANE_ENTRIES * design.n_cols() && design.n_rows() >= design.n_cols()
 }

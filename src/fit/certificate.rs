@@ -63,9 +63,9 @@ const NOTABLE: f64 = 0.1;
 /// Above what is lost of a square below the range of double precision, per term.
 const UNDERFLOW: f64 = 2e-154;
 
-/// Gives `solution` the certificate that can be proved for it on the rows of `problem`; its own is
-/// ignored. Its evidence, which must be of these rows, is used up. A gap that is above `tol` by rounding alone
-/// is computed again in twice the precision.
+/// Gives `solution` the certificate that can be proved for it on the rows of `problem`; its own is ignored.
+/// Its evidence, which must be of these rows, is used up. A gap that is above `tol` by rounding alone is
+/// computed again in twice the precision.
 ///
 /// # Errors
 /// [`crate::Error::Cancelled`] and [`crate::Error::Overflow`].
@@ -319,8 +319,8 @@ fn bound<L: Loss>(problem: &Problem<'_>, loss: L, alpha: &[f64], claim: &Claim<'
 }
 
 /// How far `visits` updates of `w` can have taken it from the weights of the dual variables, as in
-/// [`super::dual`] but twice over, for solvers that do not keep the level of the dual objective. `multiplier` is
-/// that of the constraint over the height of its column.
+/// [`super::dual`] but twice over, for solvers that do not keep the level of the dual objective. `multiplier`
+/// is that of the constraint over the height of its column.
 pub fn drift(visits: f64, total_cost: f64, multiplier: f64) -> f64 {
     4.0 * UNIT * visits * (2.0 * total_cost + multiplier * multiplier).sqrt()
 }

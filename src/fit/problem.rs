@@ -98,8 +98,8 @@ impl Certificate {
     }
 }
 
-/// What a solver has computed on the way to its solution and [`super::certificate::certify`] would otherwise read
-/// the data for.
+/// What a solver has computed on the way to its solution and [`super::certificate::certify`] would otherwise
+/// read the data for.
 #[derive(Clone, Debug)]
 pub struct Evidence {
     /// Margins with intercept, each from one product of the row with the weights.

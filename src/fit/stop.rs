@@ -19,14 +19,14 @@ pub const ROUNDING: f64 = 1e-13;
 
 /// When a minimisation is done.
 #[derive(Clone, Copy, Debug)]
-pub enum StopRule<const L: usize> {
+pub enum NewtonStop<const L: usize> {
     /// Relative duality gap.
     RelativeGap(f64),
     /// Norm of the gradient per lane.
     Gradient([f64; L]),
 }
 
-impl<const L: usize> StopRule<L> {
+impl<const L: usize> NewtonStop<L> {
     /// What [`Self::accuracy`] must not exceed.
     pub fn limit(&self, lane: usize) -> f64 {
         match self {

@@ -4,8 +4,8 @@
 //! `-a m - xi(m)`, so that a row of cost `c` contributes `h(a) = -c xi*(-a / c)` to the dual. All losses have
 //! `xi*(-a) = inf` for `a < 0`.
 //!
-//! Solvers take a loss as a value of its own type. [`LossKind`] is its name at run time; [`with_loss`] and
-//! [`with_smooth_loss`] go from the one to the other; nothing else lists the losses.
+//! Solvers take a loss as a value of its own type. [`LossKind`] is its name at run time; `with_loss` and
+//! `with_smooth_loss` go from the one to the other; nothing else lists the losses.
 
 mod elementary;
 mod hinge;

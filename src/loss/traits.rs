@@ -17,7 +17,8 @@ pub trait Loss: Copy + Send + Sync + 'static {
     fn conjugate(self, a: f64) -> f64;
     /// Upper bound of the dual variable of a row of cost `c`.
     fn upper(self, cost: f64) -> f64;
-    /// Slope of the dual problem, to be minimised, along the variable `a` of a row of cost `c` and margin `m`.
+    /// Slope of the dual problem, to be minimised, along the variable `a` of a row of cost `c` and
+    /// margin `m`.
     fn dual_slope(self, m: f64, cost: f64, a: f64) -> f64;
     /// Whether the derivative is continuous: Newton's method takes the loss as it is.
     fn is_smooth(self) -> bool;

@@ -21,7 +21,7 @@ use super::terms::FoldTerms;
 use super::{Route, State, Step};
 use crate::Result;
 use crate::fit::newton::{InnerProducts, Newton, Work};
-use crate::fit::stop::StopRule;
+use crate::fit::stop::NewtonStop;
 use crate::fit::{Problem, Status, check_length};
 use crate::loss::{Loss, with_smooth_loss};
 use crate::memory::CollectLarge;
@@ -203,7 +203,7 @@ impl<T: Loss> Group for LaneGroup<'_, T> {
             let at_zero = self.newton.products(1.0);
             std::array::from_fn(|l| self.share[l] * (at_zero[l].hh + at_zero[l].intercept).sqrt())
         });
-        let stop = StopRule::Gradient(tau.map(|tau| c * tau));
+        let stop = NewtonStop::Gradient(tau.map(|tau| c * tau));
         let reports = self.newton.minimise(&self.terms, c, &stop, self.setup.settings.max_iter)?;
         let reports = &reports[..self.lanes.len()];
         let is_converged = reports.iter().all(|report| report.status == Status::Converged);

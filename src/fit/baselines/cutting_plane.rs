@@ -423,8 +423,7 @@ mod tests {
         let x = crate::matrix::Matrix::from(DenseView::new(&x, 3, 2).unwrap().0);
         let params = Params { solver: SolverKind::CuttingPlane, tol: 1e-11, max_iter: 1000, seed: 1 };
         for intercept in [Intercept::None, Intercept::Free, Intercept::Penalised(2.0)] {
-            let problem =
-                Problem { rows: &x.into(), ids: None, y: &[1.0, -1.0, -1.0], cost: &[1e30; 3], intercept };
+            let problem = Problem { rows: &x, ids: None, y: &[1.0, -1.0, -1.0], cost: &[1e30; 3], intercept };
             let s = auto::solve(&problem, LossKind::Hinge, &params, &Start::default(), &Silent).unwrap();
             assert!(
                 s.status != Status::MaxIter && s.n_iter < 300,
@@ -438,13 +437,8 @@ mod tests {
     #[test]
     fn other_losses_are_refused() {
         let x = crate::matrix::Matrix::from(DenseView::new(&[1.0, -1.0], 2, 1).unwrap().0);
-        let problem = Problem {
-            rows: &x.into(),
-            ids: None,
-            y: &[1.0, -1.0],
-            cost: &[1.0; 2],
-            intercept: Intercept::None,
-        };
+        let problem =
+            Problem { rows: &x, ids: None, y: &[1.0, -1.0], cost: &[1.0; 2], intercept: Intercept::None };
         let params = Params { solver: SolverKind::CuttingPlane, ..Params::default() };
         let error =
             auto::solve(&problem, LossKind::Logistic, &params, &Start::default(), &Silent).unwrap_err();

@@ -42,8 +42,8 @@
 //! 3.5 s against 2.9 s without. Rows of one class side by side in an epoch: 23 epochs instead of 25, not
 //! faster. One full epoch at the beginning instead of two: 26 epochs instead of 25.
 //!
-//! **Several threads** divide the classes of every row among them ([`worker`], [`team`]): each has the weights
-//! of its own classes, takes the same steps, and gets the gradients of the others'. No sum runs over
+//! **Several threads** divide the classes of every row among them ([`worker`], [`team`]): each has the
+//! weights of its own classes, takes the same steps, and gets the gradients of the others'. No sum runs over
 //! classes of two threads, so no bit depends on their number. Two threads, C = 1 and 16, gap 1e-3: sector
 //! (105 classes, 163 entries a row) 1.5 to 1.8 times as fast as one. Where a visit is short, the exchange in
 //! each takes what is gained: 20news (20 classes are three cache lines, 158 entries, 1.4 microseconds a

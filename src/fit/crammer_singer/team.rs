@@ -18,7 +18,8 @@ pub struct Team {
     is_over: AtomicBool,
 }
 
-/// What one thread publishes. A cache line of its own, and the next one, which processors fetch along with it.
+/// What one thread publishes. A cache line of its own, and the next one, which processors fetch
+/// along with it.
 #[repr(align(128))]
 struct Seat {
     /// Exchanges that it has written for.
@@ -88,8 +89,8 @@ impl Member<'_> {
         true
     }
 
-    /// A barrier: waits until all have come this far; what they stored before is then seen. `false` if the team
-    /// is over.
+    /// A barrier: waits until all have come this far; what they stored before is then seen. `false` if the
+    /// team is over.
     pub fn meet(&mut self) -> bool {
         let Self { team: Team { seats, is_over }, me, meetings, lost } = self;
         *meetings += 1;

@@ -110,7 +110,8 @@ proptest! {
     fn certificates_are_true(data in data(), intercept in prop::sample::select(INTERCEPTS.to_vec())) {
         let x = crate::matrix::Matrix::from(DenseView::new(&data.x, data.class.len(), data.d).unwrap().0);
         let tol = if intercept == Intercept::Free { 1e-4 } else { 1e-6 };
-        let solution = solve(&data.problem(&x, intercept), &params(tol), &ClassStart::default(), 1, &Silent).unwrap();
+        let start = ClassStart::default();
+        let solution = solve(&data.problem(&x, intercept), &params(tol), &start, 1, &Silent).unwrap();
         prop_assert!(is_good(&solution), "{:?} {:?}", solution.status, solution.certificate);
         let primal = data.primal(&solution, intercept);
         let Certificate { primal: claimed, dual } = solution.certificate;
@@ -141,7 +142,8 @@ proptest! {
             prop_assert!((plain - dual).abs() <= 1e-9 * primal.max(1.0), "{} {}", plain, dual);
         }
         // The descent proves it from the other side.
-        let other = solve(&data.problem(&x, intercept), &params(1e-3), &ClassStart::default(), 1, &Silent).unwrap();
+        let start = ClassStart::default();
+        let other = solve(&data.problem(&x, intercept), &params(1e-3), &start, 1, &Silent).unwrap();
         let Certificate { primal: above, dual: below } = other.certificate;
         prop_assert!(primal >= below * (1.0 - 1e-9) && dual <= above * (1.0 + 1e-9), "{:?}", other.certificate);
     }
@@ -151,12 +153,15 @@ proptest! {
         let x = crate::matrix::Matrix::from(DenseView::new(&data.x, data.class.len(), data.d).unwrap().0);
         let before: Vec<f64> = data.cost.iter().map(|c| c / ratio).collect();
         let problem = data.problem(&x, Intercept::None);
-        let first = solve(&ClassProblem { cost: &before, ..problem }, &params(1e-3), &ClassStart::default(), 1, &Silent).unwrap();
+        let earlier = ClassProblem { cost: &before, ..problem };
+        let first = solve(&earlier, &params(1e-3), &ClassStart::default(), 1, &Silent).unwrap();
         let start = ClassStart { alpha: Some(first.alpha), intercepts: None, factor: Some(factor) };
         let warm = solve(&problem, &params(1e-6), &start, 1, &Silent).unwrap();
         let cold = solve(&problem, &params(1e-6), &ClassStart::default(), 1, &Silent).unwrap();
         // Both certificates enclose the optimum.
-        let above = |a: &ClassSolution, b: &ClassSolution| a.certificate.primal >= b.certificate.dual * (1.0 - 1e-12);
+        let above = |a: &ClassSolution, b: &ClassSolution| {
+            a.certificate.primal >= b.certificate.dual * (1.0 - 1e-12)
+        };
         prop_assert!(above(&warm, &cold) && above(&cold, &warm), "{:?} {:?}", warm.certificate, cold.certificate);
         prop_assert!(is_good(&warm) && is_good(&cold), "{:?} {:?}", warm.certificate, cold.certificate);
         if warm.status != Status::Converged {

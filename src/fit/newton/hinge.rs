@@ -19,7 +19,7 @@ use crate::fit::monitor::{Monitor, Progress};
 use crate::fit::objective::Objective;
 use crate::fit::params::Params;
 use crate::fit::problem::{Certificate, Evidence, Problem, Solution, Start, Status};
-use crate::fit::stop::StopRule;
+use crate::fit::stop::NewtonStop;
 use crate::fit::sweep::sum;
 use crate::matrix::Rows;
 use crate::matrix::lanes::Block;
@@ -92,7 +92,7 @@ pub fn solve<'a>(
         let budget = MAX_INNER.min(params.max_iter - steps);
         newton.objective_changed();
         let [report] =
-            newton.minimise(&smoothed, 1.0, &StopRule::Gradient([(2.0 * inner).sqrt()]), budget)?;
+            newton.minimise(&smoothed, 1.0, &NewtonStop::Gradient([(2.0 * inner).sqrt()]), budget)?;
         steps += report.steps;
         alpha = newton.alpha(problem.y);
         newton.refresh();

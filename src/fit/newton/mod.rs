@@ -55,7 +55,7 @@ use super::objective::{Objective, Weighted};
 use super::params::{Params, SolverKind};
 use super::problem::{Certificate, Evidence, Intercept, Problem, Solution, Start, Status};
 use super::routes::{DEAR, SAMPLED_ONE_IN, STALE_DIAGONAL};
-use super::stop::{LaneProgress, LaneReport, StopRule};
+use super::stop::{LaneProgress, LaneReport, NewtonStop};
 use super::sweep::{Sweep, for_chunks, split, sum_entries};
 use crate::loss::Loss;
 use crate::matrix::Rows;
@@ -303,14 +303,14 @@ impl<'a, const L: usize> Newton<'a, L> {
         &mut self,
         objective: &O,
         c: f64,
-        stop: &StopRule<L>,
+        stop: &NewtonStop<L>,
         max_steps: usize,
     ) -> Result<[LaneReport; L]> {
         let certificate = Certificate { primal: 0.0, dual: 0.0 };
         let report = LaneReport { status: Status::Converged, steps: 0, certificate, squared_gradient: 0.0 };
         let mut lanes = [LaneProgress::new(report); L];
         lanes[self.n_lanes..].iter_mut().for_each(|lane| lane.is_running = false);
-        let is_gap = matches!(stop, StopRule::RelativeGap(_));
+        let is_gap = matches!(stop, NewtonStop::RelativeGap(_));
         loop {
             if self.slopes.is_some() && self.is_free {
                 self.minimise_over_intercept(objective);
@@ -341,7 +341,7 @@ impl<'a, const L: usize> Newton<'a, L> {
     fn judge(
         &mut self,
         c: f64,
-        stop: &StopRule<L>,
+        stop: &NewtonStop<L>,
         max_steps: usize,
         lanes: &mut [LaneProgress; L],
     ) -> Result<[f64; L]> {
@@ -355,8 +355,8 @@ impl<'a, const L: usize> Newton<'a, L> {
                 continue;
             }
             let squared = match stop {
-                StopRule::RelativeGap(_) => p.gg,
-                StopRule::Gradient(_) => p.gg + c * c * p.intercept,
+                NewtonStop::RelativeGap(_) => p.gg,
+                NewtonStop::Gradient(_) => p.gg + c * c * p.intercept,
             };
             let squared = finite("gradient", squared, &self.sweep.design)?;
             lane.observe(values[l], squared, p.gg);
@@ -403,7 +403,7 @@ impl<'a, const L: usize> Newton<'a, L> {
         &mut self,
         objective: &O,
         c: f64,
-        stop: &StopRule<L>,
+        stop: &NewtonStop<L>,
         lanes: &mut [LaneProgress; L],
     ) -> Result<bool> {
         let products = self.products(c);
@@ -624,7 +624,7 @@ pub fn solve<'a, T: Loss>(
         None => newton.start_at(start),
     }
     let objective = Weighted { loss, y: problem.y, cost: problem.cost };
-    let [report] = newton.minimise(&objective, 1.0, &StopRule::RelativeGap(params.tol), params.max_iter)?;
+    let [report] = newton.minimise(&objective, 1.0, &NewtonStop::RelativeGap(params.tol), params.max_iter)?;
     let evidence = newton.evidence(problem.y);
     let solution = newton.into_solution(problem, report.certificate, report.status, report.steps);
     Ok(Solution { evidence: Some(evidence), ..solution })

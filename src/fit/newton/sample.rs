@@ -85,7 +85,7 @@ mod tests {
         let (n, d) = (6000, 4);
         let (values, y, cost) = problem_of(n, d);
         let x = crate::matrix::Matrix::from(DenseView::new(&values, n, d).unwrap().0);
-        let problem = Problem { rows: &x.into(), ids: None, y: &y, cost: &cost, intercept: Intercept::Free };
+        let problem = Problem { rows: &x, ids: None, y: &y, cost: &cost, intercept: Intercept::Free };
         let params = Params { tol: 1e-10, ..Params::default() };
         let zero = Start { w: Some((vec![0.0; d], 0.0)), ..Start::default() };
         let one = newton::solve(&problem, Logistic, &params, &zero, &Silent).unwrap();
@@ -107,14 +107,14 @@ mod tests {
     fn no_sample_of_few_rows_or_of_one_class() {
         let (values, y, cost) = problem_of(200, 4);
         let x = crate::matrix::Matrix::from(DenseView::new(&values, 200, 4).unwrap().0);
-        let problem = Problem { rows: &x.into(), ids: None, y: &y, cost: &cost, intercept: Intercept::None };
+        let problem = Problem { rows: &x, ids: None, y: &y, cost: &cost, intercept: Intercept::None };
         assert!(Sample::of(&problem).is_none());
         let (values, mut y, cost) = problem_of(6000, 4);
         let lonely = (0..6000).find(|&i| !is_sampled(i, SAMPLED_ONE_IN)).unwrap();
         y.fill(-1.0);
         y[lonely] = 1.0;
         let x = crate::matrix::Matrix::from(DenseView::new(&values, 6000, 4).unwrap().0);
-        let problem = Problem { rows: &x.into(), ids: None, y: &y, cost: &cost, intercept: Intercept::Free };
+        let problem = Problem { rows: &x, ids: None, y: &y, cost: &cost, intercept: Intercept::Free };
         assert!(Sample::of(&problem).is_none());
     }
 }

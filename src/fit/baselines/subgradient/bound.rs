@@ -5,7 +5,8 @@
 //! lies between, would keep the gap open. The mean of the slopes over the visits of a row since the suffix
 //! began does better: the weights of Pegasos without projection are `sum_i a_i y_i x_i` with just these
 //! `a_i`, but for the difference between a row's share of the draws and its probability. A row without a
-//! visit takes the slope at its current margin. An evaluation costs two passes: margins, and `sum_i a_i y_i x_i`.
+//! visit takes the slope at its current margin. An evaluation costs two passes: margins, and
+//! `sum_i a_i y_i x_i`.
 
 use super::draw::Draw;
 use crate::fit::certificate;

@@ -97,8 +97,8 @@ impl<'a, L: Loss> SubgradientDescent<'a, L> {
         })
     }
 
-    /// A descent on a part of the rows: it goes on from `trajectory`, and notes visits in the `shares` of these
-    /// rows. Rows are drawn by their costs from the random numbers of the part's `number`.
+    /// A descent on a part of the rows: it goes on from `trajectory`, and notes visits in the `shares` of
+    /// these rows. Rows are drawn by their costs from the random numbers of the part's `number`.
     pub fn on_part(
         part: &PartialProblem<'a>,
         loss: L,

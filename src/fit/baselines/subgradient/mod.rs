@@ -9,8 +9,8 @@
 //!     w <- (1 - eta lambda) w + eta/k sum y_i s_i x_i,   s_i = -xi'(m_i),       then |w| <= radius by scaling
 //! ```
 //!
-//! * `descent`: the steps, the evaluations and the stops; [`trajectory`]: what stays when the rows change, for
-//!   [`crate::blocks::subgradient`];
+//! * `descent`: the steps, the evaluations and the stops; [`trajectory`]: what stays when the rows change,
+//!   for [`crate::blocks::subgradient`];
 //! * [`options`]: the settings; [`iterate`]: weights as scale times vector, and their running sum;
 //! * [`draw`]: which rows; [`step_size`]: the schedules of `eta`;
 //! * [`bound`]: the duality gap at any time, from how often each row was short of its margin.
@@ -29,9 +29,9 @@
 //! between a third and a half; Rakhlin, Shamir, Sridharan, Making Gradient Descent Optimal, ICML 2012): for a
 //! nonsmooth loss the last iterate is worse by a factor of `log t` and a good deal of noise.
 //!
-//! **Stops.** By the relative duality gap; by the relative change of the objective between two evaluations; by
-//! the sum of the lengths of the last steps. Evaluations come after 1, 2, 3, 4, 6, 8, 12, 16, ... epochs and cost
-//! two passes each, a third with an average.
+//! **Stops.** By the relative duality gap; by the relative change of the objective between two evaluations;
+//! by the sum of the lengths of the last steps. Evaluations come after 1, 2, 3, 4, 6, 8, 12, 16, ... epochs
+//! and cost two passes each, a third with an average.
 
 pub mod bound;
 mod descent;
@@ -67,7 +67,8 @@ pub fn solve(
     options: &SubgradientOptions<'_>,
     monitor: &dyn Monitor,
 ) -> Result<(Solution, Vec<Evaluation>)> {
-    with_loss!(loss, loss => SubgradientDescent::new(problem, loss, options, &SubgradientState::default(), monitor)?.run())
+    let state = SubgradientState::default();
+    with_loss!(loss, loss => SubgradientDescent::new(problem, loss, options, &state, monitor)?.run())
 }
 
 /// One pass over further rows, drawn at random: as many as there are, rounded up to whole steps. Costs count

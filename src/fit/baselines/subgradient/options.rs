@@ -6,9 +6,9 @@ use crate::{Error, Result};
 /// Relative duality gap at which a descent stops.
 pub const DEFAULT_TOL: f64 = 1e-3;
 
-/// An epoch has as many draws as there are rows, but at least this many: evaluations of the objective should not be
-/// all the work, and on small problems the number of draws must not tell a row of weight 2 from the row
-/// twice.
+/// An epoch has as many draws as there are rows, but at least this many: evaluations of the objective should
+/// not be all the work, and on small problems the number of draws must not tell a row of weight 2 from the
+/// row twice.
 pub const LEAST_DRAWS: usize = 1024;
 
 /// How many rows a step reads.

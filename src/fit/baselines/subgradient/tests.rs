@@ -168,7 +168,8 @@ proptest! {
         let steps = LEAST_DRAWS.div_ceil(k);
         let (last, mean) = plain(&data, LOSSES[loss], k, steps);
         for (average, expected) in [(Average::None, last), (Average::All, mean)] {
-            let options = SubgradientOptions { batch: Batch::Rows(k), average, max_epochs: 1, tol: 1e-12, ..options() };
+            let batch = Batch::Rows(k);
+            let options = SubgradientOptions { batch, average, max_epochs: 1, tol: 1e-12, ..options() };
             let (s, _) = data.solve(LOSSES[loss], Intercept::None, &options);
             let scale = 1e-8 * (1.0 + dot(&expected, &expected).sqrt());
             for (w, e) in s.w.iter().zip(&expected) {
