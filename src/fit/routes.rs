@@ -1,6 +1,7 @@
-//! The measured constants that choose between ways to the same solution, each with where it comes from.
+//! The constants that choose between ways to the same solution, each with the measurement it comes from; those
+//! without numbers are estimates.
 //!
-//! They decide how long a fit takes, never what it finds. `benches/routes.py` measures where Newton and dual
+//! They decide how long a fit takes, not what it proves. `benches/routes.py` measures where Newton and dual
 //! coordinate descent cross on this machine. What a loss costs by dual descent is in the loss's own
 //! file ([`crate::loss::Loss::expected_passes`]); whether columns are packed, in [`crate::presolve`].
 
@@ -64,6 +65,8 @@ pub const MAX_CHOLESKY_COLUMNS: usize = 1600;
 /// conjugate gradient costs five to fifty products, two random accesses an entry; the products of a Hessian
 /// are mostly sequential.
 pub const MAX_CHOLESKY_PASSES: f64 = 60.0;
+/// A row with at least one entry per this many columns is treated as dense in the products of a Hessian.
+pub const DENSE_SHARE: usize = 4;
 /// Multiplications over contiguous memory that cost as much as one elsewhere.
 pub const VECTORISED: f64 = 6.0;
 /// Cost of a factorisation, in passes, from which even a fit keeps one for several steps, and from which easy
@@ -108,3 +111,5 @@ pub const LEAST_READ: usize = 1 << 20;
 /// Share of the time lost by waiting for threads without a core from which one thread alone is faster: sector
 /// beside work for three cores on two took 4.3 s on one thread and 3.8 s on two, without this 7 to 15 s.
 pub const MAX_LOST: f64 = 0.3;
+/// Half the number of epochs that one thread does alone the first time; the number doubles each time.
+pub const LEAST_ALONE: usize = 4;

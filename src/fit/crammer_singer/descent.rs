@@ -14,12 +14,9 @@ use super::worker::{DualState, EpochsEnd, SharedState, Worker};
 use crate::fit::dual::active::{ActiveSet, Random};
 use crate::fit::dual::method::Epoch;
 use crate::fit::problem::{Certificate, Intercept, Status};
-use crate::fit::routes::FULL_LINES;
+use crate::fit::routes::{FULL_LINES, LEAST_ALONE};
 use crate::fit::sweep::ROW_CHUNK;
 use crate::{Error, Result, memory};
-
-/// Half the number of epochs that one thread does alone after others have had no cores.
-const LEAST_ALONE: usize = 4;
 
 /// Result of a check of all rows and classes.
 pub struct Check {

@@ -1,7 +1,6 @@
 //! What a dense factorisation for Newton steps costs, and whether it is better than conjugate gradient.
 
-use super::hessian;
-use crate::fit::routes::{MAX_CHOLESKY_COLUMNS, MAX_CHOLESKY_PASSES, SMALL, VECTORISED};
+use crate::fit::routes::{DENSE_SHARE, MAX_CHOLESKY_COLUMNS, MAX_CHOLESKY_PASSES, SMALL, VECTORISED};
 use crate::matrix::Rows;
 use crate::matrix::design::Design;
 
@@ -29,7 +28,7 @@ pub fn factorisation(design: &Design<'_>) -> Option<Factorisation> {
     for i in 0..design.n_rows() {
         let len = design.row_len(i);
         entries += len as f64;
-        let width = if len * hessian::DENSE_SHARE < d { len as f64 } else { d as f64 / VECTORISED };
+        let width = if len * DENSE_SHARE < d { len as f64 } else { d as f64 / VECTORISED };
         pairs += len as f64 * width / 2.0;
     }
     let work = pairs + (d as f64).powi(3) / (6.0 * VECTORISED);

@@ -8,13 +8,12 @@
 use std::ops::Range;
 
 use super::cholesky::Symmetric;
+use crate::fit::routes::DENSE_SHARE;
 use crate::fit::sweep::Sweep;
 use crate::matrix::kernels::{RANK, rank_update};
 use crate::matrix::{Pass, Rows};
 use crate::{memory, parallel};
 
-/// A row with at least one entry per this many columns is treated as dense.
-pub const DENSE_SHARE: usize = 4;
 /// Matrices summed in parallel; each costs `d^2` numbers to clear and add.
 const MAX_PIECES: usize = 4;
 /// Rows between two polls of the cancel flag.
