@@ -150,7 +150,7 @@ fn measure(name: &str, columns: &str, rows: &hinge::matrix::Matrix<'_>, y: &[f64
     );
 }
 
-/// Bytes of a row's pointer, place in the order and state in the solver.
+/// Bytes of a row's pointer, position in the order and state in the solver.
 const ROW_STATE: usize = 8 + 4 + 32;
 
 fn sum_of_row<R: Rows>(rows: &R, i: usize) -> f64 {

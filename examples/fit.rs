@@ -22,9 +22,10 @@ use hinge::{Error, Outcome, Result};
 const N_FOLDS: usize = 5;
 
 fn main() -> Result<()> {
-    let made = tempfile::Builder::new().suffix(".svm").tempfile().map_err(|error| Error::Callback {
-        reason: format!("no temporary file: {error}"),
-    })?;
+    let made = tempfile::Builder::new()
+        .suffix(".svm")
+        .tempfile()
+        .map_err(|error| Error::Callback { reason: format!("no temporary file: {error}") })?;
     let path = match std::env::args().nth(1) {
         Some(path) => PathBuf::from(path),
         None => make(made.path()),

@@ -27,12 +27,14 @@ use super::settings::BlockSettings;
 use super::task;
 use crate::fit::certificate::Extent;
 use crate::fit::crammer_singer::Alpha;
-use crate::fit::crammer_singer::check::{IDLE, SIZE, STEEPNESS, largest, largest_size};
-use crate::fit::crammer_singer::descent::{Descent, Point, Setup};
+use crate::fit::crammer_singer::check::{IDLE, SIZE, STEEPNESS};
+use crate::fit::crammer_singer::descent::{ClassDescent, ClassPoint};
 use crate::fit::crammer_singer::intercept::{Move, moves};
 use crate::fit::crammer_singer::kernels::ClassRows;
+use crate::fit::crammer_singer::largest::{largest, largest_size};
 use crate::fit::crammer_singer::rows::{Entry, Lists};
-use crate::fit::crammer_singer::weights::Weights;
+use crate::fit::crammer_singer::setup::ClassSetup;
+use crate::fit::crammer_singer::weights::ClassWeights;
 use crate::fit::dual::active;
 use crate::fit::{Certificate, Intercept, Monitor, certificate};
 use crate::matrix::arena::View;
@@ -56,7 +58,7 @@ pub struct AllClasses<'a> {
     bias: f64,
     /// Columns of the store in use.
     n_used: usize,
-    weights: Weights,
+    weights: ClassWeights,
     /// By position: positive dual variables off the row's own class.
     duals: Lists,
     /// Multipliers of the free intercept's constraints.
@@ -87,7 +89,7 @@ impl<'a> AllClasses<'a> {
             cost,
             bias,
             n_used: meta.n_used,
-            weights: Weights::zeros(meta.n_used + usize::from(bias != 0.0), cost.len()),
+            weights: ClassWeights::zeros(meta.n_used + usize::from(bias != 0.0), cost.len()),
             duals: Lists::empty(meta.n_rows as usize),
             offsets: vec![0.0; cost.len()],
             sum: 0.0,
@@ -101,7 +103,7 @@ impl<'a> AllClasses<'a> {
     }
 
     /// Weights and intercepts.
-    pub fn into_model(self) -> (Weights, Vec<f64>) {
+    pub fn into_model(self) -> (ClassWeights, Vec<f64>) {
         let intercepts = self.intercepts();
         (self.weights, intercepts)
     }
@@ -194,18 +196,18 @@ impl<'a> AllClasses<'a> {
         let dual = (self.sum - self.half_squared(intercept)).max(0.0);
         let idle = if is_free { 0.0 } else { IDLE[0] * settings.tol * dual / self.duals.n_rows() as f64 };
         let (w, offsets) =
-            (std::mem::replace(&mut self.weights, Weights::zeros(0, n_classes)), &mut self.offsets);
-        let setup = Setup { rows, plain: rows, bias, class, n_classes, cost, intercept, monitor };
-        let mut descent = Descent::at(setup, Point { w, lists, offsets: std::mem::take(offsets) });
+            (std::mem::replace(&mut self.weights, ClassWeights::zeros(0, n_classes)), &mut self.offsets);
+        let setup = ClassSetup { rows, plain: rows, bias, class, n_classes, cost, intercept, monitor };
+        let mut descent = ClassDescent::at(setup, ClassPoint { w, lists, offsets: std::mem::take(offsets) });
         descent.set_idle(idle);
         let mut random = active::random(settings.seed, number);
         let mut round = 0;
-        let done = descent.stretch(&mut random, |epoch| {
+        let done = descent.epochs(&mut random, |epoch| {
             self.visits += epoch.visited as u64;
             round += 1;
             round < rounds && epoch.visited > 0 && epoch.largest > settings.round_tol
         });
-        let Point { w, lists, offsets } = descent.into_point();
+        let ClassPoint { w, lists, offsets } = descent.into_point();
         (self.weights, self.offsets) = (w, offsets);
         let after = Alpha::of(&lists, class);
         let has_changed = self.set_alpha(&chosen.positions, &before, &after);
@@ -348,7 +350,7 @@ impl BlockProblem for AllClasses<'_> {
         input: &mut dyn StateInput,
     ) -> Result<Option<AllClassesState>> {
         let k = shape.n_classes;
-        let mut weights = Weights::zeros(shape.n_columns(), k);
+        let mut weights = ClassWeights::zeros(shape.n_columns(), k);
         for line in weights.parts_mut().iter_mut().flat_map(|part| part.numbers_mut().chunks_mut(1 << 16)) {
             line.copy_from_slice(&input.numbers(line.len())?);
         }
@@ -383,7 +385,7 @@ impl BlockProblem for AllClasses<'_> {
 
 /// What a checkpoint has of the state.
 pub struct AllClassesState {
-    weights: Weights,
+    weights: ClassWeights,
     offsets: Vec<f64>,
     sum: f64,
     losses: f64,
@@ -394,7 +396,7 @@ pub struct AllClassesState {
 /// Numbers of a state whatever the dual variables.
 fn fixed(shape: &StateShape) -> usize {
     let k = shape.n_classes;
-    shape.n_columns() * Weights::zeros(0, k).padded() + k + FACTS
+    shape.n_columns() * ClassWeights::zeros(0, k).padded() + k + FACTS
 }
 
 impl AllClasses<'_> {

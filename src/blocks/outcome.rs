@@ -1,6 +1,6 @@
 //! What became of the problems of a training.
 
-use crate::fit::crammer_singer::weights::Weights;
+use crate::fit::crammer_singer::weights::ClassWeights;
 use crate::fit::{Certificate, Status};
 
 /// What became of one problem.
@@ -26,7 +26,7 @@ pub struct BlockOutcome {
 #[derive(Clone, Debug)]
 pub struct AllClassesOutcome {
     /// Weights by column of the store: [`crate::store::reader::Store::old_columns`] tells those of the input.
-    pub weights: Weights,
+    pub weights: ClassWeights,
     /// Intercepts.
     pub intercepts: Vec<f64>,
     /// As of [`BlockOutcome`].

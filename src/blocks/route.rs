@@ -29,7 +29,7 @@ use super::sums::Sums;
 use super::task::BinaryTask;
 use super::{task, trainer};
 use crate::fit::sweep::{dot, sum};
-use crate::fit::{Intercept, Monitor, Place, Progress, Reading, Status, check_length};
+use crate::fit::{Intercept, Monitor, Progress, Reading, SearchProgress, Status, check_length};
 use crate::loss::{Loss, with_loss};
 use crate::matrix::Rows;
 use crate::memory::CollectLarge;
@@ -352,8 +352,8 @@ impl Monitor for Watch<'_> {
     }
 
     fn observe_reading(&self, reading: &Reading) {
-        let place = Some(Place { c: self.c, lanes_left: self.lanes_left, passes: reading.passes });
+        let search = Some(SearchProgress { c: self.c, lanes_left: self.lanes_left, passes: reading.passes });
         let (solver, iteration) = (trainer::NAME, reading.passes as usize);
-        self.caller.observe(&Progress { solver, iteration, accuracy: reading.gap, place });
+        self.caller.observe(&Progress { solver, iteration, accuracy: reading.gap, search });
     }
 }

@@ -29,8 +29,11 @@ use super::task::BinaryTask;
 use super::trainer::check_row_count;
 use crate::fit::baselines::subgradient;
 use crate::fit::baselines::subgradient::bound::Shares;
-use crate::fit::baselines::subgradient::walk::{Scale, Walk};
-use crate::fit::baselines::subgradient::{LEAST_DRAWS, Look, Options, Part, State, constant_column, is_look};
+use crate::fit::baselines::subgradient::trajectory::{Scale, Trajectory};
+use crate::fit::baselines::subgradient::{
+    Evaluation, LEAST_DRAWS, PartialProblem, SubgradientOptions, SubgradientState, constant_column,
+    is_evaluated_after,
+};
 use crate::fit::sweep::dot;
 use crate::fit::{Certificate, Intercept, Monitor, Problem, Reading, Status, certificate};
 use crate::loss::{Loss, LossKind, with_loss};
@@ -50,7 +53,7 @@ pub struct Descended {
     /// Weights, certificate and counts.
     pub outcome: BlockOutcome,
     /// Its objective and bound at each evaluation.
-    pub looks: Vec<Look>,
+    pub looks: Vec<Evaluation>,
 }
 
 /// Bytes of the state of a problem: weights and their sum, those to judge and those of the dual point; visits
@@ -70,7 +73,7 @@ pub fn fit(
     tasks: &[BinaryTask],
     loss: LossKind,
     intercept: Intercept,
-    options: &Options<'_>,
+    options: &SubgradientOptions<'_>,
     budget: u64,
     monitor: &dyn Monitor,
 ) -> Result<Vec<Descended>> {
@@ -97,7 +100,7 @@ pub fn fit(
 }
 
 /// Settings by which the budget is divided: all of it for the block.
-fn no_cache(loss: LossKind, options: &Options<'_>, budget: u64) -> BlockSettings<'static> {
+fn no_cache(loss: LossKind, options: &SubgradientOptions<'_>, budget: u64) -> BlockSettings<'static> {
     BlockSettings {
         loss,
         // What a free intercept needs of memory is part of the states.
@@ -124,12 +127,12 @@ struct Running<'a> {
     /// Sum of the costs.
     total: f64,
     /// Where the descent is and how often rows were short of their margins; nothing after a failed step.
-    at: Option<(Walk, Shares)>,
+    at: Option<(Trajectory, Shares)>,
     /// Of each block, at its rows' mean slopes when it was last there.
     sums: Vec<Sums>,
     /// Best lower bound.
     dual: f64,
-    looks: Vec<Look>,
+    looks: Vec<Evaluation>,
     visits: u64,
     end: Option<End>,
 }
@@ -149,7 +152,7 @@ struct End {
 struct Method<'a> {
     loss: LossKind,
     intercept: Intercept,
-    options: Options<'a>,
+    options: SubgradientOptions<'a>,
 }
 
 /// The problems that descend side by side.
@@ -185,7 +188,7 @@ impl<'a> Group<'a> {
         let running = tasks.iter().map(|task| {
             let total = store.total(&task.cost);
             let scale = with_loss!(loss, loss => Scale::new(loss, intercept, total, largest, mean));
-            let walk = Walk::new(n_cols, &options, &State::default())?;
+            let walk = Trajectory::new(n_cols, &options, &SubgradientState::default())?;
             let at = Some((walk, Shares::new(meta.n_rows as usize)));
             let sums = vec![Sums::default(); plan.blocks.len()];
             let (dual, looks) = (f64::NEG_INFINITY, Vec::new());
@@ -218,7 +221,7 @@ impl<'a> Group<'a> {
                 self.report(epoch - 1, step + 1);
             }
             let is_last = epoch == self.method.options.max_epochs;
-            if is_last || is_look(epoch) || self.running.iter().any(|running| running.is_still()) {
+            if is_last || is_evaluated_after(epoch) || self.running.iter().any(|running| running.is_still()) {
                 self.evaluate(epoch, is_last)?;
             }
             if self.running.iter().all(|running| running.end.is_some()) {
@@ -288,7 +291,7 @@ impl<'a> Group<'a> {
             let problem =
                 Problem { rows: &rows, ids: Some(&chosen.ids), y: &y, cost: &chosen.cost, intercept };
             let number = checksum(7, &[epoch, block, k].map(|x| (x as u64).to_le_bytes()).concat());
-            let part = Part { problem, scale: running.scale, draws, number };
+            let part = PartialProblem { problem, scale: running.scale, draws, number };
             let Some((walk, mut all)) = running.at.take() else { return Ok(()) };
             let (walk, shares) =
                 subgradient::visit(&part, loss, &options, (walk, all.gather(&chosen.positions)), monitor)?;
@@ -344,7 +347,7 @@ impl<'a> Group<'a> {
             let certificate = Certificate { primal, dual: running.dual };
             let before = running.looks.last().map(|look| look.primal);
             let (steps, norm) = (walk.t, walk.iterate.squared_norm.sqrt());
-            running.looks.push(Look { epoch, steps, seconds, primal, dual: running.dual, norm });
+            running.looks.push(Evaluation { epoch, steps, seconds, primal, dual: running.dual, norm });
             let gap = certificate.relative_gap();
             self.last_gap = self.last_gap.max(gap);
             let is_flat = options.objective_tol > 0.0
@@ -370,7 +373,7 @@ impl<'a> Group<'a> {
             .running
             .into_iter()
             .filter_map(|running| Some((running.end?, running.looks, running.visits)));
-        let descended = |(end, looks, visits): (End, Vec<Look>, u64)| {
+        let descended = |(end, looks, visits): (End, Vec<Evaluation>, u64)| {
             let End { mut w, b, certificate, status, n_iter, loads } = end;
             let b = if let Intercept::Penalised(scale) = intercept { scale * w[d] } else { b };
             w.truncate(d);
@@ -420,7 +423,7 @@ struct Scan {
 }
 
 impl Scan {
-    fn new(running: &Running<'_>, options: &Options<'_>, intercept: Intercept, n: usize) -> Self {
+    fn new(running: &Running<'_>, options: &SubgradientOptions<'_>, intercept: Intercept, n: usize) -> Self {
         let w = running.at.as_ref().map_or_else(Vec::new, |(walk, _)| walk.result(options.average));
         let mut sums = Sums::default();
         running.sums.iter().for_each(|block| sums.join(block));

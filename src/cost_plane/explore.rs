@@ -195,7 +195,7 @@ impl<'a> Explorer<'a> {
                 self.complex.end = ExplorationEnd::Inconsistent;
                 break;
             }
-            monitor.observe(&Progress { solver: "cost path", iteration: closed, accuracy, place: None });
+            monitor.observe(&Progress { solver: "cost path", iteration: closed, accuracy, search: None });
         }
         Ok(())
     }

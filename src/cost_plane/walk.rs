@@ -182,7 +182,7 @@ impl<'a> PathWalk<'a> {
                     solver: "cost ray",
                     iteration: self.breakpoints.len(),
                     accuracy: 1.0 - self.t,
-                    place: None,
+                    search: None,
                 });
             }
             if self.breakpoints.len() >= max_steps || self.is_cycling() {

@@ -1,106 +1,34 @@
 //! Which solver for which shape and loss.
 
 use super::baselines::{cutting_plane, primal_cd};
-use super::dual::{DualLoss, Patience};
-use super::newton::{hessian, hinge};
-use super::{Monitor, Params, Problem, Solution, SolverKind, Start, Status, certificate, dual, newton};
+use super::dual::{DualLoss, DualOptions};
+use super::monitor::Monitor;
+use super::newton::factorisation::{Factorisation, factorisation, is_small};
+use super::newton::hinge;
+use super::params::{Params, SolverKind};
+use super::problem::{Problem, Solution, Start, Status};
+use super::routes::{DEAR, EASY, LANE_ENTRIES, PATIENCE, PATIENCE_DIRECT};
+use super::{certificate, dual, newton};
 use crate::loss::{Loss, LossKind, with_loss, with_smooth_loss};
 use crate::matrix::Rows;
 use crate::matrix::design::Design;
 use crate::{Error, Result};
 
-/// Columns (intercept included) up to which a dense factorisation is considered: two matrices of 20 MB. The
-/// 1,539 pairs of covtype are the case in point.
-pub const MAX_CHOLESKY_COLUMNS: usize = 1600;
-/// Cost in passes up to which forming and factorising the Hessian beats conjugate gradient. A Newton step by
-/// conjugate gradient costs five to fifty products, two random accesses an entry; the products of a Hessian
-/// are mostly sequential.
-const MAX_CHOLESKY_PASSES: f64 = 60.0;
-/// Multiplications over contiguous memory that cost as much as one elsewhere.
-const VECTORISED: f64 = 6.0;
-/// See [`prefers_lanes`].
-const LANE_ENTRIES: usize = 64;
-/// Problems with at most this many rows times columns go to Newton whatever the loss: its answer does not
-/// depend on the order of rows, and time does not matter.
-const SMALL: usize = 100_000;
-
 /// How often [`solve`] tries again, and the share of the tolerance that it then aims at.
 const FURTHER_ATTEMPTS: usize = 2;
 const SHARPER: f64 = 0.1;
-/// See [`is_easy`].
-const EASY: f64 = 8.0;
-
-/// When Newton takes over from coordinate descent where it is the better way for most problems of this shape:
-/// it needs 40 to 150 passes.
-const PATIENCE_DIRECT: Patience = Patience { before: 10.0, further: 40.0 };
-/// The same where they need conjugate gradient, hundreds to thousands of passes, while the descent speeds up
-/// towards the end (imdb, hinge, C = 16: 400 visits predicted after 10, 43 needed). Tried: to finish the
-/// descent by rounds of conjugate gradient on the variables strictly inside the box with two epochs between
-/// them. imdb, hinge, C = 16, gap 1e-6: 179 passes against 181 without; 20news 838 against 211;
-/// phishing_urls, gap 1e-4: more than 1000 against 475, as nearly every round meets a bound after a hundredth
-/// of its step.
-const PATIENCE: Patience = Patience { before: 60.0, further: 600.0 };
 
 /// Whether Newton, over lanes or for one fit, is the better way for a smooth loss although a factorisation is
-/// too dear: with this many entries per column, passes outweigh the vectors of columns x lanes (5 folds,
-/// squared hinge, one thread: 480 entries per column on flights, 4 s against 69 s by dual fits; 14 on 20news,
-/// 1.4 s against 1.0 s; 17 on imdb, 24 s against 6 s). Many rows per column also contradict each other, which
-/// takes dual descent hundreds of passes. Not with more columns than rows, where the dual is the smaller
-/// problem: madelon in degree 2 (1,814 dense rows, 125,750 columns), squared hinge, C = 2^-10, gap 1e-3, 5 s
-/// by dual descent, more than 57 s by Newton; searches over 5 folds of 1,500 dense rows of noise, 6,000 and
-/// 20,000 columns: 1.2 times as fast by dual fits with the squared hinge, 1.6 and 1.7 times with the logistic
-/// loss.
+/// too dear: many entries per column ([`LANE_ENTRIES`]), but not more columns than rows, where the dual is
+/// the smaller problem: madelon in degree 2 (1,814 dense rows, 125,750 columns), squared hinge, C = 2^-10,
+/// gap 1e-3, 5 s by dual descent, more than 57 s by Newton; searches over 5 folds of 1,500 dense rows of
+/// noise, 6,000 and 20,000 columns: 1.2 times as fast by dual fits with the squared hinge, 1.6 and 1.7 times
+/// with the logistic loss.
 pub fn prefers_lanes(design: &Design<'_>) -> bool {
     design.nnz() >= LANE_ENTRIES * design.n_cols() && design.n_rows() >= design.n_cols()
 }
 
-/// What a dense factorisation for Newton steps costs.
-#[derive(Clone, Copy, Debug)]
-pub struct Factorisation {
-    /// In passes over the data.
-    pub passes: f64,
-    /// Whether it is better than conjugate gradient with a diagonal preconditioner.
-    pub is_worth_it: bool,
-}
-
-fn is_small(design: &Design<'_>) -> bool {
-    design.n_rows().saturating_mul(design.n_cols()) <= SMALL
-}
-
-/// What a dense factorisation costs; `None` for more columns than `MAX_CHOLESKY_COLUMNS`.
-pub fn factorisation(design: &Design<'_>) -> Option<Factorisation> {
-    let d = design.n_cols();
-    if d > MAX_CHOLESKY_COLUMNS {
-        return None;
-    }
-    let (mut entries, mut pairs) = (0.0, 0.0);
-    for i in 0..design.n_rows() {
-        let len = design.row_len(i);
-        entries += len as f64;
-        let width = if len * hessian::DENSE_SHARE < d { len as f64 } else { d as f64 / VECTORISED };
-        pairs += len as f64 * width / 2.0;
-    }
-    let work = pairs + (d as f64).powi(3) / (6.0 * VECTORISED);
-    let passes = work / (2.0 * entries).max(1.0);
-    Some(Factorisation { passes, is_worth_it: passes <= MAX_CHOLESKY_PASSES || is_small(design) })
-}
-
-/// Whether the costs are so small that a smooth loss takes dual descent few epochs, by the mean of
-/// `c_i |x_i|^2`: the diagonal of the dual Hessian beside its 1 of the regulariser. Gap 1e-2, processor
-/// seconds by Newton and by dual descent, mnist one digit against the rest or against another:
-///
-/// ```text
-///                                mean    squared hinge    logistic
-/// flights, C = 2^-6               0.3     0.92    0.30     0.75   0.38
-/// mnist, C = 2^-6                 1.6     1.01    0.27     0.62   0.17
-/// flights in degree 2, C = 2^-6   3.3                       140   10
-/// a9a in degree 2, C = 0.04       4.8     0.47    0.15     0.30   0.08
-/// flights, C = 0.25               4.8     0.82    0.79     0.80   0.74
-/// mnist, degree 2, C = 2^-10      5       7.9     1.4
-/// mnist, C = 0.06                 6       0.15    0.07     0.10   0.04
-/// flights, C = 1                  19      2.0     6.0      1.6    2.5
-/// mnist, C = 1                    100     0.95    8.7      1.7    1.6
-/// ```
+/// Whether the costs are so small that a smooth loss takes dual descent few epochs ([`EASY`]).
 fn is_easy(problem: &Problem<'_>) -> bool {
     let design = problem.design(0.0);
     let total: f64 = (0..design.n_rows()).map(|i| problem.cost[i] * design.squared_norm(i)).sum();
@@ -122,7 +50,7 @@ pub fn choose(problem: &Problem<'_>, loss: LossKind) -> SolverKind {
         return SolverKind::DualCd;
     }
     let factorisation = factorisation(&design);
-    let is_cheap = factorisation.is_some_and(|f| f.passes < newton::DEAR);
+    let is_cheap = factorisation.is_some_and(|f| f.passes < DEAR);
     // Tried: Newton for the logistic loss with many columns, 3.5 (imdb, C = 1) to 6 times (C = 16) slower.
     if is_newtons(&design, factorisation, loss) && (is_cheap || !is_easy(problem)) {
         SolverKind::Newton
@@ -246,7 +174,7 @@ fn attempt<'a>(
         let design = problem.design(1.0);
         if is_newtons(&design, factorisation(&design), loss) { PATIENCE_DIRECT } else { PATIENCE }
     });
-    let options = dual::Options { is_online: solver == SolverKind::DualCdOnline, patience, is_proved };
+    let options = DualOptions { is_online: solver == SolverKind::DualCdOnline, patience, is_proved };
     let solution = with_loss!(loss, loss => {
         dual::solve(problem, loss.method(problem.y, problem.cost), params, options, start, monitor)?
     });

@@ -40,9 +40,11 @@
 
 use std::borrow::Cow;
 
+use super::checks::finite;
 use super::compensated::CompensatedSum;
+use super::monitor::Monitor;
+use super::problem::{Certificate, Evidence, Intercept, Problem, Solution};
 use super::sweep::{ROW_CHUNK, Sweep, dot, sum};
-use super::{Certificate, Evidence, Intercept, Monitor, Problem, Solution, finite};
 use crate::loss::{Loss, LossKind, with_loss};
 use crate::matrix::design::Design;
 use crate::matrix::{Pass, Rows};
@@ -50,7 +52,7 @@ use crate::memory::CollectLarge;
 use crate::{Result, memory, parallel};
 
 /// Number of readings of the data that [`certify`] takes without evidence, that of the row norms left out: it
-/// looks at no weights.
+/// does not depend on the weights.
 pub const PASSES: f64 = 2.0;
 /// `2 u`.
 pub const UNIT: f64 = f64::EPSILON;
@@ -62,9 +64,9 @@ const NOTABLE: f64 = 0.1;
 /// Above what is lost of a square below the range of double precision, per term.
 const UNDERFLOW: f64 = 2e-154;
 
-/// Gives `solution` the certificate that can be proved for it on the rows of `problem`; its own is not looked
-/// at. Its evidence, which must be of these rows, is used up. A gap that is above `tol` by rounding alone is
-/// looked at closely.
+/// Gives `solution` the certificate that can be proved for it on the rows of `problem`; its own is ignored.
+/// Its evidence, which must be of these rows, is used up. A gap that is above `tol` by rounding alone is
+/// computed again in twice the precision.
 ///
 /// # Errors
 /// [`crate::Error::Cancelled`] and [`crate::Error::Overflow`].
@@ -318,13 +320,13 @@ fn bound<L: Loss>(problem: &Problem<'_>, loss: L, alpha: &[f64], claim: &Claim<'
 }
 
 /// How far `visits` updates of `w` can have taken it from the weights of the dual variables, as in
-/// [`super::dual`] but twice over, for who does not keep the level of the dual objective. `multiplier` is
-/// that of the constraint over the height of its column.
+/// [`super::dual`] but twice over, for solvers that do not keep the level of the dual objective. `multiplier`
+/// is that of the constraint over the height of its column.
 pub fn drift(visits: f64, total_cost: f64, multiplier: f64) -> f64 {
     4.0 * UNIT * visits * (2.0 * total_cost + multiplier * multiplier).sqrt()
 }
 
-/// Sums over the rows from which follows what rounding can have done where rows are not looked at one by one.
+/// Sums over the rows from which follows what rounding can have done where rows are not judged one by one.
 #[derive(Clone, Copy, Debug)]
 pub struct Extent {
     /// Number of rows,

@@ -3,8 +3,9 @@
 //! Both the best primal point for given weights and a dual point with `sum y_i a_i = 0` need it. With margins
 //! `m_i = y_i (w.x_i + b)` known, no data are read.
 
-use super::objective::Objective;
+use super::objective::{Objective, Weighted};
 use super::sweep::sum_entries;
+use crate::loss::Loss;
 use crate::memory::CollectLarge;
 
 /// Relative size of the derivative at which the intercept counts as exact; a few rounding errors of a sum
@@ -104,11 +105,21 @@ pub fn hinge_optimum_of(kinks: &mut [(f64, f64)], positive: f64) -> f64 {
     kinks.last().map_or(0.0, |&(at, _)| at)
 }
 
+/// Exact best intercept for margins without one, of any loss.
+pub fn best_intercept<L: Loss>(loss: L, y: &[f64], cost: &[f64], margins: &[f64]) -> f64 {
+    let decision: Vec<f64> = margins.iter().zip(y).map(|(m, y)| m * y).collect_large();
+    if loss.is_smooth() {
+        let [shift] = smooth_shift(&Weighted { loss, y, cost }, decision.as_chunks().0);
+        shift
+    } else {
+        hinge_optimum(y, cost, &decision)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fit::objective::Weighted;
-    use crate::loss::{Hinge, Logistic, Loss, SquaredHinge};
+    use crate::loss::{Hinge, Logistic, SquaredHinge};
     use proptest::prelude::*;
 
     fn rows() -> impl Strategy<Value = Vec<(bool, f64, f64)>> {

@@ -5,7 +5,10 @@
 //! that gap be above the tolerance where the packed one was not (float32 values at a tolerance near their
 //! rounding), the fit is finished on the caller's rows.
 
-use super::{Monitor, Params, Problem, Solution, Start, Status, auto, certificate};
+use super::monitor::Monitor;
+use super::params::Params;
+use super::problem::{Problem, Solution, Start, Status};
+use super::{auto, certificate};
 use crate::Result;
 use crate::loss::LossKind;
 use crate::presolve::Presolved;

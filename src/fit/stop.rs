@@ -1,6 +1,6 @@
 //! When a Newton minimisation ([`super::newton`]) is done, lane by lane.
 
-use super::{Certificate, Status};
+use super::problem::{Certificate, Status};
 
 /// Share of the squared gradient that would end a fit at which a step is accurate enough. flights, squared
 /// hinge, C = 16, gap 1e-2, 1e-3, 1e-4: 204, 325 and 732 passes; without this end 532, 532 and 1,399. Tried
@@ -19,14 +19,14 @@ pub const ROUNDING: f64 = 1e-13;
 
 /// When a minimisation is done.
 #[derive(Clone, Copy, Debug)]
-pub enum Stop<const L: usize> {
+pub enum NewtonStop<const L: usize> {
     /// Relative duality gap.
     RelativeGap(f64),
     /// Norm of the gradient per lane.
     Gradient([f64; L]),
 }
 
-impl<const L: usize> Stop<L> {
+impl<const L: usize> NewtonStop<L> {
     /// What [`Self::accuracy`] must not exceed.
     pub fn limit(&self, lane: usize) -> f64 {
         match self {
@@ -45,7 +45,7 @@ impl<const L: usize> Stop<L> {
     }
 
     /// How far a lane is.
-    pub fn accuracy(&self, report: &Report) -> f64 {
+    pub fn accuracy(&self, report: &LaneReport) -> f64 {
         match self {
             Self::RelativeGap(_) => report.relative_gap(),
             Self::Gradient(_) => report.squared_gradient.sqrt(),
@@ -55,7 +55,7 @@ impl<const L: usize> Stop<L> {
 
 /// How a minimisation went in one lane.
 #[derive(Clone, Copy, Debug)]
-pub struct Report {
+pub struct LaneReport {
     /// How it ended.
     pub status: Status,
     /// Newton steps taken; 0 means that the start was good enough.
@@ -68,7 +68,7 @@ pub struct Report {
     pub squared_gradient: f64,
 }
 
-impl Report {
+impl LaneReport {
     /// The relative gap from the gradient, which tells gaps apart that the difference of the values rounds to
     /// zero.
     pub fn relative_gap(&self) -> f64 {
@@ -79,13 +79,13 @@ impl Report {
 
 /// Progress of one lane.
 #[derive(Clone, Copy)]
-pub struct Lane {
+pub struct LaneProgress {
     best: f64,
     lowest: f64,
     idle: usize,
     first_norm: Option<f64>,
     /// How it went so far.
-    pub report: Report,
+    pub report: LaneReport,
     /// Whether it is not done.
     pub is_running: bool,
     /// The stop was met but not confirmed, and the decision values are fresh.
@@ -94,9 +94,9 @@ pub struct Lane {
     pub must_step: bool,
 }
 
-impl Lane {
+impl LaneProgress {
     /// At the start.
-    pub fn new(report: Report) -> Self {
+    pub fn new(report: LaneReport) -> Self {
         let (best, lowest) = (f64::INFINITY, f64::INFINITY);
         Self {
             best,
@@ -110,7 +110,7 @@ impl Lane {
         }
     }
 
-    /// Takes note of the current point; `penalised` is the squared gradient without a free intercept's part.
+    /// Records the current point; `penalised` is the squared gradient without a free intercept's part.
     pub fn observe(&mut self, value: f64, squared_gradient: f64, penalised: f64) {
         self.report.certificate = Certificate { primal: value, dual: value - 0.5 * penalised };
         self.report.squared_gradient = squared_gradient;

@@ -8,7 +8,7 @@
 
 use std::ops::Range;
 
-use super::Monitor;
+use super::monitor::Monitor;
 use crate::matrix::Rows;
 use crate::matrix::design::Design;
 use crate::matrix::lanes::Block;

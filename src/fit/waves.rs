@@ -1,6 +1,6 @@
 //! A small made-up problem for tests: rows of waves with zeros among them, two classes, three costs.
 
-use super::{Intercept, Problem};
+use super::problem::{Intercept, Problem};
 use crate::matrix::Matrix;
 use crate::matrix::dense::DenseView;
 

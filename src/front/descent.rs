@@ -4,7 +4,7 @@ use super::outcome::Outcome;
 use super::source::{Checked, Source, Targets};
 use super::spec::{PresolveChoice, Spec};
 use crate::blocks::{self, BinaryTask};
-use crate::fit::baselines::subgradient::{self, Look, Options, State};
+use crate::fit::baselines::subgradient::{self, Evaluation, SubgradientOptions, SubgradientState};
 use crate::fit::{Monitor, Problem, Solution, Status, certificate};
 use crate::labels::{self, Classification, Labels};
 use crate::loss::LossKind;
@@ -26,9 +26,9 @@ pub fn descend(
     targets: &Targets<'_>,
     cost: &[f64],
     spec: &Spec,
-    options: &Options<'_>,
+    options: &SubgradientOptions<'_>,
     monitor: &dyn Monitor,
-) -> Result<(Outcome, Vec<Vec<Look>>)> {
+) -> Result<(Outcome, Vec<Vec<Evaluation>>)> {
     match (source, targets) {
         (Source::Rows(data), Targets::Classes(labels)) => {
             descend_on_rows(data, labels, cost, spec, options, monitor)
@@ -49,9 +49,9 @@ fn descend_on_rows(
     labels: &Labels<'_>,
     cost: &[f64],
     spec: &Spec,
-    options: &Options<'_>,
+    options: &SubgradientOptions<'_>,
     monitor: &dyn Monitor,
-) -> Result<(Outcome, Vec<Vec<Look>>)> {
+) -> Result<(Outcome, Vec<Vec<Evaluation>>)> {
     data.structure.check_solvable()?;
     let mode = match spec.presolve {
         PresolveChoice::Auto => Mode::Auto { passes: EXPECTED_PASSES, n_problems: labels.n_problems() },
@@ -62,7 +62,7 @@ fn descend_on_rows(
     let rows = Matrix::from(data.rows);
     let all = Classification { rows: &rows, labels, cost, intercept: spec.intercept };
     let found = labels::fit_each(&all, options.seed, |problem, seed| {
-        descend_one(problem, packed.as_ref(), spec.loss, &Options { seed, ..*options }, monitor)
+        descend_one(problem, packed.as_ref(), spec.loss, &SubgradientOptions { seed, ..*options }, monitor)
     })?;
     let (solutions, looks) = found.into_iter().unzip();
     Ok((Outcome::of_solutions(solutions, rows.n_cols(), packed.as_ref()), looks))
@@ -74,9 +74,9 @@ fn descend_one(
     problem: &Problem<'_>,
     packed: Option<&Presolved>,
     loss: LossKind,
-    options: &Options<'_>,
+    options: &SubgradientOptions<'_>,
     monitor: &dyn Monitor,
-) -> Result<(Solution, Vec<Look>)> {
+) -> Result<(Solution, Vec<Evaluation>)> {
     let view = packed.map(Presolved::view);
     let there = Problem { rows: view.as_ref().unwrap_or(problem.rows), ..*problem };
     let (mut solution, looks) = subgradient::solve(&there, loss, options, monitor)?;
@@ -100,10 +100,10 @@ pub fn advance(
     labels: &Labels<'_>,
     cost: &[f64],
     spec: &Spec,
-    options: &Options<'_>,
-    states: &[State],
+    options: &SubgradientOptions<'_>,
+    states: &[SubgradientState],
     monitor: &dyn Monitor,
-) -> Result<Vec<State>> {
+) -> Result<Vec<SubgradientState>> {
     let rows = Matrix::from(data.rows);
     data.structure.check_solvable()?;
     labels.check(rows.n_rows())?;
@@ -115,7 +115,7 @@ pub fn advance(
         let y = labels.signs(k, &ids);
         let intercept = spec.intercept;
         let problem = Problem { rows: &rows, ids: Some(&ids), y: &y, cost: &cost, intercept };
-        let options = Options { seed: options.seed.wrapping_add(k as u64), ..*options };
+        let options = SubgradientOptions { seed: options.seed.wrapping_add(k as u64), ..*options };
         subgradient::advance(&problem, spec.loss, &options, state, monitor)
     })
 }

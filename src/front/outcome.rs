@@ -1,7 +1,7 @@
 //! What comes back.
 
 use crate::blocks::{self, AllClassesOutcome};
-use crate::fit::crammer_singer::{self, weights::Weights as ClassWeights};
+use crate::fit::crammer_singer::{ClassSolution, weights::ClassWeights};
 use crate::fit::{Certificate, Solution, SolverKind, Status};
 use crate::labels::sparse::SparseSolution;
 use crate::presolve::{PresolveReport, Presolved};
@@ -100,13 +100,8 @@ impl Outcome {
     }
 
     /// Of all classes at once.
-    pub fn of_all_classes(
-        solution: crammer_singer::Solution,
-        n_weights: usize,
-        packed: Option<&Presolved>,
-    ) -> Self {
-        let crammer_singer::Solution { weights, intercepts, certificate, status, n_iter, passes, .. } =
-            solution;
+    pub fn of_all_classes(solution: ClassSolution, n_weights: usize, packed: Option<&Presolved>) -> Self {
+        let ClassSolution { weights, intercepts, certificate, status, n_iter, passes, .. } = solution;
         let solver = SolverKind::CrammerSinger.name();
         Self {
             facts: vec![Facts { certificate, status, n_iter, passes, solver }],

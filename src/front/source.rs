@@ -6,7 +6,7 @@ use crate::blocks::{BlockSettings, DEFAULT_ROUNDS, DualsIn, Policy, Waiting, bud
 use crate::fit::Monitor;
 use crate::labels::Labels;
 use crate::labels::sparse::Indicator;
-use crate::matrix::arena::Csr;
+use crate::matrix::arena::OwnedCsr;
 use crate::matrix::csr::{CsrView, Structure};
 use crate::matrix::layout::Layout;
 use crate::matrix::scaled::Scaled;
@@ -161,7 +161,7 @@ impl<'a> Blocks<'a> {
 
 /// The whole store as one matrix, for the solvers in memory.
 pub struct Whole {
-    matrix: Csr,
+    matrix: OwnedCsr,
     n_cols: usize,
     classes: Vec<u32>,
     /// Costs of the rows.
@@ -191,7 +191,7 @@ impl Whole {
     /// # Errors
     /// Those of [`CsrView::new`].
     pub fn checked(&self) -> Result<Checked<'_>> {
-        let (Csr { indptr, indices, values }, n_cols) = (&self.matrix, self.n_cols);
+        let (OwnedCsr { indptr, indices, values }, n_cols) = (&self.matrix, self.n_cols);
         let (rows, structure) = match values {
             CsrValues::F32(values) => {
                 let (rows, structure) = CsrView::new(indptr, indices, values, n_cols)?;

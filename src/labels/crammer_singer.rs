@@ -2,7 +2,7 @@
 
 use super::{Classification, check_row_count, check_weights, weighted_rows};
 use crate::Result;
-use crate::fit::crammer_singer::{Problem, Solution, Start};
+use crate::fit::crammer_singer::{ClassProblem, ClassSolution, ClassStart};
 use crate::fit::{Monitor, Params, crammer_singer};
 use crate::matrix::Rows;
 use crate::memory::CollectLarge;
@@ -18,7 +18,7 @@ pub fn fit(
     packed: Option<&Presolved>,
     params: &Params,
     monitor: &dyn Monitor,
-) -> Result<Solution> {
+) -> Result<ClassSolution> {
     let Classification { rows, labels, cost, intercept } = *data;
     let n_rows = check_row_count(rows)?;
     labels.check(rows.n_rows())?;
@@ -27,11 +27,17 @@ pub fn fit(
     let cost: Vec<f64> = chosen.iter().map(|&i| cost[i as usize]).collect_large();
     let class: Vec<u32> = chosen.iter().map(|&i| labels.ids[i as usize]).collect_large();
     let ids = (chosen.len() < rows.n_rows()).then_some(chosen.as_slice());
-    let problem =
-        Problem { rows, ids, class: &class, n_classes: labels.n_classes as usize, cost: &cost, intercept };
+    let problem = ClassProblem {
+        rows,
+        ids,
+        class: &class,
+        n_classes: labels.n_classes as usize,
+        cost: &cost,
+        intercept,
+    };
     let threads = rayon::current_num_threads();
     match packed {
         Some(packed) => crammer_singer::presolved::solve(&problem, packed, params, threads, monitor),
-        None => crammer_singer::solve(&problem, params, &Start::default(), threads, monitor),
+        None => crammer_singer::solve(&problem, params, &ClassStart::default(), threads, monitor),
     }
 }

@@ -13,7 +13,7 @@ use std::ops::Range;
 
 use super::inverted_index::InvertedIndex;
 use crate::fit::{Monitor, check_length};
-use crate::matrix::pieces::{Finite, Pieces, Products};
+use crate::matrix::pieces::{CheckedRows, Finite, RowProducts};
 use crate::matrix::{Rows, Value};
 use crate::memory::CollectLarge;
 use crate::{Error, Result, memory, parallel};
@@ -123,13 +123,13 @@ impl Model<'_> {
     }
 
     /// Whether a prediction is too short for threads: it is then made by the calling thread alone.
-    pub fn is_small(&self, x: &impl Pieces) -> bool {
+    pub fn is_small(&self, x: &impl CheckedRows) -> bool {
         let outputs = x.n_rows().saturating_mul(self.intercept.len());
         x.n_entries().saturating_mul(self.depth()).saturating_add(outputs) <= FEW_PRODUCTS
     }
 
     /// Rows per block: all of them where the calling thread works alone, which then asks for no pool either.
-    fn block_rows(&self, x: &impl Pieces) -> usize {
+    fn block_rows(&self, x: &impl CheckedRows) -> usize {
         let (n_rows, n_entries) = (x.n_rows(), x.n_entries());
         if self.is_small(x) {
             return n_rows.max(1);
@@ -152,7 +152,7 @@ impl Model<'_> {
     }
 
     /// The values of sparse weights by column, if most of them are going to be read.
-    fn gather(&self, x: &impl Pieces) -> Option<Vec<f64>> {
+    fn gather(&self, x: &impl CheckedRows) -> Option<Vec<f64>> {
         match self.weights {
             // Columns that occur often hold many weights: an eighth of the entries is enough to meet most of
             // these.
@@ -166,7 +166,7 @@ impl Model<'_> {
     }
 
     /// Checks some rows and writes their decision values, row after row.
-    fn fill<P: Pieces>(&self, x: &P, rows: Range<usize>, finite: Finite, out: &mut [f64]) -> Result<()> {
+    fn fill<P: CheckedRows>(&self, x: &P, rows: Range<usize>, finite: Finite, out: &mut [f64]) -> Result<()> {
         let (rows, b) = (x.piece(rows, finite)?, self.intercept);
         match self.weights {
             ModelWeights::ByLabel(w) => with_slice!(w, w => rows.products(w, b, out)),
@@ -192,8 +192,13 @@ impl Model<'_> {
     /// Decision values of all rows, one per label, row after row.
     ///
     /// # Errors
-    /// Those of [`Pieces::piece`], [`Error::Shape`] and [`Error::Cancelled`].
-    pub fn decisions<P: Pieces>(&self, x: &P, finite: Finite, monitor: &dyn Monitor) -> Result<Vec<f64>> {
+    /// Those of [`CheckedRows::piece`], [`Error::Shape`] and [`Error::Cancelled`].
+    pub fn decisions<P: CheckedRows>(
+        &self,
+        x: &P,
+        finite: Finite,
+        monitor: &dyn Monitor,
+    ) -> Result<Vec<f64>> {
         self.check(x.n_cols())?;
         let mut out = memory::zeros(x.n_rows() * self.intercept.len());
         let gathered = self.gather(x);
@@ -210,7 +215,7 @@ impl Model<'_> {
 
     /// The decision values in pieces: blocks of rows, or parts of a row where there are few rows of much
     /// work.
-    fn tasks<'o>(&self, x: &impl Pieces, out: &'o mut [f64]) -> Vec<Task<'o>> {
+    fn tasks<'o>(&self, x: &impl CheckedRows, out: &'o mut [f64]) -> Vec<Task<'o>> {
         let (n_rows, n_labels) = (x.n_rows(), self.intercept.len());
         let is_cut =
             n_rows < FEW_ROWS && matches!(self.weights, ModelWeights::ByLabel(_)) && !self.is_small(x);
@@ -239,7 +244,7 @@ impl Model<'_> {
     }
 
     /// `read` of the decision values of blocks of rows, in the order of the rows.
-    fn read_blocks<P: Pieces, T: Send>(
+    fn read_blocks<P: CheckedRows, T: Send>(
         &self,
         x: &P,
         finite: Finite,
@@ -269,7 +274,7 @@ impl Model<'_> {
     /// # Errors
     /// [`Error::Parameter`] for a `k` that is 0 or above the number of labels, and those of
     /// [`Self::decisions`].
-    pub fn top_k<P: Pieces>(
+    pub fn top_k<P: CheckedRows>(
         &self,
         x: &P,
         k: usize,
@@ -291,7 +296,7 @@ impl Model<'_> {
     ///
     /// # Errors
     /// Those of [`Self::decisions`].
-    pub fn positive<P: Pieces>(
+    pub fn positive<P: CheckedRows>(
         &self,
         x: &P,
         finite: Finite,

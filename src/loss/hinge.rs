@@ -1,6 +1,6 @@
 //! Hinge: `xi(m) = max(0, 1 - m)`, `xi*(-a) = -a` for `0 <= a <= 1`.
 
-use super::{BoxLoss, Loss};
+use super::traits::{BoxLoss, Loss};
 
 /// The loss of the classical (L1-loss) SVM.
 #[derive(Clone, Copy, Debug)]

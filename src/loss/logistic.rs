@@ -1,7 +1,7 @@
 //! Logistic: `xi(m) = log(1 + exp(-m))`, `xi*(-a) = a log a + (1 - a) log(1 - a)` for `0 <= a <= 1`.
 
-use super::Loss;
 use super::elementary::{exp_of_negative, ln_1p_of_fraction};
+use super::traits::Loss;
 
 /// The loss of logistic regression.
 #[derive(Clone, Copy, Debug)]

@@ -1,6 +1,6 @@
 //! Squared hinge: `xi(m) = max(0, 1 - m)^2`, `xi*(-a) = a^2 / 4 - a` for `a >= 0`.
 
-use super::{BoxLoss, Loss};
+use super::traits::{BoxLoss, Loss};
 
 /// The loss of the L2-loss SVM.
 #[derive(Clone, Copy, Debug)]

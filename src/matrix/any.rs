@@ -2,7 +2,7 @@
 
 use super::kernels::LINE;
 use super::layout::Layout;
-use super::{Pass, Rows};
+use super::rows::{Pass, Rows};
 use crate::pairs::Poly2;
 
 /// A borrowed matrix. Solvers are compiled once, for this type; their inner loops are passes

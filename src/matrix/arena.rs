@@ -8,10 +8,10 @@
 //! ```
 //!
 //! Soundness of the unchecked kernels rests on this file: an entry becomes part of a row only in
-//! [`Free::commit`], which has looked at every column number.
+//! [`Free::commit`], which has checked every column number.
 
-use super::CsrValues;
 use super::csr::CsrView;
+use super::number::CsrValues;
 use super::scaled::ScaledView;
 use crate::memory::CollectLarge;
 use crate::{Error, Result, memory};
@@ -57,7 +57,7 @@ pub struct Arena {
 }
 
 /// The arrays of a CSR matrix.
-pub struct Csr {
+pub struct OwnedCsr {
     /// Row pointers.
     pub indptr: Vec<i32>,
     /// Column numbers.
@@ -224,7 +224,7 @@ impl Arena {
 
     /// The rows as the three arrays of a CSR matrix with 4-byte row pointers; gives the arena back where its
     /// values are one per row or its entries too many.
-    pub fn into_csr(mut self) -> std::result::Result<Csr, Self> {
+    pub fn into_csr(mut self) -> std::result::Result<OwnedCsr, Self> {
         let nnz = self.nnz();
         if i32::try_from(nnz).is_err() || matches!(self.values, Values::Row(_)) {
             return Err(self);
@@ -242,7 +242,7 @@ impl Arena {
             }
             Values::Row(_) => unreachable!("seen above"),
         };
-        Ok(Csr { indptr, indices: self.indices, values })
+        Ok(OwnedCsr { indptr, indices: self.indices, values })
     }
 
     /// The rows.
@@ -372,7 +372,8 @@ fn view<'a>(indptr: &'a [i64], indices: &'a [i32], values: &'a Values, n_cols: u
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::matrix::{Matrix, Rows};
+    use crate::matrix::any::Matrix;
+    use crate::matrix::rows::Rows;
     use proptest::prelude::*;
 
     /// A row: its columns and one value.

@@ -1,7 +1,7 @@
 //! A copy of the rows by columns, for methods that change one weight at a time.
 
-use super::Rows;
 use super::design::Design;
+use super::rows::Rows;
 use crate::memory;
 
 /// The entries of each column, times a factor per row: 12 bytes each.

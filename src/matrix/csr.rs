@@ -12,8 +12,10 @@
 
 use std::ops::Range;
 
-use super::pieces::{Finite, Pieces, Products, are_below, are_inside};
-use super::{Index, Rows, Value, kernels};
+use super::kernels;
+use super::number::{Index, Value};
+use super::pieces::{CheckedRows, Finite, RowProducts, are_below, are_inside};
+use super::rows::Rows;
 use crate::memory::CollectLarge;
 use crate::{Error, Result};
 
@@ -222,7 +224,7 @@ impl<'a, I: Index, V: Value> CsrPieces<'a, I, V> {
     }
 }
 
-impl<'a, I: Index, V: Value> Pieces for CsrPieces<'a, I, V> {
+impl<'a, I: Index, V: Value> CheckedRows for CsrPieces<'a, I, V> {
     type Piece = CsrView<'a, I, V>;
     fn n_rows(&self) -> usize {
         self.all.n_rows()
@@ -245,7 +247,7 @@ impl<'a, I: Index, V: Value> Pieces for CsrPieces<'a, I, V> {
     }
 }
 
-impl<I: Index, V: Value, P: Index> Products for CsrView<'_, I, V, P> {
+impl<I: Index, V: Value, P: Index> RowProducts for CsrView<'_, I, V, P> {
     /// Vector after vector: the rows of a piece find it in the cache.
     #[allow(unsafe_code)]
     fn products<W: Value>(&self, w: &[W], intercept: &[f64], out: &mut [f64]) {
@@ -370,7 +372,7 @@ impl<I: Index, V: Value, P: Index> Rows for CsrView<'_, I, V, P> {
     fn dot_places<const N: usize>(&self, i: usize, w: &[f64], stride: usize, places: [usize; N]) -> [f64; N] {
         assert!(w.len() >= self.n_cols * stride && places.iter().all(|place| *place < stride));
         let (indices, values) = self.row(i);
-        // SAFETY: every index is below `n_cols` and every place below `stride`, so all sums are below
+        // SAFETY: every index is below `n_cols` and every position below `stride`, so all sums are below
         // `n_cols * stride`.
         unsafe { kernels::dot_places(indices, values, w, stride, places) }
     }

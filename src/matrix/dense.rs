@@ -3,8 +3,10 @@
 use std::ops::Range;
 
 use super::csr::{Structure, not_finite};
-use super::pieces::{Finite, Pieces, Products, are_below};
-use super::{Rows, Value, kernels, simd};
+use super::number::Value;
+use super::pieces::{CheckedRows, Finite, RowProducts, are_below};
+use super::rows::Rows;
+use super::{kernels, simd};
 use crate::{Error, Result};
 
 /// Bytes of one row that are asked for ahead of its use.
@@ -94,7 +96,7 @@ impl<'a, V: Value> DensePieces<'a, V> {
     }
 }
 
-impl<'a, V: Value> Pieces for DensePieces<'a, V> {
+impl<'a, V: Value> CheckedRows for DensePieces<'a, V> {
     type Piece = DenseView<'a, V>;
     fn n_rows(&self) -> usize {
         self.all.n_rows
@@ -158,7 +160,7 @@ impl<V: Value, W: Value> simd::Loop for DenseProducts<'_, V, W> {
     }
 }
 
-impl<V: Value> Products for DenseView<'_, V> {
+impl<V: Value> RowProducts for DenseView<'_, V> {
     fn products<W: Value>(&self, w: &[W], intercept: &[f64], out: &mut [f64]) {
         let together = (CACHED_ENTRIES / self.n_cols.max(1)).next_multiple_of(TILE.0).max(8);
         for (k, out) in out.chunks_mut((together * intercept.len()).max(1)).enumerate() {

@@ -3,8 +3,9 @@
 //! Folds and zero-weight rows are choices of rows, intercepts are constant columns: with both here, no solver
 //! has a second code path and nothing is copied.
 
+use super::any::Matrix;
 use super::kernels::LINE;
-use super::{Matrix, Pass, Rows};
+use super::rows::{Pass, Rows};
 
 /// Chosen rows of `rows` (all, if `ids` is `None`) with a constant last column of height `bias` (none, if
 /// `bias` is 0).

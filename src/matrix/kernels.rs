@@ -11,7 +11,7 @@
 //! instructions.
 #![allow(unsafe_code)]
 
-use super::{Index, Value};
+use super::number::{Index, Value};
 
 /// Dense rows shorter than this go through the portable loop: the call of a vector version costs more than it
 /// saves.
@@ -288,11 +288,11 @@ pub unsafe fn add_lines<I: Index, V: Value>(
     }
 }
 
-/// `sum_k values[k] * w[indices[k] * stride + places[n]]` for `N` places.
+/// `sum_k values[k] * w[indices[k] * stride + places[n]]` for `N` positions.
 ///
 /// # Safety
 /// `indices` and `values` have equal length, and `index * stride + place < w.len()` for every index and
-/// place.
+/// every `place` in `places`.
 #[inline(always)]
 pub unsafe fn dot_places<I: Index, V: Value, const N: usize>(
     indices: &[I],
@@ -313,7 +313,7 @@ pub unsafe fn dot_places<I: Index, V: Value, const N: usize>(
     sums
 }
 
-/// `w[indices[k] * stride + places[n]] += scale[n] * values[k]` for `N` places.
+/// `w[indices[k] * stride + places[n]] += scale[n] * values[k]` for `N` positions.
 ///
 /// # Safety
 /// As for [`dot_places`].
@@ -464,7 +464,7 @@ fn rank_update_portable(lower: &mut [f64], d: usize, rows: &[f64], scale: [f64; 
     }
 }
 
-/// Asks for the first `bytes` bytes of `slice` from position `at` on; out-of-range positions are harmless.
+/// Prefetches the first `bytes` bytes of `slice` from position `at` on; out-of-range positions are harmless.
 #[inline(always)]
 pub fn prefetch<T>(slice: &[T], at: usize, bytes: usize) {
     #[cfg(target_arch = "x86_64")]

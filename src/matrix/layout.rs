@@ -1,15 +1,15 @@
 //! Rows in any of the supported layouts behind one type.
 //!
-//! A pass over them ([`Layout::visit`]) tells the layouts apart once, and is compiled for each. A single row
-//! does so for itself, by a branch and a call: cheap where a row is much work (pairs of its entries) or is
-//! read for comparison only.
+//! A pass over them ([`Layout::visit`]) distinguishes the layouts once, and is compiled for each. A single
+//! row does so for itself, by a branch and a call: cheap where a row is much work (pairs of its entries) or
+//! is read for comparison only.
 
 use super::arena::View;
 use super::csr::{CsrView, PackedView};
 use super::dense::DenseView;
 use super::kernels::LINE;
+use super::rows::{Pass, Rows};
 use super::scaled::{Scaled, ScaledView};
-use super::{Pass, Rows};
 use crate::pairs::map::Map;
 use crate::pairs::source::PairSource;
 

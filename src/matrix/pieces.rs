@@ -8,7 +8,9 @@
 
 use std::ops::Range;
 
-use super::{Index, Rows, Value, simd};
+use super::number::{Index, Value};
+use super::rows::Rows;
+use super::simd;
 use crate::Result;
 
 /// What is known of the values of a matrix.
@@ -21,9 +23,9 @@ pub enum Finite {
 }
 
 /// A matrix whose rows can be had piece by piece, each checked when it is asked for.
-pub trait Pieces: Sync {
+pub trait CheckedRows: Sync {
     /// A checked piece.
-    type Piece: Products;
+    type Piece: RowProducts;
     /// Number of rows.
     fn n_rows(&self) -> usize;
     /// Number of columns.
@@ -40,7 +42,7 @@ pub trait Pieces: Sync {
 }
 
 /// Rows that multiply several vectors at a time.
-pub trait Products: Rows {
+pub trait RowProducts: Rows {
     /// `out[i * n_labels + l] = intercept[l] + x_i . w_l` for the vectors `w_l` that lie one after the other
     /// in `w`.
     ///
@@ -61,7 +63,7 @@ pub(super) fn are_inside<I: Index>(indices: &[I], end: usize) -> bool {
     simd::run(Inside { indices, last: end as i64 - 1 })
 }
 
-/// Entries between two looks at the answer.
+/// Entries between two tests of the answer.
 const STRIDE: usize = 256;
 
 struct Below<'a, V> {

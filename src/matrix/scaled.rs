@@ -6,7 +6,9 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::csr::CsrView;
-use super::{Index, Rows, Value, kernels};
+use super::kernels;
+use super::number::{Index, Value};
+use super::rows::Rows;
 use crate::memory;
 use crate::memory::CollectLarge;
 use crate::parallel;

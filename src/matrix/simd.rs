@@ -1,4 +1,4 @@
-//! Loops compiled for the vector registers of the machine at hand.
+//! Loops compiled for the vector registers of this machine.
 //!
 //! A [`Loop`] is ordinary code; [`run`] executes a copy of it that was compiled for AVX-512 or AVX2 where the
 //! machine has them. Without fused multiply-add and without reordering of sums, all copies give the same
@@ -6,7 +6,7 @@
 //! the least common machine; in particular, parallel iterators go around a [`run`], not into it.
 #![allow(unsafe_code)]
 
-use super::{Pass, Rows};
+use super::rows::{Pass, Rows};
 
 /// A piece of work whose loops are worth wide registers.
 pub trait Loop {

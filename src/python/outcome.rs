@@ -6,7 +6,7 @@ use pyo3::types::PyDict;
 
 use super::arrays::{collected, table};
 use crate::fit::Status;
-use crate::fit::crammer_singer::weights::Weights as ClassWeights;
+use crate::fit::crammer_singer::weights::ClassWeights;
 use crate::front::{Facts, Outcome, Weights};
 use crate::memory;
 use crate::presolve::PresolveReport;

@@ -105,7 +105,7 @@ impl Flag {
         match latest {
             None => None,
             Some(News::Reading(r)) => Some(callback.call1(py, (BLOCKS, r.passes, r.gap, r.rows, r.bytes))?),
-            Some(News::Progress(p)) => Some(match p.place {
+            Some(News::Progress(p)) => Some(match p.search {
                 None => callback.call1(py, (p.solver, p.iteration, p.accuracy))?,
                 Some(at) => {
                     callback.call1(py, (p.solver, at.c, p.iteration, at.lanes_left, at.passes, p.accuracy))?

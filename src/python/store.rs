@@ -230,7 +230,7 @@ impl StoreReader {
         run(py, n_threads, progress.as_ref(), |monitor| {
             self.store.verify(monitor, &|done| {
                 let accuracy = done as f64 / total;
-                monitor.observe(&Progress { solver: "verify", iteration: done, accuracy, place: None });
+                monitor.observe(&Progress { solver: "verify", iteration: done, accuracy, search: None });
             })
         })
     }

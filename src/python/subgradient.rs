@@ -12,12 +12,14 @@ use super::outcome::as_dict;
 use super::run::{callback_error, run, unwrap_callback};
 use super::store::StoreReader;
 use crate::fit::baselines::subgradient::step_size::StepFunction;
-use crate::fit::baselines::subgradient::{Average, Batch, Look, Options, State, StepSize};
+use crate::fit::baselines::subgradient::{
+    Average, Batch, Evaluation, StepSize, SubgradientOptions, SubgradientState,
+};
 use crate::front::{Blocks, Source, Spec, Targets, descent};
 use crate::labels::Labels;
 use crate::{Error, Result, memory};
 
-/// Options of a descent, as a dict.
+/// SubgradientOptions of a descent, as a dict.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 pub struct DescentOptions {
@@ -48,7 +50,7 @@ impl DescentOptions {
         Ok(Spec { loss, intercept, presolve: options::presolve(&self.presolve)?, ..Spec::default() })
     }
 
-    fn resolve<'a>(&self, function: Option<&'a StepFunction<'a>>) -> Result<Options<'a>> {
+    fn resolve<'a>(&self, function: Option<&'a StepFunction<'a>>) -> Result<SubgradientOptions<'a>> {
         let step_size = match (self.step_size.as_str(), function) {
             ("pegasos", _) => StepSize::Pegasos,
             ("root", _) => StepSize::Root(self.eta0),
@@ -62,7 +64,7 @@ impl DescentOptions {
             "suffix" => Average::Suffix,
             name => return unknown("average", name, "'suffix', 'all' or 'none'"),
         };
-        Ok(Options {
+        Ok(SubgradientOptions {
             batch: self.batch_size.map_or(Batch::All, Batch::Rows),
             step_size,
             projects: self.projects,
@@ -149,12 +151,12 @@ pub fn descend_store<'py>(
     Ok(result)
 }
 
-fn set_looks(py: Python<'_>, result: &Bound<'_, PyDict>, looks: &[Vec<Look>]) -> PyResult<()> {
+fn set_looks(py: Python<'_>, result: &Bound<'_, PyDict>, looks: &[Vec<Evaluation>]) -> PyResult<()> {
     result.set_item("looks", looks.iter().map(|looks| look_table(py, looks)).collect::<PyResult<Vec<_>>>()?)
 }
 
 /// A row per evaluation: epoch, steps, seconds, primal, dual, norm.
-fn look_table<'py>(py: Python<'py>, looks: &[Look]) -> PyResult<Bound<'py, PyArray2<f64>>> {
+fn look_table<'py>(py: Python<'py>, looks: &[Evaluation]) -> PyResult<Bound<'py, PyArray2<f64>>> {
     let numbers: Vec<f64> = looks
         .iter()
         .flat_map(|l| [l.epoch as f64, l.steps as f64, l.seconds, l.primal, l.dual, l.norm])
@@ -176,7 +178,7 @@ pub struct PassState<'py> {
 }
 
 impl PassState<'_> {
-    fn states(&self) -> PyResult<Vec<State>> {
+    fn states(&self) -> PyResult<Vec<SubgradientState>> {
         let (w, sum, b, b_sum) =
             (self.w.as_slice()?, self.sum.as_slice()?, self.b.as_slice()?, self.b_sum.as_slice()?);
         let d = w.len() / b.len().max(1);
@@ -187,7 +189,7 @@ impl PassState<'_> {
         }
         let part = |v: &[f64], k: usize| memory::copy(&v[k * d..(k + 1) * d]);
         Ok((0..b.len())
-            .map(|k| State {
+            .map(|k| SubgradientState {
                 w: part(w, k),
                 sum: part(sum, k),
                 b: b[k],
@@ -226,10 +228,10 @@ pub fn descend_on<'py>(
     state_dict(py, &unwrap_callback(result, &failed)?)
 }
 
-fn state_dict<'py>(py: Python<'py>, states: &[State]) -> PyResult<Bound<'py, PyDict>> {
+fn state_dict<'py>(py: Python<'py>, states: &[SubgradientState]) -> PyResult<Bound<'py, PyDict>> {
     let width = states.first().map_or(0, |s| s.w.len());
-    let table = |f: fn(&State) -> &[f64]| table(py, width, states.iter().map(f));
-    let column = |f: fn(&State) -> f64| collected(py, states.iter().map(f));
+    let table = |f: fn(&SubgradientState) -> &[f64]| table(py, width, states.iter().map(f));
+    let column = |f: fn(&SubgradientState) -> f64| collected(py, states.iter().map(f));
     let result = PyDict::new(py);
     result.set_item("w", table(|s| &s.w)?)?;
     result.set_item("sum", table(|s| &s.sum)?)?;

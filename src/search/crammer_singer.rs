@@ -8,7 +8,7 @@
 
 use super::folds::LaneSetup;
 use super::lane::{AcceptedFit, Done, GAP_PER_TOL, LaneFit, LaneFits, LaneRoute, Saved};
-use crate::fit::crammer_singer::{Alpha, Problem, Solution, Start};
+use crate::fit::crammer_singer::{Alpha, ClassProblem, ClassSolution, ClassStart};
 use crate::fit::{Intercept, Monitor, Params, SolverKind, Status, check_length, crammer_singer};
 use crate::matrix::Rows;
 use crate::matrix::design::Design;
@@ -27,7 +27,7 @@ pub fn route<'a>(setup: &'a LaneSetup<'a>) -> LaneRoute<'a, AllClassesFits<'a>> 
 
 /// What a lane keeps of a fit; the weights would be too many.
 pub struct AllClassesSolution {
-    start: Start,
+    start: ClassStart,
     /// Factor of the dual variables with the largest dual value, without bounds.
     factor: f64,
 }
@@ -55,7 +55,7 @@ impl LaneFits for AllClassesFits<'_> {
         let (setup, part) = (self.setup, &self.setup.parts[fold]);
         let class: Vec<u32> = part.train.iter().map(|&i| setup.labels.ids[i as usize]).collect_large();
         let cost: Vec<f64> = part.weight.iter().map(|v| c * v).collect_large();
-        let problem = Problem {
+        let problem = ClassProblem {
             rows: setup.rows,
             ids: Some(&part.train),
             class: &class,
@@ -70,7 +70,7 @@ impl LaneFits for AllClassesFits<'_> {
             max_iter: setup.settings.max_iter,
             seed: setup.settings.seed.wrapping_add(fold as u64),
         };
-        let start = last.map_or_else(Start::default, |(accepted, kept)| Start {
+        let start = last.map_or_else(ClassStart::default, |(accepted, kept)| ClassStart {
             factor: Some(kept.factor.clamp(1.0, c / accepted.c)),
             ..kept.start
         });
@@ -83,7 +83,7 @@ impl LaneFits for AllClassesFits<'_> {
         let (passes, n_iter, until) = (solution.passes, solution.n_iter, accepted.until);
         let done = Done { passes, n_iter, is_converged, is_unchanged: false, objective, until };
         let start =
-            Start { alpha: Some(solution.alpha), intercepts: Some(solution.intercepts), factor: None };
+            ClassStart { alpha: Some(solution.alpha), intercepts: Some(solution.intercepts), factor: None };
         let kept = AllClassesSolution { start, factor };
         Ok(LaneFit { accepted, kept, done, decisions })
     }
@@ -100,7 +100,7 @@ impl LaneFits for AllClassesFits<'_> {
 impl AllClassesFits<'_> {
     /// Decision values of the held-out rows: one per class, for two classes that of the second less that of
     /// the first.
-    fn score(&self, fold: usize, solution: &Solution) -> Vec<f64> {
+    fn score(&self, fold: usize, solution: &ClassSolution) -> Vec<f64> {
         let (rows, b) = (Design { rows: self.setup.rows, ids: None, bias: 0.0 }, &solution.intercepts);
         let mut scores = memory::zeros(solution.weights.padded());
         let n_values = if b.len() == 2 { 1 } else { b.len() };
@@ -118,7 +118,7 @@ impl AllClassesFits<'_> {
 }
 
 /// `sum_m |w_m|^2`, with the penalised intercepts.
-fn squared_norm(solution: &Solution, setup: &LaneSetup<'_>) -> f64 {
+fn squared_norm(solution: &ClassSolution, setup: &LaneSetup<'_>) -> f64 {
     let constant = match setup.settings.intercept {
         Intercept::Penalised(s) => solution.intercepts.iter().map(|b| (b / s).powi(2)).sum(),
         _ => 0.0,
@@ -158,7 +158,7 @@ impl Saved for AllClassesSolution {
         let [c, norm, loss, factor, until] = facts[..] else {
             unreachable!("the number of facts is checked")
         };
-        let start = Start { alpha: Some(alpha), intercepts: Some(memory::copy(b)), factor: None };
+        let start = ClassStart { alpha: Some(alpha), intercepts: Some(memory::copy(b)), factor: None };
         Ok((AcceptedFit { c, norm, loss, until }, Self { start, factor }))
     }
 }

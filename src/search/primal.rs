@@ -20,8 +20,8 @@ use super::folds::LaneSetup;
 use super::terms::FoldTerms;
 use super::{Route, RouteState, SearchStep};
 use crate::Result;
-use crate::fit::newton::{Newton, Products, Work};
-use crate::fit::stop::Stop;
+use crate::fit::newton::{InnerProducts, Newton, Work};
+use crate::fit::stop::NewtonStop;
 use crate::fit::{Problem, Status, check_length};
 use crate::loss::{Loss, with_smooth_loss};
 use crate::memory::CollectLarge;
@@ -203,7 +203,7 @@ impl<T: Loss> Group for LaneGroup<'_, T> {
             let at_zero = self.newton.products(1.0);
             std::array::from_fn(|l| self.share[l] * (at_zero[l].hh + at_zero[l].intercept).sqrt())
         });
-        let stop = Stop::Gradient(tau.map(|tau| c * tau));
+        let stop = NewtonStop::Gradient(tau.map(|tau| c * tau));
         let reports = self.newton.minimise(&self.terms, c, &stop, self.setup.settings.max_iter)?;
         let reports = &reports[..self.lanes.len()];
         let is_converged = reports.iter().all(|report| report.status == Status::Converged);
@@ -253,7 +253,7 @@ impl<T: Loss> Group for LaneGroup<'_, T> {
 /// Largest `C'` with `|w + C' h| <= C' tau`, from products at a `c` where this holds.
 /// `q(C') = |w|^2 + 2 C' w.h + C'^2 (|h|^2 - tau^2)` is not negative at 0 and not positive at `c`: without a
 /// rising end it stays so for ever, with one it does up to its larger root.
-fn accepted_until(products: &Products, c: f64, tau: f64) -> f64 {
+fn accepted_until(products: &InnerProducts, c: f64, tau: f64) -> f64 {
     let rise = products.hh + products.intercept - tau * tau;
     if rise <= 0.0 {
         return f64::INFINITY;

@@ -3,18 +3,18 @@
 
 use std::sync::Mutex;
 
-use crate::fit::{Monitor, Place, Progress};
+use crate::fit::{Monitor, Progress, SearchProgress};
 
 /// Watches the lanes that run as parallel tasks at one `C`.
 pub struct Watch<'a> {
     caller: &'a dyn Monitor,
-    place: Mutex<Place>,
+    place: Mutex<SearchProgress>,
 }
 
 impl<'a> Watch<'a> {
     /// Begins a step.
     pub fn new(caller: &'a dyn Monitor, c: f64, n_lanes: usize) -> Self {
-        Self { caller, place: Mutex::new(Place { c, lanes_left: n_lanes, passes: 0.0 }) }
+        Self { caller, place: Mutex::new(SearchProgress { c, lanes_left: n_lanes, passes: 0.0 }) }
     }
 
     /// Takes note of a finished lane.
@@ -33,7 +33,7 @@ impl Monitor for Watch<'_> {
     }
 
     fn observe(&self, progress: &Progress) {
-        let place = self.place.lock().ok().map(|place| *place);
-        self.caller.observe(&Progress { place, ..*progress });
+        let search = self.place.lock().ok().map(|place| *place);
+        self.caller.observe(&Progress { search, ..*progress });
     }
 }

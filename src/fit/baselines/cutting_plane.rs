@@ -20,12 +20,13 @@
 //! Memory: a vector of columns and a bit per row for each plane that was used in the last `MAX_IDLE` rounds.
 
 use super::simplex_qp::SimplexQp;
+use crate::fit::certificate;
+use crate::fit::checks::finite;
 use crate::fit::intercept::hinge_optimum;
+use crate::fit::monitor::{Monitor, Progress};
+use crate::fit::params::{Params, SolverKind};
+use crate::fit::problem::{Certificate, Intercept, Problem, Solution, Start, Status};
 use crate::fit::sweep::{Sweep, dot};
-use crate::fit::{
-    Certificate, Intercept, Monitor, Params, Problem, Progress, Solution, SolverKind, Start, Status,
-    certificate, finite,
-};
 use crate::loss::LossKind;
 use crate::matrix::Rows;
 use crate::memory::CollectLarge;
@@ -90,7 +91,7 @@ impl Default for Best {
 }
 
 impl Best {
-    /// Takes note of a round; how many there have been since one was better by more than rounding.
+    /// Records a round; how many there have been since one was better by more than rounding.
     fn still(&mut self, primal: f64, lower: f64) -> usize {
         let rises = lower - self.lower > ROUNDING * lower.abs();
         let is_better = rises || primal < self.primal * (1.0 - ROUNDING);
@@ -158,7 +159,7 @@ pub fn solve<'a>(
         search.centre(&mut best);
         let primal = search.objective(&best);
         let gap = Certificate { primal, dual: lower }.relative_gap();
-        monitor.observe(&Progress { solver: "cutting_plane", iteration: round, accuracy: gap, place: None });
+        monitor.observe(&Progress { solver: "cutting_plane", iteration: round, accuracy: gap, search: None });
         if gap <= params.tol {
             let certificate = search.certify(&best, params.tol, monitor)?;
             passes += certificate::PASSES;
@@ -429,8 +430,7 @@ mod tests {
         let x = crate::matrix::Matrix::from(DenseView::new(&x, 3, 2).unwrap().0);
         let params = Params { solver: SolverKind::CuttingPlane, tol: 1e-11, max_iter: 1000, seed: 1 };
         for intercept in [Intercept::None, Intercept::Free, Intercept::Penalised(2.0)] {
-            let problem =
-                Problem { rows: &x.into(), ids: None, y: &[1.0, -1.0, -1.0], cost: &[1e30; 3], intercept };
+            let problem = Problem { rows: &x, ids: None, y: &[1.0, -1.0, -1.0], cost: &[1e30; 3], intercept };
             let s = auto::solve(&problem, LossKind::Hinge, &params, &Start::default(), &Silent).unwrap();
             assert!(
                 s.status != Status::MaxIter && s.n_iter < 300,
@@ -444,13 +444,8 @@ mod tests {
     #[test]
     fn other_losses_are_refused() {
         let x = crate::matrix::Matrix::from(DenseView::new(&[1.0, -1.0], 2, 1).unwrap().0);
-        let problem = Problem {
-            rows: &x.into(),
-            ids: None,
-            y: &[1.0, -1.0],
-            cost: &[1.0; 2],
-            intercept: Intercept::None,
-        };
+        let problem =
+            Problem { rows: &x, ids: None, y: &[1.0, -1.0], cost: &[1.0; 2], intercept: Intercept::None };
         let params = Params { solver: SolverKind::CuttingPlane, ..Params::default() };
         let error =
             auto::solve(&problem, LossKind::Logistic, &params, &Start::default(), &Silent).unwrap_err();

@@ -33,7 +33,7 @@ impl Extrapolation {
         Self { points: Vec::new(), differences: (NUMBERS / d.max(1)).clamp(LEAST, MOST) }
     }
 
-    /// Takes note of an iterate; every so many of them the combination.
+    /// Records an iterate; after every few of them, returns the extrapolation.
     pub fn push(&mut self, w: &[f64]) -> Option<Vec<f64>> {
         self.points.push(memory::copy(w));
         let n = self.differences;

@@ -6,11 +6,11 @@
 //! `D' = w_j - 2 sum_I c_i y_i x_ij s_i`, `D'' = 1 + 2 sum_I c_i x_ij^2`, and the step is `t d`,
 //! `d = -D'/D''`, with `t` halved from 1 until `f` falls by `sigma (t d)^2`. Where
 //! `t <= D'' / (H_j/2 + sigma)`, `H_j` being `D''` with all rows, it does for certain (their theorem 2), and
-//! the loss need not be looked at. A step costs the entries of a column.
+//! the loss need not be evaluated. A step costs the entries of a column.
 //!
 //! Deviation: weights are visited in the same random order for a few epochs, whose iterates are then
 //! extrapolated ([`super::extrapolation`]). Columns that nearly add up to others leave valleys that the plain
-//! method walks along for ever: a9a, `C = 1`, 1.3e-5 from the optimum after 8000 epochs with a fresh order in
+//! method follows for ever: a9a, `C = 1`, 1.3e-5 from the optimum after 8000 epochs with a fresh order in
 //! each.
 //!
 //! A free intercept is a weight without the `1/2 w^2`; it is visited `INTERCEPT_VISITS` times an epoch. The
@@ -18,12 +18,13 @@
 //! the tolerance may be reached, a check computes all margins anew and the gap from them.
 
 use super::extrapolation::Extrapolation;
+use crate::fit::certificate;
+use crate::fit::checks::finite;
 use crate::fit::dual::active::{ActiveSet, random};
+use crate::fit::monitor::{Monitor, Progress};
+use crate::fit::params::{Params, SolverKind};
+use crate::fit::problem::{Certificate, Intercept, Problem, Solution, Start, Status};
 use crate::fit::sweep::{Sweep, dot};
-use crate::fit::{
-    Certificate, Intercept, Monitor, Params, Problem, Progress, Solution, SolverKind, Start, Status,
-    certificate, finite,
-};
 use crate::loss::SquaredHinge;
 use crate::matrix::columns::Columns;
 use crate::memory::CollectLarge;
@@ -58,6 +59,36 @@ struct Descent {
 }
 
 impl Descent {
+    /// At the weights of `start`, or at zero.
+    fn new(problem: &Problem<'_>, sweep: &Sweep<'_>, start: &Start) -> Self {
+        let (cost, bias) = (problem.cost, sweep.design.bias);
+        let columns = Columns::of(&sweep.design, problem.y);
+        let d = columns.len();
+        let bend =
+            (0..d).map(|j| columns.entries(j).map(|(i, x)| 2.0 * cost[i] * x * x).sum()).collect_large();
+        let mut w = memory::zeros(d);
+        if let Some((known, b)) = &start.w {
+            w[..known.len()].copy_from_slice(known);
+            if bias != 0.0 {
+                w[d - 1] = b / bias;
+            }
+        }
+        let free = (problem.intercept == Intercept::Free).then(|| d - 1);
+        let margins = margins(problem, sweep, &w);
+        let rows = margins.iter().zip(cost).map(|(m, &cost)| Row { slack: 1.0 - m, cost }).collect_large();
+        Self { columns, rows, w, bend, free }
+    }
+
+    /// Takes over margins computed anew, and visits a free intercept.
+    fn refresh(&mut self, margins: &[f64]) {
+        self.rows.iter_mut().zip(margins).for_each(|(row, m)| row.slack = 1.0 - m);
+        if let Some(b) = self.free {
+            for _ in 0..INTERCEPT_VISITS {
+                self.step(b);
+            }
+        }
+    }
+
     /// Moves weight `j`; returns the derivative before.
     fn step(&mut self, j: usize) -> f64 {
         let penalty = if self.free == Some(j) { 0.0 } else { 1.0 };
@@ -143,28 +174,14 @@ pub fn solve(
     start: &Start,
     monitor: &dyn Monitor,
 ) -> Result<Solution> {
-    let Problem { y, cost, intercept, .. } = *problem;
-    let bias = match intercept {
+    let bias = match problem.intercept {
         Intercept::None => 0.0,
         Intercept::Free => 1.0,
         Intercept::Penalised(scale) => scale,
     };
     let mut sweep = Sweep::new(problem.design(bias), monitor);
-    let columns = Columns::of(&sweep.design, y);
-    let d = columns.len();
-    let bend = (0..d).map(|j| columns.entries(j).map(|(i, x)| 2.0 * cost[i] * x * x).sum()).collect_large();
-    let mut w = memory::zeros(d);
-    if let Some((known, b)) = &start.w {
-        w[..known.len()].copy_from_slice(known);
-        if bias != 0.0 {
-            w[d - 1] = b / bias;
-        }
-    }
-    let free = (intercept == Intercept::Free).then(|| d - 1);
-    let mut margins = memory::zeros(y.len());
-    sweep.margins(y, &w, &mut margins);
-    let rows = margins.iter().zip(cost).map(|(m, &cost)| Row { slack: 1.0 - m, cost }).collect_large();
-    let mut descent = Descent { columns, rows, w, bend, free };
+    let mut descent = Descent::new(problem, &sweep, start);
+    let d = descent.w.len();
     let (mut order, mut random) = (ActiveSet::all(d), random(params.seed, 0));
     let (mut epoch, mut passes, mut unchecked) = (0, 3.0, 0);
     let mut extrapolation = Extrapolation::new(d);
@@ -175,7 +192,7 @@ pub fn solve(
         let squares = descent.epoch(&order, monitor)?;
         passes += 2.0;
         if let Some(guess) = extrapolation.push(&descent.w) {
-            sweep.margins(y, &guess, &mut margins);
+            let margins = margins(problem, &sweep, &guess);
             monitor.poll()?;
             passes += 1.0;
             descent.try_point(guess, &margins);
@@ -183,22 +200,14 @@ pub fn solve(
         }
         let primal = objective(&descent);
         let guess = 0.5 * squares / primal;
-        monitor.observe(&Progress { solver: "primal_cd", iteration: epoch, accuracy: guess, place: None });
+        monitor.observe(&Progress { solver: "primal_cd", iteration: epoch, accuracy: guess, search: None });
         let is_last = epoch >= params.max_iter;
         if guess > LIKELY * params.tol && !is_last && unchecked < MAX_UNCHECKED && primal.is_finite() {
             continue;
         }
         unchecked = 0;
-        sweep.margins(y, &descent.w, &mut margins);
-        for (row, m) in descent.rows.iter_mut().zip(&margins) {
-            row.slack = 1.0 - m;
-        }
-        if let Some(b) = free {
-            for _ in 0..INTERCEPT_VISITS {
-                descent.step(b);
-            }
-        }
         passes += 2.0;
+        descent.refresh(&margins(problem, &sweep, &descent.w));
         let (certificate, alpha) = check(problem, &descent, &mut sweep)?;
         monitor.poll()?;
         if certificate.relative_gap() <= params.tol {
@@ -208,10 +217,10 @@ pub fn solve(
             break (Status::MaxIter, certificate, alpha);
         }
     };
-    let (w, b) = problem.split(descent.w, bias);
+    let (w, intercept) = problem.split(descent.w, bias);
     Ok(Solution {
         w,
-        intercept: b,
+        intercept,
         alpha,
         certificate,
         status,
@@ -223,13 +232,19 @@ pub fn solve(
     })
 }
 
+fn margins(problem: &Problem<'_>, sweep: &Sweep<'_>, w: &[f64]) -> Vec<f64> {
+    let mut margins = memory::zeros(problem.y.len());
+    sweep.margins(problem.y, w, &mut margins);
+    margins
+}
+
 fn objective(descent: &Descent) -> f64 {
     let free = descent.free.map_or(0.0, |b| descent.w[b]);
     let losses: f64 = descent.rows.iter().map(|row| row.cost * row.slack.max(0.0).powi(2)).sum();
     0.5 * (dot(&descent.w, &descent.w) - free * free) + losses
 }
 
-/// Certificate and dual variables `2 c_i max(0, s_i)` of the weights at hand.
+/// Certificate and dual variables `2 c_i max(0, s_i)` of the present weights.
 fn check(problem: &Problem<'_>, descent: &Descent, sweep: &mut Sweep<'_>) -> Result<(Certificate, Vec<f64>)> {
     let primal = finite("objective", objective(descent), &sweep.design)?;
     let alpha: Vec<f64> = descent.rows.iter().map(|row| 2.0 * row.cost * row.slack.max(0.0)).collect_large();

@@ -1,4 +1,4 @@
-//! A look at all rows and classes: the certificate, the rows that have something left, and their candidates.
+//! A check of all rows and classes: the certificate, the rows that have something left, and their candidates.
 //!
 //! The dual value is lowered by what rounding can have done, by the terms of [`crate::fit::certificate`] for
 //! the largest row in place of each.
@@ -7,10 +7,11 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
-use super::Certificate;
-use super::descent::Descent;
+use super::descent::{Check, ClassDescent};
+use super::largest::{largest, largest_size};
+use crate::fit::certificate;
 use crate::fit::certificate::Extent;
-use crate::fit::{Intercept, certificate};
+use crate::fit::problem::{Certificate, Intercept};
 use crate::memory::CollectLarge;
 use crate::{Result, memory, parallel};
 
@@ -20,8 +21,8 @@ pub const PIECE: usize = 256;
 /// and 34.
 const MAX_CANDIDATES: usize = 16;
 /// Rows whose part of the gap is below this share of the tolerated one, and of the mean, rest until the next
-/// look. Tried: 0.01, 0.1, 0.3 and 1 for the latter, passes (checks included) to 1e-3: 20news, C = 16, 77,
-/// 61, 82 and 105; sector 164, 110, 98 and 143. Visiting all rows again instead of looking at them, those
+/// check. Tried: 0.01, 0.1, 0.3 and 1 for the latter, passes (checks included) to 1e-3: 20news, C = 16, 77,
+/// 61, 82 and 105; sector 164, 110, 98 and 143. Visiting all rows again instead of checking them, those
 /// with little left resting from then on: 78 and 168.
 pub const IDLE: [f64; 2] = [0.1, 0.2];
 
@@ -36,14 +37,6 @@ pub const STEEPNESS: f64 = 3.0;
 /// Both values and the squared weights, in primal values.
 pub const SIZE: f64 = 5.0;
 
-/// Result of a check of all rows and classes.
-pub struct Check {
-    /// Primal and dual value.
-    pub certificate: Certificate,
-    /// Intercepts on the scale of the scores.
-    pub intercepts: Vec<f64>,
-}
-
 /// What a check finds in some rows.
 #[derive(Default)]
 struct Piece {
@@ -53,13 +46,13 @@ struct Piece {
     candidates: Vec<(u32, u32)>,
 }
 
-impl Descent<'_> {
+impl ClassDescent<'_> {
     /// The certificate at the present point; decides anew which rows are active and which classes are their
     /// candidates.
     pub(super) fn check(&mut self, tol: f64) -> Result<Check> {
         let intercepts = self.intercepts();
         let pieces = self.pieces(&intercepts)?;
-        self.looks += 1;
+        self.readings += 1;
         let squares = self.squared_weights();
         let primal = self.finite(0.5 * squares + pieces.iter().map(|piece| piece.loss).sum::<f64>())?;
         let dual = match self.intercept {
@@ -89,14 +82,14 @@ impl Descent<'_> {
         extent.rounding() + drift * (squares.sqrt() + 0.5 * drift)
     }
 
-    /// Looks at all rows.
+    /// Checks all rows, piece by piece.
     fn pieces(&self, intercepts: &[f64]) -> Result<Vec<Piece>> {
         let n = self.n_rows();
         let rows = |piece: usize| piece * PIECE..((piece + 1) * PIECE).min(n);
-        let look = |piece| {
-            if self.monitor.cancelled() { Piece::default() } else { self.look(rows(piece), intercepts) }
+        let check = |piece| {
+            if self.monitor.cancelled() { Piece::default() } else { self.check_rows(rows(piece), intercepts) }
         };
-        let pieces = (0..n.div_ceil(PIECE)).into_par_iter().map(look).collect();
+        let pieces = (0..n.div_ceil(PIECE)).into_par_iter().map(check).collect();
         self.monitor.poll()?;
         Ok(pieces)
     }
@@ -108,16 +101,16 @@ impl Descent<'_> {
         let [of_tolerated, of_mean] = if self.intercept == Intercept::Free { IDLE_FREE } else { IDLE };
         self.idle = (of_tolerated * tolerated).max(of_mean * total) / self.n_rows().max(1) as f64;
         let idle = self.idle;
-        parallel::each(self.courses(), |_, course| {
+        parallel::each(self.states(), |_, state| {
             for (row, class) in pieces.iter().flat_map(|piece| &piece.candidates) {
-                course.lists.push(*row as usize, *class);
+                state.lists.push(*row as usize, *class);
             }
-            course.active.restore(|i| f64::from(gaps[i]) > idle);
+            state.active.restore(|i| f64::from(gaps[i]) > idle);
         });
     }
 
     /// All classes of some rows.
-    fn look(&self, range: Range<usize>, intercepts: &[f64]) -> Piece {
+    fn check_rows(&self, range: Range<usize>, intercepts: &[f64]) -> Piece {
         let k = self.n_classes;
         let mut scores = vec![0.0; self.w.padded()];
         let mut piece = Piece::default();
@@ -155,21 +148,4 @@ impl Descent<'_> {
         }
         piece
     }
-}
-
-/// The largest of some numbers without their signs.
-pub fn largest_size(numbers: &[f64]) -> f64 {
-    numbers.iter().fold(0.0, |a, b| a.max(b.abs()))
-}
-
-/// The largest of some numbers, in vector arithmetic.
-pub fn largest(numbers: &[f64]) -> f64 {
-    let (lines, rest) = numbers.as_chunks::<8>();
-    let mut sums = [f64::NEG_INFINITY; 8];
-    for line in lines {
-        for l in 0..8 {
-            sums[l] = if line[l] > sums[l] { line[l] } else { sums[l] };
-        }
-    }
-    sums.iter().chain(rest).fold(f64::NEG_INFINITY, |a, b| a.max(*b))
 }

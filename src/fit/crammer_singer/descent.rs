@@ -1,72 +1,35 @@
-//! The descent: its state, its start, its threads and its end.
+//! The descent: its state, its start, its threads and its solution.
 
 use std::thread;
 
 use rayon::prelude::*;
 
-use super::check::Check;
-use super::kernels::ClassRows;
+use super::kernels::Change;
+use super::problem::{ClassSolution, ClassStart};
 use super::rows::{Alpha, Lists};
+use super::setup::{ClassSetup, POLL_STEPS};
 use super::team::Team;
-use super::walk::{Course, End, Ground, Walker};
-use super::weights::{Change, LINE, Part, Weights};
-use super::{Intercept, Monitor, Solution, Start, Status};
-use crate::fit::dual::Epoch;
+use super::weights::{ClassWeights, WeightsPart};
+use super::worker::{DualState, EpochsEnd, SharedState, Worker};
 use crate::fit::dual::active::{ActiveSet, Random};
+use crate::fit::dual::method::Epoch;
+use crate::fit::problem::{Certificate, Intercept, Status};
+use crate::fit::routes::{FULL_LINES, LEAST_ALONE};
 use crate::fit::sweep::ROW_CHUNK;
 use crate::{Error, Result, memory};
 
-/// Cache lines of classes up to which every visit computes all scores.
-pub const FULL_LINES: usize = 4;
-/// Epochs at the beginning that read all classes however many there are.
-pub const FULL_EPOCHS: usize = 2;
-/// Steps between two looks at the cancel flag.
-pub const POLL_STEPS: usize = 512;
-/// Numbers that a second thread must save a visit, so that two are faster than one: a meeting costs as much
-/// as some 150 of them.
-const LEAST_SAVED: usize = 300;
-/// Numbers that an epoch reads, so that several threads are begun for it.
-const LEAST_READ: usize = 1 << 20;
-
-/// Half the number of epochs that one thread does alone after others have had no cores.
-const LEAST_ALONE: usize = 4;
-
-/// A problem, free of the type of its rows.
-#[derive(Clone, Copy)]
-pub struct Setup<'a> {
-    /// Rows, a constant column included.
-    pub rows: &'a dyn ClassRows,
-    /// Rows as they are.
-    pub plain: &'a dyn ClassRows,
-    /// Height of the constant column.
-    pub bias: f64,
-    /// Class per row.
-    pub class: &'a [u32],
-    /// Number of classes.
-    pub n_classes: usize,
-    /// Cost per row.
-    pub cost: &'a [f64],
-    /// Treatment of the intercepts.
-    pub intercept: Intercept,
-    /// Progress and cancelling.
-    pub monitor: &'a dyn Monitor,
-}
-
-impl Setup<'_> {
-    /// Number of threads, `threads` at most, among which it pays to divide the classes.
-    fn worthwhile(&self, threads: usize) -> usize {
-        let lines = self.n_classes.div_ceil(LINE);
-        let read = self.rows.n_entries() * lines;
-        let per_line = self.rows.n_entries() / self.class.len().max(1);
-        let pays = |n: &usize| (lines - lines.div_ceil(*n)) * per_line >= LEAST_SAVED && read >= LEAST_READ;
-        (2..=threads.min(lines)).rev().find(pays).unwrap_or(1)
-    }
+/// Result of a check of all rows and classes.
+pub struct Check {
+    /// Primal and dual value.
+    pub certificate: Certificate,
+    /// Intercepts on the scale of the scores.
+    pub intercepts: Vec<f64>,
 }
 
 /// A point of a descent.
-pub struct Point {
+pub struct ClassPoint {
     /// Weights.
-    pub w: Weights,
+    pub w: ClassWeights,
     /// Dual variables.
     pub lists: Lists,
     /// Multipliers of the free intercept's constraints.
@@ -74,15 +37,15 @@ pub struct Point {
 }
 
 /// A running descent.
-pub struct Descent<'a> {
-    pub(super) setup: Setup<'a>,
+pub struct ClassDescent<'a> {
+    pub(super) setup: ClassSetup<'a>,
     /// In as many parts as there are threads.
-    pub(super) w: Weights,
-    /// Of each thread, equal between stretches.
-    courses: Vec<Course>,
+    pub(super) w: ClassWeights,
+    /// Of each thread, all equal between calls of [`Self::epochs`].
+    states: Vec<DualState>,
     /// Epochs that one thread alone is to do.
     pub(super) alone: usize,
-    /// The number of them after the next slow leg is twice this.
+    /// The number of them after the next time that threads were slow is twice this.
     patience: usize,
     /// `|x_i|^2`, constant column included.
     pub(super) squared: Vec<f64>,
@@ -90,33 +53,33 @@ pub struct Descent<'a> {
     pub(super) offsets: Vec<f64>,
     /// Rows with less of the gap than this rest.
     pub(super) idle: f64,
-    /// Looks at all rows.
-    pub(super) looks: usize,
-    /// Visits of one.
+    /// Readings of all rows, checks above all.
+    pub(super) readings: usize,
+    /// Visits of single rows.
     pub(super) visits: usize,
 }
 
-impl<'a> std::ops::Deref for Descent<'a> {
-    type Target = Setup<'a>;
+impl<'a> std::ops::Deref for ClassDescent<'a> {
+    type Target = ClassSetup<'a>;
 
-    fn deref(&self) -> &Setup<'a> {
+    fn deref(&self) -> &ClassSetup<'a> {
         &self.setup
     }
 }
 
-impl<'a> Descent<'a> {
+impl<'a> ClassDescent<'a> {
     /// At `start`, or at zero, by up to `threads` threads.
     ///
     /// # Errors
     /// [`Error::Cancelled`].
-    pub fn new(setup: Setup<'a>, start: &Start, threads: usize) -> Result<Self> {
-        let Setup { rows, class, n_classes, cost, .. } = setup;
+    pub fn new(setup: ClassSetup<'a>, start: &ClassStart, threads: usize) -> Result<Self> {
+        let ClassSetup { rows, class, n_classes, cost, .. } = setup;
         let lists = match &start.alpha {
             Some(alpha) => alpha.lists(start.factor.unwrap_or(1.0), class, cost),
             None => Lists::new(class, cost),
         };
-        let w = Weights::divided(rows.n_columns(), n_classes, setup.worthwhile(threads));
-        let mut descent = Self::at(setup, Point { w, lists, offsets: vec![0.0; n_classes] });
+        let w = ClassWeights::divided(rows.n_columns(), n_classes, setup.worthwhile(threads));
+        let mut descent = Self::at(setup, ClassPoint { w, lists, offsets: vec![0.0; n_classes] });
         if start.alpha.is_some() {
             descent.fill()?;
         }
@@ -128,12 +91,12 @@ impl<'a> Descent<'a> {
 
     /// At a point whose weights belong to its dual variables, and to rows besides these, if there are any; by
     /// as many threads as the weights have parts, or by one.
-    pub fn at(setup: Setup<'a>, point: Point) -> Self {
+    pub fn at(setup: ClassSetup<'a>, point: ClassPoint) -> Self {
         let (rows, n) = (setup.rows, setup.class.len());
-        let Point { w, lists, offsets } = point;
+        let ClassPoint { w, lists, offsets } = point;
         Self {
             setup,
-            courses: vec![Course { lists, active: ActiveSet::all(n), n_epochs: 0 }],
+            states: vec![DualState { lists, active: ActiveSet::all(n), n_epochs: 0 }],
             alone: 0,
             patience: LEAST_ALONE,
             squared: memory::collect_parallel(
@@ -142,25 +105,25 @@ impl<'a> Descent<'a> {
             w,
             offsets,
             idle: 0.0,
-            looks: 0,
+            readings: 0,
             visits: 0,
         }
     }
 
     /// Where the descent is.
-    pub fn into_point(self) -> Point {
-        let lists = self.courses.into_iter().next().map_or_else(|| Lists::empty(0), |course| course.lists);
-        Point { w: self.w, lists, offsets: self.offsets }
+    pub fn into_point(self) -> ClassPoint {
+        let lists = self.states.into_iter().next().map_or_else(|| Lists::empty(0), |state| state.lists);
+        ClassPoint { w: self.w, lists, offsets: self.offsets }
     }
 
     /// Dual variables.
     pub(super) fn lists(&self) -> &Lists {
-        &self.courses[0].lists
+        &self.states[0].lists
     }
 
-    /// The courses, to be changed alike.
-    pub(super) fn courses(&mut self) -> &mut [Course] {
-        &mut self.courses
+    /// The dual states of all threads, to be changed alike.
+    pub(super) fn states(&mut self) -> &mut [DualState] {
+        &mut self.states
     }
 
     /// Rows with less of the gap than this rest.
@@ -168,7 +131,7 @@ impl<'a> Descent<'a> {
         self.idle = gap;
     }
 
-    /// Whether every visit looks at all classes.
+    /// Whether every visit computes the scores of all classes.
     pub fn sees_all(&self) -> bool {
         self.w.lines() <= FULL_LINES
     }
@@ -180,7 +143,7 @@ impl<'a> Descent<'a> {
 
     /// Makes `w`, zero so far, the weights of the dual variables.
     fn fill(&mut self) -> Result<()> {
-        let Setup { rows, class, monitor, .. } = self.setup;
+        let ClassSetup { rows, class, monitor, .. } = self.setup;
         let mut changes = Vec::new();
         for (i, &own) in class.iter().enumerate() {
             if i % POLL_STEPS == 0 {
@@ -195,7 +158,7 @@ impl<'a> Descent<'a> {
                 self.w.add(rows, i, &changes);
             }
         }
-        self.looks += 1;
+        self.readings += 1;
         Ok(())
     }
 
@@ -237,18 +200,18 @@ impl<'a> Descent<'a> {
     ///
     /// # Errors
     /// [`Error::Cancelled`]; [`Error::Thread`] where no thread can be had.
-    pub fn stretch(&mut self, random: &mut Random, mut goes_on: impl FnMut(&Epoch) -> bool) -> Result<()> {
+    pub fn epochs(&mut self, random: &mut Random, mut goes_on: impl FnMut(&Epoch) -> bool) -> Result<()> {
         loop {
             let n_threads = if self.alone == 0 { self.w.parts().len() } else { 1 };
             let (alone, mut n_epochs, mut visits, mut is_done) = (self.alone, 0, 0, false);
-            let end = self.leg(n_threads, random, |epoch| {
+            let end = self.epochs_on(n_threads, random, |epoch| {
                 (visits, n_epochs) = (visits + epoch.visited, n_epochs + 1);
                 is_done = !goes_on(epoch);
                 !is_done && n_epochs != alone
             });
             self.visits += visits;
             self.alone = alone.saturating_sub(n_epochs);
-            if end? == End::Slow {
+            if end? == EpochsEnd::Slow {
                 self.patience *= 2;
                 self.alone = self.patience;
             }
@@ -259,39 +222,39 @@ impl<'a> Descent<'a> {
     }
 
     /// Epochs of `n_threads` threads, one or as many as the weights have parts.
-    fn leg(
+    fn epochs_on(
         &mut self,
         n_threads: usize,
         random: &mut Random,
         mut goes_on: impl FnMut(&Epoch) -> bool,
-    ) -> Result<End> {
+    ) -> Result<EpochsEnd> {
         let sees_all = self.sees_all();
-        let Self { setup, w, courses, offsets, squared, idle, .. } = self;
-        courses.truncate(n_threads);
-        while courses.len() < n_threads {
-            courses.push(courses[0].clone());
+        let Self { setup, w, states, offsets, squared, idle, .. } = self;
+        states.truncate(n_threads);
+        while states.len() < n_threads {
+            states.push(states[0].clone());
         }
         let per_thread = w.parts().len() / n_threads;
         let owner: Vec<u16> = (0..)
             .zip(w.parts().chunks(per_thread))
-            .flat_map(|(me, parts)| parts.iter().flat_map(Part::classes).map(move |_| me))
+            .flat_map(|(me, parts)| parts.iter().flat_map(WeightsPart::classes).map(move |_| me))
             .collect();
-        let ground = Ground { setup, squared, idle: *idle, sees_all, owner: &owner };
+        let shared = SharedState { setup, squared, idle: *idle, sees_all, owner: &owner };
         let team = Team::new(n_threads, setup.n_classes);
         let mut offsets = &mut offsets[..];
-        let mut walkers = Vec::new();
-        for (me, (parts, course)) in w.parts_mut().chunks_mut(per_thread).zip(courses).enumerate() {
+        let mut workers = Vec::new();
+        for (me, (parts, state)) in w.parts_mut().chunks_mut(per_thread).zip(states).enumerate() {
             let n_classes = parts.iter().map(|part| part.classes().len()).sum();
             let (mine, others) = std::mem::take(&mut offsets).split_at_mut(n_classes);
             offsets = others;
-            walkers.push(Walker::new(ground, team.member(me), course, parts, mine));
+            workers.push(Worker::new(shared, team.member(me), state, parts, mine));
         }
-        let leader = walkers.remove(0);
+        let leader = workers.remove(0);
         thread::scope(|scope| {
-            for walker in walkers {
+            for worker in workers {
                 let random = random.clone();
                 let thread = thread::Builder::new().name("hinge".into());
-                thread.spawn_scoped(scope, move || walker.follow(random)).map_err(Error::Thread)?;
+                thread.spawn_scoped(scope, move || worker.follow(random)).map_err(Error::Thread)?;
             }
             leader.lead(random, &mut goes_on)
         })
@@ -299,14 +262,14 @@ impl<'a> Descent<'a> {
 
     /// Visits of rows in units of all rows, checks included.
     pub fn passes(&self) -> f64 {
-        self.looks as f64 + self.visits as f64 / self.n_rows().max(1) as f64
+        self.readings as f64 + self.visits as f64 / self.n_rows().max(1) as f64
     }
 
     /// The answer.
-    pub fn into_solution(self, check: Check, status: Status, n_iter: usize) -> Solution {
+    pub fn into_solution(self, check: Check, status: Status, n_iter: usize) -> ClassSolution {
         let alpha = Alpha::of(self.lists(), self.class);
         let Check { certificate, intercepts } = check;
         let passes = self.passes();
-        Solution { weights: self.w, intercepts, alpha, certificate, status, n_iter, n_steps: 0, passes }
+        ClassSolution { weights: self.w, intercepts, alpha, certificate, status, n_iter, n_steps: 0, passes }
     }
 }

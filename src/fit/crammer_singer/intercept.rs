@@ -7,10 +7,12 @@
 //! row with something on `p`. That always suffices: a class with too much has at least the excess on its
 //! rows.
 
-use super::descent::{Descent, POLL_STEPS};
+use super::descent::ClassDescent;
+use super::kernels::Change;
 use super::rows::{Entry, Lists};
-use super::weights::{Change, Weights};
-use crate::fit::Monitor;
+use super::setup::POLL_STEPS;
+use super::weights::ClassWeights;
+use crate::fit::monitor::Monitor;
 use crate::{Result, memory};
 
 /// Share of all costs that is rounding of sums over rows.
@@ -85,11 +87,11 @@ struct Repair {
     moves: Vec<Move>,
 }
 
-impl Descent<'_> {
+impl ClassDescent<'_> {
     /// Dual value of the repaired copy.
     pub(super) fn repaired_dual(&self) -> Result<f64> {
         let (moves, sum) = moves(self.lists().clone(), self.class, self.cost, self.n_classes, self.monitor)?;
-        let (mut w, mut changes): (Weights, Vec<Change>) = (self.w.clone(), Vec::new());
+        let (mut w, mut changes): (ClassWeights, Vec<Change>) = (self.w.clone(), Vec::new());
         for (k, same) in moves.chunk_by(|a, b| a.row == b.row).enumerate() {
             if k % POLL_STEPS == 0 {
                 self.monitor.poll()?;

@@ -1,8 +1,7 @@
 //! The row operations of the method, behind one object: the solver is compiled once, these loops once per
 //! layout of the rows.
 
-use super::weights::Change;
-use crate::fit::Monitor;
+use crate::fit::monitor::Monitor;
 use crate::fit::newton::cholesky::Symmetric;
 use crate::fit::newton::hessian;
 use crate::fit::sweep::Sweep;
@@ -13,6 +12,15 @@ use crate::matrix::simd::{Wide, WideWork};
 
 /// Cache lines whose sums stay in registers.
 const STRIP: usize = 4;
+
+/// The change of one class's dual variable in a row.
+#[derive(Clone, Copy, Debug)]
+pub struct Change {
+    /// The class.
+    pub class: u32,
+    /// How much is added to it.
+    pub delta: f64,
+}
 
 /// Rows times weights of several classes: `numbers` holds `lines` cache lines for each column, class within
 /// column.
@@ -35,9 +43,9 @@ pub trait ClassRows: Sync {
     fn squared(&self, i: usize) -> f64;
     /// Lower triangle of `sum_i curvature[i] x_i x_i'`, meaningless if the monitor is cancelled.
     fn curvature_matrix(&self, curvature: &[f64], monitor: &dyn Monitor) -> Symmetric;
-    /// Asks for the entries of row `i`.
+    /// Prefetches the entries of row `i`.
     fn ask(&self, i: usize);
-    /// Asks for what is needed to ask for the entries of row `i`.
+    /// Prefetches what [`Self::ask`] itself must read of row `i`.
     fn ask_header(&self, i: usize);
 }
 

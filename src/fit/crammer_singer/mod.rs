@@ -38,25 +38,24 @@
 //! Tried: weights class after class on packed columns, so that the hot part of each class is short: a gather
 //! per class and entry costs more than whole lines of all classes. To a gap of 1e-3, C = 1, in turns on a
 //! busy machine: sector 6.5 to 8.0 s against 5.1 to 7.5 s, 20news 2.3 to 3.9 s against 1.2 to 2.0 s. Up to
-//! three looks at the lists alone between two checks of all classes: more epochs on stale candidates, sector
+//! three checks of the lists alone between two checks of all classes: more epochs on stale candidates, sector
 //! 3.5 s against 2.9 s without. Rows of one class side by side in an epoch: 23 epochs instead of 25, not
 //! faster. One full epoch at the beginning instead of two: 26 epochs instead of 25.
 //!
-//! **Several threads** divide the classes of every row among them ([`walk`], [`team`]): each has the weights
-//! of its own classes, follows the same course, and gets the gradients of the others'. No sum runs over
+//! **Several threads** divide the classes of every row among them ([`worker`], [`team`]): each has the
+//! weights of its own classes, takes the same steps, and gets the gradients of the others'. No sum runs over
 //! classes of two threads, so no bit depends on their number. Two threads, C = 1 and 16, gap 1e-3: sector
-//! (105 classes, 163 entries a row) 1.5 to 1.8 times as fast as one. Where a visit is short, the meeting in
+//! (105 classes, 163 entries a row) 1.5 to 1.8 times as fast as one. Where a visit is short, the exchange in
 //! each takes what is gained: 20news (20 classes are three cache lines, 158 entries, 1.4 microseconds a
 //! visit) comes out between 0.9 and 1.0 and is left to one thread, but for its checks, which makes it 1.1 to
-//! 1.2. Where others keep the cores busy, threads in step wait for each other's turn, so after an epoch with
-//! much of that one thread goes on alone for a while: sector beside work for three cores on two took 4.3 s on
-//! one thread and 3.8 s on two (means of 4), without this 7 to 15 s. Tried: waiting without giving up the
-//! core, 8 s.
+//! 1.2. Where others keep the cores busy, threads in step wait for each other's turn; they measure that by a
+//! clock, the only one of the solvers, and after an epoch with much of it one thread goes on alone for a
+//! while: sector beside work for three cores on two took 4.3 s on one thread and 3.8 s on two (means of 4),
+//! without this 7 to 15 s. Tried: waiting without giving up the core, 8 s.
 //!
 //! Not tried for short visits: a batch of rows solved against the same weights; it needs the products of its
-//! rows with each other.
-//! Tried: asking for the weights of the next row, all classes: 20news 0.58 s against 0.52 s. Huge pages for
-//! the weights: within noise.
+//! rows with each other. Tried: prefetching the weights of the next row, all classes: 20news 0.58 s
+//! against 0.52 s. Huge pages for the weights: within noise.
 //!
 //! Memory: `(d + 1) k` weights and, for each thread, the sparse dual variables, 40 bytes or more per row; a
 //! free intercept takes a second copy of the weights during a check.
@@ -65,101 +64,51 @@ pub mod check;
 pub mod descent;
 pub mod intercept;
 pub mod kernels;
+pub mod largest;
 pub mod newton;
 pub mod presolved;
+pub mod problem;
 pub mod rows;
+pub mod setup;
 pub mod simplex;
 pub mod smoothed;
 pub mod team;
-pub mod walk;
 pub mod weights;
+pub mod worker;
 
+pub use problem::{ClassProblem, ClassSolution, ClassStart};
+pub use rows::Alpha;
+
+use super::dual;
 use super::dual::active;
 use super::dual::schedule::Schedule;
-use super::{Certificate, Intercept, Monitor, Params, Progress, Status, dual};
+use super::monitor::{Monitor, Progress};
+use super::params::Params;
+use super::problem::{Intercept, Status};
+use super::routes::CLASS_SLOW_CHECKS;
 use crate::Result;
-use crate::matrix::Matrix;
 use crate::matrix::design::Design;
-use descent::{Descent, Setup};
-pub use rows::Alpha;
-use weights::Weights;
+use descent::ClassDescent;
+use setup::ClassSetup;
 
 /// Epochs over few active rows are cheap; this many of them count as one whole epoch at most, so that a fit
 /// always ends.
 const MAX_EPOCHS_PER_ITER: usize = 50;
-/// Checks in a row that must find the descent slow: with a free intercept the gap goes up and down.
-const SLOW_CHECKS: usize = 3;
-
-/// A multi-class problem over borrowed rows.
-pub struct Problem<'a> {
-    /// The full matrix.
-    pub rows: &'a Matrix<'a>,
-    /// The rows that belong to the problem, all if `None`.
-    pub ids: Option<&'a [u32]>,
-    /// Class per row of the problem.
-    pub class: &'a [u32],
-    /// Number of classes, at least 2.
-    pub n_classes: usize,
-    /// Costs `c_i > 0`, one per row of the problem.
-    pub cost: &'a [f64],
-    /// Treatment of the intercepts.
-    pub intercept: Intercept,
-}
-
-impl Clone for Problem<'_> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-impl Copy for Problem<'_> {}
-
-/// Where a fit begins: dual variables, moved into their simplex where they are outside, and multipliers of a
-/// free intercept.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Start {
-    /// Dual variables.
-    pub alpha: Option<Alpha>,
-    /// Intercepts, one per class.
-    pub intercepts: Option<Vec<f64>>,
-    /// Factor of the dual variables.
-    pub factor: Option<f64>,
-}
-
-/// The answer.
-#[derive(Clone, Debug)]
-pub struct Solution {
-    /// Weights of the columns, class within column, without padding.
-    pub weights: Weights,
-    /// Intercepts on the scale of the scores.
-    pub intercepts: Vec<f64>,
-    /// Dual variables.
-    pub alpha: Alpha,
-    /// How good the weights are.
-    pub certificate: Certificate,
-    /// How the fit ended.
-    pub status: Status,
-    /// Epochs and Newton steps.
-    pub n_iter: usize,
-    /// Newton steps, 0 for a fit by the descent alone.
-    pub n_steps: usize,
-    /// Visits of rows in units of all rows, checks included.
-    pub passes: f64,
-}
-
-/// Runs to the relative duality gap `params.tol` on up to `threads` threads; `params.solver` is not looked
-/// at.
+/// Runs to the relative duality gap `params.tol` on up to `threads` threads; `params.solver` is ignored.
 ///
 /// # Errors
 /// [`crate::Error::Cancelled`] and [`crate::Error::Overflow`]; [`crate::Error::Thread`] where no thread can
 /// be had.
 pub fn solve(
-    problem: &Problem<'_>,
+    problem: &ClassProblem<'_>,
     params: &Params,
-    start: &Start,
+    start: &ClassStart,
     threads: usize,
     monitor: &dyn Monitor,
-) -> Result<Solution> {
-    with_setup(problem, monitor, |setup| run(Descent::new(setup, start, threads)?, params, start, monitor))
+) -> Result<ClassSolution> {
+    with_setup(problem, monitor, |setup| {
+        run(ClassDescent::new(setup, start, threads)?, params, start, monitor)
+    })
 }
 
 /// The certificate of `start` for `problem`, as the solution of a fit that has ended elsewhere with this
@@ -168,24 +117,24 @@ pub fn solve(
 /// # Errors
 /// As for [`solve`].
 pub fn certify(
-    problem: &Problem<'_>,
-    start: &Start,
+    problem: &ClassProblem<'_>,
+    start: &ClassStart,
     status: Status,
     monitor: &dyn Monitor,
-) -> Result<Solution> {
+) -> Result<ClassSolution> {
     with_setup(problem, monitor, |setup| {
-        let mut descent = Descent::new(setup, start, 1)?;
+        let mut descent = ClassDescent::new(setup, start, 1)?;
         let check = descent.check(0.0)?;
         Ok(descent.into_solution(check, status, 0))
     })
 }
 
 fn with_setup(
-    problem: &Problem<'_>,
+    problem: &ClassProblem<'_>,
     monitor: &dyn Monitor,
-    f: impl FnOnce(Setup<'_>) -> Result<Solution>,
-) -> Result<Solution> {
-    let Problem { rows, ids, class, n_classes, cost, intercept } = *problem;
+    f: impl FnOnce(ClassSetup<'_>) -> Result<ClassSolution>,
+) -> Result<ClassSolution> {
+    let ClassProblem { rows, ids, class, n_classes, cost, intercept } = *problem;
     let plain = Design { rows, ids, bias: 0.0 };
     let bias = match intercept {
         Intercept::None => 0.0,
@@ -193,10 +142,15 @@ fn with_setup(
         Intercept::Free => dual::penalty(&plain, cost.iter().sum()).sqrt(),
     };
     let design = Design { bias, ..plain };
-    f(Setup { rows: &design, plain: &plain, bias, class, n_classes, cost, intercept, monitor })
+    f(ClassSetup { rows: &design, plain: &plain, bias, class, n_classes, cost, intercept, monitor })
 }
 
-fn run(mut descent: Descent<'_>, params: &Params, start: &Start, monitor: &dyn Monitor) -> Result<Solution> {
+fn run(
+    mut descent: ClassDescent<'_>,
+    params: &Params,
+    start: &ClassStart,
+    monitor: &dyn Monitor,
+) -> Result<ClassSolution> {
     let mut schedule = Schedule::new(descent.dual_estimate());
     let (patience, mut slow) = (newton::patience(&descent, params), 0);
     if start.alpha.is_some() {
@@ -210,7 +164,7 @@ fn run(mut descent: Descent<'_>, params: &Params, start: &Start, monitor: &dyn M
     let n_rows = descent.n_rows();
     let (check, status) = loop {
         let mut is_last = false;
-        descent.stretch(&mut random, |epoch| {
+        descent.epochs(&mut random, |epoch| {
             schedule.record(epoch, n_rows);
             is_last = schedule.work >= limit || schedule.epochs >= MAX_EPOCHS_PER_ITER * params.max_iter;
             !schedule.is_due(params.tol) && !is_last
@@ -221,7 +175,7 @@ fn run(mut descent: Descent<'_>, params: &Params, start: &Start, monitor: &dyn M
             solver: "crammer_singer",
             iteration: schedule.iterations(),
             accuracy: gap,
-            place: None,
+            search: None,
         });
         if gap <= params.tol {
             break (check, Status::Converged);
@@ -232,7 +186,7 @@ fn run(mut descent: Descent<'_>, params: &Params, start: &Start, monitor: &dyn M
         let remaining = schedule.checked(&check.certificate, params.tol);
         let is_slow = patience.is_some_and(|p| schedule.work >= p.before && remaining > p.further);
         slow = if is_slow { slow + 1 } else { 0 };
-        if slow >= SLOW_CHECKS {
+        if slow >= CLASS_SLOW_CHECKS {
             return newton::finish(descent, check, params, schedule.iterations());
         }
     };

@@ -16,7 +16,7 @@
 //! [`crate::fit::newton::hinge`], for the loss of Crammer and Singer.
 //!
 //! What is found are dual variables and intercepts; the certificate, the weights `w(u)` and all else are
-//! those of a [`Descent`] there. A piecewise quadratic ends with a whole step onto its minimum, where
+//! those of a [`ClassDescent`] there. A piecewise quadratic ends with a whole step onto its minimum, where
 //! `w(u) = w`, so that this costs little: make_classification, 1,500 rows, 50 columns, 5 classes, C = 1,
 //! takes 94 steps to a gap of 1e-6, and 88 with the certificate of `w`.
 //!
@@ -26,65 +26,66 @@
 //! Memory: a matrix and half of order classes x (columns + 1), at most [`MAX_CHOLESKY_COLUMNS`], and six
 //! tables of rows x classes.
 
-use super::check::{Check, PIECE};
-use super::descent::{Descent, Setup};
+use super::check::PIECE;
+use super::descent::{Check, ClassDescent};
+use super::kernels::Change;
+use super::problem::{ClassSolution, ClassStart};
 use super::rows::Alpha;
+use super::setup::ClassSetup;
 use super::smoothed::{Smoothed, curvature, loss};
-use super::weights::{Change, LINE, Weights};
-use super::{Params, Solution, Start, Status};
-use crate::fit::auto::MAX_CHOLESKY_COLUMNS;
-use crate::fit::dual::Patience;
+use super::weights::{ClassWeights, LINE};
+use crate::fit::monitor::Progress;
 use crate::fit::newton::cholesky::Symmetric;
 use crate::fit::newton::line_search::{MAX_HALVINGS, Ray};
 use crate::fit::newton::proximal::{MAX_INNER, Sequence};
+use crate::fit::params::Params;
+use crate::fit::problem::{Intercept, Status};
+use crate::fit::routes::{
+    CLASS_CURVED, CLASS_LEAST_BEFORE, CLASS_STEPS, CLASS_VECTORISED, MAX_CHOLESKY_COLUMNS, Patience,
+};
 use crate::fit::stop::ROUNDING;
 use crate::fit::sweep::{ROW_CHUNK, dot};
-use crate::fit::{Intercept, Progress};
 use crate::{Result, memory, parallel};
 
-/// Newton steps that a fit takes, about.
-const STEPS: f64 = 60.0;
-/// Rows of the problem with curvature, on average over the steps: all at the beginning, as many as the
-/// solution has corners at the end.
-const CURVED: f64 = 0.25;
-/// Multiplications of a factorisation that take the time of one in a visit.
-const VECTORISED: f64 = 3.0;
-/// Epochs before which a descent is not judged.
-const LEAST_BEFORE: f64 = 10.0;
 /// Private weights in a sum over rows at most.
 const MAX_PIECES: usize = 64;
 /// Steps in a row that win nothing but rounding, after which a smooth problem is solved.
 const MAX_IDLE: usize = 2;
 
 /// When the method takes over from the descent; `None` where its matrix would be too large.
-pub fn patience(setup: &Setup<'_>, params: &Params) -> Option<Patience> {
+pub fn patience(setup: &ClassSetup<'_>, params: &Params) -> Option<Patience> {
     let (n, d, k) = (setup.class.len() as f64, setup.rows.n_columns(), setup.n_classes);
     let order = d.checked_mul(k).filter(|order| *order <= MAX_CHOLESKY_COLUMNS)? as f64;
     let entries = setup.rows.n_entries() as f64;
     let pairs = (k * (k + 1) / 2) as f64;
-    let step = CURVED * pairs * entries * entries / n.max(1.0) / 2.0 + order.powi(3) / 6.0;
+    let step = CLASS_CURVED * pairs * entries * entries / n.max(1.0) / 2.0 + order.powi(3) / 6.0;
     let pass = entries * k.next_multiple_of(LINE) as f64;
-    let price = STEPS * (step / VECTORISED / pass.max(1.0));
+    let price = CLASS_STEPS * (step / CLASS_VECTORISED / pass.max(1.0));
     let limit = params.max_iter as f64;
-    Some(Patience { before: price.min(0.5 * limit).max(LEAST_BEFORE), further: price.min(0.5 * limit) })
+    Some(Patience { before: price.min(0.5 * limit).max(CLASS_LEAST_BEFORE), further: price.min(0.5 * limit) })
 }
 
 /// [`solve`] from where a descent is after `epochs` epochs, with what is left of `params.max_iter`.
 ///
 /// # Errors
 /// As for [`solve`].
-pub fn finish(descent: Descent<'_>, check: Check, params: &Params, epochs: usize) -> Result<Solution> {
+pub fn finish(
+    descent: ClassDescent<'_>,
+    check: Check,
+    params: &Params,
+    epochs: usize,
+) -> Result<ClassSolution> {
     let passes = descent.passes();
     let left = Params { max_iter: params.max_iter.saturating_sub(epochs), ..*params };
-    let End { descent, check, status, steps, passes: further } = solve(descent, check, &left)?;
+    let NewtonEnd { descent, check, status, steps, passes: further } = solve(descent, check, &left)?;
     let solution = descent.into_solution(check, status, epochs + steps);
-    Ok(Solution { n_steps: steps, passes: passes + further, ..solution })
+    Ok(ClassSolution { n_steps: steps, passes: passes + further, ..solution })
 }
 
 /// Where the method ended.
-pub struct End<'a> {
+pub struct NewtonEnd<'a> {
     /// At the best point.
-    pub descent: Descent<'a>,
+    pub descent: ClassDescent<'a>,
     /// Its certificate.
     pub check: Check,
     /// Why.
@@ -100,7 +101,7 @@ pub struct End<'a> {
 ///
 /// # Errors
 /// [`crate::Error::Cancelled`] and [`crate::Error::Overflow`].
-pub fn solve<'a>(descent: Descent<'a>, check: Check, params: &Params) -> Result<End<'a>> {
+pub fn solve<'a>(descent: ClassDescent<'a>, check: Check, params: &Params) -> Result<NewtonEnd<'a>> {
     let setup = descent.setup;
     let mut point = Point::of(&descent)?;
     let mut around = memory::copy(&point.u);
@@ -112,7 +113,7 @@ pub fn solve<'a>(descent: Descent<'a>, check: Check, params: &Params) -> Result<
         let budget = MAX_INNER.min(params.max_iter - point.steps);
         let (was_solved, found) = point.minimise(&smoothed, inner, params.tol, budget)?;
         let accuracy = found.1.certificate.relative_gap();
-        setup.monitor.observe(&Progress { solver: "newton", iteration: point.steps, accuracy, place: None });
+        setup.monitor.observe(&Progress { solver: "newton", iteration: point.steps, accuracy, search: None });
         sequence.observe(accuracy < lowest);
         lowest = lowest.min(accuracy);
         if accuracy < best.1.certificate.relative_gap() {
@@ -131,36 +132,36 @@ pub fn solve<'a>(descent: Descent<'a>, check: Check, params: &Params) -> Result<
         sequence.advance(was_solved);
     };
     let (descent, check) = best;
-    Ok(End { descent, check, status, steps: point.steps, passes: point.passes })
+    Ok(NewtonEnd { descent, check, status, steps: point.steps, passes: point.passes })
 }
 
-fn start_sequence(setup: &Setup<'_>) -> Sequence {
-    let Setup { plain, cost, .. } = *setup;
+fn start_sequence(setup: &ClassSetup<'_>) -> Sequence {
+    let ClassSetup { plain, cost, .. } = *setup;
     Sequence::new(plain.n_columns(), cost.iter().enumerate().map(|(i, c)| c * plain.squared(i)).sum())
 }
 
 /// Weights with all that a step from them needs.
 struct Point<'a> {
-    setup: Setup<'a>,
-    w: Weights,
+    setup: ClassSetup<'a>,
+    w: ClassWeights,
     /// Scores, a table.
     z: Vec<f64>,
     /// Dual variables, a table, and their weights.
     u: Vec<f64>,
-    of_u: Weights,
+    of_u: ClassWeights,
     steps: usize,
     passes: f64,
 }
 
 impl<'a> Point<'a> {
     /// The weights, intercepts and dual variables of a descent.
-    fn of(descent: &Descent<'a>) -> Result<Self> {
+    fn of(descent: &ClassDescent<'a>) -> Result<Self> {
         let (setup, k, n_columns) = (descent.setup, descent.n_classes, descent.rows.n_columns());
         let mut u = memory::zeros(descent.n_rows() * k);
         for (i, u) in u.chunks_mut(k).enumerate() {
             descent.lists().get(i).iter().for_each(|entry| u[entry.class as usize] = entry.u);
         }
-        let mut w = Weights::zeros(n_columns, k);
+        let mut w = ClassWeights::zeros(n_columns, k);
         for column in 0..n_columns {
             w.set_column(column, descent.w.column(column));
         }
@@ -183,7 +184,7 @@ impl<'a> Point<'a> {
         inner: f64,
         tol: f64,
         budget: usize,
-    ) -> Result<(bool, (Descent<'a>, Check))> {
+    ) -> Result<(bool, (ClassDescent<'a>, Check))> {
         let mut terms = smoothed.evaluate(&self.z, &mut self.u)?;
         let (end, mut idle) = (self.steps + budget, 0);
         loop {
@@ -238,14 +239,14 @@ impl<'a> Point<'a> {
     }
 
     /// Minus the inverse Hessian times the gradient.
-    fn direction(&mut self, smoothed: &Smoothed<'_>, gradient: &[f64]) -> Result<Weights> {
+    fn direction(&mut self, smoothed: &Smoothed<'_>, gradient: &[f64]) -> Result<ClassWeights> {
         let (d, k) = (self.setup.rows.n_columns(), self.setup.n_classes);
         let mut hessian = self.hessian(smoothed)?;
         hessian.factorise();
         let stride = k.next_multiple_of(LINE);
         let mut s: Vec<[f64; 1]> = (0..k * d).map(|p| [-gradient[p % d * stride + p / d]]).collect();
         hessian.solve(&mut s);
-        let mut direction = Weights::zeros(d, k);
+        let mut direction = ClassWeights::zeros(d, k);
         for column in 0..d {
             direction.set_column(column, (0..k).map(|m| s[m * d + column][0]));
         }
@@ -254,7 +255,7 @@ impl<'a> Point<'a> {
 
     /// The Hessian, column within class.
     fn hessian(&mut self, smoothed: &Smoothed<'_>) -> Result<Symmetric> {
-        let Setup { rows, n_classes: k, monitor, .. } = self.setup;
+        let ClassSetup { rows, n_classes: k, monitor, .. } = self.setup;
         let (d, n_penalised) = (rows.n_columns(), self.n_penalised());
         let shares = smoothed.shares(&self.u);
         self.passes +=
@@ -284,12 +285,12 @@ impl<'a> Point<'a> {
     }
 
     /// The descent at the dual variables and the intercepts of the weights, with its certificate.
-    fn certify(&mut self, tol: f64) -> Result<(Descent<'a>, Check)> {
+    fn certify(&mut self, tol: f64) -> Result<(ClassDescent<'a>, Check)> {
         let intercepts =
             self.w.column(self.setup.rows.n_columns() - 1).map(|w| self.setup.bias * w).collect();
         let alpha = Some(Alpha::of_table(&self.u, self.setup.class, self.setup.n_classes));
-        let start = Start { alpha, intercepts: Some(intercepts), factor: None };
-        let mut descent = Descent::new(self.setup, &start, 1)?;
+        let start = ClassStart { alpha, intercepts: Some(intercepts), factor: None };
+        let mut descent = ClassDescent::new(self.setup, &start, 1)?;
         let check = descent.check(tol)?;
         self.passes += 2.0;
         Ok((descent, check))
@@ -302,7 +303,7 @@ impl<'a> Point<'a> {
 
     /// Dual value of the dual variables without regard to the constraints of a free intercept.
     fn dual(&self) -> f64 {
-        let Setup { class, cost, n_classes: k, .. } = self.setup;
+        let ClassSetup { class, cost, n_classes: k, .. } = self.setup;
         let rows = self.u.chunks(k).zip(class).zip(cost);
         rows.map(|((u, own), c)| c - u[*own as usize]).sum::<f64>() - 0.5 * self.squared_norm(&self.of_u)
     }
@@ -317,7 +318,7 @@ impl<'a> Point<'a> {
         &numbers[..self.n_penalised() * self.w.padded()]
     }
 
-    fn squared_norm(&self, w: &Weights) -> f64 {
+    fn squared_norm(&self, w: &ClassWeights) -> f64 {
         w.squared(self.n_penalised())
     }
 
@@ -329,8 +330,8 @@ impl<'a> Point<'a> {
     }
 
     /// The table of scores.
-    fn scores(&self, w: &Weights) -> Result<Vec<f64>> {
-        let Setup { rows, n_classes: k, monitor, .. } = self.setup;
+    fn scores(&self, w: &ClassWeights) -> Result<Vec<f64>> {
+        let ClassSetup { rows, n_classes: k, monitor, .. } = self.setup;
         let mut z = memory::zeros(self.u.len());
         parallel::try_map(z.chunks_mut(PIECE * k), |piece, z| {
             monitor.poll()?;
@@ -345,11 +346,11 @@ impl<'a> Point<'a> {
     }
 
     /// The weights `w(u)`, the constant column's included.
-    fn weights_of_u(&self) -> Result<Weights> {
-        let Setup { rows, class, n_classes: k, monitor, .. } = self.setup;
+    fn weights_of_u(&self) -> Result<ClassWeights> {
+        let ClassSetup { rows, class, n_classes: k, monitor, .. } = self.setup;
         let piece = class.len().div_ceil(MAX_PIECES).max(ROW_CHUNK);
         let sums = parallel::try_map(self.u.chunks(piece * k), |number, u| {
-            let (mut w, mut changes) = (Weights::zeros(rows.n_columns(), k), Vec::new());
+            let (mut w, mut changes) = (ClassWeights::zeros(rows.n_columns(), k), Vec::new());
             for (i, u) in (number * piece..).zip(u.chunks(k)) {
                 if i % PIECE == 0 {
                     monitor.poll()?;
@@ -359,7 +360,7 @@ impl<'a> Point<'a> {
             }
             Ok(w)
         })?;
-        let mut total = Weights::zeros(rows.n_columns(), k);
+        let mut total = ClassWeights::zeros(rows.n_columns(), k);
         sums.iter().for_each(|sum| total.add_scaled(1.0, sum));
         Ok(total)
     }

@@ -4,9 +4,12 @@
 //! their weights and one for the certificate; it goes on only where rounding of the packed values asks for
 //! more.
 
-use super::{Problem, Solution, Start, certify, solve as solve_plain};
+use super::problem::{ClassProblem, ClassSolution, ClassStart};
+use super::{certify, solve as solve_plain};
 use crate::Result;
-use crate::fit::{Monitor, Params, Status};
+use crate::fit::monitor::Monitor;
+use crate::fit::params::Params;
+use crate::fit::problem::Status;
 use crate::presolve::Presolved;
 
 /// Solves `problem` by way of `packed`, which was made from all its rows.
@@ -14,17 +17,17 @@ use crate::presolve::Presolved;
 /// # Errors
 /// As for [`super::solve`].
 pub fn solve(
-    problem: &Problem<'_>,
+    problem: &ClassProblem<'_>,
     packed: &Presolved,
     params: &Params,
     threads: usize,
     monitor: &dyn Monitor,
-) -> Result<Solution> {
+) -> Result<ClassSolution> {
     let view = packed.view();
-    let Problem { ids, class, n_classes, cost, intercept, .. } = *problem;
-    let there = Problem { rows: &view, ids, class, n_classes, cost, intercept };
-    let found = solve_plain(&there, params, &Start::default(), threads, monitor)?;
-    let start = Start { alpha: Some(found.alpha), intercepts: Some(found.intercepts), factor: None };
+    let ClassProblem { ids, class, n_classes, cost, intercept, .. } = *problem;
+    let there = ClassProblem { rows: &view, ids, class, n_classes, cost, intercept };
+    let found = solve_plain(&there, params, &ClassStart::default(), threads, monitor)?;
+    let start = ClassStart { alpha: Some(found.alpha), intercepts: Some(found.intercepts), factor: None };
     let is_out_of_steps = found.n_steps > 0 && found.status != Status::Converged;
     let left = params.max_iter.saturating_sub(found.n_iter);
     let params =

@@ -1,10 +1,10 @@
 //! Dual variables of all rows, sparse: per row the classes with a positive one and those that are candidates.
 //!
 //! `u_im` is the share of the row's cost `c_i` that lies on class `m`: `u_im >= 0`, `sum_m u_im = c_i`. A row
-//! on which nothing is wrong has all of it on its own class. The lists lie in one vector; a list that
-//! outgrows its place moves to the end, and the vector is packed when half of it is holes.
+//! without loss has all of it on its own class. The lists lie in one vector; a list that outgrows its room
+//! moves to the end, and the vector is packed when half of it is holes.
 
-use crate::fit::check_length;
+use crate::fit::checks::check_length;
 use crate::memory;
 use crate::memory::CollectLarge;
 
@@ -121,13 +121,13 @@ impl Lists {
         self.holes = 0;
     }
 
-    /// Asks for the place of row `i`'s list.
+    /// Prefetches where row `i`'s list is.
     #[inline(always)]
     pub fn prefetch(&self, i: usize) {
         crate::matrix::kernels::prefetch(&self.places, i, size_of::<Place>());
     }
 
-    /// Asks for the list of row `i`.
+    /// Prefetches the list of row `i`.
     #[inline(always)]
     pub fn prefetch_list(&self, i: usize) {
         crate::matrix::kernels::prefetch(&self.entries, self.places[i].start, 1);

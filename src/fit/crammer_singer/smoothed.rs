@@ -11,7 +11,7 @@
 //! `a_i` nears the solution, it becomes the loss `c_i (max_m (e_im + z_m) - z_{y_i})`.
 
 use super::check::PIECE;
-use super::descent::Setup;
+use super::setup::ClassSetup;
 use super::simplex::{Candidate, project};
 use crate::fit::sweep::sum;
 use crate::{Result, parallel};
@@ -20,7 +20,7 @@ use crate::{Result, parallel};
 #[derive(Clone, Copy)]
 pub struct Smoothed<'a> {
     /// The problem.
-    pub setup: &'a Setup<'a>,
+    pub setup: &'a ClassSetup<'a>,
     /// Dual variables around which it is smoothed, a table.
     pub around: &'a [f64],
     /// How far a cost of 1 lets them move for a difference of scores of 1.
@@ -92,7 +92,7 @@ pub fn curvature(u: &[f64], shares: &[f64], [a, b]: [usize; 2]) -> Vec<f64> {
 }
 
 /// The sum of the losses that are smoothed, at the table of scores `z`.
-pub fn loss(setup: &Setup<'_>, z: &[f64]) -> f64 {
+pub fn loss(setup: &ClassSetup<'_>, z: &[f64]) -> f64 {
     let k = setup.n_classes;
     let [total] = sum(setup.class.len(), |i| {
         let (own, z) = (setup.class[i] as usize, &z[i * k..][..k]);
@@ -130,8 +130,16 @@ mod tests {
         let rows = Design { rows: &x, ids: None, bias: 0.0 };
         let (intercept, monitor) = (Intercept::None, &Silent);
         let (class, cost) = (&class[..], &cost[..]);
-        let setup =
-            Setup { rows: &rows, plain: &rows, bias: 0.0, class, n_classes: K, cost, intercept, monitor };
+        let setup = ClassSetup {
+            rows: &rows,
+            plain: &rows,
+            bias: 0.0,
+            class,
+            n_classes: K,
+            cost,
+            intercept,
+            monitor,
+        };
         f(&Smoothed { setup: &setup, around: &around, sigma }, &z);
     }
 
@@ -144,7 +152,7 @@ mod tests {
         #[test]
         fn derivatives_match_differences(seed in any::<u64>(), sigma in 0.05..5.0f64) {
             with_terms(seed, sigma, |terms, z| {
-                let Setup { class, cost, .. } = *terms.setup;
+                let ClassSetup { class, cost, .. } = *terms.setup;
                 let (_, u) = evaluate(terms, z);
                 let shares = terms.shares(&u);
                 let step = 1e-6;
@@ -173,7 +181,7 @@ mod tests {
         #[test]
         fn no_other_dual_variables_give_more(seed in any::<u64>(), sigma in 0.05..5.0f64) {
             with_terms(seed, sigma, |terms, z| {
-                let Setup { class, cost, .. } = *terms.setup;
+                let ClassSetup { class, cost, .. } = *terms.setup;
                 let (total, u) = evaluate(terms, z);
                 let value = |u: &[f64]| -> f64 {
                     (0..u.len()).map(|p| {

@@ -1,32 +1,34 @@
-//! Threads that go through the same rows in step, each with its own classes: what they tell each other.
+//! Threads that visit the same rows in step, each with its own classes: how they exchange gradients.
 //!
-//! All of them follow the same rules with the same numbers, so they always stand at the same row, and all
-//! that one lacks are the gradients of the others' classes. A meeting takes about 0.3 microseconds on two
-//! cores, one line of memory there and one back, so a waiting thread spins; only where the other one has lost
-//! its core does it give up its own, and takes note of the time.
+//! All of them follow the same rules with the same numbers, so they are always at the same row, and all that
+//! a thread lacks are the gradients of the others' classes. An exchange takes about 0.3 microseconds on two
+//! cores, one cache line there and one back, so a waiting thread spins; only where the other one has lost its
+//! core does it yield its own, and measures for how long. That time decides how many threads go on, and no
+//! number of the solution.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-/// Looks at another thread's counter before the core is offered to others: some 20 microseconds.
+/// Reads of another thread's counter before the core is yielded: some 20 microseconds.
 const SPINS: usize = 400;
 
-/// The meeting point.
+/// Threads in step, and what they exchange.
 pub struct Team {
     seats: Vec<Seat>,
     is_over: AtomicBool,
 }
 
-/// What one thread tells. A cache line of its own, and the next one, which processors fetch along with it.
+/// What one thread publishes. A cache line of its own, and the next one, which processors fetch
+/// along with it.
 #[repr(align(128))]
 struct Seat {
-    /// Meetings it has spoken in.
+    /// Exchanges that it has written for.
     meetings: AtomicUsize,
-    /// Gradients by position, for odd and even meetings: nobody can be further than one meeting ahead.
+    /// Gradients by position, for odd and even exchanges: no thread can be more than one ahead.
     gradients: [Vec<AtomicU64>; 2],
 }
 
-/// One thread's place in a team.
+/// One thread of a team.
 pub struct Member<'t> {
     team: &'t Team,
     me: usize,
@@ -43,7 +45,7 @@ impl Team {
         Self { seats: (0..n_members).map(|_| seat()).collect(), is_over: AtomicBool::new(false) }
     }
 
-    /// Takes a seat; from when it is dropped on, nobody waits for anybody.
+    /// Thread number `me`; once it is dropped, no other waits any more.
     pub fn member(&self, me: usize) -> Member<'_> {
         Member { team: self, me, meetings: 0, lost: Duration::ZERO }
     }
@@ -87,7 +89,8 @@ impl Member<'_> {
         true
     }
 
-    /// Waits until all have come this far; what they stored before is then seen. `false` if the team is over.
+    /// A barrier: waits until all have come this far; what they stored before is then seen. `false` if the
+    /// team is over.
     pub fn meet(&mut self) -> bool {
         let Self { team: Team { seats, is_over }, me, meetings, lost } = self;
         *meetings += 1;

@@ -1,7 +1,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::*;
-use crate::fit::Silent;
+use crate::fit::{Certificate, Silent};
 use crate::matrix::Matrix;
 use crate::matrix::csr::CsrView;
 use crate::matrix::dense::DenseView;
@@ -33,12 +33,12 @@ fn data() -> impl Strategy<Value = Data> {
 }
 
 impl Data {
-    fn problem<'a>(&'a self, rows: &'a Matrix<'a>, intercept: Intercept) -> Problem<'a> {
-        Problem { rows, ids: None, class: &self.class, n_classes: self.k, cost: &self.cost, intercept }
+    fn problem<'a>(&'a self, rows: &'a Matrix<'a>, intercept: Intercept) -> ClassProblem<'a> {
+        ClassProblem { rows, ids: None, class: &self.class, n_classes: self.k, cost: &self.cost, intercept }
     }
 
     /// The objective by plain loops over dense rows.
-    fn primal(&self, solution: &Solution, intercept: Intercept) -> f64 {
+    fn primal(&self, solution: &ClassSolution, intercept: Intercept) -> f64 {
         let b = &solution.intercepts;
         let w: Vec<Vec<f64>> = (0..self.k).map(|m| solution.weights.class(m, self.d)).collect();
         let mut total: f64 = w.iter().flatten().map(|w| 0.5 * w * w).sum();
@@ -88,15 +88,15 @@ fn params(tol: f64) -> Params {
 
 /// Large costs and few columns make one in some hundred of these problems so ill-conditioned that coordinate
 /// descent crawls: it must say so, with a gap that is small all the same.
-fn is_good(solution: &Solution) -> bool {
+fn is_good(solution: &ClassSolution) -> bool {
     let gap = solution.certificate.relative_gap();
     solution.status == Status::Converged || (solution.status == Status::MaxIter && gap < 1e-2)
 }
 
 /// Newton steps from where a fit begins.
-fn by_newton(problem: &Problem<'_>, params: &Params, monitor: &dyn Monitor) -> Result<Solution> {
+fn by_newton(problem: &ClassProblem<'_>, params: &Params, monitor: &dyn Monitor) -> Result<ClassSolution> {
     with_setup(problem, monitor, |setup| {
-        let mut descent = Descent::new(setup, &Start::default(), 1)?;
+        let mut descent = ClassDescent::new(setup, &ClassStart::default(), 1)?;
         let check = descent.check(params.tol)?;
         newton::finish(descent, check, params, 0)
     })
@@ -110,8 +110,8 @@ proptest! {
     fn certificates_are_true(data in data(), intercept in prop::sample::select(INTERCEPTS.to_vec())) {
         let x = crate::matrix::Matrix::from(DenseView::new(&data.x, data.class.len(), data.d).unwrap().0);
         let tol = if intercept == Intercept::Free { 1e-4 } else { 1e-6 };
-        let solution =
-            solve(&data.problem(&x, intercept), &params(tol), &Start::default(), 1, &Silent).unwrap();
+        let start = ClassStart::default();
+        let solution = solve(&data.problem(&x, intercept), &params(tol), &start, 1, &Silent).unwrap();
         prop_assert!(is_good(&solution), "{:?} {:?}", solution.status, solution.certificate);
         let primal = data.primal(&solution, intercept);
         let Certificate { primal: claimed, dual } = solution.certificate;
@@ -142,14 +142,10 @@ proptest! {
             prop_assert!((plain - dual).abs() <= 1e-9 * primal.max(1.0), "{} {}", plain, dual);
         }
         // The descent proves it from the other side.
-        let other =
-            solve(&data.problem(&x, intercept), &params(1e-3), &Start::default(), 1, &Silent).unwrap();
+        let start = ClassStart::default();
+        let other = solve(&data.problem(&x, intercept), &params(1e-3), &start, 1, &Silent).unwrap();
         let Certificate { primal: above, dual: below } = other.certificate;
-        prop_assert!(
-            primal >= below * (1.0 - 1e-9) && dual <= above * (1.0 + 1e-9),
-            "{:?}",
-            other.certificate
-        );
+        prop_assert!(primal >= below * (1.0 - 1e-9) && dual <= above * (1.0 + 1e-9), "{:?}", other.certificate);
     }
 
     #[test]
@@ -157,39 +153,35 @@ proptest! {
         let x = crate::matrix::Matrix::from(DenseView::new(&data.x, data.class.len(), data.d).unwrap().0);
         let before: Vec<f64> = data.cost.iter().map(|c| c / ratio).collect();
         let problem = data.problem(&x, Intercept::None);
-        let first =
-            solve(&Problem { cost: &before, ..problem }, &params(1e-3), &Start::default(), 1, &Silent)
-                .unwrap();
-        let start = Start { alpha: Some(first.alpha), intercepts: None, factor: Some(factor) };
+        let earlier = ClassProblem { cost: &before, ..problem };
+        let first = solve(&earlier, &params(1e-3), &ClassStart::default(), 1, &Silent).unwrap();
+        let start = ClassStart { alpha: Some(first.alpha), intercepts: None, factor: Some(factor) };
         let warm = solve(&problem, &params(1e-6), &start, 1, &Silent).unwrap();
-        let cold = solve(&problem, &params(1e-6), &Start::default(), 1, &Silent).unwrap();
+        let cold = solve(&problem, &params(1e-6), &ClassStart::default(), 1, &Silent).unwrap();
         // Both certificates enclose the optimum.
-        let above = |a: &Solution, b: &Solution| a.certificate.primal >= b.certificate.dual * (1.0 - 1e-12);
-        prop_assert!(
-            above(&warm, &cold) && above(&cold, &warm),
-            "{:?} {:?}",
-            warm.certificate,
-            cold.certificate
-        );
+        let above = |a: &ClassSolution, b: &ClassSolution| {
+            a.certificate.primal >= b.certificate.dual * (1.0 - 1e-12)
+        };
+        prop_assert!(above(&warm, &cold) && above(&cold, &warm), "{:?} {:?}", warm.certificate, cold.certificate);
         prop_assert!(is_good(&warm) && is_good(&cold), "{:?} {:?}", warm.certificate, cold.certificate);
         if warm.status != Status::Converged {
             return Ok(());
         }
-        let again = Start { alpha: Some(warm.alpha.clone()), intercepts: None, factor: None };
+        let again = ClassStart { alpha: Some(warm.alpha.clone()), intercepts: None, factor: None };
         let again = solve(&problem, &params(1.1e-6), &again, 1, &Silent).unwrap();
         prop_assert_eq!((again.n_iter, &again.alpha), (0, &warm.alpha));
     }
 }
 
-/// Asks to stop at the `at`-th look.
+/// Asks to stop at the `at`-th poll.
 struct Stopping {
-    looks: AtomicUsize,
+    polls: AtomicUsize,
     at: usize,
 }
 
 impl Monitor for Stopping {
     fn cancelled(&self) -> bool {
-        self.looks.fetch_add(1, Ordering::Relaxed) >= self.at
+        self.polls.fetch_add(1, Ordering::Relaxed) >= self.at
     }
 }
 
@@ -208,8 +200,9 @@ fn threads_change_no_bit() {
         let view = crate::matrix::Matrix::from(DenseView::new(&x, n, d).unwrap().0);
         for intercept in INTERCEPTS {
             let problem =
-                Problem { rows: &view, ids: None, class: &class, n_classes: k, cost: &cost, intercept };
-            let fit = |threads| solve(&problem, &params(1e-2), &Start::default(), threads, &Silent).unwrap();
+                ClassProblem { rows: &view, ids: None, class: &class, n_classes: k, cost: &cost, intercept };
+            let fit =
+                |threads| solve(&problem, &params(1e-2), &ClassStart::default(), threads, &Silent).unwrap();
             let one = fit(1);
             assert_eq!((one.status, one.weights.parts().len()), (Status::Converged, 1), "{intercept:?}");
             let three = fit(3);
@@ -222,15 +215,16 @@ fn threads_change_no_bit() {
                 let design = Design { rows: &view, ids: None, bias: 0.0 };
                 let (rows, plain, monitor) = (&design, &design, &Silent);
                 let (class, cost) = (&class[..], &cost[..]);
-                let setup = Setup { rows, plain, bias: 0.0, class, n_classes: k, cost, intercept, monitor };
-                let mut descent = Descent::new(setup, &Start::default(), 3).unwrap();
+                let setup =
+                    ClassSetup { rows, plain, bias: 0.0, class, n_classes: k, cost, intercept, monitor };
+                let mut descent = ClassDescent::new(setup, &ClassStart::default(), 3).unwrap();
                 descent.alone = 3;
-                let mixed = run(descent, &params(1e-2), &Start::default(), &Silent).unwrap();
+                let mixed = run(descent, &params(1e-2), &ClassStart::default(), &Silent).unwrap();
                 assert_eq!((&one.alpha, one.certificate), (&mixed.alpha, mixed.certificate));
             }
             for at in [0, 3, 11] {
-                let monitor = Stopping { looks: AtomicUsize::new(0), at };
-                let stopped = solve(&problem, &params(1e-9), &Start::default(), 3, &monitor);
+                let monitor = Stopping { polls: AtomicUsize::new(0), at };
+                let stopped = solve(&problem, &params(1e-9), &ClassStart::default(), 3, &monitor);
                 assert!(matches!(stopped, Err(crate::Error::Cancelled)), "{at}");
             }
         }
@@ -245,11 +239,12 @@ fn newton_steps_take_over_where_the_descent_crawls() {
     x.iter_mut().enumerate().for_each(|(t, x)| *x *= 1.0 + (t % d) as f64);
     let view = crate::matrix::Matrix::from(DenseView::new(&x, n, d).unwrap().0);
     for intercept in INTERCEPTS {
-        let problem = Problem { rows: &view, ids: None, class: &class, n_classes: k, cost: &cost, intercept };
+        let problem =
+            ClassProblem { rows: &view, ids: None, class: &class, n_classes: k, cost: &cost, intercept };
         let fit = |max_iter, threads| {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
             let params = Params { tol: 1e-5, max_iter, ..Params::default() };
-            pool.install(|| solve(&problem, &params, &Start::default(), threads, &Silent).unwrap())
+            pool.install(|| solve(&problem, &params, &ClassStart::default(), threads, &Silent).unwrap())
         };
         let one = fit(1000, 1);
         assert_eq!(one.status, Status::Converged, "{intercept:?} {:?}", one.certificate);
@@ -276,9 +271,10 @@ fn newton_steps_can_be_cancelled() {
     let (x, class, cost) = noise(n, d, k);
     let view = crate::matrix::Matrix::from(DenseView::new(&x, n, d).unwrap().0);
     let intercept = Intercept::Free;
-    let problem = Problem { rows: &view, ids: None, class: &class, n_classes: k, cost: &cost, intercept };
+    let problem =
+        ClassProblem { rows: &view, ids: None, class: &class, n_classes: k, cost: &cost, intercept };
     for at in [0, 7, 60, 400] {
-        let monitor = Stopping { looks: AtomicUsize::new(0), at };
+        let monitor = Stopping { polls: AtomicUsize::new(0), at };
         let stopped = by_newton(&problem, &params(1e-9), &monitor);
         assert!(matches!(stopped, Err(crate::Error::Cancelled)), "{at}");
     }
@@ -296,10 +292,10 @@ fn chosen_rows_are_the_problem() {
     let copy = crate::matrix::Matrix::from(DenseView::new(&rows, ids.len(), d).unwrap().0);
     let intercept = Intercept::None;
     let chosen =
-        Problem { rows: &view, ids: Some(&ids), class: &class, n_classes: k, cost: &cost, intercept };
-    let copied = Problem { rows: &copy, ids: None, class: &class, n_classes: k, cost: &cost, intercept };
-    let a = solve(&chosen, &params(1e-3), &Start::default(), 1, &Silent).unwrap();
-    let b = solve(&copied, &params(1e-3), &Start::default(), 1, &Silent).unwrap();
+        ClassProblem { rows: &view, ids: Some(&ids), class: &class, n_classes: k, cost: &cost, intercept };
+    let copied = ClassProblem { rows: &copy, ids: None, class: &class, n_classes: k, cost: &cost, intercept };
+    let a = solve(&chosen, &params(1e-3), &ClassStart::default(), 1, &Silent).unwrap();
+    let b = solve(&copied, &params(1e-3), &ClassStart::default(), 1, &Silent).unwrap();
     assert_eq!(a.alpha, b.alpha);
 }
 
@@ -307,7 +303,7 @@ fn chosen_rows_are_the_problem() {
 #[test]
 fn rows_without_entries() {
     let x = CsrView::<i32, f64>::new(&[0, 0, 0, 0], &[], &[], 2).unwrap().0.into();
-    let problem = Problem {
+    let problem = ClassProblem {
         rows: &x,
         ids: None,
         class: &[0, 1, 2],
@@ -315,7 +311,7 @@ fn rows_without_entries() {
         cost: &[1.0, 2.0, 3.0],
         intercept: Intercept::None,
     };
-    let solution = solve(&problem, &params(1e-9), &Start::default(), 1, &Silent).unwrap();
+    let solution = solve(&problem, &params(1e-9), &ClassStart::default(), 1, &Silent).unwrap();
     let Certificate { primal, dual } = solution.certificate;
     assert!(primal == 6.0 && dual < 6.0 && dual > 6.0 * (1.0 - 1e-12), "{dual}");
 }

@@ -10,21 +10,21 @@
 //! so that several threads can have their own: no sum runs over classes of two parts, and so no number
 //! depends on the division.
 
-use super::kernels::ClassRows;
+use super::kernels::{Change, ClassRows};
 pub use crate::matrix::kernels::LINE;
 use crate::matrix::lanes::Block;
 use crate::memory::CollectLarge;
 
 /// Weights of `n_classes` classes for each column.
 #[derive(Clone, Debug)]
-pub struct Weights {
-    parts: Vec<Part>,
+pub struct ClassWeights {
+    parts: Vec<WeightsPart>,
     n_classes: usize,
 }
 
 /// Weights of neighbouring classes for each column.
 #[derive(Clone, Debug)]
-pub struct Part {
+pub struct WeightsPart {
     numbers: Block<LINE>,
     first: usize,
     n_classes: usize,
@@ -34,21 +34,12 @@ pub struct Part {
 
 #[derive(Clone, Debug, Default)]
 struct Scratch {
-    /// Zeros between calls of [`Part::add`].
+    /// Zeros between calls of [`WeightsPart::add`].
     delta: Vec<[f64; LINE]>,
     changes: Vec<Change>,
 }
 
-/// The change of one class's dual variable in a row.
-#[derive(Clone, Copy, Debug)]
-pub struct Change {
-    /// The class.
-    pub class: u32,
-    /// How much is added to it.
-    pub delta: f64,
-}
-
-impl Weights {
+impl ClassWeights {
     /// Zeros, in one part.
     pub fn zeros(n_columns: usize, n_classes: usize) -> Self {
         Self::divided(n_columns, n_classes, 1)
@@ -59,17 +50,18 @@ impl Weights {
         let lines = n_classes.div_ceil(LINE);
         let n_parts = n_parts.clamp(1, lines.max(1));
         let first = |part: usize| (part * lines / n_parts * LINE).min(n_classes);
-        let parts = (0..n_parts).map(|part| Part::zeros(n_columns, first(part), first(part + 1))).collect();
+        let parts =
+            (0..n_parts).map(|part| WeightsPart::zeros(n_columns, first(part), first(part + 1))).collect();
         Self { parts, n_classes }
     }
 
     /// The parts, in the order of their classes.
-    pub fn parts(&self) -> &[Part] {
+    pub fn parts(&self) -> &[WeightsPart] {
         &self.parts
     }
 
     /// The same, to be changed.
-    pub fn parts_mut(&mut self) -> &mut [Part] {
+    pub fn parts_mut(&mut self) -> &mut [WeightsPart] {
         &mut self.parts
     }
 
@@ -135,7 +127,7 @@ impl Weights {
     }
 }
 
-impl Part {
+impl WeightsPart {
     fn zeros(n_columns: usize, first: usize, end: usize) -> Self {
         let lines = (end - first).div_ceil(LINE);
         let numbers = Block::zeros(n_columns * lines);
@@ -221,7 +213,7 @@ mod tests {
         let x = crate::matrix::Matrix::from(DenseView::new(&values, n, d).unwrap().0);
         let x = Design { rows: &x, ids: None, bias: 0.0 };
         for (k, parts) in [(2, 1), (3, 2), (8, 1), (9, 2), (17, 2), (31, 1), (33, 3), (70, 4)] {
-            let (mut w, mut plain) = (Weights::divided(d, k, parts), vec![vec![0.0; d]; k]);
+            let (mut w, mut plain) = (ClassWeights::divided(d, k, parts), vec![vec![0.0; d]; k]);
             for step in 0..3 * n {
                 let (i, a, b) = (step % n, step * 5 % k, (step * 3 + 1) % k);
                 let mut changes = vec![Change { class: a as u32, delta: 0.5 + step as f64 }];

@@ -17,8 +17,8 @@
 //! Tried: to keep the inverse of the diagonal instead of dividing: no difference.
 
 use super::active::ActiveSet;
-use super::{Epoch, Fate, Method, Visit};
-use crate::fit::Problem;
+use super::method::{Epoch, Fate, Method, Visit};
+use crate::fit::problem::Problem;
 use crate::loss::BoxLoss;
 use crate::matrix::Rows;
 use crate::matrix::kernels::prefetch;

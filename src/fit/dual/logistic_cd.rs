@@ -13,8 +13,8 @@
 //! inside this bracket always ends.
 
 use super::active::ActiveSet;
-use super::{Epoch, Fate, Method, Visit};
-use crate::fit::Problem;
+use super::method::{Epoch, Fate, Method, Visit};
+use crate::fit::problem::Problem;
 use crate::loss::{Logistic, sigmoid};
 use crate::matrix::Rows;
 use crate::matrix::kernels::prefetch;

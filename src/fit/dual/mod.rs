@@ -32,19 +32,24 @@
 pub mod active;
 pub mod box_cd;
 pub mod logistic_cd;
+pub mod method;
 pub mod schedule;
 pub mod segment;
-use self::active::{ActiveSet, Random, below};
+
+use self::active::{Random, below};
 use self::box_cd::BoxCd;
 use self::logistic_cd::LogisticCd;
+pub use self::method::{Epoch, Fate, Method, Visit};
 use self::schedule::Schedule;
 use self::segment::Best;
-use super::objective::Weighted;
+use super::certificate;
+use super::checks::finite;
+use super::intercept::best_intercept;
+use super::monitor::{Monitor, Progress};
+use super::params::{Params, SolverKind};
+use super::problem::{Certificate, Evidence, Intercept, Problem, Solution, Start, Status};
+use super::routes::{Patience, SLOW_CHECKS};
 use super::sweep::{Sweep, dot, sum};
-use super::{
-    Certificate, Evidence, Intercept, Monitor, Params, Problem, Progress, Solution, SolverKind, Start,
-    Status, certificate, finite, intercept,
-};
 use crate::loss::{BoxLoss, Logistic, Loss};
 use crate::matrix::design::Design;
 use crate::matrix::{Pass, Rows};
@@ -61,72 +66,11 @@ const NORM_SAMPLE: usize = 1024;
 /// memory busy. Distances 2 and 8 make no difference, nor does asking for 2 KiB of a row instead of 512 bytes
 /// (`benches/limits.rs`, all sets within 3 %).
 const AHEAD: usize = 4;
-/// Steps between two looks at the cancel flag.
+/// Steps between two polls of the cancel flag.
 const POLL_STEPS: usize = 4096;
-/// Checks in a row that must find the descent slow: the primal value, and with it the gap, may rise for a
-/// while.
-const SLOW_CHECKS: usize = 2;
 /// Epochs over few active rows are cheap; this many of them count as one whole epoch at most, so that a fit
 /// always ends.
 const MAX_EPOCHS_PER_ITER: usize = 50;
-
-/// The state that an epoch changes beside the method's own.
-pub struct Visit<'a> {
-    /// `sum_i y_i a_i x_i`, constant column included.
-    pub w: &'a mut [f64],
-    /// Added to every `w.x_i`.
-    pub offset: f64,
-}
-
-/// What an epoch did.
-#[derive(Clone, Copy, Debug)]
-pub struct Epoch {
-    /// Rows visited.
-    pub visited: usize,
-    /// Increase of the dual objective.
-    pub gain: f64,
-    /// Largest projected gradient.
-    pub largest: f64,
-    /// Smallest projected gradient.
-    pub smallest: f64,
-}
-
-impl Default for Epoch {
-    fn default() -> Self {
-        Self { visited: 0, gain: 0.0, largest: f64::NEG_INFINITY, smallest: f64::INFINITY }
-    }
-}
-
-/// What becomes of a row after a step on it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fate {
-    /// It is visited again in the next epoch.
-    Stays,
-    /// It is left out until the next check of the gap.
-    Shrinks,
-}
-
-/// Coordinate descent on one kind of dual problem: its state and its step. The epochs are in this module.
-pub trait Method {
-    /// The loss of the primal problem.
-    type Loss: Loss;
-    /// The loss.
-    fn loss(&self) -> Self::Loss;
-    /// Takes over a start point, moved into the box where it is outside.
-    fn start_at(&mut self, alpha: &[f64]);
-    /// The dual variable of row `i`.
-    fn alpha(&self, i: usize) -> f64;
-    /// The rows that are visited.
-    fn active(&mut self) -> &mut ActiveSet;
-    /// One step on row `i`.
-    fn step<R: Rows>(&mut self, rows: &R, i: usize, visit: &mut Visit<'_>, epoch: &mut Epoch) -> Fate;
-    /// Asks for the memory of the method's own state of row `i`.
-    fn prefetch(&self, i: usize);
-    /// Takes note of a finished epoch over permuted rows.
-    fn finish(&mut self, _: &Epoch) {}
-    /// Decides anew which rows are active, from the margins of all rows.
-    fn recheck(&mut self, _: &[f64]) {}
-}
 
 /// A loss with its kind of dual problem.
 pub trait DualLoss: Loss {
@@ -225,22 +169,13 @@ pub fn epoch_online<M: Method>(
 
 /// Variants of the loop.
 #[derive(Clone, Copy, Debug)]
-pub struct Options {
+pub struct DualOptions {
     /// Random rows one at a time instead of permutations with shrinking.
     pub is_online: bool,
     /// When to end with [`Status::Stalled`]; never, if `None`.
     pub patience: Option<Patience>,
     /// Whether the solution is to come with evidence.
     pub is_proved: bool,
-}
-
-/// How slow a descent may be, in visits of all rows.
-#[derive(Clone, Copy, Debug)]
-pub struct Patience {
-    /// Visits before which nothing is judged.
-    pub before: f64,
-    /// Visits that the gap, extrapolated, may still need.
-    pub further: f64,
 }
 
 /// Runs the method to the relative duality gap `params.tol`.
@@ -251,7 +186,7 @@ pub fn solve<'a, M: Method>(
     problem: &Problem<'a>,
     method: M,
     params: &Params,
-    options: Options,
+    options: DualOptions,
     start: &Start,
     monitor: &'a dyn Monitor,
 ) -> Result<Solution> {
@@ -274,7 +209,7 @@ pub fn solve<'a, M: Method>(
             solver: "dual_cd",
             iteration: schedule.iterations(),
             accuracy: gap,
-            place: None,
+            search: None,
         });
         if gap <= params.tol {
             break (check, Status::Converged);
@@ -524,17 +459,6 @@ impl<'a, M: Method> Descent<'a, M> {
         certificate::move_onto_constraint(&self.problem, &mut moved, &mut moved_w);
         let distance = certificate::distance(&moved_w, w);
         Ok(Some(Evidence { margins, distance, drift, additions: 2.0 * additions, alpha: Some(moved) }))
-    }
-}
-
-/// Exact best intercept for margins without one.
-pub(super) fn best_intercept<L: Loss>(loss: L, y: &[f64], cost: &[f64], margins: &[f64]) -> f64 {
-    let decision: Vec<f64> = margins.iter().zip(y).map(|(m, y)| m * y).collect_large();
-    if loss.is_smooth() {
-        let [shift] = intercept::smooth_shift(&Weighted { loss, y, cost }, decision.as_chunks().0);
-        shift
-    } else {
-        intercept::hinge_optimum(y, cost, &decision)
     }
 }
 

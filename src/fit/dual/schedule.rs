@@ -4,8 +4,8 @@
 //! check is due when the gains of the epochs, extrapolated geometrically, promise the wanted gap, and every
 //! two epochs' worth of work.
 
-use super::Epoch;
-use crate::fit::Certificate;
+use super::method::Epoch;
+use crate::fit::problem::Certificate;
 
 /// Largest ratio of successive gains that the extrapolation believes.
 const MAX_RATIO: f64 = 0.98;

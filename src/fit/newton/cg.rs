@@ -6,7 +6,7 @@
 //! of ill-conditioned problems). With a dense preconditioner the residual in its norm is close to the error,
 //! and a lane is done as soon as that has fallen by `accuracy`: one product less. Either way a lane is done
 //! where the residual, which is the gradient after a full step if the model holds, is small enough for the
-//! caller. A lane that is done rides along without moving until all are.
+//! caller. A lane that is done stays where it is until all are.
 
 use super::preconditioner::Preconditioner;
 use crate::fit::sweep::{for_chunks, sum_entries};
@@ -16,7 +16,7 @@ use crate::matrix::lanes::Block;
 const MAX_STEPS: usize = 1000;
 
 /// When a solution is good enough.
-pub struct Limits<const L: usize> {
+pub struct CgLimits<const L: usize> {
     /// See the module's description.
     pub accuracy: [f64; L],
     /// Squared norm of the residual.
@@ -33,7 +33,7 @@ pub struct ConjugateGradient<const L: usize> {
 }
 
 /// How a solution ended.
-pub struct Outcome<const L: usize> {
+pub struct CgOutcome<const L: usize> {
     /// Products with the matrix.
     pub products: usize,
     /// Length of the last step per lane.
@@ -48,7 +48,7 @@ impl<const L: usize> ConjugateGradient<L> {
 
     /// Overwrites `step` with approximate solutions of `H s = -g`; lanes that are not `running` get zeros.
     ///
-    /// `multiply(p, length, out)` writes `H p` and learns the length of the step before (0 at first), by
+    /// `multiply(p, length, out)` writes `H p` and is given the length of the step before (0 at first), by
     /// which the caller can build up products with the solution; it returns errors that are passed on.
     ///
     /// # Errors
@@ -57,11 +57,11 @@ impl<const L: usize> ConjugateGradient<L> {
         &mut self,
         gradient: impl Fn(usize) -> [f64; L] + Sync,
         preconditioner: &Preconditioner,
-        limits: &Limits<L>,
+        limits: &CgLimits<L>,
         mut running: [bool; L],
         step: &mut Block<L>,
         mut multiply: impl FnMut(&[[f64; L]], &[f64; L], &mut Block<L>) -> Result<(), E>,
-    ) -> Result<Outcome<L>, E> {
+    ) -> Result<CgOutcome<L>, E> {
         let n = step.len();
         let Self { residual, direction, product } = self;
         step.fill([0.0; L]);
@@ -107,7 +107,7 @@ impl<const L: usize> ConjugateGradient<L> {
             }
             rz = next;
             if j == limit || running == [false; L] {
-                return Ok(Outcome { products: j, last_length: length });
+                return Ok(CgOutcome { products: j, last_length: length });
             }
             for_chunks(direction, |start, p| {
                 for (p, z) in p.iter_mut().zip(&product[start..]) {
@@ -117,7 +117,7 @@ impl<const L: usize> ConjugateGradient<L> {
                 }
             });
         }
-        Ok(Outcome { products: 0, last_length: length })
+        Ok(CgOutcome { products: 0, last_length: length })
     }
 }
 
@@ -142,12 +142,12 @@ mod tests {
 
     const H: [[f64; 3]; 3] = [[4.0, 1.0, 0.0], [1.0, 3.0, 0.5], [0.0, 0.5, 1000.0]];
 
-    fn solve(preconditioner: &Preconditioner) -> (Block<2>, Outcome<2>) {
+    fn solve(preconditioner: &Preconditioner) -> (Block<2>, CgOutcome<2>) {
         let gradient = [[1.0, 0.5], [-2.0, 3.0], [50.0, 7.0]];
         let (mut step, mut tracked) = (Block::zeros(3), [[0.0; 2]; 3]);
         let mut last = [[0.0; 2]; 3];
         let mut cg = ConjugateGradient::new(3);
-        let limits = Limits { accuracy: [1e-14, 0.0], squared_residual: [0.0; 2], products: usize::MAX };
+        let limits = CgLimits { accuracy: [1e-14, 0.0], squared_residual: [0.0; 2], products: usize::MAX };
         let outcome = cg
             .solve(
                 |k| gradient[k],

@@ -8,16 +8,15 @@
 use std::ops::Range;
 
 use super::cholesky::Symmetric;
+use crate::fit::routes::DENSE_SHARE;
 use crate::fit::sweep::Sweep;
 use crate::matrix::kernels::{RANK, rank_update};
 use crate::matrix::{Pass, Rows};
 use crate::{memory, parallel};
 
-/// A row with at least one entry per this many columns is treated as dense.
-pub const DENSE_SHARE: usize = 4;
 /// Matrices summed in parallel; each costs `d^2` numbers to clear and add.
 const MAX_PIECES: usize = 4;
-/// Rows between two looks at the cancel flag.
+/// Rows between two polls of the cancel flag.
 const POLL_ROWS: usize = 1 << 12;
 
 /// Lower triangle of `sum_i curvature[i] x_i x_i'`, summed over the parts of the sweep in order; rows of
@@ -71,7 +70,7 @@ impl Pass for Outer<'_> {
 struct Triangle {
     d: usize,
     lower: Vec<f64>,
-    /// Entries of the row at hand.
+    /// Entries of the present row.
     row: Vec<(usize, f64)>,
     /// Dense rows that wait until there are [`RANK`] of them.
     dense: Vec<f64>,
@@ -107,7 +106,7 @@ impl Triangle {
         }
     }
 
-    /// Adds the row at hand entry by entry; with columns in rising order, each lands left of the diagonal by
+    /// Adds the present row entry by entry; with columns in rising order, each lands left of the diagonal by
     /// itself.
     fn add_pairs(&mut self, scale: f64) {
         if !self.row.is_sorted_by_key(|&(j, _)| j) {

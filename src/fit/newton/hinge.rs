@@ -15,10 +15,12 @@
 
 use super::Newton;
 use super::proximal::{MAX_INNER, Sequence};
+use crate::fit::monitor::{Monitor, Progress};
 use crate::fit::objective::Objective;
-use crate::fit::stop::Stop;
+use crate::fit::params::Params;
+use crate::fit::problem::{Certificate, Evidence, Problem, Solution, Start, Status};
+use crate::fit::stop::NewtonStop;
 use crate::fit::sweep::sum;
-use crate::fit::{Certificate, Evidence, Monitor, Params, Problem, Progress, Solution, Start, Status};
 use crate::matrix::Rows;
 use crate::matrix::lanes::Block;
 use crate::memory::CollectLarge;
@@ -89,14 +91,15 @@ pub fn solve<'a>(
         let smoothed = Smoothed { y: problem.y, cost, alpha: &alpha, sigma: sequence.sigma };
         let budget = MAX_INNER.min(params.max_iter - steps);
         newton.objective_changed();
-        let [report] = newton.minimise(&smoothed, 1.0, &Stop::Gradient([(2.0 * inner).sqrt()]), budget)?;
+        let [report] =
+            newton.minimise(&smoothed, 1.0, &NewtonStop::Gradient([(2.0 * inner).sqrt()]), budget)?;
         steps += report.steps;
         alpha = newton.alpha(problem.y);
         newton.refresh();
         monitor.poll()?;
         let certificate = certify(problem, &newton, &alpha);
         let accuracy = certificate.relative_gap();
-        monitor.observe(&Progress { solver: "newton", iteration: steps, accuracy, place: None });
+        monitor.observe(&Progress { solver: "newton", iteration: steps, accuracy, search: None });
         let is_better = certificate.relative_gap() < best.certificate.relative_gap() || steps == 0;
         if is_better {
             let evidence = Some(newton.evidence(problem.y));

@@ -21,7 +21,7 @@
 //! start from a part of the rows. The hinge, which has no curvature, is a sequence ([`proximal`]) of smooth
 //! problems: [`hinge`].
 //!
-//! A lane that is done rides along with a step of zero until all are.
+//! A lane that is done takes steps of zero until all are.
 //!
 //! Memory: six blocks of columns x lanes and four of rows x lanes (five with dual variables kept), up to
 //! seven private blocks of columns x lanes for parallel sums ([`super::sweep`]), and two `d x d` matrices
@@ -29,6 +29,7 @@
 
 pub mod cg;
 pub mod cholesky;
+pub mod factorisation;
 pub mod hessian;
 pub mod hinge;
 pub mod line_search;
@@ -36,21 +37,26 @@ pub mod passes;
 pub mod preconditioner;
 pub mod proximal;
 pub mod sample;
+
 use std::ops::Range;
 
-use self::cg::{ConjugateGradient, Limits};
+use self::cg::{CgLimits, ConjugateGradient};
 use self::cholesky::Symmetric;
+use self::factorisation::factorisation;
 use self::line_search::Ray;
 use self::passes::{Finish, Product, Slopes, mean_over_lanes, squares};
 use self::preconditioner::{Gram, Preconditioner};
+use self::sample::Sample;
 
+use super::checks::{check_length, finite};
+use super::intercept;
+use super::monitor::{Monitor, Progress, SearchProgress};
 use super::objective::{Objective, Weighted};
-use super::stop::{Lane, Report, Stop};
+use super::params::{Params, SolverKind};
+use super::problem::{Certificate, Evidence, Intercept, Problem, Solution, Start, Status};
+use super::routes::{DEAR, SAMPLED_ONE_IN, STALE_DIAGONAL};
+use super::stop::{LaneProgress, LaneReport, NewtonStop};
 use super::sweep::{Sweep, for_chunks, split, sum_entries};
-use super::{
-    Certificate, Evidence, Intercept, Monitor, Params, Place, Problem, Progress, Solution, SolverKind, Start,
-    Status, auto, check_length, finite, intercept,
-};
 use crate::loss::Loss;
 use crate::matrix::Rows;
 use crate::matrix::lanes::Block;
@@ -59,10 +65,7 @@ use crate::{Result, memory};
 
 /// Loosest accuracy of the conjugate gradient (GalliLin21).
 const CG_ACCURACY: f64 = 0.5;
-/// Products after which a diagonal preconditioner is made anew, at the price of one more.
-const STALE_DIAGONAL: usize = 4;
-/// Cost of a factorisation, in passes, from which even a fit keeps one for several steps.
-pub const DEAR: f64 = 10.0;
+
 /// Counts of work, all lanes together.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Work {
@@ -110,7 +113,7 @@ pub struct Newton<'a, const L: usize> {
 
 /// Inner products at the current point; the free intercept's part of `h` stands apart.
 #[derive(Clone, Copy, Debug)]
-pub struct Products {
+pub struct InnerProducts {
     /// `|w|^2`.
     pub ww: f64,
     /// `w.h`.
@@ -135,7 +138,7 @@ impl<'a, const L: usize> Newton<'a, L> {
         };
         let design = problem.design(bias);
         let (n, d) = (design.n_rows(), design.n_cols());
-        let factorisation = auto::factorisation(&design).filter(|f| keeps_dual || f.is_worth_it);
+        let factorisation = factorisation(&design).filter(|f| keeps_dual || f.is_worth_it);
         Self {
             dense_cost: factorisation.map(|f| f.passes),
             is_dense: factorisation.is_some_and(|f| !keeps_dual || f.passes < DEAR),
@@ -274,7 +277,7 @@ impl<'a, const L: usize> Newton<'a, L> {
     }
 
     /// Inner products of weights and `h` per lane.
-    pub fn products(&self, c: f64) -> [Products; L] {
+    pub fn products(&self, c: f64) -> [InnerProducts; L] {
         let (w, h, penalised) = (&self.w, &self.h, self.penalised());
         let [ww, wh, hh, gg] = sum_entries(penalised.len(), |j| {
             let mut terms = [[0.0; L]; 4];
@@ -287,7 +290,7 @@ impl<'a, const L: usize> Newton<'a, L> {
         });
         std::array::from_fn(|l| {
             let intercept = if self.is_free { h[penalised.len()][l].powi(2) } else { 0.0 };
-            Products { ww: ww[l], wh: wh[l], hh: hh[l], intercept, gg: gg[l] }
+            InnerProducts { ww: ww[l], wh: wh[l], hh: hh[l], intercept, gg: gg[l] }
         })
     }
 
@@ -300,14 +303,14 @@ impl<'a, const L: usize> Newton<'a, L> {
         &mut self,
         objective: &O,
         c: f64,
-        stop: &Stop<L>,
+        stop: &NewtonStop<L>,
         max_steps: usize,
-    ) -> Result<[Report; L]> {
+    ) -> Result<[LaneReport; L]> {
         let certificate = Certificate { primal: 0.0, dual: 0.0 };
-        let report = Report { status: Status::Converged, steps: 0, certificate, squared_gradient: 0.0 };
-        let mut lanes = [Lane::new(report); L];
+        let report = LaneReport { status: Status::Converged, steps: 0, certificate, squared_gradient: 0.0 };
+        let mut lanes = [LaneProgress::new(report); L];
         lanes[self.n_lanes..].iter_mut().for_each(|lane| lane.is_running = false);
-        let is_gap = matches!(stop, Stop::RelativeGap(_));
+        let is_gap = matches!(stop, NewtonStop::RelativeGap(_));
         loop {
             if self.slopes.is_some() && self.is_free {
                 self.minimise_over_intercept(objective);
@@ -335,7 +338,13 @@ impl<'a, const L: usize> Newton<'a, L> {
     }
 
     /// Brings the reports up to date and ends lanes that are done; returns the objective per lane.
-    fn judge(&mut self, c: f64, stop: &Stop<L>, max_steps: usize, lanes: &mut [Lane; L]) -> Result<[f64; L]> {
+    fn judge(
+        &mut self,
+        c: f64,
+        stop: &NewtonStop<L>,
+        max_steps: usize,
+        lanes: &mut [LaneProgress; L],
+    ) -> Result<[f64; L]> {
         let products = self.products(c);
         let mut values = [0.0; L];
         let (mut worst, mut left, mut steps) = (0.0f64, 0, 0);
@@ -346,8 +355,8 @@ impl<'a, const L: usize> Newton<'a, L> {
                 continue;
             }
             let squared = match stop {
-                Stop::RelativeGap(_) => p.gg,
-                Stop::Gradient(_) => p.gg + c * c * p.intercept,
+                NewtonStop::RelativeGap(_) => p.gg,
+                NewtonStop::Gradient(_) => p.gg + c * c * p.intercept,
             };
             let squared = finite("gradient", squared, &self.sweep.design)?;
             lane.observe(values[l], squared, p.gg);
@@ -357,9 +366,12 @@ impl<'a, const L: usize> Newton<'a, L> {
         }
         self.monitor.poll()?;
         if left > 0 {
-            let place =
-                self.slopes.is_none().then_some(Place { c, lanes_left: left, passes: self.work.passes });
-            self.monitor.observe(&Progress { solver: "newton", iteration: steps, accuracy: worst, place });
+            let search = self.slopes.is_none().then_some(SearchProgress {
+                c,
+                lanes_left: left,
+                passes: self.work.passes,
+            });
+            self.monitor.observe(&Progress { solver: "newton", iteration: steps, accuracy: worst, search });
         }
         Ok(values)
     }
@@ -391,8 +403,8 @@ impl<'a, const L: usize> Newton<'a, L> {
         &mut self,
         objective: &O,
         c: f64,
-        stop: &Stop<L>,
-        lanes: &mut [Lane; L],
+        stop: &NewtonStop<L>,
+        lanes: &mut [LaneProgress; L],
     ) -> Result<bool> {
         let products = self.products(c);
         let stale = &self.z;
@@ -427,11 +439,16 @@ impl<'a, const L: usize> Newton<'a, L> {
         Ok(is_good)
     }
 
-    fn find_direction(&mut self, c: f64, lanes: &[Lane; L], squared_residual: [f64; L]) -> Result<()> {
+    fn find_direction(
+        &mut self,
+        c: f64,
+        lanes: &[LaneProgress; L],
+        squared_residual: [f64; L],
+    ) -> Result<()> {
         let preconditioner = self.preconditioner(c)?;
         let running = lanes.map(|lane| lane.is_running);
         let accuracy = lanes.map(|lane| CG_ACCURACY.min(lane.relative_gradient().sqrt()));
-        let limits = Limits { accuracy, squared_residual, products: self.products_left() };
+        let limits = CgLimits { accuracy, squared_residual, products: self.products_left() };
         let Self { sweep, monitor, w, h, curvature, step, step_z, product_z, cg, .. } = self;
         let parts = sweep.parts().to_vec();
         let n_penalised = w.len() - usize::from(self.is_free);
@@ -484,7 +501,7 @@ impl<'a, const L: usize> Newton<'a, L> {
     }
 
     /// Products until the conjugate gradient with a diagonal preconditioner has cost as much as a
-    /// factorisation, which is then made: nobody knows before how hard a problem is, and so the price is at
+    /// factorisation, which is then made: how hard a problem is shows only on the way, and so the price is at
     /// most twice that of knowing. covtype in degree 2 (1,540 columns), squared hinge, C = 2, gap 1e-3: its
     /// sample took 2,645 products of 1/8 pass with the diagonal alone. mnist (781 columns), one digit against
     /// the rest, needs some 40 products in all and factorisations of 40 passes never.
@@ -508,7 +525,7 @@ impl<'a, const L: usize> Newton<'a, L> {
         }
     }
 
-    /// The preconditioner for this `C`: the last one, or one from the matrix at hand or a new one.
+    /// The preconditioner for this `C`: the last one, or one from the matrix that is there or a new one.
     fn preconditioner(&mut self, c: f64) -> Result<Preconditioner> {
         if let Some((made_for, preconditioner)) = self.preconditioner.take()
             && made_for == c
@@ -541,7 +558,7 @@ impl<'a, const L: usize> Newton<'a, L> {
         objective: &O,
         c: f64,
         values: &[f64; L],
-        lanes: &[Lane; L],
+        lanes: &[LaneProgress; L],
     ) -> [bool; L] {
         let (w, s, h) = (&self.w, &self.step, &self.h);
         let n_penalised = self.penalised().end;
@@ -590,16 +607,24 @@ pub fn solve<'a, T: Loss>(
     start: &Start,
     monitor: &'a dyn Monitor,
 ) -> Result<Solution> {
-    let rough = if start.w.is_none() { sample::start(problem, loss, params, monitor)? } else { None };
+    let sample = if start.w.is_none() { Sample::of(problem) } else { None };
+    let rough = sample.map(|sample| {
+        let params = Params { tol: params.tol.max(sample::TOL), ..*params };
+        solve(&sample.problem(problem), loss, &params, &Start::default(), monitor)
+    });
+    let rough = rough.transpose()?;
     let mut newton = Newton::<1>::new(problem, 1, true, monitor);
-    if let Some((_, passes)) = &rough {
-        newton.work.passes += passes / sample::EVERY as f64;
+    if let Some(Solution { passes, .. }) = &rough {
+        newton.work.passes += passes / SAMPLED_ONE_IN as f64;
         // The sample was as hard as all rows will be.
         newton.is_dense |= newton.dense_cost.is_some_and(|cost| *passes > cost);
     }
-    newton.start_at(rough.as_ref().map_or(start, |(start, _)| start));
+    match rough {
+        Some(rough) => newton.start_at(&Start { w: Some((rough.w, rough.intercept)), ..Start::default() }),
+        None => newton.start_at(start),
+    }
     let objective = Weighted { loss, y: problem.y, cost: problem.cost };
-    let [report] = newton.minimise(&objective, 1.0, &Stop::RelativeGap(params.tol), params.max_iter)?;
+    let [report] = newton.minimise(&objective, 1.0, &NewtonStop::RelativeGap(params.tol), params.max_iter)?;
     let evidence = newton.evidence(problem.y);
     let solution = newton.into_solution(problem, report.certificate, report.status, report.steps);
     Ok(Solution { evidence: Some(evidence), ..solution })

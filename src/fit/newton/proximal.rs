@@ -6,7 +6,7 @@
 //! `sigma` grows from problem to problem, and for a piecewise quadratic the sequence ends after finitely
 //! many. [`super::hinge`] and [`crate::fit::crammer_singer::newton`] say what is smoothed.
 
-use crate::fit::Certificate;
+use crate::fit::problem::Certificate;
 
 /// Growth of sigma per outer step. Tried: 10 takes up to three times the Newton steps and stalls on w8a at
 /// C = 16.
@@ -46,7 +46,7 @@ impl Sequence {
         (self.share * (best.primal - best.dual)).max(0.1 * tol * best.dual)
     }
 
-    /// Takes note whether the gap is smaller than all before; if not, problems must be solved better.
+    /// Records whether the gap is smaller than all before; if not, problems must be solved better.
     pub fn observe(&mut self, is_better: bool) {
         if is_better {
             self.idle = 0;

@@ -5,12 +5,15 @@
 //! lies between, would keep the gap open. The mean of the slopes over the visits of a row since the suffix
 //! began does better: the weights of Pegasos without projection are `sum_i a_i y_i x_i` with just these
 //! `a_i`, but for the difference between a row's share of the draws and its probability. A row without a
-//! visit takes the slope at its current margin. A look costs two passes: margins, and `sum_i a_i y_i x_i`.
+//! visit takes the slope at its current margin. An evaluation costs two passes: margins, and
+//! `sum_i a_i y_i x_i`.
 
 use super::draw::Draw;
-use crate::fit::dual::best_intercept;
+use crate::fit::certificate;
+use crate::fit::checks::finite;
+use crate::fit::intercept::best_intercept;
+use crate::fit::problem::{Certificate, Intercept, Problem};
 use crate::fit::sweep::{Sweep, dot, sum};
-use crate::fit::{Certificate, Intercept, Problem, certificate, finite};
 use crate::loss::Loss;
 use crate::matrix::kernels::prefetch;
 use crate::memory::CollectLarge;
@@ -33,7 +36,7 @@ impl Shares {
         Self { rows: rows.iter().map(|&i| self.rows[i as usize]).collect_large() }
     }
 
-    /// Puts the shares of some rows in their places.
+    /// Copies the shares of some rows back to those of all.
     pub fn scatter(&mut self, rows: &[u32], shares: &Self) {
         rows.iter().zip(&shares.rows).for_each(|(&i, share)| self.rows[i as usize] = *share);
     }
@@ -51,7 +54,7 @@ impl Shares {
         *visits += 1.0;
     }
 
-    /// Asks for the memory of row `i`.
+    /// Prefetches the state of row `i`.
     #[inline(always)]
     pub fn prefetch(&self, i: usize) {
         prefetch(&self.rows, i, 16);
@@ -90,7 +93,7 @@ impl Bound {
 ///
 /// # Errors
 /// [`crate::Error::Overflow`] and [`crate::Error::Cancelled`].
-pub fn look<L: Loss>(
+pub fn evaluate<L: Loss>(
     sweep: &mut Sweep<'_>,
     problem: &Problem<'_>,
     loss: L,

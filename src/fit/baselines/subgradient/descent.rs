@@ -1,14 +1,16 @@
-//! The steps of a descent, the looks at its objective, and its stops.
+//! The steps of a descent, the evaluations of its objective, and its stops.
 
 use std::ops::ControlFlow;
 
-use super::bound::{Bound, Shares};
+use super::bound::{Bound, Shares, evaluate};
 use super::draw::Draw;
-use super::walk::{Scale, Step, Walk};
-use super::{Average, Batch, Look, Options, Part, State, bound};
+use super::options::{Average, Batch, LEAST_DRAWS, SubgradientOptions};
+use super::trajectory::{Scale, SubgradientState, SubgradientStep, Trajectory};
 use crate::fit::dual::active::{Random, random};
+use crate::fit::monitor::{Monitor, Progress};
+use crate::fit::params::SolverKind;
+use crate::fit::problem::{Intercept, Problem, Solution, Status};
 use crate::fit::sweep::{Sweep, dot};
-use crate::fit::{Intercept, Monitor, Problem, Progress, Solution, SolverKind, Status};
 use crate::loss::Loss;
 use crate::matrix::Rows;
 use crate::matrix::design::Design;
@@ -20,32 +22,56 @@ use crate::{Result, memory};
 const AHEAD_STEPS: usize = 256;
 /// Steps between the request for a row's memory and its use.
 const AHEAD: usize = 8;
-/// An epoch has as many draws as there are rows, but at least this many: looks at the objective should not be
-/// all the work, and on small problems the number of draws must not tell a row of weight 2 from the row
-/// twice.
-pub const LEAST_DRAWS: usize = 1024;
+/// An evaluation of the objective.
+#[derive(Clone, Copy, Debug)]
+pub struct Evaluation {
+    /// Epochs so far.
+    pub epoch: usize,
+    /// Steps so far.
+    pub steps: u64,
+    /// Seconds by the monitor's clock.
+    pub seconds: f64,
+    /// Objective, in the units of the certificate.
+    pub primal: f64,
+    /// Best lower bound so far.
+    pub dual: f64,
+    /// `|w|` of the last iterate.
+    pub norm: f64,
+}
+
+/// A part of the rows of a problem, to be stepped over.
+pub struct PartialProblem<'a> {
+    /// These rows.
+    pub problem: Problem<'a>,
+    /// The scale of the whole problem.
+    pub scale: Scale,
+    /// Rows to be drawn.
+    pub draws: usize,
+    /// Which random numbers.
+    pub number: u64,
+}
 
 /// A running descent.
-pub struct Descent<'a, L> {
+pub struct SubgradientDescent<'a, L> {
     problem: Problem<'a>,
     loss: L,
-    options: Options<'a>,
+    options: SubgradientOptions<'a>,
     monitor: &'a dyn Monitor,
     sweep: Sweep<'a>,
     scale: Scale,
     draw: Draw,
     shares: Shares,
-    walk: Walk,
+    trajectory: Trajectory,
     random: Random,
 }
 
-impl<'a, L: Loss> Descent<'a, L> {
+impl<'a, L: Loss> SubgradientDescent<'a, L> {
     /// A descent from `state`, which is that of no steps at first.
     pub fn new(
         problem: &Problem<'a>,
         loss: L,
-        options: &Options<'a>,
-        state: &State,
+        options: &SubgradientOptions<'a>,
+        state: &SubgradientState,
         monitor: &'a dyn Monitor,
     ) -> Result<Self> {
         let Problem { y, cost, intercept, .. } = *problem;
@@ -65,22 +91,22 @@ impl<'a, L: Loss> Descent<'a, L> {
             scale: Scale::new(loss, intercept, total, largest, mean),
             shares: Shares::new(y.len()),
             draw,
-            walk: Walk::new(design.n_cols(), options, state)?.on(y.len()),
+            trajectory: Trajectory::new(design.n_cols(), options, state)?.on(y.len()),
             random: random(options.seed, state.steps),
             sweep: Sweep::new(design, monitor),
         })
     }
 
-    /// A descent on a part of the rows: it goes on from `walk`, and notes visits in the `shares` of these
-    /// rows. Rows are drawn by their costs from the random numbers of the part's `number`.
+    /// A descent on a part of the rows: it goes on from `trajectory`, and notes visits in the `shares` of
+    /// these rows. Rows are drawn by their costs from the random numbers of the part's `number`.
     pub fn on_part(
-        part: &Part<'a>,
+        part: &PartialProblem<'a>,
         loss: L,
-        options: &Options<'a>,
-        (walk, shares): (Walk, Shares),
+        options: &SubgradientOptions<'a>,
+        (trajectory, shares): (Trajectory, Shares),
         monitor: &'a dyn Monitor,
     ) -> Self {
-        let Part { problem, scale, number, .. } = part;
+        let PartialProblem { problem, scale, number, .. } = part;
         let design = constant_column(problem);
         Self {
             problem: *problem,
@@ -90,7 +116,7 @@ impl<'a, L: Loss> Descent<'a, L> {
             scale: *scale,
             shares,
             draw: Draw::in_order(&design, problem.cost),
-            walk: walk.on(problem.y.len()),
+            trajectory: trajectory.on(problem.y.len()),
             random: random(options.seed, *number),
             sweep: Sweep::new(design, monitor),
         }
@@ -98,37 +124,37 @@ impl<'a, L: Loss> Descent<'a, L> {
 
     /// Steps over so many draws from the part, or one step on all of it; rows without a visit so far then
     /// count as visited once.
-    pub fn visit(mut self, draws: usize) -> Result<(Walk, Shares)> {
+    pub fn visit(mut self, draws: usize) -> Result<(Trajectory, Shares)> {
         let _ = match self.options.batch {
             Batch::Rows(k) => self.stochastic(draws.div_ceil(k), k)?,
             Batch::All => self.full_step()?,
         };
         for i in 0..self.problem.y.len() {
             if self.shares.mean(i).is_none() {
-                let product = self.walk.iterate.dot(&self.sweep.design, i);
-                let slope = -self.loss.derivative(self.problem.y[i] * (product + self.walk.b));
+                let product = self.trajectory.iterate.dot(&self.sweep.design, i);
+                let slope = -self.loss.derivative(self.problem.y[i] * (product + self.trajectory.b));
                 self.shares.visit(i, slope);
             }
         }
-        self.walk.iterate.settle(&mut self.sweep);
+        self.trajectory.iterate.settle(&mut self.sweep);
         self.monitor.poll()?;
-        Ok((self.walk, self.shares))
+        Ok((self.trajectory, self.shares))
     }
 
     /// Descends until a stop.
-    pub fn run(mut self) -> Result<(Solution, Vec<Look>)> {
-        let mut looks = Vec::new();
+    pub fn run(mut self) -> Result<(Solution, Vec<Evaluation>)> {
+        let mut evaluations = Vec::new();
         let (mut best_dual, mut epoch) = (Bound::default(), 0);
         let (status, w, b, primal) = loop {
             epoch += 1;
             let is_still = self.epoch()?.is_break();
             let is_last = is_still || epoch >= self.options.max_epochs;
-            if !is_last && !is_look(epoch) {
+            if !is_last && !is_evaluated_after(epoch) {
                 continue;
             }
-            self.walk.iterate.settle(&mut self.sweep);
-            let w = self.walk.result(self.options.average);
-            let (b, primal) = bound::look(
+            self.trajectory.iterate.settle(&mut self.sweep);
+            let w = self.trajectory.result(self.options.average);
+            let (b, primal) = evaluate(
                 &mut self.sweep,
                 &self.problem,
                 self.loss,
@@ -138,23 +164,23 @@ impl<'a, L: Loss> Descent<'a, L> {
                 &mut best_dual,
             )?;
             self.monitor.poll()?;
-            let look = Look {
+            let evaluation = Evaluation {
                 epoch,
-                steps: self.walk.t,
+                steps: self.trajectory.t,
                 seconds: self.monitor.seconds(),
                 primal,
                 dual: best_dual.value,
-                norm: self.walk.iterate.squared_norm.sqrt(),
+                norm: self.trajectory.iterate.squared_norm.sqrt(),
             };
             let gap = best_dual.certificate(primal).relative_gap();
             self.monitor.observe(&Progress {
                 solver: "subgradient",
                 iteration: epoch,
                 accuracy: gap,
-                place: None,
+                search: None,
             });
-            let before = looks.last().map(|look: &Look| look.primal);
-            looks.push(look);
+            let before = evaluations.last().map(|evaluation: &Evaluation| evaluation.primal);
+            evaluations.push(evaluation);
             let is_flat =
                 before.is_some_and(|before| (before - primal).abs() <= self.options.objective_tol * primal);
             if gap <= self.options.tol {
@@ -169,7 +195,7 @@ impl<'a, L: Loss> Descent<'a, L> {
             if epoch.is_power_of_two() {
                 self.restart();
             }
-            self.walk.iterate.renew_norm();
+            self.trajectory.iterate.renew_norm();
         };
         let (w, b) = self.split(w, b);
         let solution = Solution {
@@ -179,29 +205,29 @@ impl<'a, L: Loss> Descent<'a, L> {
             certificate: best_dual.certificate(primal),
             status,
             n_iter: epoch,
-            passes: epoch as f64 + passes_of_look(&self.options) * looks.len() as f64,
+            passes: epoch as f64 + passes_of_evaluation(&self.options) * evaluations.len() as f64,
             solver: SolverKind::Subgradient,
             is_consistent: false,
             evidence: None,
         };
-        Ok((solution, looks))
+        Ok((solution, evaluations))
     }
 
     /// A new suffix begins.
     fn restart(&mut self) {
         self.shares.restart();
-        self.walk.restart(self.options.average);
+        self.trajectory.restart(self.options.average);
     }
 
     /// One pass over the rows, then the state.
-    pub fn pass(mut self) -> Result<State> {
+    pub fn pass(mut self) -> Result<SubgradientState> {
         let _ = match self.options.batch {
             Batch::Rows(k) => self.stochastic(self.problem.y.len().div_ceil(k), k)?,
             Batch::All => self.full_step()?,
         };
-        self.walk.iterate.settle(&mut self.sweep);
+        self.trajectory.iterate.settle(&mut self.sweep);
         self.monitor.poll()?;
-        Ok(self.walk.state())
+        Ok(self.trajectory.state())
     }
 
     fn epoch(&mut self) -> Result<ControlFlow<()>> {
@@ -228,7 +254,7 @@ impl<'a, L: Loss> Descent<'a, L> {
             self.monitor.poll()?;
             let count = ahead.min(steps - done);
             self.options.step_size.fill(
-                self.walk.t + 1,
+                self.trajectory.t + 1,
                 self.scale.lambda,
                 self.scale.offset,
                 &mut eta[..count],
@@ -242,7 +268,7 @@ impl<'a, L: Loss> Descent<'a, L> {
                 } else {
                     self.several(&upcoming[..k], eta[step]);
                 }
-                if self.walk.window.is_still() {
+                if self.trajectory.window.is_still() {
                     return Ok(ControlFlow::Break(()));
                 }
             }
@@ -269,18 +295,18 @@ impl<'a, L: Loss> Descent<'a, L> {
     #[inline(always)]
     fn single(&mut self, i: usize, eta: f64) {
         let (design, y) = (self.sweep.design, self.problem.y[i]);
-        let before = self.walk.iterate.squared_norm;
-        let product = self.walk.iterate.dot(&design, i);
-        let slope = -self.loss.derivative(y * (product + self.walk.b));
+        let before = self.trajectory.iterate.squared_norm;
+        let product = self.trajectory.iterate.dot(&design, i);
+        let slope = -self.loss.derivative(y * (product + self.trajectory.b));
         self.shares.visit(i, slope);
         let factor = 1.0 - eta * self.scale.lambda;
-        self.walk.iterate.shrink(factor);
+        self.trajectory.iterate.shrink(factor);
         let delta = eta * slope * y;
         let squared = self.draw.squared_norm[i];
         if slope != 0.0 {
-            self.walk.iterate.add(&design, i, delta, factor * product, squared);
+            self.trajectory.iterate.add(&design, i, delta, factor * product, squared);
         }
-        self.finish(Step {
+        self.finish(SubgradientStep {
             before,
             factor,
             product: delta * product,
@@ -292,14 +318,14 @@ impl<'a, L: Loss> Descent<'a, L> {
     /// A step on several rows.
     fn several(&mut self, rows: &[u32], eta: f64) {
         let design = self.sweep.design;
-        let before = self.walk.iterate.squared_norm;
+        let before = self.trajectory.iterate.squared_norm;
         let share = eta / rows.len() as f64;
         let mut moves = Vec::with_capacity(rows.len());
         let (mut product_sum, mut push) = (0.0, 0.0);
         for &i in rows {
             let (i, y) = (i as usize, self.problem.y[i as usize]);
-            let product = self.walk.iterate.dot(&design, i);
-            let slope = -self.loss.derivative(y * (product + self.walk.b));
+            let product = self.trajectory.iterate.dot(&design, i);
+            let slope = -self.loss.derivative(y * (product + self.trajectory.b));
             self.shares.visit(i, slope);
             if slope != 0.0 {
                 let delta = share * slope * y;
@@ -309,28 +335,28 @@ impl<'a, L: Loss> Descent<'a, L> {
             }
         }
         let factor = 1.0 - eta * self.scale.lambda;
-        self.walk.iterate.shrink(factor);
+        self.trajectory.iterate.shrink(factor);
         for (i, delta) in moves {
-            let product = self.walk.iterate.dot(&design, i);
-            self.walk.iterate.add(&design, i, delta, product, self.draw.squared_norm[i]);
+            let product = self.trajectory.iterate.dot(&design, i);
+            self.trajectory.iterate.add(&design, i, delta, product, self.draw.squared_norm[i]);
         }
-        let added = self.walk.iterate.squared_norm - factor * (factor * before + 2.0 * product_sum);
-        self.finish(Step { before, factor, product: product_sum, added: added.max(0.0), push });
+        let added = self.trajectory.iterate.squared_norm - factor * (factor * before + 2.0 * product_sum);
+        self.finish(SubgradientStep { before, factor, product: product_sum, added: added.max(0.0), push });
     }
 
     /// A step on all rows.
     fn full_step(&mut self) -> Result<ControlFlow<()>> {
         let Problem { y, cost, .. } = self.problem;
-        let w = self.walk.iterate.weights();
+        let w = self.trajectory.iterate.weights();
         let mut margins = memory::zeros(y.len());
         self.sweep.margins(y, &w, &mut margins);
         self.monitor.poll()?;
         let mut eta = [0.0];
-        self.options.step_size.fill(self.walk.t + 1, self.scale.lambda, self.scale.offset, &mut eta)?;
+        self.options.step_size.fill(self.trajectory.t + 1, self.scale.lambda, self.scale.offset, &mut eta)?;
         let (mut push, total) = (0.0, cost.iter().sum::<f64>());
         let moves: Vec<f64> = (0..y.len())
             .map(|i| {
-                let slope = -self.loss.derivative(margins[i] + y[i] * self.walk.b);
+                let slope = -self.loss.derivative(margins[i] + y[i] * self.trajectory.b);
                 self.shares.visit(self.draw.representative[i] as usize, slope);
                 let delta = eta[0] * cost[i] / total * slope * y[i];
                 push += delta;
@@ -340,19 +366,19 @@ impl<'a, L: Loss> Descent<'a, L> {
         let mut change = memory::zeros(w.len());
         self.sweep.weighted_sum(&moves, &mut change);
         self.monitor.poll()?;
-        let before = self.walk.iterate.squared_norm;
+        let before = self.trajectory.iterate.squared_norm;
         let factor = 1.0 - eta[0] * self.scale.lambda;
-        self.walk.iterate.move_all(factor, &change);
+        self.trajectory.iterate.move_all(factor, &change);
         let (product, added) = (dot(&w, &change), dot(&change, &change));
-        self.finish(Step { before, factor, product, added, push });
-        Ok(if self.walk.window.is_still() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+        self.finish(SubgradientStep { before, factor, product, added, push });
+        Ok(if self.trajectory.window.is_still() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
     }
 
     /// Projection, intercept, average and window.
     #[inline(always)]
-    fn finish(&mut self, step: Step) {
+    fn finish(&mut self, step: SubgradientStep) {
         let is_free = self.problem.intercept == Intercept::Free;
-        self.walk.finish(step, &self.scale, self.options.projects, is_free);
+        self.trajectory.finish(step, &self.scale, self.options.projects, is_free);
     }
 }
 
@@ -362,11 +388,11 @@ pub fn constant_column<'a>(problem: &Problem<'a>) -> Design<'a> {
 }
 
 /// Margins and the dual point; the average, where there is one.
-fn passes_of_look(options: &Options<'_>) -> f64 {
+fn passes_of_evaluation(options: &SubgradientOptions<'_>) -> f64 {
     if options.average == Average::None { 2.0 } else { 3.0 }
 }
 
 /// 1, 2, 3, 4, 6, 8, 12, 16, ...
-pub fn is_look(epoch: usize) -> bool {
+pub fn is_evaluated_after(epoch: usize) -> bool {
     epoch.is_power_of_two() || (epoch.is_multiple_of(3) && (epoch / 3).is_power_of_two())
 }

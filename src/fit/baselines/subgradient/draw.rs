@@ -1,7 +1,7 @@
 //! Which row a stochastic step reads: drawn with the probability of its cost, with replacement.
 //!
 //! Rows are put in an order that depends on their contents only, and rows with the same entries and the same
-//! label share one place in it. So the row that a random number stands for depends neither on the order of
+//! label share one position in it. So the row that a random number stands for depends neither on the order of
 //! the input nor on whether a row is there twice or has twice the cost: such problems give the same steps.
 //!
 //! Cost: one pass over the data, a sort of `n` numbers, 20 to 32 bytes per row.
@@ -20,11 +20,11 @@ const CHUNK: usize = 1024;
 
 /// Draws rows.
 pub struct Draw {
-    /// For each place, the row that stands for it; equal rows are stood for by one of them.
+    /// For each position, the row that represents it; equal rows are represented by one of them.
     order: Vec<u32>,
     /// Costs added up, where they differ.
     cumulative: Option<Cumulative>,
-    /// For each row, the row that stands for it.
+    /// For each row, the row that represents it.
     pub representative: Vec<u32>,
     /// `|x_i|^2`, the constant column included.
     pub squared_norm: Vec<f64>,
@@ -32,7 +32,7 @@ pub struct Draw {
 
 struct Cumulative {
     sums: Vec<f64>,
-    /// For each of `sums.len()` equal parts of the total, the first place that may lie in it.
+    /// For each of `sums.len()` equal parts of the total, the first position that may lie in it.
     guide: Vec<u32>,
 }
 
@@ -106,11 +106,11 @@ impl Draw {
     /// A row.
     #[inline(always)]
     pub fn next(&self, random: &mut Random) -> u32 {
-        let place = match &self.cumulative {
+        let position = match &self.cumulative {
             None => below(random, self.order.len()),
-            Some(cumulative) => cumulative.place(random),
+            Some(cumulative) => cumulative.position(random),
         };
-        self.order[place]
+        self.order[position]
     }
 }
 
@@ -137,15 +137,15 @@ impl Cumulative {
     }
 
     #[inline(always)]
-    fn place(&self, random: &mut Random) -> usize {
+    fn position(&self, random: &mut Random) -> usize {
         let (n, u) = (self.sums.len(), random.next_u32());
         let x = f64::from(u) / (f64::from(u32::MAX) + 1.0) * self.sums[n - 1];
         let part = ((u64::from(u) * n as u64) >> 32) as usize;
-        let mut place = self.guide[part] as usize;
-        while place + 1 < n && self.sums[place] <= x {
-            place += 1;
+        let mut position = self.guide[part] as usize;
+        while position + 1 < n && self.sums[position] <= x {
+            position += 1;
         }
-        place
+        position
     }
 }
 

@@ -92,7 +92,7 @@ impl Iterate {
         self.squared_norm = (self.squared_norm + delta * (2.0 * product + delta * squared)).max(0.0);
     }
 
-    /// Puts the iterate at hand into the sum.
+    /// Adds the present iterate to the sum.
     #[inline(always)]
     pub fn count(&mut self) {
         self.sum_of_scales += self.scale;

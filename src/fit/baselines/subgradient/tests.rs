@@ -1,5 +1,5 @@
-use super::descent::LEAST_DRAWS;
 use super::draw::Draw;
+use super::options::LEAST_DRAWS;
 use super::*;
 use crate::fit::dual::active::random;
 use crate::fit::sweep::dot;
@@ -12,8 +12,8 @@ use proptest::prelude::*;
 
 const LOSSES: [LossKind; 3] = [LossKind::Hinge, LossKind::SquaredHinge, LossKind::Logistic];
 
-fn options<'a>() -> Options<'a> {
-    Options {
+fn options<'a>() -> SubgradientOptions<'a> {
+    SubgradientOptions {
         batch: Batch::Rows(1),
         step_size: StepSize::Pegasos,
         projects: true,
@@ -54,7 +54,12 @@ impl Data {
         Problem { rows, ids: None, y: &self.y, cost: &self.cost, intercept }
     }
 
-    fn solve(&self, loss: LossKind, intercept: Intercept, options: &Options<'_>) -> (Solution, Vec<Look>) {
+    fn solve(
+        &self,
+        loss: LossKind,
+        intercept: Intercept,
+        options: &SubgradientOptions<'_>,
+    ) -> (Solution, Vec<Evaluation>) {
         let view = self.view();
         solve(&self.problem(&view, intercept), loss, options, &Silent).unwrap()
     }
@@ -75,18 +80,19 @@ fn every_form_reaches_the_exact_optimum() {
             let best = data.optimum(loss, intercept);
             for batch in [Batch::Rows(1), Batch::Rows(7), Batch::All] {
                 let max_epochs = if batch == Batch::All { 20_000 } else { 2000 };
-                let (s, looks) = data.solve(loss, intercept, &Options { batch, max_epochs, ..options() });
+                let (s, evaluations) =
+                    data.solve(loss, intercept, &SubgradientOptions { batch, max_epochs, ..options() });
                 let distance = s.certificate.primal / best - 1.0;
                 assert!(
                     (-1e-9..1e-3).contains(&distance),
-                    "{loss:?} {intercept:?} {batch:?}: {distance} {looks:?}"
+                    "{loss:?} {intercept:?} {batch:?}: {distance} {evaluations:?}"
                 );
                 assert!(s.certificate.dual <= best * (1.0 + 1e-9), "{loss:?} {intercept:?} {batch:?}");
                 assert_eq!(
                     s.status,
                     Status::Converged,
                     "{loss:?} {intercept:?} {batch:?} {:?}",
-                    looks.last()
+                    evaluations.last()
                 );
             }
         }
@@ -100,7 +106,8 @@ fn the_certificate_is_that_of_the_result() {
     for loss in LOSSES {
         for intercept in [Intercept::None, Intercept::Free, Intercept::Penalised(0.5)] {
             let problem = data.problem(&view, intercept);
-            let (s, _) = solve(&problem, loss, &Options { max_epochs: 16, ..options() }, &Silent).unwrap();
+            let (s, _) =
+                solve(&problem, loss, &SubgradientOptions { max_epochs: 16, ..options() }, &Silent).unwrap();
             let mut anew = s.clone();
             crate::fit::certificate::certify(&problem, loss, &mut anew, options().tol, &Silent).unwrap();
             let anew = anew.certificate;
@@ -167,7 +174,8 @@ proptest! {
         let steps = LEAST_DRAWS.div_ceil(k);
         let (last, mean) = plain(&data, LOSSES[loss], k, steps);
         for (average, expected) in [(Average::None, last), (Average::All, mean)] {
-            let options = Options { batch: Batch::Rows(k), average, max_epochs: 1, tol: 1e-12, ..options() };
+            let batch = Batch::Rows(k);
+            let options = SubgradientOptions { batch, average, max_epochs: 1, tol: 1e-12, ..options() };
             let (s, _) = data.solve(LOSSES[loss], Intercept::None, &options);
             let scale = 1e-8 * (1.0 + dot(&expected, &expected).sqrt());
             for (w, e) in s.w.iter().zip(&expected) {
@@ -193,7 +201,7 @@ fn batch_descent_matches_a_plain_loop() {
         w.iter_mut().zip(gradient).for_each(|(w, g)| *w -= eta * g);
     }
     let step_size = StepSize::Root(0.3);
-    let form = Options {
+    let form = SubgradientOptions {
         batch: Batch::All,
         average: Average::None,
         step_size,
@@ -209,18 +217,19 @@ fn batch_descent_matches_a_plain_loop() {
 #[test]
 fn projection_keeps_the_norm_within_the_papers_bound() {
     let data = blobs(300, 4, 3000.0);
-    let (_, looks) = data.solve(LossKind::Hinge, Intercept::Free, &Options { max_epochs: 64, ..options() });
+    let (_, evaluations) =
+        data.solve(LossKind::Hinge, Intercept::Free, &SubgradientOptions { max_epochs: 64, ..options() });
     let (_, free) = data.solve(
         LossKind::Hinge,
         Intercept::Free,
-        &Options { max_epochs: 1, projects: false, ..options() },
+        &SubgradientOptions { max_epochs: 1, projects: false, ..options() },
     );
-    assert!(looks.iter().all(|look| look.norm <= 3000f64.sqrt() * (1.0 + 1e-9)));
+    assert!(evaluations.iter().all(|evaluation| evaluation.norm <= 3000f64.sqrt() * (1.0 + 1e-9)));
     assert!(
-        free[0].norm > 1.05 * looks[0].norm,
+        free[0].norm > 1.05 * evaluations[0].norm,
         "the projection does nothing here: {} {}",
         free[0].norm,
-        looks[0].norm
+        evaluations[0].norm
     );
 }
 
@@ -254,9 +263,13 @@ fn same_seed_same_bits_on_any_number_of_threads() {
     let run = |threads: usize, seed: u64, batch: Batch| {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
         pool.install(|| {
-            data.solve(LossKind::Hinge, Intercept::Free, &Options { seed, batch, max_epochs: 6, ..options() })
-                .0
-                .w
+            data.solve(
+                LossKind::Hinge,
+                Intercept::Free,
+                &SubgradientOptions { seed, batch, max_epochs: 6, ..options() },
+            )
+            .0
+            .w
         })
     };
     for batch in [Batch::Rows(1), Batch::Rows(5), Batch::All] {
@@ -268,21 +281,26 @@ fn same_seed_same_bits_on_any_number_of_threads() {
 #[test]
 fn short_steps_flat_objectives_and_bad_functions_end_a_descent() {
     let data = blobs(300, 4, 30.0);
-    let short = Options { step_size: StepSize::Constant(1e-9), window: (50, 1e-6), tol: 1e-9, ..options() };
-    let (s, looks) = data.solve(LossKind::Hinge, Intercept::Free, &short);
-    assert_eq!((s.status, looks[0].steps), (Status::Stalled, 50));
-    let flat = Options { objective_tol: 0.05, tol: 1e-12, ..options() };
-    let (s, looks) = data.solve(LossKind::Hinge, Intercept::Free, &flat);
+    let short = SubgradientOptions {
+        step_size: StepSize::Constant(1e-9),
+        window: (50, 1e-6),
+        tol: 1e-9,
+        ..options()
+    };
+    let (s, evaluations) = data.solve(LossKind::Hinge, Intercept::Free, &short);
+    assert_eq!((s.status, evaluations[0].steps), (Status::Stalled, 50));
+    let flat = SubgradientOptions { objective_tol: 0.05, tol: 1e-12, ..options() };
+    let (s, evaluations) = data.solve(LossKind::Hinge, Intercept::Free, &flat);
     assert_eq!(s.status, Status::Stalled);
-    let [.., a, b] = looks[..] else { panic!("{looks:?}") };
+    let [.., a, b] = evaluations[..] else { panic!("{evaluations:?}") };
     assert!((a.primal - b.primal).abs() <= 0.05 * b.primal);
 
     let own = |first: u64, eta: &mut [f64]| {
         eta.iter_mut().enumerate().for_each(|(k, eta)| *eta = 30.0 / (first + k as u64) as f64);
         Ok(())
     };
-    let by_function = Options { step_size: StepSize::Function(&own), max_epochs: 2, ..options() };
-    let by_name = Options { max_epochs: 2, ..options() };
+    let by_function = SubgradientOptions { step_size: StepSize::Function(&own), max_epochs: 2, ..options() };
+    let by_name = SubgradientOptions { max_epochs: 2, ..options() };
     let (a, b) = (
         data.solve(LossKind::Hinge, Intercept::None, &by_function).0.w,
         data.solve(LossKind::Hinge, Intercept::None, &by_name).0.w,
@@ -296,7 +314,7 @@ fn short_steps_flat_objectives_and_bad_functions_end_a_descent() {
     let error = solve(
         &data.problem(&view, Intercept::None),
         LossKind::Hinge,
-        &Options { step_size: StepSize::Function(&bad), ..options() },
+        &SubgradientOptions { step_size: StepSize::Function(&bad), ..options() },
         &Silent,
     );
     assert!(error.unwrap_err().to_string().contains("NaN at step 1"));
@@ -306,7 +324,7 @@ fn short_steps_flat_objectives_and_bad_functions_end_a_descent() {
 fn passes_over_parts_of_the_rows_learn_what_the_whole_does() {
     let data = blobs(400, 4, 40.0);
     let view = data.view();
-    let mut state = State::default();
+    let mut state = SubgradientState::default();
     for round in 0..60 {
         let ids: Vec<u32> = (0..400).filter(|i| i % 4 == round % 4).collect();
         let pick = |v: &[f64]| -> Vec<f64> { ids.iter().map(|&i| v[i as usize]).collect() };
@@ -319,7 +337,7 @@ fn passes_over_parts_of_the_rows_learn_what_the_whole_does() {
         state = advance(
             &problem,
             LossKind::Hinge,
-            &Options { average: Average::All, ..options() },
+            &SubgradientOptions { average: Average::All, ..options() },
             &state,
             &Silent,
         )

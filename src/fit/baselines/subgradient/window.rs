@@ -17,7 +17,7 @@ impl Window {
         Self { lengths: vec![0.0; len], at: 0, seen: 0, sum: 0.0, limit }
     }
 
-    /// Takes note of a step.
+    /// Records a step.
     pub fn push(&mut self, length: f64) {
         self.sum += length - self.lengths[self.at];
         self.lengths[self.at] = length;

@@ -1,13 +1,15 @@
-//! Where a descent is, and the scale of its problem: what stays when the rows at hand change.
+//! The moving part of a descent, and the scale of its problem: what stays when the rows in memory change.
 
 use super::iterate::Iterate;
+use super::options::{Average, SubgradientOptions};
 use super::window::Window;
-use super::{Average, Options, State};
-use crate::fit::{Intercept, check_length};
+
+use crate::fit::checks::check_length;
+use crate::fit::problem::Intercept;
 use crate::loss::Loss;
 use crate::{Result, memory};
 
-/// What steps need to know of all rows of a problem, whichever are at hand.
+/// What steps need to know of all rows of a problem, whichever are in memory.
 #[derive(Clone, Copy, Debug)]
 pub struct Scale {
     /// `1 / sum c`.
@@ -34,8 +36,25 @@ impl Scale {
     }
 }
 
-/// The moving part of a descent.
-pub struct Walk {
+/// The state of a descent, to go on from with other rows.
+#[derive(Clone, Debug, Default)]
+pub struct SubgradientState {
+    /// Last weights.
+    pub w: Vec<f64>,
+    /// Last intercept.
+    pub b: f64,
+    /// Sum of the weights in the average.
+    pub sum: Vec<f64>,
+    /// Sum of the intercepts in the average.
+    pub b_sum: f64,
+    /// Number of iterates in the average.
+    pub counted: u64,
+    /// Steps so far.
+    pub steps: u64,
+}
+
+/// The moving part of a descent: its weights, intercept and sums.
+pub struct Trajectory {
     /// Weights, with their sum where the result is an average.
     pub iterate: Iterate,
     /// Intercept.
@@ -48,12 +67,12 @@ pub struct Walk {
     pub window: Window,
 }
 
-impl Walk {
+impl Trajectory {
     /// At `state`, which is that of no steps at first.
     ///
     /// # Errors
     /// [`crate::Error::Shape`] for a state of another number of columns.
-    pub fn new(n_cols: usize, options: &Options<'_>, state: &State) -> Result<Self> {
+    pub fn new(n_cols: usize, options: &SubgradientOptions<'_>, state: &SubgradientState) -> Result<Self> {
         let zeros = || memory::zeros(n_cols);
         let (w, sum) = if state.steps == 0 {
             (zeros(), zeros())
@@ -78,9 +97,9 @@ impl Walk {
         self
     }
 
-    /// What another walk can begin at.
-    pub fn state(&self) -> State {
-        State {
+    /// The state at which another descent can begin.
+    pub fn state(&self) -> SubgradientState {
+        SubgradientState {
             w: self.iterate.weights(),
             b: self.b,
             sum: self.iterate.sum(),
@@ -110,7 +129,7 @@ impl Walk {
 
     /// Projection, intercept, average and window.
     #[inline(always)]
-    pub fn finish(&mut self, step: Step, scale: &Scale, projects: bool, is_free: bool) {
+    pub fn finish(&mut self, step: SubgradientStep, scale: &Scale, projects: bool, is_free: bool) {
         let mut projection = 1.0;
         if projects && self.iterate.squared_norm > scale.radius * scale.radius {
             projection = scale.radius / self.iterate.squared_norm.sqrt();
@@ -135,7 +154,7 @@ impl Walk {
 }
 
 /// What a step did to the weights: `w <- factor w + p`.
-pub struct Step {
+pub struct SubgradientStep {
     /// `|w|^2` before.
     pub before: f64,
     /// Of the shrinking.

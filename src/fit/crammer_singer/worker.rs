@@ -3,15 +3,18 @@
 
 use std::time::Instant;
 
-use super::check::largest;
-use super::descent::{FULL_EPOCHS, POLL_STEPS, Setup};
+use super::kernels::Change;
+use super::largest::largest;
 use super::rows::{Entry, Lists};
+use super::setup::{ClassSetup, POLL_STEPS};
 use super::simplex::{Candidate, project};
 use super::team::Member;
-use super::weights::{Change, Part};
-use crate::fit::dual::Epoch;
+use super::weights::{LINE, WeightsPart};
 use crate::fit::dual::active::{ActiveSet, Random};
-use crate::fit::{Intercept, Monitor};
+use crate::fit::dual::method::Epoch;
+use crate::fit::monitor::Monitor;
+use crate::fit::problem::Intercept;
+use crate::fit::routes::{FULL_EPOCHS, MAX_LOST};
 use crate::{Error, Result};
 
 /// Steps between the request for a row's memory and its use.
@@ -19,13 +22,9 @@ const AHEAD: usize = 4;
 /// A spread of gradients below this, relatively, is rounding.
 const NEGLIGIBLE: f64 = 1e-14;
 
-/// Share of the time that is lost by waiting for threads without a core, from which one thread alone is
-/// faster.
-const MAX_LOST: f64 = 0.3;
-
-/// Where a descent is, but for its weights. Every thread has its own copy, and all of them are equal.
+/// The state of a descent but for its weights: every thread has its own copy, and all copies are equal.
 #[derive(Clone)]
-pub struct Course {
+pub struct DualState {
     /// Dual variables.
     pub lists: Lists,
     /// Rows to visit.
@@ -34,28 +33,28 @@ pub struct Course {
     pub n_epochs: usize,
 }
 
-/// What all threads only read.
+/// What all threads read and none changes.
 #[derive(Clone, Copy)]
-pub struct Ground<'w> {
+pub struct SharedState<'w> {
     /// The problem.
-    pub setup: &'w Setup<'w>,
+    pub setup: &'w ClassSetup<'w>,
     /// `|x_i|^2`, constant column included.
     pub squared: &'w [f64],
     /// Rows with less of the gap than this rest.
     pub idle: f64,
-    /// Whether every visit looks at all classes.
+    /// Whether every visit computes the scores of all classes.
     pub sees_all: bool,
     /// Which thread has a class, if there are several.
     pub owner: &'w [u16],
 }
 
-/// One thread's part.
-pub struct Walker<'w> {
-    ground: Ground<'w>,
+/// One thread with the classes that are its own.
+pub struct Worker<'w> {
+    shared: SharedState<'w>,
     member: Member<'w>,
-    course: &'w mut Course,
-    /// Neighbouring ones.
-    parts: &'w mut [Part],
+    state: &'w mut DualState,
+    /// The weights of its classes, which are neighbours.
+    parts: &'w mut [WeightsPart],
     /// Multipliers of the free intercept's constraints, of its own classes.
     offsets: &'w mut [f64],
     scratch: Scratch,
@@ -77,8 +76,8 @@ struct Scratch {
 
 /// Why threads have stopped.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum End {
-    /// They were told to.
+pub enum EpochsEnd {
+    /// The leader has decided so.
     Done,
     /// One thread alone is faster at present.
     Slow,
@@ -93,18 +92,18 @@ enum Visit {
     Gain { gain: f64, spread: f64 },
 }
 
-impl<'w> Walker<'w> {
-    /// Stands ready.
+impl<'w> Worker<'w> {
+    /// Ready to begin.
     pub fn new(
-        ground: Ground<'w>,
+        shared: SharedState<'w>,
         member: Member<'w>,
-        course: &'w mut Course,
-        parts: &'w mut [Part],
+        state: &'w mut DualState,
+        parts: &'w mut [WeightsPart],
         offsets: &'w mut [f64],
     ) -> Self {
-        let n_padded = ground.setup.n_classes.next_multiple_of(super::weights::LINE);
+        let n_padded = shared.setup.n_classes.next_multiple_of(LINE);
         let scratch = Scratch { gradients: vec![0.0; n_padded], ..Scratch::default() };
-        Self { ground, member, course, parts, offsets, scratch }
+        Self { shared, member, state, parts, offsets, scratch }
     }
 
     /// Epochs until `goes_on`, which is asked after each, says no, or the others have no cores to go on with;
@@ -112,15 +111,15 @@ impl<'w> Walker<'w> {
     ///
     /// # Errors
     /// [`Error::Cancelled`].
-    pub fn lead(mut self, random: &mut Random, goes_on: &mut dyn FnMut(&Epoch) -> bool) -> Result<End> {
-        let (monitor, begun) = (self.ground.setup.monitor, Instant::now());
+    pub fn lead(mut self, random: &mut Random, goes_on: &mut dyn FnMut(&Epoch) -> bool) -> Result<EpochsEnd> {
+        let (monitor, begun) = (self.shared.setup.monitor, Instant::now());
         loop {
             let epoch = self.epoch(random, Some(monitor))?;
             let is_done = !goes_on(&epoch);
             let is_slow = self.member.lost().as_secs_f64() > MAX_LOST * begun.elapsed().as_secs_f64();
             self.tell(&mut [f64::from(u8::from(!is_done && !is_slow))])?;
             if is_done || is_slow {
-                return Ok(if is_done { End::Done } else { End::Slow });
+                return Ok(if is_done { EpochsEnd::Done } else { EpochsEnd::Slow });
             }
         }
     }
@@ -145,25 +144,25 @@ impl<'w> Walker<'w> {
 
     /// Visits every active row once, in a fresh random order.
     fn epoch(&mut self, random: &mut Random, monitor: Option<&dyn Monitor>) -> Result<Epoch> {
-        let rows = self.ground.setup.rows;
-        self.course.active.shuffle(random);
-        let is_full = self.ground.sees_all || self.course.n_epochs < FULL_EPOCHS;
+        let rows = self.shared.setup.rows;
+        self.state.active.shuffle(random);
+        let is_full = self.shared.sees_all || self.state.n_epochs < FULL_EPOCHS;
         let (mut epoch, mut s) = (Epoch::default(), 0);
-        while let Some(i) = self.course.active.get(s) {
+        while let Some(i) = self.state.active.get(s) {
             if let Some(monitor) = monitor.filter(|_| epoch.visited % POLL_STEPS == 0) {
                 monitor.poll()?;
             }
             epoch.visited += 1;
-            if let Some(next) = self.course.active.get(s + AHEAD) {
+            if let Some(next) = self.state.active.get(s + AHEAD) {
                 rows.ask(next);
-                self.course.lists.prefetch_list(next);
+                self.state.lists.prefetch_list(next);
             }
-            if let Some(next) = self.course.active.get(s + 2 * AHEAD) {
+            if let Some(next) = self.state.active.get(s + 2 * AHEAD) {
                 rows.ask_header(next);
-                self.course.lists.prefetch(next);
+                self.state.lists.prefetch(next);
             }
             match self.step(i, is_full)? {
-                Visit::Idle => self.course.active.shrink(s),
+                Visit::Idle => self.state.active.shrink(s),
                 Visit::Gain { gain, spread } => {
                     epoch.gain += gain;
                     epoch.largest = epoch.largest.max(spread);
@@ -172,10 +171,10 @@ impl<'w> Walker<'w> {
                 }
             }
         }
-        self.course.lists.tidy();
-        self.course.n_epochs += 1;
-        if self.ground.setup.intercept == Intercept::Free {
-            let bias = self.ground.setup.bias;
+        self.state.lists.tidy();
+        self.state.n_epochs += 1;
+        if self.shared.setup.intercept == Intercept::Free {
+            let bias = self.shared.setup.bias;
             let constant = self.parts.iter().flat_map(|part| part.column(rows.n_columns() - 1));
             self.offsets.iter_mut().zip(constant).for_each(|(b, w)| *b += bias * w);
         }
@@ -184,7 +183,7 @@ impl<'w> Walker<'w> {
 
     /// Gradients of row `i`, of all classes or of those in its list.
     fn gradients(&mut self, i: usize, is_full: bool) -> Result<()> {
-        let Ground { setup, owner, .. } = self.ground;
+        let SharedState { setup, owner, .. } = self.shared;
         let (rows, own) = (setup.rows, setup.class[i] as usize);
         let first = self.parts[0].classes().start;
         let Scratch { gradients, positions, classes, scores, list, .. } = &mut self.scratch;
@@ -225,9 +224,9 @@ impl<'w> Walker<'w> {
     /// Solves for the variables of row `i`; all classes are candidates, or those in its list.
     fn step(&mut self, i: usize, is_full: bool) -> Result<Visit> {
         self.scratch.list.clear();
-        self.scratch.list.extend_from_slice(self.course.lists.get(i));
+        self.scratch.list.extend_from_slice(self.state.lists.get(i));
         self.gradients(i, is_full)?;
-        let Ground { setup, squared, idle, .. } = self.ground;
+        let SharedState { setup, squared, idle, .. } = self.shared;
         let (c, q) = (setup.cost[i], squared[i]);
         let Scratch { gradients, candidates, list, changes, .. } = &mut self.scratch;
         candidates.clear();
@@ -287,7 +286,7 @@ impl<'w> Walker<'w> {
             list.push(Entry { u: candidate.u, class: candidate.class });
         }
         changes.retain(|change| change.delta != 0.0);
-        self.course.lists.set(i, list);
+        self.state.lists.set(i, list);
         if !changes.is_empty() {
             self.parts.iter_mut().for_each(|part| part.add(setup.rows, i, changes));
         }

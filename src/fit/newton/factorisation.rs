@@ -1,0 +1,37 @@
+//! What a dense factorisation for Newton steps costs, and whether it is better than conjugate gradient.
+
+use crate::fit::routes::{DENSE_SHARE, MAX_CHOLESKY_COLUMNS, MAX_CHOLESKY_PASSES, SMALL, VECTORISED};
+use crate::matrix::Rows;
+use crate::matrix::design::Design;
+
+/// What a dense factorisation for Newton steps costs.
+#[derive(Clone, Copy, Debug)]
+pub struct Factorisation {
+    /// In passes over the data.
+    pub passes: f64,
+    /// Whether it is better than conjugate gradient with a diagonal preconditioner.
+    pub is_worth_it: bool,
+}
+
+/// Whether a problem is so small that Newton takes no time.
+pub fn is_small(design: &Design<'_>) -> bool {
+    design.n_rows().saturating_mul(design.n_cols()) <= SMALL
+}
+
+/// What a dense factorisation costs; `None` for more columns than [`MAX_CHOLESKY_COLUMNS`].
+pub fn factorisation(design: &Design<'_>) -> Option<Factorisation> {
+    let d = design.n_cols();
+    if d > MAX_CHOLESKY_COLUMNS {
+        return None;
+    }
+    let (mut entries, mut pairs) = (0.0, 0.0);
+    for i in 0..design.n_rows() {
+        let len = design.row_len(i);
+        entries += len as f64;
+        let width = if len * DENSE_SHARE < d { len as f64 } else { d as f64 / VECTORISED };
+        pairs += len as f64 * width / 2.0;
+    }
+    let work = pairs + (d as f64).powi(3) / (6.0 * VECTORISED);
+    let passes = work / (2.0 * entries).max(1.0);
+    Some(Factorisation { passes, is_worth_it: passes <= MAX_CHOLESKY_PASSES || is_small(design) })
+}

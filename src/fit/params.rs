@@ -1,0 +1,48 @@
+//! What a fit is asked for: the solver and its limits.
+
+/// Relative duality gap at which a fit stops.
+pub const DEFAULT_TOL: f64 = 1e-4;
+/// Largest number of epochs over all rows (dual; visits of active rows add up to epochs) or Newton steps
+/// (primal).
+pub const DEFAULT_MAX_ITER: usize = 1000;
+
+/// Names of the solvers, as users write them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SolverKind {
+    /// Chosen by shape and loss; a stalled dual fit moves over to Newton.
+    Auto,
+    /// Dual coordinate descent, a fresh permutation in each epoch.
+    DualCd,
+    /// Dual coordinate descent, one random row at a time, without shrinking (Hsieh08, algorithm 2).
+    DualCdOnline,
+    /// Truncated Newton in the primal.
+    Newton,
+    /// Primal coordinate descent, squared hinge only.
+    PrimalCd,
+    /// Cutting planes, hinge only.
+    CuttingPlane,
+    /// Subgradient descent in the primal; called by [`super::baselines::subgradient::solve`] only.
+    Subgradient,
+    /// The sequential dual method of [`super::crammer_singer`], for all classes at once; no solver of binary
+    /// problems.
+    CrammerSinger,
+}
+
+/// Limits of a fit.
+#[derive(Clone, Copy, Debug)]
+pub struct Params {
+    /// Which solver.
+    pub solver: SolverKind,
+    /// Relative duality gap to reach.
+    pub tol: f64,
+    /// Largest number of epochs or Newton steps.
+    pub max_iter: usize,
+    /// Seed of the visiting order.
+    pub seed: u64,
+}
+
+impl Default for Params {
+    fn default() -> Self {
+        Self { solver: SolverKind::Auto, tol: DEFAULT_TOL, max_iter: DEFAULT_MAX_ITER, seed: 0 }
+    }
+}

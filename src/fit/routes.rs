@@ -1,0 +1,115 @@
+//! The constants that choose between ways to the same solution, each with the measurement it comes from; those
+//! without numbers are estimates.
+//!
+//! They decide how long a fit takes, not what it proves. `benches/routes.py` measures where Newton and dual
+//! coordinate descent cross on this machine. What a loss costs by dual descent is in the loss's own
+//! file ([`crate::loss::Loss::expected_passes`]); whether columns are packed, in [`crate::presolve`].
+
+/// How slow a descent may be before another solver takes over, in visits of all rows.
+#[derive(Clone, Copy, Debug)]
+pub struct Patience {
+    /// Visits before which nothing is judged.
+    pub before: f64,
+    /// Visits that the gap, extrapolated, may still need.
+    pub further: f64,
+}
+
+// Newton or dual coordinate descent.
+
+/// Rows times columns up to which problems go to Newton whatever the loss: its answer does not depend on the
+/// order of rows, and time does not matter there.
+pub const SMALL: usize = 100_000;
+/// Entries per column from which Newton, over lanes or for one fit, is the better way for a smooth loss
+/// although a factorisation is too dear: passes then outweigh the vectors of columns x lanes (5 folds,
+/// squared hinge, one thread: 480 entries per column on flights, 4 s against 69 s by dual fits; 14 on 20news,
+/// 1.4 s against 1.0 s; 17 on imdb, 24 s against 6 s). Many rows per column also contradict each other, which
+/// takes dual descent hundreds of passes.
+pub const LANE_ENTRIES: usize = 64;
+/// Mean of `c_i |x_i|^2`, the diagonal of the dual Hessian beside its 1 of the regulariser, up to which a
+/// smooth loss takes dual descent few epochs. Gap 1e-2, processor seconds by Newton and by dual descent,
+/// mnist one digit against the rest or against another:
+///
+/// ```text
+///                                mean    squared hinge    logistic
+/// flights, C = 2^-6               0.3     0.92    0.30     0.75   0.38
+/// mnist, C = 2^-6                 1.6     1.01    0.27     0.62   0.17
+/// flights in degree 2, C = 2^-6   3.3                       140   10
+/// a9a in degree 2, C = 0.04       4.8     0.47    0.15     0.30   0.08
+/// flights, C = 0.25               4.8     0.82    0.79     0.80   0.74
+/// mnist, degree 2, C = 2^-10      5       7.9     1.4
+/// mnist, C = 0.06                 6       0.15    0.07     0.10   0.04
+/// flights, C = 1                  19      2.0     6.0      1.6    2.5
+/// mnist, C = 1                    100     0.95    8.7      1.7    1.6
+/// ```
+pub const EASY: f64 = 8.0;
+/// When Newton takes over from coordinate descent where it is the better way for most problems of this shape:
+/// it needs 40 to 150 passes.
+pub const PATIENCE_DIRECT: Patience = Patience { before: 10.0, further: 40.0 };
+/// The same where they need conjugate gradient, hundreds to thousands of passes, while the descent speeds up
+/// towards the end (imdb, hinge, C = 16: 400 visits predicted after 10, 43 needed). Tried: to finish the
+/// descent by rounds of conjugate gradient on the variables strictly inside the box with two epochs between
+/// them. imdb, hinge, C = 16, gap 1e-6: 179 passes against 181 without; 20news 838 against 211;
+/// phishing_urls, gap 1e-4: more than 1000 against 475, as nearly every round meets a bound after a hundredth
+/// of its step.
+pub const PATIENCE: Patience = Patience { before: 60.0, further: 600.0 };
+/// Checks in a row that must find a descent slow: the primal value, and with it the gap, may rise for a
+/// while.
+pub const SLOW_CHECKS: usize = 2;
+
+// A factorisation or conjugate gradient for Newton's steps.
+
+/// Columns (intercept included) up to which a dense factorisation is considered: two matrices of 20 MB. The
+/// 1,539 pairs of covtype are the case in point.
+pub const MAX_CHOLESKY_COLUMNS: usize = 1600;
+/// Cost in passes up to which forming and factorising the Hessian beats conjugate gradient. A Newton step by
+/// conjugate gradient costs five to fifty products, two random accesses an entry; the products of a Hessian
+/// are mostly sequential.
+pub const MAX_CHOLESKY_PASSES: f64 = 60.0;
+/// A row with at least one entry per this many columns is treated as dense in the products of a Hessian.
+pub const DENSE_SHARE: usize = 4;
+/// Multiplications over contiguous memory that cost as much as one elsewhere.
+pub const VECTORISED: f64 = 6.0;
+/// Cost of a factorisation, in passes, from which even a fit keeps one for several steps, and from which easy
+/// problems go to dual descent. mnist (781 columns, 40 passes) is above; w8a, whose whole fits take 18 to 25,
+/// below.
+pub const DEAR: f64 = 10.0;
+/// Products after which a diagonal preconditioner is made anew: it costs one more.
+pub const STALE_DIAGONAL: usize = 4;
+
+// A start for Newton from a sample of the rows: a9a and w8a, logistic, C = 2^-6, gap 1e-2, 19 instead of 39
+// ms and 45 instead of 94 ms.
+
+/// Rows of which one is sampled.
+pub const SAMPLED_ONE_IN: usize = 8;
+/// Sampled rows per column at least: the minimisers of sample and whole differ by about `d / n` of the
+/// objective.
+pub const SAMPLED_PER_COLUMN: usize = 20;
+
+// Crammer and Singer: Newton steps for all classes, the classes that a visit reads, and threads.
+
+/// Newton steps that a fit takes, about.
+pub const CLASS_STEPS: f64 = 60.0;
+/// Share of the rows with curvature, on average over the steps: all at the beginning, as many as the solution
+/// has corners at the end.
+pub const CLASS_CURVED: f64 = 0.25;
+/// Multiplications of a factorisation that take the time of one in a visit.
+pub const CLASS_VECTORISED: f64 = 3.0;
+/// Epochs before which a descent is not judged.
+pub const CLASS_LEAST_BEFORE: f64 = 10.0;
+/// Checks in a row that must find the descent slow: with a free intercept the gap goes up and down.
+pub const CLASS_SLOW_CHECKS: usize = 3;
+/// Cache lines of classes up to which every visit computes all scores: vector arithmetic on whole lines costs
+/// no more than picking a few classes.
+pub const FULL_LINES: usize = 4;
+/// Epochs at the beginning that read all classes however many there are. Tried: one, 26 epochs instead of 25.
+pub const FULL_EPOCHS: usize = 2;
+/// Numbers that a second thread must save a visit, so that two are faster than one: an exchange costs as much
+/// as some 150 of them (20news, three cache lines of classes, 158 entries a row: 0.9 to 1.0 times as fast).
+pub const LEAST_SAVED: usize = 300;
+/// Numbers that an epoch reads, so that several threads are begun for it.
+pub const LEAST_READ: usize = 1 << 20;
+/// Share of the time lost by waiting for threads without a core from which one thread alone is faster: sector
+/// beside work for three cores on two took 4.3 s on one thread and 3.8 s on two, without this 7 to 15 s.
+pub const MAX_LOST: f64 = 0.3;
+/// Half the number of epochs that one thread does alone the first time; the number doubles each time.
+pub const LEAST_ALONE: usize = 4;
