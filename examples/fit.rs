@@ -15,7 +15,7 @@ use hinge::front::search::Search;
 use hinge::front::{Checked, Source, Spec, Targets};
 use hinge::labels::Labels;
 use hinge::matrix::csr::CsrView;
-use hinge::search::{FoldRows, Plan, Reason, SearchStep, StopRule, Values};
+use hinge::search::{EndReason, Fold, SearchPlan, SearchStep, StopRule, Values};
 use hinge::text::{self, Indices, ReadOptions, SvmlightData};
 use hinge::{Error, Outcome, Result};
 
@@ -55,7 +55,7 @@ fn fit(path: &Path) -> Result<(f64, Outcome)> {
     let spec = Spec { params: Params { tol: 1e-6, ..Params::default() }, ..Spec::default() };
 
     let folds = folds(ids.len());
-    let plan = Plan {
+    let plan = SearchPlan {
         values: Values::Range { c_min: None, c_max: 1024.0, ratio: 2.0 },
         refine: 0,
         stop: StopRule::Unchanged,
@@ -69,7 +69,7 @@ fn fit(path: &Path) -> Result<(f64, Outcome)> {
         Ok(Some(accuracy))
     };
     let search = Search { spec: &spec, folds: &folds, plan: &plan, resume: None };
-    let ended: Reason = search.run(&source, &targets, &vec![1.0; ids.len()], &Silent, &mut visit)?;
+    let ended: EndReason = search.run(&source, &targets, &vec![1.0; ids.len()], &Silent, &mut visit)?;
     println!("best accuracy {:.3} on held-out rows; the search ended: {ended:?}", best.0);
 
     let outcome = hinge::fit(&source, &targets, &vec![best.1; ids.len()], &spec, &Silent)?;
@@ -77,10 +77,10 @@ fn fit(path: &Path) -> Result<(f64, Outcome)> {
 }
 
 /// Every fifth row is held out in turn.
-fn folds(n: usize) -> Vec<FoldRows> {
+fn folds(n: usize) -> Vec<Fold> {
     let all = 0..n as u32;
     let held_out = |fold: usize| move |i: &u32| *i as usize % N_FOLDS == fold;
-    let fold = |fold: usize| FoldRows {
+    let fold = |fold: usize| Fold {
         train: all.clone().filter(|i| !held_out(fold)(i)).collect(),
         test: all.clone().filter(held_out(fold)).collect(),
     };
@@ -88,7 +88,7 @@ fn folds(n: usize) -> Vec<FoldRows> {
 }
 
 /// Share of the held-out rows on the right side.
-fn accuracy(step: &SearchStep, folds: &[FoldRows], ids: &[u32]) -> f64 {
+fn accuracy(step: &SearchStep, folds: &[Fold], ids: &[u32]) -> f64 {
     let right = folds.iter().zip(step.decisions.iter()).map(|(fold, decisions)| {
         let is_right = |(&i, &d): (&u32, &f64)| (d > 0.0) == (ids[i as usize] == 1);
         fold.test.iter().zip(decisions).filter(|&row| is_right(row)).count()

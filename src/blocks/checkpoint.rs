@@ -1,8 +1,9 @@
 //! The state of a descent as a file, from which it goes on to the same bits.
 //!
 //! ```text
-//! file   = magic "hingeSBM" | u32 version | u32 zero | u64 length of the head | head (JSON) | numbers | u64 checksum of all before
-//! numbers, per finished problem:  w (weights), intercept, primal, dual, passes, loads           f64, little-endian
+//! file   = magic "hingeSBM" | u32 version | u32 zero | u64 length of the head | head (JSON) | numbers
+//!          | u64 checksum of all before
+//! numbers (f64, little-endian), per finished problem: w (weights), intercept, primal, dual, passes, loads
 //!          per problem under way: its state, as many numbers as the head says ([`BlockProblem::write`])
 //!          per problem under way that has ended: intercept, primal, dual, loads
 //!          cached rows: u32 each, rising

@@ -118,21 +118,27 @@ fn ends(run: &[u32]) -> (usize, usize) {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
     use proptest::prelude::*;
 
     proptest! {
         /// Against a list, with positions from both ends of several runs.
         #[test]
-        fn keeps_what_a_list_would(sets in prop::collection::vec(prop::collection::btree_set(0..3 * RUN as u32 + 7, 0..200), 1..6)) {
+        fn keeps_what_a_list_would(
+            sets in prop::collection::vec(prop::collection::btree_set(0..3 * RUN as u32 + 7, 0..200), 1..6),
+        ) {
             let n = 3 * RUN + 7;
             let mut file = DualFile::zeros(&std::env::temp_dir(), n).unwrap();
             let mut list = vec![0.0; n];
             for (k, positions) in sets.iter().enumerate() {
-                let positions: Vec<u32> = positions.iter().copied().chain(n as u32 - (k as u32 + 1)..n as u32).collect();
-                let positions: Vec<u32> = std::collections::BTreeSet::from_iter(positions).into_iter().collect();
-                let values: Vec<f64> = positions.iter().map(|&position| f64::from(position).sin() + k as f64).collect();
-                prop_assert_eq!(file.gather(&positions).unwrap(), positions.iter().map(|&p| list[p as usize]).collect::<Vec<_>>());
+                let last = n as u32 - (k as u32 + 1)..n as u32;
+                let positions: BTreeSet<u32> = positions.iter().copied().chain(last).collect();
+                let positions: Vec<u32> = positions.into_iter().collect();
+                let values: Vec<f64> = positions.iter().map(|&i| f64::from(i).sin() + k as f64).collect();
+                let expected: Vec<f64> = positions.iter().map(|&p| list[p as usize]).collect();
+                prop_assert_eq!(file.gather(&positions).unwrap(), expected);
                 file.scatter(&positions, &values).unwrap();
                 positions.iter().zip(&values).for_each(|(&position, &value)| list[position as usize] = value);
             }

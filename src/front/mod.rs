@@ -15,7 +15,7 @@ pub mod search;
 pub mod source;
 pub mod spec;
 
-pub use outcome::{Facts, Outcome, Weights};
+pub use outcome::{Outcome, ProblemFacts, Weights};
 pub use source::{Blocks, Checked, Source, Targets};
 pub use spec::{MapSpec, PresolveChoice, Spec};
 

@@ -17,7 +17,7 @@ pub struct Outcome {
     /// Intercepts on the scale of the decision value, as many as vectors.
     pub intercepts: Vec<f64>,
     /// One entry per problem; a single one for all classes at once.
-    pub facts: Vec<Facts>,
+    pub facts: Vec<ProblemFacts>,
     /// Length of each vector.
     pub n_weights: usize,
     /// What was done to the columns, if anything.
@@ -46,7 +46,7 @@ pub enum Weights {
 
 /// What is known of a problem's solution besides its weights.
 #[derive(Clone, Copy, Debug)]
-pub struct Facts {
+pub struct ProblemFacts {
     /// Primal and dual value.
     pub certificate: Certificate,
     /// How the fit ended.
@@ -62,7 +62,7 @@ pub struct Facts {
 /// The solver's name for a store that was read into memory.
 const IN_MEMORY: &str = "in_memory";
 
-impl From<&Solution> for Facts {
+impl From<&Solution> for ProblemFacts {
     fn from(solution: &Solution) -> Self {
         let Solution { certificate, passes, n_iter, status, solver, .. } = *solution;
         Self { certificate, status, n_iter, passes, solver: solver.name() }
@@ -73,7 +73,7 @@ impl Outcome {
     /// Of binary problems.
     pub fn of_solutions(solutions: Vec<Solution>, n_weights: usize, packed: Option<&Presolved>) -> Self {
         Self {
-            facts: solutions.iter().map(Facts::from).collect(),
+            facts: solutions.iter().map(ProblemFacts::from).collect(),
             intercepts: solutions.iter().map(|solution| solution.intercept).collect(),
             weights: Weights::Dense(solutions.into_iter().map(|solution| solution.w).collect()),
             n_weights,
@@ -87,7 +87,7 @@ impl Outcome {
         let found: Vec<SparseSolution> = found.into_iter().flatten().collect();
         let facts = |s: &SparseSolution| {
             let SparseSolution { certificate, passes, n_iter, status, solver, .. } = *s;
-            Facts { certificate, status, n_iter, passes, solver: solver.name() }
+            ProblemFacts { certificate, status, n_iter, passes, solver: solver.name() }
         };
         Self {
             facts: found.iter().map(facts).collect(),
@@ -104,7 +104,7 @@ impl Outcome {
         let ClassSolution { weights, intercepts, certificate, status, n_iter, passes, .. } = solution;
         let solver = SolverKind::CrammerSinger.name();
         Self {
-            facts: vec![Facts { certificate, status, n_iter, passes, solver }],
+            facts: vec![ProblemFacts { certificate, status, n_iter, passes, solver }],
             intercepts,
             weights: Weights::Classes { weights, n_used: n_weights, columns: Vec::new() },
             n_weights,
@@ -117,7 +117,7 @@ impl Outcome {
     pub fn of_blocks(found: Vec<blocks::BlockOutcome>, n_weights: usize, solver: &'static str) -> Self {
         let facts = |o: &blocks::BlockOutcome| {
             let blocks::BlockOutcome { certificate, passes, n_iter, status, .. } = *o;
-            Facts { certificate, status, n_iter, passes, solver }
+            ProblemFacts { certificate, status, n_iter, passes, solver }
         };
         Self {
             facts: found.iter().map(facts).collect(),
@@ -137,7 +137,7 @@ impl Outcome {
         let AllClassesOutcome { weights, intercepts, certificate, passes, n_iter, status, loads } = found;
         let (n_used, n_weights) = (store.meta().n_used, store.meta().n_cols);
         Ok(Self {
-            facts: vec![Facts { certificate, status, n_iter, passes, solver: blocks::trainer::NAME }],
+            facts: vec![ProblemFacts { certificate, status, n_iter, passes, solver: blocks::trainer::NAME }],
             intercepts,
             weights: Weights::Classes { weights, n_used, columns: store.old_columns()? },
             n_weights,

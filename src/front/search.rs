@@ -26,7 +26,7 @@ pub struct Search<'a> {
 }
 
 /// Called after each value of `C`; returns the score, which refinement maximises, or `None` to end the search.
-pub type Visit<'a> = dyn FnMut(&SearchStep) -> Result<Option<f64>> + 'a;
+pub type StepVisitor<'a> = dyn FnMut(&SearchStep) -> Result<Option<f64>> + 'a;
 
 impl Search<'_> {
     /// Runs the search. `weight` has an entry per row, class weight times sample weight; for a store an entry
@@ -41,7 +41,7 @@ impl Search<'_> {
         targets: &Targets<'_>,
         weight: &[f64],
         monitor: &dyn Monitor,
-        visit: &mut Visit<'_>,
+        visit: &mut StepVisitor<'_>,
     ) -> Result<EndReason> {
         match (source, targets) {
             (Source::Rows(data), Targets::Classes(labels)) => {
@@ -60,7 +60,7 @@ impl Search<'_> {
         labels: Labels<'_>,
         weight: &[f64],
         monitor: &dyn Monitor,
-        visit: &mut Visit<'_>,
+        visit: &mut StepVisitor<'_>,
     ) -> Result<EndReason> {
         let (settings, folds) = (self.settings(), self.folds);
         if let Some(map) = &self.spec.map {
@@ -91,7 +91,7 @@ impl Search<'_> {
         blocks: &Blocks<'_>,
         factor: &[f64],
         monitor: &dyn Monitor,
-        visit: &mut Visit<'_>,
+        visit: &mut StepVisitor<'_>,
     ) -> Result<EndReason> {
         check_factor(store, factor)?;
         let map = blocks.map(store, self.spec)?;

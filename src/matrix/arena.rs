@@ -454,7 +454,8 @@ mod tests {
             let mut arenas = [Width::Row, Width::F64].map(|width| Arena::new(width, 30, 20, 400).unwrap());
             arenas.iter_mut().for_each(|arena| add(arena, &rows));
             let w: Vec<f64> = (0..30).map(|j| f64::from(j).sin()).collect();
-            let lanes: Vec<[f64; 4]> = (0..30).map(|j| std::array::from_fn(|l| f64::from(j * 4 + l as i32).cos())).collect();
+            let lane = |j: i32| std::array::from_fn(|l| f64::from(j * 4 + l as i32).cos());
+            let lanes: Vec<[f64; 4]> = (0..30).map(lane).collect();
             let results = arenas.each_ref().map(|arena| {
                 let x = Matrix::from(arena.view());
                 let mut numbers = Vec::new();

@@ -16,10 +16,7 @@ fn unknown<T>(name: &'static str, value: &str, rule: &'static str) -> Result<T> 
 /// The loss of a name.
 pub fn loss(name: &str) -> Result<LossKind> {
     let known = LossKind::NAMES.iter().find(|(known, _)| *known == name);
-    known.map_or_else(
-        || unknown("loss", name, "'hinge', 'squared_hinge' or 'logistic'"),
-        |(_, loss)| Ok(*loss),
-    )
+    known.map_or_else(|| unknown("loss", name, "the name of a loss"), |(_, loss)| Ok(*loss))
 }
 
 /// The solver of a name.

@@ -7,7 +7,7 @@ use pyo3::types::PyDict;
 use super::arrays::{collected, table};
 use crate::fit::Status;
 use crate::fit::crammer_singer::weights::ClassWeights;
-use crate::front::{Facts, Outcome, Weights};
+use crate::front::{Outcome, ProblemFacts, Weights};
 use crate::memory;
 use crate::presolve::PresolveReport;
 
@@ -103,8 +103,8 @@ pub fn report_dict<'py>(py: Python<'py>, report: &PresolveReport) -> PyResult<Bo
 }
 
 /// A number or a name per problem under each key.
-fn facts_dict<'py>(py: Python<'py>, facts: &[Facts]) -> PyResult<Bound<'py, PyDict>> {
-    let column = |f: fn(&Facts) -> f64| facts.iter().map(f).collect::<Vec<_>>().into_pyarray(py);
+fn facts_dict<'py>(py: Python<'py>, facts: &[ProblemFacts]) -> PyResult<Bound<'py, PyDict>> {
+    let column = |f: fn(&ProblemFacts) -> f64| facts.iter().map(f).collect::<Vec<_>>().into_pyarray(py);
     let result = PyDict::new(py);
     result.set_item("primal", column(|f| f.certificate.primal))?;
     result.set_item("dual", column(|f| f.certificate.dual))?;

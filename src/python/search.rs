@@ -13,7 +13,7 @@ use super::blocks::BlockOptions;
 use super::options::FitOptions;
 use super::run::{Flag, callback_error, run_within, unwrap_callback};
 use super::store::StoreReader;
-use crate::front::search::Search;
+use crate::front::search::{Search, StepVisitor};
 use crate::front::{Source, Targets};
 use crate::labels::Labels;
 use crate::search::{EndReason, SearchPlan, SearchStep, StopRule, Values};
@@ -126,7 +126,7 @@ impl SearchCall {
         py: Python<'_>,
         n_threads: usize,
         progress: Option<&Bound<'_, PyAny>>,
-        job: impl FnOnce(&Flag, &mut dyn FnMut(&SearchStep) -> Result<Option<f64>>) -> Result<EndReason> + Send,
+        job: impl FnOnce(&Flag, &mut StepVisitor<'_>) -> Result<EndReason> + Send,
     ) -> PyResult<&'static str> {
         let failed = Mutex::new(None);
         let visitor = &mut self.visitor;

@@ -341,7 +341,8 @@ proptest! {
         let (view, _) = task.matrix.view();
         for loss in [LossKind::SquaredHinge, LossKind::Logistic] {
             for intercept in INTERCEPTS {
-                let (plain, other) = (task.decisions(&view.into(), loss, intercept), task.decisions(&packed.view(), loss, intercept));
+                let plain = task.decisions(&view.into(), loss, intercept);
+                let other = task.decisions(&packed.view(), loss, intercept);
                 prop_assert_eq!(plain.len(), other.len());
                 for (x, y) in plain.iter().flatten().zip(other.iter().flatten()) {
                     prop_assert!(

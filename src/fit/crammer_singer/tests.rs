@@ -129,7 +129,10 @@ proptest! {
     /// hundred of these problems, which the descent solves in no time and would never hand over; what they
     /// tell must be true then, too.
     #[test]
-    fn newton_steps_end_at_the_optimum(data in data(), intercept in prop::sample::select(INTERCEPTS.to_vec())) {
+    fn newton_steps_end_at_the_optimum(
+        data in data(),
+        intercept in prop::sample::select(INTERCEPTS.to_vec()),
+    ) {
         let x = crate::matrix::Matrix::from(DenseView::new(&data.x, data.class.len(), data.d).unwrap().0);
         let solution = by_newton(&data.problem(&x, intercept), &params(1e-8), &Silent).unwrap();
         let Certificate { primal: claimed, dual } = solution.certificate;
@@ -145,7 +148,8 @@ proptest! {
         let start = ClassStart::default();
         let other = solve(&data.problem(&x, intercept), &params(1e-3), &start, 1, &Silent).unwrap();
         let Certificate { primal: above, dual: below } = other.certificate;
-        prop_assert!(primal >= below * (1.0 - 1e-9) && dual <= above * (1.0 + 1e-9), "{:?}", other.certificate);
+        let is_between = primal >= below * (1.0 - 1e-9) && dual <= above * (1.0 + 1e-9);
+        prop_assert!(is_between, "{:?}", other.certificate);
     }
 
     #[test]
@@ -162,7 +166,8 @@ proptest! {
         let above = |a: &ClassSolution, b: &ClassSolution| {
             a.certificate.primal >= b.certificate.dual * (1.0 - 1e-12)
         };
-        prop_assert!(above(&warm, &cold) && above(&cold, &warm), "{:?} {:?}", warm.certificate, cold.certificate);
+        let agree = above(&warm, &cold) && above(&cold, &warm);
+        prop_assert!(agree, "{:?} {:?}", warm.certificate, cold.certificate);
         prop_assert!(is_good(&warm) && is_good(&cold), "{:?} {:?}", warm.certificate, cold.certificate);
         if warm.status != Status::Converged {
             return Ok(());
