@@ -1,4 +1,5 @@
-//! The whole way without Python: read an svmlight file, choose `C` by five folds, fit, and print what is proved.
+//! The whole way without Python: read an svmlight file, choose `C` by five folds, fit, and print what is
+//! proved.
 //!
 //! ```text
 //! cargo run --release --no-default-features --example fit -- FILE
@@ -100,7 +101,7 @@ fn accuracy(step: &SearchStep, folds: &[Fold], ids: &[u32]) -> f64 {
 fn make(path: &Path) -> PathBuf {
     let wave = |k: usize| ((k * 7919 % 1009) as f64 / 1009.0 - 0.5) * 2.0;
     let row = |i: usize| {
-        let columns = (0..10).filter(|j| (i + j) % 3 != 0 || *j < 2);
+        let columns = (0..10).filter(|j| !(i + j).is_multiple_of(3) || *j < 2);
         let entries: Vec<(usize, f64)> = columns.map(|j| (j + 1, wave(10 * i + j))).collect();
         let label = if entries[0].1 - entries[1].1 + 0.3 * wave(31 * i) > 0.0 { 1 } else { -1 };
         let text: Vec<String> = entries.iter().map(|(j, v)| format!("{j}:{v:.4}")).collect();

@@ -16,7 +16,7 @@ use crate::{Error, Result, parallel};
 /// Passes that a descent is taken to make, for the choice of presolve.
 const EXPECTED_PASSES: f64 = 60.0;
 
-/// Descends on each problem; `budget` are the bytes for a store. Beside the models the evaluations on the way.
+/// Descends on each problem. Beside the models it returns the evaluations on the way.
 /// Of `spec` count loss, intercept and presolve.
 ///
 /// # Errors

@@ -6,8 +6,8 @@
 //!
 //! All decisions that stand between a question and a solver are made here: whether a store is read into
 //! memory, whether columns are presolved, in which layout rows are fastest, which form of the problem is
-//! solved. [`spec`] is the question, [`source`] the data, [`outcome`] the answer; [`search`] is the same for the
-//! choice of `C`.
+//! solved. [`spec`] is the question, [`source`] the data, [`outcome`] the answer; [`search`] is the same for
+//! the choice of `C`, [`descent`] for subgradient descent.
 
 pub mod descent;
 pub mod outcome;

@@ -25,7 +25,7 @@ pub struct Search<'a> {
     pub resume: Option<&'a Path>,
 }
 
-/// Called after each value of `C`; returns the score, which refinement maximises, or `None` to end the search.
+/// Called after each value of `C`; returns the score, which refinement maximises, or `None` to end.
 pub type StepVisitor<'a> = dyn FnMut(&SearchStep) -> Result<Option<f64>> + 'a;
 
 impl Search<'_> {

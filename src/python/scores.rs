@@ -56,7 +56,7 @@ pub enum IndexArray<'py> {
     Wide(PyReadonlyArray1<'py, i64>),
 }
 
-/// ModelWeights as they lie in `coef_`: an array of either order, or a CSR matrix as the index of its columns and
+/// Weights as they lie in `coef_`: an array of either order, or a CSR matrix as the index of its columns and
 /// its values.
 #[derive(FromPyObject)]
 pub enum Coef<'py> {
