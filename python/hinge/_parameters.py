@@ -173,7 +173,10 @@ _CHECKPOINT = Parameter("checkpoint", "path-like", None, optional(_checks.path))
     """)
 
 _SVM = table(
-    one_of("loss", ("squared_hinge", "hinge")).means(r":math:`\max(0, 1-m)^2` or :math:`\max(0, 1-m)`."),
+    one_of("loss", ("squared_hinge", "hinge", "modified_huber")).means(r"""
+        :math:`\max(0, 1-m)^2` or :math:`\max(0, 1-m)`; "modified_huber" is the former for :math:`m \ge -1` and
+        :math:`-4m` below, so that mislabelled rows pull no harder the further off they are.
+    """),
     one_of("multi_class", ("ovr", "crammer_singer")).means(r"""
         "ovr" fits each of more than two classes against the rest. "crammer_singer" fits all classes, also two, as one
         problem: :math:`\tfrac12 \sum_m \|w_m\|^2 + C \sum_i v_i \max_m (1_{m \ne y_i} + f_m(x_i) - f_{y_i}(x_i))`,
@@ -273,7 +276,7 @@ _SEARCH_AND_FIT = table(
 )
 
 _DESCENT = table(
-    one_of("loss", ("hinge", "squared_hinge", "logistic")).means(r"""
+    one_of("loss", ("hinge", "squared_hinge", "modified_huber", "logistic")).means(r"""
         The other losses begin with shorter steps, :math:`1/(\lambda (t + t_0))`, with :math:`t_0` the largest curvature
         of the loss times the largest squared norm of a row over :math:`\lambda`.
     """),
@@ -369,7 +372,7 @@ SELECT_C = table(
     _SVM,
     _SOLVER,
     _SEARCH,
-    one_of("loss", ("logistic", "squared_hinge", "hinge")).means(
+    one_of("loss", ("logistic", "squared_hinge", "hinge", "modified_huber")).means(
         "The loss of the model, as in :class:`hinge.LinearSVC`."
     ),
     _SVM["multi_class"].means('As in :class:`hinge.LinearSVC`; "crammer_singer" needs ``loss="hinge"`` here.'),

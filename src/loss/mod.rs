@@ -10,11 +10,13 @@
 mod elementary;
 mod hinge;
 mod logistic;
+mod modified_huber;
 mod squared_hinge;
 mod traits;
 
 pub use hinge::Hinge;
 pub use logistic::{Logistic, sigmoid};
+pub use modified_huber::ModifiedHuber;
 pub use squared_hinge::SquaredHinge;
 pub use traits::{BoxLoss, Loss};
 
@@ -25,6 +27,8 @@ pub enum LossKind {
     Hinge,
     /// `max(0, 1 - m)^2`
     SquaredHinge,
+    /// `max(0, 1 - m)^2` from -1 on, `-4 m` below
+    ModifiedHuber,
     /// `log(1 + exp(-m))`
     Logistic,
 }
@@ -49,6 +53,10 @@ macro_rules! with_smooth_loss {
                 let $loss = $crate::loss::SquaredHinge;
                 $body
             }
+            $crate::loss::LossKind::ModifiedHuber => {
+                let $loss = $crate::loss::ModifiedHuber;
+                $body
+            }
             $crate::loss::LossKind::Logistic => {
                 let $loss = $crate::loss::Logistic;
                 $body
@@ -60,8 +68,12 @@ pub(crate) use with_smooth_loss;
 
 impl LossKind {
     /// All of them, by the names that users write.
-    pub const NAMES: [(&str, Self); 3] =
-        [("hinge", Self::Hinge), ("squared_hinge", Self::SquaredHinge), ("logistic", Self::Logistic)];
+    pub const NAMES: [(&str, Self); 4] = [
+        ("hinge", Self::Hinge),
+        ("squared_hinge", Self::SquaredHinge),
+        ("modified_huber", Self::ModifiedHuber),
+        ("logistic", Self::Logistic),
+    ];
 
     /// As [`Loss::is_smooth`].
     pub fn is_smooth(self) -> bool {
@@ -114,6 +126,13 @@ mod tests {
             check_conjugate(SquaredHinge, m, a)?;
         }
         #[test]
+        fn modified_huber_is_consistent(m in -40.0..40.0f64, a in 0.0..4.0f64) {
+            if (m + 1.0).abs() > 1e-4 {
+                check_differences(ModifiedHuber, m)?;
+            }
+            check_conjugate(ModifiedHuber, m, a)?;
+        }
+        #[test]
         fn logistic_is_consistent(m in -40.0..40.0f64, a in 0.0..1.0f64) {
             check_differences(Logistic, m)?;
             check_conjugate(Logistic, m, a)?;
@@ -127,6 +146,10 @@ mod tests {
             assert_eq!(Logistic.conjugate(a), f64::INFINITY);
         }
         assert_eq!(SquaredHinge.conjugate(-1e-9), f64::INFINITY);
+        assert_eq!(
+            (ModifiedHuber.conjugate(-1e-9), ModifiedHuber.conjugate(4.0 + 1e-9)),
+            (f64::INFINITY, f64::INFINITY)
+        );
         assert_eq!((Logistic.conjugate(0.0), Logistic.conjugate(1.0)), (0.0, 0.0));
     }
 

@@ -146,11 +146,7 @@ fn objective(
         let range = data.indptr[i] as usize..data.indptr[i + 1] as usize;
         let f: f64 = range.map(|k| data.values[k] * outcome.w[data.indices[k] as usize]).sum();
         let m = task.sign(data.classes[i]) * (f + outcome.intercept);
-        let value = match loss {
-            LossKind::Hinge => (1.0 - m).max(0.0),
-            LossKind::SquaredHinge => (1.0 - m).max(0.0).powi(2),
-            LossKind::Logistic => (-m).exp().ln_1p(),
-        };
+        let value = crate::naive::value(loss, m);
         total += task.cost(data.classes[i], data.weights[i], None) * value;
     }
     total

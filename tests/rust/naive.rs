@@ -1,7 +1,7 @@
 //! The slow oracle: dense rows, plain loops, no shrinking, no parallelism.
 
 use hinge::fit::{Intercept, Problem};
-use hinge::loss::{Hinge, Logistic, Loss, LossKind, SquaredHinge};
+use hinge::loss::LossKind;
 use hinge::matrix::Matrix;
 use hinge::matrix::csr::CsrView;
 
@@ -111,10 +111,12 @@ pub fn dot(a: &[f64], b: &[f64]) -> f64 {
     a.iter().zip(b).map(|(a, b)| a * b).sum()
 }
 
-fn value(loss: LossKind, m: f64) -> f64 {
+/// A loss, by its formula.
+pub fn value(loss: LossKind, m: f64) -> f64 {
     match loss {
-        LossKind::Hinge => Hinge.value(m),
-        LossKind::SquaredHinge => SquaredHinge.value(m),
-        LossKind::Logistic => Logistic.value(m),
+        LossKind::Hinge => (1.0 - m).max(0.0),
+        LossKind::ModifiedHuber if m < -1.0 => -4.0 * m,
+        LossKind::SquaredHinge | LossKind::ModifiedHuber => (1.0 - m).max(0.0).powi(2),
+        LossKind::Logistic => (-m.abs()).exp().ln_1p() + (-m).max(0.0),
     }
 }

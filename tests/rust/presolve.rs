@@ -211,7 +211,8 @@ proptest! {
     }
 }
 
-const LOSSES: [LossKind; 3] = [LossKind::Hinge, LossKind::SquaredHinge, LossKind::Logistic];
+const LOSSES: [LossKind; 4] =
+    [LossKind::Hinge, LossKind::SquaredHinge, LossKind::Logistic, LossKind::ModifiedHuber];
 const INTERCEPTS: [Intercept; 3] = [Intercept::None, Intercept::Free, Intercept::Penalised(0.7)];
 
 /// A matrix with class ids and costs; a row of cost 0 is left out of every fit.

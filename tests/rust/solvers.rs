@@ -9,7 +9,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::naive::{Data, dot};
 
-const LOSSES: [LossKind; 3] = [LossKind::Hinge, LossKind::SquaredHinge, LossKind::Logistic];
+const LOSSES: [LossKind; 4] =
+    [LossKind::Hinge, LossKind::SquaredHinge, LossKind::Logistic, LossKind::ModifiedHuber];
 const INTERCEPTS: [Intercept; 3] = [Intercept::None, Intercept::Free, Intercept::Penalised(0.7)];
 const SOLVERS: [SolverKind; 4] =
     [SolverKind::Auto, SolverKind::DualCd, SolverKind::DualCdOnline, SolverKind::Newton];
@@ -76,7 +77,7 @@ proptest! {
     }
 
     #[test]
-    fn solvers_agree_for_every_loss_and_intercept(data in data(), loss in 0..3usize, intercept in 0..3usize) {
+    fn solvers_agree_for_every_loss_and_intercept(data in data(), loss in 0..LOSSES.len(), intercept in 0..3usize) {
         let (loss, intercept) = (LOSSES[loss], INTERCEPTS[intercept]);
         let solutions: Vec<Solution> =
             SOLVERS.iter().map(|&solver| solve(&data, loss, intercept, solver, 1e-7)).collect();
@@ -91,7 +92,7 @@ proptest! {
     }
 
     #[test]
-    fn dual_variables_make_the_weights(data in data(), loss in 0..3usize) {
+    fn dual_variables_make_the_weights(data in data(), loss in 0..LOSSES.len()) {
         let s = solve(&data, LOSSES[loss], Intercept::None, SolverKind::DualCd, 1e-6);
         // A fit of the hinge returns the best primal point on its way: within sqrt(2 gap) of the optimum in
         // two parts of the gap, as the weights of its dual variables are.
@@ -109,7 +110,7 @@ proptest! {
     }
 
     #[test]
-    fn a_row_of_cost_two_is_the_row_twice(data in data(), loss in 0..3usize, intercept in 0..3usize) {
+    fn a_row_of_cost_two_is_the_row_twice(data in data(), loss in 0..LOSSES.len(), intercept in 0..3usize) {
         let (loss, intercept) = (LOSSES[loss], INTERCEPTS[intercept]);
         let mut heavy = data.clone();
         heavy.cost[0] *= 2.0;
@@ -125,7 +126,7 @@ proptest! {
     }
 
     #[test]
-    fn a_start_from_the_solution_is_accepted(data in data(), loss in 0..3usize, intercept in 0..3usize) {
+    fn a_start_from_the_solution_is_accepted(data in data(), loss in 0..LOSSES.len(), intercept in 0..3usize) {
         let (loss, intercept) = (LOSSES[loss], INTERCEPTS[intercept]);
         let cold = solve(&data, loss, intercept, SolverKind::Newton, 1e-7);
         let view = data.view();

@@ -5,12 +5,13 @@ use crate::fit::dual::active::random;
 use crate::fit::sweep::dot;
 use crate::fit::{Intercept, Params, Silent, SolverKind, Start, Status, auto};
 use crate::loss::Loss;
-use crate::loss::{Hinge, Logistic, SquaredHinge};
+use crate::loss::{Hinge, Logistic, ModifiedHuber, SquaredHinge};
 use crate::matrix::dense::DenseView;
 use crate::matrix::{Matrix, Rows};
 use proptest::prelude::*;
 
-const LOSSES: [LossKind; 3] = [LossKind::Hinge, LossKind::SquaredHinge, LossKind::Logistic];
+const LOSSES: [LossKind; 4] =
+    [LossKind::Hinge, LossKind::SquaredHinge, LossKind::Logistic, LossKind::ModifiedHuber];
 
 fn options<'a>() -> SubgradientOptions<'a> {
     SubgradientOptions {
@@ -129,11 +130,12 @@ fn plain(data: &Data, loss: LossKind, k: usize, steps: usize) -> (Vec<f64>, Vec<
     let derivative = |m: f64| match loss {
         LossKind::Hinge => Hinge.derivative(m),
         LossKind::SquaredHinge => SquaredHinge.derivative(m),
+        LossKind::ModifiedHuber => ModifiedHuber.derivative(m),
         LossKind::Logistic => Logistic.derivative(m),
     };
     let (bend, radius) = match loss {
         LossKind::Hinge => (0.0, (1.0 / lambda).sqrt()),
-        LossKind::SquaredHinge => (2.0, (0.5 / lambda).sqrt()),
+        LossKind::SquaredHinge | LossKind::ModifiedHuber => (2.0, (0.5 / lambda).sqrt()),
         LossKind::Logistic => (0.25, (2.0 * 2f64.ln() / lambda).sqrt()),
     };
     let largest = (0..data.y.len()).map(|i| design.squared_norm(i)).fold(0.0, f64::max);
@@ -168,7 +170,7 @@ proptest! {
         d in 2..6usize,
         total in 0.1..100.0f64,
         k in 1..5usize,
-        loss in 0..3usize,
+        loss in 0..4usize,
     ) {
         let data = blobs(n, d, total);
         let steps = LEAST_DRAWS.div_ceil(k);
