@@ -28,6 +28,24 @@ pub enum SolverKind {
     CrammerSinger,
 }
 
+impl SolverKind {
+    /// All that can be asked for, by the names that users write.
+    pub const NAMES: [(&str, Self); 7] = [
+        ("auto", Self::Auto),
+        ("dual_cd", Self::DualCd),
+        ("dual_cd_online", Self::DualCdOnline),
+        ("newton", Self::Newton),
+        ("primal_cd", Self::PrimalCd),
+        ("cutting_plane", Self::CuttingPlane),
+        ("crammer_singer", Self::CrammerSinger),
+    ];
+
+    /// The name of the solver.
+    pub fn name(self) -> &'static str {
+        Self::NAMES.iter().find(|(_, solver)| *solver == self).map_or("subgradient", |(name, _)| name)
+    }
+}
+
 /// Limits of a fit.
 #[derive(Clone, Copy, Debug)]
 pub struct Params {

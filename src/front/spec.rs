@@ -1,7 +1,7 @@
 //! What is asked for.
 
 use crate::Result;
-use crate::fit::{Intercept, Params, SolverKind};
+use crate::fit::{Intercept, Params};
 use crate::loss::LossKind;
 use crate::pairs::map::{Factors, Map};
 
@@ -57,23 +57,5 @@ impl MapSpec {
             factors.constant = 0.0;
         }
         Map::new(n, factors, self.bits, self.seed)
-    }
-}
-
-impl SolverKind {
-    /// All that can be asked for, by the names that users write.
-    pub const NAMES: [(&str, Self); 7] = [
-        ("auto", Self::Auto),
-        ("dual_cd", Self::DualCd),
-        ("dual_cd_online", Self::DualCdOnline),
-        ("newton", Self::Newton),
-        ("primal_cd", Self::PrimalCd),
-        ("cutting_plane", Self::CuttingPlane),
-        ("crammer_singer", Self::CrammerSinger),
-    ];
-
-    /// The name of the solver.
-    pub fn name(self) -> &'static str {
-        Self::NAMES.iter().find(|(_, solver)| *solver == self).map_or("subgradient", |(name, _)| name)
     }
 }
