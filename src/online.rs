@@ -41,7 +41,7 @@ use crate::{Error, Result, memory};
 
 /// Rows taken in at a time, so that a large piece meets a full room in the middle.
 const PIECE_ROWS: usize = 4096;
-/// Least room for rows, of so many entries each: less is no cache.
+/// Smallest room for rows, of so many entries each; a smaller budget is refused.
 const LEAST_ROWS: u64 = 1024;
 const LEAST_LENGTH: f64 = 16.0;
 /// Epochs over new rows: dual variables overshoot in the first.
@@ -173,7 +173,7 @@ impl Stream {
     /// Learns from rows with their class ids and sample weights.
     ///
     /// # Errors
-    /// [`Error::Shape`], [`Error::Labels`], [`Error::Scale`] for what is no row, before anything is learned;
+    /// [`Error::Shape`], [`Error::Labels`], [`Error::Scale`] for invalid rows, before anything is learned;
     /// [`Error::Cancelled`], after which the stream is that of a part of the rows.
     pub fn learn(
         &mut self,

@@ -1,4 +1,4 @@
-//! What fits into how many bytes.
+//! Divides the memory budget among states of problems, buffers, and rows in memory.
 //!
 //! ```text
 //!   budget = per problem { w, dual variables unless in a file }

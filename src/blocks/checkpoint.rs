@@ -1,4 +1,4 @@
-//! The state of a descent as a file, from which it goes on to the same bits.
+//! The state of a descent as a file. A descent that is resumed from it ends with the same bits.
 //!
 //! ```text
 //! file   = magic "hingeSBM" | u32 version | u32 zero | u64 length of the head | head (JSON) | numbers

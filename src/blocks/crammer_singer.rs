@@ -1,4 +1,4 @@
-//! All classes at once: the machine of Crammer and Singer over blocks (ChangRoth11, section 3).
+//! All classes at once: the Crammer-Singer multi-class SVM over blocks (ChangRoth11, section 3).
 //!
 //! A step is the descent of [`crate::fit::crammer_singer`] over the rows in memory, from the weights of all
 //! rows. Between two steps a row has only its positive dual variables off its own class, sorted by class:

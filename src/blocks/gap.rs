@@ -1,8 +1,8 @@
-//! A certificate of one binary problem from sums over all rows.
+//! The certificate of one binary problem, from sums over all its rows.
 //!
-//! The dual value is the one of [`crate::fit::certificate`], which needs margins and the distance of `w` from
-//! the weights of the dual variables only, and rounding is subtracted as there, by the largest row in place
-//! of each ([`Extent`]).
+//! The dual value is computed as in [`crate::fit::certificate`]: it needs only the margins and the
+//! distance of `w` from the weights of the dual variables. A bound of the rounding errors is subtracted as
+//! there, with the largest norm of a row in place of each row's own ([`Extent`]).
 
 use crate::fit::Certificate;
 use crate::fit::certificate::{Extent, UNIT};

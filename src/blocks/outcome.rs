@@ -1,4 +1,4 @@
-//! What became of the problems of a training.
+//! The results of a training: one per binary problem, or one of all classes.
 
 use crate::fit::crammer_singer::weights::ClassWeights;
 use crate::fit::{Certificate, Status};

@@ -21,7 +21,7 @@ pub const LARGE_CACHE_BELOW: f64 = 0.1;
 pub enum Waiting {
     /// Wait: the same bits whatever the disk.
     Rest,
-    /// Epochs over the cached rows: never idle, results depend on the disk within the tolerance.
+    /// Train on the cached rows meanwhile: results depend on the speed of the disk, within the tolerance.
     Train,
 }
 

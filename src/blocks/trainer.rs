@@ -77,7 +77,7 @@ pub fn fit(
     Ok(done)
 }
 
-/// Trains the machine of Crammer and Singer; `cost` is `C` times the class weight by class, the loss of
+/// Trains the Crammer-Singer multi-class SVM; `cost` is `C` times the class weight by class, the loss of
 /// `settings` is ignored.
 ///
 /// # Errors

@@ -8,8 +8,8 @@
 //!
 //! **Start.** Most rows are negative for most labels, so every label starts from the solution of the problem
 //! whose rows are all negative, its positive rows taken out: with a free intercept that is `w = 0, b = -1`
-//! for the hinge and the squared hinge, at which no negative row has anything to say until the weights of the
-//! positive ones reach it.
+//! for the hinge and the squared hinge, at which no negative row has a loss until positive rows have changed
+//! its weights.
 //!
 //! **Small weights.** With `drop > 0`, weights are rounded to single precision and set to zero in the order
 //! of `w_j^2 (1/2 + sum_i c_i x_ij^2)`, about the change of the objective that each makes alone at the

@@ -1,4 +1,5 @@
-//! The loop of a search: the plan says where to go, the route goes there, the caller sees every step.
+//! The loop of a search: the schedule gives the next value of `C`, the route fits all lanes there, and the
+//! caller is called with each step and returns its score.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! The splits of a search, checked, and what every lane reads.
+//! The checked splits of a search, and the data that all its lanes share.
 
 use super::SearchSettings;
 use crate::fit::{Monitor, Problem};

@@ -50,7 +50,7 @@ const FORMAT: u32 = 1;
 const PREFIX: u64 = 12;
 /// Bytes of a frame before its payload.
 const FRAME: u64 = 16;
-/// Dead bytes below which no rewriting is worth its while.
+/// The file is not rewritten for fewer bytes of unneeded states than this.
 const SMALL: u64 = if cfg!(test) { 1 << 10 } else { 1 << 24 };
 
 /// An open journal: first replayed to its end, then appended to.

@@ -165,7 +165,7 @@ impl Resident {
         self.sort();
     }
 
-    /// Appends rows of the caller's; their positions are their numbers.
+    /// Appends rows that a caller gives; their positions are their numbers.
     ///
     /// # Errors
     /// [`crate::Error::Memory`] and [`crate::Error::Structure`].
