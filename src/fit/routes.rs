@@ -1,5 +1,5 @@
-//! The constants that choose between ways to the same solution, each with the measurement it comes from; those
-//! without numbers are estimates.
+//! The constants that choose between ways to the same solution, each with the measurement it comes from;
+//! those without numbers are estimates.
 //!
 //! They decide how long a fit takes, not what it proves. `benches/routes.py` measures where Newton and dual
 //! coordinate descent cross on this machine. What a loss costs by dual descent is in the loss's own
