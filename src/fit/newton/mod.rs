@@ -610,19 +610,20 @@ pub fn solve<'a, T: Loss>(
     let sample = if start.w.is_none() { Sample::of(problem) } else { None };
     let rough = sample.map(|sample| {
         let params = Params { tol: params.tol.max(sample::TOL), ..*params };
-        solve(&sample.problem(problem), loss, &params, &Start::default(), monitor)
+        let found = solve(&sample.problem(problem), loss, &params, &Start::default(), monitor)?;
+        Ok::<_, crate::Error>((
+            Start { w: Some((found.w, found.intercept)), ..Start::default() },
+            found.passes,
+        ))
     });
     let rough = rough.transpose()?;
     let mut newton = Newton::<1>::new(problem, 1, true, monitor);
-    if let Some(Solution { passes, .. }) = &rough {
+    if let Some((_, passes)) = &rough {
         newton.work.passes += passes / SAMPLED_ONE_IN as f64;
         // The sample was as hard as all rows will be.
         newton.is_dense |= newton.dense_cost.is_some_and(|cost| *passes > cost);
     }
-    match rough {
-        Some(rough) => newton.start_at(&Start { w: Some((rough.w, rough.intercept)), ..Start::default() }),
-        None => newton.start_at(start),
-    }
+    newton.start_at(rough.as_ref().map_or(start, |(start, _)| start));
     let objective = Weighted { loss, y: problem.y, cost: problem.cost };
     let [report] = newton.minimise(&objective, 1.0, &NewtonStop::RelativeGap(params.tol), params.max_iter)?;
     let evidence = newton.evidence(problem.y);
