@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import matplotlib
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
-from standings import Case, seconds
 
 # C of the panels where a set has it, else the first one of the set.
 SHOWN_C = "1"
 FLOOR = 1e-9
 
 
-def draw(found: Sequence[Case], entrants: Sequence[tuple[str, int]], path: Path) -> None:
+def draw(found: Sequence[Any], entrants: Sequence[tuple[str, int]], path: Path) -> None:
     """Write the picture."""
     sets = list(dict.fromkeys(case.key[0] for case in found))
     losses = list(dict.fromkeys(case.key[1] for case in found))
@@ -36,7 +36,7 @@ def draw(found: Sequence[Case], entrants: Sequence[tuple[str, int]], path: Path)
     plt.close(figure)
 
 
-def _panel(axes, case: Case, entrants: Sequence[tuple[str, int]]) -> None:
+def _panel(axes, case: Any, entrants: Sequence[tuple[str, int]]) -> None:
     for k, (package, threads) in enumerate(entrants):
         points = frontier(case, package, threads)
         if points:
@@ -51,9 +51,9 @@ def _panel(axes, case: Case, entrants: Sequence[tuple[str, int]]) -> None:
     axes.tick_params(labelsize=7)
 
 
-def frontier(case: Case, package: str, threads: int) -> list[tuple[float, float]]:
+def frontier(case: Any, package: str, threads: int) -> list[tuple[float, float]]:
     """Times and gaps of the runs that no faster run of the contestant beats."""
-    runs = [(seconds(row, True), max(case.distance(row), FLOOR)) for row in case.of(package, threads)]
+    runs = [(case.seconds(row, convert=True), max(case.distance(row), FLOOR)) for row in case.of(package, threads)]
     points: list[tuple[float, float]] = []
     for time, gap in sorted(run for run in runs if run[1] < float("inf")):
         if not points or gap < points[-1][1]:

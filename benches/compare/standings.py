@@ -64,6 +64,11 @@ def read(path: Path) -> list[Row]:
 class Case:
     """All runs of one set, loss and C."""
 
+    @staticmethod
+    def seconds(row: Row, convert: bool) -> float:
+        """Time of a run."""
+        return float(row["seconds"]) + (float(row["convert_s"]) if convert else 0.0)
+
     def __init__(self, key: Key, rows: Sequence[Row]):
         self.key, self.rows = key, rows
         self.best = min((float(row["objective"]) for row in rows if row["objective"]), default=math.inf)
@@ -83,7 +88,7 @@ class Case:
 
     def time(self, package: str, threads: int, gap: float, convert: bool = True) -> Time | None:
         """Time to a gap, with or without the conversion; None if the contestant was not there."""
-        runs = [(self.distance(row), seconds(row, convert), row) for row in self.of(package, threads)]
+        runs = [(self.distance(row), self.seconds(row, convert), row) for row in self.of(package, threads)]
         arrived = [total for distance, total, _ in runs if distance <= gap + ROUNDING]
         if arrived:
             return Time(min(arrived))
@@ -96,11 +101,6 @@ class Case:
     def closest(self, package: str, threads: int) -> float:
         """The smallest distance that the contestant reached."""
         return min(map(self.distance, self.of(package, threads)), default=math.inf)
-
-
-def seconds(row: Row, convert: bool) -> float:
-    """Time of a run."""
-    return float(row["seconds"]) + (float(row["convert_s"]) if convert else 0.0)
 
 
 def cases(rows: Iterable[Row]) -> list[Case]:

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from hinge._choice import std_error
 
-if TYPE_CHECKING:
-    from hinge._csearch import CSearch
 
-
-def frame(search: CSearch) -> Any:
+def frame(search: Any) -> Any:
     """See :meth:`hinge.CSearch.to_frame`."""
     import pandas as pd
 
@@ -27,7 +24,7 @@ def frame(search: CSearch) -> Any:
     return pd.DataFrame(columns | {name: getattr(search, name) for name in names})
 
 
-def plot(search: CSearch, ax: Any = None) -> Any:
+def plot(search: Any, ax: Any = None) -> Any:
     """See :meth:`hinge.CSearch.plot`."""
     if ax is None:
         from matplotlib.figure import Figure
@@ -47,7 +44,7 @@ def plot(search: CSearch, ax: Any = None) -> Any:
     return ax
 
 
-def text(search: CSearch) -> str:
+def text(search: Any) -> str:
     """A line about the search, a line of names, a line per C: ``*`` is the chosen one, ``+`` the best if another."""
     header, rows = _cells(search)
     widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
@@ -57,7 +54,7 @@ def text(search: CSearch) -> str:
     return "\n".join(lines)
 
 
-def html(search: CSearch) -> str:
+def html(search: Any) -> str:
     """The same as a table, the chosen row in bold."""
     header, rows = _cells(search)
     head = "".join(f"<th>{escape(name)}</th>" for name in header)
@@ -71,17 +68,17 @@ def html(search: CSearch) -> str:
     )
 
 
-def _others(search: CSearch) -> list[str]:
+def _others(search: Any) -> list[str]:
     """Scorers that do not choose."""
     return [name for name in search.all_scores if name != search.scorer]
 
 
-def _choice(search: CSearch) -> str:
+def _choice(search: Any) -> str:
     best = f"best C = {search.best_C:g}, {search.scorer} {search.best_score:.4f}"
     return f"C = {search.C:g} within one standard error; {best}" if search.choose == "one_se" else best
 
 
-def _about(search: CSearch) -> str:
+def _about(search: Any) -> str:
     partial = "partial, stopped" if search.is_partial else "ended"
     return (
         f"{_choice(search)}; {len(search.Cs)} values, {search.n_folds} folds, {search.seconds.sum():.2f} s, "
@@ -89,7 +86,7 @@ def _about(search: CSearch) -> str:
     )
 
 
-def _cells(search: CSearch) -> tuple[list[str], list[list[str]]]:
+def _cells(search: Any) -> tuple[list[str], list[list[str]]]:
     others = {name: search.all_scores[name].mean(axis=1) for name in _others(search)}
     header = ["C", search.scorer, "+- error", *others, "passes", "seconds", ""]
     rows = []
@@ -100,7 +97,7 @@ def _cells(search: CSearch) -> tuple[list[str], list[list[str]]]:
     return header, rows
 
 
-def _remark(search: CSearch, k: int) -> str:
+def _remark(search: Any, k: int) -> str:
     remarks = {
         "unchanged": search.unchanged[k],
         "not converged": not search.converged[k] and not search.unchanged[k],

@@ -4,28 +4,16 @@
 use std::path::Path;
 
 use super::fingerprint::Fingerprint;
-use super::folds::{Fold, FoldRows, LaneSetup};
+use super::folds::{FoldRows, LaneSetup, SearchData};
 use super::journal::Journal;
 use super::plan::{EndReason, SearchPlan, SearchSchedule, Visited};
 use super::primal::Primal;
 use super::runner::Runner;
 use super::{Route, SearchSettings, SearchStep, crammer_singer, dual, folds, lower_bound};
 use crate::fit::{Intercept, Monitor, SolverKind, auto};
-use crate::labels::{Labels, check_row_count, check_weights};
-use crate::matrix::{Matrix, Rows};
+use crate::labels::{check_row_count, check_weights};
+use crate::matrix::Rows;
 use crate::{Error, Result};
-
-/// The data of a search.
-pub struct SearchData<'a> {
-    /// The full matrix.
-    pub rows: &'a Matrix<'a>,
-    /// Class ids of its rows.
-    pub labels: Labels<'a>,
-    /// Weights of its rows.
-    pub weight: &'a [f64],
-    /// The splits.
-    pub folds: &'a [Fold],
-}
 
 /// Runs a search. `visit` is called after each value of `C`; it returns the score, which refinement
 /// maximises, or `None` to end the search.

@@ -15,6 +15,18 @@ pub struct Fold {
     pub test: Vec<u32>,
 }
 
+/// The data of a search.
+pub struct SearchData<'a> {
+    /// The full matrix.
+    pub rows: &'a Matrix<'a>,
+    /// Class ids of its rows.
+    pub labels: Labels<'a>,
+    /// Weights of its rows.
+    pub weight: &'a [f64],
+    /// The splits.
+    pub folds: &'a [Fold],
+}
+
 /// Rows of positive weight in the training part of a fold, their weights, and the held-out rows.
 pub struct FoldRows<'a> {
     /// Rows to train on.

@@ -42,8 +42,8 @@ use crate::fit::auto;
 use crate::loss::{Loss, LossKind, with_loss};
 use crate::memory;
 
-pub use driver::{SearchData, search};
-pub use folds::Fold;
+pub use driver::search;
+pub use folds::{Fold, SearchData};
 pub use plan::{EndReason, SearchPlan, StopRule, Values};
 
 /// Largest `C` that is tried.

@@ -77,7 +77,11 @@ proptest! {
     }
 
     #[test]
-    fn solvers_agree_for_every_loss_and_intercept(data in data(), loss in 0..LOSSES.len(), intercept in 0..3usize) {
+    fn solvers_agree_for_every_loss_and_intercept(
+        data in data(),
+        loss in 0..LOSSES.len(),
+        intercept in 0..3usize,
+    ) {
         let (loss, intercept) = (LOSSES[loss], INTERCEPTS[intercept]);
         let solutions: Vec<Solution> =
             SOLVERS.iter().map(|&solver| solve(&data, loss, intercept, solver, 1e-7)).collect();
@@ -126,7 +130,11 @@ proptest! {
     }
 
     #[test]
-    fn a_start_from_the_solution_is_accepted(data in data(), loss in 0..LOSSES.len(), intercept in 0..3usize) {
+    fn a_start_from_the_solution_is_accepted(
+        data in data(),
+        loss in 0..LOSSES.len(),
+        intercept in 0..3usize,
+    ) {
         let (loss, intercept) = (LOSSES[loss], INTERCEPTS[intercept]);
         let cold = solve(&data, loss, intercept, SolverKind::Newton, 1e-7);
         let view = data.view();
