@@ -50,7 +50,7 @@
 //! They find damage, not malice: every length and number is checked against what it must fit before it is
 //! used, also where the checksum is right.
 //!
-//! **Limits.** A page claims at most [`MAX_PAGE_ENTRIES`] entries, a section at most [`MAX_RATIO`] times its
+//! **Limits.** A page claims at most [`MAX_PAGE_ENTRIES`] entries, a section at most [`super::codec::MAX_RATIO`] times its
 //! stored bytes, and stored bytes are bounded by the file: a reader allocates in proportion to the file,
 //! whatever is written in it.
 //!
@@ -108,10 +108,6 @@ pub const MAX_PAGE_ENTRIES: usize = 1 << 27;
 pub const MAX_ROW_ENTRIES: usize = MAX_PAGE_ENTRIES - PAGE_ENTRIES;
 /// One more than the largest column, as in CSR with 4-byte indices.
 pub const MAX_COLUMNS: usize = i32::MAX as usize;
-/// zstd packs a run of equal bytes at most this well: 128 kB in 4 bytes.
-pub const MAX_RATIO: usize = 1 << 15;
-/// Level of zstd, see the module's table.
-pub const LEVEL: i32 = -1;
 /// Bytes of JSON that a reader believes: 20 million feature names of 50 letters.
 pub const MAX_META_BYTES: usize = 1 << 30;
 /// Seeds of the checksums of meta, columns, index and trailer.

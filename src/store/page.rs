@@ -4,9 +4,9 @@
 //! sentence; the reader adds the file and the offset. Values, columns, classes, weights and row numbers are
 //! checked here, so that a solver never meets what a file should not contain.
 
+use super::codec::{MAX_RATIO, Packer, Unpacker};
 use super::format::{
-    MAX_PAGE_ENTRIES, MAX_PAGE_ROWS, MAX_RATIO, PAGE_HEADER_BYTES, PageEntry, Planes, SECTIONS, u32_at,
-    u64_at,
+    MAX_PAGE_ENTRIES, MAX_PAGE_ROWS, PAGE_HEADER_BYTES, PageEntry, Planes, SECTIONS, u32_at, u64_at,
 };
 use super::{format, indices};
 use crate::matrix::arena::{Room, ValuesMut};
@@ -173,9 +173,9 @@ impl OpenPage {
         bytes[0..4].copy_from_slice(&(self.n_rows() as u32).to_le_bytes());
         bytes[4..8].copy_from_slice(&(self.nnz() as u32).to_le_bytes());
         (bytes[8], bytes[9]) = (kind, u8::from(has_weights));
-        let mut compressor = zstd::bulk::Compressor::new(format::LEVEL)?;
+        let mut packer = Packer::new()?;
         for (k, section) in sections.iter().enumerate() {
-            let packed = compressor.compress(section)?;
+            let packed = packer.pack(section)?;
             let stored = if packed.len() < section.len() { &packed } else { section };
             let at = 16 + 16 * k;
             bytes[at..at + 4].copy_from_slice(&(stored.len() as u32).to_le_bytes());
@@ -224,7 +224,7 @@ impl OpenPage {
 #[derive(Default)]
 pub struct Scratch {
     sections: [Vec<u8>; 2],
-    decompressor: Option<zstd::bulk::Decompressor<'static>>,
+    unpacker: Unpacker,
 }
 
 /// What a page may contain.
@@ -357,7 +357,7 @@ impl<'a> Head<'a> {
         k: usize,
         padding: usize,
         buffer: &'s mut Vec<u8>,
-        decompressor: &mut Option<zstd::bulk::Decompressor<'static>>,
+        unpacker: &mut Unpacker,
     ) -> Result<&'s [u8], PageError> {
         self.check(k)?;
         let (stored, len) = self.sections[k];
@@ -367,11 +367,7 @@ impl<'a> Head<'a> {
         } else {
             memory::resize(buffer, len, 0);
             let damaged = |error: std::io::Error| format!("the {} of page {}: {error}", NAMES[k], self.page);
-            let decompressor = match decompressor {
-                Some(decompressor) => decompressor,
-                none => none.insert(zstd::bulk::Decompressor::new().map_err(damaged)?),
-            };
-            let n = decompressor.decompress_to_buffer(stored, &mut buffer[..]).map_err(damaged)?;
+            let n = unpacker.unpack(stored, &mut buffer[..]).map_err(damaged)?;
             if n != len {
                 return Err(format!(
                     "the {} of page {} have {n} bytes, {len} are claimed",
@@ -398,9 +394,9 @@ pub fn decode(
     facts: &mut Facts<'_>,
 ) -> Result<(), PageError> {
     let head = Head::parse(bytes, page, entry)?;
-    let Scratch { sections: [first, second], decompressor } = scratch;
+    let Scratch { sections: [first, second], unpacker } = scratch;
 
-    let lens = head.section(LENGTHS, 0, first, decompressor)?;
+    let lens = head.section(LENGTHS, 0, first, unpacker)?;
     let mut total = 0u64;
     for (len, x) in room.lens.iter_mut().zip(Planes::new(lens, head.n_rows).iter(head.n_rows)) {
         let x = u32::from_le_bytes(x);
@@ -411,8 +407,8 @@ pub fn decode(
         return Err(format!("the rows of page {page} have {total} entries, {} are claimed", head.nnz));
     }
 
-    let codes = head.section(CODES, 0, first, decompressor)?;
-    let numbers = head.section(COLUMNS, indices::PADDING, second, decompressor)?;
+    let codes = head.section(CODES, 0, first, unpacker)?;
+    let numbers = head.section(COLUMNS, indices::PADDING, second, unpacker)?;
     if indices::decode(codes, numbers, room.indices).is_none() {
         return Err(format!("the column numbers of page {page} do not fit their codes"));
     }
@@ -427,9 +423,9 @@ pub fn decode(
         }
     }
 
-    let values = head.section(VALUES, 0, first, decompressor)?;
+    let values = head.section(VALUES, 0, first, unpacker)?;
     decode_values(&head, values, room.lens, room.values)?;
-    decode_facts(&head, limits, first, decompressor, facts)
+    decode_facts(&head, limits, first, unpacker, facts)
 }
 
 fn decode_values(head: &Head<'_>, bytes: &[u8], lens: &[i64], out: ValuesMut<'_>) -> Result<(), PageError> {
@@ -493,12 +489,12 @@ fn decode_facts(
     head: &Head<'_>,
     limits: &PageLimits<'_>,
     buffer: &mut Vec<u8>,
-    decompressor: &mut Option<zstd::bulk::Decompressor<'static>>,
+    unpacker: &mut Unpacker,
     facts: &mut Facts<'_>,
 ) -> Result<(), PageError> {
     let (page, n) = (head.page, head.n_rows);
     if let Some(classes) = &mut facts.classes {
-        let bytes = head.section(CLASSES, 0, buffer, decompressor)?;
+        let bytes = head.section(CLASSES, 0, buffer, unpacker)?;
         for (i, (class, id)) in classes.iter_mut().zip(Planes::new(bytes, n).iter(n)).enumerate() {
             let id = u32::from_le_bytes(id);
             let Some(rank) = limits.class_ranks.get(id as usize) else {
@@ -511,7 +507,7 @@ fn decode_facts(
     if let Some(weights) = &mut facts.weights {
         weights.fill(1.0);
         if head.has_weights {
-            let bytes = head.section(WEIGHTS, 0, buffer, decompressor)?;
+            let bytes = head.section(WEIGHTS, 0, buffer, unpacker)?;
             for (i, (weight, bytes)) in weights.iter_mut().zip(Planes::new(bytes, n).iter(n)).enumerate() {
                 *weight = f64::from_le_bytes(bytes);
                 if !(weight.is_finite() && *weight >= 0.0) {
@@ -521,7 +517,7 @@ fn decode_facts(
         }
     }
     if let Some(numbers) = &mut facts.numbers {
-        let bytes = head.section(NUMBERS, 0, buffer, decompressor)?;
+        let bytes = head.section(NUMBERS, 0, buffer, unpacker)?;
         let mut least = 0;
         for (i, (number, bytes)) in numbers.iter_mut().zip(Planes::new(bytes, n).iter(n)).enumerate() {
             *number = u64::from_le_bytes(bytes);

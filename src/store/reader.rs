@@ -5,15 +5,16 @@
 //! and by [`Store::verify`].
 
 use std::fs::File;
-use std::io::Read;
+
 use std::path::{Path, PathBuf};
 
 use rayon::prelude::*;
 
+use super::codec::{self, MAX_RATIO};
 use super::columns::is_permutation;
 use super::format::{
-    HEADER_BYTES, INDEX_BYTES, MAX_META_BYTES, MAX_PAGE_ENTRIES, MAX_PAGE_ROWS, MAX_RATIO, PageEntry, Planes,
-    SEEDS, TRAILER_BYTES, TrailerEntry,
+    HEADER_BYTES, INDEX_BYTES, MAX_META_BYTES, MAX_PAGE_ENTRIES, MAX_PAGE_ROWS, PageEntry, Planes, SEEDS,
+    TRAILER_BYTES, TrailerEntry,
 };
 use super::labels::Classes;
 use super::meta::Meta;
@@ -492,11 +493,8 @@ impl Opening<'_> {
         if part.stored == part.len {
             return Ok(bytes);
         }
-        let mut unpacked = Vec::new();
-        let read = zstd::stream::Decoder::with_buffer(&bytes[..])
-            .and_then(|decoder| decoder.take(part.len + 1).read_to_end(&mut unpacked));
-        match read {
-            Ok(n) if n as u64 == part.len => Ok(unpacked),
+        match codec::unpack_growing(&bytes, part.len) {
+            Ok(unpacked) if unpacked.len() as u64 == part.len => Ok(unpacked),
             Ok(_) => {
                 Err(self.corrupt(part.offset, format!("{} bytes do not unpack to {}", part.stored, part.len)))
             }

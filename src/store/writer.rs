@@ -13,6 +13,7 @@
 
 use std::path::Path;
 
+use super::codec::Packer;
 use super::columns::Order;
 use super::format;
 use super::format::{MAX_COLUMNS, MAX_ROW_ENTRIES, PageEntry, SEEDS, TrailerEntry};
@@ -401,8 +402,8 @@ impl StoreBuilder {
     }
 
     fn write_part(&mut self, bytes: &[u8], k: usize) -> Result<TrailerEntry> {
-        let packed =
-            zstd::bulk::compress(bytes, format::LEVEL).map_err(|_| Error::Memory { bytes: bytes.len() })?;
+        let packed = Packer::new().and_then(|mut packer| packer.pack(bytes));
+        let packed = packed.map_err(|_| Error::Memory { bytes: bytes.len() })?;
         let stored = if packed.len() < bytes.len() { &packed } else { bytes };
         self.write_plain(stored, k).map(|part| TrailerEntry { len: bytes.len() as u64, ..part })
     }

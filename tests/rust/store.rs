@@ -8,6 +8,7 @@ use hinge::fit::Silent;
 use hinge::matrix::Rows;
 use hinge::matrix::arena::{Arena, View, Width};
 use hinge::matrix::csr::CsrView;
+use hinge::store::codec::Packer;
 use hinge::store::columns::{Order, restore};
 use hinge::store::format;
 use hinge::store::format::{HEADER_BYTES, PAGE_HEADER_BYTES, TRAILER_BYTES};
@@ -396,7 +397,7 @@ fn contrive_compressed(k: usize, change: impl Fn(&mut [u8])) -> String {
     let section = &mut bytes[starts[k]..starts[k] + stored];
     let mut content = zstd::bulk::decompress(section, len).unwrap();
     change(&mut content);
-    section.copy_from_slice(&zstd::bulk::compress(&content, format::LEVEL).unwrap());
+    section.copy_from_slice(&Packer::new().unwrap().pack(&content).unwrap());
     seal(bytes, &starts, k)
 }
 
@@ -443,7 +444,7 @@ fn contrive_end(change: impl Fn(&mut String, &mut Vec<u8>, &mut format::Trailer)
     let kept = &bytes[..parts[0].offset as usize];
     change(&mut meta, &mut index, &mut parts);
     let mut out = kept.to_vec();
-    let packed = zstd::bulk::compress(meta.as_bytes(), format::LEVEL).unwrap();
+    let packed = Packer::new().unwrap().pack(meta.as_bytes()).unwrap();
     for (k, (stored, len)) in
         [(packed.as_slice(), meta.len()), (&[], 0), (&index, index.len())].into_iter().enumerate()
     {
