@@ -11,7 +11,7 @@ use super::route::{NO_FOLD, StoreRoute, StoreSetup};
 use super::settings::BlockSettings;
 use super::trainer::check_row_count;
 use super::{budget, scan};
-use crate::fit::{Intercept, Monitor, check_length};
+use crate::fit::{Intercept, Monitor, Params, check_length};
 use crate::labels::Labels;
 use crate::matrix::Rows;
 use crate::memory::CollectLarge;
@@ -148,7 +148,8 @@ impl StoreSearch<'_> {
         let (store, meta) = (self.task.store, self.task.store.meta());
         let n_problems = n_lanes / self.task.folds.len().max(1);
         let own = meta.n_rows * (ROW_BYTES + 8 * n_problems as u64);
-        let crate::search::SearchSettings { loss, intercept, tol, max_iter, seed, .. } = self.settings;
+        let crate::search::SearchSettings { loss, intercept, params: Params { tol, max_iter, seed, .. } } =
+            self.settings;
         let tol = GAP_PER_TOL * tol;
         let budget = self.blocks.budget.saturating_sub(own);
         let settings =

@@ -113,8 +113,7 @@ impl Search<'_> {
 
     fn settings(&self) -> SearchSettings {
         let Spec { loss, intercept, params, .. } = *self.spec;
-        let crate::fit::Params { solver, tol, max_iter, seed } = params;
-        SearchSettings { loss, intercept, solver, tol, max_iter, seed }
+        SearchSettings { loss, intercept, params }
     }
 }
 

@@ -22,8 +22,7 @@ pub fn loss(name: &str) -> Result<LossKind> {
 /// The solver of a name.
 pub fn solver(name: &str) -> Result<SolverKind> {
     let known = SolverKind::NAMES.iter().find(|(known, _)| *known == name);
-    let rule =
-        "'auto', 'dual_cd', 'dual_cd_online', 'newton', 'primal_cd', 'cutting_plane' or 'crammer_singer'";
+    let rule = "the name of a solver";
     known.map_or_else(|| unknown("solver", name, rule), |(_, solver)| Ok(*solver))
 }
 

@@ -74,7 +74,8 @@ pub fn drive(
 /// Whether a step from a journal has the shape of this search.
 fn fits(setup: &LaneSetup<'_>, step: &SearchStep) -> bool {
     let shape = |part: &FoldRows<'_>| part.test.len() * setup.n_problems();
-    let per_fold = if setup.settings.solver == SolverKind::CrammerSinger { 1 } else { setup.n_problems() };
+    let per_fold =
+        if setup.settings.params.solver == SolverKind::CrammerSinger { 1 } else { setup.n_problems() };
     step.objective.len() == setup.parts.len() * per_fold
         && step.decisions.iter().map(Vec::len).eq(setup.parts.iter().map(shape))
 }
@@ -87,7 +88,7 @@ fn visited(step: &SearchStep, score: f64) -> Visited {
 /// Newton where one fold's problem asks for it or entries are so many that the lanes' vectors do not count,
 /// fits to a gap otherwise; the same for all lanes and all values of `C`.
 fn route<'a>(setup: &'a LaneSetup<'a>) -> Result<Box<dyn Route + 'a>> {
-    let solver = match setup.settings.solver {
+    let solver = match setup.settings.params.solver {
         SolverKind::Auto => {
             let largest = (0..setup.parts.len()).max_by_key(|&f| setup.parts[f].train.len()).unwrap_or(0);
             let FoldRows { weight, .. } = &setup.parts[largest];

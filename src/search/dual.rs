@@ -133,8 +133,8 @@ impl LaneAt<'_> {
         monitor: &dyn Monitor,
     ) -> Result<LaneFit<DualSolution>> {
         let (settings, c) = (self.setup.settings, self.c);
-        let tol = GAP_PER_TOL * settings.tol;
-        let (mut start, mut solver) = (Start::default(), settings.solver);
+        let tol = GAP_PER_TOL * settings.params.tol;
+        let (mut start, mut solver) = (Start::default(), settings.params.solver);
         if let Some((accepted, kept)) = last {
             start = kept.start;
             self.rescale(&mut start, accepted.c);
@@ -144,8 +144,8 @@ impl LaneAt<'_> {
         }
         let y = self.setup.signs(self.number);
         let cost: Vec<f64> = self.weight().iter().map(|v| c * v).collect_large();
-        let seed = settings.seed.wrapping_add(self.number as u64);
-        let params = Params { solver, tol, max_iter: settings.max_iter, seed };
+        let seed = settings.params.seed.wrapping_add(self.number as u64);
+        let params = Params { solver, tol, max_iter: settings.params.max_iter, seed };
         let problem = self.setup.problem(self.number, &y, &cost);
         let mut solution = auto::solve_unproved(&problem, settings.loss, &params, &start, monitor)?;
         let is_converged = solution.status == Status::Converged;
@@ -267,8 +267,11 @@ mod tests {
         ];
         let weight: Vec<f64> = (0..n).map(|i| 0.5 + (i % 3) as f64).collect();
         let parts = parts(&view, &labels, &weight, &folds).unwrap();
-        let settings =
-            SearchSettings { loss, intercept, solver: SolverKind::DualCd, tol: TOL, max_iter: 100_000, seed };
+        let settings = SearchSettings {
+            loss,
+            intercept,
+            params: Params { solver: SolverKind::DualCd, tol: TOL, max_iter: 100_000, seed },
+        };
         let (labels, weight) = (&labels, &weight[..]);
         let setup = LaneSetup {
             rows: &view,
@@ -359,8 +362,11 @@ mod tests {
         let weight = [1.0; 20];
         let parts = parts(&view, &labels, &weight, &folds).unwrap();
         let (intercept, solver) = (Intercept::None, SolverKind::DualCd);
-        let settings =
-            SearchSettings { loss: LossKind::Hinge, intercept, solver, tol: TOL, max_iter: 100, seed: 0 };
+        let settings = SearchSettings {
+            loss: LossKind::Hinge,
+            intercept,
+            params: Params { solver, tol: TOL, max_iter: 100, seed: 0 },
+        };
         let setup = LaneSetup {
             rows: &view,
             labels: &labels,

@@ -10,6 +10,7 @@ use rayon::prelude::*;
 use twox_hash::XxHash3_64;
 
 use super::{SearchData, SearchPlan, SearchSettings};
+use crate::fit::Params;
 use crate::matrix::{Matrix, Rows};
 use crate::memory::CollectLarge;
 
@@ -37,7 +38,8 @@ impl Fingerprint {
 
     /// The fingerprint of a search over data that are described by the entries.
     pub fn with(data: &[(&str, String)], settings: &SearchSettings, plan: &SearchPlan) -> Self {
-        let SearchSettings { loss, intercept, solver, tol, max_iter, seed } = settings;
+        let SearchSettings { loss, intercept, params } = settings;
+        let Params { solver, tol, max_iter, seed } = params;
         let SearchPlan { values, refine, stop } = plan;
         let options = [
             ("loss", format!("{loss:?}")),

@@ -421,8 +421,11 @@ mod tests {
         let labels = Labels { ids: &[0, 1], n_classes: 2 };
         let task = SearchData { rows: &view.into(), labels, weight: &[1.0, 1.0], folds: &folds };
         let (intercept, solver) = (Intercept::Free, SolverKind::Auto);
-        let settings =
-            SearchSettings { loss: LossKind::Hinge, intercept, solver, tol: 0.1, max_iter: 9, seed };
+        let settings = SearchSettings {
+            loss: LossKind::Hinge,
+            intercept,
+            params: crate::fit::Params { solver, tol: 0.1, max_iter: 9, seed },
+        };
         let plan = SearchPlan { values: Values::List(vec![1.0, 2.0]), refine: 0, stop: StopRule::Exact };
         Fingerprint::of(&task, &settings, &plan)
     }

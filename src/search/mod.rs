@@ -35,7 +35,7 @@ pub mod watch;
 use std::sync::Arc;
 
 use crate::Result;
-use crate::fit::{Intercept, SolverKind, check_length};
+use crate::fit::{Intercept, Params, check_length};
 
 #[cfg(doc)]
 use crate::fit::auto;
@@ -60,17 +60,13 @@ pub struct SearchSettings {
     pub loss: LossKind,
     /// Treatment of the intercept.
     pub intercept: Intercept,
+    /// Solver, accuracy, limits and seed.
+    ///
     /// [`SolverKind::Auto`] is Newton for a smooth loss with few columns or many entries per column, else a
     /// fit to a duality gap by dual coordinate descent. Tried: Newton everywhere, as Chu15 has it:
-    /// [`auto::prefers_lanes`].
-    pub solver: SolverKind,
-    /// Newton: gradient norm relative to `min(pos, neg) / n` times the norm at zero (Chu15, eq. 28).
-    /// Others: ten times the relative duality gap.
-    pub tol: f64,
-    /// Limit of epochs or Newton steps per fit.
-    pub max_iter: usize,
-    /// Seed of the visiting orders.
-    pub seed: u64,
+    /// [`auto::prefers_lanes`]. The accuracy is, for Newton, the gradient norm relative to `min(pos, neg) / n`
+    /// times the norm at zero (Chu15, eq. 28), for others ten times the relative duality gap.
+    pub params: Params,
 }
 
 /// What happened at one value of `C`.

@@ -157,7 +157,7 @@ impl<'a, T: Loss> LaneGroup<'a, T> {
             Problem { rows: setup.rows, ids: None, y: &[], cost: &[], intercept: setup.settings.intercept };
         let terms = FoldTerms::new(loss, setup, lanes.clone())?;
         let share = std::array::from_fn(|l| match lanes.clone().nth(l) {
-            Some(k) => setup.settings.tol * smaller_share(&setup.signs(k), &setup.part(k).weight),
+            Some(k) => setup.settings.params.tol * smaller_share(&setup.signs(k), &setup.part(k).weight),
             None => 0.0,
         });
         Ok(Self {
@@ -204,7 +204,7 @@ impl<T: Loss> Group for LaneGroup<'_, T> {
             std::array::from_fn(|l| self.share[l] * (at_zero[l].hh + at_zero[l].intercept).sqrt())
         });
         let stop = NewtonStop::Gradient(tau.map(|tau| c * tau));
-        let reports = self.newton.minimise(&self.terms, c, &stop, self.setup.settings.max_iter)?;
+        let reports = self.newton.minimise(&self.terms, c, &stop, self.setup.settings.params.max_iter)?;
         let reports = &reports[..self.lanes.len()];
         let is_converged = reports.iter().all(|report| report.status == Status::Converged);
         self.until = if is_converged { self.accepted_until(c, &tau) } else { 0.0 };

@@ -271,10 +271,7 @@ impl Task {
         let settings = SearchSettings {
             loss,
             intercept,
-            solver: SolverKind::Newton,
-            tol: 1e-14,
-            max_iter: 2000,
-            seed: 1,
+            params: Params { solver: SolverKind::Newton, tol: 1e-14, max_iter: 2000, seed: 1 },
         };
         let plan = search::SearchPlan {
             values: Values::List(vec![0.25, 1.0, 4.0]),

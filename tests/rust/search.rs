@@ -60,7 +60,7 @@ fn intercept(loss: LossKind) -> Intercept {
 
 fn settings(loss: LossKind, solver: SolverKind, tol: f64) -> SearchSettings {
     let intercept = intercept(loss);
-    SearchSettings { loss, intercept, solver, tol, max_iter: 100_000, seed: 0 }
+    SearchSettings { loss, intercept, params: Params { solver, tol, max_iter: 100_000, seed: 0 } }
 }
 
 fn doubling(c_max: f64, stop: StopRule) -> SearchPlan {

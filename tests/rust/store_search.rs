@@ -5,7 +5,7 @@ use std::path::Path;
 use hinge::Error;
 use hinge::blocks::BlockSettings as Blocks;
 use hinge::blocks::search::{StoreSearch, StoreSearchData};
-use hinge::fit::{Intercept, Silent, SolverKind};
+use hinge::fit::{Intercept, Params, Silent, SolverKind};
 use hinge::loss::LossKind;
 use hinge::search::{EndReason, Fold, SearchPlan, SearchSettings, SearchStep, StopRule, Values};
 use hinge::store::reader::Store;
@@ -35,8 +35,11 @@ fn run(
 ) -> hinge::Result<(EndReason, Vec<SearchStep>)> {
     let budget = 19_500_000 + (n_classes * folds.len()) as u64 * 700_000;
     let blocks = Blocks { budget, ..settings(loss, intercept) };
-    let settings =
-        SearchSettings { loss, intercept, solver: SolverKind::DualCd, tol: 1e-2, max_iter: 500, seed: 3 };
+    let settings = SearchSettings {
+        loss,
+        intercept,
+        params: Params { solver: SolverKind::DualCd, tol: 1e-2, max_iter: 500, seed: 3 },
+    };
     let plan = SearchPlan { values, refine: 0, stop: StopRule::Exact };
     let task = StoreSearchData { store, factor: &FACTOR[..n_classes], folds };
     let search = StoreSearch { task, settings, blocks, plan: &plan, resume };
@@ -136,8 +139,11 @@ fn splits_that_are_no_partition_and_small_budgets_are_refused() {
     let plan = SearchPlan { values: Values::List(vec![1.0]), refine: 0, stop: StopRule::Exact };
     let blocks = Blocks { budget: 2_000_000, ..settings(LossKind::Hinge, Intercept::None) };
     let (loss, intercept) = (LossKind::Hinge, Intercept::None);
-    let settings =
-        SearchSettings { loss, intercept, solver: SolverKind::DualCd, tol: 1e-2, max_iter: 5, seed: 3 };
+    let settings = SearchSettings {
+        loss,
+        intercept,
+        params: Params { solver: SolverKind::DualCd, tol: 1e-2, max_iter: 5, seed: 3 },
+    };
     let folds = folds(3);
     let task = StoreSearchData { store: &store, factor: &FACTOR[..2], folds: &folds };
     let search = StoreSearch { task, settings, blocks, plan: &plan, resume: None };
