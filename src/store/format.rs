@@ -50,7 +50,8 @@
 //! They find damage, not malice: every length and number is checked against what it must fit before it is
 //! used, also where the checksum is right.
 //!
-//! **Limits.** A page claims at most [`MAX_PAGE_ENTRIES`] entries, a section at most [`super::codec::MAX_RATIO`] times its
+//! **Limits.** A page claims at most [`MAX_PAGE_ENTRIES`] entries, a section at most
+//! [`super::codec::MAX_RATIO`] times its
 //! stored bytes, and stored bytes are bounded by the file: a reader allocates in proportion to the file,
 //! whatever is written in it.
 //!

@@ -6,7 +6,8 @@
 //! class: what block minimisation needs (Yu10, ChangRoth11).
 //!
 //! * [`format`](mod@format): the bytes of a file, with a drawing; all constants;
-//! * [`codec`]: how they are compressed; [`indices`]: column numbers to bytes and back; [`page`]: a page to bytes and back;
+//! * [`codec`]: how they are compressed; [`indices`]: column numbers to bytes and back; [`page`]: a page to
+//!   bytes and back;
 //! * [`meta`]: what a file says about itself; [`labels`]: its classes;
 //! * [`columns`]: relabelling of columns by frequency;
 //! * [`writer`]: building, in a draft ([`crate::durable`]) that gets its name when it is whole;
