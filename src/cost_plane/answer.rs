@@ -128,7 +128,8 @@ fn certified(
         let crate::fit::Solution { w, intercept, alpha, certificate, .. } = solution;
         return Ok(Answer { w, intercept, alpha, certificate, steps, descended: false });
     }
-    let params = Params { solver: SolverKind::DualCd, tol: MAX_GAP, max_iter: MAX_EPOCHS, seed: 0 };
+    let solver = SolverKind::DualCd;
+    let params = Params { solver, tol: MAX_GAP, max_iter: MAX_EPOCHS, ..Params::default() };
     let start = Start { w: None, alpha: Some(memory::copy(&solution.alpha)), is_consistent: false };
     let better = auto::solve(&problem, LossKind::Hinge, &params, &start, monitor)?;
     let is_better = better.certificate.relative_gap() < solution.certificate.relative_gap();
@@ -156,7 +157,7 @@ pub fn fit(
     let intercept = if data.bias == 0.0 { Intercept::None } else { Intercept::Penalised(data.bias) };
     let problem = Problem { rows: data.rows, ids: None, y: data.y, cost: &costs, intercept };
     let solver = if start.is_some() { SolverKind::DualCd } else { SolverKind::Auto };
-    let params = Params { solver, tol, max_iter: MAX_EPOCHS, seed: 0 };
+    let params = Params { solver, tol, max_iter: MAX_EPOCHS, ..Params::default() };
     let start = Start { w: None, alpha: start, is_consistent: false };
     let solution = auto::solve(&problem, LossKind::Hinge, &params, &start, monitor)?;
     let crate::fit::Solution { w, intercept, alpha, certificate, n_iter, .. } = solution;

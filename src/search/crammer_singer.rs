@@ -65,10 +65,9 @@ impl LaneFits for AllClassesFits<'_> {
         };
         let tol = GAP_PER_TOL * setup.settings.params.tol;
         let params = Params {
-            solver: SolverKind::CrammerSinger,
             tol,
-            max_iter: setup.settings.params.max_iter,
             seed: setup.settings.params.seed.wrapping_add(fold as u64),
+            ..setup.settings.params
         };
         let start = last.map_or_else(ClassStart::default, |(accepted, kept)| ClassStart {
             factor: Some(kept.factor.clamp(1.0, c / accepted.c)),

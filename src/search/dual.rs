@@ -145,7 +145,7 @@ impl LaneAt<'_> {
         let y = self.setup.signs(self.number);
         let cost: Vec<f64> = self.weight().iter().map(|v| c * v).collect_large();
         let seed = settings.params.seed.wrapping_add(self.number as u64);
-        let params = Params { solver, tol, max_iter: settings.params.max_iter, seed };
+        let params = Params { solver, tol, seed, ..settings.params };
         let problem = self.setup.problem(self.number, &y, &cost);
         let mut solution = auto::solve_unproved(&problem, settings.loss, &params, &start, monitor)?;
         let is_converged = solution.status == Status::Converged;

@@ -50,7 +50,7 @@ pub use plan::{EndReason, SearchPlan, StopRule, Values};
 pub const DEFAULT_C_MAX: f64 = 1024.0;
 /// Factor between successive values of `C`.
 pub const DEFAULT_RATIO: f64 = 2.0;
-/// Accuracy of the fits of a search, see [`SearchSettings::tol`].
+/// Accuracy of the fits of a search, see [`SearchSettings::params`].
 pub const DEFAULT_SEARCH_TOL: f64 = 1e-2;
 
 /// What to fit at each `C` and how well.
@@ -62,7 +62,7 @@ pub struct SearchSettings {
     pub intercept: Intercept,
     /// Solver, accuracy, limits and seed.
     ///
-    /// [`SolverKind::Auto`] is Newton for a smooth loss with few columns or many entries per column, else a
+    /// [`crate::fit::SolverKind::Auto`] is Newton for a smooth loss with few columns or many entries per column, else a
     /// fit to a duality gap by dual coordinate descent. Tried: Newton everywhere, as Chu15 has it:
     /// [`auto::prefers_lanes`]. The accuracy is, for Newton, the gradient norm relative to
     /// `min(pos, neg) / n` times the norm at zero (Chu15, eq. 28), for others ten times the relative duality
