@@ -9,7 +9,7 @@
 use super::folds::LaneSetup;
 use super::lane::{AcceptedFit, Done, GAP_PER_TOL, LaneFit, LaneFits, LaneRoute, Saved};
 use crate::fit::crammer_singer::{Alpha, ClassProblem, ClassSolution, ClassStart};
-use crate::fit::{Intercept, Monitor, Params, SolverKind, Status, check_length, crammer_singer};
+use crate::fit::{Intercept, Monitor, Params, Status, check_length, crammer_singer};
 use crate::matrix::Rows;
 use crate::matrix::design::Design;
 use crate::memory::CollectLarge;

@@ -62,9 +62,9 @@ pub struct SearchSettings {
     pub intercept: Intercept,
     /// Solver, accuracy, limits and seed.
     ///
-    /// [`crate::fit::SolverKind::Auto`] is Newton for a smooth loss with few columns or many entries per column, else a
-    /// fit to a duality gap by dual coordinate descent. Tried: Newton everywhere, as Chu15 has it:
-    /// [`auto::prefers_lanes`]. The accuracy is, for Newton, the gradient norm relative to
+    /// [`crate::fit::SolverKind::Auto`] is Newton for a smooth loss with few columns or many entries per
+    /// column, else a fit to a duality gap by dual coordinate descent. Tried: Newton everywhere, as Chu15 has
+    /// it: [`auto::prefers_lanes`]. The accuracy is, for Newton, the gradient norm relative to
     /// `min(pos, neg) / n` times the norm at zero (Chu15, eq. 28), for others ten times the relative duality
     /// gap.
     pub params: Params,
