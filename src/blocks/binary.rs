@@ -5,8 +5,6 @@
 //! problem stands: `w` and the dual variables of these rows. All other dual variables are constants
 //! meanwhile; their part of `w` stays in `w`.
 
-use rayon::prelude::*;
-
 use super::certify::certify;
 use super::choice::Policy;
 use super::duals::{DualFile, RUN};
@@ -23,10 +21,12 @@ use crate::matrix::design::Design;
 use crate::memory::CollectLarge;
 use crate::source::mapped::mapped;
 use crate::source::resident::{Chosen, ResidentRows};
-use crate::{Result, memory};
+use crate::{Result, memory, parallel};
 
 /// Numbers of a state beside weights and dual variables.
 const FACTS: usize = 7;
+/// Rows per task where all are scored.
+const SCORED_ROWS: usize = 1024;
 
 impl BinaryProblem<'_> {
     fn step_by<L: DualLoss>(
@@ -143,8 +143,10 @@ impl BlockProblem for BinaryProblem<'_> {
         {
             let view = &mapped(rows.view, settings.map);
             let design = Design { rows: view, ids: None, bias: self.bias };
-            out.par_iter_mut().enumerate().with_min_len(1024).for_each(|(i, out)| {
-                *out = out.min(score(i, design.dot(i, &self.state.w)));
+            parallel::each_chunk(out, SCORED_ROWS, |first, out| {
+                design.each_dot(first, out.len(), &self.state.w, &mut |k, dot| {
+                    out[k] = out[k].min(score(first + k, dot));
+                });
             });
         };
         Ok(())

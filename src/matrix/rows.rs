@@ -109,6 +109,14 @@ pub trait Rows: Sync {
         pass.run(self)
     }
 
+    /// Calls `f(k, x_i . w)` for the rows `i = first + k`, `k` below `count`.
+    fn each_dot(&self, first: usize, count: usize, w: &[f64], f: &mut dyn FnMut(usize, f64))
+    where
+        Self: Sized,
+    {
+        self.visit(EachDot { first, count, w, f });
+    }
+
     /// Largest of [`Self::squared_norm`], 0 for no rows.
     fn max_squared_norm(&self) -> f64 {
         (0..self.n_rows()).map(|i| self.squared_norm(i)).fold(0.0, f64::max)
@@ -122,4 +130,21 @@ pub trait Pass {
     type Output;
     /// Does the work.
     fn run<R: Rows>(self, rows: &R) -> Self::Output;
+}
+
+/// [`Rows::each_dot`].
+struct EachDot<'s> {
+    first: usize,
+    count: usize,
+    w: &'s [f64],
+    f: &'s mut dyn FnMut(usize, f64),
+}
+
+impl Pass for EachDot<'_> {
+    type Output = ();
+    fn run<R: Rows>(self, rows: &R) {
+        for k in 0..self.count {
+            (self.f)(k, rows.dot(self.first + k, self.w));
+        }
+    }
 }
