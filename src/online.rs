@@ -361,10 +361,8 @@ impl Stream {
     pub fn snapshot(&self) -> Snapshot {
         let mut rows = Plain::default();
         let mut buffer = Vec::new();
-        {
-            let view = &Matrix::from(self.resident.rows().view);
-            (0..view.n_rows()).for_each(|i| rows.push(view, i, &mut buffer))
-        };
+        let view = &Matrix::from(self.resident.rows().view);
+        (0..view.n_rows()).for_each(|i| rows.push(view, i, &mut buffer));
         let (classes, weights) = self.resident.facts();
         let (classes, weights) = (memory::copy(classes), memory::copy(weights));
         Snapshot { rows, classes, weights, states: self.states.clone(), bias: self.bias, counts: self.counts }

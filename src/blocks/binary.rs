@@ -44,14 +44,12 @@ impl BinaryProblem<'_> {
         let mut random = active::random(step.settings.seed, step.number);
         let mut method = loss.method(&y, &chosen.cost);
         method.start_at(&alpha);
-        {
-            let view = &mapped(rows.view, step.settings.map);
-            let design = Design { rows: view, ids: Some(&chosen.ids), bias: self.bias };
-            if step.n_new > 0 {
-                self.gather(&design, &y, &chosen, loss, rows.positions.len() - step.n_new);
-            }
-            self.descend(&mut method, &design, step, &mut random, monitor)?;
-        };
+        let view = &mapped(rows.view, step.settings.map);
+        let design = Design { rows: view, ids: Some(&chosen.ids), bias: self.bias };
+        if step.n_new > 0 {
+            self.gather(&design, &y, &chosen, loss, rows.positions.len() - step.n_new);
+        }
+        self.descend(&mut method, &design, step, &mut random, monitor)?;
         let (mut after, mut has_changed) = (alpha, false);
         for (k, a) in after.iter_mut().enumerate() {
             let new = method.alpha(k);
@@ -140,15 +138,13 @@ impl BlockProblem for BinaryProblem<'_> {
             };
             distance as f32
         };
-        {
-            let view = &mapped(rows.view, settings.map);
-            let design = Design { rows: view, ids: None, bias: self.bias };
-            parallel::each_chunk(out, SCORED_ROWS, |first, out| {
-                design.each_dot(first, out.len(), &self.state.w, &mut |k, dot| {
-                    out[k] = out[k].min(score(first + k, dot));
-                });
+        let view = &mapped(rows.view, settings.map);
+        let design = Design { rows: view, ids: None, bias: self.bias };
+        parallel::each_chunk(out, SCORED_ROWS, |first, out| {
+            design.each_dot(first, out.len(), &self.state.w, &mut |k, dot| {
+                out[k] = out[k].min(score(first + k, dot));
             });
-        };
+        });
         Ok(())
     }
 

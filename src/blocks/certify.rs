@@ -54,33 +54,31 @@ fn certify_by<L: Loss>(
         let (first, end) = (store.starts()[page] as usize, store.starts()[page + 1] as usize);
         let mut sums = vec![GapSums::default(); problems.len()];
         let alpha = problems.iter().map(|p| p.duals_in(first..end)).collect::<Result<Vec<_>>>()?;
-        {
-            let rows = &mapped(view, settings.map);
-            for i in 0..rows.n_rows() {
-                let (class, position) = (facts.classes[i], first + i);
-                let fold = folds.get(position).copied();
-                for (k, p) in problems.iter().enumerate() {
-                    let c = p.task.cost(class, facts.weights[i], fold);
-                    if c == 0.0 {
-                        continue;
-                    }
-                    let (y, a) = (p.task.sign(class), alpha[k][i]);
-                    let f = rows.dot(i, &p.state.w[..d]);
-                    let cut = shifts[k].cut(y, c, a);
-                    let sums = &mut sums[k];
-                    sums.add(loss, y, c, a - cut, y * if is_free { f } else { f + intercepts[k] });
-                    sums.longest = sums.longest.max(rows.row_len(i));
-                    if cut != 0.0 {
-                        sums.cut_norms += cut * rows.squared_norm(i).sqrt();
-                    }
-                    if keeps {
-                        (items[k].0[i], items[k].1[i]) = (f, y * c);
-                    } else {
-                        sums.losses += c * loss.value(y * (f + intercepts[k]));
-                    }
+        let rows = &mapped(view, settings.map);
+        for i in 0..rows.n_rows() {
+            let (class, position) = (facts.classes[i], first + i);
+            let fold = folds.get(position).copied();
+            for (k, p) in problems.iter().enumerate() {
+                let c = p.task.cost(class, facts.weights[i], fold);
+                if c == 0.0 {
+                    continue;
+                }
+                let (y, a) = (p.task.sign(class), alpha[k][i]);
+                let f = rows.dot(i, &p.state.w[..d]);
+                let cut = shifts[k].cut(y, c, a);
+                let sums = &mut sums[k];
+                sums.add(loss, y, c, a - cut, y * if is_free { f } else { f + intercepts[k] });
+                sums.longest = sums.longest.max(rows.row_len(i));
+                if cut != 0.0 {
+                    sums.cut_norms += cut * rows.squared_norm(i).sqrt();
+                }
+                if keeps {
+                    (items[k].0[i], items[k].1[i]) = (f, y * c);
+                } else {
+                    sums.losses += c * loss.value(y * (f + intercepts[k]));
                 }
             }
-        };
+        }
         Ok(sums)
     };
     let pages: Vec<Result<Vec<GapSums>>> = for_pages(store, source, store.width(), items, monitor, page)?;

@@ -248,18 +248,16 @@ impl BlockProblem for AllClasses<'_> {
         if chosen.ids.is_empty() {
             return Ok(false);
         }
-        {
-            let view = &Matrix::from(rows.view);
-            let design = Design { rows: view, ids: Some(&chosen.ids), bias: self.bias };
-            if step.n_new > 0 {
-                // A row that is not new costs nothing here.
-                let old = (rows.positions.len() - step.n_new) as u32;
-                let cost = |(&id, &cost): (&u32, &f64)| if id < old { 0.0 } else { cost };
-                let cost: Vec<f64> = chosen.ids.iter().zip(&chosen.cost).map(cost).collect_large();
-                self.losses += self.losses(&design, &chosen.classes, &cost, &self.offsets);
-            }
-            self.descend(&design, &chosen, step, monitor)
+        let view = &Matrix::from(rows.view);
+        let design = Design { rows: view, ids: Some(&chosen.ids), bias: self.bias };
+        if step.n_new > 0 {
+            // A row that is not new costs nothing here.
+            let old = (rows.positions.len() - step.n_new) as u32;
+            let cost = |(&id, &cost): (&u32, &f64)| if id < old { 0.0 } else { cost };
+            let cost: Vec<f64> = chosen.ids.iter().zip(&chosen.cost).map(cost).collect_large();
+            self.losses += self.losses(&design, &chosen.classes, &cost, &self.offsets);
         }
+        self.descend(&design, &chosen, step, monitor)
     }
 
     fn scores(&self, rows: &ResidentRows<'_>, step: BlockStep<'_>, out: &mut [f32]) -> Result<()> {
@@ -286,16 +284,14 @@ impl BlockProblem for AllClasses<'_> {
             // The distance decides between equal counts: less than one.
             ((shrunk + distance / (1.0 + distance)) / k as f64) as f32
         };
-        {
-            let view = &Matrix::from(rows.view);
-            let design = Design { rows: view, ids: None, bias: self.bias };
-            out.par_chunks_mut(PIECE).enumerate().for_each(|(piece, out)| {
-                let mut g = vec![0.0; self.weights.padded()];
-                for (at, out) in out.iter_mut().enumerate() {
-                    *out = out.min(score(&design, piece * PIECE + at, &mut g));
-                }
-            });
-        };
+        let view = &Matrix::from(rows.view);
+        let design = Design { rows: view, ids: None, bias: self.bias };
+        out.par_chunks_mut(PIECE).enumerate().for_each(|(piece, out)| {
+            let mut g = vec![0.0; self.weights.padded()];
+            for (at, out) in out.iter_mut().enumerate() {
+                *out = out.min(score(&design, piece * PIECE + at, &mut g));
+            }
+        });
         Ok(())
     }
 
@@ -424,24 +420,22 @@ impl AllClasses<'_> {
             let (first, end) = (store.starts()[page] as u32, store.starts()[page + 1] as u32);
             let from = moves.partition_point(|step| step.row < first);
             let moves = &moves[from..moves.partition_point(|step| step.row < end)];
-            {
-                let rows = &Matrix::from(view);
-                let design = Design { rows, ids: None, bias: 0.0 };
-                let cost = |i: usize| self.cost[facts.classes[i] as usize] * facts.weights[i];
-                let cost: Vec<f64> = (0..rows.n_rows()).map(cost).collect_large();
-                let losses = self.losses(&design, &facts.classes, &cost, &intercepts);
-                let mut part = PageSums { losses, longest: design.longest(), ..PageSums::default() };
-                let (mut scores, mut v) = (vec![0.0; self.weights.padded()], vec![0.0; self.cost.len()]);
-                for same in moves.chunk_by(|a, b| a.row == b.row) {
-                    let i = (same[0].row - first) as usize;
-                    self.weights.scores(&design, i, &mut scores);
-                    v.fill(0.0);
-                    same.iter().for_each(|step| v[step.change.class as usize] += step.change.delta);
-                    part.moved += v.iter().zip(&scores).map(|(v, s)| v * s).sum::<f64>();
-                    part.norms += (v.iter().map(|v| v * v).sum::<f64>() * rows.squared_norm(i)).sqrt();
-                }
-                part
+            let rows = &Matrix::from(view);
+            let design = Design { rows, ids: None, bias: 0.0 };
+            let cost = |i: usize| self.cost[facts.classes[i] as usize] * facts.weights[i];
+            let cost: Vec<f64> = (0..rows.n_rows()).map(cost).collect_large();
+            let losses = self.losses(&design, &facts.classes, &cost, &intercepts);
+            let mut part = PageSums { losses, longest: design.longest(), ..PageSums::default() };
+            let (mut scores, mut v) = (vec![0.0; self.weights.padded()], vec![0.0; self.cost.len()]);
+            for same in moves.chunk_by(|a, b| a.row == b.row) {
+                let i = (same[0].row - first) as usize;
+                self.weights.scores(&design, i, &mut scores);
+                v.fill(0.0);
+                same.iter().for_each(|step| v[step.change.class as usize] += step.change.delta);
+                part.moved += v.iter().zip(&scores).map(|(v, s)| v * s).sum::<f64>();
+                part.norms += (v.iter().map(|v| v * v).sum::<f64>() * rows.squared_norm(i)).sqrt();
             }
+            part
         };
         let items = vec![(); store.pages().len()];
         let mut total = PageSums::default();

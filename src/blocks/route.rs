@@ -196,21 +196,19 @@ impl<'a> StoreRoute<'a> {
                     (): ()| {
             let first = store.starts()[page] as usize;
             let mut found: Vec<(u32, f64)> = Vec::new();
-            {
-                let rows = &mapped(view, setup.settings.map);
-                for i in 0..rows.n_rows() {
-                    let fold = setup.folds[first + i];
-                    if fold == NO_FOLD {
-                        continue;
-                    }
-                    for problem in 0..p {
-                        let lane = &lanes[fold as usize * p + problem];
-                        if let (false, Some((_, kept))) = (lane.is_scored, &lane.solution) {
-                            found.push((problem as u32, rows.dot(i, &kept.w[..d]) + kept.intercept));
-                        }
+            let rows = &mapped(view, setup.settings.map);
+            for i in 0..rows.n_rows() {
+                let fold = setup.folds[first + i];
+                if fold == NO_FOLD {
+                    continue;
+                }
+                for problem in 0..p {
+                    let lane = &lanes[fold as usize * p + problem];
+                    if let (false, Some((_, kept))) = (lane.is_scored, &lane.solution) {
+                        found.push((problem as u32, rows.dot(i, &kept.w[..d]) + kept.intercept));
                     }
                 }
-            };
+            }
             found
         };
         let items = vec![(); store.pages().len()];

@@ -103,12 +103,10 @@ pub fn decisions(
         monitor.poll()?;
         let (view, facts) = reader.read(store, &reader::FromFile, page, store.width())?;
         let mut values = memory::with_capacity(facts.numbers.len() * weights.len());
-        {
-            let rows = &mapped(view, map);
-            for i in 0..rows.n_rows() {
-                memory::extend(&mut values, weights.iter().zip(intercepts).map(|(w, b)| rows.dot(i, w) + b));
-            }
-        };
+        let rows = &mapped(view, map);
+        for i in 0..rows.n_rows() {
+            memory::extend(&mut values, weights.iter().zip(intercepts).map(|(w, b)| rows.dot(i, w) + b));
+        }
         Ok((memory::copy(&facts.numbers), values))
     };
     let done: Vec<_> = pages.into_par_iter().map_init(PageReader::default, work).collect();

@@ -100,11 +100,9 @@ impl StoreSearch<'_> {
             .zip(&facts.weights)
             .map(|(&k, w)| self.task.factor[k as usize] * w)
             .collect_large();
-        {
-            let rows = &mapped(arena.view(), self.blocks.map);
-            let task = crate::search::SearchData { rows, labels, weight: &weight, folds: &folds };
-            crate::search::search(&task, &self.settings, self.plan, self.resume, monitor, visit)
-        }
+        let rows = &mapped(arena.view(), self.blocks.map);
+        let task = crate::search::SearchData { rows, labels, weight: &weight, folds: &folds };
+        crate::search::search(&task, &self.settings, self.plan, self.resume, monitor, visit)
     }
 
     fn run_over_blocks(

@@ -2,7 +2,7 @@
 
 use super::outcome::Outcome;
 use super::source::{Checked, Source, Targets};
-use super::spec::{PresolveChoice, Spec};
+use super::spec::Spec;
 use crate::blocks::{self, BinaryTask};
 use crate::fit::baselines::subgradient::{self, Evaluation, SubgradientOptions, SubgradientState};
 use crate::fit::{Monitor, Problem, Solution, Status, certificate};
@@ -10,7 +10,7 @@ use crate::labels::{self, Classification, Labels};
 use crate::loss::LossKind;
 use crate::matrix::{Matrix, Rows};
 use crate::memory::CollectLarge;
-use crate::presolve::{self, Mode, Presolved};
+use crate::presolve::Presolved;
 use crate::{Error, Result, parallel};
 
 /// Passes that a descent is taken to make, for the choice of presolve.
@@ -52,13 +52,7 @@ fn descend_on_rows(
     options: &SubgradientOptions<'_>,
     monitor: &dyn Monitor,
 ) -> Result<(Outcome, Vec<Vec<Evaluation>>)> {
-    data.structure.check_solvable()?;
-    let mode = match spec.presolve {
-        PresolveChoice::Auto => Mode::Auto { passes: EXPECTED_PASSES, n_problems: labels.n_problems() },
-        PresolveChoice::On => Mode::On,
-        PresolveChoice::Off => Mode::Off,
-    };
-    let packed = presolve::pack(&data.rows, &data.structure, mode, &|| monitor.cancelled())?;
+    let packed = data.pack(spec.presolve, EXPECTED_PASSES, labels.n_problems(), monitor)?;
     let rows = Matrix::from(data.rows);
     let all = Classification { rows: &rows, labels, cost, intercept: spec.intercept };
     let found = labels::fit_each(&all, options.seed, |problem, seed| {

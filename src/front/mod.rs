@@ -19,12 +19,14 @@ pub use outcome::{Outcome, ProblemFacts, Weights};
 pub use source::{Blocks, Checked, Source, Targets};
 pub use spec::{MapSpec, PresolveChoice, Spec};
 
+use crate::blocks::budget;
 use crate::fit::{Intercept, Monitor, Solution, SolverKind, auto};
 use crate::labels::sparse::{self, SparseSolution};
 use crate::labels::{self, Classification, Labels, crammer_singer};
 use crate::loss::LossKind;
 use crate::matrix::Rows;
-use crate::presolve::{self, Mode, Presolved};
+use crate::pairs::map::Map;
+use crate::presolve::Presolved;
 use crate::source::mapped::StoreMap;
 use crate::store::reader::Store;
 use crate::{Error, Result, blocks};
@@ -91,18 +93,10 @@ fn pack(
     n_problems: usize,
     monitor: &dyn Monitor,
 ) -> Result<Option<Presolved>> {
-    data.structure.check_solvable()?;
-    let mode = match spec.presolve {
-        PresolveChoice::On => Mode::On,
-        PresolveChoice::Off => Mode::Off,
-        PresolveChoice::Auto => {
-            let mean_cost = cost.iter().sum::<f64>() / cost.len().max(1) as f64;
-            let norm = data.structure.max_squared_norm;
-            let passes = auto::expected_passes(spec.loss, mean_cost, norm, spec.params.tol);
-            Mode::Auto { passes, n_problems }
-        }
-    };
-    presolve::pack(&data.rows, &data.structure, mode, &|| monitor.cancelled())
+    let mean_cost = cost.iter().sum::<f64>() / cost.len().max(1) as f64;
+    let norm = data.structure.max_squared_norm;
+    let passes = auto::expected_passes(spec.loss, mean_cost, norm, spec.params.tol);
+    data.pack(spec.presolve, passes, n_problems, monitor)
 }
 
 fn fit_classes(
@@ -113,12 +107,7 @@ fn fit_classes(
     monitor: &dyn Monitor,
 ) -> Result<Outcome> {
     if let Some(map) = &spec.map {
-        let map = map.map(data.rows.n_cols())?;
-        let scaled = data.rows.scaled();
-        let rows = data.mapped(scaled.as_ref(), &map)?;
-        let data = Classification { rows: &rows, labels, cost, intercept: spec.intercept };
-        let solutions = fit_each_class(&data, None, spec, monitor)?;
-        return Ok(Outcome::of_solutions(solutions, map.n_out(), None));
+        return fit_mapped(data, &map.map(data.rows.n_cols())?, labels, cost, spec, monitor);
     }
     let packed = pack(data, spec, cost, labels.n_problems(), monitor)?;
     let scaled = if packed.is_none() { data.rows.scaled() } else { None };
@@ -126,6 +115,22 @@ fn fit_classes(
     let all = Classification { rows: &rows, labels, cost, intercept: spec.intercept };
     let solutions = fit_each_class(&all, packed.as_ref(), spec, monitor)?;
     Ok(Outcome::of_solutions(solutions, data.rows.n_cols(), packed.as_ref()))
+}
+
+/// On the degree-2 features of the rows.
+fn fit_mapped(
+    data: &Checked<'_>,
+    map: &Map,
+    labels: &Labels<'_>,
+    cost: &[f64],
+    spec: &Spec,
+    monitor: &dyn Monitor,
+) -> Result<Outcome> {
+    let scaled = data.rows.scaled();
+    let rows = data.mapped(scaled.as_ref(), map)?;
+    let all = Classification { rows: &rows, labels, cost, intercept: spec.intercept };
+    let solutions = fit_each_class(&all, None, spec, monitor)?;
+    Ok(Outcome::of_solutions(solutions, map.n_out(), None))
 }
 
 /// Each class against the rest, by way of the packed rows where there are any.
@@ -165,10 +170,10 @@ fn fit_store(
     monitor: &dyn Monitor,
 ) -> Result<Outcome> {
     let tasks = blocks::BinaryTask::one_against_rest(store.classes().len(), cost)?;
-    let map = options.map(store, spec)?;
+    let map = spec.map.map(|map| map.of_store(store)).transpose()?;
     let settings = options.settings(spec, map.as_ref());
     if options.is_in_memory(store, &settings, tasks.len()) {
-        let fits_packed = options.fits(store, &settings, tasks.len(), blocks::budget::PRESOLVE_COPIES);
+        let fits_packed = budget::fits_in_memory(store, &settings, tasks.len(), budget::PRESOLVE_COPIES);
         // "auto" stays within the budget; who asks for the presolve gets it.
         let is_off = spec.presolve == PresolveChoice::Auto && !fits_packed;
         let presolve = if is_off { PresolveChoice::Off } else { spec.presolve };
@@ -202,14 +207,7 @@ fn fit_whole(
     let whole = Whole::read(store, cost, monitor)?;
     let (data, labels) = (whole.checked()?, whole.labels(cost.len()));
     let outcome = match map {
-        Some(map) => {
-            let scaled = data.rows.scaled();
-            let rows = data.mapped(scaled.as_ref(), map.inner())?;
-            let (cost, intercept) = (&whole.costs[..], spec.intercept);
-            let all = Classification { rows: &rows, labels: &labels, cost, intercept };
-            let solutions = fit_each_class(&all, None, spec, monitor)?;
-            Outcome::of_solutions(solutions, map.inner().n_out(), None)
-        }
+        Some(map) => fit_mapped(&data, map.inner(), &labels, &whole.costs, spec, monitor)?,
         None => {
             let targets = Targets::Classes(labels);
             fit(&Source::Rows(data), &targets, &whole.costs, spec, monitor)?

@@ -3,12 +3,11 @@
 use std::path::Path;
 
 use super::source::{Blocks, Checked, Source, Targets};
-use super::spec::{PresolveChoice, Spec};
+use super::spec::Spec;
 use crate::blocks::search::{StoreSearch, StoreSearchData, check_factor};
 use crate::fit::{Monitor, SolverKind};
 use crate::labels::Labels;
 use crate::matrix::Rows;
-use crate::presolve::{self, Mode};
 use crate::search::{self, EndReason, Fold, SearchData, SearchPlan, SearchSettings, SearchStep};
 use crate::store::reader::Store;
 use crate::{Error, Result};
@@ -68,14 +67,8 @@ impl Search<'_> {
             let task = SearchData { rows: &data.mapped(None, &map)?, labels, weight, folds };
             return search::search(&task, &settings, self.plan, self.resume, monitor, visit);
         }
-        data.structure.check_solvable()?;
-        let mode = match self.spec.presolve {
-            // A search reads its data so often that it always pays.
-            PresolveChoice::Auto => Mode::Auto { passes: f64::INFINITY, n_problems: labels.n_problems() },
-            PresolveChoice::On => Mode::On,
-            PresolveChoice::Off => Mode::Off,
-        };
-        let packed = presolve::pack(&data.rows, &data.structure, mode, &|| monitor.cancelled())?;
+        // A search reads its data so often that it always pays.
+        let packed = data.pack(self.spec.presolve, f64::INFINITY, labels.n_problems(), monitor)?;
         let scaled = if packed.is_none() { data.rows.scaled() } else { None };
         let rows = match &packed {
             Some(packed) => packed.view(),
@@ -94,7 +87,7 @@ impl Search<'_> {
         visit: &mut StepVisitor<'_>,
     ) -> Result<EndReason> {
         check_factor(store, factor)?;
-        let map = blocks.map(store, self.spec)?;
+        let map = self.spec.map.map(|map| map.of_store(store)).transpose()?;
         let search = StoreSearch {
             task: StoreSearchData { store, factor, folds: self.folds },
             settings: self.settings(),

@@ -1,6 +1,6 @@
 //! The data of a fit: a matrix in memory, or a block store.
 
-use super::spec::Spec;
+use super::spec::{PresolveChoice, Spec};
 use crate::blocks::checkpoint::CheckpointOptions;
 use crate::blocks::{BlockSettings, DEFAULT_ROUNDS, DualsIn, Policy, Waiting, budget};
 use crate::fit::Monitor;
@@ -14,6 +14,7 @@ use crate::matrix::{CsrValues, Matrix};
 use crate::memory::CollectLarge;
 use crate::pairs::Poly2;
 use crate::pairs::map::Map;
+use crate::presolve::{self, Mode, Presolved};
 use crate::source::mapped::StoreMap;
 use crate::store::reader::Store;
 use crate::{Error, Result};
@@ -52,6 +53,27 @@ pub struct Checked<'a> {
 }
 
 impl<'a> Checked<'a> {
+    /// The packed form, where `choice` says so or it pays for `n_problems` problems of so many passes each;
+    /// refuses rows that no solver takes.
+    ///
+    /// # Errors
+    /// Those of [`presolve::pack`].
+    pub fn pack(
+        &self,
+        choice: PresolveChoice,
+        passes: f64,
+        n_problems: usize,
+        monitor: &dyn Monitor,
+    ) -> Result<Option<Presolved>> {
+        self.structure.check_solvable()?;
+        let mode = match choice {
+            PresolveChoice::Auto => Mode::Auto { passes, n_problems },
+            PresolveChoice::On => Mode::On,
+            PresolveChoice::Off => Mode::Off,
+        };
+        presolve::pack(&self.rows, &self.structure, mode, &|| monitor.cancelled())
+    }
+
     /// The rows as `scaled` where they have such a form.
     pub fn narrowest<'b>(&'b self, scaled: Option<&'b Scaled<'a>>) -> Matrix<'b> {
         scaled.map_or(self.rows, |scaled| Layout::Scaled(scaled.view())).into()
@@ -120,14 +142,6 @@ impl<'a> Blocks<'a> {
         }
     }
 
-    /// The degree-2 map of the store's rows, if `spec` has one.
-    ///
-    /// # Errors
-    /// Those of [`StoreMap::new`].
-    pub fn map(&self, store: &Store, spec: &Spec) -> Result<Option<StoreMap>> {
-        spec.map.map(|map| StoreMap::new(store, map.map(store.meta().n_cols)?)).transpose()
-    }
-
     /// The settings of a descent.
     pub fn settings<'m>(&self, spec: &Spec, map: Option<&'m StoreMap>) -> BlockSettings<'m> {
         BlockSettings {
@@ -148,14 +162,10 @@ impl<'a> Blocks<'a> {
         }
     }
 
-    /// Whether so many copies of the rows fit into the budget, with the states of `n_tasks` problems.
-    pub fn fits(&self, store: &Store, settings: &BlockSettings<'_>, n_tasks: usize, copies: u64) -> bool {
-        budget::fits_in_memory(store, settings, n_tasks, copies)
-    }
-
     /// Whether the store is read into memory: as asked for, else if it fits and nothing is to be resumed.
     pub fn is_in_memory(&self, store: &Store, settings: &BlockSettings<'_>, n_tasks: usize) -> bool {
-        self.in_memory.unwrap_or_else(|| self.fits(store, settings, n_tasks, 1) && self.keep.is_none())
+        self.in_memory
+            .unwrap_or_else(|| budget::fits_in_memory(store, settings, n_tasks, 1) && self.keep.is_none())
     }
 }
 

@@ -4,6 +4,8 @@ use crate::Result;
 use crate::fit::{Intercept, Params};
 use crate::loss::LossKind;
 use crate::pairs::map::{Factors, Map};
+use crate::source::mapped::StoreMap;
+use crate::store::reader::Store;
 
 /// What a fit is asked for, whatever the data.
 #[derive(Clone, Copy, Debug)]
@@ -57,5 +59,13 @@ impl MapSpec {
             factors.constant = 0.0;
         }
         Map::new(n, factors, self.bits, self.seed)
+    }
+
+    /// The map of the rows of a store.
+    ///
+    /// # Errors
+    /// Those of [`StoreMap::new`].
+    pub fn of_store(&self, store: &Store) -> Result<StoreMap> {
+        StoreMap::new(store, self.map(store.meta().n_cols)?)
     }
 }

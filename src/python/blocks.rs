@@ -112,7 +112,7 @@ impl StoreScorer {
         map: Option<MapOptions>,
     ) -> PyResult<Self> {
         let store = &reader.get().store;
-        let map = map.map(|map| StoreMap::new(store, map.map(store.meta().n_cols)?)).transpose()?;
+        let map = map.map(|map| map.spec().of_store(store)).transpose()?;
         let n_used = store.meta().n_used;
         let n_cols = map.as_ref().map_or(store.meta().n_cols, StoreMap::n_input);
         let (coef, intercept) = (coef.as_slice()?, intercept.as_slice()?.to_vec());

@@ -255,17 +255,15 @@ fn plain(arena: &Arena, old: &[u32]) -> (Pattern, Vec<f64>) {
     let (mut indices, mut values) = (memory::with_capacity(arena.nnz()), memory::with_capacity(arena.nnz()));
     indptr.push(0);
     let mut row: Vec<(i32, f64)> = Vec::new();
-    {
-        let rows = &Matrix::from(arena.view());
-        for i in 0..rows.n_rows() {
-            row.clear();
-            rows.for_each(i, |j, v| row.push((old.get(j).map_or(j as i32, |&j| j as i32), v)));
-            row.sort_unstable_by_key(|entry| entry.0);
-            indices.extend(row.iter().map(|entry| entry.0));
-            values.extend(row.iter().map(|entry| entry.1));
-            indptr.push(indices.len() as i64);
-        }
-    };
+    let rows = &Matrix::from(arena.view());
+    for i in 0..rows.n_rows() {
+        row.clear();
+        rows.for_each(i, |j, v| row.push((old.get(j).map_or(j as i32, |&j| j as i32), v)));
+        row.sort_unstable_by_key(|entry| entry.0);
+        indices.extend(row.iter().map(|entry| entry.0));
+        values.extend(row.iter().map(|entry| entry.1));
+        indptr.push(indices.len() as i64);
+    }
     ((indptr, indices), values)
 }
 
