@@ -34,6 +34,7 @@
 //!   a store that is larger than memory; [`online`]: learning from rows that are seen once;
 //! * [`front`]: the front door, [`fit()`] and [`front::search::Search`]: from a question to an
 //!   answer, all decisions in between;
+//! * [`model`]: what is left of a fit once it is over: saved, served, converted;
 //! * `python`: borrow, detach, call, map errors (feature `python` only).
 //!
 //! Papers are cited in the modules as: **Chu15** Warm Start for Parameter Selection of Linear Classifiers
@@ -55,6 +56,7 @@ pub mod labels;
 pub mod loss;
 pub mod matrix;
 pub mod memory;
+pub mod model;
 pub mod online;
 pub mod pairs;
 pub mod parallel;

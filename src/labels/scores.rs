@@ -34,7 +34,7 @@ const FEW_ROWS: usize = 8;
 const HELD_VALUES: usize = 1 << 20;
 
 /// Numbers of single or double precision.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub enum FloatSlice<'a> {
     /// Single precision.
     F32(&'a [f32]),
@@ -83,9 +83,9 @@ pub enum ModelWeights<'a> {
     },
 }
 
-/// A linear model of several labels.
+/// A linear model of several labels, as it lies.
 #[derive(Clone, Copy)]
-pub struct Model<'a> {
+pub struct Scorer<'a> {
     /// The weights.
     pub weights: ModelWeights<'a>,
     /// One per label.
@@ -95,7 +95,7 @@ pub struct Model<'a> {
 /// Some rows, some labels, and their decision values.
 type Task<'o> = (Range<usize>, Range<usize>, &'o mut [f64]);
 
-impl Model<'_> {
+impl Scorer<'_> {
     /// Checks the shapes.
     fn check(&self, n_cols: usize) -> Result<()> {
         let n_labels = self.intercept.len();
@@ -233,14 +233,14 @@ impl Model<'_> {
         blocks.map(|(k, out)| (k * block..k * block + out.len() / n_labels, 0..n_labels, out)).collect()
     }
 
-    fn with_gathered<'b>(&'b self, by_column: Option<&'b [f64]>) -> Model<'b> {
+    fn with_gathered<'b>(&'b self, by_column: Option<&'b [f64]>) -> Scorer<'b> {
         let weights = match self.weights {
             ModelWeights::Sparse { index, values, .. } => {
                 ModelWeights::Sparse { index, values, gathered: by_column }
             }
             dense => dense,
         };
-        Model { weights, intercept: self.intercept }
+        Scorer { weights, intercept: self.intercept }
     }
 
     /// `read` of the decision values of blocks of rows, in the order of the rows.
@@ -402,7 +402,7 @@ mod tests {
             ModelWeights::ByColumn(FloatSlice::F64(&made.by_column)),
             ModelWeights::Sparse { index: &index, values: FloatSlice::F64(values), gathered: None },
         ] {
-            let model = Model { weights, intercept: &made.intercept };
+            let model = Scorer { weights, intercept: &made.intercept };
             let all = model.decisions(&rows, Finite::Required, &Silent).unwrap();
             let (top, scores) = model.top_k(&rows, 3, Finite::Required, &Silent).unwrap();
             let (starts, positive) = model.positive(&rows, Finite::Required, &Silent).unwrap();
@@ -425,7 +425,7 @@ mod tests {
             assert!([0, l + 1].iter().all(|k| model.top_k(&rows, *k, Finite::Assumed, &Silent).is_err()));
             let (fewer, one_less) = (
                 DensePieces::new(&x[..n * 4], n, 4).unwrap(),
-                Model { intercept: &made.intercept[1..], ..model },
+                Scorer { intercept: &made.intercept[1..], ..model },
             );
             assert!(model.decisions(&fewer, Finite::Assumed, &Silent).is_err());
             assert!(one_less.decisions(&rows, Finite::Assumed, &Silent).is_err());
@@ -447,7 +447,7 @@ mod tests {
             ModelWeights::ByColumn(FloatSlice::F64(&made.by_column)),
             ModelWeights::Sparse { index: &index, values: FloatSlice::F64(&made.sparse.2), gathered: None },
         ] {
-            let model = Model { weights, intercept: &made.intercept };
+            let model = Scorer { weights, intercept: &made.intercept };
             let dense = DensePieces::new(&x, n, d).unwrap();
             let sparse = CsrPieces::new(&indptr, &indices, &x, d).unwrap();
             let (of_dense, of_sparse) = pool.install(|| {
@@ -475,7 +475,7 @@ mod tests {
     fn few_rows_of_much_work_are_cut_by_labels() {
         let (n, d, l) = (3, 4000, 200);
         let (x, made) = (numbers(n, d), made(d, l));
-        let model = Model {
+        let model = Scorer {
             weights: ModelWeights::ByLabel(FloatSlice::F64(&made.by_label)),
             intercept: &made.intercept,
         };

@@ -11,7 +11,7 @@ use super::arrays::{PyMatrix, with_pieces};
 use super::run::run;
 use crate::fit::{Monitor, Silent};
 use crate::labels::inverted_index::InvertedIndex;
-use crate::labels::scores::{FloatSlice, Model, ModelWeights};
+use crate::labels::scores::{FloatSlice, ModelWeights, Scorer};
 use crate::matrix::pieces::Finite;
 use crate::memory;
 
@@ -91,7 +91,7 @@ macro_rules! predict {
         |$m:ident, $x:ident, $finite:ident, $monitor:ident| $body:expr
     ) => {{
         let Prediction(coef, intercept, is_finite, n_threads) = &$model;
-        let $m = Model { weights: coef.weights()?, intercept: intercept.as_slice()? };
+        let $m = Scorer { weights: coef.weights()?, intercept: intercept.as_slice()? };
         let $finite = if *is_finite { Finite::Assumed } else { Finite::Required };
         let slices = $matrix.slices()?;
         with_pieces!(slices, |$x| {

@@ -1,0 +1,51 @@
+"""A fitted model taken apart: plain arrays, numbers and dicts that are saved, served and converted.
+
+Estimators are turned into parts by :func:`hinge._estimator_parts.parts_of`; the native module makes predictors and
+files of them. Nothing here needs more than NumPy.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+
+@dataclass(frozen=True, eq=False)
+class ModelParts:
+    """All that a model is, and what is known of its fit.
+
+    Attributes
+    ----------
+    n_features : int
+        Columns of the rows that it takes, before a degree-2 map.
+    coef : ndarray of shape (n_vectors, n_weights), float32 or float64, or tuple (indptr, indices, values)
+        Weights, a row per vector; a tuple is a CSR matrix. One vector for two classes, positive for the second.
+    intercept : ndarray of shape (n_vectors,), float64
+    classes : ndarray of shape (n_classes,)
+        Numbers, strings (dtype object or str) or truth values.
+    answer : dict
+        How a class follows from decision values: ``{"kind": "sign"}`` (two classes), ``{"kind": "threshold",
+        "threshold": float}`` (two classes, at least), ``{"kind": "highest"}``, ``{"kind": "most_probable"}``,
+        ``{"kind": "cheapest", "costs": ndarray of shape (n_classes, n_classes)}``, ``{"kind": "labels",
+        "container": "dense" or "sparse"}``.
+    probability : dict or None
+        How probabilities follow: ``{"kind": "logistic"}``, ``{"kind": "sigmoid", "slopes": ndarray, "offsets":
+        ndarray}``, ``{"kind": "isotonic", "lines": list of (x, y)}``, ``{"kind": "temperature", "factor": float}``.
+    pairs : dict or None
+        The degree-2 map, as the native module takes it.
+    feature_names : ndarray of str or None
+    record : dict
+        ``estimator``, ``version``, ``parameters``, ``fitted``, ``data``, ``metadata``: what predictions do not need.
+    """
+
+    n_features: int
+    coef: Any
+    intercept: np.ndarray
+    classes: np.ndarray
+    answer: dict[str, Any]
+    probability: dict[str, Any] | None = None
+    pairs: dict[str, Any] | None = None
+    feature_names: np.ndarray | None = None
+    record: dict[str, Any] = field(default_factory=dict)
