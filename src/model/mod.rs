@@ -1,23 +1,22 @@
 //! A fitted model apart from the data and the solver that made it: what is saved, served and converted.
 //!
 //! * [`weights`]: weights as they lie, in single or double precision, owned or mapped from a file;
-//! * [`classes`]: labels of any type;
 //! * [`answer`]: from decision values to classes; [`probability`]: and to probabilities.
 //!
 //! A [`Model`] never changes once it is made, so that any number of threads may use it.
 
 pub mod answer;
-pub mod classes;
+
 pub mod probability;
 pub mod weights;
 
 use serde_json::{Map, Value};
 
 use self::answer::Answer;
-use self::classes::Classes;
 use self::probability::Probability;
 use self::weights::Weights;
 use crate::front::MapSpec;
+use crate::labels::classes::Classes;
 
 /// A linear model.
 ///
