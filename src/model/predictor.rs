@@ -1,0 +1,421 @@
+//! A model that answers: decision values, classes, probabilities, the best of many classes.
+//!
+//! A [`Predictor`] never changes, and any number of threads may ask it at once. A row has the same bits alone, in any
+//! batch and with any number of threads. The calls for one row ([`Predictor::decide_row`] and what is like it) work on
+//! the calling thread and allocate nothing for models of degree 1; they read, and of a mapped file verify, no more than
+//! the weights of the row's entries. Batches are shared among the threads of the pool that the caller is in.
+
+use std::sync::OnceLock;
+
+use super::Model;
+use super::names::NameTable;
+use super::probability::{Outputs, Probability};
+use super::rows::{ModelRows, RisingRows, SparseRow, whole};
+use crate::fit::sweep::Sweep;
+use crate::fit::{Monitor, Silent, check_length};
+use crate::front::Checked;
+use crate::labels::scores::{self, FloatSlice, ModelWeights, Scorer};
+use crate::matrix::design::Design;
+use crate::matrix::pieces::Finite;
+use crate::matrix::{Index, Rows, Value};
+use crate::memory::CollectLarge;
+use crate::pairs::Poly2;
+use crate::pairs::map::Map;
+use crate::{Error, Result, memory, parallel};
+
+/// Rows whose classes are found in one parallel task.
+const CHUNK: usize = 1024;
+
+/// A model that is ready to answer.
+#[derive(Debug)]
+pub struct Predictor {
+    model: Model,
+    outputs: Outputs,
+    pairs: Option<Pairs>,
+    names: OnceLock<std::result::Result<NameTable, (String, String)>>,
+}
+
+/// The degree-2 map of a model.
+#[derive(Debug)]
+struct Pairs {
+    map: Map,
+    /// The weights, vector after vector, where they do not lie so in double precision.
+    weights: Option<Vec<f64>>,
+}
+
+/// What to do with a feature that the model does not know.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum UnknownNames {
+    /// It is an error: a name that is spelled otherwise would change the answer without a word.
+    #[default]
+    Error,
+    /// It counts nothing, as a word that was not in the training data.
+    Ignore,
+}
+
+impl Predictor {
+    /// Checks that the parts of a model fit each other.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] and [`Error::Parameter`], and those of the degree-2 map.
+    pub fn new(model: Model) -> Result<Self> {
+        let n_vectors = model.intercepts.len();
+        if n_vectors == 0 {
+            return Err(Error::Shape { what: "vectors of weights", expected: 1, found: 0 });
+        }
+        let outputs = model.answer.outputs(n_vectors, model.classes.len())?;
+        model.answer.check(outputs, model.probability.as_ref())?;
+        if let Some(probability) = &model.probability {
+            probability.check(outputs)?;
+        }
+        if let Some(names) = &model.feature_names {
+            check_length("names of features", model.n_features, names.len())?;
+        }
+        let map = model.pairs.map(|spec| spec.map(model.n_features)).transpose()?;
+        let n_weights = map.as_ref().map_or(model.n_features, Map::n_out);
+        Scorer { weights: model.weights.borrowed(), intercept: &model.intercepts }.check(n_weights)?;
+        let pairs = map.map(|map| Ok::<_, Error>(Pairs { weights: by_vector(&model, map.n_out())?, map }));
+        let pairs = pairs.transpose()?;
+        Ok(Self { model, outputs, pairs, names: OnceLock::new() })
+    }
+
+    /// The model.
+    pub fn model(&self) -> &Model {
+        &self.model
+    }
+
+    /// What the decision values of a row stand for.
+    pub fn outputs(&self) -> Outputs {
+        self.outputs
+    }
+
+    /// Makes sure that all weights are what was written; only those of a mapped file may not be.
+    ///
+    /// # Errors
+    /// Damage.
+    pub fn verify(&self) -> Result<()> {
+        self.model.weights.verify()
+    }
+
+    fn scorer(&self) -> Scorer<'_> {
+        Scorer { weights: self.model.weights.borrowed(), intercept: &self.model.intercepts }
+    }
+
+    fn probability(&self) -> Result<&Probability> {
+        let (name, rule) = ("model", "one that has probabilities");
+        let none =
+            || Error::Parameter { name, value: format!("a {} without", self.model.record.estimator), rule };
+        self.model.probability.as_ref().ok_or_else(none)
+    }
+
+    /// Whether predictions of these rows are too short for threads: the calling thread then makes them alone.
+    pub fn is_small<P: ModelRows>(&self, x: &P) -> bool {
+        match &self.pairs {
+            None => self.scorer().is_small(x),
+            // The products of entries are not counted: rows of some length are many of them.
+            Some(_) => x.n_rows() <= 1,
+        }
+    }
+
+    /// Decision values of all rows, a number per vector of weights, row after row.
+    ///
+    /// # Errors
+    /// Those of [`Scorer::decisions`]; damage of a mapped file; for degree 2 also [`Error::Scale`].
+    pub fn decision_values<P: ModelRows>(&self, x: &P, monitor: &dyn Monitor) -> Result<Vec<f64>> {
+        let mut out = memory::zeros(x.n_rows() * self.outputs.n_values());
+        self.decide(x, monitor, &mut out)?;
+        Ok(out)
+    }
+
+    /// [`Self::decision_values`] into a slice of theirs.
+    ///
+    /// # Errors
+    /// Those of [`Self::decision_values`]; `out` may then be written in part.
+    pub fn decide<P: ModelRows>(&self, x: &P, monitor: &dyn Monitor, out: &mut [f64]) -> Result<()> {
+        self.check_rows(x)?;
+        check_length("decision values", x.n_rows() * self.outputs.n_values(), out.len())?;
+        if let Some(pairs) = &self.pairs {
+            return self.decide_pairs(pairs, x.checked()?, monitor, out);
+        }
+        self.verify_for(x)?;
+        self.scorer().decisions_into(x, Finite::Required, monitor, out)
+    }
+
+    fn check_rows<P: ModelRows>(&self, x: &P) -> Result<()> {
+        check_length("columns of X", self.model.n_features, x.n_cols())
+    }
+
+    /// Makes sure of the weights that a batch needs: all of them, unless it is small.
+    fn verify_for<P: ModelRows>(&self, x: &P) -> Result<()> {
+        if self.model.weights.numbers().is_verified() {
+            return Ok(());
+        }
+        if self.is_small(x) {
+            return self.model.weights.verify_for(&whole(x)?, self.outputs.n_values());
+        }
+        self.verify()
+    }
+
+    /// Decision values of the degree-2 features of the rows.
+    fn decide_pairs(
+        &self,
+        pairs: &Pairs,
+        checked: Checked<'_>,
+        monitor: &dyn Monitor,
+        out: &mut [f64],
+    ) -> Result<()> {
+        self.verify()?;
+        let rising = RisingRows::of(&checked.rows);
+        let Checked { rows, structure } = rising.as_ref().map_or(Ok(checked), RisingRows::checked)?;
+        structure.check_solvable()?;
+        let poly = Poly2::new(rows, &pairs.map)?;
+        let weights = match (&pairs.weights, self.model.weights.borrowed()) {
+            (Some(weights), _) => weights,
+            (None, ModelWeights::ByLabel(FloatSlice::F64(weights))) => weights,
+            (None, _) => unreachable!("other weights were copied when the predictor was made"),
+        };
+        let (n, k) = (poly.n_rows(), self.model.intercepts.len());
+        let vectors = weights.chunks_exact(pairs.map.n_out()).zip(&self.model.intercepts).enumerate();
+        if n == 1 {
+            vectors.for_each(|(l, (w, b))| out[l] = poly.dot(0, w) + b);
+            return Ok(());
+        }
+        let rows = poly.into();
+        let sweep: Sweep<'_> = Sweep::new(Design { rows: &rows, ids: None, bias: 0.0 }, monitor);
+        let mut column = memory::zeros::<[f64; 1]>(n);
+        for (l, (w, b)) in vectors {
+            sweep.decisions(w.as_chunks().0, &mut column);
+            monitor.poll()?;
+            column.iter().enumerate().for_each(|(i, [v])| out[i * k + l] = *v + b);
+        }
+        Ok(())
+    }
+
+    /// Decision values of one row into `out`, one per vector of weights.
+    ///
+    /// # Errors
+    /// Those of [`Self::decision_values`], and [`Error::Shape`] for another number of values than of indices.
+    pub fn decide_row<I: Index, V: Value>(&self, row: SparseRow<'_, I, V>, out: &mut [f64]) -> Result<()>
+    where
+        for<'a> crate::matrix::csr::CsrPieces<'a, I, V>: ModelRows,
+    {
+        check_length("decision values", self.outputs.n_values(), out.len())?;
+        row.with(self.model.n_features, |x| {
+            if let Some(pairs) = &self.pairs {
+                return self.decide_pairs(pairs, x.checked()?, &Silent, out);
+            }
+            let rows = whole(x)?;
+            self.model.weights.verify_for(&rows, out.len())?;
+            self.scorer().fill_checked(&rows, out);
+            Ok(())
+        })
+    }
+
+    /// The column of a feature; `None` for one that is to be ignored.
+    ///
+    /// # Errors
+    /// [`Error::Feature`] for a name that the model does not have, a model without names, or one in which a name
+    /// stands twice.
+    pub fn column(&self, name: &str, unknown: UnknownNames) -> Result<Option<u32>> {
+        let no = |reason: String| Error::Feature { name: name.into(), reason };
+        let Some(names) = &self.model.feature_names else {
+            return Err(
+                no("cannot be found: the model has no names of features, pass column numbers".into()),
+            );
+        };
+        let table = self.names.get_or_init(|| {
+            NameTable::new(names).map_err(|error| match error {
+                Error::Feature { name, reason } => (name, reason),
+                error => (names.first().cloned().unwrap_or_default(), error.to_string()),
+            })
+        });
+        let table = match table {
+            Ok(table) => table,
+            Err((name, reason)) => {
+                return Err(Error::Feature { name: name.clone(), reason: reason.clone() });
+            }
+        };
+        match (table.column(name, names), unknown) {
+            (None, UnknownNames::Error) => Err(no(format!(
+                "is not among the {} features of the model: check its spelling, or have unknown names ignored",
+                names.len()
+            ))),
+            (found, _) => Ok(found),
+        }
+    }
+
+    /// Numbers of the classes of rows of decision values.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] for values that do not make whole rows, [`Error::Parameter`] for a model that answers with
+    /// any number of labels.
+    pub fn classes_of(&self, values: &[f64]) -> Result<Vec<u32>> {
+        let n = self.check_values(values)?;
+        self.check_single()?;
+        let mut out = memory::zeros(n);
+        parallel::each_chunk(&mut out, CHUNK, |start, out| {
+            let k = self.outputs.n_values();
+            let rows = values[start * k..].chunks_exact(k);
+            out.iter_mut().zip(rows).for_each(|(out, values)| *out = self.class_of(values));
+        });
+        Ok(out)
+    }
+
+    /// Number of the class of one row of decision values.
+    fn class_of(&self, values: &[f64]) -> u32 {
+        let probability = self.model.probability.as_ref();
+        self.model.answer.class(self.outputs, probability, values) as u32
+    }
+
+    fn check_single(&self) -> Result<()> {
+        if let Outputs::Labels(_) = self.outputs {
+            let value = "one of labels, of which a row may have any number".to_owned();
+            return Err(Error::Parameter { name: "model", value, rule: "one of classes" });
+        }
+        Ok(())
+    }
+
+    /// Number of rows of some decision values.
+    fn check_values(&self, values: &[f64]) -> Result<usize> {
+        let k = self.outputs.n_values();
+        check_length("decision values, in whole rows", values.len() / k * k, values.len())?;
+        Ok(values.len() / k)
+    }
+
+    /// Numbers of the classes of all rows. The decision values of degree-1 models are not held all at once.
+    ///
+    /// # Errors
+    /// Those of [`Self::decision_values`] and [`Self::classes_of`].
+    pub fn class_numbers<P: ModelRows>(&self, x: &P, monitor: &dyn Monitor) -> Result<Vec<u32>> {
+        self.check_single()?;
+        if self.pairs.is_some() {
+            return self.classes_of(&self.decision_values(x, monitor)?);
+        }
+        self.check_rows(x)?;
+        self.verify_for(x)?;
+        let k = self.outputs.n_values();
+        let read = |values: &[f64]| values.chunks_exact(k).map(|v| self.class_of(v)).collect_large();
+        let blocks = self.scorer().read_blocks(x, Finite::Required, monitor, read)?;
+        Ok(blocks.into_iter().flatten().collect_large())
+    }
+
+    /// The labels with a positive decision value: where those of each row begin, one number more than there are rows,
+    /// and the labels.
+    ///
+    /// # Errors
+    /// Those of [`Self::decision_values`].
+    pub fn positive_labels<P: ModelRows>(
+        &self,
+        x: &P,
+        monitor: &dyn Monitor,
+    ) -> Result<(Vec<i64>, Vec<i32>)> {
+        self.check_rows(x)?;
+        if self.pairs.is_some() {
+            let (counts, labels) =
+                scores::positive(&self.decision_values(x, monitor)?, self.outputs.n_values());
+            let mut starts = memory::zeros(counts.len() + 1);
+            counts.iter().enumerate().for_each(|(i, count)| starts[i + 1] = starts[i] + *count as i64);
+            return Ok((starts, labels));
+        }
+        self.verify_for(x)?;
+        self.scorer().positive(x, Finite::Required, monitor)
+    }
+
+    /// Labels and decision values of the `k` highest of each row, highest first, equal ones by label.
+    ///
+    /// # Errors
+    /// [`Error::Parameter`] for a `k` that is 0 or above the number of classes, or a model of one vector; those of
+    /// [`Self::decision_values`].
+    pub fn top_k<P: ModelRows>(
+        &self,
+        x: &P,
+        k: usize,
+        monitor: &dyn Monitor,
+    ) -> Result<(Vec<u32>, Vec<f64>)> {
+        self.check_k(k)?;
+        self.check_rows(x)?;
+        if self.pairs.is_some() {
+            return Ok(best(&self.decision_values(x, monitor)?, self.outputs.n_values(), k));
+        }
+        self.verify_for(x)?;
+        self.scorer().top_k(x, k, Finite::Required, monitor)
+    }
+
+    /// [`Self::top_k`] of rows whose decision values are known.
+    ///
+    /// # Errors
+    /// [`Error::Parameter`] and [`Error::Shape`].
+    pub fn top_k_of(&self, values: &[f64], k: usize) -> Result<(Vec<u32>, Vec<f64>)> {
+        self.check_k(k)?;
+        self.check_values(values)?;
+        Ok(best(values, self.outputs.n_values(), k))
+    }
+
+    fn check_k(&self, k: usize) -> Result<()> {
+        let n = self.outputs.n_values();
+        if self.outputs == Outputs::Pair || n == 1 {
+            let value = "one of one vector of weights".to_owned();
+            let rule = "one of more than 2 classes, or of labels";
+            return Err(Error::Parameter { name: "model", value, rule });
+        }
+        if k == 0 || k > n {
+            let rule = "at least 1 and at most the number of classes";
+            return Err(Error::Parameter { name: "k", value: k.to_string(), rule });
+        }
+        Ok(())
+    }
+
+    /// Probabilities of rows of decision values, or their logarithms, into `out`.
+    ///
+    /// # Errors
+    /// [`Error::Parameter`] for a model without, [`Error::Shape`] for lengths that do not fit.
+    pub fn probabilities_of(&self, values: &[f64], scale: Scale, out: &mut [f64]) -> Result<()> {
+        let probability = self.probability()?;
+        let n = self.check_values(values)?;
+        check_length("probabilities", n * self.outputs.n_probabilities(), out.len())?;
+        match (scale, n) {
+            (Scale::Plain, 1) => probability.row(self.outputs, values, out),
+            (Scale::Plain, _) => probability.fill(self.outputs, values, out),
+            (Scale::Logarithms, _) => probability.fill_logarithms(self.outputs, values, out),
+        }
+        Ok(())
+    }
+}
+
+/// How probabilities are given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scale {
+    /// As they are.
+    Plain,
+    /// As their logarithms.
+    Logarithms,
+}
+
+fn best(values: &[f64], n: usize, k: usize) -> (Vec<u32>, Vec<f64>) {
+    let found = scores::highest(values, n, k);
+    (found.iter().map(|f| f.0).collect_large(), found.iter().map(|f| f.1).collect_large())
+}
+
+/// The weights of a degree-2 model, vector after vector in double precision; none where they lie so already.
+fn by_vector(model: &Model, n_weights: usize) -> Result<Option<Vec<f64>>> {
+    let k = model.intercepts.len();
+    let at = |w: FloatSlice<'_>, at: usize| match w {
+        FloatSlice::F32(w) => f64::from(w[at]),
+        FloatSlice::F64(w) => w[at],
+    };
+    Ok(match model.weights.borrowed() {
+        ModelWeights::ByLabel(FloatSlice::F64(_)) => None,
+        ModelWeights::Sparse { .. } => {
+            let (name, value) = ("weights of degree 2", "sparse ones".to_owned());
+            return Err(Error::Parameter { name, value, rule: "dense" });
+        }
+        ModelWeights::ByLabel(w) => {
+            model.weights.verify()?;
+            Some((0..k * n_weights).map(|n| at(w, n)).collect_large())
+        }
+        ModelWeights::ByColumn(w) => {
+            model.weights.verify()?;
+            Some((0..k * n_weights).map(|n| at(w, n % n_weights * k + n / n_weights)).collect_large())
+        }
+    })
+}
