@@ -1,8 +1,6 @@
 //! From decision values to classes.
 
 use super::probability::{Outputs, Probability};
-use crate::fit::check_length;
-use crate::{Error, Result};
 
 /// Classes up to which probabilities of a row need no memory of their own.
 const FEW_CLASSES: usize = 16;
@@ -26,60 +24,19 @@ pub enum Answer {
 }
 
 impl Answer {
-    /// What so many vectors of weights give for so many classes or labels.
-    ///
-    /// # Errors
-    /// [`Error::Shape`] where they do not go together.
-    pub fn outputs(&self, n_vectors: usize, n_classes: usize) -> Result<Outputs> {
-        if *self == Self::Labels {
-            check_length("labels of the model", n_vectors, n_classes)?;
-            return Ok(Outputs::Labels(n_vectors));
-        }
-        if n_vectors == 1 {
-            check_length("classes of a model of one vector", 2, n_classes)?;
-            return Ok(Outputs::Pair);
-        }
-        check_length("classes of the model", n_vectors, n_classes)?;
-        Ok(Outputs::Classes(n_vectors))
-    }
-
-    /// Checks that it can answer for a model with such outputs.
-    ///
-    /// # Errors
-    /// [`Error::Parameter`] and [`Error::Shape`].
-    pub fn check(&self, outputs: Outputs, probability: Option<&Probability>) -> Result<()> {
-        let wrong = |value: &str, rule| Err(Error::Parameter { name: "answer", value: value.into(), rule });
-        match self {
-            Self::Sign | Self::Threshold(_) if outputs != Outputs::Pair => {
-                wrong("one of two classes", "that of several classes where the model has as many")
-            }
-            Self::Threshold(threshold) if threshold.is_nan() => wrong("a threshold of NaN", "a number"),
-            Self::Highest if outputs == Outputs::Pair => wrong(
-                "the highest of several decision values",
-                "that of two classes for one vector of weights",
-            ),
-            Self::MostProbable | Self::Cheapest(_) if probability.is_none() => {
-                wrong("one that needs probabilities", "one that a model without these can give")
-            }
-            Self::Cheapest(costs) => {
-                let k = outputs.n_probabilities();
-                check_length("costs of errors", k * k, costs.len())?;
-                match costs.iter().find(|cost| !cost.is_finite()) {
-                    Some(cost) => {
-                        let (name, rule) = ("a cost of errors", "a finite number");
-                        Err(Error::Parameter { name, value: cost.to_string(), rule })
-                    }
-                    None => Ok(()),
-                }
-            }
-            _ => Ok(()),
+    /// What so many vectors of weights give.
+    pub fn outputs(&self, n_vectors: usize) -> Outputs {
+        match (self, n_vectors) {
+            (Self::Labels, n) => Outputs::Labels(n),
+            (_, 1) => Outputs::Pair,
+            (_, n) => Outputs::Classes(n),
         }
     }
 
     /// Number of the class of a row with these decision values.
     ///
     /// # Panics
-    /// If [`Self::check`] would refuse the outputs, or the values are not as many; for [`Self::Labels`].
+    /// If the values are not as many as the outputs say, or a part of the answer is missing; for [`Self::Labels`].
     pub fn class(&self, outputs: Outputs, probability: Option<&Probability>, values: &[f64]) -> usize {
         match self {
             Self::Sign => usize::from(values[0] > 0.0),
@@ -165,22 +122,5 @@ mod tests {
         let many: Vec<f64> = (0..40).map(f64::from).collect();
         let outputs = Outputs::Classes(40);
         assert_eq!(Answer::MostProbable.class(outputs, Some(&Probability::Temperature(1.0)), &many), 39);
-    }
-
-    #[test]
-    fn what_does_not_go_together_is_refused() {
-        let logistic = Some(&Probability::Logistic);
-        for (answer, outputs, probability) in [
-            (Answer::Sign, Outputs::Classes(3), None),
-            (Answer::Threshold(f64::NAN), Outputs::Pair, None),
-            (Answer::Highest, Outputs::Pair, None),
-            (Answer::MostProbable, Outputs::Classes(3), None),
-            (Answer::Cheapest(vec![0.0; 4]), Outputs::Classes(3), logistic),
-            (Answer::Cheapest(vec![f64::NAN; 9]), Outputs::Classes(3), logistic),
-        ] {
-            assert!(answer.check(outputs, probability).is_err(), "{answer:?}");
-        }
-        assert!(Answer::Labels.outputs(3, 2).is_err() && Answer::Sign.outputs(1, 3).is_err());
-        assert!(Answer::Highest.outputs(3, 4).is_err() && Answer::Labels.outputs(1, 1).is_ok());
     }
 }

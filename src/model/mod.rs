@@ -2,12 +2,14 @@
 //!
 //! * [`weights`]: weights as they lie, in single or double precision, owned or mapped from a file;
 //! * [`answer`]: from decision values to classes; [`probability`]: and to probabilities;
+//! * [`check`]: whether all of a model fits together;
 //! * [`predictor`]: a model that answers, for many rows or one, whose columns may be given by name ([`names`]);
 //! * [`rows`]: what it takes as rows.
 //!
 //! A [`Model`] never changes once it is made, so that any number of threads may use it.
 
 pub mod answer;
+pub mod check;
 pub mod names;
 pub mod predictor;
 pub mod probability;
@@ -22,7 +24,7 @@ use self::weights::Weights;
 use crate::front::MapSpec;
 use crate::labels::classes::Classes;
 
-/// A linear model.
+/// A linear model; [`Model::check`] says whether its parts fit together.
 ///
 /// The decision value of a row and a vector of weights is `w.x + b`; with `pairs` the row is mapped to its
 /// degree-2 features first. Two classes share one vector, positive for the second; else there is a vector per
@@ -56,6 +58,8 @@ pub struct Record {
     pub estimator: String,
     /// Version of the library that fitted it.
     pub version: String,
+    /// NumPy's name of the type of its labels, empty where it is not known.
+    pub label_dtype: String,
     /// Parameters of the estimator.
     pub parameters: Map<String, Value>,
     /// Attributes of the fit that predictions do not need: certificate, chosen cost, numbers of iterations.

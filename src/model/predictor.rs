@@ -8,6 +8,7 @@
 use std::sync::OnceLock;
 
 use super::Model;
+use super::check::Flaw;
 use super::names::NameTable;
 use super::probability::{Outputs, Probability};
 use super::rows::{ModelRows, RisingRows, SparseRow, whole};
@@ -54,28 +55,24 @@ pub enum UnknownNames {
 }
 
 impl Predictor {
-    /// Checks that the parts of a model fit each other.
+    /// Makes a model ready.
     ///
     /// # Errors
-    /// [`Error::Shape`] and [`Error::Parameter`], and those of the degree-2 map.
-    pub fn new(model: Model) -> Result<Self> {
-        let n_vectors = model.intercepts.len();
-        if n_vectors == 0 {
-            return Err(Error::Shape { what: "vectors of weights", expected: 1, found: 0 });
-        }
-        let outputs = model.answer.outputs(n_vectors, model.classes.len())?;
-        model.answer.check(outputs, model.probability.as_ref())?;
-        if let Some(probability) = &model.probability {
-            probability.check(outputs)?;
-        }
-        if let Some(names) = &model.feature_names {
-            check_length("names of features", model.n_features, names.len())?;
-        }
-        let map = model.pairs.map(|spec| spec.map(model.n_features)).transpose()?;
-        let n_weights = map.as_ref().map_or(model.n_features, Map::n_out);
-        Scorer { weights: model.weights.borrowed(), intercept: &model.intercepts }.check(n_weights)?;
-        let pairs = map.map(|map| Ok::<_, Error>(Pairs { weights: by_vector(&model, map.n_out())?, map }));
-        let pairs = pairs.transpose()?;
+    /// Parts that do not fit each other; a file of damaged weights, for degree 2 where they do not lie vector after
+    /// vector in double precision.
+    pub fn new(model: Model) -> Result<Self, Flaw> {
+        model.check()?;
+        let outputs = model.answer.outputs(model.n_vectors());
+        let pairs = match model.pairs {
+            None => None,
+            Some(spec) => {
+                let map = spec.map(model.n_features);
+                let map = map.map_err(|error| Flaw { field: "pairs", reason: error.to_string() })?;
+                let weights = by_vector(&model, map.n_out());
+                let weights = weights.map_err(|error| Flaw { field: "coef", reason: error.to_string() })?;
+                Some(Pairs { map, weights })
+            }
+        };
         Ok(Self { model, outputs, pairs, names: OnceLock::new() })
     }
 
@@ -174,7 +171,7 @@ impl Predictor {
             (None, ModelWeights::ByLabel(FloatSlice::F64(weights))) => weights,
             (None, _) => unreachable!("other weights were copied when the predictor was made"),
         };
-        let (n, k) = (poly.n_rows(), self.model.intercepts.len());
+        let (n, k) = (poly.n_rows(), self.model.n_vectors());
         let vectors = weights.chunks_exact(pairs.map.n_out()).zip(&self.model.intercepts).enumerate();
         if n == 1 {
             vectors.for_each(|(l, (w, b))| out[l] = poly.dot(0, w) + b);
@@ -404,11 +401,7 @@ fn by_vector(model: &Model, n_weights: usize) -> Result<Option<Vec<f64>>> {
         FloatSlice::F64(w) => w[at],
     };
     Ok(match model.weights.borrowed() {
-        ModelWeights::ByLabel(FloatSlice::F64(_)) => None,
-        ModelWeights::Sparse { .. } => {
-            let (name, value) = ("weights of degree 2", "sparse ones".to_owned());
-            return Err(Error::Parameter { name, value, rule: "dense" });
-        }
+        ModelWeights::ByLabel(FloatSlice::F64(_)) | ModelWeights::Sparse { .. } => None,
         ModelWeights::ByLabel(w) => {
             model.weights.verify()?;
             Some((0..k * n_weights).map(|n| at(w, n)).collect_large())

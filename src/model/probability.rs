@@ -3,9 +3,8 @@
 //! The functions are our own ([`crate::loss::elementary`]): the same bits on every machine, and the same for a row alone
 //! and in any batch.
 
-use crate::fit::check_length;
 use crate::loss::elementary::{exp_to_the_end, ln, ln_logistic, logistic};
-use crate::{Error, Result, parallel};
+use crate::parallel;
 
 /// Sums of probabilities of one class against the rest below this are divided by as logarithms: their terms may be
 /// rounded to 0.
@@ -70,28 +69,6 @@ pub struct Line {
 }
 
 impl Line {
-    /// Checks that there are points, that their abscissas rise, and that their ordinates are probabilities.
-    ///
-    /// # Errors
-    /// [`Error::Shape`] and [`Error::Parameter`].
-    pub fn check(&self) -> Result<()> {
-        check_length("probabilities of a line", self.x.len(), self.y.len())?;
-        let wrong = |name, value: f64, rule| Err(Error::Parameter { name, value: value.to_string(), rule });
-        if self.x.is_empty() {
-            return Err(Error::Shape { what: "points of a line", expected: 1, found: 0 });
-        }
-        if let Some(x) = self.x.iter().find(|x| !x.is_finite()) {
-            return wrong("a decision value of a line", *x, "a finite number");
-        }
-        if let Some(pair) = self.x.windows(2).find(|pair| pair[0] >= pair[1]) {
-            return wrong("a decision value of a line", pair[1], "above the one before it");
-        }
-        match self.y.iter().find(|y| !(0.0..=1.0).contains(*y)) {
-            Some(y) => wrong("a probability of a line", *y, "from 0 to 1"),
-            None => Ok(()),
-        }
-    }
-
     /// The height at `x`: the first or last one beyond the ends, NaN for NaN.
     fn at(&self, x: f64) -> f64 {
         let last = self.x.len() - 1;
@@ -109,38 +86,10 @@ impl Line {
 }
 
 impl Probability {
-    /// Checks the numbers, and that they suit models with such outputs.
-    ///
-    /// # Errors
-    /// [`Error::Shape`] and [`Error::Parameter`].
-    pub fn check(&self, outputs: Outputs) -> Result<()> {
-        let n = outputs.n_values();
-        let finite = |name, numbers: &[f64]| match numbers.iter().find(|number| !number.is_finite()) {
-            Some(number) => {
-                Err(Error::Parameter { name, value: number.to_string(), rule: "a finite number" })
-            }
-            None => Ok(()),
-        };
-        match self {
-            Self::Logistic => Ok(()),
-            Self::Temperature(factor) => finite("the factor of a temperature", &[*factor]),
-            Self::Sigmoid { slopes, offsets } => {
-                check_length("slopes of sigmoids", n, slopes.len())?;
-                check_length("offsets of sigmoids", n, offsets.len())?;
-                finite("the slope of a sigmoid", slopes)?;
-                finite("the offset of a sigmoid", offsets)
-            }
-            Self::Isotonic(lines) => {
-                check_length("lines of probabilities", n, lines.len())?;
-                lines.iter().try_for_each(Line::check)
-            }
-        }
-    }
-
     /// Probabilities of rows of decision values, row after row, in parallel where they are many.
     ///
     /// # Panics
-    /// If the lengths do not fit the outputs, or [`Self::check`] would refuse these.
+    /// If the lengths do not fit the outputs and each other.
     pub fn fill(&self, outputs: Outputs, values: &[f64], out: &mut [f64]) {
         each_row(outputs, values, out, |values, out| self.row(outputs, values, out));
     }
@@ -317,7 +266,6 @@ mod tests {
                 let n = outputs.n_values();
                 let values: Vec<f64> = values.iter().map(|v| v * scale).collect();
                 for way in ways(n) {
-                    way.check(outputs).unwrap();
                     let (found, logs) = probabilities(&way, outputs, &values);
                     let k = outputs.n_probabilities();
                     for (i, row) in values.chunks(n).enumerate() {
@@ -357,25 +305,5 @@ mod tests {
         let at: Vec<f64> = [-9.0, -1.0, 0.5, 2.0, 9.0].iter().map(|x| line.at(*x)).collect();
         assert_eq!(at, [0.1, 0.1, 0.4, 0.9, 0.9]);
         assert!(line.at(f64::NAN).is_nan() && (line.at(1.25) - 0.65).abs() < 1e-15);
-    }
-
-    #[test]
-    fn numbers_that_are_no_probabilities_are_refused() {
-        let line = |x: &[f64], y: &[f64]| Probability::Isotonic(vec![Line { x: x.to_vec(), y: y.to_vec() }]);
-        let sigmoid = |slopes: &[f64]| Probability::Sigmoid { slopes: slopes.to_vec(), offsets: vec![0.0] };
-        for (way, text) in [
-            (line(&[], &[]), "points of a line: expected 1, got 0"),
-            (line(&[0.0], &[]), "probabilities of a line"),
-            (line(&[0.0, 0.0], &[0.0, 1.0]), "above the one before it, got 0"),
-            (line(&[0.0, f64::NAN], &[0.0, 1.0]), "a finite number, got NaN"),
-            (line(&[0.0], &[1.5]), "from 0 to 1, got 1.5"),
-            (Probability::Isotonic(vec![]), "lines of probabilities: expected 1, got 0"),
-            (sigmoid(&[f64::INFINITY]), "slope of a sigmoid must be a finite number, got inf"),
-            (sigmoid(&[1.0, 2.0]), "slopes of sigmoids: expected 1, got 2"),
-            (Probability::Temperature(f64::NAN), "factor of a temperature must be"),
-        ] {
-            let error = way.check(Outputs::Pair).unwrap_err().to_string();
-            assert!(error.contains(text), "{error}");
-        }
     }
 }

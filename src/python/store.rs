@@ -105,7 +105,7 @@ impl StoreWriter {
 }
 
 /// Labels of one Python type; truth values before integers, of which they are a kind.
-fn classes_of(labels: &Bound<'_, PyList>) -> PyResult<Classes> {
+pub fn classes_of(labels: &Bound<'_, PyList>) -> PyResult<Classes> {
     fn all<'py, T: for<'a> FromPyObject<'a, 'py>>(labels: &Bound<'py, PyList>) -> Option<Vec<T>> {
         labels.iter().map(|label| label.extract().ok()).collect()
     }
@@ -119,7 +119,8 @@ fn classes_of(labels: &Bound<'_, PyList>) -> PyResult<Classes> {
         })
 }
 
-fn labels_of<'py>(py: Python<'py>, classes: &Classes) -> PyResult<Bound<'py, PyList>> {
+/// The labels as a list of Python's own types.
+pub fn labels_of<'py>(py: Python<'py>, classes: &Classes) -> PyResult<Bound<'py, PyList>> {
     match classes {
         Classes::Bool(labels) => PyList::new(py, labels),
         Classes::Int(labels) => PyList::new(py, labels),
