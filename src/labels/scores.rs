@@ -131,10 +131,15 @@ impl Scorer<'_> {
         }
     }
 
+    /// Products and sums of a prediction, about.
+    pub fn products(&self, x: &impl CheckedRows) -> usize {
+        let outputs = x.n_rows().saturating_mul(self.intercept.len());
+        x.n_entries().saturating_mul(self.depth()).saturating_add(outputs)
+    }
+
     /// Whether a prediction is too short for threads: it is then made by the calling thread alone.
     pub fn is_small(&self, x: &impl CheckedRows) -> bool {
-        let outputs = x.n_rows().saturating_mul(self.intercept.len());
-        x.n_entries().saturating_mul(self.depth()).saturating_add(outputs) <= FEW_PRODUCTS
+        self.products(x) <= FEW_PRODUCTS
     }
 
     /// Rows per block: all of them where the calling thread works alone, which then asks for no pool either.
@@ -175,7 +180,16 @@ impl Scorer<'_> {
     }
 
     /// Checks some rows and writes their decision values, row after row.
-    fn fill<P: CheckedRows>(&self, x: &P, rows: Range<usize>, finite: Finite, out: &mut [f64]) -> Result<()> {
+    ///
+    /// # Errors
+    /// Those of [`CheckedRows::piece`].
+    pub fn fill<P: CheckedRows>(
+        &self,
+        x: &P,
+        rows: Range<usize>,
+        finite: Finite,
+        out: &mut [f64],
+    ) -> Result<()> {
         self.fill_checked(&x.piece(rows, finite)?, out);
         Ok(())
     }

@@ -5,6 +5,7 @@
 //! the calling thread and allocate nothing for models of degree 1; they read, and of a mapped file verify, no more than
 //! the weights of the row's entries. Batches are shared among the threads of the pool that the caller is in.
 
+use std::ops::Range;
 use std::sync::OnceLock;
 
 use super::Model;
@@ -24,8 +25,10 @@ use crate::pairs::Poly2;
 use crate::pairs::map::Map;
 use crate::{Error, Result, memory, parallel};
 
-/// Rows whose classes are found in one parallel task.
-const CHUNK: usize = 1024;
+/// Products per parallel task.
+const PART_PRODUCTS: usize = 1 << 18;
+/// Decision values that are held per thread where something else is wanted.
+const HELD_VALUES: usize = 1 << 14;
 
 /// A model that is ready to answer.
 #[derive(Debug)]
@@ -60,7 +63,7 @@ impl Predictor {
     /// # Errors
     /// Parts that do not fit each other; a file of damaged weights, for degree 2 where they do not lie vector after
     /// vector in double precision.
-    pub fn new(model: Model) -> Result<Self, Flaw> {
+    pub fn new(model: Model) -> std::result::Result<Self, Flaw> {
         model.check()?;
         let outputs = model.answer.outputs(model.n_vectors());
         let pairs = match model.pairs {
@@ -105,13 +108,16 @@ impl Predictor {
         self.model.probability.as_ref().ok_or_else(none)
     }
 
-    /// Whether predictions of these rows are too short for threads: the calling thread then makes them alone.
-    pub fn is_small<P: ModelRows>(&self, x: &P) -> bool {
-        match &self.pairs {
-            None => self.scorer().is_small(x),
-            // The products of entries are not counted: rows of some length are many of them.
-            Some(_) => x.n_rows() <= 1,
-        }
+    /// Products and sums that predictions of these rows take, about; for degree 2 as if rows were equally long.
+    pub fn products<P: ModelRows>(&self, x: &P) -> usize {
+        let products = self.scorer().products(x);
+        let length = x.n_entries() / x.n_rows().max(1);
+        if self.pairs.is_some() { products.saturating_mul(length / 2 + 1) } else { products }
+    }
+
+    /// Whether [`Self::fill_part`] takes parts of a batch of several rows.
+    pub fn has_parts(&self) -> bool {
+        self.pairs.is_none()
     }
 
     /// Decision values of all rows, a number per vector of weights, row after row.
@@ -143,14 +149,106 @@ impl Predictor {
     }
 
     /// Makes sure of the weights that a batch needs: all of them, unless it is small.
-    fn verify_for<P: ModelRows>(&self, x: &P) -> Result<()> {
+    ///
+    /// # Errors
+    /// Damage, unusable rows.
+    pub fn verify_for<P: ModelRows>(&self, x: &P) -> Result<()> {
+        self.check_rows(x)?;
         if self.model.weights.numbers().is_verified() {
             return Ok(());
         }
-        if self.is_small(x) {
+        if self.pairs.is_none() && self.scorer().is_small(x) {
             return self.model.weights.verify_for(&whole(x)?, self.outputs.n_values());
         }
         self.verify()
+    }
+
+    /// Answers for some of the rows on this thread; [`Self::verify_for`] comes first.
+    ///
+    /// # Errors
+    /// Those of [`CheckedRows::piece`] and [`Self::probabilities_of`].
+    ///
+    /// # Panics
+    /// If the slice is not as long as the rows need, for a model without [`Self::has_parts`], and where classes are
+    /// asked of a model of labels.
+    pub fn fill_part<P: ModelRows>(&self, x: &P, rows: Range<usize>, out: Part<'_>) -> Result<()> {
+        assert!(self.has_parts(), "features of degree 2 are made for all rows");
+        let (scorer, k) = (self.scorer(), self.outputs.n_values());
+        let out = match out {
+            Part::Decisions(out) => return scorer.fill(x, rows, Finite::Required, out),
+            out => out,
+        };
+        let block = (HELD_VALUES / k).clamp(1, rows.len().max(1));
+        let mut values = memory::zeros(block * k);
+        let mut out = out;
+        for start in rows.clone().step_by(block) {
+            let piece = start..(start + block).min(rows.end);
+            let values = &mut values[..piece.len() * k];
+            scorer.fill(x, piece.clone(), Finite::Required, values)?;
+            let at = piece.start - rows.start..piece.end - rows.start;
+            self.answer(values, out.part(at, self.outputs.n_probabilities()))?;
+        }
+        Ok(())
+    }
+
+    /// Answers for rows of decision values, on this thread.
+    ///
+    /// # Errors
+    /// [`Error::Parameter`] for what the model does not have, [`Error::Shape`] for lengths that do not fit.
+    pub fn answer(&self, values: &[f64], out: Part<'_>) -> Result<()> {
+        let k = self.outputs.n_values();
+        let n = values.len() / k;
+        check_length("decision values, in whole rows", n * k, values.len())?;
+        let n_probabilities = n * self.outputs.n_probabilities();
+        match out {
+            Part::Decisions(out) => {
+                check_length("decision values", values.len(), out.len())?;
+                out.copy_from_slice(values);
+            }
+            Part::Classes(out) => {
+                check_length("classes", n, out.len())?;
+                self.check_single()?;
+                let rows = values.chunks_exact(k);
+                out.iter_mut().zip(rows).for_each(|(out, values)| *out = self.class_of(values));
+            }
+            Part::Probabilities(out) => {
+                check_length("probabilities", n_probabilities, out.len())?;
+                self.probability()?.fill(self.outputs, values, out);
+            }
+            Part::Logarithms(out) => {
+                check_length("logarithms of probabilities", n_probabilities, out.len())?;
+                self.probability()?.fill_logarithms(self.outputs, values, out);
+            }
+        }
+        Ok(())
+    }
+
+    /// Answers for all rows, shared among the threads of the pool that the caller is in.
+    ///
+    /// # Errors
+    /// Those of [`Self::decision_values`] and [`Self::answer`].
+    pub fn fill<P: ModelRows>(&self, x: &P, monitor: &dyn Monitor, out: Part<'_>) -> Result<()> {
+        let mut out = match out {
+            Part::Decisions(out) => return self.decide(x, monitor, out),
+            out => out,
+        };
+        let (n, k) = (x.n_rows(), self.outputs.n_values());
+        if !self.has_parts() {
+            return self.answer(&self.decision_values(x, monitor)?, out);
+        }
+        self.verify_for(x)?;
+        let rows = (PART_PRODUCTS / (self.products(x) / n.max(1)).max(1)).clamp(1, n.max(1));
+        let mut parts = Vec::with_capacity(n.div_ceil(rows));
+        let width = self.outputs.n_probabilities();
+        for start in (0..n).step_by(rows) {
+            let count = rows.min(n - start);
+            let (part, rest) = out.split(count, width);
+            parts.push((start..start + count, part));
+            out = rest;
+        }
+        debug_assert!(k > 0);
+        let task = |_, (rows, part)| monitor.poll().and_then(|()| self.fill_part(x, rows, part));
+        parallel::try_map(parts, task).map(|_| ())
     }
 
     /// Decision values of the degree-2 features of the rows.
@@ -241,23 +339,6 @@ impl Predictor {
         }
     }
 
-    /// Numbers of the classes of rows of decision values.
-    ///
-    /// # Errors
-    /// [`Error::Shape`] for values that do not make whole rows, [`Error::Parameter`] for a model that answers with
-    /// any number of labels.
-    pub fn classes_of(&self, values: &[f64]) -> Result<Vec<u32>> {
-        let n = self.check_values(values)?;
-        self.check_single()?;
-        let mut out = memory::zeros(n);
-        parallel::each_chunk(&mut out, CHUNK, |start, out| {
-            let k = self.outputs.n_values();
-            let rows = values[start * k..].chunks_exact(k);
-            out.iter_mut().zip(rows).for_each(|(out, values)| *out = self.class_of(values));
-        });
-        Ok(out)
-    }
-
     /// Number of the class of one row of decision values.
     fn class_of(&self, values: &[f64]) -> u32 {
         let probability = self.model.probability.as_ref();
@@ -277,23 +358,6 @@ impl Predictor {
         let k = self.outputs.n_values();
         check_length("decision values, in whole rows", values.len() / k * k, values.len())?;
         Ok(values.len() / k)
-    }
-
-    /// Numbers of the classes of all rows. The decision values of degree-1 models are not held all at once.
-    ///
-    /// # Errors
-    /// Those of [`Self::decision_values`] and [`Self::classes_of`].
-    pub fn class_numbers<P: ModelRows>(&self, x: &P, monitor: &dyn Monitor) -> Result<Vec<u32>> {
-        self.check_single()?;
-        if self.pairs.is_some() {
-            return self.classes_of(&self.decision_values(x, monitor)?);
-        }
-        self.check_rows(x)?;
-        self.verify_for(x)?;
-        let k = self.outputs.n_values();
-        let read = |values: &[f64]| values.chunks_exact(k).map(|v| self.class_of(v)).collect_large();
-        let blocks = self.scorer().read_blocks(x, Finite::Required, monitor, read)?;
-        Ok(blocks.into_iter().flatten().collect_large())
     }
 
     /// The labels with a positive decision value: where those of each row begin, one number more than there are rows,
@@ -361,31 +425,51 @@ impl Predictor {
         }
         Ok(())
     }
-
-    /// Probabilities of rows of decision values, or their logarithms, into `out`.
-    ///
-    /// # Errors
-    /// [`Error::Parameter`] for a model without, [`Error::Shape`] for lengths that do not fit.
-    pub fn probabilities_of(&self, values: &[f64], scale: Scale, out: &mut [f64]) -> Result<()> {
-        let probability = self.probability()?;
-        let n = self.check_values(values)?;
-        check_length("probabilities", n * self.outputs.n_probabilities(), out.len())?;
-        match (scale, n) {
-            (Scale::Plain, 1) => probability.row(self.outputs, values, out),
-            (Scale::Plain, _) => probability.fill(self.outputs, values, out),
-            (Scale::Logarithms, _) => probability.fill_logarithms(self.outputs, values, out),
-        }
-        Ok(())
-    }
 }
 
-/// How probabilities are given.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Scale {
-    /// As they are.
-    Plain,
-    /// As their logarithms.
-    Logarithms,
+/// Where answers for rows go, row after row.
+pub enum Part<'a> {
+    /// Decision values, a number per vector of weights.
+    Decisions(&'a mut [f64]),
+    /// Numbers of the classes.
+    Classes(&'a mut [u32]),
+    /// Probabilities, a number per class or label.
+    Probabilities(&'a mut [f64]),
+    /// Logarithms of the probabilities.
+    Logarithms(&'a mut [f64]),
+}
+
+impl<'a> Part<'a> {
+    /// The places of some rows, where a row has so many numbers (one, for classes).
+    fn part(&mut self, rows: Range<usize>, width: usize) -> Part<'_> {
+        let numbers = rows.start * width..rows.end * width;
+        match self {
+            Self::Decisions(out) => Part::Decisions(&mut out[numbers]),
+            Self::Classes(out) => Part::Classes(&mut out[rows]),
+            Self::Probabilities(out) => Part::Probabilities(&mut out[numbers]),
+            Self::Logarithms(out) => Part::Logarithms(&mut out[numbers]),
+        }
+    }
+
+    /// The places of the first rows, and of the others.
+    ///
+    /// # Panics
+    /// If there are fewer rows.
+    pub fn split(self, rows: usize, width: usize) -> (Part<'a>, Part<'a>) {
+        let pair = |kind: fn(&'a mut [f64]) -> Part<'a>, out: &'a mut [f64]| {
+            let (first, rest) = out.split_at_mut(rows * width);
+            (kind(first), kind(rest))
+        };
+        match self {
+            Self::Decisions(out) => pair(Part::Decisions, out),
+            Self::Probabilities(out) => pair(Part::Probabilities, out),
+            Self::Logarithms(out) => pair(Part::Logarithms, out),
+            Self::Classes(out) => {
+                let (first, rest) = out.split_at_mut(rows);
+                (Part::Classes(first), Part::Classes(rest))
+            }
+        }
+    }
 }
 
 fn best(values: &[f64], n: usize, k: usize) -> (Vec<u32>, Vec<f64>) {

@@ -4,13 +4,10 @@
 //! and in any batch.
 
 use crate::loss::elementary::{exp_to_the_end, ln, ln_logistic, logistic};
-use crate::parallel;
 
 /// Sums of probabilities of one class against the rest below this are divided by as logarithms: their terms may be
 /// rounded to 0.
 const LEAST_SUM: f64 = 1e-30;
-/// Probabilities per parallel task.
-const CHUNK: usize = 1 << 14;
 
 /// What the decision values of a row stand for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,7 +83,7 @@ impl Line {
 }
 
 impl Probability {
-    /// Probabilities of rows of decision values, row after row, in parallel where they are many.
+    /// Probabilities of rows of decision values, row after row.
     ///
     /// # Panics
     /// If the lengths do not fit the outputs and each other.
@@ -174,14 +171,10 @@ impl Probability {
 }
 
 /// Calls `row` for the values of each row and its piece of `out`.
-fn each_row(outputs: Outputs, values: &[f64], out: &mut [f64], row: impl Fn(&[f64], &mut [f64]) + Sync) {
+fn each_row(outputs: Outputs, values: &[f64], out: &mut [f64], row: impl Fn(&[f64], &mut [f64])) {
     let (n, k) = (outputs.n_values(), outputs.n_probabilities());
     assert_eq!(values.len() / n * k, out.len(), "a row of probabilities for each row of values");
-    let rows = (CHUNK / k).max(1);
-    parallel::each_chunk(out, rows * k, |start, out| {
-        let values = values[start / k * n..].chunks_exact(n);
-        out.chunks_exact_mut(k).zip(values).for_each(|(out, values)| row(values, out));
-    });
+    out.chunks_exact_mut(k).zip(values.chunks_exact(n)).for_each(|(out, values)| row(values, out));
 }
 
 /// Logarithms of logistic probabilities divided by their sum.

@@ -136,7 +136,8 @@ fn answer_of(dict: &Bound<'_, PyDict>) -> PyResult<Answer> {
     })
 }
 
-fn probability_of(dict: &Bound<'_, PyDict>) -> PyResult<Probability> {
+/// How probabilities follow from decision values.
+pub fn probability_of(dict: &Bound<'_, PyDict>) -> PyResult<Probability> {
     let kind: String = item(dict, "kind")?;
     Ok(match kind.as_str() {
         "logistic" => Probability::Logistic,
