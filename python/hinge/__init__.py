@@ -21,6 +21,7 @@ from hinge.path import CostPath, PartialPathWarning, RegionLimitError, cost_path
 from hinge.poly2 import PairUsage, Poly2Map
 from hinge.prediction import iter_predictions
 from hinge.select import select_C
+from hinge.serving import Predictor
 from hinge.subgradient import PegasosClassifier, SubgradientSVC
 from hinge.svm import LinearSVC, LinearSVCCV
 from hinge.svmlight import load_svmlight
@@ -49,6 +50,7 @@ __all__ = [
     "PartialSearchWarning",
     "PegasosClassifier",
     "Poly2Map",
+    "Predictor",
     "Presolve",
     "RegionLimitError",
     "ScoreSurface",

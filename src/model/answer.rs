@@ -76,6 +76,9 @@ fn cheapest(probabilities: &[f64], costs: &[f64]) -> usize {
     let (mut best, mut least) = (0, f64::NAN);
     for j in 0..k {
         let cost: f64 = probabilities.iter().enumerate().map(|(i, p)| p * costs[i * k + j]).sum();
+        if cost.is_nan() {
+            return j;
+        }
         if j == 0 || cost < least {
             (best, least) = (j, cost);
         }

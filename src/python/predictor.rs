@@ -9,6 +9,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::thread;
 
+use numpy::ndarray::ArrayView2;
 use numpy::{
     Element, IntoPyArray, PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray2, PyReadwriteArray1,
     PyReadwriteArray2, PyUntypedArrayMethods,
@@ -18,13 +19,15 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyFloat, PyString};
 
 use super::arrays::{PyMatrix, collected, with_pieces};
-use super::model_parts::{Parts, parts_of, probability_of};
+use super::model_parts::{Parts, head_of, parts_of, probability_of};
 use super::run::run;
+use crate::labels::scores::FloatSlice;
 use crate::matrix::csr::CsrPieces;
 use crate::matrix::{Index, Value};
 use crate::model::predictor::{Part, Predictor, UnknownNames};
 use crate::model::probability::Outputs;
 use crate::model::rows::{ModelRows, SparseRow};
+use crate::model::weights::Weights;
 use crate::{Error, memory};
 
 /// Products up to which the interpreter is held: a few microseconds.
@@ -81,6 +84,34 @@ impl NativeModel {
     /// The parts that another one can be made of.
     fn parts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         parts_of(py, self.inner.model())
+    }
+
+    /// The parts without weights and names of columns.
+    fn head<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        head_of(py, self.inner.model())
+    }
+
+    /// Names of the columns, if they have any.
+    fn feature_names(&self) -> Option<&[String]> {
+        self.inner.model().feature_names.as_deref()
+    }
+
+    /// Dense weights where they lie, a row per vector, as an array that cannot be written to; None for sparse ones.
+    fn coef<'py>(slf: Bound<'py, Self>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let model = slf.get().inner.clone();
+        let model = model.model();
+        let m = model.n_vectors();
+        let (numbers, is_turned) = match &model.weights {
+            Weights::ByLabel(numbers) => (numbers.slice(), false),
+            Weights::ByColumn(numbers) => (numbers.slice(), true),
+            Weights::Sparse { .. } => return Ok(None),
+        };
+        let owner = slf.into_any();
+        let array = match numbers {
+            FloatSlice::F32(numbers) => view(numbers, m, is_turned, owner)?,
+            FloatSlice::F64(numbers) => view(numbers, m, is_turned, owner)?,
+        };
+        Ok(Some(array))
     }
 
     /// Makes sure that all weights are what was written, where they lie in a file.
@@ -272,6 +303,25 @@ impl NativeModel {
         });
         Ok((collected(py, starts.into_iter())?, collected(py, labels.into_iter())?))
     }
+}
+
+/// Numbers as an array of `m` rows; they lie column after column if it `is_turned`.
+#[allow(unsafe_code)]
+fn view<'py, T: Element>(
+    numbers: &[T],
+    m: usize,
+    is_turned: bool,
+    owner: Bound<'py, PyAny>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let n = numbers.len() / m;
+    let shape = if is_turned { (n, m) } else { (m, n) };
+    let rows = ArrayView2::from_shape(shape, numbers).map_err(|e| PyRuntimeError::new_err(e.to_string()))?;
+    let rows = if is_turned { rows.reversed_axes() } else { rows };
+    // SAFETY: the array holds `owner`, which holds the model, which never changes nor moves its numbers. It is made
+    // read-only before anybody sees it, and NumPy lets nobody take that back where the owner has no buffer to write to.
+    let array = unsafe { PyArray2::borrow_from_array(&rows, owner) };
+    array.call_method1("setflags", (false,))?;
+    Ok(array.into_any())
 }
 
 /// Columns and values.
