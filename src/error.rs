@@ -56,6 +56,14 @@ pub enum Error {
         /// What is wrong, and what would be accepted.
         reason: String,
     },
+    /// A feature that is given by its name has no column, or more than one.
+    #[error("feature {name:?} {reason}")]
+    Feature {
+        /// The name.
+        name: String,
+        /// What is wrong with it.
+        reason: String,
+    },
     /// A text file is malformed.
     #[error("{path}, line {line}, column {column}: {reason}")]
     Text {

@@ -29,6 +29,7 @@ if _typing.TYPE_CHECKING:
     from hinge.poly2 import PairUsage, Poly2Map
     from hinge.prediction import iter_predictions
     from hinge.select import select_C
+    from hinge.serving import Predictor
     from hinge.subgradient import PegasosClassifier, SubgradientSVC
     from hinge.svm import LinearSVC, LinearSVCCV
     from hinge.svmlight import load_svmlight
@@ -57,6 +58,7 @@ __all__ = [
     "PartialSearchWarning",
     "PegasosClassifier",
     "Poly2Map",
+    "Predictor",
     "Presolve",
     "RegionLimitError",
     "ScoreSurface",
@@ -95,6 +97,7 @@ _MODULES = {
     "PartialSearchWarning": "_csearch",
     "PegasosClassifier": "subgradient",
     "Poly2Map": "poly2",
+    "Predictor": "serving",
     "Presolve": "_presolve",
     "RegionLimitError": "path",
     "ScoreSurface": "_cost_surface",

@@ -30,6 +30,7 @@ impl From<Error> for PyErr {
                 PyValueError::new_err(text)
             }
             Error::Corrupt { .. } => BlockFileError::new_err(text),
+            Error::Feature { .. } => PyValueError::new_err(text),
             Error::PlaneFile { .. } | Error::Budget { .. } | Error::Overflow { .. } => {
                 PyValueError::new_err(text)
             }

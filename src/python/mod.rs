@@ -5,7 +5,7 @@
 //! * [`run`]: threads, interrupts and progress around a long call; [`turns`]: objects that calls use one
 //!   after the other;
 //! * [`blocks`], [`cost_plane`], [`cost_plane_file`], [`durable`], [`fit`], [`model_parts`],
-//!   [`online`], [`pairs`], [`scores`], [`search`], [`store`], [`subgradient`], [`text`]: one file per verb;
+//!   [`online`], [`pairs`], [`predictor`], [`scores`], [`search`], [`store`], [`subgradient`], [`text`]: one file per verb;
 //! * [`errors`]: [`crate::Error`] to exceptions.
 
 mod arrays;
@@ -21,6 +21,7 @@ pub mod online;
 mod options;
 mod outcome;
 pub mod pairs;
+pub mod predictor;
 mod run;
 mod scores;
 pub mod search;
@@ -52,6 +53,8 @@ mod _native {
     use super::online::StreamLearner;
     #[pymodule_export]
     use super::pairs::{map_decisions, map_positions, map_rows, map_shape, map_usage};
+    #[pymodule_export]
+    use super::predictor::{NativeModel, probabilities_of};
     #[pymodule_export]
     use super::scores::{PyColumnIndex, decision_values, positive_labels, top_k};
     #[pymodule_export]
