@@ -44,7 +44,7 @@ mod _native {
     #[pymodule_export]
     use super::durable::{PyDraft, check_target};
     #[pymodule_export]
-    use super::errors::{BlockFileError, DuplicateEntriesError};
+    use super::errors::{BlockFileError, DuplicateEntriesError, ModelFileError};
     #[pymodule_export]
     use super::fit::{check, fit, fit_labels, fit_store};
     #[pymodule_export]
