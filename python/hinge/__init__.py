@@ -11,7 +11,7 @@ from hinge._cost_selection import CostSelection, select_costs
 from hinge._cost_surface import ScoreSurface
 from hinge._csearch import CSearch, NoSkillWarning, PartialSearchWarning
 from hinge._native import DEBUG_BUILD as _DEBUG_BUILD
-from hinge._native import BlockFileError, __version__
+from hinge._native import BlockFileError, ModelFileError, __version__
 from hinge._presolve import Presolve
 from hinge._versioned import InconsistentVersionWarning
 from hinge.blocks import Block, BlockStore
@@ -43,6 +43,7 @@ __all__ = [
     "LinearSVCCV",
     "LogisticRegression",
     "LogisticRegressionCV",
+    "ModelFileError",
     "NoSkillWarning",
     "PairUsage",
     "PartialPathWarning",

@@ -2,12 +2,14 @@
 //!
 //! * [`weights`]: weights as they lie, in single or double precision, owned or mapped from a file;
 //! * [`answer`]: from decision values to classes; [`probability`]: and to probabilities;
-//! * [`check`]: whether all of a model fits together.
+//! * [`check`]: whether all of a model fits together;
+//! * [`file`]: models in files.
 //!
 //! A [`Model`] never changes once it is made, so that any number of threads may use it.
 
 pub mod answer;
 pub mod check;
+pub mod file;
 pub mod probability;
 pub mod weights;
 

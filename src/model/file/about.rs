@@ -3,9 +3,10 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::{Checked, Fault};
+use super::Checked;
 use crate::front::MapSpec;
 use crate::model::answer::Answer;
+use crate::model::check::Flaw;
 use crate::model::probability::Probability;
 use crate::model::{Model, Record};
 
@@ -18,6 +19,7 @@ const MAX_DEPTH: usize = 100;
 pub struct About {
     pub estimator: String,
     pub version: String,
+    pub label_dtype: String,
     pub n_features: usize,
     pub answer: AnswerKind,
     pub probability: Option<ProbabilityKind>,
@@ -71,17 +73,18 @@ impl Pairs {
 impl About {
     /// The description of a model.
     pub fn of(model: &Model) -> Checked<Self> {
-        let Record { estimator, version, parameters, fitted, data, metadata } = &model.record;
+        let Record { estimator, version, label_dtype, parameters, fitted, data, metadata } = &model.record;
         for (field, part) in
             [("parameters", parameters), ("fitted", fitted), ("data", data), ("metadata", metadata)]
         {
             if part.values().any(|value| is_deeper(value, MAX_DEPTH)) {
-                return Err(Fault::new(field, format!("at most {MAX_DEPTH} lists or maps may be nested")));
+                return Err(Flaw::new(field, format!("at most {MAX_DEPTH} lists or maps may be nested")));
             }
         }
         Ok(Self {
             estimator: estimator.clone(),
             version: version.clone(),
+            label_dtype: label_dtype.clone(),
             n_features: model.n_features,
             answer: match model.answer {
                 Answer::Sign => AnswerKind::Sign,
@@ -109,8 +112,8 @@ impl About {
 
     /// What people and programs read.
     pub fn record(self, metadata: Map<String, Value>) -> Record {
-        let Self { estimator, version, parameters, fitted, data, .. } = self;
-        Record { estimator, version, parameters, fitted, data, metadata }
+        let Self { estimator, version, label_dtype, parameters, fitted, data, .. } = self;
+        Record { estimator, version, label_dtype, parameters, fitted, data, metadata }
     }
 }
 

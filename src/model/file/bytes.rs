@@ -9,7 +9,8 @@ use std::path::Path;
 
 use memmap2::Mmap;
 
-use super::Fault;
+use super::at;
+use crate::model::check::Flaw;
 use crate::{Error, Result, memory};
 
 /// Largest file that is read: 16 MiB take 5 ms.
@@ -36,7 +37,7 @@ impl Bytes {
             return Err(io(ErrorKind::IsADirectory.into()));
         }
         if !facts.is_file() {
-            return Err(Fault::new("file", "expected a file, found a device, a pipe or a socket").at(path));
+            return Err(at(path)(Flaw::new("file", "expected a file, found a device, a pipe or a socket")));
         }
         let mut file = File::open(path).map_err(io)?;
         let length = file.metadata().map_err(io)?.len();

@@ -38,11 +38,12 @@
 //! **Versions.** A later version reads every older file. `format_version` rises when an older reader would get
 //! a file wrong; it stands at the same place in every version, in front of all that a version may change.
 //!
-//! * [`write`](self): `Model::save`; [`read`](self): `Model::load`; files by that name here.
+//! [`Model::save`] and [`Model::load`] are the two ways in.
 
 mod about;
 mod bytes;
 mod convert;
+mod opened;
 mod read;
 mod sums;
 #[cfg(test)]
@@ -52,8 +53,12 @@ mod write;
 
 use std::path::Path;
 
+pub(crate) use self::convert::WeightSlices;
 pub use self::convert::{Precision, Storage};
+pub(crate) use self::write::save;
 use super::Model;
+use super::check::Flaw;
+use super::weights::Weights;
 use crate::durable::target::{Kind, Replace};
 use crate::{Error, Result};
 
@@ -93,7 +98,9 @@ impl Model {
     /// [`Error::Occupied`] for a path that must not be replaced; [`Error::ModelFile`] for a model whose parts
     /// contradict each other or that cannot be written as the options ask for; [`Error::Io`].
     pub fn save(&self, path: &Path, options: &SaveOptions) -> Result<()> {
-        write::save(self, path, options)
+        let (Weights::ByLabel(w) | Weights::ByColumn(w) | Weights::Sparse { values: w, .. }) = &self.weights;
+        w.verify(0..convert::length(w.slice()))?;
+        save(self, WeightSlices::of(&self.weights), path, options)
     }
 
     /// Opens a file that [`Self::save`] wrote. Weights of a large file stay there.
@@ -107,26 +114,10 @@ impl Model {
     }
 }
 
-/// What is wrong with a part of a model.
-#[derive(Debug)]
-pub(crate) struct Fault {
-    /// The tensor, or the part of the head.
-    pub field: String,
-    /// What is wrong.
-    pub reason: String,
-}
-
-impl Fault {
-    /// A fault of a field.
-    pub fn new(field: &str, reason: impl Into<String>) -> Self {
-        Self { field: field.to_owned(), reason: reason.into() }
-    }
-
-    /// A fault in a file.
-    pub fn at(self, path: &Path) -> Error {
-        Error::ModelFile { path: path.to_owned(), field: self.field, reason: self.reason }
-    }
-}
-
 /// A result that does not know the file.
-type Checked<T> = std::result::Result<T, Fault>;
+type Checked<T> = std::result::Result<T, Flaw>;
+
+/// A flaw in a file.
+fn at(path: &Path) -> impl Fn(Flaw) -> Error {
+    move |Flaw { field, reason }| Error::ModelFile { path: path.to_owned(), field, reason }
+}

@@ -6,9 +6,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use rayon::prelude::*;
 use twox_hash::XxHash3_64;
 
-use super::{Checked, Fault};
+use super::Checked;
 use crate::memory;
 use crate::memory::CollectLarge;
+use crate::model::check::Flaw;
 
 /// Bytes per checksum of the data.
 pub const CHUNK: usize = 1 << 14;
@@ -24,9 +25,7 @@ pub fn sum(bytes: &[u8]) -> u64 {
 
 /// The sum of a list of sums.
 pub fn sum_of(sums: &[u64]) -> u64 {
-    let mut hasher = XxHash3_64::new();
-    sums.iter().for_each(|sum| hasher.write(&sum.to_le_bytes()));
-    hasher.finish()
+    sum(bytemuck::cast_slice(sums))
 }
 
 /// Number of sums for so many bytes of data.
@@ -53,7 +52,8 @@ impl Sums {
     /// # Errors
     /// A head or sums that are not what was written.
     pub fn new(head: &[u8], data: &[u8]) -> Checked<Self> {
-        let cut = || Fault::new("checksums", format!("the {} bytes of data have no room for them", data.len()));
+        let cut =
+            || Flaw::new("checksums", format!("the {} bytes of data have no room for them", data.len()));
         // The data and a sum per chunk, `n_chunks * CHUNK` and `n_chunks * 8` bytes or a little less.
         let rest = data.len().checked_sub(8 * OTHERS).ok_or_else(cut)?;
         let n_chunks = rest.div_ceil(CHUNK + 8);
@@ -64,10 +64,10 @@ impl Sums {
         let mut sums = words(&data[n_bytes..]);
         let of_sums = sums.pop().unwrap_or_default();
         if sum_of(&sums) != of_sums {
-            return Err(Fault::new("checksums", "they are damaged, or the file is cut off"));
+            return Err(Flaw::new("checksums", "they are damaged, or the file is cut off"));
         }
         if sums.remove(0) != sum(head) {
-            return Err(Fault::new("head", "it is damaged, its checksum is another one"));
+            return Err(Flaw::new("head", "it is damaged, its checksum is another one"));
         }
         let proved = (0..n_chunks.div_ceil(64)).map(|_| AtomicU64::new(0)).collect_large();
         Ok(Self {
