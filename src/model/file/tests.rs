@@ -200,7 +200,7 @@ fn shelf() -> Vec<Model> {
         n_classes: 2 + k % 3,
         layout: k % 3,
         is_single: k % 2 == 1,
-        has_pairs: k % 7 == 0,
+        has_pairs: k % 7 == 0 && k % 3 < 2,
         classes: k % 4,
         answer: k % 6,
         probability: k % 5,
@@ -211,6 +211,8 @@ fn shelf() -> Vec<Model> {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))] // each of them syncs files
+
     #[test]
     fn what_is_read_is_what_was_written(recipe in recipes()) {
         let model = made(&recipe);
@@ -407,7 +409,7 @@ fn forged_fields_are_named() {
         ("model", |head, _| head["__metadata__"]["model"] = "[".repeat(1000).into()),
         ("model", |head, _| drop(head["__metadata__"].as_object_mut().unwrap().remove("model"))),
         ("metadata", |head, _| head["__metadata__"]["metadata"] = "7".into()),
-        ("extra", |head, _| head["__metadata__"]["extra"] = "7".into()),
+        ("other", |head, _| head["__metadata__"]["other"] = "7".into()),
         ("n_features", |head, _| of_model(head, |model| model["n_features"] = json!(u64::MAX))),
         ("coef.indices", |head, _| of_model(head, |model| model["n_features"] = 2.into())),
         ("feature_names", |head, _| of_model(head, |model| model["n_features"] = 1_000_000.into())),
@@ -438,7 +440,7 @@ fn forged_fields_are_named() {
         }),
         ("probability.slopes", |head, _| of_model(head, |model| model["probability"] = "sigmoid".into())),
         ("probability.ends", |head, _| of_model(head, |model| model["probability"] = json!("logistic"))),
-        ("answer", |head, _| of_model(head, |model| model["answer"] = "sign".into())),
+        ("answer.costs", |head, _| of_model(head, |model| model["answer"] = "sign".into())),
         ("pairs", |head, _| {
             let pairs = json!({"gamma": 1.0, "coef0": -1.0, "has_constant": true, "bits": 12, "seed": 3});
             of_model(head, |model| model["pairs"] = pairs);
@@ -446,7 +448,7 @@ fn forged_fields_are_named() {
         ("head", |head, _| head["intercept"]["data_offsets"] = json!([0, 8])),
         ("head", |head, _| head["intercept"]["shape"] = json!([u64::MAX, 8])),
         ("head", |head, _| head["intercept"]["dtype"] = "F12".into()),
-        ("checksums", |head, _| drop(head.as_object_mut().unwrap().remove("checksums"))),
+        ("head", |head, _| drop(head.as_object_mut().unwrap().remove("checksums"))),
         ("format_version", |head, _| head["__metadata__"]["format_version"] = "2".into()),
         ("format_version", |head, _| head["__metadata__"]["format_version"] = "x".into()),
         ("format", |head, _| head["__metadata__"]["format"] = "onnx".into()),
@@ -456,11 +458,7 @@ fn forged_fields_are_named() {
     for (k, (expected, change)) in cases.into_iter().enumerate() {
         let result = loaded(&forged_json(&whole, change), [0, usize::MAX][k % 2]);
         let text = result.as_ref().map_or_else(ToString::to_string, |_| "read".into());
-        let found = field_of(result);
-        assert!(
-            found == expected || expected == "probability.ends" && found.starts_with("probability"),
-            "{k}: {text}"
-        );
+        assert_eq!(field_of(result), expected, "{k}: {text}");
     }
 }
 
@@ -591,7 +589,8 @@ fn what_no_reader_would_take_is_not_written() {
     };
     let plain = SaveOptions::default();
     let single = SaveOptions { precision: Some(Precision::Single), ..plain };
-    assert_eq!(refused(|model| model.intercepts.push(0.0), plain), "coef");
+    assert_eq!(refused(|model| model.intercepts.push(0.0), plain), "intercept");
+    assert_eq!(refused(|model| model.n_features = 3, plain), "coef");
     assert_eq!(refused(|model| model.classes = Classes::Int(vec![1, 1]), plain), "classes");
     let too_large = |model: &mut Model| {
         model.weights = Weights::ByLabel(Numbers::F64(Arc::new(vec![1e39, 0.0])));
