@@ -20,6 +20,7 @@ from hinge import (
     _model_file,
     _native,
     _sparse,
+    _threads,
     _training_data,
     _validate,
 )
@@ -264,7 +265,7 @@ class LinearClassifier(Versioned, CallbackSupport, ClassifierMixin, BaseEstimato
         """Decision values of X from :meth:`_prediction_data`."""
         native = self._map
         if native is not None:
-            X, threads = with_sorted_rows(X), _validate.threads(self.n_jobs)
+            X, threads = with_sorted_rows(X), _threads.threads(self.n_jobs)
             coef = np.ascontiguousarray(self.coef_, dtype=np.float64)
             map_decisions = _native.map_decisions
             values = _validate.call_native(lambda matrix: map_decisions(matrix, native, coef, threads), X)
@@ -454,7 +455,7 @@ class LinearClassifier(Versioned, CallbackSupport, ClassifierMixin, BaseEstimato
         return self.classes_[ids], values
 
     def _scores(self, store: BlockStore) -> _blocks.Scores:
-        return _blocks.Scores(store, self, _validate.threads(self.n_jobs))
+        return _blocks.Scores(store, self, _threads.threads(self.n_jobs))
 
     @raises_as_predictions
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
