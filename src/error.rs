@@ -100,6 +100,16 @@ pub enum Error {
         /// What is wrong.
         reason: String,
     },
+    /// A file is no model file, a damaged one, or one of a newer format; or a model cannot be written as one.
+    #[error("{path}, {field}: {reason}")]
+    ModelFile {
+        /// The file.
+        path: PathBuf,
+        /// The tensor or the part of the head that is wrong.
+        field: String,
+        /// What is wrong, with the offending number.
+        reason: String,
+    },
     /// A block store is damaged, cut short, or no block store.
     #[error("{path}: {reason} (at byte {offset})")]
     Corrupt {

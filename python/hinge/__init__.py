@@ -9,7 +9,7 @@ import warnings as _warnings
 from importlib import import_module as _import_module
 
 from hinge._native import DEBUG_BUILD as _DEBUG_BUILD
-from hinge._native import BlockFileError, __version__
+from hinge._native import BlockFileError, ModelFileError, __version__
 
 if _typing.TYPE_CHECKING:
     from hinge._block_options import BlockOptions
@@ -20,6 +20,7 @@ if _typing.TYPE_CHECKING:
     from hinge._cost_selection import CostSelection, select_costs
     from hinge._cost_surface import ScoreSurface
     from hinge._csearch import CSearch, NoSkillWarning, PartialSearchWarning
+    from hinge._model_file import load
     from hinge._presolve import Presolve
     from hinge._versioned import InconsistentVersionWarning
     from hinge.blocks import Block, BlockStore
@@ -52,6 +53,7 @@ __all__ = [
     "LinearSVCCV",
     "LogisticRegression",
     "LogisticRegressionCV",
+    "ModelFileError",
     "NoSkillWarning",
     "PairUsage",
     "PartialPathWarning",
@@ -68,6 +70,7 @@ __all__ = [
     "cost_path",
     "estimate_regions",
     "iter_predictions",
+    "load",
     "load_svmlight",
     "select_C",
     "select_costs",
@@ -106,6 +109,7 @@ _MODULES = {
     "cost_path": "path",
     "estimate_regions": "path",
     "iter_predictions": "prediction",
+    "load": "_model_file",
     "load_svmlight": "svmlight",
     "select_C": "select",
     "select_costs": "_cost_selection",

@@ -21,6 +21,7 @@ __all__ = [
     "ColumnIndex",
     "Draft",
     "DuplicateEntriesError",
+    "ModelFileError",
     "NativeModel",
     "Plane",
     "PlaneFile",
@@ -34,6 +35,7 @@ __all__ = [
     "answers_from",
     "check",
     "check_target",
+    "checksum",
     "decision_values",
     "descend",
     "descend_on",
@@ -45,6 +47,7 @@ __all__ = [
     "fit_costs",
     "fit_labels",
     "fit_store",
+    "load_model",
     "load_svmlight",
     "map_decisions",
     "map_positions",
@@ -54,6 +57,7 @@ __all__ = [
     "positive_labels",
     "probabilities_of",
     "sample_columns",
+    "save_model",
     "search",
     "search_store",
     "sides_at",
@@ -188,6 +192,9 @@ def walk_ray(
     progress: Callable[[str, int, float], None] | None = None,
 ) -> tuple[tuple[np.ndarray, np.ndarray], np.ndarray, np.ndarray]: ...
 
+class ModelFileError(ValueError):
+    """A file is no model file, a damaged one, or one of a newer format."""
+
 class BlockFileError(ValueError):
     """A block store is damaged, cut short, or no block store."""
 
@@ -267,6 +274,7 @@ class StreamLearner:
 
 def check(matrix: Any) -> tuple[bool, float]: ...
 def check_target(path: str, kind: str, overwrite: bool = False, sources: list[str] = ...) -> None: ...
+def checksum(bytes: bytes) -> int: ...
 def decision_values(matrix: Any, model: _Prediction) -> np.ndarray: ...
 def positive_labels(matrix: Any, model: _Prediction) -> tuple[np.ndarray, np.ndarray]: ...
 def probabilities_of(
@@ -315,6 +323,7 @@ def fit_labels(
     drop: float,
     progress: Callable[[str, int, float], None] | None = None,
 ) -> dict[str, Any]: ...
+def load_model(path: str) -> dict[str, Any]: ...
 def load_svmlight(
     path: str, n_features: int | None, zero_based: bool | None, dtype: str, n_threads: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, int, np.ndarray, np.ndarray | None]: ...
@@ -325,6 +334,13 @@ def map_positions(
 def map_rows(matrix: Any, map: dict[str, Any]) -> tuple[np.ndarray, np.ndarray, np.ndarray]: ...
 def map_shape(n: int, map: dict[str, Any]) -> tuple[int, bool]: ...
 def map_usage(matrix: Any, map: dict[str, Any], n_threads: int) -> tuple[int, int, float, float]: ...
+def save_model(
+    parts: dict[str, Any],
+    path: str,
+    dtype: str | None = None,
+    sparse: bool | None = None,
+    overwrite: bool = False,
+) -> None: ...
 def search(
     matrix: Any,
     class_ids: np.ndarray,
