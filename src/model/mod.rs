@@ -2,12 +2,14 @@
 //!
 //! * [`weights`]: weights as they lie, in single or double precision, owned or mapped from a file;
 //! * [`classes`]: labels of any type;
-//! * [`answer`]: from decision values to classes; [`probability`]: and to probabilities.
+//! * [`answer`]: from decision values to classes; [`probability`]: and to probabilities;
+//! * [`liblinear`]: LIBLINEAR's model files, both ways.
 //!
 //! A [`Model`] never changes once it is made, so that any number of threads may use it.
 
 pub mod answer;
 pub mod classes;
+pub mod liblinear;
 pub mod probability;
 pub mod weights;
 
