@@ -83,11 +83,16 @@ def _weights(model: Any) -> Any:
     if sp.issparse(coef):
         coef = coef if coef.format == "csr" else coef.tocsr()
         return _column_index(model, coef), np.ascontiguousarray(_floats(coef.data))
+    return dense_weights(coef)
+
+
+def dense_weights(coef: Any) -> np.ndarray:
+    """An array of weights in float32 or float64, in C or Fortran order: as it is, wherever it is such an array."""
     coef = _floats(coef)
     return coef if coef.flags.forc else np.ascontiguousarray(coef)
 
 
-def _intercepts(model: Any) -> np.ndarray:
+def intercepts(model: Any) -> np.ndarray:
     """``intercept_`` as one number per row of ``coef_``; a single number stands for all."""
     shape = (model.coef_.shape[0],)
     intercept = np.asarray(model.intercept_, dtype=np.float64)
@@ -96,14 +101,14 @@ def _intercepts(model: Any) -> np.ndarray:
 
 def _prediction(model: Any) -> tuple[Any, np.ndarray, bool, int]:
     """What native predictions take of a model; scikit-learn's ``assume_finite`` is asked here."""
-    return _weights(model), _intercepts(model), get_config()["assume_finite"], _validate.threads(model.n_jobs)
+    return _weights(model), intercepts(model), get_config()["assume_finite"], _validate.threads(model.n_jobs)
 
 
 def decision_values(model: Any, X: Any) -> np.ndarray:
     """Decision values of X, whose entries are checked as they are read; shape (n_samples, n_vectors)."""
     coef = model.coef_
     if isinstance(X, np.ndarray) and isinstance(coef, np.ndarray) and _suits_blas(X, coef):
-        return _dense_product(X, coef, _intercepts(model))
+        return _dense_product(X, coef, intercepts(model))
     return _native.decision_values(_validate.native_matrix(X), _prediction(model))
 
 

@@ -284,6 +284,16 @@ class LinearClassifier(Versioned, CallbackSupport, ClassifierMixin, BaseEstimato
         """The classes, or the 0/1 matrix of labels, that decision values stand for."""
         return _labels.as_indicator(values) if hasattr(self, "multilabel_") else self.classes_[class_ids(values)]
 
+    def _answer_part(self) -> dict[str, Any]:
+        """How a class follows from decision values, as :class:`hinge._parts.ModelParts` says it."""
+        if hasattr(self, "multilabel_"):
+            return {"kind": "labels"}
+        return {"kind": "sign" if len(self.classes_) == 2 else "highest"}
+
+    def _probability_part(self) -> dict[str, Any] | None:
+        """How probabilities follow from decision values; None where there are none."""
+        return None
+
     def sparsify(self) -> Self:
         """Turn ``coef_`` into a CSR matrix, which pays where most weights are 0.
 

@@ -6,10 +6,16 @@ files of them. Nothing here needs more than NumPy.
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
+
+from hinge import _plain
+
+_TEXTS = ("estimator", "version", "label_dtype")
+"""What a record holds as it is; the rest is JSON for the native module."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +43,8 @@ class ModelParts:
         The degree-2 map, as the native module takes it.
     feature_names : ndarray of str or None
     record : dict
-        ``estimator``, ``version``, ``parameters``, ``fitted``, ``data``, ``metadata``: what predictions do not need.
+        ``estimator``, ``version``, ``label_dtype``, ``parameters``, ``fitted``, ``data``, ``metadata``: what
+        predictions do not need.
     """
 
     n_features: int
@@ -49,3 +56,35 @@ class ModelParts:
     pairs: dict[str, Any] | None = None
     feature_names: np.ndarray | None = None
     record: dict[str, Any] = field(default_factory=dict)
+
+    def native(self) -> dict[str, Any]:
+        """The parts as the native module takes them."""
+        record = {
+            name: value if name in _TEXTS else json.dumps(value, allow_nan=False) for name, value in self.record.items()
+        }
+        names = self.feature_names
+        return {
+            "n_features": self.n_features,
+            "coef": self.coef,
+            "intercept": self.intercept,
+            "classes": self.classes.tolist(),
+            "answer": self.answer,
+            "probability": self.probability,
+            "pairs": self.pairs,
+            "feature_names": None if names is None else [str(name) for name in names],
+            "record": record,
+        }
+
+    @classmethod
+    def of_native(cls, native: dict[str, Any]) -> Self:
+        """The parts that the native module gives back."""
+        record = {name: value if name in _TEXTS else json.loads(value) for name, value in native["record"].items()}
+        names, dtype = native["feature_names"], _plain.label_dtype(record["label_dtype"])
+        return cls(
+            **native
+            | {
+                "classes": np.array(native["classes"], dtype=dtype),
+                "feature_names": None if names is None else np.array(names, dtype=object),
+                "record": record,
+            }
+        )

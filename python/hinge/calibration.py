@@ -61,6 +61,18 @@ class Calibration:
             return np.column_stack([1.0 - positive, positive])
         return np.exp(log_softmax(self._model * values, axis=1))
 
+    def part(self) -> dict[str, Any]:
+        """The map as numbers, as :class:`hinge._parts.ModelParts` holds it."""
+        if self.method == "temperature":
+            return {"kind": "temperature", "factor": float(self._model)}
+        calibrators = self._model.calibrated_classifiers_[0].calibrators
+        if self.method == "sigmoid":
+            slopes, offsets = np.array([(c.a_, c.b_) for c in calibrators], dtype=np.float64).T.copy()
+            return {"kind": "sigmoid", "slopes": slopes, "offsets": offsets}
+        lines = [(c.X_thresholds_, c.y_thresholds_) for c in calibrators]
+        lines = [tuple(np.ascontiguousarray(part, dtype=np.float64) for part in line) for line in lines]
+        return {"kind": "isotonic", "lines": lines}
+
     def predict_log_proba(self, decisions: Any) -> np.ndarray:
         """Logarithms of :meth:`predict_proba`.
 

@@ -86,6 +86,9 @@ class LogisticRegression(ProbabilisticClassifier, StreamClassifier):
     def _loss(self) -> str:
         return "logistic"
 
+    def _probability_part(self) -> dict[str, Any]:
+        return {"kind": "logistic"}
+
     def _log_probabilities(self, values: np.ndarray) -> np.ndarray:
         return log_expit(values) if hasattr(self, "multilabel_") else log_probabilities(values)
 

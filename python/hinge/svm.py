@@ -254,6 +254,18 @@ class LinearSVCCV(SearchedClassifier, ProbabilisticClassifier, LinearSVC):
             return self.classes_[(probabilities @ np.asarray(self.cost_matrix, dtype=np.float64)).argmin(axis=1)]
         return self.classes_[probabilities.argmax(axis=1)]
 
+    def _answer_part(self) -> dict[str, Any]:
+        if hasattr(self, "threshold_"):
+            return {"kind": "threshold", "threshold": self.threshold_}
+        if not hasattr(self, "calibration_"):
+            return super()._answer_part()
+        if self.cost_matrix is None:
+            return {"kind": "most_probable"}
+        return {"kind": "cheapest", "costs": calibration.costs(self.cost_matrix, len(self.classes_))}
+
+    def _probability_part(self) -> dict[str, Any] | None:
+        return self.calibration_.part() if hasattr(self, "calibration_") else None
+
     def _probabilities(self, values: np.ndarray) -> np.ndarray:
         return self.calibration_.predict_proba(values)
 

@@ -1,14 +1,14 @@
 //! A fitted model apart from the data and the solver that made it: what is saved, served and converted.
 //!
 //! * [`weights`]: weights as they lie, in single or double precision, owned or mapped from a file;
-//! * [`classes`]: labels of any type;
 //! * [`answer`]: from decision values to classes; [`probability`]: and to probabilities;
+//! * [`check`]: whether all of a model fits together;
 //! * [`liblinear`]: LIBLINEAR's model files, both ways.
 //!
 //! A [`Model`] never changes once it is made, so that any number of threads may use it.
 
 pub mod answer;
-pub mod classes;
+pub mod check;
 pub mod liblinear;
 pub mod probability;
 pub mod weights;
@@ -16,12 +16,12 @@ pub mod weights;
 use serde_json::{Map, Value};
 
 use self::answer::Answer;
-use self::classes::Classes;
 use self::probability::Probability;
 use self::weights::Weights;
 use crate::front::MapSpec;
+use crate::labels::classes::Classes;
 
-/// A linear model.
+/// A linear model; [`Model::check`] says whether its parts fit together.
 ///
 /// The decision value of a row and a vector of weights is `w.x + b`; with `pairs` the row is mapped to its
 /// degree-2 features first. Two classes share one vector, positive for the second; else there is a vector per
@@ -55,6 +55,8 @@ pub struct Record {
     pub estimator: String,
     /// Version of the library that fitted it.
     pub version: String,
+    /// NumPy's name of the type of its labels, empty where it is not known.
+    pub label_dtype: String,
     /// Parameters of the estimator.
     pub parameters: Map<String, Value>,
     /// Attributes of the fit that predictions do not need: certificate, chosen cost, numbers of iterations.

@@ -4,7 +4,7 @@
 //! * [`options`]: strings and numbers to a [`crate::Spec`]; [`outcome`]: a model to a dict;
 //! * [`run`]: threads, interrupts and progress around a long call; [`turns`]: objects that calls use one
 //!   after the other;
-//! * [`blocks`], [`cost_plane`], [`cost_plane_file`], [`durable`], [`fit`], [`labels`], [`multiclass`],
+//! * [`blocks`], [`cost_plane`], [`cost_plane_file`], [`durable`], [`fit`], [`liblinear`], [`model_parts`],
 //!   [`online`], [`pairs`], [`scores`], [`search`], [`store`], [`subgradient`], [`text`]: one file per verb;
 //! * [`errors`]: [`crate::Error`] to exceptions.
 
@@ -16,6 +16,8 @@ pub mod cost_plane_file;
 mod durable;
 mod errors;
 mod fit;
+mod liblinear;
+pub mod model_parts;
 pub mod online;
 mod options;
 mod outcome;
@@ -47,6 +49,8 @@ mod _native {
     use super::errors::{BlockFileError, DuplicateEntriesError};
     #[pymodule_export]
     use super::fit::{check, fit, fit_labels, fit_store};
+    #[pymodule_export]
+    use super::liblinear::{load_liblinear, print_numbers, save_liblinear};
     #[pymodule_export]
     use super::online::StreamLearner;
     #[pymodule_export]

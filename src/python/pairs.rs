@@ -2,6 +2,7 @@
 
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 
 use super::arrays::{PyMatrix, collected};
 use super::run::run;
@@ -27,6 +28,23 @@ pub struct MapOptions {
 }
 
 impl MapOptions {
+    /// The options of a map.
+    pub fn of(spec: MapSpec) -> Self {
+        let MapSpec { gamma, coef0, has_constant, bits, seed } = spec;
+        Self { gamma, coef0, has_constant, bits, seed }
+    }
+
+    /// The dict that these options came from.
+    pub fn dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let dict = PyDict::new(py);
+        dict.set_item("gamma", self.gamma)?;
+        dict.set_item("coef0", self.coef0)?;
+        dict.set_item("has_constant", self.has_constant)?;
+        dict.set_item("bits", self.bits)?;
+        dict.set_item("seed", self.seed)?;
+        Ok(dict)
+    }
+
     /// The map for any number of features.
     pub fn spec(&self) -> MapSpec {
         let Self { gamma, coef0, has_constant, bits, seed } = *self;

@@ -14,10 +14,10 @@ use super::run::run;
 use super::text::{SvmlightArrays, base_of, svmlight_arrays};
 use super::turns::Turns;
 use crate::fit::{Monitor, Progress};
+use crate::labels::classes::Classes;
 use crate::matrix::arena::{Arena, Width};
 use crate::matrix::{Matrix, Rows};
 use crate::store::columns::{MAX_RELABELLED, Order};
-use crate::store::labels::Classes;
 use crate::store::reader::{RowFacts, Store};
 use crate::store::text::{TextPieces, count_columns};
 use crate::store::writer::{StoreBuilder, StoreOptions};
@@ -105,7 +105,7 @@ impl StoreWriter {
 }
 
 /// Labels of one Python type; truth values before integers, of which they are a kind.
-fn classes_of(labels: &Bound<'_, PyList>) -> PyResult<Classes> {
+pub fn classes_of(labels: &Bound<'_, PyList>) -> PyResult<Classes> {
     fn all<'py, T: for<'a> FromPyObject<'a, 'py>>(labels: &Bound<'py, PyList>) -> Option<Vec<T>> {
         labels.iter().map(|label| label.extract().ok()).collect()
     }
@@ -119,7 +119,8 @@ fn classes_of(labels: &Bound<'_, PyList>) -> PyResult<Classes> {
         })
 }
 
-fn labels_of<'py>(py: Python<'py>, classes: &Classes) -> PyResult<Bound<'py, PyList>> {
+/// The labels as a list of Python's own types.
+pub fn labels_of<'py>(py: Python<'py>, classes: &Classes) -> PyResult<Bound<'py, PyList>> {
     match classes {
         Classes::Bool(labels) => PyList::new(py, labels),
         Classes::Int(labels) => PyList::new(py, labels),

@@ -6,7 +6,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::format::{MAX_COLUMNS, PageEntry};
-use super::labels::Classes;
+use crate::labels::classes::Classes;
 
 /// The metadata of a store.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -8,7 +8,7 @@
 //! * [`format`](mod@format): the bytes of a file, with a drawing; all constants;
 //! * [`codec`]: how they are compressed; [`indices`]: column numbers to bytes and back; [`page`]: a page to
 //!   bytes and back;
-//! * [`meta`]: what a file says about itself; [`labels`]: its classes;
+//! * [`meta`]: what a file says about itself;
 //! * [`columns`]: relabelling of columns by frequency;
 //! * [`writer`]: building, in a draft ([`crate::durable`]) that gets its name when it is whole;
 //! * [`reader`]: opening, checking, decoding;
@@ -25,7 +25,6 @@ pub mod codec;
 pub mod columns;
 pub mod format;
 pub mod indices;
-pub mod labels;
 pub mod meta;
 pub mod page;
 pub mod reader;

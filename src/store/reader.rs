@@ -16,12 +16,12 @@ use super::format::{
     HEADER_BYTES, INDEX_BYTES, MAX_META_BYTES, MAX_PAGE_ENTRIES, MAX_PAGE_ROWS, PageEntry, Planes, SEEDS,
     TRAILER_BYTES, TrailerEntry,
 };
-use super::labels::Classes;
 use super::meta::Meta;
 use super::page::{Facts, PageLimits, Scratch};
 use super::{format, page};
 use crate::durable::file_at;
 use crate::fit::Monitor;
+use crate::labels::classes::Classes;
 use crate::matrix::arena::{Arena, Free, Room, Width};
 use crate::memory::CollectLarge;
 use crate::{Error, Result, memory};

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use serde_json::{Map, json};
 
 use super::{KEYS, METADATA, OTHERS, SOLVERS, SolverType};
+use crate::labels::classes::Classes;
 use crate::model::answer::Answer;
-use crate::model::classes::Classes;
 use crate::model::probability::Probability;
 use crate::model::weights::{Numbers, Weights};
 use crate::model::{Model, Record};
@@ -249,7 +249,7 @@ impl Head {
             n_features: self.n_features,
             weights: if n_vectors == 1 { Weights::ByLabel(numbers) } else { Weights::ByColumn(numbers) },
             intercepts,
-            classes: Classes::Integers(labels),
+            classes: Classes::Int(labels),
             answer,
             probability: self.solver.is_logistic().then_some(Probability::Logistic),
             pairs: None,

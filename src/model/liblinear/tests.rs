@@ -7,11 +7,11 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::durable::target::Replace;
+use crate::labels::classes::Classes;
 use crate::labels::inverted_index::InvertedIndex;
 use crate::labels::scores::FloatSlice;
 use crate::model::Model;
 use crate::model::answer::Answer;
-use crate::model::classes::Classes;
 use crate::model::probability::{Line, Probability};
 use crate::model::weights::{Numbers, Weights};
 use crate::{Error, Result};
@@ -74,7 +74,7 @@ fn class(model: &Model, row: &[f64]) -> i64 {
         Answer::Highest => (0..n).fold(0, |best, k| if values[k] > values[best] { k } else { best }),
         other => panic!("{other:?}"),
     };
-    let Classes::Integers(classes) = &model.classes else { panic!("integers") };
+    let Classes::Int(classes) = &model.classes else { panic!("integers") };
     classes[id]
 }
 
@@ -86,7 +86,7 @@ fn the_example_is_read_and_written_back() {
         [-0.408_491_499_188_886_61, 0.844_491_409_145_923_58, -0.302_239_071_331_741_1]
     );
     assert_eq!(model.intercepts, [-0.128_871_660_233_298_66]);
-    assert_eq!(model.classes, Classes::Integers(vec![-1, 1]));
+    assert_eq!(model.classes, Classes::Int(vec![-1, 1]));
     assert_eq!((&model.answer, &model.probability), (&Answer::Sign, &Some(Probability::Logistic)));
     assert_eq!((model.n_features, model.record.estimator.as_str()), (3, "LogisticRegression"));
     assert_eq!(text_of(&model, &WriteOptions::default()).unwrap(), EXAMPLE);
@@ -97,9 +97,9 @@ fn keys_come_in_any_order_and_blanks_do_not_matter() {
     let text =
         "bias -1\tnr_class 3\r\n label 4 -2\n7 rho 0.5 solver_type\n\nL2R_L2LOSS_SVC nr_feature 1 w 1 2\n.5";
     let model = parsed(text, ClassOrder::Sorted).unwrap();
-    assert_eq!((&model.classes, weights(&model)), (&Classes::Integers(vec![-2, 4, 7]), vec![2.0, 1.0, 0.5]));
+    assert_eq!((&model.classes, weights(&model)), (&Classes::Int(vec![-2, 4, 7]), vec![2.0, 1.0, 0.5]));
     let model = parsed(text, ClassOrder::AsInFile).unwrap();
-    assert_eq!((&model.classes, weights(&model)), (&Classes::Integers(vec![4, -2, 7]), vec![1.0, 2.0, 0.5]));
+    assert_eq!((&model.classes, weights(&model)), (&Classes::Int(vec![4, -2, 7]), vec![1.0, 2.0, 0.5]));
     assert_eq!(model.record.parameters["loss"], "squared_hinge");
 }
 
@@ -109,7 +109,7 @@ fn the_sign_of_two_classes_is_that_of_the_second() {
     let model = parsed(&text, ClassOrder::Sorted).unwrap();
     assert_eq!(
         (model.classes.clone(), model.answer.clone()),
-        (Classes::Integers(vec![3, 8]), Answer::Threshold(0.0))
+        (Classes::Int(vec![3, 8]), Answer::Threshold(0.0))
     );
     assert_eq!(
         (weights(&model)[0], model.intercepts[0]),
@@ -117,7 +117,7 @@ fn the_sign_of_two_classes_is_that_of_the_second() {
     );
     assert_eq!(text_of(&model, &WriteOptions::default()).unwrap(), text);
     let model = parsed(&text, ClassOrder::AsInFile).unwrap();
-    assert_eq!((&model.classes, &model.answer), (&Classes::Integers(vec![8, 3]), &Answer::Sign));
+    assert_eq!((&model.classes, &model.answer), (&Classes::Int(vec![8, 3]), &Answer::Sign));
     assert_eq!(text_of(&model, &WriteOptions::default()).unwrap(), text);
 }
 
@@ -215,14 +215,11 @@ fn what_liblinear_cannot_answer_is_refused() {
         (&|model| model.answer = Answer::MostProbable, "the most probable class"),
         (&|model| model.probability = Some(sigmoid.clone()), "its probabilities are calibrated"),
         (&|model| model.probability = Some(Probability::Isotonic(vec![line.clone()])), "calibrated"),
-        (&|model| model.classes = Classes::Floats(vec![0.0, 0.5]), "one of its classes is 0.5"),
-        (&|model| model.classes = Classes::Integers(vec![0, 1 << 40]), "one of its classes is 1099511627776"),
+        (&|model| model.classes = Classes::Float(vec![0.0, 0.5]), "one of its classes is 0.5"),
+        (&|model| model.classes = Classes::Int(vec![0, 1 << 40]), "one of its classes is 1099511627776"),
+        (&|model| model.classes = Classes::Text(vec!["a".into(), "b".into()]), "one of its classes is \"a\""),
         (
-            &|model| model.classes = Classes::Strings(vec!["a".into(), "b".into()]),
-            "one of its classes is \"a\"",
-        ),
-        (
-            &|model| model.classes = Classes::Booleans(vec![false, true]),
+            &|model| model.classes = Classes::Bool(vec![false, true]),
             "one of its classes is the truth value false",
         ),
     ];
@@ -244,7 +241,7 @@ fn every_layout_is_written_alike() {
         n_features: 2,
         weights,
         intercepts: vec![0.5, 0.0, -1.0],
-        classes: Classes::Floats(vec![0.0, 1.0, 2.0]),
+        classes: Classes::Float(vec![0.0, 1.0, 2.0]),
         answer: Answer::Highest,
         probability: None,
         pairs: None,
@@ -342,7 +339,7 @@ proptest! {
         let model = parsed(&text, ClassOrder::AsInFile).unwrap();
         prop_assert_eq!(text_of(&model, &WriteOptions::default()).unwrap(), text.clone());
         let sorted = parsed(&text, ClassOrder::Sorted).unwrap();
-        let Classes::Integers(labels) = &model.classes else { panic!() };
+        let Classes::Int(labels) = &model.classes else { panic!() };
         let labels = if labels.len() == 2 { labels.iter().rev().copied().collect() } else { labels.clone() };
         let options = WriteOptions { labels: Some(labels), ..WriteOptions::default() };
         prop_assert_eq!(text_of(&sorted, &options).unwrap(), text);

@@ -5,10 +5,10 @@ use std::path::Path;
 use super::{KIND, METADATA, SolverType, decimal};
 use crate::durable::draft::Draft;
 use crate::durable::target::Replace;
+use crate::labels::classes::Classes;
 use crate::labels::scores::FloatSlice;
 use crate::model::Model;
 use crate::model::answer::Answer;
-use crate::model::classes::Classes;
 use crate::model::probability::Probability;
 use crate::model::weights::{Numbers, Weights};
 use crate::{Error, Result};
@@ -162,17 +162,17 @@ fn check_answers(model: &Model) -> Result<()> {
 fn whole_classes(classes: &Classes) -> Result<Vec<i64>> {
     let whole = |class: i64| i32::try_from(class).is_ok().then_some(class);
     let (found, example): (Option<Vec<i64>>, String) = match classes {
-        Classes::Integers(list) => {
+        Classes::Int(list) => {
             let bad = list.iter().find(|class| whole(**class).is_none());
             (list.iter().map(|class| whole(*class)).collect(), bad.map(i64::to_string).unwrap_or_default())
         }
-        Classes::Floats(list) => {
+        Classes::Float(list) => {
             let whole = |class: f64| (f64::from(class as i32) == class).then_some(class as i64);
             let bad = list.iter().find(|class| whole(**class).is_none());
             (list.iter().map(|class| whole(*class)).collect(), bad.map(f64::to_string).unwrap_or_default())
         }
-        Classes::Booleans(list) => (None, format!("the truth value {}", list.first().is_some_and(|b| *b))),
-        Classes::Strings(list) => (None, format!("{:?}", list.first().map_or("", String::as_str))),
+        Classes::Bool(list) => (None, format!("the truth value {}", list.first().is_some_and(|b| *b))),
+        Classes::Text(list) => (None, format!("{:?}", list.first().map_or("", String::as_str))),
     };
     found.ok_or_else(|| {
         refused(format!(

@@ -1,8 +1,8 @@
-//! The classes of a store: their labels, in the order of their ids.
+//! The classes of a store or a model: their labels, in the order of their ids.
 
 use serde::{Deserialize, Serialize};
 
-/// Labels of one type, in the order of first appearance in the input.
+/// Labels of one type, in the order of their ids: in a store that of first appearance, sorted in a model.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", content = "labels", rename_all = "lowercase")]
 pub enum Classes {

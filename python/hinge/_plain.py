@@ -1,0 +1,152 @@
+"""Values of parameters and fitted attributes as plain JSON, typed so that they come back as they were."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+_TAG = "$"
+"""Keys that begin with it name types; a dict of the user's that has such a key is written as a list of pairs."""
+
+_KINDS = "biufU"
+"""Arrays that are written: truth values, numbers and strings. Others are objects of Python's."""
+
+
+_MAX_ITEM = 1 << 20
+"""Bytes of an entry of an array, at most: a dtype of strings may name any number."""
+
+
+@dataclass(frozen=True)
+class Unknown:
+    """What could not be written: all that is left is what it looked like.
+
+    Attributes
+    ----------
+    text : str
+        Its ``repr``.
+    """
+
+    text: str
+
+
+def encode(value: Any) -> Any:
+    """The value as JSON has it: None, truth values, numbers, strings, lists and dicts, all others tagged by type."""
+    if value is None or type(value) in (bool, str):
+        return value
+    if type(value) is int:
+        return value if abs(value) < 1 << 53 else {"$int": str(value)}
+    if type(value) is float:
+        return value if math.isfinite(value) else {"$float": str(value)}
+    if type(value) is list:
+        return [encode(item) for item in value]
+    if type(value) is tuple:
+        return {"$tuple": [encode(item) for item in value]}
+    if type(value) is dict:
+        return _encode_dict(value)
+    if isinstance(value, np.generic) and value.dtype.kind in _KINDS:
+        return {"$scalar": value.dtype.str, "value": encode(value.item())}
+    if isinstance(value, np.ndarray) and value.dtype.kind in _KINDS:
+        listed = [encode(item) for item in value.ravel().tolist()]
+        return {"$array": value.dtype.str, "shape": list(value.shape), "values": listed}
+    if isinstance(value, np.ndarray) and value.dtype.kind == "O":
+        return {"$objects": list(value.shape), "values": [encode(item) for item in value.ravel().tolist()]}
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        fields = {field.name: encode(getattr(value, field.name)) for field in dataclasses.fields(value)}
+        return {"$class": type(value).__name__, "fields": fields}
+    return {"$repr": repr(value)}
+
+
+def _encode_dict(value: dict[Any, Any]) -> Any:
+    if all(type(key) is str and not key.startswith(_TAG) for key in value):
+        return {key: encode(item) for key, item in value.items()}
+    return {"$dict": [[encode(key), encode(item)] for key, item in value.items()]}
+
+
+def decode(value: Any, classes: dict[str, type]) -> Any:
+    """The opposite of :func:`encode`.
+
+    Parameters
+    ----------
+    value : object
+        JSON from :func:`encode`.
+    classes : dict of str to type
+        Data classes that may come back.
+
+    Raises
+    ------
+    ValueError
+        What :func:`encode` does not write.
+    """
+    if isinstance(value, list):
+        return [decode(item, classes) for item in value]
+    if not isinstance(value, dict):
+        return value
+    tag = next((key for key in value if key.startswith(_TAG)), None)
+    if tag is None:
+        return {key: decode(item, classes) for key, item in value.items()}
+    if tag == "$class":
+        return _instance(value, classes)
+    make = _MAKERS.get(tag)
+    if make is None:
+        raise ValueError(f"unknown type {tag[1:]!r}")
+    return make(value, lambda item: decode(item, classes))
+
+
+def _instance(value: dict[str, Any], classes: dict[str, type]) -> Any:
+    kind = classes.get(value["$class"])
+    if kind is None:
+        return Unknown(f"a {value['$class']}")
+    known = {field.name for field in dataclasses.fields(kind)}
+    fields = {name: decode(item, classes) for name, item in value["fields"].items() if name in known}
+    return kind(**fields)
+
+
+def _scalar(value: dict[str, Any], decoded: Callable[[Any], Any]) -> Any:
+    return _dtype(value["$scalar"]).type(decoded(value["value"]))
+
+
+def _array(value: dict[str, Any], decoded: Callable[[Any], Any]) -> np.ndarray:
+    return np.array(decoded(value["values"]), dtype=_dtype(value["$array"])).reshape(value["shape"])
+
+
+def _objects(value: dict[str, Any], decoded: Callable[[Any], Any]) -> np.ndarray:
+    made = np.empty(len(value["values"]), dtype=object)
+    made[:] = decoded(value["values"])
+    return made.reshape(value["$objects"])
+
+
+def _dtype(name: str) -> np.dtype[Any]:
+    dtype = np.dtype(name)
+    if dtype.kind not in _KINDS or dtype.itemsize > _MAX_ITEM:
+        raise ValueError(f"unknown dtype {name!r}")
+    return dtype
+
+
+def label_dtype(name: str) -> np.dtype[Any] | None:
+    """The dtype that labels had, by its name; None, which lets NumPy choose, where there is no name.
+
+    Raises
+    ------
+    ValueError
+        A dtype that labels never have.
+    """
+    if not name:
+        return None
+    return np.dtype(object) if name == "|O" else _dtype(name)
+
+
+_MAKERS: dict[str, Callable[[dict[str, Any], Callable[[Any], Any]], Any]] = {
+    "$int": lambda value, decoded: int(value["$int"]),
+    "$float": lambda value, decoded: float(value["$float"]),
+    "$tuple": lambda value, decoded: tuple(decoded(value["$tuple"])),
+    "$dict": lambda value, decoded: {decoded(key): decoded(item) for key, item in value["$dict"]},
+    "$scalar": _scalar,
+    "$array": _array,
+    "$objects": _objects,
+    "$repr": lambda value, decoded: Unknown(value["$repr"]),
+}
