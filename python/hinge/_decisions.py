@@ -16,7 +16,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn import get_config
 
-from hinge import _native, _validate
+from hinge import _native, _threads, _validate
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ def intercepts(model: Any) -> np.ndarray:
 
 def _prediction(model: Any) -> tuple[Any, np.ndarray, bool, int]:
     """What native predictions take of a model; scikit-learn's ``assume_finite`` is asked here."""
-    return _weights(model), intercepts(model), get_config()["assume_finite"], _validate.threads(model.n_jobs)
+    return _weights(model), intercepts(model), get_config()["assume_finite"], _threads.threads(model.n_jobs)
 
 
 def decision_values(model: Any, X: Any) -> np.ndarray:

@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from hinge import _blocks, _checks, _decisions, _declared, _labels, _native, _sparse, _validate
+from hinge import _blocks, _checks, _decisions, _declared, _labels, _native, _sparse, _threads, _validate
 from hinge._callbacks import CallbackSupport, FitTask, with_callbacks
 from hinge._certificate import Certificate
 from hinge._options import fit_options
@@ -247,7 +247,7 @@ class LinearClassifier(Versioned, CallbackSupport, ClassifierMixin, BaseEstimato
         """Decision values of X from :meth:`_prediction_data`."""
         native = self._map
         if native is not None:
-            X, threads = with_sorted_rows(X), _validate.threads(self.n_jobs)
+            X, threads = with_sorted_rows(X), _threads.threads(self.n_jobs)
             coef = np.ascontiguousarray(self.coef_, dtype=np.float64)
             map_decisions = _native.map_decisions
             values = _validate.call_native(lambda matrix: map_decisions(matrix, native, coef, threads), X)
@@ -378,7 +378,7 @@ class LinearClassifier(Versioned, CallbackSupport, ClassifierMixin, BaseEstimato
         return self.classes_[ids], values
 
     def _scores(self, store: BlockStore) -> _blocks.Scores:
-        return _blocks.Scores(store, self, _validate.threads(self.n_jobs))
+        return _blocks.Scores(store, self, _threads.threads(self.n_jobs))
 
     @raises_as_predictions
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
