@@ -84,6 +84,14 @@ pub enum Error {
         /// What is there, and what would be accepted.
         reason: String,
     },
+    /// A model cannot be said in a format.
+    #[error("the model cannot be written as {format}: {reason}")]
+    Inexpressible {
+        /// The format, with an article.
+        format: &'static str,
+        /// What of the model, and what the format has instead.
+        reason: String,
+    },
     /// A search cannot go on from its journal.
     #[error("{path} cannot be resumed: {reason}")]
     Journal {

@@ -41,6 +41,7 @@ impl From<Error> for PyErr {
             Error::PlaneFile { .. } | Error::Budget { .. } | Error::Overflow { .. } => {
                 PyValueError::new_err(text)
             }
+            Error::Inexpressible { .. } => PyValueError::new_err(text),
             Error::Memory { .. } => PyMemoryError::new_err(text),
             Error::Occupied { path, reason } => {
                 PyFileExistsError::new_err((EEXIST, reason, path.display().to_string()))
