@@ -12,6 +12,7 @@ from hinge._cost_surface import ScoreSurface
 from hinge._csearch import CSearch, NoSkillWarning, PartialSearchWarning
 from hinge._native import DEBUG_BUILD as _DEBUG_BUILD
 from hinge._native import BlockFileError, __version__
+from hinge._onnx_model import to_onnx
 from hinge._presolve import Presolve
 from hinge._versioned import InconsistentVersionWarning
 from hinge.blocks import Block, BlockStore
@@ -61,6 +62,7 @@ __all__ = [
     "load_svmlight",
     "select_C",
     "select_costs",
+    "to_onnx",
 ]
 
 if _DEBUG_BUILD:
