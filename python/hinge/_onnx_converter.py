@@ -81,9 +81,14 @@ def _cast(scope: Any, variable: Any, kind: Any) -> Any:
 
 def _parse(scope: Any, model: Any, inputs: Any, custom_parsers: Any = None) -> Any:
     """As skl2onnx parses classifiers; in double precision if that was asked for."""
-    if _options(scope, model)["double"] and not isinstance(inputs[0].type, DoubleTensorType):
+    options = _options(scope, model)
+    if options["double"] and not isinstance(inputs[0].type, DoubleTensorType):
         inputs = [_cast(scope, inputs[0], DoubleTensorType(inputs[0].type.shape))]
-    return _parse_sklearn_classifier(scope, model, inputs, custom_parsers)
+    outputs = _parse_sklearn_classifier(scope, model, inputs, custom_parsers)
+    for operator in scope.operators.values():
+        if operator.raw_operator is model:
+            operator.feeds_zipmap = options["zipmap"] is True
+    return outputs
 
 
 def parse_tfidf_in_double(scope: Any, model: Any, inputs: Any, custom_parsers: Any = None) -> Any:
@@ -136,7 +141,7 @@ def _set_shapes(operator: Any) -> None:
         kind = StringTensorType if labels.dtype.kind == "O" else Int64TensorType
         operator.outputs[0].set_type(kind([n_rows]))
     # The operator ZipMap takes single precision only.
-    is_double = isinstance(operator.inputs[0].type, DoubleTensorType) and options["zipmap"] is not True
+    is_double = isinstance(operator.inputs[0].type, DoubleTensorType) and not getattr(operator, "feeds_zipmap", False)
     kind = DoubleTensorType if is_double else FloatTensorType
     operator.outputs[1].set_type(kind([n_rows, len(labels)]))
 

@@ -105,7 +105,9 @@ def _broken_lines(nodes: Nodes, values: str, lines: list[tuple[np.ndarray, np.nd
     for part, (x, y) in zip(table.transpose(1, 0, 2), lines, strict=True):
         part[0, : len(x)], part[1, : len(y)] = x, y
         width, rise = np.diff(x), np.diff(y)
-        np.divide(rise, width, out=part[2, : len(width)], where=width > 0)
+        with np.errstate(over="ignore"):
+            np.divide(rise, width, out=part[2, : len(width)], where=width > 0)
+    np.minimum(table[2], np.finfo(np.float64).max, out=table[2])  # infinity times the distance 0 would be NaN
     corners = [nodes.constant(name, part.ravel()) for name, part in zip(("x", "y", "slope"), table, strict=True)]
     ends = np.array([(x[0], x[-1]) for x, _ in lines], dtype=np.float64).T
     clipped = nodes.call("Max", values, nodes.constant("first", ends[0]))
