@@ -498,3 +498,6 @@ fn by_vector(model: &Model, n_weights: usize) -> Result<Option<Vec<f64>>> {
         }
     })
 }
+
+#[cfg(test)]
+mod tests;
