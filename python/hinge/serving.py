@@ -91,8 +91,17 @@ class Predictor:
         "_threads",
     )
 
+    _classes: np.ndarray
+    _has_probabilities: bool
+    _head: ModelParts
+    _ignores: bool
+    _intercept: np.ndarray
+    _n_features: int
+    _n_vectors: int
+    _names: list[np.ndarray | None]
     _native: _native.NativeModel
     _options: tuple[int | None, str]
+    _threads: int
 
     def __init__(self, parts: Any, *, n_threads: int | None = None, unknown_names: str = "error"):
         native = parts if isinstance(parts, _native.NativeModel) else _native.NativeModel(parts.native())
@@ -200,11 +209,12 @@ class Predictor:
     def feature_names_in_(self) -> np.ndarray:
         """Names of the features, where the model was fitted with names."""
         if not self._names:
-            names = self._native.feature_names()
-            self._names.append(None if names is None else np.array(names, dtype=object))
-        if self._names[0] is None:
+            found = self._native.feature_names()
+            self._names.append(None if found is None else np.array(found, dtype=object))
+        names = self._names[0]
+        if names is None:
             raise AttributeError("the model was fitted without names of features, it has no feature_names_in_")
-        return self._names[0].copy()
+        return names.copy()
 
     def decision_function(self, X: Any, *, out: np.ndarray | None = None) -> Any:
         """Signed distance to each class's hyperplane, not divided by the norm of its weights.
@@ -238,12 +248,13 @@ class Predictor:
             try:
                 return self._native.row_decision(*X)
             except TypeError:
-                return self._native.row_decision(*one_row(X))
+                indices, values = one_row(X)
+                return self._native.row_decision(indices, values)
         if isinstance(X, (tuple, Mapping)):
             row = self._row(X)
             if out is None:
                 return self._native.row_decision(*row)
-            self._native.row_decision_into(*row, result_array(out, (self._n_vectors,)))
+            self._native.row_decision_into(row[0], row[1], result_array(out, (self._n_vectors,)))
             return out
         rows = self._rows(X)
         n, k = _count(rows), self._n_vectors
@@ -444,7 +455,8 @@ class Predictor:
         width = self._n_vectors if has_labels or self._n_vectors > 1 else 2
         if isinstance(X, (tuple, Mapping)):
             found = np.empty(width) if out is None else result_array(out, (width,))
-            self._native.row_probabilities(*self._row(X), logarithms, found)
+            indices, values = self._row(X)
+            self._native.row_probabilities(indices, values, logarithms, found)
             return found
         rows = self._rows(X)
         n = _count(rows)
