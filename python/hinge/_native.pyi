@@ -44,6 +44,7 @@ __all__ = [
     "fit_costs",
     "fit_labels",
     "fit_store",
+    "load_liblinear",
     "load_svmlight",
     "map_decisions",
     "map_positions",
@@ -51,7 +52,9 @@ __all__ = [
     "map_shape",
     "map_usage",
     "positive_labels",
+    "print_numbers",
     "sample_columns",
+    "save_liblinear",
     "search",
     "search_store",
     "sides_at",
@@ -170,7 +173,7 @@ class BlockFileError(ValueError):
 
 @final
 class Draft:
-    def __new__(cls, path: str, kind: str) -> Draft: ...
+    def __new__(cls, path: str, kind: str, overwrite: bool = False) -> Draft: ...
     def write(self, bytes: bytes) -> None: ...
     def publish(self) -> None: ...
     def abort(self) -> None: ...
@@ -289,6 +292,7 @@ def fit_labels(
     drop: float,
     progress: Callable[[str, int, float], None] | None = None,
 ) -> dict[str, Any]: ...
+def load_liblinear(path: str, as_in_file: bool = False) -> NativeModel: ...
 def load_svmlight(
     path: str, n_features: int | None, zero_based: bool | None, dtype: str, n_threads: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, int, np.ndarray, np.ndarray | None]: ...
@@ -299,6 +303,14 @@ def map_positions(
 def map_rows(matrix: Any, map: dict[str, Any]) -> tuple[np.ndarray, np.ndarray, np.ndarray]: ...
 def map_shape(n: int, map: dict[str, Any]) -> tuple[int, bool]: ...
 def map_usage(matrix: Any, map: dict[str, Any], n_threads: int) -> tuple[int, int, float, float]: ...
+def print_numbers(numbers: np.ndarray, precision: int, per_line: int) -> bytes: ...
+def save_liblinear(
+    model: NativeModel | dict[str, Any],
+    path: str,
+    solver: str | None = None,
+    labels: list[int] | None = None,
+    overwrite: bool = False,
+) -> None: ...
 def search(
     matrix: Any,
     class_ids: np.ndarray,

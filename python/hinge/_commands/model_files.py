@@ -74,9 +74,7 @@ def save(
         Whether a file of another kind is replaced.
     """
     if format == "liblinear":
-        from hinge.liblinear import write
-
-        write(model, path, solver=solver, labels=labels, overwrite=overwrite)
+        model.save_liblinear(path, solver_type=solver, labels=labels, overwrite=overwrite)
     elif format == "hinge":
         model.save(path, overwrite=overwrite)
     else:
