@@ -9,7 +9,7 @@ import warnings as _warnings
 from importlib import import_module as _import_module
 
 from hinge._native import DEBUG_BUILD as _DEBUG_BUILD
-from hinge._native import BlockFileError, __version__
+from hinge._native import BlockFileError, ModelFileError, __version__
 
 if _typing.TYPE_CHECKING:
     from hinge._block_options import BlockOptions
@@ -20,15 +20,19 @@ if _typing.TYPE_CHECKING:
     from hinge._cost_selection import CostSelection, select_costs
     from hinge._cost_surface import ScoreSurface
     from hinge._csearch import CSearch, NoSkillWarning, PartialSearchWarning
+    from hinge._model_file import load
+    from hinge._onnx_model import to_onnx
     from hinge._presolve import Presolve
     from hinge._versioned import InconsistentVersionWarning
     from hinge.blocks import Block, BlockStore
     from hinge.calibration import Calibration, calibrate
+    from hinge.liblinear import load_liblinear
     from hinge.logistic import LogisticRegression, LogisticRegressionCV
     from hinge.path import CostPath, PartialPathWarning, RegionLimitError, cost_path, estimate_regions
     from hinge.poly2 import PairUsage, Poly2Map
     from hinge.prediction import iter_predictions
     from hinge.select import select_C
+    from hinge.serving import Predictor
     from hinge.subgradient import PegasosClassifier, SubgradientSVC
     from hinge.svm import LinearSVC, LinearSVCCV
     from hinge.svmlight import load_svmlight
@@ -51,12 +55,14 @@ __all__ = [
     "LinearSVCCV",
     "LogisticRegression",
     "LogisticRegressionCV",
+    "ModelFileError",
     "NoSkillWarning",
     "PairUsage",
     "PartialPathWarning",
     "PartialSearchWarning",
     "PegasosClassifier",
     "Poly2Map",
+    "Predictor",
     "Presolve",
     "RegionLimitError",
     "ScoreSurface",
@@ -66,9 +72,12 @@ __all__ = [
     "cost_path",
     "estimate_regions",
     "iter_predictions",
+    "load",
+    "load_liblinear",
     "load_svmlight",
     "select_C",
     "select_costs",
+    "to_onnx",
 ]
 
 # The module of each name that is loaded at its first use: what the imports above say to type checkers and editors.
@@ -95,6 +104,7 @@ _MODULES = {
     "PartialSearchWarning": "_csearch",
     "PegasosClassifier": "subgradient",
     "Poly2Map": "poly2",
+    "Predictor": "serving",
     "Presolve": "_presolve",
     "RegionLimitError": "path",
     "ScoreSurface": "_cost_surface",
@@ -103,9 +113,12 @@ _MODULES = {
     "cost_path": "path",
     "estimate_regions": "path",
     "iter_predictions": "prediction",
+    "load": "_model_file",
+    "load_liblinear": "liblinear",
     "load_svmlight": "svmlight",
     "select_C": "select",
     "select_costs": "_cost_selection",
+    "to_onnx": "_onnx_model",
 }
 
 # Modules of scikit-learn import each other in circles, which fails where threads enter at different places. So names

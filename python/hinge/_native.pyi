@@ -21,6 +21,8 @@ __all__ = [
     "ColumnIndex",
     "Draft",
     "DuplicateEntriesError",
+    "ModelFileError",
+    "NativeModel",
     "Plane",
     "PlaneFile",
     "StoreReader",
@@ -33,6 +35,7 @@ __all__ = [
     "answers_from",
     "check",
     "check_target",
+    "checksum",
     "decision_values",
     "descend",
     "descend_on",
@@ -45,6 +48,7 @@ __all__ = [
     "fit_labels",
     "fit_store",
     "load_liblinear",
+    "load_model",
     "load_svmlight",
     "map_decisions",
     "map_positions",
@@ -53,8 +57,10 @@ __all__ = [
     "map_usage",
     "positive_labels",
     "print_numbers",
+    "probabilities_of",
     "sample_columns",
     "save_liblinear",
+    "save_model",
     "search",
     "search_store",
     "sides_at",
@@ -88,6 +94,27 @@ _Prediction: TypeAlias = tuple[Any, np.ndarray, bool, int]
 @final
 class ColumnIndex:
     def __new__(cls, indptr: np.ndarray, indices: np.ndarray, n_columns: int) -> ColumnIndex: ...
+
+@final
+class NativeModel:
+    def __new__(cls, parts: dict[str, Any]) -> NativeModel: ...
+    def parts(self) -> dict[str, Any]: ...
+    def head(self) -> dict[str, Any]: ...
+    def feature_names(self) -> list[str] | None: ...
+    def coef(self) -> np.ndarray | None: ...
+    def verify(self) -> None: ...
+    def row_decision(self, indices: Any, values: Any) -> Any: ...
+    def row_decision_into(self, indices: Any, values: Any, out: np.ndarray) -> None: ...
+    def row_class(self, indices: Any, values: Any) -> int: ...
+    def row_probabilities(self, indices: Any, values: Any, logarithms: bool, out: np.ndarray) -> None: ...
+    def named_row(self, row: dict[str, Any], ignore_unknown: bool) -> tuple[np.ndarray, np.ndarray]: ...
+    def decisions(self, matrix: Any, n_threads: int, out: np.ndarray) -> None: ...
+    def classes(self, matrix: Any, n_threads: int) -> np.ndarray: ...
+    def probabilities(self, matrix: Any, n_threads: int, logarithms: bool, out: np.ndarray) -> None: ...
+    def classes_of(self, values: np.ndarray) -> np.ndarray: ...
+    def probabilities_of(self, values: np.ndarray, logarithms: bool, out: np.ndarray) -> None: ...
+    def top_k(self, matrix: Any, k: int, n_threads: int) -> tuple[np.ndarray, np.ndarray]: ...
+    def positive_labels(self, matrix: Any, n_threads: int) -> tuple[np.ndarray, np.ndarray]: ...
 
 @final
 class Plane:
@@ -168,6 +195,9 @@ def walk_ray(
     progress: Callable[[str, int, float], None] | None = None,
 ) -> tuple[tuple[np.ndarray, np.ndarray], np.ndarray, np.ndarray]: ...
 
+class ModelFileError(ValueError):
+    """A file is no model file, a damaged one, or one of a newer format."""
+
 class BlockFileError(ValueError):
     """A block store is damaged, cut short, or no block store."""
 
@@ -247,8 +277,12 @@ class StreamLearner:
 
 def check(matrix: Any) -> tuple[bool, float]: ...
 def check_target(path: str, kind: str, overwrite: bool = False, sources: list[str] = ...) -> None: ...
+def checksum(bytes: bytes) -> int: ...
 def decision_values(matrix: Any, model: _Prediction) -> np.ndarray: ...
 def positive_labels(matrix: Any, model: _Prediction) -> tuple[np.ndarray, np.ndarray]: ...
+def probabilities_of(
+    probability: dict[str, Any], kind: str, values: np.ndarray, logarithms: bool, out: np.ndarray
+) -> None: ...
 def descend(
     matrix: Any,
     class_ids: np.ndarray,
@@ -293,6 +327,7 @@ def fit_labels(
     progress: Callable[[str, int, float], None] | None = None,
 ) -> dict[str, Any]: ...
 def load_liblinear(path: str, as_in_file: bool = False) -> NativeModel: ...
+def load_model(path: str) -> dict[str, Any]: ...
 def load_svmlight(
     path: str, n_features: int | None, zero_based: bool | None, dtype: str, n_threads: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, int, np.ndarray, np.ndarray | None]: ...
@@ -309,6 +344,13 @@ def save_liblinear(
     path: str,
     solver: str | None = None,
     labels: list[int] | None = None,
+    overwrite: bool = False,
+) -> None: ...
+def save_model(
+    parts: dict[str, Any],
+    path: str,
+    dtype: str | None = None,
+    sparse: bool | None = None,
     overwrite: bool = False,
 ) -> None: ...
 def search(
