@@ -26,6 +26,7 @@ if _typing.TYPE_CHECKING:
     from hinge._versioned import InconsistentVersionWarning
     from hinge.blocks import Block, BlockStore
     from hinge.calibration import Calibration, calibrate
+    from hinge.liblinear import load_liblinear
     from hinge.logistic import LogisticRegression, LogisticRegressionCV
     from hinge.path import CostPath, PartialPathWarning, RegionLimitError, cost_path, estimate_regions
     from hinge.poly2 import PairUsage, Poly2Map
@@ -72,6 +73,7 @@ __all__ = [
     "estimate_regions",
     "iter_predictions",
     "load",
+    "load_liblinear",
     "load_svmlight",
     "select_C",
     "select_costs",
@@ -112,6 +114,7 @@ _MODULES = {
     "estimate_regions": "path",
     "iter_predictions": "prediction",
     "load": "_model_file",
+    "load_liblinear": "liblinear",
     "load_svmlight": "svmlight",
     "select_C": "select",
     "select_costs": "_cost_selection",

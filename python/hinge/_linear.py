@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -370,6 +371,57 @@ class LinearClassifier(Versioned, CallbackSupport, ClassifierMixin, BaseEstimato
         True
         """
         _model_file.save(parts_of(self), path, dtype=dtype, sparse=sparse, metadata=metadata, overwrite=overwrite)
+
+    def save_liblinear(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        solver_type: str | None = None,
+        labels: Sequence[int] | None = None,
+        overwrite: bool = False,
+    ) -> None:
+        """Write a model file of LIBLINEAR, whose ``predict`` then gives the same answers.
+
+        A free intercept becomes ``bias 1`` with the intercept as its weight: LIBLINEAR would train that with a penalty.
+
+        Parameters
+        ----------
+        path : path
+            The file. A model file of LIBLINEAR that is there is replaced, a file of another kind is not.
+        solver_type : str, default=None
+            The solver that the file names, such as ``"L2R_L2LOSS_SVC"``; None chooses by loss and ``multi_class``.
+        labels : sequence of int, default=None
+            The order of the classes in the file; None is the one that keeps every answer: of two classes the second
+            first, several sorted. Another changes it for rows whose values are exactly equal (of two classes: 0).
+        overwrite : bool, default=False
+            Replace whatever file is there.
+
+        Raises
+        ------
+        FileExistsError
+            There is a file of another kind.
+        ValueError
+            What LIBLINEAR has no file for: classes that are no whole numbers, degree 2, several labels per row,
+            calibrated probabilities, thresholds, costs of errors.
+
+        See Also
+        --------
+        hinge.load_liblinear
+
+        Examples
+        --------
+        >>> import hinge, os, tempfile
+        >>> model = hinge.LinearSVC().fit([[0.0, 1.0], [1.0, 0.0]], [0, 1])
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = os.path.join(folder, "model")
+        ...     model.save_liblinear(path)
+        ...     print(*open(path).read().split("\n")[:3], sep="\n")
+        solver_type L2R_L2LOSS_SVC_DUAL
+        nr_class 2
+        label 1 0
+        """
+        order = None if labels is None else [int(label) for label in labels]
+        _native.save_liblinear(parts_of(self).native(), os.fspath(path), solver_type, order, overwrite)
 
     def sparsify(self) -> Self:
         """Turn ``coef_`` into a CSR matrix, which pays where most weights are 0.

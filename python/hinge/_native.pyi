@@ -47,6 +47,7 @@ __all__ = [
     "fit_costs",
     "fit_labels",
     "fit_store",
+    "load_liblinear",
     "load_model",
     "load_svmlight",
     "map_decisions",
@@ -55,8 +56,10 @@ __all__ = [
     "map_shape",
     "map_usage",
     "positive_labels",
+    "print_numbers",
     "probabilities_of",
     "sample_columns",
+    "save_liblinear",
     "save_model",
     "search",
     "search_store",
@@ -200,7 +203,7 @@ class BlockFileError(ValueError):
 
 @final
 class Draft:
-    def __new__(cls, path: str, kind: str) -> Draft: ...
+    def __new__(cls, path: str, kind: str, overwrite: bool = False) -> Draft: ...
     def write(self, bytes: bytes) -> None: ...
     def publish(self) -> None: ...
     def abort(self) -> None: ...
@@ -323,6 +326,7 @@ def fit_labels(
     drop: float,
     progress: Callable[[str, int, float], None] | None = None,
 ) -> dict[str, Any]: ...
+def load_liblinear(path: str, as_in_file: bool = False) -> NativeModel: ...
 def load_model(path: str) -> dict[str, Any]: ...
 def load_svmlight(
     path: str, n_features: int | None, zero_based: bool | None, dtype: str, n_threads: int
@@ -334,6 +338,14 @@ def map_positions(
 def map_rows(matrix: Any, map: dict[str, Any]) -> tuple[np.ndarray, np.ndarray, np.ndarray]: ...
 def map_shape(n: int, map: dict[str, Any]) -> tuple[int, bool]: ...
 def map_usage(matrix: Any, map: dict[str, Any], n_threads: int) -> tuple[int, int, float, float]: ...
+def print_numbers(numbers: np.ndarray, precision: int, per_line: int) -> bytes: ...
+def save_liblinear(
+    model: NativeModel | dict[str, Any],
+    path: str,
+    solver: str | None = None,
+    labels: list[int] | None = None,
+    overwrite: bool = False,
+) -> None: ...
 def save_model(
     parts: dict[str, Any],
     path: str,

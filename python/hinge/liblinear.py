@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-from typing import Any
-
 from hinge import _native
 from hinge.serving import Predictor
 
@@ -61,28 +59,4 @@ def load_in_order(path: str | os.PathLike[str]) -> Predictor:
 
 
 def _read(path: str | os.PathLike[str], as_in_file: bool) -> Predictor:
-    return Predictor._of_native(_native.load_liblinear(os.fsdecode(path), as_in_file))
-
-
-def write(
-    model: Any,
-    path: str | os.PathLike[str],
-    *,
-    solver: str | None = None,
-    labels: list[int] | None = None,
-    overwrite: bool = False,
-) -> None:
-    """Write an estimator or a predictor, see :meth:`Predictor.save_liblinear`.
-
-    Parameters
-    ----------
-    model : estimator or Predictor
-    path : str or os.PathLike
-    solver : str, default=None
-        The solver type that the file names; None chooses.
-    labels : list of int, default=None
-        The order of the labels; None is one by which every answer stays the same.
-    overwrite : bool, default=False
-        Whether a file that is no LIBLINEAR model is replaced.
-    """
-    _native.save_liblinear(model._native_parts(), os.fsdecode(path), solver, labels, overwrite)
+    return Predictor(_native.load_liblinear(os.fsdecode(path), as_in_file))

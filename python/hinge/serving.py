@@ -7,7 +7,7 @@ themselves.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -194,6 +194,37 @@ class Predictor:
         from hinge._estimator_parts import estimator_of
 
         return estimator_of(self._parts())
+
+    def save_liblinear(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        solver_type: str | None = None,
+        labels: Sequence[int] | None = None,
+        overwrite: bool = False,
+    ) -> None:
+        """Write a model file of LIBLINEAR, whose ``predict`` then gives the same answers.
+
+        Parameters
+        ----------
+        path : path
+            The file. A model file of LIBLINEAR that is there is replaced, a file of another kind is not.
+        solver_type : str, default=None
+            The solver that the file names; None chooses.
+        labels : sequence of int, default=None
+            The order of the classes in the file; None is the one that keeps every answer.
+        overwrite : bool, default=False
+            Replace whatever file is there.
+
+        Raises
+        ------
+        FileExistsError
+            There is a file of another kind.
+        ValueError
+            What LIBLINEAR has no file for, as :meth:`hinge.LinearSVC.save_liblinear` lists it.
+        """
+        order = None if labels is None else [int(label) for label in labels]
+        _native.save_liblinear(self._native, os.fspath(path), solver_type, order, overwrite)
 
     @property
     def classes_(self) -> np.ndarray:

@@ -5,29 +5,37 @@ use std::path::PathBuf;
 use numpy::PyReadonlyArray1;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict};
+use pyo3::types::PyBytes;
 
 use super::durable::replaced;
-use super::model_parts::{Parts, parts_of};
+use super::model_parts::Parts;
+use super::predictor::NativeModel;
 use crate::memory;
+use crate::model::Model;
 use crate::model::liblinear::{self, ClassOrder, SolverType, WriteOptions, decimal};
 
-/// The parts of a model file; `as_in_file` keeps the order of its labels.
+/// The model of a file; `as_in_file` keeps the order of its labels.
 #[pyfunction]
 #[pyo3(signature = (path, as_in_file=false))]
-pub fn load_liblinear(py: Python<'_>, path: PathBuf, as_in_file: bool) -> PyResult<Bound<'_, PyDict>> {
+pub fn load_liblinear(py: Python<'_>, path: PathBuf, as_in_file: bool) -> PyResult<NativeModel> {
     let order = if as_in_file { ClassOrder::AsInFile } else { ClassOrder::Sorted };
-    let model = py.detach(|| memory::catch(|| liblinear::read(&path, order)))?;
-    parts_of(py, &model)
+    NativeModel::of(py.detach(|| memory::catch(|| liblinear::read(&path, order)))?)
+}
+
+/// What is written: a model, or the parts of one.
+#[derive(FromPyObject)]
+pub enum Written<'py> {
+    Model(PyRef<'py, NativeModel>),
+    Parts(Parts<'py>),
 }
 
 /// Writes a model file. `solver` is the name of a solver type, None chooses; `labels` are the classes in the
 /// order of the file.
 #[pyfunction]
-#[pyo3(signature = (parts, path, solver=None, labels=None, overwrite=false))]
+#[pyo3(signature = (model, path, solver=None, labels=None, overwrite=false))]
 pub fn save_liblinear(
     py: Python<'_>,
-    parts: Parts<'_>,
+    model: Written<'_>,
     path: PathBuf,
     solver: Option<&str>,
     labels: Option<Vec<i64>>,
@@ -39,8 +47,11 @@ pub fn save_liblinear(
     };
     let options =
         WriteOptions { solver: solver.map(of_name).transpose()?, labels, replace: replaced(overwrite) };
-    let model = parts.model()?;
-    py.detach(|| memory::catch(|| liblinear::save(&model, &path, &options)))?;
+    let save = |model: &Model| py.detach(|| memory::catch(|| liblinear::save(model, &path, &options)));
+    match model {
+        Written::Model(model) => save(model.inner.model())?,
+        Written::Parts(parts) => save(&parts.model()?)?,
+    }
     Ok(())
 }
 

@@ -20,7 +20,7 @@ def add_options(parser: ArgumentParser) -> None:
 
 def _info(model: str) -> None:
     predictor = model_files.load(model)
-    parts = predictor.parts()
+    parts = predictor._parts()
     for name, value in _facts(model_files.kind_of(model), parts):
         print(f"{name:18} {value}")
 

@@ -40,9 +40,9 @@ def load(path: str, *, keeps_order: bool = False) -> Any:
         from hinge.liblinear import load_in_order, load_liblinear
 
         return load_in_order(path) if keeps_order else load_liblinear(path)
-    from hinge.serving import load as load_predictor
+    from hinge._model_file import load as load_saved
 
-    return load_predictor(path)
+    return load_saved(path)
 
 
 def format_of(path: str) -> str:
@@ -74,9 +74,7 @@ def save(
         Whether a file of another kind is replaced.
     """
     if format == "liblinear":
-        from hinge.liblinear import write
-
-        write(model, path, solver=solver, labels=labels, overwrite=overwrite)
+        model.save_liblinear(path, solver_type=solver, labels=labels, overwrite=overwrite)
     elif format == "hinge":
         model.save(path, overwrite=overwrite)
     else:

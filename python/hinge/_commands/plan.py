@@ -11,8 +11,7 @@ from hinge._budget import budget
 from hinge._commands.letters import Option, number, one_of, positive, whole
 from hinge._commands.model_files import format_of
 
-# From the tolerances of LIBLINEAR to a relative duality gap: measured on a9a, w8a, ijcnn1, 20news and german at C = 0.1,
-# 1 and 10, see docs/from-liblinear.md.
+# From the tolerances of LIBLINEAR to a relative duality gap: measured, see docs/from-liblinear.md.
 _PRIMAL_SHARE = 1e-2
 _DUAL_SHARE = 1e-3
 
@@ -89,8 +88,8 @@ OPTIONS = (
     Option("ignored", "taken and not used, as by LIBLINEAR's classifiers", letter="p", read=number, metavar="EPSILON"),
     Option(
         "epsilon",
-        f"LIBLINEAR's tolerance: fits are certified to a relative duality gap of a hundredth of it for -s 0 and 2, of a "
-        f"thousandth for the others, but at most {_native.DEFAULT_TOL:g}, the default",
+        "LIBLINEAR's tolerance: fits are certified to a relative duality gap of a hundredth of it for -s 0 and 2, of "
+        f"a thousandth for the others, but at most {_native.DEFAULT_TOL:g}, the default",
         letter="e",
         read=positive,
         metavar="EPSILON",
@@ -114,7 +113,11 @@ OPTIONS = (
         is_labelled=True,
     ),
     Option("n_folds", "cross-validation with N folds, no model", letter="v", read=whole(2), metavar="N"),
-    Option("finds_C", "search for C by cross-validation (-v folds, 5 if not given; from -c on, if given), no model", letter="C"),
+    Option(
+        "searches",
+        "search for C by cross-validation (-v folds, 5 if not given; from -c on, if given), no model",
+        letter="C",
+    ),
     Option("is_quiet", "nothing on standard error but warnings and errors", letter="q"),
     Option(
         "threads",
@@ -126,8 +129,8 @@ OPTIONS = (
     ),
     Option(
         "memory",
-        "memory for the training, as 500MB or 2GB: data that need more are trained from a block store, in a folder that "
-        "is removed afterwards",
+        "memory for the training, as 500MB or 2GB: data that need more are trained from a block store, in a folder "
+        "that is removed afterwards",
         word="memory",
         read=_memory,
         metavar="BYTES",
@@ -177,7 +180,7 @@ class Plan:
         Relative duality gap of fits.
     n_folds : int or None
         None if it was not given.
-    finds_C : bool
+    searches : bool
         Whether to search for C.
     given : dict
         Other options.
@@ -191,7 +194,7 @@ class Plan:
     C: float | None
     tol: float
     n_folds: int | None
-    finds_C: bool
+    searches: bool
     given: dict[str, Any] = field(default_factory=dict)
 
     @property
@@ -203,7 +206,7 @@ class Plan:
     def of(cls, given: dict[str, Any], files: list[str]) -> Plan:
         """The plan of options and files as they were read."""
         data, model = _files(given, files)
-        solver = SOLVERS[given.get("solver", 2 if given.get("finds_C") else 1)]
+        solver = SOLVERS[given.get("solver", 2 if given.get("searches") else 1)]
         bias = given.get("bias", -1.0)
         if given.get("is_free") and bias != 1:
             raise ValueError(f"-R must come with -B 1, the bias is {bias:g}: to not regularize bias, specify both")
@@ -228,7 +231,7 @@ class Plan:
             C=given.get("C"),
             tol=_gap(given, solver),
             n_folds=given.get("n_folds"),
-            finds_C=bool(given.get("finds_C")),
+            searches=bool(given.get("searches")),
             given=given,
         )
 
@@ -252,7 +255,7 @@ def _files(given: dict[str, Any], files: list[str]) -> tuple[list[str], str]:
         data, model = files, f"{os.path.basename(files[0])}.model" if files and files[0] != "-" else ""
     if not data:
         raise ValueError("no data: expected DATA, a file or - for standard input")
-    writes = not ("n_folds" in given or given.get("finds_C"))
+    writes = not ("n_folds" in given or given.get("searches"))
     if writes and model == "-":
         raise ValueError("the model must be a file, got '-': it cannot go to standard output")
     if writes and not model:

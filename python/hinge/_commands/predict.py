@@ -17,9 +17,9 @@ from hinge._threads import threads
 
 USAGE = "hinge predict [options] TEST MODEL OUT\n       hinge predict [options] --model MODEL --output OUT TEST ..."
 ABOUT = (
-    "Predicts the rows of TEST, lines of 'label index:value ...', plain or compressed, and writes a line per row to OUT; - is "
-    "standard input or output. MODEL is a file of LIBLINEAR or of hinge. Rows are read and answered in pieces of 8 MB of "
-    "text; features that the model does not know are not looked at."
+    "Predicts the rows of TEST, lines of 'label index:value ...', plain or compressed, and writes a line per row to "
+    "OUT; - is standard input or output. MODEL is a file of LIBLINEAR or of hinge. Rows are read and answered in pieces of "
+    "8 MB of text; features that the model does not know are not looked at."
 )
 OPTIONS = (
     Option(
@@ -96,9 +96,9 @@ class Answers:
         # LIBLINEAR's labels: of two classes the one of positive values comes first.
         self._is_turned = self._is_pair
         self._with_probabilities = wants_probabilities
-        if model.is_multilabel:
+        if model._head.answer["kind"] == "labels":
             raise ValueError("the model answers with several labels per row, predict writes one: use hinge.load")
-        if wants_probabilities and not model.has_probabilities:
+        if wants_probabilities and not model._has_probabilities:
             raise ValueError("probability output is only supported for logistic regression and calibrated models")
         self.numbers: np.ndarray | None = classes.astype(np.float64) if classes.dtype.kind in "biuf" else None
         format = "%g" if wants_probabilities else "%.17g"
@@ -114,7 +114,7 @@ class Answers:
             reader = _native.TextReader(test, None, zero_based)
             while (piece := reader.next("float64", n_threads)) is not None:
                 indptr, indices, values, n_columns, labels, _ = piece
-                rows = _known(indptr, indices, values, n_columns, self._model.n_features)
+                rows = _known(indptr, indices, values, n_columns, self._model.n_features_in_)
                 ids, lines = self._lines(rows, n_threads)
                 self.total += len(ids)
                 if self.numbers is not None:

@@ -17,8 +17,8 @@ from hinge.blocks import BlockStore
 from hinge.svmlight import load_svmlight
 
 _TEXT_SHARE = 4
-"""Data in memory are taken to need this many times the bytes of their text: an entry takes 12 bytes and seldom less than
-6 of text, the text itself is held while it is read, and solvers keep a packed copy."""
+"""Data in memory are taken to need this many times the bytes of their text: an entry takes 12 bytes and seldom less
+than 6 of text, the text itself is held while it is read, and solvers keep a packed copy."""
 
 _TEXT_STARTS = {bytes([byte]) for byte in b"0123456789+-.# \t\r\n"} | {b""}
 
@@ -27,7 +27,8 @@ _TEXT_STARTS = {bytes([byte]) for byte in b"0123456789+-.# \t\r\n"} | {b""}
 def opened(plan: Plan) -> Iterator[tuple[Any, Any]]:
     """The rows of a plan: ``(X, y)``, or ``(BlockStore, None)`` where they do not fit its memory."""
     memory = plan.given.get("memory")
-    if memory is None or (size := text_bytes(plan.data)) is not None and size * _TEXT_SHARE <= memory:
+    size = text_bytes(plan.data)
+    if memory is None or (size is not None and size * _TEXT_SHARE <= memory):
         yield in_memory(plan)
         return
     folder = os.path.dirname(os.path.abspath(plan.model)) if plan.model else None

@@ -12,8 +12,8 @@ from hinge._console import console
 
 USAGE = "hinge search [options] DATA ..."
 ABOUT = (
-    "Searches for C by warm-started cross-validation, and shows every C with its mean score. Options are those of train; "
-    "-v is the number of folds, -c the first C, --tol the accuracy of the fits."
+    "Searches for C by warm-started cross-validation, and shows every C with its mean score. Options are those of "
+    "train; -v is the number of folds, -c the first C, --tol the accuracy of the fits."
 )
 
 _KEPT = {"solver", "C", "bias", "is_free", "class_weight", "n_folds", "is_quiet", "threads", "memory", "resume"}
@@ -37,7 +37,7 @@ def main(arguments: Sequence[str]) -> None:
         return
     given, files = letters.read(arguments, SEARCH_OPTIONS, "search")
     scoring = given.pop("scoring", "accuracy")
-    plan = Plan.of({**given, "finds_C": True, "model": "", "format": "hinge"}, files)
+    plan = Plan.of({**given, "searches": True, "model": "", "format": "hinge"}, files)
     with rows.opened(plan) as (X, y):
         found = search(plan, X, y, scoring=scoring)
     errors = found.std_error

@@ -24,8 +24,8 @@ from hinge.svm import LinearSVC
 USAGE = "hinge train [options] DATA [MODEL]\n       hinge train [options] --model MODEL DATA ..."
 ABOUT = (
     "Trains a classifier with the options, files and output of LIBLINEAR's train, and proves how close it is to the "
-    "optimum. DATA are lines of 'label index:value ...', plain or compressed by gzip, bzip2 or zstd; - is standard input. "
-    "MODEL is DATA.model in the folder at hand if it is not given."
+    "optimum. DATA are lines of 'label index:value ...', plain or compressed by gzip, bzip2 or zstd; - is standard "
+    "input. MODEL is DATA.model in the folder at hand if it is not given."
 )
 
 
@@ -36,11 +36,11 @@ def main(arguments: Sequence[str]) -> None:
         return
     given, files = letters.read(arguments, OPTIONS, "train")
     plan = Plan.of(given, files)
-    if plan.finds_C and "solver" not in given:
+    if plan.searches and "solver" not in given:
         print("Solver not specified. Using -s 2", file=sys.stderr)
     with _warnings_as_lines(), rows.opened(plan) as (X, y):
         plan.parameters["class_weight"] = _known_weights(plan, X, y)
-        if plan.finds_C:
+        if plan.searches:
             _find_C(plan, X, y)
         elif plan.n_folds is not None:
             _cross_validate(plan, X, y)
