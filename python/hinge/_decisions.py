@@ -14,7 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn import get_config
 
-from hinge import _native, _validate
+from hinge import _native, _threads, _validate
 from hinge._products import dense_product, suits_blas
 
 
@@ -98,7 +98,7 @@ def _prediction(model: Any, X: Any) -> tuple[Any, np.ndarray, bool, int]:
     # The cores are not counted for a row: that takes longer than its product.
     n_entries = len(X.data) if sp.issparse(X) else X.size
     is_small = n_jobs is None and (n_entries + X.shape[0]) * model.coef_.shape[0] < SMALL
-    threads = 1 if is_small else _validate.threads(n_jobs)
+    threads = 1 if is_small else _threads.threads(n_jobs)
     return _weights(model), intercepts(model), get_config()["assume_finite"], threads
 
 

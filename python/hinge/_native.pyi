@@ -21,6 +21,7 @@ __all__ = [
     "ColumnIndex",
     "Draft",
     "DuplicateEntriesError",
+    "ModelFileError",
     "NativeModel",
     "Plane",
     "PlaneFile",
@@ -34,6 +35,7 @@ __all__ = [
     "answers_from",
     "check",
     "check_target",
+    "checksum",
     "decision_values",
     "descend",
     "descend_on",
@@ -45,6 +47,8 @@ __all__ = [
     "fit_costs",
     "fit_labels",
     "fit_store",
+    "load_liblinear",
+    "load_model",
     "load_svmlight",
     "map_decisions",
     "map_positions",
@@ -52,8 +56,11 @@ __all__ = [
     "map_shape",
     "map_usage",
     "positive_labels",
+    "print_numbers",
     "probabilities_of",
     "sample_columns",
+    "save_liblinear",
+    "save_model",
     "search",
     "search_store",
     "sides_at",
@@ -188,12 +195,15 @@ def walk_ray(
     progress: Callable[[str, int, float], None] | None = None,
 ) -> tuple[tuple[np.ndarray, np.ndarray], np.ndarray, np.ndarray]: ...
 
+class ModelFileError(ValueError):
+    """A file is no model file, a damaged one, or one of a newer format."""
+
 class BlockFileError(ValueError):
     """A block store is damaged, cut short, or no block store."""
 
 @final
 class Draft:
-    def __new__(cls, path: str, kind: str) -> Draft: ...
+    def __new__(cls, path: str, kind: str, overwrite: bool = False) -> Draft: ...
     def write(self, bytes: bytes) -> None: ...
     def publish(self) -> None: ...
     def abort(self) -> None: ...
@@ -267,6 +277,7 @@ class StreamLearner:
 
 def check(matrix: Any) -> tuple[bool, float]: ...
 def check_target(path: str, kind: str, overwrite: bool = False, sources: list[str] = ...) -> None: ...
+def checksum(bytes: bytes) -> int: ...
 def decision_values(matrix: Any, model: _Prediction) -> np.ndarray: ...
 def positive_labels(matrix: Any, model: _Prediction) -> tuple[np.ndarray, np.ndarray]: ...
 def probabilities_of(
@@ -315,6 +326,8 @@ def fit_labels(
     drop: float,
     progress: Callable[[str, int, float], None] | None = None,
 ) -> dict[str, Any]: ...
+def load_liblinear(path: str, as_in_file: bool = False) -> NativeModel: ...
+def load_model(path: str) -> dict[str, Any]: ...
 def load_svmlight(
     path: str, n_features: int | None, zero_based: bool | None, dtype: str, n_threads: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, int, np.ndarray, np.ndarray | None]: ...
@@ -325,6 +338,21 @@ def map_positions(
 def map_rows(matrix: Any, map: dict[str, Any]) -> tuple[np.ndarray, np.ndarray, np.ndarray]: ...
 def map_shape(n: int, map: dict[str, Any]) -> tuple[int, bool]: ...
 def map_usage(matrix: Any, map: dict[str, Any], n_threads: int) -> tuple[int, int, float, float]: ...
+def print_numbers(numbers: np.ndarray, precision: int, per_line: int) -> bytes: ...
+def save_liblinear(
+    model: NativeModel | dict[str, Any],
+    path: str,
+    solver: str | None = None,
+    labels: list[int] | None = None,
+    overwrite: bool = False,
+) -> None: ...
+def save_model(
+    parts: dict[str, Any],
+    path: str,
+    dtype: str | None = None,
+    sparse: bool | None = None,
+    overwrite: bool = False,
+) -> None: ...
 def search(
     matrix: Any,
     class_ids: np.ndarray,

@@ -7,12 +7,12 @@ themselves.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
 
-from hinge import _checks, _native
+from hinge import _checks, _native, _threads
 from hinge._available import available_unless
 from hinge._parts import ModelParts
 from hinge._products import dense_product, suits_blas
@@ -79,6 +79,7 @@ class Predictor:
 
     __slots__ = (
         "_classes",
+        "_has_labels",
         "_has_probabilities",
         "_head",
         "_ignores",
@@ -92,6 +93,7 @@ class Predictor:
     )
 
     _classes: np.ndarray
+    _has_labels: bool
     _has_probabilities: bool
     _head: ModelParts
     _ignores: bool
@@ -113,13 +115,14 @@ class Predictor:
         for name, value in {
             "_native": native,
             "_options": (n_threads, unknown_names),
-            "_threads": _usable() if n_threads is None else _checks.whole("n_threads", n_threads, 1),
+            "_threads": _threads.threads(None) if n_threads is None else _checks.whole("n_threads", n_threads, 1),
             "_ignores": unknown_names == "ignore",
             "_head": head,
             "_classes": classes,
             "_intercept": head.intercept,
             "_n_features": head.n_features,
             "_n_vectors": n_vectors,
+            "_has_labels": head.answer["kind"] == "labels",
             "_has_probabilities": head.probability is not None,
             "_names": [],
         }.items():
@@ -194,6 +197,37 @@ class Predictor:
         from hinge._estimator_parts import estimator_of
 
         return estimator_of(self._parts())
+
+    def save_liblinear(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        solver_type: str | None = None,
+        labels: Sequence[int] | None = None,
+        overwrite: bool = False,
+    ) -> None:
+        """Write a model file of LIBLINEAR, whose ``predict`` then gives the same answers.
+
+        Parameters
+        ----------
+        path : path
+            The file. A model file of LIBLINEAR that is there is replaced, a file of another kind is not.
+        solver_type : str, default=None
+            The solver that the file names; None chooses.
+        labels : sequence of int, default=None
+            The order of the classes in the file; None is the one that keeps every answer.
+        overwrite : bool, default=False
+            Replace whatever file is there.
+
+        Raises
+        ------
+        FileExistsError
+            There is a file of another kind.
+        ValueError
+            What LIBLINEAR has no file for, as :meth:`hinge.LinearSVC.save_liblinear` lists it.
+        """
+        order = None if labels is None else [int(label) for label in labels]
+        _native.save_liblinear(self._native, os.fspath(path), solver_type, order, overwrite)
 
     @property
     def classes_(self) -> np.ndarray:
@@ -289,14 +323,19 @@ class Predictor:
         >>> predictor.predict(([0], [2.0])), predictor.predict([[0.0, 3.0]]).tolist()
         (np.str_('yes'), ['no'])
         """
-        has_labels = self._head.answer["kind"] == "labels"
+        if type(X) is tuple and not self._has_labels:
+            try:
+                return self._classes[self._native.row_class(*X)]
+            except TypeError:
+                indices, values = one_row(X)
+                return self._classes[self._native.row_class(indices, values)]
         if isinstance(X, (tuple, Mapping)):
             row = self._row(X)
-            if has_labels:
+            if self._has_labels:
                 return (np.atleast_1d(self._native.row_decision(*row)) > 0).astype(np.int64)
             return self._classes[self._native.row_class(*row)]
         rows = self._rows(X)
-        if has_labels:
+        if self._has_labels:
             return self._indicator(rows)
         product = self._blas_product(rows)
         if product is not None:
@@ -451,7 +490,7 @@ class Predictor:
         return out
 
     def _probabilities(self, X: Any, out: np.ndarray | None, logarithms: bool) -> np.ndarray:
-        has_labels = self._head.answer["kind"] == "labels"
+        has_labels = self._has_labels
         width = self._n_vectors if has_labels or self._n_vectors > 1 else 2
         if isinstance(X, (tuple, Mapping)):
             found = np.empty(width) if out is None else result_array(out, (width,))
@@ -504,11 +543,6 @@ class Predictor:
 def _restored(kind: type[Predictor], parts: ModelParts, n_threads: int | None, unknown_names: str) -> Predictor:
     """A predictor from a pickle."""
     return kind(parts, n_threads=n_threads, unknown_names=unknown_names)
-
-
-def _usable() -> int:
-    """Cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)
 
 
 def _count(rows: Any) -> int:

@@ -4,12 +4,16 @@
 //! * [`answer`]: from decision values to classes; [`probability`]: and to probabilities;
 //! * [`check`]: whether all of a model fits together;
 //! * [`predictor`]: a model that answers, for many rows or one, whose columns may be given by name ([`names`]);
-//! * [`rows`]: what it takes as rows.
+//! * [`rows`]: what it takes as rows;
+//! * [`file`]: models in files;
+//! * [`liblinear`]: LIBLINEAR's model files, both ways.
 //!
 //! A [`Model`] never changes once it is made, so that any number of threads may use it.
 
 pub mod answer;
 pub mod check;
+pub mod file;
+pub mod liblinear;
 pub mod names;
 pub mod predictor;
 pub mod probability;

@@ -70,9 +70,11 @@ impl Predictor {
             None => None,
             Some(spec) => {
                 let map = spec.map(model.n_features);
-                let map = map.map_err(|error| Flaw { field: "pairs", reason: error.to_string() })?;
+                let map =
+                    map.map_err(|error| Flaw { field: "pairs".to_owned(), reason: error.to_string() })?;
                 let weights = by_vector(&model, map.n_out());
-                let weights = weights.map_err(|error| Flaw { field: "coef", reason: error.to_string() })?;
+                let weights =
+                    weights.map_err(|error| Flaw { field: "coef".to_owned(), reason: error.to_string() })?;
                 Some(Pairs { map, weights })
             }
         };

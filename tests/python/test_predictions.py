@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 import sklearn
-from hinge import _probability, _products, _validate
+from hinge import _native, _probability, _products, _validate
 from hypothesis import given
 from hypothesis import strategies as st
 from problems import sparse_problem
@@ -142,8 +142,8 @@ def test_columns_of_sparse_weights_are_looked_up_once(monkeypatch):
     X, model = sparse_model()
     made = []
 
-    make = hinge._native.ColumnIndex
-    monkeypatch.setattr(hinge._decisions._native, "ColumnIndex", lambda *args: made.append(args) or make(*args))
+    make = _native.ColumnIndex
+    monkeypatch.setattr(_native, "ColumnIndex", lambda *args: made.append(args) or make(*args))
     for _ in range(3):
         model.predict(X)
         model.decision_function(X[:1])
