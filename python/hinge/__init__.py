@@ -21,6 +21,7 @@ if _typing.TYPE_CHECKING:
     from hinge._cost_surface import ScoreSurface
     from hinge._csearch import CSearch, NoSkillWarning, PartialSearchWarning
     from hinge._model_file import load
+    from hinge._onnx_model import to_onnx
     from hinge._presolve import Presolve
     from hinge._versioned import InconsistentVersionWarning
     from hinge.blocks import Block, BlockStore
@@ -30,6 +31,7 @@ if _typing.TYPE_CHECKING:
     from hinge.poly2 import PairUsage, Poly2Map
     from hinge.prediction import iter_predictions
     from hinge.select import select_C
+    from hinge.serving import Predictor
     from hinge.subgradient import PegasosClassifier, SubgradientSVC
     from hinge.svm import LinearSVC, LinearSVCCV
     from hinge.svmlight import load_svmlight
@@ -59,6 +61,7 @@ __all__ = [
     "PartialSearchWarning",
     "PegasosClassifier",
     "Poly2Map",
+    "Predictor",
     "Presolve",
     "RegionLimitError",
     "ScoreSurface",
@@ -72,6 +75,7 @@ __all__ = [
     "load_svmlight",
     "select_C",
     "select_costs",
+    "to_onnx",
 ]
 
 # The module of each name that is loaded at its first use: what the imports above say to type checkers and editors.
@@ -98,6 +102,7 @@ _MODULES = {
     "PartialSearchWarning": "_csearch",
     "PegasosClassifier": "subgradient",
     "Poly2Map": "poly2",
+    "Predictor": "serving",
     "Presolve": "_presolve",
     "RegionLimitError": "path",
     "ScoreSurface": "_cost_surface",
@@ -110,6 +115,7 @@ _MODULES = {
     "load_svmlight": "svmlight",
     "select_C": "select",
     "select_costs": "_cost_selection",
+    "to_onnx": "_onnx_model",
 }
 
 # Modules of scikit-learn import each other in circles, which fails where threads enter at different places. So names

@@ -251,7 +251,7 @@ class LinearClassifier(Versioned, CallbackSupport, ClassifierMixin, BaseEstimato
         ndarray of shape (n_samples,) for two classes, else (n_samples, n_classes)
             One column per label where y was a matrix of labels.
         """
-        check_is_fitted(self)
+        _validate.check_fitted(self)
         if isinstance(X, BlockStore):
             values = self._scores(X).gather(lambda values: values)
             return values.ravel() if values.shape[1] == 1 else values
@@ -287,7 +287,7 @@ class LinearClassifier(Versioned, CallbackSupport, ClassifierMixin, BaseEstimato
         ndarray of shape (n_samples,)
             Where y was a matrix of labels: a matrix of 0 and 1 of shape (n_samples, n_labels), sparse if y was.
         """
-        check_is_fitted(self)
+        _validate.check_fitted(self)
         if isinstance(X, BlockStore):
             found = self._scores(X).gather(self._predicted)
             return _labels.of_kind(found, self.multilabel_) if hasattr(self, "multilabel_") else found
@@ -439,7 +439,7 @@ class LinearClassifier(Versioned, CallbackSupport, ClassifierMixin, BaseEstimato
         sklearn.exceptions.NotFittedError
             The model is not fitted.
         """
-        check_is_fitted(self)
+        _validate.check_fitted(self)
         _checks.whole("k", k, 1)
         if self.coef_.shape[0] == 1:
             raise ValueError("predict_top_k needs more than 2 classes or a matrix of labels, the model has one vector")

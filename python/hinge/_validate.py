@@ -14,6 +14,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import (
     _check_sample_weight,
     check_array,
+    check_is_fitted,
     column_or_1d,
     validate_data,
 )
@@ -76,6 +77,12 @@ def canonical(X: Any) -> Any:
 def remember_features(estimator: Any, X: Any) -> None:
     """Set ``n_features_in_`` and ``feature_names_in_``, once a fit has succeeded."""
     validate_data(estimator, X, skip_check_array=True)
+
+
+def check_fitted(estimator: Any) -> None:
+    """scikit-learn's ``check_is_fitted``, not asked where the answer is plain: it takes longer than a row."""
+    if "coef_" not in vars(estimator):
+        check_is_fitted(estimator)
 
 
 def predict_data(estimator: Any, X: Any) -> Any:

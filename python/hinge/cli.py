@@ -1,4 +1,4 @@
-"""The command line: ``python -m hinge COMMAND``, with the commands of ``hinge._commands``."""
+"""The command line: ``hinge COMMAND`` or ``python -m hinge COMMAND``, with the commands of ``hinge._commands``."""
 
 from __future__ import annotations
 
@@ -15,16 +15,21 @@ INTERRUPTED = 130
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code: 0, 1 for unusable input, 130 after Ctrl-C."""
     arguments = sys.argv[1:] if arguments is None else arguments
-    chosen = vars(_parser(arguments).parse_args(arguments))
-    run = chosen.pop("run")
     try:
-        run(**chosen)
+        return _run(arguments)
     except KeyboardInterrupt:
         print("hinge: interrupted", file=sys.stderr)
         return INTERRUPTED
     except (OSError, ValueError) as error:
         print(f"hinge: error: {_one_line(error)}", file=sys.stderr)
         return 1
+
+
+def _run(arguments: Sequence[str]) -> int:
+    if arguments and arguments[0] in _commands.LETTERED:
+        return _commands.run(arguments[0], arguments[1:])
+    chosen = vars(_parser(arguments).parse_args(arguments))
+    chosen.pop("run")(**chosen)
     return 0
 
 
@@ -37,7 +42,7 @@ def _one_line(error: Exception) -> str:
 def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
     """The parser of these arguments: it knows the names of all commands, but options of the chosen one only."""
     about = "Exact linear classification of large sparse data."
-    parser = argparse.ArgumentParser(prog="python -m hinge", description=about)
+    parser = argparse.ArgumentParser(prog="hinge", description=about)
     parser.add_argument("--version", action="version", version=f"hinge {__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     chosen = next((argument for argument in arguments if not argument.startswith("-")), None)

@@ -250,7 +250,8 @@ class LinearSVCCV(SearchedClassifier, ProbabilisticClassifier, LinearSVC):
             return super()._predicted(values)
         probabilities = self._probabilities(values)
         if self.cost_matrix is not None:
-            return self.classes_[(probabilities @ np.asarray(self.cost_matrix, dtype=np.float64)).argmin(axis=1)]
+            matrix = costs(self.cost_matrix, len(self.classes_))
+            return self.classes_[_expected_costs(probabilities, matrix).argmin(axis=1)]
         return self.classes_[probabilities.argmax(axis=1)]
 
     def _answer_part(self) -> dict[str, Any]:
@@ -275,3 +276,11 @@ class LinearSVCCV(SearchedClassifier, ProbabilisticClassifier, LinearSVC):
         if self.probability is not None:
             return None
         return f"probability is None, it must be one of {sorted(METHODS)}"
+
+
+def _expected_costs(probabilities: np.ndarray, costs: np.ndarray) -> np.ndarray:
+    """``probabilities @ costs`` with sums in the order of the classes, so that a row has the same bits in any batch."""
+    expected = np.zeros_like(probabilities)
+    for column, cost in zip(probabilities.T, costs, strict=True):
+        expected += column[:, None] * cost
+    return expected

@@ -140,17 +140,26 @@ impl Model {
     }
 
     fn check_probability(&self) -> Result<(), Flaw> {
-        let m = self.n_vectors();
-        match &self.probability {
-            Some(Probability::Sigmoid { slopes, offsets }) => {
+        self.probability.as_ref().map_or(Ok(()), |probability| probability.check(self.n_vectors()))
+    }
+}
+
+impl Probability {
+    /// Whether it can be asked for the decision values of so many vectors of weights.
+    ///
+    /// # Errors
+    /// The first number that it cannot be.
+    pub fn check(&self, m: usize) -> Result<(), Flaw> {
+        match self {
+            Self::Sigmoid { slopes, offsets } => {
                 expect("probability", "slopes", m, slopes.len())?;
                 expect("probability", "offsets", m, offsets.len())
             }
-            Some(Probability::Isotonic(lines)) => {
+            Self::Isotonic(lines) => {
                 expect("probability", "lines", m, lines.len())?;
                 lines.iter().try_for_each(check_line)
             }
-            Some(Probability::Temperature(factor)) if !factor.is_finite() => {
+            Self::Temperature(factor) if !factor.is_finite() => {
                 flaw("probability", format!("the factor is {factor}, it must be finite"))
             }
             _ => Ok(()),

@@ -36,10 +36,12 @@ impl From<Error> for PyErr {
                 PyValueError::new_err(text)
             }
             Error::Corrupt { .. } => BlockFileError::new_err(text),
+            Error::Feature { .. } => PyValueError::new_err(text),
             Error::ModelFile { .. } => ModelFileError::new_err(text),
             Error::PlaneFile { .. } | Error::Budget { .. } | Error::Overflow { .. } => {
                 PyValueError::new_err(text)
             }
+            Error::Inexpressible { .. } => PyValueError::new_err(text),
             Error::Memory { .. } => PyMemoryError::new_err(text),
             Error::Occupied { path, reason } => {
                 PyFileExistsError::new_err((EEXIST, reason, path.display().to_string()))

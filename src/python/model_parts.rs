@@ -159,7 +159,8 @@ fn answer_of(dict: &Bound<'_, PyDict>) -> PyResult<Answer> {
     })
 }
 
-fn probability_of(dict: &Bound<'_, PyDict>) -> PyResult<Probability> {
+/// How probabilities follow from decision values.
+pub fn probability_of(dict: &Bound<'_, PyDict>) -> PyResult<Probability> {
     let kind: String = item(dict, "kind")?;
     Ok(match kind.as_str() {
         "logistic" => Probability::Logistic,
@@ -180,16 +181,22 @@ fn probability_of(dict: &Bound<'_, PyDict>) -> PyResult<Probability> {
 
 /// The parts of a model as a dict, arrays copied.
 pub fn parts_of<'py>(py: Python<'py>, model: &Model) -> PyResult<Bound<'py, PyDict>> {
+    let parts = head_of(py, model)?;
+    parts.set_item("coef", coef_of(py, model)?)?;
+    parts.set_item("feature_names", model.feature_names.as_deref())?;
+    Ok(parts)
+}
+
+/// The parts of a model without those that are large: its weights and the names of its columns.
+pub fn head_of<'py>(py: Python<'py>, model: &Model) -> PyResult<Bound<'py, PyDict>> {
     let parts = PyDict::new(py);
     parts.set_item("n_features", model.n_features)?;
-    parts.set_item("coef", coef_of(py, model)?)?;
     parts.set_item("intercept", PyArray1::from_slice(py, &model.intercepts))?;
     parts.set_item("classes", labels_of(py, &model.classes)?)?;
     parts.set_item("answer", answer_dict(py, &model.answer, model.classes.len())?)?;
     let probability = model.probability.as_ref();
     parts.set_item("probability", probability.map(|p| probability_dict(py, p)).transpose()?)?;
     parts.set_item("pairs", model.pairs.map(|pairs| MapOptions::of(pairs).dict(py)).transpose()?)?;
-    parts.set_item("feature_names", model.feature_names.as_deref())?;
     let (record, known) = (PyDict::new(py), &model.record);
     record.set_item("estimator", &known.estimator)?;
     record.set_item("version", &known.version)?;
