@@ -58,6 +58,7 @@ __all__ = [
     "probabilities_of",
     "sample_columns",
     "save_model",
+    "save_parts",
     "search",
     "search_store",
     "sides_at",
@@ -323,7 +324,7 @@ def fit_labels(
     drop: float,
     progress: Callable[[str, int, float], None] | None = None,
 ) -> dict[str, Any]: ...
-def load_model(path: str) -> dict[str, Any]: ...
+def load_model(path: str) -> NativeModel: ...
 def load_svmlight(
     path: str, n_features: int | None, zero_based: bool | None, dtype: str, n_threads: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, int, np.ndarray, np.ndarray | None]: ...
@@ -335,6 +336,14 @@ def map_rows(matrix: Any, map: dict[str, Any]) -> tuple[np.ndarray, np.ndarray, 
 def map_shape(n: int, map: dict[str, Any]) -> tuple[int, bool]: ...
 def map_usage(matrix: Any, map: dict[str, Any], n_threads: int) -> tuple[int, int, float, float]: ...
 def save_model(
+    model: NativeModel,
+    path: str,
+    dtype: str | None = None,
+    sparse: bool | None = None,
+    overwrite: bool = False,
+    metadata: str | None = None,
+) -> None: ...
+def save_parts(
     parts: dict[str, Any],
     path: str,
     dtype: str | None = None,

@@ -58,7 +58,6 @@ pub use self::convert::{Precision, Storage};
 pub(crate) use self::write::save;
 use super::Model;
 use super::check::Flaw;
-use super::weights::Weights;
 use crate::durable::target::{Kind, Replace};
 use crate::{Error, Result};
 
@@ -98,9 +97,8 @@ impl Model {
     /// [`Error::Occupied`] for a path that must not be replaced; [`Error::ModelFile`] for a model whose parts
     /// contradict each other or that cannot be written as the options ask for; [`Error::Io`].
     pub fn save(&self, path: &Path, options: &SaveOptions) -> Result<()> {
-        let (Weights::ByLabel(w) | Weights::ByColumn(w) | Weights::Sparse { values: w, .. }) = &self.weights;
-        w.verify(0..convert::length(w.slice()))?;
-        save(self, WeightSlices::of(&self.weights), path, options)
+        self.weights.verify()?;
+        save(self, WeightSlices::of(&self.weights), &self.record.metadata, path, options)
     }
 
     /// Opens a file that [`Self::save`] wrote. Weights of a large file stay there.

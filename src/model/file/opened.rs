@@ -70,6 +70,11 @@ impl Opened {
         self.sums.prove(self.data(), range).map_err(|offset| self.damage(offset))
     }
 
+    /// Whether all data are proved.
+    pub fn is_proved(&self) -> bool {
+        self.sums.is_whole()
+    }
+
     /// Proves all data.
     ///
     /// # Errors
@@ -165,5 +170,8 @@ impl Lender for Lent {
         };
         let place = |k: usize| (self.range.start + size * k).min(self.range.end);
         self.file.prove(place(range.start)..place(range.end)).map_err(at(&self.file.path))
+    }
+    fn is_verified(&self) -> bool {
+        self.file.is_proved()
     }
 }

@@ -57,10 +57,8 @@ impl Sums {
         // The data and a sum per chunk, `n_chunks * CHUNK` and `n_chunks * 8` bytes or a little less.
         let rest = data.len().checked_sub(8 * OTHERS).ok_or_else(cut)?;
         let n_chunks = rest.div_ceil(CHUNK + 8);
-        let n_bytes = rest - 8 * n_chunks;
-        if n_bytes.div_ceil(CHUNK) != n_chunks {
-            return Err(cut());
-        }
+        let n_bytes = rest.checked_sub(8 * n_chunks).filter(|n| n.div_ceil(CHUNK) == n_chunks);
+        let n_bytes = n_bytes.ok_or_else(cut)?;
         let mut sums = words(&data[n_bytes..]);
         let of_sums = sums.pop().unwrap_or_default();
         if sum_of(&sums) != of_sums {
@@ -84,6 +82,11 @@ impl Sums {
         self.n_bytes
     }
 
+    /// Whether all data are proved.
+    pub fn is_whole(&self) -> bool {
+        self.is_whole.load(Ordering::Relaxed)
+    }
+
     /// Proves a range of the data that is not proved yet.
     ///
     /// # Errors
@@ -91,7 +94,7 @@ impl Sums {
     #[inline]
     pub fn prove(&self, data: &[u8], range: Range<usize>) -> Result<(), usize> {
         // The bytes do not change, so that a bit says all there is to know: no order with other memory is needed.
-        if self.is_whole.load(Ordering::Relaxed) || range.is_empty() {
+        if self.is_whole() || range.is_empty() {
             return Ok(());
         }
         let chunks = range.start / CHUNK..(range.end - 1) / CHUNK + 1;
