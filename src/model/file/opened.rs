@@ -9,7 +9,7 @@ use safetensors::tensor::Metadata;
 
 use super::bytes::Bytes;
 use super::convert::Precision;
-use super::sums::Sums;
+use super::sums::Checksums;
 use super::{ALIGNMENT, BEGINNING, Checked, FORMAT, MAX_HEAD, at};
 use crate::Result;
 use crate::labels::scores::FloatSlice;
@@ -23,7 +23,7 @@ pub struct Opened {
     bytes: Bytes,
     /// Where the data begin.
     begin: usize,
-    sums: Sums,
+    sums: Checksums,
     /// Where each tensor ends, with its name, in order.
     names: Vec<(usize, String)>,
 }
@@ -37,7 +37,7 @@ impl Opened {
         let all = bytes.slice();
         check_version(all)?;
         let begin = data_begin(all)?;
-        let sums = Sums::new(&all[..begin], &all[begin..])?;
+        let sums = Checksums::new(&all[..begin], &all[begin..])?;
         // Only a head that is what somebody wrote is parsed: of the damaged ones none.
         let parsed = SafeTensors::read_metadata(all);
         let (_, metadata) = parsed.map_err(|error| Flaw::new("head", error.to_string()))?;

@@ -15,7 +15,7 @@ use crate::model::check::Flaw;
 pub const CHUNK: usize = 1 << 14;
 /// Chunks from which on several threads prove them: 16 MiB, a few milliseconds.
 const MANY: usize = 1 << 10;
-/// Sums besides those of the chunks: of the head and of all the others.
+/// Checksums besides those of the chunks: of the head and of all the others.
 const OTHERS: usize = 2;
 
 /// The checksum of some bytes.
@@ -35,7 +35,7 @@ pub fn count(n_bytes: usize) -> usize {
 
 /// The checksums of a file, and which of its data are proved. The data end where the sums begin.
 #[derive(Debug)]
-pub struct Sums {
+pub struct Checksums {
     /// Of the chunks.
     sums: Vec<u64>,
     /// A bit per chunk.
@@ -46,7 +46,7 @@ pub struct Sums {
     n_bytes: usize,
 }
 
-impl Sums {
+impl Checksums {
     /// The sums at the end of `data`; `head` are the bytes in front of it. Both are proved here.
     ///
     /// # Errors
@@ -93,7 +93,7 @@ impl Sums {
     /// The offset of the first chunk that is damaged.
     #[inline]
     pub fn prove(&self, data: &[u8], range: Range<usize>) -> Result<(), usize> {
-        // The bytes do not change, so that a bit says all there is to know: no order with other memory is needed.
+        // The bytes do not change: a bit says all there is to know, and needs no order with other memory.
         if self.is_whole() || range.is_empty() {
             return Ok(());
         }
