@@ -6,17 +6,23 @@ themselves.
 
 from __future__ import annotations
 
+import copy
+import json
 import os
 from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
 
-from hinge import _checks, _native, _threads
+from hinge import _checks, _model_file, _native, _plain, _threads
 from hinge._available import available_unless
+from hinge._certificate import Certificate
 from hinge._parts import ModelParts
 from hinge._products import dense_product, suits_blas
 from hinge._rows import features_of, is_ready, native_rows, one_row, result_array
+
+_CLASSES: dict[str, type] = {"Certificate": Certificate}
+"""Data classes that the record of a model brings back; the others are there by their names."""
 
 _UNKNOWN = ("error", "ignore")
 
@@ -197,6 +203,69 @@ class Predictor:
         from hinge._estimator_parts import estimator_of
 
         return estimator_of(self._parts())
+
+    def save(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        dtype: Any = None,
+        sparse: str | bool = "auto",
+        metadata: dict[str, Any] | None = None,
+        overwrite: bool = False,
+    ) -> None:
+        """Write the model to a file, as :meth:`hinge.LinearSVC.save` does.
+
+        Parameters
+        ----------
+        path : path
+            The file; also the one that the model was loaded from.
+        dtype : {"float32", "float64"}, default=None
+            Precision of the weights; None keeps it.
+        sparse : {"auto", True, False}, default="auto"
+            Store the weights that are not 0, or all of them; "auto" as they are.
+        metadata : dict, default=None
+            In place of those that the model has; None keeps them.
+        overwrite : bool, default=False
+            Replace whatever file is there, not only a model file.
+
+        Raises
+        ------
+        FileExistsError
+            There is a file of another kind.
+        ModelFileError
+            The model cannot be written so, or the file that it was loaded from is damaged.
+        TypeError, ValueError
+            Unusable parameters; metadata that JSON cannot hold, with their place.
+        """
+        options = _model_file.checked_options(dtype, sparse, overwrite)
+        text = None if metadata is None else json.dumps(_model_file.checked_metadata(metadata))
+        _native.save_model(self._native, os.fspath(path), *options, text)
+
+    @property
+    def record(self) -> dict[str, Any]:
+        """What is known of the fit; predictions do not depend on it.
+
+        ``estimator``, ``version`` (of hinge), ``label_dtype``, ``parameters``, ``fitted`` (attributes of the
+        estimator), ``data`` (sizes, counts of the classes, fingerprint of the training data, versions of the packages),
+        ``metadata``. What no file can hold is there by its ``repr``, in an object with the attribute ``text``.
+        """
+        record = copy.deepcopy(self._head.record)
+        for name in ("parameters", "fitted"):
+            record[name] = _plain.decode_all(record[name], _CLASSES, name)
+        return record
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """The user's own, as they were given to ``save``."""
+        return copy.deepcopy(self._head.record["metadata"])
+
+    @property
+    def certificate_(self) -> Certificate:
+        """The certificate of the fit; an AttributeError where there is none, after ``partial_fit``."""
+        encoded = self._head.record["fitted"].get("certificate_")
+        if encoded is None:
+            raise AttributeError("the model has no certificate_")
+        return _plain.decode_all({"certificate_": encoded}, _CLASSES, "fitted")["certificate_"]
 
     def save_liblinear(
         self,
@@ -538,6 +607,53 @@ class Predictor:
         options = "" if self._options[0] is None else f", n_threads={self._options[0]}"
         options += "" if not self._ignores else ", unknown_names='ignore'"
         return f"Predictor({self._head.record['estimator']}, n_features={self._n_features}, classes={shown}{options})"
+
+
+def load(path: str | os.PathLike[str], *, n_threads: int | None = None, unknown_names: str = "error") -> Predictor:
+    """Open a file that ``save`` wrote, ready for predictions, without scikit-learn or SciPy.
+
+    The file holds numbers and text, and to open it runs no code. Files up to 16 MiB are read and checked at once;
+    larger ones are mapped into memory, and their weights checked where predictions first use them.
+
+    Parameters
+    ----------
+    path : path
+        Written by this version of hinge or an earlier one. While a large file is open, nobody may write to it in place;
+        to ``save`` over it, or to rename another file to its name, is safe.
+    n_threads : int, default=None
+        Threads for a batch; None means all usable cores.
+    unknown_names : {"error", "ignore"}, default="error"
+        As for :class:`Predictor`.
+
+    Returns
+    -------
+    Predictor
+        Its ``to_estimator()`` is the fitted estimator.
+
+    Raises
+    ------
+    ModelFileError
+        The file is no model file, a damaged one, or written by a newer version; the message names the field. Damage in
+        the weights of a large file is told by the first prediction that needs them.
+    OSError
+        It cannot be read.
+
+    Examples
+    --------
+    >>> import hinge, os, tempfile
+    >>> model = hinge.LinearSVC().fit([[0.0], [1.0], [2.0], [3.0]], ["low", "low", "high", "high"])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "model.hinge")
+    ...     model.save(path)
+    ...     served = hinge.load(path)
+    >>> served.predict([[0.5], [2.5]]).tolist()
+    ['low', 'high']
+    """
+    native = _native.load_model(os.fspath(path))
+    try:
+        return Predictor(native, n_threads=n_threads, unknown_names=unknown_names)
+    except _native.ModelFileError as error:
+        raise _native.ModelFileError(f"{os.fspath(path)}, {error}") from None
 
 
 def _restored(kind: type[Predictor], parts: ModelParts, n_threads: int | None, unknown_names: str) -> Predictor:
