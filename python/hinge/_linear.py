@@ -413,10 +413,8 @@ class LinearClassifier(Versioned, CallbackSupport, ClassifierMixin, BaseEstimato
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     path = os.path.join(folder, "model")
         ...     model.save_liblinear(path)
-        ...     print(*open(path).read().split("\n")[:3], sep="\n")
-        solver_type L2R_L2LOSS_SVC_DUAL
-        nr_class 2
-        label 1 0
+        ...     print(*open(path).read().splitlines()[:3], sep=", ")
+        solver_type L2R_L2LOSS_SVC_DUAL, nr_class 2, label 1 0
         """
         order = None if labels is None else [int(label) for label in labels]
         _native.save_liblinear(parts_of(self).native(), os.fspath(path), solver_type, order, overwrite)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+
 from hinge import _native
 from hinge.serving import Predictor
 

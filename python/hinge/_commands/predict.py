@@ -18,8 +18,8 @@ from hinge._threads import threads
 USAGE = "hinge predict [options] TEST MODEL OUT\n       hinge predict [options] --model MODEL --output OUT TEST ..."
 ABOUT = (
     "Predicts the rows of TEST, lines of 'label index:value ...', plain or compressed, and writes a line per row to "
-    "OUT; - is standard input or output. MODEL is a file of LIBLINEAR or of hinge. Rows are read and answered in pieces of "
-    "8 MB of text; features that the model does not know are not looked at."
+    "OUT; - is standard input or output. MODEL is a file of LIBLINEAR or of hinge. Rows are read and answered in "
+    "pieces of 8 MB of text; features that the model does not know are not looked at."
 )
 OPTIONS = (
     Option(

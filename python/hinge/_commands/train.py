@@ -52,10 +52,11 @@ def main(arguments: Sequence[str]) -> None:
 def _warnings_as_lines() -> Iterator[None]:
     """Warnings as one line each on standard error."""
 
-    def line(message: Any, *_: Any) -> None:
+    def line(message: Any, *_: Any, **__: Any) -> None:
         print(f"hinge: warning: {' '.join(str(message).split())}", file=sys.stderr)
 
     with warnings.catch_warnings():
+        warnings.filterwarnings("always", category=UserWarning)
         warnings.showwarning = line
         yield
 
@@ -91,7 +92,7 @@ def _train(plan: Plan, X: Any, y: Any) -> None:
 def _summarise(plan: Plan, X: Any, model: Any, seconds: float) -> None:
     """Say what was fitted and what is proved of it."""
     found = model.certificate_
-    n_rows, n_features = (X.n_rows, X.n_features) if isinstance(X, BlockStore) else X.shape
+    n_rows, n_features = (X.info()["n_rows"], X.n_features) if isinstance(X, BlockStore) else X.shape
     show(f"{n_rows} rows, {n_features} features, {len(model.classes_)} classes, {plan.solver.name}, C = {model.C:g}")
     show(
         f"{', '.join(sorted(set(found.status)))} by {', '.join(sorted(set(found.solver)))} in {seconds:.1f} s: "

@@ -1,7 +1,7 @@
 //! Numbers as C prints them with `%g`.
 
-/// Appends a number as `%.<precision>g` does: that many significant digits, correctly rounded, without zeros at
-/// the end; with an exponent where that is below -4 or not below the precision.
+/// Appends a number as `%.<precision>g` does: that many significant digits, correctly rounded, without zeros
+/// at the end; with an exponent where that is below -4 or not below the precision.
 ///
 /// `precision` is at least 1.
 pub fn push(out: &mut Vec<u8>, value: f64, precision: usize) {

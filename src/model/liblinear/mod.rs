@@ -20,8 +20,8 @@
 //! it is the second class's less the first's. An intercept is a number of its own: `bias * weight`.
 //!
 //! * [`SolverType`]: the solvers, of which a model says by which it was made;
-//! * [`read()`], [`ClassOrder`]: files into models; [`save`], [`write()`](write()), [`WriteOptions`]: models into
-//!   files;
+//! * [`read()`], [`ClassOrder`]: files into models;
+//! * [`save`], [`write()`](write()), [`WriteOptions`]: models into files;
 //! * [`decimal`]: numbers as C prints them.
 
 pub mod decimal;

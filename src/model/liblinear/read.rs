@@ -195,8 +195,7 @@ impl Head {
         let n = n_lines.checked_mul(n_columns).filter(|n| *n <= left / 2 + 1);
         let Some(n) = n else {
             let reason = format!(
-                "the file ends too early: expected {n_lines} lines of {n_columns} weights, after w are only {left} \
-                 bytes"
+                "the file ends too early: expected {n_lines} lines of {n_columns} weights, found {left} bytes"
             );
             return Err(words.fail_here(reason));
         };

@@ -17,8 +17,8 @@ use crate::model::weights::{Numbers, Weights};
 use crate::{Error, Result};
 
 /// `train -s 0 -B 1` of LIBLINEAR 2.50 on four rows.
-const EXAMPLE: &str = "solver_type L2R_LR\nnr_class 2\nlabel 1 -1\nnr_feature 3\nbias 1\nw\n-0.40849149918888661 \n\
-                       0.84449140914592358 \n-0.3022390713317411 \n-0.12887166023329866 \n";
+const EXAMPLE: &str = "solver_type L2R_LR\nnr_class 2\nlabel 1 -1\nnr_feature 3\nbias 1\nw\n\
+                       -0.40849149918888661 \n0.84449140914592358 \n-0.3022390713317411 \n-0.12887166023329866 \n";
 
 fn parsed(text: &str, order: ClassOrder) -> Result<Model> {
     parse(text.as_bytes(), Path::new("m"), order)
@@ -252,7 +252,8 @@ fn every_layout_is_written_alike() {
     let (indptr, indices) = (vec![0, 1, 2, 4], vec![0, 1, 0, 1]);
     let index = InvertedIndex::new(&indptr, &indices, 2).unwrap();
     let values = Numbers::F32(Arc::new(vec![1.0, 0.25, 3.0, 4.0]));
-    let expected = "solver_type L2R_L2LOSS_SVC_DUAL\nnr_class 3\nlabel 0 1 2\nnr_feature 2\nbias 1\nw\n1 0 3 \n\
+    let expected = "solver_type L2R_L2LOSS_SVC_DUAL\nnr_class 3\nlabel 0 1 2\nnr_feature 2\nbias 1\nw\n\
+                    1 0 3 \n\
                     0 0.25 4 \n0.5 0 -1 \n";
     for weights in [
         Weights::ByLabel(Numbers::F64(Arc::new(by_label))),
