@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy.special import expit, log_expit
 
 from hinge import _native
 from hinge._block_options import BlockOptions
@@ -90,10 +89,10 @@ class LogisticRegression(ProbabilisticClassifier, StreamClassifier):
         return {"kind": "logistic"}
 
     def _log_probabilities(self, values: np.ndarray) -> np.ndarray:
-        return log_expit(values) if hasattr(self, "multilabel_") else log_probabilities(values)
+        return log_probabilities(values, labels=hasattr(self, "multilabel_"))
 
     def _probabilities(self, values: np.ndarray) -> np.ndarray:
-        return expit(values) if hasattr(self, "multilabel_") else probabilities(values)
+        return probabilities(values, labels=hasattr(self, "multilabel_"))
 
 
 @declared(LOGISTIC_REGRESSION_CV)

@@ -192,6 +192,14 @@ def test_weights_may_be_single_and_in_any_order(fitted):
     check(outputs(session_of(hinge.to_onnx(model)), {"X": X.toarray()}), expected(model, X))
 
 
+@pytest.mark.parametrize("name", CASES)
+def test_predictors_are_converted_as_their_estimators(fitted, name):
+    model, _ = fitted(name)
+    for input in ("dense", "sparse"):
+        wanted = hinge.to_onnx(model, input=input).SerializeToString()
+        assert hinge.to_onnx(hinge.Predictor.of(model), input=input).SerializeToString() == wanted
+
+
 # Rows.
 
 
