@@ -16,7 +16,7 @@
 //!    some lane, and sums up `s.x_i` for them on the way; the other rows are read once at the end;
 //! 4. a backtracking line search per lane, which reads no data (GalliLin21).
 //!
-//! A single fit ([`single`]) need not wait for that gap: an epoch of dual descent from the slopes, [`polish`],
+//! A single fit ([`single`]) need not wait for that gap: an epoch of dual descent from the slopes ([`polish`])
 //! certifies one some 5 to 100 times smaller.
 //!
 //! [`passes`] is what is done with a row, [`cg`] the directions, [`preconditioner`] (by [`hessian`] and
@@ -37,11 +37,11 @@ pub mod hessian;
 pub mod hinge;
 pub mod line_search;
 pub mod passes;
-mod polish;
+pub mod polish;
 pub mod preconditioner;
 pub mod proximal;
 pub mod sample;
-mod single;
+pub mod single;
 
 pub use self::single::solve;
 

@@ -1,12 +1,12 @@
 //! A single fit of a smooth loss: from a start to a gap that is proved.
 //!
 //! A fit is judged by two dual points. That of the slopes costs nothing, and its gap follows each step; that
-//! of an epoch of dual descent ([`super::polish`]) has a gap 5 to 100 times smaller and costs as much as a few
-//! products. Steps are therefore taken until the gap of the slopes is at `goal`, above the tolerance; then
-//! the epoch decides whether the fit is done, and if not, by how much it has brought the gap down says at
-//! which gap of the slopes the next one will be enough. The conjugate gradient, too, is content with the
-//! accuracy that the goal takes ([`NewtonStop::squared_residual`]). flights, squared hinge, C = 16, gap 1e-4:
-//! 234 passes instead of 732.
+//! of an epoch of dual descent ([`super::polish`]) has a gap 5 to 100 times smaller and costs as much as a
+//! few products. Steps are therefore taken until the gap of the slopes is at `goal`, above the tolerance;
+//! then the epoch decides whether the fit is done, and if not, by how much it has brought the gap down says
+//! at which gap of the slopes the next one will be enough. The conjugate gradient, too, is content with the
+//! accuracy that the goal takes ([`NewtonStop::squared_residual`]). flights, squared hinge, C = 16, gap
+//! 1e-4: 234 passes instead of 732.
 
 use super::Newton;
 use super::polish::DualPoint;
