@@ -11,9 +11,9 @@ use crate::memory;
 use crate::memory::CollectLarge;
 use crate::model::check::Flaw;
 
-/// Bytes per checksum of the data: a page, the least that a disk is read for. The first row of a model of a
-/// gigabyte that has a gigabyte's weights far apart, 50 entries for each of 125 classes, proves 6250 of them;
-/// chunks of four pages took 90 ms for that on a busy machine.
+/// Bytes per checksum of the data: a page, the least that is read from a disk. The first row of 50 entries
+/// proves 6250 chunks where 125 classes lie one after the other in a gigabyte; with chunks of four pages that
+/// took 90 ms on a busy machine.
 pub const CHUNK: usize = 1 << 12;
 /// Chunks from which on several threads prove them: 16 MiB, a few milliseconds.
 const MANY: usize = 1 << 12;
