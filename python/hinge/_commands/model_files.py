@@ -40,10 +40,9 @@ def load(path: str, *, keeps_order: bool = False) -> Any:
         from hinge.liblinear import load_in_order, load_liblinear
 
         return load_in_order(path) if keeps_order else load_liblinear(path)
-    from hinge._model_file import load_parts
-    from hinge.serving import Predictor
+    from hinge.serving import load as load_saved
 
-    return Predictor(load_parts(path))
+    return load_saved(path)
 
 
 def format_of(path: str) -> str:
