@@ -20,7 +20,6 @@ if _typing.TYPE_CHECKING:
     from hinge._cost_selection import CostSelection, select_costs
     from hinge._cost_surface import ScoreSurface
     from hinge._csearch import CSearch, NoSkillWarning, PartialSearchWarning
-    from hinge._model_file import load
     from hinge._onnx_model import to_onnx
     from hinge._presolve import Presolve
     from hinge._versioned import InconsistentVersionWarning
@@ -32,7 +31,7 @@ if _typing.TYPE_CHECKING:
     from hinge.poly2 import PairUsage, Poly2Map
     from hinge.prediction import iter_predictions
     from hinge.select import select_C
-    from hinge.serving import Predictor
+    from hinge.serving import Predictor, load
     from hinge.subgradient import PegasosClassifier, SubgradientSVC
     from hinge.svm import LinearSVC, LinearSVCCV
     from hinge.svmlight import load_svmlight
@@ -113,7 +112,7 @@ _MODULES = {
     "cost_path": "path",
     "estimate_regions": "path",
     "iter_predictions": "prediction",
-    "load": "_model_file",
+    "load": "serving",
     "load_liblinear": "liblinear",
     "load_svmlight": "svmlight",
     "select_C": "select",

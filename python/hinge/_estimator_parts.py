@@ -13,6 +13,7 @@ from hinge._block_options import BlockOptions
 from hinge._certificate import Certificate
 from hinge._csearch import CSearch
 from hinge._linear import LinearClassifier
+from hinge._native import ModelFileError
 from hinge._parts import ModelParts
 from hinge._presolve import Presolve
 from hinge._taken_apart import parts_of
@@ -65,8 +66,11 @@ def estimator_of(parts: ModelParts) -> Any:
     if kind is None:
         raise ValueError(f"{parts.record['estimator']!r} is no estimator of hinge, known are {sorted(_ESTIMATORS)}")
     model = kind(**_parameters(kind, parts.record["parameters"]))
-    fitted = {name: _plain.decode(value, _CLASSES) for name, value in parts.record["fitted"].items()}
-    vars(model).update({name: value for name, value in fitted.items() if not isinstance(value, _plain.Unknown)})
+    for name, value in _plain.decode_all(parts.record["fitted"], _CLASSES, "fitted").items():
+        if not name.endswith("_") or name.startswith("_") or hasattr(kind, name):
+            raise ModelFileError(f"fitted[{name!r}]: no attribute of a fitted {kind.__name__} has such a name")
+        if not isinstance(value, _plain.Unknown):
+            setattr(model, name, value)
     model.coef_ = _coef(parts)
     model.intercept_ = parts.intercept
     model.classes_ = parts.classes
@@ -92,7 +96,8 @@ def _coef(parts: ModelParts) -> Any:
 def _parameters(kind: type[LinearClassifier], encoded: dict[str, Any]) -> dict[str, Any]:
     """Parameters that the constructor knows, as they were."""
     known = inspect.signature(kind).parameters
-    given = {name: _plain.decode(value, _CLASSES) for name, value in encoded.items() if name in known}
+    encoded = {name: value for name, value in encoded.items() if name in known}
+    given = _plain.decode_all(encoded, _CLASSES, "parameters")
     for name, value in list(given.items()):
         if isinstance(value, _plain.Unknown):
             warn(f"the parameter {name} was {value.text}, which no file can hold: it has its default now", UserWarning)

@@ -260,17 +260,15 @@ class LinearClassifier(Versioned, CallbackSupport, ClassifierMixin, BaseEstimato
 
     def _prediction_data(self, X: Any) -> Any:
         """X checked as far as :meth:`_decisions` and what is like it do not check it."""
-        return _validate.shaped_data(self, X) if self._map is None else _validate.predict_data(self, X)
+        return _validate.shaped_data(self, X)
 
     def _decisions(self, X: Any) -> np.ndarray:
         """Decision values of X from :meth:`_prediction_data`."""
         native = self._map
         if native is not None:
-            X, threads = with_sorted_rows(X), _threads.threads(self.n_jobs)
             coef = np.ascontiguousarray(self.coef_, dtype=np.float64)
-            map_decisions = _native.map_decisions
-            values = _validate.call_native(lambda matrix: map_decisions(matrix, native, coef, threads), X)
-            values = values + self.intercept_
+            matrix, threads = _validate.native_matrix(X), _threads.threads(self.n_jobs)
+            values = _native.map_decisions(matrix, native, coef, threads) + self.intercept_
         else:
             values = _decisions.decision_values(self, X)
         return values.ravel() if values.shape[1] == 1 else values

@@ -31,12 +31,7 @@ def save(
     options = checked_options(dtype, sparse, overwrite)
     if metadata is not None:
         parts = replace(parts, record=parts.record | {"metadata": checked_metadata(metadata)})
-    _native.save_model(parts.native(), os.fspath(path), *options)
-
-
-def load_parts(path: str | os.PathLike[str]) -> ModelParts:
-    """The parts of the model in a file."""
-    return ModelParts.of_native(_native.load_model(os.fspath(path)))
+    _native.save_parts(parts.native(), os.fspath(path), *options)
 
 
 def checked_options(dtype: Any, sparse: Any, overwrite: Any) -> tuple[str | None, bool | None, bool]:

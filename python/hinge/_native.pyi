@@ -61,6 +61,7 @@ __all__ = [
     "sample_columns",
     "save_liblinear",
     "save_model",
+    "save_parts",
     "search",
     "search_store",
     "sides_at",
@@ -327,7 +328,7 @@ def fit_labels(
     progress: Callable[[str, int, float], None] | None = None,
 ) -> dict[str, Any]: ...
 def load_liblinear(path: str, as_in_file: bool = False) -> NativeModel: ...
-def load_model(path: str) -> dict[str, Any]: ...
+def load_model(path: str) -> NativeModel: ...
 def load_svmlight(
     path: str, n_features: int | None, zero_based: bool | None, dtype: str, n_threads: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, int, np.ndarray, np.ndarray | None]: ...
@@ -347,6 +348,14 @@ def save_liblinear(
     overwrite: bool = False,
 ) -> None: ...
 def save_model(
+    model: NativeModel,
+    path: str,
+    dtype: str | None = None,
+    sparse: bool | None = None,
+    overwrite: bool = False,
+    metadata: str | None = None,
+) -> None: ...
+def save_parts(
     parts: dict[str, Any],
     path: str,
     dtype: str | None = None,

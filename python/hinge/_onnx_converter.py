@@ -22,13 +22,13 @@ from skl2onnx.common.data_types import (
 from skl2onnx.common.utils import check_input_and_output_numbers, check_input_and_output_types
 from sklearn.feature_extraction.text import TfidfVectorizer
 
-from hinge._estimator_parts import parts_of
 from hinge._linear import LinearClassifier
 from hinge._onnx_answer import class_array
 from hinge._onnx_graph import Results, results
 from hinge._onnx_nodes import DOUBLE, FLOAT, LEAST_OPSET, Nodes
 from hinge._onnx_scores import scores
 from hinge._parts import ModelParts
+from hinge._taken_apart import parts_of
 
 _OPTIONS = {
     "zipmap": [True, False, "columns"],

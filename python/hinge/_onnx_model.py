@@ -100,10 +100,12 @@ def _parts(model: Any) -> ModelParts:
     """The parts of an estimator or a predictor."""
     if isinstance(model, ModelParts):
         return model
-    if callable(getattr(model, "parts", None)):
-        return model.parts()
-    from hinge._estimator_parts import parts_of  # brings scikit-learn with it
-    from hinge._linear import LinearClassifier
+    from hinge.serving import Predictor
+
+    if isinstance(model, Predictor):
+        return model._parts()
+    from hinge._linear import LinearClassifier  # brings scikit-learn with it, which predictors do without
+    from hinge._taken_apart import parts_of
 
     if isinstance(model, LinearClassifier):
         return parts_of(model)

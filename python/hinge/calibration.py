@@ -99,8 +99,10 @@ def _numbers(method: str, model: Any) -> dict[str, Any]:
     if method == "sigmoid":
         slopes, offsets = np.array([(c.a_, c.b_) for c in calibrators], dtype=np.float64).T.copy()
         return {"kind": "sigmoid", "slopes": slopes, "offsets": offsets}
-    lines = [(c.X_thresholds_, np.clip(c.y_thresholds_, 0.0, 1.0)) for c in calibrators]
-    lines = [tuple(np.ascontiguousarray(part, dtype=np.float64) for part in line) for line in lines]
+    lines = [
+        tuple(np.array(part, dtype=np.float64) for part in (c.X_thresholds_, np.clip(c.y_thresholds_, 0.0, 1.0)))
+        for c in calibrators
+    ]
     return {"kind": "isotonic", "lines": lines}
 
 

@@ -6,17 +6,23 @@ themselves.
 
 from __future__ import annotations
 
+import copy
+import json
 import os
 from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
 
-from hinge import _checks, _native
+from hinge import _checks, _model_file, _native, _plain, _threads
 from hinge._available import available_unless
+from hinge._certificate import Certificate
 from hinge._parts import ModelParts
 from hinge._products import dense_product, suits_blas
 from hinge._rows import features_of, is_ready, native_rows, one_row, result_array
+
+_CLASSES: dict[str, type] = {"Certificate": Certificate}
+"""Data classes that the record of a model brings back; the others are there by their names."""
 
 _UNKNOWN = ("error", "ignore")
 
@@ -79,6 +85,7 @@ class Predictor:
 
     __slots__ = (
         "_classes",
+        "_has_labels",
         "_has_probabilities",
         "_head",
         "_ignores",
@@ -91,8 +98,18 @@ class Predictor:
         "_threads",
     )
 
+    _classes: np.ndarray
+    _has_labels: bool
+    _has_probabilities: bool
+    _head: ModelParts
+    _ignores: bool
+    _intercept: np.ndarray
+    _n_features: int
+    _n_vectors: int
+    _names: list[np.ndarray | None]
     _native: _native.NativeModel
     _options: tuple[int | None, str]
+    _threads: int
 
     def __init__(self, parts: Any, *, n_threads: int | None = None, unknown_names: str = "error"):
         native = parts if isinstance(parts, _native.NativeModel) else _native.NativeModel(parts.native())
@@ -104,13 +121,14 @@ class Predictor:
         for name, value in {
             "_native": native,
             "_options": (n_threads, unknown_names),
-            "_threads": _usable() if n_threads is None else _checks.whole("n_threads", n_threads, 1),
+            "_threads": _threads.threads(None) if n_threads is None else _checks.whole("n_threads", n_threads, 1),
             "_ignores": unknown_names == "ignore",
             "_head": head,
             "_classes": classes,
             "_intercept": head.intercept,
             "_n_features": head.n_features,
             "_n_vectors": n_vectors,
+            "_has_labels": head.answer["kind"] == "labels",
             "_has_probabilities": head.probability is not None,
             "_names": [],
         }.items():
@@ -186,6 +204,69 @@ class Predictor:
 
         return estimator_of(self._parts())
 
+    def save(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        dtype: Any = None,
+        sparse: str | bool = "auto",
+        metadata: dict[str, Any] | None = None,
+        overwrite: bool = False,
+    ) -> None:
+        """Write the model to a file, as :meth:`hinge.LinearSVC.save` does.
+
+        Parameters
+        ----------
+        path : path
+            The file; also the one that the model was loaded from.
+        dtype : {"float32", "float64"}, default=None
+            Precision of the weights; None keeps it.
+        sparse : {"auto", True, False}, default="auto"
+            Store the weights that are not 0, or all of them; "auto" as they are.
+        metadata : dict, default=None
+            In place of those that the model has; None keeps them.
+        overwrite : bool, default=False
+            Replace whatever file is there, not only a model file.
+
+        Raises
+        ------
+        FileExistsError
+            There is a file of another kind.
+        ModelFileError
+            The model cannot be written so, or the file that it was loaded from is damaged.
+        TypeError, ValueError
+            Unusable parameters; metadata that JSON cannot hold, with their place.
+        """
+        options = _model_file.checked_options(dtype, sparse, overwrite)
+        text = None if metadata is None else json.dumps(_model_file.checked_metadata(metadata))
+        _native.save_model(self._native, os.fspath(path), *options, text)
+
+    @property
+    def record(self) -> dict[str, Any]:
+        """What is known of the fit; predictions do not depend on it.
+
+        ``estimator``, ``version`` (of hinge), ``label_dtype``, ``parameters``, ``fitted`` (attributes of the
+        estimator), ``data`` (sizes, counts of the classes, fingerprint of the training data, versions of the packages),
+        ``metadata``. What no file can hold is there by its ``repr``, in an object with the attribute ``text``.
+        """
+        record = copy.deepcopy(self._head.record)
+        for name in ("parameters", "fitted"):
+            record[name] = _plain.decode_all(record[name], _CLASSES, name)
+        return record
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """The user's own, as they were given to ``save``."""
+        return copy.deepcopy(self._head.record["metadata"])
+
+    @property
+    def certificate_(self) -> Certificate:
+        """The certificate of the fit; an AttributeError where there is none, after ``partial_fit``."""
+        encoded = self._head.record["fitted"].get("certificate_")
+        if encoded is None:
+            raise AttributeError("the model has no certificate_")
+        return _plain.decode_all({"certificate_": encoded}, _CLASSES, "fitted")["certificate_"]
+
     def save_liblinear(
         self,
         path: str | os.PathLike[str],
@@ -231,11 +312,12 @@ class Predictor:
     def feature_names_in_(self) -> np.ndarray:
         """Names of the features, where the model was fitted with names."""
         if not self._names:
-            names = self._native.feature_names()
-            self._names.append(None if names is None else np.array(names, dtype=object))
-        if self._names[0] is None:
+            found = self._native.feature_names()
+            self._names.append(None if found is None else np.array(found, dtype=object))
+        names = self._names[0]
+        if names is None:
             raise AttributeError("the model was fitted without names of features, it has no feature_names_in_")
-        return self._names[0].copy()
+        return names.copy()
 
     def decision_function(self, X: Any, *, out: np.ndarray | None = None) -> Any:
         """Signed distance to each class's hyperplane, not divided by the norm of its weights.
@@ -269,12 +351,13 @@ class Predictor:
             try:
                 return self._native.row_decision(*X)
             except TypeError:
-                return self._native.row_decision(*one_row(X))
+                indices, values = one_row(X)
+                return self._native.row_decision(indices, values)
         if isinstance(X, (tuple, Mapping)):
             row = self._row(X)
             if out is None:
                 return self._native.row_decision(*row)
-            self._native.row_decision_into(*row, result_array(out, (self._n_vectors,)))
+            self._native.row_decision_into(row[0], row[1], result_array(out, (self._n_vectors,)))
             return out
         rows = self._rows(X)
         n, k = _count(rows), self._n_vectors
@@ -309,14 +392,19 @@ class Predictor:
         >>> predictor.predict(([0], [2.0])), predictor.predict([[0.0, 3.0]]).tolist()
         (np.str_('yes'), ['no'])
         """
-        has_labels = self._head.answer["kind"] == "labels"
+        if type(X) is tuple and not self._has_labels:
+            try:
+                return self._classes[self._native.row_class(*X)]
+            except TypeError:
+                indices, values = one_row(X)
+                return self._classes[self._native.row_class(indices, values)]
         if isinstance(X, (tuple, Mapping)):
             row = self._row(X)
-            if has_labels:
+            if self._has_labels:
                 return (np.atleast_1d(self._native.row_decision(*row)) > 0).astype(np.int64)
             return self._classes[self._native.row_class(*row)]
         rows = self._rows(X)
-        if has_labels:
+        if self._has_labels:
             return self._indicator(rows)
         product = self._blas_product(rows)
         if product is not None:
@@ -471,11 +559,12 @@ class Predictor:
         return out
 
     def _probabilities(self, X: Any, out: np.ndarray | None, logarithms: bool) -> np.ndarray:
-        has_labels = self._head.answer["kind"] == "labels"
+        has_labels = self._has_labels
         width = self._n_vectors if has_labels or self._n_vectors > 1 else 2
         if isinstance(X, (tuple, Mapping)):
             found = np.empty(width) if out is None else result_array(out, (width,))
-            self._native.row_probabilities(*self._row(X), logarithms, found)
+            indices, values = self._row(X)
+            self._native.row_probabilities(indices, values, logarithms, found)
             return found
         rows = self._rows(X)
         n = _count(rows)
@@ -520,14 +609,56 @@ class Predictor:
         return f"Predictor({self._head.record['estimator']}, n_features={self._n_features}, classes={shown}{options})"
 
 
+def load(path: str | os.PathLike[str], *, n_threads: int | None = None, unknown_names: str = "error") -> Predictor:
+    """Open a file that ``save`` wrote, ready for predictions, without scikit-learn or SciPy.
+
+    The file holds numbers and text, and to open it runs no code. Files up to 16 MiB are read and checked at once;
+    larger ones are mapped into memory, and their weights checked where predictions first use them.
+
+    Parameters
+    ----------
+    path : path
+        Written by this version of hinge or an earlier one. While a large file is open, nobody may write to it in place;
+        to ``save`` over it, or to rename another file to its name, is safe.
+    n_threads : int, default=None
+        Threads for a batch; None means all usable cores.
+    unknown_names : {"error", "ignore"}, default="error"
+        As for :class:`Predictor`.
+
+    Returns
+    -------
+    Predictor
+        Its ``to_estimator()`` is the fitted estimator.
+
+    Raises
+    ------
+    ModelFileError
+        The file is no model file, a damaged one, or written by a newer version; the message names the field. Damage in
+        the weights of a large file is told by the first prediction that needs them.
+    OSError
+        It cannot be read.
+
+    Examples
+    --------
+    >>> import hinge, os, tempfile
+    >>> model = hinge.LinearSVC().fit([[0.0], [1.0], [2.0], [3.0]], ["low", "low", "high", "high"])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "model.hinge")
+    ...     model.save(path)
+    ...     served = hinge.load(path)
+    >>> served.predict([[0.5], [2.5]]).tolist()
+    ['low', 'high']
+    """
+    native = _native.load_model(os.fspath(path))
+    try:
+        return Predictor(native, n_threads=n_threads, unknown_names=unknown_names)
+    except _native.ModelFileError as error:
+        raise _native.ModelFileError(f"{os.fspath(path)}, {error}") from None
+
+
 def _restored(kind: type[Predictor], parts: ModelParts, n_threads: int | None, unknown_names: str) -> Predictor:
     """A predictor from a pickle."""
     return kind(parts, n_threads=n_threads, unknown_names=unknown_names)
-
-
-def _usable() -> int:
-    """Cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)
 
 
 def _count(rows: Any) -> int:

@@ -70,7 +70,7 @@ impl<'a, I: Index, V: Value> SparseRow<'a, I, V> {
 }
 
 /// Rows with rising columns, each once.
-pub(super) struct RisingRows {
+pub struct RisingRows {
     indptr: Vec<i64>,
     indices: Vec<i64>,
     values: Vec<f64>,

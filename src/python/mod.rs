@@ -55,7 +55,7 @@ mod _native {
     #[pymodule_export]
     use super::liblinear::{load_liblinear, print_numbers, save_liblinear};
     #[pymodule_export]
-    use super::model_file::{checksum, load_model, save_model};
+    use super::model_file::{checksum, load_model, save_model, save_parts};
     #[pymodule_export]
     use super::online::StreamLearner;
     #[pymodule_export]

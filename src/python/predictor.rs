@@ -127,7 +127,7 @@ impl NativeModel {
         values: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyAny>> {
         with_row!(indices, values, |row| match self.inner.outputs() {
-            Outputs::Pair => {
+            outputs if outputs.n_values() == 1 => {
                 let mut out = [0.0];
                 self.inner.decide_row(row, &mut out)?;
                 Ok(PyFloat::new(py, out[0]).into_any())

@@ -148,7 +148,7 @@ def test_double_graphs_say_what_estimators_say(fitted, name):
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("input", ["dense", "sparse"])
 def test_single_graphs_are_within_their_bound(fitted, name, input):
-    """(k + 4) 2^-24 times the sum of the sizes of the terms; probabilities of smooth maps follow with a slope below 1."""
+    """(k + 4) 2^-24 times the sum of the sizes of the terms; probabilities of smooth maps follow by their slope."""
     model, X = fitted(name)
     wanted = expected(model, X)
     session = session_of(hinge.to_onnx(model, input=input, dtype="float32"))
@@ -190,6 +190,14 @@ def test_weights_may_be_single_and_in_any_order(fitted):
     model = pickle.loads(pickle.dumps(model))
     model.coef_ = np.asfortranarray(model.coef_, dtype=np.float32)
     check(outputs(session_of(hinge.to_onnx(model)), {"X": X.toarray()}), expected(model, X))
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_predictors_are_converted_as_their_estimators(fitted, name):
+    model, _ = fitted(name)
+    for input in ("dense", "sparse"):
+        wanted = hinge.to_onnx(model, input=input).SerializeToString()
+        assert hinge.to_onnx(hinge.Predictor.of(model), input=input).SerializeToString() == wanted
 
 
 # Rows.
@@ -393,7 +401,7 @@ def test_what_is_refused(fitted):
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
 
-    model, X = fitted("svc")
+    model, _ = fitted("svc")
     with pytest.raises(ValueError, match=r"input must be .* got 'csr'"):
         hinge.to_onnx(model, input="csr")
     with pytest.raises(ValueError, match=r"dtype must be .* got 'float16'"):

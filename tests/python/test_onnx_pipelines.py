@@ -145,7 +145,7 @@ def test_truth_values_become_0_and_1_and_broken_numbers_are_refused(table):
     label, found = run(model, X, DoubleTensorType)
     np.testing.assert_array_equal(label, model.predict(X).astype(int))
     assert list(found[0]) == [0, 1]
-    with pytest.raises(ValueError, match="output_class_labels must be False .* their dtype is bool"):
+    with pytest.raises(ValueError, match=r"output_class_labels must be False .* their dtype is bool"):
         run(model, X, DoubleTensorType, of(model, zipmap=False, output_class_labels=True))
     halves = hinge.LogisticRegression().fit(X, y)
     halves.classes_ = np.array([0.5, 1.5])
@@ -184,7 +184,7 @@ def sentences():
     """Real sentences of three kinds: what the package says of its estimators, its searches and its stores."""
     kinds = (hinge.LinearSVC, hinge.select_C, hinge.BlockStore)
     texts = [[line for line in kind.__doc__.splitlines() if len(line.split()) > 4] for kind in kinds]
-    return np.array(sum(texts, [])), np.repeat(["estimator", "search", "store"], [len(lines) for lines in texts])
+    return np.concatenate(texts), np.repeat(["estimator", "search", "store"], [len(lines) for lines in texts])
 
 
 @pytest.mark.parametrize("parameters", [{}, {"norm": "l1", "smooth_idf": False}, {"use_idf": False}])

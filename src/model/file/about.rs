@@ -71,9 +71,9 @@ impl Pairs {
 }
 
 impl About {
-    /// The description of a model.
-    pub fn of(model: &Model) -> Checked<Self> {
-        let Record { estimator, version, label_dtype, parameters, fitted, data, metadata } = &model.record;
+    /// The description of a model, if it and the metadata are not nested too deep for a reader.
+    pub fn of(model: &Model, metadata: &Map<String, Value>) -> Checked<Self> {
+        let Record { estimator, version, label_dtype, parameters, fitted, data, .. } = &model.record;
         for (field, part) in
             [("parameters", parameters), ("fitted", fitted), ("data", data), ("metadata", metadata)]
         {

@@ -62,10 +62,10 @@ impl Bytes {
 
 /// Maps a file.
 fn map(file: &File) -> std::io::Result<Mmap> {
-    // SAFETY: nobody may change the mapped bytes. The package itself never writes to a file that has its name: a
-    // new one takes over the name, and what is mapped stays as it was. Against others no program can defend itself;
-    // `Model::load` says so. Whatever they write, every bit pattern is a number or is checked before it is used for
-    // anything else.
+    // SAFETY: nobody may change the mapped bytes. The package itself never writes to a file that has its
+    // name: a new one takes over the name, and what is mapped stays as it was. Against others no program can
+    // defend itself; `Model::load` says so. What is mapped for good are weights, of which every bit pattern
+    // is a number; all else is copied, then checked and used.
     #[allow(unsafe_code)]
     unsafe {
         Mmap::map(file)

@@ -149,7 +149,8 @@ pub fn check_csr(indptr: &[i64], indices: &[i64], n_values: usize, m: usize, d: 
     Ok(())
 }
 
-/// Those of `m` vectors of `d` weights that are not 0; weight `j` of vector `l` is at `l * step.0 + j * step.1`.
+/// Those of `m` vectors of `d` weights that are not 0; weight `j` of vector `l` is at
+/// `l * step.0 + j * step.1`.
 fn sparse(w: FloatSlice<'_>, m: usize, d: usize, step: (usize, usize)) -> Stored {
     fn split<T: Copy + PartialEq + Zero>(
         w: &[T],

@@ -2,16 +2,18 @@
 //!
 //! ```text
 //! file      = u64 length of the head | head | data                               all numbers little-endian
-//! head      = {"__metadata__": {"format": "hinge-model", "format_version": "1", "metadata": ..., "model": ...},
-//!              "<tensor>": {"dtype": ..., "shape": ..., "data_offsets": [begin, end]}, ...}, then spaces
-//!              up to a multiple of 64 bytes of the file
+//! head      = {"__metadata__": {"format": "hinge-model", "format_version": "1", "metadata": ...,
+//!              "model": ...},
+//!              "<tensor>": {"dtype": ..., "shape": ..., "data_offsets": [begin, end]}, ...}, then spaces up
+//!              to a multiple of 64 bytes of the file
 //! data      = tensors, one after the other, those of 8 bytes a number first; the last one is `checksums`
 //! model     = JSON: estimator, version, n_features, answer, probability, pairs, parameters, fitted, data
 //! metadata  = JSON: the user's own
 //!
 //! coef              [n_vectors, n_weights] F32 or F64, or instead
 //! coef_by_feature   [n_weights, n_vectors] F32 or F64 (a Fortran-ordered `coef_`), or instead
-//! coef.indptr       [n_vectors + 1] I64, coef.indices [n_stored] I32 or I64, coef.values [n_stored] F32 or F64
+//! coef.indptr       [n_vectors + 1] I64, coef.indices [n_stored] I32 or I64,
+//! coef.values       [n_stored] F32 or F64
 //! intercept         [n_vectors] F64
 //! classes           [n_classes] I64, F64 or BOOL, or instead classes.text, classes.ends
 //! answer.threshold  [1] F64, answer.costs [n_classes, n_classes] F64
@@ -22,21 +24,23 @@
 //! checksums         [n_chunks + 2] U64
 //! ```
 //!
-//! **Strings** are two tensors: `<name>.text`, U8, all of them in UTF-8 one after the other, and `<name>.ends`,
-//! I64, where in bytes each one ends.
+//! **Strings** are two tensors: `<name>.text`, U8, all of them in UTF-8 one after the other, and
+//! `<name>.ends`, I64, where in bytes each one ends.
 //!
-//! **Long records.** A `model` or `metadata` of more than `MAX_TEXT` bytes is a tensor of bytes by that name
-//! instead, so that a reader may refuse long heads before it parses one.
+//! **Long records.** A `model` or `metadata` of more than `MAX_TEXT` bytes is a tensor of bytes by that
+//! name instead, so that a reader may refuse long heads before it parses one.
 //!
 //! **Checksums** are xxh3: of the head and its length, of each `CHUNK` bytes of the data in front of
-//! `checksums`, and of all those sums. So no byte can change unnoticed, and a part of a large file is proved
-//! without reading the rest: small files are read and proved whole when they are opened; of larger ones, which
-//! are mapped, the weights are proved piece by piece when they are first used ([`super::weights::Lender`]).
-//! Checksums tell damage, not forgery: whoever forges a file can compute them, so that everything is checked
-//! apart from them, too, and nothing is allocated for a number that was not compared with the bytes there are.
+//! `checksums`, and of all those sums. So no byte can change unnoticed, and a part of a large file is
+//! proved without reading the rest: small files are read and proved whole when they are opened; of larger
+//! ones, which are mapped, the weights are proved piece by piece when they are first used
+//! ([`super::weights::Lender`]). Checksums tell damage, not forgery: whoever forges a file can compute
+//! them, so that everything is checked apart from them, too, and nothing is allocated for a number that was
+//! not compared with the bytes there are.
 //!
-//! **Versions.** A later version reads every older file. `format_version` rises when an older reader would get
-//! a file wrong; it stands at the same place in every version, in front of all that a version may change.
+//! **Versions.** A later version reads every older file. `format_version` rises when an older reader would
+//! get a file wrong; it stands at the same place in every version, in front of all that a version may
+//! change.
 //!
 //! [`Model::save`] and [`Model::load`] are the two ways in.
 
@@ -58,7 +62,6 @@ pub use self::convert::{Precision, Storage};
 pub(crate) use self::write::save;
 use super::Model;
 use super::check::Flaw;
-use super::weights::Weights;
 use crate::durable::target::{Kind, Replace};
 use crate::{Error, Result};
 
@@ -98,9 +101,8 @@ impl Model {
     /// [`Error::Occupied`] for a path that must not be replaced; [`Error::ModelFile`] for a model whose parts
     /// contradict each other or that cannot be written as the options ask for; [`Error::Io`].
     pub fn save(&self, path: &Path, options: &SaveOptions) -> Result<()> {
-        let (Weights::ByLabel(w) | Weights::ByColumn(w) | Weights::Sparse { values: w, .. }) = &self.weights;
-        w.verify(0..convert::length(w.slice()))?;
-        save(self, WeightSlices::of(&self.weights), path, options)
+        self.weights.verify()?;
+        save(self, WeightSlices::of(&self.weights), &self.record.metadata, path, options)
     }
 
     /// Opens a file that [`Self::save`] wrote. Weights of a large file stay there.

@@ -9,7 +9,7 @@ use safetensors::tensor::Metadata;
 
 use super::bytes::Bytes;
 use super::convert::Precision;
-use super::sums::Sums;
+use super::sums::Checksums;
 use super::{ALIGNMENT, BEGINNING, Checked, FORMAT, MAX_HEAD, at};
 use crate::Result;
 use crate::labels::scores::FloatSlice;
@@ -23,7 +23,7 @@ pub struct Opened {
     bytes: Bytes,
     /// Where the data begin.
     begin: usize,
-    sums: Sums,
+    sums: Checksums,
     /// Where each tensor ends, with its name, in order.
     names: Vec<(usize, String)>,
 }
@@ -37,7 +37,7 @@ impl Opened {
         let all = bytes.slice();
         check_version(all)?;
         let begin = data_begin(all)?;
-        let sums = Sums::new(&all[..begin], &all[begin..])?;
+        let sums = Checksums::new(&all[..begin], &all[begin..])?;
         // Only a head that is what somebody wrote is parsed: of the damaged ones none.
         let parsed = SafeTensors::read_metadata(all);
         let (_, metadata) = parsed.map_err(|error| Flaw::new("head", error.to_string()))?;
@@ -68,6 +68,11 @@ impl Opened {
     #[inline]
     pub fn prove(&self, range: Range<usize>) -> Checked<()> {
         self.sums.prove(self.data(), range).map_err(|offset| self.damage(offset))
+    }
+
+    /// Whether all data are proved.
+    pub fn is_proved(&self) -> bool {
+        self.sums.is_whole()
     }
 
     /// Proves all data.
@@ -165,5 +170,8 @@ impl Lender for Lent {
         };
         let place = |k: usize| (self.range.start + size * k).min(self.range.end);
         self.file.prove(place(range.start)..place(range.end)).map_err(at(&self.file.path))
+    }
+    fn is_verified(&self) -> bool {
+        self.file.is_proved()
     }
 }

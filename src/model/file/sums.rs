@@ -15,7 +15,7 @@ use crate::model::check::Flaw;
 pub const CHUNK: usize = 1 << 14;
 /// Chunks from which on several threads prove them: 16 MiB, a few milliseconds.
 const MANY: usize = 1 << 10;
-/// Sums besides those of the chunks: of the head and of all the others.
+/// Checksums besides those of the chunks: of the head and of all the others.
 const OTHERS: usize = 2;
 
 /// The checksum of some bytes.
@@ -35,7 +35,7 @@ pub fn count(n_bytes: usize) -> usize {
 
 /// The checksums of a file, and which of its data are proved. The data end where the sums begin.
 #[derive(Debug)]
-pub struct Sums {
+pub struct Checksums {
     /// Of the chunks.
     sums: Vec<u64>,
     /// A bit per chunk.
@@ -46,7 +46,7 @@ pub struct Sums {
     n_bytes: usize,
 }
 
-impl Sums {
+impl Checksums {
     /// The sums at the end of `data`; `head` are the bytes in front of it. Both are proved here.
     ///
     /// # Errors
@@ -57,10 +57,8 @@ impl Sums {
         // The data and a sum per chunk, `n_chunks * CHUNK` and `n_chunks * 8` bytes or a little less.
         let rest = data.len().checked_sub(8 * OTHERS).ok_or_else(cut)?;
         let n_chunks = rest.div_ceil(CHUNK + 8);
-        let n_bytes = rest - 8 * n_chunks;
-        if n_bytes.div_ceil(CHUNK) != n_chunks {
-            return Err(cut());
-        }
+        let n_bytes = rest.checked_sub(8 * n_chunks).filter(|n| n.div_ceil(CHUNK) == n_chunks);
+        let n_bytes = n_bytes.ok_or_else(cut)?;
         let mut sums = words(&data[n_bytes..]);
         let of_sums = sums.pop().unwrap_or_default();
         if sum_of(&sums) != of_sums {
@@ -84,14 +82,19 @@ impl Sums {
         self.n_bytes
     }
 
+    /// Whether all data are proved.
+    pub fn is_whole(&self) -> bool {
+        self.is_whole.load(Ordering::Relaxed)
+    }
+
     /// Proves a range of the data that is not proved yet.
     ///
     /// # Errors
     /// The offset of the first chunk that is damaged.
     #[inline]
     pub fn prove(&self, data: &[u8], range: Range<usize>) -> Result<(), usize> {
-        // The bytes do not change, so that a bit says all there is to know: no order with other memory is needed.
-        if self.is_whole.load(Ordering::Relaxed) || range.is_empty() {
+        // The bytes do not change: a bit says all there is to know, and needs no order with other memory.
+        if self.is_whole() || range.is_empty() {
             return Ok(());
         }
         let chunks = range.start / CHUNK..(range.end - 1) / CHUNK + 1;

@@ -24,11 +24,17 @@ use crate::{Result, memory};
 /// Bytes written at a time, whole chunks.
 const BUFFER: usize = 64 * CHUNK;
 
-/// Writes `model`, with `weights` in place of its own.
+/// Writes `model`, with `weights` and `metadata` in place of its own.
 ///
 /// # Errors
 /// Those of [`Model::save`].
-pub fn save(model: &Model, weights: WeightSlices<'_>, path: &Path, options: &SaveOptions) -> Result<()> {
+pub fn save(
+    model: &Model,
+    weights: WeightSlices<'_>,
+    metadata: &Map<String, Value>,
+    path: &Path,
+    options: &SaveOptions,
+) -> Result<()> {
     let check = || {
         little_endian()?;
         model.check_rest()?;
@@ -47,7 +53,7 @@ pub fn save(model: &Model, weights: WeightSlices<'_>, path: &Path, options: &Sav
     memory::catch(|| {
         let stored = weights.stored(options.storage, m, d);
         let weights = stored.as_ref().map_or(weights, Stored::slices);
-        let head = about(model).map_err(at(path))?;
+        let head = about(model, metadata).map_err(at(path))?;
         let mut tensors = weight_tensors(weights, m, d, options.precision);
         tensors.extend(other_tensors(model));
         tensors.extend(head.long);
@@ -234,10 +240,10 @@ struct Texts<'a> {
     long: Vec<Tensor<'a>>,
 }
 
-fn about(model: &Model) -> Checked<Texts<'static>> {
-    let about = serde_json::to_string(&About::of(model)?);
+fn about(model: &Model, metadata: &Map<String, Value>) -> Checked<Texts<'static>> {
+    let about = serde_json::to_string(&About::of(model, metadata)?);
     let about = about.map_err(|error| Flaw::new("model", error.to_string()))?;
-    let metadata = metadata_text(&model.record.metadata);
+    let metadata = Value::Object(metadata.clone()).to_string();
     let (mut short, mut long) = (Vec::new(), Vec::new());
     for (name, text) in [("metadata", metadata), ("model", about)] {
         if text.len() <= MAX_TEXT {
@@ -247,10 +253,6 @@ fn about(model: &Model) -> Checked<Texts<'static>> {
         }
     }
     Ok(Texts { short, long })
-}
-
-fn metadata_text(metadata: &Map<String, Value>) -> String {
-    Value::Object(metadata.clone()).to_string()
 }
 
 /// The head of a file in the order in which it is written.
