@@ -243,10 +243,12 @@ def test_several_files_compressed_and_standard_input(folder):
 
 def test_little_memory_trains_from_a_store(folder, capsys):
     succeed("train", "-s", "2", "--tol", "1e-6", "-q", "three", "whole")
-    text = (folder / "three").read_text()
-    succeed("train", "-s", "2", "--tol", "1e-6", "--memory", f"{3 * len(text)}", "--model", "stored", "three")
+    (folder / "three.gz").write_bytes(gzip.compress((folder / "three").read_bytes()))  # only reading tells how much
+    succeed("train", "-s", "2", "--tol", "1e-6", "--memory", "20MB", "--model", "stored", "three.gz")
     assert "building a block store" in capsys.readouterr().err
-    assert sorted(os.listdir(folder)) == ["data", "m", "stored", "three", "two", "whole"]
+    assert sorted(os.listdir(folder)) == ["data", "m", "stored", "three", "three.gz", "two", "whole"]
+    message = "memory_budget must be at least 13639306 bytes for this task, got 9000"
+    assert message in fail(capsys, "train", "-s", "2", "--memory", "9KB", "three")
     heads, weights = zip(*((folder / name).read_text().split("\nw\n") for name in ("whole", "stored")), strict=True)
     assert heads[0] == heads[1]
     np.testing.assert_allclose(*([float(w) for w in part.split()] for part in weights), atol=1e-3)
