@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 
@@ -11,12 +12,21 @@ from hinge import __version__, _commands
 INTERRUPTED = 130
 """Exit code after Ctrl-C: 128 and the number of the signal, as shells have it."""
 
+CLOSED_PIPE = 141
+"""The same where the reader of standard output has left."""
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command and return its exit code: 0, 1 for unusable input, 130 after Ctrl-C."""
+    """Run a command and return its exit code: 0, 1 for unusable input, 130 after Ctrl-C, 141 for a closed pipe."""
     arguments = sys.argv[1:] if arguments is None else arguments
     try:
-        return _run(arguments)
+        code = _run(arguments)
+        sys.stdout.flush()
+        return code
+    except BrokenPipeError:
+        # Quietly, as other tools; the interpreter would complain when it closes standard output.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return CLOSED_PIPE
     except KeyboardInterrupt:
         print("hinge: interrupted", file=sys.stderr)
         return INTERRUPTED

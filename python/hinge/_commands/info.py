@@ -47,7 +47,7 @@ def _facts(kind: str, parts: Any) -> list[tuple[str, str]]:
 
 
 def _short(value: Any) -> str:
-    if isinstance(value, dict) and "values" in value:
-        value = value["values"]
+    if isinstance(value, dict):  # arrays and tuples with their types
+        value = value.get("values", value.get("$tuple", value))
     text = value if isinstance(value, str) else json.dumps(value)
     return text if len(text) <= 100 else f"{text[:97]}..."

@@ -76,21 +76,9 @@ def save(
     if format == "liblinear":
         model.save_liblinear(path, solver_type=solver, labels=labels, overwrite=overwrite)
     elif format == "hinge":
-        from hinge._model_file import save as save_parts
-
-        save_parts(_parts(model), path, overwrite=overwrite)
+        model.save(path, overwrite=overwrite)
     else:
         _save_onnx(model, path, overwrite)
-
-
-def _parts(model: Any) -> Any:
-    from hinge.serving import Predictor
-
-    if isinstance(model, Predictor):
-        return model._parts()
-    from hinge._taken_apart import parts_of
-
-    return parts_of(model)
 
 
 def _save_onnx(model: Any, path: str, overwrite: bool) -> None:

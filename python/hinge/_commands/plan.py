@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,9 +12,8 @@ from hinge._budget import budget
 from hinge._commands.letters import Option, number, one_of, positive, whole
 from hinge._commands.model_files import format_of
 
-# From the tolerances of LIBLINEAR to a relative duality gap: measured, see docs/from-liblinear.md.
-_PRIMAL_SHARE = 1e-2
-_DUAL_SHARE = 1e-3
+_LEAST_GAP = 1e-9
+"""Rounding leaves little below this to prove."""
 
 
 @dataclass(frozen=True)
@@ -26,25 +26,41 @@ class SolverType:
         In model files.
     loss : str
         "logistic", "squared_hinge" or "hinge".
-    is_primal : bool
-        Whether its tolerance is one of gradients, else of the violation in the dual.
+    epsilon : float
+        LIBLINEAR's default tolerance.
+    gap : callable
+        The relative duality gap for a tolerance: LIBLINEAR, which measures gradients (``-s 0``, ``2``) or violations in
+        the dual, rarely comes nearer to the optimum, see docs/from-liblinear.md.
     multi_class : str
         "ovr" or "crammer_singer".
     """
 
     name: str
     loss: str
-    is_primal: bool = False
+    epsilon: float
+    gap: Callable[[float], float]
     multi_class: str = "ovr"
 
 
+def _gap_of_gradient(epsilon: float) -> float:
+    return epsilon**2 / 10
+
+
+def _gap_of_smooth_dual(epsilon: float) -> float:
+    return epsilon**2 / 1e4
+
+
+def _gap_of_hinge_dual(epsilon: float) -> float:
+    return epsilon / 1e3
+
+
 SOLVERS = {
-    0: SolverType("L2R_LR", "logistic", is_primal=True),
-    1: SolverType("L2R_L2LOSS_SVC_DUAL", "squared_hinge"),
-    2: SolverType("L2R_L2LOSS_SVC", "squared_hinge", is_primal=True),
-    3: SolverType("L2R_L1LOSS_SVC_DUAL", "hinge"),
-    4: SolverType("MCSVM_CS", "hinge", multi_class="crammer_singer"),
-    7: SolverType("L2R_LR_DUAL", "logistic"),
+    0: SolverType("L2R_LR", "logistic", 0.01, _gap_of_gradient),
+    1: SolverType("L2R_L2LOSS_SVC_DUAL", "squared_hinge", 0.1, _gap_of_smooth_dual),
+    2: SolverType("L2R_L2LOSS_SVC", "squared_hinge", 0.01, _gap_of_gradient),
+    3: SolverType("L2R_L1LOSS_SVC_DUAL", "hinge", 0.1, _gap_of_hinge_dual),
+    4: SolverType("MCSVM_CS", "hinge", 0.1, _gap_of_hinge_dual, multi_class="crammer_singer"),
+    7: SolverType("L2R_LR_DUAL", "logistic", 0.1, _gap_of_smooth_dual),
 }
 
 _REFUSED = {
@@ -88,8 +104,8 @@ OPTIONS = (
     Option("ignored", "taken and not used, as by LIBLINEAR's classifiers", letter="p", read=number, metavar="EPSILON"),
     Option(
         "epsilon",
-        "LIBLINEAR's tolerance: fits are certified to a relative duality gap of a hundredth of it for -s 0 and 2, of "
-        f"a thousandth for the others, but at most {_native.DEFAULT_TOL:g}, the default",
+        "LIBLINEAR's tolerance (default 0.01 for -s 0 and 2, else 0.1). Fits are certified to a relative duality gap: "
+        "EPSILON^2/10 for -s 0 and 2, EPSILON^2/10^4 for 1 and 7, EPSILON/1000 for 3 and 4, from 1e-9 to 1e-4",
         letter="e",
         read=positive,
         metavar="EPSILON",
@@ -239,8 +255,8 @@ class Plan:
 def _gap(given: dict[str, Any], solver: SolverType) -> float:
     if "tol" in given:
         return given["tol"]
-    share = _PRIMAL_SHARE if solver.is_primal else _DUAL_SHARE
-    return min(given.get("epsilon", float("inf")) * share, _native.DEFAULT_TOL)
+    gap = solver.gap(given.get("epsilon", solver.epsilon))
+    return min(max(gap, _LEAST_GAP), _native.DEFAULT_TOL)
 
 
 def _files(given: dict[str, Any], files: list[str]) -> tuple[list[str], str]:

@@ -35,31 +35,23 @@ OPTIONS = (
     Option("model", "the model file; all other files are rows then", word="model", read=str, metavar="FILE"),
     Option("out", "where lines are written, with --model", word="output", read=str, metavar="FILE"),
 )
-CLOSED_PIPE = 141
-"""Exit code where the reader of standard output has left: 128 and the number of the signal, as shells have it."""
 
 
-def main(arguments: Sequence[str]) -> int:
-    """Predict; returns the exit code."""
+def main(arguments: Sequence[str]) -> None:
+    """Predict."""
     if "--help" in arguments or "-h" in arguments:
         print(letters.help_text(USAGE, ABOUT, OPTIONS))
-        return 0
+        return
     given, files = letters.read(arguments, OPTIONS, "predict")
     tests, model_path, out = _files(given, files)
     if given.get("wants_probabilities", 0) > 1:
         raise ValueError("-b must be 0 or 1")
-    model = model_files.load(model_path, keeps_order=True)
-    answers = Answers(model, model_files.kind_of(model_path), bool(given.get("wants_probabilities")))
-    try:
-        with _writing(out, [*tests, model_path]) as file:
-            answers.write(tests, file, bool(given.get("zero_based")), threads(given.get("threads")))
-        if not given.get("is_quiet") and answers.numbers is not None:
-            print(answers.accuracy(), file=sys.stderr if out == "-" else sys.stdout, flush=True)
-    except BrokenPipeError:
-        # The interpreter would complain when it closes standard output.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return CLOSED_PIPE
-    return 0
+    answers = Answers(model_files.load(model_path, keeps_order=True), bool(given.get("wants_probabilities")))
+    readers = [_native.TextReader(test, None, bool(given.get("zero_based"))) for test in tests]
+    with _writing(out, [*tests, model_path]) as file:
+        answers.write(readers, file, threads(given.get("threads")))
+    if not given.get("is_quiet") and answers.numbers is not None:
+        print(answers.accuracy(), file=sys.stderr if out == "-" else sys.stdout)
 
 
 def _files(given: dict[str, Any], files: list[str]) -> tuple[list[str], str, str]:
@@ -89,12 +81,11 @@ def _writing(out: str, sources: list[str]) -> Iterator[BinaryIO]:
 class Answers:
     """Lines for rows, and how many of their labels were right."""
 
-    def __init__(self, model: Any, kind: str, wants_probabilities: bool):
+    def __init__(self, model: Any, wants_probabilities: bool):
         self._model = model
         classes = model.classes_
-        self._is_pair = len(classes) == 2
-        # LIBLINEAR's labels: of two classes the one of positive values comes first.
-        self._is_turned = self._is_pair
+        # LIBLINEAR's order: of two classes the one of positive values comes first.
+        self._is_turned = len(classes) == 2
         self._with_probabilities = wants_probabilities
         if model._head.answer["kind"] == "labels":
             raise ValueError("the model answers with several labels per row, predict writes one: use hinge.load")
@@ -106,12 +97,11 @@ class Answers:
         self._texts = [text.encode() for text in texts]
         self.total = self.correct = 0
 
-    def write(self, tests: Sequence[str], file: BinaryIO, zero_based: bool, n_threads: int) -> None:
+    def write(self, readers: Sequence[_native.TextReader], file: BinaryIO, n_threads: int) -> None:
         """Write the lines of all rows."""
         if self._with_probabilities:
             file.write(self._head())
-        for test in tests:
-            reader = _native.TextReader(test, None, zero_based)
+        for reader in readers:
             while (piece := reader.next("float64", n_threads)) is not None:
                 indptr, indices, values, n_columns, labels, _ = piece
                 rows = _known(indptr, indices, values, n_columns, self._model.n_features_in_)

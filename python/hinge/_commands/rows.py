@@ -88,8 +88,7 @@ def _stored(plan: Plan, path: str) -> BlockStore:
 def label_order(rows: Any, y: Any) -> list[int]:
     """The classes as LIBLINEAR orders them: by first appearance, but +1 before -1 where these are all."""
     if isinstance(rows, BlockStore):
-        order = [int(label) for label in rows.info()["classes"]]
-    else:
-        labels, first = np.unique(y, return_index=True)
-        order = [int(label) for label in labels[np.argsort(first)]]
+        y, _ = rows.labels()
+    labels, first = np.unique(y, return_index=True)
+    order = [int(label) for label in labels[np.argsort(first)]]
     return [1, -1] if order == [-1, 1] else order

@@ -18,7 +18,8 @@ use crate::{Error, Result};
 
 /// `train -s 0 -B 1` of LIBLINEAR 2.50 on four rows.
 const EXAMPLE: &str = "solver_type L2R_LR\nnr_class 2\nlabel 1 -1\nnr_feature 3\nbias 1\nw\n\
-                       -0.40849149918888661 \n0.84449140914592358 \n-0.3022390713317411 \n-0.12887166023329866 \n";
+                       -0.40849149918888661 \n0.84449140914592358 \n-0.3022390713317411 \n\
+                       -0.12887166023329866 \n";
 
 fn parsed(text: &str, order: ClassOrder) -> Result<Model> {
     parse(text.as_bytes(), Path::new("m"), order)
