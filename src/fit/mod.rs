@@ -27,6 +27,7 @@ pub mod crammer_singer;
 pub mod dual;
 pub mod intercept;
 pub mod monitor;
+pub mod multinomial;
 pub mod newton;
 pub mod objective;
 pub mod params;
