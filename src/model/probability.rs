@@ -6,6 +6,8 @@ pub enum Probability {
     /// The logistic function of each decision value; for several classes divided by their sum, unless the
     /// model answers with labels.
     Logistic,
+    /// The softmax of the decision values of several classes: multinomial logistic regression.
+    Softmax,
     /// The logistic function of `-(slope * value + offset)`, one pair per vector of weights, divided by the
     /// sum where there are several (Platt).
     Sigmoid {

@@ -140,6 +140,7 @@ fn probability_of(dict: &Bound<'_, PyDict>) -> PyResult<Probability> {
     let kind: String = item(dict, "kind")?;
     Ok(match kind.as_str() {
         "logistic" => Probability::Logistic,
+        "softmax" => Probability::Softmax,
         "sigmoid" => {
             Probability::Sigmoid { slopes: numbers(dict, "slopes")?, offsets: numbers(dict, "offsets")? }
         }
@@ -254,6 +255,7 @@ fn probability_dict<'py>(py: Python<'py>, probability: &Probability) -> PyResult
     let dict = PyDict::new(py);
     let kind = match probability {
         Probability::Logistic => "logistic",
+        Probability::Softmax => "softmax",
         Probability::Sigmoid { slopes, offsets } => {
             dict.set_item("slopes", PyArray1::from_slice(py, slopes))?;
             dict.set_item("offsets", PyArray1::from_slice(py, offsets))?;

@@ -24,7 +24,12 @@ const MAX_HALVINGS: usize = 30;
 const MAX_IDLE: usize = 2;
 
 /// The best shift of the logits `z`; `p` and `rest` are left with the softmax there.
-pub fn balance(setup: &Setup<'_>, z: &Lines, p: &mut Lines, rest: &mut [f64]) -> (Vec<[f64; LINE]>, Evaluated) {
+pub fn balance(
+    setup: &Setup<'_>,
+    z: &Lines,
+    p: &mut Lines,
+    rest: &mut [f64],
+) -> (Vec<[f64; LINE]>, Evaluated) {
     let mut shift = setup.row(0.0);
     let mut at = setup.evaluate(z, &shift, p, rest);
     let (mut smallest, mut idle) = (f64::INFINITY, 0);

@@ -33,11 +33,10 @@ use super::passes::{Coefficients, Setup, Slopes};
 use super::point::{ClassEvidence, Point};
 use super::softmax::{Lines, dot, largest, mean_difference};
 use crate::fit::certificate::UNIT;
-use crate::fit::crammer_singer::weights::LINE;
 use crate::fit::crammer_singer::largest::largest_size;
+use crate::fit::crammer_singer::weights::LINE;
 use crate::fit::problem::{Certificate, Intercept};
 use crate::fit::sweep::{ROW_CHUNK, sum};
-use crate::matrix::lanes::Block;
 use crate::matrix::{Pass, Rows};
 use crate::{Error, Result, memory, parallel};
 
@@ -107,7 +106,8 @@ pub fn certify(setup: &Setup<'_>, point: &mut Point) -> Result<Certificate> {
     let lines = setup.lines as f64;
     let rounding = found.slack
         + price
-        + UNIT * ((chain(setup.n_rows()) + 2.0 * lines + 64.0) * size + 2.0 * (chain(n_weights) + 24.0) * half)
+        + UNIT
+            * ((chain(setup.n_rows()) + 2.0 * lines + 64.0) * size + 2.0 * (chain(n_weights) + 24.0) * half)
         + f64::MIN_POSITIVE * (setup.n_rows() + n_weights) as f64;
     Ok(Certificate { primal, dual: primal - divergence - 0.5 * radius * radius - rounding })
 }
@@ -261,14 +261,7 @@ impl RowSums {
             } else {
                 size += rest * (top.abs() + z_own.abs());
             }
-            [
-                c * mixed,
-                slack,
-                c * std::f64::consts::SQRT_2 * rest * norms[i],
-                c * size,
-                c * norms[i],
-                depth,
-            ]
+            [c * mixed, slack, c * std::f64::consts::SQRT_2 * rest * norms[i], c * size, c * norms[i], depth]
         });
         Self { mixed, slack, reach, size, width, depth }
     }

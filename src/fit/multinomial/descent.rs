@@ -26,8 +26,8 @@ use super::softmax::{FAR, Lines, mean_difference};
 use super::strips::{Strips, add};
 use crate::fit::certificate;
 use crate::fit::crammer_singer::weights::LINE;
-use crate::fit::dual::active::{ActiveSet, Random};
 use crate::fit::dual::Epoch;
+use crate::fit::dual::active::{ActiveSet, Random};
 use crate::fit::problem::{Certificate, Intercept, Status};
 use crate::fit::sweep::sum;
 use crate::matrix::Rows;
@@ -237,8 +237,7 @@ impl<'a> Descent<'a> {
         } else {
             plain.row(FAR)
         };
-        let evidence =
-            ClassEvidence { scores: check.scores, distance: check.radius, drift, additions: 2.0 };
+        let evidence = ClassEvidence { scores: check.scores, distance: check.radius, drift, additions: 2.0 };
         Point { w, offset, logits: Some(logits), evidence: Some(evidence), status, n_iter, passes }
     }
 }

@@ -92,7 +92,11 @@ pub struct MultinomialSolution {
 ///
 /// # Errors
 /// [`crate::Error::Cancelled`] and [`crate::Error::Overflow`].
-pub fn solve(problem: &ClassProblem<'_>, params: &Params, monitor: &dyn Monitor) -> Result<MultinomialSolution> {
+pub fn solve(
+    problem: &ClassProblem<'_>,
+    params: &Params,
+    monitor: &dyn Monitor,
+) -> Result<MultinomialSolution> {
     let point = attempt(problem, params, None, monitor)?;
     finish(problem, point, params, monitor)
 }
@@ -184,8 +188,7 @@ fn attempt(
             return Ok(descent.into_point(check, Status::MaxIter, epochs));
         }
         let remaining = schedule.checked(&check.certificate, params.tol);
-        let is_slow =
-            route.patience.is_some_and(|p| schedule.work >= p.before && remaining > p.further);
+        let is_slow = route.patience.is_some_and(|p| schedule.work >= p.before && remaining > p.further);
         slow = if is_slow { slow + 1 } else { 0 };
         if slow >= super::routes::SLOW_CHECKS {
             let point = descent.into_point(check, Status::Stalled, epochs);
