@@ -18,6 +18,8 @@ use crate::parallel;
 
 /// Share of the sizes of its terms at which a class's sum counts as 0.
 const EXACT: f64 = 1e-14;
+/// Relative rounding of a sum of losses, at most.
+const ROUNDING: f64 = 1e-11;
 const MAX_STEPS: usize = 60;
 const MAX_HALVINGS: usize = 30;
 /// Steps that do not halve the residual, after which rounding has taken over.
@@ -46,8 +48,9 @@ pub fn balance(
         let moved = (0..MAX_HALVINGS).find_map(|_| {
             let there = add(&shift, length, &step);
             let found = setup.evaluate(z, &there, p, rest);
-            // A decrease below rounding is taken on trust.
-            if found.loss <= at.loss + 1e-4 * length * slope + 1e-14 * at.loss {
+            // Where the decrease is below the rounding of the sum, the residual decides.
+            let is_close = found.loss <= at.loss * (1.0 + ROUNDING) && relative(&found) < miss;
+            if found.loss <= at.loss + 1e-4 * length * slope || is_close {
                 return Some((there, found));
             }
             length *= 0.5;

@@ -99,12 +99,18 @@ impl<'a> Descent<'a> {
         }
     }
 
+    /// The dual point of a check, on the constraint of free intercepts.
+    pub fn balanced_logits(self, check: &Check) -> Block<LINE> {
+        let Self { plain, mut logits, .. } = self;
+        if plain.problem.intercept == Intercept::Free {
+            plain.shift(&mut logits, &check.shift);
+        }
+        logits
+    }
+
     /// Starts at other weights that belong to these logits, as after a fit by another way.
     pub fn start_at(&mut self, w: &Strips, offset: &Lines, logits: Block<LINE>) {
-        for (mine, other) in self.w.strips.iter_mut().zip(&w.strips) {
-            let n = other.numbers.len().min(mine.numbers.len());
-            mine.numbers[..n].copy_from_slice(&other.numbers[..n]);
-        }
+        self.w.copy_columns(w);
         self.offset.copy_from_slice(offset);
         self.logits = logits;
     }
@@ -195,7 +201,7 @@ impl<'a> Descent<'a> {
         let mut radius = if is_free { reach } else { 0.0 };
         let wanted = tol * primal;
         if gap <= wanted && 0.5 * radius * radius > (COARSE * wanted).min((wanted - gap).max(0.0)) {
-            let mut change = Strips::zeros(self.w.n_columns(), lines);
+            let mut change = self.plain.strips();
             let plain = &self.plain;
             let change_of = Moved { lines, p: &p, logits: &self.logits, cost };
             plain.scatter(&change_of, &mut change);

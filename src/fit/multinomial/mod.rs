@@ -43,6 +43,7 @@ pub mod entropy;
 pub mod newton;
 pub mod passes;
 pub mod point;
+pub mod polish;
 pub mod precondition;
 pub mod presolved;
 pub mod route;
@@ -56,7 +57,7 @@ use self::point::Point;
 use self::route::Route;
 use self::softmax::FAR;
 use super::crammer_singer::ClassProblem;
-use super::crammer_singer::weights::ClassWeights;
+use super::crammer_singer::weights::{ClassWeights, LINE};
 use super::dual;
 use super::dual::active;
 use super::dual::schedule::Schedule;
@@ -66,10 +67,15 @@ use super::problem::{Certificate, Intercept, Status};
 use crate::Result;
 use crate::matrix::Rows;
 use crate::matrix::design::Design;
+use crate::matrix::lanes::Block;
 
 /// How often [`solve`] tries again, and the share of the tolerance that it then aims at.
 const FURTHER_ATTEMPTS: usize = 2;
 const SHARPER: f64 = 0.1;
+/// Gap of a Newton iterate, in tolerances, from which a better dual point is looked for; and by how much it
+/// must have fallen before that is tried again.
+const POLISHED_FROM: f64 = 100.0;
+const POLISHED_AGAIN: f64 = 0.2;
 
 /// The answer.
 #[derive(Clone, Debug)]
@@ -105,6 +111,18 @@ pub fn solve(
 fn certified_setup<'a>(problem: &ClassProblem<'a>, monitor: &'a dyn Monitor) -> Setup<'a> {
     let bias = if let Intercept::Penalised(scale) = problem.intercept { scale } else { 0.0 };
     Setup::new(problem, bias, monitor)
+}
+
+/// Height of the constant column of a descent: that of a penalised intercept, or of the method of multipliers.
+fn descent_bias(problem: &ClassProblem<'_>) -> f64 {
+    match problem.intercept {
+        Intercept::None => 0.0,
+        Intercept::Penalised(scale) => scale,
+        Intercept::Free => {
+            let plain = Design { rows: problem.rows, ids: problem.ids, bias: 0.0 };
+            dual::penalty(&plain, problem.cost.iter().sum()).sqrt()
+        }
+    }
 }
 
 /// Proves a point; where rounding has made a solver believe in an accuracy that cannot be proved, Newton goes
@@ -155,12 +173,8 @@ fn attempt(
     if start.is_some() || !route.begins_with_descent {
         return newton_from(problem, start, params, monitor);
     }
-    let bias = match problem.intercept {
-        Intercept::None => 0.0,
-        Intercept::Penalised(scale) => scale,
-        Intercept::Free => dual::penalty(&plain, problem.cost.iter().sum()).sqrt(),
-    };
-    let (setup, certified) = (Setup::new(problem, bias, monitor), certified_setup(problem, monitor));
+    let (setup, certified) =
+        (Setup::new(problem, descent_bias(problem), monitor), certified_setup(problem, monitor));
     let mut descent = Descent::new(setup, certified);
     let mut schedule = Schedule::new(0.0);
     let mut random = active::random(params.seed, 0);
@@ -190,7 +204,7 @@ fn attempt(
         let remaining = schedule.checked(&check.certificate, params.tol);
         let is_slow = route.patience.is_some_and(|p| schedule.work >= p.before && remaining > p.further);
         slow = if is_slow { slow + 1 } else { 0 };
-        if slow >= super::routes::SLOW_CHECKS {
+        if slow >= route.slow_checks {
             let point = descent.into_point(check, Status::Stalled, epochs);
             let left = Params { max_iter: params.max_iter - epochs, ..*params };
             return newton_from(problem, Some(point), &left, monitor);
@@ -224,17 +238,45 @@ fn newton_from(
         (before, passes) = (point.n_iter, point.passes);
         newton.refresh();
     }
-    let status = newton.minimise(params.tol, params.max_iter)?;
+    let (status, logits) = newton_steps(&mut newton, params)?;
     let mut offset = newton.setup().row(FAR);
+    newton.intercepts(&mut offset);
     let Newton { mut w, steps, passes: more, .. } = newton;
     if is_free {
-        let mut column = offset.clone();
-        w.column(w.n_columns() - 1, &mut column);
-        offset.as_flattened_mut()[..k].copy_from_slice(&column.as_flattened()[..k]);
         w.drop_last_column();
     }
     let (n_iter, passes) = (before + steps, passes + more);
-    Ok(Point { w, offset, logits: None, evidence: None, status, n_iter, passes })
+    Ok(Point { w, offset, logits, evidence: None, status, n_iter, passes })
+}
+
+/// Newton steps until the gap is at most `params.tol`, by the softmax as dual point or by a better one, which
+/// is returned.
+fn newton_steps(newton: &mut Newton<'_>, params: &Params) -> Result<(Status, Option<Block<LINE>>)> {
+    let from =
+        std::env::var("HINGE_POLISH").ok().and_then(|x| x.parse::<f64>().ok()).unwrap_or(POLISHED_FROM);
+    let mut target = from * params.tol;
+    loop {
+        let status = newton.minimise(target.max(params.tol), params.max_iter)?;
+        let gap = newton.certificate().relative_gap();
+        if status != Status::Converged || gap <= params.tol {
+            return Ok((status, None));
+        }
+        let polished = polish::polish(newton, params.tol, params.seed)?;
+        newton.passes += polished.passes;
+        let primal = newton.certificate().primal;
+        let both = Certificate { primal, dual: polished.certificate.dual };
+        if both.relative_gap() <= params.tol {
+            return Ok((Status::Converged, Some(polished.logits)));
+        }
+        if std::env::var("HINGE_TRACE").is_ok() {
+            eprintln!(
+                "polish: newton gap {gap:e}, polished {:e}, passes {}",
+                both.relative_gap(),
+                newton.passes
+            );
+        }
+        target = gap * POLISHED_AGAIN;
+    }
 }
 
 #[cfg(test)]

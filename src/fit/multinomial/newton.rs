@@ -25,7 +25,7 @@ use super::strips::Strips;
 use crate::fit::crammer_singer::weights::LINE;
 use crate::fit::monitor::Progress;
 use crate::fit::newton::line_search::{MAX_HALVINGS, Ray};
-use crate::fit::problem::{Intercept, Status};
+use crate::fit::problem::{Certificate, Intercept, Status};
 use crate::fit::stop::ROUNDING;
 use crate::matrix::Rows;
 use crate::matrix::lanes::Block;
@@ -84,7 +84,7 @@ impl<'a> Newton<'a> {
             first: None,
             q: setup.table(),
             step_z: setup.table(),
-            preconditioner: Preconditioner::new(&setup.design),
+            preconditioner: Preconditioner::new(&setup.design, setup.problem.n_classes),
             setup,
         }
     }
@@ -99,6 +99,32 @@ impl<'a> Newton<'a> {
     /// The problem.
     pub fn setup(&self) -> &Setup<'a> {
         &self.setup
+    }
+
+    /// Primal and dual value at the evaluated point.
+    pub fn certificate(&self) -> Certificate {
+        Certificate { primal: self.value, dual: self.value - 0.5 * self.squared }
+    }
+
+    /// The weights of the softmax as dual point, a free intercept's column left out.
+    pub fn dual_weights(&self) -> Strips {
+        let mut w = self.setup.strips();
+        w.add_scaled(-1.0, &self.h);
+        if self.is_free() {
+            w.drop_last_column();
+        }
+        w
+    }
+
+    /// Sets free intercepts in a row of all classes.
+    pub fn intercepts(&self, offset: &mut Lines) {
+        if self.is_free() {
+            let mut column = self.setup.row(0.0);
+            self.w.column(self.w.n_columns() - 1, &mut column);
+            let (k, bias) = (self.setup.problem.n_classes, self.setup.design.bias);
+            let pairs = offset.as_flattened_mut()[..k].iter_mut().zip(column.as_flattened());
+            pairs.for_each(|(offset, w)| *offset = bias * w);
+        }
     }
 
     /// Columns that are part of the norm.
@@ -126,6 +152,9 @@ impl<'a> Newton<'a> {
                 accuracy: gap,
                 search: None,
             });
+            if std::env::var("HINGE_TRACE").is_ok() {
+                eprintln!("step {} value {:.10e} gap {gap:e} passes {}", self.steps, self.value, self.passes);
+            }
             if gap <= tol || self.squared == 0.0 {
                 return Ok(Status::Converged);
             }
@@ -191,7 +220,8 @@ impl<'a> Newton<'a> {
     /// The direction, its scores left in `step_z`.
     fn direction(&mut self, tol: f64) -> Result<Strips> {
         let n = self.penalised();
-        self.passes += self.preconditioner.update(&self.setup, &self.p, &self.rest, self.is_free())?;
+        let is_free = self.is_free();
+        self.preconditioner.update(&self.setup, &self.p, &self.rest, is_free)?;
         let relative = match self.first {
             Some(first) if first > 0.0 => self.squared.sqrt() / first,
             _ => 1.0,
@@ -217,7 +247,9 @@ impl<'a> Newton<'a> {
         let all = d.n_columns();
         let mut rz = residual.dot(&preconditioned, all);
         let (first, mut model, mut length) = (rz, 0.0, 0.0);
+        let mut products = 0;
         for j in 1..=MAX_PRODUCTS {
+            products = j;
             // The block of the preconditioned residual holds the product until it is needed again.
             self.multiply(&d, length, &mut preconditioned)?;
             let curvature = d.dot(&preconditioned, all);
@@ -250,6 +282,7 @@ impl<'a> Newton<'a> {
                 }
             });
         }
+        self.preconditioner.used(products);
         let Self { setup, q, step_z, .. } = self;
         setup.add_table(step_z, length, q);
         Ok(step)
