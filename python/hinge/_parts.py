@@ -37,8 +37,9 @@ class ModelParts:
         ``{"kind": "cheapest", "costs": ndarray of shape (n_classes, n_classes)}``, ``{"kind": "labels",
         "container": "dense" or "sparse"}``.
     probability : dict or None
-        How probabilities follow: ``{"kind": "logistic"}``, ``{"kind": "softmax"}``, ``{"kind": "sigmoid", "slopes": ndarray, "offsets":
-        ndarray}``, ``{"kind": "isotonic", "lines": list of (x, y)}``, ``{"kind": "temperature", "factor": float}``.
+        How probabilities follow: ``{"kind": "logistic"}``, ``{"kind": "softmax"}``, ``{"kind": "sigmoid", "slopes":
+        ndarray, "offsets": ndarray}``, ``{"kind": "isotonic", "lines": list of (x, y)}``, ``{"kind": "temperature",
+        "factor": float}``.
     pairs : dict or None
         The degree-2 map, as the native module takes it.
     feature_names : ndarray of str or None

@@ -30,7 +30,8 @@ class ProbabilisticClassifier(LinearClassifier):
         """Probability of each class.
 
         Those of logistic regression for more than two classes are the softmax of the decision values, or one-vs-rest
-        probabilities divided by their sum with ``multi_class="ovr"``; those of labels stand each by itself. Those of a :class:`hinge.LinearSVCCV` need its parameter ``probability``.
+        probabilities divided by their sum with ``multi_class="ovr"``; those of labels stand each by itself. Those of a
+        :class:`hinge.LinearSVCCV` need its parameter ``probability``.
 
         Parameters
         ----------

@@ -29,7 +29,17 @@ classes; far lower, it comes too slowly where classes are not."""
 _LOCKS: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
 _LOCKS_LOCK = threading.Lock()
 
-_FIXED = ("C", "loss", "multi_class", "solver", "fit_intercept", "intercept_scaling", "class_weight", "memory_budget", "block_options")
+_FIXED = (
+    "C",
+    "loss",
+    "multi_class",
+    "solver",
+    "fit_intercept",
+    "intercept_scaling",
+    "class_weight",
+    "memory_budget",
+    "block_options",
+)
 """Parameters that a stream is begun with."""
 
 
