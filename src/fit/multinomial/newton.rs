@@ -18,8 +18,8 @@
 //! Memory: seven blocks of columns x classes and four tables of rows x classes.
 
 use super::balance::balance;
-use super::passes::{Coefficients, Setup, Slopes};
-use super::precondition::Preconditioner;
+use super::passes::{Coefficients, Setup, SoftmaxSlopes};
+use super::precondition::ClassPreconditioner;
 use super::softmax::{Lines, dot};
 use super::strips::Strips;
 use crate::fit::crammer_singer::weights::LINE;
@@ -44,7 +44,7 @@ const LEAST_FALL: f64 = 0.1;
 const MAX_IDLE: usize = 6;
 
 /// A point and all that steps from it need.
-pub struct Newton<'a> {
+pub struct SoftmaxNewton<'a> {
     setup: Setup<'a>,
     /// Weights, those of the constant column last.
     pub w: Strips,
@@ -62,10 +62,10 @@ pub struct Newton<'a> {
     first: Option<f64>,
     q: Block<LINE>,
     step_z: Block<LINE>,
-    preconditioner: Preconditioner,
+    preconditioner: ClassPreconditioner,
 }
 
-impl<'a> Newton<'a> {
+impl<'a> SoftmaxNewton<'a> {
     /// At zero weights; the constant column of a free intercept has height 1.
     pub fn new(setup: Setup<'a>) -> Self {
         let mut z = setup.table();
@@ -84,7 +84,7 @@ impl<'a> Newton<'a> {
             first: None,
             q: setup.table(),
             step_z: setup.table(),
-            preconditioner: Preconditioner::new(&setup.design, setup.problem.n_classes),
+            preconditioner: ClassPreconditioner::new(&setup.design, setup.problem.n_classes),
             setup,
         }
     }
@@ -196,7 +196,7 @@ impl<'a> Newton<'a> {
             setup.evaluate(z, &setup.row(0.0), p, rest)
         };
         setup.poll()?;
-        let slopes = Slopes { lines: setup.lines, p, rest, problem: setup.problem };
+        let slopes = SoftmaxSlopes { lines: setup.lines, p, rest, problem: setup.problem };
         setup.scatter(&slopes, h);
         setup.poll()?;
         self.passes += 0.5;

@@ -37,7 +37,7 @@ enum Kind {
 }
 
 /// A preconditioner and how often it is made.
-pub struct Preconditioner {
+pub struct ClassPreconditioner {
     inverse: Inverse,
     kind: Kind,
     /// Products with the Hessian that making it takes the time of.
@@ -46,7 +46,7 @@ pub struct Preconditioner {
     products: f64,
 }
 
-impl Preconditioner {
+impl ClassPreconditioner {
     /// None yet.
     pub fn new(design: &Design<'_>, n_classes: usize) -> Self {
         let lines = n_classes.div_ceil(LINE) as f64;
