@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use hinge::labels::classes::Classes;
-use hinge::model::answer::Answer;
+use hinge::model::answer::ClassRule;
 use hinge::model::predictor::Predictor;
 use hinge::model::probability::Probability;
 use hinge::model::rows::SparseRow;
-use hinge::model::weights::{Numbers, Weights};
-use hinge::model::{Model, Record};
+use hinge::model::weights::{Numbers, WeightVectors};
+use hinge::model::{Model, ModelRecord};
 
 const N_FEATURES: usize = 1_000_000;
 const LENGTH: usize = 50;
@@ -20,14 +20,14 @@ fn predictor() -> Predictor {
     let weights = (0..N_FEATURES).map(|j| (j as f64).sin()).collect();
     let model = Model {
         n_features: N_FEATURES,
-        weights: Weights::ByLabel(Numbers::F64(Arc::new(weights))),
+        weights: WeightVectors::ByLabel(Numbers::F64(Arc::new(weights))),
         intercepts: vec![0.5],
         classes: Classes::Int(vec![0, 1]),
-        answer: Answer::Sign,
+        answer: ClassRule::Sign,
         probability: Some(Probability::Logistic),
         pairs: None,
         feature_names: Some((0..N_FEATURES).map(|j| format!("word{j}")).collect()),
-        record: Record::default(),
+        record: ModelRecord::default(),
     };
     Predictor::new(model).expect("the parts fit together")
 }

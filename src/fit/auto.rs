@@ -139,8 +139,8 @@ pub fn solve_unproved<'a>(
     attempt(problem, loss, params, start, Aim::Gap, monitor)
 }
 
-/// [`solve_unproved`] for the lanes of a search, which go on from one `C` to the next: the better the weights,
-/// the sooner the next ones, so that a dual point that would end a fit sooner saves nothing.
+/// [`solve_unproved`] for the lanes of a search, which go on from one `C` to the next: the better the
+/// weights, the sooner the next ones, so that a dual point that would end a fit sooner saves nothing.
 ///
 /// # Errors
 /// As for [`solve`].

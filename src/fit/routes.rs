@@ -82,8 +82,8 @@ pub const STALE_DIAGONAL: usize = 4;
 // as 5 to 20 epochs with the squared hinge, and 2 to 4 with the logistic loss; where steps are factorised
 // (covtype), one or two.
 
-/// Gap of the slopes over the tolerance at which it is tried first, for a loss of curvature 1; it grows as the
-/// square root.
+/// Gap of the slopes over the tolerance at which it is tried first, for a loss of curvature 1; it grows as
+/// the square root.
 pub const POLISH_AT: f64 = 20.0;
 /// It is tried again at this share of the gap of the slopes at which the last one's gain would be enough.
 pub const POLISH_CLOSER: f64 = 0.7;

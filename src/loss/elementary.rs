@@ -89,8 +89,8 @@ pub fn ln_1p_of_fraction(e: f64) -> f64 {
     (f - s * (f - z * p)) + rest
 }
 
-/// `exp(x)` for `x <= 0`, down to the least number that is not 0: where [`exp_of_negative`] ends it is the square of
-/// the root.
+/// `exp(x)` for `x <= 0`, down to the least number that is not 0: where [`exp_of_negative`] ends it is the
+/// square of the root.
 #[inline(always)]
 pub fn exp_to_the_end(x: f64) -> f64 {
     let is_tiny = x < LEAST;

@@ -7,7 +7,7 @@ const FEW_CLASSES: usize = 16;
 
 /// How the class of a row follows from its decision values.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Answer {
+pub enum ClassRule {
     /// Of two classes the second, where the decision value is above 0.
     Sign,
     /// Of two classes the second, where the decision value is at least this.
@@ -23,7 +23,7 @@ pub enum Answer {
     Labels,
 }
 
-impl Answer {
+impl ClassRule {
     /// What so many vectors of weights give.
     pub fn outputs(&self, n_vectors: usize) -> Outputs {
         match (self, n_vectors) {
@@ -36,7 +36,8 @@ impl Answer {
     /// Number of the class of a row with these decision values.
     ///
     /// # Panics
-    /// If the values are not as many as the outputs say, or a part of the answer is missing; for [`Self::Labels`].
+    /// If the values are not as many as the outputs say, or a part of the answer is missing; for
+    /// [`Self::Labels`].
     pub fn class(&self, outputs: Outputs, probability: Option<&Probability>, values: &[f64]) -> usize {
         match self {
             Self::Sign => usize::from(values[0] > 0.0),
@@ -86,7 +87,8 @@ fn cheapest(probabilities: &[f64], costs: &[f64]) -> usize {
     best
 }
 
-/// The place of the first number than which none is better; of the first NaN, if there is one, as NumPy has it.
+/// The place of the first number than which none is better; of the first NaN, if there is one, as NumPy has
+/// it.
 pub fn first_of_best(numbers: &[f64], is_better: impl Fn(f64, f64) -> bool) -> usize {
     let mut best = 0;
     for (k, number) in numbers.iter().enumerate() {
@@ -106,24 +108,24 @@ mod tests {
 
     #[test]
     fn classes_follow_from_values() {
-        let class = |answer: &Answer, values: &[f64]| {
+        let class = |answer: &ClassRule, values: &[f64]| {
             answer.class(Outputs::Pair, Some(&Probability::Logistic), values)
         };
         for (value, sign, threshold) in [(0.0, 0, 0), (1e-300, 1, 0), (0.5, 1, 1), (-1.0, 0, 0)] {
-            assert_eq!(class(&Answer::Sign, &[value]), sign);
-            assert_eq!(class(&Answer::Threshold(0.5), &[value]), threshold);
-            assert_eq!(class(&Answer::MostProbable, &[value]), usize::from(value > 1e-200));
+            assert_eq!(class(&ClassRule::Sign, &[value]), sign);
+            assert_eq!(class(&ClassRule::Threshold(0.5), &[value]), threshold);
+            assert_eq!(class(&ClassRule::MostProbable, &[value]), usize::from(value > 1e-200));
         }
         // A false alarm costs 1, a miss 9: the second class from a tenth on.
-        let costs = Answer::Cheapest(vec![0.0, 1.0, 9.0, 0.0]);
+        let costs = ClassRule::Cheapest(vec![0.0, 1.0, 9.0, 0.0]);
         assert_eq!((class(&costs, &[-2.1]), class(&costs, &[-2.3])), (1, 0));
-        let highest = |values: &[f64]| Answer::Highest.class(Outputs::Classes(values.len()), None, values);
+        let highest = |values: &[f64]| ClassRule::Highest.class(Outputs::Classes(values.len()), None, values);
         assert_eq!(
             (highest(&[1.0, 3.0, 3.0]), highest(&[1.0, f64::NAN, 3.0]), highest(&[-1.0; 4])),
             (1, 1, 0)
         );
         let many: Vec<f64> = (0..40).map(f64::from).collect();
         let outputs = Outputs::Classes(40);
-        assert_eq!(Answer::MostProbable.class(outputs, Some(&Probability::Temperature(1.0)), &many), 39);
+        assert_eq!(ClassRule::MostProbable.class(outputs, Some(&Probability::Temperature(1.0)), &many), 39);
     }
 }

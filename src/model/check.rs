@@ -2,9 +2,9 @@
 //! a file's, before anything is computed from it.
 
 use super::Model;
-use super::answer::Answer;
+use super::answer::ClassRule;
 use super::probability::{Line, Probability};
-use super::weights::{Numbers, Weights};
+use super::weights::{Numbers, WeightVectors};
 use crate::labels::scores::FloatSlice;
 
 /// A part of a model that does not fit the others.
@@ -82,7 +82,7 @@ impl Model {
             return flaw("classes", "a class comes twice or is not finite".to_owned());
         }
         match self.answer {
-            Answer::Labels => expect("classes", "labels", m, k),
+            ClassRule::Labels => expect("classes", "labels", m, k),
             _ if k == 2 => expect("intercept", "vectors of weights for 2 classes", 1, m),
             _ if k < 2 => flaw("classes", format!("{k} classes, a model has at least 2")),
             _ => expect("classes", "classes", m, k),
@@ -92,13 +92,13 @@ impl Model {
     fn check_weights(&self) -> Result<(), Flaw> {
         let (m, d) = (self.n_vectors(), self.n_weights()?);
         match &self.weights {
-            Weights::ByLabel(numbers) | Weights::ByColumn(numbers) => {
+            WeightVectors::ByLabel(numbers) | WeightVectors::ByColumn(numbers) => {
                 let Some(size) = m.checked_mul(d) else {
                     return flaw("coef", format!("{m} vectors of {d} weights"));
                 };
                 expect("coef", "weights", size, count(numbers))
             }
-            Weights::Sparse { indptr, indices, values, index } => {
+            WeightVectors::Sparse { indptr, indices, values, index } => {
                 if self.pairs.is_some() {
                     return flaw("coef", "sparse weights of a degree-2 map, they must be dense".to_owned());
                 }
@@ -114,22 +114,22 @@ impl Model {
     fn check_answer(&self) -> Result<(), Flaw> {
         let k = self.classes.len();
         match &self.answer {
-            Answer::Sign if k != 2 => {
+            ClassRule::Sign if k != 2 => {
                 flaw("answer", format!("the sign tells 2 classes apart, there are {k}"))
             }
-            Answer::Threshold(_) if k != 2 => {
+            ClassRule::Threshold(_) if k != 2 => {
                 flaw("answer", format!("a threshold tells 2 classes apart, there are {k}"))
             }
-            Answer::Threshold(threshold) if threshold.is_nan() => {
+            ClassRule::Threshold(threshold) if threshold.is_nan() => {
                 flaw("answer", "the threshold is NaN, it must be a number".to_owned())
             }
-            Answer::Highest if self.n_vectors() == 1 => {
+            ClassRule::Highest if self.n_vectors() == 1 => {
                 flaw("answer", "the highest of one decision value, 2 classes need the sign".to_owned())
             }
-            Answer::MostProbable | Answer::Cheapest(_) if self.probability.is_none() => {
+            ClassRule::MostProbable | ClassRule::Cheapest(_) if self.probability.is_none() => {
                 flaw("answer", "needs probabilities, the model has none".to_owned())
             }
-            Answer::Cheapest(costs) => {
+            ClassRule::Cheapest(costs) => {
                 if costs.iter().any(|cost| !cost.is_finite()) {
                     return flaw("answer", "a cost is not finite".to_owned());
                 }

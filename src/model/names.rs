@@ -4,10 +4,11 @@
 //!     names  spam ham eggs            slots  . | eggs 2 | . | spam 0 | . | . | ham 1 | .
 //! ```
 //!
-//! An open table of twice as many slots as names. A slot holds 96 bits of the hash of its name and the column, not the
-//! name: a look-up reads one line of memory instead of three, and can ask for it ahead ([`NameTable::prefetch`]). That
-//! two names of a model share a hash of 128 bits is found when the table is made. That an unknown name has the hash of
-//! a known one takes as many names as nobody has (of 2^30 known ones, it happens once in 2^60 unknown ones).
+//! An open table of twice as many slots as names. A slot holds 96 bits of the hash of its name and the
+//! column, not the name: a look-up reads one line of memory instead of three, and can ask for it ahead
+//! ([`NameTable::prefetch`]). That two names of a model share a hash of 128 bits is found when the table is
+//! made. That an unknown name has the hash of a known one takes as many names as nobody has (of 2^30 known
+//! ones, it happens once in 2^60 unknown ones).
 
 use twox_hash::XxHash3_128;
 
@@ -120,7 +121,10 @@ mod tests {
 
     proptest! {
         #[test]
-        fn names_are_found_as_in_a_map(names in prop::collection::hash_set("[ab]{0,4}", 0..30), asked in "[ab]{0,5}") {
+        fn names_are_found_as_in_a_map(
+            names in prop::collection::hash_set("[ab]{0,4}", 0..30),
+            asked in "[ab]{0,5}",
+        ) {
             let names: Vec<String> = names.into_iter().collect();
             let map: HashMap<&str, u32> = names.iter().map(String::as_str).zip(0..).collect();
             let table = NameTable::new(&names).unwrap();

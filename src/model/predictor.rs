@@ -1,9 +1,10 @@
 //! A model that answers: decision values, classes, probabilities, the best of many classes.
 //!
-//! A [`Predictor`] never changes, and any number of threads may ask it at once. A row has the same bits alone, in any
-//! batch and with any number of threads. The calls for one row ([`Predictor::decide_row`] and what is like it) work on
-//! the calling thread and allocate nothing for models of degree 1; they read, and of a mapped file verify, no more than
-//! the weights of the row's entries. Batches are shared among the threads of the pool that the caller is in.
+//! A [`Predictor`] never changes, and any number of threads may ask it at once. A row has the same bits
+//! alone, in any batch and with any number of threads. The calls for one row ([`Predictor::decide_row`] and
+//! what is like it) work on the calling thread and allocate nothing for models of degree 1; they read, and of
+//! a mapped file verify, no more than the weights of the row's entries. Batches are shared among the threads
+//! of the pool that the caller is in.
 
 use std::ops::Range;
 use std::sync::OnceLock;
@@ -61,8 +62,8 @@ impl Predictor {
     /// Makes a model ready.
     ///
     /// # Errors
-    /// Parts that do not fit each other; a file of damaged weights, for degree 2 where they do not lie vector after
-    /// vector in double precision.
+    /// Parts that do not fit each other; a file of damaged weights, for degree 2 where they do not lie vector
+    /// after vector in double precision.
     pub fn new(model: Model) -> std::result::Result<Self, Flaw> {
         model.check()?;
         let outputs = model.answer.outputs(model.n_vectors());
@@ -110,7 +111,8 @@ impl Predictor {
         self.model.probability.as_ref().ok_or_else(none)
     }
 
-    /// Products and sums that predictions of these rows take, about; for degree 2 as if rows were equally long.
+    /// Products and sums that predictions of these rows take, about; for degree 2 as if rows were equally
+    /// long.
     pub fn products<P: ModelRows>(&self, x: &P) -> usize {
         let products = self.scorer().products(x);
         let length = x.n_entries() / x.n_rows().max(1);
@@ -171,8 +173,8 @@ impl Predictor {
     /// Those of [`CheckedRows::piece`] and [`Self::probabilities_of`].
     ///
     /// # Panics
-    /// If the slice is not as long as the rows need, for a model without [`Self::has_parts`], and where classes are
-    /// asked of a model of labels.
+    /// If the slice is not as long as the rows need, for a model without [`Self::has_parts`], and where
+    /// classes are asked of a model of labels.
     pub fn fill_part<P: ModelRows>(&self, x: &P, rows: Range<usize>, out: Part<'_>) -> Result<()> {
         assert!(self.has_parts(), "features of degree 2 are made for all rows");
         let (scorer, k) = (self.scorer(), self.outputs.n_values());
@@ -311,7 +313,8 @@ impl Predictor {
     /// The columns of the features by their names; made when it is first asked for.
     ///
     /// # Errors
-    /// [`Error::Feature`] for a model in which a name stands twice; [`Error::Parameter`] for one without names.
+    /// [`Error::Feature`] for a model in which a name stands twice; [`Error::Parameter`] for one without
+    /// names.
     pub fn names(&self) -> Result<&NameTable> {
         let Some(names) = &self.model.feature_names else {
             let value = "one without, pass column numbers".to_owned();
@@ -339,7 +342,8 @@ impl Predictor {
             (None, UnknownNames::Error) => {
                 let n = self.model.n_features;
                 let reason = format!(
-                    "is not among the {n} features of the model: check its spelling, or have unknown names ignored"
+                    "is not among the {n} features of the model: check its spelling, or have unknown names \
+                     ignored"
                 );
                 Err(Error::Feature { name: name.into(), reason })
             }
@@ -368,8 +372,8 @@ impl Predictor {
         Ok(values.len() / k)
     }
 
-    /// The labels with a positive decision value: where those of each row begin, one number more than there are rows,
-    /// and the labels.
+    /// The labels with a positive decision value: where those of each row begin, one number more than there
+    /// are rows, and the labels.
     ///
     /// # Errors
     /// Those of [`Self::decision_values`].
@@ -393,8 +397,8 @@ impl Predictor {
     /// Labels and decision values of the `k` highest of each row, highest first, equal ones by label.
     ///
     /// # Errors
-    /// [`Error::Parameter`] for a `k` that is 0 or above the number of classes, or a model of one vector; those of
-    /// [`Self::decision_values`].
+    /// [`Error::Parameter`] for a `k` that is 0 or above the number of classes, or a model of one vector;
+    /// those of [`Self::decision_values`].
     pub fn top_k<P: ModelRows>(
         &self,
         x: &P,

@@ -1,12 +1,13 @@
-//! From decision values to probabilities: the one implementation, for estimators and models that were loaded alike.
+//! From decision values to probabilities: the one implementation, for estimators and models that were loaded
+//! alike.
 //!
-//! The functions are our own ([`crate::loss::elementary`]): the same bits on every machine, and the same for a row alone
-//! and in any batch.
+//! The functions are our own ([`crate::loss::elementary`]): the same bits on every machine, and the same for
+//! a row alone and in any batch.
 
 use crate::loss::elementary::{exp_to_the_end, ln, ln_logistic, logistic};
 
-/// Sums of probabilities of one class against the rest below this are divided by as logarithms: their terms may be
-/// rounded to 0.
+/// Sums of probabilities of one class against the rest below this are divided by as logarithms: their terms
+/// may be rounded to 0.
 const LEAST_SUM: f64 = 1e-30;
 
 /// What the decision values of a row stand for.
@@ -52,8 +53,8 @@ pub enum Probability {
     /// A rising broken line per vector of weights, level beyond its ends, divided by the sum where there are
     /// several.
     Isotonic(Vec<Line>),
-    /// A softmax of the decision values times this factor, which is 1 for multinomial logistic regression; for
-    /// two classes the logistic function.
+    /// A softmax of the decision values times this factor, which is 1 for multinomial logistic regression;
+    /// for two classes the logistic function.
     Temperature(f64),
 }
 
@@ -184,8 +185,8 @@ fn logarithms_of_shares(values: &[f64], out: &mut [f64]) {
     normalise(out);
 }
 
-/// Subtracts the logarithm of the sum of the exponentials, around the largest, so that numbers far below 0 do not
-/// make 0 of it.
+/// Subtracts the logarithm of the sum of the exponentials, around the largest, so that numbers far below 0 do
+/// not make 0 of it.
 fn normalise(logarithms: &mut [f64]) {
     let largest = logarithms.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     let mut sum = 0.0;
@@ -255,7 +256,10 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_way_is_its_plain_twin(values in prop::collection::vec(-20.0..20.0f64, 4 * 5), scale in 0.01..2.0f64) {
+        fn every_way_is_its_plain_twin(
+            values in prop::collection::vec(-20.0..20.0f64, 4 * 5),
+            scale in 0.01..2.0f64,
+        ) {
             for outputs in [Outputs::Pair, Outputs::Classes(4), Outputs::Classes(5), Outputs::Labels(1)] {
                 let n = outputs.n_values();
                 let values: Vec<f64> = values.iter().map(|v| v * scale).collect();

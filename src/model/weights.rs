@@ -67,7 +67,7 @@ impl Numbers {
 
 /// Vectors of weights.
 #[derive(Debug)]
-pub enum Weights {
+pub enum WeightVectors {
     /// Vector `l` has the weights `l * n_cols ..` of all columns: a C-ordered `coef_`.
     ByLabel(Numbers),
     /// Column `j` has the weights `j * n_labels ..` of all vectors: a Fortran-ordered `coef_`.
@@ -85,7 +85,7 @@ pub enum Weights {
     },
 }
 
-impl Weights {
+impl WeightVectors {
     /// The numbers, in whatever order.
     pub fn numbers(&self) -> &Numbers {
         match self {
@@ -115,7 +115,8 @@ impl Weights {
         if numbers.is_verified() { Ok(()) } else { numbers.verify(0..numbers.slice().len()) }
     }
 
-    /// Makes sure that the weights that so many vectors have for the entries of some rows are what was written.
+    /// Makes sure that the weights that so many vectors have for the entries of some rows are what was
+    /// written.
     ///
     /// # Errors
     /// Damage.

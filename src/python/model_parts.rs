@@ -17,11 +17,11 @@ use super::store::{classes_of, labels_of};
 use crate::labels::inverted_index::InvertedIndex;
 use crate::labels::scores::FloatSlice;
 use crate::memory;
-use crate::model::answer::Answer;
+use crate::model::answer::ClassRule;
 use crate::model::file::WeightSlices;
 use crate::model::probability::{Line, Probability};
-use crate::model::weights::{Numbers, Weights};
-use crate::model::{Model, Record};
+use crate::model::weights::{Numbers, WeightVectors};
+use crate::model::{Model, ModelRecord};
 
 /// The parts of a model.
 #[derive(FromPyObject)]
@@ -60,7 +60,7 @@ impl Parts<'_> {
 
     /// The model without its weights, for what takes them as they lie: [`Self::weights`].
     pub fn rest(&self) -> PyResult<Model> {
-        let record = Record {
+        let record = ModelRecord {
             estimator: item(&self.record, "estimator")?,
             version: item(&self.record, "version")?,
             label_dtype: item(&self.record, "label_dtype")?,
@@ -71,7 +71,7 @@ impl Parts<'_> {
         };
         Ok(Model {
             n_features: self.n_features,
-            weights: Weights::ByLabel(Numbers::F64(Arc::default())),
+            weights: WeightVectors::ByLabel(Numbers::F64(Arc::default())),
             intercepts: self.intercept.as_slice()?.to_vec(),
             classes: classes_of(&self.classes)?,
             answer: answer_of(&self.answer)?,
@@ -100,8 +100,8 @@ impl Parts<'_> {
 }
 
 impl PartsCoef<'_> {
-    fn weights(&self, n_columns: usize) -> PyResult<Weights> {
-        let dense = |is_c: bool, w| if is_c { Weights::ByLabel(w) } else { Weights::ByColumn(w) };
+    fn weights(&self, n_columns: usize) -> PyResult<WeightVectors> {
+        let dense = |is_c: bool, w| if is_c { WeightVectors::ByLabel(w) } else { WeightVectors::ByColumn(w) };
         let double = |w: &[f64]| Numbers::F64(Arc::new(memory::copy(w)));
         let single = |w: &[f32]| Numbers::F32(Arc::new(memory::copy(w)));
         Ok(match self {
@@ -117,9 +117,9 @@ impl PartsCoef<'_> {
     }
 }
 
-fn sparse(indptr: &[i64], indices: &[i64], values: Numbers, n_columns: usize) -> PyResult<Weights> {
+fn sparse(indptr: &[i64], indices: &[i64], values: Numbers, n_columns: usize) -> PyResult<WeightVectors> {
     let index = InvertedIndex::new(indptr, indices, n_columns)?;
-    Ok(Weights::Sparse { indptr: memory::copy(indptr), indices: memory::copy(indices), values, index })
+    Ok(WeightVectors::Sparse { indptr: memory::copy(indptr), indices: memory::copy(indices), values, index })
 }
 
 fn item<'py, T: for<'a> FromPyObject<'a, 'py>>(dict: &Bound<'py, PyDict>, name: &str) -> PyResult<T> {
@@ -143,18 +143,18 @@ fn numbers<'py>(dict: &Bound<'py, PyDict>, name: &str) -> PyResult<Vec<f64>> {
     Ok(memory::copy(array.as_slice()?))
 }
 
-fn answer_of(dict: &Bound<'_, PyDict>) -> PyResult<Answer> {
+fn answer_of(dict: &Bound<'_, PyDict>) -> PyResult<ClassRule> {
     let kind: String = item(dict, "kind")?;
     Ok(match kind.as_str() {
-        "sign" => Answer::Sign,
-        "threshold" => Answer::Threshold(item(dict, "threshold")?),
-        "highest" => Answer::Highest,
-        "most_probable" => Answer::MostProbable,
+        "sign" => ClassRule::Sign,
+        "threshold" => ClassRule::Threshold(item(dict, "threshold")?),
+        "highest" => ClassRule::Highest,
+        "most_probable" => ClassRule::MostProbable,
         "cheapest" => {
             let costs: PyReadonlyArray2<'_, f64> = item(dict, "costs")?;
-            Answer::Cheapest(costs.as_array().iter().copied().collect())
+            ClassRule::Cheapest(costs.as_array().iter().copied().collect())
         }
-        "labels" => Answer::Labels,
+        "labels" => ClassRule::Labels,
         other => return unknown("an answer", other),
     })
 }
@@ -216,9 +216,9 @@ pub fn head_of<'py>(py: Python<'py>, model: &Model) -> PyResult<Bound<'py, PyDic
 fn coef_of<'py>(py: Python<'py>, model: &Model) -> PyResult<Bound<'py, PyAny>> {
     let m = model.n_vectors();
     Ok(match &model.weights {
-        Weights::ByLabel(w) => matrix(py, w, m, false)?,
-        Weights::ByColumn(w) => matrix(py, w, m, true)?,
-        Weights::Sparse { indptr, indices, values, .. } => {
+        WeightVectors::ByLabel(w) => matrix(py, w, m, false)?,
+        WeightVectors::ByColumn(w) => matrix(py, w, m, true)?,
+        WeightVectors::Sparse { indptr, indices, values, .. } => {
             let values = match whole(values)? {
                 FloatSlice::F32(w) => PyArray1::from_slice(py, w).into_any(),
                 FloatSlice::F64(w) => PyArray1::from_slice(py, w).into_any(),
@@ -260,21 +260,21 @@ fn matrix<'py>(py: Python<'py>, w: &Numbers, m: usize, by_column: bool) -> PyRes
     }
 }
 
-fn answer_dict<'py>(py: Python<'py>, answer: &Answer, k: usize) -> PyResult<Bound<'py, PyDict>> {
+fn answer_dict<'py>(py: Python<'py>, answer: &ClassRule, k: usize) -> PyResult<Bound<'py, PyDict>> {
     let dict = PyDict::new(py);
     let kind = match answer {
-        Answer::Sign => "sign",
-        Answer::Threshold(threshold) => {
+        ClassRule::Sign => "sign",
+        ClassRule::Threshold(threshold) => {
             dict.set_item("threshold", threshold)?;
             "threshold"
         }
-        Answer::Highest => "highest",
-        Answer::MostProbable => "most_probable",
-        Answer::Cheapest(costs) => {
+        ClassRule::Highest => "highest",
+        ClassRule::MostProbable => "most_probable",
+        ClassRule::Cheapest(costs) => {
             dict.set_item("costs", PyArray1::from_slice(py, costs).reshape([k, k])?)?;
             "cheapest"
         }
-        Answer::Labels => "labels",
+        ClassRule::Labels => "labels",
     };
     dict.set_item("kind", kind)?;
     Ok(dict)

@@ -1,9 +1,10 @@
 //! Binding of [`crate::model::predictor`]: a model that any number of Python threads may ask at once.
 //!
-//! One row is answered with the interpreter held: the answer takes less than giving the interpreter back and getting
-//! it again, for which a thread may wait five milliseconds where others compute. Batches give it back. What is too
-//! short for a pool of threads, and not worth a look at signals, is cut into one part a thread; the parts are plain
-//! threads that end with the call, so that nothing lives on that a fork would lose.
+//! One row is answered with the interpreter held: the answer takes less than giving the interpreter back and
+//! getting it again, for which a thread may wait five milliseconds where others compute. Batches give it
+//! back. What is too short for a pool of threads, and not worth a look at signals, is cut into one part a
+//! thread; the parts are plain threads that end with the call, so that nothing lives on that a fork would
+//! lose.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -28,7 +29,7 @@ use crate::model::names::NameKey;
 use crate::model::predictor::{Part, Predictor, UnknownNames};
 use crate::model::probability::Outputs;
 use crate::model::rows::{ModelRows, SparseRow};
-use crate::model::weights::Weights;
+use crate::model::weights::WeightVectors;
 use crate::{Error, memory};
 
 /// Products up to which the interpreter is held: a few microseconds.
@@ -97,15 +98,16 @@ impl NativeModel {
         self.inner.model().feature_names.as_deref()
     }
 
-    /// Dense weights where they lie, a row per vector, as an array that cannot be written to; None for sparse ones.
+    /// Dense weights where they lie, a row per vector, as an array that cannot be written to; None for sparse
+    /// ones.
     fn coef<'py>(slf: Bound<'py, Self>) -> PyResult<Option<Bound<'py, PyAny>>> {
         let model = slf.get().inner.clone();
         let model = model.model();
         let m = model.n_vectors();
         let (numbers, is_turned) = match &model.weights {
-            Weights::ByLabel(numbers) => (numbers.slice(), false),
-            Weights::ByColumn(numbers) => (numbers.slice(), true),
-            Weights::Sparse { .. } => return Ok(None),
+            WeightVectors::ByLabel(numbers) => (numbers.slice(), false),
+            WeightVectors::ByColumn(numbers) => (numbers.slice(), true),
+            WeightVectors::Sparse { .. } => return Ok(None),
         };
         let owner = slf.into_any();
         let array = match numbers {
@@ -282,7 +284,8 @@ impl NativeModel {
         Ok(py.detach(|| self.inner.answer(values, part))?)
     }
 
-    /// The `k` classes or labels with the highest decision values of each row, highest first, and these values.
+    /// The `k` classes or labels with the highest decision values of each row, highest first, and these
+    /// values.
     fn top_k<'py>(
         &self,
         py: Python<'py>,
@@ -327,8 +330,9 @@ fn view<'py, T: Element>(
     let shape = if is_turned { (n, m) } else { (m, n) };
     let rows = ArrayView2::from_shape(shape, numbers).map_err(|e| PyRuntimeError::new_err(e.to_string()))?;
     let rows = if is_turned { rows.reversed_axes() } else { rows };
-    // SAFETY: the array holds `owner`, which holds the model, which never changes nor moves its numbers. It is made
-    // read-only before anybody sees it, and NumPy lets nobody take that back where the owner has no buffer to write to.
+    // SAFETY: the array holds `owner`, which holds the model, which never changes nor moves its numbers. It
+    // is made read-only before anybody sees it, and NumPy lets nobody take that back where the owner has no
+    // buffer to write to.
     let array = unsafe { PyArray2::borrow_from_array(&rows, owner) };
     array.call_method1("setflags", (false,))?;
     Ok(array.into_any())
@@ -439,8 +443,8 @@ fn in_parts<P: ModelRows>(inner: &Predictor, x: &P, n_threads: usize, out: Part<
     Ok(ended.into_iter().collect::<crate::Result<()>>()?)
 }
 
-/// Probabilities of rows of decision values, or their logarithms, into an array. `kind` is "pair", "classes" or
-/// "labels".
+/// Probabilities of rows of decision values, or their logarithms, into an array. `kind` is "pair", "classes"
+/// or "labels".
 #[pyfunction]
 pub fn probabilities_of<'py>(
     py: Python<'py>,

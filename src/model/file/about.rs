@@ -5,10 +5,10 @@ use serde_json::{Map, Value};
 
 use super::Checked;
 use crate::front::MapSpec;
-use crate::model::answer::Answer;
+use crate::model::answer::ClassRule;
 use crate::model::check::Flaw;
 use crate::model::probability::Probability;
-use crate::model::{Model, Record};
+use crate::model::{Model, ModelRecord};
 
 /// Deepest nesting of a record, below the 128 that a reader of JSON takes.
 const MAX_DEPTH: usize = 100;
@@ -29,7 +29,7 @@ pub struct About {
     pub data: Map<String, Value>,
 }
 
-/// [`Answer`] without its numbers.
+/// [`ClassRule`] without its numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AnswerKind {
@@ -73,7 +73,7 @@ impl Pairs {
 impl About {
     /// The description of a model, if it and the metadata are not nested too deep for a reader.
     pub fn of(model: &Model, metadata: &Map<String, Value>) -> Checked<Self> {
-        let Record { estimator, version, label_dtype, parameters, fitted, data, .. } = &model.record;
+        let ModelRecord { estimator, version, label_dtype, parameters, fitted, data, .. } = &model.record;
         for (field, part) in
             [("parameters", parameters), ("fitted", fitted), ("data", data), ("metadata", metadata)]
         {
@@ -87,12 +87,12 @@ impl About {
             label_dtype: label_dtype.clone(),
             n_features: model.n_features,
             answer: match model.answer {
-                Answer::Sign => AnswerKind::Sign,
-                Answer::Threshold(_) => AnswerKind::Threshold,
-                Answer::Highest => AnswerKind::Highest,
-                Answer::MostProbable => AnswerKind::MostProbable,
-                Answer::Cheapest(_) => AnswerKind::Cheapest,
-                Answer::Labels => AnswerKind::Labels,
+                ClassRule::Sign => AnswerKind::Sign,
+                ClassRule::Threshold(_) => AnswerKind::Threshold,
+                ClassRule::Highest => AnswerKind::Highest,
+                ClassRule::MostProbable => AnswerKind::MostProbable,
+                ClassRule::Cheapest(_) => AnswerKind::Cheapest,
+                ClassRule::Labels => AnswerKind::Labels,
             },
             probability: model.probability.as_ref().map(|probability| match probability {
                 Probability::Logistic => ProbabilityKind::Logistic,
@@ -111,9 +111,9 @@ impl About {
     }
 
     /// What people and programs read.
-    pub fn record(self, metadata: Map<String, Value>) -> Record {
+    pub fn record(self, metadata: Map<String, Value>) -> ModelRecord {
         let Self { estimator, version, label_dtype, parameters, fitted, data, .. } = self;
-        Record { estimator, version, label_dtype, parameters, fitted, data, metadata }
+        ModelRecord { estimator, version, label_dtype, parameters, fitted, data, metadata }
     }
 }
 

@@ -8,7 +8,7 @@ use crate::matrix::csr::check_pointers;
 use crate::memory;
 use crate::memory::Zero;
 use crate::model::check::Flaw;
-use crate::model::weights::{Numbers, Weights};
+use crate::model::weights::{Numbers, WeightVectors};
 
 /// Precision of the weights in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,7 +31,7 @@ pub enum Storage {
     Dense,
 }
 
-/// Borrowed weights; see [`Weights`].
+/// Borrowed weights; see [`WeightVectors`].
 #[derive(Clone, Copy)]
 pub enum WeightSlices<'a> {
     /// Vector after vector.
@@ -51,11 +51,11 @@ pub enum WeightSlices<'a> {
 
 impl<'a> WeightSlices<'a> {
     /// The weights of a model.
-    pub fn of(weights: &'a Weights) -> Self {
+    pub fn of(weights: &'a WeightVectors) -> Self {
         match weights {
-            Weights::ByLabel(w) => Self::ByLabel(w.slice()),
-            Weights::ByColumn(w) => Self::ByColumn(w.slice()),
-            Weights::Sparse { indptr, indices, values, .. } => {
+            WeightVectors::ByLabel(w) => Self::ByLabel(w.slice()),
+            WeightVectors::ByColumn(w) => Self::ByColumn(w.slice()),
+            WeightVectors::Sparse { indptr, indices, values, .. } => {
                 Self::Sparse { indptr, indices, values: values.slice() }
             }
         }

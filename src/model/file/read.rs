@@ -18,10 +18,10 @@ use crate::labels::classes::Classes;
 use crate::labels::inverted_index::InvertedIndex;
 use crate::memory::CollectLarge;
 use crate::model::Model;
-use crate::model::answer::Answer;
+use crate::model::answer::ClassRule;
 use crate::model::check::Flaw;
 use crate::model::probability::{Line, Probability};
-use crate::model::weights::{Numbers, Weights};
+use crate::model::weights::{Numbers, WeightVectors};
 use crate::{Result, memory};
 
 /// Most columns of sparse weights: for each, whatever is stored of it, predictions keep 8 bytes.
@@ -159,16 +159,16 @@ impl<'a> Tensors<'a> {
     }
 
     /// Weights of `m` vectors, and how many there are per vector.
-    fn weights(&mut self, m: usize, n_features: usize) -> Checked<(Weights, usize)> {
+    fn weights(&mut self, m: usize, n_features: usize) -> Checked<(WeightVectors, usize)> {
         if self.has("coef") {
             let (numbers, [found, n_weights]) = self.dense("coef")?;
             expect_vectors("coef", found, m)?;
-            return Ok((Weights::ByLabel(numbers), n_weights));
+            return Ok((WeightVectors::ByLabel(numbers), n_weights));
         }
         if self.has("coef_by_feature") {
             let (numbers, [n_weights, found]) = self.dense("coef_by_feature")?;
             expect_vectors("coef_by_feature", found, m)?;
-            return Ok((Weights::ByColumn(numbers), n_weights));
+            return Ok((WeightVectors::ByColumn(numbers), n_weights));
         }
         if !self.has("coef.indptr") {
             return Err(Flaw::new("coef", "the file lacks it"));
@@ -188,7 +188,7 @@ impl<'a> Tensors<'a> {
         Ok(Numbers::Lent(Arc::new(Lent::new(self.file, name, range, precision)?)))
     }
 
-    fn sparse(&mut self, m: usize, n_features: usize) -> Checked<Weights> {
+    fn sparse(&mut self, m: usize, n_features: usize) -> Checked<WeightVectors> {
         if n_features > MAX_SPARSE_COLUMNS {
             let reason = format!("{n_features} columns, sparse weights have at most {MAX_SPARSE_COLUMNS}");
             return Err(Flaw::new("n_features", reason));
@@ -205,7 +205,7 @@ impl<'a> Tensors<'a> {
         check_csr(&indptr, &indices, length(values.slice()), m, n_features)?;
         let index = InvertedIndex::new(&indptr, &indices, n_features);
         let index = index.map_err(|error| Flaw::new("coef.indices", error.to_string()))?;
-        Ok(Weights::Sparse { indptr, indices, values, index })
+        Ok(WeightVectors::Sparse { indptr, indices, values, index })
     }
 
     fn classes(&mut self) -> Checked<Classes> {
@@ -226,20 +226,20 @@ impl<'a> Tensors<'a> {
         })
     }
 
-    fn answer(&mut self, kind: AnswerKind, k: usize) -> Checked<Answer> {
+    fn answer(&mut self, kind: AnswerKind, k: usize) -> Checked<ClassRule> {
         Ok(match kind {
-            AnswerKind::Sign => Answer::Sign,
-            AnswerKind::Threshold => Answer::Threshold(self.f64s("answer.threshold", Some(1))?[0]),
-            AnswerKind::Highest => Answer::Highest,
-            AnswerKind::MostProbable => Answer::MostProbable,
-            AnswerKind::Labels => Answer::Labels,
+            AnswerKind::Sign => ClassRule::Sign,
+            AnswerKind::Threshold => ClassRule::Threshold(self.f64s("answer.threshold", Some(1))?[0]),
+            AnswerKind::Highest => ClassRule::Highest,
+            AnswerKind::MostProbable => ClassRule::MostProbable,
+            AnswerKind::Labels => ClassRule::Labels,
             AnswerKind::Cheapest => {
                 let info = self.take("answer.costs", &[Dtype::F64], 2)?;
                 if info.shape != [k, k] {
                     let reason = format!("its shape is {:?}, there are {k} classes", info.shape);
                     return Err(Flaw::new("answer.costs", reason));
                 }
-                Answer::Cheapest(items(self.proved(&info)?, f64::from_le_bytes))
+                ClassRule::Cheapest(items(self.proved(&info)?, f64::from_le_bytes))
             }
         })
     }

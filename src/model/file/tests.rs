@@ -14,10 +14,10 @@ use crate::front::MapSpec;
 use crate::labels::classes::Classes;
 use crate::labels::inverted_index::InvertedIndex;
 use crate::labels::scores::FloatSlice;
-use crate::model::Record;
-use crate::model::answer::Answer;
+use crate::model::ModelRecord;
+use crate::model::answer::ClassRule;
 use crate::model::probability::{Line, Probability};
-use crate::model::weights::Numbers;
+use crate::model::weights::{Numbers, WeightVectors};
 
 /// Numbers that look random, a few of them 0, infinite or none.
 fn numbers(n: usize, seed: u64) -> Vec<f64> {
@@ -93,19 +93,19 @@ fn made(recipe: &Recipe) -> Model {
         _ => Some(Probability::Temperature(0.1)),
     };
     let answer = match recipe.answer {
-        0 | 1 if k == 2 => [Answer::Sign, Answer::Threshold(f64::INFINITY)][recipe.answer].clone(),
-        2 if probability.is_some() => Answer::MostProbable,
-        3 if probability.is_some() => Answer::Cheapest(finite(k * k, seed + 5).collect()),
-        5 => Answer::Labels,
-        _ if k == 2 => Answer::Sign,
-        _ => Answer::Highest,
+        0 | 1 if k == 2 => [ClassRule::Sign, ClassRule::Threshold(f64::INFINITY)][recipe.answer].clone(),
+        2 if probability.is_some() => ClassRule::MostProbable,
+        3 if probability.is_some() => ClassRule::Cheapest(finite(k * k, seed + 5).collect()),
+        5 => ClassRule::Labels,
+        _ if k == 2 => ClassRule::Sign,
+        _ => ClassRule::Highest,
     };
     let word = |k: usize| format!("{}{k}", ["", "naïve ", "\0", "語"][k % 4]);
-    let mut record = Record {
+    let mut record = ModelRecord {
         estimator: "LinearSVC".into(),
         version: "1.2.3".into(),
         label_dtype: "<i4".into(),
-        ..Record::default()
+        ..ModelRecord::default()
     };
     record.parameters.insert("C".into(), json!(0.1 + 0.2));
     record.fitted.insert("n_iter_".into(), json!({"$array": "<i8", "values": [1, 2, null]}));
@@ -131,15 +131,15 @@ fn made(recipe: &Recipe) -> Model {
     }
 }
 
-fn weights(recipe: &Recipe, m: usize, d: usize) -> Weights {
+fn weights(recipe: &Recipe, m: usize, d: usize) -> WeightVectors {
     let precise = |w: Vec<f64>| match recipe.is_single {
         true => Numbers::F32(Arc::new(w.iter().map(|w| *w as f32).collect())),
         false => Numbers::F64(Arc::new(w)),
     };
     let w = numbers(m * d, recipe.seed);
     match recipe.layout {
-        0 => Weights::ByLabel(precise(w)),
-        1 => Weights::ByColumn(precise(w)),
+        0 => WeightVectors::ByLabel(precise(w)),
+        1 => WeightVectors::ByColumn(precise(w)),
         _ => {
             let (mut indptr, mut indices, mut values) = (vec![0], Vec::new(), Vec::new());
             for row in w.chunks(d) {
@@ -148,7 +148,7 @@ fn weights(recipe: &Recipe, m: usize, d: usize) -> Weights {
                 indptr.push(indices.len() as i64);
             }
             let index = InvertedIndex::new(&indptr, &indices, d).unwrap();
-            Weights::Sparse { indptr, indices, values: precise(values), index }
+            WeightVectors::Sparse { indptr, indices, values: precise(values), index }
         }
     }
 }
@@ -160,9 +160,9 @@ fn parts(model: &Model) -> Vec<String> {
         FloatSlice::F64(w) => format!("double {:?}", w.iter().map(|w| w.to_bits()).collect::<Vec<_>>()),
     };
     let weights = match &model.weights {
-        Weights::ByLabel(w) => format!("labels {}", bits(w.slice())),
-        Weights::ByColumn(w) => format!("columns {}", bits(w.slice())),
-        Weights::Sparse { indptr, indices, values, index } => {
+        WeightVectors::ByLabel(w) => format!("labels {}", bits(w.slice())),
+        WeightVectors::ByColumn(w) => format!("columns {}", bits(w.slice())),
+        WeightVectors::Sparse { indptr, indices, values, index } => {
             format!("{indptr:?} {indices:?} {} {index:?}", bits(values.slice()))
         }
     };
@@ -187,7 +187,8 @@ fn loaded(bytes: &[u8], max_owned: usize) -> Result<Model> {
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(file.path(), bytes).unwrap();
     let model = read::load(file.path(), max_owned)?;
-    let (Weights::ByLabel(w) | Weights::ByColumn(w) | Weights::Sparse { values: w, .. }) = &model.weights;
+    let (WeightVectors::ByLabel(w) | WeightVectors::ByColumn(w) | WeightVectors::Sparse { values: w, .. }) =
+        &model.weights;
     w.verify(0..length(w.slice()))?;
     Ok(model)
 }
@@ -230,7 +231,7 @@ proptest! {
     #[test]
     fn weights_are_stored_as_asked(recipe in recipes(), sparse: bool, single: bool) {
         let mut model = made(&recipe);
-        if let Weights::ByLabel(w) | Weights::ByColumn(w) = &mut model.weights {
+        if let WeightVectors::ByLabel(w) | WeightVectors::ByColumn(w) = &mut model.weights {
             *w = Numbers::F64(Arc::new((0..length(w.slice())).map(|k| [0.0, 0.1, -2.0][k % 3]).collect()));
         }
         let options = SaveOptions {
@@ -254,7 +255,7 @@ proptest! {
         // A stored 0 of single precision may have been a tiny number, and -0 is 0.
         let same = |(a, b): (&f64, &f64)| rounded(*a) == *b || a.is_nan() && b.is_nan();
         prop_assert!(expected.iter().zip(&found_weights).all(same));
-        let is_sparse = matches!(found.weights, Weights::Sparse { .. });
+        let is_sparse = matches!(found.weights, WeightVectors::Sparse { .. });
         prop_assert_eq!(is_sparse, sparse);
         prop_assert_eq!(&parts(&found)[1..], &parts(&model)[1..]);
     }
@@ -267,18 +268,18 @@ proptest! {
 }
 
 /// All weights, vector after vector, and whether they are of single precision.
-fn dense(weights: &Weights, m: usize, d: usize) -> (Vec<f64>, bool) {
+fn dense(weights: &WeightVectors, m: usize, d: usize) -> (Vec<f64>, bool) {
     let list = |w: &Numbers| match w.slice() {
         FloatSlice::F32(w) => (w.iter().map(|w| f64::from(*w)).collect(), true),
         FloatSlice::F64(w) => (w.to_vec(), false),
     };
     match weights {
-        Weights::ByLabel(w) => list(w),
-        Weights::ByColumn(w) => {
+        WeightVectors::ByLabel(w) => list(w),
+        WeightVectors::ByColumn(w) => {
             let (w, is_single): (Vec<f64>, bool) = list(w);
             ((0..m * d).map(|k| w[k % d * m + k / d]).collect(), is_single)
         }
-        Weights::Sparse { indptr, indices, values, .. } => {
+        WeightVectors::Sparse { indptr, indices, values, .. } => {
             let ((values, is_single), mut all) = (list(values), vec![0.0; m * d]);
             for l in 0..m {
                 for k in indptr[l] as usize..indptr[l + 1] as usize {
@@ -508,7 +509,7 @@ fn large_files_are_proved_where_they_are_used() {
     let d = 10 * CHUNK; // bytes: 80 chunks of weights
     let mut model = made(&Recipe { n_features: 1, ..shelf_recipe() });
     model.n_features = d;
-    model.weights = Weights::ByLabel(Numbers::F64(Arc::new(numbers(d, 1))));
+    model.weights = WeightVectors::ByLabel(Numbers::F64(Arc::new(numbers(d, 1))));
     let (_folder, path) = saved(&model);
     let mut bytes = std::fs::read(&path).unwrap();
     let begin = 8 + u64::from_le_bytes(*bytes.first_chunk().unwrap()) as usize;
@@ -516,7 +517,7 @@ fn large_files_are_proved_where_they_are_used() {
     std::fs::write(&path, &bytes).unwrap();
     assert_eq!(field_of(Model::load(&path)), "coef");
     let model = read::load(&path, 0).unwrap();
-    let Weights::ByLabel(w) = &model.weights else { panic!() };
+    let WeightVectors::ByLabel(w) = &model.weights else { panic!() };
     let per_chunk = CHUNK / 8;
     for _ in 0..2 {
         w.verify(0..5 * per_chunk).unwrap();
@@ -593,7 +594,7 @@ fn what_no_reader_would_take_is_not_written() {
     assert_eq!(refused(|model| model.n_features = 3, plain), "coef");
     assert_eq!(refused(|model| model.classes = Classes::Int(vec![1, 1]), plain), "classes");
     let too_large = |model: &mut Model| {
-        model.weights = Weights::ByLabel(Numbers::F64(Arc::new(vec![1e39, 0.0])));
+        model.weights = WeightVectors::ByLabel(Numbers::F64(Arc::new(vec![1e39, 0.0])));
     };
     assert_eq!(refused(too_large, single), "coef");
     let nested = |model: &mut Model| {

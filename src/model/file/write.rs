@@ -16,7 +16,7 @@ use crate::durable::draft::Draft;
 use crate::labels::classes::Classes;
 use crate::labels::scores::FloatSlice;
 use crate::model::Model;
-use crate::model::answer::Answer;
+use crate::model::answer::ClassRule;
 use crate::model::check::Flaw;
 use crate::model::probability::Probability;
 use crate::{Result, memory};
@@ -186,10 +186,10 @@ fn other_tensors(model: &Model) -> Vec<Tensor<'_>> {
         Classes::Text(classes) => tensors.extend(Tensor::texts(["classes.text", "classes.ends"], classes)),
     }
     match &model.answer {
-        Answer::Threshold(threshold) => {
+        ClassRule::Threshold(threshold) => {
             tensors.push(Tensor::f64("answer.threshold", std::slice::from_ref(threshold)));
         }
-        Answer::Cheapest(costs) => {
+        ClassRule::Cheapest(costs) => {
             let (k, bytes) = (model.classes.len(), bytemuck::cast_slice(costs));
             tensors.push(Tensor::new("answer.costs", Dtype::F64, &[k, k], Data::Same(bytes.into())));
         }

@@ -8,10 +8,10 @@ use serde_json::{Map, json};
 
 use super::{KEYS, METADATA, OTHERS, SOLVERS, SolverType};
 use crate::labels::classes::Classes;
-use crate::model::answer::Answer;
+use crate::model::answer::ClassRule;
 use crate::model::probability::Probability;
-use crate::model::weights::{Numbers, Weights};
-use crate::model::{Model, Record};
+use crate::model::weights::{Numbers, WeightVectors};
+use crate::model::{Model, ModelRecord};
 use crate::{Error, Result, memory, text};
 
 /// Characters of the offending text that an error shows.
@@ -217,7 +217,7 @@ impl Head {
     fn model(self, mut weights: Vec<f64>, order: ClassOrder) -> Model {
         let n_columns = self.n_columns();
         let is_pair = self.labels.len() == 2;
-        let mut answer = if is_pair { Answer::Sign } else { Answer::Highest };
+        let mut answer = if is_pair { ClassRule::Sign } else { ClassRule::Highest };
         let mut labels = self.labels.clone();
         let mut columns: Vec<(usize, f64)> = (0..n_columns).map(|column| (column, 1.0)).collect();
         if is_pair {
@@ -229,7 +229,7 @@ impl Head {
         if order == ClassOrder::Sorted && !labels.is_sorted() {
             if is_pair {
                 columns[0].1 = -columns[0].1;
-                answer = Answer::Threshold(0.0);
+                answer = ClassRule::Threshold(0.0);
             } else {
                 columns.sort_by_key(|(column, _)| labels[*column]);
             }
@@ -246,7 +246,11 @@ impl Head {
         let numbers = Numbers::F64(Arc::new(weights));
         Model {
             n_features: self.n_features,
-            weights: if n_vectors == 1 { Weights::ByLabel(numbers) } else { Weights::ByColumn(numbers) },
+            weights: if n_vectors == 1 {
+                WeightVectors::ByLabel(numbers)
+            } else {
+                WeightVectors::ByColumn(numbers)
+            },
             intercepts,
             classes: Classes::Int(labels),
             answer,
@@ -258,7 +262,7 @@ impl Head {
     }
 
     /// The estimator that would have such a model, and what the file says beyond it.
-    fn record(&self) -> Record {
+    fn record(&self) -> ModelRecord {
         let estimator = if self.solver.is_logistic() { "LogisticRegression" } else { "LinearSVC" };
         let mut parameters = Map::new();
         if !self.solver.is_logistic() {
@@ -272,7 +276,7 @@ impl Head {
         }
         let said = json!({"solver_type": self.solver.name(), "bias": self.bias});
         let metadata = Map::from_iter([(METADATA.to_owned(), said)]);
-        Record { estimator: estimator.into(), parameters, metadata, ..Record::default() }
+        ModelRecord { estimator: estimator.into(), parameters, metadata, ..ModelRecord::default() }
     }
 }
 

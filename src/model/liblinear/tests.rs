@@ -11,9 +11,9 @@ use crate::labels::classes::Classes;
 use crate::labels::inverted_index::InvertedIndex;
 use crate::labels::scores::FloatSlice;
 use crate::model::Model;
-use crate::model::answer::Answer;
+use crate::model::answer::ClassRule;
 use crate::model::probability::{Line, Probability};
-use crate::model::weights::{Numbers, Weights};
+use crate::model::weights::{Numbers, WeightVectors};
 use crate::{Error, Result};
 
 /// `train -s 0 -B 1` of LIBLINEAR 2.50 on four rows.
@@ -36,7 +36,9 @@ fn text_of(model: &Model, options: &WriteOptions) -> Result<String> {
 
 /// Weights column after column, one per vector.
 fn weights(model: &Model) -> Vec<f64> {
-    let (Weights::ByLabel(numbers) | Weights::ByColumn(numbers)) = &model.weights else { panic!("dense") };
+    let (WeightVectors::ByLabel(numbers) | WeightVectors::ByColumn(numbers)) = &model.weights else {
+        panic!("dense")
+    };
     match numbers.slice() {
         FloatSlice::F64(list) => list.to_vec(),
         FloatSlice::F32(_) => panic!("double precision"),
@@ -63,16 +65,16 @@ fn liblinear_class(text: &str, row: &[f64]) -> i64 {
     labels[(0..n).fold(0, |best, k| if values[k] > values[best] { k } else { best })]
 }
 
-/// The class of a row by the rules of [`Answer`].
+/// The class of a row by the rules of [`ClassRule`].
 fn class(model: &Model, row: &[f64]) -> i64 {
     let (w, n) = (weights(model), model.intercepts.len());
     let values: Vec<f64> = (0..n)
         .map(|k| row.iter().enumerate().map(|(j, x)| x * w[j * n + k]).sum::<f64>() + model.intercepts[k])
         .collect();
     let id = match &model.answer {
-        Answer::Sign => usize::from(values[0] > 0.0),
-        Answer::Threshold(least) => usize::from(values[0] >= *least),
-        Answer::Highest => (0..n).fold(0, |best, k| if values[k] > values[best] { k } else { best }),
+        ClassRule::Sign => usize::from(values[0] > 0.0),
+        ClassRule::Threshold(least) => usize::from(values[0] >= *least),
+        ClassRule::Highest => (0..n).fold(0, |best, k| if values[k] > values[best] { k } else { best }),
         other => panic!("{other:?}"),
     };
     let Classes::Int(classes) = &model.classes else { panic!("integers") };
@@ -88,7 +90,7 @@ fn the_example_is_read_and_written_back() {
     );
     assert_eq!(model.intercepts, [-0.128_871_660_233_298_66]);
     assert_eq!(model.classes, Classes::Int(vec![-1, 1]));
-    assert_eq!((&model.answer, &model.probability), (&Answer::Sign, &Some(Probability::Logistic)));
+    assert_eq!((&model.answer, &model.probability), (&ClassRule::Sign, &Some(Probability::Logistic)));
     assert_eq!((model.n_features, model.record.estimator.as_str()), (3, "LogisticRegression"));
     assert_eq!(text_of(&model, &WriteOptions::default()).unwrap(), EXAMPLE);
 }
@@ -110,7 +112,7 @@ fn the_sign_of_two_classes_is_that_of_the_second() {
     let model = parsed(&text, ClassOrder::Sorted).unwrap();
     assert_eq!(
         (model.classes.clone(), model.answer.clone()),
-        (Classes::Int(vec![3, 8]), Answer::Threshold(0.0))
+        (Classes::Int(vec![3, 8]), ClassRule::Threshold(0.0))
     );
     assert_eq!(
         (weights(&model)[0], model.intercepts[0]),
@@ -118,7 +120,7 @@ fn the_sign_of_two_classes_is_that_of_the_second() {
     );
     assert_eq!(text_of(&model, &WriteOptions::default()).unwrap(), text);
     let model = parsed(&text, ClassOrder::AsInFile).unwrap();
-    assert_eq!((&model.classes, &model.answer), (&Classes::Int(vec![8, 3]), &Answer::Sign));
+    assert_eq!((&model.classes, &model.answer), (&Classes::Int(vec![8, 3]), &ClassRule::Sign));
     assert_eq!(text_of(&model, &WriteOptions::default()).unwrap(), text);
 }
 
@@ -210,10 +212,10 @@ fn what_liblinear_cannot_answer_is_refused() {
     };
     let sigmoid = Probability::Sigmoid { slopes: vec![1.0], offsets: vec![0.0] };
     let cases: [(&dyn Fn(&mut Model), &str); 10] = [
-        (&|model| model.answer = Answer::Threshold(0.5), "it has the threshold 0.5, LIBLINEAR's is 0"),
-        (&|model| model.answer = Answer::Labels, "several labels per row"),
-        (&|model| model.answer = Answer::Cheapest(vec![0.0; 4]), "the least expected cost"),
-        (&|model| model.answer = Answer::MostProbable, "the most probable class"),
+        (&|model| model.answer = ClassRule::Threshold(0.5), "it has the threshold 0.5, LIBLINEAR's is 0"),
+        (&|model| model.answer = ClassRule::Labels, "several labels per row"),
+        (&|model| model.answer = ClassRule::Cheapest(vec![0.0; 4]), "the least expected cost"),
+        (&|model| model.answer = ClassRule::MostProbable, "the most probable class"),
         (&|model| model.probability = Some(sigmoid.clone()), "its probabilities are calibrated"),
         (&|model| model.probability = Some(Probability::Isotonic(vec![line.clone()])), "calibrated"),
         (&|model| model.classes = Classes::Float(vec![0.0, 0.5]), "one of its classes is 0.5"),
@@ -243,11 +245,11 @@ fn every_layout_is_written_alike() {
         weights,
         intercepts: vec![0.5, 0.0, -1.0],
         classes: Classes::Float(vec![0.0, 1.0, 2.0]),
-        answer: Answer::Highest,
+        answer: ClassRule::Highest,
         probability: None,
         pairs: None,
         feature_names: None,
-        record: crate::model::Record::default(),
+        record: crate::model::ModelRecord::default(),
     };
     let (by_label, by_column) = (vec![1.0, 0.0, 0.0, 0.25, 3.0, 4.0], vec![1.0, 0.0, 3.0, 0.0, 0.25, 4.0]);
     let (indptr, indices) = (vec![0, 1, 2, 4], vec![0, 1, 0, 1]);
@@ -257,9 +259,9 @@ fn every_layout_is_written_alike() {
                     1 0 3 \n\
                     0 0.25 4 \n0.5 0 -1 \n";
     for weights in [
-        Weights::ByLabel(Numbers::F64(Arc::new(by_label))),
-        Weights::ByColumn(Numbers::F64(Arc::new(by_column))),
-        Weights::Sparse { indptr, indices, values, index },
+        WeightVectors::ByLabel(Numbers::F64(Arc::new(by_label))),
+        WeightVectors::ByColumn(Numbers::F64(Arc::new(by_column))),
+        WeightVectors::Sparse { indptr, indices, values, index },
     ] {
         let model = model(weights);
         assert_eq!(text_of(&model, &WriteOptions::default()).unwrap(), expected);
@@ -270,7 +272,7 @@ fn every_layout_is_written_alike() {
             "{text}"
         );
     }
-    let short = model(Weights::ByLabel(Numbers::F64(Arc::new(vec![1.0]))));
+    let short = model(WeightVectors::ByLabel(Numbers::F64(Arc::new(vec![1.0]))));
     assert!(matches!(text_of(&short, &WriteOptions::default()), Err(Error::Shape { .. })));
 }
 

@@ -8,9 +8,9 @@ use crate::durable::target::Replace;
 use crate::labels::classes::Classes;
 use crate::labels::scores::FloatSlice;
 use crate::model::Model;
-use crate::model::answer::Answer;
+use crate::model::answer::ClassRule;
 use crate::model::probability::Probability;
-use crate::model::weights::{Numbers, Weights};
+use crate::model::weights::{Numbers, WeightVectors};
 use crate::{Error, Result};
 
 /// Bytes that are collected before they are written.
@@ -75,7 +75,7 @@ impl<'a> Plan<'a> {
         let solver = solver_for(model, options.solver)?;
         let labels = match &options.labels {
             Some(labels) => permuted(labels, &classes)?,
-            None if model.answer == Answer::Sign => classes.iter().rev().copied().collect(),
+            None if model.answer == ClassRule::Sign => classes.iter().rev().copied().collect(),
             None => classes.clone(),
         };
         let columns = columns(&classes, &labels, solver);
@@ -140,18 +140,18 @@ fn refused(reason: String) -> Error {
 fn check_answers(model: &Model) -> Result<()> {
     let reason = match (&model.answer, &model.probability) {
         _ if model.pairs.is_some() => "it has features of degree 2, LIBLINEAR takes rows as they are".into(),
-        (Answer::Labels, _) => "it answers with several labels per row, LIBLINEAR with one class".into(),
-        (Answer::Cheapest(_), _) => {
+        (ClassRule::Labels, _) => "it answers with several labels per row, LIBLINEAR with one class".into(),
+        (ClassRule::Cheapest(_), _) => {
             "it chooses the class of the least expected cost, LIBLINEAR by the decision values alone".into()
         }
         (_, Some(Probability::Sigmoid { .. } | Probability::Isotonic(_) | Probability::Temperature(_))) => {
             "its probabilities are calibrated or multinomial, LIBLINEAR knows those of one-vs-rest only"
                 .into()
         }
-        (Answer::MostProbable, _) => {
+        (ClassRule::MostProbable, _) => {
             "it chooses the most probable class, LIBLINEAR that of the highest decision value".into()
         }
-        (Answer::Threshold(threshold), _) if *threshold != 0.0 => {
+        (ClassRule::Threshold(threshold), _) if *threshold != 0.0 => {
             format!("it has the threshold {threshold}, LIBLINEAR's is 0")
         }
         _ => return Ok(()),
@@ -269,16 +269,18 @@ fn bias_of(model: &Model, columns: &[Column]) -> Option<f64> {
 
 /// Weights by feature, wherever they lie.
 struct WeightRows<'a> {
-    weights: &'a Weights,
+    weights: &'a WeightVectors,
     numbers: FloatSlice<'a>,
     n_features: usize,
 }
 
 impl<'a> WeightRows<'a> {
-    fn of(weights: &'a Weights, n_features: usize, n_vectors: usize) -> Result<Self> {
+    fn of(weights: &'a WeightVectors, n_features: usize, n_vectors: usize) -> Result<Self> {
         let (numbers, expected): (&Numbers, usize) = match weights {
-            Weights::ByLabel(numbers) | Weights::ByColumn(numbers) => (numbers, n_features * n_vectors),
-            Weights::Sparse { values, index, .. } => {
+            WeightVectors::ByLabel(numbers) | WeightVectors::ByColumn(numbers) => {
+                (numbers, n_features * n_vectors)
+            }
+            WeightVectors::Sparse { values, index, .. } => {
                 let found = index.n_cols();
                 if found != n_features {
                     return Err(Error::Shape { what: "columns of the weights", expected: n_features, found });
@@ -309,9 +311,9 @@ impl<'a> WeightRows<'a> {
     fn read(&self, j: usize, row: &mut [f64]) {
         let n = row.len();
         match self.weights {
-            Weights::ByLabel(_) => (0..n).for_each(|l| row[l] = self.number(l * self.n_features + j)),
-            Weights::ByColumn(_) => (0..n).for_each(|l| row[l] = self.number(j * n + l)),
-            Weights::Sparse { index, .. } => {
+            WeightVectors::ByLabel(_) => (0..n).for_each(|l| row[l] = self.number(l * self.n_features + j)),
+            WeightVectors::ByColumn(_) => (0..n).for_each(|l| row[l] = self.number(j * n + l)),
+            WeightVectors::Sparse { index, .. } => {
                 row.fill(0.0);
                 let (_, labels, positions) = index.column(j);
                 labels.iter().zip(positions).for_each(|(l, at)| row[*l as usize] = self.number(*at));

@@ -11,9 +11,9 @@ use crate::labels::classes::Classes;
 use crate::labels::inverted_index::InvertedIndex;
 use crate::matrix::csr::CsrPieces;
 use crate::matrix::dense::DensePieces;
-use crate::model::Record;
-use crate::model::answer::Answer;
-use crate::model::weights::{Lender, Numbers};
+use crate::model::ModelRecord;
+use crate::model::answer::ClassRule;
+use crate::model::weights::{Lender, Numbers, WeightVectors};
 
 const D: usize = 7;
 
@@ -24,19 +24,19 @@ fn numbers(k: usize, d: usize) -> Vec<f64> {
 }
 
 /// A model of `k` vectors that lie as `layout` says.
-fn model(layout: &str, k: usize, answer: Answer, pairs: Option<MapSpec>) -> Model {
+fn model(layout: &str, k: usize, answer: ClassRule, pairs: Option<MapSpec>) -> Model {
     let d = pairs.map_or(D, |pairs| pairs.map(D).unwrap().n_out());
     let w = numbers(k, d);
     let by_column = (0..k * d).map(|n| w[n % k * d + n / k]).collect();
     let weights = match layout {
-        "by label" => Weights::ByLabel(Numbers::F64(Arc::new(w))),
-        "narrow" => Weights::ByLabel(Numbers::F32(Arc::new(w.iter().map(|w| *w as f32).collect()))),
-        "by column" => Weights::ByColumn(Numbers::F64(Arc::new(by_column))),
+        "by label" => WeightVectors::ByLabel(Numbers::F64(Arc::new(w))),
+        "narrow" => WeightVectors::ByLabel(Numbers::F32(Arc::new(w.iter().map(|w| *w as f32).collect()))),
+        "by column" => WeightVectors::ByColumn(Numbers::F64(Arc::new(by_column))),
         "sparse" => sparse(&w, d),
-        "lent" => Weights::ByLabel(Numbers::Lent(Arc::new(Lent::of(w)))),
+        "lent" => WeightVectors::ByLabel(Numbers::Lent(Arc::new(Lent::of(w)))),
         other => panic!("{other}"),
     };
-    let n_classes = if k == 1 && answer != Answer::Labels { 2 } else { k };
+    let n_classes = if k == 1 && answer != ClassRule::Labels { 2 } else { k };
     Model {
         n_features: D,
         weights,
@@ -46,11 +46,11 @@ fn model(layout: &str, k: usize, answer: Answer, pairs: Option<MapSpec>) -> Mode
         probability: Some(Probability::Logistic),
         pairs,
         feature_names: Some((0..D).map(|j| format!("word {j}")).collect()),
-        record: Record::default(),
+        record: ModelRecord::default(),
     }
 }
 
-fn sparse(w: &[f64], d: usize) -> Weights {
+fn sparse(w: &[f64], d: usize) -> WeightVectors {
     let (mut indptr, mut indices, mut values) = (vec![0], Vec::new(), Vec::new());
     for w in w.chunks(d) {
         indices.extend((0..d as i64).filter(|j| w[*j as usize] != 0.0));
@@ -58,7 +58,7 @@ fn sparse(w: &[f64], d: usize) -> Weights {
         indptr.push(indices.len() as i64);
     }
     let index = InvertedIndex::new(&indptr, &indices, d).unwrap();
-    Weights::Sparse { indptr, indices, values: Numbers::F64(Arc::new(values)), index }
+    WeightVectors::Sparse { indptr, indices, values: Numbers::F64(Arc::new(values)), index }
 }
 
 /// Numbers of which number 5 is damaged.
@@ -152,7 +152,7 @@ proptest! {
             ("by label", Some(PLAIN)), ("narrow", Some(PLAIN)), ("by column", Some(PLAIN)),
         ] {
             for k in [1, 3] {
-                let answer = if k == 1 { Answer::Sign } else { Answer::Highest };
+                let answer = if k == 1 { ClassRule::Sign } else { ClassRule::Highest };
                 let predictor = Predictor::new(model(layout, k, answer, pairs)).unwrap();
                 let x = rows.pieces();
                 let (values, classes, p) = all(&predictor, &x);
@@ -196,7 +196,7 @@ proptest! {
     #[test]
     fn labels_and_best_classes_are_those_of_the_values(rows in made()) {
         for (layout, pairs) in [("by label", None), ("sparse", None), ("by label", Some(PLAIN))] {
-            let predictor = Predictor::new(model(layout, 4, Answer::Labels, pairs)).unwrap();
+            let predictor = Predictor::new(model(layout, 4, ClassRule::Labels, pairs)).unwrap();
             let x = rows.pieces();
             let values = predictor.decision_values(&x, &Silent).unwrap();
             let (starts, labels) = predictor.positive_labels(&x, &Silent).unwrap();
@@ -224,7 +224,7 @@ fn a_predictor_is_shared() {
 
 #[test]
 fn a_row_verifies_what_it_reads_and_a_batch_everything() {
-    let predictor = Predictor::new(model("lent", 1, Answer::Sign, None)).unwrap();
+    let predictor = Predictor::new(model("lent", 1, ClassRule::Sign, None)).unwrap();
     let mut out = [0.0];
     predictor.decide_row(SparseRow { indices: &[0i32, 4, 6], values: &[1.0f64; 3] }, &mut out).unwrap();
     let row = SparseRow { indices: &[1i32, 5], values: &[1.0f64; 2] };
@@ -235,7 +235,7 @@ fn a_row_verifies_what_it_reads_and_a_batch_everything() {
     assert!(predictor.decide_row(outside, &mut out).unwrap_err().to_string().contains("column index 7"));
     let x = DensePieces::new(&[0.5; 2 * D], 2, D).unwrap();
     assert!(predictor.decision_values(&x, &Silent).is_err());
-    assert!(Predictor::new(model("lent", 1, Answer::Sign, Some(PLAIN))).is_ok());
+    assert!(Predictor::new(model("lent", 1, ClassRule::Sign, Some(PLAIN))).is_ok());
     let many = Made { indptr: vec![0, 2, 3], indices: vec![0, 1, 2], values: vec![1.0; 3] };
     assert!(predictor.decision_values(&many.pieces(), &Silent).is_ok());
 }
@@ -243,7 +243,7 @@ fn a_row_verifies_what_it_reads_and_a_batch_everything() {
 #[test]
 fn unusable_rows_are_refused() {
     for pairs in [None, Some(PLAIN)] {
-        let predictor = Predictor::new(model("by label", 1, Answer::Sign, pairs)).unwrap();
+        let predictor = Predictor::new(model("by label", 1, ClassRule::Sign, pairs)).unwrap();
         let error = |indices: &[i64], values: &[f32]| {
             predictor.decide_row(SparseRow { indices, values }, &mut [0.0]).unwrap_err().to_string()
         };
@@ -261,16 +261,16 @@ fn unusable_rows_are_refused() {
 
 #[test]
 fn names_lead_to_columns() {
-    let predictor = Predictor::new(model("by label", 1, Answer::Sign, None)).unwrap();
+    let predictor = Predictor::new(model("by label", 1, ClassRule::Sign, None)).unwrap();
     assert_eq!(predictor.column("word 3", UnknownNames::Error).unwrap(), Some(3));
     assert_eq!(predictor.column("word 7", UnknownNames::Ignore).unwrap(), None);
     let error = predictor.column("word 7", UnknownNames::default()).unwrap_err().to_string();
     assert!(error.contains("feature \"word 7\" is not among the 7 features"), "{error}");
-    let mut nameless = model("by label", 1, Answer::Sign, None);
+    let mut nameless = model("by label", 1, ClassRule::Sign, None);
     nameless.feature_names = None;
     let error = Predictor::new(nameless).unwrap().column("word", UnknownNames::Ignore).unwrap_err();
     assert!(error.to_string().contains("one that has names of features"), "{error}");
-    let mut twice = model("by label", 1, Answer::Sign, None);
+    let mut twice = model("by label", 1, ClassRule::Sign, None);
     twice.feature_names = Some(vec!["same".into(); D]);
     let error = Predictor::new(twice).unwrap().column("other", UnknownNames::Ignore).unwrap_err();
     assert!(error.to_string().contains("feature \"same\" is the name of the columns 0 and 1"), "{error}");
@@ -278,7 +278,7 @@ fn names_lead_to_columns() {
 
 #[test]
 fn what_a_model_does_not_have_is_said() {
-    let mut without = model("by label", 1, Answer::Sign, None);
+    let mut without = model("by label", 1, ClassRule::Sign, None);
     without.probability = None;
     without.record.estimator = "LinearSVC".into();
     let predictor = Predictor::new(without).unwrap();
@@ -286,7 +286,7 @@ fn what_a_model_does_not_have_is_said() {
     assert!(error.contains("one that has probabilities, got a LinearSVC without"), "{error}");
     assert!(predictor.top_k_of(&[0.0], 1).is_err());
     assert!(predictor.answer(&[0.0], Part::Classes(&mut [0; 2])).is_err());
-    let mut misfit = model("by label", 3, Answer::Highest, None);
+    let mut misfit = model("by label", 3, ClassRule::Highest, None);
     misfit.intercepts.pop();
     assert!(Predictor::new(misfit).is_err());
 }
