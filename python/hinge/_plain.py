@@ -55,6 +55,8 @@ def encode(value: Any) -> Any:
     if isinstance(value, np.ndarray) and value.dtype.kind in _KINDS:
         listed = [encode(item) for item in value.ravel().tolist()]
         return {"$array": value.dtype.str, "shape": list(value.shape), "values": listed}
+    if isinstance(value, np.ndarray) and value.ndim == 1 and value.dtype.names:
+        return {"$table": [[name, encode(value[name])] for name in value.dtype.names]}
     if isinstance(value, np.ndarray) and value.dtype.kind == "O":
         return {"$objects": list(value.shape), "values": [encode(item) for item in value.ravel().tolist()]}
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
@@ -142,6 +144,14 @@ def _array(value: dict[str, Any], decoded: Callable[[Any], Any]) -> np.ndarray:
     return np.array(values, dtype=_fitting(_dtype(value["$array"]), values)).reshape(value["shape"])
 
 
+def _table(value: dict[str, Any], decoded: Callable[[Any], Any]) -> np.ndarray:
+    columns = {name: decoded(column) for name, column in value["$table"]}
+    table = np.empty(len(next(iter(columns.values()))), [(name, column.dtype) for name, column in columns.items()])
+    for name, column in columns.items():
+        table[name] = column
+    return table
+
+
 def _objects(value: dict[str, Any], decoded: Callable[[Any], Any]) -> np.ndarray:
     made = np.empty(len(value["values"]), dtype=object)
     made[:] = decoded(value["values"])
@@ -194,6 +204,7 @@ _MAKERS: dict[str, Callable[[dict[str, Any], Callable[[Any], Any]], Any]] = {
     "$dict": lambda value, decoded: {decoded(key): decoded(item) for key, item in value["$dict"]},
     "$scalar": _scalar,
     "$array": _array,
+    "$table": _table,
     "$objects": _objects,
     "$repr": lambda value, decoded: Unknown(value["$repr"]),
 }

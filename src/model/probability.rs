@@ -52,7 +52,8 @@ pub enum Probability {
     /// A rising broken line per vector of weights, level beyond its ends, divided by the sum where there are
     /// several.
     Isotonic(Vec<Line>),
-    /// A softmax of the decision values times this factor; for two classes its logistic function.
+    /// A softmax of the decision values times this factor, which is 1 for multinomial logistic regression; for
+    /// two classes the logistic function.
     Temperature(f64),
 }
 

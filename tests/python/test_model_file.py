@@ -134,8 +134,8 @@ LABELS = st.sampled_from(
         np.array([0, 1, 2], dtype=np.uint8),
         np.array(["a", "naïve", "語 and more"]),
         np.array(["", "b", "c\0d"], dtype=object),
-        np.array([0.5, -1.0, 1e300]),
-        np.array([0.5, -1.0, 3.0], dtype=np.float32),
+        np.array([5.0, -1.0, 2.0**52]),
+        np.array([5.0, -1.0, 3.0], dtype=np.float32),
     ]
 )
 

@@ -22,7 +22,7 @@ use crate::model::probability::Probability;
 use crate::{Result, memory};
 
 /// Bytes written at a time, whole chunks.
-const BUFFER: usize = 64 * CHUNK;
+const BUFFER: usize = 256 * CHUNK;
 
 /// Writes `model`, with `weights` and `metadata` in place of its own.
 ///
