@@ -21,7 +21,7 @@
 //!
 //! * [`SolverType`]: the solvers, of which a model says by which it was made;
 //! * [`read()`], [`ClassOrder`]: files into models;
-//! * [`save`], [`write()`](write()), [`WriteOptions`]: models into files;
+//! * [`save`], [`write()`], [`WriteOptions`]: models into files;
 //! * [`decimal`]: numbers as C prints them.
 
 pub mod decimal;

@@ -38,7 +38,7 @@ pub struct WriteOptions {
 /// Writes a file, whole or not at all.
 ///
 /// # Errors
-/// Those of [`write()`](write()) and of [`Draft`].
+/// Those of [`write()`] and of [`Draft`].
 pub fn save(model: &Model, path: &Path, options: &WriteOptions) -> Result<()> {
     let plan = Plan::new(model, options)?;
     let mut draft = Draft::new(path, KIND, options.replace)?;
