@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from hinge import _checks, _native, _validate
+from hinge import _checks, _native, _threads, _validate
 from hinge._block_options import block_options
 from hinge._budget import budget
 from hinge._checks import at_least, not_negative, optional, positive, truth, unchecked
@@ -30,8 +30,8 @@ _DECADES = (-4, 4)
 """Powers of ten between which a number of ``Cs`` is spread, as in scikit-learn's LogisticRegressionCV."""
 
 
-def _threads(name: str, value: Any) -> int:
-    return _validate.threads(value)
+def _n_threads(name: str, value: Any) -> int:
+    return _threads.threads(value)
 
 
 def _seed(name: str, value: Any) -> int:
@@ -78,7 +78,7 @@ def _step_size(name: str, value: Any) -> str:
     return "function" if callable(value) else _checks.choice(name, value, STEP_SIZES)
 
 
-_N_JOBS = Parameter("n_jobs", "int", None, _threads).means(
+_N_JOBS = Parameter("n_jobs", "int", None, _n_threads).means(
     "Threads. None means all usable cores; results have the same bits for any number."
 )
 

@@ -37,9 +37,9 @@ class ModelParts:
         ``{"kind": "cheapest", "costs": ndarray of shape (n_classes, n_classes)}``, ``{"kind": "labels",
         "container": "dense" or "sparse"}``.
     probability : dict or None
-        How probabilities follow: ``{"kind": "logistic"}``, ``{"kind": "softmax"}``, ``{"kind": "sigmoid", "slopes":
-        ndarray, "offsets": ndarray}``, ``{"kind": "isotonic", "lines": list of (x, y)}``, ``{"kind": "temperature",
-        "factor": float}``.
+        How probabilities follow: ``{"kind": "logistic"}``, ``{"kind": "sigmoid", "slopes": ndarray, "offsets":
+        ndarray}``, ``{"kind": "isotonic", "lines": list of (x, y)}``, ``{"kind": "temperature", "factor": float}``, a
+        softmax of the decision values times the factor, which is 1 for multinomial logistic regression.
     pairs : dict or None
         The degree-2 map, as the native module takes it.
     feature_names : ndarray of str or None
@@ -80,11 +80,11 @@ class ModelParts:
     def of_native(cls, native: dict[str, Any]) -> Self:
         """The parts that the native module gives back."""
         record = {name: value if name in _TEXTS else json.loads(value) for name, value in native["record"].items()}
-        names, dtype = native["feature_names"], _plain.label_dtype(record["label_dtype"])
+        names = native["feature_names"]
         return cls(
             **native
             | {
-                "classes": np.array(native["classes"], dtype=dtype),
+                "classes": _plain.labels(native["classes"], record["label_dtype"]),
                 "feature_names": None if names is None else np.array(names, dtype=object),
                 "record": record,
             }

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy.special import expit, log_expit, log_softmax, softmax
 
 from hinge import _native
 from hinge._block_options import BlockOptions
@@ -13,7 +12,7 @@ from hinge._declared import declared, keep
 from hinge._inherited_docs import with_docs_of
 from hinge._parameters import LOGISTIC_REGRESSION, LOGISTIC_REGRESSION_CV
 from hinge._probabilistic import ProbabilisticClassifier
-from hinge._probability import log_probabilities, probabilities
+from hinge._probability import LOGISTIC, log_probabilities, probabilities
 from hinge._searched import SearchedClassifier
 from hinge._stream import StreamClassifier
 from hinge.svm import LinearSVC, LinearSVCCV
@@ -109,17 +108,13 @@ class LogisticRegression(ProbabilisticClassifier, StreamClassifier):
         return getattr(self, "multi_class_", "ovr") == "multinomial"
 
     def _probability_part(self) -> dict[str, Any]:
-        return {"kind": "softmax" if self._is_softmax() else "logistic"}
+        return {"kind": "temperature", "factor": 1.0} if self._is_softmax() else LOGISTIC
 
     def _log_probabilities(self, values: np.ndarray) -> np.ndarray:
-        if self._is_softmax():
-            return log_softmax(values, axis=1)
-        return log_expit(values) if hasattr(self, "multilabel_") else log_probabilities(values)
+        return log_probabilities(values, self._probability_part(), labels=hasattr(self, "multilabel_"))
 
     def _probabilities(self, values: np.ndarray) -> np.ndarray:
-        if self._is_softmax():
-            return softmax(values, axis=1)
-        return expit(values) if hasattr(self, "multilabel_") else probabilities(values)
+        return probabilities(values, self._probability_part(), labels=hasattr(self, "multilabel_"))
 
 
 @declared(LOGISTIC_REGRESSION_CV)

@@ -11,16 +11,23 @@ use crate::labels::scores::FloatSlice;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Flaw {
     /// The part, by its name in a model file.
-    pub field: &'static str,
+    pub field: String,
     /// What is wrong, with the offending number, and what would be accepted.
     pub reason: String,
 }
 
-fn flaw<T>(field: &'static str, reason: String) -> Result<T, Flaw> {
-    Err(Flaw { field, reason })
+impl Flaw {
+    /// A flaw of a part.
+    pub fn new(field: &str, reason: impl Into<String>) -> Self {
+        Self { field: field.to_owned(), reason: reason.into() }
+    }
 }
 
-fn expect(field: &'static str, what: &str, expected: usize, found: usize) -> Result<(), Flaw> {
+fn flaw<T>(field: &str, reason: String) -> Result<T, Flaw> {
+    Err(Flaw::new(field, reason))
+}
+
+fn expect(field: &str, what: &str, expected: usize, found: usize) -> Result<(), Flaw> {
     if found == expected { Ok(()) } else { flaw(field, format!("{found} {what}, expected {expected}")) }
 }
 
@@ -47,8 +54,16 @@ impl Model {
     /// # Errors
     /// The first that does not.
     pub fn check(&self) -> Result<(), Flaw> {
-        self.check_classes()?;
         self.check_weights()?;
+        self.check_rest()
+    }
+
+    /// Whether all parts but the weights fit together.
+    ///
+    /// # Errors
+    /// The first that does not.
+    pub(crate) fn check_rest(&self) -> Result<(), Flaw> {
+        self.check_classes()?;
         self.check_answer()?;
         self.check_probability()?;
         if let Some(names) = &self.feature_names {
@@ -125,17 +140,26 @@ impl Model {
     }
 
     fn check_probability(&self) -> Result<(), Flaw> {
-        let m = self.n_vectors();
-        match &self.probability {
-            Some(Probability::Sigmoid { slopes, offsets }) => {
+        self.probability.as_ref().map_or(Ok(()), |probability| probability.check(self.n_vectors()))
+    }
+}
+
+impl Probability {
+    /// Whether it can be asked for the decision values of so many vectors of weights.
+    ///
+    /// # Errors
+    /// The first number that it cannot be.
+    pub fn check(&self, m: usize) -> Result<(), Flaw> {
+        match self {
+            Self::Sigmoid { slopes, offsets } => {
                 expect("probability", "slopes", m, slopes.len())?;
                 expect("probability", "offsets", m, offsets.len())
             }
-            Some(Probability::Isotonic(lines)) => {
+            Self::Isotonic(lines) => {
                 expect("probability", "lines", m, lines.len())?;
                 lines.iter().try_for_each(check_line)
             }
-            Some(Probability::Temperature(factor)) if !factor.is_finite() => {
+            Self::Temperature(factor) if !factor.is_finite() => {
                 flaw("probability", format!("the factor is {factor}, it must be finite"))
             }
             _ => Ok(()),

@@ -2,13 +2,22 @@
 //!
 //! * [`weights`]: weights as they lie, in single or double precision, owned or mapped from a file;
 //! * [`answer`]: from decision values to classes; [`probability`]: and to probabilities;
-//! * [`check`]: whether all of a model fits together.
+//! * [`check`]: whether all of a model fits together;
+//! * [`predictor`]: a model that answers, for many rows or one, whose columns may be given by name ([`names`]);
+//! * [`rows`]: what it takes as rows;
+//! * [`file`]: models in files;
+//! * [`liblinear`]: LIBLINEAR's model files, both ways.
 //!
 //! A [`Model`] never changes once it is made, so that any number of threads may use it.
 
 pub mod answer;
 pub mod check;
+pub mod file;
+pub mod liblinear;
+pub mod names;
+pub mod predictor;
 pub mod probability;
+pub mod rows;
 pub mod weights;
 
 use serde_json::{Map, Value};

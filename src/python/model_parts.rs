@@ -18,6 +18,7 @@ use crate::labels::inverted_index::InvertedIndex;
 use crate::labels::scores::FloatSlice;
 use crate::memory;
 use crate::model::answer::Answer;
+use crate::model::file::WeightSlices;
 use crate::model::probability::{Line, Probability};
 use crate::model::weights::{Numbers, Weights};
 use crate::model::{Model, Record};
@@ -51,6 +52,14 @@ enum PartsCoef<'py> {
 impl Parts<'_> {
     /// The model, a copy of everything, checked.
     pub fn model(&self) -> PyResult<Model> {
+        let mut model = self.rest()?;
+        model.weights = memory::catch(|| self.coef.weights(self.n_features))?;
+        model.check().map_err(|flaw| PyValueError::new_err(format!("{}: {}", flaw.field, flaw.reason)))?;
+        Ok(model)
+    }
+
+    /// The model without its weights, for what takes them as they lie: [`Self::weights`].
+    pub fn rest(&self) -> PyResult<Model> {
         let record = Record {
             estimator: item(&self.record, "estimator")?,
             version: item(&self.record, "version")?,
@@ -60,9 +69,9 @@ impl Parts<'_> {
             data: json(&self.record, "data")?,
             metadata: json(&self.record, "metadata")?,
         };
-        let model = Model {
+        Ok(Model {
             n_features: self.n_features,
-            weights: memory::catch(|| self.coef.weights(self.n_features))?,
+            weights: Weights::ByLabel(Numbers::F64(Arc::default())),
             intercepts: self.intercept.as_slice()?.to_vec(),
             classes: classes_of(&self.classes)?,
             answer: answer_of(&self.answer)?,
@@ -70,9 +79,23 @@ impl Parts<'_> {
             pairs: self.pairs.as_ref().map(MapOptions::spec),
             feature_names: self.feature_names.clone(),
             record,
-        };
-        model.check().map_err(|flaw| PyValueError::new_err(format!("{}: {}", flaw.field, flaw.reason)))?;
-        Ok(model)
+        })
+    }
+
+    /// The weights where they lie.
+    pub fn weights(&self) -> PyResult<WeightSlices<'_>> {
+        let dense = |is_c: bool, w| if is_c { WeightSlices::ByLabel(w) } else { WeightSlices::ByColumn(w) };
+        let sparse = |indptr, indices, values| WeightSlices::Sparse { indptr, indices, values };
+        Ok(match &self.coef {
+            PartsCoef::DenseF64(w) => dense(w.is_c_contiguous(), FloatSlice::F64(w.as_slice()?)),
+            PartsCoef::DenseF32(w) => dense(w.is_c_contiguous(), FloatSlice::F32(w.as_slice()?)),
+            PartsCoef::SparseF64((indptr, indices, values)) => {
+                sparse(indptr.as_slice()?, indices.as_slice()?, FloatSlice::F64(values.as_slice()?))
+            }
+            PartsCoef::SparseF32((indptr, indices, values)) => {
+                sparse(indptr.as_slice()?, indices.as_slice()?, FloatSlice::F32(values.as_slice()?))
+            }
+        })
     }
 }
 
@@ -136,11 +159,11 @@ fn answer_of(dict: &Bound<'_, PyDict>) -> PyResult<Answer> {
     })
 }
 
-fn probability_of(dict: &Bound<'_, PyDict>) -> PyResult<Probability> {
+/// How probabilities follow from decision values.
+pub fn probability_of(dict: &Bound<'_, PyDict>) -> PyResult<Probability> {
     let kind: String = item(dict, "kind")?;
     Ok(match kind.as_str() {
         "logistic" => Probability::Logistic,
-        "softmax" => Probability::Softmax,
         "sigmoid" => {
             Probability::Sigmoid { slopes: numbers(dict, "slopes")?, offsets: numbers(dict, "offsets")? }
         }
@@ -158,16 +181,22 @@ fn probability_of(dict: &Bound<'_, PyDict>) -> PyResult<Probability> {
 
 /// The parts of a model as a dict, arrays copied.
 pub fn parts_of<'py>(py: Python<'py>, model: &Model) -> PyResult<Bound<'py, PyDict>> {
+    let parts = head_of(py, model)?;
+    parts.set_item("coef", coef_of(py, model)?)?;
+    parts.set_item("feature_names", model.feature_names.as_deref())?;
+    Ok(parts)
+}
+
+/// The parts of a model without those that are large: its weights and the names of its columns.
+pub fn head_of<'py>(py: Python<'py>, model: &Model) -> PyResult<Bound<'py, PyDict>> {
     let parts = PyDict::new(py);
     parts.set_item("n_features", model.n_features)?;
-    parts.set_item("coef", coef_of(py, model)?)?;
     parts.set_item("intercept", PyArray1::from_slice(py, &model.intercepts))?;
     parts.set_item("classes", labels_of(py, &model.classes)?)?;
     parts.set_item("answer", answer_dict(py, &model.answer, model.classes.len())?)?;
     let probability = model.probability.as_ref();
     parts.set_item("probability", probability.map(|p| probability_dict(py, p)).transpose()?)?;
     parts.set_item("pairs", model.pairs.map(|pairs| MapOptions::of(pairs).dict(py)).transpose()?)?;
-    parts.set_item("feature_names", model.feature_names.as_deref())?;
     let (record, known) = (PyDict::new(py), &model.record);
     record.set_item("estimator", &known.estimator)?;
     record.set_item("version", &known.version)?;
@@ -255,7 +284,6 @@ fn probability_dict<'py>(py: Python<'py>, probability: &Probability) -> PyResult
     let dict = PyDict::new(py);
     let kind = match probability {
         Probability::Logistic => "logistic",
-        Probability::Softmax => "softmax",
         Probability::Sigmoid { slopes, offsets } => {
             dict.set_item("slopes", PyArray1::from_slice(py, slopes))?;
             dict.set_item("offsets", PyArray1::from_slice(py, offsets))?;

@@ -176,7 +176,9 @@ def test_a_store_is_multinomial_in_memory_and_refused_beyond(tmp_path):
 
 def test_streams_and_labels_are_one_against_the_rest():
     X, y = sparse_problem(8, n_classes=3)
-    with pytest.raises(ValueError, match="multi_class must be 'ovr' for partial_fit with more than 2 classes, got 'a"):
+    with pytest.raises(
+        ValueError, match="multi_class must be 'ovr' for partial_fit with more than 2 classes, got 'auto'"
+    ):
         hinge.LogisticRegression().partial_fit(X, y, classes=[0, 1, 2])
     stream = hinge.LogisticRegression(multi_class="ovr").partial_fit(X, y, classes=[0, 1, 2])
     np.testing.assert_allclose(stream.predict_proba(X).sum(axis=1), 1.0)
@@ -200,7 +202,7 @@ def test_models_are_kept():
         assert other.multi_class_ == "multinomial"
         assert not hasattr(other, "calibration_")
         np.testing.assert_array_equal(other.predict_proba(X), model.predict_proba(X))
-    assert parts_of(model).probability == {"kind": "softmax"}
+    assert parts_of(model).probability == {"kind": "temperature", "factor": 1.0}
 
 
 @pytest.mark.parametrize("solver", ["newton", "dual_cd"])

@@ -153,6 +153,46 @@ proptest! {
 }
 
 /// Rows, labels and costs that break careless solvers.
+/// Rows of a few columns, some empty, at costs of many orders of magnitude.
+fn rough_data() -> impl Strategy<Value = Data> {
+    (2..40usize, 1..5usize, -6..7i32).prop_flat_map(|(n, d, power)| {
+        let entry = prop_oneof![2 => Just(0.0), 3 => -2.0..2.0f64];
+        let row = prop_oneof![1 => Just(vec![0.0; d]), 9 => prop::collection::vec(entry, d)];
+        let rows = prop::collection::vec(row, n);
+        let cost = prop::collection::vec(0.05..5.0f64, n);
+        (rows, prop::collection::vec(prop::bool::ANY, n), cost).prop_map(move |(rows, y, cost)| {
+            let mut y: Vec<f64> = y.into_iter().map(|p| if p { 1.0 } else { -1.0 }).collect();
+            (y[0], y[1]) = (1.0, -1.0);
+            Data::new(rows, y, cost.into_iter().map(|c| c * 10f64.powi(power)).collect())
+        })
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+    /// Whatever the tolerance, gaps are within it and not below the distance to the optimum, and dual
+    /// variables are feasible and prove the dual value.
+    #[test]
+    fn newtons_gaps_bound_the_distance(
+        data in rough_data(),
+        loss in 0..LOSSES.len(),
+        intercept in 0..3usize,
+        tol in prop::sample::select(vec![0.3, 1e-1, 1e-2, 1e-4, 1e-7]),
+    ) {
+        let (loss, intercept) = (LOSSES[loss], INTERCEPTS[intercept]);
+        let tight = solve(&data, loss, intercept, SolverKind::Newton, 1e-11);
+        let s = solve(&data, loss, intercept, SolverKind::Newton, tol);
+        let gap = s.certificate.relative_gap();
+        prop_assert_eq!(s.status, Status::Converged);
+        prop_assert!(gap <= tol, "{gap} {tol}");
+        let (value, least) = (data.primal(loss, intercept, &s.w, s.intercept), tight.certificate.primal);
+        prop_assert!(s.certificate.dual <= least * (1.0 + 1e-12), "{s:?} {tight:?}");
+        prop_assert!(gap >= (value - least) / least - 1e-11, "{gap} {value} {least}");
+        let dual = data.dual(loss, intercept, &s.alpha);
+        prop_assert!((dual - s.certificate.dual).abs() <= 1e-9 * dual.abs(), "{dual} {s:?}");
+    }
+}
+
 fn awkward() -> Vec<(&'static str, Data)> {
     let row = |v: &[f64]| v.to_vec();
     vec![

@@ -10,6 +10,10 @@
 //! `sigma c_i` strictly inside the box. With the factor `c_i` a row of cost 2 and two rows of cost 1 take the
 //! same path. [`crate::fit::newton`] minimises the sum, `a <- t(m)` follows, and `sigma` grows
 //! ([`super::proximal`]; the Newton matrix `I + sigma X_J'C_J X_J` needs the rows `J` inside the box only).
+//! The gap of a point of the sequence is about twice the distance to the optimum (a9a and w8a, C = 1 and 16,
+//! gaps of 1e-1 to 1e-4: 1.1 to 8.7 times, 1.9 in the median): both values are off alike, and an epoch of
+//! descent for the dual one, as with the smooth losses, could not bring fits to an end much sooner.
+//!
 //! Where rows outnumber columns this beats coordinate descent by far at large `C`; where columns outnumber
 //! rows it does not.
 
