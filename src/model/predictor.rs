@@ -10,7 +10,7 @@ use std::sync::OnceLock;
 
 use super::Model;
 use super::check::Flaw;
-use super::names::NameTable;
+use super::names::{NameKey, NameTable};
 use super::probability::{Outputs, Probability};
 use super::rows::{ModelRows, RisingRows, SparseRow, whole};
 use crate::fit::sweep::Sweep;
@@ -308,35 +308,41 @@ impl Predictor {
         })
     }
 
-    /// The column of a feature; `None` for one that is to be ignored.
+    /// The columns of the features by their names; made when it is first asked for.
     ///
     /// # Errors
-    /// [`Error::Feature`] for a name that the model does not have, a model without names, or one in which a name
-    /// stands twice.
-    pub fn column(&self, name: &str, unknown: UnknownNames) -> Result<Option<u32>> {
-        let no = |reason: String| Error::Feature { name: name.into(), reason };
+    /// [`Error::Feature`] for a model in which a name stands twice; [`Error::Parameter`] for one without names.
+    pub fn names(&self) -> Result<&NameTable> {
         let Some(names) = &self.model.feature_names else {
-            return Err(
-                no("cannot be found: the model has no names of features, pass column numbers".into()),
-            );
+            let value = "one without, pass column numbers".to_owned();
+            return Err(Error::Parameter {
+                name: "the model",
+                value,
+                rule: "one that has names of features",
+            });
         };
-        let table = self.names.get_or_init(|| {
+        let made = self.names.get_or_init(|| {
             NameTable::new(names).map_err(|error| match error {
                 Error::Feature { name, reason } => (name, reason),
                 error => (names.first().cloned().unwrap_or_default(), error.to_string()),
             })
         });
-        let table = match table {
-            Ok(table) => table,
-            Err((name, reason)) => {
-                return Err(Error::Feature { name: name.clone(), reason: reason.clone() });
+        made.as_ref().map_err(|(name, reason)| Error::Feature { name: name.clone(), reason: reason.clone() })
+    }
+
+    /// The column of a feature; `None` for one that is to be ignored.
+    ///
+    /// # Errors
+    /// Those of [`Self::names`], and [`Error::Feature`] for a name that the model does not have.
+    pub fn column(&self, name: &str, unknown: UnknownNames) -> Result<Option<u32>> {
+        match (self.names()?.column(NameKey::of(name)), unknown) {
+            (None, UnknownNames::Error) => {
+                let n = self.model.n_features;
+                let reason = format!(
+                    "is not among the {n} features of the model: check its spelling, or have unknown names ignored"
+                );
+                Err(Error::Feature { name: name.into(), reason })
             }
-        };
-        match (table.column(name, names), unknown) {
-            (None, UnknownNames::Error) => Err(no(format!(
-                "is not among the {} features of the model: check its spelling, or have unknown names ignored",
-                names.len()
-            ))),
             (found, _) => Ok(found),
         }
     }

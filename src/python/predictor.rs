@@ -24,6 +24,7 @@ use super::run::run;
 use crate::labels::scores::FloatSlice;
 use crate::matrix::csr::CsrPieces;
 use crate::matrix::{Index, Value};
+use crate::model::names::NameKey;
 use crate::model::predictor::{Part, Predictor, UnknownNames};
 use crate::model::probability::Outputs;
 use crate::model::rows::{ModelRows, SparseRow};
@@ -189,7 +190,8 @@ impl NativeModel {
         ignore_unknown: bool,
     ) -> PyResult<NamedRow<'py>> {
         let unknown = if ignore_unknown { UnknownNames::Ignore } else { UnknownNames::Error };
-        let (mut indices, mut values) = (Vec::with_capacity(row.len()), Vec::with_capacity(row.len()));
+        let table = self.inner.names()?;
+        let mut entries = Vec::with_capacity(row.len());
         for (name, value) in row.iter() {
             let known = name.cast::<PyString>();
             let known = known.map_err(|_| {
@@ -197,14 +199,22 @@ impl NativeModel {
                     "a row by names is a dict of strings, one of its keys is {name:?}"
                 ))
             })?;
-            if let Some(column) = self.inner.column(known.to_str()?, unknown)? {
-                let value: f64 = value.extract().map_err(|_| {
-                    PyTypeError::new_err(format!(
-                        "feature {name:?} must have a number as its value, got {value:?}"
-                    ))
-                })?;
+            let key = NameKey::of(known.to_str()?);
+            table.prefetch(key);
+            let number: f64 = value.extract().map_err(|_| {
+                PyTypeError::new_err(format!(
+                    "feature {name:?} must have a number as its value, got {value:?}"
+                ))
+            })?;
+            entries.push((key, number));
+        }
+        let (mut indices, mut values) = (Vec::with_capacity(row.len()), Vec::with_capacity(row.len()));
+        for (at, (key, value)) in entries.into_iter().enumerate() {
+            if let Some(column) = table.column(key) {
                 indices.push(i64::from(column));
                 values.push(value);
+            } else if let Some((name, _)) = row.iter().nth(at) {
+                self.inner.column(name.cast::<PyString>()?.to_str()?, unknown)?;
             }
         }
         Ok((indices.into_pyarray(py), values.into_pyarray(py)))

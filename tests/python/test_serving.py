@@ -203,7 +203,9 @@ def test_rows_by_name(row):
 
 def test_names_that_cannot_be_rows():
     _, predictor = pair("svc")
-    with pytest.raises(ValueError, match="the model has no names of features, pass column numbers"):
+    with pytest.raises(
+        ValueError, match="the model must be one that has names of features, got one without, pass column numbers"
+    ):
         predictor.predict({"word": 1.0})
     with pytest.raises(AttributeError, match="without names of features"):
         _ = predictor.feature_names_in_

@@ -16,8 +16,8 @@
 //!    some lane, and sums up `s.x_i` for them on the way; the other rows are read once at the end;
 //! 4. a backtracking line search per lane, which reads no data (GalliLin21).
 //!
-//! A single fit ([`single`]) need not wait for that gap: an epoch of dual descent from the slopes ([`polish`])
-//! certifies one some 5 to 100 times smaller.
+//! A single fit ([`single`]) need not wait for that gap: an epoch of dual descent from the slopes
+//! ([`polish`]) certifies one some 5 to 100 times smaller.
 //!
 //! [`passes`] is what is done with a row, [`cg`] the directions, [`preconditioner`] (by [`hessian`] and
 //! [`cholesky`] when columns are few) what speeds them up, [`line_search`] the step lengths, [`sample`] a

@@ -269,7 +269,7 @@ fn names_lead_to_columns() {
     let mut nameless = model("by label", 1, Answer::Sign, None);
     nameless.feature_names = None;
     let error = Predictor::new(nameless).unwrap().column("word", UnknownNames::Ignore).unwrap_err();
-    assert!(error.to_string().contains("the model has no names"), "{error}");
+    assert!(error.to_string().contains("one that has names of features"), "{error}");
     let mut twice = model("by label", 1, Answer::Sign, None);
     twice.feature_names = Some(vec!["same".into(); D]);
     let error = Predictor::new(twice).unwrap().column("other", UnknownNames::Ignore).unwrap_err();
