@@ -222,7 +222,7 @@ mod tests {
     #[test]
     fn rows_meet_all_classes_of_all_strips() {
         let (x, _) = CsrView::new(&[0, 2, 3], &[0, 2, 1], &[2.0f64, -1.0, 3.0], 3).unwrap();
-        for n_classes in [1, 8, 9, 24, 33, 70, 100] {
+        for n_classes in [1usize, 8, 9, 24, 33, 70, 100] {
             let lines = n_classes.div_ceil(LINE);
             let mut w = Strips::zeros(3, lines);
             assert!(w.strips.iter().all(|strip| (1..=MAX_WIDTH).contains(&strip.width)));
