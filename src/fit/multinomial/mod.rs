@@ -254,7 +254,9 @@ fn newton_from(
 /// Newton steps until the gap is at most `params.tol`, by the softmax as dual point or by a better one, which
 /// is returned.
 fn newton_steps(newton: &mut SoftmaxNewton<'_>, params: &Params) -> Result<(Status, Option<Block<LINE>>)> {
-    let mut target = POLISHED_FROM * params.tol;
+    let from =
+        std::env::var("HINGE_POLISH").ok().and_then(|x| x.parse::<f64>().ok()).unwrap_or(POLISHED_FROM);
+    let mut target = from * params.tol;
     loop {
         let status = newton.minimise(target.max(params.tol), params.max_iter)?;
         let gap = newton.certificate().relative_gap();
@@ -267,6 +269,13 @@ fn newton_steps(newton: &mut SoftmaxNewton<'_>, params: &Params) -> Result<(Stat
         let both = Certificate { primal, dual: polished.certificate.dual };
         if both.relative_gap() <= params.tol {
             return Ok((Status::Converged, Some(polished.logits)));
+        }
+        if std::env::var("HINGE_TRACE").is_ok() {
+            eprintln!(
+                "polish: newton gap {gap:e}, polished {:e}, passes {}",
+                both.relative_gap(),
+                newton.passes
+            );
         }
         target = gap * POLISHED_AGAIN;
     }

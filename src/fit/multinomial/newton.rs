@@ -152,6 +152,9 @@ impl<'a> SoftmaxNewton<'a> {
                 accuracy: gap,
                 search: None,
             });
+            if std::env::var("HINGE_TRACE").is_ok() {
+                eprintln!("step {} value {:.10e} gap {gap:e} passes {}", self.steps, self.value, self.passes);
+            }
             if gap <= tol || self.squared == 0.0 {
                 return Ok(Status::Converged);
             }

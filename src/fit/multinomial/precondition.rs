@@ -51,10 +51,17 @@ impl ClassPreconditioner {
     pub fn new(design: &Design<'_>, n_classes: usize) -> Self {
         let lines = n_classes.div_ceil(LINE) as f64;
         let dense = factorisation(design).filter(|f| f.is_worth_it).map(|f| f.passes / lines);
+        let force = std::env::var("HINGE_DENSE").ok();
         let (kind, price) = match dense {
             Some(price) if n_classes as f64 * price <= CHEAP => (Kind::Blocks, n_classes as f64 * price),
             Some(price) => (Kind::Shared, price),
             None => (Kind::Diagonal, 1.0),
+        };
+        let kind = match force.as_deref() {
+            Some("0") => Kind::Diagonal,
+            Some("1") => Kind::Shared,
+            Some("2") => Kind::Blocks,
+            _ => kind,
         };
         Self { inverse: Inverse::None, kind, price, products: 0.0 }
     }

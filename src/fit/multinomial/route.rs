@@ -23,6 +23,12 @@ impl MultinomialRoute {
     pub fn of(problem: &ClassProblem<'_>, plain: &Design<'_>, params: &Params) -> Self {
         let is_auto = params.solver == SolverKind::Auto;
         let is_newtons = params.solver == SolverKind::Newton || (is_auto && is_newtons(problem, plain));
+        // TEMPORARY
+        let first = std::env::var("HINGE_FIRST").ok().and_then(|x| x.parse::<f64>().ok()).unwrap_or(0.0);
+        if is_auto && is_newtons && first > 0.0 {
+            let patience = Patience { before: first, further: 8.0 };
+            return Self { begins_with_descent: true, patience: Some(patience), slow_checks: 1 };
+        }
         let patience = is_auto.then_some(PATIENCE_DIRECT);
         Self { begins_with_descent: !is_newtons, patience, slow_checks: SLOW_CHECKS }
     }
