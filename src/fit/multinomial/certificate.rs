@@ -1,8 +1,8 @@
-//! The certificate of weights, intercepts and a dual point on given rows: a proof, in spite of rounding,
-//! after the pattern of [`crate::fit::certificate`].
+//! The certificate of weights, intercepts and a dual point on given rows: a proof, in spite of rounding, after
+//! the pattern of [`crate::fit::certificate`].
 //!
-//! **The bound.** Let `z` be the computed scores with intercepts, `d_ik = z_ik - z_{i,y_i}`, and `p` the
-//! exact softmax of the table of logits `u`, or of `z` itself. Since `sum_i c_i (z_{i,y_i} - p_i.z_i)` is
+//! **The bound.** Let `z` be the computed scores with intercepts, `d_ik = z_ik - z_{i,y_i}`, and `p` the exact
+//! softmax of the table of logits `u`, or of `z` itself. Since `sum_i c_i (z_{i,y_i} - p_i.z_i)` is
 //! `<W, W(p)>` where the intercepts are not free or `p` is on their constraint,
 //!
 //! ```text
@@ -29,7 +29,7 @@
 //!   `t sqrt(2) sum_i c_i |x_i|`.
 
 use super::balance::balance;
-use super::passes::{Coefficients, Setup, SoftmaxSlopes};
+use super::passes::{Coefficients, Setup, Slopes};
 use super::point::{ClassEvidence, Point};
 use super::softmax::{Lines, dot, largest, mean_difference};
 use crate::fit::certificate::UNIT;
@@ -139,7 +139,7 @@ fn gather(setup: &Setup<'_>, point: &mut Point, p: &mut Lines, rest: &mut [f64])
         setup.evaluate(&scores, &setup.row(0.0), p, rest);
     }
     let mut gradient = setup.strips();
-    setup.scatter(&SoftmaxSlopes { lines: setup.lines, p, rest, problem: setup.problem }, &mut gradient);
+    setup.scatter(&Slopes { lines: setup.lines, p, rest, problem: setup.problem }, &mut gradient);
     setup.poll()?;
     gradient.add_scaled(1.0, &point.w);
     let distance = gradient.dot(&gradient, gradient.n_columns()).sqrt();
@@ -270,5 +270,5 @@ impl RowSums {
 /// Ensures that the coefficients of a scattering pass may be shared.
 const _: fn() = || {
     fn is_sync<T: Coefficients>() {}
-    is_sync::<SoftmaxSlopes<'_>>();
+    is_sync::<Slopes<'_>>();
 };

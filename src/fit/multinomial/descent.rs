@@ -61,7 +61,7 @@ pub struct Descent<'a> {
 }
 
 /// A checked point.
-pub struct DescentCheck {
+pub struct Check {
     /// Primal and dual value.
     pub certificate: Certificate,
     /// Scores at the weights with the best intercepts.
@@ -100,7 +100,7 @@ impl<'a> Descent<'a> {
     }
 
     /// The dual point of a check, on the constraint of free intercepts.
-    pub fn balanced_logits(self, check: &DescentCheck) -> Block<LINE> {
+    pub fn balanced_logits(self, check: &Check) -> Block<LINE> {
         let Self { plain, mut logits, .. } = self;
         if plain.problem.intercept == Intercept::Free {
             plain.shift(&mut logits, &check.shift);
@@ -154,7 +154,7 @@ impl<'a> Descent<'a> {
     ///
     /// # Errors
     /// [`Error::Cancelled`] and [`Error::Overflow`].
-    pub fn check(&mut self, tol: f64) -> Result<DescentCheck> {
+    pub fn check(&mut self, tol: f64) -> Result<Check> {
         let (n, is_free) = (self.n_weights(), self.is_free());
         let Self { plain, w, logits, squared, .. } = &*self;
         let mut scores = plain.table();
@@ -210,11 +210,11 @@ impl<'a> Descent<'a> {
             self.passes += 0.5;
         }
         let certificate = Certificate { primal, dual: primal - gap - 0.5 * radius * radius };
-        Ok(DescentCheck { certificate, scores, offset, shift, radius })
+        Ok(Check { certificate, scores, offset, shift, radius })
     }
 
     /// The point of a check as a solution to be proved.
-    pub fn into_point(self, check: DescentCheck, status: Status, n_iter: usize) -> Point {
+    pub fn into_point(self, check: Check, status: Status, n_iter: usize) -> Point {
         let Self { plain, mut w, mut logits, visits, passes, setup, .. } = self;
         let is_free = setup.problem.intercept == Intercept::Free;
         let total: f64 = plain.problem.cost.iter().sum();

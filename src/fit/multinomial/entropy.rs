@@ -46,83 +46,69 @@ impl RowScratch {
     /// where nothing was found.
     #[inline(always)]
     pub fn solve(&mut self, u: &mut Lines, own: usize, n_classes: usize, a: f64) -> Option<f64> {
+        let Self { z, p, q, v, target } = self;
         let is_new = u[0][0].is_nan();
-        let entropy_before = if is_new { self.begin(own, n_classes) } else { self.go_on(u) };
-        let Self { z, p, target, .. } = self;
+        let entropy_before = if is_new {
+            let uniform = -ln(n_classes as f64);
+            p.iter_mut().for_each(|p| *p = [0.0; LINE]);
+            p[own / LINE][own % LINE] = 1.0;
+            v.iter_mut().for_each(|v| *v = [uniform; LINE]);
+            v.as_flattened_mut()[n_classes..].fill(FAR);
+            0.0
+        } else {
+            for (p, u) in p.iter_mut().zip(u.iter()) {
+                for l in 0..LINE {
+                    p[l] = exp_of_negative(u[l]);
+                }
+            }
+            v.copy_from_slice(u);
+            -dot(p, u)
+        };
         for ((t, z), p) in target.iter_mut().zip(z.iter()).zip(p.iter()) {
             for l in 0..LINE {
                 t[l] = z[l] + a * p[l];
             }
         }
-        if !(0..MAX_STEPS).any(|_| self.step(a) <= EXACT) {
-            return None;
-        }
-        self.normalise();
-        let gain = self.gain(a) - entropy_before;
-        if !(gain >= 0.0 || is_new) {
-            return None;
-        }
-        u.copy_from_slice(&self.v);
-        // What is kept must be what is added: the next visit computes the probabilities from the logits.
-        exponentials(u, &mut self.q);
-        Some(gain)
-    }
-
-    /// A row that has all on its own class, to be solved from uniform probabilities; returns its entropy.
-    #[inline(always)]
-    fn begin(&mut self, own: usize, n_classes: usize) -> f64 {
-        let uniform = -ln(n_classes as f64);
-        self.p.iter_mut().for_each(|p| *p = [0.0; LINE]);
-        self.p[own / LINE][own % LINE] = 1.0;
-        self.v.iter_mut().for_each(|v| *v = [uniform; LINE]);
-        self.v.as_flattened_mut()[n_classes..].fill(FAR);
-        0.0
-    }
-
-    /// A row at logits `u`; returns its entropy.
-    #[inline(always)]
-    fn go_on(&mut self, u: &Lines) -> f64 {
-        exponentials(u, &mut self.p);
-        self.v.copy_from_slice(u);
-        -dot(&self.p, u)
-    }
-
-    /// A Newton step; returns the mean square by which logits have moved.
-    #[inline(always)]
-    fn step(&mut self, a: f64) -> f64 {
-        let Self { q, v, target, .. } = self;
-        let mut sums = [[0.0; LINE]; 3];
-        for ((q, v), t) in q.iter_mut().zip(v.iter()).zip(target.iter()) {
-            for l in 0..LINE {
-                let e = exp_of_negative(v[l]);
-                let share = e / (1.0 + a * e);
-                q[l] = e;
-                sums[0][l] += e;
-                sums[1][l] += share * (t[l] - v[l] - a * e);
-                sums[2][l] += share;
+        let mut is_solved = false;
+        for _ in 0..MAX_STEPS {
+            let mut sums = [[0.0; LINE]; 3];
+            for ((q, v), t) in q.iter_mut().zip(v.iter()).zip(target.iter()) {
+                for l in 0..LINE {
+                    let e = exp_of_negative(v[l]);
+                    let share = e / (1.0 + a * e);
+                    q[l] = e;
+                    sums[0][l] += e;
+                    sums[1][l] += share * (t[l] - v[l] - a * e);
+                    sums[2][l] += share;
+                }
+            }
+            let [sum, pull, share] = [total(&sums[..1]), total(&sums[1..2]), total(&sums[2..])];
+            let lambda = (sum - 1.0 + pull) / share;
+            let mut squares = [0.0; LINE];
+            for ((q, v), t) in q.iter().zip(v.iter_mut()).zip(target.iter()) {
+                for l in 0..LINE {
+                    let step = (t[l] - v[l] - a * q[l] - lambda) / (1.0 + a * q[l]);
+                    let next = v[l] + step;
+                    let next = if next > 0.0 { 0.0 } else { next };
+                    let moved = next - v[l];
+                    squares[l] += q[l] * moved * moved;
+                    v[l] = next;
+                }
+            }
+            if total(&[squares]) <= EXACT {
+                is_solved = true;
+                break;
             }
         }
-        let [sum, pull, share] = [total(&sums[..1]), total(&sums[1..2]), total(&sums[2..])];
-        let lambda = (sum - 1.0 + pull) / share;
-        let mut squares = [0.0; LINE];
-        for ((q, v), t) in q.iter().zip(v.iter_mut()).zip(target.iter()) {
+        if !is_solved {
+            return None;
+        }
+        // Onto the simplex.
+        for (q, v) in q.iter_mut().zip(v.iter()) {
             for l in 0..LINE {
-                let step = (t[l] - v[l] - a * q[l] - lambda) / (1.0 + a * q[l]);
-                let next = v[l] + step;
-                let next = if next > 0.0 { 0.0 } else { next };
-                let moved = next - v[l];
-                squares[l] += q[l] * moved * moved;
-                v[l] = next;
+                q[l] = exp_of_negative(v[l]);
             }
         }
-        total(&[squares])
-    }
-
-    /// Moves the logits so that the probabilities add up to 1.
-    #[inline(always)]
-    fn normalise(&mut self) {
-        let Self { q, v, .. } = self;
-        exponentials(v, q);
         let sum = total(q);
         let (inverse, log) = (1.0 / sum, ln(sum));
         for (q, v) in q.iter_mut().zip(v.iter_mut()) {
@@ -132,12 +118,6 @@ impl RowScratch {
                 v[l] = if next > 0.0 { 0.0 } else { next };
             }
         }
-    }
-
-    /// What the change gains, with the entropy that the row has now.
-    #[inline(always)]
-    fn gain(&self, a: f64) -> f64 {
-        let Self { z, p, q, v, .. } = self;
         let (mut linear, mut square) = ([0.0; LINE], [0.0; LINE]);
         for ((q, p), z) in q.iter().zip(p.iter()).zip(z.iter()) {
             for l in 0..LINE {
@@ -146,17 +126,18 @@ impl RowScratch {
                 square[l] += change * change;
             }
         }
-        total(&[linear]) - 0.5 * a * total(&[square]) - dot(q, v)
-    }
-}
-
-/// The exponentials of logits.
-#[inline(always)]
-fn exponentials(logits: &Lines, out: &mut Lines) {
-    for (out, u) in out.iter_mut().zip(logits) {
-        for l in 0..LINE {
-            out[l] = exp_of_negative(u[l]);
+        let gain = total(&[linear]) - 0.5 * a * total(&[square]) - dot(q, v) - entropy_before;
+        if !(gain >= 0.0) && !is_new {
+            return None;
         }
+        u.copy_from_slice(v);
+        // What is kept must be what is added: the next visit computes the probabilities from the logits.
+        for (q, u) in q.iter_mut().zip(u.iter()) {
+            for l in 0..LINE {
+                q[l] = exp_of_negative(u[l]);
+            }
+        }
+        Some(gain)
     }
 }
 

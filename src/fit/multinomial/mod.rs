@@ -8,16 +8,15 @@
 //!
 //! **Where the dual comes from.** `log sum_k exp(z_k)` is the maximum over the simplex of `p.z + H(p)`, taken
 //! at `p = softmax(z)`. Put in, the primal is a minimum over `W` of a maximum over `p` of
-//! `1/2 |W|^2 - <W, W(p)> - b.r(p) + sum_i c_i H(p_i)`, with `r_k(p) = sum_i c_i ([y_i = k] - p_ik)`;
-//! exchanged, the minimum over `W` is at `W = W(p)`. What becomes of `b`:
+//! `1/2 |W|^2 - <W, W(p)> - b.r(p) + sum_i c_i H(p_i)`, with `r_k(p) = sum_i c_i ([y_i = k] - p_ik)`; exchanged,
+//! the minimum over `W` is at `W = W(p)`. What becomes of `b`:
 //!
 //! * none: there is no `b.r`;
 //! * penalised, the weight of a constant column of height `s`: one column more in `W` and `x_i`;
 //! * free: the minimum over `b` is minus infinity unless `r(p) = 0`, a constraint of the dual.
 //!
 //! **The gap.** At any `W, b` let `p` be the softmax of the scores. Then the maximum above is attained, so
-//! that `sum_i c_i H(p_i)` equals the losses plus `<W, W(p)> + b.r(p)`, and with `r(p) = 0` where `b` is
-//! free,
+//! that `sum_i c_i H(p_i)` equals the losses plus `<W, W(p)> + b.r(p)`, and with `r(p) = 0` where `b` is free,
 //!
 //! ```text
 //! primal - dual = 1/2 |W|^2 + 1/2 |W(p)|^2 - <W, W(p)> = 1/2 |W - W(p)|^2,
@@ -52,10 +51,10 @@ pub mod softmax;
 pub mod strips;
 
 use self::descent::Descent;
-use self::newton::SoftmaxNewton;
+use self::newton::Newton;
 use self::passes::Setup;
 use self::point::Point;
-use self::route::MultinomialRoute;
+use self::route::Route;
 use self::softmax::FAR;
 use super::crammer_singer::ClassProblem;
 use super::crammer_singer::weights::{ClassWeights, LINE};
@@ -114,8 +113,7 @@ fn certified_setup<'a>(problem: &ClassProblem<'a>, monitor: &'a dyn Monitor) -> 
     Setup::new(problem, bias, monitor)
 }
 
-/// Height of the constant column of a descent: that of a penalised intercept, or of the method of
-/// multipliers.
+/// Height of the constant column of a descent: that of a penalised intercept, or of the method of multipliers.
 fn descent_bias(problem: &ClassProblem<'_>) -> f64 {
     match problem.intercept {
         Intercept::None => 0.0,
@@ -171,7 +169,7 @@ fn attempt(
     monitor: &dyn Monitor,
 ) -> Result<Point> {
     let plain = Design { rows: problem.rows, ids: problem.ids, bias: 0.0 };
-    let route = MultinomialRoute::of(problem, &plain, params);
+    let route = Route::of(problem, &plain, params);
     if start.is_some() || !route.begins_with_descent {
         return newton_from(problem, start, params, monitor);
     }
@@ -228,7 +226,7 @@ fn newton_from(
     };
     let is_free = problem.intercept == Intercept::Free;
     let k = problem.n_classes;
-    let mut newton = SoftmaxNewton::new(Setup::new(problem, bias, monitor));
+    let mut newton = Newton::new(Setup::new(problem, bias, monitor));
     let (mut before, mut passes) = (0, 0.0);
     if let Some(point) = &start {
         newton.w.copy_columns(&point.w);
@@ -243,7 +241,7 @@ fn newton_from(
     let (status, logits) = newton_steps(&mut newton, params)?;
     let mut offset = newton.setup().row(FAR);
     newton.intercepts(&mut offset);
-    let SoftmaxNewton { mut w, steps, passes: more, .. } = newton;
+    let Newton { mut w, steps, passes: more, .. } = newton;
     if is_free {
         w.drop_last_column();
     }
@@ -253,7 +251,7 @@ fn newton_from(
 
 /// Newton steps until the gap is at most `params.tol`, by the softmax as dual point or by a better one, which
 /// is returned.
-fn newton_steps(newton: &mut SoftmaxNewton<'_>, params: &Params) -> Result<(Status, Option<Block<LINE>>)> {
+fn newton_steps(newton: &mut Newton<'_>, params: &Params) -> Result<(Status, Option<Block<LINE>>)> {
     let from =
         std::env::var("HINGE_POLISH").ok().and_then(|x| x.parse::<f64>().ok()).unwrap_or(POLISHED_FROM);
     let mut target = from * params.tol;

@@ -18,8 +18,8 @@
 //! Memory: seven blocks of columns x classes and four tables of rows x classes.
 
 use super::balance::balance;
-use super::passes::{Coefficients, Setup, SoftmaxSlopes};
-use super::precondition::ClassPreconditioner;
+use super::passes::{Coefficients, Setup, Slopes};
+use super::precondition::Preconditioner;
 use super::softmax::{Lines, dot};
 use super::strips::Strips;
 use crate::fit::crammer_singer::weights::LINE;
@@ -44,7 +44,7 @@ const LEAST_FALL: f64 = 0.1;
 const MAX_IDLE: usize = 6;
 
 /// A point and all that steps from it need.
-pub struct SoftmaxNewton<'a> {
+pub struct Newton<'a> {
     setup: Setup<'a>,
     /// Weights, those of the constant column last.
     pub w: Strips,
@@ -62,10 +62,10 @@ pub struct SoftmaxNewton<'a> {
     first: Option<f64>,
     q: Block<LINE>,
     step_z: Block<LINE>,
-    preconditioner: ClassPreconditioner,
+    preconditioner: Preconditioner,
 }
 
-impl<'a> SoftmaxNewton<'a> {
+impl<'a> Newton<'a> {
     /// At zero weights; the constant column of a free intercept has height 1.
     pub fn new(setup: Setup<'a>) -> Self {
         let mut z = setup.table();
@@ -84,7 +84,7 @@ impl<'a> SoftmaxNewton<'a> {
             first: None,
             q: setup.table(),
             step_z: setup.table(),
-            preconditioner: ClassPreconditioner::new(&setup.design, setup.problem.n_classes),
+            preconditioner: Preconditioner::new(&setup.design, setup.problem.n_classes),
             setup,
         }
     }
@@ -196,7 +196,7 @@ impl<'a> SoftmaxNewton<'a> {
             setup.evaluate(z, &setup.row(0.0), p, rest)
         };
         setup.poll()?;
-        let slopes = SoftmaxSlopes { lines: setup.lines, p, rest, problem: setup.problem };
+        let slopes = Slopes { lines: setup.lines, p, rest, problem: setup.problem };
         setup.scatter(&slopes, h);
         setup.poll()?;
         self.passes += 0.5;

@@ -340,7 +340,7 @@ impl Loop for LossPiece<'_> {
 }
 
 /// `c_i (p_i - e_{y_i})`, the slopes of the losses.
-pub struct SoftmaxSlopes<'s> {
+pub struct Slopes<'s> {
     /// Lines of a row.
     pub lines: usize,
     /// Probabilities.
@@ -351,7 +351,7 @@ pub struct SoftmaxSlopes<'s> {
     pub problem: ClassProblem<'s>,
 }
 
-impl Coefficients for SoftmaxSlopes<'_> {
+impl Coefficients for Slopes<'_> {
     #[inline(always)]
     fn write(&self, i: usize, first: usize, out: &mut Lines) -> bool {
         let (c, own) = (self.problem.cost[i], self.problem.class[i] as usize);

@@ -6,7 +6,7 @@
 //! a gradient is made of; it costs a pass where a Newton step costs ten and more.
 
 use super::descent::Descent;
-use super::newton::SoftmaxNewton;
+use super::newton::Newton;
 use super::passes::Setup;
 use super::softmax::{FAR, loss_at};
 use super::{certified_setup, descent_bias};
@@ -30,7 +30,7 @@ pub struct Polished {
 ///
 /// # Errors
 /// As for [`super::solve`].
-pub fn polish(newton: &SoftmaxNewton<'_>, tol: f64, seed: u64) -> Result<Polished> {
+pub fn polish(newton: &Newton<'_>, tol: f64, seed: u64) -> Result<Polished> {
     let here = newton.setup();
     let problem = here.problem;
     let setup = Setup::new(&problem, descent_bias(&problem), here.monitor);

@@ -37,7 +37,7 @@ enum Kind {
 }
 
 /// A preconditioner and how often it is made.
-pub struct ClassPreconditioner {
+pub struct Preconditioner {
     inverse: Inverse,
     kind: Kind,
     /// Products with the Hessian that making it takes the time of.
@@ -46,7 +46,7 @@ pub struct ClassPreconditioner {
     products: f64,
 }
 
-impl ClassPreconditioner {
+impl Preconditioner {
     /// None yet.
     pub fn new(design: &Design<'_>, n_classes: usize) -> Self {
         let lines = n_classes.div_ceil(LINE) as f64;

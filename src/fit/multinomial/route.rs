@@ -9,7 +9,7 @@ use crate::matrix::Rows;
 use crate::matrix::design::Design;
 
 /// The choice.
-pub struct MultinomialRoute {
+pub struct Route {
     /// Whether the dual descent comes first.
     pub begins_with_descent: bool,
     /// When Newton takes over; `None` for never.
@@ -18,7 +18,7 @@ pub struct MultinomialRoute {
     pub slow_checks: usize,
 }
 
-impl MultinomialRoute {
+impl Route {
     /// For a problem over `plain` rows.
     pub fn of(problem: &ClassProblem<'_>, plain: &Design<'_>, params: &Params) -> Self {
         let is_auto = params.solver == SolverKind::Auto;
