@@ -408,12 +408,12 @@ class LinearClassifier(Versioned, CallbackSupport, ClassifierMixin, BaseEstimato
 
         Examples
         --------
-        >>> import hinge, os, tempfile
+        >>> import hinge, pathlib, tempfile
         >>> model = hinge.LinearSVC().fit([[0.0, 1.0], [1.0, 0.0]], [0, 1])
         >>> with tempfile.TemporaryDirectory() as folder:
-        ...     path = os.path.join(folder, "model")
+        ...     path = pathlib.Path(folder, "model")
         ...     model.save_liblinear(path)
-        ...     print(*open(path).read().splitlines()[:3], sep=", ")
+        ...     print(*path.read_text().splitlines()[:3], sep=", ")
         solver_type L2R_L2LOSS_SVC_DUAL, nr_class 2, label 1 0
         """
         order = None if labels is None else [int(label) for label in labels]

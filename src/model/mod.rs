@@ -6,7 +6,7 @@
 //! * [`predictor`]: a model that answers, for many rows or one, whose columns may be given by name
 //!   ([`names`]);
 //! * [`rows`]: what it takes as rows;
-//! * [`file`]: models in files;
+//! * [`mod@file`]: models in files;
 //! * [`liblinear`]: LIBLINEAR's model files, both ways.
 //!
 //! A [`Model`] never changes once it is made, so that any number of threads may use it.

@@ -170,7 +170,7 @@ impl Predictor {
     /// Answers for some of the rows on this thread; [`Self::verify_for`] comes first.
     ///
     /// # Errors
-    /// Those of [`CheckedRows::piece`] and [`Self::probabilities_of`].
+    /// Those of [`crate::matrix::pieces::CheckedRows::piece`].
     ///
     /// # Panics
     /// If the slice is not as long as the rows need, for a model without [`Self::has_parts`], and where

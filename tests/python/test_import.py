@@ -92,7 +92,7 @@ def declared_imports():
 
 def test_the_lists_of_names_agree():
     assert declared_imports() == hinge._MODULES
-    assert sorted({*hinge._MODULES, "BlockFileError", "__version__"}) == sorted(hinge.__all__)
+    assert sorted({*hinge._MODULES, "BlockFileError", "ModelFileError", "__version__"}) == sorted(hinge.__all__)
 
 
 def test_every_name_comes_from_its_module():

@@ -201,11 +201,11 @@ fn shelf() -> Vec<Model> {
         n_classes: 2 + k % 3,
         layout: k % 3,
         is_single: k % 2 == 1,
-        has_pairs: k % 7 == 0 && k % 3 < 2,
+        has_pairs: k.is_multiple_of(7) && k % 3 < 2,
         classes: k % 4,
         answer: k % 6,
         probability: k % 5,
-        has_names: k % 2 == 0,
+        has_names: k.is_multiple_of(2),
         is_long: false,
     };
     (0..24).map(|k| made(&one(k))).collect()

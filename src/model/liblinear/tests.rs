@@ -86,7 +86,7 @@ fn the_example_is_read_and_written_back() {
     let model = parsed(EXAMPLE, ClassOrder::Sorted).unwrap();
     assert_eq!(
         weights(&model),
-        [-0.408_491_499_188_886_61, 0.844_491_409_145_923_58, -0.302_239_071_331_741_1]
+        [-0.408_491_499_188_886_6, 0.844_491_409_145_923_6, -0.302_239_071_331_741_1]
     );
     assert_eq!(model.intercepts, [-0.128_871_660_233_298_66]);
     assert_eq!(model.classes, Classes::Int(vec![-1, 1]));
@@ -116,7 +116,7 @@ fn the_sign_of_two_classes_is_that_of_the_second() {
     );
     assert_eq!(
         (weights(&model)[0], model.intercepts[0]),
-        (0.408_491_499_188_886_61, 0.128_871_660_233_298_66)
+        (0.408_491_499_188_886_6, 0.128_871_660_233_298_66)
     );
     assert_eq!(text_of(&model, &WriteOptions::default()).unwrap(), text);
     let model = parsed(&text, ClassOrder::AsInFile).unwrap();
@@ -202,6 +202,9 @@ fn damage_is_named_with_its_line() {
     }
 }
 
+/// A change of a model, and what is said of it.
+type Case<'a> = (&'a dyn Fn(&mut Model), &'a str);
+
 #[test]
 fn what_liblinear_cannot_answer_is_refused() {
     let line = Line { x: vec![0.0], y: vec![0.5] };
@@ -211,7 +214,7 @@ fn what_liblinear_cannot_answer_is_refused() {
         text_of(&model, &WriteOptions::default()).unwrap_err().to_string()
     };
     let sigmoid = Probability::Sigmoid { slopes: vec![1.0], offsets: vec![0.0] };
-    let cases: [(&dyn Fn(&mut Model), &str); 10] = [
+    let cases: [Case<'_>; 10] = [
         (&|model| model.answer = ClassRule::Threshold(0.5), "it has the threshold 0.5, LIBLINEAR's is 0"),
         (&|model| model.answer = ClassRule::Labels, "several labels per row"),
         (&|model| model.answer = ClassRule::Cheapest(vec![0.0; 4]), "the least expected cost"),
