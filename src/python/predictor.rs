@@ -292,7 +292,7 @@ impl NativeModel {
         matrix: PyMatrix<'py>,
         k: usize,
         n_threads: usize,
-    ) -> PyResult<(Bound<'py, PyArray2<u32>>, Bound<'py, PyArray2<f64>>)> {
+    ) -> PyResult<BestLabels<'py>> {
         let slices = matrix.slices()?;
         let (labels, values) = with_pieces!(slices, |x| {
             let n_threads = self.threads(&x, n_threads);
@@ -308,7 +308,7 @@ impl NativeModel {
         py: Python<'py>,
         matrix: PyMatrix<'py>,
         n_threads: usize,
-    ) -> PyResult<(Bound<'py, PyArray1<i64>>, Bound<'py, PyArray1<i32>>)> {
+    ) -> PyResult<LabelRows<'py>> {
         let slices = matrix.slices()?;
         let (starts, labels) = with_pieces!(slices, |x| {
             let n_threads = self.threads(&x, n_threads);
@@ -338,6 +338,10 @@ fn view<'py, T: Element>(
     Ok(array.into_any())
 }
 
+/// Numbers of labels and decision values.
+type BestLabels<'py> = (Bound<'py, PyArray2<u32>>, Bound<'py, PyArray2<f64>>);
+/// `indptr` and `indices`.
+type LabelRows<'py> = (Bound<'py, PyArray1<i64>>, Bound<'py, PyArray1<i32>>);
 /// Columns and values.
 type NamedRow<'py> = (Bound<'py, PyArray1<i64>>, Bound<'py, numpy::PyArray1<f64>>);
 
@@ -362,7 +366,12 @@ impl NativeModel {
     {
         let products = row.indices.len().saturating_mul(out.len());
         let mut decide = || memory::catch(|| self.inner.decide_row(row, out));
-        Ok(if products <= HOLD && self.inner.has_parts() { decide()? } else { py.detach(decide)? })
+        if products <= HOLD && self.inner.has_parts() {
+            decide()?
+        } else {
+            py.detach(decide)?
+        }
+        Ok(())
     }
 
     /// `f` of the decision values of one row.
