@@ -104,12 +104,18 @@ pub fn solve<'a>(
         let certificate = certify(problem, &newton, &alpha);
         let accuracy = certificate.relative_gap();
         monitor.observe(&Progress { solver: "newton", iteration: steps, accuracy, search: None });
-        let is_better = certificate.relative_gap() < best.certificate.relative_gap() || steps == 0;
+        let is_better =
+            best.evidence.is_none() || certificate.relative_gap() < best.certificate.relative_gap();
         if is_better {
             let evidence = Some(newton.evidence(problem.y));
             best = Point { certificate, w: newton.w.clone(), alpha: memory::copy(&alpha), evidence };
         }
-        sequence.observe(is_better);
+        let was_solved = report.status == Status::Converged;
+        if !is_better && !was_solved {
+            // Slopes far from the solution of their problem are no place to go on from.
+            alpha.copy_from_slice(&best.alpha);
+        }
+        sequence.observe(&certificate, is_better, params.tol);
         if best.certificate.relative_gap() <= params.tol {
             break Status::Converged;
         }
@@ -119,7 +125,7 @@ pub fn solve<'a>(
         if steps >= params.max_iter {
             break Status::MaxIter;
         }
-        sequence.advance(report.status == Status::Converged);
+        sequence.advance(was_solved);
     };
     newton.w = best.w;
     let mut solution = newton.into_solution(problem, best.certificate, status, steps);
