@@ -424,3 +424,49 @@ def test_the_command_is_installed_under_its_name():
 
     pyproject = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())
     assert pyproject["project"]["scripts"] == {"hinge": "hinge.cli:main"}
+
+
+def test_models_of_hinge_from_the_command_line(folder, capsys):
+    succeed("train", "-s", "0", "-B", "1", "-q", "three", "three.hinge")
+    succeed("train", "-s", "0", "-B", "1", "-q", "three", "three.model")
+    capsys.readouterr()
+    for options in ([], ["-b", "1"]):
+        succeed("predict", "-q", *options, "three", "three.hinge", "ours")
+        succeed("predict", "-q", *options, "three", "three.model", "theirs")
+        ours, theirs = ((folder / name).read_text().splitlines() for name in ("ours", "theirs"))
+        assert len(ours) == len(theirs)
+        assert [line.split()[0] for line in ours] == [line.split()[0] for line in theirs]
+    assert ours[0] == "labels -3 4 7"
+    succeed("info", "three.hinge")
+    facts = dict(line.split(None, 1) for line in capsys.readouterr().out.splitlines())
+    assert (facts["format"], facts["classes"], facts["status"]) == (
+        "hinge",
+        "3: -3, 4, 7",
+        '["converged", "converged", "converged"]',
+    )
+    succeed("convert", "three.hinge", "again")
+    X, _ = hinge.load_svmlight("three")
+    assert hinge.load_liblinear("again").predict(X).tolist() == hinge.load("three.hinge").predict(X).tolist()
+    succeed("convert", "again", "again.hinge")
+    assert hinge.load("again.hinge").predict(X).tolist() == hinge.load("three.hinge").predict(X).tolist()
+
+
+def test_labels_and_probabilities_beyond_liblinear(folder, capsys):
+    X, y = hinge.load_svmlight("two")
+    names = np.array(["ham", "spam"])[y.astype(int) - 1]
+    hinge.LinearSVCCV(cv=3, probability="sigmoid").fit(X, names).save("m.hinge")
+    succeed("predict", "-b", "1", "two", "m.hinge", "out")
+    lines = (folder / "out").read_text().splitlines()
+    assert lines[0] == "labels spam ham"
+    assert {line.split()[0] for line in lines[1:]} <= {"ham", "spam"}
+    assert capsys.readouterr().out == ""
+    assert "cannot be written as a LIBLINEAR model: its probabilities" in fail(capsys, "convert", "m.hinge", "n")
+
+
+def test_a_graph_of_onnx(folder, capsys):
+    onnxruntime = pytest.importorskip("onnxruntime")
+    succeed("train", "-s", "2", "-q", "three", "three.onnx")
+    succeed("train", "-s", "2", "-q", "three", "three.onnx")
+    assert onnxruntime.InferenceSession("three.onnx").get_inputs()
+    (folder / "taken.onnx").write_text("mine")
+    assert "kept" in fail(capsys, "train", "-q", "three", "taken.onnx")
