@@ -13,7 +13,8 @@ import numpy as np
 class Certificate:
     """Proof of how close a fit is to the optimum, one entry per binary problem.
 
-    For two classes there is one binary problem, for ``k > 2`` classes there are ``k`` (each class against the rest).
+    For two classes there is one binary problem, for ``k > 2`` classes there are ``k`` (each class against the rest);
+    the problems of all classes at once ("multinomial", "crammer_singer") have one entry.
 
     Attributes
     ----------

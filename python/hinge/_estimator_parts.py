@@ -81,7 +81,7 @@ def estimator_of(parts: ModelParts) -> Any:
         model.feature_names_in_ = np.array(parts.feature_names, dtype=object)
     if parts.answer["kind"] == "threshold":
         model.threshold_ = parts.answer["threshold"]
-    if parts.probability is not None and parts.probability["kind"] != "logistic":
+    if parts.probability is not None and not isinstance(model, LogisticRegression):
         model.calibration_ = Calibration.of_part(model.classes_, parts.probability)
     return model
 

@@ -116,6 +116,8 @@ class LinearClassifier(Versioned, CallbackSupport, ClassifierMixin, BaseEstimato
         """Fit several labels per row, each against the rest."""
         if options["solver"] == "crammer_singer":
             raise ValueError("multi_class='crammer_singer' takes one class per row, y is a matrix of labels")
+        if getattr(self, "multi_class", None) == "multinomial":
+            raise ValueError("multi_class='multinomial' takes one class per row, y is a matrix of labels: use 'auto'")
         if options["map"] is not None:
             raise ValueError("degree must be 1 where y is a matrix of labels, got 2")
         if self.class_weight is not None:

@@ -25,6 +25,7 @@ def fit_options(given: Any, loss: str) -> dict[str, Any]:
         "n_threads": given.n_jobs,
         "presolve": given.presolve,
         "map": _map(given),
+        "multi_class": _multi_class(given, loss),
         "sparse_tol": _sparse_tol(given),
     }
 
@@ -36,6 +37,12 @@ def intercept(given: Any) -> float | None:
 
 def _is_crammer_singer(given: Any) -> bool:
     return getattr(given, "multi_class", "ovr") == "crammer_singer"
+
+
+def _multi_class(given: Any, loss: str) -> str:
+    """The native name of what more than two classes are, for a solver that does not say it."""
+    is_softmax = getattr(given, "multi_class", "ovr") in ("auto", "multinomial")
+    return "multinomial" if is_softmax and loss == "logistic" else "ovr"
 
 
 def _solver(given: Any) -> str:

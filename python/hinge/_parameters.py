@@ -344,7 +344,15 @@ LINEAR_SVC = table(
     _CHECKPOINT,
 )
 
-LOGISTIC_REGRESSION = table(_FIT, _C, _SOLVER, _CHECKPOINT)
+_MULTI_CLASS = one_of("multi_class", ("auto", "multinomial", "ovr")).means(r"""
+    What more than two classes are. "multinomial", and "auto" as in scikit-learn: one problem,
+    :math:`\tfrac12 \sum_k \|w_k\|^2 + C \sum_i v_i (\log \sum_k e^{f_k(x_i)} - f_{y_i}(x_i))`, whose
+    probabilities are the softmax of the decision values. "ovr": each class against the rest, for which ``partial_fit``
+    and a :class:`BlockStore` larger than ``memory_budget`` ask. Two classes are the same problem by any name, and so
+    are the labels of a matrix y, each against the rest (not with "multinomial").
+    """)
+
+LOGISTIC_REGRESSION = table(_FIT, _C, _MULTI_CLASS, _SOLVER, _CHECKPOINT)
 
 LINEAR_SVC_CV = table(
     _SEARCH_AND_FIT,
@@ -365,7 +373,12 @@ LINEAR_SVC_CV = table(
     """),
 )
 
-LOGISTIC_REGRESSION_CV = _SEARCH_AND_FIT
+LOGISTIC_REGRESSION_CV = table(
+    _SEARCH_AND_FIT,
+    one_of("multi_class", ("ovr",)).means(
+        "The search fits each of more than two classes against the rest, unlike :class:`LogisticRegression`."
+    ),
+)
 
 SELECT_C = table(
     _FIT,

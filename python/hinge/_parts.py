@@ -38,7 +38,8 @@ class ModelParts:
         "container": "dense" or "sparse"}``.
     probability : dict or None
         How probabilities follow: ``{"kind": "logistic"}``, ``{"kind": "sigmoid", "slopes": ndarray, "offsets":
-        ndarray}``, ``{"kind": "isotonic", "lines": list of (x, y)}``, ``{"kind": "temperature", "factor": float}``.
+        ndarray}``, ``{"kind": "isotonic", "lines": list of (x, y)}``, ``{"kind": "temperature", "factor": float}``, a
+        softmax of the decision values times the factor, which is 1 for multinomial logistic regression.
     pairs : dict or None
         The degree-2 map, as the native module takes it.
     feature_names : ndarray of str or None

@@ -29,8 +29,9 @@ class ProbabilisticClassifier(LinearClassifier):
     def predict_proba(self, X: Any) -> np.ndarray:
         """Probability of each class.
 
-        Those of logistic regression for more than two classes are one-vs-rest probabilities divided by their sum, and
-        those of labels stand each by itself. Those of a :class:`hinge.LinearSVCCV` need its parameter ``probability``.
+        Those of logistic regression for more than two classes are the softmax of the decision values, or one-vs-rest
+        probabilities divided by their sum with ``multi_class="ovr"``; those of labels stand each by itself. Those of a
+        :class:`hinge.LinearSVCCV` need its parameter ``probability``.
 
         Parameters
         ----------

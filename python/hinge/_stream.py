@@ -29,7 +29,17 @@ classes; far lower, it comes too slowly where classes are not."""
 _LOCKS: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
 _LOCKS_LOCK = threading.Lock()
 
-_FIXED = ("C", "loss", "solver", "fit_intercept", "intercept_scaling", "class_weight", "memory_budget", "block_options")
+_FIXED = (
+    "C",
+    "loss",
+    "multi_class",
+    "solver",
+    "fit_intercept",
+    "intercept_scaling",
+    "class_weight",
+    "memory_budget",
+    "block_options",
+)
 """Parameters that a stream is begun with."""
 
 
@@ -218,6 +228,13 @@ class StreamClassifier(LinearClassifier):
             raise ValueError("degree must be 1 for partial_fit, got 2")
         if options["solver"] == "crammer_singer":
             raise ValueError("multi_class must be 'ovr' for partial_fit, got 'crammer_singer'")
+        if options["multi_class"] == "multinomial" and len(classes) > 2:
+            raise ValueError(
+                f"multi_class must be 'ovr' for partial_fit with more than 2 classes, got {self.multi_class!r} and "
+                f"{len(classes)} classes: a stream learns each class against the rest"
+            )
+        if getattr(self, "multi_class_", "ovr") == "multinomial":
+            raise ValueError("partial_fit goes on from a model with multi_class='ovr', this one is multinomial")
         if hasattr(self, "multilabel_") or sp.issparse(getattr(self, "coef_", None)):
             raise ValueError(
                 "partial_fit goes on from dense weights of classes, the model has sparse ones (densify() makes them "

@@ -12,7 +12,7 @@ from hinge._declared import declared, keep
 from hinge._inherited_docs import with_docs_of
 from hinge._parameters import LOGISTIC_REGRESSION, LOGISTIC_REGRESSION_CV
 from hinge._probabilistic import ProbabilisticClassifier
-from hinge._probability import log_probabilities, probabilities
+from hinge._probability import LOGISTIC, log_probabilities, probabilities
 from hinge._searched import SearchedClassifier
 from hinge._stream import StreamClassifier
 from hinge.svm import LinearSVC, LinearSVCCV
@@ -23,12 +23,16 @@ from hinge.svm import LinearSVC, LinearSVCCV
 class LogisticRegression(ProbabilisticClassifier, StreamClassifier):
     r"""L2-regularised logistic regression with a certified optimum.
 
-    Minimises, for labels in {-1, +1} and each class against the rest,
+    Minimises, for two classes with labels in {-1, +1},
 
     .. math:: \tfrac12 \|w\|^2 + C \sum_i v_i \log(1 + \exp(-y_i (w \cdot x_i + b))),
 
+    and for more classes, with scores :math:`f_k(x) = w_k \cdot x + b_k`,
+
+    .. math:: \tfrac12 \sum_k \|w_k\|^2 + C \sum_i v_i (\log \sum_k e^{f_k(x_i)} - f_{y_i}(x_i)),
+
     with ``v`` the product of class and sample weight, until the duality gap is proved to be at most ``tol`` times the
-    objective.
+    objective. ``multi_class="ovr"`` fits the first problem for each class against the rest instead.
 
     Parameters
     ----------
@@ -38,6 +42,9 @@ class LogisticRegression(ProbabilisticClassifier, StreamClassifier):
     ----------
     coef_ : ndarray of shape (1 or n_classes, n_features), float64
         One row per label where y was a matrix of labels.
+    multi_class_ : str
+        "multinomial" for the softmax of more than two classes, else "ovr". The intercepts of a softmax add up to 0, and
+        its ``certificate_`` and ``n_iter_`` have one entry.
     intercept_, classes_, certificate_, n_iter_, presolve_, n_features_in_, feature_names_in_
         As in :class:`hinge.LinearSVC`.
 
@@ -56,12 +63,15 @@ class LogisticRegression(ProbabilisticClassifier, StreamClassifier):
     (200, 2)
     """
 
+    multi_class_: str
+
     _takes_labels = True
 
     def __init__(
         self,
         C: float = 1.0,
         *,
+        multi_class: str = "auto",
         solver: str = "auto",
         tol: float = _native.DEFAULT_TOL,
         max_iter: int = _native.DEFAULT_MAX_ITER,
@@ -85,14 +95,26 @@ class LogisticRegression(ProbabilisticClassifier, StreamClassifier):
     def _loss(self) -> str:
         return "logistic"
 
+    def _take(self, classes: np.ndarray, result: dict[str, Any]) -> None:
+        super()._take(classes, result)
+        is_one_problem = len(result["intercept"]) > 2 and len(result["n_iter"]) == 1
+        self.multi_class_ = "multinomial" if is_one_problem else "ovr"
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Take the attributes; estimators of versions without ``multi_class`` were one-vs-rest."""
+        super().__setstate__({"multi_class": "ovr", **state})
+
+    def _is_softmax(self) -> bool:
+        return getattr(self, "multi_class_", "ovr") == "multinomial"
+
     def _probability_part(self) -> dict[str, Any]:
-        return {"kind": "logistic"}
+        return {"kind": "temperature", "factor": 1.0} if self._is_softmax() else LOGISTIC
 
     def _log_probabilities(self, values: np.ndarray) -> np.ndarray:
-        return log_probabilities(values, labels=hasattr(self, "multilabel_"))
+        return log_probabilities(values, self._probability_part(), labels=hasattr(self, "multilabel_"))
 
     def _probabilities(self, values: np.ndarray) -> np.ndarray:
-        return probabilities(values, labels=hasattr(self, "multilabel_"))
+        return probabilities(values, self._probability_part(), labels=hasattr(self, "multilabel_"))
 
 
 @declared(LOGISTIC_REGRESSION_CV)
@@ -144,6 +166,7 @@ class LogisticRegressionCV(SearchedClassifier, LogisticRegression):
         resume: Any = None,
         keep_decisions: bool = False,
         select_tol: float = _native.DEFAULT_SEARCH_TOL,
+        multi_class: str = "ovr",
         solver: str = "auto",
         tol: float = _native.DEFAULT_TOL,
         max_iter: int = _native.DEFAULT_MAX_ITER,

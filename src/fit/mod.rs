@@ -12,6 +12,7 @@
 //! * [`dual`]: dual coordinate descent; [`newton`]: truncated Newton in the primal, the hinge included;
 //! * [`baselines`]: solvers for comparison;
 //! * [`crammer_singer`]: the multi-class problem of Crammer and Singer, all classes at once;
+//! * [`multinomial`]: multinomial logistic regression, all classes at once;
 //! * [`objective`]: the row terms of an objective; [`stop`]: when a Newton fit ends; [`intercept`]: exact
 //!   minimisation over the intercept alone;
 //! * [`sweep`]: parallel passes over the rows with a fixed order of summation;
@@ -27,6 +28,7 @@ pub mod crammer_singer;
 pub mod dual;
 pub mod intercept;
 pub mod monitor;
+pub mod multinomial;
 pub mod newton;
 pub mod objective;
 pub mod params;

@@ -17,12 +17,12 @@ pub mod spec;
 
 pub use outcome::{Outcome, ProblemFacts, Weights};
 pub use source::{Blocks, Checked, Source, Targets};
-pub use spec::{MapSpec, PresolveChoice, Spec};
+pub use spec::{MapSpec, MultiClass, PresolveChoice, Spec};
 
 use crate::blocks::budget;
 use crate::fit::{Intercept, Monitor, Solution, SolverKind, auto};
 use crate::labels::sparse::{self, SparseSolution};
-use crate::labels::{self, Classification, Labels, crammer_singer};
+use crate::labels::{self, Classification, Labels, crammer_singer, multinomial};
 use crate::loss::LossKind;
 use crate::matrix::Rows;
 use crate::pairs::map::Map;
@@ -36,8 +36,9 @@ use source::Whole;
 ///
 /// `cost` has an entry per row, `C` times class weight times sample weight; for a [`Source::Store`], which
 /// has classes and sample weights in it, an entry per class, `C` times class weight. A row of cost 0 is
-/// absent. [`SolverKind::CrammerSinger`] fits all classes as one problem, every other solver each class
-/// against the rest (one problem in all for two classes).
+/// absent. [`SolverKind::CrammerSinger`] fits all classes as one problem, and so does
+/// [`MultiClass::Multinomial`] more than two; else it is each class against the rest (one problem in all for
+/// two classes).
 ///
 /// ```
 /// use hinge::fit::Silent;
@@ -67,6 +68,9 @@ pub fn fit(
     match (source, targets) {
         (Source::Rows(data), Targets::Classes(labels)) if spec.is_crammer_singer() => {
             fit_all_classes(data, labels, cost, spec, monitor)
+        }
+        (Source::Rows(data), Targets::Classes(labels)) if spec.is_multinomial(labels.n_classes)? => {
+            fit_multinomial(data, labels, cost, spec, monitor)
         }
         (Source::Rows(data), Targets::Classes(labels)) => fit_classes(data, labels, cost, spec, monitor),
         (Source::Rows(data), Targets::Sets { indicator, drop }) => {
@@ -161,6 +165,28 @@ fn fit_all_classes(
     Ok(Outcome::of_all_classes(solution, data.rows.n_cols(), packed.as_ref()))
 }
 
+fn fit_multinomial(
+    data: &Checked<'_>,
+    labels: &Labels<'_>,
+    cost: &[f64],
+    spec: &Spec,
+    monitor: &dyn Monitor,
+) -> Result<Outcome> {
+    if let Some(map) = &spec.map {
+        let (map, scaled) = (map.map(data.rows.n_cols())?, data.rows.scaled());
+        let rows = data.mapped(scaled.as_ref(), &map)?;
+        let all = Classification { rows: &rows, labels, cost, intercept: spec.intercept };
+        let solution = multinomial::fit(&all, None, &spec.params, monitor)?;
+        return Ok(Outcome::of_multinomial(solution, map.n_out(), None));
+    }
+    let packed = pack(data, spec, cost, labels.n_classes as usize, monitor)?;
+    let scaled = if packed.is_none() { data.rows.scaled() } else { None };
+    let rows = data.narrowest(scaled.as_ref());
+    let all = Classification { rows: &rows, labels, cost, intercept: spec.intercept };
+    let solution = multinomial::fit(&all, packed.as_ref(), &spec.params, monitor)?;
+    Ok(Outcome::of_multinomial(solution, data.rows.n_cols(), packed.as_ref()))
+}
+
 /// On a store: as a matrix in memory where its rows fit into the budget, else block by block.
 fn fit_store(
     store: &Store,
@@ -178,6 +204,10 @@ fn fit_store(
         let is_off = spec.presolve == PresolveChoice::Auto && !fits_packed;
         let presolve = if is_off { PresolveChoice::Off } else { spec.presolve };
         return fit_whole(store, cost, &Spec { presolve, ..*spec }, map.as_ref(), monitor);
+    }
+    if spec.is_multinomial(store.classes().len() as u32)? {
+        let rule = "\"ovr\" for a store that is larger than memory_budget, or for a fit with a checkpoint";
+        return Err(Error::Parameter { name: "multi_class", value: "\"multinomial\"".into(), rule });
     }
     match spec.params.solver {
         SolverKind::CrammerSinger => {
@@ -221,6 +251,28 @@ impl Spec {
     pub fn is_crammer_singer(&self) -> bool {
         self.params.solver == SolverKind::CrammerSinger
     }
+
+    /// Whether so many classes are one problem with the softmax; two are the same problem either way.
+    ///
+    /// # Errors
+    /// [`Error::Parameter`] for another loss than the logistic one, or a solver that is not one of it.
+    pub fn is_multinomial(&self, n_classes: u32) -> Result<bool> {
+        if self.multi_class == MultiClass::OneVsRest {
+            return Ok(false);
+        }
+        if self.loss != LossKind::Logistic {
+            let rule = "\"ovr\" for any loss but the logistic one";
+            return Err(Error::Parameter { name: "multi_class", value: "\"multinomial\"".into(), rule });
+        }
+        let is_known =
+            matches!(self.params.solver, SolverKind::Auto | SolverKind::DualCd | SolverKind::Newton);
+        if n_classes > 2 && !is_known {
+            let rule = "'auto', 'dual_cd' or 'newton' for multi_class=\"multinomial\"";
+            let value = format!("{:?}", self.params.solver.name());
+            return Err(Error::Parameter { name: "solver", value, rule });
+        }
+        Ok(n_classes > 2)
+    }
 }
 
 impl Default for Spec {
@@ -232,6 +284,7 @@ impl Default for Spec {
             params: crate::fit::Params::default(),
             presolve: PresolveChoice::Auto,
             map: None,
+            multi_class: MultiClass::OneVsRest,
         }
     }
 }

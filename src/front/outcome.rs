@@ -2,6 +2,7 @@
 
 use crate::blocks::{self, AllClassesOutcome};
 use crate::fit::crammer_singer::{ClassSolution, weights::ClassWeights};
+use crate::fit::multinomial::MultinomialSolution;
 use crate::fit::{Certificate, Solution, SolverKind, Status};
 use crate::labels::sparse::SparseSolution;
 use crate::presolve::{PresolveReport, Presolved};
@@ -103,6 +104,24 @@ impl Outcome {
     pub fn of_all_classes(solution: ClassSolution, n_weights: usize, packed: Option<&Presolved>) -> Self {
         let ClassSolution { weights, intercepts, certificate, status, n_iter, passes, .. } = solution;
         let solver = SolverKind::CrammerSinger.name();
+        Self {
+            facts: vec![ProblemFacts { certificate, status, n_iter, passes, solver }],
+            intercepts,
+            weights: Weights::Classes { weights, n_used: n_weights, columns: Vec::new() },
+            n_weights,
+            presolve: packed.map(|packed| *packed.report()),
+            loads: Vec::new(),
+        }
+    }
+
+    /// Of all classes of a multinomial problem.
+    pub fn of_multinomial(
+        solution: MultinomialSolution,
+        n_weights: usize,
+        packed: Option<&Presolved>,
+    ) -> Self {
+        let MultinomialSolution { weights, intercepts, certificate, status, n_iter, passes } = solution;
+        let solver = "multinomial";
         Self {
             facts: vec![ProblemFacts { certificate, status, n_iter, passes, solver }],
             intercepts,

@@ -20,6 +20,17 @@ pub struct Spec {
     pub presolve: PresolveChoice,
     /// Degree-2 features in place of the columns.
     pub map: Option<MapSpec>,
+    /// What more than two classes are to the logistic loss.
+    pub multi_class: MultiClass,
+}
+
+/// How more than two classes become problems, for a solver that does not decide that by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MultiClass {
+    /// Each class against the rest.
+    OneVsRest,
+    /// One problem with the softmax of all scores, see [`crate::fit::multinomial`]; the logistic loss only.
+    Multinomial,
 }
 
 /// Whether to presolve.

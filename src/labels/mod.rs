@@ -1,7 +1,7 @@
 //! One-vs-rest: the binary problems of a classification task, as parallel tasks over one matrix.
-//! [`crammer_singer`]: all classes as one problem. [`sparse`]: thousands of labels with sparse weights.
-//! [`classes`]: what classes are called. [`scores`]: predictions of many labels, with [`inverted_index`] for
-//! sparse weights.
+//! [`crammer_singer`], [`multinomial`]: all classes as one problem. [`sparse`]: thousands of labels with
+//! sparse weights. [`classes`]: what classes are called. [`scores`]: predictions of many labels, with
+//! [`inverted_index`] for sparse weights.
 //!
 //! Two classes make one problem, whose positive class is the second; `k > 2` classes make `k` problems, class
 //! `k` against the rest. Problems share the matrix and the costs; each makes its own labels (one number per
@@ -10,9 +10,11 @@
 pub mod classes;
 pub mod crammer_singer;
 pub mod inverted_index;
+pub mod multinomial;
 pub mod scores;
 pub mod sparse;
 
+use crate::fit::crammer_singer::ClassProblem;
 use crate::fit::{Intercept, Monitor, Params, Problem, Solution, Start, auto, presolved};
 use crate::loss::LossKind;
 use crate::matrix::{Matrix, Rows};
@@ -174,6 +176,26 @@ pub fn fit_each<T: Send>(
         let problem = Problem { rows, ids: ids_if_subset, y: &y, cost: &cost, intercept };
         solve(&problem, seed.wrapping_add(k as u64))
     })
+}
+
+/// Checks the input and calls `solve` with the rows of a weight above zero as one problem of all classes.
+///
+/// # Errors
+/// Those of the checks above and of `solve`.
+pub fn with_weighted_rows<T>(
+    data: &Classification<'_>,
+    solve: impl FnOnce(&ClassProblem<'_>) -> Result<T>,
+) -> Result<T> {
+    let Classification { rows, labels, cost, intercept } = *data;
+    let n_rows = check_row_count(rows)?;
+    labels.check(rows.n_rows())?;
+    check_weights(cost, rows.n_rows())?;
+    let chosen = weighted_rows(labels, cost, 0..n_rows, "the training data")?;
+    let cost: Vec<f64> = chosen.iter().map(|&i| cost[i as usize]).collect_large();
+    let class: Vec<u32> = chosen.iter().map(|&i| labels.ids[i as usize]).collect_large();
+    let ids = (chosen.len() < rows.n_rows()).then_some(chosen.as_slice());
+    let n_classes = labels.n_classes as usize;
+    solve(&ClassProblem { rows, ids, class: &class, n_classes, cost: &cost, intercept })
 }
 
 /// Number of rows as the 4-byte number by which rows are chosen.

@@ -53,7 +53,8 @@ pub enum Probability {
     /// A rising broken line per vector of weights, level beyond its ends, divided by the sum where there are
     /// several.
     Isotonic(Vec<Line>),
-    /// A softmax of the decision values times this factor; for two classes its logistic function.
+    /// A softmax of the decision values times this factor, which is 1 for multinomial logistic regression;
+    /// for two classes the logistic function.
     Temperature(f64),
 }
 
@@ -219,7 +220,7 @@ mod tests {
             .enumerate()
             .map(|(l, v)| match way {
                 Probability::Logistic => sigma(*v),
-                Probability::Temperature(f) if !matches!(outputs, Outputs::Classes(_)) => sigma(f * v),
+                Probability::Temperature(f) if outputs == Outputs::Pair => sigma(f * v),
                 Probability::Temperature(f) => (f * v).exp(),
                 Probability::Sigmoid { slopes, offsets } => sigma(-slopes[l] * v - offsets[l]),
                 Probability::Isotonic(lines) => {

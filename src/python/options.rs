@@ -5,7 +5,7 @@ use pyo3::prelude::*;
 
 use super::pairs::MapOptions;
 use crate::fit::{Intercept, Params, SolverKind};
-use crate::front::{PresolveChoice, Spec};
+use crate::front::{MultiClass, PresolveChoice, Spec};
 use crate::loss::LossKind;
 use crate::{Error, Result};
 
@@ -36,6 +36,15 @@ pub fn presolve(name: &str) -> Result<PresolveChoice> {
     }
 }
 
+/// What more than two classes are, by name.
+pub fn multi_class(name: Option<&str>) -> Result<MultiClass> {
+    match name {
+        None | Some("ovr") => Ok(MultiClass::OneVsRest),
+        Some("multinomial") => Ok(MultiClass::Multinomial),
+        Some(name) => unknown("multi_class", name, "'ovr' or 'multinomial'"),
+    }
+}
+
 /// `None`: no intercept; a number above 0: a penalised one of that scale; 0: a free one.
 pub fn intercept(scale: Option<f64>) -> Result<Intercept> {
     match scale {
@@ -61,6 +70,9 @@ pub struct FitOptions {
     /// A missing key is `None`.
     #[pyo3(default)]
     pub map: Option<MapOptions>,
+    /// A missing key is one-vs-rest.
+    #[pyo3(default)]
+    pub multi_class: Option<String>,
 }
 
 impl FitOptions {
@@ -73,6 +85,7 @@ impl FitOptions {
             params: Params { solver: solver(&self.solver)?, tol, max_iter, seed },
             presolve: presolve(&self.presolve)?,
             map: self.map.as_ref().map(MapOptions::spec),
+            multi_class: multi_class(self.multi_class.as_deref())?,
         })
     }
 }

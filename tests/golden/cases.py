@@ -95,7 +95,7 @@ UNCHANGED = "a search that looks further before it keeps a solution for a larger
 def estimator(loss: str, **parameters: Any) -> Any:
     """The estimator of a loss."""
     if loss == "logistic":
-        return hinge.LogisticRegression(**parameters)
+        return hinge.LogisticRegression(**({"multi_class": "ovr"} | parameters))
     return hinge.LinearSVC(loss=loss, **parameters)
 
 

@@ -216,7 +216,9 @@ MODELS: dict[str, Callable[[], Any]] = {
     "LogisticRegression labels": lambda: hinge.LogisticRegression(C=0.1).fit(
         rows("classes").X[:300], label_matrix(300, 4, 802)
     ),
-    "LogisticRegression stream": lambda: _begun(hinge.LogisticRegression(C=0.1, intercept_scaling=1.0)),
+    "LogisticRegression stream": lambda: _begun(
+        hinge.LogisticRegression(C=0.1, intercept_scaling=1.0, multi_class="ovr")
+    ),
     "LogisticRegressionCV": lambda: hinge.LogisticRegressionCV(**_CV).fit(*more(0, 300)),
     "PegasosClassifier": lambda: hinge.PegasosClassifier(0.01, tol=0.05).fit(*_two()),
     "PegasosClassifier stream": lambda: _begun(hinge.PegasosClassifier(0.01)),

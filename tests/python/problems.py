@@ -21,9 +21,9 @@ UNIQUE = {"squared_hinge": {}, "hinge": {"intercept_scaling": 1.0}, "logistic": 
 
 
 def estimator(loss, **parameters):
-    """The estimator of a loss."""
+    """The estimator of a loss, for each class against the rest."""
     if loss == "logistic":
-        return hinge.LogisticRegression(**parameters)
+        return hinge.LogisticRegression(**({"multi_class": "ovr"} | parameters))
     return hinge.LinearSVC(loss=loss, **parameters)
 
 

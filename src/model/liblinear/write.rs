@@ -145,7 +145,8 @@ fn check_answers(model: &Model) -> Result<()> {
             "it chooses the class of the least expected cost, LIBLINEAR by the decision values alone".into()
         }
         (_, Some(Probability::Sigmoid { .. } | Probability::Isotonic(_) | Probability::Temperature(_))) => {
-            "its probabilities are calibrated, LIBLINEAR knows those of logistic regression only".into()
+            "its probabilities are calibrated or multinomial, LIBLINEAR knows those of one-vs-rest only"
+                .into()
         }
         (ClassRule::MostProbable, _) => {
             "it chooses the most probable class, LIBLINEAR that of the highest decision value".into()

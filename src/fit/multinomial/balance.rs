@@ -1,0 +1,145 @@
+//! Intercepts that are best for given logits: the constraint of the dual variables with a free intercept.
+//!
+//! ```text
+//! min_b  sum_i c_i [log sum_k exp(z_ik + b_k) - z_{i,y_i} - b_{y_i}]
+//! ```
+//!
+//! is smooth and convex in `K` numbers, of which a common shift changes nothing. At its minimum
+//! `sum_i c_i (p_i - e_{y_i}) = 0` for `p = softmax(z + b)`: so it gives both the best primal point over the
+//! intercepts, with `z` the scores, and the point of the dual constraint nearest to any dual point, in the
+//! sense of Kullback and Leibler, with `z` its logits. Newton's method by conjugate gradient; no data are
+//! read. The sum of `b` stays 0.
+
+use super::passes::{Evaluated, Setup};
+use super::softmax::{Lines, dot, total};
+use crate::fit::crammer_singer::weights::LINE;
+use crate::matrix::simd::{self, Loop};
+use crate::parallel;
+
+/// Share of the sizes of its terms at which a class's sum counts as 0.
+const EXACT: f64 = 1e-14;
+/// Relative rounding of a sum of losses, at most.
+const ROUNDING: f64 = 1e-11;
+const MAX_STEPS: usize = 60;
+const MAX_HALVINGS: usize = 30;
+/// Steps that do not halve the residual, after which rounding has taken over.
+const MAX_IDLE: usize = 2;
+
+/// The best shift of the logits `z`; `p` and `rest` are left with the softmax there.
+pub fn balance(
+    setup: &Setup<'_>,
+    z: &Lines,
+    p: &mut Lines,
+    rest: &mut [f64],
+) -> (Vec<[f64; LINE]>, Evaluated) {
+    let mut shift = setup.row(0.0);
+    let mut at = setup.evaluate(z, &shift, p, rest);
+    let (mut smallest, mut idle) = (f64::INFINITY, 0);
+    for _ in 0..MAX_STEPS {
+        let miss = relative(&at);
+        idle = if miss <= 0.5 * smallest { 0 } else { idle + 1 };
+        smallest = smallest.min(miss);
+        if miss <= EXACT || idle > MAX_IDLE || setup.monitor.cancelled() {
+            break;
+        }
+        let step = direction(setup, p, &at, miss);
+        let slope = dot(&at.residual, &step);
+        let mut length = 1.0;
+        let moved = (0..MAX_HALVINGS).find_map(|_| {
+            let there = add(&shift, length, &step);
+            let found = setup.evaluate(z, &there, p, rest);
+            // Where the decrease is below the rounding of the sum, the residual decides.
+            let is_close = found.loss <= at.loss * (1.0 + ROUNDING) && relative(&found) < miss;
+            if found.loss <= at.loss + 1e-4 * length * slope || is_close {
+                return Some((there, found));
+            }
+            length *= 0.5;
+            None
+        });
+        let Some((there, found)) = moved else {
+            at = setup.evaluate(z, &shift, p, rest);
+            break;
+        };
+        (shift, at) = (there, found);
+    }
+    (shift, at)
+}
+
+/// The largest residual of a class over the size of its terms.
+pub fn relative(at: &Evaluated) -> f64 {
+    let pairs = at.residual.as_flattened().iter().zip(at.scale.as_flattened());
+    pairs.map(|(r, s)| if *s > 0.0 { r.abs() / s } else { 0.0 }).fold(0.0, f64::max)
+}
+
+fn add(x: &Lines, scale: f64, y: &Lines) -> Vec<[f64; LINE]> {
+    x.iter().zip(y).map(|(x, y)| std::array::from_fn(|l| x[l] + scale * y[l])).collect()
+}
+
+fn times(x: &Lines, y: &Lines) -> Vec<[f64; LINE]> {
+    x.iter().zip(y).map(|(x, y)| std::array::from_fn(|l| x[l] * y[l])).collect()
+}
+
+/// Newton's direction by conjugate gradient, as accurate as the residual is small.
+fn direction(setup: &Setup<'_>, p: &Lines, at: &Evaluated, miss: f64) -> Vec<[f64; LINE]> {
+    let k = setup.problem.n_classes;
+    let inverse: Vec<[f64; LINE]> =
+        at.scale.iter().map(|scale| scale.map(|s| if s > 0.0 { 1.0 / s } else { 0.0 })).collect();
+    let mut step = setup.row(0.0);
+    let mut r: Vec<[f64; LINE]> = at.residual.iter().map(|r| r.map(|r| -r)).collect();
+    let mut z = times(&r, &inverse);
+    let mut d = z.clone();
+    let mut rz = dot(&r, &z);
+    let wanted = rz * miss.clamp(1e-6, 0.1).powi(2);
+    for _ in 0..2 * k + 10 {
+        if rz <= wanted {
+            break;
+        }
+        let product = product(setup, p, &d);
+        let curvature = dot(&d, &product);
+        if curvature <= 0.0 {
+            break;
+        }
+        let length = rz / curvature;
+        step = add(&step, length, &d);
+        r = add(&r, -length, &product);
+        z = times(&r, &inverse);
+        let next = dot(&r, &z);
+        d = add(&z, next / rz, &d);
+        rz = next;
+    }
+    let mean = total(&step) / k as f64;
+    step.as_flattened_mut()[..k].iter_mut().for_each(|x| *x -= mean);
+    step
+}
+
+/// `sum_i c_i (diag(p_i) - p_i p_i') v`.
+fn product(setup: &Setup<'_>, p: &Lines, v: &Lines) -> Vec<[f64; LINE]> {
+    let chunk = setup.chunk * setup.lines;
+    let pieces = p.chunks(chunk).zip(setup.problem.cost.chunks(setup.chunk));
+    let found = parallel::map_each(pieces, |_, (p, cost)| simd::run(ProductPiece { p, v, cost }));
+    found.into_iter().fold(setup.row(0.0), |sum, piece| add(&sum, 1.0, &piece))
+}
+
+struct ProductPiece<'s> {
+    p: &'s Lines,
+    v: &'s Lines,
+    cost: &'s [f64],
+}
+
+impl Loop for ProductPiece<'_> {
+    type Output = Vec<[f64; LINE]>;
+    const IS_WIDE: bool = true;
+    #[inline(always)]
+    fn run(self) -> Vec<[f64; LINE]> {
+        let mut sums = vec![[0.0; LINE]; self.v.len()];
+        for (p, c) in self.p.chunks_exact(self.v.len()).zip(self.cost) {
+            let mean = dot(p, self.v);
+            for ((sum, p), v) in sums.iter_mut().zip(p).zip(self.v) {
+                for l in 0..LINE {
+                    sum[l] += c * p[l] * (v[l] - mean);
+                }
+            }
+        }
+        sums
+    }
+}

@@ -1,0 +1,276 @@
+//! Multinomial logistic regression: all classes in one problem, exact and certified.
+//!
+//! ```text
+//! primal   min_{W,b}  1/2 sum_k |w_k|^2 + sum_i c_i [log sum_k exp(w_k.x_i + b_k) - (w_{y_i}.x_i + b_{y_i})]
+//! dual     max_p      sum_i c_i H(p_i) - 1/2 sum_k |w_k(p)|^2,      p_i in the simplex, H the entropy
+//!          w_k(p) = sum_i c_i ([y_i = k] - p_ik) x_i
+//! ```
+//!
+//! **Where the dual comes from.** `log sum_k exp(z_k)` is the maximum over the simplex of `p.z + H(p)`, taken
+//! at `p = softmax(z)`. Put in, the primal is a minimum over `W` of a maximum over `p` of
+//! `1/2 |W|^2 - <W, W(p)> - b.r(p) + sum_i c_i H(p_i)`, with `r_k(p) = sum_i c_i ([y_i = k] - p_ik)`;
+//! exchanged, the minimum over `W` is at `W = W(p)`. What becomes of `b`:
+//!
+//! * none: there is no `b.r`;
+//! * penalised, the weight of a constant column of height `s`: one column more in `W` and `x_i`;
+//! * free: the minimum over `b` is minus infinity unless `r(p) = 0`, a constraint of the dual.
+//!
+//! **The gap.** At any `W, b` let `p` be the softmax of the scores. Then the maximum above is attained, so
+//! that `sum_i c_i H(p_i)` equals the losses plus `<W, W(p)> + b.r(p)`, and with `r(p) = 0` where `b` is
+//! free,
+//!
+//! ```text
+//! primal - dual = 1/2 |W|^2 + 1/2 |W(p)|^2 - <W, W(p)> = 1/2 |W - W(p)|^2,
+//! ```
+//!
+//! half the squared gradient with respect to `W`, as for two classes. `r(p) = 0` is the condition for `b` to
+//! be optimal at `W`: so a free intercept is minimised over first, `K` unknowns for which no data are read
+//! ([`balance`]). For any other dual point `p` at the same `W` the losses of the rows add
+//! `sum_i c_i KL(p_i | softmax(z_i))`; with `W = W(p)`, as in the dual descent, that is the whole gap.
+//!
+//! The same shift of all intercepts changes nothing: their sum is 0, as for scikit-learn's lbfgs from zero.
+//! The sum of the weights of a column over the classes is 0 by itself.
+//!
+//! **Solvers.** [`descent`]: coordinate descent in the dual, all classes of a row at a time, for wide text
+//! and small costs; [`newton`]: truncated Newton in the primal with all classes side by side, where rows are
+//! many to a column, and where the descent is slow. [`certificate`] proves what either has found.
+//! [`presolved`]: by way of packed columns. Classes lie side by side in cache lines ([`strips`]), so that one
+//! reading of an entry serves all.
+
+pub mod balance;
+pub mod certificate;
+pub mod descent;
+pub mod entropy;
+pub mod newton;
+pub mod passes;
+pub mod point;
+pub mod polish;
+pub mod precondition;
+pub mod presolved;
+pub mod route;
+pub mod softmax;
+pub mod strips;
+
+use self::descent::Descent;
+use self::newton::SoftmaxNewton;
+use self::passes::Setup;
+use self::point::Point;
+use self::route::MultinomialRoute;
+use self::softmax::FAR;
+use super::crammer_singer::ClassProblem;
+use super::crammer_singer::weights::{ClassWeights, LINE};
+use super::dual;
+use super::dual::active;
+use super::dual::schedule::Schedule;
+use super::monitor::{Monitor, Progress};
+use super::params::Params;
+use super::problem::{Certificate, Intercept, Status};
+use crate::Result;
+use crate::matrix::Rows;
+use crate::matrix::design::Design;
+use crate::matrix::lanes::Block;
+
+/// How often [`solve`] tries again, and the share of the tolerance that it then aims at.
+const FURTHER_ATTEMPTS: usize = 2;
+const SHARPER: f64 = 0.1;
+/// Gap of a Newton iterate, in tolerances, from which a better dual point is looked for; and by how much it
+/// must have fallen before that is tried again.
+const POLISHED_FROM: f64 = 100.0;
+const POLISHED_AGAIN: f64 = 0.2;
+
+/// The answer.
+#[derive(Clone, Debug)]
+pub struct MultinomialSolution {
+    /// Weights of the columns, class within column.
+    pub weights: ClassWeights,
+    /// Intercepts on the scale of the scores.
+    pub intercepts: Vec<f64>,
+    /// How good the weights are.
+    pub certificate: Certificate,
+    /// How the fit ended.
+    pub status: Status,
+    /// Epochs and Newton steps.
+    pub n_iter: usize,
+    /// Readings of the data.
+    pub passes: f64,
+}
+
+/// Fits to the relative duality gap `params.tol` and proves it.
+///
+/// # Errors
+/// [`crate::Error::Cancelled`] and [`crate::Error::Overflow`].
+pub fn solve(
+    problem: &ClassProblem<'_>,
+    params: &Params,
+    monitor: &dyn Monitor,
+) -> Result<MultinomialSolution> {
+    let point = attempt(problem, params, None, monitor)?;
+    finish(problem, point, params, monitor)
+}
+
+/// The rows as the certificate sees them: the constant column is that of a penalised intercept.
+fn certified_setup<'a>(problem: &ClassProblem<'a>, monitor: &'a dyn Monitor) -> Setup<'a> {
+    let bias = if let Intercept::Penalised(scale) = problem.intercept { scale } else { 0.0 };
+    Setup::new(problem, bias, monitor)
+}
+
+/// Height of the constant column of a descent: that of a penalised intercept, or of the method of
+/// multipliers.
+fn descent_bias(problem: &ClassProblem<'_>) -> f64 {
+    match problem.intercept {
+        Intercept::None => 0.0,
+        Intercept::Penalised(scale) => scale,
+        Intercept::Free => {
+            let plain = Design { rows: problem.rows, ids: problem.ids, bias: 0.0 };
+            dual::penalty(&plain, problem.cost.iter().sum()).sqrt()
+        }
+    }
+}
+
+/// Proves a point; where rounding has made a solver believe in an accuracy that cannot be proved, Newton goes
+/// on to a tenth of it.
+fn finish(
+    problem: &ClassProblem<'_>,
+    mut point: Point,
+    params: &Params,
+    monitor: &dyn Monitor,
+) -> Result<MultinomialSolution> {
+    let setup = certified_setup(problem, monitor);
+    let mut certificate = certificate::certify(&setup, &mut point)?;
+    let mut tol = params.tol;
+    for _ in 0..FURTHER_ATTEMPTS {
+        let is_proved = certificate.relative_gap() <= params.tol;
+        if is_proved || point.status != Status::Converged || point.n_iter >= params.max_iter {
+            break;
+        }
+        tol *= SHARPER;
+        let left = Params { tol, max_iter: params.max_iter - point.n_iter, ..*params };
+        point = newton_from(problem, Some(point), &left, monitor)?;
+        certificate = certificate::certify(&setup, &mut point)?;
+    }
+    let status = match point.status {
+        _ if certificate.relative_gap() <= params.tol => Status::Converged,
+        Status::Converged => Status::Stalled,
+        other => other,
+    };
+    Ok(MultinomialSolution {
+        weights: point.w.class_weights(problem.rows.n_cols(), problem.n_classes),
+        intercepts: point.intercepts(problem),
+        certificate,
+        status,
+        n_iter: point.n_iter,
+        passes: point.passes,
+    })
+}
+
+/// One run of the solver that the shape asks for.
+fn attempt(
+    problem: &ClassProblem<'_>,
+    params: &Params,
+    start: Option<Point>,
+    monitor: &dyn Monitor,
+) -> Result<Point> {
+    let plain = Design { rows: problem.rows, ids: problem.ids, bias: 0.0 };
+    let route = MultinomialRoute::of(problem, &plain, params);
+    if start.is_some() || !route.begins_with_descent {
+        return newton_from(problem, start, params, monitor);
+    }
+    let (setup, certified) =
+        (Setup::new(problem, descent_bias(problem), monitor), certified_setup(problem, monitor));
+    let mut descent = Descent::new(setup, certified);
+    let mut schedule = Schedule::new(0.0);
+    let mut random = active::random(params.seed, 0);
+    let mut slow = 0;
+    loop {
+        let epoch = descent.epoch(&mut random)?;
+        schedule.record(&epoch, problem.class.len());
+        let is_last = schedule.epochs >= params.max_iter;
+        if !schedule.is_due(params.tol) && !is_last {
+            continue;
+        }
+        let check = descent.check(params.tol)?;
+        let gap = check.certificate.relative_gap();
+        monitor.observe(&Progress {
+            solver: "multinomial",
+            iteration: schedule.iterations(),
+            accuracy: gap,
+            search: None,
+        });
+        let epochs = schedule.epochs;
+        if gap <= params.tol {
+            return Ok(descent.into_point(check, Status::Converged, epochs));
+        }
+        if is_last {
+            return Ok(descent.into_point(check, Status::MaxIter, epochs));
+        }
+        let remaining = schedule.checked(&check.certificate, params.tol);
+        let is_slow = route.patience.is_some_and(|p| schedule.work >= p.before && remaining > p.further);
+        slow = if is_slow { slow + 1 } else { 0 };
+        if slow >= route.slow_checks {
+            let point = descent.into_point(check, Status::Stalled, epochs);
+            let left = Params { max_iter: params.max_iter - epochs, ..*params };
+            return newton_from(problem, Some(point), &left, monitor);
+        }
+    }
+}
+
+/// Newton from a point, or from zero.
+fn newton_from(
+    problem: &ClassProblem<'_>,
+    start: Option<Point>,
+    params: &Params,
+    monitor: &dyn Monitor,
+) -> Result<Point> {
+    let bias = match problem.intercept {
+        Intercept::None => 0.0,
+        Intercept::Penalised(scale) => scale,
+        Intercept::Free => 1.0,
+    };
+    let is_free = problem.intercept == Intercept::Free;
+    let k = problem.n_classes;
+    let mut newton = SoftmaxNewton::new(Setup::new(problem, bias, monitor));
+    let (mut before, mut passes) = (0, 0.0);
+    if let Some(point) = &start {
+        newton.w.copy_columns(&point.w);
+        if is_free {
+            let mut column = newton.setup().row(0.0);
+            column.as_flattened_mut()[..k].copy_from_slice(&point.offset.as_flattened()[..k]);
+            newton.w.set_column(newton.w.n_columns() - 1, &column);
+        }
+        (before, passes) = (point.n_iter, point.passes);
+        newton.refresh();
+    }
+    let (status, logits) = newton_steps(&mut newton, params)?;
+    let mut offset = newton.setup().row(FAR);
+    newton.intercepts(&mut offset);
+    let SoftmaxNewton { mut w, steps, passes: more, .. } = newton;
+    if is_free {
+        w.drop_last_column();
+    }
+    let (n_iter, passes) = (before + steps, passes + more);
+    Ok(Point { w, offset, logits, evidence: None, status, n_iter, passes })
+}
+
+/// Newton steps until the gap is at most `params.tol`, by the softmax as dual point or by a better one, which
+/// is returned.
+fn newton_steps(newton: &mut SoftmaxNewton<'_>, params: &Params) -> Result<(Status, Option<Block<LINE>>)> {
+    let mut target = POLISHED_FROM * params.tol;
+    loop {
+        let status = newton.minimise(target.max(params.tol), params.max_iter)?;
+        let gap = newton.certificate().relative_gap();
+        if status != Status::Converged || gap <= params.tol {
+            return Ok((status, None));
+        }
+        let polished = polish::polish(newton, params.tol, params.seed)?;
+        newton.passes += polished.passes;
+        let primal = newton.certificate().primal;
+        let both = Certificate { primal, dual: polished.certificate.dual };
+        if both.relative_gap() <= params.tol {
+            return Ok((Status::Converged, Some(polished.logits)));
+        }
+        target = gap * POLISHED_AGAIN;
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,231 @@
+use proptest::prelude::*;
+
+use super::*;
+use crate::fit::params::SolverKind;
+use crate::fit::{Params, Silent};
+use crate::matrix::Matrix;
+use crate::matrix::dense::DenseView;
+
+/// A small problem, dense, and its slow twin.
+#[derive(Clone, Debug)]
+struct Small {
+    values: Vec<f64>,
+    class: Vec<u32>,
+    cost: Vec<f64>,
+    n_columns: usize,
+    n_classes: usize,
+    intercept: Intercept,
+}
+
+impl Small {
+    fn solve(&self, solver: SolverKind, tol: f64, max_iter: usize) -> MultinomialSolution {
+        let rows = Matrix::from(DenseView::new(&self.values, self.class.len(), self.n_columns).unwrap().0);
+        let problem = ClassProblem {
+            rows: &rows,
+            ids: None,
+            class: &self.class,
+            n_classes: self.n_classes,
+            cost: &self.cost,
+            intercept: self.intercept,
+        };
+        let params = Params { solver, tol, max_iter, seed: 3 };
+        solve(&problem, &params, &Silent).unwrap()
+    }
+
+    /// Objective and largest entry of the gradient, straight from the definition.
+    fn objective(&self, found: &MultinomialSolution) -> (f64, f64) {
+        let (d, k) = (self.n_columns, self.n_classes);
+        let w: Vec<Vec<f64>> = (0..k).map(|m| found.weights.class(m, d)).collect();
+        let mut value = 0.5 * w.iter().flatten().map(|w| w * w).sum::<f64>();
+        let mut gradient = w.clone();
+        let mut of_intercepts = vec![0.0; k];
+        if let Intercept::Penalised(scale) = self.intercept {
+            value += 0.5 * found.intercepts.iter().map(|b| (b / scale).powi(2)).sum::<f64>();
+            for (g, b) in of_intercepts.iter_mut().zip(&found.intercepts) {
+                *g = b / scale / scale;
+            }
+        }
+        for (i, x) in self.values.chunks(d).enumerate() {
+            let z: Vec<f64> = (0..k)
+                .map(|m| found.intercepts[m] + x.iter().zip(&w[m]).map(|(x, w)| x * w).sum::<f64>())
+                .collect();
+            let top = z.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+            let sum: f64 = z.iter().map(|z| (z - top).exp()).sum();
+            value += self.cost[i] * (top + sum.ln() - z[self.class[i] as usize]);
+            for m in 0..k {
+                let is_own = if self.class[i] as usize == m { 1.0 } else { 0.0 };
+                let slope = self.cost[i] * ((z[m] - top).exp() / sum - is_own);
+                gradient[m].iter_mut().zip(x).for_each(|(g, x)| *g += slope * x);
+                of_intercepts[m] += slope;
+            }
+        }
+        let of_intercepts = if self.intercept == Intercept::None { vec![] } else { of_intercepts };
+        let largest = gradient.iter().flatten().chain(&of_intercepts).map(|g| g.abs()).fold(0.0, f64::max);
+        (value, largest)
+    }
+}
+
+fn problems() -> impl Strategy<Value = Small> {
+    let shapes = (3..12usize, 1..5usize, 4..40usize, 0..3u8, -2..7i32, any::<u32>());
+    shapes.prop_map(|(k, d, extra, intercept, power, seed)| {
+        let n = k + extra;
+        let number = |a: usize, b: usize| {
+            let mixed = (a as u64 * 2_654_435_761 + b as u64 * 40_503 + u64::from(seed))
+                .wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            (mixed >> 40) as f64 / (1u64 << 24) as f64 - 0.5
+        };
+        let class: Vec<u32> = (0..n)
+            .map(|i| if i < k { i as u32 } else { (number(i, 7) * 97.0).abs() as u32 % k as u32 })
+            .collect();
+        let values = (0..n * d).map(|j| 4.0 * number(j, 1) + f64::from(class[j / d] % 3)).collect();
+        let c = 4f64.powi(power);
+        let cost = (0..n).map(|i| c * (0.75 + number(i, 2))).collect();
+        let intercept = [Intercept::None, Intercept::Free, Intercept::Penalised(2.0)][intercept as usize];
+        Small { values, class, cost, n_columns: d, n_classes: k, intercept }
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(60))]
+    #[test]
+    fn both_solvers_find_the_optimum_and_no_gap_is_understated(small in problems()) {
+        let exact = small.solve(SolverKind::Newton, 1e-11, 1000);
+        let (optimum, gradient) = small.objective(&exact);
+        prop_assert_eq!(exact.status, Status::Converged);
+        prop_assert!((exact.certificate.primal - optimum).abs() <= 1e-12 * optimum);
+        prop_assert!(gradient <= 1e-3 * optimum.sqrt().max(1.0), "gradient {gradient}");
+        for (solver, tol, max_iter) in [
+            (SolverKind::Newton, 1e-2, 1000),
+            (SolverKind::Newton, 1e-1, 1),
+            (SolverKind::DualCd, 1e-2, 1000),
+            (SolverKind::DualCd, 1e-5, 20),
+            (SolverKind::DualCd, 1e-9, 2),
+            (SolverKind::Auto, 1e-6, 1000),
+        ] {
+            let found = small.solve(solver, tol, max_iter);
+            let (value, _) = small.objective(&found);
+            prop_assert!((found.certificate.primal / value - 1.0).abs() <= 1e-11);
+            let lower = optimum * (1.0 - 2e-11);
+            let dual = found.certificate.dual;
+            prop_assert!(dual <= optimum * (1.0 + 1e-13), "{dual} {optimum}");
+            prop_assert!(value >= lower);
+            if max_iter == 1000 && solver != SolverKind::DualCd {
+                prop_assert_eq!(found.status, Status::Converged);
+            }
+            if found.status == Status::Converged {
+                prop_assert!(found.certificate.relative_gap() <= tol);
+                prop_assert!(value <= optimum * (1.0 + tol));
+            }
+            if small.intercept == Intercept::Free {
+                let sum: f64 = found.intercepts.iter().sum();
+                let size: f64 = found.intercepts.iter().map(|b| b.abs()).sum();
+                prop_assert!(sum.abs() <= 1e-9 * (1.0 + size), "{sum}");
+            }
+        }
+    }
+}
+
+/// Rows of many classes in text-like shape.
+fn wide(n: usize, d: usize, k: usize) -> (Vec<i32>, Vec<i32>, Vec<f64>, Vec<u32>) {
+    let (mut indptr, mut indices, mut values, mut class) = (vec![0], vec![], vec![], vec![]);
+    for i in 0..n {
+        let own = i * i % k;
+        let mut columns: Vec<i32> = (0..12).map(|j| ((i * 31 + j * j * 17) % d) as i32).collect();
+        columns.push((own * 3 % d) as i32);
+        columns.sort_unstable();
+        columns.dedup();
+        values.extend(columns.iter().map(|j| 0.2 + 0.1 * f64::from(j % 4)));
+        indices.extend(columns);
+        indptr.push(indices.len() as i32);
+        class.push(own as u32);
+    }
+    // Every class has a row.
+    for m in 0..k {
+        class[m] = m as u32;
+    }
+    (indptr, indices, values, class)
+}
+
+#[test]
+fn threads_change_no_bit() {
+    for k in [3, 20, 70] {
+        let (indptr, indices, values, class) = wide(3000, 400, k);
+        let (x, _) = crate::matrix::csr::CsrView::new(&indptr, &indices, &values, 400).unwrap();
+        let (x, cost) = (Matrix::from(x), vec![2.0; 3000]);
+        for intercept in [Intercept::None, Intercept::Free] {
+            for solver in [SolverKind::Newton, SolverKind::DualCd] {
+                let run = |threads| {
+                    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+                    pool.install(|| {
+                        let (class, cost) = (&class[..], &cost[..]);
+                        let problem =
+                            ClassProblem { rows: &x, ids: None, class, n_classes: k, cost, intercept };
+                        let params = Params { solver, tol: 1e-3, max_iter: 200, seed: 0 };
+                        let found = solve(&problem, &params, &Silent).unwrap();
+                        assert_eq!(found.status, Status::Converged);
+                        let weights: Vec<f64> = (0..k).flat_map(|m| found.weights.class(m, 400)).collect();
+                        (weights, found.intercepts, found.certificate)
+                    })
+                };
+                assert_eq!(run(1), run(3), "{k} {intercept:?} {solver:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_thousand_classes_and_separable_rows_at_a_large_cost() {
+    let (n, k) = (3000, 1000);
+    let (indptr, indices, values, class) = wide(n, 3000, k);
+    let (x, _) = crate::matrix::csr::CsrView::new(&indptr, &indices, &values, 3000).unwrap();
+    let (x, cost) = (Matrix::from(x), vec![1.0; n]);
+    let problem = ClassProblem {
+        rows: &x,
+        ids: None,
+        class: &class,
+        n_classes: k,
+        cost: &cost,
+        intercept: Intercept::Free,
+    };
+    let params = Params { tol: 1e-2, ..Params::default() };
+    let found = solve(&problem, &params, &Silent).unwrap();
+    assert!(found.status == Status::Converged && found.certificate.relative_gap() <= 1e-2);
+
+    let small = Small {
+        values: (0..30).map(|i| f64::from(i % 3) + 0.01 * f64::from(i / 3)).collect(),
+        class: (0..30).map(|i| i % 3).collect(),
+        cost: vec![1024.0; 30],
+        n_columns: 1,
+        n_classes: 3,
+        intercept: Intercept::Free,
+    };
+    for solver in [SolverKind::Auto, SolverKind::Newton] {
+        let found = small.solve(solver, 1e-8, 1000);
+        assert_eq!(found.status, Status::Converged);
+    }
+}
+
+#[test]
+fn a_row_of_weight_two_is_the_row_twice() {
+    let base = Small {
+        values: (0..40).map(|i| f64::from(i * i % 17) - 8.0).collect(),
+        class: (0..20).map(|i| i % 4).collect(),
+        cost: (0..20).map(|i| if i % 3 == 0 { 2.0 } else { 1.0 }).collect(),
+        n_columns: 2,
+        n_classes: 4,
+        intercept: Intercept::Free,
+    };
+    let mut twice = Small { cost: vec![1.0; 20], ..base.clone() };
+    for i in (0..20).step_by(3) {
+        twice.values.extend_from_slice(&base.values[2 * i..2 * i + 2]);
+        twice.class.push(base.class[i]);
+        twice.cost.push(1.0);
+    }
+    let [a, b] = [&base, &twice].map(|small| small.solve(SolverKind::Auto, 1e-10, 1000));
+    assert!((a.certificate.primal / b.certificate.primal - 1.0).abs() < 1e-9);
+    for m in 0..4 {
+        for (a, b) in a.weights.class(m, 2).iter().zip(b.weights.class(m, 2)) {
+            assert!((a - b).abs() < 1e-3);
+        }
+    }
+}

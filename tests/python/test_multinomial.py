@@ -1,0 +1,224 @@
+"""Multinomial logistic regression: the objective in NumPy, scikit-learn and repeated rows as witnesses."""
+
+import pickle
+import signal
+import threading
+import time
+
+import hinge
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hinge._estimator_parts import estimator_of, parts_of
+from hypothesis import given
+from hypothesis import strategies as st
+from problems import INTERCEPTS, sparse_problem
+from scipy.special import log_softmax, softmax
+from sklearn.datasets import load_digits, load_iris
+from sklearn.linear_model import LogisticRegression
+
+EXACT = {"tol": 1e-10, "max_iter": 10_000}
+
+
+def primal(model, X, y, weight=1.0):
+    """The objective, from the attributes alone."""
+    scores = np.asarray(X @ model.coef_.T) + model.intercept_
+    ids = np.searchsorted(model.classes_, y)
+    losses = -log_softmax(scores, axis=1)[np.arange(len(ids)), ids]
+    penalty = 0.5 * (model.coef_**2).sum()
+    if model.fit_intercept and getattr(model, "intercept_scaling", None) is not None:
+        penalty += 0.5 * ((model.intercept_ / model.intercept_scaling) ** 2).sum()
+    return penalty + model.C * (weight * losses).sum()
+
+
+@given(
+    st.integers(0, 2**31),
+    st.sampled_from(sorted(INTERCEPTS)),
+    st.sampled_from([1e-3, 0.1, 1.0, 30.0, 1024.0]),
+    st.sampled_from(["auto", "newton", "dual_cd"]),
+    st.integers(3, 20),
+)
+def test_no_gap_is_understated(seed, intercept, C, solver, n_classes):
+    X, y = sparse_problem(seed, n_rows=60, n_columns=12, n_classes=n_classes)
+    options = {"C": C, **INTERCEPTS[intercept]}
+    exact = hinge.LogisticRegression(**options, **EXACT).fit(X, y)
+    optimum = exact.certificate_.dual[0]
+    assert exact.certificate_.status == ("converged",)
+    assert exact.certificate_.primal[0] == pytest.approx(primal(exact, X, y), rel=1e-11)
+    tol = 1e-3 if solver == "dual_cd" and C > 100 else 1e-4
+    model = hinge.LogisticRegression(solver=solver, tol=tol, max_iter=20_000, **options).fit(X, y)
+    found = model.certificate_
+    assert found.converged
+    assert found.relative_gap[0] <= tol
+    assert found.primal[0] == pytest.approx(primal(model, X, y), rel=1e-11)
+    assert found.dual[0] <= exact.certificate_.primal[0] * (1 + 1e-13)
+    assert found.primal[0] >= optimum * (1 - 1e-12)
+
+
+# As exact as double precision goes; the proof ends a little before.
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("C", [0.01, 1.0, 100.0])
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("load", [load_digits, load_iris])
+def test_probabilities_are_those_of_scikit_learn(load, fit_intercept, C):
+    X, y = load(return_X_y=True)
+    X = X / X.max()
+    ours = hinge.LogisticRegression(C=C, fit_intercept=fit_intercept, tol=1e-13, max_iter=10_000)
+    ours.fit(X, y)
+    theirs = LogisticRegression(
+        C=C, fit_intercept=fit_intercept, solver="newton-cholesky", tol=1e-12, max_iter=10_000
+    ).fit(X, y)
+    np.testing.assert_allclose(ours.predict_proba(X), theirs.predict_proba(X), atol=1e-6)
+    np.testing.assert_allclose(ours.predict_log_proba(X), np.log(ours.predict_proba(X)), atol=1e-9)
+    np.testing.assert_allclose(ours.intercept_ - ours.intercept_.mean(), ours.intercept_, atol=1e-8)
+    assert ours.coef_.shape == theirs.coef_.shape
+    np.testing.assert_allclose(ours.coef_, theirs.coef_, atol=1e-4 * abs(theirs.coef_).max())
+    assert primal(ours, X, y) <= primal(theirs, X, y) * (1 + 1e-12)
+
+
+def test_more_than_two_classes_are_multinomial_unless_asked_otherwise():
+    X, y = sparse_problem(1, n_classes=4)
+    models = {name: hinge.LogisticRegression(multi_class=name, tol=1e-8).fit(X, y) for name in ("auto", "multinomial")}
+    for model in models.values():
+        assert model.multi_class_ == "multinomial"
+        assert model.coef_.shape == (4, 30)
+        assert model.n_iter_.shape == (1,)
+        values = model.decision_function(X)
+        np.testing.assert_allclose(model.predict_proba(X), softmax(values, axis=1), rtol=1e-12)
+        np.testing.assert_array_equal(model.predict(X), values.argmax(axis=1))
+    np.testing.assert_array_equal(models["auto"].coef_, models["multinomial"].coef_)
+    rest = hinge.LogisticRegression(multi_class="ovr", tol=1e-8).fit(X, y)
+    assert rest.multi_class_ == "ovr"
+    assert rest.n_iter_.shape == (4,)
+    one = hinge.LogisticRegression(tol=1e-8).fit(X, y == 2)
+    np.testing.assert_allclose(rest.coef_[2], one.coef_[0], atol=1e-3)
+    for name in ("auto", "multinomial", "ovr"):
+        two = hinge.LogisticRegression(multi_class=name, tol=1e-8).fit(X, y == 2)
+        assert two.multi_class_ == "ovr"
+        np.testing.assert_array_equal(two.coef_, one.coef_)
+
+
+def test_weights_are_repetitions():
+    X, y = sparse_problem(2, n_classes=5)
+    times = np.random.default_rng(0).integers(0, 4, X.shape[0])
+    times[:5] = 1
+    repeated = np.repeat(np.arange(X.shape[0]), times)
+    weighted = hinge.LogisticRegression(**EXACT).fit(X, y, times)
+    several = hinge.LogisticRegression(**EXACT).fit(X[repeated], y[repeated])
+    np.testing.assert_allclose(weighted.coef_, several.coef_, atol=1e-4)
+    np.testing.assert_allclose(weighted.predict_proba(X), several.predict_proba(X), atol=1e-5)
+    costs = {0: 2.0, 3: 0.5}
+    by_class = hinge.LogisticRegression(class_weight=costs, **EXACT).fit(X, y)
+    by_row = hinge.LogisticRegression(**EXACT).fit(X, y, np.array([costs.get(k, 1.0) for k in y]))
+    np.testing.assert_array_equal(by_class.coef_, by_row.coef_)
+
+
+@pytest.mark.parametrize("solver", ["auto", "newton", "dual_cd"])
+@pytest.mark.parametrize("n_classes", [3, 40])
+def test_threads_and_layouts_change_no_bit(solver, n_classes):
+    X, y = sparse_problem(3, n_rows=400, n_columns=60, n_classes=n_classes)
+    fits = [
+        hinge.LogisticRegression(solver=solver, n_jobs=n_jobs).fit(rows, y)
+        for n_jobs in (1, 2)
+        for rows in (X, sp.csr_array(X.astype(np.float64)))
+    ]
+    for model in fits[1:]:
+        np.testing.assert_array_equal(model.coef_, fits[0].coef_)
+        np.testing.assert_array_equal(model.intercept_, fits[0].intercept_)
+
+
+def test_presolve_changes_nothing_but_the_columns_worked_on():
+    X, y = sparse_problem(4, n_classes=6, n_columns=20)
+    wide = sp.hstack([X, 2.0 * X, sp.csr_matrix((X.shape[0], 7))], format="csr")
+    for intercept in INTERCEPTS.values():
+        packed = hinge.LogisticRegression(presolve=True, **EXACT, **intercept).fit(wide, y)
+        plain = hinge.LogisticRegression(presolve=False, **EXACT, **intercept).fit(wide, y)
+        assert packed.presolve_.n_columns == 20
+        assert packed.certificate_.converged
+        np.testing.assert_allclose(packed.coef_, plain.coef_, atol=1e-4)
+        assert packed.certificate_.primal[0] == pytest.approx(primal(packed, wide, y), rel=1e-11)
+
+
+def test_pairs_of_features():
+    X, y = sparse_problem(5, n_classes=3, n_columns=6)
+    model = hinge.LogisticRegression(degree=2, **EXACT).fit(X, y)
+    mapped = hinge.Poly2Map().fit(X).transform(X)
+    plain = hinge.LogisticRegression(presolve=False, **EXACT).fit(mapped, y)
+    assert model.certificate_.converged
+    np.testing.assert_allclose(model.predict_proba(X), plain.predict_proba(mapped), atol=1e-5)
+
+
+def test_rare_classes_and_separable_rows():
+    X, y = sparse_problem(6, n_rows=80, n_classes=3)
+    y = np.where(np.arange(80) == 7, 3, y)
+    for C in (1e-4, 1.0, 1024.0):
+        model = hinge.LogisticRegression(C=C).fit(X, y)
+        assert model.certificate_.converged
+        assert np.isfinite(model.coef_).all()
+    ids = np.arange(30) % 3
+    separable = hinge.LogisticRegression(C=1024.0, tol=1e-8).fit(np.eye(3)[ids], ids)
+    assert separable.certificate_.converged
+    assert separable.score(np.eye(3)[ids], ids) == 1.0
+
+
+def test_a_store_is_multinomial_in_memory_and_refused_beyond(tmp_path):
+    X, y = sparse_problem(7, n_rows=300, n_classes=4)
+    store = hinge.BlockStore.build((X, y), tmp_path / "rows.hinge")
+    model = hinge.LogisticRegression(tol=1e-6).fit(store)
+    plain = hinge.LogisticRegression(tol=1e-6).fit(X, y)
+    assert model.multi_class_ == "multinomial"
+    np.testing.assert_allclose(model.predict_proba(X), plain.predict_proba(X), atol=1e-3)
+    in_blocks = {"block_options": {"in_memory": False}}
+    with pytest.raises(ValueError, match='multi_class must be "ovr" for a store that is larger'):
+        hinge.LogisticRegression(**in_blocks).fit(store)
+    assert hinge.LogisticRegression(multi_class="ovr", **in_blocks).fit(store).multi_class_ == "ovr"
+
+
+def test_streams_and_labels_are_one_against_the_rest():
+    X, y = sparse_problem(8, n_classes=3)
+    with pytest.raises(
+        ValueError, match="multi_class must be 'ovr' for partial_fit with more than 2 classes, got 'auto'"
+    ):
+        hinge.LogisticRegression().partial_fit(X, y, classes=[0, 1, 2])
+    stream = hinge.LogisticRegression(multi_class="ovr").partial_fit(X, y, classes=[0, 1, 2])
+    np.testing.assert_allclose(stream.predict_proba(X).sum(axis=1), 1.0)
+    fitted = hinge.LogisticRegression().fit(X, y).set_params(multi_class="ovr")
+    with pytest.raises(ValueError, match="this one is multinomial"):
+        fitted.partial_fit(X, y)
+    labels = np.eye(3, dtype=int)[y]
+    assert hinge.LogisticRegression().fit(X, labels).multi_class_ == "ovr"
+    with pytest.raises(ValueError, match="takes one class per row"):
+        hinge.LogisticRegression(multi_class="multinomial").fit(X, labels)
+    with pytest.raises(ValueError, match="solver must be 'auto', 'dual_cd' or 'newton'"):
+        hinge.LogisticRegression(solver="dual_cd_online").fit(X, y)
+    with pytest.raises(ValueError, match="multi_class"):
+        hinge.LogisticRegression(multi_class="softmax").fit(X, y)
+
+
+def test_models_are_kept():
+    X, y = sparse_problem(9, n_classes=3)
+    model = hinge.LogisticRegression().fit(X, y)
+    for other in (pickle.loads(pickle.dumps(model)), estimator_of(parts_of(model))):
+        assert other.multi_class_ == "multinomial"
+        assert not hasattr(other, "calibration_")
+        np.testing.assert_array_equal(other.predict_proba(X), model.predict_proba(X))
+    assert parts_of(model).probability == {"kind": "temperature", "factor": 1.0}
+
+
+@pytest.mark.parametrize("solver", ["newton", "dual_cd"])
+def test_ctrl_c_ends_a_fit_within_a_second(solver):
+    random = np.random.default_rng(0)
+    X, y = random.standard_normal((20_000, 300)), random.integers(0, 100, 20_000)
+    model = hinge.LogisticRegression(C=1e4, tol=1e-12, solver=solver)
+    sent = []
+
+    def interrupt():
+        sent.append(time.monotonic())
+        signal.raise_signal(signal.SIGINT)
+
+    timer = threading.Timer(1.5, interrupt)
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X, y)
+    assert time.monotonic() - sent[0] < 1.0
+    assert not hasattr(model, "coef_")
