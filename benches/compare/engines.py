@@ -35,7 +35,7 @@ def hinge_model(loss: str, C: float, intercept: str, solver: str, tol: float, **
     parameters |= {"solver": solver, "tol": tol, "fit_intercept": intercept != "none"}
     parameters["intercept_scaling"] = 1.0 if intercept == "penalised" else None
     if loss == "logistic":
-        return hinge.LogisticRegression(C, **parameters)
+        return hinge.LogisticRegression(C, multi_class="ovr", **parameters)
     return hinge.LinearSVC(C, loss=loss, **parameters)
 
 

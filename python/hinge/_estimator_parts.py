@@ -96,6 +96,7 @@ def _coef(parts: ModelParts) -> Any:
 def _parameters(kind: type[LinearClassifier], encoded: dict[str, Any]) -> dict[str, Any]:
     """Parameters that the constructor knows, as they were."""
     known = inspect.signature(kind).parameters
+    encoded = {"multi_class": "ovr", **encoded}  # what a file says that is older than the parameter
     encoded = {name: value for name, value in encoded.items() if name in known}
     given = _plain.decode_all(encoded, _CLASSES, "parameters")
     for name, value in list(given.items()):

@@ -345,11 +345,12 @@ LINEAR_SVC = table(
 )
 
 _MULTI_CLASS = one_of("multi_class", ("auto", "multinomial", "ovr")).means(r"""
-    What more than two classes are. "multinomial", and "auto" as in scikit-learn: one problem,
+    What more than two classes are. "multinomial": one problem,
     :math:`\tfrac12 \sum_k \|w_k\|^2 + C \sum_i v_i (\log \sum_k e^{f_k(x_i)} - f_{y_i}(x_i))`, whose
-    probabilities are the softmax of the decision values. "ovr": each class against the rest, for which ``partial_fit``
-    and a :class:`BlockStore` larger than ``memory_budget`` ask. Two classes are the same problem by any name, and so
-    are the labels of a matrix y, each against the rest (not with "multinomial").
+    probabilities are the softmax of the decision values. "ovr": each class against the rest. "auto": "multinomial", as
+    in scikit-learn, but "ovr" for a :class:`BlockStore` and for ``partial_fit``. Two classes are the same problem by
+    any name. ``partial_fit`` with more classes, a store that is larger than ``memory_budget`` and the labels of a
+    matrix y refuse "multinomial".
     """)
 
 LOGISTIC_REGRESSION = table(_FIT, _C, _MULTI_CLASS, _SOLVER, _CHECKPOINT)

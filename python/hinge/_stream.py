@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from hinge import _blocks, _checks, _native, _sparse, _validate
 from hinge._available import available_unless
 from hinge._linear import LinearClassifier
-from hinge._options import fit_options
+from hinge._options import fit_options, options_of_pieces
 
 FREE = 0.0
 """The native name of an intercept that is not penalised."""
@@ -189,7 +189,7 @@ class StreamClassifier(LinearClassifier):
 
     def _learn(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> Self:
         given = self._checked()
-        options = fit_options(given, self._loss())
+        options = options_of_pieces(given, fit_options(given, self._loss()))
         is_first, is_fitted = getattr(self, "stream_", None) is None, hasattr(self, "classes_")
         labels = _validate.classes_of_pieces(self, classes)
         rows, y = _validate.stream_data(X, y, self)
@@ -230,7 +230,7 @@ class StreamClassifier(LinearClassifier):
             raise ValueError("multi_class must be 'ovr' for partial_fit, got 'crammer_singer'")
         if options["multi_class"] == "multinomial" and len(classes) > 2:
             raise ValueError(
-                f"multi_class must be 'ovr' for partial_fit with more than 2 classes, got {self.multi_class!r} and "
+                "multi_class must be 'auto' or 'ovr' for partial_fit with more than 2 classes, got 'multinomial' and "
                 f"{len(classes)} classes: a stream learns each class against the rest"
             )
         if getattr(self, "multi_class_", "ovr") == "multinomial":

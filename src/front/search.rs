@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::source::{Blocks, Checked, Source, Targets};
-use super::spec::Spec;
+use super::spec::{MultiClass, Spec};
 use crate::blocks::search::{StoreSearch, StoreSearchData, check_factor};
 use crate::fit::{Monitor, SolverKind};
 use crate::labels::Labels;
@@ -33,7 +33,8 @@ impl Search<'_> {
     ///
     /// # Errors
     /// Those of the checks of the input, of the solvers, the journal, the store and of `visit`;
-    /// [`Error::Parameter`] for a solver that does not go with the source.
+    /// [`Error::Parameter`] for a solver that does not go with the source, and for
+    /// [`MultiClass::Multinomial`].
     pub fn run(
         &self,
         source: &Source<'_>,
@@ -42,6 +43,10 @@ impl Search<'_> {
         monitor: &dyn Monitor,
         visit: &mut StepVisitor<'_>,
     ) -> Result<EndReason> {
+        if self.spec.multi_class == MultiClass::Multinomial {
+            let (value, rule) = ("\"multinomial\"".into(), "\"ovr\" for a search");
+            return Err(Error::Parameter { name: "multi_class", value, rule });
+        }
         match (source, targets) {
             (Source::Rows(data), Targets::Classes(labels)) => {
                 self.run_on_rows(data, *labels, weight, monitor, visit)

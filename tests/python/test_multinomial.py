@@ -13,6 +13,7 @@ from hinge._estimator_parts import estimator_of, parts_of
 from hypothesis import given
 from hypothesis import strategies as st
 from problems import INTERCEPTS, sparse_problem
+from scipy.optimize import minimize
 from scipy.special import log_softmax, softmax
 from sklearn.datasets import load_digits, load_iris
 from sklearn.linear_model import LogisticRegression
@@ -53,6 +54,30 @@ def test_no_gap_is_understated(seed, intercept, C, solver, n_classes):
     assert found.primal[0] == pytest.approx(primal(model, X, y), rel=1e-11)
     assert found.dual[0] <= exact.certificate_.primal[0] * (1 + 1e-13)
     assert found.primal[0] >= optimum * (1 - 1e-12)
+
+
+@pytest.mark.parametrize("C", [0.01, 1.0, 30.0])
+@pytest.mark.parametrize("intercept", sorted(INTERCEPTS))
+def test_the_optimum_is_that_of_a_slow_twin(intercept, C):
+    X, y = sparse_problem(10, n_rows=80, n_columns=8, n_classes=4)
+    weight = np.random.default_rng(1).uniform(0.2, 2.0, len(y))
+    model = hinge.LogisticRegression(C=C, **INTERCEPTS[intercept], **EXACT).fit(X, y, weight)
+    constant = np.full((len(y), 1), {"none": 0.0, "free": 1.0, "penalised": 2.0}[intercept])
+    rows, n_classes = np.hstack([X.toarray(), constant]).astype(np.float64), 4
+    penalty = np.append(np.ones(X.shape[1]), 0.0 if intercept == "free" else 1.0)
+
+    def objective(flat):
+        W = flat.reshape(n_classes, -1)
+        logs = log_softmax(rows @ W.T, axis=1)
+        slopes = (np.exp(logs) - np.eye(n_classes)[y]) * (C * weight)[:, None]
+        value = 0.5 * (penalty * W**2).sum() - C * (weight * logs[np.arange(len(y)), y]).sum()
+        return value, (penalty * W + slopes.T @ rows).ravel()
+
+    options = {"maxiter": 10_000, "maxfun": 100_000, "ftol": 0.0, "gtol": 1e-9}
+    twin = minimize(objective, np.zeros(n_classes * rows.shape[1]), jac=True, method="L-BFGS-B", options=options)
+    assert model.certificate_.primal[0] == pytest.approx(twin.fun, rel=1e-8)
+    logs = rows @ twin.x.reshape(n_classes, -1).T
+    np.testing.assert_allclose(model.predict_proba(X), softmax(logs, axis=1), atol=1e-5)
 
 
 # As exact as double precision goes; the proof ends a little before.
@@ -161,48 +186,94 @@ def test_rare_classes_and_separable_rows():
     assert separable.score(np.eye(3)[ids], ids) == 1.0
 
 
-def test_a_store_is_multinomial_in_memory_and_refused_beyond(tmp_path):
+def test_stores_are_one_against_the_rest_unless_asked_otherwise(tmp_path):
     X, y = sparse_problem(7, n_rows=300, n_classes=4)
     store = hinge.BlockStore.build((X, y), tmp_path / "rows.hinge")
-    model = hinge.LogisticRegression(tol=1e-6).fit(store)
+    assert hinge.LogisticRegression(tol=1e-6).fit(store).multi_class_ == "ovr"
+    model = hinge.LogisticRegression(tol=1e-6, multi_class="multinomial").fit(store)
     plain = hinge.LogisticRegression(tol=1e-6).fit(X, y)
     assert model.multi_class_ == "multinomial"
     np.testing.assert_allclose(model.predict_proba(X), plain.predict_proba(X), atol=1e-3)
     in_blocks = {"block_options": {"in_memory": False}}
     with pytest.raises(ValueError, match='multi_class must be "ovr" for a store that is larger'):
-        hinge.LogisticRegression(**in_blocks).fit(store)
-    assert hinge.LogisticRegression(multi_class="ovr", **in_blocks).fit(store).multi_class_ == "ovr"
+        hinge.LogisticRegression(multi_class="multinomial", **in_blocks).fit(store)
+    for name in ("auto", "ovr"):
+        assert hinge.LogisticRegression(multi_class=name, **in_blocks).fit(store).multi_class_ == "ovr"
 
 
-def test_streams_and_labels_are_one_against_the_rest():
+def test_streams_searches_and_labels_are_one_against_the_rest():
     X, y = sparse_problem(8, n_classes=3)
-    with pytest.raises(
-        ValueError, match="multi_class must be 'ovr' for partial_fit with more than 2 classes, got 'auto'"
-    ):
-        hinge.LogisticRegression().partial_fit(X, y, classes=[0, 1, 2])
-    stream = hinge.LogisticRegression(multi_class="ovr").partial_fit(X, y, classes=[0, 1, 2])
-    np.testing.assert_allclose(stream.predict_proba(X).sum(axis=1), 1.0)
-    fitted = hinge.LogisticRegression().fit(X, y).set_params(multi_class="ovr")
+    asked = hinge.LogisticRegression(multi_class="multinomial")
+    with pytest.raises(ValueError, match="multi_class must be 'auto' or 'ovr' for partial_fit with more than 2 classes"):
+        asked.partial_fit(X, y, classes=[0, 1, 2])
+    asked.partial_fit(X, y == 1, classes=[False, True])
+    streams = [hinge.LogisticRegression(multi_class=name).partial_fit(X, y, classes=[0, 1, 2]) for name in ("auto", "ovr")]
+    np.testing.assert_array_equal(streams[0].coef_, streams[1].coef_)
+    np.testing.assert_allclose(streams[0].predict_proba(X).sum(axis=1), 1.0)
     with pytest.raises(ValueError, match="this one is multinomial"):
-        fitted.partial_fit(X, y)
+        hinge.LogisticRegression().fit(X, y).partial_fit(X, y)
+    rest = hinge.LogisticRegression(multi_class="ovr").fit(X, y).partial_fit(X, y)
+    np.testing.assert_allclose(rest.predict_proba(X).sum(axis=1), 1.0)
+    with pytest.raises(ValueError, match="multi_class must be 'ovr', got 'multinomial'"):
+        hinge.LogisticRegressionCV(multi_class="multinomial").fit(X, y)
+    assert hinge.LogisticRegressionCV(cv=2, Cs=[0.1]).fit(X, y).multi_class_ == "ovr"
     labels = np.eye(3, dtype=int)[y]
     assert hinge.LogisticRegression().fit(X, labels).multi_class_ == "ovr"
     with pytest.raises(ValueError, match="takes one class per row"):
-        hinge.LogisticRegression(multi_class="multinomial").fit(X, labels)
+        asked.fit(X, labels)
     with pytest.raises(ValueError, match="solver must be 'auto', 'dual_cd' or 'newton'"):
         hinge.LogisticRegression(solver="dual_cd_online").fit(X, y)
     with pytest.raises(ValueError, match="multi_class"):
         hinge.LogisticRegression(multi_class="softmax").fit(X, y)
 
 
-def test_models_are_kept():
+def test_models_are_kept(tmp_path):
     X, y = sparse_problem(9, n_classes=3)
     model = hinge.LogisticRegression().fit(X, y)
-    for other in (pickle.loads(pickle.dumps(model)), estimator_of(parts_of(model))):
+    model.save(tmp_path / "model.hinge")
+    loaded = hinge.load(tmp_path / "model.hinge")
+    for other in (pickle.loads(pickle.dumps(model)), estimator_of(parts_of(model)), loaded.to_estimator()):
+        assert other.multi_class == "auto"
         assert other.multi_class_ == "multinomial"
         assert not hasattr(other, "calibration_")
         np.testing.assert_array_equal(other.predict_proba(X), model.predict_proba(X))
+    for predictor in (loaded, hinge.Predictor.of(model)):
+        np.testing.assert_array_equal(predictor.predict_proba(X), model.predict_proba(X))
+        np.testing.assert_array_equal(predictor.predict_log_proba(X), model.predict_log_proba(X))
     assert parts_of(model).probability == {"kind": "temperature", "factor": 1.0}
+
+
+def test_liblinear_has_no_softmax(tmp_path):
+    X, y = sparse_problem(9, n_classes=3)
+    path = tmp_path / "model.txt"
+    with pytest.raises(ValueError, match="calibrated or multinomial, LIBLINEAR knows those of one-vs-rest only"):
+        hinge.LogisticRegression().fit(X, y).save_liblinear(path)
+    model = hinge.LogisticRegression(multi_class="ovr", intercept_scaling=1.0).fit(X, y)
+    model.save_liblinear(path)
+    loaded = hinge.load_liblinear(path).to_estimator()
+    assert loaded.multi_class == "ovr"
+    np.testing.assert_allclose(loaded.predict_proba(X), model.predict_proba(X), rtol=1e-12)
+
+
+def test_onnx_has_the_softmax():
+    pytest.importorskip("onnx")
+    runtime = pytest.importorskip("onnxruntime")
+    X, y = sparse_problem(9, n_classes=3)
+    model = hinge.LogisticRegression().fit(X, y)
+    session = runtime.InferenceSession(hinge.to_onnx(model).SerializeToString())
+    label, found = session.run(["label", "probabilities"], {"X": X.toarray().astype(np.float64)})
+    np.testing.assert_array_equal(label, model.predict(X))
+    np.testing.assert_allclose(found, model.predict_proba(X), atol=1e-12)
+
+
+def test_files_of_before_the_parameter_are_one_against_the_rest():
+    X, y = sparse_problem(9, n_classes=3)
+    model = hinge.LogisticRegression(multi_class="ovr").fit(X, y)
+    parts = parts_of(model)
+    del parts.record["parameters"]["multi_class"], parts.record["fitted"]["multi_class_"]
+    older = estimator_of(parts)
+    assert older.multi_class == "ovr"
+    np.testing.assert_array_equal(older.predict_proba(X), model.predict_proba(X))
 
 
 @pytest.mark.parametrize("solver", ["newton", "dual_cd"])

@@ -23,7 +23,7 @@ def train(data, loss, solver, C, tol, threads) -> Trained:
     """``tol`` is the certified relative gap."""
     parameters = {"solver": solver, "tol": tol, "fit_intercept": False, "max_iter": MAX_ITER, "n_jobs": threads}
     if loss == "logistic":
-        model = hinge.LogisticRegression(C, **parameters)
+        model = hinge.LogisticRegression(C, multi_class="ovr", **parameters)
     else:
         model = hinge.LinearSVC(C, loss=loss, **parameters)
     with warnings.catch_warnings():

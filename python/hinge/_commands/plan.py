@@ -231,9 +231,10 @@ class Plan:
             "intercept_scaling": None if bias <= 0 or given.get("is_free") else bias,
             "class_weight": given.get("class_weight"),
             "n_jobs": given.get("threads"),
+            "multi_class": solver.multi_class,
         }
         if solver.loss != "logistic":
-            parameters |= {"loss": solver.loss, "multi_class": solver.multi_class}
+            parameters["loss"] = solver.loss
         if "max_iter" in given:
             parameters["max_iter"] = given["max_iter"]
         if "memory" in given:

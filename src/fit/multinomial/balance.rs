@@ -53,7 +53,7 @@ pub fn balance(
             if found.loss <= at.loss + 1e-4 * length * slope || is_close {
                 return Some((there, found));
             }
-            length *= 0.5;
+            length *= if setup.monitor.cancelled() { 0.0 } else { 0.5 };
             None
         });
         let Some((there, found)) = moved else {

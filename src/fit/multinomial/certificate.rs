@@ -21,7 +21,7 @@
 //!   most a factor `exp(2 e_i)` away;
 //! * `|W(p) - W|` is raised for the additions behind an entry of `W(p)`, and for the exponentials: those of
 //!   floating-point numbers are off by `u` times their argument, at most 708, and a few `u` more;
-//! * sums of terms as there; terms by a few `u`;
+//! * sums of terms as there; terms by a few `u` and by the errors of exponentials;
 //! * with free intercepts a rest `r_k = sum_i c_i ([y_i = k] - p_ik)` remains. With `N_k` the costs of a
 //!   class, `N` their sum and `t = max_k |r_k| / N_k`, the point `(1 - t) p + t q` with the same
 //!   `q_k = N_k / N + (1 - t) r_k / (t N)` in each row is on the constraint. The entropy is concave and at
@@ -30,13 +30,14 @@
 
 use super::balance::balance;
 use super::passes::{Coefficients, Setup, SoftmaxSlopes};
-use super::point::{ClassEvidence, Point};
+use super::point::Point;
 use super::softmax::{Lines, dot, largest, mean_difference};
 use crate::fit::certificate::UNIT;
 use crate::fit::crammer_singer::largest::largest_size;
 use crate::fit::crammer_singer::weights::LINE;
 use crate::fit::problem::{Certificate, Intercept};
 use crate::fit::sweep::{ROW_CHUNK, sum};
+use crate::matrix::lanes::Block;
 use crate::matrix::{Pass, Rows};
 use crate::{Error, Result, memory, parallel};
 
@@ -50,7 +51,7 @@ fn chain(n: usize) -> f64 {
 }
 
 /// The certificate that can be proved for a point on the rows of `setup`, whose constant column is that of a
-/// penalised intercept. Evidence is used up; without it the rows are read once.
+/// penalised intercept. The rows are read once: nothing that a solver has computed is believed.
 ///
 /// # Errors
 /// [`Error::Cancelled`] and [`Error::Overflow`].
@@ -58,15 +59,9 @@ pub fn certify(setup: &Setup<'_>, point: &mut Point) -> Result<Certificate> {
     let is_free = setup.problem.intercept == Intercept::Free;
     let norms = row_norms(setup);
     setup.poll()?;
-    let evidence = point.evidence.take();
     let (mut p, mut rest) = (setup.table(), memory::zeros(setup.n_rows()));
-    let ClassEvidence { scores, distance, drift, additions } = match evidence {
-        Some(evidence) => evidence,
-        None => {
-            point.passes += 1.0;
-            gather(setup, point, &mut p, &mut rest)?
-        }
-    };
+    let (scores, distance) = gather(setup, point, &mut p, &mut rest)?;
+    point.passes += 1.0;
     let zero = setup.row(0.0);
     let here = setup.evaluate(&scores, &zero, &mut p, &mut rest);
     let rest_here: Vec<f64> = memory::copy(&rest);
@@ -87,8 +82,8 @@ pub fn certify(setup: &Setup<'_>, point: &mut Point) -> Result<Certificate> {
         let max_squared_norm = setup.design.max_squared_norm();
         return Err(Error::Overflow { what: "objective", max_squared_norm });
     }
+    let additions = setup.n_rows() as f64 + 16.0;
     let mut radius = distance
-        + drift
         + UNIT * ((2.0 * half).sqrt() + (additions + EXPONENTIALS + 8.0) * found.reach)
         + 2e-154 * (n_weights as f64).sqrt();
     let mut price = 0.0;
@@ -99,7 +94,8 @@ pub fn certify(setup: &Setup<'_>, point: &mut Point) -> Result<Certificate> {
     }
     radius *= 1.0 + UNIT * (chain(n_weights) + 8.0);
     let divergence = match &point.logits {
-        Some(_) => (here.loss - there.loss + found.mixed).max(0.0),
+        // Below 0 by rounding alone; NaN stays NaN, and proves nothing.
+        Some(_) => at_least_zero(here.loss - there.loss + found.mixed),
         None => 0.0,
     };
     let size = here.loss + there.loss + found.size;
@@ -107,14 +103,20 @@ pub fn certify(setup: &Setup<'_>, point: &mut Point) -> Result<Certificate> {
     let rounding = found.slack
         + price
         + UNIT
-            * ((chain(setup.n_rows()) + 2.0 * lines + 64.0) * size + 2.0 * (chain(n_weights) + 24.0) * half)
+            * ((chain(setup.n_rows()) + EXPONENTIALS + 2.0 * lines + 64.0) * size
+                + 2.0 * (chain(n_weights) + 24.0) * half)
         + f64::MIN_POSITIVE * (setup.n_rows() + n_weights) as f64;
     Ok(Certificate { primal, dual: primal - divergence - 0.5 * radius * radius - rounding })
 }
 
 /// Scores and the distance of the weights of the dual point, from the data; a dual point with free intercepts
 /// is balanced.
-fn gather(setup: &Setup<'_>, point: &mut Point, p: &mut Lines, rest: &mut [f64]) -> Result<ClassEvidence> {
+fn gather(
+    setup: &Setup<'_>,
+    point: &mut Point,
+    p: &mut Lines,
+    rest: &mut [f64],
+) -> Result<(Block<LINE>, f64)> {
     let mut scores = setup.table();
     setup.scores(&point.w, &point.offset, &mut scores);
     setup.poll()?;
@@ -143,7 +145,12 @@ fn gather(setup: &Setup<'_>, point: &mut Point, p: &mut Lines, rest: &mut [f64])
     setup.poll()?;
     gradient.add_scaled(1.0, &point.w);
     let distance = gradient.dot(&gradient, gradient.n_columns()).sqrt();
-    Ok(ClassEvidence { scores, distance, drift: 0.0, additions: setup.n_rows() as f64 + 16.0 })
+    Ok((scores, distance))
+}
+
+/// As `max(0.0)`, but NaN for NaN.
+pub fn at_least_zero(x: f64) -> f64 {
+    if x < 0.0 { 0.0 } else { x }
 }
 
 /// `|x_i|` of every row, a penalised constant included.

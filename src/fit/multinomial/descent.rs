@@ -9,22 +9,18 @@
 //! products and no more. A free intercept is met by the method of multipliers as in [`crate::fit::dual`], a
 //! constant column of height `sqrt(sigma)` and an offset per class. A check takes the best intercepts for the
 //! primal value and moves the dual point onto the constraint by a common shift of all logits
-//! ([`super::balance`]); its weights are then `W` up to `sum_i c_i |p'_i - p_i| |x_i|`, or up to what a pass
-//! of sums finds where that is too coarse.
-//!
-//! **Drift.** The dual value never falls, and no term of it is above `c_i log K`; hence `|W|^2` is at most
-//! twice the sum of them, and the updates of so many visits are off by `3 u |W|` each.
+//! ([`super::balance`]); by how much its weights then differ from `W` is found by a pass of sums.
 //!
 //! Memory: two blocks of columns x classes during a check that needs the pass of sums, one else; three tables
 //! of rows x classes.
 
 use super::balance::balance;
+use super::certificate::at_least_zero;
 use super::entropy::RowScratch;
 use super::passes::{Coefficients, Setup};
-use super::point::{ClassEvidence, Point};
-use super::softmax::{FAR, Lines, mean_difference};
+use super::point::Point;
+use super::softmax::{FAR, Lines, dot, mean_difference};
 use super::strips::{Strips, add};
-use crate::fit::certificate;
 use crate::fit::crammer_singer::weights::LINE;
 use crate::fit::dual::Epoch;
 use crate::fit::dual::active::{ActiveSet, Random};
@@ -32,6 +28,7 @@ use crate::fit::problem::{Certificate, Intercept, Status};
 use crate::fit::sweep::sum;
 use crate::matrix::Rows;
 use crate::matrix::lanes::Block;
+use crate::loss::elementary::exp_of_negative;
 use crate::matrix::simd::{Wide, WideWork};
 use crate::{Error, Result, memory};
 
@@ -39,8 +36,6 @@ use crate::{Error, Result, memory};
 const POLL_STEPS: usize = 256;
 /// Rows between the request for a row's memory and its use.
 const AHEAD: usize = 4;
-/// Share of the wanted gap that a bound of the dual point's move may make up before it is computed.
-const COARSE: f64 = 0.1;
 
 /// A descent.
 pub struct Descent<'a> {
@@ -54,8 +49,6 @@ pub struct Descent<'a> {
     offset: Vec<[f64; LINE]>,
     squared: Vec<f64>,
     order: ActiveSet,
-    /// Visits of rows so far.
-    pub visits: f64,
     /// Readings of the data.
     pub passes: f64,
 }
@@ -64,14 +57,10 @@ pub struct Descent<'a> {
 pub struct DescentCheck {
     /// Primal and dual value.
     pub certificate: Certificate,
-    /// Scores at the weights with the best intercepts.
-    scores: Block<LINE>,
     /// The best intercepts.
     offset: Vec<[f64; LINE]>,
     /// By which the logits are moved onto the constraint.
     shift: Vec<[f64; LINE]>,
-    /// At least the distance by which that moves the weights.
-    radius: f64,
 }
 
 impl<'a> Descent<'a> {
@@ -92,7 +81,6 @@ impl<'a> Descent<'a> {
             offset: setup.row(FAR),
             squared,
             order: ActiveSet::all(n),
-            visits: 0.0,
             passes: 0.0,
             setup,
             plain,
@@ -144,19 +132,20 @@ impl<'a> Descent<'a> {
                 }
             }
         }
-        self.visits += self.setup.n_rows() as f64;
         self.passes += 1.0;
         Ok(epoch)
     }
 
-    /// The certificate at the present point, by the solver's own figures. The dual point's move onto the
-    /// constraint is bounded without reading the data, unless that makes up too much of a gap of `tol`.
+    /// The certificate at the present point, by the solver's own figures. How far the weights of the dual
+    /// point move where it moves onto the constraint is a pass of sums, and left out while the rest of the
+    /// gap is too large anyway.
     ///
     /// # Errors
     /// [`Error::Cancelled`] and [`Error::Overflow`].
     pub fn check(&mut self, tol: f64) -> Result<DescentCheck> {
         let (n, is_free) = (self.n_weights(), self.is_free());
-        let Self { plain, w, logits, squared, .. } = &*self;
+        let Self { plain, w, logits, passes, .. } = self;
+        let (plain, logits) = (&*plain, &**logits);
         let mut scores = plain.table();
         plain.scores(w, &plain.row(FAR), &mut scores);
         plain.poll()?;
@@ -171,80 +160,43 @@ impl<'a> Descent<'a> {
         let moved = plain.evaluate(logits, &shift, &mut p, &mut rest);
         plain.poll()?;
         let (lines, cost) = (plain.lines, plain.problem.cost);
-        let bias = self.setup.design.bias;
         // `loss(z) - loss(u) + sum_k p_k ((u_k - u_y) - (z_k - z_y))`, over all rows.
-        let [mixed, reach] = sum(plain.n_rows(), |i| {
+        let [mixed] = sum(plain.n_rows(), |i| {
             let at = i * lines..(i + 1) * lines;
             let (p, z, u) = (&p[at.clone()], &scores[at.clone()], &logits[at]);
             let own = plain.problem.class[i] as usize;
-            let difference = mean_difference(p, u, z) + crate::fit::multinomial::softmax::dot(p, &shift);
+            let difference = mean_difference(p, u, z) + dot(p, &shift);
             let y = (u.as_flattened()[own] + shift.as_flattened()[own]) - z.as_flattened()[own];
-            let mut change = 0.0;
-            if is_free {
-                for ((p, u), _) in p.iter().zip(u).zip(&shift) {
-                    for l in 0..LINE {
-                        let before = crate::loss::elementary::exp_of_negative(u[l].min(0.0));
-                        change += (p[l] - before) * (p[l] - before);
-                    }
-                }
-            }
-            let norm = (squared[i] - bias * bias).max(0.0).sqrt();
-            [cost[i] * (difference - y), cost[i] * change.sqrt() * norm]
+            [cost[i] * (difference - y)]
         });
-        let gap = (here.loss - moved.loss + mixed).max(0.0);
+        let mut gap = at_least_zero(here.loss - moved.loss + mixed);
         let primal = 0.5 * w.dot(w, n) + here.loss;
         if !primal.is_finite() {
             let max_squared_norm = plain.design.max_squared_norm();
             return Err(Error::Overflow { what: "objective", max_squared_norm });
         }
-        self.passes += 0.5;
-        let mut radius = if is_free { reach } else { 0.0 };
-        let wanted = tol * primal;
-        if gap <= wanted && 0.5 * radius * radius > (COARSE * wanted).min((wanted - gap).max(0.0)) {
-            let mut change = self.plain.strips();
-            let plain = &self.plain;
-            let change_of = Moved { lines, p: &p, logits: &self.logits, cost };
-            plain.scatter(&change_of, &mut change);
+        *passes += 0.5;
+        if is_free && gap <= tol * primal {
+            let mut change = plain.strips();
+            plain.scatter(&Moved { lines, p: &p, logits, cost }, &mut change);
             plain.poll()?;
-            radius = radius.min(change.dot(&change, n).sqrt());
-            self.passes += 0.5;
+            gap += 0.5 * change.dot(&change, n);
+            *passes += 0.5;
         }
-        let certificate = Certificate { primal, dual: primal - gap - 0.5 * radius * radius };
-        Ok(DescentCheck { certificate, scores, offset, shift, radius })
+        Ok(DescentCheck { certificate: Certificate { primal, dual: primal - gap }, offset, shift })
     }
 
     /// The point of a check as a solution to be proved.
     pub fn into_point(self, check: DescentCheck, status: Status, n_iter: usize) -> Point {
-        let Self { plain, mut w, mut logits, visits, passes, setup, .. } = self;
-        let is_free = setup.problem.intercept == Intercept::Free;
-        let total: f64 = plain.problem.cost.iter().sum();
-        let multiplier = if is_free {
-            let mut column = setup.row(0.0);
-            w.column(w.n_columns() - 1, &mut column);
-            column.as_flattened().iter().map(|x| x * x).sum::<f64>().sqrt()
-                + self.offset.as_flattened()[..plain.problem.n_classes]
-                    .iter()
-                    .map(|x| x * x)
-                    .sum::<f64>()
-                    .sqrt()
-                    / setup.design.bias
-        } else {
-            0.0
-        };
-        let bound = total * (plain.problem.n_classes as f64).ln();
-        let drift = certificate::drift(visits + plain.n_rows() as f64, bound, multiplier);
-        let offset = if is_free {
+        let Self { plain, mut w, mut logits, passes, .. } = self;
+        let mut offset = plain.row(FAR);
+        if plain.problem.intercept == Intercept::Free {
             w.drop_last_column();
             plain.shift(&mut logits, &check.shift);
-            let mut offset = plain.row(FAR);
             let k = plain.problem.n_classes;
             offset.as_flattened_mut()[..k].copy_from_slice(&check.offset.as_flattened()[..k]);
-            offset
-        } else {
-            plain.row(FAR)
-        };
-        let evidence = ClassEvidence { scores: check.scores, distance: check.radius, drift, additions: 2.0 };
-        Point { w, offset, logits: Some(logits), evidence: Some(evidence), status, n_iter, passes }
+        }
+        Point { w, offset, logits: Some(logits), status, n_iter, passes }
     }
 }
 
@@ -263,7 +215,7 @@ impl Coefficients for Moved<'_> {
         let (p, u) = (&self.p[at..][..out.len()], &self.logits[at..][..out.len()]);
         for ((out, p), u) in out.iter_mut().zip(p).zip(u) {
             for l in 0..LINE {
-                let before = crate::loss::elementary::exp_of_negative(u[l]);
+                let before = exp_of_negative(u[l]);
                 out[l] = -self.cost[i] * (p[l] - before);
             }
         }

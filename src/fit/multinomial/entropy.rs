@@ -16,8 +16,8 @@ use super::softmax::{FAR, Lines, dot, ln, total};
 use crate::fit::crammer_singer::weights::LINE;
 use crate::loss::elementary::exp_of_negative;
 
-/// Newton steps on a row.
-const MAX_STEPS: usize = 25;
+/// Newton steps on a row. From above a logit falls by about 1 a step as long as `A exp(v)` is large.
+const MAX_STEPS: usize = 100;
 /// Mean squared step of a logit at which a row is solved: the next one would be its square.
 const EXACT: f64 = 1e-7;
 
@@ -54,7 +54,9 @@ impl RowScratch {
                 t[l] = z[l] + a * p[l];
             }
         }
-        if !(0..MAX_STEPS).any(|_| self.step(a) <= EXACT) {
+        let is_solved = (0..MAX_STEPS).any(|_| self.step(a) <= EXACT);
+        // A new row takes what there is, or it would have no logits.
+        if !(is_solved || is_new) {
             return None;
         }
         self.normalise();

@@ -248,7 +248,7 @@ fn newton_from(
         w.drop_last_column();
     }
     let (n_iter, passes) = (before + steps, passes + more);
-    Ok(Point { w, offset, logits, evidence: None, status, n_iter, passes })
+    Ok(Point { w, offset, logits, status, n_iter, passes })
 }
 
 /// Newton steps until the gap is at most `params.tol`, by the softmax as dual point or by a better one, which

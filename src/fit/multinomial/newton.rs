@@ -165,7 +165,7 @@ impl<'a> SoftmaxNewton<'a> {
                 return Ok(Status::MaxIter);
             }
             let direction = self.direction(tol)?;
-            if !self.search_line(&direction) {
+            if !self.search_line(&direction)? {
                 return Ok(Status::Stalled);
             }
             self.steps += 1;
@@ -314,7 +314,7 @@ impl<'a> SoftmaxNewton<'a> {
     }
 
     /// Moves along the direction as far as the objective falls; `false` where it does not.
-    fn search_line(&mut self, step: &Strips) -> bool {
+    fn search_line(&mut self, step: &Strips) -> Result<bool> {
         let (n, all) = (self.penalised(), step.n_columns());
         let mut gradient = self.h.clone();
         gradient.zip(&self.w, n, |g, w| {
@@ -333,18 +333,19 @@ impl<'a> SoftmaxNewton<'a> {
             is_running: true,
         };
         if !(ray.slope < 0.0 && ray.slope.is_finite()) {
-            return false;
+            return Ok(false);
         }
         let mut length = 1.0;
         for _ in 0..MAX_HALVINGS {
             if ray.accepts(length, self.setup.loss_at(&self.z, &self.step_z, length)) {
                 self.w.add_scaled(length, step);
                 self.setup.add_table(&mut self.z, length, &self.step_z);
-                return true;
+                return Ok(true);
             }
+            self.setup.poll()?;
             length *= 0.5;
         }
-        false
+        Ok(false)
     }
 }
 

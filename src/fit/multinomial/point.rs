@@ -10,30 +10,16 @@ use crate::matrix::lanes::Block;
 pub struct Point {
     /// Weights; those of a penalised intercept's column last.
     pub w: Strips,
-    /// Intercepts that are not among the weights, by line; [`FAR`] beyond the last class.
+    /// Intercepts that are not among the weights, by line; [`FAR`](super::softmax::FAR) beyond the last class.
     pub offset: Vec<[f64; LINE]>,
     /// Logits of the dual point by row; `None` is the softmax at the weights.
     pub logits: Option<Block<LINE>>,
-    /// What the solver has computed for these rows.
-    pub evidence: Option<ClassEvidence>,
     /// How the solver ended.
     pub status: Status,
     /// Epochs and Newton steps.
     pub n_iter: usize,
     /// Readings of the data.
     pub passes: f64,
-}
-
-/// What a solver has computed on the way and the certificate would otherwise read the data for.
-pub struct ClassEvidence {
-    /// Scores with all intercepts, from one product of each row with the weights.
-    pub scores: Block<LINE>,
-    /// `|W(p) - W|` for the dual point as it is in the table, up to
-    pub distance: f64,
-    /// this for the rounding of updates,
-    pub drift: f64,
-    /// and that of so many additions behind each entry of `W(p)`.
-    pub additions: f64,
 }
 
 impl Point {

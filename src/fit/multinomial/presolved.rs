@@ -39,6 +39,6 @@ pub fn solve(
             w.set(n_columns, k, numbers[n_packed]);
         }
     }
-    let point = Point { w, evidence: None, ..found };
+    let point = Point { w, ..found };
     finish(problem, point, params, monitor)
 }

@@ -267,9 +267,9 @@ impl Head {
         let mut parameters = Map::new();
         if !self.solver.is_logistic() {
             parameters.insert("loss".into(), self.solver.loss().into());
-            let multi_class = if self.solver == SolverType::McsvmCs { "crammer_singer" } else { "ovr" };
-            parameters.insert("multi_class".into(), multi_class.into());
         }
+        let multi_class = if self.solver == SolverType::McsvmCs { "crammer_singer" } else { "ovr" };
+        parameters.insert("multi_class".into(), multi_class.into());
         parameters.insert("fit_intercept".into(), (self.bias > 0.0).into());
         if self.bias > 0.0 {
             parameters.insert("intercept_scaling".into(), self.bias.into());
