@@ -20,16 +20,19 @@
 //!   `2 (1 - p_iy) e_i`, and the row's loss by `2 (1 - s_iy) e_i` with the softmax `s` somewhere between, at
 //!   most a factor `exp(2 e_i)` away;
 //! * `|W(p) - W|` is raised for the additions behind an entry of `W(p)`, and for the exponentials: those of
-//!   floating-point numbers are off by `u` times their argument, at most 708, and a few `u` more;
+//!   floating-point numbers are off by `u` times their argument, no more than the widest row of logits (and
+//!   708), and a few `u` more;
 //! * sums of terms as there; terms by a few `u` and by the errors of exponentials;
-//! * with free intercepts a rest `r_k = sum_i c_i ([y_i = k] - p_ik)` remains. With `N_k` the costs of a
-//!   class, `N` their sum and `t = max_k |r_k| / N_k`, the point `(1 - t) p + t q` with the same
-//!   `q_k = N_k / N + (1 - t) r_k / (t N)` in each row is on the constraint. The entropy is concave and at
-//!   least 0, so this costs at most `t sum_i c_i (loss_i + max_k (-d_ik))`, and moves `W(p)` by
-//!   `t sqrt(2) sum_i c_i |x_i|`.
+//! * with free intercepts a rest `r_k = sum_i c_i ([y_i = k] - p_ik)` remains. With weights `s_i` of the rows,
+//!   `A_k = sum_i c_i s_i p_ik`, `A` their sum and `t = max_k |r_k| / A_k`, the point
+//!   `(1 - t s_i) p_i + t s_i q` with the same `q_k = (A_k + r_k / t) / A` in each row is on the constraint.
+//!   The entropy is concave and at least 0, so this costs at most `t sum_i c_i s_i (loss_i + max_k (-d_ik))`,
+//!   and moves `W(p)` by `t sqrt(2) sum_i c_i s_i |x_i|`. The weights are `s_i = 1 - p_iy`: rows that are all
+//!   but certain add next to nothing. Where that asks for a `t` near 1 they are all 1, with the costs `N_k` of
+//!   a class in place of `A_k`: then `q_k = N_k / N + (1 - t) r_k / (t N)`.
 
 use super::balance::balance;
-use super::passes::{Coefficients, Setup, SoftmaxSlopes};
+use super::passes::{Coefficients, Evaluated, Setup, SoftmaxSlopes};
 use super::point::Point;
 use super::softmax::{Lines, dot, largest, mean_difference};
 use crate::fit::certificate::UNIT;
@@ -41,8 +44,14 @@ use crate::matrix::lanes::Block;
 use crate::matrix::{Pass, Rows};
 use crate::{Error, Result, memory, parallel};
 
-/// Rounding of exponentials, in units of `UNIT`: arguments up to 708 and the polynomial.
-const EXPONENTIALS: f64 = 800.0;
+/// Rounding of an exponential beside that of its argument, and of what makes a probability of it, in units of
+/// `UNIT`; a line of classes adds [`OF_A_LINE`].
+const EXPONENTIAL: f64 = 32.0;
+const OF_A_LINE: f64 = 2.0;
+/// Share of the dual point that may be replaced on the way onto the constraint.
+const LARGEST_SHARE: f64 = 0.5;
+/// Below the negative of this an exponential is 0.
+const DEEPEST: f64 = 709.0;
 /// An error of a score up to which the softmax moves by less than a quarter.
 const SMALL: f64 = 0.1;
 /// Additions behind a sum over `n` rows.
@@ -70,11 +79,12 @@ pub fn certify(setup: &Setup<'_>, point: &mut Point) -> Result<Certificate> {
         None => here.clone(),
     };
     setup.poll()?;
+    let widest = widest(setup, &scores).max(point.logits.as_ref().map_or(0.0, |u| widest(setup, u)));
+    let of_p = EXPONENTIAL + OF_A_LINE * setup.lines as f64 + widest.min(DEEPEST);
+    let tables = Tables { scores: &scores, p: &p, rest: &rest, of_p, norms: &norms };
     let k = setup.problem.n_classes;
     let (lengths, b) = longest_class(setup, point);
-    let found = RowSums::of(setup, point, &Tables { scores: &scores, p: &p, norms: &norms }, |i| {
-        [rest_here[i], rest[i], lengths, b]
-    });
+    let found = RowSums::of(setup, point, &tables, |i| [rest_here[i], rest[i], lengths, b]);
     let n_weights = point.w.n_columns() * k;
     let half = 0.5 * point.w.dot(&point.w, point.w.n_columns());
     let primal = half + here.loss;
@@ -84,13 +94,12 @@ pub fn certify(setup: &Setup<'_>, point: &mut Point) -> Result<Certificate> {
     }
     let additions = setup.n_rows() as f64 + 16.0;
     let mut radius = distance
-        + UNIT * ((2.0 * half).sqrt() + (additions + EXPONENTIALS + 8.0) * found.reach)
+        + UNIT * ((2.0 * half).sqrt() + (additions + of_p + 8.0) * found.reach)
         + 2e-154 * (n_weights as f64).sqrt();
     let mut price = 0.0;
     if is_free {
-        let share = lacking(setup, &there.residual, &there.scale);
-        radius += share * std::f64::consts::SQRT_2 * found.width;
-        price = if share < 1.0 { share * found.depth } else { f64::INFINITY };
+        let [cost, move_of_w] = onto_constraint(setup, &there, &tables, &found);
+        (price, radius) = (cost, radius + move_of_w);
     }
     radius *= 1.0 + UNIT * (chain(n_weights) + 8.0);
     let divergence = match &point.logits {
@@ -99,12 +108,9 @@ pub fn certify(setup: &Setup<'_>, point: &mut Point) -> Result<Certificate> {
         None => 0.0,
     };
     let size = here.loss + there.loss + found.size;
-    let lines = setup.lines as f64;
     let rounding = found.slack
         + price
-        + UNIT
-            * ((chain(setup.n_rows()) + EXPONENTIALS + 2.0 * lines + 64.0) * size
-                + 2.0 * (chain(n_weights) + 24.0) * half)
+        + UNIT * ((chain(setup.n_rows()) + of_p + 64.0) * size + 2.0 * (chain(n_weights) + 24.0) * half)
         + f64::MIN_POSITIVE * (setup.n_rows() + n_weights) as f64;
     Ok(Certificate { primal, dual: primal - divergence - 0.5 * radius * radius - rounding })
 }
@@ -196,22 +202,67 @@ fn longest_class(setup: &Setup<'_>, point: &Point) -> (f64, f64) {
     (raised, b)
 }
 
-/// `t` of the module's description.
-fn lacking(setup: &Setup<'_>, residual: &Lines, scale: &Lines) -> f64 {
-    let k = setup.problem.n_classes;
+/// The largest distance between the logits of a row.
+fn widest(setup: &Setup<'_>, table: &Lines) -> f64 {
+    let pieces = table.chunks(setup.chunk * setup.lines);
+    let of_row = |row: &Lines| {
+        let classes = &row.as_flattened()[..setup.problem.n_classes];
+        largest(row) - classes.iter().copied().fold(f64::INFINITY, f64::min)
+    };
+    let of_piece = |_, piece: &Lines| piece.chunks(setup.lines).map(of_row).fold(0.0, f64::max);
+    parallel::map_each(pieces, of_piece).into_iter().fold(0.0, f64::max)
+}
+
+/// What the way onto the constraint costs at most, and by how much it moves `W(p)`.
+fn onto_constraint(setup: &Setup<'_>, there: &Evaluated, tables: &Tables<'_>, found: &RowSums) -> [f64; 2] {
+    let (n, k) = (setup.n_rows(), setup.problem.n_classes);
+    let errors = UNIT * (chain(n) + tables.of_p + 32.0);
+    let share = |of_class: &[f64]| {
+        let (residual, scale) = (there.residual.as_flattened(), there.scale.as_flattened());
+        let lack = |m: usize| residual[m].abs() + errors * scale[m] + f64::MIN_POSITIVE * n as f64;
+        (0..k).map(|m| lack(m) / (of_class[m] * (1.0 - 1e-9))).fold(0.0, f64::max)
+    };
+    let by_mass = share(&masses(setup, tables));
+    if by_mass < LARGEST_SHARE {
+        return [by_mass * found.uncertain_depth, by_mass * found.reach];
+    }
     let mut of_class = vec![0.0; k];
     for (class, cost) in setup.problem.class.iter().zip(setup.problem.cost) {
         of_class[*class as usize] += cost;
     }
-    let (residual, scale) = (&residual.as_flattened()[..k], &scale.as_flattened()[..k]);
-    let errors = UNIT * (chain(setup.n_rows()) + EXPONENTIALS + 64.0);
-    let lack = |m: usize| (residual[m].abs() + errors * scale[m]) / (of_class[m] * (1.0 - 1e-9));
-    (0..k).map(lack).fold(0.0, f64::max)
+    let by_cost = share(&of_class);
+    if by_cost < LARGEST_SHARE {
+        return [by_cost * found.depth, by_cost * std::f64::consts::SQRT_2 * found.width];
+    }
+    [f64::INFINITY; 2]
+}
+
+/// `sum_i c_i (1 - p_iy) p_ik` by class.
+fn masses(setup: &Setup<'_>, tables: &Tables<'_>) -> Vec<f64> {
+    let (k, chunk) = (setup.problem.n_classes, setup.chunk);
+    let pieces = tables.p.chunks(chunk * setup.lines).zip(tables.rest.chunks(chunk));
+    let found = parallel::map_each(pieces, |piece, (p, rest)| {
+        let mut sums = vec![0.0; k];
+        for ((p, rest), c) in p.chunks(setup.lines).zip(rest).zip(&setup.problem.cost[piece * chunk..]) {
+            sums.iter_mut().zip(p.as_flattened()).for_each(|(sum, p)| *sum += c * rest * p);
+        }
+        sums
+    });
+    let mut all = vec![0.0; k];
+    for piece in &found {
+        all.iter_mut().zip(piece).for_each(|(sum, x)| *sum += x);
+    }
+    all
 }
 
 struct Tables<'s> {
     scores: &'s Lines,
+    /// Probabilities of the dual point.
     p: &'s Lines,
+    /// Theirs of the other classes.
+    rest: &'s [f64],
+    /// Their rounding, in units of `UNIT`.
+    of_p: f64,
     norms: &'s [f64],
 }
 
@@ -227,8 +278,10 @@ struct RowSums {
     size: f64,
     /// `sum c_i |x_i|`.
     width: f64,
-    /// `sum c_i (loss_i + max_k (-d_ik))`, or more.
+    /// `sum c_i (loss_i + max_k (-d_ik))`, at most the spread of the scores and `log K` by row.
     depth: f64,
+    /// The same, each row times its `1 - p_y`.
+    uncertain_depth: f64,
 }
 
 impl RowSums {
@@ -242,8 +295,8 @@ impl RowSums {
     ) -> Self {
         let (lines, k) = (setup.lines, setup.problem.n_classes);
         let (class, cost) = (setup.problem.class, setup.problem.cost);
-        let Tables { scores, p, norms } = *tables;
-        let [mixed, slack, reach, size, width, depth] = sum(setup.n_rows(), |i| {
+        let Tables { scores, p, norms, .. } = *tables;
+        let [mixed, slack, reach, size, width, depth, uncertain_depth] = sum(setup.n_rows(), |i| {
             let at = i * lines..(i + 1) * lines;
             let (z, p, own, c) = (&scores[at.clone()], &p[at.clone()], class[i] as usize, cost[i]);
             let [rest_here, rest, length, b] = of_row(i);
@@ -253,24 +306,28 @@ impl RowSums {
             let slack = c * 2.0 * error * (rest + between);
             let top = largest(z);
             let lowest = z.as_flattened()[..k].iter().copied().fold(f64::INFINITY, f64::min);
-            let depth = c * (2.0 * (top - z_own) + (top - lowest) + (k as f64).ln() + 1.0);
+            let depth = c * (top - lowest + (k as f64).ln()) * (1.0 + 1e-9);
             let (mut mixed, mut size) = (0.0, 0.0);
             if let Some(logits) = &point.logits {
                 let u = &logits[at];
                 let y = u.as_flattened()[own] - z_own;
-                // The own class's term is zero, however certain the row.
-                mixed = mean_difference(p, u, z) - p.as_flattened()[own] * y - rest * y;
+                // The own class's term is zero, however certain the row: all that is left is as small as the
+                // probability of the others.
+                let mut others = p.to_vec();
+                others.as_flattened_mut()[own] = 0.0;
+                mixed = mean_difference(&others, u, z) - rest * y;
                 let sizes = |x: &Lines| -> f64 {
-                    let moved: f64 = dot(p, &x.iter().map(|x| x.map(f64::abs)).collect::<Vec<_>>());
-                    moved + x.as_flattened()[own].abs()
+                    let of_others = dot(&others, &x.iter().map(|x| x.map(f64::abs)).collect::<Vec<_>>());
+                    of_others + rest * x.as_flattened()[own].abs()
                 };
                 size = (sizes(u) + sizes(z)).min(1e300);
             } else {
                 size += rest * (top.abs() + z_own.abs());
             }
-            [c * mixed, slack, c * std::f64::consts::SQRT_2 * rest * norms[i], c * size, c * norms[i], depth]
+            let reach = c * std::f64::consts::SQRT_2 * rest * norms[i];
+            [c * mixed, slack, reach, c * size, c * norms[i], depth, rest * depth]
         });
-        Self { mixed, slack, reach, size, width, depth }
+        Self { mixed, slack, reach, size, width, depth, uncertain_depth }
     }
 }
 

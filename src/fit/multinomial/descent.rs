@@ -26,9 +26,9 @@ use crate::fit::dual::Epoch;
 use crate::fit::dual::active::{ActiveSet, Random};
 use crate::fit::problem::{Certificate, Intercept, Status};
 use crate::fit::sweep::sum;
+use crate::loss::elementary::exp_of_negative;
 use crate::matrix::Rows;
 use crate::matrix::lanes::Block;
-use crate::loss::elementary::exp_of_negative;
 use crate::matrix::simd::{Wide, WideWork};
 use crate::{Error, Result, memory};
 

@@ -20,7 +20,7 @@
 use super::balance::balance;
 use super::passes::{Coefficients, Setup, SoftmaxSlopes};
 use super::precondition::ClassPreconditioner;
-use super::softmax::{Lines, dot};
+use super::softmax::{Lines, dot, total};
 use super::strips::Strips;
 use crate::fit::crammer_singer::weights::LINE;
 use crate::fit::monitor::Progress;
@@ -176,17 +176,19 @@ impl<'a> SoftmaxNewton<'a> {
     fn evaluate(&mut self) -> Result<()> {
         let Self { setup, w, z, p, rest, h, .. } = self;
         let found = if setup.problem.intercept == Intercept::Free {
-            let (shift, found) = balance(setup, z, p, rest);
-            setup.shift(z, &shift);
-            let last = w.n_columns() - 1;
+            let (mut shift, found) = balance(setup, z, p, rest);
+            let (last, bias, k) = (w.n_columns() - 1, setup.design.bias, setup.problem.n_classes);
             let mut column = setup.row(0.0);
             w.column(last, &mut column);
-            let bias = setup.design.bias;
-            for (column, shift) in column.iter_mut().zip(&shift) {
-                for l in 0..LINE {
-                    column[l] += shift[l] / bias;
-                }
+            // A direction from blocks of single classes moves all intercepts, too, which changes nothing:
+            // their sum goes back to 0.
+            let sum: f64 = column.as_flattened().iter().map(|w| bias * w).sum::<f64>() + total(&shift);
+            let numbers = column.as_flattened_mut()[..k].iter_mut().zip(shift.as_flattened_mut());
+            for (column, shift) in numbers {
+                *shift -= sum / k as f64;
+                *column += *shift / bias;
             }
+            setup.shift(z, &shift);
             w.set_column(last, &column);
             found
         } else {
