@@ -204,17 +204,21 @@ def test_stores_are_one_against_the_rest_unless_asked_otherwise(tmp_path):
 def test_streams_searches_and_labels_are_one_against_the_rest():
     X, y = sparse_problem(8, n_classes=3)
     asked = hinge.LogisticRegression(multi_class="multinomial")
-    with pytest.raises(ValueError, match="multi_class must be 'auto' or 'ovr' for partial_fit with more than 2 classes"):
+    with pytest.raises(
+        ValueError, match="multi_class must be 'auto' or 'ovr' for partial_fit with more than 2 classes"
+    ):
         asked.partial_fit(X, y, classes=[0, 1, 2])
     asked.partial_fit(X, y == 1, classes=[False, True])
-    streams = [hinge.LogisticRegression(multi_class=name).partial_fit(X, y, classes=[0, 1, 2]) for name in ("auto", "ovr")]
+    streams = [
+        hinge.LogisticRegression(multi_class=name).partial_fit(X, y, classes=[0, 1, 2]) for name in ("auto", "ovr")
+    ]
     np.testing.assert_array_equal(streams[0].coef_, streams[1].coef_)
     np.testing.assert_allclose(streams[0].predict_proba(X).sum(axis=1), 1.0)
     with pytest.raises(ValueError, match="this one is multinomial"):
         hinge.LogisticRegression().fit(X, y).partial_fit(X, y)
     rest = hinge.LogisticRegression(multi_class="ovr").fit(X, y).partial_fit(X, y)
     np.testing.assert_allclose(rest.predict_proba(X).sum(axis=1), 1.0)
-    with pytest.raises(ValueError, match="multi_class must be 'ovr', got 'multinomial'"):
+    with pytest.raises(ValueError, match="multi_class must be one of"):
         hinge.LogisticRegressionCV(multi_class="multinomial").fit(X, y)
     assert hinge.LogisticRegressionCV(cv=2, Cs=[0.1]).fit(X, y).multi_class_ == "ovr"
     labels = np.eye(3, dtype=int)[y]
