@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
@@ -17,6 +18,7 @@ from hinge._options import fit_options
 from hinge._presolve import Presolve
 from hinge._progress import reporter
 from hinge._raises import raises_as_predictions
+from hinge._rows import Rows
 from hinge._versioned import Versioned
 from hinge._warn import warn
 from hinge.blocks import BlockStore
@@ -130,17 +132,24 @@ class LinearClassifier(Versioned, CallbackSupport, ClassifierMixin, BaseEstimato
         rows: tuple[np.ndarray, np.ndarray] | None = None,
     ) -> None:
         """Fit on checked input, classes or the positive rows of labels, and set the fitted attributes."""
-        with np.errstate(over="ignore"):
-            cost = C * weight
-        if not np.isfinite(cost.sum()):
-            raise ValueError(f"C = {C:g} times the weights of all rows is too large: the sum must be finite")
         report = reporter(self.verbose, "fit")
         if options["map"] is not None:
             X = with_sorted_rows(X)
         fit = _labels.native_fit(ids, len(classes), rows, options)
-        result = _validate.call_native(lambda matrix: fit(matrix, ids, len(classes), cost, options, report), X)
-        self._take(classes, result)
+
+        def solve(C: float, tol: float = options["tol"]) -> dict[str, Any]:
+            cost, told = _costs(C, weight), options | {"tol": tol}
+            return _validate.call_native(lambda matrix: fit(matrix, ids, len(classes), cost, told, report), X)
+
+        of_classes = None if rows is not None else Rows(X, ids, len(classes), weight)
+        self._take(classes, self._solved(solve, C, of_classes, options))
         self._map = options["map"]
+
+    def _solved(
+        self, solve: Callable[..., dict[str, Any]], C: float, rows: Rows | None, options: dict[str, Any]
+    ) -> dict[str, Any]:
+        """The result of a fit; ``solve`` is the native one of a C and a tol, ``rows`` are None for a matrix of labels."""
+        return solve(C)
 
     def _fit_store(self, store: BlockStore, y: Any, sample_weight: Any, given: Any, options: dict[str, Any]) -> Self:
         if y is not None or sample_weight is not None:
@@ -183,12 +192,16 @@ class LinearClassifier(Versioned, CallbackSupport, ClassifierMixin, BaseEstimato
         self.certificate_ = Certificate.from_native(result)
         self.presolve_ = None if result["presolve"] is None else Presolve(**result["presolve"])
         if not self.certificate_.converged:
-            worst = float(self.certificate_.relative_gap.max())
-            warn(
-                f"{type(self).__name__} ended with status {sorted(set(self.certificate_.status))} at a relative "
-                f"duality gap of {worst:.2e}, tol is {self.tol:.2e}: raise max_iter or tol, or scale the features",
-                ConvergenceWarning,
-            )
+            self._warn_of_status()
+
+    def _warn_of_status(self) -> None:
+        """Say that a fit has not converged."""
+        worst = float(self.certificate_.relative_gap.max())
+        warn(
+            f"{type(self).__name__} ended with status {sorted(set(self.certificate_.status))} at a relative "
+            f"duality gap of {worst:.2e}, tol is {self.tol:.2e}: raise max_iter or tol, or scale the features",
+            ConvergenceWarning,
+        )
 
     def pair_weights(self, pairs: Any = None, *, problem: int = 0) -> np.ndarray:
         """Weights of products of features in the decision function, after a fit with ``degree=2``.
@@ -405,6 +418,15 @@ class LinearClassifier(Versioned, CallbackSupport, ClassifierMixin, BaseEstimato
             return y, sample_weight
         labels, weight = X.labels(n_jobs=self.n_jobs)
         return labels if y is None else y, weight if sample_weight is None else sample_weight
+
+
+def _costs(C: float, weight: np.ndarray) -> np.ndarray:
+    """C times the weight of each row."""
+    with np.errstate(over="ignore"):
+        cost = C * weight
+    if not np.isfinite(cost.sum()):
+        raise ValueError(f"C = {C:g} times the weights of all rows is too large: the sum must be finite")
+    return cost
 
 
 def class_ids(values: np.ndarray) -> np.ndarray:

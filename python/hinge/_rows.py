@@ -1,0 +1,43 @@
+"""The checked rows of one fit of classes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The checked rows of a fit.
+
+    Attributes
+    ----------
+    X : csr_matrix or ndarray of shape (n_rows, n_features)
+    ids : ndarray of shape (n_rows,)
+        Numbers of the classes.
+    n_classes : int
+    weight : ndarray of shape (n_rows,)
+        Class weight times sample weight.
+    """
+
+    X: Any
+    ids: np.ndarray
+    n_classes: int
+    weight: np.ndarray
+
+    @property
+    def signs(self) -> np.ndarray:
+        """+1 and -1 of the binary problems, shape (n_rows, n_problems): the second of two classes, else each class."""
+        positive = (self.ids == 1)[:, None] if self.n_classes == 2 else self.ids[:, None] == np.arange(self.n_classes)
+        return np.where(positive, 1.0, -1.0)
+
+    @property
+    def n_problems(self) -> int:
+        """1 for two classes, else one per class."""
+        return 1 if self.n_classes == 2 else self.n_classes
+
+    def decisions(self, result: dict[str, Any]) -> np.ndarray:
+        """Decision values of a result."""
+        return self.X @ result["coef"].T + result["intercept"]
