@@ -148,7 +148,7 @@ class LinearClassifier(Versioned, CallbackSupport, ClassifierMixin, BaseEstimato
     def _solved(
         self, solve: Callable[..., dict[str, Any]], C: float, rows: Rows | None, options: dict[str, Any]
     ) -> dict[str, Any]:
-        """The result of a fit; ``solve`` is the native one of a C and a tol, ``rows`` are None for a matrix of labels."""
+        """The result of a fit; ``solve`` is the native one of a C and a tol; ``rows`` are None for labels."""
         return solve(C)
 
     def _fit_store(self, store: BlockStore, y: Any, sample_weight: Any, given: Any, options: dict[str, Any]) -> Self:

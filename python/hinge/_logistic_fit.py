@@ -51,7 +51,8 @@ def solved(model: Any, solve: Callable[..., Result], C: float, rows: Rows | None
         result = without_penalty(rows, solve, min(tol, LIMIT_TOL)) if isinf(C) else solve(C)
     if starts and not isinf(C) and (before := _model_before(model, rows, height)) is not None:
         result = better_of(result, before, rows, C, height, tol)
-    if rows.X.dtype == np.float32 and is_sklearns(model.solver) and model.solver != "liblinear":
+    is_search = not hasattr(model, "C")  # whose weights are of double precision in scikit-learn too
+    if rows.X.dtype == np.float32 and not is_search and is_sklearns(model.solver) and model.solver != "liblinear":
         result = in_single_precision(result, rows, C, height, tol)
     return result
 

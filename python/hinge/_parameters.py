@@ -356,13 +356,11 @@ LINEAR_SVC = table(
 )
 
 _LOGISTIC = table(
-    one_of("solver", (*SEARCH_SOLVERS, *_sklearn_names.SKLEARN_SOLVERS)).means(f"""
-        {_SOLVER.text.replace(chr(10), " ")}
-        A solver of scikit-learn's name asks for the problem that it solves there, solved as by "auto", and for
-        scikit-learn's conventions: the intercept is free whatever ``intercept_scaling`` is ("liblinear" penalises it,
-        with 1 for None, and fits each class against the rest), and ``tol`` bounds the gradient of the mean objective,
-        which asks for a relative duality gap of ``tol**2``.
-    """),
+    one_of("solver", (*SEARCH_SOLVERS, *_sklearn_names.SKLEARN_SOLVERS)).means(f"""{_SOLVER.text}
+A solver of scikit-learn's name asks for the problem that it solves there, solved as by "auto", and for scikit-learn's
+conventions: the intercept is free whatever ``intercept_scaling`` is ("liblinear" penalises it, with 1 for None, and
+fits each class against the rest), weights are of single precision where X is, and ``tol`` bounds the gradient of the
+mean objective, which asks for a relative duality gap of ``tol**2``."""),
     Parameter("penalty", '{"l2", None, "deprecated"}', "deprecated", _sklearn_names.penalty).means("""
         As in scikit-learn: "l2", or None for no penalty, which is ``C=inf``. "deprecated", their default, leaves it to
         ``C`` and ``l1_ratio``. "l1" and "elasticnet" are refused.
@@ -371,8 +369,8 @@ _LOGISTIC = table(
         True asks for dual coordinate descent. As in scikit-learn, it goes with no solver of its names but "liblinear".
     """),
     Parameter("tol", "float", _native.DEFAULT_TOL, not_negative).means("""
-        Relative duality gap at which the fit stops, above 0; with a solver of scikit-learn's name the root of it, at
-        least 1e-6.
+        Relative duality gap at which the fit stops, above 0. With a solver of scikit-learn's name the gap is the square
+        of it, or 1e-12 if that is larger.
     """),
 )
 
@@ -418,17 +416,14 @@ LINEAR_SVC_CV = table(
 LOGISTIC_REGRESSION_CV = table(
     _SEARCH_AND_FIT,
     _LOGISTIC,
-    replace(_SEARCH["cv"], check=lambda name, value: 5 if value is None else value).means(f"""
-        {_SEARCH["cv"].text}
-        None is 5. With a solver of scikit-learn's name a number means folds in the order of the rows, as there.
-    """),
-    _SEARCH["Cs"].means(f"""
-        {_SEARCH["Cs"].text}
-        With a solver of scikit-learn's name, or ``use_legacy_attributes``, None is 10.
-    """),
+    replace(_SEARCH["cv"], check=lambda name, value: 5 if value is None else value).means(f"""{_SEARCH["cv"].text}
+None is 5. With a solver of scikit-learn's name, or ``use_legacy_attributes``, a number means folds in the order of the
+rows, as there, unless there are ``groups``."""),
+    _SEARCH["Cs"].means(f"""{_SEARCH["Cs"].text}
+With a solver of scikit-learn's name, or ``use_legacy_attributes``, None is 10."""),
     _LOGISTIC["tol"].means("""
-        Relative duality gap at which the final fit stops, above 0; with a solver of scikit-learn's name the root of it,
-        at least 1e-6.
+        Relative duality gap at which the final fit stops, above 0. With a solver of scikit-learn's name the gap is the
+        square of it, or 1e-12 if that is larger.
     """),
     Parameter("l1_ratios", "array-like", None, _sklearn_names.l1_ratios).means("""
         Shares of absolute values in the penalty, by scikit-learn's name; all of them 0, and anything else is refused.

@@ -126,8 +126,12 @@ def _check_ours(given: SimpleNamespace) -> None:
 
 def _check_penalty(given: SimpleNamespace) -> None:
     """Leave a problem that is solved here: squared weights, or no penalty."""
-    ratios = getattr(given, "l1_ratios", None)
-    ratios = [given.l1_ratio] if hasattr(given, "l1_ratio") else ratios or [0.0]
+    ratios: Any = getattr(given, "l1_ratios", None)
+    if hasattr(given, "l1_ratio"):
+        ratios = [given.l1_ratio]
+    elif ratios is None and given.penalty == "elasticnet":
+        raise ValueError("l1_ratios must be an array-like of numbers between 0 and 1; got (l1_ratios=None)")
+    ratios = ratios or [0.0]
     for ratio in ratios:
         _check_ratio(given.solver, given.penalty, ratio)
     if given.penalty is None and not hasattr(given, "C"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import weakref
 from functools import cached_property
+from math import isinf
 from typing import Any, Self
 
 import numpy as np
@@ -216,6 +217,8 @@ class StreamClassifier(LinearClassifier):
         _blocks.refuse_unfit(options)
         if options["map"] is not None:
             raise ValueError("degree must be 1 for partial_fit, got 2")
+        if isinf(given.C):
+            raise ValueError("C must be finite for partial_fit, got inf")
         if options["solver"] == "crammer_singer":
             raise ValueError("multi_class must be 'ovr' for partial_fit, got 'crammer_singer'")
         if hasattr(self, "multilabel_") or sp.issparse(getattr(self, "coef_", None)):

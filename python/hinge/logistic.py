@@ -193,9 +193,9 @@ class LogisticRegressionCV(SearchedClassifier, LogisticRegression):
         keep(locals())
 
     def _plain(self, C: float) -> LogisticRegression:
-        """An unfitted model of one C with the same parameters."""
+        """An unfitted model of one C that takes weights as they are found; the options of its fit are given apart."""
         known = {name: value for name, value in vars(self).items() if name in LOGISTIC_REGRESSION}
-        return LogisticRegression(**known | {"C": C, "verbose": 0})
+        return LogisticRegression(**known | {"C": C, "solver": "auto", "verbose": 0})
 
     def _keep_paths(self, X: Any, given: Any, problem: Problem, options: dict[str, Any], groups: Any) -> Self:
         """Search with a fit of its own for every fold and C, and keep all weights."""
