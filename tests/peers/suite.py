@@ -118,7 +118,7 @@ def run(
     names: Collection[str] | None = None,
     arguments: tuple[str, ...] = (),
 ) -> dict[str, Result]:
-    """The results of a file's tests by name: of those in ``names``, or of all; with arguments pytest's output is shown."""
+    """The results of a file's tests, of those in ``names`` or of all; with arguments pytest's output is shown."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         (folder / "pytest.ini").write_text("[pytest]\n", "utf-8")
