@@ -141,14 +141,13 @@ class LinearClassifier(Versioned, CallbackSupport, ClassifierMixin, BaseEstimato
             cost, told = _costs(C, weight), options | {"tol": tol}
             return _validate.call_native(lambda matrix: fit(matrix, ids, len(classes), cost, told, report), X)
 
-        of_classes = None if rows is not None else Rows(X, ids, len(classes), weight)
-        self._take(classes, self._solved(solve, C, of_classes, options))
+        self._take(classes, self._solved(solve, C, Rows(X, ids, len(classes), weight, rows), options))
         self._map = options["map"]
 
     def _solved(
-        self, solve: Callable[..., dict[str, Any]], C: float, rows: Rows | None, options: dict[str, Any]
+        self, solve: Callable[..., dict[str, Any]], C: float, rows: Rows, options: dict[str, Any]
     ) -> dict[str, Any]:
-        """The result of a fit; ``solve`` is the native one of a C and a tol; ``rows`` are None for labels."""
+        """The result of a fit; ``solve`` is the native one of a C and a tol."""
         return solve(C)
 
     def _fit_store(self, store: BlockStore, y: Any, sample_weight: Any, given: Any, options: dict[str, Any]) -> Self:

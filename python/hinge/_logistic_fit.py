@@ -38,12 +38,14 @@ CHANGE = 1e-7
 """Share of the largest decision value by which decisions may still change, beyond the last C, up to no penalty."""
 
 
-def solved(model: Any, solve: Callable[..., Result], C: float, rows: Rows | None, options: dict[str, Any]) -> Result:
-    """The result of a fit of ``model``, whose parameters are checked; ``rows`` are None for a matrix of labels."""
+def solved(model: Any, solve: Callable[..., Result], C: float, rows: Rows, options: dict[str, Any]) -> Result:
+    """The result of a fit of ``model``, whose parameters are checked."""
     starts = getattr(model, "warm_start", False)
-    if rows is None or options["map"] is not None:
-        _refuse_special(model, C, starts, "y is a matrix of labels" if rows is None else "degree is 2")
+    if options["map"] is not None:
+        _refuse_special(model, C, starts, "degree is 2")
         return solve(C)
+    if rows.labels is not None:
+        _refuse_special(model, C, False, "y is a matrix of labels")
     height, tol = options["intercept"], options["tol"]
     if model.max_iter == 0:
         result = untouched(rows, C)
@@ -52,7 +54,8 @@ def solved(model: Any, solve: Callable[..., Result], C: float, rows: Rows | None
     if starts and not isinf(C) and (before := _model_before(model, rows, height)) is not None:
         result = better_of(result, before, rows, C, height, tol)
     is_search = not hasattr(model, "C")  # whose weights are of double precision in scikit-learn too
-    if rows.X.dtype == np.float32 and not is_search and is_sklearns(model.solver) and model.solver != "liblinear":
+    is_single = rows.X.dtype == np.float32 and rows.labels is None and not is_search
+    if is_single and is_sklearns(model.solver) and model.solver != "liblinear":
         result = in_single_precision(result, rows, C, height, tol)
     return result
 

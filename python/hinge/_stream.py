@@ -211,7 +211,7 @@ class StreamClassifier(LinearClassifier):
             raise ValueError(
                 f'class_weight="{self.class_weight}" needs all labels: a stream takes a dict of weights or None'
             )
-        _checks.choice("solver", self.solver, ("auto", "dual_cd"))
+        _checks.choice("solver", given.solver, ("auto", "dual_cd"))
         if self.checkpoint is not None:
             raise ValueError("checkpoint must be None for partial_fit: pickle the estimator to keep a stream")
         _blocks.refuse_unfit(options)

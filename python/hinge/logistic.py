@@ -98,7 +98,7 @@ class LogisticRegression(ProbabilisticClassifier, StreamClassifier):
     def _loss(self) -> str:
         return "logistic"
 
-    def _solved(self, solve: Any, C: float, rows: Rows | None, options: dict[str, Any]) -> dict[str, Any]:
+    def _solved(self, solve: Any, C: float, rows: Rows, options: dict[str, Any]) -> dict[str, Any]:
         return _logistic_fit.solved(self, solve, C, rows, options)
 
     def _fit_stored(self, store: BlockStore, given: Any, options: dict[str, Any]) -> None:

@@ -29,6 +29,11 @@ ESTIMATORS = [
     hinge.LinearSVCCV(loss="hinge", cv=3),
     hinge.LogisticRegressionCV(cv=3),
     hinge.LogisticRegressionCV(cv=3, scoring=["neg_log_loss", "accuracy"], refine=1, choose="one_se"),
+    hinge.LogisticRegression(solver="lbfgs"),
+    hinge.LogisticRegression(solver="liblinear", warm_start=True),
+    hinge.LogisticRegressionCV(solver="lbfgs", cv=3),
+    hinge.LogisticRegressionCV(use_legacy_attributes=False, Cs=2, cv=2),
+    hinge.LogisticRegressionCV(refit=False, Cs=2, cv=2),
 ]
 
 TIGHT = {"tol": 1e-12, "max_iter": 100_000}
