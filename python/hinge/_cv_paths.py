@@ -18,6 +18,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import get_scorer, make_scorer
 
 from hinge import _scoring
+from hinge._certificate import Certificate
 from hinge._csearch import CSearch
 from hinge._folds import Folds
 from hinge._problem import Problem
@@ -46,6 +47,8 @@ class Paths:
     n_iter : ndarray of shape (n_folds, n_Cs), int64
     l1_ratios : list of float, or None
         As given: all 0. They only give the arrays another axis.
+    is_new : bool
+        Whether scikit-learn's new layout is asked for.
     """
 
     Cs: np.ndarray
@@ -53,6 +56,7 @@ class Paths:
     scores: np.ndarray
     n_iter: np.ndarray
     l1_ratios: list[float] | None
+    is_new: bool
 
     def _repeated(self, values: np.ndarray) -> np.ndarray:
         """Values of shape (n_folds, n_Cs, ...) with an axis of l1_ratios behind that of the Cs."""
@@ -97,7 +101,8 @@ def search_paths(
     for name, nothing in _ONLY_SEARCHED.items():
         if getattr(given, name) != nothing:
             raise ValueError(f"{name} must be {nothing} with use_legacy_attributes or refit=False, got it beside them")
-    folds = Folds(problem, given.cv, groups, options["seed"])
+    is_free = options["intercept"] == 0.0
+    folds = Folds(problem, given.cv, groups, options["seed"], needs_classes=not is_free)
     chooser, score = _scorer(given, problem)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
@@ -109,7 +114,8 @@ def search_paths(
     has_intercept = options["intercept"] is not None
     coefs = [[_with_intercept(fit.model, has_intercept) for fit in row] for row in fits]
     n_iter = np.array([[int(fit.model.n_iter_.max()) for fit in row] for row in fits], dtype=np.int64)
-    return table, Paths(table.Cs, np.array(coefs), table.scores.T, n_iter, given.l1_ratios)
+    is_new = given.use_legacy_attributes is False
+    return table, Paths(table.Cs, np.array(coefs), table.scores.T, n_iter, given.l1_ratios, is_new)
 
 
 def _with_intercept(model: Any, has_intercept: bool) -> np.ndarray:
@@ -121,24 +127,57 @@ def _fit_fold(
 ) -> FoldFit:
     train, test = split
     begin = time.perf_counter()
-    model._fit_checked(C, problem.X[train], problem.classes, problem.ids[train], problem.weight[train], options)
+    _fit_present(model, C, problem, options, train[problem.weight[train] > 0])
     seconds = time.perf_counter() - begin
     model.n_features_in_ = problem.X.shape[1]
     return FoldFit(model, seconds, score(model, test))
 
 
+def _fit_present(model: Any, C: float, problem: Problem, options: dict[str, Any], train: np.ndarray) -> None:
+    """Fit on rows that need not have every class.
+
+    A class without rows is never the answer: where intercepts are free, its own falls without end, its weights are 0
+    and the others are those of the problem without it.
+    """
+    classes, n_features = problem.classes, problem.X.shape[1]
+    present, ids = np.unique(problem.ids[train], return_inverse=True)
+    if len(present) > 1:
+        model._fit_checked(C, problem.X[train], classes[present], ids.astype(np.uint32), problem.weight[train], options)
+        coef, intercept = model.coef_, model.intercept_
+    else:
+        model.n_iter_, model.certificate_ = np.zeros(1, dtype=np.int64), _exact(problem.n_problems)
+        coef, intercept = np.zeros((1, n_features)), np.zeros(1)
+    model.classes_ = classes
+    if len(present) == len(classes):
+        return
+    if len(classes) == 2:
+        model.coef_, model.intercept_ = coef, np.array([np.inf if present[0] == 1 else -np.inf])
+        return
+    if len(present) == 2:
+        coef, intercept = np.vstack([-coef, coef]), np.concatenate([-intercept, intercept])
+    model.coef_, model.intercept_ = np.zeros((len(classes), n_features)), np.full(len(classes), -np.inf)
+    model.coef_[present], model.intercept_[present] = coef, intercept
+
+
+def _exact(n_problems: int) -> Certificate:
+    """The certificate of a single class: it is always the answer, at no loss."""
+    zeros, done = np.zeros(n_problems), ("converged",) * n_problems
+    return Certificate(zeros, zeros, zeros, done, ("none",) * n_problems, zeros)
+
+
 def _scorer(given: Any, problem: Problem) -> tuple[str, Callable[[Any, np.ndarray], float]]:
     """The name of the scorer that chooses, and the score of a fitted model on held-out rows."""
     if given.scoring is None:
-        name, scorer = "accuracy", get_scorer("accuracy")
+        name, plain = "accuracy", get_scorer("accuracy")
     elif isinstance(given.scoring, str) or callable(given.scoring):
         name = given.scoring if isinstance(given.scoring, str) else "score"
-        scorer = _of_all_labels(_scoring.known_scorer("scoring", given.scoring), problem.classes)
+        plain = _scoring.known_scorer("scoring", given.scoring)
     else:
         raise ValueError(f"scoring must be one scorer with use_legacy_attributes or refit=False, got {given.scoring!r}")
     if given.choose_by not in (None, name):
         raise ValueError(f"choose_by must be one of {[name]}, got {given.choose_by!r}")
-    weight = problem.sample_weight if _scoring.takes_weights(scorer) else None
+    scorer = _of_all_labels(plain, problem.classes)
+    weight = problem.sample_weight if _scoring.takes_weights(plain) else None
 
     def score(model: Any, rows: np.ndarray) -> float:
         weights = {} if weight is None else {"sample_weight": weight[rows]}
@@ -158,11 +197,9 @@ def _of_all_labels(scorer: Any, classes: np.ndarray) -> Any:
         more["pos_label"] = classes[1]
     if not more:
         return scorer
-    told = make_scorer(
+    return make_scorer(
         metric, greater_is_better=scorer._sign > 0, response_method=scorer._response_method, **more | scorer._kwargs
     )
-    told._metadata_request = getattr(scorer, "_metadata_request", None) or told._get_metadata_request()
-    return told
 
 
 def _table(given: Any, problem: Problem, folds: Folds, chooser: str, fits: list[list[FoldFit]]) -> CSearch:
@@ -178,7 +215,7 @@ def _table(given: Any, problem: Problem, folds: Folds, chooser: str, fits: list[
         all_scores={chooser: column(lambda fit: fit.score)},
         scorer=chooser,
         choose=given.choose,
-        objective=column(lambda fit: fit.model.certificate_.primal),
+        objective=column(lambda fit: _padded(fit.model.certificate_.primal, problem.n_problems)),
         seconds=column(lambda fit: fit.seconds).sum(axis=1),
         passes=column(lambda fit: fit.model.certificate_.passes.sum()).sum(axis=1),
         n_iter=column(lambda fit: int(fit.model.n_iter_.sum())).sum(axis=1),
@@ -190,6 +227,11 @@ def _table(given: Any, problem: Problem, folds: Folds, chooser: str, fits: list[
         stopped_by="Cs",
         repeats=folds.repeats(len(problem.y)),
     )
+
+
+def _padded(values: np.ndarray, n: int) -> np.ndarray:
+    """Values of the problems of the classes that were there, and NaN for the others."""
+    return np.concatenate([values, np.full(n - len(values), np.nan)])
 
 
 def mean_of_best(paths: Paths) -> tuple[np.ndarray, float]:

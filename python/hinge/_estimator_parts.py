@@ -14,7 +14,6 @@ from hinge import _plain
 from hinge._block_options import BlockOptions
 from hinge._certificate import Certificate
 from hinge._csearch import CSearch
-from hinge._cv_paths import Paths
 from hinge._decisions import dense_weights, intercepts
 from hinge._linear import LinearClassifier
 from hinge._native import __version__
@@ -38,7 +37,7 @@ _ESTIMATORS: dict[str, type[LinearClassifier]] = {
     )
 }
 
-_CLASSES: dict[str, type] = {kind.__name__: kind for kind in (BlockOptions, Certificate, CSearch, Paths, Presolve)}
+_CLASSES: dict[str, type] = {kind.__name__: kind for kind in (BlockOptions, Certificate, CSearch, Presolve)}
 
 _PARTS = ("coef_", "intercept_", "classes_", "n_features_in_", "feature_names_in_", "threshold_", "calibration_")
 """Attributes that parts hold in a form of their own."""

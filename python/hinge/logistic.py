@@ -131,7 +131,13 @@ class LogisticRegressionCV(SearchedClassifier, LogisticRegression):
     Attributes
     ----------
     C_, search_, Cs_, scores_
-        As in :class:`hinge.LinearSVCCV`.
+        As in :class:`hinge.LinearSVCCV`; by ``use_legacy_attributes`` an array, and in another layout.
+    coefs_paths_ : dict of ndarray, or ndarray
+        With ``use_legacy_attributes`` or ``refit=False``: the weights of every fold at every C.
+    l1_ratio_ : float or ndarray
+        Of those models: 0.
+    l1_ratios_ : ndarray
+        Of those models: as given.
     coef_, intercept_, classes_, certificate_, n_iter_, presolve_, n_features_in_, feature_names_in_
         As in :class:`hinge.LinearSVCCV`.
 
@@ -211,14 +217,13 @@ class LogisticRegressionCV(SearchedClassifier, LogisticRegression):
             weights, C = _cv_paths.mean_of_best(paths)
             self._take_mean(problem, weights, options["intercept"] is not None)
         _validate.remember_features(self, X)
-        self.search_, self.paths_ = found, paths
+        self.search_, self._paths = found, paths
         is_old = given.use_legacy_attributes is True
         n_problems = paths.coefs.shape[2]
         self.C_ = np.full(n_problems, C) if is_old else C
         self.l1_ratio_ = np.zeros(n_problems) if is_old else 0.0
         self.l1_ratios_ = np.array([None] if given.l1_ratios is None else given.l1_ratios)
-        is_new = given.use_legacy_attributes is False
-        self.n_iter_ = paths.as_arrays()[2] if is_new else paths.by_class(problem.classes)[2]
+        self.n_iter_ = paths.as_arrays()[2] if paths.is_new else paths.by_class(problem.classes)[2]
         task.part("refit")
         task.end()
         return self
@@ -233,18 +238,18 @@ class LogisticRegressionCV(SearchedClassifier, LogisticRegression):
         self.intercept_ = weights[:, n].copy() if has_intercept else np.zeros(len(weights))
 
     def _take(self, classes: np.ndarray, result: dict[str, Any]) -> None:
-        for name in ("paths_", "l1_ratio_", "l1_ratios_"):
+        for name in ("_paths", "l1_ratio_", "l1_ratios_"):
             self.__dict__.pop(name, None)
         super()._take(classes, result)
 
     @property
     def scores_(self) -> Any:
         """Scores by scikit-learn's name, in the layout that ``use_legacy_attributes`` asks for."""
-        if "paths_" not in vars(self):
+        if "_paths" not in vars(self):
             return super().scores_
-        if self.use_legacy_attributes is False:
-            return self.paths_.as_arrays()[1]
-        return self.paths_.by_class(self.classes_)[1]
+        if self._paths.is_new:
+            return self._paths.as_arrays()[1]
+        return self._paths.by_class(self.classes_)[1]
 
     @property
     def coefs_paths_(self) -> Any:
@@ -255,8 +260,8 @@ class LogisticRegressionCV(SearchedClassifier, LogisticRegression):
         n_dof). The intercept, if there is one, is the last of n_dof.
         """
         check_is_fitted(self)
-        if "paths_" not in vars(self):
+        if "_paths" not in vars(self):
             raise AttributeError("coefs_paths_ needs use_legacy_attributes to be True or False, it is None")
-        if self.use_legacy_attributes is False:
-            return self.paths_.as_arrays()[0]
-        return self.paths_.by_class(self.classes_)[0]
+        if self._paths.is_new:
+            return self._paths.as_arrays()[0]
+        return self._paths.by_class(self.classes_)[0]

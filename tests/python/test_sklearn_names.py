@@ -416,6 +416,47 @@ def test_scorers_that_look_at_rows_see_rows(problem):
     np.testing.assert_allclose(model.scores_, exact.scores_)
 
 
+def brier(model, rows, labels):
+    return -float(((model.predict_proba(rows) - (labels[:, None] == model.classes_)) ** 2).sum(axis=1).mean())
+
+
+def test_a_class_without_rows_is_never_the_answer(problem):
+    X, _ = problem
+    X, y = X[:, :6], thirds(X)
+    folds = [(np.flatnonzero(y != k), np.flatnonzero(y == k)) for k in range(3)]
+    folds.append((np.flatnonzero(y == 0), np.flatnonzero(y != 0)))
+    model = hinge.LogisticRegressionCV(
+        use_legacy_attributes=False, cv=folds, Cs=[0.1], scoring=brier, solver="lbfgs", tol=1e-5
+    ).fit(X, y)
+    for k, (train, test) in enumerate(folds[:3]):
+        two = theirs.LogisticRegression(C=0.1, tol=1e-8, solver="newton-cholesky").fit(X[train], y[train])
+        chances = np.insert(two.predict_proba(X[test]), k, 0.0, axis=1)
+        expected = -((chances - (y[test][:, None] == np.arange(3))) ** 2).sum(axis=1).mean()
+        assert model.scores_[k, 0, 0] == pytest.approx(expected, rel=1e-4)
+        coef = model.coefs_paths_[k, 0, 0]
+        assert not coef[k, :-1].any()
+        assert coef[k, -1] == -np.inf
+    assert model.scores_[3, 0, 0] == pytest.approx(-2.0)
+    assert np.isnan(model.search_.objective).any()
+    with pytest.raises(ValueError, match="the training part of fold 0 has no row of class 0"):
+        model.set_params(fit_intercept=False).fit(X, y)
+    with pytest.raises(ValueError, match="the training part of fold 0 has no row of class 0"):
+        model.set_params(fit_intercept=True, use_legacy_attributes=None).fit(X, y)
+
+
+def test_a_training_part_of_one_class_answers_with_it(problem):
+    X, y = problem
+    first, second = (np.flatnonzero(y == label) for label in np.unique(y))
+    model = hinge.LogisticRegressionCV(
+        use_legacy_attributes=True, cv=[(first, second), (second, first)], Cs=[0.1, 1.0], solver="lbfgs"
+    ).fit(X, y)
+    paths = model.coefs_paths_[model.classes_[1]]
+    assert paths[:, 0, -1].tolist() == [-np.inf, np.inf]
+    assert not paths[..., :-1].any()
+    assert not model.scores_[model.classes_[1]].any()
+    assert model.C_.tolist() == [0.1]
+
+
 # Metadata.
 
 
