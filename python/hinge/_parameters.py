@@ -362,11 +362,11 @@ conventions: the intercept is free whatever ``intercept_scaling`` is ("liblinear
 fits each class against the rest), weights are of single precision where X is, and ``tol`` bounds the gradient of the
 mean objective, which asks for a relative duality gap of ``tol**2``."""),
     Parameter("penalty", '{"l2", None, "deprecated"}', "deprecated", _sklearn_names.penalty).means("""
-        As in scikit-learn: "l2", or None for no penalty, which is ``C=inf``. "deprecated", their default, leaves it to
-        ``C`` and ``l1_ratio``. "l1" and "elasticnet" are refused.
+        By scikit-learn's name: "l2", or None for no penalty, which is ``C=inf``. "deprecated", their default, leaves it
+        to ``C`` and ``l1_ratio``. "l1" and "elasticnet" are refused.
     """),
     Parameter("dual", "bool", False, truth).means("""
-        True asks for dual coordinate descent. As in scikit-learn, it goes with no solver of its names but "liblinear".
+        True asks for dual coordinate descent. Of scikit-learn's solvers, only "liblinear" goes with it.
     """),
     Parameter("tol", "float", _native.DEFAULT_TOL, not_negative).means("""
         Relative duality gap at which the fit stops, above 0. With a solver of scikit-learn's name the gap is the square
@@ -433,7 +433,7 @@ With a solver of scikit-learn's name, or ``use_legacy_attributes``, None is 10."
         a fit on all rows. There is then no certificate.
     """),
     Parameter("use_legacy_attributes", "bool", None, optional(truth)).means("""
-        As in scikit-learn: True or False fits every fold at every C to ``tol`` on its own, without the warm starts of
+        By scikit-learn's name: True or False fits every fold at every C to ``tol`` on its own, without the warm starts of
         the search, to keep all weights in ``coefs_paths_``; with a scorer that sees a fitted model and the held-out
         rows themselves. ``scores_``, ``coefs_paths_`` and ``n_iter_`` then have scikit-learn's old or new layout,
         ``C_`` is an array or a number. None keeps the table of the search only.

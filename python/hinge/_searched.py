@@ -36,8 +36,8 @@ class SearchedClassifier(LinearClassifier):
             Used in training, and in the score where the scorer takes weights.
         groups : array-like of shape (n_samples,), default=None
             Passed to the splitter; rows of one group stay together where ``cv`` is a number.
-        **params
-            None are known: metadata for scorers other than weights are refused.
+        params : dict
+            Metadata for the scorer, of which none but weights are passed on: refused.
 
         Returns
         -------
@@ -106,8 +106,8 @@ class SearchedClassifier(LinearClassifier):
             Labels; None for a store, which has its own.
         sample_weight : array-like of shape (n_samples,), default=None
             None for a store takes its own weights, where the scorer takes any. An error for one that takes none.
-        **params
-            None are known.
+        params : dict
+            Metadata for the scorer, of which none but weights are passed on: refused.
 
         Returns
         -------
