@@ -368,7 +368,7 @@ mean objective, which asks for a relative duality gap of ``tol**2``."""),
     Parameter("dual", "bool", False, truth).means("""
         True asks for dual coordinate descent. Of scikit-learn's solvers, only "liblinear" goes with it.
     """),
-    Parameter("tol", "float", _native.DEFAULT_TOL, not_negative).means("""
+    Parameter("tol", "float", _native.DEFAULT_TOL, _sklearn_names.or_zero(positive)).means("""
         Relative duality gap at which the fit stops, above 0. With a solver of scikit-learn's name the gap is the square
         of it, or 1e-12 if that is larger.
     """),
@@ -384,7 +384,7 @@ LOGISTIC_REGRESSION = table(
     Parameter("l1_ratio", "float", 0.0, _sklearn_names.l1_ratio).means(
         "Share of absolute values in the penalty, by scikit-learn's name; 0, and anything else is refused."
     ),
-    replace(_FIT["max_iter"], check=at_least(0)).means(
+    replace(_FIT["max_iter"], check=_sklearn_names.or_zero(at_least(1))).means(
         "Largest number of epochs or Newton steps of a fit; 0, with a solver of scikit-learn's name, leaves zeros."
     ),
     Parameter("warm_start", "bool", False, truth).means("""
@@ -433,8 +433,8 @@ With a solver of scikit-learn's name, or ``use_legacy_attributes``, None is 10."
         a fit on all rows. There is then no certificate.
     """),
     Parameter("use_legacy_attributes", "bool", None, optional(truth)).means("""
-        By scikit-learn's name: True or False fits every fold at every C to ``tol`` on its own, without the warm starts of
-        the search, to keep all weights in ``coefs_paths_``; with a scorer that sees a fitted model and the held-out
+        By scikit-learn's name: True or False fits every fold at every C to ``tol`` on its own, without the warm starts
+        of the search, to keep all weights in ``coefs_paths_``; with a scorer that sees a fitted model and the held-out
         rows themselves. ``scores_``, ``coefs_paths_`` and ``n_iter_`` then have scikit-learn's old or new layout,
         ``C_`` is an array or a number. None keeps the table of the search only.
     """),

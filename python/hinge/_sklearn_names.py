@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from hinge._checks import Check, positive
 from hinge._warn import warn
 
 SKLEARN_SOLVERS = ("lbfgs", "liblinear", "newton-cg", "newton-cholesky", "sag", "saga")
@@ -69,9 +70,18 @@ def l1_ratios(name: str, value: Any) -> list[float | None] | None:
 
 def cost(name: str, value: Any) -> float:
     """Check of C where infinity means no penalty."""
-    if not isinstance(value, numbers.Real) or isinstance(value, bool) or not float(value) > 0:
-        raise ValueError(f"{name} must be a number above 0, or infinity for no penalty, got {value!r}")
-    return float(value)
+    is_infinite = isinstance(value, numbers.Real) and float(value) == np.inf
+    return np.inf if is_infinite else positive(name, value)
+
+
+def or_zero(check: Check) -> Check:
+    """A check that lets 0 pass, which only a solver of scikit-learn's name takes."""
+
+    def checked(name: str, value: Any) -> Any:
+        is_number = isinstance(value, numbers.Real) and not isinstance(value, bool)
+        return 0 if is_number and float(value) == 0 else check(name, value)
+
+    return checked
 
 
 def is_sklearns(solver: object) -> bool:

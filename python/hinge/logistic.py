@@ -131,7 +131,7 @@ class LogisticRegressionCV(SearchedClassifier, LogisticRegression):
     Attributes
     ----------
     C_, search_, Cs_, scores_
-        As in :class:`hinge.LinearSVCCV`; by ``use_legacy_attributes`` an array, and in another layout.
+        As in :class:`hinge.LinearSVCCV`.
     coefs_paths_ : dict of ndarray, or ndarray
         With ``use_legacy_attributes`` or ``refit=False``: the weights of every fold at every C.
     l1_ratio_ : float or ndarray

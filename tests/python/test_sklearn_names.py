@@ -85,9 +85,9 @@ def test_liblinear_of_more_classes_is_each_against_the_rest(problem):
         ({"l1_ratio": 2}, "l1_ratio must be a number from 0 to 1"),
         ({"max_iter": 0}, "max_iter must be an integer of at least 1, got 0"),
         ({"tol": 0.0}, "tol must be a finite number above 0"),
-        ({"C": -1.0}, "C must be a number above 0"),
-        ({"C": np.nan}, "C must be a number above 0"),
-        ({"C": "l2"}, "C must be a number above 0"),
+        ({"C": -1.0}, "C must be a finite number above 0"),
+        ({"C": np.nan}, "C must be a finite number above 0"),
+        ({"C": "l2"}, "C must be a finite number above 0"),
     ],
     ids=str,
 )
@@ -104,6 +104,8 @@ def test_what_does_not_go_together_is_refused(problem, parameters, message):
         ({"penalty": "l1", "dual": True}, "Unsupported set of arguments"),
         ({"penalty": "l1"}, "the penalty of hinge is that of the squared weights"),
         ({"dual": "no"}, "dual must be True or False"),
+        ({"solver": "liblinear"}, "solver must be one of"),
+        ({"C": np.inf}, "C must be a finite number above 0"),
     ],
     ids=str,
 )
