@@ -118,7 +118,7 @@ def warn_of_status(model: Any) -> bool:
 def untouched(rows: Rows, C: float) -> Result:
     """The result of no iteration: no weights, and the objective there. 0 is below every objective."""
     n = rows.n_problems
-    value = C * rows.weight.sum() * np.log(2.0)
+    value = (1.0 if isinf(C) else C) * rows.weight.sum() * np.log(2.0)
     return {
         "coef": np.zeros((n, rows.X.shape[1])),
         "intercept": np.zeros(n),

@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from hinge._rows import blocks
+
 _ROUNDING = float(np.finfo(np.float64).eps)
 
 
@@ -36,11 +38,11 @@ def value_from_above(
     ndarray of shape (n_problems,)
     """
     coef, intercept = (np.asarray(part, dtype=np.float64) for part in model)
-    X = X.astype(np.float64)
-    margins = signs * (X @ coef.T + intercept)
-    magnitudes = abs(X) @ np.abs(coef).T + np.abs(intercept)
-    losses = cost @ np.logaddexp(0.0, -margins)
-    slack = (X.shape[1] + 2) * _ROUNDING * (cost @ magnitudes)
+    losses, magnitudes = np.zeros(len(coef)), np.zeros(len(coef))
+    for part, rows in blocks(X):
+        losses += cost[part] @ np.logaddexp(0.0, -signs[part] * (rows @ coef.T + intercept))
+        magnitudes += cost[part] @ (abs(rows) @ np.abs(coef).T + np.abs(intercept))
+    slack = (X.shape[1] + 2) * _ROUNDING * magnitudes
     penalty = 0.5 * (coef**2).sum(axis=1)
     if height:
         penalty += 0.5 * (intercept / height) ** 2

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
+
+BLOCK_ENTRIES = 1 << 22
 
 
 @dataclass(frozen=True)
@@ -49,5 +53,14 @@ class Rows:
         return 1 if self.n_classes == 2 else self.n_classes
 
     def decisions(self, result: dict[str, Any]) -> np.ndarray:
-        """Decision values of a result."""
-        return self.X @ result["coef"].T + result["intercept"]
+        """Decision values of a result, shape (n_rows, n_problems)."""
+        return np.vstack([rows @ result["coef"].T + result["intercept"] for _, rows in blocks(self.X)])
+
+
+def blocks(X: Any) -> Iterator[tuple[slice, Any]]:
+    """Runs of rows in double precision, some millions of entries at a time: never a copy of all of X."""
+    entries = X.nnz if sp.issparse(X) else X.size
+    step = max(1, BLOCK_ENTRIES * X.shape[0] // max(1, entries))
+    for start in range(0, X.shape[0], step):
+        rows = slice(start, start + step)
+        yield rows, X[rows].astype(np.float64)

@@ -281,6 +281,12 @@ def test_the_value_from_above_is_above_and_close(seed, height):
     coef, intercept = rng.normal(size=(3, 6)) * 10.0 ** rng.integers(-3, 3), rng.normal(size=3)
     rows = Rows(X, ids, 3, cost)
     found = value_from_above(X, rows.signs, cost, (coef, intercept), height)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("hinge._rows.BLOCK_ENTRIES", 40)  # 13 rows or so
+        in_blocks = value_from_above(X, rows.signs, cost, (coef, intercept), height)
+        model = {"coef": coef, "intercept": intercept}
+        np.testing.assert_allclose(rows.decisions(model), X @ coef.T + intercept)
+    np.testing.assert_allclose(in_blocks, found, rtol=1e-12)
     for k in range(3):
         margins = np.where(ids == k, 1, -1).astype(np.longdouble) * (
             X.toarray().astype(np.longdouble) @ coef[k].astype(np.longdouble) + intercept[k]
