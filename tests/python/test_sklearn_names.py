@@ -1,16 +1,20 @@
 """Parameters by scikit-learn's names: the problem is theirs, and so are its answers."""
 
+import pickle
+
 import hinge
 import numpy as np
 import pytest
 import scipy.sparse as sp
 import sklearn
 import sklearn.linear_model as theirs
+from hinge._estimator_parts import estimator_of, parts_of
 from hinge._logistic_value import value_from_above
 from hinge._rows import Rows
 from hypothesis import given
 from hypothesis import strategies as st
 from problems import noisy_problem, sparse_problem
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import get_scorer
 from sklearn.model_selection import KFold, StratifiedKFold
@@ -362,6 +366,19 @@ def test_without_refit_the_folds_are_averaged(problem):
     np.testing.assert_allclose(ours.intercept_, exact.intercept_, rtol=1e-4, atol=1e-6)
     assert not hasattr(ours, "certificate_")
     np.testing.assert_array_equal(ours.predict(X), exact.predict(X))
+
+
+@pytest.mark.parametrize("parameters", [{"use_legacy_attributes": False}, {"refit": False}], ids=str)
+def test_models_with_paths_are_pickled_and_cloned(problem, parameters):
+    X, y = problem
+    model = hinge.LogisticRegressionCV(cv=2, Cs=2, **parameters).fit(X, y)
+    copy = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(copy.decision_function(X), model.decision_function(X))
+    assert str(copy.coefs_paths_) == str(model.coefs_paths_)
+    assert clone(model).get_params() == model.get_params()
+    parts = parts_of(model)
+    assert parts.record["fitted"]["C_"] == model.C_
+    np.testing.assert_array_equal(estimator_of(parts).predict(X), model.predict(X))
 
 
 def test_paths_of_the_search_are_told_apart(problem):
