@@ -18,7 +18,7 @@ test-rust:
 	cargo test --no-default-features --quiet
 
 test-python: $(VENV)/.built
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2 --dist worksteal
 
 # The same tests with the oldest versions of the dependencies that pyproject.toml allows.
 test-floors: $(FLOORS)/.built

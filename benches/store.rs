@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use hinge::fit::Silent;
+use hinge::labels::classes::Classes;
 use hinge::matrix::arena::Arena;
 use hinge::matrix::csr::CsrView;
 use hinge::store::columns::Order;
-use hinge::store::labels::Classes;
 use hinge::store::page::{Facts, Scratch};
 use hinge::store::reader::{Store, reborrow};
 use hinge::store::writer::{StoreBuilder, StoreOptions};

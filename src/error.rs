@@ -56,6 +56,14 @@ pub enum Error {
         /// What is wrong, and what would be accepted.
         reason: String,
     },
+    /// A feature that is given by its name has no column, or more than one.
+    #[error("feature {name:?} {reason}")]
+    Feature {
+        /// The name.
+        name: String,
+        /// What is wrong with it.
+        reason: String,
+    },
     /// A text file is malformed.
     #[error("{path}, line {line}, column {column}: {reason}")]
     Text {
@@ -76,6 +84,14 @@ pub enum Error {
         /// What is there, and what would be accepted.
         reason: String,
     },
+    /// A model cannot be said in a format.
+    #[error("the model cannot be written as {format}: {reason}")]
+    Inexpressible {
+        /// The format, with an article.
+        format: &'static str,
+        /// What of the model, and what the format has instead.
+        reason: String,
+    },
     /// A search cannot go on from its journal.
     #[error("{path} cannot be resumed: {reason}")]
     Journal {
@@ -90,6 +106,16 @@ pub enum Error {
         /// The file.
         path: PathBuf,
         /// What is wrong.
+        reason: String,
+    },
+    /// A file is no model file, a damaged one, or one of a newer format; or a model cannot be written as one.
+    #[error("{path}, {field}: {reason}")]
+    ModelFile {
+        /// The file.
+        path: PathBuf,
+        /// The tensor or the part of the head that is wrong.
+        field: String,
+        /// What is wrong, with the offending number.
         reason: String,
     },
     /// A block store is damaged, cut short, or no block store.

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from hinge import _checks, _native, _validate
+from hinge import _checks, _native, _threads
 from hinge._cost_problem import CostProblem, Explored
 from hinge._durable import reading
 
@@ -69,7 +69,7 @@ class CostPathFile(Explored):
 
     def __init__(self, path: str | os.PathLike[str], *, n_jobs: int | None = None):
         self.path = os.fspath(path)
-        self._n_threads = _validate.threads(n_jobs)
+        self._n_threads = _threads.threads(n_jobs)
         self._file = _native.PlaneFile(self.path)
         self.stats = self._file.findings()
         with (

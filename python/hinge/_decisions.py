@@ -1,9 +1,7 @@
 """Decision values of fitted linear models, from their weights as they lie in ``coef_``.
 
-Sparse rows, few rows and few vectors are multiplied by the native module, with the same bits alone and in any batch.
-Batches of dense rows with dense weights of several vectors are products of matrices, for which there is BLAS in NumPy:
-their last bits depend on the batch, as everywhere else. 10,000 rows of 100 columns and 50 vectors took 3 ms there and
-29 ms here.
+Sparse rows, few rows and few vectors are multiplied by the native module, with the same bits alone and in any batch;
+batches of dense rows with dense weights of several vectors by NumPy (:mod:`hinge._products`).
 """
 
 from __future__ import annotations
@@ -16,7 +14,8 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn import get_config
 
-from hinge import _native, _validate
+from hinge import _native, _threads, _validate
+from hinge._products import dense_product, suits_blas
 
 
 @dataclass(frozen=True)
@@ -44,14 +43,8 @@ def _is_sorted(coef: sp.csr_matrix) -> object:
     return vars(coef).get("_has_sorted_indices")
 
 
-LEAST_VECTORS = 4
-"""Vectors from which on BLAS takes dense batches: 3 took 1.4 ms here and 1.6 there, 10 took 9.1 and 2.0."""
-
-LEAST_PRODUCTS = 1 << 20
-"""And products, which are about a millisecond."""
-
-BLOCK_PRODUCTS = 1 << 30
-"""Products between two looks at signals: a tenth of a second."""
+SMALL = 1 << 20
+"""Entries times vectors that the native module multiplies on the calling thread, whatever the number of threads."""
 
 # Beside the estimators, not in them: pickles and copies do not carry it, and a prediction changes no attribute.
 _columns_of: WeakKeyDictionary[Any, _Columns] = WeakKeyDictionary()
@@ -99,44 +92,35 @@ def intercepts(model: Any) -> np.ndarray:
     return np.ascontiguousarray(intercept if intercept.shape == shape else np.broadcast_to(intercept, shape))
 
 
-def _prediction(model: Any) -> tuple[Any, np.ndarray, bool, int]:
+def _prediction(model: Any, X: Any) -> tuple[Any, np.ndarray, bool, int]:
     """What native predictions take of a model; scikit-learn's ``assume_finite`` is asked here."""
-    return _weights(model), intercepts(model), get_config()["assume_finite"], _validate.threads(model.n_jobs)
+    n_jobs = model.n_jobs
+    # The cores are not counted for a row: that takes longer than its product.
+    n_entries = len(X.data) if sp.issparse(X) else X.size
+    is_small = n_jobs is None and (n_entries + X.shape[0]) * model.coef_.shape[0] < SMALL
+    threads = 1 if is_small else _threads.threads(n_jobs)
+    return _weights(model), intercepts(model), get_config()["assume_finite"], threads
 
 
 def decision_values(model: Any, X: Any) -> np.ndarray:
     """Decision values of X, whose entries are checked as they are read; shape (n_samples, n_vectors)."""
     coef = model.coef_
-    if isinstance(X, np.ndarray) and isinstance(coef, np.ndarray) and _suits_blas(X, coef):
-        return _dense_product(X, coef, intercepts(model))
-    return _native.decision_values(_validate.native_matrix(X), _prediction(model))
-
-
-def _suits_blas(X: np.ndarray, coef: np.ndarray) -> bool:
-    """Whether BLAS multiplies both as they lie, and there is enough to multiply."""
-    is_known = X.dtype == coef.dtype and X.dtype.char in "fd" and coef.flags.forc and X.shape[1] == coef.shape[1]
-    return is_known and len(coef) >= LEAST_VECTORS and X.size * len(coef) >= LEAST_PRODUCTS
-
-
-def _dense_product(X: np.ndarray, coef: np.ndarray, intercept: np.ndarray) -> np.ndarray:
-    """``X @ coef.T + intercept`` in float64, a block of rows at a time."""
-    if not get_config()["assume_finite"]:
-        _validate.check_entries(X)
-    values = np.empty((len(X), len(coef)))
-    step = max(1, BLOCK_PRODUCTS // max(1, coef.size))
-    for start in range(0, len(X), step):
-        values[start : start + step] = X[start : start + step] @ coef.T
-    values += intercept
-    return values
+    if isinstance(X, np.ndarray) and isinstance(coef, np.ndarray) and suits_blas(X, coef):
+        if not get_config()["assume_finite"]:
+            _validate.check_entries(X)
+        values = np.empty((len(X), len(coef)))
+        dense_product(X, coef, intercepts(model), values)
+        return values
+    return _native.decision_values(_validate.native_matrix(X), _prediction(model, X))
 
 
 def top_k(model: Any, X: Any, k: int) -> tuple[np.ndarray, np.ndarray]:
     """Numbers of the labels with the highest decision values, and the values, shapes (n_samples, k)."""
-    return _native.top_k(_validate.native_matrix(X), _prediction(model), k)
+    return _native.top_k(_validate.native_matrix(X), _prediction(model, X), k)
 
 
 def positive_labels(model: Any, X: Any) -> sp.csr_array:
     """1 at the labels with a positive decision value, shape (n_samples, n_labels)."""
-    indptr, indices = _native.positive_labels(_validate.native_matrix(X), _prediction(model))
+    indptr, indices = _native.positive_labels(_validate.native_matrix(X), _prediction(model, X))
     ones = np.ones(len(indices), dtype=np.int64)
     return sp.csr_array((ones, indices, indptr), shape=(X.shape[0], model.coef_.shape[0]))

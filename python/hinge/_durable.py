@@ -27,15 +27,16 @@ class _Raw(io.RawIOBase):
 
 
 @contextmanager
-def drafted(path: str | os.PathLike[str], kind: str) -> Iterator[BinaryIO]:
+def drafted(path: str | os.PathLike[str], kind: str, *, overwrite: bool = False) -> Iterator[BinaryIO]:
     """A file to write to, which gets its name when the block ends without an exception.
 
     Raises
     ------
     FileExistsError
-        At ``path`` is something that is not of the kind, one of those of the native module.
+        At ``path`` is something that is not of the kind, one of those of the native module, and ``overwrite`` is
+        false; or it is no file.
     """
-    draft = _native.Draft(os.fspath(path), kind)
+    draft = _native.Draft(os.fspath(path), kind, overwrite)
     try:
         with io.BufferedWriter(_Raw(draft), 1 << 20) as file:
             yield file

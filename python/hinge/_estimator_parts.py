@@ -1,29 +1,29 @@
-"""Fitted estimators taken apart and put together: the only place that knows both them and :class:`ModelParts`."""
+"""Estimators from :class:`ModelParts`: the only place that knows both. The way there is :mod:`hinge._taken_apart`."""
 
 from __future__ import annotations
 
 import inspect
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.utils.validation import check_is_fitted
 
 from hinge import _plain
 from hinge._block_options import BlockOptions
 from hinge._certificate import Certificate
 from hinge._csearch import CSearch
-from hinge._decisions import dense_weights, intercepts
 from hinge._linear import LinearClassifier
-from hinge._native import __version__
+from hinge._native import ModelFileError
 from hinge._parts import ModelParts
 from hinge._presolve import Presolve
+from hinge._taken_apart import parts_of
 from hinge._warn import warn
 from hinge.calibration import Calibration
 from hinge.logistic import LogisticRegression, LogisticRegressionCV
 from hinge.subgradient import PegasosClassifier, SubgradientSVC
 from hinge.svm import LinearSVC, LinearSVCCV
+
+__all__ = ["estimator_of", "parts_of"]
 
 _ESTIMATORS: dict[str, type[LinearClassifier]] = {
     kind.__name__: kind
@@ -38,70 +38,6 @@ _ESTIMATORS: dict[str, type[LinearClassifier]] = {
 }
 
 _CLASSES: dict[str, type] = {kind.__name__: kind for kind in (BlockOptions, Certificate, CSearch, Presolve)}
-
-_PARTS = ("coef_", "intercept_", "classes_", "n_features_in_", "feature_names_in_", "threshold_", "calibration_")
-"""Attributes that parts hold in a form of their own."""
-
-_DROPPED = ("stream_",)
-"""The state of ``partial_fit``, which a pickle keeps: it holds rows of the training data. For the same reason the
-table of a search goes without its out-of-fold decision values."""
-
-
-def parts_of(model: LinearClassifier) -> ModelParts:
-    """The parts of a fitted estimator.
-
-    Parameters
-    ----------
-    model : LinearClassifier
-        Fitted; its arrays are shared, not copied, where they lie in one piece.
-
-    Returns
-    -------
-    ModelParts
-
-    Raises
-    ------
-    sklearn.exceptions.NotFittedError
-        The model is not fitted.
-    """
-    check_is_fitted(model)
-    kept = {
-        name: _plain.encode(replace(value, decisions=None) if isinstance(value, CSearch) else value)
-        for name, value in vars(model).items()
-        if name.endswith("_") and not name.startswith("_") and name not in (*_PARTS, *_DROPPED)
-    }
-    record = {
-        "estimator": type(model).__name__,
-        "version": __version__,
-        "label_dtype": model.classes_.dtype.str,
-        "parameters": {name: _plain.encode(value) for name, value in model.get_params(deep=False).items()},
-        "fitted": kept,
-        "data": {},
-        "metadata": {},
-    }
-    return ModelParts(
-        n_features=int(model.n_features_in_),
-        coef=_weights(model),
-        intercept=intercepts(model),
-        classes=model.classes_,
-        answer=model._answer_part(),
-        probability=model._probability_part(),
-        pairs=model._map,
-        feature_names=getattr(model, "feature_names_in_", None),
-        record=record,
-    )
-
-
-def _weights(model: LinearClassifier) -> Any:
-    coef: Any = model.coef_
-    if not sp.issparse(coef):
-        return dense_weights(coef)
-    coef = sp.csr_array(coef, copy=False)
-    if not coef.has_canonical_format:
-        coef = coef.copy()
-        coef.sum_duplicates()
-    values = coef.data if coef.dtype in (np.float32, np.float64) else coef.data.astype(np.float64)
-    return coef.indptr.astype(np.int64), coef.indices.astype(np.int64), np.ascontiguousarray(values)
 
 
 def estimator_of(parts: ModelParts) -> Any:
@@ -130,13 +66,17 @@ def estimator_of(parts: ModelParts) -> Any:
     if kind is None:
         raise ValueError(f"{parts.record['estimator']!r} is no estimator of hinge, known are {sorted(_ESTIMATORS)}")
     model = kind(**_parameters(kind, parts.record["parameters"]))
-    fitted = {name: _plain.decode(value, _CLASSES) for name, value in parts.record["fitted"].items()}
-    vars(model).update({name: value for name, value in fitted.items() if not isinstance(value, _plain.Unknown)})
+    for name, value in _plain.decode_all(parts.record["fitted"], _CLASSES, "fitted").items():
+        if not name.endswith("_") or name.startswith("_") or hasattr(kind, name):
+            raise ModelFileError(f"fitted[{name!r}]: no attribute of a fitted {kind.__name__} has such a name")
+        if not isinstance(value, _plain.Unknown):
+            setattr(model, name, value)
     model.coef_ = _coef(parts)
     model.intercept_ = parts.intercept
     model.classes_ = parts.classes
     model.n_features_in_ = parts.n_features
     model._map = parts.pairs
+    model._data = parts.record["data"] or None
     if parts.feature_names is not None:
         model.feature_names_in_ = np.array(parts.feature_names, dtype=object)
     if parts.answer["kind"] == "threshold":
@@ -156,7 +96,8 @@ def _coef(parts: ModelParts) -> Any:
 def _parameters(kind: type[LinearClassifier], encoded: dict[str, Any]) -> dict[str, Any]:
     """Parameters that the constructor knows, as they were."""
     known = inspect.signature(kind).parameters
-    given = {name: _plain.decode(value, _CLASSES) for name, value in encoded.items() if name in known}
+    encoded = {name: value for name, value in encoded.items() if name in known}
+    given = _plain.decode_all(encoded, _CLASSES, "parameters")
     for name, value in list(given.items()):
         if isinstance(value, _plain.Unknown):
             warn(f"the parameter {name} was {value.text}, which no file can hold: it has its default now", UserWarning)

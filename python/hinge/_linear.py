@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -11,14 +12,27 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from hinge import _blocks, _checks, _decisions, _declared, _labels, _native, _sparse, _validate
+from hinge import (
+    _blocks,
+    _checks,
+    _decisions,
+    _declared,
+    _labels,
+    _model_file,
+    _native,
+    _sparse,
+    _threads,
+    _training_data,
+    _validate,
+)
 from hinge._callbacks import CallbackSupport, FitTask, with_callbacks
 from hinge._certificate import Certificate
+from hinge._fit_rows import FitRows
 from hinge._options import fit_options
 from hinge._presolve import Presolve
 from hinge._progress import reporter
 from hinge._raises import raises_as_predictions
-from hinge._rows import Rows
+from hinge._taken_apart import parts_of
 from hinge._versioned import Versioned
 from hinge._warn import warn
 from hinge.blocks import BlockStore
@@ -33,6 +47,8 @@ class LinearClassifier(Versioned, CallbackSupport, ClassifierMixin, BaseEstimato
     classes_: np.ndarray
     presolve_: Presolve | None
     _map: dict[str, Any] | None = None
+    _data: dict[str, Any] | None = None
+    """What :mod:`hinge._training_data` keeps of the rows of a fit; None where there were pieces."""
 
     _takes_labels = False
 
@@ -141,11 +157,12 @@ class LinearClassifier(Versioned, CallbackSupport, ClassifierMixin, BaseEstimato
             cost, told = _costs(C, weight), options | {"tol": tol}
             return _validate.call_native(lambda matrix: fit(matrix, ids, len(classes), cost, told, report), X)
 
-        self._take(classes, self._solved(solve, C, Rows(X, ids, len(classes), weight, rows), options))
+        self._take(classes, self._solved(solve, C, FitRows(X, ids, len(classes), weight, rows), options))
         self._map = options["map"]
+        self._data = _training_data.of_rows(X, ids, len(classes), rows)
 
     def _solved(
-        self, solve: Callable[..., dict[str, Any]], C: float, rows: Rows, options: dict[str, Any]
+        self, solve: Callable[..., dict[str, Any]], C: float, rows: FitRows, options: dict[str, Any]
     ) -> dict[str, Any]:
         """The result of a fit; ``solve`` is the native one of a C and a tol."""
         return solve(C)
@@ -173,6 +190,7 @@ class LinearClassifier(Versioned, CallbackSupport, ClassifierMixin, BaseEstimato
         self._remember_store(store)
 
     def _remember_store(self, store: BlockStore) -> None:
+        self._data = _training_data.of_store(store)
         self.n_features_in_ = store.n_features
         if store.feature_names is not None:
             self.feature_names_in_ = store.feature_names
@@ -245,7 +263,7 @@ class LinearClassifier(Versioned, CallbackSupport, ClassifierMixin, BaseEstimato
         ndarray of shape (n_samples,) for two classes, else (n_samples, n_classes)
             One column per label where y was a matrix of labels.
         """
-        check_is_fitted(self)
+        _validate.check_fitted(self)
         if isinstance(X, BlockStore):
             values = self._scores(X).gather(lambda values: values)
             return values.ravel() if values.shape[1] == 1 else values
@@ -253,17 +271,15 @@ class LinearClassifier(Versioned, CallbackSupport, ClassifierMixin, BaseEstimato
 
     def _prediction_data(self, X: Any) -> Any:
         """X checked as far as :meth:`_decisions` and what is like it do not check it."""
-        return _validate.shaped_data(self, X) if self._map is None else _validate.predict_data(self, X)
+        return _validate.shaped_data(self, X)
 
     def _decisions(self, X: Any) -> np.ndarray:
         """Decision values of X from :meth:`_prediction_data`."""
         native = self._map
         if native is not None:
-            X, threads = with_sorted_rows(X), _validate.threads(self.n_jobs)
             coef = np.ascontiguousarray(self.coef_, dtype=np.float64)
-            map_decisions = _native.map_decisions
-            values = _validate.call_native(lambda matrix: map_decisions(matrix, native, coef, threads), X)
-            values = values + self.intercept_
+            matrix, threads = _validate.native_matrix(X), _threads.threads(self.n_jobs)
+            values = _native.map_decisions(matrix, native, coef, threads) + self.intercept_
         else:
             values = _decisions.decision_values(self, X)
         return values.ravel() if values.shape[1] == 1 else values
@@ -281,7 +297,7 @@ class LinearClassifier(Versioned, CallbackSupport, ClassifierMixin, BaseEstimato
         ndarray of shape (n_samples,)
             Where y was a matrix of labels: a matrix of 0 and 1 of shape (n_samples, n_labels), sparse if y was.
         """
-        check_is_fitted(self)
+        _validate.check_fitted(self)
         if isinstance(X, BlockStore):
             found = self._scores(X).gather(self._predicted)
             return _labels.of_kind(found, self.multilabel_) if hasattr(self, "multilabel_") else found
@@ -305,6 +321,114 @@ class LinearClassifier(Versioned, CallbackSupport, ClassifierMixin, BaseEstimato
     def _probability_part(self) -> dict[str, Any] | None:
         """How probabilities follow from decision values; None where there are none."""
         return None
+
+    def save(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        dtype: Any = None,
+        sparse: str | bool = "auto",
+        metadata: dict[str, Any] | None = None,
+        overwrite: bool = False,
+    ) -> None:
+        """Write the model to a file that every later version of hinge reads, and any reader of safetensors.
+
+        The file gets its name when it is whole: after a crash there is the old file or the new one. It holds all that
+        predictions need, the parameters, the certificate, and a summary and a fingerprint of the training data; not the
+        rows at hand of ``partial_fit``, nor the out-of-fold decision values of a search. It is no pickle: to open one
+        from anywhere runs no code.
+
+        Parameters
+        ----------
+        path : path
+            The file. A model file that is there is replaced, a file of another kind is not.
+        dtype : {"float32", "float64"}, default=None
+            Precision of the weights; None keeps it.
+        sparse : {"auto", True, False}, default="auto"
+            Store the weights that are not 0, or all of them; "auto" as ``coef_`` has them. Predictions of the other
+            storage agree up to rounding, those of "auto" to the bit.
+        metadata : dict, default=None
+            Your own: what JSON can hold, that is dicts with strings for keys, lists, strings, finite numbers, truth
+            values and None.
+        overwrite : bool, default=False
+            Replace whatever file is there.
+
+        Raises
+        ------
+        FileExistsError
+            There is a file of another kind.
+        ModelFileError
+            The model cannot be written so: weights beyond single precision, sparse weights of a degree-2 map.
+        TypeError, ValueError
+            Unusable parameters; metadata that JSON cannot hold, with their place.
+
+        See Also
+        --------
+        hinge.load
+
+        Examples
+        --------
+        >>> import hinge, os, tempfile
+        >>> from sklearn.datasets import make_classification
+        >>> X, y = make_classification(n_samples=200, random_state=0)
+        >>> model = hinge.LinearSVC().fit(X, y)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = os.path.join(folder, "model.hinge")
+        ...     model.save(path, metadata={"author": "me"})
+        ...     served = hinge.load(path)
+        >>> bool((served.predict(X) == model.predict(X)).all())
+        True
+        """
+        _model_file.save(parts_of(self), path, dtype=dtype, sparse=sparse, metadata=metadata, overwrite=overwrite)
+
+    def save_liblinear(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        solver_type: str | None = None,
+        labels: Sequence[int] | None = None,
+        overwrite: bool = False,
+    ) -> None:
+        """Write a model file of LIBLINEAR, whose ``predict`` then gives the same answers.
+
+        A free intercept becomes ``bias 1`` with the intercept as its weight: LIBLINEAR would train that with a penalty.
+
+        Parameters
+        ----------
+        path : path
+            The file. A model file of LIBLINEAR that is there is replaced, a file of another kind is not.
+        solver_type : str, default=None
+            The solver that the file names, such as ``"L2R_L2LOSS_SVC"``; None chooses by loss and ``multi_class``.
+        labels : sequence of int, default=None
+            The order of the classes in the file; None is the one that keeps every answer: of two classes the second
+            first, several sorted. Another changes it for rows whose values are exactly equal (of two classes: 0).
+        overwrite : bool, default=False
+            Replace whatever file is there.
+
+        Raises
+        ------
+        FileExistsError
+            There is a file of another kind.
+        ValueError
+            What LIBLINEAR has no file for: classes that are no whole numbers, degree 2, several labels per row,
+            calibrated probabilities, thresholds, costs of errors.
+
+        See Also
+        --------
+        hinge.load_liblinear
+
+        Examples
+        --------
+        >>> import hinge, pathlib, tempfile
+        >>> model = hinge.LinearSVC().fit([[0.0, 1.0], [1.0, 0.0]], [0, 1])
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = pathlib.Path(folder, "model")
+        ...     model.save_liblinear(path)
+        ...     print(*path.read_text().splitlines()[:3], sep=", ")
+        solver_type L2R_L2LOSS_SVC_DUAL, nr_class 2, label 1 0
+        """
+        order = None if labels is None else [int(label) for label in labels]
+        _native.save_liblinear(parts_of(self).native(), os.fspath(path), solver_type, order, overwrite)
 
     def sparsify(self) -> Self:
         """Turn ``coef_`` into a CSR matrix, which pays where most weights are 0.
@@ -374,7 +498,7 @@ class LinearClassifier(Versioned, CallbackSupport, ClassifierMixin, BaseEstimato
         sklearn.exceptions.NotFittedError
             The model is not fitted.
         """
-        check_is_fitted(self)
+        _validate.check_fitted(self)
         _checks.whole("k", k, 1)
         if self.coef_.shape[0] == 1:
             raise ValueError("predict_top_k needs more than 2 classes or a matrix of labels, the model has one vector")
@@ -390,7 +514,7 @@ class LinearClassifier(Versioned, CallbackSupport, ClassifierMixin, BaseEstimato
         return self.classes_[ids], values
 
     def _scores(self, store: BlockStore) -> _blocks.Scores:
-        return _blocks.Scores(store, self, _validate.threads(self.n_jobs))
+        return _blocks.Scores(store, self, _threads.threads(self.n_jobs))
 
     @raises_as_predictions
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:

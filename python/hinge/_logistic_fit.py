@@ -15,8 +15,8 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 
+from hinge._fit_rows import FitRows
 from hinge._logistic_value import value_from_above
-from hinge._rows import Rows
 from hinge._sklearn_names import is_sklearns, not_converged
 from hinge._warn import warn
 
@@ -38,7 +38,7 @@ CHANGE = 1e-7
 """Share of the largest decision value by which decisions may still change, beyond the last C, up to no penalty."""
 
 
-def solved(model: Any, solve: Callable[..., Result], C: float, rows: Rows, options: dict[str, Any]) -> Result:
+def solved(model: Any, solve: Callable[..., Result], C: float, rows: FitRows, options: dict[str, Any]) -> Result:
     """The result of a fit of ``model``, whose parameters are checked."""
     starts = getattr(model, "warm_start", False)
     if options["map"] is not None:
@@ -74,7 +74,7 @@ def _refuse_special(model: Any, C: float, starts: bool, where: str) -> None:
         raise ValueError(f"max_iter must be at least 1 where {where}, got 0")
 
 
-def _model_before(model: Any, rows: Rows, height: float | None) -> tuple[np.ndarray, np.ndarray] | None:
+def _model_before(model: Any, rows: FitRows, height: float | None) -> tuple[np.ndarray, np.ndarray] | None:
     """Weights and intercepts of the fit before, if there was one of as many classes and columns."""
     coef = getattr(model, "coef_", None)
     if coef is None:
@@ -115,7 +115,7 @@ def warn_of_status(model: Any) -> bool:
     return begin is not None
 
 
-def untouched(rows: Rows, C: float) -> Result:
+def untouched(rows: FitRows, C: float) -> Result:
     """The result of no iteration: no weights, and the objective there. 0 is below every objective."""
     n = rows.n_problems
     value = (1.0 if isinf(C) else C) * rows.weight.sum() * np.log(2.0)
@@ -133,7 +133,7 @@ def untouched(rows: Rows, C: float) -> Result:
     }
 
 
-def without_penalty(rows: Rows, solve: Callable[..., Result], tol: float) -> Result:
+def without_penalty(rows: FitRows, solve: Callable[..., Result], tol: float) -> Result:
     """The limit of the solutions as C grows.
 
     The solution at C is off the limit by about 1/C. So where decisions change by d from C to r C, they are within
@@ -158,13 +158,13 @@ def without_penalty(rows: Rows, solve: Callable[..., Result], tol: float) -> Res
     return _unproved(rows, last, "diverging", n_iter, passes)
 
 
-def _separates(rows: Rows, result: Result) -> bool:
+def _separates(rows: FitRows, result: Result) -> bool:
     """Whether every row of a positive weight is on the right side, in some binary problem."""
     margins = rows.signs * rows.decisions(result)
     return bool((margins[rows.weight > 0] > 0).all(axis=0).any())
 
 
-def _unproved(rows: Rows, result: Result, status: str, n_iter: np.ndarray, passes: np.ndarray) -> Result:
+def _unproved(rows: FitRows, result: Result, status: str, n_iter: np.ndarray, passes: np.ndarray) -> Result:
     """The result with the sum of the losses as its objective, and nothing proved."""
     n = len(result["status"])
     primal = rows.weight @ np.logaddexp(0.0, -rows.signs * rows.decisions(result))
@@ -178,7 +178,7 @@ def _unproved(rows: Rows, result: Result, status: str, n_iter: np.ndarray, passe
 
 
 def better_of(
-    result: Result, model: tuple[np.ndarray, np.ndarray], rows: Rows, C: float, height: float | None, tol: float
+    result: Result, model: tuple[np.ndarray, np.ndarray], rows: FitRows, C: float, height: float | None, tol: float
 ) -> Result:
     """The result with the model of the fit before wherever that has the lower objective.
 
@@ -196,7 +196,7 @@ def better_of(
     return result | kept | _proved(result, np.where(is_better, value, result["primal"]), tol)
 
 
-def in_single_precision(result: Result, rows: Rows, C: float, height: float | None, tol: float) -> Result:
+def in_single_precision(result: Result, rows: FitRows, C: float, height: float | None, tol: float) -> Result:
     """The result with weights of single precision, and the objective there."""
     coef, intercept = result["coef"].astype(np.float32), result["intercept"].astype(np.float32)
     kept = {"coef": coef, "intercept": intercept}

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from hinge._rows import blocks
+from hinge._fit_rows import blocks
 
 _ROUNDING = float(np.finfo(np.float64).eps)
 

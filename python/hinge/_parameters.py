@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from hinge import _checks, _native, _sklearn_names, _validate
+from hinge import _checks, _native, _sklearn_names, _threads, _validate
 from hinge._block_options import block_options
 from hinge._budget import budget
 from hinge._checks import at_least, not_negative, optional, positive, truth, unchecked
@@ -30,8 +30,8 @@ _DECADES = (-4, 4)
 """Powers of ten between which a number of ``Cs`` is spread, as in scikit-learn's LogisticRegressionCV."""
 
 
-def _threads(name: str, value: Any) -> int:
-    return _validate.threads(value)
+def _n_threads(name: str, value: Any) -> int:
+    return _threads.threads(value)
 
 
 def _seed(name: str, value: Any) -> int:
@@ -82,7 +82,7 @@ def _auto_or_truth(name: str, value: Any) -> Any:
     return value if isinstance(value, str) and value == "auto" else truth(name, value)
 
 
-_N_JOBS = Parameter("n_jobs", "int", None, _threads).means(
+_N_JOBS = Parameter("n_jobs", "int", None, _n_threads).means(
     "Threads. None means all usable cores; results have the same bits for any number."
 )
 

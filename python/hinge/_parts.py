@@ -79,11 +79,11 @@ class ModelParts:
     def of_native(cls, native: dict[str, Any]) -> Self:
         """The parts that the native module gives back."""
         record = {name: value if name in _TEXTS else json.loads(value) for name, value in native["record"].items()}
-        names, dtype = native["feature_names"], _plain.label_dtype(record["label_dtype"])
+        names = native["feature_names"]
         return cls(
             **native
             | {
-                "classes": np.array(native["classes"], dtype=dtype),
+                "classes": _plain.labels(native["classes"], record["label_dtype"]),
                 "feature_names": None if names is None else np.array(names, dtype=object),
                 "record": record,
             }

@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from hinge._native import ModelFileError
+
 _TAG = "$"
 """Keys that begin with it name types; a dict of the user's that has such a key is written as a list of pairs."""
 
@@ -17,8 +19,8 @@ _KINDS = "biufU"
 """Arrays that are written: truth values, numbers and strings. Others are objects of Python's."""
 
 
-_MAX_ITEM = 1 << 20
-"""Bytes of an entry of an array, at most: a dtype of strings may name any number."""
+_MAX_TEXT = 1 << 10
+"""Characters that a dtype of strings makes room for, at most, unless some string is as long: a dtype may name any."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +55,8 @@ def encode(value: Any) -> Any:
     if isinstance(value, np.ndarray) and value.dtype.kind in _KINDS:
         listed = [encode(item) for item in value.ravel().tolist()]
         return {"$array": value.dtype.str, "shape": list(value.shape), "values": listed}
+    if isinstance(value, np.ndarray) and value.ndim == 1 and value.dtype.names:
+        return {"$table": [[name, encode(value[name])] for name in value.dtype.names]}
     if isinstance(value, np.ndarray) and value.dtype.kind == "O":
         return {"$objects": list(value.shape), "values": [encode(item) for item in value.ravel().tolist()]}
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
@@ -97,6 +101,31 @@ def decode(value: Any, classes: dict[str, type]) -> Any:
     return make(value, lambda item: decode(item, classes))
 
 
+def decode_all(encoded: dict[str, Any], classes: dict[str, type], what: str) -> dict[str, Any]:
+    """:func:`decode` of each value of a dict.
+
+    Parameters
+    ----------
+    encoded : dict of str to object
+    classes : dict of str to type
+        As for :func:`decode`.
+    what : str
+        What the dict is called in messages.
+
+    Raises
+    ------
+    ModelFileError
+        Something that :func:`encode` does not write, with the key that has it.
+    """
+    found = {}
+    for name, value in encoded.items():
+        try:
+            found[name] = decode(value, classes)
+        except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
+            raise ModelFileError(f"{what}[{name!r}]: nothing that hinge writes ({error!r})") from error
+    return found
+
+
 def _instance(value: dict[str, Any], classes: dict[str, type]) -> Any:
     kind = classes.get(value["$class"])
     if kind is None:
@@ -111,7 +140,16 @@ def _scalar(value: dict[str, Any], decoded: Callable[[Any], Any]) -> Any:
 
 
 def _array(value: dict[str, Any], decoded: Callable[[Any], Any]) -> np.ndarray:
-    return np.array(decoded(value["values"]), dtype=_dtype(value["$array"])).reshape(value["shape"])
+    values = decoded(value["values"])
+    return np.array(values, dtype=_fitting(_dtype(value["$array"]), values)).reshape(value["shape"])
+
+
+def _table(value: dict[str, Any], decoded: Callable[[Any], Any]) -> np.ndarray:
+    columns = {name: decoded(column) for name, column in value["$table"]}
+    table = np.empty(len(next(iter(columns.values()))), [(name, column.dtype) for name, column in columns.items()])
+    for name, column in columns.items():
+        table[name] = column
+    return table
 
 
 def _objects(value: dict[str, Any], decoded: Callable[[Any], Any]) -> np.ndarray:
@@ -122,22 +160,41 @@ def _objects(value: dict[str, Any], decoded: Callable[[Any], Any]) -> np.ndarray
 
 def _dtype(name: str) -> np.dtype[Any]:
     dtype = np.dtype(name)
-    if dtype.kind not in _KINDS or dtype.itemsize > _MAX_ITEM:
+    if dtype.kind not in _KINDS:
         raise ValueError(f"unknown dtype {name!r}")
     return dtype
 
 
-def label_dtype(name: str) -> np.dtype[Any] | None:
-    """The dtype that labels had, by its name; None, which lets NumPy choose, where there is no name.
+def _fitting(dtype: np.dtype[Any], values: list[Any]) -> np.dtype[Any]:
+    """The dtype; one of strings that are far longer than all values is shortened."""
+    if dtype.kind != "U" or dtype.itemsize <= 4 * _MAX_TEXT:
+        return dtype
+    return np.dtype(f"U{max(_MAX_TEXT, *(len(text) for text in values))}") if values else np.dtype("U1")
+
+
+_LABELS = {bool: "bO", int: "iuO", float: "fO", str: "UO"}
+"""Kinds of dtypes that labels of a type may have."""
+
+
+def labels(values: list[Any], name: str) -> np.ndarray:
+    """Labels in an array of the dtype that they had, by its name; without a name NumPy chooses.
 
     Raises
     ------
-    ValueError
-        A dtype that labels never have.
+    ModelFileError
+        A dtype that such labels never have.
     """
     if not name:
-        return None
-    return np.dtype(object) if name == "|O" else _dtype(name)
+        return np.array(values)
+    try:
+        dtype = np.dtype(object) if name == "|O" else _fitting(_dtype(name), values)
+        found = np.array(values, dtype=dtype)
+        has_kind = all(dtype.kind in _LABELS[type(value)] for value in values[:1])
+    except (ArithmeticError, LookupError, TypeError, ValueError) as error:
+        raise ModelFileError(f"label_dtype: {name!r} is no type of labels ({error})") from error
+    if not has_kind or found.tolist() != values:
+        raise ModelFileError(f"label_dtype: {name!r} is not the type of the labels, which are {values[:3]}, ...")
+    return found
 
 
 _MAKERS: dict[str, Callable[[dict[str, Any], Callable[[Any], Any]], Any]] = {
@@ -147,6 +204,7 @@ _MAKERS: dict[str, Callable[[dict[str, Any], Callable[[Any], Any]], Any]] = {
     "$dict": lambda value, decoded: {decoded(key): decoded(item) for key, item in value["$dict"]},
     "$scalar": _scalar,
     "$array": _array,
+    "$table": _table,
     "$objects": _objects,
     "$repr": lambda value, decoded: Unknown(value["$repr"]),
 }

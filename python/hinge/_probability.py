@@ -1,44 +1,46 @@
-"""Probabilities from the decision values of logistic regression."""
+"""Probabilities from decision values: the native ones, which a loaded model gives as well."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
-from scipy.special import expit, log_expit
 
-_LEAST_SUM = 1e-30
-"""Sums of one-vs-rest probabilities below this are divided by as logarithms: their terms may be rounded to 0."""
+from hinge import _native
 
-
-def probabilities(values: np.ndarray) -> np.ndarray:
-    """Probability of each class: the exponential of :func:`log_probabilities`, in a quarter of its time."""
-    if values.ndim == 1:
-        return np.column_stack([expit(-values), expit(values)])
-    found = expit(values)
-    total = found.sum(axis=1, keepdims=True)
-    small = np.flatnonzero(total < _LEAST_SUM)
-    total[small] = 1.0
-    found /= total
-    if len(small):
-        found[small] = np.exp(log_probabilities(values[small]))
-    return found
+LOGISTIC: dict[str, Any] = {"kind": "logistic"}
 
 
-def log_probabilities(values: np.ndarray) -> np.ndarray:
-    """Logarithms of the probability of each class.
+def probabilities(values: np.ndarray, part: dict[str, Any] = LOGISTIC, *, labels: bool = False) -> np.ndarray:
+    """Probability of each class.
 
     Parameters
     ----------
-    values : ndarray of shape (n_samples,) for two classes, else (n_samples, n_classes)
-        Decision values.
+    values : ndarray of shape (n_samples,) or (n_samples, n_classes)
+        Decision values; of shape (n_samples,) for two classes, or for one label.
+    part : dict
+        How probabilities follow, as in :class:`hinge._parts.ModelParts`.
+    labels : bool, default=False
+        Whether the columns are labels, which a row may have in any number: each probability stands by itself.
 
     Returns
     -------
     ndarray of shape (n_samples, n_classes)
-        For more than two classes, the one-vs-rest probabilities divided by their sum.
+        For labels, of the shape of ``values``.
     """
-    if values.ndim == 1:
-        return np.column_stack([log_expit(-values), log_expit(values)])
-    logs = log_expit(values)
-    # Normalised around the largest, so that rows far from every class do not divide 0 by 0.
-    logs -= logs.max(axis=1, keepdims=True)
-    return logs - np.log(np.exp(logs).sum(axis=1, keepdims=True))
+    return _filled(values, part, labels, False)
+
+
+def log_probabilities(values: np.ndarray, part: dict[str, Any] = LOGISTIC, *, labels: bool = False) -> np.ndarray:
+    """Logarithms of :func:`probabilities`: -inf for a probability of 0, which those of the logistic function and of a
+    softmax never are.
+    """
+    return _filled(values, part, labels, True)
+
+
+def _filled(values: np.ndarray, part: dict[str, Any], labels: bool, logarithms: bool) -> np.ndarray:
+    kind = "labels" if labels else "pair" if values.ndim == 1 else "classes"
+    rows = np.ascontiguousarray(values, dtype=np.float64).reshape(len(values), -1)
+    out = np.empty((len(rows), 2 if kind == "pair" else rows.shape[1]))
+    _native.probabilities_of(part, kind, rows, logarithms, out)
+    return out.ravel() if labels and values.ndim == 1 else out

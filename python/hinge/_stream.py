@@ -193,7 +193,7 @@ class StreamClassifier(LinearClassifier):
             stream.learn(rows, ids, weight, options["n_threads"])
         if not is_fitted:
             _validate.remember_features(self, X)
-        self.stream_, self.classes_ = stream, labels
+        self.stream_, self.classes_, self._data = stream, labels, None
         self.coef_, self.intercept_ = stream.model()
         for name in ("certificate_", "presolve_", "n_iter_"):  # those of a fit before
             self.__dict__.pop(name, None)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping, Sequence
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any, TypeVar
 
 import numpy as np
@@ -15,6 +14,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import (
     _check_sample_weight,
     check_array,
+    check_is_fitted,
     column_or_1d,
     validate_data,
 )
@@ -34,22 +34,6 @@ _CHECK = {
     "order": "C",
     "ensure_all_finite": False,  # done natively, with row and column in the message
 }
-
-
-def threads(n_jobs: int | None) -> int:
-    """Number of threads for ``n_jobs``: all usable cores for None and at most, joblib's meaning for negative numbers.
-
-    None is not 1 as in scikit-learn, because results do not depend on the number of threads. Inside a joblib worker
-    it is 1, or nested parallelism would start too many threads.
-    """
-    if n_jobs is not None and (not isinstance(n_jobs, Integral) or isinstance(n_jobs, bool) or n_jobs == 0):
-        raise ValueError(f"n_jobs must be None or an integer other than 0, got {n_jobs!r}")
-    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)
-    if n_jobs is None:
-        from joblib.parallel import get_active_backend
-
-        return 1 if (get_active_backend()[0].nesting_level or 0) > 0 else usable
-    return min(int(n_jobs), usable) if n_jobs > 0 else max(1, usable + 1 + int(n_jobs))
 
 
 def seed(random_state: Any) -> int:
@@ -93,6 +77,12 @@ def canonical(X: Any) -> Any:
 def remember_features(estimator: Any, X: Any) -> None:
     """Set ``n_features_in_`` and ``feature_names_in_``, once a fit has succeeded."""
     validate_data(estimator, X, skip_check_array=True)
+
+
+def check_fitted(estimator: Any) -> None:
+    """scikit-learn's ``check_is_fitted``, not asked where the answer is plain: it takes longer than a row."""
+    if "coef_" not in vars(estimator):
+        check_is_fitted(estimator)
 
 
 def predict_data(estimator: Any, X: Any) -> Any:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from hinge import _checks, _native, _validate
+from hinge import _checks, _native, _threads, _validate
 from hinge._progress import announce, logger
 from hinge._sources import Batch, Source, open_source
 
@@ -197,7 +197,7 @@ class BlockStore:
         names = None if feature_names is None else [str(name) for name in feature_names]
         if names is not None and n_features is None:
             n_features = len(names)
-        threads = _validate.threads(n_jobs)
+        threads = _threads.threads(n_jobs)
         opened = open_source(source, n_features=n_features, zero_based=zero_based, columns=columns, n_threads=threads)
         target = _Target(os.fspath(path), bool(overwrite))
         _native.check_target(target.path, "store", target.overwrite, opened.files)
@@ -229,7 +229,7 @@ class BlockStore:
         def report(_: str, pages: int, share: float) -> None:
             announce(verbose, f"verify {self.path}: {pages} pages, {share:.0%}")
 
-        self._reader.verify(_validate.threads(n_jobs), report if verbose else None)
+        self._reader.verify(_threads.threads(n_jobs), report if verbose else None)
 
     def iter_blocks(self, *, max_rows: int | None = None, n_jobs: int | None = None) -> Iterator[Block]:
         """Rows in pieces, each a random sample of the rows.
@@ -247,7 +247,7 @@ class BlockStore:
         """
         if max_rows is not None:
             _checks.whole("max_rows", max_rows, 1)
-        threads = _validate.threads(n_jobs)
+        threads = _threads.threads(n_jobs)
         for block in range(self.n_blocks):
             pages: list[int] = []
             rows = 0
@@ -275,7 +275,7 @@ class BlockStore:
         sample_weight : ndarray of shape (n_samples,), or None
             None where the store has no weights.
         """
-        ids, weight = self._reader.facts(_validate.threads(n_jobs))
+        ids, weight = self._reader.facts(_threads.threads(n_jobs))
         return self.classes[ids], weight if self._facts["has_weights"] else None
 
     def to_csr(self, *, n_jobs: int | None = None) -> tuple[Any, ...]:

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 from scipy.optimize import minimize_scalar
-from scipy.special import expit, log_softmax
+from scipy.special import log_softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import column_or_1d
 from threadpoolctl import threadpool_limits
 
 from hinge import _checks, _validate
-from hinge._probability import log_probabilities
+from hinge._probability import log_probabilities, probabilities
 from hinge._scoring import LabelScore
 
 METHODS = ("sigmoid", "isotonic", "temperature")
@@ -39,7 +39,23 @@ class Calibration:
 
     classes: np.ndarray
     method: str
-    _model: Any
+    _part: dict[str, Any]
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Take the attributes; those of older pickles hold scikit-learn's calibrators."""
+        state = dict(state)
+        if "_model" in state:
+            state["_part"] = _numbers(state["method"], state.pop("_model"))
+        vars(self).update(state)
+
+    @classmethod
+    def of_part(cls, classes: np.ndarray, part: dict[str, Any]) -> Calibration:
+        """The map of numbers as :meth:`part` gives them."""
+        return cls(classes, part["kind"], part)
+
+    def part(self) -> dict[str, Any]:
+        """The map as numbers, as :class:`hinge._parts.ModelParts` holds it."""
+        return self._part
 
     def predict_proba(self, decisions: Any) -> np.ndarray:
         """Probability of each class.
@@ -53,25 +69,7 @@ class Calibration:
         -------
         ndarray of shape (n_samples, n_classes)
         """
-        values = _checked(decisions, len(self.classes))
-        if self.method != "temperature":
-            return self._model.predict_proba(values)
-        if values.shape[1] == 1:
-            positive = expit(self._model * values.ravel())
-            return np.column_stack([1.0 - positive, positive])
-        return np.exp(log_softmax(self._model * values, axis=1))
-
-    def part(self) -> dict[str, Any]:
-        """The map as numbers, as :class:`hinge._parts.ModelParts` holds it."""
-        if self.method == "temperature":
-            return {"kind": "temperature", "factor": float(self._model)}
-        calibrators = self._model.calibrated_classifiers_[0].calibrators
-        if self.method == "sigmoid":
-            slopes, offsets = np.array([(c.a_, c.b_) for c in calibrators], dtype=np.float64).T.copy()
-            return {"kind": "sigmoid", "slopes": slopes, "offsets": offsets}
-        lines = [(c.X_thresholds_, c.y_thresholds_) for c in calibrators]
-        lines = [tuple(np.ascontiguousarray(part, dtype=np.float64) for part in line) for line in lines]
-        return {"kind": "isotonic", "lines": lines}
+        return probabilities(self._values(decisions), self._part)
 
     def predict_log_proba(self, decisions: Any) -> np.ndarray:
         """Logarithms of :meth:`predict_proba`.
@@ -86,11 +84,26 @@ class Calibration:
         ndarray of shape (n_samples, n_classes)
             ``-inf`` for a probability of 0; exact far from the boundary with "temperature".
         """
-        if self.method != "temperature":
-            with np.errstate(divide="ignore"):
-                return np.log(self.predict_proba(decisions))
-        values = self._model * _checked(decisions, len(self.classes))
-        return log_probabilities(values.ravel()) if values.shape[1] == 1 else log_softmax(values, axis=1)
+        return log_probabilities(self._values(decisions), self._part)
+
+    def _values(self, decisions: Any) -> np.ndarray:
+        values = _checked(decisions, len(self.classes))
+        return values.ravel() if values.shape[1] == 1 else values
+
+
+def _numbers(method: str, model: Any) -> dict[str, Any]:
+    """What was fitted as numbers: the factor of a temperature, or scikit-learn's calibrators."""
+    if method == "temperature":
+        return {"kind": "temperature", "factor": float(model)}
+    calibrators = model.calibrated_classifiers_[0].calibrators
+    if method == "sigmoid":
+        slopes, offsets = np.array([(c.a_, c.b_) for c in calibrators], dtype=np.float64).T.copy()
+        return {"kind": "sigmoid", "slopes": slopes, "offsets": offsets}
+    lines = [
+        tuple(np.array(part, dtype=np.float64) for part in (c.X_thresholds_, np.clip(c.y_thresholds_, 0.0, 1.0)))
+        for c in calibrators
+    ]
+    return {"kind": "isotonic", "lines": lines}
 
 
 def calibrate(decisions: Any, y: Any, *, method: str = "sigmoid", sample_weight: Any = None) -> Calibration:
@@ -141,7 +154,7 @@ def calibrate(decisions: Any, y: Any, *, method: str = "sigmoid", sample_weight:
     classes, ids = _validate.encode(y)
     _check_columns(values, len(classes))
     if method == "temperature":
-        return Calibration(classes, method, _temperature(values, ids, weight))
+        return Calibration(classes, method, _numbers(method, _temperature(values, ids, weight)))
     from sklearn.calibration import CalibratedClassifierCV  # brings half of scikit-learn with it
     from sklearn.frozen import FrozenEstimator
 
@@ -154,7 +167,7 @@ def calibrate(decisions: Any, y: Any, *, method: str = "sigmoid", sample_weight:
     with warnings.catch_warnings(), threadpool_limits(limits=1):
         warnings.filterwarnings("ignore", message=".*does not appear to accept sample_weight")
         model.fit(values, y, sample_weight=weight)
-    return Calibration(classes, method, model)
+    return Calibration(classes, method, _numbers(method, model))
 
 
 def tune_threshold(

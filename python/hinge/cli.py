@@ -1,32 +1,45 @@
-"""The command line: ``python -m hinge demo`` and ``python -m hinge blocks``."""
+"""The command line: ``hinge COMMAND`` or ``python -m hinge COMMAND``, with the commands of ``hinge._commands``."""
 
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
-from typing import Any
 
-from hinge import __version__, demo
-from hinge._console import console
-from hinge.blocks import BlockStore
+from hinge import __version__, _commands
 
 INTERRUPTED = 130
 """Exit code after Ctrl-C: 128 and the number of the signal, as shells have it."""
 
+CLOSED_PIPE = 141
+"""The same where the reader of standard output has left."""
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command and return its exit code: 0, 1 for unusable input, 130 after Ctrl-C."""
-    chosen = vars(_parser().parse_args(arguments))
-    run = chosen.pop("run")
+    """Run a command and return its exit code: 0, 1 for unusable input, 130 after Ctrl-C, 141 for a closed pipe."""
+    arguments = sys.argv[1:] if arguments is None else arguments
     try:
-        run(**chosen)
+        code = _run(arguments)
+        sys.stdout.flush()
+        return code
+    except BrokenPipeError:
+        # Quietly, as other tools; the interpreter would complain when it closes standard output.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return CLOSED_PIPE
     except KeyboardInterrupt:
         print("hinge: interrupted", file=sys.stderr)
         return INTERRUPTED
     except (OSError, ValueError) as error:
         print(f"hinge: error: {_one_line(error)}", file=sys.stderr)
         return 1
+
+
+def _run(arguments: Sequence[str]) -> int:
+    if arguments and arguments[0] in _commands.LETTERED:
+        return _commands.run(arguments[0], arguments[1:])
+    chosen = vars(_parser(arguments).parse_args(arguments))
+    chosen.pop("run")(**chosen)
     return 0
 
 
@@ -36,105 +49,15 @@ def _one_line(error: Exception) -> str:
     return " ".join(str(error).split())
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
+    """The parser of these arguments: it knows the names of all commands, but options of the chosen one only."""
     about = "Exact linear classification of large sparse data."
-    parser = argparse.ArgumentParser(prog="python -m hinge", description=about)
+    parser = argparse.ArgumentParser(prog="hinge", description=about)
     parser.add_argument("--version", action="version", version=f"hinge {__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    about = "Choose C on real data, prove the optimum, compare with scikit-learn."
-    _add_demo_options(commands.add_parser("demo", help=about, description=about))
-    about = "Compressed block stores of data sets that are larger than memory."
-    _add_blocks_commands(commands.add_parser("blocks", help=about, description=about))
+    chosen = next((argument for argument in arguments if not argument.startswith("-")), None)
+    for name, about in _commands.ABOUT.items():
+        command = commands.add_parser(name, help=about, description=about)
+        if name == chosen:
+            _commands.add_options(name, command)
     return parser
-
-
-def _add_blocks_commands(parser: argparse.ArgumentParser) -> None:
-    commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    about = "Make a store from svmlight, .npz or Parquet files."
-    build = commands.add_parser("build", help=about, description=about)
-    build.set_defaults(run=_build)
-    build.add_argument(
-        "sources", nargs="+", metavar="SOURCE", help="files or patterns of one kind; - is standard input"
-    )
-    about = "the file to be made; a store that is there is replaced, another file is kept"
-    build.add_argument("store", metavar="STORE", help=about)
-    about = "replace a file that is no store, too (a source never is)"
-    build.add_argument("--force", action="store_true", help=about)
-    build.add_argument("--no-relabel", dest="relabel", action="store_false", help="keep the numbers of the columns")
-    build.add_argument("--blocks", type=int, metavar="N", help="number of blocks (default: 64)")
-    build.add_argument("--features", type=int, metavar="N", help="number of columns (default: the largest that occurs)")
-    about = "svmlight: whether indices start at 0 (default: found out from the beginning)"
-    build.add_argument("--zero-based", choices=("yes", "no"), help=about)
-    build.add_argument("--label", metavar="NAME", help="Parquet: column of the labels")
-    build.add_argument("--indices", metavar="NAME", help="Parquet: list column of the indices")
-    build.add_argument("--values", metavar="NAME", help="Parquet: list column of the values")
-    build.add_argument("--hash", metavar="NAME", nargs="+", help="Parquet: plain columns to be hashed")
-    build.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the blocks (default: 0)")
-    build.add_argument("--jobs", type=int, metavar="N", help="threads (default: all usable cores)")
-    about = "Show what a store says about itself."
-    info = commands.add_parser("info", help=about, description=about)
-    info.set_defaults(run=_info)
-    info.add_argument("store", metavar="STORE")
-    about = "Read and check every byte of a store; exit code 1 if it is damaged."
-    verify = commands.add_parser("verify", help=about, description=about)
-    verify.set_defaults(run=_verify)
-    verify.add_argument("store", metavar="STORE")
-    verify.add_argument("--jobs", type=int, metavar="N", help="threads (default: all usable cores)")
-
-
-def _build(sources: list[str], store: str, **given: Any) -> None:
-    if store == "-":
-        raise ValueError("STORE must be the name of a file, got '-': a store cannot go to standard output")
-    columns = {
-        "label": given["label"],
-        "indices": given["indices"],
-        "values": given["values"],
-        "features": given["hash"],
-    }
-    columns = {name: value for name, value in columns.items() if value is not None}
-    base: dict[str | None, bool | str] = {"yes": True, "no": False, None: "auto"}
-    options = {} if given["blocks"] is None else {"n_blocks": given["blocks"]}
-    made = BlockStore.build(
-        sources,
-        store,
-        relabel=given["relabel"],
-        n_features=given["features"],
-        zero_based=base[given["zero_based"]],
-        columns=columns or None,
-        overwrite=given["force"],
-        random_state=given["seed"],
-        n_jobs=given["jobs"],
-        verbose=1,
-        **options,
-    )
-    _show(made)
-
-
-def _info(store: str) -> None:
-    _show(BlockStore(store))
-
-
-def _verify(store: str, jobs: int | None) -> None:
-    BlockStore(store).verify(n_jobs=jobs, verbose=1)
-    console().line(f"{store}: whole")
-
-
-def _show(store: BlockStore) -> None:
-    for name, value in store.info().items():
-        if name in ("classes", "class_rows", "class_weight") and len(value) > 10:
-            value = f"{value[:10]} and {len(value) - 10} more"
-        console().line(f"{name:18} {value}")
-
-
-def _add_demo_options(parser: argparse.ArgumentParser) -> None:
-    default = demo.Options()
-    parser.set_defaults(run=lambda **chosen: demo.run(console(), demo.Options(**chosen)))
-    about = "svmlight file, plain, gzip, bzip2 or zstd, - for standard input; without it, docstrings of the packages"
-    parser.add_argument("file", nargs="?", metavar="FILE", help=about)
-    about = "where the picture of accuracy against C goes (default: %(default)s)"
-    parser.add_argument("--output", default=default.output, metavar="PNG", help=about)
-    about = "what is minimised (default: %(default)s)"
-    parser.add_argument("--loss", choices=demo.LOSSES, default=default.loss, help=about)
-    about = "threads of hinge and processes of scikit-learn (default: all usable cores)"
-    parser.add_argument("--jobs", type=int, metavar="N", help=about)
-    parser.add_argument("--no-compare", dest="compare", action="store_false", help="do not run scikit-learn")

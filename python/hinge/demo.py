@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from hinge import _checks, _native, _validate
+from hinge import _checks, _native, _threads
 from hinge._comparison import compare
 from hinge._console import News, PlainConsole
 from hinge._csearch import CSearch
@@ -75,7 +75,7 @@ def run(show: PlainConsole, options: Options) -> None:
 
     """
     _checks.choice("loss", options.loss, LOSSES)
-    n_jobs = _validate.threads(options.jobs)
+    n_jobs = _threads.threads(options.jobs)
     folder = Path(options.output).absolute().parent
     if not folder.is_dir():
         raise FileNotFoundError(errno.ENOENT, "no such folder", str(folder))

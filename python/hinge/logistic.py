@@ -5,19 +5,18 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
-from scipy.special import expit, log_expit
 from sklearn.utils.validation import check_is_fitted
 
 from hinge import _cv_paths, _logistic_fit, _native, _sklearn_names, _validate
 from hinge._block_options import BlockOptions
 from hinge._callbacks import FitTask
 from hinge._declared import declared, keep
+from hinge._fit_rows import FitRows
 from hinge._inherited_docs import with_docs_of
 from hinge._parameters import LOGISTIC_REGRESSION, LOGISTIC_REGRESSION_CV
 from hinge._probabilistic import ProbabilisticClassifier
 from hinge._probability import log_probabilities, probabilities
 from hinge._problem import Problem
-from hinge._rows import Rows
 from hinge._searched import SearchedClassifier
 from hinge._stream import StreamClassifier
 from hinge.blocks import BlockStore
@@ -98,7 +97,7 @@ class LogisticRegression(ProbabilisticClassifier, StreamClassifier):
     def _loss(self) -> str:
         return "logistic"
 
-    def _solved(self, solve: Any, C: float, rows: Rows, options: dict[str, Any]) -> dict[str, Any]:
+    def _solved(self, solve: Any, C: float, rows: FitRows, options: dict[str, Any]) -> dict[str, Any]:
         return _logistic_fit.solved(self, solve, C, rows, options)
 
     def _fit_stored(self, store: BlockStore, given: Any, options: dict[str, Any]) -> None:
@@ -113,10 +112,10 @@ class LogisticRegression(ProbabilisticClassifier, StreamClassifier):
         return {"kind": "logistic"}
 
     def _log_probabilities(self, values: np.ndarray) -> np.ndarray:
-        return log_expit(values) if hasattr(self, "multilabel_") else log_probabilities(values)
+        return log_probabilities(values, labels=hasattr(self, "multilabel_"))
 
     def _probabilities(self, values: np.ndarray) -> np.ndarray:
-        return expit(values) if hasattr(self, "multilabel_") else probabilities(values)
+        return probabilities(values, labels=hasattr(self, "multilabel_"))
 
 
 @declared(LOGISTIC_REGRESSION_CV)

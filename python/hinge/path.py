@@ -10,7 +10,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from hinge import _checks, _native, _validate
+from hinge import _checks, _native, _threads, _validate
 from hinge._cost_file import CostPathFile, header
 from hinge._cost_problem import CostProblem, Explored
 from hinge._cost_ray import CostRay
@@ -286,7 +286,7 @@ class CostPath(Explored):
         OSError
             It cannot be opened.
         """
-        threads = _validate.threads(n_jobs)
+        threads = _threads.threads(n_jobs)
         with open(path, "rb") as raw, reading(os.fspath(path), "a saved cost path"):
             with np.load(raw, allow_pickle=False) as file:
                 arrays = dict(file)
@@ -406,7 +406,7 @@ def cost_path(
     limit = _pair("box", box)
     if min(limit) <= 0:
         raise ValueError(f"box must hold two numbers above 0, got {limit}")
-    n_threads, seed = _validate.threads(n_jobs), _validate.seed(random_state)
+    n_threads, seed = _threads.threads(n_jobs), _validate.seed(random_state)
     problem = CostProblem.of(X, y, intercept_scaling)
     report = _reporter(verbose)
     begin = None if start is None else _pair("start", start)

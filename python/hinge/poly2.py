@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import _check_feature_names_in, check_array, check_is_fitted, validate_data
 
-from hinge import _native, _sparse, _validate
+from hinge import _native, _sparse, _threads, _validate
 from hinge._declared import checked, declared, keep
 from hinge._parameters import POLY2_MAP
 from hinge._versioned import Versioned
@@ -173,7 +173,7 @@ class Poly2Map(Versioned, TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self)
         X = with_sorted_rows(_validate.predict_data(self, X))
-        threads = _validate.threads(n_jobs)
+        threads = _threads.threads(n_jobs)
         return PairUsage(*_validate.call_native(lambda m: _native.map_usage(m, self._native, threads), X))
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:

@@ -11,7 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils.validation import check_is_fitted
 
-from hinge import _checks, _validate
+from hinge import _checks, _threads, _validate
 from hinge._blocks import Scores
 from hinge._linear import LinearClassifier
 from hinge._sources import Arrays, Batch, Source, open_source
@@ -79,7 +79,7 @@ def iter_predictions(
         getattr(model, method)
     except AttributeError as error:
         raise ValueError(str(error)) from error
-    threads = _validate.threads(n_jobs)
+    threads = _threads.threads(n_jobs)
     if isinstance(source, BlockStore):
         values = Scores(source, model, threads).in_order()
         return (_answer(model, method, piece) for piece in values)

@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from hinge import _blocks, _native, _validate
+from hinge import _blocks, _native, _training_data, _validate
 from hinge._budget import budget
 from hinge._callbacks import FitTask, with_callbacks
 from hinge._certificate import Certificate
@@ -109,6 +109,7 @@ class SubgradientClassifier(LinearClassifier):
             lambda matrix: _native.descend(matrix, ids, len(classes), cost, options, eta, report), checked
         )
         self._take(classes, result)
+        self._data = _training_data.of_rows(checked, ids, len(classes), None)
         _validate.remember_features(self, X)
         task.end()
         return self
@@ -315,7 +316,7 @@ class PegasosClassifier(SubgradientClassifier):
             # This pass ends a suffix, the next one begins afresh.
             state |= {name: np.zeros_like(state[name]) for name in ("sum", "b_sum")} | {"counted": 0}
         _validate.remember_features(self, X)
-        self._state = state
+        self._state, self._data = state, None
         self.t_ = int(state["steps"])
         return self
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from hinge import _native, _sklearn_names, _validate, calibration
+from hinge import _native, _sklearn_names, _validate
 from hinge._block_options import BlockOptions
 from hinge._csearch import CSearch
 from hinge._declared import declared, keep
@@ -17,6 +17,7 @@ from hinge._problem import Problem
 from hinge._scoring import LabelScore, known_scorer
 from hinge._searched import SearchedClassifier
 from hinge._stream import StreamClassifier
+from hinge.calibration import METHODS, calibrate, costs, tune_threshold
 
 
 @declared(LINEAR_SVC)
@@ -207,8 +208,8 @@ class LinearSVCCV(SearchedClassifier, ProbabilisticClassifier, LinearSVC):
         if self.threshold is not None and self.cost_matrix is not None:
             raise ValueError("threshold and cost_matrix exclude each other, both are given")
         if self.cost_matrix is not None:
-            costs = calibration.costs(self.cost_matrix, len(self.cost_matrix))
-            if len(costs) > 2 and self.probability is None:
+            matrix = costs(self.cost_matrix, len(self.cost_matrix))
+            if len(matrix) > 2 and self.probability is None:
                 raise ValueError("cost_matrix for more than 2 classes needs probability, it is None")
 
     def _needs_decisions(self) -> bool:
@@ -229,19 +230,17 @@ class LinearSVCCV(SearchedClassifier, ProbabilisticClassifier, LinearSVC):
         if self.threshold is not None:
             LabelScore("threshold", self.threshold, problem.y, problem.classes, problem.sample_weight)
         if self.cost_matrix is not None:
-            calibration.costs(self.cost_matrix, n_classes)
+            costs(self.cost_matrix, n_classes)
 
     def _use_decisions(self, problem: Problem, found: CSearch) -> None:
         """Fit probabilities and thresholds to the out-of-fold decision values of the chosen C."""
         for name in ("calibration_", "threshold_"):
             self.__dict__.pop(name, None)
         if self.probability is not None:
-            fitted = calibration.calibrate(
-                found.decisions, problem.y, method=self.probability, sample_weight=problem.sample_weight
-            )
+            fitted = calibrate(found.decisions, problem.y, method=self.probability, sample_weight=problem.sample_weight)
             self.calibration_ = fitted
         if self.threshold is not None or (self.cost_matrix is not None and len(problem.classes) == 2):
-            self.threshold_ = calibration.tune_threshold(
+            self.threshold_ = tune_threshold(
                 found.decisions,
                 problem.y,
                 scoring=self.threshold,
@@ -256,7 +255,8 @@ class LinearSVCCV(SearchedClassifier, ProbabilisticClassifier, LinearSVC):
             return super()._predicted(values)
         probabilities = self._probabilities(values)
         if self.cost_matrix is not None:
-            return self.classes_[(probabilities @ np.asarray(self.cost_matrix, dtype=np.float64)).argmin(axis=1)]
+            matrix = costs(self.cost_matrix, len(self.classes_))
+            return self.classes_[_expected_costs(probabilities, matrix).argmin(axis=1)]
         return self.classes_[probabilities.argmax(axis=1)]
 
     def _answer_part(self) -> dict[str, Any]:
@@ -266,7 +266,7 @@ class LinearSVCCV(SearchedClassifier, ProbabilisticClassifier, LinearSVC):
             return super()._answer_part()
         if self.cost_matrix is None:
             return {"kind": "most_probable"}
-        return {"kind": "cheapest", "costs": calibration.costs(self.cost_matrix, len(self.classes_))}
+        return {"kind": "cheapest", "costs": costs(self.cost_matrix, len(self.classes_))}
 
     def _probability_part(self) -> dict[str, Any] | None:
         return self.calibration_.part() if hasattr(self, "calibration_") else None
@@ -280,4 +280,12 @@ class LinearSVCCV(SearchedClassifier, ProbabilisticClassifier, LinearSVC):
     def _no_probabilities(self) -> str | None:
         if self.probability is not None:
             return None
-        return f"probability is None, it must be one of {sorted(calibration.METHODS)}"
+        return f"probability is None, it must be one of {sorted(METHODS)}"
+
+
+def _expected_costs(probabilities: np.ndarray, costs: np.ndarray) -> np.ndarray:
+    """``probabilities @ costs`` with sums in the order of the classes, so that a row has the same bits in any batch."""
+    expected = np.zeros_like(probabilities)
+    for column, cost in zip(probabilities.T, costs, strict=True):
+        expected += column[:, None] * cost
+    return expected

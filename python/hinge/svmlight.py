@@ -6,11 +6,11 @@ import os
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
-from hinge import _checks, _native, _validate
+from hinge import _checks, _duplicates, _native, _threads
 
 DTYPES = ("float32", "float64")
+MATRICES = ("scipy", "arrays")
 
 
 def load_svmlight(
@@ -21,6 +21,7 @@ def load_svmlight(
     zero_based: bool | str = "auto",
     query_id: bool = False,
     n_jobs: int | None = None,
+    matrix: str = "scipy",
 ) -> tuple[Any, ...]:
     r"""Read a file of lines ``label [qid:number] index:value ... [# comment]``, plain or compressed.
 
@@ -41,12 +42,18 @@ def load_svmlight(
         Whether to return the queries too.
     n_jobs : int, default=None
         Threads. None means all usable cores; the result is the same for any number.
+    matrix : {"scipy", "arrays"}, default="scipy"
+        What X is: a matrix of SciPy, or its plain arrays, in which the numbers are the same. With "arrays" SciPy is
+        not imported, whose import takes longer and more memory than many a file.
 
     Returns
     -------
     X : scipy.sparse.csr_matrix of shape (n_samples, n_features), dtype as given
         Indices within a row may be unsorted, as they are in the file. A column that comes twice in a row has
         the sum of both values. Index arrays are int32 where that is enough, else int64.
+        With ``matrix="arrays"`` it is the tuple ``((values, indices, indptr), (n_samples, n_features))``: what
+        ``csr_matrix`` takes, so that ``csr_matrix(*X)`` makes the matrix of them. Row ``i`` has the values
+        ``values[indptr[i]:indptr[i + 1]]`` in the columns ``indices[indptr[i]:indptr[i + 1]]``, counted from 0.
     y : ndarray of shape (n_samples,), float64
         Labels.
     qid : ndarray of shape (n_samples,), int64
@@ -75,26 +82,41 @@ def load_svmlight(
     ...     with open(path, "w") as file:
     ...         _ = file.write("+1 1:0.5 3:2\n-1 2:1  # a comment\n")
     ...     X, y = load_svmlight(path)
+    ...     arrays, _ = load_svmlight(path, matrix="arrays")
     >>> X.toarray()
     array([[0.5, 0. , 2. ],
            [0. , 1. , 0. ]])
     >>> y
     array([ 1., -1.])
 
+    The same matrix as plain arrays:
+
+    >>> arrays
+    ((array([0.5, 2. , 1. ]), array([0, 2, 1], dtype=int32), array([0, 2, 3], dtype=int32)), (2, 3))
+
     """
     if n_features is not None:
         _checks.whole("n_features", n_features, 1)
         n_features = int(n_features)
     _checks.truth("query_id", query_id)
+    _checks.choice("matrix", matrix, MATRICES)
     base = _zero_based(zero_based)
-    values_dtype, n_threads = _dtype(dtype), _validate.threads(n_jobs)
+    values_dtype, n_threads = _dtype(dtype), _threads.threads(n_jobs)
     parts = _native.load_svmlight(os.fsdecode(path), n_features, base, values_dtype, n_threads)
     indptr, indices, values, n_columns, y, qid = parts
     if query_id and qid is None:
         raise ValueError(
             f"{os.fsdecode(path)}: no queries; expected qid:N after the label of every row, or query_id=False"
         )
-    X = _validate.summed(sp.csr_matrix((values, indices, indptr), shape=(len(indptr) - 1, n_columns)))
+    shape = (len(indptr) - 1, n_columns)
+    index = np.int32 if max(*shape, len(values)) < 2**31 else np.int64
+    indptr, indices = indptr.astype(index, copy=False), indices.astype(index, copy=False)
+    indptr, indices, values = _duplicates.summed(indptr, indices, values, n_columns)
+    X: Any = (values, indices, indptr), shape
+    if matrix == "scipy":
+        from scipy.sparse import csr_matrix
+
+        X = csr_matrix(*X)
     return (X, y, qid) if query_id else (X, y)
 
 

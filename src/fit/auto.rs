@@ -84,7 +84,7 @@ pub fn solve<'a>(
     start: &Start,
     monitor: &'a dyn Monitor,
 ) -> Result<Solution> {
-    let mut solution = attempt(problem, loss, params, start, true, monitor)?;
+    let mut solution = attempt(problem, loss, params, start, Aim::Proof, monitor)?;
     certificate::certify(problem, loss, &mut solution, params.tol, monitor)?;
     let mut tol = params.tol;
     for _ in 0..FURTHER_ATTEMPTS {
@@ -103,7 +103,7 @@ pub fn solve<'a>(
             alpha: Some(solution.alpha.clone()),
             is_consistent: false,
         };
-        let mut next = attempt(problem, loss, &params, &start, true, monitor)?;
+        let mut next = attempt(problem, loss, &params, &start, Aim::Proof, monitor)?;
         next.n_iter += solution.n_iter;
         next.passes += solution.passes;
         certificate::certify(problem, loss, &mut next, params.tol, monitor)?;
@@ -125,7 +125,7 @@ fn is_settled(solution: &mut Solution, tol: f64) -> bool {
 }
 
 /// [`solve`] without the proof: the certificate is what the solver computed, off by whatever rounding has
-/// done. For solutions that are judged by something else, such as those of a search.
+/// done. For solutions that are proved elsewhere.
 ///
 /// # Errors
 /// As for [`solve`].
@@ -136,7 +136,33 @@ pub fn solve_unproved<'a>(
     start: &Start,
     monitor: &'a dyn Monitor,
 ) -> Result<Solution> {
-    attempt(problem, loss, params, start, false, monitor)
+    attempt(problem, loss, params, start, Aim::Gap, monitor)
+}
+
+/// [`solve_unproved`] for the lanes of a search, which go on from one `C` to the next: the better the
+/// weights, the sooner the next ones, so that a dual point that would end a fit sooner saves nothing.
+///
+/// # Errors
+/// As for [`solve`].
+pub fn solve_in_search<'a>(
+    problem: &Problem<'a>,
+    loss: LossKind,
+    params: &Params,
+    start: &Start,
+    monitor: &'a dyn Monitor,
+) -> Result<Solution> {
+    attempt(problem, loss, params, start, Aim::Weights, monitor)
+}
+
+/// What a solution is wanted for.
+#[derive(Clone, Copy, PartialEq)]
+enum Aim {
+    /// It is proved: it comes with evidence.
+    Proof,
+    /// Its gap.
+    Gap,
+    /// Its weights, from which others start.
+    Weights,
 }
 
 fn attempt<'a>(
@@ -144,13 +170,13 @@ fn attempt<'a>(
     loss: LossKind,
     params: &Params,
     start: &Start,
-    is_proved: bool,
+    aim: Aim,
     monitor: &'a dyn Monitor,
 ) -> Result<Solution> {
     let is_auto = params.solver == SolverKind::Auto;
     let solver = if is_auto { choose(problem, loss) } else { params.solver };
     match (solver, loss) {
-        (SolverKind::Newton, _) => return solve_by_newton(problem, loss, params, start, monitor),
+        (SolverKind::Newton, _) => return solve_by_newton(problem, loss, params, start, aim, monitor),
         (SolverKind::PrimalCd, LossKind::SquaredHinge) => {
             return primal_cd::solve(problem, params, start, monitor);
         }
@@ -174,7 +200,8 @@ fn attempt<'a>(
         let design = problem.design(1.0);
         if is_newtons(&design, factorisation(&design), loss) { PATIENCE_DIRECT } else { PATIENCE }
     });
-    let options = DualOptions { is_online: solver == SolverKind::DualCdOnline, patience, is_proved };
+    let options =
+        DualOptions { is_online: solver == SolverKind::DualCdOnline, patience, is_proved: aim == Aim::Proof };
     let solution = with_loss!(loss, loss => {
         dual::solve(problem, loss.method(problem.y, problem.cost), params, options, start, monitor)?
     });
@@ -184,7 +211,7 @@ fn attempt<'a>(
     let is_consistent = solution.is_consistent;
     let start =
         Start { w: Some((solution.w, solution.intercept)), alpha: Some(solution.alpha), is_consistent };
-    let mut finished = solve_by_newton(problem, loss, params, &start, monitor)?;
+    let mut finished = solve_by_newton(problem, loss, params, &start, aim, monitor)?;
     finished.passes += solution.passes;
     Ok(finished)
 }
@@ -194,11 +221,12 @@ fn solve_by_newton<'a>(
     loss: LossKind,
     params: &Params,
     start: &Start,
+    aim: Aim,
     monitor: &'a dyn Monitor,
 ) -> Result<Solution> {
     with_smooth_loss!(
         loss,
-        loss => newton::solve(problem, loss, params, start, monitor),
+        loss => newton::solve(problem, loss, params, start, aim != Aim::Weights, monitor),
         else hinge::solve(problem, params, start, monitor)
     )
 }

@@ -1,6 +1,7 @@
 //! One-vs-rest: the binary problems of a classification task, as parallel tasks over one matrix.
 //! [`crammer_singer`]: all classes as one problem. [`sparse`]: thousands of labels with sparse weights.
-//! [`classes`]: what classes are called. [`scores`]: predictions of many labels, with [`inverted_index`] for sparse weights.
+//! [`classes`]: what classes are called. [`scores`]: predictions of many labels, with [`inverted_index`] for
+//! sparse weights.
 //!
 //! Two classes make one problem, whose positive class is the second; `k > 2` classes make `k` problems, class
 //! `k` against the rest. Problems share the matrix and the costs; each makes its own labels (one number per

@@ -53,8 +53,14 @@ macro_rules! with_slice {
 }
 
 impl FloatSlice<'_> {
-    fn len(&self) -> usize {
+    /// How many there are.
+    pub fn len(&self) -> usize {
         with_slice!(self, w => w.len())
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
     }
 
     fn part(&self, range: Range<usize>) -> Self {
@@ -97,7 +103,10 @@ type Task<'o> = (Range<usize>, Range<usize>, &'o mut [f64]);
 
 impl Scorer<'_> {
     /// Checks the shapes.
-    fn check(&self, n_cols: usize) -> Result<()> {
+    ///
+    /// # Errors
+    /// [`Error::Shape`].
+    pub fn check(&self, n_cols: usize) -> Result<()> {
         let n_labels = self.intercept.len();
         if n_labels == 0 {
             return Err(Error::Shape { what: "labels of the model", expected: 1, found: 0 });
@@ -122,10 +131,15 @@ impl Scorer<'_> {
         }
     }
 
+    /// Products and sums of a prediction, about.
+    pub fn products(&self, x: &impl CheckedRows) -> usize {
+        let outputs = x.n_rows().saturating_mul(self.intercept.len());
+        x.n_entries().saturating_mul(self.depth()).saturating_add(outputs)
+    }
+
     /// Whether a prediction is too short for threads: it is then made by the calling thread alone.
     pub fn is_small(&self, x: &impl CheckedRows) -> bool {
-        let outputs = x.n_rows().saturating_mul(self.intercept.len());
-        x.n_entries().saturating_mul(self.depth()).saturating_add(outputs) <= FEW_PRODUCTS
+        self.products(x) <= FEW_PRODUCTS
     }
 
     /// Rows per block: all of them where the calling thread works alone, which then asks for no pool either.
@@ -166,27 +180,44 @@ impl Scorer<'_> {
     }
 
     /// Checks some rows and writes their decision values, row after row.
-    fn fill<P: CheckedRows>(&self, x: &P, rows: Range<usize>, finite: Finite, out: &mut [f64]) -> Result<()> {
-        let (rows, b) = (x.piece(rows, finite)?, self.intercept);
+    ///
+    /// # Errors
+    /// Those of [`CheckedRows::piece`].
+    pub fn fill<P: CheckedRows>(
+        &self,
+        x: &P,
+        rows: Range<usize>,
+        finite: Finite,
+        out: &mut [f64],
+    ) -> Result<()> {
+        self.fill_checked(&x.piece(rows, finite)?, out);
+        Ok(())
+    }
+
+    /// Writes the decision values of checked rows, row after row; allocates nothing.
+    ///
+    /// # Panics
+    /// If the model has fewer columns than the rows, or `out` is too short.
+    pub fn fill_checked<R: RowProducts>(&self, rows: &R, out: &mut [f64]) {
+        let b = self.intercept;
         match self.weights {
             ModelWeights::ByLabel(w) => with_slice!(w, w => rows.products(w, b, out)),
-            ModelWeights::ByColumn(w) => with_slice!(w, w => add_columns(&rows, b, out, |j, v, out| {
+            ModelWeights::ByColumn(w) => with_slice!(w, w => add_columns(rows, b, out, |j, v, out| {
                 out.iter_mut().zip(&w[j * b.len()..]).for_each(|(out, w)| *out += v * w.to_f64());
             })),
             ModelWeights::Sparse { index, gathered: Some(values), .. } => {
-                add_columns(&rows, b, out, |j, v, out| {
+                add_columns(rows, b, out, |j, v, out| {
                     let (start, labels, _) = index.column(j);
                     labels.iter().zip(&values[start..]).for_each(|(l, w)| out[*l as usize] += v * w);
                 })
             }
             ModelWeights::Sparse { index, values, .. } => {
-                with_slice!(values, w => add_columns(&rows, b, out, |j, v, out| {
+                with_slice!(values, w => add_columns(rows, b, out, |j, v, out| {
                     let (_, labels, positions) = index.column(j);
                     labels.iter().zip(positions).for_each(|(l, at)| out[*l as usize] += v * w[*at].to_f64());
                 }))
             }
         }
-        Ok(())
     }
 
     /// Decision values of all rows, one per label, row after row.
@@ -199,18 +230,32 @@ impl Scorer<'_> {
         finite: Finite,
         monitor: &dyn Monitor,
     ) -> Result<Vec<f64>> {
-        self.check(x.n_cols())?;
         let mut out = memory::zeros(x.n_rows() * self.intercept.len());
+        self.decisions_into(x, finite, monitor, &mut out)?;
+        Ok(out)
+    }
+
+    /// [`Self::decisions`] into a slice of theirs.
+    ///
+    /// # Errors
+    /// Those of [`Self::decisions`]; `out` may then be written in part.
+    pub fn decisions_into<P: CheckedRows>(
+        &self,
+        x: &P,
+        finite: Finite,
+        monitor: &dyn Monitor,
+        out: &mut [f64],
+    ) -> Result<()> {
+        self.check(x.n_cols())?;
+        check_length("decision values", x.n_rows() * self.intercept.len(), out.len())?;
         let gathered = self.gather(x);
         let model = self.with_gathered(gathered.as_deref());
         let fill = |(rows, labels, out): Task<'_>| model.part(labels).fill(x, rows, finite, out);
-        let tasks = model.tasks(x, &mut out);
+        let tasks = model.tasks(x, out);
         if self.is_small(x) {
-            tasks.into_iter().try_for_each(fill)?;
-        } else {
-            parallel::try_map(tasks, |_, task| monitor.poll().and_then(|()| fill(task)))?;
+            return tasks.into_iter().try_for_each(fill);
         }
-        Ok(out)
+        parallel::try_map(tasks, |_, task| monitor.poll().and_then(|()| fill(task))).map(|_| ())
     }
 
     /// The decision values in pieces: blocks of rows, or parts of a row where there are few rows of much
@@ -244,7 +289,10 @@ impl Scorer<'_> {
     }
 
     /// `read` of the decision values of blocks of rows, in the order of the rows.
-    fn read_blocks<P: CheckedRows, T: Send>(
+    ///
+    /// # Errors
+    /// Those of [`Self::decisions`].
+    pub fn read_blocks<P: CheckedRows, T: Send>(
         &self,
         x: &P,
         finite: Finite,
@@ -326,7 +374,7 @@ fn add_columns<R: Rows>(rows: &R, intercept: &[f64], out: &mut [f64], add: impl 
 }
 
 /// The labels of the `k` highest values of each row with the values, highest first, equal ones by label.
-fn highest(values: &[f64], n_labels: usize, k: usize) -> Vec<(u32, f64)> {
+pub fn highest(values: &[f64], n_labels: usize, k: usize) -> Vec<(u32, f64)> {
     let (mut found, mut order) =
         (memory::with_capacity(values.len() / n_labels * k), Vec::with_capacity(n_labels));
     for values in values.chunks_exact(n_labels) {
@@ -343,7 +391,7 @@ fn highest(values: &[f64], n_labels: usize, k: usize) -> Vec<(u32, f64)> {
 }
 
 /// How many values of each row are positive, and the labels of these.
-fn positive(values: &[f64], n_labels: usize) -> (Vec<usize>, Vec<i32>) {
+pub fn positive(values: &[f64], n_labels: usize) -> (Vec<usize>, Vec<i32>) {
     let (mut counts, mut labels) = (Vec::with_capacity(values.len() / n_labels), Vec::new());
     for values in values.chunks_exact(n_labels) {
         let before = labels.len();

@@ -89,6 +89,65 @@ pub fn ln_1p_of_fraction(e: f64) -> f64 {
     (f - s * (f - z * p)) + rest
 }
 
+/// `exp(x)` for `x <= 0`, down to the least number that is not 0: where [`exp_of_negative`] ends it is the
+/// square of the root.
+#[inline(always)]
+pub fn exp_to_the_end(x: f64) -> f64 {
+    let is_tiny = x < LEAST;
+    let e = exp_of_negative(if is_tiny { 0.5 * x } else { x });
+    if is_tiny { e * e } else { e }
+}
+
+/// The logistic function `1 / (1 + exp(-x))`; its value at `-x` is as exact as that at `x`.
+#[inline(always)]
+pub fn logistic(x: f64) -> f64 {
+    let e = exp_to_the_end(-x.abs());
+    (if x < 0.0 { e } else { 1.0 }) / (1.0 + e)
+}
+
+/// The logarithm of [`logistic`], exact at both ends.
+#[inline(always)]
+pub fn ln_logistic(x: f64) -> f64 {
+    let above = ln_1p_of_fraction(exp_to_the_end(-x.abs()));
+    if x < 0.0 { x - above } else { -above }
+}
+
+/// `ln(x)` for `x >= 0`: minus infinity at 0, infinity at infinity, NaN for anything else.
+#[inline]
+pub fn ln(x: f64) -> f64 {
+    if !(x > 0.0 && x < f64::INFINITY) {
+        return if x == 0.0 {
+            f64::NEG_INFINITY
+        } else if x == f64::INFINITY {
+            x
+        } else {
+            f64::NAN
+        };
+    }
+    let (x, shift) = if x < f64::MIN_POSITIVE { (x * TWO_TO_54, -54) } else { (x, 0) };
+    let exponent = (x.to_bits() >> 52) as i64 - 1023;
+    let fraction = f64::from_bits((x.to_bits() & MANTISSA) | ONE);
+    let is_high = fraction > 1.0 + HALVE_ABOVE;
+    let f = if is_high { 0.5 * fraction } else { fraction } - 1.0;
+    let exponent = (exponent + shift + i64::from(is_high)) as f64;
+    let (s, half) = (f / (2.0 + f), 0.5 * f * f);
+    let z = s * s;
+    let mut p = ARTANH[0];
+    let mut k = 1;
+    while k < ARTANH.len() {
+        p = p * z + ARTANH[k];
+        k += 1;
+    }
+    // `2 s = f - f^2 / 2 + s f^2 / 2`: the first two are nearly exact, the rest is small.
+    let small = s * (half + z * p) + exponent * LN_2_LOW;
+    exponent * LN_2_HIGH - ((half - small) - f)
+}
+
+const TWO_TO_54: f64 = 18_014_398_509_481_984.0;
+const MANTISSA: u64 = (1 << 52) - 1;
+/// The bits of 1.
+const ONE: u64 = 1023 << 52;
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -108,6 +167,39 @@ mod tests {
         fn logarithm_is_exact(e in prop_oneof![0.0..1.0f64, 0.0..1e-6f64]) {
             prop_assert!(is_close(ln_1p_of_fraction(e), e.ln_1p()), "ln_1p({e})");
         }
+    }
+
+    /// Units in the last place between two numbers of one sign.
+    fn ulps(a: f64, b: f64) -> u64 {
+        a.to_bits().abs_diff(b.to_bits())
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(4000))]
+        #[test]
+        fn logistic_is_its_definition(x in prop_oneof![-745.0..745.0f64, -4.0..4.0f64, -1e-9..1e-9f64]) {
+            // The same formula with the system's exponential, which is right to a unit.
+            let e = (-x.abs()).exp();
+            let plain = if x < 0.0 { e } else { 1.0 } / (1.0 + e);
+            prop_assert!(ulps(logistic(x), plain) <= 3, "{x}: {} {plain}", logistic(x));
+            let plain = if x < 0.0 { x - e.ln_1p() } else { -e.ln_1p() };
+            prop_assert!(ulps(ln_logistic(x), plain) <= 3, "{x}: {} {plain}", ln_logistic(x));
+        }
+        #[test]
+        fn ln_is_exact(x in prop_oneof![0.0..1.0f64, 0.9..1.1f64, 1.0..1e9f64, 0.0..1e-300f64]) {
+            prop_assert!(ulps(ln(x), x.ln()) <= 1, "ln({x}): {} {}", ln(x), x.ln());
+        }
+    }
+
+    #[test]
+    fn ends_of_probabilities_are_right() {
+        assert_eq!((logistic(0.0), logistic(-0.0), ln_logistic(0.0)), (0.5, 0.5, -LN_2));
+        assert_eq!((logistic(f64::INFINITY), logistic(f64::NEG_INFINITY)), (1.0, 0.0));
+        assert_eq!((ln_logistic(f64::INFINITY), ln_logistic(f64::NEG_INFINITY)), (0.0, f64::NEG_INFINITY));
+        assert!(logistic(-745.0) > 0.0 && logistic(-746.0) == 0.0 && ln_logistic(1e300) == 0.0);
+        assert!(logistic(f64::NAN).is_nan() && ln_logistic(f64::NAN).is_nan() && ln(f64::NAN).is_nan());
+        assert!(ln(-1.0).is_nan() && ln(0.0) == f64::NEG_INFINITY && ln(1.0) == 0.0);
+        assert_eq!((ln(5e-324), ln(f64::INFINITY)), (5e-324f64.ln(), f64::INFINITY));
     }
 
     #[test]

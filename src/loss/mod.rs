@@ -7,7 +7,7 @@
 //! Solvers take a loss as a value of its own type. [`LossKind`] is its name at run time; `with_loss` and
 //! `with_smooth_loss` go from the one to the other, and are the only places that list the losses.
 
-mod elementary;
+pub mod elementary;
 mod hinge;
 mod logistic;
 mod modified_huber;

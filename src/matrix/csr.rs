@@ -210,6 +210,11 @@ impl<'a, I: Index, V: Value> CsrPieces<'a, I, V> {
         Ok(Self { all: CsrView { indptr, indices: &indices[..nnz], values: &values[..nnz], n_cols } })
     }
 
+    /// Row pointers, columns and values, of which only the pointers are checked.
+    pub(crate) fn arrays(&self) -> (&'a [I], &'a [I], &'a [V]) {
+        self.all.arrays()
+    }
+
     /// Finds what is wrong with some rows, if anything is.
     #[cold]
     fn check_one_by_one(&self, rows: Range<usize>, finite: Finite) -> Result<()> {

@@ -94,6 +94,11 @@ impl<'a, V: Value> DensePieces<'a, V> {
         }
         Ok(Self { all: DenseView { values, n_rows, n_cols } })
     }
+
+    /// The values, not checked.
+    pub(crate) fn values(&self) -> &'a [V] {
+        self.all.values
+    }
 }
 
 impl<'a, V: Value> CheckedRows for DensePieces<'a, V> {

@@ -12,6 +12,8 @@ pub trait Index: Zero + Send + Sync + std::fmt::Display + 'static {
     fn to_usize(self) -> usize;
     /// The number in eight bytes.
     fn to_i64(self) -> i64;
+    /// A count as such a number, or `None` when there is no room for it.
+    fn from_count(count: usize) -> Option<Self>;
     /// The numbers themselves if they have four bytes.
     fn as_i32(numbers: &[Self]) -> Option<&[i32]>;
 }
@@ -53,6 +55,10 @@ macro_rules! index {
             #[inline(always)]
             fn to_i64(self) -> i64 {
                 i64::from(self)
+            }
+            #[inline(always)]
+            fn from_count(count: usize) -> Option<Self> {
+                Self::try_from(count).ok()
             }
             fn as_i32(numbers: &[Self]) -> Option<&[i32]> {
                 $as_i32(numbers)

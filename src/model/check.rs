@@ -2,25 +2,32 @@
 //! a file's, before anything is computed from it.
 
 use super::Model;
-use super::answer::Answer;
+use super::answer::ClassRule;
 use super::probability::{Line, Probability};
-use super::weights::{Numbers, Weights};
+use super::weights::{Numbers, WeightVectors};
 use crate::labels::scores::FloatSlice;
 
 /// A part of a model that does not fit the others.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Flaw {
     /// The part, by its name in a model file.
-    pub field: &'static str,
+    pub field: String,
     /// What is wrong, with the offending number, and what would be accepted.
     pub reason: String,
 }
 
-fn flaw<T>(field: &'static str, reason: String) -> Result<T, Flaw> {
-    Err(Flaw { field, reason })
+impl Flaw {
+    /// A flaw of a part.
+    pub fn new(field: &str, reason: impl Into<String>) -> Self {
+        Self { field: field.to_owned(), reason: reason.into() }
+    }
 }
 
-fn expect(field: &'static str, what: &str, expected: usize, found: usize) -> Result<(), Flaw> {
+fn flaw<T>(field: &str, reason: String) -> Result<T, Flaw> {
+    Err(Flaw::new(field, reason))
+}
+
+fn expect(field: &str, what: &str, expected: usize, found: usize) -> Result<(), Flaw> {
     if found == expected { Ok(()) } else { flaw(field, format!("{found} {what}, expected {expected}")) }
 }
 
@@ -47,8 +54,16 @@ impl Model {
     /// # Errors
     /// The first that does not.
     pub fn check(&self) -> Result<(), Flaw> {
-        self.check_classes()?;
         self.check_weights()?;
+        self.check_rest()
+    }
+
+    /// Whether all parts but the weights fit together.
+    ///
+    /// # Errors
+    /// The first that does not.
+    pub(crate) fn check_rest(&self) -> Result<(), Flaw> {
+        self.check_classes()?;
         self.check_answer()?;
         self.check_probability()?;
         if let Some(names) = &self.feature_names {
@@ -67,7 +82,7 @@ impl Model {
             return flaw("classes", "a class comes twice or is not finite".to_owned());
         }
         match self.answer {
-            Answer::Labels => expect("classes", "labels", m, k),
+            ClassRule::Labels => expect("classes", "labels", m, k),
             _ if k == 2 => expect("intercept", "vectors of weights for 2 classes", 1, m),
             _ if k < 2 => flaw("classes", format!("{k} classes, a model has at least 2")),
             _ => expect("classes", "classes", m, k),
@@ -77,13 +92,13 @@ impl Model {
     fn check_weights(&self) -> Result<(), Flaw> {
         let (m, d) = (self.n_vectors(), self.n_weights()?);
         match &self.weights {
-            Weights::ByLabel(numbers) | Weights::ByColumn(numbers) => {
+            WeightVectors::ByLabel(numbers) | WeightVectors::ByColumn(numbers) => {
                 let Some(size) = m.checked_mul(d) else {
                     return flaw("coef", format!("{m} vectors of {d} weights"));
                 };
                 expect("coef", "weights", size, count(numbers))
             }
-            Weights::Sparse { indptr, indices, values, index } => {
+            WeightVectors::Sparse { indptr, indices, values, index } => {
                 if self.pairs.is_some() {
                     return flaw("coef", "sparse weights of a degree-2 map, they must be dense".to_owned());
                 }
@@ -99,22 +114,22 @@ impl Model {
     fn check_answer(&self) -> Result<(), Flaw> {
         let k = self.classes.len();
         match &self.answer {
-            Answer::Sign if k != 2 => {
+            ClassRule::Sign if k != 2 => {
                 flaw("answer", format!("the sign tells 2 classes apart, there are {k}"))
             }
-            Answer::Threshold(_) if k != 2 => {
+            ClassRule::Threshold(_) if k != 2 => {
                 flaw("answer", format!("a threshold tells 2 classes apart, there are {k}"))
             }
-            Answer::Threshold(threshold) if threshold.is_nan() => {
+            ClassRule::Threshold(threshold) if threshold.is_nan() => {
                 flaw("answer", "the threshold is NaN, it must be a number".to_owned())
             }
-            Answer::Highest if self.n_vectors() == 1 => {
+            ClassRule::Highest if self.n_vectors() == 1 => {
                 flaw("answer", "the highest of one decision value, 2 classes need the sign".to_owned())
             }
-            Answer::MostProbable | Answer::Cheapest(_) if self.probability.is_none() => {
+            ClassRule::MostProbable | ClassRule::Cheapest(_) if self.probability.is_none() => {
                 flaw("answer", "needs probabilities, the model has none".to_owned())
             }
-            Answer::Cheapest(costs) => {
+            ClassRule::Cheapest(costs) => {
                 if costs.iter().any(|cost| !cost.is_finite()) {
                     return flaw("answer", "a cost is not finite".to_owned());
                 }
@@ -125,17 +140,26 @@ impl Model {
     }
 
     fn check_probability(&self) -> Result<(), Flaw> {
-        let m = self.n_vectors();
-        match &self.probability {
-            Some(Probability::Sigmoid { slopes, offsets }) => {
+        self.probability.as_ref().map_or(Ok(()), |probability| probability.check(self.n_vectors()))
+    }
+}
+
+impl Probability {
+    /// Whether it can be asked for the decision values of so many vectors of weights.
+    ///
+    /// # Errors
+    /// The first number that it cannot be.
+    pub fn check(&self, m: usize) -> Result<(), Flaw> {
+        match self {
+            Self::Sigmoid { slopes, offsets } => {
                 expect("probability", "slopes", m, slopes.len())?;
                 expect("probability", "offsets", m, offsets.len())
             }
-            Some(Probability::Isotonic(lines)) => {
+            Self::Isotonic(lines) => {
                 expect("probability", "lines", m, lines.len())?;
                 lines.iter().try_for_each(check_line)
             }
-            Some(Probability::Temperature(factor)) if !factor.is_finite() => {
+            Self::Temperature(factor) if !factor.is_finite() => {
                 flaw("probability", format!("the factor is {factor}, it must be finite"))
             }
             _ => Ok(()),

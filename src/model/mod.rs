@@ -2,20 +2,30 @@
 //!
 //! * [`weights`]: weights as they lie, in single or double precision, owned or mapped from a file;
 //! * [`answer`]: from decision values to classes; [`probability`]: and to probabilities;
-//! * [`check`]: whether all of a model fits together.
+//! * [`check`]: whether all of a model fits together;
+//! * [`predictor`]: a model that answers, for many rows or one, whose columns may be given by name
+//!   ([`names`]);
+//! * [`rows`]: what it takes as rows;
+//! * [`mod@file`]: models in files;
+//! * [`liblinear`]: LIBLINEAR's model files, both ways.
 //!
 //! A [`Model`] never changes once it is made, so that any number of threads may use it.
 
 pub mod answer;
 pub mod check;
+pub mod file;
+pub mod liblinear;
+pub mod names;
+pub mod predictor;
 pub mod probability;
+pub mod rows;
 pub mod weights;
 
 use serde_json::{Map, Value};
 
-use self::answer::Answer;
+use self::answer::ClassRule;
 use self::probability::Probability;
-use self::weights::Weights;
+use self::weights::WeightVectors;
 use crate::front::MapSpec;
 use crate::labels::classes::Classes;
 
@@ -29,13 +39,13 @@ pub struct Model {
     /// Number of columns of the rows that it takes, before a degree-2 map.
     pub n_features: usize,
     /// One vector of weights per row.
-    pub weights: Weights,
+    pub weights: WeightVectors,
     /// One per vector of weights.
     pub intercepts: Vec<f64>,
     /// What the classes or labels are called.
     pub classes: Classes,
     /// How a class follows from decision values.
-    pub answer: Answer,
+    pub answer: ClassRule,
     /// How probabilities follow from decision values, if there are any.
     pub probability: Option<Probability>,
     /// The degree-2 map, if there is one.
@@ -43,12 +53,12 @@ pub struct Model {
     /// Names of the columns, if they have any.
     pub feature_names: Option<Vec<String>>,
     /// What is known of the fit.
-    pub record: Record,
+    pub record: ModelRecord,
 }
 
 /// What is kept with a model for people and programs to read; predictions do not depend on it.
 #[derive(Clone, Debug, Default)]
-pub struct Record {
+pub struct ModelRecord {
     /// Name of the estimator that was fitted, such as `LinearSVC`.
     pub estimator: String,
     /// Version of the library that fitted it.

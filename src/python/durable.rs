@@ -30,12 +30,19 @@ const PICTURE: Kind = Kind {
     },
 };
 
+/// A graph of ONNX: a message that begins with the version of its format and names its producer.
+const GRAPH: Kind = Kind {
+    name: "an ONNX model that hinge wrote",
+    is_one: |head| head.first() == Some(&0x08) && memchr::memmem::find(head, b"hinge").is_some(),
+};
+
 /// A kind by its name in the facade.
 fn kind_of(name: &str) -> PyResult<Kind> {
     match name {
         "store" => Ok(format::KIND),
         "saved_plane" => Ok(SAVED_PLANE),
         "picture" => Ok(PICTURE),
+        "onnx" => Ok(GRAPH),
         _ => Err(PyValueError::new_err(format!("{name:?} is not a kind of file"))),
     }
 }
@@ -71,11 +78,12 @@ pub struct PyDraft {
 
 #[pymethods]
 impl PyDraft {
-    /// Begins a file.
+    /// Begins a file; with `overwrite` also where one of another kind is.
     #[new]
-    fn new(py: Python<'_>, path: PathBuf, kind: &str) -> PyResult<Self> {
+    #[pyo3(signature = (path, kind, overwrite=false))]
+    fn new(py: Python<'_>, path: PathBuf, kind: &str, overwrite: bool) -> PyResult<Self> {
         let kind = kind_of(kind)?;
-        let draft = py.detach(|| Draft::new(&path, kind, Replace::SameKind))?;
+        let draft = py.detach(|| Draft::new(&path, kind, replaced(overwrite)))?;
         Ok(Self { draft: Turns::new(Some(draft)) })
     }
 

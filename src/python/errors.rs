@@ -18,6 +18,12 @@ pyo3::create_exception!(
     PyValueError,
     "A block store is damaged, cut short, or no block store."
 );
+pyo3::create_exception!(
+    hinge._native,
+    ModelFileError,
+    PyValueError,
+    "A file is no model file, a damaged one, or one of a newer format."
+);
 
 impl From<Error> for PyErr {
     fn from(error: Error) -> Self {
@@ -30,9 +36,12 @@ impl From<Error> for PyErr {
                 PyValueError::new_err(text)
             }
             Error::Corrupt { .. } => BlockFileError::new_err(text),
+            Error::Feature { .. } => PyValueError::new_err(text),
+            Error::ModelFile { .. } => ModelFileError::new_err(text),
             Error::PlaneFile { .. } | Error::Budget { .. } | Error::Overflow { .. } => {
                 PyValueError::new_err(text)
             }
+            Error::Inexpressible { .. } => PyValueError::new_err(text),
             Error::Memory { .. } => PyMemoryError::new_err(text),
             Error::Occupied { path, reason } => {
                 PyFileExistsError::new_err((EEXIST, reason, path.display().to_string()))

@@ -4,8 +4,9 @@
 //! * [`options`]: strings and numbers to a [`crate::Spec`]; [`outcome`]: a model to a dict;
 //! * [`run`]: threads, interrupts and progress around a long call; [`turns`]: objects that calls use one
 //!   after the other;
-//! * [`blocks`], [`cost_plane`], [`cost_plane_file`], [`durable`], [`fit`], [`model_parts`],
-//!   [`online`], [`pairs`], [`scores`], [`search`], [`store`], [`subgradient`], [`text`]: one file per verb;
+//! * [`blocks`], [`cost_plane`], [`cost_plane_file`], [`durable`], [`fit`], [`liblinear`], [`model_file`],
+//!   [`model_parts`], [`online`], [`pairs`], [`predictor`], [`scores`], [`search`], [`store`],
+//!   [`subgradient`], [`text`]: one file per verb;
 //! * [`errors`]: [`crate::Error`] to exceptions.
 
 mod arrays;
@@ -16,11 +17,14 @@ pub mod cost_plane_file;
 mod durable;
 mod errors;
 mod fit;
+mod liblinear;
+pub mod model_file;
 pub mod model_parts;
 pub mod online;
 mod options;
 mod outcome;
 pub mod pairs;
+pub mod predictor;
 mod run;
 mod scores;
 pub mod search;
@@ -45,13 +49,19 @@ mod _native {
     #[pymodule_export]
     use super::durable::{PyDraft, check_target};
     #[pymodule_export]
-    use super::errors::{BlockFileError, DuplicateEntriesError};
+    use super::errors::{BlockFileError, DuplicateEntriesError, ModelFileError};
     #[pymodule_export]
     use super::fit::{check, fit, fit_labels, fit_store};
+    #[pymodule_export]
+    use super::liblinear::{load_liblinear, print_numbers, save_liblinear};
+    #[pymodule_export]
+    use super::model_file::{checksum, load_model, save_model, save_parts};
     #[pymodule_export]
     use super::online::StreamLearner;
     #[pymodule_export]
     use super::pairs::{map_decisions, map_positions, map_rows, map_shape, map_usage};
+    #[pymodule_export]
+    use super::predictor::{NativeModel, probabilities_of};
     #[pymodule_export]
     use super::scores::{PyColumnIndex, decision_values, positive_labels, top_k};
     #[pymodule_export]

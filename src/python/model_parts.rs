@@ -17,10 +17,11 @@ use super::store::{classes_of, labels_of};
 use crate::labels::inverted_index::InvertedIndex;
 use crate::labels::scores::FloatSlice;
 use crate::memory;
-use crate::model::answer::Answer;
+use crate::model::answer::ClassRule;
+use crate::model::file::WeightSlices;
 use crate::model::probability::{Line, Probability};
-use crate::model::weights::{Numbers, Weights};
-use crate::model::{Model, Record};
+use crate::model::weights::{Numbers, WeightVectors};
+use crate::model::{Model, ModelRecord};
 
 /// The parts of a model.
 #[derive(FromPyObject)]
@@ -51,7 +52,15 @@ enum PartsCoef<'py> {
 impl Parts<'_> {
     /// The model, a copy of everything, checked.
     pub fn model(&self) -> PyResult<Model> {
-        let record = Record {
+        let mut model = self.rest()?;
+        model.weights = memory::catch(|| self.coef.weights(self.n_features))?;
+        model.check().map_err(|flaw| PyValueError::new_err(format!("{}: {}", flaw.field, flaw.reason)))?;
+        Ok(model)
+    }
+
+    /// The model without its weights, for what takes them as they lie: [`Self::weights`].
+    pub fn rest(&self) -> PyResult<Model> {
+        let record = ModelRecord {
             estimator: item(&self.record, "estimator")?,
             version: item(&self.record, "version")?,
             label_dtype: item(&self.record, "label_dtype")?,
@@ -60,9 +69,9 @@ impl Parts<'_> {
             data: json(&self.record, "data")?,
             metadata: json(&self.record, "metadata")?,
         };
-        let model = Model {
+        Ok(Model {
             n_features: self.n_features,
-            weights: memory::catch(|| self.coef.weights(self.n_features))?,
+            weights: WeightVectors::ByLabel(Numbers::F64(Arc::default())),
             intercepts: self.intercept.as_slice()?.to_vec(),
             classes: classes_of(&self.classes)?,
             answer: answer_of(&self.answer)?,
@@ -70,15 +79,29 @@ impl Parts<'_> {
             pairs: self.pairs.as_ref().map(MapOptions::spec),
             feature_names: self.feature_names.clone(),
             record,
-        };
-        model.check().map_err(|flaw| PyValueError::new_err(format!("{}: {}", flaw.field, flaw.reason)))?;
-        Ok(model)
+        })
+    }
+
+    /// The weights where they lie.
+    pub fn weights(&self) -> PyResult<WeightSlices<'_>> {
+        let dense = |is_c: bool, w| if is_c { WeightSlices::ByLabel(w) } else { WeightSlices::ByColumn(w) };
+        let sparse = |indptr, indices, values| WeightSlices::Sparse { indptr, indices, values };
+        Ok(match &self.coef {
+            PartsCoef::DenseF64(w) => dense(w.is_c_contiguous(), FloatSlice::F64(w.as_slice()?)),
+            PartsCoef::DenseF32(w) => dense(w.is_c_contiguous(), FloatSlice::F32(w.as_slice()?)),
+            PartsCoef::SparseF64((indptr, indices, values)) => {
+                sparse(indptr.as_slice()?, indices.as_slice()?, FloatSlice::F64(values.as_slice()?))
+            }
+            PartsCoef::SparseF32((indptr, indices, values)) => {
+                sparse(indptr.as_slice()?, indices.as_slice()?, FloatSlice::F32(values.as_slice()?))
+            }
+        })
     }
 }
 
 impl PartsCoef<'_> {
-    fn weights(&self, n_columns: usize) -> PyResult<Weights> {
-        let dense = |is_c: bool, w| if is_c { Weights::ByLabel(w) } else { Weights::ByColumn(w) };
+    fn weights(&self, n_columns: usize) -> PyResult<WeightVectors> {
+        let dense = |is_c: bool, w| if is_c { WeightVectors::ByLabel(w) } else { WeightVectors::ByColumn(w) };
         let double = |w: &[f64]| Numbers::F64(Arc::new(memory::copy(w)));
         let single = |w: &[f32]| Numbers::F32(Arc::new(memory::copy(w)));
         Ok(match self {
@@ -94,9 +117,9 @@ impl PartsCoef<'_> {
     }
 }
 
-fn sparse(indptr: &[i64], indices: &[i64], values: Numbers, n_columns: usize) -> PyResult<Weights> {
+fn sparse(indptr: &[i64], indices: &[i64], values: Numbers, n_columns: usize) -> PyResult<WeightVectors> {
     let index = InvertedIndex::new(indptr, indices, n_columns)?;
-    Ok(Weights::Sparse { indptr: memory::copy(indptr), indices: memory::copy(indices), values, index })
+    Ok(WeightVectors::Sparse { indptr: memory::copy(indptr), indices: memory::copy(indices), values, index })
 }
 
 fn item<'py, T: for<'a> FromPyObject<'a, 'py>>(dict: &Bound<'py, PyDict>, name: &str) -> PyResult<T> {
@@ -120,23 +143,24 @@ fn numbers<'py>(dict: &Bound<'py, PyDict>, name: &str) -> PyResult<Vec<f64>> {
     Ok(memory::copy(array.as_slice()?))
 }
 
-fn answer_of(dict: &Bound<'_, PyDict>) -> PyResult<Answer> {
+fn answer_of(dict: &Bound<'_, PyDict>) -> PyResult<ClassRule> {
     let kind: String = item(dict, "kind")?;
     Ok(match kind.as_str() {
-        "sign" => Answer::Sign,
-        "threshold" => Answer::Threshold(item(dict, "threshold")?),
-        "highest" => Answer::Highest,
-        "most_probable" => Answer::MostProbable,
+        "sign" => ClassRule::Sign,
+        "threshold" => ClassRule::Threshold(item(dict, "threshold")?),
+        "highest" => ClassRule::Highest,
+        "most_probable" => ClassRule::MostProbable,
         "cheapest" => {
             let costs: PyReadonlyArray2<'_, f64> = item(dict, "costs")?;
-            Answer::Cheapest(costs.as_array().iter().copied().collect())
+            ClassRule::Cheapest(costs.as_array().iter().copied().collect())
         }
-        "labels" => Answer::Labels,
+        "labels" => ClassRule::Labels,
         other => return unknown("an answer", other),
     })
 }
 
-fn probability_of(dict: &Bound<'_, PyDict>) -> PyResult<Probability> {
+/// How probabilities follow from decision values.
+pub fn probability_of(dict: &Bound<'_, PyDict>) -> PyResult<Probability> {
     let kind: String = item(dict, "kind")?;
     Ok(match kind.as_str() {
         "logistic" => Probability::Logistic,
@@ -157,16 +181,22 @@ fn probability_of(dict: &Bound<'_, PyDict>) -> PyResult<Probability> {
 
 /// The parts of a model as a dict, arrays copied.
 pub fn parts_of<'py>(py: Python<'py>, model: &Model) -> PyResult<Bound<'py, PyDict>> {
+    let parts = head_of(py, model)?;
+    parts.set_item("coef", coef_of(py, model)?)?;
+    parts.set_item("feature_names", model.feature_names.as_deref())?;
+    Ok(parts)
+}
+
+/// The parts of a model without those that are large: its weights and the names of its columns.
+pub fn head_of<'py>(py: Python<'py>, model: &Model) -> PyResult<Bound<'py, PyDict>> {
     let parts = PyDict::new(py);
     parts.set_item("n_features", model.n_features)?;
-    parts.set_item("coef", coef_of(py, model)?)?;
     parts.set_item("intercept", PyArray1::from_slice(py, &model.intercepts))?;
     parts.set_item("classes", labels_of(py, &model.classes)?)?;
     parts.set_item("answer", answer_dict(py, &model.answer, model.classes.len())?)?;
     let probability = model.probability.as_ref();
     parts.set_item("probability", probability.map(|p| probability_dict(py, p)).transpose()?)?;
     parts.set_item("pairs", model.pairs.map(|pairs| MapOptions::of(pairs).dict(py)).transpose()?)?;
-    parts.set_item("feature_names", model.feature_names.as_deref())?;
     let (record, known) = (PyDict::new(py), &model.record);
     record.set_item("estimator", &known.estimator)?;
     record.set_item("version", &known.version)?;
@@ -186,9 +216,9 @@ pub fn parts_of<'py>(py: Python<'py>, model: &Model) -> PyResult<Bound<'py, PyDi
 fn coef_of<'py>(py: Python<'py>, model: &Model) -> PyResult<Bound<'py, PyAny>> {
     let m = model.n_vectors();
     Ok(match &model.weights {
-        Weights::ByLabel(w) => matrix(py, w, m, false)?,
-        Weights::ByColumn(w) => matrix(py, w, m, true)?,
-        Weights::Sparse { indptr, indices, values, .. } => {
+        WeightVectors::ByLabel(w) => matrix(py, w, m, false)?,
+        WeightVectors::ByColumn(w) => matrix(py, w, m, true)?,
+        WeightVectors::Sparse { indptr, indices, values, .. } => {
             let values = match whole(values)? {
                 FloatSlice::F32(w) => PyArray1::from_slice(py, w).into_any(),
                 FloatSlice::F64(w) => PyArray1::from_slice(py, w).into_any(),
@@ -230,21 +260,21 @@ fn matrix<'py>(py: Python<'py>, w: &Numbers, m: usize, by_column: bool) -> PyRes
     }
 }
 
-fn answer_dict<'py>(py: Python<'py>, answer: &Answer, k: usize) -> PyResult<Bound<'py, PyDict>> {
+fn answer_dict<'py>(py: Python<'py>, answer: &ClassRule, k: usize) -> PyResult<Bound<'py, PyDict>> {
     let dict = PyDict::new(py);
     let kind = match answer {
-        Answer::Sign => "sign",
-        Answer::Threshold(threshold) => {
+        ClassRule::Sign => "sign",
+        ClassRule::Threshold(threshold) => {
             dict.set_item("threshold", threshold)?;
             "threshold"
         }
-        Answer::Highest => "highest",
-        Answer::MostProbable => "most_probable",
-        Answer::Cheapest(costs) => {
+        ClassRule::Highest => "highest",
+        ClassRule::MostProbable => "most_probable",
+        ClassRule::Cheapest(costs) => {
             dict.set_item("costs", PyArray1::from_slice(py, costs).reshape([k, k])?)?;
             "cheapest"
         }
-        Answer::Labels => "labels",
+        ClassRule::Labels => "labels",
     };
     dict.set_item("kind", kind)?;
     Ok(dict)

@@ -12,6 +12,7 @@ use crate::front::{Checked, MapSpec};
 use crate::matrix::Rows;
 use crate::matrix::design::Design;
 use crate::memory::CollectLarge;
+use crate::model::rows::RisingRows;
 use crate::pairs::Poly2;
 use crate::pairs::map::Map;
 use crate::{Error, Result, memory};
@@ -99,7 +100,7 @@ pub fn map_positions<'py>(
     Ok((collected(py, positions.iter().map(|p| p.0 as i64))?, collected(py, positions.iter().map(|p| p.1))?))
 }
 
-/// `phi(x_i) . w` for each row of X and each row of `weights`.
+/// `phi(x_i) . w` for each row of X, its columns in any order, and each row of `weights`.
 #[pyfunction]
 pub fn map_decisions<'py>(
     py: Python<'py>,
@@ -111,7 +112,9 @@ pub fn map_decisions<'py>(
     let slices = matrix.slices()?;
     let weights = weights.as_array();
     let values = run(py, n_threads, None, |monitor| {
-        let Checked { rows, structure } = slices.checked()?;
+        let checked = slices.checked()?;
+        let rising = RisingRows::of(&checked.rows);
+        let Checked { rows, structure } = rising.as_ref().map_or(Ok(checked), RisingRows::checked)?;
         structure.check_solvable()?;
         let map = map.map(rows.n_cols())?;
         let poly = Poly2::new(rows, &map)?;

@@ -147,7 +147,7 @@ impl LaneAt<'_> {
         let seed = settings.params.seed.wrapping_add(self.number as u64);
         let params = Params { solver, tol, seed, ..settings.params };
         let problem = self.setup.problem(self.number, &y, &cost);
-        let mut solution = auto::solve_unproved(&problem, settings.loss, &params, &start, monitor)?;
+        let mut solution = auto::solve_in_search(&problem, settings.loss, &params, &start, monitor)?;
         let is_converged = solution.status == Status::Converged;
         let norm = saturation::norm(settings.intercept, &solution.w, solution.intercept);
         let mut accepted = AcceptedFit::new(c, norm, solution.certificate, is_converged, tol);

@@ -240,6 +240,14 @@ def _write_pickle(name: str) -> Callable[[Path], None]:
     return write
 
 
+SAVED = tuple(name for name in MODELS if name != "Poly2Map")
+"""Models that are kept in model files, too."""
+
+
+def _write_model(name: str) -> Callable[[Path], None]:
+    return lambda path: MODELS[name]().save(path, metadata={"case": name})
+
+
 FILES: dict[str, Callable[[Path], None]] = {
     **{f"stores/{name}": _write_store(name) for name in STORES},
     **{f"journals/{kind}": _write_journal(kind) for kind in JOURNALS},
@@ -247,4 +255,5 @@ FILES: dict[str, Callable[[Path], None]] = {
     "planes/saved": lambda path: plane(1).save(path),
     "planes/streamed": lambda path: plane(1, file=path),
     **{f"pickles/{name.replace(' ', '-')}": _write_pickle(name) for name in MODELS},
+    **{f"models/{name.replace(' ', '-')}": _write_model(name) for name in SAVED},
 }

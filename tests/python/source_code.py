@@ -248,7 +248,7 @@ def imported_name(package: str, name: str, roots: tuple[Path, ...]) -> Path | No
     """The file behind ``from package import name``, followed through the packages that pass the name on."""
     file = imported_file(f"{package}.{name}" if package else name, roots) or imported_file(package, roots)
     if file is not None and file.name == "__init__.py":
-        for node in ast.parse(file.read_text("utf-8")).body:
+        for node in statements(ast.parse(file.read_text("utf-8"))):
             if isinstance(node, ast.ImportFrom) and name in [alias.asname or alias.name for alias in node.names]:
                 return imported_name(node.module, name, roots)
     return file

@@ -72,6 +72,33 @@ def test_random_problems(problem, C, single, loss, intercept):
     check_promises(estimator(loss, **options).fit(X, y), X, y, loss, best)
 
 
+@pytest.mark.parametrize("loss", [*LOSSES, "modified_huber"])
+@pytest.mark.parametrize("intercept", INTERCEPTS)
+@given(
+    seed=st.integers(0, 10**6),
+    shape=st.tuples(st.integers(4, 60), st.integers(1, 12)),
+    exponent=st.integers(-20, 20),
+    tol=st.sampled_from([0.3, 0.1, 1e-2, 1e-4, 1e-7]),
+)
+def test_newton_ends_at_any_gap_with_a_true_one(seed, shape, exponent, tol, loss, intercept):
+    """Empty rows, rows of weight zero, one column, huge and tiny C; twins of the weighted fit are tighter ones."""
+    random = np.random.default_rng(seed)
+    X = random.normal(size=shape) * (random.random(shape) < 0.7) * (random.random((shape[0], 1)) < 0.9)
+    y = np.where(X.sum(axis=1) + random.normal(size=shape[0]) > 0, 1, -1)
+    weight = random.uniform(0.1, 3.0, shape[0]) * (random.random(shape[0]) < 0.8)
+    (y[0], y[1]), weight[:2] = (1, -1), 1.0
+    options = {"C": 2.0**exponent, "solver": "newton", "n_jobs": 1, "max_iter": 100_000, **INTERCEPTS[intercept]}
+    tight = estimator(loss, tol=1e-10, **options).fit(X, y, sample_weight=weight).certificate_
+    model = estimator(loss, tol=tol, **options).fit(X, y, sample_weight=weight)
+    certificate = model.certificate_
+    assert certificate.converged
+    assert (certificate.relative_gap <= tol).all()
+    assert (certificate.dual <= tight.primal * (1 + 1e-12)).all()
+    assert (certificate.relative_gap >= (certificate.primal - tight.primal) / tight.primal - 1e-12).all()
+    if loss != "modified_huber":
+        np.testing.assert_allclose(certificate.primal, objective(model, X, y, loss, weight), rtol=1e-9)
+
+
 @pytest.mark.parametrize(("name", "loss", "intercept"), REAL)
 def test_real_sets(real, name, loss, intercept):
     X, y = load(real, name)

@@ -3,6 +3,8 @@
 import hinge
 import numpy as np
 import pytest
+from hinge._folds import Folds
+from hinge._problem import Problem
 from problems import TIGHT, first_decision, folds, noisy_problem
 from sklearn.model_selection import (
     GroupKFold,
@@ -116,7 +118,7 @@ def test_class_weight(problem):
 def test_a_number_keeps_groups_together(problem):
     X, y = problem
     groups = np.arange(240) // 6
-    splits = hinge._folds.Folds(hinge._problem.Problem.of(X, y, None, None), 4, groups, 0).splits
+    splits = Folds(Problem.of(X, y, None, None), 4, groups, 0).splits
     assert len(splits) == 4
     for train, test in splits:
         assert not set(groups[train]) & set(groups[test])
@@ -180,7 +182,7 @@ def test_the_only_row_of_a_class_is_in_every_training_part(problem, n_classes):
     y = np.arange(240) % (n_classes - 1)
     y[7] = n_classes - 1
     with pytest.warns(UserWarning, match=f"class {n_classes - 1} has 1 row: with cv=5"):
-        splits = hinge._folds.Folds(hinge._problem.Problem.of(X, y, None, None), 5, None, 0).splits
+        splits = Folds(Problem.of(X, y, None, None), 5, None, 0).splits
     for train, test in splits:
         assert 7 in train
         assert 7 not in test

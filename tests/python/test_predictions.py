@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 import sklearn
-from hinge import _probability, _validate
+from hinge import _native, _probability, _products, _validate
 from hypothesis import given
 from hypothesis import strategies as st
 from problems import sparse_problem
@@ -105,7 +105,7 @@ def test_batches_and_threads_keep_the_bits(layout, kind):
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_dense_batches_are_cut_into_blocks(dtype, monkeypatch):
-    monkeypatch.setattr(hinge._decisions, "BLOCK_PRODUCTS", 40 * 200 * 100)
+    monkeypatch.setattr(_products, "BLOCK_PRODUCTS", 40 * 200 * 100)
     random = np.random.default_rng(0)
     X, model = random.standard_normal((1000, 200)).astype(dtype), model_with(random.standard_normal((40, 200)))
     model.coef_ = model.coef_.astype(dtype)
@@ -142,8 +142,8 @@ def test_columns_of_sparse_weights_are_looked_up_once(monkeypatch):
     X, model = sparse_model()
     made = []
 
-    make = hinge._native.ColumnIndex
-    monkeypatch.setattr(hinge._decisions._native, "ColumnIndex", lambda *args: made.append(args) or make(*args))
+    make = _native.ColumnIndex
+    monkeypatch.setattr(_native, "ColumnIndex", lambda *args: made.append(args) or make(*args))
     for _ in range(3):
         model.predict(X)
         model.decision_function(X[:1])

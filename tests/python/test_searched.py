@@ -39,7 +39,7 @@ def plain(model, X, y):
         ([make_scorer(f1_score)], None, "f1"),
         (plain, "f", "f1"),
     ],
-    ids=str,
+    ids=lambda given: getattr(given, "__name__", str(given)),  # no addresses: several processes share the tests
 )
 def test_score_is_that_of_the_scorer_that_chose(problem, tmp_path, loss, scoring, choose_by, expected):
     X, y = problem

@@ -9,8 +9,8 @@ import scipy.sparse as sp
 import sklearn
 import sklearn.linear_model as theirs
 from hinge._estimator_parts import estimator_of, parts_of
+from hinge._fit_rows import FitRows
 from hinge._logistic_value import value_from_above
-from hinge._rows import Rows
 from hypothesis import given
 from hypothesis import strategies as st
 from problems import noisy_problem, sparse_problem
@@ -283,10 +283,10 @@ def test_the_value_from_above_is_above_and_close(seed, height):
     X = sp.random(30, 6, 0.5, format="csr", random_state=seed) * 10.0 ** rng.integers(-3, 4)
     ids, cost = rng.integers(0, 3, 30), rng.uniform(0, 5, 30)
     coef, intercept = rng.normal(size=(3, 6)) * 10.0 ** rng.integers(-3, 3), rng.normal(size=3)
-    rows = Rows(X, ids, 3, cost)
+    rows = FitRows(X, ids, 3, cost)
     found = value_from_above(X, rows.signs, cost, (coef, intercept), height)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("hinge._rows.BLOCK_ENTRIES", 40)  # 13 rows or so
+        patch.setattr("hinge._fit_rows.BLOCK_ENTRIES", 40)  # 13 rows or so
         in_blocks = value_from_above(X, rows.signs, cost, (coef, intercept), height)
         model = {"coef": coef, "intercept": intercept}
         np.testing.assert_allclose(rows.decisions(model), X @ coef.T + intercept)

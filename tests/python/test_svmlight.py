@@ -97,9 +97,59 @@ def test_repeated_columns_are_summed(write):
     np.testing.assert_array_equal(X.toarray(), [[2, 0, 5, 0, 0], [0, 1, 0, 0, 1]])
 
 
-def test_sums_that_overflow_are_refused(write):
+entries = st.tuples(st.integers(1, 6), numbers)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(
+    st.lists(st.lists(entries, max_size=8), min_size=1, max_size=8),
+    st.booleans(),
+    st.sampled_from([6, 2**33, 2**62]),
+    st.sampled_from([np.float32, np.float64]),
+)
+def test_sums_and_arrays_are_those_of_one_row_after_the_other(write, matrix, is_sorted, n_features, dtype):
+    matrix = [sorted(row, key=lambda entry: entry[0]) for row in matrix] if is_sorted else matrix
+    path = write("\n".join("1 " + " ".join(f"{j}:{v!r}" for j, v in row) for row in matrix) + "\n")
+    given = {"n_features": n_features, "dtype": dtype, "zero_based": False}
+    ((values, indices, indptr), shape), y = load_svmlight(path, matrix="arrays", **given)
+    has_duplicates = any(len({j for j, _ in row}) < len(row) for row in matrix)
+    assert (shape, y.tolist()) == ((len(matrix), n_features), [1] * len(matrix))
+    for k, row in enumerate(matrix):
+        sums = {}
+        for j, v in row:
+            sums[j - 1] = sums[j - 1] + dtype(v) if j - 1 in sums else dtype(v)
+        here = slice(indptr[k], indptr[k + 1])
+        expected = sorted(sums.items()) if has_duplicates else list(sums.items())
+        assert list(zip(indices[here].tolist(), values[here], strict=True)) == expected
+    X, _ = load_svmlight(path, **given)
+    for name, array in (("data", values), ("indices", indices), ("indptr", indptr)):
+        np.testing.assert_array_equal(getattr(X, name), array)
+        assert getattr(X, name).dtype == array.dtype
+    assert X.shape == shape
+    assert values.dtype == dtype
+    assert indices.dtype == indptr.dtype == (np.int32 if n_features < 2**31 else np.int64)
+
+
+@pytest.mark.parametrize("text", ["1\n", "1 1:1 1:1\n1\n", "1\n1\n1 2:1 1:1 2:-1\n1\n"])
+def test_rows_without_entries_stay(write, text):
+    ((values, indices, indptr), shape), _ = load_svmlight(write(text), matrix="arrays")
+    expected = np.zeros(shape)
+    for k, line in enumerate(text.splitlines()):
+        for entry in line.split()[1:]:
+            expected[k, int(entry[0]) - 1] += float(entry[2:])
+    np.testing.assert_array_equal(sp.csr_matrix((values, indices, indptr), shape).toarray(), expected)
+
+
+def test_arrays_come_with_queries(write):
+    (arrays, shape), y, qid = load_svmlight(write("1 qid:3 1:1\n"), query_id=True, matrix="arrays")
+    assert [array.tolist() for array in arrays] == [[1], [0], [0, 1]]
+    assert (shape, y.tolist(), qid.tolist()) == ((1, 1), [1], [3])
+
+
+@pytest.mark.parametrize("matrix", ["scipy", "arrays"])
+def test_sums_that_overflow_are_refused(write, matrix):
     with pytest.raises(ValueError, match="row 0, column 0: the value is infinity"):
-        load_svmlight(write("1 1:1e308 1:1e308"))
+        load_svmlight(write("1 1:1e308 1:1e308"), matrix=matrix)
 
 
 def test_wide_indices(write):
@@ -178,6 +228,8 @@ def test_index_beyond_n_features(write):
         ("zero_based", "yes"),
         ("query_id", 1),
         ("n_jobs", 0),
+        ("matrix", "csr"),
+        ("matrix", None),
     ],
 )
 def test_parameters_are_checked(write, name, value):

@@ -292,8 +292,8 @@ def test_one_job_starts_no_thread(tmp_path):
 
 
 NO_ROOM = """
-import resource, numpy as np, hinge
-hinge._validate.threads = lambda n_jobs: n_jobs  # also on a machine of one core
+import resource, numpy as np, hinge, hinge._threads
+hinge._threads.threads = lambda n_jobs: n_jobs  # also on a machine of one core
 X, y = np.random.default_rng(0).standard_normal((300, 5)), np.arange(300) % 2
 expected = hinge.LinearSVC(n_jobs=1).fit(X, y).coef_
 pages = int(open("/proc/self/statm").read().split()[0])

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from hinge import _validate
 from problems import LOSSES, estimator, search_estimator, sparse_problem
 from sklearn.exceptions import NotFittedError
 
@@ -532,7 +533,7 @@ def test_a_failed_refit_keeps_the_number_of_features(problem):
 )
 def test_classes_are_those_of_numpy(y):
     classes, ids = np.unique(y, return_inverse=True)
-    found, found_ids = hinge._validate.encode(y)
+    found, found_ids = _validate.encode(y)
     assert found.dtype == classes.dtype
     assert found_ids.dtype == np.uint32
     np.testing.assert_array_equal(found, classes)

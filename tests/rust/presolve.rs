@@ -40,7 +40,9 @@ struct Table<V> {
 
 impl<V: Value> Table<V> {
     fn new(n_rows: usize, plans: &[Plan], near: f64, zeros: &[bool]) -> Self {
-        let round = |x: f64| V::from_f64(x).to_f64();
+        // Below the normal numbers digits are lost, and whether columns are multiples is for rounding to say.
+        let normal = if size_of::<V>() == 4 { f64::from(f32::MIN_POSITIVE) } else { f64::MIN_POSITIVE };
+        let round = |x: f64| if x.abs() < normal { 0.0 } else { V::from_f64(x).to_f64() };
         let mut columns: Vec<Vec<f64>> = Vec::new();
         for plan in plans {
             let column = match plan {

@@ -153,6 +153,72 @@ proptest! {
 }
 
 /// Rows, labels and costs that break careless solvers.
+/// Rows of a few columns, some empty, at costs of many orders of magnitude.
+fn rough_data() -> impl Strategy<Value = Data> {
+    (2..40usize, 1..5usize, -6..7i32).prop_flat_map(|(n, d, power)| {
+        let entry = prop_oneof![2 => Just(0.0), 3 => -2.0..2.0f64];
+        let row = prop_oneof![1 => Just(vec![0.0; d]), 9 => prop::collection::vec(entry, d)];
+        let rows = prop::collection::vec(row, n);
+        let cost = prop::collection::vec(0.05..5.0f64, n);
+        (rows, prop::collection::vec(prop::bool::ANY, n), cost).prop_map(move |(rows, y, cost)| {
+            let mut y: Vec<f64> = y.into_iter().map(|p| if p { 1.0 } else { -1.0 }).collect();
+            (y[0], y[1]) = (1.0, -1.0);
+            Data::new(rows, y, cost.into_iter().map(|c| c * 10f64.powi(power)).collect())
+        })
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+    /// Whatever the tolerance, gaps are within it and not below the distance to the optimum, and dual
+    /// variables are feasible and prove the dual value.
+    #[test]
+    fn newtons_gaps_bound_the_distance(
+        data in rough_data(),
+        loss in 0..LOSSES.len(),
+        intercept in 0..3usize,
+        tol in prop::sample::select(vec![0.3, 1e-1, 1e-2, 1e-4, 1e-7]),
+    ) {
+        let (loss, intercept) = (LOSSES[loss], INTERCEPTS[intercept]);
+        let tight = solve(&data, loss, intercept, SolverKind::Newton, 1e-11);
+        let s = solve(&data, loss, intercept, SolverKind::Newton, tol);
+        let gap = s.certificate.relative_gap();
+        prop_assert_eq!(s.status, Status::Converged);
+        prop_assert!(gap <= tol, "{gap} {tol}");
+        let (value, least) = (data.primal(loss, intercept, &s.w, s.intercept), tight.certificate.primal);
+        prop_assert!(s.certificate.dual <= least * (1.0 + 1e-12), "{s:?} {tight:?}");
+        // A margin near 1 is off by a few roundings, and its row's cost counts them.
+        let lengths = data.rows.iter().map(|row| dot(row, row).sqrt().max(1.0));
+        let reach: f64 = lengths.zip(&data.cost).map(|(length, c)| c * length).sum();
+        let size = dot(&s.w, &s.w).sqrt() + s.intercept.abs();
+        let of_value = 16.0 * f64::EPSILON * reach * (1.0 + size) / least;
+        prop_assert!(gap >= (value - least) / least - 1e-11 - of_value, "{gap} {value} {least}");
+
+        // What rounding may have added to the dual value is taken off. The weights of a dual point, which
+        // differ from the fit's by the root of twice the gap, begin as a sum of slopes as large as the costs,
+        // and a logit costs a thousand roundings at the most.
+        let apart = (2.0 * (s.certificate.primal - s.certificate.dual)).sqrt();
+        let of_weights = 4096.0 * f64::EPSILON * reach * (size + apart);
+        // As is what the dual variables miss of the constraint of a free intercept.
+        let excess: f64 = s.alpha.iter().zip(&data.y).map(|(a, y)| a * y).sum();
+        let is_free = intercept == Intercept::Free;
+        let of_excess = if is_free { 8.0 * excess.abs() * (1.0 + s.intercept.abs()) } else { 0.0 };
+        let dual = data.dual(loss, intercept, &s.alpha);
+        let allowed = 1e-9 * dual.abs() + of_weights + of_excess;
+        prop_assert!((dual - s.certificate.dual).abs() <= allowed, "{dual} {s:?}");
+    }
+}
+
+#[test]
+fn a_fit_that_takes_no_step_and_cannot_reach_its_tolerance_ends() {
+    // The intercept alone solves every smooth problem; rounding leaves a gap of 1e-13, and sigma once grew
+    // until it left the range of double precision.
+    let rows = vec![vec![-0.275991291653907], vec![1.7382230702386658]];
+    let data = Data::new(rows, vec![1.0, -1.0], vec![6300.303457233609, 5837.935348416131]);
+    let s = solve(&data, LossKind::Hinge, Intercept::Free, SolverKind::Newton, 1e-14);
+    assert!(s.certificate.relative_gap() <= 1e-9, "{s:?}");
+}
+
 fn awkward() -> Vec<(&'static str, Data)> {
     let row = |v: &[f64]| v.to_vec();
     vec![

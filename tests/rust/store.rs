@@ -5,6 +5,7 @@ use std::path::Path;
 
 use hinge::Error;
 use hinge::fit::Silent;
+use hinge::labels::classes::Classes;
 use hinge::matrix::Rows;
 use hinge::matrix::arena::{Arena, View, Width};
 use hinge::matrix::csr::CsrView;
@@ -12,7 +13,6 @@ use hinge::store::codec::Packer;
 use hinge::store::columns::{Order, restore};
 use hinge::store::format;
 use hinge::store::format::{HEADER_BYTES, PAGE_HEADER_BYTES, TRAILER_BYTES};
-use hinge::store::labels::Classes;
 use hinge::store::reader::{RowFacts, Store};
 use hinge::store::writer::{StoreBuilder, StoreOptions};
 use proptest::prelude::*;

@@ -114,7 +114,7 @@ pub fn solve<'a>(descent: ClassDescent<'a>, check: Check, params: &Params) -> Re
         let (was_solved, found) = point.minimise(&smoothed, inner, params.tol, budget)?;
         let accuracy = found.1.certificate.relative_gap();
         setup.monitor.observe(&Progress { solver: "newton", iteration: point.steps, accuracy, search: None });
-        sequence.observe(accuracy < lowest);
+        sequence.observe(&found.1.certificate, accuracy < lowest, params.tol);
         lowest = lowest.min(accuracy);
         if accuracy < best.1.certificate.relative_gap() {
             best = found;

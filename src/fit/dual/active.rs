@@ -38,6 +38,11 @@ impl ActiveSet {
         Self { order: (0..n as u32).collect_large(), len: n }
     }
 
+    /// These rows, in this order.
+    pub fn of(order: Vec<u32>) -> Self {
+        Self { len: order.len(), order }
+    }
+
     /// Number of rows that are not shrunk.
     pub fn len(&self) -> usize {
         self.len

@@ -107,6 +107,19 @@ pub fn epoch<M: Method>(
     monitor: &dyn Monitor,
 ) -> Result<Epoch> {
     method.active().shuffle(random);
+    epoch_in_order(method, design, visit, monitor)
+}
+
+/// Visits every active row once, in the order of the set; [`epoch`] without the permutation.
+///
+/// # Errors
+/// [`crate::Error::Cancelled`].
+pub fn epoch_in_order<M: Method>(
+    method: &mut M,
+    design: &Design<'_>,
+    visit: &mut Visit<'_>,
+    monitor: &dyn Monitor,
+) -> Result<Epoch> {
     let epoch = design.visit(Permuted { method: &mut *method, visit, monitor })?;
     method.finish(&epoch);
     Ok(epoch)

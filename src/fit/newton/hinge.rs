@@ -10,6 +10,10 @@
 //! `sigma c_i` strictly inside the box. With the factor `c_i` a row of cost 2 and two rows of cost 1 take the
 //! same path. [`crate::fit::newton`] minimises the sum, `a <- t(m)` follows, and `sigma` grows
 //! ([`super::proximal`]; the Newton matrix `I + sigma X_J'C_J X_J` needs the rows `J` inside the box only).
+//! The gap of a point of the sequence is about twice the distance to the optimum (a9a and w8a, C = 1 and 16,
+//! gaps of 1e-1 to 1e-4: 1.1 to 8.7 times, 1.9 in the median): both values are off alike, and an epoch of
+//! descent for the dual one, as with the smooth losses, could not bring fits to an end much sooner.
+//!
 //! Where rows outnumber columns this beats coordinate descent by far at large `C`; where columns outnumber
 //! rows it does not.
 
@@ -100,12 +104,18 @@ pub fn solve<'a>(
         let certificate = certify(problem, &newton, &alpha);
         let accuracy = certificate.relative_gap();
         monitor.observe(&Progress { solver: "newton", iteration: steps, accuracy, search: None });
-        let is_better = certificate.relative_gap() < best.certificate.relative_gap() || steps == 0;
+        let is_better =
+            best.evidence.is_none() || certificate.relative_gap() < best.certificate.relative_gap();
         if is_better {
             let evidence = Some(newton.evidence(problem.y));
             best = Point { certificate, w: newton.w.clone(), alpha: memory::copy(&alpha), evidence };
         }
-        sequence.observe(is_better);
+        let was_solved = report.status == Status::Converged;
+        if !is_better && !was_solved {
+            // Slopes far from the solution of their problem are no place to go on from.
+            alpha.copy_from_slice(&best.alpha);
+        }
+        sequence.observe(&certificate, is_better, params.tol);
         if best.certificate.relative_gap() <= params.tol {
             break Status::Converged;
         }
@@ -115,7 +125,7 @@ pub fn solve<'a>(
         if steps >= params.max_iter {
             break Status::MaxIter;
         }
-        sequence.advance(report.status == Status::Converged);
+        sequence.advance(was_solved);
     };
     newton.w = best.w;
     let mut solution = newton.into_solution(problem, best.certificate, status, steps);

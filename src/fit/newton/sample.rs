@@ -88,16 +88,16 @@ mod tests {
         let problem = Problem { rows: &x, ids: None, y: &y, cost: &cost, intercept: Intercept::Free };
         let params = Params { tol: 1e-10, ..Params::default() };
         let zero = Start { w: Some((vec![0.0; d], 0.0)), ..Start::default() };
-        let one = newton::solve(&problem, Logistic, &params, &zero, &Silent).unwrap();
-        let two = newton::solve(&problem, Logistic, &params, &Start::default(), &Silent).unwrap();
+        let one = newton::solve(&problem, Logistic, &params, &zero, true, &Silent).unwrap();
+        let two = newton::solve(&problem, Logistic, &params, &Start::default(), true, &Silent).unwrap();
         assert!(two.n_iter < one.n_iter, "{} {}", two.n_iter, one.n_iter);
         assert!((one.certificate.primal / two.certificate.primal - 1.0).abs() < 1e-9);
         let sample = Sample::of(&problem).unwrap();
         let rough = Params { tol: TOL, ..params };
         let rough =
-            newton::solve(&sample.problem(&problem), SquaredHinge, &rough, &Start::default(), &Silent)
+            newton::solve(&sample.problem(&problem), SquaredHinge, &rough, &Start::default(), true, &Silent)
                 .unwrap();
-        let exact = newton::solve(&problem, SquaredHinge, &params, &zero, &Silent).unwrap();
+        let exact = newton::solve(&problem, SquaredHinge, &params, &zero, true, &Silent).unwrap();
         for (a, b) in rough.w.iter().zip(&exact.w) {
             assert!((a - b).abs() < 0.1, "{a} {b}");
         }
