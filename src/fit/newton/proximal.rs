@@ -53,8 +53,8 @@ impl Sequence {
         (self.share * (best.primal - best.dual)).max(0.1 * tol * best.dual)
     }
 
-    /// Records the values of a point on the way to the relative gap `tol`, and whether its gap is smaller than
-    /// all before; if not, problems must be solved better.
+    /// Records the values of a point on the way to the relative gap `tol`, and whether its gap is smaller
+    /// than all before; if not, problems must be solved better.
     pub fn observe(&mut self, found: &Certificate, is_better: bool, tol: f64) {
         let least = PROGRESS * tol * found.primal;
         let is_progress =
