@@ -193,7 +193,9 @@ def labels(y: Any, n_rows: int) -> np.ndarray:
     """Class labels as a one-dimensional array of one kind."""
     y = column_or_1d(y, warn=True)
     if y.shape[0] != n_rows:
-        raise ValueError(f"y has {y.shape[0]} labels, X has {n_rows} rows")
+        raise ValueError(
+            f"Found input variables with inconsistent numbers of rows: y has {y.shape[0]} labels, X has {n_rows} rows"
+        )
     missing = [row for row, label in enumerate(y) if _is_missing(label)] if y.dtype == object else []
     if missing:
         row = missing[0]

@@ -57,6 +57,8 @@ BAD_NUMBERS = [0, -1.0, np.nan, np.inf, -np.inf, "1", None, True, 1j, [1.0]]
 @pytest.mark.parametrize("name", ["C", "tol"])
 @pytest.mark.parametrize("kind", KINDS[:2], ids=["svc", "logistic"])
 def test_positive_parameters(problem, kind, name, value):
+    if kind is KINDS[1] and name == "C" and value == np.inf:
+        return  # no penalty, see test_sklearn_names.py
     refused(kind(**{name: value}), *problem, rf"^{name} must be a finite number above 0, got ")
 
 
@@ -66,7 +68,7 @@ def test_positive_parameters(problem, kind, name, value):
     [
         *(("max_iter", value, "^max_iter must be an integer of at least 1") for value in (0, -1, 1.5, "9", None, True)),
         *(("n_jobs", value, "^n_jobs must be None or an integer other than 0") for value in (0, 1.5, "2", True)),
-        *(("solver", value, "^solver must be one of") for value in ("liblinear", "", None, 3, "Newton")),
+        *(("solver", value, "^solver must be one of") for value in ("libsvm", "", None, 3, "Newton")),
         *(("fit_intercept", value, "^fit_intercept must be True or False") for value in (None, "yes", 1)),
         *(("intercept_scaling", value, "^intercept_scaling must be") for value in (-1.0, 0, np.nan, np.inf, "1")),
         *(("verbose", value, "^verbose must be an integer of at least 0") for value in (-1, "loud", None)),
