@@ -97,6 +97,7 @@ def test_inside_joblib(backend):
 
 PREPARE = """
 import numpy as np, scipy.sparse as sp, hinge
+hinge.LinearSVC, hinge.select_C  # what loads them is not interrupted here
 random = np.random.default_rng(0)
 
 def matrix(n, d, k, dtype=np.float64):
