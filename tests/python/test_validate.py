@@ -544,3 +544,33 @@ def test_two_numbers_that_are_no_labels_are_refused(problem):
     X, _ = problem
     with pytest.raises(ValueError, match="Unknown label type: continuous"):
         hinge.LinearSVC().fit(X, np.where(np.arange(40) % 2, 0.5, 1.0))
+
+
+@pytest.mark.parametrize("layout", ["array", "csr_matrix", "csr_array"])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_what_needs_no_conversion_is_fitted_as_after_all_checks(monkeypatch, layout, dtype):
+    X, y = sparse_problem(3)
+    X = {"array": lambda: X.toarray(), "csr_matrix": lambda: sp.csr_matrix(X), "csr_array": lambda: sp.csr_array(X)}[
+        layout
+    ]()
+    X = X.astype(dtype)
+    named = pd.DataFrame(np.eye(4, X.shape[1]), columns=[f"c{j}" for j in range(X.shape[1])])
+
+    def fitted():
+        model = hinge.LinearSVC().fit(named, [0, 1, 0, 1])
+        assert list(model.feature_names_in_) == list(named.columns)
+        model.fit(X, y)
+        assert not hasattr(model, "feature_names_in_")
+        return model.coef_.tobytes(), model.intercept_.tobytes(), model.n_features_in_
+
+    assert _validate._is_ready(X)
+    expected = fitted()
+    monkeypatch.setattr(_validate, "_is_ready", lambda X: False)
+    assert fitted() == expected
+
+
+@pytest.mark.parametrize("X", [np.ones((0, 3)), np.ones((3, 0)), sp.csr_matrix((3, 0))])
+def test_matrices_without_entries_go_through_all_checks(X):
+    assert not _validate._is_ready(X)
+    with pytest.raises(ValueError, match=r"0 (sample|feature)"):
+        hinge.LinearSVC().fit(X, np.arange(X.shape[0]) % 2)
