@@ -4,10 +4,11 @@ VENV ?= .venv
 MULTICORE ?= .venv-multicore
 SNAPML ?= .venv-snapml
 FLOORS ?= .venv-floors
+WHEELS ?= .venv-wheels
 BIN := $(VENV)/bin
 RUST := $(shell find src -name '*.rs') Cargo.toml Cargo.lock pyproject.toml
 
-.PHONY: demo test test-rust test-python test-floors bench bench-search papers lint format clean
+.PHONY: demo test test-rust test-python test-floors wheel bench bench-search papers lint format clean
 
 demo: $(VENV)/.built
 	$(BIN)/python -m hinge demo
@@ -23,6 +24,17 @@ test-python: $(VENV)/.built
 # The same tests with the oldest versions of the dependencies that pyproject.toml allows.
 test-floors: $(FLOORS)/.built
 	$(FLOORS)/bin/python -m pytest
+
+# A wheel for this machine and the source distribution into dist/, then the wheel in fresh environments without Rust.
+# On Linux zig links against an old libc, so that the wheel runs anywhere.
+OLD_LIBC := $(if $(filter Linux,$(shell uname -s)),--zig --compatibility manylinux_2_17)
+
+wheel: $(WHEELS)/.installed
+	rm -rf dist
+	PATH="$(abspath $(WHEELS)/bin):$$PATH" maturin build --release --locked --out dist $(OLD_LIBC)
+	$(WHEELS)/bin/maturin sdist --out dist
+	$(if $(OLD_LIBC),$(WHEELS)/bin/auditwheel show dist/*.whl)
+	$(PYTHON) tests/wheel.py dist/*.whl
 
 bench: $(VENV)/.built $(MULTICORE)/.installed $(SNAPML)/.installed
 	cargo bench --no-default-features
@@ -83,6 +95,11 @@ $(FLOORS)/.installed: pyproject.toml tests/floors.py
 	$(FLOORS)/bin/python -m pip install --quiet --requirement $(FLOORS)/requirements.txt
 	touch $@
 
+$(WHEELS)/.installed:
+	$(PYTHON) -m venv $(WHEELS)
+	$(WHEELS)/bin/python -m pip install --quiet 'maturin[zig]>=1.9.4,<2' auditwheel
+	touch $@
+
 # Multi-core LIBLINEAR owns the module name of LIBLINEAR, so it lives apart.
 $(MULTICORE)/.installed:
 	$(PYTHON) -m venv $(MULTICORE)
@@ -96,4 +113,4 @@ $(SNAPML)/.installed:
 	touch $@
 
 clean:
-	rm -rf $(VENV) $(MULTICORE) $(SNAPML) $(FLOORS) target fit.csv fit.md fit.png
+	rm -rf $(VENV) $(MULTICORE) $(SNAPML) $(FLOORS) $(WHEELS) dist target fit.csv fit.md fit.png

@@ -3,6 +3,8 @@
 To import the package loads the extension and nothing else; a name brings its module at its first use.
 """
 
+import contextlib as _contextlib
+import signal as _signal
 import threading as _threading
 import typing as _typing
 import warnings as _warnings
@@ -124,17 +126,36 @@ _MODULES = {
 # are loaded one at a time, and no module of the package may ask the package for one.
 _loading = _threading.RLock()
 
+
+@_contextlib.contextmanager
+def _whole():
+    """One load at a time, and to its end: Ctrl-C in the middle would leave half of SciPy, for good."""
+    with _loading:
+        is_main = _threading.current_thread() is _threading.main_thread()
+        if not is_main or _signal.getsignal(_signal.SIGINT) is not _signal.default_int_handler:
+            yield
+            return
+        interrupts = []
+        _signal.signal(_signal.SIGINT, lambda number, frame: interrupts.append(number))
+        try:
+            yield
+        finally:
+            _signal.signal(_signal.SIGINT, _signal.default_int_handler)
+        if interrupts:
+            raise KeyboardInterrupt
+
+
 if not _typing.TYPE_CHECKING:  # a type checker that saw __getattr__ would believe in every name
 
     def __getattr__(name):
         """A name of the package from its module, or a public module; loaded now."""
         if name in _MODULES:
-            with _loading:
+            with _whole():
                 value = getattr(_import_module(f"{__name__}.{_MODULES[name]}"), name)
             globals()[name] = value
             return value
         if name in _MODULES.values() and not name.startswith("_"):
-            with _loading:
+            with _whole():
                 return _import_module(f"{__name__}.{name}")
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 

@@ -28,7 +28,9 @@ class Certificate:
         is proved (``dual`` not above 0).
     status : tuple of str
         ``"converged"``, ``"max_iter"``, or ``"stalled"`` (no progress possible in double precision, or no proof of
-        the accuracy that was asked for).
+        the accuracy that was asked for). Without penalty (``C=inf``), where ``dual`` is minus infinity:
+        ``"unpenalised"`` (the limit as C grows, by the change of decision values), ``"separable"`` (a hyperplane
+        separates the classes, so there is no limit) or ``"diverging"`` (weights went on growing to the last C).
     solver : tuple of str
         The solver that finished each problem.
     passes : ndarray of float64

@@ -23,7 +23,8 @@ class Folds:
     A row may be held out by one fold, by several (repeated cross-validation) or by none (a predefined split).
     """
 
-    def __init__(self, problem: Problem, cv: Any, groups: Any, seed: int):
+    def __init__(self, problem: Problem, cv: Any, groups: Any, seed: int, *, needs_classes: bool = True):
+        """``needs_classes``: whether every training part must have rows of every class."""
         n_rows = len(problem.y)
         groups = _groups(groups, n_rows)
         splits = _stratified(problem, int(cv), groups, seed) if _checks.is_number(cv) else _given(problem, cv, groups)
@@ -31,7 +32,7 @@ class Folds:
         if not self.splits:
             raise ValueError("cv must give at least one split, it gives none")
         for f, (train, test) in enumerate(self.splits):
-            _check_fold(problem, f, train, test)
+            _check_fold(problem, f, train, test, needs_classes)
 
     def __len__(self) -> int:
         return len(self.splits)
@@ -108,9 +109,9 @@ def _checked_number(problem: Problem, sizes: np.ndarray, n_folds: int) -> int:
     return n_folds
 
 
-def _check_fold(problem: Problem, f: int, train: np.ndarray, test: np.ndarray) -> None:
+def _check_fold(problem: Problem, f: int, train: np.ndarray, test: np.ndarray, needs_classes: bool) -> None:
     counts = np.bincount(problem.ids[train][problem.weight[train] > 0], minlength=len(problem.classes))
-    if (counts == 0).any():
+    if (counts == 0).any() and (needs_classes or not counts.any()):
         missing = _validate.plain(problem.classes[np.flatnonzero(counts == 0)[0]])
         raise ValueError(f"the training part of fold {f} has no row of class {missing}: use fewer or stratified folds")
     if not (problem.weight[test] > 0).any():

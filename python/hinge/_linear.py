@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -27,6 +27,7 @@ from hinge import (
 )
 from hinge._callbacks import CallbackSupport, FitTask, with_callbacks
 from hinge._certificate import Certificate
+from hinge._fit_rows import FitRows
 from hinge._options import fit_options, options_of_pieces
 from hinge._presolve import Presolve
 from hinge._progress import reporter
@@ -149,18 +150,24 @@ class LinearClassifier(Versioned, CallbackSupport, ClassifierMixin, BaseEstimato
         rows: tuple[np.ndarray, np.ndarray] | None = None,
     ) -> None:
         """Fit on checked input, classes or the positive rows of labels, and set the fitted attributes."""
-        with np.errstate(over="ignore"):
-            cost = C * weight
-        if not np.isfinite(cost.sum()):
-            raise ValueError(f"C = {C:g} times the weights of all rows is too large: the sum must be finite")
         report = reporter(self.verbose, "fit")
         if options["map"] is not None:
             X = with_sorted_rows(X)
         fit = _labels.native_fit(ids, len(classes), rows, options)
-        result = _validate.call_native(lambda matrix: fit(matrix, ids, len(classes), cost, options, report), X)
-        self._take(classes, result)
+
+        def solve(C: float, tol: float = options["tol"]) -> dict[str, Any]:
+            cost, told = _costs(C, weight), options | {"tol": tol}
+            return _validate.call_native(lambda matrix: fit(matrix, ids, len(classes), cost, told, report), X)
+
+        self._take(classes, self._solved(solve, C, FitRows(X, ids, len(classes), weight, rows), options))
         self._map = options["map"]
         self._data = _training_data.of_rows(X, ids, len(classes), rows)
+
+    def _solved(
+        self, solve: Callable[..., dict[str, Any]], C: float, rows: FitRows, options: dict[str, Any]
+    ) -> dict[str, Any]:
+        """The result of a fit; ``solve`` is the native one of a C and a tol."""
+        return solve(C)
 
     def _fit_store(self, store: BlockStore, y: Any, sample_weight: Any, given: Any, options: dict[str, Any]) -> Self:
         if y is not None or sample_weight is not None:
@@ -204,12 +211,16 @@ class LinearClassifier(Versioned, CallbackSupport, ClassifierMixin, BaseEstimato
         self.certificate_ = Certificate.from_native(result)
         self.presolve_ = None if result["presolve"] is None else Presolve(**result["presolve"])
         if not self.certificate_.converged:
-            worst = float(self.certificate_.relative_gap.max())
-            warn(
-                f"{type(self).__name__} ended with status {sorted(set(self.certificate_.status))} at a relative "
-                f"duality gap of {worst:.2e}, tol is {self.tol:.2e}: raise max_iter or tol, or scale the features",
-                ConvergenceWarning,
-            )
+            self._warn_of_status()
+
+    def _warn_of_status(self) -> None:
+        """Say that a fit has not converged."""
+        worst = float(self.certificate_.relative_gap.max())
+        warn(
+            f"{type(self).__name__} ended with status {sorted(set(self.certificate_.status))} at a relative "
+            f"duality gap of {worst:.2e}, tol is {self.tol:.2e}: raise max_iter or tol, or scale the features",
+            ConvergenceWarning,
+        )
 
     def pair_weights(self, pairs: Any = None, *, problem: int = 0) -> np.ndarray:
         """Weights of products of features in the decision function, after a fit with ``degree=2``.
@@ -532,6 +543,15 @@ class LinearClassifier(Versioned, CallbackSupport, ClassifierMixin, BaseEstimato
             return y, sample_weight
         labels, weight = X.labels(n_jobs=self.n_jobs)
         return labels if y is None else y, weight if sample_weight is None else sample_weight
+
+
+def _costs(C: float, weight: np.ndarray) -> np.ndarray:
+    """C times the weight of each row."""
+    with np.errstate(over="ignore"):
+        cost = C * weight
+    if not np.isfinite(cost.sum()):
+        raise ValueError(f"C = {C:g} times the weights of all rows is too large: the sum must be finite")
+    return cost
 
 
 def class_ids(values: np.ndarray) -> np.ndarray:

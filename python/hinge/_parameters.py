@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from hinge import _checks, _native, _threads, _validate
+from hinge import _checks, _native, _sklearn_names, _threads, _validate
 from hinge._block_options import block_options
 from hinge._budget import budget
 from hinge._checks import at_least, not_negative, optional, positive, truth, unchecked
@@ -76,6 +76,10 @@ def _costs(name: str, value: Any) -> list[float]:
 
 def _step_size(name: str, value: Any) -> str:
     return "function" if callable(value) else _checks.choice(name, value, STEP_SIZES)
+
+
+def _auto_or_truth(name: str, value: Any) -> Any:
+    return value if isinstance(value, str) and value == "auto" else truth(name, value)
 
 
 _N_JOBS = Parameter("n_jobs", "int", None, _n_threads).means(
@@ -331,6 +335,13 @@ LINEAR_SVC = table(
     _C,
     _SVM,
     _EVERY_SOLVER,
+    Parameter("penalty", '{"l2"}', "l2", lambda name, value: _checks.choice(name, value, ("l1", "l2"))).means(
+        'By scikit-learn\'s name: "l2". "l1" is refused.'
+    ),
+    Parameter("dual", '{"auto", True, False}', "auto", _auto_or_truth).means("""
+        By scikit-learn's name: True asks for dual coordinate descent; "auto" and False leave the choice to ``solver``.
+        As there, False does not go with the hinge.
+    """),
     Parameter("sparse_coef", "bool", False, truth).means("""
         Whether ``coef_`` is a CSR matrix. Classes or labels are then fitted one by one in each thread, so that memory
         does not grow with classes times features. Predictions look its columns up once: values may be changed in
@@ -353,7 +364,45 @@ _MULTI_CLASS = one_of("multi_class", ("auto", "multinomial", "ovr")).means(r"""
     matrix y refuse "multinomial".
     """)
 
-LOGISTIC_REGRESSION = table(_FIT, _C, _MULTI_CLASS, _SOLVER, _CHECKPOINT)
+_LOGISTIC = table(
+    one_of("solver", (*SEARCH_SOLVERS, *_sklearn_names.SKLEARN_SOLVERS)).means(f"""{_SOLVER.text}
+A solver of scikit-learn's name asks for the problem that it solves there, solved as by "auto", and for scikit-learn's
+conventions: the intercept is free whatever ``intercept_scaling`` is ("liblinear" penalises it, with 1 for None, and
+fits each class against the rest), weights are of single precision where X is, and ``tol`` bounds the gradient of the
+mean objective, which asks for a relative duality gap of ``tol**2``."""),
+    Parameter("penalty", '{"l2", None, "deprecated"}', "deprecated", _sklearn_names.penalty).means("""
+        By scikit-learn's name: "l2", or None for no penalty, which is ``C=inf``. "deprecated", their default, leaves it
+        to ``C`` and ``l1_ratio``. "l1" and "elasticnet" are refused.
+    """),
+    Parameter("dual", "bool", False, truth).means("""
+        True asks for dual coordinate descent. Of scikit-learn's solvers, only "liblinear" goes with it.
+    """),
+    Parameter("tol", "float", _native.DEFAULT_TOL, _sklearn_names.or_zero(positive)).means("""
+        Relative duality gap at which the fit stops, above 0. With a solver of scikit-learn's name the gap is the square
+        of it, or 1e-12 if that is larger.
+    """),
+)
+
+LOGISTIC_REGRESSION = table(
+    _FIT,
+    _LOGISTIC,
+    _MULTI_CLASS,
+    Parameter("C", "float", 1.0, _sklearn_names.cost).means("""
+        Cost of training errors. Infinity means no penalty: the limit of the solutions, without a certificate. Its
+        ``status`` is "unpenalised", or "separable" or "diverging" where there is no limit.
+    """),
+    Parameter("l1_ratio", "float", 0.0, _sklearn_names.l1_ratio).means(
+        "Share of absolute values in the penalty, by scikit-learn's name; 0, and anything else is refused."
+    ),
+    replace(_FIT["max_iter"], check=_sklearn_names.or_zero(at_least(1))).means(
+        "Largest number of epochs or Newton steps of a fit; 0, with a solver of scikit-learn's name, leaves zeros."
+    ),
+    Parameter("warm_start", "bool", False, truth).means("""
+        Whether a fit that ends at ``max_iter`` falls back on the model of the fit before, wherever that is the better
+        one for the data at hand.
+    """),
+    _CHECKPOINT,
+)
 
 LINEAR_SVC_CV = table(
     _SEARCH_AND_FIT,
@@ -379,6 +428,29 @@ LOGISTIC_REGRESSION_CV = table(
     one_of("multi_class", ("ovr",)).means(
         "The search fits each of more than two classes against the rest, unlike :class:`LogisticRegression`."
     ),
+    _LOGISTIC,
+    replace(_SEARCH["cv"], check=lambda name, value: 5 if value is None else value).means(f"""{_SEARCH["cv"].text}
+None is 5. With a solver of scikit-learn's name, or ``use_legacy_attributes``, a number means folds in the order of the
+rows, as there, unless there are ``groups``."""),
+    _SEARCH["Cs"].means(f"""{_SEARCH["Cs"].text}
+With a solver of scikit-learn's name, or ``use_legacy_attributes``, None is 10."""),
+    _LOGISTIC["tol"].means("""
+        Relative duality gap at which the final fit stops, above 0. With a solver of scikit-learn's name the gap is the
+        square of it, or 1e-12 if that is larger.
+    """),
+    Parameter("l1_ratios", "array-like", None, _sklearn_names.l1_ratios).means("""
+        Shares of absolute values in the penalty, by scikit-learn's name; all of them 0, and anything else is refused.
+    """),
+    Parameter("refit", "bool", True, truth).means("""
+        False takes the mean of the weights and of C over the folds, each at its best C, as in scikit-learn, instead of
+        a fit on all rows. There is then no certificate.
+    """),
+    Parameter("use_legacy_attributes", "bool", None, optional(truth)).means("""
+        By scikit-learn's name: True or False fits every fold at every C to ``tol`` on its own, without the warm starts
+        of the search, to keep all weights in ``coefs_paths_``; with a scorer that sees a fitted model and the held-out
+        rows themselves. ``scores_``, ``coefs_paths_`` and ``n_iter_`` then have scikit-learn's old or new layout,
+        ``C_`` is an array or a number. None keeps the table of the search only.
+    """),
 )
 
 SELECT_C = table(

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
+from sklearn import get_config
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import accuracy_score, get_scorer
 
@@ -223,9 +224,18 @@ def known_scorer(parameter: str, scorer: Any) -> Callable[..., Any]:
 
 
 def takes_weights(scorer: Any) -> bool:
-    """Whether a scorer takes ``sample_weight``."""
+    """Whether a scorer takes ``sample_weight``, and has not refused it."""
+    if refuses_weights(scorer):
+        return False
     metric = getattr(scorer, "_score_func", scorer)
     return "sample_weight" in inspect.signature(metric).parameters
+
+
+def refuses_weights(scorer: Any) -> bool:
+    """Whether metadata routing is on and the scorer was told to get no weights."""
+    if not get_config()["enable_metadata_routing"] or not hasattr(scorer, "get_metadata_routing"):
+        return False
+    return scorer.get_metadata_routing().score.requests.get("sample_weight") is False
 
 
 def _accuracy(problem: Problem) -> Metric:

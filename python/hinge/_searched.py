@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
+from sklearn import get_config
+from sklearn.metrics import get_scorer
 from sklearn.utils.validation import check_is_fitted
 
 from hinge import _scoring
@@ -22,7 +24,7 @@ class SearchedClassifier(LinearClassifier):
     search_: CSearch
 
     @with_callbacks
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None, **params: Any) -> Self:
         """Choose C, then fit on all rows.
 
         Parameters
@@ -34,6 +36,8 @@ class SearchedClassifier(LinearClassifier):
             Used in training, and in the score where the scorer takes weights.
         groups : array-like of shape (n_samples,), default=None
             Passed to the splitter; rows of one group stay together where ``cv`` is a number.
+        params : dict
+            Metadata for the scorer, of which none but weights are passed on: refused.
 
         Returns
         -------
@@ -61,6 +65,7 @@ class SearchedClassifier(LinearClassifier):
         UserWarning
             A class has fewer rows than there are folds.
         """
+        _refuse(params, "fit")
         return search_and_refit(self, X, y, sample_weight, groups)
 
     def _check_decisions(self) -> None:
@@ -91,7 +96,7 @@ class SearchedClassifier(LinearClassifier):
         return dict.fromkeys(classes, self.search_.scores.T)
 
     @raises_as_predictions
-    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None, **params: Any) -> float:
         """Score by ``scoring``, by the scorer that chose C where there are several; accuracy if ``scoring`` is None.
 
         Parameters
@@ -101,17 +106,41 @@ class SearchedClassifier(LinearClassifier):
             Labels; None for a store, which has its own.
         sample_weight : array-like of shape (n_samples,), default=None
             None for a store takes its own weights, where the scorer takes any. An error for one that takes none.
+        params : dict
+            Metadata for the scorer, of which none but weights are passed on: refused.
 
         Returns
         -------
         float
         """
+        _refuse(params, "score")
         if self.scoring is None:
             return super().score(X, y, sample_weight)
         check_is_fitted(self)
-        scorer = _scoring.chosen_scorer(self.scoring, self.search_.scorer)
+        scorer = self._get_scorer()
+        if sample_weight is not None and _scoring.refuses_weights(scorer):
+            raise TypeError(
+                f"{type(self).__name__}.score got unexpected argument(s) {{'sample_weight'}}, which are not routed to "
+                "any object."
+            )
         if sample_weight is not None and not _scoring.takes_weights(scorer):
             raise ValueError(f"sample_weight must be None: the scorer {self.search_.scorer!r} takes no weights")
         y, weight = self._labelled(X, y, sample_weight)
         weights = {"sample_weight": weight} if weight is not None and _scoring.takes_weights(scorer) else {}
         return _scoring.one_number(self.search_.scorer, scorer(self, X, y, **weights))
+
+    def _get_scorer(self) -> Any:
+        """The scorer that chooses C."""
+        if self.scoring is None:
+            return get_scorer("accuracy")
+        name = self.search_.scorer if hasattr(self, "search_") else self.choose_by
+        return _scoring.chosen_scorer(self.scoring, name)
+
+
+def _refuse(params: dict[str, Any], method: str) -> None:
+    """Refuse metadata that nothing takes."""
+    if not params:
+        return
+    if not get_config()["enable_metadata_routing"]:
+        raise ValueError(f"Passing {sorted(params)} to {method} is only supported if enable_metadata_routing=True")
+    raise TypeError(f"{method} got unexpected argument(s) {set(params)}, which are not routed to any object.")

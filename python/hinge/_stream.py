@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import weakref
 from functools import cached_property
+from math import isinf
 from typing import Any, Self
 
 import numpy as np
@@ -220,12 +221,14 @@ class StreamClassifier(LinearClassifier):
             raise ValueError(
                 f'class_weight="{self.class_weight}" needs all labels: a stream takes a dict of weights or None'
             )
-        _checks.choice("solver", self.solver, ("auto", "dual_cd"))
+        _checks.choice("solver", given.solver, ("auto", "dual_cd"))
         if self.checkpoint is not None:
             raise ValueError("checkpoint must be None for partial_fit: pickle the estimator to keep a stream")
         _blocks.refuse_unfit(options)
         if options["map"] is not None:
             raise ValueError("degree must be 1 for partial_fit, got 2")
+        if isinf(given.C):
+            raise ValueError("C must be finite for partial_fit, got inf")
         if options["solver"] == "crammer_singer":
             raise ValueError("multi_class must be 'ovr' for partial_fit, got 'crammer_singer'")
         if options["multi_class"] == "multinomial" and len(classes) > 2:

@@ -45,17 +45,19 @@ def seed(random_state: Any) -> int:
 
 def fit_matrix(X: Any, estimator: Any) -> Any:
     """X as CSR or C-ordered array; changes nothing in the estimator."""
+    if _is_ready(X):
+        return X
     _sparse.check_before_native(X)
     return check_array(X, estimator=estimator, input_name="X", **_CHECK)
 
 
 def fit_data(X: Any, y: Any, estimator: Any = None) -> tuple[Any, np.ndarray]:
     """X as CSR or C-ordered array, y as a column; changes nothing in the estimator."""
-    _sparse.check_before_native(X)
     if y is None:
+        _sparse.check_before_native(X)
         name = "hinge.select_C" if estimator is None else type(estimator).__name__
         raise ValueError(f"{name} requires y to be passed, but the target y is None")
-    X = check_array(X, estimator=estimator, input_name="X", **_CHECK)
+    X = fit_matrix(X, estimator)
     return X, labels(y, X.shape[0])
 
 
@@ -76,7 +78,11 @@ def canonical(X: Any) -> Any:
 
 def remember_features(estimator: Any, X: Any) -> None:
     """Set ``n_features_in_`` and ``feature_names_in_``, once a fit has succeeded."""
-    validate_data(estimator, X, skip_check_array=True)
+    if _is_ready(X):
+        estimator.n_features_in_ = X.shape[1]
+        vars(estimator).pop("feature_names_in_", None)
+    else:
+        validate_data(estimator, X, skip_check_array=True)
 
 
 def check_fitted(estimator: Any) -> None:
@@ -94,14 +100,16 @@ def predict_data(estimator: Any, X: Any) -> Any:
 
 def shaped_data(estimator: Any, X: Any) -> Any:
     """:func:`predict_data` whose entries are still to be checked, as native predictions do while they read them."""
-    if _is_ready(estimator, X):
+    if _is_ready(X) and _has_the_features_of(estimator, X):
         return X
     _sparse.check_before_native(X)
     return validate_data(estimator, X, reset=False, **_CHECK)
 
 
-def _is_ready(estimator: Any, X: Any) -> bool:
-    """Whether validation would return X itself without a word. For a single row it takes longer than the prediction."""
+def _is_ready(X: Any) -> bool:
+    """Whether validation would return X itself without a word. It takes longer than a prediction of a row, and a good
+    part of a small fit.
+    """
     if type(X) is np.ndarray:
         values, is_usable = X, X.ndim == 2 and X.flags.c_contiguous
     elif type(X) in (sp.csr_matrix, sp.csr_array):
@@ -110,14 +118,13 @@ def _is_ready(estimator: Any, X: Any) -> bool:
         is_usable = is_native and X.ndim == 2 and len(X.indptr) == X.shape[0] + 1
     else:
         return False
-    return (
-        is_usable
-        and values.dtype.char in "fd"
-        and values.dtype.isnative
-        and X.shape[0] > 0
-        and X.shape[1] == getattr(estimator, "n_features_in_", None)
-        and not hasattr(estimator, "feature_names_in_")
-    )
+    return is_usable and values.dtype.char in "fd" and values.dtype.isnative and X.shape[0] > 0 and X.shape[1] > 0
+
+
+def _has_the_features_of(estimator: Any, X: Any) -> bool:
+    """Whether the columns of X are as many as those of the fit, which had no names."""
+    fitted = vars(estimator)
+    return X.shape[1] == fitted.get("n_features_in_") and "feature_names_in_" not in fitted
 
 
 def check_entries(X: Any) -> None:
@@ -191,9 +198,12 @@ def native_matrix(X: Any) -> NativeMatrix:
 
 def labels(y: Any, n_rows: int) -> np.ndarray:
     """Class labels as a one-dimensional array of one kind."""
-    y = column_or_1d(y, warn=True)
+    is_ready = type(y) is np.ndarray and y.ndim == 1 and y.dtype.kind in "biuf"
+    y = y if is_ready else column_or_1d(y, warn=True)
     if y.shape[0] != n_rows:
-        raise ValueError(f"y has {y.shape[0]} labels, X has {n_rows} rows")
+        raise ValueError(
+            f"Found input variables with inconsistent numbers of rows: y has {y.shape[0]} labels, X has {n_rows} rows"
+        )
     missing = [row for row, label in enumerate(y) if _is_missing(label)] if y.dtype == object else []
     if missing:
         row = missing[0]

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
-from hinge import _native
+from hinge import _cv_paths, _logistic_fit, _native, _sklearn_names, _validate
 from hinge._block_options import BlockOptions
+from hinge._callbacks import FitTask
 from hinge._declared import declared, keep
+from hinge._fit_rows import FitRows
 from hinge._inherited_docs import with_docs_of
 from hinge._parameters import LOGISTIC_REGRESSION, LOGISTIC_REGRESSION_CV
 from hinge._probabilistic import ProbabilisticClassifier
 from hinge._probability import LOGISTIC, log_probabilities, probabilities
+from hinge._problem import Problem
 from hinge._searched import SearchedClassifier
 from hinge._stream import StreamClassifier
+from hinge.blocks import BlockStore
 from hinge.svm import LinearSVC, LinearSVCCV
 
 
@@ -86,18 +91,25 @@ class LogisticRegression(ProbabilisticClassifier, StreamClassifier):
         memory_budget: Any = None,
         checkpoint: Any = None,
         block_options: BlockOptions | dict[str, Any] | None = None,
+        penalty: str | None = "deprecated",
+        l1_ratio: float | None = 0.0,
+        dual: bool = False,
+        warm_start: bool = False,
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
     ):
         keep(locals())
 
+    def _checked(self) -> Any:
+        return _sklearn_names.logistic(super()._checked())
+
     def _loss(self) -> str:
         return "logistic"
 
     def _take(self, classes: np.ndarray, result: dict[str, Any]) -> None:
         super()._take(classes, result)
-        is_one_problem = len(result["intercept"]) > 2 and len(result["n_iter"]) == 1
+        is_one_problem = len(result["intercept"]) > 2 and len(result["status"]) == 1
         self.multi_class_ = "multinomial" if is_one_problem else "ovr"
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -106,6 +118,17 @@ class LogisticRegression(ProbabilisticClassifier, StreamClassifier):
 
     def _is_softmax(self) -> bool:
         return getattr(self, "multi_class_", "ovr") == "multinomial"
+
+    def _solved(self, solve: Any, C: float, rows: FitRows, options: dict[str, Any]) -> dict[str, Any]:
+        return _logistic_fit.solved(self, solve, C, rows, options)
+
+    def _fit_stored(self, store: BlockStore, given: Any, options: dict[str, Any]) -> None:
+        _logistic_fit.check_stored(self, given.C)
+        super()._fit_stored(store, given, options)
+
+    def _warn_of_status(self) -> None:
+        if not _logistic_fit.warn_of_status(self):
+            super()._warn_of_status()
 
     def _probability_part(self) -> dict[str, Any]:
         return {"kind": "temperature", "factor": 1.0} if self._is_softmax() else LOGISTIC
@@ -130,6 +153,12 @@ class LogisticRegressionCV(SearchedClassifier, LogisticRegression):
     ----------
     C_, search_, Cs_, scores_
         As in :class:`hinge.LinearSVCCV`.
+    coefs_paths_ : dict of ndarray, or ndarray
+        With ``use_legacy_attributes`` or ``refit=False``: the weights of every fold at every C.
+    l1_ratio_ : float or ndarray
+        Of those models: 0.
+    l1_ratios_ : ndarray
+        Of those models: as given.
     coef_, intercept_, classes_, certificate_, n_iter_, presolve_, n_features_in_, feature_names_in_
         As in :class:`hinge.LinearSVCCV`.
 
@@ -180,8 +209,81 @@ class LogisticRegressionCV(SearchedClassifier, LogisticRegression):
         presolve: str | bool = "auto",
         memory_budget: Any = None,
         block_options: BlockOptions | dict[str, Any] | None = None,
+        penalty: str | None = "deprecated",
+        l1_ratios: Any = None,
+        dual: bool = False,
+        refit: bool = True,
+        use_legacy_attributes: bool | None = None,
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
     ):
         keep(locals())
+
+    def _plain(self, C: float) -> LogisticRegression:
+        """An unfitted model of one C that takes weights as they are found; the options of its fit are given apart."""
+        known = {name: value for name, value in vars(self).items() if name in LOGISTIC_REGRESSION}
+        return LogisticRegression(**known | {"C": C, "solver": "auto", "verbose": 0})
+
+    def _keep_paths(self, X: Any, given: Any, problem: Problem, options: dict[str, Any], groups: Any) -> Self:
+        """Search with a fit of its own for every fold and C, and keep all weights."""
+        if problem.store is not None or options["map"] is not None:
+            where = "X is a BlockStore" if problem.store is not None else "degree is 2"
+            raise ValueError(f"use_legacy_attributes must be None and refit True where {where}")
+        task = FitTask(self, X, problem.y, sample_weight=problem.sample_weight, has_parts=True)
+        found, paths = _cv_paths.search_paths(self._plain, given, problem, options, groups)
+        if given.refit:
+            self._fit_checked(found.C, problem.X, problem.classes, problem.ids, problem.weight, options)
+            C = found.C
+        else:
+            weights, C = _cv_paths.mean_of_best(paths)
+            self._take_mean(problem, weights, options["intercept"] is not None)
+        _validate.remember_features(self, X)
+        self.search_, self._paths = found, paths
+        is_old = given.use_legacy_attributes is True
+        n_problems = paths.coefs.shape[2]
+        self.C_ = np.full(n_problems, C) if is_old else C
+        self.l1_ratio_ = np.zeros(n_problems) if is_old else 0.0
+        self.l1_ratios_ = np.array([None] if given.l1_ratios is None else given.l1_ratios)
+        self.n_iter_ = paths.as_arrays()[2] if paths.is_new else paths.by_class(problem.classes)[2]
+        task.part("refit")
+        task.end()
+        return self
+
+    def _take_mean(self, problem: Problem, weights: np.ndarray, has_intercept: bool) -> None:
+        """Set a model that no fit has found: there is no certificate."""
+        for name in ("stream_", "certificate_"):
+            self.__dict__.pop(name, None)
+        n = problem.X.shape[1]
+        self.classes_, self.presolve_, self._map, self.multi_class_ = problem.classes, None, None, "ovr"
+        self.coef_ = np.ascontiguousarray(weights[:, :n])
+        self.intercept_ = weights[:, n].copy() if has_intercept else np.zeros(len(weights))
+
+    def _take(self, classes: np.ndarray, result: dict[str, Any]) -> None:
+        for name in ("_paths", "l1_ratio_", "l1_ratios_"):
+            self.__dict__.pop(name, None)
+        super()._take(classes, result)
+
+    @property
+    def scores_(self) -> Any:
+        """Scores by scikit-learn's name, in the layout that ``use_legacy_attributes`` asks for."""
+        if "_paths" not in vars(self):
+            return super().scores_
+        if self._paths.is_new:
+            return self._paths.as_arrays()[1]
+        return self._paths.by_class(self.classes_)[1]
+
+    @property
+    def coefs_paths_(self) -> Any:
+        """Weights of every fold at every C, with ``use_legacy_attributes`` or ``refit=False``.
+
+        A dict from classes to arrays of shape (n_folds, n_Cs, n_dof), with an axis of ``l1_ratios`` behind the Cs if
+        those are given; with ``use_legacy_attributes=False`` an array of shape (n_folds, n_l1_ratios, n_Cs, n_problems,
+        n_dof). The intercept, if there is one, is the last of n_dof.
+        """
+        check_is_fitted(self)
+        if "_paths" not in vars(self):
+            raise AttributeError("coefs_paths_ needs use_legacy_attributes to be True or False, it is None")
+        if self._paths.is_new:
+            return self._paths.as_arrays()[0]
+        return self._paths.by_class(self.classes_)[0]

@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from hinge import _blocks, _labels, _native, _validate
+from sklearn.model_selection import StratifiedKFold
+
+from hinge import _blocks, _checks, _labels, _native, _validate
 from hinge._block_options import BlockOptions
 from hinge._callbacks import FitTask
 from hinge._csearch import CSearch
@@ -153,6 +155,8 @@ def search_and_refit(estimator: E, X: Any, y: Any, sample_weight: Any, groups: A
     Ctrl-C is raised, and the estimator left as it was: who interrupts a fit does not expect another one to begin.
     """
     given = estimator._checked()
+    if getattr(given, "in_order", False) and groups is None and _checks.is_number(given.cv):
+        given.cv = StratifiedKFold(given.cv)
     estimator._check_decisions()
     options, plan = fit_options(given, estimator._loss()), Plan.of(given)
     if isinstance(X, BlockStore):
@@ -160,6 +164,8 @@ def search_and_refit(estimator: E, X: Any, y: Any, sample_weight: Any, groups: A
     else:
         _refuse_labels(estimator, y)
         problem = _problem(*_validate.fit_data(X, y, estimator), sample_weight, given, options)
+    if getattr(given, "keeps_paths", False):
+        return estimator._keep_paths(X, given, problem, options, groups)
     needs_decisions = estimator._needs_decisions()
     if needs_decisions:
         plan = replace(plan, keep_decisions=True)

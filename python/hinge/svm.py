@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from hinge import _native, _validate
+from hinge import _native, _sklearn_names, _validate
 from hinge._block_options import BlockOptions
 from hinge._csearch import CSearch
 from hinge._declared import declared, keep
@@ -92,6 +92,8 @@ class LinearSVC(StreamClassifier):
         intercept_scaling: float | None = None,
         class_weight: Any = None,
         multi_class: str = "ovr",
+        penalty: str = "l2",
+        dual: bool | str = "auto",
         sparse_coef: bool = False,
         sparse_tol: float = 1e-3,
         degree: int = 1,
@@ -107,6 +109,9 @@ class LinearSVC(StreamClassifier):
         verbose: int = 0,
     ):
         keep(locals())
+
+    def _checked(self) -> Any:
+        return _sklearn_names.svc(super()._checked())
 
 
 @declared(LINEAR_SVC_CV)

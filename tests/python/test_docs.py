@@ -196,6 +196,9 @@ def test_fitted_attributes_are_described(what):
     assert all(hasattr(model, name) for name in properties)
     assert {name for name in vars(model) if name.endswith("_")} == names - properties - {
         "feature_names_in_",
+        "coefs_paths_",
+        "l1_ratio_",
+        "l1_ratios_",
         "calibration_",
         "threshold_",
     }

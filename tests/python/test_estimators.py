@@ -29,14 +29,20 @@ ESTIMATORS = [
     hinge.LinearSVCCV(loss="hinge", cv=3),
     hinge.LogisticRegressionCV(cv=3),
     hinge.LogisticRegressionCV(cv=3, scoring=["neg_log_loss", "accuracy"], refine=1, choose="one_se"),
+    hinge.LogisticRegression(solver="lbfgs"),
+    hinge.LogisticRegression(solver="liblinear", warm_start=True),
+    hinge.LogisticRegressionCV(solver="lbfgs", cv=3),
+    hinge.LogisticRegressionCV(use_legacy_attributes=False, Cs=2, cv=2),
 ]
+
+NOT_REFITTED = hinge.LogisticRegressionCV(refit=False, Cs=2, cv=2)  # has no certificate
 
 TIGHT = {"tol": 1e-12, "max_iter": 100_000}
 
 
 # Small random problems.
 @pytest.mark.filterwarnings("ignore::hinge.NoSkillWarning", "ignore:.* class has .* cv=", "ignore:class .* with cv=")
-@parametrize_with_checks(ESTIMATORS)
+@parametrize_with_checks([*ESTIMATORS, NOT_REFITTED])
 def test_scikit_learn_contract(estimator, check):
     check(estimator)
 

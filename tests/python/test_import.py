@@ -156,6 +156,27 @@ def test_threads_may_load_names_at_once(run):
     assert python(THREADS) == "[]\n"
 
 
+@pytest.mark.skipif(os.name != "posix", reason="sends SIGINT")
+@pytest.mark.parametrize("delay", [0.02, 0.1, 0.3])
+def test_a_load_that_is_interrupted_is_finished_first(delay):
+    """Python cannot import a package again that was left half imported."""
+    code = f"""
+import hinge, os, signal, threading, time
+def interrupt():
+    time.sleep({delay})
+    os.kill(os.getpid(), signal.SIGINT)
+threading.Thread(target=interrupt).start()
+try:
+    hinge.LinearSVC
+    time.sleep(5)
+except KeyboardInterrupt:
+    print("interrupted", "sklearn.base" in sys.modules)
+hinge.LogisticRegression().fit([[0.0], [1.0]], [0, 1])
+print(signal.getsignal(signal.SIGINT) is signal.default_int_handler)
+"""
+    assert python("import sys" + code) == "interrupted True\nTrue\n"
+
+
 def test_no_module_asks_the_package_for_what_is_loaded_at_first_use():
     """A thread that loads such a module could wait for another one that waits for it."""
     lazy = {*hinge._MODULES, *(name for name in hinge._MODULES.values() if not name.startswith("_"))}

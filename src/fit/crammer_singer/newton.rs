@@ -110,11 +110,13 @@ pub fn solve<'a>(descent: ClassDescent<'a>, check: Check, params: &Params) -> Re
     let status = loop {
         let inner = sequence.inner(&best.1.certificate, params.tol);
         let smoothed = Smoothed { setup: &setup, around: &around, sigma: sequence.sigma };
-        let budget = MAX_INNER.min(params.max_iter - point.steps);
+        let before = point.steps;
+        let budget = MAX_INNER.min(params.max_iter - before);
         let (was_solved, found) = point.minimise(&smoothed, inner, params.tol, budget)?;
         let accuracy = found.1.certificate.relative_gap();
         setup.monitor.observe(&Progress { solver: "newton", iteration: point.steps, accuracy, search: None });
-        sequence.observe(&found.1.certificate, accuracy < lowest, params.tol);
+        let was_trivial = was_solved && point.steps == before;
+        sequence.observe(&found.1.certificate, accuracy < lowest, was_trivial, params.tol);
         lowest = lowest.min(accuracy);
         if accuracy < best.1.certificate.relative_gap() {
             best = found;

@@ -115,7 +115,8 @@ pub fn solve<'a>(
             // Slopes far from the solution of their problem are no place to go on from.
             alpha.copy_from_slice(&best.alpha);
         }
-        sequence.observe(&certificate, is_better, params.tol);
+        let was_trivial = was_solved && report.steps == 0;
+        sequence.observe(&certificate, is_better, was_trivial, params.tol);
         if best.certificate.relative_gap() <= params.tol {
             break Status::Converged;
         }

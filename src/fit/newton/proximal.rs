@@ -27,6 +27,9 @@ const MAX_IDLE: usize = 10;
 /// smaller. Its weights may be worse than an early lucky point's while the dual variables still approach
 /// theirs, three times faster each step; at tiny costs one fit in 30,000 was given up there.
 const PROGRESS: f64 = 1e-4;
+/// Up to this sigma a problem whose start is its solution is no sign of a limit, only too smooth: fits that
+/// start from a solution begin with a few of those. Above it, corners are as narrow as rounding errors.
+const SHARP: f64 = 1e16;
 
 /// Where the sequence is.
 #[derive(Clone, Copy, Debug)]
@@ -53,13 +56,18 @@ impl Sequence {
         (self.share * (best.primal - best.dual)).max(0.1 * tol * best.dual)
     }
 
-    /// Records the values of a point on the way to the relative gap `tol`, and whether its gap is smaller than
-    /// all before; if not, problems must be solved better.
-    pub fn observe(&mut self, found: &Certificate, is_better: bool, tol: f64) {
+    /// Records the values of a point on the way to the relative gap `tol`: whether its gap is smaller than
+    /// all before, if not, problems must be solved better; and whether the problem was solved from the start.
+    pub fn observe(&mut self, found: &Certificate, is_better: bool, was_trivial: bool, tol: f64) {
         let least = PROGRESS * tol * found.primal;
-        let is_progress =
+        let is_nearer =
             found.dual > self.known.dual + least || found.primal < self.known.primal - least || is_better;
-        self.idle = if is_progress { 0 } else { self.idle + 1 };
+        let is_too_smooth = was_trivial && self.sigma < SHARP;
+        if is_nearer {
+            self.idle = 0;
+        } else if !is_too_smooth {
+            self.idle += 1;
+        }
         if !is_better {
             self.share *= INNER;
         }
