@@ -169,7 +169,7 @@ class StreamClassifier(LinearClassifier):
         classes : array-like of shape (n_classes,), default=None
             All labels of the stream; needed in the first call, and may be left out afterwards. An estimator that is
             fitted has them already: the stream goes on from its weights, as if the rows of the fit had been seen and
-            forgotten.
+            forgotten. Those of a multinomial fit are taken as weights of each class against the rest.
         sample_weight : array-like of shape (n_samples,), default=None
             A piece whose weights are all 0 changes nothing.
 
@@ -205,6 +205,8 @@ class StreamClassifier(LinearClassifier):
             _validate.remember_features(self, X)
         self.stream_, self.classes_, self._data = stream, labels, None
         self.coef_, self.intercept_ = stream.model()
+        if self._loss() == "logistic":
+            self.multi_class_ = "ovr"
         for name in ("certificate_", "presolve_", "n_iter_"):  # those of a fit before
             self.__dict__.pop(name, None)
         return self
@@ -236,8 +238,6 @@ class StreamClassifier(LinearClassifier):
                 "multi_class must be 'auto' or 'ovr' for partial_fit with more than 2 classes, got 'multinomial' and "
                 f"{len(classes)} classes: a stream learns each class against the rest"
             )
-        if getattr(self, "multi_class_", "ovr") == "multinomial":
-            raise ValueError("partial_fit goes on from a model with multi_class='ovr', this one is multinomial")
         if hasattr(self, "multilabel_") or sp.issparse(getattr(self, "coef_", None)):
             raise ValueError(
                 "partial_fit goes on from dense weights of classes, the model has sparse ones (densify() makes them "

@@ -159,6 +159,8 @@ class LogisticRegressionCV(SearchedClassifier, LogisticRegression):
         Of those models: 0.
     l1_ratios_ : ndarray
         Of those models: as given.
+    multi_class_ : str
+        "ovr".
     coef_, intercept_, classes_, certificate_, n_iter_, presolve_, n_features_in_, feature_names_in_
         As in :class:`hinge.LinearSVCCV`.
 

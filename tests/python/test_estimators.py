@@ -328,7 +328,7 @@ def test_all_weights_twice_is_twice_the_cost(problem, loss):
 @pytest.mark.parametrize("n_classes", [2, 4])
 def test_probabilities(n_classes):
     X, y = sparse_problem(8, n_classes=n_classes)
-    model = hinge.LogisticRegression().fit(X, y)
+    model = hinge.LogisticRegression(multi_class="ovr").fit(X, y)
     p, values = model.predict_proba(X), model.decision_function(X)
     assert p.shape == (len(y), n_classes)
     assert (p >= 0).all()

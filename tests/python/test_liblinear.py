@@ -134,9 +134,9 @@ MODELS = {
     "hinge": LinearSVC(loss="hinge", C=0.3),
     "modified huber": LinearSVC(loss="modified_huber"),
     "Crammer-Singer": LinearSVC(multi_class="crammer_singer"),
-    "logistic": LogisticRegression(),
+    "logistic": LogisticRegression(multi_class="ovr"),
     "no intercept": LinearSVC(fit_intercept=False),
-    "penalised intercept": LogisticRegression(intercept_scaling=2.0),
+    "penalised intercept": LogisticRegression(intercept_scaling=2.0, multi_class="ovr"),
     "searched": LinearSVCCV(cv=3, scoring="accuracy"),
     "pegasos": hinge.PegasosClassifier(),
 }

@@ -4,18 +4,21 @@ import pickle
 import signal
 import threading
 import time
+import warnings
 
 import hinge
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from hinge._estimator_parts import estimator_of, parts_of
+from hinge._logistic_value import softmax_value_from_above
 from hypothesis import given
 from hypothesis import strategies as st
 from problems import INTERCEPTS, sparse_problem
 from scipy.optimize import minimize
 from scipy.special import log_softmax, softmax
 from sklearn.datasets import load_digits, load_iris
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
 EXACT = {"tol": 1e-10, "max_iter": 10_000}
@@ -214,10 +217,11 @@ def test_streams_searches_and_labels_are_one_against_the_rest():
     ]
     np.testing.assert_array_equal(streams[0].coef_, streams[1].coef_)
     np.testing.assert_allclose(streams[0].predict_proba(X).sum(axis=1), 1.0)
-    with pytest.raises(ValueError, match="this one is multinomial"):
-        hinge.LogisticRegression().fit(X, y).partial_fit(X, y)
-    rest = hinge.LogisticRegression(multi_class="ovr").fit(X, y).partial_fit(X, y)
-    np.testing.assert_allclose(rest.predict_proba(X).sum(axis=1), 1.0)
+    for name in ("auto", "ovr"):
+        stream = hinge.LogisticRegression(multi_class=name).fit(X, y).partial_fit(X, y)
+        assert stream.multi_class_ == "ovr"
+        raw = 1 / (1 + np.exp(-stream.decision_function(X)))
+        np.testing.assert_allclose(stream.predict_proba(X), raw / raw.sum(axis=1, keepdims=True), rtol=1e-9)
     with pytest.raises(ValueError, match="multi_class must be one of"):
         hinge.LogisticRegressionCV(multi_class="multinomial").fit(X, y)
     assert hinge.LogisticRegressionCV(cv=2, Cs=[0.1]).fit(X, y).multi_class_ == "ovr"
@@ -268,6 +272,68 @@ def test_onnx_has_the_softmax():
     label, found = session.run(["label", "probabilities"], {"X": X.toarray().astype(np.float64)})
     np.testing.assert_array_equal(label, model.predict(X))
     np.testing.assert_allclose(found, model.predict_proba(X), atol=1e-12)
+
+
+def test_scikit_learns_names_go_with_the_softmax():
+    X, y = sparse_problem(11, n_rows=150, n_columns=10, n_classes=4)
+    X = X.astype(np.float32)
+    single = hinge.LogisticRegression(solver="lbfgs", tol=1e-5).fit(X, y)
+    assert single.multi_class_ == "multinomial"
+    assert single.coef_.dtype == np.float32
+    found = single.certificate_
+    exact = hinge.LogisticRegression(**EXACT).fit(X, y)
+    assert found.primal[0] == pytest.approx(primal(single, X.astype(np.float64), y), rel=1e-9)
+    assert found.primal[0] >= primal(single, X.astype(np.float64), y)
+    assert found.dual[0] <= exact.certificate_.primal[0]
+    assert hinge.LogisticRegression(solver="liblinear").fit(X, y).multi_class_ == "ovr"
+    with pytest.raises(ValueError, match="Solver liblinear does not support a multinomial backend"):
+        hinge.LogisticRegression(solver="liblinear", multi_class="multinomial").fit(X, y)
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_without_penalty_the_softmax_is_the_limit(fit_intercept):
+    random = np.random.default_rng(5)
+    X, y = random.standard_normal((300, 3)), random.integers(0, 4, 300)
+    ours = hinge.LogisticRegression(C=np.inf, fit_intercept=fit_intercept).fit(X, y)
+    assert ours.multi_class_ == "multinomial"
+    assert ours.certificate_.status == ("unpenalised",)
+    theirs = LogisticRegression(C=np.inf, fit_intercept=fit_intercept, solver="newton-cholesky", tol=1e-12).fit(X, y)
+    np.testing.assert_allclose(ours.predict_proba(X), theirs.predict_proba(X), atol=1e-6)
+    ids = np.arange(30) % 3
+    with pytest.warns(ConvergenceWarning, match="separable"):
+        hinge.LogisticRegression(C=np.inf, fit_intercept=fit_intercept).fit(np.eye(3)[ids], ids)
+
+
+def test_a_warm_start_and_no_iteration_at_all():
+    X, y = sparse_problem(12, n_rows=150, n_columns=10, n_classes=4)
+    best = hinge.LogisticRegression(warm_start=True, **EXACT).fit(X, y)
+    before = best.certificate_.primal[0]
+    best.set_params(tol=1e-1, max_iter=1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        best.fit(X, y)
+    assert best.certificate_.primal[0] <= before * (1 + 1e-9)
+    with pytest.warns(ConvergenceWarning):
+        none = hinge.LogisticRegression(solver="lbfgs", max_iter=0).fit(X, y)
+    assert none.multi_class_ == "multinomial"
+    assert none.certificate_.primal[0] == pytest.approx(len(y) * np.log(4))
+    np.testing.assert_allclose(none.predict_proba(X), 0.25)
+
+
+@given(st.integers(0, 1000), st.sampled_from([None, 2.0]))
+def test_the_value_of_a_softmax_from_above_is_above_and_close(seed, height):
+    random = np.random.default_rng(seed)
+    X = sp.random(30, 6, 0.5, format="csr", random_state=seed) * 10.0 ** random.integers(-3, 4)
+    ids, cost = random.integers(0, 3, 30), random.uniform(0, 5, 30)
+    coef, intercept = random.normal(size=(3, 6)) * 10.0 ** random.integers(-3, 3), random.normal(size=3)
+    found = softmax_value_from_above(X, ids, cost, (coef, intercept), height)
+    rows, W, b = (part.astype(np.longdouble) for part in (X.toarray(), coef, intercept))
+    scores = rows @ W.T + b
+    above = scores - scores[np.arange(30), ids][:, None]
+    top = above.max(axis=1)
+    losses = top + np.log(np.exp(above - top[:, None]).sum(axis=1))
+    value = (W**2).sum() / 2 + cost @ losses + (0 if height is None else ((b / height) ** 2).sum() / 2)
+    assert value <= found[0] <= value * (1 + 1e-9)
 
 
 def test_files_of_before_the_parameter_are_one_against_the_rest():

@@ -23,13 +23,13 @@
 //!   floating-point numbers are off by `u` times their argument, no more than the widest row of logits (and
 //!   708), and a few `u` more;
 //! * sums of terms as there; terms by a few `u` and by the errors of exponentials;
-//! * with free intercepts a rest `r_k = sum_i c_i ([y_i = k] - p_ik)` remains. With weights `s_i` of the rows,
-//!   `A_k = sum_i c_i s_i p_ik`, `A` their sum and `t = max_k |r_k| / A_k`, the point
+//! * with free intercepts a rest `r_k = sum_i c_i ([y_i = k] - p_ik)` remains. With weights `s_i` of the
+//!   rows, `A_k = sum_i c_i s_i p_ik`, `A` their sum and `t = max_k |r_k| / A_k`, the point
 //!   `(1 - t s_i) p_i + t s_i q` with the same `q_k = (A_k + r_k / t) / A` in each row is on the constraint.
 //!   The entropy is concave and at least 0, so this costs at most `t sum_i c_i s_i (loss_i + max_k (-d_ik))`,
 //!   and moves `W(p)` by `t sqrt(2) sum_i c_i s_i |x_i|`. The weights are `s_i = 1 - p_iy`: rows that are all
-//!   but certain add next to nothing. Where that asks for a `t` near 1 they are all 1, with the costs `N_k` of
-//!   a class in place of `A_k`: then `q_k = N_k / N + (1 - t) r_k / (t N)`.
+//!   but certain add next to nothing. Where that asks for a `t` near 1 they are all 1, with the costs `N_k`
+//!   of a class in place of `A_k`: then `q_k = N_k / N + (1 - t) r_k / (t N)`.
 
 use super::balance::balance;
 use super::passes::{Coefficients, Evaluated, Setup, SoftmaxSlopes};
