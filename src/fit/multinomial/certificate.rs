@@ -23,13 +23,20 @@
 //!   floating-point numbers are off by `u` times their argument, no more than the widest row of logits (and
 //!   708), and a few `u` more;
 //! * sums of terms as there; terms by a few `u` and by the errors of exponentials;
-//! * with free intercepts a rest `r_k = sum_i c_i ([y_i = k] - p_ik)` remains. With weights `s_i` of the
-//!   rows, `A_k = sum_i c_i s_i p_ik`, `A` their sum and `t = max_k |r_k| / A_k`, the point
-//!   `(1 - t s_i) p_i + t s_i q` with the same `q_k = (A_k + r_k / t) / A` in each row is on the constraint.
-//!   The entropy is concave and at least 0, so this costs at most `t sum_i c_i s_i (loss_i + max_k (-d_ik))`,
-//!   and moves `W(p)` by `t sqrt(2) sum_i c_i s_i |x_i|`. The weights are `s_i = 1 - p_iy`: rows that are all
-//!   but certain add next to nothing. Where that asks for a `t` near 1 they are all 1, with the costs `N_k`
-//!   of a class in place of `A_k`: then `q_k = N_k / N + (1 - t) r_k / (t N)`.
+//! * with free intercepts a rest `r_k = sum_i c_i ([y_i = k] - p_ik)` remains, and the dual point is moved
+//!   onto the constraint in the cheapest of three ways.
+//!   Between each class and one of them, `h`, in rows that both have a share of: with
+//!   `H_k = sum_i c_i p_ik p_ih` and `e_k = r_k / H_k`, the point `p_ik (1 + e_k p_ih)` for `k != h`, and
+//!   what is left for `h`. All change by a share of at most `e = max_k |e_k|`, so that `KL(p_i | s_i)`, `s`
+//!   the softmax of the scores, grows by at most `2 e^2 (1 - p_iy)`, as chi-square does, and by
+//!   `e sum_k p_ik p_ih |log(p_ik / s_ik) - log(p_ih / s_ih)|`, 0 for `p = s`; `W(p)` moves by
+//!   `e sqrt(2) sum_i c_i (1 - p_iy) |x_i|`.
+//!   Or, with weights `s_i` of the rows, `A_k = sum_i c_i s_i p_ik`, `A` their sum and
+//!   `t = max_k |r_k| / A_k`, the point `(1 - t s_i) p_i + t s_i q` with the same `q_k = (A_k + r_k / t) / A`
+//!   in each row. The entropy is concave and at least 0, so this costs at most
+//!   `t sum_i c_i s_i (loss_i + max_k (-d_ik))`, and moves `W(p)` by `t sqrt(2) sum_i c_i s_i |x_i|`. The
+//!   weights are `s_i = 1 - p_iy`, or all 1, with the costs `N_k` of a class in place of `A_k`: then
+//!   `q_k = N_k / N + (1 - t) r_k / (t N)`.
 
 use super::balance::balance;
 use super::passes::{Coefficients, Evaluated, Setup, SoftmaxSlopes};
@@ -81,7 +88,8 @@ pub fn certify(setup: &Setup<'_>, point: &mut Point) -> Result<Certificate> {
     setup.poll()?;
     let widest = widest(setup, &scores).max(point.logits.as_ref().map_or(0.0, |u| widest(setup, u)));
     let of_p = EXPONENTIAL + OF_A_LINE * setup.lines as f64 + widest.min(DEEPEST);
-    let tables = Tables { scores: &scores, p: &p, rest: &rest, of_p, norms: &norms };
+    let logits = point.logits.as_deref();
+    let tables = Tables { scores: &scores, logits, p: &p, rest: &rest, of_p, norms: &norms };
     let k = setup.problem.n_classes;
     let (lengths, b) = longest_class(setup, point);
     let found = RowSums::of(setup, point, &tables, |i| [rest_here[i], rest[i], lengths, b]);
@@ -217,46 +225,78 @@ fn widest(setup: &Setup<'_>, table: &Lines) -> f64 {
 fn onto_constraint(setup: &Setup<'_>, there: &Evaluated, tables: &Tables<'_>, found: &RowSums) -> [f64; 2] {
     let (n, k) = (setup.n_rows(), setup.problem.n_classes);
     let errors = UNIT * (chain(n) + tables.of_p + 32.0);
-    let share = |of_class: &[f64]| {
-        let (residual, scale) = (there.residual.as_flattened(), there.scale.as_flattened());
+    let (residual, scale) = (there.residual.as_flattened(), there.scale.as_flattened());
+    let share = |of_class: &[f64], left_out: Option<usize>| {
         let lack = |m: usize| residual[m].abs() + errors * scale[m] + f64::MIN_POSITIVE * n as f64;
-        (0..k).map(|m| lack(m) / (of_class[m] * (1.0 - 1e-9))).fold(0.0, f64::max)
+        let classes = (0..k).filter(|m| Some(*m) != left_out);
+        classes.map(|m| lack(m) / (of_class[m] * (1.0 - 1e-9))).fold(0.0, f64::max)
     };
-    let by_mass = share(&masses(setup, tables));
-    if by_mass < LARGEST_SHARE {
-        return [by_mass * found.uncertain_depth, by_mass * found.reach];
-    }
+    let hub = (0..k).fold(0, |best, m| if scale[m] > scale[best] { m } else { best });
+    let Masses { uncertain, links, strain } = Masses::of(setup, tables, hub);
+    let of_rest = 0.5 * scale.iter().sum::<f64>() * (1.0 + 1e-9);
+    let by_hub = share(&links, Some(hub));
+    let first_order = strain + 2.0 * found.slack + 8.0 * UNIT * found.size;
+    let by_mass = share(&uncertain, None);
     let mut of_class = vec![0.0; k];
     for (class, cost) in setup.problem.class.iter().zip(setup.problem.cost) {
         of_class[*class as usize] += cost;
     }
-    let by_cost = share(&of_class);
-    if by_cost < LARGEST_SHARE {
-        return [by_cost * found.depth, by_cost * std::f64::consts::SQRT_2 * found.width];
-    }
-    [f64::INFINITY; 2]
+    let by_cost = share(&of_class, None);
+    let ways = [
+        (by_hub, by_hub * (first_order + 2.0 * by_hub * of_rest), by_hub * found.reach),
+        (by_mass, by_mass * found.uncertain_depth, by_mass * found.reach),
+        (by_cost, by_cost * found.depth, by_cost * std::f64::consts::SQRT_2 * found.width),
+    ];
+    let possible = ways.into_iter().filter(|(share, ..)| *share < LARGEST_SHARE);
+    let cheapest = possible.min_by(|a, b| (a.1 + 0.5 * a.2 * a.2).total_cmp(&(b.1 + 0.5 * b.2 * b.2)));
+    cheapest.map_or([f64::INFINITY; 2], |(_, price, radius)| [price, radius])
 }
 
-/// `sum_i c_i (1 - p_iy) p_ik` by class.
-fn masses(setup: &Setup<'_>, tables: &Tables<'_>) -> Vec<f64> {
-    let (k, chunk) = (setup.problem.n_classes, setup.chunk);
-    let pieces = tables.p.chunks(chunk * setup.lines).zip(tables.rest.chunks(chunk));
-    let found = parallel::map_each(pieces, |piece, (p, rest)| {
-        let mut sums = vec![0.0; k];
-        for ((p, rest), c) in p.chunks(setup.lines).zip(rest).zip(&setup.problem.cost[piece * chunk..]) {
-            sums.iter_mut().zip(p.as_flattened()).for_each(|(sum, p)| *sum += c * rest * p);
+/// What the ways onto the constraint lean on.
+struct Masses {
+    /// `sum_i c_i (1 - p_iy) p_ik` by class.
+    uncertain: Vec<f64>,
+    /// `sum_i c_i p_ik p_ih` by class.
+    links: Vec<f64>,
+    /// `sum_i c_i sum_k p_ik p_ih |log(p_ik / s_ik) - log(p_ih / s_ih)|`.
+    strain: f64,
+}
+
+impl Masses {
+    fn of(setup: &Setup<'_>, tables: &Tables<'_>, hub: usize) -> Self {
+        let (k, lines, chunk, n) = (setup.problem.n_classes, setup.lines, setup.chunk, setup.n_rows());
+        let mut all = Self { uncertain: vec![0.0; k], links: vec![0.0; k], strain: 0.0 };
+        let found = parallel::map(n.div_ceil(chunk), |piece| {
+            let mut sums = Self { uncertain: vec![0.0; k], links: vec![0.0; k], strain: 0.0 };
+            for i in piece * chunk..((piece + 1) * chunk).min(n) {
+                let at = i * lines..(i + 1) * lines;
+                let (p, z) = (tables.p[at.clone()].as_flattened(), tables.scores[at.clone()].as_flattened());
+                let (c, rest) = (setup.problem.cost[i], tables.rest[i]);
+                let u = tables.logits.map(|u| u[at].as_flattened());
+                for m in 0..k {
+                    sums.uncertain[m] += c * rest * p[m];
+                    let link = c * p[m] * p[hub];
+                    sums.links[m] += link;
+                    if let Some(u) = u {
+                        sums.strain += link * ((u[m] - z[m]) - (u[hub] - z[hub])).abs();
+                    }
+                }
+            }
+            sums
+        });
+        for piece in &found {
+            all.uncertain.iter_mut().zip(&piece.uncertain).for_each(|(sum, x)| *sum += x);
+            all.links.iter_mut().zip(&piece.links).for_each(|(sum, x)| *sum += x);
+            all.strain += piece.strain;
         }
-        sums
-    });
-    let mut all = vec![0.0; k];
-    for piece in &found {
-        all.iter_mut().zip(piece).for_each(|(sum, x)| *sum += x);
+        all
     }
-    all
 }
 
 struct Tables<'s> {
     scores: &'s Lines,
+    /// Of the dual point, if they are not the scores.
+    logits: Option<&'s Lines>,
     /// Probabilities of the dual point.
     p: &'s Lines,
     /// Theirs of the other classes.
