@@ -42,8 +42,8 @@
 //! * **Chu15** Chu, Ho, Tsai, Lin, Lin: Warm Start for Parameter Selection of Linear Classifiers (KDD 2015);
 //! * **Hsieh08** Chang, Hsieh, Lin, Keerthi, Sundararajan: A Dual Coordinate Descent Method for Large-scale
 //!   Linear SVM, the slides of the talk at ICML 2008, cited by the title of a slide;
-//! * **Wesierski16** Wesierski et al.: Exploring the Entire Regularization Path for the Asymmetric Cost Linear
-//!   Support Vector Machine (2016);
+//! * **Wesierski16** Wesierski et al.: Exploring the Entire Regularization Path for the Asymmetric Cost
+//!   Linear Support Vector Machine (2016);
 //! * **ChangRoth11** Chang, Roth: Selective Block Minimization for Faster Convergence of Limited Memory
 //!   Large-Scale Linear Models (KDD 2011);
 //! * **SchmidtThieme** Schmidt-Thieme: Learning SVMs / Primal Methods, the slides of a lecture (Advanced
