@@ -34,7 +34,8 @@ def test_chu15_on_generated_data(tmp_path, loss):
     for figure in (1, 2, 3):
         assert (tmp_path / f"{stem}-figure{figure}.png").stat().st_size > 10_000
     page = (tmp_path / f"{stem}.md").read_text("utf-8")
-    assert page.count("generated: ") == 1 + 8
+    assert page.count("generated: ") == 1 + 7
+    assert page.count("- claim ") == 7
     assert "not measured" not in page
     study = json.loads((tmp_path / stem / "generated.json").read_text("utf-8"))
     for panel in study["figure2"]:
