@@ -30,7 +30,7 @@ def flat(curves: dict) -> Finding:
     mean = 100 * np.array(curves["tight"]["accuracy"])
     tail = mean[3 * len(mean) // 4 :]
     spread = tail.max() - tail.min()
-    return f"differs by {spread:.2f}", spread <= 1.0
+    return f"differs by {spread:.2f} up to C = {curves['tight']['C'][-1]:g}", spread <= 1.0
 
 
 def apart(curves: dict) -> Finding:

@@ -77,8 +77,8 @@ def test_hsieh08_on_generated_data(tmp_path):
                 assert min(curve["distance"]) < 0.05
     assert study["batch"]["largest_norm"] <= 1 + 1e-9
     page = (tmp_path / "hsieh08.md").read_text("utf-8")
-    assert "kept" in page
-    assert "BROKEN" not in page
+    assert "is the first to come within 1 % on" in page
+    assert "OUTSIDE" not in page
 
 
 def test_chang10_on_generated_data(tmp_path):
