@@ -49,7 +49,7 @@ def facets(path: Any, ax: Any = None, *, vertices: bool = True, cmap: str = "vir
 
 
 def multiplier(path: Any, row: int, ax: Any = None, *, cmap: str = "viridis") -> Any:
-    """The surface of one Lagrange multiplier over the plane, one flat piece per facet, after Wesierski et al., figure 2."""
+    """The surface of one Lagrange multiplier over the plane, a flat piece per facet: Wesierski et al., figure 2."""
     from mpl_toolkits.mplot3d.art3d import Poly3DCollection
 
     if not 0 <= row < len(path.problem.signs):
