@@ -9,8 +9,8 @@
 //!   that still violate their condition: what shrinking goes by. This is the first score of ChangRoth11,
 //!   section 2.2, with the sign turned; equal scores are ordered by lot.
 //!
-//! Deviation: the default, [`Policy::Gradient`], is neither of the two scores of that section. It takes rows
-//! near the separator for the informative ones, as figure 1 of ChangRoth11 draws them. Their second score,
+//! Deviation: the default, [`Policy::Gradient`], is neither of the two scores of that section. It takes
+//! rows near the margin for the informative ones, much as figure 1 of ChangRoth11 does. Their second score,
 //! for problems where many variables are inside the box, differs from the first in that `|g_i|`, which for
 //! the hinge is `|m_i - 1|` as well, counts *for* a row: of the rows inside the box and of those that violate
 //! their condition the *farthest* from the margin stay, where ours keeps the nearest. That score is not here.

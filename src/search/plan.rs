@@ -13,6 +13,7 @@
 //! before of at most `eps` times that at zero. Here a solution is unchanged where the fit at the next `C`
 //! would stop at once: for Newton by Chu15, eq. (28), whose bound is that of eq. (24) times
 //! `min(pos, neg) / n`, so stricter by a factor of 2 at least; for other solvers by their duality gap.
+//! Deviation: unless asked for, three such values do not end a pass; [`StopRule::Exact`] does.
 //!
 //! **Refinement** bisects in `log C` around the best score (the smallest such `C`): one round visits the
 //! midpoints between it and its visited neighbours, so that each round halves the spacing. Every fit starts
