@@ -37,14 +37,24 @@
 //! * [`model`]: what is left of a fit once it is over: saved, served, converted;
 //! * `python`: borrow, detach, call, map errors (feature `python` only).
 //!
-//! Papers are cited in the modules as: **Chu15** Warm Start for Parameter Selection of Linear Classifiers
-//! (KDD 2015); **Hsieh08** A Dual Coordinate Descent Method for Large-scale Linear SVM (ICML 2008); **Yu11**
-//! Dual Coordinate Descent Methods for Logistic Regression and Maximum Entropy Models (Machine Learning 85,
-//! 2011); **GalliLin21** A Study on Truncated Newton Methods for Linear Classification (IEEE TNNLS 2021);
-//! **Wesierski16** Entire Regularization Path for the Asymmetric-Cost Linear SVM (2016); **ChangRoth11**
-//! Selective Block Minimization for Faster Convergence of Limited Memory Large-Scale Linear Models (KDD
-//! 2011); **ShalevShwartz07** Pegasos: Primal Estimated sub-GrAdient SOlver for SVM (ICML 2007); **Chang10**
-//! Training and Testing Low-degree Polynomial Data Mappings via Linear SVM (JMLR 11, 2010).
+//! Five works are what most of the crate is about:
+//!
+//! * **Chu15** Chu, Ho, Tsai, Lin, Lin: Warm Start for Parameter Selection of Linear Classifiers (KDD 2015);
+//! * **Hsieh08** Chang, Hsieh, Lin, Keerthi, Sundararajan: A Dual Coordinate Descent Method for Large-scale
+//!   Linear SVM, the slides of the talk at ICML 2008, cited by the title of a slide;
+//! * **Wesierski16** Wesierski et al.: Exploring the Entire Regularization Path for the Asymmetric Cost
+//!   Linear Support Vector Machine (2016);
+//! * **ChangRoth11** Chang, Roth: Selective Block Minimization for Faster Convergence of Limited Memory
+//!   Large-Scale Linear Models (KDD 2011);
+//! * **SchmidtThieme** Schmidt-Thieme: Learning SVMs / Primal Methods, the slides of a lecture (Advanced
+//!   Topics in Machine Learning, University of Hildesheim), cited by the title of a slide.
+//!
+//! Others are cited as **ShalevShwartz07** Pegasos: Primal Estimated sub-GrAdient SOlver for SVM (ICML 2007);
+//! **Keerthi08** A Sequential Dual Method for Large Scale Multi-class Linear SVMs (KDD 2008); **Chang10**
+//! Training and Testing Low-degree Polynomial Data Mappings via Linear SVM (JMLR 11, 2010); **Yu10** Large
+//! Linear Classification When Data Cannot Fit in Memory (KDD 2010); **Yu11** Dual Coordinate Descent Methods
+//! for Logistic Regression and Maximum Entropy Models (Machine Learning 85, 2011); **GalliLin21** A Study on
+//! Truncated Newton Methods for Linear Classification (IEEE TNNLS 2021).
 
 pub mod blocks;
 pub mod cost_plane;

@@ -4,7 +4,8 @@
 //! of the entries of the rows before them, all rows in memory get some epochs (`epochs`); when the room is
 //! full, the rows most likely to change the model become the new cache, and the others are forgotten. So a
 //! row costs two visits on arrival and about `2 rounds` more, whatever the size of the pieces in which the
-//! stream comes.
+//! stream comes. Deviation: ChangRoth11 gather a block, train it once beside the cached rows, and also stream
+//! problems of Crammer and Singer; here each class is learned against the rest.
 //!
 //! Tried: `rounds` epochs at each doubling, the same number of visits. Up to half of the rows then have seen
 //! their one epoch only, in which their dual variables overshoot: those of the squared hinge have no upper

@@ -1,4 +1,4 @@
-"""Degree-2 mappings against linear and RBF models, after Chang10; writes a table, a figure and a page.
+"""Degree-2 mappings against linear and RBF models, after Chang10 as shown in SchmidtThieme, tables 4 and 5.
 
     python benches/papers/chang10.py --sets a9a,ijcnn1_val --output benches/record
 
@@ -217,9 +217,43 @@ def measure(name: str, table: Table, methods: list[str]) -> None:
 METHODS = ("linear", "degree 2", "expansion", "vw", "sketch", "RBF")
 
 
+INTRODUCTION = """\
+**What the work did.** The lecture (SchmidtThieme) shows two tables after Chang et al. (2010) for a9a, real-sim, ijcnn1,
+MNIST38, covtype and webspam. Table 4: C, seconds and accuracy of a linear model (LIBLINEAR) and of the RBF kernel
+(LIBSVM), with its gamma. Table 5: C and gamma of the degree-2 polynomial, seconds of LIBLINEAR on the mapped rows and
+of LIBSVM with the kernel, accuracy, and how far that is from the linear model and from RBF. Degree 2 comes between the
+two on four sets, above both on a9a and real-sim, and is trained faster than by the kernel where that has a figure.
+
+**What we did.** Linear and degree-2 models of this package, which writes no mapped rows out; beside them mapped rows
+with LIBLINEAR (expansion), Vowpal Wabbit, a sketch of the polynomial kernel, and RBF by scikit-learn's SVC. C is chosen
+by the warm-started search for the linear and the degree-2 model, C and gamma of RBF on a small grid.
+
+**What is different, and why.**
+
+- Sets: a9a, covtype, MNIST's 3 against 8 and a part of ijcnn1 are the lecture's, real-sim and webspam are missing; the
+  others are ours. covtype is split by us.
+- The products are plain, so there is no gamma to choose; the constant is left to the intercept.
+- LIBSVM with the polynomial kernel is missing. The differences are in the list below, not in columns.
+- RBF sees at most 20,000 rows, drawn from the set."""
+
+
+def agreement(table: Table) -> list[str]:
+    """Accuracy of degree 2 beside linear and RBF, set by set."""
+    accuracy: dict[str, dict[str, float]] = {}
+    for row in table.rows:
+        if row["accuracy"]:
+            accuracy.setdefault(row["set"], {})[row["method"]] = 100 * float(row["accuracy"])
+    lines = ["**What agrees, and what does not:** accuracy of degree 2 less that of", ""]
+    for name, found in accuracy.items():
+        others = [f"{other} {found['degree 2'] - found[other]:+.2f}" for other in ("linear", "RBF") if other in found]
+        lines.append(f"- {name}: {', '.join(others)}")
+    return lines
+
+
 def page(table: Table, output: Path) -> None:
     """The table as Markdown, and accuracy against seconds as a figure where matplotlib is there."""
-    lines = ["# Chang et al. (2010), measured again", "", "Made by `benches/papers/chang10.py`.", "", table.header, ""]
+    lines = ["# Degree-2 features: tables 4 and 5 of SchmidtThieme, measured again", "", INTRODUCTION, ""]
+    lines += [*agreement(table), "", "Made by `benches/papers/chang10.py`.", "", table.header, ""]
     lines += ["| set | rows x features | method | C | seconds | accuracy % | AUC | log loss | note |", "|---" * 9 + "|"]
     for row in table.rows:
         accuracy = f"{100 * float(row['accuracy']):.2f}" if row["accuracy"] else "-"

@@ -1,8 +1,9 @@
 """The measurements behind figures 2, 4 and 5 and table 2 of ChangRoth11.
 
-Hinge loss, or the method of Crammer and Singer for more than two classes, C = 1, no intercept, as in the paper. Every
-point is a fit of its own with so many passes from zero, so that times are those of fits; each includes the scan that
-certifies it. Distances are those of the dual value to that of a fit in memory to a gap of 1e-6, relative to the latter.
+Hinge loss, or the method of Crammer and Singer for more than two classes, and no intercept, as in the paper; C = 1,
+where the paper chooses C by cross-validation. Every point is a fit of its own with so many passes from zero, so that
+times are those of fits; each includes the scan that certifies it. Distances are those of the dual value to that of a
+fit in memory to a gap of 1e-6, relative to the latter.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ CLASSES_VARIANTS: dict[str, dict[str, Any]] = {
     "SBM-1/2-rand": VARIANTS["SBM-1/2-rand"],
     "BMD": VARIANTS["BMD"],
 }
-"""Of more than two classes; the first keeps rows by their share of shrunken variables (section 3)."""
+"""Of more than two classes; the first keeps rows by their share of shrunken variables (ChangRoth11, section 3)."""
 PASSES = {
     "SBM-1/2": (1, 2, 3, 4),
     "SBM-1/2-gradient": (1, 2, 3, 4),
@@ -131,7 +132,7 @@ def passes(study: Study) -> dict[str, list[dict]]:
 
 
 def sizes(study: Study) -> list[dict]:
-    """Figure 5: sizes of the memory for rows, 3 and 10 rounds."""
+    """Like figure 5, but with other sizes of all memory for rows, half of it cache; 3 and 10 rounds."""
     return [
         {"share": share, "rounds": rounds, **study.fit({**VARIANTS["SBM-1/2"], "rounds": rounds}, n, share)}
         for share in SHARES
@@ -141,7 +142,7 @@ def sizes(study: Study) -> list[dict]:
 
 
 def precision(study: Study, scratch: Path) -> dict[str, list[dict]]:
-    """Figure 4: values in float32 and in float64, in the same memory."""
+    """Like figure 4, but of one method: values in float32 and in float64, in the same memory."""
     data, rows = study.data, {}
     noise = np.random.default_rng(0).uniform(1, 1 + 1e-6, data.X.nnz)  # so that no value is a float32, and none equal
     wide = sp.csr_matrix((data.X.data * noise, data.X.indices, data.X.indptr), shape=data.X.shape)
@@ -199,7 +200,7 @@ def _vw(study: Study, scratch: Path, python: str) -> dict[str, Any]:
 
 
 def single(study: Study, scratch: Path, python: str | None) -> dict[str, dict]:
-    """Table 2: one pass over the data, reading and learning apart."""
+    """Rows of table 2: one pass over the data, reading and learning apart."""
     alpha = 1 / study.store.n_samples
     rivals: dict[str, Callable[[], Any]] = {
         "Perceptron": lambda: Perceptron(random_state=0),

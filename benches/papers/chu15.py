@@ -1,4 +1,4 @@
-"""Figures 1 to 3 and tables 2 and 3 of Chu15 on real sets; writes pictures and a page.
+"""Figures 1 to 3 and a part of table 2 of Chu15 on real sets; writes pictures and a page.
 
     python benches/papers/chu15.py --sets madelon,ijcnn1_val --output benches/record
 

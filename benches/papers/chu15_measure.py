@@ -25,9 +25,9 @@ from sklearn.model_selection import StratifiedKFold
 
 SEED = 0
 LOOSE, TIGHT = 1e-2, 1e-4
-"""Stops of the fits inside a search (eq. 28): the package's default, and one that leaves nothing to gain."""
+"""Stops of the fits inside a search, for Newton by eq. (28): the default of package and paper, and a tight one."""
 UNCHANGED_TO_STOP = 3
-"""Values of C in a row without a change that end the search of the paper (eq. 24)."""
+"""Values of C in a row without a change that end the search, as many as in eq. (24)."""
 SOLVERS = {"primal": "newton", "dual": "dual_cd"}
 EXACT = 1e-9
 """Gap of the fits whose objective counts as the optimum."""
@@ -53,7 +53,7 @@ class Plan:
         Places of the values of figure 2, a middling and a large one, in the range of the search: 0 is its first value,
         1 its last.
     rows : tuple of float
-        The same for tables 2 and 3.
+        The same for the tables of starts.
     tolerances : tuple of float
         Stops that trace the curves of figure 2.
     repeat : int
@@ -95,7 +95,7 @@ class Study:
 
     @cached_property
     def Cs(self) -> np.ndarray:
-        """The values of C of a search by the rule of the paper."""
+        """The values of C of a search that ends after three without a change."""
         options = {"C_max": self.plan.C_max, "stop": "unchanged", "time_limit": self.plan.limit}
         return self.search("newton", **options).Cs
 
@@ -126,8 +126,8 @@ def figure1(study: Study) -> dict:
     """Accuracy and cumulative seconds along C for two inner stops, with the ends of the search.
 
     ``last`` is the position where our search ended. Where that is before ``C_max``, no larger C changes any
-    solution, and the curves go on without another reading of the data. ``end`` is where the rule of the paper
-    ends, None if it never does.
+    solution, and the curves go on without another reading of the data. ``end`` is where three values in a row
+    changed nothing, as in eq. (24), None if there are none.
     """
     curves = {}
     for name, tol in (("loose", LOOSE), ("tight", TIGHT)):
@@ -139,7 +139,7 @@ def figure1(study: Study) -> dict:
             "accuracy": np.pad(found.mean, (0, n_more), mode="edge").tolist(),
             "seconds": np.pad(np.cumsum(found.seconds), (0, n_more), mode="edge").tolist(),
             "last": len(found.Cs) - 1,
-            "end": end_by_paper(np.pad(found.unchanged, (0, n_more), constant_values=True)),
+            "end": end_unchanged(np.pad(found.unchanged, (0, n_more), constant_values=True)),
             "stopped_by": found.stopped_by,
         }
     return curves
@@ -150,7 +150,7 @@ def doublings(C: float, C_max: float) -> int:
     return int(np.floor(np.log2(C_max / C) + 1e-9))
 
 
-def end_by_paper(unchanged: np.ndarray) -> int | None:
+def end_unchanged(unchanged: np.ndarray) -> int | None:
     """First position that ends three values of C in a row without a change."""
     for k in range(UNCHANGED_TO_STOP, len(unchanged) + 1):
         if all(unchanged[k - UNCHANGED_TO_STOP : k]):
@@ -236,7 +236,7 @@ def along(Cs: np.ndarray, seconds: np.ndarray, is_stopped: bool) -> dict:
 
 
 def tables(study: Study) -> list[dict]:
-    """Table 2: how far above the optimum a fit starts, from zero and from C / 2. Table 3: from whose weights.
+    """How far from the optimum a fit starts: two columns of table 2, and two that the paper has not.
 
     Everything is relative to the optimum at C, and a mean over the folds. ``own`` starts each fold from its own
     solution at C / 2, ``last`` hands one vector from fold to fold (the solution of the fold before at the same C,
@@ -271,7 +271,7 @@ def objective(study: Study, fold: int, w: np.ndarray, C: float) -> float:
 
 
 def dual_warm(study: Study, fold: int, w: np.ndarray, C: float) -> float:
-    """D at the start of eq. (14): the dual solution at C / 2, which ``w`` belongs to, doubled."""
+    """D at the start by eq. (14): the dual solution at C / 2, which ``w`` belongs to, doubled."""
     X, y = study.rows(fold)
     margin = y * (X @ w)
     if study.plan.loss == "logistic":

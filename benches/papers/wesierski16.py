@@ -101,7 +101,7 @@ def rivals():
 
 
 def figures(path, name, folder):
-    """Figures 1 and 2 of the paper: facets by layer, and the surface of one multiplier."""
+    """After figures 1 and 2 of the paper: facets by layer, and the surface of one multiplier."""
     import matplotlib.pyplot as plt
 
     middle = np.array(path.box) / 2

@@ -31,9 +31,10 @@ def _seconds(name: str, value: Any) -> float:
 
 _OPTIONS = table(
     one_of("cache", CACHES).means("""
-        Which rows stay in memory: "gradient" those near the margin, "projected" those least certain to
-        stay at their bound (with ``multi_class="crammer_singer"`` those with the least part of their dual variables
-        shrunken), "random" a random choice, "none" no rows.
+        Which rows stay in memory: "gradient" those near the margin, a rule of this package; "projected" those least
+        certain to stay at their bound, the first score of Chang, Roth 2011, section 2.2 (with
+        ``multi_class="crammer_singer"`` those with the least part of their dual variables shrunken, section 3);
+        "random" a random choice; "none" no rows.
     """),
     Parameter("cache_share", '"auto" or float', "auto", _share).means("""
         Share of the memory for rows that the cache has, from 0 to 0.9. "auto" is a third where this holds a tenth of

@@ -32,7 +32,7 @@ def _frame(ax: Any) -> Any:
 
 
 def facets(path: Any, ax: Any = None, *, vertices: bool = True, cmap: str = "viridis") -> Any:
-    """Facets coloured by layer, edges (event paths) as lines, vertices as dots: Figure 1 of the paper."""
+    """Facets coloured by layer, edges (event paths) as lines, vertices as dots, after Wesierski et al., figure 1."""
     from matplotlib.collections import PolyCollection
 
     ax = _axes(ax)
@@ -49,7 +49,7 @@ def facets(path: Any, ax: Any = None, *, vertices: bool = True, cmap: str = "vir
 
 
 def multiplier(path: Any, row: int, ax: Any = None, *, cmap: str = "viridis") -> Any:
-    """The surface of one Lagrange multiplier over the plane, one flat piece per facet: Figure 2 of the paper."""
+    """The surface of one Lagrange multiplier over the plane, a flat piece per facet: Wesierski et al., figure 2."""
     from mpl_toolkits.mplot3d.art3d import Poly3DCollection
 
     if not 0 <= row < len(path.problem.signs):

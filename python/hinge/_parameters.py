@@ -243,8 +243,9 @@ _SEARCH = table(
     """),
     one_of("stop", ("exact", "unchanged", "liblinear")).means("""
         When to end before the last value: "exact" as soon as it is known that every solution is accurate enough at all
-        values up to the last, "unchanged" after three successive values without a change (eq. 24 of Chu et al.),
-        "liblinear" after five, as LIBLINEAR's ``-C`` counts.
+        values up to the last, "unchanged" after three successive values without a change (the form of eq. 24 of Chu
+        et al.; what a change is, the stop of the fits says, for Newton eq. 28), "liblinear" after five, as LIBLINEAR's
+        ``-C`` counts.
     """),
     Parameter("time_limit", "float", None, optional(positive)).means("""
         Seconds after which the search ends with what is finished; an estimator is then fitted at the best C so far.

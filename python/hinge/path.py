@@ -88,9 +88,11 @@ class CostPath(Explored):
         (margin to right); numbers from
         ``2**32 - 8`` on are sides of the box.
     parent, layer : ndarray of shape (n_facets,)
-        Facet from which each was reached, and number of crossings from the start.
+        Facet from which each was reached, and number of crossings from the start. Those of Wesierski et al.
+        (section 3.1) also take in facets across a vertex, so their numbers may differ.
     special : ndarray
-        Vertices around which facets do not close in rounding; empty in the regular case.
+        Vertices around which facets do not close in rounding; empty in the regular case. (The special cases of
+        Wesierski et al., section 3.1, are other things: events that coincide, which the perturbation takes apart.)
     ended_by : str
         ``"complete"``, ``"max_regions"``, ``"interrupt"``.
     stats : dict
@@ -106,7 +108,8 @@ class CostPath(Explored):
 
     References
     ----------
-    Wesierski et al.: Entire regularization path for the asymmetric-cost linear support vector machine, 2016.
+    Wesierski et al.: Exploring the Entire Regularization Path for the Asymmetric Cost Linear Support Vector Machine,
+    2016.
     """
 
     OUTSIDE = 2**32 - 1
@@ -331,7 +334,7 @@ def cost_path(
 
     .. math:: \tfrac12 \|w\|^2 + C_+ \sum_{y_i=+} \max(0, 1 - w \cdot x_i) + C_- \sum_{y_i=-} \max(0, 1 + w \cdot x_i),
 
-    by exploring the facets of the plane breadth first (Wesierski et al. 2016).
+    by exploring the plane facet by facet (Wesierski et al. 2016), layer after layer from the start.
 
     Parameters
     ----------
@@ -386,7 +389,8 @@ def cost_path(
 
     References
     ----------
-    Wesierski et al.: Entire regularization path for the asymmetric-cost linear support vector machine, 2016.
+    Wesierski et al.: Exploring the Entire Regularization Path for the Asymmetric Cost Linear Support Vector Machine,
+    2016.
 
     Examples
     --------

@@ -98,6 +98,8 @@ class Poly2Map(Versioned, TransformerMixin, BaseEstimator):
     Chang, Hsieh, Chang, Ringgaard, Lin: Training and Testing Low-degree Polynomial Data Mappings via Linear SVM,
     JMLR 11, 2010.
 
+    Schmidt-Thieme: Learning SVMs / Primal Methods, lecture, University of Hildesheim: both forms of the map.
+
     Examples
     --------
     >>> from hinge import Poly2Map

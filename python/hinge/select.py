@@ -65,8 +65,9 @@ def select_C(
     """Search for ``C`` by warm-started cross-validation (algorithm 1 of Chu et al.).
 
     C rises by the factor ``ratio`` from a computed lower bound; every fold starts each fit from its solution at the C
-    before; the search ends when no further C can change a solution by more than ``tol``, or at ``C_max``. Ctrl-C and
-    ``time_limit`` end it early: what is finished is returned, marked as partial.
+    before; the search ends when no further C can change a solution by more than ``tol``, or at ``C_max`` (the paper's
+    counts values without a change, see ``stop``). Ctrl-C and ``time_limit`` end it early: what is finished is returned,
+    marked as partial.
 
     Parameters
     ----------

@@ -221,6 +221,7 @@ class PegasosClassifier(SubgradientClassifier):
     References
     ----------
     Shalev-Shwartz, Singer, Srebro: Pegasos: Primal Estimated sub-GrAdient SOlver for SVM, ICML 2007.
+    Schmidt-Thieme: Learning SVMs / Primal Methods, lecture, University of Hildesheim.
 
     Examples
     --------
@@ -362,6 +363,7 @@ class SubgradientSVC(SubgradientClassifier):
     References
     ----------
     Shalev-Shwartz, Singer, Srebro: Pegasos: Primal Estimated sub-GrAdient SOlver for SVM, ICML 2007.
+    Schmidt-Thieme: Learning SVMs / Primal Methods, lecture, University of Hildesheim.
     Rakhlin, Shamir, Sridharan: Making Gradient Descent Optimal for Strongly Convex Stochastic Optimization, ICML 2012.
 
     Examples

@@ -1,15 +1,23 @@
-//! Which rows stay in memory (ChangRoth11, section 2.2).
+//! Which rows stay in memory.
 //!
 //! A row far from the margin whose dual variable rests at a bound will hardly move again; a row near the
 //! margin will. Rows are scored by how far they are from a change, the smallest scores stay:
 //!
-//! * [`Policy::Gradient`]: the size of the dual gradient, `|m_i - 1|` (hinge losses) or `|m_i|` (logistic),
-//!   `m_i` being the margin: the distance to the margin;
+//! * [`Policy::Gradient`]: the distance to the margin, `|m_i - 1|` (hinge losses) or `|m_i|` (logistic),
+//!   `m_i` being the margin;
 //! * [`Policy::Projected`]: how far the gradient points out of the box, 0 for rows inside it and for rows
-//!   that still violate their condition: what shrinking goes by.
+//!   that still violate their condition: what shrinking goes by. This is the first score of ChangRoth11,
+//!   section 2.2, with the sign turned; equal scores are ordered by lot.
 //!
-//! With several problems the smallest score of any problem counts: one cache serves all. Tried on paper: a
-//! cache per problem, which divides the arena by their number.
+//! Deviation: the default, [`Policy::Gradient`], is neither of the two scores of that section. It takes
+//! rows near the margin for the informative ones, much as figure 1 of ChangRoth11 does. Their second score,
+//! for problems where many variables are inside the box, differs from the first in that `|g_i|`, which for
+//! the hinge is `|m_i - 1|` as well, counts *for* a row: of the rows inside the box and of those that violate
+//! their condition the *farthest* from the margin stay, where ours keeps the nearest. That score is not here.
+//!
+//! With several problems the smallest score of any problem counts: one cache serves all. Deviation: for one
+//! class against the rest ChangRoth11 (section 3) keep a cache per class. Tried on paper: that divides the
+//! arena by the number of classes.
 //!
 //! **How much stays.** A larger cache loads smaller blocks: `1 / (1 - share)` visits of all rows per epoch
 //! and reading. Distance of the dual value to the optimum after two readings and CPU seconds for them
@@ -37,9 +45,9 @@ pub enum Policy {
     None,
     /// A random choice.
     Random,
-    /// Nearest to the margin.
+    /// Nearest to the margin; the rule is ours.
     Gradient,
-    /// Least certain to stay at their bound.
+    /// Least certain to stay at their bound (ChangRoth11, section 2.2, the first score).
     Projected,
 }
 

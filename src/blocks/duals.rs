@@ -5,8 +5,9 @@
 //! positions, so the file is read and written in runs. The file has no name: it is gone with the process,
 //! however that ends; a checkpoint has a copy.
 //!
-//! Departure from the paper: one file per problem instead of one per block. Rows of a block lie together
-//! anyway, and cached rows come from all blocks. Tried on paper: a hash map of the variables that are not 0.
+//! Deviation: one file of all variables per problem instead of one of the nonzero ones per block. Rows of a
+//! block lie together anyway, and cached rows come from all blocks. Those of Crammer-Singer stay in memory.
+//! Tried on paper: their other way, a hash map of the variables that are not 0.
 //! How many these are is known only after the fit, so no budget can promise to hold it; with more than a
 //! third of the rows it is larger than the list.
 

@@ -38,8 +38,9 @@
 //!
 //! **A slow disk.** The next block is read while the trainer is at the `rounds` epochs over this one, and
 //! decoded beside one more epoch over the cached rows. Where the disk is slower than that, [`Waiting::Train`]
-//! goes on with epochs over the cached rows until the block is there, as ChangRoth11 do (section 2.2): never
-//! idle, but how many epochs these are depends on the disk, and with them the last digits of the result.
+//! goes on with epochs over the cached rows until the block is there (not in ChangRoth11, where a block is
+//! read between two steps): never idle, but how many epochs these are depends on the disk, and with them the
+//! last digits of the result.
 //! [`Waiting::Rest`], the default, waits, and keeps the bits.
 
 pub mod binary;

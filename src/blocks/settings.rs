@@ -8,9 +8,10 @@ use crate::store::columns;
 use crate::store::reader::Store;
 use crate::{Error, Result, memory};
 
-/// Epochs over the rows in memory per loaded block. ChangRoth11 use 3 and 10.
+/// Epochs over the rows in memory per loaded block. ChangRoth11 take 10 (section 7.1), and 3 beside it
+/// (section 7.2, figure 5).
 pub const DEFAULT_ROUNDS: usize = 10;
-/// Usual share of the arena for cached rows, the paper's SBM-1/2.
+/// Usual share of the arena for cached rows: SBM-1/2 of ChangRoth11, section 7.1.
 pub const USUAL_CACHE_SHARE: f64 = 0.5;
 
 /// Where memory holds at least this share of the rows, a smaller cache is enough.

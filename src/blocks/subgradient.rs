@@ -1,4 +1,5 @@
-//! Subgradient descent over a store, block by block: Pegasos as ChangRoth11 compare with it.
+//! Subgradient descent over a store, block by block: Pegasos on blocks, with which ChangRoth11 compare
+//! (BM-Pegasos, section 7.1).
 //!
 //! The steps are those of [`crate::fit::baselines::subgradient`]. An epoch loads every block once, in random
 //! order, and steps over its rows: one step on the whole block ([`Batch::All`]: the block is the mini-batch),

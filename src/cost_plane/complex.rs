@@ -1,5 +1,5 @@
-//! The plane divided into facets: vertices, edges, facets and how they are connected (the paper's eqs.
-//! (20)-(22)).
+//! The plane divided into facets: vertices, edges, facets and how they are connected
+//! (Wesierski16, eqs. (20)-(22)).
 //!
 //! Facets are numbered in the order in which they were found, so layer by layer. Each keeps the facet it was
 //! reached from and the event on the way: its sets follow by walking back to the start. Edges are stored once
@@ -80,7 +80,8 @@ pub struct ConsistencyReport {
     pub unbounded: usize,
     /// Facets that vanish in rounding: seen from a neighbour, empty by their own constraints.
     pub empty: Vec<u32>,
-    /// Vertices around which the facets do not close (the paper's loop property (19)).
+    /// Vertices around which the facets do not close (the loop property of Wesierski16, eq. (19)). The
+    /// name is ours: the special cases of the paper are coinciding events.
     pub special: Vec<u32>,
     /// Edges whose facet beyond does not have them.
     pub unmatched: usize,

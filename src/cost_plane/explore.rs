@@ -5,6 +5,11 @@
 //! new is the next layer. Neighbours of layer `k` lie in the layers `k - 1` to `k + 1` and facets around a
 //! vertex in `k` to `k + 2`, so that only three layers of keys are held.
 //!
+//! Deviation: a layer of Wesierski16, section 3.1, takes four steps: close edges and facets (CEF), merge them
+//! (MEV), close vertices (CV), merge again (MEF). The first two are those above. CV also takes the facet
+//! across a vertex, found by a joint event, into the next layer; here it comes one layer later, over an edge.
+//! So a facet may have another layer number than in the paper; the facets are the same.
+//!
 //! The facets of a layer are cut into pieces of fixed length. A piece begins with one factorisation of its
 //! first facet's margin system and then *walks*: consecutive facets of a layer are neighbours or nearly so
 //! (siblings, then cousins), a move costs two to three single changes, and the only state is one

@@ -34,7 +34,7 @@ impl Side {
     }
 }
 
-/// One event of the paper's eq. (16), or a side of the frame, in 32 bits.
+/// One event of Wesierski16, eq. (16), or a side of the frame, in 32 bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Event(pub u32);
 

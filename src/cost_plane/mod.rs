@@ -16,7 +16,7 @@
 //! | L, M, R | rows with margin below 1, 1, above 1 |
 //! | `a_i` (`alpha`) | dual variable, `c_i` in L, 0 in R, between in M |
 //! | `eps_i` | perturbation of the right-hand sides: `y_i w.x_i = 1 + eps_i` in M |
-//! | event | one row changes between L and M or M and R, the paper's eq. (16) |
+//! | event | one row changes between L and M or M and R, Wesierski16, eq. (16) |
 //!
 //! **Degenerate data.** Duplicates, contradictions and dependent rows make several events coincide. With
 //! distinct `eps_i` rows in M are always independent and events come one at a time, in exact arithmetic; so
@@ -35,7 +35,11 @@
 //! result; [`layers`], [`mod@file`] planes too large for memory; [`estimate`] how large; [`locate`] points;
 //! [`walk`] lines; [`answer`] exact solutions; [`surface`] errors on held-out rows.
 //!
-//! Reference: Wesierski16, Entire regularization path for the asymmetric-cost linear support vector machine.
+//! Reference: Wesierski16, Exploring the Entire Regularization Path for the Asymmetric Cost Linear Support
+//! Vector Machine; its formulas are derived anew here, in the symbols above. Deviation: where events coincide
+//! (the special cases of section 3.1: duplicates, and rows that reach the margin together), the paper goes
+//! around the facet and leaves it unexplored; here the perturbation takes the events apart. A *special*
+//! vertex, one around which facets do not close, is a term of ours.
 
 pub mod answer;
 pub mod complex;

@@ -1,6 +1,7 @@
 //! One facet of the plane, and the moves to any other.
 //!
-//! Within a facet everything is affine in the two costs (eqs. (5)-(9) of the paper): with `c = (C+, C-, 1)`
+//! Within a facet, whose sets are those of Wesierski16, eqs. (7)-(9), everything is affine in the two costs,
+//! and so are its constraints, eqs. (10)-(14): with `c = (C+, C-, 1)`
 //!
 //! ```text
 //! a_M = Q_MM^-1 (1 + eps_M - Q_ML c_L)
@@ -545,7 +546,7 @@ impl<'a> FacetState<'a> {
         }
     }
 
-    /// The polygon of the facet: constraints (10)-(14) of the paper within the limits of the plane.
+    /// The polygon of the facet: constraints of Wesierski16, eqs. (10)-(14), within the limits of the plane.
     pub fn polygon(&mut self, polygon: &mut Polygon) {
         let relax = self.relax();
         polygon.frame(self.plane.limit, relax);

@@ -13,7 +13,8 @@ pub enum SolverKind {
     Auto,
     /// Dual coordinate descent, a fresh permutation in each epoch.
     DualCd,
-    /// Dual coordinate descent, one random row at a time, without shrinking (Hsieh08, algorithm 2).
+    /// Dual coordinate descent, one random row at a time, without shrinking: the online setting of
+    /// Hsieh08, slide "Order of Sub-problems".
     DualCdOnline,
     /// Truncated Newton in the primal.
     Newton,

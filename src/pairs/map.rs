@@ -22,7 +22,9 @@ pub struct Factors {
 }
 
 impl Factors {
-    /// Those with `phi(x) . phi(z) = (gamma x.z + r)^2` (Chang10, eq. 7).
+    /// Those with `phi(x) . phi(z) = (gamma x.z + r)^2` (Chang10; SchmidtThieme, slide "Basic Idea", for
+    /// `r = 1`). The factor of a product is `sqrt(2) gamma`, as squaring the kernel out gives it; the slide
+    /// has `sqrt(2 gamma)`.
     pub fn kernel(gamma: f64, r: f64) -> Self {
         Self {
             constant: r,
@@ -32,7 +34,8 @@ impl Factors {
         }
     }
 
-    /// The features `x_j`, `x_j^2`, `x_j x_k` themselves.
+    /// The features `x_j`, `x_j^2`, `x_j x_k` themselves (SchmidtThieme, slide "Basic Idea"). Deviation: no
+    /// constant 1, which is what an intercept is for.
     pub fn plain() -> Self {
         Self { constant: 0.0, linear: 1.0, square: 1.0, product: 1.0 }
     }

@@ -199,9 +199,10 @@ impl LaneAt<'_> {
 
     /// Multiplies the dual variables and their weights for the step from `last` to the present `C`.
     ///
-    /// Chu15, eq. (14), takes the ratio of the two. Deviation: of 1, the ratio and its square root the one
-    /// with the largest dual value is taken; on separable data the dual variables hardly grow any more at
-    /// large `C`, and the ratio would throw the start far off. Reads no data.
+    /// Chu15, eq. (14), takes the ratio of the two, which theorem 4 says is right in the limit where the rows
+    /// are not separable. Deviation: of 1, the ratio and its square root the one with the largest dual value
+    /// is taken; on separable data the dual variables hardly grow any more at large `C`, and the ratio would
+    /// throw the start far off. Reads no data.
     fn rescale(&self, start: &mut Start, last: f64) {
         let ratio = self.c / last;
         let (Some(alpha), Some((w, _))) = (&mut start.alpha, &mut start.w) else {

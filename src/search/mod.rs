@@ -1,7 +1,8 @@
 //! Warm-started cross-validated search for `C` (Chu15, algorithm 1).
 //!
-//! Every fold (and class) keeps its own weights, never one shared vector (Chu15, table 3), and starts each
-//! `C` from its solution at the `C` below. One binary problem of one fold is a *lane*.
+//! Every fold (and class) keeps its own weights and starts each `C` from its solution at the `C` below. Never
+//! one vector for all folds: it has seen the rows held out, and fits that end early then over-estimate the
+//! accuracy and the best `C` (Chu15, section 4.5 and table 3). One binary problem of one fold is a *lane*.
 //!
 //! * [`driver`]: the loop: next value, advance, journal, visit; [`runner`]: moves a route to the next
 //!   value from the right state, or replays the step from a journal;
@@ -63,10 +64,10 @@ pub struct SearchSettings {
     /// Solver, accuracy, limits and seed.
     ///
     /// [`crate::fit::SolverKind::Auto`] is Newton for a smooth loss with few columns or many entries per
-    /// column, else a fit to a duality gap by dual coordinate descent. Tried: Newton everywhere, as Chu15 has
-    /// it: [`auto::prefers_lanes`]. The accuracy is, for Newton, the gradient norm relative to
-    /// `min(pos, neg) / n` times the norm at zero (Chu15, eq. 28), for others ten times the relative duality
-    /// gap.
+    /// column, else a fit to a duality gap by dual coordinate descent. Tried: Newton everywhere, to which
+    /// Chu15 come in section 3.4: [`auto::prefers_lanes`]. The accuracy is, for Newton, the gradient norm
+    /// relative to `min(pos, neg) / n` times the norm at zero (Chu15, eq. 28), for others ten times the
+    /// relative duality gap.
     pub params: Params,
 }
 

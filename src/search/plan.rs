@@ -7,18 +7,25 @@
 //!
 //! The **pass** goes upwards, each value from the solutions at the one before. It ends at the last value, or
 //! by the rule of [`StopRule`]. A plateau of the score is no reason to end: accuracy is flat over whole
-//! decades of `C` on many sets and rises after them.
+//! decades of `C` on many sets and rises after them (Chu15, section 3.3.2).
+//!
+//! What counts as **no change** is not what Chu15, eq. (24), asks for, a gradient of the solution at the `C`
+//! before of at most `eps` times that at zero. Here a solution is unchanged where the fit at the next `C`
+//! would stop at once: for Newton by Chu15, eq. (28), whose bound is that of eq. (24) times
+//! `min(pos, neg) / n`, so stricter by a factor of 2 at least; for other solvers by their duality gap.
+//! Deviation: unless asked for, three such values do not end a pass; [`StopRule::Exact`] does.
 //!
 //! **Refinement** bisects in `log C` around the best score (the smallest such `C`): one round visits the
 //! midpoints between it and its visited neighbours, so that each round halves the spacing. Every fit starts
-//! from the kept state of the nearest smaller `C`, since warm starts run upwards (Chu15, section 3). States
+//! from the kept state of the nearest smaller `C`, since warm starts run upwards (Chu15, section 3.1). States
 //! kept: that of the best, of its left neighbour, and those of the visits of the running round: four at most.
 
 use std::collections::VecDeque;
 
 use crate::{Error, Result};
 
-/// Successive values of `C` without a change that end a search by [`StopRule::Unchanged`] (Chu15, eq. 24).
+/// Successive values of `C` without a change that end a search by [`StopRule::Unchanged`], as many as in
+/// Chu15, eq. (24).
 pub const UNCHANGED_TO_STOP: usize = 3;
 /// The same for [`StopRule::Liblinear`].
 pub const LIBLINEAR_TO_STOP: usize = 5;
@@ -47,7 +54,8 @@ pub enum Values {
 pub enum StopRule {
     /// As soon as no solution can change any more up to the last value, which loses nothing.
     Exact,
-    /// When no solution has changed for three successive values (Chu15, eq. 24).
+    /// When no solution has changed for three successive values: as Chu15, eq. (24), but by the stop of the
+    /// fits, for Newton eq. (28).
     Unchanged,
     /// As `find_parameter_C` of LIBLINEAR counts: five successive values without a change, the first value of
     /// all among them, since there is nothing before it to differ from.

@@ -90,8 +90,8 @@ def check_complex(path):
 
 
 def check_loops(path):
-    """The paper's loop property (19): around an inner vertex two event paths cross, so that four facets meet and each
-    event is crossed once there and once back; going round leads back to the first facet's sets."""
+    """The loop property of Wesierski16, eq. (19): around an inner vertex two event paths cross, so that four facets
+    meet and each event is crossed once there and once back; going round leads back to the first facet's sets."""
     V, events, corner, first = path.vertices, path.events.astype(np.int64), path.corner, path.first.astype(int)
     before = np.arange(len(corner)) - 1
     before[first[:-1]] = first[1:] - 1

@@ -1,4 +1,4 @@
-"""Subgradient descent and Pegasos: the contract, the exact optimum, the paper's bounds, passes over parts."""
+"""Subgradient descent and Pegasos: the contract, the exact optimum, the ball of Pegasos, passes over parts."""
 
 import pickle
 

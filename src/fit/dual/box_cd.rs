@@ -1,12 +1,13 @@
-//! The step of dual coordinate descent for hinge and squared hinge (Hsieh08, algorithms 2 and 3).
+//! The step of dual coordinate descent for hinge and squared hinge (Hsieh08, slide "Algorithm").
 //!
 //! Solves `min_a 1/2 a'(Q + D)a - 1'a` subject to `0 <= a_i <= u_i`, `Q_ij = y_i y_j x_i.x_j`, keeping
 //! `w = sum y_i a_i x_i`, so that one step costs O(nnz of the row). Hinge: `u_i = c_i, D = 0`. Squared hinge:
 //! `u_i = inf, D_ii = 1/(2 c_i)`. The step of row `i` is `a_i <- clip(a_i - g / (Q_ii + D_ii), 0, u_i)` with
 //! `g = y_i (w.x_i + offset) - 1 + D_ii a_i`.
 //!
-//! Shrinking is algorithm 3's: a row at its bound whose gradient points outwards by more than the largest
-//! violation of the epoch before is left out. Deviation: rows come back not when the active rows have
+//! Shrinking (Hsieh08, slide "Shrinking: Much Easier than Nonlinear", without the details) is LIBLINEAR's: a
+//! row at its bound whose gradient points outwards by more than the largest violation of the epoch before is
+//! left out. Deviation: rows come back not when the active rows have
 //! converged but whenever the duality gap is checked, which computes all gradients anyway
 //! ([`Method::recheck`]); the solver never stops without that check.
 //!
@@ -123,7 +124,7 @@ impl<L: BoxLoss> Method for BoxCd<L> {
         prefetch(&self.rows, i, size_of::<Row>());
     }
 
-    /// Algorithm 3: a bound that would shrink violating rows is no bound.
+    /// As in LIBLINEAR: a bound that would shrink violating rows is no bound.
     fn finish(&mut self, epoch: &Epoch) {
         self.bounds.0 = if epoch.largest > 0.0 { epoch.largest } else { f64::INFINITY };
         self.bounds.1 = if epoch.smallest < 0.0 { epoch.smallest } else { f64::NEG_INFINITY };

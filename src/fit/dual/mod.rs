@@ -94,8 +94,9 @@ impl DualLoss for Logistic {
     }
 }
 
-/// Visits every active row once, in a fresh random order (Hsieh08, algorithm 3). The memory of a row visited
-/// a few steps later is asked for ahead of time, because a random order defeats the hardware.
+/// Visits every active row once, in a fresh random order (Hsieh08, slide "Order of Sub-problems"). The memory
+/// of a row visited a few steps later is asked for ahead of time, because a random order defeats the
+/// hardware.
 ///
 /// # Errors
 /// [`crate::Error::Cancelled`].
@@ -158,7 +159,8 @@ impl<M: Method> Pass for Permuted<'_, '_, M> {
     }
 }
 
-/// Visits as many rows as there are, each drawn at random, without shrinking (Hsieh08, algorithm 2).
+/// Visits as many rows as there are, each drawn at random, without shrinking: the online setting of Hsieh08,
+/// slide "Order of Sub-problems".
 ///
 /// # Errors
 /// [`crate::Error::Cancelled`].

@@ -1,4 +1,5 @@
-//! Subgradient descent in the primal: full batch, mini-batch, stochastic; Pegasos (ShalevShwartz07).
+//! Subgradient descent in the primal: full batch, mini-batch, stochastic; Pegasos (ShalevShwartz07;
+//! SchmidtThieme, slides "Subgradient Descent", "Stochastic Subgradient Descent", "Pegasos").
 //!
 //! Minimises `lambda/2 |w|^2 + sum_i p_i xi(y_i (w.x_i + b))` with `p_i = c_i / sum c` and
 //! `lambda = 1 / sum c`: the objective of the other solvers divided by `sum c`, whose value and dual value
@@ -16,8 +17,8 @@
 //! * [`bound`]: the duality gap at any time, from how often each row was short of its margin.
 //!
 //! **Radius** (optional projection). At the optimum `|w|^2 = sum_i a_i m_i`; for the hinge that is at most
-//! `1/lambda` (the paper's), for the squared hinge `1/(2 lambda)`. For the logistic loss
-//! `lambda/2 |w|^2 <= f(0) = log 2`.
+//! `1/lambda` (SchmidtThieme, slide "Maintaining Small Parameters"), for the squared hinge `1/(2 lambda)`.
+//! For the logistic loss `lambda/2 |w|^2 <= f(0) = log 2`.
 //!
 //! **Intercept.** Not penalised: it moves by `eta s^2/k sum y_i s_i`, as if it were the weight of a constant
 //! column of height `s` equal to the root mean square norm of a row, but does not shrink. The first steps of
@@ -30,8 +31,11 @@
 //! nonsmooth loss the last iterate is worse by a factor of `log t` and a good deal of noise.
 //!
 //! **Stops.** By the relative duality gap; by the relative change of the objective between two evaluations;
-//! by the sum of the lengths of the last steps. Evaluations come after 1, 2, 3, 4, 6, 8, 12, 16, ... epochs
-//! and cost two passes each, a third with an average.
+//! by the sum of the lengths of the last steps. Deviation: a length is that of the whole step, shrinkage and
+//! projection included; SchmidtThieme, slide "Pegasos", takes that of the loss part,
+//! `eta/k |sum y_i s_i x_i|`. The rows of a step are drawn with replacement, there they are a subset.
+//! Evaluations come after 1, 2, 3, 4, 6, 8, 12, 16, ... epochs and cost two passes each, a third with an
+//! average.
 
 pub mod bound;
 mod descent;

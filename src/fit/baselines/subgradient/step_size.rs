@@ -8,7 +8,7 @@ pub type StepFunction<'a> = dyn Fn(u64, &mut [f64]) -> Result<()> + Sync + 'a;
 /// How step lengths follow from the number of the step.
 #[derive(Clone, Copy)]
 pub enum StepSize<'a> {
-    /// `1 / (lambda (t + t_0))` (ShalevShwartz07). Deviation: `t_0` is 0 for the hinge as in the paper; a
+    /// `1 / (lambda (t + t_0))` (ShalevShwartz07). Deviation: `t_0` is 0 for the hinge as there; a
     /// loss of curvature `k` at most has `t_0 = k max_i |x_i|^2 / lambda` (a free intercept counts as a
     /// column), without which the first steps overshoot by orders of magnitude.
     Pegasos,
