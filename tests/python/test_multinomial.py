@@ -26,12 +26,13 @@ EXACT = {"tol": 1e-10, "max_iter": 10_000}
 
 def primal(model, X, y, weight=1.0):
     """The objective, from the attributes alone."""
-    scores = np.asarray(X @ model.coef_.T) + model.intercept_
+    coef, intercept = model.coef_.astype(np.float64), model.intercept_.astype(np.float64)
+    scores = np.asarray(X @ coef.T) + intercept
     ids = np.searchsorted(model.classes_, y)
     losses = -log_softmax(scores, axis=1)[np.arange(len(ids)), ids]
-    penalty = 0.5 * (model.coef_**2).sum()
+    penalty = 0.5 * (coef**2).sum()
     if model.fit_intercept and getattr(model, "intercept_scaling", None) is not None:
-        penalty += 0.5 * ((model.intercept_ / model.intercept_scaling) ** 2).sum()
+        penalty += 0.5 * ((intercept / model.intercept_scaling) ** 2).sum()
     return penalty + model.C * (weight * losses).sum()
 
 

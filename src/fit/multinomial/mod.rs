@@ -254,6 +254,10 @@ fn newton_from(
 /// Newton steps until the gap is at most `params.tol`, by the softmax as dual point or by a better one, which
 /// is returned.
 fn newton_steps(newton: &mut SoftmaxNewton<'_>, params: &Params) -> Result<(Status, Option<Block<LINE>>)> {
+    if newton.is_small {
+        // A better dual point would depend on the order of the rows, and so would the last step.
+        return Ok((newton.minimise(params.tol, params.max_iter)?, None));
+    }
     let mut target = POLISHED_FROM * params.tol;
     loop {
         let status = newton.minimise(target.max(params.tol), params.max_iter)?;

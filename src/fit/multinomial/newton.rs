@@ -24,6 +24,7 @@ use super::softmax::{Lines, dot, total};
 use super::strips::Strips;
 use crate::fit::crammer_singer::weights::LINE;
 use crate::fit::monitor::Progress;
+use crate::fit::newton::factorisation::is_small;
 use crate::fit::newton::line_search::{MAX_HALVINGS, Ray};
 use crate::fit::problem::{Certificate, Intercept, Status};
 use crate::fit::stop::ROUNDING;
@@ -40,6 +41,9 @@ const MAX_PRODUCTS: usize = 500;
 /// share of the squared gradient before the step that it must not exceed.
 const ENOUGH: f64 = 0.5;
 const LEAST_FALL: f64 = 0.1;
+/// Accuracy of directions of small problems. Their steps then depend on the objective alone, so that a row of
+/// weight 2 ends where the row twice does.
+const EXACT: f64 = 1e-9;
 /// Steps in which neither gradient nor objective fell, after which double precision is exhausted.
 const MAX_IDLE: usize = 6;
 
@@ -63,6 +67,8 @@ pub struct SoftmaxNewton<'a> {
     q: Block<LINE>,
     step_z: Block<LINE>,
     preconditioner: ClassPreconditioner,
+    /// Whether the problem is so small that directions may be exact.
+    pub is_small: bool,
 }
 
 impl<'a> SoftmaxNewton<'a> {
@@ -85,6 +91,7 @@ impl<'a> SoftmaxNewton<'a> {
             q: setup.table(),
             step_z: setup.table(),
             preconditioner: ClassPreconditioner::new(&setup.design, setup.problem.n_classes),
+            is_small: is_small(&setup.design),
             setup,
         }
     }
@@ -225,8 +232,12 @@ impl<'a> SoftmaxNewton<'a> {
             Some(first) if first > 0.0 => self.squared.sqrt() / first,
             _ => 1.0,
         };
-        let accuracy = CG_ACCURACY.min(relative.sqrt());
-        let enough = (ENOUGH * 2.0 * tol * self.value).min(LEAST_FALL * self.squared);
+        let (accuracy, enough) = if self.is_small {
+            (EXACT, 0.0)
+        } else {
+            let enough = (ENOUGH * 2.0 * tol * self.value).min(LEAST_FALL * self.squared);
+            (CG_ACCURACY.min(relative.sqrt()), enough)
+        };
         let mut residual = self.h.clone();
         residual.zip(&self.w, n, |r, w| {
             for (r, w) in r.iter_mut().zip(w) {
@@ -263,7 +274,7 @@ impl<'a> SoftmaxNewton<'a> {
             let next = residual.dot(&preconditioned, all);
             let fall = 0.5 * length * rz;
             model += fall;
-            let is_done = if self.preconditioner.is_dense() {
+            let is_done = if self.is_small || self.preconditioner.is_dense() {
                 next <= accuracy * accuracy * first
             } else {
                 j as f64 * fall <= accuracy * model
