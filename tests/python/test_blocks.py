@@ -286,7 +286,15 @@ def test_refusals(tmp_path):
 
 
 @pytest.mark.parametrize("classes", [2, 3])
-@pytest.mark.parametrize("model", [LinearSVC(), LinearSVC(loss="hinge", intercept_scaling=1.0), LogisticRegression()])
+@pytest.mark.parametrize(
+    "model",
+    [
+        LinearSVC(),
+        LinearSVC(loss="hinge", intercept_scaling=1.0),
+        LogisticRegression(multi_class="ovr"),
+        LogisticRegression(multi_class="multinomial"),
+    ],
+)
 def test_a_store_that_fits_gives_the_model_of_its_rows(tmp_path, model, classes):
     X, y = random_rows(classes=classes)
     weight = 1.0 + np.arange(len(y)) % 2

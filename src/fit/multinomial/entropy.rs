@@ -7,7 +7,7 @@
 //! ```
 //!
 //! whose solution has `A q_k + log q_k = z_k + A p_k - lambda` for each class, with the `lambda` for which
-//! the sum is 1 (Yu, Huang, Lin 2011, section 4, for the entropy dual; their second level is a coordinate
+//! the sum is 1 (Yu, Huang, Lin 2011 solve the same dual; their second level is a coordinate
 //! descent within the row). Newton's method on `v = log q` and `lambda` together, from the present `log p`,
 //! takes two to four steps of an exponential per class. What is kept of a row is `v`: a dual point is the
 //! softmax of a table of logits, feasible whatever rounding does, and needs no logarithm.
