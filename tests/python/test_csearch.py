@@ -179,7 +179,7 @@ def test_decisions_are_those_of_cross_val_predict(loss, n_classes, choose):
     options = {"cv": 3, "C_max": 4.0, "choose": choose, "refine": 2, "keep_decisions": True}
     search = hinge.select_C(X, y, loss=loss, **options, **TIGHT, **UNIQUE[loss])
     kind = hinge.LogisticRegression if loss == "logistic" else hinge.LinearSVC
-    extra = {} if loss == "logistic" else {"loss": loss}
+    extra = {"multi_class": "ovr"} if loss == "logistic" else {"loss": loss}
     model = kind(C=search.C, tol=1e-12, max_iter=100_000, **extra, **UNIQUE[loss])
     expected = cross_val_predict(model, X, y, cv=folds(3), method="decision_function")
     assert search.decisions.shape == expected.shape

@@ -32,7 +32,7 @@ def problem():
 
 def exact(loss, C, **parameters):
     if loss == "logistic":
-        return hinge.LogisticRegression(C=C, tol=1e-9, **parameters)
+        return hinge.LogisticRegression(C=C, tol=1e-9, multi_class="ovr", **parameters)
     return hinge.LinearSVC(C=C, loss=loss, tol=1e-9, **parameters)
 
 
