@@ -220,7 +220,7 @@ mod tests {
             .enumerate()
             .map(|(l, v)| match way {
                 Probability::Logistic => sigma(*v),
-                Probability::Temperature(f) if outputs == Outputs::Pair => sigma(f * v),
+                Probability::Temperature(f) if !matches!(outputs, Outputs::Classes(_)) => sigma(f * v),
                 Probability::Temperature(f) => (f * v).exp(),
                 Probability::Sigmoid { slopes, offsets } => sigma(-slopes[l] * v - offsets[l]),
                 Probability::Isotonic(lines) => {
