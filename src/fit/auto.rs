@@ -28,15 +28,15 @@ pub fn prefers_lanes(design: &Design<'_>) -> bool {
     design.nnz() >= LANE_ENTRIES * design.n_cols() && design.n_rows() >= design.n_cols()
 }
 
-/// Whether the costs are so small that a smooth loss takes dual descent few epochs ([`EASY`]).
-fn is_easy(problem: &Problem<'_>) -> bool {
-    let design = problem.design(0.0);
-    let total: f64 = (0..design.n_rows()).map(|i| problem.cost[i] * design.squared_norm(i)).sum();
-    total <= EASY * design.n_rows() as f64
+/// Whether the costs of the rows, of `plain` without a constant column, are so small that a smooth loss takes
+/// dual descent few epochs ([`EASY`]).
+pub(super) fn is_easy(plain: &Design<'_>, cost: &[f64]) -> bool {
+    let total: f64 = (0..plain.n_rows()).map(|i| cost[i] * plain.squared_norm(i)).sum();
+    total <= EASY * plain.n_rows() as f64
 }
 
 /// Whether Newton is the better way for most problems of this shape.
-fn is_newtons(design: &Design<'_>, factorisation: Option<Factorisation>, loss: LossKind) -> bool {
+pub(super) fn is_newtons(design: &Design<'_>, factorisation: Option<Factorisation>, loss: LossKind) -> bool {
     factorisation.is_some_and(|f| f.is_worth_it) || (loss.is_smooth() && prefers_lanes(design))
 }
 
@@ -52,7 +52,8 @@ pub fn choose(problem: &Problem<'_>, loss: LossKind) -> SolverKind {
     let factorisation = factorisation(&design);
     let is_cheap = factorisation.is_some_and(|f| f.passes < DEAR);
     // Tried: Newton for the logistic loss with many columns, 3.5 (imdb, C = 1) to 6 times (C = 16) slower.
-    if is_newtons(&design, factorisation, loss) && (is_cheap || !is_easy(problem)) {
+    if is_newtons(&design, factorisation, loss) && (is_cheap || !is_easy(&problem.design(0.0), problem.cost))
+    {
         SolverKind::Newton
     } else {
         SolverKind::DualCd

@@ -39,7 +39,7 @@
 //!   `q_k = N_k / N + (1 - t) r_k / (t N)`.
 
 use super::balance::balance;
-use super::passes::{Coefficients, Evaluated, Setup, SoftmaxSlopes};
+use super::passes::{Evaluated, Setup, SoftmaxSlopes};
 use super::point::Point;
 use super::softmax::{Lines, dot, largest, mean_difference};
 use crate::fit::certificate::UNIT;
@@ -75,17 +75,8 @@ pub fn certify(setup: &Setup<'_>, point: &mut Point) -> Result<Certificate> {
     let is_free = setup.problem.intercept == Intercept::Free;
     let norms = row_norms(setup);
     setup.poll()?;
-    let (mut p, mut rest) = (setup.table(), memory::zeros(setup.n_rows()));
-    let (scores, distance) = gather(setup, point, &mut p, &mut rest)?;
+    let Gathered { scores, here, rest_here, there, p, rest, distance } = gather(setup, point)?;
     point.passes += 1.0;
-    let zero = setup.row(0.0);
-    let here = setup.evaluate(&scores, &zero, &mut p, &mut rest);
-    let rest_here: Vec<f64> = memory::copy(&rest);
-    let there = match &point.logits {
-        Some(logits) => setup.evaluate(logits, &zero, &mut p, &mut rest),
-        None => here.clone(),
-    };
-    setup.poll()?;
     let widest = widest(setup, &scores).max(point.logits.as_ref().map_or(0.0, |u| widest(setup, u)));
     let of_p = EXPONENTIAL + OF_A_LINE * setup.lines as f64 + widest.min(DEEPEST);
     let logits = point.logits.as_deref();
@@ -123,21 +114,31 @@ pub fn certify(setup: &Setup<'_>, point: &mut Point) -> Result<Certificate> {
     Ok(Certificate { primal, dual: primal - divergence - 0.5 * radius * radius - rounding })
 }
 
-/// Scores and the distance of the weights of the dual point, from the data; a dual point with free intercepts
-/// is balanced.
-fn gather(
-    setup: &Setup<'_>,
-    point: &mut Point,
-    p: &mut Lines,
-    rest: &mut [f64],
-) -> Result<(Block<LINE>, f64)> {
+/// What the data say of a point.
+struct Gathered {
+    /// With the best intercepts.
+    scores: Block<LINE>,
+    /// The softmax at the scores, and `1 - s_y` there by row.
+    here: Evaluated,
+    rest_here: Vec<f64>,
+    /// That of the dual point, with its probabilities and their `1 - p_y`.
+    there: Evaluated,
+    p: Block<LINE>,
+    rest: Vec<f64>,
+    /// `|W(p) - W|`.
+    distance: f64,
+}
+
+/// Reads the data; intercepts and a dual point are balanced where intercepts are free.
+fn gather(setup: &Setup<'_>, point: &mut Point) -> Result<Gathered> {
+    let (mut p, mut rest, zero) = (setup.table(), memory::zeros(setup.n_rows()), setup.row(0.0));
     let mut scores = setup.table();
     setup.scores(&point.w, &point.offset, &mut scores);
     setup.poll()?;
     let is_free = setup.problem.intercept == Intercept::Free;
     if is_free {
         // The intercepts of other rows, or of other roundings of them, are not quite the best here.
-        let (shift, _) = balance(setup, &scores, p, rest);
+        let (shift, _) = balance(setup, &scores, &mut p, &mut rest);
         setup.shift(&mut scores, &shift);
         for (offset, shift) in point.offset.iter_mut().zip(&shift) {
             for l in 0..LINE {
@@ -145,21 +146,26 @@ fn gather(
             }
         }
     }
-    if let Some(logits) = &mut point.logits {
-        if is_free {
-            let (shift, _) = balance(setup, logits, p, rest);
-            setup.shift(logits, &shift);
+    let here = setup.evaluate(&scores, &zero, &mut p, &mut rest);
+    let rest_here = memory::copy(&rest);
+    let there = match &mut point.logits {
+        Some(logits) => {
+            if is_free {
+                let (shift, _) = balance(setup, logits, &mut p, &mut rest);
+                setup.shift(logits, &shift);
+            }
+            setup.evaluate(logits, &zero, &mut p, &mut rest)
         }
-        setup.evaluate(logits, &setup.row(0.0), p, rest);
-    } else {
-        setup.evaluate(&scores, &setup.row(0.0), p, rest);
-    }
+        None => here.clone(),
+    };
+    setup.poll()?;
     let mut gradient = setup.strips();
-    setup.scatter(&SoftmaxSlopes { lines: setup.lines, p, rest, problem: setup.problem }, &mut gradient);
+    let slopes = SoftmaxSlopes { lines: setup.lines, p: &p, rest: &rest, problem: setup.problem };
+    setup.scatter(&slopes, &mut gradient);
     setup.poll()?;
     gradient.add_scaled(1.0, &point.w);
     let distance = gradient.dot(&gradient, gradient.n_columns()).sqrt();
-    Ok((scores, distance))
+    Ok(Gathered { scores, here, rest_here, there, p, rest, distance })
 }
 
 /// As `max(0.0)`, but NaN for NaN.
@@ -370,9 +376,3 @@ impl RowSums {
         Self { mixed, slack, reach, size, width, depth, uncertain_depth }
     }
 }
-
-/// Ensures that the coefficients of a scattering pass may be shared.
-const _: fn() = || {
-    fn is_sync<T: Coefficients>() {}
-    is_sync::<SoftmaxSlopes<'_>>();
-};

@@ -65,6 +65,7 @@ use super::dual::schedule::Schedule;
 use super::monitor::{Monitor, Progress};
 use super::params::Params;
 use super::problem::{Certificate, Intercept, Status};
+use super::routes::SLOW_CHECKS;
 use crate::Result;
 use crate::matrix::Rows;
 use crate::matrix::design::Design;
@@ -104,7 +105,7 @@ pub fn solve(
     params: &Params,
     monitor: &dyn Monitor,
 ) -> Result<MultinomialSolution> {
-    let point = attempt(problem, params, None, monitor)?;
+    let point = attempt(problem, params, monitor)?;
     finish(problem, point, params, monitor)
 }
 
@@ -164,16 +165,11 @@ fn finish(
 }
 
 /// One run of the solver that the shape asks for.
-fn attempt(
-    problem: &ClassProblem<'_>,
-    params: &Params,
-    start: Option<Point>,
-    monitor: &dyn Monitor,
-) -> Result<Point> {
+fn attempt(problem: &ClassProblem<'_>, params: &Params, monitor: &dyn Monitor) -> Result<Point> {
     let plain = Design { rows: problem.rows, ids: problem.ids, bias: 0.0 };
     let route = MultinomialRoute::of(problem, &plain, params);
-    if start.is_some() || !route.begins_with_descent {
-        return newton_from(problem, start, params, monitor);
+    if !route.begins_with_descent {
+        return newton_from(problem, None, params, monitor);
     }
     let (setup, certified) =
         (Setup::new(problem, descent_bias(problem), monitor), certified_setup(problem, monitor));
@@ -206,7 +202,7 @@ fn attempt(
         let remaining = schedule.checked(&check.certificate, params.tol);
         let is_slow = route.patience.is_some_and(|p| schedule.work >= p.before && remaining > p.further);
         slow = if is_slow { slow + 1 } else { 0 };
-        if slow >= route.slow_checks {
+        if slow >= SLOW_CHECKS {
             let point = descent.into_point(check, Status::Stalled, epochs);
             let left = Params { max_iter: params.max_iter - epochs, ..*params };
             return newton_from(problem, Some(point), &left, monitor);

@@ -27,7 +27,7 @@ pub fn solve(
     let view = packed.view();
     let ClassProblem { ids, class, n_classes, cost, intercept, .. } = *problem;
     let there = ClassProblem { rows: &view, ids, class, n_classes, cost, intercept };
-    let found = attempt(&there, params, None, monitor)?;
+    let found = attempt(&there, params, monitor)?;
     let n_packed = view.n_cols();
     let is_penalised = matches!(intercept, Intercept::Penalised(_));
     let n_columns = problem.rows.n_cols();
