@@ -21,6 +21,7 @@ from hinge import _scoring
 from hinge._certificate import Certificate
 from hinge._csearch import CSearch
 from hinge._folds import Folds
+from hinge._probability import is_softmax
 from hinge._problem import Problem
 from hinge._warn import warn
 
@@ -107,7 +108,7 @@ def search_paths(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         fits = [[_fit_fold(plain(C), C, problem, options, split, score) for C in given.Cs] for split in folds.splits]
-    table = _table(given, problem, folds, chooser, fits)
+    table = _table(given, _n_fits(problem, options), folds.repeats(len(problem.y)), chooser, fits)
     if not table.converged.all():
         bad = table.Cs[~table.converged].tolist()
         warn(f"max_iter was not enough for tol in folds at C = {bad}", ConvergenceWarning)
@@ -141,13 +142,16 @@ def _fit_present(model: Any, C: float, problem: Problem, options: dict[str, Any]
     """
     classes, n_features = problem.classes, problem.X.shape[1]
     present, ids = np.unique(problem.ids[train], return_inverse=True)
+    # Of a softmax, two classes are left: opposite weights, each half of those of a binary problem with twice the C.
+    half = 2.0 if is_softmax(options, len(classes)) and len(present) == 2 else 1.0
     if len(present) > 1:
-        model._fit_checked(C, problem.X[train], classes[present], ids.astype(np.uint32), problem.weight[train], options)
-        coef, intercept = model.coef_, model.intercept_
+        rows = (problem.X[train], classes[present], ids.astype(np.uint32), problem.weight[train])
+        model._fit_checked(half * C, *rows, options)
+        coef, intercept = model.coef_ / half, model.intercept_ / half
     else:
-        model.n_iter_, model.certificate_ = np.zeros(1, dtype=np.int64), _exact(problem.n_problems)
+        model.n_iter_, model.certificate_ = np.zeros(1, dtype=np.int64), _exact(_n_fits(problem, options))
         coef, intercept = np.zeros((1, n_features)), np.zeros(1)
-    model.classes_ = classes
+    model.classes_, model.multi_class_ = classes, "multinomial" if is_softmax(options, len(classes)) else "ovr"
     if len(present) == len(classes):
         return
     if len(classes) == 2:
@@ -157,6 +161,11 @@ def _fit_present(model: Any, C: float, problem: Problem, options: dict[str, Any]
         coef, intercept = np.vstack([-coef, coef]), np.concatenate([-intercept, intercept])
     model.coef_, model.intercept_ = np.zeros((len(classes), n_features)), np.full(len(classes), -np.inf)
     model.coef_[present], model.intercept_[present] = coef, intercept
+
+
+def _n_fits(problem: Problem, options: dict[str, Any]) -> int:
+    """Problems that are solved for a model."""
+    return 1 if is_softmax(options, len(problem.classes)) else problem.n_problems
 
 
 def _exact(n_problems: int) -> Certificate:
@@ -202,7 +211,7 @@ def _of_all_labels(scorer: Any, classes: np.ndarray) -> Any:
     )
 
 
-def _table(given: Any, problem: Problem, folds: Folds, chooser: str, fits: list[list[FoldFit]]) -> CSearch:
+def _table(given: Any, n_fits: int, repeats: float, chooser: str, fits: list[list[FoldFit]]) -> CSearch:
     """The table of a search by single fits."""
     by_C = list(zip(*fits, strict=True))
 
@@ -215,7 +224,7 @@ def _table(given: Any, problem: Problem, folds: Folds, chooser: str, fits: list[
         all_scores={chooser: column(lambda fit: fit.score)},
         scorer=chooser,
         choose=given.choose,
-        objective=column(lambda fit: _padded(fit.model.certificate_.primal, problem.n_problems)),
+        objective=column(lambda fit: _padded(fit.model.certificate_.primal, n_fits)),
         seconds=column(lambda fit: fit.seconds).sum(axis=1),
         passes=column(lambda fit: fit.model.certificate_.passes.sum()).sum(axis=1),
         n_iter=column(lambda fit: int(fit.model.n_iter_.sum())).sum(axis=1),
@@ -225,7 +234,7 @@ def _table(given: Any, problem: Problem, folds: Folds, chooser: str, fits: list[
         converged=np.array([all(fit.model.certificate_.converged for fit in row) for row in by_C]),
         replayed=np.zeros(n, dtype=bool),
         stopped_by="Cs",
-        repeats=folds.repeats(len(problem.y)),
+        repeats=repeats,
     )
 
 

@@ -18,6 +18,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from hinge._fit_rows import FitRows
 from hinge._logistic_value import softmax_value_from_above, value_from_above
+from hinge._probability import is_softmax
 from hinge._sklearn_names import is_sklearns, not_converged
 from hinge._warn import warn
 
@@ -47,8 +48,7 @@ def solved(model: Any, solve: Callable[..., Result], C: float, rows: FitRows, op
         return solve(C)
     if rows.labels is not None:
         _refuse_special(model, C, False, "y is a matrix of labels")
-    is_softmax = options["multi_class"] == "multinomial" and rows.n_classes > 2 and rows.labels is None
-    rows = replace(rows, is_softmax=is_softmax)
+    rows = replace(rows, is_softmax=is_softmax(options, rows.n_classes) and rows.labels is None)
     height, tol = options["intercept"], options["tol"]
     if model.max_iter == 0:
         result = untouched(rows, C)

@@ -57,7 +57,7 @@ class Search:
         folds = Folds(problem, given.cv, groups, options["seed"])
         if plan.choose == "one_se" and len(folds) < 2:
             raise ValueError('choose="one_se" needs at least 2 folds: cv gives one, which has no standard error')
-        scoring = Scoring(problem, options["loss"], given.scoring, given.choose_by, folds.tests())
+        scoring = Scoring(problem, options, given.scoring, given.choose_by, folds.tests())
         return cls(problem, options, plan, folds, scoring, given.verbose)
 
     def run(self, *, keeps_interrupted: bool, wants_stop: Callable[[Step], bool] = _never) -> CSearch:

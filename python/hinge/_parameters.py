@@ -360,9 +360,9 @@ _MULTI_CLASS = one_of("multi_class", ("auto", "multinomial", "ovr")).means(r"""
     What more than two classes are. "multinomial": one problem,
     :math:`\tfrac12 \sum_k \|w_k\|^2 + C \sum_i v_i (\log \sum_k e^{f_k(x_i)} - f_{y_i}(x_i))`, whose
     probabilities are the softmax of the decision values. "ovr": each class against the rest. "auto": "multinomial", as
-    in scikit-learn, but "ovr" for a :class:`BlockStore` and for ``partial_fit``. Two classes are the same problem by
-    any name. ``partial_fit`` with more classes, a store that is larger than ``memory_budget`` and the labels of a
-    matrix y refuse "multinomial".
+    in scikit-learn, but "ovr" for a :class:`BlockStore`, for ``partial_fit`` and for the labels of a matrix y. Two
+    classes are the same problem by any name. ``partial_fit`` with more classes, a store that is larger than
+    ``memory_budget`` and the labels of a matrix y refuse "multinomial".
     """)
 
 _LOGISTIC = table(
@@ -426,9 +426,7 @@ LINEAR_SVC_CV = table(
 
 LOGISTIC_REGRESSION_CV = table(
     _SEARCH_AND_FIT,
-    one_of("multi_class", ("ovr",)).means(
-        "The search fits each of more than two classes against the rest, unlike :class:`LogisticRegression`."
-    ),
+    _MULTI_CLASS,
     _LOGISTIC,
     replace(_SEARCH["cv"], check=lambda name, value: 5 if value is None else value).means(f"""{_SEARCH["cv"].text}
 None is 5. With a solver of scikit-learn's name, or ``use_legacy_attributes``, a number means folds in the order of the
@@ -462,7 +460,12 @@ SELECT_C = table(
     one_of("loss", ("logistic", "squared_hinge", "hinge", "modified_huber")).means(
         "The loss of the model, as in :class:`hinge.LinearSVC`."
     ),
-    _SVM["multi_class"].means('As in :class:`hinge.LinearSVC`; "crammer_singer" needs ``loss="hinge"`` here.'),
+    one_of("multi_class", ("auto", "multinomial", "ovr", "crammer_singer")).means("""
+        "ovr" fits each of more than two classes against the rest. "multinomial", for the logistic loss, and
+        "crammer_singer", for the hinge, fit all as one problem, as :class:`LogisticRegression` and
+        :class:`LinearSVC` do. "auto" is what these do by default: "multinomial" for the logistic loss over a matrix,
+        else "ovr".
+    """),
     replace(_SELECT_TOL, name="tol"),
 )
 

@@ -9,6 +9,15 @@ import numpy as np
 from hinge import _native
 
 LOGISTIC: dict[str, Any] = {"kind": "logistic"}
+"""Of each class against the rest, divided by the sum."""
+
+SOFTMAX: dict[str, Any] = {"kind": "temperature", "factor": 1.0}
+"""Of all classes together."""
+
+
+def is_softmax(options: dict[str, Any], n_classes: int) -> bool:
+    """Whether native fits of these options make one problem, with the softmax of all scores, of so many classes."""
+    return options["multi_class"] == "multinomial" and n_classes > 2
 
 
 def probabilities(values: np.ndarray, part: dict[str, Any] = LOGISTIC, *, labels: bool = False) -> np.ndarray:

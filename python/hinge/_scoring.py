@@ -16,7 +16,7 @@ from sklearn import get_config
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import accuracy_score, get_scorer
 
-from hinge._probability import log_probabilities
+from hinge._probability import LOGISTIC, SOFTMAX, is_softmax, log_probabilities
 from hinge._problem import Problem
 
 Metric = Callable[["_Fold", np.ndarray], Any]
@@ -37,10 +37,20 @@ class Scoring:
     names: tuple[str, ...]
     chooser: str
 
-    def __init__(self, problem: Problem, loss: str, scoring: Any, choose_by: str | None, tests: Iterable[np.ndarray]):
-        """``tests`` are the held-out rows of every fold."""
+    def __init__(
+        self,
+        problem: Problem,
+        options: dict[str, Any],
+        scoring: Any,
+        choose_by: str | None,
+        tests: Iterable[np.ndarray],
+    ):
+        """``options`` are those of the native fits, ``tests`` the held-out rows of every fold."""
         self._problem, self._scoring = problem, scoring
-        self._kind = _ProbabilisticFold if loss == "logistic" else _Fold
+        loss = options["loss"]
+        self._kind: type[_Fold] = _Fold
+        if loss == "logistic":
+            self._kind = _SoftmaxFold if is_softmax(options, len(problem.classes)) else _LogisticFold
         self._metrics = _named(problem, scoring)
         tried = [self._try(loss, rows) for rows in tests]
         self.names = tuple(tried[0])
@@ -273,11 +283,19 @@ class _Fold(ClassifierMixin, BaseEstimator):
         return self.classes_[self.predict_ids(positions)]
 
 
-class _ProbabilisticFold(_Fold):
-    """A fold of a logistic model."""
+class _LogisticFold(_Fold):
+    """A fold of a logistic model, of each class against the rest where there are several."""
+
+    _part = LOGISTIC
 
     def predict_log_proba(self, positions: Iterable[int]) -> np.ndarray:
-        return log_probabilities(self.decision_function(positions))
+        return log_probabilities(self.decision_function(positions), self._part)
 
     def predict_proba(self, positions: Iterable[int]) -> np.ndarray:
         return np.exp(self.predict_log_proba(positions))
+
+
+class _SoftmaxFold(_LogisticFold):
+    """A fold of a multinomial model."""
+
+    _part = SOFTMAX

@@ -15,7 +15,7 @@ from hinge._fit_rows import FitRows
 from hinge._inherited_docs import with_docs_of
 from hinge._parameters import LOGISTIC_REGRESSION, LOGISTIC_REGRESSION_CV
 from hinge._probabilistic import ProbabilisticClassifier
-from hinge._probability import LOGISTIC, log_probabilities, probabilities
+from hinge._probability import LOGISTIC, SOFTMAX, is_softmax, log_probabilities, probabilities
 from hinge._problem import Problem
 from hinge._searched import SearchedClassifier
 from hinge._stream import StreamClassifier
@@ -131,7 +131,7 @@ class LogisticRegression(ProbabilisticClassifier, StreamClassifier):
             super()._warn_of_status()
 
     def _probability_part(self) -> dict[str, Any]:
-        return {"kind": "temperature", "factor": 1.0} if self._is_softmax() else LOGISTIC
+        return SOFTMAX if self._is_softmax() else LOGISTIC
 
     def _log_probabilities(self, values: np.ndarray) -> np.ndarray:
         return log_probabilities(values, self._probability_part(), labels=hasattr(self, "multilabel_"))
@@ -159,10 +159,8 @@ class LogisticRegressionCV(SearchedClassifier, LogisticRegression):
         Of those models: 0.
     l1_ratios_ : ndarray
         Of those models: as given.
-    multi_class_ : str
-        "ovr".
-    coef_, intercept_, classes_, certificate_, n_iter_, presolve_, n_features_in_, feature_names_in_
-        As in :class:`hinge.LinearSVCCV`.
+    multi_class_, coef_, intercept_, classes_, certificate_, n_iter_, presolve_, n_features_in_, feature_names_in_
+        As in :class:`LogisticRegression`.
 
     References
     ----------
@@ -197,7 +195,7 @@ class LogisticRegressionCV(SearchedClassifier, LogisticRegression):
         resume: Any = None,
         keep_decisions: bool = False,
         select_tol: float = _native.DEFAULT_SEARCH_TOL,
-        multi_class: str = "ovr",
+        multi_class: str = "auto",
         solver: str = "auto",
         tol: float = _native.DEFAULT_TOL,
         max_iter: int = _native.DEFAULT_MAX_ITER,
@@ -239,7 +237,7 @@ class LogisticRegressionCV(SearchedClassifier, LogisticRegression):
             C = found.C
         else:
             weights, C = _cv_paths.mean_of_best(paths)
-            self._take_mean(problem, weights, options["intercept"] is not None)
+            self._take_mean(problem, weights, options)
         _validate.remember_features(self, X)
         self.search_, self._paths = found, paths
         is_old = given.use_legacy_attributes is True
@@ -252,14 +250,15 @@ class LogisticRegressionCV(SearchedClassifier, LogisticRegression):
         task.end()
         return self
 
-    def _take_mean(self, problem: Problem, weights: np.ndarray, has_intercept: bool) -> None:
+    def _take_mean(self, problem: Problem, weights: np.ndarray, options: dict[str, Any]) -> None:
         """Set a model that no fit has found: there is no certificate."""
         for name in ("stream_", "certificate_"):
             self.__dict__.pop(name, None)
         n = problem.X.shape[1]
-        self.classes_, self.presolve_, self._map, self.multi_class_ = problem.classes, None, None, "ovr"
+        self.classes_, self.presolve_, self._map = problem.classes, None, None
+        self.multi_class_ = "multinomial" if is_softmax(options, len(problem.classes)) else "ovr"
         self.coef_ = np.ascontiguousarray(weights[:, :n])
-        self.intercept_ = weights[:, n].copy() if has_intercept else np.zeros(len(weights))
+        self.intercept_ = np.zeros(len(weights)) if options["intercept"] is None else weights[:, n].copy()
 
     def _take(self, classes: np.ndarray, result: dict[str, Any]) -> None:
         for name in ("_paths", "l1_ratio_", "l1_ratios_"):

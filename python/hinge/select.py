@@ -13,7 +13,7 @@ from hinge._callbacks import FitTask
 from hinge._csearch import CSearch
 from hinge._declared import checked, declared
 from hinge._loop import Search
-from hinge._options import fit_options
+from hinge._options import fit_options, options_of_pieces
 from hinge._parameters import SELECT_C
 from hinge._plan import Plan
 from hinge._problem import Problem
@@ -21,6 +21,9 @@ from hinge.blocks import BlockStore
 from hinge.poly2 import with_sorted_rows
 
 E = TypeVar("E", bound=Any)
+
+_LOSS_OF_ALL_CLASSES = {"crammer_singer": "hinge", "multinomial": "logistic"}
+"""The one loss of a choice of ``multi_class``."""
 
 
 @declared(SELECT_C)
@@ -48,7 +51,7 @@ def select_C(
     fit_intercept: bool = True,
     intercept_scaling: float | None = None,
     class_weight: Any = None,
-    multi_class: str = "ovr",
+    multi_class: str = "auto",
     sample_weight: Any = None,
     groups: Any = None,
     degree: int = 1,
@@ -139,10 +142,12 @@ def select_C(
     ['accuracy', 'roc_auc']
     """
     given = checked(select_C, locals())
-    if multi_class == "crammer_singer" and loss != "hinge":
-        raise ValueError(f"loss must be 'hinge' with multi_class='crammer_singer', got {loss!r}")
+    for name, only in _LOSS_OF_ALL_CLASSES.items():
+        if multi_class == name and loss != only:
+            raise ValueError(f"loss must be {only!r} with multi_class={name!r}, got {loss!r}")
     options, plan = fit_options(given, loss), Plan.of(given)
     if isinstance(X, BlockStore):
+        options = options_of_pieces(given, options)
         problem = _store_problem(X, y, sample_weight, given)
     else:
         X, y = _validate.fit_data(X, y)
@@ -161,6 +166,7 @@ def search_and_refit(estimator: E, X: Any, y: Any, sample_weight: Any, groups: A
     estimator._check_decisions()
     options, plan = fit_options(given, estimator._loss()), Plan.of(given)
     if isinstance(X, BlockStore):
+        options = options_of_pieces(given, options)
         problem = _store_problem(X, y, sample_weight, given)
     else:
         _refuse_labels(estimator, y)

@@ -146,8 +146,8 @@ impl StoreSearch<'_> {
         let (store, meta) = (self.task.store, self.task.store.meta());
         let n_problems = n_lanes / self.task.folds.len().max(1);
         let own = meta.n_rows * (ROW_BYTES + 8 * n_problems as u64);
-        let crate::search::SearchSettings { loss, intercept, params: Params { tol, max_iter, seed, .. } } =
-            self.settings;
+        let crate::search::SearchSettings { loss, intercept, params, .. } = self.settings;
+        let Params { tol, max_iter, seed, .. } = params;
         let tol = GAP_PER_TOL * tol;
         let budget = self.blocks.budget.saturating_sub(own);
         let settings =

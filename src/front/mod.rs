@@ -15,9 +15,10 @@ pub mod search;
 pub mod source;
 pub mod spec;
 
+pub use crate::labels::MultiClass;
 pub use outcome::{Outcome, ProblemFacts, Weights};
 pub use source::{Blocks, Checked, Source, Targets};
-pub use spec::{MapSpec, MultiClass, PresolveChoice, Spec};
+pub use spec::{MapSpec, PresolveChoice, Spec};
 
 use crate::blocks::budget;
 use crate::fit::{Intercept, Monitor, Solution, SolverKind, auto};

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::source::{Blocks, Checked, Source, Targets};
-use super::spec::{MultiClass, Spec};
+use super::spec::Spec;
 use crate::blocks::search::{StoreSearch, StoreSearchData, check_factor};
 use crate::fit::{Monitor, SolverKind};
 use crate::labels::Labels;
@@ -33,8 +33,8 @@ impl Search<'_> {
     ///
     /// # Errors
     /// Those of the checks of the input, of the solvers, the journal, the store and of `visit`;
-    /// [`Error::Parameter`] for a solver that does not go with the source, and for
-    /// [`MultiClass::Multinomial`].
+    /// [`Error::Parameter`] for a solver or a [`crate::labels::MultiClass`] that does not go with the loss or
+    /// the source.
     pub fn run(
         &self,
         source: &Source<'_>,
@@ -43,10 +43,6 @@ impl Search<'_> {
         monitor: &dyn Monitor,
         visit: &mut StepVisitor<'_>,
     ) -> Result<EndReason> {
-        if self.spec.multi_class == MultiClass::Multinomial {
-            let (value, rule) = ("\"multinomial\"".into(), "\"ovr\" for a search");
-            return Err(Error::Parameter { name: "multi_class", value, rule });
-        }
         match (source, targets) {
             (Source::Rows(data), Targets::Classes(labels)) => {
                 self.run_on_rows(data, *labels, weight, monitor, visit)
@@ -66,6 +62,7 @@ impl Search<'_> {
         monitor: &dyn Monitor,
         visit: &mut StepVisitor<'_>,
     ) -> Result<EndReason> {
+        self.spec.is_multinomial(labels.n_classes)?;
         let (settings, folds) = (self.settings(), self.folds);
         if let Some(map) = &self.spec.map {
             let map = map.map(data.rows.n_cols())?;
@@ -101,6 +98,10 @@ impl Search<'_> {
             resume: self.resume,
         };
         let in_memory = blocks.in_memory.unwrap_or_else(|| search.fits_in_memory());
+        if !in_memory && self.spec.is_multinomial(store.classes().len() as u32)? {
+            let rule = "\"ovr\" for a search over a store that is larger than memory_budget";
+            return Err(Error::Parameter { name: "multi_class", value: "\"multinomial\"".into(), rule });
+        }
         match self.spec.params.solver {
             SolverKind::Auto | SolverKind::DualCd => {}
             _ if in_memory => {}
@@ -110,8 +111,8 @@ impl Search<'_> {
     }
 
     fn settings(&self) -> SearchSettings {
-        let Spec { loss, intercept, params, .. } = *self.spec;
-        SearchSettings { loss, intercept, params }
+        let Spec { loss, intercept, params, multi_class, .. } = *self.spec;
+        SearchSettings { loss, intercept, params, multi_class }
     }
 }
 

@@ -2,6 +2,7 @@
 
 use crate::Result;
 use crate::fit::{Intercept, Params};
+use crate::labels::MultiClass;
 use crate::loss::LossKind;
 use crate::pairs::map::{Factors, Map};
 use crate::source::mapped::StoreMap;
@@ -22,15 +23,6 @@ pub struct Spec {
     pub map: Option<MapSpec>,
     /// What more than two classes are to the logistic loss.
     pub multi_class: MultiClass,
-}
-
-/// How more than two classes become problems, for a solver that does not decide that by itself.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum MultiClass {
-    /// Each class against the rest.
-    OneVsRest,
-    /// One problem with the softmax of all scores, see [`crate::fit::multinomial`]; the logistic loss only.
-    Multinomial,
 }
 
 /// Whether to presolve.

@@ -22,6 +22,15 @@ use crate::memory::CollectLarge;
 use crate::presolve::Presolved;
 use crate::{Error, Result, parallel};
 
+/// How more than two classes become problems, for a solver that does not decide that by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MultiClass {
+    /// Each class against the rest.
+    OneVsRest,
+    /// One problem with the softmax of all scores, see [`crate::fit::multinomial`]; the logistic loss only.
+    Multinomial,
+}
+
 /// Class ids of all rows of a matrix.
 #[derive(Clone, Copy)]
 pub struct Labels<'a> {

@@ -9,7 +9,7 @@ use super::journal::Journal;
 use super::plan::{EndReason, SearchPlan, SearchSchedule, Visited};
 use super::primal::Primal;
 use super::runner::Runner;
-use super::{Route, SearchSettings, SearchStep, crammer_singer, dual, folds, lower_bound};
+use super::{Route, SearchSettings, SearchStep, crammer_singer, dual, folds, lower_bound, multinomial};
 use crate::fit::{Intercept, Monitor, SolverKind, auto};
 use crate::labels::{check_row_count, check_weights};
 use crate::matrix::Rows;
@@ -74,8 +74,7 @@ pub fn drive(
 /// Whether a step from a journal has the shape of this search.
 fn fits(setup: &LaneSetup<'_>, step: &SearchStep) -> bool {
     let shape = |part: &FoldRows<'_>| part.test.len() * setup.n_problems();
-    let per_fold =
-        if setup.settings.params.solver == SolverKind::CrammerSinger { 1 } else { setup.n_problems() };
+    let per_fold = setup.settings.fits_per_fold(setup.labels);
     step.objective.len() == setup.parts.len() * per_fold
         && step.decisions.iter().map(Vec::len).eq(setup.parts.iter().map(shape))
 }
@@ -88,6 +87,9 @@ fn visited(step: &SearchStep, score: f64) -> Visited {
 /// Newton where one fold's problem asks for it or entries are so many that the lanes' vectors do not count,
 /// fits to a gap otherwise; the same for all lanes and all values of `C`.
 fn route<'a>(setup: &'a LaneSetup<'a>) -> Result<Box<dyn Route + 'a>> {
+    if setup.settings.is_multinomial(setup.labels.n_classes) {
+        return Ok(Box::new(multinomial::route(setup)));
+    }
     let solver = match setup.settings.params.solver {
         SolverKind::Auto => {
             let largest = (0..setup.parts.len()).max_by_key(|&f| setup.parts[f].train.len()).unwrap_or(0);
@@ -114,5 +116,8 @@ fn route<'a>(setup: &'a LaneSetup<'a>) -> Result<Box<dyn Route + 'a>> {
 
 fn bound(task: &SearchData<'_>, settings: &SearchSettings) -> f64 {
     let constant = if let Intercept::Penalised(s) = settings.intercept { s * s } else { 0.0 };
-    lower_bound(settings.loss, task.weight.iter().sum(), task.rows.max_squared_norm() + constant)
+    let weight: f64 = task.weight.iter().sum();
+    // See the description of `multinomial` for the 2.
+    let factor = if settings.is_multinomial(task.labels.n_classes) { 2.0 } else { 1.0 };
+    lower_bound(settings.loss, factor * weight, task.rows.max_squared_norm() + constant)
 }

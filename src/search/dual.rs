@@ -230,7 +230,7 @@ impl LaneAt<'_> {
 mod tests {
     use super::*;
     use crate::fit::{Intercept, Problem, Silent};
-    use crate::labels::Labels;
+    use crate::labels::{Labels, MultiClass};
     use crate::loss::LossKind;
     use crate::matrix::dense::DenseView;
     use crate::search::folds::{Fold, parts};
@@ -272,6 +272,7 @@ mod tests {
             loss,
             intercept,
             params: Params { solver: SolverKind::DualCd, tol: TOL, max_iter: 100_000, seed },
+            multi_class: MultiClass::OneVsRest,
         };
         let (labels, weight) = (&labels, &weight[..]);
         let setup = LaneSetup {
@@ -367,6 +368,7 @@ mod tests {
             loss: LossKind::Hinge,
             intercept,
             params: Params { solver, tol: TOL, max_iter: 100, seed: 0 },
+            multi_class: MultiClass::OneVsRest,
         };
         let setup = LaneSetup {
             rows: &view,

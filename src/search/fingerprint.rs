@@ -11,6 +11,7 @@ use twox_hash::XxHash3_64;
 
 use super::{SearchData, SearchPlan, SearchSettings};
 use crate::fit::Params;
+use crate::labels::MultiClass;
 use crate::matrix::{Matrix, Rows};
 use crate::memory::CollectLarge;
 
@@ -38,7 +39,7 @@ impl Fingerprint {
 
     /// The fingerprint of a search over data that are described by the entries.
     pub fn with(data: &[(&str, String)], settings: &SearchSettings, plan: &SearchPlan) -> Self {
-        let SearchSettings { loss, intercept, params } = settings;
+        let SearchSettings { loss, intercept, params, multi_class } = settings;
         let Params { solver, tol, max_iter, seed } = params;
         let SearchPlan { values, refine, stop } = plan;
         let options = [
@@ -53,7 +54,10 @@ impl Fingerprint {
             ("stop", format!("{stop:?}")),
         ];
         let version = ("version", env!("CARGO_PKG_VERSION").to_owned());
-        let entries = std::iter::once(&version).chain(data).chain(&options);
+        // Journals that are older than the choice are of one class against the rest, and do not name it.
+        let is_named = *multi_class != MultiClass::OneVsRest;
+        let multi_class = is_named.then(|| ("multi_class", format!("{multi_class:?}")));
+        let entries = std::iter::once(&version).chain(data).chain(&options).chain(&multi_class);
         Self(entries.map(|(name, value)| ((*name).to_owned(), value.clone())).collect())
     }
 

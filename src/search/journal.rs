@@ -409,7 +409,7 @@ impl Bytes<'_> {
 mod tests {
     use super::*;
     use crate::fit::{Intercept, SolverKind};
-    use crate::labels::Labels;
+    use crate::labels::{Labels, MultiClass};
     use crate::loss::LossKind;
     use crate::search::{Fold, SearchData, SearchPlan, SearchSettings, StopRule, Values};
     use proptest::prelude::*;
@@ -425,6 +425,7 @@ mod tests {
             loss: LossKind::Hinge,
             intercept,
             params: crate::fit::Params { solver, tol: 0.1, max_iter: 9, seed },
+            multi_class: MultiClass::OneVsRest,
         };
         let plan = SearchPlan { values: Values::List(vec![1.0, 2.0]), refine: 0, stop: StopRule::Exact };
         Fingerprint::of(&task, &settings, &plan)

@@ -8,9 +8,9 @@
 //!   value from the right state, or replays the step from a journal;
 //! * [`plan`]: which values of `C` in which order, and the reasons to end;
 //! * [`Route`]: how all lanes move to a value: [`primal`] (Newton to a gradient norm, [`terms`] its
-//!   objective), [`dual`] (fits to a duality gap) or [`crammer_singer`] (the same with all classes in one
-//!   fit); over a store, [`crate::blocks::route`];
-//! * [`lane`]: what lanes of the last three share; [`saturation`]: how a search over separable data ends
+//!   objective), [`dual`] (fits to a duality gap), [`crammer_singer`] or [`multinomial`] (the same with all
+//!   classes in one fit); over a store, [`crate::blocks::route`];
+//! * [`lane`]: what lanes of all but the first share; [`saturation`]: how a search over separable data ends
 //!   exactly;
 //! * [`folds`]: the checked splits;
 //! * [`journal`], [`fingerprint`]: searches that survive being killed;
@@ -26,6 +26,7 @@ pub mod fingerprint;
 pub mod folds;
 pub mod journal;
 pub mod lane;
+pub mod multinomial;
 pub mod plan;
 pub mod primal;
 pub mod runner;
@@ -36,7 +37,8 @@ pub mod watch;
 use std::sync::Arc;
 
 use crate::Result;
-use crate::fit::{Intercept, Params, check_length};
+use crate::fit::{Intercept, Params, SolverKind, check_length};
+use crate::labels::{Labels, MultiClass};
 
 #[cfg(doc)]
 use crate::fit::auto;
@@ -69,6 +71,21 @@ pub struct SearchSettings {
     /// relative to `min(pos, neg) / n` times the norm at zero (Chu15, eq. 28), for others ten times the
     /// relative duality gap.
     pub params: Params,
+    /// What more than two classes are to the logistic loss.
+    pub multi_class: MultiClass,
+}
+
+impl SearchSettings {
+    /// Whether all of so many classes are one problem, fitted by one lane per fold.
+    pub fn is_multinomial(&self, n_classes: u32) -> bool {
+        self.multi_class == MultiClass::Multinomial && self.loss == LossKind::Logistic && n_classes > 2
+    }
+
+    /// Fits of a fold at each `C`.
+    pub fn fits_per_fold(&self, labels: &Labels<'_>) -> usize {
+        let is_one = self.params.solver == SolverKind::CrammerSinger || self.is_multinomial(labels.n_classes);
+        if is_one { 1 } else { labels.n_problems() }
+    }
 }
 
 /// What happened at one value of `C`.
@@ -90,8 +107,8 @@ pub struct SearchStep {
     /// [`Self::c`] if nothing is known. Every `C` in between is a step that changes nothing and reads no
     /// data.
     pub unchanged_until: f64,
-    /// Primal value at each lane's solution, all problems of the first fold first; one per fold for
-    /// Crammer-Singer.
+    /// Primal value at each lane's solution, all problems of the first fold first; one per fold where all
+    /// classes are one problem.
     pub objective: Vec<f64>,
     /// Decision values per fold, row after row of the held-out part, one number per binary problem. Unchanged
     /// steps share those of the step before.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use hinge::fit::{Intercept, Params, Silent, Solution, SolverKind, Status};
-use hinge::labels::{Classification, Labels, fit, fit_presolved};
+use hinge::labels::{Classification, Labels, MultiClass, fit, fit_presolved};
 use hinge::loss::LossKind;
 use hinge::matrix::csr::{CsrView, Structure};
 use hinge::matrix::{Matrix, Rows, Value};
@@ -274,6 +274,7 @@ impl Task {
             loss,
             intercept,
             params: Params { solver: SolverKind::Newton, tol: 1e-14, max_iter: 2000, seed: 1 },
+            multi_class: MultiClass::OneVsRest,
         };
         let plan = search::SearchPlan {
             values: Values::List(vec![0.25, 1.0, 4.0]),

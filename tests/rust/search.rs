@@ -1,7 +1,8 @@
 //! The search for C against cold fits.
 
-use hinge::fit::{Intercept, Monitor, Params, Problem, Silent, SolverKind, Start, auto};
-use hinge::labels::Labels;
+use hinge::fit::crammer_singer::ClassProblem;
+use hinge::fit::{Intercept, Monitor, Params, Problem, Silent, SolverKind, Start, auto, multinomial};
+use hinge::labels::{Labels, MultiClass};
 use hinge::loss::LossKind;
 use hinge::matrix::Matrix;
 use hinge::matrix::csr::CsrView;
@@ -60,7 +61,8 @@ fn intercept(loss: LossKind) -> Intercept {
 
 fn settings(loss: LossKind, solver: SolverKind, tol: f64) -> SearchSettings {
     let intercept = intercept(loss);
-    SearchSettings { loss, intercept, params: Params { solver, tol, max_iter: 100_000, seed: 0 } }
+    let params = Params { solver, tol, max_iter: 100_000, seed: 0 };
+    SearchSettings { loss, intercept, params, multi_class: MultiClass::OneVsRest }
 }
 
 fn doubling(c_max: f64, stop: StopRule) -> SearchPlan {
@@ -346,4 +348,98 @@ fn bad_folds_and_settings_are_refused() {
     assert!(attempt(&folds, &plan(Some(-1.0), 64.0, 2.0), &weight).contains("C_min"));
     assert!(attempt(&folds, &plan(None, 1e-99, 2.0), &weight).contains("C_max"));
     assert!(attempt(&folds, &good, &[f64::NAN; 30]).contains("weight of row 0"));
+}
+
+fn softmax(intercept: Intercept, solver: SolverKind, tol: f64) -> SearchSettings {
+    let params = Params { solver, tol, max_iter: 100_000, seed: 0 };
+    SearchSettings { loss: LossKind::Logistic, intercept, params, multi_class: MultiClass::Multinomial }
+}
+
+#[test]
+fn multinomial_steps_agree_with_cold_fits() {
+    let (set, k) = (set(240, 4), 4);
+    let view = set.view();
+    for intercept in [Intercept::None, Intercept::Free, Intercept::Penalised(2.0)] {
+        for solver in [SolverKind::Auto, SolverKind::Newton, SolverKind::DualCd] {
+            let settings = softmax(intercept, solver, 1e-8);
+            let (steps, _) = run(&set, &settings, &doubling(64.0, StopRule::Exact));
+            assert!(steps.iter().all(|step| step.is_converged));
+            for step in steps.iter().step_by(4) {
+                assert_eq!(step.objective.len(), 3);
+                for (f, fold) in set.folds(3).iter().enumerate() {
+                    let class: Vec<u32> = fold.train.iter().map(|i| set.ids[*i as usize]).collect();
+                    let cost = vec![step.c; class.len()];
+                    let problem = ClassProblem {
+                        rows: &view,
+                        ids: Some(&fold.train),
+                        class: &class,
+                        n_classes: k,
+                        cost: &cost,
+                        intercept,
+                    };
+                    let params = Params { tol: 1e-11, ..settings.params };
+                    let cold = multinomial::solve(&problem, &params, &Silent).unwrap();
+                    assert!((step.objective[f] / cold.certificate.primal - 1.0).abs() < 1e-8);
+                    for (row, found) in fold.test.iter().zip(step.decisions[f].chunks(k)) {
+                        for (m, found) in found.iter().enumerate() {
+                            let w = cold.weights.class(m, 8);
+                            let exact =
+                                hinge::matrix::Rows::dot(&view, *row as usize, &w) + cold.intercepts[m];
+                            let (c, tol) = (step.c, 2e-3 * (1.0 + exact.abs()));
+                            assert!((found - exact).abs() < tol, "{solver:?} C = {c}: {found} {exact}");
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn multinomial_searches_begin_where_no_margin_comes_near_one() {
+    let set = set(120, 3);
+    let settings = softmax(Intercept::None, SolverKind::Auto, 1e-4);
+    let (steps, _) = run(&set, &settings, &doubling(1.0, StopRule::Exact));
+    let norm = set.values.chunks(8).map(|x| x.iter().map(|x| x * x).sum::<f32>()).fold(0.0, f32::max);
+    let bound = 0.5 / (120.0 * f64::from(norm));
+    assert!(steps[0].c <= bound && bound < 2.0 * steps[0].c);
+    for values in steps[0].decisions.iter().flat_map(|fold| fold.chunks(3)) {
+        let largest = values.iter().copied().fold(f64::MIN, f64::max);
+        let lowest = values.iter().copied().fold(f64::MAX, f64::min);
+        assert!(largest - lowest < 1.0);
+    }
+}
+
+#[test]
+fn multinomial_searches_go_on_from_a_journal_with_the_same_bits() {
+    let set = set(240, 5);
+    let (view, folds, weight) = (set.view(), set.folds(3), vec![1.0; 240]);
+    let labels = Labels { ids: &set.ids, n_classes: 5 };
+    let task = SearchData { rows: &view, labels, weight: &weight, folds: &folds };
+    let plan =
+        SearchPlan { values: Values::List(vec![0.01, 0.1, 1.0, 10.0]), refine: 2, stop: StopRule::Exact };
+    for solver in [SolverKind::Newton, SolverKind::DualCd] {
+        let settings = softmax(Intercept::Free, solver, 1e-4);
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("journal");
+        let steps = |path: Option<&std::path::Path>, count: usize| {
+            let mut steps = Vec::new();
+            search(&task, &settings, &plan, path, &Silent, &mut |step| {
+                steps.push((step.c, step.decisions.clone(), step.objective.clone()));
+                let score = -(step.c.log2() - 1.0).abs();
+                Ok((steps.len() < count).then_some(score))
+            })
+            .unwrap();
+            steps
+        };
+        let whole = steps(None, usize::MAX);
+        assert!(whole.len() > 4);
+        assert!(steps(Some(&path), 2)[..2] == whole[..2]);
+        assert!(steps(Some(&path), 5)[..5] == whole[..5]);
+        assert!(steps(Some(&path), usize::MAX) == whole);
+        let other = softmax(Intercept::Free, solver, 1e-3);
+        assert!(search(&task, &other, &plan, Some(&path), &Silent, &mut |_| Ok(None)).is_err());
+        let other = SearchSettings { multi_class: MultiClass::OneVsRest, ..settings };
+        assert!(search(&task, &other, &plan, Some(&path), &Silent, &mut |_| Ok(None)).is_err());
+    }
 }

@@ -6,6 +6,7 @@ use hinge::Error;
 use hinge::blocks::BlockSettings as Blocks;
 use hinge::blocks::search::{StoreSearch, StoreSearchData};
 use hinge::fit::{Intercept, Params, Silent, SolverKind};
+use hinge::labels::MultiClass;
 use hinge::loss::LossKind;
 use hinge::search::{EndReason, Fold, SearchPlan, SearchSettings, SearchStep, StopRule, Values};
 use hinge::store::reader::Store;
@@ -39,6 +40,7 @@ fn run(
         loss,
         intercept,
         params: Params { solver: SolverKind::DualCd, tol: 1e-2, max_iter: 500, seed: 3 },
+        multi_class: MultiClass::OneVsRest,
     };
     let plan = SearchPlan { values, refine: 0, stop: StopRule::Exact };
     let task = StoreSearchData { store, factor: &FACTOR[..n_classes], folds };
@@ -143,6 +145,7 @@ fn splits_that_are_no_partition_and_small_budgets_are_refused() {
         loss,
         intercept,
         params: Params { solver: SolverKind::DualCd, tol: 1e-2, max_iter: 5, seed: 3 },
+        multi_class: MultiClass::OneVsRest,
     };
     let folds = folds(3);
     let task = StoreSearchData { store: &store, factor: &FACTOR[..2], folds: &folds };

@@ -196,7 +196,7 @@ impl<'a> Descent<'a> {
             let k = plain.problem.n_classes;
             offset.as_flattened_mut()[..k].copy_from_slice(&check.offset.as_flattened()[..k]);
         }
-        Point { w, offset, logits: Some(logits), status, n_iter, passes }
+        Point { w, offset, logits: Some(logits), status, n_iter, passes, is_of_descent: true }
     }
 }
 

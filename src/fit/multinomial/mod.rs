@@ -34,7 +34,7 @@
 //! **Solvers.** [`descent`]: coordinate descent in the dual, all classes of a row at a time, for wide text
 //! and small costs; [`newton`]: truncated Newton in the primal with all classes side by side, where rows are
 //! many to a column, and where the descent is slow. [`certificate`] proves what either has found.
-//! [`presolved`]: by way of packed columns. Classes lie side by side in cache lines ([`strips`]), so that one
+//! [`presolved`]: by way of packed columns; [`start`]: from the end of a fit at smaller costs. Classes lie side by side in cache lines ([`strips`]), so that one
 //! reading of an entry serves all.
 
 pub mod balance;
@@ -49,6 +49,7 @@ pub mod precondition;
 pub mod presolved;
 pub mod route;
 pub mod softmax;
+pub mod start;
 pub mod strips;
 
 use self::descent::Descent;
@@ -57,12 +58,14 @@ use self::passes::Setup;
 use self::point::Point;
 use self::route::MultinomialRoute;
 use self::softmax::FAR;
+use self::start::{DualStart, SoftmaxStart};
 use super::crammer_singer::ClassProblem;
 use super::crammer_singer::weights::{ClassWeights, LINE};
 use super::dual;
 use super::dual::active;
 use super::dual::schedule::Schedule;
 use super::monitor::{Monitor, Progress};
+use super::newton::factorisation::is_small;
 use super::params::Params;
 use super::problem::{Certificate, Intercept, Status};
 use super::routes::SLOW_CHECKS;
@@ -96,6 +99,22 @@ pub struct MultinomialSolution {
     pub passes: f64,
 }
 
+/// What a fit is for.
+enum Occasion {
+    /// A model. Steps of small problems are exact, so that a row of weight 2 does what the row twice does.
+    Model,
+    /// A step of a search, from the end of the step before.
+    Step(Option<SoftmaxStart>),
+}
+
+/// A point with its proof.
+pub struct Proved {
+    /// The point; its status is that of the proof.
+    pub point: Point,
+    /// How good it is.
+    pub certificate: Certificate,
+}
+
 /// Fits to the relative duality gap `params.tol` and proves it.
 ///
 /// # Errors
@@ -105,8 +124,37 @@ pub fn solve(
     params: &Params,
     monitor: &dyn Monitor,
 ) -> Result<MultinomialSolution> {
-    let point = attempt(problem, params, monitor)?;
+    let point = attempt(problem, Occasion::Model, params, monitor)?;
+    Ok(finish(problem, point, params, monitor)?.into_solution(problem))
+}
+
+/// A step of a search, from the end of a fit of the same rows at smaller costs.
+///
+/// # Errors
+/// As for [`solve`].
+pub fn solve_from(
+    problem: &ClassProblem<'_>,
+    start: Option<SoftmaxStart>,
+    params: &Params,
+    monitor: &dyn Monitor,
+) -> Result<Proved> {
+    let point = attempt(problem, Occasion::Step(start), params, monitor)?;
     finish(problem, point, params, monitor)
+}
+
+impl Proved {
+    /// The model of it.
+    pub fn into_solution(self, problem: &ClassProblem<'_>) -> MultinomialSolution {
+        let Self { point, certificate } = self;
+        MultinomialSolution {
+            weights: point.w.class_weights(problem.rows.n_cols(), problem.n_classes),
+            intercepts: point.intercepts(problem),
+            certificate,
+            status: point.status,
+            n_iter: point.n_iter,
+            passes: point.passes,
+        }
+    }
 }
 
 /// The rows as the certificate sees them: the constant column is that of a penalised intercept.
@@ -135,7 +183,7 @@ fn finish(
     mut point: Point,
     params: &Params,
     monitor: &dyn Monitor,
-) -> Result<MultinomialSolution> {
+) -> Result<Proved> {
     let setup = certified_setup(problem, monitor);
     let mut certificate = certificate::certify(&setup, &mut point)?;
     let mut tol = params.tol;
@@ -146,35 +194,42 @@ fn finish(
         }
         tol *= SHARPER;
         let left = Params { tol, max_iter: params.max_iter - point.n_iter, ..*params };
-        point = newton_from(problem, Some(point), &left, monitor)?;
+        point = newton_from(problem, Some(point), false, &left, monitor)?;
         certificate = certificate::certify(&setup, &mut point)?;
     }
-    let status = match point.status {
+    point.status = match point.status {
         _ if certificate.relative_gap() <= params.tol => Status::Converged,
         Status::Converged => Status::Stalled,
         other => other,
     };
-    Ok(MultinomialSolution {
-        weights: point.w.class_weights(problem.rows.n_cols(), problem.n_classes),
-        intercepts: point.intercepts(problem),
-        certificate,
-        status,
-        n_iter: point.n_iter,
-        passes: point.passes,
-    })
+    Ok(Proved { point, certificate })
 }
 
 /// One run of the solver that the shape asks for.
-fn attempt(problem: &ClassProblem<'_>, params: &Params, monitor: &dyn Monitor) -> Result<Point> {
+fn attempt(
+    problem: &ClassProblem<'_>,
+    occasion: Occasion,
+    params: &Params,
+    monitor: &dyn Monitor,
+) -> Result<Point> {
     let plain = Design { rows: problem.rows, ids: problem.ids, bias: 0.0 };
-    let route = MultinomialRoute::of(problem, &plain, params);
+    let (start, is_exact) = match occasion {
+        Occasion::Model => (None, is_small(&plain)),
+        Occasion::Step(start) => (start, false),
+    };
+    let route = MultinomialRoute::of(problem, &plain, params, is_exact);
+    let certified = certified_setup(problem, monitor);
     if !route.begins_with_descent {
-        return newton_from(problem, None, params, monitor);
+        let start = start.map(|start| start.into_point(&certified)).transpose()?;
+        return newton_from(problem, start, is_exact, params, monitor);
     }
-    let (setup, certified) =
-        (Setup::new(problem, descent_bias(problem), monitor), certified_setup(problem, monitor));
-    let mut descent = Descent::new(setup, certified);
-    let mut schedule = Schedule::new(0.0);
+    let start = start.map(|start| start.into_dual(&certified)).transpose()?;
+    let mut descent = Descent::new(Setup::new(problem, descent_bias(problem), monitor), certified);
+    let mut schedule = Schedule::new(start.as_ref().map_or(0.0, |start| start.value));
+    if let Some(DualStart { w, offset, logits, .. }) = start {
+        descent.start_at(&w, &offset, logits);
+        descent.passes += 0.5;
+    }
     let mut random = active::random(params.seed, 0);
     let mut slow = 0;
     loop {
@@ -205,7 +260,7 @@ fn attempt(problem: &ClassProblem<'_>, params: &Params, monitor: &dyn Monitor) -
         if slow >= SLOW_CHECKS {
             let point = descent.into_point(check, Status::Stalled, epochs);
             let left = Params { max_iter: params.max_iter - epochs, ..*params };
-            return newton_from(problem, Some(point), &left, monitor);
+            return newton_from(problem, Some(point), is_exact, &left, monitor);
         }
     }
 }
@@ -214,6 +269,7 @@ fn attempt(problem: &ClassProblem<'_>, params: &Params, monitor: &dyn Monitor) -
 fn newton_from(
     problem: &ClassProblem<'_>,
     start: Option<Point>,
+    is_exact: bool,
     params: &Params,
     monitor: &dyn Monitor,
 ) -> Result<Point> {
@@ -224,7 +280,7 @@ fn newton_from(
     };
     let is_free = problem.intercept == Intercept::Free;
     let k = problem.n_classes;
-    let mut newton = SoftmaxNewton::new(Setup::new(problem, bias, monitor));
+    let mut newton = SoftmaxNewton::new(Setup::new(problem, bias, monitor), is_exact);
     let (mut before, mut passes) = (0, 0.0);
     if let Some(point) = &start {
         newton.w.copy_columns(&point.w);
@@ -244,13 +300,13 @@ fn newton_from(
         w.drop_last_column();
     }
     let (n_iter, passes) = (before + steps, passes + more);
-    Ok(Point { w, offset, logits, status, n_iter, passes })
+    Ok(Point { w, offset, logits, status, n_iter, passes, is_of_descent: false })
 }
 
 /// Newton steps until the gap is at most `params.tol`, by the softmax as dual point or by a better one, which
 /// is returned.
 fn newton_steps(newton: &mut SoftmaxNewton<'_>, params: &Params) -> Result<(Status, Option<Block<LINE>>)> {
-    if newton.is_small {
+    if newton.is_exact {
         // A better dual point would depend on the order of the rows, and so would the last step.
         return Ok((newton.minimise(params.tol, params.max_iter)?, None));
     }

@@ -24,7 +24,6 @@ use super::softmax::{Lines, dot, total};
 use super::strips::Strips;
 use crate::fit::crammer_singer::weights::LINE;
 use crate::fit::monitor::Progress;
-use crate::fit::newton::factorisation::is_small;
 use crate::fit::newton::line_search::{MAX_HALVINGS, Ray};
 use crate::fit::problem::{Certificate, Intercept, Status};
 use crate::fit::stop::ROUNDING;
@@ -67,13 +66,13 @@ pub struct SoftmaxNewton<'a> {
     q: Block<LINE>,
     step_z: Block<LINE>,
     preconditioner: ClassPreconditioner,
-    /// Whether the problem is so small that directions may be exact.
-    pub is_small: bool,
+    /// Whether directions are exact, which small problems may afford.
+    pub is_exact: bool,
 }
 
 impl<'a> SoftmaxNewton<'a> {
     /// At zero weights; the constant column of a free intercept has height 1.
-    pub fn new(setup: Setup<'a>) -> Self {
+    pub fn new(setup: Setup<'a>, is_exact: bool) -> Self {
         let mut z = setup.table();
         let far = setup.row(super::softmax::FAR);
         setup.shift(&mut z, &far);
@@ -91,7 +90,7 @@ impl<'a> SoftmaxNewton<'a> {
             q: setup.table(),
             step_z: setup.table(),
             preconditioner: ClassPreconditioner::new(&setup.design, setup.problem.n_classes),
-            is_small: is_small(&setup.design),
+            is_exact,
             setup,
         }
     }
@@ -232,7 +231,7 @@ impl<'a> SoftmaxNewton<'a> {
             Some(first) if first > 0.0 => self.squared.sqrt() / first,
             _ => 1.0,
         };
-        let (accuracy, enough) = if self.is_small {
+        let (accuracy, enough) = if self.is_exact {
             (EXACT, 0.0)
         } else {
             let enough = (ENOUGH * 2.0 * tol * self.value).min(LEAST_FALL * self.squared);
@@ -274,7 +273,7 @@ impl<'a> SoftmaxNewton<'a> {
             let next = residual.dot(&preconditioned, all);
             let fall = 0.5 * length * rz;
             model += fall;
-            let is_done = if self.is_small || self.preconditioner.is_dense() {
+            let is_done = if self.is_exact || self.preconditioner.is_dense() {
                 next <= accuracy * accuracy * first
             } else {
                 j as f64 * fall <= accuracy * model

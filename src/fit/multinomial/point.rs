@@ -20,6 +20,8 @@ pub struct Point {
     pub n_iter: usize,
     /// Readings of the data.
     pub passes: f64,
+    /// The descent has ended here: the weights are those of the logits.
+    pub is_of_descent: bool,
 }
 
 impl Point {

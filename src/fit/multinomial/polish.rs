@@ -8,7 +8,8 @@
 use super::descent::Descent;
 use super::newton::SoftmaxNewton;
 use super::passes::Setup;
-use super::softmax::{FAR, loss_at};
+use super::softmax::FAR;
+use super::start::normalise;
 use super::{certified_setup, descent_bias};
 use crate::Result;
 use crate::fit::crammer_singer::weights::LINE;
@@ -36,13 +37,7 @@ pub fn polish(newton: &SoftmaxNewton<'_>, tol: f64, seed: u64) -> Result<Polishe
     let setup = Setup::new(&problem, descent_bias(&problem), here.monitor);
     let mut descent = Descent::new(setup, certified_setup(&problem, here.monitor));
     let mut logits = newton.z.clone();
-    let zero = here.row(0.0);
-    here.each_row(&mut logits, |i, row| {
-        let own = problem.class[i] as usize;
-        let level = row.as_flattened()[own] + loss_at(row, &zero, 0.0, own);
-        // Logits whose exponentials add up to 1.
-        row.as_flattened_mut()[..problem.n_classes].iter_mut().for_each(|z| *z = (*z - level).min(0.0));
-    });
+    normalise(here, &mut logits);
     let mut offset = here.row(FAR);
     newton.intercepts(&mut offset);
     descent.start_at(&newton.dual_weights(), &offset, logits);

@@ -2,7 +2,7 @@
 
 use crate::fit::auto::{is_easy, is_newtons};
 use crate::fit::crammer_singer::ClassProblem;
-use crate::fit::newton::factorisation::{factorisation, is_small};
+use crate::fit::newton::factorisation::factorisation;
 use crate::fit::params::{Params, SolverKind};
 use crate::fit::routes::{PATIENCE_DIRECT, Patience};
 use crate::loss::LossKind;
@@ -17,17 +17,16 @@ pub struct MultinomialRoute {
 }
 
 impl MultinomialRoute {
-    /// For a problem over `plain` rows.
-    pub fn of(problem: &ClassProblem<'_>, plain: &Design<'_>, params: &Params) -> Self {
+    /// For a problem over `plain` rows; exact steps are Newton's.
+    pub fn of(problem: &ClassProblem<'_>, plain: &Design<'_>, params: &Params, is_exact: bool) -> Self {
         let is_auto = params.solver == SolverKind::Auto;
-        let is_newtons =
-            params.solver == SolverKind::Newton || (is_auto && begins_with_newton(problem, plain));
+        let is_newtons = params.solver == SolverKind::Newton
+            || (is_auto && (is_exact || begins_with_newton(problem, plain)));
         Self { begins_with_descent: !is_newtons, patience: is_auto.then_some(PATIENCE_DIRECT) }
     }
 }
 
 /// Whether Newton is the better way for most problems of this shape and cost.
 fn begins_with_newton(problem: &ClassProblem<'_>, plain: &Design<'_>) -> bool {
-    is_small(plain)
-        || is_newtons(plain, factorisation(plain), LossKind::Logistic) && !is_easy(plain, problem.cost)
+    is_newtons(plain, factorisation(plain), LossKind::Logistic) && !is_easy(plain, problem.cost)
 }

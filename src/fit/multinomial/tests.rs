@@ -374,3 +374,77 @@ fn a_row_of_weight_two_is_the_row_twice() {
         }
     }
 }
+
+proptest! {
+    #![proptest_config(cases(60))]
+    #[test]
+    fn fits_begin_at_the_best_multiple_of_a_dual_point(small in problems(), rise in 0..8u32) {
+        let rows = Matrix::from(DenseView::new(&small.values, small.class.len(), small.n_columns).unwrap().0);
+        let costs: Vec<f64> = small.cost.iter().map(|c| c * f64::from(1 << rise)).collect();
+        let problem = |cost| ClassProblem {
+            rows: &rows,
+            ids: None,
+            class: &small.class,
+            n_classes: small.n_classes,
+            cost,
+            intercept: small.intercept,
+        };
+        for solver in [SolverKind::Newton, SolverKind::DualCd] {
+            let params = Params { solver, tol: 1e-2, max_iter: 30, seed: 3 };
+            let first = solve_from(&problem(&small.cost), None, &params, &Silent).unwrap();
+            let left = SoftmaxStart::of(first.point);
+            prop_assert_eq!(matches!(left, SoftmaxStart::Logits(..)), solver == SolverKind::DualCd);
+            let there = problem(&costs);
+            let setup = certified_setup(&there, &Silent);
+            let start = left.clone().into_dual(&setup).unwrap();
+            // By the definition: p from the logits, W from p, the value from both.
+            let (lines, k, d) = (setup.lines, small.n_classes, setup.design.n_cols());
+            let mut w = vec![0.0; d * k];
+            let (mut entropy, mut of_start) = (0.0, vec![]);
+            for (i, u) in start.logits.chunks(lines).enumerate() {
+                let p: Vec<f64> = u.as_flattened()[..k].iter().map(|u| u.exp()).collect();
+                prop_assert!((p.iter().sum::<f64>() - 1.0).abs() < 1e-9);
+                let own = small.class[i] as usize;
+                entropy -= costs[i] * p.iter().filter(|p| **p > 0.0).map(|p| p * p.ln()).sum::<f64>();
+                for m in 0..k {
+                    let change = costs[i] * (if m == own { 1.0 } else { 0.0 } - p[m]);
+                    let x = &small.values[i * small.n_columns..][..small.n_columns];
+                    x.iter().enumerate().for_each(|(j, x)| w[m * d + j] += change * x);
+                    if d > small.n_columns {
+                        w[m * d + d - 1] += change * setup.design.bias;
+                    }
+                }
+                of_start.push((costs[i], own, p));
+            }
+            let squared = w.iter().map(|w| w * w).sum::<f64>();
+            let size = entropy + squared;
+            prop_assert!((entropy - 0.5 * squared - start.value).abs() <= 1e-9 * size);
+            for m in 0..k {
+                for (a, b) in start.w.class(m).iter().zip(&w[m * d..]) {
+                    prop_assert!((a - b).abs() <= 1e-8 * size.sqrt().max(1.0), "{a} {b}");
+                }
+            }
+            // Multiples of the point of the start, up to the end of the interval.
+            for factor in [0.5f64, 0.9, 0.99, 1.01, 1.1].into_iter().filter(|f| f * start.factor <= 1.0) {
+                let point = |(c, own, p): &(f64, usize, Vec<f64>)| {
+                    let off = |m: usize| if m == *own { 1.0 } else { 0.0 };
+                    let q = (0..k).map(|m| off(m) - factor * (off(m) - p[m]));
+                    -c * q.filter(|q| *q > 0.0).map(|q| q * q.ln()).sum::<f64>()
+                };
+                let value = of_start.iter().map(point).sum::<f64>() - 0.5 * factor * factor * squared;
+                prop_assert!(value <= start.value + 1e-4 * size, "{factor}: {value} {}", start.value);
+            }
+            let params = Params { tol: 1e-6, max_iter: 1000, ..params };
+            let next = solve_from(&there, Some(left), &params, &Silent).unwrap();
+            let cold = solve(&there, &Params { solver: SolverKind::Newton, tol: 1e-9, ..params }, &Silent).unwrap();
+            let (warm, best) = (next.certificate, cold.certificate.primal);
+            prop_assert!(warm.dual <= best * (1.0 + 1e-12));
+            if solver == SolverKind::Newton {
+                prop_assert_eq!(next.point.status, Status::Converged);
+            }
+            if next.point.status == Status::Converged {
+                prop_assert!(warm.primal <= best * (1.0 + 1e-6) && warm.relative_gap() <= 1e-6);
+            }
+        }
+    }
+}
