@@ -37,7 +37,8 @@ class CSearch:
     choose : {"best", "one_se"}
         The rule of choice: the best mean score, or the smallest C whose mean is within one standard error of it.
     objective : ndarray of shape (n_Cs, n_folds, n_problems), float64
-        Objective reached on the training part of each fold, for each binary problem.
+        Objective reached on the training part of each fold, for each binary problem; one where all classes are one
+        problem.
     seconds : ndarray of shape (n_Cs,), float64
         Wall time of the fits.
     passes : ndarray of shape (n_Cs,), float64

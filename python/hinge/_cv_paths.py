@@ -10,7 +10,7 @@ import inspect
 import time
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -148,6 +148,8 @@ def _fit_present(model: Any, C: float, problem: Problem, options: dict[str, Any]
         rows = (problem.X[train], classes[present], ids.astype(np.uint32), problem.weight[train])
         model._fit_checked(half * C, *rows, options)
         coef, intercept = model.coef_ / half, model.intercept_ / half
+        proof = model.certificate_
+        model.certificate_ = replace(proof, primal=proof.primal / half, dual=proof.dual / half)
     else:
         model.n_iter_, model.certificate_ = np.zeros(1, dtype=np.int64), _exact(_n_fits(problem, options))
         coef, intercept = np.zeros((1, n_features)), np.zeros(1)

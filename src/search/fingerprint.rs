@@ -71,7 +71,11 @@ impl Fingerprint {
         let there: Vec<_> = text.lines().map(|line| line.split_once(" = ").unwrap_or((line, ""))).collect();
         let differs = |(name, value): &&(String, String)| !there.contains(&(name.as_str(), value.as_str()));
         let Some((name, here)) = self.0.iter().find(differs) else {
-            return (self.to_text() != text).then(|| "it has unknown entries".to_owned());
+            let is_known = |name: &str| self.0.iter().any(|(known, _)| known == name);
+            return match there.iter().find(|(name, _)| !is_known(name)) {
+                Some((name, value)) => Some(format!("{name} is {value} there and not given here")),
+                None => (self.to_text() != text).then(|| "its entries are in another order".to_owned()),
+            };
         };
         let there = there.iter().find(|(n, _)| n == name).map_or("missing", |(_, value)| value);
         Some(match name.strip_prefix("hash of ") {

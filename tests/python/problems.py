@@ -27,6 +27,11 @@ def estimator(loss, **parameters):
     return hinge.LinearSVC(loss=loss, **parameters)
 
 
+def searched_estimator(loss, **parameters):
+    """The estimator whose C a search of the loss chooses."""
+    return estimator(loss, **({"multi_class": "auto"} if loss == "logistic" else {}), **parameters)
+
+
 def search_estimator(loss, **parameters):
     """The estimator of a loss that chooses its C."""
     if loss == "logistic":
@@ -86,7 +91,7 @@ def folds(k):
 
 def cold_scores(X, y, loss, Cs, k, scoring=None):
     """A row per C of what cross_val_score finds in k folds with fits from zero."""
-    model = estimator(loss, **TIGHT, **UNIQUE[loss])
+    model = searched_estimator(loss, **TIGHT, **UNIQUE[loss])
     return np.array([cross_val_score(model.set_params(C=C), X, y, cv=folds(k), scoring=scoring) for C in Cs])
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from problems import LOSSES, UNIQUE, folds, noisy_problem, sparse_problem
+from problems import LOSSES, UNIQUE, folds, noisy_problem, searched_estimator, sparse_problem
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.model_selection import PredefinedSplit, RepeatedStratifiedKFold, cross_val_predict
 
@@ -178,9 +178,7 @@ def test_decisions_are_those_of_cross_val_predict(loss, n_classes, choose):
     X, y = sparse_problem(27, n_rows=150, n_columns=20, n_classes=n_classes, noise=3.0)
     options = {"cv": 3, "C_max": 4.0, "choose": choose, "refine": 2, "keep_decisions": True}
     search = hinge.select_C(X, y, loss=loss, **options, **TIGHT, **UNIQUE[loss])
-    kind = hinge.LogisticRegression if loss == "logistic" else hinge.LinearSVC
-    extra = {"multi_class": "ovr"} if loss == "logistic" else {"loss": loss}
-    model = kind(C=search.C, tol=1e-12, max_iter=100_000, **extra, **UNIQUE[loss])
+    model = searched_estimator(loss, C=search.C, tol=1e-12, max_iter=100_000, **UNIQUE[loss])
     expected = cross_val_predict(model, X, y, cv=folds(3), method="decision_function")
     assert search.decisions.shape == expected.shape
     np.testing.assert_allclose(search.decisions, expected, atol=2e-3)

@@ -20,6 +20,8 @@ from scipy.special import log_softmax, softmax
 from sklearn.datasets import load_digits, load_iris
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import log_loss
+from sklearn.model_selection import StratifiedKFold
 
 EXACT = {"tol": 1e-10, "max_iter": 10_000}
 
@@ -205,7 +207,7 @@ def test_stores_are_one_against_the_rest_unless_asked_otherwise(tmp_path):
         assert hinge.LogisticRegression(multi_class=name, **in_blocks).fit(store).multi_class_ == "ovr"
 
 
-def test_streams_searches_and_labels_are_one_against_the_rest():
+def test_streams_and_labels_are_one_against_the_rest():
     X, y = sparse_problem(8, n_classes=3)
     asked = hinge.LogisticRegression(multi_class="multinomial")
     with pytest.raises(
@@ -223,9 +225,6 @@ def test_streams_searches_and_labels_are_one_against_the_rest():
         assert stream.multi_class_ == "ovr"
         raw = 1 / (1 + np.exp(-stream.decision_function(X)))
         np.testing.assert_allclose(stream.predict_proba(X), raw / raw.sum(axis=1, keepdims=True), rtol=1e-9)
-    with pytest.raises(ValueError, match="multi_class must be one of"):
-        hinge.LogisticRegressionCV(multi_class="multinomial").fit(X, y)
-    assert hinge.LogisticRegressionCV(cv=2, Cs=[0.1]).fit(X, y).multi_class_ == "ovr"
     labels = np.eye(3, dtype=int)[y]
     assert hinge.LogisticRegression().fit(X, labels).multi_class_ == "ovr"
     with pytest.raises(ValueError, match="takes one class per row"):
@@ -364,3 +363,140 @@ def test_ctrl_c_ends_a_fit_within_a_second(solver):
         model.fit(X, y)
     assert time.monotonic() - sent[0] < 1.0
     assert not hasattr(model, "coef_")
+
+
+def out_of_fold(X, y, folds, **parameters):
+    values = np.empty((len(y), len(np.unique(y))))
+    for train, test in folds:
+        values[test] = (
+            hinge.LogisticRegression(tol=1e-10, **parameters).fit(X[train], y[train]).decision_function(X[test])
+        )
+    return values
+
+
+@pytest.mark.parametrize("solver", ["auto", "newton", "dual_cd"])
+@pytest.mark.parametrize("intercept", INTERCEPTS.values())
+def test_searches_fit_the_model_that_they_choose_for(intercept, solver):
+    X, y = sparse_problem(9, n_rows=240, n_classes=4)
+    folds = list(StratifiedKFold(3).split(X, y))
+    options = {"cv": folds, "Cs": [0.01, 0.3, 10.0], "solver": solver, **intercept}
+    search = hinge.select_C(X, y, tol=1e-7, keep_decisions=True, scoring=["neg_log_loss", "accuracy"], **options)
+    assert search.objective.shape == (3, 3, 1)
+    for k, C in enumerate(search.Cs):
+        values = out_of_fold(X, y, folds, C=C, **intercept)
+        chances = softmax(values, axis=1)
+        for f, (train, test) in enumerate(folds):
+            loss = log_loss(y[test], chances[test], labels=np.arange(4))
+            assert search.all_scores["neg_log_loss"][k, f] == pytest.approx(-loss, abs=1e-4)
+            whole = hinge.LogisticRegression(C=C, tol=1e-10, **intercept).fit(X[train], y[train])
+            assert search.objective[k, f, 0] == pytest.approx(whole.certificate_.primal[0], rel=1e-7)
+        if search.C == C:
+            np.testing.assert_allclose(search.decisions, values, atol=2e-3)
+    model = hinge.LogisticRegressionCV(scoring="neg_log_loss", **options).fit(X, y)
+    assert model.multi_class_ == "multinomial"
+    assert model.C_ == search.C
+    plain = hinge.LogisticRegression(C=model.C_, solver=solver, **intercept).fit(X, y)
+    np.testing.assert_array_equal(model.coef_, plain.coef_)
+    np.testing.assert_allclose(model.predict_proba(X), softmax(model.decision_function(X), axis=1), rtol=1e-12)
+    rest = hinge.LogisticRegressionCV(scoring="neg_log_loss", multi_class="ovr", **options).fit(X, y)
+    assert rest.multi_class_ == "ovr"
+    assert rest.search_.objective.shape == (3, 3, 4)
+    assert (rest.search_.objective > search.objective / 8).all()
+
+
+def test_choices_of_a_search():
+    X, y = sparse_problem(10, n_classes=3)
+    auto, asked, rest = (
+        hinge.select_C(X, y, cv=2, Cs=[0.1, 1.0], multi_class=name) for name in ("auto", "multinomial", "ovr")
+    )
+    np.testing.assert_array_equal(auto.objective, asked.objective)
+    assert rest.objective.shape == (2, 2, 3)
+    hinges = hinge.select_C(X, y, cv=2, Cs=[0.1], loss="hinge")
+    assert hinges.objective.shape == (1, 2, 3)
+    with pytest.raises(ValueError, match="loss must be 'logistic' with multi_class='multinomial', got 'hinge'"):
+        hinge.select_C(X, y, cv=2, Cs=[0.1], loss="hinge", multi_class="multinomial")
+    with pytest.raises(ValueError, match="solver must be 'auto', 'dual_cd' or 'newton' for multi_class"):
+        hinge.select_C(X, y, cv=2, Cs=[0.1], solver="dual_cd_online")
+    two = [hinge.select_C(X, y == 1, cv=2, Cs=[0.1, 1.0], multi_class=name) for name in ("auto", "ovr")]
+    np.testing.assert_array_equal(two[0].objective, two[1].objective)
+    pairs = hinge.select_C(X[:, :5], y, cv=2, Cs=[0.1], degree=2)
+    assert pairs.objective.shape == (1, 2, 1)
+
+
+def test_a_search_bounds_its_first_value_and_resumes(tmp_path):
+    X, y = sparse_problem(11, n_rows=200, n_classes=5)
+    largest = float(X.multiply(X).sum(axis=1).max())
+    search = hinge.select_C(X, y, cv=3, C_max=1.0)
+    bound = 0.5 / (len(y) * largest)
+    assert bound / 2 < search.Cs[0] <= bound
+    options = {"cv": 3, "C_max": 1.0, "keep_decisions": True, "resume": tmp_path / "journal"}
+    calls = []
+
+    def interrupted(model, rows, truth):
+        calls.append(len(truth))
+        if len(calls) > 3 * 6:  # three folds are tried before the first value
+            raise KeyboardInterrupt
+        return float(np.mean(model.predict(rows) == truth))
+
+    with pytest.warns(hinge.PartialSearchWarning):
+        part = hinge.select_C(X, y, scoring=interrupted, **options)
+    assert len(part.Cs) == 5
+    again = hinge.select_C(X, y, **options)
+    np.testing.assert_array_equal(again.scores, search.scores)
+    np.testing.assert_array_equal(again.objective, search.objective)
+    replayed = hinge.select_C(X, y, **options)
+    assert replayed.replayed.all()
+    np.testing.assert_array_equal(replayed.decisions, again.decisions)
+    with pytest.raises(ValueError, match="multi_class"):
+        hinge.select_C(X, y, multi_class="ovr", **options)
+    two = hinge.select_C(X, y, cv=3, C_max=1.0, n_jobs=2)
+    np.testing.assert_array_equal(two.objective, search.objective)
+
+
+def test_searches_over_stores(tmp_path):
+    X, y = sparse_problem(12, n_rows=300, n_classes=4)
+    store = hinge.BlockStore.build((X, y), tmp_path / "rows.hinge")
+    options = {"cv": StratifiedKFold(3), "Cs": [0.1, 1.0]}
+    assert hinge.LogisticRegressionCV(**options).fit(store).multi_class_ == "ovr"
+    model = hinge.LogisticRegressionCV(multi_class="multinomial", **options).fit(store)
+    plain = hinge.LogisticRegressionCV(**options).fit(X, y)
+    assert model.multi_class_ == plain.multi_class_ == "multinomial"
+    assert model.C_ == plain.C_
+    np.testing.assert_allclose(model.search_.objective, plain.search_.objective, rtol=2e-3)
+    with pytest.raises(ValueError, match='multi_class must be "ovr" for a search over a store that is larger'):
+        hinge.select_C(store, multi_class="multinomial", block_options={"in_memory": False}, **options)
+
+
+def test_calibration_goes_on_top():
+    X, y = sparse_problem(13, n_rows=300, n_classes=3)
+    model = hinge.LogisticRegressionCV(cv=3, C_max=64.0, keep_decisions=True).fit(X, y)
+    calibration = hinge.calibrate(model.search_.decisions, y, method="temperature")
+    chances = calibration.predict_proba(model.decision_function(X))
+    np.testing.assert_allclose(chances.sum(axis=1), 1.0)
+    # Trained for their likelihood, they need next to no change.
+    before, after = (
+        log_loss(y, values)
+        for values in (softmax(model.search_.decisions, axis=1), calibration.predict_proba(model.search_.decisions))
+    )
+    assert before - 0.05 <= after <= before + 1e-9
+
+
+def test_folds_that_lack_a_class():
+    """Fits of their own: a class that is not there has no weight, and two that are left are opposites."""
+    X, y = sparse_problem(14, n_rows=90, n_classes=3)
+    y = np.sort(y)
+    folds = [(np.flatnonzero(y != k), np.flatnonzero(y == k)) for k in (0, 2)]
+    model = hinge.LogisticRegressionCV(cv=folds, Cs=[1.0], use_legacy_attributes=False, tol=1e-9).fit(X, y)
+    weights = model.coefs_paths_[1, 0, 0]
+    assert (weights[2, :-1] == 0).all()
+    assert weights[2, -1] == -np.inf
+    np.testing.assert_allclose(weights[0], -weights[1])
+    there = y != 2
+    theirs = LogisticRegression(C=1.0, tol=1e-10, max_iter=10_000).fit(np.asarray(X[there].todense()), y[there] == 1)
+    doubled = hinge.LogisticRegression(C=2.0, tol=1e-10).fit(X[there], y[there] == 1)
+    np.testing.assert_allclose(weights[1, :-1], doubled.coef_[0] / 2, atol=1e-4)
+    assert abs(theirs.coef_[0] - 2 * weights[1, :-1]).max() > 1e-3
+    value = 0.5 * (weights[:2, :-1] ** 2).sum()
+    scores = X[there] @ weights[:2, :-1].T + weights[:2, -1]
+    value -= log_softmax(scores, axis=1)[np.arange(there.sum()), y[there]].sum()
+    np.testing.assert_allclose(model.search_.objective[0, 1], [value], rtol=1e-8)

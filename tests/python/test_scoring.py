@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from problems import LOSSES, TIGHT, UNIQUE, cold_scores, estimator, folds, noisy_problem, sparse_problem
+from problems import LOSSES, TIGHT, UNIQUE, cold_scores, folds, noisy_problem, searched_estimator, sparse_problem
 from sklearn.metrics import (
     accuracy_score,
     balanced_accuracy_score,
@@ -97,7 +97,7 @@ def test_any_scorers_at_once_are_those_of_cross_validate(data):
     assert list(search.all_scores) == names
     assert search.scorer == names[-1]
     for k, C in enumerate(search.Cs):
-        cold = cross_validate(estimator(loss, C=C, **TIGHT, **UNIQUE[loss]), X, y, cv=folds(3), scoring=names)
+        cold = cross_validate(searched_estimator(loss, C=C, **TIGHT, **UNIQUE[loss]), X, y, cv=folds(3), scoring=names)
         for name in names:
             np.testing.assert_allclose(search.all_scores[name][k], cold[f"test_{name}"], atol=1e-4, err_msg=name)
 
@@ -110,7 +110,7 @@ def test_every_scorer_of_scikit_learn(loss, n_classes, name):
     """The same numbers as a refitted model gives, or a refusal where it gives none."""
     X, y = sparse_problem(29, n_rows=120, n_columns=10, n_classes=n_classes, noise=2.0)
     options = {"loss": loss, "cv": 3, "Cs": [0.5], "tol": 1e-10, "max_iter": 100_000}
-    model = estimator(loss, C=0.5, **TIGHT)
+    model = searched_estimator(loss, C=0.5, **TIGHT)
     try:
         cold = cross_val_score(model, X, y, cv=folds(3), scoring=name, error_score="raise")
     except (ValueError, AttributeError, TypeError):

@@ -14,10 +14,10 @@ from problems import (
     LOSSES,
     UNIQUE,
     cold_scores,
-    estimator,
     first_decision,
     noisy_problem,
     search_estimator,
+    searched_estimator,
     sparse_problem,
 )
 from sklearn.model_selection import GroupKFold
@@ -255,7 +255,7 @@ def test_refit_is_the_estimator_at_the_chosen_C(loss, n_classes, weighted):
     weight = np.random.default_rng(4).uniform(0.5, 2, len(y)) if weighted else None
     options = {"tol": 1e-5, "class_weight": "balanced"}
     model = search_estimator(loss, cv=3, **options).fit(X, y, sample_weight=weight)
-    plain = estimator(loss, C=model.C_, **options).fit(X, y, sample_weight=weight)
+    plain = searched_estimator(loss, C=model.C_, **options).fit(X, y, sample_weight=weight)
     search = hinge.select_C(X, y, loss=loss, cv=3, class_weight="balanced", sample_weight=weight)
     assert model.C_ == model.search_.best_C == search.best_C
     np.testing.assert_array_equal(model.search_.scores, search.scores)

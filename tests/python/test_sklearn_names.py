@@ -453,16 +453,23 @@ def test_a_class_without_rows_is_never_the_answer(problem):
     model = hinge.LogisticRegressionCV(
         use_legacy_attributes=False, cv=folds, Cs=[0.1], scoring=brier, solver="lbfgs", tol=1e-5
     ).fit(X, y)
+    witness = theirs.LogisticRegressionCV(
+        use_legacy_attributes=False, cv=folds[:3], Cs=[0.1], scoring=brier, tol=1e-10, max_iter=10_000, l1_ratios=[0]
+    ).fit(X, y)
+    np.testing.assert_allclose(model.scores_[:3], witness.scores_, rtol=1e-4)
+    for k in range(3):
+        coef = model.coefs_paths_[k, 0, 0]
+        np.testing.assert_allclose(coef[:, :-1], witness.coefs_paths_[k, 0, 0][:, :-1], atol=1e-3)
+        assert not coef[k, :-1].any()
+        assert coef[k, -1] == -np.inf
+    assert model.scores_[3, 0, 0] == pytest.approx(-2.0)
+    rest = clone(model).set_params(multi_class="ovr").fit(X, y)
     for k, (train, test) in enumerate(folds[:3]):
         two = theirs.LogisticRegression(C=0.1, tol=1e-8, solver="newton-cholesky").fit(X[train], y[train])
         chances = np.insert(two.predict_proba(X[test]), k, 0.0, axis=1)
         expected = -((chances - (y[test][:, None] == np.arange(3))) ** 2).sum(axis=1).mean()
-        assert model.scores_[k, 0, 0] == pytest.approx(expected, rel=1e-4)
-        coef = model.coefs_paths_[k, 0, 0]
-        assert not coef[k, :-1].any()
-        assert coef[k, -1] == -np.inf
-    assert model.scores_[3, 0, 0] == pytest.approx(-2.0)
-    assert np.isnan(model.search_.objective).any()
+        assert rest.scores_[k, 0, 0] == pytest.approx(expected, rel=1e-4)
+    assert np.isnan(rest.search_.objective).any()
     with pytest.raises(ValueError, match="the training part of fold 0 has no row of class 0"):
         model.set_params(fit_intercept=False).fit(X, y)
     with pytest.raises(ValueError, match="the training part of fold 0 has no row of class 0"):

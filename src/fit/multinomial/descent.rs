@@ -14,6 +14,7 @@
 //! Memory: two blocks of columns x classes during a check that needs the pass of sums, one else; three tables
 //! of rows x classes.
 
+use super::Found;
 use super::balance::balance;
 use super::certificate::at_least_zero;
 use super::entropy::RowScratch;
@@ -186,8 +187,8 @@ impl<'a> Descent<'a> {
         Ok(DescentCheck { certificate: Certificate { primal, dual: primal - gap }, offset, shift })
     }
 
-    /// The point of a check as a solution to be proved.
-    pub fn into_point(self, check: DescentCheck, status: Status, n_iter: usize) -> Point {
+    /// The point of a check, with what it has found.
+    pub fn into_found(self, check: DescentCheck, status: Status, n_iter: usize) -> Found {
         let Self { plain, mut w, mut logits, passes, .. } = self;
         let mut offset = plain.row(FAR);
         if plain.problem.intercept == Intercept::Free {
@@ -196,7 +197,8 @@ impl<'a> Descent<'a> {
             let k = plain.problem.n_classes;
             offset.as_flattened_mut()[..k].copy_from_slice(&check.offset.as_flattened()[..k]);
         }
-        Point { w, offset, logits: Some(logits), status, n_iter, passes, is_of_descent: true }
+        let point = Point { w, offset, logits: Some(logits), status, n_iter, passes, is_of_descent: true };
+        Found { point, certificate: check.certificate }
     }
 }
 

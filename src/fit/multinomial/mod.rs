@@ -107,11 +107,11 @@ enum Occasion {
     Step(Option<SoftmaxStart>),
 }
 
-/// A point with its proof.
-pub struct Proved {
-    /// The point; its status is that of the proof.
+/// Where a solver has ended.
+pub struct Found {
+    /// The point.
     pub point: Point,
-    /// How good it is.
+    /// How good it is: by the solver's own figures, or proved.
     pub certificate: Certificate,
 }
 
@@ -124,11 +124,12 @@ pub fn solve(
     params: &Params,
     monitor: &dyn Monitor,
 ) -> Result<MultinomialSolution> {
-    let point = attempt(problem, Occasion::Model, params, monitor)?;
-    Ok(finish(problem, point, params, monitor)?.into_solution(problem))
+    let found = attempt(problem, Occasion::Model, params, monitor)?;
+    finish(problem, found.point, params, monitor)
 }
 
-/// A step of a search, from the end of a fit of the same rows at smaller costs.
+/// A step of a search, from the end of a fit of the same rows at smaller costs. Its accuracy is that of the
+/// solver's own figures: to prove it would take another reading of the data.
 ///
 /// # Errors
 /// As for [`solve`].
@@ -137,24 +138,8 @@ pub fn solve_from(
     start: Option<SoftmaxStart>,
     params: &Params,
     monitor: &dyn Monitor,
-) -> Result<Proved> {
-    let point = attempt(problem, Occasion::Step(start), params, monitor)?;
-    finish(problem, point, params, monitor)
-}
-
-impl Proved {
-    /// The model of it.
-    pub fn into_solution(self, problem: &ClassProblem<'_>) -> MultinomialSolution {
-        let Self { point, certificate } = self;
-        MultinomialSolution {
-            weights: point.w.class_weights(problem.rows.n_cols(), problem.n_classes),
-            intercepts: point.intercepts(problem),
-            certificate,
-            status: point.status,
-            n_iter: point.n_iter,
-            passes: point.passes,
-        }
-    }
+) -> Result<Found> {
+    attempt(problem, Occasion::Step(start), params, monitor)
 }
 
 /// The rows as the certificate sees them: the constant column is that of a penalised intercept.
@@ -183,7 +168,7 @@ fn finish(
     mut point: Point,
     params: &Params,
     monitor: &dyn Monitor,
-) -> Result<Proved> {
+) -> Result<MultinomialSolution> {
     let setup = certified_setup(problem, monitor);
     let mut certificate = certificate::certify(&setup, &mut point)?;
     let mut tol = params.tol;
@@ -194,15 +179,22 @@ fn finish(
         }
         tol *= SHARPER;
         let left = Params { tol, max_iter: params.max_iter - point.n_iter, ..*params };
-        point = newton_from(problem, Some(point), false, &left, monitor)?;
+        point = newton_from(problem, Some(point), false, &left, monitor)?.point;
         certificate = certificate::certify(&setup, &mut point)?;
     }
-    point.status = match point.status {
+    let status = match point.status {
         _ if certificate.relative_gap() <= params.tol => Status::Converged,
         Status::Converged => Status::Stalled,
         other => other,
     };
-    Ok(Proved { point, certificate })
+    Ok(MultinomialSolution {
+        weights: point.w.class_weights(problem.rows.n_cols(), problem.n_classes),
+        intercepts: point.intercepts(problem),
+        certificate,
+        status,
+        n_iter: point.n_iter,
+        passes: point.passes,
+    })
 }
 
 /// One run of the solver that the shape asks for.
@@ -211,7 +203,7 @@ fn attempt(
     occasion: Occasion,
     params: &Params,
     monitor: &dyn Monitor,
-) -> Result<Point> {
+) -> Result<Found> {
     let plain = Design { rows: problem.rows, ids: problem.ids, bias: 0.0 };
     let (start, is_exact) = match occasion {
         Occasion::Model => (None, is_small(&plain)),
@@ -229,6 +221,11 @@ fn attempt(
     if let Some(DualStart { w, offset, logits, .. }) = start {
         descent.start_at(&w, &offset, logits);
         descent.passes += 0.5;
+        // Small costs move so little that the start may do.
+        let check = descent.check(params.tol)?;
+        if check.certificate.relative_gap() <= params.tol {
+            return Ok(descent.into_found(check, Status::Converged, 0));
+        }
     }
     let mut random = active::random(params.seed, 0);
     let mut slow = 0;
@@ -249,16 +246,16 @@ fn attempt(
         });
         let epochs = schedule.epochs;
         if gap <= params.tol {
-            return Ok(descent.into_point(check, Status::Converged, epochs));
+            return Ok(descent.into_found(check, Status::Converged, epochs));
         }
         if is_last {
-            return Ok(descent.into_point(check, Status::MaxIter, epochs));
+            return Ok(descent.into_found(check, Status::MaxIter, epochs));
         }
         let remaining = schedule.checked(&check.certificate, params.tol);
         let is_slow = route.patience.is_some_and(|p| schedule.work >= p.before && remaining > p.further);
         slow = if is_slow { slow + 1 } else { 0 };
         if slow >= SLOW_CHECKS {
-            let point = descent.into_point(check, Status::Stalled, epochs);
+            let point = descent.into_found(check, Status::Stalled, epochs).point;
             let left = Params { max_iter: params.max_iter - epochs, ..*params };
             return newton_from(problem, Some(point), is_exact, &left, monitor);
         }
@@ -272,7 +269,7 @@ fn newton_from(
     is_exact: bool,
     params: &Params,
     monitor: &dyn Monitor,
-) -> Result<Point> {
+) -> Result<Found> {
     let bias = match problem.intercept {
         Intercept::None => 0.0,
         Intercept::Penalised(scale) => scale,
@@ -292,7 +289,7 @@ fn newton_from(
         (before, passes) = (point.n_iter, point.passes);
         newton.refresh();
     }
-    let (status, logits) = newton_steps(&mut newton, params)?;
+    let (status, logits, certificate) = newton_steps(&mut newton, params)?;
     let mut offset = newton.setup().row(FAR);
     newton.intercepts(&mut offset);
     let SoftmaxNewton { mut w, steps, passes: more, .. } = newton;
@@ -300,29 +297,34 @@ fn newton_from(
         w.drop_last_column();
     }
     let (n_iter, passes) = (before + steps, passes + more);
-    Ok(Point { w, offset, logits, status, n_iter, passes, is_of_descent: false })
+    let point = Point { w, offset, logits, status, n_iter, passes, is_of_descent: false };
+    Ok(Found { point, certificate })
 }
 
 /// Newton steps until the gap is at most `params.tol`, by the softmax as dual point or by a better one, which
 /// is returned.
-fn newton_steps(newton: &mut SoftmaxNewton<'_>, params: &Params) -> Result<(Status, Option<Block<LINE>>)> {
+fn newton_steps(
+    newton: &mut SoftmaxNewton<'_>,
+    params: &Params,
+) -> Result<(Status, Option<Block<LINE>>, Certificate)> {
     if newton.is_exact {
         // A better dual point would depend on the order of the rows, and so would the last step.
-        return Ok((newton.minimise(params.tol, params.max_iter)?, None));
+        let status = newton.minimise(params.tol, params.max_iter)?;
+        return Ok((status, None, newton.certificate()));
     }
     let mut target = POLISHED_FROM * params.tol;
     loop {
         let status = newton.minimise(target.max(params.tol), params.max_iter)?;
         let gap = newton.certificate().relative_gap();
         if status != Status::Converged || gap <= params.tol {
-            return Ok((status, None));
+            return Ok((status, None, newton.certificate()));
         }
         let polished = polish::polish(newton, params.tol, params.seed)?;
         newton.passes += polished.passes;
         let primal = newton.certificate().primal;
         let both = Certificate { primal, dual: polished.certificate.dual };
         if both.relative_gap() <= params.tol {
-            return Ok((Status::Converged, Some(polished.logits)));
+            return Ok((Status::Converged, Some(polished.logits), both));
         }
         target = gap * POLISHED_AGAIN;
     }

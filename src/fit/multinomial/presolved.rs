@@ -27,7 +27,7 @@ pub fn solve(
     let view = packed.view();
     let ClassProblem { ids, class, n_classes, cost, intercept, .. } = *problem;
     let there = ClassProblem { rows: &view, ids, class, n_classes, cost, intercept };
-    let found = attempt(&there, Occasion::Model, params, monitor)?;
+    let found = attempt(&there, Occasion::Model, params, monitor)?.point;
     let n_packed = view.n_cols();
     let is_penalised = matches!(intercept, Intercept::Penalised(_));
     let n_columns = problem.rows.n_cols();
@@ -40,5 +40,5 @@ pub fn solve(
         }
     }
     let point = Point { w, ..found };
-    Ok(finish(problem, point, params, monitor)?.into_solution(problem))
+    finish(problem, point, params, monitor)
 }

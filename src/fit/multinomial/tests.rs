@@ -438,7 +438,8 @@ proptest! {
             let next = solve_from(&there, Some(left), &params, &Silent).unwrap();
             let cold = solve(&there, &Params { solver: SolverKind::Newton, tol: 1e-9, ..params }, &Silent).unwrap();
             let (warm, best) = (next.certificate, cold.certificate.primal);
-            prop_assert!(warm.dual <= best * (1.0 + 1e-12));
+            // By the solver's own figures, rounding not counted.
+            prop_assert!(warm.dual <= best * (1.0 + 1e-10));
             if solver == SolverKind::Newton {
                 prop_assert_eq!(next.point.status, Status::Converged);
             }
