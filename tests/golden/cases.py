@@ -81,9 +81,9 @@ INTERCEPTS: dict[str, dict[str, Any]] = {
 }
 
 SOLVERS = {
-    "hinge": ("dual_cd", "dual_cd_online", "newton", "cutting_plane", "auto"),
-    "squared_hinge": ("dual_cd", "dual_cd_online", "newton", "primal_cd", "auto"),
-    "logistic": ("dual_cd", "dual_cd_online", "newton", "auto"),
+    "hinge": ("dual_cd", "dual_cd_permuted", "dual_cd_online", "newton", "cutting_plane", "auto"),
+    "squared_hinge": ("dual_cd", "dual_cd_permuted", "dual_cd_online", "newton", "primal_cd", "auto"),
+    "logistic": ("dual_cd", "dual_cd_permuted", "dual_cd_online", "newton", "auto"),
 }
 
 FREE_CRAMMER_SINGER = "a better treatment of the free intercepts of Crammer-Singer changes them"

@@ -46,6 +46,7 @@ CITED = {
     },
     "Hsieh08": {
         "slide Algorithm": "Given initial",
+        "slide Comparisons (Latest Version Used)": "Dual coordinate descent (DCDL1-S",
         "slide Objective values (Time in Seconds)": "Time for a solver to",
         "slide Order of Sub-problems": "Order of sub-problems being minimized",
         "slide Shrinking: Much Easier than Nonlinear": "if it is likely to be",
