@@ -29,6 +29,7 @@ TRON. Seconds are of the processor, for a whole fit; in brackets, the ratio to t
 **What is different, and why.**
 
 - Sets: none is one of theirs (20news is 20 newsgroups, not news20).
+- imdb and contents of the list of sets are not measured with DCDL1 and DCDL2 yet.
 - SVMperf is in no package registry that we know of; the line search of OCAS makes cutting planes faster than it was.
 - Epochs of single fits stand beside seconds, since the machine is shared: they count visits of rows, which shrinking
   saves and checks of the gap do not change.

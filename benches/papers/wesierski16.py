@@ -5,7 +5,7 @@
 
 Four settings as in the paper: few rows and many features, many rows and few features, moderate, and sparse
 high-dimensional rows (``generated``); and german and a9a (``german``), where they are at hand. ``--quick`` leaves out
-the larger planes, the memory and the ray. Writes pictures, ``wesierski16.json`` and
+the larger planes, the memory and the ray, and runs few fits of the grids. Writes pictures, ``wesierski16.json`` and
 ``wesierski16.md`` (``wesierski16_page.py``). ``--ppopt`` adds PPOPT (``pip install ppopt``), a generic solver of
 multiparametric quadratic programs, on sizes that it can do. ``--no-measure`` writes pictures and page anew from the
 figures recorded; what is counted and not timed, layers and joint events, is counted anew.
@@ -33,6 +33,7 @@ import wesierski16_page
 from harness import names
 
 N_JOBS = 2
+QUICK_GRID_FITS = 200
 
 
 def settings():
@@ -226,6 +227,8 @@ def main(words=None):
     import matplotlib
 
     matplotlib.use("Agg")
+    if options.quick:
+        cost_path.GRID_FITS = QUICK_GRID_FITS
     pictures = {}
     for name, X, y, box in settings():
         if options.no_measure:
