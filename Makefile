@@ -51,13 +51,9 @@ RECORD ?= search.csv
 bench-search: $(VENV)/.built $(MULTICORE)/.installed
 	$(BIN)/python benches/compare/search.py --sets $(SETS) --check --multicore $(MULTICORE)/bin/python --output $(RECORD)
 
-# The figures of the papers into benches/record: chu15 an hour or two, the others some minutes a set.
+# The figures of the papers into benches/record: hours. Small versions elsewhere: benches/papers/all.py --quick
 papers: $(VENV)/.built
-	$(BIN)/python benches/papers/chu15.py
-	$(BIN)/python benches/papers/wesierski16.py
-	$(BIN)/python benches/papers/changroth11.py
-	$(BIN)/python benches/papers/hsieh08.py
-	$(BIN)/python benches/papers/chang10.py
+	$(BIN)/python benches/papers/all.py
 
 lint: $(VENV)/.built
 	cargo fmt --check

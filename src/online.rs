@@ -310,7 +310,7 @@ impl Stream {
         match settings.policy {
             Policy::None => {}
             Policy::Random => (0..).zip(&mut score).for_each(|(i, s)| *s = lot(seed ^ 1, i) as f32),
-            Policy::Gradient | Policy::Projected => {
+            Policy::Gradient | Policy::Projected | Policy::Steepest => {
                 let step = BlockStep { settings: &settings, folds: &[], number: seed, rounds: 0, n_new: 0 };
                 let scores = std::sync::Mutex::new(&mut score);
                 self.each(|_, running, resident| {

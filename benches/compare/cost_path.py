@@ -55,6 +55,19 @@ def plane(n, n_jobs, max_regions=5_000_000):
     return path, row
 
 
+def joint(path):
+    """Layers across vertices, joint events, and how many of these pairs of event paths cross more than once."""
+    _, pairs = path.joint_events()
+    counts = np.unique(pairs, axis=0, return_counts=True)[1]
+    return {
+        "layers across vertices": int(path.layers_across_vertices().max()) + 1,
+        "joint events": len(pairs),
+        "pairs": len(counts),
+        "pairs that cross again": int((counts > 1).sum()),
+        "most crossings": int(counts.max(initial=0)),
+    }
+
+
 def grid(path, tol=1e-6):
     """Seconds of a warm-started grid of certified fits over the box with as many points as the plane has facets.
 

@@ -49,7 +49,7 @@ SHARES = (1 / 12, 1 / 6, 1 / 3)
 ROW_BYTES, BUFFERS = 160, 13_700_000
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Data:
     """Training and test part, labels 0 and 1, or of more classes."""
 
@@ -58,6 +58,7 @@ class Data:
     y: np.ndarray
     X_test: sp.csr_matrix
     y_test: np.ndarray
+    C: float = 1.0
 
     @property
     def n_classes(self) -> int:
@@ -68,7 +69,7 @@ class Data:
     def problem(self) -> dict[str, Any]:
         """The problem to solve."""
         kind = {"loss": "hinge"} if self.n_classes == 2 else {"multi_class": "crammer_singer"}
-        return {**kind, "C": 1.0, "fit_intercept": False, "random_state": 0}
+        return {**kind, "C": self.C, "fit_intercept": False, "random_state": 0}
 
 
 @dataclass(frozen=True)

@@ -14,34 +14,27 @@ STYLES = {"warm": "-", "cold": "--"}
 
 
 def draw(studies: dict[str, dict], folder: Path, stem: str) -> list[Path]:
-    """Every figure that has measurements, one column of panels for each set."""
+    """Every figure that has measurements, a panel for each set."""
     written = []
-    for part, rows, panel in (("figure1", 1, panel1), ("figure2", 2, panel2), ("figure3", 1, panel3)):
+    for part, panel in (("figure1", panel1), ("figure2", panel2), ("figure3", panel3)):
         measured = {name: study[part] for name, study in studies.items() if part in study}
         if measured:
             written.append(folder / f"{stem}-{part}.png")
-            _grid(measured, rows, panel).savefig(written[-1], dpi=110)
+            _grid(measured, panel).savefig(written[-1], dpi=110)
     return written
 
 
-def _grid(measured: dict[str, object], n_rows: int, panel: Callable) -> Figure:
-    """Panels in a grid: three sets to a line for one row of panels, all sets in a line for more."""
-    n_columns = len(measured) if n_rows > 1 else min(3, len(measured))
-    n_lines = n_rows if n_rows > 1 else -(-len(measured) // n_columns)
+def _grid(measured: dict[str, dict], panel: Callable) -> Figure:
+    """Panels, three to a line."""
+    n_columns = min(3, len(measured))
+    n_lines = -(-len(measured) // n_columns)
     figure = Figure(figsize=(4.2 * n_columns, 3.2 * n_lines), layout="constrained")
-    axes = figure.subplots(n_lines, n_columns, squeeze=False)
-    for ax in axes.flat:
+    axes = figure.subplots(n_lines, n_columns, squeeze=False).flat
+    for ax, (name, data) in zip(axes, measured.items(), strict=False):
+        panel(ax, name, data)
+    for ax in axes[len(measured) :]:
         ax.set_visible(False)
-    for k, (name, data) in enumerate(measured.items()):
-        if n_rows > 1:
-            for row, part in enumerate(data):
-                panel(axes[row, k], name, part)
-        else:
-            panel(axes.flat[k], name, data)
-    for ax in axes.flat:
-        if ax.has_data():
-            ax.set_visible(True)
-    axes.flat[0].legend(fontsize="x-small")
+    axes[0].legend(fontsize="x-small")
     return figure
 
 
@@ -68,6 +61,8 @@ def panel2(ax: Axes, name: str, panel: dict) -> None:
         distance = [max(d, 1e-12) for d in points["distance"]]
         seconds = [max(s, 1e-3) for s in points["seconds"]]
         ax.plot(seconds, distance, STYLES[start], color=COLORS[route], marker=".", label=label)
+    for line in panel["line"]:
+        ax.axhline(max(line, 1e-12), color="gray", linestyle=":", linewidth=1, label="eq. (28) at 1e-2")
     ax.set(title=f"{name}, C = $2^{{{log2(panel['C']):g}}}$", xlabel="seconds", ylabel="(f - f*) / f*")
     ax.set_yscale("log")
     ax.set_xscale("log")

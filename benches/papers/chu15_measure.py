@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -20,12 +19,11 @@ import numpy as np
 import scipy.sparse as sp
 from harness import interrupted_after
 from problems import LOSSES, Problem
-from scipy.special import entr, expit
 from sklearn.model_selection import StratifiedKFold
 
 SEED = 0
-LOOSE, TIGHT = 1e-2, 1e-4
-"""Stops of the fits inside a search, for Newton by eq. (28): the default of package and paper, and a tight one."""
+LOOSE, TIGHT = 1e-2, 1e-6
+"""Stops of the fits inside a search, for Newton by eq. (28): the default of package and paper, and its tight one."""
 UNCHANGED_TO_STOP = 3
 """Values of C in a row without a change that end the search, as many as in eq. (24)."""
 SOLVERS = {"primal": "newton", "dual": "dual_cd"}
@@ -49,11 +47,6 @@ class Plan:
         Seconds that one curve may take; curves end there, and say so.
     C_max : float
         Largest C of figures 1 and 3.
-    panels : tuple of float
-        Places of the values of figure 2, a middling and a large one, in the range of the search: 0 is its first value,
-        1 its last.
-    rows : tuple of float
-        The same for the tables of starts.
     tolerances : tuple of float
         Stops that trace the curves of figure 2.
     repeat : int
@@ -64,8 +57,6 @@ class Plan:
     folds: int = 5
     limit: float = 120.0
     C_max: float = 1024.0
-    panels: tuple[float, ...] = (0.5, 1.0)
-    rows: tuple[float, ...] = (0.25, 0.5, 0.75, 1.0)
     tolerances: tuple[float, ...] = tuple(10.0 ** (-k / 2) for k in range(11))
     repeat: int = 3
 
@@ -94,14 +85,15 @@ class Study:
             )
 
     @cached_property
-    def Cs(self) -> np.ndarray:
-        """The values of C of a search that ends after three without a change."""
+    def found(self) -> hinge.CSearch:
+        """A search that ends after three values of C without a change, as algorithm 1."""
         options = {"C_max": self.plan.C_max, "stop": "unchanged", "time_limit": self.plan.limit}
-        return self.search("newton", **options).Cs
+        return self.search("newton", **options)
 
-    def places(self, shares: tuple[float, ...]) -> list[float]:
-        """Values at these shares of the range."""
-        return [float(self.Cs[round(share * (len(self.Cs) - 1))]) for share in shares]
+    @property
+    def Cs(self) -> np.ndarray:
+        """Its values of C."""
+        return self.found.Cs
 
     def rows(self, fold: int | None) -> tuple[sp.csr_matrix, np.ndarray]:
         """Training rows of a fold in float64, all rows if there is none."""
@@ -158,22 +150,21 @@ def end_unchanged(unchanged: np.ndarray) -> int | None:
     return None
 
 
-def figure2(study: Study) -> list[dict]:
-    """Relative distance of the primal objective to the optimum against seconds, at a middling and a large C.
+def figure2(study: Study) -> dict:
+    """Relative distance of the primal objective to the optimum against seconds, at the best C of the search.
 
     A curve is traced by searches with ever tighter stops. The warm ones come from C / 2, solved with the same
     stop; where that solution is accepted at C as it is, they take no time. The distance is that of the sum over
-    folds.
+    folds. ``line`` is that of Newton from zero at the stop 1e-2, which establishes eq. (28).
     """
-    panels = []
-    for C in study.places(study.plan.panels):
-        optimum = sum(objective(study, k, study.weights(k, C, EXACT), C) for k in range(study.plan.folds))
-        curves = {}
-        for route, solver in SOLVERS.items():
-            for start, Cs in (("cold", [C]), ("warm", [C / 2, C])):
-                curves[f"{route} {start}"] = trace(study, solver, Cs, optimum)
-        panels.append({"C": C, "optimum": optimum, "curves": curves})
-    return panels
+    C = float(study.found.best_C)
+    optimum = sum(objective(study, k, study.weights(k, C, EXACT), C) for k in range(study.plan.folds))
+    curves = {}
+    for route, solver in SOLVERS.items():
+        for start, Cs in (("cold", [C]), ("warm", [C / 2, C])):
+            curves[f"{route} {start}"] = trace(study, solver, Cs, optimum)
+    line = curves["primal cold"]["distance"][study.plan.tolerances.index(LOOSE) :][:1]
+    return {"C": C, "optimum": optimum, "curves": curves, "line": line}
 
 
 def trace(study: Study, solver: str, Cs: list[float], optimum: float) -> dict[str, list[float]]:
@@ -212,7 +203,10 @@ def figure3(study: Study) -> dict[str, dict]:
 
 def warm(study: Study, solver: str, Cs: np.ndarray) -> dict:
     """One search over the values. Where it ends because nothing can change any more, the rest takes no time."""
-    found = study.search(solver, Cs=Cs, time_limit=study.plan.limit)
+    try:
+        found = study.search(solver, Cs=Cs, time_limit=study.plan.limit)
+    except TimeoutError:  # not even the first value
+        return along(Cs[:0], np.zeros(0), True)
     if found.is_partial:
         return along(found.Cs, found.seconds, True)
     return along(Cs, np.pad(found.seconds, (0, len(Cs) - len(found.Cs))), False)
@@ -235,63 +229,7 @@ def along(Cs: np.ndarray, seconds: np.ndarray, is_stopped: bool) -> dict:
     return {"C": list(map(float, Cs)), "seconds": np.cumsum(seconds).tolist(), "stopped": bool(is_stopped)}
 
 
-def tables(study: Study) -> list[dict]:
-    """How far from the optimum a fit starts: two columns of table 2, and two that the paper has not.
-
-    Everything is relative to the optimum at C, and a mean over the folds. ``own`` starts each fold from its own
-    solution at C / 2, ``last`` hands one vector from fold to fold (the solution of the fold before at the same C,
-    for the first fold that of the last at C / 2), ``all rows`` starts every fold from the solution of all rows at
-    C / 2. In the dual, where the value at zero is 0, ``dual own`` is how far the start is below the optimum.
-    """
-    table = []
-    folds = range(study.plan.folds)
-    for C in study.places(study.plan.rows):
-        before = [study.weights(k, C / 2, EXACT) for k in folds]
-        after = [study.weights(k, C, EXACT) for k in folds]
-        everything = study.weights(None, C / 2, EXACT)
-        optima = np.array([objective(study, k, after[k], C) for k in folds])
-
-        starts = {
-            "primal zero": [np.zeros_like(everything)] * len(folds),
-            "primal own": before,
-            "last": [before[-1], *after[:-1]],
-            "all rows": [everything] * len(folds),
-        }
-        duals = np.array([dual_warm(study, k, before[k], C) for k in folds])
-        values = {name: [objective(study, k, ws[k], C) for k in folds] for name, ws in starts.items()}
-        excess = {name: float((np.array(f) / optima - 1).mean()) for name, f in values.items()}
-        table.append({"C": C} | excess | {"dual own": float((1 - duals / optima).mean())})
-    return table
-
-
 def objective(study: Study, fold: int, w: np.ndarray, C: float) -> float:
     """f on the training rows of a fold."""
     X, y = study.rows(fold)
     return 0.5 * float(w @ w) + C * float(LOSSES[study.plan.loss](y * (X @ w)).sum())
-
-
-def dual_warm(study: Study, fold: int, w: np.ndarray, C: float) -> float:
-    """D at the start by eq. (14): the dual solution at C / 2, which ``w`` belongs to, doubled."""
-    X, y = study.rows(fold)
-    margin = y * (X @ w)
-    if study.plan.loss == "logistic":
-        # expit(-margin) is a_i / C, the same before and after both double.
-        gain = C * (entr(expit(-margin)) + entr(expit(margin))).sum()
-    else:
-        a = C * 2 * np.maximum(0.0, 1 - margin)
-        gain = a.sum() - (a**2).sum() / (4 * C)
-    return float(gain - 0.5 * (2 * w) @ (2 * w))
-
-
-PARTS: dict[str, Callable[[Study], object]] = {
-    "figure1": figure1,
-    "figure2": figure2,
-    "figure3": figure3,
-    "tables": tables,
-}
-
-
-def measure(study: Study, parts: list[str]) -> Iterator[tuple[str, object]]:
-    """Each part in turn as soon as it is there."""
-    for part in parts:
-        yield part, PARTS[part](study)

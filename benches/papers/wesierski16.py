@@ -1,12 +1,14 @@
 """Wesierski et al. (2016) again: figures of the plane of two costs, time and memory beside other ways, a page.
 
-    python benches/papers/wesierski16.py [--output benches/record] [--ppopt] [--no-measure]
+    python benches/papers/wesierski16.py [--output benches/record] [--sets generated,german] [--quick] [--ppopt]
+                                         [--no-measure]
 
 Four settings as in the paper: few rows and many features, many rows and few features, moderate, and sparse
-high-dimensional rows; and german and a9a, where they are at hand. Writes pictures, ``wesierski16.json`` and
+high-dimensional rows (``generated``); and german and a9a (``german``), where they are at hand. ``--quick`` leaves out
+the larger planes, the memory and the ray, and runs few fits of the grids. Writes pictures, ``wesierski16.json`` and
 ``wesierski16.md`` (``wesierski16_page.py``). ``--ppopt`` adds PPOPT (``pip install ppopt``), a generic solver of
 multiparametric quadratic programs, on sizes that it can do. ``--no-measure`` writes pictures and page anew from the
-figures recorded.
+figures recorded; what is counted and not timed, layers and joint events, is counted anew.
 """
 
 from __future__ import annotations
@@ -26,9 +28,12 @@ import scipy.sparse as sp
 sys.path.insert(0, str(Path(__file__).parents[1] / "compare"))
 
 import cost_path
+import problems
 import wesierski16_page
+from harness import names
 
 N_JOBS = 2
+QUICK_GRID_FITS = 200
 
 
 def settings():
@@ -81,6 +86,7 @@ def measure(X, y, box):
         "layers": path.n_layers,
         "special": len(path.special),
         "seconds": float(np.median(seconds)),
+        **cost_path.joint(path),
         "grid points": points,
         "grid fits run": run,
         "grid seconds": grid,
@@ -100,18 +106,42 @@ def rivals():
         yield row
 
 
+def event_paths(path, rows, ax):
+    """Curves on which rows pass between left and margin (cyan) and between margin and right (red), figure 1 (ii)."""
+    from matplotlib.collections import LineCollection
+
+    first, events = path.first.astype(np.int64), path.events.astype(np.int64)
+    after = np.arange(len(events)) + 1
+    after[first[1:] - 1] = first[:-1]
+    ends = path.vertices[np.column_stack([path.corner, path.corner[after]])]
+    is_row = np.isin(events // 4, rows) & (events < 2**32 - 8) & (ends[:, :, 2] > 0).all(axis=1)
+    for side, color in enumerate(("tab:cyan", "tab:red")):
+        ax.add_collection(LineCollection(ends[is_row & (events % 2 == side)][:, :, :2], color=color, linewidth=1.2))
+
+
+def means(path, ax):
+    """A red dot at the mean of each facet's vertices, figure 1 (i)."""
+    corners = [path.polygon(f) for f in range(path.n_facets)]
+    finite = [corner[:, :2].mean(axis=0) for corner in corners if len(corner) and (corner[:, 2] > 0).all()]
+    ax.plot(*np.array(finite).T, ".", color="tab:red", markersize=2)
+
+
 def figures(path, name, folder):
-    """After figures 1 and 2 of the paper: facets by layer, and the surface of one multiplier."""
+    """After figures 1 and 2 of the paper: facets by layer with means and event paths, three multipliers."""
     import matplotlib.pyplot as plt
 
     middle = np.array(path.box) / 2
     alpha = path.alpha(*middle)
     bound = np.where(path.problem.signs > 0, *middle)
     inside = np.flatnonzero((alpha > 1e-9) & (alpha < bound * (1 - 1e-9)))
-    row = int(inside[0]) if len(inside) else 0
-    figure = plt.figure(figsize=(12, 5))
-    path.plot(figure.add_subplot(1, 2, 1), vertices=path.n_facets < 3000)
-    path.plot_multiplier(row, figure.add_subplot(1, 2, 2, projection="3d"))
+    rows = [*inside.tolist(), *np.setdiff1d(np.arange(len(alpha)), inside).tolist()][:3]
+    figure = plt.figure(figsize=(22, 5))
+    ax = path.plot(figure.add_subplot(1, 4, 1), vertices=path.n_facets < 3000)
+    if path.n_facets < 1500:
+        means(path, ax)
+    event_paths(path, rows, ax)
+    for k, row in enumerate(rows):
+        path.plot_multiplier(row, figure.add_subplot(1, 4, 2 + k, projection="3d"))
     figure.suptitle(f"{name}: {path.n_facets} facets in {path.n_layers} layers")
     picture = "wesierski16-" + name.replace(",", "").replace(" ", "-") + ".png"
     figure.savefig(folder / picture, dpi=90)
@@ -122,7 +152,6 @@ def figures(path, name, folder):
 def errors(folder):
     """Error surface of held-out rows of german, its minimum beside that of a grid, and the ROC points."""
     import matplotlib.pyplot as plt
-    import problems
 
     problem = problems.load("german")
     X, y = problem.X.astype(np.float64), problem.y
@@ -152,6 +181,21 @@ def errors(folder):
     }
 
 
+def real_rows(is_quick):
+    """Growth on german, memory, a ray over a9a."""
+    planes = []
+    for n in (25, 50) if is_quick else (25, 50, 100, 150):
+        path, row = cost_path.plane(n, N_JOBS)
+        row |= cost_path.joint(path)
+        row["grid points"], row["grid fits run"], row["grid seconds"] = cost_path.grid(path)
+        planes.append(row)
+    if is_quick:
+        return {"german": planes}
+    planes.append(cost_path.plane(1000, N_JOBS, 300_000)[1])
+    memory = [cost_path.memory(300, kind) for kind in ("memory", "file")]
+    return {"german": planes, "memory": memory, "ray": cost_path.ray(20_000)}
+
+
 def provenance():
     model = next(
         (
@@ -165,12 +209,17 @@ def provenance():
     return f"{datetime.date.today()}; {model}; {N_JOBS} threads; {versions}"
 
 
-def main():
+def main(words=None):
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--output", type=Path, default=Path(__file__).parents[1] / "record")
+    parser.add_argument("--sets", type=names, default=["generated", "german"], help="of generated, german")
+    parser.add_argument("--quick", action="store_true")
     parser.add_argument("--ppopt", action="store_true")
     parser.add_argument("--no-measure", action="store_true")
-    options = parser.parse_args()
+    options = parser.parse_args(words)
+    if "german" in options.sets and problems.data_root() is None:
+        print("no data sets, set HINGE_DATA to their folder: without german")
+        options.sets.remove("german")
     options.output.mkdir(parents=True, exist_ok=True)
     record = options.output / "wesierski16.json"
     found = json.loads(record.read_text()) if record.is_file() else {}
@@ -178,26 +227,28 @@ def main():
     import matplotlib
 
     matplotlib.use("Agg")
+    if options.quick:
+        cost_path.GRID_FITS = QUICK_GRID_FITS
     pictures = {}
     for name, X, y, box in settings():
         if options.no_measure:
             path = hinge.cost_path(X, y, box=box)
+            found["settings"][name] |= cost_path.joint(path)
         else:
             path, row = measure(X, y, box)
             print(name, row, flush=True)
             found.setdefault("settings", {})[name] = row
         pictures[name] = figures(path, name, options.output)
-    found["errors"] = errors(options.output)
+    if "german" in options.sets:
+        found["errors"] = errors(options.output)
     if not options.no_measure:
         found["provenance"] = provenance()
-        found["german"] = []
-        for n in (25, 50, 100, 150):
-            path, row = cost_path.plane(n, N_JOBS)
-            row["grid points"], row["grid fits run"], row["grid seconds"] = cost_path.grid(path)
-            found["german"].append(row)
-        found["german"].append(cost_path.plane(1000, N_JOBS, 300_000)[1])
-        found["memory"] = [cost_path.memory(300, kind) for kind in ("memory", "file")]
-        found["ray"] = cost_path.ray(20_000)
+        if "german" in options.sets:
+            found |= real_rows(options.quick)
+    elif "german" in options.sets:
+        for row in found["german"]:
+            if row["ended by"] == "complete":
+                row |= cost_path.joint(hinge.cost_path(*cost_path.german(row["rows"]), box=cost_path.BOX))
     if options.ppopt:
         found["ppopt"] = list(rivals())
     record.write_text(json.dumps(found, indent=1, default=float) + "\n")

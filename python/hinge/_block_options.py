@@ -10,7 +10,7 @@ from typing import Any
 from hinge import _checks, _native
 from hinge._declared import Parameter, declared, one_of, table
 
-CACHES = ("gradient", "projected", "random", "none")
+CACHES = ("gradient", "projected", "steepest", "random", "none")
 WAITING = ("rest", "train")
 DUALS = ("auto", "memory", "file")
 
@@ -34,7 +34,8 @@ _OPTIONS = table(
         Which rows stay in memory: "gradient" those near the margin, a rule of this package; "projected" those least
         certain to stay at their bound, the first score of Chang, Roth 2011, section 2.2 (with
         ``multi_class="crammer_singer"`` those with the least part of their dual variables shrunken, section 3);
-        "random" a random choice; "none" no rows.
+        "steepest", their second score, those with the largest gradient into the box of their dual variable (not with
+        "crammer_singer"); "random" a random choice; "none" no rows.
     """),
     Parameter("cache_share", '"auto" or float', "auto", _share).means("""
         Share of the memory for rows that the cache has, from 0 to 0.9. "auto" is a third where this holds a tenth of

@@ -20,8 +20,8 @@ from hinge._choice import CHOICES
 from hinge._declared import Parameter, one_of, table
 from hinge.calibration import METHODS
 
-SOLVERS = ("auto", "dual_cd", "dual_cd_online", "newton", "primal_cd", "cutting_plane")
-SEARCH_SOLVERS = SOLVERS[:4]
+SOLVERS = ("auto", "dual_cd", "dual_cd_permuted", "dual_cd_online", "newton", "primal_cd", "cutting_plane")
+SEARCH_SOLVERS = SOLVERS[:5]
 STEP_SIZES = ("pegasos", "root", "constant")
 
 MIN_BITS, MAX_BITS = 12, 30
@@ -192,14 +192,15 @@ _SVM = table(
 )
 
 _SOLVER = one_of("solver", SEARCH_SOLVERS).means("""
-    "dual_cd" is dual coordinate descent with shrinking, "dual_cd_online" draws one random row at a time,
-    "newton" is truncated Newton in the primal (through smooth approximations for the hinge). "auto" chooses by
-    shape and loss, and hands a dual fit that stalls over to Newton.
+    "dual_cd" is dual coordinate descent with shrinking, "newton" is truncated Newton in the primal (through smooth
+    approximations for the hinge). "auto" chooses by shape and loss, and hands a dual fit that stalls over to Newton.
+    For comparison: "dual_cd_permuted", which visits all rows in every epoch, without shrinking, and
+    "dual_cd_online", which draws one random row at a time.
     """)
 
 _EVERY_SOLVER = one_of("solver", SOLVERS).means(
     f"""{_SOLVER.text}
-For comparison: "primal_cd", coordinate descent in the primal (squared hinge only), and "cutting_plane" (hinge only)."""
+Also "primal_cd", coordinate descent in the primal (squared hinge only), and "cutting_plane" (hinge only)."""
 )
 
 _SEARCH = table(

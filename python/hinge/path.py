@@ -10,7 +10,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from hinge import _checks, _native, _threads, _validate
+from hinge import _checks, _cost_events, _native, _threads, _validate
 from hinge._cost_file import CostPathFile, header
 from hinge._cost_problem import CostProblem, Explored
 from hinge._cost_ray import CostRay
@@ -89,7 +89,7 @@ class CostPath(Explored):
         ``2**32 - 8`` on are sides of the box.
     parent, layer : ndarray of shape (n_facets,)
         Facet from which each was reached, and number of crossings from the start. Those of Wesierski et al.
-        (section 3.1) also take in facets across a vertex, so their numbers may differ.
+        (section 3.1) also take in facets across a vertex: :meth:`layers_across_vertices`.
     special : ndarray
         Vertices around which facets do not close in rounding; empty in the regular case. (The special cases of
         Wesierski et al., section 3.1, are other things: events that coincide, which the perturbation takes apart.)
@@ -146,6 +146,38 @@ class CostPath(Explored):
     def layer(self) -> np.ndarray:
         """Layer of each facet."""
         return np.repeat(np.arange(self.n_layers), np.diff(self._arrays["layers"].astype(np.int64)))
+
+    def joint_events(self) -> tuple[np.ndarray, np.ndarray]:
+        """The vertices at which two event paths cross, and which ones.
+
+        An event path is the curve on which a row passes between the left and the margin, or between the margin and the
+        right: its number is twice the row, plus 0 or 1. Vertices on an axis and on the border of the box are left out.
+
+        Returns
+        -------
+        vertices : ndarray of shape (n,)
+            Numbers of vertices, rising.
+        paths : ndarray of shape (n, 2)
+            The two event paths of each, the lower number first.
+
+        Examples
+        --------
+        >>> from hinge import cost_path
+        >>> from sklearn.datasets import make_classification
+        >>> X, y = make_classification(n_samples=20, n_features=5, random_state=0)
+        >>> path = cost_path(X, y, box=(1.0, 1.0))
+        >>> vertices, paths = path.joint_events()
+        >>> bool((paths[:, 0] < paths[:, 1]).all())
+        True
+        """
+        return _cost_events.joint_events(self)
+
+    def layers_across_vertices(self) -> np.ndarray:
+        """Layer of each facet as Wesierski et al. (section 3.1) count them: a layer reaches over edges and vertices.
+
+        :attr:`layer` counts crossings of edges only, and is at most twice as large.
+        """
+        return _cost_events.layers(self)
 
     def __getattr__(self, name: str) -> np.ndarray:
         if name in ("vertices", "first", "corner", "beyond", "events", "parent"):

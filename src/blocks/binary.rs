@@ -108,11 +108,11 @@ impl BlockProblem for BinaryProblem<'_> {
 
     fn scores(&self, rows: &ResidentRows<'_>, step: BlockStep<'_>, out: &mut [f32]) -> Result<()> {
         let (settings, folds) = (step.settings, step.folds);
-        let projected = settings.policy == Policy::Projected;
+        let policy = settings.policy;
         let offset = self.state.offset;
-        // Only the projected score asks for them.
+        // Only the scores by gradients in the box ask for them.
         let mut alpha = Vec::new();
-        if projected && settings.loss.can_be_zero() {
+        if policy == Policy::Steepest || policy == Policy::Projected && settings.loss.can_be_zero() {
             let positions: Vec<u32> = rows.order.iter().map(|&i| rows.positions[i as usize]).collect_large();
             memory::resize(&mut alpha, rows.positions.len(), 0.0);
             rows.order.iter().zip(self.duals(&positions)?).for_each(|(&i, a)| alpha[i as usize] = a);
@@ -131,12 +131,7 @@ impl BlockProblem for BinaryProblem<'_> {
             };
             let (g, upper) =
                 with_loss!(settings.loss, loss => (loss.dual_slope(m, cost, a), loss.upper(cost)));
-            let distance = match a {
-                0.0 => g.max(0.0),
-                a if a == upper => (-g).max(0.0),
-                _ => 0.0,
-            };
-            distance as f32
+            policy.score(g, a, upper) as f32
         };
         let view = &mapped(rows.view, settings.map);
         let design = Design { rows: view, ids: None, bias: self.bias };

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use super::budget;
 use super::budget::{Groups, MemoryPlan, Needs};
 use super::checkpoint::{Checkpoint, CheckpointOptions, Training};
+use super::choice::Policy;
 use super::crammer_singer::AllClasses;
 use super::descent::{BlockDescent, Remains};
 use super::outcome::{AllClassesOutcome, BlockOutcome};
@@ -90,6 +91,10 @@ pub fn fit_crammer_singer(
     monitor: &dyn Monitor,
 ) -> Result<AllClassesOutcome> {
     settings.check()?;
+    if settings.policy == Policy::Steepest {
+        let rule = "'gradient', 'projected', 'random' or 'none' with 'crammer_singer'";
+        return Err(Error::Parameter { name: "cache", value: "'steepest'".to_owned(), rule });
+    }
     check_row_count(store)?;
     let problems = format!("crammer_singer {cost:?}");
     let training = || Training { store, problems, sizes: [1, 1], folds: &[], settings, folder: None };

@@ -1,7 +1,7 @@
 //! Which solver for which shape and loss.
 
 use super::baselines::{cutting_plane, primal_cd};
-use super::dual::{DualLoss, DualOptions};
+use super::dual::{DualLoss, DualOptions, EpochOrder};
 use super::monitor::Monitor;
 use super::newton::factorisation::{Factorisation, factorisation, is_small};
 use super::newton::hinge;
@@ -201,8 +201,7 @@ fn attempt<'a>(
         let design = problem.design(1.0);
         if is_newtons(&design, factorisation(&design), loss) { PATIENCE_DIRECT } else { PATIENCE }
     });
-    let options =
-        DualOptions { is_online: solver == SolverKind::DualCdOnline, patience, is_proved: aim == Aim::Proof };
+    let options = DualOptions { order: EpochOrder::of(solver), patience, is_proved: aim == Aim::Proof };
     let solution = with_loss!(loss, loss => {
         dual::solve(problem, loss.method(problem.y, problem.cost), params, options, start, monitor)?
     });

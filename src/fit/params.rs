@@ -11,8 +11,11 @@ pub const DEFAULT_MAX_ITER: usize = 1000;
 pub enum SolverKind {
     /// Chosen by shape and loss; a stalled dual fit moves over to Newton.
     Auto,
-    /// Dual coordinate descent, a fresh permutation in each epoch.
+    /// Dual coordinate descent, a fresh permutation in each epoch, with shrinking.
     DualCd,
+    /// Dual coordinate descent, a fresh permutation of all rows in each epoch: without shrinking, DCDL1 and
+    /// DCDL2 of Hsieh08, slide "Comparisons (Latest Version Used)".
+    DualCdPermuted,
     /// Dual coordinate descent, one random row at a time, without shrinking: the online setting of
     /// Hsieh08, slide "Order of Sub-problems".
     DualCdOnline,
@@ -31,9 +34,10 @@ pub enum SolverKind {
 
 impl SolverKind {
     /// All that can be asked for, by the names that users write.
-    pub const NAMES: [(&str, Self); 7] = [
+    pub const NAMES: [(&str, Self); 8] = [
         ("auto", Self::Auto),
         ("dual_cd", Self::DualCd),
+        ("dual_cd_permuted", Self::DualCdPermuted),
         ("dual_cd_online", Self::DualCdOnline),
         ("newton", Self::Newton),
         ("primal_cd", Self::PrimalCd),

@@ -39,10 +39,11 @@ fn policy(name: &str) -> Result<Policy> {
         "random" => Ok(Policy::Random),
         "gradient" => Ok(Policy::Gradient),
         "projected" => Ok(Policy::Projected),
+        "steepest" => Ok(Policy::Steepest),
         _ => Err(Error::Parameter {
             name: "cache",
             value: format!("{name:?}"),
-            rule: "'none', 'random', 'gradient' or 'projected'",
+            rule: "'none', 'random', 'gradient', 'projected' or 'steepest'",
         }),
     }
 }

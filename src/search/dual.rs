@@ -79,7 +79,8 @@ impl LaneFits for DualFits<'_> {
 /// Numbers in the first array of a lane.
 const FACTS: usize = 8;
 /// The solvers that a fit of a binary problem can name, by their number in a state.
-const SOLVERS: [SolverKind; 3] = [SolverKind::DualCd, SolverKind::DualCdOnline, SolverKind::Newton];
+const SOLVERS: [SolverKind; 4] =
+    [SolverKind::DualCd, SolverKind::DualCdOnline, SolverKind::Newton, SolverKind::DualCdPermuted];
 
 impl Saved for DualSolution {
     type Shape = [usize; 2];
@@ -107,7 +108,7 @@ impl Saved for DualSolution {
         let solver = *SOLVERS.get(solver as usize).ok_or_else(|| Error::Parameter {
             name: "solver of a search state",
             value: solver.to_string(),
-            rule: "0, 1 or 2",
+            rule: "0, 1, 2 or 3",
         })?;
         let is_consistent = is_consistent != 0.0;
         let start = Start { w: Some((memory::copy(w), b)), alpha: Some(memory::copy(alpha)), is_consistent };

@@ -81,9 +81,9 @@ INTERCEPTS: dict[str, dict[str, Any]] = {
 }
 
 SOLVERS = {
-    "hinge": ("dual_cd", "dual_cd_online", "newton", "cutting_plane", "auto"),
-    "squared_hinge": ("dual_cd", "dual_cd_online", "newton", "primal_cd", "auto"),
-    "logistic": ("dual_cd", "dual_cd_online", "newton", "auto"),
+    "hinge": ("dual_cd", "dual_cd_permuted", "dual_cd_online", "newton", "cutting_plane", "auto"),
+    "squared_hinge": ("dual_cd", "dual_cd_permuted", "dual_cd_online", "newton", "primal_cd", "auto"),
+    "logistic": ("dual_cd", "dual_cd_permuted", "dual_cd_online", "newton", "auto"),
 }
 
 FREE_CRAMMER_SINGER = "a better treatment of the free intercepts of Crammer-Singer changes them"
@@ -379,7 +379,7 @@ def _blocks() -> Named:
         yield f"blocks/of-checkpoint/{name}", case
     for intercept, given in INTERCEPTS.items():
         yield f"blocks/squared_hinge/{intercept}", fit("two", "squared_hinge", 13_900_000, **given)
-    for cache in ("projected", "random", "none"):
+    for cache in ("projected", "steepest", "random", "none"):
         yield f"blocks/{cache}", fit("two", "hinge", 13_900_000, blocks={"cache": cache}, tol=1e-2)
     yield "blocks/duals-in-a-file", fit("binary", "hinge", 15_000_000, blocks={"duals": "file"})
     yield "blocks/logistic/classes", fit("classes", "logistic", 14_000_000, intercept_scaling=1.0)

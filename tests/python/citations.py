@@ -15,10 +15,14 @@ from itertools import pairwise
 CITED = {
     "Chu15": {
         "algorithm 1": "A complete procedure for parameter",
+        "eq 13": "naturally can be an initial solution",
         "eq 14": "naturally can be an initial solution",
+        "eq 19": "is a decreasing function after",
         "eq 21": "The value derived in",
         "eq 22": "For L2 loss SVM, if",
         "eq 24": "We stop the procedure for parameter",
+        "eq 26": "The result",
+        "eq 27": "The result",
         "eq 28": "the same as the primal one",
         "figure 1": "CV accuracy and training time",
         "figure 2": "Objective values versus training time",
@@ -46,6 +50,7 @@ CITED = {
     },
     "Hsieh08": {
         "slide Algorithm": "Given initial",
+        "slide Comparisons (Latest Version Used)": "Dual coordinate descent (DCDL1-S",
         "slide Objective values (Time in Seconds)": "Time for a solver to",
         "slide Order of Sub-problems": "Order of sub-problems being minimized",
         "slide Shrinking: Much Easier than Nonlinear": "if it is likely to be",

@@ -331,7 +331,7 @@ def large(tmp_path_factory):
 BUDGET = 22_000_000
 
 
-@pytest.mark.parametrize("cache", ["gradient", "projected", "random", "none"])
+@pytest.mark.parametrize("cache", ["gradient", "projected", "steepest", "random", "none"])
 def test_blocks_reach_the_optimum_of_memory(large, cache):
     X, y, store = large
     model = LinearSVC(loss="hinge", C=0.05, tol=1e-3, memory_budget=BUDGET, block_options={"cache": cache})
@@ -345,6 +345,13 @@ def test_blocks_reach_the_optimum_of_memory(large, cache):
     margins = (2 * y - 1) * model.decision_function(store)
     primal = 0.5 * (model.coef_**2).sum() + 0.05 * np.maximum(0, 1 - margins).sum()
     assert primal == pytest.approx(certificate.primal[0], rel=1e-9)
+
+
+def test_the_second_score_is_for_binary_problems(large):
+    _, _, store = large
+    model = LinearSVC(multi_class="crammer_singer", memory_budget=BUDGET, block_options={"cache": "steepest"})
+    with pytest.raises(ValueError, match=r"cache must be 'gradient', .* with 'crammer_singer', got 'steepest'"):
+        model.fit(store)
 
 
 def test_logistic_blocks(large):

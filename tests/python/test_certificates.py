@@ -109,7 +109,7 @@ def test_real_sets(real, name, loss, intercept):
 
 
 @pytest.mark.parametrize("loss", LOSSES)
-@pytest.mark.parametrize("solver", ["dual_cd", "dual_cd_online", "newton"])
+@pytest.mark.parametrize("solver", ["dual_cd", "dual_cd_permuted", "dual_cd_online", "newton"])
 def test_named_solvers_on_a_real_set(real, loss, solver):
     X, y = load(real, "german")
     tight = estimator(loss, tol=1e-9, max_iter=100_000, fit_intercept=False).fit(X, y)

@@ -438,7 +438,7 @@ def test_cross_validation_of_a_search(problem):
 
 
 @pytest.mark.parametrize("loss", LOSSES)
-@pytest.mark.parametrize("solver", ["dual_cd", "dual_cd_online", "newton"])
+@pytest.mark.parametrize("solver", ["dual_cd", "dual_cd_permuted", "dual_cd_online", "newton"])
 def test_too_few_iterations_warn_and_leave_a_model(problem, loss, solver):
     X, y = problem
     model = estimator(loss, solver=solver, C=100.0, tol=1e-10, max_iter=1)

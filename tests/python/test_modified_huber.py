@@ -64,7 +64,7 @@ def twin(X, y, C, intercept, weight=None):
 
 
 @pytest.mark.parametrize("intercept", INTERCEPTS)
-@pytest.mark.parametrize("solver", ["auto", "dual_cd", "dual_cd_online", "newton"])
+@pytest.mark.parametrize("solver", ["auto", "dual_cd", "dual_cd_permuted", "dual_cd_online", "newton"])
 @pytest.mark.parametrize("C", [0.01, 1.0, 30.0])
 def test_every_solver_reaches_the_optimum(solver, intercept, C):
     X, y = problem()

@@ -145,6 +145,53 @@ def test_answers_are_exact_at_random_points_and_vertices(name):
     assert path.certificate(points[:, 0], points[:, 1])["relative_gap"].max() < 1e-9
 
 
+@pytest.mark.parametrize("name", FAMILIES)
+def test_joint_events_are_the_rows_that_change_around_a_vertex(name):
+    X, y = FAMILIES[name]
+    path = hinge.cost_path(X, y, box=BOX)
+    around = {}
+    for f in range(path.n_facets):
+        for v in path.corner[path.first[f] : path.first[f + 1]].tolist():
+            around.setdefault(v, []).append(f)
+    sets = [path.sets(f) for f in range(path.n_facets)]
+    expected = {}
+    for v, facets in around.items():
+        states = np.array([sets[f] for f in facets])
+        changing = np.flatnonzero((states != states[0]).any(axis=0))
+        point = path.vertices[v]
+        if (point[:2] > 0).all() and (np.abs(point[:2] - BOX) > 1e-12).all():
+            assert (len(changing), len(facets)) == (2, 4)
+            # Between left (0) and margin (1), or margin and right (2).
+            expected[v] = [2 * row + min(states[:, row]) for row in changing]
+    vertices, paths = path.joint_events()
+    assert dict(zip(vertices.tolist(), paths.tolist(), strict=True)) == expected
+    assert len(vertices) == len(expected) > 0
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_layers_across_vertices_are_a_search_over_edges_and_vertices(name):
+    X, y = FAMILIES[name]
+    path = hinge.cost_path(X, y, box=BOX)
+    joint = set(path.joint_events()[0].tolist())
+    edges = [range(path.first[f], path.first[f + 1]) for f in range(path.n_facets)]
+    around = {}
+    for f in range(path.n_facets):
+        for e in edges[f]:
+            around.setdefault(int(path.corner[e]), []).append(f)
+    layer, queue = {0: 0}, [0]
+    for f in queue:
+        over = [int(path.beyond[e]) for e in edges[f] if path.beyond[e] < path.OPEN]
+        across = [g for e in edges[f] if int(path.corner[e]) in joint for g in around[int(path.corner[e])]]
+        for g in over + across:
+            if g not in layer:
+                layer[g] = layer[f] + 1
+                queue.append(g)
+    found = path.layers_across_vertices()
+    assert found.tolist() == [layer[f] for f in range(path.n_facets)]
+    assert (found <= path.layer).all()
+    assert (path.layer <= 2 * found).all()
+
+
 def assert_equals_certified_fits(path, points):
     """The objective at every point against a fit of its own, which knows nothing of the plane."""
     found = path.certificate(points[:, 0], points[:, 1])["primal"]

@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 from problems import INTERCEPTS, LOSSES, estimator
 
 SOLVERS = {
-    "hinge": ("auto", "dual_cd", "dual_cd_online", "newton", "cutting_plane"),
-    "squared_hinge": ("auto", "dual_cd", "dual_cd_online", "newton", "primal_cd"),
-    "logistic": ("auto", "dual_cd", "dual_cd_online", "newton"),
+    "hinge": ("auto", "dual_cd", "dual_cd_permuted", "dual_cd_online", "newton", "cutting_plane"),
+    "squared_hinge": ("auto", "dual_cd", "dual_cd_permuted", "dual_cd_online", "newton", "primal_cd"),
+    "logistic": ("auto", "dual_cd", "dual_cd_permuted", "dual_cd_online", "newton"),
 }
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 

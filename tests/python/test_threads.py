@@ -73,7 +73,7 @@ def test_errors_stay_in_their_thread():
 
 
 @pytest.mark.parametrize("loss", LOSSES)
-@pytest.mark.parametrize("solver", ["auto", "dual_cd", "dual_cd_online", "newton"])
+@pytest.mark.parametrize("solver", ["auto", "dual_cd", "dual_cd_permuted", "dual_cd_online", "newton"])
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_bits_do_not_depend_on_n_jobs(loss, solver, n_classes):
     # Enough rows that the work of one problem is divided.

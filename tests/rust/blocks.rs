@@ -329,7 +329,7 @@ fn dual_variables_in_a_file_give_the_same_bits() {
     for (loss, intercept) in [(LossKind::Hinge, Intercept::Free), (LossKind::SquaredHinge, Intercept::None)] {
         let (data, folder) = (data(3, false), tempfile::tempdir().unwrap());
         let (store, tasks) = (build(&data, folder.path()), tasks(3, 0.1));
-        for policy in [Policy::Gradient, Policy::Projected] {
+        for policy in [Policy::Gradient, Policy::Projected, Policy::Steepest] {
             let memory =
                 BlockSettings { policy, max_passes: 3, budget: 22_000_000, ..settings(loss, intercept) };
             // Buffers of files are larger than these few variables; the room for rows is to be the same.
@@ -382,7 +382,8 @@ fn every_cache_finds_the_optimum_and_a_good_one_sooner() {
         assert_eq!(outcome.status, Status::Converged, "{policy:?}");
         (outcome.n_iter, outcome.certificate.primal)
     };
-    let passes = [Policy::None, Policy::Random, Policy::Gradient, Policy::Projected].map(of);
+    let passes =
+        [Policy::None, Policy::Random, Policy::Gradient, Policy::Projected, Policy::Steepest].map(of);
     for (_, primal) in passes {
         assert!((primal / passes[0].1 - 1.0).abs() < 2e-3);
     }

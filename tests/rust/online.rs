@@ -146,7 +146,7 @@ fn a_snapshot_goes_on_to_the_same_bits_with_any_number_of_threads() {
 #[test]
 fn every_cache_learns_and_what_is_no_stream_is_refused() {
     let data = shuffled(&data(2, true), 4_000);
-    for policy in [Policy::None, Policy::Random, Policy::Gradient, Policy::Projected] {
+    for policy in [Policy::None, Policy::Random, Policy::Gradient, Policy::Projected, Policy::Steepest] {
         let mut options = options(LossKind::Hinge, Intercept::None, 1_200_000, 1.0, 2);
         options.settings.policy = policy;
         let mut stream = Stream::new(options.clone()).unwrap();

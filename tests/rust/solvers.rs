@@ -1,5 +1,6 @@
 //! All solvers against the oracle and against each other, on random and on awkward problems.
 
+use hinge::fit::dual::active::{ActiveSet, random};
 use hinge::fit::{Intercept, Monitor, Params, Silent, Solution, SolverKind, Start, Status, auto};
 use hinge::loss::LossKind;
 use hinge::matrix::Rows;
@@ -12,8 +13,13 @@ use crate::naive::{Data, dot};
 const LOSSES: [LossKind; 4] =
     [LossKind::Hinge, LossKind::SquaredHinge, LossKind::Logistic, LossKind::ModifiedHuber];
 const INTERCEPTS: [Intercept; 3] = [Intercept::None, Intercept::Free, Intercept::Penalised(0.7)];
-const SOLVERS: [SolverKind; 4] =
-    [SolverKind::Auto, SolverKind::DualCd, SolverKind::DualCdOnline, SolverKind::Newton];
+const SOLVERS: [SolverKind; 5] = [
+    SolverKind::Auto,
+    SolverKind::DualCd,
+    SolverKind::DualCdPermuted,
+    SolverKind::DualCdOnline,
+    SolverKind::Newton,
+];
 
 fn solve(data: &Data, loss: LossKind, intercept: Intercept, solver: SolverKind, tol: f64) -> Solution {
     let view = data.view();
@@ -92,6 +98,41 @@ proptest! {
                 let scale = 1.0 + other.certificate.primal;
                 prop_assert!(s.certificate.dual <= other.certificate.primal + 1e-10 * scale);
             }
+        }
+    }
+
+    /// Its twin visits the same permutations of all rows, with the whole of `w` made anew at every step.
+    #[test]
+    fn permuted_descent_visits_every_row_in_every_epoch(
+        data in data(),
+        is_squared in prop::bool::ANY,
+        epochs in 1..6usize,
+    ) {
+        let loss = if is_squared { LossKind::SquaredHinge } else { LossKind::Hinge };
+        let (n, view) = (data.y.len(), data.view());
+        let params = Params { solver: SolverKind::DualCdPermuted, tol: 1e-15, max_iter: epochs, seed: 7 };
+        let problem = data.problem(&view, Intercept::None);
+        let s = auto::solve(&problem, loss, &params, &Start::default(), &Silent).unwrap();
+        prop_assume!(s.status == Status::MaxIter);
+        prop_assert_eq!((s.solver, s.n_iter), (SolverKind::DualCdPermuted, epochs));
+        let (mut alpha, mut order, mut r) = (vec![0.0f64; n], ActiveSet::all(n), random(7, 0));
+        for _ in 0..epochs {
+            order.shuffle(&mut r);
+            for i in (0..n).map(|s| order.get(s).unwrap()) {
+                let (upper, diagonal) =
+                    if is_squared { (f64::INFINITY, 0.5 / data.cost[i]) } else { (data.cost[i], 0.0) };
+                let product: f64 =
+                    (0..n).map(|j| data.y[j] * alpha[j] * dot(&data.rows[i], &data.rows[j])).sum();
+                let g = data.y[i] * product - 1.0 + diagonal * alpha[i];
+                let curvature = dot(&data.rows[i], &data.rows[i]) + diagonal;
+                if !(alpha[i] == 0.0 && g >= 0.0 || alpha[i] == upper && g <= 0.0) {
+                    alpha[i] = (alpha[i] - g / curvature).clamp(0.0, upper);
+                }
+            }
+        }
+        for i in 0..n {
+            let scale = 1.0 + alpha[i].abs();
+            prop_assert!((alpha[i] - s.alpha[i]).abs() <= 1e-9 * scale, "row {i}: {alpha:?} {:?}", s.alpha);
         }
     }
 

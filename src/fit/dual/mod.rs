@@ -107,8 +107,9 @@ pub fn epoch<M: Method>(
     random: &mut Random,
     monitor: &dyn Monitor,
 ) -> Result<Epoch> {
-    method.active().shuffle(random);
-    epoch_in_order(method, design, visit, monitor)
+    let epoch = epoch_permuted(method, design, visit, random, monitor)?;
+    method.finish(&epoch);
+    Ok(epoch)
 }
 
 /// Visits every active row once, in the order of the set; [`epoch`] without the permutation.
@@ -124,6 +125,22 @@ pub fn epoch_in_order<M: Method>(
     let epoch = design.visit(Permuted { method: &mut *method, visit, monitor })?;
     method.finish(&epoch);
     Ok(epoch)
+}
+
+/// Visits every active row once, in a fresh random order, and leaves the bounds beyond which rows are shrunk
+/// where they are: without any, as at the start, none ever is.
+///
+/// # Errors
+/// [`crate::Error::Cancelled`].
+pub fn epoch_permuted<M: Method>(
+    method: &mut M,
+    design: &Design<'_>,
+    visit: &mut Visit<'_>,
+    random: &mut Random,
+    monitor: &dyn Monitor,
+) -> Result<Epoch> {
+    method.active().shuffle(random);
+    design.visit(Permuted { method, visit, monitor })
 }
 
 /// The visits of an epoch.
@@ -182,11 +199,41 @@ pub fn epoch_online<M: Method>(
     Ok(epoch)
 }
 
+/// Which rows an epoch visits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EpochOrder {
+    /// Those that are not shrunk, permuted: [`epoch`].
+    Shrinking,
+    /// All, permuted: [`epoch_permuted`].
+    Permuted,
+    /// Rows drawn one at a time: [`epoch_online`].
+    Online,
+}
+
+impl EpochOrder {
+    /// That of a solver.
+    pub fn of(solver: SolverKind) -> Self {
+        match solver {
+            SolverKind::DualCdPermuted => Self::Permuted,
+            SolverKind::DualCdOnline => Self::Online,
+            _ => Self::Shrinking,
+        }
+    }
+
+    fn solver(self) -> SolverKind {
+        match self {
+            Self::Shrinking => SolverKind::DualCd,
+            Self::Permuted => SolverKind::DualCdPermuted,
+            Self::Online => SolverKind::DualCdOnline,
+        }
+    }
+}
+
 /// Variants of the loop.
 #[derive(Clone, Copy, Debug)]
 pub struct DualOptions {
-    /// Random rows one at a time instead of permutations with shrinking.
-    pub is_online: bool,
+    /// Which rows an epoch visits.
+    pub order: EpochOrder,
     /// When to end with [`Status::Stalled`]; never, if `None`.
     pub patience: Option<Patience>,
     /// Whether the solution is to come with evidence.
@@ -212,7 +259,7 @@ pub fn solve<'a, M: Method>(
     let mut schedule = Schedule::new(estimate.max(0.0));
     let (limit, mut slow) = (params.max_iter as f64, 0);
     let (check, status) = loop {
-        let done = descent.epoch(options.is_online, &mut random)?;
+        let done = descent.epoch(options.order, &mut random)?;
         schedule.record(&done, problem.y.len());
         let is_last = schedule.work >= limit || schedule.epochs >= MAX_EPOCHS_PER_ITER * params.max_iter;
         if !schedule.is_due(params.tol) && !is_last {
@@ -239,8 +286,7 @@ pub fn solve<'a, M: Method>(
             break (check, Status::Stalled);
         }
     };
-    let solver = if options.is_online { SolverKind::DualCdOnline } else { SolverKind::DualCd };
-    descent.into_solution(check, status, schedule.iterations(), solver, options.is_proved)
+    descent.into_solution(check, status, schedule.iterations(), options.order.solver(), options.is_proved)
 }
 
 /// Result of a gap check.
@@ -342,14 +388,15 @@ impl<'a, M: Method> Descent<'a, M> {
         }
     }
 
-    fn epoch(&mut self, is_online: bool, random: &mut Random) -> Result<Epoch> {
+    fn epoch(&mut self, order: EpochOrder, random: &mut Random) -> Result<Epoch> {
         let design = self.sweep.design;
         let mut visit = Visit { w: &mut self.w, offset: self.offset };
-        let done = if is_online {
-            epoch_online(&mut self.method, &design, &mut visit, random, self.monitor)?
-        } else {
-            epoch(&mut self.method, &design, &mut visit, random, self.monitor)?
+        let run = match order {
+            EpochOrder::Shrinking => epoch,
+            EpochOrder::Permuted => epoch_permuted,
+            EpochOrder::Online => epoch_online,
         };
+        let done = run(&mut self.method, &design, &mut visit, random, self.monitor)?;
         self.passes += done.visited as f64 / self.problem.y.len().max(1) as f64;
         self.note_drift(done.visited);
         if self.problem.intercept == Intercept::Free {

@@ -1,0 +1,128 @@
+"""Sections and pictures of the parts of :mod:`changroth11_more`; needs matplotlib."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from matplotlib.figure import Figure
+
+NAMES = {
+    "gradient": "nearest to the margin (ours)",
+    "projected": "first score",
+    "steepest": "second score",
+    "random": "by lot",
+    "none": "no cache (BMD)",
+}
+
+CACHES = """\
+Memory for a twelfth of the rows, half of it cache, 10 rounds a block, C by five-fold cross-validation: distance to the
+optimum after so many passes. "First" and "second" are the scores of section 2.2. Support vectors are those of the
+optimum in memory; unbounded are those whose margin is within 1e-3 of 1."""
+
+ONLINE = """\
+The same memory and C, values in single precision: accuracy less that of the optimum, in percentage points. Times are
+wall-clock on a shared machine, with the building of the store, as in the paper. BM-Pegasos draws as many rows from a
+block as it has. AROW (Crammer, Kulesza, Dredze 2009), a successor of CW, sees each row once, in Python: its seconds are
+no measure."""
+
+SIZES = """\
+The same memory and C, values in single precision; the part of the memory that is cache, from none (BMD) up: distance to
+the optimum after 1, 2 and 3 passes."""
+
+
+def sections(studies: dict[str, dict], folder: Path, stem: str) -> list[str]:
+    """What was measured of these parts."""
+    lines: list[str] = []
+    if measured := {name: study["caches"] for name, study in studies.items() if "caches" in study}:
+        lines += ["", "## Cache scores, support vectors (table 1, footnote 6)", "", CACHES, "", *_support(measured)]
+        for name, found in measured.items():
+            lines += ["", f"### {name}, C = {found['C']:g}", "", *_caches(found["points"])]
+    if measured := {name: study["online"] for name, study in studies.items() if "online" in study}:
+        picture = f"{stem}-figure3.png"
+        _figure3(measured).savefig(folder / picture, dpi=90)
+        lines += ["", "## Figures 3 and 4: beside learners with little work a block", "", ONLINE]
+        lines += ["", f"![figures 3 and 4]({picture})"]
+        for name, found in measured.items():
+            lines += ["", f"### {name}, C = {found['C']:g}", "", *_online(found)]
+    if measured := {name: study["shares"] for name, study in studies.items() if "shares" in study}:
+        picture = f"{stem}-figure5.png"
+        _figure5(measured).savefig(folder / picture, dpi=90)
+        lines += ["", "## Figure 5: size of the cache in a fixed memory", "", SIZES, "", f"![figure 5]({picture})"]
+        for name, found in measured.items():
+            lines += ["", f"### {name}", "", *_sizes(found)]
+    return lines
+
+
+def verdict(measured: dict[str, dict]) -> list[str]:
+    """Which score is the nearest to the optimum after two and after four passes, set by set."""
+    lines = []
+    for name, found in measured.items():
+        best = []
+        for k in (1, 3):
+            score = min((s for s in NAMES if s != "none"), key=lambda s, k=k: found["points"][s][k]["distance"])
+            best.append(f"after {found['points'][score][k]['passes']} passes {NAMES[score]}")
+        lines.append(f"- {name}: nearest to the optimum {', '.join(best)}")
+    return lines
+
+
+def _support(measured: dict[str, dict]) -> list[str]:
+    lines = ["| set | rows | unbounded support vectors | bounded | rows that the cache holds |", "|---" * 5 + "|"]
+    for name, found in measured.items():
+        s = found["support"]
+        lines.append(f"| {name} | {s['rows']:,} | {s['unbounded']:,} | {s['bounded']:,} | about {s['cached']:,} |")
+    return lines
+
+
+def _caches(points: dict[str, list[dict]]) -> list[str]:
+    passes = [p["passes"] for p in points["gradient"]]
+    lines = [f"| rows that stay | {' | '.join(f'passes: {n}' for n in passes)} |", "|---" * (len(passes) + 1) + "|"]
+    for score, curve in points.items():
+        by_passes = {p["passes"]: f"{p['distance']:.1e}" for p in curve}
+        lines.append(f"| {NAMES[score]} | " + " | ".join(by_passes.get(n, "-") for n in passes) + " |")
+    return lines
+
+
+def _online(found: dict) -> list[str]:
+    lines = ["| | passes | seconds with the store | CPU of the fit | accuracy |", "|---" * 5 + "|"]
+    for name, curve in found["points"].items():
+        for p in curve:
+            seconds = p["seconds"] + found["build"]
+            lines.append(f"| {name} | {p['passes']} | {seconds:.1f} | {p['cpu']:.1f} | {p['accuracy']:+.3f} |")
+    lines.append(f"| AROW | 1 | - | - | {found['AROW']['accuracy']:+.3f} |")
+    return lines
+
+
+def _sizes(found: list[dict]) -> list[str]:
+    lines = ["| cache | 3 rounds | 10 rounds |", "|---|---|---|"]
+    for share in dict.fromkeys(p["cache"] for p in found):
+        cells = [
+            " / ".join(f"{p['distance']:.1e}" for p in found if (p["cache"], p["rounds"]) == (share, rounds))
+            for rounds in (3, 10)
+        ]
+        lines.append(f"| {share:g} | {' | '.join(cells)} |")
+    return lines
+
+
+def _figure3(measured: dict[str, dict]) -> Figure:
+    figure = Figure(figsize=(4.2 * len(measured), 3.2), layout="constrained")
+    for ax, (name, found) in zip(figure.subplots(1, len(measured), squeeze=False)[0], measured.items(), strict=True):
+        for label, curve in found["points"].items():
+            seconds = [p["seconds"] + found["build"] for p in curve]
+            ax.plot(seconds, [p["accuracy"] for p in curve], "o-", ms=3, label=label)
+        ax.set(title=name, xlabel="seconds, store included", ylabel="accuracy, points to the optimum's")
+        ax.legend(fontsize="x-small")
+    return figure
+
+
+def _figure5(measured: dict[str, list[dict]]) -> Figure:
+    figure = Figure(figsize=(4.2 * len(measured), 6.0), layout="constrained")
+    axes = figure.subplots(2, len(measured), squeeze=False)
+    for k, (name, found) in enumerate(measured.items()):
+        for row, rounds in enumerate((3, 10)):
+            for share in dict.fromkeys(p["cache"] for p in found):
+                curve = [p for p in found if (p["cache"], p["rounds"]) == (share, rounds)]
+                distance = [max(p["distance"], 1e-9) for p in curve]
+                axes[row, k].plot([p["cpu"] for p in curve], distance, "o-", ms=3, label=f"cache {share:g}")
+            axes[row, k].set(title=f"{name}, {rounds} rounds", xlabel="CPU seconds", ylabel="distance", yscale="log")
+            axes[row, k].legend(fontsize="x-small")
+    return figure
