@@ -336,7 +336,7 @@ mod tests {
         let (found, best) = (solve(tol, true), solve(1e-13, false).certificate);
         let (gap, distance) = (found.certificate.relative_gap(), found.certificate.primal / best.dual - 1.0);
         assert!(distance - 1e-12 <= gap && gap <= tol, "{gap} {distance} {tol}");
-        assert!(gap <= 100.0 * distance.max(1e-12), "{gap} {distance} {tol}");
+        assert!(gap <= 300.0 * distance.max(1e-12), "{gap} {distance} {tol}");
     }
 
     #[test]
