@@ -36,13 +36,13 @@ wheel: $(WHEELS)/.installed
 	$(if $(OLD_LIBC),$(WHEELS)/bin/auditwheel show dist/*.whl)
 	$(PYTHON) tests/wheel.py dist/*.whl
 
+# All arenas in one table, bench/bench.md; beside the last release: make bench RELEASE=dist/hinge-....whl
 bench: $(VENV)/.built $(MULTICORE)/.installed $(SNAPML)/.installed
 	cargo bench --no-default-features
-	$(BIN)/python benches/compare/fit.py --multicore $(MULTICORE)/bin/python --snapml $(SNAPML)/bin/python --output fit.csv
+	$(BIN)/python benches/compare/bench.py --folder bench $(if $(RELEASE),--release $(RELEASE)) \
+	    --multicore $(MULTICORE)/bin/python --snapml $(SNAPML)/bin/python
 	$(BIN)/python benches/compare/growth.py
-	$(BIN)/python benches/compare/reader.py
 	$(BIN)/python benches/compare/presolve_cost.py
-	$(BIN)/python benches/compare/search.py --sets german,ijcnn1_val,a9a,w8a,20news --rivals liblinear
 
 # The search for C against everybody else's, and with exact scores: hours. One set: make bench-search SETS=a9a
 SETS ?= german,ijcnn1_val,madelon,a9a,w8a,20news,imdb,phishing_urls,flights,covtype
@@ -109,4 +109,4 @@ $(SNAPML)/.installed:
 	touch $@
 
 clean:
-	rm -rf $(VENV) $(MULTICORE) $(SNAPML) $(FLOORS) $(WHEELS) dist target fit.csv fit.md fit.png
+	rm -rf $(VENV) $(MULTICORE) $(SNAPML) $(FLOORS) $(WHEELS) dist target bench

@@ -21,6 +21,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import problems
+import release
 import roster
 import standings
 import tasks
@@ -156,7 +157,7 @@ def run_set(name: str, entries: list[Entry], options: argparse.Namespace, record
     task = tasks.load(name)
     with Stored(task) as stored, ExitStack() as stack:
         contestants = [
-            (entry, stack.enter_context(Contestant(entry.worker, entry.python, threads, entry.warm_solver, stored)))
+            (entry, stack.enter_context(contestant_of(entry, threads, stored)))
             for entry in entries
             for threads in entry.threads
             if threads in options.threads
@@ -170,6 +171,11 @@ def run_set(name: str, entries: list[Entry], options: argparse.Namespace, record
                 for entry, contestant in waiting:
                     if time.monotonic() < options.end:
                         record.extend(case.sweep(entry, contestant))
+
+
+def contestant_of(entry: Entry, threads: int, stored: Stored) -> Contestant:
+    """The process of an entry."""
+    return Contestant(entry.worker, entry.python, threads, entry.warm_solver, stored, entry.folder)
 
 
 def reference(case: Case, entry: Entry, contestant: Contestant, limit: float) -> None:
@@ -190,7 +196,7 @@ def parser() -> argparse.ArgumentParser:
     parse.add_argument("--sets", type=names, default=names(SETS), help="names, comma-separated; zipf-1e6, generated")
     parse.add_argument("--losses", type=names, default=list(problems.LOSSES))
     parse.add_argument("--Cs", type=numbers, default=numbers(COSTS))
-    parse.add_argument("--packages", type=names, default=list(roster.roster()), help="who takes part, hinge among them")
+    parse.add_argument("--packages", type=names, help="who takes part, hinge among them; everybody by default")
     parse.add_argument(
         "--threads", type=numbers, default=[1, 2], help="who takes part by number of threads: 1, 2 or both"
     )
@@ -199,6 +205,7 @@ def parser() -> argparse.ArgumentParser:
     parse.add_argument("--budget", type=float, default=float("inf"), help="seconds after which no sweep is begun")
     parse.add_argument("--multicore", default=roster.MULTICORE_PYTHON, help="Python with multi-core LIBLINEAR")
     parse.add_argument("--snapml", default=roster.SNAPML_PYTHON, help="Python with snapml")
+    parse.add_argument("--release", help="a wheel of ours, or a Python that has one, to be measured beside")
     parse.add_argument("--output", type=Path, help="CSV file that grows; a summary and a picture go beside it")
     return parse
 
@@ -211,9 +218,11 @@ def main() -> None:
     if len(sets) < len(options.sets):
         print("no data sets: set HINGE_DATA to their folder; only generated ones are run")
     record = Record(options.output)
-    entries = roster.present(options.packages, roster.roster(options.multicore, options.snapml))
-    for name in sets:
-        run_set(name, entries, options, record)
+    with release.installed(options.release) as found:
+        everybody = roster.roster(options.multicore, options.snapml, found)
+        entries = roster.present(options.packages or list(everybody), everybody)
+        for name in sets:
+            run_set(name, entries, options, record)
     standings.publish(record.rows, options.output)
 
 

@@ -58,8 +58,8 @@ class Stored:
 class Contestant:
     """A package with a number of threads, under the Python that has it; a context manager that ends its process."""
 
-    def __init__(self, name: str, python: str, threads: int, warm_solver: object, stored: Stored):
-        self.name, self.python, self.threads, self.stored = name, python, threads, stored
+    def __init__(self, name: str, python: str, threads: int, warm_solver: object, stored: Stored, folder: str = ""):
+        self.name, self.python, self.threads, self.stored, self.folder = name, python, threads, stored, folder
         self.warm_solver = warm_solver
         self.version = ""
         self.convert = 0.0
@@ -92,7 +92,7 @@ class Contestant:
         words = [HERE / "worker.py", self.name, self.stored.folder, self.threads, json.dumps(self.warm_solver)]
         pools = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), str(self.threads))
         self._forget_errors()
-        self._errors = (self.stored.folder / f"{self.name}-{self.threads}.log").open("w+")
+        self._errors = tempfile.TemporaryFile("w+", dir=self.stored.folder)  # noqa: SIM115
         self._child = subprocess.Popen(
             [self.python, *map(str, words)],
             stdin=subprocess.PIPE,
@@ -100,7 +100,7 @@ class Contestant:
             stderr=self._errors,
             text=True,
             start_new_session=True,
-            env=os.environ | pools,
+            env=os.environ | pools | packages(self.folder),
         )
         answer = self._answer(START_LIMIT)
         if isinstance(answer, str):
@@ -134,10 +134,16 @@ class Contestant:
             self._child = None
 
 
-def missing(module: str, python: str) -> str:
+def packages(folder: str) -> dict[str, str]:
+    """The variable of the environment that lets the packages of a folder, if there is one, come first."""
+    return {"PYTHONPATH": folder} if folder else {}
+
+
+def missing(module: str, python: str, folder: str = "") -> str:
     """Why this Python cannot import the module, in its own words; empty if it can."""
+    words, environment = [python, "-c", f"import {module}, scipy"], os.environ | packages(folder)
     try:
-        done = subprocess.run([python, "-c", f"import {module}, scipy"], capture_output=True, text=True)
+        done = subprocess.run(words, capture_output=True, text=True, env=environment)
     except OSError as error:
         return str(error)
     return "" if done.returncode == 0 else (done.stderr.strip().splitlines() or ["it fails"])[-1]

@@ -25,6 +25,8 @@ class Entry:
     threads: tuple[int, ...]
     python: str = field(default_factory=this_python)
     tolerances: tuple[float, ...] = TOLERANCES
+    # A folder of packages that come before those of ``python``.
+    folder: str = ""
 
     def applicable(self, loss: str, task: Task) -> tuple[object, ...]:
         """The solvers that can be run on this task."""
@@ -51,10 +53,14 @@ MULTICORE_PYTHON = str(REPOSITORY / ".venv-multicore" / "bin" / "python")
 SNAPML_PYTHON = str(REPOSITORY / ".venv-snapml" / "bin" / "python")
 
 
-def roster(multicore: str = MULTICORE_PYTHON, snapml: str = SNAPML_PYTHON) -> dict[str, Entry]:
-    """Everybody by name, ourselves first."""
+def roster(
+    multicore: str = MULTICORE_PYTHON, snapml: str = SNAPML_PYTHON, release: Mapping[str, str] | None = None
+) -> dict[str, Entry]:
+    """Everybody by name, ourselves first; our last release where it is known which Python or folder has it."""
+    ours = {"worker": "hinge", "module": "hinge", "solvers": ONLY, "threads": (1, 2), "tolerances": TOLERANCES[1:8]}
     entries = (
-        Entry("hinge", "hinge", "hinge", ONLY, (1, 2), tolerances=TOLERANCES[1:8]),
+        Entry("hinge", **ours),
+        *([Entry("release", **ours, **release)] if release else []),
         Entry("liblinear", "liblinear", "liblinear", LIBLINEAR, (1,)),
         Entry("multicore", "liblinear", "liblinear", MULTICORE, (2,), multicore),
         Entry("sklearn", "sklearn", "sklearn", SKLEARN, (1,)),
@@ -67,7 +73,7 @@ def present(names: list[str], entries: Mapping[str, Entry]) -> list[Entry]:
     """Those of the named that are installed; of the others one line says what is wrong."""
     there = []
     for name in names:
-        reason = missing(entries[name].module, entries[name].python)
+        reason = missing(entries[name].module, entries[name].python, entries[name].folder)
         if reason:
             print(f"{name} takes no part: {reason}")
         else:

@@ -126,9 +126,9 @@ def ratio(case: Case, rival: tuple[str, int], threads: int, gap: float, convert:
     return Ratio(case.key, gap, theirs.seconds / ours.seconds, ">" if theirs.bound else "<" if ours.bound else "")
 
 
-def mean(ratios: Sequence[Ratio]) -> float:
+def mean(values: Sequence[float]) -> float:
     """Geometric mean."""
-    return math.exp(sum(math.log(r.value) for r in ratios) / len(ratios)) if ratios else math.nan
+    return math.exp(sum(map(math.log, values)) / len(values)) if values else math.nan
 
 
 def ratios(found: Sequence[Case], rival: tuple[str, int], threads: int, gap: float, convert: bool = True):
@@ -152,7 +152,8 @@ def markdown(rows: Sequence[Row]) -> str:
     return "\n".join(f"## {title}\n\n" + "\n".join(lines) + "\n" for title, lines in sections)
 
 
-def _grid(head: Sequence[str], body: Iterable[Sequence[str]]) -> list[str]:
+def grid(head: Sequence[str], body: Iterable[Sequence[str]]) -> list[str]:
+    """The lines of a table."""
     return [f"| {' | '.join(line)} |" for line in (head, ["---"] * len(head), *body)]
 
 
@@ -164,7 +165,7 @@ def means(found: Sequence[Case], rivals: Sequence[tuple[str, int]]) -> list[str]
         for threads in sorted({1, rival[1], 2}):
             cells = [(ratios(found, rival, threads, gap, convert)) for convert in (True, False) for gap in GAPS]
             body.append([rival[0], str(rival[1]), str(threads), *map(_mean_cell, cells)])
-    return _grid(head, body)
+    return grid(head, body)
 
 
 def _mean_cell(values: Sequence[Ratio]) -> str:
@@ -173,9 +174,9 @@ def _mean_cell(values: Sequence[Ratio]) -> str:
         return "-"
     exact = [r for r in values if r.sign != ">"]
     bounds = len(values) - len(exact)
-    others = f"{mean(exact):.2f}x" if exact else "none"
+    others = f"{mean([r.value for r in exact]):.2f}x" if exact else "none"
     note = f", {bounds} of them >, the others {others}" if bounds else ""
-    return f"{mean(values):.2f}x ({len(values)} cases{note})"
+    return f"{mean([r.value for r in values]):.2f}x ({len(values)} cases{note})"
 
 
 def classes(found: Sequence[Case], rivals: Sequence[tuple[str, int]]) -> list[str]:
@@ -186,7 +187,7 @@ def classes(found: Sequence[Case], rivals: Sequence[tuple[str, int]]) -> list[st
         for rival in rivals:
             mine = [case for case in many if case.key[0] == name]
             body.append([name, *map(str, rival), *(_mean_cell(ratios(mine, rival, rival[1], gap)) for gap in GAPS)])
-    return _grid(["set", "rival", "threads", *(f"{gap:g}" for gap in GAPS)], body)
+    return grid(["set", "rival", "threads", *(f"{gap:g}" for gap in GAPS)], body)
 
 
 def losses(found: Sequence[Case], rivals: Sequence[tuple[str, int]]) -> list[str]:
@@ -235,12 +236,12 @@ def memory(found: Sequence[Case], entrants: Sequence[tuple[str, int]]) -> list[s
             ]
             cells.append(f"{max(peaks):.1f}" if peaks else "-")
         body.append([name, *cells])
-    return _grid(["set", *(f"{name} {threads}" for name, threads in entrants)], body)
+    return grid(["set", *(f"{name} {threads}" for name, threads in entrants)], body)
 
 
 def table(found: Sequence[Case], entrants: Sequence[tuple[str, int]]) -> list[str]:
     """A line for every case and gap; ratios against us with the same number of threads."""
-    return _grid(
+    return grid(
         ["set", "loss", "C", "gap", *(f"{name} {threads}" for name, threads in entrants)],
         ([*case.key, f"{gap:g}", *_cells(case, entrants, gap)] for case in found for gap in GAPS),
     )
@@ -258,7 +259,7 @@ def headline(rows: Sequence[Row]) -> str:
     found, parts = cases(rows), []
     for name, threads in contestants(rows):
         if name != "hinge":
-            values = [mean(ratios(found, (name, threads), threads, gap)) for gap in GAPS]
+            values = [mean([r.value for r in ratios(found, (name, threads), threads, gap)]) for gap in GAPS]
             parts.append(f"{name} with {threads} thread(s) {' / '.join(f'{value:.1f}x' for value in values)}")
     sets = len({case.key[0] for case in found})
     gaps = " / ".join(f"{gap:g}" for gap in GAPS)

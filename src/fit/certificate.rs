@@ -444,6 +444,13 @@ pub fn dual_on_constraint<L: Loss>(problem: &Problem<'_>, loss: L, alpha: &[f64]
 /// box if they suffice (their gradient is small, so the value hardly falls), else all. `w` is
 /// `sum_i y_i a_i x_i` before and after.
 pub fn move_onto_constraint(problem: &Problem<'_>, alpha: &mut [f64], w: &mut [f64]) {
+    let rows = problem.design(0.0);
+    scale_onto_constraint(problem, alpha, |i, cut| rows.add_scaled(i, -cut * problem.y[i], w));
+}
+
+/// [`move_onto_constraint`] without the weights; calls `cut` with each row that is scaled down and by how
+/// much.
+pub fn scale_onto_constraint(problem: &Problem<'_>, alpha: &mut [f64], mut cut: impl FnMut(usize, f64)) {
     let Problem { y, cost, .. } = *problem;
     let [excess] = sum(y.len(), |i| [y[i] * alpha[i]]);
     let is_inside = |i: usize, a: f64| a < (1.0 - 1e-9) * cost[i];
@@ -454,12 +461,11 @@ pub fn move_onto_constraint(problem: &Problem<'_>, alpha: &mut [f64], w: &mut [f
     let use_inside = inside > 2.0 * excess.abs();
     let factor =
         if excess == 0.0 { 0.0 } else { (excess.abs() / if use_inside { inside } else { all }).min(1.0) };
-    let rows = problem.design(0.0);
     for (i, a) in alpha.iter_mut().enumerate() {
         if factor > 0.0 && y[i] * excess > 0.0 && *a > 0.0 && (!use_inside || is_inside(i, *a)) {
-            let cut = factor * *a;
-            *a -= cut;
-            rows.add_scaled(i, -cut * y[i], w);
+            let change = factor * *a;
+            *a -= change;
+            cut(i, change);
         }
     }
 }

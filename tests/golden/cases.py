@@ -87,8 +87,8 @@ SOLVERS = {
 }
 
 FREE_CRAMMER_SINGER = "a better treatment of the free intercepts of Crammer-Singer changes them"
-# Whose fits end elsewhere by now than when their files were written: these have a record of their own.
-ENDED_ELSEWHERE = ("LinearSVC sparse_coef",)
+# Whose fits end elsewhere, or by another dual point, than when their files were written: with records of their own.
+ENDED_ELSEWHERE = ("LinearSVC sparse_coef", "LinearSVCCV temperature")
 UNCHANGED = "a search that looks further before it keeps a solution for a larger C changes them"
 
 
@@ -515,7 +515,7 @@ def _models() -> Named:
     for name in SAVED:
         # A stream goes on from the weights in the file as if its rows were forgotten, and so has a record of its own.
         given = {"uses_library": name in LOGISTIC, "n_threads": (1,)}
-        model = None if name.endswith("stream") else f"model/{name}"
+        model = None if name.endswith("stream") or name in ENDED_ELSEWHERE else f"model/{name}"
         file = f"models/{name.replace(' ', '-')}"
         yield f"file/{file}", Case(partial(_loaded, name, file), model, **given)
 

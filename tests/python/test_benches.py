@@ -7,6 +7,7 @@ import json
 import re
 import subprocess
 import sys
+import zipfile
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -242,7 +243,126 @@ def test_standings_take_the_fastest_run_within_the_gap_and_name_the_losses(compa
     assert [case.time("rival", 1, gap).bound for gap in (1e-2, 1e-6, 1e-8)] == ["", "", "(never)"]
     assert [standings.ratio(case, ("rival", 1), 1, gap).value for gap in (1e-2, 1e-4)] == [0.5, 2.5]
     assert "  - s hinge 1, gap 0.01: 0.50x" in standings.losses([case], [("rival", 1)])
-    assert standings.mean(standings.ratios([case], ("rival", 1), 1, 1e-2)) == pytest.approx(0.5)
+    assert standings.mean([r.value for r in standings.ratios([case], ("rival", 1), 1, 1e-2)]) == pytest.approx(0.5)
+
+
+def wheel_of_ours(folder):
+    """The package as it is imported here, packed as a wheel."""
+    import hinge
+
+    path, package = folder / "hinge-0.0.0-py3-none-any.whl", Path(hinge.__file__).parent
+    with zipfile.ZipFile(path, "w") as wheel:
+        for file in package.rglob("*"):
+            if file.is_file() and file.suffix != ".pyc":
+                wheel.write(file, Path("hinge") / file.relative_to(package))
+        wheel.writestr("hinge-0.0.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: hinge\nVersion: 0.0.0\n")
+    return path
+
+
+def test_the_last_release_is_a_rival_and_its_version_is_told(tmp_path):
+    table = tmp_path / "bench" / "fit.csv"
+    words = ["--release", wheel_of_ours(tmp_path), "--arenas", "fit", "--folder", table.parent]
+    chosen = [
+        "--sets",
+        "generated",
+        "--losses",
+        "logistic",
+        "--Cs",
+        "1",
+        "--packages",
+        "hinge,release",
+        "--threads",
+        "1",
+    ]
+    run("compare/bench.py", *words, "--", *chosen)
+    versions = {row["package"]: row["version"] for row in runs(table)}
+    assert versions.keys() == {"hinge", "release"}
+    assert versions["release"] == "0.0.0" != versions["hinge"]
+    page = (table.parent / "bench.md").read_text("utf-8")
+    assert "| arena | release, 1 thread |" in page
+    assert "was not measured" not in page
+    assert "no rival here: liblinear, multicore, sklearn, snapml" in page
+    assert (table.parent / "fit.png").exists() or not importlib.util.find_spec("matplotlib")
+
+
+FIT = "set,loss,C,package,threads,solver,tol,seconds,convert_s,objective,claimed_gap,status,problems,nnz,peak_bytes"
+
+
+def arena_files(folder):
+    """Files of three arenas; at the tightest gap the rival of the fits was stopped."""
+    fits = [
+        "s,hinge,1,hinge,1,auto,0.1,2.0,0.0,1.0,1e-7,converged,1,10,80",
+        "s,hinge,1,liblinear,1,3,0.1,1.0,0.5,1.001,,finished,1,10,80",
+        "s,hinge,1,liblinear,1,3,0.01,9.0,0.5,1.00001,,finished,1,10,80",
+    ]
+    search = ["set,loss,tool,threads,seconds", "s,logistic,hinge,1,2.0", "s,logistic,liblinear,1,>8"]
+    reader = ["set,reader,seconds", "s,hinge 1,2.0", "s,hinge 2,1.0", "s,scikit-learn,5.0"]
+    old = ["set,reader,seconds", "s,hinge 1,3.0", "s,hinge 2,0.5"]
+    for name, lines in {"fit": [FIT, *fits], "search": search, "reader": reader, "reader-release": old}.items():
+        (folder / f"{name}.csv").write_text("\n".join([f"# made of {name}", *lines]) + "\n")
+
+
+def test_one_table_of_all_arenas(tmp_path, compare):
+    bench = compare("bench")
+    arena_files(tmp_path)
+    found = {(f.arena, f.case, f.rival): str(f) for f in bench.publish(tmp_path)}
+    assert found == {
+        ("fit", "s hinge 1, gap 0.01", "liblinear, 1 thread"): "0.75x",
+        ("fit", "s hinge 1, gap 0.0001", "liblinear, 1 thread"): "4.75x",
+        ("fit", "s hinge 1, gap 1e-06", "liblinear, 1 thread"): ">4.75x",
+        ("search", "s logistic", "liblinear, 1 thread"): ">4.00x",
+        ("reader", "s", "sklearn, 1 thread"): "2.50x",
+        ("reader", "s", "release, 1 thread"): "1.50x",
+        ("reader", "s", "release, 2 threads"): "0.50x",
+    }
+    page = (tmp_path / "bench.md").read_text("utf-8")
+    behind = page.split("## Cases below 1.0x")[1].split("##")[0].split("\n- ")[1:]
+    assert [line.strip() for line in behind] == [
+        "reader, s, release, 2 threads: 0.50x",
+        "fit, s hinge 1, gap 0.01, liblinear, 1 thread: 0.75x",
+    ]
+    assert "| fit, gap 0.01 | 0.75x (1 cases) |" in page
+    assert "- made of reader" in page
+    assert "was not measured" not in page
+    (tmp_path / "reader-release.csv").unlink()
+    bench.publish(tmp_path)
+    page = (tmp_path / "bench.md").read_text("utf-8")
+    assert "the last release was not measured" in page
+    assert "release, 1 thread" not in page
+
+
+def test_cases_that_have_become_slower_are_flagged(tmp_path, compare):
+    arena_files(tmp_path)
+    compare("bench").publish(tmp_path)
+    record, new = tmp_path / "bench.json", tmp_path / "new.json"
+    figures = json.loads(record.read_text("utf-8"))["figures"]
+
+    def regress(*words, **changes):
+        changed = [{**f, "ratio": f["ratio"] * changes.get(f["arena"], 1.0)} for f in figures]
+        new.write_text(json.dumps({"figures": changed}), encoding="utf-8")
+        call = [sys.executable, COMPARE / "regress.py", new, record, *words]
+        done = subprocess.run(call, capture_output=True, text=True)
+        return done.returncode, done.stdout.splitlines()
+
+    assert regress() == (0, ["7 cases compared, 0 worse; 0 new, 0 not run"])
+    assert regress(reader=0.91) == (0, ["7 cases compared, 0 worse; 0 new, 0 not run"])
+    code, said = regress(fit=0.89, reader=1.5)
+    # The third figure of the fits is a lower bound, as is that of the search.
+    assert (code, len(said)) == (1, 3)
+    assert "worse: fit, s hinge 1, gap 0.01, liblinear, 1 thread: 0.67x instead of 0.75x" in said
+    assert regress("--share", "0.2", fit=0.89)[0] == 0
+    figures.clear()
+    assert regress()[0] == 1
+
+
+@pytest.mark.parametrize(("low", "high"), [(0.01, 0.02), (0.3, 0.4), (1e-3, 1e2), (0.011, 0.0115), (2.0, 3.0)])
+def test_ticks_are_few_and_inside(compare, low, high):
+    pytest.importorskip("matplotlib")
+    picture = compare("picture")
+    ticks = picture.ticks(low, high)
+    assert 1 <= len(ticks) <= picture.MOST_TICKS
+    assert all(low <= tick <= high for tick in ticks)
+    assert ticks == sorted(set(ticks))
 
 
 def test_synthetic_documents(compare):

@@ -19,8 +19,11 @@ const MAX_STEPS: usize = 1000;
 pub struct CgLimits<const L: usize> {
     /// See the module's description.
     pub accuracy: [f64; L],
-    /// Squared norm of the residual.
+    /// Squared norm of the residual,
     pub squared_residual: [f64; L],
+    /// or that in units of how far the model has fallen, which is about the distance to its minimum at the
+    /// start; 0 if it is not to count.
+    pub residual_per_fall: f64,
     /// Number of products, at least one.
     pub products: usize,
 }
@@ -102,7 +105,8 @@ impl<const L: usize> ConjugateGradient<L> {
                 } else {
                     j as f64 * fall >= accuracy * model[l]
                 };
-                running[l] &= !is_done && squared[l] > limits.squared_residual[l];
+                let enough = limits.squared_residual[l].max(-limits.residual_per_fall * model[l]);
+                running[l] &= !is_done && squared[l] > enough;
                 beta[l] = if running[l] { next[l] / rz[l] } else { 0.0 };
             }
             rz = next;
@@ -147,7 +151,12 @@ mod tests {
         let (mut step, mut tracked) = (Block::zeros(3), [[0.0; 2]; 3]);
         let mut last = [[0.0; 2]; 3];
         let mut cg = ConjugateGradient::new(3);
-        let limits = CgLimits { accuracy: [1e-14, 0.0], squared_residual: [0.0; 2], products: usize::MAX };
+        let limits = CgLimits {
+            accuracy: [1e-14, 0.0],
+            squared_residual: [0.0; 2],
+            residual_per_fall: 0.0,
+            products: usize::MAX,
+        };
         let outcome = cg
             .solve(
                 |k| gradient[k],

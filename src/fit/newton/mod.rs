@@ -47,7 +47,7 @@ pub use self::single::solve;
 
 use std::ops::Range;
 
-use self::cg::{CgLimits, ConjugateGradient};
+use self::cg::{CgLimits, CgOutcome, ConjugateGradient};
 use self::cholesky::Symmetric;
 use self::factorisation::factorisation;
 use self::line_search::Ray;
@@ -78,6 +78,8 @@ pub struct Work {
     pub steps: usize,
     /// Products of the conjugate gradient.
     pub products: usize,
+    /// Dense matrices of curvature.
+    pub factorisations: usize,
 }
 
 /// A point with all that a minimisation from it needs; kept between minimisations that differ in `C`.
@@ -106,12 +108,18 @@ pub struct Newton<'a, const L: usize> {
     curvature: Block<L>,
     /// Kept from one `C` to the next.
     gram: Option<Gram>,
-    /// The last preconditioner and its `C`.
-    preconditioner: Option<(f64, Preconditioner)>,
+    preconditioner: Option<Kept>,
     step: Block<L>,
     step_z: Block<L>,
     product_z: Block<L>,
     cg: ConjugateGradient<L>,
+}
+
+/// The last preconditioner.
+struct Kept {
+    /// The `C` it is to be used for again; none if it belongs to points too far back for a step.
+    made_for: Option<f64>,
+    matrix: Preconditioner,
 }
 
 /// Inner products at the current point; the free intercept's part of `h` stands apart.
@@ -229,6 +237,11 @@ impl<'a, const L: usize> Newton<'a, L> {
         self.count(read);
         self.is_evaluated = true;
         Ok(())
+    }
+
+    /// Work so far as passes, factorisations included.
+    fn price(&self) -> f64 {
+        self.work.passes + self.work.factorisations as f64 * self.dense_cost.unwrap_or(0.0)
     }
 
     fn count(&mut self, rows: usize) {
@@ -468,10 +481,36 @@ impl<'a, const L: usize> Newton<'a, L> {
         lanes: &[LaneProgress; L],
         squared_residual: [f64; L],
     ) -> Result<()> {
-        let preconditioner = self.preconditioner(c)?;
+        let matrix = self.preconditioner(c)?;
         let running = lanes.map(|lane| lane.is_running);
         let accuracy = lanes.map(|lane| CG_ACCURACY.min(lane.relative_gradient().sqrt()));
-        let limits = CgLimits { accuracy, squared_residual, products: self.products_left() };
+        let products = self.products_left();
+        let limits = CgLimits { accuracy, squared_residual, residual_per_fall: 0.0, products };
+        let (outcome, mut read) = self.solve_for_step(c, &matrix, &limits, running)?;
+        let Self { sweep, curvature, step, step_z, product_z, .. } = self;
+        read += Finish { step, length: &outcome.last_length, curvature, product_z }.run(sweep, step_z);
+        self.count(read);
+        self.work.products += outcome.products;
+        self.monitor.poll()?;
+        let is_spent = self.products_left() == 0;
+        self.is_dense |= is_spent;
+        let is_stale = is_spent || outcome.products > self.allowance();
+        if is_stale {
+            self.gram = None;
+        }
+        self.preconditioner = Some(Kept { made_for: (!is_stale).then_some(c), matrix });
+        Ok(())
+    }
+
+    /// Overwrites the step by the conjugate gradient; its decision values, too, but for the last step of the
+    /// conjugate gradient and for rows without curvature. Also returns how many rows were read.
+    fn solve_for_step(
+        &mut self,
+        c: f64,
+        matrix: &Preconditioner,
+        limits: &CgLimits<L>,
+        running: [bool; L],
+    ) -> Result<(CgOutcome<L>, usize)> {
         let Self { sweep, monitor, w, h, curvature, step, step_z, product_z, cg, .. } = self;
         let parts = sweep.parts().to_vec();
         let n_penalised = w.len() - usize::from(self.is_free);
@@ -480,7 +519,7 @@ impl<'a, const L: usize> Newton<'a, L> {
             std::array::from_fn(|l| inside * w[j][l] + c * h[j][l])
         };
         let mut read = 0;
-        let outcome = cg.solve(gradient, &preconditioner, &limits, running, step, |p, length, out| {
+        let outcome = cg.solve(gradient, matrix, limits, running, step, |p, length, out| {
             let blocks = split(&parts, product_z).into_iter().zip(split(&parts, step_z));
             let is_first = *length == [0.0; L];
             let steps = blocks
@@ -509,18 +548,7 @@ impl<'a, const L: usize> Newton<'a, L> {
             }
             Ok::<(), crate::Error>(())
         })?;
-        read += Finish { step, length: &outcome.last_length, curvature, product_z }.run(sweep, step_z);
-        self.count(read);
-        self.work.products += outcome.products;
-        self.monitor.poll()?;
-        let is_spent = self.products_left() == 0;
-        self.is_dense |= is_spent;
-        if is_spent || outcome.products > self.allowance() {
-            (self.gram, self.preconditioner) = (None, None);
-        } else {
-            self.preconditioner = Some((c, preconditioner));
-        }
-        Ok(())
+        Ok((outcome, read))
     }
 
     /// Products until the conjugate gradient with a diagonal preconditioner has cost as much as a
@@ -550,14 +578,15 @@ impl<'a, const L: usize> Newton<'a, L> {
 
     /// The preconditioner for this `C`: the last one, or one from the matrix that is there or a new one.
     fn preconditioner(&mut self, c: f64) -> Result<Preconditioner> {
-        if let Some((made_for, preconditioner)) = self.preconditioner.take()
-            && made_for == c
+        if let Some(kept) = self.preconditioner.take()
+            && kept.made_for == Some(c)
         {
-            return Ok(preconditioner);
+            return Ok(kept.matrix);
         }
         if self.gram.is_none() {
             let mean = mean_over_lanes(&self.curvature, self.n_lanes);
             self.count(mean.iter().filter(|m| **m != 0.0).count());
+            self.work.factorisations += usize::from(self.is_dense);
             self.gram = Some(if self.is_dense {
                 Gram::Dense(hessian::curvature_matrix(&self.sweep, &mean))
             } else {
