@@ -32,7 +32,7 @@ LEAST_TOL = 1e-12
 
 DEFAULT_CS = np.logspace(-4, 4, 10).tolist()
 
-_L1 = "the penalty of hinge is that of the squared weights: penalty={!r} (l1_ratio={!r}) is not to be had"
+_L1 = "{} is not to be had: the penalty here is that of the squared weights, 'l2' or None"
 
 # How scikit-learn's warnings of fits that have not converged begin, by solver; {} is the number of iterations.
 _NOT_CONVERGED = {
@@ -166,7 +166,7 @@ def _check_ratio(solver: str, penalty: str | None, ratio: float | None) -> None:
             raise ValueError(f"Solver {solver} supports only 'l2' or None penalties, got {asked} penalty")
         if asked == "elasticnet" and solver == "liblinear":
             raise ValueError("Only 'saga' solver supports elasticnet penalty, got solver=liblinear.")
-        raise ValueError(_L1.format(asked, ratio))
+        raise ValueError(_L1.format(f"penalty={penalty!r}" if penalty == "l1" else f"l1_ratio={ratio!r}"))
     if penalty == "l2" and ratio:
         warn(f"Inconsistent values: penalty=l2 with l1_ratio={ratio}: l1_ratio is not looked at", UserWarning)
 
@@ -193,7 +193,7 @@ def svc(given: SimpleNamespace) -> SimpleNamespace:
             f"Unsupported set of arguments: penalty={penalty!r} and loss={loss!r} do not go with dual={dual!r}"
         )
     if penalty == "l1":
-        raise ValueError(_L1.format("l1", 1.0))
+        raise ValueError(_L1.format("penalty='l1'"))
     if dual is True and given.solver == "auto":
         return SimpleNamespace(**vars(given) | {"solver": "dual_cd"})
     return given
