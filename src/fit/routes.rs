@@ -93,8 +93,8 @@ pub const POLISH_LATE: f64 = 50.0;
 
 // A Newton step in the dual with the factor of the step before, where steps are factorised: a9a and w8a, 120
 // fits from C = 2^-6 to 16, gaps 1e-1 to 1e-6. The gap is 2.3 times the distance in the median and above 100
-// times in 8 fits (6,842 at worst), without it 47 and in 42 fits (12,306). Processor time is the same in sum on
-// a shared machine; of a9a with the squared hinge, fits of 25 to 60 ms, it may be up to a tenth more.
+// times in 8 fits (6,842 at worst), without it 47 and in 42 fits (12,306). Processor time is the same in sum
+// on a shared machine; of a9a with the squared hinge, fits of 25 to 60 ms, it may be up to a tenth more.
 // Tried: steps instead of all epochs, one product and no dual point for the sample: 1.4, 3 fits and 272 at
 // worst, but 4 % more time and on covtype 10 % more for a median of 315 instead of 80; on top, to try it
 // below a dual value of 0, too, for up to half a step of the fit: 5 %, as many tries come too early; a share

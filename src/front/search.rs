@@ -6,7 +6,7 @@ use super::source::{Blocks, Checked, Source, Targets};
 use super::spec::Spec;
 use crate::blocks::search::{StoreSearch, StoreSearchData, check_factor};
 use crate::fit::{Monitor, SolverKind};
-use crate::labels::Labels;
+use crate::labels::{Labels, MultiClass};
 use crate::matrix::Rows;
 use crate::search::{self, EndReason, Fold, SearchData, SearchPlan, SearchSettings, SearchStep};
 use crate::store::reader::Store;
@@ -62,8 +62,7 @@ impl Search<'_> {
         monitor: &dyn Monitor,
         visit: &mut StepVisitor<'_>,
     ) -> Result<EndReason> {
-        self.spec.is_multinomial(labels.n_classes)?;
-        let (settings, folds) = (self.settings(), self.folds);
+        let (settings, folds) = (self.settings(labels.n_classes)?, self.folds);
         if let Some(map) = &self.spec.map {
             let map = map.map(data.rows.n_cols())?;
             let task = SearchData { rows: &data.mapped(None, &map)?, labels, weight, folds };
@@ -90,15 +89,16 @@ impl Search<'_> {
     ) -> Result<EndReason> {
         check_factor(store, factor)?;
         let map = self.spec.map.map(|map| map.of_store(store)).transpose()?;
+        let settings = self.settings(store.classes().len() as u32)?;
         let search = StoreSearch {
             task: StoreSearchData { store, factor, folds: self.folds },
-            settings: self.settings(),
+            settings,
             blocks: blocks.settings(self.spec, map.as_ref()),
             plan: self.plan,
             resume: self.resume,
         };
         let in_memory = blocks.in_memory.unwrap_or_else(|| search.fits_in_memory());
-        if !in_memory && self.spec.is_multinomial(store.classes().len() as u32)? {
+        if !in_memory && settings.multi_class == MultiClass::Multinomial {
             let rule = "\"ovr\" for a search over a store that is larger than memory_budget";
             return Err(Error::Parameter { name: "multi_class", value: "\"multinomial\"".into(), rule });
         }
@@ -110,9 +110,12 @@ impl Search<'_> {
         search.run(in_memory, monitor, visit)
     }
 
-    fn settings(&self) -> SearchSettings {
-        let Spec { loss, intercept, params, multi_class, .. } = *self.spec;
-        SearchSettings { loss, intercept, params, multi_class }
+    /// Two classes are one against the rest, whatever is asked for: their journals say no more.
+    fn settings(&self, n_classes: u32) -> Result<SearchSettings> {
+        let Spec { loss, intercept, params, .. } = *self.spec;
+        let is_multinomial = self.spec.is_multinomial(n_classes)?;
+        let multi_class = if is_multinomial { MultiClass::Multinomial } else { MultiClass::OneVsRest };
+        Ok(SearchSettings { loss, intercept, params, multi_class })
     }
 }
 

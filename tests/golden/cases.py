@@ -288,7 +288,7 @@ def _searches() -> Named:
     # The rows are told apart: larger values of C change nothing.
     yield "search/unchanged", case("wide", "hinge", Cs=[1.0, 8.0, 64.0, 512.0], may_change=UNCHANGED)
     # Fifteen lanes: groups of eight.
-    yield "search/classes/newton", case("classes", "logistic", solver="newton")
+    yield "search/classes/newton", case("classes", "logistic", solver="newton", multi_class="ovr")
     yield "search/classes/dual_cd", case("classes", "squared_hinge", solver="dual_cd", weighted=True)
     yield "search/large", case("usual", "logistic", keep_decisions=True)
     yield "search/dense", case("dense", "squared_hinge", solver="newton", Cs=[0.01, 0.1])
@@ -302,6 +302,8 @@ def _searches() -> Named:
     crammer_singer: dict[str, Any] = {"multi_class": "crammer_singer", "Cs": [0.01, 0.1]}
     yield "search/crammer_singer", case("classes", "hinge", fit_intercept=False, **crammer_singer)
     yield "search/crammer_singer/free", case("classes", "hinge", may_change=FREE_CRAMMER_SINGER, **crammer_singer)
+    for solver in ("newton", "dual_cd"):
+        yield f"search/multinomial/{solver}", case("classes", "logistic", solver=solver, multi_class="multinomial")
     for kind in JOURNALS:
         yield f"search/of-journal/{kind}", Case(partial(_searched, kind))
     for loss, make in (("squared_hinge", hinge.LinearSVCCV), ("logistic", hinge.LogisticRegressionCV)):

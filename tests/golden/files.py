@@ -82,13 +82,14 @@ KEPT = 2
 
 def search(kind: str, shelf: Shelf, **given: Any) -> hinge.CSearch:
     """The search of a journal: one for each route."""
-    X, y = rows("stored classes" if kind == "crammer_singer" else "small")
+    X, y = rows("stored classes" if kind in ("crammer_singer", "multinomial") else "small")
     few = slice(0, 300)
     common: dict[str, Any] = {"Cs": 2.0 ** np.arange(-5, 2), "cv": folds(300, 3), "refine": 1, "keep_decisions": True}
     routes: dict[str, dict[str, Any]] = {
         "primal": {"loss": "logistic", "solver": "newton"},
         "dual": {"loss": "hinge", "solver": "dual_cd", "sample_weight": weights(300)},
         "crammer_singer": {"loss": "hinge", "multi_class": "crammer_singer", "fit_intercept": False},
+        "multinomial": {"loss": "logistic"},
     }
     if kind == "blocks":
         over = {"memory_budget": 14_500_000, "block_options": {"in_memory": False}}
@@ -96,7 +97,7 @@ def search(kind: str, shelf: Shelf, **given: Any) -> hinge.CSearch:
     return hinge.select_C(X[few], y[few], **(common | routes[kind] | given))
 
 
-JOURNALS = ("primal", "dual", "crammer_singer", "blocks")
+JOURNALS = ("primal", "dual", "crammer_singer", "multinomial", "blocks")
 
 
 def _write_journal(kind: str) -> Callable[[Path], None]:
@@ -219,7 +220,7 @@ MODELS: dict[str, Callable[[], Any]] = {
     "LogisticRegression stream": lambda: _begun(
         hinge.LogisticRegression(C=0.1, intercept_scaling=1.0, multi_class="ovr")
     ),
-    "LogisticRegressionCV": lambda: hinge.LogisticRegressionCV(**_CV).fit(*more(0, 300)),
+    "LogisticRegressionCV": lambda: hinge.LogisticRegressionCV(multi_class="ovr", **_CV).fit(*more(0, 300)),
     "PegasosClassifier": lambda: hinge.PegasosClassifier(0.01, tol=0.05).fit(*_two()),
     "PegasosClassifier stream": lambda: _begun(hinge.PegasosClassifier(0.01)),
     "SubgradientSVC": lambda: hinge.SubgradientSVC(0.1, loss="squared_hinge", tol=0.01, max_iter=5000).fit(*_two()),

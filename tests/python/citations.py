@@ -30,6 +30,7 @@ CITED = {
         "footnote 8": "Note that warm start has",
         "section 3.1": "Selection of Initial Solutions",
         "section 3.2": "A Comparison on the Effectiveness",
+        "section 3.3.1": "Lower Bound of C",
         "section 3.3.2": "Upper Bound of C",
         "section 3.4": "The Overall Procedure",
         "section 4.1": "CV Accuracy and Training Time",

@@ -34,8 +34,8 @@
 //! **Solvers.** [`descent`]: coordinate descent in the dual, all classes of a row at a time, for wide text
 //! and small costs; [`newton`]: truncated Newton in the primal with all classes side by side, where rows are
 //! many to a column, and where the descent is slow. [`certificate`] proves what either has found.
-//! [`presolved`]: by way of packed columns; [`start`]: from the end of a fit at smaller costs. Classes lie side by side in cache lines ([`strips`]), so that one
-//! reading of an entry serves all.
+//! [`presolved`]: by way of packed columns; [`start`]: from the end of a fit at smaller costs. Classes lie
+//! side by side in cache lines ([`strips`]), so that one reading of an entry serves all.
 
 pub mod balance;
 pub mod certificate;

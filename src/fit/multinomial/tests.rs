@@ -436,7 +436,8 @@ proptest! {
             }
             let params = Params { tol: 1e-6, max_iter: 1000, ..params };
             let next = solve_from(&there, Some(left), &params, &Silent).unwrap();
-            let cold = solve(&there, &Params { solver: SolverKind::Newton, tol: 1e-9, ..params }, &Silent).unwrap();
+            let close = Params { solver: SolverKind::Newton, tol: 1e-9, ..params };
+            let cold = solve(&there, &close, &Silent).unwrap();
             let (warm, best) = (next.certificate, cold.certificate.primal);
             // By the solver's own figures, rounding not counted.
             prop_assert!(warm.dual <= best * (1.0 + 1e-10));
