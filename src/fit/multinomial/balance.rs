@@ -22,7 +22,7 @@ const EXACT: f64 = 1e-14;
 const ROUNDING: f64 = 1e-11;
 const MAX_STEPS: usize = 60;
 const MAX_HALVINGS: usize = 30;
-/// Steps that do not halve the residual, after which rounding has taken over.
+/// Steps that neither halve the residual nor lower the sum, after which rounding has taken over.
 const MAX_IDLE: usize = 2;
 
 /// The best shift of the logits `z`; `p` and `rest` are left with the softmax there.
@@ -34,11 +34,13 @@ pub fn balance(
 ) -> (Vec<[f64; LINE]>, Evaluated) {
     let mut shift = setup.row(0.0);
     let mut at = setup.evaluate(z, &shift, p, rest);
-    let (mut smallest, mut idle) = (f64::INFINITY, 0);
+    let (mut smallest, mut lowest, mut idle) = (f64::INFINITY, f64::INFINITY, 0);
     for _ in 0..MAX_STEPS {
         let miss = relative(&at);
-        idle = if miss <= 0.5 * smallest { 0 } else { idle + 1 };
-        smallest = smallest.min(miss);
+        // Far from the minimum the residual may rise while the sum falls.
+        let is_better = miss <= 0.5 * smallest || at.loss < lowest * (1.0 - ROUNDING);
+        idle = if is_better { 0 } else { idle + 1 };
+        (smallest, lowest) = (smallest.min(miss), lowest.min(at.loss));
         if miss <= EXACT || idle > MAX_IDLE || setup.monitor.cancelled() {
             break;
         }

@@ -145,10 +145,10 @@ impl<'a> Descent<'a> {
     /// [`Error::Cancelled`] and [`Error::Overflow`].
     pub fn check(&mut self, tol: f64) -> Result<DescentCheck> {
         let (n, is_free) = (self.n_weights(), self.is_free());
-        let Self { plain, w, logits, passes, .. } = self;
+        let Self { plain, w, logits, offset: multipliers, passes, .. } = self;
         let (plain, logits) = (&*plain, &**logits);
         let mut scores = plain.table();
-        plain.scores(w, &plain.row(FAR), &mut scores);
+        plain.scores(w, multipliers, &mut scores);
         plain.poll()?;
         let (mut p, mut rest) = (plain.table(), memory::zeros(plain.n_rows()));
         let (mut offset, mut shift) = (plain.row(0.0), plain.row(0.0));
@@ -156,6 +156,9 @@ impl<'a> Descent<'a> {
             (shift, _) = balance(plain, logits, &mut p, &mut rest);
             (offset, _) = balance(plain, &scores, &mut p, &mut rest);
             plain.shift(&mut scores, &offset);
+            for (offset, multiplier) in offset.as_flattened_mut().iter_mut().zip(multipliers.as_flattened()) {
+                *offset += multiplier;
+            }
         }
         let here = plain.evaluate(&scores, &plain.row(0.0), &mut p, &mut rest);
         let moved = plain.evaluate(logits, &shift, &mut p, &mut rest);

@@ -450,3 +450,20 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn the_dual_descent_knows_when_it_is_done() {
+    let v: Vec<f64> =
+        (0..240 * 8).map(|k: usize| f64::from(((k * 7919 % 1009) as f32 / 1009.0 - 0.5) * 2.0)).collect();
+    let (mut values, mut class) = (vec![], vec![]);
+    for i in (0..240).filter(|i| i % 3 != 0) {
+        let row = &v[i * 8..(i + 1) * 8];
+        values.extend_from_slice(row);
+        class.push((0..4u32).max_by(|&a, &b| row[a as usize].total_cmp(&row[b as usize])).unwrap());
+    }
+    let n = class.len();
+    let small =
+        Small { values, class, cost: vec![32.0; n], n_columns: 8, n_classes: 4, intercept: Intercept::Free };
+    let found = small.solve(SolverKind::DualCd, 1e-9, 100);
+    assert!(found.n_iter < 60, "{}: {:?}", found.n_iter, found.certificate);
+}
