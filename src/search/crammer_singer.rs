@@ -7,9 +7,9 @@
 //! Memory per fold: the sparse dual variables, and for each of the fits in flight the weights of all classes.
 
 use super::folds::LaneSetup;
-use super::lane::{AcceptedFit, Done, GAP_PER_TOL, LaneFit, LaneFits, LaneRoute, Saved};
-use crate::fit::crammer_singer::{Alpha, ClassProblem, ClassSolution, ClassStart};
-use crate::fit::{Intercept, Monitor, Params, Status, check_length, crammer_singer};
+use super::lane::{AcceptedFit, Done, LaneFit, LaneFits, LaneRoute, Saved};
+use crate::fit::crammer_singer::{Alpha, ClassSolution, ClassStart};
+use crate::fit::{Intercept, Monitor, Status, check_length, crammer_singer};
 use crate::matrix::Rows;
 use crate::matrix::design::Design;
 use crate::memory::CollectLarge;
@@ -52,23 +52,9 @@ impl LaneFits for AllClassesFits<'_> {
         last: Option<(AcceptedFit, AllClassesSolution)>,
         monitor: &dyn Monitor,
     ) -> Result<LaneFit<AllClassesSolution>> {
-        let (setup, part) = (self.setup, &self.setup.parts[fold]);
-        let class: Vec<u32> = part.train.iter().map(|&i| setup.labels.ids[i as usize]).collect_large();
-        let cost: Vec<f64> = part.weight.iter().map(|v| c * v).collect_large();
-        let problem = ClassProblem {
-            rows: setup.rows,
-            ids: Some(&part.train),
-            class: &class,
-            n_classes: setup.labels.n_classes as usize,
-            cost: &cost,
-            intercept: setup.settings.intercept,
-        };
-        let tol = GAP_PER_TOL * setup.settings.params.tol;
-        let params = Params {
-            tol,
-            seed: setup.settings.params.seed.wrapping_add(fold as u64),
-            ..setup.settings.params
-        };
+        let setup = self.setup;
+        let (class, cost) = setup.classes_and_costs(fold, c);
+        let (problem, params) = (setup.class_problem(fold, &class, &cost), setup.class_params(fold));
         let start = last.map_or_else(ClassStart::default, |(accepted, kept)| ClassStart {
             factor: Some(kept.factor.clamp(1.0, c / accepted.c)),
             ..kept.start
@@ -76,7 +62,7 @@ impl LaneFits for AllClassesFits<'_> {
         let solution = crammer_singer::solve(&problem, &params, &start, 1, monitor)?;
         let is_converged = solution.status == Status::Converged;
         let norm = 0.5 * squared_norm(&solution, setup);
-        let accepted = AcceptedFit::new(c, norm, solution.certificate, is_converged, tol);
+        let accepted = AcceptedFit::new(c, norm, solution.certificate, is_converged, params.tol);
         let factor = if norm > 0.0 { solution.alpha.values.iter().sum::<f64>() / (2.0 * norm) } else { 1.0 };
         let (objective, decisions) = (solution.certificate.primal, self.score(fold, &solution));
         let (passes, n_iter, until) = (solution.passes, solution.n_iter, accepted.until);

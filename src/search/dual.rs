@@ -16,8 +16,9 @@
 //! steps: for `K` folds and `k` classes `K k (d + (K - 1) n / K)` numbers, and about as much again for each
 //! of the fits in flight, one per thread.
 
+use super::GAP_PER_TOL;
 use super::folds::LaneSetup;
-use super::lane::{AcceptedFit, Done, GAP_PER_TOL, LaneFit, LaneFits, LaneRoute, Saved, accepted_until};
+use super::lane::{AcceptedFit, Done, LaneFit, LaneFits, LaneRoute, Saved, accepted_until};
 use super::saturation;
 use super::saturation::{Extension, PrimalPoint};
 use crate::fit::{Monitor, Params, Solution, SolverKind, Start, Status, auto, check_length};

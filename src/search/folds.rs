@@ -1,7 +1,8 @@
 //! The checked splits of a search, and the data that all its lanes share.
 
-use super::SearchSettings;
-use crate::fit::{Monitor, Problem};
+use super::{GAP_PER_TOL, SearchSettings};
+use crate::fit::crammer_singer::ClassProblem;
+use crate::fit::{Monitor, Params, Problem};
 use crate::labels::{Labels, weighted_rows};
 use crate::matrix::{Matrix, Rows};
 use crate::memory::CollectLarge;
@@ -85,6 +86,31 @@ impl<'a> LaneSetup<'a> {
             cost,
             intercept: self.settings.intercept,
         }
+    }
+
+    /// Classes of the training rows of a fold, and their costs at `c`.
+    pub fn classes_and_costs(&self, fold: usize, c: f64) -> (Vec<u32>, Vec<f64>) {
+        let part = &self.parts[fold];
+        let class = part.train.iter().map(|&i| self.labels.ids[i as usize]).collect_large();
+        (class, part.weight.iter().map(|v| c * v).collect_large())
+    }
+
+    /// The problem of all classes of a fold.
+    pub fn class_problem<'b>(&'b self, fold: usize, class: &'b [u32], cost: &'b [f64]) -> ClassProblem<'b> {
+        ClassProblem {
+            rows: self.rows,
+            ids: Some(&self.parts[fold].train),
+            class,
+            n_classes: self.labels.n_classes as usize,
+            cost,
+            intercept: self.settings.intercept,
+        }
+    }
+
+    /// How a fold's fit of all classes to a duality gap goes about it.
+    pub fn class_params(&self, fold: usize) -> Params {
+        let params = self.settings.params;
+        Params { tol: GAP_PER_TOL * params.tol, seed: params.seed.wrapping_add(fold as u64), ..params }
     }
 
     /// Decision values of the held-out rows of lane `k`.

@@ -21,10 +21,6 @@ use super::{Route, RouteState, SearchStep};
 use crate::fit::{Certificate, Monitor, check_length};
 use crate::{Result, memory, parallel};
 
-/// Relative duality gap of fits per unit of `tol`: about the accuracy that the gradient criterion gives in
-/// the primal.
-pub const GAP_PER_TOL: f64 = 0.1;
-
 /// A certified fit, and how long its solution stays accepted unchanged.
 #[derive(Clone, Copy, Debug)]
 pub struct AcceptedFit {

@@ -55,6 +55,9 @@ pub const DEFAULT_C_MAX: f64 = 1024.0;
 pub const DEFAULT_RATIO: f64 = 2.0;
 /// Accuracy of the fits of a search, see [`SearchSettings::params`].
 pub const DEFAULT_SEARCH_TOL: f64 = 1e-2;
+/// Relative duality gap of fits per unit of `tol`: about the accuracy that the gradient criterion gives in
+/// the primal.
+pub const GAP_PER_TOL: f64 = 0.1;
 
 /// What to fit at each `C` and how well.
 #[derive(Clone, Copy, Debug)]

@@ -14,14 +14,13 @@
 //! has ended; for each of the fits in flight what [`crate::fit::multinomial`] says.
 
 use super::folds::LaneSetup;
-use super::lane::{AcceptedFit, Done, GAP_PER_TOL, LaneFit, LaneFits, LaneRoute, Saved};
-use crate::fit::crammer_singer::ClassProblem;
+use super::lane::{AcceptedFit, Done, LaneFit, LaneFits, LaneRoute, Saved};
 use crate::fit::crammer_singer::weights::LINE;
 use crate::fit::multinomial::point::Point;
 use crate::fit::multinomial::softmax::FAR;
 use crate::fit::multinomial::start::SoftmaxStart;
 use crate::fit::multinomial::strips::Strips;
-use crate::fit::{Intercept, Monitor, Params, Status, check_length, multinomial};
+use crate::fit::{Intercept, Monitor, Status, check_length, multinomial};
 use crate::matrix::design::Design;
 use crate::matrix::lanes::Block;
 use crate::matrix::{Pass, Rows};
@@ -63,26 +62,15 @@ impl LaneFits for MultinomialFits<'_> {
         last: Option<(AcceptedFit, SoftmaxKept)>,
         monitor: &dyn Monitor,
     ) -> Result<LaneFit<SoftmaxKept>> {
-        let (setup, part) = (self.setup, &self.setup.parts[fold]);
-        let class: Vec<u32> = part.train.iter().map(|&i| setup.labels.ids[i as usize]).collect_large();
-        let cost: Vec<f64> = part.weight.iter().map(|v| c * v).collect_large();
-        let problem = ClassProblem {
-            rows: setup.rows,
-            ids: Some(&part.train),
-            class: &class,
-            n_classes: setup.labels.n_classes as usize,
-            cost: &cost,
-            intercept: setup.settings.intercept,
-        };
-        let tol = GAP_PER_TOL * setup.settings.params.tol;
-        let seed = setup.settings.params.seed.wrapping_add(fold as u64);
-        let params = Params { tol, seed, ..setup.settings.params };
+        let setup = self.setup;
+        let (class, cost) = setup.classes_and_costs(fold, c);
+        let (problem, params) = (setup.class_problem(fold, &class, &cost), setup.class_params(fold));
         let start = last.map(|(_, SoftmaxKept(start))| start);
         let found = multinomial::solve_from(&problem, start, &params, monitor)?;
         let (point, certificate) = (found.point, found.certificate);
         let is_converged = point.status == Status::Converged;
         let norm = 0.5 * point.w.dot(&point.w, point.w.n_columns());
-        let accepted = AcceptedFit::new(c, norm, certificate, is_converged, tol);
+        let accepted = AcceptedFit::new(c, norm, certificate, is_converged, params.tol);
         let decisions = self.score(fold, &point);
         let done = Done {
             passes: point.passes,
