@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 _FRAME = 2**32 - 8
-_OPEN = 2**32 - 2
 
 
 def event_paths(events: np.ndarray) -> np.ndarray:
@@ -56,7 +55,7 @@ def layers(plane: Any) -> np.ndarray:
         at = corner[edges]
         at = np.unique(at[is_joint[at]])
         across = facet[touching[_ranges(around[at], around[at + 1])]]
-        reached = np.unique(np.concatenate([over[over < _OPEN], across]))
+        reached = np.unique(np.concatenate([over[over < plane.OPEN], across]))
         frontier = reached[layer[reached] < 0]
         layer[frontier] = number
     return layer

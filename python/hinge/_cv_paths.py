@@ -21,7 +21,7 @@ from hinge import _scoring
 from hinge._certificate import Certificate
 from hinge._csearch import CSearch
 from hinge._folds import Folds
-from hinge._probability import is_softmax
+from hinge._probability import is_softmax, multi_class_of
 from hinge._problem import Problem
 from hinge._warn import warn
 
@@ -153,7 +153,7 @@ def _fit_present(model: Any, C: float, problem: Problem, options: dict[str, Any]
     else:
         model.n_iter_, model.certificate_ = np.zeros(1, dtype=np.int64), _exact(_n_fits(problem, options))
         coef, intercept = np.zeros((1, n_features)), np.zeros(1)
-    model.classes_, model.multi_class_ = classes, "multinomial" if is_softmax(options, len(classes)) else "ovr"
+    model.classes_, model.multi_class_ = classes, multi_class_of(options, len(classes))
     if len(present) == len(classes):
         return
     if len(classes) == 2:

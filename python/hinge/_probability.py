@@ -20,6 +20,11 @@ def is_softmax(options: dict[str, Any], n_classes: int) -> bool:
     return options["multi_class"] == "multinomial" and n_classes > 2
 
 
+def multi_class_of(options: dict[str, Any], n_classes: int) -> str:
+    """What a model of such fits has as ``multi_class_``."""
+    return "multinomial" if is_softmax(options, n_classes) else "ovr"
+
+
 def probabilities(values: np.ndarray, part: dict[str, Any] = LOGISTIC, *, labels: bool = False) -> np.ndarray:
     """Probability of each class.
 

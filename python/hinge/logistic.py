@@ -15,7 +15,7 @@ from hinge._fit_rows import FitRows
 from hinge._inherited_docs import with_docs_of
 from hinge._parameters import LOGISTIC_REGRESSION, LOGISTIC_REGRESSION_CV
 from hinge._probabilistic import ProbabilisticClassifier
-from hinge._probability import LOGISTIC, SOFTMAX, is_softmax, log_probabilities, probabilities
+from hinge._probability import LOGISTIC, SOFTMAX, log_probabilities, multi_class_of, probabilities
 from hinge._problem import Problem
 from hinge._searched import SearchedClassifier
 from hinge._stream import StreamClassifier
@@ -256,7 +256,7 @@ class LogisticRegressionCV(SearchedClassifier, LogisticRegression):
             self.__dict__.pop(name, None)
         n = problem.X.shape[1]
         self.classes_, self.presolve_, self._map = problem.classes, None, None
-        self.multi_class_ = "multinomial" if is_softmax(options, len(problem.classes)) else "ovr"
+        self.multi_class_ = multi_class_of(options, len(problem.classes))
         self.coef_ = np.ascontiguousarray(weights[:, :n])
         self.intercept_ = np.zeros(len(weights)) if options["intercept"] is None else weights[:, n].copy()
 

@@ -176,6 +176,19 @@ class CostPath(Explored):
         """Layer of each facet as Wesierski et al. (section 3.1) count them: a layer reaches over edges and vertices.
 
         :attr:`layer` counts crossings of edges only, and is at most twice as large.
+
+        Returns
+        -------
+        ndarray of shape (n_facets,)
+
+        Examples
+        --------
+        >>> from hinge import cost_path
+        >>> from sklearn.datasets import make_classification
+        >>> X, y = make_classification(n_samples=20, n_features=5, random_state=0)
+        >>> path = cost_path(X, y, box=(1.0, 1.0))
+        >>> bool((path.layers_across_vertices() <= path.layer).all())
+        True
         """
         return _cost_events.layers(self)
 

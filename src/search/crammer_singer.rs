@@ -7,7 +7,7 @@
 //! Memory per fold: the sparse dual variables, and for each of the fits in flight the weights of all classes.
 
 use super::folds::LaneSetup;
-use super::lane::{AcceptedFit, Done, LaneFit, LaneFits, LaneRoute, Saved};
+use super::lane::{AcceptedFit, LaneFit, LaneFits, LaneRoute, Saved};
 use crate::fit::crammer_singer::{Alpha, ClassSolution, ClassStart};
 use crate::fit::{Intercept, Monitor, Status, check_length, crammer_singer};
 use crate::matrix::Rows;
@@ -65,12 +65,11 @@ impl LaneFits for AllClassesFits<'_> {
         let accepted = AcceptedFit::new(c, norm, solution.certificate, is_converged, params.tol);
         let factor = if norm > 0.0 { solution.alpha.values.iter().sum::<f64>() / (2.0 * norm) } else { 1.0 };
         let (objective, decisions) = (solution.certificate.primal, self.score(fold, &solution));
-        let (passes, n_iter, until) = (solution.passes, solution.n_iter, accepted.until);
-        let done = Done { passes, n_iter, is_converged, is_unchanged: false, objective, until };
+        let (passes, n_iter) = (solution.passes, solution.n_iter);
         let start =
             ClassStart { alpha: Some(solution.alpha), intercepts: Some(solution.intercepts), factor: None };
         let kept = AllClassesSolution { start, factor };
-        Ok(LaneFit { accepted, kept, done, decisions })
+        Ok(LaneFit { accepted, kept, passes, n_iter, is_converged, objective, decisions })
     }
 
     fn decisions(&self, _: usize, _: &AllClassesSolution) -> Option<Vec<f64>> {

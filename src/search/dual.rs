@@ -18,7 +18,7 @@
 
 use super::GAP_PER_TOL;
 use super::folds::LaneSetup;
-use super::lane::{AcceptedFit, Done, LaneFit, LaneFits, LaneRoute, Saved, accepted_until};
+use super::lane::{AcceptedFit, LaneFit, LaneFits, LaneRoute, Saved, accepted_until};
 use super::saturation;
 use super::saturation::{Extension, PrimalPoint};
 use crate::fit::{Monitor, Params, Solution, SolverKind, Start, Status, auto, check_length};
@@ -160,9 +160,8 @@ impl LaneAt<'_> {
         let is_consistent = solution.is_consistent && !is_extended;
         let start = Start { w: Some((w, intercept)), alpha: Some(alpha), is_consistent };
         let kept = DualSolution { start, dual: certificate.dual, solver };
-        let (objective, until) = (accepted.objective(c), accepted.until);
-        let done = Done { passes, n_iter, is_converged, is_unchanged: false, objective, until };
-        Ok(LaneFit { accepted, kept, done, decisions })
+        let objective = accepted.objective(c);
+        Ok(LaneFit { accepted, kept, passes, n_iter, is_converged, objective, decisions })
     }
 
     /// Tries to make the solution one that is accepted up to the last `C` of the search; tells whether it

@@ -161,8 +161,14 @@ pub struct LaneFit<T> {
     pub accepted: AcceptedFit,
     /// What is kept of it.
     pub kept: T,
-    /// What it took and reached.
-    pub done: Done,
+    /// As in [`Done`].
+    pub passes: f64,
+    /// As in [`Done`].
+    pub n_iter: usize,
+    /// As in [`Done`].
+    pub is_converged: bool,
+    /// As in [`Done`].
+    pub objective: f64,
     /// Decision values of the held-out rows.
     pub decisions: Vec<f64>,
 }
@@ -230,8 +236,9 @@ fn advance<F: LaneFits>(
         let done = Done { passes: 0.0, n_iter: 0, is_converged: true, is_unchanged: true, objective, until };
         return Ok((done, decisions));
     }
-    let LaneFit { accepted, kept, done, decisions } =
+    let LaneFit { accepted, kept, passes, n_iter, is_converged, objective, decisions } =
         fits.fit_at(number, c, lane.solution.take(), monitor)?;
+    let done = Done { passes, n_iter, is_converged, is_unchanged: false, objective, until: accepted.until };
     *lane = SearchLane { solution: Some((accepted, kept)), is_scored: true };
     Ok((done, Some(decisions)))
 }

@@ -14,7 +14,7 @@
 //! has ended; for each of the fits in flight what [`crate::fit::multinomial`] says.
 
 use super::folds::LaneSetup;
-use super::lane::{AcceptedFit, Done, LaneFit, LaneFits, LaneRoute, Saved};
+use super::lane::{AcceptedFit, LaneFit, LaneFits, LaneRoute, Saved};
 use crate::fit::crammer_singer::weights::LINE;
 use crate::fit::multinomial::point::Point;
 use crate::fit::multinomial::softmax::FAR;
@@ -72,15 +72,9 @@ impl LaneFits for MultinomialFits<'_> {
         let norm = 0.5 * point.w.dot(&point.w, point.w.n_columns());
         let accepted = AcceptedFit::new(c, norm, certificate, is_converged, params.tol);
         let decisions = self.score(fold, &point);
-        let done = Done {
-            passes: point.passes,
-            n_iter: point.n_iter,
-            is_converged,
-            is_unchanged: false,
-            objective: certificate.primal,
-            until: accepted.until,
-        };
-        Ok(LaneFit { accepted, kept: SoftmaxKept(SoftmaxStart::of(point)), done, decisions })
+        let (passes, n_iter, objective) = (point.passes, point.n_iter, certificate.primal);
+        let kept = SoftmaxKept(SoftmaxStart::of(point));
+        Ok(LaneFit { accepted, kept, passes, n_iter, is_converged, objective, decisions })
     }
 
     fn decisions(&self, _: usize, _: &SoftmaxKept) -> Option<Vec<f64>> {

@@ -179,7 +179,8 @@ fn finish(
         }
         tol *= SHARPER;
         let left = Params { tol, max_iter: params.max_iter - point.n_iter, ..*params };
-        point = newton_from(problem, Some(point), false, &left, monitor)?.point;
+        let is_exact = is_small(&Design { rows: problem.rows, ids: problem.ids, bias: 0.0 });
+        point = newton_from(problem, Some(point), is_exact, &left, monitor)?.point;
         certificate = certificate::certify(&setup, &mut point)?;
     }
     let status = match point.status {

@@ -17,7 +17,7 @@ use super::softmax::{Lines, dot, loss_at};
 use super::strips::Strips;
 use crate::fit::crammer_singer::weights::LINE;
 use crate::fit::problem::Status;
-use crate::fit::sweep::sum;
+use crate::fit::sweep::{for_chunks, sum};
 use crate::matrix::lanes::Block;
 use crate::{Result, memory};
 
@@ -95,7 +95,10 @@ impl SoftmaxStart {
         setup.scatter(&slopes, &mut w);
         setup.poll()?;
         let squared = w.dot(&w, w.n_columns());
-        let entropy: Vec<f64> = (0..setup.n_rows()).map(|i| of_others(setup, i, &p, &logits)).collect();
+        let mut entropy: Vec<f64> = memory::zeros(setup.n_rows());
+        for_chunks(&mut entropy, |start, entropy| {
+            entropy.iter_mut().zip(start..).for_each(|(sum, i)| *sum = of_others(setup, i, &p, &logits));
+        });
         let line = DualLine { cost: setup.problem.cost, rest: &rest, entropy: &entropy, squared };
         let factor = line.best();
         setup.each_row(&mut logits, |i, row| scale(row, factor, rest[i], setup.problem.class[i] as usize));

@@ -163,6 +163,14 @@ fn minimise_polished<T: DualLoss>(
 /// costs half as much as a factorisation.
 const LEAST_PRODUCTS: usize = 2;
 
+/// Products of a step in the dual at most, beside the one that its weights take.
+fn affordable_products(newton: &Newton<'_, 1>) -> usize {
+    let passes = POLISH_SHARE * newton.price();
+    let curved = newton.curvature.iter().filter(|bend| **bend != [0.0]).count();
+    let products = (passes * newton.z.len() as f64 / curved.max(1) as f64) as usize;
+    products.saturating_sub(1)
+}
+
 /// How to find a dual point that is better than the slopes.
 enum Way {
     None,
@@ -197,12 +205,9 @@ impl Goals {
         };
         let distance = distance / primal;
         let is_due = if is_enough { gap > POLISH_LOOSE * distance } else { distance <= self.distance };
-        let passes = POLISH_SHARE * newton.price();
-        let curved = newton.curvature.iter().filter(|bend| **bend != [0.0]).count();
-        // The weights take another one.
-        let products = (passes * newton.z.len() as f64 / curved.max(1) as f64) as usize;
-        if is_due && products > LEAST_PRODUCTS {
-            Way::Step { products: products - 1 }
+        let products = if is_due { affordable_products(newton) } else { 0 };
+        if products >= LEAST_PRODUCTS {
+            Way::Step { products }
         } else if is_end || !is_enough && gap <= self.slopes {
             // Far from the optimum, or by one product, an epoch is better.
             Way::Epoch
