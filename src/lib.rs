@@ -25,7 +25,8 @@
 //!   [`durable`]: files that are never lost;
 //! * [`matrix`]: row access over borrowed CSR and dense arrays, and the kernels; [`pairs`]: degree-2 features
 //!   of such rows; [`presolve`]: the same problem with fewer columns; [`text`]: the svmlight reader;
-//! * [`loss`]: the losses with derivative, curvature and conjugate;
+//! * [`loss`]: the losses with derivative, curvature and conjugate; [`penalty`]: what weights cost, and their
+//!   bounds;
 //! * [`mod@fit`]: solvers, pure functions from a [`fit::Problem`] to a [`fit::Solution`];
 //! * [`labels`]: the binary problems of classes and labels;
 //! * [`store`]: the compressed block file, written from any stream of rows, read as if it were hostile;
@@ -70,6 +71,7 @@ pub mod model;
 pub mod online;
 pub mod pairs;
 pub mod parallel;
+pub mod penalty;
 pub mod presolve;
 pub mod search;
 pub mod source;

@@ -101,7 +101,7 @@ impl StoreSearch<'_> {
             .map(|(&k, w)| self.task.factor[k as usize] * w)
             .collect_large();
         let rows = &mapped(arena.view(), self.blocks.map);
-        let task = crate::search::SearchData { rows, labels, weight: &weight, folds: &folds };
+        let task = crate::search::SearchData { rows, labels, weight: &weight, folds: &folds, penalty: None };
         crate::search::search(&task, &self.settings, self.plan, self.resume, monitor, visit)
     }
 

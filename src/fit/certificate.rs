@@ -57,7 +57,7 @@ pub const PASSES: f64 = 2.0;
 /// `2 u`.
 pub const UNIT: f64 = f64::EPSILON;
 /// Rounding errors of a term of the dual, in units of `u a_i`.
-const DUAL_TERM: f64 = 160.0;
+pub const DUAL_TERM: f64 = 160.0;
 /// Sums are computed again in twice the precision if rounding makes up more than this share of a gap above
 /// the tolerance.
 const NOTABLE: f64 = 0.1;
@@ -354,7 +354,7 @@ impl Extent {
 }
 
 /// Additions behind a sum over `n` rows; at most twice as many are behind one over `n` weights.
-fn chain(n: usize) -> f64 {
+pub fn chain(n: usize) -> f64 {
     (n.min(ROW_CHUNK) + n / ROW_CHUNK) as f64
 }
 

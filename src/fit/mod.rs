@@ -13,6 +13,7 @@
 //! * [`baselines`]: solvers for comparison;
 //! * [`crammer_singer`]: the multi-class problem of Crammer and Singer, all classes at once;
 //! * [`multinomial`]: multinomial logistic regression, all classes at once;
+//! * [`penalised`]: absolute values of the weights, bounds, factors for columns;
 //! * [`objective`]: the row terms of an objective; [`stop`]: when a Newton fit ends; [`intercept`]: exact
 //!   minimisation over the intercept alone;
 //! * [`sweep`]: parallel passes over the rows with a fixed order of summation;
@@ -32,6 +33,7 @@ pub mod multinomial;
 pub mod newton;
 pub mod objective;
 pub mod params;
+pub mod penalised;
 pub mod presolved;
 pub mod problem;
 pub mod routes;

@@ -27,6 +27,9 @@ pub enum SolverKind {
     CuttingPlane,
     /// Subgradient descent in the primal; called by [`super::baselines::subgradient::solve`] only.
     Subgradient,
+    /// Newton steps on working sets of columns, [`super::penalised`]; for penalties other than the square only,
+    /// which no other solver takes.
+    WorkingSet,
     /// The sequential dual method of [`super::crammer_singer`], for all classes at once; no solver of binary
     /// problems.
     CrammerSinger,
@@ -47,7 +50,11 @@ impl SolverKind {
 
     /// The name of the solver.
     pub fn name(self) -> &'static str {
-        Self::NAMES.iter().find(|(_, solver)| *solver == self).map_or("subgradient", |(name, _)| name)
+        match Self::NAMES.iter().find(|(_, solver)| *solver == self) {
+            Some((name, _)) => name,
+            None if self == Self::WorkingSet => super::penalised::NAME,
+            None => "subgradient",
+        }
     }
 }
 

@@ -5,6 +5,8 @@
 //! coordinate descent cross on this machine. What a loss costs by dual descent is in the loss's own
 //! file ([`crate::loss::Loss::expected_passes`]); whether columns are packed, in [`crate::presolve`].
 
+use super::penalised::quadratic::InnerStop;
+
 /// How slow a descent may be before another solver takes over, in visits of all rows.
 #[derive(Clone, Copy, Debug)]
 pub struct Patience {
@@ -144,3 +146,22 @@ pub const LEAST_READ: usize = 1 << 20;
 pub const MAX_LOST: f64 = 0.3;
 /// Half the number of epochs that one thread does alone the first time; the number doubles each time.
 pub const LEAST_ALONE: usize = 4;
+
+// Penalties on absolute values, bounds and factors.
+
+/// Share of the gap at which Newton steps on a working set end.
+pub const WORKING_SET_AIM: f64 = 0.01;
+/// Columns that join a working set, as a multiple of those that stay,
+pub const WORKING_SET_GROWTH: usize = 1;
+/// and at least.
+pub const WORKING_SET_LEAST: usize = 100;
+/// Columns up to which the matrix of a quadratic model is formed: 8 MB.
+pub const GRAM_COLUMNS: usize = 1024;
+/// Pairs of entries in a row per entry up to which the matrix is cheaper than a descent on the entries.
+pub const GRAM_PAIRS: f64 = 32.0;
+/// Columns up to which the matrix is factorised for a jump to the minimum.
+pub const JUMP_COLUMNS: usize = 512;
+/// When a descent on entries ends,
+pub const ENTRIES_STOP: InnerStop = InnerStop { share: 0.05, epochs: 100, between_jumps: usize::MAX };
+/// and one on a matrix.
+pub const GRAM_STOP: InnerStop = InnerStop { share: 1e-6, epochs: 2000, between_jumps: 20 };

@@ -21,6 +21,7 @@ pub use source::{Blocks, Checked, Source, Targets};
 pub use spec::{MapSpec, PresolveChoice, Spec};
 
 use crate::blocks::budget;
+use crate::fit::penalised::SMOOTH_ONLY;
 use crate::fit::{Intercept, Monitor, Solution, SolverKind, auto};
 use crate::labels::sparse::{self, SparseSolution};
 use crate::labels::{self, Classification, Labels, crammer_singer, multinomial};
@@ -32,6 +33,12 @@ use crate::source::mapped::StoreMap;
 use crate::store::reader::Store;
 use crate::{Error, Result, blocks};
 use source::Whole;
+
+/// Where a penalty other than the square of the weights is possible.
+const OTHER_PENALTY_IN_MEMORY: &str =
+    "a matrix with a penalty other than 'l2', factors or bounds: its solver reads whole columns in memory";
+/// For which targets.
+const OTHER_PENALTY_IN_CLASSES: &str = "one class per row with a penalty other than 'l2', factors or bounds";
 
 /// Fits a model.
 ///
@@ -66,6 +73,7 @@ pub fn fit(
     spec: &Spec,
     monitor: &dyn Monitor,
 ) -> Result<Outcome> {
+    spec.check_penalty(source, targets)?;
     match (source, targets) {
         (Source::Rows(data), Targets::Classes(labels)) if spec.is_crammer_singer() => {
             fit_all_classes(data, labels, cost, spec, monitor)
@@ -113,6 +121,12 @@ fn fit_classes(
 ) -> Result<Outcome> {
     if let Some(map) = &spec.map {
         return fit_mapped(data, &map.map(data.rows.n_cols())?, labels, cost, spec, monitor);
+    }
+    if let Some(penalty) = spec.penalty {
+        data.structure.check_solvable()?;
+        let all = Classification { rows: &data.rows.into(), labels, cost, intercept: spec.intercept };
+        let solutions = labels::penalised::fit(&all, spec.loss, penalty, &spec.params, monitor)?;
+        return Ok(Outcome::of_solutions(solutions, data.rows.n_cols(), None));
     }
     let packed = pack(data, spec, cost, labels.n_problems(), monitor)?;
     let scaled = if packed.is_none() { data.rows.scaled() } else { None };
@@ -247,7 +261,37 @@ fn fit_whole(
     outcome.in_columns_of(store, map)
 }
 
-impl Spec {
+impl Spec<'_> {
+    /// Refuses a penalty other than the square where no solver takes it.
+    ///
+    /// # Errors
+    /// [`Error::Parameter`].
+    pub fn check_penalty(&self, source: &Source<'_>, targets: &Targets<'_>) -> Result<()> {
+        if self.penalty.is_none() {
+            return Ok(());
+        }
+        let refuse = |name: &'static str, value: &str, rule: &'static str| {
+            Err(Error::Parameter { name, value: value.into(), rule })
+        };
+        match (source, targets) {
+            (Source::Store(..), _) => refuse("X", "a block store", OTHER_PENALTY_IN_MEMORY),
+            (_, Targets::Sets { .. }) => refuse("y", "a matrix of labels", OTHER_PENALTY_IN_CLASSES),
+            _ if self.map.is_some() => {
+                refuse("degree", "2", "1 with a penalty other than 'l2', factors or bounds")
+            }
+            _ if self.params.solver != SolverKind::Auto => {
+                let rule = "'auto' with a penalty other than 'l2', factors or bounds";
+                refuse("solver", &format!("{:?}", self.params.solver.name()), rule)
+            }
+            (_, Targets::Classes(labels)) if self.is_multinomial(labels.n_classes)? => {
+                let rule = "\"ovr\" with a penalty other than 'l2', factors or bounds";
+                refuse("multi_class", "\"multinomial\"", rule)
+            }
+            _ if !self.loss.is_smooth() => refuse("loss", "\"hinge\"", SMOOTH_ONLY),
+            _ => Ok(()),
+        }
+    }
+
     /// Whether all classes are one problem.
     pub fn is_crammer_singer(&self) -> bool {
         self.params.solver == SolverKind::CrammerSinger
@@ -276,7 +320,7 @@ impl Spec {
     }
 }
 
-impl Default for Spec {
+impl Default for Spec<'_> {
     /// Squared hinge with a free intercept, to a relative gap of 1e-4.
     fn default() -> Self {
         Self {
@@ -286,6 +330,7 @@ impl Default for Spec {
             presolve: PresolveChoice::Auto,
             map: None,
             multi_class: MultiClass::OneVsRest,
+            penalty: None,
         }
     }
 }

@@ -15,7 +15,7 @@ use crate::{Error, Result};
 /// A search for `C`.
 pub struct Search<'a> {
     /// How to fit.
-    pub spec: &'a Spec,
+    pub spec: &'a Spec<'a>,
     /// The splits: row numbers of the matrix, or of the store's input.
     pub folds: &'a [Fold],
     /// Which values of `C`, and when to end.
@@ -43,6 +43,7 @@ impl Search<'_> {
         monitor: &dyn Monitor,
         visit: &mut StepVisitor<'_>,
     ) -> Result<EndReason> {
+        self.spec.check_penalty(source, targets)?;
         match (source, targets) {
             (Source::Rows(data), Targets::Classes(labels)) => {
                 self.run_on_rows(data, *labels, weight, monitor, visit)
@@ -65,7 +66,13 @@ impl Search<'_> {
         let (settings, folds) = (self.settings(labels.n_classes)?, self.folds);
         if let Some(map) = &self.spec.map {
             let map = map.map(data.rows.n_cols())?;
-            let task = SearchData { rows: &data.mapped(None, &map)?, labels, weight, folds };
+            let task = SearchData { rows: &data.mapped(None, &map)?, labels, weight, folds, penalty: None };
+            return search::search(&task, &settings, self.plan, self.resume, monitor, visit);
+        }
+        if let Some(penalty) = self.spec.penalty {
+            data.structure.check_solvable()?;
+            let rows = data.rows.into();
+            let task = SearchData { rows: &rows, labels, weight, folds, penalty: Some(penalty) };
             return search::search(&task, &settings, self.plan, self.resume, monitor, visit);
         }
         // A search reads its data so often that it always pays.
@@ -75,7 +82,7 @@ impl Search<'_> {
             Some(packed) => packed.view(),
             None => data.narrowest(scaled.as_ref()),
         };
-        let task = SearchData { rows: &rows, labels, weight, folds };
+        let task = SearchData { rows: &rows, labels, weight, folds, penalty: None };
         search::search(&task, &settings, self.plan, self.resume, monitor, visit)
     }
 

@@ -5,12 +5,13 @@ use crate::fit::{Intercept, Params};
 use crate::labels::MultiClass;
 use crate::loss::LossKind;
 use crate::pairs::map::{Factors, Map};
+use crate::penalty::Penalty;
 use crate::source::mapped::StoreMap;
 use crate::store::reader::Store;
 
 /// What a fit is asked for, whatever the data.
 #[derive(Clone, Copy, Debug)]
-pub struct Spec {
+pub struct Spec<'a> {
     /// The loss.
     pub loss: LossKind,
     /// Treatment of the intercept.
@@ -23,6 +24,8 @@ pub struct Spec {
     pub map: Option<MapSpec>,
     /// What more than two classes are to the logistic loss.
     pub multi_class: MultiClass,
+    /// The penalty, where it is not the square of all weights.
+    pub penalty: Option<&'a Penalty>,
 }
 
 /// Whether to presolve.

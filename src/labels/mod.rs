@@ -1,5 +1,6 @@
 //! One-vs-rest: the binary problems of a classification task, as parallel tasks over one matrix.
-//! [`crammer_singer`], [`multinomial`]: all classes as one problem. [`sparse`]: thousands of labels with
+//! [`crammer_singer`], [`multinomial`]: all classes as one problem. [`penalised`]: with a penalty other than
+//! the square. [`sparse`]: thousands of labels with
 //! sparse weights. [`classes`]: what classes are called. [`scores`]: predictions of many labels, with
 //! [`inverted_index`] for sparse weights.
 //!
@@ -11,6 +12,7 @@ pub mod classes;
 pub mod crammer_singer;
 pub mod inverted_index;
 pub mod multinomial;
+pub mod penalised;
 pub mod scores;
 pub mod sparse;
 

@@ -3,35 +3,83 @@
 use super::design::Design;
 use super::rows::Rows;
 use crate::memory;
+use crate::memory::CollectLarge;
 
-/// The entries of each column, times a factor per row: 12 bytes each.
+/// The entries of each column: 4 bytes each for the rows, and for the values none where all are 1, 4 where
+/// single precision holds them exactly, else 8.
 pub struct Columns {
+    n_rows: usize,
     starts: Vec<usize>,
     rows: Vec<u32>,
-    values: Vec<f64>,
+    values: Values,
+}
+
+/// The values of all entries, in the narrowest exact form.
+enum Values {
+    Ones,
+    Single(Vec<f32>),
+    Double(Vec<f64>),
+}
+
+/// Runs `$body` with `$values` an iterator over the values of a range of entries, whatever their form.
+macro_rules! with_values {
+    ($columns:expr, $range:expr, $values:ident => $body:expr) => {
+        match &$columns.values {
+            Values::Ones => {
+                let $values = std::iter::repeat_n(1.0f64, $range.len());
+                $body
+            }
+            Values::Single(values) => {
+                let $values = values[$range.clone()].iter().map(|&v| f64::from(v));
+                $body
+            }
+            Values::Double(values) => {
+                let $values = values[$range.clone()].iter().copied();
+                $body
+            }
+        }
+    };
 }
 
 impl Columns {
-    /// Copies a design matrix, row `i` multiplied by `factor[i]`; rows rise within a column. Two passes over
-    /// the data.
-    pub fn of<R: Rows>(design: &Design<'_, R>, factor: &[f64]) -> Self {
+    /// Copies a design matrix; rows rise within a column. Two passes over the data.
+    pub fn of<R: Rows>(design: &Design<'_, R>) -> Self {
         let mut starts = memory::zeros(design.n_cols() + 1);
+        let (mut are_ones, mut are_single) = (true, true);
         for i in 0..design.n_rows() {
-            design.for_each(i, |j, _| starts[j + 1] += 1);
+            design.for_each(i, |j, v| {
+                starts[j + 1] += 1;
+                are_ones &= v == 1.0;
+                are_single &= f64::from(v as f32) == v;
+            });
         }
         for j in 0..design.n_cols() {
             starts[j + 1] += starts[j];
         }
         let nnz = starts[design.n_cols()];
-        let (mut at, mut rows, mut values) = (memory::copy(&starts), memory::zeros(nnz), memory::zeros(nnz));
-        for i in 0..design.n_rows() {
-            design.for_each(i, |j, v| {
-                rows[at[j]] = i as u32;
-                values[at[j]] = factor[i] * v;
-                at[j] += 1;
-            });
-        }
-        Self { starts, rows, values }
+        let mut rows = memory::zeros(nnz);
+        let values = if are_ones {
+            fill(design, &starts, |at, i, _| rows[at] = i as u32);
+            Values::Ones
+        } else if are_single {
+            let mut values = memory::zeros(nnz);
+            fill(design, &starts, |at, i, v| (rows[at], values[at]) = (i as u32, v as f32));
+            Values::Single(values)
+        } else {
+            let mut values = memory::zeros(nnz);
+            fill(design, &starts, |at, i, v| (rows[at], values[at]) = (i as u32, v));
+            Values::Double(values)
+        };
+        Self { n_rows: design.n_rows(), starts, rows, values }
+    }
+
+    /// Multiplies the entries of each row by its factor.
+    pub fn scale_rows(&mut self, factor: &[f64]) {
+        let range = 0..self.rows.len();
+        let scaled = with_values!(self, range, values => {
+            values.zip(&self.rows).map(|(v, &i)| v * factor[i as usize]).collect_large()
+        });
+        self.values = Values::Double(scaled);
     }
 
     /// Number of columns.
@@ -44,11 +92,58 @@ impl Columns {
         self.len() == 0
     }
 
-    /// Row and value of each entry of column `j`.
+    /// Number of rows.
+    pub fn n_rows(&self) -> usize {
+        self.n_rows
+    }
+
+    /// Number of all entries.
+    pub fn n_entries(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// Number of entries of column `j`.
+    pub fn column_len(&self, j: usize) -> usize {
+        self.starts[j + 1] - self.starts[j]
+    }
+
+    /// Rows of the entries of column `j`.
+    pub fn rows_of(&self, j: usize) -> &[u32] {
+        &self.rows[self.starts[j]..self.starts[j + 1]]
+    }
+
+    /// Calls `f` with the row and value of each entry of column `j`.
     #[inline(always)]
-    pub fn entries(&self, j: usize) -> impl Iterator<Item = (usize, f64)> + '_ {
+    pub fn for_each(&self, j: usize, mut f: impl FnMut(usize, f64)) {
         let range = self.starts[j]..self.starts[j + 1];
-        self.rows[range.clone()].iter().zip(&self.values[range]).map(|(&i, &v)| (i as usize, v))
+        let rows = &self.rows[range.clone()];
+        with_values!(self, range, values => rows.iter().zip(values).for_each(|(&i, v)| f(i as usize, v)));
+    }
+
+    /// `sum_i f(i, x_ij)` over the entries of column `j`, in four sums that need not wait for each other.
+    #[inline(always)]
+    pub fn sum<const K: usize>(&self, j: usize, f: impl Fn(usize, f64) -> [f64; K]) -> [f64; K] {
+        let mut sums = [[0.0; K]; 4];
+        let mut way = 0;
+        self.for_each(j, |i, v| {
+            let terms = f(i, v);
+            for k in 0..K {
+                sums[way][k] += terms[k];
+            }
+            way = (way + 1) & 3;
+        });
+        std::array::from_fn(|k| (sums[0][k] + sums[1][k]) + (sums[2][k] + sums[3][k]))
+    }
+}
+
+/// Calls `put` with the place of each entry, its row and its value.
+fn fill<R: Rows>(design: &Design<'_, R>, starts: &[usize], mut put: impl FnMut(usize, usize, f64)) {
+    let mut next = memory::copy(starts);
+    for i in 0..design.n_rows() {
+        design.for_each(i, |j, v| {
+            put(next[j], i, v);
+            next[j] += 1;
+        });
     }
 }
 
@@ -57,18 +152,29 @@ mod tests {
     use super::*;
     use crate::matrix::csr::CsrView;
 
+    fn entries(columns: &Columns) -> Vec<Vec<(usize, f64)>> {
+        let column = |j| {
+            let mut entries = Vec::new();
+            columns.for_each(j, |i, v| entries.push((i, v)));
+            entries
+        };
+        (0..columns.len()).map(column).collect()
+    }
+
     #[test]
     fn transposes() {
-        let (x, _) = CsrView::new(&[0, 2, 2, 4], &[2, 0, 0, 1], &[5.0f64, 1.0, 7.0, 8.0], 4).unwrap();
-        let columns = Columns::of(&Design { rows: &x, ids: Some(&[2, 0]), bias: 3.0 }, &[1.0, -1.0]);
-        let all: Vec<Vec<(usize, f64)>> = (0..columns.len()).map(|j| columns.entries(j).collect()).collect();
-        let expected = vec![
-            vec![(0, 7.0), (1, -1.0)],
-            vec![(0, 8.0)],
-            vec![(1, -5.0)],
-            vec![],
-            vec![(0, 3.0), (1, -3.0)],
-        ];
-        assert_eq!(all, expected);
+        for third in [1.0, 0.5, 0.1] {
+            let values = [1.0f64, 1.0, 1.0, third];
+            let (x, _) = CsrView::new(&[0, 2, 2, 4], &[2, 0, 0, 1], &values, 4).unwrap();
+            let mut columns = Columns::of(&Design { rows: &x, ids: Some(&[2, 0]), bias: 1.0 });
+            let expected = |a: f64, b: f64| {
+                vec![vec![(0, a), (1, b)], vec![(0, a * third)], vec![(1, b)], vec![], vec![(0, a), (1, b)]]
+            };
+            assert_eq!(entries(&columns), expected(1.0, 1.0));
+            assert_eq!(columns.sum(4, |i, v| [v * (i + 1) as f64]), [3.0]);
+            assert_eq!((columns.n_rows(), columns.column_len(0), columns.rows_of(2)), (2, 2, &[1u32][..]));
+            columns.scale_rows(&[2.0, -1.0]);
+            assert_eq!(entries(&columns), expected(2.0, -1.0));
+        }
     }
 }

@@ -1,12 +1,15 @@
 //! Strings and numbers of the Python surface to the enums of the crate. The facade has checked them; what
 //! arrives wrong here is refused all the same.
 
+use numpy::PyReadonlyArray1;
 use pyo3::prelude::*;
 
 use super::pairs::MapOptions;
 use crate::fit::{Intercept, Params, SolverKind};
 use crate::front::{MultiClass, PresolveChoice, Spec};
 use crate::loss::LossKind;
+use crate::memory;
+use crate::penalty::{Penalty, PerColumn};
 use crate::{Error, Result};
 
 fn unknown<T>(name: &'static str, value: &str, rule: &'static str) -> Result<T> {
@@ -73,11 +76,46 @@ pub struct FitOptions {
     /// A missing key is one-vs-rest.
     #[pyo3(default)]
     pub multi_class: Option<String>,
+    /// A missing key is the square of the weights.
+    #[pyo3(default)]
+    pub penalty: Option<PenaltyOptions>,
+}
+
+/// A number for all columns, or an array with one for each.
+#[derive(FromPyObject)]
+enum Numbers<'py> {
+    All(f64),
+    Each(PyReadonlyArray1<'py, f64>),
+}
+
+impl Numbers<'_> {
+    fn copied(self) -> PyResult<PerColumn> {
+        Ok(match self {
+            Self::All(value) => PerColumn::All(value),
+            Self::Each(values) => {
+                PerColumn::Each(memory::catch(|| PyResult::Ok(memory::copy(values.as_slice()?)))?)
+            }
+        })
+    }
+}
+
+/// A penalty, from a dict with `l1_ratio`, `factors`, `lower` and `upper`.
+pub struct PenaltyOptions(pub Penalty);
+
+impl<'py> FromPyObject<'_, 'py> for PenaltyOptions {
+    type Error = PyErr;
+
+    fn extract(given: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        let numbers = |name: &str| given.get_item(name)?.extract::<Numbers<'_>>()?.copied();
+        let l1_ratio = given.get_item("l1_ratio")?.extract()?;
+        let (factors, lower, upper) = (numbers("factors")?, numbers("lower")?, numbers("upper")?);
+        Ok(Self(Penalty { l1_ratio, factors, lower, upper }))
+    }
 }
 
 impl FitOptions {
     /// The options as the crate has them.
-    pub fn spec(&self) -> Result<Spec> {
+    pub fn spec(&self) -> Result<Spec<'_>> {
         let Self { tol, max_iter, seed, .. } = *self;
         Ok(Spec {
             loss: loss(&self.loss)?,
@@ -86,6 +124,7 @@ impl FitOptions {
             presolve: presolve(&self.presolve)?,
             map: self.map.as_ref().map(MapOptions::spec),
             multi_class: multi_class(self.multi_class.as_deref())?,
+            penalty: self.penalty.as_ref().map(|given| &given.0),
         })
     }
 }

@@ -45,7 +45,7 @@ fn unknown<T>(name: &'static str, value: &str, rule: &'static str) -> Result<T> 
 }
 
 impl DescentOptions {
-    fn spec(&self) -> Result<Spec> {
+    fn spec(&self) -> Result<Spec<'_>> {
         let (loss, intercept) = (options::loss(&self.loss)?, options::intercept(self.intercept)?);
         Ok(Spec { loss, intercept, presolve: options::presolve(&self.presolve)?, ..Spec::default() })
     }

@@ -9,8 +9,11 @@ use super::journal::Journal;
 use super::plan::{EndReason, SearchPlan, SearchSchedule, Visited};
 use super::primal::Primal;
 use super::runner::Runner;
-use super::{Route, SearchSettings, SearchStep, crammer_singer, dual, folds, lower_bound, multinomial};
+use super::{
+    Route, SearchSettings, SearchStep, crammer_singer, dual, folds, lower_bound, multinomial, penalised,
+};
 use crate::fit::{Intercept, Monitor, SolverKind, auto};
+use crate::labels::penalised::PenalisedColumns;
 use crate::labels::{check_row_count, check_weights};
 use crate::matrix::Rows;
 use crate::{Error, Result};
@@ -35,14 +38,20 @@ pub fn search(
     check_row_count(task.rows)?;
     task.labels.check(task.rows.n_rows())?;
     check_weights(task.weight, task.rows.n_rows())?;
-    let schedule = SearchSchedule::new(plan, || Ok(bound(task, settings)))?;
     let parts = folds::parts(task.rows, &task.labels, task.weight, task.folds)?;
-    let last = schedule.last();
-    let SearchData { rows, labels, weight, .. } = task;
-    let setup = LaneSetup { rows, labels, weight, parts: &parts, settings, last, monitor };
+    let SearchData { rows, labels, weight, penalty, .. } = task;
+    let mut setup = LaneSetup { rows, labels, weight, parts: &parts, settings, last: 0.0, monitor };
+    let columns =
+        penalty.map(|penalty| PenalisedColumns::of(rows, settings.intercept, penalty)).transpose()?;
+    let schedule = SearchSchedule::new(plan, || bound(task, &setup, columns.as_ref()))?;
+    setup.last = schedule.last();
     let journal =
         resume.map(|path| Journal::open(path, &Fingerprint::of(task, settings, plan))).transpose()?;
-    drive(schedule, Runner::new(route(&setup)?, journal), |step| fits(&setup, step), monitor, visit)
+    let route = match columns {
+        Some(columns) => Box::new(penalised::route(&setup, columns)),
+        None => route(&setup)?,
+    };
+    drive(schedule, Runner::new(route, journal), |step| fits(&setup, step), monitor, visit)
 }
 
 /// Goes through the values of a schedule. `fits` tells whether a step from a journal has the shape of the
@@ -114,10 +123,16 @@ fn route<'a>(setup: &'a LaneSetup<'a>) -> Result<Box<dyn Route + 'a>> {
     }
 }
 
-fn bound(task: &SearchData<'_>, settings: &SearchSettings) -> f64 {
+fn bound(task: &SearchData<'_>, setup: &LaneSetup<'_>, columns: Option<&PenalisedColumns>) -> Result<f64> {
+    let settings = setup.settings;
+    if let Some(columns) = columns
+        && let Some(bound) = penalised::lower_bound(setup, columns)?
+    {
+        return Ok(bound);
+    }
     let constant = if let Intercept::Penalised(s) = settings.intercept { s * s } else { 0.0 };
     let weight: f64 = task.weight.iter().sum();
     // See the description of `multinomial` for the 2.
     let factor = if settings.is_multinomial(task.labels.n_classes) { 2.0 } else { 1.0 };
-    lower_bound(settings.loss, factor * weight, task.rows.max_squared_norm() + constant)
+    Ok(lower_bound(settings.loss, factor * weight, task.rows.max_squared_norm() + constant))
 }

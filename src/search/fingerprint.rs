@@ -14,6 +14,7 @@ use crate::fit::Params;
 use crate::labels::MultiClass;
 use crate::matrix::{Matrix, Rows};
 use crate::memory::CollectLarge;
+use crate::penalty::{Penalty, PerColumn};
 
 /// Rows per parallel chunk.
 const CHUNK: usize = 2048;
@@ -34,7 +35,10 @@ impl Fingerprint {
             ("number of folds", task.folds.len().to_string()),
             ("hash of cv", hex(hash_folds(task))),
         ];
-        Self::with(&data, settings, plan)
+        let mut fingerprint = Self::with(&data, settings, plan);
+        // Older journals are of the squared weights, and do not name it.
+        fingerprint.0.extend(task.penalty.map(|penalty| ("penalty".to_owned(), describe(penalty))));
+        fingerprint
     }
 
     /// The fingerprint of a search over data that are described by the entries.
@@ -83,6 +87,15 @@ impl Fingerprint {
             None => format!("{name} is {there} there and {here} here"),
         })
     }
+}
+
+fn describe(penalty: &Penalty) -> String {
+    let Penalty { l1_ratio, factors, lower, upper } = penalty;
+    let hash = |numbers: &PerColumn| match numbers {
+        PerColumn::All(value) => format!("{value:?}"),
+        PerColumn::Each(values) => hex(hash_bytes(values.iter().flat_map(|v| v.to_le_bytes()))),
+    };
+    format!("l1_ratio {l1_ratio:?}, factors {}, bounds {} {}", hash(factors), hash(lower), hash(upper))
 }
 
 fn hex(hash: u64) -> String {

@@ -6,6 +6,7 @@ use crate::fit::{Monitor, Params, Problem};
 use crate::labels::{Labels, weighted_rows};
 use crate::matrix::{Matrix, Rows};
 use crate::memory::CollectLarge;
+use crate::penalty::Penalty;
 use crate::{Error, Result, memory};
 
 /// One split: rows to train on and rows to predict.
@@ -26,6 +27,8 @@ pub struct SearchData<'a> {
     pub weight: &'a [f64],
     /// The splits.
     pub folds: &'a [Fold],
+    /// The penalty, where it is not the square.
+    pub penalty: Option<&'a Penalty>,
 }
 
 /// Rows of positive weight in the training part of a fold, their weights, and the held-out rows.

@@ -419,7 +419,8 @@ mod tests {
         let (view, _) = crate::matrix::dense::DenseView::new(&[1.0, 2.0], 2, 1).unwrap();
         let folds = [Fold { train: vec![0], test: vec![1] }];
         let labels = Labels { ids: &[0, 1], n_classes: 2 };
-        let task = SearchData { rows: &view.into(), labels, weight: &[1.0, 1.0], folds: &folds };
+        let task =
+            SearchData { rows: &view.into(), labels, weight: &[1.0, 1.0], folds: &folds, penalty: None };
         let (intercept, solver) = (Intercept::Free, SolverKind::Auto);
         let settings = SearchSettings {
             loss: LossKind::Hinge,

@@ -8,8 +8,8 @@
 //!   value from the right state, or replays the step from a journal;
 //! * [`plan`]: which values of `C` in which order, and the reasons to end;
 //! * [`Route`]: how all lanes move to a value: [`primal`] (Newton to a gradient norm, [`terms`] its
-//!   objective), [`dual`] (fits to a duality gap), [`crammer_singer`] or [`multinomial`] (the same with all
-//!   classes in one fit); over a store, [`crate::blocks::route`];
+//!   objective), [`dual`] (fits to a duality gap), [`penalised`] (the same with another penalty than the
+//!   square), [`crammer_singer`] or [`multinomial`] (the same with all classes in one fit); over a store, [`crate::blocks::route`];
 //! * [`lane`]: what lanes of all but the first share; [`saturation`]: how a search over separable data ends
 //!   exactly;
 //! * [`folds`]: the checked splits;
@@ -27,6 +27,7 @@ pub mod folds;
 pub mod journal;
 pub mod lane;
 pub mod multinomial;
+pub mod penalised;
 pub mod plan;
 pub mod primal;
 pub mod runner;

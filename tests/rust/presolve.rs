@@ -281,7 +281,13 @@ impl Task {
             refine: 0,
             stop: StopRule::Unchanged,
         };
-        let task = search::SearchData { rows, labels: self.labels(), weight: &self.cost, folds: &folds };
+        let task = search::SearchData {
+            rows,
+            labels: self.labels(),
+            weight: &self.cost,
+            folds: &folds,
+            penalty: None,
+        };
         let mut found = Vec::new();
         search(&task, &settings, &plan, None, &Silent, &mut |step| {
             found.extend(step.decisions.iter().cloned());

@@ -74,7 +74,7 @@ fn run(set: &Set, settings: &SearchSettings, plan: &SearchPlan) -> (Vec<SearchSt
     let (view, folds) = (set.view(), set.folds(3));
     let weight = vec![1.0; set.ids.len()];
     let labels = Labels { ids: &set.ids, n_classes: set.n_classes };
-    let task = SearchData { rows: &view, labels, weight: &weight, folds: &folds };
+    let task = SearchData { rows: &view, labels, weight: &weight, folds: &folds, penalty: None };
     let mut steps = Vec::new();
     let reason = search(&task, settings, plan, None, &Silent, &mut |step| {
         steps.push(step.clone());
@@ -334,7 +334,7 @@ fn bad_folds_and_settings_are_refused() {
     let options = settings(LossKind::Logistic, SolverKind::Auto, 1e-2);
     let good = doubling(64.0, StopRule::Exact);
     let attempt = |folds: &[Fold], plan: &SearchPlan, weight: &[f64]| {
-        let task = SearchData { rows: &view, labels, weight, folds };
+        let task = SearchData { rows: &view, labels, weight, folds, penalty: None };
         search(&task, &options, plan, None, &Silent, &mut |_| Ok(Some(0.0))).unwrap_err().to_string()
     };
     let plan =
@@ -415,7 +415,7 @@ fn multinomial_searches_go_on_from_a_journal_with_the_same_bits() {
     let set = set(240, 5);
     let (view, folds, weight) = (set.view(), set.folds(3), vec![1.0; 240]);
     let labels = Labels { ids: &set.ids, n_classes: 5 };
-    let task = SearchData { rows: &view, labels, weight: &weight, folds: &folds };
+    let task = SearchData { rows: &view, labels, weight: &weight, folds: &folds, penalty: None };
     let plan =
         SearchPlan { values: Values::List(vec![0.01, 0.1, 1.0, 10.0]), refine: 2, stop: StopRule::Exact };
     for solver in [SolverKind::Newton, SolverKind::DualCd] {

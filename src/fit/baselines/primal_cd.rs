@@ -62,10 +62,16 @@ impl Descent {
     /// At the weights of `start`, or at zero.
     fn new(problem: &Problem<'_>, sweep: &Sweep<'_>, start: &Start) -> Self {
         let (cost, bias) = (problem.cost, sweep.design.bias);
-        let columns = Columns::of(&sweep.design, problem.y);
+        let mut columns = Columns::of(&sweep.design);
+        columns.scale_rows(problem.y);
         let d = columns.len();
-        let bend =
-            (0..d).map(|j| columns.entries(j).map(|(i, x)| 2.0 * cost[i] * x * x).sum()).collect_large();
+        let bend = (0..d)
+            .map(|j| {
+                let mut sum = 0.0;
+                columns.for_each(j, |i, x| sum += 2.0 * cost[i] * x * x);
+                sum
+            })
+            .collect_large();
         let mut w = memory::zeros(d);
         if let Some((known, b)) = &start.w {
             w[..known.len()].copy_from_slice(known);
@@ -93,13 +99,13 @@ impl Descent {
     fn step(&mut self, j: usize) -> f64 {
         let penalty = if self.free == Some(j) { 0.0 } else { 1.0 };
         let (mut slope, mut bend) = (penalty * self.w[j], penalty);
-        for (i, x) in self.columns.entries(j) {
+        self.columns.for_each(j, |i, x| {
             let Row { slack, cost } = self.rows[i];
             if slack > 0.0 {
                 slope -= 2.0 * cost * x * slack;
                 bend += 2.0 * cost * x * x;
             }
-        }
+        });
         if slope == 0.0 || bend == 0.0 {
             return slope;
         }
@@ -113,9 +119,7 @@ impl Descent {
             t *= 0.5;
             d *= 0.5;
         }
-        for (i, x) in self.columns.entries(j) {
-            self.rows[i].slack -= d * x;
-        }
+        self.columns.for_each(j, |i, x| self.rows[i].slack -= d * x);
         self.w[j] += d;
         slope
     }
@@ -123,11 +127,11 @@ impl Descent {
     /// How much the objective changes with weight `j` moved by `d`.
     fn change(&self, j: usize, d: f64, penalty: f64) -> f64 {
         let mut change = penalty * d * (self.w[j] + 0.5 * d);
-        for (i, x) in self.columns.entries(j) {
+        self.columns.for_each(j, |i, x| {
             let Row { slack, cost } = self.rows[i];
             let (before, after) = (slack.max(0.0), (slack - d * x).max(0.0));
             change += cost * (after - before) * (after + before);
-        }
+        });
         change
     }
 

@@ -1,0 +1,234 @@
+//! Newton steps on a working set: the quadratic model of the losses plus the penalty, minimised, and a search
+//! along the line to its minimum.
+
+use super::gram::{Gram, RowsOfSet};
+use super::quadratic::{Entries, descend};
+use super::working_set::WorkingSet;
+use super::{PenalisedProblem, penalty, slopes};
+use crate::Result;
+use crate::fit::monitor::Monitor;
+use crate::fit::routes::{ENTRIES_STOP, GRAM_STOP};
+use crate::fit::sweep::ROW_CHUNK;
+use crate::loss::Loss;
+use crate::memory::CollectLarge;
+use crate::penalty::Term;
+use crate::{memory, parallel};
+
+/// Demanded share of the decrease that the slope promises.
+const SUFFICIENT: f64 = 1e-4;
+/// Halvings of a step at most.
+const MAX_HALVINGS: usize = 40;
+/// Curvature of a column at least, as a share of its largest: rows that are flat now may not be so further
+/// on. Steps that prove much too long raise it, whole ones lower it again.
+const LEAST_CURVATURE: f64 = 1e-10;
+/// Share of a step below which it was much too long,
+const TOO_LONG: f64 = 0.1;
+/// which raises the least curvature by this factor, to at least [`RAISED`].
+const RAISE: f64 = 100.0;
+/// See [`RAISE`].
+const RAISED: f64 = 1e-4;
+/// Decreases below this share of the objective are rounding.
+const NOISE: f64 = 1e-15;
+/// Share of the objective that steps on the free columns may leave.
+const FREE_SHARE: f64 = 1e-13;
+
+/// The losses at given decision values.
+pub struct Losses {
+    /// Decision values.
+    pub z: Vec<f64>,
+    /// Sum of all losses times costs.
+    pub value: f64,
+    /// Its slope along each decision value.
+    pub slope: Vec<f64>,
+    /// Its curvature along each decision value.
+    pub bend: Vec<f64>,
+}
+
+impl Losses {
+    /// Evaluates the losses.
+    pub fn at<L: Loss>(problem: &PenalisedProblem<'_>, loss: L, z: Vec<f64>) -> Self {
+        let n = z.len();
+        let (mut slope, mut bend): (Vec<f64>, Vec<f64>) = (memory::zeros(n), memory::zeros(n));
+        let mut sums: Vec<f64> = vec![0.0; n.div_ceil(ROW_CHUNK)];
+        let pieces = slope.chunks_mut(ROW_CHUNK).zip(bend.chunks_mut(ROW_CHUNK)).zip(&mut sums);
+        parallel::each(pieces, |chunk, ((slope, bend), sum)| {
+            let first = chunk * ROW_CHUNK;
+            for k in 0..slope.len() {
+                let i = first + k;
+                let (y, c) = (problem.y[i], problem.cost[i]);
+                if c > 0.0 {
+                    let [value, derivative, curvature] = loss.all(y * z[i]);
+                    *sum += c * value;
+                    (slope[k], bend[k]) = (c * y * derivative, c * curvature);
+                }
+            }
+        });
+        Self { z, value: sums.iter().sum(), slope, bend }
+    }
+}
+
+/// Newton steps, counted.
+pub struct NewtonSteps<'a, L> {
+    problem: &'a PenalisedProblem<'a>,
+    loss: L,
+    monitor: &'a dyn Monitor,
+    max_steps: usize,
+    /// Steps taken.
+    pub taken: usize,
+    /// Readings of all entries that the steps were worth.
+    pub passes: f64,
+    /// The last step could not lower the objective any more.
+    pub is_stuck: bool,
+    /// Curvature of a column at least, as a share of its largest.
+    damping: f64,
+}
+
+impl<'a, L: Loss> NewtonSteps<'a, L> {
+    /// Counts from zero.
+    pub fn new(
+        problem: &'a PenalisedProblem<'a>,
+        loss: L,
+        max_steps: usize,
+        monitor: &'a dyn Monitor,
+    ) -> Self {
+        Self {
+            problem,
+            loss,
+            monitor,
+            max_steps,
+            taken: 0,
+            passes: 0.0,
+            is_stuck: false,
+            damping: LEAST_CURVATURE,
+        }
+    }
+
+    /// Minimises over the columns without penalty and bounds, where there are any; returns the losses there.
+    ///
+    /// # Errors
+    /// [`crate::Error::Cancelled`].
+    pub fn settle_free(&mut self, working: &WorkingSet, w: &mut [f64], losses: Losses) -> Result<Losses> {
+        if working.free().is_empty() {
+            return Ok(losses);
+        }
+        let target = FREE_SHARE * losses.value;
+        let taken = self.taken;
+        let losses = self.minimise(w, losses, working.free(), target)?;
+        (self.taken, self.is_stuck) = (taken, false);
+        Ok(losses)
+    }
+
+    /// Steps on the columns of `list` until one lowers the objective by `target` at most; returns the losses
+    /// there.
+    ///
+    /// # Errors
+    /// [`crate::Error::Cancelled`].
+    pub fn minimise(
+        &mut self,
+        w: &mut [f64],
+        mut losses: Losses,
+        list: &[u32],
+        target: f64,
+    ) -> Result<Losses> {
+        let columns = self.problem.columns;
+        let set = RowsOfSet::of(columns, list);
+        let terms: Vec<Term> = list.iter().map(|&j| self.problem.terms[j as usize]).collect();
+        let largest: Vec<f64> = list.iter().map(|&j| self.largest_curvature(j as usize)).collect_large();
+        let size = list.iter().map(|&j| columns.column_len(j as usize)).sum::<usize>() as f64;
+        let all = columns.n_entries().max(1) as f64;
+        self.passes += size / all;
+        loop {
+            self.monitor.poll()?;
+            let mut slope = memory::zeros(list.len());
+            slopes(columns, list, &losses.slope, &mut slope);
+            let least: Vec<f64> = largest.iter().map(|bend| self.damping * bend).collect_large();
+            let before: Vec<f64> = list.iter().map(|&j| w[j as usize]).collect_large();
+            let mut after = memory::copy(&before);
+            let mut rows: Vec<[f64; 2]> =
+                losses.slope.iter().zip(&losses.bend).map(|(g, h)| [*g, *h]).collect_large();
+            let visits = match &set {
+                Some(set) => {
+                    let mut model = Gram::new(set, &rows, memory::copy(&slope), &least);
+                    descend(&mut model, &terms, &mut after, GRAM_STOP, self.monitor)?;
+                    1.0
+                }
+                None => {
+                    let mut model = Entries::new(columns, list, &mut rows, &least);
+                    let (_, visits) = descend(&mut model, &terms, &mut after, ENTRIES_STOP, self.monitor)?;
+                    1.0 + 2.0 * visits as f64 / list.len() as f64
+                }
+            };
+            self.taken += 1;
+            self.passes += (2.0 + visits) * size / all;
+            let step = LineStep { list, terms: &terms, before: &before, after: &after, slope: &slope };
+            let (there, decrease, share) = self.search(&step, losses, w);
+            losses = there;
+            self.adapt(share);
+            self.is_stuck = decrease <= NOISE * losses.value;
+            if decrease <= target || self.is_stuck || self.taken >= self.max_steps {
+                return Ok(losses);
+            }
+        }
+    }
+
+    /// Curvature of the losses along a column at most.
+    fn largest_curvature(&self, j: usize) -> f64 {
+        let cost = self.problem.cost;
+        let [squares] = self.problem.columns.sum(j, |i, x| [cost[i] * x * x]);
+        self.loss.largest_curvature() * squares
+    }
+
+    /// Chooses the least curvature of the next model by the share of the last step that was taken.
+    fn adapt(&mut self, share: f64) {
+        if share < TOO_LONG {
+            self.damping = (self.damping * RAISE).clamp(RAISED, 1.0);
+        } else if share == 1.0 {
+            self.damping = (self.damping / RAISE).max(LEAST_CURVATURE);
+        }
+    }
+
+    /// Goes as far along a step as the objective falls; returns the losses there, the decrease and the share
+    /// of the step.
+    fn search(&self, step: &LineStep<'_>, losses: Losses, w: &mut [f64]) -> (Losses, f64, f64) {
+        let LineStep { list, terms, before, after, slope } = *step;
+        let mut direction: Vec<f64> = memory::zeros(losses.z.len());
+        let mut promise = 0.0;
+        for (k, &j) in list.iter().enumerate() {
+            let by = after[k] - before[k];
+            if by != 0.0 {
+                promise += slope[k] * by;
+                self.problem.columns.for_each(j as usize, |i, x| direction[i] += by * x);
+            }
+        }
+        let here = penalty(terms, before);
+        promise += penalty(terms, after) - here;
+        if !(promise < 0.0) {
+            return (losses, 0.0, 1.0);
+        }
+        let mut share = 1.0;
+        for _ in 0..MAX_HALVINGS {
+            let at =
+                |k: usize| if share == 1.0 { after[k] } else { before[k] + share * (after[k] - before[k]) };
+            let z = losses.z.iter().zip(&direction).map(|(z, d)| z + share * d).collect_large();
+            let there = Losses::at(self.problem, self.loss, z);
+            let moved: Vec<f64> = (0..list.len()).map(at).collect_large();
+            let decrease = (losses.value - there.value) + (here - penalty(terms, &moved));
+            if decrease >= -SUFFICIENT * share * promise {
+                list.iter().zip(&moved).for_each(|(&j, moved)| w[j as usize] = *moved);
+                return (there, decrease, share);
+            }
+            share *= 0.5;
+        }
+        (losses, 0.0, 0.0)
+    }
+}
+
+/// A step of the columns of `list`, with the slopes of the losses before it.
+#[derive(Clone, Copy)]
+struct LineStep<'a> {
+    list: &'a [u32],
+    terms: &'a [Term],
+    before: &'a [f64],
+    after: &'a [f64],
+    slope: &'a [f64],
+}

@@ -1,0 +1,171 @@
+//! The certificate of penalised weights: a proof, in spite of rounding, as in [`crate::fit::certificate`].
+//!
+//! **What is added and subtracted**, with `u = 2^-53` (a factor 2 in all terms makes up for `gamma_n`):
+//!
+//! * a decision value of `k` products is off by at most `e_i = u (k + 4) sum_j |x_ij w_j|`, which moves the
+//!   primal value by at most `-c_i xi'(m_i - e_i) e_i`; that is charged to the dual value;
+//! * a slope `v_j` of `k` products is off by at most `u (k + 8) sum_i |x_ij| a_i`. The dual point is scaled so
+//!   that `v_j` with this blur keeps the conjugate finite, and the conjugate is the larger one of both ends;
+//! * sums of `n` terms as there.
+//!
+//! **Free columns**, without penalty and bounds, ask for `v_j = 0`, which no computed point meets. The point
+//! is moved towards it ([`onto_free_columns`]), and what is left, summed as if in twice the precision, counts
+//! as if the weight were bounded: by what moves some decision value by a thousand times (1 + the largest
+//! decision value at the solution). The certificate is true among such weights.
+
+use super::PenalisedProblem;
+use super::dual_point::{conjugates, scale};
+use super::newton::Losses;
+use crate::fit::certificate::{DUAL_TERM, UNIT, chain};
+use crate::fit::compensated::CompensatedSum;
+use crate::fit::problem::Certificate;
+use crate::fit::sweep::sum;
+use crate::loss::Loss;
+use crate::memory;
+use crate::memory::CollectLarge;
+
+/// Bound of a free column's weight, in decision values.
+const FREE_ROOM: f64 = 1e3;
+/// Steps of conjugate gradient towards the constraints of the free columns, per column.
+const STEPS_PER_FREE: usize = 4;
+
+/// Primal value, and dual value less all that rounding can have done.
+pub fn certificate<L: Loss>(
+    problem: &PenalisedProblem<'_>,
+    loss: L,
+    losses: &Losses,
+    w: &[f64],
+) -> Certificate {
+    let PenalisedProblem { columns, y, cost, terms } = *problem;
+    let (n, d) = (y.len(), w.len());
+    let (mut size, mut count): (Vec<f64>, Vec<u32>) = (memory::zeros(n), memory::zeros(n));
+    for (j, w) in w.iter().enumerate().filter(|(_, w)| **w != 0.0) {
+        columns.for_each(j, |i, x| {
+            size[i] += (w * x).abs();
+            count[i] += 1;
+        });
+    }
+    let mut alpha: Vec<f64> =
+        losses.slope.iter().zip(cost).map(|(g, c)| g.abs().min(loss.upper(*c))).collect_large();
+    onto_free_columns(problem, loss, &mut alpha);
+    let mut v = memory::filled([0.0; 2], d);
+    crate::parallel::each_chunk(&mut v, super::COLUMN_CHUNK, |first, v| {
+        for (k, v) in v.iter_mut().enumerate() {
+            *v = columns.sum(first + k, |i, x| [y[i] * alpha[i] * x, alpha[i] * x.abs()]);
+        }
+    });
+    let (v, sizes): (Vec<f64>, Vec<f64>) = v.iter().map(|[v, size]| (*v, *size)).unzip();
+    let blur = |j: usize| UNIT * (columns.column_len(j) + 10) as f64 * sizes[j] + f64::MIN_POSITIVE;
+    let scale = scale(problem, &v, &blur) * (1.0 - 8.0 * UNIT);
+    let [values, slack, dual_terms, dual_size] = sum(n, |i| {
+        let (c, e) = (cost[i], UNIT * f64::from(count[i] + 4) * size[i]);
+        if c == 0.0 {
+            return [0.0; 4];
+        }
+        let m = y[i] * losses.z[i];
+        let term = loss.dual_term_closely(c, scale * alpha[i]);
+        [c * loss.value(m), -c * loss.derivative((m - e).next_down()) * e, term, term.abs()]
+    });
+    let [total] = sum(n, |i| [scale * alpha[i]]);
+    let [conjugates, conjugate_size] = conjugates(problem, &v, scale, &blur);
+    let penalty = super::penalty(terms, w);
+    let reach = FREE_ROOM * (1.0 + sum_max(&losses.z));
+    let [free] = sum(d, |j| {
+        [if terms[j].is_free() {
+            scale * excess(problem, &alpha, j) * reach_of(problem, j, reach)
+        } else {
+            0.0
+        }]
+    });
+    let of_sums =
+        (chain(n) + 16.0) * (values + dual_size) + (2.0 * chain(d) + 16.0) * (penalty + conjugate_size);
+    let rounding = slack + UNIT * (of_sums + DUAL_TERM * total);
+    Certificate { primal: values + penalty, dual: dual_terms - conjugates - free - rounding }
+}
+
+/// At least the size of `sum_i y_i a_i x_ij`.
+fn excess(problem: &PenalisedProblem<'_>, alpha: &[f64], j: usize) -> f64 {
+    let (sum, size) = close_sum(problem, alpha, j);
+    let n = problem.columns.column_len(j) as f64;
+    sum.abs() * (1.0 + 2.0 * UNIT) + (UNIT * (n + 2.0)).powi(2) * size
+}
+
+/// `sum_i y_i a_i x_ij` as if in twice the precision, and the sum of the sizes.
+fn close_sum(problem: &PenalisedProblem<'_>, alpha: &[f64], j: usize) -> (f64, f64) {
+    let (mut sum, mut size) = (CompensatedSum::default(), 0.0);
+    problem.columns.for_each(j, |i, x| {
+        sum.add_product(problem.y[i] * alpha[i], x);
+        size += (alpha[i] * x).abs();
+    });
+    (sum.value(), size)
+}
+
+/// The largest size.
+fn sum_max(z: &[f64]) -> f64 {
+    z.iter().fold(0.0, |largest, z| largest.max(z.abs()))
+}
+
+/// The weight of column `j` that moves a decision value by `reach`.
+fn reach_of(problem: &PenalisedProblem<'_>, j: usize, reach: f64) -> f64 {
+    let mut largest = 0.0f64;
+    problem.columns.for_each(j, |_, x| largest = largest.max(x.abs()));
+    if largest > 0.0 { reach / largest } else { 0.0 }
+}
+
+/// Moves a dual point towards `sum_i y_i a_i x_ij = 0` for all free columns: `a_i (1 - k_i s_i)` with
+/// `s = y X_F q`, `k_i = 1 - a_i / u_i`, which stays in the box, `q` by conjugate gradient.
+pub fn onto_free_columns<L: Loss>(problem: &PenalisedProblem<'_>, loss: L, alpha: &mut [f64]) {
+    let PenalisedProblem { columns, y, cost, terms } = *problem;
+    let free: Vec<usize> = (0..terms.len()).filter(|&j| terms[j].is_free()).collect();
+    if free.is_empty() {
+        return;
+    }
+    let n = alpha.len();
+    let pull =
+        |alpha: &[f64]| -> Vec<f64> { free.iter().map(|&j| close_sum(problem, alpha, j).0).collect_large() };
+    let weight: Vec<f64> = (0..n)
+        .map(|i| if cost[i] > 0.0 { alpha[i] * (1.0 - alpha[i] / loss.upper(cost[i])) } else { 0.0 })
+        .collect_large();
+    let spread = |q: &[f64]| -> Vec<f64> {
+        let mut s = memory::zeros(n);
+        free.iter().zip(q).for_each(|(&j, q)| columns.for_each(j, |i, x| s[i] += q * x));
+        s
+    };
+    let product = |q: &[f64]| -> Vec<f64> {
+        let s = spread(q);
+        free.iter().map(|&j| columns.sum(j, |i, x| [weight[i] * s[i] * x])[0]).collect_large()
+    };
+    // Twice: the second time takes off what rounding has left of the first.
+    for _ in 0..2 {
+        let q = conjugate_gradient(product, pull(alpha), STEPS_PER_FREE * free.len());
+        let s = spread(&q);
+        let is_inside = |i: usize| (y[i] * s[i]).abs() < 0.5;
+        if q.iter().all(|q| q.is_finite()) && (0..n).all(is_inside) {
+            alpha.iter_mut().enumerate().for_each(|(i, a)| *a -= weight[i] * y[i] * s[i]);
+        }
+    }
+}
+
+/// Solves `A q = b` for a positive semidefinite product `A`, in at most so many steps.
+fn conjugate_gradient(product: impl Fn(&[f64]) -> Vec<f64>, b: Vec<f64>, steps: usize) -> Vec<f64> {
+    let dot = |a: &[f64], b: &[f64]| -> f64 { a.iter().zip(b).map(|(a, b)| a * b).sum() };
+    let (mut q, mut rest) = (vec![0.0; b.len()], b.clone());
+    let (mut direction, mut squared) = (b, dot(&rest, &rest));
+    let enough = squared * UNIT * UNIT;
+    for _ in 0..steps {
+        if squared <= enough {
+            break;
+        }
+        let along = product(&direction);
+        let step = squared / dot(&direction, &along);
+        if !step.is_finite() {
+            break;
+        }
+        q.iter_mut().zip(&direction).for_each(|(q, p)| *q += step * p);
+        rest.iter_mut().zip(&along).for_each(|(r, a)| *r -= step * a);
+        let next = dot(&rest, &rest);
+        direction.iter_mut().zip(&rest).for_each(|(p, r)| *p = r + next / squared * *p);
+        squared = next;
+    }
+    q
+}

@@ -1,0 +1,147 @@
+//! Coordinate descent on the quadratic model of a Newton step plus the penalty.
+//!
+//! The model of the losses around the present weights is `q(d) = g.d + 1/2 d'Hd`. A visit of a column moves
+//! its weight to the minimiser of model and penalty along it ([`Term::minimiser`]), which needs the model's
+//! slope and curvature there. [`Model`] says how they are kept: [`Entries`] reads the entries of the column,
+//! [`super::gram::Gram`] has the matrix `H`.
+
+use crate::Result;
+use crate::fit::monitor::Monitor;
+use crate::matrix::columns::Columns;
+use crate::penalty::Term;
+
+/// A quadratic model of the losses on the columns of a working set.
+pub trait Model {
+    /// Slope along column `k` of the set.
+    fn slope(&self, k: usize) -> f64;
+    /// Curvature along it.
+    fn bend(&self, k: usize) -> f64;
+    /// Takes note that its weight has moved.
+    fn shift(&mut self, k: usize, by: f64);
+    /// Jumps to a better point where the model knows one; whether it did. `is_inside` tells whether the
+    /// penalty is a parabola around the weight of a column.
+    fn jump(&mut self, terms: &[Term], w: &mut [f64]) -> bool;
+}
+
+/// When a descent ends.
+#[derive(Clone, Copy)]
+pub struct InnerStop {
+    /// Share of the decrease so far that may be left.
+    pub share: f64,
+    /// Largest number of epochs.
+    pub epochs: usize,
+    /// Epochs between two jumps.
+    pub between_jumps: usize,
+}
+
+/// Descends from `w`, the weights of the working set; returns by how much model and penalty fell, and the
+/// visits.
+///
+/// An epoch visits the columns that are not zero or have moved in the last one; when they are done, one
+/// epoch visits all. What is left is guessed from the decrease of two successive epochs of one kind, as if
+/// it went on by their ratio.
+///
+/// # Errors
+/// [`crate::Error::Cancelled`].
+pub fn descend<M: Model>(
+    model: &mut M,
+    terms: &[Term],
+    w: &mut [f64],
+    stop: InnerStop,
+    monitor: &dyn Monitor,
+) -> Result<(f64, usize)> {
+    let all: Vec<u32> = (0..w.len() as u32).collect();
+    let mut active = all.clone();
+    let (mut total, mut last, mut visits) = (0.0f64, f64::INFINITY, 0);
+    for epoch in 1..=stop.epochs {
+        monitor.poll()?;
+        let mut decrease = 0.0;
+        let is_whole = active.len() == all.len();
+        let mut moved = Vec::new();
+        for &k in &active {
+            let fall = visit(model, &terms[k as usize], w, k as usize);
+            decrease += fall;
+            if is_whole && (fall > 0.0 || w[k as usize] != 0.0) {
+                moved.push(k);
+            }
+        }
+        visits += active.len();
+        total += decrease;
+        let ratio = (decrease / last).min(0.99);
+        let left = if last.is_finite() { decrease * ratio / (1.0 - ratio) } else { decrease };
+        last = decrease;
+        let is_done = decrease.max(left) <= stop.share * total || decrease == 0.0;
+        if is_done && is_whole {
+            break;
+        }
+        if is_done || is_whole {
+            active = if is_whole { moved } else { all.clone() };
+            last = f64::INFINITY;
+        }
+        if epoch % stop.between_jumps == 0 && model.jump(terms, w) {
+            (active, last) = (all.clone(), f64::INFINITY);
+        }
+    }
+    Ok((total, visits))
+}
+
+/// Moves one weight to its minimiser; returns by how much model and penalty fell.
+#[inline(always)]
+fn visit<M: Model>(model: &mut M, term: &Term, w: &mut [f64], k: usize) -> f64 {
+    let (slope, bend, before) = (model.slope(k), model.bend(k), w[k]);
+    let after = term.minimiser(before, slope, bend);
+    let step = after - before;
+    if step == 0.0 || !step.is_finite() {
+        return 0.0;
+    }
+    w[k] = after;
+    model.shift(k, step);
+    let change = step * (slope + 0.5 * bend * step) + term.value(after) - term.value(before);
+    (-change).max(0.0)
+}
+
+/// The model by the entries of the columns.
+pub struct Entries<'a> {
+    columns: &'a Columns,
+    list: &'a [u32],
+    /// Slope of the model along each decision value, and its curvature.
+    rows: &'a mut [[f64; 2]],
+    bend: Vec<f64>,
+}
+
+impl<'a> Entries<'a> {
+    /// The model on the columns of `list` whose slopes and curvatures along the decision values are `rows`.
+    /// `least` is the smallest curvature of a column.
+    pub fn new(columns: &'a Columns, list: &'a [u32], rows: &'a mut [[f64; 2]], least: &[f64]) -> Self {
+        let bend = |(&j, least): (&u32, &f64)| {
+            let [bend] = columns.sum(j as usize, |i, x| [rows[i][1] * x * x]);
+            bend.max(*least)
+        };
+        let bend = list.iter().zip(least).map(bend).collect();
+        Self { columns, list, rows, bend }
+    }
+}
+
+impl Model for Entries<'_> {
+    #[inline(always)]
+    fn slope(&self, k: usize) -> f64 {
+        let rows = &*self.rows;
+        let [slope] = self.columns.sum(self.list[k] as usize, |i, x| [rows[i][0] * x]);
+        slope
+    }
+    #[inline(always)]
+    fn bend(&self, k: usize) -> f64 {
+        self.bend[k]
+    }
+    #[inline(always)]
+    fn shift(&mut self, k: usize, by: f64) {
+        let rows = &mut *self.rows;
+        self.columns.for_each(self.list[k] as usize, |i, x| {
+            let row = &mut rows[i];
+            row[0] += row[1] * (by * x);
+        });
+    }
+    fn jump(&mut self, _: &[Term], _: &mut [f64]) -> bool {
+        false
+    }
+}

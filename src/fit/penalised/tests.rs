@@ -1,0 +1,138 @@
+use super::*;
+use crate::fit::Silent;
+use crate::matrix::Matrix;
+use crate::matrix::dense::DenseView;
+use crate::matrix::design::Design;
+use proptest::prelude::*;
+
+/// Entries that repeat no pattern, some of them zero.
+fn entries(n: usize, d: usize, seed: u64) -> Vec<f64> {
+    let mut random = crate::fit::dual::active::random(seed, 3);
+    let mut next = || crate::fit::dual::active::below(&mut random, 2001) as f64 / 1000.0 - 1.0;
+    (0..n * d).map(|_| next()).map(|v| if v.abs() < 0.3 { 0.0 } else { v }).collect()
+}
+
+/// The slow, obvious twin: proximal gradient steps of a certain length, as many as it takes.
+fn twin<L: Loss>(x: &[f64], d: usize, problem: &PenalisedProblem<'_>, loss: L) -> (Vec<f64>, f64) {
+    let n = problem.y.len();
+    let squares: f64 =
+        (0..n).map(|i| problem.cost[i] * x[i * d..][..d].iter().map(|v| v * v).sum::<f64>()).sum();
+    let bend = (loss.largest_curvature() * squares).max(1e-9);
+    let value = |w: &[f64]| {
+        let of_row = |i: usize| {
+            let z: f64 = x[i * d..][..d].iter().zip(w).map(|(x, w)| x * w).sum();
+            problem.cost[i] * loss.value(problem.y[i] * z)
+        };
+        (0..n).map(of_row).sum::<f64>() + penalty(problem.terms, w)
+    };
+    let mut w: Vec<f64> = problem.terms.iter().map(|term| term.clip(0.0)).collect();
+    for _ in 0..60_000 {
+        let mut slope = vec![0.0; d];
+        for i in 0..n {
+            let row = &x[i * d..][..d];
+            let z: f64 = row.iter().zip(&w).map(|(x, w)| x * w).sum();
+            let g = problem.cost[i] * problem.y[i] * loss.derivative(problem.y[i] * z);
+            slope.iter_mut().zip(row).for_each(|(s, x)| *s += g * x);
+        }
+        let mut moved = 0.0f64;
+        for j in 0..d {
+            let next = problem.terms[j].minimiser(w[j], slope[j], bend);
+            moved = moved.max((next - w[j]).abs());
+            w[j] = next;
+        }
+        if moved == 0.0 {
+            break;
+        }
+    }
+    let best = value(&w);
+    (w, best)
+}
+
+fn term(kind: usize, j: usize) -> Term {
+    let [l1, l2] = [[1.0, 0.0], [0.4, 0.6], [0.0, 1.0], [1.5, 0.0]][kind % 4];
+    let (lower, upper) = match (kind / 4 + j) % 4 {
+        0 => (f64::NEG_INFINITY, f64::INFINITY),
+        1 => (0.0, f64::INFINITY),
+        2 => (-0.2, 0.1),
+        _ => (f64::NEG_INFINITY, 0.3),
+    };
+    Term { l1, l2, lower, upper }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
+    #[test]
+    fn finds_the_twins_optimum(
+        n in 2..24usize,
+        d in 1..8usize,
+        kind in 0..16usize,
+        has_intercept in any::<bool>(),
+        cost in 0.02..8.0f64,
+        loss in prop_oneof![Just(LossKind::SquaredHinge), Just(LossKind::Logistic), Just(LossKind::ModifiedHuber)],
+        seed in 0..9999u64,
+    ) {
+        let values = entries(n, d, seed);
+        let rows: Matrix<'_> = DenseView::new(&values, n, d).unwrap().0.into();
+        let bias = if has_intercept { 1.0 } else { 0.0 };
+        let columns = Columns::of(&Design { rows: &rows, ids: None, bias });
+        let y: Vec<f64> = (0..n).map(|i| if (seed as usize + i * i) % 3 == 0 { 1.0 } else { -1.0 }).collect();
+        let costs: Vec<f64> = (0..n).map(|i| if i % 5 == 4 { 0.0 } else { cost * (1.0 + (i % 3) as f64) }).collect();
+        let seen = |sign: f64| (0..n).any(|i| y[i] == sign && costs[i] > 0.0);
+        prop_assume!(!has_intercept || (seen(1.0) && seen(-1.0)));
+        let mut terms: Vec<Term> = (0..d).map(|j| term(kind, j)).collect();
+        terms.extend(has_intercept.then_some(Term::FREE));
+        let problem = PenalisedProblem { columns: &columns, y: &y, cost: &costs, terms: &terms };
+        let params = Params { tol: 1e-9, ..Params::default() };
+        let found = solve(&problem, loss, &params, None, &Silent).unwrap();
+        prop_assert_eq!(found.status, Status::Converged, "{:?}", found);
+        let width = columns.len();
+        let wide: Vec<f64> = values.chunks(d).flat_map(|row| row.iter().copied().chain(has_intercept.then_some(1.0))).collect();
+        let (_, best) = with_smooth_loss!(loss, loss => twin(&wide, width, &problem, loss), else unreachable!());
+        let Certificate { primal, dual } = found.certificate;
+        prop_assert!(dual <= best * (1.0 + 1e-14), "dual {dual} above {best}");
+        prop_assert!(primal <= best * (1.0 + 1e-8) , "primal {primal} above {best}");
+        for (w, term) in found.w.iter().zip(&terms) {
+            prop_assert!(term.lower <= *w && *w <= term.upper);
+        }
+        // From its own answer nothing is left to do; from nonsense the same answer.
+        let again = solve(&problem, loss, &params, Some(&found.w), &Silent).unwrap();
+        prop_assert!(again.n_iter <= 1 && again.certificate.relative_gap() <= 1e-9);
+        let nonsense: Vec<f64> = (0..width).map(|j| j as f64 - 2.0).collect();
+        let other = solve(&problem, loss, &params, Some(&nonsense), &Silent).unwrap();
+        prop_assert!((other.certificate.primal - primal).abs() <= 1e-8 * primal, "{other:?}, not {found:?}");
+    }
+
+    #[test]
+    fn weights_leave_zero_at_the_largest_null_cost(n in 4..30usize, d in 1..8usize, seed in 0..9999u64) {
+        let values = entries(n, d, seed);
+        let rows: Matrix<'_> = DenseView::new(&values, n, d).unwrap().0.into();
+        let columns = Columns::of(&Design { rows: &rows, ids: None, bias: 1.0 });
+        let y: Vec<f64> = (0..n).map(|i| if i % 2 == 0 { 1.0 } else { -1.0 }).collect();
+        let mut terms = vec![Term { l1: 0.7, ..Term::FREE }; d];
+        terms.push(Term::FREE);
+        for loss in [LossKind::SquaredHinge, LossKind::Logistic] {
+            let ones = vec![1.0; n];
+            let problem = PenalisedProblem { columns: &columns, y: &y, cost: &ones, terms: &terms };
+            let Some(c) = start::largest_null_cost(&problem, loss, &Silent).unwrap() else { continue };
+            let nonzero = |c: f64| {
+                let costs = vec![c; n];
+                let params = Params { tol: 1e-10, ..Params::default() };
+                let found = solve(&PenalisedProblem { cost: &costs, ..problem }, loss, &params, None, &Silent);
+                found.unwrap().w[..d].iter().filter(|w| **w != 0.0).count()
+            };
+            prop_assert_eq!(nonzero(c * 0.999), 0);
+            prop_assert!(nonzero(c * 1.01) > 0);
+        }
+    }
+}
+
+#[test]
+fn the_hinge_is_refused() {
+    let values = [1.0, -1.0];
+    let rows: Matrix<'_> = DenseView::new(&values, 2, 1).unwrap().0.into();
+    let columns = Columns::of(&Design { rows: &rows, ids: None, bias: 0.0 });
+    let terms = [Term { l1: 1.0, ..Term::FREE }];
+    let problem = PenalisedProblem { columns: &columns, y: &[1.0, -1.0], cost: &[1.0; 2], terms: &terms };
+    let error = solve(&problem, LossKind::Hinge, &Params::default(), None, &Silent).unwrap_err();
+    assert!(error.to_string().contains("squared_hinge"), "{error}");
+}

@@ -1,0 +1,142 @@
+//! The route of fits with a penalty other than the square ([`crate::fit::penalised`]), to a duality gap.
+//!
+//! Lanes are independent tasks ([`LaneRoute`]); each starts the next `C` from its weights. The first `C` is
+//! the largest at which all penalised weights of all lanes are zero ([`lower_bound`]); a solution that stays
+//! accepted at the next `C` is kept as it is, see [`super::lane`].
+//!
+//! Memory: one copy of the data by columns for all lanes, and for each lane the weights.
+
+use super::GAP_PER_TOL;
+use super::folds::{FoldRows, LaneSetup};
+use super::lane::{AcceptedFit, LaneFit, LaneFits, LaneRoute, Saved};
+use crate::fit::penalised::{solve, start};
+use crate::fit::{Monitor, Params, Status, check_length};
+use crate::labels::penalised::PenalisedColumns;
+use crate::matrix::Rows;
+use crate::memory::CollectLarge;
+use crate::{Result, memory, parallel};
+
+/// Fits of binary problems.
+pub struct PenalisedFits<'a> {
+    setup: &'a LaneSetup<'a>,
+    all: PenalisedColumns,
+}
+
+/// The route of such fits, before the first value of `C`.
+pub fn route<'a>(setup: &'a LaneSetup<'a>, all: PenalisedColumns) -> LaneRoute<'a, PenalisedFits<'a>> {
+    LaneRoute::new(setup, PenalisedFits { setup, all })
+}
+
+/// The largest `C` at which all lanes have penalised weights of zero only; `None` where there is no such.
+///
+/// # Errors
+/// Those of [`start::largest_null_cost`].
+pub fn lower_bound(setup: &LaneSetup<'_>, all: &PenalisedColumns) -> Result<Option<f64>> {
+    let bounds: Vec<Option<f64>> = parallel::try_map(0..setup.n_lanes(), |_, lane: usize| {
+        let (y, cost) = labels_and_costs(setup, lane, 1.0);
+        start::largest_null_cost(&all.problem(&y, &cost), setup.settings.loss, setup.monitor)
+    })?;
+    Ok(bounds.into_iter().flatten().reduce(f64::min))
+}
+
+/// Labels and costs of all rows at `c`; those held out have none.
+fn labels_and_costs(setup: &LaneSetup<'_>, lane: usize, c: f64) -> (Vec<f64>, Vec<f64>) {
+    let n = setup.rows.n_rows();
+    let FoldRows { train, weight, .. } = setup.part(lane);
+    let (mut y, mut cost) = (memory::filled(1.0, n), memory::zeros(n));
+    for ((&i, weight), sign) in train.iter().zip(weight).zip(setup.signs(lane)) {
+        y[i as usize] = sign;
+        cost[i as usize] += c * weight;
+    }
+    (y, cost)
+}
+
+/// What a lane keeps of a fit: the weights of all columns, that of the intercept's last.
+pub struct PenalisedWeights(Vec<f64>);
+
+impl LaneFits for PenalisedFits<'_> {
+    type Kept = PenalisedWeights;
+    const SAVES_DECISIONS: bool = false;
+
+    fn n_lanes(&self) -> usize {
+        self.setup.n_lanes()
+    }
+
+    fn shape(&self, _: usize) -> usize {
+        self.all.columns.len()
+    }
+
+    fn fit_at(
+        &self,
+        lane: usize,
+        c: f64,
+        last: Option<(AcceptedFit, PenalisedWeights)>,
+        monitor: &dyn Monitor,
+    ) -> Result<LaneFit<PenalisedWeights>> {
+        let settings = self.setup.settings;
+        let params = Params { tol: GAP_PER_TOL * settings.params.tol, ..settings.params };
+        let (y, cost) = labels_and_costs(self.setup, lane, c);
+        let start = last.as_ref().map(|(_, kept)| &kept.0[..]);
+        let found = solve(&self.all.problem(&y, &cost), settings.loss, &params, start, monitor)?;
+        let is_converged = found.status == Status::Converged;
+        let accepted = AcceptedFit::new(c, found.penalty, found.certificate, is_converged, params.tol);
+        let kept = PenalisedWeights(found.w);
+        Ok(LaneFit {
+            accepted,
+            passes: found.passes,
+            n_iter: found.n_iter,
+            is_converged,
+            objective: accepted.objective(c),
+            decisions: self.of_held_out(lane, &kept),
+            kept,
+        })
+    }
+
+    fn decisions(&self, lane: usize, kept: &PenalisedWeights) -> Option<Vec<f64>> {
+        Some(self.of_held_out(lane, kept))
+    }
+
+    fn write_decisions(&self, lane: usize, decisions: Vec<f64>, all: &mut [Vec<f64>]) {
+        self.setup.write_decisions(lane, &decisions, all);
+    }
+}
+
+impl PenalisedFits<'_> {
+    fn of_held_out(&self, lane: usize, kept: &PenalisedWeights) -> Vec<f64> {
+        let (w, intercept) = self.all.split(memory::copy(&kept.0));
+        self.setup.decisions(lane, &w, intercept)
+    }
+}
+
+impl Saved for PenalisedWeights {
+    type Shape = usize;
+    /// Facts and nonzero weights: column numbers, weights.
+    const ARRAYS: usize = 3;
+
+    fn arrays(&self, accepted: &AcceptedFit) -> Vec<Vec<f64>> {
+        let AcceptedFit { c, norm, loss, until } = *accepted;
+        let nonzero: Vec<usize> = (0..self.0.len()).filter(|&j| self.0[j] != 0.0).collect_large();
+        let columns = nonzero.iter().map(|&j| j as f64).collect_large();
+        let weights = nonzero.iter().map(|&j| self.0[j]).collect_large();
+        vec![vec![c, norm, loss, until], columns, weights]
+    }
+
+    fn rebuild(arrays: &[Vec<f64>], n_weights: usize) -> Result<(AcceptedFit, Self)> {
+        let [facts, columns, weights] = arrays else { unreachable!("a lane has three arrays") };
+        check_length("facts of a search state", 4, facts.len())?;
+        check_length("weights of a search state", columns.len(), weights.len())?;
+        let mut w = memory::zeros(n_weights);
+        for (&j, weight) in columns.iter().zip(weights) {
+            let largest = n_weights.saturating_sub(1);
+            let column = if j >= 0.0 && j.fract() == 0.0 { j as usize } else { usize::MAX };
+            let place = w.get_mut(column).ok_or(crate::Error::Shape {
+                what: "column of a search state",
+                expected: largest,
+                found: column,
+            })?;
+            *place = *weight;
+        }
+        let [c, norm, loss, until] = facts[..] else { unreachable!("the number of facts is checked") };
+        Ok((AcceptedFit { c, norm, loss, until }, Self(w)))
+    }
+}
