@@ -25,16 +25,21 @@ def is_number(value: object) -> bool:
     return isinstance(value, Integral) and not isinstance(value, bool)
 
 
+def is_real(value: object) -> bool:
+    """Whether a value is a real number, which a truth value is not."""
+    return isinstance(value, Real) and not isinstance(value, bool)
+
+
 def positive(name: str, value: Any) -> float:
     """Refuse everything but a finite real number above 0."""
-    if not isinstance(value, Real) or isinstance(value, bool) or not 0 < float(value) < np.inf:
+    if not is_real(value) or not 0 < float(value) < np.inf:
         raise ValueError(f"{name} must be a finite number above 0, got {value!r}")
     return float(value)
 
 
 def not_negative(name: str, value: Any) -> float:
     """Refuse everything but a finite real number of at least 0."""
-    if not isinstance(value, Real) or isinstance(value, bool) or not 0 <= float(value) < np.inf:
+    if not is_real(value) or not 0 <= float(value) < np.inf:
         raise ValueError(f"{name} must be a finite number of at least 0, got {value!r}")
     return float(value)
 

@@ -63,6 +63,10 @@ class CSearch:
     decisions : ndarray of shape (n_samples,) or (n_samples, n_classes), float64, or None
         Out-of-fold decision values at the chosen C, where they were asked for; the mean over the folds that hold a
         row out, NaN for rows never held out.
+    l1_ratio : float, or None
+        Share of the absolute values in the penalty, where one was asked for.
+    grid : tuple of CSearch
+        The tables of all shares, in the order given, where several were searched: this is the one with the best score.
     """
 
     Cs: np.ndarray
@@ -81,6 +85,8 @@ class CSearch:
     stopped_by: str
     repeats: float
     decisions: np.ndarray | None = None
+    l1_ratio: float | None = None
+    grid: tuple[CSearch, ...] = ()
 
     @property
     def is_partial(self) -> bool:

@@ -159,7 +159,10 @@ class LinearClassifier(Versioned, CallbackSupport, ClassifierMixin, BaseEstimato
             cost, told = _costs(C, weight), options | {"tol": tol}
             return _validate.call_native(lambda matrix: fit(matrix, ids, len(classes), cost, told, report), X)
 
-        self._take(classes, self._solved(solve, C, FitRows(X, ids, len(classes), weight, rows), options))
+        result = self._solved(solve, C, FitRows(X, ids, len(classes), weight, rows), options)
+        if options["penalty"] is not None and getattr(self, "sparse_coef", False):
+            result = result | {"coef": sp.csr_matrix(result["coef"])}
+        self._take(classes, result)
         self._map = options["map"]
         self._data = _training_data.of_rows(X, ids, len(classes), rows)
 

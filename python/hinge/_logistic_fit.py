@@ -55,11 +55,12 @@ def solved(model: Any, solve: Callable[..., Result], C: float, rows: FitRows, op
     else:
         result = without_penalty(rows, solve, min(tol, LIMIT_TOL)) if isinf(C) else solve(C)
     if starts and not isinf(C) and (before := _model_before(model, rows, height)) is not None:
-        result = better_of(result, before, rows, C, height, tol)
+        result = better_of(result, before, rows, C, options)
     is_search = not hasattr(model, "C")  # whose weights are of double precision in scikit-learn too
     is_single = rows.X.dtype == np.float32 and rows.labels is None and not is_search
-    if is_single and is_sklearns(model.solver) and model.solver != "liblinear":
-        result = in_single_precision(result, rows, C, height, tol)
+    is_bounded = options["penalty"] is not None and model.bounds is not None  # rounded weights may leave the bounds
+    if is_single and is_sklearns(model.solver) and model.solver != "liblinear" and not is_bounded:
+        result = in_single_precision(result, rows, C, options)
     return result
 
 
@@ -182,14 +183,18 @@ def _unproved(rows: FitRows, result: Result, status: str, n_iter: np.ndarray, pa
 
 
 def better_of(
-    result: Result, model: tuple[np.ndarray, np.ndarray], rows: FitRows, C: float, height: float | None, tol: float
+    result: Result,
+    model: tuple[np.ndarray, np.ndarray],
+    rows: FitRows,
+    C: float,
+    options: dict[str, Any],
 ) -> Result:
     """The result with the model of the fit before wherever that has the lower objective.
 
     The dual value of the result bounds the optimum, whoever found the weights.
     """
     coef, intercept = (np.asarray(part, dtype=np.float64) for part in model)
-    value = _value_from_above(rows, C, (coef, intercept), height)
+    value = _value_from_above(rows, C, (coef, intercept), options)
     is_better = value < result["primal"]
     if not is_better.any():
         return result
@@ -197,26 +202,27 @@ def better_of(
         "coef": np.where(is_better[:, None], coef, result["coef"]),
         "intercept": np.where(is_better, intercept, result["intercept"]),
     }
-    return result | kept | _proved(result, np.where(is_better, value, result["primal"]), tol)
+    return result | kept | _proved(result, np.where(is_better, value, result["primal"]), options["tol"])
 
 
-def in_single_precision(result: Result, rows: FitRows, C: float, height: float | None, tol: float) -> Result:
+def in_single_precision(result: Result, rows: FitRows, C: float, options: dict[str, Any]) -> Result:
     """The result with weights of single precision, and the objective there."""
     coef, intercept = result["coef"].astype(np.float32), result["intercept"].astype(np.float32)
     kept = {"coef": coef, "intercept": intercept}
     if isinf(C):
         return result | kept
-    value = _value_from_above(rows, C, (coef, intercept), height)
-    return result | kept | _proved(result, value, tol)
+    value = _value_from_above(rows, C, (coef, intercept), options)
+    return result | kept | _proved(result, value, options["tol"])
 
 
 def _value_from_above(
-    rows: FitRows, C: float, model: tuple[np.ndarray, np.ndarray], height: float | None
+    rows: FitRows, C: float, model: tuple[np.ndarray, np.ndarray], options: dict[str, Any]
 ) -> np.ndarray:
     """Upper bounds of the objectives: one for all classes with a softmax, else one per binary problem."""
+    height, penalty = options["intercept"], options["penalty"]
     if rows.is_softmax:
         return softmax_value_from_above(rows.X, rows.ids, C * rows.weight, model, height)
-    return value_from_above(rows.X, rows.signs, C * rows.weight, model, height)
+    return value_from_above(rows.X, rows.signs, C * rows.weight, model, height, penalty)
 
 
 def _proved(result: Result, primal: np.ndarray, tol: float) -> Result:

@@ -12,13 +12,19 @@ from typing import Any
 
 import numpy as np
 
+from hinge import _penalty
 from hinge._fit_rows import blocks, softmax_losses
 
 _ROUNDING = float(np.finfo(np.float64).eps)
 
 
 def value_from_above(
-    X: Any, signs: np.ndarray, cost: np.ndarray, model: tuple[np.ndarray, np.ndarray], height: float | None
+    X: Any,
+    signs: np.ndarray,
+    cost: np.ndarray,
+    model: tuple[np.ndarray, np.ndarray],
+    height: float | None,
+    penalty: dict[str, Any] | None = None,
 ) -> np.ndarray:
     """Upper bounds of the objectives, one per binary problem.
 
@@ -32,6 +38,8 @@ def value_from_above(
         Weights of shape (n_problems, n_features) and intercepts of shape (n_problems,).
     height : float or None
         That of the constant column whose weight is the penalised intercept; 0 or None for one that costs nothing.
+    penalty : dict or None
+        The native penalty; None for the squares.
 
     Returns
     -------
@@ -43,10 +51,7 @@ def value_from_above(
         losses += cost[part] @ np.logaddexp(0.0, -signs[part] * (rows @ coef.T + intercept))
         magnitudes += cost[part] @ (abs(rows) @ np.abs(coef).T + np.abs(intercept))
     slack = (X.shape[1] + 2) * _ROUNDING * magnitudes
-    penalty = 0.5 * (coef**2).sum(axis=1)
-    if height:
-        penalty += 0.5 * (intercept / height) ** 2
-    total = losses + penalty
+    total = losses + _penalty.value(penalty, coef, intercept, height)
     return total * (1 + (X.shape[0] + X.shape[1] + 8) * _ROUNDING) + slack
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from hinge import _penalty
 from hinge.poly2 import native_map
 
 SOLVER_OF_LOSS = {"primal_cd": "squared_hinge", "cutting_plane": "hinge"}
@@ -15,6 +16,9 @@ def fit_options(given: Any, loss: str) -> dict[str, Any]:
     only = SOLVER_OF_LOSS.get(given.solver, loss)
     if only != loss:
         raise ValueError(f"solver={given.solver!r} is for loss={only!r} only, got loss={loss!r}")
+    penalty = _penalty.native(given)
+    if penalty is not None:
+        _penalty.check_with(given, loss, penalty)
     return {
         "loss": loss,
         "solver": _solver(given),
@@ -25,8 +29,9 @@ def fit_options(given: Any, loss: str) -> dict[str, Any]:
         "n_threads": given.n_jobs,
         "presolve": given.presolve,
         "map": _map(given),
-        "multi_class": _multi_class(given, loss),
-        "sparse_tol": _sparse_tol(given),
+        "multi_class": _multi_class(given, loss, penalty),
+        "sparse_tol": None if penalty else _sparse_tol(given),
+        "penalty": penalty,
     }
 
 
@@ -39,9 +44,13 @@ def _is_crammer_singer(given: Any) -> bool:
     return getattr(given, "multi_class", "ovr") == "crammer_singer"
 
 
-def _multi_class(given: Any, loss: str) -> str:
+def _multi_class(given: Any, loss: str, penalty: dict[str, Any] | None) -> str:
     """The native name of what more than two classes are, for a solver that does not say it."""
-    is_softmax = getattr(given, "multi_class", "ovr") in ("auto", "multinomial")
+    # With another penalty than the squares "auto" is each class against the rest, but for scikit-learn's own names.
+    means_softmax = penalty is None or getattr(given, "is_sklearns", False)
+    is_softmax = getattr(given, "multi_class", "ovr") in (
+        ("auto", "multinomial") if means_softmax else ("multinomial",)
+    )
     return "multinomial" if is_softmax and loss == "logistic" else "ovr"
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from hinge import _checks, _native, _sklearn_names, _threads, _validate
+from hinge import _checks, _native, _penalty, _sklearn_names, _threads, _validate
 from hinge._block_options import block_options
 from hinge._budget import budget
 from hinge._checks import at_least, not_negative, optional, positive, truth, unchecked
@@ -167,6 +167,35 @@ _FIT = table(
     _N_JOBS,
     _RANDOM_STATE,
     _VERBOSE,
+)
+
+_PENALTY = table(
+    one_of("penalty", _penalty.NAMES).means(r"""
+        "l2" is :math:`\tfrac12 \|w\|^2`. "l1" is :math:`\|w\|_1`, which leaves most weights at exactly 0; "elasticnet"
+        a mixture, see ``l1_ratio``. Both are for the squared hinge, the logistic loss and "modified_huber", for a
+        matrix in memory, with ``solver="auto"``; more than two classes are each fitted against the rest.
+    """),
+    Parameter("l1_ratio", "float", None, _penalty.share).means(r"""
+        With ``penalty="elasticnet"``: the share r of the absolute values in
+        :math:`\sum_j f_j (r |w_j| + \tfrac{1-r}{2} w_j^2)`, from 0 to 1.
+    """),
+    Parameter("penalty_factors", "array-like of shape (n_features,)", None, _penalty.factors).means("""
+        The f of that sum, at least 0: 0 does not penalise a feature, infinity leaves it out. None is 1 for all. Sums
+        are not rescaled.
+    """),
+    Parameter("positive", "bool", False, truth).means("Whether no weight may be below 0. The intercept may."),
+    Parameter("bounds", "pair of float or array-like of shape (n_features,)", None, _penalty.bounds).means("""
+        Smallest and largest weight, each for all features or one for each; infinity is no limit. They hold exactly.
+    """),
+)
+
+_SEARCHED_PENALTY = table(
+    _PENALTY,
+    Parameter("l1_ratio", "float or list of float", None, _penalty.shares(_penalty.share)).means(r"""
+        With ``penalty="elasticnet"``: the share r of the absolute values in
+        :math:`\sum_j f_j (r |w_j| + \tfrac{1-r}{2} w_j^2)`, from 0 to 1. Of a list each is searched, on the same
+        folds; the best score chooses, the first in the list among equals.
+    """),
 )
 
 _C = Parameter("C", "float", 1.0, positive).means("Cost of training errors.")
@@ -337,9 +366,7 @@ LINEAR_SVC = table(
     _C,
     _SVM,
     _EVERY_SOLVER,
-    Parameter("penalty", '{"l2"}', "l2", lambda name, value: _checks.choice(name, value, ("l1", "l2"))).means(
-        'By scikit-learn\'s name: "l2". "l1" is refused.'
-    ),
+    _PENALTY,
     Parameter("dual", '{"auto", True, False}', "auto", _auto_or_truth).means("""
         By scikit-learn's name: True asks for dual coordinate descent; "auto" and False leave the choice to ``solver``.
         As there, False does not go with the hinge.
@@ -372,9 +399,17 @@ A solver of scikit-learn's name asks for the problem that it solves there, solve
 conventions: the intercept is free whatever ``intercept_scaling`` is ("liblinear" penalises it, with 1 for None, and
 fits each class against the rest), weights are of single precision where X is, and ``tol`` bounds the gradient of the
 mean objective, which asks for a relative duality gap of ``tol**2``."""),
-    Parameter("penalty", '{"l2", None, "deprecated"}', "deprecated", _sklearn_names.penalty).means("""
-        By scikit-learn's name: "l2", or None for no penalty, which is ``C=inf``. "deprecated", their default, leaves it
-        to ``C`` and ``l1_ratio``. "l1" and "elasticnet" are refused.
+    _PENALTY["penalty_factors"],
+    _PENALTY["positive"],
+    _PENALTY["bounds"],
+    Parameter(
+        "penalty", '{"l1", "l2", "elasticnet", None, "deprecated"}', "deprecated", _sklearn_names.penalty
+    ).means(r"""
+        By scikit-learn's name: "l2", :math:`\tfrac12 \|w\|^2`; "l1", :math:`\|w\|_1`, which leaves most weights at
+        exactly 0; "elasticnet", a mixture by ``l1_ratio``; None for none, which is ``C=inf``. "deprecated", their
+        default, leaves it to ``C`` and ``l1_ratio``. "l1" and "elasticnet" are for a matrix in memory, and fit each of
+        more than two classes against the rest; with a solver of scikit-learn's name but "liblinear" that has to be
+        asked for by ``multi_class="ovr"``.
     """),
     Parameter("dual", "bool", False, truth).means("""
         True asks for dual coordinate descent. Of scikit-learn's solvers, only "liblinear" goes with it.
@@ -393,9 +428,10 @@ LOGISTIC_REGRESSION = table(
         Cost of training errors. Infinity means no penalty: the limit of the solutions, without a certificate. Its
         ``status`` is "unpenalised", or "separable" or "diverging" where there is no limit.
     """),
-    Parameter("l1_ratio", "float", 0.0, _sklearn_names.l1_ratio).means(
-        "Share of absolute values in the penalty, by scikit-learn's name; 0, and anything else is refused."
-    ),
+    Parameter("l1_ratio", "float", 0.0, _penalty.share).means(r"""
+        Share r of absolute values in the penalty :math:`\sum_j f_j (r |w_j| + \tfrac{1-r}{2} w_j^2)`: 0 is "l2", 1 is
+        "l1". Not looked at where ``penalty`` is one of these two.
+    """),
     replace(_FIT["max_iter"], check=_sklearn_names.or_zero(at_least(1))).means(
         "Largest number of epochs or Newton steps of a fit; 0, with a solver of scikit-learn's name, leaves zeros."
     ),
@@ -409,6 +445,7 @@ LOGISTIC_REGRESSION = table(
 LINEAR_SVC_CV = table(
     _SEARCH_AND_FIT,
     _SVM,
+    _SEARCHED_PENALTY,
     one_of("probability", METHODS)
     .or_none()
     .means("""
@@ -439,7 +476,8 @@ With a solver of scikit-learn's name, or ``use_legacy_attributes``, None is 10."
         square of it, or 1e-12 if that is larger.
     """),
     Parameter("l1_ratios", "array-like", None, _sklearn_names.l1_ratios).means("""
-        Shares of absolute values in the penalty, by scikit-learn's name; all of them 0, and anything else is refused.
+        Shares of absolute values in the penalty, see :class:`LogisticRegression`: each is searched, on the same folds,
+        and the best score chooses, the first among equals. None is 0, the squares.
     """),
     Parameter("refit", "bool", True, truth).means("""
         False takes the mean of the weights and of C over the folds, each at its best C, as in scikit-learn, instead of
@@ -456,6 +494,7 @@ With a solver of scikit-learn's name, or ``use_legacy_attributes``, None is 10."
 SELECT_C = table(
     _FIT,
     _SVM,
+    _SEARCHED_PENALTY,
     _SOLVER,
     _SEARCH,
     one_of("loss", ("logistic", "squared_hinge", "hinge", "modified_huber")).means(

@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from hinge import _penalty
 from hinge._checks import Check, positive
 from hinge._warn import warn
 
@@ -31,8 +32,6 @@ LEAST_TOL = 1e-12
 """The smallest relative gap that a ``tol`` of scikit-learn's asks for: near what rounding lets anybody prove."""
 
 DEFAULT_CS = np.logspace(-4, 4, 10).tolist()
-
-_L1 = "{} is not to be had: the penalty here is that of the squared weights, 'l2' or None"
 
 # How scikit-learn's warnings of fits that have not converged begin, by solver; {} is the number of iterations.
 _NOT_CONVERGED = {
@@ -52,20 +51,13 @@ def penalty(name: str, value: Any) -> str | None:
     raise ValueError(f"{name} must be one of {sorted(PENALTIES)} or None, got {value!r}")
 
 
-def l1_ratio(name: str, value: Any) -> float | None:
-    """Check of a number from 0 to 1."""
-    if value is not None and (not isinstance(value, numbers.Real) or not 0 <= float(value) <= 1):
-        raise ValueError(f"{name} must be a number from 0 to 1, got {value!r}")
-    return None if value is None else float(value)
-
-
 def l1_ratios(name: str, value: Any) -> list[float | None] | None:
     """Check of a list of numbers from 0 to 1."""
     if value is None:
         return None
     if isinstance(value, (str, bytes)) or np.ndim(value) != 1 or not len(value):
         raise ValueError(f"{name} must be None or a list of numbers from 0 to 1, got {value!r}")
-    return [l1_ratio(name, ratio) for ratio in value]
+    return [_penalty.share(name, ratio) for ratio in value]
 
 
 def cost(name: str, value: Any) -> float:
@@ -104,7 +96,8 @@ def logistic(given: SimpleNamespace) -> SimpleNamespace:
     _check_penalty(found)
     if given.dual and is_sklearns(given.solver) and given.solver != "liblinear":
         raise ValueError(f"Solver {given.solver} supports only dual=False, got dual=True")
-    if is_sklearns(given.solver):
+    found.is_sklearns = is_sklearns(given.solver)
+    if found.is_sklearns:
         found.solver = "auto"
         found.tol = max(given.tol**2, LEAST_TOL)
         found.intercept_scaling = None
@@ -144,8 +137,8 @@ def _check_penalty(given: SimpleNamespace) -> None:
     elif ratios is None and given.penalty == "elasticnet":
         raise ValueError("l1_ratios must be an array-like of numbers between 0 and 1; got (l1_ratios=None)")
     ratios = ratios or [0.0]
-    for ratio in ratios:
-        _check_ratio(given.solver, given.penalty, ratio)
+    shares = [_share(given.solver, given.penalty, ratio) for ratio in ratios]
+    given.l1_share = shares[0] if len(shares) == 1 else shares
     if given.penalty is None and not hasattr(given, "C"):
         raise ValueError("penalty must not be None in a search for C")
     if given.penalty is None and given.C != 1.0:
@@ -156,8 +149,8 @@ def _check_penalty(given: SimpleNamespace) -> None:
         raise ValueError("penalty=None is not supported for the liblinear solver")
 
 
-def _check_ratio(solver: str, penalty: str | None, ratio: float | None) -> None:
-    """Refuse the absolute values of weights, in scikit-learn's words where it refuses them too."""
+def _share(solver: str, penalty: str | None, ratio: float | None) -> float:
+    """The share of the absolute values; refuses in scikit-learn's words what it refuses too."""
     asked = _meant(penalty, ratio)
     if penalty == "elasticnet" and ratio is None:
         raise ValueError("l1_ratio must be specified when penalty is elasticnet.")
@@ -166,9 +159,9 @@ def _check_ratio(solver: str, penalty: str | None, ratio: float | None) -> None:
             raise ValueError(f"Solver {solver} supports only 'l2' or None penalties, got {asked} penalty")
         if asked == "elasticnet" and solver == "liblinear":
             raise ValueError("Only 'saga' solver supports elasticnet penalty, got solver=liblinear.")
-        raise ValueError(_L1.format(f"penalty={penalty!r}" if penalty == "l1" else f"l1_ratio={ratio!r}"))
     if penalty == "l2" and ratio:
         warn(f"Inconsistent values: penalty=l2 with l1_ratio={ratio}: l1_ratio is not looked at", UserWarning)
+    return {"l1": 1.0, "elasticnet": ratio or 0.0}.get(asked or "", 0.0)
 
 
 def _meant(penalty: str | None, ratio: float | None) -> str | None:
@@ -184,7 +177,8 @@ def _meant(penalty: str | None, ratio: float | None) -> str | None:
 
 def svc(given: SimpleNamespace) -> SimpleNamespace:
     """Checked parameters of a linear SVM, those of scikit-learn's translated into ours."""
-    penalty, dual, loss = getattr(given, "penalty", "l2"), getattr(given, "dual", "auto"), given.loss
+    penalty, dual, loss = given.penalty, getattr(given, "dual", "auto"), given.loss
+    given.l1_share = _penalty.ratio_of(penalty, given.l1_ratio)
     if given.multi_class == "crammer_singer":
         return given  # neither is looked at, as in scikit-learn
     is_refused = (penalty, loss) == ("l1", "hinge") or (penalty, dual) == ("l1", True)
@@ -192,8 +186,6 @@ def svc(given: SimpleNamespace) -> SimpleNamespace:
         raise ValueError(
             f"Unsupported set of arguments: penalty={penalty!r} and loss={loss!r} do not go with dual={dual!r}"
         )
-    if penalty == "l1":
-        raise ValueError(_L1.format("penalty='l1'"))
     if dual is True and given.solver == "auto":
         return SimpleNamespace(**vars(given) | {"solver": "dual_cd"})
     return given

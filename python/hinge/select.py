@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, TypeVar
 
 from sklearn.model_selection import StratifiedKFold
 
-from hinge import _blocks, _checks, _labels, _native, _validate
+from hinge import _blocks, _checks, _labels, _native, _penalty, _validate
 from hinge._block_options import BlockOptions
 from hinge._callbacks import FitTask
 from hinge._csearch import CSearch
@@ -52,6 +53,11 @@ def select_C(
     intercept_scaling: float | None = None,
     class_weight: Any = None,
     multi_class: str = "auto",
+    penalty: str = "l2",
+    l1_ratio: Any = None,
+    penalty_factors: Any = None,
+    positive: bool = False,
+    bounds: Any = None,
     sample_weight: Any = None,
     groups: Any = None,
     degree: int = 1,
@@ -145,6 +151,7 @@ def select_C(
     for name, only in _LOSS_OF_ALL_CLASSES.items():
         if multi_class == name and loss != only:
             raise ValueError(f"loss must be {only!r} with multi_class={name!r}, got {loss!r}")
+    given.l1_share = _penalty.ratio_of(given.penalty, given.l1_ratio)
     options, plan = fit_options(given, loss), Plan.of(given)
     if isinstance(X, BlockStore):
         options = options_of_pieces(given, options)
@@ -152,7 +159,29 @@ def select_C(
     else:
         X, y = _validate.fit_data(X, y)
         problem = _problem(X, y, sample_weight, given, options)
-    return Search.of(given, problem, options, plan, groups).run(keeps_interrupted=True)
+    found, _ = _over_shares(
+        given,
+        options,
+        lambda options: Search.of(given, problem, options, plan, groups).run(keeps_interrupted=True),
+    )
+    return found
+
+
+def _over_shares(
+    given: Any, options: dict[str, Any], run: Callable[[dict[str, Any]], CSearch]
+) -> tuple[CSearch, dict[str, Any]]:
+    """The search with the best score among those of all shares of absolute values, and its options."""
+    each = _penalty.grid(given, options)
+    tables = [_with_share(run(options), options) for options in each]
+    if len(tables) == 1:
+        return tables[0], options
+    best = max(range(len(tables)), key=lambda k: (tables[k].mean[tables[k].index], -k))
+    return replace(tables[best], grid=tuple(tables)), each[best]
+
+
+def _with_share(found: CSearch, options: dict[str, Any]) -> CSearch:
+    penalty = options["penalty"]
+    return found if penalty is None else replace(found, l1_ratio=penalty["l1_ratio"])
 
 
 def search_and_refit(estimator: E, X: Any, y: Any, sample_weight: Any, groups: Any) -> E:
@@ -176,11 +205,15 @@ def search_and_refit(estimator: E, X: Any, y: Any, sample_weight: Any, groups: A
     needs_decisions = estimator._needs_decisions()
     if needs_decisions:
         plan = replace(plan, keep_decisions=True)
-    search = Search.of(given, problem, options | {"tol": given.select_tol}, plan, groups)
-    if needs_decisions:
-        estimator._check_problem(problem, search.folds.held_out(len(problem.y)) > 0)
     task = FitTask(estimator, X, y, sample_weight=sample_weight, has_parts=True)
-    found = search.run(keeps_interrupted=False, wants_stop=lambda step: task.part(f"C = {step.C:g}"))
+
+    def run(options: dict[str, Any]) -> CSearch:
+        search = Search.of(given, problem, options | {"tol": given.select_tol}, plan, groups)
+        if needs_decisions:
+            estimator._check_problem(problem, search.folds.held_out(len(problem.y)) > 0)
+        return search.run(keeps_interrupted=False, wants_stop=lambda step: task.part(f"C = {step.C:g}"))
+
+    found, options = _over_shares(given, options, run)
     if problem.store is not None:
         cost = _blocks.class_costs(X, found.C, given.class_weight)
         estimator._fit_blocks(X, cost, options, problem.store.blocks)

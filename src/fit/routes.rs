@@ -157,11 +157,12 @@ pub const WORKING_SET_GROWTH: usize = 1;
 pub const WORKING_SET_LEAST: usize = 100;
 /// Columns up to which the matrix of a quadratic model is formed: 8 MB.
 pub const GRAM_COLUMNS: usize = 1024;
-/// Pairs of entries in a row per entry up to which the matrix is cheaper than a descent on the entries.
-pub const GRAM_PAIRS: f64 = 32.0;
+/// Products of the matrix per entry up to which it is formed at once; else a descent on the entries that has
+/// not come to its end after as many epochs goes on with it.
+pub const GRAM_PRICE: f64 = 32.0;
 /// Columns up to which the matrix is factorised for a jump to the minimum.
 pub const JUMP_COLUMNS: usize = 512;
 /// When a descent on entries ends,
 pub const ENTRIES_STOP: InnerStop = InnerStop { share: 0.05, epochs: 100, between_jumps: usize::MAX };
 /// and one on a matrix.
-pub const GRAM_STOP: InnerStop = InnerStop { share: 1e-6, epochs: 2000, between_jumps: 20 };
+pub const GRAM_STOP: InnerStop = InnerStop { share: 1e-9, epochs: 2000, between_jumps: 10 };

@@ -16,7 +16,7 @@ use super::store::StoreReader;
 use crate::front::search::{Search, StepVisitor};
 use crate::front::{Source, Targets};
 use crate::labels::Labels;
-use crate::search::{EndReason, SearchPlan, SearchStep, StopRule, Values};
+use crate::search::{EndReason, SearchPlan, SearchStep, SparseWeights, StopRule, Values};
 use crate::{Error, Result, memory};
 
 /// Values and limits of a search, as a dict.
@@ -176,6 +176,14 @@ fn reason_name(reason: EndReason) -> &'static str {
     }
 }
 
+/// Columns, weights and intercept of each lane.
+fn sparse_weights<'py>(
+    py: Python<'py>,
+    weights: &[SparseWeights],
+) -> PyResult<Vec<(Bound<'py, PyArray1<u32>>, Bound<'py, PyArray1<f64>>, f64)>> {
+    weights.iter().map(|w| Ok((copied(py, &w.columns)?, copied(py, &w.values)?, w.intercept))).collect()
+}
+
 /// Decision values with the arrays made of them.
 type Shown = (Arc<Vec<Vec<f64>>>, Vec<Py<PyArray1<f64>>>);
 
@@ -192,6 +200,9 @@ impl Visitor {
         facts.set_item("C", step.c)?;
         facts.set_item("decisions", self.decisions(py, step)?)?;
         facts.set_item("objective", self.objective(py, step)?)?;
+        if let Some(weights) = &step.weights {
+            facts.set_item("weights", sparse_weights(py, weights)?)?;
+        }
         facts.set_item("passes", step.passes)?;
         facts.set_item("n_iter", step.n_iter)?;
         facts.set_item("inner", step.inner)?;

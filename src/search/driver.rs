@@ -9,9 +9,8 @@ use super::journal::Journal;
 use super::plan::{EndReason, SearchPlan, SearchSchedule, Visited};
 use super::primal::Primal;
 use super::runner::Runner;
-use super::{
-    Route, SearchSettings, SearchStep, crammer_singer, dual, folds, lower_bound, multinomial, penalised,
-};
+use super::{Route, SearchSettings, SearchStep, SparseWeights};
+use super::{crammer_singer, dual, folds, lower_bound, multinomial, penalised};
 use crate::fit::{Intercept, Monitor, SolverKind, auto};
 use crate::labels::penalised::PenalisedColumns;
 use crate::labels::{check_row_count, check_weights};
@@ -84,6 +83,12 @@ pub fn drive(
 fn fits(setup: &LaneSetup<'_>, step: &SearchStep) -> bool {
     let shape = |part: &FoldRows<'_>| part.test.len() * setup.n_problems();
     let per_fold = setup.settings.fits_per_fold(setup.labels);
+    let fits = |w: &SparseWeights| w.columns.last().is_none_or(|&j| (j as usize) < setup.rows.n_cols());
+    if let Some(weights) = &step.weights
+        && !(weights.len() == setup.n_lanes() && weights.iter().all(fits))
+    {
+        return false;
+    }
     step.objective.len() == setup.parts.len() * per_fold
         && step.decisions.iter().map(Vec::len).eq(setup.parts.iter().map(shape))
 }

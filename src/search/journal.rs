@@ -4,8 +4,10 @@
 //! file    = magic "hinge-CV" | u32 format | frame(0, fingerprint) | frame(1, record) | ...
 //! frame   = u64 length | u64 checksum | payload of that length
 //!           checksum: xxh3 of the payload, seeded by the number
-//! record  = f64 C, passes, seconds, unchanged_until | u64 n_iter, inner, flags (1 unchanged, 2 converged)
+//! record  = f64 C, passes, seconds, unchanged_until | u64 n_iter, inner, flags
 //!           | array objective | arrays decisions (one per fold) | arrays state (of the route, afterwards)
+//!           | arrays weights (columns, values and intercept of each lane, where weights are sparse)
+//! flags   = 1 unchanged, 2 converged, 4 there is a state, 8 there are weights
 //! arrays  = u64 count | array ...
 //! array   = u64 length | f64 ...                                        all numbers little-endian
 //! ```
@@ -36,7 +38,7 @@ use std::sync::Arc;
 use twox_hash::XxHash3_64;
 
 use super::fingerprint::Fingerprint;
-use super::{RouteState, SearchStep};
+use super::{RouteState, SearchStep, SparseWeights};
 use crate::durable::draft::Draft;
 use crate::durable::held::Held;
 use crate::durable::target::{Kind, Replace};
@@ -319,8 +321,10 @@ fn encode(step: &SearchStep, state: Option<&RouteState>) -> Vec<u8> {
     for number in [step.c, step.passes, step.seconds, step.unchanged_until] {
         bytes.extend_from_slice(&number.to_le_bytes());
     }
-    let flags =
-        u64::from(step.is_unchanged) | u64::from(step.is_converged) << 1 | u64::from(state.is_some()) << 2;
+    let flags = u64::from(step.is_unchanged)
+        | u64::from(step.is_converged) << 1
+        | u64::from(state.is_some()) << 2
+        | u64::from(step.weights.is_some()) << 3;
     for number in [step.n_iter as u64, step.inner as u64, flags] {
         bytes.extend_from_slice(&number.to_le_bytes());
     }
@@ -328,6 +332,14 @@ fn encode(step: &SearchStep, state: Option<&RouteState>) -> Vec<u8> {
     put_arrays(&mut bytes, &step.decisions);
     if let Some(state) = state {
         put_arrays(&mut bytes, &state.0);
+    }
+    if let Some(weights) = &step.weights {
+        bytes.extend_from_slice(&(3 * weights.len() as u64).to_le_bytes());
+        for SparseWeights { columns, values, intercept } in weights.iter() {
+            put_array(&mut bytes, &columns.iter().map(|&j| f64::from(j)).collect_large());
+            put_array(&mut bytes, values);
+            put_array(&mut bytes, &[*intercept]);
+        }
     }
     bytes
 }
@@ -348,9 +360,10 @@ fn decode(payload: &[u8]) -> Option<Record> {
     let [c, passes, seconds, unchanged_until] = [bytes.f64()?, bytes.f64()?, bytes.f64()?, bytes.f64()?];
     let [n_iter, inner] = [usize::try_from(bytes.u64()?).ok()?, usize::try_from(bytes.u64()?).ok()?];
     let flags = bytes.u64()?;
-    let [is_unchanged, is_converged, has_state] = [1, 2, 4].map(|flag| flags & flag != 0);
+    let [is_unchanged, is_converged, has_state, has_weights] = [1, 2, 4, 8].map(|flag| flags & flag != 0);
     let (objective, decisions) = (bytes.array()?, Arc::new(bytes.arrays()?));
     let state = if has_state { Some(RouteState(bytes.arrays()?)) } else { None };
+    let weights = if has_weights { Some(Arc::new(sparse_weights(&bytes.arrays()?)?)) } else { None };
     let step = SearchStep {
         c,
         passes,
@@ -361,10 +374,25 @@ fn decode(payload: &[u8]) -> Option<Record> {
         unchanged_until,
         objective,
         decisions,
+        weights,
         seconds,
         is_replayed: true,
     };
     bytes.0.is_empty().then_some(Record { step, state })
+}
+
+/// The weights of all lanes, if the arrays are such.
+fn sparse_weights(arrays: &[Vec<f64>]) -> Option<Vec<SparseWeights>> {
+    let lane = |lane: &[Vec<f64>]| {
+        let [columns, values, intercept] = lane else { return None };
+        let column =
+            |&j: &f64| (j >= 0.0 && j.fract() == 0.0 && j <= f64::from(u32::MAX)).then_some(j as u32);
+        let columns = columns.iter().map(column).collect::<Option<Vec<u32>>>()?;
+        let is_whole = columns.len() == values.len() && columns.is_sorted_by(|a, b| a < b);
+        let &[intercept] = &intercept[..] else { return None };
+        is_whole.then(|| SparseWeights { columns, values: memory::copy(values), intercept })
+    };
+    arrays.chunks(3).map(lane).collect()
 }
 
 /// What is left of a payload.
@@ -435,6 +463,11 @@ mod tests {
     /// The record of the `k`-th value, `2^k`; numbers that a text format would lose among them.
     fn record(k: usize, state_length: usize) -> Record {
         let c = (k as f64).exp2();
+        let weights = SparseWeights {
+            columns: vec![0, 7, 4_000_000_000],
+            values: vec![c, -0.0, 1e-300],
+            intercept: 0.5,
+        };
         let step = SearchStep {
             c,
             passes: 0.1 * c,
@@ -445,6 +478,7 @@ mod tests {
             unchanged_until: if k == 2 { f64::INFINITY } else { c },
             objective: vec![c / 3.0, -0.0],
             decisions: Arc::new(vec![vec![c; k], vec![f64::MIN_POSITIVE]]),
+            weights: (k % 2 == 0).then(|| Arc::new(vec![SparseWeights::default(), weights.clone()])),
             seconds: 1.0 / 3.0,
             is_replayed: true,
         };

@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 use super::folds::LaneSetup;
 use super::watch::Watch;
-use super::{Route, RouteState, SearchStep};
+use super::{Route, RouteState, SearchStep, SparseWeights};
 use crate::fit::{Certificate, Monitor, check_length};
 use crate::{Result, memory, parallel};
 
@@ -150,6 +150,7 @@ pub fn step(c: f64, done: &[Done], decisions: &Arc<Vec<Vec<f64>>>) -> SearchStep
         unchanged_until: done.iter().map(|d| d.until).fold(f64::INFINITY, f64::min).max(c),
         objective: done.iter().map(|d| d.objective).collect(),
         decisions: Arc::clone(decisions),
+        weights: None,
         seconds: 0.0,
         is_replayed: false,
     }
@@ -198,6 +199,11 @@ pub trait LaneFits: Sync {
         monitor: &dyn Monitor,
     ) -> Result<LaneFit<Self::Kept>>;
 
+    /// The weights of a lane, where they are sparse.
+    fn weights(&self, _: &Self::Kept) -> Option<SparseWeights> {
+        None
+    }
+
     /// Decision values of the held-out rows of a lane, where what is kept tells them.
     fn decisions(&self, lane: usize, kept: &Self::Kept) -> Option<Vec<f64>>;
 
@@ -219,6 +225,12 @@ impl<'a, F: LaneFits> LaneRoute<'a, F> {
     pub fn new(setup: &'a LaneSetup<'a>, fits: F) -> Self {
         let lanes = (0..fits.n_lanes()).map(|_| SearchLane::default()).collect();
         Self { fits, monitor: setup.monitor, lanes, decisions: Arc::new(setup.no_decisions()) }
+    }
+
+    /// The weights of all lanes, where they are sparse.
+    fn weights(&self) -> Option<Arc<Vec<SparseWeights>>> {
+        let of_lane = |lane: &SearchLane<F::Kept>| self.fits.weights(&lane.solution.as_ref()?.1);
+        self.lanes.iter().map(of_lane).collect::<Option<Vec<_>>>().map(Arc::new)
     }
 }
 
@@ -257,7 +269,7 @@ impl<F: LaneFits> Route for LaneRoute<'_, F> {
                 self.fits.write_decisions(number, decisions, &mut Arc::make_mut(&mut self.decisions)[..]);
             }
         }
-        Ok(step(c, &done, &self.decisions))
+        Ok(SearchStep { weights: self.weights(), ..step(c, &done, &self.decisions) })
     }
 
     fn state(&self) -> RouteState {

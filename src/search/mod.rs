@@ -117,10 +117,23 @@ pub struct SearchStep {
     /// Decision values per fold, row after row of the held-out part, one number per binary problem. Unchanged
     /// steps share those of the step before.
     pub decisions: Arc<Vec<Vec<f64>>>,
+    /// The weights of each lane, on routes whose weights are sparse.
+    pub weights: Option<Arc<Vec<SparseWeights>>>,
     /// Wall time by the clock of the monitor; of the original step where it is replayed.
     pub seconds: f64,
     /// The step comes from a journal.
     pub is_replayed: bool,
+}
+
+/// The nonzero weights of a lane.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SparseWeights {
+    /// Columns, rising.
+    pub columns: Vec<u32>,
+    /// Their weights.
+    pub values: Vec<f64>,
+    /// Intercept on the scale of the decision value.
+    pub intercept: f64,
 }
 
 /// All that a route remembers between two values of `C`, as plain arrays.

@@ -6,9 +6,9 @@
 //!
 //! Memory: one copy of the data by columns for all lanes, and for each lane the weights.
 
-use super::GAP_PER_TOL;
 use super::folds::{FoldRows, LaneSetup};
 use super::lane::{AcceptedFit, LaneFit, LaneFits, LaneRoute, Saved};
+use super::{GAP_PER_TOL, SparseWeights};
 use crate::fit::penalised::{solve, start};
 use crate::fit::{Monitor, Params, Status, check_length};
 use crate::labels::penalised::PenalisedColumns;
@@ -90,6 +90,13 @@ impl LaneFits for PenalisedFits<'_> {
             decisions: self.of_held_out(lane, &kept),
             kept,
         })
+    }
+
+    fn weights(&self, kept: &PenalisedWeights) -> Option<SparseWeights> {
+        let (w, intercept) = self.all.split(memory::copy(&kept.0));
+        let columns: Vec<u32> = (0..w.len() as u32).filter(|&j| w[j as usize] != 0.0).collect_large();
+        let values = columns.iter().map(|&j| w[j as usize]).collect_large();
+        Some(SparseWeights { columns, values, intercept })
     }
 
     fn decisions(&self, lane: usize, kept: &PenalisedWeights) -> Option<Vec<f64>> {

@@ -96,6 +96,7 @@ impl Route for Primal<'_> {
             unchanged_until: f64::INFINITY,
             objective: Vec::with_capacity(self.setup.n_lanes()),
             decisions: Arc::clone(&self.decisions),
+            weights: None,
             seconds: 0.0,
             is_replayed: false,
         };

@@ -139,6 +139,7 @@ mod tests {
                 unchanged_until: c,
                 objective: vec![digest],
                 decisions: Arc::new(vec![vec![digest]]),
+                weights: None,
                 seconds: 0.0,
                 is_replayed: false,
             })

@@ -1,23 +1,27 @@
 //! The quadratic model of a Newton step as a matrix `H_jk = sum_i h_i x_ij x_ik` over the working set: a
 //! visit of a column costs as many numbers as the set has columns, whatever its entries.
 
-use super::quadratic::Model;
+use super::quadratic::{Jump, Model};
 use crate::fit::newton::cholesky::Symmetric;
-use crate::fit::routes::{GRAM_COLUMNS, GRAM_PAIRS, JUMP_COLUMNS};
+use crate::fit::routes::{GRAM_COLUMNS, JUMP_COLUMNS};
 use crate::matrix::columns::Columns;
 use crate::memory;
 use crate::penalty::Term;
+
+/// Newton steps of a jump at most.
+const MAX_STEPS: usize = 20;
 
 /// The entries of a working set by rows: local column and value.
 pub struct RowsOfSet {
     starts: Vec<usize>,
     entries: Vec<(u32, f64)>,
     n_columns: usize,
+    /// Products of the matrix of a model per entry.
+    pub price: f64,
 }
 
 impl RowsOfSet {
-    /// The rows of the columns of `list`, if the matrix of a model on them is cheaper than a descent on
-    /// their entries.
+    /// The rows of the columns of `list`, if they are few enough for the matrix of a model.
     pub fn of(columns: &Columns, list: &[u32]) -> Option<Self> {
         if list.len() > GRAM_COLUMNS {
             return None;
@@ -28,9 +32,6 @@ impl RowsOfSet {
         }
         let entries: usize = starts.iter().sum();
         let pairs: f64 = starts.iter().map(|&n| 0.5 * n as f64 * (n + 1) as f64).sum();
-        if pairs > GRAM_PAIRS * entries as f64 {
-            return None;
-        }
         for i in 0..columns.n_rows() {
             starts[i + 1] += starts[i];
         }
@@ -42,20 +43,20 @@ impl RowsOfSet {
                 next[i] += 1;
             });
         }
-        Some(Self { starts, entries: all, n_columns: list.len() })
+        Some(Self { starts, entries: all, n_columns: list.len(), price: pairs / entries.max(1) as f64 })
     }
 
-    /// The matrix of the model with curvature `rows[i][1]` along the decision value of row `i`.
-    fn matrix(&self, rows: &[[f64; 2]]) -> Vec<f64> {
+    /// The matrix of the model with curvature `bend[i]` along the decision value of row `i`.
+    fn matrix(&self, bend: &[f64]) -> Vec<f64> {
         let m = self.n_columns;
         let mut matrix = memory::zeros(m * m);
-        for (i, row) in rows.iter().enumerate() {
-            if row[1] == 0.0 {
+        for (i, &bend) in bend.iter().enumerate() {
+            if bend == 0.0 {
                 continue;
             }
             let entries = &self.entries[self.starts[i]..self.starts[i + 1]];
             for (at, &(a, x)) in entries.iter().enumerate() {
-                let (line, hx) = (&mut matrix[a as usize * m..][..m], row[1] * x);
+                let (line, hx) = (&mut matrix[a as usize * m..][..m], bend * x);
                 for &(b, x) in &entries[..=at] {
                     line[b as usize] += hx * x;
                 }
@@ -78,10 +79,10 @@ pub struct Gram {
 }
 
 impl Gram {
-    /// The model whose slopes along the columns are `slope`, and whose slopes and curvatures along the
-    /// decision values are `rows`. `least` is the smallest curvature of a column.
-    pub fn new(set: &RowsOfSet, rows: &[[f64; 2]], slope: Vec<f64>, least: &[f64]) -> Self {
-        let matrix = set.matrix(rows);
+    /// The model whose slopes along the columns are `slope`, and whose curvatures along the decision values
+    /// are `bend`. `least` is the smallest curvature of a column.
+    pub fn new(set: &RowsOfSet, bend: &[f64], slope: Vec<f64>, least: &[f64]) -> Self {
+        let matrix = set.matrix(bend);
         let m = slope.len();
         let bend = (0..m).map(|k| matrix[k * m + k].max(least[k])).collect();
         Self { matrix, slope, bend }
@@ -109,17 +110,66 @@ impl Model for Gram {
         self.slope.iter_mut().zip(line).for_each(|(slope, h)| *slope += by * h);
     }
 
-    /// The exact minimum over the weights that are neither zero nor on a bound, as far as no sign changes
-    /// and no bound is crossed.
-    fn jump(&mut self, terms: &[Term], w: &mut [f64]) -> bool {
-        let is_inside = |k: usize| {
-            let Term { l1, lower, upper, .. } = terms[k];
-            (w[k] != 0.0 || l1 == 0.0) && lower < w[k] && w[k] < upper
-        };
-        let inside: Vec<usize> = (0..w.len()).filter(|&k| is_inside(k)).collect();
+    /// Newton steps to the exact minimum over the weights that are neither zero nor on a bound. A weight
+    /// whose sign would change becomes zero, one that would leave its bounds stays on them, and the next step
+    /// is without it.
+    fn jump(&mut self, terms: &[Term], w: &mut [f64]) -> Jump {
+        let mut found = Jump::None;
+        for _ in 0..MAX_STEPS {
+            let inside: Vec<usize> = (0..w.len()).filter(|&k| is_inside(&terms[k], w[k])).collect();
+            let Some(step) = self.step(terms, w, &inside) else {
+                return found;
+            };
+            let whole: Vec<f64> =
+                inside.iter().zip(&step).map(|(&k, s)| end(&terms[k], w[k], s[0])).collect();
+            let is_whole = inside.iter().zip(&step).zip(&whole).all(|((&k, s), end)| *end == w[k] + s[0]);
+            let mut has_moved = self.try_move(terms, w, &inside, &whole);
+            if !has_moved && !is_whole {
+                let ends = to_first_wall(w, &inside, &step, &whole);
+                has_moved = self.try_move(terms, w, &inside, &ends);
+            }
+            if !has_moved {
+                return if is_whole { Jump::Minimum } else { found };
+            }
+            if is_whole {
+                return Jump::Minimum;
+            }
+            found = Jump::Better;
+        }
+        found
+    }
+}
+
+/// Whether the penalty is a parabola around a weight.
+fn is_inside(term: &Term, w: f64) -> bool {
+    (w != 0.0 || term.l1 == 0.0) && term.lower < w && w < term.upper
+}
+
+/// Where a step from `w` ends.
+fn end(term: &Term, w: f64, step: f64) -> f64 {
+    let end = w + step;
+    let crosses = term.l1 > 0.0 && end * w < 0.0;
+    term.clip(if crosses { 0.0 } else { end })
+}
+
+/// Where a step ends that goes as far as to the first wall; `walled` is where the whole one would with all
+/// walls in its way. So far model and penalty are a parabola that falls.
+fn to_first_wall(w: &[f64], inside: &[usize], step: &[[f64; 1]], walled: &[f64]) -> Vec<f64> {
+    let share = |at: usize| {
+        let (w, s) = (w[inside[at]], step[at][0]);
+        if walled[at] == w + s { 1.0 } else { (walled[at] - w) / s }
+    };
+    let first = (0..inside.len()).map(share).fold(1.0, f64::min);
+    let end = |at: usize| if share(at) <= first { walled[at] } else { w[inside[at]] + first * step[at][0] };
+    (0..inside.len()).map(end).collect()
+}
+
+impl Gram {
+    /// The step to the minimum over the weights `inside`, if it can be had.
+    fn step(&self, terms: &[Term], w: &[f64], inside: &[usize]) -> Option<Vec<[f64; 1]>> {
         let n = inside.len();
         if n == 0 || n > JUMP_COLUMNS {
-            return false;
+            return None;
         }
         let mut part = Symmetric { n, values: memory::zeros(n * n) };
         let mut step: Vec<[f64; 1]> = Vec::with_capacity(n);
@@ -132,30 +182,28 @@ impl Model for Gram {
         }
         part.factorise();
         part.solve(&mut step);
-        // The longest share of the step along which the penalty stays a parabola.
-        let mut share = 1.0f64;
-        for (&k, [step]) in inside.iter().zip(&step) {
-            let Term { l1, lower, upper, .. } = terms[k];
-            let end = w[k] + step;
-            let wall = match () {
-                () if l1 > 0.0 && w[k] > 0.0 && end < lower.max(0.0) => lower.max(0.0),
-                () if l1 > 0.0 && w[k] < 0.0 && end > upper.min(0.0) => upper.min(0.0),
-                () if end < lower => lower,
-                () if end > upper => upper,
-                () => continue,
-            };
-            share = share.min((wall - w[k]) / step);
+        step.iter().all(|[s]| s.is_finite()).then_some(step)
+    }
+
+    /// Moves the weights `inside` to `ends` if model and penalty fall.
+    fn try_move(&mut self, terms: &[Term], w: &mut [f64], inside: &[usize], ends: &[f64]) -> bool {
+        let mut slope = memory::copy(&self.slope);
+        for (&k, end) in inside.iter().zip(ends) {
+            let by = end - w[k];
+            if by != 0.0 {
+                slope.iter_mut().zip(self.line(k)).for_each(|(slope, h)| *slope += by * h);
+            }
         }
-        if !(share > 0.0 && share.is_finite()) || step.iter().any(|[s]| !s.is_finite()) {
+        let mut change = 0.0;
+        for (&k, &end) in inside.iter().zip(ends) {
+            change += 0.5 * (end - w[k]) * (self.slope[k] + slope[k]);
+            change += terms[k].value(end) - terms[k].value(w[k]);
+        }
+        if !(change < 0.0) {
             return false;
         }
-        for (&k, [step]) in inside.iter().zip(&step) {
-            let before = w[k];
-            let crosses = |w: f64| terms[k].l1 > 0.0 && w * before < 0.0;
-            let after = terms[k].clip(before + share * step);
-            w[k] = if crosses(after) { 0.0 } else { after };
-            self.shift(k, w[k] - before);
-        }
+        self.slope = slope;
+        inside.iter().zip(ends).for_each(|(&k, end)| w[k] = *end);
         true
     }
 }

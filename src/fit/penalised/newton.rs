@@ -2,12 +2,12 @@
 //! along the line to its minimum.
 
 use super::gram::{Gram, RowsOfSet};
-use super::quadratic::{Entries, descend};
+use super::quadratic::{Entries, InnerStop, Model, descend};
 use super::working_set::WorkingSet;
 use super::{PenalisedProblem, penalty, slopes};
 use crate::Result;
 use crate::fit::monitor::Monitor;
-use crate::fit::routes::{ENTRIES_STOP, GRAM_STOP};
+use crate::fit::routes::{ENTRIES_STOP, GRAM_PRICE, GRAM_STOP};
 use crate::fit::sweep::ROW_CHUNK;
 use crate::loss::Loss;
 use crate::memory::CollectLarge;
@@ -81,6 +81,8 @@ pub struct NewtonSteps<'a, L> {
     pub is_stuck: bool,
     /// Curvature of a column at least, as a share of its largest.
     damping: f64,
+    /// Descents on entries are too slow.
+    needs_matrix: bool,
 }
 
 impl<'a, L: Loss> NewtonSteps<'a, L> {
@@ -100,6 +102,7 @@ impl<'a, L: Loss> NewtonSteps<'a, L> {
             passes: 0.0,
             is_stuck: false,
             damping: LEAST_CURVATURE,
+            needs_matrix: false,
         }
     }
 
@@ -143,23 +146,10 @@ impl<'a, L: Loss> NewtonSteps<'a, L> {
             slopes(columns, list, &losses.slope, &mut slope);
             let least: Vec<f64> = largest.iter().map(|bend| self.damping * bend).collect_large();
             let before: Vec<f64> = list.iter().map(|&j| w[j as usize]).collect_large();
-            let mut after = memory::copy(&before);
-            let mut rows: Vec<[f64; 2]> =
-                losses.slope.iter().zip(&losses.bend).map(|(g, h)| [*g, *h]).collect_large();
-            let visits = match &set {
-                Some(set) => {
-                    let mut model = Gram::new(set, &rows, memory::copy(&slope), &least);
-                    descend(&mut model, &terms, &mut after, GRAM_STOP, self.monitor)?;
-                    1.0
-                }
-                None => {
-                    let mut model = Entries::new(columns, list, &mut rows, &least);
-                    let (_, visits) = descend(&mut model, &terms, &mut after, ENTRIES_STOP, self.monitor)?;
-                    1.0 + 2.0 * visits as f64 / list.len() as f64
-                }
-            };
+            let subset = Subset { list, terms: &terms, least: &least, rows: set.as_ref(), share: size / all };
+            let after = self.model_minimum(&subset, &losses, &slope, &before)?;
             self.taken += 1;
-            self.passes += (2.0 + visits) * size / all;
+            self.passes += 2.0 * size / all;
             let step = LineStep { list, terms: &terms, before: &before, after: &after, slope: &slope };
             let (there, decrease, share) = self.search(&step, losses, w);
             losses = there;
@@ -169,6 +159,43 @@ impl<'a, L: Loss> NewtonSteps<'a, L> {
                 return Ok(losses);
             }
         }
+    }
+
+    /// The minimum of model and penalty from the weights `before`: by the entries of the columns, or by the
+    /// matrix of the model where that is cheaper. A descent on the entries that has cost as much as the matrix
+    /// and is not at its end would have been better off with it, and so will be all that follow.
+    fn model_minimum(
+        &mut self,
+        subset: &Subset<'_>,
+        losses: &Losses,
+        slope: &[f64],
+        before: &[f64],
+    ) -> Result<Vec<f64>> {
+        let Subset { list, terms, least, rows: set, share } = *subset;
+        let price = set.map_or(f64::INFINITY, |set| set.price);
+        let mut after = memory::copy(before);
+        let mut rows: Vec<[f64; 2]> =
+            losses.slope.iter().zip(&losses.bend).map(|(g, h)| [*g, *h]).collect_large();
+        if !(price <= GRAM_PRICE || (self.needs_matrix && set.is_some())) {
+            let mut model = Entries::new(self.problem.columns, list, &mut rows, least);
+            let stop = InnerStop { epochs: (price as usize).min(ENTRIES_STOP.epochs), ..ENTRIES_STOP };
+            let found = descend(&mut model, terms, &mut after, stop, self.monitor)?;
+            self.passes += (1.0 + 2.0 * found.visits as f64 / list.len() as f64) * share;
+            if found.is_done {
+                return Ok(after);
+            }
+        }
+        let Some(set) = set else {
+            return Ok(after);
+        };
+        self.needs_matrix |= price > GRAM_PRICE;
+        self.passes += price * share;
+        let mut model = Gram::new(set, &losses.bend, memory::copy(slope), least);
+        for (k, (after, before)) in after.iter().zip(before).enumerate().filter(|(_, (a, b))| a != b) {
+            model.shift(k, after - before);
+        }
+        descend(&mut model, terms, &mut after, GRAM_STOP, self.monitor)?;
+        Ok(after)
     }
 
     /// Curvature of the losses along a column at most.
@@ -221,6 +248,19 @@ impl<'a, L: Loss> NewtonSteps<'a, L> {
         }
         (losses, 0.0, 0.0)
     }
+}
+
+/// The columns that a step may move.
+#[derive(Clone, Copy)]
+struct Subset<'a> {
+    list: &'a [u32],
+    terms: &'a [Term],
+    /// Least curvature of the model along each.
+    least: &'a [f64],
+    /// Their entries by rows, if they are few.
+    rows: Option<&'a RowsOfSet>,
+    /// Their share of all entries.
+    share: f64,
 }
 
 /// A step of the columns of `list`, with the slopes of the losses before it.

@@ -18,9 +18,19 @@ pub trait Model {
     fn bend(&self, k: usize) -> f64;
     /// Takes note that its weight has moved.
     fn shift(&mut self, k: usize, by: f64);
-    /// Jumps to a better point where the model knows one; whether it did. `is_inside` tells whether the
-    /// penalty is a parabola around the weight of a column.
-    fn jump(&mut self, terms: &[Term], w: &mut [f64]) -> bool;
+    /// Jumps to a better point where the model knows one.
+    fn jump(&mut self, terms: &[Term], w: &mut [f64]) -> Jump;
+}
+
+/// What came of a jump.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Jump {
+    /// There is none.
+    None,
+    /// To a better point.
+    Better,
+    /// To the minimum over the weights that are not zero and not on a bound.
+    Minimum,
 }
 
 /// When a descent ends.
@@ -34,12 +44,19 @@ pub struct InnerStop {
     pub between_jumps: usize,
 }
 
-/// Descends from `w`, the weights of the working set; returns by how much model and penalty fell, and the
-/// visits.
+/// What a descent did.
+pub struct Descended {
+    /// Visits of columns.
+    pub visits: usize,
+    /// It came to its end before the last epoch.
+    pub is_done: bool,
+}
+
+/// Descends from `w`, the weights of the working set.
 ///
 /// An epoch visits the columns that are not zero or have moved in the last one; when they are done, one
 /// epoch visits all. What is left is guessed from the decrease of two successive epochs of one kind, as if
-/// it went on by their ratio.
+/// it went on by their ratio. Where the model can jump, a descent ends only behind a jump to the minimum.
 ///
 /// # Errors
 /// [`crate::Error::Cancelled`].
@@ -49,10 +66,10 @@ pub fn descend<M: Model>(
     w: &mut [f64],
     stop: InnerStop,
     monitor: &dyn Monitor,
-) -> Result<(f64, usize)> {
+) -> Result<Descended> {
     let all: Vec<u32> = (0..w.len() as u32).collect();
     let mut active = all.clone();
-    let (mut total, mut last, mut visits) = (0.0f64, f64::INFINITY, 0);
+    let (mut total, mut last, mut visits, mut jump) = (0.0f64, f64::INFINITY, 0, Jump::Better);
     for epoch in 1..=stop.epochs {
         monitor.poll()?;
         let mut decrease = 0.0;
@@ -71,18 +88,22 @@ pub fn descend<M: Model>(
         let left = if last.is_finite() { decrease * ratio / (1.0 - ratio) } else { decrease };
         last = decrease;
         let is_done = decrease.max(left) <= stop.share * total || decrease == 0.0;
-        if is_done && is_whole {
-            break;
+        if is_done && is_whole && jump != Jump::Better {
+            return Ok(Descended { visits, is_done: true });
         }
         if is_done || is_whole {
             active = if is_whole { moved } else { all.clone() };
             last = f64::INFINITY;
         }
-        if epoch % stop.between_jumps == 0 && model.jump(terms, w) {
+        if decrease > stop.share * total {
+            jump = Jump::Better;
+        }
+        if (is_done && is_whole) || epoch % stop.between_jumps == 0 {
+            jump = model.jump(terms, w);
             (active, last) = (all.clone(), f64::INFINITY);
         }
     }
-    Ok((total, visits))
+    Ok(Descended { visits, is_done: false })
 }
 
 /// Moves one weight to its minimiser; returns by how much model and penalty fell.
@@ -141,7 +162,7 @@ impl Model for Entries<'_> {
             row[0] += row[1] * (by * x);
         });
     }
-    fn jump(&mut self, _: &[Term], _: &mut [f64]) -> bool {
-        false
+    fn jump(&mut self, _: &[Term], _: &mut [f64]) -> Jump {
+        Jump::None
     }
 }
