@@ -149,9 +149,10 @@ pub const LEAST_ALONE: usize = 4;
 
 // Penalties on absolute values, bounds and factors.
 
-/// Share of the gap at which Newton steps on a working set end.
-pub const WORKING_SET_AIM: f64 = 0.01;
-/// Columns that join a working set, as a multiple of those that stay,
+/// Share of the gap at which Newton steps on a working set end. Tried, 20news, one group against the rest,
+/// logistic loss, 560 weights, gap 1e-4: 0.01 takes 25 steps and 151 passes, 0.3 17 and 101.
+pub const WORKING_SET_AIM: f64 = 0.3;
+/// Columns that join a working set, as a multiple of those that stay (3 times: 155 passes there, 101 by 1),
 pub const WORKING_SET_GROWTH: usize = 1;
 /// and at least.
 pub const WORKING_SET_LEAST: usize = 100;
@@ -159,10 +160,10 @@ pub const WORKING_SET_LEAST: usize = 100;
 pub const GRAM_COLUMNS: usize = 1024;
 /// Products of the matrix per entry up to which it is formed at once; else a descent on the entries that has
 /// not come to its end after as many epochs goes on with it.
-pub const GRAM_PRICE: f64 = 32.0;
+pub const GRAM_PRICE: f64 = 4.0;
 /// Columns up to which the matrix is factorised for a jump to the minimum.
 pub const JUMP_COLUMNS: usize = 512;
 /// When a descent on entries ends,
-pub const ENTRIES_STOP: InnerStop = InnerStop { share: 0.05, epochs: 100, between_jumps: usize::MAX };
+pub const ENTRIES_STOP: InnerStop = InnerStop { share: 0.2, epochs: 200, between_jumps: usize::MAX };
 /// and one on a matrix.
 pub const GRAM_STOP: InnerStop = InnerStop { share: 1e-9, epochs: 2000, between_jumps: 10 };

@@ -27,8 +27,17 @@ const TOO_LONG: f64 = 0.1;
 const RAISE: f64 = 100.0;
 /// See [`RAISE`].
 const RAISED: f64 = 1e-4;
-/// Decreases below this share of the objective are rounding.
-const NOISE: f64 = 1e-15;
+/// By how much, as a share of the losses, their sums may be off.
+const NOISE: f64 = 1e-14;
+/// Promised decreases below this share of the objective lead nowhere: a gap, which falls with the root of the
+/// distance, would be below 1e-10.
+const NOTHING: f64 = 1e-22;
+/// Epochs on entries at least before they count as too slow.
+const LEAST_EPOCHS: usize = 3;
+/// By how much descents on entries go further when a step does too little,
+const FURTHER: f64 = 0.1;
+/// down to this share of the decrease.
+const LEAST_SHARE: f64 = 1e-6;
 /// Share of the objective that steps on the free columns may leave.
 const FREE_SHARE: f64 = 1e-13;
 
@@ -83,6 +92,8 @@ pub struct NewtonSteps<'a, L> {
     damping: f64,
     /// Descents on entries are too slow.
     needs_matrix: bool,
+    /// Share of the decrease that a descent on entries may leave.
+    share: f64,
 }
 
 impl<'a, L: Loss> NewtonSteps<'a, L> {
@@ -103,6 +114,7 @@ impl<'a, L: Loss> NewtonSteps<'a, L> {
             is_stuck: false,
             damping: LEAST_CURVATURE,
             needs_matrix: false,
+            share: ENTRIES_STOP.share,
         }
     }
 
@@ -140,6 +152,7 @@ impl<'a, L: Loss> NewtonSteps<'a, L> {
         let size = list.iter().map(|&j| columns.column_len(j as usize)).sum::<usize>() as f64;
         let all = columns.n_entries().max(1) as f64;
         self.passes += size / all;
+        let mut is_first = true;
         loop {
             self.monitor.poll()?;
             let mut slope = memory::zeros(list.len());
@@ -154,10 +167,14 @@ impl<'a, L: Loss> NewtonSteps<'a, L> {
             let (there, decrease, share) = self.search(&step, losses, w);
             losses = there;
             self.adapt(share);
-            self.is_stuck = decrease <= NOISE * losses.value;
+            self.is_stuck = decrease <= NOTHING * losses.value;
             if decrease <= target || self.is_stuck || self.taken >= self.max_steps {
+                if is_first {
+                    self.share = (self.share * FURTHER).max(LEAST_SHARE);
+                }
                 return Ok(losses);
             }
+            is_first = false;
         }
     }
 
@@ -178,7 +195,8 @@ impl<'a, L: Loss> NewtonSteps<'a, L> {
             losses.slope.iter().zip(&losses.bend).map(|(g, h)| [*g, *h]).collect_large();
         if !(price <= GRAM_PRICE || (self.needs_matrix && set.is_some())) {
             let mut model = Entries::new(self.problem.columns, list, &mut rows, least);
-            let stop = InnerStop { epochs: (price as usize).min(ENTRIES_STOP.epochs), ..ENTRIES_STOP };
+            let epochs = (price as usize).clamp(LEAST_EPOCHS, ENTRIES_STOP.epochs);
+            let stop = InnerStop { epochs, share: self.share, ..ENTRIES_STOP };
             let found = descend(&mut model, terms, &mut after, stop, self.monitor)?;
             self.passes += (1.0 + 2.0 * found.visits as f64 / list.len() as f64) * share;
             if found.is_done {
@@ -214,8 +232,8 @@ impl<'a, L: Loss> NewtonSteps<'a, L> {
         }
     }
 
-    /// Goes as far along a step as the objective falls; returns the losses there, the decrease and the share
-    /// of the step.
+    /// Goes as far along a step as the objective falls, as far as rounding lets this be seen; returns the
+    /// losses there, half of the decrease that the slope promised, and the share of the step.
     fn search(&self, step: &LineStep<'_>, losses: Losses, w: &mut [f64]) -> (Losses, f64, f64) {
         let LineStep { list, terms, before, after, slope } = *step;
         let mut direction: Vec<f64> = memory::zeros(losses.z.len());
@@ -240,9 +258,9 @@ impl<'a, L: Loss> NewtonSteps<'a, L> {
             let there = Losses::at(self.problem, self.loss, z);
             let moved: Vec<f64> = (0..list.len()).map(at).collect_large();
             let decrease = (losses.value - there.value) + (here - penalty(terms, &moved));
-            if decrease >= -SUFFICIENT * share * promise {
+            if decrease >= -SUFFICIENT * share * promise - NOISE * losses.value {
                 list.iter().zip(&moved).for_each(|(&j, moved)| w[j as usize] = *moved);
-                return (there, decrease, share);
+                return (there, -0.5 * share * promise, share);
             }
             share *= 0.5;
         }
