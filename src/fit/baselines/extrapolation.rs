@@ -33,6 +33,11 @@ impl Extrapolation {
         Self { points: Vec::new(), differences: (NUMBERS / d.max(1)).clamp(LEAST, MOST) }
     }
 
+    /// One that combines so many differences.
+    pub fn of(differences: usize) -> Self {
+        Self { points: Vec::new(), differences }
+    }
+
     /// Records an iterate; after every few of them, returns the extrapolation.
     pub fn push(&mut self, w: &[f64]) -> Option<Vec<f64>> {
         self.points.push(memory::copy(w));

@@ -95,6 +95,8 @@ impl Gram {
 }
 
 impl Model for Gram {
+    const FINDS_MINIMUM: bool = true;
+
     #[inline(always)]
     fn slope(&self, k: usize) -> f64 {
         self.slope[k]

@@ -16,6 +16,9 @@ use crate::{memory, parallel};
 
 /// Demanded share of the decrease that the slope promises.
 const SUFFICIENT: f64 = 1e-4;
+/// Share of the promised decrease below which half of the step is tried too: beyond a kink of the curvature a
+/// whole one may be far too long, and steps then go to and fro.
+const GOOD: f64 = 0.25;
 /// Halvings of a step at most.
 const MAX_HALVINGS: usize = 40;
 /// Curvature of a column at least, as a share of its largest: rows that are flat now may not be so further
@@ -29,6 +32,8 @@ const RAISE: f64 = 100.0;
 const RAISED: f64 = 1e-4;
 /// By how much, as a share of the losses, their sums may be off.
 const NOISE: f64 = 1e-14;
+/// The same for the decrease of an epoch, which is summed step by step.
+const INNER_NOISE: f64 = 1e-18;
 /// Promised decreases below this share of the objective lead nowhere: a gap, which falls with the root of the
 /// distance, would be below 1e-10.
 const NOTHING: f64 = 1e-22;
@@ -190,13 +195,14 @@ impl<'a, L: Loss> NewtonSteps<'a, L> {
     ) -> Result<Vec<f64>> {
         let Subset { list, terms, least, rows: set, share } = *subset;
         let price = set.map_or(f64::INFINITY, |set| set.price);
+        let noise = INNER_NOISE * losses.value;
         let mut after = memory::copy(before);
         let mut rows: Vec<[f64; 2]> =
             losses.slope.iter().zip(&losses.bend).map(|(g, h)| [*g, *h]).collect_large();
         if !(price <= GRAM_PRICE || (self.needs_matrix && set.is_some())) {
             let mut model = Entries::new(self.problem.columns, list, &mut rows, least);
             let epochs = (price as usize).clamp(LEAST_EPOCHS, ENTRIES_STOP.epochs);
-            let stop = InnerStop { epochs, share: self.share, ..ENTRIES_STOP };
+            let stop = InnerStop { epochs, share: self.share, noise, ..ENTRIES_STOP };
             let found = descend(&mut model, terms, &mut after, stop, self.monitor)?;
             self.passes += (1.0 + 2.0 * found.visits as f64 / list.len() as f64) * share;
             if found.is_done {
@@ -212,7 +218,7 @@ impl<'a, L: Loss> NewtonSteps<'a, L> {
         for (k, (after, before)) in after.iter().zip(before).enumerate().filter(|(_, (a, b))| a != b) {
             model.shift(k, after - before);
         }
-        descend(&mut model, terms, &mut after, GRAM_STOP, self.monitor)?;
+        descend(&mut model, terms, &mut after, InnerStop { noise, ..GRAM_STOP }, self.monitor)?;
         Ok(after)
     }
 
@@ -250,7 +256,7 @@ impl<'a, L: Loss> NewtonSteps<'a, L> {
         if !(promise < 0.0) {
             return (losses, 0.0, 1.0);
         }
-        let mut share = 1.0;
+        let (mut share, mut best) = (1.0, None::<(Losses, f64, f64, Vec<f64>)>);
         for _ in 0..MAX_HALVINGS {
             let at =
                 |k: usize| if share == 1.0 { after[k] } else { before[k] + share * (after[k] - before[k]) };
@@ -258,11 +264,22 @@ impl<'a, L: Loss> NewtonSteps<'a, L> {
             let there = Losses::at(self.problem, self.loss, z);
             let moved: Vec<f64> = (0..list.len()).map(at).collect_large();
             let decrease = (losses.value - there.value) + (here - penalty(terms, &moved));
-            if decrease >= -SUFFICIENT * share * promise - NOISE * losses.value {
-                list.iter().zip(&moved).for_each(|(&j, moved)| w[j as usize] = *moved);
-                return (there, -0.5 * share * promise, share);
+            if best.as_ref().is_some_and(|(_, lower, ..)| decrease <= *lower) {
+                break;
+            }
+            let noise = NOISE * losses.value;
+            if decrease >= -SUFFICIENT * share * promise - noise {
+                best = Some((there, decrease, share, moved));
+            }
+            // Of a parabola it is half of the promise.
+            if decrease >= -GOOD * share * promise - noise {
+                break;
             }
             share *= 0.5;
+        }
+        if let Some((there, _, share, moved)) = best {
+            list.iter().zip(&moved).for_each(|(&j, moved)| w[j as usize] = *moved);
+            return (there, -0.5 * share * promise, share);
         }
         (losses, 0.0, 0.0)
     }

@@ -6,12 +6,19 @@
 //! [`super::gram::Gram`] has the matrix `H`.
 
 use crate::Result;
+use crate::fit::baselines::extrapolation::Extrapolation;
 use crate::fit::monitor::Monitor;
 use crate::matrix::columns::Columns;
+use crate::memory;
 use crate::penalty::Term;
+
+/// Differences of epochs that an extrapolation combines.
+const DIFFERENCES: usize = 5;
 
 /// A quadratic model of the losses on the columns of a working set.
 pub trait Model {
+    /// Whether jumps lead to the minimum, so that a descent ends behind one.
+    const FINDS_MINIMUM: bool;
     /// Slope along column `k` of the set.
     fn slope(&self, k: usize) -> f64;
     /// Curvature along it.
@@ -42,6 +49,8 @@ pub struct InnerStop {
     pub epochs: usize,
     /// Epochs between two jumps.
     pub between_jumps: usize,
+    /// A decrease that may be rounding.
+    pub noise: f64,
 }
 
 /// What a descent did.
@@ -69,7 +78,7 @@ pub fn descend<M: Model>(
 ) -> Result<Descended> {
     let all: Vec<u32> = (0..w.len() as u32).collect();
     let mut active = all.clone();
-    let (mut total, mut last, mut visits, mut jump) = (0.0f64, f64::INFINITY, 0, Jump::Better);
+    let (mut total, mut last, mut visits, mut jump) = (0.0f64, f64::INFINITY, 0, Jump::None);
     for epoch in 1..=stop.epochs {
         monitor.poll()?;
         let mut decrease = 0.0;
@@ -87,20 +96,22 @@ pub fn descend<M: Model>(
         let ratio = (decrease / last).min(0.99);
         let left = if last.is_finite() { decrease * ratio / (1.0 - ratio) } else { decrease };
         last = decrease;
-        let is_done = decrease.max(left) <= stop.share * total || decrease == 0.0;
-        if is_done && is_whole && jump != Jump::Better {
+        let is_done = decrease.max(left) <= stop.share * total || decrease <= stop.noise;
+        if is_done && is_whole && (!M::FINDS_MINIMUM || jump == Jump::Minimum) {
             return Ok(Descended { visits, is_done: true });
         }
         if is_done || is_whole {
             active = if is_whole { moved } else { all.clone() };
             last = f64::INFINITY;
         }
-        if decrease > stop.share * total {
-            jump = Jump::Better;
+        if !is_done {
+            jump = Jump::None;
         }
         if (is_done && is_whole) || epoch % stop.between_jumps == 0 {
             jump = model.jump(terms, w);
-            (active, last) = (all.clone(), f64::INFINITY);
+            if jump != Jump::None || M::FINDS_MINIMUM {
+                (active, last) = (all.clone(), f64::INFINITY);
+            }
         }
     }
     Ok(Descended { visits, is_done: false })
@@ -128,6 +139,7 @@ pub struct Entries<'a> {
     /// Slope of the model along each decision value, and its curvature.
     rows: &'a mut [[f64; 2]],
     bend: Vec<f64>,
+    extrapolation: Extrapolation,
 }
 
 impl<'a> Entries<'a> {
@@ -139,11 +151,13 @@ impl<'a> Entries<'a> {
             bend.max(*least)
         };
         let bend = list.iter().zip(least).map(bend).collect();
-        Self { columns, list, rows, bend }
+        Self { columns, list, rows, bend, extrapolation: Extrapolation::of(DIFFERENCES) }
     }
 }
 
 impl Model for Entries<'_> {
+    const FINDS_MINIMUM: bool = false;
+
     #[inline(always)]
     fn slope(&self, k: usize) -> f64 {
         let rows = &*self.rows;
@@ -162,7 +176,30 @@ impl Model for Entries<'_> {
             row[0] += row[1] * (by * x);
         });
     }
-    fn jump(&mut self, _: &[Term], _: &mut [f64]) -> Jump {
-        Jump::None
+    /// The extrapolation of the last epochs, if model and penalty are lower there. Zeros stay, and no sign
+    /// changes.
+    fn jump(&mut self, terms: &[Term], w: &mut [f64]) -> Jump {
+        let Some(mut guess) = self.extrapolation.push(w) else {
+            return Jump::None;
+        };
+        let mut change = 0.0;
+        let mut along: Vec<f64> = memory::zeros(self.rows.len());
+        for (k, guess) in guess.iter_mut().enumerate() {
+            let (before, term) = (w[k], terms[k]);
+            let is_zero = term.l1 > 0.0 && *guess * before <= 0.0;
+            *guess = term.clip(if is_zero { 0.0 } else { *guess });
+            if *guess != before {
+                change += term.value(*guess) - term.value(before);
+                self.columns.for_each(self.list[k] as usize, |i, x| along[i] += (*guess - before) * x);
+            }
+        }
+        let of_rows = |(row, along): (&[f64; 2], &f64)| along * (row[0] + 0.5 * row[1] * along);
+        change += self.rows.iter().zip(&along).map(of_rows).sum::<f64>();
+        if !(change < 0.0) {
+            return Jump::None;
+        }
+        self.rows.iter_mut().zip(&along).for_each(|(row, along)| row[0] += row[1] * along);
+        w.copy_from_slice(&guess);
+        Jump::Better
     }
 }
