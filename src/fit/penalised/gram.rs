@@ -8,6 +8,9 @@ use crate::matrix::columns::Columns;
 use crate::memory;
 use crate::penalty::Term;
 
+/// Added to the diagonal of the matrix, as a share of it: along columns that add up to others the model is flat
+/// and the penalty alone says how far to go, up to the next wall.
+const RIDGE: f64 = 1e-10;
 /// Newton steps of a jump at most.
 const MAX_STEPS: usize = 20;
 
@@ -178,7 +181,7 @@ impl Gram {
         for (a, &k) in inside.iter().enumerate() {
             let line = self.line(k);
             inside.iter().zip(&mut part.values[a * n..]).for_each(|(&l, value)| *value = line[l]);
-            part.values[a * n + a] = self.bend[k] + terms[k].l2;
+            part.values[a * n + a] = self.bend[k] * (1.0 + RIDGE) + terms[k].l2;
             let pull = if w[k] == 0.0 { 0.0 } else { terms[k].l1 * w[k].signum() };
             step.push([-(self.slope[k] + pull + terms[k].l2 * w[k])]);
         }

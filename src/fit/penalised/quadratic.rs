@@ -109,8 +109,11 @@ pub fn descend<M: Model>(
         }
         if (is_done && is_whole) || epoch % stop.between_jumps == 0 {
             jump = model.jump(terms, w);
+            if M::FINDS_MINIMUM {
+                active = all.clone();
+            }
             if jump != Jump::None || M::FINDS_MINIMUM {
-                (active, last) = (all.clone(), f64::INFINITY);
+                last = f64::INFINITY;
             }
         }
     }
