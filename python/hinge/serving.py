@@ -64,6 +64,7 @@ class Predictor:
     classes_ : ndarray of shape (n_classes,)
         Classes or labels, in the order of the columns of probabilities.
     n_features_in_ : int
+        Columns of the rows.
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Only where the model was fitted with names.
 
