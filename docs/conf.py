@@ -26,8 +26,14 @@ root_doc = "docs/index"
 include_patterns = ["docs/*.md", "docs/api/*.rst", "benches/record/*.md", "*.md"]
 exclude_patterns = ["README.md", "docs/generated", ".*", "target", "src", "python", "tests", "dist", "bench", "site"]
 
-extensions = ["mathml", "myst_parser", "sphinx.ext.autodoc", "sphinx.ext.autosummary", "sphinx.ext.napoleon"]
-extensions += ["sphinx_copybutton"]
+extensions = [
+    "mathml",
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "numpydoc",
+    "sphinx_copybutton",
+]
 
 myst_enable_extensions = ["attrs_inline", "attrs_block", "colon_fence", "dollarmath", "deflist"]
 myst_heading_anchors = 3
@@ -37,9 +43,7 @@ autosummary_generate = True
 autosummary_generate_overwrite = True
 autodoc_typehints = "none"
 autodoc_member_order = "bysource"
-napoleon_google_docstring = False
-napoleon_use_ivar = True
-napoleon_use_rtype = False
+numpydoc_show_class_members = False
 
 templates_path = ["_templates"]
 html_theme = "furo"

@@ -90,7 +90,9 @@ def search(look):
     table = hinge.select_C(X, y, cv=5, scoring="roc_auc", refine=3, choose="one_se")
     figure, (ax,) = axes()
     table.plot(ax)
-    return recoloured(figure, look)
+    recoloured(figure, look)
+    ax.legend()
+    return figure
 
 
 def plane(look):

@@ -65,7 +65,7 @@ class Predictor:
         Classes or labels, in the order of the columns of probabilities.
     n_features_in_ : int
         Columns of the rows.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (n_features,)
         Only where the model was fitted with names.
 
     Raises
