@@ -47,6 +47,7 @@ numpydoc_show_class_members = False
 
 templates_path = ["_templates"]
 html_theme = "furo"
+smartquotes = False  # "newton" is a value
 pygments_style = "tango"
 pygments_dark_style = "github-dark"
 html_title = f"hinge {version}"

@@ -98,11 +98,11 @@ def search(look):
 def plane(look):
     """The facets of a small plane, and the errors on held-out rows over it."""
     X, y = make_classification(n_samples=120, n_features=6, weights=[0.8], flip_y=0.1, random_state=0)
-    path = hinge.cost_path(X[:80], y[:80], box=(10, 10))
+    path = hinge.cost_path(X[:30], y[:30], box=(4, 4))
     figure, (left, right) = axes(2, (9, 3.8))
-    path.plot(left)
+    path.plot(left, vertices=False)
     left.set_title(f"{path.n_facets} facets")
-    path.score_surface(X[80:], y[80:]).plot(right, false_negative=4.0)
+    path.score_surface(X[30:], y[30:]).plot(right, false_negative=4.0)
     right.set_title("cost of the errors on held-out rows")
     return recoloured(figure, look)
 

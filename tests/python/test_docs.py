@@ -196,6 +196,38 @@ def number(text):
     return float(left) * 2 ** int(shift or 0)
 
 
+@pytest.fixture
+def performance(monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "docs" / "tools")
+    return importlib.import_module("performance")
+
+
+def test_tables_of_the_page_on_speed_are_those_of_the_record(performance, tmp_path):
+    record = ROOT / "benches" / "record"
+    performance.write(record, tmp_path)
+    figures = json.loads((record / "bench.json").read_text("utf-8"))["figures"]
+    behind = [figure for figure in figures if figure["ratio"] < 1]
+    lines = (tmp_path / "behind.md").read_text("utf-8").splitlines()
+    assert lines[0] == f"{len(behind)} of {len(figures)} cases are below 1."
+    assert len(lines) == len(behind) + 4
+    ratios = [f["ratio"] for f in figures if (f["arena"], f["rival"]) == ("search", "liblinear, 1 thread")]
+    assert f"{np.exp(np.log(ratios).mean()):.1f}x ({len(ratios)})" in (tmp_path / "means.md").read_text("utf-8")
+    included = re.findall(r"^```{include} generated/(\w+)\.md", (ROOT / "docs/performance.md").read_text("utf-8"), re.M)
+    assert set(included) == {path.stem for path in tmp_path.iterdir()}
+
+
+@pytest.mark.parametrize("look", ["light", "dark"])
+def test_picture_of_the_read_me_is_of_the_record(performance, look):
+    """Else run ``python docs/tools/figures.py``."""
+    picture = (ROOT / "docs" / "pictures" / f"speed-{look}.svg").read_text("utf-8")
+    found = performance.groups(performance.read(ROOT / "benches" / "record")["figures"])
+    drawn = re.findall(r">(\d+\.\d)x<", picture)
+    means = [f"{performance.mean(ratios):.1f}" for group in found.values() for ratios in group.values()]
+    assert len(drawn) == 6
+    assert set(drawn) <= set(means)
+    assert "{:.1f}".format(performance.mean(found["the search for C"]["liblinear, 1 thread"])) in drawn
+
+
 def test_targets_of_make_exist():
     targets = set(re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE))
     for page in [*PAGES, ROOT / "CONTRIBUTING.md"]:
