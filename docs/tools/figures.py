@@ -124,9 +124,9 @@ def losses(look):
 def gap(look):
     """What a fit proves epoch by epoch, and the truth."""
     X, y = make_classification(n_samples=3000, n_features=200, n_informative=20, flip_y=0.1, random_state=0)
-    options = {"loss": "hinge", "C": 0.1, "solver": "dual_cd", "tol": 1e-12}
-    best = hinge.LinearSVC(loss="hinge", C=0.1, tol=1e-10, max_iter=100_000).fit(X, y).certificate_.dual[0]
-    epochs = np.unique(np.geomspace(1, 80, 14).astype(int))
+    options = {"loss": "hinge", "C": 0.01, "solver": "dual_cd", "tol": 1e-5}
+    best = hinge.LinearSVC(loss="hinge", C=0.01, tol=1e-10, max_iter=100_000).fit(X, y).certificate_.dual[0]
+    epochs = np.unique(np.geomspace(1, 150, 16).astype(int))
     proved, true = [], []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
@@ -193,7 +193,7 @@ def calibration(look):
         model = hinge.LinearSVCCV(cv=5, probability=method).fit(X[train], y[train])
         p = model.predict_proba(X[test])[:, 1]
         bins = np.digitize(p, np.linspace(0, 1, 13)[1:-1])
-        mean = [(p[bins == k].mean(), y[test][bins == k].mean()) for k in np.unique(bins)]
+        mean = [(p[bins == k].mean(), y[test][bins == k].mean()) for k in np.unique(bins) if (bins == k).sum() >= 30]
         ax.plot(*np.transpose(mean), "o-", markersize=4, label=f'probability="{method}"')
     ax.set(xlabel="predicted probability", ylabel="share of positive rows, held out")
     ax.grid()
