@@ -45,7 +45,7 @@ autodoc_typehints = "none"
 autodoc_member_order = "bysource"
 numpydoc_show_class_members = False
 
-templates_path = ["_templates"]
+templates_path = [str(ROOT / "docs" / "_templates")]  # autosummary looks below the sources, not below this folder
 html_theme = "furo"
 smartquotes = False  # "newton" is a value
 pygments_style = "tango"
