@@ -5,10 +5,11 @@ MULTICORE ?= .venv-multicore
 SNAPML ?= .venv-snapml
 FLOORS ?= .venv-floors
 WHEELS ?= .venv-wheels
+DOCS ?= .venv-docs
 BIN := $(VENV)/bin
 RUST := $(shell find src -name '*.rs') Cargo.toml Cargo.lock pyproject.toml
 
-.PHONY: demo test test-rust test-python test-floors wheel bench bench-search papers lint format clean
+.PHONY: demo test test-rust test-python test-floors wheel docs bench bench-search papers lint format clean
 
 demo: $(VENV)/.built
 	$(BIN)/python -m hinge demo
@@ -35,6 +36,10 @@ wheel: $(WHEELS)/.installed
 	$(WHEELS)/bin/maturin sdist --out dist
 	$(if $(OLD_LIBC),$(WHEELS)/bin/auditwheel show dist/*.whl)
 	$(PYTHON) tests/wheel.py dist/*.whl
+
+# The site into site/: a broken link, a missing page or an unreadable docstring is an error.
+docs: $(VENV)/.built $(DOCS)/.installed
+	$(DOCS)/bin/python -m sphinx --builder html --fail-on-warning --keep-going --quiet --jobs 2 -c docs . site
 
 # All arenas in one table, bench/bench.md; beside the last release: make bench RELEASE=dist/hinge-....whl
 bench: $(VENV)/.built $(MULTICORE)/.installed $(SNAPML)/.installed
@@ -72,12 +77,17 @@ format:
 
 # Rust sources newer than the build are compiled again; Python sources are used in place.
 $(VENV)/.built: $(VENV)/.installed $(RUST)
+	@echo "$(COMPILES)"
 	VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin develop --release --locked
 	touch $@
 
+COMPILES := Compiling the Rust core: about three minutes on two cores the first time, less after a change.
+
 $(VENV)/.installed: pyproject.toml
+	@echo "Installing what is needed into $(VENV), half a minute; then the Rust core is compiled."
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip 'maturin>=1.9.4,<2'
+	@echo "$(COMPILES)"
 	VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin develop --release --locked --extras cli,plot,test,bench,dev
 	touch $@ $(VENV)/.built
 
@@ -96,6 +106,15 @@ $(WHEELS)/.installed:
 	$(WHEELS)/bin/python -m pip install --quiet 'maturin[zig]>=1.9.4,<2' auditwheel
 	touch $@
 
+# Sphinx in an environment of its own, which finds the package and its dependencies in the other one.
+$(DOCS)/.installed: pyproject.toml $(VENV)/.installed
+	$(PYTHON) -m venv --clear $(DOCS)
+	$(DOCS)/bin/python -m pip install --quiet --upgrade 'pip>=25.1'
+	$(DOCS)/bin/python -m pip install --quiet --group docs
+	$(BIN)/python -c "import site; print('import site; site.addsitedir(%r)' % site.getsitepackages()[0])" \
+	    > "$$($(DOCS)/bin/python -c 'import site; print(site.getsitepackages()[0])')/hinge-docs.pth"
+	touch $@
+
 # Multi-core LIBLINEAR owns the module name of LIBLINEAR, so it lives apart.
 $(MULTICORE)/.installed:
 	$(PYTHON) -m venv $(MULTICORE)
@@ -109,4 +128,4 @@ $(SNAPML)/.installed:
 	touch $@
 
 clean:
-	rm -rf $(VENV) $(MULTICORE) $(SNAPML) $(FLOORS) $(WHEELS) dist target bench
+	rm -rf $(VENV) $(MULTICORE) $(SNAPML) $(FLOORS) $(WHEELS) $(DOCS) dist target bench site docs/api docs/generated

@@ -10,7 +10,7 @@ A figure is a rival's time over ours on as many threads as the rival has. ``>`` 
 stopped), ``<`` an upper one (we were). The last release, from a wheel or by a Python that has it, takes part in the
 fits as one more contestant, and runs the other scripts, where it can, after us.
 
-    python bench.py --folder bench --release dist/hinge-0.1.0-cp311-abi3-manylinux_2_17_x86_64.whl
+    python bench.py --folder bench --release dist/hinge-0.2.0-cp311-abi3-manylinux_2_17_x86_64.whl
     python bench.py --folder bench --arenas none       # only the table, of the CSV files that are there
 """
 

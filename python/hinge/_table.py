@@ -27,8 +27,10 @@ def frame(search: Any) -> Any:
 def plot(search: Any, ax: Any = None) -> Any:
     """See :meth:`hinge.CSearch.plot`."""
     if ax is None:
-        from matplotlib.figure import Figure
-
+        try:
+            from matplotlib.figure import Figure
+        except ImportError as missing:
+            raise ImportError("pictures need matplotlib: pip install hinge[plot]") from missing
         ax = Figure(figsize=(7, 4.5), layout="constrained").add_subplot()
     mean, error = search.mean, np.nan_to_num(search.std_error)
     ax.fill_between(search.Cs, mean - error, mean + error, alpha=0.25, linewidth=0)

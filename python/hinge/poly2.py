@@ -89,7 +89,9 @@ class Poly2Map(Versioned, TransformerMixin, BaseEstimator):
     Attributes
     ----------
     n_features_in_ : int
+        Columns of the rows.
     n_features_out_ : int
+        Columns of the map.
     is_exact_ : bool
         Whether each pair has a column of its own.
 

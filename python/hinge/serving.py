@@ -64,7 +64,8 @@ class Predictor:
     classes_ : ndarray of shape (n_classes,)
         Classes or labels, in the order of the columns of probabilities.
     n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Columns of the rows.
+    feature_names_in_ : ndarray of shape (n_features,)
         Only where the model was fitted with names.
 
     Raises

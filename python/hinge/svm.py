@@ -50,6 +50,7 @@ class LinearSVC(StreamClassifier):
         What became of the columns (``n_columns``, ``nnz_out``, ``n_merged``, ``n_dropped``, ...); None where X was used
         as it is.
     n_features_in_ : int
+        Columns of the rows.
     feature_names_in_ : ndarray of shape (n_features,)
         Where X has string column names.
 

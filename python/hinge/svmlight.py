@@ -23,9 +23,10 @@ def load_svmlight(
     n_jobs: int | None = None,
     matrix: str = "scipy",
 ) -> tuple[Any, ...]:
-    r"""Read a file of lines ``label [qid:number] index:value ... [# comment]``, plain or compressed.
+    r"""Read a file in svmlight format, plain or compressed.
 
-    gzip, bzip2 and zstd are recognised by the first bytes of the file, whatever its name.
+    A line is ``label [qid:number] index:value ... [# comment]``; gzip, bzip2 and zstd are recognised by the first
+    bytes of the file, whatever its name.
 
     Parameters
     ----------

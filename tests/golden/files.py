@@ -73,7 +73,7 @@ class InterruptedSearchError(Exception):
     """Ends a search in the middle."""
 
 
-WRITTEN_BY = "0.1.0"
+WRITTEN_BY = "0.2.0"
 """The version of the package that journals and checkpoints belong to."""
 
 KEPT = 2

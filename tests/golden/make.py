@@ -13,8 +13,8 @@ A failing test is no reason to run it.
 * A format that changes: it gets a new version number, and the old files stay as they are, since what they are for is to
   be read; or the test says that they are refused, with which sentence. Files of the new format get names of their own.
 * A new version of the package: journals and checkpoints belong to one version, and others refuse them, which is then
-  tested. Write them anew with the new version ("file/journals/*" and "file/checkpoints/*"), and its name into
-  ``WRITTEN_BY``.
+  tested with one of each in ``refused``. Write them anew with the new version ("file/journals/*" and
+  "file/checkpoints/*"), and its name into ``WRITTEN_BY``.
 
 ``record.npz`` holds the numbers of every case; ``record.json`` the digests of the input and of the functions of the C
 library, what the stores say of themselves, and what the record was last written with. All was first written by commit

@@ -3,6 +3,7 @@
 import dataclasses
 import pickle
 import re
+import sys
 
 import hinge
 import numpy as np
@@ -307,6 +308,12 @@ def test_html(problem):
     assert "a &amp; b" in html
     assert html.count("<tr") == len(search.Cs) + 1
     assert html.count("font-weight: bold") == 1
+
+
+def test_plot_says_what_it_needs(several, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    with pytest.raises(ImportError, match="pictures need matplotlib: pip install"):
+        several.plot()
 
 
 def test_plot_needs_no_display(several, tmp_path):

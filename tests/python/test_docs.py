@@ -1,13 +1,20 @@
 """What is written about the package is so."""
 
 import ast
+import contextlib
 import doctest
 import importlib
 import inspect
+import io
+import itertools
+import json
+import os
 import pkgutil
 import re
 import subprocess
 import sys
+import threading
+import urllib.request
 from pathlib import Path
 
 import hinge
@@ -62,23 +69,171 @@ def test_everything_public_has_an_example(what):
     assert ">>> " in inspect.getdoc(what)
 
 
+BLOCK = re.compile(r"^```(python|output|sh)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+LOOSE = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
+
+
 def blocks(page):
-    """Python blocks of a page, each with the number of its first line."""
-    text = page.read_text() if page.is_file() else ""
-    for match in re.finditer(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL):
-        line = text[: match.start(1)].count("\n") + 1
-        yield pytest.param(page, match[1], id=f"{page.name} line {line}")
+    """Blocks of a page: language, text, number of the first line; what a block has to print, or None."""
+    text = page.read_text("utf-8")
+    found = [(match[1], match[2], text[: match.start(2)].count("\n") + 1) for match in BLOCK.finditer(text)]
+    for (kind, code, line), following in itertools.pairwise([*found, ("", "", 0)]):
+        if kind != "output":
+            yield kind, code, line, following[1] if following[0] == "output" else None
 
 
-@pytest.mark.parametrize(("page", "code"), [block for page in PAGES for block in blocks(page)])
-def test_blocks_of_pages(page, code, tmp_path, monkeypatch):
+def printed_by_python(page, code, line, names):
+    """What a block prints; an error of hinge's or a warning that ends it is the last line, as in a traceback."""
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        try:
+            exec(compile("\n" * (line - 1) + code, str(page), "exec"), names)
+        except Exception as error:
+            return printed.getvalue() + f"{type(error).__name__}: {error}\n", error
+    return printed.getvalue(), None
+
+
+def run_by_shell(code, environment):
+    """A block of shell, if all it calls can be had here: hinge, and what every Unix has."""
+    lines = [line for line in code.splitlines() if line.strip() and not line.startswith("#")]
+    if not all(re.match(r"(hinge|python -m hinge|printf|zcat|head|cat|gzip|mkdir) ", line) for line in lines):
+        return ""
+    command = ["bash", "-euo", "pipefail", "-c", code]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=120)
+    assert done.returncode == 0, f"{code}\n{done.stderr}"
+    return done.stdout
+
+
+@pytest.fixture(scope="session")
+def shell(tmp_path_factory):
+    """The environment of a shell in which hinge is installed."""
+    folder = tmp_path_factory.mktemp("bin")
+    for name, call in {"hinge": "-m hinge", "python": ""}.items():
+        path = folder / name
+        path.write_text(f'#!/bin/sh\nexec "{sys.executable}" {call} "$@"\n')
+        path.chmod(0o755)
+    package = str(Path(hinge.__file__).parents[1])
+    return os.environ | {"PATH": f"{folder}{os.pathsep}{os.environ['PATH']}", "PYTHONPATH": package}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_blocks_of_pages(page, tmp_path, monkeypatch, shell):
+    """Every block runs, one after the other in one folder, and prints what stands below it."""
     monkeypatch.chdir(tmp_path)
-    names = {"__name__": "__main__"}
-    if code.lstrip().startswith(">>> "):
-        test = doctest.DocTestParser().get_doctest(code, names, page.name, str(page), 0)
-        assert doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE).run(test).failed == 0
-    else:
-        exec(compile(code, str(page), "exec"), names)
+    run_blocks(page, shell)
+
+
+def run_blocks(page, shell):
+    """All blocks of a page; returns the names they leave."""
+    names = {"__name__": "page"}
+    for kind, code, line, expected in blocks(page):
+        where, error = f"{page.name}, line {line}", None
+        if kind == "sh":
+            printed = run_by_shell(code, shell)
+        elif code.lstrip().startswith(">>> "):
+            test = doctest.DocTestParser().get_doctest(code, names, page.name, str(page), 0)
+            assert doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE).run(test).failed == 0
+            continue
+        else:
+            printed, error = printed_by_python(page, code, line, names)
+        if expected is not None:
+            assert doctest.OutputChecker().check_output(expected, printed, LOOSE), f"{where} printed:\n{printed}"
+        elif error is not None:
+            raise error
+    return names
+
+
+def test_server_of_the_first_page_answers(tmp_path, monkeypatch, shell):
+    monkeypatch.chdir(tmp_path)
+    page = ROOT / "docs" / "first-steps.md"
+    names = run_blocks(page, shell)
+    question = re.search(r"curl --data '(.*)' ", page.read_text("utf-8"))[1]
+    server = names["ThreadingHTTPServer"](("127.0.0.1", 0), names["Answer"])
+    names["Answer"].log_message = lambda *_: None
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        port = server.server_address[1]
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}", question.encode(), timeout=30) as answer:
+            assert json.load(answer) == {"came back": "yes"}
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def test_every_page_is_found_from_the_first_one():
+    index = (ROOT / "docs" / "index.md").read_text("utf-8")
+    listed = {line.split("<")[-1].strip(" >") for line in index.splitlines()}
+    missing = [page.name for page in PAGES if page.parent.name == "docs" and page.stem not in {*listed, "index"}]
+    assert not missing, f"docs/index.md does not list: {', '.join(missing)}"
+
+
+def test_reference_has_every_public_name():
+    text = (ROOT / "docs" / "api.md").read_text("utf-8")
+    listed = re.findall(r"^   (\w+)$", text, re.MULTILINE)
+    assert sorted(listed) == sorted(set(hinge.__all__) - {"__version__"})
+
+
+def test_table_of_routes_has_every_constant_and_its_value():
+    source = (ROOT / "src" / "fit" / "routes.rs").read_text("utf-8")
+    numbers = dict(re.findall(r"^pub const (\w+): (?:f64|usize) = (.+);$", source, re.MULTILINE))
+    patience = re.findall(
+        r"^pub const (\w+): Patience = Patience { before: (.+), further: (.+) };$", source, re.MULTILINE
+    )
+    known = {name: number(text) for name, text in numbers.items()}
+    known |= {name: (number(before), number(further)) for name, before, further in patience}
+    page = (ROOT / "docs" / "which-solver.md").read_text("utf-8")
+    rows = re.findall(r"^\| `([A-Z_]+)` \| ([^|]+) \|", page, re.MULTILINE)
+    said = {name: tuple(map(number, text.split(" and "))) if " and " in text else number(text) for name, text in rows}
+    assert said == known
+    assert len(re.findall(r"^pub const ", source, re.MULTILINE)) == len(known)
+
+
+def number(text):
+    """A number as Rust and as people write it."""
+    left, _, shift = text.replace("_", "").replace(",", "").partition("<<")
+    return float(left) * 2 ** int(shift or 0)
+
+
+@pytest.fixture
+def performance(monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "docs" / "tools")
+    return importlib.import_module("performance")
+
+
+def test_tables_of_the_page_on_speed_are_those_of_the_record(performance, tmp_path):
+    record = ROOT / "benches" / "record"
+    performance.write(record, tmp_path)
+    figures = json.loads((record / "bench.json").read_text("utf-8"))["figures"]
+    behind = [figure for figure in figures if figure["ratio"] < 1]
+    lines = (tmp_path / "behind.md").read_text("utf-8").splitlines()
+    assert lines[0] == f"{len(behind)} of {len(figures)} cases are below 1."
+    assert len(lines) == len(behind) + 4
+    ratios = [f["ratio"] for f in figures if (f["arena"], f["rival"]) == ("search", "liblinear, 1 thread")]
+    assert f"{np.exp(np.log(ratios).mean()):.1f}x ({len(ratios)})" in (tmp_path / "means.md").read_text("utf-8")
+    included = re.findall(r"^```{include} generated/(\w+)\.md", (ROOT / "docs/performance.md").read_text("utf-8"), re.M)
+    assert set(included) == {path.stem for path in tmp_path.iterdir()}
+
+
+@pytest.mark.parametrize("look", ["light", "dark"])
+def test_picture_of_the_read_me_is_of_the_record(performance, look):
+    """Else run ``python docs/tools/figures.py``."""
+    picture = (ROOT / "docs" / "pictures" / f"speed-{look}.svg").read_text("utf-8")
+    found = performance.groups(performance.read(ROOT / "benches" / "record")["figures"])
+    drawn = re.findall(r">(\d+\.\d)x<", picture)
+    means = [f"{performance.mean(ratios):.1f}" for group in found.values() for ratios in group.values()]
+    assert len(drawn) == 6
+    assert set(drawn) <= set(means)
+    assert "{:.1f}".format(performance.mean(found["the search for C"]["liblinear, 1 thread"])) in drawn
+
+
+def test_targets_of_make_exist():
+    targets = set(re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE))
+    for page in [*PAGES, ROOT / "CONTRIBUTING.md"]:
+        text = page.read_text("utf-8")
+        named = set(re.findall(r"(?:^|`)make ([\w-]+)", text, re.MULTILINE))
+        assert named <= targets, page.name
 
 
 def test_names_of_the_page_for_users_of_scikit_learn_exist():

@@ -3,6 +3,8 @@
 What to do about a failure is told in ``tests/golden/make.py``: to write the record anew is rarely right.
 """
 
+import lzma
+
 import hinge
 import make
 import numpy as np
@@ -10,7 +12,7 @@ import pytest
 import scipy
 import sklearn
 from cases import CASES
-from files import FILES, FOLDER, STORES, Shelf
+from files import FILES, FOLDER, STORES, Shelf, search, stored_fit
 from inputs import SETS, digest
 from outcome import differences, library_digest
 
@@ -83,6 +85,17 @@ def test_bits_are_those_of_the_record(numbers, facts, shelf, name, n_threads):
     different = differences(found, numbers[key], has_same_library=has_same_library)
     note = f"\n(foreseen: {case.may_change})" if case.may_change else ""
     assert not different, "\n".join(different) + note
+
+
+def test_journals_and_checkpoints_of_an_older_version_are_refused(shelf, tmp_path):
+    for kind in ("journal", "checkpoint"):
+        packed = FOLDER.parent / "refused" / f"{kind}-0.1.0.xz"
+        (tmp_path / kind).write_bytes(lzma.decompress(packed.read_bytes()))
+    refused = r"version is 0\.1\.0 there and \S+ here; use another path or delete"
+    with pytest.raises(ValueError, match=refused):
+        search("primal", shelf, resume=tmp_path / "journal")
+    with pytest.raises(ValueError, match=refused):
+        stored_fit("hinge", shelf, 1, checkpoint=tmp_path / "checkpoint")
 
 
 def test_differences_are_found(numbers, shelf):
