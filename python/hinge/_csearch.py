@@ -10,7 +10,7 @@ import numpy as np
 from hinge import _checks, _table
 from hinge._choice import CHOICES, best_index, one_se_index, std_error
 
-ENDS = frozenset({"unchanged", "C_max", "Cs"})
+ENDS = frozenset({"unchanged", "C_max", "Cs", "score"})
 """How a search comes to its end; anything else makes it partial."""
 
 
@@ -57,7 +57,7 @@ class CSearch:
         Taken from the journal of an earlier run.
     stopped_by : str
         ``"unchanged"`` (by the stop rule: solutions change no more), ``"C_max"``, ``"Cs"`` (all given values are done),
-        ``"time_limit"``, ``"interrupt"`` (Ctrl-C) or ``"callback"`` (a scikit-learn callback asked for it).
+        ``"score"`` (by ``max_drop``), ``"time_limit"``, ``"interrupt"`` (Ctrl-C) or ``"callback"`` (a scikit-learn callback asked for it).
     repeats : float
         How often a held-out row is held out, on average: 1 for a partition, R for R repetitions of one.
     decisions : ndarray of shape (n_samples,) or (n_samples, n_classes), float64, or None
@@ -65,6 +65,10 @@ class CSearch:
         row out, NaN for rows never held out.
     l1_ratio : float, or None
         Share of the absolute values in the penalty, where one was asked for.
+    n_nonzero : ndarray of shape (n_Cs, n_folds), int64, or None
+        Nonzero weights of each fold, over all binary problems, with a penalty other than the squares.
+    coefs : tuple of csr_matrix of shape (n_folds * n_problems, n_features), or None
+        With ``keep_coefs``, for each C the weights of all folds, the problems of the first fold first.
     grid : tuple of CSearch
         The tables of all shares, in the order given, where several were searched: this is the one with the best score.
     """
@@ -86,6 +90,8 @@ class CSearch:
     repeats: float
     decisions: np.ndarray | None = None
     l1_ratio: float | None = None
+    n_nonzero: np.ndarray | None = None
+    coefs: tuple[Any, ...] | None = None
     grid: tuple[CSearch, ...] = ()
 
     @property
@@ -187,10 +193,72 @@ class CSearch:
         -------
         pandas.DataFrame
             Columns C, mean, std_error, fold_0, fold_1, ... of the scorer that chooses; mean_NAME and std_error_NAME of
-            every other scorer; objective (summed over folds and binary problems), seconds, passes, n_iter, n_inner,
+            every other scorer; objective (summed over folds and binary problems), n_nonzero (mean over folds, where
+            there is one), seconds, passes, n_iter, n_inner,
             unchanged, unchanged_until, converged, replayed.
         """
         return _table.frame(self)
+
+    def stability(self, C: float | None = None) -> np.ndarray:
+        """Share of the folds in which each feature has a nonzero weight; needs ``keep_coefs=True``.
+
+        Parameters
+        ----------
+        C : float, default=None
+            One of ``Cs``; None is the chosen one.
+
+        Returns
+        -------
+        ndarray of shape (n_features,), or (n_problems, n_features) for several binary problems
+            0 for a feature that no fold uses, 1 for one that all do.
+
+        Raises
+        ------
+        ValueError
+            A search that has not kept the weights, a C that it has not visited.
+
+        Examples
+        --------
+        >>> from hinge import select_C
+        >>> from sklearn.datasets import make_classification
+        >>> X, y = make_classification(n_samples=200, n_features=30, random_state=0)
+        >>> search = select_C(X, y, penalty="l1", keep_coefs=True, max_drop=0.05)
+        >>> search.stability().shape
+        (30,)
+        """
+        if self.coefs is None:
+            raise ValueError("stability needs a search with keep_coefs=True and a penalty other than the squares")
+        k = self.index if C is None else int(np.argmin(np.abs(self.Cs - C)))
+        if C is not None and self.Cs[k] != C:
+            raise ValueError(f"C must be one of Cs, got {C!r}, the nearest is {float(self.Cs[k])!r}")
+        shares = np.asarray((self.coefs[k] != 0).toarray(), dtype=np.float64)
+        shares = shares.reshape(self.n_folds, -1, shares.shape[1]).mean(axis=0)
+        return shares[0] if len(shares) == 1 else shares
+
+    def plot_coefs(self, ax: Any = None, *, problem: int = 0, n_features: int = 30) -> Any:
+        """Draw weights against C, the mean over folds; needs ``keep_coefs=True`` and matplotlib.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            Where to draw; None makes a figure.
+        problem : int, default=0
+            Which of several binary problems.
+        n_features : int, default=30
+            How many features to draw: those with the largest weights.
+
+        Returns
+        -------
+        matplotlib Axes
+
+        Raises
+        ------
+        ValueError
+            A search that has not kept the weights.
+        """
+        if self.coefs is None:
+            raise ValueError("plot_coefs needs a search with keep_coefs=True and a penalty other than the squares")
+        return _table.plot_coefs(self, ax, problem, n_features)
 
     def plot(self, ax: Any = None) -> Any:
         """Draw mean score and standard error against C; needs matplotlib (``pip install hinge[plot]``).

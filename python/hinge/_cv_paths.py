@@ -30,6 +30,8 @@ _ONLY_SEARCHED: dict[str, Any] = {
     "time_limit": None,
     "resume": None,
     "keep_decisions": False,
+    "keep_coefs": False,
+    "max_drop": None,
     "C_min": None,
 }
 """Parameters of a search that this one does not know, with the values that ask for nothing."""

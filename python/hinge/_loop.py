@@ -104,13 +104,15 @@ class Search:
         )
 
     def _run(self, steps: Steps, wants_stop: Callable[[Step], bool]) -> str:
-        problem = self.problem
+        problem, ended = self.problem, list[str]()
         with search_progress(self.verbose) as progress:
 
             def visit(native: dict[str, Any]) -> float | None:
                 step = steps.add(native)
                 progress.step(step, steps.best, self.plan.n_values(steps.first_C))
-                return None if wants_stop(step) else step.merit
+                if self._has_fallen(step, steps):
+                    ended.append("score")
+                return None if wants_stop(step) or ended else step.merit
 
             def search(matrix: _validate.NativeMatrix) -> str:
                 data = (matrix, problem.ids, len(problem.classes), problem.weight, self.folds.splits)
@@ -122,6 +124,12 @@ class Search:
                 rows = problem.store
                 data = (rows.store._reader, rows.factor, self.folds.splits, self.options, rows.blocks)
                 reason = _native.search_store(*data, self.plan.native, visit, progress.native)
+            reason = ended[0] if ended else reason
             if reason in ENDS:
                 progress.finish()
         return reason
+
+    def _has_fallen(self, step: Step, steps: Steps) -> bool:
+        """Whether the score is so far below the best that the search ends."""
+        drop = self.plan.max_drop
+        return drop is not None and steps.best.merit - step.merit >= drop

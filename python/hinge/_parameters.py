@@ -189,8 +189,20 @@ _PENALTY = table(
     """),
 )
 
+_KEPT = table(
+    Parameter("keep_coefs", "bool", False, truth).means("""
+        Whether the :class:`hinge.CSearch` has the nonzero weights of every fold at every C as ``coefs``, with a penalty
+        other than the squares; :meth:`hinge.CSearch.stability` needs them. Costs 12 bytes per nonzero weight.
+    """),
+    Parameter("max_drop", "float", None, optional(positive)).means("""
+        The search ends behind the first C whose mean score is this much below the best so far, without refinement. On
+        a path of sparse models large C are the dear ones, and of no use once the score falls.
+    """),
+)
+
 _SEARCHED_PENALTY = table(
     _PENALTY,
+    _KEPT,
     Parameter("l1_ratio", "float or list of float", None, _penalty.shares(_penalty.share)).means(r"""
         With ``penalty="elasticnet"``: the share r of the absolute values in
         :math:`\sum_j f_j (r |w_j| + \tfrac{1-r}{2} w_j^2)`, from 0 to 1. Of a list each is searched, on the same
@@ -475,6 +487,7 @@ With a solver of scikit-learn's name, or ``use_legacy_attributes``, None is 10."
         Relative duality gap at which the final fit stops, above 0. With a solver of scikit-learn's name the gap is the
         square of it, or 1e-12 if that is larger.
     """),
+    _KEPT,
     Parameter("l1_ratios", "array-like", None, _sklearn_names.l1_ratios).means("""
         Shares of absolute values in the penalty, see :class:`LogisticRegression`: each is searched, on the same folds,
         and the best score chooses, the first among equals. None is 0, the squares.

@@ -22,11 +22,17 @@ class Plan:
         The rule of choice.
     keep_decisions : bool
         Whether held-out decision values are kept.
+    keep_coefs : bool
+        Whether the weights of the folds are kept.
+    max_drop : float or None
+        How far the score may be below the best so far before the search ends.
     """
 
     native: dict[str, Any]
     choose: str
     keep_decisions: bool
+    keep_coefs: bool
+    max_drop: float | None
 
     @classmethod
     def of(cls, given: Any) -> Self:
@@ -38,7 +44,9 @@ class Plan:
             raise ValueError(f"C_min must not be above C_max, got {C_min!r} and {C_max!r}")
         if given.Cs is not None and C_min is not None:
             raise ValueError(f"C_min and Cs exclude each other, got C_min={C_min!r} beside Cs")
-        return cls(native, given.choose, given.keep_decisions)
+        if given.max_drop is not None and given.refine > 0:
+            raise ValueError(f"refine must be 0 with max_drop, got {given.refine}")
+        return cls(native, given.choose, given.keep_decisions, given.keep_coefs, given.max_drop)
 
     @property
     def time_limit(self) -> float | None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from hinge._csearch import CSearch
 from hinge._folds import Folds
@@ -28,12 +29,18 @@ class Step:
         Mean score of the scorer that chooses.
     out_of_fold : ndarray of shape (n_samples, n_problems), or None
         Decision values of the held-out rows, as long as this C may be chosen.
+    n_nonzero : ndarray of shape (n_folds,), or None
+        Nonzero weights, where they are sparse.
+    coefs : csr_matrix of shape (n_folds * n_problems, n_features), or None
+        The weights, where they are kept.
     """
 
     native: dict[str, Any]
     scores: dict[str, np.ndarray]
     mean: float
     out_of_fold: np.ndarray | None
+    n_nonzero: np.ndarray | None = None
+    coefs: Any = None
 
     @property
     def C(self) -> float:
@@ -81,15 +88,28 @@ class Steps:
         """Score a step of the native search and keep it. An interrupt at any point leaves all finished steps whole."""
         native = dict(native)
         decisions = native.pop("decisions")
+        weights = native.pop("weights", None)
         scores = self._scores(native, decisions)
         mean = float(scores[self._scoring.chooser][None].mean(axis=1)[0])  # the sum that the table takes
         is_wanted = self._plan.keep_decisions and not self._is_beaten(native["C"], mean)
         step = Step(native, scores, mean, self._out_of_fold(decisions) if is_wanted else None)
+        if weights is not None:
+            sizes = np.array([len(values) for _, values, _ in weights], dtype=np.int64)
+            step.n_nonzero = sizes.reshape(len(decisions), -1).sum(axis=1)
+        if weights is not None and self._plan.keep_coefs:
+            step.coefs = self._as_matrix(weights)
         self._done.append(step)
         for other in self._done:
             if other.out_of_fold is not None and self._is_beaten(other.C, other.mean):
                 other.out_of_fold = None
         return step
+
+    def _as_matrix(self, weights: list[tuple[np.ndarray, np.ndarray, float]]) -> sp.csr_matrix:
+        """The weights of all folds and problems, a row each."""
+        columns, values, _ = zip(*weights, strict=True)
+        starts = np.concatenate([[0], np.cumsum([len(row) for row in values])])
+        shape = (len(weights), self._problem.X.shape[1])
+        return sp.csr_matrix((np.concatenate(values), np.concatenate(columns).astype(np.int32), starts), shape=shape)
 
     def _scores(self, native: dict[str, Any], decisions: list[np.ndarray]) -> dict[str, np.ndarray]:
         # Every fit starts from the solution at the nearest smaller C: an unchanged one is that, and so are its scores.
@@ -143,6 +163,10 @@ class Steps:
             stopped_by=stopped_by,
             repeats=self._folds.repeats(len(self._held_out)),
         )
+        if all(step.n_nonzero is not None for step in done):
+            table = replace(table, n_nonzero=np.array([step.n_nonzero for step in done]))
+        if all(step.coefs is not None for step in done):
+            table = replace(table, coefs=tuple(step.coefs for step in done))
         kept = done[table.index].out_of_fold
         if kept is None:
             return table

@@ -20,18 +20,15 @@ def frame(search: Any) -> Any:
         scores = search.all_scores[name]
         columns |= {f"mean_{name}": scores.mean(axis=1), f"std_error_{name}": std_error(scores, search.repeats)}
     columns["objective"] = search.objective.sum(axis=(1, 2))
+    if search.n_nonzero is not None:
+        columns["n_nonzero"] = search.n_nonzero.mean(axis=1)
     names = ("seconds", "passes", "n_iter", "n_inner", "unchanged", "unchanged_until", "converged", "replayed")
     return pd.DataFrame(columns | {name: getattr(search, name) for name in names})
 
 
 def plot(search: Any, ax: Any = None) -> Any:
     """See :meth:`hinge.CSearch.plot`."""
-    if ax is None:
-        try:
-            from matplotlib.figure import Figure
-        except ImportError as missing:
-            raise ImportError("pictures need matplotlib: pip install hinge[plot]") from missing
-        ax = Figure(figsize=(7, 4.5), layout="constrained").add_subplot()
+    ax = _axes(ax)
     mean, error = search.mean, np.nan_to_num(search.std_error)
     ax.fill_between(search.Cs, mean - error, mean + error, alpha=0.25, linewidth=0)
     ax.plot(search.Cs, mean, marker="o", markersize=3)
@@ -44,6 +41,33 @@ def plot(search: Any, ax: Any = None) -> Any:
     ax.set_ylabel(f"mean {search.scorer} on held-out folds")
     ax.set_title(_choice(search) + (", partial" if search.is_partial else ""))
     return ax
+
+
+def plot_coefs(search: Any, ax: Any, problem: int, n_features: int) -> Any:
+    """See :meth:`hinge.CSearch.plot_coefs`."""
+    n_problems = search.coefs[0].shape[0] // search.n_folds
+    weights = np.array([np.asarray(coefs[problem::n_problems].mean(axis=0)).ravel() for coefs in search.coefs])
+    largest = np.argsort(-np.abs(weights).max(axis=0), kind="stable")[:n_features]
+    ax = _axes(ax)
+    ax.plot(search.Cs, weights[:, largest], linewidth=1)
+    ax.axvline(search.C, linestyle="--", linewidth=1, color="black", label="chosen")
+    ax.axhline(0.0, linewidth=0.5, color="black")
+    ax.set_xscale("log", base=2)
+    ax.set_xlabel("C")
+    ax.set_ylabel("weight, mean over folds")
+    ax.set_title(f"the {len(largest)} features of the largest weights")
+    return ax
+
+
+def _axes(ax: Any) -> Any:
+    """The given axes, or those of a new figure."""
+    if ax is not None:
+        return ax
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as missing:
+        raise ImportError("pictures need matplotlib: pip install hinge[plot]") from missing
+    return Figure(figsize=(7, 4.5), layout="constrained").add_subplot()
 
 
 def text(search: Any) -> str:
@@ -90,12 +114,14 @@ def _about(search: Any) -> str:
 
 def _cells(search: Any) -> tuple[list[str], list[list[str]]]:
     others = {name: search.all_scores[name].mean(axis=1) for name in _others(search)}
-    header = ["C", search.scorer, "+- error", *others, "passes", "seconds", ""]
+    is_sparse = search.n_nonzero is not None
+    header = ["C", search.scorer, "+- error", *others, *(["nonzero"] if is_sparse else []), "passes", "seconds", ""]
     rows = []
     for k, C in enumerate(search.Cs):
         scores = (search.mean[k], search.std_error[k], *(mean[k] for mean in others.values()))
         effort = (f"{search.passes[k]:.0f}", f"{search.seconds[k]:.3f}", _remark(search, k))
-        rows.append([f"{C:.5g}", *(f"{score:.4f}" for score in scores), *effort])
+        nonzero = [f"{search.n_nonzero[k].mean():.1f}"] if is_sparse else []
+        rows.append([f"{C:.5g}", *(f"{score:.4f}" for score in scores), *nonzero, *effort])
     return header, rows
 
 

@@ -197,6 +197,8 @@ class LogisticRegressionCV(SearchedClassifier, LogisticRegression):
         time_limit: float | None = None,
         resume: Any = None,
         keep_decisions: bool = False,
+        keep_coefs: bool = False,
+        max_drop: float | None = None,
         select_tol: float = _native.DEFAULT_SEARCH_TOL,
         multi_class: str = "auto",
         solver: str = "auto",

@@ -47,6 +47,8 @@ def select_C(
     time_limit: float | None = None,
     resume: Any = None,
     keep_decisions: bool = False,
+    keep_coefs: bool = False,
+    max_drop: float | None = None,
     tol: float = _native.DEFAULT_SEARCH_TOL,
     max_iter: int = _native.DEFAULT_MAX_ITER,
     fit_intercept: bool = True,

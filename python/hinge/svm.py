@@ -181,6 +181,8 @@ class LinearSVCCV(SearchedClassifier, ProbabilisticClassifier, LinearSVC):
         time_limit: float | None = None,
         resume: Any = None,
         keep_decisions: bool = False,
+        keep_coefs: bool = False,
+        max_drop: float | None = None,
         probability: str | None = None,
         threshold: Any = None,
         cost_matrix: Any = None,
