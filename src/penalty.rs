@@ -155,6 +155,16 @@ impl Term {
         self.l1 * w.abs() + 0.5 * self.l2 * w * w
     }
 
+    /// The penalty of `to` less that of `from`, without cancellation where the sign stays.
+    #[inline(always)]
+    pub fn rise(&self, from: f64, to: f64) -> f64 {
+        if from * to < 0.0 {
+            return self.value(to) - self.value(from);
+        }
+        let sign = (from + to).signum();
+        (to - from) * (self.l1 * sign + 0.5 * self.l2 * (from + to))
+    }
+
     /// The nearest weight within the bounds.
     #[inline(always)]
     pub fn clip(&self, w: f64) -> f64 {

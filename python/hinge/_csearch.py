@@ -57,7 +57,8 @@ class CSearch:
         Taken from the journal of an earlier run.
     stopped_by : str
         ``"unchanged"`` (by the stop rule: solutions change no more), ``"C_max"``, ``"Cs"`` (all given values are done),
-        ``"score"`` (by ``max_drop``), ``"time_limit"``, ``"interrupt"`` (Ctrl-C) or ``"callback"`` (a scikit-learn callback asked for it).
+        ``"score"`` (by ``max_drop``), ``"time_limit"``, ``"interrupt"`` (Ctrl-C) or ``"callback"`` (a scikit-learn
+        callback asked for it).
     repeats : float
         How often a held-out row is held out, on average: 1 for a partition, R for R repetitions of one.
     decisions : ndarray of shape (n_samples,) or (n_samples, n_classes), float64, or None

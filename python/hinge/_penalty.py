@@ -97,7 +97,7 @@ def native(given: Any) -> dict[str, Any] | None:
 
     ``given.l1_share`` is the share of absolute values; of a list it is the first.
     """
-    ratio = getattr(given, "l1_share", 0.0)
+    ratio: Any = getattr(given, "l1_share", 0.0)
     is_grid = isinstance(ratio, list)
     ratio = ratio[0] if is_grid else ratio
     weights, limits = getattr(given, "penalty_factors", None), getattr(given, "bounds", None)

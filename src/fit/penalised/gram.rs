@@ -202,7 +202,7 @@ impl Gram {
         let mut change = 0.0;
         for (&k, &end) in inside.iter().zip(ends) {
             change += 0.5 * (end - w[k]) * (self.slope[k] + slope[k]);
-            change += terms[k].value(end) - terms[k].value(w[k]);
+            change += terms[k].rise(w[k], end);
         }
         if !(change < 0.0) {
             return false;

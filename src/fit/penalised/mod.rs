@@ -160,6 +160,9 @@ fn solve_smooth<L: Loss>(
                 break (if is_over { Status::MaxIter } else { Status::Stalled }, proven);
             }
         }
+        if gap > 0.5 * best_gap {
+            steps.go_further();
+        }
         best_gap = best_gap.min(gap);
         working.choose(problem, &w, &slope);
         let room = rough.primal - rough.dual;

@@ -33,13 +33,13 @@ const RAISED: f64 = 1e-4;
 /// By how much, as a share of the losses, their sums may be off.
 const NOISE: f64 = 1e-14;
 /// The same for the decrease of an epoch, which is summed step by step.
-const INNER_NOISE: f64 = 1e-18;
+const INNER_NOISE: f64 = 1e-24;
 /// Promised decreases below this share of the objective lead nowhere: a gap, which falls with the root of the
 /// distance, would be below 1e-10.
 const NOTHING: f64 = 1e-22;
 /// Epochs on entries at least before they count as too slow.
 const LEAST_EPOCHS: usize = 3;
-/// By how much descents on entries go further when a step does too little,
+/// By how much descents on entries go further where rounds do too little,
 const FURTHER: f64 = 0.1;
 /// down to this share of the decrease.
 const LEAST_SHARE: f64 = 1e-6;
@@ -123,6 +123,11 @@ impl<'a, L: Loss> NewtonSteps<'a, L> {
         }
     }
 
+    /// Lets descents on entries go further from now on.
+    pub fn go_further(&mut self) {
+        self.share = (self.share * FURTHER).max(LEAST_SHARE);
+    }
+
     /// Minimises over the columns without penalty and bounds, where there are any; returns the losses there.
     ///
     /// # Errors
@@ -157,7 +162,6 @@ impl<'a, L: Loss> NewtonSteps<'a, L> {
         let size = list.iter().map(|&j| columns.column_len(j as usize)).sum::<usize>() as f64;
         let all = columns.n_entries().max(1) as f64;
         self.passes += size / all;
-        let mut is_first = true;
         loop {
             self.monitor.poll()?;
             let mut slope = memory::zeros(list.len());
@@ -174,12 +178,8 @@ impl<'a, L: Loss> NewtonSteps<'a, L> {
             self.adapt(share);
             self.is_stuck = decrease <= NOTHING * losses.value;
             if decrease <= target || self.is_stuck || self.taken >= self.max_steps {
-                if is_first {
-                    self.share = (self.share * FURTHER).max(LEAST_SHARE);
-                }
                 return Ok(losses);
             }
-            is_first = false;
         }
     }
 
@@ -247,12 +247,11 @@ impl<'a, L: Loss> NewtonSteps<'a, L> {
         for (k, &j) in list.iter().enumerate() {
             let by = after[k] - before[k];
             if by != 0.0 {
-                promise += slope[k] * by;
+                promise += slope[k] * by + terms[k].rise(before[k], after[k]);
                 self.problem.columns.for_each(j as usize, |i, x| direction[i] += by * x);
             }
         }
         let here = penalty(terms, before);
-        promise += penalty(terms, after) - here;
         if !(promise < 0.0) {
             return (losses, 0.0, 1.0);
         }

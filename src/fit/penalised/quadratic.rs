@@ -131,7 +131,7 @@ fn visit<M: Model>(model: &mut M, term: &Term, w: &mut [f64], k: usize) -> f64 {
     }
     w[k] = after;
     model.shift(k, step);
-    let change = step * (slope + 0.5 * bend * step) + term.value(after) - term.value(before);
+    let change = step * (slope + 0.5 * bend * step) + term.rise(before, after);
     (-change).max(0.0)
 }
 
@@ -192,7 +192,7 @@ impl Model for Entries<'_> {
             let is_zero = term.l1 > 0.0 && *guess * before <= 0.0;
             *guess = term.clip(if is_zero { 0.0 } else { *guess });
             if *guess != before {
-                change += term.value(*guess) - term.value(before);
+                change += term.rise(before, *guess);
                 self.columns.for_each(self.list[k] as usize, |i, x| along[i] += (*guess - before) * x);
             }
         }

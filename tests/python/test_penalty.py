@@ -1,0 +1,292 @@
+"""Penalties on absolute values, factors and bounds: against a twin, scikit-learn, LIBLINEAR, and their own promises."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import minimize
+from sklearn.datasets import make_classification
+from sklearn.feature_selection import SelectFromModel
+from sklearn.linear_model import LogisticRegression as TheirLogistic
+
+import hinge
+
+LOSSES = ("logistic", "squared_hinge", "modified_huber")
+
+
+def data(n: int = 120, d: int = 12, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    X, y = make_classification(n, d, n_informative=4, n_redundant=2, flip_y=0.1, random_state=seed)
+    return X, np.where(y == 1, 1, -1)
+
+
+def model(loss: str, **given) -> hinge.LinearSVC | hinge.LogisticRegression:
+    given = {"tol": 1e-9, "max_iter": 5000, **given}
+    return hinge.LogisticRegression(**given) if loss == "logistic" else hinge.LinearSVC(loss=loss, **given)
+
+
+def losses(loss: str, margins: np.ndarray) -> np.ndarray:
+    if loss == "logistic":
+        return np.logaddexp(0.0, -margins)
+    short = np.maximum(0.0, 1.0 - margins)
+    return short**2 if loss == "squared_hinge" else np.where(margins < -1.0, -4.0 * margins, short**2)
+
+
+def objective(loss: str, X, y, C: float, w: np.ndarray, b: float, ratio: float, factors=1.0) -> float:
+    costs = ratio * np.abs(w) + 0.5 * (1.0 - ratio) * w**2
+    return float(np.sum(np.where(w == 0.0, 0.0, factors * costs)) + C * losses(loss, y * (X @ w + b)).sum())
+
+
+def twin(loss: str, X, y, C: float, ratio: float, factors: np.ndarray, bounds: list[tuple[float, float]]) -> float:
+    """The optimum by positive and negative parts and a general solver, with a free intercept."""
+    d = X.shape[1]
+
+    def value(parts: np.ndarray) -> float:
+        plus, minus, b = parts[:d], parts[d : 2 * d], parts[-1]
+        w = plus - minus
+        penalty = factors @ (ratio * (plus + minus) + 0.5 * (1.0 - ratio) * w**2)
+        return penalty + C * losses(loss, y * (X @ w + b)).sum()
+
+    # w = plus - minus within [lo, hi] for bounds around 0.
+    limits = [(0, hi) for _, hi in bounds] + [(0, -lo) for lo, _ in bounds] + [(None, None)]
+    options = {"maxiter": 20_000, "maxfun": 10**7, "ftol": 1e-15, "gtol": 1e-10}
+    return minimize(value, np.zeros(2 * d + 1), method="L-BFGS-B", bounds=limits, options=options).fun
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("ratio", [1.0, 0.4, 0.0])
+@pytest.mark.parametrize("limits", [(-np.inf, np.inf), (0.0, np.inf), (-0.05, 0.1)])
+def test_optimum_is_that_of_a_general_solver(loss, ratio, limits):
+    X, y = data()
+    factors = np.linspace(0.5, 2.0, X.shape[1])
+    C = 0.1
+    found = model(loss, C=C, penalty="elasticnet", l1_ratio=ratio, penalty_factors=factors, bounds=limits).fit(X, y)
+    best = twin(loss, X, y, C, ratio, factors, [limits] * X.shape[1])
+    w, b = found.coef_[0], found.intercept_[0]
+    value = objective(loss, X, y, C, w, b, ratio, factors)
+    assert found.certificate_.relative_gap[0] <= 1e-9
+    assert value <= best * (1 + 1e-9)
+    assert found.certificate_.primal[0] == pytest.approx(value, rel=1e-12)
+    assert found.certificate_.dual[0] <= best * (1 + 1e-12)
+    assert (w >= limits[0]).all() and (w <= limits[1]).all()
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.integers(4, 40),
+    st.integers(1, 10),
+    st.integers(0, 10**6),
+    st.sampled_from(LOSSES),
+    st.sampled_from([1.0, 0.7, 0.0]),
+    st.floats(1e-3, 1e3),
+    st.sampled_from([None, "duplicate", "constant", "huge", "sparse"]),
+)
+def test_certificates_bound_what_other_solvers_find(n, d, seed, loss, ratio, C, kind):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, d))
+    if kind == "duplicate":
+        X = np.hstack([X, X[:, :1], -X[:, -1:]])
+    elif kind == "constant":
+        X[:, 0] = 3.0
+    elif kind == "huge":
+        X[:, 0] *= 1e4
+    elif kind == "sparse":
+        X = sp.csr_matrix(np.where(rng.random((n, d)) < 0.3, X, 0.0))
+    y = np.where(rng.random(n) < 0.5, 1, -1)
+    y[:2] = (1, -1)
+    d = X.shape[1]
+    found = model(loss, C=C, penalty="elasticnet", l1_ratio=ratio, tol=1e-6).fit(X, y)
+    proof = found.certificate_
+    best = twin(loss, X, y, C, ratio, np.ones(d), [(-1e9, 1e9)] * d)
+    assert proof.dual[0] <= best * (1 + 1e-9)
+    assert proof.status[0] == "converged" and proof.relative_gap[0] <= 1e-6
+    assert proof.primal[0] <= best * (1 + 2e-6)
+
+
+def test_factors_of_zero_and_infinity():
+    X, y = data()
+    factors = np.ones(X.shape[1])
+    factors[3], factors[5] = 0.0, np.inf
+    found = model("logistic", C=0.02, penalty="l1", penalty_factors=factors).fit(X, y)
+    without = model("logistic", C=0.02, penalty="l1", penalty_factors=np.delete(factors, 5)).fit(np.delete(X, 5, 1), y)
+    assert found.coef_[0, 5] == 0.0
+    np.testing.assert_allclose(np.delete(found.coef_[0], 5), without.coef_[0], atol=1e-6)
+    # The slope along an unpenalised column is zero at the optimum.
+    margins = y * (X @ found.coef_[0] + found.intercept_)
+    slope = 0.02 * (X[:, 3] * y / (1 + np.exp(margins))).sum()
+    assert abs(slope) <= 1e-6
+    assert found.coef_[0, 3] != 0.0
+
+
+def test_support_and_weights_are_scikit_learns():
+    X, y = data(200, 30)
+    for C in (0.05, 0.3):
+        ours = hinge.LogisticRegression(C=C, penalty="l1", tol=1e-10).fit(X, y)
+        theirs = TheirLogistic(C=C, l1_ratio=1.0, solver="saga", tol=1e-10, max_iter=100_000).fit(X, y)
+        np.testing.assert_allclose(ours.coef_, theirs.coef_, atol=1e-5)
+        np.testing.assert_array_equal(ours.coef_ != 0, np.abs(theirs.coef_) > 1e-8)
+
+
+def test_a_penalised_intercept_is_liblinears():
+    from liblinear.liblinearutil import parameter, problem, train
+
+    X, y = data(100, 8)
+    for solver, loss in ((6, "logistic"), (5, "squared_hinge")):
+        ours = model(loss, C=0.1, penalty="l1", intercept_scaling=1.0).fit(X, y)
+        theirs = train(problem(y.astype(float), X), parameter(f"-s {solver} -c 0.1 -e 1e-9 -B 1 -q"))
+        sign = 1.0 if theirs.label[0] == 1 else -1.0
+        w = sign * np.array(theirs.w[: X.shape[1] + 1])
+        np.testing.assert_allclose(np.append(ours.coef_[0], ours.intercept_[0]), w, atol=1e-5)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_bits_do_not_depend_on_threads_or_layout(loss):
+    X, y = data(3000, 20)
+    X = np.where(np.abs(X) < 0.5, 0.0, X)
+    y3 = y + (np.arange(3000) % 2) * (y == 1)
+    fits = [
+        model(loss, C=0.01, penalty="l1", tol=1e-5, n_jobs=jobs, **({"multi_class": "ovr"})).fit(matrix, y3)
+        for jobs in (1, 4)
+        for matrix in (X, sp.csr_matrix(X), sp.csc_matrix(X))
+    ]
+    for other in fits[1:]:
+        np.testing.assert_array_equal(fits[0].coef_, other.coef_)
+        np.testing.assert_array_equal(fits[0].intercept_, other.intercept_)
+
+
+def test_weights_and_rows_of_weight_zero():
+    X, y = data()
+    weight = np.random.default_rng(0).integers(0, 3, len(y)).astype(float)
+    repeated = np.repeat(np.arange(len(y)), weight.astype(int))
+    a = model("squared_hinge", C=0.05, penalty="l1").fit(X, y, sample_weight=weight)
+    b = model("squared_hinge", C=0.05, penalty="l1").fit(X[repeated], y[repeated])
+    np.testing.assert_allclose(a.coef_, b.coef_, atol=1e-6)
+
+
+def test_separable_rows_and_huge_costs_have_an_optimum():
+    X, y = data(60, 30)
+    for loss in LOSSES:
+        for C in (1e-6, 1e4):
+            found = model(loss, C=C, penalty="l1", tol=1e-4).fit(X, y)
+            assert found.certificate_.status == ("converged",)
+            assert (found.coef_ != 0).any() == (C > 1)
+
+
+@pytest.mark.parametrize("loss", ["logistic", "squared_hinge"])
+def test_search_starts_where_weights_leave_zero(loss):
+    X, y = data(200, 30)
+    found = hinge.select_C(X, y, loss=loss, penalty="l1", cv=4, C_max=10.0, keep_coefs=True)
+    assert (found.n_nonzero[0] == 0).all() and (found.n_nonzero[1] > 0).any()
+    assert found.stopped_by == "C_max" and found.converged.all()
+    for k in (1, len(found.Cs) // 2, -1):
+        split = list(hinge_splits(y, 4))
+        for fold, (train, test) in enumerate(split):
+            cold = model(loss, C=found.Cs[k], penalty="l1", tol=1e-3).fit(X[train], y[train])
+            value = found.objective[k, fold, 0]
+            assert value <= cold.certificate_.primal[0] * (1 + 1e-3) and value >= cold.certificate_.dual[0] * (1 - 1e-12)
+    shares = found.stability()
+    assert shares.shape == (30,) and shares.min() >= 0 and shares.max() <= 1
+    np.testing.assert_allclose(shares.sum() * 4, found.n_nonzero[found.index].sum())
+
+
+def hinge_splits(y: np.ndarray, k: int):
+    from sklearn.model_selection import StratifiedKFold
+
+    return StratifiedKFold(k, shuffle=True, random_state=0).split(np.zeros(len(y)), y)
+
+
+def test_search_is_resumed_with_its_weights(tmp_path):
+    X, y = data(150, 20)
+    whole = hinge.select_C(X, y, penalty="l1", keep_coefs=True, C_max=4.0)
+    journal = tmp_path / "journal"
+    first = hinge.select_C(X, y, penalty="l1", keep_coefs=True, C_max=4.0, resume=journal)
+    size = journal.stat().st_size
+    with journal.open("r+b") as file:
+        file.truncate(size // 2)
+    second = hinge.select_C(X, y, penalty="l1", keep_coefs=True, C_max=4.0, resume=journal)
+    assert second.replayed.any() and not second.replayed.all()
+    for other in (first, second):
+        np.testing.assert_array_equal(whole.scores, other.scores)
+        np.testing.assert_array_equal(whole.n_nonzero, other.n_nonzero)
+        for a, b in zip(whole.coefs, other.coefs, strict=True):
+            np.testing.assert_array_equal(a.toarray(), b.toarray())
+    with pytest.raises(ValueError, match="penalty is l1_ratio"):
+        hinge.select_C(X, y, C_max=4.0, penalty="elasticnet", l1_ratio=0.5, resume=journal)
+
+
+def test_a_list_of_shares_is_searched_as_a_grid():
+    X, y = data(200, 20)
+    found = hinge.LinearSVCCV(penalty="elasticnet", l1_ratio=[0.9, 0.1], C_max=2.0, cv=3).fit(X, y)
+    tables = found.search_.grid
+    assert [table.l1_ratio for table in tables] == [0.9, 0.1]
+    for table, ratio in zip(tables, (0.9, 0.1), strict=True):
+        alone = hinge.select_C(
+            X, y, loss="squared_hinge", penalty="elasticnet", l1_ratio=ratio, C_max=2.0, cv=3, multi_class="ovr"
+        )
+        np.testing.assert_array_equal(table.scores, alone.scores)
+    best = max(tables, key=lambda table: table.best_score)
+    assert found.search_.l1_ratio == best.l1_ratio and found.C_ == best.C
+    again = model("squared_hinge", C=found.C_, penalty="elasticnet", l1_ratio=best.l1_ratio, tol=1e-4).fit(X, y)
+    np.testing.assert_array_equal(found.coef_, again.coef_)
+
+
+def test_a_search_ends_where_the_score_has_fallen():
+    X, y = data(120, 60, seed=3)
+    found = hinge.select_C(X, y, penalty="l1", max_drop=0.02, C_max=1e4)
+    assert found.stopped_by == "score" and not found.is_partial
+    drops = np.maximum.accumulate(found.mean) - found.mean
+    assert drops[-1] >= 0.02 and (drops[:-1] < 0.02).all()
+    with pytest.raises(ValueError, match="refine must be 0"):
+        hinge.select_C(X, y, penalty="l1", max_drop=0.02, refine=1)
+
+
+def test_sparse_models_are_saved_served_and_selected_from(tmp_path):
+    X, y = data(200, 30)
+    found = hinge.LogisticRegression(C=0.05, penalty="l1", sparse_coef=False).fit(X, y)
+    found.save(tmp_path / "model.hinge")
+    served = hinge.load(tmp_path / "model.hinge")
+    np.testing.assert_array_equal(served.decision_function(X), found.decision_function(X))
+    svc = hinge.LinearSVC(C=0.01, penalty="l1", sparse_coef=True).fit(X, y)
+    dense = hinge.LinearSVC(C=0.01, penalty="l1").fit(X, y)
+    assert sp.issparse(svc.coef_) and svc.coef_.nnz == (dense.coef_ != 0).sum()
+    np.testing.assert_array_equal(svc.coef_.toarray(), dense.coef_)
+    chosen = SelectFromModel(hinge.LinearSVC(C=0.01, penalty="l1")).fit(X, y)
+    np.testing.assert_array_equal(chosen.get_support(), dense.coef_[0] != 0)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"bounds": (1, 0)}, "got 1.0 to 0.0"),
+        ({"bounds": 3}, "a pair"),
+        ({"bounds": ([0.0, np.nan], 1)}, "without NaN"),
+        ({"bounds": (np.zeros(3), 1)}, "lower bounds, one for each column: expected 12, got 3"),
+        ({"penalty_factors": [1.0, -1.0]}, "got -1.0 for feature 1"),
+        ({"penalty_factors": np.ones(3)}, "expected 12, got 3"),
+        ({"penalty": "elasticnet"}, "l1_ratio must be a number from 0 to 1"),
+        ({"penalty": "l1", "l1_ratio": 0.5}, "l1_ratio must be None"),
+        ({"penalty": "l1", "solver": "newton"}, "solver must be 'auto'"),
+        ({"penalty": "l1", "degree": 2}, "degree must be 1"),
+        ({"penalty": "l1", "multi_class": "crammer_singer"}, "multi_class must be 'ovr'"),
+        ({"penalty": "l1", "presolve": True}, "presolve must be 'auto' or False"),
+        ({"positive": True, "loss": "hinge"}, "loss must be 'squared_hinge'"),
+        ({"positive": True, "bounds": (0, 1)}, "bounds must be None"),
+    ],
+)
+def test_what_does_not_go_together_is_refused(parameters, message):
+    X, y = data()
+    with pytest.raises(ValueError, match=message):
+        hinge.LinearSVC(**parameters).fit(X, y)
+
+
+def test_stores_labels_and_the_softmax_are_refused(tmp_path):
+    X, y = data()
+    hinge.BlockStore.build((X, y), tmp_path / "store")
+    with hinge.BlockStore(tmp_path / "store") as store, pytest.raises(ValueError, match="X must be a matrix"):
+        hinge.LinearSVC(penalty="l1").fit(store)
+    with pytest.raises(ValueError, match="one class per row"):
+        hinge.LinearSVC(penalty="l1").fit(X, np.column_stack([y > 0, y < 0]).astype(int))
+    with pytest.raises(ValueError, match="multi_class must be"):
+        hinge.LogisticRegression(penalty="l1", multi_class="multinomial").fit(X, np.arange(len(y)) % 3)
