@@ -315,7 +315,7 @@ fn bound<L: Loss>(problem: &Problem<'_>, loss: L, alpha: &[f64], claim: &Claim<'
     let radius = claim.radius + repair.length;
     let lost = f64::MIN_POSITIVE * UNIT * 16.0 * (n + claim.n_weights) as f64;
     let rounding = slack + repair.price + UNIT * (of_rows + of_weights) + lost;
-    let certificate = Certificate { primal, dual: half + terms - 0.5 * radius * radius - rounding };
+    let certificate = Certificate::proved(primal, half + terms - 0.5 * radius * radius - rounding);
     Ok(Proven { certificate, rounding: rounding + radius * (claim.blur + repair.length) })
 }
 

@@ -84,6 +84,11 @@ pub struct Certificate {
 }
 
 impl Certificate {
+    /// A lower bound that overflow has left as no number proves nothing.
+    pub fn proved(primal: f64, dual: f64) -> Self {
+        Self { primal, dual: if dual.is_nan() { f64::NEG_INFINITY } else { dual } }
+    }
+
     /// `(primal - dual) / dual`; infinite unless `dual > 0`, but 0 at a primal value of 0. Never below the
     /// true relative distance to the optimum for values that [`super::certificate::certify`] has proved; of a
     /// solver's own it may be negative by rounding.

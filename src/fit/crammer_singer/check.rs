@@ -61,7 +61,7 @@ impl ClassDescent<'_> {
         };
         self.rest(&pieces, tol * dual);
         let dual = dual - self.rounding(primal, squares, &intercepts);
-        Ok(Check { certificate: Certificate { primal, dual }, intercepts })
+        Ok(Check { certificate: Certificate::proved(primal, dual), intercepts })
     }
 
     /// What rounding can have done to both values.
