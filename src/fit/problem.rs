@@ -144,3 +144,15 @@ pub struct Solution {
     /// What a proof of the certificate can build on.
     pub evidence: Option<Evidence>,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bound_that_is_no_number_proves_nothing() {
+        let beyond = Certificate::proved(1e308, f64::INFINITY - f64::INFINITY);
+        assert_eq!((beyond.dual, beyond.relative_gap()), (f64::NEG_INFINITY, f64::INFINITY));
+        assert_eq!(Certificate::proved(2.0, 1.0), Certificate { primal: 2.0, dual: 1.0 });
+    }
+}
