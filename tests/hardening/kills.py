@@ -208,9 +208,12 @@ def kill_again_and_again(make, n_kills, seed):
         folder = Path(name)
         kind = make(folder)
         done(lambda: (kind.prepare(), 0)[1])
-        start = time.monotonic()
-        expected = done(kind.work)
-        seconds = time.monotonic() - start
+        seconds = float("inf")
+        for _ in range(3):
+            done(lambda: (kind.prepare(), 0)[1])
+            start = time.monotonic()
+            expected = done(kind.work)
+            seconds = min(seconds, time.monotonic() - start)
         kills = ended = 0
         kept = set(os.listdir(folder))
         while kills < n_kills:
@@ -408,6 +411,8 @@ def main():
     parser.add_argument("--only")
     asked = parser.parse_args()
     warnings.simplefilter("ignore")
+    for name in hinge.__all__:
+        getattr(hinge, name)  # what a name brings with it at its first use, children need not load again
     all_failures = []
 
     def say(what, counts, failures, start):
