@@ -119,6 +119,8 @@ struct Point {
     bias: f64,
     /// The intercept that is not in `w`.
     free: f64,
+    /// By how much the height times that column's weight misses the intercept: the weight is rounded.
+    shift: f64,
 }
 
 impl Point {
@@ -126,10 +128,11 @@ impl Point {
         let (mut w, b) = (memory::copy(&solution.w), solution.intercept);
         match problem.intercept {
             Intercept::Penalised(bias) => {
-                w.push(b / bias);
-                Self { w, bias, free: 0.0 }
+                let weight = b / bias;
+                w.push(weight);
+                Self { w, bias, free: 0.0, shift: weight.mul_add(-bias, b).abs() }
             }
-            _ => Self { w, bias: 0.0, free: b },
+            _ => Self { w, bias: 0.0, free: b, shift: 0.0 },
         }
     }
 }
@@ -284,7 +287,8 @@ fn close_margin(design: &Design<'_>, y: &[f64], i: usize, point: &Point) -> (f64
         sum.add_product(v, point.w[j]);
         size += (v * point.w[j]).abs();
     });
-    (y[i] * sum.value(), sum.rest().abs() + (UNIT * (design.row_len(i) + 2) as f64).powi(2) * size)
+    let rounding = sum.rest().abs() + (UNIT * (design.row_len(i) + 2) as f64).powi(2) * size;
+    (y[i] * sum.value(), rounding + point.shift)
 }
 
 /// A certificate and by how much rounding has lowered its dual value.
