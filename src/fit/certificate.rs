@@ -99,7 +99,7 @@ fn certify_loss<L: Loss>(
     let claim = roughly(problem, &point, &solution.alpha, &evidence, monitor)?;
     let mut proven = bound(problem, loss, alpha, &claim)?;
     let gap = proven.certificate.relative_gap();
-    if gap > tol && proven.rounding > NOTABLE * (proven.certificate.primal - proven.certificate.dual) {
+    if gap > tol && proven.rounding >= NOTABLE * (proven.certificate.primal - proven.certificate.dual) {
         let claim = closely(problem, &point, alpha, monitor)?;
         let close = bound(problem, loss, alpha, &claim)?;
         solution.passes += PASSES;
@@ -202,7 +202,9 @@ fn roughly<'a>(
     });
     monitor.poll()?;
     let [reach] = sum(alpha.len(), |i| [alpha[i].abs() * norms[i]]);
-    let blur = evidence.drift + UNIT * (length + (evidence.additions + 8.0) * reach);
+    let has_leapt = evidence.drift > 0.0 && leaps(problem.cost, &norms, problem.cost.iter().sum());
+    let drift = if has_leapt { f64::INFINITY } else { evidence.drift };
+    let blur = drift + UNIT * (length + (evidence.additions + 8.0) * reach);
     let radius = evidence.distance + blur;
     let mut errors = norms;
     for (i, norm) in errors.iter_mut().enumerate() {
@@ -216,6 +218,13 @@ fn roughly<'a>(
         radius,
         blur,
     })
+}
+
+/// Whether the last digit of a dual variable may move the weights further than any step that raises the dual
+/// value does, `sqrt(2 sum c_i)`: then updates have taken the weights anywhere, and [`drift`] is no bound.
+pub fn leaps(cost: &[f64], norms: &[f64], total_cost: f64) -> bool {
+    let digit = cost.iter().zip(norms).map(|(c, norm)| UNIT * c * norm).fold(0.0, f64::max);
+    digit > (2.0 * total_cost).sqrt()
 }
 
 /// Norms of successive rows.

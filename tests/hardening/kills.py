@@ -154,9 +154,9 @@ class Save:
 
     def check(self):
         served = hinge.load(self.path)
-        value = float(served.decision_function(([0], [0.0]))[0])
+        value = float(np.ravel(served.decision_function(([0], [0.0])))[0])
         assert value in (1.0, 2.0), value
-        assert float(served.decision_function(([self.n - 1], [1.0]))[0]) == 2 * value
+        assert float(np.ravel(served.decision_function(([self.n - 1], [1.0])))[0]) == 2 * value
 
 
 KINDS = (Build, Train, Search, Plane, Save)
@@ -326,8 +326,8 @@ def vanishing(folder):
         return "fitted" if calls else "fitted before the change"
 
     changes = {
-        "cut": (lambda: os.truncate(path, len(whole) // 3), ("BlockFileError",)),
-        "emptied": (lambda: os.truncate(path, 0), ("BlockFileError",)),
+        "cut": (lambda: os.truncate(path, len(whole) // 3), ("BlockFileError", "OSError")),
+        "emptied": (lambda: os.truncate(path, 0), ("BlockFileError", "OSError")),
         "removed": (path.unlink, ("fitted",)),
         "overwritten": (lambda: path.write_bytes(b"x" * len(whole)), ("BlockFileError",)),
     }
