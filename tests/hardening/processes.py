@@ -189,10 +189,11 @@ def main():
     parser.add_argument("--rounds", type=int, default=200)
     asked = parser.parse_args()
     expected, all_failures = [task(k) for k in range(16)], []
+    spawned = ("spawn, forkserver, loky", lambda: pools(expected))
     for what, test in (
         ("16 threads", lambda: threads(expected, asked.rounds)),
         ("forks after use", lambda: forks(expected, max(4, asked.rounds // 2))),
-        ("spawn, forkserver, loky", lambda: pools(expected)),
+        *([spawned] if asked.rounds > 3 else []),  # importing takes the most of it
         ("signals", lambda: signals(expected, max(4, asked.rounds // 2))),
     ):
         start = time.monotonic()

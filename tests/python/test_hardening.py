@@ -13,10 +13,10 @@ SCRIPTS = {
     "interrupted reads": ("kills.py", "--kills", "1", "--only", "interrupted reads"),
     "two searches on one journal": ("kills.py", "--kills", "5", "--only", "rivals"),
     "stores that vanish": ("kills.py", "--only", "vanishing"),
-    "threads and processes": ("processes.py", "--rounds", "4"),
+    "threads and processes": ("processes.py", "--rounds", "3"),
     "extreme numbers": ("extremes.py", "--cases", "60"),
     "overlapping intervals": ("overlap.py", "--minutes", "0.05"),
-    "budgets of memory": ("memory.py", "--step", "1000", "--shapes", "1"),
+    "budgets of memory": ("memory.py", "--step", "0", "--shapes", "1"),
 }
 
 
