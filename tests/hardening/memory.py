@@ -1,6 +1,7 @@
 """Memory: limits of the system at every step, and budgets measured from outside.
 
-Usage: ``python tests/hardening/memory.py [--step 4] [--shapes 20] [--seed 0]``; a step of 0 leaves out the limits. Every call of
+Usage: ``python tests/hardening/memory.py [--step 4] [--shapes 20] [--seed 0]``; a step of 0 leaves out the
+limits. Every call of
 ``tests/python/test_memory.py`` is made with ever more room, from 2 MB to 120 MB: it works, or raises a MemoryError,
 most of which name the bytes, and the process lives on. Then fits on stores with a ``memory_budget``: the peak of the
 process, less that of a process that does the same on next to nothing, is at most the budget and 5 % of it.
