@@ -9,7 +9,7 @@ DOCS ?= .venv-docs
 BIN := $(VENV)/bin
 RUST := $(shell find src -name '*.rs') Cargo.toml Cargo.lock pyproject.toml
 
-.PHONY: demo test test-rust test-python test-floors wheel docs bench bench-search papers lint format clean
+.PHONY: demo test test-rust test-python test-floors test-checked hardening wheel docs bench bench-search papers lint format clean
 
 demo: $(VENV)/.built
 	$(BIN)/python -m hinge demo
@@ -26,7 +26,29 @@ test-python: $(VENV)/.built
 test-floors: $(FLOORS)/.built
 	$(FLOORS)/bin/python -m pytest
 
-# A wheel for this machine and the source distribution into dist/, then the wheel in fresh environments without Rust.
+# The tests with every access checked that is unchecked in a release, and overflow of integers: ten minutes to build.
+test-checked: $(VENV)/.installed
+	cargo test --profile checked --no-default-features --quiet
+	cargo rustc --profile checked --lib --crate-type cdylib --features python
+	rm -rf target/python-checked && cp -r python target/python-checked
+	cp target/checked/libhinge.so target/python-checked/hinge/_native.abi3.so
+	PYTHONPATH=target/python-checked PYTHONWARNINGS="ignore:hinge was built" $(BIN)/python -m pytest -n 2 --dist worksteal \
+	    -W "ignore:hinge was built:RuntimeWarning"
+
+# Hostile files, kills, limits of memory, threads and processes, numbers, long random runs: hours. Its record is
+# benches/record/hardening.md.
+CASES ?= 12000000
+MINUTES ?= 120
+
+hardening: $(VENV)/.built
+	HINGE_CASES=$(CASES) cargo test --profile checked --no-default-features --test hardening -- --nocapture
+	$(BIN)/python tests/hardening/kills.py --kills 100
+	$(BIN)/python tests/hardening/memory.py
+	$(BIN)/python tests/hardening/processes.py --rounds 200
+	$(BIN)/python tests/hardening/extremes.py --cases 20000
+	$(BIN)/python tests/hardening/overlap.py --minutes $(MINUTES)
+
+# A wheel for this machine and the source distribution into dist/, then both in fresh environments, the wheel without Rust.
 # On Linux zig links against an old libc, so that the wheel runs anywhere.
 OLD_LIBC := $(if $(filter Linux,$(shell uname -s)),--zig --compatibility manylinux_2_17)
 
@@ -36,6 +58,7 @@ wheel: $(WHEELS)/.installed
 	$(WHEELS)/bin/maturin sdist --out dist
 	$(if $(OLD_LIBC),$(WHEELS)/bin/auditwheel show dist/*.whl)
 	$(PYTHON) tests/wheel.py dist/*.whl
+	$(PYTHON) tests/wheel.py dist/*.tar.gz $(PYTHON)
 
 # The site into site/: a broken link, a missing page or an unreadable docstring is an error.
 docs: $(VENV)/.built $(DOCS)/.installed

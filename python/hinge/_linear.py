@@ -554,6 +554,13 @@ def _costs(C: float, weight: np.ndarray) -> np.ndarray:
         cost = C * weight
     if not np.isfinite(cost.sum()):
         raise ValueError(f"C = {C:g} times the weights of all rows is too large: the sum must be finite")
+    lost = (weight > 0) & (cost < np.finfo(np.float64).tiny)
+    if lost.any():
+        row = int(np.flatnonzero(lost)[0])
+        raise ValueError(
+            f"C = {C:g} times the weight {weight[row]:g} of row {row} is below the range of double precision: "
+            "weights must be 0 or larger"
+        )
     return cost
 
 

@@ -458,6 +458,6 @@ impl AllClasses<'_> {
             - total.moved
             - 0.5 * total.norms * total.norms
             - self.rounding(store, total.longest, half, primal, &intercepts);
-        Ok(Certified { certificate: Certificate { primal, dual }, intercept: 0.0 })
+        Ok(Certified { certificate: Certificate::proved(primal, dual), intercept: 0.0 })
     }
 }

@@ -99,7 +99,7 @@ impl GapSums {
         let radius = radius + self.cut_norms + length;
         let dual =
             0.5 * squared + self.terms - self.products - 0.5 * radius * radius - extent.rounding() - price;
-        Certificate { primal: 0.5 * squared + losses, dual }
+        Certificate::proved(0.5 * squared + losses, dual)
     }
 
     /// At most this far may a sum of all `a_i y_i x_i` be off.

@@ -99,7 +99,7 @@ fn certify_loss<L: Loss>(
     let claim = roughly(problem, &point, &solution.alpha, &evidence, monitor)?;
     let mut proven = bound(problem, loss, alpha, &claim)?;
     let gap = proven.certificate.relative_gap();
-    if gap > tol && proven.rounding > NOTABLE * (proven.certificate.primal - proven.certificate.dual) {
+    if gap > tol && proven.rounding >= NOTABLE * (proven.certificate.primal - proven.certificate.dual) {
         let claim = closely(problem, &point, alpha, monitor)?;
         let close = bound(problem, loss, alpha, &claim)?;
         solution.passes += PASSES;
@@ -119,6 +119,8 @@ struct Point {
     bias: f64,
     /// The intercept that is not in `w`.
     free: f64,
+    /// By how much the height times that column's weight misses the intercept: the weight is rounded.
+    shift: f64,
 }
 
 impl Point {
@@ -126,10 +128,11 @@ impl Point {
         let (mut w, b) = (memory::copy(&solution.w), solution.intercept);
         match problem.intercept {
             Intercept::Penalised(bias) => {
-                w.push(b / bias);
-                Self { w, bias, free: 0.0 }
+                let weight = b / bias;
+                w.push(weight);
+                Self { w, bias, free: 0.0, shift: weight.mul_add(-bias, b).abs() }
             }
-            _ => Self { w, bias: 0.0, free: b },
+            _ => Self { w, bias: 0.0, free: b, shift: 0.0 },
         }
     }
 }
@@ -199,7 +202,9 @@ fn roughly<'a>(
     });
     monitor.poll()?;
     let [reach] = sum(alpha.len(), |i| [alpha[i].abs() * norms[i]]);
-    let blur = evidence.drift + UNIT * (length + (evidence.additions + 8.0) * reach);
+    let has_leapt = evidence.drift > 0.0 && leaps(problem.cost, &norms, problem.cost.iter().sum());
+    let drift = if has_leapt { f64::INFINITY } else { evidence.drift };
+    let blur = drift + UNIT * (length + (evidence.additions + 8.0) * reach);
     let radius = evidence.distance + blur;
     let mut errors = norms;
     for (i, norm) in errors.iter_mut().enumerate() {
@@ -213,6 +218,13 @@ fn roughly<'a>(
         radius,
         blur,
     })
+}
+
+/// Whether the last digit of a dual variable may move the weights further than any step that raises the dual
+/// value does, `sqrt(2 sum c_i)`: then updates have taken the weights anywhere, and [`drift`] is no bound.
+pub fn leaps(cost: &[f64], norms: &[f64], total_cost: f64) -> bool {
+    let digit = cost.iter().zip(norms).map(|(c, norm)| UNIT * c * norm).fold(0.0, f64::max);
+    digit > (2.0 * total_cost).sqrt()
 }
 
 /// Norms of successive rows.
@@ -284,7 +296,8 @@ fn close_margin(design: &Design<'_>, y: &[f64], i: usize, point: &Point) -> (f64
         sum.add_product(v, point.w[j]);
         size += (v * point.w[j]).abs();
     });
-    (y[i] * sum.value(), sum.rest().abs() + (UNIT * (design.row_len(i) + 2) as f64).powi(2) * size)
+    let rounding = sum.rest().abs() + (UNIT * (design.row_len(i) + 2) as f64).powi(2) * size;
+    (y[i] * sum.value(), rounding + point.shift)
 }
 
 /// A certificate and by how much rounding has lowered its dual value.
@@ -315,7 +328,7 @@ fn bound<L: Loss>(problem: &Problem<'_>, loss: L, alpha: &[f64], claim: &Claim<'
     let radius = claim.radius + repair.length;
     let lost = f64::MIN_POSITIVE * UNIT * 16.0 * (n + claim.n_weights) as f64;
     let rounding = slack + repair.price + UNIT * (of_rows + of_weights) + lost;
-    let certificate = Certificate { primal, dual: half + terms - 0.5 * radius * radius - rounding };
+    let certificate = Certificate::proved(primal, half + terms - 0.5 * radius * radius - rounding);
     Ok(Proven { certificate, rounding: rounding + radius * (claim.blur + repair.length) })
 }
 

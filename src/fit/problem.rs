@@ -84,6 +84,11 @@ pub struct Certificate {
 }
 
 impl Certificate {
+    /// A lower bound that overflow has left as no number proves nothing.
+    pub fn proved(primal: f64, dual: f64) -> Self {
+        Self { primal, dual: if dual.is_nan() { f64::NEG_INFINITY } else { dual } }
+    }
+
     /// `(primal - dual) / dual`; infinite unless `dual > 0`, but 0 at a primal value of 0. Never below the
     /// true relative distance to the optimum for values that [`super::certificate::certify`] has proved; of a
     /// solver's own it may be negative by rounding.
@@ -138,4 +143,16 @@ pub struct Solution {
     pub is_consistent: bool,
     /// What a proof of the certificate can build on.
     pub evidence: Option<Evidence>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bound_that_is_no_number_proves_nothing() {
+        let beyond = Certificate::proved(1e308, f64::INFINITY - f64::INFINITY);
+        assert_eq!((beyond.dual, beyond.relative_gap()), (f64::NEG_INFINITY, f64::INFINITY));
+        assert_eq!(Certificate::proved(2.0, 1.0), Certificate { primal: 2.0, dual: 1.0 });
+    }
 }

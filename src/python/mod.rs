@@ -33,8 +33,9 @@ mod subgradient;
 pub mod text;
 mod turns;
 
-/// The compiled part of `hinge`.
-#[pyo3::pymodule]
+/// The compiled part of `hinge`. It needs no lock of the interpreter: every class is frozen, and what changes
+/// in one takes turns ([`turns`]).
+#[pyo3::pymodule(gil_used = false)]
 mod _native {
     use pyo3::prelude::*;
 

@@ -240,3 +240,16 @@ def test_a_search_over_a_store_that_fits_is_that_of_its_rows(tmp_path):
     assert a.C_ == b.C_
     assert max(a.certificate_.relative_gap[0], b.certificate_.relative_gap[0]) <= 1e-4
     assert a.certificate_.primal[0] == pytest.approx(b.certificate_.primal[0], rel=2e-4)
+
+
+@pytest.mark.parametrize("intercept", INTERCEPTS)
+@pytest.mark.parametrize("options", [CS, {"loss": "hinge"}], ids=["crammer_singer", "hinge"])
+def test_a_store_whose_rows_are_empty(tmp_path, intercept, options):
+    """Without a column, the first smooth problem of Newton's method was infinitely sharp."""
+    X, y = sp.csr_matrix((2, 3)), np.array([0, 1])
+    store = hinge.BlockStore.build((X, y), tmp_path / "x")
+    options = {"C": 32.0, "n_jobs": 1, **options, **INTERCEPTS[intercept]}
+    model = hinge.LinearSVC(memory_budget="30MB", **options).fit(store)
+    assert model.certificate_.converged
+    assert (model.coef_ == 0).all()
+    assert model.certificate_.primal == pytest.approx(hinge.LinearSVC(**options).fit(X, y).certificate_.primal)

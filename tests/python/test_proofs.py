@@ -137,6 +137,22 @@ def test_weights_beyond_any_scale_prove_nothing():
     assert model.certificate_.relative_gap[0] == np.inf
 
 
+def test_a_rounded_weight_of_the_intercept_counts():
+    """A margin on the kink was off by the rounding of b / 1e8 and back, which the closest sums did not count."""
+    X, y = np.array([[0.0, 5.890921733766371e57], [0.0, 0.0]]), np.array([1, -1])
+    for C in (1e-8, 1e-7, 1e-6, 1e-5):
+        check(X, y, "hinge", 1e-4, ("auto", "dual_cd", "newton"), C=C, intercept_scaling=1e8)
+
+
+def test_costs_below_double_precision_are_refused():
+    """They were taken for 0, and an objective of 0 for the optimum."""
+    X, y = np.array([[0.0], [1.0], [2.0], [3.0]]), [1, -1, -1, -1]
+    with pytest.raises(ValueError, match=r"the weight 4\.94066e-324 of row 0 is below the range"):
+        estimator("squared_hinge", C=1e-8).fit(X, y, sample_weight=[5e-324, 1.0, 0.0, 1.0])
+    model = estimator("squared_hinge", C=1e-8).fit(X, y, sample_weight=[1e-299, 1.0, 0.0, 1.0])
+    assert model.certificate_.primal[0] > 0
+
+
 @pytest.mark.parametrize("intercept", INTERCEPTS)
 def test_cutting_planes_end_where_double_precision_does(intercept):
     """Three rows took 25 seconds: rounds, and steps of their small programs, that changed nothing."""

@@ -61,7 +61,7 @@ impl ClassDescent<'_> {
         };
         self.rest(&pieces, tol * dual);
         let dual = dual - self.rounding(primal, squares, &intercepts);
-        Ok(Check { certificate: Certificate { primal, dual }, intercepts })
+        Ok(Check { certificate: Certificate::proved(primal, dual), intercepts })
     }
 
     /// What rounding can have done to both values.
@@ -78,6 +78,10 @@ impl ClassDescent<'_> {
         };
         let multiplier = if self.bias == 0.0 { 0.0 } else { largest_size(&self.offsets) / self.bias };
         let visits = (self.visits + self.n_rows()) as f64;
+        let highest = self.cost.iter().copied().fold(0.0, f64::max);
+        if certificate::leaps(&[highest], &[norm], total) {
+            return f64::INFINITY;
+        }
         let drift = certificate::drift(visits, total, multiplier * (self.n_classes as f64).sqrt());
         extent.rounding() + drift * (squares.sqrt() + 0.5 * drift)
     }

@@ -111,7 +111,7 @@ pub fn certify(setup: &Setup<'_>, point: &mut Point) -> Result<Certificate> {
         + price
         + UNIT * ((chain(setup.n_rows()) + of_p + 64.0) * size + 2.0 * (chain(n_weights) + 24.0) * half)
         + f64::MIN_POSITIVE * (setup.n_rows() + n_weights) as f64;
-    Ok(Certificate { primal, dual: primal - divergence - 0.5 * radius * radius - rounding })
+    Ok(Certificate::proved(primal, primal - divergence - 0.5 * radius * radius - rounding))
 }
 
 /// What the data say of a point.

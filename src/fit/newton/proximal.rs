@@ -43,9 +43,10 @@ pub struct Sequence {
 }
 
 impl Sequence {
-    /// Starts; `curvature` is `sum_i c_i |x_i|^2` over rows of `n_columns` columns.
+    /// Starts; `curvature` is `sum_i c_i |x_i|^2` over rows of `n_columns` columns. There may be no column.
     pub fn new(n_columns: usize, curvature: f64) -> Self {
-        let sigma = FIRST.min(FIRST_CURVATURE * n_columns as f64 / curvature.max(f64::MIN_POSITIVE));
+        let n_columns = n_columns.max(1) as f64;
+        let sigma = FIRST.min(FIRST_CURVATURE * n_columns / curvature.max(f64::MIN_POSITIVE));
         let known = Certificate { primal: f64::INFINITY, dual: f64::NEG_INFINITY };
         Self { sigma, share: INNER, idle: 0, known }
     }
