@@ -185,7 +185,8 @@ impl Term {
             return if slope.abs() <= self.l1 { self.clip(if self.l1 > 0.0 { 0.0 } else { w }) } else { w };
         }
         let pull = bend * w - slope;
-        self.clip(pull.signum() * (pull.abs() - self.l1).max(0.0) / whole)
+        // The 0 makes a negative zero positive.
+        self.clip(pull.signum() * (pull.abs() - self.l1).max(0.0) / whole + 0.0)
     }
 
     /// By how much the optimality condition `slope + d penalty(w) = 0` is missed.

@@ -166,4 +166,4 @@ pub const JUMP_COLUMNS: usize = 512;
 /// When a descent on entries ends,
 pub const ENTRIES_STOP: InnerStop = InnerStop { share: 0.2, epochs: 200, between_jumps: 1, noise: 0.0 };
 /// and one on a matrix.
-pub const GRAM_STOP: InnerStop = InnerStop { share: 1e-9, epochs: 2000, between_jumps: 10, noise: 0.0 };
+pub const GRAM_STOP: InnerStop = InnerStop { share: 1e-6, epochs: 2000, between_jumps: 10, noise: 0.0 };

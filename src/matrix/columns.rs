@@ -5,7 +5,7 @@ use super::rows::Rows;
 use crate::memory;
 use crate::memory::CollectLarge;
 
-/// The entries of each column: 4 bytes each for the rows, and for the values none where all are 1, 4 where
+/// The entries of each column that are not zero: 4 bytes each for the rows, and for the values none where all are 1, 4 where
 /// single precision holds them exactly, else 8.
 pub struct Columns {
     n_rows: usize,
@@ -47,7 +47,7 @@ impl Columns {
         let mut starts = memory::zeros(design.n_cols() + 1);
         let (mut are_ones, mut are_single) = (true, true);
         for i in 0..design.n_rows() {
-            design.for_each(i, |j, v| {
+            each_nonzero(design, i, |j, v| {
                 starts[j + 1] += 1;
                 are_ones &= v == 1.0;
                 are_single &= f64::from(v as f32) == v;
@@ -136,11 +136,20 @@ impl Columns {
     }
 }
 
+/// Calls `f` with column and value of each entry of a row that is not zero: dense rows have others.
+fn each_nonzero<R: Rows>(design: &Design<'_, R>, i: usize, mut f: impl FnMut(usize, f64)) {
+    design.for_each(i, |j, v| {
+        if v != 0.0 {
+            f(j, v);
+        }
+    });
+}
+
 /// Calls `put` with the place of each entry, its row and its value.
 fn fill<R: Rows>(design: &Design<'_, R>, starts: &[usize], mut put: impl FnMut(usize, usize, f64)) {
     let mut next = memory::copy(starts);
     for i in 0..design.n_rows() {
-        design.for_each(i, |j, v| {
+        each_nonzero(design, i, |j, v| {
             put(next[j], i, v);
             next[j] += 1;
         });

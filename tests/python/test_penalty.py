@@ -244,7 +244,7 @@ def test_a_search_ends_where_the_score_has_fallen():
 
 def test_sparse_models_are_saved_served_and_selected_from(tmp_path):
     X, y = data(200, 30)
-    found = hinge.LogisticRegression(C=0.05, penalty="l1", sparse_coef=False).fit(X, y)
+    found = hinge.LogisticRegression(C=0.05, penalty="l1").fit(X, y)
     found.save(tmp_path / "model.hinge")
     served = hinge.load(tmp_path / "model.hinge")
     np.testing.assert_array_equal(served.decision_function(X), found.decision_function(X))
@@ -283,8 +283,8 @@ def test_what_does_not_go_together_is_refused(parameters, message):
 
 def test_stores_labels_and_the_softmax_are_refused(tmp_path):
     X, y = data()
-    hinge.BlockStore.build((X, y), tmp_path / "store")
-    with hinge.BlockStore(tmp_path / "store") as store, pytest.raises(ValueError, match="X must be a matrix"):
+    store = hinge.BlockStore.build((X, y), tmp_path / "store")
+    with pytest.raises(ValueError, match="X must be a matrix"):
         hinge.LinearSVC(penalty="l1").fit(store)
     with pytest.raises(ValueError, match="one class per row"):
         hinge.LinearSVC(penalty="l1").fit(X, np.column_stack([y > 0, y < 0]).astype(int))

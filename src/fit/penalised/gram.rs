@@ -118,30 +118,31 @@ impl Model for Gram {
     /// Newton steps to the exact minimum over the weights that are neither zero nor on a bound. A weight
     /// whose sign would change becomes zero, one that would leave its bounds stays on them, and the next step
     /// is without it.
-    fn jump(&mut self, terms: &[Term], w: &mut [f64]) -> Jump {
-        let mut found = Jump::None;
+    fn jump(&mut self, terms: &[Term], w: &mut [f64]) -> (Jump, f64) {
+        let (mut found, mut fall) = (Jump::None, 0.0);
         for _ in 0..MAX_STEPS {
             let inside: Vec<usize> = (0..w.len()).filter(|&k| is_inside(&terms[k], w[k])).collect();
             let Some(step) = self.step(terms, w, &inside) else {
-                return found;
+                return (found, fall);
             };
             let whole: Vec<f64> =
                 inside.iter().zip(&step).map(|(&k, s)| end(&terms[k], w[k], s[0])).collect();
             let is_whole = inside.iter().zip(&step).zip(&whole).all(|((&k, s), end)| *end == w[k] + s[0]);
-            let mut has_moved = self.try_move(terms, w, &inside, &whole);
-            if !has_moved && !is_whole {
+            let mut moved = self.try_move(terms, w, &inside, &whole);
+            if moved.is_none() && !is_whole {
                 let ends = to_first_wall(w, &inside, &step, &whole);
-                has_moved = self.try_move(terms, w, &inside, &ends);
+                moved = self.try_move(terms, w, &inside, &ends);
             }
-            if !has_moved {
-                return if is_whole { Jump::Minimum } else { found };
-            }
+            let Some(decrease) = moved else {
+                return (if is_whole { Jump::Minimum } else { found }, fall);
+            };
+            fall += decrease;
             if is_whole {
-                return Jump::Minimum;
+                return (Jump::Minimum, fall);
             }
             found = Jump::Better;
         }
-        found
+        (found, fall)
     }
 }
 
@@ -190,8 +191,8 @@ impl Gram {
         step.iter().all(|[s]| s.is_finite()).then_some(step)
     }
 
-    /// Moves the weights `inside` to `ends` if model and penalty fall.
-    fn try_move(&mut self, terms: &[Term], w: &mut [f64], inside: &[usize], ends: &[f64]) -> bool {
+    /// Moves the weights `inside` to `ends` if model and penalty fall; by how much they do.
+    fn try_move(&mut self, terms: &[Term], w: &mut [f64], inside: &[usize], ends: &[f64]) -> Option<f64> {
         let mut slope = memory::copy(&self.slope);
         for (&k, end) in inside.iter().zip(ends) {
             let by = end - w[k];
@@ -205,10 +206,10 @@ impl Gram {
             change += terms[k].rise(w[k], end);
         }
         if !(change < 0.0) {
-            return false;
+            return None;
         }
         self.slope = slope;
         inside.iter().zip(ends).for_each(|(&k, end)| w[k] = *end);
-        true
+        Some(-change)
     }
 }

@@ -25,8 +25,8 @@ pub trait Model {
     fn bend(&self, k: usize) -> f64;
     /// Takes note that its weight has moved.
     fn shift(&mut self, k: usize, by: f64);
-    /// Jumps to a better point where the model knows one.
-    fn jump(&mut self, terms: &[Term], w: &mut [f64]) -> Jump;
+    /// Jumps to a better point where the model knows one; by how much model and penalty fall.
+    fn jump(&mut self, terms: &[Term], w: &mut [f64]) -> (Jump, f64);
 }
 
 /// What came of a jump.
@@ -65,7 +65,8 @@ pub struct Descended {
 ///
 /// An epoch visits the columns that are not zero or have moved in the last one; when they are done, one
 /// epoch visits all. What is left is guessed from the decrease of two successive epochs of one kind, as if
-/// it went on by their ratio. Where the model can jump, a descent ends only behind a jump to the minimum.
+/// it went on by their ratio. Where jumps lead to the minimum, a descent ends only behind one, unless there is
+/// none to be had.
 ///
 /// # Errors
 /// [`crate::Error::Cancelled`].
@@ -78,7 +79,7 @@ pub fn descend<M: Model>(
 ) -> Result<Descended> {
     let all: Vec<u32> = (0..w.len() as u32).collect();
     let mut active = all.clone();
-    let (mut total, mut last, mut visits, mut jump) = (0.0f64, f64::INFINITY, 0, Jump::None);
+    let (mut total, mut last, mut visits, mut jump) = (0.0f64, f64::INFINITY, 0, Jump::Better);
     for epoch in 1..=stop.epochs {
         monitor.poll()?;
         let mut decrease = 0.0;
@@ -97,7 +98,7 @@ pub fn descend<M: Model>(
         let left = if last.is_finite() { decrease * ratio / (1.0 - ratio) } else { decrease };
         last = decrease;
         let is_done = decrease.max(left) <= stop.share * total || decrease <= stop.noise;
-        if is_done && is_whole && (!M::FINDS_MINIMUM || jump == Jump::Minimum) {
+        if is_done && is_whole && (!M::FINDS_MINIMUM || jump != Jump::Better) {
             return Ok(Descended { visits, is_done: true });
         }
         if is_done || is_whole {
@@ -105,10 +106,12 @@ pub fn descend<M: Model>(
             last = f64::INFINITY;
         }
         if !is_done {
-            jump = Jump::None;
+            jump = Jump::Better;
         }
         if (is_done && is_whole) || epoch % stop.between_jumps == 0 {
-            jump = model.jump(terms, w);
+            let fall;
+            (jump, fall) = model.jump(terms, w);
+            total += fall;
             if M::FINDS_MINIMUM {
                 active = all.clone();
             }
@@ -181,9 +184,9 @@ impl Model for Entries<'_> {
     }
     /// The extrapolation of the last epochs, if model and penalty are lower there. Zeros stay, and no sign
     /// changes.
-    fn jump(&mut self, terms: &[Term], w: &mut [f64]) -> Jump {
+    fn jump(&mut self, terms: &[Term], w: &mut [f64]) -> (Jump, f64) {
         let Some(mut guess) = self.extrapolation.push(w) else {
-            return Jump::None;
+            return (Jump::None, 0.0);
         };
         let mut change = 0.0;
         let mut along: Vec<f64> = memory::zeros(self.rows.len());
@@ -199,10 +202,10 @@ impl Model for Entries<'_> {
         let of_rows = |(row, along): (&[f64; 2], &f64)| along * (row[0] + 0.5 * row[1] * along);
         change += self.rows.iter().zip(&along).map(of_rows).sum::<f64>();
         if !(change < 0.0) {
-            return Jump::None;
+            return (Jump::None, 0.0);
         }
         self.rows.iter_mut().zip(&along).for_each(|(row, along)| row[0] += row[1] * along);
         w.copy_from_slice(&guess);
-        Jump::Better
+        (Jump::Better, -change)
     }
 }

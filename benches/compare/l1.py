@@ -1,0 +1,224 @@
+"""Fits with absolute values in the penalty against LIBLINEAR, celer and skglm: processor time to a gap, one thread.
+
+    python l1.py                                        # all sets, three values of C, gaps of 1e-2, 1e-4, 1e-6
+    python l1.py --sets a9a 20news --shares 0.001 0.01 --rivals liblinear --limit 60
+    python l1.py --path --sets a9a                      # a path of values of C, warm starts against refits
+
+C is that at which about the given shares of the weights are not zero. Ours stops at its certified gap. The rivals run
+at falling tolerances until the objective, computed here in double precision, is within the target of the optimum, and
+the time of that run alone counts; a rival that takes longer than ``--limit`` seconds is left out from then on (``-``).
+The optimum is that of a fit to a certified gap of 1e-9. No intercepts; the logistic loss and, where the rival has it,
+the squared hinge. celer and skglm run where they are installed, compiled before the clock starts.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+import warnings
+from collections.abc import Callable
+
+import hinge
+import numpy as np
+import problems
+import scipy.sparse as sp
+from threadpoolctl import threadpool_limits
+
+TARGETS = (1e-2, 1e-4, 1e-6)
+TOLERANCES = tuple(10.0**-k for k in range(1, 11))
+SETS = ("a9a", "madelon", "20news", "sector", "flights", "phishing_urls", "imdb")
+Fit = Callable[[sp.csr_matrix, np.ndarray, float, float], tuple[float, np.ndarray]]
+"""Takes rows, labels, C and a tolerance; returns processor seconds and weights."""
+
+
+def read(name: str) -> tuple[sp.csr_matrix, np.ndarray]:
+    """Training rows and labels of -1 and 1; of many classes one, the fourth, against the rest."""
+    X, y, _, _ = problems.classes(name)
+    labels = np.unique(y)
+    return sp.csr_matrix(X), np.where(y == labels[1 if len(labels) == 2 else 3], 1, -1)
+
+
+def objective(loss: str, X, y, C: float, w: np.ndarray) -> float:
+    """``|w|_1`` and C times the losses."""
+    margins = y * (X @ w)
+    losses = np.logaddexp(0.0, -margins) if loss == "logistic" else np.maximum(0.0, 1.0 - margins) ** 2
+    return float(np.abs(w).sum() + C * losses.sum())
+
+
+def model(loss: str, C: float, tol: float):
+    """Our estimator."""
+    given = {"C": C, "penalty": "l1", "tol": tol, "fit_intercept": False, "n_jobs": 1}
+    return hinge.LogisticRegression(**given) if loss == "logistic" else hinge.LinearSVC(loss=loss, **given)
+
+
+def ours(loss: str) -> Fit:
+    """Fits of hinge."""
+
+    def fit(X, y, C, tol):
+        started = time.process_time()
+        found = model(loss, C, tol).fit(X, y)
+        return time.process_time() - started, found.coef_[0]
+
+    return fit
+
+
+def liblinear(loss: str) -> Fit | None:
+    """Fits of LIBLINEAR; reading the matrix into its nodes does not count."""
+    from liblinear.liblinearutil import parameter, problem, train
+
+    nodes: dict[int, problem] = {}
+
+    def fit(X, y, C, tol):
+        key = id(X)
+        if key not in nodes:
+            nodes.clear()
+            nodes[key] = problem(y.astype(float), X.astype(float))
+        options = parameter(f"-s {6 if loss == 'logistic' else 5} -c {C!r} -e {tol!r} -q")
+        started = time.process_time()
+        found = train(nodes[key], options)
+        seconds = time.process_time() - started
+        sign = 1.0 if found.label[0] == 1 else -1.0
+        return seconds, sign * np.array(found.w[: X.shape[1]])
+
+    return fit
+
+
+def celer(loss: str) -> Fit | None:
+    """Fits of celer; the logistic loss only."""
+    from celer import LogisticRegression
+
+    def fit(X, y, C, tol):
+        found = LogisticRegression(C=C, tol=tol, fit_intercept=False, max_iter=200, max_epochs=100_000)
+        columns = sp.csc_matrix(X, dtype=np.float64)
+        started = time.process_time()
+        found.fit(columns, y)
+        return time.process_time() - started, found.coef_[0]
+
+    return fit if loss == "logistic" else None
+
+
+def skglm(loss: str) -> Fit | None:
+    """Fits of skglm; the logistic loss only."""
+    from skglm import SparseLogisticRegression
+
+    def fit(X, y, C, tol):
+        found = SparseLogisticRegression(alpha=1.0 / (C * X.shape[0]), tol=tol, fit_intercept=False, max_iter=200)
+        columns = sp.csc_matrix(X, dtype=np.float64)
+        started = time.process_time()
+        found.fit(columns, y)
+        return time.process_time() - started, np.ravel(found.coef_)
+
+    return fit if loss == "logistic" else None
+
+
+RIVALS = {"liblinear": liblinear, "celer": celer, "skglm": skglm}
+
+
+def times(fit: Fit, loss: str, X, y, C: float, optimum: float, limit: float) -> list[float]:
+    """Seconds to each target; infinite for those that were not reached."""
+    found = [np.inf] * len(TARGETS)
+    for tol in TOLERANCES:
+        seconds, w = fit(X, y, C, tol)
+        distance = objective(loss, X, y, C, w) / optimum - 1.0
+        for k, target in enumerate(TARGETS):
+            if distance <= target and found[k] == np.inf:
+                found[k] = seconds
+        if seconds > limit or found[-1] < np.inf:
+            break
+    return found
+
+
+def cost_of_share(loss: str, X, y, share: float) -> float:
+    """The C at which about this share of the weights is not zero, within a factor of 1.2; by loose fits upwards."""
+    slope = 0.5 if loss == "logistic" else 2.0
+    C = 1.0 / abs(X.T @ (y * slope)).max()
+    while True:
+        nonzero = np.count_nonzero(model(loss, C, 1e-3).fit(X, y).coef_)
+        if nonzero >= share * X.shape[1] or C > 1e6:
+            return C
+        C *= 1.5
+
+
+def compare(loss: str, X, y, C: float, given, rivals: dict[str, Fit]) -> list[float]:
+    """Print the times of all, and return how many times faster than the best rival ours is."""
+    exact = model(loss, C, 1e-9).fit(X, y)
+    optimum = float(exact.certificate_.dual[0])
+    nonzero = np.count_nonzero(exact.coef_)
+    mine = [min(ours(loss)(X, y, C, target)[0] for _ in range(given.repeat)) for target in TARGETS]
+    print(f"  {loss}, C = {C:.4g}, {nonzero} weights: hinge {' '.join(f'{s:9.3f}' for s in mine)}", flush=True)
+    best = [np.inf] * len(TARGETS)
+    for name, fit in rivals.items():
+        seconds = times(fit, loss, X, y, C, optimum, given.limit)
+        best = [min(pair) for pair in zip(best, seconds, strict=True)]
+        print(f"    {name:14s} " + " ".join(f"{s:9.3f}" if s < np.inf else "        -" for s in seconds), flush=True)
+    ratios = [theirs / own for theirs, own in zip(best, mine, strict=True)]
+    print("    best / hinge   " + " ".join(f"{r:9.1f}" for r in ratios), flush=True)
+    return ratios
+
+
+def path(loss: str, X, y, values: int, fit: Fit) -> None:
+    """A path of values of C over two decades: our search with a single split against refits of a rival at 1e-4."""
+    slope = 0.5 if loss == "logistic" else 2.0
+    first = 1.0 / abs(X.T @ (y * slope)).max()
+    Cs = first * np.geomspace(1.0, 100.0, values)
+    rows = np.arange(X.shape[0])
+    given = {"loss": loss, "penalty": "l1", "fit_intercept": False, "n_jobs": 1, "Cs": Cs, "tol": 1e-3}
+    started = time.process_time()
+    found = hinge.select_C(X, y, cv=[(rows, rows[:2000])], **given)
+    mine = time.process_time() - started
+    theirs = sum(fit(X, y, C, 1e-3)[0] for C in found.Cs)
+    print(f"  path of {len(found.Cs)} values, {loss}: hinge {mine:.2f} s, refits {theirs:.2f} s, {theirs / mine:.1f}x")
+
+
+def available(names: list[str]) -> dict[str, Callable[[str], Fit | None]]:
+    """The rivals that are installed; the others are named."""
+    found = {}
+    for name in names:
+        try:
+            RIVALS[name]("logistic")
+        except ImportError as missing:
+            print(f"without {name}: {missing}")
+            continue
+        found[name] = RIVALS[name]
+    return found
+
+
+def main() -> None:
+    """Command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--sets", nargs="+", default=SETS)
+    parser.add_argument("--shares", nargs="+", type=float, default=(0.001, 0.01, 0.1))
+    parser.add_argument("--losses", nargs="+", default=("logistic", "squared_hinge"))
+    parser.add_argument("--rivals", nargs="*", default=list(RIVALS))
+    parser.add_argument("--limit", type=float, default=60.0)
+    parser.add_argument("--repeat", type=int, default=2)
+    parser.add_argument("--path", action="store_true")
+    parser.add_argument("--values", type=int, default=100)
+    given = parser.parse_args()
+    warnings.simplefilter("ignore")
+    rivals = available(given.rivals)
+    small, labels = sp.random(50, 20, 0.5, format="csr", random_state=0), np.where(np.arange(50) % 2, 1, -1)
+    for rival in rivals.values():
+        if (fit := rival("logistic")) is not None:
+            fit(small, labels, 1.0, 1e-2)
+    ratios: list[list[float]] = [[] for _ in TARGETS]
+    with threadpool_limits(1):
+        for name in given.sets:
+            X, y = read(name)
+            print(f"{name}: {X.shape[0]} x {X.shape[1]}", flush=True)
+            for loss in given.losses:
+                known = {name: fit for name, rival in rivals.items() if (fit := rival(loss)) is not None}
+                if given.path:
+                    path(loss, X, y, given.values, liblinear(loss))
+                    continue
+                for share in given.shares:
+                    line = compare(loss, X, y, cost_of_share(loss, X, y, share), given, known)
+                    for some, ratio in zip(ratios, line, strict=True):
+                        some.extend([ratio] if ratio < np.inf else [])
+    means = [float(np.exp(np.mean(np.log(some)))) if some else float("nan") for some in ratios]
+    print("geometric means at", " ".join(f"{t:g}: {m:.1f}" for t, m in zip(TARGETS, means, strict=True)))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
