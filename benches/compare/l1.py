@@ -132,7 +132,7 @@ def times(fit: Fit, loss: str, X, y, C: float, optimum: float, limit: float) -> 
 def cost_of_share(loss: str, X, y, share: float) -> float:
     """The C at which about this share of the weights is not zero, within a factor of 1.2; by loose fits upwards."""
     slope = 0.5 if loss == "logistic" else 2.0
-    C = 1.0 / abs(X.T @ (y * slope)).max()
+    C = 1.0 / float(abs(X.T @ (y * slope)).max())
     while True:
         nonzero = np.count_nonzero(model(loss, C, 1e-3).fit(X, y).coef_)
         if nonzero >= share * X.shape[1] or C > 1e6:

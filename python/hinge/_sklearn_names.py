@@ -130,7 +130,7 @@ def _check_ours(given: SimpleNamespace) -> None:
 
 
 def _check_penalty(given: SimpleNamespace) -> None:
-    """Leave a problem that is solved here: squared weights, or no penalty."""
+    """The share of absolute values in the penalty, as ``l1_share``; C is infinite without one."""
     ratios: Any = getattr(given, "l1_ratios", None)
     if hasattr(given, "l1_ratio"):
         ratios = [given.l1_ratio]
@@ -161,6 +161,8 @@ def _share(solver: str, penalty: str | None, ratio: float | None) -> float:
             raise ValueError("Only 'saga' solver supports elasticnet penalty, got solver=liblinear.")
     if penalty == "l2" and ratio:
         warn(f"Inconsistent values: penalty=l2 with l1_ratio={ratio}: l1_ratio is not looked at", UserWarning)
+    if penalty == "l1" and ratio not in (None, 0, 1):
+        warn(f"Inconsistent values: penalty=l1 with l1_ratio={ratio}: l1_ratio is not looked at", UserWarning)
     return {"l1": 1.0, "elasticnet": ratio or 0.0}.get(asked or "", 0.0)
 
 

@@ -159,7 +159,7 @@ class LogisticRegressionCV(SearchedClassifier, LogisticRegression):
     coefs_paths_ : dict of ndarray, or ndarray
         With ``use_legacy_attributes`` or ``refit=False``: the weights of every fold at every C.
     l1_ratio_ : float or ndarray
-        Of those models: 0.
+        Of those models: the share of absolute values in the penalty; ``search_.l1_ratio`` otherwise.
     l1_ratios_ : ndarray
         Of those models: as given.
     multi_class_, coef_, intercept_, classes_, certificate_, n_iter_, presolve_, n_features_in_, feature_names_in_
@@ -238,6 +238,9 @@ class LogisticRegressionCV(SearchedClassifier, LogisticRegression):
         if problem.store is not None or options["map"] is not None:
             where = "X is a BlockStore" if problem.store is not None else "degree is 2"
             raise ValueError(f"use_legacy_attributes must be None and refit True where {where}")
+        shares = given.l1_share if isinstance(given.l1_share, list) else [given.l1_share]
+        if len(set(shares)) > 1:
+            raise ValueError(f"l1_ratios must be one share with use_legacy_attributes or refit=False, got {shares}")
         task = FitTask(self, X, problem.y, sample_weight=problem.sample_weight, has_parts=True)
         found, paths = _cv_paths.search_paths(self._plain, given, problem, options, groups)
         if given.refit:
@@ -251,7 +254,7 @@ class LogisticRegressionCV(SearchedClassifier, LogisticRegression):
         is_old = given.use_legacy_attributes is True
         n_problems = paths.coefs.shape[2]
         self.C_ = np.full(n_problems, C) if is_old else C
-        self.l1_ratio_ = np.zeros(n_problems) if is_old else 0.0
+        self.l1_ratio_ = np.full(n_problems, shares[0]) if is_old else shares[0]
         self.l1_ratios_ = np.array([None] if given.l1_ratios is None else given.l1_ratios)
         self.n_iter_ = paths.as_arrays()[2] if paths.is_new else paths.by_class(problem.classes)[2]
         task.part("refit")

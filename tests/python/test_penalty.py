@@ -185,7 +185,9 @@ def test_search_starts_where_weights_leave_zero(loss):
         for fold, (train, test) in enumerate(split):
             cold = model(loss, C=found.Cs[k], penalty="l1", tol=1e-3).fit(X[train], y[train])
             value = found.objective[k, fold, 0]
-            assert value <= cold.certificate_.primal[0] * (1 + 1e-3) and value >= cold.certificate_.dual[0] * (1 - 1e-12)
+            assert value <= cold.certificate_.primal[0] * (1 + 1e-3) and value >= cold.certificate_.dual[0] * (
+                1 - 1e-12
+            )
     shares = found.stability()
     assert shares.shape == (30,) and shares.min() >= 0 and shares.max() <= 1
     np.testing.assert_allclose(shares.sum() * 4, found.n_nonzero[found.index].sum())

@@ -17,7 +17,8 @@ const MAX_STEPS: usize = 20;
 /// The entries of a working set by rows: local column and value.
 pub struct RowsOfSet {
     starts: Vec<usize>,
-    entries: Vec<(u32, f64)>,
+    columns: Vec<u32>,
+    values: Vec<f64>,
     n_columns: usize,
     /// Products of the matrix of a model per entry.
     pub price: f64,
@@ -39,14 +40,20 @@ impl RowsOfSet {
             starts[i + 1] += starts[i];
         }
         let mut next = memory::copy(&starts);
-        let mut all = memory::filled((0, 0.0), entries);
+        let (mut locals, mut values) = (memory::zeros(entries), memory::zeros(entries));
         for (k, &j) in list.iter().enumerate() {
             columns.for_each(j as usize, |i, x| {
-                all[next[i]] = (k as u32, x);
+                (locals[next[i]], values[next[i]]) = (k as u32, x);
                 next[i] += 1;
             });
         }
-        Some(Self { starts, entries: all, n_columns: list.len(), price: pairs / entries.max(1) as f64 })
+        Some(Self {
+            starts,
+            columns: locals,
+            values,
+            n_columns: list.len(),
+            price: pairs / entries.max(1) as f64,
+        })
     }
 
     /// The matrix of the model with curvature `bend[i]` along the decision value of row `i`.
@@ -57,11 +64,15 @@ impl RowsOfSet {
             if bend == 0.0 {
                 continue;
             }
-            let entries = &self.entries[self.starts[i]..self.starts[i + 1]];
-            for (at, &(a, x)) in entries.iter().enumerate() {
+            let range = self.starts[i]..self.starts[i + 1];
+            let (columns, values) = (&self.columns[range.clone()], &self.values[range]);
+            let is_full = columns.len() == m;
+            for (at, (&a, x)) in columns.iter().zip(values).enumerate() {
                 let (line, hx) = (&mut matrix[a as usize * m..][..m], bend * x);
-                for &(b, x) in &entries[..=at] {
-                    line[b as usize] += hx * x;
+                if is_full {
+                    line.iter_mut().zip(&values[..=at]).for_each(|(sum, x)| *sum += hx * x);
+                } else {
+                    columns[..=at].iter().zip(values).for_each(|(&b, x)| line[b as usize] += hx * x);
                 }
             }
         }
