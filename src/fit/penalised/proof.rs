@@ -8,6 +8,10 @@
 //!   that `v_j` with this blur keeps the conjugate finite, and the conjugate is the larger one of both ends;
 //! * sums of `n` terms as there.
 //!
+//! Where a column is far longer than others the blur of its slope may be all that keeps a gap above the
+//! tolerance; slopes are then summed as if in twice the precision ([`Sums::Close`]), which leaves the last
+//! rounding of `v_j` and the square of the blur.
+//!
 //! **Free columns**, without penalty and bounds, ask for `v_j = 0`, which no computed point meets. The point
 //! is moved towards it ([`onto_free_columns`]), and what is left, summed as if in twice the precision, counts
 //! as if the weight were bounded: by what moves some decision value by a thousand times (1 + the largest
@@ -29,12 +33,22 @@ const FREE_ROOM: f64 = 1e3;
 /// Steps of conjugate gradient towards the constraints of the free columns, per column.
 const STEPS_PER_FREE: usize = 4;
 
+/// How slopes are summed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sums {
+    /// In double precision.
+    Plain,
+    /// As if in twice that.
+    Close,
+}
+
 /// Primal value, and dual value less all that rounding can have done.
 pub fn certificate<L: Loss>(
     problem: &PenalisedProblem<'_>,
     loss: L,
     losses: &Losses,
     w: &[f64],
+    sums: Sums,
 ) -> Certificate {
     let PenalisedProblem { columns, y, cost, terms } = *problem;
     let (n, d) = (y.len(), w.len());
@@ -50,12 +64,10 @@ pub fn certificate<L: Loss>(
     onto_free_columns(problem, loss, &mut alpha);
     let mut v = memory::filled([0.0; 2], d);
     crate::parallel::each_chunk(&mut v, super::COLUMN_CHUNK, |first, v| {
-        for (k, v) in v.iter_mut().enumerate() {
-            *v = columns.sum(first + k, |i, x| [y[i] * alpha[i] * x, alpha[i] * x.abs()]);
-        }
+        v.iter_mut().enumerate().for_each(|(k, v)| *v = slope_and_blur(problem, &alpha, first + k, sums));
     });
-    let (v, sizes): (Vec<f64>, Vec<f64>) = v.iter().map(|[v, size]| (*v, *size)).unzip();
-    let blur = |j: usize| UNIT * (columns.column_len(j) + 10) as f64 * sizes[j] + f64::MIN_POSITIVE;
+    let (v, blurs): (Vec<f64>, Vec<f64>) = v.iter().map(|[v, blur]| (*v, *blur)).unzip();
+    let blur = |j: usize| blurs[j];
     let scale = scale(problem, &v, &blur) * (1.0 - 8.0 * UNIT);
     let [values, slack, dual_terms, dual_size] = sum(n, |i| {
         let (c, e) = (cost[i], UNIT * f64::from(count[i] + 4) * size[i]);
@@ -83,11 +95,26 @@ pub fn certificate<L: Loss>(
     Certificate { primal: values + penalty, dual: dual_terms - conjugates - free - rounding }
 }
 
+/// `sum_i y_i a_i x_ij`, and by how much it may be off, with something in reserve for its multiples.
+fn slope_and_blur(problem: &PenalisedProblem<'_>, alpha: &[f64], j: usize, sums: Sums) -> [f64; 2] {
+    let n = problem.columns.column_len(j) as f64;
+    match sums {
+        Sums::Plain => {
+            let [v, size] = problem.columns.sum(j, |i, x| [problem.y[i] * alpha[i] * x, alpha[i] * x.abs()]);
+            [v, UNIT * (n + 10.0) * size + f64::MIN_POSITIVE]
+        }
+        Sums::Close => {
+            let (v, size) = close_sum(problem, alpha, j);
+            // Scaled dual variables are rounded once more.
+            [v, UNIT * (4.0 * v.abs() + size) + (UNIT * (n + 2.0)).powi(2) * size + f64::MIN_POSITIVE]
+        }
+    }
+}
+
 /// At least the size of `sum_i y_i a_i x_ij`.
 fn excess(problem: &PenalisedProblem<'_>, alpha: &[f64], j: usize) -> f64 {
-    let (sum, size) = close_sum(problem, alpha, j);
-    let n = problem.columns.column_len(j) as f64;
-    sum.abs() * (1.0 + 2.0 * UNIT) + (UNIT * (n + 2.0)).powi(2) * size
+    let [v, blur] = slope_and_blur(problem, alpha, j, Sums::Close);
+    v.abs() + blur
 }
 
 /// `sum_i y_i a_i x_ij` as if in twice the precision, and the sum of the sizes.
