@@ -27,8 +27,8 @@ pub enum SolverKind {
     CuttingPlane,
     /// Subgradient descent in the primal; called by [`super::baselines::subgradient::solve`] only.
     Subgradient,
-    /// Newton steps on working sets of columns, [`super::penalised`]; for penalties other than the square only,
-    /// which no other solver takes.
+    /// Newton steps on working sets of columns, [`super::penalised`]; for penalties other than the square
+    /// only, which no other solver takes.
     WorkingSet,
     /// The sequential dual method of [`super::crammer_singer`], for all classes at once; no solver of binary
     /// problems.

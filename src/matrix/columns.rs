@@ -5,8 +5,8 @@ use super::rows::Rows;
 use crate::memory;
 use crate::memory::CollectLarge;
 
-/// The entries of each column that are not zero: 4 bytes each for the rows, and for the values none where all are 1, 4 where
-/// single precision holds them exactly, else 8.
+/// The entries of each column that are not zero: 4 bytes each for the rows, and for the values none where all
+/// are 1, 4 where single precision holds them exactly, else 8.
 pub struct Columns {
     n_rows: usize,
     starts: Vec<usize>,

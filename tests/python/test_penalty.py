@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hinge
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -11,8 +12,6 @@ from scipy.optimize import minimize
 from sklearn.datasets import make_classification
 from sklearn.feature_selection import SelectFromModel
 from sklearn.linear_model import LogisticRegression as TheirLogistic
-
-import hinge
 
 LOSSES = ("logistic", "squared_hinge", "modified_huber")
 
@@ -70,7 +69,8 @@ def test_optimum_is_that_of_a_general_solver(loss, ratio, limits):
     assert value <= best * (1 + 1e-9)
     assert found.certificate_.primal[0] == pytest.approx(value, rel=1e-12)
     assert found.certificate_.dual[0] <= best * (1 + 1e-12)
-    assert (w >= limits[0]).all() and (w <= limits[1]).all()
+    assert (w >= limits[0]).all()
+    assert (w <= limits[1]).all()
 
 
 @settings(max_examples=60, deadline=None)
@@ -101,7 +101,8 @@ def test_certificates_bound_what_other_solvers_find(n, d, seed, loss, ratio, C, 
     proof = found.certificate_
     best = twin(loss, X, y, C, ratio, np.ones(d), [(-1e9, 1e9)] * d)
     assert proof.dual[0] <= best * (1 + 1e-9)
-    assert proof.status[0] == "converged" and proof.relative_gap[0] <= 1e-6
+    assert proof.status[0] == "converged"
+    assert proof.relative_gap[0] <= 1e-6
     assert proof.primal[0] <= best * (1 + 2e-6)
 
 
@@ -147,7 +148,7 @@ def test_bits_do_not_depend_on_threads_or_layout(loss):
     X = np.where(np.abs(X) < 0.5, 0.0, X)
     y3 = y + (np.arange(3000) % 2) * (y == 1)
     fits = [
-        model(loss, C=0.01, penalty="l1", tol=1e-5, n_jobs=jobs, **({"multi_class": "ovr"})).fit(matrix, y3)
+        model(loss, C=0.01, penalty="l1", tol=1e-5, n_jobs=jobs, multi_class="ovr").fit(matrix, y3)
         for jobs in (1, 4)
         for matrix in (X, sp.csr_matrix(X), sp.csc_matrix(X))
     ]
@@ -178,18 +179,21 @@ def test_separable_rows_and_huge_costs_have_an_optimum():
 def test_search_starts_where_weights_leave_zero(loss):
     X, y = data(200, 30)
     found = hinge.select_C(X, y, loss=loss, penalty="l1", cv=4, C_max=10.0, keep_coefs=True)
-    assert (found.n_nonzero[0] == 0).all() and (found.n_nonzero[1] > 0).any()
-    assert found.stopped_by == "C_max" and found.converged.all()
+    assert (found.n_nonzero[0] == 0).all()
+    assert (found.n_nonzero[1] > 0).any()
+    assert found.stopped_by == "C_max"
+    assert found.converged.all()
     for k in (1, len(found.Cs) // 2, -1):
         split = list(hinge_splits(y, 4))
         for fold, (train, test) in enumerate(split):
             cold = model(loss, C=found.Cs[k], penalty="l1", tol=1e-3).fit(X[train], y[train])
             value = found.objective[k, fold, 0]
-            assert value <= cold.certificate_.primal[0] * (1 + 1e-3) and value >= cold.certificate_.dual[0] * (
-                1 - 1e-12
-            )
+            assert value <= cold.certificate_.primal[0] * (1 + 1e-3)
+            assert value >= cold.certificate_.dual[0] * (1 - 1e-12)
     shares = found.stability()
-    assert shares.shape == (30,) and shares.min() >= 0 and shares.max() <= 1
+    assert shares.shape == (30,)
+    assert shares.min() >= 0
+    assert shares.max() <= 1
     np.testing.assert_allclose(shares.sum() * 4, found.n_nonzero[found.index].sum())
 
 
@@ -208,7 +212,8 @@ def test_search_is_resumed_with_its_weights(tmp_path):
     with journal.open("r+b") as file:
         file.truncate(size // 2)
     second = hinge.select_C(X, y, penalty="l1", keep_coefs=True, C_max=4.0, resume=journal)
-    assert second.replayed.any() and not second.replayed.all()
+    assert second.replayed.any()
+    assert not second.replayed.all()
     for other in (first, second):
         np.testing.assert_array_equal(whole.scores, other.scores)
         np.testing.assert_array_equal(whole.n_nonzero, other.n_nonzero)
@@ -229,7 +234,8 @@ def test_a_list_of_shares_is_searched_as_a_grid():
         )
         np.testing.assert_array_equal(table.scores, alone.scores)
     best = max(tables, key=lambda table: table.best_score)
-    assert found.search_.l1_ratio == best.l1_ratio and found.C_ == best.C
+    assert found.search_.l1_ratio == best.l1_ratio
+    assert found.C_ == best.C
     again = model("squared_hinge", C=found.C_, penalty="elasticnet", l1_ratio=best.l1_ratio, tol=1e-4).fit(X, y)
     np.testing.assert_array_equal(found.coef_, again.coef_)
 
@@ -237,9 +243,11 @@ def test_a_list_of_shares_is_searched_as_a_grid():
 def test_a_search_ends_where_the_score_has_fallen():
     X, y = data(120, 60, seed=3)
     found = hinge.select_C(X, y, penalty="l1", max_drop=0.02, C_max=1e4)
-    assert found.stopped_by == "score" and not found.is_partial
+    assert found.stopped_by == "score"
+    assert not found.is_partial
     drops = np.maximum.accumulate(found.mean) - found.mean
-    assert drops[-1] >= 0.02 and (drops[:-1] < 0.02).all()
+    assert drops[-1] >= 0.02
+    assert (drops[:-1] < 0.02).all()
     with pytest.raises(ValueError, match="refine must be 0"):
         hinge.select_C(X, y, penalty="l1", max_drop=0.02, refine=1)
 
@@ -252,7 +260,8 @@ def test_sparse_models_are_saved_served_and_selected_from(tmp_path):
     np.testing.assert_array_equal(served.decision_function(X), found.decision_function(X))
     svc = hinge.LinearSVC(C=0.01, penalty="l1", sparse_coef=True).fit(X, y)
     dense = hinge.LinearSVC(C=0.01, penalty="l1").fit(X, y)
-    assert sp.issparse(svc.coef_) and svc.coef_.nnz == (dense.coef_ != 0).sum()
+    assert sp.issparse(svc.coef_)
+    assert svc.coef_.nnz == (dense.coef_ != 0).sum()
     np.testing.assert_array_equal(svc.coef_.toarray(), dense.coef_)
     chosen = SelectFromModel(hinge.LinearSVC(C=0.01, penalty="l1")).fit(X, y)
     np.testing.assert_array_equal(chosen.get_support(), dense.coef_[0] != 0)

@@ -1,15 +1,15 @@
 //! The quadratic model of a Newton step as a matrix `H_jk = sum_i h_i x_ij x_ik` over the working set: a
 //! visit of a column costs as many numbers as the set has columns, whatever its entries.
 
-use super::quadratic::{Jump, Model};
+use super::quadratic::{Jump, QuadraticModel};
 use crate::fit::newton::cholesky::Symmetric;
 use crate::fit::routes::{GRAM_COLUMNS, JUMP_COLUMNS};
 use crate::matrix::columns::Columns;
 use crate::memory;
 use crate::penalty::Term;
 
-/// Added to the diagonal of the matrix, as a share of it: along columns that add up to others the model is flat
-/// and the penalty alone says how far to go, up to the next wall.
+/// Added to the diagonal of the matrix, as a share of it: along columns that add up to others the model is
+/// flat and the penalty alone says how far to go, up to the next wall.
 const RIDGE: f64 = 1e-10;
 /// Newton steps of a jump at most.
 const MAX_STEPS: usize = 20;
@@ -86,13 +86,13 @@ impl RowsOfSet {
 }
 
 /// The model by its matrix.
-pub struct Gram {
+pub struct ModelMatrix {
     matrix: Vec<f64>,
     slope: Vec<f64>,
     bend: Vec<f64>,
 }
 
-impl Gram {
+impl ModelMatrix {
     /// The model whose slopes along the columns are `slope`, and whose curvatures along the decision values
     /// are `bend`. `least` is the smallest curvature of a column.
     pub fn new(set: &RowsOfSet, bend: &[f64], slope: Vec<f64>, least: &[f64]) -> Self {
@@ -108,7 +108,7 @@ impl Gram {
     }
 }
 
-impl Model for Gram {
+impl QuadraticModel for ModelMatrix {
     const FINDS_MINIMUM: bool = true;
 
     #[inline(always)]
@@ -181,7 +181,7 @@ fn to_first_wall(w: &[f64], inside: &[usize], step: &[[f64; 1]], walled: &[f64])
     (0..inside.len()).map(end).collect()
 }
 
-impl Gram {
+impl ModelMatrix {
     /// The step to the minimum over the weights `inside`, if it can be had.
     fn step(&self, terms: &[Term], w: &[f64], inside: &[usize]) -> Option<Vec<[f64; 1]>> {
         let n = inside.len();

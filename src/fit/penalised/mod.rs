@@ -40,7 +40,7 @@ use crate::matrix::columns::Columns;
 use crate::penalty::Term;
 use crate::{Error, Result, memory, parallel};
 use newton::{Losses, NewtonSteps};
-use proof::Sums;
+use proof::SlopeSums;
 use working_set::WorkingSet;
 
 /// The name by which progress and models know the solver.
@@ -152,10 +152,10 @@ fn solve_smooth<L: Loss>(
         let is_stuck = steps.is_stuck && gap >= best_gap;
         if gap <= params.tol || is_over || is_stuck {
             let is_close_enough = gap <= params.tol;
-            let mut proven = proof::certificate(problem, loss, &losses, &w, Sums::Plain);
+            let mut proven = proof::certificate(problem, loss, &losses, &w, SlopeSums::Plain);
             passes += 1.0;
             if is_close_enough && proven.relative_gap() > params.tol {
-                proven = proof::certificate(problem, loss, &losses, &w, Sums::Close);
+                proven = proof::certificate(problem, loss, &losses, &w, SlopeSums::Close);
                 passes += 2.0;
             }
             gap = proven.relative_gap();

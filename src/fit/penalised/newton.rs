@@ -1,8 +1,8 @@
 //! Newton steps on a working set: the quadratic model of the losses plus the penalty, minimised, and a search
 //! along the line to its minimum.
 
-use super::gram::{Gram, RowsOfSet};
-use super::quadratic::{Entries, InnerStop, Model, descend};
+use super::gram::{ModelMatrix, RowsOfSet};
+use super::quadratic::{Entries, InnerStop, QuadraticModel, descend};
 use super::working_set::WorkingSet;
 use super::{PenalisedProblem, penalty, slopes};
 use crate::Result;
@@ -184,8 +184,8 @@ impl<'a, L: Loss> NewtonSteps<'a, L> {
     }
 
     /// The minimum of model and penalty from the weights `before`: by the entries of the columns, or by the
-    /// matrix of the model where that is cheaper. A descent on the entries that has cost as much as the matrix
-    /// and is not at its end would have been better off with it, and so will be all that follow.
+    /// matrix of the model where that is cheaper. A descent on the entries that has cost as much as the
+    /// matrix and is not at its end would have been better off with it, and so will be all that follow.
     fn model_minimum(
         &mut self,
         subset: &Subset<'_>,
@@ -214,7 +214,7 @@ impl<'a, L: Loss> NewtonSteps<'a, L> {
         };
         self.needs_matrix |= price > GRAM_PRICE;
         self.passes += price * share;
-        let mut model = Gram::new(set, &losses.bend, memory::copy(slope), least);
+        let mut model = ModelMatrix::new(set, &losses.bend, memory::copy(slope), least);
         for (k, (after, before)) in after.iter().zip(before).enumerate().filter(|(_, (a, b))| a != b) {
             model.shift(k, after - before);
         }

@@ -4,13 +4,14 @@
 //!
 //! * a decision value of `k` products is off by at most `e_i = u (k + 4) sum_j |x_ij w_j|`, which moves the
 //!   primal value by at most `-c_i xi'(m_i - e_i) e_i`; that is charged to the dual value;
-//! * a slope `v_j` of `k` products is off by at most `u (k + 8) sum_i |x_ij| a_i`. The dual point is scaled so
-//!   that `v_j` with this blur keeps the conjugate finite, and the conjugate is the larger one of both ends;
+//! * a slope `v_j` of `k` products is off by at most `u (k + 10) sum_i |x_ij| a_i`. The dual point is scaled
+//!   so that `v_j` with this blur keeps the conjugate finite, and the conjugate is the larger one of both
+//!   ends;
 //! * sums of `n` terms as there.
 //!
 //! Where a column is far longer than others the blur of its slope may be all that keeps a gap above the
-//! tolerance; slopes are then summed as if in twice the precision ([`Sums::Close`]), which leaves the last
-//! rounding of `v_j` and the square of the blur.
+//! tolerance; slopes are then summed as if in twice the precision ([`SlopeSums::Close`]), which leaves the
+//! last rounding of `v_j` and the square of the blur.
 //!
 //! **Free columns**, without penalty and bounds, ask for `v_j = 0`, which no computed point meets. The point
 //! is moved towards it ([`onto_free_columns`]), and what is left, summed as if in twice the precision, counts
@@ -35,7 +36,7 @@ const STEPS_PER_FREE: usize = 4;
 
 /// How slopes are summed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sums {
+pub enum SlopeSums {
     /// In double precision.
     Plain,
     /// As if in twice that.
@@ -48,7 +49,7 @@ pub fn certificate<L: Loss>(
     loss: L,
     losses: &Losses,
     w: &[f64],
-    sums: Sums,
+    sums: SlopeSums,
 ) -> Certificate {
     let PenalisedProblem { columns, y, cost, terms } = *problem;
     let (n, d) = (y.len(), w.len());
@@ -96,14 +97,14 @@ pub fn certificate<L: Loss>(
 }
 
 /// `sum_i y_i a_i x_ij`, and by how much it may be off, with something in reserve for its multiples.
-fn slope_and_blur(problem: &PenalisedProblem<'_>, alpha: &[f64], j: usize, sums: Sums) -> [f64; 2] {
+fn slope_and_blur(problem: &PenalisedProblem<'_>, alpha: &[f64], j: usize, sums: SlopeSums) -> [f64; 2] {
     let n = problem.columns.column_len(j) as f64;
     match sums {
-        Sums::Plain => {
+        SlopeSums::Plain => {
             let [v, size] = problem.columns.sum(j, |i, x| [problem.y[i] * alpha[i] * x, alpha[i] * x.abs()]);
             [v, UNIT * (n + 10.0) * size + f64::MIN_POSITIVE]
         }
-        Sums::Close => {
+        SlopeSums::Close => {
             let (v, size) = close_sum(problem, alpha, j);
             // Scaled dual variables are rounded once more.
             [v, UNIT * (4.0 * v.abs() + size) + (UNIT * (n + 2.0)).powi(2) * size + f64::MIN_POSITIVE]
@@ -113,7 +114,7 @@ fn slope_and_blur(problem: &PenalisedProblem<'_>, alpha: &[f64], j: usize, sums:
 
 /// At least the size of `sum_i y_i a_i x_ij`.
 fn excess(problem: &PenalisedProblem<'_>, alpha: &[f64], j: usize) -> f64 {
-    let [v, blur] = slope_and_blur(problem, alpha, j, Sums::Close);
+    let [v, blur] = slope_and_blur(problem, alpha, j, SlopeSums::Close);
     v.abs() + blur
 }
 

@@ -2,8 +2,8 @@
 //!
 //! The model of the losses around the present weights is `q(d) = g.d + 1/2 d'Hd`. A visit of a column moves
 //! its weight to the minimiser of model and penalty along it ([`Term::minimiser`]), which needs the model's
-//! slope and curvature there. [`Model`] says how they are kept: [`Entries`] reads the entries of the column,
-//! [`super::gram::Gram`] has the matrix `H`.
+//! slope and curvature there. [`QuadraticModel`] says how they are kept: [`Entries`] reads the entries of the
+//! column, [`super::gram::ModelMatrix`] has the matrix `H`.
 
 use crate::Result;
 use crate::fit::baselines::extrapolation::Extrapolation;
@@ -16,7 +16,7 @@ use crate::penalty::Term;
 const DIFFERENCES: usize = 5;
 
 /// A quadratic model of the losses on the columns of a working set.
-pub trait Model {
+pub trait QuadraticModel {
     /// Whether jumps lead to the minimum, so that a descent ends behind one.
     const FINDS_MINIMUM: bool;
     /// Slope along column `k` of the set.
@@ -54,7 +54,7 @@ pub struct InnerStop {
 }
 
 /// What a descent did.
-pub struct Descended {
+pub struct DescentEnd {
     /// Visits of columns.
     pub visits: usize,
     /// It came to its end before the last epoch.
@@ -65,18 +65,18 @@ pub struct Descended {
 ///
 /// An epoch visits the columns that are not zero or have moved in the last one; when they are done, one
 /// epoch visits all. What is left is guessed from the decrease of two successive epochs of one kind, as if
-/// it went on by their ratio. Where jumps lead to the minimum, a descent ends only behind one, unless there is
-/// none to be had.
+/// it went on by their ratio. Where jumps lead to the minimum, a descent ends only behind one, unless there
+/// is none to be had.
 ///
 /// # Errors
 /// [`crate::Error::Cancelled`].
-pub fn descend<M: Model>(
+pub fn descend<M: QuadraticModel>(
     model: &mut M,
     terms: &[Term],
     w: &mut [f64],
     stop: InnerStop,
     monitor: &dyn Monitor,
-) -> Result<Descended> {
+) -> Result<DescentEnd> {
     let all: Vec<u32> = (0..w.len() as u32).collect();
     let mut active = all.clone();
     let (mut total, mut last, mut visits, mut jump) = (0.0f64, f64::INFINITY, 0, Jump::Better);
@@ -99,7 +99,7 @@ pub fn descend<M: Model>(
         last = decrease;
         let is_done = decrease.max(left) <= stop.share * total || decrease <= stop.noise;
         if is_done && is_whole && (!M::FINDS_MINIMUM || jump != Jump::Better) {
-            return Ok(Descended { visits, is_done: true });
+            return Ok(DescentEnd { visits, is_done: true });
         }
         if is_done || is_whole {
             active = if is_whole { moved } else { all.clone() };
@@ -120,12 +120,12 @@ pub fn descend<M: Model>(
             }
         }
     }
-    Ok(Descended { visits, is_done: false })
+    Ok(DescentEnd { visits, is_done: false })
 }
 
 /// Moves one weight to its minimiser; returns by how much model and penalty fell.
 #[inline(always)]
-fn visit<M: Model>(model: &mut M, term: &Term, w: &mut [f64], k: usize) -> f64 {
+fn visit<M: QuadraticModel>(model: &mut M, term: &Term, w: &mut [f64], k: usize) -> f64 {
     let (slope, bend, before) = (model.slope(k), model.bend(k), w[k]);
     let after = term.minimiser(before, slope, bend);
     let step = after - before;
@@ -161,7 +161,7 @@ impl<'a> Entries<'a> {
     }
 }
 
-impl Model for Entries<'_> {
+impl QuadraticModel for Entries<'_> {
     const FINDS_MINIMUM: bool = false;
 
     #[inline(always)]

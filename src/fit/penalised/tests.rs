@@ -5,6 +5,8 @@ use crate::matrix::dense::DenseView;
 use crate::matrix::design::Design;
 use proptest::prelude::*;
 
+const SMOOTH: [LossKind; 3] = [LossKind::SquaredHinge, LossKind::Logistic, LossKind::ModifiedHuber];
+
 /// Entries that repeat no pattern, some of them zero.
 fn entries(n: usize, d: usize, seed: u64) -> Vec<f64> {
     let mut random = crate::fit::dual::active::random(seed, 3);
@@ -68,7 +70,7 @@ proptest! {
         kind in 0..16usize,
         has_intercept in any::<bool>(),
         cost in 0.02..8.0f64,
-        loss in prop_oneof![Just(LossKind::SquaredHinge), Just(LossKind::Logistic), Just(LossKind::ModifiedHuber)],
+        loss in prop::sample::select(SMOOTH.to_vec()),
         seed in 0..9999u64,
     ) {
         let values = entries(n, d, seed);
@@ -76,7 +78,8 @@ proptest! {
         let bias = if has_intercept { 1.0 } else { 0.0 };
         let columns = Columns::of(&Design { rows: &rows, ids: None, bias });
         let y: Vec<f64> = (0..n).map(|i| if (seed as usize + i * i) % 3 == 0 { 1.0 } else { -1.0 }).collect();
-        let costs: Vec<f64> = (0..n).map(|i| if i % 5 == 4 { 0.0 } else { cost * (1.0 + (i % 3) as f64) }).collect();
+        let cost_of = |i: usize| if i % 5 == 4 { 0.0 } else { cost * (1.0 + (i % 3) as f64) };
+        let costs: Vec<f64> = (0..n).map(cost_of).collect();
         let seen = |sign: f64| (0..n).any(|i| y[i] == sign && costs[i] > 0.0);
         prop_assume!(!has_intercept || (seen(1.0) && seen(-1.0)));
         let mut terms: Vec<Term> = (0..d).map(|j| term(kind, j)).collect();
@@ -86,8 +89,10 @@ proptest! {
         let found = solve(&problem, loss, &params, None, &Silent).unwrap();
         prop_assert_eq!(found.status, Status::Converged, "{:?}", found);
         let width = columns.len();
-        let wide: Vec<f64> = values.chunks(d).flat_map(|row| row.iter().copied().chain(has_intercept.then_some(1.0))).collect();
-        let (_, best) = with_smooth_loss!(loss, loss => twin(&wide, width, &problem, loss), else unreachable!());
+        let one = has_intercept.then_some(1.0);
+        let wide: Vec<f64> = values.chunks(d).flat_map(|row| row.iter().copied().chain(one)).collect();
+        let run = || with_smooth_loss!(loss, loss => twin(&wide, width, &problem, loss), else unreachable!());
+        let (_, best) = run();
         let Certificate { primal, dual } = found.certificate;
         prop_assert!(dual <= best * (1.0 + 1e-14), "dual {dual} above {best}");
         prop_assert!(primal <= best * (1.0 + 1e-8) , "primal {primal} above {best}");
@@ -117,7 +122,8 @@ proptest! {
             let nonzero = |c: f64| {
                 let costs = vec![c; n];
                 let params = Params { tol: 1e-10, ..Params::default() };
-                let found = solve(&PenalisedProblem { cost: &costs, ..problem }, loss, &params, None, &Silent);
+                let problem = PenalisedProblem { cost: &costs, ..problem };
+                let found = solve(&problem, loss, &params, None, &Silent);
                 found.unwrap().w[..d].iter().filter(|w| **w != 0.0).count()
             };
             prop_assert_eq!(nonzero(c * 0.999), 0);
