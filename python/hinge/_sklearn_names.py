@@ -138,7 +138,7 @@ def _check_penalty(given: SimpleNamespace) -> None:
         raise ValueError("l1_ratios must be an array-like of numbers between 0 and 1; got (l1_ratios=None)")
     ratios = ratios or [0.0]
     shares = [_share(given.solver, given.penalty, ratio) for ratio in ratios]
-    given.l1_share = shares[0] if len(shares) == 1 else shares
+    given.l1_share = shares[0] if len(set(shares)) == 1 else shares
     if given.penalty is None and not hasattr(given, "C"):
         raise ValueError("penalty must not be None in a search for C")
     if given.penalty is None and given.C != 1.0:

@@ -6,6 +6,9 @@ pub const DEFAULT_TOL: f64 = 1e-4;
 /// (primal).
 pub const DEFAULT_MAX_ITER: usize = 1000;
 
+/// The name of [`SolverKind::WorkingSet`], which cannot be asked for.
+pub const WORKING_SET: &str = "working_set";
+
 /// Names of the solvers, as users write them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SolverKind {
@@ -52,7 +55,7 @@ impl SolverKind {
     pub fn name(self) -> &'static str {
         match Self::NAMES.iter().find(|(_, solver)| *solver == self) {
             Some((name, _)) => name,
-            None if self == Self::WorkingSet => super::penalised::NAME,
+            None if self == Self::WorkingSet => WORKING_SET,
             None => "subgradient",
         }
     }

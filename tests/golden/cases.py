@@ -149,6 +149,11 @@ def _solvers() -> Named:
                 _fit("small", loss, solver=solver, weighted=True, class_weight={0: 1.0, 1: 3.0}),
             )
         yield f"fit/{loss}/tight", _fit("usual", loss, solver="dual_cd", C=1.0, tol=1e-6)
+    for loss in ("logistic", "squared_hinge", "modified_huber"):
+        for intercept, given in INTERCEPTS.items():
+            yield f"fit/penalised/{loss}/{intercept}", _fit("usual", loss, penalty="l1", C=0.1, **given)
+        elastic = {"penalty": "elasticnet", "l1_ratio": 0.5, "bounds": (-0.2, 0.3)}
+        yield f"fit/penalised/{loss}/elastic", _fit("small", loss, weighted=True, **elastic)
 
 
 def _layouts() -> Named:
@@ -304,6 +309,8 @@ def _searches() -> Named:
     yield "search/crammer_singer/free", case("classes", "hinge", may_change=FREE_CRAMMER_SINGER, **crammer_singer)
     for solver in ("newton", "dual_cd"):
         yield f"search/multinomial/{solver}", case("classes", "logistic", solver=solver, multi_class="multinomial")
+    for loss in ("logistic", "squared_hinge"):
+        yield f"search/penalised/{loss}", case("small", loss, penalty="l1", Cs=[0.01, 0.1, 1.0])
     for kind in JOURNALS:
         yield f"search/of-journal/{kind}", Case(partial(_searched, kind))
     for loss, make in (("squared_hinge", hinge.LinearSVCCV), ("logistic", hinge.LogisticRegressionCV)):

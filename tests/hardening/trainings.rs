@@ -37,7 +37,7 @@ fn steps(settings: &SearchSettings, path: Option<&Path>) -> hinge::Result<Vec<St
     };
     let folds = [fold(0), fold(1)];
     let labels = Labels { ids: &ids, n_classes: 2 };
-    let task = SearchData { rows: &view, labels, weight: &[1.0; N], folds: &folds };
+    let task = SearchData { rows: &view, labels, weight: &[1.0; N], folds: &folds, penalty: None };
     let list = Values::List(vec![0.01, 0.1, 1.0]);
     let plan = SearchPlan { values: list, refine: 0, stop: StopRule::Exact };
     let mut steps = Vec::new();

@@ -8,6 +8,7 @@ than there is, so that what has been mended stays mended.
 import re
 from collections import Counter
 from functools import cache
+from pathlib import Path
 
 import pytest
 import source_code
@@ -95,6 +96,11 @@ def test_links_of_pages_lead_somewhere():
     pages = ["README.md", *PAGES, *(name_of(path) for path in (ROOT / "docs").glob("*.md"))]
     for page in pages:
         targets = re.findall(r"\]\((?!https?:|#)([^)#\s]+)", text_of(page))
+        # Pictures are drawn when the site is built, by a script that names each.
+        drawn = [Path(target).stem for target in targets if target.startswith("generated/")]
+        unnamed = [name for name in drawn if name.rsplit("-", 1)[0] not in text_of("docs/tools/figures.py")]
+        assert not unnamed, f"docs/tools/figures.py draws nothing of the name: {', '.join(unnamed)}"
+        targets = [target for target in targets if not target.startswith("generated/")]
         broken = [target for target in targets if not ((ROOT / page).parent / target).exists()]
         assert not broken, f"{page} links to what is not there: {', '.join(broken)}"
     unlinked = [page for page in (*PAGES, "docs/index.md") if f"]({page})" not in text_of("README.md")]

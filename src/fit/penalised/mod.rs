@@ -31,7 +31,7 @@ pub mod start;
 pub mod working_set;
 
 use super::monitor::{Monitor, Progress};
-use super::params::Params;
+use super::params::{Params, WORKING_SET};
 use super::problem::{Certificate, Status};
 use super::routes;
 use super::sweep::sum;
@@ -43,8 +43,6 @@ use newton::{Losses, NewtonSteps};
 use proof::SlopeSums;
 use working_set::WorkingSet;
 
-/// The name by which progress and models know the solver.
-pub const NAME: &str = "working_set";
 /// Columns whose slopes one task computes.
 const COLUMN_CHUNK: usize = 256;
 
@@ -146,7 +144,12 @@ fn solve_smooth<L: Loss>(
         passes += 1.0;
         let rough = dual_point::certificate(problem, loss, &losses, &slope, &w);
         let mut gap = rough.relative_gap();
-        monitor.observe(&Progress { solver: NAME, iteration: steps.taken, accuracy: gap, search: None });
+        monitor.observe(&Progress {
+            solver: WORKING_SET,
+            iteration: steps.taken,
+            accuracy: gap,
+            search: None,
+        });
         let is_over = steps.taken >= params.max_iter;
         // Rounds that no longer lower the gap have met the limit of double precision.
         let is_stuck = steps.is_stuck && gap >= best_gap;
