@@ -20,6 +20,7 @@ from hinge import (
     _labels,
     _model_file,
     _native,
+    _penalty,
     _sparse,
     _threads,
     _training_data,
@@ -55,7 +56,7 @@ class LinearClassifier(Versioned, CallbackSupport, ClassifierMixin, BaseEstimato
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
-        tags.classifier_tags.multi_label = self._takes_labels
+        tags.classifier_tags.multi_label = self._takes_labels and _penalty.is_plain(self)
         return tags
 
     def _loss(self) -> str:

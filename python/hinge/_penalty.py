@@ -110,6 +110,14 @@ def native(given: Any) -> dict[str, Any] | None:
     return {"l1_ratio": ratio, "factors": 1.0 if weights is None else weights, "lower": lower, "upper": upper}
 
 
+def is_plain(estimator: Any) -> bool:
+    """Whether unchecked parameters ask for the squares of all weights, without factors and bounds."""
+    given = vars(estimator)
+    has_more = given.get("positive") or any(given.get(name) is not None for name in ("penalty_factors", "bounds"))
+    penalty, ratio = given.get("penalty", "l2"), given.get("l1_ratio")
+    return not has_more and (penalty in ("l2", None) or (penalty == "deprecated" and not ratio))
+
+
 def grid(given: Any, options: dict[str, Any]) -> list[dict[str, Any]]:
     """The native options of each share of absolute values that is to be searched."""
     shares = getattr(given, "l1_share", 0.0)

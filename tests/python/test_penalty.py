@@ -12,6 +12,7 @@ from scipy.optimize import minimize
 from sklearn.datasets import make_classification
 from sklearn.feature_selection import SelectFromModel
 from sklearn.linear_model import LogisticRegression as TheirLogistic
+from sklearn.utils.estimator_checks import check_estimator
 
 LOSSES = ("logistic", "squared_hinge", "modified_huber")
 
@@ -290,6 +291,16 @@ def test_what_does_not_go_together_is_refused(parameters, message):
     X, y = data()
     with pytest.raises(ValueError, match=message):
         hinge.LinearSVC(**parameters).fit(X, y)
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [hinge.LinearSVC(penalty="l1"), hinge.LogisticRegression(l1_ratio=0.5), hinge.LogisticRegression(positive=True)],
+    ids=str,
+)
+@pytest.mark.filterwarnings("ignore")
+def test_scikit_learns_checks_pass(estimator):
+    check_estimator(estimator)
 
 
 def test_stores_labels_and_the_softmax_are_refused(tmp_path):
