@@ -146,6 +146,7 @@ MODELS = {
     "l1_ratio": LogisticRegression(C=0.5, l1_ratio=1),
     "elastic net": LinearSVC(penalty="elasticnet", l1_ratio=0.5),
     "l1_ratios searched": LogisticRegressionCV(l1_ratios=[1.0], cv=3, C_max=1.0),
+    "paths kept": LogisticRegressionCV(l1_ratios=[1.0], cv=3, Cs=[0.1, 1.0], multi_class="ovr", refit=False),
     "grid searched": LinearSVCCV(penalty="elasticnet", l1_ratio=[0.9, np.float64(1.0)], cv=3, C_max=0.25),
 }
 NAMES = {
@@ -159,6 +160,7 @@ NAMES = {
     "sparse weights": "L1R_L2LOSS_SVC",
     "l1_ratio": "L1R_LR",
     "l1_ratios searched": "L1R_LR",
+    "paths kept": "L1R_LR",
 }
 
 
