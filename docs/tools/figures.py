@@ -95,6 +95,27 @@ def search(look):
     return figure
 
 
+def weights(look):
+    """Weights by C, from no feature upward."""
+    X, y = make_classification(500, 200, n_informative=8, n_redundant=0, flip_y=0.05, shuffle=False, random_state=0)
+    table = hinge.select_C(
+        X,
+        y,
+        loss="logistic",
+        penalty="l1",
+        scoring="accuracy",
+        choose="one_se",
+        keep_coefs=True,
+        max_drop=0.02,
+        ratio=1.25,
+    )
+    figure, (ax,) = axes()
+    table.plot_coefs(ax, n_features=60)
+    recoloured(figure, look)
+    ax.set_title(f"{len(table.Cs)} values of C; dashed: chosen, {table.n_nonzero[table.index].mean():g} features")
+    return figure
+
+
 def plane(look):
     """The facets of a small plane, and the errors on held-out rows over it."""
     X, y = make_classification(n_samples=120, n_features=6, weights=[0.8], flip_y=0.1, random_state=0)
@@ -201,7 +222,7 @@ def calibration(look):
     return figure
 
 
-PICTURES = (search, plane, losses, gap, classes, pairs, calibration)
+PICTURES = (search, weights, plane, losses, gap, classes, pairs, calibration)
 
 
 def draw(picture, folder):

@@ -111,6 +111,8 @@ def search_paths(
         warnings.simplefilter("ignore", ConvergenceWarning)
         fits = [[_fit_fold(plain(C), C, problem, options, split, score) for C in given.Cs] for split in folds.splits]
     table = _table(given, _n_fits(problem, options), folds.repeats(len(problem.y)), chooser, fits)
+    if options["penalty"] is not None:
+        table = replace(table, l1_ratio=options["penalty"]["l1_ratio"])
     if not table.converged.all():
         bad = table.Cs[~table.converged].tolist()
         warn(f"max_iter was not enough for tol in folds at C = {bad}", ConvergenceWarning)

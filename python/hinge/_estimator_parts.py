@@ -65,7 +65,7 @@ def estimator_of(parts: ModelParts) -> Any:
     kind = _ESTIMATORS.get(parts.record["estimator"])
     if kind is None:
         raise ValueError(f"{parts.record['estimator']!r} is no estimator of hinge, known are {sorted(_ESTIMATORS)}")
-    model = kind(**_parameters(kind, parts.record["parameters"]))
+    model = kind(**_parameters(kind, parts.record))
     for name, value in _plain.decode_all(parts.record["fitted"], _CLASSES, "fitted").items():
         if not name.endswith("_") or name.startswith("_") or hasattr(kind, name):
             raise ModelFileError(f"fitted[{name!r}]: no attribute of a fitted {kind.__name__} has such a name")
@@ -93,10 +93,13 @@ def _coef(parts: ModelParts) -> Any:
     return sp.csr_matrix((values, indices, indptr), shape=(len(indptr) - 1, parts.n_features))
 
 
-def _parameters(kind: type[LinearClassifier], encoded: dict[str, Any]) -> dict[str, Any]:
+def _parameters(kind: type[LinearClassifier], record: dict[str, Any]) -> dict[str, Any]:
     """Parameters that the constructor knows, as they were."""
     known = inspect.signature(kind).parameters
-    encoded = {"multi_class": "ovr", **encoded}  # what a file says that is older than the parameter
+    encoded = {"multi_class": "ovr", **record["parameters"]}  # what a file says that is older than the parameter
+    said = record["metadata"].get("liblinear")
+    if isinstance(said, dict) and str(said.get("solver_type")).startswith("L1R_"):
+        encoded = {"penalty": "l1", **encoded}
     encoded = {name: value for name, value in encoded.items() if name in known}
     given = _plain.decode_all(encoded, _CLASSES, "parameters")
     for name, value in list(given.items()):

@@ -404,7 +404,8 @@ class LinearClassifier(Versioned, CallbackSupport, ClassifierMixin, BaseEstimato
         path : path
             The file. A model file of LIBLINEAR that is there is replaced, a file of another kind is not.
         solver_type : str, default=None
-            The solver that the file names, such as ``"L2R_L2LOSS_SVC"``; None chooses by loss and ``multi_class``.
+            The solver that the file names, such as ``"L2R_L2LOSS_SVC"``; None chooses by loss, penalty and
+            ``multi_class``.
         labels : sequence of int, default=None
             The order of the classes in the file; None is the one that keeps every answer: of two classes the second
             first, several sorted. Another changes it for rows whose values are exactly equal (of two classes: 0).
@@ -434,7 +435,9 @@ class LinearClassifier(Versioned, CallbackSupport, ClassifierMixin, BaseEstimato
         solver_type L2R_L2LOSS_SVC_DUAL, nr_class 2, label 1 0
         """
         order = None if labels is None else [int(label) for label in labels]
-        _native.save_liblinear(parts_of(self).native(), os.fspath(path), solver_type, order, overwrite)
+        parts = parts_of(self)
+        named = _penalty.liblinear_solver(parts.record) if solver_type is None else solver_type
+        _native.save_liblinear(parts.native(), os.fspath(path), named, order, overwrite)
 
     def sparsify(self) -> Self:
         """Turn ``coef_`` into a CSR matrix, which pays where most weights are 0.

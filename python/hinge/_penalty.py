@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from hinge import _plain
 from hinge._checks import Check, is_real
 
 NAMES = ("l2", "l1", "elasticnet")
@@ -142,6 +143,20 @@ def check_with(given: Any, loss: str, penalty: dict[str, Any]) -> None:
         raise ValueError(f"presolve must be 'auto' or False with {what}, got True")
     if getattr(given, "C", 1.0) == np.inf:
         raise ValueError(f"C must be finite with {what}, got inf")
+
+
+def liblinear_solver(record: dict[str, Any]) -> str | None:
+    """LIBLINEAR's name of the solver for absolute values, if a model's record has this penalty; else None."""
+    parameters, search = record["parameters"], record["fitted"].get("search_")
+    if isinstance(search, dict):  # as :mod:`hinge._plain` writes it
+        ratio = search.get("fields", {}).get("l1_ratio")
+    elif parameters.get("penalty") == "l1":
+        ratio = 1.0
+    else:  # a penalty without a name is that of its share
+        ratio = parameters.get("l1_ratio") if parameters.get("penalty") in ("elasticnet", "deprecated") else None
+    if _plain.decode(ratio, {}) != 1:
+        return None
+    return "L1R_LR" if record["estimator"].startswith("Logistic") else "L1R_L2LOSS_SVC"
 
 
 def value(penalty: dict[str, Any] | None, coef: np.ndarray, intercept: np.ndarray, height: float | None) -> np.ndarray:

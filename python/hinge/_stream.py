@@ -192,6 +192,11 @@ class StreamClassifier(LinearClassifier):
     def _learn(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> Self:
         given = self._checked()
         options = options_of_pieces(given, fit_options(given, self._loss()))
+        if options["penalty"] is not None:
+            raise ValueError(
+                "partial_fit penalises the squares of all weights: penalty must be 'l2', without penalty_factors, "
+                "positive and bounds"
+            )
         is_first, is_fitted = getattr(self, "stream_", None) is None, hasattr(self, "classes_")
         labels = _validate.classes_of_pieces(self, classes)
         rows, y = _validate.stream_data(X, y, self)

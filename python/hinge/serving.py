@@ -14,7 +14,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from hinge import _checks, _model_file, _native, _plain, _threads
+from hinge import _checks, _model_file, _native, _penalty, _plain, _threads
 from hinge._available import available_unless
 from hinge._certificate import Certificate
 from hinge._parts import ModelParts
@@ -297,7 +297,8 @@ class Predictor:
             What LIBLINEAR has no file for, as :meth:`hinge.LinearSVC.save_liblinear` lists it.
         """
         order = None if labels is None else [int(label) for label in labels]
-        _native.save_liblinear(self._native, os.fspath(path), solver_type, order, overwrite)
+        named = _penalty.liblinear_solver(self._head.record) if solver_type is None else solver_type
+        _native.save_liblinear(self._native, os.fspath(path), named, order, overwrite)
 
     @property
     def classes_(self) -> np.ndarray:

@@ -16,6 +16,7 @@ from hinge._commands.plan import OPTIONS, Plan
 from hypothesis import given
 from hypothesis import strategies as st
 from liblinear.liblinearutil import load_model, predict, save_model, svm_read_problem
+from liblinear.liblinearutil import train as liblinear_train
 
 DATA = "-1 1:1 3:0.5\n+1 2:2 3:-1\n-1 1:0.3 2:-1\n+1 2:1\n"
 MODEL = """solver_type L2R_LR
@@ -97,7 +98,7 @@ KEYS = {"s": "solver", "c": "C", "p": "ignored", "e": "epsilon", "B": "bias", "v
 KEYS |= {"q": "is_quiet", "C": "searches", "R": "is_free"}
 
 words = st.one_of(
-    st.tuples(st.sampled_from(["-s", "-solver", "-s2"]), st.sampled_from("012347")),
+    st.tuples(st.sampled_from(["-s", "-solver", "-s2"]), st.sampled_from("01234567")),
     st.tuples(st.sampled_from(["-c", "-cost", "-e", "-eps"]), st.sampled_from(["1", "0.5", "1e-3"])),
     st.tuples(st.sampled_from(["-B", "-p"]), st.sampled_from(["-1", "1", "2.5", "-0.5"])),
     st.tuples(st.sampled_from(["-w1", "-w-1", "-w3"]), st.sampled_from(["5", "0.5"])),
@@ -117,12 +118,8 @@ def test_options_are_read_as_by_liblinear(options, files):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (
-            ["-s", "5", "x"],
-            "-s: 5 is L1-regularized squared hinge: an L1 penalty does not exist yet; 0 and 7 (logistic",
-        ),
-        (["-s", "6", "x"], "6 is L1-regularized logistic regression: an L1 penalty does not exist yet"),
-        (["-s", "11", "x"], "11 is support vector regression: hinge classifies only"),
+        (["-s", "11", "x"], "-s: 11 is support vector regression: hinge classifies only; 0 and 7 (logistic"),
+        (["-s", "5", "--memory", "9KB", "two"], "--memory: the data may not fit 9000 bytes, and L1R_L2LOSS_SVC is not"),
         (["-s", "21", "x"], "21 is a one-class machine"),
         (["-s", "8", "x"], "8 is no such type"),
         (["-c", "0", "x"], "-c: expected a number above 0, got '0'"),
@@ -153,7 +150,7 @@ def test_a_tolerance_becomes_a_gap():
         return Plan.of(*letters.read([*arguments, "x"], OPTIONS, "train")).tol
 
     assert gap() == gap("-e", "0.1") == gap("-s", "7") == pytest.approx(1e-6)
-    assert gap("-s", "0") == gap("-s", "2", "-e", "0.01") == pytest.approx(1e-5)
+    assert gap("-s", "0") == gap("-s", "2", "-e", "0.01") == gap("-s", "5") == gap("-s", "6") == pytest.approx(1e-5)
     assert gap("-s", "3") == gap("-s", "4") == pytest.approx(1e-4)
     assert gap("-e", "100") == hinge._native.DEFAULT_TOL
     assert gap("-e", "1e-9") == 1e-9
@@ -173,7 +170,7 @@ def test_help_names_every_option(command, capsys):
 # Training.
 
 
-@pytest.mark.parametrize("solver", [0, 1, 2, 3, 4, 7])
+@pytest.mark.parametrize("solver", range(8))
 @pytest.mark.parametrize("data", ["data", "two", "three"])
 @pytest.mark.parametrize("bias", ["-1", "1"])
 def test_liblinear_reads_the_models(folder, capsys, solver, data, bias):
@@ -200,6 +197,48 @@ def test_the_optimum_is_that_of_liblinear(folder):
     X, y = hinge.load_svmlight("data")
     model = LogisticRegression(intercept_scaling=1.0, tol=1e-10).fit(X, y)
     np.testing.assert_array_equal([*model.coef_[0], *model.intercept_], ours)
+
+
+@pytest.mark.parametrize("solver", [5, 6])
+@pytest.mark.parametrize(
+    ("data", "options"),
+    [
+        ("two", ""),
+        ("two", "-B 1"),
+        ("two", "-B 2.5 -c 0.3"),
+        ("two", "-B 1 -R"),
+        ("two", "-w1 3 -w2 0.5 -c 0.3"),
+        ("three", "-B 1"),
+        ("three", "-B 1 -R -c 0.5"),
+    ],
+)
+def test_absolute_values_have_the_weights_of_liblinear(folder, solver, options, data):
+    succeed("train", "-s", solver, *options.split(), "-q", "--tol", 1e-11, data, "ours")
+    y, x = svm_read_problem(data, return_scipy=True)
+    theirs = liblinear_train(y, x, f"-s {solver} -e 1e-9 -q {options}")
+    save_model("theirs", theirs)
+    texts = [(folder / name).read_text().split("\nw\n") for name in ("ours", "theirs")]
+    assert texts[0][0] == texts[1][0]
+    ours, weights = ([float(w) for w in text.split()] for _, text in texts)
+    np.testing.assert_allclose(ours, weights, atol=1e-4)
+    assert [w == 0.0 for w in ours] == [w == 0.0 for w in weights]
+    assert 0.0 in ours
+    succeed("predict", "-q", data, "ours", "out")
+    assert [float(line) for line in (folder / "out").read_text().split()] == predict(y, x, theirs, "-q")[0]
+
+
+def test_the_search_for_C_with_absolute_values(folder, capsys):
+    """LIBLINEAR's -C knows -s 0 and 2 only."""
+    succeed("train", "-C", "-s", "5", "-v", "3", "two")
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) > 3
+    assert re.fullmatch(r"Best C = \S+  CV accuracy = [\d.]+%", lines[-1])
+    X, y = hinge.load_svmlight("two")
+    table = hinge.select_C(X, y, loss="squared_hinge", penalty="l1", fit_intercept=False, cv=3, scoring="accuracy")
+    assert lines[-1].startswith(f"Best C = {table.best_C:g} ")
+    assert [f"{np.log2(C):7.2f}" for C in table.Cs] == [line[6:13] for line in lines[1:-1]]
+    succeed("search", "-s", "6", "-v", "3", "-q", "two")
+    assert "best C = " in capsys.readouterr().out
 
 
 def test_a_free_intercept(folder):

@@ -181,11 +181,14 @@ def test_table_of_routes_has_every_constant_and_its_value():
     patience = re.findall(
         r"^pub const (\w+): Patience = Patience { before: (.+), further: (.+) };$", source, re.MULTILINE
     )
+    stop = r"share: (.+), epochs: (.+), between_jumps: (.+), noise: (.+)"
+    inner = re.findall(rf"^pub const (\w+): InnerStop = InnerStop {{ {stop} }};$", source, re.MULTILINE)
     known = {name: number(text) for name, text in numbers.items()}
-    known |= {name: (number(before), number(further)) for name, before, further in patience}
+    known |= {name: tuple(map(number, texts)) for name, *texts in [*patience, *inner]}
     page = (ROOT / "docs" / "which-solver.md").read_text("utf-8")
     rows = re.findall(r"^\| `([A-Z_]+)` \| ([^|]+) \|", page, re.MULTILINE)
-    said = {name: tuple(map(number, text.split(" and "))) if " and " in text else number(text) for name, text in rows}
+    parts = {name: tuple(map(number, re.split(", | and ", text))) for name, text in rows}
+    said = {name: values if len(values) > 1 else values[0] for name, values in parts.items()}
     assert said == known
     assert len(re.findall(r"^pub const ", source, re.MULTILINE)) == len(known)
 

@@ -8,7 +8,7 @@ import hinge
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hinge import LinearSVC, LinearSVCCV, LogisticRegression, Predictor
+from hinge import LinearSVC, LinearSVCCV, LogisticRegression, LogisticRegressionCV, Predictor
 from hinge._parts import ModelParts
 from hypothesis import given
 from hypothesis import strategies as st
@@ -80,7 +80,8 @@ def test_files_of_liblinear_give_its_answers(tmp_path, labels, solver, bias):
         np.testing.assert_allclose(ours, values[:, columns], rtol=0, atol=1e-12)
         is_tie = (values == values.max(axis=1, keepdims=True)).sum(axis=1) > 1
         assert found[~is_tie].tolist() == expected[~is_tie].tolist()
-        assert not is_tie.any() or bias < 0
+        # Only rows without entries: LIBLINEAR's random order decides whether the hinge has equal intercepts.
+        assert not is_tie[:-3].any()
     if solver in (0, 6, 7):
         _, _, probabilities = predict([], X, theirs, "-q -b 1")
         columns = np.argsort(theirs.get_labels())
@@ -139,6 +140,14 @@ MODELS = {
     "penalised intercept": LogisticRegression(intercept_scaling=2.0, multi_class="ovr"),
     "searched": LinearSVCCV(cv=3, scoring="accuracy"),
     "pegasos": hinge.PegasosClassifier(),
+    "absolute values": LinearSVC(C=0.5, penalty="l1"),
+    "absolute values, logistic": LogisticRegression(C=0.5, penalty="l1"),
+    "sparse weights": LinearSVC(C=0.5, penalty="l1", sparse_coef=True),
+    "l1_ratio": LogisticRegression(C=0.5, l1_ratio=1),
+    "elastic net": LinearSVC(penalty="elasticnet", l1_ratio=0.5),
+    "l1_ratios searched": LogisticRegressionCV(l1_ratios=[1.0], cv=3, C_max=1.0),
+    "paths kept": LogisticRegressionCV(l1_ratios=[1.0], cv=3, Cs=[0.1, 1.0], multi_class="ovr", refit=False),
+    "grid searched": LinearSVCCV(penalty="elasticnet", l1_ratio=[0.9, np.float64(1.0)], cv=3, C_max=0.25),
 }
 NAMES = {
     "hinge": "L2R_L1LOSS_SVC_DUAL",
@@ -146,6 +155,12 @@ NAMES = {
     "logistic": "L2R_LR",
     "penalised intercept": "L2R_LR",
     "pegasos": "L2R_L1LOSS_SVC_DUAL",
+    "absolute values": "L1R_L2LOSS_SVC",
+    "absolute values, logistic": "L1R_LR",
+    "sparse weights": "L1R_L2LOSS_SVC",
+    "l1_ratio": "L1R_LR",
+    "l1_ratios searched": "L1R_LR",
+    "paths kept": "L1R_LR",
 }
 
 
@@ -167,8 +182,12 @@ def test_estimators_are_answered_by_liblinear_alike(tmp_path, labels, name):
     np.testing.assert_allclose(ours, values, rtol=0, atol=1e-12 * abs(ours).max())
     head = text.decode().split("\n")
     order = sorted(labels, reverse=len(labels) == 2)
+    expected_name = NAMES.get(name, "L2R_L2LOSS_SVC_DUAL")
+    if name == "grid searched":  # the name is that of the share that was chosen
+        is_l1 = model.search_.l1_ratio == 1.0
+        expected_name = "L1R_L2LOSS_SVC" if is_l1 else expected_name
     assert head[:3] == [
-        f"solver_type {NAMES.get(name, 'L2R_L2LOSS_SVC_DUAL')}",
+        f"solver_type {expected_name}",
         f"nr_class {len(labels)}",
         f"label {' '.join(map(str, order))}",
     ]
@@ -181,6 +200,31 @@ def test_estimators_are_answered_by_liblinear_alike(tmp_path, labels, name):
     if len(labels) > 2 or name != "Crammer-Singer":
         back.save_liblinear(again)
         assert again.read_bytes() == text
+
+
+def test_a_penalty_on_absolute_values_comes_back_from_a_file(tmp_path):
+    for solver, kind in ((5, LinearSVC), (6, LogisticRegression)):
+        X, y = rows([3, 8])
+        save_model(str(tmp_path / "m"), train(problem(y, X, 1), parameter(f"-s {solver} -q -B 1 -e 1e-9")))
+        estimator = hinge.load_liblinear(tmp_path / "m").to_estimator()
+        assert type(estimator) is kind
+        assert estimator.penalty == "l1"
+        estimator.save_liblinear(tmp_path / "n")
+        heads = [(tmp_path / name).read_text().split("\n")[0] for name in "mn"]
+        assert heads[0] == heads[1] == f"solver_type {'L1R_LR' if solver == 6 else 'L1R_L2LOSS_SVC'}"
+        before = estimator.coef_.copy()
+        again = estimator.set_params(tol=1e-9).fit(X, y)  # the same problem
+        np.testing.assert_allclose(again.coef_, before, atol=1e-4)
+        assert (again.coef_ == 0).any()
+
+
+def test_the_name_of_the_solver_may_be_given(tmp_path):
+    X, y = rows([3, 8])
+    model = LinearSVC(penalty="l1").fit(X, y)
+    model.save_liblinear(tmp_path / "m", solver_type="L2R_L2LOSS_SVC")
+    assert (tmp_path / "m").read_text().startswith("solver_type L2R_L2LOSS_SVC\n")
+    Predictor.of(model).save_liblinear(tmp_path / "m", solver_type="L2R_L2LOSS_SVC")
+    assert (tmp_path / "m").read_text().startswith("solver_type L2R_L2LOSS_SVC\n")
 
 
 def test_a_predictor_from_a_file_becomes_an_estimator(tmp_path):

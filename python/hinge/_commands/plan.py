@@ -29,10 +29,12 @@ class SolverType:
     epsilon : float
         LIBLINEAR's default tolerance.
     gap : callable
-        The relative duality gap for a tolerance: LIBLINEAR, which measures gradients (``-s 0``, ``2``) or violations in
-        the dual, rarely comes nearer to the optimum, see docs/from-liblinear.md.
+        The relative duality gap for a tolerance: LIBLINEAR, which measures gradients (``-s 0``, ``2``, ``5``, ``6``) or
+        violations in the dual, rarely comes nearer to the optimum, see docs/from-liblinear.md.
     multi_class : str
         "ovr" or "crammer_singer".
+    penalty : str
+        "l2" or "l1".
     """
 
     name: str
@@ -40,6 +42,7 @@ class SolverType:
     epsilon: float
     gap: Callable[[float], float]
     multi_class: str = "ovr"
+    penalty: str = "l2"
 
 
 def _gap_of_gradient(epsilon: float) -> float:
@@ -60,12 +63,12 @@ SOLVERS = {
     2: SolverType("L2R_L2LOSS_SVC", "squared_hinge", 0.01, _gap_of_gradient),
     3: SolverType("L2R_L1LOSS_SVC_DUAL", "hinge", 0.1, _gap_of_hinge_dual),
     4: SolverType("MCSVM_CS", "hinge", 0.1, _gap_of_hinge_dual, multi_class="crammer_singer"),
+    5: SolverType("L1R_L2LOSS_SVC", "squared_hinge", 0.01, _gap_of_gradient, penalty="l1"),
+    6: SolverType("L1R_LR", "logistic", 0.01, _gap_of_gradient, penalty="l1"),
     7: SolverType("L2R_LR_DUAL", "logistic", 0.1, _gap_of_smooth_dual),
 }
 
 _REFUSED = {
-    5: "L1-regularized squared hinge: an L1 penalty does not exist yet",
-    6: "L1-regularized logistic regression: an L1 penalty does not exist yet",
     11: "support vector regression: hinge classifies only",
     12: "support vector regression: hinge classifies only",
     13: "support vector regression: hinge classifies only",
@@ -73,7 +76,8 @@ _REFUSED = {
 }
 
 _EXISTING = (
-    "0 and 7 (logistic regression), 1 and 2 (squared hinge), 3 (hinge) and 4 (Crammer and Singer's machine) exist"
+    "0 and 7 (logistic regression), 1 and 2 (squared hinge), 3 (hinge), 4 (Crammer and Singer's machine), 5 (squared "
+    "hinge) and 6 (logistic regression) with absolute values as the penalty exist"
 )
 
 
@@ -95,7 +99,8 @@ def _memory(text: str) -> int:
 OPTIONS = (
     Option(
         "solver",
-        f"type of solver (default 1): {_EXISTING}. The pairs have the same optimum, so they are the same here",
+        f"type of solver (default 1): {_EXISTING}. Those that share a name have the same optimum, so they "
+        "are the same here",
         letter="s",
         read=_solver,
         metavar="TYPE",
@@ -104,8 +109,8 @@ OPTIONS = (
     Option("ignored", "taken and not used, as by LIBLINEAR's classifiers", letter="p", read=number, metavar="EPSILON"),
     Option(
         "epsilon",
-        "LIBLINEAR's tolerance (default 0.01 for -s 0 and 2, else 0.1). Fits are certified to a relative duality gap: "
-        "EPSILON^2/10 for -s 0 and 2, EPSILON^2/10^4 for 1 and 7, EPSILON/1000 for 3 and 4, from 1e-9 to 1e-4",
+        "LIBLINEAR's tolerance (default 0.01 for -s 0, 2, 5 and 6, else 0.1). Fits are certified to a relative duality "
+        "gap: EPSILON^2/10 for these, EPSILON^2/10^4 for 1 and 7, EPSILON/1000 for 3 and 4, from 1e-9 to 1e-4",
         letter="e",
         read=positive,
         metavar="EPSILON",
@@ -235,6 +240,8 @@ class Plan:
         }
         if solver.loss != "logistic":
             parameters["loss"] = solver.loss
+        if solver.penalty != "l2":
+            parameters["penalty"] = solver.penalty
         if "max_iter" in given:
             parameters["max_iter"] = given["max_iter"]
         if "memory" in given:

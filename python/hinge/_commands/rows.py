@@ -31,6 +31,10 @@ def opened(plan: Plan) -> Iterator[tuple[Any, Any]]:
     if memory is None or (size is not None and size * _TEXT_SHARE <= memory):
         yield in_memory(plan)
         return
+    if plan.solver.penalty != "l2":
+        raise ValueError(
+            f"--memory: the data may not fit {memory} bytes, and {plan.solver.name} is not trained from a block store"
+        )
     folder = os.path.dirname(os.path.abspath(plan.model)) if plan.model else None
     with tempfile.TemporaryDirectory(prefix=".hinge-", dir=folder) as temporary:
         yield _stored(plan, os.path.join(temporary, "rows")), None
