@@ -277,6 +277,7 @@ fn a_visit_can_end_the_search() {
         labels: Labels { ids: &set.ids, n_classes: 2 },
         weight: &weight,
         folds: &folds,
+        penalty: None,
     };
     let options = settings(LossKind::Logistic, SolverKind::Auto, 1e-2);
     let mut count = 0;
@@ -310,6 +311,7 @@ fn a_time_limit_keeps_what_is_finished() {
         labels: Labels { ids: &set.ids, n_classes: 2 },
         weight: &weight,
         folds: &folds,
+        penalty: None,
     };
     let mut counts = Vec::new();
     for polls in [1, 20, 60, 150] {
