@@ -27,6 +27,9 @@ from threadpoolctl import threadpool_limits
 
 TARGETS = (1e-2, 1e-4, 1e-6)
 TOLERANCES = tuple(10.0**-k for k in range(1, 11))
+HIGHEST = 1000.0
+"""Largest C that is tried, in multiples of the largest at which all weights are zero."""
+
 SETS = ("a9a", "madelon", "20news", "sector", "flights", "phishing_urls", "imdb")
 Fit = Callable[[sp.csr_matrix, np.ndarray, float, float], tuple[float, np.ndarray]]
 """Takes rows, labels, C and a tolerance; returns processor seconds and weights."""
@@ -129,15 +132,14 @@ def times(fit: Fit, loss: str, X, y, C: float, optimum: float, limit: float) -> 
     return found
 
 
-def cost_of_share(loss: str, X, y, share: float) -> float:
-    """The C at which about this share of the weights is not zero, within a factor of 1.2; by loose fits upwards."""
+def cost_of_share(loss: str, X, y, share: float) -> float | None:
+    """The first C on a ladder at which this share of the weights is not zero, by loose fits; None if there is none."""
     slope = 0.5 if loss == "logistic" else 2.0
-    C = 1.0 / float(abs(X.T @ (y * slope)).max())
-    while True:
-        nonzero = np.count_nonzero(model(loss, C, 1e-3).fit(X, y).coef_)
-        if nonzero >= share * X.shape[1] or C > 1e6:
-            return C
-        C *= 1.5
+    first = 1.0 / float(abs(X.T @ (y * slope)).max())
+    for C in first * np.geomspace(1.0, HIGHEST, 24):
+        if np.count_nonzero(model(loss, float(C), 1e-2).fit(X, y).coef_) >= share * X.shape[1]:
+            return float(C)
+    return None
 
 
 def compare(loss: str, X, y, C: float, given, rivals: dict[str, Fit]) -> list[float]:
@@ -213,7 +215,11 @@ def main() -> None:
                     path(loss, X, y, given.values, liblinear(loss))
                     continue
                 for share in given.shares:
-                    line = compare(loss, X, y, cost_of_share(loss, X, y, share), given, known)
+                    C = cost_of_share(loss, X, y, share)
+                    if C is None:
+                        print(f"  {loss}: no C up to {HIGHEST:g} times the first has {share:g} of the weights")
+                        break
+                    line = compare(loss, X, y, C, given, known)
                     for some, ratio in zip(ratios, line, strict=True):
                         some.extend([ratio] if ratio < np.inf else [])
     means = [float(np.exp(np.mean(np.log(some)))) if some else float("nan") for some in ratios]

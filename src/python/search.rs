@@ -176,11 +176,11 @@ fn reason_name(reason: EndReason) -> &'static str {
     }
 }
 
-/// Columns, weights and intercept of each lane.
-fn sparse_weights<'py>(
-    py: Python<'py>,
-    weights: &[SparseWeights],
-) -> PyResult<Vec<(Bound<'py, PyArray1<u32>>, Bound<'py, PyArray1<f64>>, f64)>> {
+/// Columns, weights and intercept of a lane.
+type LaneWeights<'py> = (Bound<'py, PyArray1<u32>>, Bound<'py, PyArray1<f64>>, f64);
+
+/// Those of each lane.
+fn sparse_weights<'py>(py: Python<'py>, weights: &[SparseWeights]) -> PyResult<Vec<LaneWeights<'py>>> {
     weights.iter().map(|w| Ok((copied(py, &w.columns)?, copied(py, &w.values)?, w.intercept))).collect()
 }
 

@@ -478,7 +478,7 @@ mod tests {
             unchanged_until: if k == 2 { f64::INFINITY } else { c },
             objective: vec![c / 3.0, -0.0],
             decisions: Arc::new(vec![vec![c; k], vec![f64::MIN_POSITIVE]]),
-            weights: (k % 2 == 0).then(|| Arc::new(vec![SparseWeights::default(), weights.clone()])),
+            weights: k.is_multiple_of(2).then(|| Arc::new(vec![SparseWeights::default(), weights.clone()])),
             seconds: 1.0 / 3.0,
             is_replayed: true,
         };

@@ -216,7 +216,7 @@ impl ModelMatrix {
             change += 0.5 * (end - w[k]) * (self.slope[k] + slope[k]);
             change += terms[k].rise(w[k], end);
         }
-        if !(change < 0.0) {
+        if change >= 0.0 || change.is_nan() {
             return None;
         }
         self.slope = slope;

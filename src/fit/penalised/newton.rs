@@ -252,7 +252,7 @@ impl<'a, L: Loss> NewtonSteps<'a, L> {
             }
         }
         let here = penalty(terms, before);
-        if !(promise < 0.0) {
+        if promise >= 0.0 || promise.is_nan() {
             return (losses, 0.0, 1.0);
         }
         let (mut share, mut best) = (1.0, None::<(Losses, f64, f64, Vec<f64>)>);

@@ -201,7 +201,7 @@ impl QuadraticModel for Entries<'_> {
         }
         let of_rows = |(row, along): (&[f64; 2], &f64)| along * (row[0] + 0.5 * row[1] * along);
         change += self.rows.iter().zip(&along).map(of_rows).sum::<f64>();
-        if !(change < 0.0) {
+        if change >= 0.0 || change.is_nan() {
             return (Jump::None, 0.0);
         }
         self.rows.iter_mut().zip(&along).for_each(|(row, along)| row[0] += row[1] * along);
