@@ -31,8 +31,8 @@ class Plan:
     native: dict[str, Any]
     choose: str
     keep_decisions: bool
-    keep_coefs: bool
-    max_drop: float | None
+    keep_coefs: bool = False
+    max_drop: float | None = None
 
     @classmethod
     def of(cls, given: Any) -> Self:

@@ -11,7 +11,7 @@ from typing import Any, Self
 import numpy as np
 import scipy.sparse as sp
 
-from hinge import _blocks, _checks, _native, _sparse, _validate
+from hinge import _blocks, _checks, _native, _penalty, _sparse, _validate
 from hinge._available import available_unless
 from hinge._linear import LinearClassifier
 from hinge._options import fit_options, options_of_pieces
@@ -135,9 +135,13 @@ class Stream:
         return now
 
 
-def _search(estimator: Any) -> str | None:
-    """A search for C needs all rows."""
-    return "a search for C (cv) needs all rows at once" if hasattr(estimator, "cv") else None
+def _needs_all_rows(estimator: Any) -> str | None:
+    """Why an estimator does not learn from a stream: a search for C, or a penalty other than the squares."""
+    if hasattr(estimator, "cv"):
+        return "a search for C (cv) needs all rows at once"
+    if not _penalty.is_plain(estimator):
+        return "penalty='l1' or 'elasticnet', penalty_factors, positive and bounds need all rows at once"
+    return None
 
 
 class StreamClassifier(LinearClassifier):
@@ -145,7 +149,7 @@ class StreamClassifier(LinearClassifier):
 
     stream_: Stream
 
-    @available_unless(_search)
+    @available_unless(_needs_all_rows)
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """Learn from a piece of a stream, in bounded memory for ever (Chang, Roth 2011, section 4).
 
@@ -192,11 +196,6 @@ class StreamClassifier(LinearClassifier):
     def _learn(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> Self:
         given = self._checked()
         options = options_of_pieces(given, fit_options(given, self._loss()))
-        if options["penalty"] is not None:
-            raise ValueError(
-                "partial_fit penalises the squares of all weights: penalty must be 'l2', without penalty_factors, "
-                "positive and bounds"
-            )
         is_first, is_fitted = getattr(self, "stream_", None) is None, hasattr(self, "classes_")
         labels = _validate.classes_of_pieces(self, classes)
         rows, y = _validate.stream_data(X, y, self)

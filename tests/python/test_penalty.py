@@ -295,7 +295,7 @@ def test_what_does_not_go_together_is_refused(parameters, message):
 
 @pytest.mark.parametrize(
     "estimator",
-    [hinge.LinearSVC(penalty="l1"), hinge.LogisticRegression(l1_ratio=0.5), hinge.LogisticRegression(positive=True)],
+    [hinge.LinearSVC(penalty="l1"), hinge.LogisticRegression(l1_ratio=0.5)],
     ids=str,
 )
 @pytest.mark.filterwarnings("ignore")

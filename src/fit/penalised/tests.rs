@@ -77,7 +77,8 @@ proptest! {
         let rows: Matrix<'_> = DenseView::new(&values, n, d).unwrap().0.into();
         let bias = if has_intercept { 1.0 } else { 0.0 };
         let columns = Columns::of(&Design { rows: &rows, ids: None, bias });
-        let y: Vec<f64> = (0..n).map(|i| if (seed as usize + i * i).is_multiple_of(3) { 1.0 } else { -1.0 }).collect();
+        let is_positive = |i: usize| (seed as usize + i * i).is_multiple_of(3);
+        let y: Vec<f64> = (0..n).map(|i| if is_positive(i) { 1.0 } else { -1.0 }).collect();
         let cost_of = |i: usize| if i % 5 == 4 { 0.0 } else { cost * (1.0 + (i % 3) as f64) };
         let costs: Vec<f64> = (0..n).map(cost_of).collect();
         let seen = |sign: f64| (0..n).any(|i| y[i] == sign && costs[i] > 0.0);
