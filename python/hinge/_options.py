@@ -18,7 +18,7 @@ def fit_options(given: Any, loss: str) -> dict[str, Any]:
         raise ValueError(f"solver={given.solver!r} is for loss={only!r} only, got loss={loss!r}")
     penalty = _penalty.native(given)
     if penalty is not None:
-        _penalty.check_with(given, loss, penalty)
+        _penalty.check_with(given, loss)
     return {
         "loss": loss,
         "solver": _solver(given),

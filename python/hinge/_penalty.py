@@ -129,7 +129,7 @@ def grid(given: Any, options: dict[str, Any]) -> list[dict[str, Any]]:
     return [options | {"penalty": options["penalty"] | {"l1_ratio": share}} for share in shares]
 
 
-def check_with(given: Any, loss: str, penalty: dict[str, Any]) -> None:
+def check_with(given: Any, loss: str) -> None:
     """Refuse what a penalty other than the squares of all weights does not go with, by the parameters' names."""
     what = "penalty='l1' or 'elasticnet', penalty_factors, positive or bounds"
     if loss == "hinge":

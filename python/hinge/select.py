@@ -161,29 +161,27 @@ def select_C(
     else:
         X, y = _validate.fit_data(X, y)
         problem = _problem(X, y, sample_weight, given, options)
-    found, _ = _over_shares(
-        given,
-        options,
-        lambda options: Search.of(given, problem, options, plan, groups).run(keeps_interrupted=True),
-    )
+    searches = _searches(given, problem, options, plan, groups)
+    found, _ = _best(searches, lambda search: search.run(keeps_interrupted=True))
     return found
 
 
-def _over_shares(
-    given: Any, options: dict[str, Any], run: Callable[[dict[str, Any]], CSearch]
-) -> tuple[CSearch, dict[str, Any]]:
-    """The search with the best score among those of all shares of absolute values, and its options."""
-    each = _penalty.grid(given, options)
-    tables = [_with_share(run(options), options) for options in each]
+def _searches(given: Any, problem: Problem, options: dict[str, Any], plan: Plan, groups: Any) -> list[Search]:
+    """A search for each share of absolute values that is to be tried."""
+    return [Search.of(given, problem, each, plan, groups) for each in _penalty.grid(given, options)]
+
+
+def _best(searches: list[Search], run: Callable[[Search], CSearch]) -> tuple[CSearch, dict[str, Any] | None]:
+    """The table with the best score, the first among equals, and the penalty of its search."""
+    penalties = [search.options["penalty"] for search in searches]
+    tables = [
+        found if penalty is None else replace(found, l1_ratio=penalty["l1_ratio"])
+        for found, penalty in zip(map(run, searches), penalties, strict=True)
+    ]
     if len(tables) == 1:
-        return tables[0], options
+        return tables[0], penalties[0]
     best = max(range(len(tables)), key=lambda k: (tables[k].mean[tables[k].index], -k))
-    return replace(tables[best], grid=tuple(tables)), each[best]
-
-
-def _with_share(found: CSearch, options: dict[str, Any]) -> CSearch:
-    penalty = options["penalty"]
-    return found if penalty is None else replace(found, l1_ratio=penalty["l1_ratio"])
+    return replace(tables[best], grid=tuple(tables)), penalties[best]
 
 
 def search_and_refit(estimator: E, X: Any, y: Any, sample_weight: Any, groups: Any) -> E:
@@ -207,15 +205,16 @@ def search_and_refit(estimator: E, X: Any, y: Any, sample_weight: Any, groups: A
     needs_decisions = estimator._needs_decisions()
     if needs_decisions:
         plan = replace(plan, keep_decisions=True)
+    searches = _searches(given, problem, options | {"tol": given.select_tol}, plan, groups)
+    if needs_decisions:
+        estimator._check_problem(problem, searches[0].folds.held_out(len(problem.y)) > 0)
     task = FitTask(estimator, X, y, sample_weight=sample_weight, has_parts=True)
 
-    def run(options: dict[str, Any]) -> CSearch:
-        search = Search.of(given, problem, options | {"tol": given.select_tol}, plan, groups)
-        if needs_decisions:
-            estimator._check_problem(problem, search.folds.held_out(len(problem.y)) > 0)
+    def run(search: Search) -> CSearch:
         return search.run(keeps_interrupted=False, wants_stop=lambda step: task.part(f"C = {step.C:g}"))
 
-    found, options = _over_shares(given, options, run)
+    found, penalty = _best(searches, run)
+    options = options | {"penalty": penalty}
     if problem.store is not None:
         cost = _blocks.class_costs(X, found.C, given.class_weight)
         estimator._fit_blocks(X, cost, options, problem.store.blocks)
