@@ -53,9 +53,12 @@ pub fn certificate<L: Loss>(
 ) -> Certificate {
     let PenalisedProblem { columns, y, cost, terms } = *problem;
     let (n, d) = (y.len(), w.len());
+    // Decision values anew: those of the losses carry what steps have added to them.
+    let mut z: Vec<f64> = memory::zeros(n);
     let (mut size, mut count): (Vec<f64>, Vec<u32>) = (memory::zeros(n), memory::zeros(n));
     for (j, w) in w.iter().enumerate().filter(|(_, w)| **w != 0.0) {
         columns.for_each(j, |i, x| {
+            z[i] += w * x;
             size[i] += (w * x).abs();
             count[i] += 1;
         });
@@ -65,7 +68,10 @@ pub fn certificate<L: Loss>(
     onto_free_columns(problem, loss, &mut alpha);
     let mut v = memory::filled([0.0; 2], d);
     crate::parallel::each_chunk(&mut v, super::COLUMN_CHUNK, |first, v| {
-        v.iter_mut().enumerate().for_each(|(k, v)| *v = slope_and_blur(problem, &alpha, first + k, sums));
+        v.iter_mut().enumerate().for_each(|(k, v)| {
+            let sums = if terms[first + k].is_free() { SlopeSums::Close } else { sums };
+            *v = slope_and_blur(problem, &alpha, first + k, sums);
+        });
     });
     let (v, blurs): (Vec<f64>, Vec<f64>) = v.iter().map(|[v, blur]| (*v, *blur)).unzip();
     let blur = |j: usize| blurs[j];
@@ -75,20 +81,16 @@ pub fn certificate<L: Loss>(
         if c == 0.0 {
             return [0.0; 4];
         }
-        let m = y[i] * losses.z[i];
+        let m = y[i] * z[i];
         let term = loss.dual_term_closely(c, scale * alpha[i]);
         [c * loss.value(m), -c * loss.derivative((m - e).next_down()) * e, term, term.abs()]
     });
     let [total] = sum(n, |i| [scale * alpha[i]]);
     let [conjugates, conjugate_size] = conjugates(problem, &v, scale, &blur);
     let penalty = super::penalty(terms, w);
-    let reach = FREE_ROOM * (1.0 + sum_max(&losses.z));
+    let reach = FREE_ROOM * (1.0 + sum_max(&z));
     let [free] = sum(d, |j| {
-        [if terms[j].is_free() {
-            scale * excess(problem, &alpha, j) * reach_of(problem, j, reach)
-        } else {
-            0.0
-        }]
+        [if terms[j].is_free() { scale * (v[j].abs() + blur(j)) * reach_of(problem, j, reach) } else { 0.0 }]
     });
     let of_sums =
         (chain(n) + 16.0) * (values + dual_size) + (2.0 * chain(d) + 16.0) * (penalty + conjugate_size);
@@ -110,12 +112,6 @@ fn slope_and_blur(problem: &PenalisedProblem<'_>, alpha: &[f64], j: usize, sums:
             [v, UNIT * (4.0 * v.abs() + size) + (UNIT * (n + 2.0)).powi(2) * size + f64::MIN_POSITIVE]
         }
     }
-}
-
-/// At least the size of `sum_i y_i a_i x_ij`.
-fn excess(problem: &PenalisedProblem<'_>, alpha: &[f64], j: usize) -> f64 {
-    let [v, blur] = slope_and_blur(problem, alpha, j, SlopeSums::Close);
-    v.abs() + blur
 }
 
 /// `sum_i y_i a_i x_ij` as if in twice the precision, and the sum of the sizes.
