@@ -64,6 +64,22 @@ pub enum Error {
         /// What is wrong with it.
         reason: String,
     },
+    /// A value of a table cannot be encoded.
+    #[error("column {column:?}, row {row}: {reason}")]
+    Cell {
+        /// The column of the table.
+        column: String,
+        /// Row, counted from 0.
+        row: usize,
+        /// What is wrong with the value, value included.
+        reason: String,
+    },
+    /// An encoder of tables cannot be made, or not used with a table.
+    #[error("{reason}")]
+    Encoder {
+        /// What is wrong, and what would be accepted.
+        reason: String,
+    },
     /// A text file is malformed.
     #[error("{path}, line {line}, column {column}: {reason}")]
     Text {

@@ -60,6 +60,7 @@
 pub mod blocks;
 pub mod cost_plane;
 pub mod durable;
+pub mod encode;
 pub mod error;
 pub mod fit;
 pub mod front;
@@ -68,6 +69,7 @@ pub mod loss;
 pub mod matrix;
 pub mod memory;
 pub mod model;
+pub mod names;
 pub mod online;
 pub mod pairs;
 pub mod parallel;

@@ -27,6 +27,7 @@ if _typing.TYPE_CHECKING:
     from hinge._versioned import InconsistentVersionWarning
     from hinge.blocks import Block, BlockStore
     from hinge.calibration import Calibration, calibrate
+    from hinge.encoding import EncodedStream, TableEncoder
     from hinge.liblinear import load_liblinear
     from hinge.logistic import LogisticRegression, LogisticRegressionCV
     from hinge.path import CostPath, PartialPathWarning, RegionLimitError, cost_path, estimate_regions
@@ -51,6 +52,7 @@ __all__ = [
     "CostPathFile",
     "CostRay",
     "CostSelection",
+    "EncodedStream",
     "InconsistentVersionWarning",
     "LinearSVC",
     "LinearSVCCV",
@@ -68,6 +70,7 @@ __all__ = [
     "RegionLimitError",
     "ScoreSurface",
     "SubgradientSVC",
+    "TableEncoder",
     "__version__",
     "calibrate",
     "cost_path",
@@ -94,6 +97,7 @@ _MODULES = {
     "CostPathFile": "_cost_file",
     "CostRay": "_cost_ray",
     "CostSelection": "_cost_selection",
+    "EncodedStream": "encoding",
     "InconsistentVersionWarning": "_versioned",
     "LinearSVC": "svm",
     "LinearSVCCV": "svm",
@@ -110,6 +114,7 @@ _MODULES = {
     "RegionLimitError": "path",
     "ScoreSurface": "_cost_surface",
     "SubgradientSVC": "subgradient",
+    "TableEncoder": "encoding",
     "calibrate": "calibration",
     "cost_path": "path",
     "estimate_regions": "path",

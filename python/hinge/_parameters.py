@@ -133,6 +133,49 @@ POLY2_MAP = table(
     _RANDOM_STATE.means("Seed of the hash; None is a fixed seed."),
 )
 
+TABLE_ENCODER = table(
+    Parameter("columns", '"auto" or dict', "auto", lambda name, value: value).means(r"""
+        Names of columns, and what they are: the name of a kind, or a dict with ``kind`` and its options.
+
+        - "numeric": numbers and truth values, as they are. ``scale="standard"`` or "maxabs" divides by the standard
+          deviation or the largest absolute value, ``bins=10`` gives each of so many equally full bins a column.
+        - "categorical": strings, numbers or truth values, each a column. ``handle_unknown="error"`` refuses what was
+          not there in the fit; by default it is left out.
+        - "text": strings. ``analyzer`` "word", "char" or "char_wb", ``ngrams=(1, 1)``, ``lowercase``, ``token_pattern``
+          (``(?u)\\b\\w\\w+\\b``, ``(?u)\\b\\w+\\b`` or ``\\S+``), ``stop_words``, and the options of tokens, with
+          ``norm="l2"`` and, when counted, ``use_idf=True`` as defaults.
+        - "tokens": lists of strings. ``binary``, ``norm`` (None, "l1", "l2"); when counted ``min_df``, ``max_df``,
+          ``max_features``, ``use_idf``, ``smooth_idf``, ``sublinear_tf``; when hashed ``prefix``, which stands in front of
+          each term: by default nothing, or ``name=`` where several columns have terms.
+        - "cross": with ``columns=[...]``, each combination of the values of columns of the table; its key is its name.
+        - "auto" goes by the values of the first rows, and ``kinds_`` says why; "drop" leaves the column out.
+
+        Every kind takes ``missing``. "auto" for all means every column of the table, each by its values.
+    """),
+    one_of("numbering", ("hashed", "counted")).means("""
+        "hashed": a name's column is its MurmurHash3, in one space for all columns, as with scikit-learn's FeatureHasher
+        and HashingVectorizer; nothing is counted. "counted": the names that occur in the fit, sorted, as with
+        OneHotEncoder, CountVectorizer and TfidfVectorizer; each column of the table has a range of its own.
+    """),
+    Parameter("n_features", "int", 1 << 20, at_least(1)).means("Columns of the result when hashed."),
+    Parameter("alternate_sign", "bool", True, truth).means(
+        "Whether half of the hashed names count negative, so that collisions cancel on average."
+    ),
+    one_of("missing", ("own", "zero")).means("""
+        What becomes of None, null and NaN, unless a column says otherwise: a 1 in a column of their own (when counted,
+        if there were any in the fit), or nothing.
+    """),
+    one_of("remainder", ("drop", "auto")).means("Columns of the table that ``columns`` does not name."),
+    one_of("on_change", ("error", "warn")).means("""
+        What to do with a table that lacks a column of the fit, or has values of another type there: an error, or a
+        warning, with missing columns taken for missing values.
+    """),
+    Parameter("track_drift", "bool", False, truth).means(
+        "Whether ``transform`` adds up in ``drift_`` how many values were missing or not there in the fit."
+    ),
+    _N_JOBS,
+)
+
 _FIT = table(
     Parameter("tol", "float", _native.DEFAULT_TOL, positive).means("Relative duality gap at which the fit stops."),
     Parameter("max_iter", "int", _native.DEFAULT_MAX_ITER, at_least(1)).means(

@@ -3,8 +3,7 @@
 //! * [`weights`]: weights as they lie, in single or double precision, owned or mapped from a file;
 //! * [`answer`]: from decision values to classes; [`probability`]: and to probabilities;
 //! * [`check`]: whether all of a model fits together;
-//! * [`predictor`]: a model that answers, for many rows or one, whose columns may be given by name
-//!   ([`names`]);
+//! * [`predictor`]: a model that answers, for many rows or one, whose columns may be given by name;
 //! * [`rows`]: what it takes as rows;
 //! * [`mod@file`]: models in files;
 //! * [`liblinear`]: LIBLINEAR's model files, both ways.
@@ -15,7 +14,6 @@ pub mod answer;
 pub mod check;
 pub mod file;
 pub mod liblinear;
-pub mod names;
 pub mod predictor;
 pub mod probability;
 pub mod rows;

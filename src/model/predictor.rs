@@ -11,7 +11,6 @@ use std::sync::OnceLock;
 
 use super::Model;
 use super::check::Flaw;
-use super::names::{NameKey, NameTable};
 use super::probability::{Outputs, Probability};
 use super::rows::{ModelRows, RisingRows, SparseRow, whole};
 use crate::fit::sweep::Sweep;
@@ -22,6 +21,7 @@ use crate::matrix::design::Design;
 use crate::matrix::pieces::Finite;
 use crate::matrix::{Index, Rows, Value};
 use crate::memory::CollectLarge;
+use crate::names::{NameKey, NameTable};
 use crate::pairs::Poly2;
 use crate::pairs::map::Map;
 use crate::{Error, Result, memory, parallel};

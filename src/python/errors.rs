@@ -36,7 +36,7 @@ impl From<Error> for PyErr {
                 PyValueError::new_err(text)
             }
             Error::Corrupt { .. } => BlockFileError::new_err(text),
-            Error::Feature { .. } => PyValueError::new_err(text),
+            Error::Feature { .. } | Error::Cell { .. } | Error::Encoder { .. } => PyValueError::new_err(text),
             Error::ModelFile { .. } => ModelFileError::new_err(text),
             Error::PlaneFile { .. } | Error::Budget { .. } | Error::Overflow { .. } => {
                 PyValueError::new_err(text)

@@ -2,9 +2,10 @@
 //!
 //! * [`arrays`]: NumPy arrays to row views, the only module that knows dtypes;
 //! * [`options`]: strings and numbers to a [`crate::Spec`]; [`outcome`]: a model to a dict;
+//! * [`table`]: tables to Arrow arrays;
 //! * [`run`]: threads, interrupts and progress around a long call; [`turns`]: objects that calls use one
 //!   after the other;
-//! * [`blocks`], [`cost_plane`], [`cost_plane_file`], [`durable`], [`fit`], [`liblinear`], [`model_file`],
+//! * [`blocks`], [`cost_plane`], [`cost_plane_file`], [`durable`], [`encode`], [`fit`], [`liblinear`], [`model_file`],
 //!   [`model_parts`], [`online`], [`pairs`], [`predictor`], [`scores`], [`search`], [`store`],
 //!   [`subgradient`], [`text`]: one file per verb;
 //! * [`errors`]: [`crate::Error`] to exceptions.
@@ -15,6 +16,7 @@ mod cost_data;
 pub mod cost_plane;
 pub mod cost_plane_file;
 mod durable;
+mod encode;
 mod errors;
 mod fit;
 mod liblinear;
@@ -30,6 +32,7 @@ mod scores;
 pub mod search;
 mod store;
 mod subgradient;
+mod table;
 pub mod text;
 mod turns;
 
@@ -49,6 +52,8 @@ mod _native {
     use super::cost_plane_file::{PyPlaneFile, estimate_facets, explore_to_file, sides_at_points};
     #[pymodule_export]
     use super::durable::{PyDraft, check_target};
+    #[pymodule_export]
+    use super::encode::{PyDriftCounts, PyEncodedRows, PyEncoder, PySurvey};
     #[pymodule_export]
     use super::errors::{BlockFileError, DuplicateEntriesError, ModelFileError};
     #[pymodule_export]
@@ -71,6 +76,8 @@ mod _native {
     use super::store::{StoreReader, StoreWriter, TextReader, sample_columns};
     #[pymodule_export]
     use super::subgradient::{descend, descend_on, descend_store};
+    #[pymodule_export]
+    use super::table::{PyTableBatch, PyTableReader};
     #[pymodule_export]
     use super::text::load_svmlight;
 

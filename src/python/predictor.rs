@@ -25,11 +25,11 @@ use super::run::run;
 use crate::labels::scores::FloatSlice;
 use crate::matrix::csr::CsrPieces;
 use crate::matrix::{Index, Value};
-use crate::model::names::NameKey;
 use crate::model::predictor::{Part, Predictor, UnknownNames};
 use crate::model::probability::Outputs;
 use crate::model::rows::{ModelRows, SparseRow};
 use crate::model::weights::WeightVectors;
+use crate::names::NameKey;
 use crate::{Error, memory};
 
 /// Products up to which the interpreter is held: a few microseconds.

@@ -1,0 +1,215 @@
+"""A fitted encoder without scikit-learn: what encodes, in training and in a server, and what is saved.
+
+SciPy is imported by what returns its matrices, and by nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from hinge import _native
+from hinge._encode_tables import Table
+from hinge._warn import warn
+
+
+class Coder:
+    """A native encoder with what goes around it.
+
+    Parameters
+    ----------
+    native : TableCoder
+    parameters : str
+        Those of the encoder that was fitted, in JSON.
+    on_change : {"error", "warn"}
+    track_drift : bool
+    """
+
+    def __init__(self, native: Any, parameters: str, on_change: str, *, track_drift: bool):
+        self.native, self.parameters = native, parameters
+        self.on_change = on_change
+        self.drift = _native.DriftCounts(native) if track_drift else None
+        self._rows = 0
+
+    @classmethod
+    def of_record(cls, record: tuple[Any, ...]) -> Coder:
+        """The encoder of :meth:`record`."""
+        import json
+
+        native, parameters = _native.TableCoder.of_record(*record)
+        given = json.loads(parameters)
+        on_change, track = given.get("on_change", "error"), bool(given.get("track_drift", False))
+        return cls(native, parameters, on_change, track_drift=track)
+
+    def record(self) -> tuple[Any, ...]:
+        """What is saved: head in JSON; bytes of all terms and where they end; factors and edges."""
+        return self.native.record(self.parameters)
+
+    def __reduce__(self) -> Any:
+        return Coder.of_record, (self.record(),)
+
+    @property
+    def n_features(self) -> int:
+        """Columns of the result."""
+        return self.native.n_features
+
+    @property
+    def columns(self) -> list[Any]:
+        """Name, kind, type of values, first column of the result, their number, whether missing values have one."""
+        return self.native.columns()
+
+    @property
+    def reads(self) -> list[str]:
+        """The columns of the table that are read."""
+        return self.native.reads()
+
+    def names(self) -> list[str]:
+        """Names of the columns of the result, when counted."""
+        found: list[str] = []
+        for k, (name, kind, _, _, width, has_missing) in enumerate(self.columns):
+            width -= has_missing
+            if kind == "numeric":
+                found += [name] if width == 1 and not self.native.is_binned(k) else [f"{name}_bin{b}" for b in range(width)]
+            elif kind in ("text", "tokens"):
+                found += [f"{name}__{term}" for term in self.native.terms(k)]
+            else:
+                found += [f"{name}_{term}".replace("\x1f", " & ") for term in self.native.terms(k)]
+            found += [f"{name}_None"] if has_missing else []
+        return found
+
+    def transform(self, table: Table, n_threads: int) -> Any:
+        """The rows of a table, a csr_matrix."""
+        from scipy.sparse import csr_matrix
+
+        rows = _native.EncodedRows()
+        for batch in table.batches():
+            self._add(rows, batch, n_threads)
+        indptr, indices, values = rows.take()
+        if indptr[-1] < 2**31:
+            indptr = indptr.astype(np.int32)
+        return csr_matrix((values, indices, indptr), shape=(len(indptr) - 1, self.n_features), copy=False)
+
+    def rows(self, table: Table, n_threads: int) -> tuple[Any, ...]:
+        """The rows of a table as the native module takes them."""
+        rows = _native.EncodedRows()
+        for batch in table.batches():
+            self._add(rows, batch, n_threads)
+        indptr, indices, values = rows.take()
+        narrow = indptr[-1] < 2**31
+        indptr, indices = (indptr.astype(np.int32), indices) if narrow else (indptr, indices.astype(np.int64))
+        return indptr, indices, values, self.n_features
+
+    def row(self, row: Mapping[str, Any]) -> tuple[np.ndarray, np.ndarray]:
+        """Columns and values of one row."""
+        return self.native.row(row if type(row) is dict else dict(row), self.on_change == "warn", self.drift)
+
+    def explain(self, row: Mapping[str, Any]) -> list[tuple[str, str, int, float]]:
+        """Columns of the table, names, columns of the result and values of one row."""
+        return self.native.explain(dict(row), self.on_change == "warn")
+
+    def _add(self, rows: Any, batch: Any, n_threads: int) -> None:
+        batch = self.checked(batch)
+        rows.add(self.native, batch, n_threads, self.drift)
+        self._rows += batch.n_rows
+
+    def checked(self, batch: Any) -> Any:
+        """The batch, if it has the columns of the fit; or with what is missing, and a warning."""
+        absent = self.native.absent(batch)
+        if absent:
+            if self.on_change == "error":
+                raise ValueError(
+                    f"the table has no column {absent[0]!r}, the encoder was fitted with {self.reads}; "
+                    "on_change='warn' takes missing columns for missing values"
+                )
+            warn(f"the table has no columns {absent}: they count as missing values", UserWarning)
+            batch = batch.with_missing(absent)
+        for name, before, now in self.native.type_changes(batch):
+            said = f"column {name!r}: each value was {before} in the fit, and is {now} here"
+            if self.on_change == "error":
+                raise ValueError(f"{said}; on_change='warn' takes it as far as it goes")
+            warn(said, UserWarning)
+        return batch
+
+    def drift_counts(self) -> dict[str, Any]:
+        """How many values of each column were unseen, and missing."""
+        counts = [] if self.drift is None else self.drift.get()
+        found: dict[str, Any] = {"rows": self._rows}
+        for (name, *_), (unseen, missing) in zip(self.columns, counts, strict=False):
+            found[name] = {"unseen": unseen, "missing": missing}
+        return found
+
+
+class EncodedStream:
+    """Rows of a table, encoded while they are asked for; made by :meth:`hinge.TableEncoder.stream`.
+
+    Iterating gives ``(X, y)`` of each batch, ``(X, y, weight)`` with a column of weights, and X alone without a column
+    of labels.
+    """
+
+    def __init__(self, coder: Coder, table: Table, target: str | None, sample_weight: str | None, n_threads: int):
+        self._coder, self._table, self._n_threads = coder, table, n_threads
+        self.target, self.sample_weight = target, sample_weight
+        if sample_weight is not None and target is None:
+            raise ValueError("sample_weight needs target: weights without labels are for nobody")
+
+    @property
+    def n_features(self) -> int:
+        """Columns of the rows."""
+        return self._coder.n_features
+
+    def __iter__(self) -> Iterator[Any]:
+        from scipy.sparse import csr_matrix
+
+        for batch in self._table.batches():
+            rows = _native.EncodedRows()
+            self._coder._add(rows, batch, self._n_threads)
+            indptr, indices, values = rows.take()
+            X = csr_matrix((values, indices, indptr), shape=(batch.n_rows, self.n_features), copy=False)
+            if self.target is None:
+                yield X
+                continue
+            item = X, _labels(batch, self.target)
+            yield item if self.sample_weight is None else (*item, _weights(batch, self.sample_weight))
+
+    def collect(self) -> tuple[Any, np.ndarray | None, np.ndarray | None]:
+        """All rows with their labels and weights, where there are some; the table itself is never whole in memory."""
+        y: list[np.ndarray] = []
+        weights: list[np.ndarray] = []
+
+        def batches() -> Iterator[Any]:
+            for batch in self._table.batches():
+                if self.target is not None:
+                    y.append(_labels(batch, self.target))
+                if self.sample_weight is not None:
+                    weights.append(_weights(batch, self.sample_weight))
+                yield batch
+
+        X = self._coder.transform(_Batches(batches()), self._n_threads)
+        return X, np.concatenate(y) if y else None, np.concatenate(weights) if weights else None
+
+
+class _Batches(Table):
+    """Batches that are there already."""
+
+    def __init__(self, batches: Iterator[Any]):
+        self._batches = batches
+
+    def batches(self) -> Iterator[Any]:
+        return self._batches
+
+
+def _labels(batch: Any, name: str) -> np.ndarray:
+    values = batch.values(name)
+    if any(value is None for value in values):
+        row = next(k for k, value in enumerate(values) if value is None)
+        raise ValueError(f"column {name!r}, row {batch.first_row + row}: the label is missing")
+    return np.array(values)
+
+
+def _weights(batch: Any, name: str) -> np.ndarray:
+    try:
+        return np.array(batch.values(name), dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"column {name!r}: weights are numbers, {error}") from None

@@ -1,0 +1,231 @@
+"""Tables of any kind, as batches of the native module.
+
+Nothing here imports pandas, polars or pyarrow: their objects are known by what they have, and files are read by
+pyarrow where it is installed.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain, islice
+from typing import Any
+
+import numpy as np
+
+from hinge import _native
+
+ROWS = 1 << 12
+"""Rows of a batch that is made of dicts."""
+
+FILE_ROWS = 1 << 16
+"""Rows of a batch that is read from a file."""
+
+_SUFFIXES = (".parquet", ".csv", ".csv.gz", ".jsonl", ".ndjson", ".arrow", ".feather")
+
+_WHAT = (
+    "a table is a data frame, an object with __arrow_c_stream__ or __arrow_c_array__, a dict of columns, an iterable of "
+    f"dicts or of tables, or the path of a file ({', '.join(_SUFFIXES)})"
+)
+
+
+class Table:
+    """A table that is read in batches, more than once where that is possible."""
+
+    def __init__(self, source: Any):
+        self._source = source
+        self._held: list[_native.TableBatch] | None = None
+        if not _is_table(source) and not isinstance(source, Iterable):
+            raise TypeError(f"{_WHAT}; got {type(source).__name__}")
+
+    @property
+    def is_once(self) -> bool:
+        """Whether it can be read but once."""
+        return isinstance(self._source, Iterator)
+
+    def hold(self) -> None:
+        """Keep the batches of what can be read once, to read them again."""
+        if self.is_once and self._held is None:
+            self._held = list(batches_of(self._source))
+
+    def batches(self) -> Iterator[_native.TableBatch]:
+        """All batches, from the beginning."""
+        return iter(self._held) if self._held is not None else batches_of(self._source)
+
+
+def _is_table(source: Any) -> bool:
+    return (
+        isinstance(source, (str, os.PathLike, Mapping))
+        or hasattr(source, "__arrow_c_stream__")
+        or hasattr(source, "__arrow_c_array__")
+        or _is_frame(source)
+    )
+
+
+def _is_frame(source: Any) -> bool:
+    return hasattr(source, "columns") and hasattr(source, "dtypes") and hasattr(source, "iloc")
+
+
+def batches_of(source: Any) -> Iterator[_native.TableBatch]:
+    """The batches of a table.
+
+    Raises
+    ------
+    TypeError
+        It is no table.
+    ValueError
+        A value or a column cannot be read; the message names the column and the row.
+    """
+    if isinstance(source, (str, os.PathLike)):
+        yield from _numbered(_file_batches(os.fspath(source)))
+    elif hasattr(source, "__arrow_c_stream__") and (stream := _stream(source)) is not None:
+        yield from stream
+    elif hasattr(source, "__arrow_c_array__"):
+        yield _native.TableBatch.of_arrow(*source.__arrow_c_array__(), 0)
+    elif _is_frame(source):
+        yield _of_columns({str(name): _frame_column(source, k) for k, name in enumerate(source.columns)}, len(source), 0)
+    elif isinstance(source, Mapping):
+        yield _of_mapping(source)
+    elif isinstance(source, Iterable):
+        yield from _of_items(source)
+    else:
+        raise TypeError(f"{_WHAT}; got {type(source).__name__}")
+
+
+def _stream(source: Any) -> Iterator[_native.TableBatch] | None:
+    """The batches of an Arrow stream; None for a pandas frame without pyarrow."""
+    try:
+        capsule = source.__arrow_c_stream__()
+    except ImportError:
+        if _is_frame(source):
+            return None
+        raise
+    return iter(_native.TableReader(capsule))
+
+
+def _numbered(batches: Iterable[Any]) -> Iterator[_native.TableBatch]:
+    """Batches of pyarrow, with the numbers of their rows."""
+    first_row = 0
+    for batch in batches:
+        found = _native.TableBatch.of_arrow(*batch.__arrow_c_array__(), first_row)
+        first_row += found.n_rows
+        yield found
+
+
+def _file_batches(path: str) -> Iterator[Any]:
+    suffix = next((suffix for suffix in _SUFFIXES if path.lower().endswith(suffix)), None)
+    if suffix is None:
+        raise ValueError(f"{path}: the name of a table's file ends with one of {', '.join(_SUFFIXES)}")
+    if not os.path.exists(path):
+        raise FileNotFoundError(2, "No such file or directory", path)
+    try:
+        import pyarrow as pa
+    except ImportError as error:
+        raise ImportError(f"to read {path} needs pyarrow: pip install 'hinge[parquet]'") from error
+    try:
+        yield from _read(path, suffix)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OSError) as error:
+        raise ValueError(f"{path} cannot be read: {error}") from error
+
+
+def _read(path: str, suffix: str) -> Iterator[Any]:
+    if suffix == ".parquet":
+        import pyarrow.parquet as parquet
+
+        with parquet.ParquetFile(path) as file:
+            yield from file.iter_batches(batch_size=FILE_ROWS)
+    elif suffix in (".csv", ".csv.gz"):
+        import pyarrow.csv as csv
+
+        yield from csv.open_csv(path)
+    elif suffix in (".jsonl", ".ndjson"):
+        import pyarrow.json as json
+
+        yield from json.open_json(path)
+    else:
+        yield from _read_ipc(path)
+
+
+def _read_ipc(path: str) -> Iterator[Any]:
+    import pyarrow as pa
+
+    with pa.memory_map(path) as file:
+        try:
+            reader = pa.ipc.open_file(file)
+        except pa.ArrowInvalid:
+            file.seek(0)
+            yield from pa.ipc.open_stream(file)
+            return
+        for k in range(reader.num_record_batches):
+            yield reader.get_batch(k)
+
+
+def _of_mapping(columns: Mapping[Any, Any]) -> _native.TableBatch:
+    made = {}
+    for name, values in columns.items():
+        if isinstance(values, (str, bytes)) or not hasattr(values, "__len__"):
+            raise TypeError(
+                f"column {name!r} is {values!r}: the values of a table in a dict are arrays or lists; a single row is a "
+                "list of one dict"
+            )
+        made[str(name)] = _values(values)
+    lengths = {name: len(values) for name, values in made.items()}
+    n_rows = next(iter(lengths.values()), 0)
+    return _of_columns(made, n_rows, 0)
+
+
+def _of_columns(columns: dict[str, Any], n_rows: int, first_row: int) -> _native.TableBatch:
+    return _native.TableBatch.of_columns(list(columns.items()), n_rows, first_row)
+
+
+def _values(values: Any) -> Any:
+    """An array of float64, int64 or bool, or a list."""
+    if isinstance(values, list):
+        return values
+    if isinstance(values, np.ndarray):
+        if values.ndim == 1 and values.dtype.kind in "fiub" and values.dtype.itemsize <= 8:
+            if values.dtype.kind == "b":
+                return np.ascontiguousarray(values)
+            is_whole = values.dtype.kind in "iu" and values.dtype != np.uint64
+            return np.ascontiguousarray(values, dtype=np.int64 if is_whole else np.float64)
+        return values.tolist() if values.dtype.kind != "O" else list(values)
+    return list(values)
+
+
+def _frame_column(frame: Any, k: int) -> Any:
+    """A column of a pandas frame, without pyarrow."""
+    values = frame.iloc[:, k]
+    kind = getattr(values.dtype, "kind", "O")
+    if isinstance(values.dtype, np.dtype) and kind in "fiub":
+        return _values(values.to_numpy())
+    return values.tolist()
+
+
+def _of_items(items: Iterable[Any]) -> Iterator[_native.TableBatch]:
+    """Rows in dicts, or tables one after the other."""
+    items = iter(items)
+    first = next(items, None)
+    if first is None:
+        return
+    if isinstance(first, Mapping) and not any(_is_column(value) for value in first.values()):
+        yield from _of_rows(chain([first], items))
+    elif _is_table(first):
+        yield from (batch for item in chain([first], items) for batch in batches_of(item))
+    else:
+        raise TypeError(f"{_WHAT}; got an iterable of {type(first).__name__}")
+
+
+def _is_column(value: Any) -> bool:
+    return isinstance(value, np.ndarray) or (hasattr(value, "dtype") and hasattr(value, "__len__"))
+
+
+def _of_rows(rows: Iterator[Any]) -> Iterator[_native.TableBatch]:
+    names: dict[str, None] = {}
+    first_row = 0
+    while batch := list(islice(rows, ROWS)):
+        for k, row in enumerate(batch):
+            if not isinstance(row, Mapping):
+                raise TypeError(f"row {first_row + k} is a {type(row).__name__}, the rows before are dicts")
+            names.update(dict.fromkeys(row))
+        yield _of_columns({str(name): [row.get(name) for row in batch] for name in names}, len(batch), first_row)
+        first_row += len(batch)

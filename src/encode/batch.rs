@@ -1,0 +1,142 @@
+//! Some rows of a table, as Arrow arrays by the names of their columns.
+
+use std::ops::Range;
+
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, ArrayRef};
+use arrow_schema::DataType;
+
+use super::cell::{Cell, RowResult, Said, ValueType, each_cell, value_type};
+use super::column::{SEPARATOR, not};
+use super::key::write_text;
+use super::spec::{ColumnSpec, Kind};
+use crate::{Error, Result};
+
+/// Some rows of a table.
+#[derive(Clone, Debug)]
+pub struct TableBatch {
+    /// Names and values, all of one length.
+    pub columns: Vec<(String, ArrayRef)>,
+    /// How many rows.
+    pub n_rows: usize,
+    /// The number of the first row, for messages.
+    pub first_row: usize,
+}
+
+/// The arrays that a column of an encoder reads.
+#[derive(Clone, Debug)]
+pub enum ColumnData<'a> {
+    /// One.
+    One(&'a ArrayRef),
+    /// Those of a cross.
+    Several(Vec<&'a ArrayRef>),
+}
+
+impl TableBatch {
+    /// The values of a column.
+    pub fn column(&self, name: &str) -> Option<&ArrayRef> {
+        self.columns.iter().find(|(column, _)| column == name).map(|(_, array)| array)
+    }
+
+    /// What a column of an encoder reads.
+    ///
+    /// # Errors
+    /// [`Error::Encoder`] for a column that is not there.
+    pub fn data(&self, spec: &ColumnSpec) -> Result<ColumnData<'_>> {
+        let get = |name: &str| {
+            self.column(name).ok_or_else(|| Error::Encoder {
+                reason: format!("the table has no column {name:?}, it has {}", self.names()),
+            })
+        };
+        Ok(match &spec.kind {
+            Kind::Cross { columns } => {
+                ColumnData::Several(columns.iter().map(|name| get(name)).collect::<Result<_>>()?)
+            }
+            _ => ColumnData::One(get(&spec.name)?),
+        })
+    }
+
+    fn names(&self) -> String {
+        let mut names: Vec<String> =
+            self.columns.iter().take(20).map(|(name, _)| format!("{name:?}")).collect();
+        if self.columns.len() > names.len() {
+            names.push(format!("and {} more", self.columns.len() - names.len()));
+        }
+        if names.is_empty() { "none".into() } else { names.join(", ") }
+    }
+
+    /// An error at a row of this batch.
+    pub fn error(&self, column: &str, (row, reason): (usize, String)) -> Error {
+        Error::Cell { column: column.into(), row: self.first_row + row, reason }
+    }
+
+    /// The type of the values of a column of an encoder.
+    ///
+    /// # Errors
+    /// [`Error::Cell`] for a type that cannot be encoded; [`Error::Encoder`] for a column that is not there.
+    pub fn value_type(&self, spec: &ColumnSpec) -> Result<Option<ValueType>> {
+        match self.data(spec)? {
+            ColumnData::One(array) => {
+                value_type(array.data_type()).map_err(|reason| self.error(&spec.name, (0, reason)))
+            }
+            ColumnData::Several(_) => Ok(Some(ValueType::Text)),
+        }
+    }
+}
+
+impl ColumnData<'_> {
+    /// Calls `visit` with every value of some rows.
+    ///
+    /// # Errors
+    /// The row of the first failure, and what it was.
+    pub fn each(&self, rows: Range<usize>, visit: &mut dyn FnMut(Cell<'_>) -> Said<()>) -> RowResult<()> {
+        match self {
+            Self::One(array) => each_cell(array, rows, visit),
+            Self::Several(arrays) => each_combination(arrays, rows, visit),
+        }
+    }
+
+    /// The values of a dictionary and which of them each row has, if there are not many more values than rows.
+    pub fn dictionary(&self) -> Option<(ArrayRef, Vec<usize>)> {
+        let Self::One(array) = self else { return None };
+        let is_dictionary = matches!(array.data_type(), DataType::Dictionary(_, _));
+        let dictionary = array.as_any_dictionary_opt().filter(|_| is_dictionary)?;
+        let values = dictionary.values();
+        (!values.is_empty() && values.len() <= array.len() + 1024)
+            .then(|| (values.clone(), dictionary.normalized_keys()))
+    }
+}
+
+/// The values of several columns in one string; missing where one of them is.
+fn each_combination(
+    arrays: &[&ArrayRef],
+    rows: Range<usize>,
+    visit: &mut dyn FnMut(Cell<'_>) -> Said<()>,
+) -> RowResult<()> {
+    let n = rows.len();
+    let mut texts: Vec<Option<Vec<u8>>> = vec![Some(Vec::new()); n];
+    for (k, array) in arrays.iter().enumerate() {
+        let mut row = 0;
+        each_cell(array, rows.clone(), &mut |cell| {
+            let slot = &mut texts[row];
+            row += 1;
+            if cell == Cell::Missing {
+                *slot = None;
+            } else if let Some(text) = slot {
+                if k > 0 {
+                    text.push(SEPARATOR);
+                }
+                if !write_text(cell, text) {
+                    return Err(not("a single value", cell));
+                }
+            }
+            Ok(())
+        })?;
+    }
+    for (row, text) in rows.zip(&texts) {
+        // Made of strings and blanks between them.
+        let text = text.as_ref().and_then(|text| str::from_utf8(text).ok());
+        visit(text.map_or(Cell::Missing, Cell::Text)).map_err(|reason| (row, reason))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,410 @@
+//! A column of a table whose encoding is settled, and what it makes of a value.
+
+use std::sync::Arc;
+
+use super::alphabet::Alphabet;
+use super::cell::{Cell, Said, ValueType};
+use super::counts::TermList;
+use super::key::{write_key, write_text};
+use super::part::{Hasher, Part, sort};
+use super::spec::{ColumnSpec, Kind, Missing, Norm, Scale, Weighting};
+use super::terms::{TokenBuffer, Tokenizer};
+use crate::names::{NameKey, NameTable};
+
+/// Stands between the values of a cross: no text has it but by accident, so that ("a b", "c") and ("a", "b c")
+/// are two combinations.
+pub const SEPARATOR: u8 = 0x1f;
+/// What follows the name of a column when a missing value is hashed.
+const IS_MISSING: &[u8] = b" is missing";
+/// Terms whose slots are asked for before the first one is read: the latency of memory over the time of a hash.
+const AHEAD: usize = 16;
+
+/// Where the names of a column go.
+#[derive(Clone, Debug)]
+pub enum Places {
+    /// Into columns by their hash.
+    Hashed(Hasher),
+    /// To what was there in the fit.
+    Counted {
+        /// Number within the column of the table.
+        table: NameTable,
+        /// The first column of the result.
+        first: u32,
+    },
+}
+
+/// A column whose encoding is settled.
+#[derive(Clone, Debug)]
+pub struct FittedColumn {
+    /// What was asked for.
+    pub spec: ColumnSpec,
+    /// What its values were in the fit.
+    pub value_type: Option<ValueType>,
+    /// Where names go.
+    pub places: Places,
+    /// The column of missing values, if there is one (for hashed names, any).
+    pub missing: Option<(u32, f32)>,
+    /// What numbers are divided by.
+    pub scale: f64,
+    /// Where inner bins begin.
+    pub edges: Vec<f64>,
+    /// What the values of terms are multiplied by, in the order of their numbers.
+    pub factors: Option<Vec<f64>>,
+    /// What was there in the fit, sorted; nothing where names are hashed.
+    pub terms: TermList,
+    /// Cuts texts into terms.
+    pub tokenizer: Option<Tokenizer>,
+    /// `name=`, and so on: what stands in front of a name when it is hashed.
+    prefix: Vec<u8>,
+}
+
+/// What one value of a category becomes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Coded {
+    /// An entry.
+    Entry(u32, f32),
+    /// A missing value without a column.
+    Nothing,
+    /// A value that was not there in the fit.
+    Unseen,
+}
+
+/// How often values were not as in the fit.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Drift {
+    /// Categories and terms that were not there.
+    pub unseen: u64,
+    /// Values that are missing.
+    pub missing: u64,
+}
+
+/// Memory that is used again for the next value.
+#[derive(Debug, Default)]
+pub struct Scratch {
+    tokens: TokenBuffer,
+    numbers: Vec<u32>,
+    spare: Vec<u32>,
+    values: Vec<f64>,
+    keys: Vec<NameKey>,
+    name: Vec<u8>,
+    /// Of the column at hand; whoever reads it sets it back.
+    pub drift: Drift,
+}
+
+impl FittedColumn {
+    /// A column without what is found in a fit.
+    pub fn new(spec: ColumnSpec, places: Places, alphabet: Option<&Arc<Alphabet>>) -> Self {
+        let tokenizer = match (&spec.kind, alphabet) {
+            (Kind::Text(text, _), Some(alphabet)) => Some(Tokenizer::new(text, alphabet.clone())),
+            _ => None,
+        };
+        let prefix = match spec.kind.weighting() {
+            Some(weighting) => weighting.prefix.clone().into_bytes(),
+            None => [spec.name.as_bytes(), b"="].concat(),
+        };
+        let missing = match (&places, spec.missing) {
+            (Places::Hashed(hasher), Missing::Own) => {
+                Some(hasher.entry(&[spec.name.as_bytes(), IS_MISSING].concat()))
+            }
+            _ => None,
+        };
+        Self {
+            spec,
+            value_type: None,
+            places,
+            missing,
+            scale: 1.0,
+            edges: vec![],
+            factors: None,
+            terms: TermList::default(),
+            tokenizer,
+            prefix,
+        }
+    }
+
+    /// Appends what a value becomes to the last row of `out`, whose entries stay in order.
+    ///
+    /// # Errors
+    /// A value that the column cannot have, in words.
+    pub fn encode(&self, cell: Cell<'_>, scratch: &mut Scratch, out: &mut Part) -> Said<()> {
+        if cell == Cell::Missing {
+            scratch.drift.missing += 1;
+            if let Some((column, value)) = self.missing {
+                out.push(column, value);
+            }
+            return Ok(());
+        }
+        match &self.spec.kind {
+            Kind::Numeric(Scale::Bins) => self.bin(cell, out),
+            Kind::Numeric(_) => self.number(cell, out),
+            Kind::Categorical { .. } | Kind::Cross { .. } => {
+                let coded = self.code(cell, scratch)?;
+                self.push_coded(coded, scratch, out)
+            }
+            Kind::Text(_, weighting) => {
+                let Cell::Text(text) = cell else { return Err(not("a string", cell)) };
+                self.terms(Terms::Text(text), weighting, scratch, out);
+                Ok(())
+            }
+            Kind::Tokens(weighting) => {
+                let Cell::Strings(list) = cell else { return Err(not("a list of strings", cell)) };
+                if let Some(k) = list.iter().position(Option::is_none) {
+                    return Err(format!("entry {k} of the list is missing: leave it out, or name it"));
+                }
+                self.terms(Terms::List(list), weighting, scratch, out);
+                Ok(())
+            }
+        }
+    }
+
+    /// Appends an entry, or counts an unseen value.
+    #[inline]
+    pub fn push_coded(&self, coded: Coded, scratch: &mut Scratch, out: &mut Part) -> Said<()> {
+        match coded {
+            Coded::Entry(column, value) => out.push(column, value),
+            Coded::Nothing => {}
+            Coded::Unseen => scratch.drift.unseen += 1,
+        }
+        Ok(())
+    }
+
+    /// What a category becomes.
+    ///
+    /// # Errors
+    /// A value that was not there in the fit, where that is an error.
+    pub fn code(&self, cell: Cell<'_>, scratch: &mut Scratch) -> Said<Coded> {
+        if cell == Cell::Missing {
+            return Ok(self.missing.map_or(Coded::Nothing, |(column, value)| Coded::Entry(column, value)));
+        }
+        let name = &mut scratch.name;
+        name.clear();
+        match &self.places {
+            Places::Hashed(hasher) => {
+                name.extend_from_slice(&self.prefix);
+                if !write_text(cell, name) {
+                    return Err(not("a single value", cell));
+                }
+                let (column, sign) = hasher.entry(name);
+                Ok(Coded::Entry(column, sign))
+            }
+            Places::Counted { table, first } => {
+                if matches!(cell, Cell::Strings(_)) {
+                    return Err(not("a single value", cell));
+                }
+                let is_of_type = self.value_type.is_some_and(|of| write_key(cell, of, name));
+                match is_of_type.then(|| table.column(NameKey::of_bytes(name))).flatten() {
+                    Some(column) => Ok(Coded::Entry(first + column, 1.0)),
+                    None if matches!(self.spec.kind, Kind::Categorical { refuses_unknown: true }) => {
+                        Err(format!("{} was not there in the fit", shown(cell)))
+                    }
+                    None => Ok(Coded::Unseen),
+                }
+            }
+        }
+    }
+
+    /// Calls `note` with each name that a value stands for, and the entry it becomes: terms as often as they
+    /// occur, with the value that they share.
+    ///
+    /// # Errors
+    /// As for [`Self::encode`].
+    pub fn explain(&self, cell: Cell<'_>, note: &mut dyn FnMut(String, u32, f32)) -> Said<()> {
+        let (mut scratch, mut part) = (Scratch::default(), Part::default());
+        self.encode(cell, &mut scratch, &mut part)?;
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let mut entry = |name: String, column: u32| {
+            if let Ok(at) = part.indices.binary_search(&(column as i32)) {
+                note(name, column, part.values[at]);
+            }
+        };
+        let terms = match cell {
+            Cell::Text(text) if matches!(self.spec.kind, Kind::Text(..)) => Terms::Text(text),
+            Cell::Strings(list) => Terms::List(list),
+            _ => {
+                let mut name = Vec::new();
+                write_text(cell, &mut name);
+                part.indices.iter().for_each(|column| entry(text(&name), *column as u32));
+                return Ok(());
+            }
+        };
+        let mut names = Vec::new();
+        terms.each(self.tokenizer.as_ref(), &mut scratch.tokens, |term| names.push(term.to_vec()));
+        names.sort_unstable();
+        names.dedup();
+        for name in names {
+            match &self.places {
+                Places::Hashed(hasher) => {
+                    entry(text(&name), hasher.entry(&[&self.prefix, &*name].concat()).0)
+                }
+                Places::Counted { table, first } => {
+                    if let Some(number) = table.column(NameKey::of_bytes(&name)) {
+                        entry(text(&name), first + number);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn number(&self, cell: Cell<'_>, out: &mut Part) -> Said<()> {
+        let value = number(cell)?;
+        let scaled = (value / self.scale) as f32;
+        if !scaled.is_finite() {
+            return Err(format!("{value} is too large for single precision"));
+        }
+        if scaled != 0.0 {
+            let (column, sign) = match &self.places {
+                Places::Hashed(hasher) => hasher.entry(self.spec.name.as_bytes()),
+                Places::Counted { first, .. } => (*first, 1.0),
+            };
+            out.push(column, sign * scaled);
+        }
+        Ok(())
+    }
+
+    fn bin(&self, cell: Cell<'_>, out: &mut Part) -> Said<()> {
+        let value = number(cell)?;
+        let bin = self.edges.partition_point(|edge| *edge <= value);
+        let (column, sign) = match &self.places {
+            Places::Hashed(hasher) => hasher.entry(format!("{}=bin {bin}", self.spec.name).as_bytes()),
+            Places::Counted { first, .. } => (first + bin as u32, 1.0),
+        };
+        out.push(column, sign);
+        Ok(())
+    }
+
+    fn terms(&self, terms: Terms<'_>, weighting: &Weighting, scratch: &mut Scratch, out: &mut Part) {
+        scratch.numbers.clear();
+        let shift = match &self.places {
+            Places::Hashed(hasher) => {
+                self.hash_terms(terms, hasher, scratch);
+                1
+            }
+            Places::Counted { table, .. } => {
+                self.find_terms(terms, table, scratch);
+                0
+            }
+        };
+        sort(&mut scratch.numbers, &mut scratch.spare);
+        let first = if let Places::Counted { first, .. } = &self.places { *first } else { 0 };
+        scratch.values.clear();
+        for run in scratch.numbers.chunk_by(|a, b| a >> shift == b >> shift) {
+            // Hashed numbers end with their sign, and so the negative ones come first.
+            let count = match shift {
+                0 => run.len() as f64,
+                _ => 2.0 * run.iter().map(|number| number & 1).sum::<u32>() as f64 - run.len() as f64,
+            };
+            let number = run[0] >> shift;
+            out.indices.push((first + number) as i32);
+            scratch.values.push(self.weight(count, number, weighting));
+        }
+        let divisor = norm(&scratch.values, weighting.norm);
+        out.values.extend(scratch.values.iter().map(|value| (value / divisor) as f32));
+    }
+
+    /// The value of a term, before the norm.
+    #[inline]
+    fn weight(&self, count: f64, number: u32, weighting: &Weighting) -> f64 {
+        let mut value = if weighting.binary { 1.0 } else { count };
+        if weighting.sublinear {
+            value = value.ln() + 1.0;
+        }
+        self.factors.as_ref().map_or(value, |factors| value * factors[number as usize])
+    }
+
+    fn hash_terms(&self, terms: Terms<'_>, hasher: &Hasher, scratch: &mut Scratch) {
+        let Scratch { tokens, numbers, name, .. } = scratch;
+        if self.prefix.is_empty() {
+            terms.each(self.tokenizer.as_ref(), tokens, |term| numbers.push(hasher.packed(term)));
+        } else {
+            terms.each(self.tokenizer.as_ref(), tokens, |term| {
+                name.clear();
+                name.extend_from_slice(&self.prefix);
+                name.extend_from_slice(term);
+                numbers.push(hasher.packed(name));
+            });
+        }
+    }
+
+    /// The numbers of the terms that were there in the fit. Slots are asked for some terms ahead.
+    fn find_terms(&self, terms: Terms<'_>, table: &NameTable, scratch: &mut Scratch) {
+        let Scratch { tokens, numbers, keys, drift, .. } = scratch;
+        keys.clear();
+        terms.each(self.tokenizer.as_ref(), tokens, |term| keys.push(NameKey::of_bytes(term)));
+        keys.iter().take(AHEAD).for_each(|key| table.prefetch(*key));
+        for (k, key) in keys.iter().enumerate() {
+            if let Some(ahead) = keys.get(k + AHEAD) {
+                table.prefetch(*ahead);
+            }
+            match table.column(*key) {
+                Some(number) => numbers.push(number),
+                None => drift.unseen += 1,
+            }
+        }
+    }
+}
+
+/// What terms come from.
+#[derive(Clone, Copy)]
+pub enum Terms<'a> {
+    /// A text that is cut.
+    Text(&'a str),
+    /// A list, none of which is missing.
+    List(&'a [Option<&'a str>]),
+}
+
+impl Terms<'_> {
+    /// Calls `f` with every term.
+    #[inline]
+    pub fn each(self, tokenizer: Option<&Tokenizer>, buffer: &mut TokenBuffer, mut f: impl FnMut(&[u8])) {
+        match (self, tokenizer) {
+            (Self::Text(text), Some(tokenizer)) => tokenizer.each(text, buffer, f),
+            (Self::Text(text), None) => f(text.as_bytes()),
+            (Self::List(list), _) => list.iter().flatten().for_each(|term| f(term.as_bytes())),
+        }
+    }
+}
+
+/// The number of a cell.
+///
+/// # Errors
+/// For what is no finite number.
+pub fn number(cell: Cell<'_>) -> Said<f64> {
+    match cell {
+        Cell::Whole(value) => Ok(value as f64),
+        Cell::Truth(value) => Ok(f64::from(u8::from(value))),
+        Cell::Real(value) if value.is_finite() => Ok(value),
+        Cell::Real(value) => Err(format!("{value} is not finite")),
+        other => Err(not("a number", other)),
+    }
+}
+
+fn norm(values: &[f64], norm: Norm) -> f64 {
+    let norm = match norm {
+        Norm::None => 1.0,
+        Norm::L1 => values.iter().map(|value| value.abs()).sum(),
+        Norm::L2 => values.iter().map(|value| value * value).sum::<f64>().sqrt(),
+    };
+    if norm == 0.0 { 1.0 } else { norm }
+}
+
+/// "expected a number, got 'abc'".
+pub fn not(expected: &str, cell: Cell<'_>) -> String {
+    format!("{expected} was expected, got {}", shown(cell))
+}
+
+/// A value for a message, cut short.
+pub fn shown(cell: Cell<'_>) -> String {
+    const LONGEST: usize = 60;
+    match cell {
+        Cell::Text(text) if text.chars().count() > LONGEST => {
+            format!("{:?} and so on", text.chars().take(LONGEST).collect::<String>())
+        }
+        Cell::Text(text) => format!("{text:?}"),
+        Cell::Whole(value) => value.to_string(),
+        Cell::Real(value) => value.to_string(),
+        Cell::Truth(value) => value.to_string(),
+        Cell::Missing => "a missing value".into(),
+        Cell::Strings(list) => format!("a list of {} strings", list.len()),
+    }
+}

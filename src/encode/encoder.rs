@@ -1,0 +1,207 @@
+//! A fitted encoder: rows of a table in, rows of a sparse matrix out.
+//!
+//! A batch falls into chunks of [`CHUNK`] rows, which threads encode on their own, column after column of the
+//! table, and which are appended in their order: the result does not depend on the number of threads.
+
+use std::sync::Arc;
+
+use arrow_array::Array;
+
+use super::alphabet::Alphabet;
+use super::batch::{ColumnData, TableBatch};
+use super::cell::{Cell, RowResult, Said, each_cell};
+use super::column::{Coded, Drift, FittedColumn, Places, Scratch};
+use super::part::Part;
+use super::spec::{Kind, Numbering};
+use crate::fit::Monitor;
+use crate::{Error, Result, parallel};
+
+/// Rows that one thread encodes at a time.
+pub const CHUNK: usize = 512;
+/// Chunks whose results are held until they are appended.
+const HELD: usize = 16;
+
+/// A fitted encoder.
+#[derive(Clone, Debug)]
+pub struct Encoder {
+    /// How columns of the result are numbered.
+    pub numbering: Numbering,
+    /// The columns of the table.
+    pub columns: Vec<FittedColumn>,
+    /// What words are made of, if there are texts.
+    pub alphabet: Option<Arc<Alphabet>>,
+    /// Columns of the result.
+    pub n_features: u32,
+}
+
+/// What one column of the encoder reads in a batch.
+enum Input<'a> {
+    Values(ColumnData<'a>),
+    /// What each value of a dictionary becomes, and which of them each row has.
+    Codes {
+        codes: Vec<Said<Coded>>,
+        keys: Vec<usize>,
+        data: ColumnData<'a>,
+    },
+}
+
+impl Encoder {
+    /// Appends the rows of a batch to `out`, and to `drift` how often each column was not as in the fit.
+    ///
+    /// # Errors
+    /// [`Error::Cell`] for the first value, in the order of chunks and columns, that cannot be encoded;
+    /// [`Error::Encoder`] for a column that is not there; [`Error::Memory`]; [`Error::Cancelled`].
+    pub fn encode(
+        &self,
+        batch: &TableBatch,
+        monitor: &dyn Monitor,
+        out: &mut Part,
+        drift: &mut [Drift],
+    ) -> Result<()> {
+        let inputs: Vec<Input<'_>> =
+            self.columns.iter().map(|column| self.input(column, batch)).collect::<Result<_>>()?;
+        let starts: Vec<usize> = (0..batch.n_rows).step_by(CHUNK).collect();
+        for window in starts.chunks(HELD) {
+            if monitor.cancelled() {
+                return Err(Error::Cancelled);
+            }
+            let parts = parallel::try_map(window.iter().copied(), |_, start| {
+                self.encode_chunk(batch, &inputs, start..(start + CHUNK).min(batch.n_rows))
+            })?;
+            for (part, found) in &parts {
+                out.append(part)?;
+                for (sum, more) in drift.iter_mut().zip(found) {
+                    sum.unseen += more.unseen;
+                    sum.missing += more.missing;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn input<'a>(&self, column: &FittedColumn, batch: &'a TableBatch) -> Result<Input<'a>> {
+        let data = batch.data(&column.spec)?;
+        let dictionary = data.dictionary().filter(|_| matches!(column.spec.kind, Kind::Categorical { .. }));
+        let Some((values, keys)) = dictionary else { return Ok(Input::Values(data)) };
+        let mut codes = Vec::with_capacity(values.len());
+        let mut scratch = Scratch::default();
+        // A value that cannot be encoded is an error only where a row has it.
+        each_cell(&values, 0..values.len(), &mut |cell| {
+            codes.push(column.code(cell, &mut scratch));
+            Ok(())
+        })
+        .map_err(|error| batch.error(&column.spec.name, error))?;
+        Ok(Input::Codes { codes, keys, data })
+    }
+
+    fn encode_chunk(
+        &self,
+        batch: &TableBatch,
+        inputs: &[Input<'_>],
+        rows: std::ops::Range<usize>,
+    ) -> Result<(Part, Vec<Drift>)> {
+        let n = rows.len();
+        let (mut scratch, mut drift) = (Scratch::default(), Vec::with_capacity(inputs.len()));
+        let mut parts = Vec::with_capacity(inputs.len());
+        for (column, input) in self.columns.iter().zip(inputs) {
+            let mut part = Part::default();
+            encode_rows(column, input, rows.clone(), &mut scratch, &mut part)
+                .map_err(|error| batch.error(&column.spec.name, error))?;
+            parts.push(part);
+            drift.push(std::mem::take(&mut scratch.drift));
+        }
+        Ok((self.joined(parts, n), drift))
+    }
+
+    fn joined(&self, mut parts: Vec<Part>, n_rows: usize) -> Part {
+        match (self.numbering, parts.len()) {
+            (_, 1) => parts.remove(0),
+            (Numbering::Counted, _) => Part::beside(&parts, n_rows),
+            (Numbering::Hashed { .. }, _) => Part::summed(&parts, n_rows),
+        }
+    }
+
+    /// Appends one row, whose values `cell` hands over: `cell(name, visit)` calls `visit` with the value of a
+    /// column of the table, once.
+    ///
+    /// # Errors
+    /// As for [`Self::encode`], and those of `cell`.
+    pub fn encode_row<E: From<Error>>(
+        &self,
+        scratch: &mut Scratch,
+        drift: &mut [Drift],
+        mut cell: impl FnMut(
+            &FittedColumn,
+            &mut dyn FnMut(Cell<'_>) -> Said<()>,
+        ) -> std::result::Result<Said<()>, E>,
+    ) -> std::result::Result<Part, E> {
+        let mut parts = Vec::with_capacity(self.columns.len());
+        for (k, column) in self.columns.iter().enumerate() {
+            let mut part = Part::default();
+            cell(column, &mut |cell| column.encode(cell, scratch, &mut part))?
+                .map_err(|reason| Error::Cell { column: column.spec.name.clone(), row: 0, reason })?;
+            part.end_row();
+            parts.push(part);
+            let found = std::mem::take(&mut scratch.drift);
+            if let Some(sum) = drift.get_mut(k) {
+                sum.unseen += found.unseen;
+                sum.missing += found.missing;
+            }
+        }
+        Ok(self.joined(parts, 1))
+    }
+
+    /// The first columns of the result, of each column of the table, and their number: for counted names.
+    pub fn widths(&self) -> Vec<(u32, u32)> {
+        self.columns
+            .iter()
+            .map(|column| match &column.places {
+                Places::Hashed(_) => (0, self.n_features),
+                Places::Counted { first, .. } => (*first, column.width()),
+            })
+            .collect()
+    }
+}
+
+impl FittedColumn {
+    /// Columns of the result that a counted column takes up.
+    pub fn width(&self) -> u32 {
+        let own = match (&self.spec.kind, &self.places) {
+            (Kind::Numeric(super::spec::Scale::Bins), _) => self.edges.len() as u32 + 1,
+            (Kind::Numeric(_), _) => 1,
+            (_, Places::Counted { table, .. }) => table.len() as u32,
+            (_, Places::Hashed(_)) => 0,
+        };
+        own + u32::from(self.missing.is_some())
+    }
+}
+
+fn encode_rows(
+    column: &FittedColumn,
+    input: &Input<'_>,
+    rows: std::ops::Range<usize>,
+    scratch: &mut Scratch,
+    part: &mut Part,
+) -> RowResult<()> {
+    match input {
+        Input::Values(data) => data.each(rows, &mut |cell| {
+            column.encode(cell, scratch, part)?;
+            part.end_row();
+            Ok(())
+        }),
+        Input::Codes { codes, keys, data } => {
+            let ColumnData::One(array) = data else { return Ok(()) };
+            let nulls = array.nulls();
+            for row in rows {
+                if nulls.is_some_and(|nulls| nulls.is_null(row)) {
+                    column.encode(Cell::Missing, scratch, part).map_err(|reason| (row, reason))?;
+                } else {
+                    let coded = codes[keys[row]].clone().map_err(|reason| (row, reason))?;
+                    column.push_coded(coded, scratch, part).map_err(|reason| (row, reason))?;
+                }
+                part.end_row();
+            }
+            Ok(())
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! MurmurHash3 of 32 bits (Austin Appleby's public-domain `MurmurHash3_x86_32`), the hash by which
+//! scikit-learn's `FeatureHasher` and Vowpal Wabbit number features.
+//!
+//! ```text
+//!     h = seed
+//!     for each word of 4 bytes, little-endian:   h = 5 rotl13(h ^ c2 rotl15(c1 word)) + 0xe6546b64
+//!     what is left, up to 3 bytes:               h = h ^ c2 rotl15(c1 rest)
+//!     h = mix(h ^ length)
+//! ```
+//!
+//! Ours because the kept crates read from a stream or make 128 bits: for names of some ten bytes that costs
+//! several times the hash itself.
+
+const C1: u32 = 0xcc9e_2d51;
+const C2: u32 = 0x1b87_3593;
+
+/// The hash of some bytes, as a signed number of 32 bits.
+#[inline]
+pub fn murmur3(bytes: &[u8], seed: u32) -> i32 {
+    let (words, rest) = bytes.as_chunks::<4>();
+    let mut hash = words.iter().fold(seed, |hash, word| {
+        (hash ^ scrambled(u32::from_le_bytes(*word)))
+            .rotate_left(13)
+            .wrapping_mul(5)
+            .wrapping_add(0xe654_6b64)
+    });
+    if !rest.is_empty() {
+        hash ^= scrambled(rest.iter().rev().fold(0, |word, byte| word << 8 | u32::from(*byte)));
+    }
+    hash ^= bytes.len() as u32;
+    hash = (hash ^ hash >> 16).wrapping_mul(0x85eb_ca6b);
+    hash = (hash ^ hash >> 13).wrapping_mul(0xc2b2_ae35);
+    (hash ^ hash >> 16) as i32
+}
+
+#[inline(always)]
+fn scrambled(word: u32) -> u32 {
+    word.wrapping_mul(C1).rotate_left(15).wrapping_mul(C2)
+}
+
+/// The column of a hash among `n` columns, and whether its sign is positive (`FeatureHasher`'s rule: `|h|`
+/// modulo `n`, where -2^31 counts as 2^31).
+#[inline(always)]
+pub fn place(hash: i32, n: u32) -> (u32, bool) {
+    (hash.unsigned_abs() % n, hash >= 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hashes_are_those_of_scikit_learn() {
+        for (text, hash) in [
+            ("a", 1_009_084_850),
+            ("dog", -1_312_749_093),
+            ("naïve", 992_511_445),
+            ("cat=black", 1_218_447_447),
+            ("", 0),
+        ] {
+            assert_eq!(murmur3(text.as_bytes(), 0), hash, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn the_smallest_hash_has_a_column_too() {
+        assert_eq!(place(i32::MIN, 1000), (648, false));
+        assert_eq!(place(-1, 1 << 20), (1, false));
+        assert_eq!(place(i32::MAX, 1 << 31), ((1 << 31) - 1, true));
+    }
+}

@@ -1,0 +1,417 @@
+//! What a fit has to know of a table: names and how often they occur, spreads of numbers, types.
+
+use std::mem;
+use std::sync::Arc;
+
+use super::alphabet::Alphabet;
+use super::batch::{ColumnData, TableBatch};
+use super::cell::{Cell, Said, ValueType};
+use super::column::{FittedColumn, Places, Terms, not, number};
+use super::counts::{TermCounts, TermList};
+use super::encoder::{CHUNK, Encoder};
+use super::key::{write_key, write_text};
+use super::part::Hasher;
+use super::spec::{ColumnSpec, Kind, Missing, Numbering, Scale, check};
+use super::terms::{TokenBuffer, Tokenizer};
+use crate::fit::Monitor;
+use crate::{Error, Result, memory, parallel};
+
+/// The first reading of a table.
+#[derive(Debug)]
+pub struct Survey {
+    numbering: Numbering,
+    alphabet: Option<Arc<Alphabet>>,
+    columns: Vec<Surveyed>,
+    /// Rows that were read.
+    pub n_rows: usize,
+}
+
+/// What is known of a column.
+#[derive(Debug)]
+pub struct Surveyed {
+    /// What was asked for.
+    pub spec: ColumnSpec,
+    /// What its values are; None before there was one.
+    pub value_type: Option<ValueType>,
+    /// Values that are missing.
+    pub n_missing: u64,
+    /// Names, after [`Survey::close`].
+    pub counts: TermCounts,
+    /// Numbers.
+    pub spread: Spread,
+    /// All numbers, where bins are made of them.
+    pub values: Vec<f64>,
+    tokenizer: Option<Tokenizer>,
+    lanes: Vec<Lane>,
+    settled: Settled,
+}
+
+/// What the caller has decided.
+#[derive(Debug, Default)]
+pub struct Settled {
+    /// Terms that are kept, sorted.
+    pub terms: TermList,
+    /// What their values are multiplied by.
+    pub factors: Option<Vec<f64>>,
+    /// What numbers are divided by.
+    pub scale: Option<f64>,
+    /// Where inner bins begin.
+    pub edges: Vec<f64>,
+}
+
+/// The names that one thread has seen.
+#[derive(Debug)]
+struct Lane {
+    counts: TermCounts,
+    tokens: TokenBuffer,
+    key: Vec<u8>,
+    n_missing: u64,
+}
+
+/// Count, mean and sum of squared deviations of some numbers.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Spread {
+    /// How many.
+    pub count: u64,
+    /// Their mean.
+    pub mean: f64,
+    /// Sum of squares of their distances from the mean.
+    pub squares: f64,
+    /// Largest absolute value.
+    pub largest: f64,
+}
+
+impl Spread {
+    fn of(values: &[f64]) -> Self {
+        let count = values.len() as u64;
+        let mean = if count == 0 { 0.0 } else { values.iter().sum::<f64>() / count as f64 };
+        let squares = values.iter().map(|value| (value - mean) * (value - mean)).sum();
+        Self { count, mean, squares, largest: values.iter().fold(0.0, |most, value| most.max(value.abs())) }
+    }
+
+    /// Those of both (Chan, Golub and LeVeque's rule).
+    fn merge(&mut self, other: Self) {
+        let count = self.count + other.count;
+        if other.count == 0 {
+            return;
+        }
+        let (difference, share) = (other.mean - self.mean, other.count as f64 / count as f64);
+        self.squares += other.squares + difference * difference * share * self.count as f64;
+        self.mean += difference * share;
+        self.count = count;
+        self.largest = self.largest.max(other.largest);
+    }
+}
+
+impl Survey {
+    /// A survey of nothing yet.
+    ///
+    /// # Errors
+    /// [`Error::Encoder`] for columns that contradict each other.
+    pub fn new(
+        numbering: Numbering,
+        columns: Vec<ColumnSpec>,
+        alphabet: Option<Arc<Alphabet>>,
+    ) -> Result<Self> {
+        check(numbering, &columns)?;
+        let columns = columns
+            .into_iter()
+            .map(|spec| Surveyed {
+                tokenizer: match (&spec.kind, &alphabet) {
+                    (Kind::Text(text, _), Some(alphabet)) => Some(Tokenizer::new(text, alphabet.clone())),
+                    _ => None,
+                },
+                spec,
+                value_type: None,
+                n_missing: 0,
+                counts: TermCounts::new(),
+                spread: Spread::default(),
+                values: vec![],
+                lanes: vec![],
+                settled: Settled::default(),
+            })
+            .collect();
+        Ok(Self { numbering, alphabet, columns, n_rows: 0 })
+    }
+
+    /// What is known of the columns.
+    pub fn columns(&self) -> &[Surveyed] {
+        &self.columns
+    }
+
+    /// Whether rows have to be read, or types are enough.
+    pub fn needs_rows(&self) -> bool {
+        let is_counted = self.numbering == Numbering::Counted;
+        is_counted
+            || self
+                .columns
+                .iter()
+                .any(|column| matches!(column.spec.kind, Kind::Numeric(scale) if scale != Scale::None))
+    }
+
+    /// Notes the types of a batch.
+    ///
+    /// # Errors
+    /// [`Error::Cell`] for types that do not go with the kinds of columns, or with those of earlier batches;
+    /// [`Error::Encoder`] for a column that is not there.
+    pub fn add_types(&mut self, batch: &TableBatch) -> Result<()> {
+        for column in &mut self.columns {
+            let Some(found) = batch.value_type(&column.spec)? else { continue };
+            let reason = match (&column.spec.kind, found, column.value_type) {
+                (Kind::Numeric(_), ValueType::Text | ValueType::Strings, _) => {
+                    format!("a numeric column has numbers, this one has {found} in each row")
+                }
+                (Kind::Text(..), other, _) if other != ValueType::Text => {
+                    format!("a column of texts has strings, this one has {other} in each row")
+                }
+                (Kind::Tokens(_), other, _) if other != ValueType::Strings => {
+                    format!("a column of tokens has lists of strings, this one has {other} in each row")
+                }
+                (Kind::Categorical { .. }, ValueType::Strings, _) => {
+                    format!("a categorical column has single values, this one has {found} in each row")
+                }
+                (Kind::Categorical { .. }, _, Some(before)) if before != found => {
+                    format!("the values of this batch are each {found}, those before were each {before}")
+                }
+                _ => {
+                    column.value_type = Some(found);
+                    continue;
+                }
+            };
+            return Err(batch.error(&column.spec.name, (0, reason)));
+        }
+        Ok(())
+    }
+
+    /// Reads a batch.
+    ///
+    /// # Errors
+    /// As for [`Self::add_types`]; [`Error::Cell`] for a value that the column cannot have.
+    pub fn add(&mut self, batch: &TableBatch, monitor: &dyn Monitor) -> Result<()> {
+        self.add_types(batch)?;
+        let is_counted = self.numbering == Numbering::Counted;
+        for column in &mut self.columns {
+            let data = batch.data(&column.spec)?;
+            let added = match column.spec.kind {
+                Kind::Numeric(scale) => column.add_numbers(&data, batch.n_rows, scale, is_counted),
+                _ if is_counted => column.add_names(&data, batch.n_rows, monitor),
+                _ => Ok(()),
+            };
+            added.map_err(|error| match error {
+                Failure::At(row, reason) => batch.error(&column.spec.name, (row, reason)),
+                Failure::Other(error) => error,
+            })?;
+        }
+        self.n_rows += batch.n_rows;
+        Ok(())
+    }
+
+    /// Ends the reading: what threads have seen becomes one.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] for 2^31 names or more.
+    pub fn close(&mut self) -> Result<()> {
+        for column in &mut self.columns {
+            for lane in mem::take(&mut column.lanes) {
+                column.n_missing += lane.n_missing;
+                if column.counts.list().is_empty() {
+                    column.counts = lane.counts;
+                } else {
+                    column.counts.merge(&lane.counts)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Settles a column.
+    pub fn settle(&mut self, k: usize, settled: Settled) {
+        self.columns[k].settled = settled;
+    }
+
+    /// The encoder.
+    ///
+    /// # Errors
+    /// [`Error::Encoder`] for more columns than a result may have.
+    pub fn encoder(&mut self) -> Result<Encoder> {
+        let mut columns = Vec::with_capacity(self.columns.len());
+        let mut next = 0_u64;
+        for surveyed in &mut self.columns {
+            let settled = mem::take(&mut surveyed.settled);
+            let places = match self.numbering {
+                Numbering::Hashed { n_features, alternate_sign } => {
+                    Places::Hashed(Hasher::new(n_features, alternate_sign))
+                }
+                Numbering::Counted => Places::Counted { table: settled.terms.table()?, first: next as u32 },
+            };
+            let mut column = FittedColumn::new(surveyed.spec.clone(), places, self.alphabet.as_ref());
+            column.value_type = surveyed.value_type;
+            column.scale = settled.scale.unwrap_or(1.0);
+            column.edges = settled.edges;
+            column.factors = settled.factors;
+            if let Places::Counted { .. } = column.places {
+                let has_own = surveyed.n_missing > 0 && surveyed.spec.missing == Missing::Own;
+                let last = next + u64::from(column.width());
+                column.missing = has_own.then_some((last as u32, 1.0));
+                next = last + u64::from(has_own);
+            }
+            column.terms = settled.terms;
+            columns.push(column);
+        }
+        Encoder::new(self.numbering, columns, self.alphabet.clone(), next)
+    }
+}
+
+/// A value that cannot be, with its row; or another error.
+enum Failure {
+    At(usize, String),
+    Other(Error),
+}
+
+impl From<(usize, String)> for Failure {
+    fn from((row, reason): (usize, String)) -> Self {
+        Self::At(row, reason)
+    }
+}
+
+impl Surveyed {
+    fn add_numbers(
+        &mut self,
+        data: &ColumnData<'_>,
+        n_rows: usize,
+        scale: Scale,
+        is_counted: bool,
+    ) -> std::result::Result<(), Failure> {
+        if scale == Scale::None && !is_counted {
+            return Ok(());
+        }
+        let starts = (0..n_rows).step_by(8 * CHUNK);
+        let pieces = parallel::map_each(starts, |_, start| {
+            let (mut values, mut n_missing) = (Vec::new(), 0);
+            data.each(start..(start + 8 * CHUNK).min(n_rows), &mut |cell| {
+                if cell == Cell::Missing {
+                    n_missing += 1
+                } else {
+                    values.push(number(cell)?)
+                }
+                Ok(())
+            })?;
+            Ok((values, n_missing))
+        });
+        for piece in pieces {
+            let (values, n_missing) = piece.map_err(|(row, reason)| Failure::At(row, reason))?;
+            self.n_missing += n_missing;
+            self.spread.merge(Spread::of(&values));
+            if scale == Scale::Bins {
+                memory::try_reserve(&mut self.values, values.len()).map_err(Failure::Other)?;
+                self.values.extend_from_slice(&values);
+            }
+        }
+        Ok(())
+    }
+
+    fn add_names(
+        &mut self,
+        data: &ColumnData<'_>,
+        n_rows: usize,
+        monitor: &dyn Monitor,
+    ) -> std::result::Result<(), Failure> {
+        let n_lanes = rayon::current_num_threads().min(n_rows.div_ceil(CHUNK)).max(1);
+        while self.lanes.len() < n_lanes {
+            self.lanes.push(Lane {
+                counts: TermCounts::new(),
+                tokens: TokenBuffer::default(),
+                key: vec![],
+                n_missing: 0,
+            });
+        }
+        let (kind, of, tokenizer) = (&self.spec.kind, self.value_type, self.tokenizer.as_ref());
+        let step = n_rows.div_ceil(n_lanes).max(1);
+        let done = parallel::try_map(self.lanes.iter_mut().take(n_lanes), |k, lane| {
+            let rows = (k * step).min(n_rows)..((k + 1) * step).min(n_rows);
+            for start in rows.clone().step_by(CHUNK) {
+                if monitor.cancelled() {
+                    return Err(Error::Cancelled);
+                }
+                let piece = start..(start + CHUNK).min(rows.end);
+                if let Err(at) = data.each(piece, &mut |cell| lane.note(cell, kind, of, tokenizer)) {
+                    return Ok(Err(at));
+                }
+            }
+            Ok(Ok(()))
+        });
+        for lane in done.map_err(Failure::Other)? {
+            lane?;
+        }
+        Ok(())
+    }
+}
+
+impl Lane {
+    fn note(
+        &mut self,
+        cell: Cell<'_>,
+        kind: &Kind,
+        of: Option<ValueType>,
+        tokenizer: Option<&Tokenizer>,
+    ) -> Said<()> {
+        let Self { counts, tokens, key, n_missing } = self;
+        let terms = match (kind, cell) {
+            (_, Cell::Missing) => {
+                *n_missing += 1;
+                return Ok(());
+            }
+            (Kind::Text(..), Cell::Text(text)) => Terms::Text(text),
+            (Kind::Text(..), other) => return Err(not("a string", other)),
+            (Kind::Tokens(_), Cell::Strings(list)) => {
+                if let Some(k) = list.iter().position(Option::is_none) {
+                    return Err(format!("entry {k} of the list is missing: leave it out, or name it"));
+                }
+                Terms::List(list)
+            }
+            (Kind::Tokens(_), other) => return Err(not("a list of strings", other)),
+            (_, cell) => {
+                key.clear();
+                let of = of.or(cell.value_type());
+                if !of.is_some_and(|of| write_key(cell, of, key)) {
+                    return Err(not(&of.map_or_else(String::new, |of| of.to_string()), cell));
+                }
+                counts.note(key).map_err(|error| error.to_string())?;
+                counts.end_row();
+                return Ok(());
+            }
+        };
+        let mut failure = None;
+        terms.each(tokenizer, tokens, |term| {
+            if let Err(error) = counts.note(term) {
+                failure = Some(error.to_string());
+            }
+        });
+        counts.end_row();
+        failure.map_or(Ok(()), Err)
+    }
+}
+
+/// A key as Python writes it, for names of columns.
+pub fn key_text(key: &[u8], of: ValueType) -> Option<String> {
+    let mut out = Vec::new();
+    write_text(super::key::read_key(key, of)?, &mut out);
+    String::from_utf8(out).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spreads_of_parts_are_those_of_the_whole() {
+        let values: Vec<f64> = (0..100).map(|k| f64::from(k * k % 17) - 3.0).collect();
+        let whole = Spread::of(&values);
+        let mut sum = Spread::default();
+        for part in [&values[..1], &values[1..1], &values[1..40], &values[40..]] {
+            sum.merge(Spread::of(part));
+        }
+        assert_eq!((sum.count, sum.largest), (whole.count, whole.largest));
+        assert!((sum.mean - whole.mean).abs() < 1e-12 && (sum.squares - whole.squares).abs() < 1e-9);
+    }
+}
