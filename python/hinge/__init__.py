@@ -34,7 +34,7 @@ if _typing.TYPE_CHECKING:
     from hinge.poly2 import PairUsage, Poly2Map
     from hinge.prediction import iter_predictions
     from hinge.select import select_C
-    from hinge.serving import Predictor, load
+    from hinge.serving import Predictor, load, save
     from hinge.subgradient import PegasosClassifier, SubgradientSVC
     from hinge.svm import LinearSVC, LinearSVCCV
     from hinge.svmlight import load_svmlight
@@ -79,6 +79,7 @@ __all__ = [
     "load",
     "load_liblinear",
     "load_svmlight",
+    "save",
     "select_C",
     "select_costs",
     "to_onnx",
@@ -122,6 +123,7 @@ _MODULES = {
     "load": "serving",
     "load_liblinear": "liblinear",
     "load_svmlight": "svmlight",
+    "save": "serving",
     "select_C": "select",
     "select_costs": "_cost_selection",
     "to_onnx": "_onnx_model",

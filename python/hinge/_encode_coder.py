@@ -38,7 +38,10 @@ class Coder:
         """The encoder of :meth:`record`."""
         import json
 
-        native, parameters = _native.TableCoder.of_record(*record)
+        try:
+            native, parameters = _native.TableCoder.of_record(record)
+        except ValueError as error:
+            raise _native.ModelFileError(f"encoder: {error}") from None
         given = json.loads(parameters)
         on_change, track = given.get("on_change", "error"), bool(given.get("track_drift", False))
         return cls(native, parameters, on_change, track_drift=track)
@@ -188,6 +191,17 @@ class EncodedStream:
 
         X = self._coder.transform(_Batches(batches()), self._n_threads)
         return X, np.concatenate(y) if y else None, np.concatenate(weights) if weights else None
+
+
+def collected(X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
+    """Rows, labels and weights, of a stream its own; anything else as it is."""
+    if not isinstance(X, EncodedStream):
+        return X, y, sample_weight
+    for name, given, own in (("y", y, X.target), ("sample_weight", sample_weight, X.sample_weight)):
+        if given is not None and own is not None:
+            raise ValueError(f"{name} must be None: the stream has its own, the column {own!r}")
+    rows, labels, weights = X.collect()
+    return rows, y if labels is None else labels, sample_weight if weights is None else weights
 
 
 class _Batches(Table):

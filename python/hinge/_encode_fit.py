@@ -189,7 +189,9 @@ def _settle_terms(survey: Any, k: int, found: Column, n_rows: int, n_threads: in
     if options["max_features"] is not None and len(rows) > options["max_features"]:
         # The very sort of CountVectorizer: it decides which of equally frequent terms are kept.
         keep[:] = False
-        keep[(-occurrences).argsort()[: options["max_features"]]] = True
+        weighting = found.native["kind"]["text"][1] if found.kind == "text" else found.native["kind"]["tokens"]
+        frequencies = rows if weighting["binary"] else occurrences
+        keep[(-frequencies).argsort()[: options["max_features"]]] = True
     if not keep.any():
         raise ValueError(
             f"column {found.name!r}: no term is left; the texts may be empty, or min_df and max_df keep none"

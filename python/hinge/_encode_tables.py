@@ -35,7 +35,7 @@ class Table:
     def __init__(self, source: Any):
         self._source = source
         self._held: list[_native.TableBatch] | None = None
-        if not _is_table(source) and not isinstance(source, Iterable):
+        if not _is_named(source) and not isinstance(source, Iterable):
             raise TypeError(f"{_WHAT}; got {type(source).__name__}")
 
     @property
@@ -53,7 +53,15 @@ class Table:
         return iter(self._held) if self._held is not None else batches_of(self._source)
 
 
-def _is_table(source: Any) -> bool:
+def is_table(source: Any) -> bool:
+    """Whether an object is a table, and no matrix."""
+    return (
+        _is_named(source)
+        or (isinstance(source, list) and bool(source) and isinstance(source[0], Mapping))
+    )
+
+
+def _is_named(source: Any) -> bool:
     return (
         isinstance(source, (str, os.PathLike, Mapping))
         or hasattr(source, "__arrow_c_stream__")
@@ -209,7 +217,7 @@ def _of_items(items: Iterable[Any]) -> Iterator[_native.TableBatch]:
         return
     if isinstance(first, Mapping) and not any(_is_column(value) for value in first.values()):
         yield from _of_rows(chain([first], items))
-    elif _is_table(first):
+    elif _is_named(first):
         yield from (batch for item in chain([first], items) for batch in batches_of(item))
     else:
         raise TypeError(f"{_WHAT}; got an iterable of {type(first).__name__}")

@@ -36,6 +36,7 @@ from hinge._raises import raises_as_predictions
 from hinge._taken_apart import parts_of
 from hinge._versioned import Versioned
 from hinge._warn import warn
+from hinge._encode_coder import collected
 from hinge.blocks import BlockStore
 from hinge.poly2 import pair_table, with_sorted_rows
 
@@ -72,8 +73,8 @@ class LinearClassifier(Versioned, CallbackSupport, ClassifierMixin, BaseEstimato
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features), or BlockStore
-            A store holds its labels and weights: y and sample_weight are then None.
+        X : {array-like, sparse matrix} of shape (n_samples, n_features), BlockStore, or EncodedStream
+            A store holds its labels and weights, a stream may: y and sample_weight are then None.
         y : array-like of shape (n_samples,), or {array-like, sparse matrix} of shape (n_samples, n_labels)
             Class labels of one type; or, for several labels per row, a matrix of 0 and 1 with more than one column (a
             sparse one may have one). Each label is then fitted against the rest; one without a positive row has the
@@ -101,6 +102,7 @@ class LinearClassifier(Versioned, CallbackSupport, ClassifierMixin, BaseEstimato
         """
         given = self._checked()
         options = fit_options(given, self._loss())
+        X, y, sample_weight = collected(X, y, sample_weight)
         if isinstance(X, BlockStore):
             return self._fit_store(X, y, sample_weight, given, options)
         if _labels.is_indicator(y):

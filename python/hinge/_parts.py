@@ -43,6 +43,8 @@ class ModelParts:
     pairs : dict or None
         The degree-2 map, as the native module takes it.
     feature_names : ndarray of str or None
+    encoder : tuple or None
+        What makes rows of a table, as :meth:`hinge._encode_coder.Coder.record` gives it.
     record : dict
         ``estimator``, ``version``, ``label_dtype``, ``parameters``, ``fitted``, ``data``, ``metadata``: what
         predictions do not need.
@@ -56,6 +58,7 @@ class ModelParts:
     probability: dict[str, Any] | None = None
     pairs: dict[str, Any] | None = None
     feature_names: np.ndarray | None = None
+    encoder: tuple[Any, ...] | None = None
     record: dict[str, Any] = field(default_factory=dict)
 
     def native(self) -> dict[str, Any]:
@@ -73,6 +76,7 @@ class ModelParts:
             "probability": self.probability,
             "pairs": self.pairs,
             "feature_names": None if names is None else [str(name) for name in names],
+            "encoder": self.encoder,
             "record": record,
         }
 

@@ -29,8 +29,8 @@ class SearchedClassifier(LinearClassifier):
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features), or BlockStore
-            A store holds its labels and weights: y and sample_weight are then None.
+        X : {array-like, sparse matrix} of shape (n_samples, n_features), BlockStore, or EncodedStream
+            A store holds its labels and weights, a stream may: y and sample_weight are then None.
         y : array-like of shape (n_samples,)
         sample_weight : array-like of shape (n_samples,), default=None
             Used in training, and in the score where the scorer takes weights.

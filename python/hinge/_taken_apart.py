@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from hinge import _plain
@@ -14,6 +15,7 @@ from hinge._csearch import CSearch
 from hinge._decisions import dense_weights, intercepts
 from hinge._native import __version__
 from hinge._parts import ModelParts
+from hinge.encoding import TableEncoder
 
 _PARTS = ("coef_", "intercept_", "classes_", "n_features_in_", "feature_names_in_", "threshold_", "calibration_")
 """Attributes that parts hold in a form of their own."""
@@ -28,7 +30,7 @@ def parts_of(model: Any) -> ModelParts:
 
     Parameters
     ----------
-    model : LinearClassifier
+    model : LinearClassifier, or Pipeline of a TableEncoder and one
         Fitted; its arrays are shared, not copied, where they lie in one piece.
 
     Returns
@@ -40,6 +42,8 @@ def parts_of(model: Any) -> ModelParts:
     sklearn.exceptions.NotFittedError
         The model is not fitted.
     """
+    if isinstance(model, Pipeline):
+        return _of_pipeline(model)
     check_is_fitted(model)
     kept = {
         name: _plain.encode(replace(value, decisions=None) if isinstance(value, CSearch) else value)
@@ -66,6 +70,22 @@ def parts_of(model: Any) -> ModelParts:
         feature_names=getattr(model, "feature_names_in_", None),
         record=record,
     )
+
+
+def _of_pipeline(pipeline: Pipeline) -> ModelParts:
+    """The parts of a classifier behind an encoder of tables."""
+    steps = [step for _, step in pipeline.steps if step not in (None, "passthrough")]
+    if len(steps) != 2 or not isinstance(steps[0], TableEncoder) or not hasattr(steps[1], "_answer_part"):
+        names = [type(step).__name__ for step in steps]
+        raise TypeError(f"a pipeline that is saved or served has a TableEncoder and a classifier of hinge, got {names}")
+    encoder, model = steps
+    check_is_fitted(encoder)
+    parts = parts_of(model)
+    if parts.n_features != encoder.n_features_out_:
+        raise ValueError(
+            f"the encoder makes {encoder.n_features_out_} columns, the classifier was fitted with {parts.n_features}"
+        )
+    return replace(parts, encoder=encoder._coder.record())
 
 
 def _weights(model: Any) -> Any:

@@ -9,10 +9,10 @@ from typing import Any, Self
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from hinge import _encode_columns, _encode_fit, _native, _threads
+from hinge._available import available_unless
 from hinge._declared import checked, declared, keep
 from hinge._encode_coder import Coder, EncodedStream
 from hinge._encode_tables import Table
@@ -22,10 +22,10 @@ from hinge._versioned import Versioned
 __all__ = ["EncodedStream", "TableEncoder"]
 
 
-def _is_counted(encoder: TableEncoder) -> bool:
+def _has_no_names(encoder: TableEncoder) -> str | None:
     if encoder.numbering == "counted":
-        return True
-    raise AttributeError("hashed columns have no names: numbering='counted' has, and explain_row() names those of a row")
+        return None
+    return "hashed columns have no names, those of numbering='counted' have; explain_row() gives the names in a row"
 
 
 @declared(TABLE_ENCODER)
@@ -177,7 +177,7 @@ class TableEncoder(Versioned, TransformerMixin, BaseEstimator):
                 raise TypeError(f"{name} must be the name of a column of the table or None, got {type(value).__name__}")
         return EncodedStream(self._coder, Table(source), target, sample_weight, self._threads())
 
-    @available_if(_is_counted)
+    @available_unless(_has_no_names)
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """Names of the columns of the result, when counted.
 

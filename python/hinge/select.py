@@ -18,6 +18,7 @@ from hinge._options import fit_options, options_of_pieces
 from hinge._parameters import SELECT_C
 from hinge._plan import Plan
 from hinge._problem import Problem
+from hinge._encode_coder import collected
 from hinge.blocks import BlockStore
 from hinge.poly2 import with_sorted_rows
 
@@ -82,7 +83,7 @@ def select_C(
 
     Parameters
     ----------
-    X : {array-like, sparse matrix} of shape (n_samples, n_features), or BlockStore
+    X : {array-like, sparse matrix} of shape (n_samples, n_features), BlockStore, or EncodedStream
         A store holds its labels and weights: y and sample_weight are then None. Where its rows and all folds do not
         fit ``memory_budget``, one reading of each block serves all folds; every row is then held out once at most.
     y : array-like of shape (n_samples,), default=None
@@ -155,6 +156,7 @@ def select_C(
             raise ValueError(f"loss must be {only!r} with multi_class={name!r}, got {loss!r}")
     given.l1_share = _penalty.ratio_of(given.penalty, given.l1_ratio)
     options, plan = fit_options(given, loss), Plan.of(given)
+    X, y, sample_weight = collected(X, y, sample_weight)
     if isinstance(X, BlockStore):
         options = options_of_pieces(given, options)
         problem = _store_problem(X, y, sample_weight, given)
@@ -194,6 +196,7 @@ def search_and_refit(estimator: E, X: Any, y: Any, sample_weight: Any, groups: A
         given.cv = StratifiedKFold(given.cv)
     estimator._check_decisions()
     options, plan = fit_options(given, estimator._loss()), Plan.of(given)
+    X, y, sample_weight = collected(X, y, sample_weight)
     if isinstance(X, BlockStore):
         options = options_of_pieces(given, options)
         problem = _store_problem(X, y, sample_weight, given)

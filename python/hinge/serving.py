@@ -17,6 +17,8 @@ import numpy as np
 from hinge import _checks, _model_file, _native, _penalty, _plain, _threads
 from hinge._available import available_unless
 from hinge._certificate import Certificate
+from hinge._encode_coder import Coder
+from hinge._encode_tables import Table, is_table
 from hinge._parts import ModelParts
 from hinge._products import dense_product, suits_blas
 from hinge._rows import features_of, is_ready, native_rows, one_row, result_array
@@ -40,7 +42,8 @@ class Predictor:
       frame of numbers;
     - one row as a tuple ``(indices, values)`` of its columns and their values, in any order; a column that comes twice
       counts with the sum of its values;
-    - one row as a dict ``{name: value}``, where the model knows names of features.
+    - one row as a dict ``{name: value}``, where the model knows names of features;
+    - where the model has a :class:`TableEncoder`, a table of any kind that it takes, or one row of it as a dict.
 
     For one row that is given as a tuple or dict there is one answer: a number or label instead of an array of one, an
     array of shape (n_classes,) where a batch has columns.
@@ -86,6 +89,7 @@ class Predictor:
 
     __slots__ = (
         "_classes",
+        "_coder",
         "_has_labels",
         "_has_probabilities",
         "_head",
@@ -100,6 +104,7 @@ class Predictor:
     )
 
     _classes: np.ndarray
+    _coder: Coder | None
     _has_labels: bool
     _has_probabilities: bool
     _head: ModelParts
@@ -119,8 +124,15 @@ class Predictor:
         classes = head.classes
         classes.setflags(write=False)
         n_vectors = len(head.intercept)
+        record = native.encoder()
+        coder = None if record is None else Coder.of_record(record)
+        if coder is not None and coder.n_features != head.n_features:
+            raise _native.ModelFileError(
+                f"encoder: it makes {coder.n_features} columns, the model has {head.n_features}"
+            )
         for name, value in {
             "_native": native,
+            "_coder": coder,
             "_options": (n_threads, unknown_names),
             "_threads": _threads.threads(None) if n_threads is None else _checks.whole("n_threads", n_threads, 1),
             "_ignores": unknown_names == "ignore",
@@ -142,7 +154,7 @@ class Predictor:
         Parameters
         ----------
         estimator : LinearSVC, LinearSVCCV, LogisticRegression, LogisticRegressionCV, PegasosClassifier, SubgradientSVC
-            Fitted. The weights are copied: what happens to the estimator later does not concern the predictor.
+            Fitted; or a pipeline of a :class:`TableEncoder` and one of these. The weights are copied: what happens to the estimator later does not concern the predictor.
         n_threads : int, default=None
             Threads for a batch; None means all usable cores.
         unknown_names : {"error", "ignore"}, default="error"
@@ -199,11 +211,17 @@ class Predictor:
         Returns
         -------
         estimator
-            This imports scikit-learn.
+            Behind its encoder in a pipeline, if it has one. This imports scikit-learn.
         """
         from hinge._estimator_parts import estimator_of
 
-        return estimator_of(self._parts())
+        if self._coder is None:
+            return estimator_of(self._parts())
+        from sklearn.pipeline import make_pipeline
+
+        from hinge.encoding import TableEncoder
+
+        return make_pipeline(TableEncoder._of_coder(self._coder), estimator_of(self._parts()))
 
     def save(
         self,
@@ -514,10 +532,14 @@ class Predictor:
         """Columns and values of one row."""
         if isinstance(X, tuple):
             return X if is_ready(X) else one_row(X)
+        if self._coder is not None:
+            return self._coder.row(X)
         return self._native.named_row(X if type(X) is dict else dict(X), self._ignores)
 
     def _rows(self, X: Any) -> Any:
         """Rows as the native module takes them: an array, or the arrays of a CSR matrix and its number of columns."""
+        if self._coder is not None and is_table(X):
+            return self._coder.rows(Table(X), self._threads)
         rows = native_rows(X)
         n_columns = rows.shape[1] if isinstance(rows, np.ndarray) else rows[3]
         if n_columns != self._n_features:
@@ -609,6 +631,57 @@ class Predictor:
         options = "" if self._options[0] is None else f", n_threads={self._options[0]}"
         options += "" if not self._ignores else ", unknown_names='ignore'"
         return f"Predictor({self._head.record['estimator']}, n_features={self._n_features}, classes={shown}{options})"
+
+
+def save(
+    model: Any,
+    path: str | os.PathLike[str],
+    *,
+    dtype: Any = None,
+    sparse: str | bool = "auto",
+    metadata: dict[str, Any] | None = None,
+    overwrite: bool = False,
+) -> None:
+    """Write a fitted model to a file: a classifier, a pipeline of an encoder and a classifier, or a predictor.
+
+    Parameters
+    ----------
+    model : classifier of hinge, Pipeline, or Predictor
+        A pipeline has two steps, a :class:`TableEncoder` and a classifier; the file then takes rows of the table.
+    path : path
+        The file; a model file that is there is replaced.
+    dtype, sparse, metadata, overwrite
+        As in :meth:`hinge.LinearSVC.save`.
+
+    Raises
+    ------
+    FileExistsError
+        There is a file of another kind.
+    TypeError
+        The model is none of these.
+    ModelFileError, ValueError
+        The model cannot be written so; unusable parameters.
+
+    Examples
+    --------
+    >>> import hinge, os, tempfile
+    >>> from sklearn.pipeline import make_pipeline
+    >>> table = {"word": ["spam", "eggs", "spam", None], "price": [1.0, 2.5, 0.5, 3.0]}
+    >>> model = make_pipeline(hinge.TableEncoder(), hinge.LinearSVC()).fit(table, ["yes", "no", "yes", "no"])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "model.hinge")
+    ...     hinge.save(model, path)
+    ...     served = hinge.load(path)
+    >>> print(served.predict({"word": "spam", "price": 0.8}))
+    yes
+    """
+    given: dict[str, Any] = {"dtype": dtype, "sparse": sparse, "metadata": metadata, "overwrite": overwrite}
+    if isinstance(model, Predictor):
+        model.save(path, **given)
+        return
+    from hinge._taken_apart import parts_of  # brings scikit-learn, which made the model
+
+    _model_file.save(parts_of(model), path, **given)
 
 
 def load(path: str | os.PathLike[str], *, n_threads: int | None = None, unknown_names: str = "error") -> Predictor:

@@ -95,16 +95,15 @@ impl ColumnData<'_> {
             Self::Several(arrays) => each_combination(arrays, rows, visit),
         }
     }
+}
 
-    /// The values of a dictionary and which of them each row has, if there are not many more values than rows.
-    pub fn dictionary(&self) -> Option<(ArrayRef, Vec<usize>)> {
-        let Self::One(array) = self else { return None };
-        let is_dictionary = matches!(array.data_type(), DataType::Dictionary(_, _));
-        let dictionary = array.as_any_dictionary_opt().filter(|_| is_dictionary)?;
-        let values = dictionary.values();
-        (!values.is_empty() && values.len() <= array.len() + 1024)
-            .then(|| (values.clone(), dictionary.normalized_keys()))
-    }
+/// The values of a dictionary and which of them each row has, if there are not many more values than rows.
+pub fn dictionary(array: &ArrayRef) -> Option<(ArrayRef, Vec<usize>)> {
+    let is_dictionary = matches!(array.data_type(), DataType::Dictionary(_, _));
+    let dictionary = array.as_any_dictionary_opt().filter(|_| is_dictionary)?;
+    let values = dictionary.values();
+    (!values.is_empty() && values.len() <= array.len() + 1024)
+        .then(|| (values.clone(), dictionary.normalized_keys()))
 }
 
 /// The values of several columns in one string; missing where one of them is.

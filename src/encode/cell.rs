@@ -187,6 +187,39 @@ pub fn each_cell(array: &dyn Array, rows: Range<usize>, visit: Visit<'_>) -> Row
     }
 }
 
+/// Whether the values of an array are strings, and lie one after the other or in views.
+pub fn is_text(array: &dyn Array) -> bool {
+    matches!(array.data_type(), DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View)
+}
+
+/// [`each_cell`] for strings, without a call through a pointer for each: None where they are missing.
+///
+/// # Errors
+/// Those of `visit`, with their row.
+pub fn each_text<'a>(
+    array: &'a dyn Array,
+    rows: Range<usize>,
+    mut visit: impl FnMut(Option<&'a str>) -> Said<()>,
+) -> RowResult<()> {
+    let nulls = array.nulls().filter(|nulls| nulls.null_count() > 0);
+    macro_rules! visit_all {
+        ($array:expr) => {{
+            let array = $array;
+            for k in rows {
+                let is_null = nulls.is_some_and(|nulls| nulls.is_null(k));
+                visit((!is_null).then(|| array.value(k))).map_err(|reason| (k, reason))?;
+            }
+        }};
+    }
+    match array.data_type() {
+        DataType::Utf8 => visit_all!(array.as_string::<i32>()),
+        DataType::LargeUtf8 => visit_all!(array.as_string::<i64>()),
+        DataType::Utf8View => visit_all!(array.as_string_view()),
+        _ => {}
+    }
+    Ok(())
+}
+
 fn span<O: arrow_array::OffsetSizeTrait>(offsets: &[O], k: usize) -> Range<usize> {
     offsets[k].as_usize()..offsets[k + 1].as_usize()
 }

@@ -63,8 +63,8 @@ pub struct FittedColumn {
 pub enum Coded {
     /// An entry.
     Entry(u32, f32),
-    /// A missing value without a column.
-    Nothing,
+    /// A missing value.
+    Missing,
     /// A value that was not there in the fit.
     Unseen,
 }
@@ -128,8 +128,7 @@ impl FittedColumn {
     /// A value that the column cannot have, in words.
     pub fn encode(&self, cell: Cell<'_>, scratch: &mut Scratch, out: &mut Part) -> Said<()> {
         if cell == Cell::Missing {
-            scratch.drift.missing += 1;
-            if let Some((column, value)) = self.missing {
+            if let Some((column, value)) = self.entry(Coded::Missing, scratch) {
                 out.push(column, value);
             }
             return Ok(());
@@ -139,7 +138,10 @@ impl FittedColumn {
             Kind::Numeric(_) => self.number(cell, out),
             Kind::Categorical { .. } | Kind::Cross { .. } => {
                 let coded = self.code(cell, scratch)?;
-                self.push_coded(coded, scratch, out)
+                if let Some((column, value)) = self.entry(coded, scratch) {
+                    out.push(column, value);
+                }
+                Ok(())
             }
             Kind::Text(_, weighting) => {
                 let Cell::Text(text) = cell else { return Err(not("a string", cell)) };
@@ -157,15 +159,20 @@ impl FittedColumn {
         }
     }
 
-    /// Appends an entry, or counts an unseen value.
+    /// The entry of a category, if it has one; counts what was not as in the fit.
     #[inline]
-    pub fn push_coded(&self, coded: Coded, scratch: &mut Scratch, out: &mut Part) -> Said<()> {
+    pub fn entry(&self, coded: Coded, scratch: &mut Scratch) -> Option<(u32, f32)> {
         match coded {
-            Coded::Entry(column, value) => out.push(column, value),
-            Coded::Nothing => {}
-            Coded::Unseen => scratch.drift.unseen += 1,
+            Coded::Entry(column, value) => Some((column, value)),
+            Coded::Missing => {
+                scratch.drift.missing += 1;
+                self.missing
+            }
+            Coded::Unseen => {
+                scratch.drift.unseen += 1;
+                None
+            }
         }
-        Ok(())
     }
 
     /// What a category becomes.
@@ -174,7 +181,7 @@ impl FittedColumn {
     /// A value that was not there in the fit, where that is an error.
     pub fn code(&self, cell: Cell<'_>, scratch: &mut Scratch) -> Said<Coded> {
         if cell == Cell::Missing {
-            return Ok(self.missing.map_or(Coded::Nothing, |(column, value)| Coded::Entry(column, value)));
+            return Ok(Coded::Missing);
         }
         let name = &mut scratch.name;
         name.clear();
@@ -288,15 +295,17 @@ impl FittedColumn {
         sort(&mut scratch.numbers, &mut scratch.spare);
         let first = if let Places::Counted { first, .. } = &self.places { *first } else { 0 };
         scratch.values.clear();
-        for run in scratch.numbers.chunk_by(|a, b| a >> shift == b >> shift) {
-            // Hashed numbers end with their sign, and so the negative ones come first.
-            let count = match shift {
-                0 => run.len() as f64,
-                _ => 2.0 * run.iter().map(|number| number & 1).sum::<u32>() as f64 - run.len() as f64,
-            };
-            let number = run[0] >> shift;
+        let mut numbers = scratch.numbers.iter().copied().peekable();
+        while let Some(packed) = numbers.next() {
+            let number = packed >> shift;
+            // What is hashed ends with its sign.
+            let sign = |packed: u32| if shift == 0 || packed & 1 == 1 { 1 } else { -1 };
+            let mut count = sign(packed);
+            while let Some(again) = numbers.next_if(|next| next >> shift == number) {
+                count += sign(again);
+            }
             out.indices.push((first + number) as i32);
-            scratch.values.push(self.weight(count, number, weighting));
+            scratch.values.push(self.weight(f64::from(count), number, weighting));
         }
         let divisor = norm(&scratch.values, weighting.norm);
         out.values.extend(scratch.values.iter().map(|value| (value / divisor) as f32));

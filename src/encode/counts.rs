@@ -1,5 +1,7 @@
 //! How often each term occurs, and in how many rows.
 
+use std::mem;
+
 use rayon::prelude::*;
 
 use super::part::sort;
@@ -15,6 +17,9 @@ pub struct TermCounts {
     pub occurrences: Vec<i64>,
     /// In how many rows.
     pub rows: Vec<i64>,
+    /// Of the row at hand: its terms, and their keys. The slots of all of them are asked for before one is read.
+    row: TermList,
+    keys: Vec<NameKey>,
     numbers: Vec<u32>,
     spare: Vec<u32>,
 }
@@ -25,7 +30,7 @@ pub struct TermList {
     /// All of them.
     pub text: Vec<u8>,
     /// Where each ends.
-    pub ends: Vec<u64>,
+    pub ends: Vec<i64>,
 }
 
 impl TermList {
@@ -45,10 +50,16 @@ impl TermList {
         self.ends.is_empty()
     }
 
+    /// Forgets all terms.
+    pub fn clear(&mut self) {
+        self.text.clear();
+        self.ends.clear();
+    }
+
     /// Appends a term.
     pub fn push(&mut self, term: &[u8]) {
         memory::extend_from_slice(&mut self.text, term);
-        memory::push(&mut self.ends, self.text.len() as u64);
+        memory::push(&mut self.ends, self.text.len() as i64);
     }
 
     /// The table of these terms.
@@ -72,6 +83,8 @@ impl TermCounts {
             list: TermList::default(),
             occurrences: vec![],
             rows: vec![],
+            row: TermList::default(),
+            keys: vec![],
             numbers: vec![],
             spare: vec![],
         }
@@ -83,39 +96,46 @@ impl TermCounts {
     }
 
     /// Notes that the row at hand has a term.
+    #[inline]
+    pub fn note(&mut self, term: &[u8]) {
+        let key = NameKey::of_bytes(term);
+        self.table.prefetch(key);
+        self.keys.push(key);
+        self.row.text.extend_from_slice(term);
+        self.row.ends.push(self.row.text.len() as i64);
+    }
+
+    /// Counts the terms that were noted.
     ///
     /// # Errors
     /// [`crate::Error::Shape`] for 2^31 terms or more.
-    #[inline]
-    pub fn note(&mut self, term: &[u8]) -> Result<()> {
-        let number = self.number(term)?;
-        self.numbers.push(number);
+    pub fn end_row(&mut self) -> Result<()> {
+        let (row, keys) = (mem::take(&mut self.row), mem::take(&mut self.keys));
+        self.numbers.clear();
+        for (k, key) in keys.iter().enumerate() {
+            let number = self.number(*key, || row.get(k))?;
+            self.numbers.push(number);
+        }
+        (self.row, self.keys) = (row, keys);
+        self.row.clear();
+        self.keys.clear();
+        sort(&mut self.numbers, &mut self.spare);
+        for run in self.numbers.chunk_by(|a, b| a == b) {
+            self.occurrences[run[0] as usize] += run.len() as i64;
+            self.rows[run[0] as usize] += 1;
+        }
         Ok(())
     }
 
-    fn number(&mut self, term: &[u8]) -> Result<u32> {
-        let (number, is_new) = self.table.insert(NameKey::of_bytes(term))?;
+    #[inline]
+    fn number<'a>(&mut self, key: NameKey, term: impl FnOnce() -> &'a [u8]) -> Result<u32> {
+        let (number, is_new) = self.table.insert(key)?;
         if is_new {
-            self.list.push(term);
+            self.list.push(term());
             memory::push(&mut self.occurrences, 0);
             memory::push(&mut self.rows, 0);
         }
         Ok(number)
-    }
-
-    /// Counts the terms that were noted.
-    pub fn end_row(&mut self) {
-        if let [number] = self.numbers[..] {
-            self.occurrences[number as usize] += 1;
-            self.rows[number as usize] += 1;
-        } else {
-            sort(&mut self.numbers, &mut self.spare);
-            for run in self.numbers.chunk_by(|a, b| a == b) {
-                self.occurrences[run[0] as usize] += run.len() as i64;
-                self.rows[run[0] as usize] += 1;
-            }
-        }
-        self.numbers.clear();
     }
 
     /// Adds the counts of others.
@@ -124,7 +144,8 @@ impl TermCounts {
     /// [`crate::Error::Shape`] for 2^31 terms or more.
     pub fn merge(&mut self, other: &Self) -> Result<()> {
         for k in 0..other.list.len() {
-            let number = self.number(other.list.get(k))? as usize;
+            let term = other.list.get(k);
+            let number = self.number(NameKey::of_bytes(term), || term)? as usize;
             self.occurrences[number] += other.occurrences[k];
             self.rows[number] += other.rows[k];
         }
@@ -167,8 +188,8 @@ mod tests {
     fn counted(rows: &[Vec<String>]) -> TermCounts {
         let mut counts = TermCounts::new();
         for row in rows {
-            row.iter().for_each(|term| counts.note(term.as_bytes()).unwrap());
-            counts.end_row();
+            row.iter().for_each(|term| counts.note(term.as_bytes()));
+            counts.end_row().unwrap();
         }
         counts
     }

@@ -1,23 +1,28 @@
 //! A fitted encoder: rows of a table in, rows of a sparse matrix out.
 //!
-//! A batch falls into chunks of [`CHUNK`] rows, which threads encode on their own, column after column of the
+//! A batch falls into chunks of rows, which threads encode on their own, column after column of the
 //! table, and which are appended in their order: the result does not depend on the number of threads.
 
+use std::ops::Range;
 use std::sync::Arc;
 
-use arrow_array::Array;
+use arrow_array::{Array, ArrayRef};
 
 use super::alphabet::Alphabet;
-use super::batch::{ColumnData, TableBatch};
-use super::cell::{Cell, RowResult, Said, each_cell};
+use super::batch::{ColumnData, TableBatch, dictionary};
+use super::cell::{Cell, RowResult, Said, each_cell, each_text, is_text};
 use super::column::{Coded, Drift, FittedColumn, Places, Scratch};
-use super::part::Part;
+use super::part::{NOTHING, Part, Piece};
+use super::recent::RecentCodes;
 use super::spec::{Kind, Numbering};
 use crate::fit::Monitor;
 use crate::{Error, Result, parallel};
 
-/// Rows that one thread encodes at a time.
-pub const CHUNK: usize = 512;
+/// Rows that one thread encodes at a time. Rows of texts have hundreds of entries: those of a chunk stay in the
+/// processor's second cache until they are appended.
+pub const CHUNK: usize = 2048;
+/// The same where there are texts.
+pub const TEXT_CHUNK: usize = 128;
 /// Chunks whose results are held until they are appended.
 const HELD: usize = 16;
 
@@ -41,7 +46,7 @@ enum Input<'a> {
     Codes {
         codes: Vec<Said<Coded>>,
         keys: Vec<usize>,
-        data: ColumnData<'a>,
+        array: &'a ArrayRef,
     },
 }
 
@@ -60,13 +65,15 @@ impl Encoder {
     ) -> Result<()> {
         let inputs: Vec<Input<'_>> =
             self.columns.iter().map(|column| self.input(column, batch)).collect::<Result<_>>()?;
-        let starts: Vec<usize> = (0..batch.n_rows).step_by(CHUNK).collect();
+        let has_terms = self.columns.iter().any(|column| column.spec.kind.weighting().is_some());
+        let chunk = if has_terms { TEXT_CHUNK } else { CHUNK };
+        let starts: Vec<usize> = (0..batch.n_rows).step_by(chunk).collect();
         for window in starts.chunks(HELD) {
             if monitor.cancelled() {
                 return Err(Error::Cancelled);
             }
             let parts = parallel::try_map(window.iter().copied(), |_, start| {
-                self.encode_chunk(batch, &inputs, start..(start + CHUNK).min(batch.n_rows))
+                self.encode_chunk(batch, &inputs, start..(start + chunk).min(batch.n_rows))
             })?;
             for (part, found) in &parts {
                 out.append(part)?;
@@ -81,8 +88,10 @@ impl Encoder {
 
     fn input<'a>(&self, column: &FittedColumn, batch: &'a TableBatch) -> Result<Input<'a>> {
         let data = batch.data(&column.spec)?;
-        let dictionary = data.dictionary().filter(|_| matches!(column.spec.kind, Kind::Categorical { .. }));
-        let Some((values, keys)) = dictionary else { return Ok(Input::Values(data)) };
+        let (Kind::Categorical { .. }, ColumnData::One(array)) = (&column.spec.kind, &data) else {
+            return Ok(Input::Values(data));
+        };
+        let Some((values, keys)) = dictionary(array) else { return Ok(Input::Values(data)) };
         let mut codes = Vec::with_capacity(values.len());
         let mut scratch = Scratch::default();
         // A value that cannot be encoded is an error only where a row has it.
@@ -91,33 +100,32 @@ impl Encoder {
             Ok(())
         })
         .map_err(|error| batch.error(&column.spec.name, error))?;
-        Ok(Input::Codes { codes, keys, data })
+        Ok(Input::Codes { codes, keys, array })
     }
 
     fn encode_chunk(
         &self,
         batch: &TableBatch,
         inputs: &[Input<'_>],
-        rows: std::ops::Range<usize>,
+        rows: Range<usize>,
     ) -> Result<(Part, Vec<Drift>)> {
         let n = rows.len();
         let (mut scratch, mut drift) = (Scratch::default(), Vec::with_capacity(inputs.len()));
-        let mut parts = Vec::with_capacity(inputs.len());
+        let mut pieces = Vec::with_capacity(inputs.len());
         for (column, input) in self.columns.iter().zip(inputs) {
-            let mut part = Part::default();
-            encode_rows(column, input, rows.clone(), &mut scratch, &mut part)
+            let piece = encode_rows(column, input, rows.clone(), &mut scratch)
                 .map_err(|error| batch.error(&column.spec.name, error))?;
-            parts.push(part);
+            pieces.push(piece);
             drift.push(std::mem::take(&mut scratch.drift));
         }
-        Ok((self.joined(parts, n), drift))
+        Ok((self.joined(pieces, n), drift))
     }
 
-    fn joined(&self, mut parts: Vec<Part>, n_rows: usize) -> Part {
-        match (self.numbering, parts.len()) {
-            (_, 1) => parts.remove(0),
-            (Numbering::Counted, _) => Part::beside(&parts, n_rows),
-            (Numbering::Hashed { .. }, _) => Part::summed(&parts, n_rows),
+    fn joined(&self, mut pieces: Vec<Piece>, n_rows: usize) -> Part {
+        match (self.numbering, &mut pieces[..]) {
+            (_, [Piece::Many(part)]) => std::mem::take(part),
+            (Numbering::Counted, pieces) => Part::beside(pieces, n_rows),
+            (Numbering::Hashed { .. }, pieces) => Part::summed(pieces, n_rows),
         }
     }
 
@@ -135,20 +143,20 @@ impl Encoder {
             &mut dyn FnMut(Cell<'_>) -> Said<()>,
         ) -> std::result::Result<Said<()>, E>,
     ) -> std::result::Result<Part, E> {
-        let mut parts = Vec::with_capacity(self.columns.len());
+        let mut pieces = Vec::with_capacity(self.columns.len());
         for (k, column) in self.columns.iter().enumerate() {
             let mut part = Part::default();
             cell(column, &mut |cell| column.encode(cell, scratch, &mut part))?
                 .map_err(|reason| Error::Cell { column: column.spec.name.clone(), row: 0, reason })?;
             part.end_row();
-            parts.push(part);
+            pieces.push(Piece::Many(part));
             let found = std::mem::take(&mut scratch.drift);
             if let Some(sum) = drift.get_mut(k) {
                 sum.unseen += found.unseen;
                 sum.missing += found.missing;
             }
         }
-        Ok(self.joined(parts, 1))
+        Ok(self.joined(pieces, 1))
     }
 
     /// The first columns of the result, of each column of the table, and their number: for counted names.
@@ -176,32 +184,71 @@ impl FittedColumn {
     }
 }
 
+/// Encodes some rows of a column.
 fn encode_rows(
     column: &FittedColumn,
     input: &Input<'_>,
-    rows: std::ops::Range<usize>,
+    rows: Range<usize>,
     scratch: &mut Scratch,
-    part: &mut Part,
-) -> RowResult<()> {
-    match input {
-        Input::Values(data) => data.each(rows, &mut |cell| {
-            column.encode(cell, scratch, part)?;
+) -> RowResult<Piece> {
+    let mut part = Part::default();
+    if column.spec.kind.weighting().is_some() {
+        let Input::Values(data) = input else { return Ok(Piece::Many(part)) };
+        data.each(rows, &mut |cell| {
+            column.encode(cell, scratch, &mut part)?;
             part.end_row();
             Ok(())
-        }),
-        Input::Codes { codes, keys, data } => {
-            let ColumnData::One(array) = data else { return Ok(()) };
+        })?;
+        return Ok(Piece::Many(part));
+    }
+    part.indices.reserve(rows.len());
+    part.values.reserve(rows.len());
+    match input {
+        Input::Codes { codes, keys, array } => {
             let nulls = array.nulls();
             for row in rows {
-                if nulls.is_some_and(|nulls| nulls.is_null(row)) {
-                    column.encode(Cell::Missing, scratch, part).map_err(|reason| (row, reason))?;
-                } else {
-                    let coded = codes[keys[row]].clone().map_err(|reason| (row, reason))?;
-                    column.push_coded(coded, scratch, part).map_err(|reason| (row, reason))?;
-                }
-                part.end_row();
+                let coded = match nulls {
+                    Some(nulls) if nulls.is_null(row) => Coded::Missing,
+                    _ => codes[keys[row]].clone().map_err(|reason| (row, reason))?,
+                };
+                column.push_single(coded, scratch, &mut part);
+            }
+        }
+        Input::Values(ColumnData::One(array))
+            if matches!(column.spec.kind, Kind::Categorical { .. }) && is_text(array) =>
+        {
+            let mut recent = RecentCodes::new();
+            each_text(array, rows, |text| {
+                let coded = match text {
+                    None => Coded::Missing,
+                    Some(text) => recent.get(text, || column.code(Cell::Text(text), scratch))?,
+                };
+                column.push_single(coded, scratch, &mut part);
+                Ok(())
+            })?;
+        }
+        Input::Values(data) => data.each(rows, &mut |cell| {
+            let before = part.indices.len();
+            column.encode(cell, scratch, &mut part)?;
+            if part.indices.len() == before {
+                part.indices.push(NOTHING);
+                part.values.push(0.0);
             }
             Ok(())
-        }
+        })?,
+    }
+    Ok(Piece::Single(part.indices, part.values))
+}
+
+impl FittedColumn {
+    /// Appends an entry, or [`NOTHING`], and counts what was not as in the fit.
+    #[inline]
+    fn push_single(&self, coded: Coded, scratch: &mut Scratch, part: &mut Part) {
+        let (column, value) = match self.entry(coded, scratch) {
+            Some((column, value)) => (column as i32, value),
+            None => (NOTHING, 0.0),
+        };
+        part.indices.push(column);
+        part.values.push(value);
     }
 }

@@ -15,7 +15,7 @@
 //!   [`batch`]: some rows of a table;
 //! * [`alphabet`], [`terms`]: from a text to words, characters and their n-grams; [`murmur`]: their hash;
 //! * [`survey`]: the first reading; [`counts`]: what it counts; [`key`]: categories as bytes;
-//! * [`mod@column`]: a column that is settled; [`part`]: the rows it makes; [`encoder`]: all columns together;
+//! * [`mod@column`]: a column that is settled; [`recent`]: what its latest values have become; [`part`]: the rows it makes; [`encoder`]: all columns together;
 //! * [`record`]: an encoder as it is saved.
 
 pub mod alphabet;
@@ -27,6 +27,7 @@ pub mod encoder;
 pub mod key;
 pub mod murmur;
 pub mod part;
+pub mod recent;
 pub mod record;
 pub mod spec;
 pub mod survey;

@@ -1,6 +1,6 @@
 //! Rows on their way into a CSR matrix, and what sorts and sums the entries of one.
 
-use super::murmur::{murmur3, place};
+use super::murmur::murmur3;
 use crate::{Result, memory};
 
 /// Rows of single-precision entries, one after the other.
@@ -46,28 +46,72 @@ impl Part {
         self.values.extend_from_slice(&other.values);
         Ok(())
     }
+}
 
-    /// The rows of several parts side by side, whose columns follow each other.
-    pub fn beside(parts: &[Self], n_rows: usize) -> Self {
-        let mut all = Self::default();
+/// The entries of one column of a table in some rows.
+#[derive(Clone, Debug)]
+pub enum Piece {
+    /// At most one in each row: columns and values, with [`NOTHING`] where there is none.
+    Single(Vec<i32>, Vec<f32>),
+    /// Any number.
+    Many(Part),
+}
+
+/// Stands for the column of an entry that is not there.
+pub const NOTHING: i32 = -1;
+
+impl Piece {
+    /// The entries of a row.
+    #[inline]
+    fn row(&self, k: usize) -> (&[i32], &[f32]) {
+        match self {
+            Self::Single(indices, values) => {
+                let span = k..k + usize::from(indices[k] != NOTHING);
+                (&indices[span.clone()], &values[span])
+            }
+            Self::Many(part) => part.row(k),
+        }
+    }
+
+    fn len(&self) -> usize {
+        match self {
+            Self::Single(indices, _) => indices.len(),
+            Self::Many(part) => part.indices.len(),
+        }
+    }
+}
+
+impl Part {
+    /// A part with room for the entries of some pieces.
+    fn for_pieces(pieces: &[Piece], n_rows: usize) -> Self {
+        let n = pieces.iter().map(Piece::len).sum();
+        Self {
+            ends: memory::with_capacity(n_rows),
+            indices: memory::with_capacity(n),
+            values: memory::with_capacity(n),
+        }
+    }
+
+    /// The rows of several pieces side by side, whose columns follow each other.
+    pub fn beside(pieces: &[Piece], n_rows: usize) -> Self {
+        let mut all = Self::for_pieces(pieces, n_rows);
         for k in 0..n_rows {
-            for part in parts {
-                let (indices, values) = part.row(k);
-                all.indices.extend_from_slice(indices);
-                all.values.extend_from_slice(values);
+            for piece in pieces {
+                let (indices, values) = piece.row(k);
+                indices.iter().zip(values).for_each(|(column, value)| all.push(*column as u32, *value));
             }
             all.end_row();
         }
         all
     }
 
-    /// The sums of the rows of several parts, whose columns are the same.
-    pub fn summed(parts: &[Self], n_rows: usize) -> Self {
-        let (mut all, mut entries) = (Self::default(), Vec::<(i32, f32)>::new());
+    /// The sums of the rows of several pieces, whose columns are the same.
+    pub fn summed(pieces: &[Piece], n_rows: usize) -> Self {
+        let (mut all, mut entries) = (Self::for_pieces(pieces, n_rows), Vec::<(i32, f32)>::new());
         for k in 0..n_rows {
             entries.clear();
-            for part in parts {
-                let (indices, values) = part.row(k);
+            for piece in pieces {
+                let (indices, values) = piece.row(k);
                 entries.extend(indices.iter().copied().zip(values.iter().copied()));
             }
             entries.sort_by_key(|entry| entry.0);
@@ -80,36 +124,46 @@ impl Part {
     }
 }
 
-/// Hashes names into columns.
+/// Hashes names into columns, by `FeatureHasher`'s rule: the column is `|h|` modulo `n`, where -2^31 counts as
+/// 2^31, and the sign is that of `h`.
 #[derive(Clone, Copy, Debug)]
 pub struct Hasher {
     n: u32,
-    alternates: bool,
+    /// `n - 1` where `n` is a power of two: a division costs as much as the hash of a short word.
+    mask: Option<u32>,
+    /// Set where every sign is positive.
+    positive: u32,
 }
 
 impl Hasher {
     /// A hasher into `n` columns, half of which count negative if it alternates.
     pub fn new(n: u32, alternates: bool) -> Self {
-        Self { n, alternates }
+        Self { n, mask: n.is_power_of_two().then(|| n - 1), positive: u32::from(!alternates) }
     }
 
     /// The column of a name and the sign that it counts with.
     #[inline]
     pub fn entry(&self, name: &[u8]) -> (u32, f32) {
-        let (column, is_positive) = place(murmur3(name, 0), self.n);
-        (column, if is_positive || !self.alternates { 1.0 } else { -1.0 })
+        let packed = self.packed(name);
+        (packed >> 1, if packed & 1 == 1 { 1.0 } else { -1.0 })
     }
 
     /// The column and, as the lowest bit, whether the sign is positive: what is sorted and counted.
     #[inline(always)]
     pub fn packed(&self, name: &[u8]) -> u32 {
-        let (column, is_positive) = place(murmur3(name, 0), self.n);
-        column << 1 | u32::from(is_positive || !self.alternates)
+        self.pack(murmur3(name, 0))
+    }
+
+    #[inline(always)]
+    fn pack(&self, hash: i32) -> u32 {
+        let size = hash.unsigned_abs();
+        let column = self.mask.map_or_else(|| size % self.n, |mask| size & mask);
+        column << 1 | u32::from(hash >= 0) | self.positive
     }
 }
 
 /// Shortest list that is sorted digit by digit. Below it the counters of the digits cost more than they save.
-const RADIX: usize = 192;
+const RADIX: usize = 128;
 
 /// Sorts numbers; `spare` is memory that is used again.
 pub fn sort(numbers: &mut Vec<u32>, spare: &mut Vec<u32>) {
@@ -117,24 +171,20 @@ pub fn sort(numbers: &mut Vec<u32>, spare: &mut Vec<u32>) {
         numbers.sort_unstable();
         return;
     }
-    let mut counts = [[0_u32; 256]; 4];
-    for number in numbers.iter() {
-        for (digit, counts) in number.to_le_bytes().into_iter().zip(&mut counts) {
-            counts[usize::from(digit)] += 1;
-        }
-    }
-    spare.clear();
+    let bits = u32::BITS - numbers.iter().fold(0, |bits, number| bits | number).leading_zeros();
     spare.resize(numbers.len(), 0);
-    for (k, counts) in counts.iter_mut().enumerate() {
-        if counts.iter().any(|count| *count as usize == numbers.len()) {
-            continue;
+    for shift in (0..bits).step_by(8) {
+        let digit = |number: u32| usize::from((number >> shift) as u8);
+        let mut starts = [0_u32; 256];
+        for number in numbers.iter() {
+            starts[digit(*number)] += 1;
         }
         let mut start = 0;
-        for count in counts.iter_mut() {
+        for count in &mut starts {
             start += std::mem::replace(count, start);
         }
         for number in numbers.iter() {
-            let next = &mut counts[usize::from(number.to_le_bytes()[k])];
+            let next = &mut starts[digit(*number)];
             spare[*next as usize] = *number;
             *next += 1;
         }
@@ -160,6 +210,18 @@ mod tests {
     }
 
     #[test]
+    fn the_smallest_hash_has_a_column_too() {
+        let pack = |n, hash| {
+            let packed = Hasher::new(n, true).pack(hash);
+            (packed >> 1, packed & 1 == 1)
+        };
+        assert_eq!(pack(1000, i32::MIN), (648, false));
+        assert_eq!(pack(1 << 20, -1), (1, false));
+        assert_eq!(pack(i32::MAX as u32, i32::MAX), (0, true));
+        assert_eq!(Hasher::new(1 << 20, false).pack(-1), 3);
+    }
+
+    #[test]
     fn parts_are_put_beside_each_other_or_added() {
         let part = |rows: &[&[(u32, f32)]]| {
             let mut part = Part::default();
@@ -170,9 +232,12 @@ mod tests {
             part
         };
         let (a, b) = (part(&[&[(1, 1.0), (3, 2.0)], &[]]), part(&[&[(3, -2.0), (4, 1.0)], &[(0, 5.0)]]));
-        let parts = [a.clone(), b.clone()];
-        assert_eq!(Part::summed(&parts, 2), part(&[&[(1, 1.0), (3, 0.0), (4, 1.0)], &[(0, 5.0)]]));
-        assert_eq!(Part::beside(&parts, 2), part(&[&[(1, 1.0), (3, 2.0), (3, -2.0), (4, 1.0)], &[(0, 5.0)]]));
+        let single = Piece::Single(vec![NOTHING, 7], vec![0.0, 1.0]);
+        let pieces = [Piece::Many(a.clone()), Piece::Many(b.clone()), single];
+        let summed = part(&[&[(1, 1.0), (3, 0.0), (4, 1.0)], &[(0, 5.0), (7, 1.0)]]);
+        assert_eq!(Part::summed(&pieces, 2), summed);
+        let beside = part(&[&[(1, 1.0), (3, 2.0), (3, -2.0), (4, 1.0)], &[(0, 5.0), (7, 1.0)]]);
+        assert_eq!(Part::beside(&pieces, 2), beside);
         let mut both = a;
         both.append(&b).unwrap();
         assert_eq!(both, part(&[&[(1, 1.0), (3, 2.0)], &[], &[(3, -2.0), (4, 1.0)], &[(0, 5.0)]]));

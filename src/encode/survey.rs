@@ -285,10 +285,10 @@ impl Surveyed {
         if scale == Scale::None && !is_counted {
             return Ok(());
         }
-        let starts = (0..n_rows).step_by(8 * CHUNK);
+        let starts = (0..n_rows).step_by(CHUNK);
         let pieces = parallel::map_each(starts, |_, start| {
             let (mut values, mut n_missing) = (Vec::new(), 0);
-            data.each(start..(start + 8 * CHUNK).min(n_rows), &mut |cell| {
+            data.each(start..(start + CHUNK).min(n_rows), &mut |cell| {
                 if cell == Cell::Missing {
                     n_missing += 1
                 } else {
@@ -376,19 +376,12 @@ impl Lane {
                 if !of.is_some_and(|of| write_key(cell, of, key)) {
                     return Err(not(&of.map_or_else(String::new, |of| of.to_string()), cell));
                 }
-                counts.note(key).map_err(|error| error.to_string())?;
-                counts.end_row();
-                return Ok(());
+                counts.note(key);
+                return counts.end_row().map_err(|error| error.to_string());
             }
         };
-        let mut failure = None;
-        terms.each(tokenizer, tokens, |term| {
-            if let Err(error) = counts.note(term) {
-                failure = Some(error.to_string());
-            }
-        });
-        counts.end_row();
-        failure.map_or(Ok(()), Err)
+        terms.each(tokenizer, tokens, |term| counts.note(term));
+        counts.end_row().map_err(|error| error.to_string())
     }
 }
 

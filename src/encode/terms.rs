@@ -27,7 +27,12 @@ pub struct TokenBuffer {
     /// Where the tokens lie; for characters, where each begins, and the end.
     spans: Vec<(u32, u32)>,
     lowered: String,
+    /// What the characters of an ASCII text become in a word.
+    mapped: Vec<u8>,
 }
+
+/// Bytes that are copied at once: most words are shorter.
+const STEP: usize = 16;
 
 impl Tokenizer {
     /// A tokenizer.
@@ -86,62 +91,110 @@ impl Tokenizer {
 
     /// Writes the tokens of a text.
     fn words(&self, text: &str, buffer: &mut TokenBuffer) {
-        let TokenBuffer { text: out, spans, lowered } = buffer;
-        out.clear();
-        spans.clear();
-        let is_ascii = text.is_ascii();
-        let text = if self.spec.lowercase && !is_ascii {
+        buffer.text.clear();
+        buffer.spans.clear();
+        if text.is_ascii() {
+            return self.ascii_words(text.as_bytes(), buffer);
+        }
+        let TokenBuffer { text: out, spans, lowered, .. } = buffer;
+        let text = if self.spec.lowercase {
             lowered.clear();
             self.alphabet.lower(text, lowered);
             &**lowered
         } else {
             text
         };
-        let mut token = Token { start: 0, chars: 0 };
-        if is_ascii {
-            for &byte in text.as_bytes() {
-                match self.ascii[usize::from(byte)] {
-                    0 => self.close(&mut token, out, spans),
-                    lower => {
-                        out.push(lower);
-                        token.chars += 1;
-                    }
-                }
-            }
-        } else {
-            for c in text.chars() {
-                if self.is_in_word(c) {
-                    out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
-                    token.chars += 1;
+        let (mut start, mut chars) = (0, 0);
+        for c in text.chars().chain([' ']) {
+            if c.is_ascii() && self.ascii[c as usize] != 0 {
+                out.push(self.ascii[c as usize]);
+                chars += 1;
+            } else if !c.is_ascii() && self.is_in_word(c) {
+                out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
+                chars += 1;
+            } else if chars > 0 {
+                if self.keeps(&out[start..], chars) {
+                    spans.push((start as u32, out.len() as u32));
+                    out.push(b' ');
                 } else {
-                    self.close(&mut token, out, spans);
+                    out.truncate(start);
                 }
+                (start, chars) = (out.len(), 0);
             }
         }
-        self.close(&mut token, out, spans);
     }
 
-    /// Ends a token: keeps it, or takes it back.
+    /// The words of an ASCII text, hardly with a branch on what a character is: nobody could predict where
+    /// words end. All characters are looked up first; a bit for each says whether it is in a word; the edges
+    /// between zeros and ones are where words begin and end.
+    fn ascii_words(&self, text: &[u8], buffer: &mut TokenBuffer) {
+        let TokenBuffer { text: out, spans, mapped, .. } = buffer;
+        let least = self.least_chars();
+        // Room for the last word to be copied in steps of STEP, and a character behind it that ends it.
+        mapped.clear();
+        mapped.extend(text.iter().map(|byte| self.ascii[usize::from(byte & 127)]));
+        mapped.resize((text.len() + 1).next_multiple_of(64) + STEP, 0);
+        out.resize(text.len() + 1 + STEP, 0);
+        spans.resize(text.len() / 2 + 2, (0, 0));
+        let (mut start, mut to, mut n) = (0, 0, 0);
+        let (mut last, mut is_inside) = (0, false);
+        for (block, bytes) in mapped[..mapped.len() - STEP].chunks_exact(64).enumerate() {
+            let bits = in_words(bytes);
+            let mut edges = bits ^ (bits << 1 | last);
+            last = bits >> 63;
+            while edges != 0 {
+                let at = 64 * block + edges.trailing_zeros() as usize;
+                edges &= edges - 1;
+                is_inside = !is_inside;
+                if is_inside {
+                    start = at;
+                    continue;
+                }
+                let len = at - start;
+                copy_word(mapped, start, out, to, len);
+                out[to + len] = b' ';
+                spans[n] = (to as u32, (to + len) as u32);
+                let stays = usize::from(len >= least);
+                n += stays;
+                to += stays * (len + 1);
+            }
+        }
+        spans.truncate(n);
+        if !self.stop_words.is_empty() {
+            self.without_stop_words(out, spans);
+        }
+    }
+
+    /// Moves the words together that are no stop words.
+    fn without_stop_words(&self, out: &mut [u8], spans: &mut Vec<(u32, u32)>) {
+        let mut to = 0;
+        spans.retain_mut(|span| {
+            let word = span.0 as usize..span.1 as usize;
+            let stays = !self.stop_words.contains(&out[word.clone()]);
+            if stays {
+                let len = word.len();
+                out.copy_within(word.start..=word.end, to);
+                *span = (to as u32, (to + len) as u32);
+                to += len + 1;
+            }
+            stays
+        });
+    }
+
+    /// Characters of the shortest word.
+    fn least_chars(&self) -> usize {
+        if self.spec.analyzer == Analyzer::Words { 2 } else { 1 }
+    }
+
+    /// Whether a word counts.
     #[inline]
-    fn close(&self, token: &mut Token, out: &mut Vec<u8>, spans: &mut Vec<(u32, u32)>) {
-        if token.chars == 0 {
-            return;
-        }
-        let least = if self.spec.analyzer == Analyzer::Words { 2 } else { 1 };
-        let is_stopped = || !self.stop_words.is_empty() && self.stop_words.contains(&out[token.start..]);
-        if token.chars < least || is_stopped() {
-            out.truncate(token.start);
-        } else {
-            spans.push((token.start as u32, out.len() as u32));
-            out.push(b' ');
-            token.start = out.len();
-        }
-        token.chars = 0;
+    fn keeps(&self, word: &[u8], chars: usize) -> bool {
+        chars >= self.least_chars() && (self.stop_words.is_empty() || !self.stop_words.contains(word))
     }
 
     /// Writes the characters of a text, with white space shortened, and where each begins.
     fn characters(&self, text: &str, buffer: &mut TokenBuffer) {
-        let TokenBuffer { text: out, spans, lowered } = buffer;
+        let TokenBuffer { text: out, spans, lowered, .. } = buffer;
         lowered.clear();
         if self.spec.lowercase {
             self.alphabet.lower(text, lowered)
@@ -196,14 +249,32 @@ impl Tokenizer {
     }
 }
 
-/// The token that is being written.
-struct Token {
-    start: usize,
-    chars: usize,
+/// A bit for each of 64 bytes below 128: whether it is not 0.
+#[inline(always)]
+fn in_words(bytes: &[u8]) -> u64 {
+    let (words, _) = bytes.as_chunks::<8>();
+    words.iter().enumerate().fold(0, |bits, (k, word)| {
+        let high = (u64::from_le_bytes(*word) + 0x7f7f_7f7f_7f7f_7f7f) & 0x8080_8080_8080_8080;
+        bits | ((high >> 7).wrapping_mul(0x0102_0408_1020_4080) >> 56) << (8 * k)
+    })
+}
+
+/// Copies a word; what stands behind its end may be written over, by up to `STEP` bytes.
+#[inline(always)]
+fn copy_word(from: &[u8], start: usize, out: &mut [u8], to: usize, len: usize) {
+    if len <= STEP {
+        out[to..to + STEP].copy_from_slice(&from[start..start + STEP]);
+    } else {
+        out[to..to + len].copy_from_slice(&from[start..start + len]);
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::LazyLock;
+
+    use proptest::prelude::*;
+
     use super::super::alphabet::tests::alphabet;
     use super::*;
 
@@ -212,7 +283,8 @@ mod tests {
         let spec = TextSpec { analyzer, ngrams, lowercase: true, stop_words };
         let mut terms = Vec::new();
         let mut buffer = TokenBuffer::default();
-        let tokenizer = Tokenizer::new(&spec, Arc::new(alphabet()));
+        static ALPHABET: LazyLock<Arc<Alphabet>> = LazyLock::new(|| Arc::new(alphabet()));
+        let tokenizer = Tokenizer::new(&spec, ALPHABET.clone());
         for _ in 0..2 {
             terms.clear();
             tokenizer.each(text, &mut buffer, |term| terms.push(String::from_utf8(term.to_vec()).unwrap()));
@@ -229,6 +301,22 @@ mod tests {
         assert_eq!(terms(Analyzer::Blanks, (1, 1), " A-b\u{a0}c "), ["a-b", "c"]);
         assert!(terms(Analyzer::Words, (1, 3), "").is_empty());
         assert!(terms(Analyzer::Words, (3, 3), "ab cd").is_empty());
+    }
+
+    proptest! {
+        #[test]
+        fn words_of_ascii_are_those_of_any_text(text in "[aB_9 .\n\0]{0,200}", least in 1..3_usize) {
+            let analyzer = if least == 2 { Analyzer::Words } else { Analyzer::ShortWords };
+            let lower = text.to_lowercase();
+            let words = lower.split(|c: char| !c.is_alphanumeric() && c != '_').filter(|word| word.len() >= least);
+            prop_assert_eq!(terms(analyzer, (1, 1), &text), words.map(String::from).collect::<Vec<_>>());
+        }
+
+        #[test]
+        fn bits_say_which_bytes_are_not_zero(bytes in prop::collection::vec(0..128_u8, 64)) {
+            let expected = (0..64).fold(0, |bits, k| bits | u64::from(bytes[k] != 0) << k);
+            prop_assert_eq!(in_words(&bytes), expected);
+        }
     }
 
     #[test]

@@ -24,6 +24,7 @@ use serde_json::{Map, Value};
 use self::answer::ClassRule;
 use self::probability::Probability;
 use self::weights::WeightVectors;
+use crate::encode::record::EncoderRecord;
 use crate::front::MapSpec;
 use crate::labels::classes::Classes;
 
@@ -50,6 +51,8 @@ pub struct Model {
     pub pairs: Option<MapSpec>,
     /// Names of the columns, if they have any.
     pub feature_names: Option<Vec<String>>,
+    /// What makes rows of the columns of a table, if that belongs to the model.
+    pub encoder: Option<EncoderRecord>,
     /// What is known of the fit.
     pub record: ModelRecord,
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
+use numpy::{IntoPyArray, PyArray1, PyArrayMethods, PyReadonlyArray1};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
@@ -169,8 +169,28 @@ pub struct PyEncoder {
 }
 
 /// A record as Python has it: head, text and ends of the terms, numbers.
-type RecordArrays<'py> =
-    (String, Bound<'py, PyArray1<u8>>, Bound<'py, PyArray1<u64>>, Bound<'py, PyArray1<f64>>);
+pub type RecordArrays<'py> =
+    (String, Bound<'py, PyArray1<u8>>, Bound<'py, PyArray1<i64>>, Bound<'py, PyArray1<f64>>);
+
+/// The arrays of a record.
+pub fn record_arrays(py: Python<'_>, record: EncoderRecord) -> RecordArrays<'_> {
+    let EncoderRecord { head, terms, numbers } = record;
+    (head, terms.text.into_pyarray(py), terms.ends.into_pyarray(py), numbers.into_pyarray(py))
+}
+
+/// The record of its arrays.
+pub fn record_of((head, text, ends, numbers): &RecordArrays<'_>) -> PyResult<EncoderRecord> {
+    let terms = TermList {
+        text: memory::copy(text.try_readonly()?.as_slice()?),
+        ends: memory::copy(ends.try_readonly()?.as_slice()?),
+    };
+    Ok(EncoderRecord {
+        head: head.clone(),
+        terms,
+        numbers: memory::copy(numbers.try_readonly()?.as_slice()?),
+    })
+}
+
 /// The arrays of rows: indptr, indices, values.
 type RowArrays<'py> = (Bound<'py, PyArray1<i64>>, Bound<'py, PyArray1<i32>>, Bound<'py, PyArray1<f32>>);
 
@@ -194,15 +214,8 @@ impl PyEncoder {
 impl PyEncoder {
     /// The encoder of a record, and the parameters of the facade, in JSON.
     #[staticmethod]
-    fn of_record(
-        py: Python<'_>,
-        head: String,
-        text: PyReadonlyArray1<'_, u8>,
-        ends: PyReadonlyArray1<'_, u64>,
-        numbers: PyReadonlyArray1<'_, f64>,
-    ) -> PyResult<(Self, String)> {
-        let terms = TermList { text: memory::copy(text.as_slice()?), ends: memory::copy(ends.as_slice()?) };
-        let record = EncoderRecord { head, terms, numbers: memory::copy(numbers.as_slice()?) };
+    fn of_record(py: Python<'_>, record: RecordArrays<'_>) -> PyResult<(Self, String)> {
+        let record = record_of(&record)?;
         let (encoder, parameters) = py.detach(|| memory::catch(|| record.encoder()))?;
         Ok((Self::new(py, encoder), Value::Object(parameters).to_string()))
     }
@@ -211,9 +224,8 @@ impl PyEncoder {
     fn record<'py>(&self, py: Python<'py>, parameters: &str) -> PyResult<RecordArrays<'py>> {
         let parameters: Map<String, Value> = serde_json::from_str(parameters)
             .map_err(|error| PyValueError::new_err(format!("parameters: {error}")))?;
-        let EncoderRecord { head, terms, numbers } =
-            py.detach(|| memory::catch(|| Ok::<_, Error>(self.inner.record(&parameters))))?;
-        Ok((head, terms.text.into_pyarray(py), terms.ends.into_pyarray(py), numbers.into_pyarray(py)))
+        let record = py.detach(|| memory::catch(|| Ok::<_, Error>(self.inner.record(&parameters))))?;
+        Ok(record_arrays(py, record))
     }
 
     #[getter]
@@ -453,7 +465,7 @@ impl PyEncodedRows {
     ) -> PyResult<()> {
         let mut rows = self.rows.take(py)?;
         let mut found = vec![Drift::default(); encoder.names.len()];
-        let n_threads = n_threads.min(batch.inner.n_rows.div_ceil(crate::encode::encoder::CHUNK));
+        let n_threads = n_threads.min(batch.inner.n_rows.div_ceil(crate::encode::encoder::TEXT_CHUNK));
         run(py, n_threads, None, |flag| {
             encoder.inner.encode(&batch.inner, flag as &dyn Monitor, &mut rows, &mut found)
         })?;

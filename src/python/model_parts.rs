@@ -12,6 +12,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use serde_json::{Map, Value};
 
+use super::encode::{RecordArrays, record_arrays, record_of};
 use super::pairs::MapOptions;
 use super::store::{classes_of, labels_of};
 use crate::labels::inverted_index::InvertedIndex;
@@ -35,6 +36,7 @@ pub struct Parts<'py> {
     probability: Option<Bound<'py, PyDict>>,
     pairs: Option<MapOptions>,
     feature_names: Option<Vec<String>>,
+    encoder: Option<RecordArrays<'py>>,
     record: Bound<'py, PyDict>,
 }
 
@@ -78,6 +80,7 @@ impl Parts<'_> {
             probability: self.probability.as_ref().map(probability_of).transpose()?,
             pairs: self.pairs.as_ref().map(MapOptions::spec),
             feature_names: self.feature_names.clone(),
+            encoder: self.encoder.as_ref().map(record_of).transpose()?,
             record,
         })
     }
@@ -184,6 +187,7 @@ pub fn parts_of<'py>(py: Python<'py>, model: &Model) -> PyResult<Bound<'py, PyDi
     let parts = head_of(py, model)?;
     parts.set_item("coef", coef_of(py, model)?)?;
     parts.set_item("feature_names", model.feature_names.as_deref())?;
+    parts.set_item("encoder", model.encoder.as_ref().map(|record| record_arrays(py, record.clone())))?;
     Ok(parts)
 }
 

@@ -20,6 +20,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyFloat, PyString};
 
 use super::arrays::{PyMatrix, collected, with_pieces};
+use super::encode::{RecordArrays, record_arrays};
 use super::model_parts::{Parts, head_of, parts_of, probability_of};
 use super::run::run;
 use crate::labels::scores::FloatSlice;
@@ -91,6 +92,11 @@ impl NativeModel {
     /// The parts without weights and names of columns.
     fn head<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         head_of(py, self.inner.model())
+    }
+
+    /// The record of the encoder, if there is one.
+    fn encoder<'py>(&self, py: Python<'py>) -> Option<RecordArrays<'py>> {
+        self.inner.model().encoder.as_ref().map(|record| record_arrays(py, record.clone()))
     }
 
     /// Names of the columns, if they have any.

@@ -21,6 +21,8 @@
 //! probability.x, probability.y [points of all lines] F64, probability.ends [n_vectors] I64
 //! probability.factor [1] F64
 //! feature_names.text, feature_names.ends
+//! encoder           [bytes] U8: JSON, what makes rows of a table; encoder.text, encoder.ends: the terms it knows,
+//!                   as bytes; encoder.numbers [n] F64: see `crate::encode::record`
 //! checksums         [n_chunks + 2] U64
 //! ```
 //!
@@ -40,7 +42,7 @@
 //!
 //! **Versions.** A later version reads every older file. `format_version` rises when an older reader would
 //! get a file wrong; it stands at the same place in every version, in front of all that a version may
-//! change.
+//! change. Version 2 has an encoder; without one version 1 is written.
 //!
 //! [`Model::save`] and [`Model::load`] are the two ways in.
 
@@ -67,8 +69,10 @@ use crate::{Error, Result};
 
 /// How the head of every version begins; the version follows.
 const BEGINNING: &[u8] = br#"{"__metadata__":{"format":"hinge-model","format_version":""#;
-/// The version that is written, the newest that is read.
-const FORMAT: u32 = 1;
+/// The newest version that is read; written for what older readers do not know, the encoder of a table.
+const FORMAT: u32 = 2;
+/// The version that is written otherwise.
+const PLAIN_FORMAT: u32 = 1;
 /// Longest head. Parsing takes up to 16 times as much memory.
 const MAX_HEAD: usize = 8 << 20;
 /// Longest JSON that is kept in the head.

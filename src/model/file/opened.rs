@@ -110,7 +110,7 @@ fn check_version(bytes: &[u8]) -> Checked<()> {
                 "{version}: written by a newer version of hinge, this one reads up to {FORMAT}: update hinge"
             ),
         )),
-        Some(1) if rest.get(digits) == Some(&b'"') => Ok(()),
+        Some(1..) if rest.get(digits) == Some(&b'"') => Ok(()),
         _ => Err(Flaw::new("format_version", "it is damaged")),
     }
 }

@@ -14,6 +14,8 @@ use super::convert::{Precision, check_csr, length};
 use super::opened::{Lent, Opened};
 use super::write::little_endian;
 use super::{Checked, at, text};
+use crate::encode::counts::TermList;
+use crate::encode::record::EncoderRecord;
 use crate::labels::classes::Classes;
 use crate::labels::inverted_index::InvertedIndex;
 use crate::memory::CollectLarge;
@@ -75,6 +77,7 @@ fn read(path: &Path, bytes: Bytes) -> Checked<Model> {
         probability: about.probability.map(|kind| tensors.probability(kind, intercepts.len())).transpose()?,
         pairs: about.pairs.as_ref().map(|pairs| pairs.spec()),
         feature_names: tensors.texts("feature_names")?,
+        encoder: tensors.encoder()?,
         intercepts,
         classes,
         record: about.record(metadata),
@@ -147,6 +150,18 @@ impl<'a> Tensors<'a> {
         let ends = self.i64s(&of_ends, None)?;
         let strings = text::split(text, &ends);
         strings.map(Some).map_err(|(part, reason)| Flaw::new(&format!("{name}.{part}"), reason))
+    }
+
+    /// The encoder of a table, which is checked when it is made of its record.
+    fn encoder(&mut self) -> Checked<Option<EncoderRecord>> {
+        if !self.has("encoder") {
+            return Ok(None);
+        }
+        let head = str::from_utf8(self.list("encoder", Dtype::U8, None)?);
+        let head = head.map_err(|error| Flaw::new("encoder", format!("not UTF-8: {error}")))?.to_owned();
+        let text = memory::copy(self.list("encoder.text", Dtype::U8, None)?);
+        let terms = TermList { text, ends: self.i64s("encoder.ends", None)? };
+        Ok(Some(EncoderRecord { head, terms, numbers: self.f64s("encoder.numbers", None)? }))
     }
 
     /// JSON from the head, or from a tensor of bytes where it was too long for it.

@@ -127,6 +127,7 @@ fn made(recipe: &Recipe) -> Model {
         probability,
         pairs,
         feature_names: recipe.has_names.then(|| (0..n_features).map(word).collect()),
+        encoder: None,
         record,
     }
 }

@@ -11,8 +11,9 @@ use serde_json::{Map, Value};
 use super::about::About;
 use super::convert::{Precision, Storage, Stored, WeightSlices};
 use super::sums::{self, CHUNK, sum, sum_of};
-use super::{ALIGNMENT, Checked, FORMAT, KIND, MAX_HEAD, MAX_TEXT, SaveOptions, at, text};
+use super::{ALIGNMENT, Checked, FORMAT, KIND, MAX_HEAD, MAX_TEXT, PLAIN_FORMAT, SaveOptions, at, text};
 use crate::durable::draft::Draft;
+use crate::encode::record::EncoderRecord;
 use crate::labels::classes::Classes;
 use crate::labels::scores::FloatSlice;
 use crate::model::Model;
@@ -199,6 +200,15 @@ fn other_tensors(model: &Model) -> Vec<Tensor<'_>> {
     if let Some(names) = &model.feature_names {
         tensors.extend(Tensor::texts(["feature_names.text", "feature_names.ends"], names));
     }
+    if let Some(EncoderRecord { head, terms, numbers }) = &model.encoder {
+        let bytes = |name, bytes: &'_ [u8]| {
+            Tensor::new(name, Dtype::U8, &[bytes.len()], Data::Same(bytes.to_vec().into()))
+        };
+        tensors.push(bytes("encoder", head.as_bytes()));
+        tensors.push(bytes("encoder.text", &terms.text));
+        tensors.push(Tensor::i64("encoder.ends", &terms.ends));
+        tensors.push(Tensor::f64("encoder.numbers", numbers));
+    }
     tensors
 }
 
@@ -288,7 +298,9 @@ fn head(tensors: &[Tensor<'_>], texts: Vec<(&'static str, String)>) -> Checked<V
     // Sorted by serde_json, so that the format is the first and its version the second entry.
     let mut metadata = Map::new();
     metadata.insert("format".into(), "hinge-model".into());
-    metadata.insert("format_version".into(), FORMAT.to_string().into());
+    let has_encoder = tensors.iter().any(|(name, _)| *name == "encoder");
+    let format = if has_encoder { FORMAT } else { PLAIN_FORMAT };
+    metadata.insert("format_version".into(), format.to_string().into());
     metadata.extend(texts.into_iter().map(|(name, text)| (name.to_owned(), text.into())));
     let mut bytes = vec![0; 8];
     serde_json::to_writer(&mut bytes, &Head { metadata, tensors })

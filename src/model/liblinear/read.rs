@@ -257,6 +257,7 @@ impl Head {
             probability: self.solver.is_logistic().then_some(Probability::Logistic),
             pairs: None,
             feature_names: None,
+            encoder: None,
             record: self.record(),
         }
     }

@@ -252,6 +252,7 @@ fn every_layout_is_written_alike() {
         probability: None,
         pairs: None,
         feature_names: None,
+        encoder: None,
         record: crate::model::ModelRecord::default(),
     };
     let (by_label, by_column) = (vec![1.0, 0.0, 0.0, 0.25, 3.0, 4.0], vec![1.0, 0.0, 3.0, 0.0, 0.25, 4.0]);

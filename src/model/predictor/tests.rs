@@ -46,6 +46,7 @@ fn model(layout: &str, k: usize, answer: ClassRule, pairs: Option<MapSpec>) -> M
         probability: Some(Probability::Logistic),
         pairs,
         feature_names: Some((0..D).map(|j| format!("word {j}")).collect()),
+        encoder: None,
         record: ModelRecord::default(),
     }
 }

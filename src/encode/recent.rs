@@ -1,0 +1,109 @@
+//! What the latest short strings of a column have become.
+//!
+//! A categorical column has few values that come again and again. A string of up to 16 bytes is two numbers and
+//! a length, so to compare one with what stands in a small table costs less than its hash and a look-up among
+//! all categories.
+
+use super::column::Coded;
+
+/// Slots of the table, a power of two: 12 kB.
+const SLOTS: usize = 256;
+
+/// A table of codes by string; a string takes the place of the one that was there.
+#[derive(Debug)]
+pub struct RecentCodes {
+    slots: Vec<(ShortText, Coded)>,
+}
+
+/// A string of up to 16 bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ShortText {
+    first: u64,
+    last: u64,
+    len: u8,
+}
+
+impl ShortText {
+    /// The string, if it is short.
+    #[inline]
+    pub fn of(text: &[u8]) -> Option<Self> {
+        let len = text.len();
+        let (first, last) = match len {
+            0 => (0, 0),
+            1..4 => (u64::from(text[0]), u64::from(text[len / 2]) << 8 | u64::from(text[len - 1])),
+            4..8 => (u64::from(word(&text[..4])), u64::from(word(&text[len - 4..]))),
+            8..=16 => (
+                u64::from(word(&text[..4])) << 32 | u64::from(word(&text[4..8])),
+                u64::from(word(&text[len - 8..len - 4])) << 32 | u64::from(word(&text[len - 4..])),
+            ),
+            _ => return None,
+        };
+        Some(Self { first, last, len: len as u8 })
+    }
+
+    #[inline]
+    fn slot(self) -> usize {
+        let mixed = (self.first ^ self.last.rotate_left(29) ^ u64::from(self.len))
+            .wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        (mixed >> 56) as usize & (SLOTS - 1)
+    }
+}
+
+#[inline(always)]
+fn word(bytes: &[u8]) -> u32 {
+    u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]])
+}
+
+impl RecentCodes {
+    /// A table that knows nothing.
+    pub fn new() -> Self {
+        // No string has this length.
+        let nobody = ShortText { first: 0, last: 0, len: u8::MAX };
+        Self { slots: vec![(nobody, Coded::Missing); SLOTS] }
+    }
+
+    /// The code of a string: what the table says, or else `make`, which the table then says.
+    ///
+    /// # Errors
+    /// Those of `make`.
+    #[inline]
+    pub fn get<E>(&mut self, text: &str, make: impl FnOnce() -> Result<Coded, E>) -> Result<Coded, E> {
+        let Some(short) = ShortText::of(text.as_bytes()) else { return make() };
+        let (known, code) = &mut self.slots[short.slot()];
+        if *known != short {
+            *code = make()?;
+            *known = short;
+        }
+        Ok(*code)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn different_strings_are_different(a in "[ab\0]{0,17}", b in "[ab\0]{0,17}") {
+            match (ShortText::of(a.as_bytes()), ShortText::of(b.as_bytes())) {
+                (Some(short), Some(other)) => prop_assert_eq!(short == other, a == b),
+                _ => prop_assert!(a.len() > 16 || b.len() > 16),
+            }
+        }
+
+        #[test]
+        fn codes_are_those_that_were_made(texts in prop::collection::vec("[a-c]{0,18}", 0..400)) {
+            let (mut recent, mut numbers) = (RecentCodes::new(), HashMap::new());
+            for text in &texts {
+                let next = numbers.len() as u32;
+                let number = *numbers.entry(text.clone()).or_insert(next);
+                let found = recent.get(text, || Ok::<_, ()>(Coded::Entry(number, 1.0)));
+                prop_assert_eq!(found, Ok(Coded::Entry(number, 1.0)));
+            }
+        }
+    }
+}
