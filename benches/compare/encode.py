@@ -69,7 +69,9 @@ def reviews(n: int | None) -> list[str]:
 @cache
 def paths(n: int | None) -> list[str]:
     """Paths of files."""
-    with lzma.open(data() / "debian_contents/debian_contents_paths.tsv.xz", "rt", encoding="utf8", newline="\n") as lines:
+    with lzma.open(
+        data() / "debian_contents/debian_contents_paths.tsv.xz", "rt", encoding="utf8", newline="\n"
+    ) as lines:
         return [line.rstrip("\n").split("\t")[2] for line in islice(lines, n or 200_000)]
 
 
@@ -118,13 +120,13 @@ TASKS = {
 }
 
 
-def timed(work: Any, clock: Any, repeats: int) -> tuple[float, Any]:
+def timed(work: Any, table: Any, clock: Any, repeats: int) -> tuple[float, Any]:
     """Median seconds, and the last result."""
     seconds, result = [], None
     for _ in range(repeats):
         result = None
         started = clock()
-        result = work()
+        result = work(table)
         seconds.append(clock() - started)
     return statistics.median(seconds), result
 
@@ -145,13 +147,13 @@ def measure(name: str, task: Task, repeats: int) -> None:
     inputs["polars"] = frame
     steps = ["fit_transform", "transform"] if task.is_counted else ["transform"]
     for step in steps:
-        rival_seconds, expected = timed(lambda: getattr(task.rival, step)(task.rival_input), time.process_time, 1)
+        rival_seconds, expected = timed(getattr(task.rival, step), task.rival_input, time.process_time, 1)
         for kind, table in inputs.items():
             for threads, clock in ((1, time.process_time), (2, time.perf_counter)):
                 encoder = task.encoder.set_params(n_jobs=threads)
                 if step == "transform":
                     encoder.fit(table)
-                seconds, found = timed(lambda: getattr(encoder, step)(table), clock, repeats)
+                seconds, found = timed(getattr(encoder, step), table, clock, repeats)
                 print(
                     f"{name:18} {step:13} {kind:6} {threads} {seconds:8.3f} s {task.megabytes / seconds:7.0f} MB/s "
                     f"{task.n_rows / seconds:10,.0f} rows/s   rival {rival_seconds:7.2f} s "

@@ -14,6 +14,7 @@ from matplotlib.colors import to_rgba
 from matplotlib.figure import Figure
 from sklearn.datasets import make_blobs, make_circles, make_classification
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.pipeline import make_pipeline
 
 ROOT = Path(__file__).parents[2]
 LOOKS = {
@@ -222,7 +223,30 @@ def calibration(look):
     return figure
 
 
-PICTURES = (search, weights, plane, losses, gap, classes, pairs, calibration)
+def top_features(look):
+    """The largest weights of the model of the page on tables, by name."""
+    random = np.random.default_rng(0)
+    carrier = random.choice(["north", "south", "quick"], 4000)
+    distance = random.gamma(2.0, 300.0, 4000).round()
+    late = random.random(4000) < 0.15 + 0.5 * (carrier == "south") + 0.3 * (distance > 900)
+    words = np.where(late, "heavy fragile parcel", "small light parcel")
+    note = [f"{a} for order {k}" if random.random() < 0.7 else "no note" for k, a in enumerate(words)]
+    columns = {
+        "carrier": "categorical",
+        "distance": {"kind": "numeric", "bins": 8},
+        "note": {"kind": "text", "ngrams": (1, 2), "min_df": 5},
+    }
+    model = make_pipeline(hinge.TableEncoder(columns, numbering="counted"), hinge.LogisticRegressionCV(cv=5))
+    model.fit({"carrier": carrier, "distance": distance, "note": note}, np.where(late, "late", "on time"))
+    names, weights = zip(*hinge.Predictor.of(model).top_features(12), strict=True)
+    figure, (ax,) = axes(size=(6, 3.8))
+    ax.barh(names[::-1], weights[::-1], color=[look["colours"][int(weight < 0)] for weight in weights[::-1]])
+    ax.set(xlabel="weight: late to the left, on time to the right")
+    ax.grid(axis="x")
+    return figure
+
+
+PICTURES = (search, weights, plane, losses, gap, classes, pairs, calibration, top_features)
 
 
 def draw(picture, folder):

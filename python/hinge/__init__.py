@@ -22,12 +22,13 @@ if _typing.TYPE_CHECKING:
     from hinge._cost_selection import CostSelection, select_costs
     from hinge._cost_surface import ScoreSurface
     from hinge._csearch import CSearch, NoSkillWarning, PartialSearchWarning
+    from hinge._encode_coder import EncodedStream
     from hinge._onnx_model import to_onnx
     from hinge._presolve import Presolve
     from hinge._versioned import InconsistentVersionWarning
     from hinge.blocks import Block, BlockStore
     from hinge.calibration import Calibration, calibrate
-    from hinge.encoding import EncodedStream, TableEncoder
+    from hinge.encoding import TableEncoder
     from hinge.liblinear import load_liblinear
     from hinge.logistic import LogisticRegression, LogisticRegressionCV
     from hinge.path import CostPath, PartialPathWarning, RegionLimitError, cost_path, estimate_regions
@@ -98,7 +99,7 @@ _MODULES = {
     "CostPathFile": "_cost_file",
     "CostRay": "_cost_ray",
     "CostSelection": "_cost_selection",
-    "EncodedStream": "encoding",
+    "EncodedStream": "_encode_coder",
     "InconsistentVersionWarning": "_versioned",
     "LinearSVC": "svm",
     "LinearSVCCV": "svm",

@@ -74,13 +74,19 @@ class Coder:
         for k, (name, kind, _, _, width, has_missing) in enumerate(self.columns):
             width -= has_missing
             if kind == "numeric":
-                found += [name] if width == 1 and not self.native.is_binned(k) else [f"{name}_bin{b}" for b in range(width)]
+                found += (
+                    [name] if width == 1 and not self.native.is_binned(k) else [f"{name}_bin{b}" for b in range(width)]
+                )
             elif kind in ("text", "tokens"):
                 found += [f"{name}__{term}" for term in self.native.terms(k)]
             else:
                 found += [f"{name}_{term}".replace("\x1f", " & ") for term in self.native.terms(k)]
             found += [f"{name}_None"] if has_missing else []
         return found
+
+    def known_names(self) -> list[str] | None:
+        """The names of the columns of the result, if they have any."""
+        return self.names() if self.native.is_counted else None
 
     def transform(self, table: Table, n_threads: int) -> Any:
         """The rows of a table, a csr_matrix."""
@@ -99,6 +105,15 @@ class Coder:
         rows = _native.EncodedRows()
         for batch in table.batches():
             self._add(rows, batch, n_threads)
+        return self._taken(rows)
+
+    def rows_of(self, batch: Any, n_threads: int) -> tuple[Any, ...]:
+        """The rows of a batch as the native module takes them."""
+        rows = _native.EncodedRows()
+        self._add(rows, batch, n_threads)
+        return self._taken(rows)
+
+    def _taken(self, rows: Any) -> tuple[Any, ...]:
         indptr, indices, values = rows.take()
         narrow = indptr[-1] < 2**31
         indptr, indices = (indptr.astype(np.int32), indices) if narrow else (indptr, indices.astype(np.int64))

@@ -24,7 +24,14 @@ _TERMS = (
 )
 """Options of columns that fall into terms."""
 
-_COUNTED_ONLY = {"min_df": 1, "max_df": 1.0, "max_features": None, "use_idf": False, "smooth_idf": True, "sublinear_tf": False}
+_COUNTED_ONLY = {
+    "min_df": 1,
+    "max_df": 1.0,
+    "max_features": None,
+    "use_idf": False,
+    "smooth_idf": True,
+    "sublinear_tf": False,
+}
 """Options that need counts, and what they are without."""
 
 _OPTIONS: dict[str, tuple[str, ...]] = {
@@ -93,7 +100,7 @@ def _kind(name: Any, given: Any) -> tuple[str, dict[str, Any]]:
     kind = options.pop("kind", None)
     if not isinstance(kind, str) or kind not in KINDS:
         raise ValueError(
-            f"columns[{name!r}] must be one of {list(KINDS)} or a dict with such a 'kind' and its options, got {given!r}"
+            f"columns[{name!r}] must be one of {list(KINDS)}, or a dict with such a 'kind' and options, got {given!r}"
         )
     unknown = sorted(str(option) for option in set(options) - set(_OPTIONS[kind]))
     if unknown:
@@ -102,9 +109,7 @@ def _kind(name: Any, given: Any) -> tuple[str, dict[str, Any]]:
     return kind, options
 
 
-def column(
-    name: str, kind: str, options: dict[str, Any], numbering: str, missing: str, *, has_prefix: bool
-) -> Column:
+def column(name: str, kind: str, options: dict[str, Any], numbering: str, missing: str, *, has_prefix: bool) -> Column:
     """A column from its kind and options."""
     where = f"columns[{name!r}]"
     own = _checks.choice(f"{where}['missing']", options.get("missing", missing), ("own", "zero"))
@@ -211,7 +216,7 @@ def _weighting(
 
 def _share(where: str, option: str, value: Any) -> Any:
     """A number of rows, or a share of them."""
-    is_count = isinstance(value, Integral) and not isinstance(value, bool) and value >= 1
+    is_count = _checks.is_number(value) and int(value) >= 1
     if not is_count and not (_checks.is_real(value) and not isinstance(value, Integral) and 0.0 <= value <= 1.0):
         raise ValueError(
             f"{where}[{option!r}] must be a whole number of rows from 1 on, or a share of them from 0.0 to 1.0, "

@@ -24,8 +24,8 @@ FILE_ROWS = 1 << 16
 _SUFFIXES = (".parquet", ".csv", ".csv.gz", ".jsonl", ".ndjson", ".arrow", ".feather")
 
 _WHAT = (
-    "a table is a data frame, an object with __arrow_c_stream__ or __arrow_c_array__, a dict of columns, an iterable of "
-    f"dicts or of tables, or the path of a file ({', '.join(_SUFFIXES)})"
+    "a table is a data frame, an object with __arrow_c_stream__ or __arrow_c_array__, a dict of columns, an iterable "
+    f"of dicts or of tables, or the path of a file ({', '.join(_SUFFIXES)})"
 )
 
 
@@ -53,12 +53,14 @@ class Table:
         return iter(self._held) if self._held is not None else batches_of(self._source)
 
 
+def is_table_file(path: str) -> bool:
+    """Whether a file has the name of a table."""
+    return path.lower().endswith(_SUFFIXES)
+
+
 def is_table(source: Any) -> bool:
     """Whether an object is a table, and no matrix."""
-    return (
-        _is_named(source)
-        or (isinstance(source, list) and bool(source) and isinstance(source[0], Mapping))
-    )
+    return _is_named(source) or (isinstance(source, list) and bool(source) and isinstance(source[0], Mapping))
 
 
 def _is_named(source: Any) -> bool:
@@ -89,9 +91,12 @@ def batches_of(source: Any) -> Iterator[_native.TableBatch]:
     elif hasattr(source, "__arrow_c_stream__") and (stream := _stream(source)) is not None:
         yield from stream
     elif hasattr(source, "__arrow_c_array__"):
-        yield _native.TableBatch.of_arrow(*source.__arrow_c_array__(), 0)
+        schema, array = source.__arrow_c_array__()
+        yield _native.TableBatch.of_arrow(schema, array, 0)
     elif _is_frame(source):
-        yield _of_columns({str(name): _frame_column(source, k) for k, name in enumerate(source.columns)}, len(source), 0)
+        yield _of_columns(
+            {str(name): _frame_column(source, k) for k, name in enumerate(source.columns)}, len(source), 0
+        )
     elif isinstance(source, Mapping):
         yield _of_mapping(source)
     elif isinstance(source, Iterable):
@@ -115,7 +120,8 @@ def _numbered(batches: Iterable[Any]) -> Iterator[_native.TableBatch]:
     """Batches of pyarrow, with the numbers of their rows."""
     first_row = 0
     for batch in batches:
-        found = _native.TableBatch.of_arrow(*batch.__arrow_c_array__(), first_row)
+        schema, array = batch.__arrow_c_array__()
+        found = _native.TableBatch.of_arrow(schema, array, first_row)
         first_row += found.n_rows
         yield found
 
@@ -173,8 +179,8 @@ def _of_mapping(columns: Mapping[Any, Any]) -> _native.TableBatch:
     for name, values in columns.items():
         if isinstance(values, (str, bytes)) or not hasattr(values, "__len__"):
             raise TypeError(
-                f"column {name!r} is {values!r}: the values of a table in a dict are arrays or lists; a single row is a "
-                "list of one dict"
+                f"column {name!r} is {values!r}: the values of a table in a dict are arrays or lists; a single row is "
+                "a list of one dict"
             )
         made[str(name)] = _values(values)
     lengths = {name: len(values) for name, values in made.items()}

@@ -28,6 +28,7 @@ from hinge import (
 )
 from hinge._callbacks import CallbackSupport, FitTask, with_callbacks
 from hinge._certificate import Certificate
+from hinge._encode_coder import collected
 from hinge._fit_rows import FitRows
 from hinge._options import fit_options, options_of_pieces
 from hinge._presolve import Presolve
@@ -36,7 +37,6 @@ from hinge._raises import raises_as_predictions
 from hinge._taken_apart import parts_of
 from hinge._versioned import Versioned
 from hinge._warn import warn
-from hinge._encode_coder import collected
 from hinge.blocks import BlockStore
 from hinge.poly2 import pair_table, with_sorted_rows
 

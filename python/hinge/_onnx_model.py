@@ -99,11 +99,16 @@ def to_onnx(
 def _parts(model: Any) -> ModelParts:
     """The parts of an estimator or a predictor."""
     if isinstance(model, ModelParts):
+        if model.encoder is not None:
+            raise ValueError(
+                "the model takes rows of a table, and its encoder cannot be written as ONNX: convert the classifier "
+                "alone, to_estimator()[-1], and encode in front of it"
+            )
         return model
     from hinge.serving import Predictor
 
     if isinstance(model, Predictor):
-        return model._parts()
+        return _parts(model._parts())
     from hinge._linear import LinearClassifier  # brings scikit-learn with it, which predictors do without
     from hinge._taken_apart import parts_of
 

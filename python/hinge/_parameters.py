@@ -145,8 +145,8 @@ TABLE_ENCODER = table(
           (``(?u)\\b\\w\\w+\\b``, ``(?u)\\b\\w+\\b`` or ``\\S+``), ``stop_words``, and the options of tokens, with
           ``norm="l2"`` and, when counted, ``use_idf=True`` as defaults.
         - "tokens": lists of strings. ``binary``, ``norm`` (None, "l1", "l2"); when counted ``min_df``, ``max_df``,
-          ``max_features``, ``use_idf``, ``smooth_idf``, ``sublinear_tf``; when hashed ``prefix``, which stands in front of
-          each term: by default nothing, or ``name=`` where several columns have terms.
+          ``max_features``, ``use_idf``, ``smooth_idf``, ``sublinear_tf``; when hashed ``prefix``, which stands in front
+          of each term: by default nothing, or ``name=`` where several columns have terms.
         - "cross": with ``columns=[...]``, each combination of the values of columns of the table; its key is its name.
         - "auto" goes by the values of the first rows, and ``kinds_`` says why; "drop" leaves the column out.
 

@@ -11,15 +11,13 @@ import scipy.sparse as sp
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from hinge import _encode_columns, _encode_fit, _native, _threads
+from hinge import _encode_columns, _encode_fit, _threads
 from hinge._available import available_unless
 from hinge._declared import checked, declared, keep
 from hinge._encode_coder import Coder, EncodedStream
 from hinge._encode_tables import Table
 from hinge._parameters import TABLE_ENCODER
 from hinge._versioned import Versioned
-
-__all__ = ["EncodedStream", "TableEncoder"]
 
 
 def _has_no_names(encoder: TableEncoder) -> str | None:
@@ -55,8 +53,8 @@ class TableEncoder(Versioned, TransformerMixin, BaseEstimator):
     kinds_ : dict
         The kind of each column, and in words where it was not given.
     drift_ : dict
-        With ``track_drift``, after ``transform``: ``rows``, and by column how many values were ``unseen`` (categories or
-        terms that were not there in the fit; hashed names never are) and ``missing``.
+        With ``track_drift``, after ``transform``: ``rows``, and by column how many values were ``unseen`` (categories
+        or terms that were not there in the fit; hashed names never are) and ``missing``.
 
     Raises
     ------
@@ -143,9 +141,7 @@ class TableEncoder(Versioned, TransformerMixin, BaseEstimator):
         check_is_fitted(self)
         return self._transformed(Table(X))
 
-    def stream(
-        self, source: Any, *, target: str | None = None, sample_weight: str | None = None
-    ) -> EncodedStream:
+    def stream(self, source: Any, *, target: str | None = None, sample_weight: str | None = None) -> EncodedStream:
         """The rows of a table, encoded batch after batch while they are asked for.
 
         Parameters
@@ -168,7 +164,8 @@ class TableEncoder(Versioned, TransformerMixin, BaseEstimator):
         >>> from hinge import LinearSVC, TableEncoder
         >>> table = {"word": ["yes", "no", "yes", "no"], "label": [1, 0, 1, 0]}
         >>> encoder = TableEncoder({"word": "categorical"}).fit(table)
-        >>> LinearSVC().fit(encoder.stream(table, target="label")).predict(encoder.transform([{"word": "yes"}])).tolist()
+        >>> model = LinearSVC().fit(encoder.stream(table, target="label"))
+        >>> model.predict(encoder.transform([{"word": "yes"}])).tolist()
         [1]
         """
         check_is_fitted(self)
@@ -288,5 +285,3 @@ def _plain(value: Any) -> Any:
     if isinstance(value, (list, tuple, set, frozenset)):
         return [_plain(item) for item in value]
     return value.item() if isinstance(value, np.generic) else value
-
-

@@ -13,12 +13,12 @@ from hinge._block_options import BlockOptions
 from hinge._callbacks import FitTask
 from hinge._csearch import CSearch
 from hinge._declared import checked, declared
+from hinge._encode_coder import collected
 from hinge._loop import Search
 from hinge._options import fit_options, options_of_pieces
 from hinge._parameters import SELECT_C
 from hinge._plan import Plan
 from hinge._problem import Problem
-from hinge._encode_coder import collected
 from hinge.blocks import BlockStore
 from hinge.poly2 import with_sorted_rows
 

@@ -14,7 +14,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from hinge import _checks, _model_file, _native, _penalty, _plain, _threads
+from hinge import _checks, _explain, _model_file, _native, _penalty, _plain, _threads
 from hinge._available import available_unless
 from hinge._certificate import Certificate
 from hinge._encode_coder import Coder
@@ -154,7 +154,8 @@ class Predictor:
         Parameters
         ----------
         estimator : LinearSVC, LinearSVCCV, LogisticRegression, LogisticRegressionCV, PegasosClassifier, SubgradientSVC
-            Fitted; or a pipeline of a :class:`TableEncoder` and one of these. The weights are copied: what happens to the estimator later does not concern the predictor.
+            Fitted; or a pipeline of a :class:`TableEncoder` and one of these. The weights are copied: what happens to
+            the estimator later does not concern the predictor.
         n_threads : int, default=None
             Threads for a batch; None means all usable cores.
         unknown_names : {"error", "ignore"}, default="error"
@@ -527,6 +528,98 @@ class Predictor:
         ids, best = self._native.top_k(rows, int(k), self._threads)
         labels = self._classes[ids]
         return (labels[0], best[0]) if is_one else (labels, best)
+
+    def top_features(self, k: int = 20, *, label: Any = None) -> list[tuple[Any, float]]:
+        """The features with the largest weights.
+
+        Parameters
+        ----------
+        k : int, default=20
+        label : object, default=None
+            Of more than two classes, or of labels, the one whose weights are asked for; of two classes the weights are
+            positive for the second.
+
+        Returns
+        -------
+        list of (name, weight)
+            Largest absolute weight first; names are those of the encoder's columns or of the fit, numbers where there
+            are none, as with hashed columns.
+
+        Raises
+        ------
+        ValueError
+            ``k`` below 1; a label that is needed, or not known; a model of degree 2, whose ``pair_weights`` tell.
+
+        Examples
+        --------
+        >>> from hinge import LinearSVC, Predictor, TableEncoder
+        >>> from sklearn.pipeline import make_pipeline
+        >>> table = {"pet": ["cat", "dog", "cat", "dog"], "age": [1.0, 2.0, 2.0, 1.0]}
+        >>> model = make_pipeline(TableEncoder(numbering="counted"), LinearSVC()).fit(table, [0, 1, 0, 1])
+        >>> [name for name, _ in Predictor.of(model).top_features(2)]
+        ['pet_cat', 'pet_dog']
+        """
+        _checks.whole("k", k, 1)
+        names = self._native.feature_names() if self._coder is None else self._coder.known_names()
+        return _explain.top_features(self._weights_of(label), names, k)
+
+    def explain(self, row: Mapping[str, Any], k: int = 20, *, label: Any = None) -> list[tuple[str, float]]:
+        """What the values of a row add to its decision value, for a model with a :class:`TableEncoder`.
+
+        Parameters
+        ----------
+        row : dict
+            A row of the table.
+        k : int, default=20
+            At most so many.
+        label : object, default=None
+            As for :meth:`top_features`.
+
+        Returns
+        -------
+        list of (name, contribution)
+            ``column=value`` or ``column=term`` with weight times value, of most effect first. Names that share a hashed
+            column share a contribution. All contributions and the intercept sum to the decision value.
+
+        Raises
+        ------
+        ValueError
+            The model has no encoder; else as for :meth:`top_features`.
+
+        Examples
+        --------
+        >>> from hinge import LinearSVC, Predictor, TableEncoder
+        >>> from sklearn.pipeline import make_pipeline
+        >>> table = {"pet": ["cat", "dog", "cat", "dog"]}
+        >>> model = make_pipeline(TableEncoder(), LinearSVC(C=100.0)).fit(table, ["meows", "barks", "meows", "barks"])
+        >>> [(name, value > 0) for name, value in Predictor.of(model).explain({"pet": "cat"})]
+        [('pet=cat', True)]
+        """
+        _checks.whole("k", k, 1)
+        if self._coder is None:
+            raise ValueError("the model has no encoder of tables, whose names explain a row")
+        return _explain.contributions(self._coder.explain(row), self._weights_of(label), k)
+
+    def _weights_of(self, label: Any) -> np.ndarray:
+        """The weights of a class or label, one per feature."""
+        if self._head.pairs is not None:
+            raise ValueError("the model is of degree 2: pair_weights of its estimator tells the weights of pairs")
+        if self._n_vectors == 1:
+            vector = 0
+        else:
+            known = self._classes.tolist()
+            if label not in known:
+                raise ValueError(f"label must be one of {known[:20]}, got {label!r}")
+            vector = known.index(label)
+        coef = self._native.coef()
+        if coef is not None:
+            self._native.verify()
+            return np.asarray(coef[vector], dtype=np.float64)
+        indptr, indices, values = self._parts().coef
+        weights = np.zeros(self._n_features)
+        span = slice(indptr[vector], indptr[vector + 1])
+        weights[indices[span]] = values[span]
+        return weights
 
     def _row(self, X: Any) -> Any:
         """Columns and values of one row."""

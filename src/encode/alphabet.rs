@@ -1,8 +1,8 @@
 //! What counts as part of a word, and what has a lower case.
 //!
-//! Both depend on the version of Unicode, and so on the interpreter or compiler at hand. A model must see the
-//! same words wherever it serves, so the sets are part of the encoder: they are taken from the interpreter that
-//! fits it (`\w` of Python's `re`, `str.lower`) and saved with it, as ranges.
+//! Both depend on the version of Unicode, and so on the interpreter or compiler at hand. A model must see
+//! the same words wherever it serves, so the sets are part of the encoder: they are taken from the
+//! interpreter that fits it (`\w` of Python's `re`, `str.lower`) and saved with it, as ranges.
 //!
 //! White space is the same in all versions that matter here: [`is_space`].
 

@@ -9,7 +9,7 @@ use arrow_schema::DataType;
 use super::cell::{Cell, RowResult, Said, ValueType, each_cell, value_type};
 use super::column::{SEPARATOR, not};
 use super::key::write_text;
-use super::spec::{ColumnSpec, Kind};
+use super::spec::{ColumnKind, ColumnSpec};
 use crate::{Error, Result};
 
 /// Some rows of a table.
@@ -49,7 +49,7 @@ impl TableBatch {
             })
         };
         Ok(match &spec.kind {
-            Kind::Cross { columns } => {
+            ColumnKind::Cross { columns } => {
                 ColumnData::Several(columns.iter().map(|name| get(name)).collect::<Result<_>>()?)
             }
             _ => ColumnData::One(get(&spec.name)?),

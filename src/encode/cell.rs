@@ -50,6 +50,19 @@ pub enum ValueType {
     Strings,
 }
 
+impl ValueType {
+    /// The type in a word, as it is saved.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Text => "text",
+            Self::Whole => "whole",
+            Self::Real => "real",
+            Self::Truth => "truth",
+            Self::Strings => "strings",
+        }
+    }
+}
+
 impl fmt::Display for ValueType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -136,7 +149,9 @@ pub fn each_cell(array: &dyn Array, rows: Range<usize>, visit: Visit<'_>) -> Row
     macro_rules! dictionary {
         ($($key:ident: $kind:ty),*) => {
             match array.data_type() {
-                $(T::Dictionary(key, _) if **key == T::$key => each_of_dictionary(array.as_dictionary::<$kind>(), rows, visit),)*
+                $(T::Dictionary(key, _) if **key == T::$key => {
+                    each_of_dictionary(array.as_dictionary::<$kind>(), rows, visit)
+                })*
                 other => Err((rows.start, format!("values of type {other} are not known"))),
             }
         };

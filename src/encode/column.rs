@@ -6,17 +6,18 @@ use super::alphabet::Alphabet;
 use super::cell::{Cell, Said, ValueType};
 use super::counts::TermList;
 use super::key::{write_key, write_text};
-use super::part::{Hasher, Part, sort};
-use super::spec::{ColumnSpec, Kind, Missing, Norm, Scale, Weighting};
+use super::part::{Hasher, SparseRows, sort};
+use super::spec::{ColumnKind, ColumnSpec, Missing, Norm, NumberScale, Weighting};
 use super::terms::{TokenBuffer, Tokenizer};
 use crate::names::{NameKey, NameTable};
 
-/// Stands between the values of a cross: no text has it but by accident, so that ("a b", "c") and ("a", "b c")
-/// are two combinations.
+/// Stands between the values of a cross: no text has it but by accident, so that ("a b", "c") and ("a",
+/// "b c") are two combinations.
 pub const SEPARATOR: u8 = 0x1f;
 /// What follows the name of a column when a missing value is hashed.
 const IS_MISSING: &[u8] = b" is missing";
-/// Terms whose slots are asked for before the first one is read: the latency of memory over the time of a hash.
+/// Terms whose slots are asked for before the first one is read: the latency of memory over the time of a
+/// hash.
 const AHEAD: usize = 16;
 
 /// Where the names of a column go.
@@ -80,7 +81,7 @@ pub struct Drift {
 
 /// Memory that is used again for the next value.
 #[derive(Debug, Default)]
-pub struct Scratch {
+pub struct Buffers {
     tokens: TokenBuffer,
     numbers: Vec<u32>,
     spare: Vec<u32>,
@@ -95,7 +96,7 @@ impl FittedColumn {
     /// A column without what is found in a fit.
     pub fn new(spec: ColumnSpec, places: Places, alphabet: Option<&Arc<Alphabet>>) -> Self {
         let tokenizer = match (&spec.kind, alphabet) {
-            (Kind::Text(text, _), Some(alphabet)) => Some(Tokenizer::new(text, alphabet.clone())),
+            (ColumnKind::Text(text, _), Some(alphabet)) => Some(Tokenizer::new(text, alphabet.clone())),
             _ => None,
         };
         let prefix = match spec.kind.weighting() {
@@ -126,7 +127,7 @@ impl FittedColumn {
     ///
     /// # Errors
     /// A value that the column cannot have, in words.
-    pub fn encode(&self, cell: Cell<'_>, scratch: &mut Scratch, out: &mut Part) -> Said<()> {
+    pub fn encode(&self, cell: Cell<'_>, scratch: &mut Buffers, out: &mut SparseRows) -> Said<()> {
         if cell == Cell::Missing {
             if let Some((column, value)) = self.entry(Coded::Missing, scratch) {
                 out.push(column, value);
@@ -134,21 +135,21 @@ impl FittedColumn {
             return Ok(());
         }
         match &self.spec.kind {
-            Kind::Numeric(Scale::Bins) => self.bin(cell, out),
-            Kind::Numeric(_) => self.number(cell, out),
-            Kind::Categorical { .. } | Kind::Cross { .. } => {
+            ColumnKind::Numeric(NumberScale::Bins) => self.bin(cell, out),
+            ColumnKind::Numeric(_) => self.number(cell, out),
+            ColumnKind::Categorical { .. } | ColumnKind::Cross { .. } => {
                 let coded = self.code(cell, scratch)?;
                 if let Some((column, value)) = self.entry(coded, scratch) {
                     out.push(column, value);
                 }
                 Ok(())
             }
-            Kind::Text(_, weighting) => {
+            ColumnKind::Text(_, weighting) => {
                 let Cell::Text(text) = cell else { return Err(not("a string", cell)) };
                 self.terms(Terms::Text(text), weighting, scratch, out);
                 Ok(())
             }
-            Kind::Tokens(weighting) => {
+            ColumnKind::Tokens(weighting) => {
                 let Cell::Strings(list) = cell else { return Err(not("a list of strings", cell)) };
                 if let Some(k) = list.iter().position(Option::is_none) {
                     return Err(format!("entry {k} of the list is missing: leave it out, or name it"));
@@ -161,7 +162,7 @@ impl FittedColumn {
 
     /// The entry of a category, if it has one; counts what was not as in the fit.
     #[inline]
-    pub fn entry(&self, coded: Coded, scratch: &mut Scratch) -> Option<(u32, f32)> {
+    pub fn entry(&self, coded: Coded, scratch: &mut Buffers) -> Option<(u32, f32)> {
         match coded {
             Coded::Entry(column, value) => Some((column, value)),
             Coded::Missing => {
@@ -179,7 +180,7 @@ impl FittedColumn {
     ///
     /// # Errors
     /// A value that was not there in the fit, where that is an error.
-    pub fn code(&self, cell: Cell<'_>, scratch: &mut Scratch) -> Said<Coded> {
+    pub fn code(&self, cell: Cell<'_>, scratch: &mut Buffers) -> Said<Coded> {
         if cell == Cell::Missing {
             return Ok(Coded::Missing);
         }
@@ -201,7 +202,7 @@ impl FittedColumn {
                 let is_of_type = self.value_type.is_some_and(|of| write_key(cell, of, name));
                 match is_of_type.then(|| table.column(NameKey::of_bytes(name))).flatten() {
                     Some(column) => Ok(Coded::Entry(first + column, 1.0)),
-                    None if matches!(self.spec.kind, Kind::Categorical { refuses_unknown: true }) => {
+                    None if matches!(self.spec.kind, ColumnKind::Categorical { refuses_unknown: true }) => {
                         Err(format!("{} was not there in the fit", shown(cell)))
                     }
                     None => Ok(Coded::Unseen),
@@ -216,7 +217,7 @@ impl FittedColumn {
     /// # Errors
     /// As for [`Self::encode`].
     pub fn explain(&self, cell: Cell<'_>, note: &mut dyn FnMut(String, u32, f32)) -> Said<()> {
-        let (mut scratch, mut part) = (Scratch::default(), Part::default());
+        let (mut scratch, mut part) = (Buffers::default(), SparseRows::default());
         self.encode(cell, &mut scratch, &mut part)?;
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         let mut entry = |name: String, column: u32| {
@@ -225,7 +226,7 @@ impl FittedColumn {
             }
         };
         let terms = match cell {
-            Cell::Text(text) if matches!(self.spec.kind, Kind::Text(..)) => Terms::Text(text),
+            Cell::Text(text) if matches!(self.spec.kind, ColumnKind::Text(..)) => Terms::Text(text),
             Cell::Strings(list) => Terms::List(list),
             _ => {
                 let mut name = Vec::new();
@@ -253,7 +254,7 @@ impl FittedColumn {
         Ok(())
     }
 
-    fn number(&self, cell: Cell<'_>, out: &mut Part) -> Said<()> {
+    fn number(&self, cell: Cell<'_>, out: &mut SparseRows) -> Said<()> {
         let value = number(cell)?;
         let scaled = (value / self.scale) as f32;
         if !scaled.is_finite() {
@@ -269,7 +270,7 @@ impl FittedColumn {
         Ok(())
     }
 
-    fn bin(&self, cell: Cell<'_>, out: &mut Part) -> Said<()> {
+    fn bin(&self, cell: Cell<'_>, out: &mut SparseRows) -> Said<()> {
         let value = number(cell)?;
         let bin = self.edges.partition_point(|edge| *edge <= value);
         let (column, sign) = match &self.places {
@@ -280,7 +281,7 @@ impl FittedColumn {
         Ok(())
     }
 
-    fn terms(&self, terms: Terms<'_>, weighting: &Weighting, scratch: &mut Scratch, out: &mut Part) {
+    fn terms(&self, terms: Terms<'_>, weighting: &Weighting, scratch: &mut Buffers, out: &mut SparseRows) {
         scratch.numbers.clear();
         let shift = match &self.places {
             Places::Hashed(hasher) => {
@@ -321,8 +322,8 @@ impl FittedColumn {
         self.factors.as_ref().map_or(value, |factors| value * factors[number as usize])
     }
 
-    fn hash_terms(&self, terms: Terms<'_>, hasher: &Hasher, scratch: &mut Scratch) {
-        let Scratch { tokens, numbers, name, .. } = scratch;
+    fn hash_terms(&self, terms: Terms<'_>, hasher: &Hasher, scratch: &mut Buffers) {
+        let Buffers { tokens, numbers, name, .. } = scratch;
         if self.prefix.is_empty() {
             terms.each(self.tokenizer.as_ref(), tokens, |term| numbers.push(hasher.packed(term)));
         } else {
@@ -336,8 +337,8 @@ impl FittedColumn {
     }
 
     /// The numbers of the terms that were there in the fit. Slots are asked for some terms ahead.
-    fn find_terms(&self, terms: Terms<'_>, table: &NameTable, scratch: &mut Scratch) {
-        let Scratch { tokens, numbers, keys, drift, .. } = scratch;
+    fn find_terms(&self, terms: Terms<'_>, table: &NameTable, scratch: &mut Buffers) {
+        let Buffers { tokens, numbers, keys, drift, .. } = scratch;
         keys.clear();
         terms.each(self.tokenizer.as_ref(), tokens, |term| keys.push(NameKey::of_bytes(term)));
         keys.iter().take(AHEAD).for_each(|key| table.prefetch(*key));

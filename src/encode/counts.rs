@@ -17,7 +17,8 @@ pub struct TermCounts {
     pub occurrences: Vec<i64>,
     /// In how many rows.
     pub rows: Vec<i64>,
-    /// Of the row at hand: its terms, and their keys. The slots of all of them are asked for before one is read.
+    /// Of the row at hand: its terms, and their keys. The slots of all of them are asked for before one
+    /// is read.
     row: TermList,
     keys: Vec<NameKey>,
     numbers: Vec<u32>,

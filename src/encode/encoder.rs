@@ -11,15 +11,15 @@ use arrow_array::{Array, ArrayRef};
 use super::alphabet::Alphabet;
 use super::batch::{ColumnData, TableBatch, dictionary};
 use super::cell::{Cell, RowResult, Said, each_cell, each_text, is_text};
-use super::column::{Coded, Drift, FittedColumn, Places, Scratch};
-use super::part::{NOTHING, Part, Piece};
+use super::column::{Buffers, Coded, Drift, FittedColumn, Places};
+use super::part::{NOTHING, Piece, SparseRows};
 use super::recent::RecentCodes;
-use super::spec::{Kind, Numbering};
+use super::spec::{ColumnKind, Numbering};
 use crate::fit::Monitor;
 use crate::{Error, Result, parallel};
 
-/// Rows that one thread encodes at a time. Rows of texts have hundreds of entries: those of a chunk stay in the
-/// processor's second cache until they are appended.
+/// Rows that one thread encodes at a time. Rows of texts have hundreds of entries: those of a chunk stay
+/// in the processor's second cache until they are appended.
 pub const CHUNK: usize = 2048;
 /// The same where there are texts.
 pub const TEXT_CHUNK: usize = 128;
@@ -60,7 +60,7 @@ impl Encoder {
         &self,
         batch: &TableBatch,
         monitor: &dyn Monitor,
-        out: &mut Part,
+        out: &mut SparseRows,
         drift: &mut [Drift],
     ) -> Result<()> {
         let inputs: Vec<Input<'_>> =
@@ -88,12 +88,12 @@ impl Encoder {
 
     fn input<'a>(&self, column: &FittedColumn, batch: &'a TableBatch) -> Result<Input<'a>> {
         let data = batch.data(&column.spec)?;
-        let (Kind::Categorical { .. }, ColumnData::One(array)) = (&column.spec.kind, &data) else {
+        let (ColumnKind::Categorical { .. }, ColumnData::One(array)) = (&column.spec.kind, &data) else {
             return Ok(Input::Values(data));
         };
         let Some((values, keys)) = dictionary(array) else { return Ok(Input::Values(data)) };
         let mut codes = Vec::with_capacity(values.len());
-        let mut scratch = Scratch::default();
+        let mut scratch = Buffers::default();
         // A value that cannot be encoded is an error only where a row has it.
         each_cell(&values, 0..values.len(), &mut |cell| {
             codes.push(column.code(cell, &mut scratch));
@@ -108,9 +108,9 @@ impl Encoder {
         batch: &TableBatch,
         inputs: &[Input<'_>],
         rows: Range<usize>,
-    ) -> Result<(Part, Vec<Drift>)> {
+    ) -> Result<(SparseRows, Vec<Drift>)> {
         let n = rows.len();
-        let (mut scratch, mut drift) = (Scratch::default(), Vec::with_capacity(inputs.len()));
+        let (mut scratch, mut drift) = (Buffers::default(), Vec::with_capacity(inputs.len()));
         let mut pieces = Vec::with_capacity(inputs.len());
         for (column, input) in self.columns.iter().zip(inputs) {
             let piece = encode_rows(column, input, rows.clone(), &mut scratch)
@@ -121,11 +121,11 @@ impl Encoder {
         Ok((self.joined(pieces, n), drift))
     }
 
-    fn joined(&self, mut pieces: Vec<Piece>, n_rows: usize) -> Part {
+    fn joined(&self, mut pieces: Vec<Piece>, n_rows: usize) -> SparseRows {
         match (self.numbering, &mut pieces[..]) {
             (_, [Piece::Many(part)]) => std::mem::take(part),
-            (Numbering::Counted, pieces) => Part::beside(pieces, n_rows),
-            (Numbering::Hashed { .. }, pieces) => Part::summed(pieces, n_rows),
+            (Numbering::Counted, pieces) => SparseRows::beside(pieces, n_rows),
+            (Numbering::Hashed { .. }, pieces) => SparseRows::summed(pieces, n_rows),
         }
     }
 
@@ -136,16 +136,16 @@ impl Encoder {
     /// As for [`Self::encode`], and those of `cell`.
     pub fn encode_row<E: From<Error>>(
         &self,
-        scratch: &mut Scratch,
+        scratch: &mut Buffers,
         drift: &mut [Drift],
         mut cell: impl FnMut(
             &FittedColumn,
             &mut dyn FnMut(Cell<'_>) -> Said<()>,
         ) -> std::result::Result<Said<()>, E>,
-    ) -> std::result::Result<Part, E> {
+    ) -> std::result::Result<SparseRows, E> {
         let mut pieces = Vec::with_capacity(self.columns.len());
         for (k, column) in self.columns.iter().enumerate() {
-            let mut part = Part::default();
+            let mut part = SparseRows::default();
             cell(column, &mut |cell| column.encode(cell, scratch, &mut part))?
                 .map_err(|reason| Error::Cell { column: column.spec.name.clone(), row: 0, reason })?;
             part.end_row();
@@ -175,8 +175,8 @@ impl FittedColumn {
     /// Columns of the result that a counted column takes up.
     pub fn width(&self) -> u32 {
         let own = match (&self.spec.kind, &self.places) {
-            (Kind::Numeric(super::spec::Scale::Bins), _) => self.edges.len() as u32 + 1,
-            (Kind::Numeric(_), _) => 1,
+            (ColumnKind::Numeric(super::spec::NumberScale::Bins), _) => self.edges.len() as u32 + 1,
+            (ColumnKind::Numeric(_), _) => 1,
             (_, Places::Counted { table, .. }) => table.len() as u32,
             (_, Places::Hashed(_)) => 0,
         };
@@ -189,9 +189,9 @@ fn encode_rows(
     column: &FittedColumn,
     input: &Input<'_>,
     rows: Range<usize>,
-    scratch: &mut Scratch,
+    scratch: &mut Buffers,
 ) -> RowResult<Piece> {
-    let mut part = Part::default();
+    let mut part = SparseRows::default();
     if column.spec.kind.weighting().is_some() {
         let Input::Values(data) = input else { return Ok(Piece::Many(part)) };
         data.each(rows, &mut |cell| {
@@ -215,7 +215,7 @@ fn encode_rows(
             }
         }
         Input::Values(ColumnData::One(array))
-            if matches!(column.spec.kind, Kind::Categorical { .. }) && is_text(array) =>
+            if matches!(column.spec.kind, ColumnKind::Categorical { .. }) && is_text(array) =>
         {
             let mut recent = RecentCodes::new();
             each_text(array, rows, |text| {
@@ -243,7 +243,7 @@ fn encode_rows(
 impl FittedColumn {
     /// Appends an entry, or [`NOTHING`], and counts what was not as in the fit.
     #[inline]
-    fn push_single(&self, coded: Coded, scratch: &mut Scratch, part: &mut Part) {
+    fn push_single(&self, coded: Coded, scratch: &mut Buffers, part: &mut SparseRows) {
         let (column, value) = match self.entry(coded, scratch) {
             Some((column, value)) => (column as i32, value),
             None => (NOTHING, 0.0),

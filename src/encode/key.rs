@@ -9,8 +9,8 @@ use super::cell::{Cell, ValueType};
 
 const SIGN: u64 = 1 << 63;
 
-/// Appends the bytes of a value, as a category of a column with this type of values. False if the value cannot
-/// be one.
+/// Appends the bytes of a value, as a category of a column with this type of values. False if the value
+/// cannot be one.
 pub fn write_key(cell: Cell<'_>, of: ValueType, out: &mut Vec<u8>) -> bool {
     match (of, cell) {
         (ValueType::Text, Cell::Text(text)) => out.extend_from_slice(text.as_bytes()),
@@ -97,7 +97,10 @@ mod tests {
 
     proptest! {
         #[test]
-        fn keys_sort_as_values_do(a in any::<i64>(), b in any::<i64>(), x in -1e300..1e300, y in -1e300..1e300) {
+        fn keys_sort_as_values_do(
+            (a, b) in any::<(i64, i64)>(),
+            (x, y) in (-1e300..1e300, -1e300..1e300),
+        ) {
             let whole = |value| key(Cell::Whole(value), ValueType::Whole);
             prop_assert_eq!(whole(a).cmp(&whole(b)), a.cmp(&b));
             let bytes = whole(a);

@@ -5,7 +5,7 @@ use crate::{Result, memory};
 
 /// Rows of single-precision entries, one after the other.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Part {
+pub struct SparseRows {
     /// Where each row ends.
     pub ends: Vec<i64>,
     /// Columns, ascending within a row.
@@ -14,7 +14,7 @@ pub struct Part {
     pub values: Vec<f32>,
 }
 
-impl Part {
+impl SparseRows {
     /// Appends an entry to the last row.
     #[inline]
     pub fn push(&mut self, column: u32, value: f32) {
@@ -54,7 +54,7 @@ pub enum Piece {
     /// At most one in each row: columns and values, with [`NOTHING`] where there is none.
     Single(Vec<i32>, Vec<f32>),
     /// Any number.
-    Many(Part),
+    Many(SparseRows),
 }
 
 /// Stands for the column of an entry that is not there.
@@ -81,7 +81,7 @@ impl Piece {
     }
 }
 
-impl Part {
+impl SparseRows {
     /// A part with room for the entries of some pieces.
     fn for_pieces(pieces: &[Piece], n_rows: usize) -> Self {
         let n = pieces.iter().map(Piece::len).sum();
@@ -124,8 +124,8 @@ impl Part {
     }
 }
 
-/// Hashes names into columns, by `FeatureHasher`'s rule: the column is `|h|` modulo `n`, where -2^31 counts as
-/// 2^31, and the sign is that of `h`.
+/// Hashes names into columns, by `FeatureHasher`'s rule: the column is `|h|` modulo `n`, where -2^31
+/// counts as 2^31, and the sign is that of `h`.
 #[derive(Clone, Copy, Debug)]
 pub struct Hasher {
     n: u32,
@@ -224,7 +224,7 @@ mod tests {
     #[test]
     fn parts_are_put_beside_each_other_or_added() {
         let part = |rows: &[&[(u32, f32)]]| {
-            let mut part = Part::default();
+            let mut part = SparseRows::default();
             for row in rows {
                 row.iter().for_each(|&(column, value)| part.push(column, value));
                 part.end_row();
@@ -235,9 +235,9 @@ mod tests {
         let single = Piece::Single(vec![NOTHING, 7], vec![0.0, 1.0]);
         let pieces = [Piece::Many(a.clone()), Piece::Many(b.clone()), single];
         let summed = part(&[&[(1, 1.0), (3, 0.0), (4, 1.0)], &[(0, 5.0), (7, 1.0)]]);
-        assert_eq!(Part::summed(&pieces, 2), summed);
+        assert_eq!(SparseRows::summed(&pieces, 2), summed);
         let beside = part(&[&[(1, 1.0), (3, 2.0), (3, -2.0), (4, 1.0)], &[(0, 5.0), (7, 1.0)]]);
-        assert_eq!(Part::beside(&pieces, 2), beside);
+        assert_eq!(SparseRows::beside(&pieces, 2), beside);
         let mut both = a;
         both.append(&b).unwrap();
         assert_eq!(both, part(&[&[(1, 1.0), (3, 2.0)], &[], &[(3, -2.0), (4, 1.0)], &[(0, 5.0)]]));

@@ -1,8 +1,8 @@
 //! What the latest short strings of a column have become.
 //!
-//! A categorical column has few values that come again and again. A string of up to 16 bytes is two numbers and
-//! a length, so to compare one with what stands in a small table costs less than its hash and a look-up among
-//! all categories.
+//! A categorical column has few values that come again and again. A string of up to 16 bytes is two
+//! numbers and a length, so to compare one with what stands in a small table costs less than its hash and
+//! a look-up among all categories.
 
 use super::column::Coded;
 

@@ -22,7 +22,7 @@ use super::column::{FittedColumn, Places};
 use super::counts::TermList;
 use super::encoder::Encoder;
 use super::part::Hasher;
-use super::spec::{ColumnSpec, Kind, MAX_FEATURES, Missing, Numbering, Scale, check};
+use super::spec::{ColumnKind, ColumnSpec, MAX_FEATURES, Missing, NumberScale, Numbering, check};
 use crate::{Error, Result};
 
 /// The version that is written, the newest that is read.
@@ -168,7 +168,7 @@ impl Reading<'_> {
         let name = spec.name.clone();
         let broken = |what: &str| bad(format!("column {name:?} of the encoder: {what}"));
         let is_counted = numbering == Numbering::Counted;
-        if matches!(spec.kind, Kind::Text(..)) && alphabet.is_none() {
+        if matches!(spec.kind, ColumnKind::Text(..)) && alphabet.is_none() {
             return Err(broken("texts need an alphabet"));
         }
         if n_terms > 0 && !(is_counted && spec.kind.has_names())
@@ -176,7 +176,9 @@ impl Reading<'_> {
         {
             return Err(broken("there are terms or factors where none belong"));
         }
-        if n_edges > 0 && spec.kind != Kind::Numeric(Scale::Bins) || !(scale.is_finite() && scale > 0.0) {
+        if n_edges > 0 && spec.kind != ColumnKind::Numeric(NumberScale::Bins)
+            || !(scale.is_finite() && scale > 0.0)
+        {
             return Err(broken("its scale or its bins cannot be"));
         }
         if has_missing && is_counted && spec.missing == Missing::Zero {

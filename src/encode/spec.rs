@@ -31,7 +31,7 @@ pub struct ColumnSpec {
     /// What a missing value becomes.
     pub missing: Missing,
     /// What its values are.
-    pub kind: Kind,
+    pub kind: ColumnKind,
 }
 
 /// What a missing value becomes.
@@ -47,9 +47,9 @@ pub enum Missing {
 /// What the values of a column are.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
-pub enum Kind {
+pub enum ColumnKind {
     /// Numbers.
-    Numeric(Scale),
+    Numeric(NumberScale),
     /// One of many values.
     Categorical {
         /// Whether a value that was not there in the fit is an error.
@@ -69,7 +69,7 @@ pub enum Kind {
 /// What becomes of a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Scale {
+pub enum NumberScale {
     /// It stays as it is.
     None,
     /// It is divided by the standard deviation.
@@ -136,7 +136,7 @@ pub enum Norm {
     L2,
 }
 
-impl Kind {
+impl ColumnKind {
     /// How values of a term column become numbers.
     pub fn weighting(&self) -> Option<&Weighting> {
         match self {
@@ -169,12 +169,12 @@ pub fn check(numbering: Numbering, columns: &[ColumnSpec]) -> Result<()> {
     }
     for ColumnSpec { name, kind, .. } in columns {
         match kind {
-            Kind::Text(TextSpec { ngrams: (least, most), .. }, _) if *least < 1 || least > most => {
+            ColumnKind::Text(TextSpec { ngrams: (least, most), .. }, _) if *least < 1 || least > most => {
                 return refused(format!(
-                    "column {name:?}: ngrams must be (least, most) with 1 <= least <= most, got ({least}, {most})"
+                    "column {name:?}: ngrams must be (least, most), 1 <= least <= most, got ({least}, {most})"
                 ));
             }
-            Kind::Cross { columns } if columns.len() < 2 => {
+            ColumnKind::Cross { columns } if columns.len() < 2 => {
                 return refused(format!(
                     "column {name:?}: a cross needs two columns or more, got {columns:?}"
                 ));

@@ -11,7 +11,7 @@ use super::counts::{TermCounts, TermList};
 use super::encoder::{CHUNK, Encoder};
 use super::key::{write_key, write_text};
 use super::part::Hasher;
-use super::spec::{ColumnSpec, Kind, Missing, Numbering, Scale, check};
+use super::spec::{ColumnKind, ColumnSpec, Missing, NumberScale, Numbering, check};
 use super::terms::{TokenBuffer, Tokenizer};
 use crate::fit::Monitor;
 use crate::{Error, Result, memory, parallel};
@@ -118,7 +118,9 @@ impl Survey {
             .into_iter()
             .map(|spec| Surveyed {
                 tokenizer: match (&spec.kind, &alphabet) {
-                    (Kind::Text(text, _), Some(alphabet)) => Some(Tokenizer::new(text, alphabet.clone())),
+                    (ColumnKind::Text(text, _), Some(alphabet)) => {
+                        Some(Tokenizer::new(text, alphabet.clone()))
+                    }
                     _ => None,
                 },
                 spec,
@@ -143,10 +145,9 @@ impl Survey {
     pub fn needs_rows(&self) -> bool {
         let is_counted = self.numbering == Numbering::Counted;
         is_counted
-            || self
-                .columns
-                .iter()
-                .any(|column| matches!(column.spec.kind, Kind::Numeric(scale) if scale != Scale::None))
+            || self.columns.iter().any(
+                |column| matches!(column.spec.kind, ColumnKind::Numeric(scale) if scale != NumberScale::None),
+            )
     }
 
     /// Notes the types of a batch.
@@ -158,19 +159,19 @@ impl Survey {
         for column in &mut self.columns {
             let Some(found) = batch.value_type(&column.spec)? else { continue };
             let reason = match (&column.spec.kind, found, column.value_type) {
-                (Kind::Numeric(_), ValueType::Text | ValueType::Strings, _) => {
+                (ColumnKind::Numeric(_), ValueType::Text | ValueType::Strings, _) => {
                     format!("a numeric column has numbers, this one has {found} in each row")
                 }
-                (Kind::Text(..), other, _) if other != ValueType::Text => {
+                (ColumnKind::Text(..), other, _) if other != ValueType::Text => {
                     format!("a column of texts has strings, this one has {other} in each row")
                 }
-                (Kind::Tokens(_), other, _) if other != ValueType::Strings => {
+                (ColumnKind::Tokens(_), other, _) if other != ValueType::Strings => {
                     format!("a column of tokens has lists of strings, this one has {other} in each row")
                 }
-                (Kind::Categorical { .. }, ValueType::Strings, _) => {
+                (ColumnKind::Categorical { .. }, ValueType::Strings, _) => {
                     format!("a categorical column has single values, this one has {found} in each row")
                 }
-                (Kind::Categorical { .. }, _, Some(before)) if before != found => {
+                (ColumnKind::Categorical { .. }, _, Some(before)) if before != found => {
                     format!("the values of this batch are each {found}, those before were each {before}")
                 }
                 _ => {
@@ -193,7 +194,7 @@ impl Survey {
         for column in &mut self.columns {
             let data = batch.data(&column.spec)?;
             let added = match column.spec.kind {
-                Kind::Numeric(scale) => column.add_numbers(&data, batch.n_rows, scale, is_counted),
+                ColumnKind::Numeric(scale) => column.add_numbers(&data, batch.n_rows, scale, is_counted),
                 _ if is_counted => column.add_names(&data, batch.n_rows, monitor),
                 _ => Ok(()),
             };
@@ -279,10 +280,10 @@ impl Surveyed {
         &mut self,
         data: &ColumnData<'_>,
         n_rows: usize,
-        scale: Scale,
+        scale: NumberScale,
         is_counted: bool,
     ) -> std::result::Result<(), Failure> {
-        if scale == Scale::None && !is_counted {
+        if scale == NumberScale::None && !is_counted {
             return Ok(());
         }
         let starts = (0..n_rows).step_by(CHUNK);
@@ -302,7 +303,7 @@ impl Surveyed {
             let (values, n_missing) = piece.map_err(|(row, reason)| Failure::At(row, reason))?;
             self.n_missing += n_missing;
             self.spread.merge(Spread::of(&values));
-            if scale == Scale::Bins {
+            if scale == NumberScale::Bins {
                 memory::try_reserve(&mut self.values, values.len()).map_err(Failure::Other)?;
                 self.values.extend_from_slice(&values);
             }
@@ -351,7 +352,7 @@ impl Lane {
     fn note(
         &mut self,
         cell: Cell<'_>,
-        kind: &Kind,
+        kind: &ColumnKind,
         of: Option<ValueType>,
         tokenizer: Option<&Tokenizer>,
     ) -> Said<()> {
@@ -361,15 +362,15 @@ impl Lane {
                 *n_missing += 1;
                 return Ok(());
             }
-            (Kind::Text(..), Cell::Text(text)) => Terms::Text(text),
-            (Kind::Text(..), other) => return Err(not("a string", other)),
-            (Kind::Tokens(_), Cell::Strings(list)) => {
+            (ColumnKind::Text(..), Cell::Text(text)) => Terms::Text(text),
+            (ColumnKind::Text(..), other) => return Err(not("a string", other)),
+            (ColumnKind::Tokens(_), Cell::Strings(list)) => {
                 if let Some(k) = list.iter().position(Option::is_none) {
                     return Err(format!("entry {k} of the list is missing: leave it out, or name it"));
                 }
                 Terms::List(list)
             }
-            (Kind::Tokens(_), other) => return Err(not("a list of strings", other)),
+            (ColumnKind::Tokens(_), other) => return Err(not("a list of strings", other)),
             (_, cell) => {
                 key.clear();
                 let of = of.or(cell.value_type());

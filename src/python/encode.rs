@@ -14,13 +14,13 @@ use super::table::{PyTableBatch, with_cell};
 use super::turns::Turns;
 use crate::encode::alphabet::{Alphabet, AlphabetRecord};
 use crate::encode::cell::{Cell, ValueType};
-use crate::encode::column::{Drift, FittedColumn, Scratch};
+use crate::encode::column::{Buffers, Drift, FittedColumn};
 use crate::encode::counts::TermList;
 use crate::encode::encoder::Encoder;
 use crate::encode::key::write_text;
-use crate::encode::part::Part;
+use crate::encode::part::SparseRows;
 use crate::encode::record::EncoderRecord;
-use crate::encode::spec::{ColumnSpec, Kind, Numbering};
+use crate::encode::spec::{ColumnKind, ColumnSpec, Numbering};
 use crate::encode::survey::{Settled, Survey, key_text};
 use crate::fit::Monitor;
 use crate::{Error, memory};
@@ -32,17 +32,6 @@ struct Request {
     numbering: Numbering,
     columns: Vec<ColumnSpec>,
     alphabet: Option<AlphabetRecord>,
-}
-
-/// A type of values in a word.
-pub fn type_name(kind: ValueType) -> &'static str {
-    match kind {
-        ValueType::Text => "text",
-        ValueType::Whole => "whole",
-        ValueType::Real => "real",
-        ValueType::Truth => "truth",
-        ValueType::Strings => "strings",
-    }
 }
 
 /// The first reading of a table.
@@ -91,7 +80,7 @@ impl PySurvey {
         let turn = self.inner.take(py)?;
         let facts = |column: &crate::encode::survey::Surveyed| {
             let facts = PyDict::new(py);
-            facts.set_item("type", column.value_type.map(type_name))?;
+            facts.set_item("type", column.value_type.map(ValueType::name))?;
             facts.set_item("n_missing", column.n_missing)?;
             facts.set_item("n_terms", column.counts.list().len())?;
             facts.set_item("count", column.spread.count)?;
@@ -202,7 +191,7 @@ impl PyEncoder {
             .columns
             .iter()
             .map(|column| match &column.spec.kind {
-                Kind::Cross { columns } => columns.iter().map(|name| interned(name)).collect(),
+                ColumnKind::Cross { columns } => columns.iter().map(|name| interned(name)).collect(),
                 _ => vec![interned(&column.spec.name)],
             })
             .collect();
@@ -229,6 +218,11 @@ impl PyEncoder {
     }
 
     #[getter]
+    fn is_counted(&self) -> bool {
+        self.inner.numbering == Numbering::Counted
+    }
+
+    #[getter]
     fn n_features(&self) -> u32 {
         self.inner.n_features
     }
@@ -237,15 +231,15 @@ impl PyEncoder {
     /// the last of them is for missing values.
     fn columns(&self) -> Vec<(String, &'static str, Option<&'static str>, u32, u32, bool)> {
         let kind = |column: &FittedColumn| match column.spec.kind {
-            Kind::Numeric(_) => "numeric",
-            Kind::Categorical { .. } => "categorical",
-            Kind::Tokens(_) => "tokens",
-            Kind::Text(..) => "text",
-            Kind::Cross { .. } => "cross",
+            ColumnKind::Numeric(_) => "numeric",
+            ColumnKind::Categorical { .. } => "categorical",
+            ColumnKind::Tokens(_) => "tokens",
+            ColumnKind::Text(..) => "text",
+            ColumnKind::Cross { .. } => "cross",
         };
         let widths = self.inner.widths();
         let all = self.inner.columns.iter().zip(widths).map(|(column, (first, width))| {
-            let of = column.value_type.map(type_name);
+            let of = column.value_type.map(ValueType::name);
             (column.spec.name.clone(), kind(column), of, first, width, column.missing.is_some())
         });
         all.collect()
@@ -265,7 +259,7 @@ impl PyEncoder {
 
     /// Whether the numbers of column `k` are cut into bins.
     fn is_binned(&self, k: usize) -> bool {
-        matches!(self.inner.columns[k].spec.kind, Kind::Numeric(crate::encode::spec::Scale::Bins))
+        matches!(self.inner.columns[k].spec.kind, ColumnKind::Numeric(crate::encode::spec::NumberScale::Bins))
     }
 
     /// The terms of column `k` of the encoder, as Python writes them.
@@ -309,8 +303,8 @@ impl PyEncoder {
         Ok(absent)
     }
 
-    /// One row, a dict: indices, values; and of each column values that were unseen and missing, if asked for.
-    /// Keys that are not there count as missing values if `fills`.
+    /// One row, a dict: indices, values; and of each column values that were unseen and missing, if asked
+    /// for. Keys that are not there count as missing values if `fills`.
     #[pyo3(signature = (row, fills, drift=None))]
     fn row<'py>(
         &self,
@@ -323,7 +317,7 @@ impl PyEncoder {
         let mut names = self.names.iter();
         let part =
             self.inner.encode_row::<PyErr>(
-                &mut Scratch::default(),
+                &mut Buffers::default(),
                 &mut found,
                 |column, visit| match names.next().map(Vec::as_slice) {
                     Some([name]) => cell_of(row, name, fills, visit),
@@ -358,11 +352,11 @@ impl PyEncoder {
 }
 
 /// Whether values of a type serve where those of another were, without a word.
-fn is_near(before: ValueType, now: ValueType, kind: &Kind) -> bool {
+fn is_near(before: ValueType, now: ValueType, kind: &ColumnKind) -> bool {
     let is_number = |of| matches!(of, ValueType::Whole | ValueType::Real | ValueType::Truth);
     match kind {
-        Kind::Numeric(_) => is_number(before) && is_number(now),
-        Kind::Categorical { .. } => {
+        ColumnKind::Numeric(_) => is_number(before) && is_number(now),
+        ColumnKind::Categorical { .. } => {
             matches!((before, now), (ValueType::Whole, ValueType::Real) | (ValueType::Real, ValueType::Whole))
         }
         _ => false,
@@ -443,14 +437,14 @@ impl PyDriftCounts {
 /// Rows of a matrix that batches are appended to.
 #[pyclass(name = "EncodedRows", frozen, module = "hinge._native")]
 pub struct PyEncodedRows {
-    rows: Turns<Part>,
+    rows: Turns<SparseRows>,
 }
 
 #[pymethods]
 impl PyEncodedRows {
     #[new]
     fn new() -> Self {
-        Self { rows: Turns::new(Part::default()) }
+        Self { rows: Turns::new(SparseRows::default()) }
     }
 
     /// Encodes a batch and appends its rows.
@@ -474,7 +468,7 @@ impl PyEncodedRows {
 
     /// The rows: indptr, indices, values. Then there are none.
     fn take<'py>(&self, py: Python<'py>) -> PyResult<RowArrays<'py>> {
-        let Part { ends, mut indices, mut values } = std::mem::take(&mut *self.rows.take(py)?);
+        let SparseRows { ends, mut indices, mut values } = std::mem::take(&mut *self.rows.take(py)?);
         let mut indptr = memory::with_capacity(ends.len() + 1);
         indptr.push(0);
         indptr.extend_from_slice(&ends);

@@ -5,9 +5,9 @@
 //! * [`table`]: tables to Arrow arrays;
 //! * [`run`]: threads, interrupts and progress around a long call; [`turns`]: objects that calls use one
 //!   after the other;
-//! * [`blocks`], [`cost_plane`], [`cost_plane_file`], [`durable`], [`encode`], [`fit`], [`liblinear`], [`model_file`],
-//!   [`model_parts`], [`online`], [`pairs`], [`predictor`], [`scores`], [`search`], [`store`],
-//!   [`subgradient`], [`text`]: one file per verb;
+//! * [`blocks`], [`cost_plane`], [`cost_plane_file`], [`durable`], [`encode`], [`fit`], [`liblinear`],
+//!   [`model_file`], [`model_parts`], [`online`], [`pairs`], [`predictor`], [`scores`], [`search`],
+//!   [`store`], [`subgradient`], [`text`]: one file per verb;
 //! * [`errors`]: [`crate::Error`] to exceptions.
 
 mod arrays;

@@ -1,4 +1,5 @@
-//! Tables from Python: Arrow's C interface, NumPy arrays and lists of Python's own values, all as Arrow arrays.
+//! Tables from Python: Arrow's C interface, NumPy arrays and lists of Python's own values, all as Arrow
+//! arrays.
 
 use std::ffi::CStr;
 use std::sync::Arc;
@@ -124,11 +125,12 @@ impl PyTableBatch {
         failure.map_or(Ok(list), Err)
     }
 
-    /// Names and types of the columns: "text", "whole", "real", "truth", "strings", "null", or in words why not.
+    /// Names and types of the columns: "text", "whole", "real", "truth", "strings", "null", or in words
+    /// why not.
     fn types(&self) -> Vec<(String, String)> {
         let kind = |array: &ArrayRef| match value_type(array.data_type()) {
             Ok(None) => "null".to_owned(),
-            Ok(Some(kind)) => super::encode::type_name(kind).to_owned(),
+            Ok(Some(kind)) => kind.name().to_owned(),
             Err(reason) => reason,
         };
         self.inner.columns.iter().map(|(name, array)| (name.clone(), kind(array))).collect()

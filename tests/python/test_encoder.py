@@ -1,5 +1,6 @@
 """Tables into rows: scikit-learn's encoders are the witnesses, column for column."""
 
+import contextlib
 import gc
 import json
 import pickle
@@ -45,7 +46,9 @@ KINDS = {
     "tags": "tokens",
 }
 
-WORDS = st.text(max_size=6) | st.sampled_from(["ΣΑΣ", "İ", "ǅ", "naïve", "a\0b", "x_1", "e\u0301", "🙂", "  ", "\x1c", "ß"])
+WORDS = st.text(max_size=6) | st.sampled_from(
+    ["ΣΑΣ", "İ", "ǅ", "naïve", "a\0b", "x_1", "e\u0301", "🙂", "  ", "\x1c", "ß"]
+)
 TEXTS = st.lists(st.lists(WORDS, max_size=8).map(" ".join), min_size=1, max_size=6)
 ANALYZERS = st.sampled_from(["word", "char", "char_wb"])
 NGRAMS = st.tuples(st.integers(1, 3), st.integers(0, 2)).map(lambda pair: (pair[0], sum(pair)))
@@ -119,7 +122,7 @@ def test_counted_texts_are_tfidf_vectorizers(texts, analyzer, ngrams, data):
     try:
         expected = rival.fit_transform(texts)
     except ValueError:  # empty vocabulary
-        with pytest.raises(ValueError, match="no term is left|max_df is"):
+        with pytest.raises(ValueError, match=r"no term is left|max_df is"):
             encoder.fit({"t": texts})
         return
     assert_same(encoder.fit_transform({"t": texts}), expected)
@@ -129,7 +132,9 @@ def test_counted_texts_are_tfidf_vectorizers(texts, analyzer, ngrams, data):
 
 
 CELLS = {
-    "strings": st.sampled_from(["", "a", "b", "A", "ab\0", "é", "🙂", "a longer one than sixteen bytes", "a longer one!"]),
+    "strings": st.sampled_from(
+        ["", "a", "b", "A", "ab\0", "é", "🙂", "a longer one than sixteen bytes", "a longer one!"]
+    ),
     "whole": st.integers(-(2**40), 2**40) | st.integers(-2, 2),
     "real": (st.floats(-1e6, 1e6, width=32) | st.sampled_from([0.5, 1e16, 1e-5])).map(lambda x: x + 0.0),  # no -0
     "truth": st.booleans(),
@@ -145,13 +150,21 @@ def test_counted_categories_are_one_hot_encoders(data, n, n_more):
     rivals = [OneHotEncoder(handle_unknown="ignore") for _ in columns]
 
     def both(table, step):
-        found = getattr(encoder, step)(pl.DataFrame(table, schema={"strings": pl.String, "whole": pl.Int64, "real": pl.Float64, "truth": pl.Boolean}))
+        found = getattr(encoder, step)(
+            pl.DataFrame(
+                table, schema={"strings": pl.String, "whole": pl.Int64, "real": pl.Float64, "truth": pl.Boolean}
+            )
+        )
         arrays = [np.array(values, dtype=object if name == "strings" else None) for name, values in table.items()]
         expected = [getattr(r, step)(array.reshape(-1, 1)) for r, array in zip(rivals, arrays, strict=True)]
         assert_same(found, sp.hstack(expected))
 
     both(columns, "fit_transform")
-    names = [str(name) for rival, column in zip(rivals, columns, strict=True) for name in rival.get_feature_names_out([column])]
+    names = [
+        str(name)
+        for rival, column in zip(rivals, columns, strict=True)
+        for name in rival.get_feature_names_out([column])
+    ]
     assert encoder.get_feature_names_out().tolist() == names
     if n_more:
         both(more, "transform")
@@ -160,7 +173,9 @@ def test_counted_categories_are_one_hot_encoders(data, n, n_more):
 @given(st.data(), st.integers(1, 30), st.integers(1, 8))
 @settings(max_examples=100, deadline=None)
 def test_hashed_rows_are_feature_hashers(data, n_features, n):
-    cells = st.fixed_dictionaries({"s": CELLS["strings"], "name of x": st.floats(-100, 100, width=32), "z": st.just(0.0)})
+    cells = st.fixed_dictionaries(
+        {"s": CELLS["strings"], "name of x": st.floats(-100, 100, width=32), "z": st.just(0.0)}
+    )
     rows = data.draw(st.lists(cells, min_size=n, max_size=n))
     alternate = data.draw(st.booleans())
     encoder = TableEncoder(
@@ -192,7 +207,9 @@ def test_tokens_are_hashed_and_counted_as_strings(lists, n_features):
 def test_numbers_are_scaled_and_binned_as_by_scikit_learn(values):
     array = np.array(values).reshape(-1, 1)
     for scale, rival in (("standard", StandardScaler(with_mean=False)), ("maxabs", MaxAbsScaler())):
-        found = TableEncoder({"x": {"kind": "numeric", "scale": scale}}, numbering="counted").fit_transform({"x": values})
+        found = TableEncoder({"x": {"kind": "numeric", "scale": scale}}, numbering="counted").fit_transform(
+            {"x": values}
+        )
         assert np.allclose(found.toarray(), rival.fit_transform(array), rtol=1e-5, atol=1e-30)
     found = TableEncoder({"x": {"kind": "numeric", "bins": 4}}, numbering="counted").fit_transform({"x": values})
     rival = KBinsDiscretizer(4, subsample=None, quantile_method="averaged_inverted_cdf")
@@ -234,7 +251,10 @@ def test_every_kind_of_table_gives_the_same_rows():
             again = encoder.set_params(n_jobs=threads).transform(many)
             assert (again != sp.vstack([expected] * 700)).nnz == 0
             refitted = clone(encoder).fit(many)
-            assert (refitted.transform(frame).indices == TableEncoder(KINDS, numbering=numbering).fit(many).transform(frame).indices).all()
+            assert (
+                refitted.transform(frame).indices
+                == TableEncoder(KINDS, numbering=numbering).fit(many).transform(frame).indices
+            ).all()
 
 
 def test_fit_transform_is_fit_then_transform():
@@ -274,7 +294,10 @@ def test_crosses_are_categories_of_combinations():
 
 
 def test_kinds_are_guessed_and_the_guess_is_told():
-    table = FLIGHTS | {"late": [True, False] * 4, "text": ["some words in a row, and more of them %d" % k for k in range(8)]}
+    table = FLIGHTS | {
+        "late": [True, False] * 4,
+        "text": [f"some words in a row, and more of them {k}" for k in range(8)],
+    }
     encoder = TableEncoder().fit(table)
     assert {name: kind.split(":")[0] for name, kind in encoder.kinds_.items()} == {
         "carrier": "categorical",
@@ -344,7 +367,13 @@ def test_a_damaged_record_is_an_error():
         json.dumps(parsed | {"alphabet": parsed["alphabet"] | {"words": [0, 2**31]}}),
         *(
             json.dumps(parsed | {"columns": [parsed["columns"][0] | {key: value}, *parsed["columns"][1:]]})
-            for key, value in (("n_terms", 2**63), ("n_terms", 1), ("n_edges", 3), ("scale", 0.0), ("has_factors", True))
+            for key, value in (
+                ("n_terms", 2**63),
+                ("n_terms", 1),
+                ("n_edges", 3),
+                ("scale", 0.0),
+                ("has_factors", True),
+            )
         ),
     ]
     for broken in heads:
@@ -379,10 +408,8 @@ def test_hostile_records_are_errors_or_encoders(data):
         coder, _ = _native.TableCoder.of_record((broken.decode("utf8", "replace"), text, ends, numbers))
     except ValueError:
         return
-    try:
+    with contextlib.suppress(ValueError):
         coder.row(dict.fromkeys(FLIGHTS), True)
-    except ValueError:
-        pass
 
 
 def test_streams_never_hold_the_table(tmp_path):
@@ -401,7 +428,7 @@ def test_streams_never_hold_the_table(tmp_path):
     assert np.allclose(LinearSVC(tol=1e-8).fit(store).coef_, LinearSVC(tol=1e-8).fit(stream).coef_, atol=1e-4)
     ((bare),) = list(encoder.stream(frame))
     assert (bare != X).nnz == 0
-    with pytest.raises(ValueError, match="y must be None: the stream has its own, the column 'late'"):
+    with pytest.raises(ValueError, match=r"y must be None: the stream has its own, the column 'late'"):
         LinearSVC().fit(encoder.stream(frame, target="late"), LATE)
     with pytest.raises(ValueError, match="column 'carrier', row 3: the label is missing"):
         LinearSVC().fit(encoder.stream(frame, target="carrier"))
@@ -452,7 +479,9 @@ def test_drift_is_counted_and_changes_are_told():
     less = {name: values for name, values in FLIGHTS.items() if name != "stops"}
     with pytest.raises(ValueError, match="the table has no column 'stops', the encoder was fitted with"):
         encoder.transform(less)
-    with pytest.raises(ValueError, match="column 'stops': each value was a whole number in the fit, and is a string here"):
+    with pytest.raises(
+        ValueError, match="column 'stops': each value was a whole number in the fit, and is a string here"
+    ):
         encoder.transform(FLIGHTS | {"stops": ["0"] * 8})
     lenient = clone(encoder).set_params(on_change="warn").fit(FLIGHTS)
     with pytest.warns(UserWarning, match="has no columns"):
@@ -461,7 +490,9 @@ def test_drift_is_counted_and_changes_are_told():
     with pytest.warns(UserWarning, match="column 'stops': each value was a whole number"):
         assert lenient.transform(FLIGHTS | {"stops": ["0"] * 8}).shape == found.shape
     # Whole numbers that became others because one is missing are the same categories.
-    assert (encoder.transform(FLIGHTS | {"stops": [float(k) for k in FLIGHTS["stops"]]}) != encoder.transform(FLIGHTS)).nnz == 0
+    assert (
+        encoder.transform(FLIGHTS | {"stops": [float(k) for k in FLIGHTS["stops"]]}) != encoder.transform(FLIGHTS)
+    ).nnz == 0
 
 
 BAD_VALUES = [
@@ -492,7 +523,7 @@ def test_a_bad_value_is_told_with_its_column_and_row(table, columns, message):
 
 def test_bytes_of_arrow_must_be_utf8():
     table = pl.DataFrame({"t": [b"fine", b"n\xc3\xa9", b"\xff\xfe"]})
-    with pytest.raises(ValueError, match="column .t., row 2: these bytes are no UTF-8 from byte 0 on"):
+    with pytest.raises(ValueError, match=r"column .t., row 2: these bytes are no UTF-8 from byte 0 on"):
         TableEncoder({"t": "text"}).fit_transform(table)
     assert TableEncoder({"t": "text"}).fit_transform(table[:2]).nnz == 2
 
@@ -509,7 +540,10 @@ BAD_PARAMETERS = [
     ({"columns": {"a": {"kind": "numeric", "bins": 1}}}, r"\['bins'\] must be an integer of at least 2"),
     ({"columns": {"a": {"kind": "numeric", "bins": 3, "scale": "maxabs"}}}, "scaled or cut into bins, not both"),
     ({"columns": {"a": {"kind": "cross", "columns": ["b"]}}}, "names of two columns or more"),
-    ({"columns": {"a": {"kind": "tokens", "min_df": 0}}, "numbering": "counted"}, r"\['min_df'\] must be a whole number"),
+    (
+        {"columns": {"a": {"kind": "tokens", "min_df": 0}}, "numbering": "counted"},
+        r"\['min_df'\] must be a whole number",
+    ),
     ({"columns": {1: "text"}}, "names of columns are strings"),
     ({"numbering": "both"}, "numbering must be one of"),
     ({"n_features": 0}, "n_features must be an integer of at least 1"),
@@ -547,7 +581,13 @@ def test_rows_are_explained_by_their_names():
         ("tags", "a"),
     ]
     assert all(values[index] == pytest.approx(value) for _, _, index, value in explained)
-    assert [names[index] for _, _, index, _ in explained] == ["carrier_AA", "distance", "stops_1", "review__good", "tags__a"]
+    assert [names[index] for _, _, index, _ in explained] == [
+        "carrier_AA",
+        "distance",
+        "stops_1",
+        "review__good",
+        "tags__a",
+    ]
 
 
 def test_threads_share_an_encoder():
@@ -572,9 +612,9 @@ def test_arrow_memory_is_given_back():
     rows = _native.EncodedRows()
     rows.add(encoder._coder.native, batch, 1)
     assert len(rows.take()[0]) == 1001
-    with pytest.raises(ValueError, match="released|null|empty|read"):
-        capsule = pl.DataFrame({"a": [1]}).__arrow_c_stream__()
-        _native.TableReader(capsule)
+    capsule = pl.DataFrame({"a": [1]}).__arrow_c_stream__()
+    _native.TableReader(capsule)
+    with pytest.raises(ValueError, match=r"released|null|empty|read"):
         _native.TableReader(capsule)
 
 
@@ -602,3 +642,37 @@ def test_files_are_read_in_batches(suffix, tmp_path):
         with pytest.raises(ValueError, match="cannot be read"):
             encoder.transform(path)
     assert Path(tempfile.gettempdir()).exists()
+
+
+def test_tables_on_the_command_line(tmp_path, monkeypatch, capsys):
+    pytest.importorskip("pyarrow")
+    from hinge.cli import main
+
+    monkeypatch.chdir(tmp_path)
+    random = np.random.default_rng(0)
+    carrier = random.choice(["a", "b", "c"], 500)
+    late = np.where(carrier == "b", "late", "on time")
+    frame = pl.DataFrame({"carrier": carrier, "x": random.normal(size=500), "late": late})
+    frame.write_parquet("train.parquet")
+    frame[:100].write_csv("test.csv")
+    frame[:5].drop("late").write_ndjson("new.jsonl")
+    for how in ("hashed", "counted"):
+        assert main(["train", "-q", "--label", "late", "--numbering", how, "train.parquet", "model.hinge"]) == 0
+        served = hinge.load("model.hinge")
+        assert served.metadata == {"label": "late"}
+        assert main(["predict", "test.csv", "model.hinge", "out.txt"]) == 0
+        assert capsys.readouterr().out.endswith("Accuracy = 100% (100/100)\n")
+        assert Path("out.txt").read_text().split("\n")[:100] == late[:100].tolist()
+        assert main(["predict", "new.jsonl", "model.hinge", "out.txt"]) == 0
+        assert capsys.readouterr().out == ""
+    for arguments, message in (
+        (["train", "train.parquet"], "train.parquet is a table: name the column of its labels by --label"),
+        (["train", "--label", "late", "train.txt"], "--label is for tables, train.txt is not the name of one"),
+        (["train", "--label", "none", "train.parquet"], "the table has no column"),
+        (["train", "--numbering", "hashed", "train.txt"], "--numbering is for tables"),
+        (["train", "--label", "late", "--model-format", "liblinear", "train.parquet"], "only hinge's own files"),
+        (["train", "--label", "late", "--memory", "1GB", "train.parquet"], "--memory is for lines"),
+    ):
+        with contextlib.suppress(SystemExit):
+            assert main(arguments) != 0
+        assert message in capsys.readouterr().err

@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from hinge import _native
 from hinge._budget import budget
 from hinge._commands.letters import Option, number, one_of, positive, whole
 from hinge._commands.model_files import format_of
+from hinge._encode_tables import is_table_file
 
 _LEAST_GAP = 1e-9
 """Rounding leaves little below this to prove."""
@@ -163,6 +165,21 @@ OPTIONS = (
         read=str,
         metavar="FILE",
     ),
+    Option(
+        "label",
+        "DATA are tables (.parquet, .csv, .jsonl, .arrow; needs pyarrow) with the labels in COLUMN; all other columns "
+        "are encoded by their values, and the model takes rows of such tables; without -B the intercept is free",
+        word="label",
+        read=str,
+        metavar="COLUMN",
+    ),
+    Option(
+        "numbering",
+        "with --label: hashed or counted columns, as of hinge.TableEncoder (default hashed)",
+        word="numbering",
+        read=one_of("hashed", "counted"),
+        metavar="HOW",
+    ),
     Option("max_iter", "epochs or Newton steps, at most", word="max-iter", read=whole(1), metavar="N"),
     Option("zero_based", "indices start at 0", word="zero-based"),
     Option("model", "the model file; all other files are data then", word="model", read=str, metavar="FILE"),
@@ -218,6 +235,21 @@ class Plan:
     searches: bool
     given: dict[str, Any] = field(default_factory=dict)
 
+    @cached_property
+    def encoder(self) -> Any:
+        """The encoder, not fitted yet, where the data are tables; else None."""
+        if self.label is None:
+            return None
+        from hinge.encoding import TableEncoder
+
+        numbering, threads = self.given.get("numbering", "hashed"), self.given.get("threads")
+        return TableEncoder({self.label: "drop"}, remainder="auto", numbering=numbering, n_jobs=threads)
+
+    @property
+    def label(self) -> str | None:
+        """The column of labels, where the data are tables."""
+        return self.given.get("label")
+
     @property
     def is_quiet(self) -> bool:
         """Whether standard error stays empty."""
@@ -228,11 +260,12 @@ class Plan:
         """The plan of options and files as they were read."""
         data, model = _files(given, files)
         solver = SOLVERS[given.get("solver", 2 if given.get("searches") else 1)]
+        _check_table(given, data)
         bias = given.get("bias", -1.0)
         if given.get("is_free") and bias != 1:
             raise ValueError(f"-R must come with -B 1, the bias is {bias:g}: to not regularize bias, specify both")
         parameters: dict[str, Any] = {
-            "fit_intercept": bias > 0,
+            "fit_intercept": bias > 0 or ("label" in given and "bias" not in given),
             "intercept_scaling": None if bias <= 0 or given.get("is_free") else bias,
             "class_weight": given.get("class_weight"),
             "n_jobs": given.get("threads"),
@@ -249,7 +282,7 @@ class Plan:
         return cls(
             data=data,
             model=model,
-            format=given.get("format") or format_of(model),
+            format=given.get("format") or ("hinge" if "label" in given else format_of(model)),
             solver=solver,
             parameters=parameters,
             C=given.get("C"),
@@ -258,6 +291,25 @@ class Plan:
             searches=bool(given.get("searches")),
             given=given,
         )
+
+
+def _check_table(given: dict[str, Any], data: list[str]) -> None:
+    """Refuse what does not go with tables, and tables without labels."""
+    tables = [path for path in data if is_table_file(path)]
+    if "label" not in given:
+        if tables:
+            raise ValueError(f"{tables[0]} is a table: name the column of its labels by --label")
+        if "numbering" in given:
+            raise ValueError("--numbering is for tables, which come with --label")
+        return
+    if len(tables) < len(data):
+        other = next(path for path in data if path not in tables)
+        raise ValueError(f"--label is for tables, {other} is not the name of one")
+    if given.get("format", "hinge") != "hinge":
+        raise ValueError(f"--model-format {given['format']}: only hinge's own files hold the encoder of a table")
+    for option in ("memory", "zero_based"):
+        if option in given:
+            raise ValueError(f"--{option.replace('_', '-')} is for lines of 'label index:value ...', not for tables")
 
 
 def _gap(given: dict[str, Any], solver: SolverType) -> float:

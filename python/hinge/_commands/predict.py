@@ -13,11 +13,13 @@ import numpy as np
 from hinge import _native
 from hinge._commands import letters, model_files
 from hinge._commands.letters import Option, whole
+from hinge._encode_tables import Table
 from hinge._threads import threads
 
 USAGE = "hinge predict [options] TEST MODEL OUT\n       hinge predict [options] --model MODEL --output OUT TEST ..."
 ABOUT = (
-    "Predicts the rows of TEST, lines of 'label index:value ...', plain or compressed, and writes a line per row to "
+    "Predicts the rows of TEST, lines of 'label index:value ...', plain or compressed, or a table where the model was "
+    "trained on tables, and writes a line per row to "
     "OUT; - is standard input or output. MODEL is a file of LIBLINEAR or of hinge. Rows are read and answered in "
     "pieces of 8 MB of text; features that the model does not know are not looked at."
 )
@@ -47,10 +49,13 @@ def main(arguments: Sequence[str]) -> None:
     if given.get("wants_probabilities", 0) > 1:
         raise ValueError("-b must be 0 or 1")
     answers = Answers(model_files.load(model_path, keeps_order=True), bool(given.get("wants_probabilities")))
-    readers = [_native.TextReader(test, None, bool(given.get("zero_based"))) for test in tests]
     with _writing(out, [*tests, model_path]) as file:
-        answers.write(readers, file, threads(given.get("threads")))
-    if not given.get("is_quiet") and answers.numbers is not None:
+        if answers.takes_tables:
+            answers.write_tables(tests, file, threads(given.get("threads")))
+        else:
+            readers = [_native.TextReader(test, None, bool(given.get("zero_based"))) for test in tests]
+            answers.write(readers, file, threads(given.get("threads")))
+    if not given.get("is_quiet") and answers.knows_labels:
         print(answers.accuracy(), file=sys.stderr if out == "-" else sys.stdout)
 
 
@@ -96,6 +101,7 @@ class Answers:
         texts = [str(c) for c in classes] if self.numbers is None else [format % c for c in self.numbers]
         self._texts = [text.encode() for text in texts]
         self.total = self.correct = 0
+        self.knows_labels = self.numbers is not None
 
     def write(self, readers: Sequence[_native.TextReader], file: BinaryIO, n_threads: int) -> None:
         """Write the lines of all rows."""
@@ -110,6 +116,27 @@ class Answers:
                 if self.numbers is not None:
                     self.correct += int((self.numbers[ids] == labels).sum())
                 file.write(lines)
+
+    @property
+    def takes_tables(self) -> bool:
+        """Whether the model takes rows of tables."""
+        return self._model._coder is not None
+
+    def write_tables(self, tests: Sequence[str], file: BinaryIO, n_threads: int) -> None:
+        """Write the lines of the rows of tables; labels, where the tables have them, are compared."""
+        if self._with_probabilities:
+            file.write(self._head())
+        coder, label = self._model._coder, self._model.metadata.get("label")
+        self.knows_labels = label is not None
+        for test in tests:
+            for batch in Table(test).batches():
+                ids, lines = self._lines(coder.rows_of(coder.checked(batch), n_threads), n_threads)
+                file.write(lines)
+                self.total += len(ids)
+                self.knows_labels = self.knows_labels and any(name == label for name, _ in batch.types())
+                if self.knows_labels:
+                    given = np.array(batch.values(label), dtype=object)
+                    self.correct += int((self._model.classes_[ids].astype(object) == given).sum())
 
     def _head(self) -> bytes:
         shown = self._model.classes_[::-1] if self._is_turned else self._model.classes_

@@ -26,6 +26,9 @@ _TEXT_STARTS = {bytes([byte]) for byte in b"0123456789+-.# \t\r\n"} | {b""}
 @contextmanager
 def opened(plan: Plan) -> Iterator[tuple[Any, Any]]:
     """The rows of a plan: ``(X, y)``, or ``(BlockStore, None)`` where they do not fit its memory."""
+    if plan.encoder is not None:
+        yield _encoded(plan)
+        return
     memory = plan.given.get("memory")
     size = text_bytes(plan.data)
     if memory is None or (size is not None and size * _TEXT_SHARE <= memory):
@@ -38,6 +41,16 @@ def opened(plan: Plan) -> Iterator[tuple[Any, Any]]:
     folder = os.path.dirname(os.path.abspath(plan.model)) if plan.model else None
     with tempfile.TemporaryDirectory(prefix=".hinge-", dir=folder) as temporary:
         yield _stored(plan, os.path.join(temporary, "rows")), None
+
+
+def _encoded(plan: Plan) -> tuple[Any, Any]:
+    """The rows of tables and their labels; the encoder of the plan learns from them."""
+    plan.encoder.fit(plan.data)
+    if not plan.is_quiet:
+        for name, kind in plan.encoder.kinds_.items():
+            show(f"{name}: {kind}")
+    X, y, _ = plan.encoder.stream(plan.data, target=plan.label).collect()
+    return X, y
 
 
 def text_bytes(paths: list[str]) -> int | None:

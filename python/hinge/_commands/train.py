@@ -25,7 +25,7 @@ USAGE = "hinge train [options] DATA [MODEL]\n       hinge train [options] --mode
 ABOUT = (
     "Trains a classifier with the options, files and output of LIBLINEAR's train, and proves how close it is to the "
     "optimum. DATA are lines of 'label index:value ...', plain or compressed by gzip, bzip2 or zstd; - is standard "
-    "input. MODEL is DATA.model in the folder at hand if it is not given."
+    "input. With --label they are tables. MODEL is DATA.model in the folder at hand if it is not given."
 )
 
 
@@ -85,8 +85,21 @@ def _train(plan: Plan, X: Any, y: Any) -> None:
     model.fit(X, y)
     if not plan.is_quiet:
         _summarise(plan, X, model, time.monotonic() - started)
+    if plan.encoder is not None:
+        _save_pipeline(plan, model)
+        return
     order = rows.label_order(X, y) if plan.format == "liblinear" else None
     save(model, plan.model, plan.format, solver=plan.solver.name, labels=order, overwrite="force" in plan.given)
+
+
+def _save_pipeline(plan: Plan, model: Any) -> None:
+    """Write encoder and model to one file, which knows the column of labels."""
+    from sklearn.pipeline import make_pipeline
+
+    from hinge.serving import save as save_model
+
+    pipeline = make_pipeline(plan.encoder, model)
+    save_model(pipeline, plan.model, metadata={"label": plan.label}, overwrite="force" in plan.given)
 
 
 def _summarise(plan: Plan, X: Any, model: Any, seconds: float) -> None:

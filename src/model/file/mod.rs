@@ -21,8 +21,8 @@
 //! probability.x, probability.y [points of all lines] F64, probability.ends [n_vectors] I64
 //! probability.factor [1] F64
 //! feature_names.text, feature_names.ends
-//! encoder           [bytes] U8: JSON, what makes rows of a table; encoder.text, encoder.ends: the terms it knows,
-//!                   as bytes; encoder.numbers [n] F64: see `crate::encode::record`
+//! encoder           [bytes] U8: JSON, what makes rows of a table, see `crate::encode::record`
+//! encoder.text, encoder.ends: the terms it knows, as bytes; encoder.numbers [n] F64
 //! checksums         [n_chunks + 2] U64
 //! ```
 //!
