@@ -7,11 +7,13 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.pipeline import make_pipeline
 
 from hinge import _plain
 from hinge._block_options import BlockOptions
 from hinge._certificate import Certificate
 from hinge._csearch import CSearch
+from hinge._encode_coder import Coder
 from hinge._linear import LinearClassifier
 from hinge._native import ModelFileError
 from hinge._parts import ModelParts
@@ -19,11 +21,12 @@ from hinge._presolve import Presolve
 from hinge._taken_apart import parts_of
 from hinge._warn import warn
 from hinge.calibration import Calibration
+from hinge.encoding import TableEncoder
 from hinge.logistic import LogisticRegression, LogisticRegressionCV
 from hinge.subgradient import PegasosClassifier, SubgradientSVC
 from hinge.svm import LinearSVC, LinearSVCCV
 
-__all__ = ["estimator_of", "parts_of"]
+__all__ = ["estimator_of", "model_of", "parts_of"]
 
 _ESTIMATORS: dict[str, type[LinearClassifier]] = {
     kind.__name__: kind
@@ -84,6 +87,14 @@ def estimator_of(parts: ModelParts) -> Any:
     if parts.probability is not None and not isinstance(model, LogisticRegression):
         model.calibration_ = Calibration.of_part(model.classes_, parts.probability)
     return model
+
+
+def model_of(parts: ModelParts) -> Any:
+    """The estimator, behind its encoder in a pipeline if there is one."""
+    estimator = estimator_of(parts)
+    if parts.encoder is None:
+        return estimator
+    return make_pipeline(TableEncoder._of_coder(Coder.of_record(parts.encoder)), estimator)
 
 
 def _coef(parts: ModelParts) -> Any:

@@ -210,7 +210,7 @@ class TableEncoder(Versioned, TransformerMixin, BaseEstimator):
         >>> from hinge import TableEncoder
         >>> encoder = TableEncoder({"pet": "categorical"}).fit({"pet": ["cat"]})
         >>> encoder.explain_row({"pet": "dog"})
-        [('pet', 'dog', 1007934, -1.0)]
+        [('pet', 'dog', 599076, -1.0)]
         """
         check_is_fitted(self)
         return self._coder.explain(row)

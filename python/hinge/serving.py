@@ -214,15 +214,9 @@ class Predictor:
         estimator
             Behind its encoder in a pipeline, if it has one. This imports scikit-learn.
         """
-        from hinge._estimator_parts import estimator_of
+        from hinge._estimator_parts import model_of
 
-        if self._coder is None:
-            return estimator_of(self._parts())
-        from sklearn.pipeline import make_pipeline
-
-        from hinge.encoding import TableEncoder
-
-        return make_pipeline(TableEncoder._of_coder(self._coder), estimator_of(self._parts()))
+        return model_of(self._parts())
 
     def save(
         self,
