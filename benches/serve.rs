@@ -27,6 +27,7 @@ fn predictor() -> Predictor {
         probability: Some(Probability::Logistic),
         pairs: None,
         feature_names: Some((0..N_FEATURES).map(|j| format!("word{j}")).collect()),
+        encoder: None,
         record: ModelRecord::default(),
     };
     Predictor::new(model).expect("the parts fit together")

@@ -118,7 +118,7 @@ pub fn is_space(c: char) -> bool {
 }
 
 #[cfg(test)]
-pub mod tests {
+pub(super) mod tests {
     use super::*;
 
     /// The sets that the standard library has, near enough for tests within the crate.

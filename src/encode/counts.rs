@@ -76,9 +76,9 @@ impl TermList {
     }
 }
 
-impl TermCounts {
+impl Default for TermCounts {
     /// No terms.
-    pub fn new() -> Self {
+    fn default() -> Self {
         Self {
             table: NameTable::with_capacity(0),
             list: TermList::default(),
@@ -90,7 +90,9 @@ impl TermCounts {
             spare: vec![],
         }
     }
+}
 
+impl TermCounts {
     /// The terms.
     pub fn list(&self) -> &TermList {
         &self.list
@@ -187,7 +189,7 @@ mod tests {
     type Rows = Vec<Vec<String>>;
 
     fn counted(rows: &[Vec<String>]) -> TermCounts {
-        let mut counts = TermCounts::new();
+        let mut counts = TermCounts::default();
         for row in rows {
             row.iter().for_each(|term| counts.note(term.as_bytes()));
             counts.end_row().unwrap();

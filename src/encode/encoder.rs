@@ -217,7 +217,7 @@ fn encode_rows(
         Input::Values(ColumnData::One(array))
             if matches!(column.spec.kind, ColumnKind::Categorical { .. }) && is_text(array) =>
         {
-            let mut recent = RecentCodes::new();
+            let mut recent = RecentCodes::default();
             each_text(array, rows, |text| {
                 let coded = match text {
                     None => Coded::Missing,

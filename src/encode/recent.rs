@@ -54,14 +54,16 @@ fn word(bytes: &[u8]) -> u32 {
     u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]])
 }
 
-impl RecentCodes {
+impl Default for RecentCodes {
     /// A table that knows nothing.
-    pub fn new() -> Self {
+    fn default() -> Self {
         // No string has this length.
         let nobody = ShortText { first: 0, last: 0, len: u8::MAX };
         Self { slots: vec![(nobody, Coded::Missing); SLOTS] }
     }
+}
 
+impl RecentCodes {
     /// The code of a string: what the table says, or else `make`, which the table then says.
     ///
     /// # Errors
@@ -97,7 +99,7 @@ mod tests {
 
         #[test]
         fn codes_are_those_that_were_made(texts in prop::collection::vec("[a-c]{0,18}", 0..400)) {
-            let (mut recent, mut numbers) = (RecentCodes::new(), HashMap::new());
+            let (mut recent, mut numbers) = (RecentCodes::default(), HashMap::new());
             for text in &texts {
                 let next = numbers.len() as u32;
                 let number = *numbers.entry(text.clone()).or_insert(next);

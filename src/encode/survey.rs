@@ -3,14 +3,17 @@
 use std::mem;
 use std::sync::Arc;
 
+use arrow_array::{Array, ArrayRef};
+
 use super::alphabet::Alphabet;
-use super::batch::{ColumnData, TableBatch};
-use super::cell::{Cell, Said, ValueType};
-use super::column::{FittedColumn, Places, Terms, not, number};
+use super::batch::{ColumnData, TableBatch, dictionary};
+use super::cell::{Cell, Said, ValueType, each_cell, each_text, is_text};
+use super::column::{Coded, FittedColumn, Places, Terms, not, number};
 use super::counts::{TermCounts, TermList};
 use super::encoder::{CHUNK, Encoder};
 use super::key::{write_key, write_text};
 use super::part::Hasher;
+use super::recent::RecentCodes;
 use super::spec::{ColumnKind, ColumnSpec, Missing, NumberScale, Numbering, check};
 use super::terms::{TokenBuffer, Tokenizer};
 use crate::fit::Monitor;
@@ -65,6 +68,7 @@ struct Lane {
     counts: TermCounts,
     tokens: TokenBuffer,
     key: Vec<u8>,
+    recent: RecentCodes,
     n_missing: u64,
 }
 
@@ -126,7 +130,7 @@ impl Survey {
                 spec,
                 value_type: None,
                 n_missing: 0,
-                counts: TermCounts::new(),
+                counts: TermCounts::default(),
                 spread: Spread::default(),
                 values: vec![],
                 lanes: vec![],
@@ -320,14 +324,38 @@ impl Surveyed {
         let n_lanes = rayon::current_num_threads().min(n_rows.div_ceil(CHUNK)).max(1);
         while self.lanes.len() < n_lanes {
             self.lanes.push(Lane {
-                counts: TermCounts::new(),
+                counts: TermCounts::default(),
                 tokens: TokenBuffer::default(),
                 key: vec![],
                 n_missing: 0,
+                recent: RecentCodes::default(),
             });
         }
         let (kind, of, tokenizer) = (&self.spec.kind, self.value_type, self.tokenizer.as_ref());
+        if let (ColumnKind::Categorical { .. }, ColumnData::One(array)) = (kind, data)
+            && let Some((values, keys)) = dictionary(array)
+        {
+            let used = used_values(array, &keys, values.len());
+            let lane = &mut self.lanes[0];
+            lane.n_missing += array.null_count() as u64;
+            let mut counts = used.iter();
+            each_cell(&values, 0..values.len(), &mut |cell| match counts.next() {
+                Some(0) | None => Ok(()),
+                Some(n) if cell == Cell::Missing => {
+                    lane.n_missing += n;
+                    Ok(())
+                }
+                Some(_) => lane.note(cell, kind, of, tokenizer),
+            })?;
+            return Ok(());
+        }
         let step = n_rows.div_ceil(n_lanes).max(1);
+        let texts = match data {
+            ColumnData::One(array) if matches!(kind, ColumnKind::Categorical { .. }) && is_text(array) => {
+                Some(array)
+            }
+            _ => None,
+        };
         let done = parallel::try_map(self.lanes.iter_mut().take(n_lanes), |k, lane| {
             let rows = (k * step).min(n_rows)..((k + 1) * step).min(n_rows);
             for start in rows.clone().step_by(CHUNK) {
@@ -335,6 +363,12 @@ impl Surveyed {
                     return Err(Error::Cancelled);
                 }
                 let piece = start..(start + CHUNK).min(rows.end);
+                if let Some(array) = texts {
+                    if let Err(at) = each_text(array, piece, |text| lane.note_category(text)) {
+                        return Ok(Err(at));
+                    }
+                    continue;
+                }
                 if let Err(at) = data.each(piece, &mut |cell| lane.note(cell, kind, of, tokenizer)) {
                     return Ok(Err(at));
                 }
@@ -349,6 +383,20 @@ impl Surveyed {
 }
 
 impl Lane {
+    /// Notes a category. That it was there is all that matters, so the latest ones are not counted again.
+    fn note_category(&mut self, text: Option<&str>) -> Said<()> {
+        let Self { counts, recent, n_missing, .. } = self;
+        let Some(text) = text else {
+            *n_missing += 1;
+            return Ok(());
+        };
+        let note = || {
+            counts.note(text.as_bytes());
+            counts.end_row().map(|()| Coded::Missing).map_err(|error| error.to_string())
+        };
+        recent.get(text, note).map(drop)
+    }
+
     fn note(
         &mut self,
         cell: Cell<'_>,
@@ -356,7 +404,7 @@ impl Lane {
         of: Option<ValueType>,
         tokenizer: Option<&Tokenizer>,
     ) -> Said<()> {
-        let Self { counts, tokens, key, n_missing } = self;
+        let Self { counts, tokens, key, n_missing, .. } = self;
         let terms = match (kind, cell) {
             (_, Cell::Missing) => {
                 *n_missing += 1;
@@ -384,6 +432,17 @@ impl Lane {
         terms.each(tokenizer, tokens, |term| counts.note(term));
         counts.end_row().map_err(|error| error.to_string())
     }
+}
+
+/// How many rows have each value of a dictionary.
+fn used_values(array: &ArrayRef, keys: &[usize], n: usize) -> Vec<u64> {
+    let mut used = vec![0; n];
+    for (row, key) in keys.iter().enumerate() {
+        if array.is_valid(row) {
+            used[*key] += 1;
+        }
+    }
+    used
 }
 
 /// A key as Python writes it, for names of columns.

@@ -106,7 +106,7 @@ impl PySurvey {
         least: f64,
         most: f64,
         n_threads: usize,
-    ) -> PyResult<(Bound<'py, PyArray1<i64>>, Bound<'py, PyArray1<i64>>)> {
+    ) -> PyResult<TermFrequencies<'py>> {
         let mut turn = self.inner.take(py)?;
         let (survey, orders) = &mut *turn;
         let counts = &survey.columns()[k].counts;
@@ -180,6 +180,12 @@ pub fn record_of((head, text, ends, numbers): &RecordArrays<'_>) -> PyResult<Enc
     })
 }
 
+/// How often each term occurs, and in how many rows.
+type TermFrequencies<'py> = (Bound<'py, PyArray1<i64>>, Bound<'py, PyArray1<i64>>);
+/// Name, kind, type of values, first column of the result, their number, whether missing values have one.
+type ColumnFacts = (String, &'static str, Option<&'static str>, u32, u32, bool);
+/// Columns and values of a row.
+type OneRow<'py> = (Bound<'py, PyArray1<i32>>, Bound<'py, PyArray1<f32>>);
 /// The arrays of rows: indptr, indices, values.
 type RowArrays<'py> = (Bound<'py, PyArray1<i64>>, Bound<'py, PyArray1<i32>>, Bound<'py, PyArray1<f32>>);
 
@@ -229,7 +235,7 @@ impl PyEncoder {
 
     /// Of each column: its name, kind, type of values, first column of the result, their number, and whether
     /// the last of them is for missing values.
-    fn columns(&self) -> Vec<(String, &'static str, Option<&'static str>, u32, u32, bool)> {
+    fn columns(&self) -> Vec<ColumnFacts> {
         let kind = |column: &FittedColumn| match column.spec.kind {
             ColumnKind::Numeric(_) => "numeric",
             ColumnKind::Categorical { .. } => "categorical",
@@ -311,7 +317,7 @@ impl PyEncoder {
         row: &Bound<'py, PyDict>,
         fills: bool,
         drift: Option<&PyDriftCounts>,
-    ) -> PyResult<(Bound<'py, PyArray1<i32>>, Bound<'py, PyArray1<f32>>)> {
+    ) -> PyResult<OneRow<'py>> {
         let py = row.py();
         let mut found = vec![Drift::default(); if drift.is_some() { self.names.len() } else { 0 }];
         let mut names = self.names.iter();

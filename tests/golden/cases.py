@@ -27,6 +27,7 @@ from files import (
     LOGISTIC,
     MODELS,
     SAVED,
+    TABLE,
     WRITTEN_BY,
     Shelf,
     label_matrix,
@@ -34,6 +35,7 @@ from files import (
     plane,
     search,
     stored_fit,
+    table_model,
 )
 from inputs import LAYOUTS, folds, rows, weights
 from outcome import Outcome, of_model, of_search, of_stream
@@ -546,6 +548,35 @@ def _loaded(name: str, file: str, _: int, shelf: Shelf) -> Outcome:
     return uses(model)
 
 
+# ---- tables
+
+
+def _tables() -> Named:
+    for numbering in ("hashed", "counted"):
+        yield f"table/{numbering}", Case(partial(_encoded, numbering), uses_library=True)
+        case = Case(partial(_table_loaded, numbering), f"table/{numbering}", uses_library=True)
+        yield f"file/tables/{numbering}", case
+
+
+def _encoded(numbering: str, n_jobs: int, _: Shelf) -> Outcome:
+    model = table_model(numbering)
+    return _of_table(model[0].set_params(n_jobs=n_jobs), hinge.Predictor.of(model, n_threads=n_jobs))
+
+
+def _table_loaded(numbering: str, n_jobs: int, shelf: Shelf) -> Outcome:
+    served = hinge.load(shelf.copy(f"tables/{numbering}"), n_threads=n_jobs)
+    assert served.metadata == {"case": numbering}
+    return _of_table(served.to_estimator()[0].set_params(n_jobs=n_jobs), served)
+
+
+def _of_table(encoder: Any, served: hinge.Predictor) -> Outcome:
+    X = encoder.transform(TABLE)
+    rows = [dict(zip(TABLE, row, strict=True)) for row in zip(*TABLE.values(), strict=True)]
+    decisions = served.decision_function(rows)
+    np.testing.assert_array_equal([served.decision_function(row) for row in rows], decisions)
+    return Outcome({"indptr": X.indptr, "indices": X.indices, "data": X.data}, {"decisions": decisions})
+
+
 # ---- other files that are gone on from
 
 
@@ -607,6 +638,7 @@ CASES: dict[str, Case] = {
         _blocks,
         _planes,
         _models,
+        _tables,
         _continued,
     )
     for name, case in part()

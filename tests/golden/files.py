@@ -17,6 +17,7 @@ import hinge
 import numpy as np
 from inputs import folds, rows, units, weights
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.pipeline import make_pipeline
 
 FOLDER = Path(__file__).parent / "files"
 
@@ -251,6 +252,35 @@ def _write_model(name: str) -> Callable[[Path], None]:
     return lambda path: MODELS[name]().save(path, metadata={"case": name})
 
 
+TABLE = {
+    "colour": ["red", "blue", None, "red", "grün", "blue", "red", "blue"],
+    "size": [1.5, 0.0, 2.25, None, -3.0, 8.0, 1e-3, 4.0],
+    "rank": [3, 1, 2, 3, 3, 1, 2, 1],
+    "note": ["A small note", "naïve ΣΑΣ note", "", None, "small, small", "no note at all", "note", "a b"],
+    "tags": [["x"], ["y", "x"], [], None, ["z", "z"], ["x"], ["y"], ["z"]],
+}
+"""A table with every kind of column, and missing values."""
+
+TABLE_COLUMNS = {
+    "colour": "categorical",
+    "size": {"kind": "numeric", "scale": "standard"},
+    "rank": "categorical",
+    "half": {"kind": "cross", "columns": ["colour", "rank"]},
+    "note": {"kind": "text", "ngrams": (1, 2)},
+    "tags": "tokens",
+}
+
+
+def table_model(numbering: str) -> Any:
+    """An encoder and a classifier in a pipeline."""
+    encoder = hinge.TableEncoder(TABLE_COLUMNS, numbering=numbering, n_features=1000)
+    return make_pipeline(encoder, hinge.LogisticRegression(tol=1e-8)).fit(TABLE, [0, 1, 0, 0, 1, 1, 0, 1])
+
+
+def _write_table_model(numbering: str) -> Callable[[Path], None]:
+    return lambda path: hinge.save(table_model(numbering), path, metadata={"case": numbering})
+
+
 FILES: dict[str, Callable[[Path], None]] = {
     **{f"stores/{name}": _write_store(name) for name in STORES},
     **{f"journals/{kind}": _write_journal(kind) for kind in JOURNALS},
@@ -259,4 +289,5 @@ FILES: dict[str, Callable[[Path], None]] = {
     "planes/streamed": lambda path: plane(1, file=path),
     **{f"pickles/{name.replace(' ', '-')}": _write_pickle(name) for name in MODELS},
     **{f"models/{name.replace(' ', '-')}": _write_model(name) for name in SAVED},
+    **{f"tables/{numbering}": _write_table_model(numbering) for numbering in ("hashed", "counted")},
 }
