@@ -252,3 +252,108 @@ impl FittedColumn {
         part.values.push(value);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use arrow_array::{Float64Array, Int64Array, StringArray};
+    use proptest::prelude::*;
+    use serde_json::Map;
+
+    use super::super::alphabet::tests::alphabet;
+    use super::super::spec::{Analyzer, ColumnSpec, Missing, Norm, NumberScale, TextSpec, Weighting};
+    use super::super::survey::{Settled, Survey};
+    use super::*;
+    use crate::fit::Silent;
+
+    type Row = (Option<&'static str>, Option<f64>, i64, String);
+
+    fn batch(rows: &[Row]) -> TableBatch {
+        let columns: Vec<(String, ArrayRef)> = vec![
+            ("s".into(), Arc::new(StringArray::from_iter(rows.iter().map(|row| row.0)))),
+            ("x".into(), Arc::new(Float64Array::from_iter(rows.iter().map(|row| row.1)))),
+            ("k".into(), Arc::new(Int64Array::from_iter_values(rows.iter().map(|row| row.2)))),
+            ("t".into(), Arc::new(StringArray::from_iter_values(rows.iter().map(|row| &row.3)))),
+        ];
+        TableBatch { columns, n_rows: rows.len(), first_row: 0 }
+    }
+
+    fn specs() -> Vec<ColumnSpec> {
+        let weighting = Weighting { binary: false, sublinear: false, norm: Norm::L2, prefix: String::new() };
+        let text =
+            TextSpec { analyzer: Analyzer::Words, ngrams: (1, 2), lowercase: true, stop_words: vec![] };
+        let spec = |name: &str, kind| ColumnSpec { name: name.into(), missing: Missing::Own, kind };
+        vec![
+            spec("s", ColumnKind::Categorical { refuses_unknown: false }),
+            spec("x", ColumnKind::Numeric(NumberScale::None)),
+            spec("k", ColumnKind::Categorical { refuses_unknown: false }),
+            spec("s and k", ColumnKind::Cross { columns: vec!["s".into(), "k".into()] }),
+            spec("t", ColumnKind::Text(text, weighting)),
+        ]
+    }
+
+    fn fitted(numbering: Numbering, table: &TableBatch) -> Encoder {
+        let mut survey = Survey::new(numbering, specs(), Some(Arc::new(alphabet()))).unwrap();
+        survey.add(table, &Silent).unwrap();
+        survey.close().unwrap();
+        for k in 0..survey.columns().len() {
+            let mut settled = Settled::default();
+            let counts = &survey.columns()[k].counts;
+            counts
+                .sorted(0.0, f64::INFINITY)
+                .iter()
+                .for_each(|term| settled.terms.push(counts.list().get(*term as usize)));
+            survey.settle(k, settled);
+        }
+        survey.encoder().unwrap()
+    }
+
+    fn encoded(encoder: &Encoder, table: &TableBatch, n_threads: usize) -> SparseRows {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(n_threads).build().unwrap();
+        let mut out = SparseRows::default();
+        pool.install(|| encoder.encode(table, &Silent, &mut out, &mut [])).unwrap();
+        out
+    }
+
+    fn one_by_one(encoder: &Encoder, rows: &[Row]) -> SparseRows {
+        let (mut out, mut buffers) = (SparseRows::default(), Buffers::default());
+        for (s, x, k, t) in rows {
+            let both = s.map(|s| format!("{s}\u{1f}{k}"));
+            let row = encoder.encode_row::<Error>(&mut buffers, &mut [], |column, visit| {
+                Ok(visit(match &*column.spec.name {
+                    "s" => s.map_or(Cell::Missing, Cell::Text),
+                    "x" => x.map_or(Cell::Missing, Cell::Real),
+                    "k" => Cell::Whole(*k),
+                    "t" => Cell::Text(t),
+                    _ => both.as_deref().map_or(Cell::Missing, Cell::Text),
+                }))
+            });
+            out.append(&row.unwrap()).unwrap();
+        }
+        out
+    }
+
+    fn rows() -> impl Strategy<Value = Vec<Row>> {
+        let s = prop::sample::select(vec![Some("a"), Some("b"), Some("longer than sixteen bytes"), None]);
+        let x = prop::option::of(prop::sample::select(vec![0.0, 1.5, -3.0]));
+        prop::collection::vec((s, x, 0..3_i64, "[ab é]{0,12}"), 1..300)
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(24))]
+        #[test]
+        fn a_batch_is_its_rows_and_a_record_is_its_encoder(rows in rows()) {
+            let table = batch(&rows);
+            for numbering in
+                [Numbering::Counted, Numbering::Hashed { n_features: 97, alternate_sign: true }]
+            {
+                let encoder = fitted(numbering, &table);
+                let expected = one_by_one(&encoder, &rows);
+                prop_assert_eq!(&encoded(&encoder, &table, 1), &expected);
+                prop_assert_eq!(&encoded(&encoder, &table, 3), &expected);
+                let (again, _) = encoder.record(&Map::new()).encoder().unwrap();
+                prop_assert_eq!(&encoded(&again, &table, 2), &expected);
+                prop_assert_eq!(again.n_features, encoder.n_features);
+            }
+        }
+    }
+}
