@@ -9,6 +9,7 @@ use super::key::{write_key, write_text};
 use super::part::{Hasher, SparseRows, sort};
 use super::spec::{ColumnKind, ColumnSpec, Missing, Norm, NumberScale, Weighting};
 use super::terms::{TokenBuffer, Tokenizer};
+use super::windows::{LONGEST, hash_windows};
 use crate::names::{NameKey, NameTable};
 
 /// Stands between the values of a cross: no text has it but by accident, so that ("a b", "c") and ("a",
@@ -85,6 +86,7 @@ pub struct Buffers {
     tokens: TokenBuffer,
     numbers: Vec<u32>,
     spare: Vec<u32>,
+    counts: Vec<i32>,
     values: Vec<f64>,
     keys: Vec<NameKey>,
     name: Vec<u8>,
@@ -295,21 +297,21 @@ impl FittedColumn {
         };
         sort(&mut scratch.numbers, &mut scratch.spare);
         let first = if let Places::Counted { first, .. } = &self.places { *first } else { 0 };
-        scratch.values.clear();
-        let mut numbers = scratch.numbers.iter().copied().peekable();
-        while let Some(packed) = numbers.next() {
-            let number = packed >> shift;
-            // What is hashed ends with its sign.
-            let sign = |packed: u32| if shift == 0 || packed & 1 == 1 { 1 } else { -1 };
-            let mut count = sign(packed);
-            while let Some(again) = numbers.next_if(|next| next >> shift == number) {
-                count += sign(again);
-            }
-            out.indices.push((first + number) as i32);
-            scratch.values.push(self.weight(f64::from(count), number, weighting));
+        let start = out.indices.len();
+        count_runs(&scratch.numbers, shift, &mut out.indices, &mut scratch.counts);
+        let columns = &mut out.indices[start..];
+        let values = &mut scratch.values;
+        values.clear();
+        if weighting.binary || weighting.sublinear || self.factors.is_some() {
+            let weight =
+                |(count, number): (&i32, &i32)| self.weight(f64::from(*count), *number as u32, weighting);
+            values.extend(scratch.counts.iter().zip(&*columns).map(weight));
+        } else {
+            values.extend(scratch.counts.iter().map(|count| f64::from(*count)));
         }
-        let divisor = norm(&scratch.values, weighting.norm);
-        out.values.extend(scratch.values.iter().map(|value| (value / divisor) as f32));
+        columns.iter_mut().for_each(|column| *column += first as i32);
+        let divisor = norm(values, weighting.norm);
+        out.values.extend(values.iter().map(|value| (value / divisor) as f32));
     }
 
     /// The value of a term, before the norm.
@@ -325,6 +327,13 @@ impl FittedColumn {
     fn hash_terms(&self, terms: Terms<'_>, hasher: &Hasher, scratch: &mut Buffers) {
         let Buffers { tokens, numbers, name, .. } = scratch;
         if self.prefix.is_empty() {
+            if let (Terms::Text(text), Some(tokenizer)) = (terms, &self.tokenizer)
+                && let Some((text, [least, most])) = tokenizer.windows(text, tokens)
+                && most <= LONGEST
+            {
+                (least..=most).for_each(|n| hash_windows(hasher, text, n, numbers));
+                return;
+            }
             terms.each(self.tokenizer.as_ref(), tokens, |term| numbers.push(hasher.packed(term)));
         } else {
             terms.each(self.tokenizer.as_ref(), tokens, |term| {
@@ -352,6 +361,28 @@ impl FittedColumn {
             }
         }
     }
+}
+
+/// Appends the different numbers of a sorted list to `found`, without the `shift` lowest bits, and counts
+/// how often each is there; with a bit that is shifted out, those without it count negative. Whether the
+/// next number is another one is no branch: nobody could predict it.
+fn count_runs(numbers: &[u32], shift: u32, found: &mut Vec<i32>, counts: &mut Vec<i32>) {
+    counts.clear();
+    let Some(first) = numbers.first() else { return };
+    let start = found.len();
+    found.resize(start + numbers.len(), 0);
+    counts.resize(numbers.len(), 0);
+    let (list, sums) = (&mut found[start..], &mut counts[..]);
+    let (mut at, mut last) = (0, first >> shift);
+    for packed in numbers {
+        let number = packed >> shift;
+        at += usize::from(number != last);
+        last = number;
+        list[at] = number as i32;
+        sums[at] += if shift == 0 || packed & 1 == 1 { 1 } else { -1 };
+    }
+    found.truncate(start + at + 1);
+    counts.truncate(at + 1);
 }
 
 /// What terms come from.

@@ -14,7 +14,8 @@
 //!
 //! * [`spec`]: what is asked for; [`mod@cell`]: values of a table, from Arrow arrays or one row;
 //!   [`batch`]: some rows of a table;
-//! * [`alphabet`], [`terms`]: from a text to words, characters and their n-grams; [`murmur`]: their hash;
+//! * [`alphabet`], [`terms`]: from a text to words, characters and their n-grams; [`murmur`], [`windows`]:
+//!   their hash;
 //! * [`survey`]: the first reading; [`counts`]: what it counts; [`key`]: categories as bytes;
 //! * [`mod@column`]: a column that is settled; [`recent`]: what its latest values have become; [`part`]:
 //!   the rows it makes; [`encoder`]: all columns together;
@@ -34,3 +35,4 @@ pub mod record;
 pub mod spec;
 pub mod survey;
 pub mod terms;
+pub mod windows;

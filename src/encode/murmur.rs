@@ -15,7 +15,7 @@ const C1: u32 = 0xcc9e_2d51;
 const C2: u32 = 0x1b87_3593;
 
 /// The hash of some bytes, as a signed number of 32 bits.
-#[inline]
+#[inline(always)]
 pub fn murmur3(bytes: &[u8], seed: u32) -> i32 {
     let (words, rest) = bytes.as_chunks::<4>();
     let mut hash = seed;

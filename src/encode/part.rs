@@ -164,8 +164,9 @@ impl Hasher {
         self.pack(murmur3(name, 0))
     }
 
+    /// [`Self::packed`] of a hash.
     #[inline(always)]
-    fn pack(&self, hash: i32) -> u32 {
+    pub fn pack(&self, hash: i32) -> u32 {
         let size = hash.unsigned_abs();
         let column = self.mask.map_or_else(|| size % self.n, |mask| size & mask);
         column << 1 | u32::from(hash >= 0) | self.positive

@@ -69,6 +69,16 @@ impl Tokenizer {
         }
     }
 
+    /// The characters of an ASCII text and the lengths of its terms, where these are windows of its
+    /// characters: what [`Self::each`] would give, one length after the other.
+    pub fn windows<'a>(&self, text: &str, buffer: &'a mut TokenBuffer) -> Option<(&'a [u8], [usize; 2])> {
+        if self.spec.analyzer != Analyzer::Chars || !text.is_ascii() {
+            return None;
+        }
+        self.ascii_characters(text.as_bytes(), &mut buffer.text);
+        Some((&buffer.text, [self.spec.ngrams.0, self.spec.ngrams.1]))
+    }
+
     fn word_ngrams(&self, buffer: &TokenBuffer, mut f: impl FnMut(&[u8])) {
         let (least, most) = self.spec.ngrams;
         let TokenBuffer { text, spans, .. } = buffer;
@@ -215,6 +225,25 @@ impl Tokenizer {
         spans.push((out.len() as u32, 0));
     }
 
+    /// What [`Self::characters`] writes of an ASCII text, without where each begins.
+    fn ascii_characters(&self, text: &[u8], out: &mut Vec<u8>) {
+        out.clear();
+        out.resize(text.len(), 0);
+        let (mut n, mut run) = (0, 0);
+        for (k, &byte) in text.iter().enumerate() {
+            let is_blank = is_space(char::from(byte));
+            run = if is_blank { run + 1 } else { 0 };
+            // The second character of white space takes the place of the first, the next ones that of this.
+            n -= usize::from(run > 1);
+            out[n] = if run > 1 { b' ' } else { text[k] };
+            n += 1;
+        }
+        out.truncate(n);
+        if self.spec.lowercase {
+            out.make_ascii_lowercase();
+        }
+    }
+
     /// The n-grams of each word with a blank in front and behind. A word that is no longer than n is a term
     /// itself, once.
     fn chars_in_words(&self, text: &str, buffer: &mut TokenBuffer, mut f: impl FnMut(&[u8])) {
@@ -278,12 +307,13 @@ mod tests {
     use super::super::alphabet::tests::alphabet;
     use super::*;
 
+    static ALPHABET: LazyLock<Arc<Alphabet>> = LazyLock::new(|| Arc::new(alphabet()));
+
     fn terms(analyzer: Analyzer, ngrams: (usize, usize), text: &str) -> Vec<String> {
         let stop_words = vec!["stop".into()];
         let spec = TextSpec { analyzer, ngrams, lowercase: true, stop_words };
         let mut terms = Vec::new();
         let mut buffer = TokenBuffer::default();
-        static ALPHABET: LazyLock<Arc<Alphabet>> = LazyLock::new(|| Arc::new(alphabet()));
         let tokenizer = Tokenizer::new(&spec, ALPHABET.clone());
         for _ in 0..2 {
             terms.clear();
@@ -311,6 +341,17 @@ mod tests {
             let words = lower.split(|c: char| !c.is_alphanumeric() && c != '_');
             let expected: Vec<&str> = words.filter(|word| word.len() >= least).collect();
             prop_assert_eq!(terms(analyzer, (1, 1), &text), expected);
+        }
+
+        #[test]
+        fn characters_of_ascii_are_those_of_any_text(text in "[aB \t\n\x1c]{0,40}") {
+            let analyzer = Analyzer::Chars;
+            let spec = TextSpec { analyzer, ngrams: (1, 1), lowercase: true, stop_words: vec![] };
+            let tokenizer = Tokenizer::new(&spec, ALPHABET.clone());
+            let (mut found, mut buffer) = (Vec::new(), TokenBuffer::default());
+            tokenizer.ascii_characters(text.as_bytes(), &mut found);
+            tokenizer.characters(&text, &mut buffer);
+            prop_assert_eq!(found, buffer.text);
         }
 
         #[test]
