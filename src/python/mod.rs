@@ -5,7 +5,7 @@
 //! * [`run`]: threads, interrupts and progress around a long call; [`turns`]: objects that calls use one
 //!   after the other;
 //! * [`blocks`], [`cost_plane`], [`cost_plane_file`], [`durable`], [`fit`], [`liblinear`], [`model_file`],
-//!   [`model_parts`], [`online`], [`pairs`], [`predictor`], [`scores`], [`search`], [`store`],
+//!   [`model_parts`], [`online`], [`pairs`], [`predictor`], [`scores`], [`search`], [`shards`], [`store`],
 //!   [`subgradient`], [`text`]: one file per verb;
 //! * [`errors`]: [`crate::Error`] to exceptions.
 
@@ -28,6 +28,7 @@ pub mod predictor;
 mod run;
 mod scores;
 pub mod search;
+pub mod shards;
 mod store;
 mod subgradient;
 pub mod text;
@@ -67,6 +68,8 @@ mod _native {
     use super::scores::{PyColumnIndex, decision_values, positive_labels, top_k};
     #[pymodule_export]
     use super::search::{search, search_store};
+    #[pymodule_export]
+    use super::shards::{RowShard, fit_shards};
     #[pymodule_export]
     use super::store::{StoreReader, StoreWriter, TextReader, sample_columns};
     #[pymodule_export]

@@ -1,0 +1,257 @@
+"""The side of the client: shards on the workers of a cluster, a round trip to all of them, and workers that are lost."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from distributed import Client, wait
+
+from hinge._dask_parts import Part
+from hinge._dask_shards import Answer, Node, PartFacts, Setup, ShardActor, describe, reduced
+
+_PATIENCE = 30.0
+"""Seconds for which a worker that does not answer is waited for, until the scheduler says what has become of it."""
+
+_ATTEMPTS = 20
+"""How often shards are loaded again at most in one round."""
+
+
+@dataclass
+class Traffic:
+    """What a fit has sent and received.
+
+    Attributes
+    ----------
+    n_workers, n_shards : int
+        Workers that had shards, and shards.
+    rounds : int
+        Requests to all workers, each with its answers.
+    bytes_sent, bytes_received : int
+        Of vectors, all workers together.
+    seconds : float
+        Of the whole fit, loading the shards included.
+    seconds_loading : float
+        Until the first request.
+    seconds_working : float
+        Of the slowest worker in each round.
+    seconds_waiting : float
+        Of rounds, beyond the work of their slowest worker: transport and reduction.
+    n_reloaded : int
+        Shards that were loaded again because a worker was lost.
+    """
+
+    n_workers: int = 0
+    n_shards: int = 0
+    rounds: int = 0
+    bytes_sent: int = 0
+    bytes_received: int = 0
+    seconds: float = 0.0
+    seconds_loading: float = 0.0
+    seconds_working: float = 0.0
+    seconds_waiting: float = 0.0
+    n_reloaded: int = 0
+
+    def line(self) -> str:
+        """In one line."""
+        sent, received = self.bytes_sent / 1e6, self.bytes_received / 1e6
+        return (
+            f"{self.n_shards} shards on {self.n_workers} workers: {self.rounds} rounds, {sent:.1f} MB sent, "
+            f"{received:.1f} MB received, {self.seconds:.1f} s, of these {self.seconds_loading:.1f} loading, "
+            f"{self.seconds_working:.1f} working, {self.seconds_waiting:.1f} waiting"
+        )
+
+
+@dataclass
+class _Seat:
+    """A shard and where it is."""
+
+    part: Part
+    number: int
+    actor: Any = None
+    address: str = ""
+    facts: Sequence[float] = field(default_factory=list)
+
+
+class LostShardError(RuntimeError):
+    """The data of a shard were in the memory of a worker that is gone, and nowhere else."""
+
+
+def described(client: Client, parts: Sequence[Part]) -> list[tuple[Part, PartFacts]]:
+    """What is in each part, without those that have no rows. Checks them on the workers."""
+    futures = [
+        client.submit(describe, part.number, part.load(client), part.is_fixed, pure=False) for part in parts
+    ]
+    return [pair for pair in zip(parts, client.gather(futures), strict=True) if pair[1].n_rows]
+
+
+class Shards:
+    """The shards of a fit; a context that gives their memory back."""
+
+    def __init__(self, client: Client, parts: Sequence[Part], setup: Setup):
+        self._client = client
+        self._setup = replace(setup, fit=uuid.uuid4().hex)
+        self._seats = [_Seat(part, number) for number, part in enumerate(parts)]
+        self._request: np.ndarray = np.empty(0)
+        self._nodes: dict[Node, Answer] = {}
+        self._new: list[int] = []
+        self._attempts = 0
+        self.traffic = Traffic(n_shards=len(self._seats))
+
+    def __enter__(self) -> Shards:
+        try:
+            self._place(self._seats)
+        except BaseException:
+            self.close()
+            raise
+        self.traffic.n_workers = len({seat.address for seat in self._seats})
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Give up all shards; does not wait."""
+        for seat in self._seats:
+            seat.actor = None
+
+    def facts(self) -> list[float]:
+        """What the shards say of their rows: sums, and the largest of the last number."""
+        table = np.array([seat.facts for seat in self._seats])
+        return [*table[:, :-1].sum(axis=0).tolist(), float(table[:, -1].max())]
+
+    # Places.
+
+    def _place(self, seats: Sequence[_Seat]) -> None:
+        """Load parts where their data are, and make their shards there."""
+        data = {seat.number: seat.part.load(self._client) for seat in seats}
+        wait(list(data.values()))
+        for seat in seats:
+            self._refuse_lost(seat, data[seat.number])
+        where = self._client.who_has(list(data.values()))
+        workers = self._client.nthreads()
+        first = {n: (where.get(future.key) or (None,))[0] for n, future in data.items()}
+        per_worker: dict[Any, int] = {}
+        for address in first.values():
+            per_worker[address] = per_worker.get(address, 0) + 1
+        made = {}
+        for seat in seats:
+            address = first[seat.number]
+            threads = max(1, workers.get(address, 1) // per_worker[address])
+            pinned = {"workers": [address], "allow_other_workers": True} if address else {}
+            made[seat.number] = self._client.submit(
+                ShardActor, data[seat.number], seat.number, self._setup, threads, actor=True, pure=False, **pinned
+            )
+        for seat in seats:
+            seat.actor = self._actor(seat, made[seat.number])
+            seat.address, facts, _ = seat.actor.place().result()
+            seat.facts = facts
+
+    def _refuse_lost(self, seat: _Seat, future: Any) -> None:
+        if future.status in ("lost", "cancelled"):
+            raise LostShardError(
+                f"shard {seat.number} ({seat.part.name}): its data were only in the memory of a worker that is gone. "
+                "Give parts that can be loaded again: paths, delayed parts, or arrays that were not scattered"
+            )
+        if future.status == "error":
+            future.result()
+
+    def _actor(self, seat: _Seat, future: Any) -> Any:
+        wait(future)
+        self._refuse_lost(seat, future)
+        return future.result()
+
+    # Rounds.
+
+    def ask(self, request: np.ndarray) -> Answer | None:
+        """The answers of all shards to a request, added; None where shards have begun anew and wait for
+        :meth:`resume`."""
+        self.traffic.rounds += 1
+        self._request, self._nodes, self._attempts = request, {}, 0
+        return self._round(self._seats, [request])
+
+    def resume(self, restore: np.ndarray) -> Answer | None:
+        """:meth:`ask` after the shards that have begun anew have been told what the others know."""
+        new = [self._seats[number] for number in self._new]
+        return self._round(new, [restore, self._request])
+
+    def _round(self, seats: Sequence[_Seat], requests: Sequence[np.ndarray]) -> Answer | None:
+        start = time.perf_counter()
+        by_address: dict[str, list[_Seat]] = {}
+        for seat in seats:
+            by_address.setdefault(seat.address, []).append(seat)
+        lost: list[_Seat] = []
+        slowest = 0.0
+        for request in requests:
+            sent = {
+                address: self._start(held, request) for address, held in by_address.items() if held not in lost
+            }
+            slow = 0.0
+            for address, future in sent.items():
+                try:
+                    nodes, seconds = future.result()
+                except Exception as error:  # whatever the transport raises where a worker ends
+                    self._refuse_living(address, error)
+                    lost += by_address.pop(address)
+                    continue
+                slow = max(slow, seconds)
+                if request is requests[-1]:
+                    self._take(nodes)
+            slowest += slow
+        self.traffic.seconds_working += slowest
+        self.traffic.seconds_waiting += time.perf_counter() - start - slowest
+        self._new = [seat.number for seat in lost]
+        if lost:
+            self._replace(lost)
+            return None
+        ((sums, maxima),) = reduced(self._nodes, len(self._seats)).values()
+        aligned = "C", "A"
+        return np.require(sums, requirements=aligned), np.require(maxima, requirements=aligned)
+
+    def _start(self, held: Sequence[_Seat], request: np.ndarray) -> Any:
+        self.traffic.bytes_sent += request.nbytes
+        numbers = [seat.number for seat in held]
+        try:
+            return held[0].actor.ask(numbers, len(self._seats), request)
+        except RuntimeError as error:  # an actor that is known to be lost
+            return _Failed(error)
+
+    def _take(self, nodes: dict[Node, Answer]) -> None:
+        self.traffic.bytes_received += sum(sums.nbytes + maxima.nbytes for sums, maxima in nodes.values())
+        self._nodes |= nodes
+
+    def _refuse_living(self, address: str, error: Exception) -> None:
+        """Raise the error of a worker that lives on."""
+        if isinstance(error, (ValueError, MemoryError, TypeError)):
+            raise error
+        end = time.monotonic() + _PATIENCE
+        while address in self._client.scheduler_info(n_workers=-1)["workers"]:
+            if time.monotonic() > end:
+                raise error
+            time.sleep(0.1)
+
+    def _replace(self, lost: Sequence[_Seat]) -> None:
+        """Load the parts of lost shards again, on whatever workers there are."""
+        self._attempts += 1
+        if self._attempts > _ATTEMPTS:
+            raise LostShardError(f"workers were lost {_ATTEMPTS} times within one step of the fit")
+        for seat in lost:
+            seat.actor = None
+        self._place(lost)
+        self.traffic.n_reloaded += len(lost)
+
+
+class _Failed:
+    """A call that could not be made."""
+
+    def __init__(self, error: Exception):
+        self._error = error
+
+    def result(self) -> Any:
+        raise self._error
+
+
