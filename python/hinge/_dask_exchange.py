@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import time
 import uuid
+from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from distributed import Client, wait
+from distributed import CancelledError, Client, wait
 
-from hinge._dask_parts import Part
+from hinge._dask_parts import Part, targets
 from hinge._dask_shards import Answer, Node, PartFacts, Setup, ShardActor, describe, reduced
 
 _PATIENCE = 30.0
@@ -19,6 +21,15 @@ _PATIENCE = 30.0
 
 _ATTEMPTS = 20
 """How often shards are loaded again at most in one round."""
+
+_PAUSE = 0.1
+"""Seconds before the second of these attempts; before each further one so much more."""
+
+_TICK = 2.0
+"""Seconds after which a worker that should have a shard by now is looked for."""
+
+_OF_DATA = (ValueError, TypeError, MemoryError, NotImplementedError)
+"""Errors that another worker would meet, too."""
 
 
 @dataclass
@@ -72,6 +83,7 @@ class _Seat:
 
     part: Part
     number: int
+    future: Any = None
     actor: Any = None
     address: str = ""
     facts: Sequence[float] = field(default_factory=list)
@@ -81,12 +93,20 @@ class LostShardError(RuntimeError):
     """The data of a shard were in the memory of a worker that is gone, and nowhere else."""
 
 
-def described(client: Client, parts: Sequence[Part]) -> list[tuple[Part, PartFacts]]:
+def described(client: Client, parts: Sequence[Part], data: Sequence[Any]) -> list[tuple[Part, PartFacts]]:
     """What is in each part, without those that have no rows. Checks them on the workers."""
     futures = [
-        client.submit(describe, part.number, part.load(client), part.is_fixed, pure=False) for part in parts
+        client.submit(describe, part.number, future, part.is_fixed, pure=False)
+        for part, future in zip(parts, data, strict=True)
     ]
     return [pair for pair in zip(parts, client.gather(futures), strict=True) if pair[1].n_rows]
+
+
+def _lost(seat: _Seat) -> LostShardError:
+    return LostShardError(
+        f"shard {seat.number} ({seat.part.name}): its data were only in the memory of a worker that is gone. "
+        "Give parts that can be loaded again: paths, delayed parts, or arrays that were not scattered"
+    )
 
 
 class Shards:
@@ -117,7 +137,8 @@ class Shards:
     def close(self) -> None:
         """Give up all shards; does not wait."""
         for seat in self._seats:
-            seat.actor = None
+            seat.future = seat.actor = None
+        self._nodes = {}
 
     def facts(self) -> list[float]:
         """What the shards say of their rows: sums, and the largest of the last number."""
@@ -127,43 +148,67 @@ class Shards:
     # Places.
 
     def _place(self, seats: Sequence[_Seat]) -> None:
-        """Load parts where their data are, and make their shards there."""
-        data = {seat.number: seat.part.load(self._client) for seat in seats}
-        wait(list(data.values()))
-        for seat in seats:
-            self._refuse_lost(seat, data[seat.number])
+        """Load parts where their data are, and make their shards there; again where workers are lost meanwhile."""
+        for attempt in range(_ATTEMPTS):
+            seats = self._try_to_place(seats)
+            if not seats:
+                return
+            time.sleep(_PAUSE * attempt)
+        raise LostShardError(f"workers were lost {_ATTEMPTS} times while shard {seats[0].number} was loaded")
+
+    def _try_to_place(self, seats: Sequence[_Seat]) -> list[_Seat]:
+        """One attempt; returns the shards whose worker was lost."""
+        data = self._loaded(seats)
         where = self._client.who_has(list(data.values()))
-        workers = self._client.nthreads()
-        first = {n: (where.get(future.key) or (None,))[0] for n, future in data.items()}
-        per_worker: dict[Any, int] = {}
-        for address in first.values():
-            per_worker[address] = per_worker.get(address, 0) + 1
-        made = {}
-        for seat in seats:
-            address = first[seat.number]
-            threads = max(1, workers.get(address, 1) // per_worker[address])
-            pinned = {"workers": [address], "allow_other_workers": True} if address else {}
-            made[seat.number] = self._client.submit(
-                ShardActor, data[seat.number], seat.number, self._setup, threads, actor=True, pure=False, **pinned
+        places = [(where.get(data[seat.number].key) or (None,))[0] for seat in seats]
+        threads = self._client.nthreads()
+        chosen = targets([seat.part for seat in seats], places, threads)
+        held = Counter(chosen)
+        for seat, address in zip(seats, chosen, strict=True):
+            share = max(1, threads.get(address or "", 1) // held[address])
+            # Not with other workers allowed: such a task is forgotten where no worker is left for a moment.
+            pinned = {} if address is None else {"workers": [address]}
+            seat.future = self._client.submit(
+                ShardActor, data[seat.number], seat.number, self._setup, share, actor=True, pure=False, **pinned
             )
-        for seat in seats:
-            seat.actor = self._actor(seat, made[seat.number])
-            seat.address, facts, _ = seat.actor.place().result()
-            seat.facts = facts
+        return [
+            seat for seat, address in zip(seats, chosen, strict=True) if not self._is_placed(seat, address)
+        ]
+
+    def _is_placed(self, seat: _Seat, address: str | None) -> bool:
+        """Whether a shard is there, once it should be."""
+        try:
+            while seat.future.status == "pending":
+                with suppress(TimeoutError):
+                    wait(seat.future, timeout=_TICK)
+                if address is not None and address not in self._client.nthreads():
+                    break
+            seat.actor = seat.future.result(timeout=_TICK)
+            seat.address, seat.facts, _ = seat.actor.place().result()
+        except _OF_DATA:
+            raise
+        except Exception:  # whatever the transport raises where a worker ends
+            seat.future = seat.actor = None
+            return False
+        return True
 
     def _refuse_lost(self, seat: _Seat, future: Any) -> None:
         if future.status in ("lost", "cancelled"):
-            raise LostShardError(
-                f"shard {seat.number} ({seat.part.name}): its data were only in the memory of a worker that is gone. "
-                "Give parts that can be loaded again: paths, delayed parts, or arrays that were not scattered"
-            )
+            raise _lost(seat)
         if future.status == "error":
             future.result()
 
-    def _actor(self, seat: _Seat, future: Any) -> Any:
-        wait(future)
-        self._refuse_lost(seat, future)
-        return future.result()
+    def _loaded(self, seats: Sequence[_Seat]) -> dict[int, Any]:
+        """The data of shards, once they are all there."""
+        data = {seat.number: seat.part.load(self._client) for seat in seats}
+        try:
+            wait(list(data.values()))
+        except CancelledError as error:
+            gone = [seat for seat in seats if data[seat.number].status in ("lost", "cancelled")]
+            raise _lost((gone or seats)[0]) from error
+        for seat in seats:
+            self._refuse_lost(seat, data[seat.number])
+        return data
 
     # Rounds.
 
@@ -226,7 +271,7 @@ class Shards:
 
     def _refuse_living(self, address: str, error: Exception) -> None:
         """Raise the error of a worker that lives on."""
-        if isinstance(error, (ValueError, MemoryError, TypeError)):
+        if isinstance(error, _OF_DATA):
             raise error
         end = time.monotonic() + _PATIENCE
         while address in self._client.scheduler_info(n_workers=-1)["workers"]:
@@ -240,7 +285,7 @@ class Shards:
         if self._attempts > _ATTEMPTS:
             raise LostShardError(f"workers were lost {_ATTEMPTS} times within one step of the fit")
         for seat in lost:
-            seat.actor = None
+            seat.future = seat.actor = None
         self._place(lost)
         self.traffic.n_reloaded += len(lost)
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import os
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,6 +41,37 @@ class Part:
     def load(self, client: Client) -> Future:
         """The data on a worker, loaded again if they were and are no longer there."""
         return self.source if isinstance(self.source, Future) else client.compute(self.source)
+
+    @property
+    def is_free(self) -> bool:
+        """Whether the data are not on the cluster before a fit, so that they may be loaded anywhere."""
+        return not isinstance(self.source, Future) and not _is_somewhere(self.source)
+
+
+def _is_somewhere(source: Delayed) -> bool:
+    """Whether a part is made of what is on the cluster already."""
+    graph = dict(source.__dask_graph__())
+    keys = set(graph)
+    return any(isinstance(task, Future) or set(getattr(task, "dependencies", ())) - keys for task in graph.values())
+
+
+def targets(parts: Sequence[Part], places: Sequence[str | None], threads: dict[str, int]) -> list[str | None]:
+    """The worker for each part, from where its data are, None for anywhere.
+
+    What was on the cluster before stays. Parts that were loaded for the fit stay as well, unless a worker has more of
+    them than its threads' share: small ones all land on one worker. They then go to all workers, neighbours to the same
+    one.
+    """
+    free = [k for k, part in enumerate(parts) if part.is_free]
+    total = sum(threads.values())
+    held = Counter(places[k] for k in free)
+    is_even = all(n <= math.ceil(len(free) * threads.get(place or "", 0) / max(total, 1)) for place, n in held.items())
+    found = list(places)
+    if not is_even and total:
+        seats = [address for address, n in threads.items() for _ in range(n)]
+        for at, k in enumerate(free):
+            found[k] = seats[at * len(seats) // len(free)]
+    return found
 
 
 def parts_of(X: Any, y: Any, sample_weight: Any) -> list[Part]:

@@ -104,9 +104,10 @@ def _checked(number: int, part: tuple[Any, ...]) -> tuple[Any, Any, Any]:
     try:
         X, y, weight = part if len(part) == 3 else (*part, None)
         X, y = _validate.fit_data(X, y, None)
+        _validate.check_entries(X)
         return X, y, _validate.sample_weights(X, X.shape[0], weight, all_zero=True)
     except (ValueError, TypeError) as error:
-        raise type(error)(f"part {number}: {error}") from error
+        raise ValueError(f"part {number}: {error}") from error
 
 
 @dataclass(frozen=True)
@@ -126,6 +127,11 @@ class Setup:
 
 _SHARDS: WeakValueDictionary[tuple[str, int], ShardActor] = WeakValueDictionary()
 """The shards of this process by fit and number; a shard ends with its actor."""
+
+
+def n_shards_here() -> int:
+    """Shards in the memory of this process."""
+    return len(_SHARDS)
 
 
 class ShardActor:

@@ -69,7 +69,7 @@ class _Distributed:
         options = _options(self, given)
         parts = parts_of(X, y, sample_weight)
         data = [part.load(client) for part in parts]
-        found = described(client, parts)
+        found = described(client, parts, data)
         classes, factors, n_features = _joined([facts for _, facts in found], self.class_weight)
         setup = Setup("", given.C, classes, factors, n_features, options)
         with Shards(client, [part for part, _ in found], setup) as shards:
