@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import time
 import uuid
 from collections import Counter
@@ -120,6 +121,7 @@ class Shards:
         self._nodes: dict[Node, Answer] = {}
         self._new: list[int] = []
         self._attempts = 0
+        self._has_lost = False
         self.traffic = Traffic(n_shards=len(self._seats))
 
     def __enter__(self) -> Shards:
@@ -139,6 +141,9 @@ class Shards:
         for seat in self._seats:
             seat.future = seat.actor = None
         self._nodes = {}
+        if self._has_lost:
+            # The errors of lost workers have frames in their tracebacks that know the actors.
+            gc.collect()
 
     def facts(self) -> list[float]:
         """What the shards say of their rows: sums, and the largest of the last number."""
@@ -189,6 +194,7 @@ class Shards:
             raise
         except Exception:  # whatever the transport raises where a worker ends
             seat.future = seat.actor = None
+            self._has_lost = True
             return False
         return True
 
@@ -282,6 +288,7 @@ class Shards:
     def _replace(self, lost: Sequence[_Seat]) -> None:
         """Load the parts of lost shards again, on whatever workers there are."""
         self._attempts += 1
+        self._has_lost = True
         if self._attempts > _ATTEMPTS:
             raise LostShardError(f"workers were lost {_ATTEMPTS} times within one step of the fit")
         for seat in lost:
