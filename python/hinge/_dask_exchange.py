@@ -1,4 +1,4 @@
-"""The side of the client: shards on the workers of a cluster, a round trip to all of them, and workers that are lost."""
+"""The side of the client: shards on the workers, round trips to all of them, and workers that are lost."""
 
 from __future__ import annotations
 
@@ -176,9 +176,7 @@ class Shards:
             seat.future = self._client.submit(
                 ShardActor, data[seat.number], seat.number, self._setup, share, actor=True, pure=False, **pinned
             )
-        return [
-            seat for seat, address in zip(seats, chosen, strict=True) if not self._is_placed(seat, address)
-        ]
+        return [seat for seat, address in zip(seats, chosen, strict=True) if not self._is_placed(seat, address)]
 
     def _is_placed(self, seat: _Seat, address: str | None) -> bool:
         """Whether a shard is there, once it should be."""
@@ -220,7 +218,8 @@ class Shards:
 
     def ask(self, request: np.ndarray) -> Answer | None:
         """The answers of all shards to a request, added; None where shards have begun anew and wait for
-        :meth:`resume`."""
+        :meth:`resume`.
+        """
         self.traffic.rounds += 1
         self._request, self._nodes, self._attempts = request, {}, 0
         return self._round(self._seats, [request])
@@ -238,9 +237,7 @@ class Shards:
         lost: list[_Seat] = []
         slowest = 0.0
         for request in requests:
-            sent = {
-                address: self._start(held, request) for address, held in by_address.items() if held not in lost
-            }
+            sent = {address: self._start(held, request) for address, held in by_address.items() if held not in lost}
             slow = 0.0
             for address, future in sent.items():
                 try:
@@ -305,5 +302,3 @@ class _Failed:
 
     def result(self) -> Any:
         raise self._error
-
-

@@ -160,5 +160,3 @@ def lazily(X: da.Array, function: Any, n_columns: int | None, dtype: Any) -> da.
         return X.map_blocks(function, drop_axis=1, dtype=dtype, meta=np.empty(0, dtype=dtype))
     chunks = (X.chunks[0], (n_columns,))
     return X.map_blocks(function, chunks=chunks, dtype=dtype, meta=np.empty((0, 0), dtype=dtype))
-
-

@@ -29,7 +29,8 @@ Node = tuple[int, int]
 
 def reduced(nodes: dict[Node, Answer], n_shards: int) -> dict[Node, Answer]:
     """The nodes with both halves of a node replaced by it, wherever both are there; one that has no sibling in the
-    tree of ``n_shards`` leaves goes up as it is."""
+    tree of ``n_shards`` leaves goes up as it is.
+    """
     nodes, level, width = dict(nodes), 0, n_shards
     while width > 1:
         for at in sorted(place for found, place in nodes if found == level):

@@ -261,6 +261,23 @@ class StoreScorer:
     def pages(self, start: int, end: int, n_threads: int) -> tuple[np.ndarray, np.ndarray]: ...
 
 @final
+class RowShard:
+    def __new__(cls, matrix: Any, class_ids: np.ndarray, cost: np.ndarray, options: dict[str, Any]) -> RowShard: ...
+    def facts(self) -> list[float]: ...
+    def answer(self, request: np.ndarray) -> tuple[np.ndarray, np.ndarray]: ...
+    def close(self) -> None: ...
+
+def fit_shards(
+    exchange: Any,
+    facts: list[float],
+    n_shards: int,
+    n_columns: int,
+    n_classes: int,
+    options: dict[str, Any],
+    progress: Any = None,
+) -> dict[str, Any]: ...
+
+@final
 class StreamLearner:
     def __new__(
         cls,

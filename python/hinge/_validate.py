@@ -184,7 +184,8 @@ def _summed(X: Any) -> Any:
 
 def native_matrix(X: Any) -> NativeMatrix:
     """The arrays of a validated X as the native module takes them; copied only where an array is not contiguous, or not
-    aligned, as those that come out of a message of another process may be."""
+    aligned, as those that come out of a message of another process may be.
+    """
     if not sp.issparse(X):
         return np.require(X, requirements=("C", "A"))
     wide = X.indices.dtype.itemsize > 4 or X.indptr.dtype.itemsize > 4

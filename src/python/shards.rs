@@ -17,12 +17,12 @@ use crate::memory;
 use crate::memory::CollectLarge;
 use crate::shards::remote::Exchange;
 use crate::shards::served::{OwnedRows, Served, ShardData};
-use crate::shards::shard::Facts;
-use crate::shards::wire::Answer;
+use crate::shards::shard::ShardFacts;
+use crate::shards::wire::ShardAnswer;
 use crate::shards::{self, ShardTask};
 use crate::{Error, Result};
 
-/// Numbers of [`Facts`]: those that are added, and the largest squared norm.
+/// Numbers of [`ShardFacts`]: those that are added, and the largest squared norm.
 const FACTS: usize = 7;
 
 /// Rows that answer what a fit elsewhere asks of them.
@@ -62,7 +62,7 @@ impl RowShard {
     /// What is added over all shards before a fit, and the largest squared norm of a row last.
     fn facts(&self, py: Python<'_>) -> PyResult<[f64; FACTS]> {
         let turn = self.served.take(py)?;
-        let Facts { n_rows, n_entries, cost, curvature, max_squared_norm, pairs } =
+        let ShardFacts { n_rows, n_entries, cost, curvature, max_squared_norm, pairs } =
             turn.as_ref().ok_or_else(closed)?.facts();
         Ok([n_rows as f64, n_entries, cost, curvature, pairs[0], pairs[1], max_squared_norm])
     }
@@ -71,7 +71,7 @@ impl RowShard {
     fn answer<'py>(&self, py: Python<'py>, request: PyReadonlyArray1<'py, f64>) -> PyResult<Answers<'py>> {
         let mut turn = self.served.take(py)?;
         let (served, request) = (turn.as_mut().ok_or_else(closed)?, memory::copy(request.as_slice()?));
-        let Answer { sums, maxima } = py.detach(|| served.answer(request))?;
+        let ShardAnswer { sums, maxima } = py.detach(|| served.answer(request))?;
         Ok((sums.into_pyarray(py), maxima.into_pyarray(py)))
     }
 
@@ -124,8 +124,8 @@ struct Callback<'a> {
 }
 
 impl Exchange for Callback<'_> {
-    fn ask(&mut self, request: &[f64], restore: &dyn Fn() -> Vec<f64>) -> Result<Answer> {
-        let call = |py: Python<'_>| -> PyResult<Answer> {
+    fn ask(&mut self, request: &[f64], restore: &dyn Fn() -> Vec<f64>) -> Result<ShardAnswer> {
+        let call = |py: Python<'_>| -> PyResult<ShardAnswer> {
             let exchange = self.exchange.bind(py);
             let mut reply = exchange.call_method1("ask", (copied(py, request)?,))?;
             while reply.is_none() {
@@ -133,7 +133,7 @@ impl Exchange for Callback<'_> {
             }
             let (sums, maxima): (PyReadonlyArray1<'_, f64>, PyReadonlyArray1<'_, f64>) = reply.extract()?;
             let numbers = |array: &PyReadonlyArray1<'_, f64>| Ok::<_, PyErr>(memory::copy(array.as_slice()?));
-            Ok(Answer { sums: numbers(&sums)?, maxima: numbers(&maxima)? })
+            Ok(ShardAnswer { sums: numbers(&sums)?, maxima: numbers(&maxima)? })
         };
         Python::attach(call).map_err(|error| callback_error(error, self.failed))
     }
@@ -158,7 +158,7 @@ pub fn fit_shards<'py>(
     let [n_rows, n_entries, cost, curvature, entries, pairs, max_squared_norm] = facts;
     let spec = options.spec()?;
     let pairs = [entries, pairs];
-    let facts = Facts { n_rows: n_rows as usize, n_entries, cost, curvature, max_squared_norm, pairs };
+    let facts = ShardFacts { n_rows: n_rows as usize, n_entries, cost, curvature, max_squared_norm, pairs };
     let (loss, intercept, params) = (spec.loss, spec.intercept, spec.params);
     let task = ShardTask { facts, n_shards, n_columns, n_classes, loss, intercept, params };
     let failed = Mutex::new(None);

@@ -2,67 +2,34 @@
 
 use super::proof::{self, Claimed};
 use super::remote::{Exchange, Remote, RemoteCorners, ShardTerms};
-use super::shard::{CLASSES, Facts};
+use super::shard::{CLASSES, ShardFacts};
+use super::task::ShardTask;
 use crate::Result;
-use crate::fit::newton::factorisation::{self, Factorisation};
 use crate::fit::newton::hinge;
 use crate::fit::newton::proximal::Sequence;
 use crate::fit::newton::{Newton, Shape};
-use crate::fit::routes::{SHARD_MATRIX_COLUMNS, SMALL};
 use crate::fit::stop::NewtonStop;
-use crate::fit::{Certificate, Intercept, Monitor, Params, Solution, SolverKind, Status};
+use crate::fit::{Certificate, Monitor, Solution, SolverKind, Status};
 use crate::front::Outcome;
-use crate::loss::LossKind;
 
 /// How often a fit whose gap rounding keeps above the tolerance goes on, and the share of the tolerance that
 /// it then aims at.
 const FURTHER_ATTEMPTS: usize = 2;
 const SHARPER: f64 = 0.1;
 
-/// What is to be fitted.
-#[derive(Clone, Copy, Debug)]
-pub struct ShardTask {
-    /// Of all shards together.
-    pub facts: Facts,
-    /// How many there are.
-    pub n_shards: usize,
-    /// Columns of the data.
-    pub n_columns: usize,
-    /// Number of classes, at least 2.
-    pub n_classes: u32,
-    /// The loss.
-    pub loss: LossKind,
-    /// Treatment of the intercept.
-    pub intercept: Intercept,
-    /// Tolerance and limits.
-    pub params: Params,
-}
-
-impl ShardTask {
-    /// Columns with that of the intercept.
-    fn n_weights(&self) -> usize {
-        self.n_columns + usize::from(self.intercept != Intercept::None)
-    }
-
-    fn factorisation(&self) -> Option<Factorisation> {
-        let d = self.n_weights();
-        let is_small = self.facts.n_rows.saturating_mul(d) <= SMALL;
-        (d <= SHARD_MATRIX_COLUMNS).then(|| factorisation::of_sums(d, self.facts.pairs, is_small))
-    }
-
-    fn newton<'a, const L: usize>(
-        &self,
-        exchange: &'a mut dyn Exchange,
-        classes: (usize, usize),
-        monitor: &'a dyn Monitor,
-    ) -> Newton<'a, Remote<'a, L>, L> {
-        let Facts { n_rows, max_squared_norm, .. } = self.facts;
-        let (n_columns, intercept) = (self.n_weights(), self.intercept);
-        let rows = Remote::begin(exchange, (n_rows, max_squared_norm), classes, n_columns, intercept.bias());
-        let factorisation = self.factorisation();
-        let shape = Shape { n_columns, intercept, n_lanes: classes.1, keeps_dual: true, factorisation };
-        Newton::over(rows, &shape, monitor)
-    }
+/// Newton at zero, on the problems of some classes: the first, and how many.
+fn newton_of<'a, const L: usize>(
+    task: &ShardTask,
+    exchange: &'a mut dyn Exchange,
+    classes: (usize, usize),
+    monitor: &'a dyn Monitor,
+) -> Newton<'a, Remote<'a, L>, L> {
+    let ShardFacts { n_rows, max_squared_norm, .. } = task.facts;
+    let (n_columns, intercept) = (task.n_weights(), task.intercept);
+    let rows = Remote::begin(exchange, (n_rows, max_squared_norm), classes, n_columns, intercept.bias());
+    let factorisation = task.factorisation();
+    let shape = Shape { n_columns, intercept, n_lanes: classes.1, keeps_dual: true, factorisation };
+    Newton::over(rows, &shape, monitor)
 }
 
 /// Fits each class against the rest (one problem in all for two classes).
@@ -111,7 +78,7 @@ fn fit_smooth<const L: usize>(
     monitor: &dyn Monitor,
 ) -> Result<Vec<Solution>> {
     let params = &task.params;
-    let mut newton = task.newton::<L>(exchange, classes, monitor);
+    let mut newton = newton_of::<L>(task, exchange, classes, monitor);
     let (mut tol, mut steps) = (params.tol, [0; L]);
     for attempt in 0.. {
         let left = params.max_iter - steps.iter().copied().max().unwrap_or(0).min(params.max_iter);
@@ -141,7 +108,7 @@ fn fit_hinge(
     class: usize,
     monitor: &dyn Monitor,
 ) -> Result<Solution> {
-    let mut newton = task.newton::<1>(exchange, (class, 1), monitor);
+    let mut newton = newton_of::<1>(task, exchange, (class, 1), monitor);
     let (mut params, mut steps) = (task.params, 0);
     let sequence = Sequence::new(task.n_columns, task.facts.curvature);
     for attempt in 0.. {

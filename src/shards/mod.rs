@@ -20,9 +20,11 @@ pub mod proof;
 pub mod remote;
 pub mod served;
 pub mod shard;
+pub mod task;
 pub mod wire;
 
-pub use fit::{ShardTask, fit};
+pub use fit::fit;
+pub use task::ShardTask;
 
 #[cfg(test)]
 mod tests;

@@ -1,8 +1,8 @@
 //! The certificate of [`crate::fit::certificate`] over rows that are at shards: their sums are made there, by
 //! the same code, and the conclusion here. What sums over several shards add is one rounding for each.
 
-use super::fit::ShardTask;
 use super::remote::Remote;
+use super::task::ShardTask;
 use crate::Result;
 use crate::fit::certificate::{self, Ball, Repair, RowTotals, UNIT};
 use crate::fit::newton::single::Spread;

@@ -9,7 +9,7 @@
 //! whose worker is lost is loaded again from its source and told them. It then has the same numbers but for
 //! rounding.
 
-use super::wire::{Answer, Op, Reader, Request};
+use super::wire::{Op, Reader, Request, ShardAnswer};
 use crate::fit::intercept;
 use crate::fit::newton::cholesky::Symmetric;
 use crate::fit::newton::hinge::Corners;
@@ -30,7 +30,7 @@ pub trait Exchange {
     ///
     /// # Errors
     /// Those of the transport: a shard that is lost for good, an error of a shard's own.
-    fn ask(&mut self, request: &[f64], restore: &dyn Fn() -> Vec<f64>) -> Result<Answer>;
+    fn ask(&mut self, request: &[f64], restore: &dyn Fn() -> Vec<f64>) -> Result<ShardAnswer>;
 }
 
 /// The terms of an objective that shards have: the loss of the fit, or the smoothed hinge.
@@ -193,7 +193,7 @@ impl<'a, const L: usize> Remote<'a, L> {
     }
 
     /// Sends what is pending and returns the answer.
-    fn ask(&mut self) -> Result<Answer> {
+    fn ask(&mut self) -> Result<ShardAnswer> {
         let track = &self.track;
         let answer = self.exchange.ask(self.pending.words(), &|| track.restore())?;
         self.pending.clear();
@@ -255,7 +255,7 @@ impl<const L: usize> Passes<L> for Remote<'_, L> {
 
     fn curvature(&mut self, _: usize, is_dense: bool) -> Result<Curvature> {
         self.pending.op(Op::Curvature).number(f64::from(u8::from(is_dense)));
-        let Answer { mut sums, maxima } = self.ask()?;
+        let ShardAnswer { mut sums, maxima } = self.ask()?;
         let read = sums.pop().unwrap_or(0.0) as usize;
         let n = self.track.w.len();
         let expected = if is_dense { n * (n + 1) / 2 } else { n };

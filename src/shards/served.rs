@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{Builder, JoinHandle};
 
-use super::shard::{Facts, Shard, ShardRows};
-use super::wire::Answer;
+use super::shard::{Shard, ShardFacts, ShardRows};
+use super::wire::ShardAnswer;
 use crate::fit::{Intercept, Monitor};
 use crate::front::Checked;
 use crate::loss::LossKind;
@@ -105,10 +105,10 @@ impl Monitor for Stop {
 /// A shard on its thread.
 pub struct Served {
     requests: Option<Sender<Vec<f64>>>,
-    answers: Receiver<Result<Answer>>,
+    answers: Receiver<Result<ShardAnswer>>,
     stop: Arc<Stop>,
     thread: Option<JoinHandle<()>>,
-    facts: Facts,
+    facts: ShardFacts,
 }
 
 impl Served {
@@ -129,7 +129,7 @@ impl Served {
     }
 
     /// What the client has to know of the rows.
-    pub fn facts(&self) -> Facts {
+    pub fn facts(&self) -> ShardFacts {
         self.facts
     }
 
@@ -137,7 +137,7 @@ impl Served {
     ///
     /// # Errors
     /// Those of [`Shard::answer`].
-    pub fn answer(&mut self, request: Vec<f64>) -> Result<Answer> {
+    pub fn answer(&mut self, request: Vec<f64>) -> Result<ShardAnswer> {
         let requests = self.requests.as_ref().ok_or_else(ended)?;
         requests.send(request).map_err(|_| ended())?;
         self.answers.recv().unwrap_or_else(|_| Err(ended()))
@@ -163,9 +163,9 @@ fn ended() -> Error {
 fn serve(
     data: &ShardData,
     stop: &Stop,
-    ready: &Sender<Result<Facts>>,
+    ready: &Sender<Result<ShardFacts>>,
     inbox: Receiver<Vec<f64>>,
-    outbox: &Sender<Result<Answer>>,
+    outbox: &Sender<Result<ShardAnswer>>,
 ) {
     let n_threads = data.n_threads;
     let work = || {
@@ -189,9 +189,9 @@ fn serve(
 fn answer_all(
     data: &ShardData,
     stop: &Stop,
-    ready: &Sender<Result<Facts>>,
+    ready: &Sender<Result<ShardFacts>>,
     inbox: Receiver<Vec<f64>>,
-    outbox: &Sender<Result<Answer>>,
+    outbox: &Sender<Result<ShardAnswer>>,
 ) -> Result<()> {
     let n = data.rows.n_rows();
     for found in [data.classes.len(), data.cost.len()] {

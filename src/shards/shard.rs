@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use super::wire::{Answer, Op, Reader};
+use super::wire::{Op, Reader, ShardAnswer};
 use crate::fit::certificate::{self, Duals, RowTotals};
 use crate::fit::intercept;
 use crate::fit::newton::factorisation;
-use crate::fit::newton::hinge::{self, Smoothed};
+use crate::fit::newton::hinge::{self, SmoothedHinge};
 use crate::fit::newton::preconditioner::Gram;
 use crate::fit::newton::row_state::{Passes, RowState, TermPasses};
 use crate::fit::objective::Objective;
@@ -41,7 +41,7 @@ pub struct ShardRows<'a> {
 
 /// What is summed over the shards before a fit begins.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Facts {
+pub struct ShardFacts {
     /// Rows of a cost above 0.
     pub n_rows: usize,
     /// Their entries.
@@ -56,7 +56,7 @@ pub struct Facts {
     pub pairs: [f64; 2],
 }
 
-impl Facts {
+impl ShardFacts {
     /// Takes those of another shard in.
     pub fn join(&mut self, other: &Self) {
         self.n_rows += other.n_rows;
@@ -74,11 +74,11 @@ impl<'a> ShardRows<'a> {
     }
 
     /// What the client has to know of them.
-    pub fn facts(&self) -> Facts {
+    pub fn facts(&self) -> ShardFacts {
         let design = self.design(0.0);
         let [curvature, cost] =
             sum(self.cost.len(), |i| [self.cost[i] * design.squared_norm(i), self.cost[i]]);
-        Facts {
+        ShardFacts {
             n_rows: self.cost.len(),
             n_entries: design.nnz() as f64,
             cost,
@@ -155,8 +155,8 @@ impl<'a> Shard<'a> {
     ///
     /// # Errors
     /// [`Error::Shape`] for a request that is none, [`Error::Cancelled`].
-    pub fn answer(&mut self, words: &[f64]) -> Result<Answer> {
-        let (mut reader, mut answer) = (Reader::new(words, 1), Answer::default());
+    pub fn answer(&mut self, words: &[f64]) -> Result<ShardAnswer> {
+        let (mut reader, mut answer) = (Reader::new(words, 1), ShardAnswer::default());
         while !reader.is_empty() {
             let op = reader.op()?;
             if op == Op::Begin {
@@ -214,7 +214,7 @@ impl<'a, const L: usize> Side<'a, L> {
         Self { rows, first, lanes, monitor, state, corners: CornerRows { y, alpha, kept: None }, vector }
     }
 
-    fn run(&mut self, op: Op, reader: &mut Reader<'_>, answer: &mut Answer) -> Result<()> {
+    fn run(&mut self, op: Op, reader: &mut Reader<'_>, answer: &mut ShardAnswer) -> Result<()> {
         reader.set_lanes(self.lanes);
         match op {
             Op::Begin => {}
@@ -283,12 +283,12 @@ impl<'a, const L: usize> Side<'a, L> {
         Ok(())
     }
 
-    fn run_with_terms(&mut self, op: Op, reader: &mut Reader<'_>, answer: &mut Answer) -> Result<()> {
+    fn run_with_terms(&mut self, op: Op, reader: &mut Reader<'_>, answer: &mut ShardAnswer) -> Result<()> {
         let sigma = reader.number()?;
         let mut ask = Ask { op, lanes: self.lanes, reader, answer };
         if sigma > 0.0 {
             let CornerRows { y, alpha, .. } = &self.corners;
-            let terms = Smoothed { y, cost: self.rows.cost, alpha: Arc::clone(alpha), sigma };
+            let terms = SmoothedHinge { y, cost: self.rows.cost, alpha: Arc::clone(alpha), sigma };
             return ask.run(&terms, &mut self.state, &mut self.vector);
         }
         let ShardRows { loss, cost, classes, .. } = self.rows;
@@ -325,7 +325,7 @@ impl<'a, const L: usize> Side<'a, L> {
     }
 
     /// `sum y_i a_i`, `sum a_i`, `sum a_i |x_i|`; how far a last digit moves the weights, the longest row.
-    fn weigh(&self, lane: usize, answer: &mut Answer) -> Result<()> {
+    fn weigh(&self, lane: usize, answer: &mut ShardAnswer) -> Result<()> {
         let (y, alpha, _) = self.dual(lane)?;
         let norms = certificate::row_norms(&self.certified(), self.monitor)?;
         let [reach] = sum(alpha.len(), |i| [alpha[i].abs() * norms[i]]);
@@ -337,7 +337,7 @@ impl<'a, const L: usize> Side<'a, L> {
     }
 
     /// The sums of [`RowTotals`]; less the lowest price at which a row can give `delta`.
-    fn prove(&self, lane: usize, arguments: &[f64], answer: &mut Answer) -> Result<()> {
+    fn prove(&self, lane: usize, arguments: &[f64], answer: &mut ShardAnswer) -> Result<()> {
         let &[length, b, excess, delta] = arguments else { unreachable!("four were read") };
         let (y, alpha, margins) = self.dual(lane)?;
         let design = self.certified();
@@ -361,7 +361,7 @@ struct Ask<'r, 'w, 's> {
     op: Op,
     lanes: usize,
     reader: &'r mut Reader<'w>,
-    answer: &'s mut Answer,
+    answer: &'s mut ShardAnswer,
 }
 
 impl Ask<'_, '_, '_> {

@@ -1,8 +1,8 @@
 //! Fits over shards in this process, against fits in memory.
 
 use super::remote::Exchange;
-use super::shard::{Facts, Shard, ShardRows};
-use super::wire::Answer;
+use super::shard::{Shard, ShardFacts, ShardRows};
+use super::wire::ShardAnswer;
 use super::{ShardTask, fit};
 use crate::fit::waves::Waves;
 use crate::fit::{Intercept, Params, Problem, Silent, Solution, Start, Status, auto};
@@ -29,22 +29,22 @@ impl<'a> Here<'a> {
         Self { rows, shards, rounds: 0, loses_every }
     }
 
-    fn facts(&self) -> Facts {
-        let mut all = Facts::default();
+    fn facts(&self) -> ShardFacts {
+        let mut all = ShardFacts::default();
         self.rows.iter().for_each(|rows| all.join(&rows.facts()));
         all
     }
 }
 
 impl Exchange for Here<'_> {
-    fn ask(&mut self, request: &[f64], restore: &dyn Fn() -> Vec<f64>) -> Result<Answer> {
+    fn ask(&mut self, request: &[f64], restore: &dyn Fn() -> Vec<f64>) -> Result<ShardAnswer> {
         self.rounds += 1;
         if self.rounds.is_multiple_of(self.loses_every) {
             let lost = self.rounds / self.loses_every % self.shards.len();
             self.shards[lost] = Shard::new(self.rows[lost], &Silent);
             self.shards[lost].answer(&restore())?;
         }
-        let mut sum: Option<Answer> = None;
+        let mut sum: Option<ShardAnswer> = None;
         for shard in &mut self.shards {
             let answer = shard.answer(request)?;
             match &mut sum {

@@ -215,14 +215,14 @@ impl<'a> Reader<'a> {
 
 /// What shards answer.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Answer {
+pub struct ShardAnswer {
     /// To be added.
     pub sums: Vec<f64>,
     /// Of which the largest counts.
     pub maxima: Vec<f64>,
 }
 
-impl Answer {
+impl ShardAnswer {
     /// Appends a number per lane in use.
     pub fn lanes<const L: usize>(&mut self, x: &[f64; L], lanes: usize) {
         self.sums.extend_from_slice(&x[..lanes]);
@@ -277,10 +277,10 @@ mod tests {
 
     #[test]
     fn answers_are_joined() {
-        let mut one = Answer { sums: vec![1.0, 2.0], maxima: vec![3.0] };
-        one.join(&Answer { sums: vec![4.0, 0.5], maxima: vec![2.0] }).unwrap();
-        assert_eq!(one, Answer { sums: vec![5.0, 2.5], maxima: vec![3.0] });
-        assert!(one.join(&Answer::default()).is_err());
+        let mut one = ShardAnswer { sums: vec![1.0, 2.0], maxima: vec![3.0] };
+        one.join(&ShardAnswer { sums: vec![4.0, 0.5], maxima: vec![2.0] }).unwrap();
+        assert_eq!(one, ShardAnswer { sums: vec![5.0, 2.5], maxima: vec![3.0] });
+        assert!(one.join(&ShardAnswer::default()).is_err());
     }
 
     #[test]

@@ -35,7 +35,7 @@ use crate::memory::CollectLarge;
 use crate::{Result, memory};
 
 /// The smoothed hinge around `alpha`.
-pub struct Smoothed<'a> {
+pub struct SmoothedHinge<'a> {
     /// Labels in {-1, +1}.
     pub y: &'a [f64],
     /// Cost per row.
@@ -46,14 +46,14 @@ pub struct Smoothed<'a> {
     pub sigma: f64,
 }
 
-impl Smoothed<'_> {
+impl SmoothedHinge<'_> {
     #[inline(always)]
     fn unclipped(&self, i: usize, m: f64) -> f64 {
         self.alpha[i] + self.sigma * self.cost[i] * (1.0 - m)
     }
 }
 
-impl<const L: usize> Objective<L> for Smoothed<'_> {
+impl<const L: usize> Objective<L> for SmoothedHinge<'_> {
     #[inline(always)]
     fn value(&self, i: usize, z: &[f64; L]) -> [f64; L] {
         let [value, _, _] = self.all(i, z);
@@ -205,10 +205,10 @@ impl<'a> DualRows<'a> {
 }
 
 impl<'a> Corners<RowState<'a, 1>> for DualRows<'a> {
-    type Terms = Smoothed<'a>;
+    type Terms = SmoothedHinge<'a>;
 
-    fn terms(&self, sigma: f64) -> Smoothed<'a> {
-        Smoothed { y: self.y, cost: self.cost, alpha: Arc::clone(&self.alpha), sigma }
+    fn terms(&self, sigma: f64) -> SmoothedHinge<'a> {
+        SmoothedHinge { y: self.y, cost: self.cost, alpha: Arc::clone(&self.alpha), sigma }
     }
 
     fn take_slopes(&mut self, rows: &mut RowState<'a, 1>) -> Result<()> {
