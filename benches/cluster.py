@@ -122,14 +122,19 @@ def measure(arguments: argparse.Namespace) -> None:
 
 
 def model_of(lines: list[dict[str, Any]]) -> tuple[np.ndarray, np.ndarray]:
-    """Latency, seconds a byte and seconds a nonzero of a pass, none below 0; and the errors of the lines."""
+    """Latency, seconds a byte and seconds a nonzero of a pass, none below 0; and the errors of the lines.
+
+    The first two from what workers were waited for, the third from what they worked.
+    """
     from scipy.optimize import nnls
 
-    rows = np.array([_terms(line) for line in lines])
-    seconds = np.array([float(line["working"]) + float(line["waiting"]) for line in lines])
+    terms = np.array([_terms(line) for line in lines])
+    waiting, working = (np.array([float(line[name]) for line in lines]) for name in ("waiting", "working"))
     # Relative errors count: fits of a second and of minutes alike.
-    found, _ = nnls(rows / seconds[:, None], np.ones(len(lines)))
-    return found, rows @ found / seconds - 1
+    transport, _ = nnls(terms[:, :2] / waiting[:, None], np.ones(len(lines)))
+    work, _ = nnls(terms[:, 2:] / working[:, None], np.ones(len(lines)))
+    found = np.concatenate([transport, work])
+    return found, terms @ found / (waiting + working) - 1
 
 
 def _terms(line: dict[str, Any]) -> list[float]:
@@ -142,7 +147,9 @@ def predict(arguments: argparse.Namespace) -> None:
     with open(arguments.lines, newline="") as file:
         lines = [line for line in csv.DictReader(file) if int(line["workers"]) > 0]
     (latency, byte, price), errors = model_of(lines)
-    bandwidth = 1 / byte if byte > 0 else np.inf
+    if byte == 0:
+        raise SystemExit("these fits have moved too little to know a bandwidth: measure a set of many columns, too")
+    bandwidth = 1 / byte
     print(f"latency {latency * 1e3:.2f} ms, bandwidth {bandwidth / 1e6:.0f} MB/s, {price * 1e9:.2f} ns a nonzero")
     print(f"off by {100 * np.median(np.abs(errors)):.0f} % in the median, {100 * np.abs(errors).max():.0f} % at most")
     rounds, passes = (np.median([float(line[name]) for line in lines]) for name in ("rounds", "passes"))

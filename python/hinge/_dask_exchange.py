@@ -257,8 +257,7 @@ class Shards:
             self._replace(lost)
             return None
         ((sums, maxima),) = reduced(self._nodes, len(self._seats)).values()
-        aligned = "C", "A"
-        return np.require(sums, requirements=aligned), np.require(maxima, requirements=aligned)
+        return np.require(sums, requirements=("C", "A")), np.require(maxima, requirements=("C", "A"))
 
     def _start(self, held: Sequence[_Seat], request: np.ndarray) -> Any:
         self.traffic.bytes_sent += request.nbytes

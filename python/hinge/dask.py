@@ -18,16 +18,18 @@ from hinge import _native, _validate, logistic, svm
 from hinge._dask_exchange import LostShardError, Shards, Traffic, described
 from hinge._dask_parts import lazily, parts_of, same_kind
 from hinge._dask_shards import PartFacts, Setup
+from hinge._linear import LinearClassifier
 from hinge._options import fit_options, options_of_pieces
 from hinge._progress import announce, reporter
 
 __all__ = ["LinearSVC", "LogisticRegression", "LostShardError", "Traffic"]
 
 
-class _Distributed:
+class _Distributed(LinearClassifier):
     """What the estimators of this module share, before the plain one in the order of resolution."""
 
     traffic_: Traffic
+    _plain: Any
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, client: Client | None = None) -> Self:
         """Fit the classifier on a cluster.
