@@ -9,13 +9,15 @@ from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from threading import Thread
+from traceback import clear_frames
 from typing import Any
 
 import numpy as np
 from distributed import CancelledError, Client, wait
 
 from hinge._dask_parts import Part, targets
-from hinge._dask_shards import Answer, Node, PartFacts, Setup, ShardActor, describe, reduced
+from hinge._dask_shards import Answer, Node, PartFacts, Setup, ShardActor, describe, end_fit, reduced
 
 _PATIENCE = 30.0
 """Seconds for which a worker that does not answer is waited for, until the scheduler says what has become of it."""
@@ -127,14 +129,33 @@ class Shards:
     def __enter__(self) -> Shards:
         try:
             self._place(self._seats)
-        except BaseException:
-            self.close()
+        except BaseException as error:
+            self.cancel(error)
             raise
         self.traffic.n_workers = len({seat.address for seat in self._seats})
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if error is None:
+            self.close()
+        else:
+            self.cancel(error)
+
+    def cancel(self, error: BaseException) -> None:
+        """Give up all shards because of an exception, whose traceback must not keep them. Does not wait."""
+        for seat in self._seats:
+            if seat.future is not None:
+                seat.future.release()
+        if not isinstance(error, Exception):
+            # Ctrl-C, which whoever catches it may hold for long, with the frames of all that was waited for.
+            clear_frames(error.__traceback__)
+        self._has_lost = True
         self.close()
+        Thread(target=self._end_everywhere, daemon=True).start()
+
+    def _end_everywhere(self) -> None:
+        with suppress(Exception):  # the client may be closed, the scheduler gone: then there is nothing to end
+            self._client.run(end_fit, self._setup.fit, on_error="ignore")
 
     def close(self) -> None:
         """Give up all shards; does not wait."""

@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import os
 import time
+from collections import deque
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from threading import Thread
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -130,6 +132,20 @@ _SHARDS: WeakValueDictionary[tuple[str, int], ShardActor] = WeakValueDictionary(
 """The shards of this process by fit and number; a shard ends with its actor."""
 
 
+_ENDED: deque[str] = deque(maxlen=1000)
+"""The last fits that ended by an exception. A shard that was being made then has nobody to end it: the worker keeps an
+actor whose key is gone when it is ready."""
+
+
+def end_fit(fit: str) -> None:
+    """Give the memory of a fit's shards in this process back, also of those that are being made."""
+    _ENDED.append(fit)
+    for key, shard in list(_SHARDS.items()):
+        if key[0] == fit:
+            # Not here: that may wait for a pass, and the worker's event loop must not.
+            Thread(target=shard.close, daemon=True).start()
+
+
 def n_shards_here() -> int:
     """Shards in the memory of this process."""
     return len(_SHARDS)
@@ -151,6 +167,8 @@ class ShardActor:
         self._facts = self._shard.facts()
         self._key = setup.fit, number
         _SHARDS[self._key] = self
+        if setup.fit in _ENDED:
+            self.close()
 
     def place(self) -> tuple[str, list[float], int]:
         """The worker's address, what the shard says of its rows, and the process."""
@@ -176,7 +194,8 @@ class ShardActor:
         return reduced(nodes, n_shards), time.perf_counter() - start
 
     def close(self) -> None:
-        """Give the memory back at once."""
+        """Give the memory back once a request under way is answered."""
+        _SHARDS.pop(self._key, None)
         self._shard.close()
 
 
