@@ -123,7 +123,6 @@ class Shards:
         self._nodes: dict[Node, Answer] = {}
         self._new: list[int] = []
         self._attempts = 0
-        self._has_lost = False
         self.traffic = Traffic(n_shards=len(self._seats))
 
     def __enter__(self) -> Shards:
@@ -149,7 +148,6 @@ class Shards:
         if not isinstance(error, Exception):
             # Ctrl-C, which whoever catches it may hold for long, with the frames of all that was waited for.
             clear_frames(error.__traceback__)
-        self._has_lost = True
         self.close()
         Thread(target=self._end_everywhere, daemon=True).start()
 
@@ -162,9 +160,8 @@ class Shards:
         for seat in self._seats:
             seat.future = seat.actor = None
         self._nodes = {}
-        if self._has_lost:
-            # The errors of lost workers have frames in their tracebacks that know the actors.
-            gc.collect()
+        # Calls of actors leave circles behind that know them, and errors of lost workers have frames that do.
+        gc.collect()
 
     def facts(self) -> list[float]:
         """What the shards say of their rows: sums, and the largest of the last number."""
@@ -213,7 +210,6 @@ class Shards:
             raise
         except Exception:  # whatever the transport raises where a worker ends
             seat.future = seat.actor = None
-            self._has_lost = True
             return False
         return True
 
@@ -305,7 +301,6 @@ class Shards:
     def _replace(self, lost: Sequence[_Seat]) -> None:
         """Load the parts of lost shards again, on whatever workers there are."""
         self._attempts += 1
-        self._has_lost = True
         if self._attempts > _ATTEMPTS:
             raise LostShardError(f"workers were lost {_ATTEMPTS} times within one step of the fit")
         for seat in lost:
