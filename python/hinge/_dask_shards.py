@@ -182,13 +182,15 @@ class ShardActor:
 
     def ask(self, numbers: list[int], n_shards: int, request: np.ndarray) -> tuple[dict[Node, Answer], float]:
         """What the shards of these numbers in this process answer, added as far as possible, and the seconds taken."""
+        from distributed import get_worker
+
         start, fit = time.perf_counter(), self._key[0]
         request = np.require(request, requirements=("C", "A"))
         shards = [_SHARDS[fit, number] for number in numbers]
         if len(shards) == 1:
             answers = [shards[0].answer(request)]
         else:
-            with ThreadPoolExecutor(min(len(shards), os.cpu_count() or 1)) as pool:
+            with ThreadPoolExecutor(min(len(shards), get_worker().state.nthreads)) as pool:
                 answers = list(pool.map(lambda shard: shard.answer(request), shards))
         nodes = {(0, number): answer for number, answer in zip(numbers, answers, strict=True)}
         return reduced(nodes, n_shards), time.perf_counter() - start
