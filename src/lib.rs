@@ -35,6 +35,7 @@
 //!   a store that is larger than memory; [`online`]: learning from rows that are seen once;
 //! * [`front`]: the front door, [`fit()`] and [`front::search::Search`]: from a question to an
 //!   answer, all decisions in between;
+//! * [`shards`]: fits whose rows are in other processes, and what these answer;
 //! * [`model`]: what is left of a fit once it is over: saved, served, converted;
 //! * `python`: borrow, detach, call, map errors (feature `python` only).
 //!
@@ -76,6 +77,7 @@ pub mod parallel;
 pub mod penalty;
 pub mod presolve;
 pub mod search;
+pub mod shards;
 pub mod source;
 pub mod store;
 pub mod text;

@@ -27,6 +27,7 @@ __all__ = [
     "NativeModel",
     "Plane",
     "PlaneFile",
+    "RowShard",
     "StoreReader",
     "StoreScorer",
     "StoreWriter",
@@ -52,6 +53,7 @@ __all__ = [
     "fit",
     "fit_costs",
     "fit_labels",
+    "fit_shards",
     "fit_store",
     "load_liblinear",
     "load_model",
@@ -337,6 +339,23 @@ class EncodedRows:
     def __new__(cls) -> EncodedRows: ...
     def add(self, encoder: TableCoder, batch: TableBatch, n_threads: int, drift: DriftCounts | None = None) -> None: ...
     def take(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]: ...
+
+@final
+class RowShard:
+    def __new__(cls, matrix: Any, class_ids: np.ndarray, cost: np.ndarray, options: dict[str, Any]) -> RowShard: ...
+    def facts(self) -> list[float]: ...
+    def answer(self, request: np.ndarray) -> tuple[np.ndarray, np.ndarray]: ...
+    def close(self) -> None: ...
+
+def fit_shards(
+    exchange: Any,
+    facts: list[float],
+    n_shards: int,
+    n_columns: int,
+    n_classes: int,
+    options: dict[str, Any],
+    progress: Any = None,
+) -> dict[str, Any]: ...
 
 @final
 class StreamLearner:

@@ -183,15 +183,17 @@ def _summed(X: Any) -> Any:
 
 
 def native_matrix(X: Any) -> NativeMatrix:
-    """The arrays of a validated X as the native module takes them; copied only where an array is not contiguous."""
+    """The arrays of a validated X as the native module takes them; copied only where an array is not contiguous, or not
+    aligned, as those that come out of a message of another process may be.
+    """
     if not sp.issparse(X):
-        return np.ascontiguousarray(X)
+        return np.require(X, requirements=("C", "A"))
     wide = X.indices.dtype.itemsize > 4 or X.indptr.dtype.itemsize > 4
     index = np.int64 if wide else np.int32
     return (
-        np.ascontiguousarray(X.indptr, dtype=index),
-        np.ascontiguousarray(X.indices, dtype=index),
-        np.ascontiguousarray(X.data),
+        np.require(X.indptr, dtype=index, requirements=("C", "A")),
+        np.require(X.indices, dtype=index, requirements=("C", "A")),
+        np.require(X.data, requirements=("C", "A")),
         X.shape[1],
     )
 

@@ -193,23 +193,14 @@ fn roughly<'a>(
 ) -> Result<Claim<'a>> {
     let design = problem.design(point.bias);
     let squared = dot(&point.w, &point.w);
-    let (length, b) = (squared.sqrt() + UNDERFLOW * (point.w.len() as f64).sqrt(), point.free.abs());
-    let mut norms = memory::zeros::<f64>(alpha.len());
-    parallel::each_chunk(&mut norms, ROW_CHUNK, |first, norms| {
-        if !monitor.cancelled() {
-            design.visit(Norms { first, norms });
-        }
-    });
-    monitor.poll()?;
+    let (length, b) = (length_of(squared, point.w.len()), point.free.abs());
+    let norms = row_norms(&design, monitor)?;
     let [reach] = sum(alpha.len(), |i| [alpha[i].abs() * norms[i]]);
     let has_leapt = evidence.drift > 0.0 && leaps(problem.cost, &norms, problem.cost.iter().sum());
     let drift = if has_leapt { f64::INFINITY } else { evidence.drift };
-    let blur = drift + UNIT * (length + (evidence.additions + 8.0) * reach);
+    let blur = blur(drift, length, evidence.additions, reach);
     let radius = evidence.distance + blur;
-    let mut errors = norms;
-    for (i, norm) in errors.iter_mut().enumerate() {
-        *norm = UNIT * (design.row_len(i) + 4) as f64 * (*norm * length + b);
-    }
+    let errors = margin_errors(&design, norms, length, b);
     Ok(Claim {
         squared,
         n_weights: point.w.len(),
@@ -220,10 +211,55 @@ fn roughly<'a>(
     })
 }
 
+/// The norm of so many weights from its square, raised by what may be lost below the range of double
+/// precision.
+pub fn length_of(squared: f64, n_weights: usize) -> f64 {
+    squared.sqrt() + UNDERFLOW * (n_weights as f64).sqrt()
+}
+
+/// By how much `|w(a) - w|` is raised in case of rounding: what a solver says of its updates, and what
+/// `additions` behind each entry can have done to variables of the `reach` `sum_i a_i |x_i|`.
+pub fn blur(drift: f64, length: f64, additions: f64, reach: f64) -> f64 {
+    drift + UNIT * (length + (additions + 8.0) * reach)
+}
+
+/// Norms of all rows; one reading of the data.
+///
+/// # Errors
+/// [`crate::Error::Cancelled`].
+pub fn row_norms(design: &Design<'_>, monitor: &dyn Monitor) -> Result<Vec<f64>> {
+    let mut norms = memory::zeros::<f64>(design.n_rows());
+    parallel::each_chunk(&mut norms, ROW_CHUNK, |first, norms| {
+        if !monitor.cancelled() {
+            design.visit(Norms { first, norms });
+        }
+    });
+    monitor.poll()?;
+    Ok(norms)
+}
+
+/// By how much margins may be off, from the norms of their rows, that of the weights, and the intercept.
+pub fn margin_errors(design: &Design<'_>, norms: Vec<f64>, length: f64, b: f64) -> Vec<f64> {
+    let mut errors = norms;
+    for (i, norm) in errors.iter_mut().enumerate() {
+        *norm = UNIT * (design.row_len(i) + 4) as f64 * (*norm * length + b);
+    }
+    errors
+}
+
 /// Whether the last digit of a dual variable may move the weights further than any step that raises the dual
 /// value does, `sqrt(2 sum c_i)`: then updates have taken the weights anywhere, and [`drift`] is no bound.
 pub fn leaps(cost: &[f64], norms: &[f64], total_cost: f64) -> bool {
-    let digit = cost.iter().zip(norms).map(|(c, norm)| UNIT * c * norm).fold(0.0, f64::max);
+    is_leap(last_digit(cost, norms), total_cost)
+}
+
+/// How far the last digit of a dual variable may move the weights.
+pub fn last_digit(cost: &[f64], norms: &[f64]) -> f64 {
+    cost.iter().zip(norms).map(|(c, norm)| UNIT * c * norm).fold(0.0, f64::max)
+}
+
+/// [`leaps`] from [`last_digit`].
+pub fn is_leap(digit: f64, total_cost: f64) -> bool {
     digit > (2.0 * total_cost).sqrt()
 }
 
@@ -301,35 +337,82 @@ fn close_margin(design: &Design<'_>, y: &[f64], i: usize, point: &Point) -> (f64
 }
 
 /// A certificate and by how much rounding has lowered its dual value.
-struct Proven {
-    certificate: Certificate,
-    rounding: f64,
+#[derive(Clone, Copy, Debug)]
+pub struct Proven {
+    /// The certificate.
+    pub certificate: Certificate,
+    /// By how much.
+    pub rounding: f64,
 }
 
 /// The bound of the module's description.
 fn bound<L: Loss>(problem: &Problem<'_>, loss: L, alpha: &[f64], claim: &Claim<'_>) -> Result<Proven> {
-    let (cost, n) = (problem.cost, alpha.len());
+    let n = alpha.len();
     let repair = match problem.intercept {
         Intercept::Free => Repair::of(problem, loss, alpha, claim),
         _ => Repair::default(),
     };
-    let [losses, terms, slack, size] = sum(n, |i| {
-        let (c, a, m, e) = (cost[i], alpha[i], claim.margins[i], claim.errors[i]);
-        let (value, term, product) = (c * loss.value(m), loss.dual_term_closely(c, a), a * m);
-        // The next number below: a margin less than half a unit under a kink is rounded onto it.
-        let steepest = -loss.derivative((m - e).next_down());
-        [value, term - product, (a + c * steepest) * e, value + term.abs() + product.abs()]
-    });
-    let [total] = sum(n, |i| [alpha[i].abs()]);
-    let half = 0.5 * claim.squared;
-    let primal = finite("objective", half + losses, &problem.design(0.0))?;
-    let of_rows = (chain(n) + 16.0) * size + DUAL_TERM * total;
-    let of_weights = 2.0 * (chain(claim.n_weights) + 16.0) * half;
-    let radius = claim.radius + repair.length;
-    let lost = f64::MIN_POSITIVE * UNIT * 16.0 * (n + claim.n_weights) as f64;
-    let rounding = slack + repair.price + UNIT * (of_rows + of_weights) + lost;
-    let certificate = Certificate::proved(primal, half + terms - 0.5 * radius * radius - rounding);
-    Ok(Proven { certificate, rounding: rounding + radius * (claim.blur + repair.length) })
+    let totals = RowTotals::of(loss, problem.cost, alpha, &claim.margins, &claim.errors);
+    finite("objective", 0.5 * claim.squared + totals.losses, &problem.design(0.0))?;
+    let Claim { squared, n_weights, radius, blur, .. } = *claim;
+    Ok(totals.conclude(&repair, &Ball { squared, n_weights, radius, blur }, n, chain(n)))
+}
+
+/// Sums over rows: what the bound takes of them.
+#[derive(Clone, Copy, Debug)]
+pub struct RowTotals {
+    /// `c_i xi(m_i)`.
+    pub losses: f64,
+    /// `h_i(a_i) - a_i m_i`.
+    pub terms: f64,
+    /// What errors of the margins can have done to both.
+    pub slack: f64,
+    /// All terms without their signs.
+    pub size: f64,
+    /// `a_i`.
+    pub alpha: f64,
+}
+
+/// The weights of a point, and how far those of its dual variables are.
+#[derive(Clone, Copy, Debug)]
+pub struct Ball {
+    /// `|w|^2`.
+    pub squared: f64,
+    /// Number of its terms.
+    pub n_weights: usize,
+    /// At least `|w(a) - w|`,
+    pub radius: f64,
+    /// of which this much is there in case of rounding.
+    pub blur: f64,
+}
+
+impl RowTotals {
+    /// Of rows with these costs, dual variables, margins and errors of the margins.
+    pub fn of<L: Loss>(loss: L, cost: &[f64], alpha: &[f64], margins: &[f64], errors: &[f64]) -> Self {
+        let n = alpha.len();
+        let [losses, terms, slack, size] = sum(n, |i| {
+            let (c, a, m, e) = (cost[i], alpha[i], margins[i], errors[i]);
+            let (value, term, product) = (c * loss.value(m), loss.dual_term_closely(c, a), a * m);
+            // The next number below: a margin less than half a unit under a kink is rounded onto it.
+            let steepest = -loss.derivative((m - e).next_down());
+            [value, term - product, (a + c * steepest) * e, value + term.abs() + product.abs()]
+        });
+        let [alpha] = sum(n, |i| [alpha[i].abs()]);
+        Self { losses, terms, slack, size, alpha }
+    }
+
+    /// The certificate of `n` rows, each sum being of `additions` successive additions.
+    pub fn conclude(&self, repair: &Repair, ball: &Ball, n: usize, additions: f64) -> Proven {
+        let half = 0.5 * ball.squared;
+        let primal = half + self.losses;
+        let of_rows = (additions + 16.0) * self.size + DUAL_TERM * self.alpha;
+        let of_weights = 2.0 * (chain(ball.n_weights) + 16.0) * half;
+        let radius = ball.radius + repair.length;
+        let lost = f64::MIN_POSITIVE * UNIT * 16.0 * (n + ball.n_weights) as f64;
+        let rounding = self.slack + repair.price + UNIT * (of_rows + of_weights) + lost;
+        let certificate = Certificate::proved(primal, half + self.terms - 0.5 * radius * radius - rounding);
+        Proven { certificate, rounding: rounding + radius * (ball.blur + repair.length) }
+    }
 }
 
 /// How far `visits` updates of `w` can have taken it from the weights of the dual variables, as in
@@ -372,41 +455,71 @@ pub fn chain(n: usize) -> f64 {
 }
 
 /// What it takes to move a dual point onto `sum y_i a_i = 0` that misses it by rounding.
-#[derive(Default)]
-struct Repair {
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Repair {
     /// At most by this much does the dual value fall,
-    price: f64,
+    pub price: f64,
     /// and by this much do its weights move.
-    length: f64,
+    pub length: f64,
 }
 
 impl Repair {
     fn of<L: Loss>(problem: &Problem<'_>, loss: L, alpha: &[f64], claim: &Claim<'_>) -> Self {
         let (y, n) = (problem.y, alpha.len() as f64);
-        let (mut excess, mut total) = (CompensatedSum::default(), 0.0);
-        for (a, y) in alpha.iter().zip(y) {
-            excess.add(y * a);
-            total += a;
-        }
-        let excess = excess.value();
+        let [excess, total] = excess(y, alpha);
         if excess == 0.0 {
             return Self::default();
         }
-        let delta = excess.abs() * (1.0 + UNIT) + (UNIT * n).powi(2) * total;
-        let price = |i: usize| {
-            let a = alpha[i];
-            2.0 * loss.dual_term(problem.cost[i], 0.5 * a).max(0.0) / a
-                + claim.margins[i].abs()
-                + claim.errors[i]
-        };
-        let able = (0..alpha.len()).filter(|&i| y[i] * excess > 0.0 && alpha[i] >= 2.0 * delta);
-        let best = able.map(|i| (price(i), i)).min_by(|a, b| a.0.total_cmp(&b.0));
-        match best {
+        let delta = excess_bound(excess, total, n);
+        let dual = Duals { y, cost: problem.cost, alpha, margins: &claim.margins, errors: &claim.errors };
+        match dual.cheapest(loss, excess, delta) {
             Some((price, i)) => {
                 Self { price: delta * price, length: delta * row_norm(&problem.design(0.0), i) }
             }
             None => Self { price: f64::INFINITY, length: 0.0 },
         }
+    }
+}
+
+/// `sum y_i a_i`, as if in twice the precision, and `sum a_i`.
+pub fn excess(y: &[f64], alpha: &[f64]) -> [f64; 2] {
+    let (mut excess, mut total) = (CompensatedSum::default(), 0.0);
+    for (a, y) in alpha.iter().zip(y) {
+        excess.add(y * a);
+        total += a;
+    }
+    [excess.value(), total]
+}
+
+/// What the excess of `n` variables is at most.
+pub fn excess_bound(excess: f64, total: f64, n: f64) -> f64 {
+    excess.abs() * (1.0 + UNIT) + (UNIT * n).powi(2) * total
+}
+
+/// Rows as a dual point sees them.
+pub struct Duals<'a> {
+    /// Labels in {-1, +1}.
+    pub y: &'a [f64],
+    /// Costs.
+    pub cost: &'a [f64],
+    /// Dual variables.
+    pub alpha: &'a [f64],
+    /// Margins,
+    pub margins: &'a [f64],
+    /// and by how much they may be off.
+    pub errors: &'a [f64],
+}
+
+impl Duals<'_> {
+    /// The row that can give `delta` of its variable, of the sign of `excess`, at the lowest price per unit.
+    pub fn cheapest<L: Loss>(&self, loss: L, excess: f64, delta: f64) -> Option<(f64, usize)> {
+        let Self { y, cost, alpha, margins, errors } = *self;
+        let price = |i: usize| {
+            let a = alpha[i];
+            2.0 * loss.dual_term(cost[i], 0.5 * a).max(0.0) / a + margins[i].abs() + errors[i]
+        };
+        let able = (0..alpha.len()).filter(|&i| y[i] * excess > 0.0 && alpha[i] >= 2.0 * delta);
+        able.map(|i| (price(i), i)).min_by(|a, b| a.0.total_cmp(&b.0))
     }
 }
 

@@ -11,9 +11,10 @@ pub(crate) fn check_length(what: &'static str, expected: usize, found: usize) ->
 
 /// Passes a number on if it is finite.
 pub(crate) fn finite(what: &'static str, x: f64, design: &Design<'_>) -> Result<f64> {
-    if x.is_finite() {
-        return Ok(x);
-    }
-    let max_squared_norm = design.max_squared_norm();
-    Err(Error::Overflow { what, max_squared_norm })
+    finite_or(what, x, || design.max_squared_norm())
+}
+
+/// Passes a number on if it is finite; an error has the largest squared norm of a row in it.
+pub(crate) fn finite_or(what: &'static str, x: f64, max_squared_norm: impl FnOnce() -> f64) -> Result<f64> {
+    if x.is_finite() { Ok(x) } else { Err(Error::Overflow { what, max_squared_norm: max_squared_norm() }) }
 }

@@ -3,6 +3,8 @@
 //! Both the best primal point for given weights and a dual point with `sum y_i a_i = 0` need it. With margins
 //! `m_i = y_i (w.x_i + b)` known, no data are read.
 
+use std::convert::Infallible;
+
 use super::objective::{Objective, Weighted};
 use super::sweep::sum_entries;
 use crate::loss::Loss;
@@ -17,14 +19,33 @@ const MAX_STEPS: usize = 120;
 /// Shift of the intercept that minimises `sum_i f_i(z_i + shift)` in each lane, by Newton's method kept
 /// inside a bracket. Needs a row of each sign, otherwise there is no minimum and the shift is meaningless.
 pub fn smooth_shift<O: Objective<L>, const L: usize>(objective: &O, z: &[[f64; L]]) -> [f64; L] {
+    let found = find_shift(|shifts| Ok::<_, Infallible>(slopes_at(objective, z, shifts)));
+    found.unwrap_or_else(|never| match never {})
+}
+
+/// Sums over the rows of the slope, of the curvature and of the size of the slope at shifted decision values.
+pub fn slopes_at<O: Objective<L>, const L: usize>(
+    objective: &O,
+    z: &[[f64; L]],
+    shifts: &[f64; L],
+) -> [[f64; L]; 3] {
+    sum_entries(z.len(), |i| {
+        let moved: [f64; L] = std::array::from_fn(|l| z[i][l] + shifts[l]);
+        let [_, slope, bend] = objective.all(i, &moved);
+        [slope, bend, slope.map(f64::abs)]
+    })
+}
+
+/// [`smooth_shift`] where somebody else has the rows; `sums` gives [`slopes_at`].
+///
+/// # Errors
+/// Those of `sums`.
+pub fn find_shift<E, const L: usize>(
+    mut sums: impl FnMut(&[f64; L]) -> Result<[[f64; L]; 3], E>,
+) -> Result<[f64; L], E> {
     let mut searches = [Search::default(); L];
     for _ in 0..MAX_STEPS {
-        let shifts = searches.map(|search| search.shift);
-        let [slope, curvature, scale] = sum_entries(z.len(), |i| {
-            let moved: [f64; L] = std::array::from_fn(|l| z[i][l] + shifts[l]);
-            let [_, slope, bend] = objective.all(i, &moved);
-            [slope, bend, slope.map(f64::abs)]
-        });
+        let [slope, curvature, scale] = sums(&searches.map(|search| search.shift))?;
         for (l, search) in searches.iter_mut().enumerate() {
             search.advance(slope[l], curvature[l], scale[l]);
         }
@@ -32,7 +53,7 @@ pub fn smooth_shift<O: Objective<L>, const L: usize>(objective: &O, z: &[[f64; L
             break;
         }
     }
-    searches.map(|search| search.shift)
+    Ok(searches.map(|search| search.shift))
 }
 
 /// The search for one lane's shift.

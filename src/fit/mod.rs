@@ -40,7 +40,7 @@ pub mod routes;
 pub mod stop;
 pub mod sweep;
 #[cfg(test)]
-mod waves;
+pub(crate) mod waves;
 
 pub(crate) use checks::check_length;
 pub use monitor::{Monitor, Progress, Reading, SearchProgress, Silent};

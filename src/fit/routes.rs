@@ -147,6 +147,11 @@ pub const MAX_LOST: f64 = 0.3;
 /// Half the number of epochs that one thread does alone the first time; the number doubles each time.
 pub const LEAST_ALONE: usize = 4;
 
+// Rows at shards.
+
+/// Columns with which a matrix of curvatures may travel: 1 MB a shard, as many bytes as 256 products.
+pub const SHARD_MATRIX_COLUMNS: usize = 512;
+
 // Penalties on absolute values, bounds and factors.
 
 /// Share of the gap at which Newton steps on a working set end. Tried, 20news, one group against the rest,

@@ -7,7 +7,7 @@
 //!   after the other;
 //! * [`blocks`], [`cost_plane`], [`cost_plane_file`], [`durable`], [`encode`], [`fit`], [`liblinear`],
 //!   [`model_file`], [`model_parts`], [`online`], [`pairs`], [`predictor`], [`scores`], [`search`],
-//!   [`store`], [`subgradient`], [`text`]: one file per verb;
+//!   [`shards`], [`store`], [`subgradient`], [`text`]: one file per verb;
 //! * [`errors`]: [`crate::Error`] to exceptions.
 
 mod arrays;
@@ -30,6 +30,7 @@ pub mod predictor;
 mod run;
 mod scores;
 pub mod search;
+pub mod shards;
 mod store;
 mod subgradient;
 mod table;
@@ -72,6 +73,8 @@ mod _native {
     use super::scores::{PyColumnIndex, decision_values, positive_labels, top_k};
     #[pymodule_export]
     use super::search::{search, search_store};
+    #[pymodule_export]
+    use super::shards::{RowShard, fit_shards};
     #[pymodule_export]
     use super::store::{StoreReader, StoreWriter, TextReader, sample_columns};
     #[pymodule_export]

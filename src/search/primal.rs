@@ -20,7 +20,7 @@ use super::folds::LaneSetup;
 use super::terms::FoldTerms;
 use super::{Route, RouteState, SearchStep};
 use crate::Result;
-use crate::fit::newton::{InnerProducts, Newton, Work};
+use crate::fit::newton::{InMemory, InnerProducts, Work};
 use crate::fit::stop::NewtonStop;
 use crate::fit::{Problem, Status, check_length};
 use crate::loss::{Loss, with_smooth_loss};
@@ -136,7 +136,7 @@ impl Route for Primal<'_> {
 
 /// Up to [`LANES`] lanes with the same loss; the rest is padding.
 struct LaneGroup<'a, T> {
-    newton: Newton<'a, LANES>,
+    newton: InMemory<'a, LANES>,
     terms: FoldTerms<'a, T, LANES>,
     lanes: Range<usize>,
     setup: &'a LaneSetup<'a>,
@@ -162,7 +162,7 @@ impl<'a, T: Loss> LaneGroup<'a, T> {
             None => 0.0,
         });
         Ok(Self {
-            newton: Newton::new(&problem, lanes.len(), false, setup.monitor),
+            newton: InMemory::new(&problem, lanes.len(), false, setup.monitor),
             terms,
             lanes,
             setup,
@@ -223,7 +223,7 @@ impl<T: Loss> Group for LaneGroup<'_, T> {
     }
 
     fn decisions(&self, k: usize) -> Vec<f64> {
-        let (z, l) = (&self.newton.z, k - self.lanes.start);
+        let (z, l) = (&self.newton.rows.z, k - self.lanes.start);
         self.setup.part(k).test.iter().map(|&i| z[i as usize][l]).collect_large()
     }
 

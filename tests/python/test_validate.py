@@ -574,3 +574,21 @@ def test_matrices_without_entries_go_through_all_checks(X):
     assert not _validate._is_ready(X)
     with pytest.raises(ValueError, match=r"0 (sample|feature)"):
         hinge.LinearSVC().fit(X, np.arange(X.shape[0]) % 2)
+
+
+@pytest.mark.parametrize("is_sparse", [False, True])
+def test_arrays_that_are_not_aligned_are_taken(is_sparse):
+    random = np.random.default_rng(0)
+    rows, y = random.standard_normal((50, 4)), np.arange(50) % 2
+
+    def moved(array):
+        """The same numbers at an odd address, as out of a message."""
+        return np.frombuffer(b"." + array.tobytes(), dtype=array.dtype, offset=1).reshape(array.shape)
+
+    X = moved(rows)
+    assert not X.flags.aligned
+    if is_sparse:
+        whole = sp.csr_matrix(rows)
+        X = sp.csr_matrix((moved(whole.data), moved(whole.indices), moved(whole.indptr)), shape=whole.shape)
+    ours, theirs = hinge.LinearSVC().fit(X, y), hinge.LinearSVC().fit(rows if not is_sparse else whole, y)
+    np.testing.assert_array_equal(ours.coef_, theirs.coef_)

@@ -51,8 +51,8 @@ impl<const L: usize> ConjugateGradient<L> {
 
     /// Overwrites `step` with approximate solutions of `H s = -g`; lanes that are not `running` get zeros.
     ///
-    /// `multiply(p, length, out)` writes `H p` and is given the length of the step before (0 at first), by
-    /// which the caller can build up products with the solution; it returns errors that are passed on.
+    /// `multiply(p, length, out)` writes `H p` and is given the length of the step before, if there was one,
+    /// by which the caller can build up products with the solution; it returns errors that are passed on.
     ///
     /// # Errors
     /// Those of `multiply`.
@@ -63,7 +63,7 @@ impl<const L: usize> ConjugateGradient<L> {
         limits: &CgLimits<L>,
         mut running: [bool; L],
         step: &mut Block<L>,
-        mut multiply: impl FnMut(&[[f64; L]], &[f64; L], &mut Block<L>) -> Result<(), E>,
+        mut multiply: impl FnMut(&[[f64; L]], Option<&[f64; L]>, &mut Block<L>) -> Result<(), E>,
     ) -> Result<CgOutcome<L>, E> {
         let n = step.len();
         let Self { residual, direction, product } = self;
@@ -82,7 +82,7 @@ impl<const L: usize> ConjugateGradient<L> {
         let (mut model, mut length) = ([0.0; L], [0.0; L]);
         let limit = MAX_STEPS.min(2 * n.max(1)).min(limits.products.max(1));
         for j in 1..=limit {
-            multiply(direction, &length, product)?;
+            multiply(direction, (j > 1).then_some(&length), product)?;
             let [curvature] = sum_entries(n, |k| [times(&direction[k], &product[k])]);
             for l in 0..L {
                 running[l] &= curvature[l] > 0.0 && rz[l] > 0.0;
@@ -168,7 +168,7 @@ mod tests {
                     for (i, row) in H.iter().enumerate() {
                         out[i] = std::array::from_fn(|l| (0..3).map(|j| row[j] * p[j][l]).sum());
                         for l in 0..2 {
-                            tracked[i][l] += length[l] * last[i][l];
+                            tracked[i][l] += length.map_or(0.0, |length| length[l]) * last[i][l];
                         }
                         last[i] = p[i];
                     }

@@ -21,6 +21,23 @@ impl Clone for Symmetric {
 }
 
 impl Symmetric {
+    /// The lower triangle, row after row.
+    pub fn lower(&self) -> impl Iterator<Item = f64> {
+        (0..self.n).flat_map(|i| self.values[i * self.n..][..=i].iter().copied())
+    }
+
+    /// The matrix of order `n` with a lower triangle of so many numbers.
+    pub fn from_lower(n: usize, lower: &[f64]) -> Self {
+        let mut values = memory::zeros(n * n);
+        let mut rest = lower;
+        for i in 0..n {
+            let (row, later) = rest.split_at(i + 1);
+            values[i * n..][..=i].copy_from_slice(row);
+            rest = later;
+        }
+        Self { n, values }
+    }
+
     /// Overwrites the lower triangle with `L`, `L L' = A`.
     ///
     /// A pivot not above `n * eps` times its diagonal entry is a direction without curvature (the free

@@ -21,9 +21,12 @@ pub fn is_small(design: &Design<'_>) -> bool {
 /// What a dense factorisation costs; `None` for more columns than [`MAX_CHOLESKY_COLUMNS`].
 pub fn factorisation(design: &Design<'_>) -> Option<Factorisation> {
     let d = design.n_cols();
-    if d > MAX_CHOLESKY_COLUMNS {
-        return None;
-    }
+    (d <= MAX_CHOLESKY_COLUMNS).then(|| of_sums(d, pairs(design), is_small(design)))
+}
+
+/// Entries of the rows, and products that a matrix of their columns takes: sums over the rows.
+pub fn pairs(design: &Design<'_>) -> [f64; 2] {
+    let d = design.n_cols();
     let (mut entries, mut pairs) = (0.0, 0.0);
     for i in 0..design.n_rows() {
         let len = design.row_len(i);
@@ -31,7 +34,12 @@ pub fn factorisation(design: &Design<'_>) -> Option<Factorisation> {
         let width = if len * DENSE_SHARE < d { len as f64 } else { d as f64 / VECTORISED };
         pairs += len as f64 * width / 2.0;
     }
+    [entries, pairs]
+}
+
+/// What a factorisation of `d` columns costs, from [`pairs`].
+pub fn of_sums(d: usize, [entries, pairs]: [f64; 2], is_small: bool) -> Factorisation {
     let work = pairs + (d as f64).powi(3) / (6.0 * VECTORISED);
     let passes = work / (2.0 * entries).max(1.0);
-    Some(Factorisation { passes, is_worth_it: passes <= MAX_CHOLESKY_PASSES || is_small(design) })
+    Factorisation { passes, is_worth_it: passes <= MAX_CHOLESKY_PASSES || is_small }
 }

@@ -17,8 +17,12 @@
 //! Where rows outnumber columns this beats coordinate descent by far at large `C`; where columns outnumber
 //! rows it does not.
 
-use super::Newton;
+use std::sync::Arc;
+
 use super::proximal::{MAX_INNER, Sequence};
+use super::row_state::{RowState, TermPasses};
+use super::single::Spread;
+use super::{InMemory, Newton};
 use crate::fit::monitor::{Monitor, Progress};
 use crate::fit::objective::Objective;
 use crate::fit::params::Params;
@@ -31,35 +35,199 @@ use crate::memory::CollectLarge;
 use crate::{Result, memory};
 
 /// The smoothed hinge around `alpha`.
-struct Smoothed<'a> {
-    y: &'a [f64],
-    cost: &'a [f64],
-    alpha: &'a [f64],
-    sigma: f64,
+pub struct SmoothedHinge<'a> {
+    /// Labels in {-1, +1}.
+    pub y: &'a [f64],
+    /// Cost per row.
+    pub cost: &'a [f64],
+    /// Dual variables.
+    pub alpha: Arc<Vec<f64>>,
+    /// How far they may move.
+    pub sigma: f64,
 }
 
-impl Smoothed<'_> {
+impl SmoothedHinge<'_> {
     #[inline(always)]
     fn unclipped(&self, i: usize, m: f64) -> f64 {
         self.alpha[i] + self.sigma * self.cost[i] * (1.0 - m)
     }
 }
 
-impl Objective<1> for Smoothed<'_> {
+impl<const L: usize> Objective<L> for SmoothedHinge<'_> {
     #[inline(always)]
-    fn value(&self, i: usize, z: &[f64; 1]) -> [f64; 1] {
+    fn value(&self, i: usize, z: &[f64; L]) -> [f64; L] {
         let [value, _, _] = self.all(i, z);
         value
     }
+    /// Of the first lane; the others are 0.
     #[inline(always)]
-    fn all(&self, i: usize, z: &[f64; 1]) -> [[f64; 1]; 3] {
+    fn all(&self, i: usize, z: &[f64; L]) -> [[f64; L]; 3] {
         let m = self.y[i] * z[0];
         let unclipped = self.unclipped(i, m);
         let t = unclipped.clamp(0.0, self.cost[i]);
         let moved = t - self.alpha[i];
-        let value = t * (1.0 - m) - moved * moved / (2.0 * self.sigma * self.cost[i]);
+        let mut terms = [[0.0; L]; 3];
+        terms[0][0] = t * (1.0 - m) - moved * moved / (2.0 * self.sigma * self.cost[i]);
+        terms[1][0] = -self.y[i] * t;
         let is_inside = 0.0 < unclipped && unclipped < self.cost[i];
-        [[value], [-self.y[i] * t], [if is_inside { self.sigma * self.cost[i] } else { 0.0 }]]
+        terms[2][0] = if is_inside { self.sigma * self.cost[i] } else { 0.0 };
+        terms
+    }
+}
+
+/// The sum of the hinges at the decision values, and that of the dual variables.
+pub fn corner_values<const L: usize>(y: &[f64], cost: &[f64], alpha: &[f64], z: &[[f64; L]]) -> [f64; 2] {
+    sum(cost.len(), |i| [cost[i] * (1.0 - y[i] * z[i][0]).max(0.0), alpha[i]])
+}
+
+/// The dual variables of the rows, wherever those are, and what the sequence asks about them.
+///
+/// # Errors
+/// Of all methods: those of the place where the rows are, none in memory.
+pub trait Corners<R> {
+    /// The terms of a smooth problem.
+    type Terms;
+    /// Those around the present dual variables.
+    fn terms(&self, sigma: f64) -> Self::Terms;
+    /// Dual variables become those of the slopes of the evaluated point.
+    #[allow(clippy::missing_errors_doc)] // of the trait
+    fn take_slopes(&mut self, rows: &mut R) -> Result<()>;
+    /// The sum of the hinges at the decision values, and that of the dual variables.
+    #[allow(clippy::missing_errors_doc)]
+    fn values(&mut self, rows: &mut R) -> Result<[f64; 2]>;
+    /// Remembers the present point.
+    #[allow(clippy::missing_errors_doc)]
+    fn keep(&mut self, rows: &mut R) -> Result<()>;
+    /// Takes the dual variables of the point that was kept last.
+    #[allow(clippy::missing_errors_doc)]
+    fn go_back(&mut self, rows: &mut R) -> Result<()>;
+}
+
+/// How a sequence ended; the point is the one kept last.
+pub struct Ended {
+    /// How.
+    pub status: Status,
+    /// Newton steps.
+    pub steps: usize,
+    /// Values of the point,
+    pub certificate: Certificate,
+    /// its weights,
+    pub w: Block<1>,
+    /// and how far those of its dual variables are.
+    pub spread: Spread,
+}
+
+/// Solves smooth problems until the gap of a point is small enough. `total` is the sum of the costs.
+///
+/// # Errors
+/// Those of [`Newton::minimise`].
+pub fn follow<R, C>(
+    newton: &mut Newton<'_, R, 1>,
+    corners: &mut C,
+    mut sequence: Sequence,
+    total: f64,
+    params: &Params,
+    monitor: &dyn Monitor,
+) -> Result<Ended>
+where
+    C: Corners<R>,
+    R: TermPasses<C::Terms, 1>,
+{
+    let nothing = Certificate { primal: total, dual: 0.0 };
+    let mut best = Point { certificate: nothing, w: newton.w.clone(), spread: None };
+    let mut steps = 0;
+    let status = loop {
+        let inner = sequence.inner(&best.certificate, params.tol);
+        let smoothed = corners.terms(sequence.sigma);
+        let budget = MAX_INNER.min(params.max_iter - steps);
+        newton.objective_changed();
+        let [report] =
+            newton.minimise(&smoothed, 1.0, &NewtonStop::Gradient([(2.0 * inner).sqrt()]), budget)?;
+        steps += report.steps;
+        drop(smoothed);
+        corners.take_slopes(&mut newton.rows)?;
+        newton.refresh()?;
+        let [loss, linear] = corners.values(&mut newton.rows)?;
+        let [products] = newton.products(1.0);
+        let certificate = Certificate { primal: 0.5 * products.ww + loss, dual: linear - 0.5 * products.hh };
+        let accuracy = certificate.relative_gap();
+        monitor.observe(&Progress { solver: "newton", iteration: steps, accuracy, search: None });
+        let is_better = best.spread.is_none() || certificate.relative_gap() < best.certificate.relative_gap();
+        if is_better {
+            corners.keep(&mut newton.rows)?;
+            best = Point { certificate, w: newton.w.clone(), spread: Some(newton.spread(0)) };
+        }
+        let was_solved = report.status == Status::Converged;
+        if !is_better && !was_solved {
+            // Slopes far from the solution of their problem are no place to go on from.
+            corners.go_back(&mut newton.rows)?;
+        }
+        let was_trivial = was_solved && report.steps == 0;
+        sequence.observe(&certificate, is_better, was_trivial, params.tol);
+        if best.certificate.relative_gap() <= params.tol {
+            break Status::Converged;
+        }
+        if sequence.is_stalled() {
+            break Status::Stalled;
+        }
+        if steps >= params.max_iter {
+            break Status::MaxIter;
+        }
+        sequence.advance(was_solved);
+    };
+    let spread = best.spread.expect("the first point is better than none");
+    Ok(Ended { status, steps, certificate: best.certificate, w: best.w, spread })
+}
+
+/// The best point so far.
+struct Point {
+    certificate: Certificate,
+    w: Block<1>,
+    /// None before the first.
+    spread: Option<Spread>,
+}
+
+/// Dual variables in memory.
+pub struct DualRows<'a> {
+    y: &'a [f64],
+    cost: &'a [f64],
+    alpha: Arc<Vec<f64>>,
+    /// Those of the kept point, and its margins.
+    pub kept: (Arc<Vec<f64>>, Vec<f64>),
+}
+
+impl<'a> DualRows<'a> {
+    /// Starts at `alpha`, which is in the box.
+    pub fn new(y: &'a [f64], cost: &'a [f64], alpha: Vec<f64>) -> Self {
+        let alpha = Arc::new(alpha);
+        Self { y, cost, kept: (Arc::clone(&alpha), Vec::new()), alpha }
+    }
+}
+
+impl<'a> Corners<RowState<'a, 1>> for DualRows<'a> {
+    type Terms = SmoothedHinge<'a>;
+
+    fn terms(&self, sigma: f64) -> SmoothedHinge<'a> {
+        SmoothedHinge { y: self.y, cost: self.cost, alpha: Arc::clone(&self.alpha), sigma }
+    }
+
+    fn take_slopes(&mut self, rows: &mut RowState<'a, 1>) -> Result<()> {
+        self.alpha = Arc::new(rows.alpha(self.y));
+        Ok(())
+    }
+
+    fn values(&mut self, rows: &mut RowState<'a, 1>) -> Result<[f64; 2]> {
+        Ok(corner_values(self.y, self.cost, &self.alpha, &rows.z))
+    }
+
+    fn keep(&mut self, rows: &mut RowState<'a, 1>) -> Result<()> {
+        self.kept = (Arc::clone(&self.alpha), rows.margins(self.y));
+        Ok(())
+    }
+
+    fn go_back(&mut self, _: &mut RowState<'a, 1>) -> Result<()> {
+        self.alpha = Arc::clone(&self.kept.0);
+        Ok(())
     }
 }
 
@@ -75,62 +243,21 @@ pub fn solve<'a>(
     monitor: &'a dyn Monitor,
 ) -> Result<Solution> {
     let cost = problem.cost;
-    let total: f64 = cost.iter().sum();
-    let mut newton = Newton::<1>::new(problem, 1, true, monitor);
-    let mut alpha: Vec<f64> = match &start.alpha {
+    let mut newton = InMemory::<1>::new(problem, 1, true, monitor);
+    let alpha: Vec<f64> = match &start.alpha {
         Some(alpha) => alpha.iter().zip(cost).map(|(a, c)| a.clamp(0.0, *c)).collect_large(),
         None => memory::zeros(cost.len()),
     };
-    newton.start_at(start);
-    let mut best = Point {
-        certificate: Certificate { primal: total, dual: 0.0 },
-        w: newton.w.clone(),
-        alpha: memory::copy(&alpha),
-        evidence: None,
-    };
-    let mut sequence = start_sequence(problem);
-    let mut steps = 0;
-    let status = loop {
-        let inner = sequence.inner(&best.certificate, params.tol);
-        let smoothed = Smoothed { y: problem.y, cost, alpha: &alpha, sigma: sequence.sigma };
-        let budget = MAX_INNER.min(params.max_iter - steps);
-        newton.objective_changed();
-        let [report] =
-            newton.minimise(&smoothed, 1.0, &NewtonStop::Gradient([(2.0 * inner).sqrt()]), budget)?;
-        steps += report.steps;
-        alpha = newton.alpha(problem.y);
-        newton.refresh();
-        monitor.poll()?;
-        let certificate = certify(problem, &newton, &alpha);
-        let accuracy = certificate.relative_gap();
-        monitor.observe(&Progress { solver: "newton", iteration: steps, accuracy, search: None });
-        let is_better =
-            best.evidence.is_none() || certificate.relative_gap() < best.certificate.relative_gap();
-        if is_better {
-            let evidence = Some(newton.evidence(problem.y));
-            best = Point { certificate, w: newton.w.clone(), alpha: memory::copy(&alpha), evidence };
-        }
-        let was_solved = report.status == Status::Converged;
-        if !is_better && !was_solved {
-            // Slopes far from the solution of their problem are no place to go on from.
-            alpha.copy_from_slice(&best.alpha);
-        }
-        let was_trivial = was_solved && report.steps == 0;
-        sequence.observe(&certificate, is_better, was_trivial, params.tol);
-        if best.certificate.relative_gap() <= params.tol {
-            break Status::Converged;
-        }
-        if sequence.is_stalled() {
-            break Status::Stalled;
-        }
-        if steps >= params.max_iter {
-            break Status::MaxIter;
-        }
-        sequence.advance(was_solved);
-    };
-    newton.w = best.w;
-    let mut solution = newton.into_solution(problem, best.certificate, status, steps);
-    (solution.alpha, solution.evidence) = (best.alpha, best.evidence);
+    newton.start_at(start)?;
+    let mut corners = DualRows::new(problem.y, cost, alpha);
+    let total = cost.iter().sum();
+    let ended = follow(&mut newton, &mut corners, start_sequence(problem), total, params, monitor)?;
+    newton.w = ended.w;
+    let mut solution = newton.into_solution(problem, ended.certificate, ended.status, ended.steps);
+    let Spread { distance, drift, additions } = ended.spread;
+    let (alpha, margins) = corners.kept;
+    solution.alpha = Arc::unwrap_or_clone(alpha);
+    solution.evidence = Some(Evidence { margins, distance, drift, additions, alpha: None });
     Ok(solution)
 }
 
@@ -138,21 +265,4 @@ fn start_sequence(problem: &Problem<'_>) -> Sequence {
     let design = problem.design(0.0);
     let [curvature] = sum(problem.cost.len(), |i| [problem.cost[i] * design.squared_norm(i)]);
     Sequence::new(design.n_cols(), curvature)
-}
-
-/// The best point so far.
-struct Point {
-    certificate: Certificate,
-    w: Block<1>,
-    alpha: Vec<f64>,
-    evidence: Option<Evidence>,
-}
-
-/// Hinge objective at the solver's weights and intercept, and dual value of `alpha`, for which
-/// `w(alpha) = -h`.
-fn certify(problem: &Problem<'_>, newton: &Newton<'_, 1>, alpha: &[f64]) -> Certificate {
-    let (y, cost, z) = (problem.y, problem.cost, &newton.z);
-    let [loss, linear] = sum(cost.len(), |i| [cost[i] * (1.0 - y[i] * z[i][0]).max(0.0), alpha[i]]);
-    let [products] = newton.products(1.0);
-    Certificate { primal: 0.5 * products.ww + loss, dual: linear - 0.5 * products.hh }
 }

@@ -1,8 +1,9 @@
 //! Backtracking line searches of several lanes side by side, on decision values only (GalliLin21).
 
+use crate::Result;
 use crate::fit::objective::Objective;
 use crate::fit::stop::ROUNDING;
-use crate::fit::sweep::{ROW_CHUNK, sum_pieces};
+use crate::fit::sweep::{ROW_CHUNK, for_chunks, sum_pieces};
 use crate::matrix::simd;
 use crate::matrix::simd::Loop;
 
@@ -40,24 +41,23 @@ impl Ray {
     }
 }
 
-/// Step length per lane, 0 where none makes progress or the lane is not running.
-pub fn lengths<O: Objective<L>, const L: usize>(
-    objective: &O,
+/// Step length per lane, 0 where none makes progress or the lane is not running. `losses` are those at given
+/// lengths.
+///
+/// # Errors
+/// Those of `losses`.
+pub fn lengths<const L: usize>(
     c: f64,
-    z: &[[f64; L]],
-    step_z: &[[f64; L]],
     rays: &[Ray; L],
-) -> [f64; L] {
+    mut losses: impl FnMut(&[f64; L]) -> Result<[f64; L]>,
+) -> Result<[f64; L]> {
     let mut searching = rays.map(|ray| ray.is_descent());
     let mut lengths = searching.map(|is_searching| if is_searching { 1.0 } else { 0.0 });
     for _ in 0..MAX_HALVINGS {
         if searching == [false; L] {
-            return lengths;
+            return Ok(lengths);
         }
-        let [losses] = sum_pieces(z.len(), ROW_CHUNK, |rows| {
-            let (z, step_z) = (&z[rows.clone()], &step_z[rows.clone()]);
-            [simd::run(Losses { objective, first: rows.start, z, step_z, lengths: &lengths })]
-        });
+        let losses = losses(&lengths)?;
         for l in 0..L {
             if searching[l] {
                 searching[l] = !rays[l].accepts(lengths[l], c * losses[l]);
@@ -68,7 +68,32 @@ pub fn lengths<O: Objective<L>, const L: usize>(
     for l in 0..L {
         lengths[l] = if searching[l] { 0.0 } else { lengths[l] };
     }
-    lengths
+    Ok(lengths)
+}
+
+/// Sums of the terms at decision values so many steps away.
+pub fn losses<O: Objective<L>, const L: usize>(
+    objective: &O,
+    z: &[[f64; L]],
+    step_z: &[[f64; L]],
+    lengths: &[f64; L],
+) -> [f64; L] {
+    let [losses] = sum_pieces(z.len(), ROW_CHUNK, |rows| {
+        let (z, step_z) = (&z[rows.clone()], &step_z[rows.clone()]);
+        [simd::run(Losses { objective, first: rows.start, z, step_z, lengths })]
+    });
+    losses
+}
+
+/// Goes so many steps.
+pub fn advance<const L: usize>(x: &mut [[f64; L]], step: &[[f64; L]], lengths: &[f64; L]) {
+    for_chunks(x, |start, x| {
+        for (x, s) in x.iter_mut().zip(&step[start..]) {
+            for l in 0..L {
+                x[l] += lengths[l] * s[l];
+            }
+        }
+    });
 }
 
 /// Losses at a step, to be compiled for the machine.

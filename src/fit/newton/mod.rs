@@ -40,6 +40,7 @@ pub mod passes;
 pub mod polish;
 pub mod preconditioner;
 pub mod proximal;
+pub mod row_state;
 pub mod sample;
 pub mod single;
 
@@ -49,19 +50,17 @@ use std::ops::Range;
 
 use self::cg::{CgLimits, CgOutcome, ConjugateGradient};
 use self::cholesky::Symmetric;
-use self::factorisation::factorisation;
+use self::factorisation::{Factorisation, factorisation};
 use self::line_search::Ray;
-use self::passes::{Finish, Product, Slopes, mean_over_lanes, squares};
 use self::preconditioner::{Gram, Preconditioner};
+use self::row_state::{Curvature, Passes, RowState, TermPasses};
 
-use super::checks::{check_length, finite};
-use super::intercept;
+use super::checks::{check_length, finite_or};
 use super::monitor::{Monitor, Progress, SearchProgress};
-use super::objective::Objective;
 use super::problem::{Certificate, Intercept, Problem, Status};
 use super::routes::{DEAR, STALE_DIAGONAL};
 use super::stop::{LaneProgress, LaneReport, NewtonStop};
-use super::sweep::{Sweep, for_chunks, split, sum_entries};
+use super::sweep::{for_chunks, sum_entries};
 use crate::matrix::Rows;
 use crate::matrix::lanes::Block;
 use crate::{Result, memory};
@@ -82,11 +81,19 @@ pub struct Work {
     pub factorisations: usize,
 }
 
+/// Newton on rows in memory.
+pub type InMemory<'a, const L: usize> = Newton<'a, RowState<'a, L>, L>;
+
 /// A point with all that a minimisation from it needs; kept between minimisations that differ in `C`.
-pub struct Newton<'a, const L: usize> {
-    sweep: Sweep<'a, L>,
+pub struct Newton<'a, R, const L: usize> {
+    /// The rows, here or elsewhere.
+    pub rows: R,
     monitor: &'a dyn Monitor,
+    /// Height of the constant column.
+    bias: f64,
     is_free: bool,
+    /// Every evaluated point has a feasible dual point.
+    keeps_dual: bool,
     /// Cost of a dense preconditioner in passes, where there may be one.
     dense_cost: Option<f64>,
     /// Whether preconditioners are dense.
@@ -97,21 +104,15 @@ pub struct Newton<'a, const L: usize> {
     pub w: Block<L>,
     /// `sum_i f_i'(z_i) x_i`, after a minimisation.
     pub h: Block<L>,
-    /// Decision values.
-    pub z: Block<L>,
     /// Work so far.
     pub work: Work,
     loss: [f64; L],
     /// `h`, `loss` and curvatures belong to `z` and the objective.
     is_evaluated: bool,
-    slopes: Option<Block<L>>,
-    curvature: Block<L>,
     /// Kept from one `C` to the next.
     gram: Option<Gram>,
     preconditioner: Option<Kept>,
     step: Block<L>,
-    step_z: Block<L>,
-    product_z: Block<L>,
     cg: ConjugateGradient<L>,
 }
 
@@ -137,132 +138,53 @@ pub struct InnerProducts {
     pub gg: f64,
 }
 
-impl<'a, const L: usize> Newton<'a, L> {
-    /// Starts at zero. Of the `L` lanes the first `n_lanes` are used. With `keeps_dual` every evaluated point
-    /// has a feasible dual point: slopes are kept, one more block of rows, and a free intercept is at its
-    /// optimum.
-    pub fn new(problem: &Problem<'a>, n_lanes: usize, keeps_dual: bool, monitor: &'a dyn Monitor) -> Self {
-        let bias = match problem.intercept {
-            Intercept::None => 0.0,
-            Intercept::Free => 1.0,
-            Intercept::Penalised(scale) => scale,
-        };
-        let design = problem.design(bias);
-        let (n, d) = (design.n_rows(), design.n_cols());
-        let factorisation = factorisation(&design).filter(|f| keeps_dual || f.is_worth_it);
-        Self {
-            dense_cost: factorisation.map(|f| f.passes),
-            is_dense: factorisation.is_some_and(|f| !keeps_dual || f.passes < DEAR),
-            sweep: Sweep::new(design, monitor),
-            monitor,
-            is_free: problem.intercept == Intercept::Free,
-            n_lanes,
-            w: Block::zeros(d),
-            h: Block::zeros(d),
-            z: Block::zeros(n),
-            work: Work::default(),
-            loss: [0.0; L],
-            is_evaluated: false,
-            slopes: keeps_dual.then(|| Block::zeros(n)),
-            curvature: Block::zeros(n),
-            gram: None,
-            preconditioner: None,
-            step: Block::zeros(d),
-            step_z: Block::zeros(n),
-            product_z: Block::zeros(n),
-            cg: ConjugateGradient::new(d),
-        }
-    }
+/// What Newton has to know of the rows and of the columns before it starts.
+#[derive(Clone, Copy, Debug)]
+pub struct Shape {
+    /// Columns with the constant one.
+    pub n_columns: usize,
+    /// Treatment of the intercept.
+    pub intercept: Intercept,
+    /// Lanes in use; the rest is padding.
+    pub n_lanes: usize,
+    /// Slopes are kept, one more block of rows, and a free intercept is at its optimum, so that every
+    /// evaluated point has a feasible dual point.
+    pub keeps_dual: bool,
+    /// What a dense factorisation costs, where one is possible.
+    pub factorisation: Option<Factorisation>,
+}
 
+impl Intercept {
     /// Height of the constant column.
-    pub fn bias(&self) -> f64 {
-        self.sweep.design.bias
-    }
-
-    /// The columns whose weights are part of the norm.
-    pub fn penalised(&self) -> Range<usize> {
-        0..self.w.len() - usize::from(self.is_free)
-    }
-
-    /// Declares that the terms `f_i` are others than before.
-    pub fn objective_changed(&mut self) {
-        self.is_evaluated = false;
-        (self.gram, self.preconditioner) = (None, None);
-    }
-
-    /// Computes the decision values from the weights; one pass.
-    pub fn refresh(&mut self) {
-        self.sweep.decisions(&self.w, &mut self.z);
-        self.work.passes += 1.0;
-        self.is_evaluated = false;
-    }
-
-    /// `h`, losses and curvatures at the current point, unless they are known.
-    ///
-    /// # Errors
-    /// [`crate::Error::Cancelled`].
-    pub fn evaluate<O: Objective<L>>(&mut self, objective: &O) -> Result<()> {
-        if self.is_evaluated {
-            return Ok(());
+    pub fn bias(self) -> f64 {
+        match self {
+            Self::None => 0.0,
+            Self::Free => 1.0,
+            Self::Penalised(scale) => scale,
         }
-        let parts = self.sweep.parts().to_vec();
-        let slopes = match &mut self.slopes {
-            Some(slopes) => split(&parts, slopes).into_iter().map(Some).collect(),
-            None => parts.iter().map(|_| None).collect::<Vec<_>>(),
-        };
-        let steps = split(&parts, &mut self.curvature).into_iter().zip(slopes);
-        let z = &self.z;
-        let none = [0.0; L];
-        let steps = steps
-            .map(|(curvature, slopes)| Slopes {
-                objective,
-                z,
-                curvature,
-                slopes,
-                loss: none,
-                chunk_loss: none,
-                read: 0,
-            })
-            .collect();
-        let steps = self.sweep.scatter(&mut self.h, steps);
-        self.monitor.poll()?;
-        self.loss = [0.0; L];
-        for step in &steps {
-            for l in 0..L {
-                self.loss[l] += step.loss[l];
-            }
-        }
-        let read = steps.iter().map(|s| s.read).sum();
-        drop(steps);
-        self.count(read);
-        self.is_evaluated = true;
-        Ok(())
     }
+}
 
-    /// Work so far as passes, factorisations included.
-    fn price(&self) -> f64 {
-        self.work.passes + self.work.factorisations as f64 * self.dense_cost.unwrap_or(0.0)
-    }
-
-    fn count(&mut self, rows: usize) {
-        self.work.passes += rows as f64 / self.z.len().max(1) as f64;
-    }
-
-    /// Sums of the terms `f_i` at the evaluated point.
-    pub fn loss(&self) -> &[f64; L] {
-        &self.loss
+impl<'a, const L: usize> InMemory<'a, L> {
+    /// Starts at zero. Of the `L` lanes the first `n_lanes` are used; `keeps_dual` as in [`Shape`].
+    pub fn new(problem: &Problem<'a>, n_lanes: usize, keeps_dual: bool, monitor: &'a dyn Monitor) -> Self {
+        let design = problem.design(problem.intercept.bias());
+        let (intercept, n_columns) = (problem.intercept, design.n_cols());
+        let factorisation = factorisation(&design);
+        let shape = Shape { n_columns, intercept, n_lanes, keeps_dual, factorisation };
+        Self::over(RowState::new(design, keeps_dual, monitor), &shape, monitor)
     }
 
     /// Weights, decision values and what preconditioners are made of: all that later minimisations depend on.
     pub fn state(&self) -> [Vec<f64>; 3] {
         let gram = self.gram.as_ref().map_or(Vec::new(), |gram| memory::copy(gram.values()));
-        [memory::copy(self.w.as_flattened()), memory::copy(self.z.as_flattened()), gram]
+        [memory::copy(self.w.as_flattened()), memory::copy(self.rows.z.as_flattened()), gram]
     }
 
     /// Goes back to zero.
     pub fn reset(&mut self) {
         self.w.fill([0.0; L]);
-        self.z.fill([0.0; L]);
+        self.rows.z.fill([0.0; L]);
         self.objective_changed();
     }
 
@@ -273,7 +195,7 @@ impl<'a, const L: usize> Newton<'a, L> {
     pub fn restore(&mut self, [w, z, gram]: [&[f64]; 3]) -> Result<()> {
         let d = self.w.len();
         check_length("weights of a solver state", d * L, w.len())?;
-        check_length("decision values of a solver state", self.z.len() * L, z.len())?;
+        check_length("decision values of a solver state", self.rows.z.len() * L, z.len())?;
         self.gram = match (gram, self.dense_cost) {
             ([], _) => None,
             (diagonal, None) => {
@@ -288,8 +210,95 @@ impl<'a, const L: usize> Newton<'a, L> {
         self.preconditioner = None;
         self.is_evaluated = false;
         self.w.as_flattened_mut().copy_from_slice(w);
-        self.z.as_flattened_mut().copy_from_slice(z);
+        self.rows.z.as_flattened_mut().copy_from_slice(z);
         Ok(())
+    }
+}
+
+impl<'a, R: Passes<L>, const L: usize> Newton<'a, R, L> {
+    /// Starts at zero, where the decision values of `rows` are.
+    pub fn over(rows: R, shape: &Shape, monitor: &'a dyn Monitor) -> Self {
+        let Shape { n_columns: d, intercept, n_lanes, keeps_dual, factorisation } = *shape;
+        let factorisation = factorisation.filter(|f| keeps_dual || f.is_worth_it);
+        Self {
+            rows,
+            dense_cost: factorisation.map(|f| f.passes),
+            is_dense: factorisation.is_some_and(|f| !keeps_dual || f.passes < DEAR),
+            monitor,
+            bias: intercept.bias(),
+            is_free: intercept == Intercept::Free,
+            keeps_dual,
+            n_lanes,
+            w: Block::zeros(d),
+            h: Block::zeros(d),
+            work: Work::default(),
+            loss: [0.0; L],
+            is_evaluated: false,
+            gram: None,
+            preconditioner: None,
+            step: Block::zeros(d),
+            cg: ConjugateGradient::new(d),
+        }
+    }
+
+    /// Height of the constant column.
+    pub fn bias(&self) -> f64 {
+        self.bias
+    }
+
+    /// The columns whose weights are part of the norm.
+    pub fn penalised(&self) -> Range<usize> {
+        0..self.w.len() - usize::from(self.is_free)
+    }
+
+    /// Declares that the terms `f_i` are others than before.
+    pub fn objective_changed(&mut self) {
+        self.is_evaluated = false;
+        (self.gram, self.preconditioner) = (None, None);
+    }
+
+    /// Computes the decision values from the weights; one pass.
+    ///
+    /// # Errors
+    /// [`crate::Error::Cancelled`], and those of the place where the rows are.
+    pub fn refresh(&mut self) -> Result<()> {
+        self.rows.decide(&self.w)?;
+        self.work.passes += 1.0;
+        self.is_evaluated = false;
+        self.monitor.poll()
+    }
+
+    /// `h`, losses and curvatures at the current point, unless they are known.
+    ///
+    /// # Errors
+    /// As for [`Self::refresh`].
+    pub fn evaluate<O>(&mut self, objective: &O) -> Result<()>
+    where
+        R: TermPasses<O, L>,
+    {
+        if self.is_evaluated {
+            return Ok(());
+        }
+        let found = self.rows.evaluate(objective, &mut self.h)?;
+        self.monitor.poll()?;
+        self.loss = found.loss;
+        self.count(found.read);
+        self.is_evaluated = true;
+        Ok(())
+    }
+
+    /// Work so far as passes, factorisations included.
+    fn price(&self) -> f64 {
+        self.work.passes + self.work.factorisations as f64 * self.dense_cost.unwrap_or(0.0)
+    }
+
+    fn count(&mut self, rows: usize) {
+        self.work.passes += rows as f64 / self.rows.n_rows().max(1) as f64;
+    }
+
+    /// Sums of the terms `f_i` at the evaluated point.
+    pub fn loss(&self) -> &[f64; L] {
+        &self.loss
     }
 
     /// Inner products of weights and `h` per lane.
@@ -315,13 +324,16 @@ impl<'a, const L: usize> Newton<'a, L> {
     /// # Errors
     /// [`crate::Error::Cancelled`], and [`crate::Error::Overflow`] when the objective leaves the range of
     /// double precision.
-    pub fn minimise<O: Objective<L>>(
+    pub fn minimise<O>(
         &mut self,
         objective: &O,
         c: f64,
         stop: &NewtonStop<L>,
         max_steps: usize,
-    ) -> Result<[LaneReport; L]> {
+    ) -> Result<[LaneReport; L]>
+    where
+        R: TermPasses<O, L>,
+    {
         let mut lanes = self.lanes();
         let is_gap = matches!(stop, NewtonStop::RelativeGap(_));
         loop {
@@ -342,17 +354,20 @@ impl<'a, const L: usize> Newton<'a, L> {
     }
 
     /// Takes steps until no lane is running; the last point is evaluated.
-    fn descend<O: Objective<L>>(
+    fn descend<O>(
         &mut self,
         objective: &O,
         c: f64,
         stop: &NewtonStop<L>,
         max_steps: usize,
         lanes: &mut [LaneProgress; L],
-    ) -> Result<()> {
+    ) -> Result<()>
+    where
+        R: TermPasses<O, L>,
+    {
         loop {
-            if self.slopes.is_some() && self.is_free {
-                self.minimise_over_intercept(objective);
+            if self.keeps_dual && self.is_free {
+                self.minimise_over_intercept(objective)?;
             }
             self.evaluate(objective)?;
             let values = self.judge(c, stop, max_steps, lanes)?;
@@ -362,7 +377,7 @@ impl<'a, const L: usize> Newton<'a, L> {
             let enough =
                 std::array::from_fn(|l| stop.squared_residual(values[l], lanes[l].report.squared_gradient));
             self.find_direction(c, lanes, enough)?;
-            let moved = self.search_line(objective, c, &values, lanes);
+            let moved = self.search_line(objective, c, &values, lanes)?;
             for (lane, moved) in lanes.iter_mut().zip(moved) {
                 if lane.is_running && !moved {
                     (lane.is_running, lane.report.status) = (false, Status::Stalled);
@@ -386,7 +401,8 @@ impl<'a, const L: usize> Newton<'a, L> {
         let (mut worst, mut left, mut steps) = (0.0f64, 0, 0);
         for l in 0..self.n_lanes {
             let (p, lane) = (&products[l], &mut lanes[l]);
-            values[l] = finite("objective", 0.5 * p.ww + c * self.loss[l], &self.sweep.design)?;
+            values[l] =
+                finite_or("objective", 0.5 * p.ww + c * self.loss[l], || self.rows.max_squared_norm())?;
             if !lane.is_running {
                 continue;
             }
@@ -394,7 +410,7 @@ impl<'a, const L: usize> Newton<'a, L> {
                 NewtonStop::RelativeGap(_) => p.gg,
                 NewtonStop::Gradient(_) => p.gg + c * c * p.intercept,
             };
-            let squared = finite("gradient", squared, &self.sweep.design)?;
+            let squared = finite_or("gradient", squared, || self.rows.max_squared_norm())?;
             lane.observe(values[l], squared, p.gg);
             let (accuracy, limit) = (stop.accuracy(&lane.report), stop.limit(l));
             (worst, left, steps) = (worst.max(accuracy), left + 1, steps.max(lane.report.steps));
@@ -402,7 +418,7 @@ impl<'a, const L: usize> Newton<'a, L> {
         }
         self.monitor.poll()?;
         if left > 0 {
-            let search = self.slopes.is_none().then_some(SearchProgress {
+            let search = (!self.keeps_dual).then_some(SearchProgress {
                 c,
                 lanes_left: left,
                 passes: self.work.passes,
@@ -412,22 +428,19 @@ impl<'a, const L: usize> Newton<'a, L> {
         Ok(values)
     }
 
-    fn minimise_over_intercept<O: Objective<L>>(&mut self, objective: &O) {
-        let shift = intercept::smooth_shift(objective, &self.z);
+    fn minimise_over_intercept<O>(&mut self, objective: &O) -> Result<()>
+    where
+        R: TermPasses<O, L>,
+    {
+        let shift = self.rows.shift_to_optimum(objective)?;
         if shift != [0.0; L] {
-            let (bias, last) = (self.bias(), self.w.len() - 1);
+            let (bias, last) = (self.bias, self.w.len() - 1);
             for l in 0..L {
                 self.w[last][l] += shift[l] / bias;
             }
-            for_chunks(&mut self.z, |_, z| {
-                for z in z {
-                    for l in 0..L {
-                        z[l] += shift[l];
-                    }
-                }
-            });
             self.is_evaluated = false;
         }
+        Ok(())
     }
 
     /// Replaces the certificates of finished lanes by ones that owe nothing to updated decision values: the
@@ -435,24 +448,20 @@ impl<'a, const L: usize> Newton<'a, L> {
     /// (one pass), since updates over many steps leave rounding errors that a huge cost multiplies. Lanes
     /// that are not good enough after all run again, the first time from the fresh values, the second time
     /// with a step whatever the gradient says; then the answer is false.
-    fn confirm<O: Objective<L>>(
+    fn confirm<O>(
         &mut self,
         objective: &O,
         c: f64,
         stop: &NewtonStop<L>,
         lanes: &mut [LaneProgress; L],
-    ) -> Result<bool> {
+    ) -> Result<bool>
+    where
+        R: TermPasses<O, L>,
+    {
         let products = self.products(c);
-        let stale = &self.z;
-        let [terms] = sum_entries(stale.len(), |i| {
-            let [value, slope, _] = objective.all(i, &stale[i]);
-            [std::array::from_fn::<f64, L, _>(|l| value[l] - slope[l] * stale[i][l])]
-        });
-        self.sweep.decisions(&self.w, &mut self.step_z);
+        let [terms, losses] = self.rows.decide_anew(objective, &self.w)?;
         self.work.passes += 1.0;
         self.monitor.poll()?;
-        let fresh = &self.step_z;
-        let [losses] = sum_entries(fresh.len(), |i| [objective.value(i, &fresh[i])]);
         let mut is_good = true;
         for l in 0..self.n_lanes {
             let (p, lane) = (&products[l], &mut lanes[l]);
@@ -470,7 +479,6 @@ impl<'a, const L: usize> Newton<'a, L> {
                 lane.report.certificate = certificate;
             }
         }
-        std::mem::swap(&mut self.z, &mut self.step_z);
         self.is_evaluated = is_good;
         Ok(is_good)
     }
@@ -487,8 +495,7 @@ impl<'a, const L: usize> Newton<'a, L> {
         let products = self.products_left();
         let limits = CgLimits { accuracy, squared_residual, residual_per_fall: 0.0, products };
         let (outcome, mut read) = self.solve_for_step(c, &matrix, &limits, running)?;
-        let Self { sweep, curvature, step, step_z, product_z, .. } = self;
-        read += Finish { step, length: &outcome.last_length, curvature, product_z }.run(sweep, step_z);
+        read += self.rows.finish(&self.step, &outcome.last_length)?;
         self.count(read);
         self.work.products += outcome.products;
         self.monitor.poll()?;
@@ -511,8 +518,7 @@ impl<'a, const L: usize> Newton<'a, L> {
         limits: &CgLimits<L>,
         running: [bool; L],
     ) -> Result<(CgOutcome<L>, usize)> {
-        let Self { sweep, monitor, w, h, curvature, step, step_z, product_z, cg, .. } = self;
-        let parts = sweep.parts().to_vec();
+        let Self { rows, monitor, w, h, step, cg, .. } = self;
         let n_penalised = w.len() - usize::from(self.is_free);
         let gradient = |j: usize| -> [f64; L] {
             let inside = if j < n_penalised { 1.0 } else { 0.0 };
@@ -520,21 +526,7 @@ impl<'a, const L: usize> Newton<'a, L> {
         };
         let mut read = 0;
         let outcome = cg.solve(gradient, matrix, limits, running, step, |p, length, out| {
-            let blocks = split(&parts, product_z).into_iter().zip(split(&parts, step_z));
-            let is_first = *length == [0.0; L];
-            let steps = blocks
-                .zip(&parts)
-                .map(|((product_z, step_z), part)| Product {
-                    p,
-                    length,
-                    is_first,
-                    curvature: &curvature[part.clone()],
-                    product_z,
-                    step_z,
-                    read: 0,
-                })
-                .collect();
-            read += sweep.scatter(out, steps).iter().map(|s| s.read).sum::<usize>();
+            read += rows.multiply(p, length, out)?;
             monitor.poll()?;
             for_chunks(&mut out[..n_penalised], |start, out| {
                 for (out, p) in out.iter_mut().zip(&p[start..]) {
@@ -570,8 +562,8 @@ impl<'a, const L: usize> Newton<'a, L> {
     fn allowance(&self) -> usize {
         match self.dense_cost.filter(|_| self.is_dense) {
             None => STALE_DIAGONAL,
-            Some(passes) if self.slopes.is_some() && passes < DEAR => 0,
-            Some(passes) if self.slopes.is_some() => (passes / 2.0) as usize,
+            Some(passes) if self.keeps_dual && passes < DEAR => 0,
+            Some(passes) if self.keeps_dual => (passes / 2.0) as usize,
             Some(passes) => 1 + (passes / self.n_lanes as f64) as usize,
         }
     }
@@ -584,20 +576,15 @@ impl<'a, const L: usize> Newton<'a, L> {
             return Ok(kept.matrix);
         }
         if self.gram.is_none() {
-            let mean = mean_over_lanes(&self.curvature, self.n_lanes);
-            self.count(mean.iter().filter(|m| **m != 0.0).count());
+            let Curvature { mut gram, largest, read } = self.rows.curvature(self.n_lanes, self.is_dense)?;
+            self.count(read);
             self.work.factorisations += usize::from(self.is_dense);
-            self.gram = Some(if self.is_dense {
-                Gram::Dense(hessian::curvature_matrix(&self.sweep, &mean))
-            } else {
+            if let Gram::Diagonal(diagonal) = &mut gram {
                 // A free intercept without curvature would make a singular matrix.
-                let least = mean.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
-                let mut diagonal = squares(&mut Sweep::new(self.sweep.design, self.monitor), &mean);
-                diagonal[self.w.len() - usize::from(self.is_free)..]
-                    .iter_mut()
-                    .for_each(|d| *d = d.max(least));
-                Gram::Diagonal(diagonal)
-            });
+                let free = self.w.len() - usize::from(self.is_free);
+                diagonal[free..].iter_mut().for_each(|d| *d = d.max(largest));
+            }
+            self.gram = Some(gram);
             self.monitor.poll()?;
         }
         let gram = self.gram.as_ref().expect("made above");
@@ -605,13 +592,16 @@ impl<'a, const L: usize> Newton<'a, L> {
     }
 
     /// Moves each running lane along its step; false for lanes in which no step length makes progress.
-    fn search_line<O: Objective<L>>(
+    fn search_line<O>(
         &mut self,
         objective: &O,
         c: f64,
         values: &[f64; L],
         lanes: &[LaneProgress; L],
-    ) -> [bool; L] {
+    ) -> Result<[bool; L]>
+    where
+        R: TermPasses<O, L>,
+    {
         let (w, s, h) = (&self.w, &self.step, &self.h);
         let n_penalised = self.penalised().end;
         let [ww, ws, ss, hs] = sum_entries(w.len(), |j| {
@@ -632,17 +622,11 @@ impl<'a, const L: usize> Newton<'a, L> {
             square: 0.5 * ss[l],
             is_running: lanes[l].is_running,
         });
-        let lengths = line_search::lengths(objective, c, &self.z, &self.step_z, &rays);
-        for (x, step) in [(&mut self.w, &self.step), (&mut self.z, &self.step_z)] {
-            for_chunks(x, |start, x| {
-                for (x, s) in x.iter_mut().zip(&step[start..]) {
-                    for l in 0..L {
-                        x[l] += lengths[l] * s[l];
-                    }
-                }
-            });
-        }
+        let rows = &mut self.rows;
+        let lengths = line_search::lengths(c, &rays, |lengths| rows.losses(objective, lengths))?;
+        line_search::advance(&mut self.w, &self.step, &lengths);
+        self.rows.advance(&lengths)?;
         self.is_evaluated = false;
-        lengths.map(|length| length > 0.0)
+        Ok(lengths.map(|length| length > 0.0))
     }
 }

@@ -45,8 +45,9 @@
 //! times the distance there instead of 1.2 (a9a, squared hinge, C = 16) after two products of the conjugate
 //! gradient.
 
-use super::Newton;
 use super::cg::CgLimits;
+use super::row_state::Passes;
+use super::{InMemory, Newton};
 use crate::fit::certificate;
 use crate::fit::dual::active::{ActiveSet, below, random};
 use crate::fit::dual::{DualLoss, Method, Visit, epoch_in_order, penalty};
@@ -86,7 +87,7 @@ impl DualPoint {
     pub fn from_slopes<T: DualLoss>(
         problem: &Problem<'_>,
         loss: T,
-        newton: &Newton<'_, 1>,
+        newton: &InMemory<'_, 1>,
         seed: u64,
         monitor: &dyn Monitor,
     ) -> Result<Self> {
@@ -103,7 +104,7 @@ impl DualPoint {
         }
         let mut method = loss.method(y, cost);
         method.start_at(&newton.alpha(y));
-        let bends = |i: &u32| newton.curvature[*i as usize] != [0.0];
+        let bends = |i: &u32| newton.rows.curvature[*i as usize] != [0.0];
         *method.active() = ActiveSet::of(in_blocks((0..y.len() as u32).filter(bends).collect_large(), seed));
         let mut visit = Visit { w: &mut w, offset };
         let visited = epoch_in_order(&mut method, &problem.design(bias), &mut visit, monitor)?.visited;
@@ -129,7 +130,7 @@ impl DualPoint {
     pub fn from_step<T: DualLoss>(
         problem: &Problem<'_>,
         loss: T,
-        newton: &mut Newton<'_, 1>,
+        newton: &mut InMemory<'_, 1>,
         products: usize,
     ) -> Result<Option<Self>> {
         let Problem { y, cost, .. } = *problem;
@@ -143,9 +144,9 @@ impl DualPoint {
         for_chunks(&mut alpha, |start, alpha| {
             for (k, a) in alpha.iter_mut().enumerate() {
                 let i = start + k;
-                let [bend] = newton.curvature[i];
+                let [bend] = newton.rows.curvature[i];
                 if bend != 0.0 {
-                    let moved = newton.step_z[i][0] + length * newton.product_z[i][0];
+                    let moved = newton.rows.step_z[i][0] + length * newton.rows.product_z[i][0];
                     *a = (*a - y[i] * bend * moved).clamp(0.0, loss.upper(cost[i]));
                 }
             }
@@ -156,7 +157,7 @@ impl DualPoint {
         }
         let signed: Vec<f64> = alpha.iter().zip(y).map(|(a, y)| a * y).collect_large();
         let mut w = memory::zeros(newton.w.len());
-        newton.sweep.weighted_sum(&signed, &mut w);
+        newton.rows.sweep.weighted_sum(&signed, &mut w);
         newton.monitor.poll()?;
         w.truncate(w.len() - usize::from(is_free));
         visited += alpha.iter().filter(|a| **a != 0.0).count();
@@ -166,8 +167,8 @@ impl DualPoint {
     }
 
     /// What is known of this point beside the weights of `newton`, whose decision values are fresh.
-    pub fn evidence(&self, newton: &Newton<'_, 1>, y: &[f64]) -> Evidence {
-        let margins = newton.z.iter().zip(y).map(|([z], y)| z * y).collect_large();
+    pub fn evidence(&self, newton: &InMemory<'_, 1>, y: &[f64]) -> Evidence {
+        let margins = newton.rows.margins(y);
         let distance = certificate::distance(&self.w, &newton.w.as_flattened()[..self.w.len()]);
         // Of the slopes' weights, and of the way onto the constraint.
         let additions = 2.0 * y.len() as f64 + OF_A_LOGIT;
@@ -175,7 +176,7 @@ impl DualPoint {
     }
 }
 
-impl Newton<'_, 1> {
+impl<R: Passes<1>> Newton<'_, R, 1> {
     /// About the distance of the evaluated point to the optimum, `1/2 g'M^-1 g`, where a factor has been
     /// kept.
     pub(super) fn distance_estimate(&self) -> Option<f64> {
@@ -218,7 +219,7 @@ mod tests {
         loss: T,
         steps: usize,
     ) -> std::result::Result<bool, TestCaseError> {
-        let mut newton = Newton::<1>::new(problem, 1, true, &Silent);
+        let mut newton = InMemory::<1>::new(problem, 1, true, &Silent);
         let objective = Weighted { loss, y: problem.y, cost: problem.cost };
         let [report] = newton.minimise(&objective, 1.0, &NewtonStop::RelativeGap(1e-12), steps).unwrap();
         newton.evaluate(&objective).unwrap();

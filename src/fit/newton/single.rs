@@ -12,8 +12,9 @@
 //! brings the reported gap close to the truth.
 
 use super::polish::DualPoint;
+use super::row_state::Passes;
 use super::sample::{self, Sample};
-use super::{Kept, Newton};
+use super::{InMemory, Kept, Newton};
 use crate::Result;
 use crate::fit::dual::DualLoss;
 use crate::fit::monitor::Monitor;
@@ -27,7 +28,6 @@ use crate::fit::stop::{LaneReport, NewtonStop};
 use crate::fit::sweep::sum;
 use crate::loss::Loss;
 use crate::memory;
-use crate::memory::CollectLarge;
 
 /// Fits a smooth loss to the relative duality gap `params.tol`; without a start point from one on a sample of
 /// the rows, if rows are many ([`sample`]). Without `polishes` the slopes are the only dual point.
@@ -72,15 +72,15 @@ fn solve_with<'a, T: DualLoss>(
         let polish = if polish == Polish::Never { Polish::Never } else { Polish::ToEnd };
         solve_with(&sample.problem(problem), loss, &params, &Start::default(), polish, monitor)
     });
-    let mut newton = Newton::<1>::new(problem, 1, true, monitor);
+    let mut newton = InMemory::<1>::new(problem, 1, true, monitor);
     if let Some((found, kept)) = rough.transpose()? {
         newton.work.passes += found.passes / SAMPLED_ONE_IN as f64;
         // The sample was as hard as all rows will be.
         newton.is_dense |= newton.dense_cost.is_some_and(|cost| found.passes > cost);
         newton.preconditioner = kept.map(|kept| Kept { made_for: None, ..kept });
-        newton.start_at(&Start { w: Some((found.w, found.intercept)), ..Start::default() });
+        newton.start_at(&Start { w: Some((found.w, found.intercept)), ..Start::default() })?;
     } else {
-        newton.start_at(start);
+        newton.start_at(start)?;
     }
     let objective = Weighted { loss, y: problem.y, cost: problem.cost };
     let (report, point) = if polish != Polish::Never {
@@ -106,7 +106,7 @@ fn solve_with<'a, T: DualLoss>(
 /// [`Newton::minimise`] to a gap by the better of two dual points, which is returned if it is not that of the
 /// slopes.
 fn minimise_polished<T: DualLoss>(
-    newton: &mut Newton<'_, 1>,
+    newton: &mut InMemory<'_, 1>,
     problem: &Problem<'_>,
     objective: &Weighted<'_, T>,
     params: &Params,
@@ -164,10 +164,10 @@ fn minimise_polished<T: DualLoss>(
 const LEAST_PRODUCTS: usize = 2;
 
 /// Products of a step in the dual at most, beside the one that its weights take.
-fn affordable_products(newton: &Newton<'_, 1>) -> usize {
+fn affordable_products(newton: &InMemory<'_, 1>) -> usize {
     let passes = POLISH_SHARE * newton.price();
-    let curved = newton.curvature.iter().filter(|bend| **bend != [0.0]).count();
-    let products = (passes * newton.z.len() as f64 / curved.max(1) as f64) as usize;
+    let curved = newton.rows.curvature.iter().filter(|bend| **bend != [0.0]).count();
+    let products = (passes * newton.rows.z.len() as f64 / curved.max(1) as f64) as usize;
     products.saturating_sub(1)
 }
 
@@ -193,7 +193,7 @@ impl Goals {
         Self { tol, polish, slopes: POLISH_AT * curvature.sqrt() * tol, distance: POLISH_NEAR * tol }
     }
 
-    fn way(&self, newton: &Newton<'_, 1>, report: &LaneReport, is_end: bool) -> Way {
+    fn way(&self, newton: &InMemory<'_, 1>, report: &LaneReport, is_end: bool) -> Way {
         let (gap, Certificate { primal, dual }) = (report.relative_gap(), report.certificate);
         let is_enough = gap <= self.tol;
         if dual <= 0.0 || is_enough && self.polish != Polish::Closely {
@@ -224,44 +224,66 @@ impl Goals {
     }
 }
 
+/// How far the weights `w(a)` of the slopes are from those of a point.
+#[derive(Clone, Copy, Debug)]
+pub struct Spread {
+    /// `|w(a) - w|`,
+    pub distance: f64,
+    /// give or take this,
+    pub drift: f64,
+    /// and for that of so many additions behind each entry of `w(a)`.
+    pub additions: f64,
+}
+
+impl<R: Passes<L>, const L: usize> Newton<'_, R, L> {
+    /// Of the slopes of a lane, for `C = 1`: `w(a)` is `-h`, and `w - w(a)` the gradient.
+    pub fn spread(&self, lane: usize) -> Spread {
+        let products = &self.products(1.0)[lane];
+        let (n, d) = (self.rows.n_rows() as f64, self.w.len() as f64);
+        let distance = products.gg.sqrt() * (1.0 + f64::EPSILON * d);
+        // A weight's part of the difference is rounded once more.
+        let drift = f64::EPSILON * (products.ww.sqrt() + products.hh.sqrt());
+        Spread { distance, drift, additions: n }
+    }
+}
+
 /// What only a single fit has.
-impl Newton<'_, 1> {
+impl<R: Passes<1>> Newton<'_, R, 1> {
     /// Moves to the weights of `start`, if it has any; one pass.
-    pub fn start_at(&mut self, start: &Start) {
+    ///
+    /// # Errors
+    /// Those of [`Newton::refresh`].
+    pub fn start_at(&mut self, start: &Start) -> Result<()> {
         if let Some((w, b)) = &start.w {
             self.w.as_flattened_mut()[..w.len()].copy_from_slice(w);
             if self.bias() != 0.0 {
                 self.w[w.len()] = [b / self.bias()];
             }
-            self.refresh();
+            self.refresh()?;
         }
+        Ok(())
     }
+}
 
+/// What only one in memory has.
+impl InMemory<'_, 1> {
     /// The objective at decision values computed anew, for `C = 1`; one pass.
     fn fresh_value<T: Loss>(&mut self, objective: &Weighted<'_, T>) -> Result<f64> {
-        self.refresh();
-        self.monitor.poll()?;
-        let (z, products) = (&self.z, self.products(1.0));
+        self.refresh()?;
+        let (z, products) = (&self.rows.z, self.products(1.0));
         let [losses] = sum(z.len(), |i| objective.value(i, &z[i]));
         Ok(0.5 * products[0].ww + losses)
     }
 
     /// Dual variables `a_i = -y_i f_i'(z_i)` of the last evaluated point, for `C = 1`.
     pub fn alpha(&self, y: &[f64]) -> Vec<f64> {
-        let slopes = self.slopes.as_ref().expect("asked for in `new`");
-        slopes.iter().zip(y).map(|([slope], y)| -y * slope).collect_large()
+        self.rows.alpha(y)
     }
 
-    /// What is known at decision values computed anew, for `C = 1`: `w(a)` is `-h`, and `w - w(a)` the
-    /// gradient.
+    /// What is known at decision values computed anew, for `C = 1`.
     pub(super) fn evidence(&self, y: &[f64]) -> Evidence {
-        let margins = self.z.iter().zip(y).map(|([z], y)| z * y).collect_large();
-        let [products] = self.products(1.0);
-        let (n, d) = (self.z.len() as f64, self.w.len() as f64);
-        let distance = products.gg.sqrt() * (1.0 + f64::EPSILON * d);
-        // A weight's part of the difference is rounded once more.
-        let drift = f64::EPSILON * (products.ww.sqrt() + products.hh.sqrt());
-        Evidence { margins, distance, drift, additions: n, alpha: None }
+        let Spread { distance, drift, additions } = self.spread(0);
+        Evidence { margins: self.rows.margins(y), distance, drift, additions, alpha: None }
     }
 
     /// Wraps a finished point.

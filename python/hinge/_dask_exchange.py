@@ -1,0 +1,319 @@
+"""The side of the client: shards on the workers, round trips to all of them, and workers that are lost."""
+
+from __future__ import annotations
+
+import gc
+import time
+import uuid
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from threading import Thread
+from traceback import clear_frames
+from typing import Any
+
+import numpy as np
+from distributed import CancelledError, Client, wait
+
+from hinge._dask_parts import Part, targets
+from hinge._dask_shards import Answer, Node, PartFacts, Setup, ShardActor, describe, end_fit, reduced
+
+_PATIENCE = 30.0
+"""Seconds for which a worker that does not answer is waited for, until the scheduler says what has become of it."""
+
+_ATTEMPTS = 20
+"""How often shards are loaded again at most in one round."""
+
+_PAUSE = 0.1
+"""Seconds before the second of these attempts; before each further one so much more."""
+
+_TICK = 2.0
+"""Seconds after which a worker that should have a shard by now is looked for."""
+
+_OF_DATA = (ValueError, TypeError, MemoryError, NotImplementedError)
+"""Errors that another worker would meet, too."""
+
+
+@dataclass
+class Traffic:
+    """What a fit has sent and received.
+
+    Attributes
+    ----------
+    n_workers, n_shards : int
+        Workers that had shards, and shards.
+    rounds : int
+        Requests to all workers, each with its answers.
+    bytes_sent, bytes_received : int
+        Of vectors, all workers together.
+    seconds : float
+        Of the whole fit, loading the shards included.
+    seconds_loading : float
+        Until the first request.
+    seconds_working : float
+        Of the slowest worker in each round.
+    seconds_waiting : float
+        Of rounds, beyond the work of their slowest worker: transport and reduction.
+    n_reloaded : int
+        Shards that were loaded again because a worker was lost.
+    """
+
+    n_workers: int = 0
+    n_shards: int = 0
+    rounds: int = 0
+    bytes_sent: int = 0
+    bytes_received: int = 0
+    seconds: float = 0.0
+    seconds_loading: float = 0.0
+    seconds_working: float = 0.0
+    seconds_waiting: float = 0.0
+    n_reloaded: int = 0
+
+    def line(self) -> str:
+        """In one line."""
+        sent, received = self.bytes_sent / 1e6, self.bytes_received / 1e6
+        return (
+            f"{self.n_shards} shards on {self.n_workers} workers: {self.rounds} rounds, {sent:.1f} MB sent, "
+            f"{received:.1f} MB received, {self.seconds:.1f} s, of these {self.seconds_loading:.1f} loading, "
+            f"{self.seconds_working:.1f} working, {self.seconds_waiting:.1f} waiting"
+        )
+
+
+@dataclass
+class _Seat:
+    """A shard and where it is."""
+
+    part: Part
+    number: int
+    future: Any = None
+    actor: Any = None
+    address: str = ""
+    facts: Sequence[float] = field(default_factory=list)
+
+
+class LostShardError(RuntimeError):
+    """The data of a shard were in the memory of a worker that is gone, and nowhere else."""
+
+
+def described(client: Client, parts: Sequence[Part], data: Sequence[Any]) -> list[tuple[Part, PartFacts]]:
+    """What is in each part, without those that have no rows. Checks them on the workers."""
+    futures = [
+        client.submit(describe, part.number, future, part.is_fixed, pure=False)
+        for part, future in zip(parts, data, strict=True)
+    ]
+    return [pair for pair in zip(parts, client.gather(futures), strict=True) if pair[1].n_rows]
+
+
+def _lost(seat: _Seat) -> LostShardError:
+    return LostShardError(
+        f"shard {seat.number} ({seat.part.name}): its data were only in the memory of a worker that is gone. "
+        "Give parts that can be loaded again: paths, delayed parts, or arrays that were not scattered"
+    )
+
+
+class Shards:
+    """The shards of a fit; a context that gives their memory back."""
+
+    def __init__(self, client: Client, parts: Sequence[Part], setup: Setup):
+        self._client = client
+        self._setup = replace(setup, fit=uuid.uuid4().hex)
+        self._seats = [_Seat(part, number) for number, part in enumerate(parts)]
+        self._request: np.ndarray = np.empty(0)
+        self._nodes: dict[Node, Answer] = {}
+        self._new: list[int] = []
+        self._attempts = 0
+        self.traffic = Traffic(n_shards=len(self._seats))
+
+    def __enter__(self) -> Shards:
+        try:
+            self._place(self._seats)
+        except BaseException as error:
+            self.cancel(error)
+            raise
+        self.traffic.n_workers = len({seat.address for seat in self._seats})
+        return self
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if error is None:
+            self.close()
+        else:
+            self.cancel(error)
+
+    def cancel(self, error: BaseException) -> None:
+        """Give up all shards because of an exception, whose traceback must not keep them. Does not wait."""
+        for seat in self._seats:
+            if seat.future is not None:
+                seat.future.release()
+        if not isinstance(error, Exception):
+            # Ctrl-C, which whoever catches it may hold for long, with the frames of all that was waited for.
+            clear_frames(error.__traceback__)
+        self.close()
+        Thread(target=self._end_everywhere, daemon=True).start()
+
+    def _end_everywhere(self) -> None:
+        with suppress(Exception):  # the client may be closed, the scheduler gone: then there is nothing to end
+            self._client.run(end_fit, self._setup.fit, on_error="ignore")
+
+    def close(self) -> None:
+        """Give up all shards; does not wait."""
+        for seat in self._seats:
+            seat.future = seat.actor = None
+        self._nodes = {}
+        # Calls of actors leave circles behind that know them, and errors of lost workers have frames that do.
+        gc.collect()
+
+    def facts(self) -> list[float]:
+        """What the shards say of their rows: sums, and the largest of the last number."""
+        table = np.array([seat.facts for seat in self._seats])
+        return [*table[:, :-1].sum(axis=0).tolist(), float(table[:, -1].max())]
+
+    # Places.
+
+    def _place(self, seats: Sequence[_Seat]) -> None:
+        """Load parts where their data are, and make their shards there; again where workers are lost meanwhile."""
+        for attempt in range(_ATTEMPTS):
+            seats = self._try_to_place(seats)
+            if not seats:
+                return
+            time.sleep(_PAUSE * attempt)
+        raise LostShardError(f"workers were lost {_ATTEMPTS} times while shard {seats[0].number} was loaded")
+
+    def _try_to_place(self, seats: Sequence[_Seat]) -> list[_Seat]:
+        """One attempt; returns the shards whose worker was lost."""
+        data = self._loaded(seats)
+        where = self._client.who_has(list(data.values()))
+        places = [(where.get(data[seat.number].key) or (None,))[0] for seat in seats]
+        threads = self._client.nthreads()
+        chosen = targets([seat.part for seat in seats], places, threads)
+        held = Counter(chosen)
+        for seat, address in zip(seats, chosen, strict=True):
+            share = max(1, threads.get(address or "", 1) // held[address])
+            # Not with other workers allowed: such a task is forgotten where no worker is left for a moment.
+            pinned = {} if address is None else {"workers": [address]}
+            seat.future = self._client.submit(
+                ShardActor, data[seat.number], seat.number, self._setup, share, actor=True, pure=False, **pinned
+            )
+        return [seat for seat, address in zip(seats, chosen, strict=True) if not self._is_placed(seat, address)]
+
+    def _is_placed(self, seat: _Seat, address: str | None) -> bool:
+        """Whether a shard is there, once it should be."""
+        try:
+            while seat.future.status == "pending":
+                with suppress(TimeoutError):
+                    wait(seat.future, timeout=_TICK)
+                if address is not None and address not in self._client.nthreads():
+                    break
+            seat.actor = seat.future.result(timeout=_TICK)
+            seat.address, seat.facts, _ = seat.actor.place().result()
+        except _OF_DATA:
+            raise
+        except Exception:  # whatever the transport raises where a worker ends
+            seat.future = seat.actor = None
+            return False
+        return True
+
+    def _refuse_lost(self, seat: _Seat, future: Any) -> None:
+        if future.status in ("lost", "cancelled"):
+            raise _lost(seat)
+        if future.status == "error":
+            future.result()
+
+    def _loaded(self, seats: Sequence[_Seat]) -> dict[int, Any]:
+        """The data of shards, once they are all there."""
+        data = {seat.number: seat.part.load(self._client) for seat in seats}
+        try:
+            wait(list(data.values()))
+        except CancelledError as error:
+            gone = [seat for seat in seats if data[seat.number].status in ("lost", "cancelled")]
+            raise _lost((gone or seats)[0]) from error
+        for seat in seats:
+            self._refuse_lost(seat, data[seat.number])
+        return data
+
+    # Rounds.
+
+    def ask(self, request: np.ndarray) -> Answer | None:
+        """The answers of all shards to a request, added; None where shards have begun anew and wait for
+        :meth:`resume`.
+        """
+        self.traffic.rounds += 1
+        self._request, self._nodes, self._attempts = request, {}, 0
+        return self._round(self._seats, [request])
+
+    def resume(self, restore: np.ndarray) -> Answer | None:
+        """:meth:`ask` after the shards that have begun anew have been told what the others know."""
+        new = [self._seats[number] for number in self._new]
+        return self._round(new, [restore, self._request])
+
+    def _round(self, seats: Sequence[_Seat], requests: Sequence[np.ndarray]) -> Answer | None:
+        start = time.perf_counter()
+        by_address: dict[str, list[_Seat]] = {}
+        for seat in seats:
+            by_address.setdefault(seat.address, []).append(seat)
+        lost: list[_Seat] = []
+        slowest = 0.0
+        for request in requests:
+            sent = {address: self._start(held, request) for address, held in by_address.items() if held not in lost}
+            slow = 0.0
+            for address, future in sent.items():
+                try:
+                    nodes, seconds = future.result()
+                except Exception as error:  # whatever the transport raises where a worker ends
+                    self._refuse_living(address, error)
+                    lost += by_address.pop(address)
+                    continue
+                slow = max(slow, seconds)
+                if request is requests[-1]:
+                    self._take(nodes)
+            slowest += slow
+        self.traffic.seconds_working += slowest
+        self.traffic.seconds_waiting += time.perf_counter() - start - slowest
+        self._new = [seat.number for seat in lost]
+        if lost:
+            self._replace(lost)
+            return None
+        ((sums, maxima),) = reduced(self._nodes, len(self._seats)).values()
+        return np.require(sums, requirements=("C", "A")), np.require(maxima, requirements=("C", "A"))
+
+    def _start(self, held: Sequence[_Seat], request: np.ndarray) -> Any:
+        self.traffic.bytes_sent += request.nbytes
+        numbers = [seat.number for seat in held]
+        try:
+            return held[0].actor.ask(numbers, len(self._seats), request)
+        except RuntimeError as error:  # an actor that is known to be lost
+            return _Failed(error)
+
+    def _take(self, nodes: dict[Node, Answer]) -> None:
+        self.traffic.bytes_received += sum(sums.nbytes + maxima.nbytes for sums, maxima in nodes.values())
+        self._nodes |= nodes
+
+    def _refuse_living(self, address: str, error: Exception) -> None:
+        """Raise the error of a worker that lives on."""
+        if isinstance(error, _OF_DATA):
+            raise error
+        end = time.monotonic() + _PATIENCE
+        while address in self._client.scheduler_info(n_workers=-1)["workers"]:
+            if time.monotonic() > end:
+                raise error
+            time.sleep(0.1)
+
+    def _replace(self, lost: Sequence[_Seat]) -> None:
+        """Load the parts of lost shards again, on whatever workers there are."""
+        self._attempts += 1
+        if self._attempts > _ATTEMPTS:
+            raise LostShardError(f"workers were lost {_ATTEMPTS} times within one step of the fit")
+        for seat in lost:
+            seat.future = seat.actor = None
+        self._place(lost)
+        self.traffic.n_reloaded += len(lost)
+
+
+class _Failed:
+    """A call that could not be made."""
+
+    def __init__(self, error: Exception):
+        self._error = error
+
+    def result(self) -> Any:
+        raise self._error

@@ -1,0 +1,208 @@
+"""The side of the workers: a part of the rows in memory, and its answers to what a fit asks.
+
+A worker may have several shards. One call asks all of them, so that a round trip brings one message to each worker and
+one back. Answers are added along a binary tree over the numbers of the shards, on the worker as far as it has both
+halves, and at the client from there on: the order of the sums, and with it the bits of the result, depends on how the
+rows are cut into shards, never on which worker has which.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import deque
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from threading import Thread
+from typing import Any
+from weakref import WeakValueDictionary
+
+import numpy as np
+
+from hinge import _native, _validate
+
+Answer = tuple[np.ndarray, np.ndarray]
+"""Sums and maxima."""
+
+Node = tuple[int, int]
+"""Level and place in the tree: the shards ``place * 2**level`` up to those of the next place."""
+
+
+def reduced(nodes: dict[Node, Answer], n_shards: int) -> dict[Node, Answer]:
+    """The nodes with both halves of a node replaced by it, wherever both are there; one that has no sibling in the
+    tree of ``n_shards`` leaves goes up as it is.
+    """
+    nodes, level, width = dict(nodes), 0, n_shards
+    while width > 1:
+        for at in sorted(place for found, place in nodes if found == level):
+            if at % 2 == 1:
+                continue
+            right = at + 1
+            if right >= width:
+                nodes[level + 1, at // 2] = nodes.pop((level, at))
+            elif (level, right) in nodes:
+                nodes[level + 1, at // 2] = _added(nodes.pop((level, at)), nodes.pop((level, right)))
+        level, width = level + 1, (width + 1) // 2
+    return nodes
+
+
+def _added(left: Answer, right: Answer) -> Answer:
+    if left[0].shape != right[0].shape or left[1].shape != right[1].shape:
+        raise RuntimeError("shards have answered different requests")
+    return left[0] + right[0], np.maximum(left[1], right[1])
+
+
+# Parts.
+
+MAGIC = b"hingeBLK"
+"""The first bytes of a block store."""
+
+
+def read_part(path: str) -> tuple[Any, ...]:
+    """Rows, labels and weights (None for none) of a file: a block store or svmlight."""
+    from hinge.blocks import BlockStore
+    from hinge.svmlight import load_svmlight
+
+    with open(path, "rb") as file:
+        is_store = file.read(len(MAGIC)) == MAGIC
+    if is_store:
+        X, y, *weights = BlockStore(path).to_csr()
+        return X, y, weights[0] if weights else None
+    X, y = load_svmlight(path)
+    return X, y, None
+
+
+def as_part(X: Any, y: Any, weight: Any = None) -> tuple[Any, ...]:
+    """The pieces of a partition as one part."""
+    return X, y, weight
+
+
+@dataclass(frozen=True)
+class PartFacts:
+    """What has to be known of all parts before any shard is made."""
+
+    number: int
+    n_rows: int
+    n_features: int
+    is_fixed: bool
+    """Whether the part says how many columns there are; a file only says which is the last with an entry."""
+    classes: np.ndarray
+    totals: np.ndarray
+    """Sums of the sample weights of each class's rows."""
+
+
+def describe(number: int, part: tuple[Any, ...], is_fixed: bool) -> PartFacts:
+    """Check a part and say what is in it."""
+    if part[0].shape[0] == 0:
+        return PartFacts(number, 0, part[0].shape[1], is_fixed, np.empty(0), np.empty(0))
+    X, y, weight = _checked(number, part)
+    classes, ids = np.unique(y, return_inverse=True)
+    totals = np.bincount(ids, weights=weight, minlength=len(classes))
+    return PartFacts(number, X.shape[0], X.shape[1], is_fixed, classes, totals)
+
+
+def _checked(number: int, part: tuple[Any, ...]) -> tuple[Any, Any, Any]:
+    """Checked rows, labels and weights."""
+    try:
+        X, y, weight = part if len(part) == 3 else (*part, None)
+        X, y = _validate.fit_data(X, y, None)
+        _validate.check_entries(X)
+        return X, y, _validate.sample_weights(X, X.shape[0], weight, all_zero=True)
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"part {number}: {error}") from error
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What shards are made with."""
+
+    fit: str
+    C: float
+    classes: np.ndarray
+    factors: np.ndarray
+    """Weight of each class."""
+    n_features: int
+    options: Mapping[str, Any]
+
+
+# Shards.
+
+_SHARDS: WeakValueDictionary[tuple[str, int], ShardActor] = WeakValueDictionary()
+"""The shards of this process by fit and number; a shard ends with its actor."""
+
+
+_ENDED: deque[str] = deque(maxlen=1000)
+"""The last fits that ended by an exception. A shard that was being made then has nobody to end it: the worker keeps an
+actor whose key is gone when it is ready."""
+
+
+def end_fit(fit: str) -> None:
+    """Give the memory of a fit's shards in this process back, also of those that are being made."""
+    _ENDED.append(fit)
+    for key, shard in list(_SHARDS.items()):
+        if key[0] == fit:
+            # Not here: that may wait for a pass, and the worker's event loop must not.
+            Thread(target=shard.close, daemon=True).start()
+
+
+def n_shards_here() -> int:
+    """Shards in the memory of this process."""
+    return len(_SHARDS)
+
+
+class ShardActor:
+    """A part of the rows on a worker, for the time of a fit."""
+
+    def __init__(self, part: tuple[Any, ...], number: int, setup: Setup, n_threads: int):
+        X, y, weight = _checked(number, part)
+        ids = _validate.encode_among(y, setup.classes)
+        with np.errstate(over="ignore"):
+            cost = setup.C * setup.factors[ids] * weight
+        if not np.isfinite(cost.sum()):
+            raise ValueError(f"part {number}: C times the weights of all rows is too large: the sum must be finite")
+        options = {**setup.options, "n_threads": n_threads}
+        X = _widened(X, setup.n_features)
+        self._shard = _validate.call_native(lambda matrix: _native.RowShard(matrix, ids, cost, options), X)
+        self._facts = self._shard.facts()
+        self._key = setup.fit, number
+        _SHARDS[self._key] = self
+        if setup.fit in _ENDED:
+            self.close()
+
+    def place(self) -> tuple[str, list[float], int]:
+        """The worker's address, what the shard says of its rows, and the process."""
+        from distributed import get_worker
+
+        return get_worker().address, self._facts, os.getpid()
+
+    def answer(self, request: np.ndarray) -> Answer:
+        """What this shard answers."""
+        return self._shard.answer(request)
+
+    def ask(self, numbers: list[int], n_shards: int, request: np.ndarray) -> tuple[dict[Node, Answer], float]:
+        """What the shards of these numbers in this process answer, added as far as possible, and the seconds taken."""
+        from distributed import get_worker
+
+        start, fit = time.perf_counter(), self._key[0]
+        request = np.require(request, requirements=("C", "A"))
+        shards = [_SHARDS[fit, number] for number in numbers]
+        if len(shards) == 1:
+            answers = [shards[0].answer(request)]
+        else:
+            with ThreadPoolExecutor(min(len(shards), get_worker().state.nthreads)) as pool:
+                answers = list(pool.map(lambda shard: shard.answer(request), shards))
+        nodes = {(0, number): answer for number, answer in zip(numbers, answers, strict=True)}
+        return reduced(nodes, n_shards), time.perf_counter() - start
+
+    def close(self) -> None:
+        """Give the memory back once a request under way is answered."""
+        _SHARDS.pop(self._key, None)
+        self._shard.close()
+
+
+def _widened(X: Any, n_features: int) -> Any:
+    """Sparse rows with so many columns, at least as many as they have."""
+    if X.shape[1] == n_features:
+        return X
+    return type(X)((X.data, X.indices, X.indptr), shape=(X.shape[0], n_features))

@@ -1,0 +1,256 @@
+//! What Newton asks of the rows, and its answers in memory.
+//!
+//! Newton keeps what has an entry per column (weights, directions, gradients) and decides; decision values,
+//! slopes and curvatures, which have an entry per row, stay where the rows are and are asked for sums only.
+//! [`RowState`] is that place in memory; `crate::shards` has rows elsewhere.
+
+use super::hessian;
+use super::line_search;
+use super::passes::{Finish, Product, Slopes, mean_over_lanes, squares};
+use super::preconditioner::Gram;
+use crate::Result;
+use crate::fit::intercept;
+use crate::fit::monitor::Monitor;
+use crate::fit::objective::Objective;
+use crate::fit::sweep::{Sweep, for_chunks, split, sum_entries};
+use crate::matrix::Rows;
+use crate::matrix::design::Design;
+use crate::matrix::lanes::Block;
+use crate::memory::CollectLarge;
+
+/// What an evaluation finds beside the sum of the gradients.
+#[derive(Clone, Copy, Debug)]
+pub struct LossSums<const L: usize> {
+    /// Sums of the terms.
+    pub loss: [f64; L],
+    /// Rows read.
+    pub read: usize,
+}
+
+/// `sum_i D_i x_i x_i'`, or its diagonal, for the mean curvatures `D_i` over lanes.
+pub struct Curvature {
+    /// The sum.
+    pub gram: Gram,
+    /// Largest of the mean curvatures, and above 0.
+    pub largest: f64,
+    /// Rows read.
+    pub read: usize,
+}
+
+/// Rows with what a minimisation knows of each, somewhere: what is asked of them whatever is minimised. A
+/// cancelled pass has meaningless results; the caller polls its monitor.
+///
+/// # Errors
+/// Of all methods: those of the place where the rows are, none in memory.
+pub trait Passes<const L: usize> {
+    /// Number of rows.
+    fn n_rows(&self) -> usize;
+    /// Largest squared norm of a row, to explain an overflow.
+    fn max_squared_norm(&self) -> f64;
+    /// Decision values of the weights.
+    #[allow(clippy::missing_errors_doc)] // of the trait
+    fn decide(&mut self, w: &Block<L>) -> Result<()>;
+    /// The mean curvature over the first `n_lanes` lanes as a matrix, or its diagonal.
+    #[allow(clippy::missing_errors_doc)]
+    fn curvature(&mut self, n_lanes: usize, is_dense: bool) -> Result<Curvature>;
+    /// Writes `sum_i D_i (p.x_i) x_i` and returns the number of rows read. `length` is that of the step along
+    /// the direction before, none at first.
+    #[allow(clippy::missing_errors_doc)]
+    fn multiply(&mut self, p: &[[f64; L]], length: Option<&[f64; L]>, out: &mut Block<L>) -> Result<usize>;
+    /// Completes the decision values of the step, whose last part is `length` times the direction before;
+    /// returns the number of rows read.
+    #[allow(clippy::missing_errors_doc)]
+    fn finish(&mut self, step: &Block<L>, length: &[f64; L]) -> Result<usize>;
+    /// Goes so many steps.
+    #[allow(clippy::missing_errors_doc)]
+    fn advance(&mut self, lengths: &[f64; L]) -> Result<()>;
+}
+
+/// What is asked of rows about the terms `O` of an objective.
+///
+/// # Errors
+/// As for [`Passes`].
+pub trait TermPasses<O, const L: usize>: Passes<L> {
+    /// Shifts the decision values to the minimum of the terms along the intercept; returns by how much.
+    #[allow(clippy::missing_errors_doc)]
+    fn shift_to_optimum(&mut self, terms: &O) -> Result<[f64; L]>;
+    /// Writes `sum_i f_i'(z_i) x_i`; keeps slopes and curvatures.
+    #[allow(clippy::missing_errors_doc)]
+    fn evaluate(&mut self, terms: &O, h: &mut Block<L>) -> Result<LossSums<L>>;
+    /// Sums of the terms at so many steps from here.
+    #[allow(clippy::missing_errors_doc)]
+    fn losses(&mut self, terms: &O, lengths: &[f64; L]) -> Result<[f64; L]>;
+    /// Computes the decision values anew; returns `sum_i f_i(z_i) - f_i'(z_i) z_i` at the old ones and
+    /// `sum_i f_i(z_i)` at the new ones.
+    #[allow(clippy::missing_errors_doc)]
+    fn decide_anew(&mut self, terms: &O, w: &Block<L>) -> Result<[[f64; L]; 2]>;
+}
+
+/// Rows in memory, and what a minimisation knows of each.
+pub struct RowState<'a, const L: usize> {
+    /// The rows.
+    pub sweep: Sweep<'a, L>,
+    monitor: &'a dyn Monitor,
+    /// Decision values.
+    pub z: Block<L>,
+    /// `f_i'` at the evaluated point, where they are kept.
+    pub slopes: Option<Block<L>>,
+    /// `f_i''` there.
+    pub curvature: Block<L>,
+    /// `s.x_i` for the step `s`, but for its last part while it is being found.
+    pub step_z: Block<L>,
+    /// `p.x_i` for the last direction.
+    pub product_z: Block<L>,
+}
+
+impl<'a, const L: usize> RowState<'a, L> {
+    /// Starts at zero.
+    pub fn new(design: Design<'a>, keeps_slopes: bool, monitor: &'a dyn Monitor) -> Self {
+        let n = design.n_rows();
+        Self {
+            sweep: Sweep::new(design, monitor),
+            monitor,
+            z: Block::zeros(n),
+            slopes: keeps_slopes.then(|| Block::zeros(n)),
+            curvature: Block::zeros(n),
+            step_z: Block::zeros(n),
+            product_z: Block::zeros(n),
+        }
+    }
+
+    /// Adds to the decision values.
+    pub fn shift(&mut self, shift: &[f64; L]) {
+        for_chunks(&mut self.z, |_, z| {
+            for z in z {
+                for l in 0..L {
+                    z[l] += shift[l];
+                }
+            }
+        });
+    }
+
+    /// `y_i z_i` in the first lane.
+    pub fn margins(&self, y: &[f64]) -> Vec<f64> {
+        self.z.iter().zip(y).map(|(z, y)| z[0] * y).collect_large()
+    }
+
+    /// Dual variables `a_i = -y_i f_i'(z_i)` of the first lane at the last evaluated point.
+    pub fn alpha(&self, y: &[f64]) -> Vec<f64> {
+        let slopes = self.slopes.as_ref().expect("asked for in `new`");
+        slopes.iter().zip(y).map(|(slope, y)| -y * slope[0]).collect_large()
+    }
+}
+
+impl<const L: usize> Passes<L> for RowState<'_, L> {
+    fn n_rows(&self) -> usize {
+        self.z.len()
+    }
+
+    fn max_squared_norm(&self) -> f64 {
+        self.sweep.design.max_squared_norm()
+    }
+
+    fn decide(&mut self, w: &Block<L>) -> Result<()> {
+        self.sweep.decisions(w, &mut self.z);
+        Ok(())
+    }
+
+    fn curvature(&mut self, n_lanes: usize, is_dense: bool) -> Result<Curvature> {
+        let mean = mean_over_lanes(&self.curvature, n_lanes);
+        let read = mean.iter().filter(|m| **m != 0.0).count();
+        let largest = mean.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
+        let gram = if is_dense {
+            Gram::Dense(hessian::curvature_matrix(&self.sweep, &mean))
+        } else {
+            Gram::Diagonal(squares(&mut Sweep::new(self.sweep.design, self.monitor), &mean))
+        };
+        Ok(Curvature { gram, largest, read })
+    }
+
+    fn multiply(&mut self, p: &[[f64; L]], length: Option<&[f64; L]>, out: &mut Block<L>) -> Result<usize> {
+        let Self { sweep, curvature, step_z, product_z, .. } = self;
+        let parts = sweep.parts().to_vec();
+        let blocks = split(&parts, product_z).into_iter().zip(split(&parts, step_z));
+        let steps = blocks
+            .zip(&parts)
+            .map(|((product_z, step_z), part)| Product {
+                p,
+                length: length.unwrap_or(&[0.0; L]),
+                is_first: length.is_none(),
+                curvature: &curvature[part.clone()],
+                product_z,
+                step_z,
+                read: 0,
+            })
+            .collect();
+        Ok(sweep.scatter(out, steps).iter().map(|s| s.read).sum())
+    }
+
+    fn finish(&mut self, step: &Block<L>, length: &[f64; L]) -> Result<usize> {
+        let Self { sweep, curvature, step_z, product_z, .. } = self;
+        Ok(Finish { step, length, curvature, product_z }.run(sweep, step_z))
+    }
+
+    fn advance(&mut self, lengths: &[f64; L]) -> Result<()> {
+        line_search::advance(&mut self.z, &self.step_z, lengths);
+        Ok(())
+    }
+}
+
+impl<O: Objective<L>, const L: usize> TermPasses<O, L> for RowState<'_, L> {
+    fn shift_to_optimum(&mut self, terms: &O) -> Result<[f64; L]> {
+        let shift = intercept::smooth_shift(terms, &self.z);
+        if shift != [0.0; L] {
+            self.shift(&shift);
+        }
+        Ok(shift)
+    }
+
+    fn evaluate(&mut self, terms: &O, h: &mut Block<L>) -> Result<LossSums<L>> {
+        let parts = self.sweep.parts().to_vec();
+        let slopes = match &mut self.slopes {
+            Some(slopes) => split(&parts, slopes).into_iter().map(Some).collect(),
+            None => parts.iter().map(|_| None).collect::<Vec<_>>(),
+        };
+        let steps = split(&parts, &mut self.curvature).into_iter().zip(slopes);
+        let z = &self.z;
+        let none = [0.0; L];
+        let steps = steps
+            .map(|(curvature, slopes)| Slopes {
+                objective: terms,
+                z,
+                curvature,
+                slopes,
+                loss: none,
+                chunk_loss: none,
+                read: 0,
+            })
+            .collect();
+        let steps = self.sweep.scatter(h, steps);
+        let mut loss = [0.0; L];
+        for step in &steps {
+            for l in 0..L {
+                loss[l] += step.loss[l];
+            }
+        }
+        Ok(LossSums { loss, read: steps.iter().map(|s| s.read).sum() })
+    }
+
+    fn losses(&mut self, terms: &O, lengths: &[f64; L]) -> Result<[f64; L]> {
+        Ok(line_search::losses(terms, &self.z, &self.step_z, lengths))
+    }
+
+    fn decide_anew(&mut self, terms: &O, w: &Block<L>) -> Result<[[f64; L]; 2]> {
+        let stale = &self.z;
+        let [old] = sum_entries(stale.len(), |i| {
+            let [value, slope, _] = terms.all(i, &stale[i]);
+            [std::array::from_fn::<f64, L, _>(|l| value[l] - slope[l] * stale[i][l])]
+        });
+        self.sweep.decisions(w, &mut self.step_z);
+        self.monitor.poll()?;
+        let fresh = &self.step_z;
+        let [new] = sum_entries(fresh.len(), |i| [terms.value(i, &fresh[i])]);
+        std::mem::swap(&mut self.z, &mut self.step_z);
+        Ok([old, new])
+    }
+}

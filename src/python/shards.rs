@@ -1,0 +1,169 @@
+//! Binding of [`crate::shards`]: a shard of rows that answers requests, and a fit whose rows are at shards.
+
+use std::sync::Mutex;
+
+use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use super::arrays::{PyMatrix, Slices, copied};
+use super::options::FitOptions;
+use super::outcome::as_dict;
+use super::run::{callback_error, run, unwrap_callback};
+use super::turns::Turns;
+use crate::matrix::{CsrValues, Value};
+use crate::memory;
+use crate::memory::CollectLarge;
+use crate::shards::remote::Exchange;
+use crate::shards::served::{OwnedRows, Served, ShardData};
+use crate::shards::shard::ShardFacts;
+use crate::shards::wire::ShardAnswer;
+use crate::shards::{self, ShardTask};
+use crate::{Error, Result};
+
+/// Numbers of [`ShardFacts`]: those that are added, and the largest squared norm.
+const FACTS: usize = 7;
+
+/// Rows that answer what a fit elsewhere asks of them.
+#[pyclass(frozen, module = "hinge._native")]
+pub struct RowShard {
+    served: Turns<Option<Served>>,
+}
+
+/// Sums and maxima.
+type Answers<'py> = (Bound<'py, PyArray1<f64>>, Bound<'py, PyArray1<f64>>);
+
+#[pymethods]
+impl RowShard {
+    /// Copies and checks the rows.
+    #[new]
+    fn new(
+        py: Python<'_>,
+        matrix: PyMatrix<'_>,
+        class_ids: PyReadonlyArray1<'_, u32>,
+        cost: PyReadonlyArray1<'_, f64>,
+        options: FitOptions,
+    ) -> PyResult<Self> {
+        let (slices, spec) = (matrix.slices()?, options.spec()?);
+        let (classes, cost) = (class_ids.as_slice()?, cost.as_slice()?);
+        let n_threads = options.n_threads;
+        let served = py.detach(|| {
+            memory::catch(|| {
+                let (loss, intercept) = (spec.loss, spec.intercept);
+                let (classes, cost) = (memory::copy(classes), memory::copy(cost));
+                let rows = owned(slices)?;
+                Served::start(ShardData { rows, classes, cost, loss, intercept, n_threads })
+            })
+        })?;
+        Ok(Self { served: Turns::new(Some(served)) })
+    }
+
+    /// What is added over all shards before a fit, and the largest squared norm of a row last.
+    fn facts(&self, py: Python<'_>) -> PyResult<[f64; FACTS]> {
+        let turn = self.served.take(py)?;
+        let ShardFacts { n_rows, n_entries, cost, curvature, max_squared_norm, pairs } =
+            turn.as_ref().ok_or_else(closed)?.facts();
+        Ok([n_rows as f64, n_entries, cost, curvature, pairs[0], pairs[1], max_squared_norm])
+    }
+
+    /// Does what a request says; returns sums and maxima.
+    fn answer<'py>(&self, py: Python<'py>, request: PyReadonlyArray1<'py, f64>) -> PyResult<Answers<'py>> {
+        let mut turn = self.served.take(py)?;
+        let (served, request) = (turn.as_mut().ok_or_else(closed)?, memory::copy(request.as_slice()?));
+        let ShardAnswer { sums, maxima } = py.detach(|| served.answer(request))?;
+        Ok((sums.into_pyarray(py), maxima.into_pyarray(py)))
+    }
+
+    /// Gives the memory back.
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        let mut turn = self.served.take(py)?;
+        let served = turn.take();
+        py.detach(|| drop(served));
+        Ok(())
+    }
+}
+
+fn closed() -> PyErr {
+    PyRuntimeError::new_err("the shard has been closed")
+}
+
+/// A copy of the rows.
+fn owned(slices: Slices<'_>) -> Result<OwnedRows> {
+    macro_rules! sparse {
+        ($x:expr) => {{
+            let narrow = |column: &_| i32::try_from(*column).map_err(|_| too_wide($x.n_cols));
+            Ok(OwnedRows::Sparse {
+                indptr: $x.indptr.iter().map(|p| i64::from(*p)).collect_large(),
+                indices: $x.indices.iter().map(narrow).collect::<Result<_>>()?,
+                values: Value::typed(memory::copy($x.values)),
+                n_cols: $x.n_cols,
+            })
+        }};
+    }
+    let dense = |values: CsrValues, n_rows, n_cols| Ok(OwnedRows::Dense { values, n_rows, n_cols });
+    match slices {
+        Slices::Csr32F32(x) => sparse!(x),
+        Slices::Csr32F64(x) => sparse!(x),
+        Slices::Csr64F32(x) => sparse!(x),
+        Slices::Csr64F64(x) => sparse!(x),
+        Slices::DenseF32(x) => dense(Value::typed(memory::copy(x.values)), x.n_rows, x.n_cols),
+        Slices::DenseF64(x) => dense(Value::typed(memory::copy(x.values)), x.n_rows, x.n_cols),
+    }
+}
+
+fn too_wide(n_cols: usize) -> Error {
+    Error::Parameter { name: "columns of X", value: n_cols.to_string(), rule: "below 2^31 for shards" }
+}
+
+/// A Python callable that takes a request and a function that makes the request for a shard that begins anew,
+/// and returns sums and maxima.
+struct Callback<'a> {
+    exchange: &'a Py<PyAny>,
+    failed: &'a Mutex<Option<PyErr>>,
+}
+
+impl Exchange for Callback<'_> {
+    fn ask(&mut self, request: &[f64], restore: &dyn Fn() -> Vec<f64>) -> Result<ShardAnswer> {
+        let call = |py: Python<'_>| -> PyResult<ShardAnswer> {
+            let exchange = self.exchange.bind(py);
+            let mut reply = exchange.call_method1("ask", (copied(py, request)?,))?;
+            while reply.is_none() {
+                reply = exchange.call_method1("resume", (restore().into_pyarray(py),))?;
+            }
+            let (sums, maxima): (PyReadonlyArray1<'_, f64>, PyReadonlyArray1<'_, f64>) = reply.extract()?;
+            let numbers = |array: &PyReadonlyArray1<'_, f64>| Ok::<_, PyErr>(memory::copy(array.as_slice()?));
+            Ok(ShardAnswer { sums: numbers(&sums)?, maxima: numbers(&maxima)? })
+        };
+        Python::attach(call).map_err(|error| callback_error(error, self.failed))
+    }
+}
+
+/// Fits on rows at shards. `facts` are those of all shards: sums, and the largest norm last. `exchange.ask`
+/// takes a request to all of them and returns the reduced sums and maxima, or None where shards have begun
+/// anew: `exchange.resume` then takes the request that brings those to where the others are.
+#[pyfunction]
+#[pyo3(signature = (exchange, facts, n_shards, n_columns, n_classes, options, progress=None))]
+#[allow(clippy::too_many_arguments)] // the arguments of one Python call
+pub fn fit_shards<'py>(
+    py: Python<'py>,
+    exchange: Py<PyAny>,
+    facts: [f64; FACTS],
+    n_shards: usize,
+    n_columns: usize,
+    n_classes: u32,
+    options: FitOptions,
+    progress: Option<Bound<'py, PyAny>>,
+) -> PyResult<Bound<'py, PyDict>> {
+    let [n_rows, n_entries, cost, curvature, entries, pairs, max_squared_norm] = facts;
+    let spec = options.spec()?;
+    let pairs = [entries, pairs];
+    let facts = ShardFacts { n_rows: n_rows as usize, n_entries, cost, curvature, max_squared_norm, pairs };
+    let (loss, intercept, params) = (spec.loss, spec.intercept, spec.params);
+    let task = ShardTask { facts, n_shards, n_columns, n_classes, loss, intercept, params };
+    let failed = Mutex::new(None);
+    let result = run(py, 1, progress.as_ref(), |monitor| {
+        shards::fit(&task, &mut Callback { exchange: &exchange, failed: &failed }, monitor)
+    });
+    as_dict(py, unwrap_callback(result, &failed)?, false)
+}

@@ -1,0 +1,167 @@
+//! A fit whose rows are at shards: Newton here, rows there, and a proof over all of them.
+
+use super::proof::{self, Claimed};
+use super::remote::{Exchange, Remote, RemoteCorners, ShardTerms};
+use super::shard::{CLASSES, ShardFacts};
+use super::task::ShardTask;
+use crate::Result;
+use crate::fit::newton::hinge;
+use crate::fit::newton::proximal::Sequence;
+use crate::fit::newton::{Newton, Shape};
+use crate::fit::stop::NewtonStop;
+use crate::fit::{Certificate, Monitor, Solution, SolverKind, Status};
+use crate::front::Outcome;
+
+/// How often a fit whose gap rounding keeps above the tolerance goes on, and the share of the tolerance that
+/// it then aims at.
+const FURTHER_ATTEMPTS: usize = 2;
+const SHARPER: f64 = 0.1;
+
+/// Newton at zero, on the problems of some classes: the first, and how many.
+fn newton_of<'a, const L: usize>(
+    task: &ShardTask,
+    exchange: &'a mut dyn Exchange,
+    classes: (usize, usize),
+    monitor: &'a dyn Monitor,
+) -> Newton<'a, Remote<'a, L>, L> {
+    let ShardFacts { n_rows, max_squared_norm, .. } = task.facts;
+    let (n_columns, intercept) = (task.n_weights(), task.intercept);
+    let rows = Remote::begin(exchange, (n_rows, max_squared_norm), classes, n_columns, intercept.bias());
+    let factorisation = task.factorisation();
+    let shape = Shape { n_columns, intercept, n_lanes: classes.1, keeps_dual: true, factorisation };
+    Newton::over(rows, &shape, monitor)
+}
+
+/// Fits each class against the rest (one problem in all for two classes).
+///
+/// # Errors
+/// Those of the exchange, [`crate::Error::Cancelled`], and [`crate::Error::Overflow`].
+pub fn fit(task: &ShardTask, exchange: &mut dyn Exchange, monitor: &dyn Monitor) -> Result<Outcome> {
+    let n_problems = if task.n_classes == 2 { 1 } else { task.n_classes as usize };
+    let mut solutions = Vec::with_capacity(n_problems);
+    if n_problems == 1 {
+        solutions.push(fit_one(task, exchange, 1, monitor)?);
+    } else if task.loss.is_smooth() {
+        for first in (0..n_problems).step_by(CLASSES) {
+            let classes = (first, CLASSES.min(n_problems - first));
+            if classes.1 == 1 {
+                solutions.push(fit_one(task, exchange, first, monitor)?);
+            } else {
+                solutions.extend(fit_smooth::<CLASSES>(task, exchange, classes, monitor)?);
+            }
+        }
+    } else {
+        for class in 0..n_problems {
+            solutions.push(fit_one(task, exchange, class, monitor)?);
+        }
+    }
+    Ok(Outcome::of_solutions(solutions, task.n_columns, None))
+}
+
+fn fit_one(
+    task: &ShardTask,
+    exchange: &mut dyn Exchange,
+    class: usize,
+    monitor: &dyn Monitor,
+) -> Result<Solution> {
+    if !task.loss.is_smooth() {
+        return fit_hinge(task, exchange, class, monitor);
+    }
+    let mut found = fit_smooth::<1>(task, exchange, (class, 1), monitor)?;
+    Ok(found.remove(0))
+}
+
+fn fit_smooth<const L: usize>(
+    task: &ShardTask,
+    exchange: &mut dyn Exchange,
+    classes: (usize, usize),
+    monitor: &dyn Monitor,
+) -> Result<Vec<Solution>> {
+    let params = &task.params;
+    let mut newton = newton_of::<L>(task, exchange, classes, monitor);
+    let (mut tol, mut steps) = (params.tol, [0; L]);
+    for attempt in 0.. {
+        let left = params.max_iter - steps.iter().copied().max().unwrap_or(0).min(params.max_iter);
+        let reports = newton.minimise(&ShardTerms::Smooth, 1.0, &NewtonStop::RelativeGap(tol), left)?;
+        let mut solutions = Vec::with_capacity(classes.1);
+        for lane in 0..classes.1 {
+            steps[lane] += reports[lane].steps;
+            let spread = newton.spread(lane);
+            let w: Vec<f64> = newton.w.lane(lane);
+            let claimed = Claimed { w: &w, spread, lane };
+            let certificate = proof::prove(task, &mut newton.rows, &claimed)?;
+            solutions.push(solution_of(task, w, certificate, (reports[lane].status, steps[lane])));
+        }
+        let is_proved =
+            |s: &Solution| s.status != Status::Converged || s.certificate.relative_gap() <= params.tol;
+        if attempt == FURTHER_ATTEMPTS || solutions.iter().all(is_proved) {
+            return Ok(finished(task, solutions, newton.work.passes));
+        }
+        tol *= SHARPER;
+    }
+    unreachable!("the last attempt returns")
+}
+
+fn fit_hinge(
+    task: &ShardTask,
+    exchange: &mut dyn Exchange,
+    class: usize,
+    monitor: &dyn Monitor,
+) -> Result<Solution> {
+    let mut newton = newton_of::<1>(task, exchange, (class, 1), monitor);
+    let (mut params, mut steps) = (task.params, 0);
+    let sequence = Sequence::new(task.n_columns, task.facts.curvature);
+    for attempt in 0.. {
+        let ended =
+            hinge::follow(&mut newton, &mut RemoteCorners, sequence, task.facts.cost, &params, monitor)?;
+        steps += ended.steps;
+        let w = ended.w.lane(0);
+        let claimed = Claimed { w: &w, spread: ended.spread, lane: 0 };
+        let certificate = proof::prove(task, &mut newton.rows, &claimed)?;
+        let solution = solution_of(task, w, certificate, (ended.status, steps));
+        let is_proved = certificate.relative_gap() <= task.params.tol;
+        if is_proved || solution.status != Status::Converged || attempt == FURTHER_ATTEMPTS {
+            let mut found = finished(task, vec![solution], newton.work.passes);
+            return Ok(found.remove(0));
+        }
+        params.tol *= SHARPER;
+        params.max_iter = task.params.max_iter.saturating_sub(steps);
+    }
+    unreachable!("the last attempt returns")
+}
+
+fn solution_of(
+    task: &ShardTask,
+    mut w: Vec<f64>,
+    certificate: Certificate,
+    (status, n_iter): (Status, usize),
+) -> Solution {
+    let bias = task.intercept.bias();
+    let intercept = if bias == 0.0 { 0.0 } else { bias * w[task.n_columns] };
+    w.truncate(task.n_columns);
+    Solution {
+        w,
+        intercept,
+        alpha: Vec::new(),
+        certificate,
+        status,
+        n_iter,
+        passes: 0.0,
+        solver: SolverKind::Newton,
+        is_consistent: false,
+        evidence: None,
+    }
+}
+
+/// Statuses by what was proved.
+fn finished(task: &ShardTask, mut solutions: Vec<Solution>, passes: f64) -> Vec<Solution> {
+    for solution in &mut solutions {
+        solution.passes = passes;
+        if solution.certificate.relative_gap() <= task.params.tol {
+            solution.status = Status::Converged;
+        } else if solution.status == Status::Converged {
+            solution.status = Status::Stalled;
+        }
+    }
+    solutions
+}

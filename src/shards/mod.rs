@@ -1,0 +1,30 @@
+//! Fits whose rows are somewhere else, in shards: other processes, other machines.
+//!
+//! ```text
+//! client   Newton, line search, certificate: vectors of columns          fit, proof, remote
+//!              |  request: operations for all shards (wire)                ^  sums, added in a fixed order
+//!              v                                                           |
+//! shards   decision values, slopes, curvatures: vectors of rows          shard
+//! ```
+//!
+//! Nothing of Newton is written twice: [`remote::Remote`] answers what [`crate::fit::newton`] asks of rows by
+//! asking the shards, and [`shard::Shard`] has the rows' state of a fit in memory and asks that. How requests
+//! travel is the caller's affair ([`remote::Exchange`]). The order in which the answers of the shards are
+//! added is his, too: if it depends on the shards alone, so do the bits of the result.
+//!
+//! A request is one round trip with a vector of the columns at most in each direction (times the lanes), and
+//! where steps are factorised a triangle of them.
+
+pub mod fit;
+pub mod proof;
+pub mod remote;
+pub mod served;
+pub mod shard;
+pub mod task;
+pub mod wire;
+
+pub use fit::fit;
+pub use task::ShardTask;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,391 @@
+//! The side of the client: the passes of Newton as requests to all shards, and what it takes to bring a shard
+//! that begins anew to where the others are.
+//!
+//! Operations that ask for nothing wait for the next one that does: a round trip is taken where a number is
+//! needed, and for nothing else. Everything that a shard knows of its rows follows from weights: decision
+//! values from those of the point, curvatures from those of the last evaluation, the state of a conjugate
+//! gradient from the sum of its steps and its last direction, the dual variables of the hinge from the
+//! weights at the end of each smooth problem so far. The client keeps these vectors ([`Track`]), and a shard
+//! whose worker is lost is loaded again from its source and told them. It then has the same numbers but for
+//! rounding.
+
+use super::wire::{Op, Reader, Request, ShardAnswer};
+use crate::fit::intercept;
+use crate::fit::newton::cholesky::Symmetric;
+use crate::fit::newton::hinge::Corners;
+use crate::fit::newton::line_search;
+use crate::fit::newton::preconditioner::Gram;
+use crate::fit::newton::row_state::{Curvature, LossSums, Passes, TermPasses};
+use crate::matrix::lanes::Block;
+use crate::memory::CollectLarge;
+use crate::{Error, Result};
+
+/// Lengths of a step after the first that are tried in one round.
+const TRIALS: usize = 4;
+
+/// A way to all shards and back.
+pub trait Exchange {
+    /// Hands `request` to all shards and returns the reduced answers. `restore` makes the request that
+    /// brings a shard that begins anew to the state before `request`.
+    ///
+    /// # Errors
+    /// Those of the transport: a shard that is lost for good, an error of a shard's own.
+    fn ask(&mut self, request: &[f64], restore: &dyn Fn() -> Vec<f64>) -> Result<ShardAnswer>;
+}
+
+/// The terms of an objective that shards have: the loss of the fit, or the smoothed hinge.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum ShardTerms {
+    /// The loss.
+    Smooth,
+    /// The hinge around the present dual variables, smoothed by a sigma above 0.
+    Around(f64),
+}
+
+impl ShardTerms {
+    fn sigma(self) -> f64 {
+        match self {
+            Self::Smooth => 0.0,
+            Self::Around(sigma) => sigma,
+        }
+    }
+}
+
+/// What an operation changes at the shards.
+enum Change<const L: usize> {
+    Point(Block<L>),
+    Shift([f64; L]),
+    Evaluated(f64),
+    Product { p: Block<L>, length: Option<[f64; L]> },
+    Finish(Block<L>),
+    Advance([f64; L]),
+    TakeSlopes,
+    Keep,
+    GoBack,
+}
+
+/// The end of a smooth problem.
+#[derive(Clone)]
+struct Corner {
+    w: Vec<[f64; 1]>,
+    sigma: f64,
+    is_kept: bool,
+    is_back: bool,
+}
+
+/// What the state of the rows follows from.
+struct Track<const L: usize> {
+    begin: Request,
+    bias: f64,
+    corners: Vec<Corner>,
+    /// Weights of the last evaluation and its sigma.
+    evaluated: Option<(Block<L>, f64)>,
+    /// The sum of the steps of the conjugate gradient but for the last, and the last direction; the whole
+    /// step and zeros once it is complete.
+    step: Option<(Block<L>, Block<L>)>,
+    /// Weights of the point.
+    w: Block<L>,
+}
+
+impl<const L: usize> Track<L> {
+    fn new(begin: Request, n_columns: usize, bias: f64) -> Self {
+        let w = Block::zeros(n_columns);
+        Self { begin, bias, corners: Vec::new(), evaluated: None, step: None, w }
+    }
+
+    fn note(&mut self, change: Change<L>) {
+        match change {
+            Change::Point(w) => self.w = w,
+            Change::Shift(shift) => {
+                if let Some(last) = self.w.last_mut() {
+                    (0..L).for_each(|l| last[l] += shift[l] / self.bias);
+                }
+            }
+            Change::Evaluated(sigma) => {
+                self.evaluated = Some((self.w.clone(), sigma));
+                self.step = None;
+            }
+            Change::Product { p, length } => {
+                let sum = match (self.step.take(), length) {
+                    (Some((mut sum, last)), Some(length)) => {
+                        line_search::advance(&mut sum, &last, &length);
+                        sum
+                    }
+                    _ => Block::zeros(p.len()),
+                };
+                self.step = Some((sum, p));
+            }
+            Change::Finish(step) => {
+                let zeros = Block::zeros(step.len());
+                self.step = Some((step, zeros));
+            }
+            Change::Advance(lengths) => {
+                if let Some((step, _)) = &self.step {
+                    line_search::advance(&mut self.w, step, &lengths);
+                }
+            }
+            Change::TakeSlopes => {
+                if let Some((w, sigma)) = &self.evaluated {
+                    let w = w.iter().map(|w| [w[0]]).collect_large();
+                    self.corners.push(Corner { w, sigma: *sigma, is_kept: false, is_back: false });
+                }
+            }
+            Change::Keep => self.corners.iter_mut().last().into_iter().for_each(|last| last.is_kept = true),
+            Change::GoBack => self.corners.iter_mut().last().into_iter().for_each(|last| last.is_back = true),
+        }
+    }
+
+    /// The request that brings a shard here.
+    fn restore(&self) -> Vec<f64> {
+        let mut request = self.begin.clone();
+        for corner in &self.corners {
+            request.op(Op::Decide).block(&corner.w);
+            request.op(Op::EvaluateQuietly).number(corner.sigma).op(Op::TakeSlopes);
+            if corner.is_kept {
+                request.op(Op::Keep);
+            }
+            if corner.is_back {
+                request.op(Op::GoBack);
+            }
+        }
+        if let Some((w, sigma)) = &self.evaluated {
+            request.op(Op::Decide).block(w).op(Op::EvaluateQuietly).number(*sigma);
+        }
+        if let Some((sum, last)) = &self.step {
+            request.op(Op::Resume).block(sum).block(last);
+        }
+        request.op(Op::Decide).block(&self.w);
+        request.words().to_vec()
+    }
+}
+
+/// The rows of a problem, at the shards.
+pub struct Remote<'a, const L: usize> {
+    exchange: &'a mut dyn Exchange,
+    n_rows: usize,
+    max_squared_norm: f64,
+    lanes: usize,
+    /// Operations that nothing has waited for yet, and what they change.
+    pending: Request,
+    changes: Vec<Change<L>>,
+    track: Track<L>,
+    /// Rows with curvature at the last evaluation.
+    n_curved: usize,
+    /// Losses at lengths along the step.
+    tried: Vec<(f64, [f64; L])>,
+}
+
+impl<'a, const L: usize> Remote<'a, L> {
+    /// Begins the problems of `lanes` classes from `first` on, at zero weights.
+    pub fn begin(
+        exchange: &'a mut dyn Exchange,
+        (n_rows, max_squared_norm): (usize, f64),
+        (first, lanes): (usize, usize),
+        n_columns: usize,
+        bias: f64,
+    ) -> Self {
+        let mut begin = Request::new(lanes);
+        begin.op(Op::Begin).number(first as f64).number(lanes as f64);
+        let pending = begin.clone();
+        let track = Track::new(begin, n_columns, bias);
+        let (changes, tried) = (Vec::new(), Vec::new());
+        Self { exchange, n_rows, max_squared_norm, lanes, pending, changes, track, n_curved: 0, tried }
+    }
+
+    /// Sends what is pending and returns the answer.
+    fn ask(&mut self) -> Result<ShardAnswer> {
+        let track = &self.track;
+        let answer = self.exchange.ask(self.pending.words(), &|| track.restore())?;
+        self.pending.clear();
+        for change in self.changes.drain(..) {
+            self.track.note(change);
+        }
+        Ok(answer)
+    }
+
+    /// What a lane's dual variables weigh: `sum y_i a_i`, `sum a_i`, `sum a_i |x_i|`; how far a last digit
+    /// moves the weights, and the longest row.
+    ///
+    /// # Errors
+    /// Those of the exchange, as of all methods.
+    pub fn weigh(&mut self, lane: usize) -> Result<([f64; 3], [f64; 2])> {
+        self.pending.op(Op::Weigh).number(lane as f64);
+        let answer = self.ask()?;
+        Ok((array(&answer.sums)?, array(&answer.maxima)?))
+    }
+
+    /// Sums for the proof of a lane, and the price of giving `delta` of the excess.
+    ///
+    /// # Errors
+    /// Those of the exchange.
+    pub fn prove(&mut self, lane: usize, arguments: [f64; 4]) -> Result<([f64; 5], f64)> {
+        self.pending.op(Op::Prove).number(lane as f64);
+        arguments.iter().for_each(|x| {
+            self.pending.number(*x);
+        });
+        let answer = self.ask()?;
+        let [price]: [f64; 1] = array(&answer.maxima)?;
+        Ok((array(&answer.sums)?, -price))
+    }
+
+    fn change(&mut self, change: Change<L>) {
+        self.changes.push(change);
+    }
+}
+
+fn array<const N: usize>(numbers: &[f64]) -> Result<[f64; N]> {
+    let wrong = |_| Error::Shape { what: "the answer of the shards", expected: N, found: numbers.len() };
+    numbers.try_into().map_err(wrong)
+}
+
+impl<const L: usize> Passes<L> for Remote<'_, L> {
+    fn n_rows(&self) -> usize {
+        self.n_rows
+    }
+
+    fn max_squared_norm(&self) -> f64 {
+        self.max_squared_norm
+    }
+
+    fn decide(&mut self, w: &Block<L>) -> Result<()> {
+        self.pending.op(Op::Decide).block(w);
+        self.change(Change::Point(w.clone()));
+        Ok(())
+    }
+
+    fn curvature(&mut self, _: usize, is_dense: bool) -> Result<Curvature> {
+        self.pending.op(Op::Curvature).number(f64::from(u8::from(is_dense)));
+        let ShardAnswer { mut sums, maxima } = self.ask()?;
+        let read = sums.pop().unwrap_or(0.0) as usize;
+        let n = self.track.w.len();
+        let expected = if is_dense { n * (n + 1) / 2 } else { n };
+        if sums.len() != expected {
+            return Err(Error::Shape { what: "curvatures of the shards", expected, found: sums.len() });
+        }
+        let gram = if is_dense { Gram::Dense(Symmetric::from_lower(n, &sums)) } else { Gram::Diagonal(sums) };
+        let largest = maxima.into_iter().fold(f64::MIN_POSITIVE, f64::max);
+        Ok(Curvature { gram, largest, read })
+    }
+
+    fn multiply(&mut self, p: &[[f64; L]], length: Option<&[f64; L]>, out: &mut Block<L>) -> Result<usize> {
+        self.pending.op(Op::Multiply).number(f64::from(u8::from(length.is_none())));
+        self.pending.lanes(length.unwrap_or(&[0.0; L])).block(p);
+        self.change(Change::Product { p: Block::from_numbers(p.as_flattened()), length: length.copied() });
+        let answer = self.ask()?;
+        let mut reader = Reader::new(&answer.sums, self.lanes);
+        reader.block(out)?;
+        Ok(reader.number()? as usize)
+    }
+
+    fn finish(&mut self, step: &Block<L>, length: &[f64; L]) -> Result<usize> {
+        self.pending.op(Op::Finish).block(step).lanes(length);
+        self.change(Change::Finish(step.clone()));
+        self.tried.clear();
+        Ok(self.n_rows - self.n_curved)
+    }
+
+    fn advance(&mut self, lengths: &[f64; L]) -> Result<()> {
+        self.pending.op(Op::Advance).lanes(lengths);
+        self.change(Change::Advance(*lengths));
+        Ok(())
+    }
+}
+
+impl<const L: usize> TermPasses<ShardTerms, L> for Remote<'_, L> {
+    fn shift_to_optimum(&mut self, terms: &ShardTerms) -> Result<[f64; L]> {
+        let sigma = terms.sigma();
+        let shift = intercept::find_shift(|shifts| {
+            self.pending.op(Op::Slopes).number(sigma).lanes(shifts);
+            let answer = self.ask()?;
+            let mut reader = Reader::new(&answer.sums, self.lanes);
+            Ok::<_, Error>([reader.lanes()?, reader.lanes()?, reader.lanes()?])
+        })?;
+        if shift != [0.0; L] {
+            self.pending.op(Op::Shift).lanes(&shift);
+            self.change(Change::Shift(shift));
+        }
+        Ok(shift)
+    }
+
+    fn evaluate(&mut self, terms: &ShardTerms, h: &mut Block<L>) -> Result<LossSums<L>> {
+        self.pending.op(Op::Evaluate).number(terms.sigma());
+        self.change(Change::Evaluated(terms.sigma()));
+        let answer = self.ask()?;
+        let mut reader = Reader::new(&answer.sums, self.lanes);
+        reader.block(h)?;
+        let loss = reader.lanes()?;
+        let read = reader.number()? as usize;
+        self.n_curved = reader.number()? as usize;
+        Ok(LossSums { loss, read })
+    }
+
+    /// Asks for several halvings at once where a whole step was too long.
+    fn losses(&mut self, terms: &ShardTerms, lengths: &[f64; L]) -> Result<[f64; L]> {
+        loop {
+            let known = |l: usize| {
+                let found = self.tried.iter().find(|(length, _)| *length == lengths[l]);
+                if lengths[l] == 0.0 { Some(0.0) } else { found.map(|(_, losses)| losses[l]) }
+            };
+            let found: Option<Vec<f64>> = (0..L).map(known).collect();
+            if let Some(found) = found {
+                return array(&found);
+            }
+            let last = self.tried.last().map(|(length, _)| *length);
+            let trials: Vec<f64> = match last {
+                None => vec![1.0],
+                Some(last) => (1..=TRIALS as i32).map(|k| last * 0.5f64.powi(k)).collect(),
+            };
+            self.pending.op(Op::Losses).number(terms.sigma()).number(trials.len() as f64);
+            for &length in &trials {
+                self.pending.lanes(&[length; L]);
+            }
+            let answer = self.ask()?;
+            let mut reader = Reader::new(&answer.sums, self.lanes);
+            for length in trials {
+                self.tried.push((length, reader.lanes()?));
+            }
+        }
+    }
+
+    fn decide_anew(&mut self, terms: &ShardTerms, w: &Block<L>) -> Result<[[f64; L]; 2]> {
+        self.pending.op(Op::DecideAnew).number(terms.sigma()).block(w);
+        self.change(Change::Point(w.clone()));
+        let answer = self.ask()?;
+        let mut reader = Reader::new(&answer.sums, self.lanes);
+        Ok([reader.lanes()?, reader.lanes()?])
+    }
+}
+
+/// The dual variables of the hinge, at the shards.
+pub struct RemoteCorners;
+
+impl Corners<Remote<'_, 1>> for RemoteCorners {
+    type Terms = ShardTerms;
+
+    fn terms(&self, sigma: f64) -> ShardTerms {
+        ShardTerms::Around(sigma)
+    }
+
+    fn take_slopes(&mut self, rows: &mut Remote<'_, 1>) -> Result<()> {
+        rows.pending.op(Op::TakeSlopes);
+        rows.change(Change::TakeSlopes);
+        Ok(())
+    }
+
+    fn values(&mut self, rows: &mut Remote<'_, 1>) -> Result<[f64; 2]> {
+        rows.pending.op(Op::Corners);
+        array(&rows.ask()?.sums)
+    }
+
+    fn keep(&mut self, rows: &mut Remote<'_, 1>) -> Result<()> {
+        rows.pending.op(Op::Keep);
+        rows.change(Change::Keep);
+        Ok(())
+    }
+
+    fn go_back(&mut self, rows: &mut Remote<'_, 1>) -> Result<()> {
+        rows.pending.op(Op::GoBack);
+        rows.change(Change::GoBack);
+        Ok(())
+    }
+}

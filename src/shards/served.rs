@@ -1,0 +1,256 @@
+//! A shard that owns its rows and waits for requests, on a thread of its own.
+//!
+//! What a fit knows of the rows borrows them; the thread has both on its stack, so that no request makes a
+//! view of the rows, or the rows' state, anew. It ends when the shard is dropped, in the middle of a pass if
+//! need be, and its memory goes with it.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::{Builder, JoinHandle};
+
+use super::shard::{Shard, ShardFacts, ShardRows};
+use super::wire::ShardAnswer;
+use crate::fit::{Intercept, Monitor};
+use crate::front::Checked;
+use crate::loss::LossKind;
+use crate::matrix::CsrValues;
+use crate::matrix::csr::CsrView;
+use crate::matrix::dense::DenseView;
+use crate::memory::CollectLarge;
+use crate::{Error, Result, memory, parallel};
+
+/// A matrix with memory of its own.
+pub enum OwnedRows {
+    /// Rows with their nonzero entries.
+    Sparse {
+        /// Row pointers.
+        indptr: Vec<i64>,
+        /// Columns.
+        indices: Vec<i32>,
+        /// Values.
+        values: CsrValues,
+        /// Number of columns.
+        n_cols: usize,
+    },
+    /// Dense rows.
+    Dense {
+        /// Row after row.
+        values: CsrValues,
+        /// Number of rows.
+        n_rows: usize,
+        /// Number of columns.
+        n_cols: usize,
+    },
+}
+
+impl OwnedRows {
+    fn checked(&self) -> Result<Checked<'_>> {
+        let (rows, structure) = match self {
+            Self::Sparse { indptr, indices, values: CsrValues::F32(values), n_cols } => {
+                let (rows, structure) = CsrView::new(indptr, indices, values, *n_cols)?;
+                (rows.into(), structure)
+            }
+            Self::Sparse { indptr, indices, values: CsrValues::F64(values), n_cols } => {
+                let (rows, structure) = CsrView::new(indptr, indices, values, *n_cols)?;
+                (rows.into(), structure)
+            }
+            Self::Dense { values: CsrValues::F32(values), n_rows, n_cols } => {
+                let (rows, structure) = DenseView::new(values, *n_rows, *n_cols)?;
+                (rows.into(), structure)
+            }
+            Self::Dense { values: CsrValues::F64(values), n_rows, n_cols } => {
+                let (rows, structure) = DenseView::new(values, *n_rows, *n_cols)?;
+                (rows.into(), structure)
+            }
+        };
+        structure.check_solvable()?;
+        Ok(Checked { rows, structure })
+    }
+
+    fn n_rows(&self) -> usize {
+        match self {
+            Self::Sparse { indptr, .. } => indptr.len().saturating_sub(1),
+            Self::Dense { n_rows, .. } => *n_rows,
+        }
+    }
+}
+
+/// The rows of a shard with their classes and costs.
+pub struct ShardData {
+    /// The rows.
+    pub rows: OwnedRows,
+    /// A class for each.
+    pub classes: Vec<u32>,
+    /// A cost for each; rows of cost 0 are absent.
+    pub cost: Vec<f64>,
+    /// The loss.
+    pub loss: LossKind,
+    /// Treatment of the intercept.
+    pub intercept: Intercept,
+    /// Threads of a pass.
+    pub n_threads: usize,
+}
+
+/// Whether the shard is being dropped.
+struct Stop(AtomicBool);
+
+impl Monitor for Stop {
+    fn cancelled(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// A shard on its thread.
+pub struct Served {
+    requests: Option<Sender<Vec<f64>>>,
+    answers: Receiver<Result<ShardAnswer>>,
+    stop: Arc<Stop>,
+    thread: Option<JoinHandle<()>>,
+    facts: ShardFacts,
+}
+
+impl Served {
+    /// Checks the data and starts.
+    ///
+    /// # Errors
+    /// Those of the checks of rows; [`Error::Shape`] for lists of other lengths; [`Error::Thread`].
+    pub fn start(data: ShardData) -> Result<Self> {
+        let (requests, inbox) = channel();
+        let (outbox, answers) = channel();
+        let (ready, started) = channel();
+        let stop = Arc::new(Stop(AtomicBool::new(false)));
+        let monitor = Arc::clone(&stop);
+        let work = move || serve(&data, &monitor, &ready, inbox, &outbox);
+        let thread = Builder::new().name("hinge-shard".into()).spawn(work).map_err(Error::Thread)?;
+        let facts = started.recv().unwrap_or_else(|_| Err(ended()))?;
+        Ok(Self { requests: Some(requests), answers, stop, thread: Some(thread), facts })
+    }
+
+    /// What the client has to know of the rows.
+    pub fn facts(&self) -> ShardFacts {
+        self.facts
+    }
+
+    /// Does what a request says.
+    ///
+    /// # Errors
+    /// Those of [`Shard::answer`].
+    pub fn answer(&mut self, request: Vec<f64>) -> Result<ShardAnswer> {
+        let requests = self.requests.as_ref().ok_or_else(ended)?;
+        requests.send(request).map_err(|_| ended())?;
+        self.answers.recv().unwrap_or_else(|_| Err(ended()))
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        self.stop.0.store(true, Ordering::Relaxed);
+        drop(self.requests.take());
+        if let Some(thread) = self.thread.take() {
+            // A panic has been reported as the answer to the request that met it.
+            let _ = thread.join();
+        }
+    }
+}
+
+fn ended() -> Error {
+    Error::Thread(std::io::Error::other("the thread of a shard has ended"))
+}
+
+/// The life of the thread.
+fn serve(
+    data: &ShardData,
+    stop: &Stop,
+    ready: &Sender<Result<ShardFacts>>,
+    inbox: Receiver<Vec<f64>>,
+    outbox: &Sender<Result<ShardAnswer>>,
+) {
+    let n_threads = data.n_threads;
+    let work = || {
+        let failed = memory::catch(|| answer_all(data, stop, ready, inbox, outbox));
+        if let Err(error) = failed {
+            // Whichever of the two is waited for; nobody waits if the shard is being dropped.
+            let again = Err(Error::Callback { reason: error.to_string() });
+            let _ = ready.send(Err(error));
+            let _ = outbox.send(again);
+        }
+    };
+    let ended = catch_unwind(AssertUnwindSafe(|| {
+        match rayon::ThreadPoolBuilder::new().num_threads(n_threads).build() {
+            Ok(pool) if n_threads > 1 => pool.install(work),
+            _ => parallel::alone(work),
+        }
+    }));
+    drop(ended); // the channels are closed, and whoever waits hears of it
+}
+
+fn answer_all(
+    data: &ShardData,
+    stop: &Stop,
+    ready: &Sender<Result<ShardFacts>>,
+    inbox: Receiver<Vec<f64>>,
+    outbox: &Sender<Result<ShardAnswer>>,
+) -> Result<()> {
+    let n = data.rows.n_rows();
+    for found in [data.classes.len(), data.cost.len()] {
+        if found != n {
+            return Err(Error::Shape { what: "classes and costs of a shard", expected: n, found });
+        }
+    }
+    let checked = data.rows.checked()?;
+    let scaled = checked.rows.scaled();
+    let rows = checked.narrowest(scaled.as_ref());
+    let ids: Vec<u32> = (0..n as u32).filter(|i| data.cost[*i as usize] > 0.0).collect_large();
+    let classes: Vec<u32> = ids.iter().map(|i| data.classes[*i as usize]).collect_large();
+    let cost: Vec<f64> = ids.iter().map(|i| data.cost[*i as usize]).collect_large();
+    let ShardData { loss, intercept, .. } = *data;
+    let rows = ShardRows { rows: &rows, ids: &ids, classes: &classes, cost: &cost, loss, intercept };
+    // Nobody waits if the shard is being dropped.
+    let _ = ready.send(Ok(rows.facts()));
+    let mut shard = Shard::new(rows, stop);
+    for request in inbox {
+        if outbox.send(shard.answer(&request)).is_err() {
+            break;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::shards::wire::{Op, Request};
+
+    fn data(values: Vec<f64>, cost: Vec<f64>) -> ShardData {
+        ShardData {
+            rows: OwnedRows::Dense { n_rows: values.len() / 2, values: CsrValues::F64(values), n_cols: 2 },
+            classes: vec![0, 1, 1],
+            cost,
+            loss: LossKind::SquaredHinge,
+            intercept: Intercept::None,
+            n_threads: 1,
+        }
+    }
+
+    #[test]
+    fn a_shard_answers_until_it_is_dropped() {
+        let mut shard = Served::start(data(vec![1.0, 0.0, 0.0, 2.0, 5.0, 5.0], vec![1.0, 2.0, 0.0])).unwrap();
+        assert_eq!((shard.facts().n_rows, shard.facts().curvature), (2, 9.0));
+        let mut request = Request::new(1);
+        request.op(Op::Begin).number(1.0).number(1.0).op(Op::Evaluate).number(0.0);
+        let answer = shard.answer(request.words().to_vec()).unwrap();
+        // Slopes at zero are -2 c y.
+        assert_eq!(answer.sums, [2.0, -8.0, 3.0, 2.0, 2.0]);
+        assert!(shard.answer(vec![99.0]).is_err());
+        assert!(shard.answer(request.words().to_vec()).is_ok());
+    }
+
+    #[test]
+    fn bad_rows_are_refused_at_the_start() {
+        let bad = data(vec![1.0, f64::NAN, 0.0, 2.0, 5.0, 5.0], vec![1.0; 3]);
+        assert!(matches!(Served::start(bad), Err(Error::Entry { .. })));
+        assert!(matches!(Served::start(data(vec![1.0; 6], vec![1.0; 2])), Err(Error::Shape { .. })));
+    }
+}

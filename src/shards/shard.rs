@@ -1,0 +1,405 @@
+//! The side of the rows: some rows of the data, what a fit knows of each, and answers to requests.
+
+use std::sync::Arc;
+
+use super::wire::{Op, Reader, ShardAnswer};
+use crate::fit::certificate::{self, Duals, RowTotals};
+use crate::fit::intercept;
+use crate::fit::newton::factorisation;
+use crate::fit::newton::hinge::{self, SmoothedHinge};
+use crate::fit::newton::preconditioner::Gram;
+use crate::fit::newton::row_state::{Passes, RowState, TermPasses};
+use crate::fit::objective::Objective;
+use crate::fit::sweep::sum;
+use crate::fit::{Intercept, Monitor};
+use crate::loss::{Loss, LossKind, with_loss, with_smooth_loss};
+use crate::matrix::design::Design;
+use crate::matrix::lanes::Block;
+use crate::matrix::{Matrix, Rows};
+use crate::memory::CollectLarge;
+use crate::{Error, Result, memory};
+
+/// Lanes of a problem of several classes: one cache line of numbers.
+pub const CLASSES: usize = 8;
+
+/// The rows of a shard.
+#[derive(Clone, Copy)]
+pub struct ShardRows<'a> {
+    /// The rows.
+    pub rows: &'a Matrix<'a>,
+    /// Those of a cost above 0.
+    pub ids: &'a [u32],
+    /// Their classes.
+    pub classes: &'a [u32],
+    /// Their costs.
+    pub cost: &'a [f64],
+    /// The loss.
+    pub loss: LossKind,
+    /// Treatment of the intercept.
+    pub intercept: Intercept,
+}
+
+/// What is summed over the shards before a fit begins.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct ShardFacts {
+    /// Rows of a cost above 0.
+    pub n_rows: usize,
+    /// Their entries.
+    pub n_entries: f64,
+    /// Sum of their costs.
+    pub cost: f64,
+    /// `sum_i c_i |x_i|^2`.
+    pub curvature: f64,
+    /// Largest squared norm of a row.
+    pub max_squared_norm: f64,
+    /// What a matrix of all columns takes, [`factorisation::pairs`].
+    pub pairs: [f64; 2],
+}
+
+impl ShardFacts {
+    /// Takes those of another shard in.
+    pub fn join(&mut self, other: &Self) {
+        self.n_rows += other.n_rows;
+        self.n_entries += other.n_entries;
+        self.cost += other.cost;
+        self.curvature += other.curvature;
+        self.max_squared_norm = self.max_squared_norm.max(other.max_squared_norm);
+        (0..2).for_each(|k| self.pairs[k] += other.pairs[k]);
+    }
+}
+
+impl<'a> ShardRows<'a> {
+    fn design(&self, bias: f64) -> Design<'a> {
+        Design { rows: self.rows, ids: Some(self.ids), bias }
+    }
+
+    /// What the client has to know of them.
+    pub fn facts(&self) -> ShardFacts {
+        let design = self.design(0.0);
+        let [curvature, cost] =
+            sum(self.cost.len(), |i| [self.cost[i] * design.squared_norm(i), self.cost[i]]);
+        ShardFacts {
+            n_rows: self.cost.len(),
+            n_entries: design.nnz() as f64,
+            cost,
+            curvature,
+            max_squared_norm: design.max_squared_norm(),
+            pairs: factorisation::pairs(&self.design(self.intercept.bias())),
+        }
+    }
+
+    /// Labels of the problem of a class.
+    fn signs(&self, class: u32) -> Vec<f64> {
+        self.classes.iter().map(|&k| if k == class { 1.0 } else { -1.0 }).collect_large()
+    }
+}
+
+/// Each class of a lane against the rest.
+struct ClassTerms<'a, T, const L: usize> {
+    loss: T,
+    cost: &'a [f64],
+    classes: &'a [u32],
+    first: u32,
+    lanes: usize,
+}
+
+impl<T: Loss, const L: usize> ClassTerms<'_, T, L> {
+    #[inline(always)]
+    fn sign(&self, i: usize, l: usize) -> f64 {
+        if self.classes[i] == self.first + l as u32 { 1.0 } else { -1.0 }
+    }
+}
+
+impl<T: Loss, const L: usize> Objective<L> for ClassTerms<'_, T, L> {
+    #[inline(always)]
+    fn value(&self, i: usize, z: &[f64; L]) -> [f64; L] {
+        let mut values = [0.0; L];
+        for l in 0..self.lanes.min(L) {
+            values[l] = self.cost[i] * self.loss.value(self.sign(i, l) * z[l]);
+        }
+        values
+    }
+
+    #[inline(always)]
+    fn all(&self, i: usize, z: &[f64; L]) -> [[f64; L]; 3] {
+        let mut terms = [[0.0; L]; 3];
+        for l in 0..self.lanes.min(L) {
+            let (y, c) = (self.sign(i, l), self.cost[i]);
+            let [value, slope, bend] = self.loss.all(y * z[l]);
+            (terms[0][l], terms[1][l], terms[2][l]) = (c * value, c * y * slope, c * bend);
+        }
+        terms
+    }
+}
+
+/// A shard in the course of a fit.
+pub struct Shard<'a> {
+    rows: ShardRows<'a>,
+    monitor: &'a dyn Monitor,
+    running: Running<'a>,
+}
+
+enum Running<'a> {
+    Nothing,
+    One(Box<Side<'a, 1>>),
+    Classes(Box<Side<'a, CLASSES>>),
+}
+
+impl<'a> Shard<'a> {
+    /// Before the first request.
+    pub fn new(rows: ShardRows<'a>, monitor: &'a dyn Monitor) -> Self {
+        Self { rows, monitor, running: Running::Nothing }
+    }
+
+    /// Does what a request says.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] for a request that is none, [`Error::Cancelled`].
+    pub fn answer(&mut self, words: &[f64]) -> Result<ShardAnswer> {
+        let (mut reader, mut answer) = (Reader::new(words, 1), ShardAnswer::default());
+        while !reader.is_empty() {
+            let op = reader.op()?;
+            if op == Op::Begin {
+                let (first, lanes) = (reader.number()? as u32, reader.number()? as usize);
+                self.running = match lanes {
+                    1 => Running::One(Box::new(Side::new(self.rows, first, 1, self.monitor))),
+                    2..=CLASSES => {
+                        Running::Classes(Box::new(Side::new(self.rows, first, lanes, self.monitor)))
+                    }
+                    _ => return Err(Error::Shape { what: "lanes", expected: CLASSES, found: lanes }),
+                };
+                continue;
+            }
+            match &mut self.running {
+                Running::Nothing => {
+                    return Err(Error::Shape { what: "problems of a shard", expected: 1, found: 0 });
+                }
+                Running::One(side) => side.run(op, &mut reader, &mut answer)?,
+                Running::Classes(side) => side.run(op, &mut reader, &mut answer)?,
+            }
+            self.monitor.poll()?;
+        }
+        Ok(answer)
+    }
+}
+
+/// The rows in one problem, or in several side by side.
+struct Side<'a, const L: usize> {
+    rows: ShardRows<'a>,
+    first: u32,
+    lanes: usize,
+    monitor: &'a dyn Monitor,
+    state: RowState<'a, L>,
+    corners: CornerRows,
+    /// A vector of the columns.
+    vector: Block<L>,
+}
+
+/// What the sequence of smooth problems for the hinge has of the rows.
+struct CornerRows {
+    /// Labels of the first lane.
+    y: Vec<f64>,
+    alpha: Arc<Vec<f64>>,
+    /// Dual variables and margins of the point that was kept last, if there is one.
+    kept: Option<(Arc<Vec<f64>>, Vec<f64>)>,
+}
+
+impl<'a, const L: usize> Side<'a, L> {
+    fn new(rows: ShardRows<'a>, first: u32, lanes: usize, monitor: &'a dyn Monitor) -> Self {
+        let design = rows.design(rows.intercept.bias());
+        let n_corners = if rows.loss.is_smooth() { 0 } else { rows.cost.len() };
+        let (y, alpha) = (rows.signs(first), Arc::new(memory::zeros(n_corners)));
+        let vector = Block::zeros(design.n_cols());
+        let state = RowState::new(design, true, monitor);
+        Self { rows, first, lanes, monitor, state, corners: CornerRows { y, alpha, kept: None }, vector }
+    }
+
+    fn run(&mut self, op: Op, reader: &mut Reader<'_>, answer: &mut ShardAnswer) -> Result<()> {
+        reader.set_lanes(self.lanes);
+        match op {
+            Op::Begin => {}
+            Op::Decide => {
+                reader.block(&mut self.vector)?;
+                self.state.decide(&self.vector)?;
+            }
+            Op::Shift => self.state.shift(&reader.lanes()?),
+            Op::Advance => self.state.advance(&reader.lanes()?)?,
+            Op::Slopes | Op::Evaluate | Op::EvaluateQuietly | Op::Losses | Op::DecideAnew => {
+                self.run_with_terms(op, reader, answer)?;
+            }
+            Op::Curvature => {
+                let found = self.state.curvature(self.lanes, reader.number()? != 0.0)?;
+                answer.maxima.push(found.largest);
+                match found.gram {
+                    Gram::Diagonal(diagonal) => answer.sums.extend(diagonal),
+                    Gram::Dense(matrix) => answer.sums.extend(matrix.lower()),
+                }
+                answer.sums.push(found.read as f64);
+            }
+            Op::Multiply => {
+                let is_first = reader.number()? != 0.0;
+                let length = reader.lanes()?;
+                let mut out = Block::zeros(self.vector.len());
+                reader.block(&mut self.vector)?;
+                let length = (!is_first).then_some(&length);
+                let read = self.state.multiply(&self.vector, length, &mut out)?;
+                answer.block(&out, self.lanes);
+                answer.sums.push(read as f64);
+            }
+            Op::Resume => {
+                reader.block(&mut self.vector)?;
+                let RowState { sweep, step_z, product_z, .. } = &mut self.state;
+                sweep.decisions(&self.vector, step_z);
+                reader.block(&mut self.vector)?;
+                sweep.decisions(&self.vector, product_z);
+            }
+            Op::Finish => {
+                reader.block(&mut self.vector)?;
+                let length = reader.lanes()?;
+                self.state.finish(&self.vector, &length)?;
+            }
+            Op::TakeSlopes => self.corners.alpha = Arc::new(self.state.alpha(&self.corners.y)),
+            Op::Corners => {
+                let CornerRows { y, alpha, .. } = &self.corners;
+                answer.sums.extend(hinge::corner_values(y, self.rows.cost, alpha, &self.state.z));
+            }
+            Op::Keep => {
+                let margins = self.state.margins(&self.corners.y);
+                self.corners.kept = Some((Arc::clone(&self.corners.alpha), margins));
+            }
+            Op::GoBack => {
+                if let Some((alpha, _)) = &self.corners.kept {
+                    self.corners.alpha = Arc::clone(alpha);
+                } else {
+                    self.corners.alpha = Arc::new(memory::zeros(self.rows.cost.len()));
+                }
+            }
+            Op::Weigh => self.weigh(reader.number()? as usize, answer)?,
+            Op::Prove => {
+                let lane = reader.number()? as usize;
+                self.prove(lane, reader.numbers(4)?, answer)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn run_with_terms(&mut self, op: Op, reader: &mut Reader<'_>, answer: &mut ShardAnswer) -> Result<()> {
+        let sigma = reader.number()?;
+        let mut ask = Ask { op, lanes: self.lanes, reader, answer };
+        if sigma > 0.0 {
+            let CornerRows { y, alpha, .. } = &self.corners;
+            let terms = SmoothedHinge { y, cost: self.rows.cost, alpha: Arc::clone(alpha), sigma };
+            return ask.run(&terms, &mut self.state, &mut self.vector);
+        }
+        let ShardRows { loss, cost, classes, .. } = self.rows;
+        let (first, lanes) = (self.first, self.lanes);
+        with_smooth_loss!(
+            loss,
+            loss => {
+                let terms = ClassTerms { loss, cost, classes, first, lanes };
+                ask.run(&terms, &mut self.state, &mut self.vector)
+            },
+            else Err(Error::Shape { what: "smooth losses", expected: 1, found: 0 })
+        )
+    }
+
+    /// Labels, dual variables and margins of a lane.
+    fn dual(&self, lane: usize) -> Result<(Vec<f64>, Vec<f64>, Vec<f64>)> {
+        if let Some((alpha, margins)) = &self.corners.kept {
+            return Ok((memory::copy(&self.corners.y), memory::copy(alpha), memory::copy(margins)));
+        }
+        if lane >= self.lanes {
+            return Err(Error::Shape { what: "lanes", expected: self.lanes, found: lane });
+        }
+        let y = self.rows.signs(self.first + lane as u32);
+        let margins = y.iter().zip(&*self.state.z).map(|(y, z)| y * z[lane]).collect_large();
+        let slopes = self.state.slopes.as_ref().expect("kept");
+        let alpha = y.iter().zip(&**slopes).map(|(y, slope)| -y * slope[lane]).collect_large();
+        Ok((y, alpha, margins))
+    }
+
+    /// The rows with the columns whose weights are part of the norm.
+    fn certified(&self) -> Design<'a> {
+        let bias = if self.rows.intercept == Intercept::Free { 0.0 } else { self.rows.intercept.bias() };
+        self.rows.design(bias)
+    }
+
+    /// `sum y_i a_i`, `sum a_i`, `sum a_i |x_i|`; how far a last digit moves the weights, the longest row.
+    fn weigh(&self, lane: usize, answer: &mut ShardAnswer) -> Result<()> {
+        let (y, alpha, _) = self.dual(lane)?;
+        let norms = certificate::row_norms(&self.certified(), self.monitor)?;
+        let [reach] = sum(alpha.len(), |i| [alpha[i].abs() * norms[i]]);
+        answer.sums.extend(certificate::excess(&y, &alpha));
+        answer.sums.push(reach);
+        answer.maxima.push(certificate::last_digit(self.rows.cost, &norms));
+        answer.maxima.push(norms.iter().copied().fold(0.0, f64::max));
+        Ok(())
+    }
+
+    /// The sums of [`RowTotals`]; less the lowest price at which a row can give `delta`.
+    fn prove(&self, lane: usize, arguments: &[f64], answer: &mut ShardAnswer) -> Result<()> {
+        let &[length, b, excess, delta] = arguments else { unreachable!("four were read") };
+        let (y, alpha, margins) = self.dual(lane)?;
+        let design = self.certified();
+        let norms = certificate::row_norms(&design, self.monitor)?;
+        let errors = certificate::margin_errors(&design, norms, length, b);
+        let cost = self.rows.cost;
+        let duals = Duals { y: &y, cost, alpha: &alpha, margins: &margins, errors: &errors };
+        let (totals, cheapest) = with_loss!(self.rows.loss, loss => (
+            RowTotals::of(loss, cost, &alpha, &margins, &errors),
+            if excess == 0.0 { None } else { duals.cheapest(loss, excess, delta) }
+        ));
+        let RowTotals { losses, terms, slack, size, alpha } = totals;
+        answer.sums.extend([losses, terms, slack, size, alpha]);
+        answer.maxima.push(cheapest.map_or(f64::NEG_INFINITY, |(price, _)| -price));
+        Ok(())
+    }
+}
+
+/// An operation on the terms of an objective.
+struct Ask<'r, 'w, 's> {
+    op: Op,
+    lanes: usize,
+    reader: &'r mut Reader<'w>,
+    answer: &'s mut ShardAnswer,
+}
+
+impl Ask<'_, '_, '_> {
+    fn run<O: Objective<L>, const L: usize>(
+        &mut self,
+        terms: &O,
+        state: &mut RowState<'_, L>,
+        vector: &mut Block<L>,
+    ) -> Result<()> {
+        let Self { op, lanes, reader, answer } = self;
+        match op {
+            Op::Slopes => {
+                for sums in intercept::slopes_at(terms, &state.z, &reader.lanes()?) {
+                    answer.lanes(&sums, *lanes);
+                }
+            }
+            Op::Losses => {
+                for _ in 0..reader.number()? as usize {
+                    let losses = state.losses(terms, &reader.lanes()?)?;
+                    answer.lanes(&losses, *lanes);
+                }
+            }
+            Op::DecideAnew => {
+                reader.block(vector)?;
+                for sums in state.decide_anew(terms, vector)? {
+                    answer.lanes(&sums, *lanes);
+                }
+            }
+            _ => {
+                let found = state.evaluate(terms, vector)?;
+                if *op == Op::Evaluate {
+                    answer.block(vector, *lanes);
+                    answer.lanes(&found.loss, *lanes);
+                    let curved = state.curvature.iter().filter(|bend| **bend != [0.0; L]).count();
+                    answer.sums.extend([found.read as f64, curved as f64]);
+                }
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,40 @@
+//! What is to be fitted on shards.
+
+use super::shard::ShardFacts;
+use crate::fit::newton::factorisation::{self, Factorisation};
+use crate::fit::routes::{SHARD_MATRIX_COLUMNS, SMALL};
+use crate::fit::{Intercept, Params};
+use crate::loss::LossKind;
+
+/// What is to be fitted.
+#[derive(Clone, Copy, Debug)]
+pub struct ShardTask {
+    /// Of all shards together.
+    pub facts: ShardFacts,
+    /// How many there are.
+    pub n_shards: usize,
+    /// Columns of the data.
+    pub n_columns: usize,
+    /// Number of classes, at least 2.
+    pub n_classes: u32,
+    /// The loss.
+    pub loss: LossKind,
+    /// Treatment of the intercept.
+    pub intercept: Intercept,
+    /// Tolerance and limits.
+    pub params: Params,
+}
+
+impl ShardTask {
+    /// Columns with that of the intercept.
+    pub fn n_weights(&self) -> usize {
+        self.n_columns + usize::from(self.intercept != Intercept::None)
+    }
+
+    /// What a factorisation costs, where its matrix may travel.
+    pub fn factorisation(&self) -> Option<Factorisation> {
+        let d = self.n_weights();
+        let is_small = self.facts.n_rows.saturating_mul(d) <= SMALL;
+        (d <= SHARD_MATRIX_COLUMNS).then(|| factorisation::of_sums(d, self.facts.pairs, is_small))
+    }
+}

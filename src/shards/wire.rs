@@ -1,0 +1,290 @@
+//! Questions to the shards and their answers, as numbers.
+//!
+//! A request is a list of operations that every shard does one after the other; each is a code, its arguments
+//! and its vectors, all as doubles, so that a request is one array of any transport. An answer is two lists:
+//! sums, which are added over the shards, and maxima. Vectors have the lanes in use only, the padding stays
+//! at home.
+
+use crate::matrix::lanes::Block;
+use crate::{Error, Result};
+
+/// What a shard is to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Op {
+    /// Begins a problem: first class, number of lanes. Everything is zero afterwards.
+    Begin,
+    /// Decision values of weights.
+    Decide,
+    /// Adds to the decision values.
+    Shift,
+    /// Asks for the slopes at shifted decision values.
+    Slopes,
+    /// Asks for gradient and losses.
+    Evaluate,
+    /// The same without an answer: for a shard that takes another's place.
+    EvaluateQuietly,
+    /// Asks for the matrix of curvatures, or its diagonal.
+    Curvature,
+    /// Asks for a product with the Hessian.
+    Multiply,
+    /// The sum of steps and the last direction of products that another shard has answered.
+    Resume,
+    /// Completes a step.
+    Finish,
+    /// Asks for the losses at some lengths.
+    Losses,
+    /// Goes along the step.
+    Advance,
+    /// Decision values anew; asks for the terms before and after.
+    DecideAnew,
+    /// Dual variables become the slopes.
+    TakeSlopes,
+    /// Asks for hinges and dual variables.
+    Corners,
+    /// Remembers the dual variables and the margins.
+    Keep,
+    /// Goes back to those dual variables.
+    GoBack,
+    /// Asks for what the dual variables of a lane weigh.
+    Weigh,
+    /// Asks for the sums of a proof.
+    Prove,
+}
+
+impl Op {
+    const ALL: [Self; 19] = [
+        Self::Begin,
+        Self::Decide,
+        Self::Shift,
+        Self::Slopes,
+        Self::Evaluate,
+        Self::EvaluateQuietly,
+        Self::Curvature,
+        Self::Multiply,
+        Self::Resume,
+        Self::Finish,
+        Self::Losses,
+        Self::Advance,
+        Self::DecideAnew,
+        Self::TakeSlopes,
+        Self::Corners,
+        Self::Keep,
+        Self::GoBack,
+        Self::Weigh,
+        Self::Prove,
+    ];
+}
+
+/// A request under construction.
+#[derive(Clone, Debug, Default)]
+pub struct Request {
+    words: Vec<f64>,
+    lanes: usize,
+}
+
+impl Request {
+    /// For so many lanes.
+    pub fn new(lanes: usize) -> Self {
+        Self { words: Vec::new(), lanes }
+    }
+
+    /// Begins an operation.
+    pub fn op(&mut self, op: Op) -> &mut Self {
+        self.words.push(f64::from(op as u8));
+        self
+    }
+
+    /// An argument.
+    pub fn number(&mut self, x: f64) -> &mut Self {
+        self.words.push(x);
+        self
+    }
+
+    /// A number per lane.
+    pub fn lanes<const L: usize>(&mut self, x: &[f64; L]) -> &mut Self {
+        self.words.extend_from_slice(&x[..self.lanes]);
+        self
+    }
+
+    /// A vector.
+    pub fn block<const L: usize>(&mut self, x: &[[f64; L]]) -> &mut Self {
+        self.words.reserve(x.len() * self.lanes);
+        for x in x {
+            self.words.extend_from_slice(&x[..self.lanes]);
+        }
+        self
+    }
+
+    /// Appends another request.
+    pub fn then(&mut self, other: &Self) -> &mut Self {
+        self.words.extend_from_slice(&other.words);
+        self
+    }
+
+    /// The numbers.
+    pub fn words(&self) -> &[f64] {
+        &self.words
+    }
+
+    /// Forgets all operations.
+    pub fn clear(&mut self) {
+        self.words.clear();
+    }
+}
+
+/// A list of numbers that is read from its start: a request at a shard, or sums.
+pub struct Reader<'a> {
+    words: &'a [f64],
+    lanes: usize,
+}
+
+impl<'a> Reader<'a> {
+    /// Of lists with so many lanes.
+    pub fn new(words: &'a [f64], lanes: usize) -> Self {
+        Self { words, lanes }
+    }
+
+    /// Whether all has been read.
+    pub fn is_empty(&self) -> bool {
+        self.words.is_empty()
+    }
+
+    /// Sets the number of lanes.
+    pub fn set_lanes(&mut self, lanes: usize) {
+        self.lanes = lanes;
+    }
+
+    /// The next operation.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] for what is none, as of all methods.
+    pub fn op(&mut self) -> Result<Op> {
+        let code = self.number()? as usize;
+        let known = Op::ALL.iter().find(|op| **op as usize == code);
+        known.copied().ok_or(Error::Shape {
+            what: "an operation of shards",
+            expected: Op::ALL.len(),
+            found: code,
+        })
+    }
+
+    /// The next number.
+    ///
+    /// # Errors
+    /// As for [`Self::op`].
+    pub fn number(&mut self) -> Result<f64> {
+        Ok(self.numbers(1)?[0])
+    }
+
+    /// The next numbers.
+    ///
+    /// # Errors
+    /// As for [`Self::op`].
+    pub fn numbers(&mut self, n: usize) -> Result<&'a [f64]> {
+        if n > self.words.len() {
+            return Err(Error::Shape { what: "numbers of a message", expected: n, found: self.words.len() });
+        }
+        let (head, rest) = self.words.split_at(n);
+        self.words = rest;
+        Ok(head)
+    }
+
+    /// A number per lane; the padding is 0.
+    ///
+    /// # Errors
+    /// As for [`Self::op`].
+    pub fn lanes<const L: usize>(&mut self) -> Result<[f64; L]> {
+        let mut out = [0.0; L];
+        out[..self.lanes].copy_from_slice(self.numbers(self.lanes)?);
+        Ok(out)
+    }
+
+    /// A vector of so many entries.
+    ///
+    /// # Errors
+    /// As for [`Self::op`].
+    pub fn block<const L: usize>(&mut self, out: &mut Block<L>) -> Result<()> {
+        let numbers = self.numbers(out.len() * self.lanes)?;
+        for (out, x) in out.iter_mut().zip(numbers.chunks_exact(self.lanes.max(1))) {
+            out[..x.len()].copy_from_slice(x);
+            out[x.len()..].fill(0.0);
+        }
+        Ok(())
+    }
+}
+
+/// What shards answer.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ShardAnswer {
+    /// To be added.
+    pub sums: Vec<f64>,
+    /// Of which the largest counts.
+    pub maxima: Vec<f64>,
+}
+
+impl ShardAnswer {
+    /// Appends a number per lane in use.
+    pub fn lanes<const L: usize>(&mut self, x: &[f64; L], lanes: usize) {
+        self.sums.extend_from_slice(&x[..lanes]);
+    }
+
+    /// Appends a vector.
+    pub fn block<const L: usize>(&mut self, x: &[[f64; L]], lanes: usize) {
+        self.sums.reserve(x.len() * lanes);
+        for x in x {
+            self.sums.extend_from_slice(&x[..lanes]);
+        }
+    }
+
+    /// Takes the answer of another shard in.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] if they are to different requests.
+    pub fn join(&mut self, other: &Self) -> Result<()> {
+        let shape = |a: &Self| a.sums.len() + a.maxima.len();
+        if (self.sums.len(), self.maxima.len()) != (other.sums.len(), other.maxima.len()) {
+            return Err(Error::Shape {
+                what: "the answer of a shard",
+                expected: shape(self),
+                found: shape(other),
+            });
+        }
+        self.sums.iter_mut().zip(&other.sums).for_each(|(a, b)| *a += b);
+        self.maxima.iter_mut().zip(&other.maxima).for_each(|(a, b)| *a = a.max(*b));
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_are_read_as_they_were_written() {
+        let mut request = Request::new(2);
+        request.op(Op::Decide).block(&[[1.0, 2.0, 9.0], [3.0, 4.0, 9.0]]).op(Op::Losses).number(1.0);
+        request.lanes(&[0.5, 0.25, 9.0]);
+        let mut reader = Reader::new(request.words(), 2);
+        let mut block = Block::<3>::zeros(2);
+        assert_eq!(reader.op().unwrap(), Op::Decide);
+        reader.block(&mut block).unwrap();
+        assert_eq!(&*block, &[[1.0, 2.0, 0.0], [3.0, 4.0, 0.0]]);
+        assert_eq!((reader.op().unwrap(), reader.number().unwrap()), (Op::Losses, 1.0));
+        assert_eq!(reader.lanes().unwrap(), [0.5, 0.25, 0.0]);
+        assert!(reader.is_empty() && reader.number().is_err());
+        assert!(Reader::new(&[77.0], 1).op().is_err());
+    }
+
+    #[test]
+    fn answers_are_joined() {
+        let mut one = ShardAnswer { sums: vec![1.0, 2.0], maxima: vec![3.0] };
+        one.join(&ShardAnswer { sums: vec![4.0, 0.5], maxima: vec![2.0] }).unwrap();
+        assert_eq!(one, ShardAnswer { sums: vec![5.0, 2.5], maxima: vec![3.0] });
+        assert!(one.join(&ShardAnswer::default()).is_err());
+    }
+
+    #[test]
+    fn codes_are_places_in_the_list() {
+        assert!(Op::ALL.iter().enumerate().all(|(k, op)| *op as usize == k));
+    }
+}

@@ -1,0 +1,338 @@
+"""Fits on a cluster of processes on this machine, against fits in memory; workers that are killed, and clients."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from itertools import pairwise
+
+import dask
+import dask.array as da
+import hinge
+import hinge.dask
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from distributed import Client, LocalCluster
+from hinge._dask_shards import n_shards_here, reduced
+
+pytestmark = [
+    pytest.mark.timeout(180),
+    # Of what dask and its event loop leave to the garbage collector where processes are killed.
+    pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+
+TOL = 1e-5
+
+
+def rows(seed, n=3000, d=40):
+    """Sparse rows with two classes that a hyperplane separates badly."""
+    rng = np.random.default_rng(seed)
+    X = sp.random(n, d, density=0.2, random_state=rng, format="csr", data_rvs=rng.standard_normal)
+    score = np.asarray(X[:, :8].sum(axis=1)).ravel()
+    return X, np.where(score + rng.standard_normal(n) > 0.3, "yes", "no")
+
+
+def slow_rows(seed):
+    """The same, from a source that takes its time."""
+    time.sleep(0.05)
+    return rows(seed)
+
+
+@pytest.fixture(scope="module")
+def parts():
+    return [rows(seed) for seed in range(4)]
+
+
+@pytest.fixture(scope="module")
+def whole(parts):
+    return sp.vstack([X for X, _ in parts], format="csr"), np.concatenate([y for _, y in parts])
+
+
+@pytest.fixture(scope="module")
+def client():
+    cluster = LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0")
+    with cluster, Client(cluster) as client:
+        yield client
+
+
+@pytest.fixture
+def lazy():
+    return [dask.delayed(slow_rows)(seed) for seed in range(4)]
+
+
+def shards_left(client):
+    """Shards in the memory of all workers, once they have had a moment to give it back."""
+    end = time.monotonic() + 20
+    while (left := sum(client.run(n_shards_here).values())) and time.monotonic() < end:
+        time.sleep(0.1)
+    return left
+
+
+def check_against(model, plain, X, y, tol=TOL):
+    """Within the gaps of the same optimum, each proved, and the same answers but for rows on the border."""
+    ours, theirs = model.certificate_, plain.certificate_
+    assert ours.converged
+    assert (ours.relative_gap <= tol).all()
+    assert (ours.primal >= theirs.dual * (1 - 1e-12)).all()
+    assert (theirs.primal >= ours.dual * (1 - 1e-12)).all()
+    assert (model.predict(X) == plain.predict(X)).mean() > 0.99
+    np.testing.assert_array_equal(model.classes_, plain.classes_)
+    assert model.coef_.shape == plain.coef_.shape
+    assert model.intercept_.shape == plain.intercept_.shape
+
+
+FITS = [
+    (hinge.dask.LinearSVC, {}),
+    (hinge.dask.LinearSVC, {"loss": "hinge", "C": 0.3}),
+    (hinge.dask.LinearSVC, {"loss": "hinge", "fit_intercept": False}),
+    (hinge.dask.LinearSVC, {"intercept_scaling": 3.0, "class_weight": "balanced"}),
+    (hinge.dask.LogisticRegression, {"C": 20.0}),
+    (hinge.dask.LogisticRegression, {"fit_intercept": False, "class_weight": {"no": 1.0, "yes": 2.0}}),
+]
+
+
+@pytest.mark.parametrize(("estimator", "parameters"), FITS)
+def test_fits_are_those_of_one_machine(client, parts, whole, estimator, parameters):
+    model = estimator(tol=TOL, **parameters).fit([dask.delayed(part) for part in parts], client=client)
+    plain = estimator._plain(tol=TOL, **parameters).fit(*whole)
+    check_against(model, plain, *whole)
+    traffic = model.traffic_
+    assert (traffic.n_workers, traffic.n_shards, traffic.n_reloaded) == (2, 4, 0)
+    # What a request or an answer can have at most: a triangle of columns, or three vectors of them.
+    largest = 8 * (41 * 42 // 2 + 200)
+    assert 0 < traffic.bytes_received <= traffic.rounds * traffic.n_shards * largest
+    assert 0 < traffic.bytes_sent <= traffic.rounds * traffic.n_workers * largest
+    assert traffic.seconds >= traffic.seconds_loading + traffic.seconds_working > 0
+
+
+def test_values_claimed_are_those_of_the_rows(client, parts, whole):
+    X, y = whole
+    model = hinge.dask.LogisticRegression(C=2.0, tol=TOL).fit([dask.delayed(part) for part in parts])
+    margins = np.where(y == "yes", 1, -1) * model.decision_function(X)
+    value = 0.5 * (model.coef_**2).sum() + 2.0 * np.logaddexp(0, -margins).sum()
+    assert model.certificate_.primal[0] == pytest.approx(value, rel=1e-12)
+
+
+@pytest.mark.parametrize("is_dense", [False, True])
+def test_dask_arrays_and_lazy_predictions(client, whole, is_dense):
+    X, y = whole
+    if is_dense:
+        X = X.toarray().astype(np.float32)
+        cut = da.from_array(X, chunks=(2500, -1))
+    else:
+        blocks = [
+            da.from_delayed(dask.delayed(X[k : k + 2500]), (min(2500, 12000 - k), 40), np.float64)
+            for k in range(0, 12000, 2500)
+        ]
+        cut = da.concatenate(blocks)
+    weight = np.where(np.arange(12000) % 5 == 0, 0.0, 1.5)
+    labels = da.from_array(y, chunks=1000)
+    model = hinge.dask.LogisticRegression(tol=TOL).fit(cut, labels, sample_weight=weight)
+    plain = hinge.LogisticRegression(tol=TOL).fit(X, y, sample_weight=weight)
+    check_against(model, plain, X, y)
+    for name in ("decision_function", "predict", "predict_proba"):
+        lazy, eager = getattr(model, name)(cut), getattr(model.plain(), name)(X)
+        assert isinstance(lazy, da.Array)
+        assert lazy.numblocks[0] == cut.numblocks[0]
+        assert lazy.dtype == eager.dtype
+        np.testing.assert_array_equal(lazy.compute(), eager)
+
+
+@pytest.mark.parametrize(
+    ("estimator", "parameters"),
+    [(hinge.dask.LogisticRegression, {}), (hinge.dask.LinearSVC, {"loss": "hinge"})],
+)
+def test_classes(client, whole, estimator, parameters):
+    X, y = whole
+    classes = np.where(np.arange(12000) % 3 == 0, "other", y)
+    # The last part has two of the classes only, the first one alone.
+    order = np.argsort(classes, kind="stable")
+    borders = [0, 2000, 5000, 9000, 12000]
+    parts = [(X[order[a:b]], classes[order[a:b]]) for a, b in pairwise(borders)]
+    model = estimator(tol=TOL, **parameters).fit([dask.delayed(part) for part in parts])
+    plain = estimator._plain(tol=TOL, multi_class="ovr", **parameters).fit(X, classes)
+    check_against(model, plain, X, classes)
+
+
+def test_paths(client, parts, whole, tmp_path):
+    X, y = whole
+    ids = (y == "yes").astype(int)
+    paths = []
+    for k in range(3):
+        path = tmp_path / f"rows{k}.svm"
+        with open(path, "w") as file:
+            for i in range(k, 12000, 3):
+                entries = zip(X[[i]].indices.tolist(), X[[i]].data.tolist(), strict=True)
+                file.write(" ".join([str(ids[i]), *(f"{j + 1}:{v!r}" for j, v in entries)]) + "\n")
+        paths.append(path)
+    store = tmp_path / "rows1.hinge"
+    hinge.BlockStore.build((X[1::3], ids[1::3]), store)
+    model = hinge.dask.LinearSVC(tol=TOL).fit([paths[0], str(store), paths[2]])
+    check_against(model, hinge.LinearSVC(tol=TOL).fit(X, ids), X, ids)
+
+
+def test_files_and_plain_models(client, parts, whole, tmp_path):
+    X, _ = whole
+    model = hinge.dask.LinearSVC(C=0.5).fit([dask.delayed(part) for part in parts])
+    plain = model.plain()
+    assert type(plain) is hinge.LinearSVC
+    assert plain.C == 0.5
+    assert not hasattr(plain, "traffic_")
+    np.testing.assert_array_equal(plain.decision_function(X), model.decision_function(X))
+    model.save(tmp_path / "model.hinge")
+    plain.save(tmp_path / "plain.hinge")
+    served, twin = hinge.load(tmp_path / "model.hinge"), hinge.load(tmp_path / "plain.hinge")
+    np.testing.assert_array_equal(served.predict(X), model.predict(X))
+    np.testing.assert_array_equal(served.decision_function(X), twin.decision_function(X))
+
+
+def test_bits_depend_on_the_cut_only(parts):
+    def coefficients(n_workers):
+        cluster = LocalCluster(n_workers=n_workers, processes=False, threads_per_worker=1, dashboard_address=":0")
+        with cluster, Client(cluster) as client:
+            return hinge.dask.LinearSVC().fit([dask.delayed(part) for part in parts], client=client).coef_
+
+    np.testing.assert_array_equal(coefficients(1), coefficients(3))
+
+
+@pytest.mark.parametrize("n", range(1, 12))
+def test_sums_follow_a_tree(n):
+    rng = np.random.default_rng(n)
+    leaves = {(0, k): (rng.standard_normal(3), rng.standard_normal(1)) for k in range(n)}
+    ((expected, highest),) = reduced(leaves, n).values()
+    np.testing.assert_allclose(expected, sum(sums for sums, _ in leaves.values()), rtol=1e-13, atol=1e-13)
+    assert highest == max(maximum for _, maximum in leaves.values())
+    for _ in range(5):
+        owner = rng.integers(3, size=n)
+        nodes = {}
+        for worker in range(3):
+            nodes |= reduced({(0, k): leaves[0, k] for k in range(n) if owner[k] == worker}, n)
+        ((found, _),) = reduced(nodes, n).values()
+        np.testing.assert_array_equal(found, expected)
+
+
+def refused(parts, text, error=ValueError, estimator=None, **arguments):
+    with pytest.raises(error, match=text):
+        (estimator or hinge.dask.LinearSVC()).fit(parts, **arguments)
+
+
+def test_what_cannot_be_fitted(client, parts, whole, tmp_path):
+    X, y = whole
+    refused([dask.delayed((X, y)), dask.delayed((X[:, :30], y))], "part 1 has 30 columns, part 0 has 40")
+    refused([dask.delayed((X, np.full(12000, "yes")))], "one class only")
+    bad = X[:5].toarray()
+    bad[3, 2] = np.nan
+    refused([dask.delayed((X, y)), dask.delayed((bad, y[:5]))], "part 1: .*NaN")
+    refused([], "at least one part")
+    refused(X, "dask array, or a list", TypeError)
+    refused(da.from_array(X.toarray(), chunks=(4000, 20)), "chunks of whole rows", y=y)
+    refused(da.from_array(X.toarray(), chunks=(4000, -1)), "got None")
+    refused(da.from_array(X.toarray(), chunks=(4000, -1)), "12000 rows, y has 7", y=np.zeros(7))
+    refused([dask.delayed((X, y))], "penalty='l1'", estimator=hinge.dask.LinearSVC(penalty="l1"))
+    refused([dask.delayed((X, y))], "solver='dual_cd'", estimator=hinge.dask.LinearSVC(solver="dual_cd"))
+    refused([tmp_path / "nothing.svm"], "nothing.svm", FileNotFoundError)
+    assert shards_left(client) == 0
+
+
+def kill_one(client, address=None):
+    """Kill a worker as a machine without memory does."""
+    pids = client.run(os.getpid, workers=None if address is None else [address])
+    os.kill(next(iter(pids.values())), signal.SIGKILL)
+
+
+class KillsInRound:
+    """The estimator's exchange kills a worker before some rounds."""
+
+    def __init__(self, monkeypatch, client, rounds):
+        from hinge._dask_exchange import Shards
+
+        ask = Shards.ask
+
+        def killing(shards, request):
+            if shards.traffic.rounds in rounds:
+                address = shards._seats[shards.traffic.rounds % len(shards._seats)].address
+                kill_one(client, address)
+            return ask(shards, request)
+
+        monkeypatch.setattr(Shards, "ask", killing)
+
+
+@pytest.mark.parametrize("parameters", [{}, {"loss": "hinge"}])
+def test_killed_workers_cost_time_only(client, lazy, monkeypatch, parameters):
+    quiet = hinge.dask.LinearSVC(tol=1e-7, **parameters).fit(lazy, client=client)
+    KillsInRound(monkeypatch, client, {3, quiet.traffic_.rounds // 2})
+    lossy = hinge.dask.LinearSVC(tol=1e-7, **parameters).fit(lazy, client=client)
+    assert lossy.traffic_.n_reloaded >= 2
+    assert lossy.certificate_.converged
+    np.testing.assert_allclose(lossy.coef_, quiet.coef_, rtol=0, atol=1e-3 * np.abs(quiet.coef_).max())
+    assert lossy.certificate_.primal[0] == pytest.approx(quiet.certificate_.primal[0], rel=2e-7)
+    assert shards_left(client) == 0
+
+
+def test_data_that_were_in_one_memory_only(client, monkeypatch, parts):
+    scattered = client.scatter(parts[:2])
+    KillsInRound(monkeypatch, client, {4})
+    refused(scattered, r"shard \d .*only in the memory of a worker", hinge.dask.LostShardError)
+    assert shards_left(client) == 0
+
+
+def test_two_fits_at_once(client, lazy, whole):
+    found = {}
+
+    def fit(C):
+        found[C] = hinge.dask.LinearSVC(C=C, tol=TOL).fit(lazy, client=client)
+
+    threads = [threading.Thread(target=fit, args=(C,)) for C in (0.1, 10.0)]
+    [thread.start() for thread in threads]
+    [thread.join(60) for thread in threads]
+    assert not any(thread.is_alive() for thread in threads)
+    for C, model in found.items():
+        check_against(model, hinge.LinearSVC(C=C, tol=TOL).fit(*whole), *whole)
+
+
+ENDLESS = """
+import sys, threading, time
+import dask, numpy as np
+from distributed import Client
+import hinge.dask
+
+def rows(seed):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((20000, 60)) * np.logspace(0, 3, 60)
+    return X, (X[:, 0] + rng.standard_normal(20000) > 0).astype(int)
+
+if __name__ == "__main__":
+    client = Client(sys.argv[1])
+    print("ready", flush=True)
+    try:
+        while True:
+            hinge.dask.LogisticRegression(C=1e6, tol=1e-9).fit([dask.delayed(rows)(k) for k in range(2)])
+    except KeyboardInterrupt:
+        print("interrupted", flush=True)
+        time.sleep(60)
+"""
+
+
+@pytest.mark.parametrize("how", ["interrupted", "killed"])
+def test_clients_that_end_leave_nothing_behind(client, tmp_path, how):
+    script = tmp_path / "endless.py"
+    script.write_text(ENDLESS)
+    command = [sys.executable, str(script), client.scheduler.address]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout.readline() == "ready\n"
+        end = time.monotonic() + 40
+        while not sum(client.run(n_shards_here).values()):
+            assert time.monotonic() < end
+            time.sleep(0.1)
+        process.send_signal(signal.SIGINT if how == "interrupted" else signal.SIGKILL)
+        if how == "interrupted":
+            assert process.stdout.readline() == "interrupted\n"
+        assert shards_left(client) == 0
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()
