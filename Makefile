@@ -44,6 +44,7 @@ hardening: $(VENV)/.built
 	HINGE_CASES=$(CASES) cargo test --profile checked --no-default-features --test hardening -- --nocapture
 	$(BIN)/python tests/hardening/kills.py --kills 100
 	$(BIN)/python tests/hardening/memory.py
+	$(BIN)/python tests/hardening/triples.py --cases 200000
 	$(BIN)/python tests/hardening/processes.py --rounds 200
 	$(BIN)/python tests/hardening/extremes.py --cases 20000
 	$(BIN)/python tests/hardening/overlap.py --minutes $(MINUTES)

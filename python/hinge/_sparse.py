@@ -16,6 +16,8 @@ def check(X: Any, name: str = "X") -> None:
     if not sp.issparse(X):
         return
     _check_shape(X, name)
+    if X.dtype.kind not in "biufcOSU":  # the last of these are converted, or refused, by scikit-learn
+        raise ValueError(f"{name} must hold numbers, it has the dtype {X.dtype}")
     if X.format in _CHECKS:
         _CHECKS[X.format](X, name)
 

@@ -19,7 +19,7 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from hinge import _native, _sparse
+from hinge import _native, _rows, _sparse
 from hinge._warn import warn
 
 Result = TypeVar("Result")
@@ -183,17 +183,8 @@ def _summed(X: Any) -> Any:
 
 
 def native_matrix(X: Any) -> NativeMatrix:
-    """The arrays of a validated X as the native module takes them; copied only where an array is not contiguous."""
-    if not sp.issparse(X):
-        return np.ascontiguousarray(X)
-    wide = X.indices.dtype.itemsize > 4 or X.indptr.dtype.itemsize > 4
-    index = np.int64 if wide else np.int32
-    return (
-        np.ascontiguousarray(X.indptr, dtype=index),
-        np.ascontiguousarray(X.indices, dtype=index),
-        np.ascontiguousarray(X.data),
-        X.shape[1],
-    )
+    """The arrays of a validated X as the native module takes them; copied only where they cannot be read in place."""
+    return _rows.csr_arrays(X) if sp.issparse(X) else _rows.in_place(X)
 
 
 def labels(y: Any, n_rows: int) -> np.ndarray:
