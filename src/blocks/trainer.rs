@@ -53,11 +53,9 @@ pub fn fit(
     let trainer = Trainer { store, folds, settings, monitor };
     while done.len() < tasks.len() {
         let group = &tasks[done.len()..(done.len() + groups.size).min(tasks.len())];
-        let plan = MemoryPlan::new(
-            store,
-            settings,
-            &Needs::binary(store, settings, Groups { size: group.len(), ..groups }),
-        )?;
+        let others = tasks.len() - group.len();
+        let needs = Needs::binary(store, settings, Groups { size: group.len(), ..groups });
+        let plan = MemoryPlan::new(store, settings, &needs.beside(others, settings.n_weights(store)))?;
         let problems = group.iter().map(|task| BinaryProblem::new(store, task, settings, folder.as_deref()));
         let problems = problems.collect::<Result<_>>()?;
         let remains = trainer.descend(problems, &plan, &mut checkpoint, &done)?;
