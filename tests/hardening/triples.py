@@ -136,7 +136,7 @@ def spoiled(random, case):
     if what <= 2 and indptr.ndim == 1 and len(indptr):
         at = int(random.integers(len(indptr)))
         old = indptr[at] if indptr.dtype.kind in "iu" else 0
-        return replace(case, indptr=put(indptr, at, number(random, old, len(indices))))
+        return replace(case, indptr=put(indptr, at, number(random, old, indices.size)))
     if what <= 4 and indices.ndim == 1 and len(indices):
         at = int(random.integers(len(indices)))
         old = indices[at] if indices.dtype.kind in "iu" else 0
@@ -301,6 +301,8 @@ def answers_row(random, X, wanted):
     model = MODELS.of(min(max(X.shape[1], 1), 8), 2)
     found = hinge.Predictor.of(model).decision_function((X.indices, X.data))
     columns, values = whole(X.indices), X.data.tolist()
+    if X.indices.size == 0 and X.data.size == 0:
+        columns, values = [], []  # of any kind
     if columns is None or X.data.ndim != 1 or len(columns) != len(values):
         return False
     if not all(0 <= j < model.n_features_in_ for j in columns):
@@ -444,7 +446,9 @@ def tried(seed, only, counts):
 
 def says_why(text):
     """Whether a matrix with a meaning was refused for a reason of its own: too few rows of a class, too large."""
-    return re.search(r"scale the features|too large|rows of a class|one class|features, but|samples|label", text)
+    return re.search(
+        r"scale the features|do not rise|too large|rows of a class|one class|features, but|samples|label", text
+    )
 
 
 def child(first, last, only, at):

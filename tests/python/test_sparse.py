@@ -57,6 +57,7 @@ COMPRESSED = {
     "wrap": (wrap_around, "indptr falls from 2147483647 to -2147483648"),
     "short pointers": (cut("indptr"), "one entry more"),
     "short data": (cut("data"), "entries are stored"),
+    "indices of no dimension": (lambda X: setattr(X, "indices", X.indices[0].reshape(())), "of 1 dimension"),
     "pointers of floats": (lambda X: setattr(X, "indptr", X.indptr.astype(float)), "integers of 1 dimension"),
 }
 
@@ -180,6 +181,13 @@ def test_arrays_of_two_dimensions_are_refused_by_name(name):
     setattr(X, name, getattr(X, name)[:, None])
     with pytest.raises(ValueError, match="one dimension each"):
         LinearSVC().fit(X, np.arange(8) % 2)
+
+
+def test_labels_of_two_dimensions_are_refused():
+    Y = sp.csr_matrix(example("csr") > 0)
+    Y.data = Y.data[:, None]
+    with pytest.raises(ValueError, match=r"y\.data must have 1 dimension"):
+        LinearSVC().fit(example("csr"), Y)
 
 
 def test_values_that_are_no_numbers_are_refused():
