@@ -153,8 +153,8 @@ impl Needs {
         }
     }
 
-    /// These, and the weights of so many other problems, those of earlier groups or of later ones: the plan of
-    /// a group must not depend on when its turn is, and a budget that is too small is refused before the first.
+    /// These, and the weights of so many other problems, those of earlier groups or of later ones: the plan
+    /// of a group must not depend on when its turn is, and a budget that is too small is refused at once.
     pub fn beside(self, others: usize, n_weights: usize) -> Self {
         if others == 0 {
             return self;

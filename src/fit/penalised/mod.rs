@@ -151,8 +151,8 @@ fn solve_smooth<L: Loss>(
             search: None,
         });
         let is_over = steps.taken >= params.max_iter;
-        // Rounds that lower neither the gap nor the objective have met the limit of double precision. A set of
-        // few columns may be done, and the objective lower, without a better bound.
+        // Rounds that lower neither the gap nor the objective have met the limit of double precision. A set
+        // of few columns may be done, and the objective lower, without a better bound.
         let is_lower = rough.primal < best_primal * (1.0 - NOISE);
         let is_stuck = steps.is_stuck && gap >= best_gap && !is_lower;
         if gap <= params.tol || is_over || is_stuck {
