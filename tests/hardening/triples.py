@@ -21,6 +21,7 @@ import struct
 import sys
 import tempfile
 import time
+import traceback
 import warnings
 from collections import Counter
 from dataclasses import dataclass, replace
@@ -123,7 +124,7 @@ def converted(array, kind):
     with np.errstate(all="ignore"):
         try:
             return array.astype(kind)
-        except (TypeError, ValueError, OverflowError):
+        except (TypeError, ValueError, OverflowError, RuntimeError):
             return array
 
 
@@ -499,9 +500,13 @@ def main():
         pid = os.fork()
         if pid == 0:
             os.close(reads)
-            counts = child(first, last, asked.only, at)
-            with os.fdopen(writes, "w") as pipe:
-                pipe.write(repr(dict(counts)))
+            try:
+                counts = child(first, last, asked.only, at)
+                with os.fdopen(writes, "w") as pipe:
+                    pipe.write(repr(dict(counts)))
+            except BaseException:  # a mistake of this script
+                traceback.print_exc()
+                os._exit(1)
             sys.stdout.flush()
             os._exit(0)
         os.close(writes)
