@@ -115,7 +115,7 @@ def _is_ready(X: Any) -> bool:
     elif type(X) in (sp.csr_matrix, sp.csr_array):
         values, index = X.data, X.indices.dtype
         is_native = index == X.indptr.dtype and index.isnative and index.char in "ilq"
-        is_usable = is_native and X.ndim == 2 and len(X.indptr) == X.shape[0] + 1
+        is_usable = is_native and X.ndim == 2 and X.indptr.shape == (X.shape[0] + 1,)
     else:
         return False
     return is_usable and values.dtype.char in "fd" and values.dtype.isnative and X.shape[0] > 0 and X.shape[1] > 0

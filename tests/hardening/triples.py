@@ -106,7 +106,7 @@ def laid(random, array):
             return array
         twice[:, 0] = array
         return twice[:, 0]
-    if kind == 1:
+    if kind == 1 and array.ndim:
         return np.ascontiguousarray(array[::-1])[::-1]
     if kind == 2 and array.dtype.kind != "O":
         bytes_ = bytearray(array.nbytes + 1)
@@ -365,8 +365,10 @@ def labelled(random, X, wanted):
     """The matrix as labels: it must be refused unless it holds 0 and 1 alone."""
     Y = np.random.default_rng(0).standard_normal((X.shape[0] if X.shape[0] < 100 else 8, 3))
     hinge.LinearSVC(n_jobs=1, max_iter=20, tol=0.1).fit(Y, X)
+    if X.shape[1] == 0:
+        return True  # no labels at all
     D = wanted()
-    return bool(((D == 0) | (D == 1)).all())
+    return X.dtype == bool or bool(((D == 0) | (D == 1)).all())
 
 
 def natives(random, X, wanted):
@@ -447,9 +449,8 @@ def tried(seed, only, counts):
 
 def says_why(text):
     """Whether a matrix with a meaning was refused for a reason of its own: too few rows of a class, too large."""
-    return re.search(
-        r"scale the features|do not rise|too large|rows of a class|one class|features, but|samples|label", text
-    )
+    reasons = r"scale the features|do not rise|max_regions|too large|rows of a class|one class|features, but|samples|label"
+    return re.search(reasons, text)
 
 
 def child(first, last, only, at):

@@ -175,6 +175,13 @@ def test_whole_numbers_above_every_matrix_are_named():
         model.predict(X)
 
 
+def test_pointers_of_no_dimension_are_refused_by_name():
+    X = example("csr")
+    X.indptr = np.array(0, np.int32)
+    with pytest.raises(ValueError, match="indptr must have one entry more"):
+        LinearSVC().fit(X, np.arange(8) % 2)
+
+
 @pytest.mark.parametrize("name", ["indices", "data"])
 def test_arrays_of_two_dimensions_are_refused_by_name(name):
     X = example("csr")
