@@ -449,7 +449,7 @@ def tried(seed, only, counts):
 
 def says_why(text):
     """Whether a matrix with a meaning was refused for a reason of its own: too few rows of a class, too large."""
-    reasons = r"scale the features|do not rise|max_regions|too large|rows of a class|one class|features, but|samples|label"
+    reasons = r"scale the features|do not rise|max_regions|too large|of a class|one class|features, but|samples|label"
     return re.search(reasons, text)
 
 
