@@ -19,7 +19,7 @@ test: test-rust test-python
 test-rust:
 	cargo test --no-default-features --quiet
 
-test-python: $(VENV)/.built
+test-python: $(VENV)/.built $(VENV)/.tools
 	$(BIN)/python -m pytest -n 2 --dist worksteal
 
 # The same tests with the oldest versions of the dependencies that pyproject.toml allows.
@@ -27,7 +27,7 @@ test-floors: $(FLOORS)/.built
 	$(FLOORS)/bin/python -m pytest
 
 # The tests with every access checked that is unchecked in a release, and overflow of integers: ten minutes to build.
-test-checked: $(VENV)/.installed
+test-checked: $(VENV)/.tools
 	cargo test --profile checked --no-default-features --quiet
 	cargo rustc --profile checked --lib --crate-type cdylib --features python
 	rm -rf target/python-checked && cp -r python target/python-checked
@@ -40,10 +40,11 @@ test-checked: $(VENV)/.installed
 CASES ?= 12000000
 MINUTES ?= 120
 
-hardening: $(VENV)/.built
+hardening: $(VENV)/.built $(VENV)/.tools
 	HINGE_CASES=$(CASES) cargo test --profile checked --no-default-features --test hardening -- --nocapture
 	$(BIN)/python tests/hardening/kills.py --kills 100
 	$(BIN)/python tests/hardening/memory.py
+	$(BIN)/python tests/hardening/triples.py --cases 200000
 	$(BIN)/python tests/hardening/processes.py --rounds 200
 	$(BIN)/python tests/hardening/extremes.py --cases 20000
 	$(BIN)/python tests/hardening/overlap.py --minutes $(MINUTES)
@@ -61,11 +62,11 @@ wheel: $(WHEELS)/.installed
 	$(PYTHON) tests/wheel.py dist/*.tar.gz $(PYTHON)
 
 # The site into site/: a broken link, a missing page or an unreadable docstring is an error.
-docs: $(VENV)/.built $(DOCS)/.installed
+docs: $(VENV)/.built $(VENV)/.tools $(DOCS)/.installed
 	$(DOCS)/bin/python -m sphinx --builder html --fail-on-warning --keep-going --quiet --jobs 2 -c docs . site
 
 # All arenas in one table, bench/bench.md; beside the last release: make bench RELEASE=dist/hinge-....whl
-bench: $(VENV)/.built $(MULTICORE)/.installed $(SNAPML)/.installed
+bench: $(VENV)/.built $(VENV)/.tools $(MULTICORE)/.installed $(SNAPML)/.installed
 	cargo bench --no-default-features
 	$(BIN)/python benches/compare/bench.py --folder bench $(if $(RELEASE),--release $(RELEASE)) \
 	    --multicore $(MULTICORE)/bin/python --snapml $(SNAPML)/bin/python
@@ -76,14 +77,14 @@ bench: $(VENV)/.built $(MULTICORE)/.installed $(SNAPML)/.installed
 SETS ?= german,ijcnn1_val,madelon,a9a,w8a,20news,imdb,phishing_urls,flights,covtype
 RECORD ?= search.csv
 
-bench-search: $(VENV)/.built $(MULTICORE)/.installed
+bench-search: $(VENV)/.built $(VENV)/.tools $(MULTICORE)/.installed
 	$(BIN)/python benches/compare/search.py --sets $(SETS) --check --multicore $(MULTICORE)/bin/python --output $(RECORD)
 
 # The figures of the papers into benches/record: hours. Small versions elsewhere: benches/papers/all.py --quick
-papers: $(VENV)/.built
+papers: $(VENV)/.built $(VENV)/.tools
 	$(BIN)/python benches/papers/all.py
 
-lint: $(VENV)/.built
+lint: $(VENV)/.built $(VENV)/.tools
 	cargo fmt --check
 	cargo clippy --all-targets --no-default-features -- -D warnings
 	cargo clippy --features python -- -D warnings
@@ -98,21 +99,26 @@ format:
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 
-# Rust sources newer than the build are compiled again; Python sources are used in place.
+# Rust sources newer than the build are compiled again; Python sources are used in place. Python compiles the files of
+# packages when they are imported, pip would do so with all of them.
+PIP := PIP_NO_COMPILE=1 PIP_DISABLE_PIP_VERSION_CHECK=1 $(BIN)/python -m pip install --quiet --prefer-binary
+MATURIN := VIRTUAL_ENV=$(abspath $(VENV)) PIP_NO_COMPILE=1 PIP_DISABLE_PIP_VERSION_CHECK=1 $(BIN)/maturin
+
 $(VENV)/.built: $(VENV)/.installed $(RUST)
-	@echo "$(COMPILES)"
-	VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin develop --release --locked
+	@echo "Compiling the Rust core: about three minutes on two cores the first time, less after a change."
+	$(MATURIN) develop --release --locked
 	touch $@
 
-COMPILES := Compiling the Rust core: about three minutes on two cores the first time, less after a change.
-
 $(VENV)/.installed: pyproject.toml
-	@echo "Installing what is needed into $(VENV), half a minute; then the Rust core is compiled."
+	@echo "Installing what is needed into $(VENV), a quarter of a minute; then the Rust core is compiled."
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --upgrade pip 'maturin>=1.9.4,<2'
-	@echo "$(COMPILES)"
-	VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin develop --release --locked --extras cli,plot,test,bench,dev
-	touch $@ $(VENV)/.built
+	$(PIP) 'maturin>=1.9.4,<2' $$($(BIN)/python tests/floors.py --newest cli plot)
+	touch $@
+
+# What tests, checks and benches need besides.
+$(VENV)/.tools: $(VENV)/.installed
+	$(PIP) $$($(BIN)/python tests/floors.py --newest test bench dev)
+	touch $@
 
 $(FLOORS)/.built: $(FLOORS)/.installed $(VENV)/.built
 	VIRTUAL_ENV=$(abspath $(FLOORS)) $(BIN)/maturin develop --release --locked

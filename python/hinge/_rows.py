@@ -7,10 +7,24 @@ from typing import Any
 
 import numpy as np
 
+_NARROW, _WIDE = np.dtype(np.int32), np.dtype(np.int64)
+
 
 def is_ready(X: tuple[Any, ...]) -> bool:
     """Whether one row is a pair of arrays that need no conversion."""
-    return len(X) == 2 and all(type(part) is np.ndarray and part.flags.c_contiguous for part in X) and _are_typed(*X)
+    return len(X) == 2 and all(type(part) is np.ndarray and _is_in_place(part) for part in X) and _are_typed(*X)
+
+
+def _is_in_place(array: np.ndarray) -> bool:
+    """Whether the numbers can be read where they are: one behind the other, each at an address for its kind."""
+    flags = array.flags
+    return flags.c_contiguous and flags.aligned
+
+
+def in_place(array: np.ndarray, dtype: Any = None) -> np.ndarray:
+    """The array, or a copy of it that can be read where it is."""
+    array = np.ascontiguousarray(array, dtype=dtype)
+    return array if array.flags.aligned else array.copy()
 
 
 def _are_typed(indices: np.ndarray, values: np.ndarray) -> bool:
@@ -35,7 +49,7 @@ def one_row(X: Any) -> tuple[np.ndarray, np.ndarray]:
         raise ValueError(f"the index {indices.max()} of a row is outside of any matrix")
     if indices.dtype not in (np.int32, np.int64) or not indices.dtype.isnative:
         indices = indices.astype(np.int64)
-    return np.ascontiguousarray(indices), np.ascontiguousarray(_floats(values, "the values of a row"))
+    return in_place(indices), in_place(_floats(values, "the values of a row"))
 
 
 def _floats(values: np.ndarray, what: str) -> np.ndarray:
@@ -54,7 +68,7 @@ def _floats(values: np.ndarray, what: str) -> np.ndarray:
 
 def native_rows(X: Any) -> Any:
     """A C-ordered array, or the arrays of a CSR matrix and its number of columns."""
-    if type(X) is np.ndarray and X.ndim == 2 and X.dtype.char in "fd" and X.flags.c_contiguous and X.dtype.isnative:
+    if type(X) is np.ndarray and X.ndim == 2 and X.dtype.char in "fd" and X.dtype.isnative and _is_in_place(X):
         return X
     if hasattr(X, "tocsr") and hasattr(X, "shape"):
         return _sparse_rows(X)
@@ -70,17 +84,33 @@ def _sparse_rows(X: Any) -> Any:
         if X.ndim != 2:
             raise ValueError(f"X must be a matrix of 2 dimensions, got shape {X.shape}")
         X = X.tocsr()
-    indptr, indices, (n_rows, n_columns) = X.indptr, X.indices, X.shape
+    indptr, n_rows = X.indptr, X.shape[0]
     if indptr.ndim != 1 or len(indptr) != n_rows + 1:
         raise ValueError(f"X has {n_rows} rows, indptr must have one entry more, it has the shape {indptr.shape}")
-    wide = indices.dtype.itemsize > 4 or indptr.dtype.itemsize > 4
-    index = np.int64 if wide else np.int32
-    return (
-        np.ascontiguousarray(indptr, dtype=index),
-        np.ascontiguousarray(indices, dtype=index),
-        np.ascontiguousarray(_floats(X.data, "the values of X")),
-        n_columns,
-    )
+    return csr_arrays(X)
+
+
+def csr_arrays(X: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:
+    """``(indptr, indices, data, n_columns)`` of a CSR matrix, index arrays of one kind; copied only where needed."""
+    indptr, indices, values = X.indptr, X.indices, X.data
+    index = _NARROW if indptr.dtype == _NARROW and indices.dtype == _NARROW else _WIDE
+    if index is _WIDE:
+        _check_whole(indptr, "X.indptr")
+        _check_whole(indices, "X.indices")
+    if indptr.ndim != 1 or indices.ndim != 1 or values.ndim != 1:
+        raise ValueError(
+            "the arrays indptr, indices and data of X must have one dimension each, their shapes are "
+            f"{indptr.shape}, {indices.shape} and {values.shape}"
+        )
+    return in_place(indptr, index), in_place(indices, index), in_place(_floats(values, "the values of X")), X.shape[1]
+
+
+def _check_whole(numbers: np.ndarray, name: str) -> None:
+    """Refuse what an index array would lose numbers of when it is converted to int64."""
+    if numbers.dtype.kind not in "iu":
+        raise ValueError(f"{name} must be integers, got {numbers.dtype}")
+    if numbers.dtype == np.uint64 and numbers.size and numbers.max() > np.iinfo(np.int64).max:
+        raise ValueError(f"{name} holds {numbers.max()}, which is outside of any matrix")
 
 
 def _dense_rows(X: Any) -> np.ndarray:
@@ -90,7 +120,7 @@ def _dense_rows(X: Any) -> np.ndarray:
             f"Expected 2D array, got {array.ndim}D array instead: pass one row as a tuple (indices, values), as a dict "
             "of names and values, or by reshape(1, -1)"
         )
-    return np.ascontiguousarray(_floats(array, "X"))
+    return in_place(_floats(array, "X"))
 
 
 def features_of(X: Any) -> list[Any] | None:

@@ -16,6 +16,8 @@ def check(X: Any, name: str = "X") -> None:
     if not sp.issparse(X):
         return
     _check_shape(X, name)
+    if X.dtype.kind not in "biufcOSU":  # the last of these are converted, or refused, by scikit-learn
+        raise ValueError(f"{name} must hold numbers, it has the dtype {X.dtype}")
     if X.format in _CHECKS:
         _CHECKS[X.format](X, name)
 
@@ -35,6 +37,7 @@ def check_rows(X: Any, name: str = "X") -> None:
         check(X, name)
     else:
         _check_shape(X, name)
+        _check_flat(X, name)
         _pointers(X, X.shape[0], "row", name)
 
 
@@ -51,7 +54,13 @@ def _check_length(indptr: np.ndarray, size: int, name: str) -> None:
         raise ValueError(f"{name} has {size} rows, indptr must have one entry more, it has the shape {indptr.shape}")
 
 
+def _check_flat(X: Any, name: str) -> None:
+    if X.data.ndim != 1:
+        raise ValueError(f"{name}.data must have 1 dimension, got the shape {X.data.shape}")
+
+
 def _check_compressed(X: Any, name: str) -> None:
+    _check_flat(X, name)
     _check_lines(X, X.shape, ("row", "column") if X.format == "csr" else ("column", "row"), name)
 
 
@@ -67,7 +76,6 @@ def _check_lines(X: Any, shape: tuple[int, ...], names: tuple[str, str], name: s
     line, other = names
     size, limit = shape if X.format != "csc" else shape[::-1]
     nnz = _pointers(X, size, line, name)
-    _check_whole(X.indices, f"{name}.indices")
     at = _outside(X.indices[:nnz], limit)
     if at is not None:
         place = int(np.searchsorted(X.indptr, at, side="right")) - 1
@@ -76,8 +84,10 @@ def _check_lines(X: Any, shape: tuple[int, ...], names: tuple[str, str], name: s
 
 def _pointers(X: Any, size: int, line: str, name: str) -> int:
     """Check the pointers of a compressed format; the number of entries that they reach."""
-    indptr, stored = X.indptr, min(len(X.indices), len(X.data))
+    indptr = X.indptr
     _check_whole(indptr, f"{name}.indptr")
+    _check_whole(X.indices, f"{name}.indices")
+    stored = min(len(X.indices), len(X.data))
     if len(indptr) != size + 1:
         raise ValueError(f"{name} has {size} {line}s, indptr must have one entry more, it has {len(indptr)}")
     if indptr[0] != 0:

@@ -11,7 +11,7 @@ from typing import Any, Self
 import numpy as np
 import scipy.sparse as sp
 
-from hinge import _blocks, _checks, _native, _penalty, _sparse, _validate
+from hinge import _blocks, _checks, _native, _penalty, _validate
 from hinge._available import available_unless
 from hinge._linear import LinearClassifier
 from hinge._options import fit_options, options_of_pieces
@@ -269,6 +269,10 @@ class StreamClassifier(LinearClassifier):
 
 
 def _intercept_height(X: Any) -> float:
-    _sparse.check(X)
-    squared = X.multiply(X).sum() if sp.issparse(X) else float((np.asarray(X) ** 2).sum())
+    X = _validate.summed(X)
+    values = X.data[: X.indptr[-1]] if sp.issparse(X) else np.asarray(X)
+    with np.errstate(over="ignore"):
+        squared = np.square(values, dtype=np.float64).sum()
+    if squared == np.inf:  # too large for double precision: the learner refuses the row, and says which limit there is
+        return 1.0
     return float(np.sqrt(squared / X.shape[0] / INTERCEPT_SHARE)) or 1.0

@@ -19,7 +19,7 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from hinge import _native, _sparse
+from hinge import _native, _rows, _sparse
 from hinge._warn import warn
 
 Result = TypeVar("Result")
@@ -115,7 +115,7 @@ def _is_ready(X: Any) -> bool:
     elif type(X) in (sp.csr_matrix, sp.csr_array):
         values, index = X.data, X.indices.dtype
         is_native = index == X.indptr.dtype and index.isnative and index.char in "ilq"
-        is_usable = is_native and X.ndim == 2 and len(X.indptr) == X.shape[0] + 1
+        is_usable = is_native and X.ndim == 2 and X.indptr.shape == (X.shape[0] + 1,)
     else:
         return False
     return is_usable and values.dtype.char in "fd" and values.dtype.isnative and X.shape[0] > 0 and X.shape[1] > 0
@@ -183,19 +183,8 @@ def _summed(X: Any) -> Any:
 
 
 def native_matrix(X: Any) -> NativeMatrix:
-    """The arrays of a validated X as the native module takes them; copied only where an array is not contiguous, or not
-    aligned, as those that come out of a message of another process may be.
-    """
-    if not sp.issparse(X):
-        return np.require(X, requirements=("C", "A"))
-    wide = X.indices.dtype.itemsize > 4 or X.indptr.dtype.itemsize > 4
-    index = np.int64 if wide else np.int32
-    return (
-        np.require(X.indptr, dtype=index, requirements=("C", "A")),
-        np.require(X.indices, dtype=index, requirements=("C", "A")),
-        np.require(X.data, requirements=("C", "A")),
-        X.shape[1],
-    )
+    """The arrays of a validated X as the native module takes them; copied only where they cannot be read in place."""
+    return _rows.csr_arrays(X) if sp.issparse(X) else _rows.in_place(X)
 
 
 def labels(y: Any, n_rows: int) -> np.ndarray:

@@ -153,6 +153,16 @@ impl Needs {
         }
     }
 
+    /// These, and the weights of so many other problems, those of earlier groups or of later ones: the plan
+    /// of a group must not depend on when its turn is, and a budget that is too small is refused at once.
+    pub fn beside(self, others: usize, n_weights: usize) -> Self {
+        if others == 0 {
+            return self;
+        }
+        let what = format!("{} and the weights of {others} more", self.what);
+        Self { states: self.states + 8 * (others * n_weights) as u64, what, ..self }
+    }
+
     /// Of all classes at once. How many dual variables are positive is known only after the fit: `PER_ROW`
     /// are counted.
     pub fn crammer_singer(store: &Store, settings: &BlockSettings<'_>) -> Self {

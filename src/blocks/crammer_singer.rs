@@ -26,7 +26,6 @@ use super::scan::for_pages;
 use super::settings::BlockSettings;
 use super::task;
 use crate::fit::certificate::Extent;
-use crate::fit::crammer_singer::Alpha;
 use crate::fit::crammer_singer::check::{IDLE, SIZE, STEEPNESS};
 use crate::fit::crammer_singer::descent::{ClassDescent, ClassPoint};
 use crate::fit::crammer_singer::intercept::{Move, moves};
@@ -122,34 +121,20 @@ impl<'a> AllClasses<'a> {
         0.5 * self.weights.squared(columns)
     }
 
-    /// The dual variables of some rows, as a descent starts from them.
-    fn alpha(&self, positions: &[u32]) -> Alpha {
-        let mut alpha = Alpha { starts: vec![0], ..Alpha::default() };
-        for &position in positions {
-            let list = self.duals.get(position as usize);
-            alpha.classes.extend(list.iter().map(|entry| entry.class));
-            alpha.values.extend(list.iter().map(|entry| entry.u));
-            alpha.starts.push(alpha.classes.len());
-        }
-        alpha
-    }
-
     /// Takes over the dual variables of some rows; whether any has changed.
-    fn set_alpha(&mut self, positions: &[u32], before: &Alpha, after: &Alpha) -> bool {
-        let mut list = Vec::new();
-        let range = |alpha: &Alpha, k: usize| alpha.starts[k]..alpha.starts[k + 1];
+    fn set_duals(&mut self, positions: &[u32], classes: &[u32], lists: &Lists) -> bool {
+        let mut list: Vec<Entry> = Vec::new();
+        let sum = |list: &[Entry]| list.iter().map(|entry| entry.u).sum::<f64>();
         let mut has_changed = false;
-        for (k, &position) in positions.iter().enumerate() {
-            let (old, new) = (range(before, k), range(after, k));
-            let values = &after.values[new.clone()];
-            if before.classes[old.clone()] == after.classes[new.clone()]
-                && before.values[old.clone()] == *values
-            {
+        for ((k, &position), own) in positions.iter().enumerate().zip(classes) {
+            list.clear();
+            list.extend(lists.get(k).iter().filter(|entry| entry.u > 0.0 && entry.class != *own));
+            list.sort_unstable_by_key(|entry| entry.class);
+            let before = self.duals.get(position as usize);
+            if list == before {
                 continue;
             }
-            self.sum += values.iter().sum::<f64>() - before.values[old].iter().sum::<f64>();
-            list.clear();
-            list.extend(after.classes[new].iter().zip(values).map(|(&class, &u)| Entry { u, class }));
+            self.sum += sum(&list) - sum(before);
             self.duals.set(position as usize, &list);
             has_changed = true;
         }
@@ -189,8 +174,8 @@ impl<'a> AllClasses<'a> {
         let BlockStep { settings, number, rounds, .. } = step;
         let (class, cost) = (&chosen.classes[..], &chosen.cost[..]);
         let (n_classes, intercept, bias) = (self.cost.len(), settings.intercept, self.bias);
-        let before = self.alpha(&chosen.positions);
-        let lists = before.lists(1.0, class, cost);
+        let duals = |k: usize| self.duals.get(chosen.positions[k] as usize);
+        let lists = Lists::completed(1.0, class, cost, true, |k, list| list.extend_from_slice(duals(k)));
         let is_free = intercept == Intercept::Free;
         // What is less than this in the mean of all rows is within the tolerance.
         let dual = (self.sum - self.half_squared(intercept)).max(0.0);
@@ -209,8 +194,7 @@ impl<'a> AllClasses<'a> {
         });
         let ClassPoint { w, lists, offsets } = descent.into_point();
         (self.weights, self.offsets) = (w, offsets);
-        let after = Alpha::of(&lists, class);
-        let has_changed = self.set_alpha(&chosen.positions, &before, &after);
+        let has_changed = self.set_duals(&chosen.positions, class, &lists);
         done.map(|()| has_changed)
     }
 
@@ -220,8 +204,8 @@ impl<'a> AllClasses<'a> {
         let Some((classes, weights)) = &self.facts else { return Ok((Vec::new(), self.sum)) };
         let cost = |position: usize| self.cost[classes[position] as usize] * weights[position];
         let cost: Vec<f64> = (0..classes.len()).map(cost).collect_large();
-        let positions: Vec<u32> = (0..classes.len() as u32).collect_large();
-        let lists = self.alpha(&positions).lists(1.0, classes, &cost);
+        let duals = |position: usize| self.duals.get(position);
+        let lists = Lists::completed(1.0, classes, &cost, false, |i, list| list.extend_from_slice(duals(i)));
         let (mut moves, sum) = moves(lists, classes, &cost, self.cost.len(), monitor)?;
         moves.sort_by_key(|step| step.row); // stable
         Ok((moves, sum))

@@ -38,7 +38,7 @@ pub fn fit(
 ) -> Result<Vec<BlockOutcome>> {
     settings.check()?;
     check_row_count(store)?;
-    let groups = budget::groups(store, settings, tasks.len());
+    let groups = groups(store, settings, tasks.len());
     let folder = scratch(keep, groups);
     let training = || Training {
         store,
@@ -53,11 +53,7 @@ pub fn fit(
     let trainer = Trainer { store, folds, settings, monitor };
     while done.len() < tasks.len() {
         let group = &tasks[done.len()..(done.len() + groups.size).min(tasks.len())];
-        let plan = MemoryPlan::new(
-            store,
-            settings,
-            &Needs::binary(store, settings, Groups { size: group.len(), ..groups }),
-        )?;
+        let plan = plan(store, settings, Groups { size: group.len(), ..groups }, tasks.len())?;
         let problems = group.iter().map(|task| BinaryProblem::new(store, task, settings, folder.as_deref()));
         let problems = problems.collect::<Result<_>>()?;
         let remains = trainer.descend(problems, &plan, &mut checkpoint, &done)?;
@@ -76,6 +72,20 @@ pub fn fit(
         outcome.w = settings.to_input(store, &old, std::mem::take(&mut outcome.w));
     }
     Ok(done)
+}
+
+/// The plan of a group, beside the weights of all other problems.
+fn plan(store: &Store, settings: &BlockSettings<'_>, group: Groups, n_tasks: usize) -> Result<MemoryPlan> {
+    let needs = Needs::binary(store, settings, group);
+    MemoryPlan::new(store, settings, &needs.beside(n_tasks - group.size, settings.n_weights(store)))
+}
+
+/// Groups as the states of problems suggest, smaller ones where no room would be left for rows.
+fn groups(store: &Store, settings: &BlockSettings<'_>, n_tasks: usize) -> Groups {
+    let largest = budget::groups(store, settings, n_tasks);
+    let of = |size: usize| Groups { size, ..largest };
+    let fits = |size: &usize| plan(store, settings, of(*size), n_tasks).is_ok();
+    of((2..=largest.size).rev().find(fits).unwrap_or(1))
 }
 
 /// Trains the Crammer-Singer multi-class SVM; `cost` is `C` times the class weight by class, the loss of

@@ -219,16 +219,17 @@ pub fn copied<'py, T: Element + Clone>(py: Python<'py>, list: &[T]) -> PyResult<
     collected(py, list.iter().cloned())
 }
 
-/// A C-ordered array of Python's with the given rows, each of `width` numbers.
-pub fn table<'py, 'a>(
+/// A C-ordered array of Python's with the given rows, each of `width` numbers; a row that is given away is
+/// freed once it is copied.
+pub fn table<'py>(
     py: Python<'py>,
     width: usize,
-    rows: impl ExactSizeIterator<Item = &'a [f64]>,
+    rows: impl ExactSizeIterator<Item: AsRef<[f64]>>,
 ) -> PyResult<Bound<'py, PyArray2<f64>>> {
     let n_rows = rows.len();
     let numbers = memory::catch(|| {
         let mut numbers = memory::with_capacity(n_rows * width);
-        rows.for_each(|row| numbers.extend_from_slice(row));
+        rows.for_each(|row| numbers.extend_from_slice(row.as_ref()));
         Ok::<_, PyErr>(numbers)
     })?;
     numbers.into_pyarray(py).reshape([n_rows, width])

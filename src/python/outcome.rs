@@ -19,7 +19,7 @@ pub fn as_dict(py: Python<'_>, outcome: Outcome, is_rounded: bool) -> PyResult<B
         Weights::Dense(vectors) => match <[Vec<f64>; 1]>::try_from(vectors) {
             // One problem: its vector is the result, without a copy.
             Ok([only]) => only.into_pyarray(py).reshape([1, n_weights])?.into_any(),
-            Err(vectors) => table(py, n_weights, vectors.iter().map(|w| &w[..]))?.into_any(),
+            Err(vectors) => table(py, n_weights, vectors.into_iter())?.into_any(),
         },
         Weights::Classes { weights, n_used, columns } => {
             let is_one = intercepts.len() == 2;

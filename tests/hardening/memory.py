@@ -1,6 +1,6 @@
 """Memory: limits of the system at every step, and budgets measured from outside.
 
-Usage: ``python tests/hardening/memory.py [--step 4] [--shapes 20] [--seed 0]``; a step of 0 leaves out the
+Usage: ``python tests/hardening/memory.py [--step 4] [--shapes 20] [--first 0] [--seed 0]``; a step of 0 leaves out the
 limits. Every call of
 ``tests/python/test_memory.py`` is made with ever more room, from 2 MB to 120 MB: it works, or raises a MemoryError,
 most of which name the bytes, and the process lives on. Then fits on stores with a ``memory_budget``: the peak of the
@@ -92,12 +92,12 @@ def run(code, *arguments):
     return done.stdout.split()
 
 
-def budgets(n_shapes, seed):
-    """Shares of budgets that were used, and the failures."""
+def budgets(shapes, seed):
+    """Shares of budgets that were used, and the failures; every shape has random numbers of its own."""
     shares, failures = [], []
-    random = np.random.default_rng(seed)
     with tempfile.TemporaryDirectory() as folder:
-        for k in range(n_shapes):
+        for k in shapes:
+            random = np.random.default_rng((seed, k))
             path = Path(folder) / "store"
             path.unlink(missing_ok=True)
             n, per_row = int(random.integers(20_000, 300_000)), int(random.integers(5, 60))
@@ -113,7 +113,7 @@ def budgets(n_shapes, seed):
             asked = int(n * per_row * 8 * random.uniform(0.2, 0.9)) + 20_000_000
             budget, peak = map(int, run(FIT, path, asked, json.dumps(options)))
             shares.append((peak - base) / budget)
-            said = f"{n} x {d}, {per_row} a row, {classes} classes, {options}: {budget / 1e6:.1f} MB"
+            said = f"shape {k}, {n} x {d}, {per_row} a row, {classes} classes, {options}: {budget / 1e6:.1f} MB"
             print(f"{said}, used {(peak - base) / 1e6:.1f} MB, {shares[-1]:.3f} of it", flush=True)
             if shares[-1] > 1.05:
                 failures.append(said)
@@ -124,13 +124,14 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--step", type=int, default=4)
     parser.add_argument("--shapes", type=int, default=20)
+    parser.add_argument("--first", type=int, default=0, help="number of the first shape")
     parser.add_argument("--seed", type=int, default=0)
     asked = parser.parse_args()
     start = time.monotonic()
     counts, failures = limits(asked.step) if asked.step else (Counter(), [])
     print(f"limits: {dict(counts)} in {time.monotonic() - start:.0f} s, {len(failures)} failures", flush=True)
     start = time.monotonic()
-    shares, more = budgets(asked.shapes, asked.seed)
+    shares, more = budgets(range(asked.first, asked.first + asked.shapes), asked.seed)
     print(f"budgets: {len(shares)} shapes in {time.monotonic() - start:.0f} s, {max(shares):.3f} used at most")
     print("\n".join(failures + more))
     raise SystemExit(bool(failures + more))

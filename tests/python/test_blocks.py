@@ -490,6 +490,23 @@ def test_a_search_over_blocks_and_its_refit(large, tmp_path):
         select_C(store, y)
 
 
+def test_budgets_count_the_weights_of_all_classes(tmp_path):
+    """Those of groups that are done, or still to come."""
+    random = np.random.default_rng(0)
+    d, n_classes = 120_000, 8
+    rows = sp.csr_matrix((np.ones(d, np.float32), random.permutation(d), np.arange(0, d + 1, 100)))
+    y = np.arange(rows.shape[0]) % n_classes
+    store = BlockStore.build((rows, y), tmp_path / "a", n_blocks=4)
+    least = re.compile("must be at least ([0-9]+) bytes .* 1 problem.* and the weights of 7 more")
+    model = LinearSVC(memory_budget=14_000_000, block_options={"in_memory": False})
+    with pytest.raises(ValueError, match=least) as refusal:
+        model.fit(store)
+    needed = int(least.search(str(refusal.value))[1])
+    assert needed > 8 * d * n_classes
+    model.set_params(memory_budget=needed + needed // 50, tol=0.9).fit(store)
+    assert model.coef_.shape == (n_classes, d)
+
+
 # ---- prediction in pieces
 
 

@@ -16,6 +16,7 @@ SCRIPTS = {
     "threads and processes": ("processes.py", "--rounds", "3"),
     "extreme numbers": ("extremes.py", "--cases", "60"),
     "overlapping intervals": ("overlap.py", "--minutes", "0.05"),
+    "broken matrices": ("triples.py", "--cases", "1500"),
     "budgets of memory": ("memory.py", "--step", "0", "--shapes", "1"),
 }
 

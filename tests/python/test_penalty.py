@@ -312,3 +312,25 @@ def test_stores_labels_and_the_softmax_are_refused(tmp_path):
         hinge.LinearSVC(penalty="l1").fit(X, np.column_stack([y > 0, y < 0]).astype(int))
     with pytest.raises(ValueError, match="multi_class must be"):
         hinge.LogisticRegression(penalty="l1", multi_class="multinomial").fit(X, np.arange(len(y)) % 3)
+
+
+@pytest.mark.parametrize("seed", [900, 1209, 1451, 1476, 1844, 1856, 2166, 2231, 2466])
+def test_a_working_set_that_is_done_is_not_the_end(seed):
+    """Columns that join later: the first set is done in one step, and its point proves less than zero did."""
+    random = np.random.default_rng(seed)
+    n = int(random.integers(2, 24))
+    X = random.integers(0, 2001, (n, 4)) / 1000 - 1
+    X[np.abs(X) < 0.3] = 0
+    y = np.where((seed + np.arange(n) ** 2) % 3 == 0, 1, -1)
+    weight = np.where(np.arange(n) % 5 == 4, 0.0, 1.0 + np.arange(n) % 3)
+    bounds = (np.array([-np.inf, -np.inf, 0, -0.2]), np.array([0.3, np.inf, np.inf, 0.1]))
+    model = hinge.LinearSVC(
+        loss="modified_huber",
+        penalty="elasticnet",
+        l1_ratio=0.4,
+        bounds=bounds,
+        fit_intercept=False,
+        C=float(random.uniform(0.02, 8)),
+        tol=1e-9,
+    ).fit(X, y, sample_weight=weight)
+    assert model.certificate_.converged

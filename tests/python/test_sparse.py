@@ -6,7 +6,7 @@ import sys
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hinge import LinearSVC, Poly2Map, _sparse, select_C
+from hinge import LinearSVC, Poly2Map, Predictor, _sparse, select_C
 
 FORMATS = ("csr", "csc", "bsr", "coo", "dia", "lil", "dok")
 
@@ -57,6 +57,7 @@ COMPRESSED = {
     "wrap": (wrap_around, "indptr falls from 2147483647 to -2147483648"),
     "short pointers": (cut("indptr"), "one entry more"),
     "short data": (cut("data"), "entries are stored"),
+    "indices of no dimension": (lambda X: setattr(X, "indices", X.indices[0].reshape(())), "of 1 dimension"),
     "pointers of floats": (lambda X: setattr(X, "indptr", X.indptr.astype(float)), "integers of 1 dimension"),
 }
 
@@ -118,6 +119,106 @@ def test_one_dimension_is_refused_by_name(layout):
         LinearSVC().fit(X, layout(np.arange(8)))
     with pytest.raises(ValueError, match="X must be a matrix of 2 dimensions"):
         Poly2Map().fit(line)
+
+
+def misaligned(array):
+    """The same numbers a byte behind an address for their kind, as they lie in records of files."""
+    moved = np.frombuffer(bytearray(array.nbytes + 1), array.dtype, array.size, 1).reshape(array.shape)
+    moved[...] = array
+    assert not moved.flags.aligned
+    return moved
+
+
+@pytest.mark.parametrize("name", ["indptr", "indices", "data"])
+def test_arrays_between_addresses_are_copied(name):
+    X, moved, y = example("csr"), example("csr"), np.arange(8) % 2
+    setattr(moved, name, misaligned(getattr(X, name)))
+    model = LinearSVC().fit(moved, y)
+    assert (model.coef_ == LinearSVC().fit(X, y).coef_).all()
+    assert (model.decision_function(moved) == model.decision_function(X)).all()
+    predictor = Predictor.of(model)
+    assert (predictor.decision_function(moved) == predictor.decision_function(X)).all()
+    row = X.indices[: X.indptr[1]], X.data[: X.indptr[1]]
+    assert predictor.decision_function(tuple(map(misaligned, row))) == predictor.decision_function(row)
+
+
+def test_a_dense_array_between_addresses_is_copied():
+    X, y = example("csr").toarray(), np.arange(8) % 2
+    model = LinearSVC().fit(misaligned(X), y)
+    assert (model.coef_ == LinearSVC().fit(X, y).coef_).all()
+    for answers in (model, Predictor.of(model)):
+        assert (answers.decision_function(misaligned(X)) == answers.decision_function(X)).all()
+
+
+@pytest.mark.parametrize("name", ["indptr", "indices"])
+@pytest.mark.parametrize("kind", ["f8", "c8", "M8[s]"])
+def test_index_arrays_of_another_kind_are_refused(name, kind):
+    y = np.arange(8) % 2
+    model = LinearSVC().fit(example("csr"), y)
+    X = example("csr")
+    numbers = getattr(X, name).astype(kind)
+    if kind != "M8[s]":
+        numbers[1] += 0.5
+    setattr(X, name, numbers)
+    predictor = Predictor.of(model)
+    for call in (lambda: LinearSVC().fit(X, y), lambda: model.predict(X), lambda: predictor.predict(X)):
+        with pytest.raises(ValueError, match=f"X.{name} must be integers"):
+            call()
+
+
+def test_whole_numbers_above_every_matrix_are_named():
+    X = example("csr")
+    model = LinearSVC().fit(X, np.arange(8) % 2)
+    X.indices = X.indices.astype(np.uint64)
+    X.indices[3] = 2**64 - 1
+    with pytest.raises(ValueError, match=r"X\.indices holds 18446744073709551615"):
+        model.predict(X)
+
+
+def test_pointers_of_no_dimension_are_refused_by_name():
+    X = example("csr")
+    X.indptr = np.array(0, np.int32)
+    with pytest.raises(ValueError, match="indptr must have one entry more"):
+        LinearSVC().fit(X, np.arange(8) % 2)
+
+
+@pytest.mark.parametrize("name", ["indices", "data"])
+def test_arrays_of_two_dimensions_are_refused_by_name(name):
+    X = example("csr")
+    setattr(X, name, getattr(X, name)[:, None])
+    with pytest.raises(ValueError, match="one dimension each"):
+        LinearSVC().fit(X, np.arange(8) % 2)
+
+
+def test_labels_of_two_dimensions_are_refused():
+    Y = sp.csr_matrix(example("csr") > 0)
+    Y.data = Y.data[:, None]
+    with pytest.raises(ValueError, match=r"y\.data must have 1 dimension"):
+        LinearSVC().fit(example("csr"), Y)
+
+
+def test_values_that_are_no_numbers_are_refused():
+    X = example("csr")
+    model = LinearSVC().fit(X, np.arange(8) % 2)
+    X.data = X.data.view("V8")
+    with pytest.raises(ValueError, match="X must hold numbers"):
+        model.predict(X)
+
+
+@pytest.mark.parametrize("value", [np.inf, 1e200])
+def test_a_stream_names_values_that_are_too_large(value):
+    X = example("csr")
+    X.data[3] = value
+    with pytest.raises(ValueError, match=r"only finite numbers are accepted|squared norm"):
+        LinearSVC().partial_fit(X, np.arange(8) % 2, classes=[0, 1])
+
+
+def test_a_stream_of_large_values_in_single_precision():
+    X = example("csr", np.float32)
+    X.data[3] = 1e25  # its square is beyond single precision
+    model = LinearSVC().partial_fit(X, np.arange(8) % 2, classes=[0, 1])
+    assert np.isfinite(model.coef_).all()
+    assert np.isfinite(model.intercept_).all()
 
 
 FUZZ = """

@@ -17,6 +17,9 @@ pub struct Entry {
     pub class: u32,
 }
 
+/// What fills spare room.
+const NOTHING: Entry = Entry { u: 0.0, class: 0 };
+
 #[derive(Clone, Copy, Debug, Default)]
 struct Place {
     start: usize,
@@ -30,16 +33,18 @@ pub struct Lists {
     places: Vec<Place>,
     entries: Vec<Entry>,
     holes: usize,
+    /// Spare entries of a list that has moved.
+    spare: u32,
 }
 
 /// Excess of a row's variables over its cost, relatively, that is the rounding of their sum.
 const ROUNDING: f64 = 1e-12;
-/// Spare entries of a list that has moved.
+/// Spare entries of a list to which candidates are added.
 const SPARE: u32 = 2;
 
 impl Clone for Lists {
     fn clone(&self) -> Self {
-        Self { places: memory::copy(&self.places), entries: memory::copy(&self.entries), holes: self.holes }
+        Self { places: memory::copy(&self.places), entries: memory::copy(&self.entries), ..*self }
     }
 }
 
@@ -48,12 +53,52 @@ impl Lists {
     pub fn new(class: &[u32], cost: &[f64]) -> Self {
         let places = (0..class.len()).map(|start| Place { start, len: 1, capacity: 1 }).collect_large();
         let entries = class.iter().zip(cost).map(|(&class, &u)| Entry { u, class }).collect_large();
-        Self { places, entries, holes: 0 }
+        Self { places, entries, holes: 0, spare: SPARE }
     }
 
-    /// An empty list per row.
+    /// An empty list per row; to be replaced, not added to.
     pub fn empty(n_rows: usize) -> Self {
-        Self { places: memory::filled(Place::default(), n_rows), entries: Vec::new(), holes: 0 }
+        Self { places: memory::filled(Place::default(), n_rows), entries: Vec::new(), holes: 0, spare: 0 }
+    }
+
+    /// Lists with `factor` times the variables that `others` appends for a row, scaled down where their sum
+    /// would exceed the row's cost, and the rest on its own class; with or without room for candidates.
+    pub fn completed(
+        factor: f64,
+        class: &[u32],
+        cost: &[f64],
+        has_room: bool,
+        others: impl Fn(usize, &mut Vec<Entry>),
+    ) -> Self {
+        let spare = if has_room { SPARE } else { 0 };
+        let (places, entries) = (memory::with_capacity(class.len()), memory::with_capacity(class.len()));
+        let mut lists = Self { places, entries, holes: 0, spare };
+        let mut list = Vec::new();
+        for (&class, &cost) in class.iter().zip(cost) {
+            list.clear();
+            others(lists.places.len(), &mut list);
+            let is_alone = list.is_empty();
+            let sum = factor * list.iter().map(|entry| entry.u).sum::<f64>();
+            let is_outside = sum > cost * (1.0 + ROUNDING);
+            let factor = if is_outside { factor * cost / sum } else { factor };
+            list.iter_mut().for_each(|entry| entry.u *= factor);
+            let rest = (cost - sum).max(0.0);
+            if rest > 0.0 || is_alone {
+                list.insert(0, Entry { u: if is_alone { cost } else { rest }, class });
+            }
+            lists.append(&list);
+        }
+        lists
+    }
+
+    /// The list of one more row.
+    fn append(&mut self, list: &[Entry]) {
+        let spare = if list.len() > 1 { self.spare } else { 0 };
+        let place =
+            Place { start: self.entries.len(), len: list.len() as u32, capacity: list.len() as u32 + spare };
+        self.places.push(place);
+        memory::extend_from_slice(&mut self.entries, list);
+        memory::extend(&mut self.entries, (0..spare).map(|_| NOTHING));
     }
 
     /// Number of rows.
@@ -82,10 +127,10 @@ impl Lists {
         let len = list.len() as u32;
         if len > place.capacity {
             self.holes += place.capacity as usize;
-            let capacity = len + SPARE;
+            let capacity = len + self.spare;
             self.places[i] = Place { start: self.entries.len(), len, capacity };
             memory::extend_from_slice(&mut self.entries, list);
-            memory::extend(&mut self.entries, [Entry { u: 0.0, class: 0 }; SPARE as usize]);
+            memory::extend(&mut self.entries, (0..self.spare).map(|_| NOTHING));
         } else {
             self.places[i].len = len;
             self.entries[place.start..place.start + list.len()].copy_from_slice(list);
@@ -200,23 +245,10 @@ impl Alpha {
 
     /// Lists with `factor` times these variables, scaled down in a row where their sum would exceed its cost.
     pub fn lists(&self, factor: f64, class: &[u32], cost: &[f64]) -> Lists {
-        let mut lists = Lists::new(class, cost);
-        let mut list = Vec::new();
-        for i in 0..class.len() {
-            let range = self.starts[i]..self.starts[i + 1];
-            let sum: f64 = factor * self.values[range.clone()].iter().sum::<f64>();
-            let is_outside = sum > cost[i] * (1.0 + ROUNDING);
-            let factor = if is_outside { factor * cost[i] / sum } else { factor };
-            let rest = (cost[i] - sum).max(0.0);
-            list.clear();
-            if rest > 0.0 || range.is_empty() {
-                list.push(Entry { u: if range.is_empty() { cost[i] } else { rest }, class: class[i] });
-            }
-            list.extend(range.map(|k| Entry { u: factor * self.values[k], class: self.classes[k] }));
-            lists.set(i, &list);
-        }
-        lists.tidy();
-        lists
+        Lists::completed(factor, class, cost, true, |i, list| {
+            let entries = (self.starts[i]..self.starts[i + 1]).map(|k| (self.classes[k], self.values[k]));
+            list.extend(entries.map(|(class, u)| Entry { u, class }));
+        })
     }
 }
 

@@ -39,7 +39,7 @@ use crate::loss::{Loss, LossKind, with_smooth_loss};
 use crate::matrix::columns::Columns;
 use crate::penalty::Term;
 use crate::{Error, Result, memory, parallel};
-use newton::{Losses, NewtonSteps};
+use newton::{Losses, NOISE, NewtonSteps};
 use proof::SlopeSums;
 use working_set::WorkingSet;
 
@@ -134,7 +134,7 @@ fn solve_smooth<L: Loss>(
     let mut steps = NewtonSteps::new(problem, loss, params.max_iter, monitor);
     let mut working = WorkingSet::new(problem.terms);
     let (mut slope, mut passes) = (memory::zeros(d), 0.0);
-    let mut best_gap = f64::INFINITY;
+    let (mut best_gap, mut best_primal) = (f64::INFINITY, f64::INFINITY);
     let (status, certificate) = loop {
         let losses = Losses::at(problem, loss, decisions(problem.columns, &w));
         check_finite(problem, losses.value + penalty(problem.terms, &w))?;
@@ -151,8 +151,10 @@ fn solve_smooth<L: Loss>(
             search: None,
         });
         let is_over = steps.taken >= params.max_iter;
-        // Rounds that no longer lower the gap have met the limit of double precision.
-        let is_stuck = steps.is_stuck && gap >= best_gap;
+        // Rounds that lower neither the gap nor the objective have met the limit of double precision. A set
+        // of few columns may be done, and the objective lower, without a better bound.
+        let is_lower = rough.primal < best_primal * (1.0 - NOISE);
+        let is_stuck = steps.is_stuck && gap >= best_gap && !is_lower;
         if gap <= params.tol || is_over || is_stuck {
             let is_close_enough = gap <= params.tol;
             let mut proven = proof::certificate(problem, loss, &losses, &w, SlopeSums::Plain);
@@ -172,7 +174,7 @@ fn solve_smooth<L: Loss>(
         if gap > 0.5 * best_gap {
             steps.go_further();
         }
-        best_gap = best_gap.min(gap);
+        (best_gap, best_primal) = (best_gap.min(gap), best_primal.min(rough.primal));
         working.choose(problem, &w, &slope);
         let room = rough.primal - rough.dual;
         let target = routes::WORKING_SET_AIM * room.min(rough.primal).max(0.0);

@@ -31,7 +31,7 @@ const RAISE: f64 = 100.0;
 /// See [`RAISE`].
 const RAISED: f64 = 1e-4;
 /// By how much, as a share of the losses, their sums may be off.
-const NOISE: f64 = 1e-14;
+pub const NOISE: f64 = 1e-14;
 /// The same for the decrease of an epoch, which is summed step by step.
 const INNER_NOISE: f64 = 1e-24;
 /// Promised decreases below this share of the objective lead nowhere: a gap, which falls with the root of the
