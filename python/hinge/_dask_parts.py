@@ -157,6 +157,6 @@ def lazily(X: da.Array, function: Any, n_columns: int | None, dtype: Any) -> da.
     if X.numblocks[1] != 1:
         X = X.rechunk({1: -1})
     if n_columns is None:
-        return X.map_blocks(function, drop_axis=1, dtype=dtype, meta=np.empty(0, dtype=dtype))
+        return da.map_blocks(function, X, drop_axis=1, dtype=dtype, meta=np.empty(0, dtype=dtype))
     chunks = (X.chunks[0], (n_columns,))
-    return X.map_blocks(function, chunks=chunks, dtype=dtype, meta=np.empty((0, 0), dtype=dtype))
+    return da.map_blocks(function, X, chunks=chunks, dtype=dtype, meta=np.empty((0, 0), dtype=dtype))

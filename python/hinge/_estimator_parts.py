@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.pipeline import make_pipeline
 
 from hinge import _plain
 from hinge._block_options import BlockOptions
@@ -94,6 +93,8 @@ def model_of(parts: ModelParts) -> Any:
     estimator = estimator_of(parts)
     if parts.encoder is None:
         return estimator
+    from sklearn.pipeline import make_pipeline  # brings much that nothing else here needs
+
     return make_pipeline(TableEncoder._of_coder(Coder.of_record(parts.encoder)), estimator)
 
 

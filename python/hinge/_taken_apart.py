@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from hinge import _plain
@@ -42,7 +41,7 @@ def parts_of(model: Any) -> ModelParts:
     sklearn.exceptions.NotFittedError
         The model is not fitted.
     """
-    if isinstance(model, Pipeline):
+    if hasattr(model, "named_steps"):  # a Pipeline, whose module brings much that a fit does without
         return _of_pipeline(model)
     check_is_fitted(model)
     kept = {
@@ -72,7 +71,7 @@ def parts_of(model: Any) -> ModelParts:
     )
 
 
-def _of_pipeline(pipeline: Pipeline) -> ModelParts:
+def _of_pipeline(pipeline: Any) -> ModelParts:
     """The parts of a classifier behind an encoder of tables."""
     steps = [step for _, step in pipeline.steps if step not in (None, "passthrough")]
     if len(steps) != 2 or not isinstance(steps[0], TableEncoder) or not hasattr(steps[1], "_answer_part"):

@@ -14,13 +14,15 @@ from typing import Any, Self
 import numpy as np
 from distributed import Client, default_client
 
-from hinge import _native, _validate, logistic, svm
+from hinge import _native, _validate
 from hinge._dask_exchange import LostShardError, Shards, Traffic, described
 from hinge._dask_parts import lazily, parts_of, same_kind
 from hinge._dask_shards import PartFacts, Setup
 from hinge._linear import LinearClassifier
 from hinge._options import fit_options, options_of_pieces
 from hinge._progress import announce, reporter
+from hinge.logistic import LogisticRegression as PlainLogisticRegression
+from hinge.svm import LinearSVC as PlainLinearSVC
 
 __all__ = ["LinearSVC", "LogisticRegression", "LostShardError", "Traffic"]
 
@@ -124,7 +126,7 @@ class _Distributed(LinearClassifier):
         return lazily(X, self.plain().predict, None, self.classes_.dtype)
 
 
-class LinearSVC(_Distributed, svm.LinearSVC):
+class LinearSVC(_Distributed, PlainLinearSVC):
     """:class:`hinge.LinearSVC` with rows on a Dask cluster.
 
     The fit is a truncated Newton method whose sums over the rows are made by the workers. Parameters mean what they
@@ -139,10 +141,10 @@ class LinearSVC(_Distributed, svm.LinearSVC):
         As in :class:`hinge.LinearSVC`; the certificate is computed over all rows.
     """
 
-    _plain = svm.LinearSVC
+    _plain = PlainLinearSVC
 
 
-class LogisticRegression(_Distributed, logistic.LogisticRegression):
+class LogisticRegression(_Distributed, PlainLogisticRegression):
     """:class:`hinge.LogisticRegression` with rows on a Dask cluster.
 
     As :class:`hinge.dask.LinearSVC`; more than two classes are each class against the rest.
@@ -155,7 +157,7 @@ class LogisticRegression(_Distributed, logistic.LogisticRegression):
         As in :class:`hinge.LogisticRegression`; the certificate is computed over all rows.
     """
 
-    _plain = logistic.LogisticRegression
+    _plain = PlainLogisticRegression
 
     def predict_proba(self, X: Any) -> Any:
         """As in the plain estimator; lazy and cut like X where X is a dask array."""

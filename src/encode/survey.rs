@@ -41,7 +41,7 @@ pub struct Surveyed {
     /// Names, after [`Survey::close`].
     pub counts: TermCounts,
     /// Numbers.
-    pub spread: Spread,
+    pub spread: Moments,
     /// All numbers, where bins are made of them.
     pub values: Vec<f64>,
     tokenizer: Option<Tokenizer>,
@@ -74,7 +74,7 @@ struct Lane {
 
 /// Count, mean and sum of squared deviations of some numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Spread {
+pub struct Moments {
     /// How many.
     pub count: u64,
     /// Their mean.
@@ -85,7 +85,7 @@ pub struct Spread {
     pub largest: f64,
 }
 
-impl Spread {
+impl Moments {
     fn of(values: &[f64]) -> Self {
         let count = values.len() as u64;
         let mean = if count == 0 { 0.0 } else { values.iter().sum::<f64>() / count as f64 };
@@ -131,7 +131,7 @@ impl Survey {
                 value_type: None,
                 n_missing: 0,
                 counts: TermCounts::default(),
-                spread: Spread::default(),
+                spread: Moments::default(),
                 values: vec![],
                 lanes: vec![],
                 settled: Settled::default(),
@@ -306,7 +306,7 @@ impl Surveyed {
         for piece in pieces {
             let (values, n_missing) = piece.map_err(|(row, reason)| Failure::At(row, reason))?;
             self.n_missing += n_missing;
-            self.spread.merge(Spread::of(&values));
+            self.spread.merge(Moments::of(&values));
             if scale == NumberScale::Bins {
                 memory::try_reserve(&mut self.values, values.len()).map_err(Failure::Other)?;
                 self.values.extend_from_slice(&values);
@@ -459,10 +459,10 @@ mod tests {
     #[test]
     fn spreads_of_parts_are_those_of_the_whole() {
         let values: Vec<f64> = (0..100).map(|k| f64::from(k * k % 17) - 3.0).collect();
-        let whole = Spread::of(&values);
-        let mut sum = Spread::default();
+        let whole = Moments::of(&values);
+        let mut sum = Moments::default();
         for part in [&values[..1], &values[1..1], &values[1..40], &values[40..]] {
-            sum.merge(Spread::of(part));
+            sum.merge(Moments::of(part));
         }
         assert_eq!((sum.count, sum.largest), (whole.count, whole.largest));
         assert!((sum.mean - whole.mean).abs() < 1e-12 && (sum.squares - whole.squares).abs() < 1e-9);

@@ -451,7 +451,7 @@ fn forged_fields_are_named() {
         ("head", |head, _| head["intercept"]["shape"] = json!([u64::MAX, 8])),
         ("head", |head, _| head["intercept"]["dtype"] = "F12".into()),
         ("head", |head, _| drop(head.as_object_mut().unwrap().remove("checksums"))),
-        ("format_version", |head, _| head["__metadata__"]["format_version"] = "2".into()),
+        ("format_version", |head, _| head["__metadata__"]["format_version"] = "3".into()),
         ("format_version", |head, _| head["__metadata__"]["format_version"] = "x".into()),
         ("format", |head, _| head["__metadata__"]["format"] = "onnx".into()),
     ];
