@@ -119,7 +119,7 @@ class TableEncoder(Versioned, TransformerMixin, BaseEstimator):
 
         Returns
         -------
-        csr_matrix of shape (n_rows, n_features_out_), float32
+        csr_matrix of shape (n_rows, n_features_out), float32
         """
         table = Table(X)
         table.hold()
@@ -135,7 +135,7 @@ class TableEncoder(Versioned, TransformerMixin, BaseEstimator):
 
         Returns
         -------
-        csr_matrix of shape (n_rows, n_features_out_), float32
+        csr_matrix of shape (n_rows, n_features_out), float32
             Columns ascending within a row, each once.
         """
         check_is_fitted(self)
@@ -184,7 +184,7 @@ class TableEncoder(Versioned, TransformerMixin, BaseEstimator):
 
         Returns
         -------
-        ndarray of str, shape (n_features_out_,)
+        ndarray of str, shape (n_features_out,)
             ``carrier_AA`` for a category and ``carrier_None`` for missing values, the name itself for numbers and
             ``distance_bin3`` for bins, ``review__good`` for terms.
         """
