@@ -48,8 +48,12 @@ def contributions(
     list of (names, contribution)
         ``column=name``, those that share a hashed column joined by `` + ``; of most effect first.
     """
-    found: dict[int, tuple[list[str], float]] = {}
+    found: dict[int, tuple[list[str], dict[str, float]]] = {}
     for column, name, index, value in entries:
-        found.setdefault(index, ([], value))[0].append(f"{column}={name}")
-    named = [(" + ".join(names), float(weights[index]) * value) for index, (names, value) in found.items()]
+        names, values = found.setdefault(index, ([], {}))
+        names.append(f"{column}={name}")
+        values[column] = value  # terms of one column have their common value each, columns add up
+    named = [
+        (" + ".join(names), float(weights[index]) * sum(values.values())) for index, (names, values) in found.items()
+    ]
     return sorted(named, key=lambda item: -abs(item[1]))[:k]

@@ -148,6 +148,7 @@ impl FittedColumn {
             }
             ColumnKind::Text(_, weighting) => {
                 let Cell::Text(text) = cell else { return Err(not("a string", cell)) };
+                check_length(text)?;
                 self.terms(Terms::Text(text), weighting, scratch, out);
                 Ok(())
             }
@@ -213,8 +214,8 @@ impl FittedColumn {
         }
     }
 
-    /// Calls `note` with each name that a value stands for, and the entry it becomes: terms as often as they
-    /// occur, with the value that they share.
+    /// Calls `note` with each name that a value stands for, and the entry it becomes: every term once;
+    /// those that share a hashed column have its value each.
     ///
     /// # Errors
     /// As for [`Self::encode`].
@@ -404,6 +405,18 @@ impl Terms<'_> {
             (Self::List(list), _) => list.iter().flatten().for_each(|term| f(term.as_bytes())),
         }
     }
+}
+
+/// Refuses a text whose places do not fit 32 bits.
+///
+/// # Errors
+/// Its length, and what would be accepted.
+pub fn check_length(text: &str) -> Said<()> {
+    const LONGEST: usize = 1 << 30;
+    if text.len() <= LONGEST {
+        return Ok(());
+    }
+    Err(format!("the text has {} bytes, at most {LONGEST} are cut into terms", text.len()))
 }
 
 /// The number of a cell.

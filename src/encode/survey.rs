@@ -8,7 +8,7 @@ use arrow_array::{Array, ArrayRef};
 use super::alphabet::Alphabet;
 use super::batch::{ColumnData, TableBatch, dictionary};
 use super::cell::{Cell, Said, ValueType, each_cell, each_text, is_text};
-use super::column::{Coded, FittedColumn, Places, Terms, not, number};
+use super::column::{Coded, FittedColumn, Places, Terms, check_length, not, number};
 use super::counts::{TermCounts, TermList};
 use super::encoder::{CHUNK, Encoder};
 use super::key::{write_key, write_text};
@@ -410,7 +410,10 @@ impl Lane {
                 *n_missing += 1;
                 return Ok(());
             }
-            (ColumnKind::Text(..), Cell::Text(text)) => Terms::Text(text),
+            (ColumnKind::Text(..), Cell::Text(text)) => {
+                check_length(text)?;
+                Terms::Text(text)
+            }
             (ColumnKind::Text(..), other) => return Err(not("a string", other)),
             (ColumnKind::Tokens(_), Cell::Strings(list)) => {
                 if let Some(k) = list.iter().position(Option::is_none) {

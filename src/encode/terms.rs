@@ -54,8 +54,8 @@ impl Tokenizer {
     /// Calls `f` with every term of a text, as often as it occurs.
     #[inline]
     pub fn each(&self, text: &str, buffer: &mut TokenBuffer, f: impl FnMut(&[u8])) {
-        // Positions are of 32 bits, and lower case is at most three times as long.
-        debug_assert!(text.len() < u32::MAX as usize / 4);
+        // Positions are of 32 bits, lower case is at most three times as long: `column::check_length`.
+        debug_assert!(text.len() < u32::MAX as usize / 3);
         match self.spec.analyzer {
             Analyzer::Words | Analyzer::ShortWords | Analyzer::Blanks => {
                 self.words(text, buffer);

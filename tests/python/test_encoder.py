@@ -590,6 +590,21 @@ def test_rows_are_explained_by_their_names():
     ]
 
 
+@pytest.mark.parametrize(("numbering", "n_features"), [("counted", 1), ("hashed", 1 << 20), ("hashed", 5)])
+def test_contributions_and_the_intercept_are_the_decision_value(numbering, n_features):
+    encoder = TableEncoder(KINDS, numbering=numbering, n_features=n_features)
+    predictor = Predictor.of(make_pipeline(encoder, LinearSVC()).fit(FLIGHTS, LATE))
+    for row in (dict(zip(FLIGHTS, row, strict=True)) for row in zip(*FLIGHTS.values(), strict=True)):
+        explained = predictor.explain(row, k=1000)
+        total = sum(value for _, value in explained) + predictor._intercept[0]
+        assert total == pytest.approx(predictor.decision_function(row), abs=1e-6)
+        assert [abs(value) for _, value in explained] == sorted((abs(value) for _, value in explained), reverse=True)
+    best = predictor.top_features(3)
+    weights = np.abs(predictor.to_estimator()[-1].coef_[0])
+    assert [abs(weight) for _, weight in best] == pytest.approx(sorted(weights, reverse=True)[:3])
+    assert isinstance(best[0][0], str) == (numbering == "counted")
+
+
 def test_threads_share_an_encoder():
     encoder = TableEncoder(KINDS, numbering="counted", n_jobs=1).fit(FLIGHTS)
     expected, found = encoder.transform(FLIGHTS), []
