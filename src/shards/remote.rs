@@ -5,7 +5,7 @@
 //! needed, and for nothing else. Everything that a shard knows of its rows follows from weights: decision
 //! values from those of the point, curvatures from those of the last evaluation, the state of a conjugate
 //! gradient from the sum of its steps and its last direction, the dual variables of the hinge from the
-//! weights at the end of each smooth problem so far. The client keeps these vectors ([`Track`]), and a shard
+//! weights at the end of each smooth problem so far. The client keeps these vectors (`Track`), and a shard
 //! whose worker is lost is loaded again from its source and told them. It then has the same numbers but for
 //! rounding.
 
