@@ -217,8 +217,8 @@ def test_a_penalty_on_absolute_values_comes_back_from_a_file(tmp_path):
         losses = np.maximum(0.0, 1.0 - margins) ** 2 if solver == 5 else np.logaddexp(0.0, -margins)
         theirs = np.abs(w).sum() + abs(b) + losses.sum()
         again = estimator.set_params(tol=1e-9).fit(X, y)  # the same problem
-        # LIBLINEAR's steps are random, and at its limit of 1000 it has been seen half a percent above the optimum; it is
-        # never below. Ours is proved.
+        # LIBLINEAR's steps are random, and at its limit of 1000 it has been seen half a percent above the optimum.
+        # It is never below. Ours is proved.
         assert again.certificate_.dual[0] <= theirs * (1 + 1e-12)
         assert again.certificate_.primal[0] <= theirs * (1 + 1e-9)
         assert again.certificate_.relative_gap[0] <= 1e-9
