@@ -20,7 +20,7 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
-from hinge import _native, _validate
+from hinge import _native, _rows, _validate
 
 Answer = tuple[np.ndarray, np.ndarray]
 """Sums and maxima."""
@@ -185,7 +185,7 @@ class ShardActor:
         from distributed import get_worker
 
         start, fit = time.perf_counter(), self._key[0]
-        request = np.require(request, requirements=("C", "A"))
+        request = _rows.in_place(request)
         shards = [_SHARDS[fit, number] for number in numbers]
         if len(shards) == 1:
             answers = [shards[0].answer(request)]

@@ -5,7 +5,7 @@ SciPy is imported by what returns its matrices, and by nothing else.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -88,36 +88,24 @@ class Coder:
         """The names of the columns of the result, if they have any."""
         return self.names() if self.native.is_counted else None
 
-    def transform(self, table: Table, n_threads: int) -> Any:
-        """The rows of a table, a csr_matrix."""
+    def transform(self, batches: Iterable[Any], n_threads: int) -> Any:
+        """The rows of some batches, a csr_matrix."""
         from scipy.sparse import csr_matrix
 
+        indptr, indices, values, width = self.rows(batches, n_threads)
+        return csr_matrix((values, indices, indptr), shape=(len(indptr) - 1, width), copy=False)
+
+    def rows(self, batches: Iterable[Any], n_threads: int) -> tuple[Any, ...]:
+        """The rows of some batches as the native module takes them: ``indptr, indices, values, n_features``."""
         rows = _native.EncodedRows()
-        for batch in table.batches():
-            self._add(rows, batch, n_threads)
+        for batch in batches:
+            checked = self._checked(batch)
+            rows.add(self.native, checked, n_threads, self.drift)
+            self._rows += checked.n_rows
         indptr, indices, values = rows.take()
         if indptr[-1] < 2**31:
-            indptr = indptr.astype(np.int32)
-        return csr_matrix((values, indices, indptr), shape=(len(indptr) - 1, self.n_features), copy=False)
-
-    def rows(self, table: Table, n_threads: int) -> tuple[Any, ...]:
-        """The rows of a table as the native module takes them."""
-        rows = _native.EncodedRows()
-        for batch in table.batches():
-            self._add(rows, batch, n_threads)
-        return self._taken(rows)
-
-    def rows_of(self, batch: Any, n_threads: int) -> tuple[Any, ...]:
-        """The rows of a batch as the native module takes them."""
-        rows = _native.EncodedRows()
-        self._add(rows, batch, n_threads)
-        return self._taken(rows)
-
-    def _taken(self, rows: Any) -> tuple[Any, ...]:
-        indptr, indices, values = rows.take()
-        narrow = indptr[-1] < 2**31
-        indptr, indices = (indptr.astype(np.int32), indices) if narrow else (indptr, indices.astype(np.int64))
-        return indptr, indices, values, self.n_features
+            return indptr.astype(np.int32), indices, values, self.n_features
+        return indptr, indices.astype(np.int64), values, self.n_features
 
     def row(self, row: Mapping[str, Any]) -> tuple[np.ndarray, np.ndarray]:
         """Columns and values of one row."""
@@ -127,12 +115,7 @@ class Coder:
         """Columns of the table, names, columns of the result and values of one row."""
         return self.native.explain(dict(row), self.on_change == "warn")
 
-    def _add(self, rows: Any, batch: Any, n_threads: int) -> None:
-        batch = self.checked(batch)
-        rows.add(self.native, batch, n_threads, self.drift)
-        self._rows += batch.n_rows
-
-    def checked(self, batch: Any) -> Any:
+    def _checked(self, batch: Any) -> Any:
         """The batch, if it has the columns of the fit; or with what is missing, and a warning."""
         absent = self.native.absent(batch)
         if absent:
@@ -178,13 +161,8 @@ class EncodedStream:
         return self._coder.n_features
 
     def __iter__(self) -> Iterator[Any]:
-        from scipy.sparse import csr_matrix
-
         for batch in self._table.batches():
-            rows = _native.EncodedRows()
-            self._coder._add(rows, batch, self._n_threads)
-            indptr, indices, values = rows.take()
-            X = csr_matrix((values, indices, indptr), shape=(batch.n_rows, self.n_features), copy=False)
+            X = self._coder.transform([batch], self._n_threads)
             if self.target is None:
                 yield X
                 continue
@@ -204,7 +182,7 @@ class EncodedStream:
                     weights.append(_weights(batch, self.sample_weight))
                 yield batch
 
-        X = self._coder.transform(_Batches(batches()), self._n_threads)
+        X = self._coder.transform(batches(), self._n_threads)
         return X, np.concatenate(y) if y else None, np.concatenate(weights) if weights else None
 
 
@@ -219,21 +197,10 @@ def collected(X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
     return rows, y if labels is None else labels, sample_weight if weights is None else weights
 
 
-class _Batches(Table):
-    """Batches that are there already."""
-
-    def __init__(self, batches: Iterator[Any]):
-        self._batches = batches
-
-    def batches(self) -> Iterator[Any]:
-        return self._batches
-
-
 def _labels(batch: Any, name: str) -> np.ndarray:
     values = batch.values(name)
-    if any(value is None for value in values):
-        row = next(k for k, value in enumerate(values) if value is None)
-        raise ValueError(f"column {name!r}, row {batch.first_row + row}: the label is missing")
+    if None in values:
+        raise ValueError(f"column {name!r}, row {batch.first_row + values.index(None)}: the label is missing")
     return np.array(values)
 
 

@@ -8,7 +8,7 @@ import sys
 import unicodedata
 from collections.abc import Iterable
 from functools import cache
-from itertools import pairwise
+from itertools import chain, pairwise
 from numbers import Integral
 from typing import Any
 
@@ -42,7 +42,7 @@ def fit_columns(
     columns, guesses = resolve(first, columns, options)
     survey = _native.TableSurvey(json.dumps(_request(columns, options)))
     if survey.needs_rows():
-        for batch in _with_first(first, batches):
+        for batch in chain([first], batches):
             survey.add(batch, n_threads)
     else:
         survey.add_types(first)
@@ -53,11 +53,6 @@ def fit_columns(
     for k, (found, fact) in enumerate(zip(columns.values(), facts, strict=True)):
         _settle(survey, k, found, fact, n_rows, n_threads, is_counted=options["numbering"] == "counted")
     return survey.encoder(), columns, guesses
-
-
-def _with_first(first: Any, others: Iterable[Any]) -> Iterable[Any]:
-    yield first
-    yield from others
 
 
 def _request(columns: dict[str, Column], options: dict[str, Any]) -> dict[str, Any]:

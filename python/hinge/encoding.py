@@ -243,7 +243,7 @@ class TableEncoder(Versioned, TransformerMixin, BaseEstimator):
         self.n_features_in_ = len(self._coder.reads)
 
     def _transformed(self, table: Table) -> sp.csr_matrix:
-        X = self._coder.transform(table, self._threads())
+        X = self._coder.transform(table.batches(), self._threads())
         if self._coder.drift is not None:
             self.drift_ = self._coder.drift_counts()
         return X

@@ -626,7 +626,7 @@ class Predictor:
     def _rows(self, X: Any) -> Any:
         """Rows as the native module takes them: an array, or the arrays of a CSR matrix and its number of columns."""
         if self._coder is not None and is_table(X):
-            return self._coder.rows(Table(X), self._threads)
+            return self._coder.rows(Table(X).batches(), self._threads)
         rows = native_rows(X)
         n_columns = rows.shape[1] if isinstance(rows, np.ndarray) else rows[3]
         if n_columns != self._n_features:

@@ -106,36 +106,49 @@ pub fn dictionary(array: &ArrayRef) -> Option<(ArrayRef, Vec<usize>)> {
         .then(|| (values.clone(), dictionary.normalized_keys()))
 }
 
-/// The values of several columns in one string; missing where one of them is.
+/// The values of several columns of a row in one string; missing where one of them is.
+#[derive(Clone, Debug, Default)]
+pub struct CrossKey {
+    text: Vec<u8>,
+    n_values: usize,
+    is_missing: bool,
+}
+
+impl CrossKey {
+    /// Adds the value of the next column.
+    ///
+    /// # Errors
+    /// For a list, in words.
+    pub fn push(&mut self, cell: Cell<'_>) -> Said<()> {
+        if self.n_values > 0 {
+            self.text.push(SEPARATOR);
+        }
+        self.n_values += 1;
+        self.is_missing |= cell == Cell::Missing;
+        if write_text(cell, &mut self.text) { Ok(()) } else { Err(not("a single value", cell)) }
+    }
+
+    /// All of them as one value.
+    pub fn cell(&self) -> Cell<'_> {
+        // Made of strings, and of what stands between them.
+        let text = str::from_utf8(&self.text).ok().filter(|_| !self.is_missing);
+        text.map_or(Cell::Missing, Cell::Text)
+    }
+}
+
+/// Calls `visit` with the combination of the values of several columns, row after row.
 fn each_combination(
     arrays: &[&ArrayRef],
     rows: Range<usize>,
     visit: &mut dyn FnMut(Cell<'_>) -> Said<()>,
 ) -> RowResult<()> {
-    let n = rows.len();
-    let mut texts: Vec<Option<Vec<u8>>> = vec![Some(Vec::new()); n];
-    for (k, array) in arrays.iter().enumerate() {
-        let mut row = 0;
-        each_cell(array, rows.clone(), &mut |cell| {
-            let slot = &mut texts[row];
-            row += 1;
-            if cell == Cell::Missing {
-                *slot = None;
-            } else if let Some(text) = slot {
-                if k > 0 {
-                    text.push(SEPARATOR);
-                }
-                if !write_text(cell, text) {
-                    return Err(not("a single value", cell));
-                }
-            }
-            Ok(())
-        })?;
+    let mut keys = vec![CrossKey::default(); rows.len()];
+    for array in arrays {
+        let mut slots = keys.iter_mut();
+        each_cell(array, rows.clone(), &mut |cell| slots.next().map_or(Ok(()), |slot| slot.push(cell)))?;
     }
-    for (row, text) in rows.zip(&texts) {
-        // Made of strings and blanks between them.
-        let text = text.as_ref().and_then(|text| str::from_utf8(text).ok());
-        visit(text.map_or(Cell::Missing, Cell::Text)).map_err(|reason| (row, reason))?;
+    for (row, key) in rows.zip(&keys) {
+        visit(key.cell()).map_err(|reason| (row, reason))?;
     }
     Ok(())
 }

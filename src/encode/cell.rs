@@ -173,9 +173,9 @@ pub fn each_cell(array: &dyn Array, rows: Range<usize>, visit: Visit<'_>) -> Row
             visit_with!(array.as_primitive::<Float32Type>(), |value| Ok(real(f64::from(value))))
         }
         T::Float64 => visit_with!(array.as_primitive::<Float64Type>(), |value| Ok(real(value))),
-        T::Utf8 => visit_with!(array.as_string::<i32>(), |value| Ok(Cell::Text(value))),
-        T::LargeUtf8 => visit_with!(array.as_string::<i64>(), |value| Ok(Cell::Text(value))),
-        T::Utf8View => visit_with!(array.as_string_view(), |value| Ok(Cell::Text(value))),
+        T::Utf8 | T::LargeUtf8 | T::Utf8View => {
+            each_text(array, rows, |text| visit(text.map_or(Cell::Missing, Cell::Text)))
+        }
         T::Binary => visit_with!(array.as_binary::<i32>(), text),
         T::LargeBinary => visit_with!(array.as_binary::<i64>(), text),
         T::BinaryView => visit_with!(array.as_binary_view(), text),

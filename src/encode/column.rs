@@ -1,5 +1,6 @@
 //! A column of a table whose encoding is settled, and what it makes of a value.
 
+use std::ops::AddAssign;
 use std::sync::Arc;
 
 use super::alphabet::Alphabet;
@@ -7,16 +8,20 @@ use super::cell::{Cell, Said, ValueType};
 use super::counts::TermList;
 use super::key::{write_key, write_text};
 use super::part::{Hasher, SparseRows, sort};
-use super::spec::{ColumnKind, ColumnSpec, Missing, Norm, NumberScale, Weighting};
+use super::settled::{Settled, SettledColumn};
+use super::spec::{ColumnKind, ColumnSpec, Missing, Norm, NumberScale, Numbering, Weighting};
 use super::terms::{TokenBuffer, Tokenizer};
 use super::windows::{LONGEST, hash_windows};
 use crate::names::{NameKey, NameTable};
+use crate::{Error, Result};
 
 /// Stands between the values of a cross: no text has it but by accident, so that ("a b", "c") and ("a",
 /// "b c") are two combinations.
 pub const SEPARATOR: u8 = 0x1f;
 /// What follows the name of a column when a missing value is hashed.
 const IS_MISSING: &[u8] = b" is missing";
+/// Longest text: its places, in lower case up to three times as many, fit 32 bits.
+const LONGEST_TEXT: usize = 1 << 30;
 /// Terms whose slots are asked for before the first one is read: the latency of memory over the time of a
 /// hash.
 const AHEAD: usize = 16;
@@ -80,6 +85,13 @@ pub struct Drift {
     pub missing: u64,
 }
 
+impl AddAssign for Drift {
+    fn add_assign(&mut self, more: Self) {
+        self.unseen += more.unseen;
+        self.missing += more.missing;
+    }
+}
+
 /// Memory that is used again for the next value.
 #[derive(Debug, Default)]
 pub struct Buffers {
@@ -95,34 +107,54 @@ pub struct Buffers {
 }
 
 impl FittedColumn {
-    /// A column without what is found in a fit.
-    pub fn new(spec: ColumnSpec, places: Places, alphabet: Option<&Arc<Alphabet>>) -> Self {
-        let tokenizer = match (&spec.kind, alphabet) {
-            (ColumnKind::Text(text, _), Some(alphabet)) => Some(Tokenizer::new(text, alphabet.clone())),
-            _ => None,
+    /// A column whose first column of the result is `first`, where they are counted.
+    ///
+    /// # Errors
+    /// [`Error::Encoder`] for a term that is there twice, [`Error::Shape`] for 2^31 terms or more.
+    pub fn new(
+        column: SettledColumn,
+        numbering: Numbering,
+        alphabet: Option<&Arc<Alphabet>>,
+        first: u32,
+    ) -> Result<Self> {
+        let SettledColumn { spec, value_type, has_missing, found } = column;
+        let Settled { terms, factors, scale, edges } = found;
+        let places = match numbering {
+            Numbering::Hashed { n_features, alternate_sign } => {
+                Places::Hashed(Hasher::new(n_features, alternate_sign))
+            }
+            Numbering::Counted => Places::Counted { table: terms.table()?, first },
         };
+        if matches!(&places, Places::Counted { table, .. } if table.len() != terms.len()) {
+            let reason = format!("column {:?} of the encoder: a term is there twice", spec.name);
+            return Err(Error::Encoder { reason });
+        }
         let prefix = match spec.kind.weighting() {
             Some(weighting) => weighting.prefix.clone().into_bytes(),
             None => [spec.name.as_bytes(), b"="].concat(),
         };
-        let missing = match (&places, spec.missing) {
+        let tokenizer = Tokenizer::of(&spec.kind, alphabet);
+        let mut fitted =
+            Self { spec, value_type, places, missing: None, scale, edges, factors, terms, tokenizer, prefix };
+        fitted.missing = match (&fitted.places, fitted.spec.missing) {
+            (_, Missing::Zero) => None,
             (Places::Hashed(hasher), Missing::Own) => {
-                Some(hasher.entry(&[spec.name.as_bytes(), IS_MISSING].concat()))
+                Some(hasher.entry(&[fitted.spec.name.as_bytes(), IS_MISSING].concat()))
             }
-            _ => None,
+            (Places::Counted { .. }, Missing::Own) => has_missing.then(|| (first + fitted.width(), 1.0)),
         };
-        Self {
-            spec,
-            value_type: None,
-            places,
-            missing,
-            scale: 1.0,
-            edges: vec![],
-            factors: None,
-            terms: TermList::default(),
-            tokenizer,
-            prefix,
-        }
+        Ok(fitted)
+    }
+
+    /// Columns of the result that a counted column takes up.
+    pub fn width(&self) -> u32 {
+        let own = match (&self.spec.kind, &self.places) {
+            (ColumnKind::Numeric(NumberScale::Bins), _) => self.edges.len() as u32 + 1,
+            (ColumnKind::Numeric(_), _) => 1,
+            (_, Places::Counted { table, .. }) => table.len() as u32,
+            (_, Places::Hashed(_)) => 0,
+        };
+        own + u32::from(self.missing.is_some())
     }
 
     /// Appends what a value becomes to the last row of `out`, whose entries stay in order.
@@ -146,18 +178,8 @@ impl FittedColumn {
                 }
                 Ok(())
             }
-            ColumnKind::Text(_, weighting) => {
-                let Cell::Text(text) = cell else { return Err(not("a string", cell)) };
-                check_length(text)?;
-                self.terms(Terms::Text(text), weighting, scratch, out);
-                Ok(())
-            }
-            ColumnKind::Tokens(weighting) => {
-                let Cell::Strings(list) = cell else { return Err(not("a list of strings", cell)) };
-                if let Some(k) = list.iter().position(Option::is_none) {
-                    return Err(format!("entry {k} of the list is missing: leave it out, or name it"));
-                }
-                self.terms(Terms::List(list), weighting, scratch, out);
+            ColumnKind::Text(_, weighting) | ColumnKind::Tokens(weighting) => {
+                self.terms(Terms::of(&self.spec.kind, cell)?, weighting, scratch, out);
                 Ok(())
             }
         }
@@ -228,16 +250,13 @@ impl FittedColumn {
                 note(name, column, part.values[at]);
             }
         };
-        let terms = match cell {
-            Cell::Text(text) if matches!(self.spec.kind, ColumnKind::Text(..)) => Terms::Text(text),
-            Cell::Strings(list) => Terms::List(list),
-            _ => {
-                let mut name = Vec::new();
-                write_text(cell, &mut name);
-                part.indices.iter().for_each(|column| entry(text(&name), *column as u32));
-                return Ok(());
-            }
-        };
+        if cell == Cell::Missing || self.spec.kind.weighting().is_none() {
+            let mut name = Vec::new();
+            write_text(cell, &mut name);
+            part.indices.iter().for_each(|column| entry(text(&name), *column as u32));
+            return Ok(());
+        }
+        let terms = Terms::of(&self.spec.kind, cell)?;
         let mut names = Vec::new();
         terms.each(self.tokenizer.as_ref(), &mut scratch.tokens, |term| names.push(term.to_vec()));
         names.sort_unstable();
@@ -395,7 +414,26 @@ pub enum Terms<'a> {
     List(&'a [Option<&'a str>]),
 }
 
-impl Terms<'_> {
+impl<'a> Terms<'a> {
+    /// The terms of a value of a column that has some.
+    ///
+    /// # Errors
+    /// A value that such a column cannot have, in words.
+    pub fn of(kind: &ColumnKind, cell: Cell<'a>) -> Said<Self> {
+        match (kind, cell) {
+            (ColumnKind::Tokens(_), Cell::Strings(list)) => match list.iter().position(Option::is_none) {
+                Some(k) => Err(format!("entry {k} of the list is missing: leave it out, or name it")),
+                None => Ok(Self::List(list)),
+            },
+            (ColumnKind::Tokens(_), other) => Err(not("a list of strings", other)),
+            (_, Cell::Text(text)) if text.len() <= LONGEST_TEXT => Ok(Self::Text(text)),
+            (_, Cell::Text(text)) => {
+                Err(format!("the text has {} bytes, at most {LONGEST_TEXT} are cut into terms", text.len()))
+            }
+            (_, other) => Err(not("a string", other)),
+        }
+    }
+
     /// Calls `f` with every term.
     #[inline]
     pub fn each(self, tokenizer: Option<&Tokenizer>, buffer: &mut TokenBuffer, mut f: impl FnMut(&[u8])) {
@@ -405,18 +443,6 @@ impl Terms<'_> {
             (Self::List(list), _) => list.iter().flatten().for_each(|term| f(term.as_bytes())),
         }
     }
-}
-
-/// Refuses a text whose places do not fit 32 bits.
-///
-/// # Errors
-/// Its length, and what would be accepted.
-pub fn check_length(text: &str) -> Said<()> {
-    const LONGEST: usize = 1 << 30;
-    if text.len() <= LONGEST {
-        return Ok(());
-    }
-    Err(format!("the text has {} bytes, at most {LONGEST} are cut into terms", text.len()))
 }
 
 /// The number of a cell.

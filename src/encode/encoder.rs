@@ -12,9 +12,10 @@ use super::alphabet::Alphabet;
 use super::batch::{ColumnData, TableBatch, dictionary};
 use super::cell::{Cell, RowResult, Said, each_cell, each_text, is_text};
 use super::column::{Buffers, Coded, Drift, FittedColumn, Places};
-use super::part::{NOTHING, Piece, SparseRows};
+use super::part::{Piece, SparseRows};
 use super::recent::RecentCodes;
-use super::spec::{ColumnKind, Numbering};
+use super::settled::SettledColumn;
+use super::spec::{ColumnKind, MAX_FEATURES, Numbering};
 use crate::fit::Monitor;
 use crate::{Error, Result, parallel};
 
@@ -51,6 +52,37 @@ enum Input<'a> {
 }
 
 impl Encoder {
+    /// An encoder of settled columns.
+    ///
+    /// # Errors
+    /// [`Error::Encoder`] for more columns than a result may have, and those of [`FittedColumn::new`].
+    pub fn new(
+        numbering: Numbering,
+        settled: Vec<SettledColumn>,
+        alphabet: Option<Arc<Alphabet>>,
+    ) -> Result<Self> {
+        let mut columns = Vec::with_capacity(settled.len());
+        let mut width = 0;
+        for column in settled {
+            let column = FittedColumn::new(column, numbering, alphabet.as_ref(), width)?;
+            // Neither summand is above 2^31.
+            width += column.width();
+            if numbering == Numbering::Counted && width > MAX_FEATURES {
+                let reason = format!(
+                    "the columns up to {:?} have {width} values and terms in all, at most {MAX_FEATURES} fit",
+                    column.spec.name
+                );
+                return Err(Error::Encoder { reason });
+            }
+            columns.push(column);
+        }
+        let n_features = match numbering {
+            Numbering::Hashed { n_features, .. } => n_features,
+            Numbering::Counted => width,
+        };
+        Ok(Self { numbering, columns, alphabet, n_features })
+    }
+
     /// Appends the rows of a batch to `out`, and to `drift` how often each column was not as in the fit.
     ///
     /// # Errors
@@ -77,10 +109,7 @@ impl Encoder {
             })?;
             for (part, found) in &parts {
                 out.append(part)?;
-                for (sum, more) in drift.iter_mut().zip(found) {
-                    sum.unseen += more.unseen;
-                    sum.missing += more.missing;
-                }
+                drift.iter_mut().zip(found).for_each(|(sum, more)| *sum += *more);
             }
         }
         Ok(())
@@ -152,8 +181,7 @@ impl Encoder {
             pieces.push(Piece::Many(part));
             let found = std::mem::take(&mut scratch.drift);
             if let Some(sum) = drift.get_mut(k) {
-                sum.unseen += found.unseen;
-                sum.missing += found.missing;
+                *sum += found;
             }
         }
         Ok(self.joined(pieces, 1))
@@ -168,19 +196,6 @@ impl Encoder {
                 Places::Counted { first, .. } => (*first, column.width()),
             })
             .collect()
-    }
-}
-
-impl FittedColumn {
-    /// Columns of the result that a counted column takes up.
-    pub fn width(&self) -> u32 {
-        let own = match (&self.spec.kind, &self.places) {
-            (ColumnKind::Numeric(super::spec::NumberScale::Bins), _) => self.edges.len() as u32 + 1,
-            (ColumnKind::Numeric(_), _) => 1,
-            (_, Places::Counted { table, .. }) => table.len() as u32,
-            (_, Places::Hashed(_)) => 0,
-        };
-        own + u32::from(self.missing.is_some())
     }
 }
 
@@ -231,8 +246,7 @@ fn encode_rows(
             let before = part.indices.len();
             column.encode(cell, scratch, &mut part)?;
             if part.indices.len() == before {
-                part.indices.push(NOTHING);
-                part.values.push(0.0);
+                part.push_nothing();
             }
             Ok(())
         })?,
@@ -241,15 +255,13 @@ fn encode_rows(
 }
 
 impl FittedColumn {
-    /// Appends an entry, or [`NOTHING`], and counts what was not as in the fit.
+    /// Appends an entry, or nothing, and counts what was not as in the fit.
     #[inline]
     fn push_single(&self, coded: Coded, scratch: &mut Buffers, part: &mut SparseRows) {
-        let (column, value) = match self.entry(coded, scratch) {
-            Some((column, value)) => (column as i32, value),
-            None => (NOTHING, 0.0),
-        };
-        part.indices.push(column);
-        part.values.push(value);
+        match self.entry(coded, scratch) {
+            Some((column, value)) => part.push(column, value),
+            None => part.push_nothing(),
+        }
     }
 }
 
@@ -260,8 +272,9 @@ mod tests {
     use serde_json::Map;
 
     use super::super::alphabet::tests::alphabet;
+    use super::super::settled::Settled;
     use super::super::spec::{Analyzer, ColumnSpec, Missing, Norm, NumberScale, TextSpec, Weighting};
-    use super::super::survey::{Settled, Survey};
+    use super::super::survey::Survey;
     use super::*;
     use crate::fit::Silent;
 

@@ -17,8 +17,8 @@
 //! * [`alphabet`], [`terms`]: from a text to words, characters and their n-grams; [`murmur`], [`windows`]:
 //!   their hash;
 //! * [`survey`]: the first reading; [`counts`]: what it counts; [`key`]: categories as bytes;
-//! * [`mod@column`]: a column that is settled; [`recent`]: what its latest values have become; [`part`]:
-//!   the rows it makes; [`encoder`]: all columns together;
+//! * [`settled`]: what was found; [`mod@column`]: a column that is settled; [`recent`]: what its latest
+//!   values have become; [`part`]: the rows it makes; [`encoder`]: all columns together;
 //! * [`record`]: an encoder as it is saved.
 
 pub mod alphabet;
@@ -32,6 +32,7 @@ pub mod murmur;
 pub mod part;
 pub mod recent;
 pub mod record;
+pub mod settled;
 pub mod spec;
 pub mod survey;
 pub mod terms;

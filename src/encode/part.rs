@@ -22,6 +22,13 @@ impl SparseRows {
         self.values.push(value);
     }
 
+    /// Appends what stands for an entry that is not there, in a [`Piece::Single`].
+    #[inline]
+    pub fn push_nothing(&mut self) {
+        self.indices.push(NOTHING);
+        self.values.push(0.0);
+    }
+
     /// Ends a row.
     #[inline]
     pub fn end_row(&mut self) {
@@ -51,14 +58,15 @@ impl SparseRows {
 /// The entries of one column of a table in some rows.
 #[derive(Clone, Debug)]
 pub enum Piece {
-    /// At most one in each row: columns and values, with [`NOTHING`] where there is none.
+    /// At most one in each row: columns and values, as [`SparseRows::push_nothing`] leaves them where there
+    /// is none.
     Single(Vec<i32>, Vec<f32>),
     /// Any number.
     Many(SparseRows),
 }
 
 /// Stands for the column of an entry that is not there.
-pub const NOTHING: i32 = -1;
+const NOTHING: i32 = -1;
 
 impl Piece {
     /// The entries of a row.

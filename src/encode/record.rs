@@ -18,11 +18,10 @@ use serde_json::{Map, Value};
 
 use super::alphabet::{Alphabet, AlphabetRecord};
 use super::cell::ValueType;
-use super::column::{FittedColumn, Places};
 use super::counts::TermList;
 use super::encoder::Encoder;
-use super::part::Hasher;
-use super::spec::{ColumnKind, ColumnSpec, MAX_FEATURES, Missing, NumberScale, Numbering, check};
+use super::settled::{Settled, SettledColumn};
+use super::spec::{ColumnKind, ColumnSpec, Missing, NumberScale, Numbering, check};
 use crate::{Error, Result};
 
 /// The version that is written, the newest that is read.
@@ -63,29 +62,6 @@ struct ColumnRecord {
 }
 
 impl Encoder {
-    /// An encoder of settled columns, which take up `width` columns of the result where they are counted.
-    ///
-    /// # Errors
-    /// [`Error::Encoder`] for more columns than a result may have.
-    pub fn new(
-        numbering: Numbering,
-        columns: Vec<FittedColumn>,
-        alphabet: Option<Arc<Alphabet>>,
-        width: u64,
-    ) -> Result<Self> {
-        let n_features = match numbering {
-            Numbering::Hashed { n_features, .. } => n_features,
-            Numbering::Counted => {
-                u32::try_from(width).ok().filter(|width| *width <= MAX_FEATURES).ok_or_else(|| {
-                    bad(format!(
-                        "the columns have {width} values and terms in all, at most {MAX_FEATURES} fit"
-                    ))
-                })?
-            }
-        };
-        Ok(Self { numbering, columns, alphabet, n_features })
-    }
-
     /// What is saved.
     pub fn record(&self, parameters: &Map<String, Value>) -> EncoderRecord {
         let (mut terms, mut numbers) = (TermList::default(), Vec::new());
@@ -136,16 +112,16 @@ impl EncoderRecord {
         let specs: Vec<ColumnSpec> = head.columns.iter().map(|column| column.spec.clone()).collect();
         check(head.numbering, &specs)?;
         let alphabet = head.alphabet.map(Alphabet::new).transpose()?.map(Arc::new);
-        let mut reading = Reading { record: self, term: 0, number: 0, next: 0 };
+        let mut reading = Reading { record: self, term: 0, number: 0 };
         let columns = head
             .columns
             .into_iter()
-            .map(|column| reading.column(column, head.numbering, alphabet.as_ref()))
+            .map(|column| reading.column(column, head.numbering, alphabet.is_some()))
             .collect::<Result<Vec<_>>>()?;
         if reading.term != self.terms.len() || reading.number != self.numbers.len() {
             return Err(bad("the encoder has more terms or numbers than its columns".into()));
         }
-        Ok((Encoder::new(head.numbering, columns, alphabet, reading.next)?, head.parameters))
+        Ok((Encoder::new(head.numbering, columns, alphabet)?, head.parameters))
     }
 }
 
@@ -154,7 +130,6 @@ struct Reading<'a> {
     record: &'a EncoderRecord,
     term: usize,
     number: usize,
-    next: u64,
 }
 
 impl Reading<'_> {
@@ -162,13 +137,13 @@ impl Reading<'_> {
         &mut self,
         column: ColumnRecord,
         numbering: Numbering,
-        alphabet: Option<&Arc<Alphabet>>,
-    ) -> Result<FittedColumn> {
+        has_alphabet: bool,
+    ) -> Result<SettledColumn> {
         let ColumnRecord { spec, value_type, n_terms, has_factors, scale, n_edges, has_missing } = column;
         let name = spec.name.clone();
         let broken = |what: &str| bad(format!("column {name:?} of the encoder: {what}"));
         let is_counted = numbering == Numbering::Counted;
-        if matches!(spec.kind, ColumnKind::Text(..)) && alphabet.is_none() {
+        if matches!(spec.kind, ColumnKind::Text(..)) && !has_alphabet {
             return Err(broken("texts need an alphabet"));
         }
         if n_terms > 0 && !(is_counted && spec.kind.has_names())
@@ -194,30 +169,8 @@ impl Reading<'_> {
             .numbers(n_edges)
             .filter(|edges| edges.is_sorted())
             .ok_or_else(|| broken("its bins are damaged"))?;
-        let places = match numbering {
-            Numbering::Hashed { n_features, alternate_sign } => {
-                Places::Hashed(Hasher::new(n_features, alternate_sign))
-            }
-            Numbering::Counted => {
-                let table = terms.table()?;
-                if table.len() != n_terms {
-                    return Err(broken("a term is there twice"));
-                }
-                Places::Counted { table, first: u32::try_from(self.next).unwrap_or(u32::MAX) }
-            }
-        };
-        let mut fitted = FittedColumn::new(spec, places, alphabet);
-        fitted.value_type = value_type;
-        fitted.scale = scale;
-        fitted.edges = edges;
-        fitted.factors = factors.transpose()?;
-        fitted.terms = terms;
-        if is_counted {
-            let last = self.next + u64::from(fitted.width());
-            fitted.missing = has_missing.then_some((u32::try_from(last).unwrap_or(u32::MAX), 1.0));
-            self.next = last + u64::from(has_missing);
-        }
-        Ok(fitted)
+        let found = Settled { terms, factors: factors.transpose()?, scale, edges };
+        Ok(SettledColumn { spec, value_type, has_missing, found })
     }
 
     /// The next terms, if they are there and what they should be.

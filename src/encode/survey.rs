@@ -8,13 +8,13 @@ use arrow_array::{Array, ArrayRef};
 use super::alphabet::Alphabet;
 use super::batch::{ColumnData, TableBatch, dictionary};
 use super::cell::{Cell, Said, ValueType, each_cell, each_text, is_text};
-use super::column::{Coded, FittedColumn, Places, Terms, check_length, not, number};
-use super::counts::{TermCounts, TermList};
+use super::column::{Coded, Terms, not, number};
+use super::counts::TermCounts;
 use super::encoder::{CHUNK, Encoder};
 use super::key::{write_key, write_text};
-use super::part::Hasher;
 use super::recent::RecentCodes;
-use super::spec::{ColumnKind, ColumnSpec, Missing, NumberScale, Numbering, check};
+use super::settled::{Settled, SettledColumn};
+use super::spec::{ColumnKind, ColumnSpec, NumberScale, Numbering, check};
 use super::terms::{TokenBuffer, Tokenizer};
 use crate::fit::Monitor;
 use crate::{Error, Result, memory, parallel};
@@ -47,19 +47,6 @@ pub struct Surveyed {
     tokenizer: Option<Tokenizer>,
     lanes: Vec<Lane>,
     settled: Settled,
-}
-
-/// What the caller has decided.
-#[derive(Debug, Default)]
-pub struct Settled {
-    /// Terms that are kept, sorted.
-    pub terms: TermList,
-    /// What their values are multiplied by.
-    pub factors: Option<Vec<f64>>,
-    /// What numbers are divided by.
-    pub scale: Option<f64>,
-    /// Where inner bins begin.
-    pub edges: Vec<f64>,
 }
 
 /// The names that one thread has seen.
@@ -121,12 +108,7 @@ impl Survey {
         let columns = columns
             .into_iter()
             .map(|spec| Surveyed {
-                tokenizer: match (&spec.kind, &alphabet) {
-                    (ColumnKind::Text(text, _), Some(alphabet)) => {
-                        Some(Tokenizer::new(text, alphabet.clone()))
-                    }
-                    _ => None,
-                },
+                tokenizer: Tokenizer::of(&spec.kind, alphabet.as_ref()),
                 spec,
                 value_type: None,
                 n_missing: 0,
@@ -239,31 +221,14 @@ impl Survey {
     /// # Errors
     /// [`Error::Encoder`] for more columns than a result may have.
     pub fn encoder(&mut self) -> Result<Encoder> {
-        let mut columns = Vec::with_capacity(self.columns.len());
-        let mut next = 0_u64;
-        for surveyed in &mut self.columns {
-            let settled = mem::take(&mut surveyed.settled);
-            let places = match self.numbering {
-                Numbering::Hashed { n_features, alternate_sign } => {
-                    Places::Hashed(Hasher::new(n_features, alternate_sign))
-                }
-                Numbering::Counted => Places::Counted { table: settled.terms.table()?, first: next as u32 },
-            };
-            let mut column = FittedColumn::new(surveyed.spec.clone(), places, self.alphabet.as_ref());
-            column.value_type = surveyed.value_type;
-            column.scale = settled.scale.unwrap_or(1.0);
-            column.edges = settled.edges;
-            column.factors = settled.factors;
-            if let Places::Counted { .. } = column.places {
-                let has_own = surveyed.n_missing > 0 && surveyed.spec.missing == Missing::Own;
-                let last = next + u64::from(column.width());
-                column.missing = has_own.then_some((last as u32, 1.0));
-                next = last + u64::from(has_own);
-            }
-            column.terms = settled.terms;
-            columns.push(column);
-        }
-        Encoder::new(self.numbering, columns, self.alphabet.clone(), next)
+        let settled = |column: &mut Surveyed| SettledColumn {
+            spec: column.spec.clone(),
+            value_type: column.value_type,
+            has_missing: column.n_missing > 0,
+            found: mem::take(&mut column.settled),
+        };
+        let columns = self.columns.iter_mut().map(settled).collect();
+        Encoder::new(self.numbering, columns, self.alphabet.clone())
     }
 }
 
@@ -405,34 +370,20 @@ impl Lane {
         tokenizer: Option<&Tokenizer>,
     ) -> Said<()> {
         let Self { counts, tokens, key, n_missing, .. } = self;
-        let terms = match (kind, cell) {
-            (_, Cell::Missing) => {
-                *n_missing += 1;
-                return Ok(());
+        if cell == Cell::Missing {
+            *n_missing += 1;
+            return Ok(());
+        }
+        if kind.weighting().is_some() {
+            Terms::of(kind, cell)?.each(tokenizer, tokens, |term| counts.note(term));
+        } else {
+            key.clear();
+            let of = of.or(cell.value_type());
+            if !of.is_some_and(|of| write_key(cell, of, key)) {
+                return Err(not(&of.map_or_else(String::new, |of| of.to_string()), cell));
             }
-            (ColumnKind::Text(..), Cell::Text(text)) => {
-                check_length(text)?;
-                Terms::Text(text)
-            }
-            (ColumnKind::Text(..), other) => return Err(not("a string", other)),
-            (ColumnKind::Tokens(_), Cell::Strings(list)) => {
-                if let Some(k) = list.iter().position(Option::is_none) {
-                    return Err(format!("entry {k} of the list is missing: leave it out, or name it"));
-                }
-                Terms::List(list)
-            }
-            (ColumnKind::Tokens(_), other) => return Err(not("a list of strings", other)),
-            (_, cell) => {
-                key.clear();
-                let of = of.or(cell.value_type());
-                if !of.is_some_and(|of| write_key(cell, of, key)) {
-                    return Err(not(&of.map_or_else(String::new, |of| of.to_string()), cell));
-                }
-                counts.note(key);
-                return counts.end_row().map_err(|error| error.to_string());
-            }
-        };
-        terms.each(tokenizer, tokens, |term| counts.note(term));
+            counts.note(key);
+        }
         counts.end_row().map_err(|error| error.to_string())
     }
 }

@@ -7,7 +7,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use super::alphabet::{Alphabet, is_space};
-use super::spec::{Analyzer, TextSpec};
+use super::spec::{Analyzer, ColumnKind, TextSpec};
 
 /// Cuts texts into terms.
 #[derive(Clone, Debug)]
@@ -47,6 +47,14 @@ impl Tokenizer {
         tokenizer
     }
 
+    /// That of a column, if it has texts.
+    pub fn of(kind: &ColumnKind, alphabet: Option<&Arc<Alphabet>>) -> Option<Self> {
+        match (kind, alphabet) {
+            (ColumnKind::Text(text, _), Some(alphabet)) => Some(Self::new(text, alphabet.clone())),
+            _ => None,
+        }
+    }
+
     fn is_in_word(&self, c: char) -> bool {
         if self.spec.analyzer == Analyzer::Blanks { !is_space(c) } else { self.alphabet.is_word(c) }
     }
@@ -54,7 +62,7 @@ impl Tokenizer {
     /// Calls `f` with every term of a text, as often as it occurs.
     #[inline]
     pub fn each(&self, text: &str, buffer: &mut TokenBuffer, f: impl FnMut(&[u8])) {
-        // Positions are of 32 bits, lower case is at most three times as long: `column::check_length`.
+        // Positions are of 32 bits, lower case is at most three times as long: `column::LONGEST_TEXT`.
         debug_assert!(text.len() < u32::MAX as usize / 3);
         match self.spec.analyzer {
             Analyzer::Words | Analyzer::ShortWords | Analyzer::Blanks => {

@@ -13,15 +13,16 @@ use super::run::run;
 use super::table::{PyTableBatch, with_cell};
 use super::turns::Turns;
 use crate::encode::alphabet::{Alphabet, AlphabetRecord};
+use crate::encode::batch::CrossKey;
 use crate::encode::cell::{Cell, ValueType};
 use crate::encode::column::{Buffers, Drift, FittedColumn};
 use crate::encode::counts::TermList;
 use crate::encode::encoder::Encoder;
-use crate::encode::key::write_text;
 use crate::encode::part::SparseRows;
 use crate::encode::record::EncoderRecord;
+use crate::encode::settled::Settled;
 use crate::encode::spec::{ColumnKind, ColumnSpec, Numbering};
-use crate::encode::survey::{Settled, Survey, key_text};
+use crate::encode::survey::{Survey, key_text};
 use crate::fit::Monitor;
 use crate::{Error, memory};
 
@@ -75,14 +76,11 @@ impl PySurvey {
         Ok(())
     }
 
-    /// Number of rows, and of each column its facts.
+    /// Number of rows, and of each column what is known of its numbers.
     fn facts<'py>(&self, py: Python<'py>) -> PyResult<(usize, Vec<Bound<'py, PyDict>>)> {
         let turn = self.inner.take(py)?;
         let facts = |column: &crate::encode::survey::Surveyed| {
             let facts = PyDict::new(py);
-            facts.set_item("type", column.value_type.map(ValueType::name))?;
-            facts.set_item("n_missing", column.n_missing)?;
-            facts.set_item("n_terms", column.counts.list().len())?;
             facts.set_item("count", column.spread.count)?;
             facts.set_item("mean", column.spread.mean)?;
             facts.set_item("squares", column.spread.squares)?;
@@ -137,7 +135,8 @@ impl PySurvey {
                 terms.push(survey.columns()[k].counts.list().get(*number as usize));
             }
         }
-        survey.settle(k, Settled { terms, factors, scale, edges: edges.unwrap_or_default() });
+        let (scale, edges) = (scale.unwrap_or(1.0), edges.unwrap_or_default());
+        survey.settle(k, Settled { terms, factors, scale, edges });
         Ok(())
     }
 
@@ -276,17 +275,6 @@ impl PyEncoder {
         (0..column.terms.len()).map(text).collect()
     }
 
-    /// The factors of the terms of column `k`.
-    fn factors<'py>(&self, py: Python<'py>, k: usize) -> Option<Bound<'py, PyArray1<f64>>> {
-        self.inner.columns[k].factors.as_ref().map(|factors| factors.clone().into_pyarray(py))
-    }
-
-    /// Where inner bins of column `k` begin, and what its numbers are divided by.
-    fn numbers<'py>(&self, py: Python<'py>, k: usize) -> (Bound<'py, PyArray1<f64>>, f64) {
-        let column = &self.inner.columns[k];
-        (column.edges.clone().into_pyarray(py), column.scale)
-    }
-
     /// Columns whose type is not that of the fit: name, type then, type now.
     fn type_changes(&self, batch: &PyTableBatch) -> PyResult<Vec<(String, String, String)>> {
         let mut changes = Vec::new();
@@ -390,25 +378,14 @@ fn combination(
     fills: bool,
     visit: &mut dyn FnMut(Cell<'_>) -> Result<(), String>,
 ) -> PyResult<Result<(), String>> {
-    let (mut text, mut is_missing) = (Vec::new(), false);
-    for (k, name) in names.iter().enumerate() {
-        let written = cell_of(row, name, fills, &mut |cell| {
-            is_missing |= cell == Cell::Missing;
-            if k > 0 {
-                text.push(crate::encode::column::SEPARATOR);
-            }
-            if write_text(cell, &mut text) {
-                Ok(())
-            } else {
-                Err(crate::encode::column::not("a single value", cell))
-            }
-        })?;
+    let mut all = CrossKey::default();
+    for name in names {
+        let written = cell_of(row, name, fills, &mut |cell| all.push(cell))?;
         if written.is_err() {
             return Ok(written);
         }
     }
-    let text = str::from_utf8(&text).ok().filter(|_| !is_missing);
-    Ok(visit(text.map_or(Cell::Missing, Cell::Text)))
+    Ok(visit(all.cell()))
 }
 
 /// How often the values of each column were not as in the fit.
@@ -419,10 +396,7 @@ pub struct PyDriftCounts {
 
 impl PyDriftCounts {
     fn add(&self, py: Python<'_>, found: &[Drift]) -> PyResult<()> {
-        for (sum, more) in self.counts.take(py)?.iter_mut().zip(found) {
-            sum.unseen += more.unseen;
-            sum.missing += more.missing;
-        }
+        self.counts.take(py)?.iter_mut().zip(found).for_each(|(sum, more)| *sum += *more);
         Ok(())
     }
 }

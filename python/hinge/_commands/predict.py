@@ -130,7 +130,7 @@ class Answers:
         self.knows_labels = label is not None
         for test in tests:
             for batch in Table(test).batches():
-                ids, lines = self._lines(coder.rows_of(coder.checked(batch), n_threads), n_threads)
+                ids, lines = self._lines(coder.rows([batch], n_threads), n_threads)
                 file.write(lines)
                 self.total += len(ids)
                 self.knows_labels = self.knows_labels and any(name == label for name, _ in batch.types())

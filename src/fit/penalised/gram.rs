@@ -96,9 +96,10 @@ impl ModelMatrix {
     /// The model whose slopes along the columns are `slope`, and whose curvatures along the decision values
     /// are `bend`. `least` is the smallest curvature of a column.
     pub fn new(set: &RowsOfSet, bend: &[f64], slope: Vec<f64>, least: &[f64]) -> Self {
-        let matrix = set.matrix(bend);
+        let mut matrix = set.matrix(bend);
         let m = slope.len();
-        let bend = (0..m).map(|k| matrix[k * m + k].max(least[k])).collect();
+        (0..m).for_each(|k| matrix[k * m + k] = matrix[k * m + k].max(least[k]));
+        let bend = (0..m).map(|k| matrix[k * m + k]).collect();
         Self { matrix, slope, bend }
     }
 

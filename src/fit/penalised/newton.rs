@@ -175,9 +175,12 @@ impl<'a, L: Loss> NewtonSteps<'a, L> {
             let step = LineStep { list, terms: &terms, before: &before, after: &after, slope: &slope };
             let (there, decrease, share) = self.search(&step, losses, w);
             losses = there;
+            // Where nearly all rows are flat or straight a step may be too long for all halvings.
+            let can_be_shorter = share == 0.0 && self.damping < 1.0;
             self.adapt(share);
-            self.is_stuck = decrease <= NOTHING * losses.value;
-            if decrease <= target || self.is_stuck || self.taken >= self.max_steps {
+            self.is_stuck = decrease <= NOTHING * losses.value && !can_be_shorter;
+            let is_over = decrease <= target && !can_be_shorter;
+            if is_over || self.is_stuck || self.taken >= self.max_steps {
                 return Ok(losses);
             }
         }

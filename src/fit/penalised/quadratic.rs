@@ -9,7 +9,7 @@ use crate::Result;
 use crate::fit::baselines::extrapolation::Extrapolation;
 use crate::fit::monitor::Monitor;
 use crate::matrix::columns::Columns;
-use crate::memory;
+use crate::memory::{self, CollectLarge};
 use crate::penalty::Term;
 
 /// Differences of epochs that an extrapolation combines.
@@ -145,6 +145,9 @@ pub struct Entries<'a> {
     /// Slope of the model along each decision value, and its curvature.
     rows: &'a mut [[f64; 2]],
     bend: Vec<f64>,
+    /// What the smallest curvature of a column adds to its own, and the slope that comes of it: without that
+    /// slope every epoch would go on along a column without curvature.
+    added: Vec<[f64; 2]>,
     extrapolation: Extrapolation,
 }
 
@@ -152,12 +155,12 @@ impl<'a> Entries<'a> {
     /// The model on the columns of `list` whose slopes and curvatures along the decision values are `rows`.
     /// `least` is the smallest curvature of a column.
     pub fn new(columns: &'a Columns, list: &'a [u32], rows: &'a mut [[f64; 2]], least: &[f64]) -> Self {
-        let bend = |(&j, least): (&u32, &f64)| {
-            let [bend] = columns.sum(j as usize, |i, x| [rows[i][1] * x * x]);
-            bend.max(*least)
-        };
-        let bend = list.iter().zip(least).map(bend).collect();
-        Self { columns, list, rows, bend, extrapolation: Extrapolation::of(DIFFERENCES) }
+        let own = |&j: &u32| columns.sum(j as usize, |i, x| [rows[i][1] * x * x])[0];
+        let mut bend: Vec<f64> = list.iter().map(own).collect_large();
+        let added =
+            bend.iter().zip(least).map(|(bend, least)| [(least - bend).max(0.0), 0.0]).collect_large();
+        bend.iter_mut().zip(least).for_each(|(bend, least)| *bend = bend.max(*least));
+        Self { columns, list, rows, bend, added, extrapolation: Extrapolation::of(DIFFERENCES) }
     }
 }
 
@@ -168,7 +171,7 @@ impl QuadraticModel for Entries<'_> {
     fn slope(&self, k: usize) -> f64 {
         let rows = &*self.rows;
         let [slope] = self.columns.sum(self.list[k] as usize, |i, x| [rows[i][0] * x]);
-        slope
+        slope + self.added[k][1]
     }
     #[inline(always)]
     fn bend(&self, k: usize) -> f64 {
@@ -181,6 +184,8 @@ impl QuadraticModel for Entries<'_> {
             let row = &mut rows[i];
             row[0] += row[1] * (by * x);
         });
+        let [bend, slope] = &mut self.added[k];
+        *slope += *bend * by;
     }
     /// The extrapolation of the last epochs, if model and penalty are lower there. Zeros stay, and no sign
     /// changes.
@@ -195,8 +200,9 @@ impl QuadraticModel for Entries<'_> {
             let is_zero = term.l1 > 0.0 && *guess * before <= 0.0;
             *guess = term.clip(if is_zero { 0.0 } else { *guess });
             if *guess != before {
-                change += term.rise(before, *guess);
-                self.columns.for_each(self.list[k] as usize, |i, x| along[i] += (*guess - before) * x);
+                let ([bend, slope], by) = (self.added[k], *guess - before);
+                change += term.rise(before, *guess) + by * (slope + 0.5 * bend * by);
+                self.columns.for_each(self.list[k] as usize, |i, x| along[i] += by * x);
             }
         }
         let of_rows = |(row, along): (&[f64; 2], &f64)| along * (row[0] + 0.5 * row[1] * along);
@@ -205,6 +211,8 @@ impl QuadraticModel for Entries<'_> {
             return (Jump::None, 0.0);
         }
         self.rows.iter_mut().zip(&along).for_each(|(row, along)| row[0] += row[1] * along);
+        let moved = w.iter().zip(&guess).map(|(before, after)| after - before);
+        self.added.iter_mut().zip(moved).for_each(|([bend, slope], by)| *slope += *bend * by);
         w.copy_from_slice(&guess);
         (Jump::Better, -change)
     }
