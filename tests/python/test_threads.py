@@ -190,15 +190,23 @@ def interrupt(program, seconds_of_work):
         return [first, *process.stdout.read().split()], seconds
 
 
+def assert_quick_interrupt(program, seconds_of_work):
+    """A busy machine only adds time, so one of three tries has to be within the limit; all must end well."""
+    for _ in range(3):
+        lines, seconds = interrupt(program, seconds_of_work)
+        assert lines == ["interrupted", "usable"]
+        if seconds < LIMIT:
+            return
+    raise AssertionError(f"{seconds} seconds, and more than {LIMIT} in two tries before")
+
+
 posix = pytest.mark.skipif(os.name != "posix", reason="sends SIGINT")
 
 
 @posix
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_a_fit_is_interrupted_within_a_second(name):
-    lines, seconds = interrupt(PREPARE + WORK % PROGRAMS[name], 0.8)
-    assert lines == ["interrupted", "usable"]
-    assert seconds < LIMIT
+    assert_quick_interrupt(PREPARE + WORK % PROGRAMS[name], 0.8)
 
 
 @posix
@@ -208,9 +216,7 @@ def test_reading_is_interrupted_within_a_second(tmp_path, n_jobs, compressed):
     path = tmp_path / "long.svm"
     write_long_file(path, compressed)
     program = PREPARE.split("X = sorted")[0] + WORK % f"hinge.load_svmlight({str(path)!r}, n_jobs={n_jobs})"
-    lines, seconds = interrupt(program, 0.15)
-    assert lines == ["interrupted", "usable"]
-    assert seconds < LIMIT
+    assert_quick_interrupt(program, 0.15)
 
 
 def write_long_file(path, compressed):
