@@ -138,13 +138,17 @@ fn gather(setup: &Setup<'_>, point: &mut Point) -> Result<Gathered> {
     let is_free = setup.problem.intercept == Intercept::Free;
     if is_free {
         // The intercepts of other rows, or of other roundings of them, are not quite the best here.
-        let (shift, _) = balance(setup, &scores, &mut p, &mut rest);
-        setup.shift(&mut scores, &shift);
-        for (offset, shift) in point.offset.iter_mut().zip(&shift) {
-            for l in 0..LINE {
-                offset[l] += shift[l];
-            }
+        let (mut shift, _) = balance(setup, &scores, &mut p, &mut rest);
+        // What all classes have in common changes no probability: the sum stays 0.
+        let k = setup.problem.n_classes;
+        let offsets = &mut point.offset.as_flattened_mut()[..k];
+        let shifts = &mut shift.as_flattened_mut()[..k];
+        let mean = offsets.iter().chain(&*shifts).sum::<f64>() / k as f64;
+        for (offset, shift) in offsets.iter_mut().zip(shifts) {
+            *shift -= mean;
+            *offset += *shift;
         }
+        setup.shift(&mut scores, &shift);
     }
     let here = setup.evaluate(&scores, &zero, &mut p, &mut rest);
     let rest_here = memory::copy(&rest);
