@@ -101,9 +101,7 @@ impl PyTableBatch {
 
     /// The values of a column as a list, None where they are missing.
     fn values<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyList>> {
-        let Some(array) = self.inner.column(name) else {
-            return Err(PyValueError::new_err(format!("the table has no column {name:?}")));
-        };
+        let array = self.inner.only(name)?;
         let list = PyList::empty(py);
         let mut failure = None;
         crate::encode::cell::each_cell(array, 0..array.len(), &mut |cell| {
