@@ -114,6 +114,9 @@ def _stream(source: Any) -> Iterator[_native.TableBatch] | None:
         if _is_frame(source):
             return None
         raise
+    except (ValueError, TypeError, OverflowError, NotImplementedError) as error:  # values that Arrow does not have
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        raise kind(f"the table cannot be read: {error}") from error
     return iter(_native.TableReader(capsule))
 
 
@@ -252,8 +255,9 @@ def _frame_column(frame: Any, k: int) -> Any:
 def _of_items(items: Iterable[Any]) -> Iterator[_native.TableBatch]:
     """Rows in dicts, or tables one after the other."""
     items = iter(items)
-    first = next(items, None)
-    if first is None:
+    try:
+        first = next(items)
+    except StopIteration:
         return
     if isinstance(first, Mapping) and not any(_is_column(value) for value in first.values()):
         yield from _of_rows(chain([first], items))

@@ -688,9 +688,11 @@ def test_a_bad_parameter_is_told(parameters, message):
 
 def test_what_is_no_table_is_told():
     encoder = TableEncoder({"a": "numeric"})
-    for table in (3, np.eye(2), [[1, 2]], "table.xlsx", [{"a": 1.0}, 3], {"a": 1.0}):
-        with pytest.raises((TypeError, ValueError), match=r"table|dicts|row"):
-            encoder.fit(table)
+    known = TableEncoder({"a": "numeric"}).fit({"a": [1.0]})
+    for table in (3, np.eye(2), [[1, 2]], "table.xlsx", [{"a": 1.0}, 3], {"a": 1.0}, [None, {"a": 1.0}]):
+        for call in (encoder.fit, known.transform):
+            with pytest.raises((TypeError, ValueError), match=r"table|dicts|row"):
+                call(table)
     with pytest.raises(FileNotFoundError):
         encoder.fit("nowhere.csv")
 
