@@ -112,7 +112,7 @@ fn pays<I: Index, V: Value>(rows: &CsrView<'_, I, V>, passes: f64, n_problems: u
     let doublings = (rows.n_cols() as f64 / LEAST_COLUMNS).log2();
     doublings > 0.0 && passes * doublings >= CERTIFICATE + PACKING / n_problems as f64 && {
         let (_, indices, _) = rows.arrays();
-        indices.len() < FEW_ENTRIES * rows.n_cols() || repeated_share(rows) >= LEAST_REPEATED
+        indices.len() / FEW_ENTRIES < rows.n_cols() || repeated_share(rows) >= LEAST_REPEATED
     }
 }
 

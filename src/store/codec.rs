@@ -3,7 +3,7 @@
 //! Another codec is another version of the format: the reader would choose by the version in the header
 //! between this [`Unpacker`] and the new one. The figures that chose this one are in [`super::format`].
 
-use std::io::{Read, Result};
+use std::io::{Error, ErrorKind, Read, Result};
 
 use zstd::bulk::{Compressor, Decompressor};
 
@@ -49,6 +49,12 @@ impl Unpacker {
         };
         decompressor.decompress_to_buffer(stored, room)
     }
+}
+
+/// Whether there was no memory to unpack in, which says nothing about the bytes.
+pub fn is_out_of_memory(error: &Error) -> bool {
+    // The second is the codec's own, of which its binding keeps only the text.
+    error.kind() == ErrorKind::OutOfMemory || error.to_string().contains("not enough memory")
 }
 
 /// Unpacks `stored`, of which `len` bytes are claimed; stops one byte later.

@@ -498,6 +498,7 @@ impl Opening<'_> {
             Ok(_) => {
                 Err(self.corrupt(part.offset, format!("{} bytes do not unpack to {}", part.stored, part.len)))
             }
+            Err(error) if codec::is_out_of_memory(&error) => Err(Error::Memory { bytes: part.len as usize }),
             Err(error) => Err(self.corrupt(part.offset, error.to_string())),
         }
     }

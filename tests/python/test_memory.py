@@ -10,7 +10,7 @@ import pytest
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="limits the address space as Linux does")
 
 # Room in MiB beyond what the process has, from where next to nothing fits to where much does.
-ROOM = (10, 18, 30, 50)
+ROOM = (10, 18, 22, 30, 50)
 
 # Prepares a call, makes it in forked processes with ever more room, and prints how each ended.
 PROGRAM = """
@@ -97,7 +97,7 @@ def encode(numbering):
 
 def plane():
     X, y = problem(3_000, 40)
-    return lambda: hinge.cost_path(X, y, max_regions=2000, n_jobs=1)
+    return lambda: hinge.cost_path(X, y, max_regions=2000, on_limit="partial", n_jobs=1)
 
 def attempt(call, room):
     hard = resource.getrlimit(resource.RLIMIT_AS)[1]
@@ -108,6 +108,8 @@ def attempt(call, room):
         end = "done"
     except MemoryError as error:
         end = f"MemoryError: {error}"
+    except Exception as error:
+        end = f"{type(error).__name__}: {error}"
     resource.setrlimit(resource.RLIMIT_AS, (hard, hard))
     fit(100, 10)()
     os.write(1, f"{end}\\n".encode())
