@@ -11,7 +11,8 @@ use super::part::{Hasher, SparseRows, sort};
 use super::settled::{Settled, SettledColumn};
 use super::spec::{ColumnKind, ColumnSpec, Missing, Norm, NumberScale, Numbering, Weighting};
 use super::terms::{TokenBuffer, Tokenizer};
-use super::windows::{LONGEST, hash_windows};
+use super::windows::{hash_ngrams, hash_windows};
+use crate::matrix::simd::{self, Loop};
 use crate::names::{NameKey, NameTable};
 use crate::{Error, Result};
 
@@ -326,12 +327,13 @@ impl FittedColumn {
             let weight =
                 |(count, number): (&i32, &i32)| self.weight(f64::from(*count), *number as u32, weighting);
             values.extend(scratch.counts.iter().zip(&*columns).map(weight));
+            let divisor = norm(values, weighting.norm);
+            out.values.extend(values.iter().map(|value| (value / divisor) as f32));
         } else {
-            values.extend(scratch.counts.iter().map(|count| f64::from(*count)));
+            let divisor = norm_of_counts(&scratch.counts, weighting.norm);
+            simd::run(Divided { counts: &scratch.counts, divisor, out: &mut out.values });
         }
         columns.iter_mut().for_each(|column| *column += first as i32);
-        let divisor = norm(values, weighting.norm);
-        out.values.extend(values.iter().map(|value| (value / divisor) as f32));
     }
 
     /// The value of a term, before the norm.
@@ -347,12 +349,15 @@ impl FittedColumn {
     fn hash_terms(&self, terms: Terms<'_>, hasher: &Hasher, scratch: &mut Buffers) {
         let Buffers { tokens, numbers, name, .. } = scratch;
         if self.prefix.is_empty() {
-            if let (Terms::Text(text), Some(tokenizer)) = (terms, &self.tokenizer)
-                && let Some((text, [least, most])) = tokenizer.windows(text, tokens)
-                && most <= LONGEST
-            {
-                (least..=most).for_each(|n| hash_windows(hasher, text, n, numbers));
-                return;
+            if let (Terms::Text(text), Some(tokenizer)) = (terms, &self.tokenizer) {
+                if let Some((text, [least, most])) = tokenizer.windows(text, tokens) {
+                    (least..=most).for_each(|n| hash_windows(hasher, text, n, numbers));
+                    return;
+                }
+                if let Some((text, spans, sizes)) = tokenizer.ngrams(text, tokens) {
+                    hash_ngrams(hasher, text, spans, sizes, numbers);
+                    return;
+                }
             }
             terms.each(self.tokenizer.as_ref(), tokens, |term| numbers.push(hasher.packed(term)));
         } else {
@@ -466,6 +471,34 @@ fn norm(values: &[f64], norm: Norm) -> f64 {
         Norm::L2 => values.iter().map(|value| value * value).sum::<f64>().sqrt(),
     };
     if norm == 0.0 { 1.0 } else { norm }
+}
+
+/// [`norm`] of whole numbers whose sum is below 2^31, as those of a text are.
+fn norm_of_counts(counts: &[i32], norm: Norm) -> f64 {
+    let norm = match norm {
+        Norm::None => 1.0,
+        Norm::L1 => counts.iter().map(|count| i64::from(count.abs())).sum::<i64>() as f64,
+        Norm::L2 => (counts.iter().map(|count| i64::from(*count).pow(2)).sum::<i64>() as f64).sqrt(),
+    };
+    if norm == 0.0 { 1.0 } else { norm }
+}
+
+/// Appends counts divided by a norm.
+struct Divided<'a> {
+    counts: &'a [i32],
+    divisor: f64,
+    out: &'a mut Vec<f32>,
+}
+
+impl Loop for Divided<'_> {
+    type Output = ();
+    const IS_WIDE: bool = true;
+
+    #[inline(always)]
+    fn run(self) {
+        let Self { counts, divisor, out } = self;
+        out.extend(counts.iter().map(|count| (f64::from(*count) / divisor) as f32));
+    }
 }
 
 /// "expected a number, got 'abc'".

@@ -8,6 +8,8 @@ use std::sync::Arc;
 
 use super::alphabet::{Alphabet, is_space};
 use super::spec::{Analyzer, ColumnKind, TextSpec};
+use super::windows::{BEHIND, LONGEST, MOST_WORDS};
+use crate::matrix::simd::{self, Loop};
 
 /// Cuts texts into terms.
 #[derive(Clone, Debug)]
@@ -17,6 +19,8 @@ pub struct Tokenizer {
     stop_words: HashSet<Box<[u8]>>,
     /// What an ASCII character becomes in a word; 0 where it ends one.
     ascii: [u8; 128],
+    /// Whether that is [`plain`], which needs no table.
+    is_plain: bool,
 }
 
 /// Memory for the tokens of a text, used again for the next one.
@@ -31,6 +35,9 @@ pub struct TokenBuffer {
     mapped: Vec<u8>,
 }
 
+/// A text, where its words lie, and the least and largest number of words of a term.
+pub type WordNgrams<'a> = (&'a [u8], &'a [(u32, u32)], [usize; 2]);
+
 /// Bytes that are copied at once: most words are shorter.
 const STEP: usize = 16;
 
@@ -38,12 +45,16 @@ impl Tokenizer {
     /// A tokenizer.
     pub fn new(spec: &TextSpec, alphabet: Arc<Alphabet>) -> Self {
         let stop_words = spec.stop_words.iter().map(|word| word.as_bytes().into()).collect();
-        let mut tokenizer = Self { spec: spec.clone(), alphabet, stop_words, ascii: [0; 128] };
+        let (spec, ascii) = (spec.clone(), [0; 128]);
+        let mut tokenizer = Self { spec, alphabet, stop_words, ascii, is_plain: false };
         for c in 0..128_u8 {
             if tokenizer.is_in_word(char::from(c)) {
-                tokenizer.ascii[usize::from(c)] = if spec.lowercase { c.to_ascii_lowercase() } else { c };
+                let lower = c.to_ascii_lowercase();
+                tokenizer.ascii[usize::from(c)] = if tokenizer.spec.lowercase { lower } else { c };
             }
         }
+        let is_plain = |c: u8| tokenizer.ascii[usize::from(c)] == plain(c, tokenizer.spec.lowercase);
+        tokenizer.is_plain = (0..128).all(is_plain);
         tokenizer
     }
 
@@ -78,13 +89,26 @@ impl Tokenizer {
     }
 
     /// The characters of an ASCII text and the lengths of its terms, where these are windows of its
-    /// characters: what [`Self::each`] would give, one length after the other.
+    /// characters, of [`LONGEST`] at most: what [`Self::each`] would give, one length after the other.
     pub fn windows<'a>(&self, text: &str, buffer: &'a mut TokenBuffer) -> Option<(&'a [u8], [usize; 2])> {
-        if self.spec.analyzer != Analyzer::Chars || !text.is_ascii() {
+        let is_short = self.spec.ngrams.1 <= LONGEST;
+        if self.spec.analyzer != Analyzer::Chars || !is_short || !text.is_ascii() {
             return None;
         }
         self.ascii_characters(text.as_bytes(), &mut buffer.text);
         Some((&buffer.text, [self.spec.ngrams.0, self.spec.ngrams.1]))
+    }
+
+    /// The words of a text, where they lie in it, and how many of them a term has, where terms are words, of
+    /// [`MOST_WORDS`] at most: what [`Self::each`] would give, one number of words after the other. Behind
+    /// the last word are [`BEHIND`] bytes.
+    pub fn ngrams<'a>(&self, text: &str, buffer: &'a mut TokenBuffer) -> Option<WordNgrams<'a>> {
+        let has_words = !matches!(self.spec.analyzer, Analyzer::Chars | Analyzer::CharsInWords);
+        if !has_words || self.spec.ngrams.1 > MOST_WORDS {
+            return None;
+        }
+        self.words(text, buffer);
+        Some((&buffer.text, &buffer.spans, [self.spec.ngrams.0, self.spec.ngrams.1]))
     }
 
     fn word_ngrams(&self, buffer: &TokenBuffer, mut f: impl FnMut(&[u8])) {
@@ -140,6 +164,7 @@ impl Tokenizer {
                 (start, chars) = (out.len(), 0);
             }
         }
+        out.resize(out.len() + BEHIND, 0);
     }
 
     /// The words of an ASCII text, hardly with a branch on what a character is: nobody could predict where
@@ -148,10 +173,16 @@ impl Tokenizer {
     fn ascii_words(&self, text: &[u8], buffer: &mut TokenBuffer) {
         let TokenBuffer { text: out, spans, mapped, .. } = buffer;
         let least = self.least_chars();
-        // Room for the last word to be copied in steps of STEP, and a character behind it that ends it.
+        // Room for the last word to be copied in steps of STEP, which is more than BEHIND, and a character
+        // behind it that ends it.
         mapped.clear();
-        mapped.extend(text.iter().map(|byte| self.ascii[usize::from(byte & 127)]));
         mapped.resize((text.len() + 1).next_multiple_of(64) + STEP, 0);
+        if self.is_plain {
+            simd::run(PlainBytes { text, lowercase: self.spec.lowercase, out: mapped });
+        } else {
+            let look_up = |(to, byte): (&mut u8, &u8)| *to = self.ascii[usize::from(byte & 127)];
+            mapped.iter_mut().zip(text).for_each(look_up);
+        }
         out.resize(text.len() + 1 + STEP, 0);
         spans.resize(text.len() / 2 + 2, (0, 0));
         let (mut start, mut to, mut n) = (0, 0, 0);
@@ -283,6 +314,34 @@ impl Tokenizer {
             }
         }
         buffer.lowered = lowered;
+    }
+}
+
+/// What an ASCII character becomes in a word of letters, digits and underscores; 0 where it ends one.
+#[inline(always)]
+fn plain(c: u8, lowercase: bool) -> u8 {
+    let lower = c | 0x20;
+    let is_letter = lower.wrapping_sub(b'a') < 26;
+    let is_in_word = is_letter | (c.wrapping_sub(b'0') < 10) | (c == b'_');
+    let c = if lowercase & is_letter { lower } else { c };
+    if is_in_word { c } else { 0 }
+}
+
+/// [`plain`] of all bytes, many at a time.
+struct PlainBytes<'a> {
+    text: &'a [u8],
+    lowercase: bool,
+    out: &'a mut [u8],
+}
+
+impl Loop for PlainBytes<'_> {
+    type Output = ();
+    const IS_WIDE: bool = true;
+
+    #[inline(always)]
+    fn run(self) {
+        let Self { text, lowercase, out } = self;
+        out.iter_mut().zip(text).for_each(|(to, byte)| *to = plain(*byte, lowercase));
     }
 }
 
