@@ -88,6 +88,7 @@ class TableEncoder(Versioned, TransformerMixin, BaseEstimator):
         remainder: str = "drop",
         on_change: str = "error",
         track_drift: bool = False,
+        sparse_output: bool = True,
         n_jobs: int | None = None,
     ):
         keep(locals())
@@ -108,7 +109,7 @@ class TableEncoder(Versioned, TransformerMixin, BaseEstimator):
         self._fit(Table(X))
         return self
 
-    def fit_transform(self, X: Any, y: Any = None) -> sp.csr_matrix:
+    def fit_transform(self, X: Any, y: Any = None) -> sp.csr_matrix | np.ndarray:
         """Learn what columns hold, and encode them.
 
         Parameters
@@ -120,13 +121,14 @@ class TableEncoder(Versioned, TransformerMixin, BaseEstimator):
         Returns
         -------
         csr_matrix of shape (n_rows, n_features_out), float32
+            With ``sparse_output=False`` an ndarray.
         """
         table = Table(X)
         table.hold()
         self._fit(table)
         return self._transformed(table)
 
-    def transform(self, X: Any) -> sp.csr_matrix:
+    def transform(self, X: Any) -> sp.csr_matrix | np.ndarray:
         """Encode the rows of a table.
 
         Parameters
@@ -136,12 +138,14 @@ class TableEncoder(Versioned, TransformerMixin, BaseEstimator):
         Returns
         -------
         csr_matrix of shape (n_rows, n_features_out), float32
-            Columns ascending within a row, each once.
+            Columns ascending within a row, each once. With ``sparse_output=False`` an ndarray.
         """
         check_is_fitted(self)
         return self._transformed(Table(X))
 
-    def stream(self, source: Any, *, target: str | None = None, sample_weight: str | None = None) -> EncodedStream:
+    def stream(
+        self, source: Any, *, target: str | None = None, sample_weight: str | None = None, groups: str | None = None
+    ) -> EncodedStream:
         """The rows of a table, encoded batch after batch while they are asked for.
 
         Parameters
@@ -152,6 +156,9 @@ class TableEncoder(Versioned, TransformerMixin, BaseEstimator):
             The column of labels.
         sample_weight : str, default=None
             The column of weights.
+        groups : str, default=None
+            The column of groups, whose rows cross-validation keeps together: for the estimators that choose C, and
+            :func:`hinge.select_C`. Block stores keep none.
 
         Returns
         -------
@@ -169,10 +176,11 @@ class TableEncoder(Versioned, TransformerMixin, BaseEstimator):
         [1]
         """
         check_is_fitted(self)
-        for name, value in (("target", target), ("sample_weight", sample_weight)):
+        columns = {"target": target, "sample_weight": sample_weight, "groups": groups}
+        for name, value in columns.items():
             if value is not None and not isinstance(value, str):
                 raise TypeError(f"{name} must be the name of a column of the table or None, got {type(value).__name__}")
-        return EncodedStream(self._coder, Table(source), target, sample_weight, self._threads())
+        return EncodedStream(self._coder, Table(source), self._threads(), **columns)
 
     @available_unless(_has_no_names)
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
@@ -242,11 +250,12 @@ class TableEncoder(Versioned, TransformerMixin, BaseEstimator):
         self.feature_names_in_ = np.array(self._coder.reads, dtype=object)
         self.n_features_in_ = len(self._coder.reads)
 
-    def _transformed(self, table: Table) -> sp.csr_matrix:
+    def _transformed(self, table: Table) -> sp.csr_matrix | np.ndarray:
+        is_sparse = checked(self, vars(self)).sparse_output
         X = self._coder.transform(table.batches(), self._threads())
         if self._coder.drift is not None:
             self.drift_ = self._coder.drift_counts()
-        return X
+        return X if is_sparse else X.toarray()
 
     def _threads(self) -> int:
         return _threads.threads(self.n_jobs)
