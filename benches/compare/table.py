@@ -6,9 +6,9 @@
 
 Ours reads the file batch after batch (pyarrow), encodes ten categorical columns, chooses C by five folds and fits; the
 fit alone, at the chosen C, is timed as well. scikit-learn gets a data frame of pandas that was read from the file,
-``OneHotEncoder`` in a ``ColumnTransformer`` and ``LogisticRegression`` (lbfgs), at the same C. LightGBM makes its binned
-data set of the file's columns as categories. Memory is the peak of a process of its own, over what it had when the table
-was read, less the encoded rows.
+``OneHotEncoder`` in a ``ColumnTransformer`` and ``LogisticRegression`` (lbfgs), at the same C. LightGBM makes its
+binned data set of the file's columns as categories. Memory is the peak of a process of its own, over what it had when
+the table was read, less the encoded rows.
 """
 
 from __future__ import annotations
