@@ -165,6 +165,16 @@ class EncodedStream:
             raise ValueError("sample_weight needs target: weights without labels are for nobody")
 
     @property
+    def coder(self) -> Coder:
+        """What encodes."""
+        return self._coder
+
+    @property
+    def source(self) -> Any:
+        """The table, as it was given."""
+        return self._table.source
+
+    @property
     def n_features(self) -> int:
         """Columns of the rows."""
         return self._coder.n_features

@@ -15,7 +15,7 @@ from hinge import _encode_columns, _encode_fit, _threads
 from hinge._available import available_unless
 from hinge._declared import checked, declared, keep
 from hinge._encode_coder import Coder, EncodedStream
-from hinge._encode_tables import Table
+from hinge._encode_tables import Table, is_dask_frame
 from hinge._parameters import TABLE_ENCODER
 from hinge._versioned import Versioned
 
@@ -34,9 +34,9 @@ class TableEncoder(Versioned, TransformerMixin, BaseEstimator):
     precision. The same object encodes a table on disk in bounded memory, one dict in a server, and is saved with the
     model by :func:`hinge.save`.
 
-    A table is a data frame (polars, pandas), any object with ``__arrow_c_stream__`` or ``__arrow_c_array__`` (pyarrow,
-    DuckDB), a dict of columns, an iterable of dicts or of tables, or the path of a .parquet, .csv, .jsonl, .arrow or
-    .feather file (which needs pyarrow).
+    A table is a data frame (polars, pandas, dask), any object with ``__arrow_c_stream__`` or ``__arrow_c_array__``
+    (pyarrow, DuckDB), a dict of columns, an iterable of dicts or of tables, or the path of a .parquet, .csv, .jsonl,
+    .arrow or .feather file (which needs pyarrow).
 
     Parameters
     ----------
@@ -121,7 +121,7 @@ class TableEncoder(Versioned, TransformerMixin, BaseEstimator):
         Returns
         -------
         csr_matrix of shape (n_rows, n_features_out), float32
-            With ``sparse_output=False`` an ndarray.
+            As :meth:`transform`.
         """
         table = Table(X)
         table.hold()
@@ -138,7 +138,8 @@ class TableEncoder(Versioned, TransformerMixin, BaseEstimator):
         Returns
         -------
         csr_matrix of shape (n_rows, n_features_out), float32
-            Columns ascending within a row, each once. With ``sparse_output=False`` an ndarray.
+            Columns ascending within a row, each once. With ``sparse_output=False`` an ndarray. Of a data frame of dask
+            a lazy array, a chunk for each partition, without ``drift_``: the values are counted by nobody.
         """
         check_is_fitted(self)
         return self._transformed(Table(X))
@@ -151,7 +152,8 @@ class TableEncoder(Versioned, TransformerMixin, BaseEstimator):
         Parameters
         ----------
         source : table
-            Anything but an iterator can be read again.
+            Anything but an iterator can be read again. The estimators of :mod:`hinge.dask` take streams of data frames
+            of dask, and of lists of paths or of delayed tables, which the workers read and encode.
         target : str, default=None
             The column of labels.
         sample_weight : str, default=None
@@ -250,8 +252,12 @@ class TableEncoder(Versioned, TransformerMixin, BaseEstimator):
         self.feature_names_in_ = np.array(self._coder.reads, dtype=object)
         self.n_features_in_ = len(self._coder.reads)
 
-    def _transformed(self, table: Table) -> sp.csr_matrix | np.ndarray:
+    def _transformed(self, table: Table) -> Any:
         is_sparse = checked(self, vars(self)).sparse_output
+        if is_dask_frame(table.source):
+            from hinge._dask_tables import encoded
+
+            return encoded(self._coder, table.source, is_sparse=is_sparse)
         X = self._coder.transform(table.batches(), self._threads())
         if self._coder.drift is not None:
             self.drift_ = self._coder.drift_counts()
