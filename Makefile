@@ -47,6 +47,7 @@ hardening: $(VENV)/.built $(VENV)/.tools
 	$(BIN)/python tests/hardening/kills.py --kills 100
 	$(BIN)/python tests/hardening/memory.py
 	$(BIN)/python tests/hardening/triples.py --cases 200000
+	$(BIN)/python tests/hardening/tables.py --cases 20000
 	$(BIN)/python tests/hardening/processes.py --rounds 200
 	$(BIN)/python tests/hardening/extremes.py --cases 20000
 	$(BIN)/python tests/hardening/cluster.py --kills 20

@@ -43,7 +43,11 @@ class Coder:
         except ValueError as error:
             raise _native.ModelFileError(f"encoder: {error}") from None
         given = json.loads(parameters)
-        on_change, track = given.get("on_change", "error"), bool(given.get("track_drift", False))
+        on_change, track = given.get("on_change", "error"), given.get("track_drift", False)
+        if on_change not in ("error", "warn") or not isinstance(track, bool):
+            raise _native.ModelFileError(
+                f"encoder: on_change is 'error' or 'warn', track_drift true or false, not {on_change!r} and {track!r}"
+            )
         return cls(native, parameters, on_change, track_drift=track)
 
     def record(self) -> tuple[Any, ...]:

@@ -157,6 +157,8 @@ def _settle_numbers(survey: Any, k: int, found: Column, fact: dict[str, Any]) ->
     elif scale == "standard":
         n, mean = max(1, fact["count"]), fact["mean"]
         variance = fact["squares"] / n
+        if not np.isfinite(variance):
+            raise ValueError(f"column {found.name!r}: its numbers are too large for their standard deviation")
         # As StandardScaler: what rounding alone may have made is no spread.
         rounding = np.finfo(np.float64).eps
         is_constant = variance <= n * rounding * variance + (n * mean * rounding) ** 2

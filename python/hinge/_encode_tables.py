@@ -105,12 +105,12 @@ def batches_of(source: Any) -> Iterator[_native.TableBatch]:
     elif hasattr(source, "__arrow_c_stream__") and (stream := _stream(source)) is not None:
         yield from stream
     elif hasattr(source, "__arrow_c_array__"):
+        _check_names(getattr(source, "column_names", ()))
         schema, array = source.__arrow_c_array__()
         yield _native.TableBatch.of_arrow(schema, array, 0)
     elif _is_frame(source):
-        yield _of_columns(
-            {str(name): _frame_column(source, k) for k, name in enumerate(source.columns)}, len(source), 0
-        )
+        names = _names(source.columns)
+        yield _of_columns({name: _frame_column(source, k) for k, name in enumerate(names)}, len(source), 0)
     elif isinstance(source, Mapping):
         yield _of_mapping(source)
     elif isinstance(source, Iterable):
@@ -121,12 +121,16 @@ def batches_of(source: Any) -> Iterator[_native.TableBatch]:
 
 def _stream(source: Any) -> Iterator[_native.TableBatch] | None:
     """The batches of an Arrow stream; None for a pandas frame without pyarrow."""
+    _check_names(getattr(source, "column_names", getattr(source, "columns", ())))
     try:
         capsule = source.__arrow_c_stream__()
     except ImportError:
         if _is_frame(source):
             return None
         raise
+    except (ValueError, TypeError, OverflowError, NotImplementedError) as error:  # values that Arrow does not have
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        raise kind(f"the table cannot be read: {error}") from error
     return iter(_native.TableReader(capsule))
 
 
@@ -151,8 +155,14 @@ def _file_batches(path: str) -> Iterator[Any]:
     except ImportError as error:
         raise ImportError(f"to read {path} needs pyarrow: pip install 'hinge[parquet]'") from error
     try:
-        yield from _read(path, suffix)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, OSError) as error:
+        for batch in _read(path, suffix):
+            # Of a damaged file pyarrow hands over lists that end behind their values, and bytes that are no text.
+            batch.validate(full=True)
+            _check_fields(batch.schema)
+            yield batch
+    except MemoryError:
+        raise
+    except (pa.ArrowException, OSError, ValueError) as error:
         raise ValueError(f"{path} cannot be read: {error}") from error
 
 
@@ -188,15 +198,42 @@ def _read_ipc(path: str) -> Iterator[Any]:
             yield reader.get_batch(k)
 
 
+def _check_names(names: Iterable[Any]) -> None:
+    """Refuse what Arrow's C interface, where a name ends with a zero, cuts short or dies of."""
+    for name in names:
+        if isinstance(name, str) and "\0" in name:
+            raise ValueError(f"the table has a column {name!r}: the names of Arrow's columns have no zeros")
+
+
+def _check_fields(fields: Iterable[Any]) -> None:
+    """Read the names of columns and of what is within them: a UnicodeDecodeError where they are no texts."""
+    for field in fields:
+        _check_names([field.name])
+        if hasattr(field.type, "field"):
+            _check_fields(field.type.field(k) for k in range(field.type.num_fields))
+
+
+def _names(columns: Iterable[Any]) -> list[str]:
+    """Names of columns as texts, each once."""
+    names = [str(name) for name in columns]
+    for name in names:
+        if not name.isascii() and any("\ud800" <= c <= "\udfff" for c in name):
+            raise ValueError(f"the table has a column {name!r}, whose name cannot be written in UTF-8")
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"the table has more than one column {twice!r}")
+    return names
+
+
 def _of_mapping(columns: Mapping[Any, Any]) -> _native.TableBatch:
     made = {}
-    for name, values in columns.items():
-        if isinstance(values, (str, bytes)) or not hasattr(values, "__len__"):
+    for name, values in zip(_names(columns), columns.values(), strict=True):
+        if isinstance(values, (str, bytes)) or not hasattr(values, "__len__") or getattr(values, "ndim", 1) == 0:
             raise TypeError(
                 f"column {name!r} is {values!r}: the values of a table in a dict are arrays or lists; a single row is "
                 "a list of one dict"
             )
-        made[str(name)] = _values(values)
+        made[name] = _values(values)
     lengths = {name: len(values) for name, values in made.items()}
     n_rows = next(iter(lengths.values()), 0)
     return _of_columns(made, n_rows, 0)
@@ -232,8 +269,9 @@ def _frame_column(frame: Any, k: int) -> Any:
 def _of_items(items: Iterable[Any]) -> Iterator[_native.TableBatch]:
     """Rows in dicts, or tables one after the other."""
     items = iter(items)
-    first = next(items, None)
-    if first is None:
+    try:
+        first = next(items)
+    except StopIteration:
         return
     if isinstance(first, Mapping) and not any(_is_column(value) for value in first.values()):
         yield from _of_rows(chain([first], items))
@@ -244,7 +282,7 @@ def _of_items(items: Iterable[Any]) -> Iterator[_native.TableBatch]:
 
 
 def _is_column(value: Any) -> bool:
-    return isinstance(value, np.ndarray) or (hasattr(value, "dtype") and hasattr(value, "__len__"))
+    return hasattr(value, "dtype") and hasattr(value, "__len__") and getattr(value, "ndim", 1) > 0
 
 
 def _of_rows(rows: Iterator[Any]) -> Iterator[_native.TableBatch]:
@@ -255,5 +293,6 @@ def _of_rows(rows: Iterator[Any]) -> Iterator[_native.TableBatch]:
             if not isinstance(row, Mapping):
                 raise TypeError(f"row {first_row + k} is a {type(row).__name__}, the rows before are dicts")
             names.update(dict.fromkeys(row))
-        yield _of_columns({str(name): [row.get(name) for row in batch] for name in names}, len(batch), first_row)
+        values = ([row.get(name) for row in batch] for name in names)
+        yield _of_columns(dict(zip(_names(names), values, strict=True)), len(batch), first_row)
         first_row += len(batch)

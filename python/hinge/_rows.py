@@ -114,7 +114,10 @@ def _check_whole(numbers: np.ndarray, name: str) -> None:
 
 
 def _dense_rows(X: Any) -> np.ndarray:
-    array = np.asarray(X)
+    try:
+        array = np.asarray(X)
+    except ValueError as error:
+        raise ValueError(f"the rows of X are no array of numbers: {error}") from None
     if array.ndim != 2:
         raise ValueError(
             f"Expected 2D array, got {array.ndim}D array instead: pass one row as a tuple (indices, values), as a dict "

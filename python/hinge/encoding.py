@@ -16,6 +16,7 @@ from hinge._available import available_unless
 from hinge._declared import checked, declared, keep
 from hinge._encode_coder import Coder, EncodedStream
 from hinge._encode_tables import Table, is_dask_frame
+from hinge._native import ModelFileError
 from hinge._parameters import TABLE_ENCODER
 from hinge._versioned import Versioned
 
@@ -273,8 +274,10 @@ class TableEncoder(Versioned, TransformerMixin, BaseEstimator):
     @classmethod
     def _of_coder(cls, coder: Coder) -> Self:
         """The fitted encoder of a saved one."""
-        parameters = json.loads(coder.parameters)
-        encoder = cls(**parameters)
+        try:
+            encoder = cls(**json.loads(coder.parameters))
+        except TypeError as error:
+            raise ModelFileError(f"encoder: its parameters are damaged: {error}") from None
         encoder._coder = coder
         encoder.kinds_ = {name: kind for name, kind, *_ in coder.columns}
         encoder._set_fitted()

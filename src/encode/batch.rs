@@ -8,7 +8,7 @@ use arrow_schema::DataType;
 
 use super::cell::{Cell, RowResult, Said, ValueType, each_cell, value_type};
 use super::column::{SEPARATOR, not};
-use super::key::write_text;
+use super::key::{as_type, write_text};
 use super::spec::{ColumnKind, ColumnSpec};
 use crate::{Error, Result};
 
@@ -38,16 +38,27 @@ impl TableBatch {
         self.columns.iter().find(|(column, _)| column == name).map(|(_, array)| array)
     }
 
+    /// The values of a column that must be there, once.
+    ///
+    /// # Errors
+    /// [`Error::Encoder`] if it is not.
+    pub fn only(&self, name: &str) -> Result<&ArrayRef> {
+        let mut all = self.columns.iter().filter(|(column, _)| column == name);
+        match (all.next(), all.next()) {
+            (Some((_, array)), None) => Ok(array),
+            (None, _) => Err(Error::Encoder {
+                reason: format!("the table has no column {name:?}, it has {}", self.names()),
+            }),
+            _ => Err(Error::Encoder { reason: format!("the table has more than one column {name:?}") }),
+        }
+    }
+
     /// What a column of an encoder reads.
     ///
     /// # Errors
-    /// [`Error::Encoder`] for a column that is not there.
+    /// [`Error::Encoder`] for a column that is not there, or more than once.
     pub fn data(&self, spec: &ColumnSpec) -> Result<ColumnData<'_>> {
-        let get = |name: &str| {
-            self.column(name).ok_or_else(|| Error::Encoder {
-                reason: format!("the table has no column {name:?}, it has {}", self.names()),
-            })
-        };
+        let get = |name: &str| self.only(name);
         Ok(match &spec.kind {
             ColumnKind::Cross { columns } => {
                 ColumnData::Several(columns.iter().map(|name| get(name)).collect::<Result<_>>()?)
@@ -125,7 +136,9 @@ impl CrossKey {
         }
         self.n_values += 1;
         self.is_missing |= cell == Cell::Missing;
-        if write_text(cell, &mut self.text) { Ok(()) } else { Err(not("a single value", cell)) }
+        // Of the columns of a cross no types are kept: 1.0 and 1 are the same.
+        let is_written = write_text(as_type(cell, ValueType::Whole), &mut self.text);
+        if is_written { Ok(()) } else { Err(not("a single value", cell)) }
     }
 
     /// All of them as one value.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::alphabet::Alphabet;
 use super::cell::{Cell, Said, ValueType};
 use super::counts::TermList;
-use super::key::{write_key, write_text};
+use super::key::{as_type, write_key, write_text};
 use super::part::{Hasher, SparseRows, sort};
 use super::settled::{Settled, SettledColumn};
 use super::spec::{ColumnKind, ColumnSpec, Missing, Norm, NumberScale, Numbering, Weighting};
@@ -215,7 +215,7 @@ impl FittedColumn {
         match &self.places {
             Places::Hashed(hasher) => {
                 name.extend_from_slice(&self.prefix);
-                if !write_text(cell, name) {
+                if !write_text(self.as_in_fit(cell), name) {
                     return Err(not("a single value", cell));
                 }
                 let (column, sign) = hasher.entry(name);
@@ -237,6 +237,10 @@ impl FittedColumn {
         }
     }
 
+    fn as_in_fit<'a>(&self, cell: Cell<'a>) -> Cell<'a> {
+        self.value_type.map_or(cell, |of| as_type(cell, of))
+    }
+
     /// Calls `note` with each name that a value stands for, and the entry it becomes: every term once;
     /// those that share a hashed column have its value each.
     ///
@@ -253,7 +257,7 @@ impl FittedColumn {
         };
         if cell == Cell::Missing || self.spec.kind.weighting().is_none() {
             let mut name = Vec::new();
-            write_text(cell, &mut name);
+            write_text(self.as_in_fit(cell), &mut name);
             part.indices.iter().for_each(|column| entry(text(&name), *column as u32));
             return Ok(());
         }

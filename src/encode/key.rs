@@ -12,16 +12,9 @@ const SIGN: u64 = 1 << 63;
 /// Appends the bytes of a value, as a category of a column with this type of values. False if the value
 /// cannot be one.
 pub fn write_key(cell: Cell<'_>, of: ValueType, out: &mut Vec<u8>) -> bool {
-    match (of, cell) {
+    match (of, as_type(cell, of)) {
         (ValueType::Text, Cell::Text(text)) => out.extend_from_slice(text.as_bytes()),
         (ValueType::Whole, Cell::Whole(value)) => out.extend((value as u64 ^ SIGN).to_be_bytes()),
-        // Data frames turn whole numbers into others where one is missing.
-        (ValueType::Whole, Cell::Real(value))
-            if value as i64 as f64 == value && value.abs() < 2f64.powi(63) =>
-        {
-            return write_key(Cell::Whole(value as i64), of, out);
-        }
-        (ValueType::Real, Cell::Whole(value)) => return write_key(Cell::Real(value as f64), of, out),
         (ValueType::Real, Cell::Real(value)) => {
             let bits = (value + 0.0).to_bits(); // no -0
             out.extend((if bits & SIGN == 0 { bits ^ SIGN } else { !bits }).to_be_bytes());
@@ -30,6 +23,21 @@ pub fn write_key(cell: Cell<'_>, of: ValueType, out: &mut Vec<u8>) -> bool {
         _ => return false,
     }
     true
+}
+
+/// A number as a column with this type of values has it: data frames turn whole numbers into others where one
+/// is missing, and where a batch has only whole numbers those of other batches may be others.
+#[inline]
+pub fn as_type(cell: Cell<'_>, of: ValueType) -> Cell<'_> {
+    match (of, cell) {
+        (ValueType::Whole, Cell::Real(value))
+            if value as i64 as f64 == value && value.abs() < 2f64.powi(63) =>
+        {
+            Cell::Whole(value as i64)
+        }
+        (ValueType::Real, Cell::Whole(value)) => Cell::Real(value as f64),
+        _ => cell,
+    }
 }
 
 /// The value of a key that [`write_key`] made.

@@ -27,6 +27,9 @@ use crate::{Error, Result};
 /// The version that is written, the newest that is read.
 pub const VERSION: u32 = 1;
 
+/// Largest inverse document frequency, 1 + ln n for a term in one row of n, rounded up from that of 2^63 rows.
+const MAX_FACTOR: f64 = 64.0;
+
 /// An encoder as it is saved.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EncoderRecord {
@@ -162,9 +165,11 @@ impl Reading<'_> {
         let terms = self
             .terms(n_terms, spec.kind.weighting().map_or(value_type, |_| Some(ValueType::Text)))
             .ok_or_else(|| broken("its terms are damaged"))?;
-        let factors = has_factors
-            .then(|| self.numbers(n_terms))
-            .map(|factors| factors.ok_or_else(|| broken("its factors are damaged")));
+        let is_factor = |factor: &f64| (0.0..=MAX_FACTOR).contains(factor);
+        let factors = has_factors.then(|| {
+            let factors = self.numbers(n_terms).filter(|factors| factors.iter().all(is_factor));
+            factors.ok_or_else(|| broken("its factors are damaged"))
+        });
         let edges = self
             .numbers(n_edges)
             .filter(|edges| edges.is_sorted())

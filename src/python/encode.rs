@@ -280,10 +280,7 @@ impl PyEncoder {
         let mut changes = Vec::new();
         for column in &self.inner.columns {
             let found = batch.inner.value_type(&column.spec)?;
-            if let (Some(before), Some(now)) = (column.value_type, found)
-                && before != now
-                && !is_near(before, now, &column.spec.kind)
-            {
+            if let Some((before, now)) = type_change(column, found) {
                 changes.push((column.spec.name.clone(), before.to_string(), now.to_string()));
             }
         }
@@ -309,16 +306,19 @@ impl PyEncoder {
         let py = row.py();
         let mut found = vec![Drift::default(); if drift.is_some() { self.names.len() } else { 0 }];
         let mut names = self.names.iter();
-        let part =
-            self.inner.encode_row::<PyErr>(
-                &mut Buffers::default(),
-                &mut found,
-                |column, visit| match names.next().map(Vec::as_slice) {
-                    Some([name]) => cell_of(row, name, fills, visit),
-                    Some(several) => combination(row, several, fills, visit),
-                    None => Ok(Err(format!("column {:?} has no name", column.spec.name))),
-                },
-            )?;
+        let part = self.inner.encode_row::<PyErr>(&mut Buffers::default(), &mut found, |column, visit| {
+            let visit = &mut |cell: Cell<'_>| match type_change(column, cell.value_type()) {
+                Some((before, now)) if !fills => {
+                    Err(format!("each value was {before} in the fit, and is {now} here"))
+                }
+                _ => visit(cell),
+            };
+            match names.next().map(Vec::as_slice) {
+                Some([name]) => cell_of(row, name, fills, visit),
+                Some(several) => combination(row, several, fills, visit),
+                None => Ok(Err(format!("column {:?} has no name", column.spec.name))),
+            }
+        })?;
         if let Some(drift) = drift {
             drift.add(py, &found)?;
         }
@@ -343,6 +343,12 @@ impl PyEncoder {
         }
         Ok(found)
     }
+}
+
+/// The type of the values of a column in the fit and the type of others, where the others do not serve.
+fn type_change(column: &FittedColumn, found: Option<ValueType>) -> Option<(ValueType, ValueType)> {
+    let (before, now) = (column.value_type?, found?);
+    (before != now && !is_near(before, now, &column.spec.kind)).then_some((before, now))
 }
 
 /// Whether values of a type serve where those of another were, without a word.

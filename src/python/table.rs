@@ -4,21 +4,24 @@
 use std::ffi::CStr;
 use std::sync::Arc;
 
-use arrow_array::builder::{BooleanBuilder, Float64Builder, LargeStringBuilder, ListBuilder};
+use arrow_array::builder::NullBufferBuilder;
 use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema, from_ffi};
 use arrow_array::ffi_stream::{FFI_ArrowArrayStream, RecordBatchStreamReader};
 use arrow_array::{
-    Array, ArrayRef, BooleanArray, Float64Array, Int64Array, NullArray, RecordBatch, StructArray, make_array,
+    Array, ArrayRef, BooleanArray, Float64Array, Int64Array, LargeListArray, LargeStringArray, NullArray,
+    RecordBatch, StructArray, make_array,
 };
+use arrow_buffer::OffsetBuffer;
+use arrow_schema::{ArrowError, DataType, Field};
 use numpy::PyReadonlyArray1;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyCapsule, PyFloat, PyInt, PyList, PyString, PyTuple};
 
 use super::turns::Turns;
-use crate::Error;
 use crate::encode::batch::TableBatch;
 use crate::encode::cell::{Cell, value_type};
+use crate::{Error, memory};
 
 const SCHEMA: &CStr = c"arrow_schema";
 const ARRAY: &CStr = c"arrow_array";
@@ -64,7 +67,7 @@ impl PyTableBatch {
     ) -> PyResult<Self> {
         let mut made = Vec::with_capacity(columns.len());
         for (name, values) in columns {
-            let array = array_of(&values).map_err(|error| match error {
+            let array = memory::catch(|| array_of(&values)).map_err(|error| match error {
                 Unusable::Value(row, reason) => {
                     PyErr::from(Error::Cell { column: name.clone(), row: first_row + row, reason })
                 }
@@ -101,9 +104,7 @@ impl PyTableBatch {
 
     /// The values of a column as a list, None where they are missing.
     fn values<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyList>> {
-        let Some(array) = self.inner.column(name) else {
-            return Err(PyValueError::new_err(format!("the table has no column {name:?}")));
-        };
+        let array = self.inner.only(name)?;
         let list = PyList::empty(py);
         let mut failure = None;
         crate::encode::cell::each_cell(array, 0..array.len(), &mut |cell| {
@@ -138,9 +139,7 @@ impl PyTableBatch {
 
     /// Whether a column is a dictionary.
     fn is_dictionary(&self, name: &str) -> bool {
-        self.inner
-            .column(name)
-            .is_some_and(|array| matches!(array.data_type(), arrow_schema::DataType::Dictionary(_, _)))
+        self.inner.column(name).is_some_and(|array| matches!(array.data_type(), DataType::Dictionary(_, _)))
     }
 
     /// Of up to 1000 texts of a column: how many there are, how many different ones, and their blanks in all.
@@ -200,7 +199,7 @@ fn of_record(batch: &RecordBatch, first_row: usize) -> TableBatch {
     TableBatch { columns, n_rows: batch.num_rows(), first_row }
 }
 
-fn arrow_error(error: arrow_schema::ArrowError) -> PyErr {
+fn arrow_error(error: ArrowError) -> PyErr {
     PyValueError::new_err(format!("the table cannot be read: {error}"))
 }
 
@@ -209,6 +208,12 @@ enum Unusable {
     /// Its row, and what is wrong.
     Value(usize, String),
     Other(PyErr),
+}
+
+impl From<Error> for Unusable {
+    fn from(error: Error) -> Self {
+        Self::Other(error.into())
+    }
 }
 
 impl From<PyErr> for Unusable {
@@ -220,14 +225,16 @@ impl From<PyErr> for Unusable {
 /// The Arrow array of a column.
 fn array_of(values: &Bound<'_, PyAny>) -> Result<ArrayRef, Unusable> {
     if let Ok(numbers) = values.extract::<PyReadonlyArray1<'_, f64>>() {
-        let numbers = numbers.as_array();
-        return Ok(Arc::new(Float64Array::from_iter_values(numbers.iter().copied())));
+        let numbers = memory::copy(numbers.as_slice().map_err(PyErr::from)?);
+        return Ok(Arc::new(Float64Array::new(numbers.into(), None)));
     }
     if let Ok(numbers) = values.extract::<PyReadonlyArray1<'_, i64>>() {
-        return Ok(Arc::new(Int64Array::from_iter_values(numbers.as_array().iter().copied())));
+        let numbers = memory::copy(numbers.as_slice().map_err(PyErr::from)?);
+        return Ok(Arc::new(Int64Array::new(numbers.into(), None)));
     }
     if let Ok(truths) = values.extract::<PyReadonlyArray1<'_, bool>>() {
-        return Ok(Arc::new(BooleanArray::from_iter(truths.as_array().iter().map(|truth| Some(*truth)))));
+        let truths = memory::copy(truths.as_slice().map_err(PyErr::from)?);
+        return Ok(Arc::new(BooleanArray::from(truths)));
     }
     let values = values.cast::<PyList>().map_err(PyErr::from)?;
     let mut builder = Builder::Nothing(0);
@@ -236,17 +243,56 @@ fn array_of(values: &Bound<'_, PyAny>) -> Result<ArrayRef, Unusable> {
             .and_then(|pushed| pushed)
             .map_err(|reason| Unusable::Value(row, reason))?;
     }
-    Ok(builder.finish())
+    builder.finish().map_err(|error| Unusable::Other(arrow_error(error)))
+}
+
+/// Values and which of them are there. Arrow's own builders end the process where there is no memory.
+struct Column<T> {
+    values: T,
+    is_there: NullBufferBuilder,
+}
+
+impl<T> Column<T> {
+    fn new(values: T) -> Self {
+        Self { values, is_there: NullBufferBuilder::new(0) }
+    }
+}
+
+/// Strings, one behind the other.
+struct Strings {
+    text: Vec<u8>,
+    ends: Vec<i64>,
+}
+
+impl Default for Strings {
+    fn default() -> Self {
+        Self { text: vec![], ends: vec![0] }
+    }
+}
+
+impl Strings {
+    fn push(&mut self, text: &str) {
+        memory::extend_from_slice(&mut self.text, text.as_bytes());
+        memory::push(&mut self.ends, self.text.len() as i64);
+    }
+}
+
+impl Column<Strings> {
+    fn finish(mut self) -> Result<LargeStringArray, ArrowError> {
+        let Strings { text, ends } = self.values;
+        LargeStringArray::try_new(OffsetBuffer::new(ends.into()), text.into(), self.is_there.finish())
+    }
 }
 
 /// Values of one type, which the first of them decides.
 enum Builder {
     Nothing(usize),
-    Text(LargeStringBuilder),
-    Whole(Vec<Option<i64>>),
-    Real(Float64Builder),
-    Truth(BooleanBuilder),
-    Strings(ListBuilder<LargeStringBuilder>),
+    Text(Column<Strings>),
+    Whole(Column<Vec<i64>>),
+    Real(Column<Vec<f64>>),
+    Truth(Column<Vec<bool>>),
+    /// The strings of all lists, and where lists end among them.
+    Lists(Column<Vec<i64>>, Column<Strings>),
 }
 
 impl Builder {
@@ -256,26 +302,42 @@ impl Builder {
             (Self::Nothing(n), cell) => {
                 let n = *n;
                 *self = Self::of(cell);
-                (0..n).try_for_each(|_| self.push(Cell::Missing))?;
+                (0..n).for_each(|_| self.push_missing());
                 return self.push(cell);
             }
-            (Self::Text(list), Cell::Missing) => list.append_null(),
-            (Self::Text(list), Cell::Text(text)) => list.append_value(text),
-            (Self::Whole(list), Cell::Missing) => list.push(None),
-            (Self::Whole(list), Cell::Whole(value)) => list.push(Some(value)),
-            (Self::Whole(list), Cell::Real(_)) => {
-                let mut numbers = Float64Builder::new();
-                list.iter().for_each(|value| numbers.append_option(value.map(|value| value as f64)));
-                *self = Self::Real(numbers);
+            (_, Cell::Missing) => self.push_missing(),
+            (Self::Text(column), Cell::Text(text)) => {
+                column.values.push(text);
+                column.is_there.append(true);
+            }
+            (Self::Whole(column), Cell::Whole(value)) => {
+                memory::push(&mut column.values, value);
+                column.is_there.append(true);
+            }
+            (Self::Whole(column), Cell::Real(_)) => {
+                let mut numbers = memory::with_capacity(column.values.len() + 1);
+                numbers.extend(column.values.iter().map(|value| *value as f64));
+                let is_there = std::mem::replace(&mut column.is_there, NullBufferBuilder::new(0));
+                *self = Self::Real(Column { values: numbers, is_there });
                 return self.push(cell);
             }
-            (Self::Real(list), Cell::Missing) => list.append_null(),
-            (Self::Real(list), Cell::Real(value)) => list.append_value(value),
-            (Self::Real(list), Cell::Whole(value)) => list.append_value(value as f64),
-            (Self::Truth(list), Cell::Missing) => list.append_null(),
-            (Self::Truth(list), Cell::Truth(value)) => list.append_value(value),
-            (Self::Strings(list), Cell::Missing) => list.append_null(),
-            (Self::Strings(list), Cell::Strings(strings)) => list.append_value(strings.iter().copied()),
+            (Self::Real(column), Cell::Real(value)) => {
+                memory::push(&mut column.values, value);
+                column.is_there.append(true);
+            }
+            (Self::Real(_), Cell::Whole(value)) => return self.push(Cell::Real(value as f64)),
+            (Self::Truth(column), Cell::Truth(value)) => {
+                memory::push(&mut column.values, value);
+                column.is_there.append(true);
+            }
+            (Self::Lists(lists, items), Cell::Strings(strings)) => {
+                for text in strings {
+                    items.values.push(text.unwrap_or_default());
+                    items.is_there.append(text.is_some());
+                }
+                memory::push(&mut lists.values, items.values.ends.len() as i64 - 1);
+                lists.is_there.append(true);
+            }
             (_, cell) => {
                 return Err(format!(
                     "{} is {}, the values before are not",
@@ -287,26 +349,66 @@ impl Builder {
         Ok(())
     }
 
+    fn push_missing(&mut self) {
+        let is_there = match self {
+            Self::Nothing(n) => {
+                *n += 1;
+                return;
+            }
+            Self::Text(column) => {
+                column.values.push("");
+                &mut column.is_there
+            }
+            Self::Whole(column) => {
+                memory::push(&mut column.values, 0);
+                &mut column.is_there
+            }
+            Self::Real(column) => {
+                memory::push(&mut column.values, 0.0);
+                &mut column.is_there
+            }
+            Self::Truth(column) => {
+                memory::push(&mut column.values, false);
+                &mut column.is_there
+            }
+            Self::Lists(lists, items) => {
+                memory::push(&mut lists.values, items.values.ends.len() as i64 - 1);
+                &mut lists.is_there
+            }
+        };
+        is_there.append(false);
+    }
+
     fn of(cell: Cell<'_>) -> Self {
         match cell {
             Cell::Missing => Self::Nothing(0),
-            Cell::Text(_) => Self::Text(LargeStringBuilder::new()),
-            Cell::Whole(_) => Self::Whole(Vec::new()),
-            Cell::Real(_) => Self::Real(Float64Builder::new()),
-            Cell::Truth(_) => Self::Truth(BooleanBuilder::new()),
-            Cell::Strings(_) => Self::Strings(ListBuilder::new(LargeStringBuilder::new())),
+            Cell::Text(_) => Self::Text(Column::new(Strings::default())),
+            Cell::Whole(_) => Self::Whole(Column::new(vec![])),
+            Cell::Real(_) => Self::Real(Column::new(vec![])),
+            Cell::Truth(_) => Self::Truth(Column::new(vec![])),
+            Cell::Strings(_) => Self::Lists(Column::new(vec![0]), Column::new(Strings::default())),
         }
     }
 
-    fn finish(self) -> ArrayRef {
-        match self {
+    fn finish(self) -> Result<ArrayRef, ArrowError> {
+        Ok(match self {
             Self::Nothing(n) => Arc::new(NullArray::new(n)),
-            Self::Text(mut list) => Arc::new(list.finish()),
-            Self::Whole(list) => Arc::new(Int64Array::from(list)),
-            Self::Real(mut list) => Arc::new(list.finish()),
-            Self::Truth(mut list) => Arc::new(list.finish()),
-            Self::Strings(mut list) => Arc::new(list.finish()),
-        }
+            Self::Text(column) => Arc::new(column.finish()?),
+            Self::Whole(mut column) => {
+                Arc::new(Int64Array::try_new(column.values.into(), column.is_there.finish())?)
+            }
+            Self::Real(mut column) => {
+                Arc::new(Float64Array::try_new(column.values.into(), column.is_there.finish())?)
+            }
+            Self::Truth(mut column) => {
+                Arc::new(BooleanArray::new(column.values.into(), column.is_there.finish()))
+            }
+            Self::Lists(mut lists, items) => {
+                let field = Arc::new(Field::new("item", DataType::LargeUtf8, true));
+                let (ends, items) = (OffsetBuffer::new(lists.values.into()), Arc::new(items.finish()?));
+                Arc::new(LargeListArray::try_new(field, ends, items, lists.is_there.finish())?)
+            }
+        })
     }
 }
 

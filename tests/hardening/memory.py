@@ -1,7 +1,7 @@
 """Memory: limits of the system at every step, and budgets measured from outside.
 
-Usage: ``python tests/hardening/memory.py [--step 4] [--shapes 20] [--first 0] [--seed 0]``; a step of 0 leaves out the
-limits. Every call of
+Usage: ``python tests/hardening/memory.py [--step 4] [--shapes 20] [--first 0] [--seed 0] [--only CALL]``;
+a step of 0 leaves out the limits. Every call of
 ``tests/python/test_memory.py`` is made with ever more room, from 2 MB to 120 MB: it works, or raises a MemoryError,
 most of which name the bytes, and the process lives on. Then fits on stores with a ``memory_budget``: the peak of the
 process, less that of a process that does the same on next to nothing, is at most the budget and 5 % of it.
@@ -27,11 +27,12 @@ from test_memory import CALLS, PROGRAM
 ENVIRONMENT = {**os.environ, "MALLOC_ARENA_MAX": "1", "OPENBLAS_NUM_THREADS": "1"}
 
 
-def limits(step):
+def limits(step, only):
     """Counts of ends over all calls and rooms, and the failures."""
     counts, failures = Counter(), []
     rooms = [str(room) for room in range(2, 121, step)]
-    for name, call in CALLS.items():
+    for name in [only] if only else CALLS:
+        call, before = CALLS[name], counts.copy()
         command = [sys.executable, "-c", PROGRAM, call, *rooms]
         done = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True)
         ends = done.stdout.splitlines()
@@ -46,6 +47,7 @@ def limits(step):
                 counts["MemoryError of Python's"] += 1
             else:
                 failures.append(f"{name} with {room} MB: {end}")
+        print(f"{name}: {dict(counts - before)}, {len(failures)} failures so far", flush=True)
     return counts, failures
 
 
@@ -123,16 +125,18 @@ def budgets(shapes, seed):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--step", type=int, default=4)
+    parser.add_argument("--only", choices=list(CALLS), help="the one call whose limits are tried")
     parser.add_argument("--shapes", type=int, default=20)
     parser.add_argument("--first", type=int, default=0, help="number of the first shape")
     parser.add_argument("--seed", type=int, default=0)
     asked = parser.parse_args()
     start = time.monotonic()
-    counts, failures = limits(asked.step) if asked.step else (Counter(), [])
+    counts, failures = limits(asked.step, asked.only) if asked.step else (Counter(), [])
     print(f"limits: {dict(counts)} in {time.monotonic() - start:.0f} s, {len(failures)} failures", flush=True)
     start = time.monotonic()
     shares, more = budgets(range(asked.first, asked.first + asked.shapes), asked.seed)
-    print(f"budgets: {len(shares)} shapes in {time.monotonic() - start:.0f} s, {max(shares):.3f} used at most")
+    most = f", {max(shares):.3f} used at most" if shares else ""
+    print(f"budgets: {len(shares)} shapes in {time.monotonic() - start:.0f} s{most}")
     print("\n".join(failures + more))
     raise SystemExit(bool(failures + more))
 

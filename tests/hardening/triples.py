@@ -12,18 +12,10 @@ dies is a failure, and the next one goes on behind the case that killed it.
 """
 
 import argparse
-import mmap
-import os
 import re
-import resource
-import signal
-import struct
-import sys
 import tempfile
 import time
-import traceback
 import warnings
-from collections import Counter
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
@@ -31,11 +23,9 @@ from pathlib import Path
 import hinge
 import numpy as np
 import scipy.sparse as sp
+from children import Run
 from hinge import _native
 
-CHUNK = 4000  # cases of a child
-SECONDS = 20  # of one case
-ROOM = 3 << 30
 NUMBERS = [0, 1, -1, 2, 127, 128, 255, 256, 2**31 - 1, -(2**31), 2**31, 2**32 - 1, 2**32, 2**62, 2**63 - 1, -(2**63)]
 VALUES = [np.nan, np.inf, -np.inf, 1e308, -1e308, 5e-324, -0.0, 1e200]
 KINDS = ["i1", "u1", "i2", "u2", "u4", "u8", ">i4", ">i8", "f4", "f8", "?", "O", "c8", "S3", "M8[s]"]
@@ -453,35 +443,6 @@ def says_why(text):
     return re.search(reasons, text)
 
 
-def child(first, last, only, at):
-    """Run cases; failures and counts into the pipe."""
-    resource.setrlimit(resource.RLIMIT_AS, (ROOM, ROOM))
-    warnings.simplefilter("ignore")
-    counts = Counter()
-    for seed in range(first, last):
-        at[:8] = struct.pack("q", seed)
-        wrong = tried(seed, only, counts)
-        if wrong:
-            print(f"case {seed}: {wrong}", flush=True)
-            counts["failures"] += 1
-    return counts
-
-
-def watched(pid, at):
-    """How a child ended; it is killed when a case takes too long."""
-    before, since = None, time.monotonic()
-    while True:
-        ended, status = os.waitpid(pid, os.WNOHANG)
-        if ended:
-            return status
-        now = at[:8]
-        if now != before:
-            before, since = now, time.monotonic()
-        elif time.monotonic() - since > SECONDS:
-            os.kill(pid, signal.SIGKILL)
-        time.sleep(0.05)
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--cases", type=int, default=200_000)
@@ -491,36 +452,10 @@ def main():
     asked = parser.parse_args()
     for name in hinge.__all__:
         getattr(hinge, name)
-    start, total, deaths = time.monotonic(), Counter(), 0
-    at = mmap.mmap(-1, 8)
-    first, end = asked.seed, asked.seed + asked.cases
-    while first < end:
-        last = min(first + CHUNK, end)
-        reads, writes = os.pipe()
-        at[:8] = struct.pack("q", first)
-        pid = os.fork()
-        if pid == 0:
-            os.close(reads)
-            try:
-                counts = child(first, last, asked.only, at)
-                with os.fdopen(writes, "w") as pipe:
-                    pipe.write(repr(dict(counts)))
-            except BaseException:  # a mistake of this script
-                traceback.print_exc()
-                os._exit(1)
-            sys.stdout.flush()
-            os._exit(0)
-        os.close(writes)
-        with os.fdopen(reads) as pipe:
-            status = watched(pid, at)
-            said = pipe.read()
-        if status != 0:
-            (case,) = struct.unpack("q", at[:8])
-            print(f"case {case}: the process ended with status {status}", flush=True)
-            deaths, last = deaths + 1, case + 1
-        elif said:
-            total.update(eval(said))
-        first = last
+    warnings.simplefilter("ignore")
+    start = time.monotonic()
+    run = Run(lambda seed, counts: tried(seed, asked.only, counts), asked.seed, asked.cases).run()
+    total, deaths = run.total, len(run.deaths)
     failures = total["failures"] + deaths
     if asked.messages:
         for name, n in sorted(total.items(), key=lambda item: -item[1]):

@@ -17,6 +17,7 @@ import polars as pl
 import pytest
 import scipy.sparse as sp
 from hinge import EncodedStream, LinearSVC, LinearSVCCV, LogisticRegression, Predictor, TableEncoder, _native
+from hinge._encode_coder import Coder
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
@@ -559,6 +560,133 @@ def test_bytes_of_arrow_must_be_utf8():
     assert TableEncoder({"t": "text"}).fit_transform(table[:2]).nnz == 2
 
 
+@pytest.mark.parametrize("missing", ["own", "zero"])
+@pytest.mark.parametrize("numbering", ["hashed", "counted"])
+def test_a_number_is_the_same_category_however_it_is_stored(numbering, missing):
+    """Data frames turn whole numbers into others where one is missing."""
+    columns = {"k": "categorical", "both": {"kind": "cross", "columns": ["k", "s"]}}
+    whole = {"k": [1, 2, -3, 2**40], "s": ["a", "b", "a", "b"]}
+    others = {"k": [1.0, 2.0, -3.0, 2.0**40], "s": whole["s"]}
+    mixed = pd.DataFrame({"k": pd.Series([1, 2, -3, 2**40, None], dtype=object), "s": [*whole["s"], "a"]})
+    for fitted in (whole, others):
+        encoder = TableEncoder(columns, numbering=numbering, missing=missing, n_features=1000).fit(fitted)
+        expected = encoder.transform(fitted)
+        assert (encoder.transform(whole) != expected).nnz == 0
+        assert (encoder.transform(others) != expected).nnz == 0
+        assert (encoder.transform(mixed)[:4] != expected).nnz == 0
+        one = encoder.explain_row({"k": 1, "s": "a"})
+        assert one == encoder.explain_row({"k": 1.0, "s": "a"})
+
+
+@pytest.mark.filterwarnings("ignore:column 'stops'")
+@pytest.mark.parametrize("value", ["5", True, 2.5, 3, None])
+@pytest.mark.parametrize("fitted", [[0, 1, 2, 3], ["0", "1", "2", "3"], [0.5, 1.0, 2.0, 3.0], [True, False] * 2])
+def test_one_row_is_refused_where_a_table_of_it_is(fitted, value):
+    for on_change in ("error", "warn"):
+        encoder = TableEncoder({"stops": "categorical"}, on_change=on_change, n_features=64)
+        model = Predictor.of(make_pipeline(encoder, LinearSVC()).fit({"stops": fitted}, [0, 1, 0, 1]))
+        try:
+            expected = model.decision_function([{"stops": value}])
+        except ValueError as error:
+            assert on_change == "error"
+            said = re.search("each value was .* in the fit, and is .* here", str(error))[0]
+            with pytest.raises(ValueError, match=f"column .stops., row 0: {said}"):
+                model.decision_function({"stops": value})
+        else:
+            assert model.decision_function({"stops": value}) == expected[0]
+
+
+def test_rows_may_hold_strings_of_numpy():
+    plain = [{"s": "a", "x": 1.0}, {"s": "b", "x": 2.0}]
+    rows = [{"s": np.str_(row["s"]), "x": np.float64(row["x"])} for row in plain]
+    encoder = TableEncoder({"s": "categorical", "x": "numeric"}).fit(plain)
+    assert (encoder.transform(rows) != encoder.transform(plain)).nnz == 0
+
+
+def test_a_name_that_is_there_twice_is_refused():
+    pa = pytest.importorskip("pyarrow")
+    encoder = TableEncoder({"a": "numeric"}).fit({"a": [1.0]})
+    twice = pa.table([[1.0], [2.0], [3.0]], names=["a", "a", "b"])
+    for call in (encoder.transform, TableEncoder().fit, lambda t: list(encoder.stream(t, target="a"))):
+        with pytest.raises(ValueError, match='more than one column "a"'):
+            call(twice)
+    assert TableEncoder({"b": "numeric"}).fit_transform(twice).nnz == 1
+    for table in ({1: [1.0], "1": [2.0]}, [{1: 1.0, "1": 2.0}]):
+        with pytest.raises(ValueError, match="more than one column '1'"):
+            TableEncoder({"1": "numeric"}).fit(table)
+
+
+def test_names_that_nobody_can_write_are_refused():
+    encoder = TableEncoder({"a": "numeric"}).fit({"a": [1.0]})
+    for table in ({"a": [1.0], "\ud800": [2.0]}, [{"a": 1.0, "\ud800": 2.0}]):
+        with pytest.raises(ValueError, match=r"column '.ud800', whose name cannot be written"):
+            encoder.transform(table)
+    for frame in (pl.DataFrame({"a": [1.0], "b\0": [2.0]}), pd.DataFrame({"a\0": [1.0]})):
+        with pytest.raises(ValueError, match=r"a column '[ab].x00': the names of Arrow's columns have no zeros"):
+            encoder.transform(frame)
+    with pytest.raises(TypeError, match="the values of a table in a dict are arrays or lists"):
+        encoder.transform({"a": np.array(3.0)})
+
+
+def test_numbers_that_are_too_large_for_their_spread():
+    encoder = TableEncoder({"x": {"kind": "numeric", "scale": "standard"}})
+    for numbers in ([1e200, -1e200], [1e200, 1e200], [1.0, 1e155]):
+        with pytest.raises(ValueError, match="column 'x': its numbers are too large for their standard deviation"):
+            encoder.fit({"x": numbers})
+    assert np.isfinite(encoder.fit_transform({"x": [1e150, -1e150]}).data).all()
+
+
+DAMAGE = {
+    "no text": (b"wordword", b"word\xff\xfe\xfdd", "UTF"),
+    "ends behind the values": (b"\x00\x00\x00\x00\x08\x00\x00\x00", b"\x00\x00\x00\x00\xff\xff\xff\x00", ""),
+    "no name": (b"nameofit", b"name\xff\xfe\xfdt", "utf-8"),
+    "no name within": (b"nameinit", b"name\xff\xfe\xfdt", "utf-8"),
+    "zero in a name": (b"nameofit", b"nam\0ofit", "zeros"),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+@pytest.mark.parametrize("suffix", [".arrow", ".parquet"])
+def test_what_pyarrow_reads_of_damaged_files_is_checked(tmp_path, suffix, damage):
+    pa = pytest.importorskip("pyarrow")
+    import pyarrow.parquet as parquet
+
+    inner = pa.list_(pa.field("nameinit", pa.string()))
+    table = pa.table({"nameofit": ["wordword"], "lists": pa.array([["wordword"]], inner)})
+    path = tmp_path / f"table{suffix}"
+    if suffix == ".arrow":
+        with pa.ipc.new_file(path, table.schema) as writer:
+            writer.write_table(table)
+    elif damage == "ends behind the values":
+        pytest.skip("Parquet has lengths instead")
+    else:
+        parquet.write_table(table, path, compression="none", store_schema=False, write_statistics=False)
+    encoder = TableEncoder({"nameofit": "text", "lists": "tokens"}).fit(path)
+    before, after, said = DAMAGE[damage]
+    whole = path.read_bytes()
+    if suffix == ".parquet" and before not in whole:
+        pytest.skip("the file has no such name")
+    path.write_bytes(whole.replace(before, after))
+    for call in (encoder.transform, TableEncoder({"lists": "tokens"}).fit_transform):
+        with pytest.raises(ValueError, match=f"(?s)table{suffix} cannot be read: .*{said}"):
+            call(path)
+
+
+def test_a_damaged_record_of_an_encoder_is_refused():
+    encoder = TableEncoder({"review": "text"}, numbering="counted").fit(FLIGHTS)
+    head, text, ends, numbers = encoder._coder.record()
+    assert len(numbers) > 0
+    assert (numbers <= 64).all()
+    for factor in (1e300, -1.0, np.nan):  # would make values that are no numbers
+        hostile = np.where(np.arange(len(numbers)) == 1, factor, numbers)
+        with pytest.raises(hinge.ModelFileError, match="its factors are damaged"):
+            Coder.of_record((head, text, ends, hostile))
+    for before, after in (('"on_change":"error"', '"on_change":5'), ('"track_drift":false', '"track_drift":"no"')):
+        assert before in head
+        with pytest.raises(hinge.ModelFileError, match="on_change is 'error' or 'warn', track_drift true or false"):
+            Coder.of_record((head.replace(before, after), text, ends, numbers))
+
+
 BAD_PARAMETERS = [
     ({"columns": "all"}, "columns must be 'auto' or a dict"),
     ({"columns": {}}, "columns must be 'auto' or a dict"),
@@ -591,9 +719,11 @@ def test_a_bad_parameter_is_told(parameters, message):
 
 def test_what_is_no_table_is_told():
     encoder = TableEncoder({"a": "numeric"})
-    for table in (3, np.eye(2), [[1, 2]], "table.xlsx", [{"a": 1.0}, 3], {"a": 1.0}):
-        with pytest.raises((TypeError, ValueError), match=r"table|dicts|row"):
-            encoder.fit(table)
+    known = TableEncoder({"a": "numeric"}).fit({"a": [1.0]})
+    for table in (3, np.eye(2), [[1, 2]], "table.xlsx", [{"a": 1.0}, 3], {"a": 1.0}, [None, {"a": 1.0}]):
+        for call in (encoder.fit, known.transform):
+            with pytest.raises((TypeError, ValueError), match=r"table|dicts|row"):
+                call(table)
     with pytest.raises(FileNotFoundError):
         encoder.fit("nowhere.csv")
 

@@ -80,6 +80,21 @@ def predict(sparse_coef):
     model = hinge.LinearSVC(max_iter=1, sparse_coef=sparse_coef).fit(X[:3000], y[:3000])
     return lambda: model.decision_function(X)
 
+def words(n_rows):
+    random = np.random.default_rng(0)
+    names = [f"word{k}" for k in range(50_000)]
+    texts = [" ".join(names[k] for k in row) for row in random.integers(0, len(names), (n_rows, 8))]
+    return {"text": texts, "name": [text[:9] for text in texts], "number": random.random(n_rows).tolist(),
+        "numbers": random.random(n_rows)}
+
+def encode(numbering):
+    table = words(60_000)
+    encoder = hinge.TableEncoder(numbering=numbering, n_jobs=1)
+    if numbering == "counted":
+        return lambda: encoder.fit(table)
+    encoder.fit({name: values[:100] for name, values in table.items()})
+    return lambda: encoder.transform(table)
+
 def plane():
     X, y = problem(3_000, 40)
     return lambda: hinge.cost_path(X, y, max_regions=2000, n_jobs=1)
@@ -127,6 +142,8 @@ CALLS = {
     "predict": "predict(sparse_coef=False)",
     "predict_sparse": "predict(sparse_coef=True)",
     "plane": "plane()",
+    "encode": "encode('hashed')",
+    "encode_fit": "encode('counted')",
 }
 
 
