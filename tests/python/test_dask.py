@@ -232,7 +232,7 @@ def test_what_cannot_be_fitted(client, parts, whole, tmp_path):
     bad[3, 2] = np.nan
     refused([dask.delayed((X, y)), dask.delayed((bad, y[:5]))], "part 1: .*NaN")
     refused([], "at least one part")
-    refused(X, "dask array, or a list", TypeError)
+    refused(X, "a dask array, a dask data frame, an EncodedStream, or a list", TypeError)
     refused(da.from_array(X.toarray(), chunks=(4000, 20)), "chunks of whole rows", y=y)
     refused(da.from_array(X.toarray(), chunks=(4000, -1)), "got None")
     refused(da.from_array(X.toarray(), chunks=(4000, -1)), "12000 rows, y has 7", y=np.zeros(7))
