@@ -17,6 +17,7 @@ SCRIPTS = {
     "extreme numbers": ("extremes.py", "--cases", "60"),
     "overlapping intervals": ("overlap.py", "--minutes", "0.05"),
     "broken matrices": ("triples.py", "--cases", "1500"),
+    "workers of a cluster": ("cluster.py", "--kills", "1", "--clients", "0", "--rows", "3000"),
     "budgets of memory": ("memory.py", "--step", "0", "--shapes", "1"),
 }
 
