@@ -429,6 +429,7 @@ def test_two_fits_at_once(client, lazy, whole):
     [thread.start() for thread in threads]
     [thread.join(60) for thread in threads]
     assert not any(thread.is_alive() for thread in threads)
+    assert shards_left(client) == 0
     for C, model in found.items():
         check_against(model, hinge.LinearSVC(C=C, tol=TOL).fit(*whole), *whole)
 
