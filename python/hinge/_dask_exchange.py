@@ -137,6 +137,8 @@ class Shards:
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if error is None:
             self.close()
+            # Releasing futures is not enough: whatever still knows one of them would keep a shard in memory.
+            Thread(target=self._end_everywhere, daemon=True).start()
         else:
             self.cancel(error)
 

@@ -11,7 +11,7 @@ import dask
 import dask.array as da
 import numpy as np
 from dask.delayed import Delayed
-from distributed import Future
+from distributed import Future, warn
 
 from hinge._encode_coder import Coder, EncodedStream
 from hinge._encode_tables import Table, is_dask_frame
@@ -24,6 +24,7 @@ def read_encoded(
     table: Any, coder: Coder, target: str, sample_weight: str | None, name: str
 ) -> tuple[Any, np.ndarray, np.ndarray | None]:
     """Rows, labels and weights (None for none) of a piece."""
+    coder.warn = warn  # in the client, too
     try:
         if _is_empty(table):
             return _no_rows(coder), np.empty(0), None
@@ -44,6 +45,7 @@ def _no_rows(coder: Coder) -> Any:
 
 
 def _encoded_piece(table: Any, coder: Coder, is_sparse: bool) -> Any:
+    coder.warn = warn
     X = _no_rows(coder) if _is_empty(table) else coder.transform(Table(table).batches(), _N_THREADS)
     return X if is_sparse else X.toarray()
 

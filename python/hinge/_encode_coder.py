@@ -5,7 +5,7 @@ SciPy is imported by what returns its matrices, and by nothing else.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -31,6 +31,7 @@ class Coder:
         self.native, self.parameters = native, parameters
         self.on_change = on_change
         self.drift = _native.DriftCounts(native) if track_drift else None
+        self.warn: Callable[[str, type[Warning]], object] = warn
         self._rows = 0
 
     @classmethod
@@ -128,13 +129,13 @@ class Coder:
                     f"the table has no column {absent[0]!r}, the encoder was fitted with {self.reads}; "
                     "on_change='warn' takes missing columns for missing values"
                 )
-            warn(f"the table has no columns {absent}: they count as missing values", UserWarning)
+            self.warn(f"the table has no columns {absent}: they count as missing values", UserWarning)
             batch = batch.with_missing(absent)
         for name, before, now in self.native.type_changes(batch):
             said = f"column {name!r}: each value was {before} in the fit, and is {now} here"
             if self.on_change == "error":
                 raise ValueError(f"{said}; on_change='warn' takes it as far as it goes")
-            warn(said, UserWarning)
+            self.warn(said, UserWarning)
         return batch
 
     def drift_counts(self) -> dict[str, Any]:

@@ -121,10 +121,15 @@ impl<const L: usize> Track<L> {
                 }
             }
             Change::Keep => {
-                let kept = Some(self.point.clone());
-                self.corners.iter_mut().last().into_iter().for_each(|last| last.kept.clone_from(&kept));
+                if let Some(last) = self.corners.last_mut() {
+                    last.kept = Some(self.point.clone());
+                }
             }
-            Change::GoBack => self.corners.iter_mut().last().into_iter().for_each(|last| last.is_back = true),
+            Change::GoBack => {
+                if let Some(last) = self.corners.last_mut() {
+                    last.is_back = true;
+                }
+            }
         }
     }
 

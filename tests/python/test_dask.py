@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 import time
+import warnings
 from itertools import pairwise
 
 import dask
@@ -232,7 +233,7 @@ def test_what_cannot_be_fitted(client, parts, whole, tmp_path):
     bad[3, 2] = np.nan
     refused([dask.delayed((X, y)), dask.delayed((bad, y[:5]))], "part 1: .*NaN")
     refused([], "at least one part")
-    refused(X, "a dask array, a dask data frame, an EncodedStream, or a list", TypeError)
+    refused(X, "dask array, a dask data frame, .* or a list", TypeError)
     refused(da.from_array(X.toarray(), chunks=(4000, 20)), "chunks of whole rows", y=y)
     refused(da.from_array(X.toarray(), chunks=(4000, -1)), "got None")
     refused(da.from_array(X.toarray(), chunks=(4000, -1)), "12000 rows, y has 7", y=np.zeros(7))
@@ -271,8 +272,7 @@ def written(table, folder):
     return paths
 
 
-@pytest.mark.parametrize("numbering", ["hashed", "counted"])
-@pytest.mark.parametrize("weight", [None, "w"])
+@pytest.mark.parametrize(("numbering", "weight"), [("hashed", None), ("counted", "w")])
 def test_streams_of_tables_are_encoded_by_workers(client, table, tmp_path, numbering, weight):
     paths = written(table, tmp_path)
     encoder = hinge.TableEncoder(COLUMNS, numbering=numbering, n_features=1 << 12).fit(paths)
@@ -337,6 +337,19 @@ def test_streams_have_the_same_bits_on_any_workers(table):
             return hinge.dask.LinearSVC().fit(encoder.stream(frame, target="label"), client=client).coef_
 
     np.testing.assert_array_equal(coefficients(1), coefficients(3))
+
+
+def test_warnings_of_workers_are_heard(client, table):
+    frame = dd.from_pandas(table, npartitions=2)
+    encoder = hinge.TableEncoder(COLUMNS, on_change="warn").fit(frame)
+    with warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("always")
+        model = hinge.dask.LinearSVC().fit(encoder.stream(frame.drop(columns=["age"]), target="label"))
+        end = time.monotonic() + 20
+        while not any("no columns ['age']" in str(one.message) for one in heard):
+            assert time.monotonic() < end
+            time.sleep(0.05)
+    assert model.certificate_.converged
 
 
 def test_tables_that_cannot_be_fitted(client, table, tmp_path):
@@ -416,6 +429,7 @@ def test_two_fits_at_once(client, lazy, whole):
     [thread.start() for thread in threads]
     [thread.join(60) for thread in threads]
     assert not any(thread.is_alive() for thread in threads)
+    assert shards_left(client) == 0
     for C, model in found.items():
         check_against(model, hinge.LinearSVC(C=C, tol=TOL).fit(*whole), *whole)
 
