@@ -14,7 +14,7 @@ use super::terms::{TokenBuffer, Tokenizer};
 use super::windows::{hash_ngrams, hash_windows};
 use crate::matrix::simd::{self, Loop};
 use crate::names::{NameKey, NameTable};
-use crate::{Error, Result};
+use crate::{Error, Result, memory};
 
 /// Stands between the values of a cross: no text has it but by accident, so that ("a b", "c") and ("a",
 /// "b c") are two combinations.
@@ -330,9 +330,9 @@ impl FittedColumn {
         if weighting.binary || weighting.sublinear || self.factors.is_some() {
             let weight =
                 |(count, number): (&i32, &i32)| self.weight(f64::from(*count), *number as u32, weighting);
-            values.extend(scratch.counts.iter().zip(&*columns).map(weight));
+            memory::extend(values, scratch.counts.iter().zip(&*columns).map(weight));
             let divisor = norm(values, weighting.norm);
-            out.values.extend(values.iter().map(|value| (value / divisor) as f32));
+            memory::extend(&mut out.values, values.iter().map(|value| (value / divisor) as f32));
         } else {
             let divisor = norm_of_counts(&scratch.counts, weighting.norm);
             simd::run(Divided { counts: &scratch.counts, divisor, out: &mut out.values });
@@ -363,13 +363,13 @@ impl FittedColumn {
                     return;
                 }
             }
-            terms.each(self.tokenizer.as_ref(), tokens, |term| numbers.push(hasher.packed(term)));
+            terms.each(self.tokenizer.as_ref(), tokens, |term| memory::push(numbers, hasher.packed(term)));
         } else {
             terms.each(self.tokenizer.as_ref(), tokens, |term| {
                 name.clear();
                 name.extend_from_slice(&self.prefix);
                 name.extend_from_slice(term);
-                numbers.push(hasher.packed(name));
+                memory::push(numbers, hasher.packed(name));
             });
         }
     }
@@ -378,14 +378,14 @@ impl FittedColumn {
     fn find_terms(&self, terms: Terms<'_>, table: &NameTable, scratch: &mut Buffers) {
         let Buffers { tokens, numbers, keys, drift, .. } = scratch;
         keys.clear();
-        terms.each(self.tokenizer.as_ref(), tokens, |term| keys.push(NameKey::of_bytes(term)));
+        terms.each(self.tokenizer.as_ref(), tokens, |term| memory::push(keys, NameKey::of_bytes(term)));
         keys.iter().take(AHEAD).for_each(|key| table.prefetch(*key));
         for (k, key) in keys.iter().enumerate() {
             if let Some(ahead) = keys.get(k + AHEAD) {
                 table.prefetch(*ahead);
             }
             match table.column(*key) {
-                Some(number) => numbers.push(number),
+                Some(number) => memory::push(numbers, number),
                 None => drift.unseen += 1,
             }
         }
@@ -399,8 +399,8 @@ fn count_runs(numbers: &[u32], shift: u32, found: &mut Vec<i32>, counts: &mut Ve
     counts.clear();
     let Some(first) = numbers.first() else { return };
     let start = found.len();
-    found.resize(start + numbers.len(), 0);
-    counts.resize(numbers.len(), 0);
+    memory::resize(found, start + numbers.len(), 0);
+    memory::resize(counts, numbers.len(), 0);
     let (list, sums) = (&mut found[start..], &mut counts[..]);
     let (mut at, mut last) = (0, first >> shift);
     for packed in numbers {
@@ -501,6 +501,7 @@ impl Loop for Divided<'_> {
     #[inline(always)]
     fn run(self) {
         let Self { counts, divisor, out } = self;
+        memory::reserve(out, counts.len());
         out.extend(counts.iter().map(|count| (f64::from(*count) / divisor) as f32));
     }
 }

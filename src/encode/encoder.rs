@@ -17,7 +17,7 @@ use super::recent::RecentCodes;
 use super::settled::SettledColumn;
 use super::spec::{ColumnKind, MAX_FEATURES, Numbering};
 use crate::fit::Monitor;
-use crate::{Error, Result, parallel};
+use crate::{Error, Result, memory, parallel};
 
 /// Rows that one thread encodes at a time. Rows of texts have hundreds of entries: those of a chunk stay
 /// in the processor's second cache until they are appended.
@@ -243,8 +243,8 @@ fn encode_rows(
         })?;
         return Ok(Piece::Many(part));
     }
-    part.indices.reserve(rows.len());
-    part.values.reserve(rows.len());
+    memory::reserve(&mut part.indices, rows.len());
+    memory::reserve(&mut part.values, rows.len());
     match input {
         Input::Codes { codes, keys, array } => {
             let nulls = array.nulls();

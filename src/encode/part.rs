@@ -18,21 +18,21 @@ impl SparseRows {
     /// Appends an entry to the last row.
     #[inline]
     pub fn push(&mut self, column: u32, value: f32) {
-        self.indices.push(column as i32);
-        self.values.push(value);
+        memory::push(&mut self.indices, column as i32);
+        memory::push(&mut self.values, value);
     }
 
     /// Appends what stands for an entry that is not there, in a [`Piece::Single`].
     #[inline]
     pub fn push_nothing(&mut self) {
-        self.indices.push(NOTHING);
-        self.values.push(0.0);
+        memory::push(&mut self.indices, NOTHING);
+        memory::push(&mut self.values, 0.0);
     }
 
     /// Ends a row.
     #[inline]
     pub fn end_row(&mut self) {
-        self.ends.push(self.indices.len() as i64);
+        memory::push(&mut self.ends, self.indices.len() as i64);
     }
 
     /// The entries of a row.
@@ -231,7 +231,7 @@ pub fn sort(numbers: &mut Vec<u32>, spare: &mut Vec<u32>) {
         return;
     }
     let bits = u32::BITS - numbers.iter().fold(0, |bits, number| bits | number).leading_zeros();
-    spare.resize(numbers.len(), 0);
+    memory::resize(spare, numbers.len(), 0);
     match bits {
         0..=8 => sort_digits::<1>(bits, numbers, spare),
         9..=16 => sort_digits::<2>(bits, numbers, spare),

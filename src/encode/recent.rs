@@ -5,6 +5,7 @@
 //! a look-up among all categories.
 
 use super::column::Coded;
+use crate::memory;
 
 /// Slots of the table, a power of two: 128 kB, of which only the slots that are used are ever touched.
 const SLOTS: usize = 4096;
@@ -58,7 +59,7 @@ fn word(bytes: &[u8]) -> u32 {
 impl Default for RecentCodes {
     /// A table that knows nothing.
     fn default() -> Self {
-        Self { slots: vec![[0; 4]; SLOTS] }
+        Self { slots: memory::zeros(SLOTS) }
     }
 }
 

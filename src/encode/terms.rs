@@ -10,6 +10,7 @@ use super::alphabet::{Alphabet, is_space};
 use super::spec::{Analyzer, ColumnKind, TextSpec};
 use super::windows::{BEHIND, LONGEST, MOST_WORDS};
 use crate::matrix::simd::{self, Loop};
+use crate::memory;
 
 /// Cuts texts into terms.
 #[derive(Clone, Debug)]
@@ -146,6 +147,9 @@ impl Tokenizer {
         } else {
             text
         };
+        // A blank behind each word, and at most two words for four bytes.
+        memory::reserve(out, text.len() + 1 + BEHIND);
+        memory::reserve(spans, text.len() / 2 + 1);
         let (mut start, mut chars) = (0, 0);
         for c in text.chars().chain([' ']) {
             if c.is_ascii() && self.ascii[c as usize] != 0 {
@@ -176,15 +180,15 @@ impl Tokenizer {
         // Room for the last word to be copied in steps of STEP, which is more than BEHIND, and a character
         // behind it that ends it.
         mapped.clear();
-        mapped.resize((text.len() + 1).next_multiple_of(64) + STEP, 0);
+        memory::resize(mapped, (text.len() + 1).next_multiple_of(64) + STEP, 0);
         if self.is_plain {
             simd::run(PlainBytes { text, lowercase: self.spec.lowercase, out: mapped });
         } else {
             let look_up = |(to, byte): (&mut u8, &u8)| *to = self.ascii[usize::from(byte & 127)];
             mapped.iter_mut().zip(text).for_each(look_up);
         }
-        out.resize(text.len() + 1 + STEP, 0);
-        spans.resize(text.len() / 2 + 2, (0, 0));
+        memory::resize(out, text.len() + 1 + STEP, 0);
+        memory::resize(spans, text.len() / 2 + 2, (0, 0));
         let (mut start, mut to, mut n) = (0, 0, 0);
         let (mut last, mut is_inside) = (0, false);
         for (block, bytes) in mapped[..mapped.len() - STEP].chunks_exact(64).enumerate() {
@@ -248,10 +252,13 @@ impl Tokenizer {
         if self.spec.lowercase {
             self.alphabet.lower(text, lowered)
         } else {
+            memory::reserve_text(lowered, text.len());
             lowered.push_str(text)
         }
         out.clear();
         spans.clear();
+        memory::reserve(out, lowered.len());
+        memory::reserve(spans, lowered.len() + 1);
         let mut chars = lowered.chars().peekable();
         while let Some(mut c) = chars.next() {
             if is_space(c) && chars.next_if(|next| is_space(*next)).is_some() {
@@ -267,7 +274,7 @@ impl Tokenizer {
     /// What [`Self::characters`] writes of an ASCII text, without where each begins.
     fn ascii_characters(&self, text: &[u8], out: &mut Vec<u8>) {
         out.clear();
-        out.resize(text.len(), 0);
+        memory::resize(out, text.len(), 0);
         let (mut n, mut run) = (0, 0);
         for (k, &byte) in text.iter().enumerate() {
             let is_blank = is_space(char::from(byte));
@@ -298,6 +305,8 @@ impl Tokenizer {
         for word in lowered.split(is_space).filter(|word| !word.is_empty()) {
             out.clear();
             spans.clear();
+            memory::reserve(out, word.len() + 2);
+            memory::reserve(spans, word.len() + 3);
             for c in [' '].into_iter().chain(word.chars()).chain([' ']) {
                 spans.push((out.len() as u32, 0));
                 out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());

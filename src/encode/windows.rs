@@ -10,6 +10,7 @@
 use super::murmur::{finished, murmur3, stirred};
 use super::part::Hasher;
 use crate::matrix::simd::{self, Loop};
+use crate::memory;
 
 /// Longest window that is compiled.
 pub const LONGEST: usize = 8;
@@ -18,7 +19,7 @@ pub const LONGEST: usize = 8;
 pub fn hash_windows(hasher: &Hasher, text: &[u8], n: usize, out: &mut Vec<u32>) {
     let Some(count) = (text.len() + 1).checked_sub(n).filter(|_| n > 0) else { return };
     let start = out.len();
-    out.resize(start + count, 0);
+    memory::resize(out, start + count, 0);
     let out = &mut out[start..];
     simd::run(Windows { text, n, out });
     for hash in out {
@@ -45,7 +46,7 @@ pub fn hash_ngrams(
 ) {
     let start = out.len();
     let count = |n: usize| (spans.len() + 1).saturating_sub(n);
-    out.resize(start + (least..=most).map(count).sum::<usize>(), 0);
+    memory::resize(out, start + (least..=most).map(count).sum::<usize>(), 0);
     let mut rest = &mut out[start..];
     let mut found: [&mut [u32]; MOST_WORDS] = Default::default();
     for n in least..=most {
