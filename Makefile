@@ -53,6 +53,7 @@ hardening: $(VENV)/.built $(VENV)/.tools
 	$(BIN)/python tests/hardening/tables.py --cases 20000
 	$(BIN)/python tests/hardening/processes.py --rounds 200
 	$(BIN)/python tests/hardening/extremes.py --cases 20000
+	$(BIN)/python tests/hardening/cluster.py --kills 20
 	$(BIN)/python tests/hardening/overlap.py --minutes $(MINUTES)
 
 # A wheel for this machine and the source distribution into dist/, then both in fresh environments, the wheel without Rust.

@@ -3,6 +3,9 @@
     python benches/cluster.py measure --sets a9a covtype --out cluster.csv
     python benches/cluster.py predict cluster.csv
 
+``measure --stores`` gives the workers block stores, from which each reads its own rows, instead of delayed parts; the
+set ``contents`` is every so-manieth row of that of ``benches/compare/contents.py``, ``--rows`` in all, its binary task.
+
 ``measure`` writes a line for each set, loss and number of workers (0 is the plain estimator, with as many threads as
 the largest cluster has workers): objective, gap, seconds, rounds, bytes. ``predict`` fits the time model
 
@@ -20,6 +23,7 @@ import csv
 import sys
 import tempfile
 import time
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +36,7 @@ FIELDS = [
     "seconds", "loading", "working", "waiting", "rounds", "bytes",
 ]  # fmt: skip
 LOSSES = ("squared_hinge", "logistic", "hinge")
+CONTENTS_ROWS = 7_316_650
 PARTS = 2
 """Shards: with two workers one each, with one worker both, the same bits either way."""
 
@@ -45,11 +50,39 @@ def read(path: str) -> tuple[Any, Any]:
         return X, kept["y"]
 
 
-def write_parts(X: Any, y: np.ndarray, folder: Path) -> list[str]:
+def task_of(name: str, n_rows: int) -> Any:
+    """The set of this name."""
+    import tasks
+
+    return tasks.Task(name, *contents_sample(n_rows)) if name == "contents" else tasks.load(name)
+
+
+def contents_sample(n_rows: int) -> tuple[Any, np.ndarray]:
+    """Rows from all over the largest set, n-grams of file names, and whether they are documentation."""
+    import contents
+    import problems
+    from sklearn.feature_extraction.text import HashingVectorizer
+
+    loader = problems._loader()
+    lines = loader._tsv(loader.HERE / "debian_contents/debian_contents_paths.tsv.xz")
+    sections, _, names = zip(*islice(lines, 0, None, CONTENTS_ROWS // n_rows), strict=True)
+    options = {"analyzer": "char", "ngram_range": (3, 5), "n_features": 2**22, "alternate_sign": False, "binary": True}
+    X = HashingVectorizer(dtype=np.float32, **options).transform(names)
+    return X, np.where(np.array(sections) == contents.POSITIVE, 1.0, -1.0)
+
+
+def write_parts(X: Any, y: np.ndarray, folder: Path, *, are_stores: bool) -> list[str]:
     """The rows in files for the workers, every second row in the second."""
     paths = []
     for k in range(PARTS):
-        part, path = X[k::PARTS], folder / f"part{k}.npz"
+        part, path = X[k::PARTS], folder / f"part{k}.{'store' if are_stores else 'npz'}"
+        if are_stores:
+            import hinge
+
+            path.unlink(missing_ok=True)
+            hinge.BlockStore.build((part, y[k::PARTS]), path)
+            paths.append(str(path))
+            continue
         arrays = {"data": part.data, "indices": part.indices, "indptr": part.indptr, "shape": part.shape}
         np.savez(path, y=y[k::PARTS], **arrays)
         paths.append(str(path))
@@ -84,15 +117,14 @@ def measure(arguments: argparse.Namespace) -> None:
     import dask
     import hinge
     import hinge.dask
-    import tasks
     from distributed import Client, LocalCluster
 
     with open(arguments.out, "w", newline="") as file, tempfile.TemporaryDirectory() as folder:
         table = csv.DictWriter(file, FIELDS)
         table.writeheader()
         for name in arguments.sets:
-            task = tasks.load(name)
-            paths = write_parts(task.X, task.y, Path(folder))
+            task = task_of(name, arguments.rows)
+            paths = write_parts(task.X, task.y, Path(folder), are_stores=arguments.stores)
             for loss in arguments.losses:
                 settings = {"loss": loss, "C": arguments.C, "tol": arguments.tol}
                 start = time.perf_counter()
@@ -105,7 +137,7 @@ def measure(arguments: argparse.Namespace) -> None:
                     client.run(__import__, "hinge.dask")
                     for loss in arguments.losses:
                         settings = {"loss": loss, "C": arguments.C, "tol": arguments.tol}
-                        parts = [dask.delayed(read)(path) for path in paths]
+                        parts = paths if arguments.stores else [dask.delayed(read)(path) for path in paths]
                         model = estimator(hinge.dask, **settings).fit(parts, client=client)
                         traffic = model.traffic_
                         found = line(task, model, settings | {"workers": workers}, traffic.seconds)
@@ -178,6 +210,8 @@ def main() -> None:
     command.add_argument("--workers", nargs="+", type=int, default=[1, 2])
     command.add_argument("--C", type=float, default=1.0)
     command.add_argument("--tol", type=float, default=1e-4)
+    command.add_argument("--stores", action="store_true")
+    command.add_argument("--rows", type=int, default=200_000)
     command.add_argument("--out", required=True)
     command.set_defaults(run=measure)
     command = commands.add_parser("predict")

@@ -99,6 +99,15 @@ pub fn extend_from_slice<T: Clone>(list: &mut Vec<T>, items: &[T]) {
     list.extend_from_slice(items);
 }
 
+/// [`reserve`] for a text.
+pub fn reserve_text(text: &mut String, more: usize) {
+    let bytes = text.len().saturating_add(more);
+    let is_there = more <= text.capacity() - text.len();
+    if !is_there && (text.try_reserve(more).is_err() || !has_reserve(bytes)) {
+        unwind(bytes);
+    }
+}
+
 /// Appends an item.
 #[inline]
 pub fn push<T>(list: &mut Vec<T>, item: T) {

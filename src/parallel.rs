@@ -96,6 +96,32 @@ fn try_map_items<T: Send, U: Send>(
     out.into_iter().flatten().collect()
 }
 
+/// Appends copies of all pieces, in parallel: also the pages of the new entries are then made in parallel.
+///
+/// # Errors
+/// [`crate::Error::Memory`].
+#[allow(unsafe_code)]
+pub fn append<T: Copy + Send + Sync>(out: &mut Vec<T>, pieces: &[&[T]]) -> Result<()> {
+    let total = pieces.iter().map(|piece| piece.len()).sum();
+    memory::try_reserve(out, total)?;
+    let mut room = out.spare_capacity_mut();
+    let mut slots = Vec::with_capacity(pieces.len());
+    for piece in pieces {
+        let (slot, rest) = room.split_at_mut(piece.len());
+        slots.push((slot, *piece));
+        room = rest;
+    }
+    each(slots, |_, (slot, piece)| {
+        slot.iter_mut().zip(piece).for_each(|(to, from)| {
+            to.write(*from);
+        });
+    });
+    // SAFETY: `total` entries behind the length have room, and each of them was written: slots are as long
+    // as their pieces, and `each` ends when all tasks have, by a panic if one of them did.
+    unsafe { out.set_len(out.len() + total) };
+    Ok(())
+}
+
 /// Runs `work` on this thread, where parallel iterators are then plain loops. No thread is started, also none
 /// of rayon's global pool.
 ///
@@ -140,6 +166,16 @@ mod tests {
     use std::sync::atomic::AtomicUsize;
 
     use super::*;
+
+    #[test]
+    fn pieces_are_appended_in_their_order() {
+        let numbers: Vec<u32> = (0..10_000).collect();
+        let mut out = vec![7, 8];
+        append(&mut out, &[&numbers[..10], &[], &numbers[10..]]).unwrap();
+        append(&mut out, &[]).unwrap();
+        assert_eq!(out[..2], [7, 8]);
+        assert_eq!(out[2..], numbers);
+    }
 
     #[test]
     fn every_item_is_taken_once_and_results_keep_their_order() {

@@ -2,11 +2,13 @@
 
     python table.py                      # 300,000 rows: ours, and scikit-learn's fit at the C that ours has chosen
     python table.py --rival-search       # scikit-learn's search as well: minutes
+    python table.py --lightgbm PYTHON    # and LightGBM, which the interpreter PYTHON has, reading the same file
 
 Ours reads the file batch after batch (pyarrow), encodes ten categorical columns, chooses C by five folds and fits; the
 fit alone, at the chosen C, is timed as well. scikit-learn gets a data frame of pandas that was read from the file,
-``OneHotEncoder`` in a ``ColumnTransformer`` and ``LogisticRegression`` (lbfgs), at the same C. Memory is the peak of a
-process of its own, over what it had when the table was read, less the encoded rows.
+``OneHotEncoder`` in a ``ColumnTransformer`` and ``LogisticRegression`` (lbfgs), at the same C. LightGBM makes its
+binned data set of the file's columns as categories. Memory is the peak of a process of its own, over what it had when
+the table was read, less the encoded rows.
 """
 
 from __future__ import annotations
@@ -78,7 +80,7 @@ def ours(path: str) -> float:
     for numbering in ("hashed", "counted"):
         encoder = hinge.TableEncoder({"late": "drop"}, remainder="auto", numbering=numbering)
         timed(f"hinge {numbering}: look at the table", lambda encoder=encoder: encoder.fit(path))
-        X, y, _ = timed(f"hinge {numbering}: encode", lambda e=encoder: e.stream(path, target="late").collect())
+        X, y, *_ = timed(f"hinge {numbering}: encode", lambda e=encoder: e.stream(path, target="late").collect())
         model = timed(f"hinge {numbering}: fit at C = 0.1", lambda X=X, y=y: hinge.LogisticRegression(C=0.1).fit(X, y))
         print(f"{X.shape}, gap {model.certificate_.relative_gap.max():.1e}")
         found = timed(
@@ -99,6 +101,20 @@ def rival(path: str, C: float, *, searches: bool) -> None:
     if searches:
         model = make_pipeline(encoder, LogisticRegressionCV(cv=5, max_iter=10_000))
         timed("scikit-learn: encode, choose C and fit", lambda: model.fit(frame, frame["late"]))
+
+
+LIGHTGBM = """
+import sys, time
+import lightgbm, pandas
+clock, processor = time.perf_counter(), time.process_time()
+frame = pandas.read_parquet(sys.argv[1])
+late = frame.pop("late")
+frame = frame.astype("category")
+data = lightgbm.Dataset(frame, late, categorical_feature=list(frame), params={"num_threads": 2, "verbose": -1})
+data.construct()
+seconds = time.perf_counter() - clock, time.process_time() - processor
+print("LightGBM: read, categories, data set         %8.2f s, processor %8.2f s" % seconds)
+"""
 
 
 def resident(what: str) -> float:
@@ -130,6 +146,7 @@ def main() -> None:
     """Command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rival-search", action="store_true")
+    parser.add_argument("--lightgbm", metavar="PYTHON")
     parser.add_argument("--memory", choices=("text", "flights"))
     options = parser.parse_args()
     if options.memory:
@@ -139,6 +156,8 @@ def main() -> None:
         path = written(folder)
         C = ours(path)
         rival(path, C, searches=options.rival_search)
+        if options.lightgbm:
+            subprocess.run([options.lightgbm, "-c", LIGHTGBM, path], check=True)
     for kind in ("text", "flights"):
         subprocess.run([sys.executable, __file__, "--memory", kind], check=True, env=os.environ)
 

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from distributed import CancelledError, Client, wait
 
-from hinge._dask_parts import Part, targets
+from hinge._dask_parts import Part, loaded, targets
 from hinge._dask_shards import Answer, Node, PartFacts, Setup, ShardActor, describe, end_fit, reduced
 
 _PATIENCE = 30.0
@@ -137,6 +137,8 @@ class Shards:
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if error is None:
             self.close()
+            # Releasing futures is not enough: whatever still knows one of them would keep a shard in memory.
+            Thread(target=self._end_everywhere, daemon=True).start()
         else:
             self.cancel(error)
 
@@ -221,7 +223,8 @@ class Shards:
 
     def _loaded(self, seats: Sequence[_Seat]) -> dict[int, Any]:
         """The data of shards, once they are all there."""
-        data = {seat.number: seat.part.load(self._client) for seat in seats}
+        found = loaded(self._client, [seat.part for seat in seats])
+        data = {seat.number: future for seat, future in zip(seats, found, strict=True)}
         try:
             wait(list(data.values()))
         except CancelledError as error:

@@ -7,6 +7,7 @@ import os
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property, partial
 from typing import Any
 
 import dask
@@ -16,6 +17,9 @@ from dask.delayed import Delayed
 from distributed import Client, Future
 
 from hinge._dask_shards import as_part, read_part
+from hinge._dask_tables import check_numbers, stream_parts
+from hinge._encode_coder import EncodedStream
+from hinge._encode_tables import is_dask_frame, is_table_file
 
 
 @dataclass(frozen=True)
@@ -38,14 +42,18 @@ class Part:
     name: str
     is_fixed: bool = True
 
-    def load(self, client: Client) -> Future:
-        """The data on a worker, loaded again if they were and are no longer there."""
-        return self.source if isinstance(self.source, Future) else client.compute(self.source)
-
-    @property
+    @cached_property
     def is_free(self) -> bool:
         """Whether the data are not on the cluster before a fit, so that they may be loaded anywhere."""
         return not isinstance(self.source, Future) and not _is_somewhere(self.source)
+
+
+def loaded(client: Client, parts: Sequence[Part]) -> list[Future]:
+    """The data of parts on workers, loaded again where they were and are no longer there; what they share is sent
+    once.
+    """
+    made = iter(client.compute([part.source for part in parts if not isinstance(part.source, Future)]))
+    return [part.source if isinstance(part.source, Future) else next(made) for part in parts]
 
 
 def _is_somewhere(source: Delayed) -> bool:
@@ -80,14 +88,22 @@ def parts_of(X: Any, y: Any, sample_weight: Any) -> list[Part]:
     Raises
     ------
     TypeError, ValueError
-        Anything else than dask arrays in row chunks, delayed parts or paths.
+        Anything else than dask arrays in row chunks, data frames, streams, delayed parts or paths.
     """
     if isinstance(X, da.Array):
         return _of_arrays(X, y, sample_weight)
-    if not isinstance(X, (list, tuple)):
-        raise TypeError(f"X must be a dask array, or a list of delayed parts or of paths, got {type(X).__name__}")
+    if is_dask_frame(X):
+        return _of_frame(X, y, sample_weight)
+    if not isinstance(X, (list, tuple, EncodedStream)):
+        raise TypeError(
+            "X must be a dask array, a dask data frame, an EncodedStream, or a list of delayed parts or of paths, got "
+            f"{type(X).__name__}"
+        )
+    what = "a list: each part" if isinstance(X, (list, tuple)) else "a stream: its table"
     if y is not None or sample_weight is not None:
-        raise ValueError("y and sample_weight must be None where X is a list: each part has its labels and weights")
+        raise ValueError(f"y and sample_weight must be None where X is {what} has its labels and weights")
+    if isinstance(X, EncodedStream):
+        return [Part(number, source, name) for number, (name, source) in enumerate(stream_parts(X))]
     if len(X) == 0:
         raise ValueError("X must hold at least one part, got an empty list")
     return [_of_item(number, item) for number, item in enumerate(X)]
@@ -96,6 +112,8 @@ def parts_of(X: Any, y: Any, sample_weight: Any) -> list[Part]:
 def _of_item(number: int, item: Any) -> Part:
     if isinstance(item, (str, os.PathLike)):
         path = os.path.abspath(os.fspath(item))
+        if is_table_file(path):
+            raise ValueError(f"{path} is a table: give fit a hinge.TableEncoder's stream(paths, target=...)")
         return Part(number, dask.delayed(read_part, pure=False)(path), path, is_fixed=False)
     if isinstance(item, (Delayed, Future)):
         return Part(number, item, f"part {number} of the list")
@@ -117,14 +135,53 @@ def _of_arrays(X: da.Array, y: Any, sample_weight: Any) -> list[Part]:
         )
     if y is None:
         raise ValueError("y must be a dask array where X is one, got None")
-    columns = [_column("y", y, X)]
-    if sample_weight is not None:
-        columns.append(_column("sample_weight", sample_weight, X))
-    pieces = [list(column.to_delayed().ravel()) for column in columns]
     rows = list(X.to_delayed().ravel())
+    pieces = []
+    for name, values in _columns(y, sample_weight):
+        if _is_series(values) and not isinstance(values, da.Array):
+            pieces.append(_pieces_of(name, values, len(rows)))
+        else:
+            pieces.append(list(_column(name, values, X).to_delayed().ravel()))
+    return _zipped(rows, pieces, "chunk")
+
+
+def _columns(y: Any, sample_weight: Any) -> list[tuple[str, Any]]:
+    return [("y", y)] if sample_weight is None else [("y", y), ("sample_weight", sample_weight)]
+
+
+def _is_series(values: Any) -> bool:
+    return hasattr(values, "to_delayed") and getattr(values, "ndim", 0) == 1
+
+
+def _pieces_of(name: str, values: Any, n_parts: int) -> list[Delayed]:
+    """The partitions of a column that are to stand beside those of X."""
+    pieces = list(np.ravel(values.to_delayed()))
+    if len(pieces) != n_parts:
+        raise ValueError(f"X has {n_parts} partitions, {name} has {len(pieces)}")
+    return pieces
+
+
+def _zipped(rows: Sequence[Delayed], columns: Sequence[Sequence[Delayed]], what: str) -> list[Part]:
     make = dask.delayed(as_part, pure=False)
-    together = zip(rows, *pieces, strict=True)
-    return [Part(k, make(*piece), f"chunk {k} of X") for k, piece in enumerate(together)]
+    return [Part(k, make(*piece), f"{what} {k} of X") for k, piece in enumerate(zip(rows, *columns, strict=True))]
+
+
+def _of_frame(X: Any, y: Any, sample_weight: Any) -> list[Part]:
+    """Partitions of a frame of numbers with those of its labels and weights."""
+    check_numbers(X)
+    rows, pieces = X.to_delayed(), []
+    for name, values in _columns(y, sample_weight):
+        if not _is_series(values):
+            raise TypeError(f"{name} must be a dask series or array where X is a frame, got {type(values).__name__}")
+        pieces.append(_pieces_of(name, values, len(rows)))
+    return _zipped(rows, pieces, "partition")
+
+
+def names_of(X: Any) -> np.ndarray | None:
+    """Names of the columns of a frame, where all are strings."""
+    if not is_dask_frame(X) or not all(isinstance(name, str) for name in X.columns):
+        return None
+    return np.array(list(X.columns), dtype=object)
 
 
 def _column(name: str, values: Any, X: da.Array) -> da.Array:
@@ -149,11 +206,22 @@ def _column(name: str, values: Any, X: da.Array) -> da.Array:
 
 def same_kind(X: Any) -> bool:
     """Whether predictions of X are lazy."""
-    return isinstance(X, da.Array)
+    return isinstance(X, da.Array) or is_dask_frame(X)
 
 
-def lazily(X: da.Array, function: Any, n_columns: int | None, dtype: Any) -> da.Array:
-    """``function`` of each chunk of rows; ``n_columns`` of the result, None for one dimension."""
+def _of_rows(function: Any, empty: np.ndarray, X: Any) -> Any:
+    """``function`` of a chunk, which may have no rows."""
+    return function(X) if X.shape[0] else empty
+
+
+def lazily(X: Any, function: Any, n_columns: int | None, dtype: Any) -> da.Array:
+    """``function`` of each chunk or partition; ``n_columns`` of the result, None for one dimension."""
+    empty = np.empty(0 if n_columns is None else (0, n_columns), dtype=dtype)
+    function = partial(_of_rows, function, empty)
+    if is_dask_frame(X):
+        call, shape = dask.delayed(function, pure=False), (math.nan, *empty.shape[1:])
+        pieces = [da.from_delayed(call(piece), shape, meta=empty) for piece in X.to_delayed()]
+        return da.concatenate(pieces, allow_unknown_chunksizes=True)
     if X.numblocks[1] != 1:
         X = X.rechunk({1: -1})
     if n_columns is None:

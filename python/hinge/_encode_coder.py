@@ -5,7 +5,7 @@ SciPy is imported by what returns its matrices, and by nothing else.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -31,6 +31,7 @@ class Coder:
         self.native, self.parameters = native, parameters
         self.on_change = on_change
         self.drift = _native.DriftCounts(native) if track_drift else None
+        self.warn: Callable[[str, type[Warning]], object] = warn
         self._rows = 0
 
     @classmethod
@@ -128,13 +129,13 @@ class Coder:
                     f"the table has no column {absent[0]!r}, the encoder was fitted with {self.reads}; "
                     "on_change='warn' takes missing columns for missing values"
                 )
-            warn(f"the table has no columns {absent}: they count as missing values", UserWarning)
+            self.warn(f"the table has no columns {absent}: they count as missing values", UserWarning)
             batch = batch.with_missing(absent)
         for name, before, now in self.native.type_changes(batch):
             said = f"column {name!r}: each value was {before} in the fit, and is {now} here"
             if self.on_change == "error":
                 raise ValueError(f"{said}; on_change='warn' takes it as far as it goes")
-            warn(said, UserWarning)
+            self.warn(said, UserWarning)
         return batch
 
     def drift_counts(self) -> dict[str, Any]:
@@ -150,14 +151,33 @@ class EncodedStream:
     """Rows of a table, encoded while they are asked for; made by :meth:`hinge.TableEncoder.stream`.
 
     Iterating gives ``(X, y)`` of each batch, ``(X, y, weight)`` with a column of weights, and X alone without a column
-    of labels.
+    of labels. Groups are for what cross-validates, which collects the stream.
     """
 
-    def __init__(self, coder: Coder, table: Table, target: str | None, sample_weight: str | None, n_threads: int):
+    def __init__(
+        self,
+        coder: Coder,
+        table: Table,
+        n_threads: int,
+        *,
+        target: str | None = None,
+        sample_weight: str | None = None,
+        groups: str | None = None,
+    ):
         self._coder, self._table, self._n_threads = coder, table, n_threads
-        self.target, self.sample_weight = target, sample_weight
+        self.target, self.sample_weight, self.groups = target, sample_weight, groups
         if sample_weight is not None and target is None:
             raise ValueError("sample_weight needs target: weights without labels are for nobody")
+
+    @property
+    def coder(self) -> Coder:
+        """What encodes."""
+        return self._coder
+
+    @property
+    def source(self) -> Any:
+        """The table, as it was given."""
+        return self._table.source
 
     @property
     def n_features(self) -> int:
@@ -173,39 +193,52 @@ class EncodedStream:
             item = X, _labels(batch, self.target)
             yield item if self.sample_weight is None else (*item, _weights(batch, self.sample_weight))
 
-    def collect(self) -> tuple[Any, np.ndarray | None, np.ndarray | None]:
-        """All rows with their labels and weights, where there are some; the table itself is never whole in memory."""
-        y: list[np.ndarray] = []
-        weights: list[np.ndarray] = []
+    def collect(self) -> tuple[Any, np.ndarray | None, np.ndarray | None, np.ndarray | None]:
+        """All rows with their labels, weights and groups, where there are some.
+
+        The table itself is never whole in memory.
+        """
+        columns = ((self.target, _labels), (self.sample_weight, _weights), (self.groups, _groups))
+        read = [(name, values_of, list[np.ndarray]()) for name, values_of in columns if name is not None]
 
         def batches() -> Iterator[Any]:
             for batch in self._table.batches():
-                if self.target is not None:
-                    y.append(_labels(batch, self.target))
-                if self.sample_weight is not None:
-                    weights.append(_weights(batch, self.sample_weight))
+                for name, values_of, found in read:
+                    found.append(values_of(batch, name))
                 yield batch
 
         X = self._coder.transform(batches(), self._n_threads)
-        return X, np.concatenate(y) if y else None, np.concatenate(weights) if weights else None
+        whole = {name: np.concatenate(found) for name, _, found in read if found}
+        y, weights, groups = (whole.get(name) if name is not None else None for name, _ in columns)
+        return X, y, weights, groups
 
 
-def collected(X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
-    """Rows, labels and weights, of a stream its own; anything else as it is."""
+def collected(X: Any, y: Any, sample_weight: Any, groups: Any = None) -> tuple[Any, Any, Any, Any]:
+    """Rows, labels, weights and groups, of a stream its own; anything else as it is."""
     if not isinstance(X, EncodedStream):
-        return X, y, sample_weight
-    for name, given, own in (("y", y, X.target), ("sample_weight", sample_weight, X.sample_weight)):
-        if given is not None and own is not None:
+        return X, y, sample_weight, groups
+    given = {"y": (y, X.target), "sample_weight": (sample_weight, X.sample_weight), "groups": (groups, X.groups)}
+    for name, (value, own) in given.items():
+        if value is not None and own is not None:
             raise ValueError(f"{name} must be None: the stream has its own, the column {own!r}")
-    rows, labels, weights = X.collect()
-    return rows, y if labels is None else labels, sample_weight if weights is None else weights
+    rows, *found = X.collect()
+    kept = (value if own is None else own for (value, _), own in zip(given.values(), found, strict=True))
+    return rows, *kept
+
+
+def _all_there(batch: Any, name: str, what: str) -> np.ndarray:
+    values = batch.values(name)
+    if None in values:
+        raise ValueError(f"column {name!r}, row {batch.first_row + values.index(None)}: the {what} is missing")
+    return np.array(values)
 
 
 def _labels(batch: Any, name: str) -> np.ndarray:
-    values = batch.values(name)
-    if None in values:
-        raise ValueError(f"column {name!r}, row {batch.first_row + values.index(None)}: the label is missing")
-    return np.array(values)
+    return _all_there(batch, name, "label")
+
+
+def _groups(batch: Any, name: str) -> np.ndarray:
+    return _all_there(batch, name, "group")
 
 
 def _weights(batch: Any, name: str) -> np.ndarray:

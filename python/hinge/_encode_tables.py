@@ -43,6 +43,11 @@ class Table:
         """Whether it can be read but once."""
         return isinstance(self._source, Iterator)
 
+    @property
+    def source(self) -> Any:
+        """What was given as a table."""
+        return self._source
+
     def hold(self) -> None:
         """Keep the batches of what can be read once, to read them again."""
         if self.is_once and self._held is None:
@@ -76,6 +81,12 @@ def _is_frame(source: Any) -> bool:
     return hasattr(source, "columns") and hasattr(source, "dtypes") and hasattr(source, "iloc")
 
 
+def is_dask_frame(source: Any) -> bool:
+    """Whether an object is a data frame of dask, in partitions that are computed when they are asked for."""
+    # Of the class: a delayed object has every attribute.
+    return all(hasattr(type(source), name) for name in ("__dask_graph__", "npartitions", "dtypes"))
+
+
 def batches_of(source: Any) -> Iterator[_native.TableBatch]:
     """The batches of a table.
 
@@ -88,6 +99,9 @@ def batches_of(source: Any) -> Iterator[_native.TableBatch]:
     """
     if isinstance(source, (str, os.PathLike)):
         yield from _numbered(_file_batches(os.fspath(source)))
+    elif is_dask_frame(source):
+        for k in range(source.npartitions):
+            yield from batches_of(source.partitions[k].compute())
     elif hasattr(source, "__arrow_c_stream__") and (stream := _stream(source)) is not None:
         yield from stream
     elif hasattr(source, "__arrow_c_array__"):

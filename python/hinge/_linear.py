@@ -102,7 +102,7 @@ class LinearClassifier(Versioned, CallbackSupport, ClassifierMixin, BaseEstimato
         """
         given = self._checked()
         options = fit_options(given, self._loss())
-        X, y, sample_weight = collected(X, y, sample_weight)
+        X, y, sample_weight, _ = collected(X, y, sample_weight)
         if isinstance(X, BlockStore):
             return self._fit_store(X, y, sample_weight, given, options)
         if _labels.is_indicator(y):

@@ -173,6 +173,10 @@ TABLE_ENCODER = table(
     Parameter("track_drift", "bool", False, truth).means(
         "Whether ``transform`` adds up in ``drift_`` how many values were missing or not there in the fit."
     ),
+    Parameter("sparse_output", "bool", True, truth).means(
+        "False makes ``fit_transform`` and ``transform`` return dense arrays, which ``set_output`` needs when counted. "
+        "Streams and saved models are sparse in any case."
+    ),
     _N_JOBS,
 )
 

@@ -15,6 +15,7 @@ import scipy.sparse as sp
 from sklearn.utils.validation import _get_feature_names
 
 from hinge import _checks, _native, _sparse
+from hinge._encode_coder import EncodedStream
 
 SAMPLE_ENTRIES = 1 << 24
 """Entries of a stream by which columns are counted."""
@@ -444,6 +445,11 @@ def open_source(
 ) -> Source:
     """The source of whatever the caller gave."""
     paths: list[Any]
+    if isinstance(source, EncodedStream) and source.groups is not None:
+        raise ValueError(
+            f"groups must be None for a store, which keeps none, got {source.groups!r}: "
+            "give groups to the fit of the store"
+        )
     if isinstance(source, (str, os.PathLike)):
         paths = _expand(os.fspath(source))
     elif isinstance(source, (list, tuple)) and source and all(_is_path(item) for item in source):

@@ -1,8 +1,9 @@
 """Fits on a Dask cluster: rows stay on the workers, the optimum and its certificate are those of one machine.
 
 The extra ``hinge[dask]`` brings what is needed. Data are dask arrays cut into chunks of whole rows (SciPy CSR or NumPy
-inside), lists of delayed ``(X, y)`` or ``(X, y, sample_weight)``, or lists of paths that the workers read themselves:
-block stores and files in svmlight format.
+inside), data frames of dask, lists of delayed ``(X, y)`` or ``(X, y, sample_weight)``, lists of paths that the workers
+read themselves (block stores and files in svmlight format), or the stream of a :class:`hinge.TableEncoder`: of a data
+frame, or of paths of tables that the workers read and encode.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from distributed import Client, default_client
 
 from hinge import _native, _validate
 from hinge._dask_exchange import LostShardError, Shards, Traffic, described
-from hinge._dask_parts import lazily, parts_of, same_kind
+from hinge._dask_parts import lazily, loaded, names_of, parts_of, same_kind
 from hinge._dask_shards import PartFacts, Setup
 from hinge._linear import LinearClassifier
 from hinge._options import fit_options, options_of_pieces
@@ -38,14 +39,15 @@ class _Distributed(LinearClassifier):
 
         Parameters
         ----------
-        X : dask array, or list of parts
-            An array of shape (n_samples, n_features), cut into chunks of rows only; or a list of delayed or future
-            ``(X, y)`` or ``(X, y, sample_weight)``; or a list of paths of block stores and svmlight files, which every
-            worker must be able to open.
-        y : dask array or array-like of shape (n_samples,), default=None
-            Class labels; None where X is a list.
-        sample_weight : dask array or array-like of shape (n_samples,), default=None
-            Weight 2 equals the row twice, weight 0 the row absent. None where X is a list.
+        X : dask array, dask data frame, EncodedStream, or list of parts
+            An array of shape (n_samples, n_features), cut into chunks of rows only; or a data frame of numbers; or a
+            list of delayed or future ``(X, y)`` or ``(X, y, sample_weight)``; or a list of paths of block stores and
+            svmlight files. Or :meth:`hinge.TableEncoder.stream` with a target, of a data frame of dask, of a list of
+            paths of tables, or of delayed tables. Every worker must be able to open the paths.
+        y : dask array or series, or array-like of shape (n_samples,), default=None
+            Class labels, in the partitions of X where it is a frame; None where X is a list or a stream.
+        sample_weight : as y, default=None
+            Weight 2 equals the row twice, weight 0 the row absent. None where X is a list or a stream.
         client : distributed.Client, default=None
             None takes the current one.
 
@@ -72,7 +74,7 @@ class _Distributed(LinearClassifier):
         given = self._checked()
         options = _options(self, given)
         parts = parts_of(X, y, sample_weight)
-        data = [part.load(client) for part in parts]
+        data = loaded(client, parts)
         found = described(client, parts, data)
         classes, factors, n_features = _joined([facts for _, facts in found], self.class_weight)
         setup = Setup("", given.C, classes, factors, n_features, options)
@@ -94,6 +96,8 @@ class _Distributed(LinearClassifier):
         self.traffic_ = traffic
         self.n_features_in_ = n_features
         self.__dict__.pop("feature_names_in_", None)
+        if (names := names_of(X)) is not None:
+            self.feature_names_in_ = names
         self._data = None
         self._take(classes, result)
         return self
@@ -112,7 +116,7 @@ class _Distributed(LinearClassifier):
         return model
 
     def decision_function(self, X: Any) -> Any:
-        """As in the plain estimator; lazy and cut like X where X is a dask array."""
+        """As in the plain estimator; lazy and cut like X where X is a dask array or data frame."""
         if not same_kind(X):
             return super().decision_function(X)
         model = self.plain()
@@ -120,7 +124,7 @@ class _Distributed(LinearClassifier):
         return lazily(X, model.decision_function, n_columns, np.float64)
 
     def predict(self, X: Any) -> Any:
-        """As in the plain estimator; lazy and cut like X where X is a dask array."""
+        """As in the plain estimator; lazy and cut like X where X is a dask array or data frame."""
         if not same_kind(X):
             return super().predict(X)
         return lazily(X, self.plain().predict, None, self.classes_.dtype)
@@ -160,7 +164,7 @@ class LogisticRegression(_Distributed, PlainLogisticRegression):
     _plain = PlainLogisticRegression
 
     def predict_proba(self, X: Any) -> Any:
-        """As in the plain estimator; lazy and cut like X where X is a dask array."""
+        """As in the plain estimator; lazy and cut like X where X is a dask array or data frame."""
         if not same_kind(X):
             return super().predict_proba(X)
         return lazily(X, self.plain().predict_proba, len(self.classes_), np.float64)

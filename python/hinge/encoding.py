@@ -15,7 +15,7 @@ from hinge import _encode_columns, _encode_fit, _threads
 from hinge._available import available_unless
 from hinge._declared import checked, declared, keep
 from hinge._encode_coder import Coder, EncodedStream
-from hinge._encode_tables import Table
+from hinge._encode_tables import Table, is_dask_frame
 from hinge._native import ModelFileError
 from hinge._parameters import TABLE_ENCODER
 from hinge._versioned import Versioned
@@ -35,9 +35,9 @@ class TableEncoder(Versioned, TransformerMixin, BaseEstimator):
     precision. The same object encodes a table on disk in bounded memory, one dict in a server, and is saved with the
     model by :func:`hinge.save`.
 
-    A table is a data frame (polars, pandas), any object with ``__arrow_c_stream__`` or ``__arrow_c_array__`` (pyarrow,
-    DuckDB), a dict of columns, an iterable of dicts or of tables, or the path of a .parquet, .csv, .jsonl, .arrow or
-    .feather file (which needs pyarrow).
+    A table is a data frame (polars, pandas, dask), any object with ``__arrow_c_stream__`` or ``__arrow_c_array__``
+    (pyarrow, DuckDB), a dict of columns, an iterable of dicts or of tables, or the path of a .parquet, .csv, .jsonl,
+    .arrow or .feather file (which needs pyarrow).
 
     Parameters
     ----------
@@ -89,6 +89,7 @@ class TableEncoder(Versioned, TransformerMixin, BaseEstimator):
         remainder: str = "drop",
         on_change: str = "error",
         track_drift: bool = False,
+        sparse_output: bool = True,
         n_jobs: int | None = None,
     ):
         keep(locals())
@@ -109,7 +110,7 @@ class TableEncoder(Versioned, TransformerMixin, BaseEstimator):
         self._fit(Table(X))
         return self
 
-    def fit_transform(self, X: Any, y: Any = None) -> sp.csr_matrix:
+    def fit_transform(self, X: Any, y: Any = None) -> sp.csr_matrix | np.ndarray:
         """Learn what columns hold, and encode them.
 
         Parameters
@@ -121,13 +122,14 @@ class TableEncoder(Versioned, TransformerMixin, BaseEstimator):
         Returns
         -------
         csr_matrix of shape (n_rows, n_features_out), float32
+            As :meth:`transform`.
         """
         table = Table(X)
         table.hold()
         self._fit(table)
         return self._transformed(table)
 
-    def transform(self, X: Any) -> sp.csr_matrix:
+    def transform(self, X: Any) -> sp.csr_matrix | np.ndarray:
         """Encode the rows of a table.
 
         Parameters
@@ -137,22 +139,29 @@ class TableEncoder(Versioned, TransformerMixin, BaseEstimator):
         Returns
         -------
         csr_matrix of shape (n_rows, n_features_out), float32
-            Columns ascending within a row, each once.
+            Columns ascending within a row, each once. With ``sparse_output=False`` an ndarray. Of a data frame of dask
+            a lazy array, a chunk for each partition, without ``drift_``: the values are counted by nobody.
         """
         check_is_fitted(self)
         return self._transformed(Table(X))
 
-    def stream(self, source: Any, *, target: str | None = None, sample_weight: str | None = None) -> EncodedStream:
+    def stream(
+        self, source: Any, *, target: str | None = None, sample_weight: str | None = None, groups: str | None = None
+    ) -> EncodedStream:
         """The rows of a table, encoded batch after batch while they are asked for.
 
         Parameters
         ----------
         source : table
-            Anything but an iterator can be read again.
+            Anything but an iterator can be read again. The estimators of :mod:`hinge.dask` take streams of data frames
+            of dask, and of lists of paths or of delayed tables, which the workers read and encode.
         target : str, default=None
             The column of labels.
         sample_weight : str, default=None
             The column of weights.
+        groups : str, default=None
+            The column of groups, whose rows cross-validation keeps together: for the estimators that choose C, and
+            :func:`hinge.select_C`. Block stores keep none.
 
         Returns
         -------
@@ -170,10 +179,11 @@ class TableEncoder(Versioned, TransformerMixin, BaseEstimator):
         [1]
         """
         check_is_fitted(self)
-        for name, value in (("target", target), ("sample_weight", sample_weight)):
+        columns = {"target": target, "sample_weight": sample_weight, "groups": groups}
+        for name, value in columns.items():
             if value is not None and not isinstance(value, str):
                 raise TypeError(f"{name} must be the name of a column of the table or None, got {type(value).__name__}")
-        return EncodedStream(self._coder, Table(source), target, sample_weight, self._threads())
+        return EncodedStream(self._coder, Table(source), self._threads(), **columns)
 
     @available_unless(_has_no_names)
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
@@ -243,11 +253,16 @@ class TableEncoder(Versioned, TransformerMixin, BaseEstimator):
         self.feature_names_in_ = np.array(self._coder.reads, dtype=object)
         self.n_features_in_ = len(self._coder.reads)
 
-    def _transformed(self, table: Table) -> sp.csr_matrix:
+    def _transformed(self, table: Table) -> Any:
+        is_sparse = checked(self, vars(self)).sparse_output
+        if is_dask_frame(table.source):
+            from hinge._dask_tables import encoded
+
+            return encoded(self._coder, table.source, is_sparse=is_sparse)
         X = self._coder.transform(table.batches(), self._threads())
         if self._coder.drift is not None:
             self.drift_ = self._coder.drift_counts()
-        return X
+        return X if is_sparse else X.toarray()
 
     def _threads(self) -> int:
         return _threads.threads(self.n_jobs)

@@ -156,7 +156,7 @@ def select_C(
             raise ValueError(f"loss must be {only!r} with multi_class={name!r}, got {loss!r}")
     given.l1_share = _penalty.ratio_of(given.penalty, given.l1_ratio)
     options, plan = fit_options(given, loss), Plan.of(given)
-    X, y, sample_weight = collected(X, y, sample_weight)
+    X, y, sample_weight, groups = collected(X, y, sample_weight, groups)
     if isinstance(X, BlockStore):
         options = options_of_pieces(given, options)
         problem = _store_problem(X, y, sample_weight, given)
@@ -192,11 +192,11 @@ def search_and_refit(estimator: E, X: Any, y: Any, sample_weight: Any, groups: A
     Ctrl-C is raised, and the estimator left as it was: who interrupts a fit does not expect another one to begin.
     """
     given = estimator._checked()
-    if getattr(given, "in_order", False) and groups is None and _checks.is_number(given.cv):
-        given.cv = StratifiedKFold(given.cv)
     estimator._check_decisions()
     options, plan = fit_options(given, estimator._loss()), Plan.of(given)
-    X, y, sample_weight = collected(X, y, sample_weight)
+    X, y, sample_weight, groups = collected(X, y, sample_weight, groups)
+    if getattr(given, "in_order", False) and groups is None and _checks.is_number(given.cv):
+        given.cv = StratifiedKFold(given.cv)
     if isinstance(X, BlockStore):
         options = options_of_pieces(given, options)
         problem = _store_problem(X, y, sample_weight, given)

@@ -8,7 +8,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Error, Result};
+use crate::{Error, Result, memory};
 
 /// One more than the largest code point.
 const END: u32 = char::MAX as u32 + 1;
@@ -88,6 +88,7 @@ impl Alphabet {
 
     /// Appends a text in lower case, as Python's `str.lower` gives it.
     pub fn lower(&self, text: &str, out: &mut String) {
+        memory::reserve_text(out, text.len());
         if text.is_ascii() {
             let start = out.len();
             out.push_str(text);

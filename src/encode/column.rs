@@ -11,9 +11,10 @@ use super::part::{Hasher, SparseRows, sort};
 use super::settled::{Settled, SettledColumn};
 use super::spec::{ColumnKind, ColumnSpec, Missing, Norm, NumberScale, Numbering, Weighting};
 use super::terms::{TokenBuffer, Tokenizer};
-use super::windows::{LONGEST, hash_windows};
+use super::windows::{hash_ngrams, hash_windows};
+use crate::matrix::simd::{self, Loop};
 use crate::names::{NameKey, NameTable};
-use crate::{Error, Result};
+use crate::{Error, Result, memory};
 
 /// Stands between the values of a cross: no text has it but by accident, so that ("a b", "c") and ("a",
 /// "b c") are two combinations.
@@ -329,13 +330,14 @@ impl FittedColumn {
         if weighting.binary || weighting.sublinear || self.factors.is_some() {
             let weight =
                 |(count, number): (&i32, &i32)| self.weight(f64::from(*count), *number as u32, weighting);
-            values.extend(scratch.counts.iter().zip(&*columns).map(weight));
+            memory::extend(values, scratch.counts.iter().zip(&*columns).map(weight));
+            let divisor = norm(values, weighting.norm);
+            memory::extend(&mut out.values, values.iter().map(|value| (value / divisor) as f32));
         } else {
-            values.extend(scratch.counts.iter().map(|count| f64::from(*count)));
+            let divisor = norm_of_counts(&scratch.counts, weighting.norm);
+            simd::run(Divided { counts: &scratch.counts, divisor, out: &mut out.values });
         }
         columns.iter_mut().for_each(|column| *column += first as i32);
-        let divisor = norm(values, weighting.norm);
-        out.values.extend(values.iter().map(|value| (value / divisor) as f32));
     }
 
     /// The value of a term, before the norm.
@@ -351,20 +353,23 @@ impl FittedColumn {
     fn hash_terms(&self, terms: Terms<'_>, hasher: &Hasher, scratch: &mut Buffers) {
         let Buffers { tokens, numbers, name, .. } = scratch;
         if self.prefix.is_empty() {
-            if let (Terms::Text(text), Some(tokenizer)) = (terms, &self.tokenizer)
-                && let Some((text, [least, most])) = tokenizer.windows(text, tokens)
-                && most <= LONGEST
-            {
-                (least..=most).for_each(|n| hash_windows(hasher, text, n, numbers));
-                return;
+            if let (Terms::Text(text), Some(tokenizer)) = (terms, &self.tokenizer) {
+                if let Some((text, [least, most])) = tokenizer.windows(text, tokens) {
+                    (least..=most).for_each(|n| hash_windows(hasher, text, n, numbers));
+                    return;
+                }
+                if let Some((text, spans, sizes)) = tokenizer.ngrams(text, tokens) {
+                    hash_ngrams(hasher, text, spans, sizes, numbers);
+                    return;
+                }
             }
-            terms.each(self.tokenizer.as_ref(), tokens, |term| numbers.push(hasher.packed(term)));
+            terms.each(self.tokenizer.as_ref(), tokens, |term| memory::push(numbers, hasher.packed(term)));
         } else {
             terms.each(self.tokenizer.as_ref(), tokens, |term| {
                 name.clear();
                 name.extend_from_slice(&self.prefix);
                 name.extend_from_slice(term);
-                numbers.push(hasher.packed(name));
+                memory::push(numbers, hasher.packed(name));
             });
         }
     }
@@ -373,14 +378,14 @@ impl FittedColumn {
     fn find_terms(&self, terms: Terms<'_>, table: &NameTable, scratch: &mut Buffers) {
         let Buffers { tokens, numbers, keys, drift, .. } = scratch;
         keys.clear();
-        terms.each(self.tokenizer.as_ref(), tokens, |term| keys.push(NameKey::of_bytes(term)));
+        terms.each(self.tokenizer.as_ref(), tokens, |term| memory::push(keys, NameKey::of_bytes(term)));
         keys.iter().take(AHEAD).for_each(|key| table.prefetch(*key));
         for (k, key) in keys.iter().enumerate() {
             if let Some(ahead) = keys.get(k + AHEAD) {
                 table.prefetch(*ahead);
             }
             match table.column(*key) {
-                Some(number) => numbers.push(number),
+                Some(number) => memory::push(numbers, number),
                 None => drift.unseen += 1,
             }
         }
@@ -394,8 +399,8 @@ fn count_runs(numbers: &[u32], shift: u32, found: &mut Vec<i32>, counts: &mut Ve
     counts.clear();
     let Some(first) = numbers.first() else { return };
     let start = found.len();
-    found.resize(start + numbers.len(), 0);
-    counts.resize(numbers.len(), 0);
+    memory::resize(found, start + numbers.len(), 0);
+    memory::resize(counts, numbers.len(), 0);
     let (list, sums) = (&mut found[start..], &mut counts[..]);
     let (mut at, mut last) = (0, first >> shift);
     for packed in numbers {
@@ -470,6 +475,35 @@ fn norm(values: &[f64], norm: Norm) -> f64 {
         Norm::L2 => values.iter().map(|value| value * value).sum::<f64>().sqrt(),
     };
     if norm == 0.0 { 1.0 } else { norm }
+}
+
+/// [`norm`] of whole numbers whose sum is below 2^31, as those of a text are.
+fn norm_of_counts(counts: &[i32], norm: Norm) -> f64 {
+    let norm = match norm {
+        Norm::None => 1.0,
+        Norm::L1 => counts.iter().map(|count| i64::from(count.abs())).sum::<i64>() as f64,
+        Norm::L2 => (counts.iter().map(|count| i64::from(*count).pow(2)).sum::<i64>() as f64).sqrt(),
+    };
+    if norm == 0.0 { 1.0 } else { norm }
+}
+
+/// Appends counts divided by a norm.
+struct Divided<'a> {
+    counts: &'a [i32],
+    divisor: f64,
+    out: &'a mut Vec<f32>,
+}
+
+impl Loop for Divided<'_> {
+    type Output = ();
+    const IS_WIDE: bool = true;
+
+    #[inline(always)]
+    fn run(self) {
+        let Self { counts, divisor, out } = self;
+        memory::reserve(out, counts.len());
+        out.extend(counts.iter().map(|count| (f64::from(*count) / divisor) as f32));
+    }
 }
 
 /// "expected a number, got 'abc'".

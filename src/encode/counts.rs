@@ -103,9 +103,8 @@ impl TermCounts {
     pub fn note(&mut self, term: &[u8]) {
         let key = NameKey::of_bytes(term);
         self.table.prefetch(key);
-        self.keys.push(key);
-        self.row.text.extend_from_slice(term);
-        self.row.ends.push(self.row.text.len() as i64);
+        memory::push(&mut self.keys, key);
+        self.row.push(term);
     }
 
     /// Counts the terms that were noted.
@@ -117,7 +116,7 @@ impl TermCounts {
         self.numbers.clear();
         for (k, key) in keys.iter().enumerate() {
             let number = self.number(*key, || row.get(k))?;
-            self.numbers.push(number);
+            memory::push(&mut self.numbers, number);
         }
         (self.row, self.keys) = (row, keys);
         self.row.clear();

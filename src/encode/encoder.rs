@@ -4,7 +4,7 @@
 //! table, and which are appended in their order: the result does not depend on the number of threads.
 
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow_array::{Array, ArrayRef};
 
@@ -17,14 +17,14 @@ use super::recent::RecentCodes;
 use super::settled::SettledColumn;
 use super::spec::{ColumnKind, MAX_FEATURES, Numbering};
 use crate::fit::Monitor;
-use crate::{Error, Result, parallel};
+use crate::{Error, Result, memory, parallel};
 
 /// Rows that one thread encodes at a time. Rows of texts have hundreds of entries: those of a chunk stay
 /// in the processor's second cache until they are appended.
 pub const CHUNK: usize = 2048;
 /// The same where there are texts.
 pub const TEXT_CHUNK: usize = 128;
-/// Chunks whose results are held until they are appended.
+/// Chunks of each thread whose results are held until they are appended.
 const HELD: usize = 16;
 
 /// A fitted encoder.
@@ -38,6 +38,19 @@ pub struct Encoder {
     pub alphabet: Option<Arc<Alphabet>>,
     /// Columns of the result.
     pub n_features: u32,
+}
+
+/// What a thread keeps from one chunk to the next.
+#[derive(Default)]
+struct Lane {
+    scratch: Buffers,
+    /// Of each column, where there was use for it.
+    recent: Vec<Option<RecentCodes>>,
+}
+
+/// A lane that nobody uses.
+fn taken(idle: &Mutex<Vec<Lane>>) -> Lane {
+    idle.lock().unwrap_or_else(PoisonError::into_inner).pop().unwrap_or_default()
 }
 
 /// What one column of the encoder reads in a batch.
@@ -100,16 +113,27 @@ impl Encoder {
         let has_terms = self.columns.iter().any(|column| column.spec.kind.weighting().is_some());
         let chunk = if has_terms { TEXT_CHUNK } else { CHUNK };
         let starts: Vec<usize> = (0..batch.n_rows).step_by(chunk).collect();
-        for window in starts.chunks(HELD) {
+        let idle: Mutex<Vec<Lane>> = Mutex::default();
+        for window in starts.chunks(HELD * rayon::current_num_threads()) {
             if monitor.cancelled() {
                 return Err(Error::Cancelled);
             }
-            let parts = parallel::try_map(window.iter().copied(), |_, start| {
-                self.encode_chunk(batch, &inputs, start..(start + chunk).min(batch.n_rows))
-            })?;
-            for (part, found) in &parts {
-                out.append(part)?;
-                drift.iter_mut().zip(found).for_each(|(sum, more)| *sum += *more);
+            let (parts, found): (Vec<_>, Vec<_>) = parallel::try_map(window.iter().copied(), |_, start| {
+                let mut lane = taken(&idle);
+                let rows = start..(start + chunk).min(batch.n_rows);
+                let done = self.encode_chunk(batch, &inputs, rows, &mut lane);
+                idle.lock().unwrap_or_else(PoisonError::into_inner).push(lane);
+                done
+            })?
+            .into_iter()
+            .unzip();
+            let n_left = batch.n_rows - window[0];
+            let n_done = (chunk * parts.len()).min(n_left);
+            let n_entries: usize = parts.iter().map(|part| part.indices.len()).sum();
+            out.expect(n_left, n_entries * n_left / n_done);
+            out.append_all(&parts)?;
+            for found in found {
+                drift.iter_mut().zip(found).for_each(|(sum, more)| *sum += more);
             }
         }
         Ok(())
@@ -137,15 +161,17 @@ impl Encoder {
         batch: &TableBatch,
         inputs: &[Input<'_>],
         rows: Range<usize>,
+        lane: &mut Lane,
     ) -> Result<(SparseRows, Vec<Drift>)> {
         let n = rows.len();
-        let (mut scratch, mut drift) = (Buffers::default(), Vec::with_capacity(inputs.len()));
+        let mut drift = Vec::with_capacity(inputs.len());
         let mut pieces = Vec::with_capacity(inputs.len());
-        for (column, input) in self.columns.iter().zip(inputs) {
-            let piece = encode_rows(column, input, rows.clone(), &mut scratch)
+        lane.recent.resize_with(inputs.len(), || None);
+        for ((column, input), recent) in self.columns.iter().zip(inputs).zip(&mut lane.recent) {
+            let piece = encode_rows(column, input, rows.clone(), &mut lane.scratch, recent)
                 .map_err(|error| batch.error(&column.spec.name, error))?;
             pieces.push(piece);
-            drift.push(std::mem::take(&mut scratch.drift));
+            drift.push(std::mem::take(&mut lane.scratch.drift));
         }
         Ok((self.joined(pieces, n), drift))
     }
@@ -205,6 +231,7 @@ fn encode_rows(
     input: &Input<'_>,
     rows: Range<usize>,
     scratch: &mut Buffers,
+    recent: &mut Option<RecentCodes>,
 ) -> RowResult<Piece> {
     let mut part = SparseRows::default();
     if column.spec.kind.weighting().is_some() {
@@ -216,8 +243,8 @@ fn encode_rows(
         })?;
         return Ok(Piece::Many(part));
     }
-    part.indices.reserve(rows.len());
-    part.values.reserve(rows.len());
+    memory::reserve(&mut part.indices, rows.len());
+    memory::reserve(&mut part.values, rows.len());
     match input {
         Input::Codes { codes, keys, array } => {
             let nulls = array.nulls();
@@ -232,7 +259,7 @@ fn encode_rows(
         Input::Values(ColumnData::One(array))
             if matches!(column.spec.kind, ColumnKind::Categorical { .. }) && is_text(array) =>
         {
-            let mut recent = RecentCodes::default();
+            let recent = recent.get_or_insert_default();
             each_text(array, rows, |text| {
                 let coded = match text {
                     None => Coded::Missing,
@@ -340,7 +367,7 @@ mod tests {
                     _ => both.as_deref().map_or(Cell::Missing, Cell::Text),
                 }))
             });
-            out.append(&row.unwrap()).unwrap();
+            out.append_all(&[row.unwrap()]).unwrap();
         }
         out
     }

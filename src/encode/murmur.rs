@@ -18,24 +18,32 @@ const C2: u32 = 0x1b87_3593;
 #[inline(always)]
 pub fn murmur3(bytes: &[u8], seed: u32) -> i32 {
     let (words, rest) = bytes.as_chunks::<4>();
-    let mut hash = seed;
-    for word in words {
-        hash ^= scrambled(u32::from_le_bytes(*word));
-        hash = hash.rotate_left(13).wrapping_mul(5).wrapping_add(0xe654_6b64);
-    }
+    let state = words.iter().fold(seed, |state, word| stirred(state, u32::from_le_bytes(*word)));
     // The rest is the end of the last four bytes, where there are four: no branch on how long it is, which
     // nobody could predict.
-    hash ^= scrambled(match *bytes {
+    let rest = match *bytes {
         [.., a, b, c, d] => (u64::from(u32::from_le_bytes([a, b, c, d])) >> (32 - 8 * rest.len())) as u32,
         [a, b, c] => u32::from_le_bytes([a, b, c, 0]),
         [a, b] => u32::from_le_bytes([a, b, 0, 0]),
         [a] => u32::from(a),
         [] => 0,
-    });
-    hash ^= bytes.len() as u32;
+    };
+    finished(state, rest, bytes.len() as u32) as i32
+}
+
+/// The state after another word of four bytes.
+#[inline(always)]
+pub fn stirred(state: u32, word: u32) -> u32 {
+    (state ^ scrambled(word)).rotate_left(13).wrapping_mul(5).wrapping_add(0xe654_6b64)
+}
+
+/// The hash, from the state after all words of four bytes, the rest of up to three, and the length.
+#[inline(always)]
+pub fn finished(state: u32, rest: u32, len: u32) -> u32 {
+    let mut hash = state ^ scrambled(rest) ^ len;
     hash = (hash ^ hash >> 16).wrapping_mul(0x85eb_ca6b);
     hash = (hash ^ hash >> 13).wrapping_mul(0xc2b2_ae35);
-    (hash ^ hash >> 16) as i32
+    hash ^ hash >> 16
 }
 
 #[inline(always)]

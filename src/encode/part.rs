@@ -1,7 +1,7 @@
 //! Rows on their way into a CSR matrix, and what sorts and sums the entries of one.
 
 use super::murmur::murmur3;
-use crate::{Result, memory};
+use crate::{Result, memory, parallel};
 
 /// Rows of single-precision entries, one after the other.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -18,21 +18,21 @@ impl SparseRows {
     /// Appends an entry to the last row.
     #[inline]
     pub fn push(&mut self, column: u32, value: f32) {
-        self.indices.push(column as i32);
-        self.values.push(value);
+        memory::push(&mut self.indices, column as i32);
+        memory::push(&mut self.values, value);
     }
 
     /// Appends what stands for an entry that is not there, in a [`Piece::Single`].
     #[inline]
     pub fn push_nothing(&mut self) {
-        self.indices.push(NOTHING);
-        self.values.push(0.0);
+        memory::push(&mut self.indices, NOTHING);
+        memory::push(&mut self.values, 0.0);
     }
 
     /// Ends a row.
     #[inline]
     pub fn end_row(&mut self) {
-        self.ends.push(self.indices.len() as i64);
+        memory::push(&mut self.ends, self.indices.len() as i64);
     }
 
     /// The entries of a row.
@@ -42,16 +42,29 @@ impl SparseRows {
         (&self.indices[span.clone()], &self.values[span])
     }
 
-    /// Appends rows. Vectors this large grow without being copied, by moving pages.
-    pub fn append(&mut self, other: &Self) -> Result<()> {
-        let before = self.indices.len() as i64;
-        memory::try_reserve(&mut self.ends, other.ends.len())?;
-        memory::try_reserve(&mut self.indices, other.indices.len())?;
-        memory::try_reserve(&mut self.values, other.values.len())?;
-        self.ends.extend(other.ends.iter().map(|end| before + end));
-        self.indices.extend_from_slice(&other.indices);
-        self.values.extend_from_slice(&other.values);
-        Ok(())
+    /// Makes room for what may come: a vector that grows later may be copied. This is a guess, so that what
+    /// cannot be had is no failure yet.
+    pub fn expect(&mut self, n_rows: usize, n_entries: usize) {
+        let _ = memory::try_reserve(&mut self.ends, n_rows)
+            .and_then(|()| memory::try_reserve(&mut self.indices, n_entries))
+            .and_then(|()| memory::try_reserve(&mut self.values, n_entries));
+    }
+
+    /// Appends rows of several parts.
+    ///
+    /// # Errors
+    /// [`crate::Error::Memory`].
+    pub fn append_all(&mut self, parts: &[Self]) -> Result<()> {
+        let mut before = self.indices.len() as i64;
+        memory::try_reserve(&mut self.ends, parts.iter().map(|part| part.ends.len()).sum())?;
+        for part in parts {
+            self.ends.extend(part.ends.iter().map(|end| before + end));
+            before += part.indices.len() as i64;
+        }
+        let indices: Vec<&[i32]> = parts.iter().map(|part| &part.indices[..]).collect();
+        let values: Vec<&[f32]> = parts.iter().map(|part| &part.values[..]).collect();
+        parallel::append(&mut self.indices, &indices)?;
+        parallel::append(&mut self.values, &values)
     }
 }
 
@@ -81,6 +94,14 @@ impl Piece {
         }
     }
 
+    /// Columns and values, if every row has exactly one.
+    fn one_in_each_row(&self) -> Option<(&[i32], &[f32])> {
+        match self {
+            Self::Single(indices, values) if !indices.contains(&NOTHING) => Some((indices, values)),
+            _ => None,
+        }
+    }
+
     fn len(&self) -> usize {
         match self {
             Self::Single(indices, _) => indices.len(),
@@ -102,6 +123,10 @@ impl SparseRows {
 
     /// The rows of several pieces side by side, whose columns follow each other.
     pub fn beside(pieces: &[Piece], n_rows: usize) -> Self {
+        let full: Vec<_> = pieces.iter().filter_map(Piece::one_in_each_row).collect();
+        if full.len() == pieces.len() {
+            return Self::woven(&full, n_rows);
+        }
         let mut all = Self::for_pieces(pieces, n_rows);
         for k in 0..n_rows {
             for piece in pieces {
@@ -109,6 +134,21 @@ impl SparseRows {
                 indices.iter().zip(values).for_each(|(column, value)| all.push(*column as u32, *value));
             }
             all.end_row();
+        }
+        all
+    }
+
+    /// The rows of several columns with an entry in each row.
+    fn woven(full: &[(&[i32], &[f32])], n_rows: usize) -> Self {
+        let m = full.len();
+        let mut all = Self {
+            ends: (1..=n_rows).map(|k| (k * m) as i64).collect(),
+            indices: memory::zeros(n_rows * m),
+            values: memory::zeros(n_rows * m),
+        };
+        for (at, (indices, values)) in full.iter().enumerate() {
+            all.indices.iter_mut().skip(at).step_by(m).zip(*indices).for_each(|(to, from)| *to = *from);
+            all.values.iter_mut().skip(at).step_by(m).zip(*values).for_each(|(to, from)| *to = *from);
         }
         all
     }
@@ -191,19 +231,33 @@ pub fn sort(numbers: &mut Vec<u32>, spare: &mut Vec<u32>) {
         return;
     }
     let bits = u32::BITS - numbers.iter().fold(0, |bits, number| bits | number).leading_zeros();
-    spare.resize(numbers.len(), 0);
-    for shift in (0..bits).step_by(8) {
-        let digit = |number: u32| usize::from((number >> shift) as u8);
-        let mut starts = [0_u32; 256];
-        for number in numbers.iter() {
-            starts[digit(*number)] += 1;
+    memory::resize(spare, numbers.len(), 0);
+    match bits {
+        0..=8 => sort_digits::<1>(bits, numbers, spare),
+        9..=16 => sort_digits::<2>(bits, numbers, spare),
+        17..=24 => sort_digits::<3>(bits, numbers, spare),
+        _ => sort_digits::<4>(bits, numbers, spare),
+    }
+}
+
+/// Sorts by so many digits, as short as they can be: counters are what a short list pays for.
+fn sort_digits<const N: usize>(bits: u32, numbers: &mut Vec<u32>, spare: &mut Vec<u32>) {
+    let width = bits.div_ceil(N as u32);
+    let digit = |number: u32, k: usize| (number >> (width * k as u32) & ((1 << width) - 1)) as usize & 255;
+    // How often each digit is there, of all places at once.
+    let mut starts = [[0_u32; 256]; N];
+    for number in numbers.iter() {
+        for (k, starts) in starts.iter_mut().enumerate() {
+            starts[digit(*number, k)] += 1;
         }
+    }
+    for (k, starts) in starts.iter_mut().enumerate() {
         let mut start = 0;
-        for count in &mut starts {
+        for count in &mut starts[..1 << width] {
             start += std::mem::replace(count, start);
         }
         for number in numbers.iter() {
-            let next = &mut starts[digit(*number)];
+            let next = &mut starts[digit(*number, k)];
             spare[*next as usize] = *number;
             *next += 1;
         }
@@ -258,7 +312,7 @@ mod tests {
         let beside = part(&[&[(1, 1.0), (3, 2.0), (3, -2.0), (4, 1.0)], &[(0, 5.0), (7, 1.0)]]);
         assert_eq!(SparseRows::beside(&pieces, 2), beside);
         let mut both = a;
-        both.append(&b).unwrap();
+        both.append_all(&[b]).unwrap();
         assert_eq!(both, part(&[&[(1, 1.0), (3, 2.0)], &[], &[(3, -2.0), (4, 1.0)], &[(0, 5.0)]]));
     }
 }

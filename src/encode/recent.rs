@@ -5,14 +5,16 @@
 //! a look-up among all categories.
 
 use super::column::Coded;
+use crate::memory;
 
-/// Slots of the table, a power of two: 12 kB.
-const SLOTS: usize = 256;
+/// Slots of the table, a power of two: 128 kB, of which only the slots that are used are ever touched.
+const SLOTS: usize = 4096;
 
-/// A table of codes by string; a string takes the place of the one that was there.
+/// A table of codes by string; a string takes the place of the one that was there. A slot is the string's two
+/// numbers, its length above the kind of its code, and what goes with the code. Zeros are an empty slot.
 #[derive(Debug)]
 pub struct RecentCodes {
-    slots: Vec<(ShortText, Coded)>,
+    slots: Vec<[u64; 4]>,
 }
 
 /// A string of up to 16 bytes.
@@ -45,7 +47,7 @@ impl ShortText {
     fn slot(self) -> usize {
         let mixed = (self.first ^ self.last.rotate_left(29) ^ u64::from(self.len))
             .wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        (mixed >> 56) as usize & (SLOTS - 1)
+        (mixed >> 52) as usize & (SLOTS - 1)
     }
 }
 
@@ -57,9 +59,7 @@ fn word(bytes: &[u8]) -> u32 {
 impl Default for RecentCodes {
     /// A table that knows nothing.
     fn default() -> Self {
-        // No string has this length.
-        let nobody = ShortText { first: 0, last: 0, len: u8::MAX };
-        Self { slots: vec![(nobody, Coded::Missing); SLOTS] }
+        Self { slots: memory::zeros(SLOTS) }
     }
 }
 
@@ -71,14 +71,30 @@ impl RecentCodes {
     #[inline]
     pub fn get<E>(&mut self, text: &str, make: impl FnOnce() -> Result<Coded, E>) -> Result<Coded, E> {
         let Some(short) = ShortText::of(text.as_bytes()) else { return make() };
-        let (known, code) = &mut self.slots[short.slot()];
-        if *known != short {
-            *code = make()?;
-            *known = short;
+        let slot = &mut self.slots[short.slot()];
+        let [first, last, tag, content] = *slot;
+        if first == short.first && last == short.last && tag >> 8 == u64::from(short.len) && tag as u8 != 0 {
+            return Ok(match tag as u8 {
+                IS_ENTRY => Coded::Entry(content as u32, f32::from_bits((content >> 32) as u32)),
+                IS_MISSING => Coded::Missing,
+                _ => Coded::Unseen,
+            });
         }
-        Ok(*code)
+        let coded = make()?;
+        let (kind, content) = match coded {
+            Coded::Entry(column, value) => (IS_ENTRY, u64::from(column) | u64::from(value.to_bits()) << 32),
+            Coded::Missing => (IS_MISSING, 0),
+            Coded::Unseen => (IS_UNSEEN, 0),
+        };
+        *slot = [short.first, short.last, u64::from(short.len) << 8 | u64::from(kind), content];
+        Ok(coded)
     }
 }
+
+/// Kinds of codes in a slot; 0 is none.
+const IS_ENTRY: u8 = 1;
+const IS_MISSING: u8 = 2;
+const IS_UNSEEN: u8 = 3;
 
 #[cfg(test)]
 mod tests {

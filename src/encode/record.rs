@@ -27,7 +27,7 @@ use crate::{Error, Result};
 /// The version that is written, the newest that is read.
 pub const VERSION: u32 = 1;
 
-/// No inverse document frequency is larger: 1 + ln n for a term in one row of n, rounded up for 2^63 rows.
+/// Largest inverse document frequency, 1 + ln n for a term in one row of n: that of 2^63 rows, rounded up.
 const MAX_FACTOR: f64 = 64.0;
 
 /// An encoder as it is saved.

@@ -8,6 +8,9 @@ use std::sync::Arc;
 
 use super::alphabet::{Alphabet, is_space};
 use super::spec::{Analyzer, ColumnKind, TextSpec};
+use super::windows::{BEHIND, LONGEST, MOST_WORDS};
+use crate::matrix::simd::{self, Loop};
+use crate::memory;
 
 /// Cuts texts into terms.
 #[derive(Clone, Debug)]
@@ -17,6 +20,8 @@ pub struct Tokenizer {
     stop_words: HashSet<Box<[u8]>>,
     /// What an ASCII character becomes in a word; 0 where it ends one.
     ascii: [u8; 128],
+    /// Whether that is [`plain`], which needs no table.
+    is_plain: bool,
 }
 
 /// Memory for the tokens of a text, used again for the next one.
@@ -31,6 +36,9 @@ pub struct TokenBuffer {
     mapped: Vec<u8>,
 }
 
+/// A text, where its words lie, and the least and largest number of words of a term.
+pub type WordNgrams<'a> = (&'a [u8], &'a [(u32, u32)], [usize; 2]);
+
 /// Bytes that are copied at once: most words are shorter.
 const STEP: usize = 16;
 
@@ -38,12 +46,16 @@ impl Tokenizer {
     /// A tokenizer.
     pub fn new(spec: &TextSpec, alphabet: Arc<Alphabet>) -> Self {
         let stop_words = spec.stop_words.iter().map(|word| word.as_bytes().into()).collect();
-        let mut tokenizer = Self { spec: spec.clone(), alphabet, stop_words, ascii: [0; 128] };
+        let (spec, ascii) = (spec.clone(), [0; 128]);
+        let mut tokenizer = Self { spec, alphabet, stop_words, ascii, is_plain: false };
         for c in 0..128_u8 {
             if tokenizer.is_in_word(char::from(c)) {
-                tokenizer.ascii[usize::from(c)] = if spec.lowercase { c.to_ascii_lowercase() } else { c };
+                let lower = c.to_ascii_lowercase();
+                tokenizer.ascii[usize::from(c)] = if tokenizer.spec.lowercase { lower } else { c };
             }
         }
+        let is_plain = |c: u8| tokenizer.ascii[usize::from(c)] == plain(c, tokenizer.spec.lowercase);
+        tokenizer.is_plain = (0..128).all(is_plain);
         tokenizer
     }
 
@@ -78,13 +90,26 @@ impl Tokenizer {
     }
 
     /// The characters of an ASCII text and the lengths of its terms, where these are windows of its
-    /// characters: what [`Self::each`] would give, one length after the other.
+    /// characters, of [`LONGEST`] at most: what [`Self::each`] would give, one length after the other.
     pub fn windows<'a>(&self, text: &str, buffer: &'a mut TokenBuffer) -> Option<(&'a [u8], [usize; 2])> {
-        if self.spec.analyzer != Analyzer::Chars || !text.is_ascii() {
+        let is_short = self.spec.ngrams.1 <= LONGEST;
+        if self.spec.analyzer != Analyzer::Chars || !is_short || !text.is_ascii() {
             return None;
         }
         self.ascii_characters(text.as_bytes(), &mut buffer.text);
         Some((&buffer.text, [self.spec.ngrams.0, self.spec.ngrams.1]))
+    }
+
+    /// The words of a text, where they lie in it, and how many of them a term has, where terms are words, of
+    /// [`MOST_WORDS`] at most: what [`Self::each`] would give, one number of words after the other. Behind
+    /// the last word are [`BEHIND`] bytes.
+    pub fn ngrams<'a>(&self, text: &str, buffer: &'a mut TokenBuffer) -> Option<WordNgrams<'a>> {
+        let has_words = !matches!(self.spec.analyzer, Analyzer::Chars | Analyzer::CharsInWords);
+        if !has_words || self.spec.ngrams.1 > MOST_WORDS {
+            return None;
+        }
+        self.words(text, buffer);
+        Some((&buffer.text, &buffer.spans, [self.spec.ngrams.0, self.spec.ngrams.1]))
     }
 
     fn word_ngrams(&self, buffer: &TokenBuffer, mut f: impl FnMut(&[u8])) {
@@ -122,6 +147,9 @@ impl Tokenizer {
         } else {
             text
         };
+        // A blank behind each word, and at most two words for four bytes.
+        memory::reserve(out, text.len() + 1 + BEHIND);
+        memory::reserve(spans, text.len() / 2 + 1);
         let (mut start, mut chars) = (0, 0);
         for c in text.chars().chain([' ']) {
             if c.is_ascii() && self.ascii[c as usize] != 0 {
@@ -140,6 +168,7 @@ impl Tokenizer {
                 (start, chars) = (out.len(), 0);
             }
         }
+        out.resize(out.len() + BEHIND, 0);
     }
 
     /// The words of an ASCII text, hardly with a branch on what a character is: nobody could predict where
@@ -148,12 +177,18 @@ impl Tokenizer {
     fn ascii_words(&self, text: &[u8], buffer: &mut TokenBuffer) {
         let TokenBuffer { text: out, spans, mapped, .. } = buffer;
         let least = self.least_chars();
-        // Room for the last word to be copied in steps of STEP, and a character behind it that ends it.
+        // Room for the last word to be copied in steps of STEP, which is more than BEHIND, and a character
+        // behind it that ends it.
         mapped.clear();
-        mapped.extend(text.iter().map(|byte| self.ascii[usize::from(byte & 127)]));
-        mapped.resize((text.len() + 1).next_multiple_of(64) + STEP, 0);
-        out.resize(text.len() + 1 + STEP, 0);
-        spans.resize(text.len() / 2 + 2, (0, 0));
+        memory::resize(mapped, (text.len() + 1).next_multiple_of(64) + STEP, 0);
+        if self.is_plain {
+            simd::run(PlainBytes { text, lowercase: self.spec.lowercase, out: mapped });
+        } else {
+            let look_up = |(to, byte): (&mut u8, &u8)| *to = self.ascii[usize::from(byte & 127)];
+            mapped.iter_mut().zip(text).for_each(look_up);
+        }
+        memory::resize(out, text.len() + 1 + STEP, 0);
+        memory::resize(spans, text.len() / 2 + 2, (0, 0));
         let (mut start, mut to, mut n) = (0, 0, 0);
         let (mut last, mut is_inside) = (0, false);
         for (block, bytes) in mapped[..mapped.len() - STEP].chunks_exact(64).enumerate() {
@@ -217,10 +252,13 @@ impl Tokenizer {
         if self.spec.lowercase {
             self.alphabet.lower(text, lowered)
         } else {
+            memory::reserve_text(lowered, text.len());
             lowered.push_str(text)
         }
         out.clear();
         spans.clear();
+        memory::reserve(out, lowered.len());
+        memory::reserve(spans, lowered.len() + 1);
         let mut chars = lowered.chars().peekable();
         while let Some(mut c) = chars.next() {
             if is_space(c) && chars.next_if(|next| is_space(*next)).is_some() {
@@ -236,7 +274,7 @@ impl Tokenizer {
     /// What [`Self::characters`] writes of an ASCII text, without where each begins.
     fn ascii_characters(&self, text: &[u8], out: &mut Vec<u8>) {
         out.clear();
-        out.resize(text.len(), 0);
+        memory::resize(out, text.len(), 0);
         let (mut n, mut run) = (0, 0);
         for (k, &byte) in text.iter().enumerate() {
             let is_blank = is_space(char::from(byte));
@@ -267,6 +305,8 @@ impl Tokenizer {
         for word in lowered.split(is_space).filter(|word| !word.is_empty()) {
             out.clear();
             spans.clear();
+            memory::reserve(out, word.len() + 2);
+            memory::reserve(spans, word.len() + 3);
             for c in [' '].into_iter().chain(word.chars()).chain([' ']) {
                 spans.push((out.len() as u32, 0));
                 out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
@@ -283,6 +323,34 @@ impl Tokenizer {
             }
         }
         buffer.lowered = lowered;
+    }
+}
+
+/// What an ASCII character becomes in a word of letters, digits and underscores; 0 where it ends one.
+#[inline(always)]
+fn plain(c: u8, lowercase: bool) -> u8 {
+    let lower = c | 0x20;
+    let is_letter = lower.wrapping_sub(b'a') < 26;
+    let is_in_word = is_letter | (c.wrapping_sub(b'0') < 10) | (c == b'_');
+    let c = if lowercase & is_letter { lower } else { c };
+    if is_in_word { c } else { 0 }
+}
+
+/// [`plain`] of all bytes, many at a time.
+struct PlainBytes<'a> {
+    text: &'a [u8],
+    lowercase: bool,
+    out: &'a mut [u8],
+}
+
+impl Loop for PlainBytes<'_> {
+    type Output = ();
+    const IS_WIDE: bool = true;
+
+    #[inline(always)]
+    fn run(self) {
+        let Self { text, lowercase, out } = self;
+        out.iter_mut().zip(text).for_each(|(to, byte)| *to = plain(*byte, lowercase));
     }
 }
 

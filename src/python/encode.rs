@@ -455,9 +455,12 @@ impl PyEncodedRows {
     /// The rows: indptr, indices, values. Then there are none.
     fn take<'py>(&self, py: Python<'py>) -> PyResult<RowArrays<'py>> {
         let SparseRows { ends, mut indices, mut values } = std::mem::take(&mut *self.rows.take(py)?);
-        let mut indptr = memory::with_capacity(ends.len() + 1);
-        indptr.push(0);
-        indptr.extend_from_slice(&ends);
+        let indptr = memory::catch(|| {
+            let mut indptr = memory::with_capacity(ends.len() + 1);
+            indptr.push(0);
+            indptr.extend_from_slice(&ends);
+            Ok::<_, PyErr>(indptr)
+        })?;
         indices.shrink_to_fit();
         values.shrink_to_fit();
         Ok((indptr.into_pyarray(py), indices.into_pyarray(py), values.into_pyarray(py)))

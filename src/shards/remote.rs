@@ -2,12 +2,13 @@
 //! that begins anew to where the others are.
 //!
 //! Operations that ask for nothing wait for the next one that does: a round trip is taken where a number is
-//! needed, and for nothing else. Everything that a shard knows of its rows follows from weights: decision
-//! values from those of the point, curvatures from those of the last evaluation, the state of a conjugate
-//! gradient from the sum of its steps and its last direction, the dual variables of the hinge from the
-//! weights at the end of each smooth problem so far. The client keeps these vectors (`Track`), and a shard
-//! whose worker is lost is loaded again from its source and told them. It then has the same numbers but for
-//! rounding.
+//! needed, and for nothing else. Everything that a shard knows of its rows is computed from a few vectors:
+//! decision values from the weights of the point, curvatures from those of the last evaluation, the decision
+//! values of a step from the step, the dual variables of the hinge from the weights at the end of each smooth
+//! problem so far. The client keeps these vectors (`Track`), and a shard whose worker is lost is loaded again
+//! from its source and told them. It then has the same numbers, bit for bit: that is why decision values are
+//! computed anew from weights after each step, and of each step, where rows in memory update them. It costs a
+//! reading of the rows a Newton step, and no round.
 
 use super::wire::{Op, Reader, Request, ShardAnswer};
 use crate::fit::intercept;
@@ -17,7 +18,6 @@ use crate::fit::newton::line_search;
 use crate::fit::newton::preconditioner::Gram;
 use crate::fit::newton::row_state::{Curvature, LossSums, Passes, TermPasses};
 use crate::matrix::lanes::Block;
-use crate::memory::CollectLarge;
 use crate::{Error, Result};
 
 /// Lengths of a step after the first that are tried in one round.
@@ -56,82 +56,80 @@ enum Change<const L: usize> {
     Point(Block<L>),
     Shift([f64; L]),
     Evaluated(f64),
-    Product { p: Block<L>, length: Option<[f64; L]> },
     Finish(Block<L>),
-    Advance([f64; L]),
     TakeSlopes,
     Keep,
     GoBack,
 }
 
-/// The end of a smooth problem.
+/// What decision values were computed from: weights, and what was added afterwards.
 #[derive(Clone)]
-struct Corner {
-    w: Vec<[f64; 1]>,
+struct Decided<const L: usize> {
+    w: Block<L>,
+    shifts: Vec<[f64; L]>,
+}
+
+impl<const L: usize> Decided<L> {
+    fn again(&self, request: &mut Request) {
+        request.op(Op::Decide).block(&self.w);
+        for shift in &self.shifts {
+            request.op(Op::Shift).lanes(shift);
+        }
+    }
+}
+
+/// The end of a smooth problem.
+struct Corner<const L: usize> {
+    evaluated: Decided<L>,
     sigma: f64,
-    is_kept: bool,
+    /// Where the margins were kept.
+    kept: Option<Decided<L>>,
     is_back: bool,
 }
 
 /// What the state of the rows follows from.
 struct Track<const L: usize> {
     begin: Request,
-    bias: f64,
-    corners: Vec<Corner>,
-    /// Weights of the last evaluation and its sigma.
-    evaluated: Option<(Block<L>, f64)>,
-    /// The sum of the steps of the conjugate gradient but for the last, and the last direction; the whole
-    /// step and zeros once it is complete.
-    step: Option<(Block<L>, Block<L>)>,
-    /// Weights of the point.
-    w: Block<L>,
+    corners: Vec<Corner<L>>,
+    /// The last evaluation and its sigma.
+    evaluated: Option<(Decided<L>, f64)>,
+    /// The step since then, once it is complete.
+    step: Option<Block<L>>,
+    /// The present decision values.
+    point: Decided<L>,
 }
 
 impl<const L: usize> Track<L> {
-    fn new(begin: Request, n_columns: usize, bias: f64) -> Self {
-        let w = Block::zeros(n_columns);
-        Self { begin, bias, corners: Vec::new(), evaluated: None, step: None, w }
+    fn new(begin: Request, n_columns: usize) -> Self {
+        let point = Decided { w: Block::zeros(n_columns), shifts: Vec::new() };
+        Self { begin, corners: Vec::new(), evaluated: None, step: None, point }
     }
 
     fn note(&mut self, change: Change<L>) {
         match change {
-            Change::Point(w) => self.w = w,
-            Change::Shift(shift) => {
-                if let Some(last) = self.w.last_mut() {
-                    (0..L).for_each(|l| last[l] += shift[l] / self.bias);
-                }
-            }
+            Change::Point(w) => self.point = Decided { w, shifts: Vec::new() },
+            Change::Shift(shift) => self.point.shifts.push(shift),
             Change::Evaluated(sigma) => {
-                self.evaluated = Some((self.w.clone(), sigma));
+                self.evaluated = Some((self.point.clone(), sigma));
                 self.step = None;
             }
-            Change::Product { p, length } => {
-                let sum = match (self.step.take(), length) {
-                    (Some((mut sum, last)), Some(length)) => {
-                        line_search::advance(&mut sum, &last, &length);
-                        sum
-                    }
-                    _ => Block::zeros(p.len()),
-                };
-                self.step = Some((sum, p));
-            }
-            Change::Finish(step) => {
-                let zeros = Block::zeros(step.len());
-                self.step = Some((step, zeros));
-            }
-            Change::Advance(lengths) => {
-                if let Some((step, _)) = &self.step {
-                    line_search::advance(&mut self.w, step, &lengths);
-                }
-            }
+            Change::Finish(step) => self.step = Some(step),
             Change::TakeSlopes => {
-                if let Some((w, sigma)) = &self.evaluated {
-                    let w = w.iter().map(|w| [w[0]]).collect_large();
-                    self.corners.push(Corner { w, sigma: *sigma, is_kept: false, is_back: false });
+                if let Some((evaluated, sigma)) = &self.evaluated {
+                    let (evaluated, sigma) = (evaluated.clone(), *sigma);
+                    self.corners.push(Corner { evaluated, sigma, kept: None, is_back: false });
                 }
             }
-            Change::Keep => self.corners.iter_mut().last().into_iter().for_each(|last| last.is_kept = true),
-            Change::GoBack => self.corners.iter_mut().last().into_iter().for_each(|last| last.is_back = true),
+            Change::Keep => {
+                if let Some(last) = self.corners.last_mut() {
+                    last.kept = Some(self.point.clone());
+                }
+            }
+            Change::GoBack => {
+                if let Some(last) = self.corners.last_mut() {
+                    last.is_back = true;
+                }
+            }
         }
     }
 
@@ -139,22 +137,24 @@ impl<const L: usize> Track<L> {
     fn restore(&self) -> Vec<f64> {
         let mut request = self.begin.clone();
         for corner in &self.corners {
-            request.op(Op::Decide).block(&corner.w);
+            corner.evaluated.again(&mut request);
             request.op(Op::EvaluateQuietly).number(corner.sigma).op(Op::TakeSlopes);
-            if corner.is_kept {
+            if let Some(kept) = &corner.kept {
+                kept.again(&mut request);
                 request.op(Op::Keep);
             }
             if corner.is_back {
                 request.op(Op::GoBack);
             }
         }
-        if let Some((w, sigma)) = &self.evaluated {
-            request.op(Op::Decide).block(w).op(Op::EvaluateQuietly).number(*sigma);
+        if let Some((evaluated, sigma)) = &self.evaluated {
+            evaluated.again(&mut request);
+            request.op(Op::EvaluateQuietly).number(*sigma);
         }
-        if let Some((sum, last)) = &self.step {
-            request.op(Op::Resume).block(sum).block(last);
+        if let Some(step) = &self.step {
+            request.op(Op::Finish).block(step);
         }
-        request.op(Op::Decide).block(&self.w);
+        self.point.again(&mut request);
         request.words().to_vec()
     }
 }
@@ -169,10 +169,12 @@ pub struct Remote<'a, const L: usize> {
     pending: Request,
     changes: Vec<Change<L>>,
     track: Track<L>,
-    /// Rows with curvature at the last evaluation.
-    n_curved: usize,
     /// Losses at lengths along the step.
     tried: Vec<(f64, [f64; L])>,
+    /// Weights, with what is pending, and the last step.
+    w: Block<L>,
+    step: Block<L>,
+    bias: f64,
 }
 
 impl<'a, const L: usize> Remote<'a, L> {
@@ -187,9 +189,19 @@ impl<'a, const L: usize> Remote<'a, L> {
         let mut begin = Request::new(lanes);
         begin.op(Op::Begin).number(first as f64).number(lanes as f64);
         let pending = begin.clone();
-        let track = Track::new(begin, n_columns, bias);
-        let (changes, tried) = (Vec::new(), Vec::new());
-        Self { exchange, n_rows, max_squared_norm, lanes, pending, changes, track, n_curved: 0, tried }
+        Self {
+            exchange,
+            n_rows,
+            max_squared_norm,
+            lanes,
+            pending,
+            changes: Vec::new(),
+            track: Track::new(begin, n_columns),
+            tried: Vec::new(),
+            w: Block::zeros(n_columns),
+            step: Block::zeros(n_columns),
+            bias,
+        }
     }
 
     /// Sends what is pending and returns the answer.
@@ -248,6 +260,7 @@ impl<const L: usize> Passes<L> for Remote<'_, L> {
     }
 
     fn decide(&mut self, w: &Block<L>) -> Result<()> {
+        self.w = w.clone();
         self.pending.op(Op::Decide).block(w);
         self.change(Change::Point(w.clone()));
         Ok(())
@@ -257,7 +270,7 @@ impl<const L: usize> Passes<L> for Remote<'_, L> {
         self.pending.op(Op::Curvature).number(f64::from(u8::from(is_dense)));
         let ShardAnswer { mut sums, maxima } = self.ask()?;
         let read = sums.pop().unwrap_or(0.0) as usize;
-        let n = self.track.w.len();
+        let n = self.w.len();
         let expected = if is_dense { n * (n + 1) / 2 } else { n };
         if sums.len() != expected {
             return Err(Error::Shape { what: "curvatures of the shards", expected, found: sums.len() });
@@ -267,27 +280,27 @@ impl<const L: usize> Passes<L> for Remote<'_, L> {
         Ok(Curvature { gram, largest, read })
     }
 
-    fn multiply(&mut self, p: &[[f64; L]], length: Option<&[f64; L]>, out: &mut Block<L>) -> Result<usize> {
-        self.pending.op(Op::Multiply).number(f64::from(u8::from(length.is_none())));
-        self.pending.lanes(length.unwrap_or(&[0.0; L])).block(p);
-        self.change(Change::Product { p: Block::from_numbers(p.as_flattened()), length: length.copied() });
+    fn multiply(&mut self, p: &[[f64; L]], _: Option<&[f64; L]>, out: &mut Block<L>) -> Result<usize> {
+        self.pending.op(Op::Multiply).block(p);
         let answer = self.ask()?;
         let mut reader = Reader::new(&answer.sums, self.lanes);
         reader.block(out)?;
         Ok(reader.number()? as usize)
     }
 
-    fn finish(&mut self, step: &Block<L>, length: &[f64; L]) -> Result<usize> {
-        self.pending.op(Op::Finish).block(step).lanes(length);
+    fn finish(&mut self, step: &Block<L>, _: &[f64; L]) -> Result<usize> {
+        self.step = step.clone();
+        self.pending.op(Op::Finish).block(step);
         self.change(Change::Finish(step.clone()));
         self.tried.clear();
-        Ok(self.n_rows - self.n_curved)
+        Ok(self.n_rows)
     }
 
-    fn advance(&mut self, lengths: &[f64; L]) -> Result<()> {
-        self.pending.op(Op::Advance).lanes(lengths);
-        self.change(Change::Advance(*lengths));
-        Ok(())
+    fn advance(&mut self, lengths: &[f64; L]) -> Result<usize> {
+        line_search::advance(&mut self.w, &self.step, lengths);
+        self.pending.op(Op::Decide).block(&self.w);
+        self.change(Change::Point(self.w.clone()));
+        Ok(self.n_rows)
     }
 }
 
@@ -301,6 +314,9 @@ impl<const L: usize> TermPasses<ShardTerms, L> for Remote<'_, L> {
             Ok::<_, Error>([reader.lanes()?, reader.lanes()?, reader.lanes()?])
         })?;
         if shift != [0.0; L] {
+            if let Some(last) = self.w.last_mut() {
+                (0..L).for_each(|l| last[l] += shift[l] / self.bias);
+            }
             self.pending.op(Op::Shift).lanes(&shift);
             self.change(Change::Shift(shift));
         }
@@ -314,9 +330,7 @@ impl<const L: usize> TermPasses<ShardTerms, L> for Remote<'_, L> {
         let mut reader = Reader::new(&answer.sums, self.lanes);
         reader.block(h)?;
         let loss = reader.lanes()?;
-        let read = reader.number()? as usize;
-        self.n_curved = reader.number()? as usize;
-        Ok(LossSums { loss, read })
+        Ok(LossSums { loss, read: reader.number()? as usize })
     }
 
     /// Asks for several halvings at once where a whole step was too long.
@@ -348,6 +362,7 @@ impl<const L: usize> TermPasses<ShardTerms, L> for Remote<'_, L> {
     }
 
     fn decide_anew(&mut self, terms: &ShardTerms, w: &Block<L>) -> Result<[[f64; L]; 2]> {
+        self.w = w.clone();
         self.pending.op(Op::DecideAnew).number(terms.sigma()).block(w);
         self.change(Change::Point(w.clone()));
         let answer = self.ask()?;

@@ -223,7 +223,6 @@ impl<'a, const L: usize> Side<'a, L> {
                 self.state.decide(&self.vector)?;
             }
             Op::Shift => self.state.shift(&reader.lanes()?),
-            Op::Advance => self.state.advance(&reader.lanes()?)?,
             Op::Slopes | Op::Evaluate | Op::EvaluateQuietly | Op::Losses | Op::DecideAnew => {
                 self.run_with_terms(op, reader, answer)?;
             }
@@ -237,26 +236,15 @@ impl<'a, const L: usize> Side<'a, L> {
                 answer.sums.push(found.read as f64);
             }
             Op::Multiply => {
-                let is_first = reader.number()? != 0.0;
-                let length = reader.lanes()?;
                 let mut out = Block::zeros(self.vector.len());
                 reader.block(&mut self.vector)?;
-                let length = (!is_first).then_some(&length);
-                let read = self.state.multiply(&self.vector, length, &mut out)?;
+                let read = self.state.multiply(&self.vector, None, &mut out)?;
                 answer.block(&out, self.lanes);
                 answer.sums.push(read as f64);
             }
-            Op::Resume => {
-                reader.block(&mut self.vector)?;
-                let RowState { sweep, step_z, product_z, .. } = &mut self.state;
-                sweep.decisions(&self.vector, step_z);
-                reader.block(&mut self.vector)?;
-                sweep.decisions(&self.vector, product_z);
-            }
             Op::Finish => {
                 reader.block(&mut self.vector)?;
-                let length = reader.lanes()?;
-                self.state.finish(&self.vector, &length)?;
+                self.state.sweep.decisions(&self.vector, &mut self.state.step_z);
             }
             Op::TakeSlopes => self.corners.alpha = Arc::new(self.state.alpha(&self.corners.y)),
             Op::Corners => {
@@ -395,8 +383,7 @@ impl Ask<'_, '_, '_> {
                 if *op == Op::Evaluate {
                     answer.block(vector, *lanes);
                     answer.lanes(&found.loss, *lanes);
-                    let curved = state.curvature.iter().filter(|bend| **bend != [0.0; L]).count();
-                    answer.sums.extend([found.read as f64, curved as f64]);
+                    answer.sums.push(found.read as f64);
                 }
             }
         }

@@ -154,13 +154,11 @@ fn lost_shards_come_back() {
         let (quiet, rounds) = fit_over(&rows, d, 2, 1e-9, usize::MAX);
         for every in [1, 2, 3, 7] {
             let (lossy, _) = fit_over(&rows, d, 2, 1e-9, every);
-            assert_eq!(lossy.facts[0].status, Status::Converged, "{loss:?} {intercept} {every}");
-            assert!(lossy.facts[0].n_iter.abs_diff(quiet.facts[0].n_iter) <= 3);
-            let apart = weights(&quiet)[0].iter().zip(&weights(&lossy)[0]).map(|(a, b)| (a - b).powi(2));
-            let size: f64 = weights(&quiet)[0].iter().map(|w| w * w).sum();
-            // Both are within 1e-9 of the optimum: |w - w*|^2 <= 2 gap.
-            let limit = 8e-9 * quiet.facts[0].certificate.primal;
-            assert!(apart.sum::<f64>() <= limit, "{loss:?} {intercept} {every} {rounds} {size}");
+            let [quiet, lossy] = [&quiet, &lossy].map(|found| {
+                let facts = &found.facts[0];
+                (weights(found), found.intercepts[0], facts.certificate, facts.n_iter, facts.status)
+            });
+            assert_eq!(lossy, quiet, "{loss:?} {intercept} {every} {rounds}");
         }
     }
 }

@@ -27,14 +27,10 @@ pub enum Op {
     Curvature,
     /// Asks for a product with the Hessian.
     Multiply,
-    /// The sum of steps and the last direction of products that another shard has answered.
-    Resume,
-    /// Completes a step.
+    /// Decision values of a step.
     Finish,
     /// Asks for the losses at some lengths.
     Losses,
-    /// Goes along the step.
-    Advance,
     /// Decision values anew; asks for the terms before and after.
     DecideAnew,
     /// Dual variables become the slopes.
@@ -52,7 +48,7 @@ pub enum Op {
 }
 
 impl Op {
-    const ALL: [Self; 19] = [
+    const ALL: [Self; 17] = [
         Self::Begin,
         Self::Decide,
         Self::Shift,
@@ -61,10 +57,8 @@ impl Op {
         Self::EvaluateQuietly,
         Self::Curvature,
         Self::Multiply,
-        Self::Resume,
         Self::Finish,
         Self::Losses,
-        Self::Advance,
         Self::DecideAnew,
         Self::TakeSlopes,
         Self::Corners,

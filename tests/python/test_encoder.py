@@ -438,6 +438,37 @@ def test_streams_never_hold_the_table(tmp_path):
     assert search.C_ == LinearSVCCV(cv=2).fit(encoder.transform(many), np.tile(LATE, 10)).C_
 
 
+def test_groups_are_a_column_too(tmp_path):
+    frame = pl.concat([pl.DataFrame({**FLIGHTS, "late": LATE}, strict=False)] * 10)
+    frame = frame.with_columns(pl.Series("day", [f"day {k // 4}" for k in range(80)]))
+    encoder = TableEncoder(KINDS).fit(frame)
+    stream = encoder.stream(frame, target="late", groups="day")
+    X, y, weight, groups = stream.collect()
+    assert weight is None
+    assert groups.tolist() == frame["day"].to_list()
+    expected = LinearSVCCV(cv=3).fit(X, y, groups=groups)
+    assert LinearSVCCV(cv=3).fit(stream).search_.scores.tolist() == expected.search_.scores.tolist()
+    assert expected.search_.scores.tolist() != LinearSVCCV(cv=3).fit(X, y).search_.scores.tolist()
+    assert hinge.select_C(stream, cv=3).scores.tolist() == expected.search_.scores.tolist()
+    with pytest.raises(ValueError, match="groups must be None: the stream has its own, the column 'day'"):
+        LinearSVCCV(cv=3).fit(stream, groups=groups)
+    with pytest.raises(ValueError, match="groups must be None for a store, which keeps none, got 'day'"):
+        hinge.BlockStore.build(stream, tmp_path / "rows.store")
+    with pytest.raises(ValueError, match="column 'carrier', row 3: the group is missing"):
+        encoder.stream(frame, target="late", groups="carrier").collect()
+
+
+def test_dense_output_has_names_where_it_is_asked_for():
+    frame = pd.DataFrame({"carrier": ["AA", "DL"], "distance": [1.5, 0.0]})
+    encoder = TableEncoder(numbering="counted", sparse_output=False).set_output(transform="pandas")
+    found = encoder.fit_transform(frame)
+    assert found.columns.tolist() == ["carrier_AA", "carrier_DL", "distance"]
+    assert found.to_numpy().tolist() == [[1, 0, 1.5], [0, 1, 0]]
+    assert encoder.set_output(transform="default").transform(frame).dtype == np.float32
+    hashed = TableEncoder(n_features=8, sparse_output=False).fit(frame)
+    assert (hashed.transform(frame) == hashed.set_params(sparse_output=True).transform(frame).toarray()).all()
+
+
 def test_it_is_a_transformer_of_scikit_learn():
     frame = pd.DataFrame({name: FLIGHTS[name] * 5 for name in ("carrier", "stops", "review")})
     labels = np.tile(LATE, 5)

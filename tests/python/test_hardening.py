@@ -18,6 +18,7 @@ SCRIPTS = {
     "overlapping intervals": ("overlap.py", "--minutes", "0.05"),
     "broken matrices": ("triples.py", "--cases", "1500"),
     "hostile tables": ("tables.py", "--cases", "800"),
+    "workers of a cluster": ("cluster.py", "--kills", "1", "--clients", "0", "--rows", "3000"),
     "budgets of memory": ("memory.py", "--step", "0", "--shapes", "1"),
 }
 

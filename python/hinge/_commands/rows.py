@@ -49,7 +49,7 @@ def _encoded(plan: Plan) -> tuple[Any, Any]:
     if not plan.is_quiet:
         for name, kind in plan.encoder.kinds_.items():
             show(f"{name}: {kind}")
-    X, y, _ = plan.encoder.stream(plan.data, target=plan.label).collect()
+    X, y, _, _ = plan.encoder.stream(plan.data, target=plan.label).collect()
     return X, y
 
 

@@ -625,7 +625,8 @@ impl<'a, R: Passes<L>, const L: usize> Newton<'a, R, L> {
         let rows = &mut self.rows;
         let lengths = line_search::lengths(c, &rays, |lengths| rows.losses(objective, lengths))?;
         line_search::advance(&mut self.w, &self.step, &lengths);
-        self.rows.advance(&lengths)?;
+        let read = self.rows.advance(&lengths)?;
+        self.count(read);
         self.is_evaluated = false;
         Ok(lengths.map(|length| length > 0.0))
     }

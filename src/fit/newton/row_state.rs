@@ -61,9 +61,9 @@ pub trait Passes<const L: usize> {
     /// returns the number of rows read.
     #[allow(clippy::missing_errors_doc)]
     fn finish(&mut self, step: &Block<L>, length: &[f64; L]) -> Result<usize>;
-    /// Goes so many steps.
+    /// Goes so many steps; returns the number of rows read.
     #[allow(clippy::missing_errors_doc)]
-    fn advance(&mut self, lengths: &[f64; L]) -> Result<()>;
+    fn advance(&mut self, lengths: &[f64; L]) -> Result<usize>;
 }
 
 /// What is asked of rows about the terms `O` of an objective.
@@ -191,9 +191,9 @@ impl<const L: usize> Passes<L> for RowState<'_, L> {
         Ok(Finish { step, length, curvature, product_z }.run(sweep, step_z))
     }
 
-    fn advance(&mut self, lengths: &[f64; L]) -> Result<()> {
+    fn advance(&mut self, lengths: &[f64; L]) -> Result<usize> {
         line_search::advance(&mut self.z, &self.step_z, lengths);
-        Ok(())
+        Ok(0)
     }
 }
 
