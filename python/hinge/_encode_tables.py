@@ -122,8 +122,9 @@ def batches_of(source: Any) -> Iterator[_native.TableBatch]:
 def _stream(source: Any) -> Iterator[_native.TableBatch] | None:
     """The batches of an Arrow stream; None for a pandas frame without pyarrow."""
     _check_names(getattr(source, "column_names", getattr(source, "columns", ())))
+    nulls = _null_columns(source)
     try:
-        capsule = source.__arrow_c_stream__()
+        capsule = (source.drop(nulls) if nulls else source).__arrow_c_stream__()
     except ImportError:
         if _is_frame(source):
             return None
@@ -131,7 +132,20 @@ def _stream(source: Any) -> Iterator[_native.TableBatch] | None:
     except (ValueError, TypeError, OverflowError, NotImplementedError) as error:  # values that Arrow does not have
         kind = TypeError if isinstance(error, TypeError) else ValueError
         raise kind(f"the table cannot be read: {error}") from error
-    return iter(_native.TableReader(capsule))
+    batches = iter(_native.TableReader(capsule))
+    return (batch.with_missing(nulls) for batch in batches) if nulls else batches
+
+
+def _null_columns(source: Any) -> list[str]:
+    """The columns of a polars frame that have nothing but nulls and no type, if it has others.
+
+    Polars hands over a buffer with them, which Arrow does not allow.
+    """
+    schema = getattr(source, "schema", None)
+    if not isinstance(schema, Mapping) or not hasattr(source, "drop"):
+        return []
+    nulls = [name for name, kind in schema.items() if str(kind) == "Null"]
+    return nulls if len(nulls) < len(schema) else []
 
 
 def _numbered(batches: Iterable[Any]) -> Iterator[_native.TableBatch]:

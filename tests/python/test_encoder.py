@@ -438,6 +438,15 @@ def test_streams_never_hold_the_table(tmp_path):
     assert search.C_ == LinearSVCCV(cv=2).fit(encoder.transform(many), np.tile(LATE, 10)).C_
 
 
+def test_polars_columns_without_a_type_are_missing_values():
+    frame = pl.DataFrame({"carrier": ["AA", "DL"], "gate": [None, None]})
+    encoder = TableEncoder(numbering="counted")
+    assert encoder.fit_transform(frame).toarray().tolist() == [[1, 0, 1], [0, 1, 1]]
+    typed = frame.with_columns(gate=pl.Series([1.5, None]))
+    encoder = TableEncoder(numbering="counted").fit(typed)
+    assert encoder.transform(frame).toarray().tolist() == [[1, 0, 0, 1], [0, 1, 0, 1]]
+
+
 def test_groups_are_a_column_too(tmp_path):
     frame = pl.concat([pl.DataFrame({**FLIGHTS, "late": LATE}, strict=False)] * 10)
     frame = frame.with_columns(pl.Series("day", [f"day {k // 4}" for k in range(80)]))
