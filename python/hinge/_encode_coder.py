@@ -199,17 +199,17 @@ class EncodedStream:
         The table itself is never whole in memory.
         """
         columns = ((self.target, _labels), (self.sample_weight, _weights), (self.groups, _groups))
-        read = [(name, values_of, list[np.ndarray]()) for name, values_of in columns if name is not None]
+        pieces: tuple[list[np.ndarray], ...] = ([], [], [])
 
         def batches() -> Iterator[Any]:
             for batch in self._table.batches():
-                for name, values_of, found in read:
-                    found.append(values_of(batch, name))
+                for found, (name, values_of) in zip(pieces, columns, strict=True):
+                    if name is not None:
+                        found.append(values_of(batch, name))
                 yield batch
 
         X = self._coder.transform(batches(), self._n_threads)
-        whole = {name: np.concatenate(found) for name, _, found in read if found}
-        y, weights, groups = (whole.get(name) if name is not None else None for name, _ in columns)
+        y, weights, groups = (np.concatenate(found) if found else None for found in pieces)
         return X, y, weights, groups
 
 

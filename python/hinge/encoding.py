@@ -254,15 +254,14 @@ class TableEncoder(Versioned, TransformerMixin, BaseEstimator):
         self.n_features_in_ = len(self._coder.reads)
 
     def _transformed(self, table: Table) -> Any:
-        is_sparse = checked(self, vars(self)).sparse_output
         if is_dask_frame(table.source):
             from hinge._dask_tables import encoded
 
-            return encoded(self._coder, table.source, is_sparse=is_sparse)
+            return encoded(self._coder, table.source, is_sparse=self.sparse_output)
         X = self._coder.transform(table.batches(), self._threads())
         if self._coder.drift is not None:
             self.drift_ = self._coder.drift_counts()
-        return X if is_sparse else X.toarray()
+        return X if self.sparse_output else X.toarray()
 
     def _threads(self) -> int:
         return _threads.threads(self.n_jobs)

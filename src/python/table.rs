@@ -270,14 +270,25 @@ impl Default for Strings {
     }
 }
 
-impl Strings {
-    fn push(&mut self, text: &str) {
-        memory::extend_from_slice(&mut self.text, text.as_bytes());
-        memory::push(&mut self.ends, self.text.len() as i64);
+impl<T> Column<Vec<T>> {
+    fn push(&mut self, value: T, is_there: bool) {
+        memory::push(&mut self.values, value);
+        self.is_there.append(is_there);
     }
 }
 
 impl Column<Strings> {
+    fn push(&mut self, text: &str, is_there: bool) {
+        memory::extend_from_slice(&mut self.values.text, text.as_bytes());
+        memory::push(&mut self.values.ends, self.values.text.len() as i64);
+        self.is_there.append(is_there);
+    }
+
+    /// Where the next string begins, counted in strings.
+    fn len(&self) -> i64 {
+        self.values.ends.len() as i64 - 1
+    }
+
     fn finish(mut self) -> Result<LargeStringArray, ArrowError> {
         let Strings { text, ends } = self.values;
         LargeStringArray::try_new(OffsetBuffer::new(ends.into()), text.into(), self.is_there.finish())
@@ -306,14 +317,8 @@ impl Builder {
                 return self.push(cell);
             }
             (_, Cell::Missing) => self.push_missing(),
-            (Self::Text(column), Cell::Text(text)) => {
-                column.values.push(text);
-                column.is_there.append(true);
-            }
-            (Self::Whole(column), Cell::Whole(value)) => {
-                memory::push(&mut column.values, value);
-                column.is_there.append(true);
-            }
+            (Self::Text(column), Cell::Text(text)) => column.push(text, true),
+            (Self::Whole(column), Cell::Whole(value)) => column.push(value, true),
             (Self::Whole(column), Cell::Real(_)) => {
                 let mut numbers = memory::with_capacity(column.values.len() + 1);
                 numbers.extend(column.values.iter().map(|value| *value as f64));
@@ -321,22 +326,12 @@ impl Builder {
                 *self = Self::Real(Column { values: numbers, is_there });
                 return self.push(cell);
             }
-            (Self::Real(column), Cell::Real(value)) => {
-                memory::push(&mut column.values, value);
-                column.is_there.append(true);
-            }
-            (Self::Real(_), Cell::Whole(value)) => return self.push(Cell::Real(value as f64)),
-            (Self::Truth(column), Cell::Truth(value)) => {
-                memory::push(&mut column.values, value);
-                column.is_there.append(true);
-            }
+            (Self::Real(column), Cell::Real(value)) => column.push(value, true),
+            (Self::Real(column), Cell::Whole(value)) => column.push(value as f64, true),
+            (Self::Truth(column), Cell::Truth(value)) => column.push(value, true),
             (Self::Lists(lists, items), Cell::Strings(strings)) => {
-                for text in strings {
-                    items.values.push(text.unwrap_or_default());
-                    items.is_there.append(text.is_some());
-                }
-                memory::push(&mut lists.values, items.values.ends.len() as i64 - 1);
-                lists.is_there.append(true);
+                strings.iter().for_each(|text| items.push(text.unwrap_or_default(), text.is_some()));
+                lists.push(items.len(), true);
             }
             (_, cell) => {
                 return Err(format!(
@@ -350,33 +345,14 @@ impl Builder {
     }
 
     fn push_missing(&mut self) {
-        let is_there = match self {
-            Self::Nothing(n) => {
-                *n += 1;
-                return;
-            }
-            Self::Text(column) => {
-                column.values.push("");
-                &mut column.is_there
-            }
-            Self::Whole(column) => {
-                memory::push(&mut column.values, 0);
-                &mut column.is_there
-            }
-            Self::Real(column) => {
-                memory::push(&mut column.values, 0.0);
-                &mut column.is_there
-            }
-            Self::Truth(column) => {
-                memory::push(&mut column.values, false);
-                &mut column.is_there
-            }
-            Self::Lists(lists, items) => {
-                memory::push(&mut lists.values, items.values.ends.len() as i64 - 1);
-                &mut lists.is_there
-            }
-        };
-        is_there.append(false);
+        match self {
+            Self::Nothing(n) => *n += 1,
+            Self::Text(column) => column.push("", false),
+            Self::Whole(column) => column.push(0, false),
+            Self::Real(column) => column.push(0.0, false),
+            Self::Truth(column) => column.push(false, false),
+            Self::Lists(lists, items) => lists.push(items.len(), false),
+        }
     }
 
     fn of(cell: Cell<'_>) -> Self {

@@ -3,6 +3,7 @@
 A child that dies is a failure of the case at hand, and the next one goes on behind it.
 """
 
+import argparse
 import json
 import mmap
 import os
@@ -13,11 +14,37 @@ import sys
 import tempfile
 import time
 import traceback
+import warnings
 from collections import Counter
 
 CHUNK = 4000  # cases of a child
 SECONDS = 20  # of one case
 ROOM = 3 << 30  # bytes of address space
+
+
+def asked_for(about, ways, cases):
+    """The command line of a script that tries so many cases by default, of one or of all ways."""
+    parser = argparse.ArgumentParser(description=about.split("\n\n")[0])
+    parser.add_argument("--cases", type=int, default=cases)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--only", choices=list(ways))
+    parser.add_argument("--messages", action="store_true", help="print every kind of refusal and how often it was")
+    return parser.parse_args()
+
+
+def load_all_names(package):
+    """Load all names of a package before children are made, and be silent from now on."""
+    for name in package.__all__:
+        getattr(package, name)
+    warnings.simplefilter("ignore")
+
+
+def ends(total, asked, names):
+    """How often each of ``names`` was counted, in words; with ``--messages`` everything that was is printed."""
+    if asked.messages:
+        for name, n in sorted(total.items(), key=lambda item: -item[1]):
+            print(f"{n:8} {name}")
+    return ", ".join(f"{total[name]} {name}" for name in names)
 
 
 class Run:

@@ -13,7 +13,6 @@ Cases run in child processes of 3 GB, 20 seconds at most for each. Where one die
 read or made without this package in another process: if that dies too, it is counted apart, as pyarrow's.
 """
 
-import argparse
 import contextlib
 import gzip
 import io
@@ -42,7 +41,7 @@ import pyarrow.feather
 import pyarrow.json
 import pyarrow.parquet
 import scipy.sparse as sp
-from children import Run
+from children import Run, asked_for, ends, load_all_names
 from hinge import _native
 from hinge._encode_coder import Coder
 from hinge._estimator_parts import parts_of
@@ -908,15 +907,8 @@ def is_others(seed, only):
 
 def main():
     global FOLDER
-    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
-    parser.add_argument("--cases", type=int, default=20_000)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--only", choices=list(WAYS))
-    parser.add_argument("--messages", action="store_true", help="print every kind of refusal and how often it was")
-    asked = parser.parse_args()
-    for name in hinge.__all__:
-        getattr(hinge, name)
-    warnings.simplefilter("ignore")
+    asked = asked_for(__doc__, WAYS, 20_000)
+    load_all_names(hinge)
     start = time.monotonic()
     with tempfile.TemporaryDirectory() as FOLDER:
         run = Run(lambda seed, counts: tried(seed, asked.only, counts), asked.seed, asked.cases).run()
@@ -924,14 +916,9 @@ def main():
     others = sum(is_others(seed, asked.only) for seed in run.deaths)
     deaths = len(run.deaths) - others
     failures = total["failures"] + deaths
-    if asked.messages:
-        for name, n in sorted(total.items(), key=lambda item: -item[1]):
-            print(f"{n:8} {name}")
-    ends = ", ".join(f"{total[name]} {name}" for name in ("taken", "refused", "no memory", "no frame"))
-    print(
-        f"{asked.cases} cases in {time.monotonic() - start:.0f} s: {ends}; {others} deaths of pyarrow alone, ", end=""
-    )
-    print(f"{deaths} others, {failures} failures")
+    counted = ends(total, asked, ("taken", "refused", "no memory", "no frame"))
+    print(f"{asked.cases} cases in {time.monotonic() - start:.0f} s: {counted}; ", end="")
+    print(f"{others} deaths of pyarrow alone, {deaths} others, {failures} failures")
     raise SystemExit(failures > 0)
 
 

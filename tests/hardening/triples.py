@@ -11,11 +11,9 @@ that are too large, an OSError never. Cases run in child processes of 3 GB, 20 s
 dies is a failure, and the next one goes on behind the case that killed it.
 """
 
-import argparse
 import re
 import tempfile
 import time
-import warnings
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
@@ -23,7 +21,7 @@ from pathlib import Path
 import hinge
 import numpy as np
 import scipy.sparse as sp
-from children import Run
+from children import Run, asked_for, ends, load_all_names
 from hinge import _native
 
 NUMBERS = [0, 1, -1, 2, 127, 128, 255, 256, 2**31 - 1, -(2**31), 2**31, 2**32 - 1, 2**32, 2**62, 2**63 - 1, -(2**63)]
@@ -444,24 +442,14 @@ def says_why(text):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
-    parser.add_argument("--cases", type=int, default=200_000)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--only", choices=list(WAYS))
-    parser.add_argument("--messages", action="store_true", help="print every kind of refusal and how often it was")
-    asked = parser.parse_args()
-    for name in hinge.__all__:
-        getattr(hinge, name)
-    warnings.simplefilter("ignore")
+    asked = asked_for(__doc__, WAYS, 200_000)
+    load_all_names(hinge)
     start = time.monotonic()
     run = Run(lambda seed, counts: tried(seed, asked.only, counts), asked.seed, asked.cases).run()
     total, deaths = run.total, len(run.deaths)
     failures = total["failures"] + deaths
-    if asked.messages:
-        for name, n in sorted(total.items(), key=lambda item: -item[1]):
-            print(f"{n:8} {name}")
-    ends = ", ".join(f"{total[name]} {name}" for name in ("taken", "refused", "no memory"))
-    print(f"{asked.cases} cases in {time.monotonic() - start:.0f} s: {ends}; {deaths} deaths, {failures} failures")
+    counted = ends(total, asked, ("taken", "refused", "no memory"))
+    print(f"{asked.cases} cases in {time.monotonic() - start:.0f} s: {counted}; {deaths} deaths, {failures} failures")
     raise SystemExit(failures > 0)
 
 
