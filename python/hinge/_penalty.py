@@ -132,8 +132,6 @@ def grid(given: Any, options: dict[str, Any]) -> list[dict[str, Any]]:
 def check_with(given: Any, loss: str) -> None:
     """Refuse what a penalty other than the squares of all weights does not go with, by the parameters' names."""
     what = "penalty='l1' or 'elasticnet', penalty_factors, positive or bounds"
-    if loss == "hinge":
-        raise ValueError(f"loss must be 'squared_hinge', 'logistic' or 'modified_huber' with {what}, got 'hinge'")
     for name, only in (("solver", "auto"), ("degree", 1)):
         if getattr(given, name, only) != only:
             raise ValueError(f"{name} must be {only!r} with {what}, got {getattr(given, name)!r}")

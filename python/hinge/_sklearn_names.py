@@ -187,6 +187,7 @@ def svc(given: SimpleNamespace) -> SimpleNamespace:
     if is_refused or (loss, dual) == ("hinge", False):
         raise ValueError(
             f"Unsupported set of arguments: penalty={penalty!r} and loss={loss!r} do not go with dual={dual!r}"
+            + ("; penalty='elasticnet' with l1_ratio=1.0 is that problem" if (penalty, loss) == ("l1", "hinge") else "")
         )
     if dual is True and given.solver == "auto":
         return SimpleNamespace(**vars(given) | {"solver": "dual_cd"})

@@ -21,7 +21,6 @@ pub use source::{Blocks, Checked, Source, Targets};
 pub use spec::{MapSpec, PresolveChoice, Spec};
 
 use crate::blocks::budget;
-use crate::fit::penalised::SMOOTH_ONLY;
 use crate::fit::{Intercept, Monitor, Solution, SolverKind, auto};
 use crate::labels::sparse::{self, SparseSolution};
 use crate::labels::{self, Classification, Labels, crammer_singer, multinomial};
@@ -287,7 +286,6 @@ impl Spec<'_> {
                 let rule = "\"ovr\" with a penalty other than 'l2', factors or bounds";
                 refuse("multi_class", "\"multinomial\"", rule)
             }
-            _ if !self.loss.is_smooth() => refuse("loss", "\"hinge\"", SMOOTH_ONLY),
             _ => Ok(()),
         }
     }

@@ -8,7 +8,7 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.optimize import minimize
+from scipy.optimize import linprog, minimize
 from sklearn.datasets import make_classification
 from sklearn.feature_selection import SelectFromModel
 from sklearn.linear_model import LogisticRegression as TheirLogistic
@@ -72,6 +72,77 @@ def test_optimum_is_that_of_a_general_solver(loss, ratio, limits):
     assert found.certificate_.dual[0] <= best * (1 + 1e-12)
     assert (w >= limits[0]).all()
     assert (w <= limits[1]).all()
+
+
+def least_hinge(X, y, C: float, factors: np.ndarray, bounds: list[tuple[float, float]]) -> float:
+    """The optimum of the hinge with absolute values, a linear program of positive and negative parts and slacks."""
+    n, d = X.shape
+    costs = np.concatenate([factors, factors, [0.0], np.full(n, C)])
+    rows = np.hstack([-y[:, None] * X, y[:, None] * X, -y[:, None].astype(float), -np.eye(n)])
+    limits = [(0, max(hi, 0)) for _, hi in bounds] + [(0, max(-lo, 0)) for lo, _ in bounds]
+    found = linprog(costs, rows, -np.ones(n), bounds=[*limits, (None, None), *[(0, None)] * n], method="highs")
+    assert found.status == 0
+    return found.fun
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.integers(4, 60),
+    st.integers(1, 10),
+    st.integers(0, 10**6),
+    st.floats(1e-2, 1e2),
+    st.sampled_from([(-np.inf, np.inf), (0.0, np.inf), (-0.05, 0.1)]),
+    st.booleans(),
+)
+def test_the_hinge_with_absolute_values_is_a_linear_program(n, d, seed, C, limits, is_sparse):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, d))
+    X = np.where(rng.random((n, d)) < 0.4, X, 0.0) if is_sparse else X
+    y = np.where(rng.random(n) < 0.5, 1, -1)
+    y[:2] = (1, -1)
+    factors = rng.uniform(0.5, 2.0, d)
+    given = {"penalty": "elasticnet", "l1_ratio": 1.0, "penalty_factors": factors, "bounds": limits}
+    found = hinge.LinearSVC(C=C, loss="hinge", tol=1e-6, max_iter=5000, **given)
+    found.fit(sp.csr_matrix(X) if is_sparse else X, y)
+    best = least_hinge(X, y, C, factors, [limits] * d)
+    proof = found.certificate_
+    assert proof.status[0] == "converged"
+    assert proof.dual[0] <= best * (1 + 1e-9)
+    assert best * (1 - 1e-9) <= proof.primal[0] <= best * (1 + 1e-5)
+    w = found.coef_[0]
+    value = factors @ np.abs(w) + C * np.maximum(0.0, 1.0 - y * (X @ w + found.intercept_[0])).sum()
+    assert proof.primal[0] == pytest.approx(value, rel=1e-12)
+    assert (w >= limits[0]).all()
+    assert (w <= limits[1]).all()
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("C", [1e-3, 0.1, 10.0])
+def test_the_hinge_with_factors_is_that_of_scaled_columns(C, fit_intercept):
+    X, y = data(300, 20)
+    factors = np.geomspace(0.1, 10.0, 20)
+    given = {"C": C, "loss": "hinge", "tol": 1e-8, "max_iter": 10_000, "fit_intercept": fit_intercept}
+    found = hinge.LinearSVC(penalty_factors=factors, **given).fit(X, y)
+    scaled = hinge.LinearSVC(**given).fit(X / np.sqrt(factors), y)
+    assert found.certificate_.solver[0] == "working_set"
+    assert found.certificate_.primal[0] == pytest.approx(scaled.certificate_.primal[0], rel=2e-8)
+    weights = scaled.coef_ / np.sqrt(factors)
+    np.testing.assert_allclose(found.coef_, weights, atol=2e-3 * np.abs(weights).max())
+
+
+def test_the_hinge_is_searched_from_where_weights_leave_zero():
+    X, y = data(200, 30)
+    given = {"loss": "hinge", "penalty": "elasticnet", "l1_ratio": 1.0}
+    found = hinge.select_C(X, y, cv=4, C_max=10.0, keep_coefs=True, **given)
+    assert (found.n_nonzero[0] == 0).all()
+    assert (found.n_nonzero[1] > 0).any()
+    assert found.converged.all()
+    for k in (1, len(found.Cs) // 2, -1):
+        for fold, (train, _) in enumerate(hinge_splits(y, 4)):
+            cold = hinge.LinearSVC(C=found.Cs[k], tol=1e-3, **given).fit(X[train], y[train])
+            value = found.objective[k, fold, 0]
+            assert value <= cold.certificate_.primal[0] * (1 + 1e-3)
+            assert value >= cold.certificate_.dual[0] * (1 - 1e-12)
 
 
 @settings(max_examples=60, deadline=None)
@@ -283,7 +354,7 @@ def test_sparse_models_are_saved_served_and_selected_from(tmp_path):
         ({"penalty": "l1", "degree": 2}, "degree must be 1"),
         ({"penalty": "l1", "multi_class": "crammer_singer"}, "multi_class must be 'ovr'"),
         ({"penalty": "l1", "presolve": True}, "presolve must be 'auto' or False"),
-        ({"positive": True, "loss": "hinge"}, "loss must be 'squared_hinge'"),
+        ({"penalty": "l1", "loss": "hinge"}, "l1_ratio=1.0 is that problem"),
         ({"positive": True, "bounds": (0, 1)}, "bounds must be None"),
     ],
 )

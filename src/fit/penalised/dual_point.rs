@@ -12,9 +12,9 @@
 
 use super::PenalisedProblem;
 use super::newton::Losses;
+use super::smooth::SmoothTerms;
 use crate::fit::problem::Certificate;
 use crate::fit::sweep::sum;
-use crate::loss::Loss;
 
 /// What rounding may have done to the slope along a column.
 pub type Blur<'a> = &'a (dyn Fn(usize) -> f64 + Sync);
@@ -47,9 +47,9 @@ pub fn conjugates(problem: &PenalisedProblem<'_>, v: &[f64], scale: f64, blur: B
 
 /// Primal and dual value of the present weights, up to rounding. `slope` has the slopes of the losses along
 /// all columns, which on free columns must be as good as zero.
-pub fn certificate<L: Loss>(
+pub fn certificate<S: SmoothTerms>(
     problem: &PenalisedProblem<'_>,
-    loss: L,
+    smooth: &S,
     losses: &Losses,
     slope: &[f64],
     w: &[f64],
@@ -57,8 +57,7 @@ pub fn certificate<L: Loss>(
     let v: Vec<f64> = slope.iter().map(|s| -s).collect();
     let scale = scale(problem, &v, &|_| 0.0) * (1.0 - 4.0 * f64::EPSILON);
     let [terms] = sum(losses.slope.len(), |i| {
-        let cost = problem.cost[i];
-        [if cost > 0.0 { loss.dual_term_closely(cost, scale * losses.slope[i].abs()) } else { 0.0 }]
+        [if problem.cost[i] > 0.0 { smooth.dual_term(i, scale * losses.slope[i].abs()) } else { 0.0 }]
     });
     let [conjugates, _] = conjugates(problem, &v, scale, &|_| 0.0);
     Certificate { primal: losses.value + super::penalty(problem.terms, w), dual: terms - conjugates }

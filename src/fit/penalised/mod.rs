@@ -1,5 +1,5 @@
 //! Fits with a penalty on the absolute values of the weights, with bounds, or with a factor for each column
-//! ([`crate::penalty`]), for smooth losses:
+//! ([`crate::penalty`]):
 //!
 //! ```text
 //! min over w      sum_j p_j(w_j) + sum_i c_i xi(y_i z_i),     z = X w,    p_j(w) = l1_j |w| + l2_j/2 w^2
@@ -17,6 +17,8 @@
 //! are the proximal Newton steps of Yuan, Ho, Lin: An Improved GLMNET for L1-regularized Logistic Regression
 //! (JMLR 13, 2012), on the working sets of Massias, Gramfort, Salmon: Celer (ICML 2018).
 //!
+//! The hinge, which has a corner, is met by a sequence of smooth terms ([`hinge`]).
+//!
 //! The answer is proved in spite of rounding ([`proof`]), as that of every other solver.
 //!
 //! Memory: the copy of the data by columns, three vectors of columns and eight of rows, and for the matrix
@@ -24,23 +26,27 @@
 
 pub mod dual_point;
 pub mod gram;
+pub mod hinge;
 pub mod newton;
 pub mod proof;
 pub mod quadratic;
+pub mod smooth;
 pub mod start;
 pub mod working_set;
 
 use super::monitor::{Monitor, Progress};
+use super::objective::Weighted;
 use super::params::{Params, WORKING_SET};
 use super::problem::{Certificate, Status};
 use super::routes;
 use super::sweep::sum;
 use crate::loss::{Loss, LossKind, with_smooth_loss};
 use crate::matrix::columns::Columns;
+use crate::memory::CollectLarge;
 use crate::penalty::Term;
 use crate::{Error, Result, memory, parallel};
 use newton::{Losses, NOISE, NewtonSteps};
-use proof::SlopeSums;
+use smooth::SmoothTerms;
 use working_set::WorkingSet;
 
 /// Columns whose slopes one task computes.
@@ -79,7 +85,7 @@ pub struct PenalisedSolution {
 /// Fits to the relative duality gap `params.tol`, from the weights of `start` or from zero.
 ///
 /// # Errors
-/// [`Error::Parameter`] for a loss that is not smooth, [`Error::Cancelled`] and [`Error::Overflow`].
+/// [`Error::Cancelled`] and [`Error::Overflow`].
 pub fn solve(
     problem: &PenalisedProblem<'_>,
     loss: LossKind,
@@ -88,13 +94,9 @@ pub fn solve(
     monitor: &dyn Monitor,
 ) -> Result<PenalisedSolution> {
     with_smooth_loss!(loss, loss => solve_smooth(problem, loss, params, start, monitor), else {
-        Err(Error::Parameter { name: "loss", value: "\"hinge\"".into(), rule: SMOOTH_ONLY })
+        hinge::solve(problem, params, start, monitor)
     })
 }
-
-/// Which losses go with a penalty other than the square.
-pub const SMOOTH_ONLY: &str = "\"squared_hinge\", \"logistic\" or \"modified_huber\" with penalty=\"l1\" or \
-                               \"elasticnet\", penalty_factors, positive or bounds: the hinge has a kink";
 
 /// Slopes `sum_i g_i x_ij` of the columns `list`.
 pub fn slopes(columns: &Columns, list: &[u32], g: &[f64], out: &mut [f64]) {
@@ -120,6 +122,47 @@ pub fn penalty(terms: &[Term], w: &[f64]) -> f64 {
     total
 }
 
+/// What is known at the weights with which a round begins.
+pub(super) struct RoundStart {
+    losses: Losses,
+    /// Slopes of the losses along all columns.
+    slope: Vec<f64>,
+    /// Values up to rounding.
+    rough: Certificate,
+}
+
+impl RoundStart {
+    /// Moves the free columns to their optimum and looks around.
+    fn of<S: SmoothTerms>(
+        steps: &mut NewtonSteps<'_, S>,
+        working: &WorkingSet,
+        w: &mut [f64],
+    ) -> Result<Self> {
+        let problem = steps.problem;
+        let losses = Losses::at(problem, steps.smooth, decisions(problem.columns, w));
+        check_finite(problem, losses.value + penalty(problem.terms, w))?;
+        let losses = steps.settle_free(working, w, losses)?;
+        let (all, mut slope): (Vec<u32>, _) = ((0..w.len() as u32).collect_large(), memory::zeros(w.len()));
+        slopes(problem.columns, &all, &losses.slope, &mut slope);
+        steps.passes += 1.0;
+        let rough = dual_point::certificate(problem, steps.smooth, &losses, &slope, w);
+        Ok(Self { losses, slope, rough })
+    }
+
+    /// Steps on the next working set.
+    fn go_on<S: SmoothTerms>(
+        self,
+        steps: &mut NewtonSteps<'_, S>,
+        working: &mut WorkingSet,
+        w: &mut [f64],
+    ) -> Result<()> {
+        working.choose(steps.problem, w, &self.slope);
+        let room = self.rough.primal - self.rough.dual;
+        let target = routes::WORKING_SET_AIM * room.min(self.rough.primal).max(0.0);
+        steps.minimise(w, self.losses, &working.columns, target).map(|_| ())
+    }
+}
+
 fn solve_smooth<L: Loss>(
     problem: &PenalisedProblem<'_>,
     loss: L,
@@ -127,42 +170,24 @@ fn solve_smooth<L: Loss>(
     start: Option<&[f64]>,
     monitor: &dyn Monitor,
 ) -> Result<PenalisedSolution> {
-    let d = problem.columns.len();
-    let mut w = start.map_or_else(|| memory::zeros(d), memory::copy);
-    w.iter_mut().zip(problem.terms).for_each(|(w, term)| *w = term.clip(*w));
-    let all: Vec<u32> = (0..d as u32).collect();
-    let mut steps = NewtonSteps::new(problem, loss, params.max_iter, monitor);
+    let mut w = first_weights(problem, start);
+    let smooth = Weighted { loss, y: problem.y, cost: problem.cost };
+    let mut steps = NewtonSteps::new(problem, &smooth, params.max_iter, monitor);
     let mut working = WorkingSet::new(problem.terms);
-    let (mut slope, mut passes) = (memory::zeros(d), 0.0);
     let (mut best_gap, mut best_primal) = (f64::INFINITY, f64::INFINITY);
     let (status, certificate) = loop {
-        let losses = Losses::at(problem, loss, decisions(problem.columns, &w));
-        check_finite(problem, losses.value + penalty(problem.terms, &w))?;
-        let losses = steps.settle_free(&working, &mut w, losses)?;
-        slopes(problem.columns, &all, &losses.slope, &mut slope);
-        monitor.poll()?;
-        passes += 1.0;
-        let rough = dual_point::certificate(problem, loss, &losses, &slope, &w);
-        let mut gap = rough.relative_gap();
-        monitor.observe(&Progress {
-            solver: WORKING_SET,
-            iteration: steps.taken,
-            accuracy: gap,
-            search: None,
-        });
+        let here = RoundStart::of(&mut steps, &working, &mut w)?;
+        steps.poll()?;
+        let mut gap = here.rough.relative_gap();
+        observe(monitor, steps.taken, gap);
         let is_over = steps.taken >= params.max_iter;
         // Rounds that lower neither the gap nor the objective have met the limit of double precision. A set
         // of few columns may be done, and the objective lower, without a better bound.
-        let is_lower = rough.primal < best_primal * (1.0 - NOISE);
+        let is_lower = here.rough.primal < best_primal * (1.0 - NOISE);
         let is_stuck = steps.is_stuck && gap >= best_gap && !is_lower;
         if gap <= params.tol || is_over || is_stuck {
-            let is_close_enough = gap <= params.tol;
-            let mut proven = proof::certificate(problem, loss, &losses, &w, SlopeSums::Plain);
-            passes += 1.0;
-            if is_close_enough && proven.relative_gap() > params.tol {
-                proven = proof::certificate(problem, loss, &losses, &w, SlopeSums::Close);
-                passes += 2.0;
-            }
+            let (proven, passes) = proof::to_tolerance(problem, loss, &here.losses, &w, (gap, params.tol));
+            steps.passes += passes;
             gap = proven.relative_gap();
             if gap <= params.tol {
                 break (Status::Converged, proven);
@@ -174,15 +199,22 @@ fn solve_smooth<L: Loss>(
         if gap > 0.5 * best_gap {
             steps.go_further();
         }
-        (best_gap, best_primal) = (best_gap.min(gap), best_primal.min(rough.primal));
-        working.choose(problem, &w, &slope);
-        let room = rough.primal - rough.dual;
-        let target = routes::WORKING_SET_AIM * room.min(rough.primal).max(0.0);
-        steps.minimise(&mut w, losses, &working.columns, target)?;
+        (best_gap, best_primal) = (best_gap.min(gap), best_primal.min(here.rough.primal));
+        here.go_on(&mut steps, &mut working, &mut w)?;
     };
-    passes += steps.passes;
     let penalty = penalty(problem.terms, &w);
-    Ok(PenalisedSolution { w, certificate, penalty, status, n_iter: steps.taken, passes })
+    Ok(PenalisedSolution { w, certificate, penalty, status, n_iter: steps.taken, passes: steps.passes })
+}
+
+/// The weights of `start` within their bounds, or those nearest to zero.
+fn first_weights(problem: &PenalisedProblem<'_>, start: Option<&[f64]>) -> Vec<f64> {
+    let mut w = start.map_or_else(|| memory::zeros(problem.columns.len()), memory::copy);
+    w.iter_mut().zip(problem.terms).for_each(|(w, term)| *w = term.clip(*w));
+    w
+}
+
+fn observe(monitor: &dyn Monitor, iteration: usize, accuracy: f64) {
+    monitor.observe(&Progress { solver: WORKING_SET, iteration, accuracy, search: None });
 }
 
 /// Refuses an objective that is not a number.

@@ -3,13 +3,13 @@
 
 use super::gram::{ModelMatrix, RowsOfSet};
 use super::quadratic::{Entries, InnerStop, QuadraticModel, descend};
+use super::smooth::SmoothTerms;
 use super::working_set::WorkingSet;
 use super::{PenalisedProblem, penalty, slopes};
 use crate::Result;
 use crate::fit::monitor::Monitor;
 use crate::fit::routes::{ENTRIES_STOP, GRAM_PRICE, GRAM_STOP};
 use crate::fit::sweep::ROW_CHUNK;
-use crate::loss::Loss;
 use crate::memory::CollectLarge;
 use crate::penalty::Term;
 use crate::{memory, parallel};
@@ -46,7 +46,7 @@ const LEAST_SHARE: f64 = 1e-6;
 /// Share of the objective that steps on the free columns may leave.
 const FREE_SHARE: f64 = 1e-13;
 
-/// The losses at given decision values.
+/// The losses, or what stands for them, at given decision values.
 pub struct Losses {
     /// Decision values.
     pub z: Vec<f64>,
@@ -59,8 +59,8 @@ pub struct Losses {
 }
 
 impl Losses {
-    /// Evaluates the losses.
-    pub fn at<L: Loss>(problem: &PenalisedProblem<'_>, loss: L, z: Vec<f64>) -> Self {
+    /// Evaluates the terms of the rows.
+    pub fn at<S: SmoothTerms>(problem: &PenalisedProblem<'_>, smooth: &S, z: Vec<f64>) -> Self {
         let n = z.len();
         let (mut slope, mut bend): (Vec<f64>, Vec<f64>) = (memory::zeros(n), memory::zeros(n));
         let mut sums: Vec<f64> = vec![0.0; n.div_ceil(ROW_CHUNK)];
@@ -69,11 +69,10 @@ impl Losses {
             let first = chunk * ROW_CHUNK;
             for k in 0..slope.len() {
                 let i = first + k;
-                let (y, c) = (problem.y[i], problem.cost[i]);
-                if c > 0.0 {
-                    let [value, derivative, curvature] = loss.all(y * z[i]);
-                    *sum += c * value;
-                    (slope[k], bend[k]) = (c * y * derivative, c * curvature);
+                if problem.cost[i] > 0.0 {
+                    let [[value], [derivative], [curvature]] = smooth.all(i, &[z[i]]);
+                    *sum += value;
+                    (slope[k], bend[k]) = (derivative, curvature);
                 }
             }
         });
@@ -82,9 +81,11 @@ impl Losses {
 }
 
 /// Newton steps, counted.
-pub struct NewtonSteps<'a, L> {
-    problem: &'a PenalisedProblem<'a>,
-    loss: L,
+pub struct NewtonSteps<'a, S> {
+    /// What is minimised: the penalties and bounds of the columns,
+    pub problem: &'a PenalisedProblem<'a>,
+    /// and the terms of the rows.
+    pub smooth: &'a S,
     monitor: &'a dyn Monitor,
     max_steps: usize,
     /// Steps taken.
@@ -101,17 +102,17 @@ pub struct NewtonSteps<'a, L> {
     share: f64,
 }
 
-impl<'a, L: Loss> NewtonSteps<'a, L> {
+impl<'a, S: SmoothTerms> NewtonSteps<'a, S> {
     /// Counts from zero.
     pub fn new(
         problem: &'a PenalisedProblem<'a>,
-        loss: L,
+        smooth: &'a S,
         max_steps: usize,
         monitor: &'a dyn Monitor,
     ) -> Self {
         Self {
             problem,
-            loss,
+            smooth,
             monitor,
             max_steps,
             taken: 0,
@@ -121,6 +122,19 @@ impl<'a, L: Loss> NewtonSteps<'a, L> {
             needs_matrix: false,
             share: ENTRIES_STOP.share,
         }
+    }
+
+    /// Whether no more steps may be taken.
+    pub fn is_over(&self) -> bool {
+        self.taken >= self.max_steps
+    }
+
+    /// As [`Monitor::poll`].
+    ///
+    /// # Errors
+    /// [`crate::Error::Cancelled`].
+    pub fn poll(&self) -> Result<()> {
+        self.monitor.poll()
     }
 
     /// Lets descents on entries go further from now on.
@@ -227,9 +241,8 @@ impl<'a, L: Loss> NewtonSteps<'a, L> {
 
     /// Curvature of the losses along a column at most.
     fn largest_curvature(&self, j: usize) -> f64 {
-        let cost = self.problem.cost;
-        let [squares] = self.problem.columns.sum(j, |i, x| [cost[i] * x * x]);
-        self.loss.largest_curvature() * squares
+        let [bend] = self.problem.columns.sum(j, |i, x| [self.smooth.largest_bend(i) * x * x]);
+        bend
     }
 
     /// Chooses the least curvature of the next model by the share of the last step that was taken.
@@ -263,7 +276,7 @@ impl<'a, L: Loss> NewtonSteps<'a, L> {
             let at =
                 |k: usize| if share == 1.0 { after[k] } else { before[k] + share * (after[k] - before[k]) };
             let z = losses.z.iter().zip(&direction).map(|(z, d)| z + share * d).collect_large();
-            let there = Losses::at(self.problem, self.loss, z);
+            let there = Losses::at(self.problem, self.smooth, z);
             let moved: Vec<f64> = (0..list.len()).map(at).collect_large();
             let decrease = (losses.value - there.value) + (here - penalty(terms, &moved));
             if best.as_ref().is_some_and(|(_, lower, ..)| decrease <= *lower) {

@@ -98,6 +98,22 @@ pub fn certificate<L: Loss>(
     Certificate { primal: values + penalty, dual: dual_terms - conjugates - free - rounding }
 }
 
+/// The proof of a rough gap, with closer sums where those alone are in the way of the tolerance; and how many
+/// readings of all entries it took.
+pub fn to_tolerance<L: Loss>(
+    problem: &PenalisedProblem<'_>,
+    loss: L,
+    losses: &Losses,
+    w: &[f64],
+    (rough, tol): (f64, f64),
+) -> (Certificate, f64) {
+    let certificate = self::certificate(problem, loss, losses, w, SlopeSums::Plain);
+    if rough > tol || certificate.relative_gap() <= tol {
+        return (certificate, 1.0);
+    }
+    (self::certificate(problem, loss, losses, w, SlopeSums::Close), 3.0)
+}
+
 /// `sum_i y_i a_i x_ij`, and by how much it may be off, with something in reserve for its multiples.
 fn slope_and_blur(problem: &PenalisedProblem<'_>, alpha: &[f64], j: usize, sums: SlopeSums) -> [f64; 2] {
     let n = problem.columns.column_len(j) as f64;

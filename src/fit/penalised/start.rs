@@ -5,12 +5,19 @@
 //! direction that its bounds leave open. So the smallest `l1_j / |v_j|` at `C = 1` is exact.
 
 use super::newton::{Losses, NewtonSteps};
+use super::smooth::SmoothTerms;
 use super::working_set::WorkingSet;
-use super::{PenalisedProblem, SMOOTH_ONLY, slopes};
+use super::{PenalisedProblem, slopes};
 use crate::fit::monitor::Monitor;
-use crate::loss::{Loss, LossKind, with_smooth_loss};
-use crate::{Error, Result, memory};
+use crate::fit::newton::hinge::SmoothedHinge;
+use crate::fit::objective::Weighted;
+use crate::loss::{LossKind, with_smooth_loss};
+use crate::{Result, memory};
 
+/// How smooth the hinge is made. At zero weights all rows have the margin 0, or that of the intercept: those
+/// of the smaller class then have their full cost as slope, the others share the same sum, as at the hinge's
+/// own optimum. With further free columns the answer is near the largest such `C`, not exact.
+const HINGE_SIGMA: f64 = 1.0;
 /// Newton steps on the free columns at most.
 const MAX_STEPS: usize = 100;
 
@@ -18,25 +25,31 @@ const MAX_STEPS: usize = 100;
 /// zero, or a penalty without absolute values.
 ///
 /// # Errors
-/// [`Error::Parameter`] for a loss that is not smooth, and [`Error::Cancelled`].
+/// [`crate::Error::Cancelled`].
 pub fn largest_null_cost(
     problem: &PenalisedProblem<'_>,
     loss: LossKind,
     monitor: &dyn Monitor,
 ) -> Result<Option<f64>> {
-    with_smooth_loss!(loss, loss => of_smooth(problem, loss, monitor), else {
-        Err(Error::Parameter { name: "loss", value: "\"hinge\"".into(), rule: SMOOTH_ONLY })
+    let PenalisedProblem { y, cost, .. } = *problem;
+    with_smooth_loss!(loss, loss => of_smooth(problem, &Weighted { loss, y, cost }, monitor), else {
+        let alpha = std::sync::Arc::new(memory::zeros(y.len()));
+        of_smooth(problem, &SmoothedHinge { y, cost, alpha, sigma: HINGE_SIGMA }, monitor)
     })
 }
 
-fn of_smooth<L: Loss>(problem: &PenalisedProblem<'_>, loss: L, monitor: &dyn Monitor) -> Result<Option<f64>> {
+fn of_smooth<S: SmoothTerms>(
+    problem: &PenalisedProblem<'_>,
+    smooth: &S,
+    monitor: &dyn Monitor,
+) -> Result<Option<f64>> {
     let d = problem.columns.len();
     if problem.terms.iter().any(|term| term.clip(0.0) != 0.0) {
         return Ok(None);
     }
     let mut w = memory::zeros(d);
-    let losses = Losses::at(problem, loss, memory::zeros(problem.y.len()));
-    let mut steps = NewtonSteps::new(problem, loss, MAX_STEPS, monitor);
+    let losses = Losses::at(problem, smooth, memory::zeros(problem.y.len()));
+    let mut steps = NewtonSteps::new(problem, smooth, MAX_STEPS, monitor);
     let losses = steps.settle_free(&WorkingSet::new(problem.terms), &mut w, losses)?;
     let all: Vec<u32> = (0..d as u32).collect();
     let mut slope = memory::zeros(d);

@@ -1,5 +1,6 @@
 use super::*;
-use crate::fit::Silent;
+use crate::fit::problem::{Problem, Start};
+use crate::fit::{Intercept, Silent, auto};
 use crate::matrix::Matrix;
 use crate::matrix::dense::DenseView;
 use crate::matrix::design::Design;
@@ -131,15 +132,55 @@ proptest! {
             prop_assert!(nonzero(c * 1.01) > 0);
         }
     }
-}
 
-#[test]
-fn the_hinge_is_refused() {
-    let values = [1.0, -1.0];
-    let rows: Matrix<'_> = DenseView::new(&values, 2, 1).unwrap().0.into();
-    let columns = Columns::of(&Design { rows: &rows, ids: None, bias: 0.0 });
-    let terms = [Term { l1: 1.0, ..Term::FREE }];
-    let problem = PenalisedProblem { columns: &columns, y: &[1.0, -1.0], cost: &[1.0; 2], terms: &terms };
-    let error = solve(&problem, LossKind::Hinge, &Params::default(), None, &Silent).unwrap_err();
-    assert!(error.to_string().contains("squared_hinge"), "{error}");
+    /// The certificate is the proof; where the penalty is the plain square the hinge's own solver has the
+    /// same optimum.
+    #[test]
+    fn the_hinge_is_solved_and_proved(
+        n in 2..24usize,
+        d in 1..8usize,
+        kind in 0..17usize,
+        has_intercept in any::<bool>(),
+        cost in 0.02..8.0f64,
+        seed in 0..9999u64,
+    ) {
+        let values = entries(n, d, seed);
+        let rows: Matrix<'_> = DenseView::new(&values, n, d).unwrap().0.into();
+        let bias = if has_intercept { 1.0 } else { 0.0 };
+        let columns = Columns::of(&Design { rows: &rows, ids: None, bias });
+        let is_positive = |i: usize| (seed as usize + i * i).is_multiple_of(3);
+        let y: Vec<f64> = (0..n).map(|i| if is_positive(i) { 1.0 } else { -1.0 }).collect();
+        let cost_of = |i: usize| if i % 5 == 4 { 0.0 } else { cost * (1.0 + (i % 3) as f64) };
+        let costs: Vec<f64> = (0..n).map(cost_of).collect();
+        let seen = |sign: f64| (0..n).any(|i| y[i] == sign && costs[i] > 0.0);
+        prop_assume!(!has_intercept || (seen(1.0) && seen(-1.0)));
+        let is_plain = kind == 16;
+        let of = |j| if is_plain { Term { l1: 0.0, l2: 1.0, ..Term::FREE } } else { term(kind, j) };
+        let mut terms: Vec<Term> = (0..d).map(of).collect();
+        terms.extend(has_intercept.then_some(Term::FREE));
+        let problem = PenalisedProblem { columns: &columns, y: &y, cost: &costs, terms: &terms };
+        let params = Params { tol: 1e-7, ..Params::default() };
+        let found = solve(&problem, LossKind::Hinge, &params, None, &Silent).unwrap();
+        prop_assert_eq!(found.status, Status::Converged, "{:?}", found);
+        let z = decisions(&columns, &found.w);
+        let losses: f64 = (0..n).map(|i| costs[i] * (1.0 - y[i] * z[i]).max(0.0)).sum();
+        let primal = losses + penalty(&terms, &found.w);
+        prop_assert!((found.certificate.primal - primal).abs() <= 1e-12 * primal.max(1e-300));
+        for (w, term) in found.w.iter().zip(&terms) {
+            prop_assert!(term.lower <= *w && *w <= term.upper);
+        }
+        let nonsense: Vec<f64> = (0..columns.len()).map(|j| j as f64 - 2.0).collect();
+        let other = solve(&problem, LossKind::Hinge, &params, Some(&nonsense), &Silent).unwrap();
+        prop_assert!(other.certificate.dual <= primal && found.certificate.dual <= other.certificate.primal);
+        if is_plain {
+            let ids: Vec<u32> = (0..n as u32).filter(|&i| costs[i as usize] > 0.0).collect();
+            let of = |all: &[f64]| -> Vec<f64> { ids.iter().map(|&i| all[i as usize]).collect() };
+            let (y, cost) = (of(&y), of(&costs));
+            let intercept = if has_intercept { Intercept::Free } else { Intercept::None };
+            let plain = Problem { rows: &rows, ids: Some(&ids), y: &y, cost: &cost, intercept };
+            let best = auto::solve(&plain, LossKind::Hinge, &params, &Start::default(), &Silent);
+            let best = best.unwrap().certificate;
+            prop_assert!(found.certificate.dual <= best.primal && best.dual <= found.certificate.primal);
+        }
+    }
 }

@@ -1,0 +1,137 @@
+//! The hinge with any penalty and bounds: a sequence of smooth problems around dual variables, as without
+//! them ([`crate::fit::newton::hinge`]), each solved on working sets.
+//!
+//! With absolute values alone that is a linear program, and the sequence a proximal method on its dual:
+//! there, too, it ends after finitely many problems (Rockafellar, Augmented Lagrangians and applications of
+//! the proximal point algorithm, 1976).
+
+use std::sync::Arc;
+
+use super::newton::{Losses, NewtonSteps};
+use super::working_set::WorkingSet;
+use super::{
+    PenalisedProblem, PenalisedSolution, RoundStart, dual_point, first_weights, observe, penalty, proof,
+};
+use crate::fit::monitor::Monitor;
+use crate::fit::newton::hinge::SmoothedHinge;
+use crate::fit::newton::proximal::{MAX_INNER, Sequence};
+use crate::fit::objective::Weighted;
+use crate::fit::params::Params;
+use crate::fit::problem::{Certificate, Status};
+use crate::loss::Hinge;
+use crate::memory::CollectLarge;
+use crate::{Result, memory};
+
+/// The best point so far.
+struct Point {
+    /// Values, proved where they are good enough.
+    certificate: Certificate,
+    w: Vec<f64>,
+    losses: Losses,
+}
+
+/// As [`super::solve`].
+///
+/// # Errors
+/// As there.
+pub fn solve(
+    problem: &PenalisedProblem<'_>,
+    params: &Params,
+    start: Option<&[f64]>,
+    monitor: &dyn Monitor,
+) -> Result<PenalisedSolution> {
+    let PenalisedProblem { columns, y, cost, terms } = *problem;
+    let corner = Weighted { loss: Hinge, y, cost };
+    let mut w = first_weights(problem, start);
+    let mut alpha: Arc<Vec<f64>> = Arc::new(memory::zeros(y.len()));
+    let mut sequence = Sequence::new(columns.len(), largest_bend(problem));
+    let mut working = WorkingSet::new(terms);
+    let (mut n_iter, mut passes) = (0, 0.0);
+    let mut best: Option<Point> = None;
+    let status = loop {
+        let known = best
+            .as_ref()
+            .map_or(Certificate { primal: cost.iter().sum(), dual: 0.0 }, |best| best.certificate);
+        let smooth = SmoothedHinge { y, cost, alpha: alpha.clone(), sigma: sequence.sigma };
+        let budget = MAX_INNER.min(params.max_iter - n_iter);
+        let mut steps = NewtonSteps::new(problem, &smooth, budget, monitor);
+        let (here, was_solved) =
+            minimise(&mut steps, &mut working, &mut w, sequence.inner(&known, params.tol))?;
+        n_iter += steps.taken;
+        let was_trivial = was_solved && steps.taken == 0;
+        passes += steps.passes;
+        let losses =
+            Losses { value: Losses::at(problem, &corner, memory::copy(&here.losses.z)).value, ..here.losses };
+        let mut certificate = dual_point::certificate(problem, &corner, &losses, &here.slope, &w);
+        observe(monitor, n_iter, certificate.relative_gap());
+        let mut is_proven = false;
+        if certificate.relative_gap() <= params.tol {
+            let gaps = (certificate.relative_gap(), params.tol);
+            let (proven, readings) = proof::to_tolerance(problem, Hinge, &losses, &w, gaps);
+            passes += readings;
+            certificate = proven;
+            is_proven = certificate.relative_gap() <= params.tol;
+        }
+        let is_better =
+            best.as_ref().is_none_or(|best| certificate.relative_gap() < best.certificate.relative_gap());
+        sequence.observe(&certificate, is_better, was_trivial, params.tol);
+        if is_better || was_solved {
+            alpha = Arc::new(losses.slope.iter().zip(cost).map(|(g, c)| g.abs().min(*c)).collect_large());
+        }
+        if is_better {
+            best = Some(Point { certificate, w: memory::copy(&w), losses });
+        }
+        if is_proven {
+            break Status::Converged;
+        }
+        if sequence.is_stalled() {
+            break Status::Stalled;
+        }
+        if n_iter >= params.max_iter {
+            break Status::MaxIter;
+        }
+        sequence.advance(was_solved);
+    };
+    let best = best.expect("the first point is better than none");
+    let certificate = if status == Status::Converged {
+        best.certificate
+    } else {
+        passes += 1.0;
+        proof::certificate(problem, Hinge, &best.losses, &best.w, proof::SlopeSums::Plain)
+    };
+    let penalty = penalty(terms, &best.w);
+    Ok(PenalisedSolution { w: best.w, certificate, penalty, status, n_iter, passes })
+}
+
+/// Rounds on a smooth problem until its gap is small enough; whether it is.
+fn minimise(
+    steps: &mut NewtonSteps<'_, SmoothedHinge<'_>>,
+    working: &mut WorkingSet,
+    w: &mut [f64],
+    enough: f64,
+) -> Result<(RoundStart, bool)> {
+    let mut best = f64::INFINITY;
+    loop {
+        let here = RoundStart::of(steps, working, w)?;
+        steps.poll()?;
+        let room = here.rough.primal - here.rough.dual;
+        let is_solved = room <= enough;
+        if is_solved || steps.is_over() || (steps.is_stuck && room >= best) {
+            return Ok((here, is_solved));
+        }
+        if room > 0.5 * best {
+            steps.go_further();
+        }
+        best = best.min(room);
+        here.go_on(steps, working, w)?;
+    }
+}
+
+/// `sum_i c_i |x_i|^2`.
+fn largest_bend(problem: &PenalisedProblem<'_>) -> f64 {
+    let of_column = |j| -> f64 {
+        let [sum] = problem.columns.sum(j, |i, x| [problem.cost[i] * x * x]);
+        sum
+    };
+    (0..problem.columns.len()).map(of_column).sum()
+}
