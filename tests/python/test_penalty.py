@@ -76,7 +76,7 @@ def test_optimum_is_that_of_a_general_solver(loss, ratio, limits):
 
 def least_hinge(X, y, C: float, factors: np.ndarray, bounds: list[tuple[float, float]]) -> float:
     """The optimum of the hinge with absolute values, a linear program of positive and negative parts and slacks."""
-    n, d = X.shape
+    n = len(y)
     costs = np.concatenate([factors, factors, [0.0], np.full(n, C)])
     rows = np.hstack([-y[:, None] * X, y[:, None] * X, -y[:, None].astype(float), -np.eye(n)])
     limits = [(0, max(hi, 0)) for _, hi in bounds] + [(0, max(-lo, 0)) for lo, _ in bounds]
