@@ -112,15 +112,25 @@ format:
 PIP := PIP_NO_COMPILE=1 PIP_DISABLE_PIP_VERSION_CHECK=1 $(BIN)/python -m pip install --quiet --prefer-binary
 MATURIN := VIRTUAL_ENV=$(abspath $(VENV)) PIP_NO_COMPILE=1 PIP_DISABLE_PIP_VERSION_CHECK=1 $(BIN)/maturin
 
-$(VENV)/.built: $(VENV)/.installed $(RUST)
-	@echo "Compiling the Rust core: about three minutes on two cores the first time, less after a change."
+# Packages are installed while the core is compiled, which leaves a processor idle now and then.
+$(VENV)/.built: $(RUST)
+	$(MAKE) --no-print-directory --jobs=2 $(VENV)/.compiled $(VENV)/.installed
 	$(MATURIN) develop --release --locked
 	touch $@
 
-$(VENV)/.installed: pyproject.toml
-	@echo "Installing what is needed into $(VENV), a quarter of a minute; then the Rust core is compiled."
+$(VENV)/.compiled: $(VENV)/.maturin $(RUST)
+	@echo "Compiling the Rust core: about three minutes on two cores the first time, less after a change."
+	$(MATURIN) develop --release --locked --skip-install
+	touch $@
+
+$(VENV)/.installed: $(VENV)/.maturin pyproject.toml
+	@echo "Installing what is needed into $(VENV), a quarter of a minute."
+	$(PIP) $$($(BIN)/python tests/floors.py --newest cli plot)
+	touch $@
+
+$(VENV)/.maturin:
 	$(PYTHON) -m venv $(VENV)
-	$(PIP) 'maturin>=1.9.4,<2' $$($(BIN)/python tests/floors.py --newest cli plot)
+	$(PIP) 'maturin>=1.9.4,<2'
 	touch $@
 
 # What tests, checks and benches need besides.

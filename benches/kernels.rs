@@ -26,7 +26,7 @@ fn columns(n_cols: usize) -> Vec<i32> {
 fn dot_and_add(c: &mut Criterion) {
     for n_cols in [1_000, 100_000, 10_000_000] {
         let (indices, values) = (columns(n_cols), vec![0.5f32; N_ROWS * ROW]);
-        let indptr: Vec<i32> = (0..=N_ROWS).map(|i| (i * ROW) as i32).collect();
+        let indptr: Vec<i64> = (0..=N_ROWS).map(|i| (i * ROW) as i64).collect();
         let (x, _) = CsrView::new(&indptr, &indices, &values, n_cols).expect("the arrays are a matrix");
         let mut w = vec![1.0; n_cols];
         let mut group = c.benchmark_group("row");

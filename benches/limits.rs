@@ -40,7 +40,7 @@ const LINE_WEIGHTS: usize = 8;
 
 struct Matrix {
     name: String,
-    indptr: Vec<i32>,
+    indptr: Vec<i64>,
     indices: Vec<i32>,
     values: Vec<f32>,
     n_cols: usize,
@@ -212,7 +212,7 @@ fn read_all(folder: &Path) -> Vec<Matrix> {
 
 fn read_matrix(folder: &Path, name: String) -> Matrix {
     let bytes = |kind: &str| std::fs::read(folder.join(format!("{name}.{kind}"))).expect("a readable array");
-    let indptr = bytes("indptr").as_chunks().0.iter().map(|b| i32::from_le_bytes(*b)).collect();
+    let indptr = bytes("indptr").as_chunks().0.iter().map(|b| i64::from(i32::from_le_bytes(*b))).collect();
     let indices: Vec<i32> = bytes("indices").as_chunks().0.iter().map(|b| i32::from_le_bytes(*b)).collect();
     let values = bytes("values").as_chunks().0.iter().map(|b| f32::from_le_bytes(*b)).collect();
     let y = bytes("y").as_chunks().0.iter().map(|b| f64::from_le_bytes(*b)).collect();
@@ -232,7 +232,7 @@ fn zipf(n: usize, len: usize, n_cols: usize) -> Matrix {
         let score: f64 = row.iter().map(|&j| (f64::from(j) * 1.7).sin()).sum();
         y.push(if score > 0.0 { 1.0 } else { -1.0 });
         indices.extend(row);
-        indptr.push(indices.len() as i32);
+        indptr.push(indices.len() as i64);
     }
     let values = vec![0.125; indices.len()];
     Matrix { name: "zipf".into(), indptr, indices, values, n_cols, y }

@@ -10,7 +10,7 @@ const ROW: usize = 40;
 const N_COLS: usize = 20_000;
 
 struct Documents {
-    indptr: Vec<i32>,
+    indptr: Vec<i64>,
     indices: Vec<i32>,
     values: Vec<f32>,
     y: Vec<f64>,
@@ -35,7 +35,7 @@ fn documents() -> Documents {
         indices.extend(row);
     }
     let values = vec![(1.0 / (ROW as f32)).sqrt(); indices.len()];
-    Documents { indptr: (0..=N_ROWS).map(|i| (i * ROW) as i32).collect(), indices, values, y }
+    Documents { indptr: (0..=N_ROWS).map(|i| (i * ROW) as i64).collect(), indices, values, y }
 }
 
 fn fits(c: &mut Criterion) {

@@ -19,7 +19,7 @@ const D: usize = 1 << 20;
 
 /// 20,000 documents of 150 words, word `j` about as frequent as `1 / j`.
 fn synthetic(path: &Path) {
-    let (mut indptr, mut indices, mut values) = (vec![0i32], Vec::new(), Vec::new());
+    let (mut indptr, mut indices, mut values) = (vec![0i64], Vec::new(), Vec::new());
     let mut x = 1u64;
     for _ in 0..20_000 {
         let mut row: Vec<i32> = (0..150)
@@ -33,7 +33,7 @@ fn synthetic(path: &Path) {
         row.dedup();
         values.extend(std::iter::repeat_n(1.0 / (row.len() as f32).sqrt(), row.len()));
         indices.extend(row);
-        indptr.push(indices.len() as i32);
+        indptr.push(indices.len() as i64);
     }
     let mut counts = vec![0; D];
     indices.iter().for_each(|&j| counts[j as usize] += 1);

@@ -8,6 +8,9 @@
 //! The many small vectors in between are ordinary ones. So that they find room, each request of at least
 //! `LARGE` bytes here fails already when fewer than `RESERVE` bytes are left after it. Asking for those costs
 //! 0.02 microseconds where malloc has them at hand, a call of the system where not: nothing is written there.
+//!
+//! Vectors of [`HUGE`] bytes and more are marked for large pages, as NumPy marks its arrays. A page of 2 MB instead
+//! of 512 of 4 kB is one fault instead of 512, and one entry of the processor's table of pages.
 
 use std::alloc::{Layout, alloc_zeroed};
 use std::collections::HashMap;
@@ -23,6 +26,8 @@ use crate::Error;
 const LARGE: usize = 1 << 13;
 /// Bytes that are left for small vectors, and for those of others: Python, the threads' stacks.
 const RESERVE: usize = 4 << 20;
+/// Bytes from which on a vector may have large pages: two of them, so that at least one is whole.
+const HUGE: usize = 4 << 20;
 
 /// What a job unwinds with: the bytes that were refused.
 struct OutOfMemory(usize);
@@ -84,8 +89,33 @@ pub fn try_reserve<T>(list: &mut Vec<T>, more: usize) -> Result<(), Error> {
     }
     let bytes = bytes::<T>(list.len().saturating_add(more));
     let done = if list.is_empty() { list.try_reserve_exact(more) } else { list.try_reserve(more) };
-    if done.is_ok() && has_reserve(bytes) { Ok(()) } else { Err(Error::Memory { bytes }) }
+    if done.is_ok() && has_reserve(bytes) {
+        ask_for_large_pages(list);
+        Ok(())
+    } else {
+        Err(Error::Memory { bytes })
+    }
 }
+
+/// Marks the memory of a vector for large pages, where the system has them to give. It is a request: what comes
+/// of it does not matter.
+#[cfg(target_os = "linux")]
+fn ask_for_large_pages<T>(list: &mut Vec<T>) {
+    use rustix::mm::{Advice, madvise};
+    let (start, bytes) = (list.as_mut_ptr().cast::<u8>(), list.capacity().saturating_mul(size_of::<T>()));
+    if bytes < HUGE {
+        return;
+    }
+    // With the pages at both ends: a mapping of which only a part is marked counts as several, and the allocator then
+    // copies what it would else move.
+    let skipped = start.addr() % rustix::param::page_size();
+    // SAFETY: the pages are mapped, as the vector is, and the advice changes nothing that is stored in them.
+    #[allow(unsafe_code)]
+    let _ = unsafe { madvise(start.wrapping_sub(skipped).cast(), bytes + skipped, Advice::LinuxHugepage) };
+}
+
+#[cfg(not(target_os = "linux"))]
+fn ask_for_large_pages<T>(_: &mut Vec<T>) {}
 
 /// Changes the length to `n`; new items are copies of `value`.
 pub fn resize<T: Clone>(list: &mut Vec<T>, n: usize, value: T) {
@@ -211,7 +241,8 @@ fn zeroed<T: Zero>(n: usize) -> Option<Vec<T>> {
     // SAFETY: `start` was just allocated by the global allocator with the layout of `n` items, all of them
     // zero.
     #[allow(unsafe_code)]
-    let list = unsafe { Vec::from_raw_parts(start.cast(), n, n) };
+    let mut list = unsafe { Vec::from_raw_parts(start.cast(), n, n) };
+    ask_for_large_pages(&mut list);
     has_reserve(layout.size()).then_some(list)
 }
 

@@ -54,10 +54,9 @@ def _column_index(model: Any, coef: sp.csr_matrix) -> _native.ColumnIndex:
     """Where the columns of a sparse ``coef_`` lie, found once for a model and a matrix."""
     known = _columns_of.get(model)
     if known is None or not known.are_of(coef):
-        wide = coef.indptr.dtype.itemsize > 4 or coef.indices.dtype.itemsize > 4
-        indptr, indices = (
-            np.ascontiguousarray(array, dtype=np.int64 if wide else np.int32) for array in (coef.indptr, coef.indices)
-        )
+        narrow = coef.indices.dtype == np.int32
+        indptr = np.ascontiguousarray(coef.indptr, dtype=np.int64)
+        indices = np.ascontiguousarray(coef.indices, dtype=np.int32 if narrow else np.int64)
         found = _native.ColumnIndex(indptr, indices, coef.shape[1])
         known = _Columns(ref(coef.indptr), ref(coef.indices), _is_sorted(coef), coef.shape[1], found)
         _columns_of[model] = known

@@ -98,6 +98,8 @@ class Coder:
         from scipy.sparse import csr_matrix
 
         indptr, indices, values, width = self.rows(batches, n_threads)
+        if indptr[-1] < 2**31:
+            indptr = indptr.astype(np.int32)  # SciPy keeps both index arrays in one type
         return csr_matrix((values, indices, indptr), shape=(len(indptr) - 1, width), copy=False)
 
     def rows(self, batches: Iterable[Any], n_threads: int) -> tuple[Any, ...]:
@@ -107,10 +109,7 @@ class Coder:
             checked = self._checked(batch)
             rows.add(self.native, checked, n_threads, self.drift)
             self._rows += checked.n_rows
-        indptr, indices, values = rows.take()
-        if indptr[-1] < 2**31:
-            return indptr.astype(np.int32), indices, values, self.n_features
-        return indptr, indices.astype(np.int64), values, self.n_features
+        return *rows.take(), self.n_features
 
     def row(self, row: Mapping[str, Any]) -> tuple[np.ndarray, np.ndarray]:
         """Columns and values of one row."""

@@ -91,26 +91,25 @@ def _sparse_rows(X: Any) -> Any:
 
 
 def csr_arrays(X: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:
-    """``(indptr, indices, data, n_columns)`` of a CSR matrix, index arrays of one kind; copied only where needed."""
-    indptr, indices, values = X.indptr, X.indices, X.data
-    index = _NARROW if indptr.dtype == _NARROW and indices.dtype == _NARROW else _WIDE
-    if index is _WIDE:
-        _check_whole(indptr, "X.indptr")
-        _check_whole(indices, "X.indices")
+    """``(indptr, indices, data, n_columns)`` of a CSR matrix; copied only where needed."""
+    indptr, indices, values = _index_array(X.indptr, "X.indptr"), _index_array(X.indices, "X.indices"), X.data
     if indptr.ndim != 1 or indices.ndim != 1 or values.ndim != 1:
         raise ValueError(
             "the arrays indptr, indices and data of X must have one dimension each, their shapes are "
             f"{indptr.shape}, {indices.shape} and {values.shape}"
         )
-    return in_place(indptr, index), in_place(indices, index), in_place(_floats(values, "the values of X")), X.shape[1]
+    return indptr, indices, in_place(_floats(values, "the values of X")), X.shape[1]
 
 
-def _check_whole(numbers: np.ndarray, name: str) -> None:
-    """Refuse what an index array would lose numbers of when it is converted to int64."""
+def _index_array(numbers: np.ndarray, name: str) -> np.ndarray:
+    """Integers of four or eight bytes; refuses what would lose numbers when it is converted."""
+    if numbers.dtype in (_NARROW, _WIDE):
+        return in_place(numbers)
     if numbers.dtype.kind not in "iu":
         raise ValueError(f"{name} must be integers, got {numbers.dtype}")
     if numbers.dtype == np.uint64 and numbers.size and numbers.max() > np.iinfo(np.int64).max:
         raise ValueError(f"{name} holds {numbers.max()}, which is outside of any matrix")
+    return in_place(numbers, _WIDE)
 
 
 def _dense_rows(X: Any) -> np.ndarray:

@@ -54,7 +54,7 @@ const OTHER_PENALTY_IN_CLASSES: &str = "one class per row with a penalty other t
 /// use hinge::labels::Labels;
 /// use hinge::matrix::csr::CsrView;
 ///
-/// let (indptr, indices, values) = ([0i32, 1, 2, 3, 4], [0i32, 1, 0, 1], [1.0f64, 1.0, 2.0, 0.5]);
+/// let (indptr, indices, values) = ([0i64, 1, 2, 3, 4], [0i32, 1, 0, 1], [1.0f64, 1.0, 2.0, 0.5]);
 /// let (rows, structure) = CsrView::new(&indptr, &indices, &values, 2)?;
 /// let source = Source::Rows(Checked { rows: rows.into(), structure });
 /// let labels = Labels { ids: &[1, 0, 1, 0], n_classes: 2 };

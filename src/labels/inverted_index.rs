@@ -31,7 +31,7 @@ impl InvertedIndex {
     ///
     /// # Errors
     /// [`Error::Labels`] for arrays that do not describe such a matrix.
-    pub fn new<I: Index>(indptr: &[I], indices: &[I], n_cols: usize) -> Result<Self> {
+    pub fn new<I: Index>(indptr: &[i64], indices: &[I], n_cols: usize) -> Result<Self> {
         let broken =
             |reason: String| Error::Labels { reason: format!("coef_ is not a CSR matrix: {reason}") };
         let nnz = check_pointers(indptr, indices.len()).map_err(|error| broken(error.to_string()))?;
@@ -48,7 +48,7 @@ impl InvertedIndex {
         let (mut next, mut labels, mut positions) =
             (memory::copy(&starts), memory::zeros(nnz), memory::zeros(nnz));
         for (label, range) in indptr.windows(2).enumerate() {
-            for position in range[0].to_usize()..range[1].to_usize() {
+            for position in range[0] as usize..range[1] as usize {
                 let at = &mut next[indices[position].to_usize()];
                 (labels[*at], positions[*at]) = (label as u32, position);
                 *at += 1;
@@ -107,7 +107,7 @@ mod tests {
     #[test]
     fn names_what_is_broken() {
         let error =
-            |indptr: &[i32], indices: &[i32]| InvertedIndex::new(indptr, indices, 3).unwrap_err().to_string();
+            |indptr: &[i64], indices: &[i32]| InvertedIndex::new(indptr, indices, 3).unwrap_err().to_string();
         assert!(error(&[0, 1], &[3]).contains("coef_ is not a CSR matrix: column index 3 is outside 0..3"));
         assert!(error(&[0, 1], &[-1]).contains("column index -1"));
         assert!(error(&[0, 2], &[0]).contains("reaches 2, only 1"));

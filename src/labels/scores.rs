@@ -486,7 +486,7 @@ mod tests {
         let (n, d, l) = (1000, 60, 40);
         let (x, made) = (numbers(n, d), made(d, l));
         let x: Vec<f64> = x.iter().map(|v| v.sin()).collect();
-        let indptr: Vec<i32> = (0..=n).map(|i| (i * d) as i32).collect();
+        let indptr: Vec<i64> = (0..=n).map(|i| (i * d) as i64).collect();
         let indices: Vec<i32> = (0..n * d).map(|k| (k % d) as i32).collect();
         let index = InvertedIndex::new(&made.sparse.0, &made.sparse.1, d).unwrap();
         let pool = rayon::ThreadPoolBuilder::new().num_threads(3).build().unwrap();

@@ -13,7 +13,6 @@
 use super::csr::CsrView;
 use super::number::CsrValues;
 use super::scaled::ScaledView;
-use crate::memory::CollectLarge;
 use crate::{Error, Result, memory};
 
 /// How values are kept.
@@ -59,7 +58,7 @@ pub struct Arena {
 /// The arrays of a CSR matrix.
 pub struct OwnedCsr {
     /// Row pointers.
-    pub indptr: Vec<i32>,
+    pub indptr: Vec<i64>,
     /// Column numbers.
     pub indices: Vec<i32>,
     /// Values.
@@ -72,9 +71,9 @@ pub enum View<'a> {
     /// One number per row.
     Row(ScaledView<'a>),
     /// Single precision.
-    F32(CsrView<'a, i32, f32, i64>),
+    F32(CsrView<'a, i32, f32>),
     /// Double precision.
-    F64(CsrView<'a, i32, f64, i64>),
+    F64(CsrView<'a, i32, f64>),
 }
 
 /// Values to be written.
@@ -222,14 +221,13 @@ impl Arena {
         self.n_rows + rows < self.indptr.len() && self.nnz() + entries <= self.indices.len()
     }
 
-    /// The rows as the three arrays of a CSR matrix with 4-byte row pointers; gives the arena back where its
-    /// values are one per row or its entries too many.
+    /// The rows as the three arrays of a CSR matrix; gives the arena back where its values are one per row.
     pub fn into_csr(mut self) -> std::result::Result<OwnedCsr, Self> {
         let nnz = self.nnz();
-        if i32::try_from(nnz).is_err() || matches!(self.values, Values::Row(_)) {
+        if matches!(self.values, Values::Row(_)) {
             return Err(self);
         }
-        let indptr = self.indptr[..=self.n_rows].iter().map(|&p| p as i32).collect_large();
+        self.indptr.truncate(self.n_rows + 1);
         self.indices.truncate(nnz);
         let values = match self.values {
             Values::F32(mut v) => {
@@ -242,7 +240,7 @@ impl Arena {
             }
             Values::Row(_) => unreachable!("seen above"),
         };
-        Ok(OwnedCsr { indptr, indices: self.indices, values })
+        Ok(OwnedCsr { indptr: self.indptr, indices: self.indices, values })
     }
 
     /// The rows.

@@ -24,17 +24,15 @@ const CHECK_ROWS: usize = 4096;
 /// Bytes of one row that are asked for ahead of its use; the hardware follows a longer stream by itself.
 const PREFETCH_BYTES: usize = 512;
 
-/// A borrowed, checked CSR matrix with `I` indices, `V` values and `P` row pointers.
+/// A borrowed, checked CSR matrix with `I` indices and `V` values. Row pointers have one type: they
+/// are few, and each type more would compile every pass over rows once more.
 #[derive(Clone, Copy)]
-pub struct CsrView<'a, I, V, P = I> {
-    indptr: &'a [P],
+pub struct CsrView<'a, I, V> {
+    indptr: &'a [i64],
     indices: &'a [I],
     values: &'a [V],
     n_cols: usize,
 }
-
-/// Rows that the package made itself: of an arena, or presolved.
-pub type PackedView<'a, V> = CsrView<'a, i32, V, i64>;
 
 /// What a check of the structure found beside errors.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -45,7 +43,7 @@ pub struct Structure {
     pub max_squared_norm: f64,
 }
 
-impl<'a, I: Index, V: Value, P: Index> CsrView<'a, I, V, P> {
+impl<'a, I: Index, V: Value> CsrView<'a, I, V> {
     /// Checks the arrays and wraps them.
     ///
     /// # Errors
@@ -53,7 +51,7 @@ impl<'a, I: Index, V: Value, P: Index> CsrView<'a, I, V, P> {
     /// [`Error::Entry`] for a column outside `0..n_cols` and for a value that is NaN or infinite, row and
     /// column named.
     pub fn new(
-        indptr: &'a [P],
+        indptr: &'a [i64],
         indices: &'a [I],
         values: &'a [V],
         n_cols: usize,
@@ -70,7 +68,7 @@ impl<'a, I: Index, V: Value, P: Index> CsrView<'a, I, V, P> {
     /// [`Self::new`] would accept the arrays and find no duplicates.
     #[allow(unsafe_code)]
     pub(crate) unsafe fn from_sound(
-        indptr: &'a [P],
+        indptr: &'a [i64],
         indices: &'a [I],
         values: &'a [V],
         n_cols: usize,
@@ -80,7 +78,7 @@ impl<'a, I: Index, V: Value, P: Index> CsrView<'a, I, V, P> {
     }
 
     /// Row pointers, columns and values.
-    pub(crate) fn arrays(&self) -> (&'a [P], &'a [I], &'a [V]) {
+    pub(crate) fn arrays(&self) -> (&'a [i64], &'a [I], &'a [V]) {
         (self.indptr, self.indices, self.values)
     }
 
@@ -95,7 +93,7 @@ impl<'a, I: Index, V: Value, P: Index> CsrView<'a, I, V, P> {
 ///
 /// # Errors
 /// [`Error::Structure`] as in [`CsrView::new`].
-pub fn check_pointers<I: Index>(indptr: &[I], stored: usize) -> Result<usize> {
+pub fn check_pointers(indptr: &[i64], stored: usize) -> Result<usize> {
     let broken = |row: usize, reason: String| Err(Error::Structure { row, reason });
     let Some(first) = indptr.first() else {
         return broken(0, "indptr is empty, it must have one entry more than there are rows".into());
@@ -118,7 +116,7 @@ pub fn check_pointers<I: Index>(indptr: &[I], stored: usize) -> Result<usize> {
     Ok(previous)
 }
 
-fn check_entries<I: Index, V: Value, P: Index>(view: &CsrView<'_, I, V, P>) -> Result<Structure> {
+fn check_entries<I: Index, V: Value>(view: &CsrView<'_, I, V>) -> Result<Structure> {
     let n_rows = view.n_rows();
     let tasks = n_rows.div_ceil(CHECK_ROWS);
     let found = crate::parallel::try_map(0..tasks, |_, t| {
@@ -205,13 +203,13 @@ impl<'a, I: Index, V: Value> CsrPieces<'a, I, V> {
     ///
     /// # Errors
     /// [`Error::Structure`] as in [`CsrView::new`].
-    pub fn new(indptr: &'a [I], indices: &'a [I], values: &'a [V], n_cols: usize) -> Result<Self> {
+    pub fn new(indptr: &'a [i64], indices: &'a [I], values: &'a [V], n_cols: usize) -> Result<Self> {
         let nnz = check_pointers(indptr, indices.len().min(values.len()))?;
         Ok(Self { all: CsrView { indptr, indices: &indices[..nnz], values: &values[..nnz], n_cols } })
     }
 
     /// Row pointers, columns and values, of which only the pointers are checked.
-    pub(crate) fn arrays(&self) -> (&'a [I], &'a [I], &'a [V]) {
+    pub(crate) fn arrays(&self) -> (&'a [i64], &'a [I], &'a [V]) {
         self.all.arrays()
     }
 
@@ -252,7 +250,7 @@ impl<'a, I: Index, V: Value> CheckedRows for CsrPieces<'a, I, V> {
     }
 }
 
-impl<I: Index, V: Value, P: Index> RowProducts for CsrView<'_, I, V, P> {
+impl<I: Index, V: Value> RowProducts for CsrView<'_, I, V> {
     /// Vector after vector: the rows of a piece find it in the cache.
     #[allow(unsafe_code)]
     fn products<W: Value>(&self, w: &[W], intercept: &[f64], out: &mut [f64]) {
@@ -302,7 +300,7 @@ fn repeats<I: Index>(indices: &[I]) -> bool {
     columns.windows(2).any(|pair| pair[0] == pair[1])
 }
 
-impl<I: Index, V: Value, P: Index> Rows for CsrView<'_, I, V, P> {
+impl<I: Index, V: Value> Rows for CsrView<'_, I, V> {
     fn n_rows(&self) -> usize {
         self.indptr.len() - 1
     }
@@ -419,7 +417,7 @@ impl<I: Index, V: Value, P: Index> Rows for CsrView<'_, I, V, P> {
 mod tests {
     use super::*;
 
-    fn error(indptr: &[i32], indices: &[i32], values: &[f32], n_cols: usize) -> String {
+    fn error(indptr: &[i64], indices: &[i32], values: &[f32], n_cols: usize) -> String {
         CsrView::new(indptr, indices, values, n_cols).err().map(|e| e.to_string()).unwrap_or_default()
     }
 
@@ -437,7 +435,7 @@ mod tests {
     #[test]
     fn finds_duplicates_sorted_or_not() {
         let duplicates = |indices: &[i32]| {
-            CsrView::new(&[0, indices.len() as i32], indices, &vec![1.0f32; indices.len()], 9)
+            CsrView::new(&[0, indices.len() as i64], indices, &vec![1.0f32; indices.len()], 9)
                 .unwrap()
                 .1
                 .has_duplicates

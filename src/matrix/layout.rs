@@ -5,7 +5,7 @@
 //! is read for comparison only.
 
 use super::arena::View;
-use super::csr::{CsrView, PackedView};
+use super::csr::CsrView;
 use super::dense::DenseView;
 use super::kernels::LINE;
 use super::rows::{Pass, Rows};
@@ -28,10 +28,6 @@ pub enum Layout<'a> {
     DenseF32(DenseView<'a, f32>),
     /// Dense rows, double precision.
     DenseF64(DenseView<'a, f64>),
-    /// Presolved or of an arena, single precision.
-    PackedF32(PackedView<'a, f32>),
-    /// Presolved or of an arena, double precision.
-    PackedF64(PackedView<'a, f64>),
     /// One number per row.
     Scaled(ScaledView<'a>),
 }
@@ -47,16 +43,15 @@ macro_rules! from {
 }
 from!(
     Csr32F32: CsrView<'a, i32, f32>, Csr32F64: CsrView<'a, i32, f64>, Csr64F32: CsrView<'a, i64, f32>,
-    Csr64F64: CsrView<'a, i64, f64>, DenseF32: DenseView<'a, f32>, DenseF64: DenseView<'a, f64>,
-    PackedF32: PackedView<'a, f32>, PackedF64: PackedView<'a, f64>
+    Csr64F64: CsrView<'a, i64, f64>, DenseF32: DenseView<'a, f32>, DenseF64: DenseView<'a, f64>
 );
 
 impl<'a> From<View<'a>> for Layout<'a> {
     fn from(view: View<'a>) -> Self {
         match view {
             View::Row(rows) => Self::Scaled(rows),
-            View::F32(rows) => Self::PackedF32(rows),
-            View::F64(rows) => Self::PackedF64(rows),
+            View::F32(rows) => Self::Csr32F32(rows),
+            View::F64(rows) => Self::Csr32F64(rows),
         }
     }
 }
@@ -70,8 +65,6 @@ macro_rules! each {
             Layout::Csr64F64($rows) => $body,
             Layout::DenseF32($rows) => $body,
             Layout::DenseF64($rows) => $body,
-            Layout::PackedF32($rows) => $body,
-            Layout::PackedF64($rows) => $body,
             Layout::Scaled($rows) => $body,
         }
     };
@@ -130,8 +123,6 @@ impl<'a> Layout<'a> {
         match self {
             Self::Csr32F32(rows) => Scaled::new(rows),
             Self::Csr32F64(rows) => Scaled::new(rows),
-            Self::PackedF32(rows) => Scaled::new(rows),
-            Self::PackedF64(rows) => Scaled::new(rows),
             _ => None,
         }
     }

@@ -1,8 +1,8 @@
-//! The numbers that matrices are stored in: column indices, row pointers and values as NumPy has them.
+//! The numbers that matrices are stored in: column indices and values as NumPy has them.
 
 use crate::memory::Zero;
 
-/// A column index or row pointer as NumPy stores it.
+/// A column index as NumPy stores it.
 pub trait Index: Zero + Send + Sync + std::fmt::Display + 'static {
     /// Size in bytes, by which kernels choose.
     const BYTES: usize;
@@ -12,8 +12,6 @@ pub trait Index: Zero + Send + Sync + std::fmt::Display + 'static {
     fn to_usize(self) -> usize;
     /// The number in eight bytes.
     fn to_i64(self) -> i64;
-    /// A count as such a number, or `None` when there is no room for it.
-    fn from_count(count: usize) -> Option<Self>;
     /// The numbers themselves if they have four bytes.
     fn as_i32(numbers: &[Self]) -> Option<&[i32]>;
 }
@@ -55,10 +53,6 @@ macro_rules! index {
             #[inline(always)]
             fn to_i64(self) -> i64 {
                 i64::from(self)
-            }
-            #[inline(always)]
-            fn from_count(count: usize) -> Option<Self> {
-                Self::try_from(count).ok()
             }
             fn as_i32(numbers: &[Self]) -> Option<&[i32]> {
                 $as_i32(numbers)

@@ -69,7 +69,7 @@ pub struct Scaled<'a> {
 impl<'a> Scaled<'a> {
     /// Reads one number per row off `rows`; `None` if a row has two different values or the columns are not
     /// 4-byte numbers. `rows` without duplicates.
-    pub fn new<I: Index, V: Value, P: Index>(rows: &CsrView<'a, I, V, P>) -> Option<Self> {
+    pub fn new<I: Index, V: Value>(rows: &CsrView<'a, I, V>) -> Option<Self> {
         let (indptr, indices, values) = rows.arrays();
         let indices = I::as_i32(indices)?;
         let mut scale = memory::zeros(rows.n_rows());
@@ -188,12 +188,12 @@ mod tests {
     proptest! {
         #[test]
         fn is_the_matrix_it_was_made_of(rows in rows()) {
-            let mut indptr = vec![0i32];
+            let mut indptr = vec![0i64];
             let (mut indices, mut values) = (Vec::<i32>::new(), Vec::new());
             for (columns, value) in &rows {
                 indices.extend(columns);
                 values.resize(indices.len(), *value);
-                indptr.push(indices.len() as i32);
+                indptr.push(indices.len() as i64);
             }
             let (csr, _) = CsrView::new(&indptr, &indices, &values, 30).unwrap();
             let scaled = Scaled::new(&csr).unwrap();
@@ -230,7 +230,7 @@ mod tests {
             let mut values = vec![0.5f64; len];
             let at = at % len;
             values[at] = 0.25;
-            let indptr = [0, len as i32];
+            let indptr = [0, len as i64];
             let (csr, _) = CsrView::new(&indptr, &indices, &values, len).unwrap();
             prop_assert!(Scaled::new(&csr).is_none());
         }

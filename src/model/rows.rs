@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use crate::Result;
 use crate::fit::check_length;
 use crate::front::Checked;
 use crate::matrix::csr::{CsrPieces, CsrView};
@@ -10,7 +11,6 @@ use crate::matrix::layout::Layout;
 use crate::matrix::pieces::{CheckedRows, Finite};
 use crate::matrix::{Index, Rows, Value};
 use crate::memory;
-use crate::{Error, Result};
 
 /// Rows that are checked as they are used, or all at once where their products are features.
 pub trait ModelRows: CheckedRows {
@@ -59,13 +59,7 @@ impl<'a, I: Index, V: Value> SparseRow<'a, I, V> {
         f: impl FnOnce(&CsrPieces<'_, I, V>) -> Result<T>,
     ) -> Result<T> {
         check_length("values of the row, one per index", self.indices.len(), self.values.len())?;
-        let end = I::from_count(self.indices.len());
-        let end = end.ok_or(Error::Shape {
-            what: "entries of the row",
-            expected: n_cols,
-            found: self.indices.len(),
-        })?;
-        f(&CsrPieces::new(&[I::ZERO, end], self.indices, self.values, n_cols)?)
+        f(&CsrPieces::new(&[0, self.indices.len() as i64], self.indices, self.values, n_cols)?)
     }
 }
 

@@ -31,7 +31,7 @@ fn times<const L: usize>(scale: &[f64; L], factor: f64) -> [f64; L] {
     std::array::from_fn(|l| scale[l] * factor)
 }
 
-impl<I: Index, V: Value, P: Index> PairSource for CsrView<'_, I, V, P> {
+impl<I: Index, V: Value> PairSource for CsrView<'_, I, V> {
     #[inline(always)]
     #[allow(unsafe_code)]
     fn pair_dot<const L: usize>(&self, i: usize, map: &Map, w: &[[f64; L]]) -> [f64; L] {

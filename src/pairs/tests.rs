@@ -4,7 +4,7 @@ use crate::matrix::dense::DenseView;
 use proptest::prelude::*;
 
 struct Sparse {
-    indptr: Vec<i32>,
+    indptr: Vec<i64>,
     indices: Vec<i32>,
     values: Vec<f64>,
     d: usize,
@@ -17,7 +17,7 @@ fn sparse(rows: &[Vec<f64>]) -> Sparse {
             s.indices.push(j as i32);
             s.values.push(v);
         }
-        s.indptr.push(s.indices.len() as i32);
+        s.indptr.push(s.indices.len() as i64);
     }
     s
 }

@@ -90,7 +90,7 @@ pub fn pack(
         Layout::Csr32F64(rows) => pack_csr(rows, structure, mode, cancelled),
         Layout::Csr64F32(rows) => pack_csr(rows, structure, mode, cancelled),
         Layout::Csr64F64(rows) => pack_csr(rows, structure, mode, cancelled),
-        _ => Ok(None),
+        Layout::DenseF32(_) | Layout::DenseF64(_) | Layout::Scaled(_) => Ok(None),
     }
 }
 
@@ -121,7 +121,7 @@ fn repeated_share<I: Index, V: Value>(rows: &CsrView<'_, I, V>) -> f64 {
     let (indptr, indices, _) = rows.arrays();
     let mut sample = Vec::with_capacity(SAMPLE);
     for row in (0..rows.n_rows()).step_by(rows.n_rows().div_ceil(SAMPLE_ROWS).max(1)) {
-        let entries = &indices[indptr[row].to_usize()..indptr[row + 1].to_usize()];
+        let entries = &indices[indptr[row] as usize..indptr[row + 1] as usize];
         sample.extend(entries.iter().take(SAMPLE - sample.len()).map(|j| j.to_usize()));
     }
     sample.sort_unstable();
@@ -140,13 +140,13 @@ mod tests {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             (state >> 11) as f64 / (1u64 << 53) as f64
         };
-        let (mut indptr, mut indices) = (vec![0i32], Vec::new());
+        let (mut indptr, mut indices) = (vec![0i64], Vec::new());
         for _ in 0..n {
             let mut row: Vec<i32> = (0..len).map(|_| (random().powf(power) * n_cols as f64) as i32).collect();
             row.sort_unstable();
             row.dedup();
             indices.extend(row);
-            indptr.push(indices.len() as i32);
+            indptr.push(indices.len() as i64);
         }
         let values = vec![1.0f32; indices.len()];
         pays(&CsrView::new(&indptr, &indices, &values, n_cols).unwrap().0, passes, 1)

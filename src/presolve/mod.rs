@@ -113,7 +113,7 @@ pub struct Presolved {
 
 /// The input as the passes see it.
 struct Source<'a, I, V> {
-    indptr: &'a [I],
+    indptr: &'a [i64],
     indices: &'a [I],
     values: &'a [V],
     n_rows: usize,
@@ -127,7 +127,7 @@ impl<I: Index, V: Value> Source<'_, I, V> {
 
     #[inline(always)]
     fn range(&self, row: usize) -> Range<usize> {
-        self.indptr[row].to_usize()..self.indptr[row + 1].to_usize()
+        self.indptr[row] as usize..self.indptr[row + 1] as usize
     }
 
     /// At most `count` runs of rows with about equally many entries; together all rows.
@@ -139,7 +139,7 @@ impl<I: Index, V: Value> Source<'_, I, V> {
             let end = if k == count {
                 self.n_rows
             } else {
-                self.indptr[..self.n_rows].partition_point(|p| p.to_usize() < limit).max(start)
+                self.indptr[..self.n_rows].partition_point(|p| (*p as usize) < limit).max(start)
             };
             if end > start || (k == count && runs.is_empty()) {
                 runs.push(start..end);

@@ -1,12 +1,13 @@
 //! NumPy arrays to row views without copies: the only module that knows dtypes.
 //!
-//! A matrix arrives as a C-ordered 2-D array, or as `(indptr, indices, data, n_columns)` with both index
-//! arrays of one type. Arrays are borrowed for the length of a call; changing them from another thread
-//! meanwhile is the caller's mistake, as with every extension that releases the interpreter.
+//! A matrix arrives as a C-ordered 2-D array, or as `(indptr, indices, data, n_columns)`, each index array of
+//! int32 or int64. Row pointers of int32 are copied, all other arrays are borrowed for the length of a call;
+//! changing them from another thread meanwhile is the caller's mistake, as with every extension that
+//! releases the interpreter.
 
 use numpy::{
     Element, IntoPyArray, PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2,
-    PyUntypedArrayMethods,
+    PyUntypedArray, PyUntypedArrayMethods,
 };
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -65,23 +66,54 @@ pub enum PyMatrix<'py> {
 
 /// The borrowed arrays of a CSR matrix.
 pub struct BorrowedCsr<'py, I: numpy::Element, V: numpy::Element> {
-    pub indptr: PyReadonlyArray1<'py, I>,
+    pub indptr: Pointers<'py>,
     pub indices: PyReadonlyArray1<'py, I>,
     pub values: PyReadonlyArray1<'py, V>,
     pub n_cols: usize,
 }
 
-fn csr<'py, I: numpy::Element, V: numpy::Element>(
-    parts: &[Bound<'py, PyAny>; 3],
-    n_cols: usize,
-) -> Option<BorrowedCsr<'py, I, V>> {
-    let [indptr, indices, values] = parts;
-    Some(BorrowedCsr {
-        indptr: indptr.extract().ok()?,
-        indices: indices.extract().ok()?,
-        values: values.extract().ok()?,
-        n_cols,
-    })
+/// Row pointers: NumPy's if they have eight bytes, else a copy that has.
+pub enum Pointers<'py> {
+    Lent(PyReadonlyArray1<'py, i64>),
+    Widened(Vec<i64>),
+}
+
+/// Indices as NumPy stores them.
+#[derive(FromPyObject)]
+pub enum IndexArray<'py> {
+    Narrow(PyReadonlyArray1<'py, i32>),
+    Wide(PyReadonlyArray1<'py, i64>),
+}
+
+#[derive(FromPyObject)]
+enum FloatArray<'py> {
+    F32(PyReadonlyArray1<'py, f32>),
+    F64(PyReadonlyArray1<'py, f64>),
+}
+
+impl<'a, 'py> FromPyObject<'a, 'py> for Pointers<'py> {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
+        match object.extract()? {
+            IndexArray::Wide(pointers) => Ok(Self::Lent(pointers)),
+            IndexArray::Narrow(pointers) => {
+                let pointers = pointers.as_slice()?;
+                let widened = || Ok::<_, PyErr>(pointers.iter().map(|p| i64::from(*p)).collect_large());
+                Ok(Self::Widened(memory::catch(widened)?))
+            }
+        }
+    }
+}
+
+impl Pointers<'_> {
+    /// The numbers.
+    pub fn as_slice(&self) -> PyResult<&[i64]> {
+        match self {
+            Self::Lent(array) => Ok(array.as_slice()?),
+            Self::Widened(numbers) => Ok(numbers),
+        }
+    }
 }
 
 impl<'a, 'py> FromPyObject<'a, 'py> for PyMatrix<'py> {
@@ -94,26 +126,34 @@ impl<'a, 'py> FromPyObject<'a, 'py> for PyMatrix<'py> {
         if let Ok(x) = object.extract() {
             return Ok(Self::DenseF64(x));
         }
-        let unsupported = || {
-            PyTypeError::new_err(
-                "a matrix is a C-ordered float32 or float64 array, or (indptr, indices, data, n_columns) \
-                 with int32 or int64 indices",
-            )
-        };
-        let (indptr, indices, values, n_cols): (
-            Bound<'py, PyAny>,
-            Bound<'py, PyAny>,
-            Bound<'py, PyAny>,
-            usize,
-        ) = object.extract().map_err(|_| unsupported())?;
-        let parts = [indptr, indices, values];
-        csr(&parts, n_cols)
-            .map(Self::Csr32F32)
-            .or_else(|| csr(&parts, n_cols).map(Self::Csr32F64))
-            .or_else(|| csr(&parts, n_cols).map(Self::Csr64F32))
-            .or_else(|| csr(&parts, n_cols).map(Self::Csr64F64))
-            .ok_or_else(unsupported)
+        let (indptr, indices, values, n_cols): (Bound<'py, PyAny>, IndexArray<'py>, FloatArray<'py>, usize) =
+            object.extract().map_err(|_| unsupported())?;
+        if !indptr.is_instance_of::<PyUntypedArray>() {
+            return Err(unsupported());
+        }
+        let indptr: Pointers<'py> = indptr.extract()?; // whose error may be that there is no memory
+        Ok(match (indices, values) {
+            (IndexArray::Narrow(indices), FloatArray::F32(values)) => {
+                Self::Csr32F32(BorrowedCsr { indptr, indices, values, n_cols })
+            }
+            (IndexArray::Narrow(indices), FloatArray::F64(values)) => {
+                Self::Csr32F64(BorrowedCsr { indptr, indices, values, n_cols })
+            }
+            (IndexArray::Wide(indices), FloatArray::F32(values)) => {
+                Self::Csr64F32(BorrowedCsr { indptr, indices, values, n_cols })
+            }
+            (IndexArray::Wide(indices), FloatArray::F64(values)) => {
+                Self::Csr64F64(BorrowedCsr { indptr, indices, values, n_cols })
+            }
+        })
     }
+}
+
+fn unsupported() -> PyErr {
+    PyTypeError::new_err(
+        "a matrix is a C-ordered float32 or float64 array, or (indptr, indices, data, n_columns) with \
+         int32 or int64 indices",
+    )
 }
 
 /// The memory of a matrix, free of the interpreter: what a job works on.
@@ -130,7 +170,7 @@ pub enum Slices<'a> {
 /// The memory of a CSR matrix.
 #[derive(Clone, Copy)]
 pub struct CsrSlices<'a, I, V> {
-    pub indptr: &'a [I],
+    pub indptr: &'a [i64],
     pub indices: &'a [I],
     pub values: &'a [V],
     pub n_cols: usize,

@@ -4,10 +4,9 @@ use numpy::{
     IntoPyArray, PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2,
     PyUntypedArrayMethods,
 };
-use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-use super::arrays::{PyMatrix, with_pieces};
+use super::arrays::{IndexArray, Pointers, PyMatrix, with_pieces};
 use super::run::run;
 use crate::fit::{Monitor, Silent};
 use crate::labels::inverted_index::InvertedIndex;
@@ -26,34 +25,23 @@ impl PyColumnIndex {
     #[new]
     fn new(
         py: Python<'_>,
-        indptr: IndexArray<'_>,
+        indptr: Pointers<'_>,
         indices: IndexArray<'_>,
         n_columns: usize,
     ) -> PyResult<Self> {
-        let inner = match (&indptr, &indices) {
-            (IndexArray::Narrow(indptr), IndexArray::Narrow(indices)) => {
-                let (indptr, indices) = (indptr.as_slice()?, indices.as_slice()?);
-                py.detach(|| memory::catch(|| InvertedIndex::new(indptr, indices, n_columns)))
+        let indptr = indptr.as_slice()?;
+        let inner = match &indices {
+            IndexArray::Narrow(indices) => {
+                let indices = indices.as_slice()?;
+                py.detach(|| memory::catch(|| InvertedIndex::new(indptr, indices, n_columns)))?
             }
-            (IndexArray::Wide(indptr), IndexArray::Wide(indices)) => {
-                let (indptr, indices) = (indptr.as_slice()?, indices.as_slice()?);
-                py.detach(|| memory::catch(|| InvertedIndex::new(indptr, indices, n_columns)))
-            }
-            _ => {
-                return Err(PyValueError::new_err(
-                    "indptr and indices of coef_ must have one type, int32 or int64",
-                ));
+            IndexArray::Wide(indices) => {
+                let indices = indices.as_slice()?;
+                py.detach(|| memory::catch(|| InvertedIndex::new(indptr, indices, n_columns)))?
             }
         };
-        Ok(Self { inner: inner? })
+        Ok(Self { inner })
     }
-}
-
-/// Index arrays of either width.
-#[derive(FromPyObject)]
-pub enum IndexArray<'py> {
-    Narrow(PyReadonlyArray1<'py, i32>),
-    Wide(PyReadonlyArray1<'py, i64>),
 }
 
 /// Weights as they lie in `coef_`: an array of either order, or a CSR matrix as the index of its columns and

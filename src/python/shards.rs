@@ -14,7 +14,6 @@ use super::run::{callback_error, run, unwrap_callback};
 use super::turns::Turns;
 use crate::matrix::{CsrValues, Value};
 use crate::memory;
-use crate::memory::CollectLarge;
 use crate::shards::remote::Exchange;
 use crate::shards::served::{OwnedRows, Served, ShardData};
 use crate::shards::shard::ShardFacts;
@@ -94,7 +93,7 @@ fn owned(slices: Slices<'_>) -> Result<OwnedRows> {
         ($x:expr) => {{
             let narrow = |column: &_| i32::try_from(*column).map_err(|_| too_wide($x.n_cols));
             Ok(OwnedRows::Sparse {
-                indptr: $x.indptr.iter().map(|p| i64::from(*p)).collect_large(),
+                indptr: memory::copy($x.indptr),
                 indices: $x.indices.iter().map(narrow).collect::<Result<_>>()?,
                 values: Value::typed(memory::copy($x.values)),
                 n_cols: $x.n_cols,

@@ -129,13 +129,13 @@ pub fn model(folder: &Path) -> impl FnMut(u64) -> Verdict + use<> {
 
 /// Rows of a small store, and whether they have weights and other numbers for their columns.
 pub fn small_store(path: &Path, n_rows: i32, is_rich: bool) {
-    let (mut indptr, mut indices, mut values) = (vec![0i32], Vec::new(), Vec::new());
+    let (mut indptr, mut indices, mut values) = (vec![0i64], Vec::new(), Vec::new());
     for i in 0..n_rows {
         for k in 0..i % 6 {
             indices.push((i * 31 + k * 17) % 90);
             values.push(if is_rich { 0.37 * f64::from(k + 1) + f64::from(i) / 7.0 } else { 1.0 });
         }
-        indptr.push(indices.len() as i32);
+        indptr.push(indices.len() as i64);
     }
     let (view, _) = CsrView::new(&indptr, &indices, &values, 90).unwrap();
     let counts: Vec<u64> = (0..90).map(|k| k * 37 % 101).collect();

@@ -14,7 +14,7 @@ use crate::formats::MODELS;
 use crate::harness::{INPUT, Verdict};
 
 /// Whether the arrays are a matrix, by the definition.
-fn is_matrix<I: Index>(indptr: &[I], indices: &[I], values: &[f64], d: usize) -> bool {
+fn is_matrix<I: Index>(indptr: &[i64], indices: &[I], values: &[f64], d: usize) -> bool {
     let ends: Option<Vec<usize>> = indptr.iter().map(|p| p.checked()).collect();
     let Some(ends) = ends else { return false };
     let stored = indices.len().min(values.len());
@@ -89,27 +89,26 @@ fn check<I: Index + std::fmt::Debug>(arrays: &Arrays, convert: impl Fn(i64) -> I
 where
     for<'a> CsrPieces<'a, I, f64>: hinge::model::rows::ModelRows,
 {
-    let Arrays { values, n_cols, .. } = arrays;
-    let indptr: Vec<I> = arrays.indptr.iter().map(|&p| convert(p)).collect();
+    let Arrays { indptr, values, n_cols, .. } = arrays;
     let indices: Vec<I> = arrays.indices.iter().map(|&j| convert(j)).collect();
-    let is_right = is_matrix(&indptr, &indices, values, *n_cols);
-    let view = CsrView::new(&indptr, &indices, values, *n_cols);
+    let is_right = is_matrix(indptr, &indices, values, *n_cols);
+    let view = CsrView::new(indptr, &indices, values, *n_cols);
     assert_eq!(view.is_ok(), is_right, "{indptr:?} {indices:?} {values:?} {n_cols}");
     // A model of three columns, given as many.
     let model = parse(MODELS[0].as_bytes(), std::path::Path::new("m"), ClassOrder::Sorted).unwrap();
-    if let Ok(rows) = CsrPieces::new(&indptr, &indices, values, 3) {
+    if let Ok(rows) = CsrPieces::new(indptr, &indices, values, 3) {
         let predictor = Predictor::new(model).unwrap();
         let found = memory::catch(|| predictor.decision_values(&rows, &Silent));
         assert_eq!(
             found.is_ok(),
-            is_matrix(&indptr, &indices, values, 3),
+            is_matrix(indptr, &indices, values, 3),
             "{indptr:?} {indices:?} {values:?}"
         );
     }
     let Ok((rows, _)) = view else { return Verdict::Refused };
     let w: Vec<f64> = (0..*n_cols).map(|j| 0.5 + j as f64).collect();
     for i in 0..rows.n_rows() {
-        let range = indptr[i].to_usize()..indptr[i + 1].to_usize();
+        let range = indptr[i] as usize..indptr[i + 1] as usize;
         let slow: f64 = range.map(|k| values[k] * w[indices[k].to_usize()]).sum();
         let fast = rows.dot(i, &w);
         assert!((fast - slow).abs() <= 1e-9 * slow.abs().max(1.0) || !slow.is_finite(), "{fast} {slow}");

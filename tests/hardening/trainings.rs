@@ -26,7 +26,7 @@ const N: usize = 24;
 
 fn steps(settings: &SearchSettings, path: Option<&Path>) -> hinge::Result<Vec<Step>> {
     let values: Vec<f64> = (0..3 * N).map(|k| ((k * 7919 % 1009) as f64 / 1009.0 - 0.5) * 2.0).collect();
-    let indptr: Vec<i32> = (0..=N).map(|i| 3 * i as i32).collect();
+    let indptr: Vec<i64> = (0..=N).map(|i| 3 * i as i64).collect();
     let indices: Vec<i32> = (0..3 * N).map(|k| k as i32 % 3).collect();
     let view: Matrix<'_> = CsrView::new(&indptr, &indices, &values, 3).unwrap().0.into();
     let ids: Vec<u32> = (0..N).map(|i| u32::from(values[3 * i] + 0.3 * values[3 * i + 1] > 0.0)).collect();

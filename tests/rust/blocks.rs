@@ -23,7 +23,7 @@ pub const D: usize = 400;
 
 /// Rows sorted by class, as a CSR matrix.
 pub struct Data {
-    pub indptr: Vec<i32>,
+    pub indptr: Vec<i64>,
     pub indices: Vec<i32>,
     pub values: Vec<f64>,
     pub classes: Vec<u32>,
@@ -58,7 +58,7 @@ pub fn data(n_classes: u32, is_uniform: bool) -> Data {
             data.indices.push(j);
             data.values.push(if is_uniform { 1.0 / norm } else { 0.3 + noise(i + j as u64 * 7) });
         }
-        data.indptr.push(data.indices.len() as i32);
+        data.indptr.push(data.indices.len() as i64);
         data.classes.push(class);
         data.weights.push(1.0 + f64::from((i % 3 == 0) as u8));
     }
@@ -351,8 +351,8 @@ fn dual_variables_in_a_file_give_the_same_bits() {
 fn dual_variables_go_to_files_where_that_saves_readings() {
     let (n, folder) = (200_000, tempfile::tempdir().unwrap());
     let path = folder.path().join("long.blocks");
-    let indptr: Vec<i32> = (0..=n).collect();
-    let columns: Vec<i32> = (0..n).map(|i| i % 7).collect();
+    let indptr: Vec<i64> = (0..=n).collect();
+    let columns: Vec<i32> = (0..n).map(|i| (i % 7) as i32).collect();
     let values = vec![1.0; n as usize];
     let (view, _) = CsrView::new(&indptr, &columns, &values, 7).unwrap();
     let mut writer = StoreBuilder::create(&path, StoreOptions::default()).unwrap();

@@ -28,7 +28,7 @@ fn shuffled(data: &Data, n: usize) -> Data {
         let range = data.indptr[i] as usize..data.indptr[i + 1] as usize;
         out.indices.extend_from_slice(&data.indices[range.clone()]);
         out.values.extend_from_slice(&data.values[range]);
-        out.indptr.push(out.indices.len() as i32);
+        out.indptr.push(out.indices.len() as i64);
         out.classes.push(data.classes[i]);
         out.weights.push(data.weights[i]);
     }
@@ -40,7 +40,7 @@ fn learn(stream: &mut Stream, data: &Data, pieces: usize) {
     for k in 0..pieces {
         let rows = k * n / pieces..(k + 1) * n / pieces;
         let (start, end) = (data.indptr[rows.start] as usize, data.indptr[rows.end] as usize);
-        let indptr: Vec<i32> = data.indptr[rows.start..=rows.end].iter().map(|p| p - start as i32).collect();
+        let indptr: Vec<i64> = data.indptr[rows.start..=rows.end].iter().map(|p| p - start as i64).collect();
         let (view, _) =
             CsrView::new(&indptr, &data.indices[start..end], &data.values[start..end], D).unwrap();
         stream.learn(&view.into(), &data.classes[rows.clone()], Some(&data.weights[rows]), &Silent).unwrap();
@@ -163,9 +163,9 @@ fn every_cache_learns_and_what_is_no_stream_is_refused() {
             .is_ok()
     );
     let mut stream = Stream::new(options(LossKind::Hinge, Intercept::None, 1_200_000, 1.0, 2)).unwrap();
-    let (view, _) = CsrView::new(&[0i32, 1], &[0i32], &[1.0], D + 1).unwrap();
+    let (view, _) = CsrView::new(&[0i64, 1], &[0i64], &[1.0], D + 1).unwrap();
     assert!(matches!(stream.learn(&view.into(), &[0], None, &Silent), Err(Error::Shape { .. })));
-    let (view, _) = CsrView::new(&[0i32, 1], &[0i32], &[1.0], D).unwrap();
+    let (view, _) = CsrView::new(&[0i64, 1], &[0i64], &[1.0], D).unwrap();
     assert!(matches!(stream.learn(&view.into(), &[2], None, &Silent), Err(Error::Labels { .. })));
     assert!(matches!(stream.learn(&view.into(), &[0], Some(&[-1.0]), &Silent), Err(Error::Labels { .. })));
     assert_eq!(stream.counts().seen, 0);

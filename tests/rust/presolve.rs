@@ -33,7 +33,7 @@ enum Plan {
 #[derive(Clone, Debug)]
 struct Table<V> {
     columns: Vec<Vec<f64>>,
-    indptr: Vec<i32>,
+    indptr: Vec<i64>,
     indices: Vec<i32>,
     values: Vec<V>,
 }
@@ -72,7 +72,7 @@ impl<V: Value> Table<V> {
                     values.push(V::from_f64(columns[j][i]));
                 }
             }
-            indptr.push(indices.len() as i32);
+            indptr.push(indices.len() as i64);
         }
         Self { columns, indptr, indices, values }
     }
@@ -467,7 +467,7 @@ fn columns_of_the_same_rows_are_told_apart() {
         |i: usize, j: usize| if (j.wrapping_mul(2_654_435_761) >> (i % 24)) & 1 == 1 { 1.0 } else { -1.0 };
     let values: Vec<f64> = (0..n * d).map(|k| sign(k / d, k % d)).collect();
     let indices: Vec<i32> = (0..n * d).map(|k| (k % d) as i32).collect();
-    let indptr: Vec<i32> = (0..=n).map(|i| (i * d) as i32).collect();
+    let indptr: Vec<i64> = (0..=n).map(|i| (i * d) as i64).collect();
     let (view, structure) = CsrView::new(&indptr, &indices, &values, d).unwrap();
     let packed = presolve(&view, &structure, &|| false).unwrap().unwrap();
     let patterns: BTreeMap<Vec<bool>, ()> =
@@ -478,11 +478,11 @@ fn columns_of_the_same_rows_are_told_apart() {
 #[test]
 fn what_cannot_be_packed_is_left_alone() {
     let huge = [2e38f32, 3e38];
-    let (view, structure) = CsrView::new(&[0i32, 2], &[0, 1], &huge, 2).unwrap();
+    let (view, structure) = CsrView::new(&[0i64, 2], &[0, 1], &huge, 2).unwrap();
     assert!(presolve(&view, &structure, &|| false).unwrap().is_none(), "the merged value would be infinite");
-    let (view, structure) = CsrView::new(&[0i32, 2], &[0, 0], &[1.0f64, 2.0], 2).unwrap();
+    let (view, structure) = CsrView::new(&[0i64, 2], &[0, 0], &[1.0f64, 2.0], 2).unwrap();
     assert!(matches!(presolve(&view, &structure, &|| false), Err(Error::Duplicates)));
-    let (view, structure) = CsrView::new(&[0i32, 2], &[0, 1], &[1.0f64, 2.0], 2).unwrap();
+    let (view, structure) = CsrView::new(&[0i64, 2], &[0, 1], &[1.0f64, 2.0], 2).unwrap();
     assert!(pack(&view.into(), &structure, Mode::Off, &|| false).unwrap().is_none());
     assert!(
         pack(&view.into(), &structure, Mode::Auto { passes: 1e9, n_problems: 5 }, &|| false)

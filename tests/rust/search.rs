@@ -12,7 +12,7 @@ use hinge::search::{
 };
 
 struct Set {
-    indptr: Vec<i32>,
+    indptr: Vec<i64>,
     indices: Vec<i32>,
     values: Vec<f32>,
     ids: Vec<u32>,
@@ -33,7 +33,7 @@ fn set(n: usize, n_classes: u32) -> Set {
             }
         })
         .collect();
-    let indptr = (0..=n).map(|i| (i * d) as i32).collect();
+    let indptr = (0..=n).map(|i| (i * d) as i64).collect();
     let indices = (0..n * d).map(|k| (k % d) as i32).collect();
     Set { indptr, indices, values, ids, n_classes }
 }

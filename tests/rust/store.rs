@@ -64,12 +64,12 @@ fn classes(ids: &[u32]) -> Classes {
 }
 
 fn write(path: &Path, data: &Data, options: StoreOptions) -> hinge::Result<()> {
-    let mut indptr = vec![0i32];
+    let mut indptr = vec![0i64];
     let (mut indices, mut entries) = (Vec::new(), Vec::new());
     for row in &data.rows {
         indices.extend(row.iter().map(|entry| entry.0));
         entries.extend(row.iter().map(|entry| entry.1));
-        indptr.push(indices.len() as i32);
+        indptr.push(indices.len() as i64);
     }
     let (view, _) = CsrView::new(&indptr, &indices, &entries, N_COLS)?;
     let mut writer = StoreBuilder::create(path, options)?;

@@ -273,7 +273,7 @@ proptest! {
 }
 
 /// Rows of many classes in text-like shape.
-fn wide(n: usize, d: usize, k: usize) -> (Vec<i32>, Vec<i32>, Vec<f64>, Vec<u32>) {
+fn wide(n: usize, d: usize, k: usize) -> (Vec<i64>, Vec<i32>, Vec<f64>, Vec<u32>) {
     let (mut indptr, mut indices, mut values, mut class) = (vec![0], vec![], vec![], vec![]);
     for i in 0..n {
         let own = i * i % k;
@@ -283,7 +283,7 @@ fn wide(n: usize, d: usize, k: usize) -> (Vec<i32>, Vec<i32>, Vec<f64>, Vec<u32>
         columns.dedup();
         values.extend(columns.iter().map(|j| 0.2 + 0.1 * f64::from(j % 4)));
         indices.extend(columns);
-        indptr.push(indices.len() as i32);
+        indptr.push(indices.len() as i64);
         class.push(own as u32);
     }
     // Every class has a row.

@@ -88,7 +88,7 @@ impl Lender for Lent {
 /// Rows in CSR form, columns in any order and more than once.
 #[derive(Clone, Debug)]
 struct Made {
-    indptr: Vec<i32>,
+    indptr: Vec<i64>,
     indices: Vec<i32>,
     values: Vec<f64>,
 }
@@ -120,7 +120,7 @@ fn made() -> impl Strategy<Value = Made> {
                 made.indices.push(*j);
                 made.values.push(*v);
             });
-            made.indptr.push(made.indices.len() as i32);
+            made.indptr.push(made.indices.len() as i64);
         }
         made
     })
