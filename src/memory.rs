@@ -9,8 +9,8 @@
 //! `LARGE` bytes here fails already when fewer than `RESERVE` bytes are left after it. Asking for those costs
 //! 0.02 microseconds where malloc has them at hand, a call of the system where not: nothing is written there.
 //!
-//! Vectors of [`HUGE`] bytes and more are marked for large pages, as NumPy marks its arrays. A page of 2 MB instead
-//! of 512 of 4 kB is one fault instead of 512, and one entry of the processor's table of pages.
+//! Vectors of [`HUGE`] bytes and more are marked for large pages, as NumPy marks its arrays. A page of 2 MB
+//! instead of 512 of 4 kB is one fault instead of 512, and one entry of the processor's table of pages.
 
 use std::alloc::{Layout, alloc_zeroed};
 use std::collections::HashMap;
@@ -97,8 +97,8 @@ pub fn try_reserve<T>(list: &mut Vec<T>, more: usize) -> Result<(), Error> {
     }
 }
 
-/// Marks the memory of a vector for large pages, where the system has them to give. It is a request: what comes
-/// of it does not matter.
+/// Marks the memory of a vector for large pages, where the system has them to give. It is a request: what
+/// comes of it does not matter.
 #[cfg(target_os = "linux")]
 fn ask_for_large_pages<T>(list: &mut Vec<T>) {
     use rustix::mm::{Advice, madvise};
@@ -106,8 +106,8 @@ fn ask_for_large_pages<T>(list: &mut Vec<T>) {
     if bytes < HUGE {
         return;
     }
-    // With the pages at both ends: a mapping of which only a part is marked counts as several, and the allocator then
-    // copies what it would else move.
+    // With the pages at both ends: a mapping of which only a part is marked counts as several, and the
+    // allocator then copies what it would else move.
     let skipped = start.addr() % rustix::param::page_size();
     // SAFETY: the pages are mapped, as the vector is, and the advice changes nothing that is stored in them.
     #[allow(unsafe_code)]
