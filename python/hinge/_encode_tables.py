@@ -7,6 +7,7 @@ pyarrow where it is installed.
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain, islice
 from typing import Any
@@ -106,7 +107,7 @@ def batches_of(source: Any) -> Iterator[_native.TableBatch]:
         yield from stream
     elif hasattr(source, "__arrow_c_array__"):
         _check_names(getattr(source, "column_names", ()))
-        schema, array = source.__arrow_c_array__()
+        schema, array = _aligned(source).__arrow_c_array__()
         yield _native.TableBatch.of_arrow(schema, array, 0)
     elif _is_frame(source):
         names = _names(source.columns)
@@ -124,7 +125,7 @@ def _stream(source: Any) -> Iterator[_native.TableBatch] | None:
     _check_names(getattr(source, "column_names", getattr(source, "columns", ())))
     nulls = _null_columns(source)
     try:
-        capsule = (source.drop(nulls) if nulls else source).__arrow_c_stream__()
+        capsule = _aligned(source.drop(nulls) if nulls else source).__arrow_c_stream__()
     except ImportError:
         if _is_frame(source):
             return None
@@ -148,11 +149,49 @@ def _null_columns(source: Any) -> list[str]:
     return nulls if len(nulls) < len(schema) else []
 
 
+def _aligned(source: Any) -> Any:
+    """A table of pyarrow or pandas whose numbers lie where the processor expects them; others as they are.
+
+    Arrow allows other addresses, and what pyarrow reads from a message or from within a file may have them. A view of
+    them as native numbers is not defined.
+    """
+    pa = sys.modules.get("pyarrow")
+    if pa is None:
+        return source
+    if _is_frame(source) and any(_is_of_pyarrow(kind) for kind in source.dtypes):
+        source = pa.Table.from_pandas(source)  # as pandas does
+    if isinstance(source, (pa.Table, pa.RecordBatch)):
+        return source if _is_aligned(source) else _copied(source, pa)
+    if isinstance(source, pa.RecordBatchReader):
+        return pa.RecordBatchReader.from_batches(source.schema, map(_aligned, source))
+    return source
+
+
+def _is_of_pyarrow(kind: Any) -> bool:
+    """Whether the values of a column of pandas are pyarrow's."""
+    return hasattr(kind, "pyarrow_dtype") or getattr(kind, "storage", None) == "pyarrow"
+
+
+def _is_aligned(table: Any) -> bool:
+    """Whether all buffers of a table or a batch of pyarrow begin at a multiple of 8 bytes."""
+    arrays = (array for column in table.columns for array in getattr(column, "chunks", (column,)))
+    return all(buffer is None or buffer.address % 8 == 0 for array in arrays for buffer in array.buffers())
+
+
+def _copied(table: Any, pa: Any) -> Any:
+    """A copy of a table or a batch: what is written as a stream is padded to multiples of 8 bytes."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as stream:
+        stream.write(table)
+    copy = pa.ipc.open_stream(sink.getvalue())
+    return copy.read_next_batch() if isinstance(table, pa.RecordBatch) else copy.read_all()
+
+
 def _numbered(batches: Iterable[Any]) -> Iterator[_native.TableBatch]:
     """Batches of pyarrow, with the numbers of their rows."""
     first_row = 0
     for batch in batches:
-        schema, array = batch.__arrow_c_array__()
+        schema, array = _aligned(batch).__arrow_c_array__()
         found = _native.TableBatch.of_arrow(schema, array, first_row)
         first_row += found.n_rows
         yield found

@@ -152,10 +152,12 @@ class SearchProgress:
         self._is_started = False
         self._last = 0.0
         self._best = ""
+        self._finished = set[float]()
 
     def step(self, step: Step, best: Step, total: int) -> None:
         """A value of C is finished, one of at most ``total``."""
         line = step.line()
+        self._finished.add(step.C)
         self._best = f" (best {best.mean:.4f} at {best.C:.6g})"
         if not self._is_started:
             self._is_started = True
@@ -176,7 +178,8 @@ class SearchProgress:
 
     def _inside(self, kind: str, C: float, iteration: int, lanes_left: int, passes: float, accuracy: float) -> None:
         now = time.monotonic()
-        if now - self._last < INTERVAL:
+        # News are handed over now and then, the last of a value of C maybe after its result.
+        if now - self._last < INTERVAL or C in self._finished:
             return
         self._last = now
         state = f"{kind} {iteration}, {lanes_left} fits left, {passes:.0f} passes, {accuracy:.1e}"

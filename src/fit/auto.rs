@@ -25,7 +25,7 @@ const SHARPER: f64 = 0.1;
 /// noise, 6,000 and 20,000 columns: 1.2 times as fast by dual fits with the squared hinge, 1.6 and 1.7 times
 /// with the logistic loss.
 pub fn prefers_lanes(design: &Design<'_>) -> bool {
-    design.nnz() >= LANE_ENTRIES * design.n_cols() && design.n_rows() >= design.n_cols()
+    design.nnz() >= LANE_ENTRIES.saturating_mul(design.n_cols()) && design.n_rows() >= design.n_cols()
 }
 
 /// Whether the costs of the rows, of `plain` without a constant column, are so small that a smooth loss takes

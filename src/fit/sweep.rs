@@ -193,7 +193,7 @@ impl Sweep<'_> {
 
 fn cut(design: &Design<'_>) -> Vec<Range<usize>> {
     let (n, nnz) = (design.n_rows(), design.nnz());
-    let least = (ENTRIES_PER_COLUMN * design.n_cols()).max(PART_ENTRIES);
+    let least = ENTRIES_PER_COLUMN.saturating_mul(design.n_cols()).max(PART_ENTRIES);
     let count = (nnz / least).clamp(1, MAX_PARTS).min(n.max(1));
     let mut parts = Vec::with_capacity(count);
     let (mut start, mut seen) = (0, 0);
@@ -308,6 +308,7 @@ fn dot_piece(a: &[f64], b: &[f64]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::matrix::csr::CsrView;
     use crate::matrix::dense::DenseView;
 
     fn pool(threads: usize) -> rayon::ThreadPool {
@@ -358,5 +359,15 @@ mod tests {
         assert_eq!(parts.len(), MAX_PARTS);
         assert_eq!((parts[0].start, parts[MAX_PARTS - 1].end), (0, 2000));
         assert!(parts.windows(2).all(|p| p[0].end == p[1].start));
+    }
+
+    #[test]
+    fn a_matrix_may_have_any_number_of_columns() {
+        let (indptr, indices, values) = ([0, 2], [0i64, (1 << 62) - 1], [1.0f64, 2.0]);
+        let (wide, _) = CsrView::new(&indptr, &indices, &values, 1 << 62).unwrap();
+        let x = crate::matrix::Matrix::from(wide);
+        let design = Design { rows: &x, ids: None, bias: 0.0 };
+        assert_eq!(cut(&design).len(), 1);
+        assert!(!crate::fit::auto::prefers_lanes(&design));
     }
 }

@@ -79,6 +79,26 @@ def test_details_are_for_two(capfd, caplog):
     assert "3 fits left" in caplog.text
 
 
+def test_late_news_do_not_hide_a_result(problem, capfd, monkeypatch):
+    heard = []
+
+    def step(progress, step, best, total):
+        original(progress, step, best, total)
+        progress._last = 0.0
+        progress.native("newton", step.C, 4, 1, 12.0, 0.01)
+        progress._last = 0.0
+        progress.native("newton", 2 * step.C, 1, 3, 12.0, 0.01)
+        heard.append(f"C = {step.C:.6g}")
+
+    original = _search_progress.SearchProgress.step
+    monkeypatch.setattr(_search_progress.SearchProgress, "step", step)
+    hinge.select_C(*problem, cv=3, verbose=2, Cs=[0.25, 1.0])
+    assert heard == ["C = 0.25", "C = 1"]
+    lines = [line.removeprefix("[hinge] ") for line in capfd.readouterr().err.splitlines()]
+    assert [line.partition(",")[0].partition(" (")[0] for line in lines] == ["C = 0.25", "C = 0.5", "C = 1", "C = 2"]
+    assert ["score" if "score" in line else "news" for line in lines] == ["score", "news"] * 2
+
+
 @pytest.mark.parametrize("rich", [True, False])
 def test_a_bar_on_a_terminal(problem, rich, monkeypatch):
     if rich:

@@ -57,7 +57,7 @@ impl<'a> Setup<'a> {
         let lines = problem.n_classes.div_ceil(LINE);
         let fine = Sweep::<1>::new(design, monitor).parts().to_vec();
         let n_strips = Strips::zeros(0, lines).strips.len();
-        let dense = design.nnz() / (ENTRIES_PER_COLUMN * design.n_cols()).max(1);
+        let dense = design.nnz() / ENTRIES_PER_COLUMN.saturating_mul(design.n_cols()).max(1);
         let count = (MAX_TASKS / n_strips).min(dense).clamp(1, fine.len());
         let parts = fine
             .chunks(fine.len().div_ceil(count))
