@@ -9,7 +9,7 @@ use super::choice::Policy;
 use super::crammer_singer::AllClasses;
 use super::descent::{BlockDescent, Remains};
 use super::outcome::{AllClassesOutcome, BlockOutcome};
-use super::problem::{BlockProblem, ProblemEnd};
+use super::problem::{BlockProblem, BlockState, ProblemEnd};
 use super::settings::BlockSettings;
 use super::state::BinaryProblem;
 use super::task::{BinaryTask, RowFolds};
