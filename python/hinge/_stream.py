@@ -15,6 +15,7 @@ from hinge import _blocks, _checks, _native, _penalty, _validate
 from hinge._available import available_unless
 from hinge._linear import LinearClassifier
 from hinge._options import fit_options, options_of_pieces
+from hinge._probability import multi_class_of
 
 FREE = 0.0
 """The native name of an intercept that is not penalised."""
@@ -174,7 +175,7 @@ class StreamClassifier(LinearClassifier):
         classes : array-like of shape (n_classes,), default=None
             All labels of the stream; needed in the first call, and may be left out afterwards. An estimator that is
             fitted has them already: the stream goes on from its weights, as if the rows of the fit had been seen and
-            forgotten. Those of a multinomial fit are taken as weights of each class against the rest.
+            forgotten.
         sample_weight : array-like of shape (n_samples,), default=None
             A piece whose weights are all 0 changes nothing.
 
@@ -211,7 +212,7 @@ class StreamClassifier(LinearClassifier):
         self.stream_, self.classes_, self._data = stream, labels, None
         self.coef_, self.intercept_ = stream.model()
         if self._loss() == "logistic":
-            self.multi_class_ = "ovr"
+            self.multi_class_ = multi_class_of(options, len(labels))
         for name in ("certificate_", "presolve_", "n_iter_"):  # those of a fit before
             self.__dict__.pop(name, None)
         return self
@@ -238,11 +239,6 @@ class StreamClassifier(LinearClassifier):
             raise ValueError("C must be finite for partial_fit, got inf")
         if options["solver"] == "crammer_singer":
             raise ValueError("multi_class must be 'ovr' for partial_fit, got 'crammer_singer'")
-        if options["multi_class"] == "multinomial" and len(classes) > 2:
-            raise ValueError(
-                "multi_class must be 'auto' or 'ovr' for partial_fit with more than 2 classes, got 'multinomial' and "
-                f"{len(classes)} classes: a stream learns each class against the rest"
-            )
         if hasattr(self, "multilabel_") or sp.issparse(getattr(self, "coef_", None)):
             raise ValueError(
                 "partial_fit goes on from dense weights of classes, the model has sparse ones (densify() makes them "

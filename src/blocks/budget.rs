@@ -150,7 +150,7 @@ const EXTRAS_SHARE: u64 = 8;
 /// Matrices of columns that making a preconditioner takes, and of classes for free intercepts.
 const MATRICES: u64 = 7;
 /// Bytes of a row beside its entries and tables: lists of those that have a cost, sums and norms.
-const SOFTMAX_ROW: usize = 24 + 40;
+pub const SOFTMAX_ROW: usize = 24 + 40;
 
 /// Bytes that the problems of a descent need.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -189,9 +189,11 @@ impl Needs {
         Self { states: self.states + 8 * (others * n_weights) as u64, what, ..self }
     }
 
-    /// Of Newton's method for the softmax of all classes, and how it is cut.
-    pub fn multinomial(store: &Store, settings: &BlockSettings<'_>) -> (Self, SoftmaxCut) {
-        let (n_classes, extras) = (store.classes().len(), settings.budget / EXTRAS_SHARE);
+    /// Of Newton's method for the softmax of all classes, and how it is cut; `has_extras` says whether it may
+    /// take a share of the budget for what makes it faster.
+    pub fn multinomial(store: &Store, settings: &BlockSettings<'_>, has_extras: bool) -> (Self, SoftmaxCut) {
+        let n_classes = store.classes().len();
+        let extras = if has_extras { settings.budget / EXTRAS_SHARE } else { 0 };
         let d = settings.n_weights(store) as u64 + 1;
         let line = 8 * n_classes.next_multiple_of(LINE);
         let block = d * line as u64;

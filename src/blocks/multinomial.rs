@@ -40,8 +40,6 @@ use crate::fit::{Intercept, Monitor, Status};
 use crate::source::fetch::Fetch;
 use crate::store::reader::Store;
 
-/// The name of the solver.
-pub const NAME: &str = "block_newton";
 /// Numbers of a state beside the weights.
 const FACTS: usize = 6;
 
@@ -72,11 +70,14 @@ pub fn fit_multinomial(
     let training = || Training { store, problems, sizes: [1, 1], folds: &[], settings, folder: None };
     let mut checkpoint: Option<Checkpoint<'_, SoftmaxState>> =
         keep.map(|keep| Checkpoint::open(keep, training())).transpose()?;
-    let (needs, cut) = Needs::multinomial(store, settings);
-    let plan = &MemoryPlan::new(store, settings, &needs)?;
+    let planned = |has_extras| {
+        let (needs, cut) = Needs::multinomial(store, settings, has_extras);
+        MemoryPlan::new(store, settings, &needs).map(|plan| (plan, cut))
+    };
+    let (plan, cut) = &planned(true).or_else(|_| planned(false))?;
     std::thread::scope(|scope| {
         let fetch = Fetch::start(scope, store, &plan.blocks, Vec::new(), plan.keeps_stored, monitor)?;
-        let mut rows = SoftmaxRows::new(cost, settings, plan, cut, fetch, monitor)?;
+        let mut rows = SoftmaxRows::new(cost, settings, plan, *cut, fetch, monitor)?;
         let resumed = checkpoint.as_mut().and_then(Checkpoint::take_state);
         minimise(&mut rows, resumed, &mut checkpoint)
     })
@@ -101,10 +102,8 @@ fn minimise(
         }
     }
     loop {
-        let status = newton.go_on(tol, settings.max_passes, &mut |newton, gap| {
-            newton.rows.rows.gap = gap;
-            save_if_due(newton, tol, checkpoint)
-        })?;
+        let keep = &mut |newton: &mut SoftmaxNewton<_>| save_if_due(newton, tol, checkpoint);
+        let status = newton.go_on(tol, settings.max_passes, keep)?;
         let (mut point, bias) = (point_of(&newton, status), certified_bias(settings.intercept));
         let mut proof = SoftmaxBlocks::new(newton.rows.rows, bias);
         let certificate = certify(&mut proof, &mut point)?;

@@ -16,7 +16,6 @@
 
 use super::softmax_rows::SoftmaxRows;
 use crate::Result;
-use crate::fit::Monitor;
 use crate::fit::crammer_singer::weights::LINE;
 use crate::fit::multinomial::balance::best_shift;
 use crate::fit::multinomial::certificate::{
@@ -182,8 +181,8 @@ impl SoftmaxSizes for SoftmaxBlocks<'_, '_> {
 }
 
 impl SoftmaxPasses for SoftmaxBlocks<'_, '_> {
-    fn monitor(&self) -> &dyn Monitor {
-        self.rows.monitor()
+    fn observe(&mut self, _: usize, gap: f64) {
+        self.rows.gap = gap;
     }
 
     /// Taken as if all rows were of the mean length: their own lengths would be a reading.

@@ -12,6 +12,9 @@ use crate::source::fetch::Fetch;
 use crate::source::mapped::mapped;
 use crate::source::resident::Resident;
 
+/// The name of the solver.
+pub const NAME: &str = "block_newton";
+
 /// The rows of a store, block by block in a fixed order.
 pub struct SoftmaxRows<'a> {
     /// `C` times the class weight, by class.
@@ -159,6 +162,7 @@ impl<'a> SoftmaxRows<'a> {
 
     fn report(&self, blocks: usize) {
         self.monitor.observe_reading(&Reading {
+            solver: NAME,
             passes: self.readings as f64 + blocks as f64 / self.n_blocks() as f64,
             rows: self.loaded_rows,
             bytes: self.fetch.bytes_read(),

@@ -244,7 +244,7 @@ fn fit_store(
         }
         SolverKind::Auto | SolverKind::Newton if is_multinomial => {
             let all = blocks::fit_multinomial(store, cost, &settings, options.keep, monitor)?;
-            Outcome::of_all_blocks(all, store, map.as_ref(), blocks::multinomial::NAME)
+            Outcome::of_all_blocks(all, store, map.as_ref(), blocks::softmax_rows::NAME)
         }
         solver if is_multinomial => {
             let rule = "'auto' or 'newton' for a multinomial fit of a store that is larger than memory_budget, \

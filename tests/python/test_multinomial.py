@@ -192,19 +192,17 @@ def test_rare_classes_and_separable_rows():
     assert separable.score(np.eye(3)[ids], ids) == 1.0
 
 
-def test_stores_are_one_against_the_rest_unless_asked_otherwise(tmp_path):
+def test_stores_are_multinomial_unless_asked_otherwise(tmp_path):
     X, y = sparse_problem(7, n_rows=300, n_classes=4)
     store = hinge.BlockStore.build((X, y), tmp_path / "rows.hinge")
-    assert hinge.LogisticRegression(tol=1e-6).fit(store).multi_class_ == "ovr"
-    model = hinge.LogisticRegression(tol=1e-6, multi_class="multinomial").fit(store)
     plain = hinge.LogisticRegression(tol=1e-6).fit(X, y)
-    assert model.multi_class_ == "multinomial"
-    np.testing.assert_allclose(model.predict_proba(X), plain.predict_proba(X), atol=1e-3)
-    in_blocks = {"block_options": {"in_memory": False}}
-    with pytest.raises(ValueError, match='multi_class must be "ovr" for a store that is larger'):
-        hinge.LogisticRegression(multi_class="multinomial", **in_blocks).fit(store)
-    for name in ("auto", "ovr"):
-        assert hinge.LogisticRegression(multi_class=name, **in_blocks).fit(store).multi_class_ == "ovr"
+    for in_memory in (True, False):
+        shared = {"tol": 1e-6, "block_options": {"in_memory": in_memory}}
+        for name in ("auto", "multinomial"):
+            model = hinge.LogisticRegression(multi_class=name, **shared).fit(store)
+            assert model.multi_class_ == "multinomial"
+            np.testing.assert_allclose(model.predict_proba(X), plain.predict_proba(X), atol=1e-3)
+        assert hinge.LogisticRegression(multi_class="ovr", **shared).fit(store).multi_class_ == "ovr"
 
 
 def test_streams_and_labels_are_one_against_the_rest():

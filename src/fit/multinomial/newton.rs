@@ -24,7 +24,6 @@ use super::softmax::{Lines, total};
 use super::source::SoftmaxPasses;
 use super::strips::Strips;
 use crate::fit::crammer_singer::weights::LINE;
-use crate::fit::monitor::Progress;
 use crate::fit::newton::line_search::{MAX_HALVINGS, Ray};
 use crate::fit::problem::{Certificate, Status};
 use crate::fit::stop::ROUNDING;
@@ -132,7 +131,7 @@ impl<S: SoftmaxPasses> SoftmaxNewton<S> {
     pub fn minimise(&mut self, tol: f64, max_steps: usize) -> Result<Status> {
         let Course { steps, first, .. } = self.course;
         self.course = Course { steps, first, ..Course::begin() };
-        self.go_on(tol, max_steps, &mut |_, _| Ok(()))
+        self.go_on(tol, max_steps, &mut |_| Ok(()))
     }
 
     /// The same, as if what went before was of the same call. `keep` is called before each step: from the
@@ -144,20 +143,14 @@ impl<S: SoftmaxPasses> SoftmaxNewton<S> {
         &mut self,
         tol: f64,
         max_steps: usize,
-        keep: &mut dyn FnMut(&mut Self, f64) -> Result<()>,
+        keep: &mut dyn FnMut(&mut Self) -> Result<()>,
     ) -> Result<Status> {
-        let mut gap = f64::INFINITY;
         loop {
-            keep(self, gap)?;
+            keep(self)?;
             self.evaluate()?;
             let dual = self.value - 0.5 * self.squared;
-            gap = if dual > 0.0 { 0.5 * self.squared / dual } else { f64::INFINITY };
-            self.rows.monitor().observe(&Progress {
-                solver: "multinomial",
-                iteration: self.course.steps,
-                accuracy: gap,
-                search: None,
-            });
+            let gap = if dual > 0.0 { 0.5 * self.squared / dual } else { f64::INFINITY };
+            self.rows.observe(self.course.steps, gap);
             if gap <= tol || self.squared == 0.0 {
                 return Ok(Status::Converged);
             }

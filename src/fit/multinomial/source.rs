@@ -10,7 +10,6 @@ use super::softmax::Lines;
 use super::strips::Strips;
 use crate::Result;
 use crate::fit::crammer_singer::weights::LINE;
-use crate::fit::monitor::Monitor;
 use crate::fit::newton::factorisation::Factorisation;
 use crate::fit::newton::preconditioner::Gram;
 use crate::fit::problem::Intercept;
@@ -86,8 +85,8 @@ pub trait ShiftedLogits {
 /// # Errors
 /// Of all methods: those of the place where the rows are; [`crate::Error::Cancelled`].
 pub trait SoftmaxPasses: SoftmaxSizes {
-    /// Progress and cancelling.
-    fn monitor(&self) -> &dyn Monitor;
+    /// Hands on how far a fit is: its steps, and the relative gap.
+    fn observe(&mut self, steps: usize, gap: f64);
     /// What a matrix of all columns costs, where there is room for one.
     fn factorisation(&self) -> Option<Factorisation>;
     /// Readings of the data so far.

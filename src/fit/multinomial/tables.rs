@@ -7,7 +7,7 @@ use super::softmax::{FAR, Lines};
 use super::source::{SoftmaxPasses, SoftmaxShape, SoftmaxSizes};
 use super::strips::Strips;
 use crate::fit::crammer_singer::weights::LINE;
-use crate::fit::monitor::Monitor;
+use crate::fit::monitor::Progress;
 use crate::fit::newton::factorisation::{Factorisation, factorisation};
 use crate::fit::newton::preconditioner::Gram;
 use crate::matrix::Rows;
@@ -60,8 +60,9 @@ impl SoftmaxSizes for SoftmaxTables<'_> {
 }
 
 impl SoftmaxPasses for SoftmaxTables<'_> {
-    fn monitor(&self) -> &dyn Monitor {
-        self.setup.monitor
+    fn observe(&mut self, steps: usize, gap: f64) {
+        let (solver, iteration) = ("multinomial", steps);
+        self.setup.monitor.observe(&Progress { solver, iteration, accuracy: gap, search: None });
     }
 
     fn factorisation(&self) -> Option<Factorisation> {
