@@ -14,7 +14,7 @@ import scipy.sparse as sp
 from hinge import _blocks, _checks, _native, _penalty, _validate
 from hinge._available import available_unless
 from hinge._linear import LinearClassifier
-from hinge._options import fit_options, options_of_pieces
+from hinge._options import fit_options
 from hinge._probability import multi_class_of
 
 FREE = 0.0
@@ -61,8 +61,8 @@ class Stream:
     n_cached : int
         Rows in memory.
     dual : ndarray of shape (1 or n_classes,)
-        Dual value of each binary problem at all rows seen: no more than its optimum. NaN where the stream began at the
-        model of a fit.
+        Dual value of each binary problem, or of the one of all classes, at all rows seen: no more than its optimum. NaN
+        where the stream began at the model of a fit.
     """
 
     _state: dict[str, Any]
@@ -77,6 +77,12 @@ class Stream:
     def _learner(self) -> Any:
         """That of a snapshot, made when it is needed."""
         return _native.StreamLearner(*self._given, self._state)
+
+    @property
+    def multi_class(self) -> str:
+        """What more than two classes are to the stream, whatever "auto" means by now: "multinomial" or "ovr"."""
+        _, cost, _, options, _ = self._given
+        return multi_class_of(options, len(cost))
 
     def start_at(self, coef: np.ndarray, intercept: np.ndarray) -> None:
         """Begin at a model instead of zero, as if its rows had been seen and forgotten."""
@@ -114,7 +120,7 @@ class Stream:
 
     @property
     def dual(self) -> np.ndarray:
-        """Dual value of each binary problem."""
+        """Dual value of each problem."""
         return self._learner.facts()[2]
 
     def __getstate__(self) -> dict[str, Any]:
@@ -162,6 +168,8 @@ class StreamClassifier(LinearClassifier):
         the data changes, begin anew. The result depends on the order of the rows; the pieces in which they come make
         little difference.
 
+        More than two classes of the logistic loss are one multinomial problem, unless ``multi_class`` is "ovr".
+
         The intercept of a stream is penalised: where ``intercept_scaling`` is None, it is the weight of a constant
         column about a third as tall as the first rows are long.
 
@@ -196,7 +204,7 @@ class StreamClassifier(LinearClassifier):
 
     def _learn(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> Self:
         given = self._checked()
-        options = options_of_pieces(given, fit_options(given, self._loss()))
+        options = fit_options(given, self._loss())
         is_first, is_fitted = getattr(self, "stream_", None) is None, hasattr(self, "classes_")
         labels = _validate.classes_of_pieces(self, classes)
         rows, y = _validate.stream_data(X, y, self)
@@ -212,7 +220,7 @@ class StreamClassifier(LinearClassifier):
         self.stream_, self.classes_, self._data = stream, labels, None
         self.coef_, self.intercept_ = stream.model()
         if self._loss() == "logistic":
-            self.multi_class_ = multi_class_of(options, len(labels))
+            self.multi_class_ = stream.multi_class
         for name in ("certificate_", "presolve_", "n_iter_"):  # those of a fit before
             self.__dict__.pop(name, None)
         return self

@@ -137,6 +137,13 @@ pub fn fits_multinomial(store: &Store, settings: &BlockSettings<'_>, copies: u64
     meta.nnz <= i32::MAX as u64 && rows + tables + page_bytes() <= settings.budget
 }
 
+/// The same of so many folds side by side.
+pub fn fits_multinomial_folds(store: &Store, settings: &BlockSettings<'_>, n_folds: usize) -> bool {
+    let rows = store.meta().nnz * store.plain_width().entry_bytes() as u64 + page_bytes();
+    let budget = settings.budget.saturating_sub(rows) / n_folds.max(1) as u64 + rows;
+    fits_multinomial(store, &BlockSettings { budget, ..*settings }, 1)
+}
+
 /// Tables of rows x classes of a fit in memory, those of a certificate or an epoch beside Newton's included.
 const TABLES: u64 = 7;
 /// Blocks of columns x classes that a multinomial fit has at a time.

@@ -23,11 +23,12 @@
 //! * [`scan`]: one reading of all rows; [`sums`], [`gap`]: dual value and certificate from sums over rows;
 //! * [`state`], [`certify`], [`binary`]: binary problems: state, certificates, steps; [`crammer_singer`]: all
 //!   classes at once;
-//! * [`softmax_rows`], [`softmax`], [`multinomial`]: multinomial logistic regression, by Newton's method in the
-//!   primal: readings of all blocks, and no dual variables;
+//! * [`softmax_rows`], [`softmax`], [`multinomial`]: multinomial logistic regression, by Newton's method in
+//!   the primal: readings of all blocks, and no dual variables;
 //! * [`outcome`]: what a training returns; [`checkpoint`]: the state of a descent as a file;
 //! * [`descent`]: the loop; [`trainer`]: all problems, group by group;
 //! * [`route`], [`search`]: the search for `C` of [`crate::search`], all folds in one reading;
+//!   [`softmax_search`]: of multinomial fits, fold by fold;
 //! * [`subgradient`]: Pegasos block by block, another method for comparison.
 //!
 //! **Certificate.** Losses gathered while blocks are loaded (each at the weights of that moment) tell when it
@@ -63,6 +64,7 @@ pub mod search;
 pub mod settings;
 pub mod softmax;
 pub mod softmax_rows;
+pub mod softmax_search;
 pub mod state;
 pub mod subgradient;
 pub mod sums;

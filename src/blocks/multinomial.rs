@@ -22,7 +22,7 @@ use super::checkpoint::{Checkpoint, CheckpointOptions, DescentState, Position, S
 use super::choice::Policy;
 use super::outcome::AllClassesOutcome;
 use super::problem::{BlockState, StateInput, StateOutput, StateShape};
-use super::settings::BlockSettings;
+use super::settings::{BlockSettings, SoftmaxCut};
 use super::softmax::SoftmaxBlocks;
 use super::softmax_rows::SoftmaxRows;
 use super::trainer::check_row_count;
@@ -36,7 +36,7 @@ use crate::fit::multinomial::softmax::FAR;
 use crate::fit::multinomial::source::{SoftmaxPasses, SoftmaxSizes};
 use crate::fit::multinomial::strips::Strips;
 use crate::fit::multinomial::{FURTHER_ATTEMPTS, SHARPER};
-use crate::fit::{Intercept, Monitor, Status};
+use crate::fit::{Certificate, Intercept, Monitor, Status};
 use crate::source::fetch::Fetch;
 use crate::store::reader::Store;
 
@@ -70,17 +70,25 @@ pub fn fit_multinomial(
     let training = || Training { store, problems, sizes: [1, 1], folds: &[], settings, folder: None };
     let mut checkpoint: Option<Checkpoint<'_, SoftmaxState>> =
         keep.map(|keep| Checkpoint::open(keep, training())).transpose()?;
-    let planned = |has_extras| {
-        let (needs, cut) = Needs::multinomial(store, settings, has_extras);
-        MemoryPlan::new(store, settings, &needs).map(|plan| (plan, cut))
-    };
-    let (plan, cut) = &planned(true).or_else(|_| planned(false))?;
+    let (plan, cut) = &plan(store, settings)?;
     std::thread::scope(|scope| {
         let fetch = Fetch::start(scope, store, &plan.blocks, Vec::new(), plan.keeps_stored, monitor)?;
         let mut rows = SoftmaxRows::new(cost, settings, plan, *cut, fetch, monitor)?;
         let resumed = checkpoint.as_mut().and_then(Checkpoint::take_state);
         minimise(&mut rows, resumed, &mut checkpoint)
     })
+}
+
+/// The division of the budget: with what makes a fit faster where there is room for it.
+///
+/// # Errors
+/// As for [`MemoryPlan::new`].
+pub fn plan(store: &Store, settings: &BlockSettings<'_>) -> Result<(MemoryPlan, SoftmaxCut)> {
+    let planned = |has_extras| {
+        let (needs, cut) = Needs::multinomial(store, settings, has_extras);
+        MemoryPlan::new(store, settings, &needs).map(|plan| (plan, cut))
+    };
+    planned(true).or_else(|_| planned(false))
 }
 
 /// Newton steps until the gap is proved.
@@ -132,6 +140,25 @@ fn minimise(
             loads,
         });
     }
+}
+
+/// Newton steps from weights, by Newton's own figures; [`Point::passes`] are the readings of all blocks.
+///
+/// # Errors
+/// As for [`fit_multinomial`].
+pub fn minimise_from(
+    rows: &mut SoftmaxRows<'_>,
+    start: Option<(Strips, Vec<[f64; LINE]>)>,
+) -> Result<(Point, Certificate)> {
+    let settings = rows.settings();
+    let blocks = SoftmaxBlocks::new(rows, settings.intercept.bias());
+    let preconditioner = ClassPreconditioner::fresh(&blocks);
+    let mut newton = SoftmaxNewton::new(blocks, preconditioner, false);
+    if let Some((w, offset)) = start {
+        newton.start_at(&w, &offset);
+    }
+    let status = newton.minimise(settings.tol, settings.max_passes)?;
+    Ok((point_of(&newton, status), newton.certificate()))
 }
 
 /// Height of the constant column that the certificate sees.

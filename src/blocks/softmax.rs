@@ -72,7 +72,7 @@ impl<'r, 'a> SoftmaxBlocks<'r, 'a> {
         [offset, shift]: [&Lines; 2],
         mut f: impl FnMut(&Setup<'_>, BlockTables<'_>, Evaluated) -> Result<()>,
     ) -> Result<()> {
-        self.rows.each(self.bias, |setup, [z, p]| {
+        self.rows.each(self.bias, |setup, _, [z, p]| {
             let mut rest = memory::zeros(setup.n_rows());
             setup.scores(w, offset, z);
             let found = setup.evaluate(z, shift, p, &mut rest);
@@ -252,7 +252,7 @@ impl SoftmaxPasses for SoftmaxBlocks<'_, '_> {
 
     fn loss_at(&mut self, w: &Strips, step: &Strips, length: f64) -> Result<f64> {
         let (far, zero, mut loss) = (self.shape().row(FAR), self.shape().row(0.0), 0.0);
-        self.rows.each(self.bias, |setup, [z, step_z]| {
+        self.rows.each(self.bias, |setup, _, [z, step_z]| {
             setup.scores(w, &far, z);
             setup.scores(step, &zero, step_z);
             setup.poll()?;

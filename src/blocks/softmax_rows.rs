@@ -2,6 +2,7 @@
 
 use super::budget::MemoryPlan;
 use super::settings::{BlockSettings, SoftmaxCut};
+use super::task::RowFolds;
 use crate::Result;
 use crate::fit::crammer_singer::ClassProblem;
 use crate::fit::crammer_singer::weights::LINE;
@@ -14,6 +15,17 @@ use crate::source::resident::Resident;
 
 /// The name of the solver.
 pub const NAME: &str = "block_newton";
+
+/// Which rows of a store are read.
+#[derive(Clone, Copy)]
+pub enum RowPart<'a> {
+    /// Those that have a cost.
+    All,
+    /// Those that have a cost and are not held out by this fold.
+    Without(&'a RowFolds, u8),
+    /// Those that are held out by this fold, each with cost 1.
+    Only(&'a RowFolds, u8),
+}
 
 /// The rows of a store, block by block in a fixed order.
 pub struct SoftmaxRows<'a> {
@@ -29,6 +41,8 @@ pub struct SoftmaxRows<'a> {
     loaded: Option<usize>,
     /// Tables of rows x classes, which live as long as a block is looked at.
     tables: [Block<LINE>; 2],
+    /// Which rows are read.
+    pub part: RowPart<'a>,
     /// Readings of all blocks so far.
     pub readings: usize,
     /// Rows loaded so far.
@@ -63,6 +77,7 @@ impl<'a> SoftmaxRows<'a> {
             resident,
             loaded: None,
             tables,
+            part: RowPart::All,
             readings: 0,
             loaded_rows: 0,
             gap: f64::INFINITY,
@@ -104,21 +119,25 @@ impl<'a> SoftmaxRows<'a> {
         (self.readings, self.loaded_rows) = (readings as usize, loaded_rows);
     }
 
-    /// Calls `f` with the rows of each block that have a cost, next to a constant column of height `bias`,
-    /// and two tables of rows x classes with anything in them.
+    /// Calls `f` with the rows of each block that are read, next to a constant column of height `bias`, with
+    /// their positions, and two tables of rows x classes with anything in them.
     ///
     /// # Errors
     /// Those of the store and of `f`; [`crate::Error::Cancelled`].
     pub fn each(
         &mut self,
         bias: f64,
-        mut f: impl FnMut(&Setup<'_>, [&mut [[f64; LINE]]; 2]) -> Result<()>,
+        mut f: impl FnMut(&Setup<'_>, &[u32], [&mut [[f64; LINE]]; 2]) -> Result<()>,
     ) -> Result<()> {
         for block in 0..self.plan.blocks.len() {
             self.load(block)?;
             self.monitor.poll()?;
-            let Self { cost, settings, resident, tables, .. } = self;
-            let chosen = resident.rows().chosen(|class, weight, _| cost[class as usize] * weight);
+            let Self { cost, settings, resident, tables, part, .. } = self;
+            let chosen = resident.rows().chosen(|class, weight, position| match *part {
+                RowPart::Without(folds, fold) if folds[position] == fold => 0.0,
+                RowPart::Only(folds, fold) => f64::from(u8::from(folds[position] == fold)),
+                _ => cost[class as usize] * weight,
+            });
             if !chosen.ids.is_empty() {
                 let rows = &mapped(resident.rows().view, settings.map);
                 let problem = ClassProblem {
@@ -136,7 +155,7 @@ impl<'a> SoftmaxRows<'a> {
                     *table = Block::zeros(len);
                 }
                 let [first, second] = tables;
-                f(&setup, [&mut first[..len], &mut second[..len]])?;
+                f(&setup, &chosen.positions, [&mut first[..len], &mut second[..len]])?;
             }
             self.report(block + 1);
         }

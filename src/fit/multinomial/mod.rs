@@ -285,18 +285,12 @@ fn newton_from(
         Intercept::Free => 1.0,
     };
     let is_free = problem.intercept == Intercept::Free;
-    let k = problem.n_classes;
     let rows = SoftmaxTables::new(Setup::new(problem, bias, monitor));
     let preconditioner = ClassPreconditioner::new(&rows);
     let mut newton = SoftmaxNewton::new(rows, preconditioner, is_exact);
     let (mut before, mut passes) = (0, 0.0);
     if let Some(point) = &start {
-        newton.w.copy_columns(&point.w);
-        if is_free {
-            let mut column = newton.rows.shape().row(0.0);
-            column.as_flattened_mut()[..k].copy_from_slice(&point.offset.as_flattened()[..k]);
-            newton.w.set_column(newton.w.n_columns() - 1, &column);
-        }
+        newton.start_at(&point.w, &point.offset);
         (before, passes) = (point.n_iter, point.passes);
         newton.refresh()?;
     }

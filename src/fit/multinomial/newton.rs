@@ -88,6 +88,18 @@ impl<S: SoftmaxPasses> SoftmaxNewton<S> {
         Self { rows, w, course, h, value: 0.0, squared: 0.0, preconditioner, is_exact }
     }
 
+    /// Begins at the weights of the columns, and at free intercepts. The rows must be told
+    /// ([`Self::refresh`]).
+    pub fn start_at(&mut self, w: &Strips, offset: &Lines) {
+        let shape = self.rows.shape();
+        self.w.copy_columns(w);
+        if shape.is_free() {
+            let (mut column, k) = (shape.row(0.0), shape.n_classes);
+            column.as_flattened_mut()[..k].copy_from_slice(&offset.as_flattened()[..k]);
+            self.w.set_column(self.w.n_columns() - 1, &column);
+        }
+    }
+
     /// Tells the rows the weights.
     ///
     /// # Errors
