@@ -82,7 +82,7 @@ class Stream:
     def multi_class(self) -> str:
         """What more than two classes are to the stream, whatever "auto" means by now: "multinomial" or "ovr"."""
         _, cost, _, options, _ = self._given
-        return multi_class_of(options, len(cost))
+        return multi_class_of({"multi_class": "ovr", **options}, len(cost))
 
     def start_at(self, coef: np.ndarray, intercept: np.ndarray) -> None:
         """Begin at a model instead of zero, as if its rows had been seen and forgotten."""

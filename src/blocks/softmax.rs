@@ -19,13 +19,14 @@ use crate::Result;
 use crate::fit::crammer_singer::weights::LINE;
 use crate::fit::multinomial::balance::best_shift;
 use crate::fit::multinomial::certificate::{
-    Bounds, ClassTotals, Gathered, ProofRows, ProofTables, totals, widest,
+    ClassTotals, Gathered, ProofBounds, ProofRows, ProofTables, totals, widest,
 };
-use crate::fit::multinomial::passes::{Evaluated, Product, Setup, SoftmaxSlopes, rows_of_piece};
+use crate::fit::multinomial::passes::{ClassProduct, Evaluated, Setup, SoftmaxSlopes, rows_of_piece};
 use crate::fit::multinomial::point::Point;
 use crate::fit::multinomial::precondition::gram;
+use crate::fit::multinomial::shape::{SoftmaxShape, SoftmaxSizes};
 use crate::fit::multinomial::softmax::{FAR, Lines};
-use crate::fit::multinomial::source::{ShiftedLogits, SoftmaxPasses, SoftmaxShape, SoftmaxSizes};
+use crate::fit::multinomial::source::{ShiftedLogits, SoftmaxPasses};
 use crate::fit::multinomial::strips::Strips;
 use crate::fit::newton::cholesky::Symmetric;
 use crate::fit::newton::factorisation::{Factorisation, of_sums};
@@ -244,7 +245,7 @@ impl SoftmaxPasses for SoftmaxBlocks<'_, '_> {
         out.clear();
         self.each(w, [&far, &zero], |setup, tables, _| {
             let BlockTables { z, p, .. } = tables;
-            setup.multiply(&mut Product { d, p, q: z, before: None }, out)
+            setup.multiply(&mut ClassProduct { d, p, q: z, before: None }, out)
         })
     }
 
@@ -292,7 +293,7 @@ impl ProofRows for SoftmaxBlocks<'_, '_> {
         Ok(Gathered { there: here.clone(), here, slopes: self.take_slopes(), widest: self.widest })
     }
 
-    fn totals(&mut self, point: &Point, bounds: &Bounds) -> Result<ClassTotals> {
+    fn totals(&mut self, point: &Point, bounds: &ProofBounds) -> Result<ClassTotals> {
         let shape = self.shape();
         let mut all = ClassTotals::zero(shape.n_classes, shape.is_free());
         self.each(&point.w, [&point.offset, &shape.row(0.0)], |setup, tables, _| {

@@ -247,8 +247,8 @@ fn fit_store(
             Outcome::of_all_blocks(all, store, map.as_ref(), blocks::softmax_rows::NAME)
         }
         solver if is_multinomial => {
-            let rule = "'auto' or 'newton' for a multinomial fit of a store that is larger than memory_budget, \
-                        or with a checkpoint";
+            let rule = "'auto' or 'newton' for a multinomial fit of a store that is larger than \
+                        memory_budget, or with a checkpoint";
             Err(Error::Parameter { name: "solver", value: format!("{:?}", solver.name()), rule })
         }
         SolverKind::Auto | SolverKind::DualCd => {

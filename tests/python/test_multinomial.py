@@ -479,7 +479,7 @@ def test_searches_over_blocks_are_those_in_memory(tmp_path, intercept):
     store = hinge.BlockStore.build((X, y, weight), tmp_path / "rows.hinge")
     tight = {"cv": StratifiedKFold(3), "tol": 1e-6, "keep_decisions": True, **INTERCEPTS[intercept]}
     plain = hinge.select_C(X, y, sample_weight=weight, loss="logistic", C_max=16.0, **tight)
-    shared = {"loss": "logistic", "C_max": 16.0, "block_options": {"in_memory": False}, **tight}
+    shared = {"loss": "logistic", "C_max": 16.0, "memory_budget": 10**8, "block_options": {"in_memory": False}, **tight}
     found = hinge.select_C(store, **shared)
     np.testing.assert_array_equal(found.Cs, plain.Cs)
     np.testing.assert_allclose(found.objective, plain.objective, rtol=1e-5)

@@ -11,8 +11,9 @@
 //! read. The sum of `b` stays 0.
 
 use super::passes::{Evaluated, Setup};
+use super::shape::SoftmaxShape;
 use super::softmax::{Lines, dot, total};
-use super::source::{ShiftedLogits, SoftmaxShape};
+use super::source::ShiftedLogits;
 use crate::fit::crammer_singer::weights::LINE;
 use crate::matrix::simd::{self, Loop};
 use crate::{Result, parallel};

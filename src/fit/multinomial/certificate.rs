@@ -41,8 +41,8 @@
 use super::balance::balance;
 use super::passes::{Evaluated, Setup, SoftmaxSlopes};
 use super::point::Point;
+use super::shape::{SoftmaxShape, SoftmaxSizes};
 use super::softmax::{Lines, dot, largest, mean_difference};
-use super::source::{SoftmaxShape, SoftmaxSizes};
 use super::strips::Strips;
 use crate::fit::certificate::UNIT;
 use crate::fit::crammer_singer::largest::largest_size;
@@ -82,7 +82,7 @@ pub trait ProofRows: SoftmaxSizes {
     fn gather(&mut self, point: &mut Point) -> Result<Gathered>;
     /// Sums over the rows of the point gathered last.
     #[allow(clippy::missing_errors_doc)]
-    fn totals(&mut self, point: &Point, bounds: &Bounds) -> Result<ClassTotals>;
+    fn totals(&mut self, point: &Point, bounds: &ProofBounds) -> Result<ClassTotals>;
 }
 
 /// What the data say of a point.
@@ -99,7 +99,7 @@ pub struct Gathered {
 
 /// What sums over the rows need to know of all of them.
 #[derive(Clone, Copy, Debug)]
-pub struct Bounds {
+pub struct ProofBounds {
     /// At least the largest `|w_k|`.
     pub length: f64,
     /// The largest free `|b_k|`.
@@ -146,7 +146,7 @@ pub fn certify(rows: &mut impl ProofRows, point: &mut Point) -> Result<Certifica
     let (length, intercept) = longest_class(&rows.shape(), point);
     let scale = there.scale.as_flattened();
     let hub = is_free.then(|| (0..k).fold(0, |best, m| if scale[m] > scale[best] { m } else { best }));
-    let totals = rows.totals(point, &Bounds { length, intercept, hub })?;
+    let totals = rows.totals(point, &ProofBounds { length, intercept, hub })?;
     let found = &totals.sums;
     let n_weights = point.w.n_columns() * k;
     let half = 0.5 * point.w.dot(&point.w, point.w.n_columns());
@@ -249,7 +249,7 @@ impl ProofRows for RowsToProve<'_, '_> {
         Ok(Gathered { here, there, slopes, widest: widest(setup, scores).max(of_logits) })
     }
 
-    fn totals(&mut self, point: &Point, bounds: &Bounds) -> Result<ClassTotals> {
+    fn totals(&mut self, point: &Point, bounds: &ProofBounds) -> Result<ClassTotals> {
         let Self { setup, scores, p, rest, rest_here } = self;
         totals(setup, &ProofTables { scores, rest_here, logits: point.logits.as_deref(), p, rest }, bounds)
     }
@@ -273,7 +273,7 @@ pub struct ProofTables<'s> {
 ///
 /// # Errors
 /// [`Error::Cancelled`].
-pub fn totals(setup: &Setup<'_>, tables: &ProofTables<'_>, bounds: &Bounds) -> Result<ClassTotals> {
+pub fn totals(setup: &Setup<'_>, tables: &ProofTables<'_>, bounds: &ProofBounds) -> Result<ClassTotals> {
     let norms = row_norms(setup);
     setup.poll()?;
     let sums = RowSums::of(setup, tables, &norms, bounds);
@@ -450,11 +450,11 @@ impl RowSums {
         self.uncertain_depth += other.uncertain_depth;
     }
 
-    fn of(setup: &Setup<'_>, tables: &ProofTables<'_>, norms: &[f64], bounds: &Bounds) -> Self {
+    fn of(setup: &Setup<'_>, tables: &ProofTables<'_>, norms: &[f64], bounds: &ProofBounds) -> Self {
         let (lines, k) = (setup.lines, setup.problem.n_classes);
         let (class, cost) = (setup.problem.class, setup.problem.cost);
         let ProofTables { scores, p, .. } = *tables;
-        let Bounds { length, intercept: b, .. } = *bounds;
+        let ProofBounds { length, intercept: b, .. } = *bounds;
         let [mixed, slack, reach, size, width, depth, uncertain_depth] = sum(setup.n_rows(), |i| {
             let at = i * lines..(i + 1) * lines;
             let (z, p, own, c) = (&scores[at.clone()], &p[at.clone()], class[i] as usize, cost[i]);

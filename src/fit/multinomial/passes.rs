@@ -8,8 +8,8 @@
 
 use std::ops::Range;
 
+use super::shape::SoftmaxShape;
 use super::softmax::{Lines, dot, loss_at, softmax};
-use super::source::SoftmaxShape;
 use super::strips::{Strip, Strips, add};
 use crate::fit::crammer_singer::ClassProblem;
 use crate::fit::crammer_singer::weights::LINE;
@@ -146,8 +146,8 @@ impl<'a> Setup<'a> {
     ///
     /// # Errors
     /// [`crate::Error::Cancelled`].
-    pub fn multiply(&self, product: &mut Product<'_>, out: &mut Strips) -> Result<()> {
-        let Product { d, p, q, before } = product;
+    pub fn multiply(&self, product: &mut ClassProduct<'_>, out: &mut Strips) -> Result<()> {
+        let ClassProduct { d, p, q, before } = product;
         let (lines, chunk) = (self.lines, self.chunk * self.lines);
         let mut mean = memory::zeros(self.n_rows());
         let mut later = before.as_mut().map(|(length, step_z)| (*length, step_z.chunks_mut(chunk)));
@@ -386,7 +386,7 @@ impl Loop for LossPiece<'_> {
 }
 
 /// A product with the rows' part of the Hessian.
-pub struct Product<'s> {
+pub struct ClassProduct<'s> {
     /// The direction.
     pub d: &'s Strips,
     /// Probabilities.

@@ -1,10 +1,11 @@
 //! Rows in memory, with scores and probabilities in tables of rows x classes.
 
 use super::balance::balance;
-use super::passes::{Evaluated, Product, Setup, SoftmaxSlopes};
+use super::passes::{ClassProduct, Evaluated, Setup, SoftmaxSlopes};
 use super::precondition::gram;
+use super::shape::{SoftmaxShape, SoftmaxSizes};
 use super::softmax::{FAR, Lines};
-use super::source::{SoftmaxPasses, SoftmaxShape, SoftmaxSizes};
+use super::source::SoftmaxPasses;
 use super::strips::Strips;
 use crate::fit::crammer_singer::weights::LINE;
 use crate::fit::monitor::Progress;
@@ -121,7 +122,7 @@ impl SoftmaxPasses for SoftmaxTables<'_> {
     fn multiply(&mut self, _: &Strips, d: &Strips, length: f64, out: &mut Strips) -> Result<()> {
         let Self { setup, p, q, step_z, .. } = self;
         out.clear();
-        setup.multiply(&mut Product { d, p, q, before: Some((length, step_z)) }, out)?;
+        setup.multiply(&mut ClassProduct { d, p, q, before: Some((length, step_z)) }, out)?;
         self.readings += 1.0;
         Ok(())
     }
