@@ -23,6 +23,14 @@
 //! fit; its multiplier runs after the imbalance of the last rows (random rows of two equal classes, a cache
 //! of a tenth: 0.77 of test rows right, 0.92 with a penalised one).
 //!
+//! **More than two classes** of the logistic loss are one problem by default. Held-out log loss and accuracy
+//! after a stream of pieces, against each class against the rest with the same C, and (last) of a fit of all
+//! rows: digits, C = 1, 0.174 and 0.956, 0.213 and 0.962, 0.138 and 0.978; 20news, C = 1, 1.179 and 0.843,
+//! 1.246 and 0.842, 1.179 and 0.843, within 30 MB 0.981 and 0.837, 1.088 and 0.837; sector, C = 1, 2.671 and
+//! 0.880, 2.821 and 0.891, 2.677 and 0.877. At large costs the other way round, as for fits: 20news, C = 16,
+//! 0.650 and 0.855, 0.598 and 0.858, 0.650 and 0.855. On small dense data at large costs a stream is further
+//! from its optimum by one problem of all classes: digits, C = 10, within 3 MB, 0.137, 0.130, 0.073.
+//!
 //! There is no certificate, since the rows that it would need are gone; [`Stream::dual`] is a lower bound on
 //! the optimum of all rows seen.
 

@@ -4,14 +4,13 @@
     python multinomial_stores.py --sets sector --C 1 --tol 1e-3
 
 Beside each fit by blocks stand the fit in memory (its time, and the optimum that all are compared with) and each class
-against the rest by blocks. Peak memory is that of a process of its own, less what it had before the fit.
+against the rest by blocks. Peak memory is that of a process of its own, less what it had before the fit (Linux only).
 """
 
 from __future__ import annotations
 
 import argparse
 import multiprocessing
-import resource
 import sys
 import tempfile
 import time
@@ -24,21 +23,25 @@ from multinomial import objective, read
 SETS = ("digits", "20news", "sector")
 
 
-def peak() -> float:
-    """The peak of this process in MB."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+def memory() -> tuple[float, float]:
+    """The peak of this process and what it has now, in MB (Linux)."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    numbers = {line.split()[0]: float(line.split()[1]) / 1024 for line in lines if line.startswith("Vm")}
+    return numbers["VmHWM:"], numbers["VmRSS:"]
 
 
 def fitted(path: str, options: dict, answers) -> None:
     """A fit of a store in a process of its own: seconds, model, and MB beyond what there was before."""
     store = hinge.BlockStore(path)
-    before, started = peak(), time.perf_counter()
+    before, started = memory()[1], time.perf_counter()
     try:
         model = hinge.LogisticRegression(**options, n_jobs=1).fit(store)
     except ValueError as refused:
         answers.put(refused)
         return
-    answers.put((time.perf_counter() - started, peak() - before, model.coef_, model.intercept_, model.certificate_))
+    answers.put(
+        (time.perf_counter() - started, memory()[0] - before, model.coef_, model.intercept_, model.certificate_)
+    )
 
 
 def in_a_process(path: str, **options):

@@ -33,7 +33,9 @@
 //!
 //! **Solvers.** [`descent`]: coordinate descent in the dual, all classes of a row at a time, for wide text
 //! and small costs; [`newton`]: truncated Newton in the primal with all classes side by side, where rows are
-//! many to a column, and where the descent is slow. [`certificate`] proves what either has found.
+//! many to a column, and where the descent is slow. [`certificate`] proves what either has found. Newton
+//! and the proof ask the rows by traits ([`source`], [`certificate::ProofRows`]): tables in memory answer
+//! ([`tables`]), or the blocks of a store (`crate::blocks::softmax`).
 //! [`presolved`]: by way of packed columns; [`start`]: from the end of a fit at smaller costs. Classes lie
 //! side by side in cache lines ([`strips`]), so that one reading of an entry serves all.
 
