@@ -173,7 +173,9 @@ impl<'a> SoftmaxRows<'a> {
         resident.keep(&[]);
         let (store, pages) = (fetch.store(), &plan.blocks[block]);
         fetch.with(block, |bytes| resident.add_beside(store, pages, bytes, *monitor, |_| Ok(())))?;
-        fetch.ask((block + 1) % plan.blocks.len());
+        if plan.blocks.len() > 1 {
+            fetch.ask((block + 1) % plan.blocks.len());
+        }
         self.loaded = Some(block);
         self.loaded_rows += resident.len() as u64;
         Ok(())
