@@ -31,7 +31,7 @@
 //! 0.650 and 0.855, 0.598 and 0.858, 0.650 and 0.855. On small dense data at large costs a stream is further
 //! from its optimum by one problem of all classes: digits, C = 10, within 3 MB, 0.137, 0.130, 0.073.
 //!
-//! There is no certificate, since the rows that it would need are gone; [`Stream::dual`] is a lower bound on
+//! There is no certificate, since the rows that it would need are gone; [`Stream::duals`] are lower bounds of
 //! the optimum of all rows seen.
 
 pub mod softmax;
