@@ -30,7 +30,7 @@ from hinge._callbacks import CallbackSupport, FitTask, with_callbacks
 from hinge._certificate import Certificate
 from hinge._encode_coder import collected
 from hinge._fit_rows import FitRows
-from hinge._options import fit_options, options_of_pieces
+from hinge._options import fit_options
 from hinge._presolve import Presolve
 from hinge._progress import reporter
 from hinge._raises import raises_as_predictions
@@ -188,7 +188,7 @@ class LinearClassifier(Versioned, CallbackSupport, ClassifierMixin, BaseEstimato
         _blocks.refuse_unfit(options)
         blocks = _blocks.options(given.block_options, given.memory_budget, given.checkpoint)
         cost = _blocks.class_costs(store, given.C, self.class_weight)
-        self._fit_blocks(store, cost, options_of_pieces(given, options), blocks)
+        self._fit_blocks(store, cost, options, blocks)
 
     def _fit_blocks(self, store: BlockStore, cost: np.ndarray, options: dict[str, Any], blocks: dict[str, Any]) -> None:
         """Fit with checked options and set the fitted attributes."""

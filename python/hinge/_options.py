@@ -54,11 +54,6 @@ def _multi_class(given: Any, loss: str, penalty: dict[str, Any] | None) -> str:
     return "multinomial" if is_softmax and loss == "logistic" else "ovr"
 
 
-def options_of_pieces(given: Any, options: dict[str, Any]) -> dict[str, Any]:
-    """The options where rows come in pieces: there "auto" is each class against the rest."""
-    return options | {"multi_class": "ovr"} if getattr(given, "multi_class", "ovr") == "auto" else options
-
-
 def _solver(given: Any) -> str:
     if not _is_crammer_singer(given):
         return given.solver

@@ -448,9 +448,8 @@ _MULTI_CLASS = one_of("multi_class", ("auto", "multinomial", "ovr")).means(r"""
     What more than two classes are. "multinomial": one problem,
     :math:`\tfrac12 \sum_k \|w_k\|^2 + C \sum_i v_i (\log \sum_k e^{f_k(x_i)} - f_{y_i}(x_i))`, whose
     probabilities are the softmax of the decision values. "ovr": each class against the rest. "auto": "multinomial", as
-    in scikit-learn, but "ovr" for a :class:`BlockStore`, for ``partial_fit`` and for the labels of a matrix y. Two
-    classes are the same problem by any name. ``partial_fit`` with more classes, a store that is larger than
-    ``memory_budget`` and the labels of a matrix y refuse "multinomial".
+    in scikit-learn, but "ovr" for the labels of a matrix y, which refuse "multinomial". Two classes are the same
+    problem by any name.
     """)
 
 _LOGISTIC = table(
@@ -564,8 +563,7 @@ SELECT_C = table(
     one_of("multi_class", ("auto", "multinomial", "ovr", "crammer_singer")).means("""
         "ovr" fits each of more than two classes against the rest. "multinomial", for the logistic loss, and
         "crammer_singer", for the hinge, fit all as one problem, as :class:`LogisticRegression` and
-        :class:`LinearSVC` do. "auto" is what these do by default: "multinomial" for the logistic loss over a matrix,
-        else "ovr".
+        :class:`LinearSVC` do. "auto" is what these do by default: "multinomial" for the logistic loss, else "ovr".
     """),
     replace(_SELECT_TOL, name="tol"),
 )

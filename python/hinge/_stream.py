@@ -14,7 +14,8 @@ import scipy.sparse as sp
 from hinge import _blocks, _checks, _native, _penalty, _validate
 from hinge._available import available_unless
 from hinge._linear import LinearClassifier
-from hinge._options import fit_options, options_of_pieces
+from hinge._options import fit_options
+from hinge._probability import multi_class_of
 
 FREE = 0.0
 """The native name of an intercept that is not penalised."""
@@ -60,8 +61,8 @@ class Stream:
     n_cached : int
         Rows in memory.
     dual : ndarray of shape (1 or n_classes,)
-        Dual value of each binary problem at all rows seen: no more than its optimum. NaN where the stream began at the
-        model of a fit.
+        Dual value of each binary problem, or of the one of all classes, at all rows seen: no more than its optimum. NaN
+        where the stream began at the model of a fit.
     """
 
     _state: dict[str, Any]
@@ -76,6 +77,12 @@ class Stream:
     def _learner(self) -> Any:
         """That of a snapshot, made when it is needed."""
         return _native.StreamLearner(*self._given, self._state)
+
+    @property
+    def multi_class(self) -> str:
+        """What more than two classes are to the stream, whatever "auto" means by now: "multinomial" or "ovr"."""
+        _, cost, _, options, _ = self._given
+        return multi_class_of({"multi_class": "ovr", **options}, len(cost))
 
     def start_at(self, coef: np.ndarray, intercept: np.ndarray) -> None:
         """Begin at a model instead of zero, as if its rows had been seen and forgotten."""
@@ -113,7 +120,7 @@ class Stream:
 
     @property
     def dual(self) -> np.ndarray:
-        """Dual value of each binary problem."""
+        """Dual value of each problem."""
         return self._learner.facts()[2]
 
     def __getstate__(self) -> dict[str, Any]:
@@ -161,6 +168,8 @@ class StreamClassifier(LinearClassifier):
         the data changes, begin anew. The result depends on the order of the rows; the pieces in which they come make
         little difference.
 
+        More than two classes of the logistic loss are one multinomial problem, unless ``multi_class`` is "ovr".
+
         The intercept of a stream is penalised: where ``intercept_scaling`` is None, it is the weight of a constant
         column about a third as tall as the first rows are long.
 
@@ -174,7 +183,7 @@ class StreamClassifier(LinearClassifier):
         classes : array-like of shape (n_classes,), default=None
             All labels of the stream; needed in the first call, and may be left out afterwards. An estimator that is
             fitted has them already: the stream goes on from its weights, as if the rows of the fit had been seen and
-            forgotten. Those of a multinomial fit are taken as weights of each class against the rest.
+            forgotten.
         sample_weight : array-like of shape (n_samples,), default=None
             A piece whose weights are all 0 changes nothing.
 
@@ -195,7 +204,7 @@ class StreamClassifier(LinearClassifier):
 
     def _learn(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> Self:
         given = self._checked()
-        options = options_of_pieces(given, fit_options(given, self._loss()))
+        options = fit_options(given, self._loss())
         is_first, is_fitted = getattr(self, "stream_", None) is None, hasattr(self, "classes_")
         labels = _validate.classes_of_pieces(self, classes)
         rows, y = _validate.stream_data(X, y, self)
@@ -211,7 +220,7 @@ class StreamClassifier(LinearClassifier):
         self.stream_, self.classes_, self._data = stream, labels, None
         self.coef_, self.intercept_ = stream.model()
         if self._loss() == "logistic":
-            self.multi_class_ = "ovr"
+            self.multi_class_ = stream.multi_class
         for name in ("certificate_", "presolve_", "n_iter_"):  # those of a fit before
             self.__dict__.pop(name, None)
         return self
@@ -238,11 +247,6 @@ class StreamClassifier(LinearClassifier):
             raise ValueError("C must be finite for partial_fit, got inf")
         if options["solver"] == "crammer_singer":
             raise ValueError("multi_class must be 'ovr' for partial_fit, got 'crammer_singer'")
-        if options["multi_class"] == "multinomial" and len(classes) > 2:
-            raise ValueError(
-                "multi_class must be 'auto' or 'ovr' for partial_fit with more than 2 classes, got 'multinomial' and "
-                f"{len(classes)} classes: a stream learns each class against the rest"
-            )
         if hasattr(self, "multilabel_") or sp.issparse(getattr(self, "coef_", None)):
             raise ValueError(
                 "partial_fit goes on from dense weights of classes, the model has sparse ones (densify() makes them "

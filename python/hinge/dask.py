@@ -20,7 +20,7 @@ from hinge._dask_exchange import LostShardError, Shards, Traffic, described
 from hinge._dask_parts import lazily, loaded, names_of, parts_of, same_kind
 from hinge._dask_shards import PartFacts, Setup
 from hinge._linear import LinearClassifier
-from hinge._options import fit_options, options_of_pieces
+from hinge._options import fit_options
 from hinge._progress import announce, reporter
 from hinge.logistic import LogisticRegression as PlainLogisticRegression
 from hinge.svm import LinearSVC as PlainLinearSVC
@@ -172,7 +172,9 @@ class LogisticRegression(_Distributed, PlainLogisticRegression):
 
 def _options(estimator: Any, given: Any) -> dict[str, Any]:
     """The native options; what only fits in memory can do is refused."""
-    options = options_of_pieces(given, fit_options(given, estimator._loss()))
+    options = fit_options(given, estimator._loss())
+    if getattr(given, "multi_class", "ovr") == "auto":  # over shards each class is learned against the rest
+        options = options | {"multi_class": "ovr"}
     refused = {
         "penalty": options["penalty"] is not None,
         "degree": options["map"] is not None,

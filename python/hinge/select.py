@@ -15,7 +15,7 @@ from hinge._csearch import CSearch
 from hinge._declared import checked, declared
 from hinge._encode_coder import collected
 from hinge._loop import Search
-from hinge._options import fit_options, options_of_pieces
+from hinge._options import fit_options
 from hinge._parameters import SELECT_C
 from hinge._plan import Plan
 from hinge._problem import Problem
@@ -158,7 +158,6 @@ def select_C(
     options, plan = fit_options(given, loss), Plan.of(given)
     X, y, sample_weight, groups = collected(X, y, sample_weight, groups)
     if isinstance(X, BlockStore):
-        options = options_of_pieces(given, options)
         problem = _store_problem(X, y, sample_weight, given)
     else:
         X, y = _validate.fit_data(X, y)
@@ -198,7 +197,6 @@ def search_and_refit(estimator: E, X: Any, y: Any, sample_weight: Any, groups: A
     if getattr(given, "in_order", False) and groups is None and _checks.is_number(given.cv):
         given.cv = StratifiedKFold(given.cv)
     if isinstance(X, BlockStore):
-        options = options_of_pieces(given, options)
         problem = _store_problem(X, y, sample_weight, given)
     else:
         _refuse_labels(estimator, y)

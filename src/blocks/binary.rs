@@ -8,7 +8,9 @@
 use super::certify::certify;
 use super::choice::Policy;
 use super::duals::{DualFile, RUN};
-use super::problem::{BlockProblem, BlockStep, Certified, CertifyScan, StateInput, StateOutput, StateShape};
+use super::problem::{
+    BlockProblem, BlockState, BlockStep, Certified, CertifyScan, StateInput, StateOutput, StateShape,
+};
 use super::state::{BinaryProblem, BinaryState};
 use super::sums::Sums;
 use crate::fit::dual::active::Random;
@@ -99,9 +101,62 @@ impl BinaryProblem<'_> {
     }
 }
 
-impl BlockProblem for BinaryProblem<'_> {
+impl BlockState for BinaryProblem<'_> {
     type Saved = (BinaryState, Option<DualFile>);
 
+    fn visits(&self) -> u64 {
+        self.state.visits
+    }
+
+    fn size(&self) -> u64 {
+        let n_duals = self.disk.as_ref().map_or(self.state.alpha.len(), DualFile::len);
+        (self.state.w.len() + n_duals + FACTS) as u64
+    }
+
+    fn can_have(shape: &StateShape, size: u64) -> bool {
+        size == (shape.n_columns() + shape.n_rows + FACTS) as u64
+    }
+
+    fn write(&self, out: &mut dyn StateOutput) -> Result<()> {
+        let state = &self.state;
+        out.numbers(&state.w)?;
+        match &self.disk {
+            None => out.numbers(&state.alpha)?,
+            Some(file) => {
+                for start in (0..file.len()).step_by(RUN) {
+                    out.numbers(&file.read(start..(start + RUN).min(file.len()))?)?;
+                }
+            }
+        }
+        let Sums { terms, all, inside } = state.sums;
+        out.numbers(&[state.offset, terms, all[0], all[1], inside[0], inside[1], state.losses])
+    }
+
+    fn read(
+        shape: &StateShape,
+        _: u64,
+        visits: u64,
+        input: &mut dyn StateInput,
+    ) -> Result<Option<Self::Saved>> {
+        let w = input.numbers(shape.n_columns())?;
+        let n = shape.n_rows;
+        let mut disk = shape.folder.as_deref().map(|folder| DualFile::zeros(folder, n)).transpose()?;
+        let alpha = match &mut disk {
+            None => input.numbers(n)?,
+            Some(disk) => {
+                for start in (0..n).step_by(RUN) {
+                    disk.write(start, &input.numbers(RUN.min(n - start))?)?;
+                }
+                Vec::new()
+            }
+        };
+        let rest = input.numbers(FACTS)?;
+        let sums = Sums { terms: rest[1], all: [rest[2], rest[3]], inside: [rest[4], rest[5]] };
+        Ok(Some((BinaryState { w, alpha, offset: rest[0], sums, losses: rest[6], visits }, disk)))
+    }
+}
+
+impl BlockProblem for BinaryProblem<'_> {
     fn step(&mut self, rows: &ResidentRows<'_>, step: BlockStep<'_>, monitor: &dyn Monitor) -> Result<bool> {
         with_loss!(step.settings.loss, loss => self.step_by(rows, step, monitor, loss))
     }
@@ -156,57 +211,6 @@ impl BlockProblem for BinaryProblem<'_> {
 
     fn certify(problems: &[&Self], scan: &CertifyScan<'_>) -> Result<Vec<Certified>> {
         certify(problems, scan)
-    }
-
-    fn visits(&self) -> u64 {
-        self.state.visits
-    }
-
-    fn size(&self) -> u64 {
-        let n_duals = self.disk.as_ref().map_or(self.state.alpha.len(), DualFile::len);
-        (self.state.w.len() + n_duals + FACTS) as u64
-    }
-
-    fn can_have(shape: &StateShape, size: u64) -> bool {
-        size == (shape.n_columns() + shape.n_rows + FACTS) as u64
-    }
-
-    fn write(&self, out: &mut dyn StateOutput) -> Result<()> {
-        let state = &self.state;
-        out.numbers(&state.w)?;
-        match &self.disk {
-            None => out.numbers(&state.alpha)?,
-            Some(file) => {
-                for start in (0..file.len()).step_by(RUN) {
-                    out.numbers(&file.read(start..(start + RUN).min(file.len()))?)?;
-                }
-            }
-        }
-        let Sums { terms, all, inside } = state.sums;
-        out.numbers(&[state.offset, terms, all[0], all[1], inside[0], inside[1], state.losses])
-    }
-
-    fn read(
-        shape: &StateShape,
-        _: u64,
-        visits: u64,
-        input: &mut dyn StateInput,
-    ) -> Result<Option<Self::Saved>> {
-        let w = input.numbers(shape.n_columns())?;
-        let n = shape.n_rows;
-        let mut disk = shape.folder.as_deref().map(|folder| DualFile::zeros(folder, n)).transpose()?;
-        let alpha = match &mut disk {
-            None => input.numbers(n)?,
-            Some(disk) => {
-                for start in (0..n).step_by(RUN) {
-                    disk.write(start, &input.numbers(RUN.min(n - start))?)?;
-                }
-                Vec::new()
-            }
-        };
-        let rest = input.numbers(FACTS)?;
-        let sums = Sums { terms: rest[1], all: [rest[2], rest[3]], inside: [rest[4], rest[5]] };
-        Ok(Some((BinaryState { w, alpha, offset: rest[0], sums, losses: rest[6], visits }, disk)))
     }
 
     fn take(&mut self, (state, disk): Self::Saved) {

@@ -12,9 +12,10 @@
 
 use super::choice::Capacity;
 use super::duals::RUN;
-use super::settings::{BlockSettings, DualsIn};
+use super::settings::{BlockSettings, DualsIn, SoftmaxCut};
 use crate::fit::Intercept;
 use crate::fit::dual::active::{below, random};
+use crate::fit::routes::MAX_CHOLESKY_COLUMNS;
 use crate::matrix::arena::{ROW_BYTES, Width};
 use crate::matrix::kernels::LINE;
 use crate::store::format::{PAGE_ENTRIES, checksum};
@@ -126,6 +127,38 @@ pub fn fits_in_memory(store: &Store, settings: &BlockSettings<'_>, n_tasks: usiz
     meta.nnz <= i32::MAX as u64 && rows + states + page_bytes() <= settings.budget
 }
 
+/// Whether a multinomial fit of all classes has room in memory, with so many copies of the rows: tables of
+/// rows x classes, of both its solvers, and blocks of columns x classes.
+pub fn fits_multinomial(store: &Store, settings: &BlockSettings<'_>, copies: u64) -> bool {
+    let meta = store.meta();
+    let line = (8 * store.classes().len().next_multiple_of(LINE)) as u64;
+    let rows = copies * meta.nnz * store.plain_width().entry_bytes() as u64 + meta.n_rows * 120;
+    let tables = TABLES * meta.n_rows * line + BLOCKS * (settings.n_weights(store) as u64 + 1) * line;
+    meta.nnz <= i32::MAX as u64 && rows + tables + page_bytes() <= settings.budget
+}
+
+/// The same of so many folds side by side.
+pub fn fits_multinomial_folds(store: &Store, settings: &BlockSettings<'_>, n_folds: usize) -> bool {
+    let rows = store.meta().nnz * store.plain_width().entry_bytes() as u64 + page_bytes();
+    let budget = settings.budget.saturating_sub(rows) / n_folds.max(1) as u64 + rows;
+    fits_multinomial(store, &BlockSettings { budget, ..*settings }, 1)
+}
+
+/// Tables of rows x classes of a fit in memory, those of a certificate or an epoch beside Newton's included.
+const TABLES: u64 = 7;
+/// Blocks of columns x classes that a multinomial fit has at a time.
+const BLOCKS: u64 = 7;
+/// Blocks of Newton over a store.
+const NEWTON_BLOCKS: u64 = 6;
+/// Parts of a block that are added up side by side at most, each in a block of columns x classes.
+const MOST_PARTS: u64 = 8;
+/// Share of the budget that these may take, and a matrix of all columns.
+const EXTRAS_SHARE: u64 = 8;
+/// Matrices of columns that making a preconditioner takes, and of classes for free intercepts.
+const MATRICES: u64 = 7;
+/// Bytes of a row beside its entries and tables: lists of those that have a cost, sums and norms.
+pub const SOFTMAX_ROW: usize = 24 + 40;
+
 /// Bytes that the problems of a descent need.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Needs {
@@ -161,6 +194,30 @@ impl Needs {
         }
         let what = format!("{} and the weights of {others} more", self.what);
         Self { states: self.states + 8 * (others * n_weights) as u64, what, ..self }
+    }
+
+    /// Of Newton's method for the softmax of all classes, and how it is cut; `has_extras` says whether it may
+    /// take a share of the budget for what makes it faster.
+    pub fn multinomial(store: &Store, settings: &BlockSettings<'_>, has_extras: bool) -> (Self, SoftmaxCut) {
+        let n_classes = store.classes().len();
+        let extras = if has_extras { settings.budget / EXTRAS_SHARE } else { 0 };
+        let d = settings.n_weights(store) as u64 + 1;
+        let line = 8 * n_classes.next_multiple_of(LINE);
+        let block = d * line as u64;
+        let parts = (1 + extras / block.max(1)).min(MOST_PARTS);
+        let matrix = 8 * MATRICES * d * d;
+        let is_free = settings.intercept == Intercept::Free;
+        let of_intercepts = if is_free { 8 * MATRICES * (n_classes * n_classes) as u64 } else { 0 };
+        let has_room_for_matrix =
+            settings.map.is_none() && d <= MAX_CHOLESKY_COLUMNS as u64 && matrix <= extras;
+        let matrices = of_intercepts + if has_room_for_matrix { matrix } else { 0 };
+        let needs = Self {
+            states: (NEWTON_BLOCKS + parts - 1) * block + matrices,
+            per_row: BOOKKEEPING + SOFTMAX_ROW + 2 * line,
+            margins: 0,
+            what: format!("weights, gradient and directions of {n_classes} classes"),
+        };
+        (needs, SoftmaxCut { parts: parts as usize, has_room_for_matrix })
     }
 
     /// Of all classes at once. How many dual variables are positive is known only after the fit: `PER_ROW`

@@ -4,7 +4,7 @@
 //! file   = magic "hingeSBM" | u32 version | u32 zero | u64 length of the head | head (JSON) | numbers
 //!          | u64 checksum of all before
 //! numbers (f64, little-endian), per finished problem: w (weights), intercept, primal, dual, passes, loads
-//!          per problem under way: its state, as many numbers as the head says ([`BlockProblem::write`])
+//!          per problem under way: its state, as many numbers as the head says ([`BlockState::write`])
 //!          per problem under way that has ended: intercept, primal, dual, loads
 //!          cached rows: u32 each, rising
 //! ```
@@ -25,7 +25,7 @@ use serde::{Deserialize, Serialize};
 use twox_hash::XxHash3_64;
 
 use super::outcome::BlockOutcome;
-use super::problem::{BlockProblem, Certified, ProblemEnd, StateInput, StateOutput, StateShape};
+use super::problem::{BlockState, Certified, ProblemEnd, StateInput, StateOutput, StateShape};
 use super::settings::BlockSettings;
 use super::task::RowFolds;
 use crate::durable::draft::Draft;
@@ -81,7 +81,7 @@ pub struct DescentState<'a, P> {
 }
 
 /// The same, owned.
-pub struct SavedDescent<P: BlockProblem> {
+pub struct SavedDescent<P: BlockState> {
     /// Where the descent is.
     pub position: Position,
     /// Rows loaded so far.
@@ -137,7 +137,7 @@ pub struct Training<'a> {
 }
 
 /// The file of a training.
-pub struct Checkpoint<'a, P: BlockProblem> {
+pub struct Checkpoint<'a, P: BlockState> {
     keep: CheckpointOptions<'a>,
     held: Held,
     depends_on: Vec<(String, String)>,
@@ -204,7 +204,7 @@ fn dependencies(training: &Training<'_>) -> Vec<(String, String)> {
     .into()
 }
 
-impl<'a, P: BlockProblem> Checkpoint<'a, P> {
+impl<'a, P: BlockState> Checkpoint<'a, P> {
     /// Reads the file, if there is one, and holds it.
     ///
     /// # Errors

@@ -21,7 +21,9 @@
 use rayon::prelude::*;
 
 use super::choice::Policy;
-use super::problem::{BlockProblem, BlockStep, Certified, CertifyScan, StateInput, StateOutput, StateShape};
+use super::problem::{
+    BlockProblem, BlockState, BlockStep, Certified, CertifyScan, StateInput, StateOutput, StateShape,
+};
 use super::scan::for_pages;
 use super::settings::BlockSettings;
 use super::task;
@@ -224,73 +226,8 @@ struct PageSums {
     longest: usize,
 }
 
-impl BlockProblem for AllClasses<'_> {
+impl BlockState for AllClasses<'_> {
     type Saved = AllClassesState;
-
-    fn step(&mut self, rows: &ResidentRows<'_>, step: BlockStep<'_>, monitor: &dyn Monitor) -> Result<bool> {
-        let chosen = rows.chosen(|class, weight, _| self.cost[class as usize] * weight);
-        if chosen.ids.is_empty() {
-            return Ok(false);
-        }
-        let view = &Matrix::from(rows.view);
-        let design = Design { rows: view, ids: Some(&chosen.ids), bias: self.bias };
-        if step.n_new > 0 {
-            // A row that is not new costs nothing here.
-            let old = (rows.positions.len() - step.n_new) as u32;
-            let cost = |(&id, &cost): (&u32, &f64)| if id < old { 0.0 } else { cost };
-            let cost: Vec<f64> = chosen.ids.iter().zip(&chosen.cost).map(cost).collect_large();
-            self.losses += self.losses(&design, &chosen.classes, &cost, &self.offsets);
-        }
-        self.descend(&design, &chosen, step, monitor)
-    }
-
-    fn scores(&self, rows: &ResidentRows<'_>, step: BlockStep<'_>, out: &mut [f32]) -> Result<()> {
-        let k = self.cost.len();
-        let counts_shrunk = step.settings.policy == Policy::Projected;
-        let score = |design: &dyn ClassRows, i: usize, g: &mut [f64]| -> f32 {
-            let (own, position) = (rows.classes[i], rows.positions[i] as usize);
-            let cost = self.cost[own as usize] * rows.weights[i];
-            if cost == 0.0 {
-                return f32::INFINITY;
-            }
-            self.gradients(design, i, own, &self.offsets, g);
-            let own_gradient = std::mem::replace(&mut g[own as usize], f64::NEG_INFINITY);
-            let distance = (own_gradient - largest(&g[..k])).abs();
-            if !counts_shrunk {
-                return distance as f32;
-            }
-            g[own as usize] = own_gradient;
-            let list = self.duals.get(position);
-            let others: f64 = list.iter().map(|entry| entry.u).sum();
-            let start = if others < cost { own_gradient } else { f64::INFINITY };
-            let smallest = list.iter().map(|entry| g[entry.class as usize]).fold(start, f64::min);
-            let shrunk = g[..k].iter().filter(|g| **g < smallest).count() as f64;
-            // The distance decides between equal counts: less than one.
-            ((shrunk + distance / (1.0 + distance)) / k as f64) as f32
-        };
-        let view = &Matrix::from(rows.view);
-        let design = Design { rows: view, ids: None, bias: self.bias };
-        out.par_chunks_mut(PIECE).enumerate().for_each(|(piece, out)| {
-            let mut g = vec![0.0; self.weights.padded()];
-            for (at, out) in out.iter_mut().enumerate() {
-                *out = out.min(score(&design, piece * PIECE + at, &mut g));
-            }
-        });
-        Ok(())
-    }
-
-    fn begin_pass(&mut self) {
-        self.losses = 0.0;
-    }
-
-    fn estimate(&self, intercept: Intercept) -> Certificate {
-        let half = self.half_squared(intercept);
-        Certificate { primal: half + self.losses, dual: self.sum - half }
-    }
-
-    fn certify(problems: &[&Self], scan: &CertifyScan<'_>) -> Result<Vec<Certified>> {
-        problems.iter().map(|problem| problem.certify_one(scan)).collect()
-    }
 
     fn visits(&self) -> u64 {
         self.visits
@@ -354,6 +291,73 @@ impl BlockProblem for AllClasses<'_> {
             duals.set(position, &list);
         }
         Ok(Some(AllClassesState { weights, offsets, sum, losses, duals, visits }))
+    }
+}
+
+impl BlockProblem for AllClasses<'_> {
+    fn step(&mut self, rows: &ResidentRows<'_>, step: BlockStep<'_>, monitor: &dyn Monitor) -> Result<bool> {
+        let chosen = rows.chosen(|class, weight, _| self.cost[class as usize] * weight);
+        if chosen.ids.is_empty() {
+            return Ok(false);
+        }
+        let view = &Matrix::from(rows.view);
+        let design = Design { rows: view, ids: Some(&chosen.ids), bias: self.bias };
+        if step.n_new > 0 {
+            // A row that is not new costs nothing here.
+            let old = (rows.positions.len() - step.n_new) as u32;
+            let cost = |(&id, &cost): (&u32, &f64)| if id < old { 0.0 } else { cost };
+            let cost: Vec<f64> = chosen.ids.iter().zip(&chosen.cost).map(cost).collect_large();
+            self.losses += self.losses(&design, &chosen.classes, &cost, &self.offsets);
+        }
+        self.descend(&design, &chosen, step, monitor)
+    }
+
+    fn scores(&self, rows: &ResidentRows<'_>, step: BlockStep<'_>, out: &mut [f32]) -> Result<()> {
+        let k = self.cost.len();
+        let counts_shrunk = step.settings.policy == Policy::Projected;
+        let score = |design: &dyn ClassRows, i: usize, g: &mut [f64]| -> f32 {
+            let (own, position) = (rows.classes[i], rows.positions[i] as usize);
+            let cost = self.cost[own as usize] * rows.weights[i];
+            if cost == 0.0 {
+                return f32::INFINITY;
+            }
+            self.gradients(design, i, own, &self.offsets, g);
+            let own_gradient = std::mem::replace(&mut g[own as usize], f64::NEG_INFINITY);
+            let distance = (own_gradient - largest(&g[..k])).abs();
+            if !counts_shrunk {
+                return distance as f32;
+            }
+            g[own as usize] = own_gradient;
+            let list = self.duals.get(position);
+            let others: f64 = list.iter().map(|entry| entry.u).sum();
+            let start = if others < cost { own_gradient } else { f64::INFINITY };
+            let smallest = list.iter().map(|entry| g[entry.class as usize]).fold(start, f64::min);
+            let shrunk = g[..k].iter().filter(|g| **g < smallest).count() as f64;
+            // The distance decides between equal counts: less than one.
+            ((shrunk + distance / (1.0 + distance)) / k as f64) as f32
+        };
+        let view = &Matrix::from(rows.view);
+        let design = Design { rows: view, ids: None, bias: self.bias };
+        out.par_chunks_mut(PIECE).enumerate().for_each(|(piece, out)| {
+            let mut g = vec![0.0; self.weights.padded()];
+            for (at, out) in out.iter_mut().enumerate() {
+                *out = out.min(score(&design, piece * PIECE + at, &mut g));
+            }
+        });
+        Ok(())
+    }
+
+    fn begin_pass(&mut self) {
+        self.losses = 0.0;
+    }
+
+    fn estimate(&self, intercept: Intercept) -> Certificate {
+        let half = self.half_squared(intercept);
+        Certificate { primal: half + self.losses, dual: self.sum - half }
+    }
+
+    fn certify(problems: &[&Self], scan: &CertifyScan<'_>) -> Result<Vec<Certified>> {
+        problems.iter().map(|problem| problem.certify_one(scan)).collect()
     }
 
     fn take(&mut self, saved: AllClassesState) {

@@ -20,6 +20,8 @@ use crate::store::format::checksum;
 use crate::store::reader::Store;
 use crate::{Result, memory};
 
+/// The name of the solver.
+pub const NAME: &str = "block_cd";
 /// What distinguishes the random orders of epochs while the disk is slow: from this number on.
 const FIRST_IDLE: u64 = 16;
 /// A scan is due when the gap estimated on the way is below this many times the wanted one.
@@ -151,7 +153,8 @@ impl<'a, P: BlockProblem> BlockDescent<'a, P> {
         let passes = pass as f64 + step as f64 / self.plan.blocks.len() as f64;
         let scanned = if self.plan.keeps_stored { 0 } else { self.scans * self.store.file_bytes() };
         let bytes = self.fetch.bytes_read() + scanned;
-        self.monitor.observe_reading(&Reading { passes, rows: self.loaded_rows, bytes, gap: self.last_gap });
+        let (rows, gap) = (self.loaded_rows, self.last_gap);
+        self.monitor.observe_reading(&Reading { solver: NAME, passes, rows, bytes, gap });
     }
 
     /// The seed of everything that is drawn at a position.

@@ -23,9 +23,12 @@
 //! * [`scan`]: one reading of all rows; [`sums`], [`gap`]: dual value and certificate from sums over rows;
 //! * [`state`], [`certify`], [`binary`]: binary problems: state, certificates, steps; [`crammer_singer`]: all
 //!   classes at once;
+//! * [`softmax_rows`], [`softmax`], [`multinomial`]: multinomial logistic regression, by Newton's method in
+//!   the primal: readings of all blocks, and no dual variables;
 //! * [`outcome`]: what a training returns; [`checkpoint`]: the state of a descent as a file;
 //! * [`descent`]: the loop; [`trainer`]: all problems, group by group;
 //! * [`route`], [`search`]: the search for `C` of [`crate::search`], all folds in one reading;
+//!   [`softmax_search`]: of multinomial fits, fold by fold;
 //! * [`subgradient`]: Pegasos block by block, another method for comparison.
 //!
 //! **Certificate.** Losses gathered while blocks are loaded (each at the weights of that moment) tell when it
@@ -52,12 +55,16 @@ pub mod crammer_singer;
 pub mod descent;
 pub mod duals;
 pub mod gap;
+pub mod multinomial;
 pub mod outcome;
 pub mod problem;
 pub mod route;
 pub mod scan;
 pub mod search;
 pub mod settings;
+pub mod softmax;
+pub mod softmax_rows;
+pub mod softmax_search;
 pub mod state;
 pub mod subgradient;
 pub mod sums;
@@ -66,6 +73,7 @@ pub mod trainer;
 
 pub use crate::source::mapped::StoreMap;
 pub use choice::Policy;
+pub use multinomial::fit_multinomial;
 pub use outcome::{AllClassesOutcome, BlockOutcome};
 pub use settings::{BlockSettings, DEFAULT_ROUNDS, DualsIn, Waiting};
 pub use task::BinaryTask;

@@ -104,35 +104,10 @@ pub trait StateInput {
     fn numbers(&mut self, n: usize) -> Result<Vec<f64>>;
 }
 
-/// A problem with its state.
-pub trait BlockProblem: Send + Sync + Sized {
-    /// What a checkpoint has of the state.
+/// A state that a checkpoint can have.
+pub trait BlockState: Sized {
+    /// What a checkpoint has of it.
     type Saved;
-
-    /// Epochs over the rows in memory; whether any dual variable has changed.
-    ///
-    /// # Errors
-    /// [`crate::Error::Cancelled`]; [`crate::Error::Io`] where dual variables are in a file.
-    fn step(&mut self, rows: &ResidentRows<'_>, step: BlockStep<'_>, monitor: &dyn Monitor) -> Result<bool>;
-
-    /// Lowers `out` to the score of each row in memory, which is small where the dual variable is likely to
-    /// change ([`super::choice`]); rows that do not belong to the problem stay as they are.
-    ///
-    /// # Errors
-    /// As for [`Self::step`].
-    fn scores(&self, rows: &ResidentRows<'_>, step: BlockStep<'_>, out: &mut [f32]) -> Result<()>;
-
-    /// Forgets the losses that were gathered in the pass before.
-    fn begin_pass(&mut self);
-
-    /// Value of the dual and estimate of the primal, from what was gathered in this pass.
-    fn estimate(&self, intercept: Intercept) -> Certificate;
-
-    /// Certifies several problems by one reading.
-    ///
-    /// # Errors
-    /// Those of the store; [`crate::Error::Cancelled`] and [`crate::Error::Overflow`].
-    fn certify(problems: &[&Self], scan: &CertifyScan<'_>) -> Result<Vec<Certified>>;
 
     /// Visits of rows so far.
     fn visits(&self) -> u64;
@@ -159,6 +134,34 @@ pub trait BlockProblem: Send + Sync + Sized {
         visits: u64,
         input: &mut dyn StateInput,
     ) -> Result<Option<Self::Saved>>;
+}
+
+/// A problem with its state.
+pub trait BlockProblem: BlockState + Send + Sync {
+    /// Epochs over the rows in memory; whether any dual variable has changed.
+    ///
+    /// # Errors
+    /// [`crate::Error::Cancelled`]; [`crate::Error::Io`] where dual variables are in a file.
+    fn step(&mut self, rows: &ResidentRows<'_>, step: BlockStep<'_>, monitor: &dyn Monitor) -> Result<bool>;
+
+    /// Lowers `out` to the score of each row in memory, which is small where the dual variable is likely to
+    /// change ([`super::choice`]); rows that do not belong to the problem stay as they are.
+    ///
+    /// # Errors
+    /// As for [`Self::step`].
+    fn scores(&self, rows: &ResidentRows<'_>, step: BlockStep<'_>, out: &mut [f32]) -> Result<()>;
+
+    /// Forgets the losses that were gathered in the pass before.
+    fn begin_pass(&mut self);
+
+    /// Value of the dual and estimate of the primal, from what was gathered in this pass.
+    fn estimate(&self, intercept: Intercept) -> Certificate;
+
+    /// Certifies several problems by one reading.
+    ///
+    /// # Errors
+    /// Those of the store; [`crate::Error::Cancelled`] and [`crate::Error::Overflow`].
+    fn certify(problems: &[&Self], scan: &CertifyScan<'_>) -> Result<Vec<Certified>>;
 
     /// Takes over a state.
     fn take(&mut self, saved: Self::Saved);

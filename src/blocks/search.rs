@@ -7,10 +7,11 @@
 use std::path::Path;
 
 use super::budget::{Groups, MemoryPlan, Needs};
+use super::choice::Policy;
 use super::route::{NO_FOLD, StoreRoute, StoreSetup};
-use super::settings::BlockSettings;
+use super::settings::{BlockSettings, SoftmaxCut};
 use super::trainer::check_row_count;
-use super::{budget, scan};
+use super::{budget, multinomial, scan, softmax_search};
 use crate::fit::{Intercept, Monitor, Params, check_length};
 use crate::labels::Labels;
 use crate::matrix::Rows;
@@ -20,7 +21,7 @@ use crate::search::fingerprint::Fingerprint;
 use crate::search::journal::Journal;
 use crate::search::plan::SearchSchedule;
 use crate::search::runner::Runner;
-use crate::search::{EndReason, Fold, SearchStep, driver, lower_bound};
+use crate::search::{EndReason, Fold, Route, SearchStep, driver, lower_bound};
 use crate::source::mapped::mapped;
 use crate::store::format::checksum;
 use crate::store::reader::{FromFile, RowFacts, Store};
@@ -58,6 +59,9 @@ impl StoreSearch<'_> {
     /// Whether all rows and lanes fit into the budget.
     pub fn fits_in_memory(&self) -> bool {
         let n_problems = if self.task.factor.len() == 2 { 1 } else { self.task.factor.len() };
+        if self.is_multinomial() {
+            return budget::fits_multinomial_folds(self.task.store, &self.blocks, self.task.folds.len());
+        }
         budget::fits_in_memory(self.task.store, &self.blocks, self.task.folds.len() * n_problems, 1)
     }
 
@@ -74,6 +78,11 @@ impl StoreSearch<'_> {
     ) -> Result<EndReason> {
         check_row_count(self.task.store)?;
         if in_memory { self.run_in_memory(monitor, visit) } else { self.run_over_blocks(monitor, visit) }
+    }
+
+    /// Whether all classes of a fold are one problem.
+    fn is_multinomial(&self) -> bool {
+        self.settings.is_multinomial(self.task.factor.len() as u32)
     }
 
     fn run_in_memory(
@@ -114,9 +123,9 @@ impl StoreSearch<'_> {
         let schedule = SearchSchedule::new(self.plan, || self.bound(monitor))?;
         let facts = store.facts_by_place(monitor)?;
         let (folds, test_positions) = self.fold_of_rows(&facts)?;
-        let n_lanes =
-            self.task.folds.len() * if self.task.factor.len() == 2 { 1 } else { self.task.factor.len() };
-        let (settings, plan) = self.divide(n_lanes)?;
+        let n_problems = if self.task.factor.len() == 2 { 1 } else { self.task.factor.len() };
+        let n_lanes = self.task.folds.len() * if self.is_multinomial() { 1 } else { n_problems };
+        let (settings, plan, cut) = self.divide(n_lanes, n_problems)?;
         let setup = StoreSetup {
             store,
             settings,
@@ -135,17 +144,28 @@ impl StoreSearch<'_> {
         };
         let fits = |step: &SearchStep| {
             let shape = setup.sizes.iter().map(|size| size * setup.n_problems());
-            step.objective.len() == setup.n_lanes() && step.decisions.iter().map(Vec::len).eq(shape)
+            step.objective.len() == n_lanes && step.decisions.iter().map(Vec::len).eq(shape)
         };
-        let runner = Runner::new(Box::new(StoreRoute::new(&setup)), journal);
+        let route: Box<dyn Route + '_> = match cut {
+            Some(cut) => Box::new(softmax_search::route(&setup, cut)),
+            None => Box::new(StoreRoute::new(&setup)),
+        };
+        let runner = Runner::new(route, journal);
         driver::drive(schedule, runner, fits, monitor, visit)
     }
 
-    /// The settings of the descents and the division of the budget; all lanes must fit side by side.
-    fn divide(&self, n_lanes: usize) -> Result<(BlockSettings<'_>, MemoryPlan)> {
+    /// The settings of the fits and the division of the budget; all lanes must fit side by side, but for
+    /// multinomial ones, which come one after the other.
+    fn divide(
+        &self,
+        n_lanes: usize,
+        n_problems: usize,
+    ) -> Result<(BlockSettings<'_>, MemoryPlan, Option<SoftmaxCut>)> {
         let (store, meta) = (self.task.store, self.task.store.meta());
-        let n_problems = n_lanes / self.task.folds.len().max(1);
-        let own = meta.n_rows * (ROW_BYTES + 8 * n_problems as u64);
+        let mut own = meta.n_rows * (ROW_BYTES + 8 * n_problems as u64);
+        if self.is_multinomial() {
+            own += softmax_search::kept_bytes(n_lanes, self.blocks.n_weights(store), n_problems);
+        }
         let crate::search::SearchSettings { loss, intercept, params, .. } = self.settings;
         let Params { tol, max_iter, seed, .. } = params;
         let tol = GAP_PER_TOL * tol;
@@ -153,24 +173,29 @@ impl StoreSearch<'_> {
         let settings =
             BlockSettings { loss, intercept, tol, max_passes: max_iter, seed, budget, ..self.blocks };
         settings.check()?;
-        match MemoryPlan::new(
-            store,
-            &settings,
-            &Needs::binary(store, &settings, Groups::in_memory(store, &settings, n_lanes)),
-        ) {
-            Ok(plan) => Ok((settings, plan)),
-            Err(Error::Budget { needed, parts, .. }) => {
+        let planned = if self.is_multinomial() {
+            let settings = BlockSettings { policy: Policy::None, ..settings };
+            multinomial::plan(store, &settings).map(|(plan, cut)| (settings, plan, Some(cut)))
+        } else {
+            let groups = Groups::in_memory(store, &settings, n_lanes);
+            let plan = MemoryPlan::new(store, &settings, &Needs::binary(store, &settings, groups));
+            plan.map(|plan| (settings, plan, None))
+        };
+        planned.map_err(|error| match error {
+            Error::Budget { needed, parts, .. } => {
                 let parts = format!("{own} bytes for classes, folds and decision values, {parts}");
-                Err(Error::Budget { budget: self.blocks.budget, needed: needed + own, parts })
+                Error::Budget { budget: self.blocks.budget, needed: needed + own, parts }
             }
-            Err(error) => Err(error),
-        }
+            error => error,
+        })
     }
 
     fn bound(&self, monitor: &dyn Monitor) -> Result<f64> {
         let store = self.task.store;
         let constant = if let Intercept::Penalised(s) = self.settings.intercept { s * s } else { 0.0 };
         let weight = store.total(self.task.factor);
+        // See the description of `crate::search::multinomial` for the 2.
+        let weight = if self.is_multinomial() { 2.0 * weight } else { weight };
         Ok(lower_bound(self.settings.loss, weight, self.max_squared_norm(monitor)? + constant))
     }
 

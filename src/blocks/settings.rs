@@ -70,6 +70,15 @@ pub struct BlockSettings<'a> {
     pub map: Option<&'a StoreMap>,
 }
 
+/// How a multinomial problem is cut.
+#[derive(Clone, Copy, Debug)]
+pub struct SoftmaxCut {
+    /// Parts of a block that are added up side by side.
+    pub parts: usize,
+    /// Whether there is room for a matrix of all columns.
+    pub has_room_for_matrix: bool,
+}
+
 impl BlockSettings<'_> {
     /// Number of weights of a problem, a constant column left out.
     pub fn n_weights(&self, store: &Store) -> usize {

@@ -244,7 +244,8 @@ impl<'a> Group<'a> {
     fn report(&self, epoch: usize, step: usize) {
         let passes = epoch as f64 + step as f64 / self.plan.blocks.len() as f64;
         let bytes = self.fetch.bytes_read();
-        self.monitor.observe_reading(&Reading { passes, rows: self.loaded_rows, bytes, gap: self.last_gap });
+        let (rows, gap) = (self.loaded_rows, self.last_gap);
+        self.monitor.observe_reading(&Reading { solver: "subgradient", passes, rows, bytes, gap });
     }
 
     /// Puts a block in the place of the one in memory, and asks for the next.

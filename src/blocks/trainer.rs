@@ -7,9 +7,10 @@ use super::budget::{Groups, MemoryPlan, Needs};
 use super::checkpoint::{Checkpoint, CheckpointOptions, Training};
 use super::choice::Policy;
 use super::crammer_singer::AllClasses;
+pub use super::descent::NAME;
 use super::descent::{BlockDescent, Remains};
 use super::outcome::{AllClassesOutcome, BlockOutcome};
-use super::problem::{BlockProblem, ProblemEnd};
+use super::problem::{BlockProblem, BlockState, ProblemEnd};
 use super::settings::BlockSettings;
 use super::state::BinaryProblem;
 use super::task::{BinaryTask, RowFolds};
@@ -17,9 +18,6 @@ use crate::fit::{Intercept, Monitor};
 use crate::source::fetch::Fetch;
 use crate::store::reader::Store;
 use crate::{Error, Result};
-
-/// The name of the solver.
-pub const NAME: &str = "block_cd";
 
 /// Trains all problems, as many side by side as the budget allows.
 ///

@@ -29,6 +29,8 @@ pub struct SearchProgress {
 /// How far a descent over a store has come: what [`Progress`] is for a fit in memory.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Reading {
+    /// Name of the running solver.
+    pub solver: &'static str,
     /// Passes over the store, with the finished share of the one under way.
     pub passes: f64,
     /// Rows loaded so far.

@@ -187,11 +187,7 @@ fn fit_multinomial(
     monitor: &dyn Monitor,
 ) -> Result<Outcome> {
     if let Some(map) = &spec.map {
-        let (map, scaled) = (map.map(data.rows.n_cols())?, data.rows.scaled());
-        let rows = data.mapped(scaled.as_ref(), &map)?;
-        let all = Classification { rows: &rows, labels, cost, intercept: spec.intercept };
-        let solution = multinomial::fit(&all, None, &spec.params, monitor)?;
-        return Ok(Outcome::of_multinomial(solution, map.n_out(), None));
+        return fit_mapped_multinomial(data, &map.map(data.rows.n_cols())?, labels, cost, spec, monitor);
     }
     let packed = pack(data, spec, cost, labels.n_classes as usize, monitor)?;
     let scaled = if packed.is_none() { data.rows.scaled() } else { None };
@@ -199,6 +195,22 @@ fn fit_multinomial(
     let all = Classification { rows: &rows, labels, cost, intercept: spec.intercept };
     let solution = multinomial::fit(&all, packed.as_ref(), &spec.params, monitor)?;
     Ok(Outcome::of_multinomial(solution, data.rows.n_cols(), packed.as_ref()))
+}
+
+/// All classes at once, on the degree-2 features of the rows.
+fn fit_mapped_multinomial(
+    data: &Checked<'_>,
+    map: &Map,
+    labels: &Labels<'_>,
+    cost: &[f64],
+    spec: &Spec,
+    monitor: &dyn Monitor,
+) -> Result<Outcome> {
+    let scaled = data.rows.scaled();
+    let rows = data.mapped(scaled.as_ref(), map)?;
+    let all = Classification { rows: &rows, labels, cost, intercept: spec.intercept };
+    let solution = multinomial::fit(&all, None, &spec.params, monitor)?;
+    Ok(Outcome::of_multinomial(solution, map.n_out(), None))
 }
 
 /// On a store: as a matrix in memory where its rows fit into the budget, else block by block.
@@ -212,21 +224,31 @@ fn fit_store(
     let tasks = blocks::BinaryTask::one_against_rest(store.classes().len(), cost)?;
     let map = spec.map.map(|map| map.of_store(store)).transpose()?;
     let settings = options.settings(spec, map.as_ref());
-    if options.is_in_memory(store, &settings, tasks.len()) {
-        let fits_packed = budget::fits_in_memory(store, &settings, tasks.len(), budget::PRESOLVE_COPIES);
+    let is_multinomial = spec.is_multinomial(store.classes().len() as u32)?;
+    let fits = |copies| match is_multinomial {
+        true => budget::fits_multinomial(store, &settings, copies),
+        false => budget::fits_in_memory(store, &settings, tasks.len(), copies),
+    };
+    if options.is_in_memory(fits(1)) {
+        let fits_packed = fits(budget::PRESOLVE_COPIES);
         // "auto" stays within the budget; who asks for the presolve gets it.
         let is_off = spec.presolve == PresolveChoice::Auto && !fits_packed;
         let presolve = if is_off { PresolveChoice::Off } else { spec.presolve };
         return fit_whole(store, cost, &Spec { presolve, ..*spec }, map.as_ref(), monitor);
     }
-    if spec.is_multinomial(store.classes().len() as u32)? {
-        let rule = "\"ovr\" for a store that is larger than memory_budget, or for a fit with a checkpoint";
-        return Err(Error::Parameter { name: "multi_class", value: "\"multinomial\"".into(), rule });
-    }
     match spec.params.solver {
         SolverKind::CrammerSinger => {
             let all = blocks::fit_crammer_singer(store, cost, &settings, options.keep, monitor)?;
-            Ok(Outcome::of_all_blocks(all, store)?)
+            Outcome::of_all_blocks(all, store, None, blocks::trainer::NAME)
+        }
+        SolverKind::Auto | SolverKind::Newton if is_multinomial => {
+            let all = blocks::fit_multinomial(store, cost, &settings, options.keep, monitor)?;
+            Outcome::of_all_blocks(all, store, map.as_ref(), blocks::softmax_rows::NAME)
+        }
+        solver if is_multinomial => {
+            let rule = "'auto' or 'newton' for a multinomial fit of a store that is larger than \
+                        memory_budget, or with a checkpoint";
+            Err(Error::Parameter { name: "solver", value: format!("{:?}", solver.name()), rule })
         }
         SolverKind::Auto | SolverKind::DualCd => {
             let found = blocks::fit(store, &tasks, &[], &settings, options.keep, monitor)?;
@@ -251,6 +273,9 @@ fn fit_whole(
     let whole = Whole::read(store, cost, monitor)?;
     let (data, labels) = (whole.checked()?, whole.labels(cost.len()));
     let outcome = match map {
+        Some(map) if spec.is_multinomial(labels.n_classes)? => {
+            fit_mapped_multinomial(&data, map.inner(), &labels, &whole.costs, spec, monitor)?
+        }
         Some(map) => fit_mapped(&data, map.inner(), &labels, &whole.costs, spec, monitor)?,
         None => {
             let targets = Targets::Classes(labels);

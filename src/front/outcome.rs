@@ -148,17 +148,26 @@ impl Outcome {
         }
     }
 
-    /// Of all classes at once on the blocks of a store.
+    /// Of all classes at once on the blocks of a store, or on their degree-2 features.
     ///
     /// # Errors
     /// Those of the store.
-    pub fn of_all_blocks(found: AllClassesOutcome, store: &Store) -> Result<Self> {
+    pub fn of_all_blocks(
+        found: AllClassesOutcome,
+        store: &Store,
+        map: Option<&StoreMap>,
+        solver: &'static str,
+    ) -> Result<Self> {
         let AllClassesOutcome { weights, intercepts, certificate, passes, n_iter, status, loads } = found;
         let (n_used, n_weights) = (store.meta().n_used, store.meta().n_cols);
+        let (weights, n_weights) = match map {
+            Some(map) => (mapped_classes(&weights, map, intercepts.len()), map.n_input()),
+            None => (Weights::Classes { weights, n_used, columns: store.old_columns()? }, n_weights),
+        };
         Ok(Self {
-            facts: vec![ProblemFacts { certificate, status, n_iter, passes, solver: blocks::trainer::NAME }],
+            facts: vec![ProblemFacts { certificate, status, n_iter, passes, solver }],
             intercepts,
-            weights: Weights::Classes { weights, n_used, columns: store.old_columns()? },
+            weights,
             n_weights,
             presolve: None,
             loads: vec![loads],
@@ -183,13 +192,20 @@ impl Outcome {
         };
         self.weights = match self.weights {
             Weights::Dense(vectors) => Weights::Dense(vectors.into_iter().map(moved).collect()),
-            Weights::Classes { weights, n_used, .. } => {
-                Weights::Classes { weights, n_used, columns: memory::copy(&old) }
-            }
+            Weights::Classes { weights, n_used, .. } => match map {
+                Some(map) => mapped_classes(&weights, map, self.intercepts.len()),
+                None => Weights::Classes { weights, n_used, columns: memory::copy(&old) },
+            },
             sparse @ Weights::Sparse(_) => sparse,
         };
         self.facts.iter_mut().for_each(|facts| facts.solver = IN_MEMORY);
         self.loads = vec![1.0; self.facts.len()];
         Ok(self)
     }
+}
+
+/// Weights of all classes, a vector for each, in the degree-2 features of a store's input.
+fn mapped_classes(weights: &ClassWeights, map: &StoreMap, n_classes: usize) -> Weights {
+    let n = map.inner().n_out();
+    Weights::Dense((0..n_classes).map(|class| map.to_input(&weights.class(class, n))).collect())
 }

@@ -105,13 +105,17 @@ impl Search<'_> {
             resume: self.resume,
         };
         let in_memory = blocks.in_memory.unwrap_or_else(|| search.fits_in_memory());
-        if !in_memory && settings.multi_class == MultiClass::Multinomial {
-            let rule = "\"ovr\" for a search over a store that is larger than memory_budget";
-            return Err(Error::Parameter { name: "multi_class", value: "\"multinomial\"".into(), rule });
-        }
+        let is_multinomial = settings.multi_class == MultiClass::Multinomial;
         match self.spec.params.solver {
-            SolverKind::Auto | SolverKind::DualCd => {}
+            SolverKind::Auto => {}
+            SolverKind::DualCd if !is_multinomial => {}
+            SolverKind::Newton if is_multinomial => {}
             _ if in_memory => {}
+            solver if is_multinomial => {
+                let rule = "'auto' or 'newton' for a multinomial search over a store that is larger than \
+                            memory_budget";
+                return Err(Error::Parameter { name: "solver", value: format!("{:?}", solver.name()), rule });
+            }
             solver => return Err(needs_memory(solver)),
         }
         search.run(in_memory, monitor, visit)

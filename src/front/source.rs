@@ -2,7 +2,7 @@
 
 use super::spec::{PresolveChoice, Spec};
 use crate::blocks::checkpoint::CheckpointOptions;
-use crate::blocks::{BlockSettings, DEFAULT_ROUNDS, DualsIn, Policy, Waiting, budget};
+use crate::blocks::{BlockSettings, DEFAULT_ROUNDS, DualsIn, Policy, Waiting};
 use crate::fit::Monitor;
 use crate::labels::Labels;
 use crate::labels::sparse::Indicator;
@@ -163,9 +163,8 @@ impl<'a> Blocks<'a> {
     }
 
     /// Whether the store is read into memory: as asked for, else if it fits and nothing is to be resumed.
-    pub fn is_in_memory(&self, store: &Store, settings: &BlockSettings<'_>, n_tasks: usize) -> bool {
-        self.in_memory
-            .unwrap_or_else(|| budget::fits_in_memory(store, settings, n_tasks, 1) && self.keep.is_none())
+    pub fn is_in_memory(&self, fits: bool) -> bool {
+        self.in_memory.unwrap_or(fits && self.keep.is_none())
     }
 }
 

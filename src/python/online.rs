@@ -102,8 +102,10 @@ impl StreamLearner {
                 )));
             }
         };
-        let settings = blocks.resolve()?.settings(&options.spec()?, None);
-        let options = StreamOptions { settings, n_cols: n_features, cost: cost.as_slice()?.to_vec(), width };
+        let (spec, cost) = (options.spec()?, cost.as_slice()?.to_vec());
+        let is_softmax = spec.is_multinomial(cost.len() as u32)?;
+        let settings = blocks.resolve()?.settings(&spec, None);
+        let options = StreamOptions { settings, n_cols: n_features, cost, width, is_softmax };
         let stream = memory::catch(|| match state {
             Some(kept) => Ok::<_, PyErr>(Stream::restore(options, kept.snapshot()?)?),
             None => Ok(Stream::new(options)?),
@@ -142,7 +144,7 @@ impl StreamLearner {
         let held = self.stream.take(py)?;
         let stream = held.as_ref().ok_or_else(broken)?;
         let n = stream.n_problems();
-        let coef = table(py, stream.model(0).0.len(), (0..n).map(|k| stream.model(k).0))?;
+        let coef = table(py, stream.model(0).0.len(), (0..n).map(|k| stream.model(k).0.into_owned()))?;
         Ok((coef, collected(py, (0..n).map(|k| stream.model(k).1))?))
     }
 
@@ -150,8 +152,7 @@ impl StreamLearner {
     fn facts<'py>(&self, py: Python<'py>) -> PyResult<(u64, usize, Bound<'py, PyArray1<f64>>)> {
         let held = self.stream.take(py)?;
         let stream = held.as_ref().ok_or_else(broken)?;
-        let dual: Vec<f64> = (0..stream.n_problems()).map(|k| stream.dual(k)).collect();
-        Ok((stream.counts().seen, stream.n_resident(), dual.into_pyarray(py)))
+        Ok((stream.counts().seen, stream.n_resident(), stream.duals().into_pyarray(py)))
     }
 
     /// All that the learner is made of, as arrays and numbers.

@@ -18,7 +18,6 @@ use pyo3::exceptions::{PyKeyboardInterrupt, PyRuntimeError};
 use pyo3::prelude::*;
 
 use super::errors::from_panic;
-use crate::blocks::trainer::NAME as BLOCKS;
 use crate::fit::{Monitor, Progress, Reading};
 use crate::{Error, Result, memory, parallel};
 
@@ -104,7 +103,7 @@ impl Flag {
         let latest = self.latest.lock().ok().and_then(|mut latest| latest.take());
         match latest {
             None => None,
-            Some(News::Reading(r)) => Some(callback.call1(py, (BLOCKS, r.passes, r.gap, r.rows, r.bytes))?),
+            Some(News::Reading(r)) => Some(callback.call1(py, (r.solver, r.passes, r.gap, r.rows, r.bytes))?),
             Some(News::Progress(p)) => Some(match p.search {
                 None => callback.call1(py, (p.solver, p.iteration, p.accuracy))?,
                 Some(at) => {

@@ -181,6 +181,9 @@ pub trait LaneFits: Sync {
     /// Whether a state has the decision values too, since what is kept does not tell them.
     const SAVES_DECISIONS: bool;
 
+    /// Whether lanes are fitted side by side; else one after the other, each with all threads and memory.
+    const SIDE_BY_SIDE: bool = true;
+
     /// Number of lanes.
     fn n_lanes(&self) -> usize;
 
@@ -223,8 +226,13 @@ pub struct LaneRoute<'a, F: LaneFits> {
 impl<'a, F: LaneFits> LaneRoute<'a, F> {
     /// Starts before the first value of `C`.
     pub fn new(setup: &'a LaneSetup<'a>, fits: F) -> Self {
+        Self::with_decisions(fits, setup.no_decisions(), setup.monitor)
+    }
+
+    /// The same, with the decision values of zero weights.
+    pub fn with_decisions(fits: F, decisions: Vec<Vec<f64>>, monitor: &'a dyn Monitor) -> Self {
         let lanes = (0..fits.n_lanes()).map(|_| SearchLane::default()).collect();
-        Self { fits, monitor: setup.monitor, lanes, decisions: Arc::new(setup.no_decisions()) }
+        Self { fits, monitor, lanes, decisions: Arc::new(decisions) }
     }
 
     /// The weights of all lanes, where they are sparse.
@@ -258,11 +266,20 @@ fn advance<F: LaneFits>(
 impl<F: LaneFits> Route for LaneRoute<'_, F> {
     fn advance(&mut self, c: f64) -> Result<SearchStep> {
         let (fits, watch) = (&self.fits, Watch::new(self.monitor, c, self.lanes.len()));
-        let moved = parallel::try_map(&mut self.lanes, |number, lane| {
+        let one = |number: usize, lane: &mut SearchLane<F::Kept>| {
             let moved = advance(fits, (number, lane), c, &watch)?;
             watch.finish(moved.0.passes);
             Ok(moved)
-        })?;
+        };
+        let moved: Vec<_> = if F::SIDE_BY_SIDE {
+            parallel::try_map(&mut self.lanes, one)?
+        } else {
+            self.lanes
+                .iter_mut()
+                .enumerate()
+                .map(|(number, lane)| one(number, lane))
+                .collect::<Result<_>>()?
+        };
         let (done, decisions): (Vec<Done>, Vec<Option<Vec<f64>>>) = moved.into_iter().unzip();
         for (number, decisions) in decisions.into_iter().enumerate() {
             if let Some(decisions) = decisions {

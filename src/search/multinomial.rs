@@ -40,6 +40,21 @@ pub fn route<'a>(setup: &'a LaneSetup<'a>) -> LaneRoute<'a, MultinomialFits<'a>>
 /// What a lane keeps of a fit.
 pub struct SoftmaxKept(SoftmaxStart);
 
+impl SoftmaxKept {
+    /// Keeps a start.
+    pub fn of(start: SoftmaxStart) -> Self {
+        Self(start)
+    }
+
+    /// The weights and intercepts, where these were kept.
+    pub fn into_weights(self) -> Option<(Strips, Vec<[f64; LINE]>)> {
+        match self.0 {
+            SoftmaxStart::Weights(w, offset) => Some((w, offset)),
+            SoftmaxStart::Logits(..) => None,
+        }
+    }
+}
+
 impl LaneFits for MultinomialFits<'_> {
     type Kept = SoftmaxKept;
     const SAVES_DECISIONS: bool = true;

@@ -3,7 +3,7 @@
 
 use std::sync::Mutex;
 
-use crate::fit::{Monitor, Progress, SearchProgress};
+use crate::fit::{Monitor, Progress, Reading, SearchProgress};
 
 /// Watches the lanes that run as parallel tasks at one `C`.
 pub struct Watch<'a> {
@@ -30,6 +30,11 @@ impl<'a> Watch<'a> {
 impl Monitor for Watch<'_> {
     fn cancelled(&self) -> bool {
         self.caller.cancelled()
+    }
+
+    fn observe_reading(&self, reading: &Reading) {
+        let (solver, iteration) = (reading.solver, reading.passes as usize);
+        self.observe(&Progress { solver, iteration, accuracy: reading.gap, search: None });
     }
 
     fn observe(&self, progress: &Progress) {

@@ -192,39 +192,37 @@ def test_rare_classes_and_separable_rows():
     assert separable.score(np.eye(3)[ids], ids) == 1.0
 
 
-def test_stores_are_one_against_the_rest_unless_asked_otherwise(tmp_path):
+def test_stores_are_multinomial_unless_asked_otherwise(tmp_path):
     X, y = sparse_problem(7, n_rows=300, n_classes=4)
     store = hinge.BlockStore.build((X, y), tmp_path / "rows.hinge")
-    assert hinge.LogisticRegression(tol=1e-6).fit(store).multi_class_ == "ovr"
-    model = hinge.LogisticRegression(tol=1e-6, multi_class="multinomial").fit(store)
     plain = hinge.LogisticRegression(tol=1e-6).fit(X, y)
-    assert model.multi_class_ == "multinomial"
-    np.testing.assert_allclose(model.predict_proba(X), plain.predict_proba(X), atol=1e-3)
-    in_blocks = {"block_options": {"in_memory": False}}
-    with pytest.raises(ValueError, match='multi_class must be "ovr" for a store that is larger'):
-        hinge.LogisticRegression(multi_class="multinomial", **in_blocks).fit(store)
-    for name in ("auto", "ovr"):
-        assert hinge.LogisticRegression(multi_class=name, **in_blocks).fit(store).multi_class_ == "ovr"
+    for in_memory in (True, False):
+        shared = {"tol": 1e-6, "block_options": {"in_memory": in_memory}}
+        for name in ("auto", "multinomial"):
+            model = hinge.LogisticRegression(multi_class=name, **shared).fit(store)
+            assert model.multi_class_ == "multinomial"
+            np.testing.assert_allclose(model.predict_proba(X), plain.predict_proba(X), atol=1e-3)
+        assert hinge.LogisticRegression(multi_class="ovr", **shared).fit(store).multi_class_ == "ovr"
 
 
-def test_streams_and_labels_are_one_against_the_rest():
+def test_streams_are_multinomial_and_labels_one_against_the_rest():
     X, y = sparse_problem(8, n_classes=3)
     asked = hinge.LogisticRegression(multi_class="multinomial")
-    with pytest.raises(
-        ValueError, match="multi_class must be 'auto' or 'ovr' for partial_fit with more than 2 classes"
-    ):
-        asked.partial_fit(X, y, classes=[0, 1, 2])
-    asked.partial_fit(X, y == 1, classes=[False, True])
-    streams = [
-        hinge.LogisticRegression(multi_class=name).partial_fit(X, y, classes=[0, 1, 2]) for name in ("auto", "ovr")
-    ]
-    np.testing.assert_array_equal(streams[0].coef_, streams[1].coef_)
-    np.testing.assert_allclose(streams[0].predict_proba(X).sum(axis=1), 1.0)
-    for name in ("auto", "ovr"):
-        stream = hinge.LogisticRegression(multi_class=name).fit(X, y).partial_fit(X, y)
-        assert stream.multi_class_ == "ovr"
-        raw = 1 / (1 + np.exp(-stream.decision_function(X)))
-        np.testing.assert_allclose(stream.predict_proba(X), raw / raw.sum(axis=1, keepdims=True), rtol=1e-9)
+    streams = {
+        name: hinge.LogisticRegression(multi_class=name).partial_fit(X, y, classes=[0, 1, 2])
+        for name in ("auto", "multinomial", "ovr")
+    }
+    np.testing.assert_array_equal(streams["auto"].coef_, streams["multinomial"].coef_)
+    assert [stream.multi_class_ for stream in streams.values()] == ["multinomial", "multinomial", "ovr"]
+    stream = hinge.LogisticRegression(multi_class="ovr").fit(X, y).partial_fit(X, y)
+    for model in (stream, streams["ovr"]):
+        assert model.multi_class_ == "ovr"
+        raw = 1 / (1 + np.exp(-model.decision_function(X)))
+        np.testing.assert_allclose(model.predict_proba(X), raw / raw.sum(axis=1, keepdims=True), rtol=1e-9)
+    # A stream that was begun when "auto" meant each class against the rest goes on so.
+    streams["ovr"].multi_class = "auto"
+    streams["ovr"].stream_.parameters["multi_class"] = "auto"
+    assert pickle.loads(pickle.dumps(streams["ovr"])).partial_fit(X, y).multi_class_ == "ovr"
     labels = np.eye(3, dtype=int)[y]
     assert hinge.LogisticRegression().fit(X, labels).multi_class_ == "ovr"
     with pytest.raises(ValueError, match="takes one class per row"):
@@ -459,15 +457,49 @@ def test_a_search_bounds_its_first_value_and_resumes(tmp_path):
 def test_searches_over_stores(tmp_path):
     X, y = sparse_problem(12, n_rows=300, n_classes=4)
     store = hinge.BlockStore.build((X, y), tmp_path / "rows.hinge")
-    options = {"cv": StratifiedKFold(3), "Cs": [0.1, 1.0]}
-    assert hinge.LogisticRegressionCV(**options).fit(store).multi_class_ == "ovr"
-    model = hinge.LogisticRegressionCV(multi_class="multinomial", **options).fit(store)
+    options = {"cv": StratifiedKFold(3), "Cs": [0.1, 1.0, 8.0]}
     plain = hinge.LogisticRegressionCV(**options).fit(X, y)
-    assert model.multi_class_ == plain.multi_class_ == "multinomial"
-    assert model.C_ == plain.C_
-    np.testing.assert_allclose(model.search_.objective, plain.search_.objective, rtol=2e-3)
-    with pytest.raises(ValueError, match='multi_class must be "ovr" for a search over a store that is larger'):
-        hinge.select_C(store, multi_class="multinomial", block_options={"in_memory": False}, **options)
+    for in_memory in (True, False):
+        blocks = {"block_options": {"in_memory": in_memory}}
+        assert hinge.LogisticRegressionCV(multi_class="ovr", **options, **blocks).fit(store).multi_class_ == "ovr"
+        model = hinge.LogisticRegressionCV(**options, **blocks).fit(store)
+        assert model.multi_class_ == plain.multi_class_ == "multinomial"
+        assert model.C_ == plain.C_
+        assert model.search_.objective.shape == plain.search_.objective.shape
+        np.testing.assert_allclose(model.search_.objective, plain.search_.objective, rtol=2e-3)
+        np.testing.assert_allclose(model.search_.scores, plain.search_.scores, atol=0.03)
+    with pytest.raises(ValueError, match="solver must be 'auto' or 'newton' for a multinomial search over a store"):
+        hinge.select_C(store, solver="dual_cd", block_options={"in_memory": False}, **options)
+
+
+@pytest.mark.parametrize("intercept", sorted(INTERCEPTS))
+def test_searches_over_blocks_are_those_in_memory(tmp_path, intercept):
+    X, y = sparse_problem(14, n_rows=240, n_classes=5)
+    weight = 1.0 + np.arange(240) % 2
+    store = hinge.BlockStore.build((X, y, weight), tmp_path / "rows.hinge")
+    tight = {"cv": StratifiedKFold(3), "tol": 1e-6, "keep_decisions": True, **INTERCEPTS[intercept]}
+    plain = hinge.select_C(X, y, sample_weight=weight, loss="logistic", C_max=16.0, **tight)
+    shared = {"loss": "logistic", "C_max": 16.0, "memory_budget": 10**8, "block_options": {"in_memory": False}, **tight}
+    found = hinge.select_C(store, **shared)
+    np.testing.assert_array_equal(found.Cs, plain.Cs)
+    np.testing.assert_allclose(found.objective, plain.objective, rtol=1e-5)
+    np.testing.assert_allclose(found.decisions, plain.decisions, atol=0.05)
+    # A journal goes on to the same bits.
+    calls = []
+
+    def interrupted(model, rows, truth):
+        calls.append(len(truth))
+        if len(calls) > 3 * 6:
+            raise KeyboardInterrupt
+        return float(np.mean(model.predict(rows) == truth))
+
+    journal = {**shared, "resume": tmp_path / "journal"}
+    with pytest.warns(hinge.PartialSearchWarning):
+        part = hinge.select_C(store, scoring=interrupted, **journal)
+    assert 0 < len(part.Cs) < len(found.Cs)
+    again = hinge.select_C(store, n_jobs=2, **journal)
+    np.testing.assert_array_equal(again.objective, found.objective)
+    np.testing.assert_array_equal(again.decisions, found.decisions)
 
 
 def test_calibration_goes_on_top():

@@ -16,7 +16,7 @@ const D: usize = 400;
 
 fn options(loss: LossKind, intercept: Intercept, budget: u64, c: f64, n_classes: usize) -> StreamOptions {
     let settings = BlockSettings { budget, ..settings(loss, intercept) };
-    StreamOptions { settings, n_cols: D, cost: vec![c; n_classes], width: Width::F64 }
+    StreamOptions { settings, n_cols: D, cost: vec![c; n_classes], width: Width::F64, is_softmax: false }
 }
 
 /// The rows of every `step`-th number, shuffled, as a matrix.
@@ -99,9 +99,9 @@ fn a_stream_comes_near_the_optimum_of_all_its_rows() {
             assert!(found <= best * (1.0 + slack), "{name}");
             if intercept == Intercept::None {
                 assert!(
-                    stream.dual(0) <= best && stream.dual(0) > 0.5 * best,
+                    stream.duals()[0] <= best && stream.duals()[0] > 0.5 * best,
                     "{name}, dual {}",
-                    stream.dual(0)
+                    stream.duals()[0]
                 );
             }
         }
@@ -151,7 +151,7 @@ fn every_cache_learns_and_what_is_no_stream_is_refused() {
         options.settings.policy = policy;
         let mut stream = Stream::new(options.clone()).unwrap();
         learn(&mut stream, &data, 4);
-        assert!(stream.dual(0) > 0.0, "{policy:?}");
+        assert!(stream.duals()[0] > 0.0, "{policy:?}");
         let mut broken = stream.snapshot();
         broken.states.pop();
         assert!(matches!(Stream::restore(options, broken), Err(Error::Shape { .. })));

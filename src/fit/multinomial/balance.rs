@@ -11,10 +11,12 @@
 //! read. The sum of `b` stays 0.
 
 use super::passes::{Evaluated, Setup};
+use super::shape::SoftmaxShape;
 use super::softmax::{Lines, dot, total};
+use super::source::ShiftedLogits;
 use crate::fit::crammer_singer::weights::LINE;
 use crate::matrix::simd::{self, Loop};
-use crate::parallel;
+use crate::{Result, parallel};
 
 /// Share of the sizes of its terms at which a class's sum counts as 0.
 const EXACT: f64 = 1e-14;
@@ -26,14 +28,25 @@ const MAX_HALVINGS: usize = 30;
 const MAX_IDLE: usize = 2;
 
 /// The best shift of the logits `z`; `p` and `rest` are left with the softmax there.
+///
+/// # Errors
+/// None: those of [`best_shift`] are of other places than memory.
 pub fn balance(
     setup: &Setup<'_>,
     z: &Lines,
     p: &mut Lines,
     rest: &mut [f64],
-) -> (Vec<[f64; LINE]>, Evaluated) {
-    let mut shift = setup.row(0.0);
-    let mut at = setup.evaluate(z, &shift, p, rest);
+) -> Result<(Vec<[f64; LINE]>, Evaluated)> {
+    best_shift(&mut Tables { setup, z, p, rest }, EXACT)
+}
+
+/// The best shift of logits, to the residual `exact`. The losses evaluated last are those there.
+///
+/// # Errors
+/// Those of `logits`.
+pub fn best_shift(logits: &mut impl ShiftedLogits, exact: f64) -> Result<(Vec<[f64; LINE]>, Evaluated)> {
+    let mut shift = logits.shape().row(0.0);
+    let mut at = logits.evaluate_at(&shift)?;
     let (mut smallest, mut lowest, mut idle) = (f64::INFINITY, f64::INFINITY, 0);
     for _ in 0..MAX_STEPS {
         let miss = relative(&at);
@@ -41,30 +54,31 @@ pub fn balance(
         let is_better = miss <= 0.5 * smallest || at.loss < lowest * (1.0 - ROUNDING);
         idle = if is_better { 0 } else { idle + 1 };
         (smallest, lowest) = (smallest.min(miss), lowest.min(at.loss));
-        if miss <= EXACT || idle > MAX_IDLE || setup.monitor.cancelled() {
+        if miss <= exact || idle > MAX_IDLE || logits.is_cancelled() {
             break;
         }
-        let step = direction(setup, p, &at, miss);
+        let step = direction(logits, &at, miss)?;
         let slope = dot(&at.residual, &step);
         let mut length = 1.0;
-        let moved = (0..MAX_HALVINGS).find_map(|_| {
+        let mut moved = None;
+        for _ in 0..MAX_HALVINGS {
             let there = add(&shift, length, &step);
-            let found = setup.evaluate(z, &there, p, rest);
+            let found = logits.evaluate_at(&there)?;
             // Where the decrease is below the rounding of the sum, the residual decides.
             let is_close = found.loss <= at.loss * (1.0 + ROUNDING) && relative(&found) < miss;
             if found.loss <= at.loss + 1e-4 * length * slope || is_close {
-                return Some((there, found));
+                moved = Some((there, found));
+                break;
             }
-            length *= if setup.monitor.cancelled() { 0.0 } else { 0.5 };
-            None
-        });
+            length *= if logits.is_cancelled() { 0.0 } else { 0.5 };
+        }
         let Some((there, found)) = moved else {
-            at = setup.evaluate(z, &shift, p, rest);
+            at = logits.evaluate_at(&shift)?;
             break;
         };
         (shift, at) = (there, found);
     }
-    (shift, at)
+    Ok((shift, at))
 }
 
 /// The largest residual of a class over the size of its terms.
@@ -82,11 +96,11 @@ fn times(x: &Lines, y: &Lines) -> Vec<[f64; LINE]> {
 }
 
 /// Newton's direction by conjugate gradient, as accurate as the residual is small.
-fn direction(setup: &Setup<'_>, p: &Lines, at: &Evaluated, miss: f64) -> Vec<[f64; LINE]> {
-    let k = setup.problem.n_classes;
+fn direction(logits: &mut impl ShiftedLogits, at: &Evaluated, miss: f64) -> Result<Vec<[f64; LINE]>> {
+    let (k, zero) = (logits.shape().n_classes, logits.shape().row(0.0));
     let inverse: Vec<[f64; LINE]> =
         at.scale.iter().map(|scale| scale.map(|s| if s > 0.0 { 1.0 / s } else { 0.0 })).collect();
-    let mut step = setup.row(0.0);
+    let mut step = zero;
     let mut r: Vec<[f64; LINE]> = at.residual.iter().map(|r| r.map(|r| -r)).collect();
     let mut z = times(&r, &inverse);
     let mut d = z.clone();
@@ -96,7 +110,7 @@ fn direction(setup: &Setup<'_>, p: &Lines, at: &Evaluated, miss: f64) -> Vec<[f6
         if rz <= wanted {
             break;
         }
-        let product = product(setup, p, &d);
+        let product = logits.curve(&d)?;
         let curvature = dot(&d, &product);
         if curvature <= 0.0 {
             break;
@@ -111,15 +125,37 @@ fn direction(setup: &Setup<'_>, p: &Lines, at: &Evaluated, miss: f64) -> Vec<[f6
     }
     let mean = total(&step) / k as f64;
     step.as_flattened_mut()[..k].iter_mut().for_each(|x| *x -= mean);
-    step
+    Ok(step)
 }
 
-/// `sum_i c_i (diag(p_i) - p_i p_i') v`.
-fn product(setup: &Setup<'_>, p: &Lines, v: &Lines) -> Vec<[f64; LINE]> {
-    let chunk = setup.chunk * setup.lines;
-    let pieces = p.chunks(chunk).zip(setup.problem.cost.chunks(setup.chunk));
-    let found = parallel::map_each(pieces, |_, (p, cost)| simd::run(ProductPiece { p, v, cost }));
-    found.into_iter().fold(setup.row(0.0), |sum, piece| add(&sum, 1.0, &piece))
+/// Logits in a table.
+struct Tables<'s, 'a> {
+    setup: &'s Setup<'a>,
+    z: &'s Lines,
+    p: &'s mut Lines,
+    rest: &'s mut [f64],
+}
+
+impl ShiftedLogits for Tables<'_, '_> {
+    fn shape(&self) -> SoftmaxShape {
+        self.setup.shape()
+    }
+
+    fn is_cancelled(&self) -> bool {
+        self.setup.monitor.cancelled()
+    }
+
+    fn evaluate_at(&mut self, shift: &Lines) -> Result<Evaluated> {
+        Ok(self.setup.evaluate(self.z, shift, self.p, self.rest))
+    }
+
+    fn curve(&mut self, v: &Lines) -> Result<Vec<[f64; LINE]>> {
+        let setup = self.setup;
+        let chunk = setup.chunk * setup.lines;
+        let pieces = self.p.chunks(chunk).zip(setup.problem.cost.chunks(setup.chunk));
+        let found = parallel::map_each(pieces, |_, (p, cost)| simd::run(ProductPiece { p, v, cost }));
+        Ok(found.into_iter().fold(setup.row(0.0), |sum, piece| add(&sum, 1.0, &piece)))
+    }
 }
 
 struct ProductPiece<'s> {

@@ -41,11 +41,13 @@
 use super::balance::balance;
 use super::passes::{Evaluated, Setup, SoftmaxSlopes};
 use super::point::Point;
+use super::shape::{SoftmaxShape, SoftmaxSizes};
 use super::softmax::{Lines, dot, largest, mean_difference};
+use super::strips::Strips;
 use crate::fit::certificate::UNIT;
 use crate::fit::crammer_singer::largest::largest_size;
 use crate::fit::crammer_singer::weights::LINE;
-use crate::fit::problem::{Certificate, Intercept};
+use crate::fit::problem::Certificate;
 use crate::fit::sweep::{ROW_CHUNK, sum};
 use crate::matrix::lanes::Block;
 use crate::matrix::{Pass, Rows};
@@ -57,6 +59,8 @@ const EXPONENTIAL: f64 = 32.0;
 const OF_A_LINE: f64 = 2.0;
 /// Share of the dual point that may be replaced on the way onto the constraint.
 const LARGEST_SHARE: f64 = 0.5;
+/// Blocks of columns x classes that a piece of the rows is added up in, at most.
+const PARTS: usize = 8;
 /// Below the negative of this an exponential is 0.
 const DEEPEST: f64 = 709.0;
 /// An error of a score up to which the softmax moves by less than a quarter.
@@ -66,38 +70,100 @@ fn chain(n: usize) -> f64 {
     (n.min(ROW_CHUNK) + n / ROW_CHUNK) as f64
 }
 
-/// The certificate that can be proved for a point on the rows of `setup`, whose constant column is that of a
-/// penalised intercept. The rows are read once: nothing that a solver has computed is believed.
+/// What a proof asks of the rows, whose constant column is that of a penalised intercept.
 ///
 /// # Errors
-/// [`Error::Cancelled`] and [`Error::Overflow`].
-pub fn certify(setup: &Setup<'_>, point: &mut Point) -> Result<Certificate> {
-    let is_free = setup.problem.intercept == Intercept::Free;
-    let norms = row_norms(setup);
-    setup.poll()?;
-    let Gathered { scores, here, rest_here, there, p, rest, distance } = gather(setup, point)?;
-    point.passes += 1.0;
-    let widest = widest(setup, &scores).max(point.logits.as_ref().map_or(0.0, |u| widest(setup, u)));
-    let of_p = EXPONENTIAL + OF_A_LINE * setup.lines as f64 + widest.min(DEEPEST);
-    let logits = point.logits.as_deref();
-    let tables = Tables { scores: &scores, logits, p: &p, rest: &rest, of_p, norms: &norms };
-    let k = setup.problem.n_classes;
-    let (lengths, b) = longest_class(setup, point);
-    let found = RowSums::of(setup, point, &tables, |i| [rest_here[i], rest[i], lengths, b]);
+/// Of all methods: those of the place where the rows are; [`Error::Cancelled`].
+pub trait ProofRows: SoftmaxSizes {
+    /// Rows of a piece, and pieces beyond those that it makes: how sums were added up.
+    fn pieces(&self) -> [usize; 2];
+    /// Evaluates a point and its dual point, free intercepts and dual point balanced before.
+    #[allow(clippy::missing_errors_doc)] // of the trait
+    fn gather(&mut self, point: &mut Point) -> Result<Gathered>;
+    /// Sums over the rows of the point gathered last.
+    #[allow(clippy::missing_errors_doc)]
+    fn totals(&mut self, point: &Point, bounds: &ProofBounds) -> Result<ClassTotals>;
+}
+
+/// What the data say of a point.
+pub struct Gathered {
+    /// The softmax at the scores.
+    pub here: Evaluated,
+    /// That of the dual point.
+    pub there: Evaluated,
+    /// `-W(p)`.
+    pub slopes: Strips,
+    /// The largest distance between two logits of a row.
+    pub widest: f64,
+}
+
+/// What sums over the rows need to know of all of them.
+#[derive(Clone, Copy, Debug)]
+pub struct ProofBounds {
+    /// At least the largest `|w_k|`.
+    pub length: f64,
+    /// The largest free `|b_k|`.
+    pub intercept: f64,
+    /// The class by which the dual point is moved onto the constraint of free intercepts.
+    pub hub: Option<usize>,
+}
+
+/// Sums over the rows.
+pub struct ClassTotals {
+    /// Those of every problem.
+    pub sums: RowSums,
+    /// Those of free intercepts.
+    pub masses: Option<Masses>,
+}
+
+impl ClassTotals {
+    /// Of no rows.
+    pub fn zero(n_classes: usize, is_free: bool) -> Self {
+        Self { sums: RowSums::default(), masses: is_free.then(|| Masses::zero(n_classes)) }
+    }
+
+    /// Takes those of further rows in.
+    pub fn join(&mut self, other: &Self) {
+        self.sums.join(&other.sums);
+        if let (Some(mine), Some(its)) = (&mut self.masses, &other.masses) {
+            mine.join(its);
+        }
+    }
+}
+
+/// The certificate that can be proved for a point. Nothing that a solver has computed is believed.
+///
+/// # Errors
+/// Those of the rows; [`Error::Overflow`].
+pub fn certify(rows: &mut impl ProofRows, point: &mut Point) -> Result<Certificate> {
+    let SoftmaxShape { n_rows, n_classes: k, lines, .. } = rows.shape();
+    let is_free = rows.shape().is_free();
+    let Gathered { here, there, mut slopes, widest } = rows.gather(point)?;
+    slopes.add_scaled(1.0, &point.w);
+    let distance = slopes.dot(&slopes, slopes.n_columns()).sqrt();
+    drop(slopes);
+    let of_p = EXPONENTIAL + OF_A_LINE * lines as f64 + widest.min(DEEPEST);
+    let (length, intercept) = longest_class(&rows.shape(), point);
+    let scale = there.scale.as_flattened();
+    let hub = is_free.then(|| (0..k).fold(0, |best, m| if scale[m] > scale[best] { m } else { best }));
+    let totals = rows.totals(point, &ProofBounds { length, intercept, hub })?;
+    let found = &totals.sums;
     let n_weights = point.w.n_columns() * k;
     let half = 0.5 * point.w.dot(&point.w, point.w.n_columns());
     let primal = half + here.loss;
     if !primal.is_finite() {
-        let max_squared_norm = setup.design.max_squared_norm();
-        return Err(Error::Overflow { what: "objective", max_squared_norm });
+        return Err(Error::Overflow { what: "objective", max_squared_norm: rows.max_squared_norm() });
     }
-    let additions = setup.n_rows() as f64 + 16.0;
+    let [piece, more] = rows.pieces();
+    let additions = (n_rows + PARTS * more) as f64 + 16.0;
+    let chain_of_rows = chain(n_rows).max((piece + n_rows / piece.max(1) + more) as f64);
     let mut radius = distance
         + UNIT * ((2.0 * half).sqrt() + (additions + of_p + 8.0) * found.reach)
         + 2e-154 * (n_weights as f64).sqrt();
     let mut price = 0.0;
-    if is_free {
-        let [cost, move_of_w] = onto_constraint(setup, &there, &tables, &found);
+    if let (Some(masses), Some(hub)) = (&totals.masses, hub) {
+        let errors = UNIT * (chain_of_rows + of_p + 32.0);
+        let [cost, move_of_w] = onto_constraint(n_rows, [k, hub], &there, errors, found, masses);
         (price, radius) = (cost, radius + move_of_w);
     }
     radius *= 1.0 + UNIT * (chain(n_weights) + 8.0);
@@ -109,67 +175,109 @@ pub fn certify(setup: &Setup<'_>, point: &mut Point) -> Result<Certificate> {
     let size = here.loss + there.loss + found.size;
     let rounding = found.slack
         + price
-        + UNIT * ((chain(setup.n_rows()) + of_p + 64.0) * size + 2.0 * (chain(n_weights) + 24.0) * half)
-        + f64::MIN_POSITIVE * (setup.n_rows() + n_weights) as f64;
+        + UNIT * ((chain_of_rows + of_p + 64.0) * size + 2.0 * (chain(n_weights) + 24.0) * half)
+        + f64::MIN_POSITIVE * (n_rows + n_weights) as f64;
     Ok(Certificate::proved(primal, primal - divergence - 0.5 * radius * radius - rounding))
 }
 
-/// What the data say of a point.
-struct Gathered {
-    /// With the best intercepts.
+/// Rows in memory.
+pub struct RowsToProve<'s, 'a> {
+    setup: &'s Setup<'a>,
     scores: Block<LINE>,
-    /// The softmax at the scores, and `1 - s_y` there by row.
-    here: Evaluated,
+    /// `1 - s_y` at the scores, by row.
     rest_here: Vec<f64>,
-    /// That of the dual point, with its probabilities and their `1 - p_y`.
-    there: Evaluated,
+    /// Probabilities of the dual point, and their `1 - p_y`.
     p: Block<LINE>,
     rest: Vec<f64>,
-    /// `|W(p) - W|`.
-    distance: f64,
 }
 
-/// Reads the data; intercepts and a dual point are balanced where intercepts are free.
-fn gather(setup: &Setup<'_>, point: &mut Point) -> Result<Gathered> {
-    let (mut p, mut rest, zero) = (setup.table(), memory::zeros(setup.n_rows()), setup.row(0.0));
-    let mut scores = setup.table();
-    setup.scores(&point.w, &point.offset, &mut scores);
-    setup.poll()?;
-    let is_free = setup.problem.intercept == Intercept::Free;
-    if is_free {
-        // The intercepts of other rows, or of other roundings of them, are not quite the best here.
-        let (mut shift, _) = balance(setup, &scores, &mut p, &mut rest);
-        // What all classes have in common changes no probability: the sum stays 0.
-        let k = setup.problem.n_classes;
-        let offsets = &mut point.offset.as_flattened_mut()[..k];
-        let shifts = &mut shift.as_flattened_mut()[..k];
-        let mean = offsets.iter().chain(&*shifts).sum::<f64>() / k as f64;
-        for (offset, shift) in offsets.iter_mut().zip(shifts) {
-            *shift -= mean;
-            *offset += *shift;
-        }
-        setup.shift(&mut scores, &shift);
+impl<'s, 'a> RowsToProve<'s, 'a> {
+    /// The rows of `setup`.
+    pub fn new(setup: &'s Setup<'a>) -> Self {
+        let (scores, p) = (setup.table(), setup.table());
+        let n = setup.n_rows();
+        Self { setup, scores, p, rest_here: Vec::new(), rest: memory::zeros(n) }
     }
-    let here = setup.evaluate(&scores, &zero, &mut p, &mut rest);
-    let rest_here = memory::copy(&rest);
-    let there = match &mut point.logits {
-        Some(logits) => {
-            if is_free {
-                let (shift, _) = balance(setup, logits, &mut p, &mut rest);
-                setup.shift(logits, &shift);
-            }
-            setup.evaluate(logits, &zero, &mut p, &mut rest)
+}
+
+impl SoftmaxSizes for RowsToProve<'_, '_> {
+    fn shape(&self) -> SoftmaxShape {
+        self.setup.shape()
+    }
+
+    fn max_squared_norm(&self) -> f64 {
+        self.setup.design.max_squared_norm()
+    }
+}
+
+impl ProofRows for RowsToProve<'_, '_> {
+    fn pieces(&self) -> [usize; 2] {
+        [self.setup.chunk, 0]
+    }
+
+    /// Reads the data.
+    fn gather(&mut self, point: &mut Point) -> Result<Gathered> {
+        let Self { setup, scores, p, rest, .. } = self;
+        let (zero, is_free) = (setup.row(0.0), setup.shape().is_free());
+        setup.scores(&point.w, &point.offset, scores);
+        setup.poll()?;
+        if is_free {
+            // The intercepts of other rows, or of other roundings of them, are not quite the best here.
+            let (mut shift, _) = balance(setup, scores, p, rest)?;
+            point.shift(&mut shift, setup.problem.n_classes);
+            setup.shift(scores, &shift);
         }
-        None => here.clone(),
-    };
+        let here = setup.evaluate(scores, &zero, p, rest);
+        self.rest_here = memory::copy(rest);
+        let there = match &mut point.logits {
+            Some(logits) => {
+                if is_free {
+                    let (shift, _) = balance(setup, logits, p, rest)?;
+                    setup.shift(logits, &shift);
+                }
+                setup.evaluate(logits, &zero, p, rest)
+            }
+            None => here.clone(),
+        };
+        setup.poll()?;
+        let mut slopes = setup.strips();
+        let all = SoftmaxSlopes { lines: setup.lines, p, rest, problem: setup.problem };
+        setup.scatter(&all, &mut slopes);
+        setup.poll()?;
+        point.passes += 1.0;
+        let of_logits = point.logits.as_ref().map_or(0.0, |u| widest(setup, u));
+        Ok(Gathered { here, there, slopes, widest: widest(setup, scores).max(of_logits) })
+    }
+
+    fn totals(&mut self, point: &Point, bounds: &ProofBounds) -> Result<ClassTotals> {
+        let Self { setup, scores, p, rest, rest_here } = self;
+        totals(setup, &ProofTables { scores, rest_here, logits: point.logits.as_deref(), p, rest }, bounds)
+    }
+}
+
+/// What is known of some rows.
+pub struct ProofTables<'s> {
+    /// Logits of the primal point.
+    pub scores: &'s Lines,
+    /// Its `1 - s_y`.
+    pub rest_here: &'s [f64],
+    /// Of the dual point, if they are not the scores.
+    pub logits: Option<&'s Lines>,
+    /// Probabilities of the dual point.
+    pub p: &'s Lines,
+    /// Theirs of the other classes.
+    pub rest: &'s [f64],
+}
+
+/// Sums over the rows of `setup`.
+///
+/// # Errors
+/// [`Error::Cancelled`].
+pub fn totals(setup: &Setup<'_>, tables: &ProofTables<'_>, bounds: &ProofBounds) -> Result<ClassTotals> {
+    let norms = row_norms(setup);
     setup.poll()?;
-    let mut gradient = setup.strips();
-    let slopes = SoftmaxSlopes { lines: setup.lines, p: &p, rest: &rest, problem: setup.problem };
-    setup.scatter(&slopes, &mut gradient);
-    setup.poll()?;
-    gradient.add_scaled(1.0, &point.w);
-    let distance = gradient.dot(&gradient, gradient.n_columns()).sqrt();
-    Ok(Gathered { scores, here, rest_here, there, p, rest, distance })
+    let sums = RowSums::of(setup, tables, &norms, bounds);
+    Ok(ClassTotals { sums, masses: bounds.hub.map(|hub| Masses::of(setup, tables, hub)) })
 }
 
 /// As `max(0.0)`, but NaN for NaN.
@@ -199,9 +307,8 @@ fn row_norms(setup: &Setup<'_>) -> Vec<f64> {
 }
 
 /// The largest `|w_k|` and `|b_k|`.
-fn longest_class(setup: &Setup<'_>, point: &Point) -> (f64, f64) {
-    let k = setup.problem.n_classes;
-    let mut squares = setup.row(0.0);
+fn longest_class(shape: &SoftmaxShape, point: &Point) -> (f64, f64) {
+    let mut squares = shape.row(0.0);
     for strip in &point.w.strips {
         for column in strip.numbers[..point.w.n_columns() * strip.width].chunks_exact(strip.width) {
             for (sum, line) in squares[strip.first..].iter_mut().zip(column) {
@@ -213,15 +320,12 @@ fn longest_class(setup: &Setup<'_>, point: &Point) -> (f64, f64) {
     }
     let longest = squares.as_flattened().iter().copied().fold(0.0, f64::max).sqrt();
     let raised = longest * (1.0 + UNIT * point.w.n_columns() as f64) + 1e-150;
-    let b = match setup.problem.intercept {
-        Intercept::Free => largest_size(&point.offset.as_flattened()[..k]),
-        _ => 0.0,
-    };
+    let b = if shape.is_free() { largest_size(&point.offset.as_flattened()[..shape.n_classes]) } else { 0.0 };
     (raised, b)
 }
 
 /// The largest distance between the logits of a row.
-fn widest(setup: &Setup<'_>, table: &Lines) -> f64 {
+pub fn widest(setup: &Setup<'_>, table: &Lines) -> f64 {
     let pieces = table.chunks(setup.chunk * setup.lines);
     let of_row = |row: &Lines| {
         let classes = &row.as_flattened()[..setup.problem.n_classes];
@@ -232,26 +336,26 @@ fn widest(setup: &Setup<'_>, table: &Lines) -> f64 {
 }
 
 /// What the way onto the constraint costs at most, and by how much it moves `W(p)`.
-fn onto_constraint(setup: &Setup<'_>, there: &Evaluated, tables: &Tables<'_>, found: &RowSums) -> [f64; 2] {
-    let (n, k) = (setup.n_rows(), setup.problem.n_classes);
-    let errors = UNIT * (chain(n) + tables.of_p + 32.0);
+fn onto_constraint(
+    n: usize,
+    [k, hub]: [usize; 2],
+    there: &Evaluated,
+    errors: f64,
+    found: &RowSums,
+    masses: &Masses,
+) -> [f64; 2] {
     let (residual, scale) = (there.residual.as_flattened(), there.scale.as_flattened());
     let share = |of_class: &[f64], left_out: Option<usize>| {
         let lack = |m: usize| residual[m].abs() + errors * scale[m] + f64::MIN_POSITIVE * n as f64;
         let classes = (0..k).filter(|m| Some(*m) != left_out);
         classes.map(|m| lack(m) / (of_class[m] * (1.0 - 1e-9))).fold(0.0, f64::max)
     };
-    let hub = (0..k).fold(0, |best, m| if scale[m] > scale[best] { m } else { best });
-    let Masses { uncertain, links, strain } = Masses::of(setup, tables, hub);
+    let Masses { uncertain, links, strain, cost } = masses;
     let of_rest = 0.5 * scale.iter().sum::<f64>() * (1.0 + 1e-9);
-    let by_hub = share(&links, Some(hub));
+    let by_hub = share(links, Some(hub));
     let first_order = strain + 2.0 * found.slack + 8.0 * UNIT * found.size;
-    let by_mass = share(&uncertain, None);
-    let mut of_class = vec![0.0; k];
-    for (class, cost) in setup.problem.class.iter().zip(setup.problem.cost) {
-        of_class[*class as usize] += cost;
-    }
-    let by_cost = share(&of_class, None);
+    let by_mass = share(uncertain, None);
+    let by_cost = share(cost, None);
     let ways = [
         (by_hub, by_hub * (first_order + 2.0 * by_hub * of_rest), by_hub * found.reach),
         (by_mass, by_mass * found.uncertain_depth, by_mass * found.reach),
@@ -263,21 +367,35 @@ fn onto_constraint(setup: &Setup<'_>, there: &Evaluated, tables: &Tables<'_>, fo
 }
 
 /// What the ways onto the constraint lean on.
-struct Masses {
+pub struct Masses {
     /// `sum_i c_i (1 - p_iy) p_ik` by class.
     uncertain: Vec<f64>,
     /// `sum_i c_i p_ik p_ih` by class.
     links: Vec<f64>,
     /// `sum_i c_i sum_k p_ik p_ih |log(p_ik / s_ik) - log(p_ih / s_ih)|`.
     strain: f64,
+    /// `sum_i c_i [y_i = k]` by class.
+    cost: Vec<f64>,
 }
 
 impl Masses {
-    fn of(setup: &Setup<'_>, tables: &Tables<'_>, hub: usize) -> Self {
+    fn zero(k: usize) -> Self {
+        Self { uncertain: vec![0.0; k], links: vec![0.0; k], strain: 0.0, cost: vec![0.0; k] }
+    }
+
+    fn join(&mut self, other: &Self) {
+        let mine = [&mut self.uncertain, &mut self.links, &mut self.cost];
+        for (mine, its) in mine.into_iter().zip([&other.uncertain, &other.links, &other.cost]) {
+            mine.iter_mut().zip(its).for_each(|(sum, x)| *sum += x);
+        }
+        self.strain += other.strain;
+    }
+
+    fn of(setup: &Setup<'_>, tables: &ProofTables<'_>, hub: usize) -> Self {
         let (k, lines, chunk, n) = (setup.problem.n_classes, setup.lines, setup.chunk, setup.n_rows());
-        let mut all = Self { uncertain: vec![0.0; k], links: vec![0.0; k], strain: 0.0 };
+        let mut all = Self::zero(k);
         let found = parallel::map(n.div_ceil(chunk), |piece| {
-            let mut sums = Self { uncertain: vec![0.0; k], links: vec![0.0; k], strain: 0.0 };
+            let mut sums = Self::zero(k);
             for i in piece * chunk..((piece + 1) * chunk).min(n) {
                 let at = i * lines..(i + 1) * lines;
                 let (p, z) = (tables.p[at.clone()].as_flattened(), tables.scores[at.clone()].as_flattened());
@@ -294,30 +412,17 @@ impl Masses {
             }
             sums
         });
-        for piece in &found {
-            all.uncertain.iter_mut().zip(&piece.uncertain).for_each(|(sum, x)| *sum += x);
-            all.links.iter_mut().zip(&piece.links).for_each(|(sum, x)| *sum += x);
-            all.strain += piece.strain;
+        found.iter().for_each(|piece| all.join(piece));
+        for (class, cost) in setup.problem.class.iter().zip(setup.problem.cost) {
+            all.cost[*class as usize] += cost;
         }
         all
     }
 }
 
-struct Tables<'s> {
-    scores: &'s Lines,
-    /// Of the dual point, if they are not the scores.
-    logits: Option<&'s Lines>,
-    /// Probabilities of the dual point.
-    p: &'s Lines,
-    /// Theirs of the other classes.
-    rest: &'s [f64],
-    /// Their rounding, in units of `UNIT`.
-    of_p: f64,
-    norms: &'s [f64],
-}
-
 /// Sums over the rows.
-struct RowSums {
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RowSums {
     /// `sum c_i (sum_k p_ik (u_ik - u_iy - d_ik))`.
     mixed: f64,
     /// What errors of the scores can do.
@@ -335,21 +440,25 @@ struct RowSums {
 }
 
 impl RowSums {
-    /// `of_row` gives `1 - s_y` at the scores and at the dual point, and the largest norms of weights and
-    /// intercepts.
-    fn of(
-        setup: &Setup<'_>,
-        point: &Point,
-        tables: &Tables<'_>,
-        of_row: impl Fn(usize) -> [f64; 4] + Sync,
-    ) -> Self {
+    fn join(&mut self, other: &Self) {
+        self.mixed += other.mixed;
+        self.slack += other.slack;
+        self.reach += other.reach;
+        self.size += other.size;
+        self.width += other.width;
+        self.depth += other.depth;
+        self.uncertain_depth += other.uncertain_depth;
+    }
+
+    fn of(setup: &Setup<'_>, tables: &ProofTables<'_>, norms: &[f64], bounds: &ProofBounds) -> Self {
         let (lines, k) = (setup.lines, setup.problem.n_classes);
         let (class, cost) = (setup.problem.class, setup.problem.cost);
-        let Tables { scores, p, norms, .. } = *tables;
+        let ProofTables { scores, p, .. } = *tables;
+        let ProofBounds { length, intercept: b, .. } = *bounds;
         let [mixed, slack, reach, size, width, depth, uncertain_depth] = sum(setup.n_rows(), |i| {
             let at = i * lines..(i + 1) * lines;
             let (z, p, own, c) = (&scores[at.clone()], &p[at.clone()], class[i] as usize, cost[i]);
-            let [rest_here, rest, length, b] = of_row(i);
+            let (rest_here, rest) = (tables.rest_here[i], tables.rest[i]);
             let z_own = z.as_flattened()[own];
             let error = UNIT * (setup.design.row_len(i) + 4) as f64 * (norms[i] * length + b);
             let between = if error < SMALL { (1.3 * rest_here).min(1.0) } else { 1.0 };
@@ -358,7 +467,7 @@ impl RowSums {
             let lowest = z.as_flattened()[..k].iter().copied().fold(f64::INFINITY, f64::min);
             let depth = c * (top - lowest + (k as f64).ln()) * (1.0 + 1e-9);
             let (mut mixed, mut size) = (0.0, 0.0);
-            if let Some(logits) = &point.logits {
+            if let Some(logits) = tables.logits {
                 let u = &logits[at];
                 let y = u.as_flattened()[own] - z_own;
                 // The own class's term is zero, however certain the row: all that is left is as small as the

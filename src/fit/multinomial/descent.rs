@@ -67,25 +67,33 @@ pub struct DescentCheck {
 impl<'a> Descent<'a> {
     /// From zero weights, every row wholly on its own class.
     pub fn new(setup: Setup<'a>, plain: Setup<'a>) -> Self {
-        let n = setup.n_rows();
         let mut logits = setup.table();
         setup.each_row(&mut logits, |_, row| row[0][0] = f64::NAN);
+        let (w, offset) = (setup.strips(), setup.row(FAR));
+        Self::at(setup, plain, w, offset, logits)
+    }
+
+    /// From the weights and logits of some rows; others have their part of the weights, too.
+    pub fn at(
+        setup: Setup<'a>,
+        plain: Setup<'a>,
+        w: Strips,
+        offset: Vec<[f64; LINE]>,
+        logits: Block<LINE>,
+    ) -> Self {
+        let n = setup.n_rows();
         let bias = setup.design.bias;
         let mut squared = memory::zeros(n);
         for (i, squared) in squared.iter_mut().enumerate() {
             *squared = plain.problem.rows.squared_norm(plain.problem.ids.map_or(i, |ids| ids[i] as usize))
                 + bias * bias;
         }
-        Self {
-            w: setup.strips(),
-            logits,
-            offset: setup.row(FAR),
-            squared,
-            order: ActiveSet::all(n),
-            passes: 0.0,
-            setup,
-            plain,
-        }
+        Self { w, logits, offset, squared, order: ActiveSet::all(n), passes: 0.0, setup, plain }
+    }
+
+    /// Weights, offsets and logits.
+    pub fn into_state(self) -> (Strips, Vec<[f64; LINE]>, Block<LINE>) {
+        (self.w, self.offset, self.logits)
     }
 
     /// The dual point of a check, on the constraint of free intercepts.
@@ -153,8 +161,8 @@ impl<'a> Descent<'a> {
         let (mut p, mut rest) = (plain.table(), memory::zeros(plain.n_rows()));
         let (mut offset, mut shift) = (plain.row(0.0), plain.row(0.0));
         if is_free {
-            (shift, _) = balance(plain, logits, &mut p, &mut rest);
-            (offset, _) = balance(plain, &scores, &mut p, &mut rest);
+            (shift, _) = balance(plain, logits, &mut p, &mut rest)?;
+            (offset, _) = balance(plain, &scores, &mut p, &mut rest)?;
             plain.shift(&mut scores, &offset);
             for (offset, multiplier) in offset.as_flattened_mut().iter_mut().zip(multipliers.as_flattened()) {
                 *offset += multiplier;

@@ -33,7 +33,9 @@
 //!
 //! **Solvers.** [`descent`]: coordinate descent in the dual, all classes of a row at a time, for wide text
 //! and small costs; [`newton`]: truncated Newton in the primal with all classes side by side, where rows are
-//! many to a column, and where the descent is slow. [`certificate`] proves what either has found.
+//! many to a column, and where the descent is slow. [`certificate`] proves what either has found. Newton
+//! and the proof ask the rows by traits ([`source`], [`certificate::ProofRows`]): tables in memory answer
+//! ([`tables`]), or the blocks of a store (`crate::blocks::softmax`).
 //! [`presolved`]: by way of packed columns; [`start`]: from the end of a fit at smaller costs. Classes lie
 //! side by side in cache lines ([`strips`]), so that one reading of an entry serves all.
 
@@ -48,17 +50,25 @@ pub mod polish;
 pub mod precondition;
 pub mod presolved;
 pub mod route;
+pub mod shape;
 pub mod softmax;
+pub mod source;
 pub mod start;
 pub mod strips;
+pub mod tables;
 
+use self::certificate::RowsToProve;
 use self::descent::Descent;
 use self::newton::SoftmaxNewton;
 use self::passes::Setup;
 use self::point::Point;
+use self::precondition::ClassPreconditioner;
 use self::route::MultinomialRoute;
+use self::shape::SoftmaxSizes;
 use self::softmax::FAR;
+use self::source::SoftmaxPasses;
 use self::start::{DualStart, SoftmaxStart};
+use self::tables::SoftmaxTables;
 use super::crammer_singer::ClassProblem;
 use super::crammer_singer::weights::{ClassWeights, LINE};
 use super::dual;
@@ -75,8 +85,9 @@ use crate::matrix::design::Design;
 use crate::matrix::lanes::Block;
 
 /// How often [`solve`] tries again, and the share of the tolerance that it then aims at.
-const FURTHER_ATTEMPTS: usize = 2;
-const SHARPER: f64 = 0.1;
+pub const FURTHER_ATTEMPTS: usize = 2;
+/// See there.
+pub const SHARPER: f64 = 0.1;
 /// Gap of a Newton iterate, in tolerances, from which a better dual point is looked for; and by how much it
 /// must have fallen before that is tried again.
 const POLISHED_FROM: f64 = 100.0;
@@ -170,7 +181,8 @@ fn finish(
     monitor: &dyn Monitor,
 ) -> Result<MultinomialSolution> {
     let setup = certified_setup(problem, monitor);
-    let mut certificate = certificate::certify(&setup, &mut point)?;
+    let prove = |point: &mut Point| certificate::certify(&mut RowsToProve::new(&setup), point);
+    let mut certificate = prove(&mut point)?;
     let mut tol = params.tol;
     for _ in 0..FURTHER_ATTEMPTS {
         let is_proved = certificate.relative_gap() <= params.tol;
@@ -181,7 +193,7 @@ fn finish(
         let left = Params { tol, max_iter: params.max_iter - point.n_iter, ..*params };
         let is_exact = is_small(&Design { rows: problem.rows, ids: problem.ids, bias: 0.0 });
         point = newton_from(problem, Some(point), is_exact, &left, monitor)?.point;
-        certificate = certificate::certify(&setup, &mut point)?;
+        certificate = prove(&mut point)?;
     }
     let status = match point.status {
         _ if certificate.relative_gap() <= params.tol => Status::Converged,
@@ -277,27 +289,23 @@ fn newton_from(
         Intercept::Free => 1.0,
     };
     let is_free = problem.intercept == Intercept::Free;
-    let k = problem.n_classes;
-    let mut newton = SoftmaxNewton::new(Setup::new(problem, bias, monitor), is_exact);
+    let rows = SoftmaxTables::new(Setup::new(problem, bias, monitor));
+    let preconditioner = ClassPreconditioner::new(&rows);
+    let mut newton = SoftmaxNewton::new(rows, preconditioner, is_exact);
     let (mut before, mut passes) = (0, 0.0);
     if let Some(point) = &start {
-        newton.w.copy_columns(&point.w);
-        if is_free {
-            let mut column = newton.setup().row(0.0);
-            column.as_flattened_mut()[..k].copy_from_slice(&point.offset.as_flattened()[..k]);
-            newton.w.set_column(newton.w.n_columns() - 1, &column);
-        }
+        newton.start_at(&point.w, &point.offset);
         (before, passes) = (point.n_iter, point.passes);
-        newton.refresh();
+        newton.refresh()?;
     }
     let (status, logits, certificate) = newton_steps(&mut newton, params)?;
-    let mut offset = newton.setup().row(FAR);
+    let mut offset = newton.rows.shape().row(FAR);
     newton.intercepts(&mut offset);
-    let SoftmaxNewton { mut w, steps, passes: more, .. } = newton;
+    let SoftmaxNewton { mut w, course, rows, .. } = newton;
     if is_free {
         w.drop_last_column();
     }
-    let (n_iter, passes) = (before + steps, passes + more);
+    let (n_iter, passes) = (before + course.steps, passes + rows.readings());
     let point = Point { w, offset, logits, status, n_iter, passes, is_of_descent: false };
     Ok(Found { point, certificate })
 }
@@ -305,7 +313,7 @@ fn newton_from(
 /// Newton steps until the gap is at most `params.tol`, by the softmax as dual point or by a better one, which
 /// is returned.
 fn newton_steps(
-    newton: &mut SoftmaxNewton<'_>,
+    newton: &mut SoftmaxNewton<SoftmaxTables<'_>>,
     params: &Params,
 ) -> Result<(Status, Option<Block<LINE>>, Certificate)> {
     if newton.is_exact {
@@ -321,7 +329,7 @@ fn newton_steps(
             return Ok((status, None, newton.certificate()));
         }
         let polished = polish::polish(newton, params.tol, params.seed)?;
-        newton.passes += polished.passes;
+        newton.rows.add_readings(polished.passes);
         let primal = newton.certificate().primal;
         let both = Certificate { primal, dual: polished.certificate.dual };
         if both.relative_gap() <= params.tol {

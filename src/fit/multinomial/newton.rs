@@ -15,22 +15,19 @@
 //! `I + sum_i c_i g_i x_i x_i'` with `g_i` the mean of `p_ik (1 - p_ik)`, factorised where columns are few,
 //! else its diagonal.
 //!
-//! Memory: seven blocks of columns x classes and four tables of rows x classes.
+//! Where the rows are is not Newton's affair: it asks [`SoftmaxPasses`].
+//!
+//! Memory: seven blocks of columns x classes, and in memory four tables of rows x classes.
 
-use super::balance::balance;
-use super::passes::{Coefficients, Setup, SoftmaxSlopes};
 use super::precondition::ClassPreconditioner;
-use super::softmax::{Lines, dot, total};
+use super::softmax::{Lines, total};
+use super::source::SoftmaxPasses;
 use super::strips::Strips;
 use crate::fit::crammer_singer::weights::LINE;
-use crate::fit::monitor::Progress;
 use crate::fit::newton::line_search::{MAX_HALVINGS, Ray};
-use crate::fit::problem::{Certificate, Intercept, Status};
+use crate::fit::problem::{Certificate, Status};
 use crate::fit::stop::ROUNDING;
-use crate::matrix::Rows;
-use crate::matrix::lanes::Block;
-use crate::matrix::simd::{Wide, WideWork};
-use crate::{Error, Result, memory, parallel};
+use crate::{Error, Result};
 
 /// Loosest accuracy of the conjugate gradient.
 const CG_ACCURACY: f64 = 0.5;
@@ -46,65 +43,69 @@ const EXACT: f64 = 1e-9;
 /// Steps in which neither gradient nor objective fell, after which double precision is exhausted.
 const MAX_IDLE: usize = 6;
 
-/// A point and all that steps from it need.
-pub struct SoftmaxNewton<'a> {
-    setup: Setup<'a>,
-    /// Weights, those of the constant column last.
-    pub w: Strips,
-    /// Logits with intercept.
-    pub z: Block<LINE>,
-    /// Readings of the data.
-    pub passes: f64,
+/// How a minimisation has gone so far.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Course {
     /// Newton steps.
     pub steps: usize,
+    /// Norm of the first gradient, NaN before it is known.
+    pub first: f64,
+    /// The least objective.
+    pub lowest: f64,
+    /// The least squared gradient.
+    pub smallest: f64,
+    /// Steps since one of these fell.
+    pub idle: usize,
+}
+
+impl Course {
+    fn begin() -> Self {
+        Self { steps: 0, first: f64::NAN, lowest: f64::INFINITY, smallest: f64::INFINITY, idle: 0 }
+    }
+}
+
+/// A point and all that steps from it need.
+pub struct SoftmaxNewton<S> {
+    /// The rows.
+    pub rows: S,
+    /// Weights, those of the constant column last.
+    pub w: Strips,
+    /// The way here.
+    pub course: Course,
     h: Strips,
-    p: Block<LINE>,
-    rest: Vec<f64>,
     value: f64,
     squared: f64,
-    first: Option<f64>,
-    q: Block<LINE>,
-    step_z: Block<LINE>,
     preconditioner: ClassPreconditioner,
     /// Whether directions are exact, which small problems may afford.
     pub is_exact: bool,
 }
 
-impl<'a> SoftmaxNewton<'a> {
+impl<S: SoftmaxPasses> SoftmaxNewton<S> {
     /// At zero weights; the constant column of a free intercept has height 1.
-    pub fn new(setup: Setup<'a>, is_exact: bool) -> Self {
-        let mut z = setup.table();
-        let far = setup.row(super::softmax::FAR);
-        setup.shift(&mut z, &far);
-        Self {
-            w: setup.strips(),
-            z,
-            passes: 0.0,
-            steps: 0,
-            h: setup.strips(),
-            p: setup.table(),
-            rest: memory::zeros(setup.n_rows()),
-            value: 0.0,
-            squared: 0.0,
-            first: None,
-            q: setup.table(),
-            step_z: setup.table(),
-            preconditioner: ClassPreconditioner::new(&setup.design, setup.problem.n_classes),
-            is_exact,
-            setup,
+    pub fn new(rows: S, preconditioner: ClassPreconditioner, is_exact: bool) -> Self {
+        let shape = rows.shape();
+        let (w, h, course) = (shape.strips(), shape.strips(), Course::begin());
+        Self { rows, w, course, h, value: 0.0, squared: 0.0, preconditioner, is_exact }
+    }
+
+    /// Begins at the weights of the columns, and at free intercepts. The rows must be told
+    /// ([`Self::refresh`]).
+    pub fn start_at(&mut self, w: &Strips, offset: &Lines) {
+        let shape = self.rows.shape();
+        self.w.copy_columns(w);
+        if shape.is_free() {
+            let (mut column, k) = (shape.row(0.0), shape.n_classes);
+            column.as_flattened_mut()[..k].copy_from_slice(&offset.as_flattened()[..k]);
+            self.w.set_column(self.w.n_columns() - 1, &column);
         }
     }
 
-    /// Computes the logits from the weights.
-    pub fn refresh(&mut self) {
-        let far = self.setup.row(super::softmax::FAR);
-        self.setup.scores(&self.w, &far, &mut self.z);
-        self.passes += 0.5;
-    }
-
-    /// The problem.
-    pub fn setup(&self) -> &Setup<'a> {
-        &self.setup
+    /// Tells the rows the weights.
+    ///
+    /// # Errors
+    /// Those of the rows.
+    pub fn refresh(&mut self) -> Result<()> {
+        self.rows.decide(&self.w)
     }
 
     /// Primal and dual value at the evaluated point.
@@ -114,9 +115,10 @@ impl<'a> SoftmaxNewton<'a> {
 
     /// The weights of the softmax as dual point, a free intercept's column left out.
     pub fn dual_weights(&self) -> Strips {
-        let mut w = self.setup.strips();
+        let shape = self.rows.shape();
+        let mut w = shape.strips();
         w.add_scaled(-1.0, &self.h);
-        if self.is_free() {
+        if shape.is_free() {
             w.drop_last_column();
         }
         w
@@ -124,67 +126,72 @@ impl<'a> SoftmaxNewton<'a> {
 
     /// Sets free intercepts in a row of all classes.
     pub fn intercepts(&self, offset: &mut Lines) {
-        if self.is_free() {
-            let mut column = self.setup.row(0.0);
+        let shape = self.rows.shape();
+        if shape.is_free() {
+            let mut column = shape.row(0.0);
             self.w.column(self.w.n_columns() - 1, &mut column);
-            let (k, bias) = (self.setup.problem.n_classes, self.setup.design.bias);
+            let (k, bias) = (shape.n_classes, shape.bias);
             let pairs = offset.as_flattened_mut()[..k].iter_mut().zip(column.as_flattened());
             pairs.for_each(|(offset, w)| *offset = bias * w);
         }
     }
 
-    /// Columns that are part of the norm.
-    fn penalised(&self) -> usize {
-        self.w.n_columns() - usize::from(self.is_free())
-    }
-
-    fn is_free(&self) -> bool {
-        self.setup.problem.intercept == Intercept::Free
-    }
-
     /// Steps until the relative gap is at most `tol` by the solver's own figures.
     ///
     /// # Errors
-    /// [`Error::Cancelled`] and [`Error::Overflow`].
+    /// Those of the rows; [`Error::Cancelled`] and [`Error::Overflow`].
     pub fn minimise(&mut self, tol: f64, max_steps: usize) -> Result<Status> {
-        let (mut lowest, mut smallest, mut idle) = (f64::INFINITY, f64::INFINITY, 0);
+        let Course { steps, first, .. } = self.course;
+        self.course = Course { steps, first, ..Course::begin() };
+        self.go_on(tol, max_steps, &mut |_| Ok(()))
+    }
+
+    /// The same, as if what went before was of the same call. `keep` is called before each step: from the
+    /// weights and the course the rest follows.
+    ///
+    /// # Errors
+    /// As for [`Self::minimise`], and those of `keep`.
+    pub fn go_on(
+        &mut self,
+        tol: f64,
+        max_steps: usize,
+        keep: &mut dyn FnMut(&mut Self) -> Result<()>,
+    ) -> Result<Status> {
         loop {
+            keep(self)?;
             self.evaluate()?;
             let dual = self.value - 0.5 * self.squared;
             let gap = if dual > 0.0 { 0.5 * self.squared / dual } else { f64::INFINITY };
-            self.setup.monitor.observe(&Progress {
-                solver: "multinomial",
-                iteration: self.steps,
-                accuracy: gap,
-                search: None,
-            });
+            self.rows.observe(self.course.steps, gap);
             if gap <= tol || self.squared == 0.0 {
                 return Ok(Status::Converged);
             }
-            let is_better = self.squared < smallest || self.value < lowest * (1.0 - ROUNDING);
-            idle = if is_better { 0 } else { idle + 1 };
-            (smallest, lowest) = (smallest.min(self.squared), lowest.min(self.value));
-            if idle >= MAX_IDLE {
+            let (value, squared, course) = (self.value, self.squared, &mut self.course);
+            let is_better = squared < course.smallest || value < course.lowest * (1.0 - ROUNDING);
+            course.idle = if is_better { 0 } else { course.idle + 1 };
+            (course.smallest, course.lowest) = (course.smallest.min(squared), course.lowest.min(value));
+            if course.idle >= MAX_IDLE {
                 return Ok(Status::Stalled);
             }
-            if self.steps >= max_steps {
+            if course.steps >= max_steps {
                 return Ok(Status::MaxIter);
             }
             let direction = self.direction(tol)?;
             if !self.search_line(&direction)? {
                 return Ok(Status::Stalled);
             }
-            self.steps += 1;
+            self.course.steps += 1;
         }
     }
 
-    /// Probabilities, objective and gradient at the present point; a free intercept moves to its optimum.
+    /// Objective and gradient at the present point; a free intercept moves to its optimum.
     fn evaluate(&mut self) -> Result<()> {
-        let Self { setup, w, z, p, rest, h, .. } = self;
-        let found = if setup.problem.intercept == Intercept::Free {
-            let (mut shift, found) = balance(setup, z, p, rest);
-            let (last, bias, k) = (w.n_columns() - 1, setup.design.bias, setup.problem.n_classes);
-            let mut column = setup.row(0.0);
+        let Self { rows, w, h, .. } = self;
+        let shape = rows.shape();
+        let found = if shape.is_free() {
+            let (mut shift, found) = rows.balance(w)?;
+            let (last, bias, k) = (w.n_columns() - 1, shape.bias, shape.n_classes);
+            let mut column = shape.row(0.0);
             w.column(last, &mut column);
             // A direction from blocks of single classes moves all intercepts, too, which changes nothing:
             // their sum goes back to 0.
@@ -194,23 +201,21 @@ impl<'a> SoftmaxNewton<'a> {
                 *shift -= sum / k as f64;
                 *column += *shift / bias;
             }
-            setup.shift(z, &shift);
+            rows.shift(&shift);
             w.set_column(last, &column);
             found
         } else {
-            setup.evaluate(z, &setup.row(0.0), p, rest)
+            rows.evaluate(w)?
         };
-        setup.poll()?;
-        let slopes = SoftmaxSlopes { lines: setup.lines, p, rest, problem: setup.problem };
-        setup.scatter(&slopes, h);
-        setup.poll()?;
-        self.passes += 0.5;
-        let n = self.penalised();
+        rows.slopes(h)?;
+        let n = shape.penalised();
         self.value = self.finite("objective", 0.5 * self.w.dot(&self.w, n) + found.loss)?;
         let mut gradient = self.h.clone();
         gradient.add_scaled(1.0, &self.w);
         self.squared = self.finite("gradient", gradient.dot(&gradient, n))?;
-        self.first.get_or_insert(self.squared.sqrt());
+        if self.course.first.is_nan() {
+            self.course.first = self.squared.sqrt();
+        }
         Ok(())
     }
 
@@ -218,19 +223,17 @@ impl<'a> SoftmaxNewton<'a> {
         if x.is_finite() {
             return Ok(x);
         }
-        let max_squared_norm = self.setup.design.max_squared_norm();
+        let max_squared_norm = self.rows.max_squared_norm();
         Err(Error::Overflow { what, max_squared_norm })
     }
 
-    /// The direction, its scores left in `step_z`.
+    /// The direction, which the rows know as well.
     fn direction(&mut self, tol: f64) -> Result<Strips> {
-        let n = self.penalised();
-        let is_free = self.is_free();
-        self.preconditioner.update(&self.setup, &self.p, &self.rest, is_free)?;
-        let relative = match self.first {
-            Some(first) if first > 0.0 => self.squared.sqrt() / first,
-            _ => 1.0,
-        };
+        let shape = self.rows.shape();
+        let n = shape.penalised();
+        self.preconditioner.update(&mut self.rows, &self.w)?;
+        let first = self.course.first;
+        let relative = if first > 0.0 { self.squared.sqrt() / first } else { 1.0 };
         let (accuracy, enough) = if self.is_exact {
             (EXACT, 0.0)
         } else {
@@ -248,9 +251,9 @@ impl<'a> SoftmaxNewton<'a> {
         for strip in &mut residual.strips {
             strip.numbers.iter_mut().for_each(|line| *line = line.map(|x| -x));
         }
-        let mut step = self.setup.strips();
-        self.step_z.fill([0.0; LINE]);
-        let mut preconditioned = self.setup.strips();
+        let mut step = shape.strips();
+        self.rows.begin_direction();
+        let mut preconditioned = shape.strips();
         self.preconditioner.apply(&residual, &mut preconditioned);
         let mut d = preconditioned.clone();
         let all = d.n_columns();
@@ -292,28 +295,14 @@ impl<'a> SoftmaxNewton<'a> {
             });
         }
         self.preconditioner.used(products);
-        let Self { setup, q, step_z, .. } = self;
-        setup.add_table(step_z, length, q);
+        self.rows.end_direction(length);
         Ok(step)
     }
 
-    /// `out = H d`; before that, the scores of the last direction times `length` are added to those of the
-    /// step.
+    /// `out = H d`, after a step of so much along the direction before.
     fn multiply(&mut self, d: &Strips, length: f64, out: &mut Strips) -> Result<()> {
-        let n = self.penalised();
-        let Self { setup, p, q, step_z, .. } = self;
-        let (lines, chunk) = (setup.lines, setup.chunk * setup.lines);
-        let mut mean = memory::zeros(setup.n_rows());
-        let tables = q.chunks_mut(chunk).zip(step_z.chunks_mut(chunk)).zip(p.chunks(chunk));
-        parallel::each(tables.zip(mean.chunks_mut(setup.chunk)), |k, (((q, step_z), p), mean)| {
-            if !setup.monitor.cancelled() {
-                let piece = Directed { first: k * setup.chunk, lines, d, length, p, q, step_z, mean };
-                setup.design.visit(Wide(piece));
-            }
-        });
-        setup.poll()?;
-        setup.scatter(&Curved { lines, p, q, mean: &mean, cost: setup.problem.cost }, out);
-        setup.poll()?;
+        let n = self.rows.shape().penalised();
+        self.rows.multiply(&self.w, d, length, out)?;
         out.zip(d, n, |out, d| {
             for (out, d) in out.iter_mut().zip(d) {
                 for l in 0..LINE {
@@ -321,13 +310,12 @@ impl<'a> SoftmaxNewton<'a> {
                 }
             }
         });
-        self.passes += 1.0;
         Ok(())
     }
 
     /// Moves along the direction as far as the objective falls; `false` where it does not.
     fn search_line(&mut self, step: &Strips) -> Result<bool> {
-        let (n, all) = (self.penalised(), step.n_columns());
+        let (n, all) = (self.rows.shape().penalised(), step.n_columns());
         let mut gradient = self.h.clone();
         gradient.zip(&self.w, n, |g, w| {
             for (g, w) in g.iter_mut().zip(w) {
@@ -349,72 +337,13 @@ impl<'a> SoftmaxNewton<'a> {
         }
         let mut length = 1.0;
         for _ in 0..MAX_HALVINGS {
-            if ray.accepts(length, self.setup.loss_at(&self.z, &self.step_z, length)) {
+            if ray.accepts(length, self.rows.loss_at(&self.w, step, length)?) {
                 self.w.add_scaled(length, step);
-                self.setup.add_table(&mut self.z, length, &self.step_z);
+                self.rows.advance(length);
                 return Ok(true);
             }
-            self.setup.poll()?;
             length *= 0.5;
         }
         Ok(false)
-    }
-}
-
-/// The rows' part of a product with the Hessian.
-struct Directed<'s> {
-    first: usize,
-    lines: usize,
-    d: &'s Strips,
-    length: f64,
-    p: &'s Lines,
-    q: &'s mut Lines,
-    step_z: &'s mut Lines,
-    mean: &'s mut [f64],
-}
-
-impl WideWork for Directed<'_> {
-    type Output = ();
-    const IS_WIDE: bool = true;
-    #[inline(always)]
-    fn run<R: Rows>(self, rows: &R) {
-        let lines = self.lines;
-        let tables = self.q.chunks_exact_mut(lines).zip(self.step_z.chunks_exact_mut(lines));
-        for (k, ((q, total), p)) in tables.zip(self.p.chunks_exact(lines)).enumerate() {
-            if self.length != 0.0 {
-                for (total, q) in total.iter_mut().zip(q.iter()) {
-                    for l in 0..LINE {
-                        total[l] += self.length * q[l];
-                    }
-                }
-            }
-            for strip in &self.d.strips {
-                strip.scores(rows, self.first + k, q);
-            }
-            self.mean[k] = dot(p, q);
-        }
-    }
-}
-
-/// `c_i (diag(p_i) - p_i p_i') q_i`.
-struct Curved<'s> {
-    lines: usize,
-    p: &'s Lines,
-    q: &'s Lines,
-    mean: &'s [f64],
-    cost: &'s [f64],
-}
-
-impl Coefficients for Curved<'_> {
-    #[inline(always)]
-    fn write(&self, i: usize, first: usize, out: &mut Lines) -> bool {
-        let (c, mean, at) = (self.cost[i], self.mean[i], i * self.lines + first);
-        let (p, q) = (&self.p[at..][..out.len()], &self.q[at..][..out.len()]);
-        for ((out, p), q) in out.iter_mut().zip(p).zip(q) {
-            for l in 0..LINE {
-                out[l] = c * p[l] * (q[l] - mean);
-            }
-        }
-        true
     }
 }

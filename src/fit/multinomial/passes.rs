@@ -8,7 +8,8 @@
 
 use std::ops::Range;
 
-use super::softmax::{Lines, loss_at, softmax};
+use super::shape::SoftmaxShape;
+use super::softmax::{Lines, dot, loss_at, softmax};
 use super::strips::{Strip, Strips, add};
 use crate::fit::crammer_singer::ClassProblem;
 use crate::fit::crammer_singer::weights::LINE;
@@ -18,7 +19,7 @@ use crate::matrix::Rows;
 use crate::matrix::design::Design;
 use crate::matrix::lanes::Block;
 use crate::matrix::simd::{self, Loop, Wide, WideWork};
-use crate::{Result, parallel};
+use crate::{Result, memory, parallel};
 
 /// Tasks of a scattering pass, about.
 const MAX_TASKS: usize = 8;
@@ -43,6 +44,11 @@ pub struct Setup<'a> {
     parts: Vec<Range<usize>>,
 }
 
+/// Rows of one piece of a table of so many lines.
+pub fn rows_of_piece(lines: usize) -> usize {
+    (ROW_CHUNK / lines).max(LEAST_ROWS)
+}
+
 /// What a row is added up with.
 pub trait Coefficients: Sync {
     /// Writes the coefficients of the classes of some lines, from line `first` on, for row `i`; `false` for
@@ -53,18 +59,23 @@ pub trait Coefficients: Sync {
 impl<'a> Setup<'a> {
     /// With a constant column of height `bias`, none if 0.
     pub fn new(problem: &ClassProblem<'a>, bias: f64, monitor: &'a dyn Monitor) -> Self {
+        Self::in_parts(problem, bias, MAX_TASKS, monitor)
+    }
+
+    /// In so many parts at most; each but the first takes a block of columns x classes while rows are added
+    /// up.
+    pub fn in_parts(problem: &ClassProblem<'a>, bias: f64, most: usize, monitor: &'a dyn Monitor) -> Self {
         let design = Design { rows: problem.rows, ids: problem.ids, bias };
         let lines = problem.n_classes.div_ceil(LINE);
         let fine = Sweep::<1>::new(design, monitor).parts().to_vec();
         let n_strips = Strips::zeros(0, lines).strips.len();
         let dense = design.nnz() / ENTRIES_PER_COLUMN.saturating_mul(design.n_cols()).max(1);
-        let count = (MAX_TASKS / n_strips).min(dense).clamp(1, fine.len());
+        let count = (MAX_TASKS / n_strips).min(dense).min(most).clamp(1, fine.len());
         let parts = fine
             .chunks(fine.len().div_ceil(count))
             .map(|some| some[0].start..some[some.len() - 1].end)
             .collect();
-        let chunk = (ROW_CHUNK / lines).max(LEAST_ROWS);
-        Self { problem: *problem, design, lines, chunk, monitor, parts }
+        Self { problem: *problem, design, lines, chunk: rows_of_piece(lines), monitor, parts }
     }
 
     /// Number of rows.
@@ -72,9 +83,16 @@ impl<'a> Setup<'a> {
         self.problem.class.len()
     }
 
+    /// The sizes.
+    pub fn shape(&self) -> SoftmaxShape {
+        let ClassProblem { n_classes, intercept, .. } = self.problem;
+        let (n_rows, n_columns, bias) = (self.n_rows(), self.design.n_cols(), self.design.bias);
+        SoftmaxShape { n_rows, n_columns, n_classes, lines: self.lines, bias, intercept }
+    }
+
     /// Room for numbers of every column and class.
     pub fn strips(&self) -> Strips {
-        Strips::zeros(self.design.n_cols(), self.lines)
+        self.shape().strips()
     }
 
     /// A table of zeros.
@@ -84,9 +102,7 @@ impl<'a> Setup<'a> {
 
     /// A row of zeros, `far` beyond the last class.
     pub fn row(&self, far: f64) -> Vec<[f64; LINE]> {
-        let mut row = vec![[0.0; LINE]; self.lines];
-        row.as_flattened_mut()[self.problem.n_classes..].fill(far);
-        row
+        self.shape().row(far)
     }
 
     /// `out_i = W x_i + offset`.
@@ -101,13 +117,18 @@ impl<'a> Setup<'a> {
 
     /// `out = sum_i t_i x_i'` with the coefficients `t_i`.
     pub fn scatter<C: Coefficients>(&self, coefficients: &C, out: &mut Strips) {
+        out.clear();
+        self.scatter_more(coefficients, out);
+    }
+
+    /// `out += sum_i t_i x_i'` with the coefficients `t_i`.
+    pub fn scatter_more<C: Coefficients>(&self, coefficients: &C, out: &mut Strips) {
         let mut private: Vec<Strips> = self.parts[1..].iter().map(|_| self.strips()).collect();
         let outs = std::iter::once(&mut *out).chain(&mut private);
         let tasks: Vec<(&Range<usize>, &mut Strip)> = (self.parts.iter().zip(outs))
             .flat_map(|(range, out)| out.strips.iter_mut().map(move |strip| (range, strip)))
             .collect();
         parallel::each(tasks, |_, (range, strip)| {
-            strip.numbers.fill([0.0; LINE]);
             for start in range.clone().step_by(ROW_CHUNK) {
                 if self.monitor.cancelled() {
                     return;
@@ -119,6 +140,29 @@ impl<'a> Setup<'a> {
         for part in &private {
             out.add_scaled(1.0, part);
         }
+    }
+
+    /// `out += sum_i c_i (diag(p_i) - p_i p_i') (D x_i) x_i'`.
+    ///
+    /// # Errors
+    /// [`crate::Error::Cancelled`].
+    pub fn multiply(&self, product: &mut ClassProduct<'_>, out: &mut Strips) -> Result<()> {
+        let ClassProduct { d, p, q, before } = product;
+        let (lines, chunk) = (self.lines, self.chunk * self.lines);
+        let mut mean = memory::zeros(self.n_rows());
+        let mut later = before.as_mut().map(|(length, step_z)| (*length, step_z.chunks_mut(chunk)));
+        let mut next = || later.as_mut().and_then(|(length, tables)| tables.next().map(|z| (*length, z)));
+        let tables = q.chunks_mut(chunk).zip(p.chunks(chunk)).zip(mean.chunks_mut(self.chunk));
+        let pieces: Vec<_> = tables.map(|tables| (tables, next())).collect();
+        parallel::each(pieces, |k, (((q, p), mean), before)| {
+            if !self.monitor.cancelled() {
+                let piece = Directed { first: k * self.chunk, lines, d, before, p, q, mean };
+                self.design.visit(Wide(piece));
+            }
+        });
+        self.poll()?;
+        self.scatter_more(&Curved { lines, p, q, mean: &mean, cost: self.problem.cost }, out);
+        self.poll()
     }
 
     /// Softmax of `z + shift` for every row, with its loss and what it lacks of the constraint.
@@ -202,11 +246,13 @@ pub struct Evaluated {
 }
 
 impl Evaluated {
-    fn zero(lines: usize) -> Self {
+    /// Of no rows.
+    pub fn zero(lines: usize) -> Self {
         Self { loss: 0.0, residual: vec![[0.0; LINE]; lines], scale: vec![[0.0; LINE]; lines] }
     }
 
-    fn add(&mut self, other: &Self) {
+    /// Takes other rows in.
+    pub fn add(&mut self, other: &Self) {
         self.loss += other.loss;
         for (mine, other) in [(&mut self.residual, &other.residual), (&mut self.scale, &other.scale)] {
             for (x, y) in mine.as_flattened_mut().iter_mut().zip(other.as_flattened()) {
@@ -336,6 +382,76 @@ impl Loop for LossPiece<'_> {
             sum += self.cost[k] * loss_at(z, step, self.length, self.class[k] as usize);
         }
         sum
+    }
+}
+
+/// A product with the rows' part of the Hessian.
+pub struct ClassProduct<'s> {
+    /// The direction.
+    pub d: &'s Strips,
+    /// Probabilities.
+    pub p: &'s Lines,
+    /// Scores of the direction before; on return those of this one.
+    pub q: &'s mut Lines,
+    /// Length of the step along the direction before, and the scores of all steps so far, which it is added
+    /// to.
+    pub before: Option<(f64, &'s mut Lines)>,
+}
+
+/// Scores of a direction, and their means under the probabilities.
+struct Directed<'s> {
+    first: usize,
+    lines: usize,
+    d: &'s Strips,
+    before: Option<(f64, &'s mut Lines)>,
+    p: &'s Lines,
+    q: &'s mut Lines,
+    mean: &'s mut [f64],
+}
+
+impl WideWork for Directed<'_> {
+    type Output = ();
+    const IS_WIDE: bool = true;
+    #[inline(always)]
+    fn run<R: Rows>(mut self, rows: &R) {
+        let lines = self.lines;
+        let tables = self.q.chunks_exact_mut(lines).zip(self.p.chunks_exact(lines));
+        for (k, (q, p)) in tables.enumerate() {
+            if let Some((length, step_z)) = self.before.as_mut().filter(|(length, _)| *length != 0.0) {
+                for (total, q) in step_z[k * lines..][..lines].iter_mut().zip(q.iter()) {
+                    for l in 0..LINE {
+                        total[l] += *length * q[l];
+                    }
+                }
+            }
+            for strip in &self.d.strips {
+                strip.scores(rows, self.first + k, q);
+            }
+            self.mean[k] = dot(p, q);
+        }
+    }
+}
+
+/// `c_i (diag(p_i) - p_i p_i') q_i`.
+struct Curved<'s> {
+    lines: usize,
+    p: &'s Lines,
+    q: &'s Lines,
+    mean: &'s [f64],
+    cost: &'s [f64],
+}
+
+impl Coefficients for Curved<'_> {
+    #[inline(always)]
+    fn write(&self, i: usize, first: usize, out: &mut Lines) -> bool {
+        let (c, mean, at) = (self.cost[i], self.mean[i], i * self.lines + first);
+        let (p, q) = (&self.p[at..][..out.len()], &self.q[at..][..out.len()]);
+        for ((out, p), q) in out.iter_mut().zip(p).zip(q) {
+            for l in 0..LINE {
+                out[l] = c * p[l] * (q[l] - mean);
+            }
+        }
+        true
     }
 }
 

@@ -1,5 +1,6 @@
 //! Where a solver has ended: weights, intercepts, a dual point, and what is known of them.
 
+use super::softmax::Lines;
 use super::strips::Strips;
 use crate::fit::crammer_singer::ClassProblem;
 use crate::fit::crammer_singer::weights::LINE;
@@ -25,10 +26,26 @@ pub struct Point {
 }
 
 impl Point {
+    /// Moves free intercepts by `shift`, less what all classes have in common, which changes no probability:
+    /// the sum of the intercepts stays 0.
+    pub fn shift(&mut self, shift: &mut Lines, n_classes: usize) {
+        let offsets = &mut self.offset.as_flattened_mut()[..n_classes];
+        let shifts = &mut shift.as_flattened_mut()[..n_classes];
+        let mean = offsets.iter().chain(&*shifts).sum::<f64>() / n_classes as f64;
+        for (offset, shift) in offsets.iter_mut().zip(shifts) {
+            *shift -= mean;
+            *offset += *shift;
+        }
+    }
+
     /// Intercepts by class.
     pub fn intercepts(&self, problem: &ClassProblem<'_>) -> Vec<f64> {
-        let k = problem.n_classes;
-        match problem.intercept {
+        self.intercepts_of(problem.intercept, problem.n_classes)
+    }
+
+    /// Intercepts of so many classes.
+    pub fn intercepts_of(&self, intercept: Intercept, k: usize) -> Vec<f64> {
+        match intercept {
             Intercept::Penalised(scale) => {
                 let mut column = vec![[0.0; LINE]; self.offset.len()];
                 self.w.column(self.w.n_columns() - 1, &mut column);

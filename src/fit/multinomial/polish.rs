@@ -10,6 +10,7 @@ use super::newton::SoftmaxNewton;
 use super::passes::Setup;
 use super::softmax::FAR;
 use super::start::normalise;
+use super::tables::SoftmaxTables;
 use super::{certified_setup, descent_bias};
 use crate::Result;
 use crate::fit::crammer_singer::weights::LINE;
@@ -31,12 +32,12 @@ pub struct Polished {
 ///
 /// # Errors
 /// As for [`super::solve`].
-pub fn polish(newton: &SoftmaxNewton<'_>, tol: f64, seed: u64) -> Result<Polished> {
-    let here = newton.setup();
+pub fn polish(newton: &SoftmaxNewton<SoftmaxTables<'_>>, tol: f64, seed: u64) -> Result<Polished> {
+    let here = newton.rows.setup();
     let problem = here.problem;
     let setup = Setup::new(&problem, descent_bias(&problem), here.monitor);
     let mut descent = Descent::new(setup, certified_setup(&problem, here.monitor));
-    let mut logits = newton.z.clone();
+    let mut logits = newton.rows.z.clone();
     normalise(here, &mut logits);
     let mut offset = here.row(FAR);
     newton.intercepts(&mut offset);

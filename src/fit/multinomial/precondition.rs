@@ -3,15 +3,14 @@
 
 use super::passes::Setup;
 use super::softmax::{Lines, dot};
+use super::source::SoftmaxPasses;
 use super::strips::Strips;
 use crate::fit::crammer_singer::weights::LINE;
 use crate::fit::newton::cholesky::Symmetric;
-use crate::fit::newton::factorisation::factorisation;
 use crate::fit::newton::hessian::curvature_matrix;
 use crate::fit::newton::passes::squares;
+use crate::fit::newton::preconditioner::Gram;
 use crate::fit::sweep::{Sweep, for_chunks};
-use crate::matrix::Rows;
-use crate::matrix::design::Design;
 use crate::{Result, memory};
 
 /// Share of the true diagonal, as in [`crate::fit::newton`].
@@ -48,15 +47,24 @@ pub struct ClassPreconditioner {
 
 impl ClassPreconditioner {
     /// None yet.
-    pub fn new(design: &Design<'_>, n_classes: usize) -> Self {
+    pub fn new(rows: &impl SoftmaxPasses) -> Self {
+        let n_classes = rows.shape().n_classes;
         let lines = n_classes.div_ceil(LINE) as f64;
-        let dense = factorisation(design).filter(|f| f.is_worth_it).map(|f| f.passes / lines);
+        let dense = rows.factorisation().filter(|f| f.is_worth_it).map(|f| f.passes / lines);
         let (kind, price) = match dense {
             Some(price) if n_classes as f64 * price <= CHEAP => (Kind::Blocks, n_classes as f64 * price),
             Some(price) => (Kind::Shared, price),
             None => (Kind::Diagonal, 1.0),
         };
         Self { inverse: Inverse::None, kind, price, products: 0.0 }
+    }
+
+    /// None yet, to be made anew for each step, one for all classes: where all that a fit knows between two
+    /// steps must be its weights, as in a checkpoint.
+    pub fn fresh(rows: &impl SoftmaxPasses) -> Self {
+        let is_dense = rows.factorisation().is_some_and(|f| f.is_worth_it);
+        let kind = if is_dense { Kind::Shared } else { Kind::Diagonal };
+        Self { inverse: Inverse::None, kind, price: 0.0, products: 0.0 }
     }
 
     /// Whether it approximates the Hessian as a whole.
@@ -69,44 +77,38 @@ impl ClassPreconditioner {
         self.products += products as f64;
     }
 
-    /// Makes it anew for these probabilities, unless the last one has not paid yet.
+    /// Makes it anew for the probabilities at the present weights, unless the last one has not paid yet.
     ///
     /// # Errors
-    /// [`crate::Error::Cancelled`].
-    pub fn update(&mut self, setup: &Setup<'_>, p: &Lines, rest: &[f64], is_free: bool) -> Result<()> {
+    /// Those of the rows.
+    pub fn update(&mut self, rows: &mut impl SoftmaxPasses, w: &Strips) -> Result<()> {
         if !matches!(self.inverse, Inverse::None) && self.products < self.price {
             return Ok(());
         }
         self.products = 0.0;
-        let penalised = setup.design.n_cols() - usize::from(is_free);
-        let mut sweep = Sweep::<1>::new(setup.design, setup.monitor);
-        let factor = |curvature: &[f64], sweep: &Sweep<'_, 1>| -> Result<Symmetric> {
-            let mut matrix = curvature_matrix(sweep, curvature);
-            setup.poll()?;
-            let order = matrix.n;
-            for j in 0..penalised {
-                matrix.values[j * order + j] += 1.0;
-            }
-            matrix.factorise();
-            Ok(matrix)
-        };
+        // The room of the old one is needed for the new one.
+        self.inverse = Inverse::None;
+        let (n_classes, penalised) = (rows.shape().n_classes, rows.shape().penalised());
         self.inverse = match self.kind {
             Kind::Blocks => {
-                let blocks = (0..setup.problem.n_classes)
-                    .map(|class| factor(&curvature_of(setup, p, rest, class), &sweep))
-                    .collect::<Result<_>>()?;
+                let mut blocks = Vec::with_capacity(n_classes);
+                for class in 0..n_classes {
+                    if let Gram::Dense(matrix) = rows.curvature(w, Some(class), true)? {
+                        blocks.push(factor(matrix, penalised));
+                    }
+                }
                 Inverse::Blocks(blocks)
             }
-            Kind::Shared => Inverse::Shared(factor(&mean_curvature(setup, p, rest), &sweep)?),
-            Kind::Diagonal => {
-                let mut diagonal = squares(&mut sweep, &mean_curvature(setup, p, rest));
-                setup.poll()?;
-                for (j, d) in diagonal.iter_mut().enumerate() {
-                    let entry = if j < penalised { 1.0 + DIAGONAL_MIX * *d } else { *d };
-                    *d = if entry > 0.0 { 1.0 / entry } else { 1.0 };
+            Kind::Shared | Kind::Diagonal => match rows.curvature(w, None, self.kind == Kind::Shared)? {
+                Gram::Dense(matrix) => Inverse::Shared(factor(matrix, penalised)),
+                Gram::Diagonal(mut diagonal) => {
+                    for (j, d) in diagonal.iter_mut().enumerate() {
+                        let entry = if j < penalised { 1.0 + DIAGONAL_MIX * *d } else { *d };
+                        *d = if entry > 0.0 { 1.0 / entry } else { 1.0 };
+                    }
+                    Inverse::Diagonal(diagonal)
                 }
-                Inverse::Diagonal(diagonal)
-            }
+            },
         };
         Ok(())
     }
@@ -149,6 +151,41 @@ impl ClassPreconditioner {
             }
         }
     }
+}
+
+/// The factor of `I + G`, the identity for so many columns.
+fn factor(mut matrix: Symmetric, penalised: usize) -> Symmetric {
+    let order = matrix.n;
+    for j in 0..penalised {
+        matrix.values[j * order + j] += 1.0;
+    }
+    matrix.factorise();
+    matrix
+}
+
+/// `sum_i c_i g_i x_i x_i'` or its diagonal, with `g_i = p_ik (1 - p_ik)` of a class or their mean.
+///
+/// # Errors
+/// [`crate::Error::Cancelled`].
+pub fn gram(
+    setup: &Setup<'_>,
+    p: &Lines,
+    rest: &[f64],
+    class: Option<usize>,
+    is_dense: bool,
+) -> Result<Gram> {
+    let curvature = match class {
+        Some(class) => curvature_of(setup, p, rest, class),
+        None => mean_curvature(setup, p, rest),
+    };
+    let mut sweep = Sweep::<1>::new(setup.design, setup.monitor);
+    let gram = if is_dense {
+        Gram::Dense(curvature_matrix(&sweep, &curvature))
+    } else {
+        Gram::Diagonal(squares(&mut sweep, &curvature))
+    };
+    setup.poll()?;
+    Ok(gram)
 }
 
 /// `c_i` times the mean over the classes of `p_ik (1 - p_ik)`.

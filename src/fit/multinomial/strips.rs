@@ -66,7 +66,9 @@ impl Strips {
 
     /// Sets all to zero.
     pub fn clear(&mut self) {
-        self.strips.iter_mut().for_each(|strip| strip.numbers.fill([0.0; LINE]));
+        self.strips
+            .iter_mut()
+            .for_each(|strip| for_chunks(&mut strip.numbers, |_, piece| piece.fill([0.0; LINE])));
     }
 
     /// Takes over numbers of the same shape.
