@@ -100,7 +100,7 @@ impl RisingRows {
     /// The rows, checked: sums may be infinite.
     ///
     /// # Errors
-    /// [`Error::Entry`].
+    /// [`crate::Error::Entry`].
     pub fn checked(&self) -> Result<Checked<'_>> {
         let (rows, structure) = CsrView::new(&self.indptr, &self.indices, &self.values, self.n_cols)?;
         Ok(Checked { rows: rows.into(), structure })
