@@ -156,7 +156,9 @@ pub fn certify(rows: &mut impl ProofRows, point: &mut Point) -> Result<Certifica
     }
     let [piece, more] = rows.pieces();
     let additions = (n_rows + PARTS * more) as f64 + 16.0;
-    let chain_of_rows = chain(n_rows).max((piece + n_rows / piece.max(1) + more) as f64);
+    // Of few rows there is one piece, which is shorter.
+    let in_pieces = piece.min(n_rows) + n_rows / piece.max(1) + more;
+    let chain_of_rows = chain(n_rows).max(in_pieces as f64);
     let mut radius = distance
         + UNIT * ((2.0 * half).sqrt() + (additions + of_p + 8.0) * found.reach)
         + 2e-154 * (n_weights as f64).sqrt();
