@@ -283,7 +283,7 @@ fn encode_rows(
 
 impl FittedColumn {
     /// Appends an entry, or nothing, and counts what was not as in the fit.
-    #[inline]
+    #[inline(always)]
     fn push_single(&self, coded: Coded, scratch: &mut Buffers, part: &mut SparseRows) {
         match self.entry(coded, scratch) {
             Some((column, value)) => part.push(column, value),

@@ -27,7 +27,7 @@ pub struct ShortText {
 
 impl ShortText {
     /// The string, if it is short.
-    #[inline]
+    #[inline(always)]
     pub fn of(text: &[u8]) -> Option<Self> {
         let len = text.len();
         let (first, last) = match len {
@@ -43,7 +43,7 @@ impl ShortText {
         Some(Self { first, last, len: len as u8 })
     }
 
-    #[inline]
+    #[inline(always)]
     fn slot(self) -> usize {
         let mixed = (self.first ^ self.last.rotate_left(29) ^ u64::from(self.len))
             .wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -68,7 +68,7 @@ impl RecentCodes {
     ///
     /// # Errors
     /// Those of `make`.
-    #[inline]
+    #[inline(always)]
     pub fn get<E>(&mut self, text: &str, make: impl FnOnce() -> Result<Coded, E>) -> Result<Coded, E> {
         let Some(short) = ShortText::of(text.as_bytes()) else { return make() };
         let slot = &mut self.slots[short.slot()];
