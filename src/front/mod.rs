@@ -135,7 +135,7 @@ fn fit_classes(
     Ok(Outcome::of_solutions(solutions, data.rows.n_cols(), packed.as_ref()))
 }
 
-/// On the degree-2 features of the rows.
+/// On the degree-2 features of the rows: all classes at once, or each against the rest.
 fn fit_mapped(
     data: &Checked<'_>,
     map: &Map,
@@ -147,6 +147,10 @@ fn fit_mapped(
     let scaled = data.rows.scaled();
     let rows = data.mapped(scaled.as_ref(), map)?;
     let all = Classification { rows: &rows, labels, cost, intercept: spec.intercept };
+    if spec.is_multinomial(labels.n_classes)? {
+        let solution = multinomial::fit(&all, None, &spec.params, monitor)?;
+        return Ok(Outcome::of_multinomial(solution, map.n_out(), None));
+    }
     let solutions = fit_each_class(&all, None, spec, monitor)?;
     Ok(Outcome::of_solutions(solutions, map.n_out(), None))
 }
@@ -187,7 +191,7 @@ fn fit_multinomial(
     monitor: &dyn Monitor,
 ) -> Result<Outcome> {
     if let Some(map) = &spec.map {
-        return fit_mapped_multinomial(data, &map.map(data.rows.n_cols())?, labels, cost, spec, monitor);
+        return fit_mapped(data, &map.map(data.rows.n_cols())?, labels, cost, spec, monitor);
     }
     let packed = pack(data, spec, cost, labels.n_classes as usize, monitor)?;
     let scaled = if packed.is_none() { data.rows.scaled() } else { None };
@@ -195,22 +199,6 @@ fn fit_multinomial(
     let all = Classification { rows: &rows, labels, cost, intercept: spec.intercept };
     let solution = multinomial::fit(&all, packed.as_ref(), &spec.params, monitor)?;
     Ok(Outcome::of_multinomial(solution, data.rows.n_cols(), packed.as_ref()))
-}
-
-/// All classes at once, on the degree-2 features of the rows.
-fn fit_mapped_multinomial(
-    data: &Checked<'_>,
-    map: &Map,
-    labels: &Labels<'_>,
-    cost: &[f64],
-    spec: &Spec,
-    monitor: &dyn Monitor,
-) -> Result<Outcome> {
-    let scaled = data.rows.scaled();
-    let rows = data.mapped(scaled.as_ref(), map)?;
-    let all = Classification { rows: &rows, labels, cost, intercept: spec.intercept };
-    let solution = multinomial::fit(&all, None, &spec.params, monitor)?;
-    Ok(Outcome::of_multinomial(solution, map.n_out(), None))
 }
 
 /// On a store: as a matrix in memory where its rows fit into the budget, else block by block.
@@ -273,9 +261,6 @@ fn fit_whole(
     let whole = Whole::read(store, cost, monitor)?;
     let (data, labels) = (whole.checked()?, whole.labels(cost.len()));
     let outcome = match map {
-        Some(map) if spec.is_multinomial(labels.n_classes)? => {
-            fit_mapped_multinomial(&data, map.inner(), &labels, &whole.costs, spec, monitor)?
-        }
         Some(map) => fit_mapped(&data, map.inner(), &labels, &whole.costs, spec, monitor)?,
         None => {
             let targets = Targets::Classes(labels);

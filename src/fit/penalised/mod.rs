@@ -42,7 +42,6 @@ use super::routes;
 use super::sweep::sum;
 use crate::loss::{Loss, LossKind, with_smooth_loss};
 use crate::matrix::columns::Columns;
-use crate::memory::CollectLarge;
 use crate::penalty::Term;
 use crate::{Error, Result, memory, parallel};
 use newton::{Losses, NOISE, NewtonSteps};
@@ -99,12 +98,18 @@ pub fn solve(
 }
 
 /// Slopes `sum_i g_i x_ij` of the columns `list`.
-pub fn slopes(columns: &Columns, list: &[u32], g: &[f64], out: &mut [f64]) {
-    parallel::each_chunk(out, COLUMN_CHUNK, |first, out| {
-        for (k, out) in out.iter_mut().enumerate() {
-            [*out] = columns.sum(list[first + k] as usize, |i, x| [g[i] * x]);
-        }
-    });
+pub fn slopes(columns: &Columns, list: &[u32], g: &[f64]) -> Vec<f64> {
+    parallel::numbers(list.len(), COLUMN_CHUNK, |k| slope(columns, list[k] as usize, g))
+}
+
+/// Those of all columns.
+pub fn all_slopes(columns: &Columns, g: &[f64]) -> Vec<f64> {
+    parallel::numbers(columns.len(), COLUMN_CHUNK, |j| slope(columns, j, g))
+}
+
+fn slope(columns: &Columns, j: usize, g: &[f64]) -> f64 {
+    let [sum] = columns.sum(j, |i, x| [g[i] * x]);
+    sum
 }
 
 /// `z = X w`, from the columns of nonzero weight.
@@ -142,8 +147,7 @@ impl RoundStart {
         let losses = Losses::at(problem, steps.smooth, decisions(problem.columns, w));
         check_finite(problem, losses.value + penalty(problem.terms, w))?;
         let losses = steps.settle_free(working, w, losses)?;
-        let (all, mut slope): (Vec<u32>, _) = ((0..w.len() as u32).collect_large(), memory::zeros(w.len()));
-        slopes(problem.columns, &all, &losses.slope, &mut slope);
+        let slope = all_slopes(problem.columns, &losses.slope);
         steps.passes += 1.0;
         let rough = dual_point::certificate(problem, steps.smooth, &losses, &slope, w);
         Ok(Self { losses, slope, rough })

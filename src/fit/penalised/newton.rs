@@ -178,8 +178,7 @@ impl<'a, S: SmoothTerms> NewtonSteps<'a, S> {
         self.passes += size / all;
         loop {
             self.monitor.poll()?;
-            let mut slope = memory::zeros(list.len());
-            slopes(columns, list, &losses.slope, &mut slope);
+            let slope = slopes(columns, list, &losses.slope);
             let least: Vec<f64> = largest.iter().map(|bend| self.damping * bend).collect_large();
             let before: Vec<f64> = list.iter().map(|&j| w[j as usize]).collect_large();
             let subset = Subset { list, terms: &terms, least: &least, rows: set.as_ref(), share: size / all };

@@ -7,7 +7,7 @@
 use super::newton::{Losses, NewtonSteps};
 use super::smooth::SmoothTerms;
 use super::working_set::WorkingSet;
-use super::{PenalisedProblem, slopes};
+use super::{PenalisedProblem, all_slopes};
 use crate::fit::monitor::Monitor;
 use crate::fit::newton::hinge::SmoothedHinge;
 use crate::fit::objective::Weighted;
@@ -51,9 +51,7 @@ fn of_smooth<S: SmoothTerms>(
     let losses = Losses::at(problem, smooth, memory::zeros(problem.y.len()));
     let mut steps = NewtonSteps::new(problem, smooth, MAX_STEPS, monitor);
     let losses = steps.settle_free(&WorkingSet::new(problem.terms), &mut w, losses)?;
-    let all: Vec<u32> = (0..d as u32).collect();
-    let mut slope = memory::zeros(d);
-    slopes(problem.columns, &all, &losses.slope, &mut slope);
+    let slope = all_slopes(problem.columns, &losses.slope);
     let threshold = |(term, slope): (&crate::penalty::Term, &f64)| {
         let is_open = if *slope < 0.0 { term.upper > 0.0 } else { term.lower < 0.0 };
         if term.is_free() || !is_open || *slope == 0.0 { f64::INFINITY } else { term.l1 / slope.abs() }

@@ -51,6 +51,13 @@ fn twin<L: Loss>(x: &[f64], d: usize, problem: &PenalisedProblem<'_>, loss: L) -
     (w, best)
 }
 
+/// Labels of both signs as a rule, and costs, of which every fifth is 0.
+fn labels_and_costs(n: usize, cost: f64, seed: u64) -> (Vec<f64>, Vec<f64>) {
+    let is_positive = |i: usize| (seed as usize + i * i).is_multiple_of(3);
+    let cost_of = |i: usize| if i % 5 == 4 { 0.0 } else { cost * (1.0 + (i % 3) as f64) };
+    ((0..n).map(|i| if is_positive(i) { 1.0 } else { -1.0 }).collect(), (0..n).map(cost_of).collect())
+}
+
 fn term(kind: usize, j: usize) -> Term {
     let [l1, l2] = [[1.0, 0.0], [0.4, 0.6], [0.0, 1.0], [1.5, 0.0]][kind % 4];
     let (lower, upper) = match (kind / 4 + j) % 4 {
@@ -78,10 +85,7 @@ proptest! {
         let rows: Matrix<'_> = DenseView::new(&values, n, d).unwrap().0.into();
         let bias = if has_intercept { 1.0 } else { 0.0 };
         let columns = Columns::of(&Design { rows: &rows, ids: None, bias });
-        let is_positive = |i: usize| (seed as usize + i * i).is_multiple_of(3);
-        let y: Vec<f64> = (0..n).map(|i| if is_positive(i) { 1.0 } else { -1.0 }).collect();
-        let cost_of = |i: usize| if i % 5 == 4 { 0.0 } else { cost * (1.0 + (i % 3) as f64) };
-        let costs: Vec<f64> = (0..n).map(cost_of).collect();
+        let (y, costs) = labels_and_costs(n, cost, seed);
         let seen = |sign: f64| (0..n).any(|i| y[i] == sign && costs[i] > 0.0);
         prop_assume!(!has_intercept || (seen(1.0) && seen(-1.0)));
         let mut terms: Vec<Term> = (0..d).map(|j| term(kind, j)).collect();
@@ -148,10 +152,7 @@ proptest! {
         let rows: Matrix<'_> = DenseView::new(&values, n, d).unwrap().0.into();
         let bias = if has_intercept { 1.0 } else { 0.0 };
         let columns = Columns::of(&Design { rows: &rows, ids: None, bias });
-        let is_positive = |i: usize| (seed as usize + i * i).is_multiple_of(3);
-        let y: Vec<f64> = (0..n).map(|i| if is_positive(i) { 1.0 } else { -1.0 }).collect();
-        let cost_of = |i: usize| if i % 5 == 4 { 0.0 } else { cost * (1.0 + (i % 3) as f64) };
-        let costs: Vec<f64> = (0..n).map(cost_of).collect();
+        let (y, costs) = labels_and_costs(n, cost, seed);
         let seen = |sign: f64| (0..n).any(|i| y[i] == sign && costs[i] > 0.0);
         prop_assume!(!has_intercept || (seen(1.0) && seen(-1.0)));
         let is_plain = kind == 16;
