@@ -52,19 +52,35 @@ const ARTANH: [f64; 10] = [
 /// `exp(x)` for `x <= 0`.
 #[inline(always)]
 pub fn exp_of_negative(x: f64) -> f64 {
-    let clamped = if x < LEAST { LEAST } else { x };
-    let shifted = clamped * LOG2_E + ROUND;
-    let exponent = shifted - ROUND;
-    let r = (clamped - exponent * LN_2_HIGH) - exponent * LN_2_LOW;
-    let mut p = EXP[0];
+    let [e] = exp_of_negatives([x]);
+    e
+}
+
+/// `exp(x)` of several `x <= 0`, each step for all of them before the next. A loop that calls
+/// [`exp_of_negative`] is left as eight scalar computations by the compiler where more surrounds it.
+#[inline(always)]
+pub fn exp_of_negatives<const L: usize>(x: [f64; L]) -> [f64; L] {
+    let (mut r, mut power, mut keep) = ([0.0; L], [0.0; L], [0.0; L]);
+    for l in 0..L {
+        let clamped = if x[l] < LEAST { LEAST } else { x[l] };
+        let shifted = clamped * LOG2_E + ROUND;
+        let exponent = shifted - ROUND;
+        r[l] = (clamped - exponent * LN_2_HIGH) - exponent * LN_2_LOW;
+        power[l] = f64::from_bits(shifted.to_bits().wrapping_add(1023) << 52);
+        keep[l] = if x[l] < LEAST { 0.0 } else { 1.0 };
+    }
+    let mut p = [EXP[0]; L];
     let mut k = 1;
     while k < EXP.len() {
-        p = p * r + EXP[k];
+        for l in 0..L {
+            p[l] = p[l] * r[l] + EXP[k];
+        }
         k += 1;
     }
-    let power = f64::from_bits(shifted.to_bits().wrapping_add(1023) << 52);
-    let keep = if x < LEAST { 0.0 } else { 1.0 };
-    p * power * keep
+    for l in 0..L {
+        p[l] = p[l] * power[l] * keep[l];
+    }
+    p
 }
 
 /// `log(1 + e)` for `0 <= e <= 1`: `2 artanh(s)`, `s = f / (2 + f)`, with `1 + f` the number `1 + e` or its

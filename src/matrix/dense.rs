@@ -216,26 +216,73 @@ impl<V: Value> Rows for DenseView<'_, V> {
         stride: usize,
         first: usize,
     ) -> [[f64; kernels::LINE]; G] {
-        let mut sums = [[0.0; kernels::LINE]; G];
-        for (v, column) in self.row(i).iter().zip(w.chunks_exact(stride)) {
-            let (v, lines) = (v.to_f64(), &column[first..first + G]);
-            for g in 0..G {
-                for l in 0..kernels::LINE {
-                    sums[g][l] += v * lines[g][l];
+        let [sums] = self.dot_lines_of([i], w, stride, first);
+        sums
+    }
+    #[inline(always)]
+    fn add_lanes<const L: usize>(&self, i: usize, scale: &[f64; L], w: &mut [[f64; L]]) {
+        let (row, scale) = (self.row(i), *scale);
+        for (v, w) in row.iter().zip(&mut w[..row.len()]) {
+            if L > 1 {
+                simd::one_at_a_time();
+            }
+            kernels::add_entry(w, v.to_f64(), &scale);
+        }
+    }
+    #[inline(always)]
+    fn add_lines(&self, i: usize, delta: &[[f64; kernels::LINE]], w: &mut [[f64; kernels::LINE]]) {
+        for (v, column) in self.row(i).iter().zip(w.chunks_exact_mut(delta.len())) {
+            for (w, delta) in column.iter_mut().zip(delta) {
+                simd::one_at_a_time();
+                kernels::add_entry(w, v.to_f64(), delta);
+            }
+        }
+    }
+    const IS_DENSE: bool = true;
+    #[inline(always)]
+    fn dot_lines_of<const G: usize, const N: usize>(
+        &self,
+        rows: [usize; N],
+        w: &[[f64; kernels::LINE]],
+        stride: usize,
+        first: usize,
+    ) -> [[[f64; kernels::LINE]; G]; N] {
+        let n = self.n_cols;
+        let rows: [&[V]; N] = rows.map(|i| &self.row(i)[..n]);
+        let mut sums = [[[0.0; kernels::LINE]; G]; N];
+        for (j, column) in w.chunks_exact(stride).take(n).enumerate() {
+            simd::one_at_a_time();
+            let lines = &column[first..first + G];
+            for r in 0..N {
+                let v = rows[r][j].to_f64();
+                for g in 0..G {
+                    kernels::add_entry(&mut sums[r][g], v, &lines[g]);
                 }
             }
         }
         sums
     }
     #[inline(always)]
-    fn add_lanes<const L: usize>(&self, i: usize, scale: &[f64; L], w: &mut [[f64; L]]) {
-        let row = self.row(i);
-        let w = &mut w[..row.len()];
-        for k in 0..row.len() {
-            let v = row[k].to_f64();
-            for l in 0..L {
-                w[k][l] += scale[l] * v;
+    fn add_lines_of<const G: usize, const N: usize>(
+        &self,
+        rows: [usize; N],
+        deltas: &[[[f64; kernels::LINE]; G]; N],
+        w: &mut [[f64; kernels::LINE]],
+    ) {
+        let n = self.n_cols;
+        let (rows, deltas): ([&[V]; N], _) = (rows.map(|i| &self.row(i)[..n]), *deltas);
+        for (j, column) in w[..n * G].as_chunks_mut::<G>().0.iter_mut().enumerate() {
+            simd::one_at_a_time();
+            let (mut v, mut sums) = ([0.0; N], *column);
+            for r in 0..N {
+                v[r] = rows[r][j].to_f64();
             }
+            for r in 0..N {
+                for g in 0..G {
+                    kernels::add_entry(&mut sums[g], v[r], &deltas[r][g]);
+                }
+            }
+            *column = sums;
         }
     }
     #[inline(always)]

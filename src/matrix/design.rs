@@ -4,7 +4,7 @@
 //! has a second code path and nothing is copied.
 
 use super::any::Matrix;
-use super::kernels::LINE;
+use super::kernels::{self, LINE};
 use super::rows::{Pass, Rows};
 
 /// Chosen rows of `rows` (all, if `ids` is `None`) with a constant last column of height `bias` (none, if
@@ -108,6 +108,44 @@ impl<R: Rows> Rows for Design<'_, R> {
             for (entry, delta) in constant.iter_mut().zip(delta) {
                 for l in 0..LINE {
                     entry[l] += self.bias * delta[l];
+                }
+            }
+        }
+    }
+    const IS_DENSE: bool = R::IS_DENSE;
+    #[inline(always)]
+    fn dot_lines_of<const G: usize, const N: usize>(
+        &self,
+        rows: [usize; N],
+        w: &[[f64; LINE]],
+        stride: usize,
+        first: usize,
+    ) -> [[[f64; LINE]; G]; N] {
+        let mut sums: [[[f64; LINE]; G]; N] =
+            self.rows.dot_lines_of(rows.map(|i| self.id(i)), w, stride, first);
+        if self.bias != 0.0 {
+            let constant = &w[self.rows.n_cols() * stride + first..][..G];
+            for sums in &mut sums {
+                for (sum, w) in sums.iter_mut().zip(constant) {
+                    kernels::add_entry(sum, self.bias, w);
+                }
+            }
+        }
+        sums
+    }
+    #[inline(always)]
+    fn add_lines_of<const G: usize, const N: usize>(
+        &self,
+        rows: [usize; N],
+        deltas: &[[[f64; LINE]; G]; N],
+        w: &mut [[f64; LINE]],
+    ) {
+        self.rows.add_lines_of(rows.map(|i| self.id(i)), deltas, w);
+        if self.bias != 0.0 {
+            let constant = &mut w[self.rows.n_cols() * G..][..G];
+            for delta in deltas {
+                for (w, delta) in constant.iter_mut().zip(delta) {
+                    kernels::add_entry(w, self.bias, delta);
                 }
             }
         }

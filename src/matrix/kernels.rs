@@ -12,6 +12,7 @@
 #![allow(unsafe_code)]
 
 use super::number::{Index, Value};
+use super::simd;
 
 /// Dense rows shorter than this go through the portable loop: the call of a vector version costs more than it
 /// saves.
@@ -209,8 +210,9 @@ unsafe fn add_term<I: Index, V: Value, const L: usize>(
     }
 }
 
+/// `sum += scale * entry` in each lane.
 #[inline(always)]
-fn add_entry<const L: usize>(sum: &mut [f64; L], scale: f64, entry: &[f64; L]) {
+pub fn add_entry<const L: usize>(sum: &mut [f64; L], scale: f64, entry: &[f64; L]) {
     for l in 0..L {
         sum[l] += scale * entry[l];
     }
@@ -343,6 +345,7 @@ pub fn dot_dense_lanes<V: Value, const L: usize>(values: &[V], w: &[[f64; L]]) -
     let (mut even, mut odd) = ([0.0; L], [0.0; L]);
     let mut k = 0;
     while k + 1 < values.len() {
+        simd::one_at_a_time();
         add_entry(&mut even, values[k].to_f64(), &w[k]);
         add_entry(&mut odd, values[k + 1].to_f64(), &w[k + 1]);
         k += 2;

@@ -53,6 +53,36 @@ pub trait Rows: Sync {
             }
         });
     }
+    /// Whether rows are read faster together ([`Self::dot_lines_of`], [`Self::add_lines_of`]): where they
+    /// have entries in the same columns.
+    const IS_DENSE: bool = false;
+    /// [`Self::dot_lines`] of `N` rows, with the same bits.
+    ///
+    /// # Panics
+    /// As there.
+    #[inline(always)]
+    fn dot_lines_of<const G: usize, const N: usize>(
+        &self,
+        rows: [usize; N],
+        w: &[[f64; LINE]],
+        stride: usize,
+        first: usize,
+    ) -> [[[f64; LINE]; G]; N] {
+        rows.map(|i| self.dot_lines(i, w, stride, first))
+    }
+    /// [`Self::add_lines`] for one row after the other, with the same bits.
+    ///
+    /// # Panics
+    /// As there.
+    #[inline(always)]
+    fn add_lines_of<const G: usize, const N: usize>(
+        &self,
+        rows: [usize; N],
+        deltas: &[[[f64; LINE]; G]; N],
+        w: &mut [[f64; LINE]],
+    ) {
+        rows.iter().zip(deltas).for_each(|(i, delta)| self.add_lines(*i, delta, w));
+    }
     /// `x_i` times `N` chosen columns of a matrix of `stride` numbers per column of the data.
     ///
     /// # Panics

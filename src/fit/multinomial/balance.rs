@@ -173,6 +173,7 @@ impl Loop for ProductPiece<'_> {
         for (p, c) in self.p.chunks_exact(self.v.len()).zip(self.cost) {
             let mean = dot(p, self.v);
             for ((sum, p), v) in sums.iter_mut().zip(p).zip(self.v) {
+                simd::one_at_a_time();
                 for l in 0..LINE {
                     sum[l] += c * p[l] * (v[l] - mean);
                 }

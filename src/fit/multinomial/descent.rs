@@ -18,19 +18,19 @@ use super::Found;
 use super::balance::balance;
 use super::certificate::at_least_zero;
 use super::entropy::RowScratch;
-use super::passes::{Coefficients, Setup};
+use super::passes::Setup;
 use super::point::Point;
 use super::softmax::{FAR, Lines, dot, mean_difference};
-use super::strips::{Strips, add};
+use super::strips::{Coefficients, Strips, add};
 use crate::fit::crammer_singer::weights::LINE;
 use crate::fit::dual::Epoch;
 use crate::fit::dual::active::{ActiveSet, Random};
 use crate::fit::problem::{Certificate, Intercept, Status};
 use crate::fit::sweep::sum;
-use crate::loss::elementary::exp_of_negative;
+use crate::loss::elementary::exp_of_negatives;
 use crate::matrix::Rows;
 use crate::matrix::lanes::Block;
-use crate::matrix::simd::{Wide, WideWork};
+use crate::matrix::simd::{self, Wide, WideWork};
 use crate::{Error, Result, memory};
 
 /// Visits between two polls of the cancel flag.
@@ -136,6 +136,7 @@ impl<'a> Descent<'a> {
             let mut column = setup.row(0.0);
             w.column(w.n_columns() - 1, &mut column);
             for (offset, column) in offset.iter_mut().zip(&column) {
+                simd::one_at_a_time();
                 for l in 0..LINE {
                     offset[l] += bias * column[l];
                 }
@@ -223,16 +224,16 @@ struct Moved<'s> {
 
 impl Coefficients for Moved<'_> {
     #[inline(always)]
-    fn write(&self, i: usize, first: usize, out: &mut Lines) -> bool {
+    fn write(&self, i: usize, first: usize, out: &mut Lines) {
         let at = i * self.lines + first;
         let (p, u) = (&self.p[at..][..out.len()], &self.logits[at..][..out.len()]);
         for ((out, p), u) in out.iter_mut().zip(p).zip(u) {
+            let before = exp_of_negatives(*u);
+            simd::one_at_a_time();
             for l in 0..LINE {
-                let before = exp_of_negative(u[l]);
-                out[l] = -self.cost[i] * (p[l] - before);
+                out[l] = -self.cost[i] * (p[l] - before[l]);
             }
         }
-        true
     }
 }
 
@@ -271,6 +272,7 @@ impl WideWork for Visits<'_, '_> {
                 strip.scores(rows, i, &mut scratch.z);
             }
             for (z, offset) in scratch.z.iter_mut().zip(offset) {
+                simd::one_at_a_time();
                 for l in 0..LINE {
                     z[l] += offset[l];
                 }
@@ -282,6 +284,7 @@ impl WideWork for Visits<'_, '_> {
             epoch.gain += c * gain;
             let RowScratch { p, q, .. } = &mut scratch;
             for (q, p) in q.iter_mut().zip(p.iter()) {
+                simd::one_at_a_time();
                 for l in 0..LINE {
                     q[l] = c * (p[l] - q[l]);
                 }

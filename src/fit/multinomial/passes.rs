@@ -10,7 +10,7 @@ use std::ops::Range;
 
 use super::shape::SoftmaxShape;
 use super::softmax::{Lines, dot, loss_at, softmax};
-use super::strips::{Strip, Strips, add};
+use super::strips::{Coefficients, Strip, Strips};
 use crate::fit::crammer_singer::ClassProblem;
 use crate::fit::crammer_singer::weights::LINE;
 use crate::fit::monitor::Monitor;
@@ -47,13 +47,6 @@ pub struct Setup<'a> {
 /// Rows of one piece of a table of so many lines.
 pub fn rows_of_piece(lines: usize) -> usize {
     (ROW_CHUNK / lines).max(LEAST_ROWS)
-}
-
-/// What a row is added up with.
-pub trait Coefficients: Sync {
-    /// Writes the coefficients of the classes of some lines, from line `first` on, for row `i`; `false` for
-    /// a row that is left out. Implementations are `#[inline(always)]`.
-    fn write(&self, i: usize, first: usize, out: &mut Lines) -> bool;
 }
 
 impl<'a> Setup<'a> {
@@ -207,6 +200,7 @@ impl<'a> Setup<'a> {
         self.each_row(table, |_, row| {
             debug_assert_eq!(row.len(), chunk);
             for (row, shift) in row.iter_mut().zip(shift) {
+                simd::one_at_a_time();
                 for l in 0..LINE {
                     row[l] += shift[l];
                 }
@@ -218,6 +212,7 @@ impl<'a> Setup<'a> {
     pub fn add_table(&self, table: &mut Lines, scale: f64, other: &Lines) {
         for_chunks(table, |start, table| {
             for (x, y) in table.iter_mut().zip(&other[start..]) {
+                simd::one_at_a_time();
                 for l in 0..LINE {
                     x[l] += scale * y[l];
                 }
@@ -276,11 +271,10 @@ impl WideWork for Scores<'_> {
     #[inline(always)]
     fn run<R: Rows>(self, rows: &R) {
         let lines = self.offset.len();
-        for (k, out) in self.out.chunks_exact_mut(lines).enumerate() {
-            for strip in &self.w.strips {
-                strip.scores(rows, self.first + k, out);
-            }
+        self.w.scores(rows, self.first, lines, self.out);
+        for out in self.out.chunks_exact_mut(lines) {
             for (out, offset) in out.iter_mut().zip(self.offset) {
+                simd::one_at_a_time();
                 for l in 0..LINE {
                     out[l] += offset[l];
                 }
@@ -301,13 +295,8 @@ impl<C: Coefficients> WideWork for Scatter<'_, C> {
     const IS_WIDE: bool = true;
     #[inline(always)]
     fn run<R: Rows>(self, rows: &R) {
-        let Strip { numbers, width, first } = self.strip;
-        let mut delta = vec![[0.0; LINE]; *width];
-        for i in self.rows {
-            if self.coefficients.write(i, *first, &mut delta) {
-                add(rows, i, &delta, numbers);
-            }
-        }
+        let Self { rows: range, coefficients, strip } = self;
+        strip.scatter(rows, range, coefficients);
     }
 }
 
@@ -332,6 +321,7 @@ impl Loop for SoftmaxPiece<'_> {
         let rows = self.z.chunks_exact(lines).zip(self.p.chunks_exact_mut(lines));
         for (k, (z, p)) in rows.enumerate() {
             for ((moved, z), shift) in moved.iter_mut().zip(z).zip(self.shift) {
+                simd::one_at_a_time();
                 for l in 0..LINE {
                     moved[l] = z[l] + shift[l];
                 }
@@ -340,22 +330,19 @@ impl Loop for SoftmaxPiece<'_> {
             let row = softmax(&moved, own, p);
             found.loss += c * row.loss;
             self.rest[k] = row.rest;
+            // The own class adds `p - 1`, without the cancellation.
             let (line, lane) = (own / LINE, own % LINE);
+            let mine = std::mem::replace(&mut p[line][lane], -row.rest);
             let sums = found.residual.iter_mut().zip(&mut found.scale);
-            for (g, ((residual, scale), p)) in sums.zip(p.iter()).enumerate() {
-                let mut term = [0.0; LINE];
+            for ((residual, scale), p) in sums.zip(p.iter()) {
+                simd::one_at_a_time();
                 for l in 0..LINE {
-                    term[l] = c * p[l];
-                }
-                let mut size = term;
-                if g == line {
-                    (term[lane], size[lane]) = (-c * row.rest, c * row.rest);
-                }
-                for l in 0..LINE {
-                    residual[l] += term[l];
-                    scale[l] += size[l];
+                    let term = c * p[l];
+                    residual[l] += term;
+                    scale[l] += term.abs();
                 }
             }
+            p[line][lane] = mine;
         }
         found
     }
@@ -413,21 +400,20 @@ impl WideWork for Directed<'_> {
     type Output = ();
     const IS_WIDE: bool = true;
     #[inline(always)]
-    fn run<R: Rows>(mut self, rows: &R) {
-        let lines = self.lines;
-        let tables = self.q.chunks_exact_mut(lines).zip(self.p.chunks_exact(lines));
-        for (k, (q, p)) in tables.enumerate() {
-            if let Some((length, step_z)) = self.before.as_mut().filter(|(length, _)| *length != 0.0) {
-                for (total, q) in step_z[k * lines..][..lines].iter_mut().zip(q.iter()) {
-                    for l in 0..LINE {
-                        total[l] += *length * q[l];
-                    }
+    fn run<R: Rows>(self, rows: &R) {
+        if let Some((length, step_z)) = self.before.filter(|(length, _)| *length != 0.0) {
+            for (total, q) in step_z.iter_mut().zip(self.q.iter()) {
+                simd::one_at_a_time();
+                for l in 0..LINE {
+                    total[l] += length * q[l];
                 }
             }
-            for strip in &self.d.strips {
-                strip.scores(rows, self.first + k, q);
-            }
-            self.mean[k] = dot(p, q);
+        }
+        self.d.scores(rows, self.first, self.lines, self.q);
+        // A loop of its own: the sums of the scores would be ordered for this one.
+        let tables = self.q.chunks_exact(self.lines).zip(self.p.chunks_exact(self.lines));
+        for (mean, (q, p)) in self.mean.iter_mut().zip(tables) {
+            *mean = dot(p, q);
         }
     }
 }
@@ -443,15 +429,15 @@ struct Curved<'s> {
 
 impl Coefficients for Curved<'_> {
     #[inline(always)]
-    fn write(&self, i: usize, first: usize, out: &mut Lines) -> bool {
+    fn write(&self, i: usize, first: usize, out: &mut Lines) {
         let (c, mean, at) = (self.cost[i], self.mean[i], i * self.lines + first);
         let (p, q) = (&self.p[at..][..out.len()], &self.q[at..][..out.len()]);
         for ((out, p), q) in out.iter_mut().zip(p).zip(q) {
+            simd::one_at_a_time();
             for l in 0..LINE {
                 out[l] = c * p[l] * (q[l] - mean);
             }
         }
-        true
     }
 }
 
@@ -469,10 +455,11 @@ pub struct SoftmaxSlopes<'s> {
 
 impl Coefficients for SoftmaxSlopes<'_> {
     #[inline(always)]
-    fn write(&self, i: usize, first: usize, out: &mut Lines) -> bool {
+    fn write(&self, i: usize, first: usize, out: &mut Lines) {
         let (c, own) = (self.problem.cost[i], self.problem.class[i] as usize);
         let p = &self.p[i * self.lines + first..][..out.len()];
         for (out, p) in out.iter_mut().zip(p) {
+            simd::one_at_a_time();
             for l in 0..LINE {
                 out[l] = c * p[l];
             }
@@ -480,6 +467,5 @@ impl Coefficients for SoftmaxSlopes<'_> {
         if (first..first + out.len()).contains(&(own / LINE)) {
             out[own / LINE - first][own % LINE] = -c * self.rest[i];
         }
-        true
     }
 }

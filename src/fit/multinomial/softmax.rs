@@ -5,7 +5,8 @@
 //! by itself, so that rows that are all but certain do not lose it to a difference of two ones.
 
 use crate::fit::crammer_singer::weights::LINE;
-use crate::loss::elementary::{exp_of_negative, ln_1p_of_fraction};
+use crate::loss::elementary::{exp_of_negative, exp_of_negatives, ln_1p_of_fraction};
+use crate::matrix::simd;
 
 /// The logit of a class that does not exist.
 pub const FAR: f64 = -1e290;
@@ -46,11 +47,14 @@ pub fn largest(x: &Lines) -> f64 {
             lanes[l] = if line[l] > lanes[l] { line[l] } else { lanes[l] };
         }
     }
-    let mut largest = lanes[0];
-    for x in lanes {
-        largest = if x > largest { x } else { largest };
-    }
-    largest
+    largest_of(lanes)
+}
+
+#[inline(always)]
+fn largest_of(lanes: [f64; LINE]) -> f64 {
+    let larger = |x: f64, y: f64| if x > y { x } else { y };
+    let [a, b, c, d, e, f, g, h] = lanes;
+    larger(larger(larger(a, e), larger(c, g)), larger(larger(b, f), larger(d, h)))
 }
 
 /// The sum of all numbers, lanes first.
@@ -87,9 +91,8 @@ pub fn dot(a: &Lines, b: &Lines) -> f64 {
 pub fn softmax(z: &Lines, own: usize, p: &mut Lines) -> RowLoss {
     let top = largest(z);
     for (p, z) in p.iter_mut().zip(z) {
-        for l in 0..LINE {
-            p[l] = exp_of_negative(z[l] - top);
-        }
+        simd::one_at_a_time();
+        *p = exp_of_negatives(z.map(|z| z - top));
     }
     let (line, lane) = (own / LINE, own % LINE);
     let mine = p[line][lane];
@@ -98,6 +101,7 @@ pub fn softmax(z: &Lines, own: usize, p: &mut Lines) -> RowLoss {
     p[line][lane] = mine;
     let inverse = 1.0 / (others + mine);
     for p in p.iter_mut() {
+        simd::one_at_a_time();
         for l in 0..LINE {
             p[l] *= inverse;
         }
@@ -117,18 +121,22 @@ pub fn loss_at(z: &Lines, step: &Lines, length: f64, own: usize) -> f64 {
             lanes[l] = if moved > lanes[l] { moved } else { lanes[l] };
         }
     }
-    let mut top = lanes[0];
-    for x in lanes {
-        top = if x > top { x } else { top };
-    }
+    let top = largest_of(lanes);
     let (line, lane) = (own / LINE, own % LINE);
     let mut sums = [0.0; LINE];
     for (k, (z, s)) in z.iter().zip(step).enumerate() {
         // Without the row's own class.
         let mut keep = [1.0; LINE];
         keep[lane] = if k == line { 0.0 } else { 1.0 };
+        let mut moved = [0.0; LINE];
+        simd::one_at_a_time();
         for l in 0..LINE {
-            sums[l] += keep[l] * exp_of_negative(z[l] + length * s[l] - top);
+            moved[l] = z[l] + length * s[l] - top;
+        }
+        let e = exp_of_negatives(moved);
+        simd::one_at_a_time();
+        for l in 0..LINE {
+            sums[l] += keep[l] * e[l];
         }
     }
     let z_own = z[line][lane] + length * step[line][lane];

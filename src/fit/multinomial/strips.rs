@@ -11,6 +11,8 @@
 //! Strips are also what several threads divide among them when rows are added up: no sum runs over two of
 //! them. Classes are padded to whole lines; the padding stays zero.
 
+use std::ops::Range;
+
 use crate::fit::crammer_singer::weights::{ClassWeights, LINE};
 use crate::fit::multinomial::softmax::Lines;
 use crate::fit::sweep::{for_chunks, sum_entries};
@@ -20,6 +22,9 @@ use crate::memory;
 
 /// Cache lines of a strip at most: their sums stay in registers.
 const MAX_WIDTH: usize = 4;
+/// Dense rows that meet a strip together: a line that was loaded serves all of them, and their sums wait for
+/// themselves only.
+const TOGETHER: usize = 4;
 
 /// Numbers of some neighbouring classes for each column.
 #[derive(Clone)]
@@ -183,6 +188,23 @@ impl Strips {
             lines.zip(numbers).for_each(|(line, x)| line[class % LINE] = *x);
         }
     }
+
+    /// Products with successive rows, from `first` on: row after row of `lines` lines in `out`.
+    #[inline(always)]
+    pub fn scores<R: Rows>(&self, rows: &R, first: usize, lines: usize, out: &mut Lines) {
+        // Loops and no closures, which would be compiled for the least common machine.
+        if R::IS_DENSE {
+            for strip in &self.strips {
+                strip.scores_of_all(rows, first, lines, out);
+            }
+            return;
+        }
+        for (out, i) in out.chunks_exact_mut(lines).zip(first..) {
+            for strip in &self.strips {
+                strip.scores(rows, i, out);
+            }
+        }
+    }
 }
 
 impl Strip {
@@ -197,6 +219,80 @@ impl Strip {
             _ => out.copy_from_slice(&rows.dot_lines::<4>(i, &self.numbers, 4, 0)),
         }
     }
+
+    /// The same for all rows of a table, from row `first` on.
+    #[inline(always)]
+    fn scores_of_all<R: Rows>(&self, rows: &R, first: usize, lines: usize, out: &mut Lines) {
+        match self.width {
+            1 => self.scores_together::<R, 1, TOGETHER>(rows, first, lines, out),
+            2 => self.scores_together::<R, 2, TOGETHER>(rows, first, lines, out),
+            3 => self.scores_together::<R, 3, TOGETHER>(rows, first, lines, out),
+            _ => self.scores_together::<R, 4, TOGETHER>(rows, first, lines, out),
+        }
+    }
+
+    #[inline(always)]
+    fn scores_together<R: Rows, const G: usize, const N: usize>(
+        &self,
+        rows: &R,
+        first: usize,
+        lines: usize,
+        out: &mut Lines,
+    ) {
+        let mut tiles = out.chunks_exact_mut(N * lines);
+        let mut i = first;
+        for tile in &mut tiles {
+            let sums = rows.dot_lines_of::<G, N>(std::array::from_fn(|r| i + r), &self.numbers, G, 0);
+            for (row, sums) in tile.chunks_exact_mut(lines).zip(&sums) {
+                row[self.first..][..G].copy_from_slice(sums);
+            }
+            i += N;
+        }
+        for row in tiles.into_remainder().chunks_exact_mut(lines) {
+            self.scores(rows, i, row);
+            i += 1;
+        }
+    }
+
+    /// Adds some rows, each times its coefficients.
+    #[inline(always)]
+    pub fn scatter<R: Rows, C: Coefficients>(&mut self, rows: &R, range: Range<usize>, coefficients: &C) {
+        match self.width {
+            1 => self.scatter_together::<R, C, 1, TOGETHER>(rows, range, coefficients),
+            2 => self.scatter_together::<R, C, 2, TOGETHER>(rows, range, coefficients),
+            3 => self.scatter_together::<R, C, 3, TOGETHER>(rows, range, coefficients),
+            _ => self.scatter_together::<R, C, 4, TOGETHER>(rows, range, coefficients),
+        }
+    }
+
+    #[inline(always)]
+    fn scatter_together<R: Rows, C: Coefficients, const G: usize, const N: usize>(
+        &mut self,
+        rows: &R,
+        range: Range<usize>,
+        coefficients: &C,
+    ) {
+        let mut deltas = [[[0.0; LINE]; G]; N];
+        let mut i = range.start;
+        while R::IS_DENSE && i + N <= range.end {
+            for (delta, i) in deltas.iter_mut().zip(i..) {
+                coefficients.write(i, self.first, delta);
+            }
+            rows.add_lines_of(std::array::from_fn(|r| i + r), &deltas, &mut self.numbers);
+            i += N;
+        }
+        for i in i..range.end {
+            coefficients.write(i, self.first, &mut deltas[0]);
+            rows.add_lines(i, &deltas[0], &mut self.numbers);
+        }
+    }
+}
+
+/// What a row is added up with.
+pub trait Coefficients: Sync {
+    /// Writes the coefficients of the classes of some lines, from line `first` on, for row `i`.
+    /// Implementations are `#[inline(always)]`.
+    fn write(&self, i: usize, first: usize, out: &mut Lines);
 }
 
 /// Adds `x_i` times the `width` lines of `delta` to `numbers`.
