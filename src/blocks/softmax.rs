@@ -17,10 +17,11 @@
 use super::softmax_rows::SoftmaxRows;
 use crate::Result;
 use crate::fit::crammer_singer::weights::LINE;
-use crate::fit::multinomial::balance::best_shift;
+use crate::fit::multinomial::balance::{Balance, best_shift};
 use crate::fit::multinomial::certificate::{
     ClassTotals, Gathered, ProofBounds, ProofRows, ProofTables, totals, widest,
 };
+use crate::fit::multinomial::intercepts::InterceptCurvature;
 use crate::fit::multinomial::passes::{ClassProduct, Evaluated, Setup, SoftmaxSlopes, rows_of_piece};
 use crate::fit::multinomial::point::Point;
 use crate::fit::multinomial::precondition::gram;
@@ -32,14 +33,11 @@ use crate::fit::newton::cholesky::Symmetric;
 use crate::fit::newton::factorisation::{Factorisation, of_sums};
 use crate::fit::newton::preconditioner::Gram;
 use crate::fit::routes::{DENSE_SHARE, VECTORISED};
-use crate::fit::sweep::ROW_CHUNK;
-use crate::{memory, parallel};
+use crate::memory;
 
 /// Share of the sizes of its terms at which a class's sum counts as 0: what is left moves the weights of the
 /// dual point by that share of all rows' lengths.
 const EXACT: f64 = 1e-11;
-/// Matrices of classes that are added up side by side.
-const MATRICES: usize = 4;
 
 /// The rows as Newton sees them.
 pub struct SoftmaxBlocks<'r, 'a> {
@@ -48,8 +46,8 @@ pub struct SoftmaxBlocks<'r, 'a> {
     bias: f64,
     /// `sum_i c_i (p_i - e_{y_i}) x_i'` where the losses were last evaluated.
     slopes: Option<Strips>,
-    /// The second derivatives of the intercepts there, row after row; of free intercepts only.
-    of_intercepts: Vec<f64>,
+    /// The second derivatives of the intercepts there, where they were asked for.
+    of_intercepts: Option<InterceptCurvature>,
     widest: f64,
 }
 
@@ -63,7 +61,7 @@ struct BlockTables<'s> {
 impl<'r, 'a> SoftmaxBlocks<'r, 'a> {
     /// With a constant column of height `bias`, none if 0.
     pub fn new(rows: &'r mut SoftmaxRows<'a>, bias: f64) -> Self {
-        Self { rows, bias, slopes: None, of_intercepts: Vec::new(), widest: 0.0 }
+        Self { rows, bias, slopes: None, of_intercepts: None, widest: 0.0 }
     }
 
     /// Calls `f` with the softmax of each block's rows at `W x + offset + shift`, and the losses.
@@ -83,12 +81,16 @@ impl<'r, 'a> SoftmaxBlocks<'r, 'a> {
     }
 
     /// The losses at `W x + offset + shift`, with the slopes and what else an evaluation leaves.
-    fn read_at(&mut self, w: &Strips, offset: &Lines, shift: &Lines) -> Result<Evaluated> {
+    fn read_at(
+        &mut self,
+        w: &Strips,
+        [offset, shift]: [&Lines; 2],
+        with_curvature: bool,
+    ) -> Result<Evaluated> {
         let shape = self.shape();
-        let (k, is_free) = (shape.n_classes, shape.is_free());
-        self.slopes = None; // before the new ones take their memory
+        (self.slopes, self.of_intercepts) = (None, None); // before the new ones take their memory
         let mut slopes = Strips::zeros(w.n_columns(), shape.lines);
-        let mut of_intercepts = memory::zeros(if is_free { k * k } else { 0 });
+        let mut of_intercepts = with_curvature.then(|| InterceptCurvature::zero(shape.n_classes));
         let (mut all, mut largest) = (Evaluated::zero(shape.lines), 0.0f64);
         self.each(w, [offset, shift], |setup, tables, found| {
             all.add(&found);
@@ -96,8 +98,8 @@ impl<'r, 'a> SoftmaxBlocks<'r, 'a> {
             largest = largest.max(widest(setup, z));
             let coefficients = SoftmaxSlopes { lines: setup.lines, p, rest: &rest, problem: setup.problem };
             setup.scatter_more(&coefficients, &mut slopes);
-            if is_free {
-                add_second_derivatives(setup, p, &mut of_intercepts);
+            if let Some(matrix) = &mut of_intercepts {
+                matrix.add(setup, p);
             }
             setup.poll()
         })?;
@@ -110,35 +112,29 @@ impl<'r, 'a> SoftmaxBlocks<'r, 'a> {
     }
 }
 
-/// Adds `sum_i c_i (diag(p_i) - p_i p_i')`.
-fn add_second_derivatives(setup: &Setup<'_>, p: &Lines, sum: &mut [f64]) {
-    let (k, lines, n) = (setup.problem.n_classes, setup.lines, setup.n_rows());
-    let per_piece = n.div_ceil(MATRICES).max(ROW_CHUNK);
-    let pieces = parallel::map(n.div_ceil(per_piece), |piece| {
-        let mut matrix: Vec<f64> = memory::zeros(k * k);
-        for i in piece * per_piece..((piece + 1) * per_piece).min(n) {
-            let (p, c) = (&p[i * lines..][..lines].as_flattened()[..k], setup.problem.cost[i]);
-            for (a, row) in matrix.chunks_exact_mut(k).enumerate() {
-                let scale = c * p[a];
-                if scale == 0.0 {
-                    continue;
-                }
-                row[a] += scale;
-                row.iter_mut().zip(p).for_each(|(sum, p)| *sum -= scale * p);
-            }
-        }
-        matrix
-    });
-    for piece in &pieces {
-        sum.iter_mut().zip(piece).for_each(|(sum, x)| *sum += x);
-    }
-}
-
 /// The rows at given weights, as free intercepts see them.
 struct BlockLogits<'s, 'r, 'a> {
     blocks: &'s mut SoftmaxBlocks<'r, 'a>,
     w: &'s Strips,
     offset: &'s Lines,
+    /// Where the losses were evaluated last.
+    shift: Vec<[f64; LINE]>,
+    how: Balance,
+}
+
+impl<'s, 'r, 'a> BlockLogits<'s, 'r, 'a> {
+    fn new(blocks: &'s mut SoftmaxBlocks<'r, 'a>, w: &'s Strips, offset: &'s Lines, how: Balance) -> Self {
+        Self { blocks, w, offset, shift: Vec::new(), how }
+    }
+
+    fn best_shift(&mut self) -> Result<(Vec<[f64; LINE]>, Evaluated)> {
+        let share = self.how.share(EXACT);
+        best_shift(self, share)
+    }
+
+    fn read(&mut self, with_curvature: bool) -> Result<Evaluated> {
+        self.blocks.read_at(self.w, [self.offset, &self.shift], with_curvature)
+    }
 }
 
 impl ShiftedLogits for BlockLogits<'_, '_, '_> {
@@ -150,19 +146,18 @@ impl ShiftedLogits for BlockLogits<'_, '_, '_> {
         self.blocks.rows.monitor().cancelled()
     }
 
+    /// A rough balance is mostly there already: the second derivatives are left for when they are needed.
     fn evaluate_at(&mut self, shift: &Lines) -> Result<Evaluated> {
-        self.blocks.read_at(self.w, self.offset, shift)
+        self.shift = shift.to_vec();
+        self.read(self.how == Balance::Exact)
     }
 
     fn curve(&mut self, v: &Lines) -> Result<Vec<[f64; LINE]>> {
-        let shape = self.shape();
-        let (k, v) = (shape.n_classes, v.as_flattened());
-        let mut out = shape.row(0.0);
-        let rows = self.blocks.of_intercepts.chunks_exact(k);
-        for (out, row) in out.as_flattened_mut().iter_mut().zip(rows) {
-            *out = row.iter().zip(v).map(|(h, v)| h * v).sum();
+        if self.blocks.of_intercepts.is_none() {
+            self.read(true)?;
         }
-        Ok(out)
+        let matrix = self.blocks.of_intercepts.as_ref();
+        Ok(matrix.map_or_else(|| self.shape().row(0.0), |matrix| matrix.times(v)))
     }
 }
 
@@ -212,12 +207,12 @@ impl SoftmaxPasses for SoftmaxBlocks<'_, '_> {
 
     fn evaluate(&mut self, w: &Strips) -> Result<Evaluated> {
         let (far, zero) = (self.shape().row(FAR), self.shape().row(0.0));
-        self.read_at(w, &far, &zero)
+        self.read_at(w, [&far, &zero], false)
     }
 
-    fn balance(&mut self, w: &Strips) -> Result<(Vec<[f64; LINE]>, Evaluated)> {
+    fn balance(&mut self, w: &Strips, how: Balance) -> Result<(Vec<[f64; LINE]>, Evaluated)> {
         let far = self.shape().row(FAR);
-        best_shift(&mut BlockLogits { blocks: self, w, offset: &far }, EXACT)
+        BlockLogits::new(self, w, &far, how).best_shift()
     }
 
     fn shift(&mut self, _: &Lines) {}
@@ -278,8 +273,8 @@ impl ProofRows for SoftmaxBlocks<'_, '_> {
         let (offset, zero) = (point.offset.clone(), shape.row(0.0));
         let mut here = None;
         if shape.is_free() {
-            let logits = &mut BlockLogits { blocks: self, w: &point.w, offset: &offset };
-            let (mut shift, found) = best_shift(logits, EXACT)?;
+            let (mut shift, found) =
+                BlockLogits::new(self, &point.w, &offset, Balance::Exact).best_shift()?;
             if shift == zero {
                 here = Some(found);
             } else {
@@ -288,7 +283,7 @@ impl ProofRows for SoftmaxBlocks<'_, '_> {
         }
         let here = match here {
             Some(here) => here,
-            None => self.read_at(&point.w, &point.offset, &zero)?,
+            None => self.read_at(&point.w, [&point.offset, &zero], false)?,
         };
         Ok(Gathered { there: here.clone(), here, slopes: self.take_slopes(), widest: self.widest })
     }

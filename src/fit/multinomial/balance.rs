@@ -9,7 +9,11 @@
 //! intercepts, with `z` the scores, and the point of the dual constraint nearest to any dual point, in the
 //! sense of Kullback and Leibler, with `z` its logits. Newton's method by conjugate gradient; no data are
 //! read. The sum of `b` stays 0.
+//!
+//! Only a proof needs the constraint to hold exactly. For a step of Newton's method the intercepts are
+//! variables like others, which it helps to have near their best.
 
+use super::intercepts::InterceptCurvature;
 use super::passes::{Evaluated, Setup};
 use super::shape::SoftmaxShape;
 use super::softmax::{Lines, dot, total};
@@ -18,8 +22,32 @@ use crate::fit::crammer_singer::weights::LINE;
 use crate::matrix::simd::{self, Loop};
 use crate::{Result, parallel};
 
+/// How well intercepts are to be balanced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Balance {
+    /// For a step: sums of classes within [`ROUGH`] of the sizes of their terms.
+    Rough,
+    /// For a dual point.
+    Exact,
+}
+
+impl Balance {
+    /// Share of the sizes of its terms at which a class's sum is small enough; `exact` is what counts as 0.
+    pub fn share(self, exact: f64) -> f64 {
+        match self {
+            Self::Rough => ROUGH,
+            Self::Exact => exact,
+        }
+    }
+}
+
+/// See [`Balance::Rough`].
+const ROUGH: f64 = 0.1;
 /// Share of the sizes of its terms at which a class's sum counts as 0.
 const EXACT: f64 = 1e-14;
+/// Classes up to which the second derivatives are a matrix, which takes about as long as one product per two
+/// classes without it: a direction takes ten to twenty of these.
+const CLASSES_OF_MATRIX: usize = 32;
 /// Relative rounding of a sum of losses, at most.
 const ROUNDING: f64 = 1e-11;
 const MAX_STEPS: usize = 60;
@@ -37,7 +65,21 @@ pub fn balance(
     p: &mut Lines,
     rest: &mut [f64],
 ) -> Result<(Vec<[f64; LINE]>, Evaluated)> {
-    best_shift(&mut Tables { setup, z, p, rest }, EXACT)
+    balance_to(setup, z, p, rest, Balance::Exact)
+}
+
+/// The same, as well as asked for.
+///
+/// # Errors
+/// As for [`balance`].
+pub fn balance_to(
+    setup: &Setup<'_>,
+    z: &Lines,
+    p: &mut Lines,
+    rest: &mut [f64],
+    how: Balance,
+) -> Result<(Vec<[f64; LINE]>, Evaluated)> {
+    best_shift(&mut Tables { setup, z, p, rest, curvature: None }, how.share(EXACT))
 }
 
 /// The best shift of logits, to the residual `exact`. The losses evaluated last are those there.
@@ -134,6 +176,8 @@ struct Tables<'s, 'a> {
     z: &'s Lines,
     p: &'s mut Lines,
     rest: &'s mut [f64],
+    /// The second derivatives where the losses were evaluated last, if they were asked for.
+    curvature: Option<InterceptCurvature>,
 }
 
 impl ShiftedLogits for Tables<'_, '_> {
@@ -146,11 +190,20 @@ impl ShiftedLogits for Tables<'_, '_> {
     }
 
     fn evaluate_at(&mut self, shift: &Lines) -> Result<Evaluated> {
+        self.curvature = None;
         Ok(self.setup.evaluate(self.z, shift, self.p, self.rest))
     }
 
     fn curve(&mut self, v: &Lines) -> Result<Vec<[f64; LINE]>> {
         let setup = self.setup;
+        if setup.problem.n_classes <= CLASSES_OF_MATRIX {
+            let matrix = self.curvature.get_or_insert_with(|| {
+                let mut matrix = InterceptCurvature::zero(setup.problem.n_classes);
+                matrix.add(setup, self.p);
+                matrix
+            });
+            return Ok(matrix.times(v));
+        }
         let chunk = setup.chunk * setup.lines;
         let pieces = self.p.chunks(chunk).zip(setup.problem.cost.chunks(setup.chunk));
         let found = parallel::map_each(pieces, |_, (p, cost)| simd::run(ProductPiece { p, v, cost }));

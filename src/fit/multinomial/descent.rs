@@ -96,15 +96,6 @@ impl<'a> Descent<'a> {
         (self.w, self.offset, self.logits)
     }
 
-    /// The dual point of a check, on the constraint of free intercepts.
-    pub fn balanced_logits(self, check: &DescentCheck) -> Block<LINE> {
-        let Self { plain, mut logits, .. } = self;
-        if plain.problem.intercept == Intercept::Free {
-            plain.shift(&mut logits, &check.shift);
-        }
-        logits
-    }
-
     /// Starts at other weights that belong to these logits, as after a fit by another way.
     pub fn start_at(&mut self, w: &Strips, offset: &Lines, logits: Block<LINE>) {
         self.w.copy_columns(w);

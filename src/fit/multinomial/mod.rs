@@ -43,6 +43,7 @@ pub mod balance;
 pub mod certificate;
 pub mod descent;
 pub mod entropy;
+pub mod intercepts;
 pub mod newton;
 pub mod passes;
 pub mod point;
@@ -328,10 +329,9 @@ fn newton_steps(
         if status != Status::Converged || gap <= params.tol {
             return Ok((status, None, newton.certificate()));
         }
-        let polished = polish::polish(newton, params.tol, params.seed)?;
+        let polished = polish::polish(newton, params.seed)?;
         newton.rows.add_readings(polished.passes);
-        let primal = newton.certificate().primal;
-        let both = Certificate { primal, dual: polished.certificate.dual };
+        let both = Certificate { primal: newton.certificate().primal, dual: polished.value };
         if both.relative_gap() <= params.tol {
             return Ok((Status::Converged, Some(polished.logits), both));
         }

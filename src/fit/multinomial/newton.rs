@@ -8,8 +8,9 @@
 //! ```
 //!
 //! so that one reading of an entry serves all classes; a backtracking line search on tables of rows x
-//! classes, which reads no data. The products leave the scores of the direction behind. A free intercept is
-//! at its optimum before each step ([`super::balance`]), so that the gap is half the squared gradient.
+//! classes, which reads no data. The products leave the scores of the direction behind. Free intercepts are
+//! near their optimum before each step, and at it where a fit may end ([`super::balance`]), so that the gap
+//! there is half the squared gradient.
 //!
 //! The preconditioner is the same for all classes: of the Hessian's blocks it has the mean,
 //! `I + sum_i c_i g_i x_i x_i'` with `g_i` the mean of `p_ik (1 - p_ik)`, factorised where columns are few,
@@ -19,6 +20,7 @@
 //!
 //! Memory: seven blocks of columns x classes, and in memory four tables of rows x classes.
 
+use super::balance::Balance;
 use super::precondition::ClassPreconditioner;
 use super::softmax::{Lines, total};
 use super::source::SoftmaxPasses;
@@ -40,6 +42,8 @@ const LEAST_FALL: f64 = 0.1;
 /// Accuracy of directions of small problems. Their steps then depend on the objective alone, so that a row of
 /// weight 2 ends where the row twice does.
 const EXACT: f64 = 1e-9;
+/// Gap, in tolerances, by a rough balance of the intercepts from which an exact one may end the fit.
+const NEAR: f64 = 3.0;
 /// Steps in which neither gradient nor objective fell, after which double precision is exhausted.
 const MAX_IDLE: usize = 6;
 
@@ -159,11 +163,12 @@ impl<S: SoftmaxPasses> SoftmaxNewton<S> {
     ) -> Result<Status> {
         loop {
             keep(self)?;
-            self.evaluate()?;
-            let dual = self.value - 0.5 * self.squared;
-            let gap = if dual > 0.0 { 0.5 * self.squared / dual } else { f64::INFINITY };
-            self.rows.observe(self.course.steps, gap);
-            if gap <= tol || self.squared == 0.0 {
+            self.evaluate(if self.is_rough() { Balance::Rough } else { Balance::Exact })?;
+            if self.is_rough() && self.gap() <= NEAR * tol {
+                self.evaluate(Balance::Exact)?;
+            }
+            self.rows.observe(self.course.steps, self.gap());
+            if self.gap() <= tol {
                 return Ok(Status::Converged);
             }
             let (value, squared, course) = (self.value, self.squared, &mut self.course);
@@ -171,25 +176,48 @@ impl<S: SoftmaxPasses> SoftmaxNewton<S> {
             course.idle = if is_better { 0 } else { course.idle + 1 };
             (course.smallest, course.lowest) = (course.smallest.min(squared), course.lowest.min(value));
             if course.idle >= MAX_IDLE {
-                return Ok(Status::Stalled);
+                return self.end(Status::Stalled);
             }
             if course.steps >= max_steps {
-                return Ok(Status::MaxIter);
+                return self.end(Status::MaxIter);
             }
             let direction = self.direction(tol)?;
             if !self.search_line(&direction)? {
-                return Ok(Status::Stalled);
+                return self.end(Status::Stalled);
             }
             self.course.steps += 1;
         }
     }
 
-    /// Objective and gradient at the present point; a free intercept moves to its optimum.
-    fn evaluate(&mut self) -> Result<()> {
+    /// Whether steps are made with free intercepts that are not balanced exactly.
+    fn is_rough(&self) -> bool {
+        self.rows.shape().is_free() && !self.is_exact
+    }
+
+    /// Ends short of the tolerance, with a certificate all the same.
+    fn end(&mut self, status: Status) -> Result<Status> {
+        if self.is_rough() {
+            self.evaluate(Balance::Exact)?;
+        }
+        Ok(status)
+    }
+
+    /// The relative gap, once free intercepts are balanced exactly.
+    fn gap(&self) -> f64 {
+        let dual = self.value - 0.5 * self.squared;
+        match self.squared {
+            0.0 => 0.0,
+            squared if dual > 0.0 => 0.5 * squared / dual,
+            _ => f64::INFINITY,
+        }
+    }
+
+    /// Objective and gradient at the present point, to which free intercepts move.
+    fn evaluate(&mut self, how: Balance) -> Result<()> {
         let Self { rows, w, h, .. } = self;
         let shape = rows.shape();
         let found = if shape.is_free() {
-            let (mut shift, found) = rows.balance(w)?;
+            let (mut shift, found) = rows.balance(w, how)?;
             let (last, bias, k) = (w.n_columns() - 1, shape.bias, shape.n_classes);
             let mut column = shape.row(0.0);
             w.column(last, &mut column);

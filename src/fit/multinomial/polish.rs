@@ -5,25 +5,26 @@
 //! coordinate descent from that dual point moves every row to where it is best for the others, which is what
 //! a gradient is made of; it costs a pass where a Newton step costs ten and more.
 
+use super::balance::balance;
 use super::descent::Descent;
 use super::newton::SoftmaxNewton;
 use super::passes::Setup;
 use super::softmax::FAR;
-use super::start::normalise;
+use super::start::{DualStart, SoftmaxStart, normalise};
 use super::tables::SoftmaxTables;
 use super::{certified_setup, descent_bias};
-use crate::Result;
 use crate::fit::crammer_singer::weights::LINE;
 use crate::fit::dual::active;
-use crate::fit::problem::Certificate;
+use crate::fit::problem::Intercept;
 use crate::matrix::lanes::Block;
+use crate::{Result, memory};
 
 /// What an epoch has found.
 pub struct Polished {
     /// The dual point.
     pub logits: Block<LINE>,
-    /// Primal value at its weights, and dual value.
-    pub certificate: Certificate,
+    /// The dual value there.
+    pub value: f64,
     /// Readings of the data.
     pub passes: f64,
 }
@@ -32,9 +33,9 @@ pub struct Polished {
 ///
 /// # Errors
 /// As for [`super::solve`].
-pub fn polish(newton: &SoftmaxNewton<SoftmaxTables<'_>>, tol: f64, seed: u64) -> Result<Polished> {
+pub fn polish(newton: &SoftmaxNewton<SoftmaxTables<'_>>, seed: u64) -> Result<Polished> {
     let here = newton.rows.setup();
-    let problem = here.problem;
+    let (problem, certified) = (here.problem, certified_setup(&here.problem, here.monitor));
     let setup = Setup::new(&problem, descent_bias(&problem), here.monitor);
     let mut descent = Descent::new(setup, certified_setup(&problem, here.monitor));
     let mut logits = newton.rows.z.clone();
@@ -43,7 +44,13 @@ pub fn polish(newton: &SoftmaxNewton<SoftmaxTables<'_>>, tol: f64, seed: u64) ->
     newton.intercepts(&mut offset);
     descent.start_at(&newton.dual_weights(), &offset, logits);
     descent.epoch(&mut active::random(seed, 1))?;
-    let check = descent.check(tol)?;
-    let (certificate, passes) = (check.certificate, descent.passes);
-    Ok(Polished { logits: descent.balanced_logits(&check), certificate, passes })
+    let passes = descent.passes + 0.5;
+    let (_, offset, mut logits) = descent.into_state();
+    if problem.intercept == Intercept::Free {
+        let (mut p, mut rest) = (certified.table(), memory::zeros(certified.n_rows()));
+        let (shift, _) = balance(&certified, &logits, &mut p, &mut rest)?;
+        certified.shift(&mut logits, &shift);
+    }
+    let DualStart { logits, value, .. } = SoftmaxStart::Logits(logits, offset).into_dual(&certified)?;
+    Ok(Polished { logits, value, passes })
 }

@@ -5,6 +5,7 @@
 //! memory, where scores and probabilities stay in tables; over the blocks of a store they are computed anew
 //! from the weights whenever a block is read, so that nothing grows with the number of rows.
 
+use super::balance::Balance;
 use super::passes::Evaluated;
 use super::shape::{SoftmaxShape, SoftmaxSizes};
 use super::softmax::Lines;
@@ -50,9 +51,10 @@ pub trait SoftmaxPasses: SoftmaxSizes {
     /// The losses at the present weights.
     #[allow(clippy::missing_errors_doc)]
     fn evaluate(&mut self, w: &Strips) -> Result<Evaluated>;
-    /// The best shift of all scores, and the losses there. The weights are still those without it.
+    /// The best shift of all scores, or one near it, and the losses there. The weights are still those
+    /// without it.
     #[allow(clippy::missing_errors_doc)]
-    fn balance(&mut self, w: &Strips) -> Result<(Vec<[f64; LINE]>, Evaluated)>;
+    fn balance(&mut self, w: &Strips, how: Balance) -> Result<(Vec<[f64; LINE]>, Evaluated)>;
     /// The scores move by so much: the shift found, up to what all classes have in common.
     fn shift(&mut self, shift: &Lines);
     /// Writes `sum_i c_i (p_i - e_{y_i}) x_i'` of the point evaluated last.

@@ -1,6 +1,6 @@
 //! Rows in memory, with scores and probabilities in tables of rows x classes.
 
-use super::balance::balance;
+use super::balance::{Balance, balance_to};
 use super::passes::{ClassProduct, Evaluated, Setup, SoftmaxSlopes};
 use super::precondition::gram;
 use super::shape::{SoftmaxShape, SoftmaxSizes};
@@ -92,9 +92,9 @@ impl SoftmaxPasses for SoftmaxTables<'_> {
         Ok(found)
     }
 
-    fn balance(&mut self, _: &Strips) -> Result<(Vec<[f64; LINE]>, Evaluated)> {
+    fn balance(&mut self, _: &Strips, how: Balance) -> Result<(Vec<[f64; LINE]>, Evaluated)> {
         let Self { setup, z, p, rest, .. } = self;
-        balance(setup, z, p, rest)
+        balance_to(setup, z, p, rest, how)
     }
 
     fn shift(&mut self, shift: &Lines) {
