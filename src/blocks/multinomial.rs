@@ -37,7 +37,7 @@ use crate::fit::multinomial::softmax::FAR;
 use crate::fit::multinomial::source::SoftmaxPasses;
 use crate::fit::multinomial::strips::Strips;
 use crate::fit::multinomial::{FURTHER_ATTEMPTS, SHARPER};
-use crate::fit::{Certificate, Intercept, Monitor, Status};
+use crate::fit::{Certificate, Monitor, Status};
 use crate::source::fetch::Fetch;
 use crate::store::reader::Store;
 
@@ -113,7 +113,7 @@ fn minimise(
     loop {
         let keep = &mut |newton: &mut SoftmaxNewton<_>| save_if_due(newton, tol, checkpoint);
         let status = newton.go_on(tol, settings.max_passes, keep)?;
-        let (mut point, bias) = (point_of(&newton, status), certified_bias(settings.intercept));
+        let (mut point, bias) = (point_of(&newton, status), settings.intercept.penalised_height());
         let mut proof = SoftmaxBlocks::new(newton.rows.rows, bias);
         let certificate = certify(&mut proof, &mut point)?;
         let is_proved = certificate.relative_gap() <= settings.tol;
@@ -160,11 +160,6 @@ pub fn minimise_from(
     }
     let status = newton.minimise(settings.tol, settings.max_passes)?;
     Ok((point_of(&newton, status), newton.certificate()))
-}
-
-/// Height of the constant column that the certificate sees.
-fn certified_bias(intercept: Intercept) -> f64 {
-    if let Intercept::Penalised(scale) = intercept { scale } else { 0.0 }
 }
 
 fn point_of(newton: &SoftmaxNewton<SoftmaxBlocks<'_, '_>>, status: Status) -> Point {

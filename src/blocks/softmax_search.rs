@@ -67,7 +67,7 @@ impl LaneFits for StoreSoftmaxFits<'_> {
             let (point, certificate) = minimise_from(&mut rows, start)?;
             let mut decisions = memory::zeros(setup.sizes[fold] * cost.len());
             rows.part = RowPart::Only(&setup.folds, fold as u8);
-            let bias = if let Intercept::Penalised(scale) = settings.intercept { scale } else { 0.0 };
+            let bias = settings.intercept.penalised_height();
             rows.each(bias, |block, positions, [z, _]| {
                 block.scores(&point.w, &point.offset, z);
                 block.poll()?;

@@ -337,7 +337,7 @@ impl<'a> Group<'a> {
             let is_free = intercept == Intercept::Free;
             let (b, losses) = if is_free { best(loss, decisions) } else { (0.0, sums.losses) };
             let (norm, total, squared) =
-                (max_squared_norm.sqrt() + bias_of(intercept), running.total, dot(&w, &w));
+                (max_squared_norm.sqrt() + intercept.penalised_height(), running.total, dot(&w, &w));
             let at =
                 At { n_rows: n, n_weights: w.len(), squared, losses, intercept: b, norm, total, is_free };
             let radius = certificate::distance(&dual_w, &w) + sums.rounding_of_weights(n, norm);
@@ -405,11 +405,6 @@ fn sums<L: Loss>(loss: L, y: &[f64], cost: &[f64], shares: &Shares) -> Sums {
         sums.add(loss, 1.0, y, c, c * shares.mean(k).unwrap_or(0.0));
     }
     sums
-}
-
-/// Height of a penalised intercept's column.
-fn bias_of(intercept: Intercept) -> f64 {
-    if let Intercept::Penalised(scale) = intercept { scale } else { 0.0 }
 }
 
 /// What a scan gathers of one problem.

@@ -15,6 +15,23 @@ pub enum Intercept {
     Penalised(f64),
 }
 
+impl Intercept {
+    /// Height of the constant column of a primal method, to which a free intercept is a column that costs
+    /// nothing; 0 for none.
+    pub fn bias(self) -> f64 {
+        match self {
+            Self::None => 0.0,
+            Self::Free => 1.0,
+            Self::Penalised(scale) => scale,
+        }
+    }
+
+    /// Height of the constant column that is part of the norm, 0 for none.
+    pub fn penalised_height(self) -> f64 {
+        if let Self::Penalised(scale) = self { scale } else { 0.0 }
+    }
+}
+
 /// One binary problem over borrowed rows.
 pub struct Problem<'a> {
     /// The full matrix.

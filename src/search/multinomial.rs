@@ -20,7 +20,7 @@ use crate::fit::multinomial::point::Point;
 use crate::fit::multinomial::softmax::FAR;
 use crate::fit::multinomial::start::SoftmaxStart;
 use crate::fit::multinomial::strips::Strips;
-use crate::fit::{Intercept, Monitor, Status, check_length, multinomial};
+use crate::fit::{Monitor, Status, check_length, multinomial};
 use crate::matrix::design::Design;
 use crate::matrix::lanes::Block;
 use crate::matrix::{Pass, Rows};
@@ -66,7 +66,7 @@ impl LaneFits for MultinomialFits<'_> {
     /// Training rows of the fold, columns with a penalised intercept's, and classes.
     fn shape(&self, fold: usize) -> [usize; 3] {
         let setup = self.setup;
-        let n_columns = setup.rows.n_cols() + usize::from(height(setup.settings.intercept) != 0.0);
+        let n_columns = setup.rows.n_cols() + usize::from(setup.settings.intercept.penalised_height() != 0.0);
         [setup.parts[fold].train.len(), n_columns, setup.labels.n_classes as usize]
     }
 
@@ -105,15 +105,10 @@ impl MultinomialFits<'_> {
     /// Decision values of the held-out rows, one per class.
     fn score(&self, fold: usize, point: &Point) -> Vec<f64> {
         let setup = self.setup;
-        let bias = height(setup.settings.intercept);
+        let bias = setup.settings.intercept.penalised_height();
         let (test, n_classes) = (self.setup.parts[fold].test, setup.labels.n_classes as usize);
         Design { rows: setup.rows, ids: Some(test), bias }.visit(HeldOut { point, n_classes })
     }
-}
-
-/// Height of a penalised intercept's column, 0 for none.
-fn height(intercept: Intercept) -> f64 {
-    if let Intercept::Penalised(scale) = intercept { scale } else { 0.0 }
 }
 
 struct HeldOut<'s> {

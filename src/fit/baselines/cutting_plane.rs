@@ -123,7 +123,7 @@ pub fn solve<'a>(
     start: &Start,
     monitor: &'a dyn Monitor,
 ) -> Result<Solution> {
-    let bias = if let Intercept::Penalised(scale) = problem.intercept { scale } else { 0.0 };
+    let bias = problem.intercept.penalised_height();
     let sweep = Sweep::new(problem.design(bias), monitor);
     let (n, d) = (problem.y.len(), sweep.design.n_cols());
     let mut best = Point { w: memory::zeros(d), b: 0.0, z: memory::zeros(n) };

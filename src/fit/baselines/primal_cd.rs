@@ -178,12 +178,7 @@ pub fn solve(
     start: &Start,
     monitor: &dyn Monitor,
 ) -> Result<Solution> {
-    let bias = match problem.intercept {
-        Intercept::None => 0.0,
-        Intercept::Free => 1.0,
-        Intercept::Penalised(scale) => scale,
-    };
-    let mut sweep = Sweep::new(problem.design(bias), monitor);
+    let mut sweep = Sweep::new(problem.design(problem.intercept.bias()), monitor);
     let mut descent = Descent::new(problem, &sweep, start);
     let d = descent.w.len();
     let (mut order, mut random) = (ActiveSet::all(d), random(params.seed, 0));
@@ -221,7 +216,7 @@ pub fn solve(
             break (Status::MaxIter, certificate, alpha);
         }
     };
-    let (w, intercept) = problem.split(descent.w, bias);
+    let (w, intercept) = problem.split(descent.w, problem.intercept.bias());
     Ok(Solution {
         w,
         intercept,

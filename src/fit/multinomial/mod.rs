@@ -156,7 +156,7 @@ pub fn solve_from(
 
 /// The rows as the certificate sees them: the constant column is that of a penalised intercept.
 fn certified_setup<'a>(problem: &ClassProblem<'a>, monitor: &'a dyn Monitor) -> Setup<'a> {
-    let bias = if let Intercept::Penalised(scale) = problem.intercept { scale } else { 0.0 };
+    let bias = problem.intercept.penalised_height();
     Setup::new(problem, bias, monitor)
 }
 
@@ -284,13 +284,8 @@ fn newton_from(
     params: &Params,
     monitor: &dyn Monitor,
 ) -> Result<Found> {
-    let bias = match problem.intercept {
-        Intercept::None => 0.0,
-        Intercept::Penalised(scale) => scale,
-        Intercept::Free => 1.0,
-    };
     let is_free = problem.intercept == Intercept::Free;
-    let rows = SoftmaxTables::new(Setup::new(problem, bias, monitor));
+    let rows = SoftmaxTables::new(Setup::new(problem, problem.intercept.bias(), monitor));
     let preconditioner = ClassPreconditioner::new(&rows);
     let mut newton = SoftmaxNewton::new(rows, preconditioner, is_exact);
     let (mut before, mut passes) = (0, 0.0);

@@ -154,17 +154,6 @@ pub struct Shape {
     pub factorisation: Option<Factorisation>,
 }
 
-impl Intercept {
-    /// Height of the constant column.
-    pub fn bias(self) -> f64 {
-        match self {
-            Self::None => 0.0,
-            Self::Free => 1.0,
-            Self::Penalised(scale) => scale,
-        }
-    }
-}
-
 impl<'a, const L: usize> InMemory<'a, L> {
     /// Starts at zero. Of the `L` lanes the first `n_lanes` are used; `keeps_dual` as in [`Shape`].
     pub fn new(problem: &Problem<'a>, n_lanes: usize, keeps_dual: bool, monitor: &'a dyn Monitor) -> Self {

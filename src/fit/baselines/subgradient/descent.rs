@@ -384,7 +384,7 @@ impl<'a, L: Loss> SubgradientDescent<'a, L> {
 
 /// The rows of a problem with the constant column of a penalised intercept.
 pub fn constant_column<'a>(problem: &Problem<'a>) -> Design<'a> {
-    problem.design(if let Intercept::Penalised(scale) = problem.intercept { scale } else { 0.0 })
+    problem.design(problem.intercept.penalised_height())
 }
 
 /// Margins and the dual point; the average, where there is one.
