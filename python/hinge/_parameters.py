@@ -207,7 +207,7 @@ _FIT = table(
         in blocks.
     """),
     Parameter("block_options", "dict or BlockOptions", None, block_options).means("""
-        For a :class:`BlockStore`, a dict with any of ``cache`` ("gradient": rows near the margin stay in memory;
+        For a :class:`BlockStore`, a dict with any of ``cache`` ("auto": rows that are likely to change stay in memory;
         "none" saves that), ``rounds`` (10: epochs per loaded block) and ``in_memory`` (None: whether to fit all rows
         in memory; None if they fit). :class:`hinge.BlockOptions` has these and more.
     """),
