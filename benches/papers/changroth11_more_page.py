@@ -7,7 +7,7 @@ from pathlib import Path
 from matplotlib.figure import Figure
 
 NAMES = {
-    "gradient": "nearest to the margin (ours)",
+    "gradient": "nearest to the margin (a rule of ours)",
     "projected": "first score",
     "steepest": "second score",
     "random": "by lot",
@@ -18,6 +18,19 @@ CACHES = """\
 Memory for a twelfth of the rows, half of it cache, 10 rounds a block, C by five-fold cross-validation: distance to the
 optimum after so many passes. "First" and "second" are the scores of section 2.2. Support vectors are those of the
 optimum in memory; unbounded are those whose margin is within 1e-3 of 1."""
+
+CLASSES = """\
+Memory for a sixth of the rows, half of it cache: distance to the optimum after so many passes, one class against the
+rest (the sum of the dual values) and all classes at once. With a cache for each class (section 3) each has the part of
+the cache that is left to it, and chooses by the second score as well. Of the dual variables of one class against the
+rest, the given share is not 0 at the optimum."""
+
+PLACES = """\
+Dual variables in memory or in a dense file (section 5.2), two passes in the same budget, the file in the page cache.
+A hash table has at least a key of four bytes and a value of eight for each variable that is not 0, in slots of which
+some are empty, 16 bytes or more; the file has eight for every variable and none of them in memory. So a table in memory
+is the smaller one where less than half of the variables are not 0, and never takes less memory than the file. Those of
+Crammer and Singer are kept as runs of the positive ones, sorted by class."""
 
 ONLINE = """\
 The same memory and C, values in single precision: accuracy less that of the optimum, in percentage points. Times are
@@ -50,6 +63,37 @@ def sections(studies: dict[str, dict], folder: Path, stem: str) -> list[str]:
         lines += ["", "## Figure 5: size of the cache in a fixed memory", "", SIZES, "", f"![figure 5]({picture})"]
         for name, found in measured.items():
             lines += ["", f"### {name}", "", *_sizes(found)]
+    return lines
+
+
+def classes(studies: dict[str, dict]) -> list[str]:
+    """One cache or one for each class, the scores of Crammer and Singer, places of dual variables."""
+    measured = {name: study["classes"] for name, study in studies.items() if "classes" in study}
+    if not measured:
+        return []
+    lines = ["", "## More than two classes: one cache, or one for each", "", CLASSES]
+    for name, found in measured.items():
+        lines += ["", f"### {name}, {found['rows']:,} rows, {found['classes']} classes, C = {found['C']:g}", ""]
+        lines += ["| | rows that stay | passes: 1 | passes: 2 | passes: 4 |", "|---" * 5 + "|"]
+        for kind, points in (
+            ("one against the rest", found["one_against_rest"]["points"]),
+            ("all at once", found["all_at_once"]),
+        ):
+            for score, curve in points.items():
+                label = NAMES.get(score, score)
+                if kind == "all at once" and score == "projected":
+                    label = "least part shrunken (section 3)"
+                lines.append(f"| {kind} | {label} | " + " | ".join(f"{d:.1e}" for d in curve) + " |")
+        share = found["one_against_rest"]["support"]
+        lines += ["", f"Dual variables that are not 0, one against the rest: {100 * share:.0f} %."]
+    lines += ["", "## Where dual variables are", "", PLACES, ""]
+    lines += ["| set | where | seconds | CPU | bytes of them | budget |", "|---" * 6 + "|"]
+    for name, found in measured.items():
+        places = found["places"]
+        for where in ("memory", "file"):
+            times = f"{places[where]['seconds']:.2f} | {places[where]['cpu']:.2f}"
+            sizes = f"{places['bytes']['dense'] / 1e6:.1f} MB | {places['bytes']['budget'] / 1e6:.1f} MB"
+            lines.append(f"| {name} | {where} | {times} | {sizes} |")
     return lines
 
 

@@ -29,8 +29,8 @@ TRON. Seconds are of the processor, for a whole fit; in brackets, the ratio to t
 **What is different, and why.**
 
 - Sets: none is one of theirs (20news is 20 newsgroups, not news20).
-- imdb and contents of the list of sets are not measured with DCDL1 and DCDL2 yet.
-- SVMperf is in no package registry that we know of; the line search of OCAS makes cutting planes faster than it was.
+- SVMperf cannot be had here: it is in no package registry that we know of, and its licence is not free. Our cutting
+  plane method stands for it; the line search of OCAS makes it faster than SVMperf was.
 - Epochs of single fits stand beside seconds, since the machine is shared: they count visits of rows, which shrinking
   saves and checks of the gap do not change.
 - Pegasos gives the mean of the last third to half of its iterates here, in the lecture the last iterate; the sweep over

@@ -164,9 +164,9 @@ class StreamClassifier(LinearClassifier):
         entries of the rows before them, all rows at hand are trained: as many visits in all as
         ``block_options["rounds"]`` epochs at each doubling; the paper trains a block when it is full. When the memory
         is full, the rows whose dual variables pull hardest become the new cache. A row that leaves the cache keeps its
-        part of the weights for ever and moves no more; a row that comes again counts as a new one. Nothing fades: where the law of
-        the data changes, begin anew. The result depends on the order of the rows; the pieces in which they come make
-        little difference.
+        part of the weights for ever and moves no more; a row that comes again counts as a new one. Nothing fades:
+        where the law of the data changes, begin anew. The result depends on the order of the rows; the pieces in which
+        they come make little difference.
 
         More than two classes of the logistic loss are one multinomial problem, unless ``multi_class`` is "ovr".
 
