@@ -39,12 +39,12 @@ from changroth11_measure import PARTS as FIRST_PARTS  # noqa: E402
 from changroth11_measure import Data, measure  # noqa: E402
 from harness import describe, names  # noqa: E402
 
-PARTS = (*FIRST_PARTS, *changroth11_more.PARTS, "classes")
+PARTS = (*FIRST_PARTS, *changroth11_more.PARTS, "places", "classes")
 SETS = ("contents", "sections", "imdb", "phishing_urls", "a9a", "covtype", "20news", "mnist")
 OF_CLASSES = {"sections": ("passes",), "20news": ("classes",), "mnist": ("classes",)}
 """Sets of more than two classes, and the parts that take them; the others take all but these."""
 CLASSES_C = {"20news": 1.0, "mnist": 0.01}
-CLASSES_ROWS = 12_000
+CLASSES_ROWS = 4_000
 """Of the sets that one cache and one for each class are compared on, at most."""
 CLASSES_SHARE = 1 / 5
 """Of the rows of ``contents`` where all its sections are classes: a fit has 58 times the work."""
@@ -150,6 +150,8 @@ def main(words: list[str] | None = None) -> None:
                     continue
                 if part == "classes":
                     found = changroth11_classes.classes(data, Path(scratch))
+                elif part == "places":
+                    found = changroth11_classes.places(data, Path(scratch), 1.0)
                 elif part in changroth11_more.PARTS:
                     found = changroth11_more.measure(part, data, Path(scratch))
                 else:

@@ -26,11 +26,12 @@ the cache that is left to it, and chooses by the second score as well. Of the du
 rest, the given share is not 0 at the optimum."""
 
 PLACES = """\
-Dual variables in memory or in a dense file (section 5.2), two passes in the same budget, the file in the page cache.
-A hash table has at least a key of four bytes and a value of eight for each variable that is not 0, in slots of which
-some are empty, 16 bytes or more; the file has eight for every variable and none of them in memory. So a table in memory
-is the smaller one where less than half of the variables are not 0, and never takes less memory than the file. Those of
-Crammer and Singer are kept as runs of the positive ones, sorted by class."""
+C = 1, two passes in the same budget, variables in memory or in one dense file (section 5.2), which lies in the page
+cache here; what the file leaves of the budget is for rows: the larger the dual value after the passes, the better. A
+hash table has a key of four bytes and a value of eight for each variable that is not 0, and empty slots, 16 bytes or
+more: where half of the variables are not 0, it is larger than the list of all, and it always takes memory, where the
+file takes none. Support vectors are those at the C of cross-validation. The dual variables of Crammer and Singer are
+kept as runs of the positive ones, sorted by class."""
 
 ONLINE = """\
 The same memory and C, values in single precision: accuracy less that of the optimum, in percentage points. Times are
@@ -86,14 +87,26 @@ def classes(studies: dict[str, dict]) -> list[str]:
                 lines.append(f"| {kind} | {label} | " + " | ".join(f"{d:.1e}" for d in curve) + " |")
         share = found["one_against_rest"]["support"]
         lines += ["", f"Dual variables that are not 0, one against the rest: {100 * share:.0f} %."]
-    lines += ["", "## Where dual variables are", "", PLACES, ""]
-    lines += ["| set | where | seconds | CPU | bytes of them | budget |", "|---" * 6 + "|"]
-    for name, found in measured.items():
-        places = found["places"]
+    return lines
+
+
+def places(studies: dict[str, dict]) -> list[str]:
+    """Dual variables in memory and in a file."""
+    measured = {name: study for name, study in studies.items() if "places" in study}
+    if not measured:
+        return []
+    lines = ["", "## Where dual variables are", "", PLACES, ""]
+    lines += ["| set | where | seconds | CPU | dual value | all of them | budget | support vectors |", "|---" * 8 + "|"]
+    for name, study in measured.items():
+        found = study["places"]
+        support = study.get("caches", {}).get("support")
+        share = f"{100 * (support['unbounded'] + support['bounded']) / support['rows']:.0f} %" if support else "-"
+        sizes = f"{8e-6 * found['rows']:.1f} MB | {1e-6 * found['budget']:.1f} MB | {share}"
         for where in ("memory", "file"):
-            times = f"{places[where]['seconds']:.2f} | {places[where]['cpu']:.2f}"
-            sizes = f"{places['bytes']['dense'] / 1e6:.1f} MB | {places['bytes']['budget'] / 1e6:.1f} MB"
-            lines.append(f"| {name} | {where} | {times} | {sizes} |")
+            row = found[where]
+            lines.append(
+                f"| {name} | {where} | {row['seconds']:.2f} | {row['cpu']:.2f} | {row['dual']:.6g} | {sizes} |"
+            )
     return lines
 
 

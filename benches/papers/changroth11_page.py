@@ -94,6 +94,7 @@ def write(studies: dict[str, dict], folder: Path, stem: str) -> None:
     text += _section(studies, "sizes", "Figure 5: size of the memory (part of the rows) and rounds, SBM-1/2", _sizes)
     text += changroth11_more_page.sections(studies, folder, stem)
     text += changroth11_more_page.classes(studies)
+    text += changroth11_more_page.places(studies)
     (folder / f"{stem}.md").write_text("\n".join(text) + "\n", "utf-8")
 
 
