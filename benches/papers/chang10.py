@@ -107,9 +107,14 @@ def choose_gamma(X: Any, y: np.ndarray, loss: str, seconds: float) -> tuple[floa
     grid = {"ratio": 4.0, "C_min": 2.0**-10, "C_max": 64.0, "intercept_scaling": 1.0}
     best = (-1.0, grid["C_min"], base)
     for gamma in (0.25 * base, base, 4 * base):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            found = hinge.select_C(X[rows], y[rows], loss=loss, degree=2, gamma=gamma, cv=3, time_limit=seconds, **grid)
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                found = hinge.select_C(
+                    X[rows], y[rows], loss=loss, degree=2, gamma=gamma, cv=3, time_limit=seconds, **grid
+                )
+        except TimeoutError:  # not even the first value of C
+            continue
         best = max(best, (float(found.mean[found.index]), float(found.C), gamma))
     return best[1:]
 
