@@ -139,6 +139,10 @@ def test_hsieh08_on_generated_data(papers):
                 assert min(curve["distance"]) < 0.05
     assert study["batch"]["largest_norm"] <= 1 + 1e-9
     assert 0 < study["batch"]["optimum_norm"] <= 1 + 1e-6
+    lecture = study["lecture"]
+    assert [draw["replace"] for draw in lecture["draws"]] == [True, False] * 2
+    assert all(0 < found["distance"] < 100 for found in lecture["draws"])
+    assert {stop["length"] for stop in lecture["stops"]} == {"whole", "loss"}
     page = (papers / "hsieh08.md").read_text("utf-8")
     assert "DCDL1 comes within 1 % before its rivals on" in page
     assert "OUTSIDE" not in page
