@@ -145,7 +145,7 @@ impl Stream {
     pub fn new(options: StreamOptions) -> Result<Self> {
         options.settings.check()?;
         if options.is_softmax && options.settings.policy == Policy::Steepest {
-            let rule = "'gradient', 'projected', 'random' or 'none' with multi_class=\"multinomial\"";
+            let rule = "'auto', 'gradient', 'projected', 'random' or 'none' with multi_class=\"multinomial\"";
             return Err(Error::Parameter { name: "cache", value: "'steepest'".to_owned(), rule });
         }
         let d = options.n_cols + usize::from(options.settings.intercept != Intercept::None);
@@ -348,7 +348,7 @@ impl Stream {
         match settings.policy {
             Policy::None => {}
             Policy::Random => (0..).zip(&mut score).for_each(|(i, s)| *s = lot(seed ^ 1, i) as f32),
-            Policy::Gradient | Policy::Projected | Policy::Steepest => {
+            Policy::Auto | Policy::Gradient | Policy::Projected | Policy::Steepest => {
                 let (resident, bias) = (&self.resident, self.bias.unwrap_or(0.0));
                 match &mut self.learner {
                     Learner::Each(tasks, states) => {

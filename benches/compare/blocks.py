@@ -16,8 +16,8 @@ from hinge import BlockStore, LinearSVC
 from sklearn.exceptions import ConvergenceWarning
 
 VARIANTS = {
-    "SBM-1/2": {"cache": "gradient", "cache_share": 0.5},
-    "SBM-1/3": {"cache": "gradient", "cache_share": 1 / 3},
+    "SBM-1/2": {"cache": "steepest", "cache_share": 0.5},
+    "SBM-1/3": {"cache": "steepest", "cache_share": 1 / 3},
     "SBM-1/2-projected": {"cache": "projected", "cache_share": 0.5},
     "SBM-1/2-random": {"cache": "random", "cache_share": 0.5},
     "BMD": {"cache": "none"},

@@ -27,7 +27,11 @@ SCRIPTS: dict[str, tuple[list[str], list[str], list[str]]] = {
         ["--sets", "german,ijcnn1_val", "--limit", "5"],
         ["--sets", "generated", "--limit", "10"],
     ),
-    "changroth11": ([], ["--sets", "a9a", "--vw", "no"], ["--sets", "generated", "--vw", "no"]),
+    "changroth11": (
+        [],
+        ["--sets", "a9a,20news", "--vw", "no"],
+        ["--sets", "generated,generated-classes", "--vw", "no"],
+    ),
     "chang10": (
         [],
         ["--sets", "german,ijcnn1_val", "--limit", "10"],

@@ -30,6 +30,7 @@ from sklearn.exceptions import ConvergenceWarning
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "compare")]
 
+import changroth11_classes  # noqa: E402
 import changroth11_more  # noqa: E402
 import changroth11_page  # noqa: E402
 import contents  # noqa: E402
@@ -38,8 +39,13 @@ from changroth11_measure import PARTS as FIRST_PARTS  # noqa: E402
 from changroth11_measure import Data, measure  # noqa: E402
 from harness import describe, names  # noqa: E402
 
-PARTS = (*FIRST_PARTS, *changroth11_more.PARTS)
-SETS = ("contents", "sections", "imdb", "phishing_urls")
+PARTS = (*FIRST_PARTS, *changroth11_more.PARTS, "places", "classes")
+SETS = ("contents", "sections", "imdb", "phishing_urls", "a9a", "covtype", "20news", "mnist")
+OF_CLASSES = {"sections": ("passes",), "20news": ("classes",), "mnist": ("classes",)}
+"""Sets of more than two classes, and the parts that take them; the others take all but these."""
+CLASSES_C = {"20news": 1.0, "mnist": 0.01}
+CLASSES_ROWS = 4_000
+"""Of the sets that one cache and one for each class are compared on, at most."""
 CLASSES_SHARE = 1 / 5
 """Of the rows of ``contents`` where all its sections are classes: a fit has 58 times the work."""
 RECORD = HERE.parent / "record"
@@ -59,6 +65,15 @@ def generated() -> Data:
     return Data("generated", X[:cut], y[:cut], X[cut:], y[cut:])
 
 
+def generated_classes() -> Data:
+    """Three noisy classes from a fixed seed."""
+    whole = generated()
+    random = np.random.default_rng(1)
+    scores = whole.X @ random.standard_normal((whole.X.shape[1], 3)) + random.standard_normal((whole.X.shape[0], 3))
+    few = 6_000
+    return Data("generated-classes", whole.X[:few], scores[:few].argmax(axis=1), whole.X_test, whole.y_test)
+
+
 def load(name: str, n_rows: int) -> Data:
     """The named set with its test part."""
     if name == "generated":
@@ -69,7 +84,12 @@ def load(name: str, n_rows: int) -> Data:
             pieces = list(contents.rows(kind, rows if binary else int(CLASSES_SHARE * rows), binary=binary))
             parts += [sp.vstack([X for X, _ in pieces], format="csr"), np.concatenate([y for _, y in pieces])]
         return Data(name, *parts)
+    if name == "generated-classes":
+        return generated_classes()
     X, y, X_test, y_test = problems._loader().load(name)
+    if name in OF_CLASSES:
+        rows = np.random.default_rng(0).permutation(X.shape[0])[:CLASSES_ROWS]
+        return Data(name, sp.csr_matrix(X)[rows], y[rows], sp.csr_matrix(X_test), y_test, CLASSES_C[name])
     signs = [(labels == 1).astype(np.int64) for labels in (y, y_test)]
     return Data(name, sp.csr_matrix(X), signs[0], sp.csr_matrix(X_test), signs[1])
 
@@ -83,6 +103,14 @@ def command_line(words: list[str] | None) -> argparse.Namespace:
     parse.add_argument("--vw", default="", help="a Python that has vowpalwabbit, or no; default: install one")
     parse.add_argument("--output", type=Path, default=RECORD, help="folder of the page")
     return parse.parse_args(words)
+
+
+def parts_of(name: str) -> tuple[str, ...]:
+    """The parts that a set is measured by."""
+    if name == "generated-classes":
+        return ("classes",)
+    two = tuple(part for part in PARTS if part not in ("passes", "classes"))
+    return OF_CLASSES.get(name, two)
 
 
 def vw_python() -> str:
@@ -118,14 +146,16 @@ def main(words: list[str] | None = None) -> None:
         header = f"{describe()}; {data.X.shape[0]} rows, {data.X.nnz} nonzeros"
         with tempfile.TemporaryDirectory() as scratch:
             for part in parts:
-                if name == "sections" and part != "passes":
+                if part not in parts_of(name):
                     continue
-                more = part in changroth11_more.PARTS
-                found = (
-                    changroth11_more.measure(part, data, Path(scratch))
-                    if more
-                    else measure(part, data, Path(scratch), vw)
-                )
+                if part == "classes":
+                    found = changroth11_classes.classes(data, Path(scratch))
+                elif part == "places":
+                    found = changroth11_classes.places(data, Path(scratch), 1.0)
+                elif part in changroth11_more.PARTS:
+                    found = changroth11_more.measure(part, data, Path(scratch))
+                else:
+                    found = measure(part, data, Path(scratch), vw)
                 add(folder / f"{name}.json", part, found, header)
                 print(f"{name}: {part} done", flush=True)
     studies = {path.stem: json.loads(path.read_text("utf-8")) for path in sorted(folder.glob("*.json"))}

@@ -7,7 +7,7 @@ from pathlib import Path
 from matplotlib.figure import Figure
 
 NAMES = {
-    "gradient": "nearest to the margin (ours)",
+    "gradient": "nearest to the margin (a rule of ours)",
     "projected": "first score",
     "steepest": "second score",
     "random": "by lot",
@@ -18,6 +18,20 @@ CACHES = """\
 Memory for a twelfth of the rows, half of it cache, 10 rounds a block, C by five-fold cross-validation: distance to the
 optimum after so many passes. "First" and "second" are the scores of section 2.2. Support vectors are those of the
 optimum in memory; unbounded are those whose margin is within 1e-3 of 1."""
+
+CLASSES = """\
+Memory for a sixth of the rows, half of it cache: distance to the optimum after so many passes, one class against the
+rest (the sum of the dual values) and all classes at once. With a cache for each class (section 3) each has the part of
+the cache that is left to it, and chooses by the second score as well. Of the dual variables of one class against the
+rest, the given share is not 0 at the optimum."""
+
+PLACES = """\
+C = 1, two passes in the same budget, variables in memory or in one dense file (section 5.2), which lies in the page
+cache here; what the file leaves of the budget is for rows: the larger the dual value after the passes, the better. A
+hash table has a key of four bytes and a value of eight for each variable that is not 0, and empty slots, 16 bytes or
+more: where half of the variables are not 0, it is larger than the list of all, and it always takes memory, where the
+file takes none. Support vectors are those at the C of cross-validation. The dual variables of Crammer and Singer are
+kept as runs of the positive ones, sorted by class."""
 
 ONLINE = """\
 The same memory and C, values in single precision: accuracy less that of the optimum, in percentage points. Times are
@@ -50,6 +64,49 @@ def sections(studies: dict[str, dict], folder: Path, stem: str) -> list[str]:
         lines += ["", "## Figure 5: size of the cache in a fixed memory", "", SIZES, "", f"![figure 5]({picture})"]
         for name, found in measured.items():
             lines += ["", f"### {name}", "", *_sizes(found)]
+    return lines
+
+
+def classes(studies: dict[str, dict]) -> list[str]:
+    """One cache or one for each class, the scores of Crammer and Singer, places of dual variables."""
+    measured = {name: study["classes"] for name, study in studies.items() if "classes" in study}
+    if not measured:
+        return []
+    lines = ["", "## More than two classes: one cache, or one for each", "", CLASSES]
+    for name, found in measured.items():
+        lines += ["", f"### {name}, {found['rows']:,} rows, {found['classes']} classes, C = {found['C']:g}", ""]
+        lines += ["| | rows that stay | passes: 1 | passes: 2 | passes: 4 |", "|---" * 5 + "|"]
+        for kind, points in (
+            ("one against the rest", found["one_against_rest"]["points"]),
+            ("all at once", found["all_at_once"]),
+        ):
+            for score, curve in points.items():
+                label = NAMES.get(score, score)
+                if kind == "all at once" and score == "projected":
+                    label = "least part shrunken (section 3)"
+                lines.append(f"| {kind} | {label} | " + " | ".join(f"{d:.1e}" for d in curve) + " |")
+        share = found["one_against_rest"]["support"]
+        lines += ["", f"Dual variables that are not 0, one against the rest: {100 * share:.0f} %."]
+    return lines
+
+
+def places(studies: dict[str, dict]) -> list[str]:
+    """Dual variables in memory and in a file."""
+    measured = {name: study for name, study in studies.items() if "places" in study}
+    if not measured:
+        return []
+    lines = ["", "## Where dual variables are", "", PLACES, ""]
+    lines += ["| set | where | seconds | CPU | dual value | all of them | budget | support vectors |", "|---" * 8 + "|"]
+    for name, study in measured.items():
+        found = study["places"]
+        support = study.get("caches", {}).get("support")
+        share = f"{100 * (support['unbounded'] + support['bounded']) / support['rows']:.0f} %" if support else "-"
+        sizes = f"{8e-6 * found['rows']:.1f} MB | {1e-6 * found['budget']:.1f} MB | {share}"
+        for where in ("memory", "file"):
+            row = found[where]
+            lines.append(
+                f"| {name} | {where} | {row['seconds']:.2f} | {row['cpu']:.2f} | {row['dual']:.6g} | {sizes} |"
+            )
     return lines
 
 

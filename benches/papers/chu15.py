@@ -1,4 +1,4 @@
-"""Figures 1 to 3 and tables 2 and 3 of Chu15 on real sets; writes pictures and a page.
+"""Figures 1 to 3, tables 2 and 3 and theorems of Chu15 on real sets; writes pictures and a page.
 
     python benches/papers/chu15.py --sets madelon,ijcnn1_val --output benches/record
 
@@ -25,12 +25,20 @@ import chu15_figures  # noqa: E402
 import chu15_page  # noqa: E402
 import problems  # noqa: E402
 from chu15_measure import Plan, Study, figure1, figure2, figure3  # noqa: E402
-from chu15_theory import starts, walks  # noqa: E402
+from chu15_theory import hinge_path, rules, starts, walks  # noqa: E402
 from harness import describe, names  # noqa: E402
 from problems import Problem  # noqa: E402
 
-SETS = ("madelon", "ijcnn1_val", "covtype", "phishing_urls", "imdb", "20news")
-PARTS = {"figure1": figure1, "figure2": figure2, "figure3": figure3, "starts": starts, "walks": walks}
+SETS = ("madelon", "german", "ijcnn1_val", "a9a", "covtype", "phishing_urls", "imdb", "20news")
+PARTS = {
+    "figure1": figure1,
+    "figure2": figure2,
+    "figure3": figure3,
+    "starts": starts,
+    "walks": walks,
+    "rules": rules,
+    "hinge": hinge_path,
+}
 RECORD = HERE.parent / "record"
 STEM = "chu15"
 

@@ -33,7 +33,7 @@ import problems  # noqa: E402
 from harness import describe, names  # noqa: E402
 
 SETS = ("pcmac", "20news", "a9a", "w8a", "flights", "phishing_urls", "imdb", "contents")
-PARTS = ("curves", "batch", "steps", "limits")
+PARTS = ("curves", "batch", "steps", "lecture", "limits")
 RECORD = HERE.parent / "record"
 STEM = "hsieh08"
 COMMON: dict[str, Any] = {"fit_intercept": False, "n_jobs": 1}
@@ -191,6 +191,32 @@ def steps(data: Data, limit: float) -> dict[str, Any]:
         looks = model.history_[0]
         found[label] = {"epochs": looks["epoch"].tolist(), "distance": (looks["primal"] / best - 1).tolist()}
     return found
+
+
+def lecture(data: Data, limit: float) -> dict[str, Any]:
+    """What the slide "Pegasos" of SchmidtThieme leaves open: rows of a step with and without replacement, at equal
+    work, and where its stop ends a descent, beside that by whole steps. Distances are of the last iterate."""
+    lam, window = 1e-4, 1000
+    best, _ = optimum(data, "hinge", 1 / (lam * data.X.shape[0]), limit)
+    best *= lam
+
+    def run(**form: Any) -> tuple[Any, float]:
+        model, _ = fit(hinge.PegasosClassifier(lam, tol=1e-12, average="none", **form, **COMMON), data)
+        return model, float(model.certificate_.primal[0]) * lam / best - 1
+
+    draws = [
+        {"k": k, "replace": replace, "distance": run(batch_size=k, replace=replace, max_iter=16)[1]}
+        for k in (16, 256)
+        for replace in (True, False)
+    ]
+    stops = []
+    for share in (1.0, 0.1):
+        for length in ("whole", "loss"):
+            step_tol = share * lam**-0.5  # of the radius of the ball
+            model, distance = run(step_tol=step_tol, step_length=length, window=window, max_iter=128)
+            steps, still = int(model.t_), model.certificate_.status[0] == "stalled"
+            stops.append({"share": share, "length": length, "steps": steps, "still": still, "distance": distance})
+    return {"window": window, "draws": draws, "stops": stops}
 
 
 def limits(data: Data, limit: float) -> list[dict[str, Any]]:

@@ -10,7 +10,7 @@ from typing import Any
 from hinge import _checks, _native
 from hinge._declared import Parameter, declared, one_of, table
 
-CACHES = ("gradient", "projected", "steepest", "random", "none")
+CACHES = ("auto", "gradient", "projected", "steepest", "random", "none")
 WAITING = ("rest", "train")
 DUALS = ("auto", "memory", "file")
 
@@ -31,11 +31,11 @@ def _seconds(name: str, value: Any) -> float:
 
 _OPTIONS = table(
     one_of("cache", CACHES).means("""
-        Which rows stay in memory: "gradient" those near the margin, a rule of this package; "projected" those least
-        certain to stay at their bound, the first score of Chang, Roth 2011, section 2.2 (with
-        ``multi_class="crammer_singer"`` those with the least part of their dual variables shrunken, section 3);
-        "steepest", their second score, those with the largest gradient into the box of their dual variable (not with
-        "crammer_singer"); "random" a random choice; "none" no rows.
+        Which rows stay in memory: "projected" those least certain to stay at their bound, the first score of
+        Chang, Roth 2011, section 2.2 (with ``multi_class="crammer_singer"`` those with the least part of their dual
+        variables shrunken, section 3); "steepest", their second score, those with the largest gradient into the box of
+        their dual variable (not with "crammer_singer"); "gradient" those near the margin, a rule of this package;
+        "random" a random choice; "none" no rows. "auto" is "steepest", and with "crammer_singer" "projected".
     """),
     Parameter("cache_share", '"auto" or float', "auto", _share).means("""
         Share of the memory for rows that the cache has, from 0 to 0.9. "auto" is a third where this holds a tenth of
@@ -87,7 +87,7 @@ class BlockOptions:
     >>> model = LinearSVC(memory_budget="2GB", block_options=BlockOptions(rounds=5, duals="memory"))
     """
 
-    cache: str = "gradient"
+    cache: str = "auto"
     cache_share: str | float = "auto"
     rounds: int = _native.DEFAULT_ROUNDS
     round_tol: float = 0.0

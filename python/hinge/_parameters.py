@@ -207,7 +207,7 @@ _FIT = table(
         in blocks.
     """),
     Parameter("block_options", "dict or BlockOptions", None, block_options).means("""
-        For a :class:`BlockStore`, a dict with any of ``cache`` ("gradient": rows near the margin stay in memory;
+        For a :class:`BlockStore`, a dict with any of ``cache`` ("auto": rows that are likely to change stay in memory;
         "none" saves that), ``rounds`` (10: epochs per loaded block) and ``in_memory`` (None: whether to fit all rows
         in memory; None if they fit). :class:`hinge.BlockOptions` has these and more.
     """),
@@ -331,11 +331,13 @@ _SEARCH = table(
         Rounds of bisection once the range is done: each visits the middle, in log C, of the intervals on both sides of
         the best C.
     """),
-    one_of("stop", ("exact", "unchanged", "liblinear")).means("""
+    one_of("stop", ("exact", "unchanged", "gradient", "liblinear")).means("""
         When to end before the last value: "exact" as soon as it is known that every solution is accurate enough at all
         values up to the last, "unchanged" after three successive values without a change (the form of eq. 24 of Chu
         et al.; what a change is, the stop of the fits says, for Newton eq. 28), "liblinear" after five, as LIBLINEAR's
-        ``-C`` counts.
+        ``-C`` counts. "gradient" is eq. 24 itself: at three successive values the solution of the value before has a
+        gradient of at most ``tol`` times that at zero. It ends earlier, above all where a class is rare, and better
+        values may come after it; for smooth losses in memory, by Newton's method.
     """),
     Parameter("time_limit", "float", None, optional(positive)).means("""
         Seconds after which the search ends with what is finished; an estimator is then fitted at the best C so far.
@@ -380,8 +382,12 @@ _DESCENT = table(
         r":math:`\lambda`. Equals ``1 / (n C)`` for n rows of weight 1."
     ),
     Parameter("batch_size", "int", 1, at_least(1)).means(
-        "Rows per step, drawn with replacement with the probability of their weight."
+        "Rows per step, drawn with replacement with the probability of their weight, unless ``replace=False``."
     ),
+    Parameter("replace", "bool", True, truth).means("""
+        False draws the rows of a step without replacement: a subset, each as likely as any other, whose slopes count by
+        the rows' weights. A row of weight 2 is then no longer the row twice.
+    """),
     Parameter("eta", '{"pegasos", "root", "constant"} or callable', "pegasos", _step_size).means(r"""
         Length of step t: :math:`1/(\lambda t)`, ``eta0 / sqrt(t)``, ``eta0``, or a function of t = 1, 2, ... (a
         Python call for each step).
@@ -400,6 +406,11 @@ _DESCENT = table(
     Parameter("step_tol", "float", None, optional(positive)).means(
         "Sum of the lengths of the last ``window`` steps at which to stop."
     ),
+    one_of("step_length", ("whole", "loss")).means("""
+        What ``step_tol`` adds up: by how much weights and intercept move, or the loss part of a step, its length times
+        the norm of the mean of the slopes of its rows times the rows, as in Schmidt-Thieme's lecture: it is 0 where all
+        rows have reached their margins.
+    """),
     Parameter("window", "int", 100, at_least(1)).means("See ``step_tol``."),
     _FIT["max_iter"].means("Limit of epochs; an epoch draws as many rows as there are, at least 1024."),
     _FIT["fit_intercept"].means("""

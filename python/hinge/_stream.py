@@ -163,10 +163,10 @@ class StreamClassifier(LinearClassifier):
         New rows get two epochs at once and stay beside a cache of earlier rows. Whenever they have a quarter of the
         entries of the rows before them, all rows at hand are trained: as many visits in all as
         ``block_options["rounds"]`` epochs at each doubling; the paper trains a block when it is full. When the memory
-        is full, the rows nearest to the margin become the new cache. A row that leaves the cache keeps its part of the
-        weights for ever and moves no more; a row that comes again counts as a new one. Nothing fades: where the law of
-        the data changes, begin anew. The result depends on the order of the rows; the pieces in which they come make
-        little difference.
+        is full, the rows whose dual variables pull hardest become the new cache. A row that leaves the cache keeps its
+        part of the weights for ever and moves no more; a row that comes again counts as a new one. Nothing fades:
+        where the law of the data changes, begin anew. The result depends on the order of the rows; the pieces in which
+        they come make little difference.
 
         More than two classes of the logistic loss are one multinomial problem, unless ``multi_class`` is "ovr".
 

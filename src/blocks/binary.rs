@@ -167,7 +167,8 @@ impl BlockProblem for BinaryProblem<'_> {
         let offset = self.state.offset;
         // Only the scores by gradients in the box ask for them.
         let mut alpha = Vec::new();
-        if policy == Policy::Steepest || policy == Policy::Projected && settings.loss.can_be_zero() {
+        let is_by_pull = matches!(policy, Policy::Auto | Policy::Steepest);
+        if is_by_pull || policy == Policy::Projected && settings.loss.can_be_zero() {
             let positions: Vec<u32> = rows.order.iter().map(|&i| rows.positions[i as usize]).collect_large();
             memory::resize(&mut alpha, rows.positions.len(), 0.0);
             rows.order.iter().zip(self.duals(&positions)?).for_each(|(&i, a)| alpha[i as usize] = a);

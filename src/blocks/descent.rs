@@ -249,7 +249,7 @@ impl<'a, P: BlockProblem> BlockDescent<'a, P> {
                     .zip(rows.positions)
                     .for_each(|(s, &position)| *s = lot(seed ^ 1, position) as f32);
             }
-            Policy::Gradient | Policy::Projected | Policy::Steepest => {
+            Policy::Auto | Policy::Gradient | Policy::Projected | Policy::Steepest => {
                 let (settings, folds) = (self.settings, self.folds);
                 let step = BlockStep { settings, folds, number: seed, rounds: 0, n_new: 0 };
                 for (running, _) in self.running.iter().zip(&self.ends).filter(|(_, end)| end.is_none()) {

@@ -120,6 +120,7 @@ impl StoreSearch<'_> {
         visit: &mut dyn FnMut(&SearchStep) -> Result<Option<f64>>,
     ) -> Result<EndReason> {
         let store = self.task.store;
+        self.plan.stop.check(false)?;
         let schedule = SearchSchedule::new(self.plan, || self.bound(monitor))?;
         let facts = store.facts_by_place(monitor)?;
         let (folds, test_positions) = self.fold_of_rows(&facts)?;

@@ -100,7 +100,7 @@ pub fn fit_crammer_singer(
 ) -> Result<AllClassesOutcome> {
     settings.check()?;
     if settings.policy == Policy::Steepest {
-        let rule = "'gradient', 'projected', 'random' or 'none' with 'crammer_singer'";
+        let rule = "'auto', 'gradient', 'projected', 'random' or 'none' with 'crammer_singer'";
         return Err(Error::Parameter { name: "cache", value: "'steepest'".to_owned(), rule });
     }
     check_row_count(store)?;

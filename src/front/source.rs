@@ -130,7 +130,7 @@ impl<'a> Blocks<'a> {
     pub fn within(budget: u64) -> Self {
         Self {
             budget,
-            policy: Policy::Gradient,
+            policy: Policy::Auto,
             cache_share: None,
             rounds: DEFAULT_ROUNDS,
             round_tol: 0.0,

@@ -35,6 +35,7 @@ pub struct BlockOptions {
 
 fn policy(name: &str) -> Result<Policy> {
     match name {
+        "auto" => Ok(Policy::Auto),
         "none" => Ok(Policy::None),
         "random" => Ok(Policy::Random),
         "gradient" => Ok(Policy::Gradient),
@@ -43,7 +44,7 @@ fn policy(name: &str) -> Result<Policy> {
         _ => Err(Error::Parameter {
             name: "cache",
             value: format!("{name:?}"),
-            rule: "'none', 'random', 'gradient', 'projected' or 'steepest'",
+            rule: "'auto', 'none', 'random', 'gradient', 'projected' or 'steepest'",
         }),
     }
 }

@@ -155,9 +155,10 @@ impl TryFrom<PlanOptions> for SearchPlan {
         let stop = match stop.as_str() {
             "exact" => StopRule::Exact,
             "unchanged" => StopRule::Unchanged,
+            "gradient" => StopRule::Gradient,
             "liblinear" => StopRule::Liblinear,
             _ => {
-                let rule = "'exact', 'unchanged' or 'liblinear'";
+                let rule = "'exact', 'unchanged', 'gradient' or 'liblinear'";
                 return Err(Error::Parameter { name: "stop", value: format!("{stop:?}"), rule });
             }
         };

@@ -13,7 +13,7 @@ use super::run::{callback_error, run, unwrap_callback};
 use super::store::StoreReader;
 use crate::fit::baselines::subgradient::step_size::StepFunction;
 use crate::fit::baselines::subgradient::{
-    Average, Batch, Evaluation, StepSize, SubgradientOptions, SubgradientState,
+    Average, Batch, Evaluation, StepLength, StepSize, SubgradientOptions, SubgradientState,
 };
 use crate::front::{Blocks, Source, Spec, Targets, descent};
 use crate::labels::Labels;
@@ -26,6 +26,7 @@ pub struct DescentOptions {
     loss: String,
     intercept: Option<f64>,
     batch_size: Option<usize>,
+    replace: bool,
     step_size: String,
     eta0: f64,
     projects: bool,
@@ -34,6 +35,7 @@ pub struct DescentOptions {
     objective_tol: f64,
     window: usize,
     step_tol: f64,
+    step_length: String,
     max_iter: usize,
     seed: u64,
     n_threads: usize,
@@ -64,14 +66,24 @@ impl DescentOptions {
             "suffix" => Average::Suffix,
             name => return unknown("average", name, "'suffix', 'all' or 'none'"),
         };
+        let step_length = match self.step_length.as_str() {
+            "whole" => StepLength::Whole,
+            "loss" => StepLength::Loss,
+            name => return unknown("step_length", name, "'whole' or 'loss'"),
+        };
         Ok(SubgradientOptions {
-            batch: self.batch_size.map_or(Batch::All, Batch::Rows),
+            batch: match self.batch_size {
+                None => Batch::All,
+                Some(k) if self.replace => Batch::Rows(k),
+                Some(k) => Batch::Subset(k),
+            },
             step_size,
             projects: self.projects,
             average,
             tol: self.tol,
             objective_tol: self.objective_tol,
             window: (self.window, self.step_tol),
+            step_length,
             max_epochs: self.max_iter,
             seed: self.seed,
         })

@@ -6,7 +6,7 @@ use std::path::Path;
 use super::fingerprint::Fingerprint;
 use super::folds::{FoldRows, LaneSetup, SearchData};
 use super::journal::Journal;
-use super::plan::{EndReason, SearchPlan, SearchSchedule, Visited};
+use super::plan::{EndReason, SearchPlan, SearchSchedule, StopRule, Visited};
 use super::primal::Primal;
 use super::runner::Runner;
 use super::{Route, SearchSettings, SearchStep, SparseWeights};
@@ -47,8 +47,11 @@ pub fn search(
     let journal =
         resume.map(|path| Journal::open(path, &Fingerprint::of(task, settings, plan))).transpose()?;
     let route = match columns {
-        Some(columns) => Box::new(penalised::route(&setup, columns)),
-        None => route(&setup)?,
+        Some(columns) => {
+            plan.stop.check(false)?;
+            Box::new(penalised::route(&setup, columns))
+        }
+        None => route(&setup, plan.stop)?,
     };
     drive(schedule, Runner::new(route, journal), |step| fits(&setup, step), monitor, visit)
 }
@@ -94,17 +97,20 @@ fn fits(setup: &LaneSetup<'_>, step: &SearchStep) -> bool {
 }
 
 fn visited(step: &SearchStep, score: f64) -> Visited {
-    let SearchStep { c, is_unchanged, unchanged_until, .. } = *step;
-    Visited { c, score, is_unchanged, unchanged_until }
+    let SearchStep { c, is_unchanged, starts_near, unchanged_until, .. } = *step;
+    Visited { c, score, is_unchanged, starts_near, unchanged_until }
 }
 
 /// Newton where one fold's problem asks for it or entries are so many that the lanes' vectors do not count,
-/// fits to a gap otherwise; the same for all lanes and all values of `C`.
-fn route<'a>(setup: &'a LaneSetup<'a>) -> Result<Box<dyn Route + 'a>> {
+/// fits to a gap otherwise; the same for all lanes and all values of `C`. A rule by gradients asks for it.
+fn route<'a>(setup: &'a LaneSetup<'a>, stop: StopRule) -> Result<Box<dyn Route + 'a>> {
     if setup.settings.is_multinomial(setup.labels.n_classes) {
+        stop.check(false)?;
         return Ok(Box::new(multinomial::route(setup)));
     }
+    let is_smooth = setup.settings.loss.is_smooth();
     let solver = match setup.settings.params.solver {
+        SolverKind::Auto if stop == StopRule::Gradient && is_smooth => SolverKind::Newton,
         SolverKind::Auto => {
             let largest = (0..setup.parts.len()).max_by_key(|&f| setup.parts[f].train.len()).unwrap_or(0);
             let FoldRows { weight, .. } = &setup.parts[largest];
@@ -119,9 +125,10 @@ fn route<'a>(setup: &'a LaneSetup<'a>) -> Result<Box<dyn Route + 'a>> {
         }
         solver => solver,
     };
+    stop.check(solver == SolverKind::Newton && is_smooth)?;
     if solver == SolverKind::CrammerSinger {
         Ok(Box::new(crammer_singer::route(setup)))
-    } else if solver == SolverKind::Newton && setup.settings.loss.is_smooth() {
+    } else if solver == SolverKind::Newton && is_smooth {
         Ok(Box::new(Primal::new(setup)?))
     } else {
         Ok(Box::new(dual::route(setup)))

@@ -324,7 +324,8 @@ fn encode(step: &SearchStep, state: Option<&RouteState>) -> Vec<u8> {
     let flags = u64::from(step.is_unchanged)
         | u64::from(step.is_converged) << 1
         | u64::from(state.is_some()) << 2
-        | u64::from(step.weights.is_some()) << 3;
+        | u64::from(step.weights.is_some()) << 3
+        | u64::from(step.starts_near) << 4;
     for number in [step.n_iter as u64, step.inner as u64, flags] {
         bytes.extend_from_slice(&number.to_le_bytes());
     }
@@ -360,7 +361,8 @@ fn decode(payload: &[u8]) -> Option<Record> {
     let [c, passes, seconds, unchanged_until] = [bytes.f64()?, bytes.f64()?, bytes.f64()?, bytes.f64()?];
     let [n_iter, inner] = [usize::try_from(bytes.u64()?).ok()?, usize::try_from(bytes.u64()?).ok()?];
     let flags = bytes.u64()?;
-    let [is_unchanged, is_converged, has_state, has_weights] = [1, 2, 4, 8].map(|flag| flags & flag != 0);
+    let [is_unchanged, is_converged, has_state, has_weights, starts_near] =
+        [1, 2, 4, 8, 16].map(|flag| flags & flag != 0);
     let (objective, decisions) = (bytes.array()?, Arc::new(bytes.arrays()?));
     let state = if has_state { Some(RouteState(bytes.arrays()?)) } else { None };
     let weights = if has_weights { Some(Arc::new(sparse_weights(&bytes.arrays()?)?)) } else { None };
@@ -370,6 +372,7 @@ fn decode(payload: &[u8]) -> Option<Record> {
         n_iter,
         inner,
         is_unchanged,
+        starts_near,
         is_converged,
         unchanged_until,
         objective,
@@ -474,6 +477,7 @@ mod tests {
             n_iter: k,
             inner: 3 * k,
             is_unchanged: k % 2 == 1,
+            starts_near: k % 5 > 1,
             is_converged: k % 3 == 1,
             unchanged_until: if k == 2 { f64::INFINITY } else { c },
             objective: vec![c / 3.0, -0.0],

@@ -146,6 +146,7 @@ pub fn step(c: f64, done: &[Done], decisions: &Arc<Vec<Vec<f64>>>) -> SearchStep
         n_iter: done.iter().map(|d| d.n_iter).sum(),
         inner: 0,
         is_unchanged: done.iter().all(|d| d.is_unchanged),
+        starts_near: false,
         is_converged: done.iter().all(|d| d.is_converged),
         unchanged_until: done.iter().map(|d| d.until).fold(f64::INFINITY, f64::min).max(c),
         objective: done.iter().map(|d| d.objective).collect(),

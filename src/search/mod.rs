@@ -106,6 +106,9 @@ pub struct SearchStep {
     pub inner: usize,
     /// No solution of any lane changed.
     pub is_unchanged: bool,
+    /// At the solution of the step before, the gradient of every lane is at most `tol` times that at zero
+    /// (Chu15, eq. 24). Newton's routes say so, others never.
+    pub starts_near: bool,
     /// Every lane reached the requested accuracy.
     pub is_converged: bool,
     /// Largest `C` up to which every solution, unchanged, would stay accepted; infinite if for ever,

@@ -13,7 +13,9 @@
 //! before of at most `eps` times that at zero. Here a solution is unchanged where the fit at the next `C`
 //! would stop at once: for Newton by Chu15, eq. (28), whose bound is that of eq. (24) times
 //! `min(pos, neg) / n`, so stricter by a factor of 2 at least; for other solvers by their duality gap.
-//! Deviation: unless asked for, three such values do not end a pass; [`StopRule::Exact`] does.
+//! Deviation: unless asked for, three such values do not end a pass; [`StopRule::Exact`] does. Eq. (24) as
+//! printed is [`StopRule::Gradient`], for Newton only: what it needs, the gradient of each start, other
+//! solvers do not have.
 //!
 //! **Refinement** bisects in `log C` around the best score (the smallest such `C`): one round visits the
 //! midpoints between it and its visited neighbours, so that each round halves the spacing. Every fit starts
@@ -57,9 +59,29 @@ pub enum StopRule {
     /// When no solution has changed for three successive values: as Chu15, eq. (24), but by the stop of the
     /// fits, for Newton eq. (28).
     Unchanged,
+    /// By Chu15, eq. (24): at three successive values of `C`, the gradient of every lane's solution at the
+    /// value before is at most `tol` times that at zero. Newton's searches only.
+    Gradient,
     /// As `find_parameter_C` of LIBLINEAR counts: five successive values without a change, the first value of
     /// all among them, since there is nothing before it to differ from.
     Liblinear,
+}
+
+impl StopRule {
+    /// Checks that the fits of a search tell what the rule needs; `is_newton` of a smooth loss and the square
+    /// of the weights, in memory.
+    ///
+    /// # Errors
+    /// [`Error::Parameter`].
+    pub fn check(self, is_newton: bool) -> Result<()> {
+        if self != Self::Gradient || is_newton {
+            return Ok(());
+        }
+        let rule = "of a search by Newton's method (solver 'auto' or 'newton', a smooth loss, squares of the \
+                    weights, each class against the rest, rows in memory): give 'exact', 'unchanged' or \
+                    'liblinear'";
+        Err(Error::Parameter { name: "stop", value: "'gradient'".into(), rule })
+    }
 }
 
 /// Values and rules of a search.
@@ -106,6 +128,8 @@ pub struct Visited {
     pub score: f64,
     /// [`super::SearchStep::is_unchanged`].
     pub is_unchanged: bool,
+    /// [`super::SearchStep::starts_near`].
+    pub starts_near: bool,
     /// [`super::SearchStep::unchanged_until`].
     pub unchanged_until: f64,
 }
@@ -116,7 +140,8 @@ pub struct SearchSchedule {
     /// By rising `C`.
     visited: Vec<Visited>,
     queue: VecDeque<Target>,
-    unchanged: usize,
+    /// Successive values so far that count for the rule.
+    run: usize,
     rounds_left: usize,
     /// How the pass ended, once it has.
     ended: Option<EndReason>,
@@ -135,7 +160,7 @@ impl SearchSchedule {
         };
         let queue = VecDeque::from([Target { c: first, from: None }]);
         let rounds_left = plan.refine;
-        Ok(Self { plan: plan.clone(), visited: Vec::new(), queue, unchanged: 0, rounds_left, ended: None })
+        Ok(Self { plan: plan.clone(), visited: Vec::new(), queue, run: 0, rounds_left, ended: None })
     }
 
     /// The next value, or `None` at the end.
@@ -201,15 +226,19 @@ impl SearchSchedule {
     }
 
     fn end_of_pass(&mut self, step: &Visited) -> Option<EndReason> {
-        let counts_first = self.plan.stop == StopRule::Liblinear && self.visited.len() == 1;
-        self.unchanged = if step.is_unchanged || counts_first { self.unchanged + 1 } else { 0 };
+        let counts = match self.plan.stop {
+            StopRule::Exact | StopRule::Unchanged => step.is_unchanged,
+            StopRule::Gradient => step.starts_near,
+            StopRule::Liblinear => step.is_unchanged || self.visited.len() == 1,
+        };
+        self.run = if counts { self.run + 1 } else { 0 };
         if self.following(step.c).is_none() {
             return Some(self.limit());
         }
         let is_over = match self.plan.stop {
             StopRule::Exact => step.unchanged_until >= self.last(),
-            StopRule::Unchanged => self.unchanged >= UNCHANGED_TO_STOP,
-            StopRule::Liblinear => self.unchanged >= LIBLINEAR_TO_STOP,
+            StopRule::Unchanged | StopRule::Gradient => self.run >= UNCHANGED_TO_STOP,
+            StopRule::Liblinear => self.run >= LIBLINEAR_TO_STOP,
         };
         is_over.then_some(EndReason::Unchanged)
     }
@@ -306,7 +335,8 @@ mod tests {
             }
             let (is_unchanged, unchanged_until) = fact(target.c);
             let score = -(target.c.log2() - peak).abs();
-            schedule.record(Visited { c: target.c, score, is_unchanged, unchanged_until });
+            let starts_near = target.c >= 2.0;
+            schedule.record(Visited { c: target.c, score, is_unchanged, starts_near, unchanged_until });
             values.push(target.c);
             kept.push(target.c);
             kept.retain(|c| schedule.needs(*c));
@@ -349,6 +379,8 @@ mod tests {
         assert_eq!((from_8(StopRule::Unchanged), from_8(StopRule::Liblinear)), (6, 8));
         let all = |stop| walk(&range(1.0, 1e9, 0, stop), 0.0, |c| (c > 1.0, c)).0.len();
         assert_eq!((all(StopRule::Unchanged), all(StopRule::Liblinear)), (4, 5));
+        // By the starts, which are near from 2 on: 1, 2, 4, 8.
+        assert_eq!(from_8(StopRule::Gradient), 4);
     }
 
     #[test]
@@ -372,7 +404,13 @@ mod tests {
         let mut schedule = SearchSchedule::new(&range(1.0, 4.0, 1, StopRule::Exact), || Ok(1.0)).unwrap();
         for score in [f64::NAN, f64::NEG_INFINITY, f64::NAN] {
             let c = schedule.next().unwrap().c;
-            schedule.record(Visited { c, score, is_unchanged: false, unchanged_until: c });
+            schedule.record(Visited {
+                c,
+                score,
+                is_unchanged: false,
+                starts_near: false,
+                unchanged_until: c,
+            });
         }
         assert_eq!(schedule.next().unwrap().c, 2f64.sqrt());
     }

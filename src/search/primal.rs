@@ -54,6 +54,7 @@ trait Group {
 struct Moved {
     work: Work,
     is_unchanged: bool,
+    starts_near: bool,
     is_converged: bool,
     unchanged_until: f64,
     objective: Vec<f64>,
@@ -92,6 +93,7 @@ impl Route for Primal<'_> {
             n_iter: 0,
             inner: 0,
             is_unchanged: true,
+            starts_near: true,
             is_converged: true,
             unchanged_until: f64::INFINITY,
             objective: Vec::with_capacity(self.setup.n_lanes()),
@@ -106,6 +108,7 @@ impl Route for Primal<'_> {
             step.n_iter += moved.work.steps;
             step.inner += moved.work.products;
             step.is_unchanged &= moved.is_unchanged;
+            step.starts_near &= moved.starts_near;
             step.is_converged &= moved.is_converged;
             step.unchanged_until = step.unchanged_until.min(moved.unchanged_until);
             step.objective.extend(moved.objective);
@@ -179,6 +182,14 @@ impl<'a, T: Loss> LaneGroup<'a, T> {
         each.map(|(p, tau)| accepted_until(p, c, *tau)).fold(f64::INFINITY, f64::min)
     }
 
+    /// Whether the gradient of every lane at the present weights meets Chu15, eq. (24), at `c`.
+    fn starts_near(&self, c: f64, tau: &[f64; LANES]) -> bool {
+        let (products, tol) = (self.newton.products(c), self.setup.settings.params.tol);
+        let at_zero = tau.iter().zip(&self.share).map(|(tau, share)| c * tau / share);
+        let mut lanes = products[..self.lanes.len()].iter().zip(at_zero);
+        lanes.all(|(p, at_zero)| (p.gg + c * c * p.intercept).sqrt() <= tol * at_zero)
+    }
+
     /// Objectives at the present weights.
     fn objective(&self, c: f64) -> Vec<f64> {
         let products = self.newton.products(c);
@@ -193,6 +204,7 @@ impl<T: Loss> Group for LaneGroup<'_, T> {
             return Ok(Moved {
                 work,
                 is_unchanged: true,
+                starts_near: true, // its bound is the larger one
                 is_converged: true,
                 unchanged_until: self.until,
                 objective,
@@ -204,6 +216,7 @@ impl<T: Loss> Group for LaneGroup<'_, T> {
             let at_zero = self.newton.products(1.0);
             std::array::from_fn(|l| self.share[l] * (at_zero[l].hh + at_zero[l].intercept).sqrt())
         });
+        let starts_near = self.starts_near(c, &tau);
         let stop = NewtonStop::Gradient(tau.map(|tau| c * tau));
         let reports = self.newton.minimise(&self.terms, c, &stop, self.setup.settings.params.max_iter)?;
         let reports = &reports[..self.lanes.len()];
@@ -212,6 +225,7 @@ impl<T: Loss> Group for LaneGroup<'_, T> {
         Ok(Moved {
             work: self.newton.work,
             is_unchanged: is_converged && self.newton.work.steps == 0,
+            starts_near,
             is_converged,
             unchanged_until: self.until.max(c),
             objective: reports.iter().map(|report| report.certificate.primal).collect(),

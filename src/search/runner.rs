@@ -135,6 +135,7 @@ mod tests {
                 n_iter: 1,
                 inner: 0,
                 is_unchanged: false,
+                starts_near: false,
                 is_converged: true,
                 unchanged_until: c,
                 objective: vec![digest],
@@ -170,7 +171,13 @@ mod tests {
         while let Some(target) = schedule.next().filter(|_| steps.len() < count) {
             let step = runner.go(target, &Silent, |_| true).unwrap();
             let score = -(step.c.log2() - 2.3).abs();
-            schedule.record(Visited { c: step.c, score, is_unchanged: false, unchanged_until: step.c });
+            schedule.record(Visited {
+                c: step.c,
+                score,
+                is_unchanged: false,
+                starts_near: false,
+                unchanged_until: step.c,
+            });
             runner.keep(&schedule).unwrap();
             steps.push((step.c.to_bits(), step.objective[0].to_bits()));
         }

@@ -19,6 +19,7 @@ import hinge
 import numpy as np
 import scipy.sparse as sp
 from files import (
+    CACHE,
     CALIBRATED,
     CHECKPOINTS,
     HOLDS_SKLEARN,
@@ -344,11 +345,14 @@ def _streams() -> Named:
 
         return Case(run, uses_library=loss == "logistic")
 
-    bounded = {"memory_budget": 900_000}
+    bounded = {"memory_budget": 900_000, "block_options": CACHE}
     for loss in SOLVERS:
         yield f"stream/{loss}", case("usual", loss, 400, intercept_scaling=1.0)
         yield f"stream/bounded/{loss}", case("usual", loss, 300, fit_intercept=False, **bounded)
-    yield "stream/classes", case("classes", "hinge", 200, intercept_scaling=1.0, memory_budget=1_760_000)
+    yield (
+        "stream/classes",
+        case("classes", "hinge", 200, intercept_scaling=1.0, block_options=CACHE, memory_budget=1_760_000),
+    )
     # The height of the constant column comes from a sum of squares, which is exact here.
     yield "stream/free", case("binary", "squared_hinge", 500, **bounded)
     yield "stream/after-a-fit", Case(_after_a_fit)
@@ -375,7 +379,7 @@ def _blocks() -> Named:
 
     def fit(store: str, loss: str, memory: int, *, blocks: dict[str, Any] | None = None, **parameters: Any) -> Case:
         def run(n_jobs: int, shelf: Shelf) -> Outcome:
-            options = {"in_memory": False} | (blocks or {})
+            options = {"in_memory": False} | CACHE | (blocks or {})
             given: dict[str, Any] = {"C": 0.1, "memory_budget": memory, "block_options": options} | parameters
             model = estimator(loss, n_jobs=n_jobs, **given).fit(shelf.store(store))
             assert set(model.certificate_.solver) == {"in_memory" if options["in_memory"] else "block_cd"}
@@ -390,7 +394,7 @@ def _blocks() -> Named:
         yield f"blocks/of-checkpoint/{name}", case
     for intercept, given in INTERCEPTS.items():
         yield f"blocks/squared_hinge/{intercept}", fit("two", "squared_hinge", 13_900_000, **given)
-    for cache in ("projected", "steepest", "random", "none"):
+    for cache in ("auto", "projected", "steepest", "random", "none"):
         yield f"blocks/{cache}", fit("two", "hinge", 13_900_000, blocks={"cache": cache}, tol=1e-2)
     yield "blocks/duals-in-a-file", fit("binary", "hinge", 15_000_000, blocks={"duals": "file"})
     yield "blocks/logistic/classes", fit("classes", "logistic", 14_000_000, intercept_scaling=1.0)
@@ -417,7 +421,8 @@ def _descent(model: Any, n_jobs: int, shelf: Shelf) -> Outcome:
 
 def _stored_search(name: str, loss: str, n_jobs: int, shelf: Shelf) -> Outcome:
     store = shelf.store(name)
-    options: dict[str, Any] = {"memory_budget": 15_000_000, "block_options": {"in_memory": False}, "n_jobs": n_jobs}
+    options: dict[str, Any] = {"memory_budget": 15_000_000, "n_jobs": n_jobs}
+    options["block_options"] = {"in_memory": False} | CACHE
     splits = folds(len(store), 3)
     return of_search(hinge.select_C(store, loss=loss, Cs=[0.01, 0.1], cv=splits, keep_decisions=True, **options))
 

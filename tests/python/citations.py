@@ -15,6 +15,7 @@ from itertools import pairwise
 CITED = {
     "Chu15": {
         "algorithm 1": "A complete procedure for parameter",
+        "eq 12": "is a dual optimal solution",
         "eq 13": "naturally can be an initial solution",
         "eq 14": "naturally can be an initial solution",
         "eq 19": "is a decreasing function after",

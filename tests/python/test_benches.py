@@ -68,8 +68,8 @@ def test_chu15_on_generated_data(papers, tmp_path, loss):
     for figure in (1, 2, 3):
         assert (folder / f"{stem}-figure{figure}.png").stat().st_size > 10_000
     page = (folder / f"{stem}.md").read_text("utf-8")
-    assert page.count("generated: ") == 1 + 13
-    assert page.count("- claim ") == 13
+    assert page.count("generated: ") == 1 + 15
+    assert page.count("- claim ") == 15
     assert "not measured" not in page
     study = json.loads((folder / stem / "generated.json").read_text("utf-8"))
     for curve in study["figure2"]["curves"].values():
@@ -88,18 +88,25 @@ def test_chu15_on_generated_data(papers, tmp_path, loss):
     walks = study["walks"]
     assert [len(walks[kind]) for kind in ("K models", "one model")] == [len(walks["K models"])] * 2
     assert all(row["strict"] >= 2 * row["largest"] for row in walks["K models"])
+    ends = {rule: study["rules"][rule]["C"][-1] for rule in ("gradient", "unchanged", "exact")}
+    assert ends["gradient"] <= ends["unchanged"] <= 1024
+    path = study["hinge"]
+    assert path["short"] + path["beyond"] + path["margin"] == path["rows"] == 400
+    assert max(path[name] for name in ("moved", "bend", "v1", "v2", "off")) < 1e-8
 
 
 def test_changroth11_on_generated_data(papers):
     assert (papers / "changroth11-figure2.png").stat().st_size > 10_000
     page = (papers / "changroth11.md").read_text("utf-8")
-    assert page.count("### generated") == 7
+    assert page.count("### generated") == 7 + 1
+    assert page.count("### generated-classes") == 1
     study = json.loads((papers / "changroth11" / "generated.json").read_text("utf-8"))
-    for points in study["passes"].values():
+    curves = study["figure2"]["points"]
+    for points in curves.values():
         distances = [point["distance"] for point in points]
         assert min(distances) > -1e-5  # nobody is above the optimum of the dual
         assert distances == sorted(distances, reverse=True)
-    assert study["passes"]["SBM-1/2"][1]["distance"] < study["passes"]["BMD"][1]["distance"]
+    assert curves["SBM-1/2"][1]["distance"] < curves["BMD"][1]["distance"]
     caches = study["caches"]["points"]
     assert set(caches) == {"gradient", "projected", "steepest", "random", "none"}
     for score in ("gradient", "projected", "steepest"):
@@ -110,6 +117,15 @@ def test_changroth11_on_generated_data(papers):
     np.testing.assert_allclose(without, [p["distance"] for p in caches["none"]][:2] + without[2:], rtol=1e-9)
     assert set(study["online"]["points"]) == {"SBM-1/2", "BMD-in-10", "BMD-in-1", "BM-Pegasos"}
     assert -10 < study["online"]["AROW"]["accuracy"] < 1
+    classes = json.loads((papers / "changroth11" / "generated-classes.json").read_text("utf-8"))["classes"]
+    rest, at_once = classes["one_against_rest"]["points"], classes["all_at_once"]
+    assert set(rest) == {"steepest", "gradient", "random", "none", "one for each class"}
+    assert set(at_once) == {"projected", "gradient", "random", "none"}
+    for points in (*rest.values(), *at_once.values()):
+        assert points == sorted(points, reverse=True)
+        assert min(points) > -1e-5
+    for points in (rest, at_once):
+        assert all(curve[2] < points["none"][2] for score, curve in points.items() if score != "none")
 
 
 def test_hsieh08_on_generated_data(papers):
@@ -123,6 +139,10 @@ def test_hsieh08_on_generated_data(papers):
                 assert min(curve["distance"]) < 0.05
     assert study["batch"]["largest_norm"] <= 1 + 1e-9
     assert 0 < study["batch"]["optimum_norm"] <= 1 + 1e-6
+    lecture = study["lecture"]
+    assert [draw["replace"] for draw in lecture["draws"]] == [True, False] * 2
+    assert all(0 < found["distance"] < 100 for found in lecture["draws"])
+    assert {stop["length"] for stop in lecture["stops"]} == {"whole", "loss"}
     page = (papers / "hsieh08.md").read_text("utf-8")
     assert "DCDL1 comes within 1 % before its rivals on" in page
     assert "OUTSIDE" not in page
@@ -130,10 +150,11 @@ def test_hsieh08_on_generated_data(papers):
 
 def test_chang10_on_generated_data(papers):
     rows = {row["method"]: row for row in read(papers / "chang10.csv")}
-    assert set(rows) == {"linear", "degree 2", "expansion", "sketch", "polynomial", "RBF"}
+    forms = {"degree 2", "degree 2, constant", "degree 2, gamma"}
+    assert set(rows) == forms | {"linear", "expansion", "sketch", "polynomial", "RBF"}
     # The rule is a product of two features.
     assert float(rows["linear"]["accuracy"]) < 0.75 < float(rows["degree 2"]["accuracy"])
-    for other in ("expansion", "polynomial"):
+    for other in ("expansion", "polynomial", "degree 2, constant", "degree 2, gamma"):
         assert abs(float(rows["degree 2"]["accuracy"]) - float(rows[other]["accuracy"])) < 0.03
     assert "| generated |" in (papers / "chang10.md").read_text("utf-8")
 

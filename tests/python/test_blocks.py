@@ -350,7 +350,7 @@ def test_blocks_reach_the_optimum_of_memory(large, cache):
 def test_the_second_score_is_for_binary_problems(large):
     _, _, store = large
     model = LinearSVC(multi_class="crammer_singer", memory_budget=BUDGET, block_options={"cache": "steepest"})
-    with pytest.raises(ValueError, match=r"cache must be 'gradient', .* with 'crammer_singer', got 'steepest'"):
+    with pytest.raises(ValueError, match=r"cache must be 'auto', 'gradient', .* with 'crammer_singer', got 'steepest'"):
         model.fit(store)
 
 

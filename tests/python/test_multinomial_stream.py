@@ -105,7 +105,7 @@ def test_classes_weights_and_starts():
 def test_what_is_refused():
     X, y = sparse_problem(5, n_classes=3)
     model = hinge.LogisticRegression(multi_class="multinomial", block_options={"cache": "steepest"})
-    with pytest.raises(ValueError, match=r"cache must be 'gradient', .* with multi_class=\"multinomial\""):
+    with pytest.raises(ValueError, match=r"cache must be 'auto', 'gradient', .* with multi_class=\"multinomial\""):
         model.partial_fit(X, y, classes=[0, 1, 2])
     model = hinge.LogisticRegression(multi_class="multinomial", memory_budget=1000)
     with pytest.raises(ValueError, match="memory_budget must be at least"):

@@ -57,6 +57,19 @@ def test_kernel_scaling_is_that_of_the_kernel(problem):
     assert dual == pytest.approx(written.certificate_.dual[0], rel=1e-7)
 
 
+def test_the_plain_map_with_its_constant_is_a_penalised_intercept(problem):
+    """SchmidtThieme, slide "Basic Idea": (1, x, x^2, products), the constant a feature as the others."""
+    X, y = problem
+    dense = X.toarray()
+    pairs = [dense[:, i] * dense[:, j] for i in range(dense.shape[1]) for j in range(i, dense.shape[1])]
+    mapped = np.column_stack([np.ones(len(y)), dense, *pairs])
+    options = {"loss": "squared_hinge", "tol": 1e-9, "max_iter": 10**5}
+    model = hinge.LinearSVC(degree=2, intercept_scaling=1.0, **options).fit(X, y)
+    written = hinge.LinearSVC(fit_intercept=False, **options).fit(mapped, y)
+    assert model.certificate_.primal[0] == pytest.approx(written.certificate_.primal[0], rel=1e-7)
+    np.testing.assert_allclose(model.decision_function(X), written.decision_function(mapped), atol=1e-3)
+
+
 def test_plain_columns_are_those_of_scikit_learn(problem):
     X, _ = problem
     theirs = PolynomialFeatures(2, include_bias=False).fit(X)

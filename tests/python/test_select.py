@@ -20,7 +20,7 @@ from problems import (
     searched_estimator,
     sparse_problem,
 )
-from sklearn.model_selection import GroupKFold
+from sklearn.model_selection import GroupKFold, StratifiedKFold
 
 
 @pytest.fixture
@@ -154,6 +154,53 @@ def test_counting_rules_end_after_a_run_without_change(loss, stop, count):
     runs = "u" + runs[1:] if stop == "liblinear" else runs
     assert runs.endswith("u" * count)
     assert runs.index("u" * count) == len(runs) - count
+
+
+@pytest.mark.parametrize("loss", ["squared_hinge", "logistic"])
+def test_the_gradient_rule_is_eq_24(loss):
+    """By hand: exact fits, and their gradients at the next C, find the last C of the search."""
+    X, y = sparse_problem(22, noise=0.3, density=1.0)
+    folds = list(StratifiedKFold(3).split(X, y))
+    tol = 0.01
+    search = hinge.select_C(X, y, loss=loss, cv=folds, C_max=2.0**20, tol=tol, stop="gradient", fit_intercept=False)
+    signs = np.where(y == y.max(), 1.0, -1.0)
+
+    def gradient(X, y, w, C):
+        m = y * (X @ w)
+        slopes = 1 / (1 + np.exp(m)) if loss == "logistic" else 2 * np.maximum(0, 1 - m)
+        return np.linalg.norm(w - C * (X.T @ (y * slopes)))
+
+    run, C = 0, search.Cs[0]
+    while run < 3:
+        C *= 2
+        shares = []
+        for train, _ in folds:
+            part, labels = X[train].toarray(), signs[train]
+            options = {"tol": 1e-10, "max_iter": 100_000, "fit_intercept": False}
+            model = hinge.LogisticRegression(C / 2, **options) if loss == "logistic" else None
+            model = model or hinge.LinearSVC(C / 2, loss=loss, **options)
+            w = model.fit(part, labels).coef_[0]
+            shares.append(gradient(part, labels, w, C) / gradient(part, labels, 0 * w, C))
+        run = run + 1 if max(shares) <= tol else 0
+    # Solutions of the search are loose: a value sooner or later.
+    assert search.stopped_by == "unchanged"
+    assert abs(np.log2(search.Cs[-1] / C)) <= 1
+    longer = hinge.select_C(X, y, loss=loss, cv=folds, C_max=2.0**20, tol=tol, stop="unchanged", fit_intercept=False)
+    assert longer.Cs[-1] >= search.Cs[-1]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"loss": "hinge"},
+        {"loss": "logistic", "solver": "dual_cd"},
+        {"loss": "logistic", "penalty": "l1"},
+        {"loss": "hinge", "multi_class": "crammer_singer"},
+    ],
+)
+def test_the_gradient_rule_is_for_newton(problem, options):
+    with pytest.raises(ValueError, match="stop must be of a search by Newton's method"):
+        hinge.select_C(*problem, cv=3, stop="gradient", **options)
 
 
 @pytest.mark.parametrize("loss", LOSSES)

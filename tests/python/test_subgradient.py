@@ -109,15 +109,44 @@ def test_own_step_lengths(problem):
         hinge.PegasosClassifier(eta=lambda t: 1 / (t - t)).fit(X, y)
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_stops(problem):
     X, y = problem
     short = hinge.SubgradientSVC(eta="constant", eta0=1e-9, step_tol=1e-5, window=20, batch_size=1).fit(X, y)
     assert short.certificate_.status == ("stalled",)
     assert short.t_ == 20
+    # Separable rows, far from the margin after the first step: the loss part is 0 in every step after it, the
+    # weights still shrink.
+    X_far, y_far = np.array([[5.0], [-5.0]]), np.array([1, 0])
+    options = {"eta": "constant", "eta0": 0.5, "fit_intercept": False, "tol": 1e-12, "window": 1, "max_iter": 50}
+    loss = hinge.SubgradientSVC(None, lam=0.01, step_tol=1e-3, step_length="loss", **options).fit(X_far, y_far)
+    assert (loss.t_, loss.certificate_.status) == (2, ("stalled",))
+    whole = hinge.SubgradientSVC(None, lam=0.01, step_tol=1e-3, **options).fit(X_far, y_far)
+    assert whole.t_ > 2
     flat = hinge.PegasosClassifier(lam=0.01, objective_tol=0.05, tol=1e-9).fit(X, y)
     primal = flat.history_[0]["primal"]
     assert abs(primal[-1] - primal[-2]) <= 0.05 * primal[-2]
     assert flat.certificate_.status == ("stalled",)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("weighted", [False, True])
+def test_rows_without_replacement(problem, loss, weighted):
+    """The optimum is the same, and a subset of all rows is the full batch, but for the order of sums."""
+    X, y = problem
+    weight = np.random.default_rng(0).uniform(0.2, 3, len(y)) if weighted else np.ones(len(y))
+    few = hinge.SubgradientSVC(C=0.1, loss=loss, batch_size=7, replace=False, tol=0.01, max_iter=20_000)
+    assert few.fit(X, y, weight).certificate_.converged
+    options = {"C": 0.1, "loss": loss, "tol": 1e-12, "fit_intercept": False, "average": "none"}
+    subset = hinge.SubgradientSVC(batch_size=len(y), replace=False, max_iter=1, **options).fit(X, y, weight)
+    full = hinge.SubgradientSVC(max_iter=subset.t_, **options).fit(X, y, weight)
+    assert full.t_ == subset.t_
+    np.testing.assert_allclose(subset.coef_, full.coef_, rtol=1e-9, atol=1e-12)
+    again = hinge.SubgradientSVC(batch_size=len(y), max_iter=1, **options).fit(X, y, weight)
+    assert np.abs(again.coef_ - full.coef_).max() > 1e-3 * np.abs(full.coef_).max()  # with replacement: another batch
+    with pytest.raises(ValueError, match="batch_size must be at least 1, and at most the number of rows where"):
+        hinge.SubgradientSVC(batch_size=len(y) + 1, replace=False).fit(X, y)
 
 
 @pytest.mark.parametrize(
@@ -211,14 +240,20 @@ def large(tmp_path_factory):
 
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("intercept", [{}, {"fit_intercept": False}, {"intercept_scaling": 2.0}])
-@pytest.mark.parametrize("batch_size", [1, 50])
-def test_blocks_approach_the_optimum_of_all_rows(large, loss, intercept, batch_size):
+@pytest.mark.parametrize(("batch_size", "replace"), [(1, True), (50, True), (50, False)])
+def test_blocks_approach_the_optimum_of_all_rows(large, loss, intercept, batch_size, replace):
     X, y, weight, store = large
     C = 1e-3
     common = {"C": C, "loss": loss, "class_weight": {0: 1.0, 1: 2.0, 2: 1.0}, **intercept}
     best = exact(loss, **{k: v for k, v in common.items() if k != "loss"}).fit(X, y, weight).certificate_
     model = hinge.SubgradientSVC(
-        **common, projection=True, batch_size=batch_size, tol=0.03, max_iter=200, memory_budget=BUDGET
+        **common,
+        projection=True,
+        batch_size=batch_size,
+        replace=replace,
+        tol=0.03,
+        max_iter=200,
+        memory_budget=BUDGET,
     ).fit(store)
     assert model.certificate_.status == ("converged",) * 3
     primal, dual = model.certificate_.primal, model.certificate_.dual

@@ -5,6 +5,7 @@ use std::ops::ControlFlow;
 use super::bound::{Bound, Shares, evaluate};
 use super::draw::Draw;
 use super::options::{Average, Batch, LEAST_DRAWS, SubgradientOptions};
+use super::subset::Subset;
 use super::trajectory::{Scale, SubgradientState, SubgradientStep, Trajectory};
 use crate::fit::dual::active::{Random, random};
 use crate::fit::monitor::{Monitor, Progress};
@@ -60,6 +61,8 @@ pub struct SubgradientDescent<'a, L> {
     sweep: Sweep<'a>,
     scale: Scale,
     draw: Draw,
+    /// Where rows are drawn without replacement.
+    subset: Option<Subset>,
     shares: Shares,
     trajectory: Trajectory,
     random: Random,
@@ -91,6 +94,7 @@ impl<'a, L: Loss> SubgradientDescent<'a, L> {
             scale: Scale::new(loss, intercept, total, largest, mean),
             shares: Shares::new(y.len()),
             draw,
+            subset: subset(options, cost),
             trajectory: Trajectory::new(design.n_cols(), options, state)?.on(y.len()),
             random: random(options.seed, state.steps),
             sweep: Sweep::new(design, monitor),
@@ -116,6 +120,7 @@ impl<'a, L: Loss> SubgradientDescent<'a, L> {
             scale: *scale,
             shares,
             draw: Draw::in_order(&design, problem.cost),
+            subset: subset(options, problem.cost),
             trajectory: trajectory.on(problem.y.len()),
             random: random(options.seed, *number),
             sweep: Sweep::new(design, monitor),
@@ -127,6 +132,7 @@ impl<'a, L: Loss> SubgradientDescent<'a, L> {
     pub fn visit(mut self, draws: usize) -> Result<(Trajectory, Shares)> {
         let _ = match self.options.batch {
             Batch::Rows(k) => self.stochastic(draws.div_ceil(k), k)?,
+            Batch::Subset(k) => self.subsets(draws.div_ceil(k), k)?,
             Batch::All => self.full_step()?,
         };
         for i in 0..self.problem.y.len() {
@@ -223,6 +229,7 @@ impl<'a, L: Loss> SubgradientDescent<'a, L> {
     pub fn pass(mut self) -> Result<SubgradientState> {
         let _ = match self.options.batch {
             Batch::Rows(k) => self.stochastic(self.problem.y.len().div_ceil(k), k)?,
+            Batch::Subset(k) => self.subsets(self.problem.y.len().div_ceil(k), k)?,
             Batch::All => self.full_step()?,
         };
         self.trajectory.iterate.settle(&mut self.sweep);
@@ -231,12 +238,11 @@ impl<'a, L: Loss> SubgradientDescent<'a, L> {
     }
 
     fn epoch(&mut self) -> Result<ControlFlow<()>> {
+        let draws = self.problem.y.len().max(LEAST_DRAWS);
         match self.options.batch {
             Batch::All => self.full_step(),
-            Batch::Rows(k) => {
-                let draws = self.problem.y.len().max(LEAST_DRAWS);
-                self.stochastic(draws.div_ceil(k), k)
-            }
+            Batch::Rows(k) => self.stochastic(draws.div_ceil(k), k),
+            Batch::Subset(k) => self.subsets(draws.div_ceil(k), k),
         }
     }
 
@@ -273,6 +279,24 @@ impl<'a, L: Loss> SubgradientDescent<'a, L> {
                 }
             }
             done += count;
+        }
+        Ok(ControlFlow::Continue(()))
+    }
+
+    /// The same over subsets of the rows.
+    fn subsets(&mut self, steps: usize, k: usize) -> Result<ControlFlow<()>> {
+        let (mut rows, mut eta) = (memory::with_capacity::<u32>(k), [0.0]);
+        for _ in 0..steps {
+            self.monitor.poll()?;
+            let (lambda, offset) = (self.scale.lambda, self.scale.offset);
+            self.options.step_size.fill(self.trajectory.t + 1, lambda, offset, &mut eta)?;
+            let Some(subset) = &mut self.subset else { break };
+            rows.clear();
+            rows.extend(subset.draw(k, &mut self.random).iter().map(|&p| self.draw.order[p as usize]));
+            self.several(&rows, eta[0]);
+            if self.trajectory.window.is_still() {
+                return Ok(ControlFlow::Break(()));
+            }
         }
         Ok(ControlFlow::Continue(()))
     }
@@ -328,20 +352,22 @@ impl<'a, L: Loss> SubgradientDescent<'a, L> {
             let slope = -self.loss.derivative(y * (product + self.trajectory.b));
             self.shares.visit(i, slope);
             if slope != 0.0 {
-                let delta = share * slope * y;
+                let factor = self.subset.as_ref().map_or(1.0, |subset| subset.factor(i));
+                let delta = share * slope * y * factor;
                 moves.push((i, delta));
                 product_sum += delta * product;
                 push += delta;
             }
         }
-        let factor = 1.0 - eta * self.scale.lambda;
+        let (factor, is_empty) = (1.0 - eta * self.scale.lambda, moves.is_empty());
         self.trajectory.iterate.shrink(factor);
         for (i, delta) in moves {
             let product = self.trajectory.iterate.dot(&design, i);
             self.trajectory.iterate.add(&design, i, delta, product, self.draw.squared_norm[i]);
         }
         let added = self.trajectory.iterate.squared_norm - factor * (factor * before + 2.0 * product_sum);
-        self.finish(SubgradientStep { before, factor, product: product_sum, added: added.max(0.0), push });
+        let added = if is_empty { 0.0 } else { added.max(0.0) };
+        self.finish(SubgradientStep { before, factor, product: product_sum, added, push });
     }
 
     /// A step on all rows.
@@ -378,8 +404,13 @@ impl<'a, L: Loss> SubgradientDescent<'a, L> {
     #[inline(always)]
     fn finish(&mut self, step: SubgradientStep) {
         let is_free = self.problem.intercept == Intercept::Free;
-        self.trajectory.finish(step, &self.scale, self.options.projects, is_free);
+        self.trajectory.finish(step, &self.scale, &self.options, is_free);
     }
+}
+
+/// The rows without replacement, where the settings ask for it.
+fn subset(options: &SubgradientOptions<'_>, cost: &[f64]) -> Option<Subset> {
+    matches!(options.batch, Batch::Subset(_)).then(|| Subset::new(cost))
 }
 
 /// The rows of a problem with the constant column of a penalised intercept.

@@ -21,7 +21,7 @@ const CHUNK: usize = 1024;
 /// Draws rows.
 pub struct Draw {
     /// For each position, the row that represents it; equal rows are represented by one of them.
-    order: Vec<u32>,
+    pub order: Vec<u32>,
     /// Costs added up, where they differ.
     cumulative: Option<Cumulative>,
     /// For each row, the row that represents it.

@@ -13,7 +13,7 @@
 //! * `descent`: the steps, the evaluations and the stops; [`trajectory`]: what stays when the rows change,
 //!   for [`crate::blocks::subgradient`];
 //! * [`options`]: the settings; [`iterate`]: weights as scale times vector, and their running sum;
-//! * [`draw`]: which rows; [`step_size`]: the schedules of `eta`;
+//! * [`draw`]: which rows, [`subset`] without replacement; [`step_size`]: the schedules of `eta`;
 //! * [`bound`]: the duality gap at any time, from how often each row was short of its margin.
 //!
 //! **Radius** (optional projection). At the optimum `|w|^2 = sum_i a_i m_i`; for the hinge that is at most
@@ -31,10 +31,16 @@
 //! nonsmooth loss the last iterate is worse by a factor of `log t` and a good deal of noise.
 //!
 //! **Stops.** By the relative duality gap; by the relative change of the objective between two evaluations;
-//! by the sum of the lengths of the last steps. Deviation: a length is that of the whole step, shrinkage and
-//! projection included; SchmidtThieme, slide "Pegasos", takes that of the loss part,
-//! `eta/k |sum y_i s_i x_i|`. The rows of a step are drawn with replacement, there they are a subset.
-//! Evaluations come after 1, 2, 3, 4, 6, 8, 12, 16, ... epochs and cost two passes each, a third with an
+//! by the sum of the lengths of the last steps. A length is that of the whole step, shrinkage and projection
+//! included, or that of its loss part, `eta/k |sum y_i s_i x_i|`, as SchmidtThieme, slide "Pegasos", has it
+//! ([`StepLength`]). Deviation: the rule counts once there are as many steps as it adds up.
+//!
+//! **Draws.** With replacement ([`Batch::Rows`]); or a subset of the rows ([`Batch::Subset`]), as
+//! SchmidtThieme, slide "Pegasos". Deviation: rows with costs of their own are drawn alike all the same, and
+//! slopes are multiplied by `n p_i`, so that the mean of a step stays the subgradient; a row of twice the
+//! cost is then not the row twice.
+//!
+//! **Evaluations** come after 1, 2, 3, 4, 6, 8, 12, 16, ... epochs and cost two passes each, a third with an
 //! average.
 
 pub mod bound;
@@ -43,11 +49,12 @@ pub mod draw;
 pub mod iterate;
 pub mod options;
 pub mod step_size;
+pub mod subset;
 pub mod trajectory;
 pub mod window;
 
 pub use descent::{Evaluation, PartialProblem, constant_column, is_evaluated_after};
-pub use options::{Average, Batch, DEFAULT_TOL, LEAST_DRAWS, SubgradientOptions};
+pub use options::{Average, Batch, DEFAULT_TOL, LEAST_DRAWS, StepLength, SubgradientOptions};
 pub use step_size::StepSize;
 pub use trajectory::SubgradientState;
 

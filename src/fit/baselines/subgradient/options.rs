@@ -14,8 +14,11 @@ pub const LEAST_DRAWS: usize = 1024;
 /// How many rows a step reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Batch {
-    /// This many, drawn at random.
+    /// This many, drawn at random, each with the probability of its cost.
     Rows(usize),
+    /// A subset of so many, each as likely as any other (SchmidtThieme, slide "Pegasos"); a row counts by its
+    /// cost.
+    Subset(usize),
     /// Every row once.
     All,
 }
@@ -29,6 +32,15 @@ pub enum Average {
     All,
     /// The mean of the last third to half of the iterates.
     Suffix,
+}
+
+/// What is taken for the length of a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StepLength {
+    /// By how much it changes weights and intercept, shrinkage and projection included.
+    Whole,
+    /// That of its loss part, `eta/k |sum y_i s_i x_i|` (SchmidtThieme, slide "Pegasos").
+    Loss,
 }
 
 /// Settings of a descent.
@@ -48,6 +60,8 @@ pub struct SubgradientOptions<'a> {
     pub objective_tol: f64,
     /// Number of steps and sum of their lengths at which to stop; a sum of 0 for never.
     pub window: (usize, f64),
+    /// Which lengths these are.
+    pub step_length: StepLength,
     /// Epochs at most.
     pub max_epochs: usize,
     /// Seed of the draws.
@@ -63,6 +77,11 @@ impl SubgradientOptions<'_> {
         match self.batch {
             Batch::Rows(k) if !(1..=n.max(LEAST_DRAWS)).contains(&k) => {
                 let rule = "at least 1, and at most the number of rows or 1024";
+                Err(Error::Parameter { name: "batch_size", value: k.to_string(), rule })
+            }
+            Batch::Subset(k) if !(1..=n).contains(&k) => {
+                let rule =
+                    "at least 1, and at most the number of rows where they are drawn without replacement";
                 Err(Error::Parameter { name: "batch_size", value: k.to_string(), rule })
             }
             _ => Ok(()),

@@ -22,6 +22,7 @@ fn options<'a>() -> SubgradientOptions<'a> {
         tol: 1e-3,
         objective_tol: 0.0,
         window: (1, 0.0),
+        step_length: StepLength::Whole,
         max_epochs: 2000,
         seed: 3,
     }

@@ -1,7 +1,7 @@
 //! The moving part of a descent, and the scale of its problem: what stays when the rows in memory change.
 
 use super::iterate::Iterate;
-use super::options::{Average, SubgradientOptions};
+use super::options::{Average, StepLength, SubgradientOptions};
 use super::window::Window;
 
 use crate::fit::checks::check_length;
@@ -129,9 +129,15 @@ impl Trajectory {
 
     /// Projection, intercept, average and window.
     #[inline(always)]
-    pub fn finish(&mut self, step: SubgradientStep, scale: &Scale, projects: bool, is_free: bool) {
+    pub fn finish(
+        &mut self,
+        step: SubgradientStep,
+        scale: &Scale,
+        options: &SubgradientOptions<'_>,
+        is_free: bool,
+    ) {
         let mut projection = 1.0;
-        if projects && self.iterate.squared_norm > scale.radius * scale.radius {
+        if options.projects && self.iterate.squared_norm > scale.radius * scale.radius {
             projection = scale.radius / self.iterate.squared_norm.sqrt();
             self.iterate.shrink(projection);
         }
@@ -143,7 +149,9 @@ impl Trajectory {
         self.iterate.count();
         self.b_sum += self.b;
         self.counted += 1;
-        if self.window.limit > 0.0 {
+        if self.window.limit > 0.0 && options.step_length == StepLength::Loss {
+            self.window.push(step.added.sqrt());
+        } else if self.window.limit > 0.0 {
             let rest = projection * step.factor - 1.0;
             let squared = rest * rest * step.before
                 + projection * (2.0 * rest * step.product + projection * step.added)
