@@ -356,6 +356,7 @@ def fit_shards(
     options: dict[str, Any],
     progress: Any = None,
     scale: float = 1.0,
+    checkpoint: Any = None,
 ) -> dict[str, Any]: ...
 def search_shards(
     exchange: Any,

@@ -103,11 +103,13 @@ class _Distributed(LinearClassifier):
         with Shards(client, [part for part, _ in found], setup) as shards:
             del data
             shards.traffic.seconds_loading = time.perf_counter() - start
-            result = self._fitted(shards, len(found), setup)
+            result = self._fitted(shards, len(found), setup, checkpoint=given.checkpoint)
         self._take_all(X, classes, result, _ended(shards, start, self.verbose))
         return self
 
-    def _fitted(self, shards: Shards, n_shards: int, setup: Setup, scale: float = 1.0) -> dict[str, Any]:
+    def _fitted(
+        self, shards: Shards, n_shards: int, setup: Setup, scale: float = 1.0, checkpoint: Any = None
+    ) -> dict[str, Any]:
         """The native result of a fit at ``scale`` times the costs of the shards."""
         return _native.fit_shards(
             shards,
@@ -118,6 +120,7 @@ class _Distributed(LinearClassifier):
             setup.options,
             reporter(self.verbose, "fit"),
             scale,
+            checkpoint,
         )
 
     def _take_all(self, X: Any, classes: np.ndarray, result: dict[str, Any], traffic: Traffic) -> None:
@@ -429,7 +432,6 @@ def _options(given: Any, loss: str, asked: Mapping[str, Any]) -> dict[str, Any]:
         "solver": options["solver"] not in ("auto", "newton"),
         "sparse_coef": getattr(given, "sparse_coef", False),
         "presolve": options["presolve"] == "on",
-        "checkpoint": getattr(given, "checkpoint", None) is not None,
         "C": not math.isfinite(getattr(given, "C", 1.0)),
     }
     for name, is_refused in refused.items():

@@ -1,6 +1,7 @@
 //! Binding of [`crate::shards`]: a shard of rows that answers requests; fits and searches whose rows are at
 //! shards.
 
+use std::path::PathBuf;
 use std::sync::Mutex;
 
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
@@ -17,6 +18,7 @@ use super::turns::Turns;
 use crate::labels::Labels;
 use crate::matrix::{CsrValues, Value};
 use crate::memory;
+use crate::shards::checkpoint::Recorded;
 use crate::shards::remote::Exchange;
 use crate::shards::served::{OwnedRows, Served, ShardData};
 use crate::shards::shard::ShardFacts;
@@ -61,8 +63,8 @@ impl RowShard {
         Ok(Self { served: Turns::new(Some(served)) })
     }
 
-    /// What is added over all shards before a fit, and then the largest squared norms: of rows with a cost, and
-    /// of all.
+    /// What is added over all shards before a fit, and then the largest squared norms: of rows with a cost,
+    /// and of all.
     fn facts(&self, py: Python<'_>) -> PyResult<[f64; FACTS]> {
         let turn = self.served.take(py)?;
         let ShardFacts { n_rows, n_entries, cost, curvature, max_squared_norm, longest, pairs } =
@@ -182,9 +184,10 @@ fn facts_of(facts: [f64; FACTS]) -> ShardFacts {
 /// Fits on rows at shards. `facts` are those of all shards: sums, and the largest norms last. `exchange.ask`
 /// takes a request to all of them and returns the reduced sums and maxima, or None where shards have begun
 /// anew: `exchange.resume` then takes the request that brings those to where the others are. All costs are
-/// multiplied by `scale`.
+/// multiplied by `scale`. With `checkpoint` the answers are kept in that file, and those in it not asked for.
 #[pyfunction]
-#[pyo3(signature = (exchange, facts, n_shards, n_columns, n_classes, options, progress=None, scale=1.0))]
+#[pyo3(signature = (exchange, facts, n_shards, n_columns, n_classes, options, progress=None, scale=1.0,
+                    checkpoint=None))]
 #[allow(clippy::too_many_arguments)] // the arguments of one Python call
 pub fn fit_shards<'py>(
     py: Python<'py>,
@@ -196,6 +199,7 @@ pub fn fit_shards<'py>(
     options: FitOptions,
     progress: Option<Bound<'py, PyAny>>,
     scale: f64,
+    checkpoint: Option<PathBuf>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let spec = options.spec()?;
     let facts = facts_of(facts).scaled(scale);
@@ -203,17 +207,21 @@ pub fn fit_shards<'py>(
     let task = ShardTask { facts, scale, n_shards, n_columns, n_classes, loss, intercept, params };
     let failed = Mutex::new(None);
     let result = run(py, 1, progress.as_ref(), |monitor| {
-        shards::fit(&task, &mut Callback { exchange: &exchange, failed: &failed }, monitor)
+        let mut exchange = Callback { exchange: &exchange, failed: &failed };
+        match checkpoint {
+            Some(path) => shards::fit(&task, &mut Recorded::open(&path, &task, &mut exchange)?, monitor),
+            None => shards::fit(&task, &mut exchange, monitor),
+        }
     });
     as_dict(py, unwrap_callback(result, &failed)?, false)
 }
 
 /// Searches for `C` on rows at shards, which have the folds: [`super::search::search`] with the exchange and
-/// the facts of [`fit_shards`]. Classes, weights and folds are those of all rows, shard after shard; `borders`
-/// are the first row of each shard, and the number of rows.
+/// the facts of [`fit_shards`]. Classes, weights and folds are those of all rows, shard after shard;
+/// `borders` are the first row of each shard, and the number of rows.
 #[pyfunction]
-#[pyo3(signature = (exchange, facts, borders, n_columns, class_ids, n_classes, weight, folds, options, plan, visit,
-                    progress=None))]
+#[pyo3(signature = (exchange, facts, borders, n_columns, class_ids, n_classes, weight, folds, options, plan,
+                    visit, progress=None))]
 #[allow(clippy::too_many_arguments)] // the arguments of one Python call
 pub fn search_shards<'py>(
     py: Python<'py>,

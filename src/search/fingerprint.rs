@@ -65,6 +65,13 @@ impl Fingerprint {
         Self(entries.map(|(name, value)| ((*name).to_owned(), value.clone())).collect())
     }
 
+    /// The entries, and the version.
+    pub fn of_entries(data: &[(&str, String)]) -> Self {
+        let version = ("version", env!("CARGO_PKG_VERSION").to_owned());
+        let entries = std::iter::once(&version).chain(data);
+        Self(entries.map(|(name, value)| ((*name).to_owned(), value.clone())).collect())
+    }
+
     /// One `name = value` per line.
     pub fn to_text(&self) -> String {
         self.0.iter().map(|(name, value)| format!("{name} = {value}\n")).collect()

@@ -86,8 +86,8 @@ impl SearchSettings {
         self.multi_class == MultiClass::Multinomial && self.loss == LossKind::Logistic && n_classes > 2
     }
 
-    /// The `C` at which a search begins, [`lower_bound`], for rows of so much weight and such a largest squared
-    /// norm.
+    /// The `C` at which a search begins, [`lower_bound`], for rows of so much weight and such a largest
+    /// squared norm.
     pub fn lower_bound(&self, weight: f64, max_squared_norm: f64, n_classes: u32) -> f64 {
         let constant = if let Intercept::Penalised(s) = self.intercept { s * s } else { 0.0 };
         // See the description of [`multinomial`] for the 2.

@@ -61,15 +61,12 @@ impl ShardSearch<'_> {
 
     /// What a journal depends on; the cut into shards too, since the bits do.
     fn fingerprint(&self, link: &Link<'_>, settings: &SearchSettings) -> Result<Fingerprint> {
-        let mut request = Request::new(1);
-        request.op(Op::Hash);
-        let hashes = link.gather(&request)?;
-        let rows = hashes.iter().flatten().flat_map(|half| half.to_le_bytes());
+        let [rows, _] = hashes(|request| link.gather(request))?;
         let Self { task, labels, weight, folds, borders, .. } = self;
         let data = [
             ("shape of X", format!("{} x {}", weight.len(), task.n_columns)),
             ("hash of the cut into shards", hex(hash_bytes(borders.iter().flat_map(|b| b.to_le_bytes())))),
-            ("hash of X", hex(hash_bytes(rows))),
+            ("hash of X", rows),
             ("number of classes", labels.n_classes.to_string()),
             ("hash of y", hex(hash_bytes(labels.ids.iter().flat_map(|id| id.to_le_bytes())))),
             ("hash of sample_weight", hex(hash_bytes(weight.iter().flat_map(|v| v.to_le_bytes())))),
@@ -89,6 +86,21 @@ impl ShardSearch<'_> {
         };
         parts.iter().map(of_part).collect()
     }
+}
+
+/// A hash of the rows of all shards, and one of their classes and costs.
+///
+/// # Errors
+/// Those of `gather`.
+pub fn hashes(gather: impl FnOnce(&Request) -> Result<Vec<Vec<f64>>>) -> Result<[String; 2]> {
+    let mut request = Request::new(1);
+    request.op(Op::Hash);
+    let found = gather(&request)?;
+    let part = |halves: Range<usize>| {
+        let numbers = found.iter().flat_map(|shard| shard.get(halves.clone()).unwrap_or_default());
+        hex(hash_bytes(numbers.flat_map(|half| half.to_le_bytes())))
+    };
+    Ok([part(0..2), part(2..4)])
 }
 
 /// Runs a search as [`crate::search::search`] does, each class against the rest.

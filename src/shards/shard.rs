@@ -117,6 +117,13 @@ impl<'a> ShardRows<'a> {
         }
     }
 
+    /// That of all rows, and that of what is known of those of a cost.
+    fn hashes(&self) -> [u64; 2] {
+        let numbers = self.ids.iter().chain(self.classes).flat_map(|number| number.to_le_bytes());
+        let costs = self.cost.iter().flat_map(|cost| cost.to_le_bytes());
+        [fingerprint::hash_rows(self.rows), fingerprint::hash_bytes(numbers.chain(costs))]
+    }
+
     /// Labels of the problem of a class.
     fn signs(&self, class: u32) -> Vec<f64> {
         self.classes.iter().map(|&k| if k == class { 1.0 } else { -1.0 }).collect_large()
@@ -194,8 +201,9 @@ impl<'a> Shard<'a> {
                 continue;
             }
             if op == Op::Hash {
-                let hash = fingerprint::hash_rows(self.rows.rows);
-                answer.sums.extend([f64::from((hash >> 32) as u32), f64::from(hash as u32)]);
+                for hash in self.rows.hashes() {
+                    answer.sums.extend([f64::from((hash >> 32) as u32), f64::from(hash as u32)]);
+                }
                 continue;
             }
             match &mut self.running {

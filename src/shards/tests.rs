@@ -1,5 +1,6 @@
 //! Fits over shards in this process, against fits in memory.
 
+use super::checkpoint::Recorded;
 use super::remote::Exchange;
 use super::search::{ShardSearch, search};
 use super::shard::{Shard, ShardFacts, ShardFolds, ShardRows};
@@ -14,7 +15,7 @@ use crate::matrix::{Matrix, Rows};
 use crate::search::{
     self as plain, Fold, SearchData, SearchPlan, SearchSettings, SearchStep, StopRule, Values,
 };
-use crate::{Result, labels};
+use crate::{Error, Result, labels};
 
 const LOSSES: [LossKind; 4] =
     [LossKind::SquaredHinge, LossKind::Logistic, LossKind::ModifiedHuber, LossKind::Hinge];
@@ -232,6 +233,73 @@ fn one_class_and_no_row_in_a_shard_are_nothing_special() {
         let best = alone(&sorted, loss, 1e-9).certificate;
         let found = outcome.facts[0].certificate;
         assert!(found.relative_gap() <= 1e-6 && found.primal >= best.dual && found.dual <= best.primal);
+    }
+}
+
+/// An exchange that ends after so many rounds, the hashes not counted.
+struct Dies<'a, 'b>(&'a mut Here<'b>, usize);
+
+impl Exchange for Dies<'_, '_> {
+    fn ask(&mut self, request: &[f64], restore: &dyn Fn() -> Vec<f64>) -> Result<ShardAnswer> {
+        if self.1 == 0 {
+            return Err(Error::Cancelled);
+        }
+        self.1 -= 1;
+        self.0.ask(request, restore)
+    }
+
+    fn gather(&mut self, request: &[f64], restore: &dyn Fn() -> Vec<f64>) -> Result<Vec<Vec<f64>>> {
+        self.0.gather(request, restore)
+    }
+}
+
+#[test]
+fn fits_go_on_from_their_checkpoints_to_the_same_bits() {
+    let (n, d) = (150, 6);
+    let waves = Waves::new(n, d, 4.0, 3);
+    let matrix = waves.rows();
+    let folder = tempfile::tempdir().unwrap();
+    let cases = [(LossKind::Logistic, 1, 2), (LossKind::Hinge, 1, 2), (LossKind::SquaredHinge, 2, 4)];
+    for (case, (loss, intercept, n_classes)) in cases.into_iter().enumerate() {
+        let problem = waves.problem(&matrix, intercept);
+        let classes = if n_classes == 2 {
+            classes_of(&problem)
+        } else {
+            (0..n as u32).map(|i| (i * i / 7 + i) % n_classes).collect()
+        };
+        let cut = Cut::new(classes, &[50, 90]);
+        let rows = cut.rows(&matrix, &problem, loss);
+        let (quiet, rounds) = fit_over(&rows, d, n_classes, 1e-9, usize::MAX);
+        let (intercept, params) = (problem.intercept, Params { tol: 1e-9, ..Params::default() });
+        let facts = Here::new(rows.clone(), usize::MAX).facts();
+        let task =
+            ShardTask { facts, scale: 1.0, n_shards: 3, n_columns: d, n_classes, loss, intercept, params };
+        for ends in [1, rounds / 2, rounds] {
+            let path = folder.path().join(format!("{case} {ends}"));
+            let attempt = |rounds: usize, loses_every: usize| {
+                // Shards that are made anew each time, as after the death of a client.
+                let mut here = Here::new(rows.clone(), loses_every);
+                let mut dies = Dies(&mut here, rounds);
+                Recorded::open(&path, &task, &mut dies).and_then(|mut all| fit(&task, &mut all, &Silent))
+            };
+            assert_eq!(attempt(ends, usize::MAX).is_ok(), ends == rounds);
+            // The restoring round is one more, and a lost shard in it is nothing special.
+            let resumed = attempt(rounds - ends + usize::from(ends < rounds), 11).unwrap();
+            assert_eq!((weights(&resumed), &resumed.intercepts), (weights(&quiet), &quiet.intercepts));
+            assert_eq!(resumed.facts[0].certificate, quiet.facts[0].certificate, "{loss:?} {ends}");
+            // Damage costs rounds, never bits.
+            let mut bytes = std::fs::read(&path).unwrap();
+            let middle = bytes.len() / 2;
+            bytes[middle] ^= 1;
+            std::fs::write(&path, &bytes).unwrap();
+            let mended = attempt(rounds, usize::MAX);
+            assert!(mended.is_err() || weights(&mended.unwrap()) == weights(&quiet));
+        }
+        let other = ShardTask { n_classes: n_classes + 1, ..task };
+        let path = folder.path().join(format!("{case} 1"));
+        let mut here = Here::new(rows.clone(), usize::MAX);
+        let opened = Recorded::open(&path, &other, &mut here);
+        assert!(matches!(opened, Err(Error::Journal { .. })));
     }
 }
 

@@ -49,7 +49,7 @@ pub enum Op {
     BeginFolds,
     /// Asks for the decision values of the rows held out of each lane, shard by shard.
     HeldOut,
-    /// Asks for a hash of the rows, shard by shard.
+    /// Asks for a hash of the rows, and one of their classes and costs, shard by shard.
     Hash,
 }
 
