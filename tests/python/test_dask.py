@@ -417,8 +417,8 @@ def test_checkpoints_go_on_to_the_same_bits(client, parts, monkeypatch, tmp_path
     from hinge._dask_exchange import Shards
 
     data = [dask.delayed(part) for part in parts]
-    quiet = hinge.dask.LinearSVC(tol=1e-7, **parameters).fit(data)
-    model = hinge.dask.LinearSVC(tol=1e-7, checkpoint=tmp_path / "fit", **parameters)
+    quiet = hinge.dask.LinearSVC(**parameters).fit(data)
+    model = hinge.dask.LinearSVC(checkpoint=tmp_path / "fit", **parameters)
     ask = Shards.ask
 
     def ending(shards, request):
