@@ -117,7 +117,7 @@ class _Distributed(LinearClassifier):
             n_shards,
             setup.n_features,
             len(setup.classes),
-            setup.options,
+            dict(setup.options),
             reporter(self.verbose, "fit"),
             scale,
             checkpoint,
@@ -306,7 +306,7 @@ class LogisticRegressionCV(_Searched, PlainLogisticRegressionCV):
         As in :class:`hinge.LogisticRegression`; the certificate is computed over all rows.
     """
 
-    _plain = PlainLogisticRegressionCV
+    _plain = PlainLogisticRegressionCV  # type: ignore[assignment]  # the method is for searches on one machine
 
     def predict_proba(self, X: Any) -> Any:
         """As in the plain estimator; lazy and cut like X where X is a dask array or data frame."""
