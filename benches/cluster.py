@@ -1,10 +1,15 @@
 """Fits on a Dask cluster of processes on this machine beside the plain estimator, and what larger clusters would take.
 
     python benches/cluster.py measure --sets a9a covtype --out cluster.csv
+    python benches/cluster.py search --sets a9a covtype --out search.csv
     python benches/cluster.py predict cluster.csv
 
 ``measure --stores`` gives the workers block stores, from which each reads its own rows, instead of delayed parts; the
 set ``contents`` is every so-manieth row of that of ``benches/compare/contents.py``, ``--rows`` in all, its binary task.
+
+``search`` writes a line for each search for C, five folds: by the plain search with as many threads as the largest
+cluster has workers (workers = 0; once as it is, once by Newton, as the cluster does), and on the cluster; without a fit
+at the chosen C.
 
 ``measure`` writes a line for each set, loss and number of workers (0 is the plain estimator, with as many threads as
 the largest cluster has workers): objective, gap, seconds, rounds, bytes. ``predict`` fits the time model
@@ -20,6 +25,7 @@ from __future__ import annotations
 
 import argparse
 import csv
+import os
 import sys
 import tempfile
 import time
@@ -34,6 +40,10 @@ sys.path.insert(0, str(Path(__file__).parent / "compare"))
 FIELDS = [
     "set", "loss", "C", "tol", "workers", "n_rows", "n_columns", "nonzeros", "primal", "gap", "steps", "passes",
     "seconds", "loading", "working", "waiting", "rounds", "bytes",
+]  # fmt: skip
+SEARCH_FIELDS = [
+    "set", "loss", "solver", "workers", "C", "score", "values", "passes", "steps", "products", "seconds", "loading",
+    "working", "waiting", "rounds", "bytes", "load",
 ]  # fmt: skip
 LOSSES = ("squared_hinge", "logistic", "hinge")
 CONTENTS_ROWS = 7_316_650
@@ -153,6 +163,68 @@ def measure(arguments: argparse.Namespace) -> None:
                         print(name, loss, workers, traffic.line(), flush=True)
 
 
+def search_line(found: Any, settings: dict[str, Any], seconds: float) -> dict[str, Any]:
+    """What is written of a search."""
+    return settings | {
+        "C": found.C,
+        "score": f"{found.best_score:.5f}",
+        "values": len(found.Cs),
+        "passes": f"{found.passes.sum():.1f}",
+        "steps": int(found.n_iter.sum()),
+        "products": int(found.n_inner.sum()),
+        "seconds": f"{seconds:.2f}",
+        "load": f"{os.getloadavg()[0]:.1f}",
+    }
+
+
+def measure_searches(arguments: argparse.Namespace) -> None:
+    """Searches on all sets; rows of the parts one after the other are those of the plain search."""
+    import dask
+    import hinge
+    import hinge.dask
+    import scipy.sparse as sp
+    from distributed import Client, LocalCluster
+
+    losses = [loss for loss in arguments.losses if loss != "hinge"]
+    with open(arguments.out, "w", newline="") as file, tempfile.TemporaryDirectory() as folder:
+        table = csv.DictWriter(file, SEARCH_FIELDS)
+        table.writeheader()
+        for name in arguments.sets:
+            task = task_of(name, arguments.rows)
+            paths = write_parts(task.X, task.y, Path(folder), are_stores=False)
+            X = sp.vstack([task.X[k::PARTS] for k in range(PARTS)], format="csr")
+            y = np.concatenate([task.y[k::PARTS] for k in range(PARTS)])
+            for loss in losses:
+                for solver in ("auto", "newton"):
+                    start = time.perf_counter()
+                    n_jobs = max(arguments.workers)
+                    found = hinge.select_C(X, y, loss=loss, solver=solver, n_jobs=n_jobs, random_state=0)
+                    settings = {"set": name, "loss": loss, "solver": solver, "workers": 0}
+                    table.writerow(search_line(found, settings, time.perf_counter() - start))
+                    file.flush()
+            for workers in arguments.workers:
+                cluster = LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=":0")
+                with cluster, Client(cluster, direct_to_workers=True) as client:
+                    client.run(__import__, "hinge.dask")
+                    for loss in losses:
+                        parts = [dask.delayed(read)(path) for path in paths]
+                        found = hinge.dask.select_C(parts, client=client, loss=loss, random_state=0)
+                        traffic = found.traffic
+                        settings = {"set": name, "loss": loss, "solver": "newton", "workers": workers}
+                        table.writerow(
+                            search_line(found, settings, traffic.seconds)
+                            | {
+                                "loading": f"{traffic.seconds_loading:.2f}",
+                                "working": f"{traffic.seconds_working:.2f}",
+                                "waiting": f"{traffic.seconds_waiting:.2f}",
+                                "rounds": traffic.rounds,
+                                "bytes": traffic.bytes_sent + traffic.bytes_received,
+                            }
+                        )
+                        file.flush()
+                        print(name, loss, workers, found.C, traffic.line(), flush=True)
+
+
 def model_of(lines: list[dict[str, Any]]) -> tuple[np.ndarray, np.ndarray]:
     """Latency, seconds a byte and seconds a nonzero of a pass, none below 0; and the errors of the lines.
 
@@ -204,16 +276,18 @@ def main() -> None:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(required=True)
-    command = commands.add_parser("measure")
-    command.add_argument("--sets", nargs="+", default=["covtype", "flights", "imdb", "phishing_urls"])
-    command.add_argument("--losses", nargs="+", choices=LOSSES, default=LOSSES)
-    command.add_argument("--workers", nargs="+", type=int, default=[1, 2])
+    for name, run in (("measure", measure), ("search", measure_searches)):
+        command = commands.add_parser(name)
+        command.add_argument("--sets", nargs="+", default=["covtype", "flights", "imdb", "phishing_urls"])
+        command.add_argument("--losses", nargs="+", choices=LOSSES, default=LOSSES)
+        command.add_argument("--workers", nargs="+", type=int, default=[1, 2])
+        command.add_argument("--rows", type=int, default=200_000)
+        command.add_argument("--out", required=True)
+        command.set_defaults(run=run)
+    command = commands.choices["measure"]
     command.add_argument("--C", type=float, default=1.0)
     command.add_argument("--tol", type=float, default=1e-4)
     command.add_argument("--stores", action="store_true")
-    command.add_argument("--rows", type=int, default=200_000)
-    command.add_argument("--out", required=True)
-    command.set_defaults(run=measure)
     command = commands.add_parser("predict")
     command.add_argument("lines")
     command.set_defaults(run=predict)

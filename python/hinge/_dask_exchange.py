@@ -35,9 +35,13 @@ _OF_DATA = (ValueError, TypeError, MemoryError, NotImplementedError)
 """Errors that another worker would meet, too."""
 
 
+Folds = list[tuple[np.ndarray, np.ndarray]]
+"""Rows of a part that each fold trains on, and that it holds out."""
+
+
 @dataclass
 class Traffic:
-    """What a fit has sent and received.
+    """What a fit or a search has sent and received.
 
     Attributes
     ----------
@@ -90,16 +94,19 @@ class _Seat:
     actor: Any = None
     address: str = ""
     facts: Sequence[float] = field(default_factory=list)
+    folds: Folds | None = None
 
 
 class LostShardError(RuntimeError):
     """The data of a shard were in the memory of a worker that is gone, and nowhere else."""
 
 
-def described(client: Client, parts: Sequence[Part], data: Sequence[Any]) -> list[tuple[Part, PartFacts]]:
+def described(
+    client: Client, parts: Sequence[Part], data: Sequence[Any], *, has_labels: bool = False
+) -> list[tuple[Part, PartFacts]]:
     """What is in each part, without those that have no rows. Checks them on the workers."""
     futures = [
-        client.submit(describe, part.number, future, part.is_fixed, pure=False)
+        client.submit(describe, part.number, future, part.is_fixed, has_labels, pure=False)
         for part, future in zip(parts, data, strict=True)
     ]
     return [pair for pair in zip(parts, client.gather(futures), strict=True) if pair[1].n_rows]
@@ -115,11 +122,14 @@ def _lost(seat: _Seat) -> LostShardError:
 class Shards:
     """The shards of a fit; a context that gives their memory back."""
 
-    def __init__(self, client: Client, parts: Sequence[Part], setup: Setup):
+    def __init__(self, client: Client, parts: Sequence[Part], setup: Setup, folds: Sequence[Folds] | None = None):
         self._client = client
         self._setup = replace(setup, fit=uuid.uuid4().hex)
         self._seats = [_Seat(part, number) for number, part in enumerate(parts)]
+        for seat, own in zip(self._seats, folds or (), strict=folds is not None):
+            seat.folds = own
         self._request: np.ndarray = np.empty(0)
+        self._is_added = True
         self._nodes: dict[Node, Answer] = {}
         self._new: list[int] = []
         self._attempts = 0
@@ -166,9 +176,9 @@ class Shards:
         gc.collect()
 
     def facts(self) -> list[float]:
-        """What the shards say of their rows: sums, and the largest of the last number."""
+        """What the shards say of their rows: sums, and the largest of the last two numbers."""
         table = np.array([seat.facts for seat in self._seats])
-        return [*table[:, :-1].sum(axis=0).tolist(), float(table[:, -1].max())]
+        return [*table[:, :-2].sum(axis=0).tolist(), *table[:, -2:].max(axis=0).tolist()]
 
     # Places.
 
@@ -208,6 +218,9 @@ class Shards:
                     break
             seat.actor = seat.future.result(timeout=_TICK)
             seat.address, seat.facts, _ = seat.actor.place().result()
+            if seat.folds is not None:
+                seat.actor.split(seat.folds).result()
+                self.traffic.bytes_sent += sum(rows.nbytes for fold in seat.folds for rows in fold)
         except _OF_DATA:
             raise
         except Exception:  # whatever the transport raises where a worker ends
@@ -240,16 +253,23 @@ class Shards:
         """The answers of all shards to a request, added; None where shards have begun anew and wait for
         :meth:`resume`.
         """
+        return self._begin(request, is_added=True)
+
+    def gather(self, request: np.ndarray) -> list[np.ndarray] | None:
+        """The same for answers that are not added: the first part of each shard's, in their order."""
+        return self._begin(request, is_added=False)
+
+    def _begin(self, request: np.ndarray, *, is_added: bool) -> Any:
         self.traffic.rounds += 1
-        self._request, self._nodes, self._attempts = request, {}, 0
+        self._request, self._nodes, self._attempts, self._is_added = request, {}, 0, is_added
         return self._round(self._seats, [request])
 
-    def resume(self, restore: np.ndarray) -> Answer | None:
-        """:meth:`ask` after the shards that have begun anew have been told what the others know."""
+    def resume(self, restore: np.ndarray) -> Any:
+        """What was asked for, after the shards that have begun anew have been told what the others know."""
         new = [self._seats[number] for number in self._new]
-        return self._round(new, [restore, self._request])
+        return self._round(new, [restore, self._request] if len(restore) else [self._request])
 
-    def _round(self, seats: Sequence[_Seat], requests: Sequence[np.ndarray]) -> Answer | None:
+    def _round(self, seats: Sequence[_Seat], requests: Sequence[np.ndarray]) -> Any:
         start = time.perf_counter()
         by_address: dict[str, list[_Seat]] = {}
         for seat in seats:
@@ -276,14 +296,16 @@ class Shards:
         if lost:
             self._replace(lost)
             return None
+        if not self._is_added:
+            return [_plain(self._nodes[0, seat.number][0]) for seat in self._seats]
         ((sums, maxima),) = reduced(self._nodes, len(self._seats)).values()
-        return np.require(sums, requirements=("C", "A")), np.require(maxima, requirements=("C", "A"))
+        return _plain(sums), _plain(maxima)
 
     def _start(self, held: Sequence[_Seat], request: np.ndarray) -> Any:
         self.traffic.bytes_sent += request.nbytes
         numbers = [seat.number for seat in held]
         try:
-            return held[0].actor.ask(numbers, len(self._seats), request)
+            return held[0].actor.ask(numbers, len(self._seats), request, is_added=self._is_added)
         except RuntimeError as error:  # an actor that is known to be lost
             return _Failed(error)
 
@@ -310,6 +332,11 @@ class Shards:
             seat.future = seat.actor = None
         self._place(lost)
         self.traffic.n_reloaded += len(lost)
+
+
+def _plain(numbers: np.ndarray) -> np.ndarray:
+    """An array as the native module reads it."""
+    return np.require(numbers, requirements=("C", "A"))
 
 
 class _Failed:

@@ -13,7 +13,7 @@ import time
 from collections import deque
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from threading import Thread
 from typing import Any
 from weakref import WeakValueDictionary
@@ -90,16 +90,23 @@ class PartFacts:
     classes: np.ndarray
     totals: np.ndarray
     """Sums of the sample weights of each class's rows."""
+    y: np.ndarray | None = None
+    """Labels, for a search."""
+    weight: np.ndarray | None = None
+    """Sample weights, for a search, where the part has any."""
 
 
-def describe(number: int, part: tuple[Any, ...], is_fixed: bool) -> PartFacts:
-    """Check a part and say what is in it."""
+def describe(number: int, part: tuple[Any, ...], is_fixed: bool, has_labels: bool = False) -> PartFacts:
+    """Check a part and say what is in it, ``has_labels`` with the labels and weights of all rows."""
     if part[0].shape[0] == 0:
         return PartFacts(number, 0, part[0].shape[1], is_fixed, np.empty(0), np.empty(0))
     X, y, weight = _checked(number, part)
     classes, ids = np.unique(y, return_inverse=True)
     totals = np.bincount(ids, weights=weight, minlength=len(classes))
-    return PartFacts(number, X.shape[0], X.shape[1], is_fixed, classes, totals)
+    facts = PartFacts(number, X.shape[0], X.shape[1], is_fixed, classes, totals)
+    if not has_labels:
+        return facts
+    return replace(facts, y=y, weight=weight if len(part) == 3 and part[2] is not None else None)
 
 
 def _checked(number: int, part: tuple[Any, ...]) -> tuple[Any, Any, Any]:
@@ -176,12 +183,20 @@ class ShardActor:
 
         return get_worker().address, self._facts, os.getpid()
 
+    def split(self, folds: list[tuple[np.ndarray, np.ndarray]]) -> None:
+        """Take the folds of a search, as rows of the part to train on and to hold out."""
+        self._shard.split([(_rows.in_place(train), _rows.in_place(test)) for train, test in folds])
+
     def answer(self, request: np.ndarray) -> Answer:
         """What this shard answers."""
         return self._shard.answer(request)
 
-    def ask(self, numbers: list[int], n_shards: int, request: np.ndarray) -> tuple[dict[Node, Answer], float]:
-        """What the shards of these numbers in this process answer, added as far as possible, and the seconds taken."""
+    def ask(
+        self, numbers: list[int], n_shards: int, request: np.ndarray, *, is_added: bool = True
+    ) -> tuple[dict[Node, Answer], float]:
+        """What the shards of these numbers in this process answer, and the seconds taken; added as far as possible,
+        unless each answer is wanted.
+        """
         from distributed import get_worker
 
         start, fit = time.perf_counter(), self._key[0]
@@ -193,7 +208,7 @@ class ShardActor:
             with ThreadPoolExecutor(min(len(shards), get_worker().state.nthreads)) as pool:
                 answers = list(pool.map(lambda shard: shard.answer(request), shards))
         nodes = {(0, number): answer for number, answer in zip(numbers, answers, strict=True)}
-        return reduced(nodes, n_shards), time.perf_counter() - start
+        return reduced(nodes, n_shards) if is_added else nodes, time.perf_counter() - start
 
     def close(self) -> None:
         """Give the memory back once a request under way is answered."""

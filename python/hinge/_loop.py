@@ -104,7 +104,7 @@ class Search:
         )
 
     def _run(self, steps: Steps, wants_stop: Callable[[Step], bool]) -> str:
-        problem, ended = self.problem, list[str]()
+        ended = list[str]()
         with search_progress(self.verbose) as progress:
 
             def visit(native: dict[str, Any]) -> float | None:
@@ -114,20 +114,25 @@ class Search:
                     ended.append("score")
                 return None if wants_stop(step) or ended else step.merit
 
-            def search(matrix: _validate.NativeMatrix) -> str:
-                data = (matrix, problem.ids, len(problem.classes), problem.weight, self.folds.splits)
-                return _native.search(*data, self.options, self.plan.native, visit, progress.native)
-
-            if problem.store is None:
-                reason = _validate.call_native(search, problem.X)
-            else:
-                rows = problem.store
-                data = (rows.store._reader, rows.factor, self.folds.splits, self.options, rows.blocks)
-                reason = _native.search_store(*data, self.plan.native, visit, progress.native)
+            reason = self._search(visit, progress.native)
             reason = ended[0] if ended else reason
             if reason in ENDS:
                 progress.finish()
         return reason
+
+    def _search(self, visit: Callable[[dict[str, Any]], float | None], report: Any) -> str:
+        """The native search; returns why it ended."""
+        problem = self.problem
+        if problem.store is not None:
+            rows = problem.store
+            stored = (rows.store._reader, rows.factor, self.folds.splits, self.options, rows.blocks)
+            return _native.search_store(*stored, self.plan.native, visit, report)
+
+        def search(matrix: _validate.NativeMatrix) -> str:
+            data = (matrix, problem.ids, len(problem.classes), problem.weight, self.folds.splits)
+            return _native.search(*data, self.options, self.plan.native, visit, report)
+
+        return _validate.call_native(search, problem.X)
 
     def _has_fallen(self, step: Step, steps: Steps) -> bool:
         """Whether the score is so far below the best that the search ends."""

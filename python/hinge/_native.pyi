@@ -71,6 +71,7 @@ __all__ = [
     "save_model",
     "save_parts",
     "search",
+    "search_shards",
     "search_store",
     "sides_at",
     "surfaces_minimum",
@@ -343,6 +344,7 @@ class RowShard:
     def __new__(cls, matrix: Any, class_ids: np.ndarray, cost: np.ndarray, options: dict[str, Any]) -> RowShard: ...
     def facts(self) -> list[float]: ...
     def answer(self, request: np.ndarray) -> tuple[np.ndarray, np.ndarray]: ...
+    def split(self, folds: Sequence[tuple[np.ndarray, np.ndarray]]) -> None: ...
     def close(self) -> None: ...
 
 def fit_shards(
@@ -353,7 +355,23 @@ def fit_shards(
     n_classes: int,
     options: dict[str, Any],
     progress: Any = None,
+    scale: float = 1.0,
+    checkpoint: Any = None,
 ) -> dict[str, Any]: ...
+def search_shards(
+    exchange: Any,
+    facts: list[float],
+    borders: np.ndarray,
+    n_columns: int,
+    class_ids: np.ndarray,
+    n_classes: int,
+    weight: np.ndarray,
+    folds: Sequence[tuple[np.ndarray, np.ndarray]],
+    options: dict[str, Any],
+    plan: dict[str, Any],
+    visit: Callable[[dict[str, Any]], float | None],
+    progress: Callable[[str, float, int, int, float, float], None] | None = None,
+) -> str: ...
 
 @final
 class StreamLearner:

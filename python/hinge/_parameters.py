@@ -261,8 +261,8 @@ _SEARCHED_PENALTY = table(
 _C = Parameter("C", "float", 1.0, positive).means("Cost of training errors.")
 
 _CHECKPOINT = Parameter("checkpoint", "path-like", None, optional(_checks.path)).means("""
-    For a :class:`BlockStore`: file that keeps the state of the fit, and continues it to the same bits after a kill.
-    One fit at a time uses it; a file of another kind is refused and kept.
+    For a :class:`BlockStore`, and in :mod:`hinge.dask`: file that keeps the state of the fit, and continues it to the
+    same bits after a kill. One fit at a time uses it; a file of another kind is refused and kept.
     """)
 
 _SVM = table(

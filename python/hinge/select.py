@@ -150,12 +150,7 @@ def select_C(
     >>> sorted(search.all_scores)
     ['accuracy', 'roc_auc']
     """
-    given = checked(select_C, locals())
-    for name, only in _LOSS_OF_ALL_CLASSES.items():
-        if multi_class == name and loss != only:
-            raise ValueError(f"loss must be {only!r} with multi_class={name!r}, got {loss!r}")
-    given.l1_share = _penalty.ratio_of(given.penalty, given.l1_ratio)
-    options, plan = fit_options(given, loss), Plan.of(given)
+    given, options, plan = asked_of(locals())
     X, y, sample_weight, groups = collected(X, y, sample_weight, groups)
     if isinstance(X, BlockStore):
         problem = _store_problem(X, y, sample_weight, given)
@@ -165,6 +160,16 @@ def select_C(
     searches = _searches(given, problem, options, plan, groups)
     found, _ = _best(searches, lambda search: search.run(keeps_interrupted=True))
     return found
+
+
+def asked_of(parameters: dict[str, Any]) -> tuple[Any, dict[str, Any], Plan]:
+    """The checked parameters of :func:`select_C`, the native options and the plan."""
+    given = checked(select_C, parameters)
+    for name, only in _LOSS_OF_ALL_CLASSES.items():
+        if given.multi_class == name and given.loss != only:
+            raise ValueError(f"loss must be {only!r} with multi_class={name!r}, got {given.loss!r}")
+    given.l1_share = _penalty.ratio_of(given.penalty, given.l1_ratio)
+    return given, fit_options(given, given.loss), Plan.of(given)
 
 
 def _searches(given: Any, problem: Problem, options: dict[str, Any], plan: Plan, groups: Any) -> list[Search]:
@@ -194,8 +199,7 @@ def search_and_refit(estimator: E, X: Any, y: Any, sample_weight: Any, groups: A
     estimator._check_decisions()
     options, plan = fit_options(given, estimator._loss()), Plan.of(given)
     X, y, sample_weight, groups = collected(X, y, sample_weight, groups)
-    if getattr(given, "in_order", False) and groups is None and _checks.is_number(given.cv):
-        given.cv = StratifiedKFold(given.cv)
+    set_order(given, groups)
     if isinstance(X, BlockStore):
         problem = _store_problem(X, y, sample_weight, given)
     else:
@@ -203,12 +207,7 @@ def search_and_refit(estimator: E, X: Any, y: Any, sample_weight: Any, groups: A
         problem = _problem(*_validate.fit_data(X, y, estimator), sample_weight, given, options)
     if getattr(given, "keeps_paths", False):
         return estimator._keep_paths(X, given, problem, options, groups)
-    needs_decisions = estimator._needs_decisions()
-    if needs_decisions:
-        plan = replace(plan, keep_decisions=True)
-    searches = _searches(given, problem, options | {"tol": given.select_tol}, plan, groups)
-    if needs_decisions:
-        estimator._check_problem(problem, searches[0].folds.held_out(len(problem.y)) > 0)
+    searches = searches_of(estimator, given, problem, options, plan, groups)
     task = FitTask(estimator, X, y, sample_weight=sample_weight, has_parts=True)
 
     def run(search: Search) -> CSearch:
@@ -222,12 +221,37 @@ def search_and_refit(estimator: E, X: Any, y: Any, sample_weight: Any, groups: A
     else:
         estimator._fit_checked(found.C, problem.X, problem.classes, problem.ids, problem.weight, options)
         _validate.remember_features(estimator, X)
-    estimator._use_decisions(problem, found)
-    estimator.search_ = found if plan.keep_decisions == given.keep_decisions else replace(found, decisions=None)
-    estimator.C_ = found.C
+    keep_found(estimator, given, problem, found)
     task.part("refit")
     task.end()
     return estimator
+
+
+def set_order(given: Any, groups: Any) -> None:
+    """Folds in the order of the rows, where a solver of scikit-learn's name has them so."""
+    if getattr(given, "in_order", False) and groups is None and _checks.is_number(given.cv):
+        given.cv = StratifiedKFold(given.cv)
+
+
+def searches_of(
+    estimator: Any, given: Any, problem: Problem, options: dict[str, Any], plan: Plan, groups: Any
+) -> list[Search]:
+    """The searches of a CV estimator, which may use the decision values of held-out rows."""
+    needs_decisions = estimator._needs_decisions()
+    if needs_decisions:
+        plan = replace(plan, keep_decisions=True)
+    searches = _searches(given, problem, options | {"tol": given.select_tol}, plan, groups)
+    if needs_decisions:
+        estimator._check_problem(problem, searches[0].folds.held_out(len(problem.y)) > 0)
+    return searches
+
+
+def keep_found(estimator: Any, given: Any, problem: Problem, found: CSearch) -> None:
+    """Set what the search of a CV estimator leaves beside the fit."""
+    estimator._use_decisions(problem, found)
+    has_decisions = estimator._needs_decisions() and not given.keep_decisions
+    estimator.search_ = replace(found, decisions=None) if has_decisions else found
+    estimator.C_ = found.C
 
 
 def _refuse_labels(estimator: Any, y: Any) -> None:

@@ -12,7 +12,7 @@ use super::route::{NO_FOLD, StoreRoute, StoreSetup};
 use super::settings::{BlockSettings, SoftmaxCut};
 use super::trainer::check_row_count;
 use super::{budget, multinomial, scan, softmax_search};
-use crate::fit::{Intercept, Monitor, Params, check_length};
+use crate::fit::{Monitor, Params, check_length};
 use crate::labels::Labels;
 use crate::matrix::Rows;
 use crate::memory::CollectLarge;
@@ -21,7 +21,7 @@ use crate::search::fingerprint::Fingerprint;
 use crate::search::journal::Journal;
 use crate::search::plan::SearchSchedule;
 use crate::search::runner::Runner;
-use crate::search::{EndReason, Fold, Route, SearchStep, driver, lower_bound};
+use crate::search::{EndReason, Fold, Route, SearchStep, driver};
 use crate::source::mapped::mapped;
 use crate::store::format::checksum;
 use crate::store::reader::{FromFile, RowFacts, Store};
@@ -193,11 +193,8 @@ impl StoreSearch<'_> {
 
     fn bound(&self, monitor: &dyn Monitor) -> Result<f64> {
         let store = self.task.store;
-        let constant = if let Intercept::Penalised(s) = self.settings.intercept { s * s } else { 0.0 };
-        let weight = store.total(self.task.factor);
-        // See the description of `crate::search::multinomial` for the 2.
-        let weight = if self.is_multinomial() { 2.0 * weight } else { weight };
-        Ok(lower_bound(self.settings.loss, weight, self.max_squared_norm(monitor)? + constant))
+        let (weight, n_classes) = (store.total(self.task.factor), self.task.factor.len() as u32);
+        Ok(self.settings.lower_bound(weight, self.max_squared_norm(monitor)?, n_classes))
     }
 
     /// Largest squared norm of the rows as the solvers see them, so that a search starts where one in memory

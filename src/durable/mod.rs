@@ -6,7 +6,8 @@
 //!   a device or a folder, never another file unless the caller asks for it, never a file that is read for
 //!   the new one;
 //! * [`draft`]: a file that appears under its name only when it is whole;
-//! * [`held`]: a file that is locked by the one task that works on it: a journal, a checkpoint.
+//! * [`held`]: a file that is locked by the one task that works on it: a journal, a checkpoint;
+//! * [`frames`]: records one after the other, each with a checksum.
 //!
 //! **Locks.** Drafts and held files are locked. A lock belongs to the file, not to its name, and files are
 //! renamed: a draft may have another name by the time it is locked. So whether the name still leads to the
@@ -22,6 +23,7 @@ use same_file::Handle;
 
 pub mod draft;
 pub mod file_at;
+pub mod frames;
 pub mod held;
 pub mod target;
 

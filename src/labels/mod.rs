@@ -50,7 +50,7 @@ impl Labels<'_> {
 
     /// The class with label +1 in one binary problem.
     pub fn positive_class(&self, problem: usize) -> u32 {
-        if self.n_classes == 2 { 1 } else { problem as u32 }
+        positive_class(self.n_problems(), problem)
     }
 
     /// Labels in {-1, +1} of the chosen rows in one binary problem.
@@ -78,6 +78,11 @@ impl Labels<'_> {
             None => Ok(()),
         }
     }
+}
+
+/// The class with label +1 in one of so many binary problems.
+pub fn positive_class(n_problems: usize, problem: usize) -> u32 {
+    if n_problems == 1 { 1 } else { problem as u32 }
 }
 
 /// What to fit on the rows of a matrix, whatever the loss.

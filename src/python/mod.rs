@@ -74,7 +74,7 @@ mod _native {
     #[pymodule_export]
     use super::search::{search, search_store};
     #[pymodule_export]
-    use super::shards::{RowShard, fit_shards};
+    use super::shards::{RowShard, fit_shards, search_shards};
     #[pymodule_export]
     use super::store::{StoreReader, StoreWriter, TextReader, sample_columns};
     #[pymodule_export]

@@ -1,5 +1,7 @@
-//! Binding of [`crate::shards`]: a shard of rows that answers requests, and a fit whose rows are at shards.
+//! Binding of [`crate::shards`]: a shard of rows that answers requests; fits and searches whose rows are at
+//! shards.
 
+use std::path::PathBuf;
 use std::sync::Mutex;
 
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
@@ -11,18 +13,21 @@ use super::arrays::{PyMatrix, Slices, copied};
 use super::options::FitOptions;
 use super::outcome::as_dict;
 use super::run::{callback_error, run, unwrap_callback};
+use super::search::{FoldArrays, PlanOptions, SearchCall, as_folds};
 use super::turns::Turns;
+use crate::labels::Labels;
 use crate::matrix::{CsrValues, Value};
 use crate::memory;
+use crate::shards::checkpoint::Recorded;
 use crate::shards::remote::Exchange;
 use crate::shards::served::{OwnedRows, Served, ShardData};
 use crate::shards::shard::ShardFacts;
 use crate::shards::wire::ShardAnswer;
-use crate::shards::{self, ShardTask};
+use crate::shards::{self, ShardSearch, ShardTask};
 use crate::{Error, Result};
 
-/// Numbers of [`ShardFacts`]: those that are added, and the largest squared norm.
-const FACTS: usize = 7;
+/// Numbers of [`ShardFacts`]: those that are added, and the two largest squared norms.
+const FACTS: usize = 8;
 
 /// Rows that answer what a fit elsewhere asks of them.
 #[pyclass(frozen, module = "hinge._native")]
@@ -58,12 +63,20 @@ impl RowShard {
         Ok(Self { served: Turns::new(Some(served)) })
     }
 
-    /// What is added over all shards before a fit, and the largest squared norm of a row last.
+    /// What is added over all shards before a fit, and then the largest squared norms: of rows with a cost,
+    /// and of all.
     fn facts(&self, py: Python<'_>) -> PyResult<[f64; FACTS]> {
         let turn = self.served.take(py)?;
-        let ShardFacts { n_rows, n_entries, cost, curvature, max_squared_norm, pairs } =
+        let ShardFacts { n_rows, n_entries, cost, curvature, max_squared_norm, longest, pairs } =
             turn.as_ref().ok_or_else(closed)?.facts();
-        Ok([n_rows as f64, n_entries, cost, curvature, pairs[0], pairs[1], max_squared_norm])
+        Ok([n_rows as f64, n_entries, cost, curvature, pairs[0], pairs[1], max_squared_norm, longest])
+    }
+
+    /// Takes the splits of a search, in rows of the shard; a problem that was begun is forgotten.
+    fn split(&self, py: Python<'_>, folds: Vec<FoldArrays<'_>>) -> PyResult<()> {
+        let folds = as_folds(&folds)?;
+        let mut turn = self.served.take(py)?;
+        Ok(turn.as_mut().ok_or_else(closed)?.split(folds)?)
     }
 
     /// Does what a request says; returns sums and maxima.
@@ -115,8 +128,7 @@ fn too_wide(n_cols: usize) -> Error {
     Error::Parameter { name: "columns of X", value: n_cols.to_string(), rule: "below 2^31 for shards" }
 }
 
-/// A Python callable that takes a request and a function that makes the request for a shard that begins anew,
-/// and returns sums and maxima.
+/// The client's side of the way to the shards, in Python.
 struct Callback<'a> {
     exchange: &'a Py<PyAny>,
     failed: &'a Mutex<Option<PyErr>>,
@@ -124,25 +136,58 @@ struct Callback<'a> {
 
 impl Exchange for Callback<'_> {
     fn ask(&mut self, request: &[f64], restore: &dyn Fn() -> Vec<f64>) -> Result<ShardAnswer> {
-        let call = |py: Python<'_>| -> PyResult<ShardAnswer> {
+        self.call(("ask", request), restore, |reply| {
+            let (sums, maxima): (PyReadonlyArray1<'_, f64>, PyReadonlyArray1<'_, f64>) = reply.extract()?;
+            Ok(ShardAnswer { sums: numbers(&sums)?, maxima: numbers(&maxima)? })
+        })
+    }
+
+    fn gather(&mut self, request: &[f64], restore: &dyn Fn() -> Vec<f64>) -> Result<Vec<Vec<f64>>> {
+        self.call(("gather", request), restore, |reply| {
+            let answers: Vec<PyReadonlyArray1<'_, f64>> = reply.extract()?;
+            answers.iter().map(numbers).collect()
+        })
+    }
+}
+
+impl Callback<'_> {
+    /// Calls a method with a request until no shard has begun anew.
+    fn call<T>(
+        &self,
+        (method, request): (&str, &[f64]),
+        restore: &dyn Fn() -> Vec<f64>,
+        read: impl Fn(Bound<'_, PyAny>) -> PyResult<T>,
+    ) -> Result<T> {
+        let call = |py: Python<'_>| -> PyResult<T> {
             let exchange = self.exchange.bind(py);
-            let mut reply = exchange.call_method1("ask", (copied(py, request)?,))?;
+            let mut reply = exchange.call_method1(method, (copied(py, request)?,))?;
             while reply.is_none() {
                 reply = exchange.call_method1("resume", (restore().into_pyarray(py),))?;
             }
-            let (sums, maxima): (PyReadonlyArray1<'_, f64>, PyReadonlyArray1<'_, f64>) = reply.extract()?;
-            let numbers = |array: &PyReadonlyArray1<'_, f64>| Ok::<_, PyErr>(memory::copy(array.as_slice()?));
-            Ok(ShardAnswer { sums: numbers(&sums)?, maxima: numbers(&maxima)? })
+            read(reply)
         };
         Python::attach(call).map_err(|error| callback_error(error, self.failed))
     }
 }
 
-/// Fits on rows at shards. `facts` are those of all shards: sums, and the largest norm last. `exchange.ask`
+fn numbers(array: &PyReadonlyArray1<'_, f64>) -> PyResult<Vec<f64>> {
+    Ok(memory::copy(array.as_slice()?))
+}
+
+/// The numbers of all shards.
+fn facts_of(facts: [f64; FACTS]) -> ShardFacts {
+    let [n_rows, n_entries, cost, curvature, entries, pairs, max_squared_norm, longest] = facts;
+    let (n_rows, pairs) = (n_rows as usize, [entries, pairs]);
+    ShardFacts { n_rows, n_entries, cost, curvature, max_squared_norm, longest, pairs }
+}
+
+/// Fits on rows at shards. `facts` are those of all shards: sums, and the largest norms last. `exchange.ask`
 /// takes a request to all of them and returns the reduced sums and maxima, or None where shards have begun
-/// anew: `exchange.resume` then takes the request that brings those to where the others are.
+/// anew: `exchange.resume` then takes the request that brings those to where the others are. All costs are
+/// multiplied by `scale`. With `checkpoint` the answers are kept in that file, and those in it not asked for.
 #[pyfunction]
-#[pyo3(signature = (exchange, facts, n_shards, n_columns, n_classes, options, progress=None))]
+#[pyo3(signature = (exchange, facts, n_shards, n_columns, n_classes, options, progress=None, scale=1.0,
+                    checkpoint=None))]
 #[allow(clippy::too_many_arguments)] // the arguments of one Python call
 pub fn fit_shards<'py>(
     py: Python<'py>,
@@ -153,16 +198,60 @@ pub fn fit_shards<'py>(
     n_classes: u32,
     options: FitOptions,
     progress: Option<Bound<'py, PyAny>>,
+    scale: f64,
+    checkpoint: Option<PathBuf>,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let [n_rows, n_entries, cost, curvature, entries, pairs, max_squared_norm] = facts;
     let spec = options.spec()?;
-    let pairs = [entries, pairs];
-    let facts = ShardFacts { n_rows: n_rows as usize, n_entries, cost, curvature, max_squared_norm, pairs };
+    let facts = facts_of(facts).scaled(scale);
     let (loss, intercept, params) = (spec.loss, spec.intercept, spec.params);
-    let task = ShardTask { facts, n_shards, n_columns, n_classes, loss, intercept, params };
+    let task = ShardTask { facts, scale, n_shards, n_columns, n_classes, loss, intercept, params };
     let failed = Mutex::new(None);
     let result = run(py, 1, progress.as_ref(), |monitor| {
-        shards::fit(&task, &mut Callback { exchange: &exchange, failed: &failed }, monitor)
+        let mut exchange = Callback { exchange: &exchange, failed: &failed };
+        match checkpoint {
+            Some(path) => shards::fit(&task, &mut Recorded::open(&path, &task, &mut exchange)?, monitor),
+            None => shards::fit(&task, &mut exchange, monitor),
+        }
     });
     as_dict(py, unwrap_callback(result, &failed)?, false)
+}
+
+/// Searches for `C` on rows at shards, which have the folds: [`super::search::search`] with the exchange and
+/// the facts of [`fit_shards`]. Classes, weights and folds are those of all rows, shard after shard;
+/// `borders` are the first row of each shard, and the number of rows.
+#[pyfunction]
+#[pyo3(signature = (exchange, facts, borders, n_columns, class_ids, n_classes, weight, folds, options, plan,
+                    visit, progress=None))]
+#[allow(clippy::too_many_arguments)] // the arguments of one Python call
+pub fn search_shards<'py>(
+    py: Python<'py>,
+    exchange: Py<PyAny>,
+    facts: [f64; FACTS],
+    borders: PyReadonlyArray1<'py, u32>,
+    n_columns: usize,
+    class_ids: PyReadonlyArray1<'py, u32>,
+    n_classes: u32,
+    weight: PyReadonlyArray1<'py, f64>,
+    folds: Vec<FoldArrays<'py>>,
+    options: FitOptions,
+    plan: PlanOptions,
+    visit: Bound<'py, PyAny>,
+    progress: Option<Bound<'py, PyAny>>,
+) -> PyResult<&'static str> {
+    let (spec, folds, facts) = (options.spec()?, as_folds(&folds)?, facts_of(facts));
+    let (borders, weight) = (borders.as_slice()?, weight.as_slice()?);
+    let (loss, intercept, params) = (spec.loss, spec.intercept, spec.params);
+    let n_shards = borders.len().saturating_sub(1);
+    let task = &ShardTask { facts, scale: 1.0, n_shards, n_columns, n_classes, loss, intercept, params };
+    let call = SearchCall::new(plan, visit, folds.len())?;
+    let (plan, resume) = (&call.plan.clone(), call.resume.clone());
+    let labels = Labels { ids: class_ids.as_slice()?, n_classes };
+    let folds = &folds[..];
+    let search = ShardSearch { task, labels, weight, folds, borders, plan, resume: resume.as_deref() };
+    let failed = Mutex::new(None);
+    let result = call.run(py, 1, progress.as_ref(), |monitor, visit| {
+        let mut exchange = Callback { exchange: &exchange, failed: &failed };
+        shards::search::search(&search, &mut exchange, monitor, visit)
+    });
+    unwrap_callback(result, &failed)
 }

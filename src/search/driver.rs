@@ -10,8 +10,8 @@ use super::plan::{EndReason, SearchPlan, SearchSchedule, StopRule, Visited};
 use super::primal::Primal;
 use super::runner::Runner;
 use super::{Route, SearchSettings, SearchStep, SparseWeights};
-use super::{crammer_singer, dual, folds, lower_bound, multinomial, penalised};
-use crate::fit::{Intercept, Monitor, SolverKind, auto};
+use super::{crammer_singer, dual, folds, multinomial, penalised};
+use crate::fit::{Monitor, SolverKind, auto};
 use crate::labels::penalised::PenalisedColumns;
 use crate::labels::{check_row_count, check_weights};
 use crate::matrix::Rows;
@@ -37,7 +37,7 @@ pub fn search(
     check_row_count(task.rows)?;
     task.labels.check(task.rows.n_rows())?;
     check_weights(task.weight, task.rows.n_rows())?;
-    let parts = folds::parts(task.rows, &task.labels, task.weight, task.folds)?;
+    let parts = folds::parts(task.rows.n_rows(), &task.labels, task.weight, task.folds)?;
     let SearchData { rows, labels, weight, penalty, .. } = task;
     let mut setup = LaneSetup { rows, labels, weight, parts: &parts, settings, last: 0.0, monitor };
     let columns =
@@ -142,9 +142,6 @@ fn bound(task: &SearchData<'_>, setup: &LaneSetup<'_>, columns: Option<&Penalise
     {
         return Ok(bound);
     }
-    let constant = if let Intercept::Penalised(s) = settings.intercept { s * s } else { 0.0 };
     let weight: f64 = task.weight.iter().sum();
-    // See the description of `multinomial` for the 2.
-    let factor = if settings.is_multinomial(task.labels.n_classes) { 2.0 } else { 1.0 };
-    Ok(lower_bound(settings.loss, factor * weight, task.rows.max_squared_norm() + constant))
+    Ok(settings.lower_bound(weight, task.rows.max_squared_norm(), task.labels.n_classes))
 }

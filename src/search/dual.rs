@@ -268,7 +268,7 @@ mod tests {
             Fold { train: all[10..].to_vec(), test: all[..10].to_vec() },
         ];
         let weight: Vec<f64> = (0..n).map(|i| 0.5 + (i % 3) as f64).collect();
-        let parts = parts(&view, &labels, &weight, &folds).unwrap();
+        let parts = parts(view.n_rows(), &labels, &weight, &folds).unwrap();
         let settings = SearchSettings {
             loss,
             intercept,
@@ -363,7 +363,7 @@ mod tests {
         let labels = Labels { ids: &ids, n_classes: 2 };
         let folds = [Fold { train: (0..20).collect(), test: vec![0] }];
         let weight = [1.0; 20];
-        let parts = parts(&view, &labels, &weight, &folds).unwrap();
+        let parts = parts(view.n_rows(), &labels, &weight, &folds).unwrap();
         let (intercept, solver) = (Intercept::None, SolverKind::DualCd);
         let settings = SearchSettings {
             loss: LossKind::Hinge,

@@ -9,7 +9,7 @@
 use rayon::prelude::*;
 use twox_hash::XxHash3_64;
 
-use super::{SearchData, SearchPlan, SearchSettings};
+use super::{Fold, SearchData, SearchPlan, SearchSettings};
 use crate::fit::Params;
 use crate::labels::MultiClass;
 use crate::matrix::{Matrix, Rows};
@@ -33,7 +33,7 @@ impl Fingerprint {
             ("hash of y", hex(hash_bytes(task.labels.ids.iter().flat_map(|id| id.to_le_bytes())))),
             ("hash of sample_weight", hex(hash_bytes(task.weight.iter().flat_map(|v| v.to_le_bytes())))),
             ("number of folds", task.folds.len().to_string()),
-            ("hash of cv", hex(hash_folds(task))),
+            ("hash of cv", hex(hash_folds(task.folds))),
         ];
         let mut fingerprint = Self::with(&data, settings, plan);
         // Older journals are of the squared weights, and do not name it.
@@ -62,6 +62,13 @@ impl Fingerprint {
         let is_named = *multi_class != MultiClass::OneVsRest;
         let multi_class = is_named.then(|| ("multi_class", format!("{multi_class:?}")));
         let entries = std::iter::once(&version).chain(data).chain(&options).chain(&multi_class);
+        Self(entries.map(|(name, value)| ((*name).to_owned(), value.clone())).collect())
+    }
+
+    /// The entries, and the version.
+    pub fn of_entries(data: &[(&str, String)]) -> Self {
+        let version = ("version", env!("CARGO_PKG_VERSION").to_owned());
+        let entries = std::iter::once(&version).chain(data);
         Self(entries.map(|(name, value)| ((*name).to_owned(), value.clone())).collect())
     }
 
@@ -98,15 +105,18 @@ fn describe(penalty: &Penalty) -> String {
     format!("l1_ratio {l1_ratio:?}, factors {}, bounds {} {}", hash(factors), hash(lower), hash(upper))
 }
 
-fn hex(hash: u64) -> String {
+/// A hash as text.
+pub fn hex(hash: u64) -> String {
     format!("{hash:016x}")
 }
 
-fn hash_bytes(bytes: impl Iterator<Item = u8>) -> u64 {
+/// A hash of bytes.
+pub fn hash_bytes(bytes: impl Iterator<Item = u8>) -> u64 {
     XxHash3_64::oneshot(&bytes.collect_large())
 }
 
-fn hash_rows(rows: &Matrix<'_>) -> u64 {
+/// A hash of the rows.
+pub fn hash_rows(rows: &Matrix<'_>) -> u64 {
     let chunks = rows.n_rows().div_ceil(CHUNK);
     let hashes: Vec<u64> = (0..chunks)
         .into_par_iter()
@@ -125,8 +135,9 @@ fn hash_rows(rows: &Matrix<'_>) -> u64 {
     hash_bytes(hashes.into_iter().flat_map(u64::to_le_bytes))
 }
 
-fn hash_folds(task: &SearchData<'_>) -> u64 {
-    let parts = task.folds.iter().flat_map(|fold| [&fold.train, &fold.test]);
+/// A hash of the splits.
+pub fn hash_folds(folds: &[Fold]) -> u64 {
+    let parts = folds.iter().flat_map(|fold| [&fold.train, &fold.test]);
     let numbers =
         parts.flat_map(|rows| std::iter::once(rows.len() as u64).chain(rows.iter().map(|&i| u64::from(i))));
     hash_bytes(numbers.flat_map(u64::to_le_bytes))

@@ -123,15 +123,25 @@ impl<'a> LaneSetup<'a> {
 
     /// Decision values of zero weights, in the shape of [`super::SearchStep::decisions`].
     pub fn no_decisions(&self) -> Vec<Vec<f64>> {
-        self.parts.iter().map(|part| memory::zeros(part.test.len() * self.n_problems())).collect_large()
+        no_decisions(self.parts, self.n_problems())
     }
 
     /// Writes the decision values of lane `k` into those of all lanes.
     pub fn write_decisions(&self, k: usize, decisions: &[f64], all: &mut [Vec<f64>]) {
-        let p = self.n_problems();
-        for (row, value) in decisions.iter().enumerate() {
-            all[k / p][row * p + k % p] = *value;
-        }
+        write_decisions(self.n_problems(), k, decisions, all);
+    }
+}
+
+/// Decision values of zero weights in `n_problems` binary problems per fold, in the shape of
+/// [`super::SearchStep::decisions`].
+pub fn no_decisions(parts: &[FoldRows<'_>], n_problems: usize) -> Vec<Vec<f64>> {
+    parts.iter().map(|part| memory::zeros(part.test.len() * n_problems)).collect_large()
+}
+
+/// Writes the decision values of lane `k` into those of all lanes.
+pub fn write_decisions(n_problems: usize, k: usize, decisions: &[f64], all: &mut [Vec<f64>]) {
+    for (row, value) in decisions.iter().enumerate() {
+        all[k / n_problems][row * n_problems + k % n_problems] = *value;
     }
 }
 
@@ -141,7 +151,7 @@ impl<'a> LaneSetup<'a> {
 /// [`Error::Shape`] for an empty part, [`Error::Labels`] for a row that does not exist and a training part
 /// without some class.
 pub fn parts<'a>(
-    rows: &Matrix<'_>,
+    n_rows: usize,
     labels: &Labels<'_>,
     weight: &[f64],
     folds: &'a [Fold],
@@ -149,11 +159,11 @@ pub fn parts<'a>(
     if folds.is_empty() {
         return Err(Error::Shape { what: "folds", expected: 1, found: 0 });
     }
-    folds.iter().enumerate().map(|(f, fold)| part(rows, labels, weight, f, fold)).collect()
+    folds.iter().enumerate().map(|(f, fold)| part(n_rows, labels, weight, f, fold)).collect()
 }
 
 fn part<'a>(
-    rows: &Matrix<'_>,
+    n_rows: usize,
     labels: &Labels<'_>,
     weight: &[f64],
     f: usize,
@@ -163,10 +173,8 @@ fn part<'a>(
         if ids.is_empty() {
             return Err(Error::Shape { what, expected: 1, found: 0 });
         }
-        if let Some(&i) = ids.iter().find(|&&i| i as usize >= rows.n_rows()) {
-            return Err(Error::Labels {
-                reason: format!("fold {f} names row {i}, X has {} rows", rows.n_rows()),
-            });
+        if let Some(&i) = ids.iter().find(|&&i| i as usize >= n_rows) {
+            return Err(Error::Labels { reason: format!("fold {f} names row {i}, X has {n_rows} rows") });
         }
     }
     let train =

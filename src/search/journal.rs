@@ -31,15 +31,14 @@
 //! to another kind of processor goes on, but the steps after it may differ in the last digits.
 
 use std::fs::File;
-use std::io::{BufReader, Read, Seek, SeekFrom, Write};
+use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::Path;
 use std::sync::Arc;
-
-use twox_hash::XxHash3_64;
 
 use super::fingerprint::Fingerprint;
 use super::{RouteState, SearchStep, SparseWeights};
 use crate::durable::draft::Draft;
+use crate::durable::frames::{FRAME, frame, read_frame_at};
 use crate::durable::held::Held;
 use crate::durable::target::{Kind, Replace};
 use crate::memory::CollectLarge;
@@ -50,8 +49,6 @@ const KIND: Kind = Kind { name: "the journal of a search", is_one: |head| head.s
 const FORMAT: u32 = 1;
 /// Bytes before the first frame.
 const PREFIX: u64 = 12;
-/// Bytes of a frame before its payload.
-const FRAME: u64 = 16;
 /// The file is not rewritten for fewer bytes of unneeded states than this.
 const SMALL: u64 = if cfg!(test) { 1 << 10 } else { 1 << 24 };
 
@@ -283,34 +280,6 @@ impl Journal {
         (self.end, self.records) = (end, records);
         Ok(())
     }
-}
-
-fn frame(number: u64, payload: &[u8]) -> Vec<u8> {
-    let mut bytes = memory::with_capacity(FRAME as usize + payload.len());
-    bytes.extend_from_slice(&(payload.len() as u64).to_le_bytes());
-    bytes.extend_from_slice(&XxHash3_64::oneshot_with_seed(number, payload).to_le_bytes());
-    bytes.extend_from_slice(payload);
-    bytes
-}
-
-/// The payload of the frame at `offset`, if it is whole and has the checksum of its number.
-fn read_frame_at(file: &mut File, offset: u64, number: u64) -> std::io::Result<Option<Vec<u8>>> {
-    let left = file.metadata()?.len().saturating_sub(offset);
-    if left < FRAME {
-        return Ok(None);
-    }
-    file.seek(SeekFrom::Start(offset))?;
-    let mut reader = BufReader::new(file);
-    let mut head = [0; FRAME as usize];
-    reader.read_exact(&mut head)?;
-    let [length, checksum] =
-        [0, 8].map(|k| u64::from_le_bytes(head[k..k + 8].try_into().expect("eight bytes")));
-    if length > left - FRAME {
-        return Ok(None);
-    }
-    let mut payload = memory::zeros(length as usize);
-    reader.read_exact(&mut payload)?;
-    Ok((XxHash3_64::oneshot_with_seed(number, &payload) == checksum).then_some(payload))
 }
 
 fn encode(step: &SearchStep, state: Option<&RouteState>) -> Vec<u8> {

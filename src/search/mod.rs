@@ -86,6 +86,15 @@ impl SearchSettings {
         self.multi_class == MultiClass::Multinomial && self.loss == LossKind::Logistic && n_classes > 2
     }
 
+    /// The `C` at which a search begins, [`lower_bound`], for rows of so much weight and such a largest
+    /// squared norm.
+    pub fn lower_bound(&self, weight: f64, max_squared_norm: f64, n_classes: u32) -> f64 {
+        let constant = if let Intercept::Penalised(s) = self.intercept { s * s } else { 0.0 };
+        // See the description of [`multinomial`] for the 2.
+        let factor = if self.is_multinomial(n_classes) { 2.0 } else { 1.0 };
+        lower_bound(self.loss, factor * weight, max_squared_norm + constant)
+    }
+
     /// Fits of a fold at each `C`.
     pub fn fits_per_fold(&self, labels: &Labels<'_>) -> usize {
         let is_one = self.params.solver == SolverKind::CrammerSinger || self.is_multinomial(labels.n_classes);

@@ -16,42 +16,118 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::folds::LaneSetup;
-use super::terms::FoldTerms;
-use super::{Route, RouteState, SearchStep};
+use super::folds::{self, FoldRows, LaneSetup};
+use super::terms::{FoldTerms, GroupLanes};
+use super::{Route, RouteState, SearchSettings, SearchStep};
 use crate::Result;
-use crate::fit::newton::{InMemory, InnerProducts, Work};
+use crate::fit::newton::row_state::{RowState, TermPasses};
+use crate::fit::newton::{InMemory, InnerProducts, Newton, Work};
 use crate::fit::stop::NewtonStop;
 use crate::fit::{Problem, Status, check_length};
+use crate::labels::Labels;
 use crate::loss::{Loss, with_smooth_loss};
 use crate::memory::CollectLarge;
 
 /// Lanes of a group: one cache line of numbers. Tried: groups of four and of one for few lanes, which doubled
 /// the time to compile the package.
-const LANES: usize = 8;
+pub const LANES: usize = 8;
+
+/// Where the rows of a group of lanes are, and what is asked of them beyond the steps of Newton.
+///
+/// # Errors
+/// Of all methods: those of the place, none in memory.
+pub trait Place {
+    /// The rows.
+    type Rows: TermPasses<Self::Terms, LANES>;
+    /// The objective, as the rows are told of it.
+    type Terms;
+
+    /// The objective.
+    fn terms(&self) -> &Self::Terms;
+
+    /// Before a step: brings back what the rows have forgotten of the group, if anything.
+    #[allow(clippy::missing_errors_doc)] // of the trait
+    fn wake(&self, _: &mut Newton<'_, Self::Rows, LANES>) -> Result<()> {
+        Ok(())
+    }
+
+    /// Decision values of the rows held out of each lane.
+    #[allow(clippy::missing_errors_doc)]
+    fn held_out(
+        &self,
+        newton: &mut Newton<'_, Self::Rows, LANES>,
+        lanes: Range<usize>,
+    ) -> Result<Vec<Vec<f64>>>;
+
+    /// The decision values of all rows for a state; none where they follow from the weights.
+    fn decided(newton: &Newton<'_, Self::Rows, LANES>) -> Vec<f64>;
+
+    /// Takes over decision values from a state, those of zero weights for `None`.
+    #[allow(clippy::missing_errors_doc)]
+    fn restore(&self, newton: &mut Newton<'_, Self::Rows, LANES>, decided: Option<&[f64]>) -> Result<()>;
+}
+
+/// What the route has to know of the lanes, wherever the rows are.
+pub struct LaneFacts<'a> {
+    labels: Labels<'a>,
+    parts: &'a [FoldRows<'a>],
+    tol: f64,
+    max_iter: usize,
+}
+
+impl<'a> LaneFacts<'a> {
+    /// Those of a search.
+    pub fn new(labels: Labels<'a>, parts: &'a [FoldRows<'a>], settings: &SearchSettings) -> Self {
+        Self { labels, parts, tol: settings.params.tol, max_iter: settings.params.max_iter }
+    }
+
+    fn n_problems(&self) -> usize {
+        self.labels.n_problems()
+    }
+
+    fn n_lanes(&self) -> usize {
+        self.parts.len() * self.n_problems()
+    }
+
+    /// `tau / |h(0)|` of a lane.
+    fn share(&self, lane: usize) -> f64 {
+        let (p, part) = (self.n_problems(), &self.parts[lane / self.n_problems()]);
+        self.tol * smaller_share(&self.labels.signs(lane % p, &part.train), &part.weight)
+    }
+}
 
 /// Primal solutions of all lanes.
 pub struct Primal<'a> {
-    setup: &'a LaneSetup<'a>,
+    n_problems: usize,
     groups: Vec<Box<dyn Group + 'a>>,
     decisions: Arc<Vec<Vec<f64>>>,
 }
 
-/// Lanes that move together; hides their number and the loss.
-trait Group {
+/// Lanes that move together; hides the loss and where the rows are.
+pub trait Group {
     /// Moves to `c`.
+    ///
+    /// # Errors
+    /// Those of Newton, and of the place where the rows are.
     fn advance(&mut self, c: f64) -> Result<Moved>;
     /// Lanes of the search that are in the group.
     fn lanes(&self) -> Range<usize>;
-    /// Decision values of the held-out rows of lane `k` of the search.
-    fn decisions(&self, k: usize) -> Vec<f64>;
+    /// Decision values of the rows held out of each lane.
+    ///
+    /// # Errors
+    /// Those of the place where the rows are.
+    fn held_out(&mut self) -> Result<Vec<Vec<f64>>>;
     /// All that [`Self::advance`] depends on, in [`ARRAYS`] arrays.
     fn state(&self) -> [Vec<f64>; ARRAYS];
+    /// Takes over a state.
+    ///
+    /// # Errors
+    /// [`crate::Error::Shape`] for that of another search, and those of the place where the rows are.
     fn restore(&mut self, arrays: &[Vec<f64>]) -> Result<()>;
 }
 
 /// What a group did.
-struct Moved {
+pub struct Moved {
     work: Work,
     is_unchanged: bool,
     starts_near: bool,
@@ -61,28 +137,55 @@ struct Moved {
 }
 
 impl<'a> Primal<'a> {
-    /// Starts before the first value of `C`.
+    /// Starts before the first value of `C`, on rows in memory.
     ///
     /// # Errors
     /// Those of [`FoldTerms::new`].
     pub fn new(setup: &'a LaneSetup<'a>) -> Result<Self> {
-        let mut groups = Vec::new();
-        let mut first = 0;
-        while first < setup.n_lanes() {
-            let lanes = first..(first + LANES).min(setup.n_lanes());
-            first = lanes.end;
-            groups.push(group(setup, lanes)?);
-        }
-        Ok(Self { setup, groups, decisions: Arc::new(setup.no_decisions()) })
+        let facts = LaneFacts::new(*setup.labels, setup.parts, setup.settings);
+        Self::over(&facts, |lanes| group(setup, &facts, lanes))
+    }
+
+    /// The same, with groups that `group` makes of lanes.
+    ///
+    /// # Errors
+    /// Those of `group`.
+    pub fn over(
+        facts: &LaneFacts<'_>,
+        group: impl Fn(Range<usize>) -> Result<Box<dyn Group + 'a>>,
+    ) -> Result<Self> {
+        let (n_problems, n_lanes) = (facts.n_problems(), facts.n_lanes());
+        let groups = (0..n_lanes).step_by(LANES).map(|first| group(first..(first + LANES).min(n_lanes)));
+        let groups = groups.collect::<Result<_>>()?;
+        Ok(Self { n_problems, groups, decisions: Arc::new(folds::no_decisions(facts.parts, n_problems)) })
     }
 }
 
-fn group<'a>(setup: &'a LaneSetup<'a>, lanes: Range<usize>) -> Result<Box<dyn Group + 'a>> {
+fn group<'a>(
+    setup: &'a LaneSetup<'a>,
+    facts: &LaneFacts<'_>,
+    lanes: Range<usize>,
+) -> Result<Box<dyn Group + 'a>> {
+    let problem =
+        Problem { rows: setup.rows, ids: None, y: &[], cost: &[], intercept: setup.settings.intercept };
+    let newton = InMemory::new(&problem, lanes.len(), false, setup.monitor);
     with_smooth_loss!(
         setup.settings.loss,
-        loss => Ok(Box::new(LaneGroup::new(loss, setup, lanes)?)),
+        loss => {
+            let here = Here { setup, terms: FoldTerms::new(loss, setup, lanes.clone())? };
+            Ok(Box::new(LaneGroup::new(newton, here, facts, lanes)))
+        },
         else unreachable!("the driver takes this route for smooth losses only")
     )
+}
+
+/// Writes the held-out decision values of a group into those of all.
+fn write(n_problems: usize, group: &mut dyn Group, all: &mut [Vec<f64>]) -> Result<()> {
+    let found = group.held_out()?;
+    for (k, values) in group.lanes().zip(found) {
+        folds::write_decisions(n_problems, k, &values, all);
+    }
+    Ok(())
 }
 
 impl Route for Primal<'_> {
@@ -96,7 +199,7 @@ impl Route for Primal<'_> {
             starts_near: true,
             is_converged: true,
             unchanged_until: f64::INFINITY,
-            objective: Vec::with_capacity(self.setup.n_lanes()),
+            objective: Vec::new(),
             decisions: Arc::clone(&self.decisions),
             weights: None,
             seconds: 0.0,
@@ -115,7 +218,7 @@ impl Route for Primal<'_> {
             if !moved.is_unchanged {
                 drop(std::mem::take(&mut step.decisions));
                 let all = Arc::make_mut(&mut self.decisions);
-                group.lanes().for_each(|k| self.setup.write_decisions(k, &group.decisions(k), all));
+                write(self.n_problems, group.as_mut(), all)?;
                 step.decisions = Arc::clone(&self.decisions);
             }
         }
@@ -131,18 +234,59 @@ impl Route for Primal<'_> {
         for (group, arrays) in self.groups.iter_mut().zip(arrays.chunks_exact(ARRAYS)) {
             group.restore(arrays)?;
             let all = Arc::make_mut(&mut self.decisions);
-            group.lanes().for_each(|k| self.setup.write_decisions(k, &group.decisions(k), all));
+            write(self.n_problems, group.as_mut(), all)?;
+        }
+        Ok(())
+    }
+}
+
+/// Rows in memory.
+struct Here<'a, T> {
+    setup: &'a LaneSetup<'a>,
+    terms: FoldTerms<'a, T, GroupLanes<LANES>>,
+}
+
+impl<'a, T: Loss> Place for Here<'a, T> {
+    type Rows = RowState<'a, LANES>;
+    type Terms = FoldTerms<'a, T, GroupLanes<LANES>>;
+
+    fn terms(&self) -> &Self::Terms {
+        &self.terms
+    }
+
+    fn held_out(
+        &self,
+        newton: &mut Newton<'_, Self::Rows, LANES>,
+        lanes: Range<usize>,
+    ) -> Result<Vec<Vec<f64>>> {
+        let z = &newton.rows.z;
+        let of_lane = |(l, k)| self.setup.part(k).test.iter().map(|&i| z[i as usize][l]).collect_large();
+        Ok(lanes.enumerate().map(of_lane).collect())
+    }
+
+    fn decided(newton: &Newton<'_, Self::Rows, LANES>) -> Vec<f64> {
+        crate::memory::copy(newton.rows.z.as_flattened())
+    }
+
+    fn restore(&self, newton: &mut Newton<'_, Self::Rows, LANES>, decided: Option<&[f64]>) -> Result<()> {
+        let z = newton.rows.z.as_flattened_mut();
+        match decided {
+            None => z.fill(0.0),
+            Some(decided) => {
+                check_length("decision values of a solver state", z.len(), decided.len())?;
+                z.copy_from_slice(decided);
+            }
         }
         Ok(())
     }
 }
 
 /// Up to [`LANES`] lanes with the same loss; the rest is padding.
-struct LaneGroup<'a, T> {
-    newton: InMemory<'a, LANES>,
-    terms: FoldTerms<'a, T, LANES>,
+pub struct LaneGroup<'a, P: Place> {
+    newton: Newton<'a, P::Rows, LANES>,
+    place: P,
     lanes: Range<usize>,
-    setup: &'a LaneSetup<'a>,
+    max_iter: usize,
     /// `tau / |h(0)|` per lane.
     share: [f64; LANES],
     /// `tau` per lane, once it is known.
@@ -155,24 +299,16 @@ struct LaneGroup<'a, T> {
 /// solver.
 const ARRAYS: usize = 4;
 
-impl<'a, T: Loss> LaneGroup<'a, T> {
-    fn new(loss: T, setup: &'a LaneSetup<'a>, lanes: Range<usize>) -> Result<Self> {
-        let problem =
-            Problem { rows: setup.rows, ids: None, y: &[], cost: &[], intercept: setup.settings.intercept };
-        let terms = FoldTerms::new(loss, setup, lanes.clone())?;
-        let share = std::array::from_fn(|l| match lanes.clone().nth(l) {
-            Some(k) => setup.settings.params.tol * smaller_share(&setup.signs(k), &setup.part(k).weight),
-            None => 0.0,
-        });
-        Ok(Self {
-            newton: InMemory::new(&problem, lanes.len(), false, setup.monitor),
-            terms,
-            lanes,
-            setup,
-            share,
-            tau: None,
-            until: 0.0,
-        })
+impl<'a, P: Place> LaneGroup<'a, P> {
+    /// Begins at zero, where `newton` and its rows are.
+    pub fn new(
+        newton: Newton<'a, P::Rows, LANES>,
+        place: P,
+        facts: &LaneFacts<'_>,
+        lanes: Range<usize>,
+    ) -> Self {
+        let share = std::array::from_fn(|l| lanes.clone().nth(l).map_or(0.0, |k| facts.share(k)));
+        Self { newton, place, lanes, max_iter: facts.max_iter, share, tau: None, until: 0.0 }
     }
 
     /// Largest `C` at which all lanes accept their weights, accepted at `c`.
@@ -197,7 +333,7 @@ impl<'a, T: Loss> LaneGroup<'a, T> {
     }
 }
 
-impl<T: Loss> Group for LaneGroup<'_, T> {
+impl<P: Place> Group for LaneGroup<'_, P> {
     fn advance(&mut self, c: f64) -> Result<Moved> {
         if c <= self.until {
             let (work, objective) = (Work::default(), self.objective(c));
@@ -211,14 +347,15 @@ impl<T: Loss> Group for LaneGroup<'_, T> {
             });
         }
         self.newton.work = Work::default();
-        self.newton.evaluate(&self.terms)?;
+        self.place.wake(&mut self.newton)?;
+        self.newton.evaluate(self.place.terms())?;
         let tau = *self.tau.get_or_insert_with(|| {
             let at_zero = self.newton.products(1.0);
             std::array::from_fn(|l| self.share[l] * (at_zero[l].hh + at_zero[l].intercept).sqrt())
         });
         let starts_near = self.starts_near(c, &tau);
         let stop = NewtonStop::Gradient(tau.map(|tau| c * tau));
-        let reports = self.newton.minimise(&self.terms, c, &stop, self.setup.settings.params.max_iter)?;
+        let reports = self.newton.minimise(self.place.terms(), c, &stop, self.max_iter)?;
         let reports = &reports[..self.lanes.len()];
         let is_converged = reports.iter().all(|report| report.status == Status::Converged);
         self.until = if is_converged { self.accepted_until(c, &tau) } else { 0.0 };
@@ -236,9 +373,8 @@ impl<T: Loss> Group for LaneGroup<'_, T> {
         self.lanes.clone()
     }
 
-    fn decisions(&self, k: usize) -> Vec<f64> {
-        let (z, l) = (&self.newton.rows.z, k - self.lanes.start);
-        self.setup.part(k).test.iter().map(|&i| z[i as usize][l]).collect_large()
+    fn held_out(&mut self) -> Result<Vec<Vec<f64>>> {
+        self.place.held_out(&mut self.newton, self.lanes.clone())
     }
 
     fn state(&self) -> [Vec<f64>; ARRAYS] {
@@ -246,8 +382,8 @@ impl<T: Loss> Group for LaneGroup<'_, T> {
             return Default::default();
         };
         let facts = tau.into_iter().chain([self.until]).collect();
-        let [w, z, gram] = self.newton.state();
-        [facts, w, z, gram]
+        let [w, gram] = self.newton.state();
+        [facts, w, P::decided(&self.newton), gram]
     }
 
     fn restore(&mut self, arrays: &[Vec<f64>]) -> Result<()> {
@@ -255,13 +391,14 @@ impl<T: Loss> Group for LaneGroup<'_, T> {
         if facts.is_empty() {
             self.newton.reset();
             (self.tau, self.until) = (None, 0.0);
-            return Ok(());
+            return self.place.restore(&mut self.newton, None);
         }
         check_length("facts of a search state", LANES + 1, facts.len())?;
         self.tau = Some(std::array::from_fn(|l| facts[l]));
         self.until = facts[LANES];
-        self.newton.restore([&arrays[1], &arrays[2], &arrays[3]])?;
-        self.newton.evaluate(&self.terms)
+        self.newton.restore([&arrays[1], &arrays[3]])?;
+        self.place.restore(&mut self.newton, Some(&arrays[2]))?;
+        self.newton.evaluate(self.place.terms())
     }
 }
 

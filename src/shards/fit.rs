@@ -1,7 +1,7 @@
 //! A fit whose rows are at shards: Newton here, rows there, and a proof over all of them.
 
 use super::proof::{self, Claimed};
-use super::remote::{Exchange, Remote, RemoteCorners, ShardTerms};
+use super::remote::{Exchange, Lanes, Link, Remote, RemoteCorners, ShardTerms};
 use super::shard::{CLASSES, ShardFacts};
 use super::task::ShardTask;
 use crate::Result;
@@ -26,7 +26,9 @@ fn newton_of<'a, const L: usize>(
 ) -> Newton<'a, Remote<'a, L>, L> {
     let ShardFacts { n_rows, max_squared_norm, .. } = task.facts;
     let (n_columns, intercept) = (task.n_weights(), task.intercept);
-    let rows = Remote::begin(exchange, (n_rows, max_squared_norm), classes, n_columns, intercept.bias());
+    let lanes = Lanes::Classes(classes.0, classes.1, task.scale);
+    let rows =
+        Remote::begin(&Link::new(exchange), (n_rows, max_squared_norm), lanes, n_columns, intercept.bias());
     let factorisation = task.factorisation();
     let shape = Shape { n_columns, intercept, n_lanes: classes.1, keeps_dual: true, factorisation };
     Newton::over(rows, &shape, monitor)

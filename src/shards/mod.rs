@@ -12,18 +12,26 @@
 //! travel is the caller's affair ([`remote::Exchange`]). The order in which the answers of the shards are
 //! added is his, too: if it depends on the shards alone, so do the bits of the result.
 //!
+//! [`search::search`] is the search for `C` of [`crate::search`] on shards: the lanes of a group are those of
+//! the same sums, and the decision values of held-out rows come to the client.
+//!
+//! With [`checkpoint::Recorded`] between the two a fit survives the death of its client.
+//!
 //! A request is one round trip with a vector of the columns at most in each direction (times the lanes), and
 //! where steps are factorised a triangle of them.
 
+pub mod checkpoint;
 pub mod fit;
 pub mod proof;
 pub mod remote;
+pub mod search;
 pub mod served;
 pub mod shard;
 pub mod task;
 pub mod wire;
 
 pub use fit::fit;
+pub use search::{ShardSearch, search};
 pub use task::ShardTask;
 
 #[cfg(test)]

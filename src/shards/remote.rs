@@ -10,6 +10,9 @@
 //! computed anew from weights after each step, and of each step, where rows in memory update them. It costs a
 //! reading of the rows a Newton step, and no round.
 
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
 use super::wire::{Op, Reader, Request, ShardAnswer};
 use crate::fit::intercept;
 use crate::fit::newton::cholesky::Symmetric;
@@ -31,6 +34,61 @@ pub trait Exchange {
     /// # Errors
     /// Those of the transport: a shard that is lost for good, an error of a shard's own.
     fn ask(&mut self, request: &[f64], restore: &dyn Fn() -> Vec<f64>) -> Result<ShardAnswer>;
+
+    /// The same for a request whose answers are not added: the sums of each shard, in their order.
+    ///
+    /// # Errors
+    /// As for [`Self::ask`].
+    fn gather(&mut self, request: &[f64], restore: &dyn Fn() -> Vec<f64>) -> Result<Vec<Vec<f64>>>;
+}
+
+/// The way to the shards for those who take turns on it.
+pub struct Link<'a> {
+    exchange: RefCell<&'a mut dyn Exchange>,
+    /// Who has asked last, and whose problems the shards therefore have.
+    owner: Cell<usize>,
+    n_users: Cell<usize>,
+}
+
+impl<'a> Link<'a> {
+    /// For users that share this exchange.
+    pub fn new(exchange: &'a mut dyn Exchange) -> Rc<Self> {
+        Rc::new(Self { exchange: RefCell::new(exchange), owner: Cell::new(0), n_users: Cell::new(0) })
+    }
+
+    /// The answer of each shard to a request that needs no problem.
+    ///
+    /// # Errors
+    /// Those of the exchange.
+    pub fn gather(&self, request: &Request) -> Result<Vec<Vec<f64>>> {
+        self.exchange.borrow_mut().gather(request.words(), &Vec::new)
+    }
+}
+
+/// The problems that are side by side in the lanes.
+#[derive(Clone, Copy, Debug)]
+pub enum Lanes {
+    /// Classes against the rest: the first, how many, and by what the shards' costs are multiplied.
+    Classes(usize, usize, f64),
+    /// Lanes of a search: the first, how many, and how many binary problems a fold has.
+    Folds(usize, usize, usize),
+}
+
+impl Lanes {
+    fn count(self) -> usize {
+        let (Self::Classes(_, lanes, _) | Self::Folds(_, lanes, _)) = self;
+        lanes
+    }
+
+    fn begin(self) -> Request {
+        let mut begin = Request::new(self.count());
+        let (op, first, last) = match self {
+            Self::Classes(first, _, scale) => (Op::Begin, first, scale),
+            Self::Folds(first, _, n_problems) => (Op::BeginFolds, first, n_problems as f64),
+        };
+        begin.op(op).number(first as f64).number(self.count() as f64).number(last);
+        begin
+    }
 }
 
 /// The terms of an objective that shards have: the loss of the fit, or the smoothed hinge.
@@ -161,7 +219,9 @@ impl<const L: usize> Track<L> {
 
 /// The rows of a problem, at the shards.
 pub struct Remote<'a, const L: usize> {
-    exchange: &'a mut dyn Exchange,
+    link: Rc<Link<'a>>,
+    /// Number among the users of the link, from 1 on.
+    user: usize,
     n_rows: usize,
     max_squared_norm: f64,
     lanes: usize,
@@ -178,22 +238,24 @@ pub struct Remote<'a, const L: usize> {
 }
 
 impl<'a, const L: usize> Remote<'a, L> {
-    /// Begins the problems of `lanes` classes from `first` on, at zero weights.
+    /// Begins problems at zero weights.
     pub fn begin(
-        exchange: &'a mut dyn Exchange,
+        link: &Rc<Link<'a>>,
         (n_rows, max_squared_norm): (usize, f64),
-        (first, lanes): (usize, usize),
+        lanes: Lanes,
         n_columns: usize,
         bias: f64,
     ) -> Self {
-        let mut begin = Request::new(lanes);
-        begin.op(Op::Begin).number(first as f64).number(lanes as f64);
+        let begin = lanes.begin();
         let pending = begin.clone();
+        let user = link.n_users.get() + 1;
+        link.n_users.set(user);
         Self {
-            exchange,
+            link: Rc::clone(link),
+            user,
             n_rows,
             max_squared_norm,
-            lanes,
+            lanes: lanes.count(),
             pending,
             changes: Vec::new(),
             track: Track::new(begin, n_columns),
@@ -207,12 +269,58 @@ impl<'a, const L: usize> Remote<'a, L> {
     /// Sends what is pending and returns the answer.
     fn ask(&mut self) -> Result<ShardAnswer> {
         let track = &self.track;
-        let answer = self.exchange.ask(self.pending.words(), &|| track.restore())?;
+        let answer = self.link.exchange.borrow_mut().ask(self.pending.words(), &|| track.restore())?;
+        self.sent();
+        Ok(answer)
+    }
+
+    /// The same for answers that are not added.
+    fn gather(&mut self) -> Result<Vec<Vec<f64>>> {
+        let track = &self.track;
+        let answers = self.link.exchange.borrow_mut().gather(self.pending.words(), &|| track.restore())?;
+        self.sent();
+        Ok(answers)
+    }
+
+    fn sent(&mut self) {
+        self.link.owner.set(self.user);
         self.pending.clear();
         for change in self.changes.drain(..) {
             self.track.note(change);
         }
-        Ok(answer)
+    }
+
+    /// Whether another user has asked meanwhile, so that the shards know nothing of these problems: they then
+    /// begin anew.
+    pub fn wake(&mut self) -> bool {
+        let is_lost = self.link.owner.get() != self.user && !self.is_new();
+        if is_lost {
+            self.begin_anew();
+        }
+        is_lost
+    }
+
+    /// Whether nothing has been asked yet.
+    fn is_new(&self) -> bool {
+        self.pending.words().starts_with(self.track.begin.words())
+    }
+
+    /// Goes back to zero weights.
+    pub fn begin_anew(&mut self) {
+        self.pending = self.track.begin.clone();
+        self.changes.clear();
+        self.track = Track::new(self.pending.clone(), self.w.len());
+        self.w.fill([0.0; L]);
+        self.tried.clear();
+    }
+
+    /// Decision values of the rows held out of each lane, by shard.
+    ///
+    /// # Errors
+    /// Those of the exchange.
+    pub fn held_out(&mut self) -> Result<Vec<Vec<f64>>> {
+        self.pending.op(Op::HeldOut);
+        self.gather()
     }
 
     /// What a lane's dual variables weigh: `sum y_i a_i`, `sum a_i`, `sum a_i |x_i|`; how far a last digit

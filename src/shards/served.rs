@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{Builder, JoinHandle};
 
-use super::shard::{Shard, ShardFacts, ShardRows};
+use super::shard::{Shard, ShardFacts, ShardFolds, ShardRows};
 use super::wire::ShardAnswer;
 use crate::fit::{Intercept, Monitor};
 use crate::front::Checked;
@@ -19,6 +19,7 @@ use crate::matrix::CsrValues;
 use crate::matrix::csr::CsrView;
 use crate::matrix::dense::DenseView;
 use crate::memory::CollectLarge;
+use crate::search::folds::Fold;
 use crate::{Error, Result, memory, parallel};
 
 /// A matrix with memory of its own.
@@ -102,9 +103,17 @@ impl Monitor for Stop {
     }
 }
 
+/// What the thread is told.
+enum Message {
+    /// To answer.
+    Request(Vec<f64>),
+    /// The splits of a search, as rows of the shard.
+    Folds(Vec<Fold>),
+}
+
 /// A shard on its thread.
 pub struct Served {
-    requests: Option<Sender<Vec<f64>>>,
+    requests: Option<Sender<Message>>,
     answers: Receiver<Result<ShardAnswer>>,
     stop: Arc<Stop>,
     thread: Option<JoinHandle<()>>,
@@ -138,9 +147,21 @@ impl Served {
     /// # Errors
     /// Those of [`Shard::answer`].
     pub fn answer(&mut self, request: Vec<f64>) -> Result<ShardAnswer> {
-        let requests = self.requests.as_ref().ok_or_else(ended)?;
-        requests.send(request).map_err(|_| ended())?;
+        self.send(Message::Request(request))?;
         self.answers.recv().unwrap_or_else(|_| Err(ended()))
+    }
+
+    /// Takes the splits of a search, as rows of the shard; problems that were begun are forgotten.
+    ///
+    /// # Errors
+    /// [`Error::Thread`].
+    pub fn split(&mut self, folds: Vec<Fold>) -> Result<()> {
+        self.send(Message::Folds(folds))
+    }
+
+    fn send(&self, message: Message) -> Result<()> {
+        let requests = self.requests.as_ref().ok_or_else(ended)?;
+        requests.send(message).map_err(|_| ended())
     }
 }
 
@@ -164,7 +185,7 @@ fn serve(
     data: &ShardData,
     stop: &Stop,
     ready: &Sender<Result<ShardFacts>>,
-    inbox: Receiver<Vec<f64>>,
+    inbox: Receiver<Message>,
     outbox: &Sender<Result<ShardAnswer>>,
 ) {
     let n_threads = data.n_threads;
@@ -190,7 +211,7 @@ fn answer_all(
     data: &ShardData,
     stop: &Stop,
     ready: &Sender<Result<ShardFacts>>,
-    inbox: Receiver<Vec<f64>>,
+    inbox: Receiver<Message>,
     outbox: &Sender<Result<ShardAnswer>>,
 ) -> Result<()> {
     let n = data.rows.n_rows();
@@ -206,16 +227,33 @@ fn answer_all(
     let classes: Vec<u32> = ids.iter().map(|i| data.classes[*i as usize]).collect_large();
     let cost: Vec<f64> = ids.iter().map(|i| data.cost[*i as usize]).collect_large();
     let ShardData { loss, intercept, .. } = *data;
-    let rows = ShardRows { rows: &rows, ids: &ids, classes: &classes, cost: &cost, loss, intercept };
+    let (ids, classes, cost) = (&ids[..], &classes[..], &cost[..]);
+    let rows = ShardRows { rows: &rows, ids, classes, cost, loss, intercept, folds: None };
     // Nobody waits if the shard is being dropped.
     let _ = ready.send(Ok(rows.facts()));
-    let mut shard = Shard::new(rows, stop);
-    for request in inbox {
-        if outbox.send(shard.answer(&request)).is_err() {
-            break;
+    let mut split = Vec::new();
+    loop {
+        let (classes, weight) = (&data.classes[..], &data.cost[..]);
+        let folds = (!split.is_empty()).then_some(ShardFolds { folds: &split, classes, weight });
+        match answer_some(&mut Shard::new(ShardRows { folds, ..rows }, stop), &inbox, outbox) {
+            Some(next) => split = next,
+            None => return Ok(()),
         }
     }
-    Ok(())
+}
+
+/// Answers until there are splits, or until there is nobody left.
+fn answer_some(
+    shard: &mut Shard<'_>,
+    inbox: &Receiver<Message>,
+    outbox: &Sender<Result<ShardAnswer>>,
+) -> Option<Vec<Fold>> {
+    loop {
+        match inbox.recv().ok()? {
+            Message::Folds(folds) => return Some(folds),
+            Message::Request(request) => outbox.send(shard.answer(&request)).ok()?,
+        }
+    }
 }
 
 #[cfg(test)]
@@ -239,12 +277,24 @@ mod tests {
         let mut shard = Served::start(data(vec![1.0, 0.0, 0.0, 2.0, 5.0, 5.0], vec![1.0, 2.0, 0.0])).unwrap();
         assert_eq!((shard.facts().n_rows, shard.facts().curvature), (2, 9.0));
         let mut request = Request::new(1);
-        request.op(Op::Begin).number(1.0).number(1.0).op(Op::Evaluate).number(0.0);
+        request.op(Op::Begin).number(1.0).number(1.0).number(1.0).op(Op::Evaluate).number(0.0);
         let answer = shard.answer(request.words().to_vec()).unwrap();
         // Slopes at zero are -2 c y.
         assert_eq!(answer.sums, [2.0, -8.0, 3.0, 2.0]);
         assert!(shard.answer(vec![99.0]).is_err());
         assert!(shard.answer(request.words().to_vec()).is_ok());
+    }
+
+    #[test]
+    fn splits_come_when_there_is_a_search() {
+        let mut shard = Served::start(data(vec![1.0, 0.0, 0.0, 2.0, 5.0, 5.0], vec![1.0, 2.0, 0.0])).unwrap();
+        let mut request = Request::new(1);
+        request.op(Op::BeginFolds).number(0.0).number(1.0).number(1.0);
+        request.op(Op::Decide).block(&[[1.0], [2.0]]).op(Op::HeldOut);
+        assert!(shard.answer(request.words().to_vec()).is_err());
+        shard.split(vec![Fold { train: vec![0, 1], test: vec![2, 0] }]).unwrap();
+        // Rows without weight are predicted, too.
+        assert_eq!(shard.answer(request.words().to_vec()).unwrap().sums, [15.0, 1.0]);
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! The side of the rows: some rows of the data, what a fit knows of each, and answers to requests.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use super::wire::{Op, Reader, ShardAnswer};
@@ -17,10 +18,13 @@ use crate::matrix::design::Design;
 use crate::matrix::lanes::Block;
 use crate::matrix::{Matrix, Rows};
 use crate::memory::CollectLarge;
+use crate::search::folds::Fold;
+use crate::search::terms::{FoldTerms, GroupLanes};
+use crate::search::{fingerprint, primal};
 use crate::{Error, Result, memory};
 
-/// Lanes of a problem of several classes: one cache line of numbers.
-pub const CLASSES: usize = 8;
+/// Lanes of a problem of several classes, and of a group of a search.
+pub const CLASSES: usize = primal::LANES;
 
 /// The rows of a shard.
 #[derive(Clone, Copy)]
@@ -37,6 +41,19 @@ pub struct ShardRows<'a> {
     pub loss: LossKind,
     /// Treatment of the intercept.
     pub intercept: Intercept,
+    /// What a search has to know, where there is one.
+    pub folds: Option<ShardFolds<'a>>,
+}
+
+/// All rows of a shard, as a search sees them.
+#[derive(Clone, Copy)]
+pub struct ShardFolds<'a> {
+    /// The splits, as rows of the shard; a part may be empty.
+    pub folds: &'a [Fold],
+    /// Classes of all rows.
+    pub classes: &'a [u32],
+    /// Weights of all rows.
+    pub weight: &'a [f64],
 }
 
 /// What is summed over the shards before a fit begins.
@@ -52,6 +69,8 @@ pub struct ShardFacts {
     pub curvature: f64,
     /// Largest squared norm of a row.
     pub max_squared_norm: f64,
+    /// That of all rows, those of cost 0 as well.
+    pub longest: f64,
     /// What a matrix of all columns takes, [`factorisation::pairs`].
     pub pairs: [f64; 2],
 }
@@ -64,7 +83,16 @@ impl ShardFacts {
         self.cost += other.cost;
         self.curvature += other.curvature;
         self.max_squared_norm = self.max_squared_norm.max(other.max_squared_norm);
+        self.longest = self.longest.max(other.longest);
         (0..2).for_each(|k| self.pairs[k] += other.pairs[k]);
+    }
+
+    /// The same with all costs multiplied.
+    #[must_use]
+    pub fn scaled(mut self, scale: f64) -> Self {
+        self.cost *= scale;
+        self.curvature *= scale;
+        self
     }
 }
 
@@ -84,8 +112,16 @@ impl<'a> ShardRows<'a> {
             cost,
             curvature,
             max_squared_norm: design.max_squared_norm(),
+            longest: self.rows.max_squared_norm(),
             pairs: factorisation::pairs(&self.design(self.intercept.bias())),
         }
+    }
+
+    /// That of all rows, and that of what is known of those of a cost.
+    fn hashes(&self) -> [u64; 2] {
+        let numbers = self.ids.iter().chain(self.classes).flat_map(|number| number.to_le_bytes());
+        let costs = self.cost.iter().flat_map(|cost| cost.to_le_bytes());
+        [fingerprint::hash_rows(self.rows), fingerprint::hash_bytes(numbers.chain(costs))]
     }
 
     /// Labels of the problem of a class.
@@ -159,15 +195,15 @@ impl<'a> Shard<'a> {
         let (mut reader, mut answer) = (Reader::new(words, 1), ShardAnswer::default());
         while !reader.is_empty() {
             let op = reader.op()?;
-            if op == Op::Begin {
-                let (first, lanes) = (reader.number()? as u32, reader.number()? as usize);
-                self.running = match lanes {
-                    1 => Running::One(Box::new(Side::new(self.rows, first, 1, self.monitor))),
-                    2..=CLASSES => {
-                        Running::Classes(Box::new(Side::new(self.rows, first, lanes, self.monitor)))
-                    }
-                    _ => return Err(Error::Shape { what: "lanes", expected: CLASSES, found: lanes }),
-                };
+            if matches!(op, Op::Begin | Op::BeginFolds) {
+                self.running = Running::Nothing; // before as much memory is asked for again
+                self.running = self.begin(op, &mut reader)?;
+                continue;
+            }
+            if op == Op::Hash {
+                for hash in self.rows.hashes() {
+                    answer.sums.extend([f64::from((hash >> 32) as u32), f64::from(hash as u32)]);
+                }
                 continue;
             }
             match &mut self.running {
@@ -181,11 +217,29 @@ impl<'a> Shard<'a> {
         }
         Ok(answer)
     }
+
+    fn begin(&self, op: Op, reader: &mut Reader<'_>) -> Result<Running<'a>> {
+        let (rows, monitor) = (self.rows, self.monitor);
+        let (first, lanes) = (reader.number()? as usize, reader.number()? as usize);
+        let last = reader.number()?;
+        Ok(match lanes {
+            1..=CLASSES if op == Op::BeginFolds => {
+                let side = Side::of_folds(rows, first..first + lanes, last as usize, monitor)?;
+                Running::Classes(Box::new(side))
+            }
+            1 => Running::One(Box::new(Side::new(rows, first as u32, 1, last, monitor))),
+            2..=CLASSES => Running::Classes(Box::new(Side::new(rows, first as u32, lanes, last, monitor))),
+            _ => return Err(Error::Shape { what: "lanes", expected: CLASSES, found: lanes }),
+        })
+    }
 }
 
 /// The rows in one problem, or in several side by side.
 struct Side<'a, const L: usize> {
     rows: ShardRows<'a>,
+    cost: Vec<f64>,
+    /// Of a search.
+    group: Option<Group<'a, L>>,
     first: u32,
     lanes: usize,
     monitor: &'a dyn Monitor,
@@ -193,6 +247,14 @@ struct Side<'a, const L: usize> {
     corners: CornerRows,
     /// A vector of the columns.
     vector: Block<L>,
+}
+
+/// A group of lanes of a search.
+struct Group<'a, const L: usize> {
+    folds: ShardFolds<'a>,
+    lanes: GroupLanes<L>,
+    /// Held-out rows of each lane.
+    tests: Vec<&'a [u32]>,
 }
 
 /// What the sequence of smooth problems for the hinge has of the rows.
@@ -205,19 +267,59 @@ struct CornerRows {
 }
 
 impl<'a, const L: usize> Side<'a, L> {
-    fn new(rows: ShardRows<'a>, first: u32, lanes: usize, monitor: &'a dyn Monitor) -> Self {
+    fn new(rows: ShardRows<'a>, first: u32, lanes: usize, scale: f64, monitor: &'a dyn Monitor) -> Self {
         let design = rows.design(rows.intercept.bias());
+        let cost = rows.cost.iter().map(|cost| scale * cost).collect_large();
         let n_corners = if rows.loss.is_smooth() { 0 } else { rows.cost.len() };
         let (y, alpha) = (rows.signs(first), Arc::new(memory::zeros(n_corners)));
         let vector = Block::zeros(design.n_cols());
         let state = RowState::new(design, true, monitor);
-        Self { rows, first, lanes, monitor, state, corners: CornerRows { y, alpha, kept: None }, vector }
+        let corners = CornerRows { y, alpha, kept: None };
+        Self { rows, cost, group: None, first, lanes, monitor, state, corners, vector }
+    }
+
+    /// The lanes of a search with so many binary problems per fold.
+    fn of_folds(
+        rows: ShardRows<'a>,
+        lanes: Range<usize>,
+        n_problems: usize,
+        monitor: &'a dyn Monitor,
+    ) -> Result<Self> {
+        let n_lanes = lanes.len();
+        let wrong = || Error::Shape { what: "lanes of a shard's search", expected: 0, found: lanes.end };
+        let folds = rows.folds.ok_or_else(wrong)?;
+        if n_problems == 0 || lanes.end > folds.folds.len() * n_problems {
+            return Err(wrong());
+        }
+        let (n_rows, fold) = (rows.rows.n_rows(), |k: usize| &folds.folds[k / n_problems]);
+        let tests: Vec<&[u32]> = lanes.clone().map(|k| &fold(k).test[..]).collect();
+        if let Some(i) = tests.iter().flat_map(|rows| rows.iter()).find(|i| **i as usize >= n_rows) {
+            let reason = format!("the held-out part of a fold names row {i}, there are {n_rows}");
+            return Err(Error::Labels { reason });
+        }
+        let group = GroupLanes::new(n_rows, n_problems, lanes, |k| &fold(k).train)?;
+        let design = Design { rows: rows.rows, ids: None, bias: rows.intercept.bias() };
+        let none = CornerRows { y: Vec::new(), alpha: Arc::new(Vec::new()), kept: None };
+        Ok(Self {
+            rows,
+            cost: Vec::new(),
+            group: Some(Group { folds, lanes: group, tests }),
+            first: 0,
+            lanes: n_lanes,
+            monitor,
+            state: RowState::new(design, false, monitor),
+            corners: none,
+            vector: Block::zeros(design.n_cols()),
+        })
     }
 
     fn run(&mut self, op: Op, reader: &mut Reader<'_>, answer: &mut ShardAnswer) -> Result<()> {
         reader.set_lanes(self.lanes);
+        if op == Op::HeldOut || self.group.is_some() && !op.is_of_search() {
+            return self.held_out(op, answer);
+        }
         match op {
-            Op::Begin => {}
+            Op::Begin | Op::BeginFolds | Op::HeldOut | Op::Hash => {}
             Op::Decide => {
                 reader.block(&mut self.vector)?;
                 self.state.decide(&self.vector)?;
@@ -249,7 +351,7 @@ impl<'a, const L: usize> Side<'a, L> {
             Op::TakeSlopes => self.corners.alpha = Arc::new(self.state.alpha(&self.corners.y)),
             Op::Corners => {
                 let CornerRows { y, alpha, .. } = &self.corners;
-                answer.sums.extend(hinge::corner_values(y, self.rows.cost, alpha, &self.state.z));
+                answer.sums.extend(hinge::corner_values(y, &self.cost, alpha, &self.state.z));
             }
             Op::Keep => {
                 let margins = self.state.margins(&self.corners.y);
@@ -259,7 +361,7 @@ impl<'a, const L: usize> Side<'a, L> {
                 if let Some((alpha, _)) = &self.corners.kept {
                     self.corners.alpha = Arc::clone(alpha);
                 } else {
-                    self.corners.alpha = Arc::new(memory::zeros(self.rows.cost.len()));
+                    self.corners.alpha = Arc::new(memory::zeros(self.cost.len()));
                 }
             }
             Op::Weigh => self.weigh(reader.number()? as usize, answer)?,
@@ -271,19 +373,34 @@ impl<'a, const L: usize> Side<'a, L> {
         Ok(())
     }
 
+    /// Decision values of the held-out rows, lane after lane; nothing else that is no step of a search.
+    fn held_out(&self, op: Op, answer: &mut ShardAnswer) -> Result<()> {
+        let group = self.group.as_ref().filter(|_| op == Op::HeldOut);
+        let group =
+            group.ok_or(Error::Shape { what: "operations of a search", expected: 0, found: op as usize })?;
+        for (l, test) in group.tests.iter().enumerate() {
+            answer.sums.extend(test.iter().map(|i| self.state.z[*i as usize][l]));
+        }
+        Ok(())
+    }
+
     fn run_with_terms(&mut self, op: Op, reader: &mut Reader<'_>, answer: &mut ShardAnswer) -> Result<()> {
         let sigma = reader.number()?;
         let mut ask = Ask { op, lanes: self.lanes, reader, answer };
         if sigma > 0.0 {
             let CornerRows { y, alpha, .. } = &self.corners;
-            let terms = SmoothedHinge { y, cost: self.rows.cost, alpha: Arc::clone(alpha), sigma };
+            let terms = SmoothedHinge { y, cost: &self.cost, alpha: Arc::clone(alpha), sigma };
             return ask.run(&terms, &mut self.state, &mut self.vector);
         }
-        let ShardRows { loss, cost, classes, .. } = self.rows;
-        let (first, lanes) = (self.first, self.lanes);
+        let ShardRows { loss, classes, .. } = self.rows;
+        let (first, lanes, cost) = (self.first, self.lanes, &self.cost[..]);
         with_smooth_loss!(
             loss,
             loss => {
+                if let Some(Group { folds, lanes, .. }) = &self.group {
+                    let terms = FoldTerms { loss, weight: folds.weight, class: folds.classes, lanes };
+                    return ask.run(&terms, &mut self.state, &mut self.vector);
+                }
                 let terms = ClassTerms { loss, cost, classes, first, lanes };
                 ask.run(&terms, &mut self.state, &mut self.vector)
             },
@@ -319,7 +436,7 @@ impl<'a, const L: usize> Side<'a, L> {
         let [reach] = sum(alpha.len(), |i| [alpha[i].abs() * norms[i]]);
         answer.sums.extend(certificate::excess(&y, &alpha));
         answer.sums.push(reach);
-        answer.maxima.push(certificate::last_digit(self.rows.cost, &norms));
+        answer.maxima.push(certificate::last_digit(&self.cost, &norms));
         answer.maxima.push(norms.iter().copied().fold(0.0, f64::max));
         Ok(())
     }
@@ -331,7 +448,7 @@ impl<'a, const L: usize> Side<'a, L> {
         let design = self.certified();
         let norms = certificate::row_norms(&design, self.monitor)?;
         let errors = certificate::margin_errors(&design, norms, length, b);
-        let cost = self.rows.cost;
+        let cost = &self.cost[..];
         let duals = Duals { y: &y, cost, alpha: &alpha, margins: &margins, errors: &errors };
         let (totals, cheapest) = with_loss!(self.rows.loss, loss => (
             RowTotals::of(loss, cost, &alpha, &margins, &errors),

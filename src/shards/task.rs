@@ -9,8 +9,10 @@ use crate::loss::LossKind;
 /// What is to be fitted.
 #[derive(Clone, Copy, Debug)]
 pub struct ShardTask {
-    /// Of all shards together.
+    /// Of all shards together, at the costs of the fit.
     pub facts: ShardFacts,
+    /// What the costs that the shards have are multiplied by.
+    pub scale: f64,
     /// How many there are.
     pub n_shards: usize,
     /// Columns of the data.

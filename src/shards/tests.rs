@@ -1,15 +1,21 @@
 //! Fits over shards in this process, against fits in memory.
 
+use super::checkpoint::Recorded;
 use super::remote::Exchange;
-use super::shard::{Shard, ShardFacts, ShardRows};
+use super::search::{ShardSearch, search};
+use super::shard::{Shard, ShardFacts, ShardFolds, ShardRows};
 use super::wire::ShardAnswer;
 use super::{ShardTask, fit};
 use crate::fit::waves::Waves;
-use crate::fit::{Intercept, Params, Problem, Silent, Solution, Start, Status, auto};
+use crate::fit::{Intercept, Params, Problem, Silent, Solution, SolverKind, Start, Status, auto};
 use crate::front::{Outcome, Weights};
+use crate::labels::{Labels, MultiClass};
 use crate::loss::LossKind;
-use crate::matrix::Matrix;
-use crate::{Result, labels};
+use crate::matrix::{Matrix, Rows};
+use crate::search::{
+    self as plain, Fold, SearchData, SearchPlan, SearchSettings, SearchStep, StopRule, Values,
+};
+use crate::{Error, Result, labels};
 
 const LOSSES: [LossKind; 4] =
     [LossKind::SquaredHinge, LossKind::Logistic, LossKind::ModifiedHuber, LossKind::Hinge];
@@ -38,21 +44,30 @@ impl<'a> Here<'a> {
 
 impl Exchange for Here<'_> {
     fn ask(&mut self, request: &[f64], restore: &dyn Fn() -> Vec<f64>) -> Result<ShardAnswer> {
-        self.rounds += 1;
-        if self.rounds.is_multiple_of(self.loses_every) {
-            let lost = self.rounds / self.loses_every % self.shards.len();
-            self.shards[lost] = Shard::new(self.rows[lost], &Silent);
-            self.shards[lost].answer(&restore())?;
-        }
         let mut sum: Option<ShardAnswer> = None;
-        for shard in &mut self.shards {
-            let answer = shard.answer(request)?;
+        for answer in self.answers(request, restore)? {
             match &mut sum {
                 None => sum = Some(answer),
                 Some(sum) => sum.join(&answer)?,
             }
         }
         Ok(sum.unwrap_or_default())
+    }
+
+    fn gather(&mut self, request: &[f64], restore: &dyn Fn() -> Vec<f64>) -> Result<Vec<Vec<f64>>> {
+        Ok(self.answers(request, restore)?.into_iter().map(|answer| answer.sums).collect())
+    }
+}
+
+impl Here<'_> {
+    fn answers(&mut self, request: &[f64], restore: &dyn Fn() -> Vec<f64>) -> Result<Vec<ShardAnswer>> {
+        self.rounds += 1;
+        if self.rounds.is_multiple_of(self.loses_every) {
+            let lost = self.rounds / self.loses_every % self.shards.len();
+            self.shards[lost] = Shard::new(self.rows[lost], &Silent);
+            self.shards[lost].answer(&restore())?;
+        }
+        self.shards.iter_mut().map(|shard| shard.answer(request)).collect()
     }
 }
 
@@ -78,6 +93,7 @@ impl Cut {
             cost: &problem.cost[b[0]..b[1]],
             loss,
             intercept: problem.intercept,
+            folds: None,
         };
         self.borders.windows(2).map(shard).collect()
     }
@@ -98,7 +114,7 @@ fn fit_over(
     let params = Params { tol, ..Params::default() };
     let ShardRows { loss, intercept, .. } = rows[0];
     let (facts, n_shards) = (here.facts(), rows.len());
-    let task = ShardTask { facts, n_shards, n_columns, n_classes, loss, intercept, params };
+    let task = ShardTask { facts, scale: 1.0, n_shards, n_columns, n_classes, loss, intercept, params };
     let outcome = fit(&task, &mut here, &Silent).unwrap();
     (outcome, here.rounds)
 }
@@ -217,5 +233,301 @@ fn one_class_and_no_row_in_a_shard_are_nothing_special() {
         let best = alone(&sorted, loss, 1e-9).certificate;
         let found = outcome.facts[0].certificate;
         assert!(found.relative_gap() <= 1e-6 && found.primal >= best.dual && found.dual <= best.primal);
+    }
+}
+
+/// An exchange that ends after so many rounds, the hashes not counted.
+struct Dies<'a, 'b>(&'a mut Here<'b>, usize);
+
+impl Exchange for Dies<'_, '_> {
+    fn ask(&mut self, request: &[f64], restore: &dyn Fn() -> Vec<f64>) -> Result<ShardAnswer> {
+        if self.1 == 0 {
+            return Err(Error::Cancelled);
+        }
+        self.1 -= 1;
+        self.0.ask(request, restore)
+    }
+
+    fn gather(&mut self, request: &[f64], restore: &dyn Fn() -> Vec<f64>) -> Result<Vec<Vec<f64>>> {
+        self.0.gather(request, restore)
+    }
+}
+
+#[test]
+fn fits_go_on_from_their_checkpoints_to_the_same_bits() {
+    let (n, d) = (150, 6);
+    let waves = Waves::new(n, d, 4.0, 3);
+    let matrix = waves.rows();
+    let folder = tempfile::tempdir().unwrap();
+    let cases = [(LossKind::Logistic, 1, 2), (LossKind::Hinge, 1, 2), (LossKind::SquaredHinge, 2, 4)];
+    for (case, (loss, intercept, n_classes)) in cases.into_iter().enumerate() {
+        let problem = waves.problem(&matrix, intercept);
+        let classes = if n_classes == 2 {
+            classes_of(&problem)
+        } else {
+            (0..n as u32).map(|i| (i * i / 7 + i) % n_classes).collect()
+        };
+        let cut = Cut::new(classes, &[50, 90]);
+        let rows = cut.rows(&matrix, &problem, loss);
+        let (quiet, rounds) = fit_over(&rows, d, n_classes, 1e-9, usize::MAX);
+        let (intercept, params) = (problem.intercept, Params { tol: 1e-9, ..Params::default() });
+        let facts = Here::new(rows.clone(), usize::MAX).facts();
+        let task =
+            ShardTask { facts, scale: 1.0, n_shards: 3, n_columns: d, n_classes, loss, intercept, params };
+        for ends in [1, rounds / 2, rounds] {
+            let path = folder.path().join(format!("{case} {ends}"));
+            let attempt = |rounds: usize, loses_every: usize| {
+                // Shards that are made anew each time, as after the death of a client.
+                let mut here = Here::new(rows.clone(), loses_every);
+                let mut dies = Dies(&mut here, rounds);
+                Recorded::open(&path, &task, &mut dies).and_then(|mut all| fit(&task, &mut all, &Silent))
+            };
+            assert_eq!(attempt(ends, usize::MAX).is_ok(), ends == rounds);
+            // The restoring round is one more, and a lost shard in it is nothing special.
+            let resumed = attempt(rounds - ends + usize::from(ends < rounds), 11).unwrap();
+            assert_eq!((weights(&resumed), &resumed.intercepts), (weights(&quiet), &quiet.intercepts));
+            assert_eq!(resumed.facts[0].certificate, quiet.facts[0].certificate, "{loss:?} {ends}");
+            // Damage costs rounds, never bits.
+            let mut bytes = std::fs::read(&path).unwrap();
+            let middle = bytes.len() / 2;
+            bytes[middle] ^= 1;
+            std::fs::write(&path, &bytes).unwrap();
+            let mended = attempt(rounds, usize::MAX);
+            assert!(mended.is_err() || weights(&mended.unwrap()) == weights(&quiet));
+        }
+        let other = ShardTask { n_classes: n_classes + 1, ..task };
+        let path = folder.path().join(format!("{case} 1"));
+        let mut here = Here::new(rows.clone(), usize::MAX);
+        let opened = Recorded::open(&path, &other, &mut here);
+        assert!(matches!(opened, Err(Error::Journal { .. })));
+    }
+}
+
+/// The data of a search, whole and cut.
+struct Split {
+    classes: Vec<u32>,
+    n_classes: u32,
+    weight: Vec<f64>,
+    folds: Vec<Fold>,
+    borders: Vec<u32>,
+    /// The folds of each shard.
+    local: Vec<Vec<Fold>>,
+}
+
+impl Split {
+    /// Row `i` is held out by fold `i % n_folds`, some rows by none, some have no weight.
+    fn new(classes: Vec<u32>, n_classes: u32, n_folds: u32, borders: &[u32]) -> Self {
+        let n = classes.len() as u32;
+        let borders: Vec<u32> = [0].iter().chain(borders).copied().chain([n]).collect();
+        let is_out = |i: u32, f: u32| i % n_folds == f && i % 17 != 3;
+        let fold = |f, rows: std::ops::Range<u32>| {
+            let start = rows.start;
+            let (test, train) = rows.partition::<Vec<u32>, _>(|i| is_out(*i, f));
+            let moved = |rows: Vec<u32>| rows.into_iter().map(|i| i - start).collect();
+            Fold { train: moved(train), test: moved(test) }
+        };
+        let folds = (0..n_folds).map(|f| fold(f, 0..n)).collect();
+        let cut = |b: &[u32]| (0..n_folds).map(|f| fold(f, b[0]..b[1])).collect();
+        let local = borders.windows(2).map(cut).collect();
+        let weight = (0..n).map(|i| f64::from(i % 5) * 0.5).collect();
+        Self { classes, n_classes, weight, folds, borders, local }
+    }
+
+    fn labels(&self) -> Labels<'_> {
+        Labels { ids: &self.classes, n_classes: self.n_classes }
+    }
+}
+
+fn plan(refine: usize) -> SearchPlan {
+    let values = Values::Range { c_min: None, c_max: 64.0, ratio: 2.0 };
+    SearchPlan { values, refine, stop: StopRule::Exact }
+}
+
+/// A score with a maximum somewhere, to refine by.
+fn score(step: &SearchStep) -> f64 {
+    -(step.c.log2() - 0.7).abs()
+}
+
+/// The steps of a search over shards, and the rounds; `stop` ends it after so many steps.
+fn search_over(
+    split: &Split,
+    blocks: &[DenseRows],
+    (loss, intercept): (LossKind, Intercept),
+    how: (&SearchPlan, Option<&std::path::Path>, usize, usize),
+) -> (Vec<SearchStep>, usize) {
+    let (plan, resume, loses_every, stop) = how;
+    let views: Vec<Matrix<'_>> = blocks.iter().map(DenseRows::view).collect();
+    let of = |k: usize| split.borders[k] as usize..split.borders[k + 1] as usize;
+    let ids: Vec<Vec<u32>> = (0..views.len())
+        .map(|k| of(k).filter(|i| split.weight[*i] > 0.0).map(|i| (i - of(k).start) as u32).collect())
+        .collect();
+    let take = |k: usize, i: &u32| of(k).start + *i as usize;
+    let classes: Vec<Vec<u32>> =
+        (0..views.len()).map(|k| ids[k].iter().map(|i| split.classes[take(k, i)]).collect()).collect();
+    let cost: Vec<Vec<f64>> =
+        (0..views.len()).map(|k| ids[k].iter().map(|i| split.weight[take(k, i)]).collect()).collect();
+    let shard = |k: usize| ShardRows {
+        rows: &views[k],
+        ids: &ids[k],
+        classes: &classes[k],
+        cost: &cost[k],
+        loss,
+        intercept,
+        folds: Some(ShardFolds {
+            folds: &split.local[k],
+            classes: &split.classes[of(k)],
+            weight: &split.weight[of(k)],
+        }),
+    };
+    let mut here = Here::new((0..views.len()).map(shard).collect(), loses_every);
+    let params = Params { tol: 1e-2, ..Params::default() };
+    let (facts, n_shards, n_columns) = (here.facts(), views.len(), views[0].n_cols());
+    let n_classes = split.n_classes;
+    let task = &ShardTask { facts, scale: 1.0, n_shards, n_columns, n_classes, loss, intercept, params };
+    let (labels, weight) = (split.labels(), &split.weight[..]);
+    let data =
+        ShardSearch { task, labels, weight, folds: &split.folds, borders: &split.borders, plan, resume };
+    let mut steps = Vec::new();
+    let visit = &mut |step: &SearchStep| {
+        steps.push(SearchStep { seconds: 0.0, is_replayed: false, ..step.clone() });
+        Ok((steps.len() < stop).then(|| score(step)))
+    };
+    search(&data, &mut here, &Silent, visit).unwrap();
+    (steps, here.rounds)
+}
+
+/// Dense rows of a shard.
+struct DenseRows {
+    values: Vec<f64>,
+    d: usize,
+}
+
+impl DenseRows {
+    /// Those of a matrix between the borders.
+    fn cut(matrix: &Matrix<'_>, borders: &[u32]) -> Vec<Self> {
+        let d = matrix.n_cols();
+        let rows = |b: &[u32]| {
+            let mut values = vec![0.0; (b[1] - b[0]) as usize * d];
+            for i in b[0]..b[1] {
+                let row = &mut values[(i - b[0]) as usize * d..][..d];
+                matrix.for_each(i as usize, |j, x| row[j] = x);
+            }
+            Self { values, d }
+        };
+        borders.windows(2).map(rows).collect()
+    }
+
+    fn view(&self) -> Matrix<'_> {
+        let n = self.values.len() / self.d;
+        crate::matrix::dense::DenseView::new(&self.values, n, self.d).unwrap().0.into()
+    }
+}
+
+const INTERCEPTS: [Intercept; 3] = [Intercept::None, Intercept::Free, Intercept::Penalised(0.7)];
+
+fn close(a: &SearchStep, b: &SearchStep, tol: f64) -> bool {
+    let pairs = a.decisions.iter().flatten().zip(b.decisions.iter().flatten());
+    a.c == b.c
+        && a.is_converged == b.is_converged
+        && a.objective.len() == b.objective.len()
+        && a.objective.iter().zip(&b.objective).all(|(a, b)| (a / b - 1.0).abs() < tol)
+        && a.decisions.iter().map(Vec::len).eq(b.decisions.iter().map(Vec::len))
+        && pairs.into_iter().all(|(a, b)| (a - b).abs() < tol.sqrt() * (1.0 + b.abs()))
+}
+
+#[test]
+fn searches_are_those_of_one_machine() {
+    let waves = Waves::new(520, 11, 1.0, 4);
+    let matrix = waves.rows();
+    let two = classes_of(&waves.problem(&matrix, 0));
+    let four: Vec<u32> = (0..520u32).map(|i| (i * i / 7 + two[i as usize]) % 4).collect();
+    for (k, (classes, n_classes)) in [(two, 2), (four, 4)].into_iter().enumerate() {
+        // Four classes and three folds are lanes of two groups, which take turns.
+        let split = Split::new(classes, n_classes, 3, &[0, 130, 390]);
+        let blocks = DenseRows::cut(&matrix, &split.borders);
+        for (loss, intercept) in LOSSES[..3].iter().flat_map(|loss| INTERCEPTS.map(|b| (*loss, b))) {
+            let params = Params { tol: 1e-2, solver: SolverKind::Newton, ..Params::default() };
+            let settings = SearchSettings { loss, intercept, params, multi_class: MultiClass::OneVsRest };
+            let labels = split.labels();
+            let task = SearchData {
+                rows: &matrix,
+                labels,
+                weight: &split.weight,
+                folds: &split.folds,
+                penalty: None,
+            };
+            let mut expected = Vec::new();
+            let mut visit = |step: &SearchStep| {
+                expected.push(step.clone());
+                Ok(Some(score(step)))
+            };
+            plain::search(&task, &settings, &plan(2), None, &Silent, &mut visit).unwrap();
+            let (found, _) =
+                search_over(&split, &blocks, (loss, intercept), (&plan(2), None, usize::MAX, usize::MAX));
+            assert_eq!(found.len(), expected.len(), "{loss:?} {intercept:?} {k}");
+            for (found, expected) in found.iter().zip(&expected) {
+                // Sums in another order, and preconditioners of them: the same steps up to what these change.
+                assert!(close(found, expected, 1e-4), "{loss:?} {intercept:?} {k} {found:?} {expected:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn searches_with_lost_shards_and_journals_have_the_same_bits() {
+    let waves = Waves::new(400, 7, 1.0, 8);
+    let matrix = waves.rows();
+    let classes: Vec<u32> = (0..400u32).map(|i| (i * i / 7 + i) % 3).collect();
+    let split = Split::new(classes, 3, 4, &[100, 250]);
+    let blocks = DenseRows::cut(&matrix, &split.borders);
+    for loss in [LossKind::SquaredHinge, LossKind::Logistic] {
+        let kind = (loss, Intercept::Free);
+        let (quiet, rounds) = search_over(&split, &blocks, kind, (&plan(2), None, usize::MAX, usize::MAX));
+        for every in [1, 3, 7] {
+            let (lossy, _) = search_over(&split, &blocks, kind, (&plan(2), None, every, usize::MAX));
+            assert_eq!(lossy, quiet, "{loss:?} {every}");
+        }
+        let folder = tempfile::tempdir().unwrap();
+        for stop in [1, 4, quiet.len() - 1] {
+            let path = folder.path().join(stop.to_string());
+            search_over(&split, &blocks, kind, (&plan(2), Some(&path), usize::MAX, stop));
+            let (resumed, again) =
+                search_over(&split, &blocks, kind, (&plan(2), Some(&path), usize::MAX, usize::MAX));
+            assert_eq!(resumed, quiet, "{loss:?} {stop}");
+            assert!(again < rounds);
+        }
+    }
+}
+
+#[test]
+fn shards_refuse_what_is_no_step_of_a_search() {
+    use super::wire::{Op, Request};
+    let waves = Waves::new(30, 3, 1.0, 1);
+    let matrix = waves.rows();
+    let problem = waves.problem(&matrix, 0);
+    let cut = Cut::new(classes_of(&problem), &[]);
+    let plain = cut.rows(&matrix, &problem, LossKind::Logistic)[0];
+    let folds = [Fold { train: vec![0, 1, 2], test: vec![3, 4] }];
+    let with = ShardRows {
+        folds: Some(ShardFolds { folds: &folds, classes: &cut.classes, weight: problem.cost }),
+        ..plain
+    };
+    let begun = |lanes: f64| {
+        let mut request = Request::new(1);
+        request.op(Op::BeginFolds).number(0.0).number(lanes).number(1.0);
+        request
+    };
+    assert!(Shard::new(plain, &Silent).answer(begun(1.0).words()).is_err());
+    assert!(Shard::new(with, &Silent).answer(begun(2.0).words()).is_err());
+    let mut shard = Shard::new(with, &Silent);
+    let mut request = begun(1.0);
+    assert_eq!(shard.answer(request.op(Op::HeldOut).words()).unwrap().sums, [0.0, 0.0]);
+    for op in [Op::Weigh, Op::Prove, Op::Corners, Op::TakeSlopes] {
+        assert!(shard.answer(begun(1.0).op(op).words()).is_err());
+    }
+    let outside = [Fold { train: vec![30], test: vec![] }, Fold { train: vec![], test: vec![30] }];
+    for fold in outside.chunks(1) {
+        let folds = Some(ShardFolds { folds: fold, classes: &cut.classes, weight: problem.cost });
+        assert!(Shard::new(ShardRows { folds, ..plain }, &Silent).answer(begun(1.0).words()).is_err());
     }
 }

@@ -11,7 +11,7 @@ use crate::{Error, Result};
 /// What a shard is to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Op {
-    /// Begins a problem: first class, number of lanes. Everything is zero afterwards.
+    /// Begins a problem: first class, number of lanes, factor of the costs. Everything is zero afterwards.
     Begin,
     /// Decision values of weights.
     Decide,
@@ -45,10 +45,16 @@ pub enum Op {
     Weigh,
     /// Asks for the sums of a proof.
     Prove,
+    /// Begins a group of lanes of a search: first lane, number of lanes, binary problems of a fold.
+    BeginFolds,
+    /// Asks for the decision values of the rows held out of each lane, shard by shard.
+    HeldOut,
+    /// Asks for a hash of the rows, and one of their classes and costs, shard by shard.
+    Hash,
 }
 
 impl Op {
-    const ALL: [Self; 17] = [
+    const ALL: [Self; 20] = [
         Self::Begin,
         Self::Decide,
         Self::Shift,
@@ -66,7 +72,16 @@ impl Op {
         Self::GoBack,
         Self::Weigh,
         Self::Prove,
+        Self::BeginFolds,
+        Self::HeldOut,
+        Self::Hash,
     ];
+
+    /// Whether it is one of the steps of a search.
+    pub fn is_of_search(self) -> bool {
+        use Op::{Curvature, Decide, Evaluate, EvaluateQuietly, Finish, HeldOut, Losses, Multiply};
+        matches!(self, Decide | Evaluate | EvaluateQuietly | Curvature | Multiply | Finish | Losses | HeldOut)
+    }
 }
 
 /// A request under construction.

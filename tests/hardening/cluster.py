@@ -1,4 +1,4 @@
-"""Workers of a Dask cluster that are killed at random moments of fits, and clients that are killed.
+"""Workers of a Dask cluster that are killed at random moments of fits and searches, and clients that are killed.
 
     python tests/hardening/cluster.py --kills 20 --clients 3
 
@@ -33,6 +33,7 @@ FITS = (
     (hinge.dask.LinearSVC, {}),
     (hinge.dask.LinearSVC, {"loss": "hinge"}),
     (hinge.dask.LogisticRegression, {"C": 10.0}),
+    (hinge.dask.LogisticRegressionCV, {"cv": 3, "C_max": 8.0}),
 )
 MINUTE = 60.0
 

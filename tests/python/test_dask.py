@@ -412,6 +412,35 @@ def test_killed_workers_cost_time_only(client, lazy, monkeypatch, parameters):
     assert shards_left(client) == 0
 
 
+@pytest.mark.parametrize("parameters", [{}, {"loss": "hinge"}])
+def test_checkpoints_go_on_to_the_same_bits(client, parts, monkeypatch, tmp_path, parameters):
+    from hinge._dask_exchange import Shards
+
+    data = [dask.delayed(part) for part in parts]
+    quiet = hinge.dask.LinearSVC(**parameters).fit(data)
+    model = hinge.dask.LinearSVC(checkpoint=tmp_path / "fit", **parameters)
+    ask = Shards.ask
+
+    def ending(shards, request):
+        if shards.traffic.rounds == quiet.traffic_.rounds // 2:
+            raise ConnectionError("the client is gone")
+        return ask(shards, request)
+
+    monkeypatch.setattr(Shards, "ask", ending)
+    with pytest.raises(ConnectionError):
+        model.fit(data)
+    monkeypatch.setattr(Shards, "ask", ask)
+    resumed = model.fit(data)
+    assert resumed.traffic_.rounds < 0.6 * quiet.traffic_.rounds + 3
+    np.testing.assert_array_equal(resumed.coef_, quiet.coef_)
+    np.testing.assert_array_equal(resumed.certificate_.dual, quiet.certificate_.dual)
+    with pytest.raises(ValueError, match="it belongs to another fit: X differs"):
+        model.fit(data[1:] + data[:1])
+    with pytest.raises(ValueError, match="y, C and weights differs"):
+        clone(model).set_params(C=0.5).fit(data)
+    assert shards_left(client) == 0
+
+
 def test_data_that_were_in_one_memory_only(client, monkeypatch, parts):
     scattered = client.scatter(parts[:2])
     KillsInRound(monkeypatch, client, {4})

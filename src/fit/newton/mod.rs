@@ -163,45 +163,6 @@ impl<'a, const L: usize> InMemory<'a, L> {
         let shape = Shape { n_columns, intercept, n_lanes, keeps_dual, factorisation };
         Self::over(RowState::new(design, keeps_dual, monitor), &shape, monitor)
     }
-
-    /// Weights, decision values and what preconditioners are made of: all that later minimisations depend on.
-    pub fn state(&self) -> [Vec<f64>; 3] {
-        let gram = self.gram.as_ref().map_or(Vec::new(), |gram| memory::copy(gram.values()));
-        [memory::copy(self.w.as_flattened()), memory::copy(self.rows.z.as_flattened()), gram]
-    }
-
-    /// Goes back to zero.
-    pub fn reset(&mut self) {
-        self.w.fill([0.0; L]);
-        self.rows.z.fill([0.0; L]);
-        self.objective_changed();
-    }
-
-    /// Takes over a state of a solver of the same shape.
-    ///
-    /// # Errors
-    /// [`crate::Error::Shape`].
-    pub fn restore(&mut self, [w, z, gram]: [&[f64]; 3]) -> Result<()> {
-        let d = self.w.len();
-        check_length("weights of a solver state", d * L, w.len())?;
-        check_length("decision values of a solver state", self.rows.z.len() * L, z.len())?;
-        self.gram = match (gram, self.dense_cost) {
-            ([], _) => None,
-            (diagonal, None) => {
-                check_length("diagonal of a solver state", d, diagonal.len())?;
-                Some(Gram::Diagonal(memory::copy(diagonal)))
-            }
-            (matrix, Some(_)) => {
-                check_length("matrix of a solver state", d * d, matrix.len())?;
-                Some(Gram::Dense(Symmetric { n: d, values: memory::copy(matrix) }))
-            }
-        };
-        self.preconditioner = None;
-        self.is_evaluated = false;
-        self.w.as_flattened_mut().copy_from_slice(w);
-        self.rows.z.as_flattened_mut().copy_from_slice(z);
-        Ok(())
-    }
 }
 
 impl<'a, R: Passes<L>, const L: usize> Newton<'a, R, L> {
@@ -228,6 +189,43 @@ impl<'a, R: Passes<L>, const L: usize> Newton<'a, R, L> {
             step: Block::zeros(d),
             cg: ConjugateGradient::new(d),
         }
+    }
+
+    /// Weights and what preconditioners are made of: all that later minimisations depend on, but for the
+    /// decision values, which the rows have.
+    pub fn state(&self) -> [Vec<f64>; 2] {
+        let gram = self.gram.as_ref().map_or(Vec::new(), |gram| memory::copy(gram.values()));
+        [memory::copy(self.w.as_flattened()), gram]
+    }
+
+    /// Goes back to zero; the decision values are the caller's affair.
+    pub fn reset(&mut self) {
+        self.w.fill([0.0; L]);
+        self.objective_changed();
+    }
+
+    /// Takes over a state of a solver of the same shape; the decision values are the caller's affair.
+    ///
+    /// # Errors
+    /// [`crate::Error::Shape`].
+    pub fn restore(&mut self, [w, gram]: [&[f64]; 2]) -> Result<()> {
+        let d = self.w.len();
+        check_length("weights of a solver state", d * L, w.len())?;
+        self.gram = match (gram, self.dense_cost) {
+            ([], _) => None,
+            (diagonal, None) => {
+                check_length("diagonal of a solver state", d, diagonal.len())?;
+                Some(Gram::Diagonal(memory::copy(diagonal)))
+            }
+            (matrix, Some(_)) => {
+                check_length("matrix of a solver state", d * d, matrix.len())?;
+                Some(Gram::Dense(Symmetric { n: d, values: memory::copy(matrix) }))
+            }
+        };
+        self.preconditioner = None;
+        self.is_evaluated = false;
+        self.w.as_flattened_mut().copy_from_slice(w);
+        Ok(())
     }
 
     /// Height of the constant column.
