@@ -286,6 +286,7 @@ pub struct LaneGroup<'a, P: Place> {
     newton: Newton<'a, P::Rows, LANES>,
     place: P,
     lanes: Range<usize>,
+    tol: f64,
     max_iter: usize,
     /// `tau / |h(0)|` per lane.
     share: [f64; LANES],
@@ -308,7 +309,7 @@ impl<'a, P: Place> LaneGroup<'a, P> {
         lanes: Range<usize>,
     ) -> Self {
         let share = std::array::from_fn(|l| lanes.clone().nth(l).map_or(0.0, |k| facts.share(k)));
-        Self { newton, place, lanes, max_iter: facts.max_iter, share, tau: None, until: 0.0 }
+        Self { newton, place, lanes, tol: facts.tol, max_iter: facts.max_iter, share, tau: None, until: 0.0 }
     }
 
     /// Largest `C` at which all lanes accept their weights, accepted at `c`.
@@ -320,7 +321,7 @@ impl<'a, P: Place> LaneGroup<'a, P> {
 
     /// Whether the gradient of every lane at the present weights meets Chu15, eq. (24), at `c`.
     fn starts_near(&self, c: f64, tau: &[f64; LANES]) -> bool {
-        let (products, tol) = (self.newton.products(c), self.setup.settings.params.tol);
+        let (products, tol) = (self.newton.products(c), self.tol);
         let at_zero = tau.iter().zip(&self.share).map(|(tau, share)| c * tau / share);
         let mut lanes = products[..self.lanes.len()].iter().zip(at_zero);
         lanes.all(|(p, at_zero)| (p.gg + c * c * p.intercept).sqrt() <= tol * at_zero)
