@@ -17,7 +17,7 @@
 use super::softmax_rows::SoftmaxRows;
 use crate::Result;
 use crate::fit::crammer_singer::weights::LINE;
-use crate::fit::multinomial::balance::{Balance, best_shift};
+use crate::fit::multinomial::balance::best_shift;
 use crate::fit::multinomial::certificate::{
     ClassTotals, Gathered, ProofBounds, ProofRows, ProofTables, totals, widest,
 };
@@ -27,7 +27,7 @@ use crate::fit::multinomial::point::Point;
 use crate::fit::multinomial::precondition::gram;
 use crate::fit::multinomial::shape::{SoftmaxShape, SoftmaxSizes};
 use crate::fit::multinomial::softmax::{FAR, Lines};
-use crate::fit::multinomial::source::{ShiftedLogits, SoftmaxPasses};
+use crate::fit::multinomial::source::{Balance, ShiftedLogits, SoftmaxPasses};
 use crate::fit::multinomial::strips::Strips;
 use crate::fit::newton::cholesky::Symmetric;
 use crate::fit::newton::factorisation::{Factorisation, of_sums};

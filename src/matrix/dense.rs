@@ -224,7 +224,7 @@ impl<V: Value> Rows for DenseView<'_, V> {
         let (row, scale) = (self.row(i), *scale);
         for (v, w) in row.iter().zip(&mut w[..row.len()]) {
             if L > 1 {
-                simd::one_at_a_time();
+                kernels::one_at_a_time();
             }
             kernels::add_entry(w, v.to_f64(), &scale);
         }
@@ -233,7 +233,7 @@ impl<V: Value> Rows for DenseView<'_, V> {
     fn add_lines(&self, i: usize, delta: &[[f64; kernels::LINE]], w: &mut [[f64; kernels::LINE]]) {
         for (v, column) in self.row(i).iter().zip(w.chunks_exact_mut(delta.len())) {
             for (w, delta) in column.iter_mut().zip(delta) {
-                simd::one_at_a_time();
+                kernels::one_at_a_time();
                 kernels::add_entry(w, v.to_f64(), delta);
             }
         }
@@ -251,7 +251,7 @@ impl<V: Value> Rows for DenseView<'_, V> {
         let rows: [&[V]; N] = rows.map(|i| &self.row(i)[..n]);
         let mut sums = [[[0.0; kernels::LINE]; G]; N];
         for (j, column) in w.chunks_exact(stride).take(n).enumerate() {
-            simd::one_at_a_time();
+            kernels::one_at_a_time();
             let lines = &column[first..first + G];
             for r in 0..N {
                 let v = rows[r][j].to_f64();
@@ -272,7 +272,7 @@ impl<V: Value> Rows for DenseView<'_, V> {
         let n = self.n_cols;
         let (rows, deltas): ([&[V]; N], _) = (rows.map(|i| &self.row(i)[..n]), *deltas);
         for (j, column) in w[..n * G].as_chunks_mut::<G>().0.iter_mut().enumerate() {
-            simd::one_at_a_time();
+            kernels::one_at_a_time();
             let (mut v, mut sums) = ([0.0; N], *column);
             for r in 0..N {
                 v[r] = rows[r][j].to_f64();

@@ -12,7 +12,6 @@
 #![allow(unsafe_code)]
 
 use super::number::{Index, Value};
-use super::simd;
 
 /// Dense rows shorter than this go through the portable loop: the call of a vector version costs more than it
 /// saves.
@@ -241,6 +240,13 @@ pub unsafe fn add_lanes<I: Index, V: Value, const L: usize>(
     }
 }
 
+/// To stand in a loop over lines of numbers, each of which fills a register. Without it the compiler takes
+/// number after number of eight lines at once, by gathers and scatters, which takes up to ten times as long.
+#[inline(always)]
+pub fn one_at_a_time() {
+    std::hint::black_box(());
+}
+
 /// Numbers in a line of [`dot_lines`].
 pub const LINE: usize = 8;
 
@@ -345,7 +351,7 @@ pub fn dot_dense_lanes<V: Value, const L: usize>(values: &[V], w: &[[f64; L]]) -
     let (mut even, mut odd) = ([0.0; L], [0.0; L]);
     let mut k = 0;
     while k + 1 < values.len() {
-        simd::one_at_a_time();
+        one_at_a_time();
         add_entry(&mut even, values[k].to_f64(), &w[k]);
         add_entry(&mut odd, values[k + 1].to_f64(), &w[k + 1]);
         k += 2;

@@ -8,13 +8,6 @@
 
 use super::rows::{Pass, Rows};
 
-/// To stand in a loop over lines of numbers, each of which fills a register. Without it the compiler takes
-/// number after number of eight lines at once, by gathers and scatters, which takes up to ten times as long.
-#[inline(always)]
-pub fn one_at_a_time() {
-    std::hint::black_box(());
-}
-
 /// A piece of work whose loops are worth wide registers.
 pub trait Loop {
     /// What it computes.

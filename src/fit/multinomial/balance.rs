@@ -17,32 +17,12 @@ use super::intercepts::InterceptCurvature;
 use super::passes::{Evaluated, Setup};
 use super::shape::SoftmaxShape;
 use super::softmax::{Lines, dot, total};
-use super::source::ShiftedLogits;
+use super::source::{Balance, ShiftedLogits};
 use crate::fit::crammer_singer::weights::LINE;
+use crate::matrix::kernels;
 use crate::matrix::simd::{self, Loop};
 use crate::{Result, parallel};
 
-/// How well intercepts are to be balanced.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Balance {
-    /// For a step: sums of classes within [`ROUGH`] of the sizes of their terms.
-    Rough,
-    /// For a dual point.
-    Exact,
-}
-
-impl Balance {
-    /// Share of the sizes of its terms at which a class's sum is small enough; `exact` is what counts as 0.
-    pub fn share(self, exact: f64) -> f64 {
-        match self {
-            Self::Rough => ROUGH,
-            Self::Exact => exact,
-        }
-    }
-}
-
-/// See [`Balance::Rough`].
-const ROUGH: f64 = 0.1;
 /// Share of the sizes of its terms at which a class's sum counts as 0.
 const EXACT: f64 = 1e-14;
 /// Classes up to which the second derivatives are a matrix, which takes about as long as one product per two
@@ -226,7 +206,7 @@ impl Loop for ProductPiece<'_> {
         for (p, c) in self.p.chunks_exact(self.v.len()).zip(self.cost) {
             let mean = dot(p, self.v);
             for ((sum, p), v) in sums.iter_mut().zip(p).zip(self.v) {
-                simd::one_at_a_time();
+                kernels::one_at_a_time();
                 for l in 0..LINE {
                     sum[l] += c * p[l] * (v[l] - mean);
                 }

@@ -29,8 +29,9 @@ use crate::fit::problem::{Certificate, Intercept, Status};
 use crate::fit::sweep::sum;
 use crate::loss::elementary::exp_of_negatives;
 use crate::matrix::Rows;
+use crate::matrix::kernels;
 use crate::matrix::lanes::Block;
-use crate::matrix::simd::{self, Wide, WideWork};
+use crate::matrix::simd::{Wide, WideWork};
 use crate::{Error, Result, memory};
 
 /// Visits between two polls of the cancel flag.
@@ -127,7 +128,7 @@ impl<'a> Descent<'a> {
             let mut column = setup.row(0.0);
             w.column(w.n_columns() - 1, &mut column);
             for (offset, column) in offset.iter_mut().zip(&column) {
-                simd::one_at_a_time();
+                kernels::one_at_a_time();
                 for l in 0..LINE {
                     offset[l] += bias * column[l];
                 }
@@ -220,7 +221,7 @@ impl Coefficients for Moved<'_> {
         let (p, u) = (&self.p[at..][..out.len()], &self.logits[at..][..out.len()]);
         for ((out, p), u) in out.iter_mut().zip(p).zip(u) {
             let before = exp_of_negatives(*u);
-            simd::one_at_a_time();
+            kernels::one_at_a_time();
             for l in 0..LINE {
                 out[l] = -self.cost[i] * (p[l] - before[l]);
             }
@@ -263,7 +264,7 @@ impl WideWork for Visits<'_, '_> {
                 strip.scores(rows, i, &mut scratch.z);
             }
             for (z, offset) in scratch.z.iter_mut().zip(offset) {
-                simd::one_at_a_time();
+                kernels::one_at_a_time();
                 for l in 0..LINE {
                     z[l] += offset[l];
                 }
@@ -275,7 +276,7 @@ impl WideWork for Visits<'_, '_> {
             epoch.gain += c * gain;
             let RowScratch { p, q, .. } = &mut scratch;
             for (q, p) in q.iter_mut().zip(p.iter()) {
-                simd::one_at_a_time();
+                kernels::one_at_a_time();
                 for l in 0..LINE {
                     q[l] = c * (p[l] - q[l]);
                 }

@@ -15,7 +15,7 @@
 use super::softmax::{FAR, Lines, dot, ln, total};
 use crate::fit::crammer_singer::weights::LINE;
 use crate::loss::elementary::exp_of_negatives;
-use crate::matrix::simd;
+use crate::matrix::kernels;
 
 /// Newton steps on a row. From above a logit falls by about 1 a step as long as `A exp(v)` is large.
 const MAX_STEPS: usize = 100;
@@ -51,7 +51,7 @@ impl RowScratch {
         let entropy_before = if is_new { self.begin(own, n_classes) } else { self.go_on(u) };
         let Self { z, p, target, .. } = self;
         for ((t, z), p) in target.iter_mut().zip(z.iter()).zip(p.iter()) {
-            simd::one_at_a_time();
+            kernels::one_at_a_time();
             for l in 0..LINE {
                 t[l] = z[l] + a * p[l];
             }
@@ -110,7 +110,7 @@ impl RowScratch {
         let lambda = (sum - 1.0 + pull) / share;
         let mut squares = [0.0; LINE];
         for ((q, v), t) in q.iter().zip(v.iter_mut()).zip(target.iter()) {
-            simd::one_at_a_time();
+            kernels::one_at_a_time();
             for l in 0..LINE {
                 let step = (t[l] - v[l] - a * q[l] - lambda) / (1.0 + a * q[l]);
                 let next = v[l] + step;
@@ -131,7 +131,7 @@ impl RowScratch {
         let sum = total(q);
         let (inverse, log) = (1.0 / sum, ln(sum));
         for (q, v) in q.iter_mut().zip(v.iter_mut()) {
-            simd::one_at_a_time();
+            kernels::one_at_a_time();
             for l in 0..LINE {
                 q[l] *= inverse;
                 let next = v[l] - log;
@@ -146,7 +146,7 @@ impl RowScratch {
         let Self { z, p, q, v, .. } = self;
         let (mut linear, mut square) = ([0.0; LINE], [0.0; LINE]);
         for ((q, p), z) in q.iter().zip(p.iter()).zip(z.iter()) {
-            simd::one_at_a_time();
+            kernels::one_at_a_time();
             for l in 0..LINE {
                 let change = q[l] - p[l];
                 linear[l] += change * z[l];
@@ -161,7 +161,7 @@ impl RowScratch {
 #[inline(always)]
 fn exponentials(logits: &Lines, out: &mut Lines) {
     for (out, u) in out.iter_mut().zip(logits) {
-        simd::one_at_a_time();
+        kernels::one_at_a_time();
         *out = exp_of_negatives(*u);
     }
 }

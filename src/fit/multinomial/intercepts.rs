@@ -11,6 +11,7 @@ use super::passes::Setup;
 use super::softmax::{Lines, dot};
 use crate::fit::crammer_singer::weights::LINE;
 use crate::fit::sweep::ROW_CHUNK;
+use crate::matrix::kernels;
 use crate::matrix::simd::{self, Loop};
 use crate::{memory, parallel};
 
@@ -79,7 +80,7 @@ impl Loop for Piece<'_> {
                     continue;
                 }
                 for (sum, p) in row.iter_mut().zip(p) {
-                    simd::one_at_a_time();
+                    kernels::one_at_a_time();
                     for l in 0..LINE {
                         sum[l] -= scale * p[l];
                     }

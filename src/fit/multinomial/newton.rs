@@ -20,10 +20,9 @@
 //!
 //! Memory: seven blocks of columns x classes, and in memory four tables of rows x classes.
 
-use super::balance::Balance;
 use super::precondition::ClassPreconditioner;
 use super::softmax::{Lines, total};
-use super::source::SoftmaxPasses;
+use super::source::{Balance, SoftmaxPasses};
 use super::strips::Strips;
 use crate::fit::crammer_singer::weights::LINE;
 use crate::fit::newton::line_search::{MAX_HALVINGS, Ray};

@@ -17,6 +17,7 @@ use crate::fit::monitor::Monitor;
 use crate::fit::sweep::{ROW_CHUNK, Sweep, for_chunks};
 use crate::matrix::Rows;
 use crate::matrix::design::Design;
+use crate::matrix::kernels;
 use crate::matrix::lanes::Block;
 use crate::matrix::simd::{self, Loop, Wide, WideWork};
 use crate::{Result, memory, parallel};
@@ -200,7 +201,7 @@ impl<'a> Setup<'a> {
         self.each_row(table, |_, row| {
             debug_assert_eq!(row.len(), chunk);
             for (row, shift) in row.iter_mut().zip(shift) {
-                simd::one_at_a_time();
+                kernels::one_at_a_time();
                 for l in 0..LINE {
                     row[l] += shift[l];
                 }
@@ -212,7 +213,7 @@ impl<'a> Setup<'a> {
     pub fn add_table(&self, table: &mut Lines, scale: f64, other: &Lines) {
         for_chunks(table, |start, table| {
             for (x, y) in table.iter_mut().zip(&other[start..]) {
-                simd::one_at_a_time();
+                kernels::one_at_a_time();
                 for l in 0..LINE {
                     x[l] += scale * y[l];
                 }
@@ -274,7 +275,7 @@ impl WideWork for Scores<'_> {
         self.w.scores(rows, self.first, lines, self.out);
         for out in self.out.chunks_exact_mut(lines) {
             for (out, offset) in out.iter_mut().zip(self.offset) {
-                simd::one_at_a_time();
+                kernels::one_at_a_time();
                 for l in 0..LINE {
                     out[l] += offset[l];
                 }
@@ -321,7 +322,7 @@ impl Loop for SoftmaxPiece<'_> {
         let rows = self.z.chunks_exact(lines).zip(self.p.chunks_exact_mut(lines));
         for (k, (z, p)) in rows.enumerate() {
             for ((moved, z), shift) in moved.iter_mut().zip(z).zip(self.shift) {
-                simd::one_at_a_time();
+                kernels::one_at_a_time();
                 for l in 0..LINE {
                     moved[l] = z[l] + shift[l];
                 }
@@ -335,7 +336,7 @@ impl Loop for SoftmaxPiece<'_> {
             let mine = std::mem::replace(&mut p[line][lane], -row.rest);
             let sums = found.residual.iter_mut().zip(&mut found.scale);
             for ((residual, scale), p) in sums.zip(p.iter()) {
-                simd::one_at_a_time();
+                kernels::one_at_a_time();
                 for l in 0..LINE {
                     let term = c * p[l];
                     residual[l] += term;
@@ -403,7 +404,7 @@ impl WideWork for Directed<'_> {
     fn run<R: Rows>(self, rows: &R) {
         if let Some((length, step_z)) = self.before.filter(|(length, _)| *length != 0.0) {
             for (total, q) in step_z.iter_mut().zip(self.q.iter()) {
-                simd::one_at_a_time();
+                kernels::one_at_a_time();
                 for l in 0..LINE {
                     total[l] += length * q[l];
                 }
@@ -433,7 +434,7 @@ impl Coefficients for Curved<'_> {
         let (c, mean, at) = (self.cost[i], self.mean[i], i * self.lines + first);
         let (p, q) = (&self.p[at..][..out.len()], &self.q[at..][..out.len()]);
         for ((out, p), q) in out.iter_mut().zip(p).zip(q) {
-            simd::one_at_a_time();
+            kernels::one_at_a_time();
             for l in 0..LINE {
                 out[l] = c * p[l] * (q[l] - mean);
             }
@@ -459,7 +460,7 @@ impl Coefficients for SoftmaxSlopes<'_> {
         let (c, own) = (self.problem.cost[i], self.problem.class[i] as usize);
         let p = &self.p[i * self.lines + first..][..out.len()];
         for (out, p) in out.iter_mut().zip(p) {
-            simd::one_at_a_time();
+            kernels::one_at_a_time();
             for l in 0..LINE {
                 out[l] = c * p[l];
             }

@@ -6,7 +6,7 @@
 
 use crate::fit::crammer_singer::weights::LINE;
 use crate::loss::elementary::{exp_of_negative, exp_of_negatives, ln_1p_of_fraction};
-use crate::matrix::simd;
+use crate::matrix::kernels;
 
 /// The logit of a class that does not exist.
 pub const FAR: f64 = -1e290;
@@ -91,7 +91,7 @@ pub fn dot(a: &Lines, b: &Lines) -> f64 {
 pub fn softmax(z: &Lines, own: usize, p: &mut Lines) -> RowLoss {
     let top = largest(z);
     for (p, z) in p.iter_mut().zip(z) {
-        simd::one_at_a_time();
+        kernels::one_at_a_time();
         *p = exp_of_negatives(z.map(|z| z - top));
     }
     let (line, lane) = (own / LINE, own % LINE);
@@ -101,7 +101,7 @@ pub fn softmax(z: &Lines, own: usize, p: &mut Lines) -> RowLoss {
     p[line][lane] = mine;
     let inverse = 1.0 / (others + mine);
     for p in p.iter_mut() {
-        simd::one_at_a_time();
+        kernels::one_at_a_time();
         for l in 0..LINE {
             p[l] *= inverse;
         }
@@ -129,12 +129,12 @@ pub fn loss_at(z: &Lines, step: &Lines, length: f64, own: usize) -> f64 {
         let mut keep = [1.0; LINE];
         keep[lane] = if k == line { 0.0 } else { 1.0 };
         let mut moved = [0.0; LINE];
-        simd::one_at_a_time();
+        kernels::one_at_a_time();
         for l in 0..LINE {
             moved[l] = z[l] + length * s[l] - top;
         }
         let e = exp_of_negatives(moved);
-        simd::one_at_a_time();
+        kernels::one_at_a_time();
         for l in 0..LINE {
             sums[l] += keep[l] * e[l];
         }

@@ -5,7 +5,6 @@
 //! memory, where scores and probabilities stay in tables; over the blocks of a store they are computed anew
 //! from the weights whenever a block is read, so that nothing grows with the number of rows.
 
-use super::balance::Balance;
 use super::passes::Evaluated;
 use super::shape::{SoftmaxShape, SoftmaxSizes};
 use super::softmax::Lines;
@@ -14,6 +13,28 @@ use crate::Result;
 use crate::fit::crammer_singer::weights::LINE;
 use crate::fit::newton::factorisation::Factorisation;
 use crate::fit::newton::preconditioner::Gram;
+
+/// How well intercepts are to be balanced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Balance {
+    /// For a step: sums of classes within a tenth of the sizes of their terms.
+    Rough,
+    /// For a dual point.
+    Exact,
+}
+
+impl Balance {
+    /// Share of the sizes of its terms at which a class's sum is small enough; `exact` is what counts as 0.
+    pub fn share(self, exact: f64) -> f64 {
+        match self {
+            Self::Rough => ROUGH,
+            Self::Exact => exact,
+        }
+    }
+}
+
+/// See [`Balance::Rough`].
+const ROUGH: f64 = 0.1;
 
 /// The losses at logits plus a shift that all rows share: what [`super::balance`] asks for.
 ///

@@ -1,11 +1,11 @@
 //! Rows in memory, with scores and probabilities in tables of rows x classes.
 
-use super::balance::{Balance, balance_to};
+use super::balance::balance_to;
 use super::passes::{ClassProduct, Evaluated, Setup, SoftmaxSlopes};
 use super::precondition::gram;
 use super::shape::{SoftmaxShape, SoftmaxSizes};
 use super::softmax::{FAR, Lines};
-use super::source::SoftmaxPasses;
+use super::source::{Balance, SoftmaxPasses};
 use super::strips::Strips;
 use crate::fit::crammer_singer::weights::LINE;
 use crate::fit::monitor::Progress;
