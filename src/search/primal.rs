@@ -117,7 +117,7 @@ pub trait Group {
     /// # Errors
     /// Those of the place where the rows are.
     fn held_out(&mut self) -> Result<Vec<Vec<f64>>>;
-    /// All that [`Self::advance`] depends on, in [`ARRAYS`] arrays.
+    /// All that [`Self::advance`] depends on, in a fixed number of arrays.
     fn state(&self) -> [Vec<f64>; ARRAYS];
     /// Takes over a state.
     ///
