@@ -225,7 +225,9 @@ fn attempt(
     };
     let route = MultinomialRoute::of(problem, &plain, params, is_exact);
     let certified = certified_setup(problem, monitor);
-    if !route.begins_with_descent {
+    // Where Newton has ended the fit at smaller costs, this one is not easier for the descent.
+    let follows_newton = matches!(start, Some(SoftmaxStart::Weights(..))) && route.patience.is_some();
+    if !route.begins_with_descent || follows_newton {
         let start = start.map(|start| start.into_point(&certified)).transpose()?;
         return newton_from(problem, start, is_exact, params, monitor);
     }

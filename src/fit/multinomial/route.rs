@@ -4,7 +4,7 @@ use crate::fit::auto::{is_easy, is_newtons};
 use crate::fit::crammer_singer::ClassProblem;
 use crate::fit::newton::factorisation::factorisation;
 use crate::fit::params::{Params, SolverKind};
-use crate::fit::routes::{PATIENCE_DIRECT, Patience};
+use crate::fit::routes::{PATIENCE_SOFTMAX, Patience};
 use crate::loss::LossKind;
 use crate::matrix::design::Design;
 
@@ -22,7 +22,7 @@ impl MultinomialRoute {
         let is_auto = params.solver == SolverKind::Auto;
         let is_newtons = params.solver == SolverKind::Newton
             || (is_auto && (is_exact || begins_with_newton(problem, plain)));
-        Self { begins_with_descent: !is_newtons, patience: is_auto.then_some(PATIENCE_DIRECT) }
+        Self { begins_with_descent: !is_newtons, patience: is_auto.then_some(PATIENCE_SOFTMAX) }
     }
 }
 
