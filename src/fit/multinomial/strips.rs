@@ -316,6 +316,8 @@ fn add_fixed<R: Rows, const G: usize>(rows: &R, i: usize, delta: &Lines, numbers
 mod tests {
     use super::*;
     use crate::matrix::csr::CsrView;
+    use crate::matrix::dense::DenseView;
+    use crate::matrix::design::Design;
 
     #[test]
     fn rows_meet_all_classes_of_all_strips() {
@@ -340,6 +342,49 @@ mod tests {
             for class in 0..n_classes {
                 assert_eq!(w.class(class), [class as f64, 7.0, 0.5 * class as f64]);
                 assert_eq!(weights.class(class, 3), w.class(class));
+            }
+        }
+    }
+
+    /// Coefficients that depend on row, line and class.
+    struct Numbered;
+
+    impl Coefficients for Numbered {
+        fn write(&self, i: usize, first: usize, out: &mut Lines) {
+            for (k, x) in out.as_flattened_mut().iter_mut().enumerate() {
+                *x = ((i * 31 + first * LINE + k) as f64).sin();
+            }
+        }
+    }
+
+    #[test]
+    fn dense_rows_together_give_the_bits_of_sparse_rows_one_by_one() {
+        let (n, d) = (23, 5);
+        let values: Vec<f64> = (0..n * d).map(|k| (k as f64 + 0.3).cos()).collect();
+        let indptr: Vec<i64> = (0..=n as i64).map(|i| i * d as i64).collect();
+        let indices: Vec<i32> = (0..n).flat_map(|_| 0..d as i32).collect();
+        let (dense, _) = DenseView::new(&values, n, d).unwrap();
+        let (sparse, _) = CsrView::new(&indptr, &indices, &values, d).unwrap();
+        let ids: Vec<u32> = (0..n as u32).rev().step_by(2).collect();
+        for (bias, n_classes) in [(0.0, 3), (0.7, 10), (0.7, 20), (0.0, 31), (0.7, 70)] {
+            let dense = Design { rows: &dense, ids: Some(&ids), bias };
+            let sparse = Design { rows: &sparse, ids: Some(&ids), bias };
+            let lines = usize::div_ceil(n_classes, LINE);
+            let mut w = Strips::zeros(dense.n_cols(), lines);
+            for class in 0..n_classes {
+                let numbers: Vec<f64> = (0..dense.n_cols()).map(|j| ((7 * class + j) as f64).sin()).collect();
+                w.set_class(class, &numbers);
+            }
+            let (first, m) = (1, ids.len() - 2);
+            let mut scores = [vec![[9.0; LINE]; m * lines], vec![[8.0; LINE]; m * lines]];
+            w.scores(&dense, first, lines, &mut scores[0]);
+            w.scores(&sparse, first, lines, &mut scores[1]);
+            assert_eq!(scores[0], scores[1]);
+            let mut of_sparse = w.clone();
+            for (ours, twins) in w.strips.iter_mut().zip(&mut of_sparse.strips) {
+                ours.scatter(&dense, first..first + m, &Numbered);
+                twins.scatter(&sparse, first..first + m, &Numbered);
+                assert_eq!(ours.numbers[..], twins.numbers[..]);
             }
         }
     }
