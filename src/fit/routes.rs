@@ -54,9 +54,9 @@ pub const PATIENCE_DIRECT: Patience = Patience { before: 10.0, further: 40.0 };
 /// phishing_urls, gap 1e-4: more than 1000 against 475, as nearly every round meets a bound after a hundredth
 /// of its step.
 pub const PATIENCE: Patience = Patience { before: 60.0, further: 600.0 };
-/// The same for the softmax of all classes, where Newton needs 15 to 30 passes from the end of the fit before.
-/// Passes of five folds of 20news from C = 32 to 64, 128 and so on up to 1,024, by descent until it is slow, and
-/// by Newton: 131, 295, 185, 240, 200, and 75, 118, 149, 144, 124; up to C = 32 it is 57 and 99.
+/// The same for the softmax of all classes, where Newton needs 15 to 30 passes from the end of the fit
+/// before. Passes of five folds of 20news from C = 32 to 64, 128 and so on up to 1,024, by descent until it
+/// is slow, and by Newton: 131, 295, 185, 240, 200, and 75, 118, 149, 144, 124; up to C = 32 it is 57 and 99.
 pub const PATIENCE_SOFTMAX: Patience = Patience { before: 8.0, further: 16.0 };
 /// Checks in a row that must find a descent slow: the primal value, and with it the gap, may rise for a
 /// while.
