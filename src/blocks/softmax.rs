@@ -156,8 +156,8 @@ impl ShiftedLogits for BlockLogits<'_, '_, '_> {
         if self.blocks.of_intercepts.is_none() {
             self.read(true)?;
         }
-        let matrix = self.blocks.of_intercepts.as_ref();
-        Ok(matrix.map_or_else(|| self.shape().row(0.0), |matrix| matrix.times(v)))
+        let matrix = self.blocks.of_intercepts.as_ref().expect("was read just now");
+        Ok(matrix.times(v))
     }
 }
 

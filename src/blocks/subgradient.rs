@@ -182,7 +182,7 @@ impl<'a> Group<'a> {
     ) -> Result<Self> {
         let Method { loss, intercept, options } = method;
         let meta = store.meta();
-        let constant = if let Intercept::Penalised(scale) = intercept { scale * scale } else { 0.0 };
+        let constant = intercept.penalised_height().powi(2);
         let n_cols = meta.n_used + usize::from(constant != 0.0);
         let (largest, mean) =
             (meta.max_squared_norm + constant, meta.sum_squared_norm / meta.n_rows as f64 + constant);

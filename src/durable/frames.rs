@@ -1,4 +1,4 @@
-//! Records of a journal: `u64 length | u64 checksum | payload of that length`, little-endian, the checksum
+//! Records of a log: `u64 length | u64 checksum | payload of that length`, little-endian, the checksum
 //! being the xxh3 of the payload, seeded by the number of the record.
 
 use std::fs::File;

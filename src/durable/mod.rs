@@ -7,7 +7,8 @@
 //!   the new one;
 //! * [`draft`]: a file that appears under its name only when it is whole;
 //! * [`held`]: a file that is locked by the one task that works on it: a journal, a checkpoint;
-//! * [`frames`]: records one after the other, each with a checksum.
+//! * [`frames`]: records one after the other, each with a checksum;
+//! * [`log`]: a held file of such records, which a later task replays and goes on from.
 //!
 //! **Locks.** Drafts and held files are locked. A lock belongs to the file, not to its name, and files are
 //! renamed: a draft may have another name by the time it is locked. So whether the name still leads to the
@@ -25,6 +26,7 @@ pub mod draft;
 pub mod file_at;
 pub mod frames;
 pub mod held;
+pub mod log;
 pub mod target;
 
 /// Opens and locks the file of a name, `None` if another holds it.

@@ -89,15 +89,7 @@ impl<R: Rows> Rows for Design<'_, R> {
         stride: usize,
         first: usize,
     ) -> [[f64; LINE]; G] {
-        let mut sums: [[f64; LINE]; G] = self.rows.dot_lines(self.id(i), w, stride, first);
-        if self.bias != 0.0 {
-            let constant = &w[self.rows.n_cols() * stride + first..][..G];
-            for g in 0..G {
-                for l in 0..LINE {
-                    sums[g][l] += self.bias * constant[g][l];
-                }
-            }
-        }
+        let [sums] = self.dot_lines_of([i], w, stride, first);
         sums
     }
     #[inline(always)]

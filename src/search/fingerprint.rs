@@ -57,19 +57,17 @@ impl Fingerprint {
             ("refine", refine.to_string()),
             ("stop", format!("{stop:?}")),
         ];
-        let version = ("version", env!("CARGO_PKG_VERSION").to_owned());
         // Journals that are older than the choice are of one class against the rest, and do not name it.
         let is_named = *multi_class != MultiClass::OneVsRest;
         let multi_class = is_named.then(|| ("multi_class", format!("{multi_class:?}")));
-        let entries = std::iter::once(&version).chain(data).chain(&options).chain(&multi_class);
-        Self(entries.map(|(name, value)| ((*name).to_owned(), value.clone())).collect())
+        Self::of_entries(data.iter().cloned().chain(options).chain(multi_class))
     }
 
     /// The entries, and the version.
-    pub fn of_entries(data: &[(&str, String)]) -> Self {
+    pub fn of_entries<'n>(data: impl IntoIterator<Item = (&'n str, String)>) -> Self {
         let version = ("version", env!("CARGO_PKG_VERSION").to_owned());
-        let entries = std::iter::once(&version).chain(data);
-        Self(entries.map(|(name, value)| ((*name).to_owned(), value.clone())).collect())
+        let entries = std::iter::once(version).chain(data);
+        Self(entries.map(|(name, value)| (name.to_owned(), value)).collect())
     }
 
     /// One `name = value` per line.

@@ -2,8 +2,6 @@
 //!
 //! ```text
 //! file    = magic "hinge-CV" | u32 format | frame(0, fingerprint) | frame(1, record) | ...
-//! frame   = u64 length | u64 checksum | payload of that length
-//!           checksum: xxh3 of the payload, seeded by the number
 //! record  = f64 C, passes, seconds, unchanged_until | u64 n_iter, inner, flags
 //!           | array objective | arrays decisions (one per fold) | arrays state (of the route, afterwards)
 //!           | arrays weights (columns, values and intercept of each lane, where weights are sparse)
@@ -12,15 +10,10 @@
 //! array   = u64 length | f64 ...                                        all numbers little-endian
 //! ```
 //!
-//! **Creation** is atomic: the header is written to a draft beside the path, synced, and renamed.
-//! **Appending** is one write and one sync per finished `C`. **Opening** compares the fingerprint, which is
-//! text, and refuses the journal of another search with what differs. The records are then replayed in order;
-//! the first that is truncated, has a wrong checksum or is not of the `C` that the plan asks for ends the
-//! replay, the file is cut there, and the rest of the search is computed. So a kill at any moment costs the
-//! `C` in progress, and damage costs time, never a wrong table. Lengths read from the file are compared with
-//! the bytes that are left before anything is allocated.
-//!
-//! The file is held while a search uses it, so that two searches cannot write into one.
+//! The file is a [`crate::durable::log`]: created whole, held while a search uses it, refused with what
+//! differs where it is of another search. A finished `C` is one write and one sync. A record that is not of
+//! the `C` that the plan asks for ends the replay as a damaged one does: the rest of the search is computed.
+//! Lengths read from the file are compared with the bytes that are left before anything is allocated.
 //!
 //! **Size.** A record holds the whole state of the route. Of the states in the file only the last, and with
 //! refinement those around the best score, are ever read again; so once the dead ones make up most of the
@@ -30,46 +23,37 @@
 //! Not covered: the bits of a search depend on the vector instructions of the machine, so a journal carried
 //! to another kind of processor goes on, but the steps after it may differ in the last digits.
 
-use std::fs::File;
-use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::Path;
 use std::sync::Arc;
 
 use super::fingerprint::Fingerprint;
 use super::{RouteState, SearchStep, SparseWeights};
-use crate::durable::draft::Draft;
-use crate::durable::frames::{FRAME, frame, read_frame_at};
-use crate::durable::held::Held;
-use crate::durable::target::{Kind, Replace};
+use crate::durable::log::{Log, LogKind};
+use crate::durable::target::Kind;
 use crate::memory::CollectLarge;
-use crate::{Error, Result, memory};
+use crate::{Result, memory};
 
 const MAGIC: &[u8; 8] = b"hinge-CV";
-const KIND: Kind = Kind { name: "the journal of a search", is_one: |head| head.starts_with(MAGIC) };
-const FORMAT: u32 = 1;
-/// Bytes before the first frame.
-const PREFIX: u64 = 12;
+const KIND: LogKind = LogKind {
+    kind: Kind { name: "the journal of a search", is_one: |head| head.starts_with(MAGIC) },
+    magic: MAGIC,
+    format: 1,
+    task: "search",
+};
 /// The file is not rewritten for fewer bytes of unneeded states than this.
 const SMALL: u64 = if cfg!(test) { 1 << 10 } else { 1 << 24 };
 
 /// An open journal: first replayed to its end, then appended to.
 pub struct Journal {
-    held: Held,
-    /// Where the valid part ends, as far as it is read.
-    end: u64,
-    /// Number of the next frame.
-    number: u64,
-    is_replaying: bool,
-    fingerprint: String,
-    /// Every record's value, place and state's size.
+    log: Log,
+    /// Every record's value and size of state.
     records: Vec<Entry>,
 }
 
-/// Where a record is.
+/// What is known of a record.
 #[derive(Clone, Copy)]
 struct Entry {
     c: f64,
-    offset: u64,
     /// Bytes of its state.
     state: u64,
 }
@@ -90,87 +74,8 @@ impl Journal {
     /// [`Error::Journal`] for a journal of another search, a file that is none, and one in use;
     /// [`Error::Occupied`] for a device and the like; [`Error::Io`].
     pub fn open(path: &Path, fingerprint: &Fingerprint) -> Result<Self> {
-        let held = Held::open(path)?.ok_or_else(|| Error::Journal {
-            path: path.to_owned(),
-            reason: "another search is using it; use another path or wait for its end".into(),
-        })?;
-        let mut journal = Self {
-            held,
-            end: PREFIX,
-            number: 0,
-            is_replaying: true,
-            fingerprint: fingerprint.to_text(),
-            records: Vec::new(),
-        };
-        if journal.held.is_empty()? {
-            journal.create()?;
-            return Ok(journal);
-        }
-        let there = journal.read_header()?;
-        match fingerprint.difference(&there) {
-            None => Ok(journal),
-            Some(difference) => {
-                let reason = format!(
-                    "it belongs to another search: {difference}; use another path or delete the file"
-                );
-                Err(journal.refuse(reason))
-            }
-        }
-    }
-
-    /// The bytes before the first record.
-    fn header(&self) -> Vec<u8> {
-        let frame = frame(0, self.fingerprint.as_bytes());
-        [MAGIC.as_slice(), &FORMAT.to_le_bytes(), &frame].concat()
-    }
-
-    fn draft(&self) -> Result<Draft> {
-        Draft::new(self.held.path(), KIND, Replace::SameKind)
-    }
-
-    fn create(&mut self) -> Result<()> {
-        let (mut draft, header) = (self.draft()?, self.header());
-        draft.write(&header)?;
-        self.held.replace(draft)?;
-        (self.end, self.number, self.is_replaying) = (header.len() as u64, 1, false);
-        Ok(())
-    }
-
-    fn io(&self, source: std::io::Error) -> Error {
-        Error::Io { path: self.held.path().to_owned(), source }
-    }
-
-    fn refuse(&self, reason: String) -> Error {
-        Error::Journal { path: self.held.path().to_owned(), reason }
-    }
-
-    fn read_header(&mut self) -> Result<String> {
-        let mut prefix = [0; PREFIX as usize];
-        let is_read = self.held.file().read_exact(&mut prefix).is_ok();
-        if !is_read || &prefix[..8] != MAGIC {
-            return Err(self.refuse("it is not the journal of a search".into()));
-        }
-        let format = u32::from_le_bytes(prefix[8..].try_into().expect("four bytes"));
-        if format != FORMAT {
-            return Err(self.refuse(format!("its format is {format}, this version reads {FORMAT}")));
-        }
-        let header = self.read_frame()?.and_then(|(_, payload)| String::from_utf8(payload).ok());
-        header.ok_or_else(|| self.refuse("its header is damaged; delete the file to start anew".into()))
-    }
-
-    /// The next frame, with its offset, if it is whole; moves past it.
-    fn read_frame(&mut self) -> Result<Option<(u64, Vec<u8>)>> {
-        let offset = self.end;
-        let payload = self.read_frame_at(offset, self.number)?;
-        Ok(payload.map(|payload| {
-            self.end += FRAME + payload.len() as u64;
-            self.number += 1;
-            (offset, payload)
-        }))
-    }
-
-    fn read_frame_at(&mut self, offset: u64, number: u64) -> Result<Option<Vec<u8>>> {
-        read_frame_at(self.held.file(), offset, number).map_err(|e| self.io(e))
+        let log = Log::open(path, KIND, fingerprint.to_text(), |there| fingerprint.difference(there))?;
+        Ok(Self { log, records: Vec::new() })
     }
 
     /// The next record, if it is whole, of the value `c` and acceptable to `is_fitting`. Else the file is
@@ -179,23 +84,12 @@ impl Journal {
     /// # Errors
     /// [`Error::Io`].
     pub fn replay(&mut self, c: f64, is_fitting: impl Fn(&Record) -> bool) -> Result<Option<Record>> {
-        if !self.is_replaying {
-            return Ok(None);
+        let is_asked_for = |record: &Record| record.step.c.to_bits() == c.to_bits() && is_fitting(record);
+        let record = self.log.replay(|payload| decode(&payload).filter(is_asked_for))?;
+        if let Some(record) = &record {
+            self.note(c, record.state.as_ref());
         }
-        let start = (self.end, self.number);
-        if let Some((offset, payload)) = self.read_frame()?
-            && let Some(record) = decode(&payload)
-            && record.step.c.to_bits() == c.to_bits()
-            && is_fitting(&record)
-        {
-            self.note(c, offset, record.state.as_ref());
-            return Ok(Some(record));
-        }
-        (self.end, self.number) = start;
-        self.is_replaying = false;
-        let (file, end) = (self.held.file(), self.end);
-        file.set_len(end).and_then(|()| file.sync_all()).map_err(|e| self.io(e))?;
-        Ok(None)
+        Ok(record)
     }
 
     /// The state after the record of `c`, if it is in the file and whole.
@@ -206,7 +100,7 @@ impl Journal {
         let Some(k) = self.records.iter().position(|record| record.c == c && record.state > 0) else {
             return Ok(None);
         };
-        let payload = self.read_frame_at(self.records[k].offset, k as u64 + 1)?;
+        let payload = self.log.read(k + 1)?;
         Ok(payload.and_then(|payload| decode(&payload)).and_then(|record| record.state))
     }
 
@@ -215,24 +109,15 @@ impl Journal {
     /// # Errors
     /// [`Error::Io`].
     pub fn append(&mut self, step: &SearchStep, state: &RouteState) -> Result<()> {
-        let payload = encode(step, Some(state));
-        let bytes = frame(self.number, &payload);
-        let write = |file: &mut File, end| {
-            file.seek(SeekFrom::Start(end))?;
-            file.write_all(&bytes)?;
-            file.sync_data()
-        };
-        let end = self.end;
-        write(self.held.file(), end).map_err(|e| self.io(e))?;
-        self.note(step.c, self.end, Some(state));
-        self.end += bytes.len() as u64;
-        self.number += 1;
+        self.log.append(&encode(step, Some(state)))?;
+        self.log.sync()?;
+        self.note(step.c, Some(state));
         Ok(())
     }
 
-    fn note(&mut self, c: f64, offset: u64, state: Option<&RouteState>) {
+    fn note(&mut self, c: f64, state: Option<&RouteState>) {
         let state = state.map_or(0, |state| state.0.iter().map(|array| 8 + 8 * array.len() as u64).sum());
-        self.records.push(Entry { c, offset, state });
+        self.records.push(Entry { c, state });
     }
 
     /// Rewrites the file without the states that are not needed, if they are most of it. The last state
@@ -241,7 +126,7 @@ impl Journal {
     /// # Errors
     /// [`Error::Io`].
     pub fn tidy(&mut self, needs: impl Fn(f64) -> bool) -> Result<()> {
-        if self.is_replaying {
+        if self.log.is_replaying() {
             return Ok(());
         }
         let last = self.records.last().map(|record| record.c);
@@ -249,35 +134,16 @@ impl Journal {
         let dead: u64 = self.records.iter().filter(|record| is_dead(record)).map(|record| record.state).sum();
         // Of a journal that somebody removed in the meantime nothing is written back: another search may have
         // the name.
-        if dead < SMALL || dead < self.end / 4 * 3 || !self.held.is_current() {
+        if dead < SMALL || dead < self.log.size() / 4 * 3 || !self.log.is_current() {
             return Ok(());
         }
-        self.rewrite(&is_dead)
-    }
-
-    fn rewrite(&mut self, is_dead: &dyn Fn(&Entry) -> bool) -> Result<()> {
-        let (mut draft, mut bytes) = (self.draft()?, self.header());
-        let mut records = Vec::with_capacity(self.records.len());
-        for k in 0..self.records.len() {
-            let (entry, number) = (self.records[k], k as u64 + 1);
-            let record = self.read_frame_at(entry.offset, number)?.and_then(|payload| decode(&payload));
-            let record =
-                record.ok_or_else(|| self.refuse(format!("record {number} has changed while in use")))?;
-            let state = record.state.as_ref().filter(|_| !is_dead(&entry));
-            let payload = encode(&record.step, state);
-            let offset = draft.len() + bytes.len() as u64;
-            let state = if state.is_some() { entry.state } else { 0 };
-            records.push(Entry { offset, state, ..entry });
-            bytes.extend(frame(number, &payload));
-            if bytes.len() as u64 > SMALL {
-                draft.write(&bytes)?;
-                bytes.clear();
-            }
-        }
-        draft.write(&bytes)?;
-        let end = draft.len();
-        self.held.replace(draft)?;
-        (self.end, self.records) = (end, records);
+        let is_dead: Vec<bool> = self.records.iter().map(is_dead).collect();
+        self.log.rewrite(|number, payload| {
+            let Record { step, state } = decode(payload)?;
+            Some(encode(&step, state.as_ref().filter(|_| !is_dead[number - 1])))
+        })?;
+        let dropped = self.records.iter_mut().zip(is_dead).filter(|(_, is_dead)| *is_dead);
+        dropped.for_each(|(record, _)| record.state = 0);
         Ok(())
     }
 }
@@ -408,6 +274,9 @@ impl Bytes<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Error;
+    use crate::durable::frames::{FRAME, frame};
+    use crate::durable::log::PREFIX;
     use crate::fit::{Intercept, SolverKind};
     use crate::labels::{Labels, MultiClass};
     use crate::loss::LossKind;
@@ -594,9 +463,9 @@ mod tests {
             let Record { step, state } = record(k, length);
             journal.append(&step, &state.unwrap()).unwrap();
             journal.tidy(|c| c == 2.0).unwrap();
-            assert!(journal.end <= 10 * 8 * SMALL, "{} bytes", journal.end);
+            assert!(journal.log.size() <= 10 * 8 * SMALL, "{} bytes", journal.log.size());
         }
-        assert_eq!(std::fs::metadata(&path).unwrap().len(), journal.end);
+        assert_eq!(std::fs::metadata(&path).unwrap().len(), journal.log.size());
         assert_eq!(journal.state_at(2.0).unwrap(), record(1, length).state);
         drop(journal);
         let mut journal = Journal::open(&path, &fingerprint(0)).unwrap();

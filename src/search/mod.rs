@@ -89,7 +89,7 @@ impl SearchSettings {
     /// The `C` at which a search begins, [`lower_bound`], for rows of so much weight and such a largest
     /// squared norm.
     pub fn lower_bound(&self, weight: f64, max_squared_norm: f64, n_classes: u32) -> f64 {
-        let constant = if let Intercept::Penalised(s) = self.intercept { s * s } else { 0.0 };
+        let constant = self.intercept.penalised_height().powi(2);
         // See the description of [`multinomial`] for the 2.
         let factor = if self.is_multinomial(n_classes) { 2.0 } else { 1.0 };
         lower_bound(self.loss, factor * weight, max_squared_norm + constant)

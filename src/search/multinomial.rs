@@ -21,9 +21,10 @@ use crate::fit::multinomial::softmax::FAR;
 use crate::fit::multinomial::start::SoftmaxStart;
 use crate::fit::multinomial::strips::Strips;
 use crate::fit::{Monitor, Status, check_length, multinomial};
+use crate::matrix::Rows;
 use crate::matrix::design::Design;
 use crate::matrix::lanes::Block;
-use crate::matrix::{Pass, Rows};
+use crate::matrix::simd::{Wide, WideWork};
 use crate::memory::CollectLarge;
 use crate::{Error, Result, memory};
 
@@ -107,7 +108,7 @@ impl MultinomialFits<'_> {
         let setup = self.setup;
         let bias = setup.settings.intercept.penalised_height();
         let (test, n_classes) = (self.setup.parts[fold].test, setup.labels.n_classes as usize);
-        Design { rows: setup.rows, ids: Some(test), bias }.visit(HeldOut { point, n_classes })
+        Design { rows: setup.rows, ids: Some(test), bias }.visit(Wide(HeldOut { point, n_classes }))
     }
 }
 
@@ -116,14 +117,17 @@ struct HeldOut<'s> {
     n_classes: usize,
 }
 
-impl Pass for HeldOut<'_> {
+impl WideWork for HeldOut<'_> {
     type Output = Vec<f64>;
+    const IS_WIDE: bool = true;
+    #[inline(always)]
     fn run<R: Rows>(self, rows: &R) -> Vec<f64> {
         let Self { point, n_classes } = self;
-        let mut z = vec![[0.0; LINE]; point.offset.len()];
+        let lines = point.offset.len();
+        let mut z = Block::<LINE>::zeros(rows.n_rows() * lines);
+        point.w.scores(rows, 0, lines, &mut z);
         let mut out = memory::with_capacity(rows.n_rows() * n_classes);
-        for i in 0..rows.n_rows() {
-            point.w.strips.iter().for_each(|strip| strip.scores(rows, i, &mut z));
+        for z in z.chunks_exact(lines) {
             let values = z.as_flattened().iter().zip(point.offset.as_flattened());
             out.extend(values.take(n_classes).map(|(z, b)| z + b));
         }

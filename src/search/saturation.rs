@@ -136,7 +136,7 @@ impl<L: Loss> Extension<'_, L> {
 
     fn move_rows(&mut self, point: &mut PrimalPoint, short: &[Short]) {
         let Problem { rows, y, intercept, .. } = self.problem;
-        let constant = if let Intercept::Penalised(s) = intercept { s * s } else { 0.0 };
+        let constant = intercept.penalised_height().powi(2);
         for r in short {
             let squared = rows.squared_norm(self.id(r.row)) + constant;
             if squared > 0.0 {

@@ -35,24 +35,11 @@ const MAX_HALVINGS: usize = 30;
 /// Steps that neither halve the residual nor lower the sum, after which rounding has taken over.
 const MAX_IDLE: usize = 2;
 
-/// The best shift of the logits `z`; `p` and `rest` are left with the softmax there.
+/// A shift of the logits `z` as good as asked for; `p` and `rest` are left with the softmax there.
 ///
 /// # Errors
 /// None: those of [`best_shift`] are of other places than memory.
 pub fn balance(
-    setup: &Setup<'_>,
-    z: &Lines,
-    p: &mut Lines,
-    rest: &mut [f64],
-) -> Result<(Vec<[f64; LINE]>, Evaluated)> {
-    balance_to(setup, z, p, rest, Balance::Exact)
-}
-
-/// The same, as well as asked for.
-///
-/// # Errors
-/// As for [`balance`].
-pub fn balance_to(
     setup: &Setup<'_>,
     z: &Lines,
     p: &mut Lines,

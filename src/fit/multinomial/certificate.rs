@@ -43,6 +43,7 @@ use super::passes::{Evaluated, Setup, SoftmaxSlopes};
 use super::point::Point;
 use super::shape::{SoftmaxShape, SoftmaxSizes};
 use super::softmax::{Lines, dot, largest, mean_difference};
+use super::source::Balance;
 use super::strips::Strips;
 use crate::fit::certificate::UNIT;
 use crate::fit::crammer_singer::largest::largest_size;
@@ -225,7 +226,7 @@ impl ProofRows for RowsToProve<'_, '_> {
         setup.poll()?;
         if is_free {
             // The intercepts of other rows, or of other roundings of them, are not quite the best here.
-            let (mut shift, _) = balance(setup, scores, p, rest)?;
+            let (mut shift, _) = balance(setup, scores, p, rest, Balance::Exact)?;
             point.shift(&mut shift, setup.problem.n_classes);
             setup.shift(scores, &shift);
         }
@@ -234,7 +235,7 @@ impl ProofRows for RowsToProve<'_, '_> {
         let there = match &mut point.logits {
             Some(logits) => {
                 if is_free {
-                    let (shift, _) = balance(setup, logits, p, rest)?;
+                    let (shift, _) = balance(setup, logits, p, rest, Balance::Exact)?;
                     setup.shift(logits, &shift);
                 }
                 setup.evaluate(logits, &zero, p, rest)

@@ -21,6 +21,7 @@ use super::entropy::RowScratch;
 use super::passes::Setup;
 use super::point::Point;
 use super::softmax::{FAR, Lines, dot, mean_difference};
+use super::source::Balance;
 use super::strips::{Coefficients, Strips, add};
 use crate::fit::crammer_singer::weights::LINE;
 use crate::fit::dual::Epoch;
@@ -154,8 +155,8 @@ impl<'a> Descent<'a> {
         let (mut p, mut rest) = (plain.table(), memory::zeros(plain.n_rows()));
         let (mut offset, mut shift) = (plain.row(0.0), plain.row(0.0));
         if is_free {
-            (shift, _) = balance(plain, logits, &mut p, &mut rest)?;
-            (offset, _) = balance(plain, &scores, &mut p, &mut rest)?;
+            (shift, _) = balance(plain, logits, &mut p, &mut rest, Balance::Exact)?;
+            (offset, _) = balance(plain, &scores, &mut p, &mut rest, Balance::Exact)?;
             plain.shift(&mut scores, &offset);
             for (offset, multiplier) in offset.as_flattened_mut().iter_mut().zip(multipliers.as_flattened()) {
                 *offset += multiplier;

@@ -10,6 +10,7 @@ use super::descent::Descent;
 use super::newton::SoftmaxNewton;
 use super::passes::Setup;
 use super::softmax::FAR;
+use super::source::Balance;
 use super::start::{DualStart, SoftmaxStart, normalise};
 use super::tables::SoftmaxTables;
 use super::{certified_setup, descent_bias};
@@ -48,7 +49,7 @@ pub fn polish(newton: &SoftmaxNewton<SoftmaxTables<'_>>, seed: u64) -> Result<Po
     let (_, offset, mut logits) = descent.into_state();
     if problem.intercept == Intercept::Free {
         let (mut p, mut rest) = (certified.table(), memory::zeros(certified.n_rows()));
-        let (shift, _) = balance(&certified, &logits, &mut p, &mut rest)?;
+        let (shift, _) = balance(&certified, &logits, &mut p, &mut rest, Balance::Exact)?;
         certified.shift(&mut logits, &shift);
     }
     let DualStart { logits, value, .. } = SoftmaxStart::Logits(logits, offset).into_dual(&certified)?;

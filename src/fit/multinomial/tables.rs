@@ -1,6 +1,6 @@
 //! Rows in memory, with scores and probabilities in tables of rows x classes.
 
-use super::balance::balance_to;
+use super::balance::balance;
 use super::passes::{ClassProduct, Evaluated, Setup, SoftmaxSlopes};
 use super::precondition::gram;
 use super::shape::{SoftmaxShape, SoftmaxSizes};
@@ -94,7 +94,7 @@ impl SoftmaxPasses for SoftmaxTables<'_> {
 
     fn balance(&mut self, _: &Strips, how: Balance) -> Result<(Vec<[f64; LINE]>, Evaluated)> {
         let Self { setup, z, p, rest, .. } = self;
-        balance_to(setup, z, p, rest, how)
+        balance(setup, z, p, rest, how)
     }
 
     fn shift(&mut self, shift: &Lines) {
