@@ -5,11 +5,11 @@
 //! ```
 //!
 //! Frames are those of [`super::frames`]; numbers are little-endian. **Creation** is atomic: the header is
-//! written to a draft beside the path, synced, and renamed. **Opening** compares what the task is, and refuses
-//! the file of another one with what differs. The records are then replayed in order; the first that is
-//! truncated, has a wrong checksum or is not what the task asks for ends the replay, the file is cut there,
-//! and what follows is appended. So a kill at any moment costs the record in progress, and damage costs
-//! time, never a wrong result.
+//! written to a draft beside the path, synced, and renamed. **Opening** compares what the task is, and
+//! refuses the file of another one with what differs. The records are then replayed in order; the first that
+//! is truncated, has a wrong checksum or is not what the task asks for ends the replay, the file is cut
+//! there, and what follows is appended. So a kill at any moment costs the record in progress, and damage
+//! costs time, never a wrong result.
 
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::Path;
@@ -188,7 +188,7 @@ impl Log {
         self.is_replaying
     }
 
-    /// Whether the name still leads to the file: somebody may have removed it, and another task have the name.
+    /// Whether the name still leads to the file: somebody may have removed it.
     pub fn is_current(&self) -> bool {
         self.held.is_current()
     }
