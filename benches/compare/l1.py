@@ -27,7 +27,7 @@ from threadpoolctl import threadpool_limits
 
 TARGETS = (1e-2, 1e-4, 1e-6)
 TOLERANCES = tuple(10.0**-k for k in range(1, 11))
-HIGHEST = 1000.0
+HIGHEST = 1e6
 """Largest C that is tried, in multiples of the largest at which all weights are zero."""
 
 SETS = ("a9a", "madelon", "20news", "sector", "flights", "phishing_urls", "imdb")

@@ -1,6 +1,6 @@
 //! Logistic: `xi(m) = log(1 + exp(-m))`, `xi*(-a) = a log a + (1 - a) log(1 - a)` for `0 <= a <= 1`.
 
-use super::elementary::{exp_of_negative, ln_1p_of_fraction};
+use super::elementary::{exp_of_negative, exp_of_negatives, ln_1p_of_fraction};
 use super::traits::Loss;
 
 /// The loss of logistic regression.
@@ -37,11 +37,25 @@ impl Loss for Logistic {
     }
     #[inline(always)]
     fn all(self, m: f64) -> [f64; 3] {
-        let e = exp_of_negative(-m.abs());
-        let value = ln_1p_of_fraction(e) + (-m).max(0.0);
-        let inverse = 1.0 / (1.0 + e);
-        let numerator = if m > 0.0 { e } else { 1.0 };
-        [value, -(numerator * inverse), e * inverse * inverse]
+        let terms = self.all_of([m]);
+        terms.map(|[term]| term)
+    }
+    #[inline(always)]
+    fn all_of<const N: usize>(self, m: [f64; N]) -> [[f64; N]; 3] {
+        let mut size = m;
+        for k in 0..N {
+            size[k] = -m[k].abs();
+        }
+        let e = exp_of_negatives(size);
+        let mut terms = [[0.0; N]; 3];
+        for k in 0..N {
+            let inverse = 1.0 / (1.0 + e[k]);
+            let numerator = if m[k] > 0.0 { e[k] } else { 1.0 };
+            terms[0][k] = ln_1p_of_fraction(e[k]) + (-m[k]).max(0.0);
+            terms[1][k] = -(numerator * inverse);
+            terms[2][k] = e[k] * inverse * inverse;
+        }
+        terms
     }
     #[inline(always)]
     fn conjugate(self, a: f64) -> f64 {

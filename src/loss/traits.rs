@@ -13,6 +13,16 @@ pub trait Loss: Copy + Send + Sync + 'static {
     fn all(self, m: f64) -> [f64; 3] {
         [self.value(m), self.derivative(m), self.curvature(m)]
     }
+    /// The same of several margins, with the same bits.
+    #[inline(always)]
+    fn all_of<const N: usize>(self, m: [f64; N]) -> [[f64; N]; 3] {
+        let mut terms = [[0.0; N]; 3];
+        for k in 0..N {
+            let [value, slope, bend] = self.all(m[k]);
+            (terms[0][k], terms[1][k], terms[2][k]) = (value, slope, bend);
+        }
+        terms
+    }
     /// `xi*(-a)`, infinite outside its domain.
     fn conjugate(self, a: f64) -> f64;
     /// Upper bound of the dual variable of a row of cost `c`.

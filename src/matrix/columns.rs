@@ -1,5 +1,7 @@
 //! A copy of the rows by columns, for methods that change one weight at a time.
 
+use std::ops::Range;
+
 use super::design::Design;
 use super::rows::Rows;
 use crate::memory;
@@ -13,6 +15,9 @@ pub struct Columns {
     rows: Vec<u32>,
     values: Values,
 }
+
+/// Sums that do not wait for each other.
+const WAYS: usize = 4;
 
 /// The values of all entries, in the narrowest exact form.
 enum Values {
@@ -35,6 +40,26 @@ macro_rules! with_values {
             }
             Values::Double(values) => {
                 let $values = values[$range.clone()].iter().copied();
+                $body
+            }
+        }
+    };
+}
+
+/// The same with an iterator over whole groups of [`WAYS`] values.
+macro_rules! with_fours {
+    ($columns:expr, $range:expr, $values:ident => $body:expr) => {
+        match &$columns.values {
+            Values::Ones => {
+                let $values = std::iter::repeat_n([1.0f64; WAYS], $range.len() / WAYS);
+                $body
+            }
+            Values::Single(values) => {
+                let $values = values[$range.clone()].as_chunks::<WAYS>().0.iter().map(|v| v.map(f64::from));
+                $body
+            }
+            Values::Double(values) => {
+                let $values = values[$range.clone()].as_chunks::<WAYS>().0.iter().copied();
                 $body
             }
         }
@@ -107,32 +132,52 @@ impl Columns {
         self.starts[j + 1] - self.starts[j]
     }
 
-    /// Rows of the entries of column `j`.
-    pub fn rows_of(&self, j: usize) -> &[u32] {
-        &self.rows[self.starts[j]..self.starts[j + 1]]
+    /// Places of the entries of column `j` among those of all columns.
+    pub fn places(&self, j: usize) -> Range<usize> {
+        self.starts[j]..self.starts[j + 1]
+    }
+
+    /// Rows of the entries at some places, which rise within a column.
+    pub fn rows_at(&self, places: Range<usize>) -> &[u32] {
+        &self.rows[places]
     }
 
     /// Calls `f` with the row and value of each entry of column `j`.
     #[inline(always)]
-    pub fn for_each(&self, j: usize, mut f: impl FnMut(usize, f64)) {
-        let range = self.starts[j]..self.starts[j + 1];
-        let rows = &self.rows[range.clone()];
-        with_values!(self, range, values => rows.iter().zip(values).for_each(|(&i, v)| f(i as usize, v)));
+    pub fn for_each(&self, j: usize, f: impl FnMut(usize, f64)) {
+        self.for_each_at(self.places(j), f);
+    }
+
+    /// The same for the entries at some places.
+    #[inline(always)]
+    pub fn for_each_at(&self, places: Range<usize>, mut f: impl FnMut(usize, f64)) {
+        let rows = &self.rows[places.clone()];
+        with_values!(self, places, values => rows.iter().zip(values).for_each(|(&i, v)| f(i as usize, v)));
     }
 
     /// `sum_i f(i, x_ij)` over the entries of column `j`, in four sums that need not wait for each other.
     #[inline(always)]
     pub fn sum<const K: usize>(&self, j: usize, f: impl Fn(usize, f64) -> [f64; K]) -> [f64; K] {
-        let mut sums = [[0.0; K]; 4];
-        let mut way = 0;
-        self.for_each(j, |i, v| {
-            let terms = f(i, v);
-            for k in 0..K {
-                sums[way][k] += terms[k];
+        let mut sums = [[0.0; K]; WAYS];
+        let places = self.places(j);
+        let (fours, rest) = self.rows[places.clone()].as_chunks::<WAYS>();
+        with_fours!(self, places, values => for (rows, values) in fours.iter().zip(values) {
+            for way in 0..WAYS {
+                add(&mut sums[way], f(rows[way] as usize, values[way]));
             }
-            way = (way + 1) & 3;
+        });
+        let mut sums_of_rest = sums.iter_mut();
+        self.for_each_at(places.end - rest.len()..places.end, |i, v| {
+            sums_of_rest.next().into_iter().for_each(|sums| add(sums, f(i, v)));
         });
         std::array::from_fn(|k| (sums[0][k] + sums[1][k]) + (sums[2][k] + sums[3][k]))
+    }
+}
+
+#[inline(always)]
+fn add<const K: usize>(sums: &mut [f64; K], terms: [f64; K]) {
+    for k in 0..K {
+        sums[k] += terms[k];
     }
 }
 
@@ -181,7 +226,10 @@ mod tests {
             };
             assert_eq!(entries(&columns), expected(1.0, 1.0));
             assert_eq!(columns.sum(4, |i, v| [v * (i + 1) as f64]), [3.0]);
-            assert_eq!((columns.n_rows(), columns.column_len(0), columns.rows_of(2)), (2, 2, &[1u32][..]));
+            assert_eq!(
+                (columns.n_rows(), columns.column_len(0), columns.rows_at(columns.places(2))),
+                (2, 2, &[1u32][..])
+            );
             columns.scale_rows(&[2.0, -1.0]);
             assert_eq!(entries(&columns), expected(2.0, -1.0));
         }

@@ -1,6 +1,8 @@
 //! The quadratic model of a Newton step as a matrix `H_jk = sum_i h_i x_ij x_ik` over the working set: a
 //! visit of a column costs as many numbers as the set has columns, whatever its entries.
 
+use std::ops::Range;
+
 use super::quadratic::{Jump, QuadraticModel};
 use crate::fit::newton::cholesky::Symmetric;
 use crate::fit::routes::{GRAM_COLUMNS, JUMP_COLUMNS};
@@ -14,65 +16,52 @@ const RIDGE: f64 = 1e-10;
 /// Newton steps of a jump at most.
 const MAX_STEPS: usize = 20;
 
-/// The entries of a working set by rows: local column and value.
-pub struct RowsOfSet {
-    starts: Vec<usize>,
-    columns: Vec<u32>,
-    values: Vec<f64>,
-    n_columns: usize,
-    /// Products of the matrix of a model per entry.
+/// Rows that are turned at a time: their entries stay in the second cache.
+const ROWS_AT_A_TIME: usize = 1024;
+
+/// The columns of a working set, few enough for the matrix of a model.
+pub struct ChosenColumns<'a> {
+    columns: &'a Columns,
+    list: &'a [u32],
+    /// Products of the matrix per entry.
     pub price: f64,
 }
 
-impl RowsOfSet {
-    /// The rows of the columns of `list`, if they are few enough for the matrix of a model.
-    pub fn of(columns: &Columns, list: &[u32]) -> Option<Self> {
+impl<'a> ChosenColumns<'a> {
+    /// The columns of `list`, if they are few enough.
+    pub fn of(columns: &'a Columns, list: &'a [u32]) -> Option<Self> {
         if list.len() > GRAM_COLUMNS {
             return None;
         }
-        let mut starts: Vec<usize> = memory::zeros(columns.n_rows() + 1);
+        let mut counts: Vec<u32> = memory::zeros(columns.n_rows());
+        let mut entries = 0;
         for &j in list {
-            columns.rows_of(j as usize).iter().for_each(|&i| starts[i as usize + 1] += 1);
+            let places = columns.places(j as usize);
+            entries += places.len();
+            columns.rows_at(places).iter().for_each(|&i| counts[i as usize] += 1);
         }
-        let entries: usize = starts.iter().sum();
-        let pairs: f64 = starts.iter().map(|&n| 0.5 * n as f64 * (n + 1) as f64).sum();
-        for i in 0..columns.n_rows() {
-            starts[i + 1] += starts[i];
-        }
-        let mut next = memory::copy(&starts);
-        let (mut locals, mut values) = (memory::zeros(entries), memory::zeros(entries));
-        for (k, &j) in list.iter().enumerate() {
-            columns.for_each(j as usize, |i, x| {
-                (locals[next[i]], values[next[i]]) = (k as u32, x);
-                next[i] += 1;
-            });
-        }
-        Some(Self {
-            starts,
-            columns: locals,
-            values,
-            n_columns: list.len(),
-            price: pairs / entries.max(1) as f64,
-        })
+        let pairs: f64 = counts.iter().map(|&n| 0.5 * f64::from(n) * (f64::from(n) + 1.0)).sum();
+        Some(Self { columns, list, price: pairs / entries.max(1) as f64 })
     }
 
     /// The matrix of the model with curvature `bend[i]` along the decision value of row `i`.
     fn matrix(&self, bend: &[f64]) -> Vec<f64> {
-        let m = self.n_columns;
+        let m = self.list.len();
         let mut matrix = memory::zeros(m * m);
-        for (i, &bend) in bend.iter().enumerate() {
-            if bend == 0.0 {
-                continue;
-            }
-            let range = self.starts[i]..self.starts[i + 1];
-            let (columns, values) = (&self.columns[range.clone()], &self.values[range]);
-            let is_full = columns.len() == m;
-            for (at, (&a, x)) in columns.iter().zip(values).enumerate() {
-                let (line, hx) = (&mut matrix[a as usize * m..][..m], bend * x);
-                if is_full {
-                    line.iter_mut().zip(&values[..=at]).for_each(|(sum, x)| *sum += hx * x);
-                } else {
-                    columns[..=at].iter().zip(values).for_each(|(&b, x)| line[b as usize] += hx * x);
+        let mut turned = TurnedRows::of(self);
+        for rows in (0..bend.len()).step_by(ROWS_AT_A_TIME) {
+            let bend = &bend[rows..bend.len().min(rows + ROWS_AT_A_TIME)];
+            turned.turn(rows, bend);
+            for (i, &bend) in bend.iter().enumerate().filter(|(_, bend)| **bend != 0.0) {
+                let (columns, values) = turned.row(i);
+                let is_full = columns.len() == m;
+                for (at, (&a, x)) in columns.iter().zip(values).enumerate() {
+                    let (line, hx) = (&mut matrix[a as usize * m..][..m], bend * x);
+                    if is_full {
+                        line.iter_mut().zip(&values[..=at]).for_each(|(sum, x)| *sum += hx * x);
+                    } else {
+                        columns[..=at].iter().zip(values).for_each(|(&b, x)| line[b as usize] += hx * x);
+                    }
                 }
             }
         }
@@ -82,6 +71,65 @@ impl RowsOfSet {
             }
         }
         matrix
+    }
+}
+
+/// The entries of chosen columns by rows, some successive rows at a time: local column and value.
+struct TurnedRows<'a> {
+    columns: &'a Columns,
+    /// Of each chosen column, the places of its entries that are not turned yet.
+    left: Vec<Range<usize>>,
+    /// Where each of the rows ends.
+    ends: Vec<usize>,
+    locals: Vec<u32>,
+    values: Vec<f64>,
+}
+
+impl<'a> TurnedRows<'a> {
+    fn of(chosen: &ChosenColumns<'a>) -> Self {
+        let left = chosen.list.iter().map(|&j| chosen.columns.places(j as usize)).collect();
+        let ends = vec![0; ROWS_AT_A_TIME + 1];
+        Self { columns: chosen.columns, left, ends, locals: Vec::new(), values: Vec::new() }
+    }
+
+    /// Turns the next rows, the first of which is `first`; those without curvature are left out.
+    fn turn(&mut self, first: usize, bend: &[f64]) {
+        let Self { columns, left, ends, locals, values } = self;
+        let behind = (first + bend.len()) as u32;
+        ends.fill(0);
+        let count = |left: &Range<usize>| {
+            let rows = columns.rows_at(left.clone());
+            let n = rows.iter().position(|&i| i >= behind).unwrap_or(rows.len());
+            for &i in &rows[..n] {
+                let i = i as usize - first;
+                ends[i + 1] += usize::from(bend[i] != 0.0);
+            }
+            left.start + n
+        };
+        let stops: Vec<usize> = left.iter().map(count).collect();
+        for i in 0..bend.len() {
+            ends[i + 1] += ends[i];
+        }
+        locals.resize(ends[bend.len()], 0);
+        values.resize(ends[bend.len()], 0.0);
+        // Filling a row moves its place from the end of the row before to its own.
+        for ((k, left), stop) in left.iter_mut().enumerate().zip(stops) {
+            columns.for_each_at(left.start..stop, |i, x| {
+                let i = i - first;
+                if bend[i] != 0.0 {
+                    let at = ends[i];
+                    (locals[at], values[at]) = (k as u32, x);
+                    ends[i] += 1;
+                }
+            });
+            left.start = stop;
+        }
+    }
+
+    /// Columns and values of the `i`-th of the rows.
+    fn row(&self, i: usize) -> (&[u32], &[f64]) {
+        let range = if i == 0 { 0 } else { self.ends[i - 1] }..self.ends[i];
+        (&self.locals[range.clone()], &self.values[range])
     }
 }
 
@@ -95,8 +143,8 @@ pub struct ModelMatrix {
 impl ModelMatrix {
     /// The model whose slopes along the columns are `slope`, and whose curvatures along the decision values
     /// are `bend`. `least` is the smallest curvature of a column.
-    pub fn new(set: &RowsOfSet, bend: &[f64], slope: Vec<f64>, least: &[f64]) -> Self {
-        let mut matrix = set.matrix(bend);
+    pub fn new(chosen: &ChosenColumns<'_>, bend: &[f64], slope: Vec<f64>, least: &[f64]) -> Self {
+        let mut matrix = chosen.matrix(bend);
         let m = slope.len();
         (0..m).for_each(|k| matrix[k * m + k] = matrix[k * m + k].max(least[k]));
         let bend = (0..m).map(|k| matrix[k * m + k]).collect();

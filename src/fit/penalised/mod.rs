@@ -21,7 +21,7 @@
 //!
 //! The answer is proved in spite of rounding ([`proof`]), as that of every other solver.
 //!
-//! Memory: the copy of the data by columns, three vectors of columns and eight of rows, and for the matrix
+//! Memory: the copy of the data by columns, three vectors of columns and fourteen of rows, and for the matrix
 //! of the model at most 8 MB.
 
 pub mod dual_point;
@@ -200,6 +200,9 @@ fn solve_smooth<L: Loss>(
                 break (if is_over { Status::MaxIter } else { Status::Stalled }, proven);
             }
         }
+        // Tried: not where the set leaves out columns that miss their condition; phishing_urls with the
+        // squared hinge and 1,050 weights takes 22 steps and 9.0 s to 1e-4 instead of 14 and 3.7 s, imdb as
+        // long as before.
         if gap > 0.5 * best_gap {
             steps.go_further();
         }

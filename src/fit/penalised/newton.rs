@@ -1,7 +1,7 @@
 //! Newton steps on a working set: the quadratic model of the losses plus the penalty, minimised, and a search
 //! along the line to its minimum.
 
-use super::gram::{ModelMatrix, RowsOfSet};
+use super::gram::{ChosenColumns, ModelMatrix};
 use super::quadratic::{Entries, InnerStop, QuadraticModel, descend};
 use super::smooth::SmoothTerms;
 use super::working_set::WorkingSet;
@@ -10,6 +10,7 @@ use crate::Result;
 use crate::fit::monitor::Monitor;
 use crate::fit::routes::{ENTRIES_STOP, GRAM_PRICE, GRAM_STOP};
 use crate::fit::sweep::ROW_CHUNK;
+use crate::matrix::simd::{self, Loop};
 use crate::memory::CollectLarge;
 use crate::penalty::Term;
 use crate::{memory, parallel};
@@ -46,6 +47,9 @@ const LEAST_SHARE: f64 = 1e-6;
 /// Share of the objective that steps on the free columns may leave.
 const FREE_SHARE: f64 = 1e-13;
 
+/// Rows whose terms are evaluated together: two registers of numbers in double precision.
+const TOGETHER: usize = 16;
+
 /// The losses, or what stands for them, at given decision values.
 pub struct Losses {
     /// Decision values.
@@ -62,21 +66,72 @@ impl Losses {
     /// Evaluates the terms of the rows.
     pub fn at<S: SmoothTerms>(problem: &PenalisedProblem<'_>, smooth: &S, z: Vec<f64>) -> Self {
         let n = z.len();
-        let (mut slope, mut bend): (Vec<f64>, Vec<f64>) = (memory::zeros(n), memory::zeros(n));
-        let mut sums: Vec<f64> = vec![0.0; n.div_ceil(ROW_CHUNK)];
+        let mut losses = Self { z, value: 0.0, slope: memory::zeros(n), bend: memory::zeros(n) };
+        losses.evaluate(problem, smooth);
+        losses
+    }
+
+    /// Evaluates them at other decision values.
+    fn evaluate<S: SmoothTerms>(&mut self, problem: &PenalisedProblem<'_>, smooth: &S) {
+        let Self { z, value, slope, bend } = self;
+        let mut sums: Vec<f64> = vec![0.0; z.len().div_ceil(ROW_CHUNK)];
         let pieces = slope.chunks_mut(ROW_CHUNK).zip(bend.chunks_mut(ROW_CHUNK)).zip(&mut sums);
         parallel::each(pieces, |chunk, ((slope, bend), sum)| {
             let first = chunk * ROW_CHUNK;
-            for k in 0..slope.len() {
-                let i = first + k;
-                if problem.cost[i] > 0.0 {
-                    let [[value], [derivative], [curvature]] = smooth.all(i, &[z[i]]);
-                    *sum += value;
-                    (slope[k], bend[k]) = (derivative, curvature);
-                }
-            }
+            *sum = simd::run(TermsOfRows { smooth, cost: problem.cost, z, first, slope, bend });
         });
-        Self { z, value: sums.iter().sum(), slope, bend }
+        *value = sums.iter().sum();
+    }
+}
+
+/// Evaluates the terms of successive rows; their sum.
+struct TermsOfRows<'s, S> {
+    smooth: &'s S,
+    cost: &'s [f64],
+    z: &'s [f64],
+    first: usize,
+    slope: &'s mut [f64],
+    bend: &'s mut [f64],
+}
+
+impl<S: SmoothTerms> TermsOfRows<'_, S> {
+    /// Those of `N` rows from the `k`-th on. A row that is absent has none.
+    #[inline(always)]
+    fn evaluate<const N: usize>(&mut self, k: usize, sum: &mut f64) {
+        let i = self.first + k;
+        let mut z = [0.0; N];
+        z.copy_from_slice(&self.z[i..i + N]);
+        let mut terms = self.smooth.all_of(i, &z);
+        let cost = &self.cost[i..i + N];
+        for term in &mut terms {
+            for r in 0..N {
+                term[r] = if cost[r] > 0.0 { term[r] } else { 0.0 };
+            }
+        }
+        let [value, slope, bend] = terms;
+        self.slope[k..k + N].copy_from_slice(&slope);
+        self.bend[k..k + N].copy_from_slice(&bend);
+        for value in value {
+            *sum += value;
+        }
+    }
+}
+
+impl<S: SmoothTerms> Loop for TermsOfRows<'_, S> {
+    type Output = f64;
+    const IS_WIDE: bool = true;
+    #[inline(always)]
+    fn run(mut self) -> f64 {
+        let (mut sum, mut k) = (0.0, 0);
+        while k + TOGETHER <= self.slope.len() {
+            self.evaluate::<TOGETHER>(k, &mut sum);
+            k += TOGETHER;
+        }
+        while k < self.slope.len() {
+            self.evaluate::<1>(k, &mut sum);
+            k += 1;
+        }
+        sum
     }
 }
 
@@ -100,6 +155,9 @@ pub struct NewtonSteps<'a, S> {
     needs_matrix: bool,
     /// Share of the decrease that a descent on entries may leave.
     share: f64,
+    /// Vectors of rows that are not in use: new memory is slow to touch.
+    spare: Vec<Losses>,
+    direction: Vec<f64>,
 }
 
 impl<'a, S: SmoothTerms> NewtonSteps<'a, S> {
@@ -121,7 +179,24 @@ impl<'a, S: SmoothTerms> NewtonSteps<'a, S> {
             damping: LEAST_CURVATURE,
             needs_matrix: false,
             share: ENTRIES_STOP.share,
+            spare: Vec::new(),
+            direction: memory::zeros(problem.y.len()),
         }
+    }
+
+    /// The losses at the decision values that `at` gives for each row, in spare vectors.
+    fn losses_at(&mut self, at: impl Fn(usize) -> f64) -> Losses {
+        let n = self.problem.y.len();
+        let spare = self.spare.pop();
+        let mut losses = spare.unwrap_or_else(|| Losses {
+            z: memory::zeros(n),
+            value: 0.0,
+            slope: memory::zeros(n),
+            bend: memory::zeros(n),
+        });
+        losses.z.iter_mut().enumerate().for_each(|(i, z)| *z = at(i));
+        losses.evaluate(self.problem, self.smooth);
+        losses
     }
 
     /// Whether no more steps may be taken.
@@ -170,7 +245,7 @@ impl<'a, S: SmoothTerms> NewtonSteps<'a, S> {
         target: f64,
     ) -> Result<Losses> {
         let columns = self.problem.columns;
-        let set = RowsOfSet::of(columns, list);
+        let set = ChosenColumns::of(columns, list);
         let terms: Vec<Term> = list.iter().map(|&j| self.problem.terms[j as usize]).collect();
         let largest: Vec<f64> = list.iter().map(|&j| self.largest_curvature(j as usize)).collect_large();
         let size = list.iter().map(|&j| columns.column_len(j as usize)).sum::<usize>() as f64;
@@ -181,7 +256,8 @@ impl<'a, S: SmoothTerms> NewtonSteps<'a, S> {
             let slope = slopes(columns, list, &losses.slope);
             let least: Vec<f64> = largest.iter().map(|bend| self.damping * bend).collect_large();
             let before: Vec<f64> = list.iter().map(|&j| w[j as usize]).collect_large();
-            let subset = Subset { list, terms: &terms, least: &least, rows: set.as_ref(), share: size / all };
+            let subset =
+                Subset { list, terms: &terms, least: &least, chosen: set.as_ref(), share: size / all };
             let after = self.model_minimum(&subset, &losses, &slope, &before)?;
             self.taken += 1;
             self.passes += 2.0 * size / all;
@@ -209,13 +285,13 @@ impl<'a, S: SmoothTerms> NewtonSteps<'a, S> {
         slope: &[f64],
         before: &[f64],
     ) -> Result<Vec<f64>> {
-        let Subset { list, terms, least, rows: set, share } = *subset;
+        let Subset { list, terms, least, chosen: set, share } = *subset;
         let price = set.map_or(f64::INFINITY, |set| set.price);
         let noise = INNER_NOISE * losses.value;
         let mut after = memory::copy(before);
-        let mut rows: Vec<[f64; 2]> =
-            losses.slope.iter().zip(&losses.bend).map(|(g, h)| [*g, *h]).collect_large();
         if !(price <= GRAM_PRICE || (self.needs_matrix && set.is_some())) {
+            let rows = losses.slope.iter().zip(&losses.bend);
+            let mut rows: Vec<[f64; 2]> = rows.map(|(g, h)| [*g, *h]).collect_large();
             let mut model = Entries::new(self.problem.columns, list, &mut rows, least);
             let epochs = (price as usize).clamp(LEAST_EPOCHS, ENTRIES_STOP.epochs);
             let stop = InnerStop { epochs, share: self.share, noise, ..ENTRIES_STOP };
@@ -255,9 +331,10 @@ impl<'a, S: SmoothTerms> NewtonSteps<'a, S> {
 
     /// Goes as far along a step as the objective falls, as far as rounding lets this be seen; returns the
     /// losses there, half of the decrease that the slope promised, and the share of the step.
-    fn search(&self, step: &LineStep<'_>, losses: Losses, w: &mut [f64]) -> (Losses, f64, f64) {
+    fn search(&mut self, step: &LineStep<'_>, losses: Losses, w: &mut [f64]) -> (Losses, f64, f64) {
         let LineStep { list, terms, before, after, slope } = *step;
-        let mut direction: Vec<f64> = memory::zeros(losses.z.len());
+        let mut direction = std::mem::take(&mut self.direction);
+        direction.fill(0.0);
         let mut promise = 0.0;
         for (k, &j) in list.iter().enumerate() {
             let by = after[k] - before[k];
@@ -267,23 +344,24 @@ impl<'a, S: SmoothTerms> NewtonSteps<'a, S> {
             }
         }
         let here = penalty(terms, before);
-        if promise >= 0.0 || promise.is_nan() {
-            return (losses, 0.0, 1.0);
-        }
+        let leads_up = promise >= 0.0 || promise.is_nan();
         let (mut share, mut best) = (1.0, None::<(Losses, f64, f64, Vec<f64>)>);
-        for _ in 0..MAX_HALVINGS {
+        for _ in 0..if leads_up { 0 } else { MAX_HALVINGS } {
             let at =
                 |k: usize| if share == 1.0 { after[k] } else { before[k] + share * (after[k] - before[k]) };
-            let z = losses.z.iter().zip(&direction).map(|(z, d)| z + share * d).collect_large();
-            let there = Losses::at(self.problem, self.smooth, z);
+            let there = self.losses_at(|i| losses.z[i] + share * direction[i]);
             let moved: Vec<f64> = (0..list.len()).map(at).collect_large();
             let decrease = (losses.value - there.value) + (here - penalty(terms, &moved));
             if best.as_ref().is_some_and(|(_, lower, ..)| decrease <= *lower) {
+                self.spare.push(there);
                 break;
             }
             let noise = NOISE * losses.value;
             if decrease >= -SUFFICIENT * share * promise - noise {
-                best = Some((there, decrease, share, moved));
+                let passed = best.replace((there, decrease, share, moved));
+                self.spare.extend(passed.map(|(passed, ..)| passed));
+            } else {
+                self.spare.push(there);
             }
             // Of a parabola it is half of the promise.
             if decrease >= -GOOD * share * promise - noise {
@@ -291,11 +369,13 @@ impl<'a, S: SmoothTerms> NewtonSteps<'a, S> {
             }
             share *= 0.5;
         }
-        if let Some((there, _, share, moved)) = best {
-            list.iter().zip(&moved).for_each(|(&j, moved)| w[j as usize] = *moved);
-            return (there, -0.5 * share * promise, share);
-        }
-        (losses, 0.0, 0.0)
+        self.direction = direction;
+        let Some((there, _, share, moved)) = best else {
+            return (losses, 0.0, if leads_up { 1.0 } else { 0.0 });
+        };
+        list.iter().zip(&moved).for_each(|(&j, moved)| w[j as usize] = *moved);
+        self.spare.push(losses);
+        (there, -0.5 * share * promise, share)
     }
 }
 
@@ -306,8 +386,8 @@ struct Subset<'a> {
     terms: &'a [Term],
     /// Least curvature of the model along each.
     least: &'a [f64],
-    /// Their entries by rows, if they are few.
-    rows: Option<&'a RowsOfSet>,
+    /// What makes the matrix of a model, if they are few.
+    chosen: Option<&'a ChosenColumns<'a>>,
     /// Their share of all entries.
     share: f64,
 }

@@ -7,6 +7,8 @@ use crate::loss::Loss;
 
 /// Convex terms `f_i` with what a dual point and a Newton step ask of them.
 pub trait SmoothTerms: Objective<1> {
+    /// [`Objective::all`] of the successive rows from `i` on, at a decision value each.
+    fn all_of<const N: usize>(&self, i: usize, z: &[f64; N]) -> [[f64; N]; 3];
     /// The term of row `i` in the dual, `-f_i*`, at a slope of size `a` within its box.
     fn dual_term(&self, i: usize, a: f64) -> f64;
     /// At least `f_i''`.
@@ -14,6 +16,21 @@ pub trait SmoothTerms: Objective<1> {
 }
 
 impl<T: Loss> SmoothTerms for Weighted<'_, T> {
+    #[inline(always)]
+    fn all_of<const N: usize>(&self, i: usize, z: &[f64; N]) -> [[f64; N]; 3] {
+        let (y, c) = (&self.y[i..i + N], &self.cost[i..i + N]);
+        let mut m = *z;
+        for k in 0..N {
+            m[k] *= y[k];
+        }
+        let [mut value, mut slope, mut bend] = self.loss.all_of(m);
+        for k in 0..N {
+            value[k] *= c[k];
+            slope[k] *= c[k] * y[k];
+            bend[k] *= c[k];
+        }
+        [value, slope, bend]
+    }
     fn dual_term(&self, i: usize, a: f64) -> f64 {
         self.loss.dual_term_closely(self.cost[i], a)
     }
@@ -23,6 +40,15 @@ impl<T: Loss> SmoothTerms for Weighted<'_, T> {
 }
 
 impl SmoothTerms for SmoothedHinge<'_> {
+    #[inline(always)]
+    fn all_of<const N: usize>(&self, i: usize, z: &[f64; N]) -> [[f64; N]; 3] {
+        let mut terms = [[0.0; N]; 3];
+        for k in 0..N {
+            let [[value], [slope], [bend]] = self.all(i + k, &[z[k]]);
+            (terms[0][k], terms[1][k], terms[2][k]) = (value, slope, bend);
+        }
+        terms
+    }
     fn dual_term(&self, i: usize, a: f64) -> f64 {
         let moved = a - self.alpha[i];
         a - moved * moved / (2.0 * self.sigma * self.cost[i])
