@@ -273,3 +273,43 @@ impl ModelMatrix {
         Some(-change)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::matrix::csr::CsrView;
+    use crate::matrix::design::Design;
+
+    #[test]
+    fn matrices_are_sums_over_rows_in_any_number_of_pieces() {
+        let n_columns = 5;
+        for n in [1, ROWS_AT_A_TIME - 1, ROWS_AT_A_TIME, ROWS_AT_A_TIME + 1, 2 * ROWS_AT_A_TIME + 7] {
+            // Rows of no, some and all columns; every third without curvature.
+            let is_there = |i: usize, j: usize| (i * 7 + j * j) % 5 <= i % 6;
+            let value = |i: usize, j: usize| ((i * 31 + j * 17) % 11) as f64 - 4.5;
+            let (mut starts, mut list, mut values) = (vec![0i64], Vec::new(), Vec::new());
+            for i in 0..n {
+                (0..n_columns).filter(|&j| is_there(i, j)).for_each(|j| {
+                    list.push(j as i32);
+                    values.push(value(i, j));
+                });
+                starts.push(list.len() as i64);
+            }
+            let (rows, _) = CsrView::new(&starts, &list, &values, n_columns).unwrap();
+            let columns = Columns::of(&Design { rows: &rows, ids: None, bias: 0.0 });
+            let bend: Vec<f64> =
+                (0..n).map(|i| if i % 3 == 0 { 0.0 } else { 0.25 * (i % 4) as f64 }).collect();
+            let chosen = [0, 2, 3];
+            let x = |i: usize, k: usize| {
+                let j = chosen[k] as usize;
+                if is_there(i, j) { value(i, j) } else { 0.0 }
+            };
+            let matrix = ChosenColumns::of(&columns, &chosen).unwrap().matrix(&bend);
+            for (at, found) in matrix.iter().enumerate() {
+                let (a, b) = (at / 3, at % 3);
+                let expected: f64 = (0..n).map(|i| bend[i] * x(i, a) * x(i, b)).sum();
+                assert!((found - expected).abs() <= 1e-9 * (1.0 + expected.abs()), "{n} rows, {a}, {b}");
+            }
+        }
+    }
+}
