@@ -75,7 +75,7 @@ def write(studies: dict[str, dict], folder: Path, stem: str) -> None:
         text += ["Of the scores for the cache, at the C of cross-validation:", ""]
         text += [*changroth11_more_page.verdict(caches), ""]
     text += ["Made with `benches/papers/changroth11.py`:", ""]
-    text += [f"- {name}: {study['header']}" for name, study in studies.items()]
+    text += [f"- {name}: {_made(study)}" for name, study in studies.items()]
     if measured:
         _figure2(measured).savefig(folder / f"{stem}-figure2.png", dpi=110)
         text += [
@@ -90,12 +90,21 @@ def write(studies: dict[str, dict], folder: Path, stem: str) -> None:
             text += ["", f"### {name}{_settings(studies[name])}", "", *TABLE]
             text += [_row(variant, p) for variant, points in curves.items() for p in points]
     text += _section(studies, "single", "Table 2: a single pass", _single)
+    text += changroth11_more_page.single_classes(studies)
     text += _section(studies, "precision", "Figure 4: values in 4 and in 8 bytes, in the same memory", _precision)
     text += _section(studies, "sizes", "Figure 5: size of the memory (part of the rows) and rounds, SBM-1/2", _sizes)
     text += changroth11_more_page.sections(studies, folder, stem)
     text += changroth11_more_page.classes(studies)
     text += changroth11_more_page.places(studies)
     (folder / f"{stem}.md").write_text("\n".join(text) + "\n", "utf-8")
+
+
+def _made(study: dict) -> str:
+    """Where the parts were measured, those of another time last."""
+    others: dict[str, list[str]] = {}
+    for part, header in study.get("made", {}).items():
+        others.setdefault(header, []).append(part)
+    return "; ".join([study["header"], *(f"{', '.join(parts)}: {header}" for header, parts in others.items())])
 
 
 def _settings(study: dict) -> str:
