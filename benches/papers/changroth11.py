@@ -42,15 +42,16 @@ from changroth11_measure import PARTS as FIRST_PARTS  # noqa: E402
 from changroth11_measure import Data, measure, study_of  # noqa: E402
 from harness import describe, names  # noqa: E402
 
-PARTS = (*FIRST_PARTS, *changroth11_more.PARTS, "losses", "streams", "places", "classes", "single_classes")
-SETS = ("contents", "sections", "imdb", "phishing_urls", "a9a", "covtype", "20news", "mnist")
+PARTS = (*FIRST_PARTS, *changroth11_more.PARTS, "losses", "streams", "places", "classes", "single_classes", "runs")
+SETS = ("contents", "sections", "imdb", "phishing_urls", "a9a", "covtype", "20news", "mnist", "sector")
 OF_CLASSES = {
     "sections": ("passes",),
-    "20news": ("passes", "classes", "single_classes"),
-    "mnist": ("classes", "single_classes"),
+    "20news": ("passes", "classes", "single_classes", "runs"),
+    "mnist": ("classes", "single_classes", "runs"),
+    "sector": ("runs",),
 }
 """Sets of more than two classes, and the parts that take them; the others take all but these."""
-CLASSES_C = {"20news": 1.0, "mnist": 0.01}
+CLASSES_C = {"20news": 1.0, "mnist": 0.01, "sector": 1.0}
 CLASSES_ROWS = 4_000
 """Of the sets of more than two classes, at most; but for a single pass, which takes them whole."""
 CLASSES_SHARE = 1 / 5
@@ -60,6 +61,7 @@ OTHERS = {
     "places": lambda data, scratch: changroth11_classes.places(data, scratch, 1.0),
     "classes": changroth11_classes.classes,
     "single_classes": changroth11_online.single,
+    "runs": changroth11_classes.runs,
 }
 """Parts that make their own stores."""
 RECORD = HERE.parent / "record"
@@ -121,8 +123,8 @@ def command_line(words: list[str] | None) -> argparse.Namespace:
 def parts_of(name: str) -> tuple[str, ...]:
     """The parts that a set is measured by."""
     if name == "generated-classes":
-        return ("passes", "classes", "single_classes")
-    two = tuple(part for part in PARTS if part not in ("passes", "classes", "single_classes"))
+        return OF_CLASSES["20news"]
+    two = tuple(part for part in PARTS if part not in OF_CLASSES["20news"])
     return OF_CLASSES.get(name, two)
 
 

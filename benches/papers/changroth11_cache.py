@@ -39,12 +39,16 @@ def signed_margins(study: Study) -> np.ndarray:
     return np.concatenate([np.where(y == 1, 1, -1) * study.model.decision_function(X) for X, y in blocks])
 
 
+def checkpoint_head(path: Path) -> dict[str, Any]:
+    """What the head of a checkpoint says (``src/blocks/checkpoint.rs`` has its format)."""
+    with path.open("rb") as file:
+        (length,) = struct.unpack_from("<Q", file.read(PREFIX), 16)
+        return json.loads(file.read(length))
+
+
 def cached_rows(path: Path) -> tuple[int, np.ndarray]:
-    """Number of blocks, and the rows in the cache, from a checkpoint that a fit has left (``src/blocks/checkpoint.rs``
-    has its format)."""
-    content = path.read_bytes()
-    (length,) = struct.unpack_from("<Q", content, 16)
-    head = json.loads(content[PREFIX : PREFIX + length])
+    """Number of blocks, and the rows in the cache, from a checkpoint that a fit has left."""
+    content, head = path.read_bytes(), checkpoint_head(path)
     n = head["n_cached"]
     return head["position"]["step"], np.frombuffer(content, "<u4", n, len(content) - 8 - 4 * n)
 

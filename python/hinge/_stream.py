@@ -80,8 +80,7 @@ class Stream:
 
     @property
     def multi_class(self) -> str:
-        """What more than two classes of the logistic loss are to the stream, whatever "auto" means by now:
-        "multinomial" or "ovr"."""
+        """What more than two classes of the logistic loss are, whatever "auto" means by now: "multinomial" or "ovr"."""
         _, cost, _, options, _ = self._given
         return multi_class_of({"multi_class": "ovr", **options}, len(cost))
 
