@@ -34,9 +34,13 @@ STREAM_PIECE = 2_000
 
 
 def signed_margins(study: Study) -> np.ndarray:
-    """Margins at the optimum, in the order of the store."""
-    blocks = [(block.X, block.y) for block in study.store.iter_blocks(max_rows=16_384)]
-    return np.concatenate([np.where(y == 1, 1, -1) * study.model.decision_function(X) for X, y in blocks])
+    """Margins at the optimum, in the order of the rows in the store: page after page, as checkpoints number them."""
+    store, pages = study.store, {}
+    for block in range(store.n_blocks):
+        for page, _, _ in store._reader.pages(block):
+            rows = store._read([page], 1)
+            pages[page] = np.where(rows.y == 1, 1, -1) * study.model.decision_function(rows.X)
+    return np.concatenate([pages[page] for page in sorted(pages)])
 
 
 def checkpoint_head(path: Path) -> dict[str, Any]:
