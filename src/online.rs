@@ -4,8 +4,9 @@
 //! of the entries of the rows before them, all rows in memory get some epochs (`epochs`); when the room is
 //! full, the rows most likely to change the model become the new cache, and the others are forgotten. So a
 //! row costs two visits on arrival and about `2 rounds` more, whatever the size of the pieces in which the
-//! stream comes. Deviation: ChangRoth11 gather a block and train it once beside the cached rows. More than two
-//! classes are learned each against the rest, all at once by the method of Crammer and Singer
+//! stream comes. Deviation: ChangRoth11 gather a block and train it once beside the cached rows.
+//!
+//! More than two classes are learned each against the rest, all at once by the method of Crammer and Singer
 //! ([`AllClasses`]), or all in one multinomial problem ([`softmax`]).
 //!
 //! Tried: `rounds` epochs at each doubling, the same number of visits. Up to half of the rows then have seen
