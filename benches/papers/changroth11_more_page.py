@@ -187,8 +187,8 @@ def footnote(measured: dict[str, dict]) -> list[str]:
         after = found["shares"]["steepest"]
         two, four = (100 * after[k][0] for k in (1, 3))
         lines.append(
-            f"- {name}: {two:.0f} % of the unbounded support vectors are cached after two passes, {four:.0f} % after four; "
-            f"{100 * most:.0f} % could be"
+            f"- {name}: {two:.0f} % of the unbounded support vectors are cached after two passes, {four:.0f} % after "
+            f"four; {100 * most:.0f} % could be"
         )
     return lines
 

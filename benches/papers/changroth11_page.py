@@ -20,9 +20,10 @@ SBM-1/2-rand by lot; 10 rounds a block. Times are wall-clock, compressing the te
 **What we did.** The same methods on sets of ours, named with their sizes, no intercept, C by five-fold cross-validation
 (of 10,000 rows at most), twelve blocks for BMD. contents and sections in figure 2, the tables of a single pass, figure
 4's precisions and the sizes of all memory are of an earlier plan: C = 1 and memory for a sixth of the rows. (sections:
-all classes at once, figures 2e, 2f.) Cache scores of contents are those of 100,030 of its rows. Each point is a fit of its own from zero with so many passes over the file, its
-certifying scan counted. Files lie in the page cache of the machine: disk time is that of reading and decompressing.
-Times are seconds with two threads on a shared machine, and CPU seconds of all threads: read them as ratios.
+all classes at once, figures 2e, 2f.) Cache scores of contents are those of 100,030 of its rows. Each point is a fit of
+its own from zero with so many passes over the file, its certifying scan counted. Files lie in the page cache of the
+machine: disk time is that of reading and decompressing. Times are seconds with two threads on a shared machine, and CPU
+seconds of all threads: read them as ratios.
 
 **What is different, and why.**
 
