@@ -7,7 +7,7 @@
 Each script runs in a process of its own; what fails is named at the end, and the status is then 1. Small versions
 have fewer and smaller sets and tighter limits of time: they show that everything still runs and how figures look, and
 their numbers are not for the record. With two cores, both free (load 0.2 before), ``--quick`` took 125 seconds:
-wesierski16 11, hsieh08 34, chu15 30, changroth11 37, chang10 13.
+wesierski16 11, hsieh08 34, chu15 30, changroth11 37 (some parts were added to it since), chang10 13.
 """
 
 from __future__ import annotations

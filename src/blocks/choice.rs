@@ -21,7 +21,8 @@
 //! all rows inside their box fit, as on a9a, both scores of the paper choose the same rows; where they do
 //! not, the largest gradients are the better choice. The hinge on covtype, C = 64, is far from its end. What
 //! speaks for nearness is the hinge on imdb after two readings, and the logistic loss on rows that can be
-//! separated, at large `C`:
+//! separated, at large `C`. (Rows of phishing_urls for the squared hinge and the logistic loss are of an
+//! earlier run of the same measurement and not on that page.)
 //!
 //! ```text
 //!                               Gradient         Projected        Steepest         Random
