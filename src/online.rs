@@ -4,9 +4,10 @@
 //! of the entries of the rows before them, all rows in memory get some epochs (`epochs`); when the room is
 //! full, the rows most likely to change the model become the new cache, and the others are forgotten. So a
 //! row costs two visits on arrival and about `2 rounds` more, whatever the size of the pieces in which the
-//! stream comes. Deviation: ChangRoth11 gather a block, train it once beside the cached rows, and also stream
-//! problems of Crammer and Singer; here each class is learned against the rest, or all in one multinomial
-//! problem ([`softmax`]).
+//! stream comes. Deviation: ChangRoth11 gather a block and train it once beside the cached rows.
+//!
+//! More than two classes are learned each against the rest, all at once by the method of Crammer and Singer
+//! ([`AllClasses`]), or all in one multinomial problem ([`softmax`]).
 //!
 //! Tried: `rounds` epochs at each doubling, the same number of visits. Up to half of the rows then have seen
 //! their one epoch only, in which their dual variables overshoot: those of the squared hinge have no upper
@@ -43,6 +44,7 @@ use rayon::prelude::*;
 use self::softmax::{SoftmaxLearner, SoftmaxTraining};
 use crate::blocks::budget;
 use crate::blocks::choice::{Capacity, Policy, choose, lot};
+use crate::blocks::crammer_singer::AllClasses;
 use crate::blocks::problem::{BlockProblem, BlockStep};
 use crate::blocks::settings::BlockSettings;
 use crate::blocks::state::{BinaryProblem, BinaryState};
@@ -69,6 +71,17 @@ const PROGRESS: f64 = 1.25;
 /// Room grows by half, and while it does the old room is still there.
 const GROWTH: f64 = 2.5;
 
+/// What several classes are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StreamProblem {
+    /// Each class against the rest.
+    Each,
+    /// One problem of Crammer and Singer.
+    CrammerSinger,
+    /// One multinomial problem.
+    Softmax,
+}
+
 /// What is learned.
 #[derive(Clone, Debug)]
 pub struct StreamOptions {
@@ -80,8 +93,8 @@ pub struct StreamOptions {
     pub cost: Vec<f64>,
     /// How values are kept.
     pub width: Width,
-    /// Whether all classes are one multinomial problem.
-    pub is_softmax: bool,
+    /// What the classes are.
+    pub problem: StreamProblem,
 }
 
 /// What learns.
@@ -89,6 +102,8 @@ enum Learner {
     /// Each class against the rest.
     Each(Vec<BinaryTask>, Vec<BinaryState>),
     /// All classes in one problem.
+    Classes(AllClasses),
+    /// All classes in one problem with the softmax.
     Softmax(SoftmaxLearner),
 }
 
@@ -122,8 +137,8 @@ pub struct Snapshot {
     pub classes: Vec<u32>,
     /// Their sample weights.
     pub weights: Vec<f64>,
-    /// States of the problems; dual variables of the rows in memory only. Of a multinomial problem one for
-    /// each class, with logits as dual variables.
+    /// States of the problems; dual variables of the rows in memory only. Where all classes are one problem,
+    /// one for each class, of a multinomial one with logits as dual variables.
     pub states: Vec<BinaryState>,
     /// Height of the constant column.
     pub bias: Option<f64>,
@@ -144,8 +159,13 @@ impl Stream {
     /// [`Error::Parameter`]; [`Error::Budget`] where the weights leave no room for rows.
     pub fn new(options: StreamOptions) -> Result<Self> {
         options.settings.check()?;
-        if options.is_softmax && options.settings.policy == Policy::Steepest {
-            let rule = "'auto', 'gradient', 'projected', 'random' or 'none' with multi_class=\"multinomial\"";
+        if options.problem != StreamProblem::Each && options.settings.policy == Policy::Steepest {
+            let rule = match options.problem {
+                StreamProblem::Softmax => {
+                    "'auto', 'gradient', 'projected', 'random' or 'none' with multi_class=\"multinomial\""
+                }
+                _ => "'auto', 'gradient', 'projected', 'random' or 'none' with 'crammer_singer'",
+            };
             return Err(Error::Parameter { name: "cache", value: "'steepest'".to_owned(), rule });
         }
         let d = options.n_cols + usize::from(options.settings.intercept != Intercept::None);
@@ -157,12 +177,17 @@ impl Stream {
             losses: 0.0,
             visits: 0,
         };
-        let learner = if options.is_softmax {
-            Learner::Softmax(SoftmaxLearner::new(d, &options.cost, options.settings.intercept))
-        } else {
-            let tasks = BinaryTask::one_against_rest(options.cost.len(), &options.cost)?;
-            let states = tasks.iter().map(|_| state()).collect();
-            Learner::Each(tasks, states)
+        let (cost, intercept) = (&options.cost, options.settings.intercept);
+        let learner = match options.problem {
+            StreamProblem::Softmax => Learner::Softmax(SoftmaxLearner::new(d, cost, intercept)),
+            StreamProblem::CrammerSinger => {
+                Learner::Classes(AllClasses::of_stream(options.n_cols, cost, d > options.n_cols))
+            }
+            StreamProblem::Each => {
+                let tasks = BinaryTask::one_against_rest(cost.len(), cost)?;
+                let states = tasks.iter().map(|_| state()).collect();
+                Learner::Each(tasks, states)
+            }
         };
         let resident = Resident::new(options.width, options.n_cols, 0, 0)?;
         let stream = Self { options, learner, resident, bias: None, counts: Counts::default() };
@@ -186,6 +211,9 @@ impl Stream {
             Learner::Each(tasks, _) => {
                 let n = tasks.len();
                 (n, n.min(budget::SIDE_BY_SIDE) * budget::STATE + 8 * n)
+            }
+            Learner::Classes(all) => {
+                (all.n_classes().next_multiple_of(LINE), budget::CLASSES_ROW + budget::LISTS)
             }
             // Logits, a copy of those in work, and the rows that have a cost.
             Learner::Softmax(learner) => {
@@ -283,6 +311,7 @@ impl Stream {
             Learner::Each(_, states) => {
                 states.iter_mut().for_each(|state| memory::resize(&mut state.alpha, n, 0.0));
             }
+            Learner::Classes(all) => all.grow(n),
             Learner::Softmax(learner) => learner.grow(n),
         }
         self.train(old, ARRIVAL, monitor)?;
@@ -327,6 +356,14 @@ impl Stream {
                 running.step(&rows, step, monitor)?;
                 Ok(())
             }),
+            Learner::Classes(all) => {
+                all.set_bias(bias);
+                let mut rows = resident.rows();
+                rows.order = &rows.order[first..];
+                let step = BlockStep { settings: &settings, folds: &[], number: number(0), rounds, n_new: 0 };
+                all.step(&rows, step, monitor)?;
+                Ok(())
+            }
             Learner::Softmax(learner) => {
                 let training = SoftmaxTraining { first, rounds, seed: settings.seed, number: number(0) };
                 learner.train(resident, bias, training, monitor)
@@ -364,6 +401,11 @@ impl Stream {
                             Ok(())
                         })?;
                     }
+                    Learner::Classes(all) => {
+                        let step =
+                            BlockStep { settings: &settings, folds: &[], number: seed, rounds: 0, n_new: 0 };
+                        all.scores(&resident.rows(), step, &mut score)?;
+                    }
                     Learner::Softmax(learner) => learner.closeness(resident, bias, &mut score, monitor)?,
                 }
             }
@@ -381,34 +423,35 @@ impl Stream {
                     state.alpha.truncate(chosen.len());
                 }
             }
+            Learner::Classes(all) => all.keep(&chosen),
             Learner::Softmax(learner) => learner.keep(&chosen),
         }
         self.counts.cached = chosen.len();
         Ok(())
     }
 
-    /// Weights and intercept of a problem, or of a class of a multinomial one.
+    /// Weights and intercept of a problem, or of a class where all are one.
     pub fn model(&self, problem: usize) -> (Cow<'_, [f64]>, f64) {
         let (d, bias) = (self.options.n_cols, self.bias.unwrap_or(0.0));
         let of_constant = |w: &[f64]| if bias == 0.0 { 0.0 } else { bias * w[d] };
-        match &self.learner {
+        let (mut w, offset) = match &self.learner {
             Learner::Each(_, states) => {
                 let state = &states[problem];
-                (Cow::Borrowed(&state.w[..d]), state.offset + of_constant(&state.w))
+                return (Cow::Borrowed(&state.w[..d]), state.offset + of_constant(&state.w));
             }
-            Learner::Softmax(learner) => {
-                let (mut w, offset) = learner.model(problem);
-                let intercept = offset + of_constant(&w);
-                w.truncate(d);
-                (Cow::Owned(w), intercept)
-            }
-        }
+            Learner::Classes(all) => all.class(problem),
+            Learner::Softmax(learner) => learner.model(problem),
+        };
+        let intercept = offset + of_constant(&w);
+        w.truncate(d);
+        (Cow::Owned(w), intercept)
     }
 
-    /// Number of binary problems, or of classes of a multinomial one: of vectors of weights.
+    /// Number of binary problems, or of classes where all are one problem: of vectors of weights.
     pub fn n_problems(&self) -> usize {
         match &self.learner {
             Learner::Each(tasks, _) => tasks.len(),
+            Learner::Classes(all) => all.n_classes(),
             Learner::Softmax(learner) => learner.n_classes(),
         }
     }
@@ -424,6 +467,7 @@ impl Stream {
         };
         match &self.learner {
             Learner::Each(_, states) => states.iter().map(dual).collect(),
+            Learner::Classes(all) => vec![all.dual(self.options.settings.intercept)],
             Learner::Softmax(learner) => vec![learner.dual()],
         }
     }
@@ -438,6 +482,7 @@ impl Stream {
         let (classes, weights) = (memory::copy(classes), memory::copy(weights));
         let states = match &self.learner {
             Learner::Each(_, states) => states.clone(),
+            Learner::Classes(all) => all.states(),
             Learner::Softmax(learner) => learner.states(),
         };
         Snapshot { rows, classes, weights, states, bias: self.bias, counts: self.counts }
@@ -468,6 +513,7 @@ impl Stream {
         stream.resident.push(&snapshot.rows, &snapshot.classes, &snapshot.weights)?;
         match &mut stream.learner {
             Learner::Each(_, states) => *states = snapshot.states,
+            Learner::Classes(all) => all.resume(&snapshot.states, &snapshot.classes),
             Learner::Softmax(learner) => learner.take(&snapshot.states, n),
         }
         (stream.bias, stream.counts) = (snapshot.bias, snapshot.counts);

@@ -21,6 +21,7 @@ import sys
 import tempfile
 import venv
 import warnings
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -30,24 +31,39 @@ from sklearn.exceptions import ConvergenceWarning
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "compare")]
 
+import changroth11_cache  # noqa: E402
 import changroth11_classes  # noqa: E402
 import changroth11_more  # noqa: E402
+import changroth11_online  # noqa: E402
 import changroth11_page  # noqa: E402
 import contents  # noqa: E402
 import problems  # noqa: E402
 from changroth11_measure import PARTS as FIRST_PARTS  # noqa: E402
-from changroth11_measure import Data, measure  # noqa: E402
+from changroth11_measure import Data, measure, study_of  # noqa: E402
 from harness import describe, names  # noqa: E402
 
-PARTS = (*FIRST_PARTS, *changroth11_more.PARTS, "places", "classes")
-SETS = ("contents", "sections", "imdb", "phishing_urls", "a9a", "covtype", "20news", "mnist")
-OF_CLASSES = {"sections": ("passes",), "20news": ("classes",), "mnist": ("classes",)}
+PARTS = (*FIRST_PARTS, *changroth11_more.PARTS, "losses", "streams", "places", "classes", "single_classes", "runs")
+SETS = ("contents", "sections", "imdb", "phishing_urls", "a9a", "covtype", "20news", "mnist", "sector")
+OF_CLASSES = {
+    "sections": ("passes",),
+    "20news": ("passes", "classes", "single_classes", "runs"),
+    "mnist": ("classes", "single_classes", "runs"),
+    "sector": ("runs",),
+}
 """Sets of more than two classes, and the parts that take them; the others take all but these."""
-CLASSES_C = {"20news": 1.0, "mnist": 0.01}
+CLASSES_C = {"20news": 1.0, "mnist": 0.01, "sector": 1.0}
 CLASSES_ROWS = 4_000
-"""Of the sets that one cache and one for each class are compared on, at most."""
+"""Of the sets of more than two classes, at most; but for a single pass, which takes them whole."""
 CLASSES_SHARE = 1 / 5
 """Of the rows of ``contents`` where all its sections are classes: a fit has 58 times the work."""
+OTHERS = {
+    "losses": changroth11_cache.losses,
+    "places": lambda data, scratch: changroth11_classes.places(data, scratch, 1.0),
+    "classes": changroth11_classes.classes,
+    "single_classes": changroth11_online.single,
+    "runs": changroth11_classes.runs,
+}
+"""Parts that make their own stores."""
 RECORD = HERE.parent / "record"
 STEM = "changroth11"
 TEST_ROWS = 50_000
@@ -88,8 +104,7 @@ def load(name: str, n_rows: int) -> Data:
         return generated_classes()
     X, y, X_test, y_test = problems._loader().load(name)
     if name in OF_CLASSES:
-        rows = np.random.default_rng(0).permutation(X.shape[0])[:CLASSES_ROWS]
-        return Data(name, sp.csr_matrix(X)[rows], y[rows], sp.csr_matrix(X_test), y_test, CLASSES_C[name])
+        return Data(name, sp.csr_matrix(X), y, sp.csr_matrix(X_test), y_test, CLASSES_C[name])
     signs = [(labels == 1).astype(np.int64) for labels in (y, y_test)]
     return Data(name, sp.csr_matrix(X), signs[0], sp.csr_matrix(X_test), signs[1])
 
@@ -108,8 +123,8 @@ def command_line(words: list[str] | None) -> argparse.Namespace:
 def parts_of(name: str) -> tuple[str, ...]:
     """The parts that a set is measured by."""
     if name == "generated-classes":
-        return ("classes",)
-    two = tuple(part for part in PARTS if part not in ("passes", "classes"))
+        return OF_CLASSES["20news"]
+    two = tuple(part for part in PARTS if part not in OF_CLASSES["20news"])
     return OF_CLASSES.get(name, two)
 
 
@@ -124,10 +139,28 @@ def vw_python() -> str:
     return str(python)
 
 
+def measured(part: str, data: Data, scratch: Path, vw: str | None) -> object:
+    """One part for one set."""
+    if data.name in CLASSES_C and part in ("passes", "classes"):
+        rows = np.random.default_rng(0).permutation(data.X.shape[0])[:CLASSES_ROWS]
+        data = replace(data, X=data.X[rows], y=data.y[rows])
+    if part == "streams":
+        return changroth11_cache.streams(study_of(data, scratch))
+    if part in changroth11_more.PARTS:
+        return changroth11_more.measure(part, data, scratch)
+    if part in OTHERS:
+        return OTHERS[part](data, scratch)
+    return measure(part, data, scratch, vw)
+
+
 def add(path: Path, part: str, found: object, header: str) -> None:
     """Set one part of one set."""
-    study = json.loads(path.read_text("utf-8")) if path.exists() else {}
-    study |= {part: found, "header": header}
+    study = json.loads(path.read_text("utf-8")) if path.exists() else {"header": header}
+    study[part] = found
+    made = study.setdefault("made", {})
+    made.pop(part, None)
+    if study["header"] != header:
+        made[part] = header
     unfinished = path.with_suffix(".tmp")
     unfinished.write_text(json.dumps(study, indent=1) + "\n", "utf-8")
     unfinished.replace(path)
@@ -148,14 +181,7 @@ def main(words: list[str] | None = None) -> None:
             for part in parts:
                 if part not in parts_of(name):
                     continue
-                if part == "classes":
-                    found = changroth11_classes.classes(data, Path(scratch))
-                elif part == "places":
-                    found = changroth11_classes.places(data, Path(scratch), 1.0)
-                elif part in changroth11_more.PARTS:
-                    found = changroth11_more.measure(part, data, Path(scratch))
-                else:
-                    found = measure(part, data, Path(scratch), vw)
+                found = measured(part, data, Path(scratch), vw)
                 add(folder / f"{name}.json", part, found, header)
                 print(f"{name}: {part} done", flush=True)
     studies = {path.stem: json.loads(path.read_text("utf-8")) for path in sorted(folder.glob("*.json"))}

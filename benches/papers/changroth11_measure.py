@@ -83,22 +83,26 @@ class Study:
     optimum: float
     accuracy: float
     """Test accuracy at the optimum, in percentage points."""
+    model: LinearSVC
+    """The optimum."""
 
     @classmethod
-    def of(cls, data: Data, path: Path) -> Study:
-        """Build the store and fit in memory."""
+    def of(cls, data: Data, path: Path, tol: float = 1e-6) -> Study:
+        """Build the store and fit in memory to a gap of ``tol``."""
         started = time.perf_counter()
         store = BlockStore.build((data.X, data.y), path)
         seconds = time.perf_counter() - started
-        model = LinearSVC(**data.problem, tol=1e-6, block_options={"in_memory": True}).fit(store)
-        return cls(data, store, seconds, model.certificate_.dual[0], 100 * model.score(data.X_test, data.y_test))
+        model = LinearSVC(**data.problem, tol=tol, block_options={"in_memory": True}).fit(store)
+        accuracy = 100 * model.score(data.X_test, data.y_test)
+        return cls(data, store, seconds, model.certificate_.dual[0], accuracy, model)
 
-    def fit(self, options: dict[str, Any], passes: int, share: float = SHARE) -> dict[str, float]:
+    def fit(
+        self, options: dict[str, Any], passes: int, share: float = SHARE, checkpoint: Path | None = None
+    ) -> dict[str, float]:
         """One fit of so many passes over blocks."""
         blocks = {**options, "in_memory": False, "keep_compressed": False}
-        model = LinearSVC(
-            **self.data.problem, tol=1e-12, max_iter=passes, memory_budget=self.budget(share), block_options=blocks
-        )
+        limits = {"tol": 1e-12, "max_iter": passes, "memory_budget": self.budget(share), "checkpoint": checkpoint}
+        model = LinearSVC(**self.data.problem, **limits, block_options=blocks)
         started, cpu = time.perf_counter(), time.process_time()
         model.fit(self.store)
         return {
@@ -229,12 +233,17 @@ def single(study: Study, scratch: Path, python: str | None) -> dict[str, dict]:
 _studies: dict[str, Study] = {}
 
 
-def measure(part: str, data: Data, scratch: Path, vw: str | None) -> Any:
-    """One part for one set."""
+def study_of(data: Data, scratch: Path) -> Study:
+    """The set in a store; the last one is kept."""
     if data.name not in _studies:
         _studies.clear()
         _studies[data.name] = Study.of(data, scratch / "rows.blocks")
-    study = _studies[data.name]
+    return _studies[data.name]
+
+
+def measure(part: str, data: Data, scratch: Path, vw: str | None) -> Any:
+    """One part for one set."""
+    study = study_of(data, scratch)
     if part == "passes":
         return passes(study)
     if part == "sizes":

@@ -17,18 +17,14 @@ from typing import Any
 
 import hinge
 import numpy as np
-import scipy.sparse as sp
+from changroth11_cache import NEAR, SCORES, SHARE, cached, signed_margins
 from changroth11_measure import PASSES, VARIANTS, Data, Study, budget
+from changroth11_online import arow
 from hinge import PegasosClassifier
 
-SHARE = 1 / 12
 CS = tuple(4.0**k for k in range(-3, 4))
 SEARCH_ROWS = 10_000
-SCORES = ("gradient", "projected", "steepest", "random")
-"""Ours (nearness to the margin), the first and the second score of section 2.2, and by lot."""
 SHARES = (0.0, 1 / 8, 1 / 4, 1 / 2, 3 / 4)
-NEAR = 1e-3
-"""Distance of a margin from 1 at which a row counts as an unbounded support vector."""
 
 
 @cache
@@ -43,11 +39,7 @@ def studies(data: Data, scratch: Path) -> Study:
 
 def support(study: Study) -> dict[str, int]:
     """Support vectors at the optimum (table 1), by their margins, and the rows that half the memory holds."""
-    data, C = study.data, study.data.C
-    model = hinge.LinearSVC(C, loss="hinge", fit_intercept=False, tol=1e-6, max_iter=100_000)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        margins = np.where(data.y == 1, 1, -1) * model.fit(data.X, data.y).decision_function(data.X)
+    margins = signed_margins(study)
     near = np.abs(margins - 1) <= NEAR
     return {
         "rows": len(margins),
@@ -120,28 +112,10 @@ def pegasos(study: Study, passes: int) -> dict[str, float]:
     return {"passes": passes, **times, "accuracy": accuracy}
 
 
-def arow(data: Data, best: float, r: float = 1.0) -> dict[str, float]:
-    """One pass of AROW (Crammer, Kulesza, Dredze 2009) with a diagonal of variances, which follows CW."""
-    X, y = sp.csr_matrix(data.X), np.where(data.y == 1, 1.0, -1.0)
-    w, variance = np.zeros(X.shape[1]), np.ones(X.shape[1])
-    started = time.process_time()
-    for i in np.random.default_rng(0).permutation(X.shape[0]):
-        part = slice(X.indptr[i], X.indptr[i + 1])
-        columns, values = X.indices[part], X.data[part].astype(np.float64)
-        margin = y[i] * float(w[columns] @ values)
-        if margin < 1:
-            spread = variance[columns] * values
-            beta = 1 / (float(spread @ values) + r)
-            w[columns] += (1 - margin) * beta * y[i] * spread
-            variance[columns] -= beta * spread**2
-    cpu = time.process_time() - started
-    right = np.mean((data.X_test @ w > 0) == (data.y_test == 1))
-    return {"cpu": cpu, "accuracy": 100 * float(right) - best}
-
-
-PARTS = {"figure2": figure2, "caches": caches, "shares": sizes, "online": online}
+PARTS = {"figure2": figure2, "caches": caches, "shares": sizes, "online": online, "cached": cached}
 
 
 def measure(part: str, data: Data, scratch: Path) -> Any:
     """One part for one set of two classes."""
-    return PARTS[part](studies(data, scratch))
+    study = studies(data, scratch)
+    return cached(study, scratch) if part == "cached" else PARTS[part](study)

@@ -80,12 +80,20 @@ class Stream:
 
     @property
     def multi_class(self) -> str:
-        """What more than two classes are to the stream, whatever "auto" means by now: "multinomial" or "ovr"."""
+        """What more than two classes of the logistic loss are, whatever "auto" means by now: "multinomial" or "ovr"."""
         _, cost, _, options, _ = self._given
         return multi_class_of({"multi_class": "ovr", **options}, len(cost))
 
+    @property
+    def _is_pair(self) -> bool:
+        """Whether two classes have a vector of weights each, which sum to zero; their difference is the model's."""
+        _, cost, _, options, _ = self._given
+        return options["solver"] == "crammer_singer" and len(cost) == 2
+
     def start_at(self, coef: np.ndarray, intercept: np.ndarray) -> None:
         """Begin at a model instead of zero, as if its rows had been seen and forgotten."""
+        if self._is_pair:
+            coef, intercept = (np.concatenate([-part, part]) / 2 for part in (coef, intercept))
         n, height = len(coef), self._given[3]["intercept"]
         constants = np.zeros((n, 0)) if height is None else intercept[:, None] / height
         empty = {
@@ -106,7 +114,8 @@ class Stream:
 
     def model(self) -> tuple[np.ndarray, np.ndarray]:
         """Weights and intercepts."""
-        return self._learner.model()
+        coef, intercept = self._learner.model()
+        return (np.diff(coef, axis=0), np.diff(intercept)) if self._is_pair else (coef, intercept)
 
     @property
     def n_seen(self) -> int:
@@ -168,7 +177,8 @@ class StreamClassifier(LinearClassifier):
         where the law of the data changes, begin anew. The result depends on the order of the rows; the pieces in which
         they come make little difference.
 
-        More than two classes of the logistic loss are one multinomial problem, unless ``multi_class`` is "ovr".
+        More than two classes of the logistic loss are one multinomial problem, unless ``multi_class`` is "ovr"; all
+        classes of the hinge are one problem where it is "crammer_singer".
 
         The intercept of a stream is penalised: where ``intercept_scaling`` is None, it is the weight of a constant
         column about a third as tall as the first rows are long.
@@ -245,8 +255,6 @@ class StreamClassifier(LinearClassifier):
             raise ValueError("degree must be 1 for partial_fit, got 2")
         if isinf(given.C):
             raise ValueError("C must be finite for partial_fit, got inf")
-        if options["solver"] == "crammer_singer":
-            raise ValueError("multi_class must be 'ovr' for partial_fit, got 'crammer_singer'")
         if hasattr(self, "multilabel_") or sp.issparse(getattr(self, "coef_", None)):
             raise ValueError(
                 "partial_fit goes on from dense weights of classes, the model has sparse ones (densify() makes them "

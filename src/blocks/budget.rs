@@ -225,13 +225,12 @@ impl Needs {
     pub fn crammer_singer(store: &Store, settings: &BlockSettings<'_>) -> Self {
         let (n_rows, n_classes) = (store.meta().n_rows, store.classes().len());
         let weights = 8 * (store.meta().n_used as u64 + 1) * n_classes.next_multiple_of(LINE) as u64;
-        let lists = (PLACE + PER_ROW * ENTRY) as u64;
+        let lists = LISTS as u64;
         // Class and cost of each row, and a second copy of the lists.
         let free = if settings.intercept == Intercept::Free { 12 + lists } else { 0 };
         Self {
             states: weights + n_rows * (lists + free),
-            // Rows' numbers, positions, classes, costs, norms and order; their lists, packed and in work.
-            per_row: BOOKKEEPING + 36 + 2 * (PLACE + PER_ROW * ENTRY),
+            per_row: BOOKKEEPING + CLASSES_ROW,
             margins: 0,
             what: format!("weights and dual variables of {n_classes} classes"),
         }
@@ -244,6 +243,11 @@ const PER_ROW: usize = 3;
 const ENTRY: usize = 16;
 /// Bytes of the place of a row's list.
 const PLACE: usize = 16;
+/// Bytes of the dual variables of a row.
+pub const LISTS: usize = PLACE + PER_ROW * ENTRY;
+/// Bytes of a row in a step with all classes: its number, position, class, cost, norm and order; its list,
+/// packed and in work.
+pub const CLASSES_ROW: usize = 36 + 2 * LISTS;
 
 impl MemoryPlan {
     /// Divides the budget for problems side by side.

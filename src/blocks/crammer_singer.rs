@@ -20,6 +20,8 @@
 //! Memory: the weights of all classes, which cannot be less, and of each row 64 bytes as the budget counts
 //! them, for up to three positive variables in the mean; rows that need more take more.
 
+pub mod stream;
+
 use rayon::prelude::*;
 
 use super::choice::Policy;
@@ -46,7 +48,7 @@ use crate::matrix::{Matrix, Rows as _};
 use crate::memory::CollectLarge;
 use crate::source::resident::ResidentRows;
 use crate::store::reader::{RowFacts, Store};
-use crate::{Error, Result};
+use crate::{Error, Result, memory};
 
 /// Rows of one parallel piece.
 const PIECE: usize = 256;
@@ -54,9 +56,9 @@ const PIECE: usize = 256;
 const FACTS: usize = 2;
 
 /// All classes with their state.
-pub struct AllClasses<'a> {
+pub struct AllClasses {
     /// `C` times the class weight, by class.
-    cost: &'a [f64],
+    cost: Vec<f64>,
     /// Height of the constant column, 0 for none.
     bias: f64,
     /// Columns of the store in use.
@@ -75,34 +77,42 @@ pub struct AllClasses<'a> {
     facts: Option<(Vec<u32>, Vec<f64>)>,
 }
 
-impl<'a> AllClasses<'a> {
+impl AllClasses {
     /// Begins at zero.
     ///
     /// # Errors
     /// Those of the store; [`Error::Cancelled`].
     pub fn new(
         store: &Store,
-        cost: &'a [f64],
+        cost: &[f64],
         settings: &BlockSettings<'_>,
         monitor: &dyn Monitor,
     ) -> Result<Self> {
         let (meta, is_free) = (store.meta(), settings.intercept == Intercept::Free);
         let bias = task::bias(store, cost, settings);
+        let facts = is_free.then(|| store.facts_by_place(monitor)).transpose()?;
         Ok(Self {
-            cost,
             bias,
-            n_used: meta.n_used,
-            weights: ClassWeights::zeros(meta.n_used + usize::from(bias != 0.0), cost.len()),
             duals: Lists::empty(meta.n_rows as usize),
+            facts: facts.map(|f| (f.classes, f.weights)),
+            ..Self::of_stream(meta.n_used, cost, bias != 0.0)
+        })
+    }
+
+    /// Begins at zero without rows, and with a constant column that has no height yet, or with none.
+    pub fn of_stream(n_used: usize, cost: &[f64], has_constant: bool) -> Self {
+        Self {
+            cost: memory::copy(cost),
+            bias: 0.0,
+            n_used,
+            weights: ClassWeights::zeros(n_used + usize::from(has_constant), cost.len()),
+            duals: Lists::empty(0),
             offsets: vec![0.0; cost.len()],
             sum: 0.0,
             losses: 0.0,
             visits: 0,
-            facts: is_free
-                .then(|| store.facts_by_place(monitor))
-                .transpose()?
-                .map(|f| (f.classes, f.weights)),
-        })
+            facts: None,
+        }
     }
 
     /// Weights and intercepts.
@@ -228,7 +238,7 @@ struct PageSums {
     longest: usize,
 }
 
-impl BlockState for AllClasses<'_> {
+impl BlockState for AllClasses {
     type Saved = AllClassesState;
 
     fn visits(&self) -> u64 {
@@ -296,7 +306,7 @@ impl BlockState for AllClasses<'_> {
     }
 }
 
-impl BlockProblem for AllClasses<'_> {
+impl BlockProblem for AllClasses {
     fn step(&mut self, rows: &ResidentRows<'_>, step: BlockStep<'_>, monitor: &dyn Monitor) -> Result<bool> {
         let chosen = rows.chosen(|class, weight, _| self.cost[class as usize] * weight);
         if chosen.ids.is_empty() {
@@ -385,10 +395,10 @@ fn fixed(shape: &StateShape) -> usize {
     shape.n_columns() * ClassWeights::zeros(0, k).padded() + k + FACTS
 }
 
-impl AllClasses<'_> {
+impl AllClasses {
     /// As in [`crate::fit::crammer_singer::check`].
     fn rounding(&self, store: &Store, longest: usize, half: f64, primal: f64, intercepts: &[f64]) -> f64 {
-        let (k, length, costs) = (self.cost.len(), (2.0 * half).sqrt(), store.total(self.cost));
+        let (k, length, costs) = (self.cost.len(), (2.0 * half).sqrt(), store.total(&self.cost));
         let extent = Extent {
             n_rows: store.meta().n_rows as usize,
             n_weights: store.meta().n_used * k,

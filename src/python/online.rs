@@ -14,7 +14,7 @@ use crate::blocks::state::BinaryState;
 use crate::blocks::sums::Sums;
 use crate::matrix::arena::Width;
 use crate::memory;
-use crate::online::{Counts, Snapshot, Stream, StreamOptions};
+use crate::online::{Counts, Snapshot, Stream, StreamOptions, StreamProblem};
 use crate::source::resident::Plain;
 
 /// A linear model that learns from rows seen once.
@@ -103,9 +103,13 @@ impl StreamLearner {
             }
         };
         let (spec, cost) = (options.spec()?, cost.as_slice()?.to_vec());
-        let is_softmax = spec.is_multinomial(cost.len() as u32)?;
+        let problem = match (spec.is_crammer_singer(), spec.is_multinomial(cost.len() as u32)?) {
+            (true, _) => StreamProblem::CrammerSinger,
+            (false, true) => StreamProblem::Softmax,
+            (false, false) => StreamProblem::Each,
+        };
         let settings = blocks.resolve()?.settings(&spec, None);
-        let options = StreamOptions { settings, n_cols: n_features, cost, width, is_softmax };
+        let options = StreamOptions { settings, n_cols: n_features, cost, width, problem };
         let stream = memory::catch(|| match state {
             Some(kept) => Ok::<_, PyErr>(Stream::restore(options, kept.snapshot()?)?),
             None => Ok(Stream::new(options)?),

@@ -98,8 +98,10 @@ def test_chu15_on_generated_data(papers, tmp_path, loss):
 def test_changroth11_on_generated_data(papers):
     assert (papers / "changroth11-figure2.png").stat().st_size > 10_000
     page = (papers / "changroth11.md").read_text("utf-8")
-    assert page.count("### generated") == 7 + 1
-    assert page.count("### generated-classes") == 1
+    assert page.count("### generated") == 7 + 2
+    assert page.count("### generated-classes") == 2
+    assert page.count("| generated | hinge, a stream |") == page.count("| generated | logistic |") == 1
+    assert page.count("| generated-classes | 6,000 |") == 2
     study = json.loads((papers / "changroth11" / "generated.json").read_text("utf-8"))
     curves = study["figure2"]["points"]
     for points in curves.values():
@@ -113,11 +115,27 @@ def test_changroth11_on_generated_data(papers):
         assert -1e-5 < caches[score][3]["distance"] < caches["none"][2]["distance"], score
     support = study["caches"]["support"]
     assert 0 < support["unbounded"] + support["bounded"] <= support["rows"] == 25_000
+    cached = study["cached"]
+    assert cached["unbounded"] == support["unbounded"]
+    assert 12 <= cached["blocks"] <= 40
+    best, lot = (np.array(cached["shares"][score])[:, 0] for score in ("steepest", "random"))
+    # From the second pass on gradients are those near the optimum, and choose what a lot does not.
+    assert (best[1:] > 2 * lot[1:]).all()
+    assert (best <= min(1, cached["cache"] / cached["unbounded"])).all()
+    np.testing.assert_allclose(lot, cached["cache"] / cached["rows"], rtol=0.5)
+    for row in study["losses"]:
+        assert {"steepest", "random"} < set(row["points"])
+        assert all(-1e-5 < last < first for first, last in row["points"].values())
+    assert all(0.5 < dual <= 1 + 1e-5 for duals in study["streams"]["points"].values() for dual in duals)
     without = [p["distance"] for p in study["shares"] if p["cache"] == 0 and p["rounds"] == 10]
     np.testing.assert_allclose(without, [p["distance"] for p in caches["none"]][:2] + without[2:], rtol=1e-9)
     assert set(study["online"]["points"]) == {"SBM-1/2", "BMD-in-10", "BMD-in-1", "BM-Pegasos"}
     assert -10 < study["online"]["AROW"]["accuracy"] < 1
-    classes = json.loads((papers / "changroth11" / "generated-classes.json").read_text("utf-8"))["classes"]
+    study = json.loads((papers / "changroth11" / "generated-classes.json").read_text("utf-8"))
+    single, runs, classes = study["single_classes"], study["runs"], study["classes"]
+    assert set(single["accuracy"]) == {"Perceptron", "MIRA", "AROW", "BMD", "SBM-1/2, 3 rounds", "SBM-1/2, 10 rounds"}
+    assert all(-10 < points < 2 for points in single["accuracy"].values())
+    assert 0 < runs["entries"] < runs["rows"] * (runs["classes"] - 1)
     rest, at_once = classes["one_against_rest"]["points"], classes["all_at_once"]
     assert set(rest) == {"steepest", "gradient", "random", "none", "one for each class"}
     assert set(at_once) == {"projected", "gradient", "random", "none"}

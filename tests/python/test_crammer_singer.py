@@ -179,8 +179,6 @@ def test_refuses_what_does_not_fit(tmp_path):
         hinge.select_C(X, y, loss="squared_hinge", **CS)
     with pytest.raises(ValueError, match="degree must be 1 with multi_class='crammer_singer', got 2"):
         hinge.LinearSVC(degree=2, **CS).fit(X, y)
-    with pytest.raises(ValueError, match="multi_class must be 'ovr'"):
-        hinge.LinearSVC(**CS).partial_fit(X, y, classes=[0, 1, 2])
     store = hinge.BlockStore.build((X, y), tmp_path / "rows.blocks")
     search = hinge.LinearSVCCV(loss="hinge", memory_budget=2**25, block_options={"in_memory": False}, **CS)
     with pytest.raises(ValueError, match="multi_class must be 'ovr' for a search over a store"):

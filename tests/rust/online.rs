@@ -7,7 +7,7 @@ use hinge::labels::{Classification, Labels};
 use hinge::loss::LossKind;
 use hinge::matrix::arena::Width;
 use hinge::matrix::csr::CsrView;
-use hinge::online::{Stream, StreamOptions};
+use hinge::online::{Stream, StreamOptions, StreamProblem};
 use hinge::{Error, labels};
 
 use crate::blocks::{Data, data, settings};
@@ -16,7 +16,13 @@ const D: usize = 400;
 
 fn options(loss: LossKind, intercept: Intercept, budget: u64, c: f64, n_classes: usize) -> StreamOptions {
     let settings = BlockSettings { budget, ..settings(loss, intercept) };
-    StreamOptions { settings, n_cols: D, cost: vec![c; n_classes], width: Width::F64, is_softmax: false }
+    StreamOptions {
+        settings,
+        n_cols: D,
+        cost: vec![c; n_classes],
+        width: Width::F64,
+        problem: StreamProblem::Each,
+    }
 }
 
 /// The rows of every `step`-th number, shuffled, as a matrix.
@@ -125,10 +131,11 @@ fn memory_is_bounded_however_long_the_stream() {
 #[test]
 fn a_snapshot_goes_on_to_the_same_bits_with_any_number_of_threads() {
     let data = shuffled(&data(3, false), 6_000);
-    let of = |threads: usize, stops: bool| {
+    let of = |problem: StreamProblem, threads: usize, stops: bool| {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
         pool.install(|| {
             let options = options(LossKind::Hinge, Intercept::Penalised(1.0), 2_000_000, 0.5, 3);
+            let options = StreamOptions { problem, ..options };
             let mut stream = Stream::new(options.clone()).unwrap();
             learn(&mut stream, &data, 7);
             if stops {
@@ -138,9 +145,11 @@ fn a_snapshot_goes_on_to_the_same_bits_with_any_number_of_threads() {
             (0..3).map(|k| (stream.model(k).0.to_vec(), stream.model(k).1)).collect::<Vec<_>>()
         })
     };
-    let whole = of(1, false);
-    assert_eq!(whole, of(3, false));
-    assert_eq!(whole, of(2, true));
+    for problem in [StreamProblem::Each, StreamProblem::CrammerSinger] {
+        let whole = of(problem, 1, false);
+        assert_eq!(whole, of(problem, 3, false));
+        assert_eq!(whole, of(problem, 2, true));
+    }
 }
 
 #[test]

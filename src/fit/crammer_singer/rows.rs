@@ -61,6 +61,11 @@ impl Lists {
         Self { places: memory::filled(Place::default(), n_rows), entries: Vec::new(), holes: 0, spare: 0 }
     }
 
+    /// Adds empty lists up to so many rows.
+    pub fn grow(&mut self, n_rows: usize) {
+        memory::resize(&mut self.places, n_rows, Place::default());
+    }
+
     /// Lists with `factor` times the variables that `others` appends for a row, scaled down where their sum
     /// would exceed the row's cost, and the rest on its own class; with or without room for candidates.
     pub fn completed(
