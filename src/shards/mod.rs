@@ -21,7 +21,9 @@
 //! where steps are factorised a triangle of them.
 
 pub mod checkpoint;
+mod duals;
 pub mod fit;
+pub mod points;
 pub mod proof;
 pub mod remote;
 pub mod search;

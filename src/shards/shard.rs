@@ -3,6 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use super::duals::Point;
 use super::wire::{Op, Reader, ShardAnswer};
 use crate::fit::certificate::{self, Duals, RowTotals};
 use crate::fit::intercept;
@@ -97,7 +98,7 @@ impl ShardFacts {
 }
 
 impl<'a> ShardRows<'a> {
-    fn design(&self, bias: f64) -> Design<'a> {
+    pub(super) fn design(&self, bias: f64) -> Design<'a> {
         Design { rows: self.rows, ids: Some(self.ids), bias }
     }
 
@@ -235,16 +236,18 @@ impl<'a> Shard<'a> {
 }
 
 /// The rows in one problem, or in several side by side.
-struct Side<'a, const L: usize> {
-    rows: ShardRows<'a>,
-    cost: Vec<f64>,
+pub(super) struct Side<'a, const L: usize> {
+    pub(super) rows: ShardRows<'a>,
+    pub(super) cost: Vec<f64>,
     /// Of a search.
     group: Option<Group<'a, L>>,
     first: u32,
     lanes: usize,
-    monitor: &'a dyn Monitor,
-    state: RowState<'a, L>,
+    pub(super) monitor: &'a dyn Monitor,
+    pub(super) state: RowState<'a, L>,
     corners: CornerRows,
+    /// A dual point beside the slopes of the last evaluation.
+    pub(super) point: Option<Point>,
     /// A vector of the columns.
     vector: Block<L>,
 }
@@ -275,7 +278,7 @@ impl<'a, const L: usize> Side<'a, L> {
         let vector = Block::zeros(design.n_cols());
         let state = RowState::new(design, true, monitor);
         let corners = CornerRows { y, alpha, kept: None };
-        Self { rows, cost, group: None, first, lanes, monitor, state, corners, vector }
+        Self { rows, cost, group: None, first, lanes, monitor, state, corners, point: None, vector }
     }
 
     /// The lanes of a search with so many binary problems per fold.
@@ -309,6 +312,7 @@ impl<'a, const L: usize> Side<'a, L> {
             monitor,
             state: RowState::new(design, false, monitor),
             corners: none,
+            point: None,
             vector: Block::zeros(design.n_cols()),
         })
     }
@@ -325,7 +329,16 @@ impl<'a, const L: usize> Side<'a, L> {
                 self.state.decide(&self.vector)?;
             }
             Op::Shift => self.state.shift(&reader.lanes()?),
+            Op::Advance => {
+                self.state.advance(&reader.lanes()?)?;
+            }
+            Op::Descend => self.descend(reader, answer)?,
+            Op::Linearise => self.linearise(reader, answer)?,
+            Op::Settle => self.settle(reader, answer)?,
             Op::Slopes | Op::Evaluate | Op::EvaluateQuietly | Op::Losses | Op::DecideAnew => {
+                if matches!(op, Op::Evaluate | Op::EvaluateQuietly) {
+                    self.point = None;
+                }
                 self.run_with_terms(op, reader, answer)?;
             }
             Op::Curvature => {
@@ -364,10 +377,14 @@ impl<'a, const L: usize> Side<'a, L> {
                     self.corners.alpha = Arc::new(memory::zeros(self.cost.len()));
                 }
             }
-            Op::Weigh => self.weigh(reader.number()? as usize, answer)?,
+            Op::Weigh => {
+                let lane = self.lane(reader)?;
+                self.weigh(lane, reader.number()? != 0.0, answer)?;
+            }
             Op::Prove => {
-                let lane = reader.number()? as usize;
-                self.prove(lane, reader.numbers(4)?, answer)?;
+                let lane = self.lane(reader)?;
+                let is_polished = reader.number()? != 0.0;
+                self.prove((lane, is_polished), reader.numbers(4)?, answer)?;
             }
         }
         Ok(())
@@ -408,30 +425,47 @@ impl<'a, const L: usize> Side<'a, L> {
         )
     }
 
-    /// Labels, dual variables and margins of a lane.
-    fn dual(&self, lane: usize) -> Result<(Vec<f64>, Vec<f64>, Vec<f64>)> {
+    /// A lane.
+    pub(super) fn lane(&self, reader: &mut Reader<'_>) -> Result<usize> {
+        let lane = reader.number()? as usize;
+        let is_there = lane < self.lanes;
+        is_there.then_some(lane).ok_or(Error::Shape { what: "lanes", expected: self.lanes, found: lane })
+    }
+
+    /// Labels of a lane, and the dual variables of its slopes.
+    pub(super) fn slopes(&self, lane: usize) -> (Vec<f64>, Vec<f64>) {
+        let y = self.rows.signs(self.first + lane as u32);
+        let slopes = self.state.slopes.as_ref().expect("kept");
+        let alpha = y.iter().zip(&**slopes).map(|(y, slope)| -y * slope[lane]).collect_large();
+        (y, alpha)
+    }
+
+    /// Labels, dual variables and margins of a lane: those that were kept, those of the point beside the
+    /// slopes, or the slopes.
+    fn dual(&self, lane: usize, is_polished: bool) -> Result<(Vec<f64>, Vec<f64>, Vec<f64>)> {
         if let Some((alpha, margins)) = &self.corners.kept {
             return Ok((memory::copy(&self.corners.y), memory::copy(alpha), memory::copy(margins)));
         }
-        if lane >= self.lanes {
-            return Err(Error::Shape { what: "lanes", expected: self.lanes, found: lane });
-        }
-        let y = self.rows.signs(self.first + lane as u32);
+        let (y, alpha) = match &self.point {
+            Some(point) if is_polished => (memory::copy(&point.y), memory::copy(&point.alpha)),
+            None if is_polished => {
+                return Err(Error::Shape { what: "dual points of a shard", expected: 1, found: 0 });
+            }
+            _ => self.slopes(lane),
+        };
         let margins = y.iter().zip(&*self.state.z).map(|(y, z)| y * z[lane]).collect_large();
-        let slopes = self.state.slopes.as_ref().expect("kept");
-        let alpha = y.iter().zip(&**slopes).map(|(y, slope)| -y * slope[lane]).collect_large();
         Ok((y, alpha, margins))
     }
 
     /// The rows with the columns whose weights are part of the norm.
-    fn certified(&self) -> Design<'a> {
+    pub(super) fn certified(&self) -> Design<'a> {
         let bias = if self.rows.intercept == Intercept::Free { 0.0 } else { self.rows.intercept.bias() };
         self.rows.design(bias)
     }
 
     /// `sum y_i a_i`, `sum a_i`, `sum a_i |x_i|`; how far a last digit moves the weights, the longest row.
-    fn weigh(&self, lane: usize, answer: &mut ShardAnswer) -> Result<()> {
-        let (y, alpha, _) = self.dual(lane)?;
+    fn weigh(&self, lane: usize, is_polished: bool, answer: &mut ShardAnswer) -> Result<()> {
+        let (y, alpha, _) = self.dual(lane, is_polished)?;
         let norms = certificate::row_norms(&self.certified(), self.monitor)?;
         let [reach] = sum(alpha.len(), |i| [alpha[i].abs() * norms[i]]);
         answer.sums.extend(certificate::excess(&y, &alpha));
@@ -442,9 +476,14 @@ impl<'a, const L: usize> Side<'a, L> {
     }
 
     /// The sums of [`RowTotals`]; less the lowest price at which a row can give `delta`.
-    fn prove(&self, lane: usize, arguments: &[f64], answer: &mut ShardAnswer) -> Result<()> {
+    fn prove(
+        &self,
+        (lane, is_polished): (usize, bool),
+        arguments: &[f64],
+        answer: &mut ShardAnswer,
+    ) -> Result<()> {
         let &[length, b, excess, delta] = arguments else { unreachable!("four were read") };
-        let (y, alpha, margins) = self.dual(lane)?;
+        let (y, alpha, margins) = self.dual(lane, is_polished)?;
         let design = self.certified();
         let norms = certificate::row_norms(&design, self.monitor)?;
         let errors = certificate::margin_errors(&design, norms, length, b);
