@@ -4,6 +4,7 @@ use super::points::RemotePoints;
 use super::proof::{self, Claimed};
 use super::remote::{Exchange, Lanes, Link, Remote, RemoteCorners, ShardTerms};
 use super::shard::{CLASSES, ShardFacts};
+use super::start;
 use super::task::ShardTask;
 use crate::Result;
 use crate::fit::newton::hinge;
@@ -102,6 +103,7 @@ fn fit_smooth<const L: usize>(
 ) -> Result<Vec<Solution>> {
     let params = &task.params;
     let mut newton = newton_of::<L>(task, exchange, classes, monitor);
+    start::begin(task, &mut newton)?;
     let (mut tol, mut steps) = (params.tol, [0; L]);
     for attempt in 0.. {
         let max_iter = params.max_iter - steps.iter().copied().max().unwrap_or(0).min(params.max_iter);

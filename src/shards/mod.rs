@@ -29,6 +29,7 @@ pub mod remote;
 pub mod search;
 pub mod served;
 pub mod shard;
+pub mod start;
 pub mod task;
 pub mod wire;
 

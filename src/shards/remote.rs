@@ -434,6 +434,41 @@ impl<'a, const L: usize> Remote<'a, L> {
         self.find_point(request)
     }
 
+    /// The mean of the weights that the shards find in fits on their own rows, zero where none does; and how
+    /// many rows they have read.
+    ///
+    /// # Errors
+    /// Those of the exchange.
+    pub fn fit_alone(&mut self, total_cost: f64, tol: f64) -> Result<(Block<L>, f64)> {
+        self.pending.op(Op::FitAlone).number(total_cost).number(tol);
+        let answer = self.ask()?;
+        let mut reader = Reader::new(&answer.sums, self.lanes);
+        let mut mean = Block::zeros(self.w.len());
+        reader.block(&mut mean)?;
+        let weight: [f64; L] = reader.lanes()?;
+        for mean in mean.iter_mut() {
+            (0..L).for_each(|l| mean[l] = if weight[l] > 0.0 { mean[l] / weight[l] } else { 0.0 });
+        }
+        Ok((mean, reader.number()?))
+    }
+
+    /// Asks for the losses at some lengths along the step.
+    ///
+    /// # Errors
+    /// Those of the exchange.
+    pub fn try_lengths(&mut self, terms: ShardTerms, lengths: &[f64]) -> Result<()> {
+        self.pending.op(Op::Losses).number(terms.sigma()).number(lengths.len() as f64);
+        for &length in lengths {
+            self.pending.lanes(&[length; L]);
+        }
+        let answer = self.ask()?;
+        let mut reader = Reader::new(&answer.sums, self.lanes);
+        for &length in lengths {
+            self.tried.push((length, reader.lanes()?));
+        }
+        Ok(())
+    }
+
     fn find_point(&mut self, request: Request) -> Result<(Imbalance, usize)> {
         self.pending.then(&request);
         self.change(Change::DualPoint(request));
@@ -600,15 +635,7 @@ impl<const L: usize> TermPasses<ShardTerms, L> for Remote<'_, L> {
                 None => vec![1.0],
                 Some(last) => (1..=TRIALS as i32).map(|k| last * 0.5f64.powi(k)).collect(),
             };
-            self.pending.op(Op::Losses).number(terms.sigma()).number(trials.len() as f64);
-            for &length in &trials {
-                self.pending.lanes(&[length; L]);
-            }
-            let answer = self.ask()?;
-            let mut reader = Reader::new(&answer.sums, self.lanes);
-            for length in trials {
-                self.tried.push((length, reader.lanes()?));
-            }
+            self.try_lengths(*terms, &trials)?;
         }
     }
 

@@ -126,7 +126,7 @@ impl<'a> ShardRows<'a> {
     }
 
     /// Labels of the problem of a class.
-    fn signs(&self, class: u32) -> Vec<f64> {
+    pub(super) fn signs(&self, class: u32) -> Vec<f64> {
         self.classes.iter().map(|&k| if k == class { 1.0 } else { -1.0 }).collect_large()
     }
 }
@@ -241,8 +241,8 @@ pub(super) struct Side<'a, const L: usize> {
     pub(super) cost: Vec<f64>,
     /// Of a search.
     group: Option<Group<'a, L>>,
-    first: u32,
-    lanes: usize,
+    pub(super) first: u32,
+    pub(super) lanes: usize,
     pub(super) monitor: &'a dyn Monitor,
     pub(super) state: RowState<'a, L>,
     corners: CornerRows,
@@ -335,6 +335,7 @@ impl<'a, const L: usize> Side<'a, L> {
             Op::Descend => self.descend(reader, answer)?,
             Op::Linearise => self.linearise(reader, answer)?,
             Op::Settle => self.settle(reader, answer)?,
+            Op::FitAlone => self.fit_alone(reader, answer)?,
             Op::Slopes | Op::Evaluate | Op::EvaluateQuietly | Op::Losses | Op::DecideAnew => {
                 if matches!(op, Op::Evaluate | Op::EvaluateQuietly) {
                     self.point = None;

@@ -59,10 +59,12 @@ pub enum Op {
     Linearise,
     /// Asks for the weights of such dual variables, moved onto the constraint.
     Settle,
+    /// Asks for the weights of a fit on these rows alone.
+    FitAlone,
 }
 
 impl Op {
-    const ALL: [Self; 24] = [
+    const ALL: [Self; 25] = [
         Self::Begin,
         Self::Decide,
         Self::Shift,
@@ -87,6 +89,7 @@ impl Op {
         Self::Descend,
         Self::Linearise,
         Self::Settle,
+        Self::FitAlone,
     ];
 
     /// Whether it is one of the steps of a search.
