@@ -1,20 +1,22 @@
 //! A start for Newton that takes two round trips: each shard fits its own rows, as if they stood for all, and
 //! the client goes along the mean of what they have found.
 //!
-//! A shard has everything that a fit in memory takes, its start from a sample of the rows included. The mean
-//! of the minimisers over `k` parts of the rows is closer to that over all of them than each is (Zhang and
-//! others, Communication-efficient algorithms for statistical optimization, 2013), unless the parts are of
-//! different kinds; the line search from zero says how much it is worth. A shard of one class knows of no
+//! A shard has everything that a fit in memory takes. It fits a sample of its rows where they are many, all
+//! of them where they are few, and nothing otherwise: it would be busy for longer than the rounds take. The
+//! mean of the minimisers over `k` parts of the rows is closer to that over all of them than each is (Zhang
+//! and others, Communication-efficient algorithms for statistical optimization, 2013), unless the parts are
+//! of different kinds; the line search from zero says how much it is worth. A shard of one class knows of no
 //! minimiser and has no say.
 
 use super::remote::{Remote, ShardTerms};
-use super::shard::Side;
+use super::shard::{ShardFacts, Side};
 use super::task::ShardTask;
 use super::wire::{Reader, ShardAnswer};
 use crate::Result;
 use crate::fit::newton::row_state::{Passes, TermPasses};
 use crate::fit::newton::sample::{self, Sample};
 use crate::fit::newton::{Newton, line_search};
+use crate::fit::routes::{SAMPLED_ONE_IN, SAMPLED_PER_COLUMN, SHARD_START_ENTRIES};
 use crate::fit::sweep::sum_entries;
 use crate::fit::{Intercept, Params, Problem, Start, auto};
 use crate::loss::{Loss, with_loss};
@@ -48,6 +50,9 @@ impl<const L: usize> Side<'_, L> {
                 intercept: self.rows.intercept,
             };
             let sample = Sample::of(&problem);
+            if sample.is_none() && design.nnz() as f64 > SHARD_START_ENTRIES {
+                continue;
+            }
             let problem = sample.as_ref().map_or(problem, |sample| sample.problem(&problem));
             let params = Params { tol, ..Params::default() };
             let start = Start::default();
@@ -72,9 +77,13 @@ impl<const L: usize> Side<'_, L> {
     }
 }
 
-/// Whether shards of these rows find weights that are worth their time.
+/// Whether there may be shards that fit rows of their own: all are like the mean.
 fn is_worth_it(task: &ShardTask) -> bool {
-    task.facts.n_rows > 0
+    let ShardFacts { n_rows, n_entries, .. } = task.facts;
+    let shards = task.n_shards as f64;
+    let is_small = n_entries <= shards * SHARD_START_ENTRIES;
+    let are_many = n_rows >= task.n_shards * SAMPLED_ONE_IN * SAMPLED_PER_COLUMN * task.n_weights();
+    n_rows > 0 && (is_small || are_many)
 }
 
 /// Moves `newton` from zero towards the mean of what the shards find alone.

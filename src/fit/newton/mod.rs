@@ -154,8 +154,8 @@ pub struct Shape {
     pub keeps_dual: bool,
     /// What a dense factorisation costs, where one is possible.
     pub factorisation: Option<Factorisation>,
-    /// A question to the rows costs more than a reading of them: a free intercept is then brought to its
-    /// optimum where a dual point depends on it, not at every point.
+    /// A question to the rows may cost more than a reading of them: where steps are factorised, a free
+    /// intercept is then brought to its optimum only where a dual point depends on it.
     pub are_far: bool,
 }
 
@@ -359,7 +359,7 @@ impl<'a, R: Passes<L>, const L: usize> Newton<'a, R, L> {
         R: TermPasses<O, L>,
     {
         loop {
-            if self.keeps_dual && self.is_free && !self.are_far {
+            if self.keeps_dual && self.is_free && !self.is_lazy() {
                 self.minimise_over_intercept(objective)?;
             }
             self.evaluate(objective)?;
@@ -421,6 +421,14 @@ impl<'a, R: Passes<L>, const L: usize> Newton<'a, R, L> {
         Ok(values)
     }
 
+    /// Whether a free intercept is left to the steps: far away, where steps are few products. Where they take
+    /// many, its own questions count for little, and gaps that are true at every point end fits sooner:
+    /// flights, four shards, squared hinge, C = 1, gap 1e-4: 123 rounds and 96 passes instead of 183 and 168;
+    /// a9a, where steps are factorised, 41 rounds instead of 23.
+    fn is_lazy(&self) -> bool {
+        self.are_far && self.is_dense
+    }
+
     /// Evaluates the current point with a free intercept at its optimum, where it is not already.
     ///
     /// # Errors
@@ -429,7 +437,7 @@ impl<'a, R: Passes<L>, const L: usize> Newton<'a, R, L> {
     where
         R: TermPasses<O, L>,
     {
-        if self.keeps_dual && self.is_free && self.are_far {
+        if self.keeps_dual && self.is_free && self.is_lazy() {
             self.minimise_over_intercept(objective)?;
             self.evaluate(objective)?;
         }
