@@ -280,6 +280,8 @@ pub struct Remote<'a, const L: usize> {
     track: Track<L>,
     /// Losses at lengths along the step.
     tried: Vec<(f64, [f64; L])>,
+    /// A search goes on from its journal with weights alone, so that decision values must follow from these.
+    is_search: bool,
     /// Whether curvatures were asked for after the last evaluation, and if so, whether as a matrix.
     asks: Option<bool>,
     /// Those of the last evaluation, where they came with it.
@@ -314,6 +316,7 @@ impl<'a, const L: usize> Remote<'a, L> {
             changes: Vec::new(),
             track: Track::new(begin, n_columns),
             tried: Vec::new(),
+            is_search: matches!(lanes, Lanes::Folds(..)),
             asks: None,
             foreseen: None,
             curved: n_rows,
@@ -550,7 +553,7 @@ impl<const L: usize> Passes<L> for Remote<'_, L> {
 
     fn advance(&mut self, lengths: &[f64; L]) -> Result<usize> {
         line_search::advance(&mut self.w, &self.step, lengths);
-        if self.track.may_advance(self.lanes) {
+        if !self.is_search && self.track.may_advance(self.lanes) {
             self.pending.op(Op::Advance).lanes(lengths);
             self.change(Change::Advance(Rc::clone(&self.step), *lengths));
             return Ok(0);
