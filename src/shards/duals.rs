@@ -11,7 +11,7 @@
 //! intercept, from sums of each shard. The weights of the variables that come out are summed anew, so that
 //! what they miss is the rounding of a sum.
 
-use super::shard::Side;
+use super::shard::{ShardPoint, ShardSide};
 use super::wire::{Reader, ShardAnswer};
 use crate::fit::certificate::{Cut, Imbalance};
 use crate::fit::dual::Visit;
@@ -22,19 +22,11 @@ use crate::matrix::Rows;
 use crate::memory::CollectLarge;
 use crate::{Error, Result, memory};
 
-/// A dual point beside the slopes.
-pub(super) struct Point {
-    /// Labels of its lane.
-    pub y: Vec<f64>,
-    /// Dual variables.
-    pub alpha: Vec<f64>,
-}
-
 fn no_slopes() -> Error {
     Error::Shape { what: "smooth losses", expected: 1, found: 0 }
 }
 
-impl<const L: usize> Side<'_, L> {
+impl<const L: usize> ShardSide<'_, L> {
     /// An epoch from the slopes of a lane: how often a change counts, height of the constant column, offset,
     /// seed, and the weights of the slopes of all rows.
     pub(super) fn descend(&mut self, reader: &mut Reader<'_>, answer: &mut ShardAnswer) -> Result<()> {
@@ -51,7 +43,7 @@ impl<const L: usize> Side<'_, L> {
             loss => slopes.descend(loss, bends, &mut visit, self.monitor)?,
             else return Err(no_slopes())
         );
-        self.take_point(Point { y, alpha }, visited, answer);
+        self.take_point(ShardPoint { y, alpha }, visited, answer);
         Ok(())
     }
 
@@ -70,11 +62,11 @@ impl<const L: usize> Side<'_, L> {
             else return Err(no_slopes())
         );
         let read = y.len();
-        self.take_point(Point { y, alpha }, read, answer);
+        self.take_point(ShardPoint { y, alpha }, read, answer);
         Ok(())
     }
 
-    fn take_point(&mut self, point: Point, read: usize, answer: &mut ShardAnswer) {
+    fn take_point(&mut self, point: ShardPoint, read: usize, answer: &mut ShardAnswer) {
         let Imbalance { excess, inside, all } = Imbalance::of(&point.y, &self.cost, &point.alpha);
         answer.sums.extend([read as f64, excess, inside[0], inside[1], all[0], all[1]]);
         self.point = Some(point);
@@ -85,7 +77,7 @@ impl<const L: usize> Side<'_, L> {
         let &[sign, share, spares_bounds] = reader.numbers(3)? else { return Err(no_slopes()) };
         let cut = Cut { sign, share, spares_bounds: spares_bounds != 0.0 };
         let design = self.certified();
-        let Point { y, alpha } = self.point.as_mut().ok_or_else(no_slopes)?;
+        let ShardPoint { y, alpha } = self.point.as_mut().ok_or_else(no_slopes)?;
         let cost = &self.cost[..];
         for (i, a) in alpha.iter_mut().enumerate() {
             *a -= cut.change(y[i], cost[i], *a).unwrap_or(0.0);

@@ -7,7 +7,7 @@ use crate::Result;
 use crate::fit::certificate::{self, Cut, Imbalance};
 use crate::fit::dual::penalty_for;
 use crate::fit::newton::Newton;
-use crate::fit::newton::polish::{DualPoints, Polished};
+use crate::fit::newton::polish::{DualFound, DualPoints};
 use crate::fit::newton::single::Spread;
 use crate::fit::sweep::dot;
 use crate::fit::{Intercept, Monitor};
@@ -33,14 +33,14 @@ impl<'a> RemotePoints<'a> {
         &mut self,
         newton: &mut Newton<'_, Remote<'_, 1>, 1>,
         (found, visited): (Imbalance, usize),
-    ) -> Result<Polished> {
+    ) -> Result<DualFound> {
         let is_free = self.task.intercept == Intercept::Free;
         let cut = if is_free { Cut::of(found) } else { Cut::default() };
         let (w, terms, read) = newton.rows.settle(newton.penalised().end, cut)?;
         self.monitor.poll()?;
         let distance = certificate::distance(&w, &newton.w.as_flattened()[..w.len()]);
         self.last = Some(Spread { distance, drift: 0.0, additions: self.task.facts.n_rows as f64 });
-        Ok(Polished { value: terms - 0.5 * dot(&w, &w), visited: visited + read })
+        Ok(DualFound { value: terms - 0.5 * dot(&w, &w), visited: visited + read })
     }
 }
 
@@ -59,7 +59,7 @@ impl<'r> DualPoints<Remote<'r, 1>> for RemotePoints<'_> {
         rows.curved()
     }
 
-    fn from_slopes(&mut self, newton: &mut Newton<'_, Remote<'r, 1>, 1>) -> Result<Polished> {
+    fn from_slopes(&mut self, newton: &mut Newton<'_, Remote<'r, 1>, 1>) -> Result<DualFound> {
         let ShardTask { facts, n_shards, intercept, params, .. } = *self.task;
         let mut w: Vec<f64> = newton.h.as_flattened().iter().map(|h| -h).collect_large();
         let (mut height, mut offset) = (newton.bias(), 0.0);
@@ -80,7 +80,7 @@ impl<'r> DualPoints<Remote<'r, 1>> for RemotePoints<'_> {
         &mut self,
         newton: &mut Newton<'_, Remote<'r, 1>, 1>,
         products: usize,
-    ) -> Result<Option<Polished>> {
+    ) -> Result<Option<DualFound>> {
         let Some((_, read)) = newton.find_dual_step(products)? else { return Ok(None) };
         let step = newton.step().clone();
         let (found, visited) = newton.rows.linearise(&step)?;

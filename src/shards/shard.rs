@@ -3,7 +3,6 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::duals::Point;
 use super::wire::{Op, Reader, ShardAnswer};
 use crate::fit::certificate::{self, Duals, RowTotals};
 use crate::fit::intercept;
@@ -178,8 +177,8 @@ pub struct Shard<'a> {
 
 enum Running<'a> {
     Nothing,
-    One(Box<Side<'a, 1>>),
-    Classes(Box<Side<'a, CLASSES>>),
+    One(Box<ShardSide<'a, 1>>),
+    Classes(Box<ShardSide<'a, CLASSES>>),
 }
 
 impl<'a> Shard<'a> {
@@ -225,18 +224,20 @@ impl<'a> Shard<'a> {
         let last = reader.number()?;
         Ok(match lanes {
             1..=CLASSES if op == Op::BeginFolds => {
-                let side = Side::of_folds(rows, first..first + lanes, last as usize, monitor)?;
+                let side = ShardSide::of_folds(rows, first..first + lanes, last as usize, monitor)?;
                 Running::Classes(Box::new(side))
             }
-            1 => Running::One(Box::new(Side::new(rows, first as u32, 1, last, monitor))),
-            2..=CLASSES => Running::Classes(Box::new(Side::new(rows, first as u32, lanes, last, monitor))),
+            1 => Running::One(Box::new(ShardSide::new(rows, first as u32, 1, last, monitor))),
+            2..=CLASSES => {
+                Running::Classes(Box::new(ShardSide::new(rows, first as u32, lanes, last, monitor)))
+            }
             _ => return Err(Error::Shape { what: "lanes", expected: CLASSES, found: lanes }),
         })
     }
 }
 
 /// The rows in one problem, or in several side by side.
-pub(super) struct Side<'a, const L: usize> {
+pub(super) struct ShardSide<'a, const L: usize> {
     pub(super) rows: ShardRows<'a>,
     pub(super) cost: Vec<f64>,
     /// Of a search.
@@ -247,9 +248,17 @@ pub(super) struct Side<'a, const L: usize> {
     pub(super) state: RowState<'a, L>,
     corners: CornerRows,
     /// A dual point beside the slopes of the last evaluation.
-    pub(super) point: Option<Point>,
+    pub(super) point: Option<ShardPoint>,
     /// A vector of the columns.
     vector: Block<L>,
+}
+
+/// A dual point beside the slopes.
+pub(super) struct ShardPoint {
+    /// Labels of its lane.
+    pub y: Vec<f64>,
+    /// Dual variables.
+    pub alpha: Vec<f64>,
 }
 
 /// A group of lanes of a search.
@@ -269,7 +278,7 @@ struct CornerRows {
     kept: Option<(Arc<Vec<f64>>, Vec<f64>)>,
 }
 
-impl<'a, const L: usize> Side<'a, L> {
+impl<'a, const L: usize> ShardSide<'a, L> {
     fn new(rows: ShardRows<'a>, first: u32, lanes: usize, scale: f64, monitor: &'a dyn Monitor) -> Self {
         let design = rows.design(rows.intercept.bias());
         let cost = rows.cost.iter().map(|cost| scale * cost).collect_large();

@@ -9,7 +9,7 @@
 //! minimiser and has no say.
 
 use super::remote::{Remote, ShardTerms};
-use super::shard::{ShardFacts, Side};
+use super::shard::{ShardFacts, ShardSide};
 use super::task::ShardTask;
 use super::wire::{Reader, ShardAnswer};
 use crate::Result;
@@ -27,7 +27,7 @@ use crate::memory::CollectLarge;
 /// Lengths along the mean that are tried, all in one round.
 const LENGTHS: [f64; 4] = [1.0, 0.5, 0.25, 0.125];
 
-impl<const L: usize> Side<'_, L> {
+impl<const L: usize> ShardSide<'_, L> {
     /// For each lane the weights of a fit on these rows, times the cost of the rows, and that cost; then the
     /// rows read. The arguments are the total cost of all shards and the tolerance.
     pub(super) fn fit_alone(&mut self, reader: &mut Reader<'_>, answer: &mut ShardAnswer) -> Result<()> {

@@ -221,7 +221,7 @@ pub fn linearise<T: DualLoss>(
 
 /// The dual value of a point that was found beside the slopes.
 #[derive(Clone, Copy, Debug)]
-pub struct Polished {
+pub struct DualFound {
     /// Dual value.
     pub value: f64,
     /// Rows that were visited for it.
@@ -244,10 +244,10 @@ pub trait DualPoints<R> {
     fn curved(&self, rows: &R) -> usize;
     /// [`DualPoint::from_slopes`].
     #[allow(clippy::missing_errors_doc)] // of the trait
-    fn from_slopes(&mut self, newton: &mut Newton<'_, R, 1>) -> Result<Polished>;
+    fn from_slopes(&mut self, newton: &mut Newton<'_, R, 1>) -> Result<DualFound>;
     /// [`DualPoint::from_step`].
     #[allow(clippy::missing_errors_doc)]
-    fn from_step(&mut self, newton: &mut Newton<'_, R, 1>, products: usize) -> Result<Option<Polished>>;
+    fn from_step(&mut self, newton: &mut Newton<'_, R, 1>, products: usize) -> Result<Option<DualFound>>;
     /// The objective at decision values computed anew; one pass.
     #[allow(clippy::missing_errors_doc)]
     fn fresh_value(&mut self, newton: &mut Newton<'_, R, 1>) -> Result<f64>;

@@ -11,7 +11,7 @@
 //! below the tolerance, and its slopes do not show how far: a step in the dual, if cheap beside the fit,
 //! brings the reported gap close to the truth.
 
-use super::polish::{DualPoint, DualPoints, Polished};
+use super::polish::{DualFound, DualPoint, DualPoints};
 use super::row_state::{Passes, RowState, TermPasses};
 use super::sample::{self, Sample};
 use super::{InMemory, Kept, Newton};
@@ -177,10 +177,10 @@ struct PointsHere<'p, 'a, T> {
 }
 
 impl<T> PointsHere<'_, '_, T> {
-    fn keep(&mut self, point: DualPoint) -> Polished {
+    fn keep(&mut self, point: DualPoint) -> DualFound {
         let DualPoint { value, visited, .. } = point;
         self.last = Some(point);
-        Polished { value, visited }
+        DualFound { value, visited }
     }
 }
 
@@ -199,7 +199,7 @@ impl<'a, T: DualLoss> DualPoints<RowState<'a, 1>> for PointsHere<'_, 'a, T> {
         rows.curvature.iter().filter(|bend| **bend != [0.0]).count()
     }
 
-    fn from_slopes(&mut self, newton: &mut Newton<'_, RowState<'a, 1>, 1>) -> Result<Polished> {
+    fn from_slopes(&mut self, newton: &mut Newton<'_, RowState<'a, 1>, 1>) -> Result<DualFound> {
         let loss = self.objective.loss;
         let point = DualPoint::from_slopes(self.problem, loss, newton, self.seed, self.monitor)?;
         Ok(self.keep(point))
@@ -209,7 +209,7 @@ impl<'a, T: DualLoss> DualPoints<RowState<'a, 1>> for PointsHere<'_, 'a, T> {
         &mut self,
         newton: &mut Newton<'_, RowState<'a, 1>, 1>,
         products: usize,
-    ) -> Result<Option<Polished>> {
+    ) -> Result<Option<DualFound>> {
         let point = DualPoint::from_step(self.problem, self.objective.loss, newton, products)?;
         Ok(point.map(|point| self.keep(point)))
     }
