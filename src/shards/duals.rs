@@ -1,11 +1,11 @@
-//! Dual points beside the slopes, on the side of the rows: [`crate::fit::newton::polish`] where nobody has all
-//! rows.
+//! Dual points beside the slopes, on the side of the rows: [`crate::fit::newton::polish`] where nobody has
+//! all rows.
 //!
-//! A shard descends on its own variables from the slopes, while the others descend on theirs. What is large in
-//! the Hessian is shared by all of them, and each would take the whole of an error away that needs taking away
-//! once. In the local copy of the weights a change therefore counts as often as there are shards (Ma and
-//! others, Adding vs. averaging in distributed primal-dual optimization, 2015): the sum of all changes then
-//! raises the dual value at least by the sum of what the shards believe they have gained.
+//! A shard descends on its own variables from the slopes, while the others descend on theirs. What is large
+//! in the Hessian is shared by all of them, and each would take the whole of an error away that needs
+//! taking away once. In the local copy of the weights a change therefore counts as often as there are
+//! shards (Ma and others, Adding vs. averaging in distributed primal-dual optimization, 2015): the sum of
+//! all changes then raises the dual value at least by the sum of what the shards believe they have gained.
 //!
 //! What takes all rows is left to the client: the share by which variables move onto the constraint of a free
 //! intercept, from sums of each shard. The weights of the variables that come out are summed anew, so that
@@ -72,7 +72,8 @@ impl<const L: usize> ShardSide<'_, L> {
         self.point = Some(point);
     }
 
-    /// Takes its share off the variables of the point; answers with their weights and terms of the dual value.
+    /// Takes its share off the variables of the point; answers with their weights and terms of the dual
+    /// value.
     pub(super) fn settle(&mut self, reader: &mut Reader<'_>, answer: &mut ShardAnswer) -> Result<()> {
         let &[sign, share, spares_bounds] = reader.numbers(3)? else { return Err(no_slopes()) };
         let cut = Cut { sign, share, spares_bounds: spares_bounds != 0.0 };

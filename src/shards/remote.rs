@@ -4,11 +4,12 @@
 //! Operations that ask for nothing wait for the next one that does: a round trip is taken where a number is
 //! needed, and for nothing else. Everything that a shard knows of its rows is computed from a few vectors:
 //! decision values from weights and the steps taken from there, curvatures from those of the last evaluation,
-//! the decision values of a step from the step, the dual variables of the hinge from the weights at the end of
-//! each smooth problem so far. The client keeps these vectors (`Track`), and a shard whose worker is lost is
-//! loaded again from its source and told them. It then has the same numbers, bit for bit: that is why the
-//! decision values of a step are computed anew, where rows in memory have built them up, which costs a reading
-//! of the rows a Newton step, and no round; and why those of the weights are after every few steps.
+//! the decision values of a step from the step, the dual variables of the hinge from the weights at the end
+//! of each smooth problem so far. The client keeps these vectors (`Track`), and a shard whose worker is
+//! lost is loaded again from its source and told them. It then has the same numbers, bit for bit: that is
+//! why the decision values of a step are computed anew, where rows in memory have built them up, which
+//! costs a reading of the rows a Newton step, and no round; and why those of the weights are after every
+//! few steps.
 //!
 //! **Fewer rounds.** The curvatures come with the gradient once they have been asked for after one; a free
 //! intercept is one of the columns of a step, and is at its own optimum only where a dual point of the slopes

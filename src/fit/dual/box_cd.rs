@@ -32,7 +32,8 @@ const NEGLIGIBLE: f64 = 1e-14;
 struct Row {
     alpha: f64,
     cost: f64,
-    /// `Q_ii + D_ii`, the first as often as changes count; NaN until the first visit, which has the row in cache.
+    /// `Q_ii + D_ii`, the first as often as changes count; NaN until the first visit, which has the row in
+    /// cache.
     diagonal: f64,
     y: f64,
 }
