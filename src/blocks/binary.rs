@@ -86,7 +86,7 @@ impl BinaryProblem<'_> {
         monitor: &dyn Monitor,
     ) -> Result<()> {
         for _ in 0..step.rounds {
-            let mut visit = Visit { w: &mut self.state.w, offset: self.state.offset };
+            let mut visit = Visit { w: &mut self.state.w, offset: self.state.offset, stretch: 1.0 };
             let Epoch { visited, largest, smallest, .. } =
                 dual::epoch(method, design, &mut visit, random, monitor)?;
             self.state.visits += visited as u64;

@@ -578,20 +578,72 @@ pub fn move_onto_constraint(problem: &Problem<'_>, alpha: &mut [f64], w: &mut [f
 /// much.
 pub fn scale_onto_constraint(problem: &Problem<'_>, alpha: &mut [f64], mut cut: impl FnMut(usize, f64)) {
     let Problem { y, cost, .. } = *problem;
-    let [excess] = sum(y.len(), |i| [y[i] * alpha[i]]);
-    let is_inside = |i: usize, a: f64| a < (1.0 - 1e-9) * cost[i];
-    let [inside, all] = sum(y.len(), |i| {
-        let a = if y[i] * excess > 0.0 { alpha[i] } else { 0.0 };
-        [if is_inside(i, a) { a } else { 0.0 }, a]
-    });
-    let use_inside = inside > 2.0 * excess.abs();
-    let factor =
-        if excess == 0.0 { 0.0 } else { (excess.abs() / if use_inside { inside } else { all }).min(1.0) };
+    let found = Cut::of(Imbalance::of(y, cost, alpha));
     for (i, a) in alpha.iter_mut().enumerate() {
-        if factor > 0.0 && y[i] * excess > 0.0 && *a > 0.0 && (!use_inside || is_inside(i, *a)) {
-            let change = factor * *a;
+        if let Some(change) = found.change(y[i], cost[i], *a) {
             *a -= change;
             cut(i, change);
         }
     }
+}
+
+/// Sums of dual variables that say how to move them onto `sum y_i a_i = 0`.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Imbalance {
+    /// `sum y_i a_i`.
+    pub excess: f64,
+    /// Of the variables well inside the box, those of positive rows first,
+    pub inside: [f64; 2],
+    /// and of all.
+    pub all: [f64; 2],
+}
+
+impl Imbalance {
+    /// That of some rows.
+    pub fn of(y: &[f64], cost: &[f64], alpha: &[f64]) -> Self {
+        let [excess] = sum(y.len(), |i| [y[i] * alpha[i]]);
+        let [inside, inside_below, all, all_below] = sum(y.len(), |i| {
+            let a = alpha[i];
+            let inner = if is_inside(cost[i], a) { a } else { 0.0 };
+            if y[i] > 0.0 { [inner, 0.0, a, 0.0] } else { [0.0, inner, 0.0, a] }
+        });
+        Self { excess, inside: [inside, inside_below], all: [all, all_below] }
+    }
+}
+
+/// Which dual variables are scaled down, and by which share.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Cut {
+    /// Sign of the rows; 0 for none.
+    pub sign: f64,
+    /// The share that they lose.
+    pub share: f64,
+    /// Only those well inside the box.
+    pub spares_bounds: bool,
+}
+
+impl Cut {
+    /// What takes an imbalance away.
+    pub fn of(found: Imbalance) -> Self {
+        let Imbalance { excess, inside, all } = found;
+        if excess == 0.0 {
+            return Self::default();
+        }
+        let heavier = usize::from(excess < 0.0);
+        let spares_bounds = inside[heavier] > 2.0 * excess.abs();
+        let whole = if spares_bounds { inside[heavier] } else { all[heavier] };
+        Self { sign: excess.signum(), share: (excess.abs() / whole).min(1.0), spares_bounds }
+    }
+
+    /// What a variable loses, if anything.
+    #[inline(always)]
+    pub fn change(&self, y: f64, cost: f64, a: f64) -> Option<f64> {
+        let is_cut = self.share > 0.0 && y * self.sign > 0.0 && a > 0.0;
+        (is_cut && (!self.spares_bounds || is_inside(cost, a))).then_some(self.share * a)
+    }
+}
+
+#[inline(always)]
+fn is_inside(cost: f64, a: f64) -> bool {
+    a < (1.0 - 1e-9) * cost
 }

@@ -1,15 +1,18 @@
 //! A fit whose rows are at shards: Newton here, rows there, and a proof over all of them.
 
+use super::points::RemotePoints;
 use super::proof::{self, Claimed};
 use super::remote::{Exchange, Lanes, Link, Remote, RemoteCorners, ShardTerms};
 use super::shard::{CLASSES, ShardFacts};
+use super::start;
 use super::task::ShardTask;
 use crate::Result;
 use crate::fit::newton::hinge;
 use crate::fit::newton::proximal::Sequence;
+use crate::fit::newton::single::{Polish, Spread, minimise_polished};
 use crate::fit::newton::{Newton, Shape};
-use crate::fit::stop::NewtonStop;
-use crate::fit::{Certificate, Monitor, Solution, SolverKind, Status};
+use crate::fit::stop::{LaneReport, NewtonStop};
+use crate::fit::{Certificate, Monitor, Params, Solution, SolverKind, Status};
 use crate::front::Outcome;
 
 /// How often a fit whose gap rounding keeps above the tolerance goes on, and the share of the tolerance that
@@ -30,7 +33,8 @@ fn newton_of<'a, const L: usize>(
     let rows =
         Remote::begin(&Link::new(exchange), (n_rows, max_squared_norm), lanes, n_columns, intercept.bias());
     let factorisation = task.factorisation();
-    let shape = Shape { n_columns, intercept, n_lanes: classes.1, keeps_dual: true, factorisation };
+    let (n_lanes, keeps_dual, are_far) = (classes.1, true, true);
+    let shape = Shape { n_columns, intercept, n_lanes, keeps_dual, factorisation, are_far };
     Newton::over(rows, &shape, monitor)
 }
 
@@ -49,7 +53,7 @@ pub fn fit(task: &ShardTask, exchange: &mut dyn Exchange, monitor: &dyn Monitor)
             if classes.1 == 1 {
                 solutions.push(fit_one(task, exchange, first, monitor)?);
             } else {
-                solutions.extend(fit_smooth::<CLASSES>(task, exchange, classes, monitor)?);
+                solutions.extend(fit_smooth(task, exchange, classes, monitor, by_slopes::<CLASSES>)?);
             }
         }
     } else {
@@ -69,8 +73,25 @@ fn fit_one(
     if !task.loss.is_smooth() {
         return fit_hinge(task, exchange, class, monitor);
     }
-    let mut found = fit_smooth::<1>(task, exchange, (class, 1), monitor)?;
+    let mut points = RemotePoints::new(task, monitor);
+    let minimise = |newton: &mut Newton<'_, Remote<'_, 1>, 1>, params: &Params| {
+        let (report, is_polished) = minimise_polished(newton, &mut points, params, Polish::Closely)?;
+        Ok(([report], points.last.filter(|_| is_polished)))
+    };
+    let mut found = fit_smooth(task, exchange, (class, 1), monitor, minimise)?;
     Ok(found.remove(0))
+}
+
+/// How lanes ended, and how far the weights of dual variables beside the slopes are.
+type Minimised<const L: usize> = ([LaneReport; L], Option<Spread>);
+
+/// [`Newton::minimise`] by the slopes alone.
+fn by_slopes<const L: usize>(
+    newton: &mut Newton<'_, Remote<'_, L>, L>,
+    params: &Params,
+) -> Result<Minimised<L>> {
+    let stop = NewtonStop::RelativeGap(params.tol);
+    Ok((newton.minimise(&ShardTerms::Smooth, 1.0, &stop, params.max_iter)?, None))
 }
 
 fn fit_smooth<const L: usize>(
@@ -78,19 +99,21 @@ fn fit_smooth<const L: usize>(
     exchange: &mut dyn Exchange,
     classes: (usize, usize),
     monitor: &dyn Monitor,
+    mut minimise: impl FnMut(&mut Newton<'_, Remote<'_, L>, L>, &Params) -> Result<Minimised<L>>,
 ) -> Result<Vec<Solution>> {
     let params = &task.params;
     let mut newton = newton_of::<L>(task, exchange, classes, monitor);
+    start::begin(task, &mut newton)?;
     let (mut tol, mut steps) = (params.tol, [0; L]);
     for attempt in 0.. {
-        let left = params.max_iter - steps.iter().copied().max().unwrap_or(0).min(params.max_iter);
-        let reports = newton.minimise(&ShardTerms::Smooth, 1.0, &NewtonStop::RelativeGap(tol), left)?;
+        let max_iter = params.max_iter - steps.iter().copied().max().unwrap_or(0).min(params.max_iter);
+        let (reports, polished) = minimise(&mut newton, &Params { tol, max_iter, ..*params })?;
         let mut solutions = Vec::with_capacity(classes.1);
         for lane in 0..classes.1 {
             steps[lane] += reports[lane].steps;
-            let spread = newton.spread(lane);
+            let (spread, is_polished) = (polished.unwrap_or_else(|| newton.spread(lane)), polished.is_some());
             let w: Vec<f64> = newton.w.lane(lane);
-            let claimed = Claimed { w: &w, spread, lane };
+            let claimed = Claimed { w: &w, spread, lane, is_polished };
             let certificate = proof::prove(task, &mut newton.rows, &claimed)?;
             solutions.push(solution_of(task, w, certificate, (reports[lane].status, steps[lane])));
         }
@@ -118,7 +141,7 @@ fn fit_hinge(
             hinge::follow(&mut newton, &mut RemoteCorners, sequence, task.facts.cost, &params, monitor)?;
         steps += ended.steps;
         let w = ended.w.lane(0);
-        let claimed = Claimed { w: &w, spread: ended.spread, lane: 0 };
+        let claimed = Claimed { w: &w, spread: ended.spread, lane: 0, is_polished: false };
         let certificate = proof::prove(task, &mut newton.rows, &claimed)?;
         let solution = solution_of(task, w, certificate, (ended.status, steps));
         let is_proved = certificate.relative_gap() <= task.params.tol;

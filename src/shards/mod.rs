@@ -1,16 +1,19 @@
 //! Fits whose rows are somewhere else, in shards: other processes, other machines.
 //!
 //! ```text
-//! client   Newton, line search, certificate: vectors of columns          fit, proof, remote
+//! client   Newton, line search, certificate: vectors of columns          fit, start, points, proof, remote
 //!              |  request: operations for all shards (wire)                ^  sums, added in a fixed order
 //!              v                                                           |
-//! shards   decision values, slopes, curvatures: vectors of rows          shard
+//! shards   decision values, slopes, curvatures, duals: vectors of rows   shard, duals, start
 //! ```
 //!
 //! Nothing of Newton is written twice: [`remote::Remote`] answers what [`crate::fit::newton`] asks of rows by
 //! asking the shards, and [`shard::Shard`] has the rows' state of a fit in memory and asks that. How requests
 //! travel is the caller's affair ([`remote::Exchange`]). The order in which the answers of the shards are
 //! added is his, too: if it depends on the shards alone, so do the bits of the result.
+//!
+//! A fit of a smooth loss begins with what each shard finds alone ([`start`]) and ends by dual points beside
+//! the slopes ([`points`]), for which each shard descends on its own rows.
 //!
 //! [`search::search`] is the search for `C` of [`crate::search`] on shards: the lanes of a group are those of
 //! the same sums, and the decision values of held-out rows come to the client.
@@ -21,12 +24,15 @@
 //! where steps are factorised a triangle of them.
 
 pub mod checkpoint;
+mod duals;
 pub mod fit;
+pub mod points;
 pub mod proof;
 pub mod remote;
 pub mod search;
 pub mod served;
 pub mod shard;
+pub mod start;
 pub mod task;
 pub mod wire;
 

@@ -17,6 +17,8 @@ pub struct Claimed<'a> {
     pub spread: Spread,
     /// Its lane.
     pub lane: usize,
+    /// Whether its dual variables are those beside the slopes.
+    pub is_polished: bool,
 }
 
 /// What can be proved of a point.
@@ -35,7 +37,7 @@ pub fn prove<const L: usize>(
     let squared = dot(w, w);
     let length = certificate::length_of(squared, n_weights);
     let shards = task.n_shards as f64;
-    let ([excess, total, reach], [digit, longest]) = rows.weigh(claimed.lane)?;
+    let ([excess, total, reach], [digit, longest]) = rows.weigh(claimed.lane, claimed.is_polished)?;
     let Spread { distance, drift, additions } = claimed.spread;
     let has_leapt = drift > 0.0 && certificate::is_leap(digit, task.facts.cost);
     let drift = if has_leapt { f64::INFINITY } else { drift };
@@ -50,7 +52,7 @@ pub fn prove<const L: usize>(
     };
     // An excess that happens to sum to zero is known no better than one that does not.
     let sign = if is_free && excess == 0.0 { f64::MIN_POSITIVE } else { excess };
-    let (sums, price) = rows.prove(claimed.lane, [length, b, sign, delta])?;
+    let (sums, price) = rows.prove((claimed.lane, claimed.is_polished), [length, b, sign, delta])?;
     let repair =
         if is_free { Repair { price: delta * price, length: delta * longest } } else { Repair::default() };
     let [losses, terms, slack, size, alpha] = sums;

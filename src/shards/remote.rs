@@ -3,17 +3,23 @@
 //!
 //! Operations that ask for nothing wait for the next one that does: a round trip is taken where a number is
 //! needed, and for nothing else. Everything that a shard knows of its rows is computed from a few vectors:
-//! decision values from the weights of the point, curvatures from those of the last evaluation, the decision
-//! values of a step from the step, the dual variables of the hinge from the weights at the end of each smooth
-//! problem so far. The client keeps these vectors (`Track`), and a shard whose worker is lost is loaded again
-//! from its source and told them. It then has the same numbers, bit for bit: that is why decision values are
-//! computed anew from weights after each step, and of each step, where rows in memory update them. It costs a
-//! reading of the rows a Newton step, and no round.
+//! decision values from weights and the steps taken from there, curvatures from those of the last evaluation,
+//! the decision values of a step from the step, the dual variables of the hinge from the weights at the end
+//! of each smooth problem so far. The client keeps these vectors (`Track`), and a shard whose worker is
+//! lost is loaded again from its source and told them. It then has the same numbers, bit for bit: that is
+//! why the decision values of a step are computed anew, where rows in memory have built them up, which
+//! costs a reading of the rows a Newton step, and no round; and why those of the weights are after every
+//! few steps.
+//!
+//! **Fewer rounds.** The curvatures come with the gradient once they have been asked for after one; a free
+//! intercept is one of the columns of a step, and is at its own optimum only where a dual point of the slopes
+//! is to be proved ([`crate::fit::newton::Shape::are_far`]).
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use super::wire::{Op, Reader, Request, ShardAnswer};
+use crate::fit::certificate::{Cut, Imbalance};
 use crate::fit::intercept;
 use crate::fit::newton::cholesky::Symmetric;
 use crate::fit::newton::hinge::Corners;
@@ -21,10 +27,15 @@ use crate::fit::newton::line_search;
 use crate::fit::newton::preconditioner::Gram;
 use crate::fit::newton::row_state::{Curvature, LossSums, Passes, TermPasses};
 use crate::matrix::lanes::Block;
-use crate::{Error, Result};
+use crate::{Error, Result, memory};
 
 /// Lengths of a step after the first that are tried in one round.
 const TRIALS: usize = 4;
+/// Steps from the same weights that decision values may be updated by: what a shard that begins anew has to
+/// go, and how often they are rounded,
+const KEPT_STEPS: usize = 8;
+/// and numbers of these steps, of which one is kept in any case: 32 MB of the client's memory.
+const KEPT_NUMBERS: usize = 1 << 22;
 
 /// A way to all shards and back.
 pub trait Exchange {
@@ -114,24 +125,46 @@ enum Change<const L: usize> {
     Point(Block<L>),
     Shift([f64; L]),
     Evaluated(f64),
-    Finish(Block<L>),
+    Finish(Rc<Block<L>>),
+    Advance(Rc<Block<L>>, [f64; L]),
+    DualPoint(Request),
     TakeSlopes,
     Keep,
     GoBack,
+}
+
+/// What was added to decision values.
+#[derive(Clone)]
+enum Move<const L: usize> {
+    Shift([f64; L]),
+    Step(Rc<Block<L>>, [f64; L]),
 }
 
 /// What decision values were computed from: weights, and what was added afterwards.
 #[derive(Clone)]
 struct Decided<const L: usize> {
     w: Block<L>,
-    shifts: Vec<[f64; L]>,
+    moves: Vec<Move<L>>,
 }
 
 impl<const L: usize> Decided<L> {
+    fn at(w: Block<L>) -> Self {
+        Self { w, moves: Vec::new() }
+    }
+
+    fn steps(&self) -> usize {
+        self.moves.iter().filter(|one| matches!(one, Move::Step(..))).count()
+    }
+
     fn again(&self, request: &mut Request) {
         request.op(Op::Decide).block(&self.w);
-        for shift in &self.shifts {
-            request.op(Op::Shift).lanes(shift);
+        for one in &self.moves {
+            match one {
+                Move::Shift(shift) => request.op(Op::Shift).lanes(shift),
+                Move::Step(step, lengths) => {
+                    request.op(Op::Finish).block(step).op(Op::Advance).lanes(lengths)
+                }
+            };
         }
     }
 }
@@ -151,27 +184,41 @@ struct Track<const L: usize> {
     corners: Vec<Corner<L>>,
     /// The last evaluation and its sigma.
     evaluated: Option<(Decided<L>, f64)>,
-    /// The step since then, once it is complete.
-    step: Option<Block<L>>,
+    /// How a dual point beside its slopes was found.
+    dual_point: Vec<Request>,
+    /// The step since then, once it is complete and until it is taken.
+    step: Option<Rc<Block<L>>>,
     /// The present decision values.
     point: Decided<L>,
 }
 
 impl<const L: usize> Track<L> {
     fn new(begin: Request, n_columns: usize) -> Self {
-        let point = Decided { w: Block::zeros(n_columns), shifts: Vec::new() };
-        Self { begin, corners: Vec::new(), evaluated: None, step: None, point }
+        let point = Decided::at(Block::zeros(n_columns));
+        Self { begin, corners: Vec::new(), evaluated: None, dual_point: Vec::new(), step: None, point }
+    }
+
+    /// Whether one more step may be kept.
+    fn may_advance(&self, lanes: usize) -> bool {
+        let (kept, numbers) = (self.point.steps(), self.point.w.len() * lanes);
+        kept < KEPT_STEPS && (kept == 0 || (kept + 1).saturating_mul(numbers) <= KEPT_NUMBERS)
     }
 
     fn note(&mut self, change: Change<L>) {
         match change {
-            Change::Point(w) => self.point = Decided { w, shifts: Vec::new() },
-            Change::Shift(shift) => self.point.shifts.push(shift),
+            Change::Point(w) => self.point = Decided::at(w),
+            Change::Shift(shift) => self.point.moves.push(Move::Shift(shift)),
             Change::Evaluated(sigma) => {
                 self.evaluated = Some((self.point.clone(), sigma));
+                self.dual_point.clear();
                 self.step = None;
             }
             Change::Finish(step) => self.step = Some(step),
+            Change::Advance(step, lengths) => {
+                self.point.moves.push(Move::Step(step, lengths));
+                self.step = None;
+            }
+            Change::DualPoint(request) => self.dual_point.push(request),
             Change::TakeSlopes => {
                 if let Some((evaluated, sigma)) = &self.evaluated {
                     let (evaluated, sigma) = (evaluated.clone(), *sigma);
@@ -209,10 +256,13 @@ impl<const L: usize> Track<L> {
             evaluated.again(&mut request);
             request.op(Op::EvaluateQuietly).number(*sigma);
         }
+        for found in &self.dual_point {
+            request.then(found);
+        }
+        self.point.again(&mut request);
         if let Some(step) = &self.step {
             request.op(Op::Finish).block(step);
         }
-        self.point.again(&mut request);
         request.words().to_vec()
     }
 }
@@ -231,9 +281,16 @@ pub struct Remote<'a, const L: usize> {
     track: Track<L>,
     /// Losses at lengths along the step.
     tried: Vec<(f64, [f64; L])>,
+    /// A search goes on from its journal with weights alone, so that decision values must follow from these.
+    is_search: bool,
+    /// Whether curvatures were asked for after the last evaluation, and if so, whether as a matrix.
+    asks: Option<bool>,
+    /// Those of the last evaluation, where they came with it.
+    foreseen: Option<Curvature>,
+    curved: usize,
     /// Weights, with what is pending, and the last step.
     w: Block<L>,
-    step: Block<L>,
+    step: Rc<Block<L>>,
     bias: f64,
 }
 
@@ -260,8 +317,12 @@ impl<'a, const L: usize> Remote<'a, L> {
             changes: Vec::new(),
             track: Track::new(begin, n_columns),
             tried: Vec::new(),
+            is_search: matches!(lanes, Lanes::Folds(..)),
+            asks: None,
+            foreseen: None,
+            curved: n_rows,
             w: Block::zeros(n_columns),
-            step: Block::zeros(n_columns),
+            step: Rc::new(Block::zeros(n_columns)),
             bias,
         }
     }
@@ -312,6 +373,7 @@ impl<'a, const L: usize> Remote<'a, L> {
         self.track = Track::new(self.pending.clone(), self.w.len());
         self.w.fill([0.0; L]);
         self.tried.clear();
+        self.foreseen = None;
     }
 
     /// Decision values of the rows held out of each lane, by shard.
@@ -328,8 +390,8 @@ impl<'a, const L: usize> Remote<'a, L> {
     ///
     /// # Errors
     /// Those of the exchange, as of all methods.
-    pub fn weigh(&mut self, lane: usize) -> Result<([f64; 3], [f64; 2])> {
-        self.pending.op(Op::Weigh).number(lane as f64);
+    pub fn weigh(&mut self, lane: usize, is_polished: bool) -> Result<([f64; 3], [f64; 2])> {
+        self.pending.op(Op::Weigh).number(lane as f64).number(f64::from(u8::from(is_polished)));
         let answer = self.ask()?;
         Ok((array(&answer.sums)?, array(&answer.maxima)?))
     }
@@ -338,11 +400,13 @@ impl<'a, const L: usize> Remote<'a, L> {
     ///
     /// # Errors
     /// Those of the exchange.
-    pub fn prove(&mut self, lane: usize, arguments: [f64; 4]) -> Result<([f64; 5], f64)> {
-        self.pending.op(Op::Prove).number(lane as f64);
-        arguments.iter().for_each(|x| {
-            self.pending.number(*x);
-        });
+    pub fn prove(
+        &mut self,
+        (lane, is_polished): (usize, bool),
+        arguments: [f64; 4],
+    ) -> Result<([f64; 5], f64)> {
+        self.pending.op(Op::Prove).number(lane as f64).number(f64::from(u8::from(is_polished)));
+        self.pending.numbers(&arguments);
         let answer = self.ask()?;
         let [price]: [f64; 1] = array(&answer.maxima)?;
         Ok((array(&answer.sums)?, -price))
@@ -350,6 +414,92 @@ impl<'a, const L: usize> Remote<'a, L> {
 
     fn change(&mut self, change: Change<L>) {
         self.changes.push(change);
+    }
+
+    /// Rows with curvature when curvatures were asked for last.
+    pub fn curved(&self) -> usize {
+        self.curved
+    }
+
+    /// An epoch of dual descent at each shard from the slopes of the first lane: how often a change counts,
+    /// height of the constant column, offset and seed, and the weights of the slopes.
+    ///
+    /// # Errors
+    /// Those of the exchange.
+    pub fn descend(&mut self, arguments: [f64; 4], w: &[f64]) -> Result<(Imbalance, usize)> {
+        let mut request = Request::new(self.lanes);
+        request.op(Op::Descend).number(0.0).numbers(&arguments).numbers(w);
+        self.find_point(request)
+    }
+
+    /// The slopes of the first lane linearised along a step.
+    ///
+    /// # Errors
+    /// Those of the exchange.
+    pub fn linearise(&mut self, step: &Block<L>) -> Result<(Imbalance, usize)> {
+        let mut request = Request::new(self.lanes);
+        request.op(Op::Linearise).number(0.0).block(step);
+        self.find_point(request)
+    }
+
+    /// The mean of the weights that the shards find in fits on their own rows, zero where none does; and how
+    /// many rows they have read.
+    ///
+    /// # Errors
+    /// Those of the exchange.
+    pub fn fit_alone(&mut self, total_cost: f64, tol: f64) -> Result<(Block<L>, f64)> {
+        self.pending.op(Op::FitAlone).number(total_cost).number(tol);
+        let answer = self.ask()?;
+        let mut reader = Reader::new(&answer.sums, self.lanes);
+        let mut mean = Block::zeros(self.w.len());
+        reader.block(&mut mean)?;
+        let weight: [f64; L] = reader.lanes()?;
+        for mean in mean.iter_mut() {
+            (0..L).for_each(|l| mean[l] = if weight[l] > 0.0 { mean[l] / weight[l] } else { 0.0 });
+        }
+        Ok((mean, reader.number()?))
+    }
+
+    /// Asks for the losses at some lengths along the step.
+    ///
+    /// # Errors
+    /// Those of the exchange.
+    pub fn try_lengths(&mut self, terms: ShardTerms, lengths: &[f64]) -> Result<()> {
+        self.pending.op(Op::Losses).number(terms.sigma()).number(lengths.len() as f64);
+        for &length in lengths {
+            self.pending.lanes(&[length; L]);
+        }
+        let answer = self.ask()?;
+        let mut reader = Reader::new(&answer.sums, self.lanes);
+        for &length in lengths {
+            self.tried.push((length, reader.lanes()?));
+        }
+        Ok(())
+    }
+
+    fn find_point(&mut self, request: Request) -> Result<(Imbalance, usize)> {
+        self.pending.then(&request);
+        self.change(Change::DualPoint(request));
+        let [read, excess, above, below, all_above, all_below] = array(&self.ask()?.sums)?;
+        let (inside, all) = ([above, below], [all_above, all_below]);
+        Ok((Imbalance { excess, inside, all }, read as usize))
+    }
+
+    /// Moves the dual variables that were found last; returns their weights, so many, the terms of the dual
+    /// value, and the rows that were read.
+    ///
+    /// # Errors
+    /// Those of the exchange.
+    pub fn settle(&mut self, n_weights: usize, cut: Cut) -> Result<(Vec<f64>, f64, usize)> {
+        let Cut { sign, share, spares_bounds } = cut;
+        let mut request = Request::new(self.lanes);
+        request.op(Op::Settle).numbers(&[sign, share, f64::from(u8::from(spares_bounds))]);
+        self.pending.then(&request);
+        self.change(Change::DualPoint(request));
+        let sums = self.ask()?.sums;
+        let (w, rest) = sums.split_at_checked(n_weights).unwrap_or_default();
+        let [terms, read] = array(rest)?;
+        Ok((memory::copy(w), terms, read as usize))
     }
 }
 
@@ -375,17 +525,15 @@ impl<const L: usize> Passes<L> for Remote<'_, L> {
     }
 
     fn curvature(&mut self, _: usize, is_dense: bool) -> Result<Curvature> {
-        self.pending.op(Op::Curvature).number(f64::from(u8::from(is_dense)));
-        let ShardAnswer { mut sums, maxima } = self.ask()?;
-        let read = sums.pop().unwrap_or(0.0) as usize;
-        let n = self.w.len();
-        let expected = if is_dense { n * (n + 1) / 2 } else { n };
-        if sums.len() != expected {
-            return Err(Error::Shape { what: "curvatures of the shards", expected, found: sums.len() });
+        self.asks = Some(is_dense);
+        if let Some(found) =
+            self.foreseen.take().filter(|found| matches!(found.gram, Gram::Dense(_)) == is_dense)
+        {
+            return Ok(found);
         }
-        let gram = if is_dense { Gram::Dense(Symmetric::from_lower(n, &sums)) } else { Gram::Diagonal(sums) };
-        let largest = maxima.into_iter().fold(f64::MIN_POSITIVE, f64::max);
-        Ok(Curvature { gram, largest, read })
+        self.ask_for_curvature(is_dense);
+        let answer = self.ask()?;
+        self.curvature_of(is_dense, answer)
     }
 
     fn multiply(&mut self, p: &[[f64; L]], _: Option<&[f64; L]>, out: &mut Block<L>) -> Result<usize> {
@@ -397,18 +545,43 @@ impl<const L: usize> Passes<L> for Remote<'_, L> {
     }
 
     fn finish(&mut self, step: &Block<L>, _: &[f64; L]) -> Result<usize> {
-        self.step = step.clone();
+        self.step = Rc::new(step.clone());
         self.pending.op(Op::Finish).block(step);
-        self.change(Change::Finish(step.clone()));
+        self.change(Change::Finish(Rc::clone(&self.step)));
         self.tried.clear();
         Ok(self.n_rows)
     }
 
     fn advance(&mut self, lengths: &[f64; L]) -> Result<usize> {
         line_search::advance(&mut self.w, &self.step, lengths);
+        if !self.is_search && self.track.may_advance(self.lanes) {
+            self.pending.op(Op::Advance).lanes(lengths);
+            self.change(Change::Advance(Rc::clone(&self.step), *lengths));
+            return Ok(0);
+        }
         self.pending.op(Op::Decide).block(&self.w);
         self.change(Change::Point(self.w.clone()));
         Ok(self.n_rows)
+    }
+}
+
+impl<const L: usize> Remote<'_, L> {
+    fn ask_for_curvature(&mut self, is_dense: bool) {
+        self.pending.op(Op::Curvature).number(f64::from(u8::from(is_dense)));
+    }
+
+    fn curvature_of(&mut self, is_dense: bool, answer: ShardAnswer) -> Result<Curvature> {
+        let ShardAnswer { mut sums, maxima } = answer;
+        let read = sums.pop().unwrap_or(0.0) as usize;
+        self.curved = read;
+        let n = self.w.len();
+        let expected = if is_dense { n * (n + 1) / 2 } else { n };
+        if sums.len() != expected {
+            return Err(Error::Shape { what: "curvatures of the shards", expected, found: sums.len() });
+        }
+        let gram = if is_dense { Gram::Dense(Symmetric::from_lower(n, &sums)) } else { Gram::Diagonal(sums) };
+        let largest = maxima.into_iter().fold(f64::MIN_POSITIVE, f64::max);
+        Ok(Curvature { gram, largest, read })
     }
 }
 
@@ -434,11 +607,24 @@ impl<const L: usize> TermPasses<ShardTerms, L> for Remote<'_, L> {
     fn evaluate(&mut self, terms: &ShardTerms, h: &mut Block<L>) -> Result<LossSums<L>> {
         self.pending.op(Op::Evaluate).number(terms.sigma());
         self.change(Change::Evaluated(terms.sigma()));
+        // What the last step asked for next, the one from here will.
+        let foreseen = self.asks.take();
+        if let Some(is_dense) = foreseen {
+            self.ask_for_curvature(is_dense);
+        }
         let answer = self.ask()?;
         let mut reader = Reader::new(&answer.sums, self.lanes);
         reader.block(h)?;
         let loss = reader.lanes()?;
-        Ok(LossSums { loss, read: reader.number()? as usize })
+        let mut read = reader.number()? as usize;
+        self.foreseen = None;
+        if let Some(is_dense) = foreseen {
+            let sums = memory::copy(reader.rest());
+            let found = self.curvature_of(is_dense, ShardAnswer { sums, maxima: answer.maxima })?;
+            read += found.read;
+            self.foreseen = Some(Curvature { read: 0, ..found });
+        }
+        Ok(LossSums { loss, read })
     }
 
     /// Asks for several halvings at once where a whole step was too long.
@@ -457,15 +643,7 @@ impl<const L: usize> TermPasses<ShardTerms, L> for Remote<'_, L> {
                 None => vec![1.0],
                 Some(last) => (1..=TRIALS as i32).map(|k| last * 0.5f64.powi(k)).collect(),
             };
-            self.pending.op(Op::Losses).number(terms.sigma()).number(trials.len() as f64);
-            for &length in &trials {
-                self.pending.lanes(&[length; L]);
-            }
-            let answer = self.ask()?;
-            let mut reader = Reader::new(&answer.sums, self.lanes);
-            for length in trials {
-                self.tried.push((length, reader.lanes()?));
-            }
+            self.try_lengths(*terms, &trials)?;
         }
     }
 

@@ -152,7 +152,8 @@ fn newton_of<'a>(
     let lanes = Lanes::Folds(group.start, n_lanes, n_problems);
     let rows = Remote::begin(link, (n_rows, max_squared_norm), lanes, n_columns, intercept.bias());
     let factorisation = task.factorisation();
-    Newton::over(rows, &Shape { n_columns, intercept, n_lanes, keeps_dual: false, factorisation }, monitor)
+    let shape = Shape { n_columns, intercept, n_lanes, keeps_dual: false, factorisation, are_far: true };
+    Newton::over(rows, &shape, monitor)
 }
 
 /// Rows at shards.

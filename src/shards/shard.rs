@@ -97,7 +97,7 @@ impl ShardFacts {
 }
 
 impl<'a> ShardRows<'a> {
-    fn design(&self, bias: f64) -> Design<'a> {
+    pub(super) fn design(&self, bias: f64) -> Design<'a> {
         Design { rows: self.rows, ids: Some(self.ids), bias }
     }
 
@@ -125,7 +125,7 @@ impl<'a> ShardRows<'a> {
     }
 
     /// Labels of the problem of a class.
-    fn signs(&self, class: u32) -> Vec<f64> {
+    pub(super) fn signs(&self, class: u32) -> Vec<f64> {
         self.classes.iter().map(|&k| if k == class { 1.0 } else { -1.0 }).collect_large()
     }
 }
@@ -177,8 +177,8 @@ pub struct Shard<'a> {
 
 enum Running<'a> {
     Nothing,
-    One(Box<Side<'a, 1>>),
-    Classes(Box<Side<'a, CLASSES>>),
+    One(Box<ShardSide<'a, 1>>),
+    Classes(Box<ShardSide<'a, CLASSES>>),
 }
 
 impl<'a> Shard<'a> {
@@ -224,29 +224,41 @@ impl<'a> Shard<'a> {
         let last = reader.number()?;
         Ok(match lanes {
             1..=CLASSES if op == Op::BeginFolds => {
-                let side = Side::of_folds(rows, first..first + lanes, last as usize, monitor)?;
+                let side = ShardSide::of_folds(rows, first..first + lanes, last as usize, monitor)?;
                 Running::Classes(Box::new(side))
             }
-            1 => Running::One(Box::new(Side::new(rows, first as u32, 1, last, monitor))),
-            2..=CLASSES => Running::Classes(Box::new(Side::new(rows, first as u32, lanes, last, monitor))),
+            1 => Running::One(Box::new(ShardSide::new(rows, first as u32, 1, last, monitor))),
+            2..=CLASSES => {
+                Running::Classes(Box::new(ShardSide::new(rows, first as u32, lanes, last, monitor)))
+            }
             _ => return Err(Error::Shape { what: "lanes", expected: CLASSES, found: lanes }),
         })
     }
 }
 
 /// The rows in one problem, or in several side by side.
-struct Side<'a, const L: usize> {
-    rows: ShardRows<'a>,
-    cost: Vec<f64>,
+pub(super) struct ShardSide<'a, const L: usize> {
+    pub(super) rows: ShardRows<'a>,
+    pub(super) cost: Vec<f64>,
     /// Of a search.
     group: Option<Group<'a, L>>,
-    first: u32,
-    lanes: usize,
-    monitor: &'a dyn Monitor,
-    state: RowState<'a, L>,
+    pub(super) first: u32,
+    pub(super) lanes: usize,
+    pub(super) monitor: &'a dyn Monitor,
+    pub(super) state: RowState<'a, L>,
     corners: CornerRows,
+    /// A dual point beside the slopes of the last evaluation.
+    pub(super) point: Option<ShardPoint>,
     /// A vector of the columns.
     vector: Block<L>,
+}
+
+/// A dual point beside the slopes.
+pub(super) struct ShardPoint {
+    /// Labels of its lane.
+    pub y: Vec<f64>,
+    /// Dual variables.
+    pub alpha: Vec<f64>,
 }
 
 /// A group of lanes of a search.
@@ -266,7 +278,7 @@ struct CornerRows {
     kept: Option<(Arc<Vec<f64>>, Vec<f64>)>,
 }
 
-impl<'a, const L: usize> Side<'a, L> {
+impl<'a, const L: usize> ShardSide<'a, L> {
     fn new(rows: ShardRows<'a>, first: u32, lanes: usize, scale: f64, monitor: &'a dyn Monitor) -> Self {
         let design = rows.design(rows.intercept.bias());
         let cost = rows.cost.iter().map(|cost| scale * cost).collect_large();
@@ -275,7 +287,7 @@ impl<'a, const L: usize> Side<'a, L> {
         let vector = Block::zeros(design.n_cols());
         let state = RowState::new(design, true, monitor);
         let corners = CornerRows { y, alpha, kept: None };
-        Self { rows, cost, group: None, first, lanes, monitor, state, corners, vector }
+        Self { rows, cost, group: None, first, lanes, monitor, state, corners, point: None, vector }
     }
 
     /// The lanes of a search with so many binary problems per fold.
@@ -309,6 +321,7 @@ impl<'a, const L: usize> Side<'a, L> {
             monitor,
             state: RowState::new(design, false, monitor),
             corners: none,
+            point: None,
             vector: Block::zeros(design.n_cols()),
         })
     }
@@ -325,7 +338,17 @@ impl<'a, const L: usize> Side<'a, L> {
                 self.state.decide(&self.vector)?;
             }
             Op::Shift => self.state.shift(&reader.lanes()?),
+            Op::Advance => {
+                self.state.advance(&reader.lanes()?)?;
+            }
+            Op::Descend => self.descend(reader, answer)?,
+            Op::Linearise => self.linearise(reader, answer)?,
+            Op::Settle => self.settle(reader, answer)?,
+            Op::FitAlone => self.fit_alone(reader, answer)?,
             Op::Slopes | Op::Evaluate | Op::EvaluateQuietly | Op::Losses | Op::DecideAnew => {
+                if matches!(op, Op::Evaluate | Op::EvaluateQuietly) {
+                    self.point = None;
+                }
                 self.run_with_terms(op, reader, answer)?;
             }
             Op::Curvature => {
@@ -364,10 +387,14 @@ impl<'a, const L: usize> Side<'a, L> {
                     self.corners.alpha = Arc::new(memory::zeros(self.cost.len()));
                 }
             }
-            Op::Weigh => self.weigh(reader.number()? as usize, answer)?,
+            Op::Weigh => {
+                let lane = self.lane(reader)?;
+                self.weigh(lane, reader.number()? != 0.0, answer)?;
+            }
             Op::Prove => {
-                let lane = reader.number()? as usize;
-                self.prove(lane, reader.numbers(4)?, answer)?;
+                let lane = self.lane(reader)?;
+                let is_polished = reader.number()? != 0.0;
+                self.prove((lane, is_polished), reader.numbers(4)?, answer)?;
             }
         }
         Ok(())
@@ -408,30 +435,47 @@ impl<'a, const L: usize> Side<'a, L> {
         )
     }
 
-    /// Labels, dual variables and margins of a lane.
-    fn dual(&self, lane: usize) -> Result<(Vec<f64>, Vec<f64>, Vec<f64>)> {
+    /// A lane.
+    pub(super) fn lane(&self, reader: &mut Reader<'_>) -> Result<usize> {
+        let lane = reader.number()? as usize;
+        let is_there = lane < self.lanes;
+        is_there.then_some(lane).ok_or(Error::Shape { what: "lanes", expected: self.lanes, found: lane })
+    }
+
+    /// Labels of a lane, and the dual variables of its slopes.
+    pub(super) fn slopes(&self, lane: usize) -> (Vec<f64>, Vec<f64>) {
+        let y = self.rows.signs(self.first + lane as u32);
+        let slopes = self.state.slopes.as_ref().expect("kept");
+        let alpha = y.iter().zip(&**slopes).map(|(y, slope)| -y * slope[lane]).collect_large();
+        (y, alpha)
+    }
+
+    /// Labels, dual variables and margins of a lane: those that were kept, those of the point beside the
+    /// slopes, or the slopes.
+    fn dual(&self, lane: usize, is_polished: bool) -> Result<(Vec<f64>, Vec<f64>, Vec<f64>)> {
         if let Some((alpha, margins)) = &self.corners.kept {
             return Ok((memory::copy(&self.corners.y), memory::copy(alpha), memory::copy(margins)));
         }
-        if lane >= self.lanes {
-            return Err(Error::Shape { what: "lanes", expected: self.lanes, found: lane });
-        }
-        let y = self.rows.signs(self.first + lane as u32);
+        let (y, alpha) = match &self.point {
+            Some(point) if is_polished => (memory::copy(&point.y), memory::copy(&point.alpha)),
+            None if is_polished => {
+                return Err(Error::Shape { what: "dual points of a shard", expected: 1, found: 0 });
+            }
+            _ => self.slopes(lane),
+        };
         let margins = y.iter().zip(&*self.state.z).map(|(y, z)| y * z[lane]).collect_large();
-        let slopes = self.state.slopes.as_ref().expect("kept");
-        let alpha = y.iter().zip(&**slopes).map(|(y, slope)| -y * slope[lane]).collect_large();
         Ok((y, alpha, margins))
     }
 
     /// The rows with the columns whose weights are part of the norm.
-    fn certified(&self) -> Design<'a> {
+    pub(super) fn certified(&self) -> Design<'a> {
         let bias = if self.rows.intercept == Intercept::Free { 0.0 } else { self.rows.intercept.bias() };
         self.rows.design(bias)
     }
 
     /// `sum y_i a_i`, `sum a_i`, `sum a_i |x_i|`; how far a last digit moves the weights, the longest row.
-    fn weigh(&self, lane: usize, answer: &mut ShardAnswer) -> Result<()> {
-        let (y, alpha, _) = self.dual(lane)?;
+    fn weigh(&self, lane: usize, is_polished: bool, answer: &mut ShardAnswer) -> Result<()> {
+        let (y, alpha, _) = self.dual(lane, is_polished)?;
         let norms = certificate::row_norms(&self.certified(), self.monitor)?;
         let [reach] = sum(alpha.len(), |i| [alpha[i].abs() * norms[i]]);
         answer.sums.extend(certificate::excess(&y, &alpha));
@@ -442,9 +486,14 @@ impl<'a, const L: usize> Side<'a, L> {
     }
 
     /// The sums of [`RowTotals`]; less the lowest price at which a row can give `delta`.
-    fn prove(&self, lane: usize, arguments: &[f64], answer: &mut ShardAnswer) -> Result<()> {
+    fn prove(
+        &self,
+        (lane, is_polished): (usize, bool),
+        arguments: &[f64],
+        answer: &mut ShardAnswer,
+    ) -> Result<()> {
         let &[length, b, excess, delta] = arguments else { unreachable!("four were read") };
-        let (y, alpha, margins) = self.dual(lane)?;
+        let (y, alpha, margins) = self.dual(lane, is_polished)?;
         let design = self.certified();
         let norms = certificate::row_norms(&design, self.monitor)?;
         let errors = certificate::margin_errors(&design, norms, length, b);

@@ -1,11 +1,16 @@
 //! Fits over shards in this process, against fits in memory.
 
 use super::checkpoint::Recorded;
-use super::remote::Exchange;
+use super::points::RemotePoints;
+use super::proof::{Claimed, prove};
+use super::remote::{Exchange, Lanes, Link, Remote, ShardTerms};
 use super::search::{ShardSearch, search};
 use super::shard::{Shard, ShardFacts, ShardFolds, ShardRows};
 use super::wire::ShardAnswer;
 use super::{ShardTask, fit};
+use crate::fit::newton::polish::DualPoints;
+use crate::fit::newton::{Newton, Shape};
+use crate::fit::stop::NewtonStop;
 use crate::fit::waves::Waves;
 use crate::fit::{Intercept, Params, Problem, Silent, Solution, SolverKind, Start, Status, auto};
 use crate::front::{Outcome, Weights};
@@ -16,6 +21,7 @@ use crate::search::{
     self as plain, Fold, SearchData, SearchPlan, SearchSettings, SearchStep, StopRule, Values,
 };
 use crate::{Error, Result, labels};
+use proptest::prelude::*;
 
 const LOSSES: [LossKind; 4] =
     [LossKind::SquaredHinge, LossKind::Logistic, LossKind::ModifiedHuber, LossKind::Hinge];
@@ -529,5 +535,94 @@ fn shards_refuse_what_is_no_step_of_a_search() {
     for fold in outside.chunks(1) {
         let folds = Some(ShardFolds { folds: fold, classes: &cut.classes, weight: problem.cost });
         assert!(Shard::new(ShardRows { folds, ..plain }, &Silent).answer(begun(1.0).words()).is_err());
+    }
+}
+
+/// Newton over shards, some steps from zero, and what is asked of it.
+fn points_over(
+    task: &ShardTask,
+    here: &mut Here<'_>,
+    steps: usize,
+) -> std::result::Result<(), TestCaseError> {
+    let n_columns = task.n_weights();
+    let (begun, factorisation) = (Lanes::Classes(1, 1, 1.0), task.factorisation());
+    let facts = (task.facts.n_rows, task.facts.max_squared_norm);
+    let rows = Remote::<1>::begin(&Link::new(here), facts, begun, n_columns, task.intercept.bias());
+    let (intercept, n_lanes, keeps_dual, are_far) = (task.intercept, 1, true, true);
+    let shape = Shape { n_columns, intercept, n_lanes, keeps_dual, factorisation, are_far };
+    let mut newton = Newton::over(rows, &shape, &Silent);
+    let stop = NewtonStop::RelativeGap(1e-12);
+    newton.minimise(&ShardTerms::Smooth, 1.0, &stop, steps).unwrap();
+    newton.evaluate(&ShardTerms::Smooth).unwrap();
+    let mut points = RemotePoints::new(task, &Silent);
+    for is_step in [false, true] {
+        let found = if is_step { points.from_step(&mut newton, 3).unwrap() } else { None };
+        let found = match found {
+            Some(found) => found,
+            None if is_step => return Ok(()),
+            None => points.from_slopes(&mut newton).unwrap(),
+        };
+        let primal = points.fresh_value(&mut newton).unwrap();
+        let w = newton.w.lane(0);
+        let claimed = Claimed { w: &w, spread: points.last.unwrap(), lane: 0, is_polished: true };
+        let proved = prove(task, &mut newton.rows, &claimed).unwrap();
+        // By other sums, from margins: what rounding may have done is below.
+        let scale = primal + found.value.abs();
+        prop_assert!((proved.primal - primal).abs() <= 1e-10 * scale, "{proved:?} {primal}");
+        prop_assert!(proved.dual <= found.value + 1e-10 * scale, "{proved:?} {found:?}");
+        prop_assert!(proved.dual >= found.value - 1e-7 * scale, "{proved:?} {found:?}");
+        newton.evaluate(&ShardTerms::Smooth).unwrap();
+    }
+    Ok(())
+}
+
+proptest! {
+    #[test]
+    fn dual_points_of_shards_are_true(
+        n in 3..60usize,
+        d in 1..8usize,
+        power in -3..4i32,
+        seed in 0..10_000usize,
+        intercept in 0..3usize,
+        steps in 0..4usize,
+        cut in 1..5usize,
+    ) {
+        let waves = Waves::new(n, d, 10f64.powi(power), seed);
+        let matrix = waves.rows();
+        let problem = waves.problem(&matrix, intercept);
+        let params = Params { tol: 1e-11, max_iter: 10_000, ..Params::default() };
+        for loss in &LOSSES[..3] {
+            // The same border twice is a shard without rows.
+            let borders: Vec<usize> = (1..cut).map(|k| (k * n / 3).min(n)).collect();
+            let parts = Cut::new(classes_of(&problem), &borders);
+            let mut here = Here::new(parts.rows(&matrix, &problem, *loss), 3);
+            let (facts, n_shards, intercept) = (here.facts(), borders.len() + 1, problem.intercept);
+            let (loss, scale, n_classes) = (*loss, 1.0, 2);
+            let task = ShardTask { facts, scale, n_shards, n_columns: d, n_classes, loss, intercept, params };
+            points_over(&task, &mut here, steps)?;
+        }
+    }
+}
+
+#[test]
+fn gaps_of_fits_are_never_below_the_truth_and_rounds_are_few() {
+    let (n, d) = (6000, 30);
+    let waves = Waves::new(n, d, 8.0, 1);
+    let matrix = waves.rows();
+    for (intercept, loss) in (0..3).flat_map(|i| LOSSES.map(|loss| (i, loss))) {
+        let problem = waves.problem(&matrix, intercept);
+        let best = alone(&problem, loss, 1e-12).certificate;
+        for borders in [&[][..], &[3000], &[0, 100, 1000, 6000]] {
+            let cut = Cut::new(classes_of(&problem), borders);
+            for tol in [1e-2, 1e-4, 1e-6] {
+                let (outcome, rounds) = fit_over(&cut.rows(&matrix, &problem, loss), d, 2, tol, usize::MAX);
+                let found = outcome.facts[0].certificate;
+                let distance = found.primal / best.dual - 1.0;
+                let gap = found.relative_gap();
+                assert!(distance - 1e-11 <= gap && gap <= tol, "{loss:?} {intercept} {distance} {gap}");
+                let most = if loss.is_smooth() { 50 } else { 250 };
+                assert!(rounds <= most, "{loss:?} {intercept} {borders:?} {tol}: {rounds} rounds");
+            }
+        }
     }
 }

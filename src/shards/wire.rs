@@ -51,10 +51,20 @@ pub enum Op {
     HeldOut,
     /// Asks for a hash of the rows, and one of their classes and costs, shard by shard.
     Hash,
+    /// Goes so many steps.
+    Advance,
+    /// Asks for an epoch of dual descent from the slopes of a lane.
+    Descend,
+    /// Asks for the slopes of a lane linearised along a step.
+    Linearise,
+    /// Asks for the weights of such dual variables, moved onto the constraint.
+    Settle,
+    /// Asks for the weights of a fit on these rows alone.
+    FitAlone,
 }
 
 impl Op {
-    const ALL: [Self; 20] = [
+    const ALL: [Self; 25] = [
         Self::Begin,
         Self::Decide,
         Self::Shift,
@@ -75,12 +85,18 @@ impl Op {
         Self::BeginFolds,
         Self::HeldOut,
         Self::Hash,
+        Self::Advance,
+        Self::Descend,
+        Self::Linearise,
+        Self::Settle,
+        Self::FitAlone,
     ];
 
     /// Whether it is one of the steps of a search.
     pub fn is_of_search(self) -> bool {
-        use Op::{Curvature, Decide, Evaluate, EvaluateQuietly, Finish, HeldOut, Losses, Multiply};
-        matches!(self, Decide | Evaluate | EvaluateQuietly | Curvature | Multiply | Finish | Losses | HeldOut)
+        use Op::{Advance, Curvature, Decide, Evaluate, EvaluateQuietly, Finish, HeldOut, Losses, Multiply};
+        let is_evaluation = matches!(self, Evaluate | EvaluateQuietly | Curvature | HeldOut);
+        is_evaluation || matches!(self, Decide | Multiply | Finish | Losses | Advance)
     }
 }
 
@@ -106,6 +122,12 @@ impl Request {
     /// An argument.
     pub fn number(&mut self, x: f64) -> &mut Self {
         self.words.push(x);
+        self
+    }
+
+    /// Several.
+    pub fn numbers(&mut self, numbers: &[f64]) -> &mut Self {
+        self.words.extend_from_slice(numbers);
         self
     }
 
@@ -196,6 +218,11 @@ impl<'a> Reader<'a> {
         let (head, rest) = self.words.split_at(n);
         self.words = rest;
         Ok(head)
+    }
+
+    /// All that is left.
+    pub fn rest(&self) -> &'a [f64] {
+        self.words
     }
 
     /// A number per lane; the padding is 0.

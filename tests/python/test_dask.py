@@ -2,8 +2,6 @@
 
 import os
 import signal
-import subprocess
-import sys
 import threading
 import time
 import warnings
@@ -19,6 +17,7 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 from distributed import Client, LocalCluster
+from endless import endless
 from hinge._dask_shards import n_shards_here, reduced
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
@@ -463,46 +462,10 @@ def test_two_fits_at_once(client, lazy, whole):
         check_against(model, hinge.LinearSVC(C=C, tol=TOL).fit(*whole), *whole)
 
 
-ENDLESS = """
-import sys, threading, time
-import dask, numpy as np
-from distributed import Client
-import hinge.dask
-
-def rows(seed):
-    rng = np.random.default_rng(seed)
-    X = rng.standard_normal((20000, 60)) * np.logspace(0, 3, 60)
-    return X, (X[:, 0] + rng.standard_normal(20000) > 0).astype(int)
-
-if __name__ == "__main__":
-    client = Client(sys.argv[1])
-    print("ready", flush=True)
-    try:
-        while True:
-            hinge.dask.LogisticRegression(C=1e6, tol=1e-9).fit([dask.delayed(rows)(k) for k in range(2)])
-    except KeyboardInterrupt:
-        print("interrupted", flush=True)
-        time.sleep(60)
-"""
-
-
 @pytest.mark.parametrize("how", ["interrupted", "killed"])
 def test_clients_that_end_leave_nothing_behind(client, tmp_path, how):
-    script = tmp_path / "endless.py"
-    script.write_text(ENDLESS)
-    command = [sys.executable, str(script), client.scheduler.address]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-    try:
-        assert process.stdout.readline() == "ready\n"
-        end = time.monotonic() + 40
-        while not sum(client.run(n_shards_here).values()):
-            assert time.monotonic() < end
-            time.sleep(0.1)
+    with endless(client, tmp_path, "", "hinge.dask.LogisticRegression(C=1e6, tol=1e-9).fit(parts)") as process:
         process.send_signal(signal.SIGINT if how == "interrupted" else signal.SIGKILL)
         if how == "interrupted":
             assert process.stdout.readline() == "interrupted\n"
         assert shards_left(client) == 0
-    finally:
-        process.kill()
-        process.wait()
-        process.stdout.close()

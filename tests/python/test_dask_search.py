@@ -2,8 +2,6 @@
 
 import os
 import signal
-import subprocess
-import sys
 import time
 
 import dask
@@ -14,6 +12,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from distributed import Client, LocalCluster
+from endless import endless
 from hinge._dask_exchange import Shards
 from hinge._dask_shards import n_shards_here
 from sklearn.model_selection import GroupKFold, RepeatedStratifiedKFold
@@ -282,43 +281,11 @@ def test_what_a_cluster_cannot_search(client):
     assert shards_left(client) == 0
 
 
-ENDLESS = """
-import sys, time
-import dask, numpy as np
-from distributed import Client
-import hinge.dask
-
-def rows(seed):
-    rng = np.random.default_rng(seed)
-    X = rng.standard_normal((20000, 60)) * np.logspace(0, 3, 60)
-    return X, (X[:, 0] + rng.standard_normal(20000) > 0).astype(int)
-
-if __name__ == "__main__":
-    client = Client(sys.argv[1])
-    parts = [dask.delayed(rows)(k) for k in range(2)]
-    hinge.dask.select_C(parts, Cs=[1e-9])
-    print("ready", flush=True)
-    try:
-        while True:
-            hinge.dask.LogisticRegressionCV(select_tol=1e-9, Cs=np.logspace(-3, 9, 40)).fit(parts)
-    except KeyboardInterrupt:
-        print("interrupted", flush=True)
-        print(hinge.dask.select_C(parts, Cs=[1e-9]).C, flush=True)
-        time.sleep(60)
-"""
-
-
 def test_ctrl_c_ends_a_search_within_a_second_and_the_cluster_goes_on(client, tmp_path):
-    script = tmp_path / "endless.py"
-    script.write_text(ENDLESS)
-    command = [sys.executable, str(script), client.scheduler.address]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-    try:
-        assert process.stdout.readline() == "ready\n"
-        end = time.monotonic() + 40
-        while not sum(client.run(n_shards_here).values()):
-            assert time.monotonic() < end
-            time.sleep(0.1)
+    before = "hinge.dask.select_C(parts, Cs=[1e-9])"
+    loop = "hinge.dask.LogisticRegressionCV(select_tol=1e-9, Cs=np.logspace(-3, 9, 40)).fit(parts)"
+    after = "print(hinge.dask.select_C(parts, Cs=[1e-9]).C, flush=True)"
+    with endless(client, tmp_path, before, loop, after) as process:
         time.sleep(1.0)
         start = time.monotonic()
         process.send_signal(signal.SIGINT)
@@ -327,7 +294,3 @@ def test_ctrl_c_ends_a_search_within_a_second_and_the_cluster_goes_on(client, tm
         assert seconds < 1.0 + os.getloadavg()[0]  # of a second on an idle machine
         assert process.stdout.readline() == "1e-09\n"
         assert shards_left(client) == 0
-    finally:
-        process.kill()
-        process.wait()
-        process.stdout.close()

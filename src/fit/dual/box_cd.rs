@@ -32,7 +32,8 @@ const NEGLIGIBLE: f64 = 1e-14;
 struct Row {
     alpha: f64,
     cost: f64,
-    /// `Q_ii + D_ii`; NaN until the first visit, which has the row in cache.
+    /// `Q_ii + D_ii`, the first as often as changes count; NaN until the first visit, which has the row in
+    /// cache.
     diagonal: f64,
     y: f64,
 }
@@ -108,13 +109,13 @@ impl<L: BoxLoss> Method for BoxCd<L> {
         epoch.smallest = epoch.smallest.min(pg);
         if pg.abs() > NEGLIGIBLE {
             if row.diagonal.is_nan() {
-                row.diagonal = rows.squared_norm(i) + loss.diagonal(row.cost);
+                row.diagonal = visit.stretch * rows.squared_norm(i) + loss.diagonal(row.cost);
             }
             let next = (row.alpha - g / row.diagonal).clamp(0.0, upper);
             let change = next - row.alpha;
             row.alpha = next;
             epoch.gain -= change * (g + 0.5 * row.diagonal * change);
-            rows.add_scaled(i, change * row.y, visit.w);
+            rows.add_scaled(i, change * row.y * visit.stretch, visit.w);
         }
         Fate::Stays
     }

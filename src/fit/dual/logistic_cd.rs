@@ -33,7 +33,7 @@ struct Row {
     /// `cost * sigmoid(logit)`, kept because an exponential costs as much as ten entries.
     alpha: f64,
     cost: f64,
-    /// NaN until the first visit, which has the row in cache.
+    /// As often as changes count; NaN until the first visit, which has the row in cache.
     squared_norm: f64,
     y: f64,
 }
@@ -121,7 +121,7 @@ impl Method for LogisticCd {
         let row = &mut self.rows[i];
         let margin = row.y * (rows.dot(i, visit.w) + visit.offset);
         if row.squared_norm.is_nan() {
-            row.squared_norm = rows.squared_norm(i);
+            row.squared_norm = visit.stretch * rows.squared_norm(i);
         }
         let old = row.alpha;
         let gradient = row.logit + margin;
@@ -131,7 +131,7 @@ impl Method for LogisticCd {
         let change = row.alpha - old;
         // The gain of an exact step along a coordinate with curvature at least q, to first order.
         epoch.gain -= 0.5 * change * gradient;
-        rows.add_scaled(i, change * row.y, visit.w);
+        rows.add_scaled(i, change * row.y * visit.stretch, visit.w);
         Fate::Stays
     }
 

@@ -10,6 +10,9 @@ pub struct Visit<'a> {
     pub w: &'a mut [f64],
     /// Added to every `w.x_i`.
     pub offset: f64,
+    /// How many times a change counts in `w`: once, or as often as there are others who at the same time
+    /// change rows of their own.
+    pub stretch: f64,
 }
 
 /// What an epoch did.

@@ -390,7 +390,7 @@ impl<'a, M: Method> Descent<'a, M> {
 
     fn epoch(&mut self, order: EpochOrder, random: &mut Random) -> Result<Epoch> {
         let design = self.sweep.design;
-        let mut visit = Visit { w: &mut self.w, offset: self.offset };
+        let mut visit = Visit { w: &mut self.w, offset: self.offset, stretch: 1.0 };
         let run = match order {
             EpochOrder::Shrinking => epoch,
             EpochOrder::Permuted => epoch_permuted,

@@ -144,6 +144,7 @@ where
         let [report] =
             newton.minimise(&smoothed, 1.0, &NewtonStop::Gradient([(2.0 * inner).sqrt()]), budget)?;
         steps += report.steps;
+        newton.settle_intercept(&smoothed)?;
         drop(smoothed);
         corners.take_slopes(&mut newton.rows)?;
         newton.refresh()?;

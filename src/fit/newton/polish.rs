@@ -45,9 +45,9 @@
 //! times the distance there instead of 1.2 (a9a, squared hinge, C = 16) after two products of the conjugate
 //! gradient.
 
+use super::Newton;
 use super::cg::CgLimits;
-use super::row_state::Passes;
-use super::{InMemory, Newton};
+use super::row_state::{Passes, RowState};
 use crate::fit::certificate;
 use crate::fit::dual::active::{ActiveSet, below, random};
 use crate::fit::dual::{DualLoss, Method, Visit, epoch_in_order, penalty};
@@ -55,6 +55,7 @@ use crate::fit::monitor::Monitor;
 use crate::fit::problem::{Evidence, Intercept, Problem};
 use crate::fit::sweep::{dot, for_chunks, sum};
 use crate::matrix::Rows;
+use crate::matrix::design::Design;
 use crate::memory::CollectLarge;
 use crate::{Result, memory};
 
@@ -87,7 +88,7 @@ impl DualPoint {
     pub fn from_slopes<T: DualLoss>(
         problem: &Problem<'_>,
         loss: T,
-        newton: &InMemory<'_, 1>,
+        newton: &Newton<'_, RowState<'_, 1>, 1>,
         seed: u64,
         monitor: &dyn Monitor,
     ) -> Result<Self> {
@@ -102,13 +103,10 @@ impl DualPoint {
             w[last] *= bias / newton.bias();
             offset = newton.bias() * newton.w[last][0];
         }
-        let mut method = loss.method(y, cost);
-        method.start_at(&newton.alpha(y));
-        let bends = |i: &u32| newton.rows.curvature[*i as usize] != [0.0];
-        *method.active() = ActiveSet::of(in_blocks((0..y.len() as u32).filter(bends).collect_large(), seed));
-        let mut visit = Visit { w: &mut w, offset };
-        let visited = epoch_in_order(&mut method, &problem.design(bias), &mut visit, monitor)?.visited;
-        let mut alpha: Vec<f64> = (0..y.len()).map(|i| method.alpha(i)).collect_large();
+        let slopes = SlopeRows { y, cost, alpha: &newton.alpha(y), design: problem.design(bias), seed };
+        let bends = |i: usize| newton.rows.curvature[i] != [0.0];
+        let mut visit = Visit { w: &mut w, offset, stretch: 1.0 };
+        let (mut alpha, visited) = slopes.descend(loss, bends, &mut visit, monitor)?;
         let mut multiplier = 0.0;
         if is_free {
             w.truncate(problem.design(0.0).n_cols());
@@ -130,27 +128,15 @@ impl DualPoint {
     pub fn from_step<T: DualLoss>(
         problem: &Problem<'_>,
         loss: T,
-        newton: &mut InMemory<'_, 1>,
+        newton: &mut Newton<'_, RowState<'_, 1>, 1>,
         products: usize,
     ) -> Result<Option<Self>> {
         let Problem { y, cost, .. } = *problem;
-        let Some(kept) = newton.preconditioner.take() else { return Ok(None) };
-        let residual_per_fall = 2.0 * RESIDUAL;
-        let limits = CgLimits { accuracy: [0.0], squared_residual: [0.0], residual_per_fall, products };
-        let (outcome, mut visited) = newton.solve_for_step(1.0, &kept.matrix, &limits, [true])?;
-        newton.preconditioner = Some(kept);
-        let [length] = outcome.last_length;
+        let Some((length, mut visited)) = newton.find_dual_step(products)? else { return Ok(None) };
         let mut alpha = newton.alpha(y);
-        for_chunks(&mut alpha, |start, alpha| {
-            for (k, a) in alpha.iter_mut().enumerate() {
-                let i = start + k;
-                let [bend] = newton.rows.curvature[i];
-                if bend != 0.0 {
-                    let moved = newton.rows.step_z[i][0] + length * newton.rows.product_z[i][0];
-                    *a = (*a - y[i] * bend * moved).clamp(0.0, loss.upper(cost[i]));
-                }
-            }
-        });
+        let rows = &newton.rows;
+        let moved = |i: usize| rows.step_z[i][0] + length * rows.product_z[i][0];
+        linearise(loss, (y, cost), &mut alpha, |i| rows.curvature[i][0], moved);
         let is_free = problem.intercept == Intercept::Free;
         if is_free {
             certificate::scale_onto_constraint(problem, &mut alpha, |_, _| ());
@@ -167,7 +153,7 @@ impl DualPoint {
     }
 
     /// What is known of this point beside the weights of `newton`, whose decision values are fresh.
-    pub fn evidence(&self, newton: &InMemory<'_, 1>, y: &[f64]) -> Evidence {
+    pub fn evidence(&self, newton: &Newton<'_, RowState<'_, 1>, 1>, y: &[f64]) -> Evidence {
         let margins = newton.rows.margins(y);
         let distance = certificate::distance(&self.w, &newton.w.as_flattened()[..self.w.len()]);
         // Of the slopes' weights, and of the way onto the constraint.
@@ -176,7 +162,114 @@ impl DualPoint {
     }
 }
 
+/// The slopes of some rows.
+pub struct SlopeRows<'p> {
+    /// Labels in {-1, +1}.
+    pub y: &'p [f64],
+    /// Costs.
+    pub cost: &'p [f64],
+    /// Dual variables of the slopes.
+    pub alpha: &'p [f64],
+    /// The rows, with the columns of the weights.
+    pub design: Design<'p>,
+    /// Of the order.
+    pub seed: u64,
+}
+
+impl SlopeRows<'_> {
+    /// Dual variables after an epoch over the rows `i` with `bends(i)`, and how many those are; `visit` has
+    /// the weights of the slopes of all rows.
+    ///
+    /// # Errors
+    /// [`crate::Error::Cancelled`].
+    pub fn descend<T: DualLoss>(
+        &self,
+        loss: T,
+        bends: impl Fn(usize) -> bool,
+        visit: &mut Visit<'_>,
+        monitor: &dyn Monitor,
+    ) -> Result<(Vec<f64>, usize)> {
+        let Self { y, cost, alpha, design, seed } = *self;
+        let mut method = loss.method(y, cost);
+        method.start_at(alpha);
+        let bent = (0..y.len() as u32).filter(|i| bends(*i as usize)).collect_large();
+        *method.active() = ActiveSet::of(in_blocks(bent, seed));
+        let visited = epoch_in_order(&mut method, &design, visit, monitor)?.visited;
+        Ok(((0..y.len()).map(|i| method.alpha(i)).collect_large(), visited))
+    }
+}
+
+/// Linearises the slopes `alpha` of rows with these labels and costs along a step by which decision values
+/// have `moved`, and clips them to their box; `bend` are curvatures.
+pub fn linearise<T: DualLoss>(
+    loss: T,
+    (y, cost): (&[f64], &[f64]),
+    alpha: &mut [f64],
+    bend: impl Fn(usize) -> f64 + Sync,
+    moved: impl Fn(usize) -> f64 + Sync,
+) {
+    for_chunks(alpha, |start, alpha| {
+        for (k, a) in alpha.iter_mut().enumerate() {
+            let i = start + k;
+            let bend = bend(i);
+            if bend != 0.0 {
+                *a = (*a - y[i] * bend * moved(i)).clamp(0.0, loss.upper(cost[i]));
+            }
+        }
+    });
+}
+
+/// The dual value of a point that was found beside the slopes.
+#[derive(Clone, Copy, Debug)]
+pub struct DualFound {
+    /// Dual value.
+    pub value: f64,
+    /// Rows that were visited for it.
+    pub visited: usize,
+}
+
+/// The dual points of the rows, wherever those are: what [`super::single`] asks about them. The last one is
+/// kept.
+///
+/// # Errors
+/// Of all methods: [`crate::Error::Cancelled`], and those of the place where the rows are.
+pub trait DualPoints<R> {
+    /// The terms of the objective.
+    type Terms;
+    /// Those of this objective.
+    fn terms(&self) -> &Self::Terms;
+    /// Largest curvature of the loss.
+    fn largest_curvature(&self) -> f64;
+    /// Rows with curvature at the evaluated point.
+    fn curved(&self, rows: &R) -> usize;
+    /// [`DualPoint::from_slopes`].
+    #[allow(clippy::missing_errors_doc)] // of the trait
+    fn from_slopes(&mut self, newton: &mut Newton<'_, R, 1>) -> Result<DualFound>;
+    /// [`DualPoint::from_step`].
+    #[allow(clippy::missing_errors_doc)]
+    fn from_step(&mut self, newton: &mut Newton<'_, R, 1>, products: usize) -> Result<Option<DualFound>>;
+    /// The objective at decision values computed anew; one pass.
+    #[allow(clippy::missing_errors_doc)]
+    fn fresh_value(&mut self, newton: &mut Newton<'_, R, 1>) -> Result<f64>;
+}
+
 impl<R: Passes<1>> Newton<'_, R, 1> {
+    /// A step for a dual point, by at most `products` products with the Hessian of the evaluated point,
+    /// preconditioned by a factor that has been kept; none without one. Returns the length along the last
+    /// direction, and how many rows were read.
+    ///
+    /// # Errors
+    /// [`crate::Error::Cancelled`], and those of the place where the rows are.
+    pub fn find_dual_step(&mut self, products: usize) -> Result<Option<(f64, usize)>> {
+        let Some(kept) = self.preconditioner.take() else { return Ok(None) };
+        let residual_per_fall = 2.0 * RESIDUAL;
+        let limits = CgLimits { accuracy: [0.0], squared_residual: [0.0], residual_per_fall, products };
+        let (outcome, read) = self.solve_for_step(1.0, &kept.matrix, &limits, [true])?;
+        self.preconditioner = Some(kept);
+        let [length] = outcome.last_length;
+        Ok(Some((length, read)))
+    }
+
     /// About the distance of the evaluated point to the optimum, `1/2 g'M^-1 g`, where a factor has been
     /// kept.
     pub(super) fn distance_estimate(&self) -> Option<f64> {
@@ -205,6 +298,7 @@ fn in_blocks(rows: Vec<u32>, seed: u64) -> Vec<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fit::newton::InMemory;
     use crate::fit::objective::Weighted;
     use crate::fit::stop::NewtonStop;
     use crate::fit::waves::Waves;

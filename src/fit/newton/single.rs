@@ -11,8 +11,8 @@
 //! below the tolerance, and its slopes do not show how far: a step in the dual, if cheap beside the fit,
 //! brings the reported gap close to the truth.
 
-use super::polish::DualPoint;
-use super::row_state::Passes;
+use super::polish::{DualFound, DualPoint, DualPoints};
+use super::row_state::{Passes, RowState, TermPasses};
 use super::sample::{self, Sample};
 use super::{InMemory, Kept, Newton};
 use crate::Result;
@@ -48,8 +48,9 @@ pub fn solve<'a, T: DualLoss>(
 }
 
 /// What beside the slopes is tried as a dual point.
-#[derive(Clone, Copy, PartialEq)]
-enum Polish {
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Polish {
+    /// Nothing.
     Never,
     /// What may bring a fit to an end; of a sample nothing but its weights counts.
     ToEnd,
@@ -83,13 +84,15 @@ fn solve_with<'a, T: DualLoss>(
         newton.start_at(start)?;
     }
     let objective = Weighted { loss, y: problem.y, cost: problem.cost };
-    let (report, point) = if polish != Polish::Never {
-        minimise_polished(&mut newton, problem, &objective, params, polish, monitor)?
+    let mut points = PointsHere { problem, objective: &objective, seed: params.seed, monitor, last: None };
+    let (report, is_polished) = if polish != Polish::Never {
+        minimise_polished(&mut newton, &mut points, params, polish)?
     } else {
         let stop = NewtonStop::RelativeGap(params.tol);
         let [report] = newton.minimise(&objective, 1.0, &stop, params.max_iter)?;
-        (report, None)
+        (report, false)
     };
+    let point = points.last.filter(|_| is_polished);
     let evidence = match &point {
         Some(point) => point.evidence(&newton, problem.y),
         None => newton.evidence(problem.y),
@@ -103,25 +106,29 @@ fn solve_with<'a, T: DualLoss>(
     Ok((solution, kept))
 }
 
-/// [`Newton::minimise`] to a gap by the better of two dual points, which is returned if it is not that of the
-/// slopes.
-fn minimise_polished<T: DualLoss>(
-    newton: &mut InMemory<'_, 1>,
-    problem: &Problem<'_>,
-    objective: &Weighted<'_, T>,
+/// [`Newton::minimise`] to a gap by the better of two dual points; says whether that is not the one of the
+/// slopes, but the last of `points`.
+///
+/// # Errors
+/// Those of [`Newton::minimise`].
+pub fn minimise_polished<R, D>(
+    newton: &mut Newton<'_, R, 1>,
+    points: &mut D,
     params: &Params,
     polish: Polish,
-    monitor: &dyn Monitor,
-) -> Result<(LaneReport, Option<DualPoint>)> {
-    let Params { tol, max_iter, seed, .. } = *params;
-    let (mut lanes, mut goals) =
-        (newton.lanes(), Goals::new(tol, objective.loss.largest_curvature(), polish));
+) -> Result<(LaneReport, bool)>
+where
+    D: DualPoints<R>,
+    R: TermPasses<D::Terms, 1>,
+{
+    let Params { tol, max_iter, .. } = *params;
+    let (mut lanes, mut goals) = (newton.lanes(), Goals::new(tol, points.largest_curvature(), polish));
     let mut next = 0;
     loop {
         // Where steps are factorised, each point is asked.
         let (goal, steps) = if newton.is_dense { (tol, next) } else { (goals.slopes.max(tol), max_iter) };
         let stop = NewtonStop::RelativeGap(goal);
-        newton.descend(objective, 1.0, &stop, steps.min(max_iter), &mut lanes)?;
+        newton.descend(points.terms(), 1.0, &stop, steps.min(max_iter), &mut lanes)?;
         let report = lanes[0].report;
         next = report.steps + 1;
         let is_end = match report.status {
@@ -129,21 +136,22 @@ fn minimise_polished<T: DualLoss>(
             Status::MaxIter => report.steps >= max_iter,
             _ => true,
         };
-        let point = match goals.way(newton, &report, is_end) {
+        let affordable = affordable_products(newton, points.curved(&newton.rows));
+        let point = match goals.way(newton, &report, is_end, affordable) {
             Way::None => None,
-            Way::Epoch => Some(DualPoint::from_slopes(problem, objective.loss, newton, seed, monitor)?),
-            Way::Step { products } => DualPoint::from_step(problem, objective.loss, newton, products)?,
+            Way::Epoch => Some(points.from_slopes(newton)?),
+            Way::Step => points.from_step(newton, affordable)?,
         };
         let gap = report.relative_gap();
         if let Some(point) = point {
             newton.count(point.visited);
             let polished = Certificate { dual: point.value, ..report.certificate }.relative_gap();
             if polished < gap && (polished <= tol || is_end) {
-                let certificate = Certificate { primal: newton.fresh_value(objective)?, dual: point.value };
+                let certificate = Certificate { primal: points.fresh_value(newton)?, dual: point.value };
                 let is_proved = certificate.relative_gap() <= tol;
                 if is_proved || is_end {
                     let status = if is_proved { Status::Converged } else { report.status };
-                    return Ok((LaneReport { status, certificate, ..report }, Some(point)));
+                    return Ok((LaneReport { status, certificate, ..report }, true));
                 }
             }
             goals.missed(gap, polished);
@@ -151,11 +159,63 @@ fn minimise_polished<T: DualLoss>(
         if gap > tol && !is_end {
             goals.slopes = goals.slopes.min(0.5 * gap);
             lanes[0].is_running = true;
-        } else if newton.confirm(objective, 1.0, &NewtonStop::RelativeGap(tol), &mut lanes)? {
-            return Ok((lanes[0].report, None));
+        } else if newton.confirm(points.terms(), 1.0, &NewtonStop::RelativeGap(tol), &mut lanes)? {
+            return Ok((lanes[0].report, false));
         } else {
             goals.slopes = tol;
         }
+    }
+}
+
+/// Those in memory.
+struct PointsHere<'p, 'a, T> {
+    problem: &'p Problem<'a>,
+    objective: &'p Weighted<'a, T>,
+    seed: u64,
+    monitor: &'p dyn Monitor,
+    last: Option<DualPoint>,
+}
+
+impl<T> PointsHere<'_, '_, T> {
+    fn keep(&mut self, point: DualPoint) -> DualFound {
+        let DualPoint { value, visited, .. } = point;
+        self.last = Some(point);
+        DualFound { value, visited }
+    }
+}
+
+impl<'a, T: DualLoss> DualPoints<RowState<'a, 1>> for PointsHere<'_, 'a, T> {
+    type Terms = Weighted<'a, T>;
+
+    fn terms(&self) -> &Weighted<'a, T> {
+        self.objective
+    }
+
+    fn largest_curvature(&self) -> f64 {
+        self.objective.loss.largest_curvature()
+    }
+
+    fn curved(&self, rows: &RowState<'a, 1>) -> usize {
+        rows.curvature.iter().filter(|bend| **bend != [0.0]).count()
+    }
+
+    fn from_slopes(&mut self, newton: &mut Newton<'_, RowState<'a, 1>, 1>) -> Result<DualFound> {
+        let loss = self.objective.loss;
+        let point = DualPoint::from_slopes(self.problem, loss, newton, self.seed, self.monitor)?;
+        Ok(self.keep(point))
+    }
+
+    fn from_step(
+        &mut self,
+        newton: &mut Newton<'_, RowState<'a, 1>, 1>,
+        products: usize,
+    ) -> Result<Option<DualFound>> {
+        let point = DualPoint::from_step(self.problem, self.objective.loss, newton, products)?;
+        Ok(point.map(|point| self.keep(point)))
+    }
+
+    fn fresh_value(&mut self, newton: &mut Newton<'_, RowState<'a, 1>, 1>) -> Result<f64> {
+        newton.fresh_value(self.objective)
     }
 }
 
@@ -163,11 +223,11 @@ fn minimise_polished<T: DualLoss>(
 /// costs half as much as a factorisation.
 const LEAST_PRODUCTS: usize = 2;
 
-/// Products of a step in the dual at most, beside the one that its weights take.
-fn affordable_products(newton: &InMemory<'_, 1>) -> usize {
+/// Products of a step in the dual at most, beside the one that its weights take, where so many rows have
+/// curvature.
+fn affordable_products<R: Passes<1>>(newton: &Newton<'_, R, 1>, curved: usize) -> usize {
     let passes = POLISH_SHARE * newton.price();
-    let curved = newton.rows.curvature.iter().filter(|bend| **bend != [0.0]).count();
-    let products = (passes * newton.rows.z.len() as f64 / curved.max(1) as f64) as usize;
+    let products = (passes * newton.rows.n_rows() as f64 / curved.max(1) as f64) as usize;
     products.saturating_sub(1)
 }
 
@@ -175,7 +235,7 @@ fn affordable_products(newton: &InMemory<'_, 1>) -> usize {
 enum Way {
     None,
     Epoch,
-    Step { products: usize },
+    Step,
 }
 
 /// When one is worth its price.
@@ -193,7 +253,14 @@ impl Goals {
         Self { tol, polish, slopes: POLISH_AT * curvature.sqrt() * tol, distance: POLISH_NEAR * tol }
     }
 
-    fn way(&self, newton: &InMemory<'_, 1>, report: &LaneReport, is_end: bool) -> Way {
+    /// `affordable` products for a step.
+    fn way<R: Passes<1>>(
+        &self,
+        newton: &Newton<'_, R, 1>,
+        report: &LaneReport,
+        is_end: bool,
+        affordable: usize,
+    ) -> Way {
         let (gap, Certificate { primal, dual }) = (report.relative_gap(), report.certificate);
         let is_enough = gap <= self.tol;
         if dual <= 0.0 || is_enough && self.polish != Polish::Closely {
@@ -205,9 +272,8 @@ impl Goals {
         };
         let distance = distance / primal;
         let is_due = if is_enough { gap > POLISH_LOOSE * distance } else { distance <= self.distance };
-        let products = if is_due { affordable_products(newton) } else { 0 };
-        if products >= LEAST_PRODUCTS {
-            Way::Step { products }
+        if is_due && affordable >= LEAST_PRODUCTS {
+            Way::Step
         } else if is_end || !is_enough && gap <= self.slopes {
             // Far from the optimum, or by one product, an epoch is better.
             Way::Epoch
@@ -266,7 +332,7 @@ impl<R: Passes<1>> Newton<'_, R, 1> {
 }
 
 /// What only one in memory has.
-impl InMemory<'_, 1> {
+impl Newton<'_, RowState<'_, 1>, 1> {
     /// The objective at decision values computed anew, for `C = 1`; one pass.
     fn fresh_value<T: Loss>(&mut self, objective: &Weighted<'_, T>) -> Result<f64> {
         self.refresh()?;

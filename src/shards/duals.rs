@@ -1,0 +1,100 @@
+//! Dual points beside the slopes, on the side of the rows: [`crate::fit::newton::polish`] where nobody has
+//! all rows.
+//!
+//! A shard descends on its own variables from the slopes, while the others descend on theirs. What is large
+//! in the Hessian is shared by all of them, and each would take the whole of an error away that needs
+//! taking away once. In the local copy of the weights a change therefore counts as often as there are
+//! shards (Ma and others, Adding vs. averaging in distributed primal-dual optimization, 2015): the sum of
+//! all changes then raises the dual value at least by the sum of what the shards believe they have gained.
+//!
+//! What takes all rows is left to the client: the share by which variables move onto the constraint of a free
+//! intercept, from sums of each shard. The weights of the variables that come out are summed anew, so that
+//! what they miss is the rounding of a sum.
+
+use super::shard::{ShardPoint, ShardSide};
+use super::wire::{Reader, ShardAnswer};
+use crate::fit::certificate::{Cut, Imbalance};
+use crate::fit::dual::Visit;
+use crate::fit::newton::polish::{SlopeRows, linearise};
+use crate::fit::sweep::{Sweep, sum};
+use crate::loss::{Loss, with_smooth_loss};
+use crate::matrix::Rows;
+use crate::memory::CollectLarge;
+use crate::{Error, Result, memory};
+
+fn no_slopes() -> Error {
+    Error::Shape { what: "smooth losses", expected: 1, found: 0 }
+}
+
+impl<const L: usize> ShardSide<'_, L> {
+    /// An epoch from the slopes of a lane: how often a change counts, height of the constant column, offset,
+    /// seed, and the weights of the slopes of all rows.
+    pub(super) fn descend(&mut self, reader: &mut Reader<'_>, answer: &mut ShardAnswer) -> Result<()> {
+        let lane = self.lane(reader)?;
+        let &[stretch, height, offset, seed] = reader.numbers(4)? else { return Err(no_slopes()) };
+        let (y, alpha) = self.slopes(lane);
+        let design = self.rows.design(height);
+        let mut w = memory::copy(reader.numbers(design.n_cols())?);
+        let mut visit = Visit { w: &mut w, offset, stretch };
+        let slopes = SlopeRows { y: &y, cost: &self.cost, alpha: &alpha, design, seed: seed as u64 };
+        let bends = |i: usize| self.state.curvature[i][lane] != 0.0;
+        let (alpha, visited) = with_smooth_loss!(
+            self.rows.loss,
+            loss => slopes.descend(loss, bends, &mut visit, self.monitor)?,
+            else return Err(no_slopes())
+        );
+        self.take_point(ShardPoint { y, alpha }, visited, answer);
+        Ok(())
+    }
+
+    /// The slopes of a lane linearised along a step.
+    pub(super) fn linearise(&mut self, reader: &mut Reader<'_>, answer: &mut ShardAnswer) -> Result<()> {
+        let lane = self.lane(reader)?;
+        let (y, mut alpha) = self.slopes(lane);
+        let design = self.rows.design(self.rows.intercept.bias());
+        let step = reader.numbers(design.n_cols())?;
+        let mut moved = memory::zeros(y.len());
+        Sweep::<1>::new(design, self.monitor).margins(&y, step, &mut moved);
+        let bend = |i: usize| self.state.curvature[i][lane];
+        with_smooth_loss!(
+            self.rows.loss,
+            loss => linearise(loss, (&y, &self.cost), &mut alpha, bend, |i| y[i] * moved[i]),
+            else return Err(no_slopes())
+        );
+        let read = y.len();
+        self.take_point(ShardPoint { y, alpha }, read, answer);
+        Ok(())
+    }
+
+    fn take_point(&mut self, point: ShardPoint, read: usize, answer: &mut ShardAnswer) {
+        let Imbalance { excess, inside, all } = Imbalance::of(&point.y, &self.cost, &point.alpha);
+        answer.sums.extend([read as f64, excess, inside[0], inside[1], all[0], all[1]]);
+        self.point = Some(point);
+    }
+
+    /// Takes its share off the variables of the point; answers with their weights and terms of the dual
+    /// value.
+    pub(super) fn settle(&mut self, reader: &mut Reader<'_>, answer: &mut ShardAnswer) -> Result<()> {
+        let &[sign, share, spares_bounds] = reader.numbers(3)? else { return Err(no_slopes()) };
+        let cut = Cut { sign, share, spares_bounds: spares_bounds != 0.0 };
+        let design = self.certified();
+        let ShardPoint { y, alpha } = self.point.as_mut().ok_or_else(no_slopes)?;
+        let cost = &self.cost[..];
+        for (i, a) in alpha.iter_mut().enumerate() {
+            *a -= cut.change(y[i], cost[i], *a).unwrap_or(0.0);
+        }
+        let signed: Vec<f64> = alpha.iter().zip(&*y).map(|(a, y)| a * y).collect_large();
+        let mut w = memory::zeros(design.n_cols());
+        Sweep::<1>::new(design, self.monitor).weighted_sum(&signed, &mut w);
+        let [terms, read] = with_smooth_loss!(
+            self.rows.loss,
+            loss => sum(alpha.len(), |i| {
+                [loss.dual_term(cost[i], alpha[i]), f64::from(u8::from(alpha[i] != 0.0))]
+            }),
+            else return Err(no_slopes())
+        );
+        answer.sums.extend(w);
+        answer.sums.extend([terms, read]);
+        Ok(())
+    }
+}
