@@ -117,7 +117,7 @@ fn measure(name: &str, columns: &str, rows: &hinge::matrix::Matrix<'_>, y: &[f64
     let mut random = active::random(0, 0);
     let mut epoch = || {
         let (start, before) = (Instant::now(), method.moved);
-        let mut visit = Visit { w: &mut w, offset: 0.0 };
+        let mut visit = Visit { w: &mut w, offset: 0.0, stretch: 1.0 };
         dual::epoch(&mut method, &design, &mut visit, &mut random, &Silent).expect("nothing cancels");
         (start.elapsed().as_secs_f64(), (method.moved - before) as f64)
     };

@@ -155,6 +155,13 @@ impl Term {
         self.l1 * w.abs() + 0.5 * self.l2 * w * w
     }
 
+    /// The slope of losses and penalty at `w`, where it is `slope` for the losses. At zero the absolute value
+    /// counts as without slope.
+    pub fn slope_inside(&self, w: f64, slope: f64) -> f64 {
+        let pull = if w == 0.0 { 0.0 } else { self.l1 * w.signum() };
+        slope + pull + self.l2 * w
+    }
+
     /// The penalty of `to` less that of `from`, without cancellation where the sign stays.
     #[inline(always)]
     pub fn rise(&self, from: f64, to: f64) -> f64 {

@@ -59,7 +59,7 @@ impl<'r> DualPoints<Remote<'r, 1>> for RemotePoints<'_> {
         rows.curved()
     }
 
-    fn from_slopes(&mut self, newton: &mut Newton<'_, Remote<'r, 1>, 1>) -> Result<DualFound> {
+    fn polish_slopes(&mut self, newton: &mut Newton<'_, Remote<'r, 1>, 1>) -> Result<DualFound> {
         let ShardTask { facts, n_shards, intercept, params, .. } = *self.task;
         let mut w: Vec<f64> = newton.h.as_flattened().iter().map(|h| -h).collect_large();
         let (mut height, mut offset) = (newton.bias(), 0.0);
@@ -76,7 +76,7 @@ impl<'r> DualPoints<Remote<'r, 1>> for RemotePoints<'_> {
         self.settle(newton, found)
     }
 
-    fn from_step(
+    fn polish_step(
         &mut self,
         newton: &mut Newton<'_, Remote<'r, 1>, 1>,
         products: usize,

@@ -556,11 +556,11 @@ fn points_over(
     newton.evaluate(&ShardTerms::Smooth).unwrap();
     let mut points = RemotePoints::new(task, &Silent);
     for is_step in [false, true] {
-        let found = if is_step { points.from_step(&mut newton, 3).unwrap() } else { None };
+        let found = if is_step { points.polish_step(&mut newton, 3).unwrap() } else { None };
         let found = match found {
             Some(found) => found,
             None if is_step => return Ok(()),
-            None => points.from_slopes(&mut newton).unwrap(),
+            None => points.polish_slopes(&mut newton).unwrap(),
         };
         let primal = points.fresh_value(&mut newton).unwrap();
         let w = newton.w.lane(0);

@@ -244,10 +244,10 @@ pub trait DualPoints<R> {
     fn curved(&self, rows: &R) -> usize;
     /// [`DualPoint::from_slopes`].
     #[allow(clippy::missing_errors_doc)] // of the trait
-    fn from_slopes(&mut self, newton: &mut Newton<'_, R, 1>) -> Result<DualFound>;
+    fn polish_slopes(&mut self, newton: &mut Newton<'_, R, 1>) -> Result<DualFound>;
     /// [`DualPoint::from_step`].
     #[allow(clippy::missing_errors_doc)]
-    fn from_step(&mut self, newton: &mut Newton<'_, R, 1>, products: usize) -> Result<Option<DualFound>>;
+    fn polish_step(&mut self, newton: &mut Newton<'_, R, 1>, products: usize) -> Result<Option<DualFound>>;
     /// The objective at decision values computed anew; one pass.
     #[allow(clippy::missing_errors_doc)]
     fn fresh_value(&mut self, newton: &mut Newton<'_, R, 1>) -> Result<f64>;

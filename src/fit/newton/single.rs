@@ -139,8 +139,8 @@ where
         let affordable = affordable_products(newton, points.curved(&newton.rows));
         let point = match goals.way(newton, &report, is_end, affordable) {
             Way::None => None,
-            Way::Epoch => Some(points.from_slopes(newton)?),
-            Way::Step => points.from_step(newton, affordable)?,
+            Way::Epoch => Some(points.polish_slopes(newton)?),
+            Way::Step => points.polish_step(newton, affordable)?,
         };
         let gap = report.relative_gap();
         if let Some(point) = point {
@@ -199,13 +199,13 @@ impl<'a, T: DualLoss> DualPoints<RowState<'a, 1>> for PointsHere<'_, 'a, T> {
         rows.curvature.iter().filter(|bend| **bend != [0.0]).count()
     }
 
-    fn from_slopes(&mut self, newton: &mut Newton<'_, RowState<'a, 1>, 1>) -> Result<DualFound> {
+    fn polish_slopes(&mut self, newton: &mut Newton<'_, RowState<'a, 1>, 1>) -> Result<DualFound> {
         let loss = self.objective.loss;
         let point = DualPoint::from_slopes(self.problem, loss, newton, self.seed, self.monitor)?;
         Ok(self.keep(point))
     }
 
-    fn from_step(
+    fn polish_step(
         &mut self,
         newton: &mut Newton<'_, RowState<'a, 1>, 1>,
         products: usize,

@@ -4,10 +4,11 @@
 use std::ops::Range;
 
 use super::quadratic::{Jump, QuadraticModel};
+use super::walls::{Step, is_inside};
 use crate::fit::newton::cholesky::Symmetric;
 use crate::fit::routes::{GRAM_COLUMNS, JUMP_COLUMNS};
 use crate::matrix::columns::Columns;
-use crate::memory;
+use crate::memory::{self, CollectLarge};
 use crate::penalty::Term;
 
 /// Added to the diagonal of the matrix, as a share of it: along columns that add up to others the model is
@@ -178,26 +179,23 @@ impl QuadraticModel for ModelMatrix {
     /// Newton steps to the exact minimum over the weights that are neither zero nor on a bound. A weight
     /// whose sign would change becomes zero, one that would leave its bounds stays on them, and the next step
     /// is without it.
-    fn jump(&mut self, terms: &[Term], w: &mut [f64]) -> (Jump, f64) {
+    fn jump(&mut self, terms: &[Term], w: &mut [f64], _: f64) -> (Jump, f64) {
         let (mut found, mut fall) = (Jump::None, 0.0);
         for _ in 0..MAX_STEPS {
             let inside: Vec<usize> = (0..w.len()).filter(|&k| is_inside(&terms[k], w[k])).collect();
-            let Some(step) = self.step(terms, w, &inside) else {
+            let Some(by) = self.step(terms, w, &inside) else {
                 return (found, fall);
             };
-            let whole: Vec<f64> =
-                inside.iter().zip(&step).map(|(&k, s)| end(&terms[k], w[k], s[0])).collect();
-            let is_whole = inside.iter().zip(&step).zip(&whole).all(|((&k, s), end)| *end == w[k] + s[0]);
-            let mut moved = self.try_move(terms, w, &inside, &whole);
-            if moved.is_none() && !is_whole {
-                let ends = to_first_wall(w, &inside, &step, &whole);
-                moved = self.try_move(terms, w, &inside, &ends);
+            let step = Step::new(terms, w, &inside, by);
+            let mut moved = self.try_move(terms, w, &inside, &step.whole);
+            if moved.is_none() && !step.is_whole {
+                moved = self.try_move(terms, w, &inside, &step.to_first_wall(w));
             }
             let Some(decrease) = moved else {
-                return (if is_whole { Jump::Minimum } else { found }, fall);
+                return (if step.is_whole { Jump::Minimum } else { found }, fall);
             };
             fall += decrease;
-            if is_whole {
+            if step.is_whole {
                 return (Jump::Minimum, fall);
             }
             found = Jump::Better;
@@ -206,33 +204,9 @@ impl QuadraticModel for ModelMatrix {
     }
 }
 
-/// Whether the penalty is a parabola around a weight.
-fn is_inside(term: &Term, w: f64) -> bool {
-    (w != 0.0 || term.l1 == 0.0) && term.lower < w && w < term.upper
-}
-
-/// Where a step from `w` ends.
-fn end(term: &Term, w: f64, step: f64) -> f64 {
-    let end = w + step;
-    let crosses = term.l1 > 0.0 && end * w < 0.0;
-    term.clip(if crosses { 0.0 } else { end })
-}
-
-/// Where a step ends that goes as far as to the first wall; `walled` is where the whole one would with all
-/// walls in its way. So far model and penalty are a parabola that falls.
-fn to_first_wall(w: &[f64], inside: &[usize], step: &[[f64; 1]], walled: &[f64]) -> Vec<f64> {
-    let share = |at: usize| {
-        let (w, s) = (w[inside[at]], step[at][0]);
-        if walled[at] == w + s { 1.0 } else { (walled[at] - w) / s }
-    };
-    let first = (0..inside.len()).map(share).fold(1.0, f64::min);
-    let end = |at: usize| if share(at) <= first { walled[at] } else { w[inside[at]] + first * step[at][0] };
-    (0..inside.len()).map(end).collect()
-}
-
 impl ModelMatrix {
     /// The step to the minimum over the weights `inside`, if it can be had.
-    fn step(&self, terms: &[Term], w: &[f64], inside: &[usize]) -> Option<Vec<[f64; 1]>> {
+    fn step(&self, terms: &[Term], w: &[f64], inside: &[usize]) -> Option<Vec<f64>> {
         let n = inside.len();
         if n == 0 || n > JUMP_COLUMNS {
             return None;
@@ -243,12 +217,11 @@ impl ModelMatrix {
             let line = self.line(k);
             inside.iter().zip(&mut part.values[a * n..]).for_each(|(&l, value)| *value = line[l]);
             part.values[a * n + a] = self.bend[k] * (1.0 + RIDGE) + terms[k].l2;
-            let pull = if w[k] == 0.0 { 0.0 } else { terms[k].l1 * w[k].signum() };
-            step.push([-(self.slope[k] + pull + terms[k].l2 * w[k])]);
+            step.push([-terms[k].slope_inside(w[k], self.slope[k])]);
         }
         part.factorise();
         part.solve(&mut step);
-        step.iter().all(|[s]| s.is_finite()).then_some(step)
+        step.iter().all(|[s]| s.is_finite()).then(|| step.into_iter().map(|[s]| s).collect_large())
     }
 
     /// Moves the weights `inside` to `ends` if model and penalty fall; by how much they do.

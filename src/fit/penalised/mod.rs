@@ -32,6 +32,7 @@ pub mod proof;
 pub mod quadratic;
 pub mod smooth;
 pub mod start;
+pub mod walls;
 pub mod working_set;
 
 use super::monitor::{Monitor, Progress};
