@@ -71,8 +71,8 @@ impl Journal {
     /// Opens the journal of a search, or creates it where there is none (or an empty file).
     ///
     /// # Errors
-    /// [`Error::Journal`] for a journal of another search, a file that is none, and one in use;
-    /// [`Error::Occupied`] for a device and the like; [`Error::Io`].
+    /// [`crate::Error::Journal`] for a journal of another search, a file that is none, and one in use;
+    /// [`crate::Error::Occupied`] for a device and the like; [`crate::Error::Io`].
     pub fn open(path: &Path, fingerprint: &Fingerprint) -> Result<Self> {
         let log = Log::open(path, KIND, fingerprint.to_text(), |there| fingerprint.difference(there))?;
         Ok(Self { log, records: Vec::new() })
@@ -82,7 +82,7 @@ impl Journal {
     /// cut, and everything that follows is appended.
     ///
     /// # Errors
-    /// [`Error::Io`].
+    /// [`crate::Error::Io`].
     pub fn replay(&mut self, c: f64, is_fitting: impl Fn(&Record) -> bool) -> Result<Option<Record>> {
         let is_asked_for = |record: &Record| record.step.c.to_bits() == c.to_bits() && is_fitting(record);
         let record = self.log.replay(|payload| decode(&payload).filter(is_asked_for))?;
@@ -95,7 +95,7 @@ impl Journal {
     /// The state after the record of `c`, if it is in the file and whole.
     ///
     /// # Errors
-    /// [`Error::Io`].
+    /// [`crate::Error::Io`].
     pub fn state_at(&mut self, c: f64) -> Result<Option<RouteState>> {
         let Some(k) = self.records.iter().position(|record| record.c == c && record.state > 0) else {
             return Ok(None);
@@ -107,7 +107,7 @@ impl Journal {
     /// Writes a record and makes it durable.
     ///
     /// # Errors
-    /// [`Error::Io`].
+    /// [`crate::Error::Io`].
     pub fn append(&mut self, step: &SearchStep, state: &RouteState) -> Result<()> {
         self.log.append(&encode(step, Some(state)))?;
         self.log.sync()?;
@@ -124,7 +124,7 @@ impl Journal {
     /// always is.
     ///
     /// # Errors
-    /// [`Error::Io`].
+    /// [`crate::Error::Io`].
     pub fn tidy(&mut self, needs: impl Fn(f64) -> bool) -> Result<()> {
         if self.log.is_replaying() {
             return Ok(());

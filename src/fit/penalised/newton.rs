@@ -292,8 +292,8 @@ impl<'a, S: SmoothTerms> NewtonSteps<'a, S> {
         if !(price <= GRAM_PRICE || (self.needs_matrix && set.is_some())) {
             let rows = losses.slope.iter().zip(&losses.bend);
             let mut rows: Vec<[f64; 2]> = rows.map(|(g, h)| [*g, *h]).collect_large();
-            // Tried: conjugate gradients where rows are flat, too; phishing_urls with the squared hinge and 1,040
-            // weights takes 8 to 10 s to 1e-4 instead of 4 to 5, imdb 2.4 instead of 4.8.
+            // Tried: conjugate gradients where rows are flat, too; phishing_urls with the squared hinge and
+            // 1,040 weights takes 8 to 10 s to 1e-4 instead of 4 to 5, imdb 2.4 instead of 4.8.
             let cost = self.problem.cost;
             let is_curved = losses.bend.iter().zip(cost).all(|(bend, cost)| *bend > 0.0 || *cost == 0.0);
             let is_directed = set.is_none() && is_curved;
