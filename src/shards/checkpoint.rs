@@ -48,8 +48,8 @@ impl<'a> Recorded<'a> {
     /// Opens the file of a fit, or creates it where there is none (or an empty one).
     ///
     /// # Errors
-    /// [`Error::Journal`] for that of another fit, a file that is none, and one in use; [`Error::Io`]; those
-    /// of the exchange.
+    /// [`crate::Error::Journal`] for that of another fit, a file that is none, and one in use;
+    /// [`crate::Error::Io`]; those of the exchange.
     pub fn open(path: &Path, task: &ShardTask, exchange: &'a mut dyn Exchange) -> Result<Self> {
         let fingerprint = fingerprint(task, exchange)?;
         let log = Log::open(path, KIND, fingerprint.to_text(), |there| fingerprint.difference(there))?;
