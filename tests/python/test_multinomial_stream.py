@@ -1,25 +1,18 @@
 """``partial_fit`` of multinomial logistic regression: fits of all rows, and streams that were kept, as witnesses."""
 
-import pickle
-
 import hinge
 import numpy as np
 import pytest
 from problems import sparse_problem
 from scipy.special import softmax
 from sklearn.metrics import log_loss
-
-PIECE = 100
+from streams import PIECE, check_a_pickled_stream_goes_on_to_the_same_bits, learn_in_pieces
 
 
 def learned(X, y, classes, *, sample_weight=None, piece=PIECE, **options):
     """A model that has seen the rows in pieces."""
     model = hinge.LogisticRegression(multi_class="multinomial", **options)
-    for start in range(0, len(y), piece):
-        part = slice(start, start + piece)
-        weight = None if sample_weight is None else sample_weight[part]
-        model.partial_fit(X[part], y[part], classes=classes, sample_weight=weight)
-    return model
+    return learn_in_pieces(model, X, y, classes, sample_weight=sample_weight, piece=piece)
 
 
 @pytest.mark.parametrize("options", [{"fit_intercept": False}, {"intercept_scaling": 2.0}])
@@ -52,19 +45,7 @@ def test_memory_is_bounded_and_the_dual_value_still_one_of_all_rows():
 
 def test_a_pickled_stream_goes_on_to_the_same_bits_with_any_number_of_threads():
     X, y = sparse_problem(3, n_rows=900, n_classes=9)
-    classes = np.arange(9)
-    whole = learned(X, y, classes, n_jobs=1)
-    half = learned(X[:400], y[:400], classes, n_jobs=2)
-    again = pickle.loads(pickle.dumps(half))
-    assert again.stream_.n_cached == half.stream_.n_cached
-    for start in range(400, 900, PIECE):
-        part = slice(start, start + PIECE)
-        half.partial_fit(X[part], y[part])
-        again.partial_fit(X[part], y[part])
-    for model in (half, again):
-        np.testing.assert_array_equal(model.coef_, whole.coef_)
-        np.testing.assert_array_equal(model.intercept_, whole.intercept_)
-        np.testing.assert_array_equal(model.stream_.dual, whole.stream_.dual)
+    for model in check_a_pickled_stream_goes_on_to_the_same_bits(learned, X, y, np.arange(9)):
         assert model.multi_class_ == "multinomial"
 
 

@@ -65,10 +65,15 @@ pub struct Losses {
 impl Losses {
     /// Evaluates the terms of the rows.
     pub fn at<S: SmoothTerms>(problem: &PenalisedProblem<'_>, smooth: &S, z: Vec<f64>) -> Self {
-        let n = z.len();
-        let mut losses = Self { z, value: 0.0, slope: memory::zeros(n), bend: memory::zeros(n) };
+        let mut losses = Self::unknown(z);
         losses.evaluate(problem, smooth);
         losses
+    }
+
+    /// Nothing but decision values.
+    fn unknown(z: Vec<f64>) -> Self {
+        let n = z.len();
+        Self { z, value: 0.0, slope: memory::zeros(n), bend: memory::zeros(n) }
     }
 
     /// Evaluates them at other decision values.
@@ -187,13 +192,7 @@ impl<'a, S: SmoothTerms> NewtonSteps<'a, S> {
     /// The losses at the decision values that `at` gives for each row, in spare vectors.
     fn losses_at(&mut self, at: impl Fn(usize) -> f64) -> Losses {
         let n = self.problem.y.len();
-        let spare = self.spare.pop();
-        let mut losses = spare.unwrap_or_else(|| Losses {
-            z: memory::zeros(n),
-            value: 0.0,
-            slope: memory::zeros(n),
-            bend: memory::zeros(n),
-        });
+        let mut losses = self.spare.pop().unwrap_or_else(|| Losses::unknown(memory::zeros(n)));
         losses.z.iter_mut().enumerate().for_each(|(i, z)| *z = at(i));
         losses.evaluate(self.problem, self.smooth);
         losses
@@ -351,7 +350,8 @@ impl<'a, S: SmoothTerms> NewtonSteps<'a, S> {
         let here = penalty(terms, before);
         let leads_up = promise >= 0.0 || promise.is_nan();
         let (mut share, mut best) = (1.0, None::<(Losses, f64, f64, Vec<f64>)>);
-        for _ in 0..if leads_up { 0 } else { MAX_HALVINGS } {
+        let tries = if leads_up { 0 } else { MAX_HALVINGS };
+        for _ in 0..tries {
             let at =
                 |k: usize| if share == 1.0 { after[k] } else { before[k] + share * (after[k] - before[k]) };
             let there = self.losses_at(|i| losses.z[i] + share * direction[i]);
