@@ -22,8 +22,9 @@
 //! The answer is proved in spite of rounding ([`proof`]), as that of every other solver.
 //!
 //! Memory: the copy of the data by columns, three vectors of columns and fourteen of rows, and for the matrix
-//! of the model at most 8 MB.
+//! of the model at most 8 MB or a third of the copy.
 
+pub mod directions;
 pub mod dual_point;
 pub mod gram;
 pub mod hinge;

@@ -8,7 +8,7 @@ use super::working_set::WorkingSet;
 use super::{PenalisedProblem, penalty, slopes};
 use crate::Result;
 use crate::fit::monitor::Monitor;
-use crate::fit::routes::{ENTRIES_STOP, GRAM_PRICE, GRAM_STOP};
+use crate::fit::routes::{ENTRIES_STOP, GRAM_COLUMNS, GRAM_PRICE, GRAM_STOP};
 use crate::fit::sweep::ROW_CHUNK;
 use crate::matrix::simd::{self, Loop};
 use crate::memory::CollectLarge;
@@ -158,7 +158,7 @@ pub struct NewtonSteps<'a, S> {
     damping: f64,
     /// Descents on entries are too slow.
     needs_matrix: bool,
-    /// Share of the decrease that a descent on entries may leave.
+    /// Share of the decrease that a descent on entries may leave; one on a matrix a part of it.
     share: f64,
     /// Vectors of rows that are not in use: new memory is slow to touch.
     spare: Vec<Losses>,
@@ -211,7 +211,7 @@ impl<'a, S: SmoothTerms> NewtonSteps<'a, S> {
         self.monitor.poll()
     }
 
-    /// Lets descents on entries go further from now on.
+    /// Lets descents go further from now on.
     pub fn go_further(&mut self) {
         self.share = (self.share * FURTHER).max(LEAST_SHARE);
     }
@@ -295,7 +295,7 @@ impl<'a, S: SmoothTerms> NewtonSteps<'a, S> {
             // 1,040 weights takes 8 to 10 s to 1e-4 instead of 4 to 5, imdb 2.4 instead of 4.8.
             let cost = self.problem.cost;
             let is_curved = losses.bend.iter().zip(cost).all(|(bend, cost)| *bend > 0.0 || *cost == 0.0);
-            let is_directed = set.is_none() && is_curved;
+            let is_directed = list.len() > GRAM_COLUMNS && is_curved;
             let mut model = Entries::new(self.problem.columns, list, &mut rows, least, is_directed);
             let epochs = (price as usize).clamp(LEAST_EPOCHS, ENTRIES_STOP.epochs);
             let stop = InnerStop { epochs, share: self.share, noise, ..ENTRIES_STOP };
@@ -314,7 +314,8 @@ impl<'a, S: SmoothTerms> NewtonSteps<'a, S> {
         for (k, (after, before)) in after.iter().zip(before).enumerate().filter(|(_, (a, b))| a != b) {
             model.shift(k, after - before);
         }
-        descend(&mut model, terms, &mut after, InnerStop { noise, ..GRAM_STOP }, self.monitor)?;
+        let stop = InnerStop { share: GRAM_STOP.share * self.share, noise, ..GRAM_STOP };
+        descend(&mut model, terms, &mut after, stop, self.monitor)?;
         Ok(after)
     }
 

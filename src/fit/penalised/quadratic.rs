@@ -5,6 +5,7 @@
 //! slope and curvature there. [`QuadraticModel`] says how they are kept: [`Entries`] reads the entries of the
 //! column, [`super::gram::ModelMatrix`] has the matrix `H`.
 
+use super::directions::{FLAT, Waits, conjugate_gradients};
 use super::walls::{Step, is_inside};
 use crate::Result;
 use crate::fit::baselines::extrapolation::Extrapolation;
@@ -20,15 +21,10 @@ const PATIENCE: usize = 20;
 /// Decreases of an epoch that a jump by conjugate gradients must be worth, which take as long as some fifteen
 /// epochs; else the next one waits twice as long.
 const WORTH: f64 = 15.0;
-/// Added to the curvature of each column in conjugate gradients, as a share of it: along columns that add up
-/// to others the model says little of how far to go.
-const FLAT: f64 = 1e-3;
 /// Epochs between two such jumps at first,
 const BETWEEN_DIRECTIONS: usize = 5;
-/// their steps at most,
+/// and their steps at most.
 const MAX_DIRECTIONS: usize = 10;
-/// and by which factor the squared slope is to fall.
-const ENOUGH: f64 = 1e-4;
 
 /// A quadratic model of the losses on the columns of a working set.
 pub trait QuadraticModel {
@@ -48,7 +44,7 @@ pub trait QuadraticModel {
 /// What came of a jump.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Jump {
-    /// There is none.
+    /// There is none, or none after which more is to be had.
     None,
     /// To a better point.
     Better,
@@ -168,9 +164,7 @@ pub struct Entries<'a> {
     /// Whether conjugate gradients are worth it.
     is_directed: bool,
     epochs: usize,
-    /// Epochs between two jumps by conjugate gradients, and until the next.
-    between: usize,
-    wait: usize,
+    waits: Waits,
 }
 
 impl<'a> Entries<'a> {
@@ -192,8 +186,8 @@ impl<'a> Entries<'a> {
             bend.iter().zip(least).map(|(bend, least)| [(least - bend).max(0.0), 0.0]).collect_large();
         bend.iter_mut().zip(least).for_each(|(bend, least)| *bend = bend.max(*least));
         let extrapolation = Extrapolation::of(DIFFERENCES);
-        let between = BETWEEN_DIRECTIONS;
-        Self { columns, list, rows, bend, added, extrapolation, is_directed, epochs: 0, between, wait: 0 }
+        let waits = Waits::new(BETWEEN_DIRECTIONS);
+        Self { columns, list, rows, bend, added, extrapolation, is_directed, epochs: 0, waits }
     }
 }
 
@@ -225,13 +219,11 @@ impl QuadraticModel for Entries<'_> {
     fn jump(&mut self, terms: &[Term], w: &mut [f64], decrease: f64) -> (Jump, f64) {
         self.epochs += 1;
         if self.is_directed && self.epochs > PATIENCE {
-            self.wait = self.wait.saturating_sub(1);
-            if self.wait > 0 {
+            if !self.waits.is_over() {
                 return (Jump::None, 0.0);
             }
             let (jump, fall) = self.follow_directions(terms, w);
-            self.between *= if fall < WORTH * decrease { 2 } else { 1 };
-            self.wait = self.between;
+            self.waits.begin(fall >= WORTH * decrease);
             return (jump, fall);
         }
         let guess = self.extrapolation.push(w);
@@ -243,7 +235,11 @@ impl Entries<'_> {
     /// As far as conjugate gradients lead, else to the first wall on the way.
     fn follow_directions(&mut self, terms: &[Term], w: &mut [f64]) -> (Jump, f64) {
         let inside: Vec<usize> = (0..w.len()).filter(|&k| is_inside(&terms[k], w[k])).collect_large();
-        let by = self.conjugate_gradients(terms, w, &inside);
+        let diagonal: Vec<f64> = inside.iter().map(|&k| self.bend[k] + terms[k].l2).collect_large();
+        let slope = inside.iter().map(|&k| terms[k].slope_inside(w[k], self.slope(k))).collect_large();
+        let mut along: Vec<f64> = memory::zeros(self.rows.len());
+        let product = |direction: &[f64]| self.product(terms, &inside, direction, &mut along);
+        let by = conjugate_gradients(slope, &diagonal, MAX_DIRECTIONS, product);
         let step = Step::new(terms, w, &inside, by);
         let at = |ends: &[f64]| {
             let mut guess = memory::copy(w);
@@ -255,37 +251,6 @@ impl Entries<'_> {
             (Jump::None, _) if !step.is_whole => self.try_guess(terms, w, first),
             found => found,
         }
-    }
-
-    /// Steps towards the minimum of model and penalty over the weights `inside`, as if there were no walls,
-    /// with the curvatures of the columns as preconditioner.
-    fn conjugate_gradients(&self, terms: &[Term], w: &[f64], inside: &[usize]) -> Vec<f64> {
-        let dot = |a: &[f64], b: &[f64]| -> f64 { a.iter().zip(b).map(|(a, b)| a * b).sum() };
-        let diagonal = inside.iter().map(|&k| self.bend[k] + terms[k].l2).collect_large();
-        let scale = |rest: &[f64]| rest.iter().zip(&diagonal).map(|(r, d)| r / d).collect_large();
-        let mut rest = inside.iter().map(|&k| -terms[k].slope_inside(w[k], self.slope(k))).collect_large();
-        let mut direction: Vec<f64> = scale(&rest);
-        let mut squared = dot(&rest, &direction);
-        let enough = ENOUGH * squared;
-        let mut by: Vec<f64> = memory::zeros(inside.len());
-        let mut along: Vec<f64> = memory::zeros(self.rows.len());
-        for _ in 0..MAX_DIRECTIONS {
-            let product = self.product(terms, inside, &direction, &mut along);
-            let length = squared / dot(&direction, &product);
-            if !length.is_finite() {
-                break;
-            }
-            by.iter_mut().zip(&direction).for_each(|(by, p)| *by += length * p);
-            rest.iter_mut().zip(&product).for_each(|(rest, p)| *rest -= length * p);
-            let scaled: Vec<f64> = scale(&rest);
-            let next = dot(&rest, &scaled);
-            if next <= enough {
-                break;
-            }
-            direction.iter_mut().zip(&scaled).for_each(|(p, s)| *p = s + next / squared * *p);
-            squared = next;
-        }
-        by
     }
 
     /// The curvature of model and penalty times a direction of the weights `inside`.
