@@ -54,7 +54,8 @@ _OPTIONS = table(
     """),
     one_of("duals", DUALS).means("""
         Where the dual variables are: in "memory", or in a "file" beside the checkpoint or in the system's temporary
-        folder; "auto" takes a file where that saves readings of the store.
+        folder; "auto" takes a file where that saves readings of the store; with ``multi_class="crammer_singer"``
+        where the memory is too small otherwise.
     """),
     Parameter("in_memory", "bool", None, _checks.optional(_checks.truth)).means(
         "Whether to fit all rows in memory, without blocks; None if they fit."

@@ -11,6 +11,7 @@
 //! plan is the same for any number of threads.
 
 use super::choice::Capacity;
+use super::class_duals::PIECE;
 use super::duals::RUN;
 use super::settings::{BlockSettings, DualsIn, SoftmaxCut};
 use crate::fit::Intercept;
@@ -220,16 +221,18 @@ impl Needs {
         (needs, SoftmaxCut { parts: parts as usize, has_room_for_matrix })
     }
 
-    /// Of all classes at once. How many dual variables are positive is known only after the fit: `PER_ROW`
-    /// are counted.
-    pub fn crammer_singer(store: &Store, settings: &BlockSettings<'_>) -> Self {
+    /// Of all classes at once, their dual variables in a file or not. How many of these are positive is known
+    /// only after the fit: `PER_ROW` are counted.
+    pub fn crammer_singer(store: &Store, settings: &BlockSettings<'_>, on_disk: bool) -> Self {
         let (n_rows, n_classes) = (store.meta().n_rows, store.classes().len());
         let weights = 8 * (store.meta().n_used as u64 + 1) * n_classes.next_multiple_of(LINE) as u64;
         let lists = LISTS as u64;
         // Class and cost of each row, and a second copy of the lists.
         let free = if settings.intercept == Intercept::Free { 12 + lists } else { 0 };
+        // Of a file a piece, in bytes and as lists.
+        let duals = lists * if on_disk { 3 * PIECE as u64 } else { n_rows };
         Self {
-            states: weights + n_rows * (lists + free),
+            states: weights + duals + n_rows * free,
             per_row: BOOKKEEPING + CLASSES_ROW,
             margins: 0,
             what: format!("weights and dual variables of {n_classes} classes"),

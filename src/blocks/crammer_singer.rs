@@ -18,13 +18,18 @@
 //! `v_i` being the moves of row `i`.
 //!
 //! Memory: the weights of all classes, which cannot be less, and of each row 64 bytes as the budget counts
-//! them, for up to three positive variables in the mean; rows that need more take more.
+//! them, for up to three positive variables in the mean; rows that need more take more. In a file
+//! ([`super::class_duals`]) they take none between the steps, unless the intercept is free: its certificate
+//! needs them all at once.
 
 pub mod stream;
+
+use std::path::Path;
 
 use rayon::prelude::*;
 
 use super::choice::Policy;
+use super::class_duals::{ClassDualFile, PIECE as FILE_PIECE};
 use super::problem::{
     BlockProblem, BlockState, BlockStep, Certified, CertifyScan, StateInput, StateOutput, StateShape,
 };
@@ -64,8 +69,9 @@ pub struct AllClasses {
     /// Columns of the store in use.
     n_used: usize,
     weights: ClassWeights,
-    /// By position: positive dual variables off the row's own class.
+    /// By position: positive dual variables off the row's own class; empty where they are in a file.
     duals: Lists,
+    disk: Option<ClassDualFile>,
     /// Multipliers of the free intercept's constraints.
     offsets: Vec<f64>,
     /// The sum of all dual variables off their row's own class.
@@ -78,7 +84,7 @@ pub struct AllClasses {
 }
 
 impl AllClasses {
-    /// Begins at zero.
+    /// Begins at zero. With a folder, the dual variables are in a file there.
     ///
     /// # Errors
     /// Those of the store; [`Error::Cancelled`].
@@ -86,6 +92,7 @@ impl AllClasses {
         store: &Store,
         cost: &[f64],
         settings: &BlockSettings<'_>,
+        folder: Option<&Path>,
         monitor: &dyn Monitor,
     ) -> Result<Self> {
         let (meta, is_free) = (store.meta(), settings.intercept == Intercept::Free);
@@ -93,7 +100,8 @@ impl AllClasses {
         let facts = is_free.then(|| store.facts_by_place(monitor)).transpose()?;
         Ok(Self {
             bias,
-            duals: Lists::empty(meta.n_rows as usize),
+            duals: Lists::empty(if folder.is_some() { 0 } else { meta.n_rows as usize }),
+            disk: folder.map(|folder| ClassDualFile::empty(folder, meta.n_rows as usize)).transpose()?,
             facts: facts.map(|f| (f.classes, f.weights)),
             ..Self::of_stream(meta.n_used, cost, bias != 0.0)
         })
@@ -107,6 +115,7 @@ impl AllClasses {
             n_used,
             weights: ClassWeights::zeros(n_used + usize::from(has_constant), cost.len()),
             duals: Lists::empty(0),
+            disk: None,
             offsets: vec![0.0; cost.len()],
             sum: 0.0,
             losses: 0.0,
@@ -135,25 +144,57 @@ impl AllClasses {
         0.5 * self.weights.squared(columns)
     }
 
-    /// Takes over the dual variables of some rows; whether any has changed.
-    fn set_duals(&mut self, positions: &[u32], classes: &[u32], lists: &Lists) -> bool {
+    fn n_rows(&self) -> usize {
+        self.disk.as_ref().map_or(self.duals.n_rows(), ClassDualFile::n_rows)
+    }
+
+    /// The dual variables of some rows; `order` visits them by rising position.
+    fn gather<'a>(
+        &'a self,
+        positions: &'a [u32],
+        order: impl Iterator<Item = usize>,
+    ) -> Result<Gathered<'a>> {
+        match &self.disk {
+            Some(file) => file.gather(positions, order).map(Gathered::Own),
+            None => Ok(Gathered::InPlace(&self.duals, positions)),
+        }
+    }
+
+    /// Hands the list of each row to `take`, in the order of the positions.
+    fn for_each_list(&self, mut take: impl FnMut(&[Entry]) -> Result<()>) -> Result<()> {
+        let mut all = |lists: &Lists| (0..lists.n_rows()).try_for_each(|i| take(lists.get(i)));
+        match &self.disk {
+            Some(file) => (0..file.n_pieces()).try_for_each(|piece| all(&file.piece(piece)?)),
+            None => all(&self.duals),
+        }
+    }
+
+    /// Takes over the dual variables of some rows, whose positions rise; whether any has changed.
+    fn set_duals(&mut self, positions: &[u32], classes: &[u32], lists: &Lists) -> Result<bool> {
         let mut list: Vec<Entry> = Vec::new();
         let sum = |list: &[Entry]| list.iter().map(|entry| entry.u).sum::<f64>();
-        let mut has_changed = false;
-        for ((k, &position), own) in positions.iter().enumerate().zip(classes) {
+        let total = &mut self.sum;
+        let mut set = |k: usize, into: &mut Lists, at: usize| {
             list.clear();
-            list.extend(lists.get(k).iter().filter(|entry| entry.u > 0.0 && entry.class != *own));
+            list.extend(lists.get(k).iter().filter(|entry| entry.u > 0.0 && entry.class != classes[k]));
             list.sort_unstable_by_key(|entry| entry.class);
-            let before = self.duals.get(position as usize);
+            let before = into.get(at);
             if list == before {
-                continue;
+                return false;
             }
-            self.sum += sum(&list) - sum(before);
-            self.duals.set(position as usize, &list);
-            has_changed = true;
-        }
-        self.duals.tidy();
-        has_changed
+            *total += sum(&list) - sum(before);
+            into.set(at, &list);
+            true
+        };
+        let Some(file) = &mut self.disk else {
+            let mut has_changed = false;
+            for (k, &position) in positions.iter().enumerate() {
+                has_changed |= set(k, &mut self.duals, position as usize);
+            }
+            self.duals.tidy();
+            return Ok(has_changed);
+        };
+        file.update(positions, set)
     }
 
     /// Gradients `e_im + w_m.x_i + b_m` of all classes of a row.
@@ -188,12 +229,14 @@ impl AllClasses {
         let BlockStep { settings, number, rounds, .. } = step;
         let (class, cost) = (&chosen.classes[..], &chosen.cost[..]);
         let (n_classes, intercept, bias) = (self.cost.len(), settings.intercept, self.bias);
-        let duals = |k: usize| self.duals.get(chosen.positions[k] as usize);
-        let lists = Lists::completed(1.0, class, cost, true, |k, list| list.extend_from_slice(duals(k)));
+        let lists = {
+            let duals = self.gather(&chosen.positions, 0..class.len())?;
+            Lists::completed(1.0, class, cost, true, |k, list| list.extend_from_slice(duals.get(k)))
+        };
         let is_free = intercept == Intercept::Free;
         // What is less than this in the mean of all rows is within the tolerance.
         let dual = (self.sum - self.half_squared(intercept)).max(0.0);
-        let idle = if is_free { 0.0 } else { IDLE[0] * settings.tol * dual / self.duals.n_rows() as f64 };
+        let idle = if is_free { 0.0 } else { IDLE[0] * settings.tol * dual / self.n_rows() as f64 };
         let (w, offsets) =
             (std::mem::replace(&mut self.weights, ClassWeights::zeros(0, n_classes)), &mut self.offsets);
         let setup = ClassSetup { rows, plain: rows, bias, class, n_classes, cost, intercept, monitor };
@@ -208,7 +251,7 @@ impl AllClasses {
         });
         let ClassPoint { w, lists, offsets } = descent.into_point();
         (self.weights, self.offsets) = (w, offsets);
-        let has_changed = self.set_duals(&chosen.positions, class, &lists);
+        let has_changed = self.set_duals(&chosen.positions, class, &lists)?;
         done.map(|()| has_changed)
     }
 
@@ -218,12 +261,42 @@ impl AllClasses {
         let Some((classes, weights)) = &self.facts else { return Ok((Vec::new(), self.sum)) };
         let cost = |position: usize| self.cost[classes[position] as usize] * weights[position];
         let cost: Vec<f64> = (0..classes.len()).map(cost).collect_large();
-        let duals = |position: usize| self.duals.get(position);
-        let lists = Lists::completed(1.0, classes, &cost, false, |i, list| list.extend_from_slice(duals(i)));
+        let lists = match &self.disk {
+            Some(file) => file.completed(classes, &cost)?,
+            None => Lists::completed(1.0, classes, &cost, false, |i, list| {
+                list.extend_from_slice(self.duals.get(i));
+            }),
+        };
         let (mut moves, sum) = moves(lists, classes, &cost, self.cost.len(), monitor)?;
         moves.sort_by_key(|step| step.row); // stable
         Ok((moves, sum))
     }
+}
+
+/// Dual variables of some rows.
+enum Gathered<'a> {
+    /// Among those of all rows, by position.
+    InPlace(&'a Lists, &'a [u32]),
+    /// From a file.
+    Own(Lists),
+}
+
+impl Gathered<'_> {
+    fn get(&self, k: usize) -> &[Entry] {
+        match self {
+            Self::InPlace(lists, positions) => lists.get(positions[k] as usize),
+            Self::Own(lists) => lists.get(k),
+        }
+    }
+}
+
+/// Writes numbers once they are many.
+fn write_full(numbers: &mut Vec<f64>, out: &mut dyn StateOutput) -> Result<()> {
+    if numbers.len() >= 1 << 14 {
+        out.numbers(numbers)?;
+        numbers.clear();
+    }
+    Ok(())
 }
 
 /// Sums of one page.
@@ -246,8 +319,9 @@ impl BlockState for AllClasses {
     }
 
     fn size(&self) -> u64 {
-        let n_entries: usize = (0..self.duals.n_rows()).map(|position| self.duals.get(position).len()).sum();
-        (self.weights.len() + self.offsets.len() + FACTS + self.duals.n_rows() + 2 * n_entries) as u64
+        let in_memory = || (0..self.duals.n_rows()).map(|position| self.duals.get(position).len()).sum();
+        let n_entries: usize = self.disk.as_ref().map_or_else(in_memory, ClassDualFile::n_entries);
+        (self.weights.len() + self.offsets.len() + FACTS + self.n_rows() + 2 * n_entries) as u64
     }
 
     fn can_have(shape: &StateShape, size: u64) -> bool {
@@ -260,16 +334,16 @@ impl BlockState for AllClasses {
         self.weights.parts().iter().try_for_each(|part| out.numbers(part.numbers()))?;
         out.numbers(&self.offsets)?;
         out.numbers(&[self.sum, self.losses])?;
-        let n = self.duals.n_rows();
-        let pieces = || (0..n).step_by(1 << 14).map(|start| start..(start + (1 << 14)).min(n));
-        for positions in pieces() {
-            out.numbers(&positions.map(|position| self.duals.get(position).len() as f64).collect_large())?;
-        }
-        for positions in pieces() {
-            let entries = positions.flat_map(|position| self.duals.get(position));
-            out.numbers(&entries.flat_map(|entry| [f64::from(entry.class), entry.u]).collect_large())?;
-        }
-        Ok(())
+        let mut numbers = Vec::new();
+        self.for_each_list(|list| {
+            numbers.push(list.len() as f64);
+            write_full(&mut numbers, out)
+        })?;
+        self.for_each_list(|list| {
+            numbers.extend(list.iter().flat_map(|entry| [f64::from(entry.class), entry.u]));
+            write_full(&mut numbers, out)
+        })?;
+        out.numbers(&numbers)
     }
 
     fn read(
@@ -291,18 +365,26 @@ impl BlockState for AllClasses {
         if lens.iter().any(|&len| len > k) || lens.iter().sum::<usize>() != n_entries {
             return Ok(None);
         }
-        let mut duals = Lists::empty(shape.n_rows);
-        let mut list = Vec::new();
-        for (position, len) in lens.into_iter().enumerate() {
-            let entries = input.numbers(2 * len)?;
-            list.clear();
-            list.extend(entries.as_chunks().0.iter().map(|&[class, u]| Entry { u, class: class as u32 }));
-            if list.iter().any(|entry| entry.class as usize >= k) {
-                return Ok(None);
+        let folder = shape.folder.as_deref();
+        let mut disk = folder.map(|folder| ClassDualFile::empty(folder, shape.n_rows)).transpose()?;
+        let mut duals = Lists::empty(if disk.is_some() { 0 } else { shape.n_rows });
+        for (piece, lens) in lens.chunks(FILE_PIECE).enumerate() {
+            let mut lists = Lists::empty(lens.len());
+            for (row, len) in lens.iter().enumerate() {
+                let entries = input.numbers(2 * len)?;
+                let entry = |&[class, u]: &[f64; 2]| Entry { u, class: class as u32 };
+                let list: Vec<Entry> = entries.as_chunks().0.iter().map(entry).collect();
+                if list.iter().any(|entry| entry.class as usize >= k) {
+                    return Ok(None);
+                }
+                lists.set(row, &list);
             }
-            duals.set(position, &list);
+            match &mut disk {
+                Some(file) => file.set_piece(piece, &lists)?,
+                None => (0..lens.len()).for_each(|row| duals.set(piece * FILE_PIECE + row, lists.get(row))),
+            }
         }
-        Ok(Some(AllClassesState { weights, offsets, sum, losses, duals, visits }))
+        Ok(Some(AllClassesState { weights, offsets, sum, losses, duals, disk, visits }))
     }
 }
 
@@ -327,8 +409,11 @@ impl BlockProblem for AllClasses {
     fn scores(&self, rows: &ResidentRows<'_>, step: BlockStep<'_>, out: &mut [f32]) -> Result<()> {
         let k = self.cost.len();
         let counts_shrunk = matches!(step.settings.policy, Policy::Auto | Policy::Projected);
+        // Only the score by shares asks for them.
+        let read = if counts_shrunk { rows.order } else { &[] };
+        let duals = self.gather(rows.positions, read.iter().map(|&i| i as usize))?;
         let score = |design: &dyn ClassRows, i: usize, g: &mut [f64]| -> f32 {
-            let (own, position) = (rows.classes[i], rows.positions[i] as usize);
+            let own = rows.classes[i];
             let cost = self.cost[own as usize] * rows.weights[i];
             if cost == 0.0 {
                 return f32::INFINITY;
@@ -340,7 +425,7 @@ impl BlockProblem for AllClasses {
                 return distance as f32;
             }
             g[own as usize] = own_gradient;
-            let list = self.duals.get(position);
+            let list = duals.get(i);
             let others: f64 = list.iter().map(|entry| entry.u).sum();
             let start = if others < cost { own_gradient } else { f64::INFINITY };
             let smallest = list.iter().map(|entry| g[entry.class as usize]).fold(start, f64::min);
@@ -373,8 +458,8 @@ impl BlockProblem for AllClasses {
     }
 
     fn take(&mut self, saved: AllClassesState) {
-        let AllClassesState { weights, offsets, sum, losses, duals, visits } = saved;
-        (self.weights, self.offsets, self.duals) = (weights, offsets, duals);
+        let AllClassesState { weights, offsets, sum, losses, duals, disk, visits } = saved;
+        (self.weights, self.offsets, self.duals, self.disk) = (weights, offsets, duals, disk);
         (self.sum, self.losses, self.visits) = (sum, losses, visits);
     }
 }
@@ -386,6 +471,7 @@ pub struct AllClassesState {
     sum: f64,
     losses: f64,
     duals: Lists,
+    disk: Option<ClassDualFile>,
     visits: u64,
 }
 

@@ -6,8 +6,8 @@
 //! however that ends; a checkpoint has a copy.
 //!
 //! Deviation: one file of all variables per problem instead of one of the nonzero ones per block. Rows of a
-//! block lie together anyway, and cached rows come from all blocks. Those of Crammer-Singer stay in memory,
-//! as sparse runs ([`crate::fit::crammer_singer::rows::Lists`]; sizes: `benches/record/changroth11.md`).
+//! block lie together anyway, and cached rows come from all blocks. Those of all classes at once are sparse
+//! ([`super::class_duals`]; sizes: `benches/record/changroth11.md`).
 //! Tried on paper: their other way, a hash map of the variables that are not 0.
 //! How many these are is known only after the fit, so no budget can promise to hold it; with more than a
 //! third of the rows it is larger than the list.

@@ -17,8 +17,8 @@
 //! From the bottom up; each module uses those above it only:
 //!
 //! * [`choice`]: which of the rows in memory stay there (the rows themselves are in [`crate::source`]);
-//!   [`settings`]: how to train; [`duals`]: dual variables in a file, where memory is short; [`budget`]:
-//!   how the bytes are divided: groups of problems, rows in memory, blocks of pages;
+//!   [`settings`]: how to train; [`duals`], [`class_duals`]: dual variables in a file, where memory is
+//!   short; [`budget`]: how the bytes are divided: groups of problems, rows in memory, blocks of pages;
 //! * [`task`]: the costs of one binary problem; [`problem`]: the trait of all that can be trained on blocks;
 //! * [`scan`]: one reading of all rows; [`sums`], [`gap`]: dual value and certificate from sums over rows;
 //! * [`state`], [`certify`], [`binary`]: binary problems: state, certificates, steps; [`crammer_singer`]: all
@@ -51,6 +51,7 @@ pub mod budget;
 pub mod certify;
 pub mod checkpoint;
 pub mod choice;
+pub mod class_duals;
 pub mod crammer_singer;
 pub mod descent;
 pub mod duals;

@@ -11,7 +11,7 @@ pub use super::descent::NAME;
 use super::descent::{BlockDescent, Remains};
 use super::outcome::{AllClassesOutcome, BlockOutcome};
 use super::problem::{BlockProblem, BlockState, ProblemEnd};
-use super::settings::BlockSettings;
+use super::settings::{BlockSettings, DualsIn};
 use super::state::BinaryProblem;
 use super::task::{BinaryTask, RowFolds};
 use crate::fit::{Intercept, Monitor};
@@ -37,7 +37,7 @@ pub fn fit(
     settings.check()?;
     check_row_count(store)?;
     let groups = groups(store, settings, tasks.len());
-    let folder = scratch(keep, groups);
+    let folder = groups.on_disk.then(|| scratch(keep));
     let training = || Training {
         store,
         problems: description(tasks),
@@ -104,11 +104,15 @@ pub fn fit_crammer_singer(
         return Err(Error::Parameter { name: "cache", value: "'steepest'".to_owned(), rule });
     }
     check_row_count(store)?;
-    let problems = format!("crammer_singer {cost:?}");
-    let training = || Training { store, problems, sizes: [1, 1], folds: &[], settings, folder: None };
+    let (plan, on_disk) = all_classes_plan(store, settings)?;
+    let folder = on_disk.then(|| scratch(keep));
+    // Blocks differ, so a fit with a file does not go on from a checkpoint of one without.
+    let place = if on_disk { " in a file" } else { "" };
+    let problems = format!("crammer_singer {cost:?}{place}");
+    let training =
+        || Training { store, problems, sizes: [1, 1], folds: &[], settings, folder: folder.clone() };
     let mut checkpoint = keep.map(|keep| Checkpoint::open(keep, training())).transpose()?;
-    let plan = MemoryPlan::new(store, settings, &Needs::crammer_singer(store, settings))?;
-    let problem = AllClasses::new(store, cost, settings, monitor)?;
+    let problem = AllClasses::new(store, cost, settings, folder.as_deref(), monitor)?;
     let mut remains = Trainer { store, folds: &[], settings, monitor }.descend(
         vec![problem],
         &plan,
@@ -129,6 +133,20 @@ pub fn fit_crammer_singer(
         passes,
         loads,
     })
+}
+
+/// The plan for all classes at once, and whether their dual variables are in a file: unless that is said, where
+/// the budget is too small otherwise.
+fn all_classes_plan(store: &Store, settings: &BlockSettings<'_>) -> Result<(MemoryPlan, bool)> {
+    let of = |on_disk: bool| {
+        let needs = Needs::crammer_singer(store, settings, on_disk);
+        MemoryPlan::new(store, settings, &needs).map(|plan| (plan, on_disk))
+    };
+    match settings.duals {
+        DualsIn::Memory => of(false),
+        DualsIn::File => of(true),
+        DualsIn::Auto => of(false).or_else(|_| of(true)),
+    }
 }
 
 /// What became of a problem, its weights by column of the store.
@@ -192,14 +210,10 @@ fn description(tasks: &[BinaryTask]) -> String {
 }
 
 /// The folder of files with dual variables: that of the checkpoint, else the system's for temporary files.
-pub fn scratch(keep: Option<CheckpointOptions<'_>>, groups: Groups) -> Option<PathBuf> {
-    let beside = |keep: CheckpointOptions<'_>| {
-        keep.path.parent().filter(|folder| !folder.as_os_str().is_empty()).map(Path::to_owned)
-    };
-    groups.on_disk.then(|| match keep {
-        Some(keep) => beside(keep).unwrap_or_else(|| PathBuf::from(".")),
-        None => std::env::temp_dir(),
-    })
+fn scratch(keep: Option<CheckpointOptions<'_>>) -> PathBuf {
+    let Some(keep) = keep else { return std::env::temp_dir() };
+    let beside = keep.path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    beside.unwrap_or(Path::new(".")).to_owned()
 }
 
 /// Places of rows are numbers of 4 bytes.

@@ -347,8 +347,8 @@ fn dual_variables_in_a_file_give_the_same_bits() {
     }
 }
 
-#[test]
-fn dual_variables_go_to_files_where_that_saves_readings() {
+/// A store of many short rows.
+pub fn long() -> (Store, tempfile::TempDir) {
     let (n, folder) = (200_000, tempfile::tempdir().unwrap());
     let path = folder.path().join("long.blocks");
     let indptr: Vec<i64> = (0..=n).collect();
@@ -358,7 +358,12 @@ fn dual_variables_go_to_files_where_that_saves_readings() {
     let mut writer = StoreBuilder::create(&path, StoreOptions::default()).unwrap();
     writer.append(&view.into(), &(0..n as u32).map(|i| i % 3).collect::<Vec<_>>(), None, &Silent).unwrap();
     writer.finish(Classes::Int(vec![0, 1, 2]), None).unwrap();
-    let store = Store::open(&path).unwrap();
+    (Store::open(&path).unwrap(), folder)
+}
+
+#[test]
+fn dual_variables_go_to_files_where_that_saves_readings() {
+    let (store, _folder) = long();
     let of = |budget, duals, n_tasks| {
         let settings = BlockSettings { budget, duals, ..settings(LossKind::Hinge, Intercept::None) };
         let Groups { size, on_disk, .. } = groups(&store, &settings, n_tasks);

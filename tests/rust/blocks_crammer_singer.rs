@@ -1,8 +1,9 @@
 //! All classes at once on a store: the optimum of the same rows in memory.
 
-use hinge::blocks;
-use hinge::blocks::budget::{MemoryPlan, Needs};
-use hinge::blocks::{AllClassesOutcome, BlockSettings, Policy};
+use hinge::Error;
+use hinge::blocks::budget::{LISTS, MemoryPlan, Needs};
+use hinge::blocks::class_duals::PIECE;
+use hinge::blocks::{self, AllClassesOutcome, BlockSettings, DualsIn, Policy};
 use hinge::fit::{Intercept, Params, Silent, SolverKind, Status};
 use hinge::labels::{Classification, Labels, crammer_singer};
 use hinge::loss::LossKind;
@@ -10,7 +11,7 @@ use hinge::matrix::csr::CsrView;
 use hinge::store::columns;
 use hinge::store::reader::Store;
 
-use super::blocks::{D, Data, N, build, data, interrupted, settings};
+use super::blocks::{D, Data, N, build, data, interrupted, long, settings};
 
 const INTERCEPTS: [Intercept; 3] = [Intercept::None, Intercept::Penalised(2.0), Intercept::Free];
 
@@ -71,7 +72,8 @@ fn blocks_reach_the_optimum_of_memory() {
             // Without a cache the descent crawls: 200 readings to 1.3e-3 where 8 do with one.
             let tol = if policy == Policy::None { 1e-2 } else { 1e-3 };
             let settings = BlockSettings { policy, tol, ..some(intercept) };
-            let plan = MemoryPlan::new(&store, &settings, &Needs::crammer_singer(&store, &settings)).unwrap();
+            let plan =
+                MemoryPlan::new(&store, &settings, &Needs::crammer_singer(&store, &settings, false)).unwrap();
             assert!(plan.blocks.len() >= 3, "{} blocks", plan.blocks.len());
             let found = blocks::fit_crammer_singer(&store, &cost, &settings, None, &Silent).unwrap();
             assert_eq!(found.status, Status::Converged, "{n_classes} {intercept:?} {:?}", found.certificate);
@@ -106,11 +108,60 @@ fn threads_change_no_bit() {
     assert_eq!(one.certificate, three.certificate);
 }
 
+/// The same with dual variables in a file, in a budget with as much room for rows.
+fn in_a_file<'a>(settings: &BlockSettings<'a>) -> BlockSettings<'a> {
+    let budget = settings.budget - (LISTS * (N - 3 * PIECE)) as u64;
+    BlockSettings { duals: DualsIn::File, budget, ..*settings }
+}
+
+#[test]
+fn dual_variables_in_a_file_give_the_same_bits() {
+    for (intercept, policy) in INTERCEPTS.into_iter().zip([Policy::Projected, Policy::Gradient, Policy::Auto])
+    {
+        let (data, folder, cost) = (data(40, false), tempfile::tempdir().unwrap(), costs(40));
+        let store = build(&data, folder.path());
+        let memory = BlockSettings { policy, max_passes: 3, ..some(intercept) };
+        let fit = |settings| blocks::fit_crammer_singer(&store, &cost, settings, None, &Silent).unwrap();
+        let (a, b) = (fit(&memory), fit(&in_a_file(&memory)));
+        for (a, b) in a.weights.parts().iter().zip(b.weights.parts()) {
+            assert_eq!(a.numbers(), b.numbers());
+        }
+        assert_eq!((a.intercepts, a.certificate, a.passes), (b.intercepts, b.certificate, b.passes));
+    }
+}
+
+#[test]
+fn a_file_takes_the_dual_variables_that_the_budget_has_no_room_for() {
+    let (store, _folder) = long();
+    for intercept in INTERCEPTS {
+        let fit = |budget, duals| {
+            let settings = BlockSettings { duals, budget, max_passes: 1, ..some(intercept) };
+            blocks::fit_crammer_singer(&store, &costs(3), &settings, None, &Silent)
+        };
+        let needed = |duals| match fit(1_000_000, duals) {
+            Err(Error::Budget { needed, .. }) => needed,
+            _ => panic!("no room"),
+        };
+        let (memory, file) = (needed(DualsIn::Memory), needed(DualsIn::Auto));
+        assert!(file + 10_000_000 < memory, "{file} and {memory}");
+        assert!(matches!(fit(memory - 1, DualsIn::Memory), Err(Error::Budget { .. })));
+        let (plain, saved) = (fit(memory, DualsIn::Auto).unwrap(), fit(file, DualsIn::Auto).unwrap());
+        let (plain, saved) = (plain.certificate, saved.certificate);
+        assert!(saved.dual <= plain.primal && plain.dual <= saved.primal);
+    }
+}
+
 #[test]
 fn an_interrupted_training_goes_on_to_the_same_bits() {
+    let settings = BlockSettings { policy: Policy::Projected, max_passes: 3, ..some(Intercept::Free) };
+    goes_on(&settings);
+    goes_on(&in_a_file(&BlockSettings { max_passes: 2, ..settings }));
+}
+
+fn goes_on(settings: &BlockSettings) {
     let (data, folder, cost) = (data(3, false), tempfile::tempdir().unwrap(), costs(3));
     let store = build(&data, folder.path());
-    let settings = BlockSettings { policy: Policy::Projected, max_passes: 3, ..some(Intercept::Free) };
+    let settings = *settings;
     let whole = blocks::fit_crammer_singer(&store, &cost, &settings, None, &Silent).unwrap();
     let resumed = interrupted(&settings, folder.path(), |settings, keep, monitor| {
         blocks::fit_crammer_singer(&store, &cost, settings, Some(keep), monitor)

@@ -73,7 +73,7 @@ impl Lists {
         class: &[u32],
         cost: &[f64],
         has_room: bool,
-        others: impl Fn(usize, &mut Vec<Entry>),
+        mut others: impl FnMut(usize, &mut Vec<Entry>),
     ) -> Self {
         let spare = if has_room { SPARE } else { 0 };
         let (places, entries) = (memory::with_capacity(class.len()), memory::with_capacity(class.len()));

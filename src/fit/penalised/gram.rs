@@ -6,6 +6,8 @@ use std::ops::Range;
 use super::directions::{FLAT, Waits, conjugate_gradients};
 use super::quadratic::{Jump, QuadraticModel};
 use super::walls::{Step, is_inside};
+use crate::Result;
+use crate::fit::monitor::Monitor;
 use crate::fit::newton::cholesky::Symmetric;
 use crate::fit::routes::{GRAM_COLUMNS, GRAM_ENTRIES, JUMP_COLUMNS};
 use crate::fit::sweep::dot;
@@ -188,17 +190,23 @@ impl QuadraticModel for ModelMatrix {
 
     /// Over the weights that are neither zero nor on a bound: to the exact minimum, or, where they are too
     /// many for a factorisation, along conjugate gradients.
-    fn jump(&mut self, terms: &[Term], w: &mut [f64], decrease: f64) -> (Jump, f64) {
+    fn jump(
+        &mut self,
+        terms: &[Term],
+        w: &mut [f64],
+        decrease: f64,
+        monitor: &dyn Monitor,
+    ) -> Result<(Jump, f64)> {
         let inside = inside(terms, w);
         if inside.len() <= JUMP_COLUMNS {
-            return self.jump_to_minimum(terms, w);
+            return Ok(self.jump_to_minimum(terms, w));
         }
         if !self.waits.is_over() {
-            return (Jump::None, 0.0);
+            return Ok((Jump::None, 0.0));
         }
-        let fall = self.follow_directions(terms, w, &inside);
+        let fall = self.follow_directions(terms, w, &inside, monitor)?;
         self.waits.begin(fall >= WORTH * decrease);
-        (Jump::None, fall)
+        Ok((Jump::None, fall))
     }
 }
 
@@ -231,7 +239,13 @@ impl ModelMatrix {
     }
 
     /// As far as conjugate gradients lead; by how much model and penalty fall.
-    fn follow_directions(&mut self, terms: &[Term], w: &mut [f64], inside: &[usize]) -> f64 {
+    fn follow_directions(
+        &mut self,
+        terms: &[Term],
+        w: &mut [f64],
+        inside: &[usize],
+        monitor: &dyn Monitor,
+    ) -> Result<f64> {
         let own = |k: usize| FLAT * self.bend[k] + terms[k].l2;
         let diagonal: Vec<f64> = inside.iter().map(|&k| self.bend[k] + own(k)).collect_large();
         let slope = inside.iter().map(|&k| terms[k].slope_inside(w[k], self.slope[k])).collect_large();
@@ -241,8 +255,8 @@ impl ModelMatrix {
             let of_column = |(&k, p): (&usize, &f64)| dot(self.line(k), &full) + own(k) * p;
             inside.iter().zip(direction).map(of_column).collect_large()
         };
-        let by = conjugate_gradients(slope, &diagonal, MAX_DIRECTIONS, product);
-        self.go(terms, w, inside, by).0.unwrap_or(0.0)
+        let by = conjugate_gradients(slope, &diagonal, MAX_DIRECTIONS, monitor, product)?;
+        Ok(self.go(terms, w, inside, by).0.unwrap_or(0.0))
     }
 
     /// Takes a step, or if nothing comes of it, its part up to the first wall on the way. By how much model

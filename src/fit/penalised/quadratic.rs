@@ -38,7 +38,16 @@ pub trait QuadraticModel {
     fn shift(&mut self, k: usize, by: f64);
     /// Jumps to a better point where the model knows one; by how much model and penalty fall. The last epoch
     /// lowered them by `decrease`.
-    fn jump(&mut self, terms: &[Term], w: &mut [f64], decrease: f64) -> (Jump, f64);
+    ///
+    /// # Errors
+    /// [`crate::Error::Cancelled`].
+    fn jump(
+        &mut self,
+        terms: &[Term],
+        w: &mut [f64],
+        decrease: f64,
+        monitor: &dyn Monitor,
+    ) -> Result<(Jump, f64)>;
 }
 
 /// What came of a jump.
@@ -122,7 +131,7 @@ pub fn descend<M: QuadraticModel>(
         }
         if (is_done && is_whole) || epoch % stop.between_jumps == 0 {
             let fall;
-            (jump, fall) = model.jump(terms, w, decrease);
+            (jump, fall) = model.jump(terms, w, decrease, monitor)?;
             total += fall;
             if M::FINDS_MINIMUM {
                 active = all.clone();
@@ -216,30 +225,41 @@ impl QuadraticModel for Entries<'_> {
     }
     /// To the extrapolation of the last epochs, or along conjugate gradients, if model and penalty are lower
     /// there. Zeros stay, and no sign changes.
-    fn jump(&mut self, terms: &[Term], w: &mut [f64], decrease: f64) -> (Jump, f64) {
+    fn jump(
+        &mut self,
+        terms: &[Term],
+        w: &mut [f64],
+        decrease: f64,
+        monitor: &dyn Monitor,
+    ) -> Result<(Jump, f64)> {
         self.epochs += 1;
         if self.is_directed && self.epochs > PATIENCE {
             if !self.waits.is_over() {
-                return (Jump::None, 0.0);
+                return Ok((Jump::None, 0.0));
             }
-            let (jump, fall) = self.follow_directions(terms, w);
+            let (jump, fall) = self.follow_directions(terms, w, monitor)?;
             self.waits.begin(fall >= WORTH * decrease);
-            return (jump, fall);
+            return Ok((jump, fall));
         }
         let guess = self.extrapolation.push(w);
-        guess.map_or((Jump::None, 0.0), |guess| self.try_guess(terms, w, guess))
+        Ok(guess.map_or((Jump::None, 0.0), |guess| self.try_guess(terms, w, guess)))
     }
 }
 
 impl Entries<'_> {
     /// As far as conjugate gradients lead, else to the first wall on the way.
-    fn follow_directions(&mut self, terms: &[Term], w: &mut [f64]) -> (Jump, f64) {
+    fn follow_directions(
+        &mut self,
+        terms: &[Term],
+        w: &mut [f64],
+        monitor: &dyn Monitor,
+    ) -> Result<(Jump, f64)> {
         let inside: Vec<usize> = (0..w.len()).filter(|&k| is_inside(&terms[k], w[k])).collect_large();
         let diagonal: Vec<f64> = inside.iter().map(|&k| self.bend[k] + terms[k].l2).collect_large();
         let slope = inside.iter().map(|&k| terms[k].slope_inside(w[k], self.slope(k))).collect_large();
         let mut along: Vec<f64> = memory::zeros(self.rows.len());
         let product = |direction: &[f64]| self.product(terms, &inside, direction, &mut along);
-        let by = conjugate_gradients(slope, &diagonal, MAX_DIRECTIONS, product);
+        let by = conjugate_gradients(slope, &diagonal, MAX_DIRECTIONS, monitor, product)?;
         let step = Step::new(terms, w, &inside, by);
         let at = |ends: &[f64]| {
             let mut guess = memory::copy(w);
@@ -247,10 +267,10 @@ impl Entries<'_> {
             guess
         };
         let (whole, first) = (at(&step.whole), at(&step.to_first_wall(w)));
-        match self.try_guess(terms, w, whole) {
+        Ok(match self.try_guess(terms, w, whole) {
             (Jump::None, _) if !step.is_whole => self.try_guess(terms, w, first),
             found => found,
-        }
+        })
     }
 
     /// The curvature of model and penalty times a direction of the weights `inside`.
