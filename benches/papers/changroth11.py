@@ -7,7 +7,8 @@ Measurements are kept as JSON, one file per set (``changroth11/SET.json`` in the
 part: a later run adds to them, and pictures and page always show all there are. ``--parts none`` only draws.
 ``contents`` is a part of so many training rows (``benches/compare/contents.py``), spread over the whole, one
 section against the rest; ``sections`` is a fifth of them with all 58 sections as classes, for figures 2e and 2f;
-the other sets are whole, and all are cut by a memory budget that holds a sixth of the rows. ``--vw`` is a Python
+the other sets are whole, and all are cut by a memory budget that holds a twelfth of the rows (a fifteenth of more than
+two classes). ``--vw`` is a Python
 with vowpalwabbit; by default an environment of its own is made for it in the folder of the sets' cache, and ``--vw
 no`` leaves that row out. The set ``generated`` needs no data.
 """
@@ -33,37 +34,47 @@ sys.path[:0] = [str(HERE), str(HERE.parent / "compare")]
 
 import changroth11_cache  # noqa: E402
 import changroth11_classes  # noqa: E402
+import changroth11_measure  # noqa: E402
 import changroth11_more  # noqa: E402
 import changroth11_online  # noqa: E402
 import changroth11_page  # noqa: E402
 import contents  # noqa: E402
 import problems  # noqa: E402
-from changroth11_measure import PARTS as FIRST_PARTS  # noqa: E402
-from changroth11_measure import Data, measure, study_of  # noqa: E402
+from changroth11_measure import Data, study_of  # noqa: E402
 from harness import describe, names  # noqa: E402
 
-PARTS = (*FIRST_PARTS, *changroth11_more.PARTS, "losses", "streams", "places", "classes", "single_classes", "runs")
+OF_STUDY = {
+    "figure2": changroth11_measure.figure2,
+    "caches": changroth11_more.caches,
+    "shares": changroth11_more.sizes,
+    "online": changroth11_more.online,
+    "streams": changroth11_cache.streams,
+    "single_classes": changroth11_online.single,
+}
+"""Parts that take the set in its store, at the C of cross-validation;"""
+WITH_SCRATCH = {"precision": changroth11_measure.precision, "cached": changroth11_cache.cached}
+"""the same with a folder;"""
 SETS = ("contents", "sections", "imdb", "phishing_urls", "a9a", "covtype", "20news", "mnist", "sector")
 OF_CLASSES = {
-    "sections": ("passes",),
-    "20news": ("passes", "classes", "single_classes", "runs"),
+    "sections": ("figure2", "single_classes"),
+    "20news": ("figure2", "classes", "single_classes", "runs"),
     "mnist": ("classes", "single_classes", "runs"),
     "sector": ("runs",),
 }
 """Sets of more than two classes, and the parts that take them; the others take all but these."""
 CLASSES_C = {"20news": 1.0, "mnist": 0.01, "sector": 1.0}
 CLASSES_ROWS = 4_000
-"""Of the sets of more than two classes, at most; but for a single pass, which takes them whole."""
+"""Of the sets of more than two classes in the part of that name, at most."""
 CLASSES_SHARE = 1 / 5
 """Of the rows of ``contents`` where all its sections are classes: a fit has 58 times the work."""
 OTHERS = {
     "losses": changroth11_cache.losses,
     "places": lambda data, scratch: changroth11_classes.places(data, scratch, 1.0),
     "classes": changroth11_classes.classes,
-    "single_classes": changroth11_online.single,
     "runs": changroth11_classes.runs,
 }
-"""Parts that make their own stores."""
+"""and those that make their own stores."""
+PARTS = (*OF_STUDY, *WITH_SCRATCH, "single", *OTHERS)
 RECORD = HERE.parent / "record"
 STEM = "changroth11"
 TEST_ROWS = 50_000
@@ -114,7 +125,7 @@ def command_line(words: list[str] | None) -> argparse.Namespace:
     parse = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parse.add_argument("--sets", type=names, default=list(SETS), help="comma-separated sets, or generated")
     parse.add_argument("--parts", type=names, default=list(PARTS), help=f"of {', '.join(PARTS)}, or none")
-    parse.add_argument("--rows", type=int, default=150_000, help="training rows of contents")
+    parse.add_argument("--rows", type=int, default=100_000, help="training rows of contents")
     parse.add_argument("--vw", default="", help="a Python that has vowpalwabbit, or no; default: install one")
     parse.add_argument("--output", type=Path, default=RECORD, help="folder of the page")
     return parse.parse_args(words)
@@ -124,7 +135,7 @@ def parts_of(name: str) -> tuple[str, ...]:
     """The parts that a set is measured by."""
     if name == "generated-classes":
         return OF_CLASSES["20news"]
-    two = tuple(part for part in PARTS if part not in OF_CLASSES["20news"])
+    two = tuple(part for part in PARTS if part == "figure2" or part not in OF_CLASSES["20news"])
     return OF_CLASSES.get(name, two)
 
 
@@ -141,16 +152,16 @@ def vw_python() -> str:
 
 def measured(part: str, data: Data, scratch: Path, vw: str | None) -> object:
     """One part for one set."""
-    if data.name in CLASSES_C and part in ("passes", "classes"):
+    if part in OF_STUDY:
+        return OF_STUDY[part](study_of(data, scratch))
+    if part in WITH_SCRATCH:
+        return WITH_SCRATCH[part](study_of(data, scratch), scratch)
+    if part == "single":
+        return changroth11_measure.single(study_of(data, scratch), scratch, vw)
+    if part == "classes":
         rows = np.random.default_rng(0).permutation(data.X.shape[0])[:CLASSES_ROWS]
         data = replace(data, X=data.X[rows], y=data.y[rows])
-    if part == "streams":
-        return changroth11_cache.streams(study_of(data, scratch))
-    if part in changroth11_more.PARTS:
-        return changroth11_more.measure(part, data, scratch)
-    if part in OTHERS:
-        return OTHERS[part](data, scratch)
-    return measure(part, data, scratch, vw)
+    return OTHERS[part](data, scratch)
 
 
 def add(path: Path, part: str, found: object, header: str) -> None:

@@ -15,10 +15,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from changroth11_measure import Data, Study, budget
+from changroth11_measure import SHARE, Data, Study, budget
 from hinge import BlockStore, LinearSVC, LogisticRegression
 
-SHARE = 1 / 12
 SCORES = ("gradient", "projected", "steepest", "random")
 """Ours (nearness to the margin), the first and the second score of section 2.2, and by lot."""
 NEAR = 1e-3
@@ -68,7 +67,7 @@ def cached(study: Study, scratch: Path) -> dict[str, Any]:
         for passes in (1, 2, 3, 4):
             path = scratch / f"{score}-{passes}.checkpoint"
             options = {"cache": score, "cache_share": 0.5, "checkpoint_seconds": 0.0}
-            study.fit(options, passes, SHARE, checkpoint=path)
+            study.fit(options, passes, checkpoint=path)
             blocks, rows = cached_rows(path)
             path.unlink()
             hits, size = int(is_unbounded[rows].sum()), max(size, len(rows))
@@ -109,8 +108,8 @@ def _pieces(data: Data, seed: int) -> Iterator[np.ndarray]:
 
 
 def streams(study: Study) -> dict[str, Any]:
-    """Dual value at the end of a stream by score, relative to the optimum, for two orders of the rows, C = 1, memory
-    for a tenth of them; the stream is that of section 4."""
+    """Dual value at the end of a stream by score, relative to the optimum, for two orders of the rows, memory for a
+    tenth of them; the stream is that of section 4."""
     data = study.data
     memory = budget(study.store, 1 / 10) + 8 * (study.store.n_features - study.store.info()["n_used"])
     found: dict[str, list[float]] = {}

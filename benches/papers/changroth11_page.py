@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import changroth11_more_page
 from matplotlib.axes import Axes
@@ -18,46 +19,44 @@ the memory to cached rows, chosen by their gradients (section 2.2) or by their s
 SBM-1/2-rand by lot; 10 rounds a block. Times are wall-clock, compressing the text files included (section 7.1).
 
 **What we did.** The same methods on sets of ours, named with their sizes, no intercept, C by five-fold cross-validation
-(of 10,000 rows at most), twelve blocks for BMD. contents and sections in figure 2, the tables of a single pass, figure
-4's precisions and the sizes of all memory are of an earlier plan: C = 1 and memory for a sixth of the rows. (sections:
-all classes at once, figures 2e, 2f.) Cache scores of contents are those of 100,030 of its rows. Each point is a fit of
-its own from zero with so many passes over the file, its certifying scan counted. Files lie in the page cache of the
-machine: disk time is that of reading and decompressing. Times are seconds with two threads on a shared machine, and CPU
-seconds of all threads: read them as ratios.
+(of 10,000 rows at most, of 2,000 with more than two classes), twelve blocks for BMD, fifteen with more than two
+classes. sections has all classes at once, as figures 2e and 2f. Each point is a fit of its own from zero with so many
+passes over the file, its certifying scan counted. Files lie in the page cache of the machine: disk time is that of
+reading and decompressing. Times are seconds with two threads on a shared machine, and CPU seconds of all threads: read
+them as ratios.
 
 **What is different, and why.**
 
 - The cache of SBM-1/2 and SBM-1/3 goes by the second score of section 2.2, the default of this package; the first one
-  stands beside it below. SBM-1/2-near and -1/3-near, and what is of the earlier plan, keep the rows nearest to the
-  margin, a rule of ours and the default before: of the rows inside their box the second score keeps those with the
-  larger gradient, which for the hinge is the distance to the margin, where nearness keeps the others. On sections,
-  SBM-1/2 goes by the share of shrunken variables as in the paper, ties by nearness.
+  stands beside it below, with a rule of ours, the default before, that keeps the rows nearest to the margin
+  (SBM-1/2-near in figure 2): of the rows inside their box the second score keeps those with the larger gradient, which
+  for the hinge is the distance to the margin, where nearness keeps the others. On sections and 20news, SBM-1/2 goes by
+  the share of shrunken variables as in the paper, ties by nearness.
 - covtype stands for kddcup10: dense rows, few features; at its C all methods are far from the end after four passes.
 - Building the store is not in the times of figure 2, but given beside; it is in those of figures 3 and 4.
 - Distance is that of the dual value to the optimum, relative to the optimum, in eq. (7) relative to the value at hand.
   Accuracy is the difference in percentage points to the model of the optimum, on held-out rows; eq. (8) takes the best
   of all methods.
-- Table 2: mnist and 20news stand for prep, in a table of their own, without seconds. Of two classes MIRA is
-  PassiveAggressive of scikit-learn, BM-Pegasos and, for CW, AROW are with figures 3 and 4. Accuracies are differences
-  here. The rows of SGD and partial_fit are ours.
+- Table 2: mnist, 20news and sections stand for prep, in a table of their own. Of two classes MIRA is PassiveAggressive
+  of scikit-learn, BM-Pegasos and, for CW, AROW are with figures 3 and 4. Accuracies are differences here. The rows of
+  SGD and partial_fit are ours.
 - Figures 3 and 4 are one here: all methods in single precision; VW's curve is in the tables of a single pass. Beside
   them stand values in single and in double precision, of one method.
-- Figure 5 is there as in the paper, the cache from none up in a fixed memory, and for other sizes of all the memory.
+- Figure 5 is there as in the paper, the cache from none up in a fixed memory.
 - Footnote 6 is measured as it is said, for each score. A row is an unbounded support vector here if its margin at the
   optimum is within 1e-3 of 1. The cache of the package never holds rows of the block to come.
 - One cache serves all classes. A cache for each class, as in section 3 for one class against the rest, is measured
   below by a fit for each class in the memory that it would have. The package has no such option: after four passes it
   is four times as far from the optimum on 20news, and a quarter nearer on mnist.
 - Streams (section 4) train in small steps as rows come, not once for each block.
-- Dual variables of two classes are in memory or in one dense file, those of Crammer and Singer in sparse runs in memory
-  (section 5.2: a hash table, or sparse files for each block), see the end for sizes.
+- Dual variables of two classes are in memory or in one dense file, those of Crammer and Singer in sparse runs, in
+  memory or in one file (section 5.2: a hash table, or sparse files for each block), see the end for sizes.
 """
 
 COLORS = {
     "SBM-1/2": "tab:red",
     "SBM-1/3": "tab:orange",
     "SBM-1/2-near": "tab:purple",
-    "SBM-1/3-near": "tab:pink",
     "SBM-1/2-rand": "tab:green",
     "BMD": "tab:blue",
 }
@@ -68,11 +67,7 @@ TABLE = ["| | passes | seconds | CPU | distance | accuracy |", "|---|---|---|---
 def write(studies: dict[str, dict], folder: Path, stem: str) -> None:
     """The page and its pictures."""
     text = [HEAD]
-    measured = {
-        name: study["figure2"]["points"] if "figure2" in study else study["passes"]
-        for name, study in studies.items()
-        if "figure2" in study or "passes" in study
-    }
+    measured = {name: study["figure2"]["points"] for name, study in studies.items() if "figure2" in study}
     caches = {name: study["caches"] for name, study in studies.items() if "caches" in study}
     text += [*_agreement(measured), ""]
     if caches:
@@ -98,8 +93,7 @@ def write(studies: dict[str, dict], folder: Path, stem: str) -> None:
             text += [_row(variant, p) for variant, points in curves.items() for p in points]
     text += _section(studies, "single", "Table 2: a single pass", _single)
     text += changroth11_more_page.single_classes(studies)
-    text += _section(studies, "precision", "Figure 4: values in 4 and in 8 bytes, in the same memory", _precision)
-    text += _section(studies, "sizes", "Figure 5: size of the memory (part of the rows) and rounds, SBM-1/2", _sizes)
+    text += _section(studies, "precision", "Values in 4 and in 8 bytes, in the same memory", _precision)
     text += changroth11_more_page.sections(studies, folder, stem)
     text += changroth11_more_page.classes(studies)
     text += changroth11_more_page.places(studies)
@@ -117,10 +111,9 @@ def _made(study: dict) -> str:
 
 def _settings(study: dict) -> str:
     """C, and how long the store took to build, where these are the paper's settings."""
-    if "figure2" not in study:
-        return ", C = 1, memory for a sixth of the rows"
-    C, build = study["figure2"]["C"], study["figure2"]["build"]
-    return f", C = {C:g}, memory for a twelfth of the rows, store built in {build:.1f} s"
+    found = study["figure2"]
+    share = f"memory for 1/{1 / found.get('share', 1 / 12):.0f} of the rows"
+    return f", C = {found['C']:.3g}, {share}, store built in {found['build']:.1f} s"
 
 
 def _section(studies: dict[str, dict], part: str, title: str, table) -> list[str]:
@@ -129,7 +122,7 @@ def _section(studies: dict[str, dict], part: str, title: str, table) -> list[str
         return []
     lines = ["", f"## {title}"]
     for name, found in measured.items():
-        lines += ["", f"### {name}", "", *table(found)]
+        lines += ["", f"### {name}, C = {found['C']:g}", "", *table(found)]
     return lines
 
 
@@ -183,15 +176,13 @@ def _claim(measured: dict[str, dict]) -> list[str]:
     return lines
 
 
-def _single(found: dict[str, dict]) -> list[str]:
+def _single(found: dict[str, Any]) -> list[str]:
     lines = ["| | reading (s) | learning (s) | accuracy |", "|---|---|---|---|"]
-    for name, row in found.items():
-        if name != "sizes":
-            lines.append(f"| {name} | {row['io']:.2f} | {row['learning']:.2f} | {row['accuracy']:+.3f} |")
+    for name, row in found["rows"].items():
+        lines.append(f"| {name} | {row['io']:.2f} | {row['learning']:.2f} | {row['accuracy']:+.3f} |")
     sizes = found["sizes"]
     lines += ["", f"The store has {sizes['store_bytes'] / 1e6:.1f} MB, built in {sizes['build']:.1f} s."]
-    if "Vowpal Wabbit" in found:
-        row = found["Vowpal Wabbit"]
+    if row := found["rows"].get("Vowpal Wabbit"):
         ratio = row["cache_bytes"] / sizes["store_bytes"]
         lines[-1] += f" The cache of Vowpal Wabbit has {row['cache_bytes'] / 1e6:.1f} MB, {ratio:.1f} times as much."
         lines += ["", "Vowpal Wabbit over its cache, each number of passes from zero:", ""]
@@ -200,15 +191,11 @@ def _single(found: dict[str, dict]) -> list[str]:
     return lines
 
 
-def _precision(found: dict[str, list[dict]]) -> list[str]:
+def _precision(found: dict[str, Any]) -> list[str]:
     lines = [*TABLE]
-    lines += [_row(name, p) for name, points in found.items() for p in points]
-    sizes = ", ".join(f"{name} {points[0]['bytes_per_nonzero']:.2f}" for name, points in found.items())
+    lines += [_row(name, p) for name, points in found["points"].items() for p in points]
+    sizes = ", ".join(f"{name} {points[0]['bytes_per_nonzero']:.2f}" for name, points in found["points"].items())
     return [*lines, "", f"Bytes per nonzero on disk: {sizes}."]
-
-
-def _sizes(found: list[dict]) -> list[str]:
-    return TABLE + [_row(f"1/{1 / p['share']:.0f}, {p['rounds']}", p) for p in found]
 
 
 def _figure2(measured: dict[str, dict]) -> Figure:

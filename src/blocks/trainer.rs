@@ -135,8 +135,8 @@ pub fn fit_crammer_singer(
     })
 }
 
-/// The plan for all classes at once, and whether their dual variables are in a file: unless that is said, where
-/// the budget is too small otherwise.
+/// The plan for all classes at once, and whether their dual variables are in a file: unless that is said,
+/// where the budget is too small otherwise.
 fn all_classes_plan(store: &Store, settings: &BlockSettings<'_>) -> Result<(MemoryPlan, bool)> {
     let of = |on_disk: bool| {
         let needs = Needs::crammer_singer(store, settings, on_disk);

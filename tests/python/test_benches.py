@@ -98,7 +98,7 @@ def test_chu15_on_generated_data(papers, tmp_path, loss):
 def test_changroth11_on_generated_data(papers):
     assert (papers / "changroth11-figure2.png").stat().st_size > 10_000
     page = (papers / "changroth11.md").read_text("utf-8")
-    assert page.count("### generated") == 7 + 2
+    assert page.count("### generated") == 6 + 2
     assert page.count("### generated-classes") == 2
     assert page.count("| generated | hinge, a stream |") == page.count("| generated | logistic |") == 1
     assert page.count("| generated-classes | 6,000 |") == 2
