@@ -17,7 +17,17 @@ import numpy as np
 from distributed import CancelledError, Client, wait
 
 from hinge._dask_parts import Part, loaded, targets
-from hinge._dask_shards import Answer, Node, PartFacts, Setup, ShardActor, describe, end_fit, reduced
+from hinge._dask_shards import (
+    Answer,
+    Node,
+    PartFacts,
+    Setup,
+    ShardActor,
+    describe,
+    end_fit,
+    joined_facts,
+    reduced,
+)
 
 _PATIENCE = 30.0
 """Seconds for which a worker that does not answer is waited for, until the scheduler says what has become of it."""
@@ -176,9 +186,8 @@ class Shards:
         gc.collect()
 
     def facts(self) -> list[float]:
-        """What the shards say of their rows: sums, and the largest of the last two numbers."""
-        table = np.array([seat.facts for seat in self._seats])
-        return [*table[:, :-2].sum(axis=0).tolist(), *table[:, -2:].max(axis=0).tolist()]
+        """What the shards say of their rows."""
+        return joined_facts([seat.facts for seat in self._seats])
 
     # Places.
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import time
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from threading import Thread
@@ -51,6 +51,12 @@ def _added(left: Answer, right: Answer) -> Answer:
     if left[0].shape != right[0].shape or left[1].shape != right[1].shape:
         raise RuntimeError("shards have answered different requests")
     return left[0] + right[0], np.maximum(left[1], right[1])
+
+
+def joined_facts(facts: Sequence[Sequence[float]]) -> list[float]:
+    """What shards say of their rows, of all of them: sums, and the largest of the last two numbers."""
+    table = np.array(facts)
+    return [*table[:, :-2].sum(axis=0).tolist(), *table[:, -2:].max(axis=0).tolist()]
 
 
 # Parts.
@@ -159,7 +165,7 @@ def n_shards_here() -> int:
 
 
 class ShardActor:
-    """A part of the rows on a worker, for the time of a fit."""
+    """A part of the rows on a worker, for the time of a fit; ``facts`` is what it says of its rows."""
 
     def __init__(self, part: tuple[Any, ...], number: int, setup: Setup, n_threads: int):
         X, y, weight = _checked(number, part)
@@ -171,7 +177,7 @@ class ShardActor:
         options = {**setup.options, "n_threads": n_threads}
         X = _widened(X, setup.n_features)
         self._shard = _validate.call_native(lambda matrix: _native.RowShard(matrix, ids, cost, options), X)
-        self._facts = self._shard.facts()
+        self.facts = self._shard.facts()
         self._key = setup.fit, number
         _SHARDS[self._key] = self
         if setup.fit in _ENDED:
@@ -181,7 +187,7 @@ class ShardActor:
         """The worker's address, what the shard says of its rows, and the process."""
         from distributed import get_worker
 
-        return get_worker().address, self._facts, os.getpid()
+        return get_worker().address, self.facts, os.getpid()
 
     def split(self, folds: list[tuple[np.ndarray, np.ndarray]]) -> None:
         """Take the folds of a search, as rows of the part to train on and to hold out."""

@@ -12,14 +12,14 @@ use crate::memory::CollectLarge;
 
 /// Relative size of the derivative at which the intercept counts as exact; a few rounding errors of a sum
 /// over rows.
-const EXACT: f64 = 1e-13;
+pub const EXACT: f64 = 1e-13;
 /// Bisection alone needs about 60 halvings for a double.
 const MAX_STEPS: usize = 120;
 
 /// Shift of the intercept that minimises `sum_i f_i(z_i + shift)` in each lane, by Newton's method kept
 /// inside a bracket. Needs a row of each sign, otherwise there is no minimum and the shift is meaningless.
 pub fn smooth_shift<O: Objective<L>, const L: usize>(objective: &O, z: &[[f64; L]]) -> [f64; L] {
-    let found = find_shift(|shifts| Ok::<_, Infallible>(slopes_at(objective, z, shifts)));
+    let found = find_shift(EXACT, |shifts, _| Ok::<_, Infallible>(slopes_at(objective, z, shifts)));
     found.unwrap_or_else(|never| match never {})
 }
 
@@ -36,18 +36,24 @@ pub fn slopes_at<O: Objective<L>, const L: usize>(
     })
 }
 
-/// [`smooth_shift`] where somebody else has the rows; `sums` gives [`slopes_at`].
+/// [`smooth_shift`] where somebody else has the rows, to the relative derivative `exact`; `sums` gives
+/// [`slopes_at`] and is told the largest relative derivative where it was asked last, infinite at first.
 ///
 /// # Errors
 /// Those of `sums`.
 pub fn find_shift<E, const L: usize>(
-    mut sums: impl FnMut(&[f64; L]) -> Result<[[f64; L]; 3], E>,
+    exact: f64,
+    mut sums: impl FnMut(&[f64; L], f64) -> Result<[[f64; L]; 3], E>,
 ) -> Result<[f64; L], E> {
-    let mut searches = [Search::default(); L];
+    let (mut searches, mut relative) = ([Search::default(); L], f64::INFINITY);
     for _ in 0..MAX_STEPS {
-        let [slope, curvature, scale] = sums(&searches.map(|search| search.shift))?;
+        let [slope, curvature, scale] = sums(&searches.map(|search| search.shift), relative)?;
+        relative = 0.0;
         for (l, search) in searches.iter_mut().enumerate() {
-            search.advance(slope[l], curvature[l], scale[l]);
+            search.advance(slope[l], curvature[l], (scale[l], exact));
+            if !search.is_done {
+                relative = relative.max(slope[l].abs() / scale[l]);
+            }
         }
         if searches.iter().all(|search| search.is_done) {
             break;
@@ -74,9 +80,9 @@ impl Default for Search {
 
 impl Search {
     /// One step from the derivatives at the current shift; `scale` is the sum of the sizes of the slope's
-    /// terms.
-    fn advance(&mut self, slope: f64, curvature: f64, scale: f64) {
-        if self.is_done || slope.abs() <= EXACT * scale || !slope.is_finite() {
+    /// terms, `exact` the share of it that counts as nothing.
+    fn advance(&mut self, slope: f64, curvature: f64, (scale, exact): (f64, f64)) {
+        if self.is_done || slope.abs() <= exact * scale || !slope.is_finite() {
             self.is_done = true;
             return;
         }
@@ -162,6 +168,28 @@ mod tests {
             prop_assert!(value(b) <= value(b + step) + 1e-10, "b {b} is worse than a step of {step}");
         }
         Ok(())
+    }
+
+    #[test]
+    fn a_search_ends_where_it_is_exact_and_says_how_near_it_is() {
+        let (y, cost, z) = ([1.0, 1.0, -1.0], [1.0; 3], [[0.3], [-2.0], [1.5]]);
+        let objective = Weighted { loss: Logistic, y: &y, cost: &cost };
+        let search = |exact: f64| {
+            let mut told = Vec::new();
+            let found = find_shift(exact, |shifts, relative| {
+                let [slope, curvature, scale] = slopes_at(&objective, &z, shifts);
+                told.push((relative, slope[0].abs() / scale[0]));
+                Ok::<_, Infallible>([slope, curvature, scale])
+            });
+            (found.unwrap_or_else(|never| match never {}), told)
+        };
+        let ((close, exact), (rough, told)) = (search(EXACT), search(1e-2));
+        assert_eq!(close, smooth_shift(&objective, &z));
+        assert!((rough[0] - close[0]).abs() < 0.1 && rough != close && told.len() < exact.len());
+        // Each is told what the one before has found.
+        assert_eq!(told[0].0, f64::INFINITY);
+        assert!(told.windows(2).all(|pair| pair[1].0 == pair[0].1));
+        assert!(told.last().unwrap().1 <= 1e-2);
     }
 
     proptest! {

@@ -19,6 +19,9 @@ use crate::front::Outcome;
 /// it then aims at.
 const FURTHER_ATTEMPTS: usize = 2;
 const SHARPER: f64 = 0.1;
+/// Relative derivative along a free intercept that is nothing, as a share of the tolerance: dual points pay
+/// for what is left of it.
+const SETTLED: f64 = 1e-4;
 
 /// Newton at zero, on the problems of some classes: the first, and how many.
 fn newton_of<'a, const L: usize>(
@@ -35,7 +38,9 @@ fn newton_of<'a, const L: usize>(
     let factorisation = task.factorisation();
     let (n_lanes, keeps_dual, are_far) = (classes.1, true, true);
     let shape = Shape { n_columns, intercept, n_lanes, keeps_dual, factorisation, are_far };
-    Newton::over(rows, &shape, monitor)
+    let mut newton = Newton::over(rows, &shape, monitor);
+    newton.rows.settle_to(SETTLED * task.params.tol);
+    newton
 }
 
 /// Fits each class against the rest (one problem in all for two classes).

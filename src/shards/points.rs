@@ -88,6 +88,7 @@ impl<'r> DualPoints<Remote<'r, 1>> for RemotePoints<'_> {
     }
 
     fn fresh_value(&mut self, newton: &mut Newton<'_, Remote<'r, 1>, 1>) -> Result<f64> {
+        newton.rows.weigh_point();
         let [loss] = newton.fresh_loss(&ShardTerms::Smooth)?;
         Ok(0.5 * newton.products(1.0)[0].ww + loss)
     }

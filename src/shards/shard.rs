@@ -8,6 +8,7 @@ use crate::fit::certificate::{self, Duals, RowTotals};
 use crate::fit::intercept;
 use crate::fit::newton::factorisation;
 use crate::fit::newton::hinge::{self, SmoothedHinge};
+use crate::fit::newton::line_search;
 use crate::fit::newton::preconditioner::Gram;
 use crate::fit::newton::row_state::{Passes, RowState, TermPasses};
 use crate::fit::objective::Objective;
@@ -345,7 +346,12 @@ impl<'a, const L: usize> ShardSide<'a, L> {
             Op::Linearise => self.linearise(reader, answer)?,
             Op::Settle => self.settle(reader, answer)?,
             Op::FitAlone => self.fit_alone(reader, answer)?,
-            Op::Slopes | Op::Evaluate | Op::EvaluateQuietly | Op::Losses | Op::DecideAnew => {
+            Op::Slopes
+            | Op::SlopesAhead
+            | Op::Evaluate
+            | Op::EvaluateQuietly
+            | Op::Losses
+            | Op::DecideAnew => {
                 if matches!(op, Op::Evaluate | Op::EvaluateQuietly) {
                     self.point = None;
                 }
@@ -529,6 +535,13 @@ impl Ask<'_, '_, '_> {
         match op {
             Op::Slopes => {
                 for sums in intercept::slopes_at(terms, &state.z, &reader.lanes()?) {
+                    answer.lanes(&sums, *lanes);
+                }
+            }
+            Op::SlopesAhead => {
+                let mut moved = state.z.clone();
+                line_search::advance(&mut moved, &state.step_z, &reader.lanes()?);
+                for sums in intercept::slopes_at(terms, &moved, &[0.0; L]) {
                     answer.lanes(&sums, *lanes);
                 }
             }

@@ -6,7 +6,7 @@ use super::proof::{Claimed, prove};
 use super::remote::{Exchange, Lanes, Link, Remote, ShardTerms};
 use super::search::{ShardSearch, search};
 use super::shard::{Shard, ShardFacts, ShardFolds, ShardRows};
-use super::wire::ShardAnswer;
+use super::wire::{Op, Request, ShardAnswer};
 use super::{ShardTask, fit};
 use crate::fit::newton::polish::DualPoints;
 use crate::fit::newton::{Newton, Shape};
@@ -16,6 +16,7 @@ use crate::fit::{Intercept, Params, Problem, Silent, Solution, SolverKind, Start
 use crate::front::{Outcome, Weights};
 use crate::labels::{Labels, MultiClass};
 use crate::loss::LossKind;
+use crate::matrix::lanes::Block;
 use crate::matrix::{Matrix, Rows};
 use crate::search::{
     self as plain, Fold, SearchData, SearchPlan, SearchSettings, SearchStep, StopRule, Values,
@@ -239,6 +240,82 @@ fn one_class_and_no_row_in_a_shard_are_nothing_special() {
         let best = alone(&sorted, loss, 1e-9).certificate;
         let found = outcome.facts[0].certificate;
         assert!(found.relative_gap() <= 1e-6 && found.primal >= best.dual && found.dual <= best.primal);
+    }
+}
+
+#[test]
+fn slopes_ahead_are_those_after_the_step() {
+    let waves = Waves::new(300, 7, 4.0, 3);
+    let matrix = waves.rows();
+    let problem = waves.problem(&matrix, 1);
+    let cut = Cut::new(classes_of(&problem), &[]);
+    for (loss, sigma) in [(LossKind::SquaredHinge, 0.0), (LossKind::Logistic, 0.0), (LossKind::Hinge, 0.5)] {
+        let rows = cut.rows(&matrix, &problem, loss)[0];
+        let mut step = Block::<1>::zeros(8);
+        (0..8).for_each(|k| step[k] = [0.1 * k as f64 - 0.3]);
+        let answer = |ops: &dyn Fn(&mut Request)| {
+            let mut request = Request::new(1);
+            request.op(Op::Begin).numbers(&[0.0, 1.0, 1.0]).op(Op::Decide).block(&step);
+            request.op(Op::Finish).block(&step);
+            ops(&mut request);
+            Shard::new(rows, &Silent).answer(request.words()).unwrap().sums
+        };
+        let here = |request: &mut Request| {
+            request.op(Op::Slopes).numbers(&[sigma, 0.0]);
+        };
+        let ahead = answer(&|request| {
+            request.op(Op::SlopesAhead).numbers(&[sigma, 0.5]);
+            here(request);
+        });
+        let gone = answer(&|request| {
+            here(request.op(Op::Advance).number(0.5));
+        });
+        assert_eq!((ahead.len(), &ahead[..3]), (6, &gone[..]));
+        // Nobody has moved.
+        assert_eq!(ahead[3..], answer(&here));
+        assert_ne!(ahead[3..], gone);
+    }
+}
+
+/// The first operation of each request.
+struct Listens<'a, 'b>(&'a mut Here<'b>, Vec<usize>);
+
+impl Exchange for Listens<'_, '_> {
+    fn ask(&mut self, request: &[f64], restore: &dyn Fn() -> Vec<f64>) -> Result<ShardAnswer> {
+        self.1.push(request[0] as usize);
+        self.0.ask(request, restore)
+    }
+
+    fn gather(&mut self, request: &[f64], restore: &dyn Fn() -> Vec<f64>) -> Result<Vec<Vec<f64>>> {
+        self.0.gather(request, restore)
+    }
+}
+
+#[test]
+fn what_is_foreseen_takes_no_round() {
+    for (n, d) in [(500, 12), (120, 700)] {
+        let waves = Waves::new(n, d, 4.0, 3);
+        let matrix = waves.rows();
+        for (intercept, loss) in (0..3).flat_map(|i| LOSSES.map(|loss| (i, loss))) {
+            let problem = waves.problem(&matrix, intercept);
+            let cut = Cut::new(classes_of(&problem), &[n / 3]);
+            let rows = cut.rows(&matrix, &problem, loss);
+            let mut here = Here::new(rows.clone(), usize::MAX);
+            let (facts, intercept) = (here.facts(), problem.intercept);
+            let (scale, n_shards, n_classes) = (1.0, 2, 2);
+            let params = Params { tol: 1e-5, ..Params::default() };
+            let task = ShardTask { facts, scale, n_shards, n_columns: d, n_classes, loss, intercept, params };
+            let mut listens = Listens(&mut here, Vec::new());
+            let outcome = fit(&task, &mut listens, &Silent).unwrap();
+            let alone = |op: Op| listens.1.iter().filter(|first| **first == op as usize).count();
+            let about = format!("{loss:?} {intercept:?} {n}: {:?}", listens.1);
+            assert_eq!(alone(Op::Curvature), 0, "{about}");
+            if loss.is_smooth() {
+                assert_eq!(alone(Op::Weigh), 0, "{about}");
+                // At most one before a step, at its end or at zero, and where the fit ends.
+                assert!(alone(Op::Slopes) <= outcome.facts[0].n_iter + 2, "{about}");
+            }
+        }
     }
 }
 

@@ -61,10 +61,12 @@ pub enum Op {
     Settle,
     /// Asks for the weights of a fit on these rows alone.
     FitAlone,
+    /// Asks for the slopes so many steps from here.
+    SlopesAhead,
 }
 
 impl Op {
-    const ALL: [Self; 25] = [
+    const ALL: [Self; 26] = [
         Self::Begin,
         Self::Decide,
         Self::Shift,
@@ -90,6 +92,7 @@ impl Op {
         Self::Linearise,
         Self::Settle,
         Self::FitAlone,
+        Self::SlopesAhead,
     ];
 
     /// Whether it is one of the steps of a search.

@@ -438,6 +438,63 @@ def test_smaller_measurements(tmp_path, script, words, count):
     assert all(float(row[timed]) > 0 for row in rows)
 
 
+@pytest.fixture
+def rounds(monkeypatch):
+    """The driver that counts rounds without a cluster."""
+    monkeypatch.syspath_prepend(BENCHES)
+    monkeypatch.syspath_prepend(BENCHES / "compare")
+    return importlib.import_module("cluster_rounds")
+
+
+@pytest.mark.parametrize(("loss", "n_shards"), [("squared_hinge", 2), ("logistic", 3), ("hinge", 2)])
+def test_rounds_of_shards_are_those_of_a_cluster(rounds, loss, n_shards):
+    distributed = pytest.importorskip("distributed")
+    import dask
+    import hinge.dask
+
+    random = np.random.default_rng(1)
+    X = random.standard_normal((600, 12)).astype(np.float32)
+    y = np.where(X[:, 0] + random.standard_normal(600) > 0, "yes", "no")
+    parts = [(X[k::n_shards], y[k::n_shards]) for k in range(n_shards)]
+    plain = rounds.plain_estimator(loss, 0.5, 1e-4)
+    found = rounds.fit_over_shards(parts, plain, loss, 60.0)
+    options = {"processes": False, "dashboard_address": ":0"}
+    cluster = distributed.LocalCluster(n_workers=n_shards, threads_per_worker=1, **options)
+    with cluster, distributed.Client(cluster) as client:
+        more = {} if loss == "logistic" else {"loss": loss}
+        estimator = hinge.dask.LogisticRegression if loss == "logistic" else hinge.dask.LinearSVC
+        model = estimator(C=0.5, tol=1e-4, **more).fit([dask.delayed(part) for part in parts], client=client)
+    np.testing.assert_array_equal(found.result["coef"], model.coef_)
+    assert found.shards.rounds == model.traffic_.rounds > found.shards.vectors > 0
+    # A request goes to each worker once, however many of the shards it has.
+    assert model.traffic_.n_workers == n_shards
+    assert (found.shards.sent, found.shards.received) == (model.traffic_.bytes_sent, model.traffic_.bytes_received)
+
+
+def test_rounds_of_shards_in_one_process(rounds):
+    words = ["--sets", "generated", "--C", "0.5", "2", "--shards", "3"]
+    header, *lines = run("cluster_rounds.py", *words).splitlines()
+    rows = [dict(zip(header.split(), line.split(), strict=True)) for line in lines]
+    assert [(row["loss"], row["C"]) for row in rows] == [(loss, C) for loss in rounds.LOSSES for C in ("0.5", "2")]
+    for row in rows:
+        assert float(row["ratio"]) == pytest.approx(int(row["rounds"]) / float(row["passes"]), abs=0.05)
+        assert 0 < int(row["vectors"]) < int(row["rounds"])
+        assert float(row["gap"]) <= 1e-4
+        # A vector of 41 columns to each shard and back, a triangle of them at most.
+        assert 8 * 41 * 3 < float(row["bytes/vector"]) < 2 * 8 * 41 * 42 * 3
+        assert float(row["bytes/round"]) < float(row["bytes/vector"])
+
+
+def test_rounds_of_a_fit_over_the_limit_are_at_least_those_so_far(rounds):
+    import tasks
+
+    task = tasks.load("generated")
+    found = rounds.fit_over_shards([(task.X, task.y)], rounds.plain_estimator("hinge", 1.0, 1e-4), "hinge", 0.0)
+    assert (found.result, found.shards.rounds) == (None, 0)
+    found.shards.rounds, found.shards.sent = 7, 700
+    assert {">7", ">3.50", "100", "-"} < set(rounds.line_of(("generated", "hinge", 1.0), 2.0, found))
+
+
 def read(path):
     with path.open(encoding="utf-8") as file:
         assert next(file).startswith("# ")

@@ -172,13 +172,15 @@ impl<'a, const L: usize> InMemory<'a, L> {
 
 impl<'a, R: Passes<L>, const L: usize> Newton<'a, R, L> {
     /// Starts at zero, where the decision values of `rows` are.
-    pub fn over(rows: R, shape: &Shape, monitor: &'a dyn Monitor) -> Self {
+    pub fn over(mut rows: R, shape: &Shape, monitor: &'a dyn Monitor) -> Self {
         let Shape { n_columns: d, intercept, n_lanes, keeps_dual, factorisation, are_far } = *shape;
         let factorisation = factorisation.filter(|f| keeps_dual || f.is_worth_it);
+        let is_dense = factorisation.is_some_and(|f| !keeps_dual || f.passes < DEAR);
+        rows.foresee(Some(is_dense));
         Self {
             rows,
             dense_cost: factorisation.map(|f| f.passes),
-            is_dense: factorisation.is_some_and(|f| !keeps_dual || f.passes < DEAR),
+            is_dense,
             monitor,
             bias: intercept.bias(),
             is_free: intercept == Intercept::Free,
@@ -228,6 +230,7 @@ impl<'a, R: Passes<L>, const L: usize> Newton<'a, R, L> {
                 Some(Gram::Dense(Symmetric { n: d, values: memory::copy(matrix) }))
             }
         };
+        self.rows.foresee(self.gram.is_none().then_some(self.is_dense));
         self.preconditioner = None;
         self.is_evaluated = false;
         self.w.as_flattened_mut().copy_from_slice(w);
@@ -248,6 +251,7 @@ impl<'a, R: Passes<L>, const L: usize> Newton<'a, R, L> {
     pub fn objective_changed(&mut self) {
         self.is_evaluated = false;
         (self.gram, self.preconditioner) = (None, None);
+        self.rows.foresee(Some(self.is_dense));
     }
 
     /// Computes the decision values from the weights; one pass.
@@ -542,6 +546,7 @@ impl<'a, R: Passes<L>, const L: usize> Newton<'a, R, L> {
         if is_stale {
             self.gram = None;
         }
+        self.rows.foresee(is_stale.then_some(self.is_dense));
         self.preconditioner = Some(Kept { made_for: (!is_stale).then_some(c), matrix });
         Ok(())
     }

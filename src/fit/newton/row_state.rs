@@ -53,6 +53,9 @@ pub trait Passes<const L: usize> {
     /// The mean curvature over the first `n_lanes` lanes as a matrix, or its diagonal.
     #[allow(clippy::missing_errors_doc)]
     fn curvature(&mut self, n_lanes: usize, is_dense: bool) -> Result<Curvature>;
+    /// Told what will be asked for after the next evaluation: [`Self::curvature`], and whether as a matrix,
+    /// or not.
+    fn foresee(&mut self, _: Option<bool>) {}
     /// Writes `sum_i D_i (p.x_i) x_i` and returns the number of rows read. `length` is that of the step along
     /// the direction before, none at first.
     #[allow(clippy::missing_errors_doc)]
