@@ -280,3 +280,11 @@ class CSearch:
 
     def _repr_html_(self) -> str:
         return _table.html(self)
+
+
+def best_table(tables: list[CSearch]) -> CSearch:
+    """The table with the best score at its choice, the first among equals; ``grid`` has all where there are several."""
+    if len(tables) == 1:
+        return tables[0]
+    best = max(range(len(tables)), key=lambda k: (tables[k].mean[tables[k].index], -k))
+    return replace(tables[best], grid=tuple(tables))

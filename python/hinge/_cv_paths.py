@@ -17,9 +17,9 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import get_scorer, make_scorer
 
-from hinge import _scoring
+from hinge import _penalty, _scoring
 from hinge._certificate import Certificate
-from hinge._csearch import CSearch
+from hinge._csearch import CSearch, best_table
 from hinge._folds import Folds
 from hinge._probability import is_softmax, multi_class_of
 from hinge._problem import Problem
@@ -39,17 +39,18 @@ _ONLY_SEARCHED: dict[str, Any] = {
 
 @dataclass(frozen=True, eq=False)
 class Paths:
-    """Weights, scores and iterations of every fold at every C.
+    """Weights, scores and iterations of every fold at every C and share of absolute values in the penalty.
 
     Attributes
     ----------
     Cs : ndarray of shape (n_Cs,)
-    coefs : ndarray of shape (n_folds, n_Cs, n_problems, n_dof)
+    coefs : ndarray of shape (n_folds, n_Cs, n_l1_ratios, n_problems, n_dof)
         Weights, and the intercept behind them where one is fitted.
-    scores : ndarray of shape (n_folds, n_Cs)
-    n_iter : ndarray of shape (n_folds, n_Cs), int64
-    l1_ratios : list of float, or None
-        As given: all 0. They only give the arrays another axis.
+    scores : ndarray of shape (n_folds, n_Cs, n_l1_ratios)
+    n_iter : ndarray of shape (n_folds, n_Cs, n_l1_ratios), int64
+    shares : ndarray of shape (n_l1_ratios,)
+    is_listed : bool
+        Whether shares were given as a list, which is an axis of the old layout.
     is_new : bool
         Whether scikit-learn's new layout is asked for.
     """
@@ -58,27 +59,32 @@ class Paths:
     coefs: np.ndarray
     scores: np.ndarray
     n_iter: np.ndarray
-    l1_ratios: list[float] | None
+    shares: np.ndarray
+    is_listed: bool
     is_new: bool
-
-    def _repeated(self, values: np.ndarray) -> np.ndarray:
-        """Values of shape (n_folds, n_Cs, ...) with an axis of l1_ratios behind that of the Cs."""
-        return np.repeat(values[:, :, None], len(self.l1_ratios or [0.0]), axis=2)
 
     def by_class(self, classes: np.ndarray) -> tuple[dict[Any, np.ndarray], dict[Any, np.ndarray], np.ndarray]:
         """Weights and scores as dicts from classes, and iterations: scikit-learn's old layout."""
         names = classes[1:] if len(classes) == 2 else classes
-        layout = (lambda values: values[:, :, 0]) if self.l1_ratios is None else (lambda values: values)
-        coefs, scores, n_iter = (layout(self._repeated(values)) for values in (self.coefs, self.scores, self.n_iter))
+        layout = (lambda values: values) if self.is_listed else (lambda values: values[:, :, 0])
+        coefs, scores, n_iter = (layout(values) for values in (self.coefs, self.scores, self.n_iter))
         paths = {name: np.ascontiguousarray(coefs[..., k, :]) for k, name in enumerate(names)}
         return paths, dict.fromkeys(names, scores), n_iter[None]
 
     def as_arrays(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Weights of shape (n_folds, n_l1_ratios, n_Cs, n_problems, n_dof), scores and iterations: the new layout."""
-        coefs, scores, n_iter = (
-            np.moveaxis(self._repeated(values), 2, 1) for values in (self.coefs, self.scores, self.n_iter)
-        )
+        coefs, scores, n_iter = (np.moveaxis(values, 2, 1) for values in (self.coefs, self.scores, self.n_iter))
         return coefs, scores, n_iter
+
+    def mean_of_best(self) -> tuple[np.ndarray, float, float]:
+        """The means over folds of the weights, C and share at each fold's best score: no fit on all rows.
+
+        The smallest C is the first among equals, then the first share.
+        """
+        n_folds, _, n_shares = self.scores.shape
+        C, share = np.divmod(self.scores.reshape(n_folds, -1).argmax(axis=1), n_shares)
+        weights = self.coefs[np.arange(n_folds), C, share].mean(axis=0)
+        return weights, float(self.Cs[C].mean()), float(self.shares[share].mean())
 
 
 @dataclass(frozen=True)
@@ -93,12 +99,12 @@ class FoldFit:
 def search_paths(
     plain: Callable[[float], Any], given: Any, problem: Problem, options: dict[str, Any], groups: Any
 ) -> tuple[CSearch, Paths]:
-    """Fit every fold at every C; ``plain`` makes an unfitted model of a C.
+    """Fit every fold at every C and share; ``plain`` makes an unfitted model of a C.
 
     Returns
     -------
     CSearch
-        The table, without decision values.
+        The table of the best share, without decision values; its ``grid`` has those of all, where there are several.
     Paths
     """
     for name, nothing in _ONLY_SEARCHED.items():
@@ -107,20 +113,49 @@ def search_paths(
     is_free = options["intercept"] == 0.0
     folds = Folds(problem, given.cv, groups, options["seed"], needs_classes=not is_free)
     chooser, score = _scorer(given, problem)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        fits = [[_fit_fold(plain(C), C, problem, options, split, score) for C in given.Cs] for split in folds.splits]
-    table = _table(given, _n_fits(problem, options), folds.repeats(len(problem.y)), chooser, fits)
-    if options["penalty"] is not None:
-        table = replace(table, l1_ratio=options["penalty"]["l1_ratio"])
-    if not table.converged.all():
-        bad = table.Cs[~table.converged].tolist()
+    shares = given.l1_share if isinstance(given.l1_share, list) else [given.l1_share]
+    by_share: dict[float, tuple[CSearch, list[list[FoldFit]]]] = {}
+    for share, told in zip(shares, _penalty.grid(given, options), strict=True):
+        if share in by_share:
+            continue
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            fits = [[_fit_fold(plain(C), C, problem, told, split, score) for C in given.Cs] for split in folds.splits]
+        table = _table(given, _n_fits(problem, told), folds.repeats(len(problem.y)), chooser, fits)
+        by_share[share] = (table if told["penalty"] is None else replace(table, l1_ratio=share), fits)
+    _warn_of_tables([table for table, _ in by_share.values()])
+    columns = _listed(shares, given.l1_ratios)
+    found = best_table([by_share[share][0] for share in shares])
+    return found, _paths_of(given, columns, [by_share[share][1] for share in columns], options["intercept"] is not None)
+
+
+def _listed(shares: list[float], l1_ratios: list[float | None] | None) -> list[float]:
+    """The share of every entry of ``l1_ratios``, where one share stands for equal ones."""
+    return shares * len(l1_ratios or [None]) if len(shares) == 1 else shares
+
+
+def _warn_of_tables(tables: list[CSearch]) -> None:
+    """Say where fits of folds have not converged."""
+    bad = sorted({float(C) for table in tables for C in table.Cs[~table.converged]})
+    if bad:
         warn(f"max_iter was not enough for tol in folds at C = {bad}", ConvergenceWarning)
-    has_intercept = options["intercept"] is not None
-    coefs = [[_with_intercept(fit.model, has_intercept) for fit in row] for row in fits]
-    n_iter = np.array([[int(fit.model.n_iter_.max()) for fit in row] for row in fits], dtype=np.int64)
-    is_new = given.use_legacy_attributes is False
-    return table, Paths(table.Cs, np.array(coefs), table.scores.T, n_iter, given.l1_ratios, is_new)
+
+
+def _paths_of(given: Any, shares: list[float], fits: list[list[list[FoldFit]]], has_intercept: bool) -> Paths:
+    """What is kept of the fits of each share, fold and C."""
+
+    def axes(value: Callable[[FoldFit], Any]) -> np.ndarray:
+        return np.moveaxis(np.array([[[value(fit) for fit in row] for row in part] for part in fits]), 0, 2)
+
+    return Paths(
+        Cs=np.array(given.Cs),
+        coefs=axes(lambda fit: _with_intercept(fit.model, has_intercept)),
+        scores=axes(lambda fit: fit.score),
+        n_iter=axes(lambda fit: int(fit.model.n_iter_.max())).astype(np.int64),
+        shares=np.array(shares),
+        is_listed=given.l1_ratios is not None,
+        is_new=given.use_legacy_attributes is False,
+    )
 
 
 def _with_intercept(model: Any, has_intercept: bool) -> np.ndarray:
@@ -247,9 +282,3 @@ def _table(given: Any, n_fits: int, repeats: float, chooser: str, fits: list[lis
 def _padded(values: np.ndarray, n: int) -> np.ndarray:
     """Values of the problems of the classes that were there, and NaN for the others."""
     return np.concatenate([values, np.full(n - len(values), np.nan)])
-
-
-def mean_of_best(paths: Paths) -> tuple[np.ndarray, float]:
-    """The mean over folds of the weights at each fold's best C, and of those Cs: no fit on all rows."""
-    best = paths.scores.argmax(axis=1)
-    return paths.coefs[np.arange(len(best)), best].mean(axis=0), float(paths.Cs[best].mean())

@@ -54,6 +54,8 @@ def solved(model: Any, solve: Callable[..., Result], C: float, rows: FitRows, op
         result = untouched(rows, C)
     else:
         result = without_penalty(rows, solve, min(tol, LIMIT_TOL)) if isinf(C) else solve(C)
+    if isinf(C) and rows.is_softmax:  # of all weights with these probabilities, the limit are those that add up to 0
+        result = result | {name: result[name] - result[name].mean(axis=0) for name in ("coef", "intercept")}
     if starts and not isinf(C) and (before := _model_before(model, rows, height)) is not None:
         result = better_of(result, before, rows, C, options)
     is_search = not hasattr(model, "C")  # whose weights are of double precision in scikit-learn too

@@ -162,7 +162,8 @@ def _share(solver: str, penalty: str | None, ratio: float | None) -> float:
     if penalty == "l2" and ratio:
         warn(f"Inconsistent values: penalty=l2 with l1_ratio={ratio}: l1_ratio is not looked at", UserWarning)
     if penalty == "l1" and ratio not in (None, 0, 1):
-        warn(f"Inconsistent values: penalty=l1 with l1_ratio={ratio}: l1_ratio is not looked at", UserWarning)
+        only = "l1_ratio parameter is only used when penalty is 'elasticnet'. Got (penalty=l1)"
+        warn(f"Inconsistent values: penalty=l1 with l1_ratio={ratio}: {only}", UserWarning)
     return {"l1": 1.0, "elasticnet": ratio or 0.0}.get(asked or "", 0.0)
 
 

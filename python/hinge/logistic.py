@@ -157,9 +157,10 @@ class LogisticRegressionCV(SearchedClassifier, LogisticRegression):
     C_, search_, Cs_, scores_
         As in :class:`hinge.LinearSVCCV`.
     coefs_paths_ : dict of ndarray, or ndarray
-        With ``use_legacy_attributes`` or ``refit=False``: the weights of every fold at every C.
+        With ``use_legacy_attributes`` or ``refit=False``: the weights of every fold at every C and share.
     l1_ratio_ : float or ndarray
-        Of those models: the share of absolute values in the penalty; ``search_.l1_ratio`` otherwise.
+        Of those models: the chosen share of absolute values in the penalty, with ``refit=False`` the mean over the
+        folds; ``search_.l1_ratio`` otherwise.
     l1_ratios_ : ndarray
         Of those models: as given.
     multi_class_, coef_, intercept_, classes_, certificate_, n_iter_, presolve_, n_features_in_, feature_names_in_
@@ -238,23 +239,22 @@ class LogisticRegressionCV(SearchedClassifier, LogisticRegression):
         if problem.store is not None or options["map"] is not None:
             where = "X is a BlockStore" if problem.store is not None else "degree is 2"
             raise ValueError(f"use_legacy_attributes must be None and refit True where {where}")
-        shares = given.l1_share if isinstance(given.l1_share, list) else [given.l1_share]
-        if len(set(shares)) > 1:
-            raise ValueError(f"l1_ratios must be one share with use_legacy_attributes or refit=False, got {shares}")
         task = FitTask(self, X, problem.y, sample_weight=problem.sample_weight, has_parts=True)
         found, paths = _cv_paths.search_paths(self._plain, given, problem, options, groups)
+        C, share = found.C, found.l1_ratio or 0.0
         if given.refit:
-            self._fit_checked(found.C, problem.X, problem.classes, problem.ids, problem.weight, options)
-            C = found.C
+            if options["penalty"] is not None:
+                options = options | {"penalty": options["penalty"] | {"l1_ratio": share}}
+            self._fit_checked(C, problem.X, problem.classes, problem.ids, problem.weight, options)
         else:
-            weights, C = _cv_paths.mean_of_best(paths)
+            weights, C, share = paths.mean_of_best()
             self._take_mean(problem, weights, options)
         _validate.remember_features(self, X)
         self.search_, self._paths = found, paths
         is_old = given.use_legacy_attributes is True
-        n_problems = paths.coefs.shape[2]
+        n_problems = paths.coefs.shape[3]
         self.C_ = np.full(n_problems, C) if is_old else C
-        self.l1_ratio_ = np.full(n_problems, shares[0]) if is_old else shares[0]
+        self.l1_ratio_ = np.full(n_problems, share) if is_old else share
         self.l1_ratios_ = np.array([None] if given.l1_ratios is None else given.l1_ratios)
         self.n_iter_ = paths.as_arrays()[2] if paths.is_new else paths.by_class(problem.classes)[2]
         task.part("refit")
@@ -290,8 +290,8 @@ class LogisticRegressionCV(SearchedClassifier, LogisticRegression):
         """Weights of every fold at every C, with ``use_legacy_attributes`` or ``refit=False``.
 
         A dict from classes to arrays of shape (n_folds, n_Cs, n_dof), with an axis of ``l1_ratios`` behind the Cs if
-        those are given; with ``use_legacy_attributes=False`` an array of shape (n_folds, n_l1_ratios, n_Cs, n_problems,
-        n_dof). The intercept, if there is one, is the last of n_dof.
+        those are given, (n_folds, n_Cs, n_l1_ratios, n_dof); with ``use_legacy_attributes=False`` an array of shape
+        (n_folds, n_l1_ratios, n_Cs, n_problems, n_dof). The intercept, if there is one, is the last of n_dof.
         """
         check_is_fitted(self)
         if "_paths" not in vars(self):

@@ -11,7 +11,7 @@ from sklearn.model_selection import StratifiedKFold
 from hinge import _blocks, _checks, _labels, _native, _penalty, _validate
 from hinge._block_options import BlockOptions
 from hinge._callbacks import FitTask
-from hinge._csearch import CSearch
+from hinge._csearch import CSearch, best_table
 from hinge._declared import checked, declared
 from hinge._encode_coder import collected
 from hinge._loop import Search
@@ -184,10 +184,8 @@ def _best(searches: list[Search], run: Callable[[Search], CSearch]) -> tuple[CSe
         found if penalty is None else replace(found, l1_ratio=penalty["l1_ratio"])
         for found, penalty in zip(map(run, searches), penalties, strict=True)
     ]
-    if len(tables) == 1:
-        return tables[0], penalties[0]
-    best = max(range(len(tables)), key=lambda k: (tables[k].mean[tables[k].index], -k))
-    return replace(tables[best], grid=tuple(tables)), penalties[best]
+    found = best_table(tables)
+    return found, penalties[0] and penalties[0] | {"l1_ratio": found.l1_ratio}
 
 
 def search_and_refit(estimator: E, X: Any, y: Any, sample_weight: Any, groups: Any) -> E:

@@ -121,6 +121,10 @@ def test_svms_refuse_what_does_not_go_together(problem, parameters, message):
 def test_penalties_that_contradict_each_other_are_warned_of(problem):
     with pytest.warns(UserWarning, match="Inconsistent values: penalty=l2 with l1_ratio=1.0"):
         hinge.LogisticRegression(penalty="l2", l1_ratio=1.0).fit(*problem)
+    with pytest.warns(
+        UserWarning, match="penalty=l1 with l1_ratio=0.5: l1_ratio parameter is only used when penalty is"
+    ):
+        hinge.LogisticRegression(penalty="l1", l1_ratio=0.5).fit(*problem)
     with pytest.warns(UserWarning, match="Setting penalty=None will ignore the C"):
         hinge.LogisticRegression(penalty=None, C=4).fit(*problem)
 
@@ -221,6 +225,16 @@ def test_what_needs_rows_in_memory_says_so(problem, tmp_path, parameters):
     else:
         with pytest.raises(ValueError, match=f"{name} must be .* where y is a matrix of labels"):
             model.fit(X, labels)
+
+
+def test_weights_of_all_classes_without_penalty_add_up_to_zero(problem):
+    X, _ = problem
+    X = X[:, :4]
+    y = np.random.default_rng(0).integers(0, 3, len(X))
+    model = hinge.LogisticRegression(C=np.inf, solver="sag").fit(X, y)
+    assert model.certificate_.status == ("unpenalised",)
+    np.testing.assert_allclose(model.coef_.sum(axis=0), 0.0, atol=1e-12)
+    assert model.intercept_.sum() == pytest.approx(0.0, abs=1e-12)
 
 
 # The fit before.
@@ -368,6 +382,54 @@ def test_without_refit_the_folds_are_averaged(problem):
     np.testing.assert_array_equal(ours.predict(X), exact.predict(X))
 
 
+SHARES = {
+    "l1_ratios": np.array([0.2, 0.9, 0.2]),
+    "Cs": [0.03, 0.3, 3.0],
+    "cv": 3,
+    "scoring": "neg_log_loss",
+    "solver": "saga",
+}
+
+
+@pytest.mark.parametrize("refit", [True, False])
+@pytest.mark.parametrize("use_legacy_attributes", [True, False])
+def test_several_shares_have_an_axis_of_their_own(problem, use_legacy_attributes, refit):
+    X, y = problem
+    asked = {**SHARES, "use_legacy_attributes": use_legacy_attributes, "refit": refit}
+    ours = hinge.LogisticRegressionCV(**asked, tol=1e-5).fit(X, y)
+    exact = theirs.LogisticRegressionCV(**asked, tol=1e-7, max_iter=20_000).fit(X, y)
+    for name in ("scores_", "coefs_paths_"):
+        mine, other = getattr(ours, name), getattr(exact, name)
+        if use_legacy_attributes:
+            assert list(mine) == list(other)
+            mine, other = mine[ours.classes_[1]], other[ours.classes_[1]]
+        assert mine.shape == other.shape
+        if name == "scores_":
+            np.testing.assert_allclose(mine, other, rtol=1e-2, atol=1e-3)
+    for name in ("C_", "Cs_", "l1_ratio_", "l1_ratios_"):
+        assert np.shape(getattr(ours, name)) == np.shape(getattr(exact, name)), name
+        np.testing.assert_allclose(getattr(ours, name), getattr(exact, name))
+    assert ours.coef_.shape == exact.coef_.shape
+    assert ours.n_iter_.shape == exact.n_iter_.shape
+    assert [table.l1_ratio for table in ours.search_.grid] == SHARES["l1_ratios"].tolist()
+
+
+def test_a_kept_path_is_that_of_the_fits_of_its_share(problem):
+    X, y = problem
+    model = hinge.LogisticRegressionCV(**SHARES, use_legacy_attributes=False, tol=1e-5).fit(X, y)
+    train, test = next(StratifiedKFold(3).split(X, y))
+    for j, share in enumerate(SHARES["l1_ratios"]):
+        for i, C in enumerate(SHARES["Cs"]):
+            one = hinge.LogisticRegression(C, l1_ratio=share, tol=1e-10).fit(X[train], y[train])
+            np.testing.assert_allclose(model.coefs_paths_[0, j, i, :, :-1], one.coef_, atol=1e-5)
+            score = get_scorer("neg_log_loss")(one, X[test], y[test])
+            assert model.scores_[0, j, i] == pytest.approx(score, abs=1e-5)
+    j, i = np.unravel_index(model.scores_.mean(axis=0).argmax(), model.scores_.shape[1:])
+    assert (model.C_, model.l1_ratio_) == (SHARES["Cs"][i], SHARES["l1_ratios"][j])
+    last = hinge.LogisticRegression(model.C_, l1_ratio=model.l1_ratio_, tol=1e-10).fit(X, y)
+    np.testing.assert_allclose(model.coef_, last.coef_, atol=1e-5)
+
+
 @pytest.mark.parametrize("parameters", [{"use_legacy_attributes": False}, {"refit": False}], ids=str)
 def test_models_with_paths_are_pickled_and_cloned(problem, parameters):
     X, y = problem
@@ -403,7 +465,6 @@ def test_paths_of_the_search_are_told_apart(problem):
         ({"degree": 2}, "where degree is 2"),
         ({"max_iter": 0}, "max_iter must be an integer of at least 1"),
         ({"penalty": None}, "penalty must not be None in a search"),
-        ({"l1_ratios": (0.0, 0.5)}, "l1_ratios must be one share with use_legacy_attributes"),
         ({"l1_ratios": 0.5}, "l1_ratios must be None or a list"),
         ({"penalty": "elasticnet"}, "l1_ratios must be an array-like"),
     ],
