@@ -404,8 +404,10 @@ def test_several_shares_have_an_axis_of_their_own(problem, use_legacy_attributes
             assert list(mine) == list(other)
             mine, other = mine[ours.classes_[1]], other[ours.classes_[1]]
         assert mine.shape == other.shape
-        if name == "scores_":
-            np.testing.assert_allclose(mine, other, rtol=1e-2, atol=1e-3)
+        if name == "coefs_paths_":
+            # Where all weights are 0, saga ends before its intercept is at the optimum.
+            mine, other = (np.where((other[..., :-1] != 0).any(-1)[..., None], values, 0) for values in (mine, other))
+        np.testing.assert_allclose(mine, other, rtol=1e-2, atol=1e-3)
     for name in ("C_", "Cs_", "l1_ratio_", "l1_ratios_"):
         assert np.shape(getattr(ours, name)) == np.shape(getattr(exact, name)), name
         np.testing.assert_allclose(getattr(ours, name), getattr(exact, name))
