@@ -6,8 +6,8 @@
 
 Each script runs in a process of its own; what fails is named at the end, and the status is then 1. Small versions
 have fewer and smaller sets and tighter limits of time: they show that everything still runs and how figures look, and
-their numbers are not for the record. With two cores, both free (load 0.2 before), ``--quick`` took 125 seconds:
-wesierski16 11, hsieh08 34, chu15 30, changroth11 37 (some parts were added to it since), chang10 13.
+their numbers are not for the record. With two cores, both nearly free, ``--quick`` took 115 seconds: wesierski16 6,
+hsieh08 23, chu15 23, changroth11 56, chang10 8.
 """
 
 from __future__ import annotations
