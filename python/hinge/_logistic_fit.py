@@ -146,11 +146,13 @@ def without_penalty(rows: FitRows, solve: Callable[..., Result], tol: float) -> 
     The solution at C is off the limit by about 1/C. So where decisions change by d from C to r C, they are within
     d / (r - 1) of the limit. Where they go on growing there is no limit: rows on the right side of a hyperplane each
     prove that, and otherwise C stops at a value of its own. Nothing is proved of a limit: there is no dual value, and
-    the status says "unpenalised"; or "separable" or "diverging", where the model is that of the last C.
+    the status says "unpenalised"; or "separable" or "diverging", where the model is that of the last C; or "max_iter",
+    where one of the last two fits did not converge, so that nothing follows from how little they differ.
     """
     C = FIRST_C / rows.weight[rows.weight > 0].mean()
     last = solve(C, tol)
     n_iter, passes = np.array(last["n_iter"]), np.array(last["passes"])
+    is_cut = False
     for _ in range(MOST_COSTS):
         if _separates(rows, last):
             return _unproved(rows, last, "separable", n_iter, passes)
@@ -159,10 +161,11 @@ def without_penalty(rows: FitRows, solve: Callable[..., Result], tol: float) -> 
         n_iter, passes = n_iter + found["n_iter"], passes + found["passes"]
         values = rows.decisions(found)
         left = np.abs(values - rows.decisions(last)).max() / (RATIO - 1)
+        is_cut = "max_iter" in (*last["status"], *found["status"])
         last = found
         if left <= CHANGE * max(1.0, np.abs(values).max()):
-            return _unproved(rows, last, "unpenalised", n_iter, passes)
-    return _unproved(rows, last, "diverging", n_iter, passes)
+            return _unproved(rows, last, "max_iter" if is_cut else "unpenalised", n_iter, passes)
+    return _unproved(rows, last, "max_iter" if is_cut else "diverging", n_iter, passes)
 
 
 def _separates(rows: FitRows, result: Result) -> bool:

@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from problems import noisy_problem, sparse_problem
 from sklearn.base import clone
+from sklearn.datasets import load_iris
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import get_scorer
 from sklearn.model_selection import KFold, StratifiedKFold
@@ -181,6 +182,18 @@ def test_columns_that_say_the_same_have_a_limit(problem):
     model = hinge.LogisticRegression(C=np.inf).fit(X, y)
     assert model.certificate_.status == ("unpenalised",)
     np.testing.assert_allclose(model.coef_[0, 0], model.coef_[0, 3], rtol=1e-3)
+
+
+@pytest.mark.parametrize("solver", ["auto", "newton-cg"])
+def test_a_fit_without_penalty_says_that_it_was_cut_short(solver):
+    X, y = load_iris(return_X_y=True)
+    X, y = X[50:], y[50:]
+    with pytest.warns(ConvergenceWarning, match="max_iter"):
+        cut = hinge.LogisticRegression(np.inf, solver=solver, max_iter=3).fit(X, y)
+    assert cut.certificate_.status == ("max_iter",)
+    whole = hinge.LogisticRegression(np.inf, solver=solver).fit(X, y)
+    assert whole.certificate_.status == ("unpenalised",)
+    assert whole.certificate_.primal[0] < 0.99 * cut.certificate_.primal[0]
 
 
 def test_separable_classes_have_no_limit():
