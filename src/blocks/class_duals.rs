@@ -5,8 +5,9 @@
 //! end, and the file is written anew when half of it is holes. It has no name: it is gone with the process,
 //! however that ends; a checkpoint has a copy.
 //!
-//! A step reads the pieces of the rows in memory and writes those that have changed. Cached rows come from
-//! all pieces, so that is the whole file at most, some 50 bytes a row: as much as a reading of 25 entries.
+//! A step reads the pieces of the rows in memory before and after its epochs, and writes those that have
+//! changed; the choice of the cache may read them once more. Cached rows come from all pieces, so each time
+//! it is the whole file at most, some 50 bytes a row: as much as a reading of 25 entries.
 
 use std::fs::File;
 use std::io::Error as IoError;

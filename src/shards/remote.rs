@@ -466,7 +466,12 @@ impl<'a, const L: usize> Remote<'a, L> {
         self.exact = exact.max(intercept::EXACT);
     }
 
+    /// Takes note of a change at the shards, after which what was asked for ahead no longer holds.
     fn change(&mut self, change: Change<L>) {
+        if matches!(change, Change::Point(_) | Change::Shift(_) | Change::Advance(..)) {
+            (self.here, self.ready) = (None, None);
+        }
+        self.weighed = None;
         self.changes.push(change);
     }
 
@@ -539,7 +544,6 @@ impl<'a, const L: usize> Remote<'a, L> {
     }
 
     fn find_point(&mut self, request: Request) -> Result<(Imbalance, usize)> {
-        self.weighed = None;
         self.pending.then(&request);
         self.change(Change::DualPoint(request));
         let [read, excess, above, below, all_above, all_below] = array(&self.ask()?.sums)?;
@@ -581,7 +585,6 @@ impl<const L: usize> Passes<L> for Remote<'_, L> {
 
     fn decide(&mut self, w: &Block<L>) -> Result<()> {
         self.w = w.clone();
-        (self.here, self.ready) = (None, None);
         self.pending.op(Op::Decide).block(w);
         self.change(Change::Point(w.clone()));
         Ok(())
@@ -622,23 +625,24 @@ impl<const L: usize> Passes<L> for Remote<'_, L> {
 
     fn advance(&mut self, lengths: &[f64; L]) -> Result<usize> {
         line_search::advance(&mut self.w, &self.step, lengths);
-        let is_whole = lengths[..self.lanes].iter().all(|length| *length == 1.0);
-        (self.here, self.ready) = (self.ahead.take().filter(|_| is_whole), None);
-        if !self.is_search && self.track.may_advance(self.lanes) {
+        let read = if !self.is_search && self.track.may_advance(self.lanes) {
             self.pending.op(Op::Advance).lanes(lengths);
             self.change(Change::Advance(Rc::clone(&self.step), *lengths));
-            return Ok(0);
-        }
-        self.pending.op(Op::Decide).block(&self.w);
-        self.change(Change::Point(self.w.clone()));
-        Ok(self.n_rows)
+            0
+        } else {
+            self.pending.op(Op::Decide).block(&self.w);
+            self.change(Change::Point(self.w.clone()));
+            self.n_rows
+        };
+        let is_whole = lengths[..self.lanes].iter().all(|length| *length == 1.0);
+        self.here = self.ahead.take().filter(|_| is_whole);
+        Ok(read)
     }
 }
 
 impl<const L: usize> Remote<'_, L> {
     /// Moves the decision values.
     fn shift(&mut self, shift: &[f64; L]) {
-        self.ready = None;
         self.pending.op(Op::Shift).lanes(shift);
         self.change(Change::Shift(*shift));
     }
@@ -661,7 +665,6 @@ impl<const L: usize> Remote<'_, L> {
     }
 
     fn ask_for_evaluation(&mut self, terms: ShardTerms) {
-        self.weighed = None;
         self.pending.op(Op::Evaluate).number(terms.sigma());
         self.change(Change::Evaluated(terms.sigma()));
         if let Some(is_dense) = self.asks {
@@ -765,11 +768,11 @@ impl<const L: usize> TermPasses<ShardTerms, L> for Remote<'_, L> {
 
     fn decide_anew(&mut self, terms: &ShardTerms, w: &Block<L>) -> Result<[[f64; L]; 2]> {
         self.w = w.clone();
-        (self.here, self.ready) = (None, None);
         self.pending.op(Op::DecideAnew).number(terms.sigma()).block(w);
         self.change(Change::Point(w.clone()));
-        // A proof most likely comes next.
-        let (weighs, is_polished) = (self.lanes == 1 && !self.is_search, self.weighs_point);
+        // A proof most likely comes next, but not for the hinge, which has yet to keep its dual variables.
+        let is_last = matches!(terms, ShardTerms::Smooth);
+        let (weighs, is_polished) = (is_last && self.lanes == 1 && !self.is_search, self.weighs_point);
         self.weighs_point = false;
         if weighs {
             self.pending.op(Op::Weigh).number(0.0).number(f64::from(u8::from(is_polished)));

@@ -3,12 +3,14 @@
 use super::checkpoint::Recorded;
 use super::points::RemotePoints;
 use super::proof::{Claimed, prove};
-use super::remote::{Exchange, Lanes, Link, Remote, ShardTerms};
+use super::remote::{Exchange, Lanes, Link, Remote, RemoteCorners, ShardTerms};
 use super::search::{ShardSearch, search};
 use super::shard::{Shard, ShardFacts, ShardFolds, ShardRows};
 use super::wire::{Op, Request, ShardAnswer};
 use super::{ShardTask, fit};
+use crate::fit::newton::hinge::Corners as _;
 use crate::fit::newton::polish::DualPoints;
+use crate::fit::newton::row_state::{Passes as _, TermPasses as _};
 use crate::fit::newton::{Newton, Shape};
 use crate::fit::stop::NewtonStop;
 use crate::fit::waves::Waves;
@@ -275,6 +277,33 @@ fn slopes_ahead_are_those_after_the_step() {
         assert_eq!(ahead[3..], answer(&here));
         assert_ne!(ahead[3..], gone);
     }
+}
+
+#[test]
+fn what_is_weighed_are_the_dual_variables_that_were_kept_last() {
+    let waves = Waves::new(300, 7, 4.0, 3);
+    let matrix = waves.rows();
+    let problem = waves.problem(&matrix, 1);
+    let cut = Cut::new(classes_of(&problem), &[100]);
+    let mut here = Here::new(cut.rows(&matrix, &problem, LossKind::SquaredHinge), 0);
+    let facts = here.facts();
+    let begun = Lanes::Classes(1, 1, 1.0);
+    let size = (facts.n_rows, facts.max_squared_norm);
+    let mut rows = Remote::<1>::begin(&Link::new(&mut here), size, begun, 8, problem.intercept.bias());
+    let (mut w, mut h) = (Block::<1>::zeros(8), Block::<1>::zeros(8));
+    let mut weighed = Vec::new();
+    for step in 1..3 {
+        (0..8).for_each(|k| w[k] = [f64::from(step) * (0.1 * k as f64 - 0.3)]);
+        rows.decide(&w).unwrap();
+        rows.evaluate(&ShardTerms::Smooth, &mut h).unwrap();
+        rows.decide_anew(&ShardTerms::Smooth, &w).unwrap();
+        RemoteCorners.take_slopes(&mut rows).unwrap();
+        RemoteCorners.keep(&mut rows).unwrap();
+        weighed.push(rows.weigh(0, false).unwrap());
+        // The first answer may have come ahead, the second has not.
+        assert_eq!(weighed.last().unwrap(), &rows.weigh(0, false).unwrap());
+    }
+    assert_ne!(weighed[0], weighed[1]);
 }
 
 /// The first operation of each request.
