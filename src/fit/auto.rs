@@ -6,8 +6,10 @@ use super::monitor::Monitor;
 use super::newton::factorisation::{Factorisation, factorisation, is_small};
 use super::newton::hinge;
 use super::params::{Params, SolverKind};
-use super::problem::{Problem, Solution, Start, Status};
-use super::routes::{DEAR, EASY, LANE_ENTRIES, PATIENCE, PATIENCE_DIRECT};
+use super::problem::{Intercept, Problem, Solution, Start, Status};
+use super::routes::{
+    DEAR, EASY, EASY_CHEAP, EASY_CHEAP_FREE, EASY_FROM, EASY_SAMPLE, LANE_ENTRIES, PATIENCE, PATIENCE_DIRECT,
+};
 use super::{certificate, dual, newton};
 use crate::loss::{Loss, LossKind, with_loss, with_smooth_loss};
 use crate::matrix::Rows;
@@ -35,12 +37,25 @@ pub(super) fn is_easy(plain: &Design<'_>, cost: &[f64]) -> bool {
     total <= EASY * plain.n_rows() as f64
 }
 
+/// Whether the costs of a problem are so small that these epochs are fewer than what Newton steps cost where
+/// a factorisation is cheap ([`EASY_CHEAP`]); from about [`EASY_SAMPLE`] rows, as norms of all of them take a
+/// tenth of such a fit.
+fn is_easier_than_steps(problem: &Problem<'_>) -> bool {
+    let plain = problem.design(0.0);
+    let sample = (0..plain.n_rows()).step_by(plain.n_rows().div_ceil(EASY_SAMPLE).max(1));
+    let n_sampled = sample.len() as f64;
+    let mean = sample.map(|i| problem.cost[i] * plain.squared_norm(i)).sum::<f64>() / n_sampled;
+    let per_column = plain.nnz() as f64 / plain.n_cols().max(1) as f64;
+    let most = if problem.intercept == Intercept::Free { EASY_CHEAP_FREE } else { EASY_CHEAP };
+    mean * per_column <= most
+}
+
 /// Whether Newton is the better way for most problems of this shape.
 pub(super) fn is_newtons(design: &Design<'_>, factorisation: Option<Factorisation>, loss: LossKind) -> bool {
     factorisation.is_some_and(|f| f.is_worth_it) || (loss.is_smooth() && prefers_lanes(design))
 }
 
-/// The solver that [`SolverKind::Auto`] begins with.
+/// The solver that [`SolverKind::Auto`] begins with, for values of `C` around that of `problem`.
 pub fn choose(problem: &Problem<'_>, loss: LossKind) -> SolverKind {
     let design = problem.design(1.0);
     if is_small(&design) {
@@ -58,6 +73,17 @@ pub fn choose(problem: &Problem<'_>, loss: LossKind) -> SolverKind {
     } else {
         SolverKind::DualCd
     }
+}
+
+/// The same for a fit at this `C` only.
+fn choose_for_fit(problem: &Problem<'_>, loss: LossKind) -> SolverKind {
+    let design = problem.design(1.0);
+    let solver = choose(problem, loss);
+    if solver != SolverKind::Newton || loss != LossKind::SquaredHinge || is_small(&design) {
+        return solver;
+    }
+    let is_between = factorisation(&design).is_some_and(|f| (EASY_FROM..DEAR).contains(&f.passes));
+    if is_between && is_easier_than_steps(problem) { SolverKind::DualCd } else { SolverKind::Newton }
 }
 
 /// A guess of the passes that dual coordinate descent takes to a gap of `tol`, from a row's mean cost and
@@ -175,7 +201,7 @@ fn attempt<'a>(
     monitor: &'a dyn Monitor,
 ) -> Result<Solution> {
     let is_auto = params.solver == SolverKind::Auto;
-    let solver = if is_auto { choose(problem, loss) } else { params.solver };
+    let solver = if is_auto { choose_for_fit(problem, loss) } else { params.solver };
     match (solver, loss) {
         (SolverKind::Newton, _) => return solve_by_newton(problem, loss, params, start, aim, monitor),
         (SolverKind::PrimalCd, LossKind::SquaredHinge) => {

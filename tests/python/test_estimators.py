@@ -514,3 +514,21 @@ def test_progress_goes_to_standard_error_on_request(verbose, capfd):
     shown = capfd.readouterr()
     assert shown.out == ""
     assert shown.err.startswith("[hinge] fit: dual_cd iteration") if verbose else shown.err == ""
+
+
+@pytest.mark.parametrize(("fit_intercept", "easy", "hard"), [(False, 0.03, 0.3), (True, 0.01, 0.1)])
+def test_cheap_steps_or_few_epochs_by_the_costs(fit_intercept, easy, hard):
+    """With small costs a few epochs of dual descent are less than one Newton step: the same optimum, another solver."""
+    rng = np.random.default_rng(5)
+    columns = (120 * rng.random((4000, 10)) ** 2).astype(int)
+    X = sp.csr_matrix((np.ones(40_000), (np.repeat(np.arange(4000), 10), columns.ravel())), shape=(4000, 120))
+    y = np.where(X @ rng.standard_normal(120) + rng.standard_normal(4000) > 0, 1, -1)
+    for C, solver in ((easy, "dual_cd"), (hard, "newton")):
+        model, newton = (
+            hinge.LinearSVC(C=C, tol=1e-6, fit_intercept=fit_intercept, solver=name, random_state=0).fit(X, y)
+            for name in ("auto", "newton")
+        )
+        assert model.certificate_.solver == (solver,)
+        assert model.certificate_.relative_gap[0] <= 1e-6
+        primal = newton.certificate_.primal[0]
+        assert abs(model.certificate_.primal[0] - primal) <= 1e-6 * primal
