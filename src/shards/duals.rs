@@ -66,7 +66,7 @@ impl<const L: usize> ShardSide<'_, L> {
         Ok(())
     }
 
-    fn take_point(&mut self, point: ShardPoint, read: usize, answer: &mut ShardAnswer) {
+    pub(super) fn take_point(&mut self, point: ShardPoint, read: usize, answer: &mut ShardAnswer) {
         let Imbalance { excess, inside, all } = Imbalance::of(&point.y, &self.cost, &point.alpha);
         answer.sums.extend([read as f64, excess, inside[0], inside[1], all[0], all[1]]);
         self.point = Some(point);

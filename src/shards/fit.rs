@@ -1,5 +1,6 @@
 //! A fit whose rows are at shards: Newton here, rows there, and a proof over all of them.
 
+use super::ascent;
 use super::points::RemotePoints;
 use super::proof::{self, Claimed};
 use super::remote::{Exchange, Lanes, Link, Remote, RemoteCorners, ShardTerms};
@@ -79,7 +80,13 @@ fn fit_one(
         return fit_hinge(task, exchange, class, monitor);
     }
     let mut points = RemotePoints::new(task, monitor);
+    let mut ascends = ascent::is_worth_it(task);
     let minimise = |newton: &mut Newton<'_, Remote<'_, 1>, 1>, params: &Params| {
+        if std::mem::take(&mut ascends)
+            && let Some((report, spread)) = ascent::ascend(task, newton, monitor)?
+        {
+            return Ok(([report], Some(spread)));
+        }
         let (report, is_polished) = minimise_polished(newton, &mut points, params, Polish::Closely)?;
         Ok(([report], points.last.filter(|_| is_polished)))
     };
@@ -108,7 +115,10 @@ fn fit_smooth<const L: usize>(
 ) -> Result<Vec<Solution>> {
     let params = &task.params;
     let mut newton = newton_of::<L>(task, exchange, classes, monitor);
-    start::begin(task, &mut newton)?;
+    // An ascent begins at zero.
+    if L > 1 || !ascent::is_worth_it(task) {
+        start::begin(task, &mut newton)?;
+    }
     let (mut tol, mut steps) = (params.tol, [0; L]);
     for attempt in 0.. {
         let max_iter = params.max_iter - steps.iter().copied().max().unwrap_or(0).min(params.max_iter);

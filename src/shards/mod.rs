@@ -15,6 +15,9 @@
 //! A fit of a smooth loss begins with what each shard finds alone ([`start`]) and ends by dual points beside
 //! the slopes ([`points`]), for which each shard descends on its own rows.
 //!
+//! Where columns are many more than rows, such a fit ascends in the dual instead, each shard on its own rows
+//! (`ascent`), and Newton is there for what that leaves.
+//!
 //! [`search::search`] is the search for `C` of [`crate::search`] on shards: the lanes of a group are those of
 //! the same sums, and the decision values of held-out rows come to the client.
 //!
@@ -23,6 +26,7 @@
 //! A request is one round trip with a vector of the columns at most in each direction (times the lanes), and
 //! where steps are factorised a triangle of them.
 
+mod ascent;
 pub mod checkpoint;
 mod duals;
 pub mod fit;

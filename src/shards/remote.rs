@@ -31,6 +31,7 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
+use super::ascent::Ascended;
 use super::wire::{Op, Reader, Request, ShardAnswer};
 use crate::fit::certificate::{Cut, Imbalance};
 use crate::fit::intercept;
@@ -541,6 +542,34 @@ impl<'a, const L: usize> Remote<'a, L> {
             self.ahead = Some([reader.lanes()?, reader.lanes()?, reader.lanes()?]);
         }
         Ok(())
+    }
+
+    /// A round of ascent in the dual from weights `w`: length along the last change, stretch, height of the constant
+    /// column, offset, intercept and seed.
+    ///
+    /// # Errors
+    /// Those of the exchange.
+    pub fn ascend(&mut self, arguments: [f64; 6], w: &[f64]) -> Result<Ascended> {
+        let mut request = Request::new(self.lanes);
+        request.op(Op::Ascend).number(0.0).numbers(&arguments).numbers(w);
+        self.pending.then(&request);
+        self.change(Change::DualPoint(request));
+        let sums = self.ask()?.sums;
+        let mut reader = Reader::new(&sums, 1);
+        let losses = array(reader.numbers(3)?)?;
+        let change = memory::copy(reader.numbers(w.len())?);
+        let (read, terms) = reader.rest().split_last().unwrap_or((&0.0, &[]));
+        Ok(Ascended { losses, change, terms: array(terms)?, read: *read as usize })
+    }
+
+    /// Has the variables so far along their last change as the dual point.
+    ///
+    /// # Errors
+    /// Those of the exchange.
+    pub fn take_ascent(&mut self, length: f64) -> Result<Imbalance> {
+        let mut request = Request::new(self.lanes);
+        request.op(Op::TakeAscent).number(length);
+        Ok(self.find_point(request)?.0)
     }
 
     fn find_point(&mut self, request: Request) -> Result<(Imbalance, usize)> {

@@ -3,6 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use super::ascent::ShardAscent;
 use super::wire::{Op, Reader, ShardAnswer};
 use crate::fit::certificate::{self, Duals, RowTotals};
 use crate::fit::intercept;
@@ -250,6 +251,8 @@ pub(super) struct ShardSide<'a, const L: usize> {
     corners: CornerRows,
     /// A dual point beside the slopes of the last evaluation.
     pub(super) point: Option<ShardPoint>,
+    /// The variables of an ascent in the dual.
+    pub(super) ascent: Option<ShardAscent>,
     /// A vector of the columns.
     vector: Block<L>,
 }
@@ -288,7 +291,19 @@ impl<'a, const L: usize> ShardSide<'a, L> {
         let vector = Block::zeros(design.n_cols());
         let state = RowState::new(design, true, monitor);
         let corners = CornerRows { y, alpha, kept: None };
-        Self { rows, cost, group: None, first, lanes, monitor, state, corners, point: None, vector }
+        Self {
+            rows,
+            cost,
+            group: None,
+            first,
+            lanes,
+            monitor,
+            state,
+            corners,
+            point: None,
+            ascent: None,
+            vector,
+        }
     }
 
     /// The lanes of a search with so many binary problems per fold.
@@ -323,6 +338,7 @@ impl<'a, const L: usize> ShardSide<'a, L> {
             state: RowState::new(design, false, monitor),
             corners: none,
             point: None,
+            ascent: None,
             vector: Block::zeros(design.n_cols()),
         })
     }
@@ -345,6 +361,8 @@ impl<'a, const L: usize> ShardSide<'a, L> {
             Op::Descend => self.descend(reader, answer)?,
             Op::Linearise => self.linearise(reader, answer)?,
             Op::Settle => self.settle(reader, answer)?,
+            Op::Ascend => self.ascend(reader, answer)?,
+            Op::TakeAscent => self.take_ascent(reader, answer)?,
             Op::FitAlone => self.fit_alone(reader, answer)?,
             Op::Slopes
             | Op::SlopesAhead
@@ -353,7 +371,7 @@ impl<'a, const L: usize> ShardSide<'a, L> {
             | Op::Losses
             | Op::DecideAnew => {
                 if matches!(op, Op::Evaluate | Op::EvaluateQuietly) {
-                    self.point = None;
+                    (self.point, self.ascent) = (None, None);
                 }
                 self.run_with_terms(op, reader, answer)?;
             }

@@ -189,6 +189,71 @@ fn lost_shards_come_back() {
 }
 
 #[test]
+fn wide_fits_ascend_to_the_optimum_and_lost_shards_cost_no_bit() {
+    let (n, d) = (90, 300);
+    for (scale, k) in [(0.3, 1), (30.0, 2)] {
+        let waves = Waves::new(n, d, scale, k);
+        let matrix = waves.rows();
+        for (intercept, loss) in (0..3).flat_map(|i| LOSSES.map(|loss| (i, loss))) {
+            let problem = waves.problem(&matrix, intercept);
+            for borders in [&[][..], &[40], &[0, 20, 50]] {
+                let cut = Cut::new(classes_of(&problem), borders);
+                let rows = cut.rows(&matrix, &problem, loss);
+                for tol in [1e-3, 1e-8] {
+                    let (quiet, _) = fit_over(&rows, d, 2, tol, usize::MAX);
+                    let best = alone(&problem, loss, 1e-10).certificate;
+                    let found = quiet.facts[0].certificate;
+                    // Neither value is on the wrong side of the optimum.
+                    assert!(found.primal >= best.dual && found.dual <= best.primal);
+                    assert!(found.relative_gap() <= tol, "{loss:?} {intercept} {borders:?} {found:?}");
+                    for every in [1, 3] {
+                        let (lossy, _) = fit_over(&rows, d, 2, tol, every);
+                        let facts = |found: &Outcome| (found.facts[0].certificate, found.facts[0].n_iter);
+                        assert_eq!((weights(&lossy), facts(&lossy)), (weights(&quiet), facts(&quiet)));
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn only_wide_fits_of_smooth_losses_ascend() {
+    let waves = Waves::new(60, 130, 1.0, 1);
+    let matrix = waves.rows();
+    let problem = waves.problem(&matrix, 1);
+    for (loss, take) in LOSSES.iter().flat_map(|loss| [60, 100].map(|take| (*loss, take))) {
+        let cut = Cut::new(classes_of(&problem), &[30]);
+        let rows = cut.rows(&matrix, &problem, loss);
+        let mut here = Here::new(rows, usize::MAX);
+        let (facts, intercept, params) = (here.facts(), problem.intercept, Params::default());
+        let n_columns = 130;
+        let facts = ShardFacts { n_rows: take, ..facts };
+        let (scale, n_shards, n_classes) = (1.0, 2, 2);
+        let task = ShardTask { facts, scale, n_shards, n_columns, n_classes, loss, intercept, params };
+        let mut listens = Asked(&mut here, Vec::new());
+        fit(&task, &mut listens, &Silent).unwrap();
+        let has_ascended = listens.1.contains(&(Op::Ascend as usize));
+        assert_eq!(has_ascended, loss.is_smooth() && take == 60, "{loss:?} {take}");
+    }
+}
+
+/// The operation that follows the beginning of a problem, and the first of each request.
+struct Asked<'a, 'b>(&'a mut Here<'b>, Vec<usize>);
+
+impl Exchange for Asked<'_, '_> {
+    fn ask(&mut self, request: &[f64], restore: &dyn Fn() -> Vec<f64>) -> Result<ShardAnswer> {
+        let begins = request[0] as usize == Op::Begin as usize;
+        self.1.push(request[if begins { 4 } else { 0 }] as usize);
+        self.0.ask(request, restore)
+    }
+
+    fn gather(&mut self, request: &[f64], restore: &dyn Fn() -> Vec<f64>) -> Result<Vec<Vec<f64>>> {
+        self.0.gather(request, restore)
+    }
+}
+
+#[test]
 fn bits_depend_on_the_cut_and_an_even_one_of_one_shard_is_one_machine() {
     let waves = Waves::new(400, 600, 1.0, 5);
     let matrix = waves.rows();

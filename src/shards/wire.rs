@@ -63,10 +63,14 @@ pub enum Op {
     FitAlone,
     /// Asks for the slopes so many steps from here.
     SlopesAhead,
+    /// Asks for a round of ascent in the dual.
+    Ascend,
+    /// Asks for the balance of the variables it came to.
+    TakeAscent,
 }
 
 impl Op {
-    const ALL: [Self; 26] = [
+    const ALL: [Self; 28] = [
         Self::Begin,
         Self::Decide,
         Self::Shift,
@@ -93,6 +97,8 @@ impl Op {
         Self::Settle,
         Self::FitAlone,
         Self::SlopesAhead,
+        Self::Ascend,
+        Self::TakeAscent,
     ];
 
     /// Whether it is one of the steps of a search.

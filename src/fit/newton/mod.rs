@@ -289,7 +289,8 @@ impl<'a, R: Passes<L>, const L: usize> Newton<'a, R, L> {
         self.work.passes + self.work.factorisations as f64 * self.dense_cost.unwrap_or(0.0)
     }
 
-    fn count(&mut self, rows: usize) {
+    /// Takes note of rows that were read.
+    pub fn count(&mut self, rows: usize) {
         self.work.passes += rows as f64 / self.rows.n_rows().max(1) as f64;
     }
 
