@@ -544,8 +544,8 @@ impl<'a, const L: usize> Remote<'a, L> {
         Ok(())
     }
 
-    /// A round of ascent in the dual from weights `w`: length along the last change, stretch, height of the constant
-    /// column, offset, intercept and seed.
+    /// A round of ascent in the dual from weights `w`: length along the last change, stretch, height of the
+    /// constant column, offset, intercept and seed.
     ///
     /// # Errors
     /// Those of the exchange.
