@@ -31,8 +31,8 @@
 //! comes to 2e-4 after some thirty rounds and no further. A first stretch of half the shards: 18 instead of
 //! 17 with 4.
 
-use super::remote::{Remote, ShardTerms};
-use super::shard::{ShardPoint, ShardSide};
+use super::remote::{Ascended, LENGTHS, Remote, ShardTerms};
+use super::shard::{ShardAscent, ShardPoint, ShardSide};
 use super::task::ShardTask;
 use super::wire::{Reader, ShardAnswer};
 use crate::fit::certificate::Cut;
@@ -50,8 +50,6 @@ use crate::{Error, Result, memory};
 
 /// Epochs of a shard in a round.
 const EPOCHS: usize = 3;
-/// Lengths at which dual terms are asked for: so many, at equal distances up to 1.
-const LENGTHS: usize = 8;
 /// Rounds in which the gap has to halve.
 const PATIENCE: usize = 8;
 /// Ends that may turn out to be too early, and the share of the gap that is aimed at after one.
@@ -66,13 +64,6 @@ const SHORT: f64 = 0.8;
 
 fn no_ascent() -> Error {
     Error::Shape { what: "dual variables of a shard", expected: 1, found: 0 }
-}
-
-/// Dual variables of a shard before and after its last epochs.
-pub(super) struct ShardAscent {
-    y: Vec<f64>,
-    alpha: Vec<f64>,
-    next: Vec<f64>,
 }
 
 impl ShardAscent {
@@ -167,18 +158,6 @@ impl<const L: usize> ShardSide<'_, L> {
 
 fn length_of(k: usize) -> f64 {
     (k + 1) as f64 / LENGTHS as f64
-}
-
-/// What shards answer in a round.
-pub struct Ascended {
-    /// Losses and their derivatives along the intercept.
-    pub losses: [f64; 3],
-    /// By how much the weights change.
-    pub change: Vec<f64>,
-    /// Dual terms at the lengths.
-    pub terms: [f64; LENGTHS],
-    /// Rows read.
-    pub read: usize,
 }
 
 /// Where the client is.

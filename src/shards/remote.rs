@@ -31,7 +31,6 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use super::ascent::Ascended;
 use super::wire::{Op, Reader, Request, ShardAnswer};
 use crate::fit::certificate::{Cut, Imbalance};
 use crate::fit::intercept;
@@ -53,6 +52,21 @@ const KEPT_NUMBERS: usize = 1 << 22;
 /// Relative derivative along the intercept from which the next step along it is made, and the evaluation that
 /// follows where it is the last one asked for with it.
 const NEAR: f64 = 1e-2;
+
+/// Lengths at which dual terms are asked for: so many, at equal distances up to 1.
+pub const LENGTHS: usize = 8;
+
+/// What shards answer in a round.
+pub struct Ascended {
+    /// Losses and their derivatives along the intercept.
+    pub losses: [f64; 3],
+    /// By how much the weights change.
+    pub change: Vec<f64>,
+    /// Dual terms at the lengths.
+    pub terms: [f64; LENGTHS],
+    /// Rows read.
+    pub read: usize,
+}
 
 /// A way to all shards and back.
 pub trait Exchange {

@@ -3,7 +3,6 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::ascent::ShardAscent;
 use super::wire::{Op, Reader, ShardAnswer};
 use crate::fit::certificate::{self, Duals, RowTotals};
 use crate::fit::intercept;
@@ -263,6 +262,16 @@ pub(super) struct ShardPoint {
     pub y: Vec<f64>,
     /// Dual variables.
     pub alpha: Vec<f64>,
+}
+
+/// Dual variables of a shard before and after its last epochs.
+pub(super) struct ShardAscent {
+    /// Labels of its lane.
+    pub y: Vec<f64>,
+    /// Before,
+    pub alpha: Vec<f64>,
+    /// and after.
+    pub next: Vec<f64>,
 }
 
 /// A group of lanes of a search.
