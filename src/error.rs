@@ -32,6 +32,16 @@ pub enum Error {
         /// Length that was given.
         found: usize,
     },
+    /// One value of the input matrix is no finite number.
+    #[error("Input X contains {name} in row {row}, column {column}: only finite numbers are accepted")]
+    NotFinite {
+        /// Row, counted from 0.
+        row: usize,
+        /// Column, counted from 0.
+        column: usize,
+        /// NaN or infinity.
+        name: &'static str,
+    },
     /// One entry of the input matrix is unusable.
     #[error("input X, row {row}, column {column}: {reason}")]
     Entry {

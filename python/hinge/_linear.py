@@ -158,8 +158,8 @@ class LinearClassifier(Versioned, CallbackSupport, ClassifierMixin, BaseEstimato
             X = with_sorted_rows(X)
         fit = _labels.native_fit(ids, len(classes), rows, options)
 
-        def solve(C: float, tol: float = options["tol"]) -> dict[str, Any]:
-            cost, told = _costs(C, weight), options | {"tol": tol}
+        def solve(C: float, **changed: Any) -> dict[str, Any]:
+            cost, told = _costs(C, weight), options | changed
             return _validate.call_native(lambda matrix: fit(matrix, ids, len(classes), cost, told, report), X)
 
         result = self._solved(solve, C, FitRows(X, ids, len(classes), weight, rows), options)
@@ -172,7 +172,7 @@ class LinearClassifier(Versioned, CallbackSupport, ClassifierMixin, BaseEstimato
     def _solved(
         self, solve: Callable[..., dict[str, Any]], C: float, rows: FitRows, options: dict[str, Any]
     ) -> dict[str, Any]:
-        """The result of a fit; ``solve`` is the native one of a C and a tol."""
+        """The result of a fit; ``solve`` is the native one of a C, with changed options."""
         return solve(C)
 
     def _fit_store(self, store: BlockStore, y: Any, sample_weight: Any, given: Any, options: dict[str, Any]) -> Self:

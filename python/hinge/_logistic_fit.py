@@ -8,7 +8,7 @@ weights that are handed out.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import isinf
 from typing import Any
 
@@ -19,7 +19,7 @@ from sklearn.exceptions import ConvergenceWarning
 from hinge._fit_rows import FitRows
 from hinge._logistic_value import softmax_value_from_above, value_from_above
 from hinge._probability import is_softmax
-from hinge._sklearn_names import is_sklearns, not_converged
+from hinge._sklearn_names import TAKES_NEWTON_STEPS, is_sklearns, not_converged
 from hinge._warn import warn
 
 Result = dict[str, Any]
@@ -40,6 +40,28 @@ CHANGE = 1e-7
 """Share of the largest decision value by which decisions may still change, beyond the last C, up to no penalty."""
 
 
+@dataclass
+class NewtonSteps:
+    """Newton steps of one fit, or of several that follow each other.
+
+    Attributes
+    ----------
+    start : pair of ndarray
+        The weights to go on from, and the intercepts.
+    left : int
+        How many steps may still be taken.
+    """
+
+    start: tuple[np.ndarray, np.ndarray]
+    left: int
+
+    def solve(self, solve: Callable[..., Result], C: float, **changed: Any) -> Result:
+        """The result of a fit that goes on from the one before."""
+        found = solve(C, solver="newton", start=self.start, max_iter=self.left, **changed)
+        self.start, self.left = (found["coef"], found["intercept"]), self.left - int(np.max(found["n_iter"]))
+        return found
+
+
 def solved(model: Any, solve: Callable[..., Result], C: float, rows: FitRows, options: dict[str, Any]) -> Result:
     """The result of a fit of ``model``, whose parameters are checked."""
     starts = getattr(model, "warm_start", False)
@@ -50,13 +72,17 @@ def solved(model: Any, solve: Callable[..., Result], C: float, rows: FitRows, op
         _refuse_special(model, C, False, "y is a matrix of labels")
     rows = replace(rows, is_softmax=is_softmax(options, rows.n_classes) and rows.labels is None)
     height, tol = options["intercept"], options["tol"]
+    before = _model_before(model, rows, height) if starts else None
+    steps = _newton_steps(model, rows, before, C, options)
     if model.max_iter == 0:
         result = untouched(rows, C)
+    elif isinf(C):
+        result = without_penalty(rows, solve, min(tol, LIMIT_TOL), steps)
     else:
-        result = without_penalty(rows, solve, min(tol, LIMIT_TOL)) if isinf(C) else solve(C)
+        result = solve(C) if steps is None else steps.solve(solve, C)
     if isinf(C) and rows.is_softmax:  # of all weights with these probabilities, the limit are those that add up to 0
         result = result | {name: result[name] - result[name].mean(axis=0) for name in ("coef", "intercept")}
-    if starts and not isinf(C) and (before := _model_before(model, rows, height)) is not None:
+    if before is not None and not isinf(C):
         result = better_of(result, before, rows, C, options)
     is_search = not hasattr(model, "C")  # whose weights are of double precision in scikit-learn too
     is_single = rows.X.dtype == np.float32 and rows.labels is None and not is_search
@@ -64,6 +90,23 @@ def solved(model: Any, solve: Callable[..., Result], C: float, rows: FitRows, op
     if is_single and is_sklearns(model.solver) and model.solver != "liblinear" and not is_bounded:
         result = in_single_precision(result, rows, C, options)
     return result
+
+
+def _newton_steps(
+    model: Any, rows: FitRows, before: tuple[np.ndarray, np.ndarray] | None, C: float, options: dict[str, Any]
+) -> NewtonSteps | None:
+    """Steps from the model before, or from zero, where that is asked for; None leaves the way to the solver.
+
+    Without penalty Newton's names mean one row of steps, too: ``max_iter`` bounds them over all values of C.
+    """
+    is_row = isinf(C) and is_sklearns(model.solver)
+    is_known = model.solver in TAKES_NEWTON_STEPS and options["penalty"] is None and rows.labels is None
+    if not is_known:
+        return None
+    if not (getattr(model, "warm_start", False) or is_row):
+        return None
+    coef, intercept = before or (np.zeros((rows.n_problems, rows.X.shape[1])), np.zeros(rows.n_problems))
+    return NewtonSteps((np.ascontiguousarray(coef, dtype=np.float64), intercept), model.max_iter)
 
 
 def check_stored(model: Any, C: float) -> None:
@@ -140,24 +183,33 @@ def untouched(rows: FitRows, C: float) -> Result:
     }
 
 
-def without_penalty(rows: FitRows, solve: Callable[..., Result], tol: float) -> Result:
+def without_penalty(
+    rows: FitRows, solve: Callable[..., Result], tol: float, steps: NewtonSteps | None = None
+) -> Result:
     """The limit of the solutions as C grows.
 
     The solution at C is off the limit by about 1/C. So where decisions change by d from C to r C, they are within
     d / (r - 1) of the limit. Where they go on growing there is no limit: rows on the right side of a hyperplane each
     prove that, and otherwise C stops at a value of its own. Nothing is proved of a limit: there is no dual value, and
     the status says "unpenalised"; or "separable" or "diverging", where the model is that of the last C; or "max_iter",
-    where one of the last two fits did not converge, so that nothing follows from how little they differ.
+    where one of the last two fits did not converge, so that nothing follows from how little they differ; or no steps
+    are left for another.
     """
+
+    def fit(C: float) -> Result:
+        return solve(C, tol=tol) if steps is None else steps.solve(solve, C, tol=tol)
+
     C = FIRST_C / rows.weight[rows.weight > 0].mean()
-    last = solve(C, tol)
+    last = fit(C)
     n_iter, passes = np.array(last["n_iter"]), np.array(last["passes"])
     is_cut = False
     for _ in range(MOST_COSTS):
         if _separates(rows, last):
             return _unproved(rows, last, "separable", n_iter, passes)
+        if steps is not None and steps.left < 1:
+            return _unproved(rows, last, "max_iter", n_iter, passes)
         C *= RATIO
-        found = solve(C, tol)
+        found = fit(C)
         n_iter, passes = n_iter + found["n_iter"], passes + found["passes"]
         values = rows.decisions(found)
         left = np.abs(values - rows.decisions(last)).max() / (RATIO - 1)

@@ -31,6 +31,9 @@ PENALTIES = ("l1", "l2", "elasticnet")
 LEAST_TOL = 1e-12
 """The smallest relative gap that a ``tol`` of scikit-learn's asks for: near what rounding lets anybody prove."""
 
+TAKES_NEWTON_STEPS = ("newton", "newton-cg", "newton-cholesky")
+"""Solvers whose fits go on, step by step, from where the fit before has ended."""
+
 DEFAULT_CS = np.logspace(-4, 4, 10).tolist()
 
 # How scikit-learn's warnings of fits that have not converged begin, by solver; {} is the number of iterations.
@@ -136,7 +139,7 @@ def _check_penalty(given: SimpleNamespace) -> None:
         ratios = [given.l1_ratio]
     elif ratios is None and given.penalty == "elasticnet":
         raise ValueError("l1_ratios must be an array-like of numbers between 0 and 1; got (l1_ratios=None)")
-    ratios = ratios or [0.0]
+    ratios = ratios or [None]
     shares = [_share(given.solver, given.penalty, ratio) for ratio in ratios]
     given.l1_share = shares[0] if len(set(shares)) == 1 else shares
     if given.penalty is None and not hasattr(given, "C"):
@@ -161,7 +164,8 @@ def _share(solver: str, penalty: str | None, ratio: float | None) -> float:
             raise ValueError("Only 'saga' solver supports elasticnet penalty, got solver=liblinear.")
     if penalty == "l2" and ratio:
         warn(f"Inconsistent values: penalty=l2 with l1_ratio={ratio}: l1_ratio is not looked at", UserWarning)
-    if penalty == "l1" and ratio not in (None, 0, 1):
+    is_default = ratio == 0 and not is_sklearns(solver)
+    if penalty == "l1" and ratio not in (None, 1) and not is_default:
         only = "l1_ratio parameter is only used when penalty is 'elasticnet'. Got (penalty=l1)"
         warn(f"Inconsistent values: penalty=l1 with l1_ratio={ratio}: {only}", UserWarning)
     return {"l1": 1.0, "elasticnet": ratio or 0.0}.get(asked or "", 0.0)

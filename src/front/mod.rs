@@ -18,10 +18,10 @@ pub mod spec;
 pub use crate::labels::MultiClass;
 pub use outcome::{Outcome, ProblemFacts, Weights};
 pub use source::{Blocks, Checked, Source, Targets};
-pub use spec::{MapSpec, PresolveChoice, Spec};
+pub use spec::{MapSpec, PresolveChoice, Spec, StartWeights};
 
 use crate::blocks::budget;
-use crate::fit::{Intercept, Monitor, Solution, SolverKind, auto};
+use crate::fit::{Intercept, Monitor, Solution, SolverKind, Start, auto};
 use crate::labels::sparse::{self, SparseSolution};
 use crate::labels::{self, Classification, Labels, crammer_singer, multinomial};
 use crate::loss::LossKind;
@@ -73,6 +73,7 @@ pub fn fit(
     monitor: &dyn Monitor,
 ) -> Result<Outcome> {
     spec.check_penalty(source, targets)?;
+    spec.check_start(source, targets)?;
     match (source, targets) {
         (Source::Rows(data), Targets::Classes(labels)) if spec.is_crammer_singer() => {
             fit_all_classes(data, labels, cost, spec, monitor)
@@ -105,6 +106,9 @@ fn pack(
     n_problems: usize,
     monitor: &dyn Monitor,
 ) -> Result<Option<Presolved>> {
+    if spec.start.is_some() {
+        return Ok(None); // it is on the columns as they are
+    }
     let mean_cost = cost.iter().sum::<f64>() / cost.len().max(1) as f64;
     let norm = data.structure.max_squared_norm;
     let passes = auto::expected_passes(spec.loss, mean_cost, norm, spec.params.tol);
@@ -131,7 +135,16 @@ fn fit_classes(
     let scaled = if packed.is_none() { data.rows.scaled() } else { None };
     let rows = data.narrowest(scaled.as_ref());
     let all = Classification { rows: &rows, labels, cost, intercept: spec.intercept };
-    let solutions = fit_each_class(&all, packed.as_ref(), spec, monitor)?;
+    let solutions = match spec.start {
+        Some(start) => {
+            let start = |k: usize| {
+                let (w, intercept) = start.problem(k);
+                Start { w: Some((w.to_vec(), intercept)), ..Start::default() }
+            };
+            labels::fit_from(&all, spec.loss, &spec.params, &start, monitor)?
+        }
+        None => fit_each_class(&all, packed.as_ref(), spec, monitor)?,
+    };
     Ok(Outcome::of_solutions(solutions, data.rows.n_cols(), packed.as_ref()))
 }
 
@@ -197,7 +210,12 @@ fn fit_multinomial(
     let scaled = if packed.is_none() { data.rows.scaled() } else { None };
     let rows = data.narrowest(scaled.as_ref());
     let all = Classification { rows: &rows, labels, cost, intercept: spec.intercept };
-    let solution = multinomial::fit(&all, packed.as_ref(), &spec.params, monitor)?;
+    let solution = match spec.start {
+        Some(StartWeights { coef, intercepts }) => {
+            multinomial::fit_from(&all, (coef, intercepts), &spec.params, monitor)?
+        }
+        None => multinomial::fit(&all, packed.as_ref(), &spec.params, monitor)?,
+    };
     Ok(Outcome::of_multinomial(solution, data.rows.n_cols(), packed.as_ref()))
 }
 
@@ -300,6 +318,37 @@ impl Spec<'_> {
         }
     }
 
+    /// Refuses a start where no solver goes on from it, or of other sizes than the problem.
+    ///
+    /// # Errors
+    /// [`Error::Parameter`] and [`Error::Shape`].
+    pub fn check_start(&self, source: &Source<'_>, targets: &Targets<'_>) -> Result<()> {
+        let Some(StartWeights { coef, intercepts }) = self.start else {
+            return Ok(());
+        };
+        let is_newtons = self.params.solver == SolverKind::Newton && self.map.is_none();
+        let (Source::Rows(data), Targets::Classes(labels), None, true) =
+            (source, targets, self.penalty, is_newtons)
+        else {
+            let rule =
+                "left out but for solver=\"newton\" on a matrix, with classes, degree 1 and penalty=\"l2\"";
+            return Err(Error::Parameter { name: "start", value: format!("{} weights", coef.len()), rule });
+        };
+        let n = labels.n_problems();
+        for (what, expected, found) in [
+            ("weights of the start", n * data.rows.n_cols(), coef.len()),
+            ("intercepts of the start", n, intercepts.len()),
+        ] {
+            if expected != found {
+                return Err(Error::Shape { what, expected, found });
+            }
+        }
+        match coef.iter().chain(intercepts).find(|w| !w.is_finite()) {
+            Some(w) => Err(Error::Parameter { name: "start", value: w.to_string(), rule: "finite" }),
+            None => Ok(()),
+        }
+    }
+
     /// Whether all classes are one problem.
     pub fn is_crammer_singer(&self) -> bool {
         self.params.solver == SolverKind::CrammerSinger
@@ -339,6 +388,7 @@ impl Default for Spec<'_> {
             map: None,
             multi_class: MultiClass::OneVsRest,
             penalty: None,
+            start: None,
         }
     }
 }

@@ -26,6 +26,25 @@ pub struct Spec<'a> {
     pub multi_class: MultiClass,
     /// The penalty, where it is not the square of all weights.
     pub penalty: Option<&'a Penalty>,
+    /// Where Newton's method begins; `None` leaves that to the solver.
+    pub start: Option<&'a StartWeights>,
+}
+
+/// Weights to go on from, for one problem after the other.
+#[derive(Clone, Debug)]
+pub struct StartWeights {
+    /// A weight for every column of the first problem or class, then of the second.
+    pub coef: Vec<f64>,
+    /// An intercept for each.
+    pub intercepts: Vec<f64>,
+}
+
+impl StartWeights {
+    /// Weights and intercept of problem `k`.
+    pub fn problem(&self, k: usize) -> (&[f64], f64) {
+        let n = self.coef.len() / self.intercepts.len();
+        (&self.coef[k * n..(k + 1) * n], self.intercepts[k])
+    }
 }
 
 /// Whether to presolve.

@@ -150,8 +150,23 @@ pub fn fit(
     params: &Params,
     monitor: &dyn Monitor,
 ) -> Result<Vec<Solution>> {
-    fit_each(data, params.seed, |problem, seed| {
-        auto::solve(problem, loss, &Params { seed, ..*params }, &Start::default(), monitor)
+    fit_from(data, loss, params, &|_| Start::default(), monitor)
+}
+
+/// [`fit`] from a start for each problem.
+///
+/// # Errors
+/// As for [`fit`].
+pub fn fit_from(
+    data: &Classification<'_>,
+    loss: LossKind,
+    params: &Params,
+    start: &(dyn Fn(usize) -> Start + Sync),
+    monitor: &dyn Monitor,
+) -> Result<Vec<Solution>> {
+    fit_each(data, |problem, k| {
+        let seed = params.seed.wrapping_add(k as u64);
+        auto::solve(problem, loss, &Params { seed, ..*params }, &start(k), monitor)
     })
 }
 
@@ -166,19 +181,19 @@ pub fn fit_presolved(
     params: &Params,
     monitor: &dyn Monitor,
 ) -> Result<Vec<Solution>> {
-    fit_each(data, params.seed, |problem, seed| {
+    fit_each(data, |problem, k| {
+        let seed = params.seed.wrapping_add(k as u64);
         presolved::solve(problem, packed, loss, &Params { seed, ..*params }, monitor)
     })
 }
 
-/// Checks the input and calls `solve` with each binary problem and its seed, in parallel.
+/// Checks the input and calls `solve` with each binary problem and its number, in parallel.
 ///
 /// # Errors
 /// Those of the checks above and of `solve`.
 pub fn fit_each<T: Send>(
     data: &Classification<'_>,
-    seed: u64,
-    solve: impl Fn(&Problem<'_>, u64) -> Result<T> + Sync,
+    solve: impl Fn(&Problem<'_>, usize) -> Result<T> + Sync,
 ) -> Result<Vec<T>> {
     let Classification { rows, labels, cost, intercept } = *data;
     let n_rows = check_row_count(rows)?;
@@ -190,7 +205,7 @@ pub fn fit_each<T: Send>(
     parallel::try_map(0..labels.n_problems(), |_, k| {
         let y = labels.signs(k, &ids);
         let problem = Problem { rows, ids: ids_if_subset, y: &y, cost: &cost, intercept };
-        solve(&problem, seed.wrapping_add(k as u64))
+        solve(&problem, k)
     })
 }
 

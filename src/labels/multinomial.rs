@@ -22,3 +22,16 @@ pub fn fit(
         None => multinomial::solve(problem, params, monitor),
     })
 }
+
+/// [`fit`] by Newton steps from weights, those of one class after the other, and intercepts.
+///
+/// # Errors
+/// As for [`super::fit`].
+pub fn fit_from(
+    data: &Classification<'_>,
+    start: (&[f64], &[f64]),
+    params: &Params,
+    monitor: &dyn Monitor,
+) -> Result<MultinomialSolution> {
+    with_weighted_rows(data, |problem| multinomial::go_on(problem, start, params, monitor))
+}

@@ -159,6 +159,15 @@ pub fn ln(x: f64) -> f64 {
     exponent * LN_2_HIGH - ((half - small) - f)
 }
 
+/// `log x` for a normal `x > 0`, off by a rounding error of `log 2`; without a branch, other than [`ln`].
+#[inline(always)]
+pub fn ln_of_normal(x: f64) -> f64 {
+    let bits = x.to_bits();
+    let exponent = (bits >> 52) as i64 - 1023;
+    let fraction = f64::from_bits((bits & MANTISSA) | ONE);
+    exponent as f64 * LN_2 + ln_1p_of_fraction(fraction - 1.0)
+}
+
 const TWO_TO_54: f64 = 18_014_398_509_481_984.0;
 const MANTISSA: u64 = (1 << 52) - 1;
 /// The bits of 1.

@@ -1,6 +1,6 @@
 //! Logistic: `xi(m) = log(1 + exp(-m))`, `xi*(-a) = a log a + (1 - a) log(1 - a)` for `0 <= a <= 1`.
 
-use super::elementary::{exp_of_negative, exp_of_negatives, ln_1p_of_fraction};
+use super::elementary::{exp_of_negative, exp_of_negatives, ln_1p_of_fraction, ln_of_normal};
 use super::traits::Loss;
 
 /// The loss of logistic regression.
@@ -74,6 +74,20 @@ impl Loss for Logistic {
             self.dual_term(cost, a)
         }
     }
+    /// `-t log t - (1 - t) log(1 - t)` for the smaller `t` of `p` and `1 - p`, which neither logarithm makes
+    /// inexact.
+    #[inline(always)]
+    fn dual_terms_closely<const N: usize>(self, cost: &[f64; N], a: &[f64; N]) -> [f64; N] {
+        let mut terms = [0.0; N];
+        for k in 0..N {
+            let p = a[k] / cost[k];
+            let t = p.min(1.0 - p);
+            let rest = 1.0 - t;
+            let entropy = rest * ln_1p_of_fraction(t / rest) - t * ln_of_normal(t.max(f64::MIN_POSITIVE));
+            terms[k] = if t >= 0.0 { cost[k] * entropy } else { f64::NEG_INFINITY };
+        }
+        terms
+    }
     /// `-xi' = 1 - exp(-xi) <= xi`.
     fn steepness(self, cost: f64, losses: f64) -> f64 {
         losses.min(cost)
@@ -102,5 +116,33 @@ impl Loss for Logistic {
     /// 8 to 10 passes at C = 1, 14 to 15 at C = 16.
     fn expected_passes(self) -> [f64; 2] {
         [9.0, 0.2]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(4000))]
+        #[test]
+        fn dual_terms_of_several_rows_are_those_of_each(
+            p in prop_oneof![0.0..=1.0f64, 0.0..1e-9f64, 0.999..=1.0f64, Just(0.0), Just(1.0), 0.0..1e-300f64],
+            cost in prop_oneof![1e-6..1e6f64],
+        ) {
+            let a = (p * cost).min(cost);
+            let [found, first] = Logistic.dual_terms_closely(&[cost, cost], &[a, 0.0]);
+            let expected = Logistic.dual_term_closely(cost, a);
+            let off = (found - expected).abs();
+            prop_assert!(off <= f64::EPSILON * (8.0 * expected + 40.0 * a) + 1e-305, "{p}: {found} {expected}");
+            prop_assert_eq!(first, 0.0);
+        }
+    }
+
+    #[test]
+    fn dual_terms_outside_of_the_box_are_infinite() {
+        let found = Logistic.dual_terms_closely(&[1.0; 4], &[-1e-9, 1.0 + 1e-9, 1.0, 0.5]);
+        assert_eq!(found, [f64::NEG_INFINITY, f64::NEG_INFINITY, 0.0, std::f64::consts::LN_2]);
     }
 }

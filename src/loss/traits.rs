@@ -59,6 +59,15 @@ pub trait Loss: Copy + Send + Sync + 'static {
     fn dual_term_closely(self, cost: f64, a: f64) -> f64 {
         self.dual_term(cost, a)
     }
+    /// The same for several rows, each step for all of them before the next.
+    #[inline(always)]
+    fn dual_terms_closely<const N: usize>(self, cost: &[f64; N], a: &[f64; N]) -> [f64; N] {
+        let mut terms = [0.0; N];
+        for k in 0..N {
+            terms[k] = self.dual_term_closely(cost[k], a[k]);
+        }
+        terms
+    }
 }
 
 /// A loss whose dual is a box-constrained quadratic.

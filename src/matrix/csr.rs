@@ -48,7 +48,7 @@ impl<'a, I: Index, V: Value> CsrView<'a, I, V> {
     ///
     /// # Errors
     /// [`Error::Structure`] for row pointers that do not start at 0, fall, or leave the arrays;
-    /// [`Error::Entry`] for a column outside `0..n_cols` and for a value that is NaN or infinite, row and
+    /// [`Error::Entry`] for a column outside `0..n_cols`, [`Error::NotFinite`] for a value that is, row and
     /// column named.
     pub fn new(
         indptr: &'a [i64],
@@ -183,9 +183,9 @@ fn check_row<I: Index, V: Value>(
 }
 
 /// The error for a value that is NaN or infinite.
-pub(super) fn not_finite(row: usize, column: usize, value: f64) -> Error {
+pub(crate) fn not_finite(row: usize, column: usize, value: f64) -> Error {
     let name = if value.is_nan() { "NaN" } else { "infinity" };
-    Error::Entry { row, column, reason: format!("the value is {name}, only finite numbers are accepted") }
+    Error::NotFinite { row, column, name }
 }
 
 /// A CSR matrix whose row pointers are checked, and whose entries are checked piece by piece.
@@ -453,9 +453,7 @@ mod tests {
         assert!(error(&[0, 3], &[0, 0], &[1.0; 2], 1).contains("reaches 3, only 2"));
         assert!(error(&[0, 0, 1], &[7], &[1.0], 3).contains("row 1: column index 7 is outside 0..3"));
         assert!(error(&[0, 1], &[-1], &[1.0], 3).contains("column index -1 is outside 0..3"));
-        assert!(
-            error(&[0, 1, 2], &[0, 2], &[1.0, f32::NAN], 3).contains("row 1, column 2: the value is NaN")
-        );
+        assert!(error(&[0, 1, 2], &[0, 2], &[1.0, f32::NAN], 3).contains("contains NaN in row 1, column 2"));
         assert!(error(&[0, 1], &[0], &[f32::INFINITY], 3).contains("infinity"));
     }
 
@@ -466,7 +464,7 @@ mod tests {
         let x = CsrPieces::new(&indptr, &indices, &values, 3).unwrap();
         let error = |rows, finite| x.piece(rows, finite).err().map(|e| e.to_string()).unwrap_or_default();
         assert_eq!((x.n_rows(), x.n_cols(), x.n_entries()), (4, 3, 5));
-        assert!(error(0..4, Finite::Required).contains("row 0, column 2: the value is NaN"));
+        assert!(error(0..4, Finite::Required).contains("contains NaN in row 0, column 2"));
         assert!(error(1..3, Finite::Required).contains("row 2, column 1: its 2 entries add up to infinity"));
         for finite in [Finite::Required, Finite::Assumed] {
             assert!(error(3..4, finite).contains("row 3: column index 9 is outside 0..3"));

@@ -27,8 +27,8 @@ impl<'a, V: Value> DenseView<'a, V> {
     /// Checks the values and wraps them.
     ///
     /// # Errors
-    /// [`Error::Shape`] when `values` does not hold `n_rows * n_cols` numbers, [`Error::Entry`] for NaN or
-    /// infinity.
+    /// [`Error::Shape`] when `values` does not hold `n_rows * n_cols` numbers, [`Error::NotFinite`] for NaN
+    /// or infinity.
     pub fn new(values: &'a [V], n_rows: usize, n_cols: usize) -> Result<(Self, Structure)> {
         let view = DensePieces::new(values, n_rows, n_cols)?.all;
         let mut structure = Structure::default();
@@ -340,14 +340,14 @@ mod tests {
             x.piece(16..20, Finite::Required).err().unwrap().to_string(),
             DenseView::new(&values, 20, 3).err().unwrap().to_string(),
         ] {
-            assert!(message.contains("row 17, column 2: the value is NaN"), "{message}");
+            assert!(message.contains("contains NaN in row 17, column 2"), "{message}");
         }
     }
 
     #[test]
     fn names_the_bad_value() {
         let message = DenseView::new(&[1.0, 2.0, 3.0, f64::NEG_INFINITY], 2, 2).err().unwrap().to_string();
-        assert!(message.contains("row 1, column 1: the value is infinity"), "{message}");
+        assert!(message.contains("contains infinity in row 1, column 1"), "{message}");
         assert!(DenseView::new(&[1.0f64; 3], 2, 2).is_err());
     }
 }

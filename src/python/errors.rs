@@ -29,9 +29,11 @@ impl From<Error> for PyErr {
     fn from(error: Error) -> Self {
         let text = error.to_string();
         match error {
-            Error::Parameter { .. } | Error::Shape { .. } | Error::Entry { .. } | Error::Structure { .. } => {
-                PyValueError::new_err(text)
-            }
+            Error::Parameter { .. }
+            | Error::Shape { .. }
+            | Error::Entry { .. }
+            | Error::NotFinite { .. }
+            | Error::Structure { .. } => PyValueError::new_err(text),
             Error::Labels { .. } | Error::Text { .. } | Error::Scale { .. } | Error::Journal { .. } => {
                 PyValueError::new_err(text)
             }

@@ -1,12 +1,12 @@
 //! Strings and numbers of the Python surface to the enums of the crate. The facade has checked them; what
 //! arrives wrong here is refused all the same.
 
-use numpy::PyReadonlyArray1;
+use numpy::{PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
 
 use super::pairs::MapOptions;
 use crate::fit::{Intercept, Params, SolverKind};
-use crate::front::{MultiClass, PresolveChoice, Spec};
+use crate::front::{MultiClass, PresolveChoice, Spec, StartWeights};
 use crate::loss::LossKind;
 use crate::memory;
 use crate::penalty::{Penalty, PerColumn};
@@ -79,6 +79,26 @@ pub struct FitOptions {
     /// A missing key is the square of the weights.
     #[pyo3(default)]
     pub penalty: Option<PenaltyOptions>,
+    /// A missing key leaves the start to the solver.
+    #[pyo3(default)]
+    pub start: Option<StartOptions>,
+}
+
+/// Where Newton's method begins, from a pair: weights by problem, shape (n_problems, n_features), and
+/// intercepts.
+pub struct StartOptions(pub StartWeights);
+
+impl<'py> FromPyObject<'_, 'py> for StartOptions {
+    type Error = PyErr;
+
+    fn extract(given: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        let (coef, intercepts) =
+            given.extract::<(PyReadonlyArray2<'py, f64>, PyReadonlyArray1<'py, f64>)>()?;
+        memory::catch(|| {
+            let (coef, intercepts) = (memory::copy(coef.as_slice()?), memory::copy(intercepts.as_slice()?));
+            PyResult::Ok(Self(StartWeights { coef, intercepts }))
+        })
+    }
 }
 
 /// A number for all columns, or an array with one for each.
@@ -125,6 +145,7 @@ impl FitOptions {
             map: self.map.as_ref().map(MapOptions::spec),
             multi_class: multi_class(self.multi_class.as_deref())?,
             penalty: self.penalty.as_ref().map(|given| &given.0),
+            start: self.start.as_ref().map(|given| &given.0),
         })
     }
 }

@@ -300,7 +300,7 @@ mod tests {
     #[test]
     fn bad_rows_are_refused_at_the_start() {
         let bad = data(vec![1.0, f64::NAN, 0.0, 2.0, 5.0, 5.0], vec![1.0; 3]);
-        assert!(matches!(Served::start(bad), Err(Error::Entry { .. })));
+        assert!(matches!(Served::start(bad), Err(Error::NotFinite { .. })));
         assert!(matches!(Served::start(data(vec![1.0; 6], vec![1.0; 2])), Err(Error::Shape { .. })));
     }
 }

@@ -23,7 +23,7 @@ use crate::durable::draft::Draft;
 use crate::durable::target::Replace;
 use crate::fit::{Monitor, check_length};
 use crate::labels::classes::Classes;
-use crate::matrix::csr::MAX_SQUARED_NORM;
+use crate::matrix::csr::{MAX_SQUARED_NORM, not_finite};
 use crate::matrix::{Matrix, Rows};
 use crate::memory::CollectLarge;
 use crate::{Error, Result, memory, parallel};
@@ -186,8 +186,8 @@ impl StoreBuilder {
     /// Appends rows with their class ids and sample weights, in the current rayon pool.
     ///
     /// # Errors
-    /// [`Error::Shape`], [`Error::Labels`], [`Error::Entry`] for what is no row; [`Error::Io`];
-    /// [`Error::Cancelled`]. The writer is of no use afterwards.
+    /// [`Error::Shape`], [`Error::Labels`], [`Error::Entry`] and [`Error::NotFinite`] for what is no row;
+    /// [`Error::Io`]; [`Error::Cancelled`]. The writer is of no use afterwards.
     pub fn append(
         &mut self,
         rows: &Matrix<'_>,
@@ -455,8 +455,7 @@ impl Prepared {
         let mut squared = 0.0;
         for (&column, &value) in self.columns[start..].iter().zip(&self.values[start..]) {
             if !value.is_finite() {
-                let reason = format!("the value is {value}, only finite numbers are accepted");
-                return Err(Error::Entry { row: row_number, column: column as usize, reason });
+                return Err(not_finite(row_number, column as usize, value));
             }
             squared += value * value;
         }

@@ -112,7 +112,7 @@ def test_dense_batches_are_cut_into_blocks(dtype, monkeypatch):
     tolerance = 1e-12 if dtype == np.float64 else 1e-4
     np.testing.assert_allclose(model.decision_function(X), plain(model, X), rtol=tolerance, atol=tolerance)
     X[777, 3] = np.nan
-    with pytest.raises(ValueError, match=r"row 777, column 3.*NaN"):
+    with pytest.raises(ValueError, match="NaN in row 777, column 3"):
         model.decision_function(X)
     with sklearn.config_context(assume_finite=True):
         assert np.isnan(model.decision_function(X)[777]).all()
@@ -238,7 +238,7 @@ def test_bad_values_are_named_unless_finite_is_assumed(bad, kind, dtype):
     sparse = pickle.loads(pickle.dumps(model)).sparsify()
     for method in (model.predict, model.decision_function, sparse.predict, model.predict_top_k):
         options = {"k": 2} if method == model.predict_top_k else {}
-        with pytest.raises(ValueError, match=f"row {row}, column {column}: the value is {what}"):
+        with pytest.raises(ValueError, match=f"contains {what} in row {row}, column {column}"):
             method(given_rows, **options)
         with sklearn.config_context(assume_finite=True):
             method(given_rows, **options)

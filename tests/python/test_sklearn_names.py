@@ -281,6 +281,51 @@ def test_a_warm_start_keeps_what_the_data_at_hand_say(problem):
     assert model.fit(X, thirds(X)).coef_.shape[0] == 3  # other classes
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("solver", ["newton", "newton-cg", "newton-cholesky"])
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("parameters", [{}, {"fit_intercept": False}, {"intercept_scaling": 2.0}, {"C": 50.0}], ids=str)
+def test_single_newton_steps_make_up_a_fit(problem, solver, n_classes, parameters):
+    X, y = problem[0], problem[1] if n_classes == 2 else thirds(problem[0])
+    parameters = parameters | {"solver": solver, "tol": 1e-5}
+    whole = hinge.LogisticRegression(max_iter=3, warm_start=True, **parameters).fit(X, y)
+    steps = hinge.LogisticRegression(max_iter=1, warm_start=True, **parameters)
+    for _ in range(3):
+        steps.fit(X, y)
+        assert steps.n_iter_.max() == 1
+    np.testing.assert_allclose(steps.coef_, whole.coef_, rtol=1e-7, atol=1e-12)
+    np.testing.assert_allclose(steps.intercept_, whole.intercept_, rtol=1e-7, atol=1e-12)
+    plain = hinge.LogisticRegression(max_iter=3, **parameters).fit(X, y)
+    np.testing.assert_allclose(plain.coef_, whole.coef_, rtol=1e-7, atol=1e-12)
+    ended = steps.set_params(max_iter=100).fit(X, y)
+    assert ended.certificate_.converged
+    assert ended.fit(X, y).n_iter_.max() == 0
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_each_class_against_the_rest_goes_on_from_its_own_weights(problem):
+    X, _ = problem
+    y = thirds(X)
+    model = hinge.LogisticRegression(solver="newton", multi_class="ovr", warm_start=True, max_iter=2).fit(X, y)
+    for k, name in enumerate(model.classes_):
+        alone = hinge.LogisticRegression(solver="newton", warm_start=True, max_iter=1)
+        alone.fit(X, y == name).fit(X, y == name)
+        np.testing.assert_allclose(model.coef_[k], alone.coef_[0], rtol=1e-7, atol=1e-12)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_without_penalty_newtons_steps_are_one_row(problem):
+    X, _ = problem
+    X, y = X[:, :4], np.random.default_rng(0).integers(0, 3, len(X))
+    few = hinge.LogisticRegression(C=np.inf, solver="newton-cg", max_iter=2).fit(X, y)
+    assert few.n_iter_.max() == 2
+    assert few.certificate_.status == ("max_iter",)
+    all_ = hinge.LogisticRegression(C=np.inf, solver="newton-cg").fit(X, y)
+    assert all_.certificate_.status == ("unpenalised",)
+    other = hinge.LogisticRegression(C=np.inf, solver="lbfgs").fit(X, y)
+    np.testing.assert_allclose(all_.coef_, other.coef_, rtol=1e-6)
+
+
 # Single precision.
 
 

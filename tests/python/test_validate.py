@@ -193,7 +193,7 @@ def test_missing_labels_of_pandas(problem, kind, dtype):
 def test_place_of_a_value_that_is_not_finite(problem, kind, value, layout):
     X, y = problem[0].toarray(), problem[1]
     X[17, 3] = value
-    refused(kind(), layout(X), y, r"row 17, column 3: the value is (NaN|-?infinity)")
+    refused(kind(), layout(X), y, r"contains (NaN|-?infinity) in row 17, column 3")
 
 
 @pytest.mark.parametrize("layout", [sp.csr_matrix, np.asarray])
@@ -203,13 +203,13 @@ def test_values_that_are_not_finite_in_prediction(problem, layout):
     bad = X.toarray()
     bad[2, 5] = np.nan
     for method in (model.predict, model.decision_function):
-        with pytest.raises(ValueError, match="row 2, column 5: the value is NaN"):
+        with pytest.raises(ValueError, match="contains NaN in row 2, column 5"):
             method(layout(bad))
 
 
 def test_halves_of_duplicates_may_not_overflow():
     X = sp.csr_matrix((np.array([1.7e308, 1.7e308, 1.0]), np.array([0, 0, 1]), np.array([0, 2, 3])), shape=(2, 2))
-    refused(hinge.LinearSVC(), X, [0, 1], "row 0, column 0: the value is infinity")
+    refused(hinge.LinearSVC(), X, [0, 1], "contains infinity in row 0, column 0")
     model = hinge.LinearSVC().fit(np.eye(2), [0, 1])
     for call in (model.predict, model.decision_function, lambda X: list(hinge.iter_predictions(model, (X, [0, 1])))):
         with pytest.raises(ValueError, match="row 0, column 0: its 2 entries add up to infinity"):
@@ -224,7 +224,7 @@ def test_pieces_that_are_not_finite_are_not_predicted(problem, layout, parameter
     bad = X.toarray()
     bad[2, 5] = np.nan
     for source in ((layout(bad), y), [(layout(bad), y)]):
-        with pytest.raises(ValueError, match="row 2, column 5: the value is NaN"):
+        with pytest.raises(ValueError, match="contains NaN in row 2, column 5"):
             list(hinge.iter_predictions(model, source))
 
 

@@ -12,9 +12,9 @@
 //! takes two to four steps of an exponential per class. What is kept of a row is `v`: a dual point is the
 //! softmax of a table of logits, feasible whatever rounding does, and needs no logarithm.
 
-use super::softmax::{FAR, Lines, dot, ln, total};
+use super::softmax::{FAR, Lines, dot, total};
 use crate::fit::crammer_singer::weights::LINE;
-use crate::loss::elementary::exp_of_negatives;
+use crate::loss::elementary::{exp_of_negatives, ln_of_normal};
 use crate::matrix::kernels;
 
 /// Newton steps on a row. From above a logit falls by about 1 a step as long as `A exp(v)` is large.
@@ -75,7 +75,7 @@ impl RowScratch {
     /// A row that has all on its own class, to be solved from uniform probabilities; returns its entropy.
     #[inline(always)]
     fn begin(&mut self, own: usize, n_classes: usize) -> f64 {
-        let uniform = -ln(n_classes as f64);
+        let uniform = -ln_of_normal(n_classes as f64);
         self.p.iter_mut().for_each(|p| *p = [0.0; LINE]);
         self.p[own / LINE][own % LINE] = 1.0;
         self.v.iter_mut().for_each(|v| *v = [uniform; LINE]);
@@ -129,7 +129,7 @@ impl RowScratch {
         let Self { q, v, .. } = self;
         exponentials(v, q);
         let sum = total(q);
-        let (inverse, log) = (1.0 / sum, ln(sum));
+        let (inverse, log) = (1.0 / sum, ln_of_normal(sum));
         for (q, v) in q.iter_mut().zip(v.iter_mut()) {
             kernels::one_at_a_time();
             for l in 0..LINE {

@@ -140,6 +140,22 @@ pub fn solve(
     finish(problem, found.point, params, monitor)
 }
 
+/// The same by Newton steps from weights, those of one class after the other, and intercepts.
+///
+/// # Errors
+/// As for [`solve`].
+pub fn go_on(
+    problem: &ClassProblem<'_>,
+    (coef, intercepts): (&[f64], &[f64]),
+    params: &Params,
+    monitor: &dyn Monitor,
+) -> Result<MultinomialSolution> {
+    let is_exact = is_small(&Design { rows: problem.rows, ids: problem.ids, bias: 0.0 });
+    let start = Point::of_weights(problem, coef, intercepts);
+    let found = newton_from(problem, Some(start), is_exact, params, monitor)?;
+    finish(problem, found.point, params, monitor)
+}
+
 /// A step of a search, from the end of a fit of the same rows at smaller costs. Its accuracy is that of the
 /// solver's own figures: to prove it would take another reading of the data.
 ///

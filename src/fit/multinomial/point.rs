@@ -1,10 +1,11 @@
 //! Where a solver has ended: weights, intercepts, a dual point, and what is known of them.
 
-use super::softmax::Lines;
+use super::softmax::{FAR, Lines};
 use super::strips::Strips;
 use crate::fit::crammer_singer::ClassProblem;
 use crate::fit::crammer_singer::weights::LINE;
 use crate::fit::problem::{Intercept, Status};
+use crate::matrix::Rows;
 use crate::matrix::lanes::Block;
 
 /// A solution to be proved.
@@ -26,6 +27,23 @@ pub struct Point {
 }
 
 impl Point {
+    /// Weights, those of one class after the other, and intercepts, of which nothing else is known.
+    pub fn of_weights(problem: &ClassProblem<'_>, coef: &[f64], intercepts: &[f64]) -> Self {
+        let (n, k) = (problem.rows.n_cols(), problem.n_classes);
+        let (lines, height) = (k.div_ceil(LINE), problem.intercept.penalised_height());
+        let mut w = Strips::zeros(n + usize::from(height != 0.0), lines);
+        let mut offset = vec![[FAR; LINE]; lines];
+        for (class, intercept) in intercepts.iter().enumerate() {
+            let mut numbers = coef[class * n..(class + 1) * n].to_vec();
+            numbers.extend((height != 0.0).then(|| intercept / height));
+            w.set_class(class, &numbers);
+            let is_free = problem.intercept == Intercept::Free;
+            offset.as_flattened_mut()[class] = if is_free { *intercept } else { 0.0 };
+        }
+        let (logits, status, n_iter, passes, is_of_descent) = (None, Status::Stalled, 0, 0.0, false);
+        Self { w, offset, logits, status, n_iter, passes, is_of_descent }
+    }
+
     /// Moves free intercepts by `shift`, less what all classes have in common, which changes no probability:
     /// the sum of the intercepts stays 0.
     pub fn shift(&mut self, shift: &mut Lines, n_classes: usize) {

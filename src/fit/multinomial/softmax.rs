@@ -5,7 +5,7 @@
 //! by itself, so that rows that are all but certain do not lose it to a difference of two ones.
 
 use crate::fit::crammer_singer::weights::LINE;
-use crate::loss::elementary::{exp_of_negative, exp_of_negatives, ln_1p_of_fraction};
+use crate::loss::elementary::{exp_of_negative, exp_of_negatives, ln_1p_of_fraction, ln_of_normal};
 use crate::matrix::kernels;
 
 /// The logit of a class that does not exist.
@@ -23,19 +23,10 @@ pub struct RowLoss {
     pub rest: f64,
 }
 
-/// `log x` for a normal `x > 0`, off by a rounding error of `log 2`.
-#[inline(always)]
-pub fn ln(x: f64) -> f64 {
-    let bits = x.to_bits();
-    let exponent = (bits >> 52) as i64 - 1023;
-    let fraction = f64::from_bits((bits & ((1 << 52) - 1)) | (1023 << 52));
-    exponent as f64 * std::f64::consts::LN_2 + ln_1p_of_fraction(fraction - 1.0)
-}
-
 /// `log(1 + x)` for `x >= 0`.
 #[inline(always)]
 fn ln_1p_positive(x: f64) -> f64 {
-    if x <= 1.0 { ln_1p_of_fraction(x) } else { ln(1.0 + x) }
+    if x <= 1.0 { ln_1p_of_fraction(x) } else { ln_of_normal(1.0 + x) }
 }
 
 /// The largest number.
@@ -107,7 +98,8 @@ pub fn softmax(z: &Lines, own: usize, p: &mut Lines) -> RowLoss {
         }
     }
     let z_own = z[line][lane];
-    let loss = if z_own >= top { ln_1p_positive(others) } else { (top - z_own) + ln(others + mine) };
+    let loss =
+        if z_own >= top { ln_1p_positive(others) } else { (top - z_own) + ln_of_normal(others + mine) };
     RowLoss { loss, rest: others * inverse }
 }
 
@@ -142,7 +134,7 @@ pub fn loss_at(z: &Lines, step: &Lines, length: f64, own: usize) -> f64 {
     let z_own = z[line][lane] + length * step[line][lane];
     let mine = exp_of_negative(z_own - top);
     let others = sum_of(sums);
-    if z_own >= top { ln_1p_positive(others) } else { (top - z_own) + ln((others + mine).max(1.0)) }
+    if z_own >= top { ln_1p_positive(others) } else { (top - z_own) + ln_of_normal((others + mine).max(1.0)) }
 }
 
 /// `sum_k p_k (a_k - b_k)` for probabilities `p`; classes without one do not count.

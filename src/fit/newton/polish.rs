@@ -300,6 +300,7 @@ mod tests {
     use super::*;
     use crate::fit::newton::InMemory;
     use crate::fit::objective::Weighted;
+    use crate::fit::routes::POLISH_SHARE_FAR_OFF;
     use crate::fit::stop::NewtonStop;
     use crate::fit::waves::Waves;
     use crate::fit::{Params, Silent, Start, newton};
@@ -416,7 +417,9 @@ mod tests {
             };
             let (one, three, plain) = (run(1, true), run(3, true), run(1, false));
             assert_eq!((&one.w, &one.alpha, one.intercept), (&three.w, &three.alpha, three.intercept));
-            assert!(one.certificate.relative_gap() <= 1e-2 && one.passes <= plain.passes + 2.0);
+            // A step for a gap that is far from the truth takes its share of the fit.
+            let most = (1.0 + POLISH_SHARE_FAR_OFF) * plain.passes + 2.0;
+            assert!(one.certificate.relative_gap() <= 1e-2 && one.passes <= most);
         }
     }
 

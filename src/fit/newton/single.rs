@@ -22,7 +22,8 @@ use crate::fit::objective::{Objective, Weighted};
 use crate::fit::params::{Params, SolverKind};
 use crate::fit::problem::{Certificate, Evidence, Problem, Solution, Start, Status};
 use crate::fit::routes::{
-    POLISH_AT, POLISH_CLOSER, POLISH_LATE, POLISH_LOOSE, POLISH_NEAR, POLISH_SHARE, SAMPLED_ONE_IN,
+    POLISH_AT, POLISH_CLOSER, POLISH_FAR_OFF, POLISH_LATE, POLISH_LOOSE, POLISH_NEAR, POLISH_SHARE,
+    POLISH_SHARE_FAR_OFF, SAMPLED_ONE_IN,
 };
 use crate::fit::stop::{LaneReport, NewtonStop};
 use crate::fit::sweep::sum;
@@ -136,8 +137,10 @@ where
             Status::MaxIter => report.steps >= max_iter,
             _ => true,
         };
-        let affordable = affordable_products(newton, points.curved(&newton.rows));
-        let point = match goals.way(newton, &report, is_end, affordable) {
+        let distance = newton.distance_estimate().map(|distance| distance / report.certificate.primal);
+        let share = goals.share(report.relative_gap(), distance);
+        let affordable = affordable_products(newton, points.curved(&newton.rows), share);
+        let point = match goals.way(newton, &report, is_end, distance, affordable) {
             Way::None => None,
             Way::Epoch => Some(points.polish_slopes(newton)?),
             Way::Step => points.polish_step(newton, affordable)?,
@@ -224,9 +227,9 @@ impl<'a, T: DualLoss> DualPoints<RowState<'a, 1>> for PointsHere<'_, 'a, T> {
 const LEAST_PRODUCTS: usize = 2;
 
 /// Products of a step in the dual at most, beside the one that its weights take, where so many rows have
-/// curvature.
-fn affordable_products<R: Passes<1>>(newton: &Newton<'_, R, 1>, curved: usize) -> usize {
-    let passes = POLISH_SHARE * newton.price();
+/// curvature and it may take this share of the fit.
+fn affordable_products<R: Passes<1>>(newton: &Newton<'_, R, 1>, curved: usize, share: f64) -> usize {
+    let passes = share * newton.price();
     let products = (passes * newton.rows.n_rows() as f64 / curved.max(1) as f64) as usize;
     products.saturating_sub(1)
 }
@@ -253,24 +256,32 @@ impl Goals {
         Self { tol, polish, slopes: POLISH_AT * curvature.sqrt() * tol, distance: POLISH_NEAR * tol }
     }
 
-    /// `affordable` products for a step.
+    /// Share of the fit that a step in the dual may take: more of it where a gap that is small enough is so
+    /// far from the truth that nobody could learn anything from it. `distance` is the estimated one to the
+    /// optimum, relative as the gap.
+    fn share(&self, gap: f64, distance: Option<f64>) -> f64 {
+        let is_far_off = gap <= self.tol && distance.is_some_and(|distance| gap > POLISH_FAR_OFF * distance);
+        if is_far_off { POLISH_SHARE_FAR_OFF } else { POLISH_SHARE }
+    }
+
+    /// By the `distance` of [`Self::share`], and `affordable` products for a step.
     fn way<R: Passes<1>>(
         &self,
         newton: &Newton<'_, R, 1>,
         report: &LaneReport,
         is_end: bool,
+        distance: Option<f64>,
         affordable: usize,
     ) -> Way {
-        let (gap, Certificate { primal, dual }) = (report.relative_gap(), report.certificate);
+        let gap = report.relative_gap();
         let is_enough = gap <= self.tol;
-        if dual <= 0.0 || is_enough && self.polish != Polish::Closely {
+        if report.certificate.dual <= 0.0 || is_enough && self.polish != Polish::Closely {
             return Way::None;
         }
-        let Some(distance) = newton.distance_estimate() else {
+        let Some(distance) = distance else {
             let is_due = if is_enough { newton.work.passes >= POLISH_LATE } else { gap <= self.slopes };
             return if is_due || is_end { Way::Epoch } else { Way::None };
         };
-        let distance = distance / primal;
         let is_due = if is_enough { gap > POLISH_LOOSE * distance } else { distance <= self.distance };
         if is_due && affordable >= LEAST_PRODUCTS {
             Way::Step

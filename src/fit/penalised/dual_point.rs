@@ -10,11 +10,14 @@
 //! to `|v| = l1` and infinite beyond. The point is `a_i = -c_i xi'(m_i)`, which at the optimum is the dual
 //! solution, times the largest factor up to 1 that keeps all conjugates finite.
 
+use std::ops::Range;
+
 use super::PenalisedProblem;
-use super::newton::Losses;
+use super::newton::{Losses, TOGETHER};
 use super::smooth::SmoothTerms;
 use crate::fit::problem::Certificate;
-use crate::fit::sweep::sum;
+use crate::fit::sweep::{ROW_CHUNK, sum, sum_pieces};
+use crate::matrix::simd::{self, Loop};
 
 /// What rounding may have done to the slope along a column.
 pub type Blur<'a> = &'a (dyn Fn(usize) -> f64 + Sync);
@@ -56,9 +59,56 @@ pub fn certificate<S: SmoothTerms>(
 ) -> Certificate {
     let v: Vec<f64> = slope.iter().map(|s| -s).collect();
     let scale = scale(problem, &v, &|_| 0.0) * (1.0 - 4.0 * f64::EPSILON);
-    let [terms] = sum(losses.slope.len(), |i| {
-        [if problem.cost[i] > 0.0 { smooth.dual_term(i, scale * losses.slope[i].abs()) } else { 0.0 }]
+    let [[terms]] = sum_pieces(losses.slope.len(), ROW_CHUNK, |rows| {
+        [[simd::run(DualTerms { smooth, cost: problem.cost, slope: &losses.slope, scale, rows })]]
     });
     let [conjugates, _] = conjugates(problem, &v, scale, &|_| 0.0);
     Certificate { primal: losses.value + super::penalty(problem.terms, w), dual: terms - conjugates }
+}
+
+/// The terms of some rows in the dual at a multiple of their slopes, in sum.
+struct DualTerms<'s, S> {
+    smooth: &'s S,
+    cost: &'s [f64],
+    slope: &'s [f64],
+    scale: f64,
+    rows: Range<usize>,
+}
+
+impl<S: SmoothTerms> DualTerms<'_, S> {
+    /// Those of `N` rows from the `i`-th on. A row that is absent has none.
+    #[inline(always)]
+    fn add<const N: usize>(&self, i: usize, sum: &mut f64) {
+        let mut a = [0.0; N];
+        a.copy_from_slice(&self.slope[i..i + N]);
+        for a in &mut a {
+            *a = self.scale * a.abs();
+        }
+        let mut terms = self.smooth.dual_terms(i, &a);
+        let cost = &self.cost[i..i + N];
+        for k in 0..N {
+            terms[k] = if cost[k] > 0.0 { terms[k] } else { 0.0 };
+        }
+        for term in terms {
+            *sum += term;
+        }
+    }
+}
+
+impl<S: SmoothTerms> Loop for DualTerms<'_, S> {
+    type Output = f64;
+    const IS_WIDE: bool = true;
+    #[inline(always)]
+    fn run(self) -> f64 {
+        let (mut sum, mut i) = (0.0, self.rows.start);
+        while i + TOGETHER <= self.rows.end {
+            self.add::<TOGETHER>(i, &mut sum);
+            i += TOGETHER;
+        }
+        while i < self.rows.end {
+            self.add::<1>(i, &mut sum);
+            i += 1;
+        }
+        sum
+    }
 }

@@ -48,7 +48,7 @@ const LEAST_SHARE: f64 = 1e-6;
 const FREE_SHARE: f64 = 1e-13;
 
 /// Rows whose terms are evaluated together: two registers of numbers in double precision.
-const TOGETHER: usize = 16;
+pub const TOGETHER: usize = 16;
 
 /// The losses, or what stands for them, at given decision values.
 pub struct Losses {

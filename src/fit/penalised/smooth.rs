@@ -9,8 +9,9 @@ use crate::loss::Loss;
 pub trait SmoothTerms: Objective<1> {
     /// [`Objective::all`] of the successive rows from `i` on, at a decision value each.
     fn all_of<const N: usize>(&self, i: usize, z: &[f64; N]) -> [[f64; N]; 3];
-    /// The term of row `i` in the dual, `-f_i*`, at a slope of size `a` within its box.
-    fn dual_term(&self, i: usize, a: f64) -> f64;
+    /// The terms of the successive rows from `i` on in the dual, `-f_i*`, at a slope of size `a` within its
+    /// box each; anything for rows that are absent.
+    fn dual_terms<const N: usize>(&self, i: usize, a: &[f64; N]) -> [f64; N];
     /// At least `f_i''`.
     fn largest_bend(&self, i: usize) -> f64;
 }
@@ -31,8 +32,11 @@ impl<T: Loss> SmoothTerms for Weighted<'_, T> {
         }
         [value, slope, bend]
     }
-    fn dual_term(&self, i: usize, a: f64) -> f64 {
-        self.loss.dual_term_closely(self.cost[i], a)
+    #[inline(always)]
+    fn dual_terms<const N: usize>(&self, i: usize, a: &[f64; N]) -> [f64; N] {
+        let mut cost = [0.0; N];
+        cost.copy_from_slice(&self.cost[i..i + N]);
+        self.loss.dual_terms_closely(&cost, a)
     }
     fn largest_bend(&self, i: usize) -> f64 {
         self.cost[i] * self.loss.largest_curvature()
@@ -49,9 +53,14 @@ impl SmoothTerms for SmoothedHinge<'_> {
         }
         terms
     }
-    fn dual_term(&self, i: usize, a: f64) -> f64 {
-        let moved = a - self.alpha[i];
-        a - moved * moved / (2.0 * self.sigma * self.cost[i])
+    #[inline(always)]
+    fn dual_terms<const N: usize>(&self, i: usize, a: &[f64; N]) -> [f64; N] {
+        let mut terms = *a;
+        for k in 0..N {
+            let moved = a[k] - self.alpha[i + k];
+            terms[k] -= moved * moved / (2.0 * self.sigma * self.cost[i + k]);
+        }
+        terms
     }
     fn largest_bend(&self, i: usize) -> f64 {
         self.sigma * self.cost[i]

@@ -250,7 +250,7 @@ fn unusable_rows_are_refused() {
         };
         assert!(error(&[7], &[1.0]).contains("column index 7 is outside 0..7"));
         assert!(error(&[-1], &[1.0]).contains("column index -1 is outside 0..7"));
-        assert!(error(&[2], &[f32::NAN]).contains("row 0, column 2: the value is NaN"));
+        assert!(error(&[2], &[f32::NAN]).contains("contains NaN in row 0, column 2"));
         assert!(error(&[2, 3], &[1.0]).contains("expected 2, got 1"));
         let narrow = DensePieces::new(&[1.0; 3], 1, 3).unwrap();
         let error = predictor.decision_values(&narrow, &Silent).unwrap_err().to_string();
