@@ -149,10 +149,11 @@ pub const POLISH_LOOSE: f64 = 4.0;
 pub const POLISH_SHARE: f64 = 0.1;
 /// Gap of the slopes over the estimated distance from which it may take more although it is small enough,
 pub const POLISH_FAR_OFF: f64 = 50.0;
-/// namely this share. a9a, w8a and covtype, 180 fits from C = 2^-6 to 16, gaps 1e-1 to 1e-6, gap over distance
-/// without and with it: medians 4.8, 1.8 and 37, and 1.9, 1.6 and 26; at worst 6,842, 272 and 17,042, and 123,
-/// 272 and 485; above 100 in 26 fits, and in 10. Passes in sum: 3, 0.3 and 7 % more. Tried: that share also for
-/// steps that are to end a fit; covtype 18 % more passes, as they come too early (median 12, worst 2,936).
+/// namely this share. a9a, w8a and covtype, 180 fits from C = 2^-6 to 16, gaps 1e-1 to 1e-6, gap over
+/// distance without and with it: medians 4.8, 1.8 and 37, and 1.9, 1.6 and 26; at worst 6,842, 272 and
+/// 17,042, and 123, 272 and 485; above 100 in 26 fits, and in 10. Passes in sum: 3, 0.3 and 7 % more. Tried:
+/// that share also for steps that are to end a fit; covtype 18 % more passes, as they come too early (median
+/// 12, worst 2,936).
 pub const POLISH_SHARE_FAR_OFF: f64 = 0.4;
 
 // A start for Newton from a sample of the rows: a9a and w8a, logistic, C = 2^-6, gap 1e-2, 19 instead of 39

@@ -128,14 +128,16 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(4000))]
         #[test]
         fn dual_terms_of_several_rows_are_those_of_each(
-            p in prop_oneof![0.0..=1.0f64, 0.0..1e-9f64, 0.999..=1.0f64, Just(0.0), Just(1.0), 0.0..1e-300f64],
+            p in prop_oneof![
+                0.0..=1.0f64, 0.0..1e-9f64, 0.999..=1.0f64, Just(0.0), Just(1.0), 0.0..1e-300f64
+            ],
             cost in prop_oneof![1e-6..1e6f64],
         ) {
             let a = (p * cost).min(cost);
             let [found, first] = Logistic.dual_terms_closely(&[cost, cost], &[a, 0.0]);
             let expected = Logistic.dual_term_closely(cost, a);
-            let off = (found - expected).abs();
-            prop_assert!(off <= f64::EPSILON * (8.0 * expected + 40.0 * a) + 1e-305, "{p}: {found} {expected}");
+            let bound = f64::EPSILON * (8.0 * expected + 40.0 * a) + 1e-305;
+            prop_assert!((found - expected).abs() <= bound, "{p}: {found} {expected}");
             prop_assert_eq!(first, 0.0);
         }
     }
