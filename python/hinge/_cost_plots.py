@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -66,7 +67,9 @@ def multiplier(path: Any, row: int, ax: Any = None, *, cmap: str = "viridis") ->
     pieces = [np.column_stack([path.vertices[v, :2], heights[v]]) for v in ids]
     shapes = Poly3DCollection(pieces, cmap=cmap, edgecolors="white", linewidths=0.1)
     shapes.set_array(np.array([heights[v].mean() for v in ids]))
-    ax.add_collection3d(shapes)
+    # The limits are set below. matplotlib 3.11 fills short facets up with NaN, and fails to find its own.
+    has_own_limits = "autolim" in signature(ax.add_collection3d).parameters
+    ax.add_collection3d(shapes, **({"autolim": False} if has_own_limits else {}))
     ax.set(xlim=(0, path.box[0]), ylim=(0, path.box[1]), zlim=(0, max(heights.max(), 1e-12)))
     ax.set_xlabel("$C_+$")
     ax.set_ylabel("$C_-$")
