@@ -12,7 +12,7 @@ use crate::matrix::lanes::Block;
 pub struct Point {
     /// Weights; those of a penalised intercept's column last.
     pub w: Strips,
-    /// Intercepts that are not among the weights, by line; [`FAR`](super::softmax::FAR) beyond the last.
+    /// Intercepts that are not among the weights, by line; [`FAR`] beyond the last.
     pub offset: Vec<[f64; LINE]>,
     /// Logits of the dual point by row; `None` is the softmax at the weights.
     pub logits: Option<Block<LINE>>,
