@@ -55,8 +55,7 @@ fn descend_on_rows(
     let packed = data.pack(spec.presolve, EXPECTED_PASSES, labels.n_problems(), monitor)?;
     let rows = Matrix::from(data.rows);
     let all = Classification { rows: &rows, labels, cost, intercept: spec.intercept };
-    let found = labels::fit_each(&all, |problem, k| {
-        let seed = options.seed.wrapping_add(k as u64);
+    let found = labels::fit_each(&all, options.seed, |problem, _, seed| {
         descend_one(problem, packed.as_ref(), spec.loss, &SubgradientOptions { seed, ..*options }, monitor)
     })?;
     let (solutions, looks) = found.into_iter().unzip();

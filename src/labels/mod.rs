@@ -164,8 +164,7 @@ pub fn fit_from(
     start: &(dyn Fn(usize) -> Start + Sync),
     monitor: &dyn Monitor,
 ) -> Result<Vec<Solution>> {
-    fit_each(data, |problem, k| {
-        let seed = params.seed.wrapping_add(k as u64);
+    fit_each(data, params.seed, |problem, k, seed| {
         auto::solve(problem, loss, &Params { seed, ..*params }, &start(k), monitor)
     })
 }
@@ -181,19 +180,20 @@ pub fn fit_presolved(
     params: &Params,
     monitor: &dyn Monitor,
 ) -> Result<Vec<Solution>> {
-    fit_each(data, |problem, k| {
-        let seed = params.seed.wrapping_add(k as u64);
+    fit_each(data, params.seed, |problem, _, seed| {
         presolved::solve(problem, packed, loss, &Params { seed, ..*params }, monitor)
     })
 }
 
-/// Checks the input and calls `solve` with each binary problem and its number, in parallel.
+/// Checks the input and calls `solve` with each binary problem, its number and the seed of its own that follows from
+/// `seed`, in parallel.
 ///
 /// # Errors
 /// Those of the checks above and of `solve`.
 pub fn fit_each<T: Send>(
     data: &Classification<'_>,
-    solve: impl Fn(&Problem<'_>, usize) -> Result<T> + Sync,
+    seed: u64,
+    solve: impl Fn(&Problem<'_>, usize, u64) -> Result<T> + Sync,
 ) -> Result<Vec<T>> {
     let Classification { rows, labels, cost, intercept } = *data;
     let n_rows = check_row_count(rows)?;
@@ -205,7 +205,7 @@ pub fn fit_each<T: Send>(
     parallel::try_map(0..labels.n_problems(), |_, k| {
         let y = labels.signs(k, &ids);
         let problem = Problem { rows, ids: ids_if_subset, y: &y, cost: &cost, intercept };
-        solve(&problem, k)
+        solve(&problem, k, seed.wrapping_add(k as u64))
     })
 }
 

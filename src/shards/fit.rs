@@ -59,7 +59,9 @@ pub fn fit(task: &ShardTask, exchange: &mut dyn Exchange, monitor: &dyn Monitor)
             if classes.1 == 1 {
                 solutions.push(fit_one(task, exchange, first, monitor)?);
             } else {
-                solutions.extend(fit_smooth(task, exchange, classes, monitor, by_slopes::<CLASSES>)?);
+                let mut newton = newton_of::<CLASSES>(task, exchange, classes, monitor);
+                start::begin(task, &mut newton)?;
+                solutions.extend(fit_smooth(task, newton, classes.1, by_slopes)?);
             }
         }
     } else {
@@ -80,7 +82,12 @@ fn fit_one(
         return fit_hinge(task, exchange, class, monitor);
     }
     let mut points = RemotePoints::new(task, monitor);
+    let mut newton = newton_of::<1>(task, exchange, (class, 1), monitor);
+    // An ascent begins at zero.
     let mut ascends = ascent::is_worth_it(task);
+    if !ascends {
+        start::begin(task, &mut newton)?;
+    }
     let minimise = |newton: &mut Newton<'_, Remote<'_, 1>, 1>, params: &Params| {
         if std::mem::take(&mut ascends)
             && let Some((report, spread)) = ascent::ascend(task, newton, monitor)?
@@ -90,7 +97,7 @@ fn fit_one(
         let (report, is_polished) = minimise_polished(newton, &mut points, params, Polish::Closely)?;
         Ok(([report], points.last.filter(|_| is_polished)))
     };
-    let mut found = fit_smooth(task, exchange, (class, 1), monitor, minimise)?;
+    let mut found = fit_smooth(task, newton, 1, minimise)?;
     Ok(found.remove(0))
 }
 
@@ -106,25 +113,20 @@ fn by_slopes<const L: usize>(
     Ok((newton.minimise(&ShardTerms::Smooth, 1.0, &stop, params.max_iter)?, None))
 }
 
+/// Goes on from where `newton` stands with its first `n_lanes` lanes, each a class.
 fn fit_smooth<const L: usize>(
     task: &ShardTask,
-    exchange: &mut dyn Exchange,
-    classes: (usize, usize),
-    monitor: &dyn Monitor,
+    mut newton: Newton<'_, Remote<'_, L>, L>,
+    n_lanes: usize,
     mut minimise: impl FnMut(&mut Newton<'_, Remote<'_, L>, L>, &Params) -> Result<Minimised<L>>,
 ) -> Result<Vec<Solution>> {
     let params = &task.params;
-    let mut newton = newton_of::<L>(task, exchange, classes, monitor);
-    // An ascent begins at zero.
-    if L > 1 || !ascent::is_worth_it(task) {
-        start::begin(task, &mut newton)?;
-    }
     let (mut tol, mut steps) = (params.tol, [0; L]);
     for attempt in 0.. {
         let max_iter = params.max_iter - steps.iter().copied().max().unwrap_or(0).min(params.max_iter);
         let (reports, polished) = minimise(&mut newton, &Params { tol, max_iter, ..*params })?;
-        let mut solutions = Vec::with_capacity(classes.1);
-        for lane in 0..classes.1 {
+        let mut solutions = Vec::with_capacity(n_lanes);
+        for lane in 0..n_lanes {
             steps[lane] += reports[lane].steps;
             let (spread, is_polished) = (polished.unwrap_or_else(|| newton.spread(lane)), polished.is_some());
             let w: Vec<f64> = newton.w.lane(lane);

@@ -91,7 +91,7 @@ SOLVERS = {
 
 FREE_CRAMMER_SINGER = "a better treatment of the free intercepts of Crammer-Singer changes them"
 # Whose fits end elsewhere, or by another dual point, than when their files were written: with records of their own.
-ENDED_ELSEWHERE = ("LinearSVC sparse_coef", "LinearSVCCV temperature")
+ENDED_ELSEWHERE = ("LinearSVC presolve", "LinearSVC sparse_coef", "LinearSVCCV temperature")
 UNCHANGED = "a search that looks further before it keeps a solution for a larger C changes them"
 
 

@@ -10,14 +10,12 @@
 //! to `|v| = l1` and infinite beyond. The point is `a_i = -c_i xi'(m_i)`, which at the optimum is the dual
 //! solution, times the largest factor up to 1 that keeps all conjugates finite.
 
-use std::ops::Range;
-
 use super::PenalisedProblem;
-use super::newton::{Losses, TOGETHER};
-use super::smooth::SmoothTerms;
+use super::newton::Losses;
+use super::smooth::{OfRows, SmoothTerms, Together};
 use crate::fit::problem::Certificate;
 use crate::fit::sweep::{ROW_CHUNK, sum, sum_pieces};
-use crate::matrix::simd::{self, Loop};
+use crate::matrix::simd;
 
 /// What rounding may have done to the slope along a column.
 pub type Blur<'a> = &'a (dyn Fn(usize) -> f64 + Sync);
@@ -59,28 +57,33 @@ pub fn certificate<S: SmoothTerms>(
 ) -> Certificate {
     let v: Vec<f64> = slope.iter().map(|s| -s).collect();
     let scale = scale(problem, &v, &|_| 0.0) * (1.0 - 4.0 * f64::EPSILON);
-    let [[terms]] = sum_pieces(losses.slope.len(), ROW_CHUNK, |rows| {
-        [[simd::run(DualTerms { smooth, cost: problem.cost, slope: &losses.slope, scale, rows })]]
-    });
+    let [terms, _] = terms(problem, smooth, &losses.slope, scale);
     let [conjugates, _] = conjugates(problem, &v, scale, &|_| 0.0);
     Certificate { primal: losses.value + super::penalty(problem.terms, w), dual: terms - conjugates }
 }
 
-/// The terms of some rows in the dual at a multiple of their slopes, in sum.
+/// The terms of the rows in the dual at `scale` times the sizes of `a`, in sum, and the sum of their sizes.
+pub fn terms<S: SmoothTerms>(problem: &PenalisedProblem<'_>, smooth: &S, a: &[f64], scale: f64) -> [f64; 2] {
+    let cost = problem.cost;
+    let [terms, sizes] = sum_pieces(a.len(), ROW_CHUNK, |rows| {
+        simd::run(Together(DualTerms { smooth, cost, a, scale }, rows)).map(|sum| [sum])
+    });
+    [terms[0], sizes[0]]
+}
+
 struct DualTerms<'s, S> {
     smooth: &'s S,
     cost: &'s [f64],
-    slope: &'s [f64],
+    a: &'s [f64],
     scale: f64,
-    rows: Range<usize>,
 }
 
-impl<S: SmoothTerms> DualTerms<'_, S> {
-    /// Those of `N` rows from the `i`-th on. A row that is absent has none.
+impl<S: SmoothTerms> OfRows<2> for DualTerms<'_, S> {
+    /// A row that is absent has no terms.
     #[inline(always)]
-    fn add<const N: usize>(&self, i: usize, sum: &mut f64) {
+    fn add<const N: usize>(&mut self, i: usize, sums: &mut [f64; 2]) {
         let mut a = [0.0; N];
-        a.copy_from_slice(&self.slope[i..i + N]);
+        a.copy_from_slice(&self.a[i..i + N]);
         for a in &mut a {
             *a = self.scale * a.abs();
         }
@@ -90,25 +93,8 @@ impl<S: SmoothTerms> DualTerms<'_, S> {
             terms[k] = if cost[k] > 0.0 { terms[k] } else { 0.0 };
         }
         for term in terms {
-            *sum += term;
+            sums[0] += term;
+            sums[1] += term.abs();
         }
-    }
-}
-
-impl<S: SmoothTerms> Loop for DualTerms<'_, S> {
-    type Output = f64;
-    const IS_WIDE: bool = true;
-    #[inline(always)]
-    fn run(self) -> f64 {
-        let (mut sum, mut i) = (0.0, self.rows.start);
-        while i + TOGETHER <= self.rows.end {
-            self.add::<TOGETHER>(i, &mut sum);
-            i += TOGETHER;
-        }
-        while i < self.rows.end {
-            self.add::<1>(i, &mut sum);
-            i += 1;
-        }
-        sum
     }
 }

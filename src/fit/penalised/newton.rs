@@ -3,14 +3,14 @@
 
 use super::gram::{ChosenColumns, ModelMatrix};
 use super::quadratic::{Entries, InnerStop, QuadraticModel, descend};
-use super::smooth::SmoothTerms;
+use super::smooth::{OfRows, SmoothTerms, Together};
 use super::working_set::WorkingSet;
 use super::{PenalisedProblem, penalty, slopes};
 use crate::Result;
 use crate::fit::monitor::Monitor;
 use crate::fit::routes::{ENTRIES_STOP, GRAM_COLUMNS, GRAM_PRICE, GRAM_STOP};
 use crate::fit::sweep::ROW_CHUNK;
-use crate::matrix::simd::{self, Loop};
+use crate::matrix::simd;
 use crate::memory::CollectLarge;
 use crate::penalty::Term;
 use crate::{memory, parallel};
@@ -47,9 +47,6 @@ const LEAST_SHARE: f64 = 1e-6;
 /// Share of the objective that steps on the free columns may leave.
 const FREE_SHARE: f64 = 1e-13;
 
-/// Rows whose terms are evaluated together: two registers of numbers in double precision.
-pub const TOGETHER: usize = 16;
-
 /// The losses, or what stands for them, at given decision values.
 pub struct Losses {
     /// Decision values.
@@ -83,13 +80,15 @@ impl Losses {
         let pieces = slope.chunks_mut(ROW_CHUNK).zip(bend.chunks_mut(ROW_CHUNK)).zip(&mut sums);
         parallel::each(pieces, |chunk, ((slope, bend), sum)| {
             let first = chunk * ROW_CHUNK;
-            *sum = simd::run(TermsOfRows { smooth, cost: problem.cost, z, first, slope, bend });
+            let rows = first..first + slope.len();
+            let terms = TermsOfRows { smooth, cost: problem.cost, z, first, slope, bend };
+            [*sum] = simd::run(Together(terms, rows));
         });
         *value = sums.iter().sum();
     }
 }
 
-/// Evaluates the terms of successive rows; their sum.
+/// Evaluates the terms of the rows from `first` on; their sum.
 struct TermsOfRows<'s, S> {
     smooth: &'s S,
     cost: &'s [f64],
@@ -99,11 +98,10 @@ struct TermsOfRows<'s, S> {
     bend: &'s mut [f64],
 }
 
-impl<S: SmoothTerms> TermsOfRows<'_, S> {
-    /// Those of `N` rows from the `k`-th on. A row that is absent has none.
+impl<S: SmoothTerms> OfRows<1> for TermsOfRows<'_, S> {
+    /// A row that is absent has no terms.
     #[inline(always)]
-    fn evaluate<const N: usize>(&mut self, k: usize, sum: &mut f64) {
-        let i = self.first + k;
+    fn add<const N: usize>(&mut self, i: usize, [sum]: &mut [f64; 1]) {
         let mut z = [0.0; N];
         z.copy_from_slice(&self.z[i..i + N]);
         let mut terms = self.smooth.all_of(i, &z);
@@ -113,30 +111,12 @@ impl<S: SmoothTerms> TermsOfRows<'_, S> {
                 term[r] = if cost[r] > 0.0 { term[r] } else { 0.0 };
             }
         }
-        let [value, slope, bend] = terms;
+        let ([value, slope, bend], k) = (terms, i - self.first);
         self.slope[k..k + N].copy_from_slice(&slope);
         self.bend[k..k + N].copy_from_slice(&bend);
         for value in value {
             *sum += value;
         }
-    }
-}
-
-impl<S: SmoothTerms> Loop for TermsOfRows<'_, S> {
-    type Output = f64;
-    const IS_WIDE: bool = true;
-    #[inline(always)]
-    fn run(mut self) -> f64 {
-        let (mut sum, mut k) = (0.0, 0);
-        while k + TOGETHER <= self.slope.len() {
-            self.evaluate::<TOGETHER>(k, &mut sum);
-            k += TOGETHER;
-        }
-        while k < self.slope.len() {
-            self.evaluate::<1>(k, &mut sum);
-            k += 1;
-        }
-        sum
     }
 }
 

@@ -19,10 +19,11 @@
 //! decision value at the solution). The certificate is true among such weights.
 
 use super::PenalisedProblem;
-use super::dual_point::{conjugates, scale};
+use super::dual_point::{self, conjugates, scale};
 use super::newton::Losses;
 use crate::fit::certificate::{DUAL_TERM, UNIT, chain};
 use crate::fit::compensated::CompensatedSum;
+use crate::fit::objective::Weighted;
 use crate::fit::problem::Certificate;
 use crate::fit::sweep::sum;
 use crate::loss::Loss;
@@ -76,15 +77,15 @@ pub fn certificate<L: Loss>(
     let (v, blurs): (Vec<f64>, Vec<f64>) = v.iter().map(|[v, blur]| (*v, *blur)).unzip();
     let blur = |j: usize| blurs[j];
     let scale = scale(problem, &v, &blur) * (1.0 - 8.0 * UNIT);
-    let [values, slack, dual_terms, dual_size] = sum(n, |i| {
+    let [values, slack] = sum(n, |i| {
         let (c, e) = (cost[i], UNIT * f64::from(count[i] + 4) * size[i]);
         if c == 0.0 {
-            return [0.0; 4];
+            return [0.0; 2];
         }
         let m = y[i] * z[i];
-        let term = loss.dual_term_closely(c, scale * alpha[i]);
-        [c * loss.value(m), -c * loss.derivative((m - e).next_down()) * e, term, term.abs()]
+        [c * loss.value(m), -c * loss.derivative((m - e).next_down()) * e]
     });
+    let [dual_terms, dual_size] = dual_point::terms(problem, &Weighted { loss, y, cost }, &alpha, scale);
     let [total] = sum(n, |i| [scale * alpha[i]]);
     let [conjugates, conjugate_size] = conjugates(problem, &v, scale, &blur);
     let penalty = super::penalty(terms, w);
