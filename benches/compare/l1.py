@@ -77,7 +77,7 @@ def liblinear(loss: str) -> Fit | None:
         if key not in nodes:
             nodes.clear()
             nodes[key] = problem(y.astype(float), X.astype(float))
-        options = parameter(f"-s {6 if loss == 'logistic' else 5} -c {C!r} -e {tol!r} -q")
+        options = parameter(f"-s {6 if loss == 'logistic' else 5} -c {float(C)!r} -e {tol!r} -q")
         started = time.process_time()
         found = train(nodes[key], options)
         seconds = time.process_time() - started
