@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::design::Design;
-use super::rows::Rows;
+use super::rows::{Pass, Rows};
 use crate::memory;
 use crate::memory::CollectLarge;
 
@@ -69,33 +69,7 @@ macro_rules! with_fours {
 impl Columns {
     /// Copies a design matrix; rows rise within a column. Two passes over the data.
     pub fn of<R: Rows>(design: &Design<'_, R>) -> Self {
-        let mut starts = memory::zeros(design.n_cols() + 1);
-        let (mut are_ones, mut are_single) = (true, true);
-        for i in 0..design.n_rows() {
-            each_nonzero(design, i, |j, v| {
-                starts[j + 1] += 1;
-                are_ones &= v == 1.0;
-                are_single &= f64::from(v as f32) == v;
-            });
-        }
-        for j in 0..design.n_cols() {
-            starts[j + 1] += starts[j];
-        }
-        let nnz = starts[design.n_cols()];
-        let mut rows = memory::zeros(nnz);
-        let values = if are_ones {
-            fill(design, &starts, |at, i, _| rows[at] = i as u32);
-            Values::Ones
-        } else if are_single {
-            let mut values = memory::zeros(nnz);
-            fill(design, &starts, |at, i, v| (rows[at], values[at]) = (i as u32, v as f32));
-            Values::Single(values)
-        } else {
-            let mut values = memory::zeros(nnz);
-            fill(design, &starts, |at, i, v| (rows[at], values[at]) = (i as u32, v));
-            Values::Double(values)
-        };
-        Self { n_rows: design.n_rows(), starts, rows, values }
+        design.visit(Copied)
     }
 
     /// Multiplies the entries of each row by its factor.
@@ -181,8 +155,45 @@ fn add<const K: usize>(sums: &mut [f64; K], terms: [f64; K]) {
     }
 }
 
+/// The pass of [`Columns::of`].
+struct Copied;
+
+impl Pass for Copied {
+    type Output = Columns;
+    fn run<R: Rows>(self, design: &R) -> Columns {
+        let mut starts = memory::zeros(design.n_cols() + 1);
+        let (mut are_ones, mut are_single) = (true, true);
+        for i in 0..design.n_rows() {
+            each_nonzero(design, i, |j, v| {
+                starts[j + 1] += 1;
+                are_ones &= v == 1.0;
+                are_single &= f64::from(v as f32) == v;
+            });
+        }
+        for j in 0..design.n_cols() {
+            starts[j + 1] += starts[j];
+        }
+        let nnz = starts[design.n_cols()];
+        let mut rows = memory::zeros(nnz);
+        let values = if are_ones {
+            fill(design, &starts, |at, i, _| rows[at] = i as u32);
+            Values::Ones
+        } else if are_single {
+            let mut values = memory::zeros(nnz);
+            fill(design, &starts, |at, i, v| (rows[at], values[at]) = (i as u32, v as f32));
+            Values::Single(values)
+        } else {
+            let mut values = memory::zeros(nnz);
+            fill(design, &starts, |at, i, v| (rows[at], values[at]) = (i as u32, v));
+            Values::Double(values)
+        };
+        Columns { n_rows: design.n_rows(), starts, rows, values }
+    }
+}
+
 /// Calls `f` with column and value of each entry of a row that is not zero: dense rows have others.
-fn each_nonzero<R: Rows>(design: &Design<'_, R>, i: usize, mut f: impl FnMut(usize, f64)) {
+#[inline(always)]
+fn each_nonzero<R: Rows>(design: &R, i: usize, mut f: impl FnMut(usize, f64)) {
     design.for_each(i, |j, v| {
         if v != 0.0 {
             f(j, v);
@@ -191,7 +202,8 @@ fn each_nonzero<R: Rows>(design: &Design<'_, R>, i: usize, mut f: impl FnMut(usi
 }
 
 /// Calls `put` with the place of each entry, its row and its value.
-fn fill<R: Rows>(design: &Design<'_, R>, starts: &[usize], mut put: impl FnMut(usize, usize, f64)) {
+#[inline(always)]
+fn fill<R: Rows>(design: &R, starts: &[usize], mut put: impl FnMut(usize, usize, f64)) {
     let mut next = memory::copy(starts);
     for i in 0..design.n_rows() {
         each_nonzero(design, i, |j, v| {

@@ -110,9 +110,9 @@ fn minimise(
     w: &mut [f64],
     enough: f64,
 ) -> Result<(RoundStart, bool)> {
-    let mut best = f64::INFINITY;
+    let (mut best, mut known) = (f64::INFINITY, None);
     loop {
-        let here = RoundStart::of(steps, working, w)?;
+        let here = RoundStart::of(steps, working, w, known.take())?;
         steps.poll()?;
         let room = here.rough.primal - here.rough.dual;
         let is_solved = room <= enough;
@@ -123,7 +123,7 @@ fn minimise(
             steps.go_further();
         }
         best = best.min(room);
-        here.go_on(steps, working, w)?;
+        known = Some(here.go_on(steps, working, w)?);
     }
 }
 

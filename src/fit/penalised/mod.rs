@@ -44,6 +44,7 @@ use super::routes;
 use super::sweep::sum;
 use crate::loss::{Loss, LossKind, with_smooth_loss};
 use crate::matrix::columns::Columns;
+use crate::memory::CollectLarge;
 use crate::penalty::Term;
 use crate::{Error, Result, memory, parallel};
 use newton::{Losses, NOISE, NewtonSteps};
@@ -139,14 +140,16 @@ pub(super) struct RoundStart {
 }
 
 impl RoundStart {
-    /// Moves the free columns to their optimum and looks around.
+    /// Moves the free columns to their optimum and looks around. `known` are the losses at `w`, if they are.
     fn of<S: SmoothTerms>(
         steps: &mut NewtonSteps<'_, S>,
         working: &WorkingSet,
         w: &mut [f64],
+        known: Option<Losses>,
     ) -> Result<Self> {
         let problem = steps.problem;
-        let losses = Losses::at(problem, steps.smooth, decisions(problem.columns, w));
+        let anew = || Losses::at(problem, steps.smooth, decisions(problem.columns, w));
+        let losses = known.unwrap_or_else(anew);
         check_finite(problem, losses.value + penalty(problem.terms, w))?;
         let losses = steps.settle_free(working, w, losses)?;
         let slope = all_slopes(problem.columns, &losses.slope);
@@ -155,17 +158,18 @@ impl RoundStart {
         Ok(Self { losses, slope, rough })
     }
 
-    /// Steps on the next working set.
+    /// Steps on the next working set; the losses behind them.
     fn go_on<S: SmoothTerms>(
         self,
         steps: &mut NewtonSteps<'_, S>,
         working: &mut WorkingSet,
         w: &mut [f64],
-    ) -> Result<()> {
+    ) -> Result<Losses> {
         working.choose(steps.problem, w, &self.slope);
         let room = self.rough.primal - self.rough.dual;
         let target = routes::WORKING_SET_AIM * room.min(self.rough.primal).max(0.0);
-        steps.minimise(w, self.losses, &working.columns, target).map(|_| ())
+        let slope = working.columns.iter().map(|&j| self.slope[j as usize]).collect_large();
+        steps.minimise(w, self.losses, &working.columns, Some(slope), target)
     }
 }
 
@@ -180,9 +184,9 @@ fn solve_smooth<L: Loss>(
     let smooth = Weighted { loss, y: problem.y, cost: problem.cost };
     let mut steps = NewtonSteps::new(problem, &smooth, params.max_iter, monitor);
     let mut working = WorkingSet::new(problem.terms);
-    let (mut best_gap, mut best_primal) = (f64::INFINITY, f64::INFINITY);
+    let (mut best_gap, mut best_primal, mut known) = (f64::INFINITY, f64::INFINITY, None);
     let (status, certificate) = loop {
-        let here = RoundStart::of(&mut steps, &working, &mut w)?;
+        let here = RoundStart::of(&mut steps, &working, &mut w, known.take())?;
         steps.poll()?;
         let mut gap = here.rough.relative_gap();
         observe(monitor, steps.taken, gap);
@@ -209,7 +213,7 @@ fn solve_smooth<L: Loss>(
             steps.go_further();
         }
         (best_gap, best_primal) = (best_gap.min(gap), best_primal.min(here.rough.primal));
-        here.go_on(&mut steps, &mut working, &mut w)?;
+        known = Some(here.go_on(&mut steps, &mut working, &mut w)?);
     };
     let penalty = penalty(problem.terms, &w);
     Ok(PenalisedSolution { w, certificate, penalty, status, n_iter: steps.taken, passes: steps.passes })

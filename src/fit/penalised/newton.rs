@@ -140,6 +140,8 @@ pub struct NewtonSteps<'a, S> {
     needs_matrix: bool,
     /// Share of the decrease that a descent on entries may leave; one on a matrix a part of it.
     share: f64,
+    /// Curvature of the losses along the columns at most; NaN where nobody has asked.
+    largest: Vec<f64>,
     /// Vectors of rows that are not in use: new memory is slow to touch.
     spare: Vec<Losses>,
     direction: Vec<f64>,
@@ -164,6 +166,7 @@ impl<'a, S: SmoothTerms> NewtonSteps<'a, S> {
             damping: LEAST_CURVATURE,
             needs_matrix: false,
             share: ENTRIES_STOP.share,
+            largest: memory::filled(f64::NAN, problem.columns.len()),
             spare: Vec::new(),
             direction: memory::zeros(problem.y.len()),
         }
@@ -206,13 +209,13 @@ impl<'a, S: SmoothTerms> NewtonSteps<'a, S> {
         }
         let target = FREE_SHARE * losses.value;
         let taken = self.taken;
-        let losses = self.minimise(w, losses, working.free(), target)?;
+        let losses = self.minimise(w, losses, working.free(), None, target)?;
         (self.taken, self.is_stuck) = (taken, false);
         Ok(losses)
     }
 
     /// Steps on the columns of `list` until one lowers the objective by `target` at most; returns the losses
-    /// there.
+    /// there. `known` are their slopes, if they are.
     ///
     /// # Errors
     /// [`crate::Error::Cancelled`].
@@ -221,6 +224,7 @@ impl<'a, S: SmoothTerms> NewtonSteps<'a, S> {
         w: &mut [f64],
         mut losses: Losses,
         list: &[u32],
+        mut known: Option<Vec<f64>>,
         target: f64,
     ) -> Result<Losses> {
         let columns = self.problem.columns;
@@ -232,7 +236,7 @@ impl<'a, S: SmoothTerms> NewtonSteps<'a, S> {
         self.passes += size / all;
         loop {
             self.monitor.poll()?;
-            let slope = slopes(columns, list, &losses.slope);
+            let slope = known.take().unwrap_or_else(|| slopes(columns, list, &losses.slope));
             let least: Vec<f64> = largest.iter().map(|bend| self.damping * bend).collect_large();
             let before: Vec<f64> = list.iter().map(|&j| w[j as usize]).collect_large();
             let subset =
@@ -299,10 +303,12 @@ impl<'a, S: SmoothTerms> NewtonSteps<'a, S> {
         Ok(after)
     }
 
-    /// Curvature of the losses along a column at most.
-    fn largest_curvature(&self, j: usize) -> f64 {
-        let [bend] = self.problem.columns.sum(j, |i, x| [self.smooth.largest_bend(i) * x * x]);
-        bend
+    /// Curvature of the losses along a column at most, computed once.
+    fn largest_curvature(&mut self, j: usize) -> f64 {
+        if self.largest[j].is_nan() {
+            [self.largest[j]] = self.problem.columns.sum(j, |i, x| [self.smooth.largest_bend(i) * x * x]);
+        }
+        self.largest[j]
     }
 
     /// Chooses the least curvature of the next model by the share of the last step that was taken.

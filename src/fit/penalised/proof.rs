@@ -21,12 +21,14 @@
 use super::PenalisedProblem;
 use super::dual_point::{self, conjugates, scale};
 use super::newton::Losses;
+use super::smooth::{OfRows, Together};
 use crate::fit::certificate::{DUAL_TERM, UNIT, chain};
 use crate::fit::compensated::CompensatedSum;
 use crate::fit::objective::Weighted;
 use crate::fit::problem::Certificate;
-use crate::fit::sweep::sum;
+use crate::fit::sweep::{ROW_CHUNK, sum, sum_pieces};
 use crate::loss::Loss;
+use crate::matrix::simd;
 use crate::memory;
 use crate::memory::CollectLarge;
 
@@ -67,24 +69,22 @@ pub fn certificate<L: Loss>(
     let mut alpha: Vec<f64> =
         losses.slope.iter().zip(cost).map(|(g, c)| g.abs().min(loss.upper(*c))).collect_large();
     onto_free_columns(problem, loss, &mut alpha);
+    let signed: Vec<f64> = y.iter().zip(&alpha).map(|(y, a)| y * a).collect_large();
     let mut v = memory::filled([0.0; 2], d);
     crate::parallel::each_chunk(&mut v, super::COLUMN_CHUNK, |first, v| {
         v.iter_mut().enumerate().for_each(|(k, v)| {
             let sums = if terms[first + k].is_free() { SlopeSums::Close } else { sums };
-            *v = slope_and_blur(problem, &alpha, first + k, sums);
+            *v = slope_and_blur(problem, &signed, first + k, sums);
         });
     });
     let (v, blurs): (Vec<f64>, Vec<f64>) = v.iter().map(|[v, blur]| (*v, *blur)).unzip();
     let blur = |j: usize| blurs[j];
     let scale = scale(problem, &v, &blur) * (1.0 - 8.0 * UNIT);
-    let [values, slack] = sum(n, |i| {
-        let (c, e) = (cost[i], UNIT * f64::from(count[i] + 4) * size[i]);
-        if c == 0.0 {
-            return [0.0; 2];
-        }
-        let m = y[i] * z[i];
-        [c * loss.value(m), -c * loss.derivative((m - e).next_down()) * e]
-    });
+    let [values, slack] = sum_pieces(n, ROW_CHUNK, |rows| {
+        simd::run(Together(LossesInDoubt { problem, loss, z: &z, size: &size, count: &count }, rows))
+            .map(|sum| [sum])
+    })
+    .map(|[sum]| sum);
     let [dual_terms, dual_size] = dual_point::terms(problem, &Weighted { loss, y, cost }, &alpha, scale);
     let [total] = sum(n, |i| [scale * alpha[i]]);
     let [conjugates, conjugate_size] = conjugates(problem, &v, scale, &blur);
@@ -97,6 +97,38 @@ pub fn certificate<L: Loss>(
         (chain(n) + 16.0) * (values + dual_size) + (2.0 * chain(d) + 16.0) * (penalty + conjugate_size);
     let rounding = slack + UNIT * (of_sums + DUAL_TERM * total);
     Certificate { primal: values + penalty, dual: dual_terms - conjugates - free - rounding }
+}
+
+/// The losses, and how much larger they may be for what rounding may have done to the decision values.
+struct LossesInDoubt<'a, L> {
+    problem: &'a PenalisedProblem<'a>,
+    loss: L,
+    z: &'a [f64],
+    /// Sum of the sizes of the products in each decision value, and their number.
+    size: &'a [f64],
+    count: &'a [u32],
+}
+
+impl<L: Loss> OfRows<2> for LossesInDoubt<'_, L> {
+    #[inline(always)]
+    fn add<const N: usize>(&mut self, i: usize, sums: &mut [f64; 2]) {
+        let (y, cost) = (&self.problem.y[i..i + N], &self.problem.cost[i..i + N]);
+        let (z, size, count) = (&self.z[i..i + N], &self.size[i..i + N], &self.count[i..i + N]);
+        let (mut m, mut least, mut doubt) = ([0.0; N], [0.0; N], [0.0; N]);
+        for k in 0..N {
+            m[k] = y[k] * z[k];
+            doubt[k] = UNIT * f64::from(count[k] + 4) * size[k];
+            // Below the margin by the doubt, whatever the rounding of the difference.
+            least[k] = m[k] - (doubt[k] + UNIT * (m[k].abs() + doubt[k]));
+        }
+        let [value, ..] = self.loss.all_of(m);
+        let [_, slope, _] = self.loss.all_of(least);
+        for k in 0..N {
+            let c = cost[k];
+            sums[0] += if c > 0.0 { c * value[k] } else { 0.0 };
+            sums[1] += if c > 0.0 { -c * slope[k] * doubt[k] } else { 0.0 };
+        }
+    }
 }
 
 /// The proof of a rough gap, with closer sums where those alone are in the way of the tolerance; and how many
@@ -115,28 +147,29 @@ pub fn to_tolerance<L: Loss>(
     (self::certificate(problem, loss, losses, w, SlopeSums::Close), 3.0)
 }
 
-/// `sum_i y_i a_i x_ij`, and by how much it may be off, with something in reserve for its multiples.
-fn slope_and_blur(problem: &PenalisedProblem<'_>, alpha: &[f64], j: usize, sums: SlopeSums) -> [f64; 2] {
+/// `sum_i s_i x_ij` of `s_i = y_i a_i`, and by how much it may be off, with something in reserve for its
+/// multiples.
+fn slope_and_blur(problem: &PenalisedProblem<'_>, signed: &[f64], j: usize, sums: SlopeSums) -> [f64; 2] {
     let n = problem.columns.column_len(j) as f64;
     match sums {
         SlopeSums::Plain => {
-            let [v, size] = problem.columns.sum(j, |i, x| [problem.y[i] * alpha[i] * x, alpha[i] * x.abs()]);
+            let [v, size] = problem.columns.sum(j, |i, x| [signed[i] * x, (signed[i] * x).abs()]);
             [v, UNIT * (n + 10.0) * size + f64::MIN_POSITIVE]
         }
         SlopeSums::Close => {
-            let (v, size) = close_sum(problem, alpha, j);
+            let (v, size) = close_sum(problem, signed, j);
             // Scaled dual variables are rounded once more.
             [v, UNIT * (4.0 * v.abs() + size) + (UNIT * (n + 2.0)).powi(2) * size + f64::MIN_POSITIVE]
         }
     }
 }
 
-/// `sum_i y_i a_i x_ij` as if in twice the precision, and the sum of the sizes.
-fn close_sum(problem: &PenalisedProblem<'_>, alpha: &[f64], j: usize) -> (f64, f64) {
+/// `sum_i s_i x_ij` as if in twice the precision, and the sum of the sizes.
+fn close_sum(problem: &PenalisedProblem<'_>, signed: &[f64], j: usize) -> (f64, f64) {
     let (mut sum, mut size) = (CompensatedSum::default(), 0.0);
     problem.columns.for_each(j, |i, x| {
-        sum.add_product(problem.y[i] * alpha[i], x);
-        size += (alpha[i] * x).abs();
+        sum.add_product(signed[i], x);
+        size += (signed[i] * x).abs();
     });
     (sum.value(), size)
 }
@@ -162,8 +195,10 @@ pub fn onto_free_columns<L: Loss>(problem: &PenalisedProblem<'_>, loss: L, alpha
         return;
     }
     let n = alpha.len();
-    let pull =
-        |alpha: &[f64]| -> Vec<f64> { free.iter().map(|&j| close_sum(problem, alpha, j).0).collect_large() };
+    let pull = |alpha: &[f64]| -> Vec<f64> {
+        let signed: Vec<f64> = y.iter().zip(alpha).map(|(y, a)| y * a).collect_large();
+        free.iter().map(|&j| close_sum(problem, &signed, j).0).collect_large()
+    };
     let weight: Vec<f64> = (0..n)
         .map(|i| if cost[i] > 0.0 { alpha[i] * (1.0 - alpha[i] / loss.upper(cost[i])) } else { 0.0 })
         .collect_large();
