@@ -8,7 +8,7 @@ use super::working_set::WorkingSet;
 use super::{PenalisedProblem, penalty, slopes};
 use crate::Result;
 use crate::fit::monitor::Monitor;
-use crate::fit::routes::{ENTRIES_STOP, GRAM_COLUMNS, GRAM_PRICE, GRAM_STOP};
+use crate::fit::routes::{ENTRIES_STOP, GRAM_COLUMNS, GRAM_PRICE, GRAM_PRICE_OF_FEW, GRAM_STOP};
 use crate::fit::sweep::ROW_CHUNK;
 use crate::matrix::simd;
 use crate::memory::CollectLarge;
@@ -272,7 +272,9 @@ impl<'a, S: SmoothTerms> NewtonSteps<'a, S> {
         let price = set.map_or(f64::INFINITY, |set| set.price);
         let noise = INNER_NOISE * losses.value;
         let mut after = memory::copy(before);
-        if !(price <= GRAM_PRICE || (self.needs_matrix && set.is_some())) {
+        let are_few = self.problem.columns.len() <= GRAM_COLUMNS;
+        let enough = if are_few { GRAM_PRICE_OF_FEW } else { GRAM_PRICE };
+        if !(price <= enough || (self.needs_matrix && set.is_some())) {
             let rows = losses.slope.iter().zip(&losses.bend);
             let mut rows: Vec<[f64; 2]> = rows.map(|(g, h)| [*g, *h]).collect_large();
             // Tried: conjugate gradients where rows are flat, too; phishing_urls with the squared hinge and
@@ -292,7 +294,7 @@ impl<'a, S: SmoothTerms> NewtonSteps<'a, S> {
         let Some(set) = set else {
             return Ok(after);
         };
-        self.needs_matrix |= price > GRAM_PRICE;
+        self.needs_matrix |= price > enough;
         self.passes += price * share;
         let mut model = ModelMatrix::new(set, &losses.bend, memory::copy(slope), least);
         for (k, (after, before)) in after.iter().zip(before).enumerate().filter(|(_, (a, b))| a != b) {

@@ -1,7 +1,7 @@
 //! The columns that a round of Newton steps may move.
 
 use super::PenalisedProblem;
-use crate::fit::routes::{WORKING_SET_GROWTH, WORKING_SET_LEAST};
+use crate::fit::routes::{GRAM_COLUMNS, WORKING_SET_GROWTH, WORKING_SET_LEAST, WORKING_SET_LEAST_OF_FEW};
 use crate::penalty::Term;
 
 /// Column numbers, rising.
@@ -33,7 +33,7 @@ impl WorkingSet {
         let violation = |j: usize| (terms[j].violation(w[j], slope[j]), j as u32);
         let mut others: Vec<(f64, u32)> =
             (0..w.len()).filter(|&j| !is_in(j)).map(violation).filter(|(v, _)| *v > 0.0).collect();
-        let room = (WORKING_SET_GROWTH * columns.len()).max(WORKING_SET_LEAST);
+        let room = (WORKING_SET_GROWTH * columns.len()).max(least(w.len()));
         if others.len() > room {
             let by_violation = |a: &(f64, u32), b: &(f64, u32)| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1));
             others.select_nth_unstable_by(room, by_violation);
@@ -43,4 +43,9 @@ impl WorkingSet {
         columns.sort_unstable();
         self.columns = columns;
     }
+}
+
+/// Columns that join at least, of so many in all.
+fn least(n_columns: usize) -> usize {
+    if n_columns <= GRAM_COLUMNS { WORKING_SET_LEAST_OF_FEW } else { WORKING_SET_LEAST }
 }
