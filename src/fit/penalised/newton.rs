@@ -88,7 +88,7 @@ impl<'a, T: Terrain> NewtonSteps<'a, T> {
 
     /// The losses at the decision values that `at` gives for each row, in spare vectors.
     fn losses_at(&mut self, at: impl Fn(usize) -> f64) -> Losses {
-        let n = self.direction.len();
+        let n = self.terrain.coordinates().n_decisions();
         let mut losses = self.spare.pop().unwrap_or_else(|| Losses::unknown(memory::zeros(n)));
         losses.z.iter_mut().enumerate().for_each(|(i, z)| *z = at(i));
         self.terrain.evaluate(&mut losses);

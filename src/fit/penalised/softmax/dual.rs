@@ -59,7 +59,7 @@ fn of_share(q: f64) -> f64 {
 /// `-(1 - b) log(1 - b)`, 0 where rounding has made `b` larger than 1.
 #[inline(always)]
 fn of_rest(b: f64) -> f64 {
-    let q = if b < 1.0 { 1.0 - b } else { 0.0 };
+    let q = if b >= 1.0 { 0.0 } else { 1.0 - b };
     if b <= 0.5 { q * ln_1p_positive(b / q) } else { of_share(q) }
 }
 
