@@ -161,6 +161,7 @@ impl<'a, T: Terrain> NewtonSteps<'a, T> {
             let step = LineStep { list, terms: &terms, before: &before, after: &after, slope: &slope };
             let (there, decrease, share) = self.search(&step, losses, w);
             losses = there;
+            terrain.normalise(w);
             // Where nearly all rows are flat or straight a step may be too long for all halvings.
             let can_be_shorter = share == 0.0 && self.damping < 1.0;
             self.adapt(share);

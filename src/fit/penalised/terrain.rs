@@ -57,6 +57,6 @@ pub trait Terrain: Sync {
     /// The terms of the rows in the dual at `scale` times the point that has the slopes of the losses, in sum,
     /// and the sum of their sizes.
     fn dual_terms(&self, slope: &[f64], scale: f64) -> [f64; 2];
-    /// Of weights that are equally good those that are meant.
+    /// Moves weights to better or equally good ones along directions that change no term.
     fn normalise(&self, _w: &mut [f64]) {}
 }

@@ -24,8 +24,8 @@
 //! with the entropy `H` of `q_i = e_{y_i} - t (e_{y_i} - p_i)`, where `t <= 1` is the factor that keeps the
 //! conjugates finite: `q_i` stays a distribution ([`dual`]). [`proof`] is that of [`super::proof`].
 //!
-//! The same shift of a free column's weights in all classes changes nothing. The mean over the classes is 0 in
-//! what comes back.
+//! The same shift of a column's weights in all classes changes no loss. So the best shift for the penalty follows
+//! every step ([`shift`]); that of free columns, which cost nothing, leaves the mean 0 over the classes.
 //!
 //! Memory: the copy of the data by columns, three vectors of columns times classes and sixteen of rows times
 //! classes, and the matrix of a model as there.
@@ -34,6 +34,7 @@ pub mod dual;
 pub mod losses;
 pub mod model;
 pub mod proof;
+pub mod shift;
 
 use super::coordinates::Coordinates;
 use super::gram::ChosenColumns;
@@ -142,12 +143,16 @@ impl Terrain for PenalisedClasses<'_> {
         dual::terms(self, slope, scale)
     }
 
-    /// The weights of free columns have the mean 0 over the classes.
+    /// The weights of each column have the best common shift ([`shift`]).
     fn normalise(&self, w: &mut [f64]) {
-        let (d, k) = (self.columns.len(), self.n_classes);
-        for j in (0..d).filter(|&j| self.terms[j].is_free()) {
-            let mean = (0..k).map(|class| w[class * d + j]).sum::<f64>() / k as f64;
-            (0..k).for_each(|class| w[class * d + j] -= mean);
+        let (d, mut of_column) = (self.columns.len(), vec![0.0; self.n_classes]);
+        for (j, term) in self.terms.iter().enumerate() {
+            let places = (j..w.len()).step_by(d);
+            places.clone().zip(&mut of_column).for_each(|(at, of_class)| *of_class = w[at]);
+            let by = shift::best_shift(term, &of_column);
+            if by != 0.0 {
+                places.for_each(|at| w[at] = term.clip(w[at] + by));
+            }
         }
     }
 }
