@@ -1,8 +1,8 @@
-//! The route of multinomial fits with a penalty other than the square ([`crate::fit::penalised::softmax`]): one
-//! lane per fold, all classes in it.
+//! The route of multinomial fits with a penalty other than the square ([`crate::fit::penalised::softmax`]):
+//! one lane per fold, all classes in it.
 //!
-//! All else is as in [`super::penalised`]: each lane starts the next `C` from its weights, and the first `C` is
-//! the largest at which all penalised weights of all lanes are zero.
+//! All else is as in [`super::penalised`]: each lane starts the next `C` from its weights, and the first `C`
+//! is the largest at which all penalised weights of all lanes are zero.
 //!
 //! Memory: one copy of the data by columns, and for each fold the weights of all classes.
 
@@ -23,10 +23,7 @@ pub struct PenalisedSoftmaxFits<'a> {
 }
 
 /// The route of such fits, before the first value of `C`.
-pub fn route<'a>(
-    setup: &'a LaneSetup<'a>,
-    all: PenalisedColumns,
-) -> LaneRoute<'a, PenalisedSoftmaxFits<'a>> {
+pub fn route<'a>(setup: &'a LaneSetup<'a>, all: PenalisedColumns) -> LaneRoute<'a, PenalisedSoftmaxFits<'a>> {
     LaneRoute::new(setup, PenalisedSoftmaxFits { setup, all })
 }
 

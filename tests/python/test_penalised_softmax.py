@@ -34,7 +34,8 @@ def penalty(model, ratio: float, factors=1.0) -> float:
     def cost(w):
         return ratio * np.abs(w) + 0.5 * (1.0 - ratio) * w**2
 
-    total = np.where(model.coef_ == 0.0, 0.0, factors * cost(model.coef_)).sum()
+    with np.errstate(invalid="ignore"):  # an infinite factor is that of a weight of 0
+        total = np.where(model.coef_ == 0.0, 0.0, factors * cost(model.coef_)).sum()
     height = model.intercept_scaling if model.fit_intercept else None
     return float(total + (cost(model.intercept_ / height).sum() if height else 0.0))
 
@@ -66,7 +67,11 @@ def test_no_gap_is_understated(seed, intercept, C, ratio, n_classes, more):
     X, y = sparse_problem(seed, n_rows=60, n_columns=12, n_classes=n_classes)
     factors = np.linspace(0.0, 2.0, X.shape[1])
     factors[-1] = np.inf
-    told = {"none": {}, "bounds": {"bounds": (-0.5, np.linspace(0.1, 1.0, 12))}, "factors": {"penalty_factors": factors}}
+    told = {
+        "none": {},
+        "bounds": {"bounds": (-0.5, np.linspace(0.1, 1.0, 12))},
+        "factors": {"penalty_factors": factors},
+    }
     if more == "factors":  # rows without penalty might be separable
         factors[0] = 0.1
     options = {"C": C, "penalty": "elasticnet", "l1_ratio": ratio, **INTERCEPTS[intercept], **told[more]}
@@ -110,9 +115,7 @@ def test_the_optimum_is_that_of_a_general_solver(ratio, limits):
     lower, upper = limits
     parts = [(0, upper)] * (n_classes * d) + [(0, -lower)] * (n_classes * d) + [(None, None)] * n_classes
     options = {"maxiter": 20_000, "maxfun": 10**7, "ftol": 1e-15, "gtol": 1e-10}
-    best = minimize(
-        value, np.zeros(len(parts)), jac=True, method="L-BFGS-B", bounds=parts, options=options
-    ).fun
+    best = minimize(value, np.zeros(len(parts)), jac=True, method="L-BFGS-B", bounds=parts, options=options).fun
     assert found.certificate_.relative_gap[0] <= 1e-9
     assert found.certificate_.primal[0] <= best * (1 + 1e-9)
     assert found.certificate_.dual[0] <= best * (1 + 1e-12)
@@ -129,10 +132,9 @@ def test_weights_are_those_of_scikit_learns_saga(C, ratio):
     theirs.fit(X, y)
     np.testing.assert_allclose(ours.coef_, theirs.coef_, atol=2e-4 * max(1.0, np.abs(theirs.coef_).max()))
     np.testing.assert_allclose(ours.predict_proba(X), theirs.predict_proba(X), atol=1e-4)
-    # Theirs has intercepts of the same sum.
-    np.testing.assert_allclose(
-        ours.intercept_, theirs.intercept_ - theirs.intercept_.mean(), atol=2e-4 * max(1.0, np.abs(ours.intercept_).max())
-    )
+    # Theirs are the same up to a common shift.
+    theirs_at_zero, size = theirs.intercept_ - theirs.intercept_.mean(), max(1.0, np.abs(ours.intercept_).max())
+    np.testing.assert_allclose(ours.intercept_, theirs_at_zero, atol=2e-4 * size)
 
 
 @pytest.mark.parametrize("C", [1e4, 1e-6])
@@ -183,9 +185,9 @@ def test_threads_layouts_and_types_change_no_bit():
 def test_what_asks_for_the_softmax():
     X, y = iris()
     for given_ in ({}, {"multi_class": "ovr"}, {"solver": "liblinear"}):
-        assert hinge.LogisticRegression(penalty="l1", **given_).fit(X, y).multi_class_ == "ovr"
+        assert hinge.LogisticRegression(l1_ratio=1.0, **given_).fit(X, y).multi_class_ == "ovr"
     for given_ in ({"multi_class": "multinomial"}, {"solver": "saga"}):
-        found = hinge.LogisticRegression(penalty="l1", **given_).fit(X, y)
+        found = hinge.LogisticRegression(l1_ratio=1.0, **given_).fit(X, y)
         assert found.multi_class_ == "multinomial"
         assert found.certificate_.solver == ("working_set",)
         np.testing.assert_allclose(found.predict_proba(X), softmax(found.decision_function(X), axis=1))
@@ -193,7 +195,7 @@ def test_what_asks_for_the_softmax():
     np.testing.assert_array_equal(two.coef_, model(multi_class="ovr").fit(X, y == 1).coef_)
     with pytest.raises(ValueError, match="degree must be 1"):
         model(degree=2).fit(X, y)
-    with pytest.raises(ValueError, match="'ovr' for any loss but the logistic one|multi_class"):
+    with pytest.raises(ValueError, match="multi_class"):
         hinge.select_C(X, y, loss="squared_hinge", penalty="l1", multi_class="multinomial")
 
 
@@ -206,16 +208,17 @@ def test_models_are_kept_and_served(tmp_path):
     for other in (served, copy):
         np.testing.assert_array_equal(other.decision_function(X), found.decision_function(X))
         np.testing.assert_array_equal(other.predict_proba(X), found.predict_proba(X))
-    found.sparsify()
-    np.testing.assert_array_equal(found.coef_.toarray(), served.coef_)
+    np.testing.assert_array_equal(hinge.Predictor.of(found).predict_proba(X), found.predict_proba(X))
+    assert served.to_estimator().multi_class_ == copy.multi_class_ == "multinomial"
+    np.testing.assert_array_equal(copy.sparsify().coef_.toarray(), found.coef_)
     with pytest.raises(ValueError, match="multinomial"):
-        served.to_estimator().save_liblinear(tmp_path / "model.txt")
+        found.save_liblinear(tmp_path / "model.txt")
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_rounded_weights_are_judged_by_their_own_value(dtype):
     X, y = iris()
-    found = hinge.LogisticRegression(penalty="l1", solver="saga", tol=1e-3, C=0.5).fit(X.astype(dtype), y)
+    found = hinge.LogisticRegression(l1_ratio=1.0, solver="saga", tol=1e-3, C=0.5).fit(X.astype(dtype), y)
     assert found.coef_.dtype == dtype
     own = penalty(found, 1.0) + 0.5 * losses(found, X.astype(dtype), y).sum()
     assert found.certificate_.primal[0] >= own * (1 - 1e-12)

@@ -38,8 +38,7 @@ impl<S: SmoothTerms> Terrain for BinaryTerrain<'_, S> {
         parallel::each(pieces, |chunk, ((slope, bend), sum)| {
             let first = chunk * ROW_CHUNK;
             let rows = first..first + slope.len();
-            let terms =
-                TermsOfRows { smooth: self.smooth, cost: self.problem.cost, z, first, slope, bend };
+            let terms = TermsOfRows { smooth: self.smooth, cost: self.problem.cost, z, first, slope, bend };
             [*sum] = simd::run(Together(terms, rows));
         });
         *value = sums.iter().sum();

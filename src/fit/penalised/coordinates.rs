@@ -1,8 +1,8 @@
 //! What penalised fits look for: a weight for each column and *block* of decision values. A binary problem
 //! has one block; the softmax of several classes has one for each class.
 //!
-//! Coordinates are numbered block by block: `j + d k` is column `j` of `d` in block `k`. It moves the decision
-//! values of that block, which are numbered `i + n k` for row `i` of `n`.
+//! Coordinates are numbered block by block: `j + d k` is column `j` of `d` in block `k`. It moves the
+//! decision values of that block, which are numbered `i + n k` for row `i` of `n`.
 
 use std::ops::Range;
 

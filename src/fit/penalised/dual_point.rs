@@ -48,12 +48,7 @@ pub fn conjugates(coordinates: Coordinates<'_>, v: &[f64], scale: f64, blur: Blu
 
 /// Primal and dual value of the present weights, up to rounding. `slope` has the slopes of the losses along
 /// all coordinates, which on free ones must be as good as zero.
-pub fn certificate<T: Terrain>(
-    terrain: &T,
-    losses: &Losses,
-    slope: &[f64],
-    w: &[f64],
-) -> Certificate {
+pub fn certificate<T: Terrain>(terrain: &T, losses: &Losses, slope: &[f64], w: &[f64]) -> Certificate {
     let v: Vec<f64> = slope.iter().map(|s| -s).collect();
     let coordinates = terrain.coordinates();
     let scale = scale(coordinates, &v, &|_| 0.0) * (1.0 - 4.0 * f64::EPSILON);

@@ -68,8 +68,8 @@ impl<'a> ChosenColumns<'a> {
         })
     }
 
-    /// The symmetric matrix whose lower triangle `add` adds to for each row that has a weight: row, columns by
-    /// their places in the list, which rise, and values.
+    /// The symmetric matrix whose lower triangle `add` adds to for each row that has a weight: row, columns
+    /// by their places in the list, which rise, and values.
     pub fn sum_of_rows(
         &self,
         weight: &[f64],

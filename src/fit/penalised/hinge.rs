@@ -63,8 +63,7 @@ pub fn solve(
         n_iter += steps.taken;
         let was_trivial = was_solved && steps.taken == 0;
         passes += steps.passes;
-        let losses =
-            Losses { value: Losses::at(&corner, memory::copy(&here.losses.z)).value, ..here.losses };
+        let losses = Losses { value: Losses::at(&corner, memory::copy(&here.losses.z)).value, ..here.losses };
         let mut certificate = dual_point::certificate(&corner, &losses, &here.slope, &w);
         observe(monitor, n_iter, certificate.relative_gap());
         let mut is_proven = false;

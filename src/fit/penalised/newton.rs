@@ -20,9 +20,6 @@ const SUFFICIENT: f64 = 1e-4;
 const GOOD: f64 = 0.25;
 /// Halvings of a step at most.
 const MAX_HALVINGS: usize = 40;
-/// Curvature of a column at least, as a share of its largest: rows that are flat now may not be so further
-/// on. Steps that prove much too long raise it, whole ones lower it again.
-const LEAST_CURVATURE: f64 = 1e-10;
 /// Share of a step below which it was much too long,
 const TOO_LONG: f64 = 0.1;
 /// which raises the least curvature by this factor, to at least [`RAISED`].
@@ -78,7 +75,7 @@ impl<'a, T: Terrain> NewtonSteps<'a, T> {
             taken: 0,
             passes: 0.0,
             is_stuck: false,
-            damping: LEAST_CURVATURE,
+            damping: T::LEAST_CURVATURE,
             needs_matrix: false,
             share: ENTRIES_STOP.share,
             spare: Vec::new(),
@@ -129,8 +126,8 @@ impl<'a, T: Terrain> NewtonSteps<'a, T> {
         Ok(losses)
     }
 
-    /// Steps on the coordinates of `list` until one lowers the objective by `target` at most; returns the losses
-    /// there.
+    /// Steps on the coordinates of `list` until one lowers the objective by `target` at most; returns the
+    /// losses there.
     ///
     /// # Errors
     /// [`crate::Error::Cancelled`].
@@ -220,7 +217,7 @@ impl<'a, T: Terrain> NewtonSteps<'a, T> {
         if share < TOO_LONG {
             self.damping = (self.damping * RAISE).clamp(RAISED, 1.0);
         } else if share == 1.0 {
-            self.damping = (self.damping / RAISE).max(LEAST_CURVATURE);
+            self.damping = (self.damping / RAISE).max(T::LEAST_CURVATURE);
         }
     }
 

@@ -115,13 +115,7 @@ pub fn to_tolerance(
 
 /// What the free coordinates are charged for slopes `v`, at `scale` times the dual point, if none of them
 /// moves a decision value by more than `reach`.
-pub fn price_of_free(
-    coordinates: Coordinates<'_>,
-    v: &[f64],
-    scale: f64,
-    blur: Blur<'_>,
-    reach: f64,
-) -> f64 {
+pub fn price_of_free(coordinates: Coordinates<'_>, v: &[f64], scale: f64, blur: Blur<'_>, reach: f64) -> f64 {
     let [price] = sum(v.len(), |j| {
         let is_free = coordinates.term(j).is_free();
         [if is_free { scale * (v[j].abs() + blur(j)) * reach_of(coordinates, j, reach) } else { 0.0 }]

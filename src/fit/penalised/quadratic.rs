@@ -2,8 +2,8 @@
 //!
 //! The model of the losses around the present weights is `q(d) = g.d + 1/2 d'Hd`. A visit of a column moves
 //! its weight to the minimiser of model and penalty along it ([`Term::minimiser`]), which needs the model's
-//! slope and curvature there. [`QuadraticModel`] says how they are kept: [`super::entries::Entries`] reads the
-//! entries of the column, [`super::gram::ModelMatrix`] has the matrix `H`.
+//! slope and curvature there. [`QuadraticModel`] says how they are kept: [`super::entries::Entries`] reads
+//! the entries of the column, [`super::gram::ModelMatrix`] has the matrix `H`.
 
 use crate::Result;
 use crate::fit::monitor::Monitor;

@@ -1,6 +1,6 @@
 //! What Newton steps descend on: the losses of all rows as a function of the decision values, with the models
-//! of a step around a point. [`super::binary`] is that of one decision value a row, [`super::softmax`] that of
-//! one for each class.
+//! of a step around a point. [`super::binary`] is that of one decision value a row, [`super::softmax`] that
+//! of one for each class.
 
 use super::coordinates::Coordinates;
 use super::entries::RowModels;
@@ -37,6 +37,9 @@ impl Losses {
 
 /// Smooth convex terms of the rows over the coordinates of a problem.
 pub trait Terrain: Sync {
+    /// Curvature of a coordinate in a model at least, as a share of its largest: rows that are flat now may
+    /// not be so further on. Steps that prove much too long raise it, whole ones lower it again.
+    const LEAST_CURVATURE: f64 = 1e-10;
     /// The quadratic model by the entries of the columns.
     type Rows<'s>: RowModels
     where
@@ -54,8 +57,8 @@ pub trait Terrain: Sync {
     fn row_models<'s>(&'s self, list: &'s [u32], losses: &'s Losses, slope: &'s [f64]) -> Self::Rows<'s>;
     /// The matrix of that model.
     fn matrix(&self, chosen: &ChosenColumns<'_>, list: &[u32], losses: &Losses) -> Vec<f64>;
-    /// The terms of the rows in the dual at `scale` times the point that has the slopes of the losses, in sum,
-    /// and the sum of their sizes.
+    /// The terms of the rows in the dual at `scale` times the point that has the slopes of the losses, in
+    /// sum, and the sum of their sizes.
     fn dual_terms(&self, slope: &[f64], scale: f64) -> [f64; 2];
     /// Moves weights to better or equally good ones along directions that change no term.
     fn normalise(&self, _w: &mut [f64]) {}

@@ -7,10 +7,10 @@
 //! within `lo_j <= W_jk <= hi_j`, with the intercepts as weights of a constant column.
 //!
 //! **Method.** The rounds and Newton steps of [`super`], over a weight for each column and class
-//! ([`super::coordinates`], a block for each class), so that a step moves all classes at once. The curvature of
-//! a row over its decision values is `c_i (diag(p_i) - p_i p_i')` with the softmax `p_i` ([`losses`]).
-//! Coordinate descent keeps `q_ik = (X dW)_ik` and `s_i = sum_k p_ik q_ik`; the slope along a coordinate is then
-//! `G_jk + sum_i x_ij c_i p_ik (q_ik - s_i)` ([`model`]).
+//! ([`super::coordinates`], a block for each class), so that a step moves all classes at once. The curvature
+//! of a row over its decision values is `c_i (diag(p_i) - p_i p_i')` with the softmax `p_i` ([`losses`]).
+//! Coordinate descent keeps `q_ik = (X dW)_ik` and `s_i = sum_k p_ik q_ik`; the slope along a coordinate is
+//! then `G_jk + sum_i x_ij c_i p_ik (q_ik - s_i)` ([`model`]).
 //! Tried: turns of the classes, each a binary problem; with many classes and large `C` hardly anything came
 //! of a turn.
 //!
@@ -24,8 +24,9 @@
 //! with the entropy `H` of `q_i = e_{y_i} - t (e_{y_i} - p_i)`, where `t <= 1` is the factor that keeps the
 //! conjugates finite: `q_i` stays a distribution ([`dual`]). [`proof`] is that of [`super::proof`].
 //!
-//! The same shift of a column's weights in all classes changes no loss. So the best shift for the penalty follows
-//! every step ([`shift`]); that of free columns, which cost nothing, leaves the mean 0 over the classes.
+//! The same shift of a column's weights in all classes changes no loss. So the best shift for the penalty
+//! follows every step ([`shift`]); that of free columns, which cost nothing, leaves the mean 0 over the
+//! classes.
 //!
 //! Memory: the copy of the data by columns, three vectors of columns times classes and sixteen of rows times
 //! classes, and the matrix of a model as there.
@@ -102,6 +103,10 @@ impl PenalisedClasses<'_> {
 }
 
 impl Terrain for PenalisedClasses<'_> {
+    /// Certain rows are never flat, and with large costs the squares of the penalty, next to which a larger
+    /// curvature would make all steps short, are little: wine as it is, `C = 1e4`, `l1_ratio=0` and no weight
+    /// below 0 is not done after 1,000 steps with 1e-10.
+    const LEAST_CURVATURE: f64 = 1e-16;
     type Rows<'s>
         = ClassRowModels<'s>
     where
@@ -126,12 +131,7 @@ impl Terrain for PenalisedClasses<'_> {
         bends.all(|of_class| of_class.iter().zip(self.cost).all(|(bend, c)| *bend > 0.0 || *c == 0.0))
     }
 
-    fn row_models<'s>(
-        &'s self,
-        list: &'s [u32],
-        losses: &'s Losses,
-        slope: &'s [f64],
-    ) -> ClassRowModels<'s> {
+    fn row_models<'s>(&'s self, list: &'s [u32], losses: &'s Losses, slope: &'s [f64]) -> ClassRowModels<'s> {
         ClassRowModels::new(self, list, losses, slope)
     }
 

@@ -1,4 +1,5 @@
-//! The certificate of the weights of all classes: a proof, in spite of rounding, as [`crate::fit::penalised::proof`].
+//! The certificate of the weights of all classes: a proof, in spite of rounding, as
+//! [`crate::fit::penalised::proof`].
 //!
 //! **The dual point** is a table of numbers `a_ik >= 0` for the classes that are not the row's own; its own
 //! has the exact sum of them, which is kept as a number and what that leaves out. Times a scale `t` that
@@ -6,13 +7,13 @@
 //!
 //! **What is added and subtracted** beside what is said there, with `u = 2^-53` twice over:
 //!
-//! * the decision values of a row are off by at most `e_i`, the largest over its classes. Its loss moves by at
-//!   most `2 (1 - s_iy) e_i` with the softmax `s_i` somewhere between, at most a factor `exp(2 e_i)` away;
+//! * the decision values of a row are off by at most `e_i`, the largest over its classes. Its loss moves by
+//!   at most `2 (1 - s_iy) e_i` with the softmax `s_i` somewhere between, at most a factor `exp(2 e_i)` away;
 //! * exponentials are off by `u` times their argument, no more than the width of the widest row and 708;
 //! * an own class's sum has `K` terms, and the logarithm of what it leaves of 1 may be as large as 37.
 //!
-//! **Free columns** ask for `v_jk = 0`. The softmax is moved towards it by `p_ik (s_ik - sum_l p_il s_il)` with
-//! `s = X_F q`, which leaves its sum 1.
+//! **Free columns** ask for `v_jk = 0`. The softmax is moved towards it by `p_ik (s_ik - sum_l p_il s_il)`
+//! with `s = X_F q`, which leaves its sum 1.
 
 use super::PenalisedClasses;
 use crate::fit::certificate::{DUAL_TERM, UNIT, chain};

@@ -1,9 +1,9 @@
 //! The best common shift of a column's weights in all classes, which changes no loss: what it costs is the
 //! penalty alone.
 //!
-//! A step of Newton's method sees that direction only by the penalty, next to curvatures of the losses that may
-//! be ten orders of magnitude larger, and coordinate descent goes along it in small steps to and fro. In one
-//! variable its minimum is exact.
+//! A step of Newton's method sees that direction only by the penalty, next to curvatures of the losses that
+//! may be ten orders of magnitude larger, and coordinate descent goes along it in small steps to and fro. In
+//! one variable its minimum is exact.
 
 use crate::penalty::Term;
 

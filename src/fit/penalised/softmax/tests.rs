@@ -1,7 +1,7 @@
 use super::*;
-use crate::fit::problem::Certificate;
 use crate::fit::Silent;
 use crate::fit::penalised::tests::{entries, term};
+use crate::fit::problem::Certificate;
 use crate::fit::problem::Status;
 use crate::matrix::Matrix;
 use crate::matrix::dense::DenseView;
@@ -215,7 +215,12 @@ proptest! {
     /// Two classes with squares alone: the weights of one are the opposite of the other's, and a binary
     /// problem with half the penalty has their difference.
     #[test]
-    fn two_classes_are_a_binary_problem(n in 4..20usize, d in 1..6usize, cost in 0.1..5.0f64, seed in 0..999u64) {
+    fn two_classes_are_a_binary_problem(
+        n in 4..20usize,
+        d in 1..6usize,
+        cost in 0.1..5.0f64,
+        seed in 0..999u64,
+    ) {
         use crate::fit::penalised::{PenalisedProblem, solve as solve_binary};
         let small = Small::new(&entries(n, d, seed), d, 2, vec![Term { l2: 1.0, ..Term::FREE }; d], None);
         let small = small.with_costs(|_| cost);
@@ -234,7 +239,12 @@ proptest! {
 
     /// Both forms of the model have the slopes and curvatures of the losses themselves.
     #[test]
-    fn models_have_the_losses_curvature(n in 4..30usize, d in 1..5usize, scale in 0.1..30.0f64, seed in 0..999u64) {
+    fn models_have_the_losses_curvature(
+        n in 4..30usize,
+        d in 1..5usize,
+        scale in 0.1..30.0f64,
+        seed in 0..999u64,
+    ) {
         use crate::fit::penalised::entries::RowModels;
         let small = Small::new(&entries(n, d, seed), d, 3, vec![Term { l1: 1.0, ..Term::FREE }; d], None);
         let problem = small.problem();
