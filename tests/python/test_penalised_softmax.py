@@ -34,14 +34,16 @@ def penalty(model, ratio: float, factors=1.0) -> float:
     def cost(w):
         return ratio * np.abs(w) + 0.5 * (1.0 - ratio) * w**2
 
+    coef, intercept = model.coef_.astype(np.float64), model.intercept_.astype(np.float64)
     with np.errstate(invalid="ignore"):  # an infinite factor is that of a weight of 0
-        total = np.where(model.coef_ == 0.0, 0.0, factors * cost(model.coef_)).sum()
+        total = np.where(coef == 0.0, 0.0, factors * cost(coef)).sum()
     height = model.intercept_scaling if model.fit_intercept else None
-    return float(total + (cost(model.intercept_ / height).sum() if height else 0.0))
+    return float(total + (cost(intercept / height).sum() if height else 0.0))
 
 
 def losses(model, X, y) -> np.ndarray:
-    logs = log_softmax(X @ model.coef_.T + model.intercept_, axis=1)
+    coef, intercept = model.coef_.astype(np.float64), model.intercept_.astype(np.float64)
+    logs = log_softmax(X @ coef.T + intercept, axis=1)
     return -logs[np.arange(len(y)), np.searchsorted(model.classes_, y)]
 
 

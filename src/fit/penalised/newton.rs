@@ -20,6 +20,9 @@ const SUFFICIENT: f64 = 1e-4;
 const GOOD: f64 = 0.25;
 /// Halvings of a step at most.
 const MAX_HALVINGS: usize = 40;
+/// Curvature of a column at least, as a share of its largest: rows that are flat now may not be so further
+/// on. Steps that prove much too long raise it, whole ones lower it again.
+const LEAST_CURVATURE: f64 = 1e-10;
 /// Share of a step below which it was much too long,
 const TOO_LONG: f64 = 0.1;
 /// which raises the least curvature by this factor, to at least [`RAISED`].
@@ -75,7 +78,7 @@ impl<'a, T: Terrain> NewtonSteps<'a, T> {
             taken: 0,
             passes: 0.0,
             is_stuck: false,
-            damping: T::LEAST_CURVATURE,
+            damping: LEAST_CURVATURE,
             needs_matrix: false,
             share: ENTRIES_STOP.share,
             spare: Vec::new(),
@@ -217,7 +220,7 @@ impl<'a, T: Terrain> NewtonSteps<'a, T> {
         if share < TOO_LONG {
             self.damping = (self.damping * RAISE).clamp(RAISED, 1.0);
         } else if share == 1.0 {
-            self.damping = (self.damping / RAISE).max(T::LEAST_CURVATURE);
+            self.damping = (self.damping / RAISE).max(LEAST_CURVATURE);
         }
     }
 

@@ -37,9 +37,6 @@ impl Losses {
 
 /// Smooth convex terms of the rows over the coordinates of a problem.
 pub trait Terrain: Sync {
-    /// Curvature of a coordinate in a model at least, as a share of its largest: rows that are flat now may
-    /// not be so further on. Steps that prove much too long raise it, whole ones lower it again.
-    const LEAST_CURVATURE: f64 = 1e-10;
     /// The quadratic model by the entries of the columns.
     type Rows<'s>: RowModels
     where

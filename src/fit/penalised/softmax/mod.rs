@@ -103,10 +103,6 @@ impl PenalisedClasses<'_> {
 }
 
 impl Terrain for PenalisedClasses<'_> {
-    /// Certain rows are never flat, and with large costs the squares of the penalty, next to which a larger
-    /// curvature would make all steps short, are little: wine as it is, `C = 1e4`, `l1_ratio=0` and no weight
-    /// below 0 is not done after 1,000 steps with 1e-10.
-    const LEAST_CURVATURE: f64 = 1e-16;
     type Rows<'s>
         = ClassRowModels<'s>
     where
