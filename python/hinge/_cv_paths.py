@@ -181,14 +181,15 @@ def _fit_present(model: Any, C: float, problem: Problem, options: dict[str, Any]
     """
     classes, n_features = problem.classes, problem.X.shape[1]
     present, ids = np.unique(problem.ids[train], return_inverse=True)
-    # Of a softmax, two classes are left: opposite weights, each half of those of a binary problem with twice the C.
-    half = 2.0 if is_softmax(options, len(classes)) and len(present) == 2 else 1.0
+    is_pair = is_softmax(options, len(classes)) and len(present) == 2
+    share, told = _penalty.of_pair(options["penalty"]) if is_pair else (1.0, options["penalty"])
     if len(present) > 1:
         rows = (problem.X[train], classes[present], ids.astype(np.uint32), problem.weight[train])
-        model._fit_checked(half * C, *rows, options)
+        model._fit_checked(C / share, *rows, options | {"penalty": told})
+        half = 2.0 if is_pair else 1.0
         coef, intercept = model.coef_ / half, model.intercept_ / half
         proof = model.certificate_
-        model.certificate_ = replace(proof, primal=proof.primal / half, dual=proof.dual / half)
+        model.certificate_ = replace(proof, primal=proof.primal * share, dual=proof.dual * share)
     else:
         model.n_iter_, model.certificate_ = np.zeros(1, dtype=np.int64), _exact(_n_fits(problem, options))
         coef, intercept = np.zeros((1, n_features)), np.zeros(1)

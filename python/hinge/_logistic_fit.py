@@ -278,7 +278,7 @@ def _value_from_above(
     """Upper bounds of the objectives: one for all classes with a softmax, else one per binary problem."""
     height, penalty = options["intercept"], options["penalty"]
     if rows.is_softmax:
-        return softmax_value_from_above(rows.X, rows.ids, C * rows.weight, model, height)
+        return softmax_value_from_above(rows.X, rows.ids, C * rows.weight, model, height, penalty)
     return value_from_above(rows.X, rows.signs, C * rows.weight, model, height, penalty)
 
 

@@ -56,7 +56,12 @@ def value_from_above(
 
 
 def softmax_value_from_above(
-    X: Any, ids: np.ndarray, cost: np.ndarray, model: tuple[np.ndarray, np.ndarray], height: float | None
+    X: Any,
+    ids: np.ndarray,
+    cost: np.ndarray,
+    model: tuple[np.ndarray, np.ndarray],
+    height: float | None,
+    penalty: dict[str, Any] | None = None,
 ) -> np.ndarray:
     """An upper bound of the objective of all classes as one problem, shape (1,); ``ids`` are numbers of classes.
 
@@ -69,8 +74,5 @@ def softmax_value_from_above(
         loss += cost[part] @ softmax_losses(rows @ coef.T + intercept, ids[part])
         magnitude += cost[part] @ (abs(rows) @ np.abs(coef).T + np.abs(intercept)).max(axis=1)
     slack = 2 * (X.shape[1] + 4) * _ROUNDING * magnitude
-    penalty = 0.5 * (coef**2).sum()
-    if height:
-        penalty += 0.5 * ((intercept / height) ** 2).sum()
-    total = loss + penalty
+    total = loss + _penalty.value(penalty, coef, intercept, height).sum()
     return np.array([total * (1 + (X.shape[0] + coef.size + 8 * len(coef) + 8) * _ROUNDING) + slack])

@@ -220,8 +220,8 @@ _PENALTY = table(
     one_of("penalty", _penalty.NAMES).means(r"""
         "l2" is :math:`\tfrac12 \|w\|^2`. "l1" is :math:`\|w\|_1`, which leaves most weights at exactly 0; "elasticnet"
         a mixture, see ``l1_ratio``. Both are for a matrix in memory, with ``solver="auto"``; more than two classes are
-        each fitted against the rest. For the hinge "elasticnet" with ``l1_ratio=1`` stands for "l1", which
-        scikit-learn refuses there.
+        each fitted against the rest, or with the logistic loss and ``multi_class="multinomial"`` all in one problem.
+        For the hinge "elasticnet" with ``l1_ratio=1`` stands for "l1", which scikit-learn refuses there.
     """),
     Parameter("l1_ratio", "float", None, _penalty.share).means(r"""
         With ``penalty="elasticnet"``: the share r of the absolute values in
@@ -459,8 +459,8 @@ _MULTI_CLASS = one_of("multi_class", ("auto", "multinomial", "ovr")).means(r"""
     What more than two classes are. "multinomial": one problem,
     :math:`\tfrac12 \sum_k \|w_k\|^2 + C \sum_i v_i (\log \sum_k e^{f_k(x_i)} - f_{y_i}(x_i))`, whose
     probabilities are the softmax of the decision values. "ovr": each class against the rest. "auto": "multinomial", as
-    in scikit-learn, but "ovr" for the labels of a matrix y, which refuse "multinomial". Two classes are the same
-    problem by any name.
+    in scikit-learn, but "ovr" with another penalty than the squares, and for the labels of a matrix y, which refuse
+    "multinomial". Two classes are the same problem by any name.
     """)
 
 _LOGISTIC = table(
@@ -477,9 +477,8 @@ mean objective, which asks for a relative duality gap of ``tol**2``."""),
     ).means(r"""
         By scikit-learn's name: "l2", :math:`\tfrac12 \|w\|^2`; "l1", :math:`\|w\|_1`, which leaves most weights at
         exactly 0; "elasticnet", a mixture by ``l1_ratio``; None for none, which is ``C=inf``. "deprecated", their
-        default, leaves it to ``C`` and ``l1_ratio``. "l1" and "elasticnet" are for a matrix in memory, and fit each of
-        more than two classes against the rest; with a solver of scikit-learn's name but "liblinear" that has to be
-        asked for by ``multi_class="ovr"``.
+        default, leaves it to ``C`` and ``l1_ratio``. "l1" and "elasticnet" are for a matrix in memory. With them
+        ``multi_class="auto"`` is "ovr", but "multinomial" with a solver of scikit-learn's name other than "liblinear".
     """),
     Parameter("dual", "bool", False, truth).means("""
         True asks for dual coordinate descent. Of scikit-learn's solvers, only "liblinear" goes with it.
@@ -575,7 +574,8 @@ SELECT_C = table(
     one_of("multi_class", ("auto", "multinomial", "ovr", "crammer_singer")).means("""
         "ovr" fits each of more than two classes against the rest. "multinomial", for the logistic loss, and
         "crammer_singer", for the hinge, fit all as one problem, as :class:`LogisticRegression` and
-        :class:`LinearSVC` do. "auto" is what these do by default: "multinomial" for the logistic loss, else "ovr".
+        :class:`LinearSVC` do. "auto" is what these do by default: "multinomial" for the logistic loss with the squares
+        as penalty, else "ovr".
     """),
     replace(_SELECT_TOL, name="tol"),
 )

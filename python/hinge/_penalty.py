@@ -111,6 +111,21 @@ def native(given: Any) -> dict[str, Any] | None:
     return {"l1_ratio": ratio, "factors": 1.0 if weights is None else weights, "lower": lower, "upper": upper}
 
 
+def of_pair(penalty: dict[str, Any] | None) -> tuple[float, dict[str, Any] | None]:
+    """What the penalty of a softmax of two classes is to their difference, as a multiple of another native penalty.
+
+    Their weights are opposite: half of the difference each, whose absolute values cost as much as its own and whose
+    squares cost half.
+    """
+    if penalty is None:
+        return 0.5, None
+    if np.isfinite(penalty["lower"]).any() or np.isfinite(penalty["upper"]).any():
+        raise ValueError("positive and bounds need rows of every class in the training part of each fold of a softmax")
+    ratio = penalty["l1_ratio"]
+    share = 0.5 * (1.0 + ratio)
+    return share, penalty | {"l1_ratio": ratio / share}
+
+
 def is_plain(estimator: Any) -> bool:
     """Whether unchecked parameters ask for the squares of all weights, without factors and bounds."""
     given = vars(estimator)

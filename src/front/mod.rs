@@ -206,6 +206,12 @@ fn fit_multinomial(
     if let Some(map) = &spec.map {
         return fit_mapped(data, &map.map(data.rows.n_cols())?, labels, cost, spec, monitor);
     }
+    if let Some(penalty) = spec.penalty {
+        data.structure.check_solvable()?;
+        let all = Classification { rows: &data.rows.into(), labels, cost, intercept: spec.intercept };
+        let solution = labels::penalised::fit_softmax(&all, penalty, &spec.params, monitor)?;
+        return Ok(Outcome::of_penalised_softmax(solution, data.rows.n_cols()));
+    }
     let packed = pack(data, spec, cost, labels.n_classes as usize, monitor)?;
     let scaled = if packed.is_none() { data.rows.scaled() } else { None };
     let rows = data.narrowest(scaled.as_ref());
@@ -309,10 +315,6 @@ impl Spec<'_> {
             _ if self.params.solver != SolverKind::Auto => {
                 let rule = "'auto' with a penalty other than 'l2', factors or bounds";
                 refuse("solver", &format!("{:?}", self.params.solver.name()), rule)
-            }
-            (_, Targets::Classes(labels)) if self.is_multinomial(labels.n_classes)? => {
-                let rule = "\"ovr\" with a penalty other than 'l2', factors or bounds";
-                refuse("multi_class", "\"multinomial\"", rule)
             }
             _ => Ok(()),
         }

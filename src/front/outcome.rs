@@ -4,6 +4,7 @@ use crate::blocks::{self, AllClassesOutcome};
 use crate::fit::crammer_singer::{ClassSolution, weights::ClassWeights};
 use crate::fit::multinomial::MultinomialSolution;
 use crate::fit::{Certificate, Solution, SolverKind, Status};
+use crate::labels::penalised::PenalisedSoftmax;
 use crate::labels::sparse::SparseSolution;
 use crate::presolve::{PresolveReport, Presolved};
 use crate::source::mapped::StoreMap;
@@ -128,6 +129,20 @@ impl Outcome {
             weights: Weights::Classes { weights, n_used: n_weights, columns: Vec::new() },
             n_weights,
             presolve: packed.map(|packed| *packed.report()),
+            loads: Vec::new(),
+        }
+    }
+
+    /// Of all classes of a multinomial problem with another penalty than the square.
+    pub fn of_penalised_softmax(solution: PenalisedSoftmax, n_weights: usize) -> Self {
+        let PenalisedSoftmax { weights, intercepts, certificate, status, n_iter, passes } = solution;
+        let solver = SolverKind::WorkingSet.name();
+        Self {
+            facts: vec![ProblemFacts { certificate, status, n_iter, passes, solver }],
+            intercepts,
+            weights: Weights::Dense(weights),
+            n_weights,
+            presolve: None,
             loads: Vec::new(),
         }
     }

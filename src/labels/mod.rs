@@ -185,8 +185,8 @@ pub fn fit_presolved(
     })
 }
 
-/// Checks the input and calls `solve` with each binary problem, its number and the seed of its own that follows from
-/// `seed`, in parallel.
+/// Checks the input and calls `solve` with each binary problem, its number and the seed of its own that
+/// follows from `seed`, in parallel.
 ///
 /// # Errors
 /// Those of the checks above and of `solve`.

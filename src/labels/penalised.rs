@@ -1,16 +1,17 @@
-//! Each class against the rest with a penalty other than the square, see [`crate::fit::penalised`]: all
-//! problems read one copy of the data by columns.
+//! Classes with a penalty other than the square, see [`crate::fit::penalised`]: each against the rest, where
+//! all problems read one copy of the data by columns, or all as one problem.
 
 use super::{Classification, check_row_count, check_weights, weighted_rows};
+use crate::fit::penalised::softmax::{self, PenalisedClasses};
 use crate::fit::penalised::{PenalisedProblem, PenalisedSolution, solve};
-use crate::fit::{Intercept, Monitor, Params, Solution, SolverKind};
+use crate::fit::{Certificate, Intercept, Monitor, Params, Solution, SolverKind, Status};
 use crate::loss::LossKind;
 use crate::matrix::columns::Columns;
 use crate::matrix::design::Design;
 use crate::matrix::{Matrix, Rows};
 use crate::memory::CollectLarge;
 use crate::penalty::{Penalty, Term};
-use crate::{Result, parallel};
+use crate::{Result, memory, parallel};
 
 /// Data by columns with the penalty of each; the constant column of an intercept is the last one.
 pub struct PenalisedColumns {
@@ -46,11 +47,26 @@ impl PenalisedColumns {
         PenalisedProblem { columns: &self.columns, y, cost, terms: &self.terms }
     }
 
+    /// The problem of all classes, one per row, and their costs.
+    pub fn classes<'a>(
+        &'a self,
+        class: &'a [u32],
+        n_classes: usize,
+        cost: &'a [f64],
+    ) -> PenalisedClasses<'a> {
+        PenalisedClasses { columns: &self.columns, class, n_classes, cost, terms: &self.terms }
+    }
+
     /// Weights of the data's columns and the intercept, from those of all columns.
-    pub fn split(&self, mut w: Vec<f64>) -> (Vec<f64>, f64) {
-        let intercept = w.get(self.n_cols).map_or(0.0, |v| self.bias * v);
-        w.truncate(self.n_cols);
-        (w, intercept)
+    pub fn split<'w>(&self, w: &'w [f64]) -> (&'w [f64], f64) {
+        let (w, constant) = w.split_at(self.n_cols);
+        (w, constant.first().map_or(0.0, |v| self.bias * v))
+    }
+
+    /// The same for each class, from the weights of one class after the other.
+    pub fn split_classes<'w>(&self, w: &'w [f64], n_classes: usize) -> Vec<(&'w [f64], f64)> {
+        let d = self.columns.len();
+        (0..n_classes).map(|class| self.split(&w[class * d..][..d])).collect()
     }
 }
 
@@ -66,17 +82,15 @@ pub fn fit(
     monitor: &dyn Monitor,
 ) -> Result<Vec<Solution>> {
     let Classification { rows, labels, cost, intercept } = *data;
-    let n_rows = check_row_count(rows)?;
-    labels.check(rows.n_rows())?;
-    check_weights(cost, rows.n_rows())?;
-    weighted_rows(labels, cost, 0..n_rows, "the training data")?;
+    let n_rows = check(data)?;
     let all = PenalisedColumns::of(rows, intercept, penalty)?;
     let ids: Vec<u32> = (0..n_rows).collect_large();
     parallel::try_map(0..labels.n_problems(), |_, k| {
         let y = labels.signs(k, &ids);
         let found = solve(&all.problem(&y, cost), loss, params, None, monitor)?;
         let PenalisedSolution { w, certificate, status, n_iter, passes, .. } = found;
-        let (w, intercept) = all.split(w);
+        let (w, intercept) = all.split(&w);
+        let w = memory::copy(w);
         let solver = SolverKind::WorkingSet;
         let (alpha, is_consistent, evidence) = (Vec::new(), false, None);
         Ok(Solution {
@@ -92,4 +106,51 @@ pub fn fit(
             evidence,
         })
     })
+}
+
+/// The answer to one problem of all classes.
+#[derive(Clone, Debug)]
+pub struct PenalisedSoftmax {
+    /// Weights of each class.
+    pub weights: Vec<Vec<f64>>,
+    /// Intercepts on the scale of the scores.
+    pub intercepts: Vec<f64>,
+    /// How good they are.
+    pub certificate: Certificate,
+    /// How the fit ended.
+    pub status: Status,
+    /// Newton steps.
+    pub n_iter: usize,
+    /// Readings of the data.
+    pub passes: f64,
+}
+
+/// Fits all classes as one problem with the softmax.
+///
+/// # Errors
+/// Those of the checks of the input and of [`softmax::solve`].
+pub fn fit_softmax(
+    data: &Classification<'_>,
+    penalty: &Penalty,
+    params: &Params,
+    monitor: &dyn Monitor,
+) -> Result<PenalisedSoftmax> {
+    let Classification { rows, labels, cost, intercept } = *data;
+    check(data)?;
+    let (all, n_classes) = (PenalisedColumns::of(rows, intercept, penalty)?, labels.n_classes as usize);
+    let found = softmax::solve(&all.classes(labels.ids, n_classes, cost), params, None, monitor)?;
+    let classes = all.split_classes(&found.w, n_classes).into_iter();
+    let (weights, intercepts) = classes.map(|(w, b)| (memory::copy(w), b)).unzip();
+    let PenalisedSolution { certificate, status, n_iter, passes, .. } = found;
+    Ok(PenalisedSoftmax { weights, intercepts, certificate, status, n_iter, passes })
+}
+
+/// Checks labels and weights; the number of rows.
+fn check(data: &Classification<'_>) -> Result<u32> {
+    let Classification { rows, labels, cost, .. } = *data;
+    let n_rows = check_row_count(rows)?;
+    labels.check(rows.n_rows())?;
+    check_weights(cost, rows.n_rows())?;
+    weighted_rows(labels, cost, 0..n_rows, "the training data")?;
+    Ok(n_rows)
 }

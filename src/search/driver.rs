@@ -10,7 +10,7 @@ use super::plan::{EndReason, SearchPlan, SearchSchedule, StopRule, Visited};
 use super::primal::Primal;
 use super::runner::Runner;
 use super::{Route, SearchSettings, SearchStep, SparseWeights};
-use super::{crammer_singer, dual, folds, multinomial, penalised};
+use super::{crammer_singer, dual, folds, multinomial, penalised, penalised_softmax};
 use crate::fit::{Monitor, SolverKind, auto};
 use crate::labels::penalised::PenalisedColumns;
 use crate::labels::{check_row_count, check_weights};
@@ -46,12 +46,15 @@ pub fn search(
     setup.last = schedule.last();
     let journal =
         resume.map(|path| Journal::open(path, &Fingerprint::of(task, settings, plan))).transpose()?;
-    let route = match columns {
+    let route: Box<dyn Route + '_> = match columns {
+        None => route(&setup, plan.stop)?,
         Some(columns) => {
             plan.stop.check(false)?;
-            Box::new(penalised::route(&setup, columns))
+            match settings.is_multinomial(labels.n_classes) {
+                true => Box::new(penalised_softmax::route(&setup, columns)),
+                false => Box::new(penalised::route(&setup, columns)),
+            }
         }
-        None => route(&setup, plan.stop)?,
     };
     drive(schedule, Runner::new(route, journal), |step| fits(&setup, step), monitor, visit)
 }
@@ -137,9 +140,11 @@ fn route<'a>(setup: &'a LaneSetup<'a>, stop: StopRule) -> Result<Box<dyn Route +
 
 fn bound(task: &SearchData<'_>, setup: &LaneSetup<'_>, columns: Option<&PenalisedColumns>) -> Result<f64> {
     let settings = setup.settings;
-    if let Some(columns) = columns
-        && let Some(bound) = penalised::lower_bound(setup, columns)?
-    {
+    let of_null = |columns| match settings.is_multinomial(task.labels.n_classes) {
+        true => penalised_softmax::lower_bound(setup, columns),
+        false => penalised::lower_bound(setup, columns),
+    };
+    if let Some(bound) = columns.map(of_null).transpose()?.flatten() {
         return Ok(bound);
     }
     let weight: f64 = task.weight.iter().sum();

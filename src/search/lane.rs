@@ -203,8 +203,8 @@ pub trait LaneFits: Sync {
         monitor: &dyn Monitor,
     ) -> Result<LaneFit<Self::Kept>>;
 
-    /// The weights of a lane, where they are sparse.
-    fn weights(&self, _: &Self::Kept) -> Option<SparseWeights> {
+    /// The weights of a lane, one problem or class after the other, where they are sparse.
+    fn weights(&self, _: &Self::Kept) -> Option<Vec<SparseWeights>> {
         None
     }
 
@@ -239,7 +239,8 @@ impl<'a, F: LaneFits> LaneRoute<'a, F> {
     /// The weights of all lanes, where they are sparse.
     fn weights(&self) -> Option<Arc<Vec<SparseWeights>>> {
         let of_lane = |lane: &SearchLane<F::Kept>| self.fits.weights(&lane.solution.as_ref()?.1);
-        self.lanes.iter().map(of_lane).collect::<Option<Vec<_>>>().map(Arc::new)
+        let all = self.lanes.iter().map(of_lane).collect::<Option<Vec<_>>>()?;
+        Some(Arc::new(all.into_iter().flatten().collect()))
     }
 }
 

@@ -9,8 +9,8 @@
 //! * [`plan`]: which values of `C` in which order, and the reasons to end;
 //! * [`Route`]: how all lanes move to a value: [`primal`] (Newton to a gradient norm, [`terms`] its
 //!   objective), [`dual`] (fits to a duality gap), [`penalised`] (the same with another penalty than the
-//!   square), [`crammer_singer`] or [`multinomial`] (the same with all classes in one fit); over a store,
-//!   [`crate::blocks::route`];
+//!   square, for all classes in one fit [`penalised_softmax`]), [`crammer_singer`] or [`multinomial`] (the
+//!   same with all classes in one fit); over a store, [`crate::blocks::route`];
 //! * [`lane`]: what lanes of all but the first share; [`saturation`]: how a search over separable data ends
 //!   exactly;
 //! * [`folds`]: the checked splits;
@@ -29,6 +29,7 @@ pub mod journal;
 pub mod lane;
 pub mod multinomial;
 pub mod penalised;
+pub mod penalised_softmax;
 pub mod plan;
 pub mod primal;
 pub mod runner;
@@ -130,7 +131,8 @@ pub struct SearchStep {
     /// Decision values per fold, row after row of the held-out part, one number per binary problem. Unchanged
     /// steps share those of the step before.
     pub decisions: Arc<Vec<Vec<f64>>>,
-    /// The weights of each lane, on routes whose weights are sparse.
+    /// The weights of each binary problem or class, all of the first fold first, on routes whose weights are
+    /// sparse.
     pub weights: Option<Arc<Vec<SparseWeights>>>,
     /// Wall time by the clock of the monitor; of the original step where it is replayed.
     pub seconds: f64,
@@ -138,7 +140,7 @@ pub struct SearchStep {
     pub is_replayed: bool,
 }
 
-/// The nonzero weights of a lane.
+/// The nonzero weights of a problem or class.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SparseWeights {
     /// Columns, rising.

@@ -9,7 +9,7 @@
 use super::folds::{FoldRows, LaneSetup};
 use super::lane::{AcceptedFit, LaneFit, LaneFits, LaneRoute, Saved};
 use super::{GAP_PER_TOL, SparseWeights};
-use crate::fit::penalised::{solve, start};
+use crate::fit::penalised::{PenalisedSolution, solve, start};
 use crate::fit::{Monitor, Params, Status, check_length};
 use crate::labels::penalised::PenalisedColumns;
 use crate::matrix::Rows;
@@ -51,8 +51,33 @@ fn labels_and_costs(setup: &LaneSetup<'_>, lane: usize, c: f64) -> (Vec<f64>, Ve
     (y, cost)
 }
 
-/// What a lane keeps of a fit: the weights of all columns, that of the intercept's last.
-pub struct PenalisedWeights(Vec<f64>);
+/// What a lane keeps of a fit: the weights of all columns, that of the intercept's last; of several classes
+/// one class after the other.
+pub struct PenalisedWeights(pub Vec<f64>);
+
+impl PenalisedWeights {
+    /// A fit at `c` with the decision values of the held-out rows.
+    pub fn of_fit(found: PenalisedSolution, c: f64, tol: f64, decisions: Vec<f64>) -> LaneFit<Self> {
+        let is_converged = found.status == Status::Converged;
+        let accepted = AcceptedFit::new(c, found.penalty, found.certificate, is_converged, tol);
+        LaneFit {
+            accepted,
+            passes: found.passes,
+            n_iter: found.n_iter,
+            is_converged,
+            objective: accepted.objective(c),
+            decisions,
+            kept: Self(found.w),
+        }
+    }
+}
+
+/// The nonzero ones of some weights.
+pub fn sparse(w: &[f64], intercept: f64) -> SparseWeights {
+    let columns: Vec<u32> = (0..w.len() as u32).filter(|&j| w[j as usize] != 0.0).collect_large();
+    let values = columns.iter().map(|&j| w[j as usize]).collect_large();
+    SparseWeights { columns, values, intercept }
+}
 
 impl LaneFits for PenalisedFits<'_> {
     type Kept = PenalisedWeights;
@@ -78,29 +103,17 @@ impl LaneFits for PenalisedFits<'_> {
         let (y, cost) = labels_and_costs(self.setup, lane, c);
         let start = last.as_ref().map(|(_, kept)| &kept.0[..]);
         let found = solve(&self.all.problem(&y, &cost), settings.loss, &params, start, monitor)?;
-        let is_converged = found.status == Status::Converged;
-        let accepted = AcceptedFit::new(c, found.penalty, found.certificate, is_converged, params.tol);
-        let kept = PenalisedWeights(found.w);
-        Ok(LaneFit {
-            accepted,
-            passes: found.passes,
-            n_iter: found.n_iter,
-            is_converged,
-            objective: accepted.objective(c),
-            decisions: self.of_held_out(lane, &kept),
-            kept,
-        })
+        let decisions = self.of_held_out(lane, &found.w);
+        Ok(PenalisedWeights::of_fit(found, c, params.tol, decisions))
     }
 
-    fn weights(&self, kept: &PenalisedWeights) -> Option<SparseWeights> {
-        let (w, intercept) = self.all.split(memory::copy(&kept.0));
-        let columns: Vec<u32> = (0..w.len() as u32).filter(|&j| w[j as usize] != 0.0).collect_large();
-        let values = columns.iter().map(|&j| w[j as usize]).collect_large();
-        Some(SparseWeights { columns, values, intercept })
+    fn weights(&self, kept: &PenalisedWeights) -> Option<Vec<SparseWeights>> {
+        let (w, intercept) = self.all.split(&kept.0);
+        Some(vec![sparse(w, intercept)])
     }
 
     fn decisions(&self, lane: usize, kept: &PenalisedWeights) -> Option<Vec<f64>> {
-        Some(self.of_held_out(lane, kept))
+        Some(self.of_held_out(lane, &kept.0))
     }
 
     fn write_decisions(&self, lane: usize, decisions: Vec<f64>, all: &mut [Vec<f64>]) {
@@ -109,9 +122,9 @@ impl LaneFits for PenalisedFits<'_> {
 }
 
 impl PenalisedFits<'_> {
-    fn of_held_out(&self, lane: usize, kept: &PenalisedWeights) -> Vec<f64> {
-        let (w, intercept) = self.all.split(memory::copy(&kept.0));
-        self.setup.decisions(lane, &w, intercept)
+    fn of_held_out(&self, lane: usize, w: &[f64]) -> Vec<f64> {
+        let (w, intercept) = self.all.split(w);
+        self.setup.decisions(lane, w, intercept)
     }
 }
 

@@ -25,7 +25,7 @@ pub struct RowLoss {
 
 /// `log(1 + x)` for `x >= 0`.
 #[inline(always)]
-fn ln_1p_positive(x: f64) -> f64 {
+pub fn ln_1p_positive(x: f64) -> f64 {
     if x <= 1.0 { ln_1p_of_fraction(x) } else { ln_of_normal(1.0 + x) }
 }
 

@@ -3,6 +3,7 @@
 
 use std::ops::Range;
 
+use super::coordinates::Coordinates;
 use super::directions::{FLAT, Waits, conjugate_gradients};
 use super::quadratic::{Jump, QuadraticModel};
 use super::walls::{Step, is_inside};
@@ -33,21 +34,22 @@ const ROWS_AT_A_TIME: usize = 1024;
 /// The columns of a working set, few enough for the matrix of a model.
 pub struct ChosenColumns<'a> {
     columns: &'a Columns,
-    list: &'a [u32],
+    list: Vec<u32>,
     /// Products of the matrix per entry.
     pub price: f64,
 }
 
 impl<'a> ChosenColumns<'a> {
-    /// The columns of `list`, if they are few enough.
-    pub fn of(columns: &'a Columns, list: &'a [u32]) -> Option<Self> {
-        let m = list.len();
+    /// The columns of the coordinates `list`, if they are few enough; those of several blocks are repeated.
+    pub fn of(coordinates: Coordinates<'a>, list: &[u32]) -> Option<Self> {
+        let (columns, m) = (coordinates.columns, list.len());
         if m > GRAM_COLUMNS && m * m > columns.n_entries() / GRAM_ENTRIES {
             return None;
         }
+        let list: Vec<u32> = list.iter().map(|&j| coordinates.column(j as usize) as u32).collect();
         let mut counts: Vec<u32> = memory::zeros(columns.n_rows());
         let mut entries = 0;
-        for &j in list {
+        for &j in &list {
             let places = columns.places(j as usize);
             entries += places.len();
             columns.rows_at(places).iter().for_each(|&i| counts[i as usize] += 1);
@@ -57,24 +59,31 @@ impl<'a> ChosenColumns<'a> {
     }
 
     /// The matrix of the model with curvature `bend[i]` along the decision value of row `i`.
-    fn matrix(&self, bend: &[f64]) -> Vec<f64> {
+    pub fn matrix(&self, bend: &[f64]) -> Vec<f64> {
+        let m = self.list.len();
+        self.sum_of_rows(bend, |i, columns, values, matrix| {
+            for (at, (&a, x)) in columns.iter().zip(values).enumerate() {
+                add_to_line(&mut matrix[a as usize * m..][..m], bend[i] * x, &columns[..=at], &values[..=at]);
+            }
+        })
+    }
+
+    /// The symmetric matrix whose lower triangle `add` adds to for each row that has a weight: row, columns
+    /// by their places in the list, which rise, and values.
+    pub fn sum_of_rows(
+        &self,
+        weight: &[f64],
+        mut add: impl FnMut(usize, &[u32], &[f64], &mut [f64]),
+    ) -> Vec<f64> {
         let m = self.list.len();
         let mut matrix = memory::zeros(m * m);
         let mut turned = TurnedRows::of(self);
-        for rows in (0..bend.len()).step_by(ROWS_AT_A_TIME) {
-            let bend = &bend[rows..bend.len().min(rows + ROWS_AT_A_TIME)];
-            turned.turn(rows, bend);
-            for (i, &bend) in bend.iter().enumerate().filter(|(_, bend)| **bend != 0.0) {
+        for first in (0..weight.len()).step_by(ROWS_AT_A_TIME) {
+            let weight = &weight[first..weight.len().min(first + ROWS_AT_A_TIME)];
+            turned.turn(first, weight);
+            for (i, _) in weight.iter().enumerate().filter(|(_, weight)| **weight != 0.0) {
                 let (columns, values) = turned.row(i);
-                let is_full = columns.len() == m;
-                for (at, (&a, x)) in columns.iter().zip(values).enumerate() {
-                    let (line, hx) = (&mut matrix[a as usize * m..][..m], bend * x);
-                    if is_full {
-                        line.iter_mut().zip(&values[..=at]).for_each(|(sum, x)| *sum += hx * x);
-                    } else {
-                        columns[..=at].iter().zip(values).for_each(|(&b, x)| line[b as usize] += hx * x);
-                    }
-                }
+                add(first + i, columns, values, &mut matrix);
             }
         }
         for a in 0..m {
@@ -83,6 +92,18 @@ impl<'a> ChosenColumns<'a> {
             }
         }
         matrix
+    }
+}
+
+/// Adds `by` times the values at some places to a line of a matrix.
+#[inline(always)]
+pub fn add_to_line(line: &mut [f64], by: f64, places: &[u32], values: &[f64]) {
+    let Some(&last) = places.last() else { return };
+    // Rising places without a gap.
+    if last as usize + 1 == places.len() {
+        line.iter_mut().zip(values).for_each(|(sum, x)| *sum += by * x);
+    } else {
+        places.iter().zip(values).for_each(|(&b, x)| line[b as usize] += by * x);
     }
 }
 
@@ -154,10 +175,9 @@ pub struct ModelMatrix {
 }
 
 impl ModelMatrix {
-    /// The model whose slopes along the columns are `slope`, and whose curvatures along the decision values
-    /// are `bend`. `least` is the smallest curvature of a column.
-    pub fn new(chosen: &ChosenColumns<'_>, bend: &[f64], slope: Vec<f64>, least: &[f64]) -> Self {
-        let mut matrix = chosen.matrix(bend);
+    /// The model of a matrix whose slopes along the columns are `slope`. `least` is the smallest curvature of
+    /// a column.
+    pub fn new(mut matrix: Vec<f64>, slope: Vec<f64>, least: &[f64]) -> Self {
         let m = slope.len();
         (0..m).for_each(|k| matrix[k * m + k] = matrix[k * m + k].max(least[k]));
         let bend = (0..m).map(|k| matrix[k * m + k]).collect();
@@ -342,7 +362,8 @@ mod tests {
                 let j = chosen[k] as usize;
                 if is_there(i, j) { value(i, j) } else { 0.0 }
             };
-            let matrix = ChosenColumns::of(&columns, &chosen).unwrap().matrix(&bend);
+            let coordinates = Coordinates { columns: &columns, terms: &[], n_blocks: 1 };
+            let matrix = ChosenColumns::of(coordinates, &chosen).unwrap().matrix(&bend);
             for (at, found) in matrix.iter().enumerate() {
                 let (a, b) = (at / 3, at % 3);
                 let expected: f64 = (0..n).map(|i| bend[i] * x(i, a) * x(i, b)).sum();

@@ -7,11 +7,12 @@
 
 use std::sync::Arc;
 
-use super::newton::{Losses, NewtonSteps};
+use super::binary::BinaryTerrain;
+use super::newton::NewtonSteps;
+use super::rounds::{RoundStart, observe};
+use super::terrain::Losses;
 use super::working_set::WorkingSet;
-use super::{
-    PenalisedProblem, PenalisedSolution, RoundStart, dual_point, first_weights, observe, penalty, proof,
-};
+use super::{PenalisedProblem, PenalisedSolution, dual_point, proof};
 use crate::fit::monitor::Monitor;
 use crate::fit::newton::hinge::SmoothedHinge;
 use crate::fit::newton::proximal::{MAX_INNER, Sequence};
@@ -40,12 +41,13 @@ pub fn solve(
     start: Option<&[f64]>,
     monitor: &dyn Monitor,
 ) -> Result<PenalisedSolution> {
-    let PenalisedProblem { columns, y, cost, terms } = *problem;
-    let corner = Weighted { loss: Hinge, y, cost };
-    let mut w = first_weights(problem, start);
+    let PenalisedProblem { columns, y, cost, .. } = *problem;
+    let coordinates = problem.coordinates();
+    let corner = BinaryTerrain { problem, smooth: &Weighted { loss: Hinge, y, cost } };
+    let mut w = coordinates.first_weights(start);
     let mut alpha: Arc<Vec<f64>> = Arc::new(memory::zeros(y.len()));
     let mut sequence = Sequence::new(columns.len(), largest_bend(problem));
-    let mut working = WorkingSet::new(terms);
+    let mut working = WorkingSet::new(coordinates);
     let (mut n_iter, mut passes) = (0, 0.0);
     let mut best: Option<Point> = None;
     let status = loop {
@@ -54,20 +56,21 @@ pub fn solve(
             .map_or(Certificate { primal: cost.iter().sum(), dual: 0.0 }, |best| best.certificate);
         let smooth = SmoothedHinge { y, cost, alpha: alpha.clone(), sigma: sequence.sigma };
         let budget = MAX_INNER.min(params.max_iter - n_iter);
-        let mut steps = NewtonSteps::new(problem, &smooth, budget, monitor);
+        let terrain = BinaryTerrain { problem, smooth: &smooth };
+        let mut steps = NewtonSteps::new(&terrain, budget, monitor);
         let (here, was_solved) =
             minimise(&mut steps, &mut working, &mut w, sequence.inner(&known, params.tol))?;
         n_iter += steps.taken;
         let was_trivial = was_solved && steps.taken == 0;
         passes += steps.passes;
-        let losses =
-            Losses { value: Losses::at(problem, &corner, memory::copy(&here.losses.z)).value, ..here.losses };
-        let mut certificate = dual_point::certificate(problem, &corner, &losses, &here.slope, &w);
+        let losses = Losses { value: Losses::at(&corner, memory::copy(&here.losses.z)).value, ..here.losses };
+        let mut certificate = dual_point::certificate(&corner, &losses, &here.slope, &w);
         observe(monitor, n_iter, certificate.relative_gap());
         let mut is_proven = false;
         if certificate.relative_gap() <= params.tol {
             let gaps = (certificate.relative_gap(), params.tol);
-            let (proven, readings) = proof::to_tolerance(problem, Hinge, &losses, &w, gaps);
+            let prove = |sums| proof::certificate(problem, Hinge, &losses, &w, sums);
+            let (proven, readings) = proof::to_tolerance(prove, gaps);
             passes += readings;
             certificate = proven;
             is_proven = certificate.relative_gap() <= params.tol;
@@ -99,13 +102,13 @@ pub fn solve(
         passes += 1.0;
         proof::certificate(problem, Hinge, &best.losses, &best.w, proof::SlopeSums::Plain)
     };
-    let penalty = penalty(terms, &best.w);
+    let penalty = coordinates.penalty(&best.w);
     Ok(PenalisedSolution { w: best.w, certificate, penalty, status, n_iter, passes })
 }
 
 /// Rounds on a smooth problem until its gap is small enough; whether it is.
 fn minimise(
-    steps: &mut NewtonSteps<'_, SmoothedHinge<'_>>,
+    steps: &mut NewtonSteps<'_, BinaryTerrain<'_, SmoothedHinge<'_>>>,
     working: &mut WorkingSet,
     w: &mut [f64],
     enough: f64,

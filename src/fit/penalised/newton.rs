@@ -1,19 +1,17 @@
 //! Newton steps on a working set: the quadratic model of the losses plus the penalty, minimised, and a search
 //! along the line to its minimum.
 
+use super::coordinates::penalty;
+use super::entries::Entries;
 use super::gram::{ChosenColumns, ModelMatrix};
-use super::quadratic::{Entries, InnerStop, QuadraticModel, descend};
-use super::smooth::{OfRows, SmoothTerms, Together};
+use super::quadratic::{InnerStop, QuadraticModel, descend};
+use super::terrain::{Losses, Terrain};
 use super::working_set::WorkingSet;
-use super::{PenalisedProblem, penalty, slopes};
-use crate::Result;
 use crate::fit::monitor::Monitor;
 use crate::fit::routes::{ENTRIES_STOP, GRAM_COLUMNS, GRAM_PRICE, GRAM_PRICE_OF_FEW, GRAM_STOP};
-use crate::fit::sweep::ROW_CHUNK;
-use crate::matrix::simd;
 use crate::memory::CollectLarge;
 use crate::penalty::Term;
-use crate::{memory, parallel};
+use crate::{Result, memory};
 
 /// Demanded share of the decrease that the slope promises.
 const SUFFICIENT: f64 = 1e-4;
@@ -47,85 +45,10 @@ const LEAST_SHARE: f64 = 1e-6;
 /// Share of the objective that steps on the free columns may leave.
 const FREE_SHARE: f64 = 1e-13;
 
-/// The losses, or what stands for them, at given decision values.
-pub struct Losses {
-    /// Decision values.
-    pub z: Vec<f64>,
-    /// Sum of all losses times costs.
-    pub value: f64,
-    /// Its slope along each decision value.
-    pub slope: Vec<f64>,
-    /// Its curvature along each decision value.
-    pub bend: Vec<f64>,
-}
-
-impl Losses {
-    /// Evaluates the terms of the rows.
-    pub fn at<S: SmoothTerms>(problem: &PenalisedProblem<'_>, smooth: &S, z: Vec<f64>) -> Self {
-        let mut losses = Self::unknown(z);
-        losses.evaluate(problem, smooth);
-        losses
-    }
-
-    /// Nothing but decision values.
-    fn unknown(z: Vec<f64>) -> Self {
-        let n = z.len();
-        Self { z, value: 0.0, slope: memory::zeros(n), bend: memory::zeros(n) }
-    }
-
-    /// Evaluates them at other decision values.
-    fn evaluate<S: SmoothTerms>(&mut self, problem: &PenalisedProblem<'_>, smooth: &S) {
-        let Self { z, value, slope, bend } = self;
-        let mut sums: Vec<f64> = vec![0.0; z.len().div_ceil(ROW_CHUNK)];
-        let pieces = slope.chunks_mut(ROW_CHUNK).zip(bend.chunks_mut(ROW_CHUNK)).zip(&mut sums);
-        parallel::each(pieces, |chunk, ((slope, bend), sum)| {
-            let first = chunk * ROW_CHUNK;
-            let rows = first..first + slope.len();
-            let terms = TermsOfRows { smooth, cost: problem.cost, z, first, slope, bend };
-            [*sum] = simd::run(Together(terms, rows));
-        });
-        *value = sums.iter().sum();
-    }
-}
-
-/// Evaluates the terms of the rows from `first` on; their sum.
-struct TermsOfRows<'s, S> {
-    smooth: &'s S,
-    cost: &'s [f64],
-    z: &'s [f64],
-    first: usize,
-    slope: &'s mut [f64],
-    bend: &'s mut [f64],
-}
-
-impl<S: SmoothTerms> OfRows<1> for TermsOfRows<'_, S> {
-    /// A row that is absent has no terms.
-    #[inline(always)]
-    fn add<const N: usize>(&mut self, i: usize, [sum]: &mut [f64; 1]) {
-        let mut z = [0.0; N];
-        z.copy_from_slice(&self.z[i..i + N]);
-        let mut terms = self.smooth.all_of(i, &z);
-        let cost = &self.cost[i..i + N];
-        for term in &mut terms {
-            for r in 0..N {
-                term[r] = if cost[r] > 0.0 { term[r] } else { 0.0 };
-            }
-        }
-        let ([value, slope, bend], k) = (terms, i - self.first);
-        self.slope[k..k + N].copy_from_slice(&slope);
-        self.bend[k..k + N].copy_from_slice(&bend);
-        for value in value {
-            *sum += value;
-        }
-    }
-}
-
 /// Newton steps, counted.
-pub struct NewtonSteps<'a, S> {
-    /// What is minimised: the penalties and bounds of the columns,
-    pub problem: &'a PenalisedProblem<'a>,
-    /// and the terms of the rows.
-    pub smooth: &'a S,
+pub struct NewtonSteps<'a, T> {
+    /// What is minimised.
+    pub terrain: &'a T,
     monitor: &'a dyn Monitor,
     max_steps: usize,
     /// Steps taken.
@@ -140,24 +63,18 @@ pub struct NewtonSteps<'a, S> {
     needs_matrix: bool,
     /// Share of the decrease that a descent on entries may leave; one on a matrix a part of it.
     share: f64,
-    /// Curvature of the losses along the columns at most; NaN where nobody has asked.
+    /// Curvature of the losses along the coordinates at most; NaN where nobody has asked.
     largest: Vec<f64>,
     /// Vectors of rows that are not in use: new memory is slow to touch.
     spare: Vec<Losses>,
     direction: Vec<f64>,
 }
 
-impl<'a, S: SmoothTerms> NewtonSteps<'a, S> {
+impl<'a, T: Terrain> NewtonSteps<'a, T> {
     /// Counts from zero.
-    pub fn new(
-        problem: &'a PenalisedProblem<'a>,
-        smooth: &'a S,
-        max_steps: usize,
-        monitor: &'a dyn Monitor,
-    ) -> Self {
+    pub fn new(terrain: &'a T, max_steps: usize, monitor: &'a dyn Monitor) -> Self {
         Self {
-            problem,
-            smooth,
+            terrain,
             monitor,
             max_steps,
             taken: 0,
@@ -166,18 +83,18 @@ impl<'a, S: SmoothTerms> NewtonSteps<'a, S> {
             damping: LEAST_CURVATURE,
             needs_matrix: false,
             share: ENTRIES_STOP.share,
-            largest: memory::filled(f64::NAN, problem.columns.len()),
+            largest: memory::filled(f64::NAN, terrain.coordinates().len()),
             spare: Vec::new(),
-            direction: memory::zeros(problem.y.len()),
+            direction: memory::zeros(terrain.coordinates().n_decisions()),
         }
     }
 
     /// The losses at the decision values that `at` gives for each row, in spare vectors.
     fn losses_at(&mut self, at: impl Fn(usize) -> f64) -> Losses {
-        let n = self.problem.y.len();
+        let n = self.terrain.coordinates().n_decisions();
         let mut losses = self.spare.pop().unwrap_or_else(|| Losses::unknown(memory::zeros(n)));
         losses.z.iter_mut().enumerate().for_each(|(i, z)| *z = at(i));
-        losses.evaluate(self.problem, self.smooth);
+        self.terrain.evaluate(&mut losses);
         losses
     }
 
@@ -199,7 +116,8 @@ impl<'a, S: SmoothTerms> NewtonSteps<'a, S> {
         self.share = (self.share * FURTHER).max(LEAST_SHARE);
     }
 
-    /// Minimises over the columns without penalty and bounds, where there are any; returns the losses there.
+    /// Minimises over the coordinates without penalty and bounds, where there are any; returns the losses
+    /// there.
     ///
     /// # Errors
     /// [`crate::Error::Cancelled`].
@@ -214,8 +132,8 @@ impl<'a, S: SmoothTerms> NewtonSteps<'a, S> {
         Ok(losses)
     }
 
-    /// Steps on the columns of `list` until one lowers the objective by `target` at most; returns the losses
-    /// there. `known` are their slopes, if they are.
+    /// Steps on the coordinates of `list` until one lowers the objective by `target` at most; returns the
+    /// losses there. `known` are their slopes, if they are.
     ///
     /// # Errors
     /// [`crate::Error::Cancelled`].
@@ -227,26 +145,27 @@ impl<'a, S: SmoothTerms> NewtonSteps<'a, S> {
         mut known: Option<Vec<f64>>,
         target: f64,
     ) -> Result<Losses> {
-        let columns = self.problem.columns;
-        let set = ChosenColumns::of(columns, list);
-        let terms: Vec<Term> = list.iter().map(|&j| self.problem.terms[j as usize]).collect();
-        let largest: Vec<f64> = list.iter().map(|&j| self.largest_curvature(j as usize)).collect_large();
-        let size = list.iter().map(|&j| columns.column_len(j as usize)).sum::<usize>() as f64;
-        let all = columns.n_entries().max(1) as f64;
-        self.passes += size / all;
+        let terrain = self.terrain;
+        let all = terrain.coordinates();
+        let set = ChosenColumns::of(all, list);
+        let terms: Vec<Term> = list.iter().map(|&j| all.term(j as usize)).collect();
+        let largest: Vec<f64> = list.iter().map(|&j| self.largest_bend(j as usize)).collect_large();
+        let of_coordinate = |j: &u32| all.columns.column_len(all.column(*j as usize));
+        let share = list.iter().map(of_coordinate).sum::<usize>() as f64 / all.n_entries().max(1) as f64;
+        self.passes += share;
         loop {
             self.monitor.poll()?;
-            let slope = known.take().unwrap_or_else(|| slopes(columns, list, &losses.slope));
+            let slope = known.take().unwrap_or_else(|| all.slopes(list, &losses.slope));
             let least: Vec<f64> = largest.iter().map(|bend| self.damping * bend).collect_large();
             let before: Vec<f64> = list.iter().map(|&j| w[j as usize]).collect_large();
-            let subset =
-                Subset { list, terms: &terms, least: &least, chosen: set.as_ref(), share: size / all };
+            let subset = Subset { list, terms: &terms, least: &least, chosen: set.as_ref(), share };
             let after = self.model_minimum(&subset, &losses, &slope, &before)?;
             self.taken += 1;
-            self.passes += 2.0 * size / all;
+            self.passes += 2.0 * share;
             let step = LineStep { list, terms: &terms, before: &before, after: &after, slope: &slope };
             let (there, decrease, share) = self.search(&step, losses, w);
             losses = there;
+            terrain.normalise(w);
             // Where nearly all rows are flat or straight a step may be too long for all halvings.
             let can_be_shorter = share == 0.0 && self.damping < 1.0;
             self.adapt(share);
@@ -272,17 +191,13 @@ impl<'a, S: SmoothTerms> NewtonSteps<'a, S> {
         let price = set.map_or(f64::INFINITY, |set| set.price);
         let noise = INNER_NOISE * losses.value;
         let mut after = memory::copy(before);
-        let are_few = self.problem.columns.len() <= GRAM_COLUMNS;
+        let are_few = self.largest.len() <= GRAM_COLUMNS;
         let enough = if are_few { GRAM_PRICE_OF_FEW } else { GRAM_PRICE };
         if !(price <= enough || (self.needs_matrix && set.is_some())) {
-            let rows = losses.slope.iter().zip(&losses.bend);
-            let mut rows: Vec<[f64; 2]> = rows.map(|(g, h)| [*g, *h]).collect_large();
             // Tried: conjugate gradients where rows are flat, too; phishing_urls with the squared hinge and
             // 1,040 weights takes 8 to 10 s to 1e-4 instead of 4 to 5, imdb 2.4 instead of 4.8.
-            let cost = self.problem.cost;
-            let is_curved = losses.bend.iter().zip(cost).all(|(bend, cost)| *bend > 0.0 || *cost == 0.0);
-            let is_directed = list.len() > GRAM_COLUMNS && is_curved;
-            let mut model = Entries::new(self.problem.columns, list, &mut rows, least, is_directed);
+            let is_directed = list.len() > GRAM_COLUMNS && self.terrain.is_curved(losses);
+            let mut model = Entries::new(self.terrain.row_models(list, losses, slope), least, is_directed);
             let epochs = (price as usize).clamp(LEAST_EPOCHS, ENTRIES_STOP.epochs);
             let stop = InnerStop { epochs, share: self.share, noise, ..ENTRIES_STOP };
             let found = descend(&mut model, terms, &mut after, stop, self.monitor)?;
@@ -296,7 +211,8 @@ impl<'a, S: SmoothTerms> NewtonSteps<'a, S> {
         };
         self.needs_matrix |= price > enough;
         self.passes += price * share;
-        let mut model = ModelMatrix::new(set, &losses.bend, memory::copy(slope), least);
+        let matrix = self.terrain.matrix(set, list, losses);
+        let mut model = ModelMatrix::new(matrix, memory::copy(slope), least);
         for (k, (after, before)) in after.iter().zip(before).enumerate().filter(|(_, (a, b))| a != b) {
             model.shift(k, after - before);
         }
@@ -305,10 +221,10 @@ impl<'a, S: SmoothTerms> NewtonSteps<'a, S> {
         Ok(after)
     }
 
-    /// Curvature of the losses along a column at most, computed once.
-    fn largest_curvature(&mut self, j: usize) -> f64 {
+    /// [`Terrain::largest_bend`], computed once.
+    fn largest_bend(&mut self, j: usize) -> f64 {
         if self.largest[j].is_nan() {
-            [self.largest[j]] = self.problem.columns.sum(j, |i, x| [self.smooth.largest_bend(i) * x * x]);
+            self.largest[j] = self.terrain.largest_bend(j);
         }
         self.largest[j]
     }
@@ -333,10 +249,10 @@ impl<'a, S: SmoothTerms> NewtonSteps<'a, S> {
             let by = after[k] - before[k];
             if by != 0.0 {
                 promise += slope[k] * by + terms[k].rise(before[k], after[k]);
-                self.problem.columns.for_each(j as usize, |i, x| direction[i] += by * x);
+                self.terrain.coordinates().spread(j as usize, by, &mut direction);
             }
         }
-        let here = penalty(terms, before);
+        let here = penalty(|k| terms[k], before);
         let leads_up = promise >= 0.0 || promise.is_nan();
         let (mut share, mut best) = (1.0, None::<(Losses, f64, f64, Vec<f64>)>);
         let tries = if leads_up { 0 } else { MAX_HALVINGS };
@@ -345,7 +261,7 @@ impl<'a, S: SmoothTerms> NewtonSteps<'a, S> {
                 |k: usize| if share == 1.0 { after[k] } else { before[k] + share * (after[k] - before[k]) };
             let there = self.losses_at(|i| losses.z[i] + share * direction[i]);
             let moved: Vec<f64> = (0..list.len()).map(at).collect_large();
-            let decrease = (losses.value - there.value) + (here - penalty(terms, &moved));
+            let decrease = (losses.value - there.value) + (here - penalty(|k| terms[k], &moved));
             if best.as_ref().is_some_and(|(_, lower, ..)| decrease <= *lower) {
                 self.spare.push(there);
                 break;
@@ -373,7 +289,7 @@ impl<'a, S: SmoothTerms> NewtonSteps<'a, S> {
     }
 }
 
-/// The columns that a step may move.
+/// The coordinates that a step may move.
 #[derive(Clone, Copy)]
 struct Subset<'a> {
     list: &'a [u32],
@@ -386,7 +302,7 @@ struct Subset<'a> {
     share: f64,
 }
 
-/// A step of the columns of `list`, with the slopes of the losses before it.
+/// A step of the coordinates of `list`, with the slopes of the losses before it.
 #[derive(Clone, Copy)]
 struct LineStep<'a> {
     list: &'a [u32],

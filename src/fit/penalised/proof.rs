@@ -19,9 +19,11 @@
 //! decision value at the solution). The certificate is true among such weights.
 
 use super::PenalisedProblem;
-use super::dual_point::{self, conjugates, scale};
-use super::newton::Losses;
+use super::binary::BinaryTerrain;
+use super::coordinates::{COORDINATE_CHUNK, Coordinates};
+use super::dual_point::{Blur, conjugates, scale};
 use super::smooth::{OfRows, Together};
+use super::terrain::{Losses, Terrain};
 use crate::fit::certificate::{DUAL_TERM, UNIT, chain};
 use crate::fit::compensated::CompensatedSum;
 use crate::fit::objective::Weighted;
@@ -35,7 +37,7 @@ use crate::memory::CollectLarge;
 /// Bound of a free column's weight, in decision values.
 const FREE_ROOM: f64 = 1e3;
 /// Steps of conjugate gradient towards the constraints of the free columns, per column.
-const STEPS_PER_FREE: usize = 4;
+pub const STEPS_PER_FREE: usize = 4;
 
 /// How slopes are summed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,7 +57,7 @@ pub fn certificate<L: Loss>(
     sums: SlopeSums,
 ) -> Certificate {
     let PenalisedProblem { columns, y, cost, terms } = *problem;
-    let (n, d) = (y.len(), w.len());
+    let (n, d, coordinates) = (y.len(), w.len(), problem.coordinates());
     // Decision values anew: those of the losses carry what steps have added to them.
     let mut z: Vec<f64> = memory::zeros(n);
     let (mut size, mut count): (Vec<f64>, Vec<u32>) = (memory::zeros(n), memory::zeros(n));
@@ -71,7 +73,7 @@ pub fn certificate<L: Loss>(
     onto_free_columns(problem, loss, &mut alpha);
     let signed: Vec<f64> = y.iter().zip(&alpha).map(|(y, a)| y * a).collect_large();
     let mut v = memory::filled([0.0; 2], d);
-    crate::parallel::each_chunk(&mut v, super::COLUMN_CHUNK, |first, v| {
+    crate::parallel::each_chunk(&mut v, COORDINATE_CHUNK, |first, v| {
         v.iter_mut().enumerate().for_each(|(k, v)| {
             let sums = if terms[first + k].is_free() { SlopeSums::Close } else { sums };
             *v = slope_and_blur(problem, &signed, first + k, sums);
@@ -79,20 +81,19 @@ pub fn certificate<L: Loss>(
     });
     let (v, blurs): (Vec<f64>, Vec<f64>) = v.iter().map(|[v, blur]| (*v, *blur)).unzip();
     let blur = |j: usize| blurs[j];
-    let scale = scale(problem, &v, &blur) * (1.0 - 8.0 * UNIT);
+    let scale = scale(coordinates, &v, &blur) * (1.0 - 8.0 * UNIT);
     let [values, slack] = sum_pieces(n, ROW_CHUNK, |rows| {
         simd::run(Together(LossesInDoubt { problem, loss, z: &z, size: &size, count: &count }, rows))
             .map(|sum| [sum])
     })
     .map(|[sum]| sum);
-    let [dual_terms, dual_size] = dual_point::terms(problem, &Weighted { loss, y, cost }, &alpha, scale);
+    let terrain = BinaryTerrain { problem, smooth: &Weighted { loss, y, cost } };
+    let [dual_terms, dual_size] = terrain.dual_terms(&alpha, scale);
     let [total] = sum(n, |i| [scale * alpha[i]]);
-    let [conjugates, conjugate_size] = conjugates(problem, &v, scale, &blur);
-    let penalty = super::penalty(terms, w);
-    let reach = FREE_ROOM * (1.0 + sum_max(&z));
-    let [free] = sum(d, |j| {
-        [if terms[j].is_free() { scale * (v[j].abs() + blur(j)) * reach_of(problem, j, reach) } else { 0.0 }]
-    });
+    let [conjugates, conjugate_size] = conjugates(coordinates, &v, scale, &blur);
+    let penalty = coordinates.penalty(w);
+    let reach = free_reach(&z);
+    let free = price_of_free(coordinates, &v, scale, &blur, reach);
     let of_sums =
         (chain(n) + 16.0) * (values + dual_size) + (2.0 * chain(d) + 16.0) * (penalty + conjugate_size);
     let rounding = slack + UNIT * (of_sums + DUAL_TERM * total);
@@ -133,18 +134,25 @@ impl<L: Loss> OfRows<2> for LossesInDoubt<'_, L> {
 
 /// The proof of a rough gap, with closer sums where those alone are in the way of the tolerance; and how many
 /// readings of all entries it took.
-pub fn to_tolerance<L: Loss>(
-    problem: &PenalisedProblem<'_>,
-    loss: L,
-    losses: &Losses,
-    w: &[f64],
+pub fn to_tolerance(
+    certificate: impl Fn(SlopeSums) -> Certificate,
     (rough, tol): (f64, f64),
 ) -> (Certificate, f64) {
-    let certificate = self::certificate(problem, loss, losses, w, SlopeSums::Plain);
-    if rough > tol || certificate.relative_gap() <= tol {
-        return (certificate, 1.0);
+    let plain = certificate(SlopeSums::Plain);
+    if rough > tol || plain.relative_gap() <= tol {
+        return (plain, 1.0);
     }
-    (self::certificate(problem, loss, losses, w, SlopeSums::Close), 3.0)
+    (certificate(SlopeSums::Close), 3.0)
+}
+
+/// What the free coordinates are charged for slopes `v`, at `scale` times the dual point, if none of them
+/// moves a decision value by more than `reach`.
+pub fn price_of_free(coordinates: Coordinates<'_>, v: &[f64], scale: f64, blur: Blur<'_>, reach: f64) -> f64 {
+    let [price] = sum(v.len(), |j| {
+        let is_free = coordinates.term(j).is_free();
+        [if is_free { scale * (v[j].abs() + blur(j)) * reach_of(coordinates, j, reach) } else { 0.0 }]
+    });
+    price
 }
 
 /// `sum_i s_i x_ij` of `s_i = y_i a_i`, and by how much it may be off, with something in reserve for its
@@ -174,15 +182,15 @@ fn close_sum(problem: &PenalisedProblem<'_>, signed: &[f64], j: usize) -> (f64, 
     (sum.value(), size)
 }
 
-/// The largest size.
-fn sum_max(z: &[f64]) -> f64 {
-    z.iter().fold(0.0, |largest, z| largest.max(z.abs()))
+/// By how much a free weight may move a decision value where these are the decision values.
+pub fn free_reach(z: &[f64]) -> f64 {
+    FREE_ROOM * (1.0 + z.iter().fold(0.0, |largest, z| f64::max(largest, z.abs())))
 }
 
-/// The weight of column `j` that moves a decision value by `reach`.
-fn reach_of(problem: &PenalisedProblem<'_>, j: usize, reach: f64) -> f64 {
+/// The weight of coordinate `j` that moves a decision value by `reach`.
+fn reach_of(coordinates: Coordinates<'_>, j: usize, reach: f64) -> f64 {
     let mut largest = 0.0f64;
-    problem.columns.for_each(j, |_, x| largest = largest.max(x.abs()));
+    coordinates.columns.for_each(coordinates.column(j), |_, x| largest = largest.max(x.abs()));
     if largest > 0.0 { reach / largest } else { 0.0 }
 }
 
@@ -223,7 +231,7 @@ pub fn onto_free_columns<L: Loss>(problem: &PenalisedProblem<'_>, loss: L, alpha
 }
 
 /// Solves `A q = b` for a positive semidefinite product `A`, in at most so many steps.
-fn conjugate_gradient(product: impl Fn(&[f64]) -> Vec<f64>, b: Vec<f64>, steps: usize) -> Vec<f64> {
+pub fn conjugate_gradient(product: impl Fn(&[f64]) -> Vec<f64>, b: Vec<f64>, steps: usize) -> Vec<f64> {
     let dot = |a: &[f64], b: &[f64]| -> f64 { a.iter().zip(b).map(|(a, b)| a * b).sum() };
     let (mut q, mut rest) = (vec![0.0; b.len()], b.clone());
     let (mut direction, mut squared) = (b, dot(&rest, &rest));

@@ -4,10 +4,11 @@
 //! slopes of the losses grow in proportion to `C`; a weight leaves zero where its slope passes `l1_j` in a
 //! direction that its bounds leave open. So the smallest `l1_j / |v_j|` at `C = 1` is exact.
 
-use super::newton::{Losses, NewtonSteps};
-use super::smooth::SmoothTerms;
+use super::PenalisedProblem;
+use super::binary::BinaryTerrain;
+use super::newton::NewtonSteps;
+use super::terrain::{Losses, Terrain};
 use super::working_set::WorkingSet;
-use super::{PenalisedProblem, all_slopes};
 use crate::fit::monitor::Monitor;
 use crate::fit::newton::hinge::SmoothedHinge;
 use crate::fit::objective::Weighted;
@@ -32,30 +33,34 @@ pub fn largest_null_cost(
     monitor: &dyn Monitor,
 ) -> Result<Option<f64>> {
     let PenalisedProblem { y, cost, .. } = *problem;
-    with_smooth_loss!(loss, loss => of_smooth(problem, &Weighted { loss, y, cost }, monitor), else {
+    with_smooth_loss!(loss, loss => {
+        of_smooth(&BinaryTerrain { problem, smooth: &Weighted { loss, y, cost } }, monitor)
+    }, else {
         let alpha = std::sync::Arc::new(memory::zeros(y.len()));
-        of_smooth(problem, &SmoothedHinge { y, cost, alpha, sigma: HINGE_SIGMA }, monitor)
+        let smooth = &SmoothedHinge { y, cost, alpha, sigma: HINGE_SIGMA };
+        of_smooth(&BinaryTerrain { problem, smooth }, monitor)
     })
 }
 
-fn of_smooth<S: SmoothTerms>(
-    problem: &PenalisedProblem<'_>,
-    smooth: &S,
-    monitor: &dyn Monitor,
-) -> Result<Option<f64>> {
-    let d = problem.columns.len();
-    if problem.terms.iter().any(|term| term.clip(0.0) != 0.0) {
+/// That `C` for smooth terms.
+///
+/// # Errors
+/// [`crate::Error::Cancelled`].
+pub fn of_smooth<T: Terrain>(terrain: &T, monitor: &dyn Monitor) -> Result<Option<f64>> {
+    let coordinates = terrain.coordinates();
+    if coordinates.terms.iter().any(|term| term.clip(0.0) != 0.0) {
         return Ok(None);
     }
-    let mut w = memory::zeros(d);
-    let losses = Losses::at(problem, smooth, memory::zeros(problem.y.len()));
-    let mut steps = NewtonSteps::new(problem, smooth, MAX_STEPS, monitor);
-    let losses = steps.settle_free(&WorkingSet::new(problem.terms), &mut w, losses)?;
-    let slope = all_slopes(problem.columns, &losses.slope);
-    let threshold = |(term, slope): (&crate::penalty::Term, &f64)| {
+    let mut w = memory::zeros(coordinates.len());
+    let losses = Losses::at(terrain, memory::zeros(coordinates.n_decisions()));
+    let mut steps = NewtonSteps::new(terrain, MAX_STEPS, monitor);
+    let losses = steps.settle_free(&WorkingSet::new(coordinates), &mut w, losses)?;
+    let slope = coordinates.all_slopes(&losses.slope);
+    let threshold = |(j, slope): (usize, &f64)| {
+        let term = coordinates.term(j);
         let is_open = if *slope < 0.0 { term.upper > 0.0 } else { term.lower < 0.0 };
         if term.is_free() || !is_open || *slope == 0.0 { f64::INFINITY } else { term.l1 / slope.abs() }
     };
-    let smallest = problem.terms.iter().zip(&slope).map(threshold).fold(f64::INFINITY, f64::min);
+    let smallest = slope.iter().enumerate().map(threshold).fold(f64::INFINITY, f64::min);
     Ok((smallest > 0.0 && smallest.is_finite()).then_some(smallest))
 }

@@ -1,3 +1,4 @@
+use super::coordinates::penalty;
 use super::*;
 use crate::fit::problem::{Problem, Start};
 use crate::fit::{Intercept, Silent, auto};
@@ -9,7 +10,7 @@ use proptest::prelude::*;
 const SMOOTH: [LossKind; 3] = [LossKind::SquaredHinge, LossKind::Logistic, LossKind::ModifiedHuber];
 
 /// Entries that repeat no pattern, some of them zero.
-fn entries(n: usize, d: usize, seed: u64) -> Vec<f64> {
+pub fn entries(n: usize, d: usize, seed: u64) -> Vec<f64> {
     let mut random = crate::fit::dual::active::random(seed, 3);
     let mut next = || crate::fit::dual::active::below(&mut random, 2001) as f64 / 1000.0 - 1.0;
     (0..n * d).map(|_| next()).map(|v| if v.abs() < 0.3 { 0.0 } else { v }).collect()
@@ -26,7 +27,7 @@ fn twin<L: Loss>(x: &[f64], d: usize, problem: &PenalisedProblem<'_>, loss: L) -
             let z: f64 = x[i * d..][..d].iter().zip(w).map(|(x, w)| x * w).sum();
             problem.cost[i] * loss.value(problem.y[i] * z)
         };
-        (0..n).map(of_row).sum::<f64>() + penalty(problem.terms, w)
+        (0..n).map(of_row).sum::<f64>() + penalty(|j| problem.terms[j], w)
     };
     let mut w: Vec<f64> = problem.terms.iter().map(|term| term.clip(0.0)).collect();
     for _ in 0..60_000 {
@@ -58,7 +59,7 @@ fn labels_and_costs(n: usize, cost: f64, seed: u64) -> (Vec<f64>, Vec<f64>) {
     ((0..n).map(|i| if is_positive(i) { 1.0 } else { -1.0 }).collect(), (0..n).map(cost_of).collect())
 }
 
-fn term(kind: usize, j: usize) -> Term {
+pub fn term(kind: usize, j: usize) -> Term {
     let [l1, l2] = [[1.0, 0.0], [0.4, 0.6], [0.0, 1.0], [1.5, 0.0]][kind % 4];
     let (lower, upper) = match (kind / 4 + j) % 4 {
         0 => (f64::NEG_INFINITY, f64::INFINITY),
@@ -163,9 +164,9 @@ proptest! {
         let params = Params { tol: 1e-7, ..Params::default() };
         let found = solve(&problem, LossKind::Hinge, &params, None, &Silent).unwrap();
         prop_assert_eq!(found.status, Status::Converged, "{:?}", found);
-        let z = decisions(&columns, &found.w);
+        let z = problem.coordinates().decisions(&found.w);
         let losses: f64 = (0..n).map(|i| costs[i] * (1.0 - y[i] * z[i]).max(0.0)).sum();
-        let primal = losses + penalty(&terms, &found.w);
+        let primal = losses + problem.coordinates().penalty(&found.w);
         prop_assert!((found.certificate.primal - primal).abs() <= 1e-12 * primal.max(1e-300));
         for (w, term) in found.w.iter().zip(&terms) {
             prop_assert!(term.lower <= *w && *w <= term.upper);

@@ -1,0 +1,187 @@
+//! The terrain of binary problems: a decision value for each row.
+
+use super::PenalisedProblem;
+use super::coordinates::Coordinates;
+use super::entries::RowModels;
+use super::gram::ChosenColumns;
+use super::smooth::{OfRows, SmoothTerms, Together};
+use super::terrain::{Losses, Terrain};
+use crate::fit::sweep::{ROW_CHUNK, sum_pieces};
+use crate::matrix::columns::Columns;
+use crate::matrix::simd;
+use crate::memory::CollectLarge;
+use crate::parallel;
+
+/// Smooth terms of the decision values of a binary problem.
+#[derive(Clone, Copy)]
+pub struct BinaryTerrain<'a, S> {
+    /// The problem.
+    pub problem: &'a PenalisedProblem<'a>,
+    /// The terms of its rows.
+    pub smooth: &'a S,
+}
+
+impl<S: SmoothTerms> Terrain for BinaryTerrain<'_, S> {
+    type Rows<'s>
+        = BinaryRows<'s>
+    where
+        Self: 's;
+
+    fn coordinates(&self) -> Coordinates<'_> {
+        self.problem.coordinates()
+    }
+
+    fn evaluate(&self, losses: &mut Losses) {
+        let Losses { z, value, slope, bend } = losses;
+        let mut sums: Vec<f64> = vec![0.0; z.len().div_ceil(ROW_CHUNK)];
+        let pieces = slope.chunks_mut(ROW_CHUNK).zip(bend.chunks_mut(ROW_CHUNK)).zip(&mut sums);
+        parallel::each(pieces, |chunk, ((slope, bend), sum)| {
+            let first = chunk * ROW_CHUNK;
+            let rows = first..first + slope.len();
+            let terms = TermsOfRows { smooth: self.smooth, cost: self.problem.cost, z, first, slope, bend };
+            [*sum] = simd::run(Together(terms, rows));
+        });
+        *value = sums.iter().sum();
+    }
+
+    fn largest_bend(&self, j: usize) -> f64 {
+        let [bend] = self.problem.columns.sum(j, |i, x| [self.smooth.largest_bend(i) * x * x]);
+        bend
+    }
+
+    fn is_curved(&self, losses: &Losses) -> bool {
+        losses.bend.iter().zip(self.problem.cost).all(|(bend, cost)| *bend > 0.0 || *cost == 0.0)
+    }
+
+    fn row_models<'s>(&'s self, list: &'s [u32], losses: &'s Losses, _: &'s [f64]) -> BinaryRows<'s> {
+        let rows = losses.slope.iter().zip(&losses.bend).map(|(g, h)| [*g, *h]).collect_large();
+        BinaryRows { columns: self.problem.columns, list, rows }
+    }
+
+    fn matrix(&self, chosen: &ChosenColumns<'_>, _: &[u32], losses: &Losses) -> Vec<f64> {
+        chosen.matrix(&losses.bend)
+    }
+
+    fn dual_terms(&self, slope: &[f64], scale: f64) -> [f64; 2] {
+        let (smooth, cost) = (self.smooth, self.problem.cost);
+        let [terms, sizes] = sum_pieces(slope.len(), ROW_CHUNK, |rows| {
+            simd::run(Together(DualTerms { smooth, cost, a: slope, scale }, rows)).map(|sum| [sum])
+        });
+        [terms[0], sizes[0]]
+    }
+}
+
+/// Evaluates the terms of the rows from `first` on; their sum.
+struct TermsOfRows<'s, S> {
+    smooth: &'s S,
+    cost: &'s [f64],
+    z: &'s [f64],
+    first: usize,
+    slope: &'s mut [f64],
+    bend: &'s mut [f64],
+}
+
+impl<S: SmoothTerms> OfRows<1> for TermsOfRows<'_, S> {
+    /// A row that is absent has no terms.
+    #[inline(always)]
+    fn add<const N: usize>(&mut self, i: usize, [sum]: &mut [f64; 1]) {
+        let mut z = [0.0; N];
+        z.copy_from_slice(&self.z[i..i + N]);
+        let mut terms = self.smooth.all_of(i, &z);
+        let cost = &self.cost[i..i + N];
+        for term in &mut terms {
+            for r in 0..N {
+                term[r] = if cost[r] > 0.0 { term[r] } else { 0.0 };
+            }
+        }
+        let ([value, slope, bend], k) = (terms, i - self.first);
+        self.slope[k..k + N].copy_from_slice(&slope);
+        self.bend[k..k + N].copy_from_slice(&bend);
+        for value in value {
+            *sum += value;
+        }
+    }
+}
+
+struct DualTerms<'s, S> {
+    smooth: &'s S,
+    cost: &'s [f64],
+    a: &'s [f64],
+    scale: f64,
+}
+
+impl<S: SmoothTerms> OfRows<2> for DualTerms<'_, S> {
+    /// A row that is absent has no terms.
+    #[inline(always)]
+    fn add<const N: usize>(&mut self, i: usize, sums: &mut [f64; 2]) {
+        let mut a = [0.0; N];
+        a.copy_from_slice(&self.a[i..i + N]);
+        for a in &mut a {
+            *a = self.scale * a.abs();
+        }
+        let mut terms = self.smooth.dual_terms(i, &a);
+        let cost = &self.cost[i..i + N];
+        for k in 0..N {
+            terms[k] = if cost[k] > 0.0 { terms[k] } else { 0.0 };
+        }
+        for term in terms {
+            sums[0] += term;
+            sums[1] += term.abs();
+        }
+    }
+}
+
+/// Parabolas, one for each row.
+pub struct BinaryRows<'s> {
+    columns: &'s Columns,
+    list: &'s [u32],
+    /// Slope of the model along each decision value, and its curvature.
+    rows: Vec<[f64; 2]>,
+}
+
+impl BinaryRows<'_> {
+    #[inline(always)]
+    fn column(&self, k: usize) -> usize {
+        self.list[k] as usize
+    }
+}
+
+impl RowModels for BinaryRows<'_> {
+    #[inline(always)]
+    fn slope(&self, k: usize) -> f64 {
+        let [slope] = self.columns.sum(self.column(k), |i, x| [self.rows[i][0] * x]);
+        slope
+    }
+    fn bend(&self, k: usize) -> f64 {
+        let [bend] = self.columns.sum(self.column(k), |i, x| [self.rows[i][1] * x * x]);
+        bend
+    }
+    #[inline(always)]
+    fn shift(&mut self, k: usize, by: f64) {
+        let (column, rows) = (self.column(k), &mut self.rows[..]);
+        self.columns.for_each(column, |i, x| {
+            let row = &mut rows[i];
+            row[0] += row[1] * (by * x);
+        });
+    }
+    fn n_decisions(&self) -> usize {
+        self.rows.len()
+    }
+    fn spread(&self, k: usize, by: f64, along: &mut [f64]) {
+        self.columns.for_each(self.column(k), |i, x| along[i] += by * x);
+    }
+    fn gather(&self, k: usize, along: &[f64]) -> f64 {
+        let [sum] = self.columns.sum(self.column(k), |i, x| [along[i] * x]);
+        sum
+    }
+    fn bend_times(&self, along: &mut [f64]) {
+        along.iter_mut().zip(&self.rows).for_each(|(along, row)| *along *= row[1]);
+    }
+    fn change(&self, along: &[f64]) -> f64 {
+        let of_row = |(row, along): (&[f64; 2], &f64)| along * (row[0] + 0.5 * row[1] * along);
+        self.rows.iter().zip(along).map(of_row).sum()
+    }
+    fn go(&mut self, along: &[f64]) {
+        self.rows.iter_mut().zip(along).for_each(|(row, along)| row[0] += row[1] * along);
+    }
+}

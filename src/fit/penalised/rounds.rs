@@ -1,0 +1,133 @@
+//! Rounds: a look at all coordinates, a working set, Newton steps on it, until the gap is small enough.
+
+use super::PenalisedSolution;
+use super::coordinates::Coordinates;
+use super::newton::{NOISE, NewtonSteps};
+use super::terrain::{Losses, Terrain};
+use super::working_set::WorkingSet;
+use super::{dual_point, proof};
+use crate::fit::monitor::{Monitor, Progress};
+use crate::fit::params::{Params, WORKING_SET};
+use crate::fit::problem::{Certificate, Status};
+use crate::fit::routes;
+use crate::memory::CollectLarge;
+use crate::{Error, Result};
+
+/// What is known at the weights with which a round begins.
+pub struct RoundStart {
+    /// The losses.
+    pub losses: Losses,
+    /// Slopes of the losses along all coordinates.
+    pub slope: Vec<f64>,
+    /// Values up to rounding.
+    pub rough: Certificate,
+}
+
+impl RoundStart {
+    /// Moves the free coordinates to their optimum and looks around. `known` are the losses at `w`, if they
+    /// are.
+    ///
+    /// # Errors
+    /// [`Error::Cancelled`] and [`Error::Overflow`].
+    pub fn of<T: Terrain>(
+        steps: &mut NewtonSteps<'_, T>,
+        working: &WorkingSet,
+        w: &mut [f64],
+        known: Option<Losses>,
+    ) -> Result<Self> {
+        let terrain = steps.terrain;
+        let coordinates = terrain.coordinates();
+        let losses = known.unwrap_or_else(|| Losses::at(terrain, coordinates.decisions(w)));
+        check_finite(coordinates, losses.value + coordinates.penalty(w))?;
+        let losses = steps.settle_free(working, w, losses)?;
+        terrain.normalise(w);
+        let slope = coordinates.all_slopes(&losses.slope);
+        steps.passes += 1.0;
+        let rough = dual_point::certificate(terrain, &losses, &slope, w);
+        Ok(Self { losses, slope, rough })
+    }
+
+    /// Steps on the next working set; the losses behind them.
+    ///
+    /// # Errors
+    /// [`Error::Cancelled`].
+    pub fn go_on<T: Terrain>(
+        self,
+        steps: &mut NewtonSteps<'_, T>,
+        working: &mut WorkingSet,
+        w: &mut [f64],
+    ) -> Result<Losses> {
+        working.choose(steps.terrain.coordinates(), w, &self.slope);
+        let room = self.rough.primal - self.rough.dual;
+        let target = routes::WORKING_SET_AIM * room.min(self.rough.primal).max(0.0);
+        let slope = working.list.iter().map(|&j| self.slope[j as usize]).collect_large();
+        steps.minimise(w, self.losses, &working.list, Some(slope), target)
+    }
+}
+
+/// What proves weights at which the losses are these.
+pub type Prover<'a> = &'a dyn Fn(&Losses, &[f64], proof::SlopeSums) -> Certificate;
+
+/// Fits to the relative duality gap `params.tol`, from the weights of `start` or from zero.
+///
+/// # Errors
+/// [`Error::Cancelled`] and [`Error::Overflow`].
+pub fn solve<T: Terrain>(
+    terrain: &T,
+    prove: Prover<'_>,
+    params: &Params,
+    start: Option<&[f64]>,
+    monitor: &dyn Monitor,
+) -> Result<PenalisedSolution> {
+    let coordinates = terrain.coordinates();
+    let mut w = coordinates.first_weights(start);
+    let mut steps = NewtonSteps::new(terrain, params.max_iter, monitor);
+    let mut working = WorkingSet::new(coordinates);
+    let (mut best_gap, mut best_primal, mut known) = (f64::INFINITY, f64::INFINITY, None);
+    let (status, certificate) = loop {
+        let here = RoundStart::of(&mut steps, &working, &mut w, known.take())?;
+        steps.poll()?;
+        let mut gap = here.rough.relative_gap();
+        observe(monitor, steps.taken, gap);
+        let is_over = steps.taken >= params.max_iter;
+        // Rounds that lower neither the gap nor the objective have met the limit of double precision. A set
+        // of few columns may be done, and the objective lower, without a better bound.
+        let is_lower = here.rough.primal < best_primal * (1.0 - NOISE);
+        let is_stuck = steps.is_stuck && gap >= best_gap && !is_lower;
+        if gap <= params.tol || is_over || is_stuck {
+            let (proven, passes) =
+                proof::to_tolerance(|sums| prove(&here.losses, &w, sums), (gap, params.tol));
+            steps.passes += passes;
+            gap = proven.relative_gap();
+            if gap <= params.tol {
+                break (Status::Converged, proven);
+            }
+            if is_over || is_stuck {
+                break (if is_over { Status::MaxIter } else { Status::Stalled }, proven);
+            }
+        }
+        // Tried: not where the set leaves out columns that miss their condition; phishing_urls with the
+        // squared hinge and 1,050 weights takes 22 steps and 9.0 s to 1e-4 instead of 14 and 3.7 s, imdb as
+        // long as before.
+        if gap > 0.5 * best_gap {
+            steps.go_further();
+        }
+        (best_gap, best_primal) = (best_gap.min(gap), best_primal.min(here.rough.primal));
+        known = Some(here.go_on(&mut steps, &mut working, &mut w)?);
+    };
+    let penalty = coordinates.penalty(&w);
+    Ok(PenalisedSolution { w, certificate, penalty, status, n_iter: steps.taken, passes: steps.passes })
+}
+
+/// Tells how far a fit is.
+pub fn observe(monitor: &dyn Monitor, iteration: usize, accuracy: f64) {
+    monitor.observe(&Progress { solver: WORKING_SET, iteration, accuracy, search: None });
+}
+
+/// Refuses an objective that is not a number.
+fn check_finite(coordinates: Coordinates<'_>, objective: f64) -> Result<()> {
+    if objective.is_finite() {
+        return Ok(());
+    }
+    Err(Error::Overflow { what: "objective", max_squared_norm: coordinates.max_squared_norm() })
+}

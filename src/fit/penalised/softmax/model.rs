@@ -1,0 +1,177 @@
+//! The quadratic model of a Newton step: the curvature of a row over its decision values is
+//! `c (diag(p) - p p')`.
+
+use super::PenalisedClasses;
+use crate::fit::penalised::entries::RowModels;
+use crate::fit::penalised::gram::{ChosenColumns, add_to_line};
+use crate::fit::penalised::terrain::{Losses, Terrain};
+use crate::matrix::columns::Columns;
+use crate::memory::{self, CollectLarge};
+
+/// Probability from which what the other classes have is summed by itself.
+const MOST: f64 = 0.5;
+
+/// The model by the entries of the columns.
+pub struct ClassRowModels<'s> {
+    columns: &'s Columns,
+    /// Column of each coordinate of the set, and where the decision values of its class begin.
+    places: Vec<(usize, usize)>,
+    /// Slopes of the losses along the coordinates of the set,
+    slope: &'s [f64],
+    /// and along the decision values.
+    slope_of_rows: &'s [f64],
+    /// Cost times probability of each decision value, and its move.
+    decisions: Vec<[f64; 2]>,
+    /// Of each row the mean move, and what makes a probability of cost times probability.
+    rows: Vec<[f64; 2]>,
+}
+
+impl<'s> ClassRowModels<'s> {
+    /// The model around `losses` on the coordinates of `list`, along which they have the slopes `slope`.
+    pub fn new(
+        problem: &'s PenalisedClasses<'s>,
+        list: &'s [u32],
+        losses: &'s Losses,
+        slope: &'s [f64],
+    ) -> Self {
+        let all = problem.coordinates();
+        let place = |&j: &u32| (all.column(j as usize), all.decisions_of(j as usize).start);
+        Self {
+            columns: problem.columns,
+            places: list.iter().map(place).collect_large(),
+            slope,
+            slope_of_rows: &losses.slope,
+            decisions: losses.bend.iter().map(|mass| [*mass, 0.0]).collect_large(),
+            rows: problem.cost.iter().map(|c| [0.0, inverse(*c)]).collect_large(),
+        }
+    }
+
+    /// The mean over the classes of moves of the decision values.
+    fn means(&self, along: &[f64]) -> Vec<f64> {
+        let n = self.rows.len();
+        let mut means: Vec<f64> = memory::zeros(n);
+        for (of_class, along) in self.decisions.chunks(n).zip(along.chunks(n)) {
+            for ((mean, [mass, _]), along) in means.iter_mut().zip(of_class).zip(along) {
+                *mean += mass * along;
+            }
+        }
+        means.iter_mut().zip(&self.rows).for_each(|(mean, [_, inverse])| *mean *= inverse);
+        means
+    }
+}
+
+/// What makes a probability of cost times probability; of a row that is absent 0.
+fn inverse(cost: f64) -> f64 {
+    if cost > 0.0 { 1.0 / cost } else { 0.0 }
+}
+
+impl RowModels for ClassRowModels<'_> {
+    #[inline(always)]
+    fn slope(&self, k: usize) -> f64 {
+        let (column, first) = self.places[k];
+        let (decisions, rows) = (&self.decisions[first..][..self.rows.len()], &self.rows[..]);
+        let [moved] = self.columns.sum(column, |i, x| {
+            let [mass, q] = decisions[i];
+            [mass * (q - rows[i][0]) * x]
+        });
+        self.slope[k] + moved
+    }
+    fn bend(&self, k: usize) -> f64 {
+        let (column, first) = self.places[k];
+        let [bend] = self.columns.sum(column, |i, x| {
+            let mass = self.decisions[first + i][0];
+            [mass * (1.0 - mass * self.rows[i][1]).max(0.0) * (x * x)]
+        });
+        bend
+    }
+    #[inline(always)]
+    fn shift(&mut self, k: usize, by: f64) {
+        let (column, first) = self.places[k];
+        let rows = &mut self.rows[..];
+        let decisions = &mut self.decisions[first..][..rows.len()];
+        self.columns.for_each(column, |i, x| {
+            let (row, [mass, q]) = (&mut rows[i], &mut decisions[i]);
+            let moved = by * x;
+            *q += moved;
+            row[0] += *mass * row[1] * moved;
+        });
+    }
+    fn n_decisions(&self) -> usize {
+        self.decisions.len()
+    }
+    fn spread(&self, k: usize, by: f64, along: &mut [f64]) {
+        let (column, first) = self.places[k];
+        let along = &mut along[first..][..self.rows.len()];
+        self.columns.for_each(column, |i, x| along[i] += by * x);
+    }
+    fn gather(&self, k: usize, along: &[f64]) -> f64 {
+        let (column, first) = self.places[k];
+        let along = &along[first..][..self.rows.len()];
+        let [sum] = self.columns.sum(column, |i, x| [along[i] * x]);
+        sum
+    }
+    fn bend_times(&self, along: &mut [f64]) {
+        let (n, means) = (self.rows.len(), self.means(along));
+        for (of_class, along) in self.decisions.chunks(n).zip(along.chunks_mut(n)) {
+            for ((along, [mass, _]), mean) in along.iter_mut().zip(of_class).zip(&means) {
+                *along = mass * (*along - mean);
+            }
+        }
+    }
+    fn change(&self, along: &[f64]) -> f64 {
+        let (n, means) = (self.rows.len(), self.means(along));
+        let mut change = 0.0;
+        let slopes = self.slope_of_rows.chunks(n);
+        for ((of_class, along), slopes) in self.decisions.chunks(n).zip(along.chunks(n)).zip(slopes) {
+            for (i, [mass, q]) in of_class.iter().enumerate() {
+                let bent = mass * ((q - self.rows[i][0]) + 0.5 * (along[i] - means[i]));
+                change += along[i] * (slopes[i] + bent);
+            }
+        }
+        change
+    }
+    fn go(&mut self, along: &[f64]) {
+        let means = self.means(along);
+        self.rows.iter_mut().zip(&means).for_each(|(row, mean)| row[0] += mean);
+        self.decisions.iter_mut().zip(along).for_each(|([_, q], along)| *q += along);
+    }
+}
+
+/// The model as a matrix over the coordinates of `list`, whose columns are the chosen ones. No number of it
+/// is a difference of larger ones, so that directions without curvature have none.
+pub fn matrix(
+    problem: &PenalisedClasses<'_>,
+    chosen: &ChosenColumns<'_>,
+    list: &[u32],
+    losses: &Losses,
+) -> Vec<f64> {
+    let (n, m, all) = (problem.cost.len(), list.len(), problem.coordinates());
+    let class: Vec<usize> = list.iter().map(|&j| all.block(j as usize)).collect();
+    let mut shares: Vec<f64> = Vec::with_capacity(m);
+    let mut p = vec![0.0; problem.n_classes];
+    chosen.sum_of_rows(problem.cost, |i, places, values, matrix| {
+        let c = problem.cost[i];
+        p.iter_mut().enumerate().for_each(|(k, p)| *p = losses.bend[k * n + i] / c);
+        shares.clear();
+        shares.extend(places.iter().zip(values).map(|(&a, x)| x * p[class[a as usize]]));
+        let mut first = 0;
+        for (at, &a) in places.iter().enumerate() {
+            let (line, k) = (&mut matrix[a as usize * m..][..m], class[a as usize]);
+            if at > 0 && class[places[at - 1] as usize] != k {
+                first = at;
+            }
+            add_to_line(line, -c * shares[at], &places[..first], &shares[..first]);
+            let own = c * shares[at] * rest(&p, k);
+            let mine = (&places[first..=at], &values[first..=at]);
+            mine.0.iter().zip(mine.1).for_each(|(&b, x)| line[b as usize] += own * x);
+        }
+    })
+}
+
+/// `1 - p_k`.
+fn rest(p: &[f64], k: usize) -> f64 {
+    if p[k] < MOST {
+        return 1.0 - p[k];
+    }
+    p[..k].iter().sum::<f64>() + p[k + 1..].iter().sum::<f64>()
+}

@@ -1,0 +1,62 @@
+//! What Newton steps descend on: the losses of all rows as a function of the decision values, with the models
+//! of a step around a point. [`super::binary`] is that of one decision value a row, [`super::softmax`] that
+//! of one for each class.
+
+use super::coordinates::Coordinates;
+use super::entries::RowModels;
+use super::gram::ChosenColumns;
+use crate::memory;
+
+/// The losses, or what stands for them, at given decision values.
+pub struct Losses {
+    /// Decision values.
+    pub z: Vec<f64>,
+    /// Sum of all losses times costs.
+    pub value: f64,
+    /// Its slope along each decision value.
+    pub slope: Vec<f64>,
+    /// What its curvature follows from, a number for each decision value: the curvature itself, or of the
+    /// softmax the probability times the cost.
+    pub bend: Vec<f64>,
+}
+
+impl Losses {
+    /// Evaluates the terms of the rows.
+    pub fn at<T: Terrain>(terrain: &T, z: Vec<f64>) -> Self {
+        let mut losses = Self::unknown(z);
+        terrain.evaluate(&mut losses);
+        losses
+    }
+
+    /// Nothing but decision values.
+    pub fn unknown(z: Vec<f64>) -> Self {
+        let n = z.len();
+        Self { z, value: 0.0, slope: memory::zeros(n), bend: memory::zeros(n) }
+    }
+}
+
+/// Smooth convex terms of the rows over the coordinates of a problem.
+pub trait Terrain: Sync {
+    /// The quadratic model by the entries of the columns.
+    type Rows<'s>: RowModels
+    where
+        Self: 's;
+
+    /// What there is to move, with its penalties and bounds.
+    fn coordinates(&self) -> Coordinates<'_>;
+    /// Evaluates the terms at other decision values.
+    fn evaluate(&self, losses: &mut Losses);
+    /// Curvature of the terms along a coordinate at most.
+    fn largest_bend(&self, j: usize) -> f64;
+    /// Whether no row of positive cost is flat.
+    fn is_curved(&self, losses: &Losses) -> bool;
+    /// The model around `losses` on the coordinates of `list`, along which the losses have these slopes.
+    fn row_models<'s>(&'s self, list: &'s [u32], losses: &'s Losses, slope: &'s [f64]) -> Self::Rows<'s>;
+    /// The matrix of that model.
+    fn matrix(&self, chosen: &ChosenColumns<'_>, list: &[u32], losses: &Losses) -> Vec<f64>;
+    /// The terms of the rows in the dual at `scale` times the point that has the slopes of the losses, in
+    /// sum, and the sum of their sizes.
+    fn dual_terms(&self, slope: &[f64], scale: f64) -> [f64; 2];
+    /// Moves weights to better or equally good ones along directions that change no term.
+    fn normalise(&self, _w: &mut [f64]) {}
+}
