@@ -94,7 +94,7 @@ pub struct PenalisedSolution {
 /// Fits to the relative duality gap `params.tol`, from the weights of `start` or from zero.
 ///
 /// # Errors
-/// [`Error::Cancelled`] and [`Error::Overflow`].
+/// [`crate::Error::Cancelled`] and [`crate::Error::Overflow`].
 pub fn solve(
     problem: &PenalisedProblem<'_>,
     loss: LossKind,

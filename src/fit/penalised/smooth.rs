@@ -18,7 +18,7 @@ pub trait OfRows<const K: usize> {
     fn add<const N: usize>(&mut self, i: usize, sums: &mut [f64; K]);
 }
 
-/// Work on the rows of a range, [`TOGETHER`] at a time and the rest one by one; its sums.
+/// Work on the rows of a range, `TOGETHER` at a time and the rest one by one; its sums.
 pub struct Together<W, const K: usize>(pub W, pub Range<usize>);
 
 impl<W: OfRows<K>, const K: usize> Loop for Together<W, K> {
