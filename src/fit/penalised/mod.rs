@@ -21,8 +21,8 @@
 //!
 //! The answer is proved in spite of rounding ([`proof`]), as that of every other solver.
 //!
-//! Memory: the copy of the data by columns, three vectors of columns and fourteen of rows, and for the matrix
-//! of the model at most 8 MB or a third of the copy.
+//! Memory: the copy of the data by columns, four vectors of columns and fifteen of rows (the softmax has them
+//! for each class), and for the matrix of the model at most 8 MB or a third of the copy.
 
 pub mod binary;
 pub mod coordinates;
