@@ -30,9 +30,11 @@ use crate::fit::objective::Weighted;
 use crate::fit::problem::Certificate;
 use crate::fit::sweep::{ROW_CHUNK, sum, sum_pieces};
 use crate::loss::Loss;
+use crate::matrix::columns::Columns;
 use crate::matrix::simd;
 use crate::memory;
 use crate::memory::CollectLarge;
+use crate::parallel;
 
 /// Bound of a free column's weight, in decision values.
 const FREE_ROOM: f64 = 1e3;
@@ -48,17 +50,25 @@ pub enum SlopeSums {
     Close,
 }
 
-/// Primal value, and dual value less all that rounding can have done.
-pub fn certificate<L: Loss>(
-    problem: &PenalisedProblem<'_>,
-    loss: L,
-    losses: &Losses,
-    w: &[f64],
-    sums: SlopeSums,
-) -> Certificate {
-    let PenalisedProblem { columns, y, cost, terms } = *problem;
-    let (n, d, coordinates) = (y.len(), w.len(), problem.coordinates());
-    // Decision values anew: those of the losses carry what steps have added to them.
+impl SlopeSums {
+    /// By how much a slope `v` of `n` products may be off whose sizes add up to `size`, with something in
+    /// reserve for its multiples.
+    pub fn blur(self, n: usize, v: f64, size: f64) -> f64 {
+        let n = n as f64;
+        match self {
+            Self::Plain => UNIT * (n + 10.0) * size + f64::MIN_POSITIVE,
+            // Scaled dual variables are rounded once more.
+            Self::Close => {
+                UNIT * (4.0 * v.abs() + size) + (UNIT * (n + 2.0)).powi(2) * size + f64::MIN_POSITIVE
+            }
+        }
+    }
+}
+
+/// Decision values of one block, summed anew (those of the losses carry what steps have added to them), and
+/// by how much each may be off.
+pub fn decisions_in_doubt(columns: &Columns, w: &[f64]) -> (Vec<f64>, Vec<f64>) {
+    let n = columns.n_rows();
     let mut z: Vec<f64> = memory::zeros(n);
     let (mut size, mut count): (Vec<f64>, Vec<u32>) = (memory::zeros(n), memory::zeros(n));
     for (j, w) in w.iter().enumerate().filter(|(_, w)| **w != 0.0) {
@@ -68,23 +78,47 @@ pub fn certificate<L: Loss>(
             count[i] += 1;
         });
     }
+    size.iter_mut().zip(count).for_each(|(size, count)| *size *= UNIT * f64::from(count + 4));
+    (z, size)
+}
+
+/// The slopes of a dual point along all coordinates, and by how much they may be off. `slope` computes one
+/// of them; those of free coordinates are always summed closely.
+pub fn slopes_in_doubt(
+    coordinates: Coordinates<'_>,
+    sums: SlopeSums,
+    slope: impl Fn(usize, SlopeSums) -> [f64; 2] + Sync,
+) -> (Vec<f64>, Vec<f64>) {
+    let mut v = memory::filled([0.0; 2], coordinates.len());
+    parallel::each_chunk(&mut v, COORDINATE_CHUNK, |first, v| {
+        v.iter_mut().enumerate().for_each(|(k, v)| {
+            let is_free = coordinates.term(first + k).is_free();
+            *v = slope(first + k, if is_free { SlopeSums::Close } else { sums });
+        });
+    });
+    v.iter().map(|[v, blur]| (*v, *blur)).unzip()
+}
+
+/// Primal value, and dual value less all that rounding can have done.
+pub fn certificate<L: Loss>(
+    problem: &PenalisedProblem<'_>,
+    loss: L,
+    losses: &Losses,
+    w: &[f64],
+    sums: SlopeSums,
+) -> Certificate {
+    let PenalisedProblem { columns, y, cost, .. } = *problem;
+    let (n, d, coordinates) = (y.len(), w.len(), problem.coordinates());
+    let (z, doubt) = decisions_in_doubt(columns, w);
     let mut alpha: Vec<f64> =
         losses.slope.iter().zip(cost).map(|(g, c)| g.abs().min(loss.upper(*c))).collect_large();
     onto_free_columns(problem, loss, &mut alpha);
     let signed: Vec<f64> = y.iter().zip(&alpha).map(|(y, a)| y * a).collect_large();
-    let mut v = memory::filled([0.0; 2], d);
-    crate::parallel::each_chunk(&mut v, COORDINATE_CHUNK, |first, v| {
-        v.iter_mut().enumerate().for_each(|(k, v)| {
-            let sums = if terms[first + k].is_free() { SlopeSums::Close } else { sums };
-            *v = slope_and_blur(problem, &signed, first + k, sums);
-        });
-    });
-    let (v, blurs): (Vec<f64>, Vec<f64>) = v.iter().map(|[v, blur]| (*v, *blur)).unzip();
+    let (v, blurs) = slopes_in_doubt(coordinates, sums, |j, sums| slope_and_blur(problem, &signed, j, sums));
     let blur = |j: usize| blurs[j];
     let scale = scale(coordinates, &v, &blur) * (1.0 - 8.0 * UNIT);
     let [values, slack] = sum_pieces(n, ROW_CHUNK, |rows| {
-        simd::run(Together(LossesInDoubt { problem, loss, z: &z, size: &size, count: &count }, rows))
-            .map(|sum| [sum])
+        simd::run(Together(LossesInDoubt { problem, loss, z: &z, doubt: &doubt }, rows)).map(|sum| [sum])
     })
     .map(|[sum]| sum);
     let terrain = BinaryTerrain { problem, smooth: &Weighted { loss, y, cost } };
@@ -105,20 +139,18 @@ struct LossesInDoubt<'a, L> {
     problem: &'a PenalisedProblem<'a>,
     loss: L,
     z: &'a [f64],
-    /// Sum of the sizes of the products in each decision value, and their number.
-    size: &'a [f64],
-    count: &'a [u32],
+    /// By how much each decision value may be off.
+    doubt: &'a [f64],
 }
 
 impl<L: Loss> OfRows<2> for LossesInDoubt<'_, L> {
     #[inline(always)]
     fn add<const N: usize>(&mut self, i: usize, sums: &mut [f64; 2]) {
         let (y, cost) = (&self.problem.y[i..i + N], &self.problem.cost[i..i + N]);
-        let (z, size, count) = (&self.z[i..i + N], &self.size[i..i + N], &self.count[i..i + N]);
-        let (mut m, mut least, mut doubt) = ([0.0; N], [0.0; N], [0.0; N]);
+        let (z, doubt) = (&self.z[i..i + N], &self.doubt[i..i + N]);
+        let (mut m, mut least) = ([0.0; N], [0.0; N]);
         for k in 0..N {
             m[k] = y[k] * z[k];
-            doubt[k] = UNIT * f64::from(count[k] + 4) * size[k];
             // Below the margin by the doubt, whatever the rounding of the difference.
             least[k] = m[k] - (doubt[k] + UNIT * (m[k].abs() + doubt[k]));
         }
@@ -158,18 +190,11 @@ pub fn price_of_free(coordinates: Coordinates<'_>, v: &[f64], scale: f64, blur: 
 /// `sum_i s_i x_ij` of `s_i = y_i a_i`, and by how much it may be off, with something in reserve for its
 /// multiples.
 fn slope_and_blur(problem: &PenalisedProblem<'_>, signed: &[f64], j: usize, sums: SlopeSums) -> [f64; 2] {
-    let n = problem.columns.column_len(j) as f64;
-    match sums {
-        SlopeSums::Plain => {
-            let [v, size] = problem.columns.sum(j, |i, x| [signed[i] * x, (signed[i] * x).abs()]);
-            [v, UNIT * (n + 10.0) * size + f64::MIN_POSITIVE]
-        }
-        SlopeSums::Close => {
-            let (v, size) = close_sum(problem, signed, j);
-            // Scaled dual variables are rounded once more.
-            [v, UNIT * (4.0 * v.abs() + size) + (UNIT * (n + 2.0)).powi(2) * size + f64::MIN_POSITIVE]
-        }
-    }
+    let [v, size] = match sums {
+        SlopeSums::Plain => problem.columns.sum(j, |i, x| [signed[i] * x, (signed[i] * x).abs()]),
+        SlopeSums::Close => close_sum(problem, signed, j).into(),
+    };
+    [v, sums.blur(problem.columns.column_len(j), v, size)]
 }
 
 /// `sum_i s_i x_ij` as if in twice the precision, and the sum of the sizes.

@@ -28,7 +28,7 @@
 //! follows every step ([`shift`]); that of free columns, which cost nothing, leaves the mean 0 over the
 //! classes.
 //!
-//! Memory: the copy of the data by columns, three vectors of columns times classes and sixteen of rows times
+//! Memory: the copy of the data by columns, four vectors of columns times classes and sixteen of rows times
 //! classes, and the matrix of a model as there.
 
 pub mod dual;

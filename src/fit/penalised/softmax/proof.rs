@@ -18,16 +18,16 @@
 use super::PenalisedClasses;
 use crate::fit::certificate::{DUAL_TERM, UNIT, chain};
 use crate::fit::compensated::CompensatedSum;
-use crate::fit::penalised::coordinates::{COORDINATE_CHUNK, Coordinates};
+use crate::fit::penalised::coordinates::Coordinates;
 use crate::fit::penalised::dual_point::{conjugates, scale};
 use crate::fit::penalised::proof::{
-    STEPS_PER_FREE, SlopeSums, conjugate_gradient, free_reach, price_of_free,
+    STEPS_PER_FREE, SlopeSums, conjugate_gradient, decisions_in_doubt, free_reach, price_of_free,
+    slopes_in_doubt,
 };
 use crate::fit::penalised::terrain::{Losses, Terrain};
 use crate::fit::problem::Certificate;
 use crate::fit::sweep::sum;
 use crate::memory::{self, CollectLarge};
-use crate::parallel;
 
 /// Below the negative of this an exponential is 0.
 const DEEPEST: f64 = 709.0;
@@ -45,7 +45,6 @@ pub fn certificate(
 ) -> Certificate {
     let (n, d, coordinates) = (problem.cost.len(), w.len(), problem.coordinates());
     let n_classes = problem.n_classes as f64;
-    // Decision values anew: those of the losses carry what steps have added to them.
     let (z, errors) = decisions_and_errors(coordinates, w);
     let reach = free_reach(&z);
     let here = Losses::at(problem, z);
@@ -53,14 +52,7 @@ pub fn certificate(
 
     let mut dual = DualTable::of(problem, losses);
     dual.move_onto_free_columns();
-    let mut v = memory::filled([0.0; 2], d);
-    parallel::each_chunk(&mut v, COORDINATE_CHUNK, |first, v| {
-        v.iter_mut().enumerate().for_each(|(k, v)| {
-            let is_free = coordinates.term(first + k).is_free();
-            *v = dual.slope_and_blur(first + k, if is_free { SlopeSums::Close } else { sums });
-        });
-    });
-    let (v, blurs): (Vec<f64>, Vec<f64>) = v.iter().map(|[v, blur]| (*v, *blur)).unzip();
+    let (v, blurs) = slopes_in_doubt(coordinates, sums, |j, sums| dual.slope_and_blur(j, sums));
     let blur = |j: usize| blurs[j];
     let scale = scale(coordinates, &v, &blur).min(1.0 / dual.excess()) * (1.0 - 8.0 * UNIT);
     let [dual_terms, dual_size] = problem.dual_terms(&dual.a, scale);
@@ -91,17 +83,9 @@ fn decisions_and_errors(coordinates: Coordinates<'_>, w: &[f64]) -> (Vec<f64>, V
     let (n, d) = (coordinates.columns.n_rows(), coordinates.columns.len());
     let (mut z, mut errors) = (memory::zeros::<f64>(coordinates.n_decisions()), memory::zeros::<f64>(n));
     for (w, z) in w.chunks(d.max(1)).zip(z.chunks_mut(n.max(1))) {
-        let (mut size, mut count): (Vec<f64>, Vec<u32>) = (memory::zeros(n), memory::zeros(n));
-        for (j, w) in w.iter().enumerate().filter(|(_, w)| **w != 0.0) {
-            coordinates.columns.for_each(j, |i, x| {
-                z[i] += w * x;
-                size[i] += (w * x).abs();
-                count[i] += 1;
-            });
-        }
-        for ((error, size), count) in errors.iter_mut().zip(size).zip(count) {
-            *error = error.max(UNIT * f64::from(count + 4) * size);
-        }
+        let (of_class, doubt) = decisions_in_doubt(coordinates.columns, w);
+        z.copy_from_slice(&of_class);
+        errors.iter_mut().zip(doubt).for_each(|(error, doubt)| *error = error.max(doubt));
     }
     (z, errors)
 }
@@ -165,20 +149,14 @@ impl<'a> DualTable<'a> {
         let all = self.problem.coordinates();
         let (column, k) = (all.column(j), all.block(j) as u32);
         let a = &self.a[all.decisions_of(j)];
-        let n = (columns.column_len(column) + n_classes) as f64;
-        match sums {
-            SlopeSums::Plain => {
-                let [v, size] = columns.sum(column, |i, x| {
-                    let term = a[i] * x;
-                    [if class[i] == k { term } else { -term }, term.abs()]
-                });
-                [v, UNIT * (n + 10.0) * size + f64::MIN_POSITIVE]
-            }
-            SlopeSums::Close => {
-                let (v, size) = self.close_slope(j);
-                [v, UNIT * (4.0 * v.abs() + size) + (UNIT * (n + 2.0)).powi(2) * size + f64::MIN_POSITIVE]
-            }
-        }
+        let [v, size] = match sums {
+            SlopeSums::Plain => columns.sum(column, |i, x| {
+                let term = a[i] * x;
+                [if class[i] == k { term } else { -term }, term.abs()]
+            }),
+            SlopeSums::Close => self.close_slope(j).into(),
+        };
+        [v, sums.blur(columns.column_len(column) + n_classes, v, size)]
     }
 
     /// That slope as if in twice the precision, and the sum of the sizes.
