@@ -401,7 +401,7 @@ pub(super) fn dot_dense_portable<V: Value, W: Value>(values: &[V], w: &[W]) -> f
 /// Products of `R` dense rows with `L` vectors, each the number of [`dot_dense`]: what is loaded is used
 /// several times.
 #[inline(always)]
-pub(super) fn dot_dense_tile<V: Value, W: Value, const R: usize, const L: usize>(
+pub fn dot_dense_tile<V: Value, W: Value, const R: usize, const L: usize>(
     rows: [&[V]; R],
     w: [&[W]; L],
 ) -> [[f64; L]; R] {

@@ -1,10 +1,10 @@
 //! Cholesky factorisation of a small dense symmetric matrix, for Newton steps when columns are few.
 
 use crate::fit::sweep::dot;
-use crate::matrix::kernels::dot_dense_lanes;
+use crate::matrix::kernels::{dot_dense_lanes, dot_dense_tile};
 use crate::matrix::simd;
 use crate::matrix::simd::Loop;
-use crate::memory;
+use crate::{memory, parallel};
 
 /// A symmetric matrix of order `n`, of which only the lower triangle (row after row, full rows) is read.
 pub struct Symmetric {
@@ -44,25 +44,171 @@ impl Symmetric {
     /// intercept when no row is active): it gets a huge pivot, so that the solution has no component along
     /// it.
     pub fn factorise(&mut self) {
+        let panel = if self.n < PANELS_FROM { self.n.max(1) } else { PANEL };
+        self.factorise_by(panel);
+    }
+
+    /// The same by so many columns at a time.
+    fn factorise_by(&mut self, panel: usize) {
+        simd::run(Factorisation { matrix: self, panel });
+    }
+
+    /// Row `i` of the factor from column `from` on, the rows before it being done.
+    #[inline(always)]
+    fn factorise_row(&mut self, i: usize, from: usize) {
         let n = self.n;
-        let floor = n as f64 * f64::EPSILON;
-        for i in 0..n {
-            let (done, rest) = self.values.split_at_mut(i * n);
-            let row = &mut rest[..n];
-            for j in 0..i {
-                let above = &done[j * n..j * n + n];
-                row[j] = (row[j] - dot(&row[..j], &above[..j])) / above[j];
-            }
-            let full = row[i];
-            let pivot = full - dot(&row[..i], &row[..i]);
-            row[i] = if pivot > floor * full { pivot.sqrt() } else { f64::MAX.sqrt() };
+        let (done, rest) = self.values.split_at_mut(i * n);
+        let row = &mut rest[..n];
+        for j in from..i {
+            let above = &done[j * n..j * n + n];
+            row[j] = (row[j] - dot(&row[..j], &above[..j])) / above[j];
         }
+        let full = row[i];
+        let pivot = full - dot(&row[..i], &row[..i]);
+        row[i] = if pivot > n as f64 * f64::EPSILON * full { pivot.sqrt() } else { f64::MAX.sqrt() };
+    }
+
+    /// Row `i` of the factor, the rows before it being done and those behind it without entries in its
+    /// column.
+    pub fn add_row(&mut self, i: usize) {
+        self.factorise_row(i, 0);
+    }
+
+    /// Makes of the factor that of the matrix whose row and column `p` are those of the identity.
+    pub fn isolate(&mut self, p: usize) {
+        simd::run(Isolation { factor: self, p });
     }
 
     /// Solves `L L' x = b` in place in each lane, after [`Self::factorise`].
     pub fn solve<const LANES: usize>(&self, b: &mut [[f64; LANES]]) {
         simd::run(Substitution { factor: self, b });
     }
+}
+
+/// Order from which a factorisation goes by panels.
+const PANELS_FROM: usize = 512;
+/// Columns of a panel: its rows stay in the second cache while those below are read.
+const PANEL: usize = 32;
+/// Rows and columns of a tile of products.
+const TILE: usize = 4;
+
+/// [`Symmetric::factorise`], to be compiled for the machine.
+struct Factorisation<'a> {
+    matrix: &'a mut Symmetric,
+    panel: usize,
+}
+
+impl Loop for Factorisation<'_> {
+    type Output = ();
+    const IS_WIDE: bool = true;
+    #[inline(always)]
+    fn run(self) {
+        let Self { matrix, panel } = self;
+        let n = matrix.n;
+        for first in (0..n).step_by(panel) {
+            let end = n.min(first + panel);
+            (first..end).for_each(|i| matrix.factorise_row(i, first));
+            let (done, below) = matrix.values.split_at_mut(end * n);
+            let done = &done[first * n..];
+            parallel::each(below.chunks_mut(TILE * n), |_, rows| {
+                simd::run(BelowPanel { done, rows, n, first, end });
+            });
+        }
+    }
+}
+
+/// The columns of a panel in some rows below it.
+struct BelowPanel<'a> {
+    /// The rows of the panel.
+    done: &'a [f64],
+    rows: &'a mut [f64],
+    n: usize,
+    first: usize,
+    end: usize,
+}
+
+impl Loop for BelowPanel<'_> {
+    type Output = ();
+    const IS_WIDE: bool = true;
+    #[inline(always)]
+    fn run(self) {
+        let Self { done, rows, n, first, end } = self;
+        let count = rows.len() / n;
+        for j in (first..end).step_by(TILE) {
+            // Past the last row or column the last one takes part again.
+            let columns = std::array::from_fn(|l| &done[((j + l).min(end - 1) - first) * n..][..first]);
+            let sums: [[f64; TILE]; TILE] =
+                dot_dense_tile(std::array::from_fn(|r| &rows[r.min(count - 1) * n..][..first]), columns);
+            for (row, sums) in rows.chunks_mut(n).zip(sums) {
+                row[j..end.min(j + TILE)].iter_mut().zip(sums).for_each(|(entry, sum)| *entry -= sum);
+            }
+        }
+        for row in rows.chunks_mut(n) {
+            for j in first..end {
+                let above = &done[(j - first) * n..][..n];
+                row[j] = (row[j] - dot(&row[first..j], &above[first..j])) / above[j];
+            }
+        }
+    }
+}
+
+/// Rows of a factor that take up a column together.
+const TOGETHER: usize = 8;
+
+/// The first [`TOGETHER`] rows of `n` numbers, if there are so many.
+#[inline(always)]
+fn rows_together(values: &mut [f64], n: usize) -> Option<[&mut [f64]; TOGETHER]> {
+    let mut rows = values.chunks_exact_mut(n);
+    let rows: [_; TOGETHER] = std::array::from_fn(|_| rows.next());
+    rows.iter().all(Option::is_some).then(|| rows.map(Option::unwrap_or_default))
+}
+
+/// [`Symmetric::isolate`], to be compiled for the machine: rotations of the columns behind `p` take up what
+/// the column has, which is a change of rank one.
+struct Isolation<'a> {
+    factor: &'a mut Symmetric,
+    p: usize,
+}
+
+impl Loop for Isolation<'_> {
+    type Output = ();
+    const IS_WIDE: bool = true;
+    #[inline(always)]
+    fn run(self) {
+        let (n, p) = (self.factor.n, self.p);
+        self.factor.values[p * n..][..p].fill(0.0);
+        self.factor.values[p * n + p] = 1.0;
+        let mut rotations: Vec<[f64; 2]> = Vec::with_capacity(n - p);
+        for first in (p + 1..n).step_by(TOGETHER) {
+            let rest = &mut self.factor.values[first * n..];
+            let mut turned = 0;
+            let mut left = [0.0; TOGETHER];
+            (0..TOGETHER.min(n - first)).for_each(|r| left[r] = std::mem::take(&mut rest[r * n + p]));
+            if let Some(rows) = rows_together(rest, n) {
+                let rows = rows.map(|row| &mut row[p + 1..first]);
+                for (k, rotation) in rotations.iter().enumerate() {
+                    for r in 0..TOGETHER {
+                        turn(*rotation, &mut rows[r][k], &mut left[r]);
+                    }
+                }
+                turned = rotations.len();
+            }
+            for r in 0..TOGETHER.min(n - first) {
+                let (row, i) = (&mut rest[r * n..][..n], first + r);
+                for (k, rotation) in rotations.iter().enumerate().skip(turned) {
+                    turn(*rotation, &mut row[p + 1 + k], &mut left[r]);
+                }
+                let length = row[i].hypot(left[r]);
+                rotations.push([row[i] / length, left[r] / length]);
+                row[i] = length;
+            }
+        }
+    }
+}
+
+#[inline(always)]
+fn turn([c, s]: [f64; 2], entry: &mut f64, left: &mut f64) {
+    (*entry, *left) = (c * *entry + s * *left, c * *left - s * *entry);
 }
 
 /// [`Symmetric::solve`], to be compiled for the machine.
@@ -128,6 +274,57 @@ mod tests {
                 prop_assert!((b[i][0] - x[i]).abs() < 1e-6 && (b[i][1] - 2.0 * x[i]).abs() < 1e-6, "{b:?}");
             }
         }
+    }
+
+    /// A positive definite matrix that repeats no pattern.
+    fn some_matrix(n: usize, seed: usize) -> Symmetric {
+        let entry = |i: usize, j: usize| ((i * 37 + j * 101 + seed * 7) % 53) as f64 / 26.0 - 1.0;
+        let product = |i: usize, j: usize| (0..n).map(|k| entry(i, k) * entry(j, k)).sum::<f64>();
+        let at = |k: usize| product(k / n, k % n) + if k / n == k % n { 1.0 } else { 0.0 };
+        Symmetric { n, values: (0..n * n).map(at).collect() }
+    }
+
+    fn assert_same_factor(found: &Symmetric, expected: &Symmetric) {
+        for (found, expected) in found.lower().zip(expected.lower()) {
+            assert!((found - expected).abs() <= 1e-9 * (1.0 + expected.abs()), "{found}, not {expected}");
+        }
+    }
+
+    #[test]
+    fn panels_of_any_width_give_the_same_factor() {
+        for n in [1, 5, 8, 31, 70] {
+            let mut plain = some_matrix(n, n);
+            plain.factorise();
+            for panel in [1, 3, 4, 8, 32, 100] {
+                let mut by_panels = some_matrix(n, n);
+                by_panels.factorise_by(panel);
+                assert_same_factor(&by_panels, &plain);
+            }
+        }
+    }
+
+    #[test]
+    fn isolated_rows_leave_the_factor_of_the_others_and_can_be_added_again() {
+        let n = 37;
+        for p in [0, 1, 20, 35, 36] {
+            let (mut whole, mut without) = (some_matrix(n, p), some_matrix(n, p));
+            for k in 0..n {
+                let entry = if k == p { 1.0 } else { 0.0 };
+                (without.values[p * n + k], without.values[k * n + p]) = (entry, entry);
+            }
+            without.factorise();
+            whole.factorise();
+            whole.isolate(p);
+            assert_same_factor(&whole, &without);
+        }
+        let (mut whole, mut last) = (some_matrix(n, 1), some_matrix(n, 1));
+        let row = last.values[(n - 1) * n..].to_vec();
+        whole.factorise();
+        last.factorise();
+        last.isolate(n - 1);
+        last.values[(n - 1) * n..].copy_from_slice(&row);
+        last.add_row(n - 1);
+        assert_same_factor(&last, &whole);
     }
 
     #[test]

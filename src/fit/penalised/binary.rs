@@ -1,11 +1,12 @@
 //! The terrain of binary problems: a decision value for each row.
 
 use super::PenalisedProblem;
+use super::chosen_columns::ChosenColumns;
 use super::coordinates::Coordinates;
 use super::entries::RowModels;
-use super::gram::ChosenColumns;
 use super::smooth::{OfRows, SmoothTerms, Together};
 use super::terrain::{Losses, Terrain};
+use super::tiles;
 use crate::fit::sweep::{ROW_CHUNK, sum_pieces};
 use crate::matrix::columns::Columns;
 use crate::matrix::simd;
@@ -59,7 +60,7 @@ impl<S: SmoothTerms> Terrain for BinaryTerrain<'_, S> {
     }
 
     fn matrix(&self, chosen: &ChosenColumns<'_>, _: &[u32], losses: &Losses) -> Vec<f64> {
-        chosen.matrix(&losses.bend)
+        if chosen.is_dense { tiles::matrix(chosen, &losses.bend) } else { chosen.matrix(&losses.bend) }
     }
 
     fn dual_terms(&self, slope: &[f64], scale: f64) -> [f64; 2] {

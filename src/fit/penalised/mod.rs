@@ -25,13 +25,16 @@
 //! for each class), and for the matrix of the model at most 8 MB or a third of the copy.
 
 pub mod binary;
+pub mod chosen_columns;
 pub mod coordinates;
 pub mod directions;
 pub mod dual_point;
 pub mod entries;
+pub mod factor;
 pub mod gram;
 pub mod hinge;
 pub mod newton;
+pub mod path;
 pub mod proof;
 pub mod quadratic;
 pub mod rounds;
@@ -39,6 +42,7 @@ pub mod smooth;
 pub mod softmax;
 pub mod start;
 pub mod terrain;
+pub mod tiles;
 pub mod walls;
 pub mod working_set;
 

@@ -1,14 +1,15 @@
 //! Newton steps on a working set: the quadratic model of the losses plus the penalty, minimised, and a search
 //! along the line to its minimum.
 
+use super::chosen_columns::ChosenColumns;
 use super::coordinates::penalty;
 use super::entries::Entries;
-use super::gram::{ChosenColumns, ModelMatrix};
+use super::gram::ModelMatrix;
 use super::quadratic::{InnerStop, QuadraticModel, descend};
 use super::terrain::{Losses, Terrain};
 use super::working_set::WorkingSet;
 use crate::fit::monitor::Monitor;
-use crate::fit::routes::{ENTRIES_STOP, GRAM_COLUMNS, GRAM_PRICE, GRAM_PRICE_OF_FEW, GRAM_STOP};
+use crate::fit::routes::{DIRECTED_COLUMNS, ENTRIES_STOP, GRAM_PRICE, GRAM_STOP};
 use crate::memory::CollectLarge;
 use crate::penalty::Term;
 use crate::{Result, memory};
@@ -191,12 +192,10 @@ impl<'a, T: Terrain> NewtonSteps<'a, T> {
         let price = set.map_or(f64::INFINITY, |set| set.price);
         let noise = INNER_NOISE * losses.value;
         let mut after = memory::copy(before);
-        let are_few = self.largest.len() <= GRAM_COLUMNS;
-        let enough = if are_few { GRAM_PRICE_OF_FEW } else { GRAM_PRICE };
-        if !(price <= enough || (self.needs_matrix && set.is_some())) {
+        if !(price <= GRAM_PRICE || (self.needs_matrix && set.is_some())) {
             // Tried: conjugate gradients where rows are flat, too; phishing_urls with the squared hinge and
             // 1,040 weights takes 8 to 10 s to 1e-4 instead of 4 to 5, imdb 2.4 instead of 4.8.
-            let is_directed = list.len() > GRAM_COLUMNS && self.terrain.is_curved(losses);
+            let is_directed = list.len() > DIRECTED_COLUMNS && self.terrain.is_curved(losses);
             let mut model = Entries::new(self.terrain.row_models(list, losses, slope), least, is_directed);
             let epochs = (price as usize).clamp(LEAST_EPOCHS, ENTRIES_STOP.epochs);
             let stop = InnerStop { epochs, share: self.share, noise, ..ENTRIES_STOP };
@@ -209,7 +208,7 @@ impl<'a, T: Terrain> NewtonSteps<'a, T> {
         let Some(set) = set else {
             return Ok(after);
         };
-        self.needs_matrix |= price > enough;
+        self.needs_matrix |= price > GRAM_PRICE;
         self.passes += price * share;
         let matrix = self.terrain.matrix(set, list, losses);
         let mut model = ModelMatrix::new(matrix, memory::copy(slope), least);

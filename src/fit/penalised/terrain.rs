@@ -2,9 +2,9 @@
 //! of a step around a point. [`super::binary`] is that of one decision value a row, [`super::softmax`] that
 //! of one for each class.
 
+use super::chosen_columns::ChosenColumns;
 use super::coordinates::Coordinates;
 use super::entries::RowModels;
-use super::gram::ChosenColumns;
 use crate::memory;
 
 /// The losses, or what stands for them, at given decision values.

@@ -48,3 +48,9 @@ fn end(term: &Term, w: f64, step: f64) -> f64 {
     let crosses = term.l1 > 0.0 && end * w < 0.0;
     term.clip(if crosses { 0.0 } else { end })
 }
+
+/// The next wall in the direction of a step from `w`; infinite where there is none.
+pub fn ahead(term: &Term, w: f64, by: f64) -> f64 {
+    let bound = if by > 0.0 { term.upper } else { term.lower };
+    if term.l1 > 0.0 && w * by < 0.0 { if by > 0.0 { bound.min(0.0) } else { bound.max(0.0) } } else { bound }
+}

@@ -1,7 +1,8 @@
 //! The coordinates that a round of Newton steps may move.
 
+use super::chosen_columns::ChosenColumns;
 use super::coordinates::Coordinates;
-use crate::fit::routes::{GRAM_COLUMNS, WORKING_SET_GROWTH, WORKING_SET_LEAST, WORKING_SET_LEAST_OF_FEW};
+use crate::fit::routes::{WORKING_SET_GROWTH, WORKING_SET_LEAST};
 
 /// Numbers of coordinates, rising.
 pub struct WorkingSet {
@@ -24,14 +25,16 @@ impl WorkingSet {
     }
 
     /// The coordinates of nonzero weight, the free ones, and of the others those that miss their optimality
-    /// condition by most: as many as to double the set, and no fewer than a least number.
+    /// condition by most: as many as to double the set, and no fewer than a least number. A set that has a
+    /// matrix does not outgrow it by more.
     pub fn choose(&mut self, coordinates: Coordinates<'_>, w: &[f64], slope: &[f64]) {
         let is_in = |j: usize| w[j] != 0.0 || coordinates.term(j).is_free();
         let mut list: Vec<u32> = (0..w.len() as u32).filter(|&j| is_in(j as usize)).collect();
         let violation = |j: usize| (coordinates.term(j).violation(w[j], slope[j]), j as u32);
         let mut others: Vec<(f64, u32)> =
             (0..w.len()).filter(|&j| !is_in(j)).map(violation).filter(|(v, _)| *v > 0.0).collect();
-        let room = (WORKING_SET_GROWTH * list.len()).max(least(w.len()));
+        let left = ChosenColumns::most(coordinates).checked_sub(list.len()).unwrap_or(usize::MAX);
+        let room = (WORKING_SET_GROWTH * list.len()).min(left).max(WORKING_SET_LEAST);
         if others.len() > room {
             let by_violation = |a: &(f64, u32), b: &(f64, u32)| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1));
             others.select_nth_unstable_by(room, by_violation);
@@ -41,9 +44,4 @@ impl WorkingSet {
         list.sort_unstable();
         self.list = list;
     }
-}
-
-/// Coordinates that join at least, of so many in all.
-fn least(n_coordinates: usize) -> usize {
-    if n_coordinates <= GRAM_COLUMNS { WORKING_SET_LEAST_OF_FEW } else { WORKING_SET_LEAST }
 }

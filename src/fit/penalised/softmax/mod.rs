@@ -37,8 +37,8 @@ pub mod model;
 pub mod proof;
 pub mod shift;
 
+use super::chosen_columns::ChosenColumns;
 use super::coordinates::Coordinates;
-use super::gram::ChosenColumns;
 use super::terrain::{Losses, Terrain};
 use super::{PenalisedSolution, rounds, start};
 use crate::fit::monitor::Monitor;

@@ -1,10 +1,13 @@
 //! The quadratic model of a Newton step: the curvature of a row over its decision values is
 //! `c (diag(p) - p p')`.
 
+use std::ops::Range;
+
 use super::PenalisedClasses;
+use crate::fit::penalised::chosen_columns::{ChosenColumns, add_to_line};
 use crate::fit::penalised::entries::RowModels;
-use crate::fit::penalised::gram::{ChosenColumns, add_to_line};
 use crate::fit::penalised::terrain::{Losses, Terrain};
+use crate::fit::penalised::tiles::{self, WeightedBlocks};
 use crate::matrix::columns::Columns;
 use crate::memory::{self, CollectLarge};
 
@@ -147,6 +150,9 @@ pub fn matrix(
 ) -> Vec<f64> {
     let (n, m, all) = (problem.cost.len(), list.len(), problem.coordinates());
     let class: Vec<usize> = list.iter().map(|&j| all.block(j as usize)).collect();
+    if chosen.is_dense {
+        return matrix_of_tiles(problem, chosen, &class, losses);
+    }
     let mut shares: Vec<f64> = Vec::with_capacity(m);
     let mut p = vec![0.0; problem.n_classes];
     chosen.sum_of_rows(problem.cost, |i, places, values, matrix| {
@@ -166,6 +172,31 @@ pub fn matrix(
             mine.0.iter().zip(mine.1).for_each(|(&b, x)| line[b as usize] += own * x);
         }
     })
+}
+
+/// The same where columns have nearly all rows. `class` is that of each coordinate.
+fn matrix_of_tiles(
+    problem: &PenalisedClasses<'_>,
+    chosen: &ChosenColumns<'_>,
+    class: &[usize],
+    losses: &Losses,
+) -> Vec<f64> {
+    let (n, cost) = (problem.cost.len(), problem.cost);
+    let mut ranges = Vec::new();
+    for block in class.chunk_by(|a, b| a == b) {
+        let first = ranges.last().map_or(0, |range: &Range<usize>| range.end);
+        ranges.push(first..first + block.len());
+    }
+    let classes: Vec<usize> = ranges.iter().map(|range| class[range.start]).collect();
+    let mass = |k: usize, i: usize| losses.bend[classes[k] * n + i];
+    let weight = |[k, l]: [usize; 2], i: usize| {
+        if k != l {
+            return -mass(k, i) * (mass(l, i) / cost[i]);
+        }
+        let p: Vec<f64> = (0..problem.n_classes).map(|k| losses.bend[k * n + i] / cost[i]).collect();
+        mass(k, i) * rest(&p, classes[k])
+    };
+    tiles::products(chosen, &tiles::rows_with(cost), &WeightedBlocks { ranges: &ranges, weight })
 }
 
 /// `1 - p_k`.

@@ -253,8 +253,14 @@ proptest! {
         let w: Vec<f64> = entries(1, all.len(), seed + 1).iter().map(|w| scale * w).collect();
         let losses = Losses::at(&problem, all.decisions(&w));
         let slope = all.slopes(&list, &losses.slope);
-        let chosen = ChosenColumns::of(all, &list).unwrap();
-        let matrix = problem.matrix(&chosen, &list, &losses);
+        let mut chosen = ChosenColumns::of(all, &list).unwrap();
+        let [matrix, other] = [true, false].map(|is_dense| {
+            chosen.is_dense = is_dense;
+            problem.matrix(&chosen, &list, &losses)
+        });
+        for (a, b) in matrix.iter().zip(&other) {
+            prop_assert!((a - b).abs() <= 1e-12 * (1.0 + a.abs()), "by tiles {a}, by places {b}");
+        }
         let mut models = problem.row_models(&list, &losses, &slope);
         let by: Vec<f64> = entries(1, list.len(), seed + 2);
         let mut along = vec![0.0; all.n_decisions()];

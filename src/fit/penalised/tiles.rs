@@ -1,0 +1,183 @@
+//! Matrices of the kind `X'DX` over columns that have nearly all rows, by tiles of products of vectors: a
+//! number that is loaded takes part in four products instead of one, and places of entries are not asked for.
+
+use std::ops::Range;
+
+use super::chosen_columns::ChosenColumns;
+use crate::matrix::kernels::dot_dense_tile;
+use crate::matrix::simd::{self, Loop};
+use crate::memory::{self, CollectLarge};
+use crate::parallel;
+
+/// Rows whose entries are written out at a time: a tile of columns stays in the first cache.
+const ROWS: usize = 128;
+/// Columns of a tile in each direction.
+const TILE: usize = 4;
+
+/// Columns of the matrix that share their weights of rows: `D` depends on the blocks of row and column.
+pub struct WeightedBlocks<'a, W> {
+    /// The columns of each block, which follow each other.
+    pub ranges: &'a [Range<usize>],
+    /// Weight of a row in the rows and columns of two blocks, in any order.
+    pub weight: W,
+}
+
+/// `H_jk = sum_i d_i x_ij x_ik` over chosen columns and all rows that have a weight.
+pub fn matrix(chosen: &ChosenColumns<'_>, weight: &[f64]) -> Vec<f64> {
+    let all = 0..chosen.n_columns();
+    let blocks = WeightedBlocks { ranges: std::slice::from_ref(&all), weight: |_, i: usize| weight[i] };
+    products(chosen, &rows_with(weight), &blocks)
+}
+
+/// The same where weights differ from block to block, over chosen columns and the given rows.
+pub fn products(
+    chosen: &ChosenColumns<'_>,
+    rows: &[u32],
+    blocks: &WeightedBlocks<'_, impl Fn([usize; 2], usize) -> f64 + Sync>,
+) -> Vec<f64> {
+    let m = chosen.n_columns();
+    let mut matrix = memory::zeros(m * m);
+    let mut left = chosen.all_places();
+    let mut slots: Vec<u32> = memory::filled(u32::MAX, chosen.n_rows());
+    let mut x: Vec<f64> = memory::zeros(m * ROWS);
+    for rows in rows.chunks(ROWS) {
+        rows.iter().zip(0..).for_each(|(&i, slot)| slots[i as usize] = slot);
+        let behind = rows.last().map_or(0, |i| i + 1);
+        x.fill(0.0);
+        for (x, left) in x.chunks_mut(ROWS).zip(&mut left) {
+            chosen.take_until(left, behind, |i, value| {
+                // Rows between those of the list are not asked for.
+                if let Some(x) = x.get_mut(slots[i] as usize) {
+                    *x = value;
+                }
+            });
+        }
+        rows.iter().for_each(|&i| slots[i as usize] = u32::MAX);
+        let weights = blocks.weights(rows);
+        let mut lines = &mut matrix[..];
+        let tiles = blocks.tiles().map(|(k, columns)| {
+            let (own, rest) = std::mem::take(&mut lines).split_at_mut(columns.len() * m);
+            lines = rest;
+            (k, columns, own)
+        });
+        parallel::each(tiles.collect::<Vec<_>>(), |_, (k, columns, lines)| {
+            for (other, weight) in blocks.ranges[..=k].iter().zip(&weights[k]) {
+                simd::run(Tiles { x: &x, weight, columns: &columns, other, lines, m });
+            }
+        });
+    }
+    for a in 0..m {
+        for b in 0..a {
+            matrix[b * m + a] = matrix[a * m + b];
+        }
+    }
+    matrix
+}
+
+impl<W: Fn([usize; 2], usize) -> f64> WeightedBlocks<'_, W> {
+    /// Of each block and every one up to it, the weights of some rows.
+    fn weights(&self, rows: &[u32]) -> Vec<Vec<[f64; ROWS]>> {
+        let of_pair = |k: usize, l: usize| {
+            let mut weight = [0.0; ROWS];
+            rows.iter().zip(&mut weight).for_each(|(&i, d)| *d = (self.weight)([k, l], i as usize));
+            weight
+        };
+        (0..self.ranges.len()).map(|k| (0..=k).map(|l| of_pair(k, l)).collect()).collect()
+    }
+
+    /// All columns by tiles, with their blocks.
+    fn tiles(&self) -> impl Iterator<Item = (usize, Range<usize>)> {
+        self.ranges
+            .iter()
+            .enumerate()
+            .flat_map(|(k, range)| range.clone().step_by(TILE).map(move |a| (k, a..range.end.min(a + TILE))))
+    }
+}
+
+/// Adds the products of the columns of a tile with those of a block, its own or one before it.
+struct Tiles<'a> {
+    x: &'a [f64],
+    weight: &'a [f64; ROWS],
+    columns: &'a Range<usize>,
+    other: &'a Range<usize>,
+    /// The lines of the matrix of these columns.
+    lines: &'a mut [f64],
+    m: usize,
+}
+
+impl Loop for Tiles<'_> {
+    type Output = ();
+    const IS_WIDE: bool = true;
+    #[inline(always)]
+    fn run(self) {
+        let Self { x, weight, columns, other, lines, m } = self;
+        // Past the last column of a tile it takes part again.
+        let mut weighted = [[0.0; ROWS]; TILE];
+        for (r, weighted) in weighted.iter_mut().enumerate() {
+            let column = &x[(columns.start + r).min(columns.end - 1) * ROWS..][..ROWS];
+            (0..ROWS).for_each(|i| weighted[i] = weight[i] * column[i]);
+        }
+        // Of its own block up to the diagonal, and some behind it that nobody reads.
+        let end = other.end.min(columns.end);
+        for b in (other.start..end).step_by(TILE) {
+            let others = std::array::from_fn(|l| &x[(b + l).min(end - 1) * ROWS..][..ROWS]);
+            let sums: [[f64; TILE]; TILE] = dot_dense_tile(std::array::from_fn(|r| &weighted[r][..]), others);
+            for (line, sums) in lines.chunks_mut(m).zip(sums) {
+                line[b..end.min(b + TILE)].iter_mut().zip(sums).for_each(|(entry, sum)| *entry += sum);
+            }
+        }
+    }
+}
+
+/// The rows that have a weight.
+pub fn rows_with(weight: &[f64]) -> Vec<u32> {
+    (0..weight.len() as u32).filter(|&i| weight[i as usize] != 0.0).collect_large()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fit::penalised::coordinates::Coordinates;
+    use crate::matrix::columns::Columns;
+    use crate::matrix::csr::CsrView;
+    use crate::matrix::design::Design;
+
+    /// Rows that the sum by places turns at a time.
+    const SOME: usize = 1024;
+
+    #[test]
+    fn both_ways_are_sums_over_rows_in_any_number_of_pieces() {
+        let n_columns = 5;
+        for n in [1, ROWS, ROWS + 1, SOME - 1, SOME, SOME + 1, 2 * SOME + 7] {
+            // Rows of no, some and all columns; every third without curvature.
+            let is_there = |i: usize, j: usize| (i * 7 + j * j) % 5 <= i % 6;
+            let value = |i: usize, j: usize| ((i * 31 + j * 17) % 11) as f64 - 4.5;
+            let (mut starts, mut list, mut values) = (vec![0i64], Vec::new(), Vec::new());
+            for i in 0..n {
+                (0..n_columns).filter(|&j| is_there(i, j)).for_each(|j| {
+                    list.push(j as i32);
+                    values.push(value(i, j));
+                });
+                starts.push(list.len() as i64);
+            }
+            let (rows, _) = CsrView::new(&starts, &list, &values, n_columns).unwrap();
+            let columns = Columns::of(&Design { rows: &rows, ids: None, bias: 0.0 });
+            let bend: Vec<f64> =
+                (0..n).map(|i| if i % 3 == 0 { 0.0 } else { 0.25 * (i % 4) as f64 }).collect();
+            let chosen = [0, 2, 3];
+            let x = |i: usize, k: usize| {
+                let j = chosen[k] as usize;
+                if is_there(i, j) { value(i, j) } else { 0.0 }
+            };
+            let coordinates = Coordinates { columns: &columns, terms: &[], n_blocks: 1 };
+            let columns = ChosenColumns::of(coordinates, &chosen).unwrap();
+            for matrix in [columns.matrix(&bend), matrix(&columns, &bend)] {
+                for (at, found) in matrix.iter().enumerate() {
+                    let (a, b) = (at / 3, at % 3);
+                    let expected: f64 = (0..n).map(|i| bend[i] * x(i, a) * x(i, b)).sum();
+                    assert!((found - expected).abs() <= 1e-9 * (1.0 + expected.abs()), "{n} rows, {a}, {b}");
+                }
+            }
+        }
+    }
+}
