@@ -32,10 +32,21 @@ pub fn route<'a>(setup: &'a LaneSetup<'a>, all: PenalisedColumns) -> LaneRoute<'
 /// # Errors
 /// Those of [`start::largest_null_cost`].
 pub fn lower_bound(setup: &LaneSetup<'_>, all: &PenalisedColumns) -> Result<Option<f64>> {
-    let bounds: Vec<Option<f64>> = parallel::try_map(0..setup.n_lanes(), |_, lane: usize| {
+    least_of_lanes(setup.n_lanes(), |lane| {
         let (y, cost) = labels_and_costs(setup, lane, 1.0);
         start::largest_null_cost(&all.problem(&y, &cost), setup.settings.loss, setup.monitor)
-    })?;
+    })
+}
+
+/// The least of the values of `C` that there are.
+///
+/// # Errors
+/// Those of `of_lane`.
+pub fn least_of_lanes(
+    n_lanes: usize,
+    of_lane: impl Fn(usize) -> Result<Option<f64>> + Sync,
+) -> Result<Option<f64>> {
+    let bounds: Vec<Option<f64>> = parallel::try_map(0..n_lanes, |_, lane: usize| of_lane(lane))?;
     Ok(bounds.into_iter().flatten().reduce(f64::min))
 }
 

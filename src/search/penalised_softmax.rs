@@ -9,12 +9,12 @@
 use super::SparseWeights;
 use super::folds::LaneSetup;
 use super::lane::{AcceptedFit, LaneFit, LaneFits, LaneRoute};
-use super::penalised::{PenalisedWeights, sparse};
+use super::penalised::{PenalisedWeights, least_of_lanes, sparse};
 use crate::fit::Monitor;
 use crate::fit::penalised::softmax;
 use crate::labels::penalised::PenalisedColumns;
 use crate::matrix::Rows;
-use crate::{Result, memory, parallel};
+use crate::{Result, memory};
 
 /// Fits of all classes.
 pub struct PenalisedSoftmaxFits<'a> {
@@ -32,12 +32,11 @@ pub fn route<'a>(setup: &'a LaneSetup<'a>, all: PenalisedColumns) -> LaneRoute<'
 /// # Errors
 /// Those of [`softmax::largest_null_cost`].
 pub fn lower_bound(setup: &LaneSetup<'_>, all: &PenalisedColumns) -> Result<Option<f64>> {
-    let bounds: Vec<Option<f64>> = parallel::try_map(0..setup.parts.len(), |_, fold: usize| {
+    least_of_lanes(setup.parts.len(), |fold| {
         let cost = costs(setup, fold, 1.0);
         let problem = all.classes(setup.labels.ids, setup.labels.n_classes as usize, &cost);
         softmax::largest_null_cost(&problem, setup.monitor)
-    })?;
-    Ok(bounds.into_iter().flatten().reduce(f64::min))
+    })
 }
 
 /// Costs of all rows at `c`; those held out have none.

@@ -1,28 +1,27 @@
-//! The terrain of binary problems: a decision value for each row.
+//! The smooth part of binary problems: a decision value for each row.
 
 use super::PenalisedProblem;
 use super::chosen_columns::ChosenColumns;
 use super::coordinates::Coordinates;
 use super::entries::RowModels;
 use super::smooth::{OfRows, SmoothTerms, Together};
-use super::terrain::{Losses, Terrain};
+use super::smooth_part::{Losses, SmoothPart};
 use super::tiles;
 use crate::fit::sweep::{ROW_CHUNK, sum_pieces};
-use crate::matrix::columns::Columns;
 use crate::matrix::simd;
 use crate::memory::CollectLarge;
 use crate::parallel;
 
 /// Smooth terms of the decision values of a binary problem.
 #[derive(Clone, Copy)]
-pub struct BinaryTerrain<'a, S> {
+pub struct BinaryLosses<'a, S> {
     /// The problem.
     pub problem: &'a PenalisedProblem<'a>,
     /// The terms of its rows.
     pub smooth: &'a S,
 }
 
-impl<S: SmoothTerms> Terrain for BinaryTerrain<'_, S> {
+impl<S: SmoothTerms> SmoothPart for BinaryLosses<'_, S> {
     type Rows<'s>
         = BinaryRows<'s>
     where
@@ -56,7 +55,7 @@ impl<S: SmoothTerms> Terrain for BinaryTerrain<'_, S> {
 
     fn row_models<'s>(&'s self, list: &'s [u32], losses: &'s Losses, _: &'s [f64]) -> BinaryRows<'s> {
         let rows = losses.slope.iter().zip(&losses.bend).map(|(g, h)| [*g, *h]).collect_large();
-        BinaryRows { columns: self.problem.columns, list, rows }
+        BinaryRows { coordinates: self.coordinates(), list, rows }
     }
 
     fn matrix(&self, chosen: &ChosenColumns<'_>, _: &[u32], losses: &Losses) -> Vec<f64> {
@@ -134,7 +133,7 @@ impl<S: SmoothTerms> OfRows<2> for DualTerms<'_, S> {
 
 /// Parabolas, one for each row.
 pub struct BinaryRows<'s> {
-    columns: &'s Columns,
+    coordinates: Coordinates<'s>,
     list: &'s [u32],
     /// Slope of the model along each decision value, and its curvature.
     rows: Vec<[f64; 2]>,
@@ -150,30 +149,23 @@ impl BinaryRows<'_> {
 impl RowModels for BinaryRows<'_> {
     #[inline(always)]
     fn slope(&self, k: usize) -> f64 {
-        let [slope] = self.columns.sum(self.column(k), |i, x| [self.rows[i][0] * x]);
+        let [slope] = self.coordinates.columns.sum(self.column(k), |i, x| [self.rows[i][0] * x]);
         slope
     }
     fn bend(&self, k: usize) -> f64 {
-        let [bend] = self.columns.sum(self.column(k), |i, x| [self.rows[i][1] * x * x]);
+        let [bend] = self.coordinates.columns.sum(self.column(k), |i, x| [self.rows[i][1] * x * x]);
         bend
     }
     #[inline(always)]
     fn shift(&mut self, k: usize, by: f64) {
         let (column, rows) = (self.column(k), &mut self.rows[..]);
-        self.columns.for_each(column, |i, x| {
+        self.coordinates.columns.for_each(column, |i, x| {
             let row = &mut rows[i];
             row[0] += row[1] * (by * x);
         });
     }
-    fn n_decisions(&self) -> usize {
-        self.rows.len()
-    }
-    fn spread(&self, k: usize, by: f64, along: &mut [f64]) {
-        self.columns.for_each(self.column(k), |i, x| along[i] += by * x);
-    }
-    fn gather(&self, k: usize, along: &[f64]) -> f64 {
-        let [sum] = self.columns.sum(self.column(k), |i, x| [along[i] * x]);
-        sum
+    fn coordinates(&self) -> (Coordinates<'_>, &[u32]) {
+        (self.coordinates, self.list)
     }
     fn bend_times(&self, along: &mut [f64]) {
         along.iter_mut().zip(&self.rows).for_each(|(along, row)| *along *= row[1]);

@@ -12,7 +12,7 @@
 //! row, see [`super::softmax`].
 
 use super::coordinates::Coordinates;
-use super::terrain::{Losses, Terrain};
+use super::smooth_part::{Losses, SmoothPart};
 use crate::fit::problem::Certificate;
 use crate::fit::sweep::sum;
 
@@ -48,11 +48,11 @@ pub fn conjugates(coordinates: Coordinates<'_>, v: &[f64], scale: f64, blur: Blu
 
 /// Primal and dual value of the present weights, up to rounding. `slope` has the slopes of the losses along
 /// all coordinates, which on free ones must be as good as zero.
-pub fn certificate<T: Terrain>(terrain: &T, losses: &Losses, slope: &[f64], w: &[f64]) -> Certificate {
+pub fn certificate<T: SmoothPart>(smooth_part: &T, losses: &Losses, slope: &[f64], w: &[f64]) -> Certificate {
     let v: Vec<f64> = slope.iter().map(|s| -s).collect();
-    let coordinates = terrain.coordinates();
+    let coordinates = smooth_part.coordinates();
     let scale = scale(coordinates, &v, &|_| 0.0) * (1.0 - 4.0 * f64::EPSILON);
-    let [terms, _] = terrain.dual_terms(&losses.slope, scale);
+    let [terms, _] = smooth_part.dual_terms(&losses.slope, scale);
     let [conjugates, _] = conjugates(coordinates, &v, scale, &|_| 0.0);
     Certificate { primal: losses.value + coordinates.penalty(w), dual: terms - conjugates }
 }

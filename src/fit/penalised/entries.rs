@@ -1,6 +1,7 @@
 //! The quadratic model of a Newton step by the entries of the columns: a visit of a coordinate reads those of
 //! its column, whatever the size of the working set. [`RowModels`] says what the rows add to it.
 
+use super::coordinates::Coordinates;
 use super::directions::{FLAT, Waits, conjugate_gradients};
 use super::quadratic::{Jump, QuadraticModel};
 use super::walls::{Step, is_inside};
@@ -31,12 +32,22 @@ pub trait RowModels {
     fn bend(&self, k: usize) -> f64;
     /// Takes note that it has moved.
     fn shift(&mut self, k: usize, by: f64);
-    /// Number of decision values.
-    fn n_decisions(&self) -> usize;
+    /// All coordinates, and which of them the set has.
+    fn coordinates(&self) -> (Coordinates<'_>, &[u32]);
     /// Adds what a move of a coordinate adds to the decision values.
-    fn spread(&self, k: usize, by: f64, along: &mut [f64]);
+    fn spread(&self, k: usize, by: f64, along: &mut [f64]) {
+        let (all, list) = self.coordinates();
+        all.spread(list[k] as usize, by, along);
+    }
     /// `sum_i along_i x_ik`.
-    fn gather(&self, k: usize, along: &[f64]) -> f64;
+    fn gather(&self, k: usize, along: &[f64]) -> f64 {
+        let (all, list) = self.coordinates();
+        all.slope(list[k] as usize, along)
+    }
+    /// A number for each decision value.
+    fn zeros(&self) -> Vec<f64> {
+        memory::zeros(self.coordinates().0.n_decisions())
+    }
     /// Multiplies moves of the decision values by the curvature.
     fn bend_times(&self, along: &mut [f64]);
     /// By how much such moves change the models.
@@ -126,7 +137,7 @@ impl<R: RowModels> Entries<R> {
         let inside: Vec<usize> = (0..w.len()).filter(|&k| is_inside(&terms[k], w[k])).collect_large();
         let diagonal: Vec<f64> = inside.iter().map(|&k| self.bend[k] + terms[k].l2).collect_large();
         let slope = inside.iter().map(|&k| terms[k].slope_inside(w[k], self.slope(k))).collect_large();
-        let mut along: Vec<f64> = memory::zeros(self.rows.n_decisions());
+        let mut along = self.rows.zeros();
         let product = |direction: &[f64]| self.product(terms, &inside, direction, &mut along);
         let by = conjugate_gradients(slope, &diagonal, MAX_DIRECTIONS, monitor, product)?;
         let step = Step::new(terms, w, &inside, by);
@@ -157,7 +168,7 @@ impl<R: RowModels> Entries<R> {
     /// Moves to a guess if model and penalty are lower there; by how much they are.
     fn try_guess(&mut self, terms: &[Term], w: &mut [f64], mut guess: Vec<f64>) -> (Jump, f64) {
         let mut change = 0.0;
-        let mut along: Vec<f64> = memory::zeros(self.rows.n_decisions());
+        let mut along = self.rows.zeros();
         for (k, guess) in guess.iter_mut().enumerate() {
             let (before, term) = (w[k], terms[k]);
             let is_zero = term.l1 > 0.0 && *guess * before <= 0.0;

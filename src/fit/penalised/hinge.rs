@@ -7,10 +7,10 @@
 
 use std::sync::Arc;
 
-use super::binary::BinaryTerrain;
+use super::binary::BinaryLosses;
 use super::newton::NewtonSteps;
 use super::rounds::{RoundStart, observe};
-use super::terrain::Losses;
+use super::smooth_part::Losses;
 use super::working_set::WorkingSet;
 use super::{PenalisedProblem, PenalisedSolution, dual_point, proof};
 use crate::fit::monitor::Monitor;
@@ -43,7 +43,7 @@ pub fn solve(
 ) -> Result<PenalisedSolution> {
     let PenalisedProblem { columns, y, cost, .. } = *problem;
     let coordinates = problem.coordinates();
-    let corner = BinaryTerrain { problem, smooth: &Weighted { loss: Hinge, y, cost } };
+    let corner = BinaryLosses { problem, smooth: &Weighted { loss: Hinge, y, cost } };
     let mut w = coordinates.first_weights(start);
     let mut alpha: Arc<Vec<f64>> = Arc::new(memory::zeros(y.len()));
     let mut sequence = Sequence::new(columns.len(), largest_bend(problem));
@@ -56,8 +56,8 @@ pub fn solve(
             .map_or(Certificate { primal: cost.iter().sum(), dual: 0.0 }, |best| best.certificate);
         let smooth = SmoothedHinge { y, cost, alpha: alpha.clone(), sigma: sequence.sigma };
         let budget = MAX_INNER.min(params.max_iter - n_iter);
-        let terrain = BinaryTerrain { problem, smooth: &smooth };
-        let mut steps = NewtonSteps::new(&terrain, budget, monitor);
+        let smooth_part = BinaryLosses { problem, smooth: &smooth };
+        let mut steps = NewtonSteps::new(&smooth_part, budget, monitor);
         let (here, was_solved) =
             minimise(&mut steps, &mut working, &mut w, sequence.inner(&known, params.tol))?;
         n_iter += steps.taken;
@@ -108,7 +108,7 @@ pub fn solve(
 
 /// Rounds on a smooth problem until its gap is small enough; whether it is.
 fn minimise(
-    steps: &mut NewtonSteps<'_, BinaryTerrain<'_, SmoothedHinge<'_>>>,
+    steps: &mut NewtonSteps<'_, BinaryLosses<'_, SmoothedHinge<'_>>>,
     working: &mut WorkingSet,
     w: &mut [f64],
     enough: f64,

@@ -39,9 +39,9 @@ pub mod proof;
 pub mod quadratic;
 pub mod rounds;
 pub mod smooth;
+pub mod smooth_part;
 pub mod softmax;
 pub mod start;
-pub mod terrain;
 pub mod tiles;
 pub mod walls;
 pub mod working_set;
@@ -54,9 +54,9 @@ use crate::Result;
 use crate::loss::{Loss, LossKind, with_smooth_loss};
 use crate::matrix::columns::Columns;
 use crate::penalty::Term;
-use binary::BinaryTerrain;
+use binary::BinaryLosses;
 use coordinates::Coordinates;
-use terrain::Losses;
+use smooth_part::Losses;
 
 /// One binary problem by columns.
 #[derive(Clone, Copy)]
@@ -119,9 +119,9 @@ fn solve_smooth<L: Loss>(
     monitor: &dyn Monitor,
 ) -> Result<PenalisedSolution> {
     let smooth = Weighted { loss, y: problem.y, cost: problem.cost };
-    let terrain = BinaryTerrain { problem, smooth: &smooth };
+    let smooth_part = BinaryLosses { problem, smooth: &smooth };
     let prove = |losses: &Losses, w: &[f64], sums| proof::certificate(problem, loss, losses, w, sums);
-    rounds::solve(&terrain, &prove, params, start, monitor)
+    rounds::solve(&smooth_part, &prove, params, start, monitor)
 }
 
 #[cfg(test)]

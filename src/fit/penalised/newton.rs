@@ -6,7 +6,7 @@ use super::coordinates::penalty;
 use super::entries::Entries;
 use super::gram::ModelMatrix;
 use super::quadratic::{InnerStop, QuadraticModel, descend};
-use super::terrain::{Losses, Terrain};
+use super::smooth_part::{Losses, SmoothPart};
 use super::working_set::WorkingSet;
 use crate::fit::monitor::Monitor;
 use crate::fit::routes::{DIRECTED_COLUMNS, ENTRIES_STOP, GRAM_PRICE, GRAM_STOP};
@@ -49,7 +49,7 @@ const FREE_SHARE: f64 = 1e-13;
 /// Newton steps, counted.
 pub struct NewtonSteps<'a, T> {
     /// What is minimised.
-    pub terrain: &'a T,
+    pub smooth_part: &'a T,
     monitor: &'a dyn Monitor,
     max_steps: usize,
     /// Steps taken.
@@ -64,18 +64,18 @@ pub struct NewtonSteps<'a, T> {
     needs_matrix: bool,
     /// Share of the decrease that a descent on entries may leave; one on a matrix a part of it.
     share: f64,
-    /// Curvature of the losses along the coordinates at most; NaN where nobody has asked.
+    /// Curvature of the losses along each column at most, the same in all blocks; NaN where nobody has asked.
     largest: Vec<f64>,
     /// Vectors of rows that are not in use: new memory is slow to touch.
     spare: Vec<Losses>,
     direction: Vec<f64>,
 }
 
-impl<'a, T: Terrain> NewtonSteps<'a, T> {
+impl<'a, T: SmoothPart> NewtonSteps<'a, T> {
     /// Counts from zero.
-    pub fn new(terrain: &'a T, max_steps: usize, monitor: &'a dyn Monitor) -> Self {
+    pub fn new(smooth_part: &'a T, max_steps: usize, monitor: &'a dyn Monitor) -> Self {
         Self {
-            terrain,
+            smooth_part,
             monitor,
             max_steps,
             taken: 0,
@@ -84,18 +84,18 @@ impl<'a, T: Terrain> NewtonSteps<'a, T> {
             damping: LEAST_CURVATURE,
             needs_matrix: false,
             share: ENTRIES_STOP.share,
-            largest: memory::filled(f64::NAN, terrain.coordinates().len()),
+            largest: memory::filled(f64::NAN, smooth_part.coordinates().columns.len()),
             spare: Vec::new(),
-            direction: memory::zeros(terrain.coordinates().n_decisions()),
+            direction: memory::zeros(smooth_part.coordinates().n_decisions()),
         }
     }
 
     /// The losses at the decision values that `at` gives for each row, in spare vectors.
     fn losses_at(&mut self, at: impl Fn(usize) -> f64) -> Losses {
-        let n = self.terrain.coordinates().n_decisions();
+        let n = self.smooth_part.coordinates().n_decisions();
         let mut losses = self.spare.pop().unwrap_or_else(|| Losses::unknown(memory::zeros(n)));
         losses.z.iter_mut().enumerate().for_each(|(i, z)| *z = at(i));
-        self.terrain.evaluate(&mut losses);
+        self.smooth_part.evaluate(&mut losses);
         losses
     }
 
@@ -146,8 +146,8 @@ impl<'a, T: Terrain> NewtonSteps<'a, T> {
         mut known: Option<Vec<f64>>,
         target: f64,
     ) -> Result<Losses> {
-        let terrain = self.terrain;
-        let all = terrain.coordinates();
+        let smooth_part = self.smooth_part;
+        let all = smooth_part.coordinates();
         let set = ChosenColumns::of(all, list);
         let terms: Vec<Term> = list.iter().map(|&j| all.term(j as usize)).collect();
         let largest: Vec<f64> = list.iter().map(|&j| self.largest_bend(j as usize)).collect_large();
@@ -166,7 +166,7 @@ impl<'a, T: Terrain> NewtonSteps<'a, T> {
             let step = LineStep { list, terms: &terms, before: &before, after: &after, slope: &slope };
             let (there, decrease, share) = self.search(&step, losses, w);
             losses = there;
-            terrain.normalise(w);
+            smooth_part.normalise(w);
             // Where nearly all rows are flat or straight a step may be too long for all halvings.
             let can_be_shorter = share == 0.0 && self.damping < 1.0;
             self.adapt(share);
@@ -195,8 +195,9 @@ impl<'a, T: Terrain> NewtonSteps<'a, T> {
         if !(price <= GRAM_PRICE || (self.needs_matrix && set.is_some())) {
             // Tried: conjugate gradients where rows are flat, too; phishing_urls with the squared hinge and
             // 1,040 weights takes 8 to 10 s to 1e-4 instead of 4 to 5, imdb 2.4 instead of 4.8.
-            let is_directed = list.len() > DIRECTED_COLUMNS && self.terrain.is_curved(losses);
-            let mut model = Entries::new(self.terrain.row_models(list, losses, slope), least, is_directed);
+            let is_directed = list.len() > DIRECTED_COLUMNS && self.smooth_part.is_curved(losses);
+            let mut model =
+                Entries::new(self.smooth_part.row_models(list, losses, slope), least, is_directed);
             let epochs = (price as usize).clamp(LEAST_EPOCHS, ENTRIES_STOP.epochs);
             let stop = InnerStop { epochs, share: self.share, noise, ..ENTRIES_STOP };
             let found = descend(&mut model, terms, &mut after, stop, self.monitor)?;
@@ -210,7 +211,7 @@ impl<'a, T: Terrain> NewtonSteps<'a, T> {
         };
         self.needs_matrix |= price > GRAM_PRICE;
         self.passes += price * share;
-        let matrix = self.terrain.matrix(set, list, losses);
+        let matrix = self.smooth_part.matrix(set, list, losses);
         let mut model = ModelMatrix::new(matrix, memory::copy(slope), least);
         for (k, (after, before)) in after.iter().zip(before).enumerate().filter(|(_, (a, b))| a != b) {
             model.shift(k, after - before);
@@ -220,12 +221,13 @@ impl<'a, T: Terrain> NewtonSteps<'a, T> {
         Ok(after)
     }
 
-    /// [`Terrain::largest_bend`], computed once.
+    /// [`SmoothPart::largest_bend`], computed once.
     fn largest_bend(&mut self, j: usize) -> f64 {
-        if self.largest[j].is_nan() {
-            self.largest[j] = self.terrain.largest_bend(j);
+        let column = self.smooth_part.coordinates().column(j);
+        if self.largest[column].is_nan() {
+            self.largest[column] = self.smooth_part.largest_bend(column);
         }
-        self.largest[j]
+        self.largest[column]
     }
 
     /// Chooses the least curvature of the next model by the share of the last step that was taken.
@@ -248,7 +250,7 @@ impl<'a, T: Terrain> NewtonSteps<'a, T> {
             let by = after[k] - before[k];
             if by != 0.0 {
                 promise += slope[k] * by + terms[k].rise(before[k], after[k]);
-                self.terrain.coordinates().spread(j as usize, by, &mut direction);
+                self.smooth_part.coordinates().spread(j as usize, by, &mut direction);
             }
         }
         let here = penalty(|k| terms[k], before);

@@ -19,11 +19,11 @@
 //! decision value at the solution). The certificate is true among such weights.
 
 use super::PenalisedProblem;
-use super::binary::BinaryTerrain;
+use super::binary::BinaryLosses;
 use super::coordinates::{COORDINATE_CHUNK, Coordinates};
 use super::dual_point::{Blur, conjugates, scale};
 use super::smooth::{OfRows, Together};
-use super::terrain::{Losses, Terrain};
+use super::smooth_part::{Losses, SmoothPart};
 use crate::fit::certificate::{DUAL_TERM, UNIT, chain};
 use crate::fit::compensated::CompensatedSum;
 use crate::fit::objective::Weighted;
@@ -121,8 +121,8 @@ pub fn certificate<L: Loss>(
         simd::run(Together(LossesInDoubt { problem, loss, z: &z, doubt: &doubt }, rows)).map(|sum| [sum])
     })
     .map(|[sum]| sum);
-    let terrain = BinaryTerrain { problem, smooth: &Weighted { loss, y, cost } };
-    let [dual_terms, dual_size] = terrain.dual_terms(&alpha, scale);
+    let smooth_part = BinaryLosses { problem, smooth: &Weighted { loss, y, cost } };
+    let [dual_terms, dual_size] = smooth_part.dual_terms(&alpha, scale);
     let [total] = sum(n, |i| [scale * alpha[i]]);
     let [conjugates, conjugate_size] = conjugates(coordinates, &v, scale, &blur);
     let penalty = coordinates.penalty(w);

@@ -3,7 +3,7 @@
 use super::PenalisedSolution;
 use super::coordinates::Coordinates;
 use super::newton::{NOISE, NewtonSteps};
-use super::terrain::{Losses, Terrain};
+use super::smooth_part::{Losses, SmoothPart};
 use super::working_set::WorkingSet;
 use super::{dual_point, proof};
 use crate::fit::monitor::{Monitor, Progress};
@@ -29,21 +29,21 @@ impl RoundStart {
     ///
     /// # Errors
     /// [`Error::Cancelled`] and [`Error::Overflow`].
-    pub fn of<T: Terrain>(
+    pub fn of<T: SmoothPart>(
         steps: &mut NewtonSteps<'_, T>,
         working: &WorkingSet,
         w: &mut [f64],
         known: Option<Losses>,
     ) -> Result<Self> {
-        let terrain = steps.terrain;
-        let coordinates = terrain.coordinates();
-        let losses = known.unwrap_or_else(|| Losses::at(terrain, coordinates.decisions(w)));
+        let smooth_part = steps.smooth_part;
+        let coordinates = smooth_part.coordinates();
+        let losses = known.unwrap_or_else(|| Losses::at(smooth_part, coordinates.decisions(w)));
         check_finite(coordinates, losses.value + coordinates.penalty(w))?;
         let losses = steps.settle_free(working, w, losses)?;
-        terrain.normalise(w);
+        smooth_part.normalise(w);
         let slope = coordinates.all_slopes(&losses.slope);
         steps.passes += 1.0;
-        let rough = dual_point::certificate(terrain, &losses, &slope, w);
+        let rough = dual_point::certificate(smooth_part, &losses, &slope, w);
         Ok(Self { losses, slope, rough })
     }
 
@@ -51,13 +51,13 @@ impl RoundStart {
     ///
     /// # Errors
     /// [`Error::Cancelled`].
-    pub fn go_on<T: Terrain>(
+    pub fn go_on<T: SmoothPart>(
         self,
         steps: &mut NewtonSteps<'_, T>,
         working: &mut WorkingSet,
         w: &mut [f64],
     ) -> Result<Losses> {
-        working.choose(steps.terrain.coordinates(), w, &self.slope);
+        working.choose(steps.smooth_part.coordinates(), w, &self.slope);
         let room = self.rough.primal - self.rough.dual;
         let target = routes::WORKING_SET_AIM * room.min(self.rough.primal).max(0.0);
         let slope = working.list.iter().map(|&j| self.slope[j as usize]).collect_large();
@@ -72,16 +72,16 @@ pub type Prover<'a> = &'a dyn Fn(&Losses, &[f64], proof::SlopeSums) -> Certifica
 ///
 /// # Errors
 /// [`Error::Cancelled`] and [`Error::Overflow`].
-pub fn solve<T: Terrain>(
-    terrain: &T,
+pub fn solve<T: SmoothPart>(
+    smooth_part: &T,
     prove: Prover<'_>,
     params: &Params,
     start: Option<&[f64]>,
     monitor: &dyn Monitor,
 ) -> Result<PenalisedSolution> {
-    let coordinates = terrain.coordinates();
+    let coordinates = smooth_part.coordinates();
     let mut w = coordinates.first_weights(start);
-    let mut steps = NewtonSteps::new(terrain, params.max_iter, monitor);
+    let mut steps = NewtonSteps::new(smooth_part, params.max_iter, monitor);
     let mut working = WorkingSet::new(coordinates);
     let (mut best_gap, mut best_primal, mut known) = (f64::INFINITY, f64::INFINITY, None);
     let (status, certificate) = loop {

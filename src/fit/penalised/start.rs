@@ -5,9 +5,9 @@
 //! direction that its bounds leave open. So the smallest `l1_j / |v_j|` at `C = 1` is exact.
 
 use super::PenalisedProblem;
-use super::binary::BinaryTerrain;
+use super::binary::BinaryLosses;
 use super::newton::NewtonSteps;
-use super::terrain::{Losses, Terrain};
+use super::smooth_part::{Losses, SmoothPart};
 use super::working_set::WorkingSet;
 use crate::fit::monitor::Monitor;
 use crate::fit::newton::hinge::SmoothedHinge;
@@ -34,11 +34,11 @@ pub fn largest_null_cost(
 ) -> Result<Option<f64>> {
     let PenalisedProblem { y, cost, .. } = *problem;
     with_smooth_loss!(loss, loss => {
-        of_smooth(&BinaryTerrain { problem, smooth: &Weighted { loss, y, cost } }, monitor)
+        of_smooth(&BinaryLosses { problem, smooth: &Weighted { loss, y, cost } }, monitor)
     }, else {
         let alpha = std::sync::Arc::new(memory::zeros(y.len()));
         let smooth = &SmoothedHinge { y, cost, alpha, sigma: HINGE_SIGMA };
-        of_smooth(&BinaryTerrain { problem, smooth }, monitor)
+        of_smooth(&BinaryLosses { problem, smooth }, monitor)
     })
 }
 
@@ -46,14 +46,14 @@ pub fn largest_null_cost(
 ///
 /// # Errors
 /// [`crate::Error::Cancelled`].
-pub fn of_smooth<T: Terrain>(terrain: &T, monitor: &dyn Monitor) -> Result<Option<f64>> {
-    let coordinates = terrain.coordinates();
+pub fn of_smooth<T: SmoothPart>(smooth_part: &T, monitor: &dyn Monitor) -> Result<Option<f64>> {
+    let coordinates = smooth_part.coordinates();
     if coordinates.terms.iter().any(|term| term.clip(0.0) != 0.0) {
         return Ok(None);
     }
     let mut w = memory::zeros(coordinates.len());
-    let losses = Losses::at(terrain, memory::zeros(coordinates.n_decisions()));
-    let mut steps = NewtonSteps::new(terrain, MAX_STEPS, monitor);
+    let losses = Losses::at(smooth_part, memory::zeros(coordinates.n_decisions()));
+    let mut steps = NewtonSteps::new(smooth_part, MAX_STEPS, monitor);
     let losses = steps.settle_free(&WorkingSet::new(coordinates), &mut w, losses)?;
     let slope = coordinates.all_slopes(&losses.slope);
     let threshold = |(j, slope): (usize, &f64)| {

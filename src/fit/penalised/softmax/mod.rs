@@ -39,7 +39,7 @@ pub mod shift;
 
 use super::chosen_columns::ChosenColumns;
 use super::coordinates::Coordinates;
-use super::terrain::{Losses, Terrain};
+use super::smooth_part::{Losses, SmoothPart};
 use super::{PenalisedSolution, rounds, start};
 use crate::fit::monitor::Monitor;
 use crate::fit::params::Params;
@@ -102,7 +102,7 @@ impl PenalisedClasses<'_> {
     }
 }
 
-impl Terrain for PenalisedClasses<'_> {
+impl SmoothPart for PenalisedClasses<'_> {
     type Rows<'s>
         = ClassRowModels<'s>
     where

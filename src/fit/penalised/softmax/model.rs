@@ -5,10 +5,10 @@ use std::ops::Range;
 
 use super::PenalisedClasses;
 use crate::fit::penalised::chosen_columns::{ChosenColumns, add_to_line};
+use crate::fit::penalised::coordinates::Coordinates;
 use crate::fit::penalised::entries::RowModels;
-use crate::fit::penalised::terrain::{Losses, Terrain};
+use crate::fit::penalised::smooth_part::{Losses, SmoothPart};
 use crate::fit::penalised::tiles::{self, WeightedBlocks};
-use crate::matrix::columns::Columns;
 use crate::memory::{self, CollectLarge};
 
 /// Probability from which what the other classes have is summed by itself.
@@ -16,7 +16,8 @@ const MOST: f64 = 0.5;
 
 /// The model by the entries of the columns.
 pub struct ClassRowModels<'s> {
-    columns: &'s Columns,
+    coordinates: Coordinates<'s>,
+    list: &'s [u32],
     /// Column of each coordinate of the set, and where the decision values of its class begin.
     places: Vec<(usize, usize)>,
     /// Slopes of the losses along the coordinates of the set,
@@ -40,7 +41,8 @@ impl<'s> ClassRowModels<'s> {
         let all = problem.coordinates();
         let place = |&j: &u32| (all.column(j as usize), all.decisions_of(j as usize).start);
         Self {
-            columns: problem.columns,
+            coordinates: all,
+            list,
             places: list.iter().map(place).collect_large(),
             slope,
             slope_of_rows: &losses.slope,
@@ -73,7 +75,7 @@ impl RowModels for ClassRowModels<'_> {
     fn slope(&self, k: usize) -> f64 {
         let (column, first) = self.places[k];
         let (decisions, rows) = (&self.decisions[first..][..self.rows.len()], &self.rows[..]);
-        let [moved] = self.columns.sum(column, |i, x| {
+        let [moved] = self.coordinates.columns.sum(column, |i, x| {
             let [mass, q] = decisions[i];
             [mass * (q - rows[i][0]) * x]
         });
@@ -81,7 +83,7 @@ impl RowModels for ClassRowModels<'_> {
     }
     fn bend(&self, k: usize) -> f64 {
         let (column, first) = self.places[k];
-        let [bend] = self.columns.sum(column, |i, x| {
+        let [bend] = self.coordinates.columns.sum(column, |i, x| {
             let mass = self.decisions[first + i][0];
             [mass * (1.0 - mass * self.rows[i][1]).max(0.0) * (x * x)]
         });
@@ -92,26 +94,15 @@ impl RowModels for ClassRowModels<'_> {
         let (column, first) = self.places[k];
         let rows = &mut self.rows[..];
         let decisions = &mut self.decisions[first..][..rows.len()];
-        self.columns.for_each(column, |i, x| {
+        self.coordinates.columns.for_each(column, |i, x| {
             let (row, [mass, q]) = (&mut rows[i], &mut decisions[i]);
             let moved = by * x;
             *q += moved;
             row[0] += *mass * row[1] * moved;
         });
     }
-    fn n_decisions(&self) -> usize {
-        self.decisions.len()
-    }
-    fn spread(&self, k: usize, by: f64, along: &mut [f64]) {
-        let (column, first) = self.places[k];
-        let along = &mut along[first..][..self.rows.len()];
-        self.columns.for_each(column, |i, x| along[i] += by * x);
-    }
-    fn gather(&self, k: usize, along: &[f64]) -> f64 {
-        let (column, first) = self.places[k];
-        let along = &along[first..][..self.rows.len()];
-        let [sum] = self.columns.sum(column, |i, x| [along[i] * x]);
-        sum
+    fn coordinates(&self) -> (Coordinates<'_>, &[u32]) {
+        (self.coordinates, self.list)
     }
     fn bend_times(&self, along: &mut [f64]) {
         let (n, means) = (self.rows.len(), self.means(along));

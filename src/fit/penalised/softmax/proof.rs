@@ -24,7 +24,7 @@ use crate::fit::penalised::proof::{
     STEPS_PER_FREE, SlopeSums, conjugate_gradient, decisions_in_doubt, free_reach, price_of_free,
     slopes_in_doubt,
 };
-use crate::fit::penalised::terrain::{Losses, Terrain};
+use crate::fit::penalised::smooth_part::{Losses, SmoothPart};
 use crate::fit::problem::Certificate;
 use crate::fit::sweep::sum;
 use crate::memory::{self, CollectLarge};

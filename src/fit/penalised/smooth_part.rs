@@ -22,9 +22,9 @@ pub struct Losses {
 
 impl Losses {
     /// Evaluates the terms of the rows.
-    pub fn at<T: Terrain>(terrain: &T, z: Vec<f64>) -> Self {
+    pub fn at<T: SmoothPart>(smooth_part: &T, z: Vec<f64>) -> Self {
         let mut losses = Self::unknown(z);
-        terrain.evaluate(&mut losses);
+        smooth_part.evaluate(&mut losses);
         losses
     }
 
@@ -36,7 +36,7 @@ impl Losses {
 }
 
 /// Smooth convex terms of the rows over the coordinates of a problem.
-pub trait Terrain: Sync {
+pub trait SmoothPart: Sync {
     /// The quadratic model by the entries of the columns.
     type Rows<'s>: RowModels
     where
