@@ -225,10 +225,9 @@ pub const WORKING_SET_GROWTH: usize = 1;
 /// same. Tried: as many more as have 2 % or 10 % of all entries; flights, logistic, 2,620 weights 8.6 and 7.8
 /// instead of 5.5 then, the others the same.
 pub const WORKING_SET_LEAST: usize = 20;
-/// Columns up to which the matrix of a quadratic model is formed, 32 MB (and half as much more for its
-/// factor),
+/// Columns up to which the matrix of a quadratic model is formed, 32 MB, and 40 MB for its factor,
 pub const GRAM_COLUMNS: usize = 2048;
-/// and more as long as it has at most one number for so many entries: the memory of their copy. flights, 8.5
+/// and more as long as it has at most one number for so many entries: a copy of them takes as much. flights, 8.5
 /// million entries, squared hinge, 2,640 weights, gap 1e-4: 3.1 s with the matrix, 27 s where sets of more
 /// than 2,064 columns have none.
 pub const GRAM_ENTRIES: usize = 1;
