@@ -227,10 +227,12 @@ pub const WORKING_SET_GROWTH: usize = 1;
 pub const WORKING_SET_LEAST: usize = 20;
 /// Columns up to which the matrix of a quadratic model is formed, 32 MB, and 40 MB for its factor,
 pub const GRAM_COLUMNS: usize = 2048;
-/// and more as long as it has at most one number for so many entries: a copy of them takes as much. flights, 8.5
-/// million entries, squared hinge, 2,640 weights, gap 1e-4: 3.1 s with the matrix, 27 s where sets of more
-/// than 2,064 columns have none.
+/// and more as long as it has at most one number for so many entries: a copy of them takes as much. flights,
+/// 8.5 million entries, squared hinge, 2,640 weights, gap 1e-4: 3.1 s with the matrix, 27 s where sets of
+/// more than 2,064 columns have none.
 pub const GRAM_ENTRIES: usize = 1;
+/// but never more, 134 MB: a factorisation of so many takes two to three seconds on one thread.
+pub const GRAM_COLUMNS_AT_MOST: usize = 4096;
 /// Products of the matrix per entry up to which it is formed at once; else a descent on the entries that has
 /// not come to its end after as many epochs goes on with it. Tried: 8, 16; the same times on a9a, madelon,
 /// sector, phishing_urls and flights, imdb 1.9 and 2.0 s instead of 1.8.

@@ -1,10 +1,11 @@
 //! Cholesky factorisation of a small dense symmetric matrix, for Newton steps when columns are few.
 
+use crate::fit::monitor::Monitor;
 use crate::fit::sweep::dot;
 use crate::matrix::kernels::{dot_dense_lanes, dot_dense_tile};
 use crate::matrix::simd;
 use crate::matrix::simd::Loop;
-use crate::{memory, parallel};
+use crate::{Result, memory, parallel};
 
 /// A symmetric matrix of order `n`, of which only the lower triangle (row after row, full rows) is read.
 pub struct Symmetric {
@@ -45,12 +46,28 @@ impl Symmetric {
     /// it.
     pub fn factorise(&mut self) {
         let panel = if self.n < PANELS_FROM { self.n.max(1) } else { PANEL };
-        self.factorise_by(panel);
+        self.panels(panel).for_each(drop);
     }
 
-    /// The same by so many columns at a time.
-    fn factorise_by(&mut self, panel: usize) {
-        simd::run(Factorisation { matrix: self, panel });
+    /// The same for a large matrix, where somebody may ask for a stop.
+    ///
+    /// # Errors
+    /// [`crate::Error::Cancelled`].
+    pub fn factorise_watched(&mut self, monitor: &dyn Monitor) -> Result<()> {
+        self.panels(PANEL).try_for_each(|()| monitor.poll())
+    }
+
+    /// Factorises so many columns at a time.
+    fn panels(&mut self, panel: usize) -> impl Iterator<Item = ()> {
+        (0..self.n).step_by(panel).map(move |first| {
+            let end = self.n.min(first + panel);
+            simd::run(PanelRows { matrix: self, first, end });
+            let (n, (done, below)) = (self.n, self.values.split_at_mut(end * self.n));
+            let done = &done[first * n..];
+            parallel::each(below.chunks_mut(TILE * n), |_, rows| {
+                simd::run(BelowPanel { done, rows, n, first, end });
+            });
+        })
     }
 
     /// Row `i` of the factor from column `from` on, the rows before it being done.
@@ -92,28 +109,20 @@ const PANEL: usize = 32;
 /// Rows and columns of a tile of products.
 const TILE: usize = 4;
 
-/// [`Symmetric::factorise`], to be compiled for the machine.
-struct Factorisation<'a> {
+/// The rows of a panel, to be compiled for the machine.
+struct PanelRows<'a> {
     matrix: &'a mut Symmetric,
-    panel: usize,
+    first: usize,
+    end: usize,
 }
 
-impl Loop for Factorisation<'_> {
+impl Loop for PanelRows<'_> {
     type Output = ();
     const IS_WIDE: bool = true;
     #[inline(always)]
     fn run(self) {
-        let Self { matrix, panel } = self;
-        let n = matrix.n;
-        for first in (0..n).step_by(panel) {
-            let end = n.min(first + panel);
-            (first..end).for_each(|i| matrix.factorise_row(i, first));
-            let (done, below) = matrix.values.split_at_mut(end * n);
-            let done = &done[first * n..];
-            parallel::each(below.chunks_mut(TILE * n), |_, rows| {
-                simd::run(BelowPanel { done, rows, n, first, end });
-            });
-        }
+        let Self { matrix, first, end } = self;
+        (first..end).for_each(|i| matrix.factorise_row(i, first));
     }
 }
 
@@ -297,7 +306,7 @@ mod tests {
             plain.factorise();
             for panel in [1, 3, 4, 8, 32, 100] {
                 let mut by_panels = some_matrix(n, n);
-                by_panels.factorise_by(panel);
+                by_panels.panels(panel).for_each(drop);
                 assert_same_factor(&by_panels, &plain);
             }
         }

@@ -21,8 +21,8 @@ const FIRST_CURVATURE: f64 = 1e3;
 const INNER: f64 = 0.03;
 /// Newton steps of one smooth problem before it is given up and sigma falls.
 /// Random rows, 12,000 of 30,000 columns, are at a gap of 1e-4 after 220 steps, most of them in problems
-/// given up, and 60 s, where dual descent takes 7. Tried there: steps that must fall by a quarter or 0.4 of their
-/// promise (257 and 223 steps), conjugate gradients to a tenth (165, no less time), both (158, 72 s).
+/// given up, and 60 s, where dual descent takes 7. Tried there: steps that must fall by a quarter or 0.4 of
+/// their promise (257 and 223 steps), conjugate gradients to a tenth (165, no less time), both (158, 72 s).
 pub const MAX_INNER: usize = 50;
 /// Outer steps without progress after which the limit of double precision is reached.
 const MAX_IDLE: usize = 10;

@@ -7,6 +7,8 @@ use super::entries::RowModels;
 use super::smooth::{OfRows, SmoothTerms, Together};
 use super::smooth_part::{Losses, SmoothPart};
 use super::tiles;
+use crate::Result;
+use crate::fit::monitor::Monitor;
 use crate::fit::sweep::{ROW_CHUNK, sum_pieces};
 use crate::matrix::simd;
 use crate::memory::CollectLarge;
@@ -58,8 +60,15 @@ impl<S: SmoothTerms> SmoothPart for BinaryLosses<'_, S> {
         BinaryRows { coordinates: self.coordinates(), list, rows }
     }
 
-    fn matrix(&self, chosen: &ChosenColumns<'_>, _: &[u32], losses: &Losses) -> Vec<f64> {
-        if chosen.is_dense { tiles::matrix(chosen, &losses.bend) } else { chosen.matrix(&losses.bend) }
+    fn matrix(
+        &self,
+        chosen: &ChosenColumns<'_>,
+        _: &[u32],
+        losses: &Losses,
+        monitor: &dyn Monitor,
+    ) -> Result<Vec<f64>> {
+        let bend = &losses.bend;
+        if chosen.is_dense { tiles::matrix(chosen, bend, monitor) } else { chosen.matrix(bend, monitor) }
     }
 
     fn dual_terms(&self, slope: &[f64], scale: f64) -> [f64; 2] {

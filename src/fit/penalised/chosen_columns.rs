@@ -3,9 +3,10 @@
 use std::ops::Range;
 
 use super::coordinates::Coordinates;
-use crate::fit::routes::{GRAM_COLUMNS, GRAM_ENTRIES, TILE_PRODUCTS};
+use crate::fit::monitor::Monitor;
+use crate::fit::routes::{GRAM_COLUMNS, GRAM_COLUMNS_AT_MOST, GRAM_ENTRIES, TILE_PRODUCTS};
 use crate::matrix::columns::Columns;
-use crate::memory;
+use crate::{Result, memory};
 
 /// Rows that are turned at a time: their entries stay in the second cache.
 const ROWS_AT_A_TIME: usize = 1024;
@@ -23,7 +24,7 @@ pub struct ChosenColumns<'a> {
 impl<'a> ChosenColumns<'a> {
     /// Columns at most.
     pub fn most(coordinates: Coordinates<'_>) -> usize {
-        (coordinates.columns.n_entries() / GRAM_ENTRIES).isqrt().max(GRAM_COLUMNS)
+        (coordinates.columns.n_entries() / GRAM_ENTRIES).isqrt().clamp(GRAM_COLUMNS, GRAM_COLUMNS_AT_MOST)
     }
 
     /// The columns of the coordinates `list`, if they are few enough; those of several blocks are repeated.
@@ -71,9 +72,12 @@ impl<'a> ChosenColumns<'a> {
     }
 
     /// The matrix of the model with curvature `bend[i]` along the decision value of row `i`.
-    pub fn matrix(&self, bend: &[f64]) -> Vec<f64> {
+    ///
+    /// # Errors
+    /// [`crate::Error::Cancelled`].
+    pub fn matrix(&self, bend: &[f64], monitor: &dyn Monitor) -> Result<Vec<f64>> {
         let m = self.list.len();
-        self.sum_of_rows(bend, |i, columns, values, matrix| {
+        self.sum_of_rows(bend, monitor, |i, columns, values, matrix| {
             for (at, (&a, x)) in columns.iter().zip(values).enumerate() {
                 add_to_line(&mut matrix[a as usize * m..][..m], bend[i] * x, &columns[..=at], &values[..=at]);
             }
@@ -82,16 +86,21 @@ impl<'a> ChosenColumns<'a> {
 
     /// The symmetric matrix whose lower triangle `add` adds to for each row that has a weight: row, columns
     /// by their places in the list, which rise, and values.
+    ///
+    /// # Errors
+    /// [`crate::Error::Cancelled`].
     pub fn sum_of_rows(
         &self,
         weight: &[f64],
+        monitor: &dyn Monitor,
         mut add: impl FnMut(usize, &[u32], &[f64], &mut [f64]),
-    ) -> Vec<f64> {
+    ) -> Result<Vec<f64>> {
         let m = self.list.len();
         let mut matrix = memory::zeros(m * m);
         let mut turned = TurnedRows::of(self);
         for first in (0..weight.len()).step_by(ROWS_AT_A_TIME) {
             let weight = &weight[first..weight.len().min(first + ROWS_AT_A_TIME)];
+            monitor.poll()?;
             turned.turn(first, weight);
             for (i, _) in weight.iter().enumerate().filter(|(_, weight)| **weight != 0.0) {
                 let (columns, values) = turned.row(i);
@@ -103,7 +112,7 @@ impl<'a> ChosenColumns<'a> {
                 matrix[b * m + a] = matrix[a * m + b];
             }
         }
-        matrix
+        Ok(matrix)
     }
 }
 

@@ -2,6 +2,8 @@
 //! that meets a wall leaves it and one that comes off a wall joins it for a pass over the factor each, where
 //! a new factorisation costs as much as hundreds of passes.
 
+use crate::Result;
+use crate::fit::monitor::Monitor;
 use crate::fit::newton::cholesky::Symmetric;
 use crate::memory::{self, CollectLarge};
 
@@ -33,13 +35,16 @@ impl Factor {
         Self { factor, weights: Vec::new(), used: 0, places: memory::filled(NONE, n_weights) }
     }
 
-    /// Whether it is over no weights yet.
-    pub fn is_empty(&self) -> bool {
-        self.used == 0
-    }
-
     /// Makes it the factor over the weights `inside`, which rise, of a matrix with these entries.
-    pub fn follow(&mut self, inside: &[usize], entry: impl Fn(usize, usize) -> f64) {
+    ///
+    /// # Errors
+    /// [`crate::Error::Cancelled`].
+    pub fn follow(
+        &mut self,
+        inside: &[usize],
+        entry: impl Fn(usize, usize) -> f64,
+        monitor: &dyn Monitor,
+    ) -> Result<()> {
         let mut is_inside: Vec<bool> = memory::filled(false, self.places.len());
         inside.iter().for_each(|&k| is_inside[k] = true);
         let leaves = |at: &usize| self.weights[*at] != NONE && !is_inside[self.weights[*at] as usize];
@@ -47,8 +52,7 @@ impl Factor {
         let leaving: Vec<usize> = (0..self.used).rev().filter(leaves).collect_large();
         let joining: Vec<usize> = inside.iter().copied().filter(|&k| self.places[k] == NONE).collect_large();
         if leaving.len() > inside.len() / MANY || self.used + joining.len() > self.factor.n {
-            self.begin(inside, entry);
-            return;
+            return self.begin(inside, entry, monitor);
         }
         for at in leaving {
             self.factor.isolate(at);
@@ -59,10 +63,16 @@ impl Factor {
             self.place(k, &entry);
             self.factor.add_row(self.used - 1);
         }
+        Ok(())
     }
 
     /// A new factorisation.
-    fn begin(&mut self, inside: &[usize], entry: impl Fn(usize, usize) -> f64) {
+    fn begin(
+        &mut self,
+        inside: &[usize],
+        entry: impl Fn(usize, usize) -> f64,
+        monitor: &dyn Monitor,
+    ) -> Result<()> {
         let n = inside.len() + (inside.len() / ROOM).max(LEAST_ROOM);
         self.factor = Symmetric { n, values: memory::zeros(n * n) };
         self.weights = memory::filled(NONE, n);
@@ -70,7 +80,7 @@ impl Factor {
         self.used = 0;
         inside.iter().for_each(|&k| self.place(k, &entry));
         (self.used..n).for_each(|at| self.factor.values[at * n + at] = 1.0);
-        self.factor.factorise();
+        self.factor.factorise_watched(monitor)
     }
 
     /// Writes the row of a weight at the next place.
@@ -96,6 +106,7 @@ impl Factor {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fit::monitor::Silent;
     use proptest::prelude::*;
 
     proptest! {
@@ -114,7 +125,7 @@ mod tests {
                 let few = set & (set >> 1) & (set << 2) & (set >> 3) & (set << 1);
                 bits ^= if turn % 3 == 0 { set } else { few };
                 let inside: Vec<usize> = (0..n).filter(|k| bits >> k & 1 == 1).collect();
-                factor.follow(&inside, entry);
+                factor.follow(&inside, entry, &Silent).unwrap();
                 let found = factor.solve(&inside, right);
                 for (at, &k) in inside.iter().enumerate() {
                     let product: f64 = inside.iter().zip(&found).map(|(&l, s)| entry(k, l) * s).sum();

@@ -84,7 +84,7 @@ impl ModelMatrix {
         for _ in 0..MAX_STEPS {
             monitor.poll()?;
             let inside = inside(terms, w);
-            let Some(by) = self.step(terms, w, &inside) else { break };
+            let Some(by) = self.step(terms, w, &inside, monitor)? else { break };
             let path = Path::along(&self.matrix, terms, w, &inside, by);
             let end = path.descend(&mut self.slope, w);
             fall += end.fall;
@@ -100,16 +100,22 @@ impl ModelMatrix {
     }
 
     /// The step to the minimum over the weights `inside`, if it can be had.
-    fn step(&mut self, terms: &[Term], w: &[f64], inside: &[usize]) -> Option<Vec<f64>> {
+    fn step(
+        &mut self,
+        terms: &[Term],
+        w: &[f64],
+        inside: &[usize],
+        monitor: &dyn Monitor,
+    ) -> Result<Option<Vec<f64>>> {
         if inside.is_empty() {
-            return None;
+            return Ok(None);
         }
         let (m, matrix, bend) = (self.slope.len(), &self.matrix, &self.bend);
         let entry = |k: usize, l: usize| {
             if k == l { bend[k] * (1.0 + RIDGE) + terms[k].l2 } else { matrix[k * m + l] }
         };
-        self.factor.follow(inside, entry);
+        self.factor.follow(inside, entry, monitor)?;
         let step = self.factor.solve(inside, |k| -terms[k].slope_inside(w[k], self.slope[k]));
-        step.iter().all(|s| s.is_finite()).then_some(step)
+        Ok(step.iter().all(|s| s.is_finite()).then_some(step))
     }
 }

@@ -211,7 +211,7 @@ impl<'a, T: SmoothPart> NewtonSteps<'a, T> {
         };
         self.needs_matrix |= price > GRAM_PRICE;
         self.passes += price * share;
-        let matrix = self.smooth_part.matrix(set, list, losses);
+        let matrix = self.smooth_part.matrix(set, list, losses, self.monitor)?;
         let mut model = ModelMatrix::new(matrix, memory::copy(slope), least);
         for (k, (after, before)) in after.iter().zip(before).enumerate().filter(|(_, (a, b))| a != b) {
             model.shift(k, after - before);

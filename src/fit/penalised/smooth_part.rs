@@ -5,7 +5,8 @@
 use super::chosen_columns::ChosenColumns;
 use super::coordinates::Coordinates;
 use super::entries::RowModels;
-use crate::memory;
+use crate::fit::monitor::Monitor;
+use crate::{Result, memory};
 
 /// The losses, or what stands for them, at given decision values.
 pub struct Losses {
@@ -53,7 +54,16 @@ pub trait SmoothPart: Sync {
     /// The model around `losses` on the coordinates of `list`, along which the losses have these slopes.
     fn row_models<'s>(&'s self, list: &'s [u32], losses: &'s Losses, slope: &'s [f64]) -> Self::Rows<'s>;
     /// The matrix of that model.
-    fn matrix(&self, chosen: &ChosenColumns<'_>, list: &[u32], losses: &Losses) -> Vec<f64>;
+    ///
+    /// # Errors
+    /// [`crate::Error::Cancelled`].
+    fn matrix(
+        &self,
+        chosen: &ChosenColumns<'_>,
+        list: &[u32],
+        losses: &Losses,
+        monitor: &dyn Monitor,
+    ) -> Result<Vec<f64>>;
     /// The terms of the rows in the dual at `scale` times the point that has the slopes of the losses, in
     /// sum, and the sum of their sizes.
     fn dual_terms(&self, slope: &[f64], scale: f64) -> [f64; 2];

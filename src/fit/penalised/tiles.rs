@@ -4,6 +4,8 @@
 use std::ops::Range;
 
 use super::chosen_columns::ChosenColumns;
+use crate::Result;
+use crate::fit::monitor::Monitor;
 use crate::matrix::kernels::dot_dense_tile;
 use crate::matrix::simd::{self, Loop};
 use crate::memory::{self, CollectLarge};
@@ -23,24 +25,32 @@ pub struct WeightedBlocks<'a, W> {
 }
 
 /// `H_jk = sum_i d_i x_ij x_ik` over chosen columns and all rows that have a weight.
-pub fn matrix(chosen: &ChosenColumns<'_>, weight: &[f64]) -> Vec<f64> {
+///
+/// # Errors
+/// [`crate::Error::Cancelled`].
+pub fn matrix(chosen: &ChosenColumns<'_>, weight: &[f64], monitor: &dyn Monitor) -> Result<Vec<f64>> {
     let all = 0..chosen.n_columns();
     let blocks = WeightedBlocks { ranges: std::slice::from_ref(&all), weight: |_, i: usize| weight[i] };
-    products(chosen, &rows_with(weight), &blocks)
+    products(chosen, &rows_with(weight), &blocks, monitor)
 }
 
 /// The same where weights differ from block to block, over chosen columns and the given rows.
+///
+/// # Errors
+/// [`crate::Error::Cancelled`].
 pub fn products(
     chosen: &ChosenColumns<'_>,
     rows: &[u32],
     blocks: &WeightedBlocks<'_, impl Fn([usize; 2], usize) -> f64 + Sync>,
-) -> Vec<f64> {
+    monitor: &dyn Monitor,
+) -> Result<Vec<f64>> {
     let m = chosen.n_columns();
     let mut matrix = memory::zeros(m * m);
     let mut left = chosen.all_places();
     let mut slots: Vec<u32> = memory::filled(u32::MAX, chosen.n_rows());
     let mut x: Vec<f64> = memory::zeros(m * ROWS);
     for rows in rows.chunks(ROWS) {
+        monitor.poll()?;
         rows.iter().zip(0..).for_each(|(&i, slot)| slots[i as usize] = slot);
         let behind = rows.last().map_or(0, |i| i + 1);
         x.fill(0.0);
@@ -71,7 +81,7 @@ pub fn products(
             matrix[b * m + a] = matrix[a * m + b];
         }
     }
-    matrix
+    Ok(matrix)
 }
 
 impl<W: Fn([usize; 2], usize) -> f64> WeightedBlocks<'_, W> {
@@ -137,6 +147,7 @@ pub fn rows_with(weight: &[f64]) -> Vec<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fit::monitor::Silent;
     use crate::fit::penalised::coordinates::Coordinates;
     use crate::matrix::columns::Columns;
     use crate::matrix::csr::CsrView;
@@ -171,7 +182,8 @@ mod tests {
             };
             let coordinates = Coordinates { columns: &columns, terms: &[], n_blocks: 1 };
             let columns = ChosenColumns::of(coordinates, &chosen).unwrap();
-            for matrix in [columns.matrix(&bend), matrix(&columns, &bend)] {
+            for matrix in [columns.matrix(&bend, &Silent), matrix(&columns, &bend, &Silent)] {
+                let matrix = matrix.unwrap();
                 for (at, found) in matrix.iter().enumerate() {
                     let (a, b) = (at / 3, at % 3);
                     let expected: f64 = (0..n).map(|i| bend[i] * x(i, a) * x(i, b)).sum();

@@ -131,8 +131,14 @@ impl SmoothPart for PenalisedClasses<'_> {
         ClassRowModels::new(self, list, losses, slope)
     }
 
-    fn matrix(&self, chosen: &ChosenColumns<'_>, list: &[u32], losses: &Losses) -> Vec<f64> {
-        model::matrix(self, chosen, list, losses)
+    fn matrix(
+        &self,
+        chosen: &ChosenColumns<'_>,
+        list: &[u32],
+        losses: &Losses,
+        monitor: &dyn Monitor,
+    ) -> Result<Vec<f64>> {
+        model::matrix(self, chosen, list, losses, monitor)
     }
 
     fn dual_terms(&self, slope: &[f64], scale: f64) -> [f64; 2] {

@@ -4,6 +4,8 @@
 use std::ops::Range;
 
 use super::PenalisedClasses;
+use crate::Result;
+use crate::fit::monitor::Monitor;
 use crate::fit::penalised::chosen_columns::{ChosenColumns, add_to_line};
 use crate::fit::penalised::coordinates::Coordinates;
 use crate::fit::penalised::entries::RowModels;
@@ -133,20 +135,24 @@ impl RowModels for ClassRowModels<'_> {
 
 /// The model as a matrix over the coordinates of `list`, whose columns are the chosen ones. No number of it
 /// is a difference of larger ones, so that directions without curvature have none.
+///
+/// # Errors
+/// [`crate::Error::Cancelled`].
 pub fn matrix(
     problem: &PenalisedClasses<'_>,
     chosen: &ChosenColumns<'_>,
     list: &[u32],
     losses: &Losses,
-) -> Vec<f64> {
+    monitor: &dyn Monitor,
+) -> Result<Vec<f64>> {
     let (n, m, all) = (problem.cost.len(), list.len(), problem.coordinates());
     let class: Vec<usize> = list.iter().map(|&j| all.block(j as usize)).collect();
     if chosen.is_dense {
-        return matrix_of_tiles(problem, chosen, &class, losses);
+        return matrix_of_tiles(problem, chosen, &class, losses, monitor);
     }
     let mut shares: Vec<f64> = Vec::with_capacity(m);
     let mut p = vec![0.0; problem.n_classes];
-    chosen.sum_of_rows(problem.cost, |i, places, values, matrix| {
+    chosen.sum_of_rows(problem.cost, monitor, |i, places, values, matrix| {
         let c = problem.cost[i];
         p.iter_mut().enumerate().for_each(|(k, p)| *p = losses.bend[k * n + i] / c);
         shares.clear();
@@ -171,7 +177,8 @@ fn matrix_of_tiles(
     chosen: &ChosenColumns<'_>,
     class: &[usize],
     losses: &Losses,
-) -> Vec<f64> {
+    monitor: &dyn Monitor,
+) -> Result<Vec<f64>> {
     let (n, cost) = (problem.cost.len(), problem.cost);
     let mut ranges = Vec::new();
     for block in class.chunk_by(|a, b| a == b) {
@@ -187,7 +194,7 @@ fn matrix_of_tiles(
         let p: Vec<f64> = (0..problem.n_classes).map(|k| losses.bend[k * n + i] / cost[i]).collect();
         mass(k, i) * rest(&p, classes[k])
     };
-    tiles::products(chosen, &tiles::rows_with(cost), &WeightedBlocks { ranges: &ranges, weight })
+    tiles::products(chosen, &tiles::rows_with(cost), &WeightedBlocks { ranges: &ranges, weight }, monitor)
 }
 
 /// `1 - p_k`.

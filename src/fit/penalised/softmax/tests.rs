@@ -256,7 +256,7 @@ proptest! {
         let mut chosen = ChosenColumns::of(all, &list).unwrap();
         let [matrix, other] = [true, false].map(|is_dense| {
             chosen.is_dense = is_dense;
-            problem.matrix(&chosen, &list, &losses)
+            problem.matrix(&chosen, &list, &losses, &Silent).unwrap()
         });
         for (a, b) in matrix.iter().zip(&other) {
             prop_assert!((a - b).abs() <= 1e-12 * (1.0 + a.abs()), "by tiles {a}, by places {b}");
