@@ -111,6 +111,12 @@ impl Columns {
         self.starts[j]..self.starts[j + 1]
     }
 
+    /// Those of some places of a column, which rise, that are before row `behind`.
+    pub fn places_before(&self, places: Range<usize>, behind: u32) -> Range<usize> {
+        let rows = &self.rows[places.clone()];
+        places.start..places.start + rows.iter().position(|&i| i >= behind).unwrap_or(rows.len())
+    }
+
     /// Rows of the entries at some places, which rise within a column.
     pub fn rows_at(&self, places: Range<usize>) -> &[u32] {
         &self.rows[places]

@@ -46,7 +46,7 @@ impl Symmetric {
     /// it.
     pub fn factorise(&mut self) {
         let panel = if self.n < PANELS_FROM { self.n.max(1) } else { PANEL };
-        self.panels(panel).for_each(drop);
+        self.factorise_by(panel);
     }
 
     /// The same for a large matrix, where somebody may ask for a stop.
@@ -54,24 +54,30 @@ impl Symmetric {
     /// # Errors
     /// [`crate::Error::Cancelled`].
     pub fn factorise_watched(&mut self, monitor: &dyn Monitor) -> Result<()> {
-        self.panels(PANEL).try_for_each(|()| monitor.poll())
+        for first in (0..self.n).step_by(PANEL) {
+            monitor.poll()?;
+            self.factorise_panel(first, PANEL);
+        }
+        Ok(())
     }
 
     /// Factorises so many columns at a time.
-    fn panels(&mut self, panel: usize) -> impl Iterator<Item = ()> {
-        (0..self.n).step_by(panel).map(move |first| {
-            let end = self.n.min(first + panel);
-            simd::run(PanelRows { matrix: self, first, end });
-            let (n, (done, below)) = (self.n, self.values.split_at_mut(end * self.n));
-            let done = &done[first * n..];
-            parallel::each(below.chunks_mut(TILE * n), |_, rows| {
-                simd::run(BelowPanel { done, rows, n, first, end });
-            });
-        })
+    fn factorise_by(&mut self, panel: usize) {
+        (0..self.n).step_by(panel).for_each(|first| self.factorise_panel(first, panel));
+    }
+
+    /// So many columns of the factor from column `first` on, the columns before them being done.
+    fn factorise_panel(&mut self, first: usize, panel: usize) {
+        let (n, end) = (self.n, self.n.min(first + panel));
+        (first..end).for_each(|i| self.factorise_row(i, first));
+        let (done, below) = self.values.split_at_mut(end * n);
+        let done = &done[first * n..];
+        parallel::each(below.chunks_mut(TILE * n), |_, rows| {
+            simd::run(BelowPanel { done, rows, n, first, end });
+        });
     }
 
     /// Row `i` of the factor from column `from` on, the rows before it being done.
-    #[inline(always)]
     fn factorise_row(&mut self, i: usize, from: usize) {
         let n = self.n;
         let (done, rest) = self.values.split_at_mut(i * n);
@@ -109,24 +115,7 @@ const PANEL: usize = 32;
 /// Rows and columns of a tile of products.
 const TILE: usize = 4;
 
-/// The rows of a panel, to be compiled for the machine.
-struct PanelRows<'a> {
-    matrix: &'a mut Symmetric,
-    first: usize,
-    end: usize,
-}
-
-impl Loop for PanelRows<'_> {
-    type Output = ();
-    const IS_WIDE: bool = true;
-    #[inline(always)]
-    fn run(self) {
-        let Self { matrix, first, end } = self;
-        (first..end).for_each(|i| matrix.factorise_row(i, first));
-    }
-}
-
-/// The columns of a panel in some rows below it.
+/// The columns of a panel in some rows below it, to be compiled for the machine.
 struct BelowPanel<'a> {
     /// The rows of the panel.
     done: &'a [f64],
@@ -306,7 +295,7 @@ mod tests {
             plain.factorise();
             for panel in [1, 3, 4, 8, 32, 100] {
                 let mut by_panels = some_matrix(n, n);
-                by_panels.panels(panel).for_each(drop);
+                by_panels.factorise_by(panel);
                 assert_same_factor(&by_panels, &plain);
             }
         }

@@ -46,8 +46,8 @@ impl<S: SmoothTerms> SmoothPart for BinaryLosses<'_, S> {
         *value = sums.iter().sum();
     }
 
-    fn largest_bend(&self, j: usize) -> f64 {
-        let [bend] = self.problem.columns.sum(j, |i, x| [self.smooth.largest_bend(i) * x * x]);
+    fn largest_bend(&self, column: usize) -> f64 {
+        let [bend] = self.problem.columns.sum(column, |i, x| [self.smooth.largest_bend(i) * x * x]);
         bend
     }
 

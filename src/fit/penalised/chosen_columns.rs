@@ -65,10 +65,9 @@ impl<'a> ChosenColumns<'a> {
     /// Takes the entries before row `behind` off the front of some places.
     #[inline(always)]
     pub fn take_until(&self, left: &mut Range<usize>, behind: u32, f: impl FnMut(usize, f64)) {
-        let rows = self.columns.rows_at(left.clone());
-        let stop = left.start + rows.iter().position(|&i| i >= behind).unwrap_or(rows.len());
-        self.columns.for_each_at(left.start..stop, f);
-        left.start = stop;
+        let taken = self.columns.places_before(left.clone(), behind);
+        left.start = taken.end;
+        self.columns.for_each_at(taken, f);
     }
 
     /// The matrix of the model with curvature `bend[i]` along the decision value of row `i`.
@@ -107,12 +106,17 @@ impl<'a> ChosenColumns<'a> {
                 add(first + i, columns, values, &mut matrix);
             }
         }
-        for a in 0..m {
-            for b in 0..a {
-                matrix[b * m + a] = matrix[a * m + b];
-            }
-        }
+        mirror(&mut matrix, m);
         Ok(matrix)
+    }
+}
+
+/// Copies the lower triangle of a matrix of `m` columns to the upper one.
+pub fn mirror(matrix: &mut [f64], m: usize) {
+    for a in 0..m {
+        for b in 0..a {
+            matrix[b * m + a] = matrix[a * m + b];
+        }
     }
 }
 
@@ -152,13 +156,12 @@ impl<'a> TurnedRows<'a> {
         let behind = (first + bend.len()) as u32;
         ends.fill(0);
         let count = |left: &Range<usize>| {
-            let rows = columns.rows_at(left.clone());
-            let n = rows.iter().position(|&i| i >= behind).unwrap_or(rows.len());
-            for &i in &rows[..n] {
+            let places = columns.places_before(left.clone(), behind);
+            for &i in columns.rows_at(places.clone()) {
                 let i = i as usize - first;
                 ends[i + 1] += usize::from(bend[i] != 0.0);
             }
-            left.start + n
+            places.end
         };
         let stops: Vec<usize> = left.iter().map(count).collect();
         for i in 0..bend.len() {

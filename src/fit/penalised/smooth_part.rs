@@ -47,8 +47,8 @@ pub trait SmoothPart: Sync {
     fn coordinates(&self) -> Coordinates<'_>;
     /// Evaluates the terms at other decision values.
     fn evaluate(&self, losses: &mut Losses);
-    /// Curvature of the terms along a coordinate at most.
-    fn largest_bend(&self, j: usize) -> f64;
+    /// Curvature of the terms along a column at most, the same in all blocks.
+    fn largest_bend(&self, column: usize) -> f64;
     /// Whether no row of positive cost is flat.
     fn is_curved(&self, losses: &Losses) -> bool;
     /// The model around `losses` on the coordinates of `list`, along which the losses have these slopes.

@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use super::chosen_columns::ChosenColumns;
+use super::chosen_columns::{ChosenColumns, mirror};
 use crate::Result;
 use crate::fit::monitor::Monitor;
 use crate::matrix::kernels::dot_dense_tile;
@@ -76,11 +76,7 @@ pub fn products(
             }
         });
     }
-    for a in 0..m {
-        for b in 0..a {
-            matrix[b * m + a] = matrix[a * m + b];
-        }
-    }
+    mirror(&mut matrix, m);
     Ok(matrix)
 }
 

@@ -44,9 +44,8 @@ impl<'s> Step<'s> {
 
 /// Where a step from `w` ends.
 fn end(term: &Term, w: f64, step: f64) -> f64 {
-    let end = w + step;
-    let crosses = term.l1 > 0.0 && end * w < 0.0;
-    term.clip(if crosses { 0.0 } else { end })
+    let wall = ahead(term, w, step);
+    if step > 0.0 { (w + step).min(wall) } else { (w + step).max(wall) }
 }
 
 /// The next wall in the direction of a step from `w`; infinite where there is none.

@@ -116,8 +116,7 @@ impl SmoothPart for PenalisedClasses<'_> {
         losses::evaluate(self, losses);
     }
 
-    fn largest_bend(&self, j: usize) -> f64 {
-        let column = self.coordinates().column(j);
+    fn largest_bend(&self, column: usize) -> f64 {
         let [bend] = self.columns.sum(column, |i, x| [LARGEST_BEND * self.cost[i] * x * x]);
         bend
     }

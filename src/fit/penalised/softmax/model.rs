@@ -164,7 +164,7 @@ pub fn matrix(
                 first = at;
             }
             add_to_line(line, -c * shares[at], &places[..first], &shares[..first]);
-            let own = c * shares[at] * rest(&p, k);
+            let own = c * shares[at] * rest(|k| p[k], p.len(), k);
             let mine = (&places[first..=at], &values[first..=at]);
             mine.0.iter().zip(mine.1).for_each(|(&b, x)| line[b as usize] += own * x);
         }
@@ -191,16 +191,15 @@ fn matrix_of_tiles(
         if k != l {
             return -mass(k, i) * (mass(l, i) / cost[i]);
         }
-        let p: Vec<f64> = (0..problem.n_classes).map(|k| losses.bend[k * n + i] / cost[i]).collect();
-        mass(k, i) * rest(&p, classes[k])
+        mass(k, i) * rest(|k| losses.bend[k * n + i] / cost[i], problem.n_classes, classes[k])
     };
     tiles::products(chosen, &tiles::rows_with(cost), &WeightedBlocks { ranges: &ranges, weight }, monitor)
 }
 
-/// `1 - p_k`.
-fn rest(p: &[f64], k: usize) -> f64 {
-    if p[k] < MOST {
-        return 1.0 - p[k];
+/// `1 - p_k` of so many probabilities.
+fn rest(p: impl Fn(usize) -> f64, n: usize, k: usize) -> f64 {
+    if p(k) < MOST {
+        return 1.0 - p(k);
     }
-    p[..k].iter().sum::<f64>() + p[k + 1..].iter().sum::<f64>()
+    (0..k).map(&p).sum::<f64>() + (k + 1..n).map(&p).sum::<f64>()
 }
