@@ -27,9 +27,11 @@ const LEAST_CURVATURE: f64 = 1e-10;
 /// Share of a step below which it was much too long,
 const TOO_LONG: f64 = 0.1;
 /// which raises the least curvature by this factor, to at least [`RAISED`].
-const RAISE: f64 = 100.0;
-/// See [`RAISE`].
-const RAISED: f64 = 1e-4;
+const RAISE: f64 = 10.0;
+/// See [`RAISE`]. By 100 and to 1e-4: softmax, mnist, 5,000 rows, standardised, 907 weights, gap 1e-2, sets
+/// of at least 50, 100 and 200 weights: 23, 18 and 21 steps instead of 22, 18 and 17. flights, imdb,
+/// phishing_urls: the same steps.
+const RAISED: f64 = 1e-3;
 /// By how much, as a share of the losses, their sums may be off.
 pub const NOISE: f64 = 1e-14;
 /// The same for the decrease of an epoch, which is summed step by step.
@@ -127,9 +129,10 @@ impl<'a, T: SmoothPart> NewtonSteps<'a, T> {
             return Ok(losses);
         }
         let target = FREE_SHARE * losses.value;
-        let taken = self.taken;
+        // What steps of the others have learnt of the models is theirs.
+        let (taken, damping) = (self.taken, std::mem::replace(&mut self.damping, LEAST_CURVATURE));
         let losses = self.minimise(w, losses, working.free(), None, target)?;
-        (self.taken, self.is_stuck) = (taken, false);
+        (self.taken, self.is_stuck, self.damping) = (taken, false, damping);
         Ok(losses)
     }
 

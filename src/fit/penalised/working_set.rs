@@ -2,7 +2,7 @@
 
 use super::chosen_columns::ChosenColumns;
 use super::coordinates::Coordinates;
-use crate::fit::routes::{WORKING_SET_GROWTH, WORKING_SET_LEAST};
+use crate::fit::routes::{WORKING_SET_GROWTH, WORKING_SET_LEAST_PER_CLASS};
 
 /// Numbers of coordinates, rising.
 pub struct WorkingSet {
@@ -34,7 +34,8 @@ impl WorkingSet {
         let mut others: Vec<(f64, u32)> =
             (0..w.len()).filter(|&j| !is_in(j)).map(violation).filter(|(v, _)| *v > 0.0).collect();
         let left = ChosenColumns::most(coordinates).checked_sub(list.len()).unwrap_or(usize::MAX);
-        let room = (WORKING_SET_GROWTH * list.len()).min(left).max(WORKING_SET_LEAST);
+        let least = WORKING_SET_LEAST_PER_CLASS * coordinates.n_blocks.max(2);
+        let room = (WORKING_SET_GROWTH * list.len()).min(left).max(least);
         if others.len() > room {
             let by_violation = |a: &(f64, u32), b: &(f64, u32)| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1));
             others.select_nth_unstable_by(room, by_violation);
