@@ -33,6 +33,7 @@ pub mod entries;
 pub mod factor;
 pub mod gram;
 pub mod hinge;
+pub mod ladder;
 pub mod newton;
 pub mod path;
 pub mod proof;
@@ -53,9 +54,11 @@ use super::problem::{Certificate, Status};
 use crate::Result;
 use crate::loss::{Loss, LossKind, with_smooth_loss};
 use crate::matrix::columns::Columns;
+use crate::memory::CollectLarge;
 use crate::penalty::Term;
 use binary::BinaryLosses;
 use coordinates::Coordinates;
+use ladder::Rung;
 use smooth_part::Losses;
 
 /// One binary problem by columns.
@@ -118,10 +121,19 @@ fn solve_smooth<L: Loss>(
     start: Option<&[f64]>,
     monitor: &dyn Monitor,
 ) -> Result<PenalisedSolution> {
-    let smooth = Weighted { loss, y: problem.y, cost: problem.cost };
-    let smooth_part = BinaryLosses { problem, smooth: &smooth };
-    let prove = |losses: &Losses, w: &[f64], sums| proof::certificate(problem, loss, losses, w, sums);
-    rounds::solve(&smooth_part, &prove, params, start, monitor)
+    ladder::solve(params, start, |rung| {
+        let easier: Vec<f64>;
+        let mut problem = *problem;
+        if rung.share != 1.0 {
+            easier = problem.cost.iter().map(|cost| rung.share * cost).collect_large();
+            problem.cost = &easier;
+        }
+        let smooth = Weighted { loss, y: problem.y, cost: problem.cost };
+        let smooth_part = BinaryLosses { problem: &problem, smooth: &smooth };
+        let prove = |losses: &Losses, w: &[f64], sums| proof::certificate(&problem, loss, losses, w, sums);
+        let Rung { start, ref params, may_give_up, .. } = *rung;
+        rounds::solve_or_give_up(&smooth_part, &prove, params, start, may_give_up, monitor)
+    })
 }
 
 #[cfg(test)]

@@ -39,6 +39,8 @@ const INNER_NOISE: f64 = 1e-24;
 /// Promised decreases below this share of the objective lead nowhere: a gap, which falls with the root of the
 /// distance, would be below 1e-10.
 const NOTHING: f64 = 1e-22;
+/// Share of a step that counts as a fraction of it.
+const FRACTION: f64 = 0.25;
 /// Epochs on entries at least before they count as too slow.
 const LEAST_EPOCHS: usize = 3;
 /// By how much descents on entries go further where rounds do too little,
@@ -60,6 +62,8 @@ pub struct NewtonSteps<'a, T> {
     pub passes: f64,
     /// The last step could not lower the objective any more.
     pub is_stuck: bool,
+    /// Steps in a row of which no more than [`FRACTION`] was taken.
+    pub fractions: usize,
     /// Curvature of a column at least, as a share of its largest.
     damping: f64,
     /// Descents on entries are too slow.
@@ -83,6 +87,7 @@ impl<'a, T: SmoothPart> NewtonSteps<'a, T> {
             taken: 0,
             passes: 0.0,
             is_stuck: false,
+            fractions: 0,
             damping: LEAST_CURVATURE,
             needs_matrix: false,
             share: ENTRIES_STOP.share,
@@ -130,9 +135,10 @@ impl<'a, T: SmoothPart> NewtonSteps<'a, T> {
         }
         let target = FREE_SHARE * losses.value;
         // What steps of the others have learnt of the models is theirs.
-        let (taken, damping) = (self.taken, std::mem::replace(&mut self.damping, LEAST_CURVATURE));
+        let Self { taken, fractions, damping, .. } = *self;
+        self.damping = LEAST_CURVATURE;
         let losses = self.minimise(w, losses, working.free(), None, target)?;
-        (self.taken, self.is_stuck, self.damping) = (taken, false, damping);
+        (self.taken, self.fractions, self.damping, self.is_stuck) = (taken, fractions, damping, false);
         Ok(losses)
     }
 
@@ -235,6 +241,7 @@ impl<'a, T: SmoothPart> NewtonSteps<'a, T> {
 
     /// Chooses the least curvature of the next model by the share of the last step that was taken.
     fn adapt(&mut self, share: f64) {
+        self.fractions = if share <= FRACTION { self.fractions + 1 } else { 0 };
         if share < TOO_LONG {
             self.damping = (self.damping * RAISE).clamp(RAISED, 1.0);
         } else if share == 1.0 {
