@@ -7,7 +7,7 @@
 //! 1,900 weights on the way to 632. The optimum of smaller costs is a better start: nearly the same rows are
 //! within the margin there.
 //!
-//! So a fit that takes several fractions of steps in a row is given up; a fit at [`FACTOR`] times smaller
+//! So a fit that takes several fractions of steps in a row is given up; a fit at `FACTOR` times smaller
 //! costs gives it a start, and gets its own in the same way. From a start at smaller costs the next fit is
 //! the asked one, or where that is given up, one at costs between. Easy fits never come here.
 //!

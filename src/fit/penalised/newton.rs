@@ -62,7 +62,7 @@ pub struct NewtonSteps<'a, T> {
     pub passes: f64,
     /// The last step could not lower the objective any more.
     pub is_stuck: bool,
-    /// Steps in a row of which no more than [`FRACTION`] was taken.
+    /// Steps in a row of which no more than `FRACTION` was taken.
     pub fractions: usize,
     /// Curvature of a column at least, as a share of its largest.
     damping: f64,

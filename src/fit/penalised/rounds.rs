@@ -72,7 +72,7 @@ pub type Prover<'a> = &'a dyn Fn(&Losses, &[f64], proof::SlopeSums) -> Certifica
 pub enum End {
     /// With a solution.
     Solution(PenalisedSolution),
-    /// After [`FRACTIONS`] fractions of steps in a row, far from the optimum.
+    /// After `FRACTIONS` fractions of steps in a row, far from the optimum.
     GivenUp {
         /// Newton steps.
         n_iter: usize,
