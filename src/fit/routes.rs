@@ -214,6 +214,23 @@ pub const SHARD_ASCENT_COLUMNS: usize = 2;
 
 // Penalties on absolute values, bounds and factors.
 
+// A fit that makes little way is given up for fits at smaller costs (penalised/ladder.rs): 20news and sector,
+// one group against the rest, squared hinge, C = 100 and 1,000, gap 1e-4.
+
+/// Share of a Newton step that counts as a fraction of it,
+pub const LADDER_FRACTION: f64 = 0.25;
+/// fractions in a row after which a fit is given up (20news, C = 100 and 1,000 2.6 and 63 s; four of at most
+/// a half 7.8 and 26),
+pub const LADDER_FRACTIONS: usize = 3;
+/// while its relative gap is larger.
+pub const LADDER_FAR: f64 = 1.0;
+/// Costs of a fit over those of the easier one before it,
+pub const LADDER_FACTOR: f64 = 4.0;
+/// and below which a fit is not given up any more.
+pub const LADDER_LEAST_FACTOR: f64 = 1.5;
+/// Relative gap of the fits on the way. Tried: 0.1; 20news, C = 100 1.6 s instead of 1.2.
+pub const LADDER_TOL: f64 = 1.0;
+
 /// Share of the gap at which Newton steps on a working set end. Tried, 20news, one group against the rest,
 /// logistic loss, 560 weights, gap 1e-4: 0.01 takes 25 steps and 151 passes, 0.3 17 and 101.
 pub const WORKING_SET_AIM: f64 = 0.3;

@@ -54,11 +54,9 @@ use super::problem::{Certificate, Status};
 use crate::Result;
 use crate::loss::{Loss, LossKind, with_smooth_loss};
 use crate::matrix::columns::Columns;
-use crate::memory::CollectLarge;
 use crate::penalty::Term;
 use binary::BinaryLosses;
 use coordinates::Coordinates;
-use ladder::Rung;
 use smooth_part::Losses;
 
 /// One binary problem by columns.
@@ -122,17 +120,11 @@ fn solve_smooth<L: Loss>(
     monitor: &dyn Monitor,
 ) -> Result<PenalisedSolution> {
     ladder::solve(params, start, |rung| {
-        let easier: Vec<f64>;
-        let mut problem = *problem;
-        if rung.share != 1.0 {
-            easier = problem.cost.iter().map(|cost| rung.share * cost).collect_large();
-            problem.cost = &easier;
-        }
-        let smooth = Weighted { loss, y: problem.y, cost: problem.cost };
-        let smooth_part = BinaryLosses { problem: &problem, smooth: &smooth };
+        let cost = &rung.costs(problem.cost);
+        let problem = PenalisedProblem { cost, ..*problem };
+        let smooth_part = BinaryLosses { problem: &problem, smooth: &Weighted { loss, y: problem.y, cost } };
         let prove = |losses: &Losses, w: &[f64], sums| proof::certificate(&problem, loss, losses, w, sums);
-        let Rung { start, ref params, may_give_up, .. } = *rung;
-        rounds::solve_or_give_up(&smooth_part, &prove, params, start, may_give_up, monitor)
+        rounds::solve(&smooth_part, &prove, rung, monitor)
     })
 }
 

@@ -9,7 +9,7 @@ use super::quadratic::{InnerStop, QuadraticModel, descend};
 use super::smooth_part::{Losses, SmoothPart};
 use super::working_set::WorkingSet;
 use crate::fit::monitor::Monitor;
-use crate::fit::routes::{DIRECTED_COLUMNS, ENTRIES_STOP, GRAM_PRICE, GRAM_STOP};
+use crate::fit::routes::{DIRECTED_COLUMNS, ENTRIES_STOP, GRAM_PRICE, GRAM_STOP, LADDER_FRACTION};
 use crate::memory::CollectLarge;
 use crate::penalty::Term;
 use crate::{Result, memory};
@@ -39,8 +39,6 @@ const INNER_NOISE: f64 = 1e-24;
 /// Promised decreases below this share of the objective lead nowhere: a gap, which falls with the root of the
 /// distance, would be below 1e-10.
 const NOTHING: f64 = 1e-22;
-/// Share of a step that counts as a fraction of it.
-const FRACTION: f64 = 0.25;
 /// Epochs on entries at least before they count as too slow.
 const LEAST_EPOCHS: usize = 3;
 /// By how much descents on entries go further where rounds do too little,
@@ -62,7 +60,7 @@ pub struct NewtonSteps<'a, T> {
     pub passes: f64,
     /// The last step could not lower the objective any more.
     pub is_stuck: bool,
-    /// Steps in a row of which no more than `FRACTION` was taken.
+    /// Steps in a row of which no more than [`LADDER_FRACTION`] was taken.
     pub fractions: usize,
     /// Curvature of a column at least, as a share of its largest.
     damping: f64,
@@ -241,7 +239,7 @@ impl<'a, T: SmoothPart> NewtonSteps<'a, T> {
 
     /// Chooses the least curvature of the next model by the share of the last step that was taken.
     fn adapt(&mut self, share: f64) {
-        self.fractions = if share <= FRACTION { self.fractions + 1 } else { 0 };
+        self.fractions = if share <= LADDER_FRACTION { self.fractions + 1 } else { 0 };
         if share < TOO_LONG {
             self.damping = (self.damping * RAISE).clamp(RAISED, 1.0);
         } else if share == 1.0 {

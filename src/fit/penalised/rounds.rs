@@ -2,14 +2,15 @@
 
 use super::PenalisedSolution;
 use super::coordinates::Coordinates;
+use super::ladder::Rung;
 use super::newton::{NOISE, NewtonSteps};
 use super::smooth_part::{Losses, SmoothPart};
 use super::working_set::WorkingSet;
 use super::{dual_point, proof};
 use crate::fit::monitor::{Monitor, Progress};
-use crate::fit::params::{Params, WORKING_SET};
+use crate::fit::params::WORKING_SET;
 use crate::fit::problem::{Certificate, Status};
-use crate::fit::routes;
+use crate::fit::routes::{LADDER_FAR, LADDER_FRACTIONS, WORKING_SET_AIM};
 use crate::memory::CollectLarge;
 use crate::{Error, Result};
 
@@ -59,7 +60,7 @@ impl RoundStart {
     ) -> Result<Losses> {
         working.choose(steps.smooth_part.coordinates(), w, &self.slope);
         let room = self.rough.primal - self.rough.dual;
-        let target = routes::WORKING_SET_AIM * room.min(self.rough.primal).max(0.0);
+        let target = WORKING_SET_AIM * room.min(self.rough.primal).max(0.0);
         let slope = working.list.iter().map(|&j| self.slope[j as usize]).collect_large();
         steps.minimise(w, self.losses, &working.list, Some(slope), target)
     }
@@ -72,7 +73,7 @@ pub type Prover<'a> = &'a dyn Fn(&Losses, &[f64], proof::SlopeSums) -> Certifica
 pub enum End {
     /// With a solution.
     Solution(PenalisedSolution),
-    /// After `FRACTIONS` fractions of steps in a row, far from the optimum.
+    /// After [`LADDER_FRACTIONS`] fractions of steps in a row, far from the optimum.
     GivenUp {
         /// Newton steps.
         n_iter: usize,
@@ -81,40 +82,17 @@ pub enum End {
     },
 }
 
-/// Fractions of steps in a row after which a fit may be given up,
-const FRACTIONS: usize = 3;
-/// while its relative gap is larger.
-const FAR: f64 = 1.0;
-
-/// Fits to the relative duality gap `params.tol`, from the weights of `start` or from zero.
+/// The fit of a rung, of whose costs `smooth_part` is made.
 ///
 /// # Errors
 /// [`Error::Cancelled`] and [`Error::Overflow`].
 pub fn solve<T: SmoothPart>(
     smooth_part: &T,
     prove: Prover<'_>,
-    params: &Params,
-    start: Option<&[f64]>,
-    monitor: &dyn Monitor,
-) -> Result<PenalisedSolution> {
-    match solve_or_give_up(smooth_part, prove, params, start, false, monitor)? {
-        End::Solution(found) => Ok(found),
-        End::GivenUp { .. } => unreachable!("only where it may be"),
-    }
-}
-
-/// As [`solve`], but a fit that makes little way is given up if it may be.
-///
-/// # Errors
-/// [`Error::Cancelled`] and [`Error::Overflow`].
-pub fn solve_or_give_up<T: SmoothPart>(
-    smooth_part: &T,
-    prove: Prover<'_>,
-    params: &Params,
-    start: Option<&[f64]>,
-    may_give_up: bool,
+    rung: &Rung<'_>,
     monitor: &dyn Monitor,
 ) -> Result<End> {
+    let Rung { start, ref params, may_give_up, .. } = *rung;
     let coordinates = smooth_part.coordinates();
     let mut w = coordinates.first_weights(start);
     let mut steps = NewtonSteps::new(smooth_part, params.max_iter, monitor);
@@ -142,7 +120,7 @@ pub fn solve_or_give_up<T: SmoothPart>(
                 break (if is_over { Status::MaxIter } else { Status::Stalled }, proven);
             }
         }
-        if may_give_up && steps.fractions >= FRACTIONS && gap > FAR {
+        if may_give_up && steps.fractions >= LADDER_FRACTIONS && gap > LADDER_FAR {
             return Ok(End::GivenUp { n_iter: steps.taken, passes: steps.passes });
         }
         // Tried: not where the set leaves out columns that miss their condition; phishing_urls with the

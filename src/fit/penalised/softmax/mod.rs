@@ -40,7 +40,7 @@ pub mod shift;
 use super::chosen_columns::ChosenColumns;
 use super::coordinates::Coordinates;
 use super::smooth_part::{Losses, SmoothPart};
-use super::{PenalisedSolution, rounds, start};
+use super::{PenalisedSolution, ladder, rounds, start};
 use crate::fit::monitor::Monitor;
 use crate::fit::params::Params;
 use crate::matrix::columns::Columns;
@@ -78,8 +78,11 @@ pub fn solve(
     monitor: &dyn Monitor,
 ) -> Result<PenalisedSolution> {
     problem.check_size()?;
-    let prove = |losses: &Losses, w: &[f64], sums| proof::certificate(problem, losses, w, sums);
-    rounds::solve(problem, &prove, params, start, monitor)
+    ladder::solve(params, start, |rung| {
+        let problem = PenalisedClasses { cost: &rung.costs(problem.cost), ..*problem };
+        let prove = |losses: &Losses, w: &[f64], sums| proof::certificate(&problem, losses, w, sums);
+        rounds::solve(&problem, &prove, rung, monitor)
+    })
 }
 
 /// As [`start::largest_null_cost`], for all classes.
