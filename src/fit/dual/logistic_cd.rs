@@ -63,9 +63,10 @@ impl Row {
             let bend = s * (1.0 - s);
             let slope = 1.0 + q * cost * bend;
             // Half of the second derivative times the value, as a share of the squared slope at most a half:
-            // a step then is two thirds to twice Newton's, and short only near the root.
+            // a step then is two thirds to twice Newton's, and short only near the root. No `clamp`: it
+            // panics at NaN, which the fit refuses later.
             let limit = 0.5 * slope * slope;
-            let turn = (0.5 * value * (slope - 1.0) * (1.0 - 2.0 * s)).clamp(-limit, limit);
+            let turn = (0.5 * value * (slope - 1.0) * (1.0 - 2.0 * s)).max(-limit).min(limit);
             let step = value * slope / (slope * slope - turn);
             let next = t - step;
             if step.abs() <= INNER_ACCURACY.max(4.0 * f64::EPSILON * t.abs()) {
