@@ -23,8 +23,8 @@ use crate::memory::CollectLarge;
 
 /// Steps on one coordinate; up to three are usual, the bracket alone needs about 60.
 const MAX_INNER: usize = 100;
-/// Halley's method converges cubically, and the ratios of the derivatives of `F` are at most 1: after a step of
-/// this size, the logit is exact to about 1e-12.
+/// Halley's method converges cubically, and the ratios of the derivatives of `F` are at most 1: after a step
+/// of this size, the logit is exact to about 1e-12.
 const INNER_ACCURACY: f64 = 1e-4;
 /// Largest logit taken over from a start point; `sigmoid` is 1 to double precision beyond.
 const MAX_LOGIT: f64 = 36.0;
@@ -82,8 +82,8 @@ impl Row {
     }
 }
 
-/// `[sigmoid(t) - sigmoid(t - step)] / (step sigmoid'(t))` up to the third power of a short step, with the value
-/// `s` and the slope `bend` of the sigmoid at `t`.
+/// `[sigmoid(t) - sigmoid(t - step)] / (step sigmoid'(t))` up to the third power of a short step, with the
+/// value `s` and the slope `bend` of the sigmoid at `t`.
 #[inline(always)]
 fn third_order(s: f64, bend: f64, step: f64) -> f64 {
     1.0 - 0.5 * step * ((1.0 - 2.0 * s) - step / 3.0 * (1.0 - 6.0 * bend))

@@ -7,25 +7,24 @@
 //! 1,900 weights on the way to 632. The optimum of smaller costs is a better start: nearly the same rows are
 //! within the margin there.
 //!
-//! So a fit that takes several fractions of steps in a row is given up; a fit at [`LADDER_FACTOR`] times smaller
-//! costs gives it a start, and gets its own in the same way. From a start at smaller costs the next fit is
-//! the asked one, or where that is given up, one at costs between. Easy fits never come here.
+//! So a fit that takes several fractions of steps in a row is given up; a fit at [`LADDER_FACTOR`] times
+//! smaller costs gives it a start, and gets its own in the same way. From a start at smaller costs the next
+//! fit is the asked one, or where that is given up, one at costs between. Easy fits never come here.
 //!
 //! There 56 steps and 2.6 s instead of 60 and 8; C = 1000 523 steps and 63 s, where 1000 did not get to 1e-4;
 //! sector, C = 1000 199 steps and 2.5 s instead of 689 and 13.
 //!
 //! Tried: small costs first for every fit whose costs are more than 30 or 100 times those at which all
 //! weights are zero. 20news 1.2 s at C = 100 and 10 to 28 at C = 1000, but flights, squared hinge, 2,637
-//! weights 3.0 to 4.1 s instead of 2.2, a9a and madelon up to twice as long as from zero. More damping instead:
-//! 100 to 200 steps. A model that knows of rows that come within the margin, by the slope of the chord to
-//! where the search ended, made anew up to three times a step: the steps are whole and leave few weights
-//! behind, 27 of them to C = 25 of a group where every second one is a half, but take as long at C = 10 (2.5
-//! s) and over 60 s instead of 30 at C = 100.
+//! weights 3.0 to 4.1 s instead of 2.2, a9a and madelon up to twice as long as from zero. More damping
+//! instead: 100 to 200 steps. A model that knows of rows that come within the margin, by the slope of the
+//! chord to where the search ended, made anew up to three times a step: steps are whole and leave few
+//! weights behind (27 of them to C = 25 of a group where every second one is a half), but a fit takes as
+//! long at C = 10 (2.5 s) and over 60 s instead of 30 at C = 100.
 
 use std::borrow::Cow;
 
 use super::PenalisedSolution;
-use super::rounds::End;
 use crate::Result;
 use crate::fit::params::Params;
 use crate::fit::routes::{LADDER_FACTOR, LADDER_LEAST_FACTOR, LADDER_TOL};
@@ -54,6 +53,19 @@ impl Rung<'_> {
         }
         Cow::Owned(asked.iter().map(|cost| self.share * cost).collect_large())
     }
+}
+
+/// How one of the fits may end.
+pub enum End {
+    /// With a solution.
+    Solution(PenalisedSolution),
+    /// After several fractions of steps in a row, far from the optimum.
+    GivenUp {
+        /// Newton steps.
+        n_iter: usize,
+        /// Readings of all entries.
+        passes: f64,
+    },
 }
 
 /// The solution at the costs asked for. `fit` fits a rung.

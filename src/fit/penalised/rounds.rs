@@ -2,7 +2,7 @@
 
 use super::PenalisedSolution;
 use super::coordinates::Coordinates;
-use super::ladder::Rung;
+use super::ladder::{End, Rung};
 use super::newton::{NOISE, NewtonSteps};
 use super::smooth_part::{Losses, SmoothPart};
 use super::working_set::WorkingSet;
@@ -68,19 +68,6 @@ impl RoundStart {
 
 /// What proves weights at which the losses are these.
 pub type Prover<'a> = &'a dyn Fn(&Losses, &[f64], proof::SlopeSums) -> Certificate;
-
-/// How rounds may end.
-pub enum End {
-    /// With a solution.
-    Solution(PenalisedSolution),
-    /// After [`LADDER_FRACTIONS`] fractions of steps in a row, far from the optimum.
-    GivenUp {
-        /// Newton steps.
-        n_iter: usize,
-        /// Readings of all entries.
-        passes: f64,
-    },
-}
 
 /// The fit of a rung, of whose costs `smooth_part` is made.
 ///
