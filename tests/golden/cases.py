@@ -96,9 +96,8 @@ ENDED_ELSEWHERE = (
     "LinearSVC sparse_coef",
     "LinearSVCCV temperature",
     "LogisticRegression stream",
+    "logistic",  # the checkpoint
 )
-# Checkpoints of fits whose steps have come to round otherwise since: with records of their own.
-STEPPED_OTHERWISE = ("logistic",)
 UNCHANGED = "a search that looks further before it keeps a solution for a larger C changes them"
 
 
@@ -596,7 +595,7 @@ def _continued() -> Named:
     for kind in JOURNALS:
         yield f"file/journals/{kind}", Case(partial(_resumed, kind), f"search/of-journal/{kind}", version=WRITTEN_BY)
     for name in CHECKPOINTS:
-        repeats = None if name in STEPPED_OTHERWISE else f"blocks/of-checkpoint/{name}"
+        repeats = None if name in ENDED_ELSEWHERE else f"blocks/of-checkpoint/{name}"
         case = Case(partial(_gone_on, name), repeats, version=WRITTEN_BY)
         yield f"file/checkpoints/{name}", case
     yield "file/planes/saved", Case(lambda n_jobs, shelf: _facets(_saved(n_jobs, shelf)), "plane/in-memory")

@@ -2,6 +2,7 @@
 
     python tests/golden/make.py                  what is missing
     python tests/golden/make.py PATTERN ...      anew what has such a name, "fit/logistic/*" or "file/stores/two", say
+    python tests/golden/make.py --keep PATTERN   the record of it alone; files that are there stay
 
 **When to run it.** Only when a format or a bit changes on purpose, and then for nothing else than what changes: the
 commit says which cases and why (a sum in another order, say), and shows that the certified gaps are as good as before.
@@ -9,7 +10,8 @@ A failing test is no reason to run it.
 
 * A case that is new: run it without a pattern.
 * Bits of a case that change on purpose: run it with the case's name. Cases that go on from a file (``file/...``) have
-  the record of another one; their files stay.
+  the record of another one; their files stay. Where going on from an old file no longer ends at the same bits, its case
+  gets a record of its own (``ENDED_ELSEWHERE``), written with ``--keep``.
 * A format that changes: it gets a new version number, and the old files stay as they are, since what they are for is to
   be read; or the test says that they are refused, with which sentence. Files of the new format get names of their own.
 * A new version of the package: journals and checkpoints belong to one version, and others refuse them, which is then
@@ -145,10 +147,11 @@ def _write_record(patterns: list[str], shelf: Shelf) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description="Writes the golden files and the record of the golden cases.")
     parser.add_argument("patterns", nargs="*", help="what to write although it is there")
-    patterns = parser.parse_args().patterns
+    parser.add_argument("--keep", action="store_true", help="write no file that is there")
+    given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        _write_files(patterns, Path(folder))
-        _write_record(patterns, Shelf(Path(folder)))
+        _write_files([] if given.keep else given.patterns, Path(folder))
+        _write_record(given.patterns, Shelf(Path(folder)))
 
 
 if __name__ == "__main__":
