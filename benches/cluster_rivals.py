@@ -14,7 +14,7 @@ from __future__ import annotations
 import argparse
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import cluster as bench
@@ -61,34 +61,44 @@ def contestants(client: Any, options: argparse.Namespace) -> list[tuple[str, flo
     return found
 
 
-def measure(name: str, n_workers: int, options: argparse.Namespace) -> None:
-    """Lines of a set on a cluster."""
-    import dask.array as da
+def measure(name: str, options: argparse.Namespace) -> None:
+    """Lines of a set, on a cluster for each number of workers."""
     import hinge
     from distributed import Client, LocalCluster
 
     task = bench.task_of(name, 0)
     X, y = task.X, np.where(task.y == task.classes[0], -1.0, 1.0)
     optimum = hinge.LogisticRegression(options.C, fit_intercept=False, tol=1e-9).fit(X, y).certificate_.dual[0]
-    rows, size = X.toarray().astype(float), -(-X.shape[0] // CHUNKS)
-    cluster = LocalCluster(n_workers=n_workers, threads_per_worker=1, dashboard_address=":0")
-    with cluster, Client(cluster, direct_to_workers=True) as client:
-        client.run(__import__, "hinge.dask")
-        labels = client.persist(da.from_array((y > 0).astype(float), chunks=size))
-        dense = client.persist(da.from_array(rows, chunks=(size, -1)))
-        sparse = client.persist(da.from_array(X, chunks=(size, -1), asarray=False))
-        client.gather(client.futures_of([labels, dense, sparse]), direct=True)
-        cases = [(*contestant, dense) for contestant in contestants(client, options)]
-        cases += [("hinge csr", tol, ours(client, options.C, tol), sparse) for tol in options.tols]
-        for who, tol, fit, matrix in cases:
-            start = time.perf_counter()
-            # dask-ml's solvers meet overflow and zeros by the way, and go on.
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                w = fit(matrix, labels)
-            seconds = time.perf_counter() - start
-            distance = objective(X, y, options.C, w) / optimum - 1
-            print(f"{name:>12} {n_workers:7} {who:>16} {tol:7.0e} {seconds:8.2f} {distance:9.1e}", flush=True)
+    rows = X.toarray().astype(float)
+    for n_workers in options.workers:
+        cluster = LocalCluster(n_workers=n_workers, threads_per_worker=1, dashboard_address=":0")
+        with cluster, Client(cluster, direct_to_workers=True) as client:
+            for who, tol, seconds, w in fits(client, X, rows, y, options):
+                distance = objective(X, y, options.C, w) / optimum - 1
+                print(f"{name:>12} {n_workers:7} {who:>16} {tol:7.0e} {seconds:8.2f} {distance:9.1e}", flush=True)
+
+
+def fits(
+    client: Any, X: Any, rows: np.ndarray, y: np.ndarray, options: argparse.Namespace
+) -> Iterator[tuple[str, float, float, np.ndarray]]:
+    """Name, tolerance, seconds and weights of all, on the rows in both forms."""
+    import dask.array as da
+
+    size = -(-len(rows) // CHUNKS)
+    client.run(__import__, "hinge.dask")
+    labels = client.persist(da.from_array((y > 0).astype(float), chunks=size))
+    dense = client.persist(da.from_array(rows, chunks=(size, -1)))
+    sparse = client.persist(da.from_array(X, chunks=(size, -1), asarray=False))
+    client.gather(client.futures_of([labels, dense, sparse]), direct=True)
+    cases = [(*contestant, dense) for contestant in contestants(client, options)]
+    cases += [("hinge csr", tol, ours(client, options.C, tol), sparse) for tol in options.tols]
+    for who, tol, fit, matrix in cases:
+        start = time.perf_counter()
+        # dask-ml's solvers meet overflow and zeros by the way, and go on.
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            w = fit(matrix, labels)
+        yield who, tol, time.perf_counter() - start, w
 
 
 def main() -> None:
@@ -102,8 +112,7 @@ def main() -> None:
     options = parser.parse_args()
     print(f"{'set':>12} workers {'who':>16} {'tol':>7} {'seconds':>8} {'distance':>9}", flush=True)
     for name in options.sets:
-        for n_workers in options.workers:
-            measure(name, n_workers, options)
+        measure(name, options)
 
 
 if __name__ == "__main__":
