@@ -212,6 +212,14 @@ pub const SHARD_START_ENTRIES: f64 = 1e6;
 /// columns a row); where it comes to nothing, Newton takes over after some rounds.
 pub const SHARD_ASCENT_COLUMNS: usize = 2;
 
+/// Columns from which shards number their own anew, and from which those that are proportional travel as one:
+/// below, weights are in the second-level cache in any order, and a vector has 320 KB.
+pub const SHARD_OWN_COLUMNS: usize = 40_000;
+/// Columns times shards up to which that is asked for: 3 GB of the client's memory, 24 bytes each.
+pub const SHARD_MERGED_MOST: usize = 1 << 27;
+/// Share of the columns above which all travel: to say which ones takes as many bytes as half a vector.
+pub const SHARD_MERGED_SHARE: f64 = 0.9;
+
 // Penalties on absolute values, bounds and factors.
 
 // A fit that makes little way is given up for fits at smaller costs (penalised/ladder.rs): 20news and sector,

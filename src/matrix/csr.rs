@@ -62,6 +62,19 @@ impl<'a, I: Index, V: Value> CsrView<'a, I, V> {
         Ok((view, structure))
     }
 
+    /// Wraps the arrays of a checked matrix under other numbers of columns, of which no row has one twice.
+    ///
+    /// # Errors
+    /// [`Error::Structure`] as in [`Self::new`].
+    pub fn of_distinct(indptr: &'a [i64], indices: &'a [I], values: &'a [V], n_cols: usize) -> Result<Self> {
+        let nnz = check_pointers(indptr, indices.len().min(values.len()))?;
+        let view = Self { indptr, indices: &indices[..nnz], values: &values[..nnz], n_cols };
+        if !are_inside(view.indices, n_cols) {
+            (0..view.n_rows()).try_for_each(|i| check_columns(i, view.row(i).0, n_cols))?;
+        }
+        Ok(view)
+    }
+
     /// Wraps arrays that are right by construction; debug builds check them all the same.
     ///
     /// # Safety

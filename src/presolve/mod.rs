@@ -47,12 +47,14 @@
 //! * `proportional`: the columns that merge, verified;
 //! * `layout`: the packed column of each column;
 //! * `pack`: the writing pass;
+//! * `merged`: the way from columns to packed ones and back, also without the writing ([`merge`]);
 //! * `choice`: whether it pays.
 //!
 //! Nothing depends on the number of threads.
 
 mod choice;
 mod layout;
+mod merged;
 mod pack;
 mod proportional;
 mod survey;
@@ -61,10 +63,12 @@ use std::ops::Range;
 
 use crate::matrix::csr::{CsrView, Structure};
 use crate::matrix::{CsrValues, Index, Matrix, Value};
-use crate::{Error, Result, memory, parallel};
-use layout::{NOWHERE, SCALED};
+use crate::{Error, Result, parallel};
+use layout::PackedLayout;
+use proportional::Class;
 
 pub use choice::{Mode, pack};
+pub use merged::MergedColumns;
 
 /// Quotients of proportional columns differ by at most this many spacings of the input type, relatively.
 const ROUNDING: f64 = 4.0;
@@ -72,8 +76,6 @@ const ROUNDING: f64 = 4.0;
 const CHUNK_ENTRIES: usize = 1 << 17;
 /// Rows counted per task.
 const ROWS: usize = 4096;
-/// Weights mapped per task.
-const MAP_CHUNK: usize = 1 << 15;
 
 /// Says whether the caller asked to stop.
 pub type Cancelled<'a> = dyn Fn() -> bool + Sync + 'a;
@@ -106,8 +108,7 @@ pub struct Presolved {
     indptr: Vec<i64>,
     indices: Vec<i32>,
     values: CsrValues,
-    packed_column: Vec<u32>,
-    share: Vec<f64>,
+    columns: MergedColumns,
     report: PresolveReport,
 }
 
@@ -118,9 +119,22 @@ struct Source<'a, I, V> {
     values: &'a [V],
     n_rows: usize,
     n_cols: usize,
+    /// Spacing of numbers at one, in which quotients of proportional columns may differ by [`ROUNDING`].
+    spacing: f64,
 }
 
-impl<I: Index, V: Value> Source<'_, I, V> {
+impl<'a, I: Index, V: Value> Source<'a, I, V> {
+    /// `None` for more rows or columns than 4-byte numbers, and for values so large that those of merged
+    /// columns might leave the range of their type.
+    fn of(rows: &CsrView<'a, I, V>, structure: &Structure, spacing: f64) -> Result<Option<Self>> {
+        structure.check_solvable()?;
+        let (indptr, indices, values) = rows.arrays();
+        let (n_rows, n_cols) = (indptr.len() - 1, crate::matrix::Rows::n_cols(rows));
+        let is_too_large = !V::from_f64(2.0 * structure.max_squared_norm.sqrt()).to_f64().is_finite();
+        let is_one = !is_too_large && u32::try_from(n_rows.max(n_cols)).is_ok();
+        Ok(is_one.then_some(Self { indptr, indices, values, n_rows, n_cols, spacing }))
+    }
+
     fn nnz(&self) -> usize {
         self.indices.len()
     }
@@ -160,31 +174,8 @@ pub fn presolve<I: Index, V: Value>(
     structure: &Structure,
     cancelled: &Cancelled<'_>,
 ) -> Result<Option<Presolved>> {
-    structure.check_solvable()?;
-    let (indptr, indices, values) = rows.arrays();
-    let x = Source {
-        indptr,
-        indices,
-        values,
-        n_rows: indptr.len() - 1,
-        n_cols: crate::matrix::Rows::n_cols(rows),
-    };
-    let is_too_large = !V::from_f64(2.0 * structure.max_squared_norm.sqrt()).to_f64().is_finite();
-    if is_too_large || u32::try_from(x.n_rows.max(x.n_cols)).is_err() {
-        return Ok(None);
-    }
-    let columns = survey::survey(&x, cancelled)?;
-    let (classes, removed) = proportional::find(&x, &columns, cancelled)?;
-    poll(cancelled)?;
-    let dropped = columns.iter().filter(|c| c.count == 0).count();
-    let Some(layout) = layout::lay_out(&columns, &classes, row_lengths(&x, &columns), &removed) else {
-        return Ok(None);
-    };
-    if layout.n_columns == 0 {
-        return Ok(None);
-    }
-    drop(columns);
-    poll(cancelled)?;
+    let Some(x) = Source::of(rows, structure, V::EPSILON)? else { return Ok(None) };
+    let Some(Plan { layout, classes, dropped }) = plan(&x, cancelled)? else { return Ok(None) };
     let (columns_out, merged_alone) = (layout.n_columns, layout.merged_alone);
     let packed = pack::pack(&x, layout, cancelled)?;
     let report = PresolveReport {
@@ -196,15 +187,46 @@ pub fn presolve<I: Index, V: Value>(
         merged_alone,
         dropped,
     };
-    let pack::Packed { indptr, indices, values, mut packed_column, mut share } = packed;
-    for class in &classes {
-        let (target, factor) = (packed_column[class.representative() as usize], class.factor());
-        for (column, scale) in &class.members {
-            packed_column[*column as usize] = target;
-            share[*column as usize] = scale / factor;
-        }
-    }
-    Ok(Some(Presolved { indptr, indices, values: V::typed(values), packed_column, share, report }))
+    let pack::Packed { indptr, indices, values, places } = packed;
+    let columns = MergedColumns::new(places, columns_out, &classes);
+    Ok(Some(Presolved { indptr, indices, values: V::typed(values), columns, report }))
+}
+
+/// Where the columns of a matrix go, without the packed matrix. Columns count as proportional by the spacing
+/// of double precision, whatever the type of the values. `None` as for [`presolve`].
+///
+/// # Errors
+/// Those of [`presolve`].
+pub fn merge<I: Index, V: Value>(
+    rows: &CsrView<'_, I, V>,
+    structure: &Structure,
+    cancelled: &Cancelled<'_>,
+) -> Result<Option<MergedColumns>> {
+    let Some(x) = Source::of(rows, structure, f64::EPSILON)? else { return Ok(None) };
+    let Some(Plan { layout, classes, .. }) = plan(&x, cancelled)? else { return Ok(None) };
+    let n_columns = layout.n_columns;
+    let places = pack::places(&x, layout, cancelled)?;
+    Ok(Some(MergedColumns::new(places, n_columns, &classes)))
+}
+
+/// What is to be done to the columns.
+struct Plan {
+    layout: PackedLayout,
+    classes: Vec<Class>,
+    /// Columns without a nonzero entry.
+    dropped: usize,
+}
+
+/// `None` for a matrix without a nonzero entry, or with more packed columns than 4-byte indices.
+fn plan<I: Index, V: Value>(x: &Source<'_, I, V>, cancelled: &Cancelled<'_>) -> Result<Option<Plan>> {
+    let columns = survey::survey(x, cancelled)?;
+    let (classes, removed) = proportional::find(x, &columns, cancelled)?;
+    poll(cancelled)?;
+    let dropped = columns.iter().filter(|c| c.count == 0).count();
+    let layout = layout::lay_out(&columns, &classes, row_lengths(x, &columns), &removed);
+    poll(cancelled)?;
+    let layout = layout.filter(|layout| layout.n_columns > 0);
+    Ok(layout.map(|layout| Plan { layout, classes, dropped }))
 }
 
 /// Entries per row without zeros.
@@ -239,35 +261,12 @@ impl Presolved {
 
     /// Weights of the input's columns from those of the packed matrix.
     pub fn map_weights_back(&self, packed: &[f64]) -> Vec<f64> {
-        assert_eq!(packed.len(), self.report.columns_out, "one weight per packed column");
-        let mut full = memory::zeros(self.packed_column.len());
-        parallel::each_chunk(&mut full, MAP_CHUNK, |start, full| {
-            for (k, w) in full.iter_mut().enumerate() {
-                let packed_column = self.packed_column[start + k];
-                *w = if packed_column < SCALED {
-                    packed[packed_column as usize]
-                } else if packed_column == NOWHERE {
-                    0.0
-                } else {
-                    packed[(packed_column & !SCALED) as usize] * self.share[start + k]
-                };
-            }
-        });
-        full
+        self.columns.expand(packed)
     }
 
     /// Weights of the packed matrix with the same decision values, if `full` could have come from
     /// [`Self::map_weights_back`]; else the nearest ones that could.
     pub fn map_weights_in(&self, full: &[f64]) -> Vec<f64> {
-        assert_eq!(full.len(), self.packed_column.len(), "one weight per column of the input");
-        let mut packed = memory::zeros(self.report.columns_out);
-        for ((w, packed_column), share) in full.iter().zip(&self.packed_column).zip(&self.share) {
-            if *packed_column < SCALED {
-                packed[*packed_column as usize] += w;
-            } else if *packed_column != NOWHERE {
-                packed[(packed_column & !SCALED) as usize] += share * w;
-            }
-        }
-        packed
+        self.columns.contract(full)
     }
 }

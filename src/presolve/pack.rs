@@ -16,8 +16,12 @@ pub struct Packed<V> {
     pub indptr: Vec<i64>,
     pub indices: Vec<i32>,
     pub values: Vec<V>,
-    /// Per column: the packed column, [`SCALED`] if its weight is a multiple of the packed one, or
-    /// [`NOWHERE`].
+    pub places: ColumnPlaces,
+}
+
+/// Where each column went, those aside that were merged into one of the same rows.
+pub struct ColumnPlaces {
+    /// The packed column, [`SCALED`] if its weight is a multiple of the packed one, or [`NOWHERE`].
     pub packed_column: Vec<u32>,
     /// Weight of a column marked as scaled, in units of the packed weight.
     pub share: Vec<f64>,
@@ -42,17 +46,30 @@ pub fn pack<I: Index, V: Value>(
     }
     let nnz = indptr[x.n_rows] as usize;
     let (mut indices, mut values) = (memory::zeros::<i32>(nnz), memory::zeros::<V>(nnz));
-    let packed_column: Vec<AtomicU32> = layout.packed_column.into_iter().map(AtomicU32::new).collect();
-    let share = memory::zeros::<u64>(x.n_cols).into_iter().map(AtomicU64::new).collect();
-    let writer = Writer { x, factor: &layout.factor, own: &layout.own, packed_column, share };
+    let writer = Writer::new(x, layout);
     parallel::try_map(tasks(x, &indptr, &mut indices, &mut values), |_, task| {
         poll(cancelled)?;
-        writer.run(task);
+        let mut out = Out { indices: task.indices, values: task.values, at: 0 };
+        writer.run(task.rows, |packed, value| out.push(packed, value));
+        debug_assert_eq!(out.at, out.indices.len());
         Ok(())
     })?;
-    let packed_column = writer.packed_column.into_iter().map(AtomicU32::into_inner).collect();
-    let share = writer.share.into_iter().map(|bits| f64::from_bits(bits.into_inner())).collect();
-    Ok(Packed { indptr, indices, values, packed_column, share })
+    Ok(Packed { indptr, indices, values, places: writer.places() })
+}
+
+/// What [`pack`] finds of the columns, without writing the matrix.
+pub fn places<I: Index, V: Value>(
+    x: &Source<'_, I, V>,
+    layout: PackedLayout,
+    cancelled: &Cancelled<'_>,
+) -> Result<ColumnPlaces> {
+    let writer = Writer::new(x, layout);
+    parallel::try_map(x.cut(x.nnz() / CHUNK_ENTRIES + 1), |_, rows| {
+        poll(cancelled)?;
+        writer.run(rows, |_, _| ());
+        Ok(())
+    })?;
+    Ok(writer.places())
 }
 
 fn tasks<'a, I: Index, V: Value>(
@@ -92,17 +109,30 @@ impl<V> Out<'_, V> {
 /// weight.
 struct Writer<'a, I, V> {
     x: &'a Source<'a, I, V>,
-    factor: &'a [f64],
-    own: &'a [u32],
+    factor: Vec<f64>,
+    own: Vec<u32>,
     packed_column: Vec<AtomicU32>,
     share: Vec<AtomicU64>,
 }
 
-impl<I: Index, V: Value> Writer<'_, I, V> {
-    fn run(&self, task: Task<'_, V>) {
-        let mut out = Out { indices: task.indices, values: task.values, at: 0 };
+impl<'a, I: Index, V: Value> Writer<'a, I, V> {
+    fn new(x: &'a Source<'a, I, V>, layout: PackedLayout) -> Self {
+        let PackedLayout { packed_column, factor, own, .. } = layout;
+        let packed_column = packed_column.into_iter().map(AtomicU32::new).collect();
+        let share = memory::zeros::<u64>(x.n_cols).into_iter().map(AtomicU64::new).collect();
+        Self { x, factor, own, packed_column, share }
+    }
+
+    fn places(self) -> ColumnPlaces {
+        let packed_column = self.packed_column.into_iter().map(AtomicU32::into_inner).collect();
+        let share = self.share.into_iter().map(|bits| f64::from_bits(bits.into_inner())).collect();
+        ColumnPlaces { packed_column, share }
+    }
+
+    /// Hands the entries of the packed rows to `push`.
+    fn run(&self, rows: Range<usize>, mut push: impl FnMut(u32, V)) {
         let mut alone = Vec::new();
-        for row in task.rows {
+        for row in rows {
             for k in self.x.range(row) {
                 if let Some(next) = self.x.indices.get(k + AHEAD) {
                     kernels::prefetch(&self.packed_column, next.to_usize(), 1);
@@ -113,20 +143,19 @@ impl<I: Index, V: Value> Writer<'_, I, V> {
                     continue;
                 }
                 if packed_column < SCALED {
-                    out.push(packed_column, value);
+                    push(packed_column, value);
                 } else if packed_column == ALONE {
                     alone.push((j, value));
                 } else if packed_column != NOWHERE {
                     let packed = packed_column & !SCALED;
-                    out.push(packed, V::from_f64(value.to_f64() * self.factor[packed as usize]));
+                    push(packed, V::from_f64(value.to_f64() * self.factor[packed as usize]));
                 }
             }
             if !alone.is_empty() {
-                out.push(self.own[row], self.merge(row, &alone));
+                push(self.own[row], self.merge(row, &alone));
                 alone.clear();
             }
         }
-        debug_assert_eq!(out.at, out.indices.len());
     }
 
     /// The value of the row's own column, and the shares of those that it stands for.

@@ -174,6 +174,8 @@ impl Slots {
 
 /// Entries of a batch, column by column in the order of rows.
 struct Entries<V> {
+    /// Of the quotients.
+    spacing: f64,
     start: Vec<usize>,
     rows: Vec<u32>,
     values: Vec<V>,
@@ -195,7 +197,8 @@ impl<V: Value> Entries<V> {
             start.push(start[start.len() - 1] + columns[*j as usize].count as usize);
         }
         let total = start[members.len()];
-        let mut entries = Self { rows: memory::zeros(total), values: memory::zeros(total), start };
+        let (rows, values) = (memory::zeros(total), memory::zeros(total));
+        let mut entries = Self { spacing: x.spacing, rows, values, start };
         let mut next = memory::copy(&entries.start);
         let slots = &*slots;
         let picked = parallel::try_map(x.cut(x.nnz() / CHUNK_ENTRIES + 1), |_, rows| {
@@ -243,16 +246,22 @@ impl<V: Value> Entries<V> {
         let len = together.iter().map(|s| self.values(*s).len()).min().unwrap_or(0);
         for k in depth..len {
             let first = self.quotient(together[0], k);
-            if together.iter().all(|s| is_near(self.quotient(*s, k), first, apart::<V>() / 2.0)) {
+            if together.iter().all(|s| is_near(self.quotient(*s, k), first, self.apart() / 2.0)) {
                 continue;
             }
             together.sort_by(|a, b| self.quotient(*a, k).total_cmp(&self.quotient(*b, k)).then(a.cmp(b)));
             let pieces = together
-                .chunk_by(|a, b| is_near(self.quotient(*a, k), self.quotient(*b, k), apart::<V>()))
+                .chunk_by(|a, b| is_near(self.quotient(*a, k), self.quotient(*b, k), self.apart()))
                 .map(|piece| (piece.to_vec(), k + 1));
             return Ok(pieces.collect());
         }
         Err(together)
+    }
+
+    /// Quotients closer than this may belong to columns that [`Self::scale`] accepts: each has up to three
+    /// roundings of its own.
+    fn apart(&self) -> f64 {
+        ROUNDING * self.spacing + 4.0 * f64::EPSILON
     }
 
     fn quotient(&self, slot: usize, k: usize) -> f64 {
@@ -291,7 +300,7 @@ impl<V: Value> Entries<V> {
         let mut sum = 0.0;
         for (a, b) in a.iter().zip(b) {
             let quotient = a.to_f64() / b.to_f64();
-            if !is_near(quotient, first, ROUNDING * V::EPSILON) {
+            if !is_near(quotient, first, ROUNDING * self.spacing) {
                 return None;
             }
             sum += quotient - first;
@@ -299,12 +308,6 @@ impl<V: Value> Entries<V> {
         let scale = first + sum / a.len() as f64;
         (scale.is_finite() && scale != 0.0).then_some(scale)
     }
-}
-
-/// Quotients closer than this may belong to columns that [`Entries::scale`] accepts: each has up to three
-/// roundings of its own.
-fn apart<V: Value>() -> f64 {
-    ROUNDING * V::EPSILON + 4.0 * f64::EPSILON
 }
 
 fn is_near(a: f64, b: f64, tolerance: f64) -> bool {

@@ -204,7 +204,17 @@ pub fn fit_shards<'py>(
     let spec = options.spec()?;
     let facts = facts_of(facts).scaled(scale);
     let (loss, intercept, params) = (spec.loss, spec.intercept, spec.params);
-    let task = ShardTask { facts, scale, n_shards, n_columns, n_classes, loss, intercept, params };
+    let task = ShardTask {
+        facts,
+        scale,
+        n_shards,
+        n_columns,
+        are_merged: false,
+        n_classes,
+        loss,
+        intercept,
+        params,
+    };
     let failed = Mutex::new(None);
     let result = run(py, 1, progress.as_ref(), |monitor| {
         let mut exchange = Callback { exchange: &exchange, failed: &failed };
@@ -242,7 +252,17 @@ pub fn search_shards<'py>(
     let (borders, weight) = (borders.as_slice()?, weight.as_slice()?);
     let (loss, intercept, params) = (spec.loss, spec.intercept, spec.params);
     let n_shards = borders.len().saturating_sub(1);
-    let task = &ShardTask { facts, scale: 1.0, n_shards, n_columns, n_classes, loss, intercept, params };
+    let task = &ShardTask {
+        facts,
+        scale: 1.0,
+        n_shards,
+        n_columns,
+        are_merged: false,
+        n_classes,
+        loss,
+        intercept,
+        params,
+    };
     let call = SearchCall::new(plan, visit, folds.len())?;
     let (plan, resume) = (&call.plan.clone(), call.resume.clone());
     let labels = Labels { ids: class_ids.as_slice()?, n_classes };

@@ -115,6 +115,11 @@ pub fn hash_bytes(bytes: impl Iterator<Item = u8>) -> u64 {
 
 /// A hash of the rows.
 pub fn hash_rows(rows: &Matrix<'_>) -> u64 {
+    hash_rows_as(rows, |column| column)
+}
+
+/// A hash of the rows with their columns under other numbers.
+pub fn hash_rows_as(rows: &Matrix<'_>, number: impl Fn(usize) -> usize + Sync) -> u64 {
     let chunks = rows.n_rows().div_ceil(CHUNK);
     let hashes: Vec<u64> = (0..chunks)
         .into_par_iter()
@@ -123,7 +128,7 @@ pub fn hash_rows(rows: &Matrix<'_>) -> u64 {
             for i in chunk * CHUNK..((chunk + 1) * CHUNK).min(rows.n_rows()) {
                 bytes.extend_from_slice(&(rows.row_len(i) as u64).to_le_bytes());
                 rows.for_each(i, |column, value| {
-                    bytes.extend_from_slice(&(column as u64).to_le_bytes());
+                    bytes.extend_from_slice(&(number(column) as u64).to_le_bytes());
                     bytes.extend_from_slice(&value.to_le_bytes());
                 });
             }

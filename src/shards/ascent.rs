@@ -83,7 +83,7 @@ impl<const L: usize> ShardSide<'_, L> {
     pub(super) fn ascend(&mut self, reader: &mut Reader<'_>, answer: &mut ShardAnswer) -> Result<()> {
         let lane = self.lane(reader)?;
         let &[length, stretch, height, offset, b, seed] = reader.numbers(6)? else { return Err(no_ascent()) };
-        let w = reader.numbers(self.rows.design(height).n_cols())?;
+        let w = &*self.columns.numbers(reader, self.rows.design(height).n_cols())?;
         with_smooth_loss!(
             self.rows.loss,
             loss => {
@@ -142,7 +142,8 @@ impl<const L: usize> ShardSide<'_, L> {
             read += epoch(&mut method, &design, &mut visit, &mut random, self.monitor)?.visited;
         }
         ascent.next = (0..ascent.y.len()).map(|i| method.alpha(i)).collect_large();
-        answer.sums.extend(moved.iter().zip(w).map(|(moved, w)| (moved - w) / stretch));
+        moved.iter_mut().zip(w).for_each(|(moved, w)| *moved = (*moved - w) / stretch);
+        self.columns.answer_numbers(&moved, answer);
         Ok(read)
     }
 

@@ -81,7 +81,7 @@ impl Exchange for Recorded<'_> {
 /// What the answers depend on.
 fn fingerprint(task: &ShardTask, exchange: &mut dyn Exchange) -> Result<Fingerprint> {
     let [rows, labels] = hashes(|request| exchange.gather(request.words(), &Vec::new))?;
-    let ShardTask { facts, scale, n_shards, n_columns, n_classes, loss, intercept, params } = task;
+    let ShardTask { facts, scale, n_shards, n_columns, n_classes, loss, intercept, params, .. } = task;
     Ok(Fingerprint::of_entries([
         ("shape of X", format!("{} x {n_columns}", facts.n_rows)),
         ("number of shards", n_shards.to_string()),

@@ -34,7 +34,7 @@ impl<const L: usize> ShardSide<'_, L> {
         let &[stretch, height, offset, seed] = reader.numbers(4)? else { return Err(no_slopes()) };
         let (y, alpha) = self.slopes(lane);
         let design = self.rows.design(height);
-        let mut w = memory::copy(reader.numbers(design.n_cols())?);
+        let mut w = self.columns.numbers(reader, design.n_cols())?.into_owned();
         let mut visit = Visit { w: &mut w, offset, stretch };
         let slopes = SlopeRows { y: &y, cost: &self.cost, alpha: &alpha, design, seed: seed as u64 };
         let bends = |i: usize| self.state.curvature[i][lane] != 0.0;
@@ -52,9 +52,9 @@ impl<const L: usize> ShardSide<'_, L> {
         let lane = self.lane(reader)?;
         let (y, mut alpha) = self.slopes(lane);
         let design = self.rows.design(self.rows.intercept.bias());
-        let step = reader.numbers(design.n_cols())?;
+        let step = self.columns.numbers(reader, design.n_cols())?;
         let mut moved = memory::zeros(y.len());
-        Sweep::<1>::new(design, self.monitor).margins(&y, step, &mut moved);
+        Sweep::<1>::new(design, self.monitor).margins(&y, &step, &mut moved);
         let bend = |i: usize| self.state.curvature[i][lane];
         with_smooth_loss!(
             self.rows.loss,
@@ -93,7 +93,7 @@ impl<const L: usize> ShardSide<'_, L> {
             }),
             else return Err(no_slopes())
         );
-        answer.sums.extend(w);
+        self.columns.answer_numbers(&w, answer);
         answer.sums.extend([terms, read]);
         Ok(())
     }

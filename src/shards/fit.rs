@@ -1,6 +1,7 @@
 //! A fit whose rows are at shards: Newton here, rows there, and a proof over all of them.
 
 use super::ascent;
+use super::merge::{Merging, Told};
 use super::points::RemotePoints;
 use super::proof::{self, Claimed};
 use super::remote::{Exchange, Lanes, Link, Remote, RemoteCorners, ShardTerms};
@@ -13,7 +14,7 @@ use crate::fit::newton::proximal::Sequence;
 use crate::fit::newton::single::{Polish, Spread, minimise_polished};
 use crate::fit::newton::{Newton, Shape};
 use crate::fit::stop::{LaneReport, NewtonStop};
-use crate::fit::{Certificate, Monitor, Params, Solution, SolverKind, Status};
+use crate::fit::{Certificate, Intercept, Monitor, Params, Solution, SolverKind, Status};
 use crate::front::Outcome;
 
 /// How often a fit whose gap rounding keeps above the tolerance goes on, and the share of the tolerance that
@@ -49,37 +50,63 @@ fn newton_of<'a, const L: usize>(
 /// # Errors
 /// Those of the exchange, [`crate::Error::Cancelled`], and [`crate::Error::Overflow`].
 pub fn fit(task: &ShardTask, exchange: &mut dyn Exchange, monitor: &dyn Monitor) -> Result<Outcome> {
+    let merging = Merging::find(task, exchange, monitor)?;
+    fit_with(merging.as_ref(), task, exchange, monitor)
+}
+
+/// [`fit`] with the columns that travel in place of the data's.
+pub(super) fn fit_with(
+    merging: Option<&Merging>,
+    task: &ShardTask,
+    exchange: &mut dyn Exchange,
+    monitor: &dyn Monitor,
+) -> Result<Outcome> {
+    let solutions = match merging {
+        None => fit_all(task, None, exchange, monitor)?,
+        Some(found) => fit_all(&found.task(task), merging, &mut Told::new(exchange, found), monitor)?,
+    };
+    Ok(Outcome::of_solutions(solutions, task.n_columns, None))
+}
+
+/// Fits all problems of a task whose columns are those that travel.
+fn fit_all(
+    task: &ShardTask,
+    merging: Option<&Merging>,
+    exchange: &mut dyn Exchange,
+    monitor: &dyn Monitor,
+) -> Result<Vec<Solution>> {
     let n_problems = if task.n_classes == 2 { 1 } else { task.n_classes as usize };
     let mut solutions = Vec::with_capacity(n_problems);
     if n_problems == 1 {
-        solutions.push(fit_one(task, exchange, 1, monitor)?);
+        solutions.push(fit_one(task, merging, exchange, 1, monitor)?);
     } else if task.loss.is_smooth() {
         for first in (0..n_problems).step_by(CLASSES) {
             let classes = (first, CLASSES.min(n_problems - first));
             if classes.1 == 1 {
-                solutions.push(fit_one(task, exchange, first, monitor)?);
+                solutions.push(fit_one(task, merging, exchange, first, monitor)?);
             } else {
                 let mut newton = newton_of::<CLASSES>(task, exchange, classes, monitor);
                 start::begin(task, &mut newton)?;
-                solutions.extend(fit_smooth(task, newton, classes.1, by_slopes)?);
+                solutions.extend(fit_smooth((task, merging), newton, classes.1, by_slopes)?);
             }
         }
     } else {
         for class in 0..n_problems {
-            solutions.push(fit_one(task, exchange, class, monitor)?);
+            solutions.push(fit_one(task, merging, exchange, class, monitor)?);
         }
     }
-    Ok(Outcome::of_solutions(solutions, task.n_columns, None))
+    Ok(solutions)
 }
 
 fn fit_one(
     task: &ShardTask,
+    merging: Option<&Merging>,
     exchange: &mut dyn Exchange,
     class: usize,
     monitor: &dyn Monitor,
 ) -> Result<Solution> {
     if !task.loss.is_smooth() {
-        return fit_hinge(task, exchange, class, monitor);
+        return fit_hinge((task, merging), exchange, class, monitor);
     }
     let mut points = RemotePoints::new(task, monitor);
     let mut newton = newton_of::<1>(task, exchange, (class, 1), monitor);
@@ -97,7 +124,7 @@ fn fit_one(
         let (report, is_polished) = minimise_polished(newton, &mut points, params, Polish::Closely)?;
         Ok(([report], points.last.filter(|_| is_polished)))
     };
-    let mut found = fit_smooth(task, newton, 1, minimise)?;
+    let mut found = fit_smooth((task, merging), newton, 1, minimise)?;
     Ok(found.remove(0))
 }
 
@@ -115,7 +142,7 @@ fn by_slopes<const L: usize>(
 
 /// Goes on from where `newton` stands with its first `n_lanes` lanes, each a class.
 fn fit_smooth<const L: usize>(
-    task: &ShardTask,
+    (task, merging): (&ShardTask, Option<&Merging>),
     mut newton: Newton<'_, Remote<'_, L>, L>,
     n_lanes: usize,
     mut minimise: impl FnMut(&mut Newton<'_, Remote<'_, L>, L>, &Params) -> Result<Minimised<L>>,
@@ -129,7 +156,7 @@ fn fit_smooth<const L: usize>(
         for lane in 0..n_lanes {
             steps[lane] += reports[lane].steps;
             let (spread, is_polished) = (polished.unwrap_or_else(|| newton.spread(lane)), polished.is_some());
-            let w: Vec<f64> = newton.w.lane(lane);
+            let (w, spread) = of_data(merging, newton.w.lane(lane), spread);
             let claimed = Claimed { w: &w, spread, lane, is_polished };
             let certificate = proof::prove(task, &mut newton.rows, &claimed)?;
             solutions.push(solution_of(task, w, certificate, (reports[lane].status, steps[lane])));
@@ -145,7 +172,7 @@ fn fit_smooth<const L: usize>(
 }
 
 fn fit_hinge(
-    task: &ShardTask,
+    (task, merging): (&ShardTask, Option<&Merging>),
     exchange: &mut dyn Exchange,
     class: usize,
     monitor: &dyn Monitor,
@@ -157,8 +184,8 @@ fn fit_hinge(
         let ended =
             hinge::follow(&mut newton, &mut RemoteCorners, sequence, task.facts.cost, &params, monitor)?;
         steps += ended.steps;
-        let w = ended.w.lane(0);
-        let claimed = Claimed { w: &w, spread: ended.spread, lane: 0, is_polished: false };
+        let (w, spread) = of_data(merging, ended.w.lane(0), ended.spread);
+        let claimed = Claimed { w: &w, spread, lane: 0, is_polished: false };
         let certificate = proof::prove(task, &mut newton.rows, &claimed)?;
         let solution = solution_of(task, w, certificate, (ended.status, steps));
         let is_proved = certificate.relative_gap() <= task.params.tol;
@@ -172,15 +199,22 @@ fn fit_hinge(
     unreachable!("the last attempt returns")
 }
 
+/// Weights of the data's columns from those that travel, and how far those of the dual variables are.
+fn of_data(merging: Option<&Merging>, w: Vec<f64>, spread: Spread) -> (Vec<f64>, Spread) {
+    match merging {
+        None => (w, spread),
+        Some(merging) => (merging.expand(&w), merging.widened(spread)),
+    }
+}
+
 fn solution_of(
     task: &ShardTask,
     mut w: Vec<f64>,
     certificate: Certificate,
     (status, n_iter): (Status, usize),
 ) -> Solution {
-    let bias = task.intercept.bias();
-    let intercept = if bias == 0.0 { 0.0 } else { bias * w[task.n_columns] };
-    w.truncate(task.n_columns);
+    let weight = if task.intercept == Intercept::None { None } else { w.pop() };
+    let intercept = weight.map_or(0.0, |weight| task.intercept.bias() * weight);
     Solution {
         w,
         intercept,

@@ -18,6 +18,9 @@
 //! Where columns are many more than rows, such a fit ascends in the dual instead, each shard on its own rows
 //! (`ascent`), and Newton is there for what that leaves.
 //!
+//! Of columns that are proportional in all rows one travels ([`merge`]), where columns are many; shards
+//! number theirs in an order of their own ([`columns`]).
+//!
 //! [`search::search`] is the search for `C` of [`crate::search`] on shards: the lanes of a group are those of
 //! the same sums, and the decision values of held-out rows come to the client.
 //!
@@ -28,8 +31,10 @@
 
 mod ascent;
 pub mod checkpoint;
+pub mod columns;
 mod duals;
 pub mod fit;
+pub mod merge;
 pub mod points;
 pub mod proof;
 pub mod remote;
@@ -44,5 +49,7 @@ pub use fit::fit;
 pub use search::{ShardSearch, search};
 pub use task::ShardTask;
 
+#[cfg(test)]
+mod merge_tests;
 #[cfg(test)]
 mod tests;

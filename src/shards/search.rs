@@ -10,6 +10,7 @@ use std::path::Path;
 use std::rc::Rc;
 
 use super::ShardTask;
+use super::merge::{Merging, Told};
 use super::remote::{Exchange, Lanes, Link, Remote, ShardTerms};
 use super::shard::ShardFacts;
 use super::wire::{Op, Request};
@@ -60,7 +61,12 @@ impl ShardSearch<'_> {
     }
 
     /// What a journal depends on; the cut into shards too, since the bits do.
-    fn fingerprint(&self, link: &Link<'_>, settings: &SearchSettings) -> Result<Fingerprint> {
+    fn fingerprint(
+        &self,
+        link: &Link<'_>,
+        settings: &SearchSettings,
+        merging: Option<&Merging>,
+    ) -> Result<Fingerprint> {
         let [rows, _] = hashes(|request| link.gather(request))?;
         let Self { task, labels, weight, folds, borders, .. } = self;
         let data = [
@@ -73,6 +79,8 @@ impl ShardSearch<'_> {
             ("number of folds", folds.len().to_string()),
             ("hash of cv", hex(hash_folds(folds))),
         ];
+        let merged = merging.map(|found| ("columns that travel", found.n_columns().to_string()));
+        let data: Vec<_> = data.into_iter().chain(merged).collect();
         Ok(Fingerprint::with(&data, settings, self.plan))
     }
 
@@ -114,7 +122,34 @@ pub fn search(
     visit: &mut dyn FnMut(&SearchStep) -> Result<Option<f64>>,
 ) -> Result<EndReason> {
     search.check()?;
-    let ShardSearch { task, labels, weight, plan, .. } = *search;
+    let merging = Merging::find(search.task, exchange, monitor)?;
+    search_with(merging.as_ref(), search, exchange, monitor, visit)
+}
+
+/// [`search`] with the columns that travel in place of the data's.
+pub(super) fn search_with(
+    merging: Option<&Merging>,
+    search: &ShardSearch<'_>,
+    exchange: &mut dyn Exchange,
+    monitor: &dyn Monitor,
+    visit: &mut dyn FnMut(&SearchStep) -> Result<Option<f64>>,
+) -> Result<EndReason> {
+    let Some(found) = merging else {
+        return run(search, search.task, None, exchange, monitor, visit);
+    };
+    run(search, &found.task(search.task), merging, &mut Told::new(exchange, found), monitor, visit)
+}
+
+/// Runs a search; the columns of `task` are those that travel.
+fn run(
+    search: &ShardSearch<'_>,
+    task: &ShardTask,
+    merging: Option<&Merging>,
+    exchange: &mut dyn Exchange,
+    monitor: &dyn Monitor,
+    visit: &mut dyn FnMut(&SearchStep) -> Result<Option<f64>>,
+) -> Result<EndReason> {
+    let ShardSearch { labels, weight, plan, .. } = *search;
     let ShardTask { loss, intercept, params, facts, .. } = *task;
     let settings = SearchSettings { loss, intercept, params, multi_class: MultiClass::OneVsRest };
     let parts = folds::parts(weight.len(), &labels, weight, search.folds)?;
@@ -123,7 +158,7 @@ pub fn search(
         SearchSchedule::new(plan, || Ok(settings.lower_bound(total, facts.longest, labels.n_classes)))?;
     let (link, owners, n_problems) = (Link::new(exchange), search.owners(&parts), labels.n_problems());
     let journal = match search.resume {
-        Some(path) => Some(Journal::open(path, &search.fingerprint(&link, &settings)?)?),
+        Some(path) => Some(Journal::open(path, &search.fingerprint(&link, &settings, merging)?)?),
         None => None,
     };
     let lanes = LaneFacts::new(labels, &parts, &settings);

@@ -10,13 +10,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{Builder, JoinHandle};
 
+use super::columns::OwnColumns;
 use super::shard::{Shard, ShardFacts, ShardFolds, ShardRows};
 use super::wire::ShardAnswer;
+use crate::fit::routes::SHARD_OWN_COLUMNS;
 use crate::fit::{Intercept, Monitor};
 use crate::front::Checked;
 use crate::loss::LossKind;
 use crate::matrix::CsrValues;
-use crate::matrix::csr::CsrView;
+use crate::matrix::csr::{CsrView, Structure};
 use crate::matrix::dense::DenseView;
 use crate::memory::CollectLarge;
 use crate::search::folds::Fold;
@@ -67,6 +69,33 @@ impl OwnedRows {
             }
         };
         structure.check_solvable()?;
+        Ok(Checked { rows, structure })
+    }
+
+    /// Checks the rows and numbers their columns anew, where they are sparse and have many.
+    fn number_columns(&mut self, stop: &Stop) -> Result<Option<(OwnColumns, Structure)>> {
+        let Self::Sparse { indptr, indices, values, n_cols } = self else { return Ok(None) };
+        if *n_cols < SHARD_OWN_COLUMNS {
+            return Ok(None);
+        }
+        let is_stopped = || stop.cancelled();
+        let found = match values {
+            CsrValues::F32(values) => OwnColumns::number((indptr, indices, values), *n_cols, &is_stopped)?,
+            CsrValues::F64(values) => OwnColumns::number((indptr, indices, values), *n_cols, &is_stopped)?,
+        };
+        if let Some((own, _)) = &found {
+            *n_cols = own.n_columns();
+        }
+        Ok(found)
+    }
+
+    /// The rows after that.
+    fn numbered(&self, structure: Structure) -> Result<Checked<'_>> {
+        let Self::Sparse { indptr, indices, values, n_cols } = self else { unreachable!("sparse rows") };
+        let rows = match values {
+            CsrValues::F32(values) => CsrView::of_distinct(indptr, indices, values, *n_cols)?.into(),
+            CsrValues::F64(values) => CsrView::of_distinct(indptr, indices, values, *n_cols)?.into(),
+        };
         Ok(Checked { rows, structure })
     }
 
@@ -131,7 +160,7 @@ impl Served {
         let (ready, started) = channel();
         let stop = Arc::new(Stop(AtomicBool::new(false)));
         let monitor = Arc::clone(&stop);
-        let work = move || serve(&data, &monitor, &ready, inbox, &outbox);
+        let work = move || serve(data, &monitor, &ready, inbox, &outbox);
         let thread = Builder::new().name("hinge-shard".into()).spawn(work).map_err(Error::Thread)?;
         let facts = started.recv().unwrap_or_else(|_| Err(ended()))?;
         Ok(Self { requests: Some(requests), answers, stop, thread: Some(thread), facts })
@@ -182,7 +211,7 @@ fn ended() -> Error {
 
 /// The life of the thread.
 fn serve(
-    data: &ShardData,
+    data: ShardData,
     stop: &Stop,
     ready: &Sender<Result<ShardFacts>>,
     inbox: Receiver<Message>,
@@ -208,7 +237,7 @@ fn serve(
 }
 
 fn answer_all(
-    data: &ShardData,
+    mut data: ShardData,
     stop: &Stop,
     ready: &Sender<Result<ShardFacts>>,
     inbox: Receiver<Message>,
@@ -220,15 +249,20 @@ fn answer_all(
             return Err(Error::Shape { what: "classes and costs of a shard", expected: n, found });
         }
     }
-    let checked = data.rows.checked()?;
+    let own = data.rows.number_columns(stop)?;
+    let checked = match &own {
+        Some((_, structure)) => data.rows.numbered(*structure)?,
+        None => data.rows.checked()?,
+    };
+    let own = own.as_ref().map(|(own, _)| own);
     let scaled = checked.rows.scaled();
     let rows = checked.narrowest(scaled.as_ref());
     let ids: Vec<u32> = (0..n as u32).filter(|i| data.cost[*i as usize] > 0.0).collect_large();
     let classes: Vec<u32> = ids.iter().map(|i| data.classes[*i as usize]).collect_large();
     let cost: Vec<f64> = ids.iter().map(|i| data.cost[*i as usize]).collect_large();
-    let ShardData { loss, intercept, .. } = *data;
+    let ShardData { loss, intercept, .. } = data;
     let (ids, classes, cost) = (&ids[..], &classes[..], &cost[..]);
-    let rows = ShardRows { rows: &rows, ids, classes, cost, loss, intercept, folds: None };
+    let rows = ShardRows { rows: &rows, ids, own, classes, cost, loss, intercept, folds: None };
     // Nobody waits if the shard is being dropped.
     let _ = ready.send(Ok(rows.facts()));
     let mut split = Vec::new();

@@ -3,6 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use super::columns::{OwnColumns, TravellingColumns};
 use super::wire::{Op, Reader, ShardAnswer};
 use crate::fit::certificate::{self, Duals, RowTotals};
 use crate::fit::intercept;
@@ -34,6 +35,8 @@ pub struct ShardRows<'a> {
     pub rows: &'a Matrix<'a>,
     /// Those of a cost above 0.
     pub ids: &'a [u32],
+    /// What their columns are, if these are not the data's.
+    pub own: Option<&'a OwnColumns>,
     /// Their classes.
     pub classes: &'a [u32],
     /// Their costs.
@@ -105,15 +108,17 @@ impl<'a> ShardRows<'a> {
     /// What the client has to know of them.
     pub fn facts(&self) -> ShardFacts {
         let design = self.design(0.0);
-        let [curvature, cost] =
-            sum(self.cost.len(), |i| [self.cost[i] * design.squared_norm(i), self.cost[i]]);
+        let norms: Vec<f64> = (0..design.n_rows()).map(|i| design.squared_norm(i)).collect_large();
+        let [curvature, cost] = sum(self.cost.len(), |i| [self.cost[i] * norms[i], self.cost[i]]);
+        let longest = norms.into_iter().fold(0.0, f64::max);
+        let is_all = self.ids.len() == self.rows.n_rows();
         ShardFacts {
             n_rows: self.cost.len(),
             n_entries: design.nnz() as f64,
             cost,
             curvature,
-            max_squared_norm: design.max_squared_norm(),
-            longest: self.rows.max_squared_norm(),
+            max_squared_norm: longest,
+            longest: if is_all { longest } else { self.rows.max_squared_norm() },
             pairs: factorisation::pairs(&self.design(self.intercept.bias())),
         }
     }
@@ -122,7 +127,11 @@ impl<'a> ShardRows<'a> {
     fn hashes(&self) -> [u64; 2] {
         let numbers = self.ids.iter().chain(self.classes).flat_map(|number| number.to_le_bytes());
         let costs = self.cost.iter().flat_map(|cost| cost.to_le_bytes());
-        [fingerprint::hash_rows(self.rows), fingerprint::hash_bytes(numbers.chain(costs))]
+        let rows = match self.own {
+            None => fingerprint::hash_rows(self.rows),
+            Some(own) => own.hash_rows(self.rows),
+        };
+        [rows, fingerprint::hash_bytes(numbers.chain(costs))]
     }
 
     /// Labels of the problem of a class.
@@ -172,6 +181,7 @@ impl<T: Loss, const L: usize> Objective<L> for ClassTerms<'_, T, L> {
 /// A shard in the course of a fit.
 pub struct Shard<'a> {
     rows: ShardRows<'a>,
+    columns: TravellingColumns,
     monitor: &'a dyn Monitor,
     running: Running<'a>,
 }
@@ -185,7 +195,7 @@ enum Running<'a> {
 impl<'a> Shard<'a> {
     /// Before the first request.
     pub fn new(rows: ShardRows<'a>, monitor: &'a dyn Monitor) -> Self {
-        Self { rows, monitor, running: Running::Nothing }
+        Self { rows, columns: TravellingColumns::of_data(rows.own), monitor, running: Running::Nothing }
     }
 
     /// Does what a request says.
@@ -207,6 +217,17 @@ impl<'a> Shard<'a> {
                 }
                 continue;
             }
+            if op == Op::Survey {
+                if let Some(own) = self.rows.own {
+                    own.survey(&mut answer.sums);
+                }
+                continue;
+            }
+            if op == Op::Columns {
+                self.running = Running::Nothing;
+                self.columns = TravellingColumns::told(self.rows.own, &mut reader)?;
+                continue;
+            }
             match &mut self.running {
                 Running::Nothing => {
                     return Err(Error::Shape { what: "problems of a shard", expected: 1, found: 0 });
@@ -220,7 +241,7 @@ impl<'a> Shard<'a> {
     }
 
     fn begin(&self, op: Op, reader: &mut Reader<'_>) -> Result<Running<'a>> {
-        let (rows, monitor) = (self.rows, self.monitor);
+        let (rows, monitor) = ((self.rows, self.columns.clone()), self.monitor);
         let (first, lanes) = (reader.number()? as usize, reader.number()? as usize);
         let last = reader.number()?;
         Ok(match lanes {
@@ -240,6 +261,8 @@ impl<'a> Shard<'a> {
 /// The rows in one problem, or in several side by side.
 pub(super) struct ShardSide<'a, const L: usize> {
     pub(super) rows: ShardRows<'a>,
+    /// How vectors travel.
+    pub(super) columns: TravellingColumns,
     pub(super) cost: Vec<f64>,
     /// Of a search.
     group: Option<Group<'a, L>>,
@@ -292,7 +315,13 @@ struct CornerRows {
 }
 
 impl<'a, const L: usize> ShardSide<'a, L> {
-    fn new(rows: ShardRows<'a>, first: u32, lanes: usize, scale: f64, monitor: &'a dyn Monitor) -> Self {
+    fn new(
+        (rows, columns): (ShardRows<'a>, TravellingColumns),
+        first: u32,
+        lanes: usize,
+        scale: f64,
+        monitor: &'a dyn Monitor,
+    ) -> Self {
         let design = rows.design(rows.intercept.bias());
         let cost = rows.cost.iter().map(|cost| scale * cost).collect_large();
         let n_corners = if rows.loss.is_smooth() { 0 } else { rows.cost.len() };
@@ -302,6 +331,7 @@ impl<'a, const L: usize> ShardSide<'a, L> {
         let corners = CornerRows { y, alpha, kept: None };
         Self {
             rows,
+            columns,
             cost,
             group: None,
             first,
@@ -317,7 +347,7 @@ impl<'a, const L: usize> ShardSide<'a, L> {
 
     /// The lanes of a search with so many binary problems per fold.
     fn of_folds(
-        rows: ShardRows<'a>,
+        (rows, columns): (ShardRows<'a>, TravellingColumns),
         lanes: Range<usize>,
         n_problems: usize,
         monitor: &'a dyn Monitor,
@@ -339,6 +369,7 @@ impl<'a, const L: usize> ShardSide<'a, L> {
         let none = CornerRows { y: Vec::new(), alpha: Arc::new(Vec::new()), kept: None };
         Ok(Self {
             rows,
+            columns,
             cost: Vec::new(),
             group: Some(Group { folds, lanes: group, tests }),
             first: 0,
@@ -358,9 +389,9 @@ impl<'a, const L: usize> ShardSide<'a, L> {
             return self.held_out(op, answer);
         }
         match op {
-            Op::Begin | Op::BeginFolds | Op::HeldOut | Op::Hash => {}
+            Op::Begin | Op::BeginFolds | Op::HeldOut | Op::Hash | Op::Survey | Op::Columns => {}
             Op::Decide => {
-                reader.block(&mut self.vector)?;
+                self.columns.block(reader, &mut self.vector)?;
                 self.state.decide(&self.vector)?;
             }
             Op::Shift => self.state.shift(&reader.lanes()?),
@@ -388,20 +419,20 @@ impl<'a, const L: usize> ShardSide<'a, L> {
                 let found = self.state.curvature(self.lanes, reader.number()? != 0.0)?;
                 answer.maxima.push(found.largest);
                 match found.gram {
-                    Gram::Diagonal(diagonal) => answer.sums.extend(diagonal),
+                    Gram::Diagonal(diagonal) => self.columns.answer_diagonal(&diagonal, answer),
                     Gram::Dense(matrix) => answer.sums.extend(matrix.lower()),
                 }
                 answer.sums.push(found.read as f64);
             }
             Op::Multiply => {
                 let mut out = Block::zeros(self.vector.len());
-                reader.block(&mut self.vector)?;
+                self.columns.block(reader, &mut self.vector)?;
                 let read = self.state.multiply(&self.vector, None, &mut out)?;
-                answer.block(&out, self.lanes);
+                self.columns.answer(&out, self.lanes, answer);
                 answer.sums.push(read as f64);
             }
             Op::Finish => {
-                reader.block(&mut self.vector)?;
+                self.columns.block(reader, &mut self.vector)?;
                 self.state.sweep.decisions(&self.vector, &mut self.state.step_z);
             }
             Op::TakeSlopes => self.corners.alpha = Arc::new(self.state.alpha(&self.corners.y)),
@@ -446,7 +477,7 @@ impl<'a, const L: usize> ShardSide<'a, L> {
 
     fn run_with_terms(&mut self, op: Op, reader: &mut Reader<'_>, answer: &mut ShardAnswer) -> Result<()> {
         let sigma = reader.number()?;
-        let mut ask = Ask { op, lanes: self.lanes, reader, answer };
+        let mut ask = Ask { op, lanes: self.lanes, columns: &self.columns, reader, answer };
         if sigma > 0.0 {
             let CornerRows { y, alpha, .. } = &self.corners;
             let terms = SmoothedHinge { y, cost: &self.cost, alpha: Arc::clone(alpha), sigma };
@@ -547,6 +578,7 @@ impl<'a, const L: usize> ShardSide<'a, L> {
 struct Ask<'r, 'w, 's> {
     op: Op,
     lanes: usize,
+    columns: &'r TravellingColumns,
     reader: &'r mut Reader<'w>,
     answer: &'s mut ShardAnswer,
 }
@@ -558,7 +590,7 @@ impl Ask<'_, '_, '_> {
         state: &mut RowState<'_, L>,
         vector: &mut Block<L>,
     ) -> Result<()> {
-        let Self { op, lanes, reader, answer } = self;
+        let Self { op, lanes, columns, reader, answer } = self;
         match op {
             Op::Slopes => {
                 for sums in intercept::slopes_at(terms, &state.z, &reader.lanes()?) {
@@ -579,7 +611,7 @@ impl Ask<'_, '_, '_> {
                 }
             }
             Op::DecideAnew => {
-                reader.block(vector)?;
+                columns.block(reader, vector)?;
                 for sums in state.decide_anew(terms, vector)? {
                     answer.lanes(&sums, *lanes);
                 }
@@ -587,7 +619,7 @@ impl Ask<'_, '_, '_> {
             _ => {
                 let found = state.evaluate(terms, vector)?;
                 if *op == Op::Evaluate {
-                    answer.block(vector, *lanes);
+                    columns.answer(vector, *lanes, answer);
                     answer.lanes(&found.loss, *lanes);
                     answer.sums.push(found.read as f64);
                 }

@@ -70,7 +70,7 @@ impl<const L: usize> ShardSide<'_, L> {
                 found[d - 1][lane] = cost * solution.intercept / bias;
             }
         }
-        answer.block(&found, self.lanes);
+        self.columns.answer(&found, self.lanes, answer);
         answer.lanes(&weight, self.lanes);
         answer.sums.push(read);
         Ok(())

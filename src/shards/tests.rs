@@ -26,11 +26,11 @@ use crate::search::{
 use crate::{Error, Result, labels};
 use proptest::prelude::*;
 
-const LOSSES: [LossKind; 4] =
+pub(super) const LOSSES: [LossKind; 4] =
     [LossKind::SquaredHinge, LossKind::Logistic, LossKind::ModifiedHuber, LossKind::Hinge];
 
 /// Shards in this process; in some rounds one begins anew.
-struct Here<'a> {
+pub(super) struct Here<'a> {
     rows: Vec<ShardRows<'a>>,
     shards: Vec<Shard<'a>>,
     rounds: usize,
@@ -39,12 +39,16 @@ struct Here<'a> {
 }
 
 impl<'a> Here<'a> {
-    fn new(rows: Vec<ShardRows<'a>>, loses_every: usize) -> Self {
+    pub(super) fn new(rows: Vec<ShardRows<'a>>, loses_every: usize) -> Self {
         let shards = rows.iter().map(|rows| Shard::new(*rows, &Silent)).collect();
         Self { rows, shards, rounds: 0, loses_every }
     }
 
-    fn facts(&self) -> ShardFacts {
+    pub(super) fn rounds(&self) -> usize {
+        self.rounds
+    }
+
+    pub(super) fn facts(&self) -> ShardFacts {
         let mut all = ShardFacts::default();
         self.rows.iter().for_each(|rows| all.join(&rows.facts()));
         all
@@ -98,6 +102,7 @@ impl Cut {
         let shard = |b: &[usize]| ShardRows {
             rows,
             ids: &self.ids[b[0]..b[1]],
+            own: None,
             classes: &self.classes[b[0]..b[1]],
             cost: &problem.cost[b[0]..b[1]],
             loss,
@@ -108,7 +113,7 @@ impl Cut {
     }
 }
 
-fn classes_of(problem: &Problem<'_>) -> Vec<u32> {
+pub(super) fn classes_of(problem: &Problem<'_>) -> Vec<u32> {
     problem.y.iter().map(|y| u32::from(*y > 0.0)).collect()
 }
 
@@ -123,19 +128,29 @@ fn fit_over(
     let params = Params { tol, ..Params::default() };
     let ShardRows { loss, intercept, .. } = rows[0];
     let (facts, n_shards) = (here.facts(), rows.len());
-    let task = ShardTask { facts, scale: 1.0, n_shards, n_columns, n_classes, loss, intercept, params };
+    let task = ShardTask {
+        facts,
+        scale: 1.0,
+        n_shards,
+        n_columns,
+        are_merged: false,
+        n_classes,
+        loss,
+        intercept,
+        params,
+    };
     let outcome = fit(&task, &mut here, &Silent).unwrap();
     (outcome, here.rounds)
 }
 
-fn weights(outcome: &Outcome) -> &[Vec<f64>] {
+pub(super) fn weights(outcome: &Outcome) -> &[Vec<f64>] {
     match &outcome.weights {
         Weights::Dense(weights) => weights,
         _ => unreachable!("binary problems"),
     }
 }
 
-fn alone(problem: &Problem<'_>, loss: LossKind, tol: f64) -> Solution {
+pub(super) fn alone(problem: &Problem<'_>, loss: LossKind, tol: f64) -> Solution {
     let params = Params { tol, ..Params::default() };
     auto::solve(problem, loss, &params, &Start::default(), &Silent).unwrap()
 }
@@ -230,7 +245,17 @@ fn only_wide_fits_of_smooth_losses_ascend() {
         let n_columns = 130;
         let facts = ShardFacts { n_rows: take, ..facts };
         let (scale, n_shards, n_classes) = (1.0, 2, 2);
-        let task = ShardTask { facts, scale, n_shards, n_columns, n_classes, loss, intercept, params };
+        let task = ShardTask {
+            facts,
+            scale,
+            n_shards,
+            n_columns,
+            are_merged: false,
+            n_classes,
+            loss,
+            intercept,
+            params,
+        };
         let mut listens = Asked(&mut here, Vec::new());
         fit(&task, &mut listens, &Silent).unwrap();
         let has_ascended = listens.1.contains(&(Op::Ascend as usize));
@@ -398,7 +423,17 @@ fn what_is_foreseen_takes_no_round() {
             let (facts, intercept) = (here.facts(), problem.intercept);
             let (scale, n_shards, n_classes) = (1.0, 2, 2);
             let params = Params { tol: 1e-5, ..Params::default() };
-            let task = ShardTask { facts, scale, n_shards, n_columns: d, n_classes, loss, intercept, params };
+            let task = ShardTask {
+                facts,
+                scale,
+                n_shards,
+                n_columns: d,
+                are_merged: false,
+                n_classes,
+                loss,
+                intercept,
+                params,
+            };
             let mut listens = Listens(&mut here, Vec::new());
             let outcome = fit(&task, &mut listens, &Silent).unwrap();
             let alone = |op: Op| listens.1.iter().filter(|first| **first == op as usize).count();
@@ -449,8 +484,17 @@ fn fits_go_on_from_their_checkpoints_to_the_same_bits() {
         let (quiet, rounds) = fit_over(&rows, d, n_classes, 1e-9, usize::MAX);
         let (intercept, params) = (problem.intercept, Params { tol: 1e-9, ..Params::default() });
         let facts = Here::new(rows.clone(), usize::MAX).facts();
-        let task =
-            ShardTask { facts, scale: 1.0, n_shards: 3, n_columns: d, n_classes, loss, intercept, params };
+        let task = ShardTask {
+            facts,
+            scale: 1.0,
+            n_shards: 3,
+            n_columns: d,
+            are_merged: false,
+            n_classes,
+            loss,
+            intercept,
+            params,
+        };
         for ends in [1, rounds / 2, rounds] {
             let path = folder.path().join(format!("{case} {ends}"));
             let attempt = |rounds: usize, loses_every: usize| {
@@ -481,19 +525,19 @@ fn fits_go_on_from_their_checkpoints_to_the_same_bits() {
 }
 
 /// The data of a search, whole and cut.
-struct Split {
-    classes: Vec<u32>,
+pub(super) struct Split {
+    pub(super) classes: Vec<u32>,
     n_classes: u32,
-    weight: Vec<f64>,
-    folds: Vec<Fold>,
-    borders: Vec<u32>,
+    pub(super) weight: Vec<f64>,
+    pub(super) folds: Vec<Fold>,
+    pub(super) borders: Vec<u32>,
     /// The folds of each shard.
-    local: Vec<Vec<Fold>>,
+    pub(super) local: Vec<Vec<Fold>>,
 }
 
 impl Split {
     /// Row `i` is held out by fold `i % n_folds`, some rows by none, some have no weight.
-    fn new(classes: Vec<u32>, n_classes: u32, n_folds: u32, borders: &[u32]) -> Self {
+    pub(super) fn new(classes: Vec<u32>, n_classes: u32, n_folds: u32, borders: &[u32]) -> Self {
         let n = classes.len() as u32;
         let borders: Vec<u32> = [0].iter().chain(borders).copied().chain([n]).collect();
         let is_out = |i: u32, f: u32| i % n_folds == f && i % 17 != 3;
@@ -510,18 +554,18 @@ impl Split {
         Self { classes, n_classes, weight, folds, borders, local }
     }
 
-    fn labels(&self) -> Labels<'_> {
+    pub(super) fn labels(&self) -> Labels<'_> {
         Labels { ids: &self.classes, n_classes: self.n_classes }
     }
 }
 
-fn plan(refine: usize) -> SearchPlan {
+pub(super) fn plan(refine: usize) -> SearchPlan {
     let values = Values::Range { c_min: None, c_max: 64.0, ratio: 2.0 };
     SearchPlan { values, refine, stop: StopRule::Exact }
 }
 
 /// A score with a maximum somewhere, to refine by.
-fn score(step: &SearchStep) -> f64 {
+pub(super) fn score(step: &SearchStep) -> f64 {
     -(step.c.log2() - 0.7).abs()
 }
 
@@ -546,6 +590,7 @@ fn search_over(
     let shard = |k: usize| ShardRows {
         rows: &views[k],
         ids: &ids[k],
+        own: None,
         classes: &classes[k],
         cost: &cost[k],
         loss,
@@ -560,7 +605,17 @@ fn search_over(
     let params = Params { tol: 1e-2, ..Params::default() };
     let (facts, n_shards, n_columns) = (here.facts(), views.len(), views[0].n_cols());
     let n_classes = split.n_classes;
-    let task = &ShardTask { facts, scale: 1.0, n_shards, n_columns, n_classes, loss, intercept, params };
+    let task = &ShardTask {
+        facts,
+        scale: 1.0,
+        n_shards,
+        n_columns,
+        are_merged: false,
+        n_classes,
+        loss,
+        intercept,
+        params,
+    };
     let (labels, weight) = (split.labels(), &split.weight[..]);
     let data =
         ShardSearch { task, labels, weight, folds: &split.folds, borders: &split.borders, plan, resume };
@@ -600,9 +655,9 @@ impl DenseRows {
     }
 }
 
-const INTERCEPTS: [Intercept; 3] = [Intercept::None, Intercept::Free, Intercept::Penalised(0.7)];
+pub(super) const INTERCEPTS: [Intercept; 3] = [Intercept::None, Intercept::Free, Intercept::Penalised(0.7)];
 
-fn close(a: &SearchStep, b: &SearchStep, tol: f64) -> bool {
+pub(super) fn close(a: &SearchStep, b: &SearchStep, tol: f64) -> bool {
     let pairs = a.decisions.iter().flatten().zip(b.decisions.iter().flatten());
     a.c == b.c
         && a.is_converged == b.is_converged
@@ -769,7 +824,18 @@ proptest! {
             let mut here = Here::new(parts.rows(&matrix, &problem, *loss), 3);
             let (facts, n_shards, intercept) = (here.facts(), borders.len() + 1, problem.intercept);
             let (loss, scale, n_classes) = (*loss, 1.0, 2);
-            let task = ShardTask { facts, scale, n_shards, n_columns: d, n_classes, loss, intercept, params };
+            let n_columns = d;
+            let task = ShardTask {
+                facts,
+                scale,
+                n_shards,
+                n_columns,
+                are_merged: false,
+                n_classes,
+                loss,
+                intercept,
+                params,
+            };
             points_over(&task, &mut here, steps)?;
         }
     }

@@ -5,8 +5,7 @@
 //! sums, which are added over the shards, and maxima. Vectors have the lanes in use only, the padding stays
 //! at home.
 
-use crate::matrix::lanes::Block;
-use crate::{Error, Result};
+use crate::{Error, Result, memory};
 
 /// What a shard is to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,10 +66,14 @@ pub enum Op {
     Ascend,
     /// Asks for the balance of the variables it came to.
     TakeAscent,
+    /// Asks which columns are proportional, shard by shard.
+    Survey,
+    /// Tells which columns travel. No problem is begun afterwards.
+    Columns,
 }
 
 impl Op {
-    const ALL: [Self; 28] = [
+    const ALL: [Self; 30] = [
         Self::Begin,
         Self::Decide,
         Self::Shift,
@@ -99,6 +102,8 @@ impl Op {
         Self::SlopesAhead,
         Self::Ascend,
         Self::TakeAscent,
+        Self::Survey,
+        Self::Columns,
     ];
 
     /// Whether it is one of the steps of a search.
@@ -136,7 +141,7 @@ impl Request {
 
     /// Several.
     pub fn numbers(&mut self, numbers: &[f64]) -> &mut Self {
-        self.words.extend_from_slice(numbers);
+        memory::extend_from_slice(&mut self.words, numbers);
         self
     }
 
@@ -187,6 +192,11 @@ impl<'a> Reader<'a> {
     /// Whether all has been read.
     pub fn is_empty(&self) -> bool {
         self.words.is_empty()
+    }
+
+    /// The number of lanes.
+    pub fn n_lanes(&self) -> usize {
+        self.lanes
     }
 
     /// Sets the number of lanes.
@@ -248,7 +258,7 @@ impl<'a> Reader<'a> {
     ///
     /// # Errors
     /// As for [`Self::op`].
-    pub fn block<const L: usize>(&mut self, out: &mut Block<L>) -> Result<()> {
+    pub fn block<const L: usize>(&mut self, out: &mut [[f64; L]]) -> Result<()> {
         let numbers = self.numbers(out.len() * self.lanes)?;
         for (out, x) in out.iter_mut().zip(numbers.chunks_exact(self.lanes.max(1))) {
             out[..x.len()].copy_from_slice(x);
@@ -303,6 +313,7 @@ impl ShardAnswer {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::matrix::lanes::Block;
 
     #[test]
     fn requests_are_read_as_they_were_written() {

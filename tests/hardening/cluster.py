@@ -1,9 +1,11 @@
 """Workers of a Dask cluster that are killed at random moments of fits and searches, and clients that are killed.
 
     python tests/hardening/cluster.py --kills 20 --clients 3
+    python tests/hardening/cluster.py --kills 20 --clients 0 --rows 1000 --columns 60000 --density 0.0005
 
 Each fit reads its rows from block stores and loses workers to ``kill -9`` at moments drawn at random, until so many
-were killed while a fit was running; every answer must have the bits of the one without kills. Then clients are
+were killed while a fit was running; every answer must have the bits of the one without kills. With the second line
+columns are so many, and so empty, that those which are proportional travel as one. Then clients are
 killed in the middle of a fit: the workers must give the memory of all shards back, and the seconds until they have
 are printed.
 """
@@ -38,12 +40,13 @@ FITS = (
 MINUTE = 60.0
 
 
-def write_stores(folder: Path, n_rows: int, n_columns: int) -> list[str]:
+def write_stores(folder: Path, n_rows: int, n_columns: int, density: float) -> list[str]:
     """Rows that a hyperplane separates badly, in a block store for each part."""
     rng = np.random.default_rng(0)
     weights, paths = rng.standard_normal(n_columns), []
     for k in range(PARTS):
-        X = sp.random(n_rows, n_columns, density=0.05, random_state=rng, format="csr", data_rvs=rng.standard_normal)
+        drawn = {"density": density, "random_state": rng, "data_rvs": rng.standard_normal}
+        X = sp.random(n_rows, n_columns, format="csr", **drawn)
         y = (X @ weights + rng.standard_normal(n_rows) > 0).astype(int)
         paths.append(str(folder / f"part{k}.store"))
         hinge.BlockStore.build((X, y), paths[-1])
@@ -181,10 +184,11 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--rows", type=int, default=20_000)
     parser.add_argument("--columns", type=int, default=300)
+    parser.add_argument("--density", type=float, default=0.05)
     parser.add_argument("--seed", type=int, default=0)
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        paths = write_stores(Path(folder), given.rows, given.columns)
+        paths = write_stores(Path(folder), given.rows, given.columns, given.density)
         failures = kill_workers(paths, given.kills, given.workers, given.seed)
         if given.clients:
             with new_cluster(given.workers) as cluster, Client(cluster) as client:

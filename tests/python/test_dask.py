@@ -440,6 +440,51 @@ def test_checkpoints_go_on_to_the_same_bits(client, parts, monkeypatch, tmp_path
     assert shards_left(client) == 0
 
 
+WIDE = 45_000
+"""Columns from which those that are proportional in all rows travel as one."""
+
+
+def wide_rows(seed):
+    """A text: 400 words that many rows have, half of them twice another one, and 100 words of each row alone."""
+    time.sleep(0.05)
+    rng, n = np.random.default_rng(seed), 100
+    words = rng.poisson(0.05, (n, 200)) * rng.integers(1, 4, (n, 200))
+    own = sp.csr_matrix(
+        (rng.random(100 * n), 400 + 100 * n * seed + np.arange(100 * n), np.arange(0, 100 * n + 1, 100)),
+        (n, WIDE),
+    )
+    X = sp.hstack([words, 2 * words, sp.csr_matrix((n, WIDE - 400))], format="csr") + own
+    return X.astype(np.float32), np.where(words[:, :30].sum(axis=1) + rng.standard_normal(n) > 3, "yes", "no")
+
+
+@pytest.mark.parametrize("parameters", [{}, {"loss": "hinge"}])
+def test_columns_that_are_proportional_travel_as_one(client, monkeypatch, tmp_path, parameters):
+    from hinge._dask_exchange import Shards
+
+    data = [dask.delayed(wide_rows)(seed) for seed in range(4)]
+    X, y = zip(*(wide_rows(seed) for seed in range(4)), strict=True)
+    X, y = sp.vstack(X, format="csr"), np.concatenate(y)
+    model = hinge.dask.LinearSVC(tol=TOL, **parameters).fit(data, client=client)
+    check_against(model, hinge.LinearSVC(tol=TOL, **parameters).fit(X, y), X, y)
+    margins = np.where(y == "yes", 1, -1) * (X @ model.coef_.ravel() + model.intercept_)
+    loss = np.maximum(0, 1 - margins) ** (1 if parameters else 2)
+    assert model.certificate_.primal == pytest.approx(0.5 * (model.coef_**2).sum() + loss.sum(), rel=1e-6)
+    traffic = model.traffic_
+    assert traffic.bytes_sent + traffic.bytes_received < 0.2 * traffic.rounds * traffic.n_workers * WIDE * 16
+
+    ask = Shards.ask
+    KillsInRound(monkeypatch, client, {1, 3, traffic.rounds // 2})
+    lossy = hinge.dask.LinearSVC(tol=TOL, checkpoint=tmp_path / "fit", **parameters).fit(data, client=client)
+    assert lossy.traffic_.n_reloaded >= 3
+    monkeypatch.setattr(Shards, "ask", ask)
+    resumed = clone(lossy).fit(data, client=client)
+    assert resumed.traffic_.rounds < 5
+    for other in (lossy, resumed):
+        np.testing.assert_array_equal(other.coef_, model.coef_)
+        np.testing.assert_array_equal(other.certificate_.dual, model.certificate_.dual)
+    assert shards_left(client) == 0
+
+
 def test_data_that_were_in_one_memory_only(client, monkeypatch, parts):
     scattered = client.scatter(parts[:2])
     KillsInRound(monkeypatch, client, {4})
