@@ -58,7 +58,7 @@ class Counted:
         self.rounds = self.vectors = 0
         self.sent = self.received = self.bytes_of_vectors = 0
 
-    def ask(self, request: np.ndarray) -> Any:
+    def ask(self, request: np.ndarray, _: Any = ()) -> Any:
         """The answers of all shards, added."""
         from hinge._dask_shards import reduced
 
@@ -66,7 +66,7 @@ class Counted:
         ((sums, maxima),) = reduced(nodes, len(self._shards)).values()
         return sums, maxima
 
-    def gather(self, request: np.ndarray) -> list[np.ndarray]:
+    def gather(self, request: np.ndarray, _: Any = ()) -> list[np.ndarray]:
         """The answers of all shards, each for itself."""
         return [sums for sums, _ in self._round(request)]
 

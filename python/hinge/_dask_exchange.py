@@ -16,11 +16,14 @@ from typing import Any
 import numpy as np
 from distributed import CancelledError, Client, wait
 
+from hinge._dask_columns import SparseColumns, VectorAt
 from hinge._dask_parts import Part, loaded, targets
 from hinge._dask_shards import (
     Answer,
     Node,
     PartFacts,
+    Question,
+    Reply,
     Setup,
     ShardActor,
     describe,
@@ -139,6 +142,7 @@ class Shards:
         for seat, own in zip(self._seats, folds or (), strict=folds is not None):
             seat.folds = own
         self._request: np.ndarray = np.empty(0)
+        self._columns: dict[tuple[int, ...], SparseColumns | None] = {}
         self._is_added = True
         self._nodes: dict[Node, Answer] = {}
         self._new: list[int] = []
@@ -258,27 +262,32 @@ class Shards:
 
     # Rounds.
 
-    def ask(self, request: np.ndarray) -> Answer | None:
-        """The answers of all shards to a request, added; None where shards have begun anew and wait for
-        :meth:`resume`.
+    def ask(self, request: np.ndarray, vectors: Sequence[VectorAt] = ()) -> Answer | None:
+        """The answers of all shards to a request with vectors at these places, added; None where shards have begun
+        anew and wait for :meth:`resume`.
         """
-        return self._begin(request, is_added=True)
+        return self._begin(request, vectors, is_added=True)
 
-    def gather(self, request: np.ndarray) -> list[np.ndarray] | None:
+    def gather(self, request: np.ndarray, vectors: Sequence[VectorAt] = ()) -> list[np.ndarray] | None:
         """The same for answers that are not added: the first part of each shard's, in their order."""
-        return self._begin(request, is_added=False)
+        return self._begin(request, vectors, is_added=False)
 
-    def _begin(self, request: np.ndarray, *, is_added: bool) -> Any:
+    def _begin(self, request: np.ndarray, vectors: Sequence[VectorAt], *, is_added: bool) -> Any:
         self.traffic.rounds += 1
         self._request, self._nodes, self._attempts, self._is_added = request, {}, 0, is_added
-        return self._round(self._seats, [request])
+        return self._round(self._seats, [request], vectors)
 
     def resume(self, restore: np.ndarray) -> Any:
         """What was asked for, after the shards that have begun anew have been told what the others know."""
         new = [self._seats[number] for number in self._new]
         return self._round(new, [restore, self._request] if len(restore) else [self._request])
 
-    def _round(self, seats: Sequence[_Seat], requests: Sequence[np.ndarray]) -> Any:
+    def _round(
+        self, seats: Sequence[_Seat], requests: Sequence[np.ndarray], vectors: Sequence[VectorAt] | None = None
+    ) -> Any:
+        """Ask shards one request after the other. Without ``vectors`` whole ones are sent: to shards that begin anew,
+        which have yet to be told what travels.
+        """
         start = time.perf_counter()
         by_address: dict[str, list[_Seat]] = {}
         for seat in seats:
@@ -286,18 +295,19 @@ class Shards:
         lost: list[_Seat] = []
         slowest = 0.0
         for request in requests:
-            sent = {address: self._start(held, request) for address, held in by_address.items() if held not in lost}
+            questions = {address: self._question(held, request, vectors) for address, held in by_address.items()}
+            sent = {address: self._start(by_address[address], question) for address, question in questions.items()}
             slow = 0.0
             for address, future in sent.items():
                 try:
-                    nodes, seconds = future.result()
+                    reply = future.result()
                 except Exception as error:  # whatever the transport raises where a worker ends
                     self._refuse_living(address, error)
                     lost += by_address.pop(address)
                     continue
-                slow = max(slow, seconds)
+                slow = max(slow, reply.seconds)
                 if request is requests[-1]:
-                    self._take(nodes)
+                    self._take(questions[address], reply)
             slowest += slow
         self.traffic.seconds_working += slowest
         self.traffic.seconds_waiting += time.perf_counter() - start - slowest
@@ -310,17 +320,38 @@ class Shards:
         ((sums, maxima),) = reduced(self._nodes, len(self._seats)).values()
         return _plain(sums), _plain(maxima)
 
-    def _start(self, held: Sequence[_Seat], request: np.ndarray) -> Any:
-        self.traffic.bytes_sent += request.nbytes
-        numbers = [seat.number for seat in held]
+    def _question(self, held: Sequence[_Seat], request: np.ndarray, vectors: Sequence[VectorAt] | None) -> Question:
+        """For a worker: with some of the columns where it is known which ones it has, else to be told."""
+        numbers = tuple(seat.number for seat in held)
+        columns = None if vectors is None else self._columns.get(numbers)
+        if columns is not None:
+            request = columns.sparse(request, vectors or ())
+        return Question(
+            numbers,
+            len(self._seats),
+            request,
+            vectors or (),
+            is_added=self._is_added,
+            is_sparse=columns is not None,
+            asks_columns=bool(vectors) and numbers not in self._columns,
+        )
+
+    def _start(self, held: Sequence[_Seat], question: Question) -> Any:
+        self.traffic.bytes_sent += question.request.nbytes
         try:
-            return held[0].actor.ask(numbers, len(self._seats), request, is_added=self._is_added)
+            return held[0].actor.ask(question)
         except RuntimeError as error:  # an actor that is known to be lost
             return _Failed(error)
 
-    def _take(self, nodes: dict[Node, Answer]) -> None:
-        self.traffic.bytes_received += sum(sums.nbytes + maxima.nbytes for sums, maxima in nodes.values())
-        self._nodes |= nodes
+    def _take(self, question: Question, reply: Reply) -> None:
+        self.traffic.bytes_received += sum(sums.nbytes + maxima.nbytes for sums, maxima in reply.nodes.values())
+        if question.asks_columns:
+            self._columns[question.numbers] = reply.columns
+            self.traffic.bytes_received += 0 if reply.columns is None else reply.columns.columns.nbytes
+        columns = self._columns[question.numbers] if question.is_sparse else None
+        for node, (sums, maxima) in reply.nodes.items():
+            whole = sums if columns is None else columns.whole(sums, reply.vectors)
+            self._nodes[node] = whole, maxima
 
     def _refuse_living(self, address: str, error: Exception) -> None:
         """Raise the error of a worker that lives on."""

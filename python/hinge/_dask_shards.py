@@ -21,6 +21,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 
 from hinge import _native, _rows, _validate
+from hinge._dask_columns import SparseColumns, VectorAt, columns_of
 
 Answer = tuple[np.ndarray, np.ndarray]
 """Sums and maxima."""
@@ -51,6 +52,58 @@ def _added(left: Answer, right: Answer) -> Answer:
     if left[0].shape != right[0].shape or left[1].shape != right[1].shape:
         raise RuntimeError("shards have answered different requests")
     return left[0] + right[0], np.maximum(left[1], right[1])
+
+
+@dataclass(frozen=True)
+class Question:
+    """What a worker is asked.
+
+    Attributes
+    ----------
+    numbers : tuple of int
+        The shards that are to answer, all in one process.
+    n_shards : int
+        Of all workers together.
+    request : ndarray
+        With whole vectors, or with the columns of these shards.
+    vectors : sequence of (int, int)
+        Where in the whole request its vectors are.
+    is_added : bool
+        Whether answers are added, as far as they can be.
+    is_sparse : bool
+        Whether vectors of the request have the columns of these shards only, as those of the answer are to have.
+    asks_columns : bool
+        Whether to say which these are.
+    """
+
+    numbers: tuple[int, ...]
+    n_shards: int
+    request: np.ndarray
+    vectors: Sequence[VectorAt] = ()
+    is_added: bool = True
+    is_sparse: bool = False
+    asks_columns: bool = False
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What a worker answers.
+
+    Attributes
+    ----------
+    nodes : dict
+    seconds : float
+        Taken.
+    vectors : sequence of (int, int)
+        Where in the sums of each node, once they are whole, there are vectors.
+    columns : SparseColumns or None
+        Those of the shards, None where whole vectors are to be sent, and where nobody asked.
+    """
+
+    nodes: dict[Node, Answer]
+    seconds: float
+    vectors: Sequence[VectorAt] = ()
+    columns: SparseColumns | None = None
 
 
 def joined_facts(facts: Sequence[Sequence[float]]) -> list[float]:
@@ -178,6 +231,7 @@ class ShardActor:
         X = _widened(X, setup.n_features)
         self._shard = _validate.call_native(lambda matrix: _native.RowShard(matrix, ids, cost, options), X)
         self.facts = self._shard.facts()
+        self._columns: dict[tuple[int, ...], SparseColumns | None] = {}
         self._key = setup.fit, number
         _SHARDS[self._key] = self
         if setup.fit in _ENDED:
@@ -195,26 +249,42 @@ class ShardActor:
 
     def answer(self, request: np.ndarray) -> Answer:
         """What this shard answers."""
-        return self._shard.answer(request)
+        sums, maxima, _ = self._shard.answer(request)
+        return sums, maxima
 
-    def ask(
-        self, numbers: list[int], n_shards: int, request: np.ndarray, *, is_added: bool = True
-    ) -> tuple[dict[Node, Answer], float]:
-        """What the shards of these numbers in this process answer, and the seconds taken; added as far as possible,
-        unless each answer is wanted.
-        """
+    def columns(self) -> tuple[int, np.ndarray] | None:
+        """How many columns travel, and which of them these rows have."""
+        return self._shard.columns()
+
+    def ask(self, question: Question) -> Reply:
+        """What shards in this process answer."""
         from distributed import get_worker
 
         start, fit = time.perf_counter(), self._key[0]
-        request = _rows.in_place(request)
+        request, numbers = _rows.in_place(question.request), question.numbers
         shards = [_SHARDS[fit, number] for number in numbers]
+        columns = self._columns_of(shards) if question.is_sparse else None
+        if columns is not None:
+            request = columns.whole(request, question.vectors)
         if len(shards) == 1:
-            answers = [shards[0].answer(request)]
+            answers = [shards[0]._shard.answer(request)]
         else:
             with ThreadPoolExecutor(min(len(shards), get_worker().state.nthreads)) as pool:
-                answers = list(pool.map(lambda shard: shard.answer(request), shards))
-        nodes = {(0, number): answer for number, answer in zip(numbers, answers, strict=True)}
-        return reduced(nodes, n_shards) if is_added else nodes, time.perf_counter() - start
+                answers = list(pool.map(lambda shard: shard._shard.answer(request), shards))
+        vectors = answers[0][2]
+        nodes = {(0, number): answer[:2] for number, answer in zip(numbers, answers, strict=True)}
+        if question.is_added:
+            nodes = reduced(nodes, question.n_shards)
+        if columns is not None:
+            nodes = {node: (columns.sparse(sums, vectors), maxima) for node, (sums, maxima) in nodes.items()}
+        told = self._columns_of(shards) if question.asks_columns else None
+        return Reply(nodes, time.perf_counter() - start, vectors, told)
+
+    def _columns_of(self, shards: list[ShardActor]) -> SparseColumns | None:
+        key = tuple(shard._key[1] for shard in shards)
+        if key not in self._columns:
+            self._columns[key] = columns_of(shards)
+        return self._columns[key]
 
     def close(self) -> None:
         """Give the memory back once a request under way is answered."""

@@ -17,12 +17,12 @@ use super::search::{FoldArrays, PlanOptions, SearchCall, as_folds};
 use super::turns::Turns;
 use crate::labels::Labels;
 use crate::matrix::{CsrValues, Value};
-use crate::memory;
+use crate::memory::{self, CollectLarge};
 use crate::shards::checkpoint::Recorded;
 use crate::shards::remote::Exchange;
 use crate::shards::served::{OwnedRows, Served, ShardData};
 use crate::shards::shard::ShardFacts;
-use crate::shards::wire::ShardAnswer;
+use crate::shards::wire::{Op, Request, ShardAnswer, VectorAt};
 use crate::shards::{self, ShardSearch, ShardTask};
 use crate::{Error, Result};
 
@@ -35,8 +35,8 @@ pub struct RowShard {
     served: Turns<Option<Served>>,
 }
 
-/// Sums and maxima.
-type Answers<'py> = (Bound<'py, PyArray1<f64>>, Bound<'py, PyArray1<f64>>);
+/// Sums and maxima, and where in the sums there are vectors of which a shard may know some columns only.
+type Answers<'py> = (Bound<'py, PyArray1<f64>>, Bound<'py, PyArray1<f64>>, Vec<VectorAt>);
 
 #[pymethods]
 impl RowShard {
@@ -79,12 +79,28 @@ impl RowShard {
         Ok(turn.as_mut().ok_or_else(closed)?.split(folds)?)
     }
 
-    /// Does what a request says; returns sums and maxima.
+    /// Does what a request says; returns sums and maxima, and for each vector of the sums of which a shard
+    /// may know some columns only where it begins, and how many numbers it has of a column.
     fn answer<'py>(&self, py: Python<'py>, request: PyReadonlyArray1<'py, f64>) -> PyResult<Answers<'py>> {
         let mut turn = self.served.take(py)?;
         let (served, request) = (turn.as_mut().ok_or_else(closed)?, memory::copy(request.as_slice()?));
-        let ShardAnswer { sums, maxima } = py.detach(|| served.answer(request))?;
-        Ok((sums.into_pyarray(py), maxima.into_pyarray(py)))
+        let ShardAnswer { sums, maxima, vectors } = py.detach(|| served.answer(request))?;
+        Ok((sums.into_pyarray(py), maxima.into_pyarray(py), vectors))
+    }
+
+    /// How many columns travel, and which of them the rows have, in rising order; None where all of the
+    /// data's travel to all shards.
+    fn columns<'py>(&self, py: Python<'py>) -> PyResult<Option<(usize, Bound<'py, PyArray1<i64>>)>> {
+        let mut turn = self.served.take(py)?;
+        let served = turn.as_mut().ok_or_else(closed)?;
+        let mut request = Request::new(1);
+        request.op(Op::Travelling);
+        let ShardAnswer { sums, .. } = py.detach(|| served.answer(memory::copy(request.words())))?;
+        let found = sums.split_first().map(|(n, columns)| {
+            let columns: Vec<i64> = columns.iter().map(|j| *j as i64).collect_large();
+            (*n as usize, columns.into_pyarray(py))
+        });
+        Ok(found)
     }
 
     /// Gives the memory back.
@@ -135,15 +151,15 @@ struct Callback<'a> {
 }
 
 impl Exchange for Callback<'_> {
-    fn ask(&mut self, request: &[f64], restore: &dyn Fn() -> Vec<f64>) -> Result<ShardAnswer> {
-        self.call(("ask", request), restore, |reply| {
+    fn ask(&mut self, request: &Request, restore: &dyn Fn() -> Vec<f64>) -> Result<ShardAnswer> {
+        self.call("ask", (request.words(), request.vectors()), restore, |reply| {
             let (sums, maxima): (PyReadonlyArray1<'_, f64>, PyReadonlyArray1<'_, f64>) = reply.extract()?;
-            Ok(ShardAnswer { sums: numbers(&sums)?, maxima: numbers(&maxima)? })
+            Ok(ShardAnswer { sums: numbers(&sums)?, maxima: numbers(&maxima)?, vectors: Vec::new() })
         })
     }
 
     fn gather(&mut self, request: &[f64], restore: &dyn Fn() -> Vec<f64>) -> Result<Vec<Vec<f64>>> {
-        self.call(("gather", request), restore, |reply| {
+        self.call("gather", (request, &[]), restore, |reply| {
             let answers: Vec<PyReadonlyArray1<'_, f64>> = reply.extract()?;
             answers.iter().map(numbers).collect()
         })
@@ -151,16 +167,17 @@ impl Exchange for Callback<'_> {
 }
 
 impl Callback<'_> {
-    /// Calls a method with a request until no shard has begun anew.
+    /// Calls a method with the words of a request, and where its vectors are, until no shard has begun anew.
     fn call<T>(
         &self,
-        (method, request): (&str, &[f64]),
+        method: &str,
+        (words, vectors): (&[f64], &[VectorAt]),
         restore: &dyn Fn() -> Vec<f64>,
         read: impl Fn(Bound<'_, PyAny>) -> PyResult<T>,
     ) -> Result<T> {
         let call = |py: Python<'_>| -> PyResult<T> {
             let exchange = self.exchange.bind(py);
-            let mut reply = exchange.call_method1(method, (copied(py, request)?,))?;
+            let mut reply = exchange.call_method1(method, (copied(py, words)?, vectors.to_vec()))?;
             while reply.is_none() {
                 reply = exchange.call_method1("resume", (restore().into_pyarray(py),))?;
             }

@@ -21,7 +21,7 @@ use std::path::Path;
 use super::ShardTask;
 use super::remote::Exchange;
 use super::search::hashes;
-use super::wire::ShardAnswer;
+use super::wire::{Request, ShardAnswer};
 use crate::durable::log::{Log, LogKind};
 use crate::durable::target::Kind;
 use crate::memory::CollectLarge;
@@ -58,14 +58,14 @@ impl<'a> Recorded<'a> {
 }
 
 impl Exchange for Recorded<'_> {
-    fn ask(&mut self, request: &[f64], restore: &dyn Fn() -> Vec<f64>) -> Result<ShardAnswer> {
-        let hash = hash_bytes(request.iter().flat_map(|x| x.to_le_bytes()));
+    fn ask(&mut self, request: &Request, restore: &dyn Fn() -> Vec<f64>) -> Result<ShardAnswer> {
+        let hash = hash_bytes(request.words().iter().flat_map(|x| x.to_le_bytes()));
         if let Some(answer) = self.log.replay(|payload| decode(&payload, hash))? {
             self.is_behind = true;
             return Ok(answer);
         }
         if self.is_behind {
-            self.exchange.ask(&restore(), &Vec::new)?;
+            self.exchange.ask(&Request::of_words(restore()), &Vec::new)?;
             self.is_behind = false;
         }
         let answer = self.exchange.ask(request, restore)?;
@@ -115,5 +115,5 @@ fn decode(payload: &[u8], request: u64) -> Option<ShardAnswer> {
     let numbers =
         |bytes: &[u8]| bytes.as_chunks().0.iter().map(|bytes| f64::from_le_bytes(*bytes)).collect_large();
     let (sums, maxima) = rest.split_at(8 * n_sums);
-    Some(ShardAnswer { sums: numbers(sums), maxima: numbers(maxima) })
+    Some(ShardAnswer { sums: numbers(sums), maxima: numbers(maxima), vectors: Vec::new() })
 }

@@ -11,9 +11,9 @@
 //! those of the data. Only numbers of columns change, in place. Weights that are rare together are in the
 //! same cache lines afterwards, and vectors of columns have no more numbers than the shard has columns.
 //!
-//! **Vectors** change on their way ([`TravellingColumns`]): weights of own columns are those that travel times shares,
-//! and sums over rows are added up with the same shares. As in [`crate::presolve`] that is an orthogonal
-//! change of variables, up to the rounding by which columns that count as proportional are not.
+//! **Vectors** change on their way ([`TravellingColumns`]): weights of own columns are those that travel
+//! times shares, and sums over rows are added up with the same shares. As in [`crate::presolve`] that is an
+//! orthogonal change of variables, up to the rounding by which columns that count as proportional are not.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -21,6 +21,7 @@ use std::sync::Arc;
 use super::wire::{Reader, ShardAnswer};
 use crate::matrix::csr::{CsrView, Structure};
 use crate::matrix::{Matrix, Value, kernels};
+use crate::memory::CollectLarge;
 use crate::presolve::{self, Cancelled, MergedColumns};
 use crate::search::fingerprint;
 use crate::{Error, Result, memory};
@@ -150,6 +151,19 @@ impl TravellingColumns {
         Ok(Self(Some(Arc::new(way))))
     }
 
+    /// How many columns travel, and which of them these rows have, in rising order; `None` where all of the
+    /// data's travel to all shards.
+    pub fn travelling(&self) -> Option<(usize, Vec<u32>)> {
+        let way = self.0.as_ref()?;
+        let mut is_there = memory::filled(false, way.n);
+        for index in &way.index {
+            if let Some(is_there) = is_there.get_mut(*index as usize) {
+                *is_there = true;
+            }
+        }
+        Some((way.n, (0..way.n as u32).filter(|j| is_there[*j as usize]).collect_large()))
+    }
+
     /// Reads a vector of so many own columns, in which those of intercepts are the last.
     ///
     /// # Errors
@@ -212,6 +226,7 @@ impl Way {
     /// Appends a vector that travels, to which each own column adds.
     fn add(&self, answer: &mut ShardAnswer, lanes: usize, mut add: impl FnMut(usize, &mut [f64], f64)) {
         let start = answer.sums.len();
+        answer.vectors.push([start, lanes]);
         memory::resize(&mut answer.sums, start + self.n * lanes, 0.0);
         let out = &mut answer.sums[start..];
         for (l, (index, share)) in self.index.iter().zip(&self.share).enumerate() {

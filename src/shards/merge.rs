@@ -168,6 +168,13 @@ pub struct Told<'a> {
     is_told: bool,
 }
 
+/// A request after that of the columns.
+fn after(columns: &Request, request: &Request) -> Request {
+    let mut all = columns.clone();
+    all.then(request);
+    all
+}
+
 impl<'a> Told<'a> {
     /// To be told with the first request.
     pub fn new(exchange: &'a mut dyn Exchange, merging: &Merging) -> Self {
@@ -177,35 +184,29 @@ impl<'a> Told<'a> {
         Self { exchange, columns, is_told: false }
     }
 
-    /// Hands a request on, after what has to be said before it.
+    /// Hands a request on, with that of the columns if it is the first.
     fn with<T>(
         &mut self,
-        (request, restore): (&[f64], &dyn Fn() -> Vec<f64>),
-        ask: impl FnOnce(&mut dyn Exchange, &[f64], &dyn Fn() -> Vec<f64>) -> Result<T>,
+        request: &Request,
+        restore: &dyn Fn() -> Vec<f64>,
+        ask: impl FnOnce(&mut dyn Exchange, &Request, &dyn Fn() -> Vec<f64>) -> Result<T>,
     ) -> Result<T> {
         let columns = &self.columns;
-        let after = |words: &[f64]| {
-            let mut all = columns.clone();
-            all.numbers(words);
-            memory::copy(all.words())
-        };
-        let restore = || after(&restore());
-        let answer = if self.is_told {
-            ask(self.exchange, request, &restore)?
-        } else {
-            ask(self.exchange, &after(request), &restore)?
-        };
+        let first = (!self.is_told).then(|| after(columns, request));
+        let restore = || memory::copy(after(columns, &Request::of_words(restore())).words());
+        let answer = ask(self.exchange, first.as_ref().unwrap_or(request), &restore)?;
         self.is_told = true;
         Ok(answer)
     }
 }
 
 impl Exchange for Told<'_> {
-    fn ask(&mut self, request: &[f64], restore: &dyn Fn() -> Vec<f64>) -> Result<ShardAnswer> {
-        self.with((request, restore), |exchange, request, restore| exchange.ask(request, restore))
+    fn ask(&mut self, request: &Request, restore: &dyn Fn() -> Vec<f64>) -> Result<ShardAnswer> {
+        self.with(request, restore, |exchange, request, restore| exchange.ask(request, restore))
     }
 
     fn gather(&mut self, request: &[f64], restore: &dyn Fn() -> Vec<f64>) -> Result<Vec<Vec<f64>>> {
-        self.with((request, restore), |exchange, request, restore| exchange.gather(request, restore))
+        let request = Request::of_words(memory::copy(request));
+        self.with(&request, restore, |exchange, request, restore| exchange.gather(request.words(), restore))
     }
 }

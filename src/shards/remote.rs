@@ -75,7 +75,7 @@ pub trait Exchange {
     ///
     /// # Errors
     /// Those of the transport: a shard that is lost for good, an error of a shard's own.
-    fn ask(&mut self, request: &[f64], restore: &dyn Fn() -> Vec<f64>) -> Result<ShardAnswer>;
+    fn ask(&mut self, request: &Request, restore: &dyn Fn() -> Vec<f64>) -> Result<ShardAnswer>;
 
     /// The same for a request whose answers are not added: the sums of each shard, in their order.
     ///
@@ -386,7 +386,7 @@ impl<'a, const L: usize> Remote<'a, L> {
     /// Sends what is pending and returns the answer.
     fn ask(&mut self) -> Result<ShardAnswer> {
         let track = &self.track;
-        let answer = self.link.exchange.borrow_mut().ask(self.pending.words(), &|| track.restore())?;
+        let answer = self.link.exchange.borrow_mut().ask(&self.pending, &|| track.restore())?;
         self.sent();
         Ok(answer)
     }
@@ -502,7 +502,7 @@ impl<'a, const L: usize> Remote<'a, L> {
     /// Those of the exchange.
     pub fn descend(&mut self, arguments: [f64; 4], w: &[f64]) -> Result<(Imbalance, usize)> {
         let mut request = Request::new(self.lanes);
-        request.op(Op::Descend).number(0.0).numbers(&arguments).numbers(w);
+        request.op(Op::Descend).number(0.0).numbers(&arguments).vector(w);
         self.find_point(request)
     }
 
@@ -565,7 +565,7 @@ impl<'a, const L: usize> Remote<'a, L> {
     /// Those of the exchange.
     pub fn ascend(&mut self, arguments: [f64; 6], w: &[f64]) -> Result<Ascended> {
         let mut request = Request::new(self.lanes);
-        request.op(Op::Ascend).number(0.0).numbers(&arguments).numbers(w);
+        request.op(Op::Ascend).number(0.0).numbers(&arguments).vector(w);
         self.pending.then(&request);
         self.change(Change::DualPoint(request));
         let sums = self.ask()?.sums;
@@ -645,8 +645,8 @@ impl<const L: usize> Passes<L> for Remote<'_, L> {
             return Ok(found);
         }
         self.ask_for_curvature(is_dense);
-        let answer = self.ask()?;
-        self.curvature_of(is_dense, answer)
+        let ShardAnswer { sums, maxima, .. } = self.ask()?;
+        self.curvature_of(is_dense, (sums, maxima))
     }
 
     fn multiply(&mut self, p: &[[f64; L]], _: Option<&[f64; L]>, out: &mut Block<L>) -> Result<usize> {
@@ -726,8 +726,8 @@ impl<const L: usize> Remote<'_, L> {
         let mut read = reader.number()? as usize;
         self.foreseen = None;
         if let Some(is_dense) = self.asks {
-            let answer = ShardAnswer { sums: memory::copy(reader.rest()), maxima: memory::copy(maxima) };
-            let found = self.curvature_of(is_dense, answer)?;
+            let (sums, maxima) = (memory::copy(reader.rest()), memory::copy(maxima));
+            let found = self.curvature_of(is_dense, (sums, maxima))?;
             read += found.read;
             self.foreseen = Some(Curvature { read: 0, ..found });
         }
@@ -738,8 +738,11 @@ impl<const L: usize> Remote<'_, L> {
         self.pending.op(Op::Curvature).number(f64::from(u8::from(is_dense)));
     }
 
-    fn curvature_of(&mut self, is_dense: bool, answer: ShardAnswer) -> Result<Curvature> {
-        let ShardAnswer { mut sums, maxima } = answer;
+    fn curvature_of(
+        &mut self,
+        is_dense: bool,
+        (mut sums, maxima): (Vec<f64>, Vec<f64>),
+    ) -> Result<Curvature> {
         let read = sums.pop().unwrap_or(0.0) as usize;
         self.curved = read;
         let n = self.w.len();

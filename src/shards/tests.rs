@@ -56,9 +56,9 @@ impl<'a> Here<'a> {
 }
 
 impl Exchange for Here<'_> {
-    fn ask(&mut self, request: &[f64], restore: &dyn Fn() -> Vec<f64>) -> Result<ShardAnswer> {
+    fn ask(&mut self, request: &Request, restore: &dyn Fn() -> Vec<f64>) -> Result<ShardAnswer> {
         let mut sum: Option<ShardAnswer> = None;
-        for answer in self.answers(request, restore)? {
+        for answer in self.answers(request.words(), restore)? {
             match &mut sum {
                 None => sum = Some(answer),
                 Some(sum) => sum.join(&answer)?,
@@ -267,9 +267,10 @@ fn only_wide_fits_of_smooth_losses_ascend() {
 struct Asked<'a, 'b>(&'a mut Here<'b>, Vec<usize>);
 
 impl Exchange for Asked<'_, '_> {
-    fn ask(&mut self, request: &[f64], restore: &dyn Fn() -> Vec<f64>) -> Result<ShardAnswer> {
-        let begins = request[0] as usize == Op::Begin as usize;
-        self.1.push(request[if begins { 4 } else { 0 }] as usize);
+    fn ask(&mut self, request: &Request, restore: &dyn Fn() -> Vec<f64>) -> Result<ShardAnswer> {
+        let words = request.words();
+        let begins = words[0] as usize == Op::Begin as usize;
+        self.1.push(words[if begins { 4 } else { 0 }] as usize);
         self.0.ask(request, restore)
     }
 
@@ -400,8 +401,8 @@ fn what_is_weighed_are_the_dual_variables_that_were_kept_last() {
 struct Listens<'a, 'b>(&'a mut Here<'b>, Vec<usize>);
 
 impl Exchange for Listens<'_, '_> {
-    fn ask(&mut self, request: &[f64], restore: &dyn Fn() -> Vec<f64>) -> Result<ShardAnswer> {
-        self.1.push(request[0] as usize);
+    fn ask(&mut self, request: &Request, restore: &dyn Fn() -> Vec<f64>) -> Result<ShardAnswer> {
+        self.1.push(request.words()[0] as usize);
         self.0.ask(request, restore)
     }
 
@@ -452,7 +453,7 @@ fn what_is_foreseen_takes_no_round() {
 struct Dies<'a, 'b>(&'a mut Here<'b>, usize);
 
 impl Exchange for Dies<'_, '_> {
-    fn ask(&mut self, request: &[f64], restore: &dyn Fn() -> Vec<f64>) -> Result<ShardAnswer> {
+    fn ask(&mut self, request: &Request, restore: &dyn Fn() -> Vec<f64>) -> Result<ShardAnswer> {
         if self.1 == 0 {
             return Err(Error::Cancelled);
         }

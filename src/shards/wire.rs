@@ -70,10 +70,12 @@ pub enum Op {
     Survey,
     /// Tells which columns travel. No problem is begun afterwards.
     Columns,
+    /// Asks how many columns travel, and which of them the rows have; nothing where all travel everywhere.
+    Travelling,
 }
 
 impl Op {
-    const ALL: [Self; 30] = [
+    const ALL: [Self; 31] = [
         Self::Begin,
         Self::Decide,
         Self::Shift,
@@ -104,6 +106,7 @@ impl Op {
         Self::TakeAscent,
         Self::Survey,
         Self::Columns,
+        Self::Travelling,
     ];
 
     /// Whether it is one of the steps of a search.
@@ -114,17 +117,26 @@ impl Op {
     }
 }
 
+/// Where in a message a vector of the columns begins, and how many numbers it has of each.
+pub type VectorAt = [usize; 2];
+
 /// A request under construction.
 #[derive(Clone, Debug, Default)]
 pub struct Request {
     words: Vec<f64>,
+    vectors: Vec<VectorAt>,
     lanes: usize,
 }
 
 impl Request {
     /// For so many lanes.
     pub fn new(lanes: usize) -> Self {
-        Self { words: Vec::new(), lanes }
+        Self { words: Vec::new(), vectors: Vec::new(), lanes }
+    }
+
+    /// One that was made before, with nothing known of its vectors.
+    pub fn of_words(words: Vec<f64>) -> Self {
+        Self { words, vectors: Vec::new(), lanes: 1 }
     }
 
     /// Begins an operation.
@@ -151,8 +163,15 @@ impl Request {
         self
     }
 
-    /// A vector.
+    /// A vector of the columns with one lane.
+    pub fn vector(&mut self, x: &[f64]) -> &mut Self {
+        self.vectors.push([self.words.len(), 1]);
+        self.numbers(x)
+    }
+
+    /// A vector of the columns.
     pub fn block<const L: usize>(&mut self, x: &[[f64; L]]) -> &mut Self {
+        self.vectors.push([self.words.len(), self.lanes]);
         self.words.reserve(x.len() * self.lanes);
         for x in x {
             self.words.extend_from_slice(&x[..self.lanes]);
@@ -162,8 +181,9 @@ impl Request {
 
     /// Appends another request.
     pub fn then(&mut self, other: &Self) -> &mut Self {
-        self.words.extend_from_slice(&other.words);
-        self
+        let start = self.words.len();
+        self.vectors.extend(other.vectors.iter().map(|[at, lanes]| [start + at, *lanes]));
+        self.numbers(&other.words)
     }
 
     /// The numbers.
@@ -171,9 +191,15 @@ impl Request {
         &self.words
     }
 
+    /// Where its vectors are.
+    pub fn vectors(&self) -> &[VectorAt] {
+        &self.vectors
+    }
+
     /// Forgets all operations.
     pub fn clear(&mut self) {
         self.words.clear();
+        self.vectors.clear();
     }
 }
 
@@ -275,6 +301,8 @@ pub struct ShardAnswer {
     pub sums: Vec<f64>,
     /// Of which the largest counts.
     pub maxima: Vec<f64>,
+    /// Where in the sums there are vectors of which a shard may know some columns only.
+    pub vectors: Vec<VectorAt>,
 }
 
 impl ShardAnswer {
@@ -332,10 +360,23 @@ mod tests {
     }
 
     #[test]
+    fn requests_know_where_their_vectors_are() {
+        let (mut one, mut other) = (Request::new(2), Request::new(3));
+        one.op(Op::Decide).block(&[[1.0, 2.0]]).op(Op::Losses).number(1.0);
+        other.number(0.5).block(&[[1.0; 3]; 2]).vector(&[7.0, 8.0]);
+        one.then(&other);
+        assert_eq!(one.vectors(), [[1, 2], [6, 3], [12, 1]]);
+        assert_eq!(one.words()[12..], [7.0, 8.0]);
+        one.clear();
+        assert!(one.vectors().is_empty());
+    }
+
+    #[test]
     fn answers_are_joined() {
-        let mut one = ShardAnswer { sums: vec![1.0, 2.0], maxima: vec![3.0] };
-        one.join(&ShardAnswer { sums: vec![4.0, 0.5], maxima: vec![2.0] }).unwrap();
-        assert_eq!(one, ShardAnswer { sums: vec![5.0, 2.5], maxima: vec![3.0] });
+        let answer = |sums, maxima| ShardAnswer { sums, maxima, vectors: Vec::new() };
+        let mut one = answer(vec![1.0, 2.0], vec![3.0]);
+        one.join(&answer(vec![4.0, 0.5], vec![2.0])).unwrap();
+        assert_eq!(one, answer(vec![5.0, 2.5], vec![3.0]));
         assert!(one.join(&ShardAnswer::default()).is_err());
     }
 

@@ -191,12 +191,12 @@ def kill_in_rounds(monkeypatch, client, rounds):
     """Kill a worker before some rounds, as a machine without memory does."""
     begin = Shards._begin
 
-    def killing(shards, request, **more):
+    def killing(shards, request, vectors, **more):
         if shards.traffic.rounds in rounds:
             address = shards._seats[shards.traffic.rounds % len(shards._seats)].address
             pids = client.run(os.getpid, workers=[address])
             os.kill(next(iter(pids.values())), signal.SIGKILL)
-        return begin(shards, request, **more)
+        return begin(shards, request, vectors, **more)
 
     monkeypatch.setattr(Shards, "_begin", killing)
 
@@ -221,10 +221,10 @@ def test_journals_go_on_to_the_same_bits(client, monkeypatch, tmp_path):
     quiet = hinge.dask.select_C(parts(), **given | {"resume": None})
     begin = Shards._begin
 
-    def ending(shards, request, **more):
+    def ending(shards, request, vectors, **more):
         if shards.traffic.rounds == quiet.traffic.rounds // 2:
             raise ConnectionError("the cluster is gone")
-        return begin(shards, request, **more)
+        return begin(shards, request, vectors, **more)
 
     monkeypatch.setattr(Shards, "_begin", ending)
     with pytest.raises(ConnectionError):
