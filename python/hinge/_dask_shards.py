@@ -289,6 +289,7 @@ class ShardActor:
     def close(self) -> None:
         """Give the memory back once a request under way is answered."""
         _SHARDS.pop(self._key, None)
+        self._columns.clear()
         self._shard.close()
 
 

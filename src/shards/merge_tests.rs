@@ -317,6 +317,15 @@ fn fits_are_those_without_merging_and_proved() {
             for every in [1, 2, 5] {
                 assert_eq!(fit(every, true), merged, "{loss:?} {k} {n} {every}");
             }
+            // Shards with columns of their own, of which all travel.
+            let here_rows = shards(&both[1], &matrices[1], &beside, (loss, problem.intercept), None);
+            let mut here = Here::new(here_rows.clone(), 3);
+            let task = ShardTask { are_merged: true, ..task_of(&here, &both[1], &here_rows[0], 1e-6) };
+            let (w, b, certificate, _) = outcome_of(&fit_with(None, &task, &mut here, &Silent).unwrap());
+            assert!(certificate.relative_gap() <= 1e-6, "{loss:?} {k} {n} {certificate:?}");
+            assert!(certificate.primal >= best.dual && certificate.dual <= best.primal);
+            let value = crate::fit::certificate::primal(&problem, loss, &w, b, &Silent).unwrap();
+            assert!((value / certificate.primal - 1.0).abs() < 1e-11);
         }
     }
 }
