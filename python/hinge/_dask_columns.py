@@ -67,7 +67,7 @@ def _by_column(vector: np.ndarray, lanes: int) -> np.ndarray:
 
 
 def columns_of(shards: Sequence[Any]) -> SparseColumns | None:
-    """The columns that native shards have together, None where whole vectors are sent."""
+    """The columns that shards have together, None where whole vectors are sent."""
     found = [shard.columns() for shard in shards]
     if any(one is None for one in found):
         return None

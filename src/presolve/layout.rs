@@ -121,7 +121,7 @@ fn step(column: &Column) -> usize {
 }
 
 /// Turns counts into the positions where each begins; returns their sum.
-fn starts(counts: &mut [u32]) -> usize {
+pub fn starts(counts: &mut [u32]) -> usize {
     let mut sum = 0;
     for count in counts {
         sum += std::mem::replace(count, sum);

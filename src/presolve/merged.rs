@@ -1,6 +1,6 @@
 //! The way from columns to packed ones, and back.
 
-use super::layout::{NOWHERE, SCALED};
+use super::layout::{NOWHERE, SCALED, starts};
 use super::pack::ColumnPlaces;
 use super::proportional::Class;
 use crate::{memory, parallel};
@@ -73,6 +73,30 @@ impl MergedColumns {
         } else {
             Some((packed & !SCALED, self.share[column]))
         }
+    }
+
+    /// How many columns of the input each packed one stands for.
+    pub fn members(&self) -> Vec<u32> {
+        let mut members = memory::zeros(self.n_columns);
+        for (packed, _) in (0..self.n_input()).filter_map(|column| self.place(column)) {
+            members[packed as usize] += 1;
+        }
+        members
+    }
+
+    /// The columns that have a place in the order of their packed ones, and where those of each begin.
+    pub fn by_place(&self) -> (Vec<u32>, Vec<u32>) {
+        let mut next = self.members();
+        let mut columns = memory::zeros(starts(&mut next));
+        let begins = memory::copy(&next);
+        for column in 0..self.n_input() {
+            if let Some((packed, _)) = self.place(column) {
+                let at = &mut next[packed as usize];
+                columns[*at as usize] = column as u32;
+                *at += 1;
+            }
+        }
+        (columns, begins)
     }
 
     /// Weights of the input's columns from those of the packed ones.

@@ -152,14 +152,14 @@ struct Callback<'a> {
 
 impl Exchange for Callback<'_> {
     fn ask(&mut self, request: &Request, restore: &dyn Fn() -> Vec<f64>) -> Result<ShardAnswer> {
-        self.call("ask", (request.words(), request.vectors()), restore, |reply| {
+        self.call("ask", request, restore, |reply| {
             let (sums, maxima): (PyReadonlyArray1<'_, f64>, PyReadonlyArray1<'_, f64>) = reply.extract()?;
             Ok(ShardAnswer { sums: numbers(&sums)?, maxima: numbers(&maxima)?, vectors: Vec::new() })
         })
     }
 
-    fn gather(&mut self, request: &[f64], restore: &dyn Fn() -> Vec<f64>) -> Result<Vec<Vec<f64>>> {
-        self.call("gather", (request, &[]), restore, |reply| {
+    fn gather(&mut self, request: &Request, restore: &dyn Fn() -> Vec<f64>) -> Result<Vec<Vec<f64>>> {
+        self.call("gather", request, restore, |reply| {
             let answers: Vec<PyReadonlyArray1<'_, f64>> = reply.extract()?;
             answers.iter().map(numbers).collect()
         })
@@ -171,13 +171,14 @@ impl Callback<'_> {
     fn call<T>(
         &self,
         method: &str,
-        (words, vectors): (&[f64], &[VectorAt]),
+        request: &Request,
         restore: &dyn Fn() -> Vec<f64>,
         read: impl Fn(Bound<'_, PyAny>) -> PyResult<T>,
     ) -> Result<T> {
         let call = |py: Python<'_>| -> PyResult<T> {
             let exchange = self.exchange.bind(py);
-            let mut reply = exchange.call_method1(method, (copied(py, words)?, vectors.to_vec()))?;
+            let mut reply =
+                exchange.call_method1(method, (copied(py, request.words())?, request.vectors().to_vec()))?;
             while reply.is_none() {
                 reply = exchange.call_method1("resume", (restore().into_pyarray(py),))?;
             }
@@ -221,17 +222,7 @@ pub fn fit_shards<'py>(
     let spec = options.spec()?;
     let facts = facts_of(facts).scaled(scale);
     let (loss, intercept, params) = (spec.loss, spec.intercept, spec.params);
-    let task = ShardTask {
-        facts,
-        scale,
-        n_shards,
-        n_columns,
-        are_merged: false,
-        n_classes,
-        loss,
-        intercept,
-        params,
-    };
+    let task = ShardTask { facts, scale, n_shards, n_columns, n_classes, loss, intercept, params };
     let failed = Mutex::new(None);
     let result = run(py, 1, progress.as_ref(), |monitor| {
         let mut exchange = Callback { exchange: &exchange, failed: &failed };
@@ -269,17 +260,7 @@ pub fn search_shards<'py>(
     let (borders, weight) = (borders.as_slice()?, weight.as_slice()?);
     let (loss, intercept, params) = (spec.loss, spec.intercept, spec.params);
     let n_shards = borders.len().saturating_sub(1);
-    let task = &ShardTask {
-        facts,
-        scale: 1.0,
-        n_shards,
-        n_columns,
-        are_merged: false,
-        n_classes,
-        loss,
-        intercept,
-        params,
-    };
+    let task = &ShardTask { facts, scale: 1.0, n_shards, n_columns, n_classes, loss, intercept, params };
     let call = SearchCall::new(plan, visit, folds.len())?;
     let (plan, resume) = (&call.plan.clone(), call.resume.clone());
     let labels = Labels { ids: class_ids.as_slice()?, n_classes };

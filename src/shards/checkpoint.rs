@@ -73,15 +73,15 @@ impl Exchange for Recorded<'_> {
         Ok(answer)
     }
 
-    fn gather(&mut self, request: &[f64], restore: &dyn Fn() -> Vec<f64>) -> Result<Vec<Vec<f64>>> {
+    fn gather(&mut self, request: &Request, restore: &dyn Fn() -> Vec<f64>) -> Result<Vec<Vec<f64>>> {
         self.exchange.gather(request, restore)
     }
 }
 
 /// What the answers depend on.
 fn fingerprint(task: &ShardTask, exchange: &mut dyn Exchange) -> Result<Fingerprint> {
-    let [rows, labels] = hashes(|request| exchange.gather(request.words(), &Vec::new))?;
-    let ShardTask { facts, scale, n_shards, n_columns, n_classes, loss, intercept, params, .. } = task;
+    let [rows, labels] = hashes(|request| exchange.gather(request, &Vec::new))?;
+    let ShardTask { facts, scale, n_shards, n_columns, n_classes, loss, intercept, params } = task;
     Ok(Fingerprint::of_entries([
         ("shape of X", format!("{} x {n_columns}", facts.n_rows)),
         ("number of shards", n_shards.to_string()),

@@ -82,17 +82,9 @@ impl OwnColumns {
 /// Gives columns numbers by falling frequency, columns of the same packed column side by side; the column of
 /// each number.
 fn number(indices: &mut [i32], merged: &MergedColumns) -> Vec<u32> {
-    let mut next = memory::zeros::<u32>(merged.n_columns() + 1);
-    let places = || (0..merged.n_input()).filter_map(|j| Some((j, merged.place(j)?.0 as usize)));
-    places().for_each(|(_, packed)| next[packed + 1] += 1);
-    (1..next.len()).for_each(|packed| next[packed] += next[packed - 1]);
-    let n_own = next[merged.n_columns()] as usize;
-    let (mut own, mut column) = (memory::filled(NOWHERE, merged.n_input()), memory::zeros::<u32>(n_own));
-    for (j, packed) in places() {
-        own[j] = next[packed];
-        column[next[packed] as usize] = j as u32;
-        next[packed] += 1;
-    }
+    let (mut column, _) = merged.by_place();
+    let mut own = memory::filled(NOWHERE, merged.n_input());
+    column.iter().enumerate().for_each(|(l, j)| own[*j as usize] = l as u32);
     for k in 0..indices.len() {
         if let Some(ahead) = indices.get(k + AHEAD) {
             kernels::prefetch(&own, *ahead as usize, 1);

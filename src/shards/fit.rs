@@ -27,7 +27,7 @@ const SETTLED: f64 = 1e-4;
 
 /// Newton at zero, on the problems of some classes: the first, and how many.
 fn newton_of<'a, const L: usize>(
-    task: &ShardTask,
+    (task, merging): (&ShardTask, Option<&Merging>),
     exchange: &'a mut dyn Exchange,
     classes: (usize, usize),
     monitor: &'a dyn Monitor,
@@ -37,7 +37,7 @@ fn newton_of<'a, const L: usize>(
     let lanes = Lanes::Classes(classes.0, classes.1, task.scale);
     let rows =
         Remote::begin(&Link::new(exchange), (n_rows, max_squared_norm), lanes, n_columns, intercept.bias());
-    let factorisation = task.factorisation();
+    let factorisation = task.factorisation().filter(|_| merging.is_none());
     let (n_lanes, keeps_dual, are_far) = (classes.1, true, true);
     let shape = Shape { n_columns, intercept, n_lanes, keeps_dual, factorisation, are_far };
     let mut newton = Newton::over(rows, &shape, monitor);
@@ -85,7 +85,7 @@ fn fit_all(
             if classes.1 == 1 {
                 solutions.push(fit_one(task, merging, exchange, first, monitor)?);
             } else {
-                let mut newton = newton_of::<CLASSES>(task, exchange, classes, monitor);
+                let mut newton = newton_of::<CLASSES>((task, merging), exchange, classes, monitor);
                 start::begin(task, &mut newton)?;
                 solutions.extend(fit_smooth((task, merging), newton, classes.1, by_slopes)?);
             }
@@ -109,7 +109,7 @@ fn fit_one(
         return fit_hinge((task, merging), exchange, class, monitor);
     }
     let mut points = RemotePoints::new(task, monitor);
-    let mut newton = newton_of::<1>(task, exchange, (class, 1), monitor);
+    let mut newton = newton_of::<1>((task, merging), exchange, (class, 1), monitor);
     // An ascent begins at zero.
     let mut ascends = ascent::is_worth_it(task);
     if !ascends {
@@ -177,7 +177,7 @@ fn fit_hinge(
     class: usize,
     monitor: &dyn Monitor,
 ) -> Result<Solution> {
-    let mut newton = newton_of::<1>(task, exchange, (class, 1), monitor);
+    let mut newton = newton_of::<1>((task, merging), exchange, (class, 1), monitor);
     let (mut params, mut steps) = (task.params, 0);
     let sequence = Sequence::new(task.n_columns, task.facts.curvature);
     for attempt in 0.. {

@@ -67,7 +67,7 @@ impl Merging {
     ) -> Result<Option<Self>> {
         let mut request = Request::new(1);
         request.op(Op::Survey);
-        let surveys = exchange.gather(request.words(), &Vec::new)?;
+        let surveys = exchange.gather(&request, &Vec::new)?;
         if surveys.iter().any(Vec::is_empty) {
             return Ok(None); // dense rows, or none
         }
@@ -79,12 +79,8 @@ impl Merging {
     }
 
     fn of(columns: MergedColumns) -> Self {
-        let mut members = memory::zeros::<u32>(columns.n_columns());
-        for (packed, _) in (0..columns.n_input()).filter_map(|j| columns.place(j)) {
-            members[packed as usize] += 1;
-        }
         // Shares are quotients by the root of a sum of so many squares.
-        let error = ROUNDING + members.iter().max().map_or(0.0, |most| f64::from(*most));
+        let error = ROUNDING + columns.members().into_iter().max().map_or(0.0, f64::from);
         Self { columns, error }
     }
 
@@ -100,7 +96,7 @@ impl Merging {
 
     /// The task with these columns.
     pub fn task(&self, task: &ShardTask) -> ShardTask {
-        ShardTask { n_columns: self.n_columns(), are_merged: true, ..*task }
+        ShardTask { n_columns: self.n_columns(), ..*task }
     }
 
     /// Weights of the data's columns, from those that travel; what follows, an intercept's, stays.
@@ -143,21 +139,13 @@ impl Lists {
 
     /// Appends a row for each column that a shard has found.
     fn append(&mut self, merged: &MergedColumns) {
-        let places = || (0..merged.n_input()).filter_map(|j| Some((j, merged.place(j)?)));
-        let mut next = memory::zeros::<usize>(merged.n_columns());
-        places().for_each(|(_, (packed, _))| next[packed as usize] += 1);
-        let mut end = self.indices.len();
-        for next in &mut next {
-            end += std::mem::replace(next, end);
-            memory::push(&mut self.indptr, end as i64);
-        }
-        memory::resize(&mut self.indices, end, 0);
-        memory::resize(&mut self.values, end, 0.0);
-        for (j, (packed, share)) in places() {
-            let at = &mut next[packed as usize];
-            (self.indices[*at], self.values[*at]) = (j as i32, share);
-            *at += 1;
-        }
+        let (columns, begins) = merged.by_place();
+        let start = self.indices.len();
+        let ends = begins.into_iter().skip(1).chain([columns.len() as u32]);
+        memory::extend(&mut self.indptr, ends.map(|end| (start + end as usize) as i64));
+        let share = |j: &u32| merged.place(*j as usize).map_or(0.0, |(_, share)| share);
+        memory::extend(&mut self.values, columns.iter().map(share));
+        memory::extend(&mut self.indices, columns.into_iter().map(|j| j as i32));
     }
 }
 
@@ -205,8 +193,7 @@ impl Exchange for Told<'_> {
         self.with(request, restore, |exchange, request, restore| exchange.ask(request, restore))
     }
 
-    fn gather(&mut self, request: &[f64], restore: &dyn Fn() -> Vec<f64>) -> Result<Vec<Vec<f64>>> {
-        let request = Request::of_words(memory::copy(request));
-        self.with(&request, restore, |exchange, request, restore| exchange.gather(request.words(), restore))
+    fn gather(&mut self, request: &Request, restore: &dyn Fn() -> Vec<f64>) -> Result<Vec<Vec<f64>>> {
+        self.with(request, restore, |exchange, request, restore| exchange.gather(request, restore))
     }
 }

@@ -9,6 +9,7 @@ use super::search::{ShardSearch, search_with};
 use super::shard::{ShardFolds, ShardRows};
 use super::tests::{Here, INTERCEPTS, LOSSES, Split, alone, classes_of, close, plan, score, weights};
 use super::wire::Reader;
+use crate::fit::routes::SHARD_MATRIX_COLUMNS;
 use crate::fit::waves::Waves;
 use crate::fit::{Intercept, Params, Problem, Silent};
 use crate::front::Outcome;
@@ -180,7 +181,6 @@ fn task_of(here: &Here<'_>, wide: &Wide, rows: &ShardRows<'_>, tol: f64) -> Shar
         scale: 1.0,
         n_shards: wide.parts.len(),
         n_columns: wide.n_columns,
-        are_merged: false,
         n_classes: 2,
         loss: rows.loss,
         intercept: rows.intercept,
@@ -317,16 +317,33 @@ fn fits_are_those_without_merging_and_proved() {
             for every in [1, 2, 5] {
                 assert_eq!(fit(every, true), merged, "{loss:?} {k} {n} {every}");
             }
-            // Shards with columns of their own, of which all travel.
-            let here_rows = shards(&both[1], &matrices[1], &beside, (loss, problem.intercept), None);
-            let mut here = Here::new(here_rows.clone(), 3);
-            let task = ShardTask { are_merged: true, ..task_of(&here, &both[1], &here_rows[0], 1e-6) };
-            let (w, b, certificate, _) = outcome_of(&fit_with(None, &task, &mut here, &Silent).unwrap());
-            assert!(certificate.relative_gap() <= 1e-6, "{loss:?} {k} {n} {certificate:?}");
-            assert!(certificate.primal >= best.dual && certificate.dual <= best.primal);
-            let value = crate::fit::certificate::primal(&problem, loss, &w, b, &Silent).unwrap();
-            assert!((value / certificate.primal - 1.0).abs() < 1e-11);
         }
+    }
+}
+
+#[test]
+fn shards_with_columns_of_their_own_of_which_all_travel_fit_the_same() {
+    let waves = Waves::new(90, 90, 1.0, 7);
+    let base = waves.rows();
+    let rows = planted(&base, 3);
+    // So many that no matrix of them is asked for.
+    assert!(rows.n_cols > SHARD_MATRIX_COLUMNS);
+    let (wide, whole) = (Wide::new(&rows, &[30, 45]), Matrix::from(rows.view()));
+    let matrices = wide.matrices();
+    for (k, loss) in (0..3).flat_map(|k| LOSSES.map(|loss| (k, loss))) {
+        let problem = Problem { rows: &whole, ..waves.problem(&base, k) };
+        let classes = classes_of(&problem);
+        let ids = wide.borders.windows(2).map(|b| (0..b[1] - b[0]).collect()).collect();
+        let beside = Beside { ids, classes: &classes, cost: problem.cost };
+        let here_rows = shards(&wide, &matrices, &beside, (loss, problem.intercept), None);
+        let best = alone(&problem, loss, 1e-9).certificate;
+        let mut here = Here::new(here_rows.clone(), 3);
+        let task = task_of(&here, &wide, &here_rows[0], 1e-6);
+        let (w, b, certificate, _) = outcome_of(&fit_with(None, &task, &mut here, &Silent).unwrap());
+        assert!(certificate.relative_gap() <= 1e-6, "{loss:?} {k} {certificate:?}");
+        assert!(certificate.primal >= best.dual && certificate.dual <= best.primal);
+        let value = crate::fit::certificate::primal(&problem, loss, &w, b, &Silent).unwrap();
+        assert!((value / certificate.primal - 1.0).abs() < 1e-11);
     }
 }
 

@@ -86,7 +86,7 @@ pub trait Exchange {
     ///
     /// # Errors
     /// As for [`Self::ask`].
-    fn gather(&mut self, request: &[f64], restore: &dyn Fn() -> Vec<f64>) -> Result<Vec<Vec<f64>>>;
+    fn gather(&mut self, request: &Request, restore: &dyn Fn() -> Vec<f64>) -> Result<Vec<Vec<f64>>>;
 }
 
 /// The way to the shards for those who take turns on it.
@@ -108,7 +108,7 @@ impl<'a> Link<'a> {
     /// # Errors
     /// Those of the exchange.
     pub fn gather(&self, request: &Request) -> Result<Vec<Vec<f64>>> {
-        self.exchange.borrow_mut().gather(request.words(), &Vec::new)
+        self.exchange.borrow_mut().gather(request, &Vec::new)
     }
 }
 
@@ -399,7 +399,7 @@ impl<'a, const L: usize> Remote<'a, L> {
     /// The same for answers that are not added.
     fn gather(&mut self) -> Result<Vec<Vec<f64>>> {
         let track = &self.track;
-        let answers = self.link.exchange.borrow_mut().gather(self.pending.words(), &|| track.restore())?;
+        let answers = self.link.exchange.borrow_mut().gather(&self.pending, &|| track.restore())?;
         self.sent();
         Ok(answers)
     }

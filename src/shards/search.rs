@@ -164,7 +164,7 @@ fn run(
     let lanes = LaneFacts::new(labels, &parts, &settings);
     let of_lanes = |group: Range<usize>| -> Result<Box<dyn Group + '_>> {
         let there = There { owners: &owners, n_problems, n_shards: task.n_shards };
-        let newton = newton_of(task, &link, (&group, n_problems), monitor);
+        let newton = newton_of((task, merging), &link, (&group, n_problems), monitor);
         Ok(Box::new(LaneGroup::new(newton, there, &lanes, group)))
     };
     let route = Primal::over(&lanes, of_lanes)?;
@@ -177,7 +177,7 @@ fn run(
 
 /// Newton on a group of lanes, at zero.
 fn newton_of<'a>(
-    task: &ShardTask,
+    (task, merging): (&ShardTask, Option<&Merging>),
     link: &Rc<Link<'a>>,
     (group, n_problems): (&Range<usize>, usize),
     monitor: &'a dyn Monitor,
@@ -186,7 +186,7 @@ fn newton_of<'a>(
     let ShardFacts { n_rows, max_squared_norm, .. } = task.facts;
     let lanes = Lanes::Folds(group.start, n_lanes, n_problems);
     let rows = Remote::begin(link, (n_rows, max_squared_norm), lanes, n_columns, intercept.bias());
-    let factorisation = task.factorisation();
+    let factorisation = task.factorisation().filter(|_| merging.is_none());
     let shape = Shape { n_columns, intercept, n_lanes, keeps_dual: false, factorisation, are_far: true };
     Newton::over(rows, &shape, monitor)
 }

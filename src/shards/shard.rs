@@ -206,41 +206,38 @@ impl<'a> Shard<'a> {
         let (mut reader, mut answer) = (Reader::new(words, 1), ShardAnswer::default());
         while !reader.is_empty() {
             let op = reader.op()?;
-            if matches!(op, Op::Begin | Op::BeginFolds) {
-                self.running = Running::Nothing; // before as much memory is asked for again
-                self.running = self.begin(op, &mut reader)?;
-                continue;
-            }
-            if op == Op::Hash {
-                for hash in self.rows.hashes() {
-                    answer.sums.extend([f64::from((hash >> 32) as u32), f64::from(hash as u32)]);
+            match op {
+                Op::Begin | Op::BeginFolds => {
+                    self.running = Running::Nothing; // before as much memory is asked for again
+                    self.running = self.begin(op, &mut reader)?;
                 }
-                continue;
-            }
-            if op == Op::Survey {
-                if let Some(own) = self.rows.own {
-                    own.survey(&mut answer.sums);
+                Op::Hash => {
+                    for hash in self.rows.hashes() {
+                        answer.sums.extend([f64::from((hash >> 32) as u32), f64::from(hash as u32)]);
+                    }
                 }
-                continue;
-            }
-            if op == Op::Travelling {
-                if let Some((n, columns)) = self.columns.travelling() {
-                    answer.sums.push(n as f64);
-                    answer.sums.extend(columns.into_iter().map(f64::from));
+                Op::Survey => {
+                    if let Some(own) = self.rows.own {
+                        own.survey(&mut answer.sums);
+                    }
                 }
-                continue;
-            }
-            if op == Op::Columns {
-                self.running = Running::Nothing;
-                self.columns = TravellingColumns::told(self.rows.own, &mut reader)?;
-                continue;
-            }
-            match &mut self.running {
-                Running::Nothing => {
-                    return Err(Error::Shape { what: "problems of a shard", expected: 1, found: 0 });
+                Op::Travelling => {
+                    if let Some((n, columns)) = self.columns.travelling() {
+                        answer.sums.push(n as f64);
+                        answer.sums.extend(columns.into_iter().map(f64::from));
+                    }
                 }
-                Running::One(side) => side.run(op, &mut reader, &mut answer)?,
-                Running::Classes(side) => side.run(op, &mut reader, &mut answer)?,
+                Op::Columns => {
+                    self.running = Running::Nothing;
+                    self.columns = TravellingColumns::told(self.rows.own, &mut reader)?;
+                }
+                _ => match &mut self.running {
+                    Running::Nothing => {
+                        return Err(Error::Shape { what: "problems of a shard", expected: 1, found: 0 });
+                    }
+                    Running::One(side) => side.run(op, &mut reader, &mut answer)?,
+                    Running::Classes(side) => side.run(op, &mut reader, &mut answer)?,
+                },
             }
             self.monitor.poll()?;
         }

@@ -15,10 +15,8 @@ pub struct ShardTask {
     pub scale: f64,
     /// How many there are.
     pub n_shards: usize,
-    /// Columns of the data, or those that travel in their place,
+    /// Columns of the data, or those that travel in their place.
     pub n_columns: usize,
-    /// which are not those of a shard's own matrices.
-    pub are_merged: bool,
     /// Number of classes, at least 2.
     pub n_classes: u32,
     /// The loss.
@@ -39,7 +37,6 @@ impl ShardTask {
     pub fn factorisation(&self) -> Option<Factorisation> {
         let d = self.n_weights();
         let is_small = self.facts.n_rows.saturating_mul(d) <= SMALL;
-        (d <= SHARD_MATRIX_COLUMNS && !self.are_merged)
-            .then(|| factorisation::of_sums(d, self.facts.pairs, is_small))
+        (d <= SHARD_MATRIX_COLUMNS).then(|| factorisation::of_sums(d, self.facts.pairs, is_small))
     }
 }

@@ -67,8 +67,8 @@ impl Exchange for Here<'_> {
         Ok(sum.unwrap_or_default())
     }
 
-    fn gather(&mut self, request: &[f64], restore: &dyn Fn() -> Vec<f64>) -> Result<Vec<Vec<f64>>> {
-        Ok(self.answers(request, restore)?.into_iter().map(|answer| answer.sums).collect())
+    fn gather(&mut self, request: &Request, restore: &dyn Fn() -> Vec<f64>) -> Result<Vec<Vec<f64>>> {
+        Ok(self.answers(request.words(), restore)?.into_iter().map(|answer| answer.sums).collect())
     }
 }
 
@@ -128,17 +128,7 @@ fn fit_over(
     let params = Params { tol, ..Params::default() };
     let ShardRows { loss, intercept, .. } = rows[0];
     let (facts, n_shards) = (here.facts(), rows.len());
-    let task = ShardTask {
-        facts,
-        scale: 1.0,
-        n_shards,
-        n_columns,
-        are_merged: false,
-        n_classes,
-        loss,
-        intercept,
-        params,
-    };
+    let task = ShardTask { facts, scale: 1.0, n_shards, n_columns, n_classes, loss, intercept, params };
     let outcome = fit(&task, &mut here, &Silent).unwrap();
     (outcome, here.rounds)
 }
@@ -245,17 +235,7 @@ fn only_wide_fits_of_smooth_losses_ascend() {
         let n_columns = 130;
         let facts = ShardFacts { n_rows: take, ..facts };
         let (scale, n_shards, n_classes) = (1.0, 2, 2);
-        let task = ShardTask {
-            facts,
-            scale,
-            n_shards,
-            n_columns,
-            are_merged: false,
-            n_classes,
-            loss,
-            intercept,
-            params,
-        };
+        let task = ShardTask { facts, scale, n_shards, n_columns, n_classes, loss, intercept, params };
         let mut listens = Asked(&mut here, Vec::new());
         fit(&task, &mut listens, &Silent).unwrap();
         let has_ascended = listens.1.contains(&(Op::Ascend as usize));
@@ -274,7 +254,7 @@ impl Exchange for Asked<'_, '_> {
         self.0.ask(request, restore)
     }
 
-    fn gather(&mut self, request: &[f64], restore: &dyn Fn() -> Vec<f64>) -> Result<Vec<Vec<f64>>> {
+    fn gather(&mut self, request: &Request, restore: &dyn Fn() -> Vec<f64>) -> Result<Vec<Vec<f64>>> {
         self.0.gather(request, restore)
     }
 }
@@ -406,7 +386,7 @@ impl Exchange for Listens<'_, '_> {
         self.0.ask(request, restore)
     }
 
-    fn gather(&mut self, request: &[f64], restore: &dyn Fn() -> Vec<f64>) -> Result<Vec<Vec<f64>>> {
+    fn gather(&mut self, request: &Request, restore: &dyn Fn() -> Vec<f64>) -> Result<Vec<Vec<f64>>> {
         self.0.gather(request, restore)
     }
 }
@@ -424,17 +404,7 @@ fn what_is_foreseen_takes_no_round() {
             let (facts, intercept) = (here.facts(), problem.intercept);
             let (scale, n_shards, n_classes) = (1.0, 2, 2);
             let params = Params { tol: 1e-5, ..Params::default() };
-            let task = ShardTask {
-                facts,
-                scale,
-                n_shards,
-                n_columns: d,
-                are_merged: false,
-                n_classes,
-                loss,
-                intercept,
-                params,
-            };
+            let task = ShardTask { facts, scale, n_shards, n_columns: d, n_classes, loss, intercept, params };
             let mut listens = Listens(&mut here, Vec::new());
             let outcome = fit(&task, &mut listens, &Silent).unwrap();
             let alone = |op: Op| listens.1.iter().filter(|first| **first == op as usize).count();
@@ -461,7 +431,7 @@ impl Exchange for Dies<'_, '_> {
         self.0.ask(request, restore)
     }
 
-    fn gather(&mut self, request: &[f64], restore: &dyn Fn() -> Vec<f64>) -> Result<Vec<Vec<f64>>> {
+    fn gather(&mut self, request: &Request, restore: &dyn Fn() -> Vec<f64>) -> Result<Vec<Vec<f64>>> {
         self.0.gather(request, restore)
     }
 }
@@ -485,17 +455,8 @@ fn fits_go_on_from_their_checkpoints_to_the_same_bits() {
         let (quiet, rounds) = fit_over(&rows, d, n_classes, 1e-9, usize::MAX);
         let (intercept, params) = (problem.intercept, Params { tol: 1e-9, ..Params::default() });
         let facts = Here::new(rows.clone(), usize::MAX).facts();
-        let task = ShardTask {
-            facts,
-            scale: 1.0,
-            n_shards: 3,
-            n_columns: d,
-            are_merged: false,
-            n_classes,
-            loss,
-            intercept,
-            params,
-        };
+        let task =
+            ShardTask { facts, scale: 1.0, n_shards: 3, n_columns: d, n_classes, loss, intercept, params };
         for ends in [1, rounds / 2, rounds] {
             let path = folder.path().join(format!("{case} {ends}"));
             let attempt = |rounds: usize, loses_every: usize| {
@@ -606,17 +567,7 @@ fn search_over(
     let params = Params { tol: 1e-2, ..Params::default() };
     let (facts, n_shards, n_columns) = (here.facts(), views.len(), views[0].n_cols());
     let n_classes = split.n_classes;
-    let task = &ShardTask {
-        facts,
-        scale: 1.0,
-        n_shards,
-        n_columns,
-        are_merged: false,
-        n_classes,
-        loss,
-        intercept,
-        params,
-    };
+    let task = &ShardTask { facts, scale: 1.0, n_shards, n_columns, n_classes, loss, intercept, params };
     let (labels, weight) = (split.labels(), &split.weight[..]);
     let data =
         ShardSearch { task, labels, weight, folds: &split.folds, borders: &split.borders, plan, resume };
@@ -824,19 +775,8 @@ proptest! {
             let parts = Cut::new(classes_of(&problem), &borders);
             let mut here = Here::new(parts.rows(&matrix, &problem, *loss), 3);
             let (facts, n_shards, intercept) = (here.facts(), borders.len() + 1, problem.intercept);
-            let (loss, scale, n_classes) = (*loss, 1.0, 2);
-            let n_columns = d;
-            let task = ShardTask {
-                facts,
-                scale,
-                n_shards,
-                n_columns,
-                are_merged: false,
-                n_classes,
-                loss,
-                intercept,
-                params,
-            };
+            let (n_columns, loss, scale, n_classes) = (d, *loss, 1.0, 2);
+            let task = ShardTask { facts, scale, n_shards, n_columns, n_classes, loss, intercept, params };
             points_over(&task, &mut here, steps)?;
         }
     }
