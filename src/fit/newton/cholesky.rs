@@ -1,8 +1,10 @@
 //! Cholesky factorisation of a small dense symmetric matrix, for Newton steps when columns are few.
 
+use std::ops::Range;
+
 use crate::fit::monitor::Monitor;
 use crate::fit::sweep::dot;
-use crate::matrix::kernels::{dot_dense_lanes, dot_dense_tile};
+use crate::matrix::kernels::dot_dense_lanes;
 use crate::matrix::simd;
 use crate::matrix::simd::Loop;
 use crate::{Result, memory, parallel};
@@ -49,45 +51,51 @@ impl Symmetric {
         self.factorise_by(panel);
     }
 
-    /// The same for a large matrix, where somebody may ask for a stop.
+    /// The same for a large matrix whose rows from `order` on are those of the identity, where somebody may
+    /// ask for a stop.
     ///
     /// # Errors
     /// [`crate::Error::Cancelled`].
-    pub fn factorise_watched(&mut self, monitor: &dyn Monitor) -> Result<()> {
-        for first in (0..self.n).step_by(PANEL) {
+    pub fn factorise_watched(&mut self, order: usize, monitor: &dyn Monitor) -> Result<()> {
+        for first in (0..order).step_by(PANEL) {
             monitor.poll()?;
-            self.factorise_panel(first, PANEL);
+            self.factorise_panel(first..order.min(first + PANEL), order);
         }
         Ok(())
     }
 
     /// Factorises so many columns at a time.
     fn factorise_by(&mut self, panel: usize) {
-        (0..self.n).step_by(panel).for_each(|first| self.factorise_panel(first, panel));
+        let n = self.n;
+        (0..n).step_by(panel).for_each(|first| self.factorise_panel(first..n.min(first + panel), n));
     }
 
-    /// So many columns of the factor from column `first` on, the columns before them being done.
-    fn factorise_panel(&mut self, first: usize, panel: usize) {
-        let (n, end) = (self.n, self.n.min(first + panel));
-        (first..end).for_each(|i| self.factorise_row(i, first));
-        let (done, below) = self.values.split_at_mut(end * n);
+    /// The columns of a panel of the factor in the rows before `order`, the columns before them being done.
+    fn factorise_panel(&mut self, panel: Range<usize>, order: usize) {
+        let (n, Range { start: first, end }) = (self.n, panel.clone());
+        let turned = Turned::of(&self.values[first * n..end * n], n, first);
+        let rows = &mut self.values[first * n..order * n];
+        parallel::each(rows.chunks_mut(ROWS * n), |_, rows| {
+            simd::run(Update { turned: &turned, rows, n, panel: panel.clone() });
+        });
+        panel.clone().for_each(|i| self.factorise_row(i, first));
+        let (done, below) = self.values[..order * n].split_at_mut(end * n);
         let done = &done[first * n..];
-        parallel::each(below.chunks_mut(TILE * n), |_, rows| {
-            simd::run(BelowPanel { done, rows, n, first, end });
+        parallel::each(below.chunks_mut(ROWS * n), |_, rows| {
+            simd::run(BelowPanel { done, rows, n, panel: panel.clone() });
         });
     }
 
-    /// Row `i` of the factor from column `from` on, the rows before it being done.
+    /// Row `i` of the factor from column `from` on, the rows before it being done and the products of the
+    /// columns before `from` taken off.
     fn factorise_row(&mut self, i: usize, from: usize) {
         let n = self.n;
         let (done, rest) = self.values.split_at_mut(i * n);
         let row = &mut rest[..n];
-        for j in from..i {
-            let above = &done[j * n..j * n + n];
-            row[j] = (row[j] - dot(&row[..j], &above[..j])) / above[j];
-        }
-        let full = row[i];
-        let pivot = full - dot(&row[..i], &row[..i]);
+        below_panel(&done[from * n..], row, n, from..i);
+        let products = &row[from..i];
+        let full = row[i] + dot(&row[..from], &row[..from]);
+        let pivot = row[i] - dot(products, products);
         row[i] = if pivot > n as f64 * f64::EPSILON * full { pivot.sqrt() } else { f64::MAX.sqrt() };
     }
 
@@ -110,10 +118,103 @@ impl Symmetric {
 
 /// Order from which a factorisation goes by panels.
 const PANELS_FROM: usize = 512;
-/// Columns of a panel: its rows stay in the second cache while those below are read.
-const PANEL: usize = 32;
-/// Rows and columns of a tile of products.
-const TILE: usize = 4;
+/// Columns of a panel.
+const PANEL: usize = 64;
+/// Rows of a panel, side by side, whose products with other rows are computed at once.
+const STRIP: usize = 16;
+/// Rows that are multiplied by a strip at once,
+const TOGETHER_DOWN: usize = 8;
+/// in a task,
+const ROWS: usize = 32;
+/// and columns of the factor at a time: a piece of the turned panel, 128 KB, stays in the second cache.
+const DEPTH: usize = 256;
+
+/// The rows of a panel turned, strip by strip for each [`DEPTH`] columns: the numbers of a column side by
+/// side.
+struct Turned {
+    values: Vec<[f64; STRIP]>,
+    /// Columns.
+    n: usize,
+    strips: usize,
+}
+
+impl Turned {
+    /// Of rows of `width` numbers the first `n`.
+    fn of(rows: &[f64], width: usize, n: usize) -> Self {
+        let strips = (rows.len() / width).div_ceil(STRIP);
+        let mut values = memory::filled([0.0; STRIP], strips * n);
+        let mut left = &mut values[..];
+        for from in (0..n).step_by(DEPTH) {
+            let columns = from..n.min(from + DEPTH);
+            for strip in rows.chunks(STRIP * width) {
+                let (turned, rest) = left.split_at_mut(columns.len());
+                left = rest;
+                for (lane, row) in strip.chunks(width).enumerate() {
+                    turned.iter_mut().zip(&row[columns.clone()]).for_each(|(turned, x)| turned[lane] = *x);
+                }
+            }
+        }
+        Self { values, n, strips }
+    }
+
+    /// Some columns, and their numbers in each strip.
+    #[inline(always)]
+    fn pieces(&self) -> impl Iterator<Item = (Range<usize>, std::slice::ChunksExact<'_, [f64; STRIP]>)> {
+        (0..self.n).step_by(DEPTH).map(|from| {
+            let columns = from..self.n.min(from + DEPTH);
+            let piece = &self.values[from * self.strips..][..columns.len() * self.strips];
+            (columns.clone(), piece.chunks_exact(columns.len()))
+        })
+    }
+}
+
+/// Takes the products of some rows with those of a panel, as far as the factor is done, off the columns of
+/// the panel. To be compiled for the machine.
+struct Update<'a> {
+    turned: &'a Turned,
+    rows: &'a mut [f64],
+    n: usize,
+    panel: Range<usize>,
+}
+
+impl Loop for Update<'_> {
+    type Output = ();
+    const IS_WIDE: bool = true;
+    #[inline(always)]
+    fn run(self) {
+        let Self { turned, rows, n, panel } = self;
+        for (columns, strips) in turned.pieces() {
+            for rows in rows.chunks_mut(TOGETHER_DOWN * n) {
+                let count = rows.len() / n;
+                for (strip, at) in strips.clone().zip(panel.clone().step_by(STRIP)) {
+                    // Past the last row it takes part again.
+                    let row = |r: usize| &rows[r.min(count - 1) * n..][columns.clone()];
+                    let products = products::<TOGETHER_DOWN>(std::array::from_fn(row), strip);
+                    for (row, products) in rows.chunks_mut(n).zip(products) {
+                        let row = &mut row[at..panel.end.min(at + STRIP)];
+                        row.iter_mut().zip(products).for_each(|(entry, product)| *entry -= product);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Products of rows with those of a strip.
+#[inline(always)]
+fn products<const R: usize>(rows: [&[f64]; R], strip: &[[f64; STRIP]]) -> [[f64; STRIP]; R] {
+    let mut sums = [[0.0; STRIP]; R];
+    let rows = rows.map(|row| &row[..strip.len()]);
+    for (k, column) in strip.iter().enumerate() {
+        for r in 0..R {
+            let x = rows[r][k];
+            for lane in 0..STRIP {
+                sums[r][lane] += x * column[lane];
+            }
+        }
+    }
+    sums
+}
 
 /// The columns of a panel in some rows below it, to be compiled for the machine.
 struct BelowPanel<'a> {
@@ -121,8 +222,7 @@ struct BelowPanel<'a> {
     done: &'a [f64],
     rows: &'a mut [f64],
     n: usize,
-    first: usize,
-    end: usize,
+    panel: Range<usize>,
 }
 
 impl Loop for BelowPanel<'_> {
@@ -130,23 +230,18 @@ impl Loop for BelowPanel<'_> {
     const IS_WIDE: bool = true;
     #[inline(always)]
     fn run(self) {
-        let Self { done, rows, n, first, end } = self;
-        let count = rows.len() / n;
-        for j in (first..end).step_by(TILE) {
-            // Past the last row or column the last one takes part again.
-            let columns = std::array::from_fn(|l| &done[((j + l).min(end - 1) - first) * n..][..first]);
-            let sums: [[f64; TILE]; TILE] =
-                dot_dense_tile(std::array::from_fn(|r| &rows[r.min(count - 1) * n..][..first]), columns);
-            for (row, sums) in rows.chunks_mut(n).zip(sums) {
-                row[j..end.min(j + TILE)].iter_mut().zip(sums).for_each(|(entry, sum)| *entry -= sum);
-            }
-        }
-        for row in rows.chunks_mut(n) {
-            for j in first..end {
-                let above = &done[(j - first) * n..][..n];
-                row[j] = (row[j] - dot(&row[first..j], &above[first..j])) / above[j];
-            }
-        }
+        let Self { done, rows, n, panel } = self;
+        rows.chunks_mut(n).for_each(|row| below_panel(done, row, n, panel.clone()));
+    }
+}
+
+/// The columns of a panel in a row below it.
+#[inline(always)]
+fn below_panel(done: &[f64], row: &mut [f64], n: usize, panel: Range<usize>) {
+    let first = panel.start;
+    for j in panel {
+        let above = &done[(j - first) * n..][..n];
+        row[j] = (row[j] - dot(&row[first..j], &above[first..j])) / above[j];
     }
 }
 
@@ -293,12 +388,32 @@ mod tests {
         for n in [1, 5, 8, 31, 70] {
             let mut plain = some_matrix(n, n);
             plain.factorise();
-            for panel in [1, 3, 4, 8, 32, 100] {
+            for panel in [1, 3, 4, 8, 17, 32, 100] {
                 let mut by_panels = some_matrix(n, n);
                 by_panels.factorise_by(panel);
                 assert_same_factor(&by_panels, &plain);
             }
         }
+        // More columns than are taken at a time, and a last panel and strip that are not whole.
+        let n = DEPTH + PANEL + STRIP + 3;
+        let (mut plain, mut by_panels) = (some_matrix(n, n), some_matrix(n, n));
+        plain.factorise();
+        by_panels.factorise_by(PANEL);
+        assert_same_factor(&by_panels, &plain);
+    }
+
+    #[test]
+    fn rows_of_the_identity_at_the_end_stay_what_they_are() {
+        let (order, n) = (2 * PANEL + 5, 3 * PANEL);
+        let whole = some_matrix(n, 3);
+        let is_there = |k: usize| k / n < order && k % n < order;
+        let of_identity = |k: usize| if k / n == k % n { 1.0 } else { 0.0 };
+        let at = |k: usize| if is_there(k) { whole.values[k] } else { of_identity(k) };
+        let mut plain = Symmetric { n, values: (0..n * n).map(at).collect() };
+        let mut watched = plain.clone();
+        plain.factorise();
+        watched.factorise_watched(order, &crate::fit::monitor::Silent).unwrap();
+        assert_same_factor(&watched, &plain);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use super::chosen_columns::ChosenColumns;
 use super::coordinates::Coordinates;
-use crate::fit::routes::{WORKING_SET_GROWTH, WORKING_SET_LEAST_PER_CLASS};
+use crate::fit::routes::{WORKING_SET_ENTRIES, WORKING_SET_GROWTH, WORKING_SET_LEAST_PER_CLASS};
 
 /// Numbers of coordinates, rising.
 pub struct WorkingSet {
@@ -25,24 +25,81 @@ impl WorkingSet {
     }
 
     /// The coordinates of nonzero weight, the free ones, and of the others those that miss their optimality
-    /// condition by most: as many as to double the set, and no fewer than a least number. A set that has a
-    /// matrix does not outgrow it by more.
+    /// condition by most: as many as to double the set or its entries, and no fewer than a least number. A
+    /// set that has a matrix does not outgrow it by more.
     pub fn choose(&mut self, coordinates: Coordinates<'_>, w: &[f64], slope: &[f64]) {
         let is_in = |j: usize| w[j] != 0.0 || coordinates.term(j).is_free();
         let mut list: Vec<u32> = (0..w.len() as u32).filter(|&j| is_in(j as usize)).collect();
         let violation = |j: usize| (coordinates.term(j).violation(w[j], slope[j]), j as u32);
         let mut others: Vec<(f64, u32)> =
             (0..w.len()).filter(|&j| !is_in(j)).map(violation).filter(|(v, _)| *v > 0.0).collect();
-        let left = ChosenColumns::most(coordinates).checked_sub(list.len()).unwrap_or(usize::MAX);
+        let left = ChosenColumns::most(coordinates).checked_sub(list.len());
+        let by_columns = (WORKING_SET_GROWTH * list.len()).min(left.unwrap_or(usize::MAX));
         let least = WORKING_SET_LEAST_PER_CLASS * coordinates.n_blocks.max(2);
-        let room = (WORKING_SET_GROWTH * list.len()).min(left).max(least);
-        if others.len() > room {
-            let by_violation = |a: &(f64, u32), b: &(f64, u32)| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1));
-            others.select_nth_unstable_by(room, by_violation);
-            others.truncate(room);
-        }
+        worst_first(&mut others, left.unwrap_or(by_columns).max(least));
+        let by_entries = left.map_or(0, |left| {
+            let worst = others.iter().take(left);
+            let len = |j: u32| coordinates.columns.column_len(coordinates.column(j as usize));
+            let mut room = WORKING_SET_ENTRIES * list.iter().map(|&j| len(j)).sum::<usize>();
+            worst.map_while(|(_, j)| room.checked_sub(len(*j)).map(|rest| room = rest)).count()
+        });
+        others.truncate(by_columns.max(by_entries).max(least));
         list.extend(others.into_iter().map(|(_, j)| j));
         list.sort_unstable();
         self.list = list;
+    }
+}
+
+/// Brings the `most` largest to the front, in order.
+fn worst_first(violations: &mut [(f64, u32)], most: usize) {
+    let by_violation = |a: &(f64, u32), b: &(f64, u32)| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1));
+    let most = most.min(violations.len());
+    if most < violations.len() {
+        violations.select_nth_unstable_by(most, by_violation);
+    }
+    violations[..most].sort_unstable_by(by_violation);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::matrix::columns::Columns;
+    use crate::matrix::csr::CsrView;
+    use crate::matrix::design::Design;
+    use crate::penalty::Term;
+
+    /// The set that is chosen among 201 columns, the first of which has 100 entries and the others one each.
+    /// The weights `stay` are not zero; the slopes of the others miss their condition by their number.
+    fn chosen(stay: std::ops::Range<usize>) -> Vec<u32> {
+        let (n, d) = (100, 201);
+        let (mut starts, mut list) = (vec![0i64], Vec::new());
+        for i in 0..n as i32 {
+            list.extend([0, 1 + i, 101 + i]);
+            starts.push(list.len() as i64);
+        }
+        let values = vec![1.0; list.len()];
+        let (rows, _) = CsrView::new(&starts, &list, &values, d).unwrap();
+        let columns = Columns::of(&Design { rows: &rows, ids: None, bias: 0.0 });
+        let terms = vec![Term { l1: 1.0, l2: 0.0, lower: f64::NEG_INFINITY, upper: f64::INFINITY }; d];
+        let coordinates = Coordinates { columns: &columns, terms: &terms, n_blocks: 1 };
+        let w: Vec<f64> = (0..d).map(|j| if stay.contains(&j) { 1.0 } else { 0.0 }).collect();
+        let slope: Vec<f64> = (0..d).map(|j| 1.0 + j as f64).collect();
+        let mut set = WorkingSet::new(coordinates);
+        set.choose(coordinates, &w, &slope);
+        set.list
+    }
+
+    #[test]
+    fn sets_double_their_columns_or_their_entries() {
+        // One of a hundred entries: a hundred of one entry join.
+        let expected: Vec<u32> = std::iter::once(0).chain(101..201).collect();
+        assert_eq!(chosen(0..1), expected);
+        // Thirty of one: as many join, the worst.
+        let expected: Vec<u32> = (1..31).chain(171..201).collect();
+        assert_eq!(chosen(1..31), expected);
+        // None at all, or few: twenty.
+        assert_eq!(chosen(0..0), (181..201).collect::<Vec<u32>>());
+        let expected: Vec<u32> = (1..3).chain(181..201).collect();
+        assert_eq!(chosen(1..3), expected);
     }
 }
