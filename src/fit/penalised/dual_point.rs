@@ -11,30 +11,36 @@
 //! solution, times the largest factor up to 1 that keeps all conjugates finite. For several decision values a
 //! row, see [`super::softmax`].
 
-use super::coordinates::Coordinates;
+use super::coordinates::{COORDINATE_CHUNK, Coordinates};
 use super::smooth_part::{Losses, SmoothPart};
 use crate::fit::problem::Certificate;
 use crate::fit::sweep::sum;
+use crate::parallel;
 
-/// What rounding may have done to the slope along a coordinate.
-pub type Blur<'a> = &'a (dyn Fn(usize) -> f64 + Sync);
-
-/// The largest multiple, at most 1, of a dual point with slopes `v` at which no conjugate is infinite.
-pub fn scale(coordinates: Coordinates<'_>, v: &[f64], blur: Blur<'_>) -> f64 {
-    let mut scale = 1.0f64;
-    for j in 0..v.len() {
-        let term = coordinates.term(j);
-        if !term.is_free() {
-            let (v, blur) = (v[j], blur(j));
-            scale = scale.min(term.reach(v + blur)).min(term.reach(v - blur));
-        }
-    }
-    scale
+/// The largest multiple, at most 1, of a dual point with slopes `v` at which no conjugate is infinite. `blur`
+/// is what rounding may have done to the slope along a coordinate.
+pub fn scale(coordinates: Coordinates<'_>, v: &[f64], blur: impl Fn(usize) -> f64 + Sync) -> f64 {
+    let of_coordinate = |j: usize| {
+        let (term, v, blur) = (coordinates.term(j), v[j], blur(j));
+        // Nearly all of them, and the quotients would be above 1.
+        let is_within = v.abs() + blur <= term.l1;
+        if is_within || term.is_free() { 1.0 } else { term.reach(v + blur).min(term.reach(v - blur)) }
+    };
+    let of_chunk = |chunk: usize| {
+        let first = chunk * COORDINATE_CHUNK;
+        (first..v.len().min(first + COORDINATE_CHUNK)).map(of_coordinate).fold(1.0, f64::min)
+    };
+    parallel::map(v.len().div_ceil(COORDINATE_CHUNK), of_chunk).into_iter().fold(1.0, f64::min)
 }
 
 /// The conjugates of `scale` times the slopes `v`, in sum, and the sum of their sizes; free coordinates are
 /// left out.
-pub fn conjugates(coordinates: Coordinates<'_>, v: &[f64], scale: f64, blur: Blur<'_>) -> [f64; 2] {
+pub fn conjugates(
+    coordinates: Coordinates<'_>,
+    v: &[f64],
+    scale: f64,
+    blur: impl Fn(usize) -> f64 + Sync,
+) -> [f64; 2] {
     sum(v.len(), |j| {
         let term = coordinates.term(j);
         if term.is_free() {
@@ -51,8 +57,8 @@ pub fn conjugates(coordinates: Coordinates<'_>, v: &[f64], scale: f64, blur: Blu
 pub fn certificate<T: SmoothPart>(smooth_part: &T, losses: &Losses, slope: &[f64], w: &[f64]) -> Certificate {
     let v: Vec<f64> = slope.iter().map(|s| -s).collect();
     let coordinates = smooth_part.coordinates();
-    let scale = scale(coordinates, &v, &|_| 0.0) * (1.0 - 4.0 * f64::EPSILON);
+    let scale = scale(coordinates, &v, |_| 0.0) * (1.0 - 4.0 * f64::EPSILON);
     let [terms, _] = smooth_part.dual_terms(&losses.slope, scale);
-    let [conjugates, _] = conjugates(coordinates, &v, scale, &|_| 0.0);
+    let [conjugates, _] = conjugates(coordinates, &v, scale, |_| 0.0);
     Certificate { primal: losses.value + coordinates.penalty(w), dual: terms - conjugates }
 }

@@ -21,7 +21,7 @@
 use super::PenalisedProblem;
 use super::binary::BinaryLosses;
 use super::coordinates::{COORDINATE_CHUNK, Coordinates};
-use super::dual_point::{Blur, conjugates, scale};
+use super::dual_point::{conjugates, scale};
 use super::smooth::{OfRows, Together};
 use super::smooth_part::{Losses, SmoothPart};
 use crate::fit::certificate::{DUAL_TERM, UNIT, chain};
@@ -116,7 +116,7 @@ pub fn certificate<L: Loss>(
     let signed: Vec<f64> = y.iter().zip(&alpha).map(|(y, a)| y * a).collect_large();
     let (v, blurs) = slopes_in_doubt(coordinates, sums, |j, sums| slope_and_blur(problem, &signed, j, sums));
     let blur = |j: usize| blurs[j];
-    let scale = scale(coordinates, &v, &blur) * (1.0 - 8.0 * UNIT);
+    let scale = scale(coordinates, &v, blur) * (1.0 - 8.0 * UNIT);
     let [values, slack] = sum_pieces(n, ROW_CHUNK, |rows| {
         simd::run(Together(LossesInDoubt { problem, loss, z: &z, doubt: &doubt }, rows)).map(|sum| [sum])
     })
@@ -124,10 +124,10 @@ pub fn certificate<L: Loss>(
     let smooth_part = BinaryLosses { problem, smooth: &Weighted { loss, y, cost } };
     let [dual_terms, dual_size] = smooth_part.dual_terms(&alpha, scale);
     let [total] = sum(n, |i| [scale * alpha[i]]);
-    let [conjugates, conjugate_size] = conjugates(coordinates, &v, scale, &blur);
+    let [conjugates, conjugate_size] = conjugates(coordinates, &v, scale, blur);
     let penalty = coordinates.penalty(w);
     let reach = free_reach(&z);
-    let free = price_of_free(coordinates, &v, scale, &blur, reach);
+    let free = price_of_free(coordinates, &v, scale, blur, reach);
     let of_sums =
         (chain(n) + 16.0) * (values + dual_size) + (2.0 * chain(d) + 16.0) * (penalty + conjugate_size);
     let rounding = slack + UNIT * (of_sums + DUAL_TERM * total);
@@ -179,7 +179,13 @@ pub fn to_tolerance(
 
 /// What the free coordinates are charged for slopes `v`, at `scale` times the dual point, if none of them
 /// moves a decision value by more than `reach`.
-pub fn price_of_free(coordinates: Coordinates<'_>, v: &[f64], scale: f64, blur: Blur<'_>, reach: f64) -> f64 {
+pub fn price_of_free(
+    coordinates: Coordinates<'_>,
+    v: &[f64],
+    scale: f64,
+    blur: impl Fn(usize) -> f64 + Sync,
+    reach: f64,
+) -> f64 {
     let [price] = sum(v.len(), |j| {
         let is_free = coordinates.term(j).is_free();
         [if is_free { scale * (v[j].abs() + blur(j)) * reach_of(coordinates, j, reach) } else { 0.0 }]

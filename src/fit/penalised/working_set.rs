@@ -71,9 +71,9 @@ mod tests {
     /// The set that is chosen among 201 columns, the first of which has 100 entries and the others one each.
     /// The weights `stay` are not zero; the slopes of the others miss their condition by their number.
     fn chosen(stay: std::ops::Range<usize>) -> Vec<u32> {
-        let (n, d) = (100, 201);
+        let d = 201;
         let (mut starts, mut list) = (vec![0i64], Vec::new());
-        for i in 0..n as i32 {
+        for i in 0..100 {
             list.extend([0, 1 + i, 101 + i]);
             starts.push(list.len() as i64);
         }

@@ -54,10 +54,10 @@ pub fn certificate(
     dual.move_onto_free_columns();
     let (v, blurs) = slopes_in_doubt(coordinates, sums, |j, sums| dual.slope_and_blur(j, sums));
     let blur = |j: usize| blurs[j];
-    let scale = scale(coordinates, &v, &blur).min(1.0 / dual.excess()) * (1.0 - 8.0 * UNIT);
+    let scale = scale(coordinates, &v, blur).min(1.0 / dual.excess()) * (1.0 - 8.0 * UNIT);
     let [dual_terms, dual_size] = problem.dual_terms(&dual.a, scale);
-    let [conjugates, conjugate_size] = conjugates(coordinates, &v, scale, &blur);
-    let free = price_of_free(coordinates, &v, scale, &blur, reach);
+    let [conjugates, conjugate_size] = conjugates(coordinates, &v, scale, blur);
+    let free = price_of_free(coordinates, &v, scale, blur, reach);
 
     let [slack, total] = sum(n, |i| {
         let (c, e) = (problem.cost[i], errors[i]);
