@@ -50,10 +50,17 @@ def parts(n_classes=2):
 
 
 @pytest.fixture(scope="module")
-def client():
+def lasting_client():
     cluster = LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0")
     with cluster, Client(cluster) as client:
         yield client
+
+
+@pytest.fixture
+def client(lasting_client):
+    """The cluster with both workers: one that the test before has killed takes a moment to begin anew."""
+    lasting_client.wait_for_workers(2, timeout=60)
+    return lasting_client
 
 
 def shards_left(client):
