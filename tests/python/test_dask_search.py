@@ -1,5 +1,6 @@
 """Searches for C on a cluster of processes on this machine, against searches in memory; killed workers, Ctrl-C."""
 
+import contextlib
 import os
 import signal
 import time
@@ -50,17 +51,23 @@ def parts(n_classes=2):
 
 
 @pytest.fixture(scope="module")
-def lasting_client():
-    cluster = LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0")
-    with cluster, Client(cluster) as client:
-        yield client
+def clusters():
+    """Clients of clusters of two workers, the last one in use."""
+    with contextlib.ExitStack() as stack:
+        yield stack, []
 
 
 @pytest.fixture
-def client(lasting_client):
-    """The cluster with both workers: one that the test before has killed takes a moment to begin anew."""
-    lasting_client.wait_for_workers(2, timeout=60)
-    return lasting_client
+def client(clusters):
+    """A cluster with both workers. dask sometimes does not start a killed worker again; a new cluster then."""
+    stack, clients = clusters
+    if clients:
+        with contextlib.suppress(TimeoutError):
+            clients[-1].wait_for_workers(2, timeout=20)
+            return clients[-1]
+    cluster = stack.enter_context(LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0"))
+    clients.append(stack.enter_context(Client(cluster)))
+    return clients[-1]
 
 
 def shards_left(client):
