@@ -51,3 +51,18 @@ def real():
             pytest.skip(f"no set {name}: {error}")
 
     return load
+
+
+@pytest.fixture(scope="module")
+def clusters():
+    """Clusters for the tests of a file, none before one is asked for."""
+    from clusters import Clusters
+
+    with Clusters() as found:
+        yield found
+
+
+@pytest.fixture
+def client(clusters):
+    """The client of a cluster of two workers, both of which are there."""
+    return clusters.client()

@@ -1,6 +1,5 @@
 """Fits on a cluster of processes on this machine, against fits in memory; workers that are killed, and clients."""
 
-import contextlib
 import os
 import signal
 import threading
@@ -17,10 +16,11 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from clusters import shards_left
 from distributed import Client, LocalCluster
 from endless import endless
 from hinge._dask_columns import MOST, SparseColumns, columns_of
-from hinge._dask_shards import n_shards_here, reduced
+from hinge._dask_shards import reduced
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.base import clone
@@ -60,37 +60,9 @@ def whole(parts):
     return sp.vstack([X for X, _ in parts], format="csr"), np.concatenate([y for _, y in parts])
 
 
-@pytest.fixture(scope="module")
-def clusters():
-    """Clients of clusters of two workers, the last one in use."""
-    with contextlib.ExitStack() as stack:
-        yield stack, []
-
-
-@pytest.fixture
-def client(clusters):
-    """A cluster with both workers. dask sometimes does not start a killed worker again; a new cluster then."""
-    stack, clients = clusters
-    if clients:
-        with contextlib.suppress(TimeoutError):
-            clients[-1].wait_for_workers(2, timeout=20)
-            return clients[-1]
-    cluster = stack.enter_context(LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0"))
-    clients.append(stack.enter_context(Client(cluster)))
-    return clients[-1]
-
-
 @pytest.fixture
 def lazy():
     return [dask.delayed(slow_rows)(seed) for seed in range(4)]
-
-
-def shards_left(client):
-    """Shards in the memory of all workers, once they have had a moment to give it back."""
-    end = time.monotonic() + 20
-    while (left := sum(client.run(n_shards_here).values())) and time.monotonic() < end:
-        time.sleep(0.1)
-    return left
 
 
 def check_against(model, plain, X, y, tol=TOL):

@@ -1,6 +1,5 @@
 """Searches for C on a cluster of processes on this machine, against searches in memory; killed workers, Ctrl-C."""
 
-import contextlib
 import os
 import signal
 import time
@@ -12,10 +11,10 @@ import hinge.dask
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from clusters import shards_left
 from distributed import Client, LocalCluster
 from endless import endless
 from hinge._dask_exchange import Shards
-from hinge._dask_shards import n_shards_here
 from sklearn.model_selection import GroupKFold, RepeatedStratifiedKFold
 
 pytestmark = [
@@ -48,34 +47,6 @@ def whole(n_classes=2):
 
 def parts(n_classes=2):
     return [dask.delayed(rows)(seed, n_classes) for seed in range(3)]
-
-
-@pytest.fixture(scope="module")
-def clusters():
-    """Clients of clusters of two workers, the last one in use."""
-    with contextlib.ExitStack() as stack:
-        yield stack, []
-
-
-@pytest.fixture
-def client(clusters):
-    """A cluster with both workers. dask sometimes does not start a killed worker again; a new cluster then."""
-    stack, clients = clusters
-    if clients:
-        with contextlib.suppress(TimeoutError):
-            clients[-1].wait_for_workers(2, timeout=20)
-            return clients[-1]
-    cluster = stack.enter_context(LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0"))
-    clients.append(stack.enter_context(Client(cluster)))
-    return clients[-1]
-
-
-def shards_left(client):
-    """Shards in the memory of all workers, once they have had a moment to give it back."""
-    end = time.monotonic() + 20
-    while (left := sum(client.run(n_shards_here).values())) and time.monotonic() < end:
-        time.sleep(0.1)
-    return left
 
 
 def check_table(found, plain):

@@ -73,11 +73,13 @@ impl Symmetric {
     /// The columns of a panel of the factor in the rows before `order`, the columns before them being done.
     fn factorise_panel(&mut self, panel: Range<usize>, order: usize) {
         let (n, Range { start: first, end }) = (self.n, panel.clone());
-        let turned = Turned::of(&self.values[first * n..end * n], n, first);
-        let rows = &mut self.values[first * n..order * n];
-        parallel::each(rows.chunks_mut(ROWS * n), |_, rows| {
-            simd::run(Update { turned: &turned, rows, n, panel: panel.clone() });
-        });
+        if first > 0 {
+            let turned = Turned::of(&self.values[first * n..end * n], n, first);
+            let rows = &mut self.values[first * n..order * n];
+            parallel::each(rows.chunks_mut(ROWS * n), |_, rows| {
+                simd::run(Update { turned: &turned, rows, n, panel: panel.clone() });
+            });
+        }
         panel.clone().for_each(|i| self.factorise_row(i, first));
         let (done, below) = self.values[..order * n].split_at_mut(end * n);
         let done = &done[first * n..];
@@ -189,7 +191,7 @@ impl Loop for Update<'_> {
                 for (strip, at) in strips.clone().zip(panel.clone().step_by(STRIP)) {
                     // Past the last row it takes part again.
                     let row = |r: usize| &rows[r.min(count - 1) * n..][columns.clone()];
-                    let products = products::<TOGETHER_DOWN>(std::array::from_fn(row), strip);
+                    let products = products(std::array::from_fn(row), strip);
                     for (row, products) in rows.chunks_mut(n).zip(products) {
                         let row = &mut row[at..panel.end.min(at + STRIP)];
                         row.iter_mut().zip(products).for_each(|(entry, product)| *entry -= product);
@@ -202,11 +204,11 @@ impl Loop for Update<'_> {
 
 /// Products of rows with those of a strip.
 #[inline(always)]
-fn products<const R: usize>(rows: [&[f64]; R], strip: &[[f64; STRIP]]) -> [[f64; STRIP]; R] {
-    let mut sums = [[0.0; STRIP]; R];
+fn products(rows: [&[f64]; TOGETHER_DOWN], strip: &[[f64; STRIP]]) -> [[f64; STRIP]; TOGETHER_DOWN] {
+    let mut sums = [[0.0; STRIP]; TOGETHER_DOWN];
     let rows = rows.map(|row| &row[..strip.len()]);
     for (k, column) in strip.iter().enumerate() {
-        for r in 0..R {
+        for r in 0..TOGETHER_DOWN {
             let x = rows[r][k];
             for lane in 0..STRIP {
                 sums[r][lane] += x * column[lane];
