@@ -37,6 +37,12 @@ class SparseColumns:
     n: int
     columns: np.ndarray
 
+    def are_few(self) -> bool:
+        """Whether to send them alone is worth it. Whoever names them to the client decides; from then on they are sent
+        for the same shards, also by a process that has begun anew and holds them again.
+        """
+        return len(self.columns) <= MOST * self.n
+
     def sparse(self, numbers: np.ndarray, vectors: Sequence[VectorAt]) -> np.ndarray:
         """A message with these columns only."""
         pieces, at = [], 0
@@ -67,11 +73,11 @@ def _by_column(vector: np.ndarray, lanes: int) -> np.ndarray:
 
 
 def columns_of(shards: Sequence[Any]) -> SparseColumns | None:
-    """The columns that shards have together, None where whole vectors are sent."""
+    """The columns that shards have together, None where one of them does not number its own."""
     found = [shard.columns() for shard in shards]
     if any(one is None for one in found):
         return None
     n, columns = found[0]
     if len(found) > 1:
         columns = np.unique(np.concatenate([columns for _, columns in found]))
-    return SparseColumns(n, columns) if len(columns) <= MOST * n else None
+    return SparseColumns(n, columns)

@@ -264,6 +264,8 @@ class ShardActor:
         request, numbers = _rows.in_place(question.request), question.numbers
         shards = [_SHARDS[fit, number] for number in numbers]
         columns = self._columns_of(shards) if question.is_sparse else None
+        if question.is_sparse and columns is None:
+            raise RuntimeError("shards are asked in columns that they have not been told of")
         if columns is not None:
             request = columns.whole(request, question.vectors)
         if len(shards) == 1:
@@ -277,7 +279,8 @@ class ShardActor:
             nodes = reduced(nodes, question.n_shards)
         if columns is not None:
             nodes = {node: (columns.sparse(sums, vectors), maxima) for node, (sums, maxima) in nodes.items()}
-        told = self._columns_of(shards) if question.asks_columns else None
+        named = self._columns_of(shards) if question.asks_columns else None
+        told = named if named is not None and named.are_few() else None
         return Reply(nodes, time.perf_counter() - start, vectors, told)
 
     def _columns_of(self, shards: list[ShardActor]) -> SparseColumns | None:

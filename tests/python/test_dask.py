@@ -449,6 +449,9 @@ def wide_rows(seed):
 def send_sparse_vectors(most):
     """Have this process send the columns of its shards only, up to such a share of all."""
     hinge._dask_columns.MOST = most
+    # As in a process that has begun anew.
+    for shard in hinge._dask_shards._SHARDS.values():
+        shard._columns.clear()
 
 
 @given(
@@ -468,8 +471,10 @@ def test_sparse_vectors_are_whole_again(lanes, n, data):
     sparse = columns.sparse(np.array(message), vectors)
     assert len(sparse) == len(message) - (n - len(columns.columns)) * sum(lanes)
     np.testing.assert_array_equal(columns.whole(sparse, vectors), expected)
-    assert columns_of([_Columns(3, [0, 2]), _Columns(3, [1, 2])]) is None
-    np.testing.assert_array_equal(columns_of([_Columns(9, [0, 2]), _Columns(9, [1, 2])]).columns, [0, 1, 2])
+    assert not columns_of([_Columns(3, [0, 2]), _Columns(3, [1, 2])]).are_few()
+    few = columns_of([_Columns(9, [0, 2]), _Columns(9, [1, 2])])
+    assert few.are_few()
+    np.testing.assert_array_equal(few.columns, [0, 1, 2])
     assert columns_of([_Columns(9, [0]), _Columns(None, None)]) is None
 
 
@@ -479,6 +484,27 @@ class _Columns:
 
     def columns(self):
         return self._found
+
+
+def test_workers_send_the_columns_that_they_have_named(client, monkeypatch):
+    """Whatever a process would choose now: the client knows what it has chosen, or the one before it."""
+    from hinge._dask_exchange import Shards
+
+    ask = Shards.ask
+
+    def ask_after_a_change(shards, request, vectors):
+        if shards.traffic.rounds == 5:
+            client.run(send_sparse_vectors, 0.0)
+        return ask(shards, request, vectors)
+
+    data = [dask.delayed(wide_rows)(seed) for seed in range(4)]
+    client.run(send_sparse_vectors, 0.9)
+    model = hinge.dask.LinearSVC(tol=1e-3, C=0.1).fit(data, client=client)
+    monkeypatch.setattr(Shards, "ask", ask_after_a_change)
+    changed = hinge.dask.LinearSVC(tol=1e-3, C=0.1).fit(data, client=client)
+    client.run(send_sparse_vectors, MOST)
+    np.testing.assert_array_equal(changed.coef_, model.coef_)
+    assert changed.traffic_.bytes_sent < 1.01 * model.traffic_.bytes_sent
 
 
 @pytest.mark.parametrize("parameters", [{}, {"loss": "hinge"}])
@@ -497,7 +523,7 @@ def test_columns_that_are_proportional_travel_as_one(client, monkeypatch, tmp_pa
     traffic = model.traffic_
     assert traffic.bytes_sent + traffic.bytes_received < 0.2 * traffic.rounds * traffic.n_workers * WIDE * 16
 
-    # Each worker has two thirds of the columns that travel. One that begins anew sends whole vectors.
+    # Each worker has two thirds of the columns that travel. One that begins anew would send whole vectors.
     client.run(send_sparse_vectors, 0.9)
     sparse = hinge.dask.LinearSVC(**parameters).fit(data, client=client)
     assert sparse.traffic_.bytes_sent < 0.9 * traffic.bytes_sent
