@@ -108,6 +108,10 @@ pub const MAX_CHOLESKY_COLUMNS: usize = 1600;
 pub const MAX_CHOLESKY_PASSES: f64 = 60.0;
 /// A row with at least one entry per this many columns is treated as dense in the products of a Hessian.
 pub const DENSE_SHARE: usize = 4;
+/// Share by which the curvatures in a matrix may be off, and less where a step must be more accurate.
+pub const HESSIAN_OFF: f64 = 0.2;
+/// Share of the entries with curvature from which a matrix is made anew instead of being brought up to date.
+pub const HESSIAN_ANEW: f64 = 0.6;
 /// Multiplications over contiguous memory that cost as much as one elsewhere.
 pub const VECTORISED: f64 = 6.0;
 /// Cost of a factorisation, in passes, from which even a fit keeps one for several steps, and from which easy
@@ -147,14 +151,13 @@ pub const POLISH_NEAR: f64 = 0.1;
 pub const POLISH_LOOSE: f64 = 4.0;
 /// Share of the passes so far, factorisations included, that it may take.
 pub const POLISH_SHARE: f64 = 0.1;
-/// Gap of the slopes over the estimated distance from which it may take more although it is small enough,
-pub const POLISH_FAR_OFF: f64 = 50.0;
-/// namely this share. a9a, w8a and covtype, 180 fits from C = 2^-6 to 16, gaps 1e-1 to 1e-6, gap over
-/// distance without and with it: medians 4.8, 1.8 and 37, and 1.9, 1.6 and 26; at worst 6,842, 272 and
-/// 17,042, and 123, 272 and 485; above 100 in 26 fits, and in 10. Passes in sum: 3, 0.3 and 7 % more. Tried:
-/// that share also for steps that are to end a fit; covtype 18 % more passes, as they come too early (median
-/// 12, worst 2,936).
-pub const POLISH_SHARE_FAR_OFF: f64 = 0.4;
+/// or more where the gap is small enough, but far from the truth.
+pub const POLISH_SHARE_ENOUGH: f64 = 0.4;
+/// Half the squared gradient that rows which get or lose their curvature leave along it, in distances, from
+/// which it goes a step further.
+pub const POLISH_FURTHER: f64 = 10.0;
+/// Readings that take as long as an epoch, instead of which a step may be made.
+pub const EPOCH_PASSES: f64 = 3.0;
 
 // A start for Newton from a sample of the rows: a9a and w8a, logistic, C = 2^-6, gap 1e-2, 19 instead of 39
 // ms and 45 instead of 94 ms.

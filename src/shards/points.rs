@@ -7,6 +7,7 @@ use crate::Result;
 use crate::fit::certificate::{self, Cut, Imbalance};
 use crate::fit::dual::penalty_for;
 use crate::fit::newton::Newton;
+use crate::fit::newton::dual_step::Affordable;
 use crate::fit::newton::polish::{DualFound, DualPoints};
 use crate::fit::newton::single::Spread;
 use crate::fit::sweep::dot;
@@ -79,9 +80,9 @@ impl<'r> DualPoints<Remote<'r, 1>> for RemotePoints<'_> {
     fn polish_step(
         &mut self,
         newton: &mut Newton<'_, Remote<'r, 1>, 1>,
-        products: usize,
+        affordable: &Affordable,
     ) -> Result<Option<DualFound>> {
-        let Some((_, read)) = newton.find_dual_step(products)? else { return Ok(None) };
+        let Some((_, read)) = newton.find_dual_step(affordable)? else { return Ok(None) };
         let step = newton.step().clone();
         let (found, visited) = newton.rows.linearise(&step)?;
         self.settle(newton, (found, visited + read)).map(Some)

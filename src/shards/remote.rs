@@ -642,7 +642,7 @@ impl<const L: usize> Passes<L> for Remote<'_, L> {
         self.asks = what;
     }
 
-    fn curvature(&mut self, _: usize, is_dense: bool) -> Result<Curvature> {
+    fn curvature(&mut self, _: usize, is_dense: bool, _: f64) -> Result<Curvature> {
         self.asks = None;
         if let Some(found) =
             self.foreseen.take().filter(|found| matches!(found.gram, Gram::Dense(_)) == is_dense)
@@ -662,7 +662,7 @@ impl<const L: usize> Passes<L> for Remote<'_, L> {
         Ok(reader.number()? as usize)
     }
 
-    fn finish(&mut self, step: &Block<L>, _: &[f64; L]) -> Result<usize> {
+    fn finish(&mut self, step: &Block<L>, _: Option<&[f64; L]>) -> Result<usize> {
         self.step = Rc::new(step.clone());
         self.pending.op(Op::Finish).block(step);
         self.change(Change::Finish(Rc::clone(&self.step)));
@@ -757,7 +757,7 @@ impl<const L: usize> Remote<'_, L> {
         }
         let gram = if is_dense { Gram::Dense(Symmetric::from_lower(n, &sums)) } else { Gram::Diagonal(sums) };
         let largest = maxima.into_iter().fold(f64::MIN_POSITIVE, f64::max);
-        Ok(Curvature { gram, largest, read })
+        Ok(Curvature { gram, largest, read, work: f64::from(u8::from(is_dense)), off: 0.0 })
     }
 }
 

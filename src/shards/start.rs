@@ -101,7 +101,7 @@ pub fn begin<const L: usize>(task: &ShardTask, newton: &mut Newton<'_, Remote<'_
     let at_zero = with_loss!(task.loss, loss => task.facts.cost * loss.value(0.0));
     let n_penalised = mean.len() - usize::from(task.intercept == Intercept::Free);
     let [squares] = sum_entries(n_penalised, |j| [mean[j].map(|w| w * w)]);
-    rows.finish(&mean, &[0.0; L])?;
+    rows.finish(&mean, None)?;
     rows.try_lengths(ShardTerms::Smooth, &LENGTHS)?;
     let (mut chosen, mut least) = ([0.0; L], [at_zero; L]);
     for length in LENGTHS {

@@ -8,6 +8,7 @@ use super::search::{ShardSearch, search};
 use super::shard::{Shard, ShardFacts, ShardFolds, ShardRows};
 use super::wire::{Op, Request, ShardAnswer};
 use super::{ShardTask, fit};
+use crate::fit::newton::dual_step::Affordable;
 use crate::fit::newton::hinge::Corners as _;
 use crate::fit::newton::polish::DualPoints;
 use crate::fit::newton::row_state::{Passes as _, TermPasses as _};
@@ -733,8 +734,9 @@ fn points_over(
     newton.minimise(&ShardTerms::Smooth, 1.0, &stop, steps).unwrap();
     newton.evaluate(&ShardTerms::Smooth).unwrap();
     let mut points = RemotePoints::new(task, &Silent);
+    let affordable = Affordable { passes: 4.0, curved: 1.0, distance: 1.0 };
     for is_step in [false, true] {
-        let found = if is_step { points.polish_step(&mut newton, 3).unwrap() } else { None };
+        let found = if is_step { points.polish_step(&mut newton, &affordable).unwrap() } else { None };
         let found = match found {
             Some(found) => found,
             None if is_step => return Ok(()),

@@ -29,6 +29,20 @@ impl Symmetric {
         (0..self.n).flat_map(|i| self.values[i * self.n..][..=i].iter().copied())
     }
 
+    /// The product with a vector.
+    pub fn times(&self, x: &[f64]) -> Vec<f64> {
+        let n = self.n;
+        let mut out = memory::zeros(n);
+        for i in 0..n {
+            let row = &self.values[i * n..][..i];
+            out[i] = dot(row, &x[..i]) + self.values[i * n + i] * x[i];
+            for (out, v) in out[..i].iter_mut().zip(row) {
+                *out += v * x[i];
+            }
+        }
+        out
+    }
+
     /// The matrix of order `n` with a lower triangle of so many numbers.
     pub fn from_lower(n: usize, lower: &[f64]) -> Self {
         let mut values = memory::zeros(n * n);

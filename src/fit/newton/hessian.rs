@@ -9,7 +9,7 @@ use std::ops::Range;
 
 use super::cholesky::Symmetric;
 use crate::fit::routes::DENSE_SHARE;
-use crate::fit::sweep::Sweep;
+use crate::fit::sweep::{Sweep, for_chunks, sum};
 use crate::matrix::kernels::{RANK, rank_update};
 use crate::matrix::{Pass, Rows};
 use crate::{memory, parallel};
@@ -22,12 +22,22 @@ const POLL_ROWS: usize = 1 << 12;
 /// Lower triangle of `sum_i curvature[i] x_i x_i'`, summed over the parts of the sweep in order; rows of
 /// curvature 0 are not read. Meaningless if the sweep's monitor is cancelled: poll it afterwards.
 pub fn curvature_matrix<const L: usize>(sweep: &Sweep<'_, L>, curvature: &[f64]) -> Symmetric {
-    let (design, d) = (&sweep.design, sweep.design.n_cols());
+    let n = sweep.design.n_cols();
+    let mut matrix = Symmetric { n, values: memory::zeros(n * n) };
+    add_rows(sweep, curvature, MAX_PIECES, &mut matrix);
+    matrix
+}
+
+/// Adds `curvature[i] x_i x_i'` of all rows, in at most so many pieces at once.
+fn add_rows<const L: usize>(sweep: &Sweep<'_, L>, curvature: &[f64], pieces: usize, matrix: &mut Symmetric) {
+    let (design, d) = (&sweep.design, matrix.n);
     let parts = sweep.parts();
-    let groups: Vec<_> = parts.chunks(parts.len().div_ceil(MAX_PIECES)).collect();
-    let pieces = parallel::map(groups.len(), |k| {
-        let mut triangle = Triangle::new(d);
-        for range in groups[k] {
+    let groups: Vec<_> = parts.chunks(parts.len().div_ceil(pieces)).collect();
+    let mut others: Vec<Vec<f64>> = groups[1..].iter().map(|_| memory::zeros(d * d)).collect();
+    let sums = std::iter::once(&mut matrix.values).chain(&mut others);
+    parallel::each(groups.iter().zip(sums), |_, (group, lower)| {
+        let mut triangle = Triangle::new(d, lower);
+        for range in *group {
             for start in range.clone().step_by(POLL_ROWS) {
                 if sweep.is_cancelled() {
                     break;
@@ -36,26 +46,96 @@ pub fn curvature_matrix<const L: usize>(sweep: &Sweep<'_, L>, curvature: &[f64])
                 design.visit(Outer { triangle: &mut triangle, curvature, rows });
             }
         }
-        triangle.finish()
+        triangle.finish();
     });
-    let mut pieces = pieces.into_iter();
-    let mut values = pieces.next().unwrap_or_else(|| memory::zeros(d * d));
-    for piece in pieces {
-        for (sum, v) in values.iter_mut().zip(piece) {
+    for other in others {
+        for (sum, v) in matrix.values.iter_mut().zip(other) {
             *sum += v;
         }
     }
-    Symmetric { n: d, values }
+}
+
+/// The matrix of the Newton step before, of which the next one is made where few curvatures have changed:
+/// those of the squared hinge are 0 or `2 c_i`, and more and more rows keep theirs.
+pub struct KeptMatrix {
+    matrix: Symmetric,
+    /// The curvatures that it is made of.
+    made_of: Vec<f64>,
+}
+
+/// A matrix, and what it took.
+pub struct Updated {
+    /// The matrix.
+    pub matrix: Symmetric,
+    /// Rows read.
+    pub read: usize,
+    /// Share of the work of a new one.
+    pub work: f64,
+    /// Share by which its curvatures are off at most.
+    pub off: f64,
+}
+
+impl KeptMatrix {
+    /// [`curvature_matrix`], kept for later ones.
+    pub fn anew<const L: usize>(
+        kept: &mut Option<Self>,
+        sweep: &Sweep<'_, L>,
+        curvature: Vec<f64>,
+    ) -> Updated {
+        let read = curvature.iter().filter(|bend| **bend != 0.0).count();
+        let matrix = curvature_matrix(sweep, &curvature);
+        *kept = Some(Self { matrix: matrix.clone(), made_of: curvature });
+        Updated { matrix, read, work: 1.0, off: 0.0 }
+    }
+
+    /// Adds the rows whose curvature has changed by more than a share of `off`; none where that takes more
+    /// than a share of `most` of the work of a new matrix. If cancelled, it is no more than what
+    /// [`curvature_matrix`] is then.
+    pub fn follow<const L: usize>(
+        &mut self,
+        sweep: &Sweep<'_, L>,
+        curvature: &[f64],
+        (off, most): (f64, f64),
+    ) -> Option<Updated> {
+        let Self { matrix, made_of } = self;
+        let mut change = memory::zeros(curvature.len());
+        for_chunks(&mut change, |start, change| {
+            for ((change, now), then) in change.iter_mut().zip(&curvature[start..]).zip(&made_of[start..]) {
+                let difference = now - then;
+                *change = if difference.abs() > off * then { difference } else { 0.0 };
+            }
+        });
+        let entries = |is_in: bool, i: usize| if is_in { sweep.design.row_len(i) as f64 } else { 0.0 };
+        let [changed, curved, read] = sum(change.len(), |i| {
+            let has_changed = change[i] != 0.0;
+            [entries(has_changed, i), entries(curvature[i] != 0.0, i), f64::from(u8::from(has_changed))]
+        });
+        if changed > most * curved {
+            return None;
+        }
+        let pieces = (changed / (matrix.n * matrix.n).max(1) as f64) as usize;
+        add_rows(sweep, &change, pieces.clamp(1, MAX_PIECES), matrix);
+        let mut left = 0.0f64;
+        for ((then, now), change) in made_of.iter_mut().zip(curvature).zip(change) {
+            if change != 0.0 {
+                *then = *now;
+            } else if now != then {
+                left = left.max((now - *then).abs() / *then);
+            }
+        }
+        let work = changed / curved.max(1.0);
+        Some(Updated { matrix: matrix.clone(), read: read as usize, work, off: left })
+    }
 }
 
 /// Adds the products of some rows to a triangle.
-struct Outer<'s> {
-    triangle: &'s mut Triangle,
+struct Outer<'s, 't> {
+    triangle: &'s mut Triangle<'t>,
     curvature: &'s [f64],
     rows: Range<usize>,
 }
 
-impl Pass for Outer<'_> {
+impl Pass for Outer<'_, '_> {
     type Output = ();
     fn run<R: Rows>(self, rows: &R) {
         for i in self.rows {
@@ -66,10 +146,10 @@ impl Pass for Outer<'_> {
     }
 }
 
-/// A lower triangle under construction.
-struct Triangle {
+/// A lower triangle to which rows are added.
+struct Triangle<'s> {
     d: usize,
-    lower: Vec<f64>,
+    lower: &'s mut [f64],
     /// Entries of the present row.
     row: Vec<(usize, f64)>,
     /// Dense rows that wait until there are [`RANK`] of them.
@@ -78,16 +158,9 @@ struct Triangle {
     waiting: usize,
 }
 
-impl Triangle {
-    fn new(d: usize) -> Self {
-        Self {
-            d,
-            lower: memory::zeros(d * d),
-            row: Vec::new(),
-            dense: memory::zeros(RANK * d),
-            scale: [0.0; RANK],
-            waiting: 0,
-        }
+impl<'s> Triangle<'s> {
+    fn new(d: usize, lower: &'s mut [f64]) -> Self {
+        Self { d, lower, row: Vec::new(), dense: memory::zeros(RANK * d), scale: [0.0; RANK], waiting: 0 }
     }
 
     fn add<R: Rows>(&mut self, rows: &R, i: usize, scale: f64) {
@@ -121,16 +194,113 @@ impl Triangle {
     }
 
     fn flush(&mut self) {
-        rank_update(&mut self.lower, self.d, &self.dense, self.scale);
+        rank_update(self.lower, self.d, &self.dense, self.scale);
         self.dense.fill(0.0);
         self.scale = [0.0; RANK];
         self.waiting = 0;
     }
 
-    fn finish(mut self) -> Vec<f64> {
+    fn finish(mut self) {
         if self.waiting > 0 {
             self.flush();
         }
-        self.lower
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fit::newton::row_state::RowState;
+    use crate::fit::newton::{InMemory, Newton, Shape, factorisation::factorisation};
+    use crate::fit::objective::Weighted;
+    use crate::fit::stop::NewtonStop;
+    use crate::fit::waves::Waves;
+    use crate::fit::{Intercept, Silent};
+    use crate::loss::{Logistic, ModifiedHuber, SquaredHinge};
+    use proptest::prelude::*;
+
+    /// Curvatures as of the squared hinge (`is_flat`), or any; those of one step in `share` rows differ from
+    /// those of the step before.
+    fn curvatures(n: usize, seed: u64, is_flat: bool, share: u64) -> Vec<f64> {
+        let hash = |i: usize, salt: u64| (i as u64 ^ salt).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
+        let salt = |i: usize| if hash(i, 17).is_multiple_of(share) { seed } else { 3 };
+        let number = |i: usize| (hash(i, salt(i)) % 1000) as f64 / 999.0;
+        (0..n).map(|i| if is_flat { 2.0 * number(i).round() } else { number(i) }).collect()
+    }
+
+    proptest! {
+        /// The definition: `x'Mx` for the kept matrix is between those of all curvatures less and more by the
+        /// share that it says.
+        #[test]
+        fn matrices_that_are_followed_are_as_close_as_they_say(
+            n in 2..300usize,
+            d in 1..9usize,
+            is_flat: bool,
+            share in 1..12u64,
+            off in 0.0..0.5f64,
+            seeds in proptest::collection::vec(0..1000u64, 1..5),
+        ) {
+            let waves = Waves::new(n, d, 1.0, 7);
+            let rows = waves.rows();
+            let design = waves.problem(&rows, 0).design(0.0);
+            let sweep = Sweep::<1>::new(design, &Silent);
+            let mut kept = None;
+            for (k, seed) in seeds.into_iter().enumerate() {
+                let bends = curvatures(n, seed, is_flat, share);
+                let last = kept.as_mut().and_then(|kept: &mut KeptMatrix| kept.follow(&sweep, &bends, (off, 0.6)));
+                let is_new = last.is_none();
+                prop_assert!(k > 0 || is_new);
+                let found = last.unwrap_or_else(|| KeptMatrix::anew(&mut kept, &sweep, bends.clone()));
+                prop_assert!(found.off <= off && (!is_new && found.work <= 0.6 || found.work == 1.0));
+                prop_assert!(found.off == 0.0 || !is_flat);
+                let x: Vec<f64> = (0..d).map(|j| ((j * 37 + k) as f64).sin()).collect();
+                let form = |product: &[f64]| product.iter().zip(&x).map(|(p, x)| p * x).sum::<f64>();
+                let (approximate, mut exact) = (form(&found.matrix.times(&x)), 0.0);
+                for (i, bend) in bends.iter().enumerate() {
+                    let mut dot = 0.0;
+                    design.for_each(i, |j, v| dot += v * x[j]);
+                    exact += bend * dot * dot;
+                }
+                let rounding = 1e-12 * (1.0 + exact);
+                prop_assert!((exact - approximate).abs() <= found.off * approximate + rounding);
+            }
+        }
+    }
+
+    /// Steps with new matrices and products only, and with kept ones: the same optimum.
+    fn check_steps<T: crate::fit::dual::DualLoss>(waves: &Waves, intercept: usize, loss: T) {
+        let rows = waves.rows();
+        let problem = waves.problem(&rows, intercept);
+        let design = problem.design(problem.intercept.bias());
+        let objective = Weighted { loss, y: problem.y, cost: problem.cost };
+        let shape = Shape {
+            n_columns: design.n_cols(),
+            intercept: problem.intercept,
+            n_lanes: 1,
+            keeps_dual: true,
+            factorisation: factorisation(&design),
+            are_far: false,
+        };
+        let stop = NewtonStop::RelativeGap(1e-11);
+        let mut plain = Newton::<_, 1>::over(RowState::new(design, true, &Silent), &shape, &Silent);
+        let mut keeping = InMemory::<1>::new(&problem, 1, true, &Silent);
+        let [one] = plain.minimise(&objective, 1.0, &stop, 100).unwrap();
+        let [two] = keeping.minimise(&objective, 1.0, &stop, 100).unwrap();
+        assert!(one.relative_gap() <= 1e-11 && two.relative_gap() <= 1e-11, "{one:?} {two:?}");
+        let apart = (one.certificate.primal - two.certificate.primal).abs();
+        assert!(apart <= 2e-11 * one.certificate.primal, "{one:?} {two:?}");
+        assert!(two.steps <= one.steps + 2, "{} {}", one.steps, two.steps);
+        assert!(keeping.work.factorisations < plain.work.factorisations, "{:?}", keeping.work);
+        assert!(problem.intercept == Intercept::Free || keeping.work.products == 0, "{:?}", keeping.work);
+    }
+
+    #[test]
+    fn steps_by_kept_matrices_find_the_same_optimum() {
+        let waves = Waves::new(4000, 20, 4.0, 3);
+        for intercept in 0..3 {
+            check_steps(&waves, intercept, SquaredHinge);
+            check_steps(&waves, intercept, ModifiedHuber);
+            check_steps(&waves, intercept, Logistic);
+        }
     }
 }

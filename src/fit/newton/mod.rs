@@ -32,6 +32,7 @@
 
 pub mod cg;
 pub mod cholesky;
+pub mod dual_step;
 pub mod factorisation;
 pub mod hessian;
 pub mod hinge;
@@ -58,11 +59,12 @@ use self::row_state::{Curvature, Passes, RowState, TermPasses};
 use super::checks::{check_length, finite_or};
 use super::monitor::{Monitor, Progress, SearchProgress};
 use super::problem::{Certificate, Intercept, Problem, Status};
-use super::routes::{DEAR, STALE_DIAGONAL};
+use super::routes::{DEAR, HESSIAN_OFF, STALE_DIAGONAL};
 use super::stop::{LaneProgress, LaneReport, NewtonStop};
-use super::sweep::{for_chunks, sum_entries};
+use super::sweep::{for_chunks, sum, sum_entries};
 use crate::matrix::Rows;
 use crate::matrix::lanes::Block;
+use crate::memory::CollectLarge;
 use crate::{Result, memory};
 
 /// Loosest accuracy of the conjugate gradient (GalliLin21).
@@ -77,8 +79,8 @@ pub struct Work {
     pub steps: usize,
     /// Products of the conjugate gradient.
     pub products: usize,
-    /// Dense matrices of curvature.
-    pub factorisations: usize,
+    /// Dense matrices of curvature, and shares of one.
+    pub factorisations: f64,
 }
 
 /// Newton on rows in memory.
@@ -122,6 +124,8 @@ pub struct Newton<'a, R, const L: usize> {
 struct Kept {
     /// The `C` it is to be used for again; none if it belongs to points too far back for a step.
     made_for: Option<f64>,
+    /// By what share curvatures are off, if it is the inverse of the Hessian beside that.
+    off: Option<f64>,
     matrix: Preconditioner,
 }
 
@@ -166,7 +170,10 @@ impl<'a, const L: usize> InMemory<'a, L> {
         let (intercept, n_columns) = (problem.intercept, design.n_cols());
         let factorisation = factorisation(&design);
         let shape = Shape { n_columns, intercept, n_lanes, keeps_dual, factorisation, are_far: false };
-        Self::over(RowState::new(design, keeps_dual, monitor), &shape, monitor)
+        let rows = RowState::new(design, keeps_dual, monitor);
+        // A search, which may go on from a journal, has the same bits however it came where it is.
+        let rows = if keeps_dual { rows.keeping_matrix() } else { rows };
+        Self::over(rows, &shape, monitor)
     }
 }
 
@@ -286,7 +293,7 @@ impl<'a, R: Passes<L>, const L: usize> Newton<'a, R, L> {
 
     /// Work so far as passes, factorisations included.
     fn price(&self) -> f64 {
-        self.work.passes + self.work.factorisations as f64 * self.dense_cost.unwrap_or(0.0)
+        self.work.passes + self.work.factorisations * self.dense_cost.unwrap_or(0.0)
     }
 
     /// Takes note of rows that were read.
@@ -531,25 +538,64 @@ impl<'a, R: Passes<L>, const L: usize> Newton<'a, R, L> {
         lanes: &[LaneProgress; L],
         squared_residual: [f64; L],
     ) -> Result<()> {
-        let matrix = self.preconditioner(c)?;
         let running = lanes.map(|lane| lane.is_running);
         let accuracy = lanes.map(|lane| CG_ACCURACY.min(lane.relative_gradient().sqrt()));
-        let products = self.products_left();
-        let limits = CgLimits { accuracy, squared_residual, residual_per_fall: 0.0, products };
-        let (outcome, mut read) = self.solve_for_step(c, &matrix, &limits, running)?;
-        read += self.rows.finish(&self.step, &outcome.last_length)?;
-        self.count(read);
-        self.work.products += outcome.products;
+        let kept = self.preconditioner(c, HESSIAN_OFF.min(accuracy[0]))?;
+        let mut steps = 1;
+        let is_solved = kept.off.is_some_and(|off| {
+            let downhill = self.downhill(c);
+            self.solve_directly(c, &downhill, &kept.matrix, accuracy[0] - off)
+        });
+        if is_solved {
+            let read = self.rows.finish(&self.step, None)?;
+            self.count(read);
+        } else {
+            let products = self.products_left();
+            let limits = CgLimits { accuracy, squared_residual, residual_per_fall: 0.0, products };
+            let (outcome, mut read) = self.solve_for_step(c, &kept.matrix, &limits, running)?;
+            read += self.rows.finish(&self.step, Some(&outcome.last_length))?;
+            self.count(read);
+            self.work.products += outcome.products;
+            steps = outcome.products;
+        }
         self.monitor.poll()?;
         let is_spent = self.products_left() == 0;
         self.is_dense |= is_spent;
-        let is_stale = is_spent || outcome.products > self.allowance();
+        let is_stale = is_spent || steps > self.allowance();
         if is_stale {
             self.gram = None;
         }
         self.rows.foresee(is_stale.then_some(self.is_dense));
-        self.preconditioner = Some(Kept { made_for: (!is_stale).then_some(c), matrix });
+        self.preconditioner = Some(Kept { made_for: (!is_stale).then_some(c), off: None, ..kept });
         Ok(())
+    }
+
+    /// The negative gradient of the first lane.
+    fn downhill(&self, c: f64) -> Vec<f64> {
+        let Self { w, h, .. } = self;
+        let n_penalised = self.penalised().end;
+        (0..w.len()).map(|j| -c * h[j][0] - if j < n_penalised { w[j][0] } else { 0.0 }).collect_large()
+    }
+
+    /// Overwrites the step of the first lane by `-M^-1 g` with the factor of `M = I + C G`, `G` the matrix
+    /// that is there and `-g` being `downhill`; whether the residual of `M s = -g` is below a share of
+    /// `accuracy`, both in the norm of `M^-1`, which is at most the plain one, as no eigenvalue is below 1
+    /// (but one that a free intercept may have). Reads no data.
+    ///
+    /// Curvatures that are off by a share of `t` leave a residual of at most `t` for the Hessian itself, since
+    /// `-t M <= H - M <= t M`.
+    fn solve_directly(&mut self, c: f64, downhill: &[f64], factor: &Preconditioner, accuracy: f64) -> bool {
+        let n_penalised = self.penalised().end;
+        let Self { step, gram: Some(Gram::Dense(gram)), .. } = self else { return false };
+        let lane = |r: &f64| std::array::from_fn(|l| if l == 0 { *r } else { 0.0 });
+        factor.apply(&downhill.iter().map(lane).collect_large(), step);
+        let s = step.iter().map(|s| s[0]).collect_large();
+        let product = gram.times(&s);
+        let [fall, squared] = sum(s.len(), |j| {
+            let residual = downhill[j] - c * product[j] - if j < n_penalised { s[j] } else { 0.0 };
+            [downhill[j] * s[j], residual * residual]
+        });
+        accuracy > 0.0 && squared <= accuracy * accuracy * fall
     }
 
     /// Overwrites the step by the conjugate gradient; its decision values, too, but for the last step of the
@@ -611,27 +657,37 @@ impl<'a, R: Passes<L>, const L: usize> Newton<'a, R, L> {
         }
     }
 
-    /// The preconditioner for this `C`: the last one, or one from the matrix that is there or a new one.
-    fn preconditioner(&mut self, c: f64) -> Result<Preconditioner> {
+    /// The preconditioner for this `C`: the last one, or one from the matrix that is there or a new one, with
+    /// curvatures off by a share of at most `off`.
+    fn preconditioner(&mut self, c: f64, off: f64) -> Result<Kept> {
         if let Some(kept) = self.preconditioner.take()
             && kept.made_for == Some(c)
         {
-            return Ok(kept.matrix);
+            return Ok(kept);
         }
+        let mut is_off_by = None;
         if self.gram.is_none() {
-            let Curvature { mut gram, largest, read } = self.rows.curvature(self.n_lanes, self.is_dense)?;
-            self.count(read);
-            self.work.factorisations += usize::from(self.is_dense);
-            if let Gram::Diagonal(diagonal) = &mut gram {
-                // A free intercept without curvature would make a singular matrix.
-                let free = self.w.len() - usize::from(self.is_free);
-                diagonal[free..].iter_mut().for_each(|d| *d = d.max(largest));
-            }
-            self.gram = Some(gram);
-            self.monitor.poll()?;
+            let found = self.rows.curvature(self.n_lanes, self.is_dense, off)?;
+            is_off_by = (self.n_lanes == 1).then_some(found.off);
+            self.take_matrix(found)?;
         }
         let gram = self.gram.as_ref().expect("made above");
-        Ok(Preconditioner::new(gram, self.penalised().end, c))
+        let matrix = Preconditioner::new(gram, self.penalised().end, c);
+        Ok(Kept { made_for: Some(c), off: is_off_by, matrix })
+    }
+
+    /// A matrix of the evaluated point, or its diagonal.
+    fn take_matrix(&mut self, found: Curvature) -> Result<()> {
+        let Curvature { mut gram, largest, read, work, .. } = found;
+        self.count(read);
+        self.work.factorisations += work;
+        if let Gram::Diagonal(diagonal) = &mut gram {
+            // A free intercept without curvature would make a singular matrix.
+            let free = self.w.len() - usize::from(self.is_free);
+            diagonal[free..].iter_mut().for_each(|d| *d = d.max(largest));
+        }
+        self.gram = Some(gram);
+        self.monitor.poll()
     }
 
     /// Moves each running lane along its step; false for lanes in which no step length makes progress.

@@ -4,7 +4,7 @@
 //! slopes and curvatures, which have an entry per row, stay where the rows are and are asked for sums only.
 //! [`RowState`] is that place in memory; `crate::shards` has rows elsewhere.
 
-use super::hessian;
+use super::hessian::{self, KeptMatrix, Updated};
 use super::line_search;
 use super::passes::{Finish, Product, Slopes, mean_over_lanes, squares};
 use super::preconditioner::Gram;
@@ -12,6 +12,7 @@ use crate::Result;
 use crate::fit::intercept;
 use crate::fit::monitor::Monitor;
 use crate::fit::objective::Objective;
+use crate::fit::routes::HESSIAN_ANEW;
 use crate::fit::sweep::{Sweep, for_chunks, split, sum_entries};
 use crate::matrix::Rows;
 use crate::matrix::design::Design;
@@ -35,6 +36,17 @@ pub struct Curvature {
     pub largest: f64,
     /// Rows read.
     pub read: usize,
+    /// Share of the work of a new matrix.
+    pub work: f64,
+    /// Share by which the curvatures are off at most.
+    pub off: f64,
+}
+
+impl Curvature {
+    fn of_matrix(found: Updated, largest: f64) -> Self {
+        let Updated { matrix, read, work, off } = found;
+        Self { gram: Gram::Dense(matrix), largest, read, work, off }
+    }
 }
 
 /// Rows with what a minimisation knows of each, somewhere: what is asked of them whatever is minimised. A
@@ -50,9 +62,16 @@ pub trait Passes<const L: usize> {
     /// Decision values of the weights.
     #[allow(clippy::missing_errors_doc)] // of the trait
     fn decide(&mut self, w: &Block<L>) -> Result<()>;
-    /// The mean curvature over the first `n_lanes` lanes as a matrix, or its diagonal.
+    /// The mean curvature over the first `n_lanes` lanes as a matrix, in which curvatures may be off by a
+    /// share of `off`, or its diagonal.
     #[allow(clippy::missing_errors_doc)]
-    fn curvature(&mut self, n_lanes: usize, is_dense: bool) -> Result<Curvature>;
+    fn curvature(&mut self, n_lanes: usize, is_dense: bool, off: f64) -> Result<Curvature>;
+    /// The matrix of the first lane's curvatures, off by a share of at most `off`, where it can be made of the
+    /// last one by a share of at most `most` of the work of a new one.
+    #[allow(clippy::missing_errors_doc)]
+    fn matrix_nearby(&mut self, _off: f64, _most: f64) -> Result<Option<Curvature>> {
+        Ok(None)
+    }
     /// Told what will be asked for after the next evaluation: [`Self::curvature`], and whether as a matrix,
     /// or not.
     fn foresee(&mut self, _: Option<bool>) {}
@@ -61,9 +80,9 @@ pub trait Passes<const L: usize> {
     #[allow(clippy::missing_errors_doc)]
     fn multiply(&mut self, p: &[[f64; L]], length: Option<&[f64; L]>, out: &mut Block<L>) -> Result<usize>;
     /// Completes the decision values of the step, whose last part is `length` times the direction before;
-    /// returns the number of rows read.
+    /// without a length there was no product. Returns the number of rows read.
     #[allow(clippy::missing_errors_doc)]
-    fn finish(&mut self, step: &Block<L>, length: &[f64; L]) -> Result<usize>;
+    fn finish(&mut self, step: &Block<L>, length: Option<&[f64; L]>) -> Result<usize>;
     /// Goes so many steps; returns the number of rows read.
     #[allow(clippy::missing_errors_doc)]
     fn advance(&mut self, lengths: &[f64; L]) -> Result<usize>;
@@ -104,6 +123,8 @@ pub struct RowState<'a, const L: usize> {
     pub step_z: Block<L>,
     /// `p.x_i` for the last direction.
     pub product_z: Block<L>,
+    keeps_matrix: bool,
+    kept: Option<KeptMatrix>,
 }
 
 impl<'a, const L: usize> RowState<'a, L> {
@@ -118,7 +139,21 @@ impl<'a, const L: usize> RowState<'a, L> {
             curvature: Block::zeros(n),
             step_z: Block::zeros(n),
             product_z: Block::zeros(n),
+            keeps_matrix: false,
+            kept: None,
         }
+    }
+
+    /// Makes matrices of curvatures of the ones before: their last digits depend on the steps that led there.
+    pub fn keeping_matrix(self) -> Self {
+        Self { keeps_matrix: true, ..self }
+    }
+
+    /// [`Passes::matrix_nearby`] for these curvatures.
+    pub fn matrix_of(&mut self, bends: &[f64], (off, most): (f64, f64)) -> Option<Curvature> {
+        let found = self.kept.as_mut()?.follow(&self.sweep, bends, (off, most))?;
+        let largest = bends.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
+        Some(Curvature::of_matrix(found, largest))
     }
 
     /// Adds to the decision values.
@@ -158,16 +193,29 @@ impl<const L: usize> Passes<L> for RowState<'_, L> {
         Ok(())
     }
 
-    fn curvature(&mut self, n_lanes: usize, is_dense: bool) -> Result<Curvature> {
+    fn curvature(&mut self, n_lanes: usize, is_dense: bool, off: f64) -> Result<Curvature> {
         let mean = mean_over_lanes(&self.curvature, n_lanes);
-        let read = mean.iter().filter(|m| **m != 0.0).count();
         let largest = mean.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
+        if is_dense && self.keeps_matrix {
+            let found = match &mut self.kept {
+                Some(last) => last.follow(&self.sweep, &mean, (off, HESSIAN_ANEW)),
+                None => None,
+            };
+            let found = found.unwrap_or_else(|| KeptMatrix::anew(&mut self.kept, &self.sweep, mean));
+            return Ok(Curvature::of_matrix(found, largest));
+        }
+        let read = mean.iter().filter(|m| **m != 0.0).count();
         let gram = if is_dense {
             Gram::Dense(hessian::curvature_matrix(&self.sweep, &mean))
         } else {
             Gram::Diagonal(squares(&mut Sweep::new(self.sweep.design, self.monitor), &mean))
         };
-        Ok(Curvature { gram, largest, read })
+        Ok(Curvature { gram, largest, read, work: f64::from(u8::from(is_dense)), off: 0.0 })
+    }
+
+    fn matrix_nearby(&mut self, off: f64, most: f64) -> Result<Option<Curvature>> {
+        let bends = mean_over_lanes(&self.curvature, 1);
+        Ok(self.matrix_of(&bends, (off, most)))
     }
 
     fn multiply(&mut self, p: &[[f64; L]], length: Option<&[f64; L]>, out: &mut Block<L>) -> Result<usize> {
@@ -189,7 +237,11 @@ impl<const L: usize> Passes<L> for RowState<'_, L> {
         Ok(sweep.scatter(out, steps).iter().map(|s| s.read).sum())
     }
 
-    fn finish(&mut self, step: &Block<L>, length: &[f64; L]) -> Result<usize> {
+    fn finish(&mut self, step: &Block<L>, length: Option<&[f64; L]>) -> Result<usize> {
+        let Some(length) = length else {
+            self.sweep.decisions(step, &mut self.step_z);
+            return Ok(self.step_z.len());
+        };
         let Self { sweep, curvature, step_z, product_z, .. } = self;
         Ok(Finish { step, length, curvature, product_z }.run(sweep, step_z))
     }

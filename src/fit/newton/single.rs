@@ -11,6 +11,7 @@
 //! below the tolerance, and its slopes do not show how far: a step in the dual, if cheap beside the fit,
 //! brings the reported gap close to the truth.
 
+use super::dual_step::Affordable;
 use super::polish::{DualFound, DualPoint, DualPoints};
 use super::row_state::{Passes, RowState, TermPasses};
 use super::sample::{self, Sample};
@@ -22,8 +23,8 @@ use crate::fit::objective::{Objective, Weighted};
 use crate::fit::params::{Params, SolverKind};
 use crate::fit::problem::{Certificate, Evidence, Problem, Solution, Start, Status};
 use crate::fit::routes::{
-    POLISH_AT, POLISH_CLOSER, POLISH_FAR_OFF, POLISH_LATE, POLISH_LOOSE, POLISH_NEAR, POLISH_SHARE,
-    POLISH_SHARE_FAR_OFF, SAMPLED_ONE_IN,
+    EPOCH_PASSES, POLISH_AT, POLISH_CLOSER, POLISH_LATE, POLISH_LOOSE, POLISH_NEAR, POLISH_SHARE,
+    POLISH_SHARE_ENOUGH, SAMPLED_ONE_IN,
 };
 use crate::fit::stop::{LaneReport, NewtonStop};
 use crate::fit::sweep::sum;
@@ -79,7 +80,7 @@ fn solve_with<'a, T: DualLoss>(
         newton.work.passes += found.passes / SAMPLED_ONE_IN as f64;
         // The sample was as hard as all rows will be.
         newton.is_dense |= newton.dense_cost.is_some_and(|cost| found.passes > cost);
-        newton.preconditioner = kept.map(|kept| Kept { made_for: None, ..kept });
+        newton.preconditioner = kept.map(|kept| Kept { made_for: None, off: None, ..kept });
         newton.start_at(&Start { w: Some((found.w, found.intercept)), ..Start::default() })?;
     } else {
         newton.start_at(start)?;
@@ -123,7 +124,7 @@ where
     R: TermPasses<D::Terms, 1>,
 {
     let Params { tol, max_iter, .. } = *params;
-    let (mut lanes, mut goals) = (newton.lanes(), Goals::new(tol, points.largest_curvature(), polish));
+    let (mut lanes, mut goals) = (newton.lanes(), Goals::new(tol, points.largest_curvature()));
     let mut next = 0;
     loop {
         // Where steps are factorised, each point is asked.
@@ -138,14 +139,28 @@ where
             _ => true,
         };
         let distance = newton.distance_estimate().map(|distance| distance / report.certificate.primal);
-        let share = goals.share(report.relative_gap(), distance);
-        let affordable = affordable_products(newton, points.curved(&newton.rows), share);
-        let point = match goals.way(newton, &report, is_end, distance, affordable) {
-            Way::None => None,
-            Way::Epoch => Some(points.polish_slopes(newton)?),
-            Way::Step => points.polish_step(newton, affordable)?,
-        };
         let gap = report.relative_gap();
+        let may_polish = report.certificate.dual > 0.0 && (gap > tol || polish == Polish::Closely);
+        let is_late = distance.is_none() && newton.work.passes >= POLISH_LATE;
+        let is_epoch_due = may_polish && (is_end || goals.is_epoch_due(gap, is_late));
+        let point = match distance {
+            Some(distance) if may_polish && goals.is_step_due(gap, distance) => {
+                let share = if gap <= tol { POLISH_SHARE_ENOUGH } else { POLISH_SHARE };
+                let instead = if is_epoch_due { EPOCH_PASSES } else { 0.0 };
+                let affordable = Affordable {
+                    passes: instead.max(share * newton.price()),
+                    curved: points.curved(&newton.rows) as f64 / newton.rows.n_rows().max(1) as f64,
+                    distance: distance * report.certificate.primal,
+                };
+                points.polish_step(newton, &affordable)?
+            }
+            _ => None,
+        };
+        let point = match point {
+            // Far from the optimum, or where a step is too dear, an epoch is better.
+            None if is_epoch_due => Some(points.polish_slopes(newton)?),
+            point => point,
+        };
         if let Some(point) = point {
             newton.count(point.visited);
             let polished = Certificate { dual: point.value, ..report.certificate }.relative_gap();
@@ -211,9 +226,9 @@ impl<'a, T: DualLoss> DualPoints<RowState<'a, 1>> for PointsHere<'_, 'a, T> {
     fn polish_step(
         &mut self,
         newton: &mut Newton<'_, RowState<'a, 1>, 1>,
-        products: usize,
+        affordable: &Affordable,
     ) -> Result<Option<DualFound>> {
-        let point = DualPoint::from_step(self.problem, self.objective.loss, newton, products)?;
+        let point = DualPoint::from_step(self.problem, self.objective.loss, newton, affordable)?;
         Ok(point.map(|point| self.keep(point)))
     }
 
@@ -222,29 +237,9 @@ impl<'a, T: DualLoss> DualPoints<RowState<'a, 1>> for PointsHere<'_, 'a, T> {
     }
 }
 
-/// Products of a step in the dual at least: one leaves gaps of hundreds of distances on covtype, where it
-/// costs half as much as a factorisation.
-const LEAST_PRODUCTS: usize = 2;
-
-/// Products of a step in the dual at most, beside the one that its weights take, where so many rows have
-/// curvature and it may take this share of the fit.
-fn affordable_products<R: Passes<1>>(newton: &Newton<'_, R, 1>, curved: usize, share: f64) -> usize {
-    let passes = share * newton.price();
-    let products = (passes * newton.rows.n_rows() as f64 / curved.max(1) as f64) as usize;
-    products.saturating_sub(1)
-}
-
-/// How to find a dual point that is better than the slopes.
-enum Way {
-    None,
-    Epoch,
-    Step,
-}
-
-/// When one is worth its price.
+/// When a better dual point than the slopes is worth its price.
 struct Goals {
     tol: f64,
-    polish: Polish,
     /// Relative gap of the slopes from which an epoch may be enough.
     slopes: f64,
     /// Relative distance to the optimum from which a step in the dual may be.
@@ -252,45 +247,18 @@ struct Goals {
 }
 
 impl Goals {
-    fn new(tol: f64, curvature: f64, polish: Polish) -> Self {
-        Self { tol, polish, slopes: POLISH_AT * curvature.sqrt() * tol, distance: POLISH_NEAR * tol }
+    fn new(tol: f64, curvature: f64) -> Self {
+        Self { tol, slopes: POLISH_AT * curvature.sqrt() * tol, distance: POLISH_NEAR * tol }
     }
 
-    /// Share of the fit that a step in the dual may take: more of it where a gap that is small enough is so
-    /// far from the truth that nobody could learn anything from it. `distance` is the estimated one to the
-    /// optimum, relative as the gap.
-    fn share(&self, gap: f64, distance: Option<f64>) -> f64 {
-        let is_far_off = gap <= self.tol && distance.is_some_and(|distance| gap > POLISH_FAR_OFF * distance);
-        if is_far_off { POLISH_SHARE_FAR_OFF } else { POLISH_SHARE }
+    /// Whether a step in the dual is, at an estimated relative `distance` to the optimum.
+    fn is_step_due(&self, gap: f64, distance: f64) -> bool {
+        if gap <= self.tol { gap > POLISH_LOOSE * distance } else { distance <= self.distance }
     }
 
-    /// By the `distance` of [`Self::share`], and `affordable` products for a step.
-    fn way<R: Passes<1>>(
-        &self,
-        newton: &Newton<'_, R, 1>,
-        report: &LaneReport,
-        is_end: bool,
-        distance: Option<f64>,
-        affordable: usize,
-    ) -> Way {
-        let gap = report.relative_gap();
-        let is_enough = gap <= self.tol;
-        if report.certificate.dual <= 0.0 || is_enough && self.polish != Polish::Closely {
-            return Way::None;
-        }
-        let Some(distance) = distance else {
-            let is_due = if is_enough { newton.work.passes >= POLISH_LATE } else { gap <= self.slopes };
-            return if is_due || is_end { Way::Epoch } else { Way::None };
-        };
-        let is_due = if is_enough { gap > POLISH_LOOSE * distance } else { distance <= self.distance };
-        if is_due && affordable >= LEAST_PRODUCTS {
-            Way::Step
-        } else if is_end || !is_enough && gap <= self.slopes {
-            // Far from the optimum, or by one product, an epoch is better.
-            Way::Epoch
-        } else {
-            Way::None
-        }
+    /// Whether an epoch is; where steps are conjugate gradients, and it `is_late`, also for its own sake.
+    fn is_epoch_due(&self, gap: f64, is_late: bool) -> bool {
+        if gap <= self.tol { is_late } else { gap <= self.slopes }
     }
 
     /// Records that where the slopes had the relative gap `gap`, a better point had one of `polished`, and
