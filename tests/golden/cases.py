@@ -92,10 +92,19 @@ SOLVERS = {
 FREE_CRAMMER_SINGER = "a better treatment of the free intercepts of Crammer-Singer changes them"
 # Whose fits end elsewhere, or by another dual point, than when their files were written: with records of their own.
 ENDED_ELSEWHERE = (
+    "LinearSVC",
+    "LinearSVC classes",
+    "LinearSVC labels",
     "LinearSVC presolve",
     "LinearSVC sparse_coef",
+    "LinearSVCCV",
+    "LinearSVCCV sigmoid",
     "LinearSVCCV temperature",
+    "LinearSVCCV threshold",
+    "LogisticRegression",
+    "LogisticRegression labels",
     "LogisticRegression stream",
+    "LogisticRegressionCV",
     "logistic",  # the checkpoint
 )
 UNCHANGED = "a search that looks further before it keeps a solution for a larger C changes them"

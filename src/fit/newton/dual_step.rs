@@ -1,26 +1,26 @@
 //! A Newton step in the dual, where steps are factorised.
 //!
-//! Let `s` solve `H s = -g` up to a residual `r`. The slopes linearised along it, `a_i - y_i c_i f_i'' s.x_i`,
-//! have the weights `w + s - r`: their gap is the distance of `w`, what the model leaves out, what the borders
-//! of the box cut off, and `1/2 |r|^2`. Before that `1/2 g'M^-1 g`, with the factor `M` of the Hessian of the
-//! step before, tells how far `w` is from the optimum, reading no data: whether a step may end the fit, and
-//! whether the gap of the slopes is far from the truth. a9a, squared hinge, C = 16, gap 1e-2: the slopes prove
-//! 6.7e-3, the step 5.8e-6, the distance is 5.5e-7.
+//! Let `s` solve `H s = -g` up to a residual `r`. The slopes linearised along it, `a_i - y_i c_i f_i''
+//! s.x_i`, have the weights `w + s - r`: their gap is the distance of `w`, what the model leaves out, what
+//! the borders of the box cut off, and `1/2 |r|^2`. Before that `1/2 g'M^-1 g`, with the factor `M` of the
+//! Hessian of the step before, tells how far `w` is from the optimum, reading no data: whether a step may
+//! end the fit, and whether the gap of the slopes is far from the truth. a9a, squared hinge, C = 16, gap
+//! 1e-2: the slopes prove 6.7e-3, the step 5.8e-6, the distance is 5.5e-7.
 //!
-//! **The matrix.** Near the optimum few curvatures change from step to step, and the matrix of the one before
-//! is brought up to date by those rows ([`super::hessian::KeptMatrix`]). Then `s` takes no product, and the
-//! whole step a reading of all rows for `s.x_i` and one of those with slopes for the weights. Where the matrix
-//! cannot be had like that, as for the first point after a fit on a sample, products with the Hessian make `r`
-//! small, preconditioned by the old factor.
+//! **The matrix.** Near the optimum few curvatures change from step to step, and the matrix of the one
+//! before is brought up to date by those rows ([`super::hessian::KeptMatrix`]). Then `s` takes no product,
+//! and the whole step a reading of all rows for `s.x_i` and one of those with slopes for the weights. Where
+//! the matrix cannot be had like that, as for the first point after a fit on a sample, products with the
+//! Hessian make `r` small, preconditioned by the old factor.
 //!
-//! **A step further.** Rows that get or lose their curvature along the step are all that a piecewise quadratic
-//! loss leaves out: at `w + s` the gradient is `sum_i d_i x_i`, `d_i` what their slopes differ from the model's,
-//! and the matrix differs by these rows, too. If that gradient is what keeps the gap far from the distance, the
-//! slopes are linearised there along a step of their own: one more reading.
+//! **A step further.** Rows that get or lose their curvature along the step are all that a piecewise
+//! quadratic loss leaves out: at `w + s` the gradient is `sum_i d_i x_i`, `d_i` what their slopes differ
+//! from the model's, and the matrix differs by these rows, too. If that gradient is what keeps the gap far
+//! from the distance, the slopes are linearised there along a step of their own: one more reading.
 //!
-//! Tried, by products: only one application of the old factor, with or without the best length along it: gaps
-//! up to 340 and 1,900 times the distance instead of 1.2 (a9a, squared hinge, C = 16) after two products of the
-//! conjugate gradient.
+//! Tried, by products: only one application of the old factor, with or without the best length along it:
+//! gaps up to 340 and 1,900 times the distance instead of 1.2 (a9a, squared hinge, C = 16) after two
+//! products of the conjugate gradient.
 
 use super::cg::CgLimits;
 use super::preconditioner::Preconditioner;

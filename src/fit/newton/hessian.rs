@@ -1,4 +1,5 @@
-//! The matrix `X'DX` for Newton steps by factorisation, when columns are few.
+//! The matrix `X'DX` for Newton steps by factorisation, when columns are few; a single fit makes each of the
+//! one before ([`KeptMatrix`]).
 //!
 //! Tried, for a single fit with far more rows than columns: the matrix of a sample of the rows, with the
 //! diagonal of all, as a preconditioner. Good for small `C` only. Passes and milliseconds, w8a, squared
@@ -247,7 +248,8 @@ mod tests {
             let mut kept = None;
             for (k, seed) in seeds.into_iter().enumerate() {
                 let bends = curvatures(n, seed, is_flat, share);
-                let last = kept.as_mut().and_then(|kept: &mut KeptMatrix| kept.follow(&sweep, &bends, (off, 0.6)));
+                let follow = |kept: &mut KeptMatrix| kept.follow(&sweep, &bends, (off, 0.6));
+                let last = kept.as_mut().and_then(follow);
                 let is_new = last.is_none();
                 prop_assert!(k > 0 || is_new);
                 let found = last.unwrap_or_else(|| KeptMatrix::anew(&mut kept, &sweep, bends.clone()));

@@ -13,11 +13,12 @@
 //!    Fenchel's equality the duality gap is half the squared gradient: the certificate is free;
 //! 3. directions `s` from `(I + C X'DX) s = -g`, `D = diag(f_i'')`, by conjugate gradient ([`cg`]) with a
 //!    preconditioner shared by the lanes ([`preconditioner`]). A product reads only rows with curvature in
-//!    some lane, and sums up `s.x_i` for them on the way; the other rows are read once at the end;
+//!    some lane, and sums up `s.x_i` for them on the way; the other rows are read once at the end. A single
+//!    lane whose matrix is factorised needs no product: only `s.x_i`, one pass;
 //! 4. a backtracking line search per lane, which reads no data (GalliLin21).
 //!
 //! A single fit ([`single`]) need not wait for that gap: an epoch of dual descent from the slopes
-//! ([`polish`]) certifies one some 5 to 100 times smaller.
+//! ([`polish`]), or a step in the dual ([`dual_step`]), certifies one some 5 to 1,000 times smaller.
 //!
 //! [`passes`] is what is done with a row, [`cg`] the directions, [`preconditioner`] (by [`hessian`] and
 //! [`cholesky`] when columns are few) what speeds them up, [`line_search`] the step lengths, [`sample`] a
@@ -28,7 +29,8 @@
 //!
 //! Memory: six blocks of columns x lanes and four of rows x lanes (five with dual variables kept), up to
 //! seven private blocks of columns x lanes for parallel sums ([`super::sweep`]), and two `d x d` matrices
-//! where steps are factorised; for an epoch of dual descent, ten numbers a row at most.
+//! where steps are factorised, a single fit three and a number a row; for an epoch of dual descent, ten
+//! numbers a row at most, for a step in the dual four.
 
 pub mod cg;
 pub mod cholesky;
@@ -582,8 +584,8 @@ impl<'a, R: Passes<L>, const L: usize> Newton<'a, R, L> {
     /// `accuracy`, both in the norm of `M^-1`, which is at most the plain one, as no eigenvalue is below 1
     /// (but one that a free intercept may have). Reads no data.
     ///
-    /// Curvatures that are off by a share of `t` leave a residual of at most `t` for the Hessian itself, since
-    /// `-t M <= H - M <= t M`.
+    /// Curvatures that are off by a share of `t` leave a residual of at most `t` for the Hessian itself,
+    /// since `-t M <= H - M <= t M`.
     fn solve_directly(&mut self, c: f64, downhill: &[f64], factor: &Preconditioner, accuracy: f64) -> bool {
         let n_penalised = self.penalised().end;
         let Self { step, gram: Some(Gram::Dense(gram)), .. } = self else { return false };

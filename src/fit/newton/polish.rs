@@ -279,7 +279,7 @@ mod tests {
         if dual > 0.0 {
             check_point(problem, loss, &epoch, bias)?;
         }
-        let affordable = Affordable { passes: 4.0, curved: 1.0, distance: report.certificate.primal };
+        let affordable = Affordable { passes: 4.0, curved: 1.0, distance: 1e-6 * report.certificate.primal };
         let step = DualPoint::from_step(problem, loss, &mut newton, &affordable).unwrap();
         prop_assert_eq!(step.is_some(), report.steps > 0);
         if let Some(step) = step {
@@ -353,6 +353,32 @@ mod tests {
             assert!(check(&problem, SquaredHinge, 2).unwrap(), "squared hinge, {intercept}");
             assert!(check(&problem, ModifiedHuber, 2).unwrap(), "modified Huber, {intercept}");
             assert!(check(&problem, Logistic, 2).unwrap(), "logistic, {intercept}");
+        }
+    }
+
+    #[test]
+    fn a_step_further_comes_closer() {
+        fn check<T: DualLoss>(problem: &Problem<'_>, loss: T) {
+            let mut newton = InMemory::<1>::new(problem, 1, true, &Silent);
+            let objective = Weighted { loss, y: problem.y, cost: problem.cost };
+            let [report] = newton.minimise(&objective, 1.0, &NewtonStop::RelativeGap(1e-12), 1).unwrap();
+            newton.evaluate(&objective).unwrap();
+            let distance = 1e-9 * report.certificate.primal;
+            let mut value = |passes| {
+                let affordable = Affordable { passes, curved: 0.9, distance };
+                DualPoint::from_step(problem, loss, &mut newton, &affordable).unwrap().unwrap()
+            };
+            let (near, far) = (value(2.8), value(20.0));
+            assert!(far.visited > near.visited, "{} {}", far.visited, near.visited);
+            let [near, far] = [near, far].map(|point| report.certificate.primal - point.value);
+            assert!(far < 0.9 * near, "{far} {near}");
+        }
+        let waves = Waves::new(3000, 12, 4.0, 5);
+        let rows = waves.rows();
+        for intercept in 0..3 {
+            let problem = waves.problem(&rows, intercept);
+            check(&problem, SquaredHinge);
+            check(&problem, ModifiedHuber);
         }
     }
 

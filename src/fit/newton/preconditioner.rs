@@ -3,8 +3,7 @@
 //! `G = sum_i D_i x_i x_i'` with `D_i` the mean curvature over lanes is made once for all of them and kept
 //! from one `C` to the next: folds share most rows and successive solutions are close, so a stale or average
 //! matrix costs a few products more where a fresh one for each lane would cost as much as dozens. With a
-//! single lane and a fresh `G` the dense form is the Hessian itself: Newton's step by Cholesky, one product
-//! for the residual included.
+//! single lane and a fresh `G` the dense form is the Hessian itself: Newton's step by Cholesky.
 
 use super::cholesky::Symmetric;
 use crate::fit::sweep::for_chunks;

@@ -66,8 +66,8 @@ pub trait Passes<const L: usize> {
     /// share of `off`, or its diagonal.
     #[allow(clippy::missing_errors_doc)]
     fn curvature(&mut self, n_lanes: usize, is_dense: bool, off: f64) -> Result<Curvature>;
-    /// The matrix of the first lane's curvatures, off by a share of at most `off`, where it can be made of the
-    /// last one by a share of at most `most` of the work of a new one.
+    /// The matrix of the first lane's curvatures, off by a share of at most `off`, where it can be made of
+    /// the last one by a share of at most `most` of the work of a new one.
     #[allow(clippy::missing_errors_doc)]
     fn matrix_nearby(&mut self, _off: f64, _most: f64) -> Result<Option<Curvature>> {
         Ok(None)
