@@ -642,7 +642,7 @@ impl<const L: usize> Passes<L> for Remote<'_, L> {
         self.asks = what;
     }
 
-    fn curvature(&mut self, _: usize, is_dense: bool, _: f64) -> Result<Curvature> {
+    fn curvature(&mut self, _: usize, is_dense: bool) -> Result<Curvature> {
         self.asks = None;
         if let Some(found) =
             self.foreseen.take().filter(|found| matches!(found.gram, Gram::Dense(_)) == is_dense)

@@ -419,7 +419,7 @@ impl<'a, const L: usize> ShardSide<'a, L> {
                 self.run_with_terms(op, reader, answer)?;
             }
             Op::Curvature => {
-                let found = self.state.curvature(self.lanes, reader.number()? != 0.0, 0.0)?;
+                let found = self.state.curvature(self.lanes, reader.number()? != 0.0)?;
                 answer.maxima.push(found.largest);
                 match found.gram {
                     Gram::Diagonal(diagonal) => self.columns.answer_diagonal(&diagonal, answer),

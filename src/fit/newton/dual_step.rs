@@ -31,7 +31,7 @@ use crate::fit::dual::DualLoss;
 use crate::fit::objective::{Objective, Weighted};
 use crate::fit::routes::{DEAR, HESSIAN_ANEW, HESSIAN_OFF, POLISH_FURTHER};
 use crate::fit::sweep::{dot, for_chunks, sum};
-use crate::memory;
+use crate::memory::{self, CollectLarge};
 
 /// Products of a step at least: one leaves gaps of hundreds of distances on covtype, where it costs half as
 /// much as a factorisation.
@@ -96,7 +96,7 @@ impl<R: Passes<1>> Newton<'_, R, 1> {
         self.dense_cost.filter(|cost| self.is_dense && *cost < DEAR)
     }
 
-    /// The step by the matrix, which then serves the next step of the weights, too.
+    /// The step by the matrix, which then serves the next step of the weights, too, if it is exact.
     fn step_by_matrix(&mut self, affordable: &Affordable) -> Result<bool> {
         let Some(price) = self.matrix_price() else { return Ok(false) };
         let Some(most) = affordable.matrix(price, 1.0) else { return Ok(false) };
@@ -110,7 +110,11 @@ impl<R: Passes<1>> Newton<'_, R, 1> {
         let matrix = self.factor();
         let downhill = self.downhill(1.0);
         let is_solved = self.solve_directly(1.0, &downhill, &matrix, residual - off);
-        self.preconditioner = Some(Kept { made_for: Some(1.0), off: Some(off), matrix });
+        if off > 0.0 {
+            self.gram = None; // a step of the weights has the Hessian itself
+        }
+        let made_for = (off == 0.0).then_some(1.0);
+        self.preconditioner = Some(Kept { made_for, off: Some(off), matrix });
         Ok(is_solved)
     }
 
@@ -195,7 +199,7 @@ impl<'a> Newton<'_, RowState<'a, 1>, 1> {
         if 0.5 * dot(penalised, penalised) <= POLISH_FURTHER * affordable.distance {
             return Ok(None);
         }
-        let bends = found.iter().map(|found| found[1]).collect::<Vec<f64>>();
+        let bends = found.iter().map(|found| found[1]).collect_large();
         let Some(matrix) = self.rows.matrix_of(&bends, (0.0, most)) else { return Ok(None) };
         self.take_matrix(matrix)?;
         let matrix = self.factor();

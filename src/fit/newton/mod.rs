@@ -61,7 +61,7 @@ use self::row_state::{Curvature, Passes, RowState, TermPasses};
 use super::checks::{check_length, finite_or};
 use super::monitor::{Monitor, Progress, SearchProgress};
 use super::problem::{Certificate, Intercept, Problem, Status};
-use super::routes::{DEAR, HESSIAN_OFF, STALE_DIAGONAL};
+use super::routes::{DEAR, STALE_DIAGONAL};
 use super::stop::{LaneProgress, LaneReport, NewtonStop};
 use super::sweep::{for_chunks, sum, sum_entries};
 use crate::matrix::Rows;
@@ -542,7 +542,7 @@ impl<'a, R: Passes<L>, const L: usize> Newton<'a, R, L> {
     ) -> Result<()> {
         let running = lanes.map(|lane| lane.is_running);
         let accuracy = lanes.map(|lane| CG_ACCURACY.min(lane.relative_gradient().sqrt()));
-        let kept = self.preconditioner(c, HESSIAN_OFF.min(accuracy[0]))?;
+        let kept = self.preconditioner(c)?;
         let mut steps = 1;
         let is_solved = kept.off.is_some_and(|off| {
             let downhill = self.downhill(c);
@@ -659,9 +659,8 @@ impl<'a, R: Passes<L>, const L: usize> Newton<'a, R, L> {
         }
     }
 
-    /// The preconditioner for this `C`: the last one, or one from the matrix that is there or a new one, with
-    /// curvatures off by a share of at most `off`.
-    fn preconditioner(&mut self, c: f64, off: f64) -> Result<Kept> {
+    /// The preconditioner for this `C`: the last one, or one from the matrix that is there or a new one.
+    fn preconditioner(&mut self, c: f64) -> Result<Kept> {
         if let Some(kept) = self.preconditioner.take()
             && kept.made_for == Some(c)
         {
@@ -669,7 +668,7 @@ impl<'a, R: Passes<L>, const L: usize> Newton<'a, R, L> {
         }
         let mut is_off_by = None;
         if self.gram.is_none() {
-            let found = self.rows.curvature(self.n_lanes, self.is_dense, off)?;
+            let found = self.rows.curvature(self.n_lanes, self.is_dense)?;
             is_off_by = (self.n_lanes == 1).then_some(found.off);
             self.take_matrix(found)?;
         }

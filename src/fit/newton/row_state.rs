@@ -62,10 +62,9 @@ pub trait Passes<const L: usize> {
     /// Decision values of the weights.
     #[allow(clippy::missing_errors_doc)] // of the trait
     fn decide(&mut self, w: &Block<L>) -> Result<()>;
-    /// The mean curvature over the first `n_lanes` lanes as a matrix, in which curvatures may be off by a
-    /// share of `off`, or its diagonal.
+    /// The mean curvature over the first `n_lanes` lanes as a matrix, or its diagonal.
     #[allow(clippy::missing_errors_doc)]
-    fn curvature(&mut self, n_lanes: usize, is_dense: bool, off: f64) -> Result<Curvature>;
+    fn curvature(&mut self, n_lanes: usize, is_dense: bool) -> Result<Curvature>;
     /// The matrix of the first lane's curvatures, off by a share of at most `off`, where it can be made of
     /// the last one by a share of at most `most` of the work of a new one.
     #[allow(clippy::missing_errors_doc)]
@@ -193,12 +192,12 @@ impl<const L: usize> Passes<L> for RowState<'_, L> {
         Ok(())
     }
 
-    fn curvature(&mut self, n_lanes: usize, is_dense: bool, off: f64) -> Result<Curvature> {
+    fn curvature(&mut self, n_lanes: usize, is_dense: bool) -> Result<Curvature> {
         let mean = mean_over_lanes(&self.curvature, n_lanes);
         let largest = mean.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
         if is_dense && self.keeps_matrix {
             let found = match &mut self.kept {
-                Some(last) => last.follow(&self.sweep, &mean, (off, HESSIAN_ANEW)),
+                Some(last) => last.follow(&self.sweep, &mean, (0.0, HESSIAN_ANEW)),
                 None => None,
             };
             let found = found.unwrap_or_else(|| KeptMatrix::anew(&mut self.kept, &self.sweep, mean));
