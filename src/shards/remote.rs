@@ -757,7 +757,7 @@ impl<const L: usize> Remote<'_, L> {
         }
         let gram = if is_dense { Gram::Dense(Symmetric::from_lower(n, &sums)) } else { Gram::Diagonal(sums) };
         let largest = maxima.into_iter().fold(f64::MIN_POSITIVE, f64::max);
-        Ok(Curvature { gram, largest, read, work: f64::from(u8::from(is_dense)), off: 0.0 })
+        Ok(Curvature { gram, largest, read, work: f64::from(u8::from(is_dense)) })
     }
 }
 

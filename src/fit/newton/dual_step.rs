@@ -23,7 +23,8 @@
 //! products of the conjugate gradient.
 
 use super::cg::CgLimits;
-use super::preconditioner::Preconditioner;
+use super::hessian::Updated;
+use super::preconditioner::{Gram, Preconditioner};
 use super::row_state::{Passes, RowState};
 use super::{Kept, Newton};
 use crate::Result;
@@ -42,6 +43,9 @@ const RESIDUAL: f64 = 2.0;
 /// Share of the rows that may get or lose curvature along a step: a loss that is no piecewise quadratic has
 /// other curvatures everywhere.
 const SWITCHED: f64 = 0.1;
+
+/// Share of the gradient that a step further may leave: rounding alone leaves any.
+const ACCURACY: f64 = 1e-3;
 
 /// What a step in the dual may cost, and what for.
 #[derive(Clone, Copy, Debug)]
@@ -102,25 +106,25 @@ impl<R: Passes<1>> Newton<'_, R, 1> {
         let Some(most) = affordable.matrix(price, 1.0) else { return Ok(false) };
         // What the residual adds to the gap is then about the distance.
         let residual = (2.0 * affordable.distance / self.products(1.0)[0].gg).sqrt();
-        let Some(found) = self.rows.matrix_nearby(HESSIAN_OFF.min(0.5 * residual), most)? else {
-            return Ok(false);
-        };
-        let off = found.off;
-        self.take_matrix(found)?;
-        let matrix = self.factor();
-        let downhill = self.downhill(1.0);
-        let is_solved = self.solve_directly(1.0, &downhill, &matrix, residual - off);
-        if off > 0.0 {
-            self.gram = None; // a step of the weights has the Hessian itself
+        let found = self.rows.matrix_nearby(HESSIAN_OFF.min(0.5 * residual), most)?;
+        let Some(Updated { matrix, read, work, off }) = found else { return Ok(false) };
+        self.take_matrix(Gram::Dense(matrix), read, work)?;
+        let matrix = self.factor(1.0);
+        // Curvatures that are off by a share of `t` leave a residual of at most `t` for the Hessian itself,
+        // in the norm of `M^-1`, since `-t M <= H - M <= t M`.
+        let is_solved = self.solve_directly(1.0, &self.downhill(1.0), &matrix, residual - off);
+        if off == 0.0 {
+            self.preconditioner = Some(Kept { made_for: Some(1.0), is_hessian: true, matrix });
+        } else {
+            self.keep_factor_only(matrix);
         }
-        let made_for = (off == 0.0).then_some(1.0);
-        self.preconditioner = Some(Kept { made_for, off: Some(off), matrix });
         Ok(is_solved)
     }
 
-    fn factor(&self) -> Preconditioner {
-        let gram = self.gram.as_ref().expect("taken before");
-        Preconditioner::new(gram, self.penalised().end, 1.0)
+    /// Keeps a factor that is not that of the evaluated point's Hessian: a step of the weights makes its own.
+    fn keep_factor_only(&mut self, matrix: Preconditioner) {
+        self.gram = None;
+        self.preconditioner = Some(Kept { made_for: None, is_hessian: false, matrix });
     }
 }
 
@@ -145,12 +149,7 @@ impl<'a> Newton<'_, RowState<'a, 1>, 1> {
         let further = if length.is_none() { self.step_further(objective, affordable)? } else { None };
         let rows = &self.rows;
         if let Some(Further { slopes_and_bends: found, read: more }) = further {
-            let mut alpha = memory::zeros(y.len());
-            for_chunks(&mut alpha, |start, alpha| {
-                for (k, a) in alpha.iter_mut().enumerate() {
-                    *a = -y[start + k] * found[start + k][0];
-                }
-            });
+            let mut alpha = found.iter().zip(y).map(|([slope, _], y)| -y * slope).collect_large();
             linearise(loss, (y, cost), &mut alpha, |i| found[i][1], |i| rows.step_z[i][0]);
             return Ok(Some((alpha, read + more)));
         }
@@ -200,13 +199,12 @@ impl<'a> Newton<'_, RowState<'a, 1>, 1> {
             return Ok(None);
         }
         let bends = found.iter().map(|found| found[1]).collect_large();
-        let Some(matrix) = self.rows.matrix_of(&bends, (0.0, most)) else { return Ok(None) };
-        self.take_matrix(matrix)?;
-        let matrix = self.factor();
-        let is_solved = self.solve_directly(1.0, &downhill, &matrix, 1e-3);
-        // They belong to a point that is not the solver's.
-        self.gram = None;
-        self.preconditioner = Some(Kept { made_for: None, off: None, matrix });
+        let there = self.rows.matrix_of(&bends, (0.0, most));
+        let Some(Updated { matrix, read, work, .. }) = there else { return Ok(None) };
+        self.take_matrix(Gram::Dense(matrix), read, work)?;
+        let matrix = self.factor(1.0);
+        let is_solved = self.solve_directly(1.0, &downhill, &matrix, ACCURACY);
+        self.keep_factor_only(matrix);
         if !is_solved {
             return Ok(None);
         }

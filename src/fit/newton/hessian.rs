@@ -59,6 +59,7 @@ fn add_rows<const L: usize>(sweep: &Sweep<'_, L>, curvature: &[f64], pieces: usi
 /// The matrix of the Newton step before, of which the next one is made where few curvatures have changed:
 /// those of the squared hinge are 0 or `2 c_i`, and more and more rows keep theirs.
 pub struct KeptMatrix {
+    /// Of order 0 before the first one.
     matrix: Symmetric,
     /// The curvatures that it is made of.
     made_of: Vec<f64>,
@@ -77,20 +78,20 @@ pub struct Updated {
 }
 
 impl KeptMatrix {
-    /// [`curvature_matrix`], kept for later ones.
-    pub fn anew<const L: usize>(
-        kept: &mut Option<Self>,
-        sweep: &Sweep<'_, L>,
-        curvature: Vec<f64>,
-    ) -> Updated {
-        let read = curvature.iter().filter(|bend| **bend != 0.0).count();
-        let matrix = curvature_matrix(sweep, &curvature);
-        *kept = Some(Self { matrix: matrix.clone(), made_of: curvature });
-        Updated { matrix, read, work: 1.0, off: 0.0 }
+    /// None yet.
+    pub fn none() -> Self {
+        Self { matrix: Symmetric { n: 0, values: Vec::new() }, made_of: Vec::new() }
     }
 
-    /// Adds the rows whose curvature has changed by more than a share of `off`; none where that takes more
-    /// than a share of `most` of the work of a new matrix. If cancelled, it is no more than what
+    /// [`curvature_matrix`], kept for later ones.
+    pub fn anew<const L: usize>(&mut self, sweep: &Sweep<'_, L>, curvature: Vec<f64>) -> Updated {
+        let read = curvature.iter().filter(|bend| **bend != 0.0).count();
+        *self = Self { matrix: curvature_matrix(sweep, &curvature), made_of: curvature };
+        Updated { matrix: self.matrix.clone(), read, work: 1.0, off: 0.0 }
+    }
+
+    /// Adds the rows whose curvature has changed by more than a share of `off`; none without a matrix, or
+    /// where that takes more than a share of `most` of the work of a new one. If cancelled, it is no more than what
     /// [`curvature_matrix`] is then.
     pub fn follow<const L: usize>(
         &mut self,
@@ -99,6 +100,9 @@ impl KeptMatrix {
         (off, most): (f64, f64),
     ) -> Option<Updated> {
         let Self { matrix, made_of } = self;
+        if matrix.n != sweep.design.n_cols() {
+            return None;
+        }
         let mut change = memory::zeros(curvature.len());
         for_chunks(&mut change, |start, change| {
             for ((change, now), then) in change.iter_mut().zip(&curvature[start..]).zip(&made_of[start..]) {
@@ -245,14 +249,13 @@ mod tests {
             let rows = waves.rows();
             let design = waves.problem(&rows, 0).design(0.0);
             let sweep = Sweep::<1>::new(design, &Silent);
-            let mut kept = None;
+            let mut kept = KeptMatrix::none();
             for (k, seed) in seeds.into_iter().enumerate() {
                 let bends = curvatures(n, seed, is_flat, share);
-                let follow = |kept: &mut KeptMatrix| kept.follow(&sweep, &bends, (off, 0.6));
-                let last = kept.as_mut().and_then(follow);
+                let last = kept.follow(&sweep, &bends, (off, 0.6));
                 let is_new = last.is_none();
                 prop_assert!(k > 0 || is_new);
-                let found = last.unwrap_or_else(|| KeptMatrix::anew(&mut kept, &sweep, bends.clone()));
+                let found = last.unwrap_or_else(|| kept.anew(&sweep, bends.clone()));
                 prop_assert!(found.off <= off && (!is_new && found.work <= 0.6 || found.work == 1.0));
                 prop_assert!(found.off == 0.0 || !is_flat);
                 let x: Vec<f64> = (0..d).map(|j| ((j * 37 + k) as f64).sin()).collect();

@@ -126,8 +126,8 @@ pub struct Newton<'a, R, const L: usize> {
 struct Kept {
     /// The `C` it is to be used for again; none if it belongs to points too far back for a step.
     made_for: Option<f64>,
-    /// By what share curvatures are off, if it is the inverse of the Hessian beside that.
-    off: Option<f64>,
+    /// Whether it is the factor of the Hessian there, of a single lane.
+    is_hessian: bool,
     matrix: Preconditioner,
 }
 
@@ -544,11 +544,7 @@ impl<'a, R: Passes<L>, const L: usize> Newton<'a, R, L> {
         let accuracy = lanes.map(|lane| CG_ACCURACY.min(lane.relative_gradient().sqrt()));
         let kept = self.preconditioner(c)?;
         let mut steps = 1;
-        let is_solved = kept.off.is_some_and(|off| {
-            let downhill = self.downhill(c);
-            self.solve_directly(c, &downhill, &kept.matrix, accuracy[0] - off)
-        });
-        if is_solved {
+        if kept.is_hessian && self.solve_directly(c, &self.downhill(c), &kept.matrix, accuracy[0]) {
             let read = self.rows.finish(&self.step, None)?;
             self.count(read);
         } else {
@@ -568,7 +564,7 @@ impl<'a, R: Passes<L>, const L: usize> Newton<'a, R, L> {
             self.gram = None;
         }
         self.rows.foresee(is_stale.then_some(self.is_dense));
-        self.preconditioner = Some(Kept { made_for: (!is_stale).then_some(c), off: None, ..kept });
+        self.preconditioner = Some(Kept { made_for: (!is_stale).then_some(c), is_hessian: false, ..kept });
         Ok(())
     }
 
@@ -583,9 +579,6 @@ impl<'a, R: Passes<L>, const L: usize> Newton<'a, R, L> {
     /// that is there and `-g` being `downhill`; whether the residual of `M s = -g` is below a share of
     /// `accuracy`, both in the norm of `M^-1`, which is at most the plain one, as no eigenvalue is below 1
     /// (but one that a free intercept may have). Reads no data.
-    ///
-    /// Curvatures that are off by a share of `t` leave a residual of at most `t` for the Hessian itself,
-    /// since `-t M <= H - M <= t M`.
     fn solve_directly(&mut self, c: f64, downhill: &[f64], factor: &Preconditioner, accuracy: f64) -> bool {
         let n_penalised = self.penalised().end;
         let Self { step, gram: Some(Gram::Dense(gram)), .. } = self else { return false };
@@ -666,29 +659,33 @@ impl<'a, R: Passes<L>, const L: usize> Newton<'a, R, L> {
         {
             return Ok(kept);
         }
-        let mut is_off_by = None;
-        if self.gram.is_none() {
+        let is_new = self.gram.is_none();
+        if is_new {
             let found = self.rows.curvature(self.n_lanes, self.is_dense)?;
-            is_off_by = (self.n_lanes == 1).then_some(found.off);
-            self.take_matrix(found)?;
+            let Curvature { mut gram, largest, read, work } = found;
+            if let Gram::Diagonal(diagonal) = &mut gram {
+                // A free intercept without curvature would make a singular matrix.
+                let free = self.w.len() - usize::from(self.is_free);
+                diagonal[free..].iter_mut().for_each(|d| *d = d.max(largest));
+            }
+            self.take_matrix(gram, read, work)?;
         }
-        let gram = self.gram.as_ref().expect("made above");
-        let matrix = Preconditioner::new(gram, self.penalised().end, c);
-        Ok(Kept { made_for: Some(c), off: is_off_by, matrix })
+        let matrix = self.factor(c);
+        Ok(Kept { made_for: Some(c), is_hessian: is_new && self.is_dense && self.n_lanes == 1, matrix })
     }
 
-    /// A matrix of the evaluated point, or its diagonal.
-    fn take_matrix(&mut self, found: Curvature) -> Result<()> {
-        let Curvature { mut gram, largest, read, work, .. } = found;
+    /// Takes a matrix, or its diagonal, for which so many rows were read at this share of a new one's work.
+    fn take_matrix(&mut self, gram: Gram, read: usize, work: f64) -> Result<()> {
         self.count(read);
         self.work.factorisations += work;
-        if let Gram::Diagonal(diagonal) = &mut gram {
-            // A free intercept without curvature would make a singular matrix.
-            let free = self.w.len() - usize::from(self.is_free);
-            diagonal[free..].iter_mut().for_each(|d| *d = d.max(largest));
-        }
         self.gram = Some(gram);
         self.monitor.poll()
+    }
+
+    /// The preconditioner from the matrix that is there.
+    fn factor(&self, c: f64) -> Preconditioner {
+        let gram = self.gram.as_ref().expect("taken before");
+        Preconditioner::new(gram, self.penalised().end, c)
     }
 
     /// Moves each running lane along its step; false for lanes in which no step length makes progress.

@@ -229,14 +229,10 @@ impl<R: Passes<1>> Newton<'_, R, 1> {
     /// kept.
     pub(super) fn distance_estimate(&self) -> Option<f64> {
         let kept = self.preconditioner.as_ref().filter(|kept| kept.matrix.is_dense())?;
-        let n_penalised = self.penalised().end;
-        let gradient = |(j, (w, h)): (usize, (&[f64; 1], &[f64; 1]))| {
-            if j < n_penalised { [w[0] + h[0]] } else { *h }
-        };
-        let gradient: Vec<[f64; 1]> = self.w.iter().zip(&*self.h).enumerate().map(gradient).collect_large();
-        let mut solved = memory::filled([0.0], gradient.len());
-        kept.matrix.apply(&gradient, &mut solved);
-        Some(0.5 * dot(gradient.as_flattened(), solved.as_flattened()))
+        let downhill = self.downhill(1.0);
+        let mut solved = memory::zeros(downhill.len());
+        kept.matrix.apply::<1>(downhill.as_chunks().0, solved.as_chunks_mut().0);
+        Some(0.5 * dot(&downhill, &solved))
     }
 }
 

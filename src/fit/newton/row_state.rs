@@ -38,15 +38,6 @@ pub struct Curvature {
     pub read: usize,
     /// Share of the work of a new matrix.
     pub work: f64,
-    /// Share by which the curvatures are off at most.
-    pub off: f64,
-}
-
-impl Curvature {
-    fn of_matrix(found: Updated, largest: f64) -> Self {
-        let Updated { matrix, read, work, off } = found;
-        Self { gram: Gram::Dense(matrix), largest, read, work, off }
-    }
 }
 
 /// Rows with what a minimisation knows of each, somewhere: what is asked of them whatever is minimised. A
@@ -68,7 +59,7 @@ pub trait Passes<const L: usize> {
     /// The matrix of the first lane's curvatures, off by a share of at most `off`, where it can be made of
     /// the last one by a share of at most `most` of the work of a new one.
     #[allow(clippy::missing_errors_doc)]
-    fn matrix_nearby(&mut self, _off: f64, _most: f64) -> Result<Option<Curvature>> {
+    fn matrix_nearby(&mut self, _off: f64, _most: f64) -> Result<Option<Updated>> {
         Ok(None)
     }
     /// Told what will be asked for after the next evaluation: [`Self::curvature`], and whether as a matrix,
@@ -122,7 +113,7 @@ pub struct RowState<'a, const L: usize> {
     pub step_z: Block<L>,
     /// `p.x_i` for the last direction.
     pub product_z: Block<L>,
-    keeps_matrix: bool,
+    /// Where matrices of curvatures are made of the ones before.
     kept: Option<KeptMatrix>,
 }
 
@@ -138,21 +129,18 @@ impl<'a, const L: usize> RowState<'a, L> {
             curvature: Block::zeros(n),
             step_z: Block::zeros(n),
             product_z: Block::zeros(n),
-            keeps_matrix: false,
             kept: None,
         }
     }
 
     /// Makes matrices of curvatures of the ones before: their last digits depend on the steps that led there.
     pub fn keeping_matrix(self) -> Self {
-        Self { keeps_matrix: true, ..self }
+        Self { kept: Some(KeptMatrix::none()), ..self }
     }
 
     /// [`Passes::matrix_nearby`] for these curvatures.
-    pub fn matrix_of(&mut self, bends: &[f64], (off, most): (f64, f64)) -> Option<Curvature> {
-        let found = self.kept.as_mut()?.follow(&self.sweep, bends, (off, most))?;
-        let largest = bends.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
-        Some(Curvature::of_matrix(found, largest))
+    pub fn matrix_of(&mut self, bends: &[f64], (off, most): (f64, f64)) -> Option<Updated> {
+        self.kept.as_mut()?.follow(&self.sweep, bends, (off, most))
     }
 
     /// Adds to the decision values.
@@ -195,13 +183,10 @@ impl<const L: usize> Passes<L> for RowState<'_, L> {
     fn curvature(&mut self, n_lanes: usize, is_dense: bool) -> Result<Curvature> {
         let mean = mean_over_lanes(&self.curvature, n_lanes);
         let largest = mean.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
-        if is_dense && self.keeps_matrix {
-            let found = match &mut self.kept {
-                Some(last) => last.follow(&self.sweep, &mean, (0.0, HESSIAN_ANEW)),
-                None => None,
-            };
-            let found = found.unwrap_or_else(|| KeptMatrix::anew(&mut self.kept, &self.sweep, mean));
-            return Ok(Curvature::of_matrix(found, largest));
+        if is_dense && let Some(kept) = &mut self.kept {
+            let found = kept.follow(&self.sweep, &mean, (0.0, HESSIAN_ANEW));
+            let Updated { matrix, read, work, .. } = found.unwrap_or_else(|| kept.anew(&self.sweep, mean));
+            return Ok(Curvature { gram: Gram::Dense(matrix), largest, read, work });
         }
         let read = mean.iter().filter(|m| **m != 0.0).count();
         let gram = if is_dense {
@@ -209,10 +194,10 @@ impl<const L: usize> Passes<L> for RowState<'_, L> {
         } else {
             Gram::Diagonal(squares(&mut Sweep::new(self.sweep.design, self.monitor), &mean))
         };
-        Ok(Curvature { gram, largest, read, work: f64::from(u8::from(is_dense)), off: 0.0 })
+        Ok(Curvature { gram, largest, read, work: f64::from(u8::from(is_dense)) })
     }
 
-    fn matrix_nearby(&mut self, off: f64, most: f64) -> Result<Option<Curvature>> {
+    fn matrix_nearby(&mut self, off: f64, most: f64) -> Result<Option<Updated>> {
         let bends = mean_over_lanes(&self.curvature, 1);
         Ok(self.matrix_of(&bends, (off, most)))
     }

@@ -80,7 +80,7 @@ fn solve_with<'a, T: DualLoss>(
         newton.work.passes += found.passes / SAMPLED_ONE_IN as f64;
         // The sample was as hard as all rows will be.
         newton.is_dense |= newton.dense_cost.is_some_and(|cost| found.passes > cost);
-        newton.preconditioner = kept.map(|kept| Kept { made_for: None, off: None, ..kept });
+        newton.preconditioner = kept.map(|kept| Kept { made_for: None, is_hessian: false, ..kept });
         newton.start_at(&Start { w: Some((found.w, found.intercept)), ..Start::default() })?;
     } else {
         newton.start_at(start)?;
