@@ -91,8 +91,8 @@ impl KeptMatrix {
     }
 
     /// Adds the rows whose curvature has changed by more than a share of `off`; none without a matrix, or
-    /// where that takes more than a share of `most` of the work of a new one. If cancelled, it is no more than what
-    /// [`curvature_matrix`] is then.
+    /// where that takes more than a share of `most` of the work of a new one. If cancelled, it is no more
+    /// than what [`curvature_matrix`] is then.
     pub fn follow<const L: usize>(
         &mut self,
         sweep: &Sweep<'_, L>,
