@@ -32,7 +32,8 @@ impl<'a> Path<'a> {
         let m = w.len();
         let (mut direction, mut bend) = (memory::zeros(m), memory::zeros(m));
         let mut walls = Vec::new();
-        for (&k, by) in inside.iter().zip(by) {
+        // A weight that stays, whatever the sign of its zero, meets no wall.
+        for (&k, by) in inside.iter().zip(by).filter(|(_, by)| *by != 0.0) {
             direction[k] = by;
             add(&mut bend, by, &matrix[k * m..][..m]);
             let wall = walls::ahead(&terms[k], w[k], by);
@@ -111,8 +112,12 @@ mod tests {
             let w: Vec<f64> = first.iter().zip(&terms).map(|(w, term)| term.clip(*w)).collect();
             let start = entries(1, n, seed + 2);
             let inside: Vec<usize> = (0..n).filter(|&k| is_inside(&terms[k], w[k])).collect();
-            // Against the slope, and not the way to the minimum.
-            let by: Vec<f64> = inside.iter().map(|&k| -3.0 * terms[k].slope_inside(w[k], start[k])).collect();
+            // Against the slope, and not the way to the minimum; every third weight stays.
+            let along = |&k: &usize| {
+                let share = if (k as u64 + seed).is_multiple_of(3) { 0.0 } else { 3.0 };
+                -share * terms[k].slope_inside(w[k], start[k])
+            };
+            let by: Vec<f64> = inside.iter().map(along).collect();
             let slope_at = |to: &[f64]| -> Vec<f64> {
                 let of = |k: usize| (0..n).map(|l| matrix[k * n + l] * (to[l] - w[l])).sum::<f64>();
                 (0..n).map(|k| start[k] + of(k)).collect()
