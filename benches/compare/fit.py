@@ -109,7 +109,7 @@ class Case:
             "convert_s": run.convert,
             "peak_bytes": run.peak,
             "objective": None if run.W is None else repr(self.value(run)),
-            "claimed_gap": run.claimed,
+            "claimed_gap": None if run.claimed is None else repr(run.claimed),
             "status": run.status,
         }
 

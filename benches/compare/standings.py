@@ -218,7 +218,7 @@ def doubts(found: Sequence[Case], entrants: Sequence[tuple[str, int]]) -> list[s
             if row["claimed_gap"]:
                 floor = (1.0 - float(row["claimed_gap"])) * float(row["objective"])
                 if floor > case.best * (1.0 + 1e-11):
-                    lines.append(f"- {where}: claimed {row['claimed_gap']}, true {case.distance(row):.2e}")
+                    lines.append(f"- {where}: claimed {float(row['claimed_gap']):.2e}, true {case.distance(row):.2e}")
     return lines or ["- none"]
 
 

@@ -163,11 +163,15 @@ class LinearClassifier(Versioned, CallbackSupport, ClassifierMixin, BaseEstimato
             return _validate.call_native(lambda matrix: fit(matrix, ids, len(classes), cost, told, report), X)
 
         result = self._solved(solve, C, FitRows(X, ids, len(classes), weight, rows), options)
-        if options["penalty"] is not None and getattr(self, "sparse_coef", False):
-            result = result | {"coef": sp.csr_matrix(result["coef"])}
-        self._take(classes, result)
+        self._take(classes, self._as_asked(result, options))
         self._map = options["map"]
         self._data = _training_data.of_rows(X, ids, len(classes), rows)
+
+    def _as_asked(self, result: dict[str, Any], options: dict[str, Any]) -> dict[str, Any]:
+        """The result, with sparse weights where a penalty has made zeros and they are asked for."""
+        if options["penalty"] is None or not getattr(self, "sparse_coef", False):
+            return result
+        return result | {"coef": sp.csr_matrix(result["coef"])}
 
     def _solved(
         self, solve: Callable[..., dict[str, Any]], C: float, rows: FitRows, options: dict[str, Any]
@@ -193,7 +197,8 @@ class LinearClassifier(Versioned, CallbackSupport, ClassifierMixin, BaseEstimato
     def _fit_blocks(self, store: BlockStore, cost: np.ndarray, options: dict[str, Any], blocks: dict[str, Any]) -> None:
         """Fit with checked options and set the fitted attributes."""
         report = reporter(self.verbose, "fit", options["tol"])
-        self._take(store.classes, _native.fit_store(store._reader, cost, options, blocks, report))
+        result = _native.fit_store(store._reader, cost, options, blocks, report)
+        self._take(store.classes, self._as_asked(result, options))
         self._map = options["map"]
         self._remember_store(store)
 

@@ -219,8 +219,9 @@ _FIT = table(
 _PENALTY = table(
     one_of("penalty", _penalty.NAMES).means(r"""
         "l2" is :math:`\tfrac12 \|w\|^2`. "l1" is :math:`\|w\|_1`, which leaves most weights at exactly 0; "elasticnet"
-        a mixture, see ``l1_ratio``. Both are for a matrix in memory, with ``solver="auto"``; more than two classes are
-        each fitted against the rest, or with the logistic loss and ``multi_class="multinomial"`` all in one problem.
+        a mixture, see ``l1_ratio``. Both are for rows in memory, with ``solver="auto"``, those of a
+        :class:`BlockStore` that fits ``memory_budget`` included; more than two classes are each fitted against the
+        rest, or with the logistic loss and ``multi_class="multinomial"`` all in one problem.
         For the hinge "elasticnet" with ``l1_ratio=1`` stands for "l1", which scikit-learn refuses there.
     """),
     Parameter("l1_ratio", "float", None, _penalty.share).means(r"""

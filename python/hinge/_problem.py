@@ -79,6 +79,11 @@ class Problem:
         )
 
     @property
+    def n_features(self) -> int:
+        """Number of features, wherever the rows are."""
+        return self.X.shape[1] if self.store is None else self.store.store.n_features
+
+    @property
     def n_problems(self) -> int:
         """Number of binary problems: 1 for two classes, else one per class."""
         return 1 if len(self.classes) == 2 else len(self.classes)

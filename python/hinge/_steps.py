@@ -108,7 +108,7 @@ class Steps:
         """The weights of all folds and problems, a row each."""
         columns, values, _ = zip(*weights, strict=True)
         starts = np.concatenate([[0], np.cumsum([len(row) for row in values])])
-        shape = (len(weights), self._problem.X.shape[1])
+        shape = (len(weights), self._problem.n_features)
         return sp.csr_matrix((np.concatenate(values), np.concatenate(columns).astype(np.int32), starts), shape=shape)
 
     def _scores(self, native: dict[str, Any], decisions: list[np.ndarray]) -> dict[str, np.ndarray]:

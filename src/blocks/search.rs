@@ -93,15 +93,7 @@ impl StoreSearch<'_> {
         let store = self.task.store;
         let pages: Vec<u32> = (0..store.pages().len() as u32).collect();
         let (arena, facts) = store.load(&pages, store.plain_width(), monitor)?;
-        let positions = positions(&facts.numbers)?;
-        let moved = |rows: &[u32]| -> Result<Vec<u32>> {
-            let moved =
-                |&row: &u32| positions.get(row as usize).copied().ok_or_else(|| no_row(row, positions.len()));
-            rows.iter().map(moved).try_collect_large()
-        };
-        let folds =
-            self.task.folds.iter().map(|f| Ok(Fold { train: moved(&f.train)?, test: moved(&f.test)? }));
-        let folds = folds.collect::<Result<Vec<_>>>()?;
+        let folds = folds_by_place(self.task.folds, &facts.numbers)?;
         let labels = Labels { ids: &facts.classes, n_classes: self.task.factor.len() as u32 };
         let weight: Vec<f64> = facts
             .classes
@@ -291,6 +283,17 @@ impl StoreSearch<'_> {
         ];
         Fingerprint::with(&data, &self.settings, self.plan)
     }
+}
+
+/// Splits by the places of rows, from those by their numbers in the input. `numbers` are those of the places.
+///
+/// # Errors
+/// [`Error::Labels`] for a row that there is not.
+pub fn folds_by_place(folds: &[Fold], numbers: &[u64]) -> Result<Vec<Fold>> {
+    let positions = positions(numbers)?;
+    let place = |&row: &u32| positions.get(row as usize).copied().ok_or_else(|| no_row(row, positions.len()));
+    let moved = |rows: &[u32]| -> Result<Vec<u32>> { rows.iter().map(place).try_collect_large() };
+    folds.iter().map(|f| Ok(Fold { train: moved(&f.train)?, test: moved(&f.test)? })).collect()
 }
 
 /// Place of each row number.

@@ -21,7 +21,7 @@ pub use source::{Blocks, Checked, Source, Targets};
 pub use spec::{MapSpec, PresolveChoice, Spec, StartWeights};
 
 use crate::blocks::budget;
-use crate::fit::{Intercept, Monitor, Solution, SolverKind, Start, auto};
+use crate::fit::{Intercept, Monitor, Solution, SolverKind, Start, auto, check_length};
 use crate::labels::sparse::{self, SparseSolution};
 use crate::labels::{self, Classification, Labels, crammer_singer, multinomial};
 use crate::loss::LossKind;
@@ -33,10 +33,10 @@ use crate::store::reader::Store;
 use crate::{Error, Result, blocks};
 use source::Whole;
 
-/// Where a penalty other than the square of the weights is possible.
+/// Where the rows of a store are for a penalty other than the square of the weights,
 const OTHER_PENALTY_IN_MEMORY: &str =
-    "a matrix with a penalty other than 'l2', factors or bounds: its solver reads whole columns in memory";
-/// For which targets.
+    "left out with a penalty other than 'l2', factors or bounds: its solver has all rows in memory";
+/// and for which targets it is possible.
 const OTHER_PENALTY_IN_CLASSES: &str = "one class per row with a penalty other than 'l2', factors or bounds";
 
 /// Fits a model.
@@ -233,6 +233,9 @@ fn fit_store(
     spec: &Spec,
     monitor: &dyn Monitor,
 ) -> Result<Outcome> {
+    if spec.penalty.is_some() {
+        return fit_penalised_store(store, options, cost, spec, monitor);
+    }
     let tasks = blocks::BinaryTask::one_against_rest(store.classes().len(), cost)?;
     let map = spec.map.map(|map| map.of_store(store)).transpose()?;
     let settings = options.settings(spec, map.as_ref());
@@ -294,6 +297,52 @@ fn fit_whole(
     outcome.in_columns_of(store, map)
 }
 
+/// A store in memory, with a penalty for each column of its input.
+fn fit_penalised_store(
+    store: &Store,
+    options: &Blocks<'_>,
+    cost: &[f64],
+    spec: &Spec,
+    monitor: &dyn Monitor,
+) -> Result<Outcome> {
+    let n_classes = store.classes().len();
+    check_length("class costs", n_classes, cost.len())?;
+    options.check_penalised(store, spec, 1)?;
+    let whole = Whole::read(store, cost, monitor)?.in_columns_of_input(store)?;
+    let targets = Targets::Classes(whole.labels(n_classes));
+    let outcome = fit(&Source::Rows(whole.checked()?), &targets, &whole.costs, spec, monitor)?;
+    Ok(outcome.of_one_load())
+}
+
+impl Blocks<'_> {
+    /// Refuses a store that has no room in memory for so many folds with a penalty other than the square, or
+    /// is not to be there.
+    ///
+    /// # Errors
+    /// [`Error::Parameter`] and [`Error::Budget`].
+    pub fn check_penalised(&self, store: &Store, spec: &Spec, n_folds: usize) -> Result<()> {
+        let n_classes = store.classes().len();
+        let (lanes, blocks) = match spec.is_multinomial(n_classes as u32)? {
+            true => (n_folds, n_classes),
+            false => (n_folds * if n_classes == 2 { 1 } else { n_classes }, 1),
+        };
+        let needed = budget::penalised_bytes(store, lanes, blocks);
+        let refuse = |name: &'static str, value: &str| {
+            Err(Error::Parameter { name, value: value.into(), rule: OTHER_PENALTY_IN_MEMORY })
+        };
+        match self.in_memory {
+            _ if self.keep.is_some() => refuse("checkpoint", "a file"),
+            Some(false) => refuse("block_options", "in_memory=False"),
+            None if needed > self.budget => {
+                let parts = "with a penalty other than 'l2', factors or bounds all rows are in memory, by \
+                             rows and by columns";
+                Err(Error::Budget { budget: self.budget, needed, parts: parts.into() })
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
 impl Spec<'_> {
     /// Refuses a penalty other than the square where no solver takes it.
     ///
@@ -307,7 +356,6 @@ impl Spec<'_> {
             Err(Error::Parameter { name, value: value.into(), rule })
         };
         match (source, targets) {
-            (Source::Store(..), _) => refuse("X", "a block store", OTHER_PENALTY_IN_MEMORY),
             (_, Targets::Sets { .. }) => refuse("y", "a matrix of labels", OTHER_PENALTY_IN_CLASSES),
             _ if self.map.is_some() => {
                 refuse("degree", "2", "1 with a penalty other than 'l2', factors or bounds")

@@ -213,9 +213,14 @@ impl Outcome {
             },
             sparse @ Weights::Sparse(_) => sparse,
         };
+        Ok(self.of_one_load())
+    }
+
+    /// Says that a store was read once, into memory.
+    pub fn of_one_load(mut self) -> Self {
         self.facts.iter_mut().for_each(|facts| facts.solver = IN_MEMORY);
         self.loads = vec![1.0; self.facts.len()];
-        Ok(self)
+        self
     }
 }
 

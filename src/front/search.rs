@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use super::source::{Blocks, Checked, Source, Targets};
+use super::source::{Blocks, Checked, Source, Targets, Whole};
 use super::spec::Spec;
-use crate::blocks::search::{StoreSearch, StoreSearchData, check_factor};
+use crate::blocks::search::{StoreSearch, StoreSearchData, check_factor, folds_by_place};
 use crate::fit::{Monitor, SolverKind};
 use crate::labels::{Labels, MultiClass};
 use crate::matrix::Rows;
@@ -95,6 +95,9 @@ impl Search<'_> {
         visit: &mut StepVisitor<'_>,
     ) -> Result<EndReason> {
         check_factor(store, factor)?;
+        if self.spec.penalty.is_some() {
+            return self.run_on_penalised_store(store, blocks, factor, monitor, visit);
+        }
         let map = self.spec.map.map(|map| map.of_store(store)).transpose()?;
         let settings = self.settings(store.classes().len() as u32)?;
         let search = StoreSearch {
@@ -119,6 +122,22 @@ impl Search<'_> {
             solver => return Err(needs_memory(solver)),
         }
         search.run(in_memory, monitor, visit)
+    }
+
+    /// Over a store in memory, in the columns of its input, for each of which there is a penalty.
+    fn run_on_penalised_store(
+        &self,
+        store: &Store,
+        blocks: &Blocks<'_>,
+        factor: &[f64],
+        monitor: &dyn Monitor,
+        visit: &mut StepVisitor<'_>,
+    ) -> Result<EndReason> {
+        blocks.check_penalised(store, self.spec, self.folds.len())?;
+        let whole = Whole::read(store, factor, monitor)?.in_columns_of_input(store)?;
+        let folds = folds_by_place(self.folds, &whole.numbers)?;
+        let labels = whole.labels(factor.len());
+        Search { folds: &folds, ..*self }.run_on_rows(&whole.checked()?, labels, &whole.costs, monitor, visit)
     }
 
     /// Two classes are one against the rest, whatever is asked for: their journals say no more.

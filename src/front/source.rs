@@ -16,7 +16,7 @@ use crate::pairs::Poly2;
 use crate::pairs::map::Map;
 use crate::presolve::{self, Mode, Presolved};
 use crate::source::mapped::StoreMap;
-use crate::store::reader::Store;
+use crate::store::reader::{RowFacts, Store};
 use crate::{Error, Result};
 
 /// Where rows come from.
@@ -175,6 +175,8 @@ pub struct Whole {
     classes: Vec<u32>,
     /// Costs of the rows.
     pub costs: Vec<f64>,
+    /// Their numbers in the input.
+    pub numbers: Vec<u64>,
 }
 
 impl Whole {
@@ -192,7 +194,18 @@ impl Whole {
             let value = store.meta().nnz.to_string();
             return Err(Error::Parameter { name: "entries of the store", value, rule });
         };
-        Ok(Self { matrix, n_cols: store.meta().n_used, classes: facts.classes, costs })
+        let RowFacts { classes, numbers, .. } = facts;
+        Ok(Self { matrix, n_cols: store.meta().n_used, classes, costs, numbers })
+    }
+
+    /// The same in the columns of the input, for what is given for each of them.
+    ///
+    /// # Errors
+    /// Those of [`Store::old_columns`].
+    pub fn in_columns_of_input(mut self, store: &Store) -> Result<Self> {
+        self.matrix.rename_columns(&store.old_columns()?);
+        self.n_cols = store.meta().n_cols;
+        Ok(self)
     }
 
     /// The rows.

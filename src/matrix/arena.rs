@@ -65,6 +65,17 @@ pub struct OwnedCsr {
     pub values: CsrValues,
 }
 
+impl OwnedCsr {
+    /// Gives the first columns the numbers `names`; the others keep theirs.
+    pub fn rename_columns(&mut self, names: &[u32]) {
+        for column in &mut self.indices {
+            if let Some(&name) = names.get(*column as usize) {
+                *column = name as i32;
+            }
+        }
+    }
+}
+
 /// The rows of an arena in one of three layouts.
 #[derive(Clone, Copy)]
 pub enum View<'a> {

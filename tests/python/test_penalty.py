@@ -9,6 +9,7 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog, minimize
+from sklearn.base import clone
 from sklearn.datasets import make_classification
 from sklearn.feature_selection import SelectFromModel
 from sklearn.linear_model import LogisticRegression as TheirLogistic
@@ -374,11 +375,113 @@ def test_scikit_learns_checks_pass(estimator):
     check_estimator(estimator)
 
 
-def test_stores_and_labels_are_refused(tmp_path):
+def stored(folder, n_classes: int) -> tuple[hinge.BlockStore, sp.csr_matrix, np.ndarray, np.ndarray]:
+    """A store with columns of all frequencies, empty ones among them; its rows, classes and weights."""
+    random = np.random.default_rng(n_classes)
+    X = random.random((400, 30)) * (random.random((400, 30)) < np.linspace(0.0, 0.6, 30)[random.permutation(30)])
+    X[:, [3, 29]] = 0.0
+    y = (X @ random.normal(size=(30, n_classes)) + 0.3 * random.normal(size=(400, n_classes))).argmax(axis=1)
+    weight = random.integers(0, 3, 400).astype(float)
+    X = sp.csr_matrix(X)
+    return hinge.BlockStore.build([(X, y, weight)], folder / "store"), X, y, weight
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        hinge.LinearSVC(penalty="l1"),
+        hinge.LinearSVC(loss="hinge", penalty="elasticnet", l1_ratio=0.5, fit_intercept=False),
+        hinge.LogisticRegression(penalty="l1", class_weight="balanced"),
+        hinge.LogisticRegression(positive=True, multi_class="multinomial"),
+        hinge.LogisticRegression(penalty="l1", multi_class="multinomial"),
+    ],
+    ids=str,
+)
+def test_a_store_is_fitted_as_its_rows(tmp_path, estimator, n_classes):
+    """Factors and bounds belong to the columns of the input, which a store numbers anew, those without entries too."""
+    store, X, y, weight = stored(tmp_path, n_classes)
+    lower = np.where(np.arange(30) % 3 == 0, 0.05, -0.3)  # what has no entries is not at zero either
+    given = {"bounds": None if estimator.positive else (lower, 0.4), "penalty_factors": 0.5 + np.arange(30) % 4}
+    whole, blocks = (clone(estimator).set_params(tol=1e-9, C=0.7, **given) for _ in range(2))
+    whole.fit(X, y, sample_weight=weight)
+    blocks.fit(store)
+    np.testing.assert_allclose(blocks.coef_, whole.coef_, atol=1e-7)
+    np.testing.assert_allclose(blocks.intercept_, whole.intercept_, atol=1e-7)
+    np.testing.assert_allclose(blocks.certificate_.primal, whole.certificate_.primal, rtol=1e-8)
+    assert set(blocks.certificate_.solver) == {"in_memory"}
+    assert blocks.certificate_.converged
+    if not estimator.positive:
+        assert (blocks.coef_[:, 3] == 0.05).all()
+
+
+def test_a_search_over_a_store_is_that_over_its_rows(tmp_path):
+    store, X, y, weight = stored(tmp_path, 3)
+    random = np.random.default_rng(0)
+    parts = np.array_split(random.permutation(400), 3)
+    folds = [(np.setdiff1d(np.arange(400), part), part) for part in parts]
+    given = {
+        "cv": folds,
+        "Cs": [0.2, 1.0, 5.0],
+        "penalty": "elasticnet",
+        "l1_ratio": [1.0, 0.5],
+        "penalty_factors": 0.5 + np.arange(30) % 4,
+        "tol": 1e-6,
+        "keep_coefs": True,
+    }
+    blocks = hinge.select_C(store, **given)
+    whole = hinge.select_C(X, y, sample_weight=weight, **given)
+    assert (blocks.C, blocks.l1_ratio) == (whole.C, whole.l1_ratio)
+    np.testing.assert_allclose(blocks.scores, whole.scores)
+    np.testing.assert_array_equal(blocks.n_nonzero, whole.n_nonzero)
+    np.testing.assert_array_equal(blocks.stability(), whole.stability())
+    models = hinge.LinearSVCCV(**given).fit(store), hinge.LinearSVCCV(**given).fit(X, y, sample_weight=weight)
+    assert models[0].C_ == models[1].C_
+    np.testing.assert_allclose(models[0].coef_, models[1].coef_, atol=1e-3)
+
+
+def test_a_sparse_model_of_a_store(tmp_path):
+    store, *_ = stored(tmp_path, 2)
+    model = hinge.LinearSVC(penalty="l1", C=0.1, sparse_coef=True).fit(store)
+    plain = hinge.LinearSVC(penalty="l1", C=0.1).fit(store)
+    assert sp.issparse(model.coef_)
+    np.testing.assert_array_equal(model.coef_.toarray(), plain.coef_)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"memory_budget": 1_000_000}, r"memory_budget must be at least \d{7,} bytes .* by rows and by columns"),
+        ({"checkpoint": "state"}, "checkpoint must be left out with a penalty other than"),
+        (
+            {"block_options": {"in_memory": False}},
+            "block_options must be left out with a penalty .* got in_memory=False",
+        ),
+        ({"penalty_factors": [1.0, 2.0]}, "penalty_factors, one for each column: expected 30, got 2"),
+    ],
+)
+def test_what_a_store_is_not_for_is_refused(tmp_path, monkeypatch, given, message):
+    store, *_ = stored(tmp_path, 2)
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ValueError, match=message):
+        hinge.LinearSVC(penalty="l1", **given).fit(store)
+    assert [path.name for path in tmp_path.iterdir()] == ["store"]
+
+
+def test_a_budget_that_is_told_is_enough(tmp_path):
+    store, *_ = stored(tmp_path, 2)
+    with pytest.raises(ValueError, match="memory_budget") as refused:
+        hinge.LinearSVC(penalty="l1", memory_budget=1000).fit(store)
+    enough = int(str(refused.value).split("at least ")[1].split(" ")[0])
+    assert hinge.LinearSVC(penalty="l1", memory_budget=enough).fit(store).certificate_.converged
+    with pytest.raises(ValueError, match="memory_budget"):
+        hinge.select_C(store, penalty="l1", memory_budget=enough)  # five folds have more at a time
+    asked = {"memory_budget": 1000, "block_options": {"in_memory": True}}
+    assert hinge.LinearSVC(penalty="l1", **asked).fit(store).certificate_.converged
+
+
+def test_labels_are_refused():
     X, y = data()
-    store = hinge.BlockStore.build((X, y), tmp_path / "store")
-    with pytest.raises(ValueError, match="X must be a matrix"):
-        hinge.LinearSVC(penalty="l1").fit(store)
     with pytest.raises(ValueError, match="one class per row"):
         hinge.LinearSVC(penalty="l1").fit(X, np.column_stack([y > 0, y < 0]).astype(int))
 
