@@ -21,10 +21,15 @@ pub struct ChosenColumns<'a> {
     pub is_dense: bool,
 }
 
+/// Columns at most, of data of so many entries.
+pub fn most_of(n_entries: usize) -> usize {
+    (n_entries / GRAM_ENTRIES).isqrt().clamp(GRAM_COLUMNS, GRAM_COLUMNS_AT_MOST)
+}
+
 impl<'a> ChosenColumns<'a> {
     /// Columns at most.
     pub fn most(coordinates: Coordinates<'_>) -> usize {
-        (coordinates.columns.n_entries() / GRAM_ENTRIES).isqrt().clamp(GRAM_COLUMNS, GRAM_COLUMNS_AT_MOST)
+        most_of(coordinates.columns.n_entries())
     }
 
     /// The columns of the coordinates `list`, if they are few enough; those of several blocks are repeated.

@@ -20,6 +20,11 @@ const LEAST_ROOM: usize = 16;
 /// Weights that leave at once, as a share, from which a new factorisation is cheaper.
 const MANY: usize = 8;
 
+/// Places of a new factor over so many weights.
+pub fn places(n_weights: usize) -> usize {
+    n_weights + (n_weights / ROOM).max(LEAST_ROOM)
+}
+
 /// A factor of the rows and columns of some weights of a matrix. Places without a weight are as in the
 /// identity.
 pub struct Factor {
@@ -77,8 +82,8 @@ impl Factor {
         entry: impl Fn(usize, usize) -> f64,
         monitor: &dyn Monitor,
     ) -> Result<()> {
-        let n = inside.len() + (inside.len() / ROOM).max(LEAST_ROOM);
-        self.factor = Symmetric { n, values: memory::zeros(n * n) };
+        let n = places(inside.len());
+        self.factor = Symmetric { n, values: zeros_in(std::mem::take(&mut self.factor.values), n * n) };
         self.weights = memory::filled(NONE, n);
         self.places.fill(NONE);
         self.used = 0;
@@ -105,6 +110,17 @@ impl Factor {
         self.factor.solve(&mut solution);
         inside.iter().map(|&k| solution[self.places[k] as usize][0]).collect_large()
     }
+}
+
+/// `n` zeros, in the memory of `old` where it is enough: what is given back is not always put to use again.
+fn zeros_in(mut old: Vec<f64>, n: usize) -> Vec<f64> {
+    if old.capacity() < n {
+        drop(old);
+        return memory::zeros(n);
+    }
+    old.clear();
+    old.resize(n, 0.0);
+    old
 }
 
 #[cfg(test)]
