@@ -23,7 +23,7 @@ use crate::fit::objective::{Objective, Weighted};
 use crate::fit::params::{Params, SolverKind};
 use crate::fit::problem::{Certificate, Evidence, Problem, Solution, Start, Status};
 use crate::fit::routes::{
-    EPOCH_PASSES, POLISH_AT, POLISH_CLOSER, POLISH_LATE, POLISH_LOOSE, POLISH_NEAR, POLISH_SHARE,
+    EPOCH_PASSES, POLISH_AT, POLISH_CLOSER, POLISH_FAR, POLISH_LATE, POLISH_LOOSE, POLISH_NEAR, POLISH_SHARE,
     POLISH_SHARE_ENOUGH, SAMPLED_ONE_IN,
 };
 use crate::fit::stop::{LaneReport, NewtonStop};
@@ -146,7 +146,8 @@ where
         let point = match distance {
             Some(distance) if may_polish && goals.is_step_due(gap, distance) => {
                 let share = if gap <= tol { POLISH_SHARE_ENOUGH } else { POLISH_SHARE };
-                let instead = if is_epoch_due { EPOCH_PASSES } else { 0.0 };
+                let is_far = gap > POLISH_FAR * distance;
+                let instead = if is_epoch_due || is_far { EPOCH_PASSES } else { 0.0 };
                 let affordable = Affordable {
                     passes: instead.max(share * newton.price()),
                     curved: points.curved(&newton.rows) as f64 / newton.rows.n_rows().max(1) as f64,
