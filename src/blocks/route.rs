@@ -39,7 +39,7 @@ use crate::source::fetch::{Fetch, Kept};
 use crate::source::mapped::mapped;
 use crate::store::format::checksum;
 use crate::store::reader::Store;
-use crate::{Result, memory};
+use crate::{Result, labels, memory};
 
 /// What all lanes share. SearchLane `k` is problem `k % n_problems` of fold `k / n_problems`.
 pub struct StoreSetup<'a> {
@@ -76,7 +76,7 @@ impl StoreSetup<'_> {
 
     /// Binary problems per fold.
     pub fn n_problems(&self) -> usize {
-        if self.factor.len() == 2 { 1 } else { self.factor.len() }
+        labels::n_problems(self.factor.len())
     }
 
     /// Folds times problems.

@@ -13,7 +13,7 @@ use super::settings::{BlockSettings, SoftmaxCut};
 use super::trainer::check_row_count;
 use super::{budget, multinomial, scan, softmax_search};
 use crate::fit::{Monitor, Params, check_length};
-use crate::labels::Labels;
+use crate::labels::{self, Labels};
 use crate::matrix::Rows;
 use crate::memory::CollectLarge;
 use crate::search::GAP_PER_TOL;
@@ -58,7 +58,7 @@ pub struct StoreSearch<'a> {
 impl StoreSearch<'_> {
     /// Whether all rows and lanes fit into the budget.
     pub fn fits_in_memory(&self) -> bool {
-        let n_problems = if self.task.factor.len() == 2 { 1 } else { self.task.factor.len() };
+        let n_problems = labels::n_problems(self.task.factor.len());
         if self.is_multinomial() {
             return budget::fits_multinomial_folds(self.task.store, &self.blocks, self.task.folds.len());
         }
@@ -116,7 +116,7 @@ impl StoreSearch<'_> {
         let schedule = SearchSchedule::new(self.plan, || self.bound(monitor))?;
         let facts = store.facts_by_place(monitor)?;
         let (folds, test_positions) = self.fold_of_rows(&facts)?;
-        let n_problems = if self.task.factor.len() == 2 { 1 } else { self.task.factor.len() };
+        let n_problems = labels::n_problems(self.task.factor.len());
         let n_lanes = self.task.folds.len() * if self.is_multinomial() { 1 } else { n_problems };
         let (settings, plan, cut) = self.divide(n_lanes, n_problems)?;
         let setup = StoreSetup {

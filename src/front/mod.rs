@@ -33,10 +33,7 @@ use crate::store::reader::Store;
 use crate::{Error, Result, blocks};
 use source::Whole;
 
-/// Where the rows of a store are for a penalty other than the square of the weights,
-const OTHER_PENALTY_IN_MEMORY: &str =
-    "left out with a penalty other than 'l2', factors or bounds: its solver has all rows in memory";
-/// and for which targets it is possible.
+/// For which targets a penalty other than the square of the weights is possible.
 const OTHER_PENALTY_IN_CLASSES: &str = "one class per row with a penalty other than 'l2', factors or bounds";
 
 /// Fits a model.
@@ -312,35 +309,6 @@ fn fit_penalised_store(
     let targets = Targets::Classes(whole.labels(n_classes));
     let outcome = fit(&Source::Rows(whole.checked()?), &targets, &whole.costs, spec, monitor)?;
     Ok(outcome.of_one_load())
-}
-
-impl Blocks<'_> {
-    /// Refuses a store that has no room in memory for so many folds with a penalty other than the square, or
-    /// is not to be there.
-    ///
-    /// # Errors
-    /// [`Error::Parameter`] and [`Error::Budget`].
-    pub fn check_penalised(&self, store: &Store, spec: &Spec, n_folds: usize) -> Result<()> {
-        let n_classes = store.classes().len();
-        let (lanes, blocks) = match spec.is_multinomial(n_classes as u32)? {
-            true => (n_folds, n_classes),
-            false => (n_folds * if n_classes == 2 { 1 } else { n_classes }, 1),
-        };
-        let needed = budget::penalised_bytes(store, lanes, blocks);
-        let refuse = |name: &'static str, value: &str| {
-            Err(Error::Parameter { name, value: value.into(), rule: OTHER_PENALTY_IN_MEMORY })
-        };
-        match self.in_memory {
-            _ if self.keep.is_some() => refuse("checkpoint", "a file"),
-            Some(false) => refuse("block_options", "in_memory=False"),
-            None if needed > self.budget => {
-                let parts = "with a penalty other than 'l2', factors or bounds all rows are in memory, by \
-                             rows and by columns";
-                Err(Error::Budget { budget: self.budget, needed, parts: parts.into() })
-            }
-            _ => Ok(()),
-        }
-    }
 }
 
 impl Spec<'_> {

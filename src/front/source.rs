@@ -2,10 +2,10 @@
 
 use super::spec::{PresolveChoice, Spec};
 use crate::blocks::checkpoint::CheckpointOptions;
-use crate::blocks::{BlockSettings, DEFAULT_ROUNDS, DualsIn, Policy, Waiting};
+use crate::blocks::{BlockSettings, DEFAULT_ROUNDS, DualsIn, Policy, Waiting, budget};
 use crate::fit::Monitor;
-use crate::labels::Labels;
 use crate::labels::sparse::Indicator;
+use crate::labels::{self, Labels};
 use crate::matrix::arena::OwnedCsr;
 use crate::matrix::csr::{CsrView, Structure};
 use crate::matrix::layout::Layout;
@@ -18,6 +18,10 @@ use crate::presolve::{self, Mode, Presolved};
 use crate::source::mapped::StoreMap;
 use crate::store::reader::{RowFacts, Store};
 use crate::{Error, Result};
+
+/// Where the rows of a store are for a penalty other than the square of the weights.
+const PENALISED_IN_MEMORY: &str =
+    "left out with a penalty other than 'l2', factors or bounds: its solver has all rows in memory";
 
 /// Where rows come from.
 pub enum Source<'a> {
@@ -165,6 +169,33 @@ impl<'a> Blocks<'a> {
     /// Whether the store is read into memory: as asked for, else if it fits and nothing is to be resumed.
     pub fn is_in_memory(&self, fits: bool) -> bool {
         self.in_memory.unwrap_or(fits && self.keep.is_none())
+    }
+
+    /// Refuses a store that has no room in memory for so many folds with a penalty other than the square, or
+    /// is not to be there.
+    ///
+    /// # Errors
+    /// [`Error::Parameter`] and [`Error::Budget`].
+    pub fn check_penalised(&self, store: &Store, spec: &Spec, n_folds: usize) -> Result<()> {
+        let n_classes = store.classes().len();
+        let (lanes, blocks) = match spec.is_multinomial(n_classes as u32)? {
+            true => (n_folds, n_classes),
+            false => (n_folds * labels::n_problems(n_classes), 1),
+        };
+        let needed = budget::penalised_bytes(store, lanes, blocks);
+        let refuse = |name: &'static str, value: &str| {
+            Err(Error::Parameter { name, value: value.into(), rule: PENALISED_IN_MEMORY })
+        };
+        match self.in_memory {
+            _ if self.keep.is_some() => refuse("checkpoint", "a file"),
+            Some(false) => refuse("block_options", "in_memory=False"),
+            None if needed > self.budget => {
+                let parts = "with a penalty other than 'l2', factors or bounds all rows are in memory, by \
+                             rows and by columns";
+                Err(Error::Budget { budget: self.budget, needed, parts: parts.into() })
+            }
+            _ => Ok(()),
+        }
     }
 }
 

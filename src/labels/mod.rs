@@ -42,10 +42,15 @@ pub struct Labels<'a> {
     pub n_classes: u32,
 }
 
+/// Number of binary problems that so many classes make: two are one.
+pub fn n_problems(n_classes: usize) -> usize {
+    if n_classes == 2 { 1 } else { n_classes }
+}
+
 impl Labels<'_> {
     /// Number of binary problems.
     pub fn n_problems(&self) -> usize {
-        if self.n_classes == 2 { 1 } else { self.n_classes as usize }
+        n_problems(self.n_classes as usize)
     }
 
     /// The class with label +1 in one binary problem.

@@ -13,7 +13,7 @@ use crate::fit::{Intercept, Monitor, Status, check_length, crammer_singer};
 use crate::matrix::Rows;
 use crate::matrix::design::Design;
 use crate::memory::CollectLarge;
-use crate::{Result, memory};
+use crate::{Result, labels, memory};
 
 /// Fits of all classes at once.
 pub struct AllClassesFits<'a> {
@@ -87,7 +87,7 @@ impl AllClassesFits<'_> {
     fn score(&self, fold: usize, solution: &ClassSolution) -> Vec<f64> {
         let (rows, b) = (Design { rows: self.setup.rows, ids: None, bias: 0.0 }, &solution.intercepts);
         let mut scores = memory::zeros(solution.weights.padded());
-        let n_values = if b.len() == 2 { 1 } else { b.len() };
+        let n_values = labels::n_problems(b.len());
         let mut decisions = memory::with_capacity(self.setup.parts[fold].test.len() * n_values);
         for &i in self.setup.parts[fold].test {
             solution.weights.scores(&rows, i as usize, &mut scores);

@@ -8,7 +8,6 @@ use super::remote::{Exchange, Lanes, Link, Remote, RemoteCorners, ShardTerms};
 use super::shard::{CLASSES, ShardFacts};
 use super::start;
 use super::task::ShardTask;
-use crate::Result;
 use crate::fit::newton::hinge;
 use crate::fit::newton::proximal::Sequence;
 use crate::fit::newton::single::{Polish, Spread, minimise_polished};
@@ -16,6 +15,7 @@ use crate::fit::newton::{Newton, Shape};
 use crate::fit::stop::{LaneReport, NewtonStop};
 use crate::fit::{Certificate, Intercept, Monitor, Params, Solution, SolverKind, Status};
 use crate::front::Outcome;
+use crate::{Result, labels};
 
 /// How often a fit whose gap rounding keeps above the tolerance goes on, and the share of the tolerance that
 /// it then aims at.
@@ -75,7 +75,7 @@ fn fit_all(
     exchange: &mut dyn Exchange,
     monitor: &dyn Monitor,
 ) -> Result<Vec<Solution>> {
-    let n_problems = if task.n_classes == 2 { 1 } else { task.n_classes as usize };
+    let n_problems = labels::n_problems(task.n_classes as usize);
     let mut solutions = Vec::with_capacity(n_problems);
     if n_problems == 1 {
         solutions.push(fit_one(task, merging, exchange, 1, monitor)?);

@@ -11,7 +11,7 @@ use crate::model::Model;
 use crate::model::answer::ClassRule;
 use crate::model::probability::Probability;
 use crate::model::weights::{Numbers, WeightVectors};
-use crate::{Error, Result};
+use crate::{Error, Result, labels};
 
 /// Bytes that are collected before they are written.
 const CHUNK_BYTES: usize = 1 << 20;
@@ -188,7 +188,7 @@ fn check_shapes(model: &Model, n_classes: usize) -> Result<()> {
     if n_classes < 2 {
         return Err(refused(format!("it has {n_classes} class, expected at least 2")));
     }
-    let expected = if n_classes == 2 { 1 } else { n_classes };
+    let expected = labels::n_problems(n_classes);
     if model.intercepts.len() != expected {
         let what = "vectors of weights";
         return Err(Error::Shape { what, expected, found: model.intercepts.len() });
