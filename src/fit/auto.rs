@@ -8,7 +8,8 @@ use super::newton::hinge;
 use super::params::{Params, SolverKind};
 use super::problem::{Intercept, Problem, Solution, Start, Status};
 use super::routes::{
-    DEAR, EASY, EASY_CHEAP, EASY_CHEAP_FREE, EASY_FROM, EASY_SAMPLE, LANE_ENTRIES, PATIENCE, PATIENCE_DIRECT,
+    DEAR, EASY, EASY_CHEAP, EASY_CHEAP_FREE, EASY_FROM, EASY_LOGISTIC, EASY_SAMPLE, LANE_ENTRIES, PATIENCE,
+    PATIENCE_DIRECT,
 };
 use super::{certificate, dual, newton};
 use crate::loss::{Loss, LossKind, with_loss, with_smooth_loss};
@@ -40,14 +41,14 @@ pub(super) fn is_easy(plain: &Design<'_>, cost: &[f64]) -> bool {
 /// Whether the costs of a problem are so small that these epochs are fewer than what Newton steps cost where
 /// a factorisation is cheap ([`EASY_CHEAP`]); from about [`EASY_SAMPLE`] rows, as norms of all of them take a
 /// tenth of such a fit.
-fn is_easier_than_steps(problem: &Problem<'_>) -> bool {
+fn is_easier_than_steps(problem: &Problem<'_>, loss: LossKind) -> bool {
     let plain = problem.design(0.0);
     let sample = (0..plain.n_rows()).step_by(plain.n_rows().div_ceil(EASY_SAMPLE).max(1));
     let n_sampled = sample.len() as f64;
     let mean = sample.map(|i| problem.cost[i] * plain.squared_norm(i)).sum::<f64>() / n_sampled;
     let per_column = plain.nnz() as f64 / plain.n_cols().max(1) as f64;
-    let most = if problem.intercept == Intercept::Free { EASY_CHEAP_FREE } else { EASY_CHEAP };
-    mean * per_column <= most
+    let is_dearer = problem.intercept == Intercept::Free && loss == LossKind::SquaredHinge;
+    mean * per_column <= if is_dearer { EASY_CHEAP_FREE } else { EASY_CHEAP }
 }
 
 /// Whether Newton is the better way for most problems of this shape.
@@ -75,15 +76,20 @@ pub fn choose(problem: &Problem<'_>, loss: LossKind) -> SolverKind {
     }
 }
 
-/// The same for a fit at this `C` only.
-fn choose_for_fit(problem: &Problem<'_>, loss: LossKind) -> SolverKind {
+/// The same for a fit at this `C` only, to a gap of `tol`.
+fn choose_for_fit(problem: &Problem<'_>, loss: LossKind, tol: f64) -> SolverKind {
     let design = problem.design(1.0);
     let solver = choose(problem, loss);
-    if solver != SolverKind::Newton || loss != LossKind::SquaredHinge || is_small(&design) {
+    let may_be_easy = match loss {
+        LossKind::SquaredHinge => true,
+        LossKind::Logistic => tol >= EASY_LOGISTIC,
+        _ => false,
+    };
+    if solver != SolverKind::Newton || !may_be_easy || is_small(&design) {
         return solver;
     }
     let is_between = factorisation(&design).is_some_and(|f| (EASY_FROM..DEAR).contains(&f.passes));
-    if is_between && is_easier_than_steps(problem) { SolverKind::DualCd } else { SolverKind::Newton }
+    if is_between && is_easier_than_steps(problem, loss) { SolverKind::DualCd } else { SolverKind::Newton }
 }
 
 /// A guess of the passes that dual coordinate descent takes to a gap of `tol`, from a row's mean cost and
@@ -201,7 +207,7 @@ fn attempt<'a>(
     monitor: &'a dyn Monitor,
 ) -> Result<Solution> {
     let is_auto = params.solver == SolverKind::Auto;
-    let solver = if is_auto { choose_for_fit(problem, loss) } else { params.solver };
+    let solver = if is_auto { choose_for_fit(problem, loss, params.tol) } else { params.solver };
     match (solver, loss) {
         (SolverKind::Newton, _) => return solve_by_newton(problem, loss, params, start, aim, monitor),
         (SolverKind::PrimalCd, LossKind::SquaredHinge) => {

@@ -516,13 +516,18 @@ def test_progress_goes_to_standard_error_on_request(verbose, capfd):
     assert shown.err.startswith("[hinge] fit: dual_cd iteration") if verbose else shown.err == ""
 
 
-@pytest.mark.parametrize(("fit_intercept", "easy", "hard"), [(False, 0.03, 0.3), (True, 0.01, 0.1)])
-def test_cheap_steps_or_few_epochs_by_the_costs(fit_intercept, easy, hard):
-    """With small costs a few epochs of dual descent are less than one Newton step: the same optimum, another solver."""
+def one_hot_table() -> tuple[sp.csr_matrix, np.ndarray]:
+    """4,000 rows of ten columns of 120, small numbers more often than large ones."""
     rng = np.random.default_rng(5)
     columns = (120 * rng.random((4000, 10)) ** 2).astype(int)
     X = sp.csr_matrix((np.ones(40_000), (np.repeat(np.arange(4000), 10), columns.ravel())), shape=(4000, 120))
-    y = np.where(X @ rng.standard_normal(120) + rng.standard_normal(4000) > 0, 1, -1)
+    return X, np.where(X @ rng.standard_normal(120) + rng.standard_normal(4000) > 0, 1, -1)
+
+
+@pytest.mark.parametrize(("fit_intercept", "easy", "hard"), [(False, 0.03, 0.3), (True, 0.01, 0.1)])
+def test_cheap_steps_or_few_epochs_by_the_costs(fit_intercept, easy, hard):
+    """With small costs a few epochs of dual descent are less than one Newton step: the same optimum, another solver."""
+    X, y = one_hot_table()
     for C, solver in ((easy, "dual_cd"), (hard, "newton")):
         model, newton = (
             hinge.LinearSVC(C=C, tol=1e-6, fit_intercept=fit_intercept, solver=name, random_state=0).fit(X, y)
@@ -532,3 +537,16 @@ def test_cheap_steps_or_few_epochs_by_the_costs(fit_intercept, easy, hard):
         assert model.certificate_.relative_gap[0] <= 1e-6
         primal = newton.certificate_.primal[0]
         assert abs(model.certificate_.primal[0] - primal) <= 1e-6 * primal
+
+
+@pytest.mark.parametrize("fit_intercept", [False, True])
+@pytest.mark.parametrize(
+    ("C", "tol", "solver"), [(0.03, 1e-3, "dual_cd"), (0.03, 1e-4, "newton"), (0.3, 1e-2, "newton")]
+)
+def test_few_epochs_of_the_logistic_loss_by_the_tolerance(fit_intercept, C, tol, solver):
+    X, y = one_hot_table()
+    given = {"C": C, "fit_intercept": fit_intercept}
+    model = hinge.LogisticRegression(tol=tol, **given).fit(X, y)
+    assert model.certificate_.solver == (solver,)
+    optimum = hinge.LogisticRegression(tol=1e-9, solver="newton", **given).fit(X, y).certificate_
+    assert optimum.dual[0] <= model.certificate_.primal[0] <= (1 + tol) * optimum.primal[0]
