@@ -4,7 +4,9 @@ use std::ops::Range;
 
 use super::coordinates::Coordinates;
 use crate::fit::monitor::Monitor;
-use crate::fit::routes::{GRAM_COLUMNS, GRAM_COLUMNS_AT_MOST, GRAM_ENTRIES, TILE_PRODUCTS};
+use crate::fit::routes::{
+    FACTOR_PRICE, GRAM_COLUMNS, GRAM_COLUMNS_AT_MOST, GRAM_ENTRIES, TILE_PRODUCTS, VECTORISED,
+};
 use crate::matrix::columns::Columns;
 use crate::{Result, memory};
 
@@ -15,7 +17,7 @@ const ROWS_AT_A_TIME: usize = 1024;
 pub struct ChosenColumns<'a> {
     columns: &'a Columns,
     list: Vec<u32>,
-    /// Products of the matrix per entry.
+    /// Products of the matrix per entry, and those of a factorisation where they are many.
     pub price: f64,
     /// Whether the columns have so many of the rows that tiles are cheaper than places.
     pub is_dense: bool,
@@ -48,7 +50,9 @@ impl<'a> ChosenColumns<'a> {
         }
         let pairs: f64 = counts.iter().map(|&n| 0.5 * f64::from(n) * (f64::from(n) + 1.0)).sum();
         let tiles = 0.5 * m as f64 * m as f64 * columns.n_rows() as f64 / TILE_PRODUCTS;
-        let price = tiles.min(pairs) / entries.max(1) as f64;
+        let entries = entries.max(1) as f64;
+        let factor = (m as f64).powi(3) / 6.0 / VECTORISED / entries;
+        let price = tiles.min(pairs) / entries + if factor > FACTOR_PRICE { factor } else { 0.0 };
         Some(Self { columns, list, price, is_dense: tiles < pairs })
     }
 

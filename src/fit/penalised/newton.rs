@@ -41,6 +41,8 @@ const INNER_NOISE: f64 = 1e-24;
 const NOTHING: f64 = 1e-22;
 /// Epochs on entries at least before they count as too slow.
 const LEAST_EPOCHS: usize = 3;
+/// How many times as many epochs as were too few are tried before a matrix is made.
+const AGAIN: f64 = 4.0;
 /// By how much descents on entries go further where rounds do too little,
 const FURTHER: f64 = 0.1;
 /// down to this share of the decrease.
@@ -64,8 +66,8 @@ pub struct NewtonSteps<'a, T> {
     pub fractions: usize,
     /// Curvature of a column at least, as a share of its largest.
     damping: f64,
-    /// Descents on entries are too slow.
-    needs_matrix: bool,
+    /// Epochs on entries that were too few.
+    too_few: f64,
     /// Share of the decrease that a descent on entries may leave; one on a matrix a part of it.
     share: f64,
     /// Curvature of the losses along each column at most, the same in all blocks; NaN where nobody has asked.
@@ -87,7 +89,7 @@ impl<'a, T: SmoothPart> NewtonSteps<'a, T> {
             is_stuck: false,
             fractions: 0,
             damping: LEAST_CURVATURE,
-            needs_matrix: false,
+            too_few: 0.0,
             share: ENTRIES_STOP.share,
             largest: memory::filled(f64::NAN, smooth_part.coordinates().columns.len()),
             spare: Vec::new(),
@@ -187,7 +189,8 @@ impl<'a, T: SmoothPart> NewtonSteps<'a, T> {
 
     /// The minimum of model and penalty from the weights `before`: by the entries of the columns, or by the
     /// matrix of the model where that is cheaper. A descent on the entries that has cost as much as the
-    /// matrix and is not at its end would have been better off with it, and so will be all that follow.
+    /// matrix and is not at its end would have been better off with it, and so will be those that follow,
+    /// unless theirs is much dearer.
     fn model_minimum(
         &mut self,
         subset: &Subset<'_>,
@@ -199,13 +202,14 @@ impl<'a, T: SmoothPart> NewtonSteps<'a, T> {
         let price = set.map_or(f64::INFINITY, |set| set.price);
         let noise = INNER_NOISE * losses.value;
         let mut after = memory::copy(before);
-        if !(price <= GRAM_PRICE || (self.needs_matrix && set.is_some())) {
+        if price > GRAM_PRICE.max(AGAIN * self.too_few) || set.is_none() {
             // Tried: conjugate gradients where rows are flat, too; phishing_urls with the squared hinge and
             // 1,040 weights takes 8 to 10 s to 1e-4 instead of 4 to 5, imdb 2.4 instead of 4.8.
             let is_directed = list.len() > DIRECTED_COLUMNS && self.smooth_part.is_curved(losses);
             let mut model =
                 Entries::new(self.smooth_part.row_models(list, losses, slope), least, is_directed);
-            let epochs = (price as usize).clamp(LEAST_EPOCHS, ENTRIES_STOP.epochs);
+            let as_dear = (price as usize).clamp(LEAST_EPOCHS, GRAM_STOP.epochs);
+            let epochs = if set.is_some() { as_dear } else { ENTRIES_STOP.epochs };
             let stop = InnerStop { epochs, share: self.share, noise, ..ENTRIES_STOP };
             let found = descend(&mut model, terms, &mut after, stop, self.monitor)?;
             self.passes += (1.0 + 2.0 * found.visits as f64 / list.len() as f64) * share;
@@ -216,7 +220,7 @@ impl<'a, T: SmoothPart> NewtonSteps<'a, T> {
         let Some(set) = set else {
             return Ok(after);
         };
-        self.needs_matrix |= price > GRAM_PRICE;
+        self.too_few = self.too_few.max(if price > GRAM_PRICE { price } else { 0.0 });
         self.passes += price * share;
         let matrix = self.smooth_part.matrix(set, list, losses, self.monitor)?;
         let mut model = ModelMatrix::new(matrix, memory::copy(slope), least);
