@@ -41,14 +41,23 @@ pub(super) fn is_easy(plain: &Design<'_>, cost: &[f64]) -> bool {
 /// Whether the costs of a problem are so small that these epochs are fewer than what Newton steps cost where
 /// a factorisation is cheap ([`EASY_CHEAP`]); from about [`EASY_SAMPLE`] rows, as norms of all of them take a
 /// tenth of such a fit.
-fn is_easier_than_steps(problem: &Problem<'_>, loss: LossKind) -> bool {
+fn is_easier_than_steps(problem: &Problem<'_>, most: f64) -> bool {
     let plain = problem.design(0.0);
     let sample = (0..plain.n_rows()).step_by(plain.n_rows().div_ceil(EASY_SAMPLE).max(1));
     let n_sampled = sample.len() as f64;
     let mean = sample.map(|i| problem.cost[i] * plain.squared_norm(i)).sum::<f64>() / n_sampled;
     let per_column = plain.nnz() as f64 / plain.n_cols().max(1) as f64;
-    let is_dearer = problem.intercept == Intercept::Free && loss == LossKind::SquaredHinge;
-    mean * per_column <= if is_dearer { EASY_CHEAP_FREE } else { EASY_CHEAP }
+    mean * per_column <= most
+}
+
+/// Up to where a loss is easier by dual descent, to a gap of `tol`; none where it never is.
+fn easy_up_to(loss: LossKind, intercept: Intercept, tol: f64) -> Option<f64> {
+    match loss {
+        LossKind::SquaredHinge if intercept == Intercept::Free => Some(EASY_CHEAP_FREE),
+        LossKind::SquaredHinge => Some(EASY_CHEAP),
+        LossKind::Logistic if tol >= EASY_LOGISTIC => Some(EASY_CHEAP),
+        _ => None,
+    }
 }
 
 /// Whether Newton is the better way for most problems of this shape.
@@ -80,16 +89,12 @@ pub fn choose(problem: &Problem<'_>, loss: LossKind) -> SolverKind {
 fn choose_for_fit(problem: &Problem<'_>, loss: LossKind, tol: f64) -> SolverKind {
     let design = problem.design(1.0);
     let solver = choose(problem, loss);
-    let may_be_easy = match loss {
-        LossKind::SquaredHinge => true,
-        LossKind::Logistic => tol >= EASY_LOGISTIC,
-        _ => false,
-    };
-    if solver != SolverKind::Newton || !may_be_easy || is_small(&design) {
+    let Some(most) = easy_up_to(loss, problem.intercept, tol) else { return solver };
+    if solver != SolverKind::Newton || is_small(&design) {
         return solver;
     }
     let is_between = factorisation(&design).is_some_and(|f| (EASY_FROM..DEAR).contains(&f.passes));
-    if is_between && is_easier_than_steps(problem, loss) { SolverKind::DualCd } else { SolverKind::Newton }
+    if is_between && is_easier_than_steps(problem, most) { SolverKind::DualCd } else { SolverKind::Newton }
 }
 
 /// A guess of the passes that dual coordinate descent takes to a gap of `tol`, from a row's mean cost and

@@ -41,7 +41,7 @@ const INNER_NOISE: f64 = 1e-24;
 const NOTHING: f64 = 1e-22;
 /// Epochs on entries at least before they count as too slow.
 const LEAST_EPOCHS: usize = 3;
-/// How many times as many epochs as were too few are tried before a matrix is made.
+/// How many times as dear as the dearest matrix so far one may be that is made without a descent on entries.
 const AGAIN: f64 = 4.0;
 /// By how much descents on entries go further where rounds do too little,
 const FURTHER: f64 = 0.1;
@@ -66,8 +66,8 @@ pub struct NewtonSteps<'a, T> {
     pub fractions: usize,
     /// Curvature of a column at least, as a share of its largest.
     damping: f64,
-    /// Epochs on entries that were too few.
-    too_few: f64,
+    /// The price of the dearest matrix so far, of those above [`GRAM_PRICE`].
+    dearest: f64,
     /// Share of the decrease that a descent on entries may leave; one on a matrix a part of it.
     share: f64,
     /// Curvature of the losses along each column at most, the same in all blocks; NaN where nobody has asked.
@@ -89,7 +89,7 @@ impl<'a, T: SmoothPart> NewtonSteps<'a, T> {
             is_stuck: false,
             fractions: 0,
             damping: LEAST_CURVATURE,
-            too_few: 0.0,
+            dearest: 0.0,
             share: ENTRIES_STOP.share,
             largest: memory::filled(f64::NAN, smooth_part.coordinates().columns.len()),
             spare: Vec::new(),
@@ -202,7 +202,7 @@ impl<'a, T: SmoothPart> NewtonSteps<'a, T> {
         let price = set.map_or(f64::INFINITY, |set| set.price);
         let noise = INNER_NOISE * losses.value;
         let mut after = memory::copy(before);
-        if price > GRAM_PRICE.max(AGAIN * self.too_few) || set.is_none() {
+        if price > GRAM_PRICE.max(AGAIN * self.dearest) {
             // Tried: conjugate gradients where rows are flat, too; phishing_urls with the squared hinge and
             // 1,040 weights takes 8 to 10 s to 1e-4 instead of 4 to 5, imdb 2.4 instead of 4.8.
             let is_directed = list.len() > DIRECTED_COLUMNS && self.smooth_part.is_curved(losses);
@@ -220,7 +220,9 @@ impl<'a, T: SmoothPart> NewtonSteps<'a, T> {
         let Some(set) = set else {
             return Ok(after);
         };
-        self.too_few = self.too_few.max(if price > GRAM_PRICE { price } else { 0.0 });
+        if price > GRAM_PRICE {
+            self.dearest = self.dearest.max(price);
+        }
         self.passes += price * share;
         let matrix = self.smooth_part.matrix(set, list, losses, self.monitor)?;
         let mut model = ModelMatrix::new(matrix, memory::copy(slope), least);
