@@ -19,6 +19,8 @@ pub struct ChosenColumns<'a> {
     list: Vec<u32>,
     /// Products of the matrix per entry, and those of a factorisation where they are many.
     pub price: f64,
+    /// The same with those of a factorisation however few.
+    pub whole_price: f64,
     /// Whether the columns have so many of the rows that tiles are cheaper than places.
     pub is_dense: bool,
 }
@@ -51,9 +53,11 @@ impl<'a> ChosenColumns<'a> {
         let pairs: f64 = counts.iter().map(|&n| 0.5 * f64::from(n) * (f64::from(n) + 1.0)).sum();
         let tiles = 0.5 * m as f64 * m as f64 * columns.n_rows() as f64 / TILE_PRODUCTS;
         let entries = entries.max(1) as f64;
+        let matrix = tiles.min(pairs) / entries;
         let factor = (m as f64).powi(3) / 6.0 / VECTORISED / entries;
-        let price = tiles.min(pairs) / entries + if factor > FACTOR_PRICE { factor } else { 0.0 };
-        Some(Self { columns, list, price, is_dense: tiles < pairs })
+        let whole_price = matrix + factor;
+        let price = if factor > FACTOR_PRICE { whole_price } else { matrix };
+        Some(Self { columns, list, price, whole_price, is_dense: tiles < pairs })
     }
 
     /// Number of columns.

@@ -47,6 +47,11 @@ impl Coordinates<'_> {
         self.columns.n_entries() * self.n_blocks
     }
 
+    /// Entries of the coordinates `list`.
+    pub fn count_entries(&self, list: &[u32]) -> usize {
+        list.iter().map(|&j| self.columns.column_len(self.column(j as usize))).sum()
+    }
+
     /// The column of a coordinate.
     #[inline(always)]
     pub fn column(&self, j: usize) -> usize {

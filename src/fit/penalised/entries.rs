@@ -3,6 +3,7 @@
 
 use super::coordinates::Coordinates;
 use super::directions::{FLAT, Waits, conjugate_gradients};
+use super::heavy::HeavyBlock;
 use super::quadratic::{Jump, QuadraticModel};
 use super::walls::{Step, is_inside};
 use crate::Result;
@@ -68,6 +69,8 @@ pub struct Entries<R> {
     is_directed: bool,
     epochs: usize,
     waits: Waits,
+    /// Coordinates over which it minimises together.
+    pub heavy: Option<HeavyBlock>,
 }
 
 impl<R: RowModels> Entries<R> {
@@ -82,12 +85,19 @@ impl<R: RowModels> Entries<R> {
         bend.iter_mut().zip(least).for_each(|(bend, least)| *bend = bend.max(*least));
         let extrapolation = Extrapolation::of(DIFFERENCES);
         let waits = Waits::new(BETWEEN_DIRECTIONS);
-        Self { rows, bend, added, extrapolation, is_directed, epochs: 0, waits }
+        Self { rows, bend, added, extrapolation, is_directed, epochs: 0, waits, heavy: None }
     }
 }
 
 impl<R: RowModels> QuadraticModel for Entries<R> {
     const FINDS_MINIMUM: bool = false;
+
+    /// Those that are not in a block.
+    fn visited(&self) -> Vec<u32> {
+        let mut is_visited: Vec<bool> = memory::filled(true, self.bend.len());
+        self.heavy.iter().flat_map(|block| &block.places).for_each(|&k| is_visited[k as usize] = false);
+        (0..self.bend.len() as u32).filter(|&k| is_visited[k as usize]).collect_large()
+    }
 
     #[inline(always)]
     fn slope(&self, k: usize) -> f64 {
@@ -102,6 +112,18 @@ impl<R: RowModels> QuadraticModel for Entries<R> {
         self.rows.shift(k, by);
         let [bend, slope] = &mut self.added[k];
         *slope += *bend * by;
+    }
+    /// At the minimum over the block.
+    fn end_epoch(&mut self, terms: &[Term], w: &mut [f64], monitor: &dyn Monitor) -> Result<f64> {
+        let Some(mut block) = self.heavy.take() else {
+            return Ok(0.0);
+        };
+        let slope = block.places.iter().map(|&k| self.slope(k as usize)).collect_large();
+        let moves = block.moves(slope, terms, w, monitor)?;
+        let mut guess = memory::copy(w);
+        block.places.iter().zip(moves).for_each(|(&k, by)| guess[k as usize] += by);
+        self.heavy = Some(block);
+        Ok(self.go_if_lower(terms, w, &guess).1)
     }
     /// To the extrapolation of the last epochs, or along conjugate gradients, if model and penalty are lower
     /// there. Zeros stay, and no sign changes.
@@ -127,6 +149,11 @@ impl<R: RowModels> QuadraticModel for Entries<R> {
 }
 
 impl<R: RowModels> Entries<R> {
+    /// Curvature along each coordinate.
+    pub fn bends(&self) -> &[f64] {
+        &self.bend
+    }
+
     /// As far as conjugate gradients lead, else to the first wall on the way.
     fn follow_directions(
         &mut self,
@@ -165,17 +192,24 @@ impl<R: RowModels> Entries<R> {
         inside.iter().zip(direction).map(of_column).collect_large()
     }
 
-    /// Moves to a guess if model and penalty are lower there; by how much they are.
+    /// Moves to a guess, but no weight off zero or over it, if model and penalty are lower there.
     fn try_guess(&mut self, terms: &[Term], w: &mut [f64], mut guess: Vec<f64>) -> (Jump, f64) {
+        for (k, guess) in guess.iter_mut().enumerate() {
+            let is_zero = terms[k].l1 > 0.0 && *guess * w[k] <= 0.0;
+            *guess = terms[k].clip(if is_zero { 0.0 } else { *guess });
+        }
+        self.go_if_lower(terms, w, &guess)
+    }
+
+    /// Moves to other weights if model and penalty are lower there; by how much they are.
+    fn go_if_lower(&mut self, terms: &[Term], w: &mut [f64], there: &[f64]) -> (Jump, f64) {
         let mut change = 0.0;
         let mut along = self.rows.zeros();
-        for (k, guess) in guess.iter_mut().enumerate() {
-            let (before, term) = (w[k], terms[k]);
-            let is_zero = term.l1 > 0.0 && *guess * before <= 0.0;
-            *guess = term.clip(if is_zero { 0.0 } else { *guess });
-            if *guess != before {
-                let ([bend, slope], by) = (self.added[k], *guess - before);
-                change += term.rise(before, *guess) + by * (slope + 0.5 * bend * by);
+        for (k, &there) in there.iter().enumerate() {
+            let before = w[k];
+            if there != before {
+                let ([bend, slope], by) = (self.added[k], there - before);
+                change += terms[k].rise(before, there) + by * (slope + 0.5 * bend * by);
                 self.rows.spread(k, by, &mut along);
             }
         }
@@ -184,9 +218,9 @@ impl<R: RowModels> Entries<R> {
             return (Jump::None, 0.0);
         }
         self.rows.go(&along);
-        let moved = w.iter().zip(&guess).map(|(before, after)| after - before);
+        let moved = w.iter().zip(there).map(|(before, after)| after - before);
         self.added.iter_mut().zip(moved).for_each(|([bend, slope], by)| *slope += *bend * by);
-        w.copy_from_slice(&guess);
+        w.copy_from_slice(there);
         (Jump::Better, -change)
     }
 }

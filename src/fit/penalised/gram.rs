@@ -38,9 +38,20 @@ impl ModelMatrix {
     }
 }
 
+impl ModelMatrix {
+    /// The same model where its slopes are others.
+    pub fn restart(&mut self, slope: Vec<f64>) {
+        self.slope = slope;
+        self.was_asked = false;
+    }
+}
+
 impl QuadraticModel for ModelMatrix {
     const FINDS_MINIMUM: bool = true;
 
+    fn visited(&self) -> Vec<u32> {
+        (0..self.slope.len() as u32).collect_large()
+    }
     #[inline(always)]
     fn slope(&self, k: usize) -> f64 {
         self.slope[k]

@@ -13,7 +13,8 @@
 //! set*, the columns that are not zero and those that miss their optimality condition by most
 //! ([`working_set`]); and takes Newton steps on it ([`newton`]). A step minimises the quadratic model of the
 //! losses plus the penalty by coordinate descent ([`quadratic`]), on the entries of the columns or, where
-//! they are few, on the matrix of the model ([`gram`]), and searches along the line to that minimum. Those
+//! they are few, on the matrix of the model ([`gram`]), of entries with the heaviest columns together
+//! ([`heavy`]), and searches along the line to that minimum. Those
 //! are the proximal Newton steps of Yuan, Ho, Lin: An Improved GLMNET for L1-regularized Logistic Regression
 //! (JMLR 13, 2012), on the working sets of Massias, Gramfort, Salmon: Celer (ICML 2018).
 //!
@@ -32,6 +33,7 @@ pub mod dual_point;
 pub mod entries;
 pub mod factor;
 pub mod gram;
+pub mod heavy;
 pub mod hinge;
 pub mod ladder;
 pub mod newton;
@@ -51,6 +53,7 @@ use super::monitor::Monitor;
 use super::objective::Weighted;
 use super::params::Params;
 use super::problem::{Certificate, Status};
+use super::routes;
 use crate::Result;
 use crate::loss::{Loss, LossKind, with_smooth_loss};
 use crate::matrix::columns::Columns;
@@ -59,13 +62,15 @@ use binary::BinaryLosses;
 use coordinates::Coordinates;
 use smooth_part::Losses;
 
-/// Bytes that the matrix of a model and its factor take at most, for data of so many entries and a problem of
-/// so many coordinates; the factor twice, as memory that one of the step before gave back may lie idle (of
-/// matrices of 1,850 to 2,048 columns the allocator kept 45 MB).
+/// Bytes that the matrix of a model and its factor take at most, and those of its heaviest columns, for data
+/// of so many entries and a problem of so many coordinates; the factors twice, as memory that one of the step
+/// before gave back may lie idle (of matrices of 1,850 to 2,048 columns the allocator kept 45 MB).
 pub fn model_bytes(n_entries: usize, n_coordinates: usize) -> u64 {
     let most = chosen_columns::most_of(n_entries).min(n_coordinates);
     let of_order = |n: usize| 8 * (n as u64).pow(2);
-    of_order(most) + 2 * of_order(factor::places(most))
+    let heaviest = routes::HEAVY_COLUMNS.min(n_coordinates);
+    let of_matrices = |n: usize| of_order(n) + 2 * of_order(factor::places(n));
+    of_matrices(most) + of_matrices(heaviest)
 }
 
 /// One binary problem by columns.

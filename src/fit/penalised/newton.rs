@@ -5,11 +5,14 @@ use super::chosen_columns::ChosenColumns;
 use super::coordinates::penalty;
 use super::entries::Entries;
 use super::gram::ModelMatrix;
+use super::heavy::{self, HeavyBlock};
 use super::quadratic::{InnerStop, QuadraticModel, descend};
 use super::smooth_part::{Losses, SmoothPart};
 use super::working_set::WorkingSet;
 use crate::fit::monitor::Monitor;
-use crate::fit::routes::{DIRECTED_COLUMNS, ENTRIES_STOP, GRAM_PRICE, GRAM_STOP, LADDER_FRACTION};
+use crate::fit::routes::{
+    DIRECTED_COLUMNS, ENTRIES_STOP, GRAM_PRICE, GRAM_STOP, HEAVY_EPOCHS, LADDER_FRACTION,
+};
 use crate::memory::CollectLarge;
 use crate::penalty::Term;
 use crate::{Result, memory};
@@ -160,15 +163,15 @@ impl<'a, T: SmoothPart> NewtonSteps<'a, T> {
         let set = ChosenColumns::of(all, list);
         let terms: Vec<Term> = list.iter().map(|&j| all.term(j as usize)).collect();
         let largest: Vec<f64> = list.iter().map(|&j| self.largest_bend(j as usize)).collect_large();
-        let of_coordinate = |j: &u32| all.columns.column_len(all.column(*j as usize));
-        let share = list.iter().map(of_coordinate).sum::<usize>() as f64 / all.n_entries().max(1) as f64;
+        let entries = all.count_entries(list);
+        let share = entries as f64 / all.n_entries().max(1) as f64;
         self.passes += share;
         loop {
             self.monitor.poll()?;
             let slope = known.take().unwrap_or_else(|| all.slopes(list, &losses.slope));
             let least: Vec<f64> = largest.iter().map(|bend| self.damping * bend).collect_large();
             let before: Vec<f64> = list.iter().map(|&j| w[j as usize]).collect_large();
-            let subset = Subset { list, terms: &terms, least: &least, chosen: set.as_ref(), share };
+            let subset = Subset { list, terms: &terms, least: &least, chosen: set.as_ref(), entries, share };
             let after = self.model_minimum(&subset, &losses, &slope, &before)?;
             self.taken += 1;
             self.passes += 2.0 * share;
@@ -198,24 +201,13 @@ impl<'a, T: SmoothPart> NewtonSteps<'a, T> {
         slope: &[f64],
         before: &[f64],
     ) -> Result<Vec<f64>> {
-        let Subset { list, terms, least, chosen: set, share } = *subset;
+        let Subset { list, terms, least, chosen: set, share, .. } = *subset;
         let price = set.map_or(f64::INFINITY, |set| set.price);
         let noise = INNER_NOISE * losses.value;
         let mut after = memory::copy(before);
-        if price > GRAM_PRICE.max(AGAIN * self.dearest) {
-            // Tried: conjugate gradients where rows are flat, too; phishing_urls with the squared hinge and
-            // 1,040 weights takes 8 to 10 s to 1e-4 instead of 4 to 5, imdb 2.4 instead of 4.8.
-            let is_directed = list.len() > DIRECTED_COLUMNS && self.smooth_part.is_curved(losses);
-            let mut model =
-                Entries::new(self.smooth_part.row_models(list, losses, slope), least, is_directed);
-            let as_dear = (price as usize).clamp(LEAST_EPOCHS, GRAM_STOP.epochs);
-            let epochs = if set.is_some() { as_dear } else { ENTRIES_STOP.epochs };
-            let stop = InnerStop { epochs, share: self.share, noise, ..ENTRIES_STOP };
-            let found = descend(&mut model, terms, &mut after, stop, self.monitor)?;
-            self.passes += (1.0 + 2.0 * found.visits as f64 / list.len() as f64) * share;
-            if found.is_done {
-                return Ok(after);
-            }
+        let is_dear = price > GRAM_PRICE.max(AGAIN * self.dearest);
+        if is_dear && self.descend_on_entries(subset, losses, slope, &mut after)? {
+            return Ok(after);
         }
         let Some(set) = set else {
             return Ok(after);
@@ -232,6 +224,59 @@ impl<'a, T: SmoothPart> NewtonSteps<'a, T> {
         let stop = InnerStop { share: GRAM_STOP.share * self.share, noise, ..GRAM_STOP };
         descend(&mut model, terms, &mut after, stop, self.monitor)?;
         Ok(after)
+    }
+
+    /// Descends from the weights `after` on the entries of the columns, for about as many epochs as take the
+    /// time of the matrix; whether to its end.
+    fn descend_on_entries(
+        &mut self,
+        subset: &Subset<'_>,
+        losses: &Losses,
+        slope: &[f64],
+        after: &mut [f64],
+    ) -> Result<bool> {
+        let Subset { list, terms, least, chosen: set, entries, share } = *subset;
+        // Tried: conjugate gradients where rows are flat, too; phishing_urls with the squared hinge and 1,040
+        // weights takes 8 to 10 s to 1e-4 instead of 4 to 5, imdb 2.4 instead of 4.8.
+        let is_directed = list.len() > DIRECTED_COLUMNS && self.smooth_part.is_curved(losses);
+        let mut model = Entries::new(self.smooth_part.row_models(list, losses, slope), least, is_directed);
+        let block = self.heaviest(subset, losses, &model)?;
+        let together = block.as_ref().map_or(0, |block| block.entries);
+        let price = |set: &ChosenColumns<'_>| match block {
+            Some(_) => HEAVY_EPOCHS * set.whole_price,
+            None => set.price,
+        };
+        let as_dear = |set| (price(set) as usize).clamp(LEAST_EPOCHS, GRAM_STOP.epochs);
+        let epochs = set.map_or(ENTRIES_STOP.epochs, as_dear);
+        model.heavy = block;
+        let stop = InnerStop { epochs, share: self.share, noise: INNER_NOISE * losses.value, ..ENTRIES_STOP };
+        let found = descend(&mut model, terms, after, stop, self.monitor)?;
+        let read = found.visited * (entries - together) as f64 + (found.epochs * together) as f64;
+        self.passes += share * (1.0 + 2.0 * read / entries.max(1) as f64);
+        Ok(found.is_done)
+    }
+
+    /// The block of the heaviest columns of a descent, where it is worth its price.
+    fn heaviest(
+        &mut self,
+        subset: &Subset<'_>,
+        losses: &Losses,
+        model: &Entries<T::Rows<'_>>,
+    ) -> Result<Option<HeavyBlock>> {
+        let Subset { list, least, entries, share, .. } = *subset;
+        if !heavy::is_worth_it(list.len(), entries) {
+            return Ok(None);
+        }
+        let places = heavy::places(model.bends());
+        let block: Vec<u32> = places.iter().map(|&k| list[k as usize]).collect_large();
+        let all = self.smooth_part.coordinates();
+        let together = all.count_entries(&block);
+        let Some(chosen) = ChosenColumns::of(all, &block) else {
+            return Ok(None);
+        };
+        let matrix = self.smooth_part.matrix(&chosen, &block, losses, self.monitor)?;
+        self.passes += chosen.price * share * together as f64 / entries as f64;
+        Ok(Some(HeavyBlock::new(places, together, matrix, least)))
     }
 
     /// [`SmoothPart::largest_bend`], computed once.
@@ -313,7 +358,9 @@ struct Subset<'a> {
     least: &'a [f64],
     /// What makes the matrix of a model, if they are few.
     chosen: Option<&'a ChosenColumns<'a>>,
-    /// Their share of all entries.
+    /// Their entries,
+    entries: usize,
+    /// and the share of all.
     share: f64,
 }
 

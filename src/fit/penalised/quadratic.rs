@@ -19,6 +19,15 @@ pub trait QuadraticModel {
     fn bend(&self, k: usize) -> f64;
     /// Takes note that its weight has moved.
     fn shift(&mut self, k: usize, by: f64);
+    /// The coordinates that epochs visit.
+    fn visited(&self) -> Vec<u32>;
+    /// Ends an epoch; by how much model and penalty fall.
+    ///
+    /// # Errors
+    /// [`crate::Error::Cancelled`].
+    fn end_epoch(&mut self, _terms: &[Term], _w: &mut [f64], _monitor: &dyn Monitor) -> Result<f64> {
+        Ok(0.0)
+    }
     /// Jumps to a better point where the model knows one; by how much model and penalty fall. The last epoch
     /// lowered them by `decrease`.
     ///
@@ -59,8 +68,10 @@ pub struct InnerStop {
 
 /// What a descent did.
 pub struct DescentEnd {
-    /// Visits of columns.
-    pub visits: usize,
+    /// Epochs, of which each visit of a column counts as its share of those that are visited.
+    pub visited: f64,
+    /// Epochs begun.
+    pub epochs: usize,
     /// It came to its end before the last epoch.
     pub is_done: bool,
 }
@@ -81,7 +92,7 @@ pub fn descend<M: QuadraticModel>(
     stop: InnerStop,
     monitor: &dyn Monitor,
 ) -> Result<DescentEnd> {
-    let all: Vec<u32> = (0..w.len() as u32).collect();
+    let all = model.visited();
     let mut active = all.clone();
     let (mut total, mut last, mut visits, mut jump) = (0.0f64, f64::INFINITY, 0, Jump::Better);
     for epoch in 1..=stop.epochs {
@@ -96,6 +107,7 @@ pub fn descend<M: QuadraticModel>(
                 moved.push(k);
             }
         }
+        decrease += model.end_epoch(terms, w, monitor)?;
         visits += active.len();
         total += decrease;
         let ratio = (decrease / last).min(0.99);
@@ -103,7 +115,11 @@ pub fn descend<M: QuadraticModel>(
         last = decrease;
         let is_done = decrease.max(left) <= stop.share * total || decrease <= stop.noise;
         if is_done && is_whole && (!M::FINDS_MINIMUM || jump != Jump::Better) {
-            return Ok(DescentEnd { visits, is_done: true });
+            return Ok(DescentEnd {
+                visited: visits as f64 / all.len().max(1) as f64,
+                epochs: epoch,
+                is_done: true,
+            });
         }
         if is_done || is_whole {
             active = if is_whole { moved } else { all.clone() };
@@ -124,7 +140,7 @@ pub fn descend<M: QuadraticModel>(
             }
         }
     }
-    Ok(DescentEnd { visits, is_done: false })
+    Ok(DescentEnd { visited: visits as f64 / all.len().max(1) as f64, epochs: stop.epochs, is_done: false })
 }
 
 /// Moves one weight to its minimiser; returns by how much model and penalty fell.
