@@ -119,11 +119,11 @@ impl<R: RowModels> QuadraticModel for Entries<R> {
             return Ok(0.0);
         };
         let slope = block.places.iter().map(|&k| self.slope(k as usize)).collect_large();
-        let moves = block.moves(slope, terms, w, monitor)?;
-        let mut guess = memory::copy(w);
-        block.places.iter().zip(moves).for_each(|(&k, by)| guess[k as usize] += by);
+        let minimum = block.minimum(slope, terms, w, monitor)?;
+        let mut there = memory::copy(w);
+        block.places.iter().zip(minimum).for_each(|(&k, weight)| there[k as usize] = weight);
         self.heavy = Some(block);
-        Ok(self.go_if_lower(terms, w, &guess).1)
+        Ok(self.go_if_lower(terms, w, &there).1)
     }
     /// To the extrapolation of the last epochs, or along conjugate gradients, if model and penalty are lower
     /// there. Zeros stay, and no sign changes.

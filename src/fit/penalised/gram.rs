@@ -36,9 +36,7 @@ impl ModelMatrix {
         let bend = (0..m).map(|k| matrix[k * m + k]).collect();
         Self { matrix, slope, bend, factor: Factor::new(m), was_asked: false }
     }
-}
 
-impl ModelMatrix {
     /// The same model where its slopes are others.
     pub fn restart(&mut self, slope: Vec<f64>) {
         self.slope = slope;

@@ -8,6 +8,7 @@
 
 use super::gram::ModelMatrix;
 use super::quadratic::descend;
+use super::working_set::largest_first;
 use crate::Result;
 use crate::fit::monitor::Monitor;
 use crate::fit::routes::{HEAVY_COLUMNS, HEAVY_ENTRIES, HEAVY_SETS, HEAVY_STOP};
@@ -22,12 +23,9 @@ pub fn is_worth_it(n_columns: usize, n_entries: usize) -> bool {
 
 /// The places of the [`HEAVY_COLUMNS`] largest curvatures, rising.
 pub fn places(bend: &[f64]) -> Vec<u32> {
-    let mut places: Vec<u32> = (0..bend.len() as u32).collect();
-    let heavier = |a: &u32, b: &u32| bend[*b as usize].total_cmp(&bend[*a as usize]).then(a.cmp(b));
-    if HEAVY_COLUMNS < places.len() {
-        places.select_nth_unstable_by(HEAVY_COLUMNS, heavier);
-        places.truncate(HEAVY_COLUMNS);
-    }
+    let mut sizes: Vec<(f64, u32)> = bend.iter().copied().zip(0..).collect();
+    largest_first(&mut sizes, HEAVY_COLUMNS);
+    let mut places: Vec<u32> = sizes.into_iter().take(HEAVY_COLUMNS).map(|(_, k)| k).collect();
     places.sort_unstable();
     places
 }
@@ -50,12 +48,12 @@ impl HeavyBlock {
         Self { places, entries, model }
     }
 
-    /// The minimum over the block, where the model has these slopes at `w`, the weights of the set; the moves
-    /// of its weights.
+    /// The weights of the block at the minimum over it, where the model has these slopes at `w`, the weights
+    /// of the set.
     ///
     /// # Errors
     /// [`crate::Error::Cancelled`].
-    pub fn moves(
+    pub fn minimum(
         &mut self,
         slope: Vec<f64>,
         terms: &[Term],
@@ -64,11 +62,9 @@ impl HeavyBlock {
     ) -> Result<Vec<f64>> {
         self.model.restart(slope);
         let terms: Vec<Term> = self.places.iter().map(|&k| terms[k as usize]).collect_large();
-        let before: Vec<f64> = self.places.iter().map(|&k| w[k as usize]).collect_large();
-        let mut after = memory::copy(&before);
-        descend(&mut self.model, &terms, &mut after, HEAVY_STOP, monitor)?;
-        after.iter_mut().zip(&before).for_each(|(after, before)| *after -= before);
-        Ok(after)
+        let mut weights: Vec<f64> = self.places.iter().map(|&k| w[k as usize]).collect_large();
+        descend(&mut self.model, &terms, &mut weights, HEAVY_STOP, monitor)?;
+        Ok(weights)
     }
 }
 

@@ -93,6 +93,10 @@ pub fn descend<M: QuadraticModel>(
     monitor: &dyn Monitor,
 ) -> Result<DescentEnd> {
     let all = model.visited();
+    let end = |visits: usize, epochs, is_done| {
+        let visited = visits as f64 / all.len().max(1) as f64;
+        DescentEnd { visited, epochs, is_done }
+    };
     let mut active = all.clone();
     let (mut total, mut last, mut visits, mut jump) = (0.0f64, f64::INFINITY, 0, Jump::Better);
     for epoch in 1..=stop.epochs {
@@ -115,11 +119,7 @@ pub fn descend<M: QuadraticModel>(
         last = decrease;
         let is_done = decrease.max(left) <= stop.share * total || decrease <= stop.noise;
         if is_done && is_whole && (!M::FINDS_MINIMUM || jump != Jump::Better) {
-            return Ok(DescentEnd {
-                visited: visits as f64 / all.len().max(1) as f64,
-                epochs: epoch,
-                is_done: true,
-            });
+            return Ok(end(visits, epoch, true));
         }
         if is_done || is_whole {
             active = if is_whole { moved } else { all.clone() };
@@ -140,7 +140,7 @@ pub fn descend<M: QuadraticModel>(
             }
         }
     }
-    Ok(DescentEnd { visited: visits as f64 / all.len().max(1) as f64, epochs: stop.epochs, is_done: false })
+    Ok(end(visits, stop.epochs, false))
 }
 
 /// Moves one weight to its minimiser; returns by how much model and penalty fell.

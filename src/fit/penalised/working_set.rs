@@ -36,11 +36,11 @@ impl WorkingSet {
         let left = ChosenColumns::most(coordinates).checked_sub(list.len());
         let by_columns = (WORKING_SET_GROWTH * list.len()).min(left.unwrap_or(usize::MAX));
         let least = WORKING_SET_LEAST_PER_CLASS * coordinates.n_blocks.max(2);
-        worst_first(&mut others, left.unwrap_or(by_columns).max(least));
+        largest_first(&mut others, left.unwrap_or(by_columns).max(least));
         let by_entries = left.map_or(0, |left| {
             let worst = others.iter().take(left);
             let len = |j: u32| coordinates.columns.column_len(coordinates.column(j as usize));
-            let mut room = WORKING_SET_ENTRIES * list.iter().map(|&j| len(j)).sum::<usize>();
+            let mut room = WORKING_SET_ENTRIES * coordinates.count_entries(&list);
             worst.map_while(|(_, j)| room.checked_sub(len(*j)).map(|rest| room = rest)).count()
         });
         others.truncate(by_columns.max(by_entries).max(least));
@@ -50,14 +50,14 @@ impl WorkingSet {
     }
 }
 
-/// Brings the `most` largest to the front, in order.
-fn worst_first(violations: &mut [(f64, u32)], most: usize) {
-    let by_violation = |a: &(f64, u32), b: &(f64, u32)| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1));
-    let most = most.min(violations.len());
-    if most < violations.len() {
-        violations.select_nth_unstable_by(most, by_violation);
+/// Brings the `most` largest to the front, in order; of equal ones those of smaller number.
+pub fn largest_first(sizes: &mut [(f64, u32)], most: usize) {
+    let by_size = |a: &(f64, u32), b: &(f64, u32)| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1));
+    let most = most.min(sizes.len());
+    if most < sizes.len() {
+        sizes.select_nth_unstable_by(most, by_size);
     }
-    violations[..most].sort_unstable_by(by_violation);
+    sizes[..most].sort_unstable_by(by_size);
 }
 
 #[cfg(test)]
