@@ -349,6 +349,8 @@ pub const JUMP_COLUMNS: usize = 512;
 /// logistic, 2,620 weights 4.6 s instead of 3.2. Only where there is no matrix: imdb, logistic, 1,609 weights
 /// 1.9 s instead of 1.5.
 pub const DIRECTED_COLUMNS: usize = 1024;
+/// Readings of all entries that a round must have been worth for its model's dual point, which takes one.
+pub const MODEL_DUAL_PRICE: f64 = 3.0;
 /// When a descent on entries ends,
 pub const ENTRIES_STOP: InnerStop = InnerStop { share: 0.2, epochs: 200, between_jumps: 1, noise: 0.0 };
 /// and one on a matrix, whose share is a part of that of the entries. Tried: 1e-6 however far those go; imdb

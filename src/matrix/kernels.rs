@@ -462,14 +462,20 @@ pub fn rank_update(lower: &mut [f64], d: usize, rows: &[f64], scale: [f64; RANK]
 fn rank_update_portable(lower: &mut [f64], d: usize, rows: &[f64], scale: [f64; RANK]) {
     for (i, row) in lower.chunks_exact_mut(d).enumerate() {
         let x: [&[f64]; RANK] = std::array::from_fn(|k| &rows[k * d..k * d + i + 1]);
-        let t: [f64; RANK] = std::array::from_fn(|k| scale[k] * x[k][i]);
-        for (j, sum) in row[..=i].iter_mut().enumerate() {
-            let mut add = [0.0; RANK / 2];
-            for (k, a) in add.iter_mut().enumerate() {
-                *a = t[k] * x[k][j] + t[k + RANK / 2] * x[k + RANK / 2][j];
-            }
-            *sum += (add[0] + add[2]) + (add[1] + add[3]);
+        add_products(&mut row[..=i], x, std::array::from_fn(|k| scale[k] * x[k][i]));
+    }
+}
+
+/// Adds `sum_k t[k] x_k` to a line; the rows `x_k` are as long.
+#[inline(always)]
+pub fn add_products(line: &mut [f64], x: [&[f64]; RANK], t: [f64; RANK]) {
+    let x = x.map(|x| &x[..line.len()]);
+    for (j, sum) in line.iter_mut().enumerate() {
+        let mut add = [0.0; RANK / 2];
+        for (k, a) in add.iter_mut().enumerate() {
+            *a = t[k] * x[k][j] + t[k + RANK / 2] * x[k + RANK / 2][j];
         }
+        *sum += (add[0] + add[2]) + (add[1] + add[3]);
     }
 }
 

@@ -4,6 +4,7 @@ use super::PenalisedProblem;
 use super::chosen_columns::ChosenColumns;
 use super::coordinates::Coordinates;
 use super::entries::RowModels;
+use super::free_columns::onto_free_columns;
 use super::smooth::{OfRows, SmoothTerms, Together};
 use super::smooth_part::{Losses, SmoothPart};
 use super::tiles;
@@ -77,6 +78,17 @@ impl<S: SmoothTerms> SmoothPart for BinaryLosses<'_, S> {
             simd::run(Together(DualTerms { smooth, cost, a: slope, scale }, rows)).map(|sum| [sum])
         });
         [terms[0], sizes[0]]
+    }
+
+    fn model_slopes(&self, losses: &Losses, along: &[f64]) -> Option<Vec<f64>> {
+        let y = self.problem.y;
+        let upper = |i: usize| self.smooth.upper(i);
+        let of_row =
+            |(i, by): (usize, &f64)| (-y[i] * (losses.slope[i] + losses.bend[i] * by)).clamp(0.0, upper(i));
+        let mut alpha: Vec<f64> = along.iter().enumerate().map(of_row).collect_large();
+        let is_free = onto_free_columns(self.problem, upper, &mut alpha);
+        alpha.iter_mut().zip(y).for_each(|(a, y)| *a *= -y);
+        is_free.then_some(alpha)
     }
 }
 

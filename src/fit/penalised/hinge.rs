@@ -64,12 +64,13 @@ pub fn solve(
         let was_trivial = was_solved && steps.taken == 0;
         passes += steps.passes;
         let losses = Losses { value: Losses::at(&corner, memory::copy(&here.losses.z)).value, ..here.losses };
-        let mut certificate = dual_point::certificate(&corner, &losses, &here.slope, &w);
+        let mut certificate =
+            dual_point::certificate(&corner, losses.value, (&losses.slope, &here.slope), &w);
         observe(monitor, n_iter, certificate.relative_gap());
         let mut is_proven = false;
         if certificate.relative_gap() <= params.tol {
             let gaps = (certificate.relative_gap(), params.tol);
-            let prove = |sums| proof::certificate(problem, Hinge, &losses, &w, sums);
+            let prove = |sums| proof::certificate(problem, Hinge, &losses.slope, &w, sums);
             let (proven, readings) = proof::to_tolerance(prove, gaps);
             passes += readings;
             certificate = proven;
@@ -100,7 +101,7 @@ pub fn solve(
         best.certificate
     } else {
         passes += 1.0;
-        proof::certificate(problem, Hinge, &best.losses, &best.w, proof::SlopeSums::Plain)
+        proof::certificate(problem, Hinge, &best.losses.slope, &best.w, proof::SlopeSums::Plain)
     };
     let penalty = coordinates.penalty(&best.w);
     Ok(PenalisedSolution { w: best.w, certificate, penalty, status, n_iter, passes })

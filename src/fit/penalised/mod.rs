@@ -9,21 +9,21 @@
 //! penalty.
 //!
 //! **Method.** Few weights differ from zero, so the solver works on few columns. A round computes the slope
-//! of the losses along all columns, from it a dual point and the gap ([`dual_point`]); chooses the *working
-//! set*, the columns that are not zero and those that miss their optimality condition by most
-//! ([`working_set`]); and takes Newton steps on it ([`newton`]). A step minimises the quadratic model of the
-//! losses plus the penalty by coordinate descent ([`quadratic`]), on the entries of the columns or, where
-//! they are few, on the matrix of the model ([`gram`]), of entries with the heaviest columns together
-//! ([`heavy`]), and searches along the line to that minimum. Those
-//! are the proximal Newton steps of Yuan, Ho, Lin: An Improved GLMNET for L1-regularized Logistic Regression
-//! (JMLR 13, 2012), on the working sets of Massias, Gramfort, Salmon: Celer (ICML 2018).
+//! of the losses along all columns, from it or from the model of the last step a dual point and the gap
+//! ([`dual_point`]); chooses the *working set*, the columns that are not zero and those that miss their
+//! optimality condition by most ([`working_set`]); and takes Newton steps on it ([`newton`]). A step
+//! minimises the quadratic model of the losses plus the penalty by coordinate descent ([`quadratic`]), on the
+//! entries of the columns or, where they are few, on the matrix of the model ([`gram`]), of entries with the
+//! heaviest columns together ([`heavy`]), and searches along the line to that minimum. Those are the proximal
+//! Newton steps of Yuan, Ho, Lin: An Improved GLMNET for L1-regularized Logistic Regression (JMLR 13, 2012),
+//! on the working sets of Massias, Gramfort, Salmon: Celer (ICML 2018).
 //!
 //! The hinge, which has a corner, is met by a sequence of smooth terms ([`hinge`]).
 //!
 //! The answer is proved in spite of rounding ([`proof`]), as that of every other solver.
 //!
-//! Memory: the copy of the data by columns, four vectors of columns and fifteen of rows (the softmax has them
-//! for each class), and the matrix of the model with its factor ([`model_bytes`]).
+//! Memory: the copy of the data by columns, five vectors of columns and seventeen of rows (the softmax has
+//! them for each class), and the matrix of the model with its factor ([`model_bytes`]).
 
 pub mod binary;
 pub mod chosen_columns;
@@ -32,6 +32,7 @@ pub mod directions;
 pub mod dual_point;
 pub mod entries;
 pub mod factor;
+pub mod free_columns;
 pub mod gram;
 pub mod heavy;
 pub mod hinge;
@@ -60,7 +61,7 @@ use crate::matrix::columns::Columns;
 use crate::penalty::Term;
 use binary::BinaryLosses;
 use coordinates::Coordinates;
-use smooth_part::Losses;
+use rounds::RoundStart;
 
 /// Bytes that the matrix of a model and its factor take at most, and those of its heaviest columns, for data
 /// of so many entries and a problem of so many coordinates; the factors twice, as memory that one of the step
@@ -137,7 +138,8 @@ fn solve_smooth<L: Loss>(
         let cost = &rung.costs(problem.cost);
         let problem = PenalisedProblem { cost, ..*problem };
         let smooth_part = BinaryLosses { problem: &problem, smooth: &Weighted { loss, y: problem.y, cost } };
-        let prove = |losses: &Losses, w: &[f64], sums| proof::certificate(&problem, loss, losses, w, sums);
+        let prove =
+            |here: &RoundStart, w: &[f64], sums| proof::certificate(&problem, loss, here.dual(), w, sums);
         rounds::solve(&smooth_part, &prove, rung, monitor)
     })
 }

@@ -11,8 +11,9 @@ use super::smooth_part::{Losses, SmoothPart};
 use super::working_set::WorkingSet;
 use crate::fit::monitor::Monitor;
 use crate::fit::routes::{
-    DIRECTED_COLUMNS, ENTRIES_STOP, GRAM_PRICE, GRAM_STOP, HEAVY_EPOCHS, LADDER_FRACTION,
+    DIRECTED_COLUMNS, ENTRIES_STOP, GRAM_PRICE, GRAM_STOP, HEAVY_EPOCHS, LADDER_FRACTION, MODEL_DUAL_PRICE,
 };
+use crate::fit::sweep::sum;
 use crate::memory::CollectLarge;
 use crate::penalty::Term;
 use crate::{Result, memory};
@@ -50,6 +51,9 @@ const AGAIN: f64 = 4.0;
 const FURTHER: f64 = 0.1;
 /// down to this share of the decrease.
 const LEAST_SHARE: f64 = 1e-6;
+/// By how much, as a share, the objective may fall more or less than a model says that is right. Tried: 0.2,
+/// 0.4; those random rows 0.16 and 0.5 s, 3,000 x 2,500 0.23 instead of 0.06, others as before.
+const RIGHT: f64 = 0.1;
 /// Share of the objective that steps on the free columns may leave.
 const FREE_SHARE: f64 = 1e-13;
 
@@ -75,6 +79,12 @@ pub struct NewtonSteps<'a, T> {
     share: f64,
     /// Curvature of the losses along each column at most, the same in all blocks; NaN where nobody has asked.
     largest: Vec<f64>,
+    /// The objective fell by what the model of the last step said.
+    is_right: bool,
+    /// The dual point of that model,
+    model_slopes: Option<Vec<f64>>,
+    /// and what [`Self::passes`] were when such a one was last asked for.
+    passes_then: f64,
     /// Vectors of rows that are not in use: new memory is slow to touch.
     spare: Vec<Losses>,
     direction: Vec<f64>,
@@ -95,6 +105,9 @@ impl<'a, T: SmoothPart> NewtonSteps<'a, T> {
             dearest: 0.0,
             share: ENTRIES_STOP.share,
             largest: memory::filled(f64::NAN, smooth_part.coordinates().columns.len()),
+            is_right: false,
+            model_slopes: None,
+            passes_then: 0.0,
             spare: Vec::new(),
             direction: memory::zeros(smooth_part.coordinates().n_decisions()),
         }
@@ -122,9 +135,33 @@ impl<'a, T: SmoothPart> NewtonSteps<'a, T> {
         self.monitor.poll()
     }
 
-    /// Lets descents go further from now on.
+    /// Lets descents go further from now on, unless the last model was wrong: its minimum is then none of the
+    /// objective, however close a descent comes to it. Tried: always; 20news, logistic, C = 100 5.5 s instead
+    /// of 0.96 to a gap of 1e-2, 1,000 random rows x 2,000 columns 0.62 s instead of 0.03, but flights with
+    /// the squared hinge 1.2 s instead of 1.5.
     pub fn go_further(&mut self) {
-        self.share = (self.share * FURTHER).max(LEAST_SHARE);
+        if self.is_right {
+            self.share = (self.share * FURTHER).max(LEAST_SHARE);
+        }
+    }
+
+    /// Lets descents go as far as they ever do.
+    #[cfg(test)]
+    pub fn go_far(&mut self) {
+        self.share = LEAST_SHARE;
+    }
+
+    /// Share of the decrease that a descent may leave.
+    #[cfg(test)]
+    pub fn share(&self) -> f64 {
+        self.share
+    }
+
+    /// The dual point of the last step's model, where the steps since the last one was asked for took so long
+    /// that a reading of all entries for its sake is little.
+    pub fn take_model_slopes(&mut self) -> Option<Vec<f64>> {
+        let price = self.passes - std::mem::replace(&mut self.passes_then, self.passes);
+        self.model_slopes.take().filter(|_| price >= MODEL_DUAL_PRICE)
     }
 
     /// Minimises over the coordinates without penalty and bounds, where there are any; returns the losses
@@ -138,10 +175,12 @@ impl<'a, T: SmoothPart> NewtonSteps<'a, T> {
         }
         let target = FREE_SHARE * losses.value;
         // What steps of the others have learnt of the models is theirs.
-        let Self { taken, fractions, damping, .. } = *self;
+        let Self { taken, fractions, damping, is_right, .. } = *self;
+        let model_slopes = self.model_slopes.take();
         self.damping = LEAST_CURVATURE;
         let losses = self.minimise(w, losses, working.free(), None, target)?;
         (self.taken, self.fractions, self.damping, self.is_stuck) = (taken, fractions, damping, false);
+        (self.is_right, self.model_slopes) = (is_right, model_slopes);
         Ok(losses)
     }
 
@@ -314,6 +353,10 @@ impl<'a, T: SmoothPart> NewtonSteps<'a, T> {
         }
         let here = penalty(|k| terms[k], before);
         let leads_up = promise >= 0.0 || promise.is_nan();
+        let [square] = sum(direction.len(), |i| [losses.bend[i] * direction[i] * direction[i]]);
+        let modelled = -(promise + 0.5 * square);
+        self.model_slopes = self.smooth_part.model_slopes(&losses, &direction);
+        self.is_right = false;
         let (mut share, mut best) = (1.0, None::<(Losses, f64, f64, Vec<f64>)>);
         let tries = if leads_up { 0 } else { MAX_HALVINGS };
         for _ in 0..tries {
@@ -327,6 +370,7 @@ impl<'a, T: SmoothPart> NewtonSteps<'a, T> {
                 break;
             }
             let noise = NOISE * losses.value;
+            self.is_right |= share == 1.0 && (decrease - modelled).abs() <= RIGHT * modelled + noise;
             if decrease >= -SUFFICIENT * share * promise - noise {
                 let passed = best.replace((there, decrease, share, moved));
                 self.spare.extend(passed.map(|(passed, ..)| passed));

@@ -14,18 +14,18 @@
 //! last rounding of `v_j` and the square of the blur.
 //!
 //! **Free columns**, without penalty and bounds, ask for `v_j = 0`, which no computed point meets. The point
-//! is moved towards it ([`onto_free_columns`]), and what is left, summed as if in twice the precision, counts
-//! as if the weight were bounded: by what moves some decision value by a thousand times (1 + the largest
-//! decision value at the solution). The certificate is true among such weights.
+//! is moved towards it ([`super::free_columns`]), and what is left, summed as if in twice the precision,
+//! counts as if the weight were bounded: by what moves some decision value by a thousand times (1 + the
+//! largest decision value at the solution). The certificate is true among such weights.
 
 use super::PenalisedProblem;
 use super::binary::BinaryLosses;
 use super::coordinates::{COORDINATE_CHUNK, Coordinates};
 use super::dual_point::{conjugates, scale};
+use super::free_columns::{close_sum, onto_free_columns};
 use super::smooth::{OfRows, Together};
-use super::smooth_part::{Losses, SmoothPart};
+use super::smooth_part::SmoothPart;
 use crate::fit::certificate::{DUAL_TERM, UNIT, chain};
-use crate::fit::compensated::CompensatedSum;
 use crate::fit::objective::Weighted;
 use crate::fit::problem::Certificate;
 use crate::fit::sweep::{ROW_CHUNK, sum, sum_pieces};
@@ -38,8 +38,6 @@ use crate::parallel;
 
 /// Bound of a free column's weight, in decision values.
 const FREE_ROOM: f64 = 1e3;
-/// Steps of conjugate gradient towards the constraints of the free columns, per column.
-pub const STEPS_PER_FREE: usize = 4;
 
 /// How slopes are summed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,11 +97,12 @@ pub fn slopes_in_doubt(
     v.iter().map(|[v, blur]| (*v, *blur)).unzip()
 }
 
-/// Primal value, and dual value less all that rounding can have done.
+/// Primal value, and dual value less all that rounding can have done. `slopes` are those of a dual point
+/// along the decision values.
 pub fn certificate<L: Loss>(
     problem: &PenalisedProblem<'_>,
     loss: L,
-    losses: &Losses,
+    slopes: &[f64],
     w: &[f64],
     sums: SlopeSums,
 ) -> Certificate {
@@ -111,8 +110,8 @@ pub fn certificate<L: Loss>(
     let (n, d, coordinates) = (y.len(), w.len(), problem.coordinates());
     let (z, doubt) = decisions_in_doubt(columns, w);
     let mut alpha: Vec<f64> =
-        losses.slope.iter().zip(cost).map(|(g, c)| g.abs().min(loss.upper(*c))).collect_large();
-    onto_free_columns(problem, loss, &mut alpha);
+        slopes.iter().zip(cost).map(|(g, c)| g.abs().min(loss.upper(*c))).collect_large();
+    onto_free_columns(problem, |i| loss.upper(cost[i]), &mut alpha);
     let signed: Vec<f64> = y.iter().zip(&alpha).map(|(y, a)| y * a).collect_large();
     let (v, blurs) = slopes_in_doubt(coordinates, sums, |j, sums| slope_and_blur(problem, &signed, j, sums));
     let blur = |j: usize| blurs[j];
@@ -198,19 +197,9 @@ pub fn price_of_free(
 fn slope_and_blur(problem: &PenalisedProblem<'_>, signed: &[f64], j: usize, sums: SlopeSums) -> [f64; 2] {
     let [v, size] = match sums {
         SlopeSums::Plain => problem.columns.sum(j, |i, x| [signed[i] * x, (signed[i] * x).abs()]),
-        SlopeSums::Close => close_sum(problem, signed, j).into(),
+        SlopeSums::Close => close_sum(problem.columns, signed, j).into(),
     };
     [v, sums.blur(problem.columns.column_len(j), v, size)]
-}
-
-/// `sum_i s_i x_ij` as if in twice the precision, and the sum of the sizes.
-fn close_sum(problem: &PenalisedProblem<'_>, signed: &[f64], j: usize) -> (f64, f64) {
-    let (mut sum, mut size) = (CompensatedSum::default(), 0.0);
-    problem.columns.for_each(j, |i, x| {
-        sum.add_product(signed[i], x);
-        size += (signed[i] * x).abs();
-    });
-    (sum.value(), size)
 }
 
 /// By how much a free weight may move a decision value where these are the decision values.
@@ -223,64 +212,4 @@ fn reach_of(coordinates: Coordinates<'_>, j: usize, reach: f64) -> f64 {
     let mut largest = 0.0f64;
     coordinates.columns.for_each(coordinates.column(j), |_, x| largest = largest.max(x.abs()));
     if largest > 0.0 { reach / largest } else { 0.0 }
-}
-
-/// Moves a dual point towards `sum_i y_i a_i x_ij = 0` for all free columns: `a_i (1 - k_i s_i)` with
-/// `s = y X_F q`, `k_i = 1 - a_i / u_i`, which stays in the box, `q` by conjugate gradient.
-pub fn onto_free_columns<L: Loss>(problem: &PenalisedProblem<'_>, loss: L, alpha: &mut [f64]) {
-    let PenalisedProblem { columns, y, cost, terms } = *problem;
-    let free: Vec<usize> = (0..terms.len()).filter(|&j| terms[j].is_free()).collect();
-    if free.is_empty() {
-        return;
-    }
-    let n = alpha.len();
-    let pull = |alpha: &[f64]| -> Vec<f64> {
-        let signed: Vec<f64> = y.iter().zip(alpha).map(|(y, a)| y * a).collect_large();
-        free.iter().map(|&j| close_sum(problem, &signed, j).0).collect_large()
-    };
-    let weight: Vec<f64> = (0..n)
-        .map(|i| if cost[i] > 0.0 { alpha[i] * (1.0 - alpha[i] / loss.upper(cost[i])) } else { 0.0 })
-        .collect_large();
-    let spread = |q: &[f64]| -> Vec<f64> {
-        let mut s = memory::zeros(n);
-        free.iter().zip(q).for_each(|(&j, q)| columns.for_each(j, |i, x| s[i] += q * x));
-        s
-    };
-    let product = |q: &[f64]| -> Vec<f64> {
-        let s = spread(q);
-        free.iter().map(|&j| columns.sum(j, |i, x| [weight[i] * s[i] * x])[0]).collect_large()
-    };
-    // Twice: the second time takes off what rounding has left of the first.
-    for _ in 0..2 {
-        let q = conjugate_gradient(product, pull(alpha), STEPS_PER_FREE * free.len());
-        let s = spread(&q);
-        let is_inside = |i: usize| (y[i] * s[i]).abs() < 0.5;
-        if q.iter().all(|q| q.is_finite()) && (0..n).all(is_inside) {
-            alpha.iter_mut().enumerate().for_each(|(i, a)| *a -= weight[i] * y[i] * s[i]);
-        }
-    }
-}
-
-/// Solves `A q = b` for a positive semidefinite product `A`, in at most so many steps.
-pub fn conjugate_gradient(product: impl Fn(&[f64]) -> Vec<f64>, b: Vec<f64>, steps: usize) -> Vec<f64> {
-    let dot = |a: &[f64], b: &[f64]| -> f64 { a.iter().zip(b).map(|(a, b)| a * b).sum() };
-    let (mut q, mut rest) = (vec![0.0; b.len()], b.clone());
-    let (mut direction, mut squared) = (b, dot(&rest, &rest));
-    let enough = squared * UNIT * UNIT;
-    for _ in 0..steps {
-        if squared <= enough {
-            break;
-        }
-        let along = product(&direction);
-        let step = squared / dot(&direction, &along);
-        if !step.is_finite() {
-            break;
-        }
-        q.iter_mut().zip(&direction).for_each(|(q, p)| *q += step * p);
-        rest.iter_mut().zip(&along).for_each(|(r, a)| *r -= step * a);
-        let next = dot(&rest, &rest);
-        direction.iter_mut().zip(&rest).for_each(|(p, r)| *p = r + next / squared * *p);
-        squared = next;
-    }
-    q
 }

@@ -20,6 +20,8 @@ pub struct RoundStart {
     pub losses: Losses,
     /// Slopes of the losses along all coordinates.
     pub slope: Vec<f64>,
+    /// A dual point that proves more than the losses' own.
+    better: Option<Vec<f64>>,
     /// Values up to rounding.
     pub rough: Certificate,
 }
@@ -44,8 +46,23 @@ impl RoundStart {
         smooth_part.normalise(w);
         let slope = coordinates.all_slopes(&losses.slope);
         steps.passes += 1.0;
-        let rough = dual_point::certificate(smooth_part, &losses, &slope, w);
-        Ok(Self { losses, slope, rough })
+        let own = (&losses.slope[..], &slope[..]);
+        let mut rough = dual_point::certificate(smooth_part, losses.value, own, w);
+        let mut better = None;
+        if let Some(slopes) = steps.take_model_slopes() {
+            let known = (&slopes[..], &coordinates.all_slopes(&slopes)[..]);
+            steps.passes += 1.0;
+            let of_model = dual_point::certificate(smooth_part, losses.value, known, w);
+            if of_model.dual > rough.dual {
+                (rough, better) = (of_model, Some(slopes));
+            }
+        }
+        Ok(Self { losses, slope, better, rough })
+    }
+
+    /// The slopes along the decision values of the best dual point at hand.
+    pub fn dual(&self) -> &[f64] {
+        self.better.as_ref().unwrap_or(&self.losses.slope)
     }
 
     /// Steps on the next working set; the losses behind them.
@@ -66,8 +83,8 @@ impl RoundStart {
     }
 }
 
-/// What proves weights at which the losses are these.
-pub type Prover<'a> = &'a dyn Fn(&Losses, &[f64], proof::SlopeSums) -> Certificate;
+/// What proves the weights with which a round begins.
+pub type Prover<'a> = &'a dyn Fn(&RoundStart, &[f64], proof::SlopeSums) -> Certificate;
 
 /// The fit of a rung, of whose costs `smooth_part` is made.
 ///
@@ -96,8 +113,7 @@ pub fn solve<T: SmoothPart>(
         let is_lower = here.rough.primal < best_primal * (1.0 - NOISE);
         let is_stuck = steps.is_stuck && gap >= best_gap && !is_lower;
         if gap <= params.tol || is_over || is_stuck {
-            let (proven, passes) =
-                proof::to_tolerance(|sums| prove(&here.losses, &w, sums), (gap, params.tol));
+            let (proven, passes) = proof::to_tolerance(|sums| prove(&here, &w, sums), (gap, params.tol));
             steps.passes += passes;
             gap = proven.relative_gap();
             if gap <= params.tol {

@@ -49,6 +49,8 @@ pub trait SmoothTerms: Objective<1> {
     fn dual_terms<const N: usize>(&self, i: usize, a: &[f64; N]) -> [f64; N];
     /// At least `f_i''`.
     fn largest_bend(&self, i: usize) -> f64;
+    /// The largest size of a slope.
+    fn upper(&self, i: usize) -> f64;
 }
 
 impl<T: Loss> SmoothTerms for Weighted<'_, T> {
@@ -76,6 +78,9 @@ impl<T: Loss> SmoothTerms for Weighted<'_, T> {
     fn largest_bend(&self, i: usize) -> f64 {
         self.cost[i] * self.loss.largest_curvature()
     }
+    fn upper(&self, i: usize) -> f64 {
+        self.loss.upper(self.cost[i])
+    }
 }
 
 impl SmoothTerms for SmoothedHinge<'_> {
@@ -99,5 +104,8 @@ impl SmoothTerms for SmoothedHinge<'_> {
     }
     fn largest_bend(&self, i: usize) -> f64 {
         self.sigma * self.cost[i]
+    }
+    fn upper(&self, i: usize) -> f64 {
+        self.cost[i]
     }
 }

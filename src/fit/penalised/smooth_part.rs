@@ -67,6 +67,11 @@ pub trait SmoothPart: Sync {
     /// The terms of the rows in the dual at `scale` times the point that has the slopes of the losses, in
     /// sum, and the sum of their sizes.
     fn dual_terms(&self, slope: &[f64], scale: f64) -> [f64; 2];
+    /// The slopes that the model around `losses` has along the decision values where these have moved by
+    /// `along`, as a dual point: within the box, and zero along free columns. None where that is not at hand.
+    fn model_slopes(&self, _losses: &Losses, _along: &[f64]) -> Option<Vec<f64>> {
+        None
+    }
     /// Moves weights to better or equally good ones along directions that change no term.
     fn normalise(&self, _w: &mut [f64]) {}
 }

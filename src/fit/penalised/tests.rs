@@ -1,4 +1,6 @@
 use super::coordinates::penalty;
+use super::newton::NewtonSteps;
+use super::smooth_part::{Losses, SmoothPart};
 use super::*;
 use crate::fit::problem::{Problem, Start};
 use crate::fit::{Intercept, Silent, auto};
@@ -68,6 +70,84 @@ pub fn term(kind: usize, j: usize) -> Term {
         _ => (f64::NEG_INFINITY, 0.3),
     };
     Term { l1, l2, lower, upper }
+}
+
+/// A row without a zero: slopes of the logistic loss fall off, those of the squared hinge do not change.
+fn share_after<L: Loss>(loss: L, cost: f64) -> f64 {
+    let columns = Columns::of(&Design {
+        rows: &Matrix::from(DenseView::new(&[1.0], 1, 1).unwrap().0),
+        ids: None,
+        bias: 0.0,
+    });
+    let (y, cost) = ([1.0], [cost]);
+    let terms = [Term { l1: 0.1, l2: 0.0, lower: f64::NEG_INFINITY, upper: f64::INFINITY }];
+    let problem = PenalisedProblem { columns: &columns, y: &y, cost: &cost, terms: &terms };
+    let part = BinaryLosses { problem: &problem, smooth: &Weighted { loss, y: &y, cost: &cost } };
+    let mut steps = NewtonSteps::new(&part, 1, &Silent);
+    let losses = Losses::at(&part, vec![0.0]);
+    let before = steps.share();
+    steps.minimise(&mut [0.0], losses, &[0], None, 0.0).unwrap();
+    steps.go_further();
+    steps.share() / before
+}
+
+#[test]
+fn descents_go_further_behind_a_model_that_was_right() {
+    assert!(share_after(crate::loss::SquaredHinge, 0.3) < 1.0);
+    assert_eq!(share_after(crate::loss::Logistic, 100.0), 1.0);
+}
+
+proptest! {
+    /// The slopes of a step's model are a dual point: within the box and not above the optimum, which they
+    /// reach where steps end.
+    #[test]
+    fn slopes_of_models_prove(
+        n in 2..24usize,
+        d in 1..8usize,
+        kind in 0..16usize,
+        has_intercept in any::<bool>(),
+        cost in 0.02..8.0f64,
+        n_steps in prop::sample::select(vec![1usize, 2, 60]),
+        seed in 0..9999u64,
+    ) {
+        let values = entries(n, d, seed);
+        let rows: Matrix<'_> = DenseView::new(&values, n, d).unwrap().0.into();
+        let bias = if has_intercept { 1.0 } else { 0.0 };
+        let columns = Columns::of(&Design { rows: &rows, ids: None, bias });
+        let (y, cost) = labels_and_costs(n, cost, seed);
+        let seen = |sign: f64| (0..n).any(|i| y[i] == sign && cost[i] > 0.0);
+        prop_assume!(!has_intercept || (seen(1.0) && seen(-1.0)));
+        let mut terms: Vec<Term> = (0..d).map(|j| term(kind, j)).collect();
+        terms.extend(has_intercept.then_some(Term::FREE));
+        let problem = PenalisedProblem { columns: &columns, y: &y, cost: &cost, terms: &terms };
+        let params = Params { tol: 1e-9, ..Params::default() };
+        let optimum = solve(&problem, LossKind::Logistic, &params, None, &Silent).unwrap().certificate;
+
+        let part = BinaryLosses {
+            problem: &problem,
+            smooth: &Weighted { loss: crate::loss::Logistic, y: &y, cost: &cost },
+        };
+        let coordinates = part.coordinates();
+        let mut w = coordinates.first_weights(None);
+        let losses = Losses::at(&part, coordinates.decisions(&w));
+        let all: Vec<u32> = (0..terms.len() as u32).collect();
+        let mut steps = NewtonSteps::new(&part, n_steps, &Silent);
+        steps.go_far();
+        let losses = steps.minimise(&mut w, losses, &all, None, 0.0).unwrap();
+        steps.passes += 1e3;
+        let Some(slopes) = steps.take_model_slopes() else {
+            prop_assert!(has_intercept);
+            return Ok(());
+        };
+        for ((slope, y), cost) in slopes.iter().zip(&y).zip(&cost) {
+            prop_assert!((0.0..=*cost).contains(&(-y * slope)), "{slope} of {cost}");
+        }
+        let known = (&slopes[..], &coordinates.all_slopes(&slopes)[..]);
+        let found = dual_point::certificate(&part, losses.value, known, &w);
+        let size = optimum.primal.abs();
+        prop_assert!(found.dual <= optimum.primal + 1e-9 * size, "{found:?}, {optimum:?}");
+        prop_assert!(n_steps < 60 || found.dual >= optimum.dual - 1e-4 * size, "{found:?}, {optimum:?}");
+    }
 }
 
 proptest! {

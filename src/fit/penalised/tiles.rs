@@ -1,20 +1,23 @@
-//! Matrices of the kind `X'DX` over columns that have nearly all rows, by tiles of products of vectors: a
-//! number that is loaded takes part in four products instead of one, and places of entries are not asked for.
+//! Matrices of the kind `X'DX` over columns that have nearly all rows: some rows are written out with their
+//! zeros, and tiles of lines take what eight of them add at a time. Places of entries are not asked for.
+//!
+//! Tried: products of two columns, 4 x 4 at a time, whose sums the compiler keeps in single numbers where
+//! registers are those of AVX2; 2,000 rows x 478 columns 0.12 s.
 
 use std::ops::Range;
 
 use super::chosen_columns::{ChosenColumns, mirror};
 use crate::Result;
 use crate::fit::monitor::Monitor;
-use crate::matrix::kernels::dot_dense_tile;
+use crate::matrix::kernels::{RANK, add_products};
 use crate::matrix::simd::{self, Loop};
 use crate::memory::{self, CollectLarge};
 use crate::parallel;
 
-/// Rows whose entries are written out at a time: a tile of columns stays in the first cache.
+/// Rows whose entries are written out at a time.
 const ROWS: usize = 128;
-/// Columns of a tile in each direction.
-const TILE: usize = 4;
+/// Lines of a tile: they stay in the second cache while all those rows pass.
+const TILE: usize = 8;
 
 /// Columns of the matrix that share their weights of rows: `D` depends on the blocks of row and column.
 pub struct WeightedBlocks<'a, W> {
@@ -54,11 +57,11 @@ pub fn products(
         rows.iter().zip(0..).for_each(|(&i, slot)| slots[i as usize] = slot);
         let behind = rows.last().map_or(0, |i| i + 1);
         x.fill(0.0);
-        for (x, left) in x.chunks_mut(ROWS).zip(&mut left) {
+        for (j, left) in left.iter_mut().enumerate() {
             chosen.take_until(left, behind, |i, value| {
                 // Rows between those of the list are not asked for.
-                if let Some(x) = x.get_mut(slots[i] as usize) {
-                    *x = value;
+                if slots[i] != u32::MAX {
+                    x[slots[i] as usize * m + j] = value;
                 }
             });
         }
@@ -71,9 +74,7 @@ pub fn products(
             (k, columns, own)
         });
         parallel::each(tiles.collect::<Vec<_>>(), |_, (k, columns, lines)| {
-            for (other, weight) in blocks.ranges[..=k].iter().zip(&weights[k]) {
-                simd::run(Tiles { x: &x, weight, columns: &columns, other, lines, m });
-            }
+            simd::run(Tile { x: &x, weights: &weights[k], ranges: blocks.ranges, columns, lines, m });
         });
     }
     mirror(&mut matrix, m);
@@ -100,36 +101,33 @@ impl<W: Fn([usize; 2], usize) -> f64> WeightedBlocks<'_, W> {
     }
 }
 
-/// Adds the products of the columns of a tile with those of a block, its own or one before it.
-struct Tiles<'a> {
+/// Adds the products of some rows to the lines of a tile, up to the diagonal.
+struct Tile<'a> {
+    /// The rows, one after the other; those that are missing are zero.
     x: &'a [f64],
-    weight: &'a [f64; ROWS],
-    columns: &'a Range<usize>,
-    other: &'a Range<usize>,
+    /// Their weights with each block up to the own one.
+    weights: &'a [[f64; ROWS]],
+    ranges: &'a [Range<usize>],
+    columns: Range<usize>,
     /// The lines of the matrix of these columns.
     lines: &'a mut [f64],
     m: usize,
 }
 
-impl Loop for Tiles<'_> {
+impl Loop for Tile<'_> {
     type Output = ();
     const IS_WIDE: bool = true;
     #[inline(always)]
     fn run(self) {
-        let Self { x, weight, columns, other, lines, m } = self;
-        // Past the last column of a tile it takes part again.
-        let mut weighted = [[0.0; ROWS]; TILE];
-        for (r, weighted) in weighted.iter_mut().enumerate() {
-            let column = &x[(columns.start + r).min(columns.end - 1) * ROWS..][..ROWS];
-            (0..ROWS).for_each(|i| weighted[i] = weight[i] * column[i]);
-        }
-        // Of its own block up to the diagonal, and some behind it that nobody reads.
-        let end = other.end.min(columns.end);
-        for b in (other.start..end).step_by(TILE) {
-            let others = std::array::from_fn(|l| &x[(b + l).min(end - 1) * ROWS..][..ROWS]);
-            let sums: [[f64; TILE]; TILE] = dot_dense_tile(std::array::from_fn(|r| &weighted[r][..]), others);
-            for (line, sums) in lines.chunks_mut(m).zip(sums) {
-                line[b..end.min(b + TILE)].iter_mut().zip(sums).for_each(|(entry, sum)| *entry += sum);
+        let Self { x, weights, ranges, columns, lines, m } = self;
+        for first in (0..ROWS).step_by(RANK) {
+            let rows: [&[f64]; RANK] = std::array::from_fn(|r| &x[(first + r) * m..][..m]);
+            for (a, line) in columns.clone().zip(lines.chunks_mut(m)) {
+                for (range, weight) in ranges.iter().zip(weights) {
+                    let range = range.start..range.end.min(a + 1);
+                    let scale = std::array::from_fn(|r| weight[first + r] * rows[r][a]);
+                    add_products(&mut line[range.clone()], rows.map(|row| &row[range.clone()]), scale);
+                }
             }
         }
     }

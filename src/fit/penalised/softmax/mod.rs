@@ -39,6 +39,7 @@ pub mod shift;
 
 use super::chosen_columns::ChosenColumns;
 use super::coordinates::Coordinates;
+use super::rounds::RoundStart;
 use super::smooth_part::{Losses, SmoothPart};
 use super::{PenalisedSolution, ladder, rounds, start};
 use crate::fit::monitor::Monitor;
@@ -80,7 +81,7 @@ pub fn solve(
     problem.check_size()?;
     ladder::solve(params, start, |rung| {
         let problem = PenalisedClasses { cost: &rung.costs(problem.cost), ..*problem };
-        let prove = |losses: &Losses, w: &[f64], sums| proof::certificate(&problem, losses, w, sums);
+        let prove = |here: &RoundStart, w: &[f64], sums| proof::certificate(&problem, &here.losses, w, sums);
         rounds::solve(&problem, &prove, rung, monitor)
     })
 }

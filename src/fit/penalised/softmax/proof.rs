@@ -20,9 +20,9 @@ use crate::fit::certificate::{DUAL_TERM, UNIT, chain};
 use crate::fit::compensated::CompensatedSum;
 use crate::fit::penalised::coordinates::Coordinates;
 use crate::fit::penalised::dual_point::{conjugates, scale};
+use crate::fit::penalised::free_columns::{STEPS_PER_FREE, conjugate_gradient};
 use crate::fit::penalised::proof::{
-    STEPS_PER_FREE, SlopeSums, conjugate_gradient, decisions_in_doubt, free_reach, price_of_free,
-    slopes_in_doubt,
+    SlopeSums, decisions_in_doubt, free_reach, price_of_free, slopes_in_doubt,
 };
 use crate::fit::penalised::smooth_part::{Losses, SmoothPart};
 use crate::fit::problem::Certificate;
