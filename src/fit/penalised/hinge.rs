@@ -116,6 +116,8 @@ fn minimise(
 ) -> Result<(RoundStart, bool)> {
     let (mut best, mut known) = (f64::INFINITY, None);
     loop {
+        // The sequence goes on from the slopes at the weights, which must be as good as the gap says.
+        drop(steps.take_model_slopes());
         let here = RoundStart::of(steps, working, w, known.take())?;
         steps.poll()?;
         let room = here.rough.primal - here.rough.dual;
