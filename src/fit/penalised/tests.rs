@@ -72,7 +72,42 @@ pub fn term(kind: usize, j: usize) -> Term {
     Term { l1, l2, lower, upper }
 }
 
-/// A row without a zero: slopes of the logistic loss fall off, those of the squared hinge do not change.
+/// A random problem with what it borrows.
+struct Table {
+    values: Vec<f64>,
+    columns: Columns,
+    y: Vec<f64>,
+    cost: Vec<f64>,
+    terms: Vec<Term>,
+}
+
+impl Table {
+    /// Of `n` rows and `d` columns with penalties of a kind, and the free one of an intercept.
+    fn random((n, d): (usize, usize), kind: usize, has_intercept: bool, cost: f64, seed: u64) -> Self {
+        let values = entries(n, d, seed);
+        let rows: Matrix<'_> = DenseView::new(&values, n, d).unwrap().0.into();
+        let bias = if has_intercept { 1.0 } else { 0.0 };
+        let columns = Columns::of(&Design { rows: &rows, ids: None, bias });
+        let (y, cost) = labels_and_costs(n, cost, seed);
+        let mut terms: Vec<Term> = (0..d).map(|j| term(kind, j)).collect();
+        terms.extend(has_intercept.then_some(Term::FREE));
+        Self { values, columns, y, cost, terms }
+    }
+
+    /// Whether rows of both labels have costs.
+    fn has_both_signs(&self) -> bool {
+        let seen = |sign: f64| self.y.iter().zip(&self.cost).any(|(y, cost)| *y == sign && *cost > 0.0);
+        seen(1.0) && seen(-1.0)
+    }
+
+    fn problem(&self) -> PenalisedProblem<'_> {
+        let Self { columns, y, cost, terms, .. } = self;
+        PenalisedProblem { columns, y, cost, terms }
+    }
+}
+
+/// The factor by which descents go further behind a step on one row, from zero weight. Its slope falls off
+/// with the logistic loss, and on a straight line with the squared hinge.
 fn share_after<L: Loss>(loss: L, cost: f64) -> f64 {
     let columns = Columns::of(&Design {
         rows: &Matrix::from(DenseView::new(&[1.0], 1, 1).unwrap().0),
@@ -110,22 +145,16 @@ proptest! {
         n_steps in prop::sample::select(vec![1usize, 2, 60]),
         seed in 0..9999u64,
     ) {
-        let values = entries(n, d, seed);
-        let rows: Matrix<'_> = DenseView::new(&values, n, d).unwrap().0.into();
-        let bias = if has_intercept { 1.0 } else { 0.0 };
-        let columns = Columns::of(&Design { rows: &rows, ids: None, bias });
-        let (y, cost) = labels_and_costs(n, cost, seed);
-        let seen = |sign: f64| (0..n).any(|i| y[i] == sign && cost[i] > 0.0);
-        prop_assume!(!has_intercept || (seen(1.0) && seen(-1.0)));
-        let mut terms: Vec<Term> = (0..d).map(|j| term(kind, j)).collect();
-        terms.extend(has_intercept.then_some(Term::FREE));
-        let problem = PenalisedProblem { columns: &columns, y: &y, cost: &cost, terms: &terms };
+        let table = Table::random((n, d), kind, has_intercept, cost, seed);
+        prop_assume!(!has_intercept || table.has_both_signs());
+        let problem = table.problem();
+        let PenalisedProblem { y, cost, terms, .. } = problem;
         let params = Params { tol: 1e-9, ..Params::default() };
         let optimum = solve(&problem, LossKind::Logistic, &params, None, &Silent).unwrap().certificate;
 
         let part = BinaryLosses {
             problem: &problem,
-            smooth: &Weighted { loss: crate::loss::Logistic, y: &y, cost: &cost },
+            smooth: &Weighted { loss: crate::loss::Logistic, y, cost },
         };
         let coordinates = part.coordinates();
         let mut w = coordinates.first_weights(None);
@@ -139,7 +168,7 @@ proptest! {
             prop_assert!(has_intercept);
             return Ok(());
         };
-        for ((slope, y), cost) in slopes.iter().zip(&y).zip(&cost) {
+        for ((slope, y), cost) in slopes.iter().zip(y).zip(cost) {
             prop_assert!((0.0..=*cost).contains(&(-y * slope)), "{slope} of {cost}");
         }
         let known = (&slopes[..], &coordinates.all_slopes(&slopes)[..]);
@@ -162,16 +191,9 @@ proptest! {
         loss in prop::sample::select(SMOOTH.to_vec()),
         seed in 0..9999u64,
     ) {
-        let values = entries(n, d, seed);
-        let rows: Matrix<'_> = DenseView::new(&values, n, d).unwrap().0.into();
-        let bias = if has_intercept { 1.0 } else { 0.0 };
-        let columns = Columns::of(&Design { rows: &rows, ids: None, bias });
-        let (y, costs) = labels_and_costs(n, cost, seed);
-        let seen = |sign: f64| (0..n).any(|i| y[i] == sign && costs[i] > 0.0);
-        prop_assume!(!has_intercept || (seen(1.0) && seen(-1.0)));
-        let mut terms: Vec<Term> = (0..d).map(|j| term(kind, j)).collect();
-        terms.extend(has_intercept.then_some(Term::FREE));
-        let problem = PenalisedProblem { columns: &columns, y: &y, cost: &costs, terms: &terms };
+        let table = Table::random((n, d), kind, has_intercept, cost, seed);
+        prop_assume!(!has_intercept || table.has_both_signs());
+        let (problem, Table { values, columns, terms, .. }) = (table.problem(), &table);
         let params = Params { tol: 1e-9, ..Params::default() };
         let found = solve(&problem, loss, &params, None, &Silent).unwrap();
         prop_assert_eq!(found.status, Status::Converged, "{:?}", found);
@@ -183,7 +205,7 @@ proptest! {
         let Certificate { primal, dual } = found.certificate;
         prop_assert!(dual <= best * (1.0 + 1e-14), "dual {dual} above {best}");
         prop_assert!(primal <= best * (1.0 + 1e-8) , "primal {primal} above {best}");
-        for (w, term) in found.w.iter().zip(&terms) {
+        for (w, term) in found.w.iter().zip(terms) {
             prop_assert!(term.lower <= *w && *w <= term.upper);
         }
         // From its own answer nothing is left to do; from nonsense the same answer.
