@@ -122,9 +122,6 @@ impl<'a, V: Value> CheckedRows for DensePieces<'a, V> {
     }
 }
 
-/// Rows and vectors whose products are computed together.
-const TILE: (usize, usize) = (2, 4);
-
 /// Entries of the rows that stay in the first-level cache while vector after vector passes.
 const CACHED_ENTRIES: usize = 1 << 12;
 
@@ -144,22 +141,18 @@ impl<V: Value, W: Value> simd::Loop for DenseProducts<'_, V, W> {
         let Self { rows, w, intercept, out } = self;
         let (d, n_labels) = (rows.n_cols, intercept.len());
         let vector = |l: usize| &w[l * d..(l + 1) * d];
-        let (tiled_rows, tiled_labels) = (rows.n_rows - rows.n_rows % TILE.0, n_labels - n_labels % TILE.1);
-        for l in (0..tiled_labels).step_by(TILE.1) {
-            let vectors = std::array::from_fn(|k| vector(l + k));
-            for i in (0..tiled_rows).step_by(TILE.0) {
-                let tile: [[f64; TILE.1]; TILE.0] =
-                    kernels::dot_dense_tile(std::array::from_fn(|k| rows.row(i + k)), vectors);
-                for (r, products) in tile.iter().enumerate() {
-                    for (k, product) in products.iter().enumerate() {
-                        out[(i + r) * n_labels + l + k] = intercept[l + k] + product;
-                    }
-                }
+        for l in (1..n_labels).step_by(2) {
+            let pair = [vector(l - 1), vector(l)];
+            for (i, out) in out.chunks_exact_mut(n_labels).enumerate() {
+                let [first, second] = kernels::dot_dense_pair(rows.row(i), pair);
+                out[l - 1] = intercept[l - 1] + first;
+                out[l] = intercept[l] + second;
             }
         }
-        for i in 0..rows.n_rows {
-            for l in if i < tiled_rows { tiled_labels } else { 0 }..n_labels {
-                out[i * n_labels + l] = intercept[l] + kernels::dot_dense_portable(rows.row(i), vector(l));
+        if n_labels % 2 == 1 {
+            let l = n_labels - 1;
+            for (i, out) in out.chunks_exact_mut(n_labels).enumerate() {
+                out[l] = intercept[l] + kernels::dot_dense_portable(rows.row(i), vector(l));
             }
         }
     }
@@ -167,7 +160,7 @@ impl<V: Value, W: Value> simd::Loop for DenseProducts<'_, V, W> {
 
 impl<V: Value> RowProducts for DenseView<'_, V> {
     fn products<W: Value>(&self, w: &[W], intercept: &[f64], out: &mut [f64]) {
-        let together = (CACHED_ENTRIES / self.n_cols.max(1)).next_multiple_of(TILE.0).max(8);
+        let together = (CACHED_ENTRIES / self.n_cols.max(1)).max(8);
         for (k, out) in out.chunks_mut((together * intercept.len()).max(1)).enumerate() {
             let rows = k * together..((k + 1) * together).min(self.n_rows);
             let values = &self.values[rows.start * self.n_cols..rows.end * self.n_cols];
@@ -309,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn tiles_give_the_numbers_of_single_products() {
+    fn pairs_give_the_numbers_of_single_products() {
         for (n, d, n_labels) in [(1, 1, 1), (5, 7, 6), (4, 8, 8), (3, 50, 9), (7, 131, 5)] {
             let number = |k: usize| ((k * 37 + 11) as f64).sin();
             let x: Vec<f32> = (0..n * d).map(|k| number(k) as f32).collect();
