@@ -43,6 +43,9 @@ impl Loss for SquaredHinge {
     fn is_smooth(self) -> bool {
         true
     }
+    fn is_half_parabola(self) -> bool {
+        true
+    }
     fn can_be_zero(self) -> bool {
         true
     }

@@ -32,6 +32,10 @@ pub trait Loss: Copy + Send + Sync + 'static {
     fn dual_slope(self, m: f64, cost: f64, a: f64) -> f64;
     /// Whether the derivative is continuous: Newton's method takes the loss as it is.
     fn is_smooth(self) -> bool;
+    /// Whether it is a multiple of `max(0, 1 - m)^2`: a parabola up to a margin of 1, nothing beyond.
+    fn is_half_parabola(self) -> bool {
+        false
+    }
     /// Whether rows far on the right side have no loss at all, and dual variables of 0.
     fn can_be_zero(self) -> bool;
     /// At least `xi''`.

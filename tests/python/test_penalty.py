@@ -207,6 +207,24 @@ def test_support_and_weights_are_scikit_learns():
         np.testing.assert_array_equal(ours.coef_ != 0, np.abs(theirs.coef_) > 1e-8)
 
 
+def test_wide_tables_are_descended_on_the_squared_hinge_itself():
+    """Some 500 weights of short columns, whose matrix costs 500 readings of them: ``LOSSES_PRICE``."""
+    from liblinear.liblinearutil import parameter, problem, train
+
+    random = np.random.default_rng(5)
+    X = sp.random(600, 1200, 0.05, format="csr", random_state=random, data_rvs=random.standard_normal)
+    y = np.where(X[:, :20].sum(axis=1) + 0.3 * random.standard_normal(600) > 0, 1.0, -1.0)
+    for C in (1.0, 10.0):
+        theirs = train(problem(y, X), parameter(f"-s 5 -c {C} -e 1e-7 -q"))
+        w = np.array(theirs.w[: X.shape[1]]) * (1.0 if theirs.label[0] == 1 else -1.0)
+        best = np.abs(w).sum() + C * (np.maximum(0.0, 1.0 - y * (X @ w)) ** 2).sum()
+        for tol in (1e-2, 1e-8):
+            ours = hinge.LinearSVC(C=C, penalty="l1", loss="squared_hinge", tol=tol, fit_intercept=False).fit(X, y)
+            found = ours.certificate_
+            assert found.relative_gap[0] <= tol
+            assert found.dual[0] <= best * (1 + 1e-12) and found.primal[0] <= best * (1 + tol)
+
+
 def test_a_penalised_intercept_is_liblinears():
     from liblinear.liblinearutil import parameter, problem, train
 

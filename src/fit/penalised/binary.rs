@@ -5,6 +5,7 @@ use super::chosen_columns::ChosenColumns;
 use super::coordinates::Coordinates;
 use super::entries::RowModels;
 use super::free_columns::onto_free_columns;
+use super::half_parabolas::HalfParabolas;
 use super::smooth::{OfRows, SmoothTerms, Together};
 use super::smooth_part::{Losses, SmoothPart};
 use super::tiles;
@@ -59,6 +60,13 @@ impl<S: SmoothTerms> SmoothPart for BinaryLosses<'_, S> {
     fn row_models<'s>(&'s self, list: &'s [u32], losses: &'s Losses, _: &'s [f64]) -> BinaryRows<'s> {
         let rows = losses.slope.iter().zip(&losses.bend).map(|(g, h)| [*g, *h]).collect_large();
         BinaryRows { coordinates: self.coordinates(), list, rows }
+    }
+
+    fn half_parabolas<'s>(&'s self, list: &'s [u32], losses: &Losses) -> Option<HalfParabolas<'s>> {
+        let of_row =
+            |(i, z): (usize, &f64)| self.smooth.half_parabola(i).map(|[kink, bend]| [z - kink, bend]);
+        let rows: Option<Vec<[f64; 2]>> = losses.z.iter().enumerate().map(of_row).collect();
+        Some(HalfParabolas::new(self.coordinates(), list, rows?))
     }
 
     fn matrix(

@@ -31,6 +31,11 @@ pub trait RowModels {
     fn slope(&self, k: usize) -> f64;
     /// Curvature along it.
     fn bend(&self, k: usize) -> f64;
+    /// Both, where the curvature was found to be this when the descent began.
+    #[inline(always)]
+    fn along(&self, k: usize, bend: f64) -> [f64; 2] {
+        [self.slope(k), bend]
+    }
     /// Takes note that it has moved.
     fn shift(&mut self, k: usize, by: f64);
     /// All coordinates, and which of them the set has.
@@ -100,12 +105,9 @@ impl<R: RowModels> QuadraticModel for Entries<R> {
     }
 
     #[inline(always)]
-    fn slope(&self, k: usize) -> f64 {
-        self.rows.slope(k) + self.added[k][1]
-    }
-    #[inline(always)]
-    fn bend(&self, k: usize) -> f64 {
-        self.bend[k]
+    fn along(&self, k: usize) -> [f64; 2] {
+        let [slope, bend] = self.rows.along(k, self.bend[k]);
+        [slope + self.added[k][1], bend]
     }
     #[inline(always)]
     fn shift(&mut self, k: usize, by: f64) {
@@ -118,7 +120,7 @@ impl<R: RowModels> QuadraticModel for Entries<R> {
         let Some(mut block) = self.heavy.take() else {
             return Ok(0.0);
         };
-        let slope = block.places.iter().map(|&k| self.slope(k as usize)).collect_large();
+        let slope = block.places.iter().map(|&k| self.along(k as usize)[0]).collect_large();
         let minimum = block.minimum(slope, terms, w, monitor)?;
         let mut there = memory::copy(w);
         block.places.iter().zip(minimum).for_each(|(&k, weight)| there[k as usize] = weight);
@@ -163,7 +165,7 @@ impl<R: RowModels> Entries<R> {
     ) -> Result<(Jump, f64)> {
         let inside: Vec<usize> = (0..w.len()).filter(|&k| is_inside(&terms[k], w[k])).collect_large();
         let diagonal: Vec<f64> = inside.iter().map(|&k| self.bend[k] + terms[k].l2).collect_large();
-        let slope = inside.iter().map(|&k| terms[k].slope_inside(w[k], self.slope(k))).collect_large();
+        let slope = inside.iter().map(|&k| terms[k].slope_inside(w[k], self.along(k)[0])).collect_large();
         let mut along = self.rows.zeros();
         let product = |direction: &[f64]| self.product(terms, &inside, direction, &mut along);
         let by = conjugate_gradients(slope, &diagonal, MAX_DIRECTIONS, monitor, product)?;

@@ -51,12 +51,8 @@ impl QuadraticModel for ModelMatrix {
         (0..self.slope.len() as u32).collect_large()
     }
     #[inline(always)]
-    fn slope(&self, k: usize) -> f64 {
-        self.slope[k]
-    }
-    #[inline(always)]
-    fn bend(&self, k: usize) -> f64 {
-        self.bend[k]
+    fn along(&self, k: usize) -> [f64; 2] {
+        [self.slope[k], self.bend[k]]
     }
     #[inline(always)]
     fn shift(&mut self, k: usize, by: f64) {

@@ -34,6 +34,7 @@ pub mod entries;
 pub mod factor;
 pub mod free_columns;
 pub mod gram;
+mod half_parabolas;
 pub mod heavy;
 pub mod hinge;
 pub mod ladder;

@@ -6,12 +6,13 @@ use super::coordinates::penalty;
 use super::entries::Entries;
 use super::gram::ModelMatrix;
 use super::heavy::{self, HeavyBlock};
-use super::quadratic::{InnerStop, QuadraticModel, descend};
+use super::quadratic::{DescentEnd, InnerStop, QuadraticModel, descend};
 use super::smooth_part::{Losses, SmoothPart};
 use super::working_set::WorkingSet;
 use crate::fit::monitor::Monitor;
 use crate::fit::routes::{
-    DIRECTED_COLUMNS, ENTRIES_STOP, GRAM_PRICE, GRAM_STOP, HEAVY_EPOCHS, LADDER_FRACTION, MODEL_DUAL_PRICE,
+    DIRECTED_COLUMNS, ENTRIES_STOP, GRAM_PRICE, GRAM_STOP, HEAVY_EPOCHS, LADDER_FRACTION, LOSSES_PRICE,
+    LOSSES_STOP, LOSSES_TURN, MODEL_DUAL_PRICE,
 };
 use crate::fit::sweep::sum;
 use crate::memory::CollectLarge;
@@ -72,6 +73,10 @@ pub struct NewtonSteps<'a, T> {
     pub is_stuck: bool,
     /// Steps in a row of which no more than [`LADDER_FRACTION`] was taken.
     pub fractions: usize,
+    /// Whether the next descent that may be on the losses themselves is,
+    is_losses_turn: bool,
+    /// and the epochs on them since the last matrix.
+    epochs_on_losses: usize,
     /// Curvature of a column at least, as a share of its largest.
     damping: f64,
     /// The price of the dearest matrix so far, of those above [`GRAM_PRICE`].
@@ -102,6 +107,8 @@ impl<'a, T: SmoothPart> NewtonSteps<'a, T> {
             passes: 0.0,
             is_stuck: false,
             fractions: 0,
+            is_losses_turn: true,
+            epochs_on_losses: 0,
             damping: LEAST_CURVATURE,
             dearest: 0.0,
             share: ENTRIES_STOP.share,
@@ -214,7 +221,12 @@ impl<'a, T: SmoothPart> NewtonSteps<'a, T> {
             let least: Vec<f64> = largest.iter().map(|bend| self.damping * bend).collect_large();
             let before: Vec<f64> = list.iter().map(|&j| w[j as usize]).collect_large();
             let subset = Subset { list, terms: &terms, least: &least, chosen: set.as_ref(), entries, share };
-            let after = self.model_minimum(&subset, &losses, &slope, &before)?;
+            let by_losses = self.minimum_of_losses(&subset, &losses, &before)?;
+            let was_by_losses = by_losses.is_some();
+            let after = match by_losses {
+                Some(after) => after,
+                None => self.model_minimum(&subset, &losses, &slope, &before)?,
+            };
             self.taken += 1;
             self.passes += 2.0 * share;
             let step = LineStep { list, terms: &terms, before: &before, after: &after, slope: &slope };
@@ -224,11 +236,55 @@ impl<'a, T: SmoothPart> NewtonSteps<'a, T> {
             // Where nearly all rows are flat or straight a step may be too long for all halvings.
             let can_be_shorter = share == 0.0 && self.damping < 1.0;
             self.adapt(share);
-            self.is_stuck = decrease <= NOTHING * losses.value && !can_be_shorter;
-            let is_over = decrease <= target && !can_be_shorter;
+            let is_nothing = decrease <= NOTHING * losses.value;
+            // A descent on the losses that went too far leaves the next one to the model.
+            let can_be_better = can_be_shorter || (was_by_losses && is_nothing);
+            self.take_turns(&subset, was_by_losses, share == 1.0 && !is_nothing);
+            self.is_stuck = is_nothing && !can_be_better;
+            let is_over = decrease <= target && !can_be_better;
             if is_over || self.is_stuck || self.taken >= self.max_steps {
                 return Ok(losses);
             }
+        }
+    }
+
+    /// The minimum of the losses themselves and the penalty from the weights `before`, about: where it is the
+    /// turn of descents on them ([`Self::take_turns`]) and they are half parabolas. Rows that come within the
+    /// margin make a visit too long, so that weights may go to and fro: [`Self::search`] sees to it that the
+    /// objective falls.
+    fn minimum_of_losses(
+        &mut self,
+        subset: &Subset<'_>,
+        losses: &Losses,
+        before: &[f64],
+    ) -> Result<Option<Vec<f64>>> {
+        let Subset { list, terms, least, .. } = *subset;
+        if !(self.is_losses_turn && subset.is_wide()) {
+            return Ok(None);
+        }
+        let Some(rows) = self.smooth_part.half_parabolas(list, losses) else {
+            return Ok(None);
+        };
+        let mut after = memory::copy(before);
+        let mut model = Entries::new(rows, least, false);
+        let stop = InnerStop { noise: INNER_NOISE * losses.value, ..LOSSES_STOP };
+        let found = descend(&mut model, terms, &mut after, stop, self.monitor)?;
+        self.epochs_on_losses += found.epochs;
+        self.count_descent(subset, 0, &found);
+        Ok(Some(after))
+    }
+
+    /// Of sets whose matrix is very dear, descents on the losses come first: the model does not know the rows
+    /// that come within the margin, and its minimum may be far beyond that of the losses. When they have
+    /// taken [`LOSSES_TURN`] times as long as the matrix, or have led nowhere, it is the model's turn, and
+    /// stays it while its steps are whole.
+    fn take_turns(&mut self, subset: &Subset<'_>, was_by_losses: bool, is_whole: bool) {
+        if was_by_losses {
+            let most = subset.chosen.map_or(f64::INFINITY, |set| LOSSES_TURN * set.price);
+            self.is_losses_turn = is_whole && (self.epochs_on_losses as f64) < most;
+        } else if subset.is_wide() {
+            self.epochs_on_losses = 0;
+            self.is_losses_turn = !is_whole;
         }
     }
 
@@ -277,7 +333,7 @@ impl<'a, T: SmoothPart> NewtonSteps<'a, T> {
         slope: &[f64],
         after: &mut [f64],
     ) -> Result<bool> {
-        let Subset { list, terms, least, chosen: set, entries, share } = *subset;
+        let Subset { list, terms, least, chosen: set, .. } = *subset;
         // Tried: conjugate gradients where rows are flat, too; phishing_urls with the squared hinge and 1,040
         // weights takes 8 to 10 s to 1e-4 instead of 4 to 5, imdb 2.4 instead of 4.8.
         let is_directed = list.len() > DIRECTED_COLUMNS && self.smooth_part.is_curved(losses);
@@ -295,9 +351,15 @@ impl<'a, T: SmoothPart> NewtonSteps<'a, T> {
         let noise = INNER_NOISE * losses.value;
         let stop = InnerStop { epochs, share: share_left, noise, ..ENTRIES_STOP };
         let found = descend(&mut model, terms, after, stop, self.monitor)?;
+        self.count_descent(subset, together, &found);
+        Ok(found.is_done)
+    }
+
+    /// Counts the readings of a descent on entries, `together` of which each epoch reads whatever it visits.
+    fn count_descent(&mut self, subset: &Subset<'_>, together: usize, found: &DescentEnd) {
+        let Subset { entries, share, .. } = *subset;
         let read = found.visited * (entries - together) as f64 + (found.epochs * together) as f64;
         self.passes += share * (1.0 + 2.0 * read / entries.max(1) as f64);
-        Ok(found.is_done)
     }
 
     /// The block of the heaviest columns of a descent, where it is worth its price.
@@ -414,6 +476,14 @@ struct Subset<'a> {
     entries: usize,
     /// and the share of all.
     share: f64,
+}
+
+impl Subset<'_> {
+    /// Whether the matrix is so dear that descents on the losses themselves come first.
+    fn is_wide(&self) -> bool {
+        self.chosen.is_none_or(|set| set.price > LOSSES_PRICE)
+            && !heavy::is_worth_it(self.list.len(), self.entries)
+    }
 }
 
 /// A step of the coordinates of `list`, with the slopes of the losses before it.

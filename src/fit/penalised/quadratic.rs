@@ -13,10 +13,8 @@ use crate::penalty::Term;
 pub trait QuadraticModel {
     /// Whether jumps lead to the minimum, so that a descent ends behind one.
     const FINDS_MINIMUM: bool;
-    /// Slope along column `k` of the set.
-    fn slope(&self, k: usize) -> f64;
-    /// Curvature along it.
-    fn bend(&self, k: usize) -> f64;
+    /// Slope and curvature along column `k` of the set.
+    fn along(&self, k: usize) -> [f64; 2];
     /// Takes note that its weight has moved.
     fn shift(&mut self, k: usize, by: f64);
     /// The coordinates that epochs visit.
@@ -146,7 +144,7 @@ pub fn descend<M: QuadraticModel>(
 /// Moves one weight to its minimiser; returns by how much model and penalty fell.
 #[inline(always)]
 fn visit<M: QuadraticModel>(model: &mut M, term: &Term, w: &mut [f64], k: usize) -> f64 {
-    let (slope, bend, before) = (model.slope(k), model.bend(k), w[k]);
+    let ([slope, bend], before) = (model.along(k), w[k]);
     let after = term.minimiser(before, slope, bend);
     let step = after - before;
     if step == 0.0 || !step.is_finite() {

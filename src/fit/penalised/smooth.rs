@@ -49,6 +49,11 @@ pub trait SmoothTerms: Objective<1> {
     fn dual_terms<const N: usize>(&self, i: usize, a: &[f64; N]) -> [f64; N];
     /// At least `f_i''`.
     fn largest_bend(&self, i: usize) -> f64;
+    /// The decision value from which on `f_i` is zero, and its curvature before, signed as the label; None
+    /// where it is not such a half of a parabola.
+    fn half_parabola(&self, _: usize) -> Option<[f64; 2]> {
+        None
+    }
     /// The largest size of a slope.
     fn upper(&self, i: usize) -> f64;
 }
@@ -77,6 +82,9 @@ impl<T: Loss> SmoothTerms for Weighted<'_, T> {
     }
     fn largest_bend(&self, i: usize) -> f64 {
         self.cost[i] * self.loss.largest_curvature()
+    }
+    fn half_parabola(&self, i: usize) -> Option<[f64; 2]> {
+        self.loss.is_half_parabola().then(|| [self.y[i], self.y[i] * self.largest_bend(i)])
     }
     fn upper(&self, i: usize) -> f64 {
         self.loss.upper(self.cost[i])

@@ -5,6 +5,7 @@
 use super::chosen_columns::ChosenColumns;
 use super::coordinates::Coordinates;
 use super::entries::RowModels;
+use super::half_parabolas::HalfParabolas;
 use crate::fit::monitor::Monitor;
 use crate::{Result, memory};
 
@@ -53,6 +54,10 @@ pub trait SmoothPart: Sync {
     fn is_curved(&self, losses: &Losses) -> bool;
     /// The model around `losses` on the coordinates of `list`, along which the losses have these slopes.
     fn row_models<'s>(&'s self, list: &'s [u32], losses: &'s Losses, slope: &'s [f64]) -> Self::Rows<'s>;
+    /// The terms themselves on the coordinates of `list`, where they are half parabolas.
+    fn half_parabolas<'s>(&'s self, _list: &'s [u32], _losses: &Losses) -> Option<HalfParabolas<'s>> {
+        None
+    }
     /// The matrix of that model.
     ///
     /// # Errors

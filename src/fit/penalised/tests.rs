@@ -1,4 +1,5 @@
 use super::coordinates::penalty;
+use super::entries::RowModels;
 use super::newton::NewtonSteps;
 use super::smooth_part::{Losses, SmoothPart};
 use super::*;
@@ -130,6 +131,58 @@ fn share_after<L: Loss>(loss: L, cost: f64) -> f64 {
 fn descents_go_further_behind_a_model_that_was_right() {
     assert!(share_after(crate::loss::SquaredHinge, 0.3) < 1.0);
     assert_eq!(share_after(crate::loss::Logistic, 100.0), 1.0);
+}
+
+proptest! {
+    /// Half parabolas are the squared hinge, wherever weights move.
+    #[test]
+    fn half_parabolas_are_the_squared_hinge(
+        n in 2..24usize,
+        d in 1..8usize,
+        kind in 0..16usize,
+        cost in 0.02..8.0f64,
+        seed in 0..9999u64,
+        (column, by) in (0..8usize, -2.0..2.0f64),
+    ) {
+        let table = Table::random((n, d), kind, false, cost, seed);
+        let problem = table.problem();
+        let PenalisedProblem { y, cost, .. } = problem;
+        let loss = crate::loss::SquaredHinge;
+        let part = BinaryLosses { problem: &problem, smooth: &Weighted { loss, y, cost } };
+        let (coordinates, all) = (part.coordinates(), (0..d as u32).collect::<Vec<u32>>());
+        let w = coordinates.first_weights(None);
+        let here = Losses::at(&part, coordinates.decisions(&w));
+        let mut rows = part.half_parabolas(&all, &here).unwrap();
+        let k = column % d;
+        let mut along = rows.zeros();
+        rows.spread(k, by, &mut along);
+        let there = Losses::at(&part, here.z.iter().zip(&along).map(|(z, by)| z + by).collect());
+        let (change, size) = (rows.change(&along), 1.0 + here.value + there.value);
+        prop_assert!((change - (there.value - here.value)).abs() <= 1e-12 * size);
+        rows.shift(k, by);
+        let model = part.row_models(&all, &there, &there.slope);
+        for j in 0..d {
+            let size = 1.0 + model.bend(j);
+            prop_assert!((rows.slope(j) - model.slope(j)).abs() <= 1e-11 * size * (1.0 + by.abs()));
+            prop_assert!((rows.bend(j) - model.bend(j)).abs() <= 1e-12 * size);
+        }
+        along.iter_mut().for_each(|by| *by = -*by);
+        rows.go(&along);
+        let model = part.row_models(&all, &here, &here.slope);
+        for j in 0..d {
+            let size = 1.0 + model.bend(j);
+            prop_assert!((rows.slope(j) - model.slope(j)).abs() <= 1e-11 * size * (1.0 + by.abs()));
+        }
+    }
+}
+
+#[test]
+fn only_the_squared_hinge_is_made_of_half_parabolas() {
+    let table = Table::random((9, 3), 0, false, 1.0, 1);
+    let problem = table.problem();
+    let (y, cost) = (problem.y, problem.cost);
+    let part = BinaryLosses { problem: &problem, smooth: &Weighted { loss: crate::loss::Logistic, y, cost } };
+    assert!(part.half_parabolas(&[0, 1, 2], &Losses::at(&part, vec![0.0; 9])).is_none());
 }
 
 proptest! {
