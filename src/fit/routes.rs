@@ -351,8 +351,8 @@ pub const JUMP_COLUMNS: usize = 512;
 /// 1,000 steps. 30; sector 0.8 instead of 0.5.
 pub const LOSSES_PRICE: f64 = 100.0;
 /// Prices of the matrix that they may take in epochs before it is the model's turn. 1,000 random rows x
-/// 2,000 columns, C = 10, seconds to 1e-2 and 1e-6 with 2 0.68 and 1.8, with 6 0.47 and 1.6, without the model
-/// 0.41 and 3.3.
+/// 2,000 columns, C = 10, seconds to 1e-2 and 1e-6: with 2 0.68 and 1.8, with 6 0.47 and 1.6, without the
+/// model 0.41 and 3.3.
 pub const LOSSES_TURN: f64 = 6.0;
 /// Columns from which a descent on the entries goes along conjugate gradients. Tried, gap 1e-4: 512; flights,
 /// logistic, 2,620 weights 4.6 s instead of 3.2. Only where there is no matrix: imdb, logistic, 1,609 weights

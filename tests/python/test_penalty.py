@@ -213,7 +213,8 @@ def test_wide_tables_are_descended_on_the_squared_hinge_itself():
 
     random = np.random.default_rng(5)
     X = sp.random(600, 1200, 0.05, format="csr", random_state=random, data_rvs=random.standard_normal)
-    y = np.where(X[:, :20].sum(axis=1) + 0.3 * random.standard_normal(600) > 0, 1.0, -1.0)
+    signal = np.asarray(X[:, :20].sum(axis=1)).ravel()
+    y = np.where(signal + 0.3 * random.standard_normal(600) > 0, 1.0, -1.0)
     for C in (1.0, 10.0):
         theirs = train(problem(y, X), parameter(f"-s 5 -c {C} -e 1e-7 -q"))
         w = np.array(theirs.w[: X.shape[1]]) * (1.0 if theirs.label[0] == 1 else -1.0)
