@@ -346,9 +346,9 @@ pub const TILE_PRODUCTS: f64 = 20.0;
 /// step. Waiting four times as long or not at all: the same within the noise (phishing_urls, flights, imdb).
 pub const JUMP_COLUMNS: usize = 512;
 /// Price of a matrix, as in [`GRAM_PRICE`], from which descents on losses that are half parabolas come
-/// before the model's. Tried, seconds to a gap of 1e-2: 4; 1,000 random rows x 2,000 columns at C = 1 0.10 as
-/// with 100, 500 x 2,000 without zeros 0.84 instead of 2.0, but 20news 5.3 instead of 4.5 and a9a not within
-/// 1,000 steps. 30; sector 0.8 instead of 0.5.
+/// before the model's. Tried, without turns of the model, seconds to a gap of 1e-2: 4; 1,000 random rows x
+/// 2,000 columns at C = 1 0.10 as with 100, 500 x 2,000 without zeros 0.84 instead of 2.0, but 20news 5.3
+/// instead of 4.5 and a9a not within 1,000 steps. 30; sector 0.8 instead of 0.5.
 pub const LOSSES_PRICE: f64 = 100.0;
 /// Prices of the matrix that they may take in epochs before it is the model's turn. 1,000 random rows x
 /// 2,000 columns, C = 10, seconds to 1e-2 and 1e-6: with 2 0.68 and 1.8, with 6 0.47 and 1.6, without the
