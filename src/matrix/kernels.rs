@@ -401,8 +401,9 @@ pub(super) fn dot_dense_portable<V: Value, W: Value>(values: &[V], w: &[W]) -> f
 /// Products of a dense row with two vectors, each the number of [`dot_dense`]: what is loaded of the row is
 /// used twice.
 ///
-/// Tried: two rows with four vectors, and with two. The compiler leaves vector registers there on AVX2 (the
-/// sums no longer fit into them): 3 to 4 billion products and additions a second where pairs make 12.
+/// Tried: two rows with four vectors, as they are and widened to double precision beforehand. The compiler
+/// leaves vector registers there on AVX2 (the sums no longer fit into them): 3 to 4 billion products and
+/// additions a second of single with double precision where pairs make 11.
 #[inline(always)]
 pub(super) fn dot_dense_pair<V: Value, W: Value>(values: &[V], w: [&[W]; 2]) -> [f64; 2] {
     let w = w.map(|w| &w[..values.len()]);
