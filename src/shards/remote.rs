@@ -40,6 +40,7 @@ use super::wire::{Op, Reader, Request, ShardAnswer};
 use crate::fit::certificate::{Cut, Imbalance};
 use crate::fit::intercept;
 use crate::fit::newton::cholesky::Symmetric;
+use crate::fit::newton::factorisation::Form;
 use crate::fit::newton::hinge::Corners;
 use crate::fit::newton::line_search;
 use crate::fit::newton::preconditioner::Gram;
@@ -337,8 +338,8 @@ pub struct Remote<'a, const L: usize> {
     weighs_point: bool,
     /// A search goes on from its journal with weights alone, so that decision values must follow from these.
     is_search: bool,
-    /// Whether curvatures will be asked for after the next evaluation, and if so, whether as a matrix.
-    asks: Option<bool>,
+    /// Whether curvatures will be asked for after the next evaluation, and if so, in which form.
+    asks: Option<Form>,
     /// Those of the last evaluation, where they came with it.
     foreseen: Option<Curvature>,
     curved: usize,
@@ -638,12 +639,13 @@ impl<const L: usize> Passes<L> for Remote<'_, L> {
         Ok(())
     }
 
-    fn foresee(&mut self, what: Option<bool>) {
+    fn foresee(&mut self, what: Option<Form>) {
         self.asks = what;
     }
 
-    fn curvature(&mut self, _: usize, is_dense: bool) -> Result<Curvature> {
+    fn curvature(&mut self, _: usize, form: Form) -> Result<Curvature> {
         self.asks = None;
+        let is_dense = form == Form::Dense;
         if let Some(found) =
             self.foreseen.take().filter(|found| matches!(found.gram, Gram::Dense(_)) == is_dense)
         {
@@ -715,7 +717,8 @@ impl<const L: usize> Remote<'_, L> {
     fn ask_for_evaluation(&mut self, terms: ShardTerms) {
         self.pending.op(Op::Evaluate).number(terms.sigma());
         self.change(Change::Evaluated(terms.sigma()));
-        if let Some(is_dense) = self.asks {
+        if let Some(form) = self.asks {
+            let is_dense = form == Form::Dense;
             self.ask_for_curvature(is_dense);
         }
     }
@@ -730,7 +733,8 @@ impl<const L: usize> Remote<'_, L> {
         let loss = reader.lanes()?;
         let mut read = reader.number()? as usize;
         self.foreseen = None;
-        if let Some(is_dense) = self.asks {
+        if let Some(form) = self.asks {
+            let is_dense = form == Form::Dense;
             let (sums, maxima) = (memory::copy(reader.rest()), memory::copy(maxima));
             let found = self.curvature_of(is_dense, (sums, maxima))?;
             read += found.read;

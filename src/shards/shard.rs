@@ -8,6 +8,7 @@ use super::wire::{Op, Reader, ShardAnswer};
 use crate::fit::certificate::{self, Duals, RowTotals};
 use crate::fit::intercept;
 use crate::fit::newton::factorisation;
+use crate::fit::newton::factorisation::Form;
 use crate::fit::newton::hinge::{self, SmoothedHinge};
 use crate::fit::newton::line_search;
 use crate::fit::newton::preconditioner::Gram;
@@ -418,15 +419,7 @@ impl<'a, const L: usize> ShardSide<'a, L> {
                 }
                 self.run_with_terms(op, reader, answer)?;
             }
-            Op::Curvature => {
-                let found = self.state.curvature(self.lanes, reader.number()? != 0.0)?;
-                answer.maxima.push(found.largest);
-                match found.gram {
-                    Gram::Diagonal(diagonal) => self.columns.answer_diagonal(&diagonal, answer),
-                    Gram::Dense(matrix) => answer.sums.extend(matrix.lower()),
-                }
-                answer.sums.push(found.read as f64);
-            }
+            Op::Curvature => self.curvature(reader, answer)?,
             Op::Multiply => {
                 let mut out = Block::zeros(self.vector.len());
                 self.columns.block(reader, &mut self.vector)?;
@@ -476,6 +469,21 @@ impl<'a, const L: usize> ShardSide<'a, L> {
         for (l, test) in group.tests.iter().enumerate() {
             answer.sums.extend(test.iter().map(|i| self.state.z[*i as usize][l]));
         }
+        Ok(())
+    }
+
+    /// The matrix of curvatures, or its diagonal.
+    fn curvature(&mut self, reader: &mut Reader<'_>, answer: &mut ShardAnswer) -> Result<()> {
+        let form = if reader.number()? != 0.0 { Form::Dense } else { Form::Diagonal };
+        let found = self.state.curvature(self.lanes, form)?;
+        answer.maxima.push(found.largest);
+        match found.gram {
+            Gram::Diagonal(diagonal) | Gram::Frequent { diagonal, .. } => {
+                self.columns.answer_diagonal(&diagonal, answer);
+            }
+            Gram::Dense(matrix) => answer.sums.extend(matrix.lower()),
+        }
+        answer.sums.push(found.read as f64);
         Ok(())
     }
 

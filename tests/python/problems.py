@@ -79,6 +79,15 @@ def sparse_problem(seed, n_rows=120, n_columns=30, n_classes=2, density=0.3, noi
     return sp.csr_matrix(X), y
 
 
+def one_hot_table(n_rows, levels, seed):
+    """Rows with one of so many levels of each field, the first ones more often than the last."""
+    random = np.random.default_rng(seed)
+    first = np.concatenate([[0], np.cumsum(levels)])
+    columns = np.array([(n * random.random(n_rows) ** 2).astype(int) for n in levels]).T + first[:-1]
+    starts = len(levels) * np.arange(n_rows + 1)
+    return sp.csr_matrix((np.ones(starts[-1]), columns.ravel(), starts), shape=(n_rows, first[-1]))
+
+
 def noisy_problem():
     """Noisy enough that C matters; 240 rows."""
     return sparse_problem(20, n_rows=240, n_columns=40, noise=3.0)

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 import scipy.sparse as sp
 import sklearn
-from problems import INTERCEPTS, LOSSES, estimator, objective, sparse_problem
+from problems import INTERCEPTS, LOSSES, estimator, objective, one_hot_table, sparse_problem
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression as SklearnLogisticRegression
@@ -516,7 +516,7 @@ def test_progress_goes_to_standard_error_on_request(verbose, capfd):
     assert shown.err.startswith("[hinge] fit: dual_cd iteration") if verbose else shown.err == ""
 
 
-def one_hot_table() -> tuple[sp.csr_matrix, np.ndarray]:
+def squared_table() -> tuple[sp.csr_matrix, np.ndarray]:
     """4,000 rows of ten columns of 120, small numbers more often than large ones."""
     rng = np.random.default_rng(5)
     columns = (120 * rng.random((4000, 10)) ** 2).astype(int)
@@ -527,7 +527,7 @@ def one_hot_table() -> tuple[sp.csr_matrix, np.ndarray]:
 @pytest.mark.parametrize(("fit_intercept", "easy", "hard"), [(False, 0.03, 0.3), (True, 0.01, 0.1)])
 def test_cheap_steps_or_few_epochs_by_the_costs(fit_intercept, easy, hard):
     """With small costs a few epochs of dual descent are less than one Newton step: the same optimum, another solver."""
-    X, y = one_hot_table()
+    X, y = squared_table()
     for C, solver in ((easy, "dual_cd"), (hard, "newton")):
         model, newton = (
             hinge.LinearSVC(C=C, tol=1e-6, fit_intercept=fit_intercept, solver=name, random_state=0).fit(X, y)
@@ -544,9 +544,24 @@ def test_cheap_steps_or_few_epochs_by_the_costs(fit_intercept, easy, hard):
     ("C", "tol", "solver"), [(0.03, 1e-3, "dual_cd"), (0.03, 1e-4, "newton"), (0.3, 1e-2, "newton")]
 )
 def test_few_epochs_of_the_logistic_loss_by_the_tolerance(fit_intercept, C, tol, solver):
-    X, y = one_hot_table()
+    X, y = squared_table()
     given = {"C": C, "fit_intercept": fit_intercept}
     model = hinge.LogisticRegression(tol=tol, **given).fit(X, y)
     assert model.certificate_.solver == (solver,)
     optimum = hinge.LogisticRegression(tol=1e-9, solver="newton", **given).fit(X, y).certificate_
     assert optimum.dual[0] <= model.certificate_.primal[0] <= (1 + tol) * optimum.primal[0]
+
+
+@pytest.mark.parametrize("fit_intercept", [False, True])
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "logistic"])
+def test_tables_of_more_columns_than_a_matrix_has(loss, fit_intercept):
+    """Newton, whose conjugate gradient has a block of the frequent columns there, and dual descent: one optimum."""
+    X = one_hot_table(3000, (2, 9, 60, 400, 1800), seed=1)
+    rng = np.random.default_rng(2)
+    y = np.where(X @ rng.standard_normal(X.shape[1]) + 0.5 * rng.standard_normal(3000) > 0, 1, -1)
+    given = {"C": 10.0, "tol": 1e-7, "fit_intercept": fit_intercept, "max_iter": 100_000}
+    kind, more = (hinge.LogisticRegression, {}) if loss == "logistic" else (hinge.LinearSVC, {"loss": loss})
+    newton, descent = (kind(solver=solver, **given, **more).fit(X, y).certificate_ for solver in ("newton", "dual_cd"))
+    assert newton.solver == ("newton",)
+    assert newton.relative_gap[0] <= 1e-7
+    assert max(newton.dual[0], descent.dual[0]) <= min(newton.primal[0], descent.primal[0])

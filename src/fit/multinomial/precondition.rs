@@ -101,7 +101,7 @@ impl ClassPreconditioner {
             }
             Kind::Shared | Kind::Diagonal => match rows.curvature(w, None, self.kind == Kind::Shared)? {
                 Gram::Dense(matrix) => Inverse::Shared(factor(matrix, penalised)),
-                Gram::Diagonal(mut diagonal) => {
+                Gram::Diagonal(mut diagonal) | Gram::Frequent { mut diagonal, .. } => {
                     for (j, d) in diagonal.iter_mut().enumerate() {
                         let entry = if j < penalised { 1.0 + DIAGONAL_MIX * *d } else { *d };
                         *d = if entry > 0.0 { 1.0 / entry } else { 1.0 };

@@ -23,6 +23,7 @@
 //! products of the conjugate gradient.
 
 use super::cg::CgLimits;
+use super::factorisation::Form;
 use super::hessian::Updated;
 use super::preconditioner::{Gram, Preconditioner};
 use super::row_state::{Passes, RowState};
@@ -97,7 +98,8 @@ impl<R: Passes<1>> Newton<'_, R, 1> {
 
     /// Readings that a matrix takes, where one is made for each step.
     fn matrix_price(&self) -> Option<f64> {
-        self.dense_cost.filter(|cost| self.is_dense && *cost < DEAR)
+        let cost = self.closer.filter(|_| self.form == Form::Dense)?.cost;
+        (cost < DEAR).then_some(cost)
     }
 
     /// The step by the matrix, which then serves the next step of the weights, too, if it is exact.

@@ -4,6 +4,17 @@ use crate::fit::routes::{DENSE_SHARE, MAX_CHOLESKY_COLUMNS, MAX_CHOLESKY_PASSES,
 use crate::matrix::Rows;
 use crate::matrix::design::Design;
 
+/// How much of the matrix `X'DX` a preconditioner is made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// The diagonal.
+    Diagonal,
+    /// The diagonal, and the block of the most frequent columns.
+    Frequent,
+    /// All of it.
+    Dense,
+}
+
 /// What a dense factorisation for Newton steps costs.
 #[derive(Clone, Copy, Debug)]
 pub struct Factorisation {
@@ -11,6 +22,8 @@ pub struct Factorisation {
     pub passes: f64,
     /// Whether it is better than conjugate gradient with a diagonal preconditioner.
     pub is_worth_it: bool,
+    /// What is factorised.
+    pub form: Form,
 }
 
 /// Whether a problem is so small that Newton takes no time.
@@ -31,15 +44,20 @@ pub fn pairs(design: &Design<'_>) -> [f64; 2] {
     for i in 0..design.n_rows() {
         let len = design.row_len(i);
         entries += len as f64;
-        let width = if len * DENSE_SHARE < d { len as f64 } else { d as f64 / VECTORISED };
-        pairs += len as f64 * width / 2.0;
+        pairs += pairs_of_row(len, d);
     }
     [entries, pairs]
+}
+
+/// Products that a row of so many entries brings to a matrix of `d` columns.
+pub fn pairs_of_row(len: usize, d: usize) -> f64 {
+    let width = if len * DENSE_SHARE < d { len as f64 } else { d as f64 / VECTORISED };
+    len as f64 * width / 2.0
 }
 
 /// What a factorisation of `d` columns costs, from [`pairs`].
 pub fn of_sums(d: usize, [entries, pairs]: [f64; 2], is_small: bool) -> Factorisation {
     let work = pairs + (d as f64).powi(3) / (6.0 * VECTORISED);
     let passes = work / (2.0 * entries).max(1.0);
-    Factorisation { passes, is_worth_it: passes <= MAX_CHOLESKY_PASSES || is_small }
+    Factorisation { passes, is_worth_it: passes <= MAX_CHOLESKY_PASSES || is_small, form: Form::Dense }
 }

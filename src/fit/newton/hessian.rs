@@ -9,7 +9,9 @@
 use std::ops::Range;
 
 use super::cholesky::Symmetric;
-use crate::fit::routes::DENSE_SHARE;
+use super::frequent::FrequentColumns;
+use super::sample::is_sampled;
+use crate::fit::routes::{DENSE_SHARE, FREQUENT_ROWS};
 use crate::fit::sweep::{Sweep, for_chunks, sum};
 use crate::matrix::kernels::{RANK, rank_update};
 use crate::matrix::{Pass, Rows};
@@ -25,12 +27,39 @@ const POLL_ROWS: usize = 1 << 12;
 pub fn curvature_matrix<const L: usize>(sweep: &Sweep<'_, L>, curvature: &[f64]) -> Symmetric {
     let n = sweep.design.n_cols();
     let mut matrix = Symmetric { n, values: memory::zeros(n * n) };
-    add_rows(sweep, curvature, MAX_PIECES, &mut matrix);
+    add_rows(sweep, curvature, None, MAX_PIECES, &mut matrix);
     matrix
 }
 
-/// Adds `curvature[i] x_i x_i'` of all rows, in at most so many pieces at once.
-fn add_rows<const L: usize>(sweep: &Sweep<'_, L>, curvature: &[f64], pieces: usize, matrix: &mut Symmetric) {
+/// The block of some columns of [`curvature_matrix`], where rows are many for them from a sample
+/// ([`FREQUENT_ROWS`]).
+pub fn curvature_block<const L: usize>(
+    sweep: &Sweep<'_, L>,
+    curvature: &[f64],
+    columns: &FrequentColumns,
+) -> Symmetric {
+    let n = columns.order();
+    let mut block = Symmetric { n, values: memory::zeros(n * n) };
+    let every = (curvature.len() / (FREQUENT_ROWS * n)).max(1);
+    let mut sampled = memory::zeros(curvature.len());
+    for_chunks(&mut sampled, |start, sampled| {
+        for (k, sampled) in sampled.iter_mut().enumerate() {
+            let is_in = is_sampled(start + k, every);
+            *sampled = if is_in { every as f64 * curvature[start + k] } else { 0.0 };
+        }
+    });
+    add_rows(sweep, &sampled, Some(columns), MAX_PIECES, &mut block);
+    block
+}
+
+/// Adds `curvature[i] x_i x_i'` of all rows, all columns or some of them, in at most so many pieces at once.
+fn add_rows<const L: usize>(
+    sweep: &Sweep<'_, L>,
+    curvature: &[f64],
+    columns: Option<&FrequentColumns>,
+    pieces: usize,
+    matrix: &mut Symmetric,
+) {
     let (design, d) = (&sweep.design, matrix.n);
     let parts = sweep.parts();
     let groups: Vec<_> = parts.chunks(parts.len().div_ceil(pieces)).collect();
@@ -44,7 +73,7 @@ fn add_rows<const L: usize>(sweep: &Sweep<'_, L>, curvature: &[f64], pieces: usi
                     break;
                 }
                 let rows = start..(start + POLL_ROWS).min(range.end);
-                design.visit(Outer { triangle: &mut triangle, curvature, rows });
+                design.visit(Outer { triangle: &mut triangle, curvature, columns, rows });
             }
         }
         triangle.finish();
@@ -119,7 +148,7 @@ impl KeptMatrix {
             return None;
         }
         let pieces = (changed / (matrix.n * matrix.n).max(1) as f64) as usize;
-        add_rows(sweep, &change, pieces.clamp(1, MAX_PIECES), matrix);
+        add_rows(sweep, &change, None, pieces.clamp(1, MAX_PIECES), matrix);
         let mut left = 0.0f64;
         for ((then, now), change) in made_of.iter_mut().zip(curvature).zip(change) {
             if change != 0.0 {
@@ -137,6 +166,7 @@ impl KeptMatrix {
 struct Outer<'s, 't> {
     triangle: &'s mut Triangle<'t>,
     curvature: &'s [f64],
+    columns: Option<&'s FrequentColumns>,
     rows: Range<usize>,
 }
 
@@ -144,8 +174,10 @@ impl Pass for Outer<'_, '_> {
     type Output = ();
     fn run<R: Rows>(self, rows: &R) {
         for i in self.rows {
-            if self.curvature[i] != 0.0 {
-                self.triangle.add(rows, i, self.curvature[i]);
+            match (self.curvature[i], self.columns) {
+                (0.0, _) => (),
+                (scale, None) => self.triangle.add(rows, i, scale),
+                (scale, Some(columns)) => self.triangle.add_some(rows, i, columns, scale),
             }
         }
     }
@@ -172,15 +204,39 @@ impl<'s> Triangle<'s> {
         if rows.row_len(i) * DENSE_SHARE >= self.d {
             let target = &mut self.dense[self.waiting * self.d..(self.waiting + 1) * self.d];
             rows.for_each(i, |j, v| target[j] = v);
-            self.scale[self.waiting] = scale;
-            self.waiting += 1;
-            if self.waiting == RANK {
-                self.flush();
-            }
+            self.await_others(scale);
         } else {
             self.row.clear();
             rows.for_each(i, |j, v| self.row.push((j, v)));
             self.add_pairs(scale);
+        }
+    }
+
+    /// The same with some of the columns.
+    fn add_some<R: Rows>(&mut self, rows: &R, i: usize, columns: &FrequentColumns, scale: f64) {
+        self.row.clear();
+        rows.for_each(i, |j, v| {
+            if let Some(k) = columns.position(j) {
+                self.row.push((k, v));
+            }
+        });
+        if self.row.len() * DENSE_SHARE >= self.d {
+            let target = &mut self.dense[self.waiting * self.d..(self.waiting + 1) * self.d];
+            for &(j, v) in &self.row {
+                target[j] = v;
+            }
+            self.await_others(scale);
+        } else {
+            self.add_pairs(scale);
+        }
+    }
+
+    /// Keeps the dense row that was written last until there are [`RANK`] of them.
+    fn await_others(&mut self, scale: f64) {
+        self.scale[self.waiting] = scale;
+        self.waiting += 1;
+        if self.waiting == RANK {
+            self.flush();
         }
     }
 

@@ -21,21 +21,22 @@
 //! ([`polish`]), or a step in the dual ([`dual_step`]), certifies one some 5 to 1,000 times smaller.
 //!
 //! [`passes`] is what is done with a row, [`cg`] the directions, [`preconditioner`] (by [`hessian`] and
-//! [`cholesky`] when columns are few) what speeds them up, [`line_search`] the step lengths, [`sample`] a
-//! start from a part of the rows. The hinge, which has no curvature, is a sequence ([`proximal`]) of smooth
-//! problems: [`hinge`].
+//! [`cholesky`] when columns are few, [`frequent`] when they are not) what speeds them up,
+//! [`line_search`] the step lengths, [`sample`] a start from a part of the rows. The hinge, which has no
+//! curvature, is a sequence ([`proximal`]) of smooth problems: [`hinge`].
 //!
 //! A lane that is done takes steps of zero until all are.
 //!
 //! Memory: six blocks of columns x lanes and four of rows x lanes (five with dual variables kept), up to
 //! seven private blocks of columns x lanes for parallel sums ([`super::sweep`]), and two `d x d` matrices
-//! where steps are factorised, a single fit three and a number a row; for an epoch of dual descent, ten
-//! numbers a row at most, for a step in the dual four.
+//! where steps are factorised (of order 500 where a block of columns is), a single fit three and a number a
+//! row; for an epoch of dual descent, ten numbers a row at most, for a step in the dual four.
 
 pub mod cg;
 pub mod cholesky;
 pub mod dual_step;
 pub mod factorisation;
+pub mod frequent;
 pub mod hessian;
 pub mod hinge;
 pub mod line_search;
@@ -50,10 +51,11 @@ pub mod single;
 pub use self::single::solve;
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use self::cg::{CgLimits, CgOutcome, ConjugateGradient};
-use self::cholesky::Symmetric;
-use self::factorisation::{Factorisation, factorisation};
+use self::factorisation::{Factorisation, Form, factorisation};
+use self::frequent::FrequentColumns;
 use self::line_search::Ray;
 use self::preconditioner::{Gram, Preconditioner};
 use self::row_state::{Curvature, Passes, RowState, TermPasses};
@@ -61,9 +63,9 @@ use self::row_state::{Curvature, Passes, RowState, TermPasses};
 use super::checks::{check_length, finite_or};
 use super::monitor::{Monitor, Progress, SearchProgress};
 use super::problem::{Certificate, Intercept, Problem, Status};
-use super::routes::{DEAR, STALE_DIAGONAL};
+use super::routes::{DEAR, STALE_BLOCK, STALE_DIAGONAL};
 use super::stop::{LaneProgress, LaneReport, NewtonStop};
-use super::sweep::{for_chunks, sum, sum_entries};
+use super::sweep::{Sweep, for_chunks, sum, sum_entries};
 use crate::matrix::Rows;
 use crate::matrix::lanes::Block;
 use crate::memory::CollectLarge;
@@ -100,10 +102,10 @@ pub struct Newton<'a, R, const L: usize> {
     keeps_dual: bool,
     /// As in [`Shape`].
     are_far: bool,
-    /// Cost of a dense preconditioner in passes, where there may be one.
-    dense_cost: Option<f64>,
-    /// Whether preconditioners are dense.
-    is_dense: bool,
+    /// A closer form of preconditioner than the diagonal, where there may be one.
+    closer: Option<Closer>,
+    /// The form of those that are made.
+    form: Form,
     /// Number of lanes in use; the rest is padding.
     n_lanes: usize,
     /// Weights, the constant column's last.
@@ -120,6 +122,14 @@ pub struct Newton<'a, R, const L: usize> {
     preconditioner: Option<Kept>,
     step: Block<L>,
     cg: ConjugateGradient<L>,
+}
+
+/// What else than a diagonal preconditions.
+#[derive(Clone, Copy)]
+struct Closer {
+    form: Form,
+    /// Its cost in passes.
+    cost: f64,
 }
 
 /// The last preconditioner.
@@ -170,9 +180,10 @@ impl<'a, const L: usize> InMemory<'a, L> {
     pub fn new(problem: &Problem<'a>, n_lanes: usize, keeps_dual: bool, monitor: &'a dyn Monitor) -> Self {
         let design = problem.design(problem.intercept.bias());
         let (intercept, n_columns) = (problem.intercept, design.n_cols());
-        let factorisation = factorisation(&design);
+        let frequent = FrequentColumns::of(&mut Sweep::new(design, monitor)).map(Arc::new);
+        let factorisation = factorisation(&design).or(frequent.as_ref().map(|f| f.factorisation()));
         let shape = Shape { n_columns, intercept, n_lanes, keeps_dual, factorisation, are_far: false };
-        let rows = RowState::new(design, keeps_dual, monitor);
+        let rows = RowState::new(design, keeps_dual, monitor).with_frequent(frequent);
         // A search, which may go on from a journal, has the same bits however it came where it is.
         let rows = if keeps_dual { rows.keeping_matrix() } else { rows };
         Self::over(rows, &shape, monitor)
@@ -184,12 +195,14 @@ impl<'a, R: Passes<L>, const L: usize> Newton<'a, R, L> {
     pub fn over(mut rows: R, shape: &Shape, monitor: &'a dyn Monitor) -> Self {
         let Shape { n_columns: d, intercept, n_lanes, keeps_dual, factorisation, are_far } = *shape;
         let factorisation = factorisation.filter(|f| keeps_dual || f.is_worth_it);
-        let is_dense = factorisation.is_some_and(|f| !keeps_dual || f.passes < DEAR);
-        rows.foresee(Some(is_dense));
+        let closer = factorisation.map(|f| Closer { form: f.form, cost: f.passes });
+        let is_at_once = |c: &Closer| !keeps_dual || (c.form == Form::Dense && c.cost < DEAR);
+        let form = closer.filter(is_at_once).map_or(Form::Diagonal, |c| c.form);
+        rows.foresee(Some(form));
         Self {
             rows,
-            dense_cost: factorisation.map(|f| f.passes),
-            is_dense,
+            closer,
+            form,
             monitor,
             bias: intercept.bias(),
             is_free: intercept == Intercept::Free,
@@ -211,7 +224,7 @@ impl<'a, R: Passes<L>, const L: usize> Newton<'a, R, L> {
     /// Weights and what preconditioners are made of: all that later minimisations depend on, but for the
     /// decision values, which the rows have.
     pub fn state(&self) -> [Vec<f64>; 2] {
-        let gram = self.gram.as_ref().map_or(Vec::new(), |gram| memory::copy(gram.values()));
+        let gram = self.gram.as_ref().map_or(Vec::new(), Gram::values);
         [memory::copy(self.w.as_flattened()), gram]
     }
 
@@ -228,18 +241,12 @@ impl<'a, R: Passes<L>, const L: usize> Newton<'a, R, L> {
     pub fn restore(&mut self, [w, gram]: [&[f64]; 2]) -> Result<()> {
         let d = self.w.len();
         check_length("weights of a solver state", d * L, w.len())?;
-        self.gram = match (gram, self.dense_cost) {
-            ([], _) => None,
-            (diagonal, None) => {
-                check_length("diagonal of a solver state", d, diagonal.len())?;
-                Some(Gram::Diagonal(memory::copy(diagonal)))
-            }
-            (matrix, Some(_)) => {
-                check_length("matrix of a solver state", d * d, matrix.len())?;
-                Some(Gram::Dense(Symmetric { n: d, values: memory::copy(matrix) }))
-            }
+        self.gram = if gram.is_empty() {
+            None
+        } else {
+            Some(Gram::of_values(self.form, (d, self.rows.frequent()), gram)?)
         };
-        self.rows.foresee(self.gram.is_none().then_some(self.is_dense));
+        self.rows.foresee(self.gram.is_none().then_some(self.form));
         self.preconditioner = None;
         self.is_evaluated = false;
         self.w.as_flattened_mut().copy_from_slice(w);
@@ -260,7 +267,7 @@ impl<'a, R: Passes<L>, const L: usize> Newton<'a, R, L> {
     pub fn objective_changed(&mut self) {
         self.is_evaluated = false;
         (self.gram, self.preconditioner) = (None, None);
-        self.rows.foresee(Some(self.is_dense));
+        self.rows.foresee(Some(self.form));
     }
 
     /// Computes the decision values from the weights; one pass.
@@ -295,7 +302,7 @@ impl<'a, R: Passes<L>, const L: usize> Newton<'a, R, L> {
 
     /// Work so far as passes, factorisations included.
     fn price(&self) -> f64 {
-        self.work.passes + self.work.factorisations * self.dense_cost.unwrap_or(0.0)
+        self.work.passes + self.work.factorisations * self.closer.map_or(0.0, |c| c.cost)
     }
 
     /// Takes note of rows that were read.
@@ -440,7 +447,7 @@ impl<'a, R: Passes<L>, const L: usize> Newton<'a, R, L> {
     /// flights, four shards, squared hinge, C = 1, gap 1e-4: 123 rounds and 96 passes instead of 183 and 168;
     /// a9a, where steps are factorised, 41 rounds instead of 23.
     fn is_lazy(&self) -> bool {
-        self.are_far && self.is_dense
+        self.are_far && self.form == Form::Dense
     }
 
     /// Evaluates the current point with a free intercept at its optimum, where it is not already.
@@ -558,12 +565,14 @@ impl<'a, R: Passes<L>, const L: usize> Newton<'a, R, L> {
         }
         self.monitor.poll()?;
         let is_spent = self.products_left() == 0;
-        self.is_dense |= is_spent;
+        if is_spent {
+            self.come_closer();
+        }
         let is_stale = is_spent || steps > self.allowance();
         if is_stale {
             self.gram = None;
         }
-        self.rows.foresee(is_stale.then_some(self.is_dense));
+        self.rows.foresee(is_stale.then_some(self.form));
         self.preconditioner = Some(Kept { made_for: (!is_stale).then_some(c), is_hessian: false, ..kept });
         Ok(())
     }
@@ -633,9 +642,18 @@ impl<'a, R: Passes<L>, const L: usize> Newton<'a, R, L> {
     /// sample took 2,645 products of 1/8 pass with the diagonal alone. mnist (781 columns), one digit against
     /// the rest, needs some 40 products in all and factorisations of 40 passes never.
     fn products_left(&self) -> usize {
-        match self.dense_cost {
-            Some(cost) if !self.is_dense => (cost.ceil() as usize).saturating_sub(self.work.products),
+        match self.closer {
+            Some(closer) if self.form != closer.form => {
+                (closer.cost.ceil() as usize).saturating_sub(self.work.products)
+            }
             _ => usize::MAX,
+        }
+    }
+
+    /// Preconditioners are of the closer form from now on, where there is one.
+    fn come_closer(&mut self) {
+        if let Some(closer) = self.closer {
+            self.form = closer.form;
         }
     }
 
@@ -644,11 +662,14 @@ impl<'a, R: Passes<L>, const L: usize> Newton<'a, R, L> {
     /// is content with fewer matrices. Tried: as few for every fit. w8a, logistic, gap 1e-4: C = 1, 27 passes
     /// instead of 18 and a fifth less time; C = 16, 83 instead of 25 and 1.4 times the time.
     fn allowance(&self) -> usize {
-        match self.dense_cost.filter(|_| self.is_dense) {
-            None => STALE_DIAGONAL,
-            Some(passes) if self.keeps_dual && passes < DEAR => 0,
-            Some(passes) if self.keeps_dual => (passes / 2.0) as usize,
-            Some(passes) => 1 + (passes / self.n_lanes as f64) as usize,
+        let Some(Closer { form, cost: passes }) = self.closer.filter(|c| self.form == c.form) else {
+            return STALE_DIAGONAL;
+        };
+        match form {
+            Form::Frequent => STALE_BLOCK,
+            _ if self.keeps_dual && passes < DEAR => 0,
+            _ if self.keeps_dual => (passes / 2.0) as usize,
+            _ => 1 + (passes / self.n_lanes as f64) as usize,
         }
     }
 
@@ -661,9 +682,9 @@ impl<'a, R: Passes<L>, const L: usize> Newton<'a, R, L> {
         }
         let is_new = self.gram.is_none();
         if is_new {
-            let found = self.rows.curvature(self.n_lanes, self.is_dense)?;
+            let found = self.rows.curvature(self.n_lanes, self.form)?;
             let Curvature { mut gram, largest, read, work } = found;
-            if let Gram::Diagonal(diagonal) = &mut gram {
+            if let Gram::Diagonal(diagonal) | Gram::Frequent { diagonal, .. } = &mut gram {
                 // A free intercept without curvature would make a singular matrix.
                 let free = self.w.len() - usize::from(self.is_free);
                 diagonal[free..].iter_mut().for_each(|d| *d = d.max(largest));
@@ -671,7 +692,11 @@ impl<'a, R: Passes<L>, const L: usize> Newton<'a, R, L> {
             self.take_matrix(gram, read, work)?;
         }
         let matrix = self.factor(c);
-        Ok(Kept { made_for: Some(c), is_hessian: is_new && self.is_dense && self.n_lanes == 1, matrix })
+        Ok(Kept {
+            made_for: Some(c),
+            is_hessian: is_new && self.form == Form::Dense && self.n_lanes == 1,
+            matrix,
+        })
     }
 
     /// Takes a matrix, or its diagonal, for which so many rows were read at this share of a new one's work.

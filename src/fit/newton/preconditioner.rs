@@ -5,28 +5,75 @@
 //! matrix costs a few products more where a fresh one for each lane would cost as much as dozens. With a
 //! single lane and a fresh `G` the dense form is the Hessian itself: Newton's step by Cholesky.
 
+use std::sync::Arc;
+
 use super::cholesky::Symmetric;
+use super::factorisation::Form;
+use super::frequent::FrequentColumns;
+use crate::Result;
+use crate::fit::checks::check_length;
 use crate::fit::sweep::for_chunks;
-use crate::memory::CollectLarge;
+use crate::memory::{self, CollectLarge};
 
 /// Share of the true diagonal, LIBLINEAR's value: the plain diagonal is worse than none on some sets.
 const DIAGONAL_MIX: f64 = 0.01;
 
-/// `G`, or its diagonal.
+/// `G`, or a part of it.
 #[derive(Clone)]
 pub enum Gram {
     /// The diagonal, positive for a free intercept.
     Diagonal(Vec<f64>),
+    /// The diagonal, and the block of some columns.
+    Frequent {
+        /// All of the diagonal.
+        diagonal: Vec<f64>,
+        /// Which columns.
+        columns: Arc<FrequentColumns>,
+        /// Their block.
+        block: Symmetric,
+    },
     /// All of it.
     Dense(Symmetric),
 }
 
 impl Gram {
-    /// Its numbers.
-    pub fn values(&self) -> &[f64] {
+    /// That of these [`Self::values`], over `n` columns of which these are frequent.
+    ///
+    /// # Errors
+    /// [`crate::Error::Shape`].
+    pub fn of_values(
+        form: Form,
+        (n, frequent): (usize, Option<&Arc<FrequentColumns>>),
+        values: &[f64],
+    ) -> Result<Self> {
+        let square = |n, values| Symmetric { n, values: memory::copy(values) };
+        match (form, frequent) {
+            (Form::Dense, _) => {
+                check_length("matrix of a solver state", n * n, values.len())?;
+                Ok(Self::Dense(square(n, values)))
+            }
+            (Form::Frequent, Some(columns)) => {
+                let k = columns.order();
+                check_length("diagonal and block of a solver state", n + k * k, values.len())?;
+                let (diagonal, block) = values.split_at(n);
+                let (columns, block) = (Arc::clone(columns), square(k, block));
+                Ok(Self::Frequent { diagonal: memory::copy(diagonal), columns, block })
+            }
+            _ => {
+                check_length("diagonal of a solver state", n, values.len())?;
+                Ok(Self::Diagonal(memory::copy(values)))
+            }
+        }
+    }
+
+    /// Its numbers, those of a diagonal before those of a block.
+    pub fn values(&self) -> Vec<f64> {
         match self {
-            Self::Diagonal(values) => values,
-            Self::Dense(matrix) => &matrix.values,
+            Self::Diagonal(values) => memory::copy(values),
+            Self::Frequent { diagonal, block, .. } => {
+                diagonal.iter().chain(&block.values).copied().collect_large()
+            }
+            Self::Dense(matrix) => memory::copy(&matrix.values),
         }
     }
 }
@@ -35,6 +82,15 @@ impl Gram {
 pub enum Preconditioner {
     /// The inverse of a diagonal.
     Diagonal(Vec<f64>),
+    /// The same, but for some columns the factor of their block.
+    Frequent {
+        /// Of all columns.
+        inverse: Vec<f64>,
+        /// Which columns.
+        columns: Arc<FrequentColumns>,
+        /// Of their block.
+        factor: Symmetric,
+    },
     /// Cholesky factor.
     Dense(Symmetric),
 }
@@ -43,20 +99,13 @@ impl Preconditioner {
     /// From `G`, the first `penalised` columns of which are part of the norm.
     pub fn new(gram: &Gram, penalised: usize, c: f64) -> Self {
         match gram {
-            Gram::Diagonal(diagonal) => {
-                let entry =
-                    |(j, d): (usize, &f64)| if j < penalised { 1.0 + DIAGONAL_MIX * c * d } else { c * d };
-                Self::Diagonal(diagonal.iter().enumerate().map(entry).map(|d| 1.0 / d).collect_large())
-            }
-            Gram::Dense(gram) => {
-                let n = gram.n;
-                let mut matrix = Symmetric { n, values: gram.values.iter().map(|v| c * v).collect_large() };
-                for j in 0..penalised {
-                    matrix.values[j * n + j] += 1.0;
-                }
-                matrix.factorise();
-                Self::Dense(matrix)
-            }
+            Gram::Diagonal(diagonal) => Self::Diagonal(inverse(diagonal, penalised, c, DIAGONAL_MIX)),
+            Gram::Frequent { diagonal, columns, block } => Self::Frequent {
+                inverse: inverse(diagonal, penalised, c, 1.0),
+                factor: factor(block, columns.before(penalised), c),
+                columns: Arc::clone(columns),
+            },
+            Gram::Dense(gram) => Self::Dense(factor(gram, penalised, c)),
         }
     }
 
@@ -68,17 +117,46 @@ impl Preconditioner {
     /// Writes `M^-1 r` in each lane.
     pub fn apply<const L: usize>(&self, r: &[[f64; L]], out: &mut [[f64; L]]) {
         match self {
-            Self::Diagonal(inverse) => for_chunks(out, |start, out| {
-                for ((z, r), d) in out.iter_mut().zip(&r[start..]).zip(&inverse[start..]) {
-                    for l in 0..L {
-                        z[l] = d * r[l];
-                    }
-                }
-            }),
+            Self::Diagonal(inverse) => scale(inverse, r, out),
+            Self::Frequent { inverse, columns, factor } => {
+                scale(inverse, r, out);
+                let mut block = columns.gather(r);
+                factor.solve(&mut block);
+                columns.scatter(&block, out);
+            }
             Self::Dense(factor) => {
                 out.copy_from_slice(r);
                 factor.solve(out);
             }
         }
     }
+}
+
+/// The inverse of `I + C D`, of which the diagonal `D` counts with a share of `mix`, but for the columns past
+/// the penalised ones: there `C D`.
+fn inverse(diagonal: &[f64], penalised: usize, c: f64, mix: f64) -> Vec<f64> {
+    let entry = |(j, d): (usize, &f64)| if j < penalised { 1.0 + mix * c * d } else { c * d };
+    diagonal.iter().enumerate().map(entry).map(|d| 1.0 / d).collect_large()
+}
+
+/// The factor of `I + C G`, without `I` past the penalised columns.
+fn factor(gram: &Symmetric, penalised: usize, c: f64) -> Symmetric {
+    let n = gram.n;
+    let mut matrix = Symmetric { n, values: gram.values.iter().map(|v| c * v).collect_large() };
+    for j in 0..penalised {
+        matrix.values[j * n + j] += 1.0;
+    }
+    matrix.factorise();
+    matrix
+}
+
+/// Writes the products of the lanes with a diagonal.
+fn scale<const L: usize>(diagonal: &[f64], r: &[[f64; L]], out: &mut [[f64; L]]) {
+    for_chunks(out, |start, out| {
+        for ((z, r), d) in out.iter_mut().zip(&r[start..]).zip(&diagonal[start..]) {
+            for l in 0..L {
+                z[l] = d * r[l];
+            }
+        }
+    });
 }

@@ -4,6 +4,10 @@
 //! slopes and curvatures, which have an entry per row, stay where the rows are and are asked for sums only.
 //! [`RowState`] is that place in memory; `crate::shards` has rows elsewhere.
 
+use std::sync::Arc;
+
+use super::factorisation::Form;
+use super::frequent::FrequentColumns;
 use super::hessian::{self, KeptMatrix, Updated};
 use super::line_search;
 use super::passes::{Finish, Product, Slopes, mean_over_lanes, squares};
@@ -53,18 +57,21 @@ pub trait Passes<const L: usize> {
     /// Decision values of the weights.
     #[allow(clippy::missing_errors_doc)] // of the trait
     fn decide(&mut self, w: &Block<L>) -> Result<()>;
-    /// The mean curvature over the first `n_lanes` lanes as a matrix, or its diagonal.
+    /// The mean curvature over the first `n_lanes` lanes in a form that the place has.
     #[allow(clippy::missing_errors_doc)]
-    fn curvature(&mut self, n_lanes: usize, is_dense: bool) -> Result<Curvature>;
+    fn curvature(&mut self, n_lanes: usize, form: Form) -> Result<Curvature>;
     /// The matrix of the first lane's curvatures, off by a share of at most `off`, where it can be made of
     /// the last one by a share of at most `most` of the work of a new one.
     #[allow(clippy::missing_errors_doc)]
     fn matrix_nearby(&mut self, _off: f64, _most: f64) -> Result<Option<Updated>> {
         Ok(None)
     }
-    /// Told what will be asked for after the next evaluation: [`Self::curvature`], and whether as a matrix,
-    /// or not.
-    fn foresee(&mut self, _: Option<bool>) {}
+    /// The columns of [`Form::Frequent`], where there is that form.
+    fn frequent(&self) -> Option<&Arc<FrequentColumns>> {
+        None
+    }
+    /// Told what will be asked for after the next evaluation: [`Self::curvature`], and in which form, or not.
+    fn foresee(&mut self, _: Option<Form>) {}
     /// Writes `sum_i D_i (p.x_i) x_i` and returns the number of rows read. `length` is that of the step along
     /// the direction before, none at first.
     #[allow(clippy::missing_errors_doc)]
@@ -115,6 +122,8 @@ pub struct RowState<'a, const L: usize> {
     pub product_z: Block<L>,
     /// Where matrices of curvatures are made of the ones before.
     kept: Option<KeptMatrix>,
+    /// The columns of [`Form::Frequent`], where there is that form.
+    frequent: Option<Arc<FrequentColumns>>,
 }
 
 impl<'a, const L: usize> RowState<'a, L> {
@@ -130,7 +139,13 @@ impl<'a, const L: usize> RowState<'a, L> {
             step_z: Block::zeros(n),
             product_z: Block::zeros(n),
             kept: None,
+            frequent: None,
         }
+    }
+
+    /// Has the form of the most frequent columns, too.
+    pub fn with_frequent(self, frequent: Option<Arc<FrequentColumns>>) -> Self {
+        Self { frequent, ..self }
     }
 
     /// Makes matrices of curvatures of the ones before: their last digits depend on the steps that led there.
@@ -171,6 +186,10 @@ impl<const L: usize> Passes<L> for RowState<'_, L> {
         self.z.len()
     }
 
+    fn frequent(&self) -> Option<&Arc<FrequentColumns>> {
+        self.frequent.as_ref()
+    }
+
     fn max_squared_norm(&self) -> f64 {
         self.sweep.design.max_squared_norm()
     }
@@ -180,21 +199,28 @@ impl<const L: usize> Passes<L> for RowState<'_, L> {
         Ok(())
     }
 
-    fn curvature(&mut self, n_lanes: usize, is_dense: bool) -> Result<Curvature> {
+    fn curvature(&mut self, n_lanes: usize, form: Form) -> Result<Curvature> {
         let mean = mean_over_lanes(&self.curvature, n_lanes);
         let largest = mean.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
-        if is_dense && let Some(kept) = &mut self.kept {
+        if form == Form::Dense
+            && let Some(kept) = &mut self.kept
+        {
             let found = kept.follow(&self.sweep, &mean, (0.0, HESSIAN_ANEW));
             let Updated { matrix, read, work, .. } = found.unwrap_or_else(|| kept.anew(&self.sweep, mean));
             return Ok(Curvature { gram: Gram::Dense(matrix), largest, read, work });
         }
         let read = mean.iter().filter(|m| **m != 0.0).count();
-        let gram = if is_dense {
-            Gram::Dense(hessian::curvature_matrix(&self.sweep, &mean))
-        } else {
-            Gram::Diagonal(squares(&mut Sweep::new(self.sweep.design, self.monitor), &mean))
+        let diagonal = || squares(&mut Sweep::new(self.sweep.design, self.monitor), &mean);
+        let gram = match (form, &self.frequent) {
+            (Form::Dense, _) => Gram::Dense(hessian::curvature_matrix(&self.sweep, &mean)),
+            (Form::Frequent, Some(columns)) => Gram::Frequent {
+                diagonal: diagonal(),
+                columns: Arc::clone(columns),
+                block: hessian::curvature_block(&self.sweep, &mean, columns),
+            },
+            _ => Gram::Diagonal(diagonal()),
         };
-        Ok(Curvature { gram, largest, read, work: f64::from(u8::from(is_dense)) })
+        Ok(Curvature { gram, largest, read, work: f64::from(u8::from(form != Form::Diagonal)) })
     }
 
     fn matrix_nearby(&mut self, off: f64, most: f64) -> Result<Option<Updated>> {

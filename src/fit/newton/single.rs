@@ -12,6 +12,7 @@
 //! brings the reported gap close to the truth.
 
 use super::dual_step::Affordable;
+use super::factorisation::Form;
 use super::polish::{DualFound, DualPoint, DualPoints};
 use super::row_state::{Passes, RowState, TermPasses};
 use super::sample::{self, Sample};
@@ -79,7 +80,9 @@ fn solve_with<'a, T: DualLoss>(
     if let Some((found, kept)) = rough.transpose()? {
         newton.work.passes += found.passes / SAMPLED_ONE_IN as f64;
         // The sample was as hard as all rows will be.
-        newton.is_dense |= newton.dense_cost.is_some_and(|cost| found.passes > cost);
+        if newton.closer.is_some_and(|closer| found.passes > closer.cost) {
+            newton.come_closer();
+        }
         newton.preconditioner = kept.map(|kept| Kept { made_for: None, is_hessian: false, ..kept });
         newton.start_at(&Start { w: Some((found.w, found.intercept)), ..Start::default() })?;
     } else {
@@ -128,7 +131,8 @@ where
     let mut next = 0;
     loop {
         // Where steps are factorised, each point is asked.
-        let (goal, steps) = if newton.is_dense { (tol, next) } else { (goals.slopes.max(tol), max_iter) };
+        let (goal, steps) =
+            if newton.form == Form::Dense { (tol, next) } else { (goals.slopes.max(tol), max_iter) };
         let stop = NewtonStop::RelativeGap(goal);
         newton.descend(points.terms(), 1.0, &stop, steps.min(max_iter), &mut lanes)?;
         let report = lanes[0].report;
