@@ -165,10 +165,10 @@ pub const FREQUENT_COLUMNS: usize = 500;
 /// columns 32, 74, 24 and 32, and 56 rows a column 32, 64, 21 and 32, with a factor that takes 8 times as
 /// long.
 pub const FREQUENT_ROWS: usize = 100;
-/// Passes up to which such a block pays. Seconds of searches by the diagonal alone and with blocks, squared
-/// hinge and logistic: flights (half a pass) 6.6 and 3.5, 13.0 and 8.2; a table of 300,000 rows and 13
-/// one-hot columns with 9,974 levels in all (half a pass) 8.0 and 1.9, 9.7 and 3.6; a9a in degree 2 (some
-/// ten passes) 3.0 and 3.6, 3.2 and 4.1.
+/// Passes up to which such a block pays: half a pass on flights. For a9a in degree 2 (5,438 columns, some
+/// ten passes), C = 1 and 16, gaps of 1e-2 and 1e-4, seconds by the diagonal alone and with a block: squared
+/// hinge 0.51, 3.2, 3.6, 9.0 and 0.54, 2.1, 3.6, 9.0; logistic 0.49, 1.24, 1.24, 2.9 and 0.80, 1.41, 1.33,
+/// 2.6.
 pub const FREQUENT_PASSES: f64 = 2.0;
 /// Products after which such a block is made anew. Tried: 64; flights, squared hinge, C = 16, 1e-4, 1,000
 /// columns: 235 instead of 159 passes.

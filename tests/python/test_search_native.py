@@ -9,7 +9,7 @@ import time
 import hinge._native as native
 import numpy as np
 import pytest
-from problems import LOSSES, one_hot_table, sparse_problem
+from problems import LOSSES, sparse_problem
 from sklearn.model_selection import StratifiedKFold
 
 PLAN = {
@@ -197,20 +197,6 @@ def test_an_interrupted_search_goes_on_to_the_same_bits(problem, tmp_path, loss,
         same(again, whole)
         assert [step["replayed"] for step in again] == [k < len(first) for k in range(len(again))]
         assert [step["seconds"] for step in again[: len(first)]] == [step["seconds"] for step in first]
-
-
-def test_a_search_over_frequent_columns_goes_on_to_the_same_bits(tmp_path):
-    """More columns than a matrix of curvatures may have, but no more than rows: the preconditioner has a block."""
-    X = one_hot_table(2100, (3, 17, 180, 1800), seed=3)
-    rng = np.random.default_rng(4)
-    y = (X @ rng.standard_normal(2000) + rng.standard_normal(2100) > 0).astype(int)
-    options = {"solver": "newton", "presolve": "off"}
-    whole, reason = run(X, y, options=options)
-    first, _ = run(X, y, plan={"resume": str(tmp_path / "j")}, options=options, count=len(whole) // 2)
-    again, ended = run(X, y, plan={"resume": str(tmp_path / "j")}, options=options | {"n_threads": 2})
-    assert ended == reason
-    assert sum(step["replayed"] for step in again) == len(first) >= 3
-    same(again, whole)
 
 
 def test_resume_after_a_time_limit(tmp_path):

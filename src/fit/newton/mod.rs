@@ -180,7 +180,8 @@ impl<'a, const L: usize> InMemory<'a, L> {
     pub fn new(problem: &Problem<'a>, n_lanes: usize, keeps_dual: bool, monitor: &'a dyn Monitor) -> Self {
         let design = problem.design(problem.intercept.bias());
         let (intercept, n_columns) = (problem.intercept, design.n_cols());
-        let frequent = FrequentColumns::of(&mut Sweep::new(design, monitor)).map(Arc::new);
+        let frequent = if keeps_dual { FrequentColumns::of(&mut Sweep::new(design, monitor)) } else { None };
+        let frequent = frequent.map(Arc::new);
         let factorisation = factorisation(&design).or(frequent.as_ref().map(|f| f.factorisation()));
         let shape = Shape { n_columns, intercept, n_lanes, keeps_dual, factorisation, are_far: false };
         let rows = RowState::new(design, keeps_dual, monitor).with_frequent(frequent);
