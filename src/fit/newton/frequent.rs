@@ -19,7 +19,12 @@
 //! Tried: in searches, too, whose lanes end at a norm of the gradient. They take half the time (flights,
 //! squared hinge and logistic, 3.5 instead of 7 s and 8.2 instead of 14 s), but partly because that norm
 //! falls sooner than the error: most of it is in the frequent columns. With the squared hinge weights were
-//! kept from C = 2^-9 to 2^-5 at an accuracy of 0.7789, where closer fits have up to 0.7796.
+//! kept from C = 2^-9 to 2^-5 at an accuracy of 0.7789, where closer fits have up to 0.7796. With the norm of
+//! the other columns to fall by the same share as well, no weights are kept too long, and the searches take
+//! 0.8 (squared hinge) and 1.05 times (logistic) as long as without a block.
+//!
+//! Tried: a tenth or all of the diagonal instead of LIBLINEAR's hundredth where there is no block (20news,
+//! imdb, C = 1 and 16, gaps of 1e-1 to 1e-4): the same steps, and times within the noise.
 
 use super::factorisation::{Factorisation, Form, of_sums, pairs_of_row};
 use super::passes::squares;
@@ -145,7 +150,7 @@ mod tests {
     }
 
     proptest! {
-        /// The block is that of the whole matrix, and what is kept of both comes back from its numbers.
+        /// The block is that of the whole matrix.
         #[test]
         fn blocks_are_those_of_the_whole_matrix(
             n in 2..3000usize,
@@ -179,12 +184,6 @@ mod tests {
                     prop_assert!((found - expected).abs() <= 1e-11 * (1.0 + expected.abs()));
                 }
             }
-            let diagonal: Vec<f64> = (0..d).map(|j| whole.values[j * d + j]).collect();
-            let gram = Gram::Frequent { diagonal, columns: Arc::clone(&columns), block };
-            let again = Gram::of_values(Form::Frequent, (d, Some(&columns)), &gram.values()).unwrap();
-            prop_assert_eq!(again.values(), gram.values());
-            let wrong = Gram::of_values(Form::Frequent, (d, Some(&columns)), &vec![1.0; d]);
-            prop_assert!(wrong.is_err());
         }
     }
 

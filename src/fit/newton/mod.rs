@@ -225,8 +225,8 @@ impl<'a, R: Passes<L>, const L: usize> Newton<'a, R, L> {
     /// Weights and what preconditioners are made of: all that later minimisations depend on, but for the
     /// decision values, which the rows have.
     pub fn state(&self) -> [Vec<f64>; 2] {
-        let gram = self.gram.as_ref().map_or(Vec::new(), Gram::values);
-        [memory::copy(self.w.as_flattened()), gram]
+        let gram = self.gram.as_ref().map_or(&[][..], Gram::values);
+        [memory::copy(self.w.as_flattened()), memory::copy(gram)]
     }
 
     /// Goes back to zero; the decision values are the caller's affair.
@@ -242,11 +242,8 @@ impl<'a, R: Passes<L>, const L: usize> Newton<'a, R, L> {
     pub fn restore(&mut self, [w, gram]: [&[f64]; 2]) -> Result<()> {
         let d = self.w.len();
         check_length("weights of a solver state", d * L, w.len())?;
-        self.gram = if gram.is_empty() {
-            None
-        } else {
-            Some(Gram::of_values(self.form, (d, self.rows.frequent()), gram)?)
-        };
+        self.gram =
+            if gram.is_empty() { None } else { Some(Gram::of_values(self.form == Form::Dense, d, gram)?) };
         self.rows.foresee(self.gram.is_none().then_some(self.form));
         self.preconditioner = None;
         self.is_evaluated = false;

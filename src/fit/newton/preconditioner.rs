@@ -8,7 +8,6 @@
 use std::sync::Arc;
 
 use super::cholesky::Symmetric;
-use super::factorisation::Form;
 use super::frequent::FrequentColumns;
 use crate::Result;
 use crate::fit::checks::check_length;
@@ -37,43 +36,24 @@ pub enum Gram {
 }
 
 impl Gram {
-    /// That of these [`Self::values`], over `n` columns of which these are frequent.
+    /// That of these [`Self::values`], over `n` columns; all of `G` where it `is_dense`.
     ///
     /// # Errors
     /// [`crate::Error::Shape`].
-    pub fn of_values(
-        form: Form,
-        (n, frequent): (usize, Option<&Arc<FrequentColumns>>),
-        values: &[f64],
-    ) -> Result<Self> {
-        let square = |n, values| Symmetric { n, values: memory::copy(values) };
-        match (form, frequent) {
-            (Form::Dense, _) => {
-                check_length("matrix of a solver state", n * n, values.len())?;
-                Ok(Self::Dense(square(n, values)))
-            }
-            (Form::Frequent, Some(columns)) => {
-                let k = columns.order();
-                check_length("diagonal and block of a solver state", n + k * k, values.len())?;
-                let (diagonal, block) = values.split_at(n);
-                let (columns, block) = (Arc::clone(columns), square(k, block));
-                Ok(Self::Frequent { diagonal: memory::copy(diagonal), columns, block })
-            }
-            _ => {
-                check_length("diagonal of a solver state", n, values.len())?;
-                Ok(Self::Diagonal(memory::copy(values)))
-            }
+    pub fn of_values(is_dense: bool, n: usize, values: &[f64]) -> Result<Self> {
+        if is_dense {
+            check_length("matrix of a solver state", n * n, values.len())?;
+            return Ok(Self::Dense(Symmetric { n, values: memory::copy(values) }));
         }
+        check_length("diagonal of a solver state", n, values.len())?;
+        Ok(Self::Diagonal(memory::copy(values)))
     }
 
-    /// Its numbers, those of a diagonal before those of a block.
-    pub fn values(&self) -> Vec<f64> {
+    /// Its numbers, of a block the diagonal beside it: what is kept of a search, which has no block.
+    pub fn values(&self) -> &[f64] {
         match self {
-            Self::Diagonal(values) => memory::copy(values),
-            Self::Frequent { diagonal, block, .. } => {
-                diagonal.iter().chain(&block.values).copied().collect_large()
-            }
-            Self::Dense(matrix) => memory::copy(&matrix.values),
+            Self::Diagonal(values) | Self::Dense(Symmetric { values, .. }) => values,
+            Self::Frequent { diagonal, .. } => diagonal,
         }
     }
 }

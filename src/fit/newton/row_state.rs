@@ -66,10 +66,6 @@ pub trait Passes<const L: usize> {
     fn matrix_nearby(&mut self, _off: f64, _most: f64) -> Result<Option<Updated>> {
         Ok(None)
     }
-    /// The columns of [`Form::Frequent`], where there is that form.
-    fn frequent(&self) -> Option<&Arc<FrequentColumns>> {
-        None
-    }
     /// Told what will be asked for after the next evaluation: [`Self::curvature`], and in which form, or not.
     fn foresee(&mut self, _: Option<Form>) {}
     /// Writes `sum_i D_i (p.x_i) x_i` and returns the number of rows read. `length` is that of the step along
@@ -184,10 +180,6 @@ impl<'a, const L: usize> RowState<'a, L> {
 impl<const L: usize> Passes<L> for RowState<'_, L> {
     fn n_rows(&self) -> usize {
         self.z.len()
-    }
-
-    fn frequent(&self) -> Option<&Arc<FrequentColumns>> {
-        self.frequent.as_ref()
     }
 
     fn max_squared_norm(&self) -> f64 {

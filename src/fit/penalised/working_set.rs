@@ -2,7 +2,9 @@
 
 use super::chosen_columns::ChosenColumns;
 use super::coordinates::Coordinates;
-use crate::fit::routes::{WORKING_SET_ENTRIES, WORKING_SET_GROWTH, WORKING_SET_LEAST_PER_CLASS};
+use crate::fit::routes::{
+    WORKING_SET_ENTRIES, WORKING_SET_FULL, WORKING_SET_GROWTH, WORKING_SET_LEAST_PER_CLASS,
+};
 
 /// Numbers of coordinates, rising.
 pub struct WorkingSet {
@@ -26,14 +28,17 @@ impl WorkingSet {
 
     /// The coordinates of nonzero weight, the free ones, and of the others those that miss their optimality
     /// condition by most: as many as to double the set or its entries, and no fewer than a least number. A
-    /// set that has a matrix does not outgrow it by more.
+    /// set that has a matrix does not outgrow it by more, as long as the weights that are not zero leave room
+    /// in it: how many more there will be is not known, and nearly full it would hold up the others.
     pub fn choose(&mut self, coordinates: Coordinates<'_>, w: &[f64], slope: &[f64]) {
         let is_in = |j: usize| w[j] != 0.0 || coordinates.term(j).is_free();
         let mut list: Vec<u32> = (0..w.len() as u32).filter(|&j| is_in(j as usize)).collect();
         let violation = |j: usize| (coordinates.term(j).violation(w[j], slope[j]), j as u32);
         let mut others: Vec<(f64, u32)> =
             (0..w.len()).filter(|&j| !is_in(j)).map(violation).filter(|(v, _)| *v > 0.0).collect();
-        let left = ChosenColumns::most(coordinates).checked_sub(list.len());
+        let most = ChosenColumns::most(coordinates);
+        let has_room = (list.len() as f64) < WORKING_SET_FULL * most as f64;
+        let left = has_room.then(|| most - list.len());
         let by_columns = (WORKING_SET_GROWTH * list.len()).min(left.unwrap_or(usize::MAX));
         let least = WORKING_SET_LEAST_PER_CLASS * coordinates.n_blocks.max(2);
         largest_first(&mut others, left.unwrap_or(by_columns).max(least));
@@ -63,6 +68,7 @@ pub fn largest_first(sizes: &mut [(f64, u32)], most: usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fit::routes::GRAM_COLUMNS;
     use crate::matrix::columns::Columns;
     use crate::matrix::csr::CsrView;
     use crate::matrix::design::Design;
@@ -87,6 +93,30 @@ mod tests {
         let mut set = WorkingSet::new(coordinates);
         set.choose(coordinates, &w, &slope);
         set.list
+    }
+
+    /// How many columns are chosen where so many weights are not zero and three times as many columns miss
+    /// their condition.
+    fn len_of_set(n_weights: usize) -> usize {
+        let d = 4 * n_weights;
+        let list: Vec<i32> = (0..d as i32).collect();
+        let (starts, values) = ([0i64, d as i64], vec![1.0; d]);
+        let (rows, _) = CsrView::new(&starts, &list, &values, d).unwrap();
+        let columns = Columns::of(&Design { rows: &rows, ids: None, bias: 0.0 });
+        let terms = vec![Term { l1: 1.0, l2: 0.0, lower: f64::NEG_INFINITY, upper: f64::INFINITY }; d];
+        let coordinates = Coordinates { columns: &columns, terms: &terms, n_blocks: 1 };
+        let w: Vec<f64> = (0..d).map(|j| if j < n_weights { 1.0 } else { 0.0 }).collect();
+        let mut set = WorkingSet::new(coordinates);
+        set.choose(coordinates, &w, &vec![2.0; d]);
+        set.list.len()
+    }
+
+    #[test]
+    fn sets_outgrow_a_matrix_only_when_weights_fill_it() {
+        let full = (WORKING_SET_FULL * GRAM_COLUMNS as f64) as usize;
+        assert_eq!(len_of_set(full - 1), GRAM_COLUMNS);
+        assert_eq!(len_of_set(full), 2 * full);
+        assert_eq!(len_of_set(GRAM_COLUMNS + 1), 2 * (GRAM_COLUMNS + 1));
     }
 
     #[test]
