@@ -335,7 +335,8 @@ pub const WORKING_SET_LEAST_PER_CLASS: usize = 10;
 /// imdb, squared, C = 5.5          17   17       7.4  8.9      6.7  7.9      7.5  13
 /// ```
 ///
-/// The slower one, imdb, logistic, to 1e-4, varies: 12 s and 18 s in another run.
+/// The one that is slower, imdb, logistic, to 1e-4, depends on C: 16, 22 and 40 take 14, 17 and 13 s instead
+/// of 14, 13 and 26 in another run.
 ///
 /// With 2,600 to 3,000 weights, as much as a matrix may have there, within a tenth; with fewer as before.
 /// Tried, besides: half as many more of the columns that are as near to their condition as three tenths of
