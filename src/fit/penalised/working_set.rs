@@ -74,41 +74,37 @@ mod tests {
     use crate::matrix::design::Design;
     use crate::penalty::Term;
 
-    /// The set that is chosen among 201 columns, the first of which has 100 entries and the others one each.
-    /// The weights `stay` are not zero; the slopes of the others miss their condition by their number.
-    fn chosen(stay: std::ops::Range<usize>) -> Vec<u32> {
-        let d = 201;
+    /// The set that is chosen where row `i` has ones in the columns `list[starts[i]..starts[i + 1]]`. The
+    /// weights `stay` are not zero; the others miss their condition by `slope` less 1.
+    fn chosen(starts: &[i64], list: &[i32], slope: &[f64], stay: std::ops::Range<usize>) -> Vec<u32> {
+        let (d, values) = (slope.len(), vec![1.0; list.len()]);
+        let (rows, _) = CsrView::new(starts, list, &values, d).unwrap();
+        let columns = Columns::of(&Design { rows: &rows, ids: None, bias: 0.0 });
+        let terms = vec![Term { l1: 1.0, l2: 0.0, lower: f64::NEG_INFINITY, upper: f64::INFINITY }; d];
+        let coordinates = Coordinates { columns: &columns, terms: &terms, n_blocks: 1 };
+        let w: Vec<f64> = (0..d).map(|j| if stay.contains(&j) { 1.0 } else { 0.0 }).collect();
+        let mut set = WorkingSet::new(coordinates);
+        set.choose(coordinates, &w, slope);
+        set.list
+    }
+
+    /// That of 201 columns, the first of which has 100 entries and the others one each; the slopes miss their
+    /// condition by the number of the column.
+    fn chosen_of_unequal(stay: std::ops::Range<usize>) -> Vec<u32> {
         let (mut starts, mut list) = (vec![0i64], Vec::new());
         for i in 0..100 {
             list.extend([0, 1 + i, 101 + i]);
             starts.push(list.len() as i64);
         }
-        let values = vec![1.0; list.len()];
-        let (rows, _) = CsrView::new(&starts, &list, &values, d).unwrap();
-        let columns = Columns::of(&Design { rows: &rows, ids: None, bias: 0.0 });
-        let terms = vec![Term { l1: 1.0, l2: 0.0, lower: f64::NEG_INFINITY, upper: f64::INFINITY }; d];
-        let coordinates = Coordinates { columns: &columns, terms: &terms, n_blocks: 1 };
-        let w: Vec<f64> = (0..d).map(|j| if stay.contains(&j) { 1.0 } else { 0.0 }).collect();
-        let slope: Vec<f64> = (0..d).map(|j| 1.0 + j as f64).collect();
-        let mut set = WorkingSet::new(coordinates);
-        set.choose(coordinates, &w, &slope);
-        set.list
+        let slope: Vec<f64> = (0..201).map(|j| 1.0 + f64::from(j)).collect();
+        chosen(&starts, &list, &slope, stay)
     }
 
     /// How many columns are chosen where so many weights are not zero and three times as many columns miss
     /// their condition.
     fn len_of_set(n_weights: usize) -> usize {
-        let d = 4 * n_weights;
-        let list: Vec<i32> = (0..d as i32).collect();
-        let (starts, values) = ([0i64, d as i64], vec![1.0; d]);
-        let (rows, _) = CsrView::new(&starts, &list, &values, d).unwrap();
-        let columns = Columns::of(&Design { rows: &rows, ids: None, bias: 0.0 });
-        let terms = vec![Term { l1: 1.0, l2: 0.0, lower: f64::NEG_INFINITY, upper: f64::INFINITY }; d];
-        let coordinates = Coordinates { columns: &columns, terms: &terms, n_blocks: 1 };
-        let w: Vec<f64> = (0..d).map(|j| if j < n_weights { 1.0 } else { 0.0 }).collect();
-        let mut set = WorkingSet::new(coordinates);
-        set.choose(coordinates, &w, &vec![2.0; d]);
-        set.list.len()
+        let list: Vec<i32> = (0..4 * n_weights as i32).collect();
+        chosen(&[0, list.len() as i64], &list, &vec![2.0; list.len()], 0..n_weights).len()
     }
 
     #[test]
@@ -123,13 +119,13 @@ mod tests {
     fn sets_double_their_columns_or_their_entries() {
         // One of a hundred entries: a hundred of one entry join.
         let expected: Vec<u32> = std::iter::once(0).chain(101..201).collect();
-        assert_eq!(chosen(0..1), expected);
+        assert_eq!(chosen_of_unequal(0..1), expected);
         // Thirty of one: as many join, the worst.
         let expected: Vec<u32> = (1..31).chain(171..201).collect();
-        assert_eq!(chosen(1..31), expected);
+        assert_eq!(chosen_of_unequal(1..31), expected);
         // None at all, or few: twenty.
-        assert_eq!(chosen(0..0), (181..201).collect::<Vec<u32>>());
+        assert_eq!(chosen_of_unequal(0..0), (181..201).collect::<Vec<u32>>());
         let expected: Vec<u32> = (1..3).chain(181..201).collect();
-        assert_eq!(chosen(1..3), expected);
+        assert_eq!(chosen_of_unequal(1..3), expected);
     }
 }
