@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -64,12 +63,14 @@ def multiplier(path: Any, row: int, ax: Any = None, *, cmap: str = "viridis") ->
     _, kept = _finite(path)
     first, corner = path.first, path.corner
     ids = [corner[first[f] : first[f + 1]] for f in kept]
-    pieces = [np.column_stack([path.vertices[v, :2], heights[v]]) for v in ids]
+    # Facets of as many corners as the longest, the first one repeated: matplotlib 3.11 fills lists of different
+    # lengths up with memory that nobody wrote, and multiplies it.
+    longest = max(map(len, ids), default=0)
+    equal = np.array([np.append(v, np.full(longest - len(v), v[0])) for v in ids], dtype=np.intp)
+    pieces = np.dstack([path.vertices[equal, 0], path.vertices[equal, 1], heights[equal]])
     shapes = Poly3DCollection(pieces, cmap=cmap, edgecolors="white", linewidths=0.1)
     shapes.set_array(np.array([heights[v].mean() for v in ids]))
-    # The limits are set below. matplotlib 3.11 fills short facets up with NaN, and fails to find its own.
-    has_own_limits = "autolim" in signature(ax.add_collection3d).parameters
-    ax.add_collection3d(shapes, **({"autolim": False} if has_own_limits else {}))
+    ax.add_collection3d(shapes)
     ax.set(xlim=(0, path.box[0]), ylim=(0, path.box[1]), zlim=(0, max(heights.max(), 1e-12)))
     ax.set_xlabel("$C_+$")
     ax.set_ylabel("$C_-$")

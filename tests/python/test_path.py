@@ -524,6 +524,34 @@ def test_pictures(tmp_path):
         plt.close(ax.figure)
 
 
+def test_pieces_of_a_multiplier_have_the_corners_of_their_facets(monkeypatch):
+    """All of them in one array: matplotlib would fill shorter pieces of a list up with memory nobody wrote."""
+    pytest.importorskip("matplotlib").use("Agg")
+    import matplotlib.pyplot as plt
+    from mpl_toolkits.mplot3d import art3d
+
+    given = []
+
+    class Recorded(art3d.Poly3DCollection):
+        def __init__(self, verts, **options):
+            given.append(verts)
+            super().__init__(verts, **options)
+
+    monkeypatch.setattr(art3d, "Poly3DCollection", Recorded)
+    path = hinge.cost_path(*FAMILIES["gauss"], box=BOX)
+    ax = path.plot_multiplier(3)
+    (pieces,) = given
+    assert isinstance(pieces, np.ndarray)
+    finite = [path.polygon(f) for f in range(path.n_facets)]
+    finite = [p[:, :2] for p in finite if len(p) > 2 and (p[:, 2] > 0).all()]
+    assert len(pieces) == len(finite)
+    assert len({len(p) for p in finite}) > 1
+    for piece, polygon in zip(pieces, finite, strict=True):
+        np.testing.assert_array_equal(np.unique(piece[:, :2], axis=0), np.unique(polygon, axis=0))
+        np.testing.assert_allclose(piece[:, 2], path.alpha(piece[:, 0], piece[:, 1])[:, 3], atol=1e-12)
+    plt.close(ax.figure)
+
+
 def test_walks_through_all_of_german(real):
     """1,000 rows whose features are rounded to six digits: rows on the margin nearly depend on each other."""
     X, y, *_ = real("german")
