@@ -27,17 +27,22 @@
 //! imdb, C = 1 and 16, gaps of 1e-1 to 1e-4): the same steps, and times within the noise.
 
 use super::factorisation::{Factorisation, Form, of_sums, pairs_of_row};
-use super::passes::squares;
+use super::sample::is_sampled;
 use crate::fit::routes::{
     EASY_SAMPLE, FREQUENT_COLUMNS, FREQUENT_PASSES, FREQUENT_ROWS, MAX_CHOLESKY_COLUMNS,
 };
-use crate::fit::sweep::Sweep;
 use crate::matrix::Rows;
 use crate::matrix::design::Design;
 use crate::memory::{self, CollectLarge};
 
 /// Position of a column that is not frequent.
 const NONE: u32 = u32::MAX;
+
+/// Rows of which columns are chosen and what they cost is estimated.
+fn sample(design: &Design<'_>) -> impl Iterator<Item = usize> {
+    let every = design.n_rows().div_ceil(EASY_SAMPLE).max(1);
+    (0..design.n_rows()).filter(move |i| is_sampled(*i, every))
+}
 
 /// Which columns.
 pub struct FrequentColumns {
@@ -51,16 +56,18 @@ pub struct FrequentColumns {
 impl FrequentColumns {
     /// Those with the largest sums of squares; none where all columns are few enough for a matrix of them, or
     /// more than rows, or where the block is too dear.
-    pub fn of(sweep: &mut Sweep<'_, 1>) -> Option<Self> {
-        let (n, d) = (sweep.design.n_rows(), sweep.design.n_cols());
-        let found = (d > MAX_CHOLESKY_COLUMNS && n >= d).then(|| Self::most(FREQUENT_COLUMNS, sweep));
+    pub fn of(design: &Design<'_>) -> Option<Self> {
+        let (n, d) = (design.n_rows(), design.n_cols());
+        let found = (d > MAX_CHOLESKY_COLUMNS && n >= d).then(|| Self::most(FREQUENT_COLUMNS, design));
         found.filter(|found| found.cost <= FREQUENT_PASSES)
     }
 
-    /// So many of those with the largest sums of squares.
-    pub fn most(most: usize, sweep: &mut Sweep<'_, 1>) -> Self {
-        let (n, d) = (sweep.design.n_rows(), sweep.design.n_cols());
-        let sums = squares(sweep, &memory::filled(1.0, n));
+    /// So many of those with the largest sums of squares over a sample of the rows: most fits are done before
+    /// a block is made, and a reading of all rows is a tenth of a quick one.
+    pub fn most(most: usize, design: &Design<'_>) -> Self {
+        let d = design.n_cols();
+        let mut sums = memory::zeros::<f64>(d);
+        sample(design).for_each(|i| design.for_each(i, |j, v| sums[j] += v * v));
         let mut columns = (0..d as u32).collect_large();
         let larger = |a: &u32, b: &u32| sums[*b as usize].total_cmp(&sums[*a as usize]).then(a.cmp(b));
         columns.select_nth_unstable_by(most - 1, larger);
@@ -71,22 +78,23 @@ impl FrequentColumns {
             position[*j as usize] = k as u32;
         }
         let mut found = Self { columns, position, cost: 0.0 };
-        found.cost = found.passes(&sweep.design);
+        found.cost = found.passes(design);
         found
     }
 
-    /// What the block and its factor cost, from a sample of the rows.
+    /// What the block and its factor cost, from the same sample.
     fn passes(&self, design: &Design<'_>) -> f64 {
-        let (mut entries, mut pairs) = (0.0, 0.0);
-        let every = design.n_rows().div_ceil(EASY_SAMPLE);
-        for i in (0..design.n_rows()).step_by(every) {
+        let (mut entries, mut pairs, mut sampled) = (0.0, 0.0, 0.0);
+        for i in sample(design) {
             let mut frequent = 0;
             design.for_each(i, |j, _| frequent += usize::from(self.position(j).is_some()));
             entries += design.row_len(i) as f64;
             pairs += pairs_of_row(frequent, self.order());
+            sampled += 1.0;
         }
-        let (all, rows) = (every as f64, (FREQUENT_ROWS * self.order()).min(design.n_rows()));
-        let share = rows as f64 / design.n_rows() as f64;
+        let n = design.n_rows() as f64;
+        let all = n / f64::max(sampled, 1.0);
+        let share = ((FREQUENT_ROWS * self.order()) as f64 / n).min(1.0);
         of_sums(self.order(), [all * entries, share * all * pairs], false).passes
     }
 
@@ -131,18 +139,22 @@ mod tests {
     use crate::fit::Silent;
     use crate::fit::newton::cg::{CgLimits, ConjugateGradient};
     use crate::fit::newton::hessian::{curvature_block, curvature_matrix};
+    use crate::fit::newton::passes::squares;
     use crate::fit::newton::preconditioner::{Gram, Preconditioner};
-    use crate::fit::newton::sample::is_sampled;
+    use crate::fit::sweep::Sweep;
     use crate::fit::waves::Waves;
     use crate::matrix::lanes::Block;
     use proptest::prelude::*;
     use std::sync::Arc;
 
-    /// Columns by hand: those of the largest sums of squares.
+    /// Columns by hand: those of the largest sums of squares over the rows in the sample.
     fn largest(design: &Design<'_>, most: usize) -> Vec<usize> {
         let mut sums = vec![(0.0, 0); design.n_cols()];
         sums.iter_mut().enumerate().for_each(|(j, sum)| sum.1 = j);
-        (0..design.n_rows()).for_each(|i| design.for_each(i, |j, v| sums[j].0 -= v * v));
+        let every = design.n_rows().div_ceil(EASY_SAMPLE);
+        for i in (0..design.n_rows()).filter(|i| is_sampled(*i, every)) {
+            design.for_each(i, |j, v| sums[j].0 -= v * v);
+        }
         sums.sort_by(|a, b| a.partial_cmp(b).unwrap());
         let mut columns: Vec<usize> = sums[..most].iter().map(|(_, j)| *j).collect();
         columns.sort_unstable();
@@ -153,7 +165,7 @@ mod tests {
         /// The block is that of the whole matrix.
         #[test]
         fn blocks_are_those_of_the_whole_matrix(
-            n in 2..3000usize,
+            n in 2..10_000usize,
             d in 1..12usize,
             share in 0.0..1.0f64,
             intercept in 0..3usize,
@@ -162,10 +174,10 @@ mod tests {
             let waves = Waves::new(n, d, 1.0, seed);
             let rows = waves.rows();
             let problem = waves.problem(&rows, intercept);
-            let mut sweep = Sweep::<1>::new(problem.design(problem.intercept.bias()), &Silent);
+            let sweep = Sweep::<1>::new(problem.design(problem.intercept.bias()), &Silent);
             let d = sweep.design.n_cols();
             let most = 1 + (share * d as f64) as usize;
-            let columns = Arc::new(FrequentColumns::most(most, &mut sweep));
+            let columns = Arc::new(FrequentColumns::most(most, &sweep.design));
             let expected = largest(&sweep.design, most);
             prop_assert_eq!(columns.order(), most);
             for (k, j) in expected.iter().enumerate() {
@@ -197,12 +209,12 @@ mod tests {
         let (d, bends) = (30, vec![1.5; 300]);
         let whole = curvature_matrix(&sweep, &bends);
         let diagonal = squares(&mut sweep, &bends);
-        let frequent = |most, sweep: &mut Sweep<'_, 1>| {
-            let columns = Arc::new(FrequentColumns::most(most, sweep));
-            let block = curvature_block(sweep, &bends, &columns);
+        let frequent = |most| {
+            let columns = Arc::new(FrequentColumns::most(most, &sweep.design));
+            let block = curvature_block(&sweep, &bends, &columns);
             Gram::Frequent { diagonal: diagonal.clone(), columns, block }
         };
-        let grams = [Gram::Diagonal(diagonal.clone()), frequent(28, &mut sweep), frequent(d, &mut sweep)];
+        let grams = [Gram::Diagonal(diagonal.clone()), frequent(28), frequent(d)];
         let solve = |gram: &Gram| {
             let (mut step, mut cg) = (Block::<2>::zeros(d), ConjugateGradient::new(d));
             let limits = CgLimits {

@@ -65,7 +65,7 @@ use super::monitor::{Monitor, Progress, SearchProgress};
 use super::problem::{Certificate, Intercept, Problem, Status};
 use super::routes::{DEAR, STALE_BLOCK, STALE_DIAGONAL};
 use super::stop::{LaneProgress, LaneReport, NewtonStop};
-use super::sweep::{Sweep, for_chunks, sum, sum_entries};
+use super::sweep::{for_chunks, sum, sum_entries};
 use crate::matrix::Rows;
 use crate::matrix::lanes::Block;
 use crate::memory::CollectLarge;
@@ -180,8 +180,7 @@ impl<'a, const L: usize> InMemory<'a, L> {
     pub fn new(problem: &Problem<'a>, n_lanes: usize, keeps_dual: bool, monitor: &'a dyn Monitor) -> Self {
         let design = problem.design(problem.intercept.bias());
         let (intercept, n_columns) = (problem.intercept, design.n_cols());
-        let frequent = if keeps_dual { FrequentColumns::of(&mut Sweep::new(design, monitor)) } else { None };
-        let frequent = frequent.map(Arc::new);
+        let frequent = if keeps_dual { FrequentColumns::of(&design).map(Arc::new) } else { None };
         let factorisation = factorisation(&design).or(frequent.as_ref().map(|f| f.factorisation()));
         let shape = Shape { n_columns, intercept, n_lanes, keeps_dual, factorisation, are_far: false };
         let rows = RowState::new(design, keeps_dual, monitor).with_frequent(frequent);
