@@ -4,12 +4,13 @@ use super::baselines::{cutting_plane, primal_cd};
 use super::dual::{DualLoss, DualOptions, EpochOrder};
 use super::monitor::Monitor;
 use super::newton::factorisation::{Factorisation, factorisation, is_small};
+use super::newton::frequent::FrequentColumns;
 use super::newton::hinge;
 use super::params::{Params, SolverKind};
 use super::problem::{Intercept, Problem, Solution, Start, Status};
 use super::routes::{
-    DEAR, EASY, EASY_CHEAP, EASY_CHEAP_FREE, EASY_FROM, EASY_LOGISTIC, EASY_SAMPLE, LANE_ENTRIES, PATIENCE,
-    PATIENCE_DIRECT,
+    DEAR, EASY, EASY_CHEAP, EASY_CHEAP_FREE, EASY_FREQUENT, EASY_FREQUENT_LOGISTIC, EASY_FROM, EASY_LOGISTIC,
+    EASY_SAMPLE, LANE_ENTRIES, PATIENCE, PATIENCE_DIRECT,
 };
 use super::{certificate, dual, newton};
 use crate::loss::{Loss, LossKind, with_loss, with_smooth_loss};
@@ -32,10 +33,20 @@ pub fn prefers_lanes(design: &Design<'_>) -> bool {
 }
 
 /// Whether the costs of the rows, of `plain` without a constant column, are so small that a smooth loss takes
-/// dual descent few epochs ([`EASY`]).
-pub(super) fn is_easy(plain: &Design<'_>, cost: &[f64]) -> bool {
+/// dual descent few epochs ([`EASY`]): the mean of `c_i |x_i|^2` is at most `most`.
+pub(super) fn is_easy(plain: &Design<'_>, cost: &[f64], most: f64) -> bool {
     let total: f64 = (0..plain.n_rows()).map(|i| cost[i] * plain.squared_norm(i)).sum();
-    total <= EASY * plain.n_rows() as f64
+    total <= most * plain.n_rows() as f64
+}
+
+/// That mean for one fit, in which Newton has the block of the most frequent columns where there is one.
+fn easy_for_fit(design: &Design<'_>, loss: LossKind, intercept: Intercept) -> f64 {
+    match loss {
+        LossKind::Logistic if intercept != Intercept::Free => EASY,
+        _ if FrequentColumns::of(design).is_none() => EASY,
+        LossKind::Logistic => EASY_FREQUENT_LOGISTIC,
+        _ => EASY_FREQUENT,
+    }
 }
 
 /// Whether the costs of a problem are so small that these epochs are fewer than what Newton steps cost where
@@ -65,8 +76,13 @@ pub(super) fn is_newtons(design: &Design<'_>, factorisation: Option<Factorisatio
     factorisation.is_some_and(|f| f.is_worth_it) || (loss.is_smooth() && prefers_lanes(design))
 }
 
-/// The solver that [`SolverKind::Auto`] begins with, for values of `C` around that of `problem`.
+/// The solver that [`SolverKind::Auto`] begins with in a search, for values of `C` around that of `problem`.
 pub fn choose(problem: &Problem<'_>, loss: LossKind) -> SolverKind {
+    choose_beyond(problem, loss, EASY)
+}
+
+/// The same where a mean of `most` is easy, as in [`is_easy`].
+fn choose_beyond(problem: &Problem<'_>, loss: LossKind, most: f64) -> SolverKind {
     let design = problem.design(1.0);
     if is_small(&design) {
         return SolverKind::Newton;
@@ -77,8 +93,8 @@ pub fn choose(problem: &Problem<'_>, loss: LossKind) -> SolverKind {
     let factorisation = factorisation(&design);
     let is_cheap = factorisation.is_some_and(|f| f.passes < DEAR);
     // Tried: Newton for the logistic loss with many columns, 3.5 (imdb, C = 1) to 6 times (C = 16) slower.
-    if is_newtons(&design, factorisation, loss) && (is_cheap || !is_easy(&problem.design(0.0), problem.cost))
-    {
+    let is_easy = || is_easy(&problem.design(0.0), problem.cost, most);
+    if is_newtons(&design, factorisation, loss) && (is_cheap || !is_easy()) {
         SolverKind::Newton
     } else {
         SolverKind::DualCd
@@ -88,7 +104,7 @@ pub fn choose(problem: &Problem<'_>, loss: LossKind) -> SolverKind {
 /// The same for a fit at this `C` only, to a gap of `tol`.
 fn choose_for_fit(problem: &Problem<'_>, loss: LossKind, tol: f64) -> SolverKind {
     let design = problem.design(1.0);
-    let solver = choose(problem, loss);
+    let solver = choose_beyond(problem, loss, easy_for_fit(&design, loss, problem.intercept));
     let Some(most) = easy_up_to(loss, problem.intercept, tol) else { return solver };
     if solver != SolverKind::Newton || is_small(&design) {
         return solver;
@@ -266,4 +282,42 @@ fn solve_by_newton<'a>(
         loss => newton::solve(problem, loss, params, start, aim != Aim::Weights, monitor),
         else hinge::solve(problem, params, start, monitor)
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::matrix::Matrix;
+    use crate::matrix::csr::CsrView;
+
+    /// What a fit and a search begin with where every row has ten ones in 2,000 columns, at this cost.
+    fn chosen(n: usize, loss: LossKind, intercept: Intercept, cost: f64) -> [SolverKind; 2] {
+        let starts: Vec<i64> = (0..=n as i64).map(|i| 10 * i).collect();
+        let list: Vec<i32> =
+            (0..n).flat_map(|i| (0..10).map(move |k| 200 * k + (i * 7 + 1) as i32 % 200)).collect();
+        let values = vec![1.0; list.len()];
+        let rows: Matrix<'_> = CsrView::new(&starts, &list, &values, 2000).unwrap().0.into();
+        let y: Vec<f64> = (0..n).map(|i| if i % 3 == 0 { 1.0 } else { -1.0 }).collect();
+        let cost = vec![cost; n];
+        let problem = Problem { rows: &rows, ids: None, y: &y, cost: &cost, intercept };
+        [choose_for_fit(&problem, loss, 1e-4), choose(&problem, loss)]
+    }
+
+    #[test]
+    fn a_block_of_frequent_columns_makes_newton_the_better_way_sooner() {
+        use SolverKind::{DualCd, Newton};
+        let of_mean = |loss, intercept, mean: f64| chosen(250_000, loss, intercept, mean / 10.0);
+        let losses = [LossKind::SquaredHinge, LossKind::ModifiedHuber, LossKind::Logistic];
+        for (loss, free) in losses.into_iter().zip([EASY_FREQUENT, EASY_FREQUENT, EASY_FREQUENT_LOGISTIC]) {
+            let none = if loss == LossKind::Logistic { EASY } else { EASY_FREQUENT };
+            for (intercept, most) in [(Intercept::None, none), (Intercept::Free, free)] {
+                assert_eq!(of_mean(loss, intercept, 0.9 * most), [DualCd, DualCd]);
+                let search = if most == EASY { Newton } else { DualCd };
+                assert_eq!(of_mean(loss, intercept, 1.1 * most), [Newton, search]);
+            }
+        }
+        // Too few rows for a block.
+        let few = chosen(20_000, LossKind::SquaredHinge, Intercept::None, 1.1 * EASY_FREQUENT / 10.0);
+        assert_eq!(few, [DualCd, DualCd]);
+    }
 }

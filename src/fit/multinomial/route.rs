@@ -4,7 +4,7 @@ use crate::fit::auto::{is_easy, is_newtons};
 use crate::fit::crammer_singer::ClassProblem;
 use crate::fit::newton::factorisation::factorisation;
 use crate::fit::params::{Params, SolverKind};
-use crate::fit::routes::{PATIENCE_SOFTMAX, Patience};
+use crate::fit::routes::{EASY, PATIENCE_SOFTMAX, Patience};
 use crate::loss::LossKind;
 use crate::matrix::design::Design;
 
@@ -28,5 +28,5 @@ impl MultinomialRoute {
 
 /// Whether Newton is the better way for most problems of this shape and cost.
 fn begins_with_newton(problem: &ClassProblem<'_>, plain: &Design<'_>) -> bool {
-    is_newtons(plain, factorisation(plain), LossKind::Logistic) && !is_easy(plain, problem.cost)
+    is_newtons(plain, factorisation(plain), LossKind::Logistic) && !is_easy(plain, problem.cost, EASY)
 }
