@@ -10,7 +10,7 @@ use super::params::{Params, SolverKind};
 use super::problem::{Intercept, Problem, Solution, Start, Status};
 use super::routes::{
     DEAR, EASY, EASY_CHEAP, EASY_CHEAP_FREE, EASY_FREQUENT, EASY_FREQUENT_LOGISTIC, EASY_FROM, EASY_LOGISTIC,
-    EASY_SAMPLE, LANE_ENTRIES, PATIENCE, PATIENCE_DIRECT,
+    EASY_SAMPLE, LANE_ENTRIES, PATIENCE, PATIENCE_DIRECT, Patience,
 };
 use super::{certificate, dual, newton};
 use crate::loss::{Loss, LossKind, with_loss, with_smooth_loss};
@@ -111,6 +111,13 @@ fn choose_for_fit(problem: &Problem<'_>, loss: LossKind, tol: f64) -> SolverKind
     }
     let is_between = factorisation(&design).is_some_and(|f| (EASY_FROM..DEAR).contains(&f.passes));
     if is_between && is_easier_than_steps(problem, most) { SolverKind::DualCd } else { SolverKind::Newton }
+}
+
+/// How long a descent that [`SolverKind::Auto`] begins with may be slow.
+fn patience(problem: &Problem<'_>, loss: LossKind) -> Patience {
+    let design = problem.design(1.0);
+    let is_newtons = is_newtons(&design, factorisation(&design), loss);
+    if is_newtons || FrequentColumns::of(&design).is_some() { PATIENCE_DIRECT } else { PATIENCE }
 }
 
 /// A guess of the passes that dual coordinate descent takes to a gap of `tol`, from a row's mean cost and
@@ -250,10 +257,7 @@ fn attempt<'a>(
         }
         _ => {}
     }
-    let patience = is_auto.then(|| {
-        let design = problem.design(1.0);
-        if is_newtons(&design, factorisation(&design), loss) { PATIENCE_DIRECT } else { PATIENCE }
-    });
+    let patience = is_auto.then(|| patience(problem, loss));
     let options = DualOptions { order: EpochOrder::of(solver), patience, is_proved: aim == Aim::Proof };
     let solution = with_loss!(loss, loss => {
         dual::solve(problem, loss.method(problem.y, problem.cost), params, options, start, monitor)?

@@ -131,7 +131,7 @@ pub fn solve<'a>(descent: ClassDescent<'a>, check: Check, params: &Params) -> Re
             break Status::MaxIter;
         }
         around.copy_from_slice(&point.u);
-        sequence.advance(was_solved);
+        sequence.advance(was_solved, 1);
     };
     let (descent, check) = best;
     Ok(NewtonEnd { descent, check, status, steps: point.steps, passes: point.passes })

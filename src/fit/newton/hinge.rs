@@ -13,6 +13,10 @@
 //! The gap of a point of the sequence is about twice the distance to the optimum (a9a and w8a, C = 1 and 16,
 //! gaps of 1e-1 to 1e-4: 1.1 to 8.7 times, 1.9 in the median): both values are off alike, and an epoch of
 //! descent for the dual one, as with the smooth losses, could not bring fits to an end much sooner.
+//! Tried: that epoch after problems solved 3 and 10 times less well, its dual variables to go on from.
+//! flights and 300,000 one-hot rows, C = 1, without and with a free intercept, processor seconds of a build
+//! without link-time optimisation, without epochs and with them: gap 1e-2 9.6, 4.0, 3.3, 1.6 and 7.0, 3.3,
+//! 3.7, 1.7; gap 1e-6 34, 48, 16, 26 and 41, 55, 19, 24.
 //!
 //! Where rows outnumber columns this beats coordinate descent by far at large `C`; where columns outnumber
 //! rows it does not.
@@ -174,7 +178,7 @@ where
         if steps >= params.max_iter {
             break Status::MaxIter;
         }
-        sequence.advance(was_solved);
+        sequence.advance(was_solved, report.steps);
     };
     let spread = best.spread.expect("the first point is better than none");
     Ok(Ended { status, steps, certificate: best.certificate, w: best.w, spread })

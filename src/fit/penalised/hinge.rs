@@ -94,7 +94,7 @@ pub fn solve(
         if n_iter >= params.max_iter {
             break Status::MaxIter;
         }
-        sequence.advance(was_solved);
+        sequence.advance(was_solved, 1);
     };
     let best = best.expect("the first point is better than none");
     let certificate = if status == Status::Converged {
