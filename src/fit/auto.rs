@@ -1,5 +1,7 @@
 //! Which solver for which shape and loss.
 
+use std::cell::LazyCell;
+
 use super::baselines::{cutting_plane, primal_cd};
 use super::dual::{DualLoss, DualOptions, EpochOrder};
 use super::monitor::Monitor;
@@ -10,7 +12,7 @@ use super::params::{Params, SolverKind};
 use super::problem::{Intercept, Problem, Solution, Start, Status};
 use super::routes::{
     DEAR, EASY, EASY_CHEAP, EASY_CHEAP_FREE, EASY_FREQUENT, EASY_FREQUENT_LOGISTIC, EASY_FROM, EASY_LOGISTIC,
-    EASY_SAMPLE, LANE_ENTRIES, PATIENCE, PATIENCE_DIRECT, Patience,
+    EASY_SAMPLE, LANE_ENTRIES, PATIENCE, PATIENCE_DIRECT,
 };
 use super::{certificate, dual, newton};
 use crate::loss::{Loss, LossKind, with_loss, with_smooth_loss};
@@ -32,21 +34,23 @@ pub fn prefers_lanes(design: &Design<'_>) -> bool {
     design.nnz() >= LANE_ENTRIES.saturating_mul(design.n_cols()) && design.n_rows() >= design.n_cols()
 }
 
-/// Whether the costs of the rows, of `plain` without a constant column, are so small that a smooth loss takes
-/// dual descent few epochs ([`EASY`]): the mean of `c_i |x_i|^2` is at most `most`.
-pub(super) fn is_easy(plain: &Design<'_>, cost: &[f64], most: f64) -> bool {
+/// Mean of `c_i |x_i|^2` over the rows, of `plain` without a constant column: up to [`EASY`] a smooth loss
+/// takes dual descent few epochs.
+pub(super) fn mean_diagonal(plain: &Design<'_>, cost: &[f64]) -> f64 {
     let total: f64 = (0..plain.n_rows()).map(|i| cost[i] * plain.squared_norm(i)).sum();
-    total <= most * plain.n_rows() as f64
+    total / plain.n_rows().max(1) as f64
 }
 
-/// That mean for one fit, in which Newton has the block of the most frequent columns where there is one.
-fn easy_for_fit(design: &Design<'_>, loss: LossKind, intercept: Intercept) -> f64 {
-    match loss {
-        LossKind::Logistic if intercept != Intercept::Free => EASY,
-        _ if FrequentColumns::of(design).is_none() => EASY,
+/// Whether such a mean is that small for one fit, in which Newton has the block of the most frequent columns
+/// where there is one. Whether there is, is asked only where it decides: the answer takes a sample of the
+/// rows.
+fn is_easy_for_fit(problem: &Problem<'_>, loss: LossKind, mean: f64) -> bool {
+    let beside_block = match loss {
+        LossKind::Logistic if problem.intercept != Intercept::Free => EASY,
         LossKind::Logistic => EASY_FREQUENT_LOGISTIC,
         _ => EASY_FREQUENT,
-    }
+    };
+    mean <= beside_block || (mean <= EASY && FrequentColumns::of(&problem.design(1.0)).is_none())
 }
 
 /// Whether the costs of a problem are so small that these epochs are fewer than what Newton steps cost where
@@ -78,11 +82,11 @@ pub(super) fn is_newtons(design: &Design<'_>, factorisation: Option<Factorisatio
 
 /// The solver that [`SolverKind::Auto`] begins with in a search, for values of `C` around that of `problem`.
 pub fn choose(problem: &Problem<'_>, loss: LossKind) -> SolverKind {
-    choose_beyond(problem, loss, EASY)
+    choose_by(problem, loss, |mean| mean <= EASY)
 }
 
-/// The same where a mean of `most` is easy, as in [`is_easy`].
-fn choose_beyond(problem: &Problem<'_>, loss: LossKind, most: f64) -> SolverKind {
+/// The same where `is_easy` says what [`mean_diagonal`] makes dual descent the better way.
+fn choose_by(problem: &Problem<'_>, loss: LossKind, is_easy: impl Fn(f64) -> bool) -> SolverKind {
     let design = problem.design(1.0);
     if is_small(&design) {
         return SolverKind::Newton;
@@ -93,7 +97,7 @@ fn choose_beyond(problem: &Problem<'_>, loss: LossKind, most: f64) -> SolverKind
     let factorisation = factorisation(&design);
     let is_cheap = factorisation.is_some_and(|f| f.passes < DEAR);
     // Tried: Newton for the logistic loss with many columns, 3.5 (imdb, C = 1) to 6 times (C = 16) slower.
-    let is_easy = || is_easy(&problem.design(0.0), problem.cost, most);
+    let is_easy = || is_easy(mean_diagonal(&problem.design(0.0), problem.cost));
     if is_newtons(&design, factorisation, loss) && (is_cheap || !is_easy()) {
         SolverKind::Newton
     } else {
@@ -104,7 +108,7 @@ fn choose_beyond(problem: &Problem<'_>, loss: LossKind, most: f64) -> SolverKind
 /// The same for a fit at this `C` only, to a gap of `tol`.
 fn choose_for_fit(problem: &Problem<'_>, loss: LossKind, tol: f64) -> SolverKind {
     let design = problem.design(1.0);
-    let solver = choose_beyond(problem, loss, easy_for_fit(&design, loss, problem.intercept));
+    let solver = choose_by(problem, loss, |mean| is_easy_for_fit(problem, loss, mean));
     let Some(most) = easy_up_to(loss, problem.intercept, tol) else { return solver };
     if solver != SolverKind::Newton || is_small(&design) {
         return solver;
@@ -113,11 +117,10 @@ fn choose_for_fit(problem: &Problem<'_>, loss: LossKind, tol: f64) -> SolverKind
     if is_between && is_easier_than_steps(problem, most) { SolverKind::DualCd } else { SolverKind::Newton }
 }
 
-/// How long a descent that [`SolverKind::Auto`] begins with may be slow.
-fn patience(problem: &Problem<'_>, loss: LossKind) -> Patience {
+/// Whether the patience with a descent of [`SolverKind::Auto`] is the short one, [`PATIENCE_DIRECT`].
+fn is_impatient(problem: &Problem<'_>, loss: LossKind) -> bool {
     let design = problem.design(1.0);
-    let is_newtons = is_newtons(&design, factorisation(&design), loss);
-    if is_newtons || FrequentColumns::of(&design).is_some() { PATIENCE_DIRECT } else { PATIENCE }
+    is_newtons(&design, factorisation(&design), loss) || FrequentColumns::of(&design).is_some()
 }
 
 /// A guess of the passes that dual coordinate descent takes to a gap of `tol`, from a row's mean cost and
@@ -257,8 +260,13 @@ fn attempt<'a>(
         }
         _ => {}
     }
-    let patience = is_auto.then(|| patience(problem, loss));
-    let options = DualOptions { order: EpochOrder::of(solver), patience, is_proved: aim == Aim::Proof };
+    // Most descents end before anybody has to know.
+    let is_impatient = LazyCell::new(|| is_impatient(problem, loss));
+    let is_slow = |done: f64, left: f64| {
+        PATIENCE_DIRECT.is_over(done, left) && (PATIENCE.is_over(done, left) || *is_impatient)
+    };
+    let is_slow = is_auto.then_some(&is_slow as &dyn Fn(f64, f64) -> bool);
+    let options = DualOptions { order: EpochOrder::of(solver), is_slow, is_proved: aim == Aim::Proof };
     let solution = with_loss!(loss, loss => {
         dual::solve(problem, loss.method(problem.y, problem.cost), params, options, start, monitor)?
     });

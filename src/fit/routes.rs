@@ -16,6 +16,13 @@ pub struct Patience {
     pub further: f64,
 }
 
+impl Patience {
+    /// Whether it is, after so many visits if so many are left.
+    pub fn is_over(self, done: f64, left: f64) -> bool {
+        done >= self.before && left > self.further
+    }
+}
+
 // Newton or dual coordinate descent.
 
 /// Rows times columns up to which problems go to Newton whatever the loss: its answer does not depend on the

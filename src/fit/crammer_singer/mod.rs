@@ -184,7 +184,7 @@ fn run(
             break (check, Status::MaxIter);
         }
         let remaining = schedule.checked(&check.certificate, params.tol);
-        let is_slow = patience.is_some_and(|p| schedule.work >= p.before && remaining > p.further);
+        let is_slow = patience.is_some_and(|patience| patience.is_over(schedule.work, remaining));
         slow = if is_slow { slow + 1 } else { 0 };
         if slow >= CLASS_SLOW_CHECKS {
             return newton::finish(descent, check, params, schedule.iterations());

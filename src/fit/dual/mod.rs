@@ -48,7 +48,7 @@ use super::intercept::best_intercept;
 use super::monitor::{Monitor, Progress};
 use super::params::{Params, SolverKind};
 use super::problem::{Certificate, Evidence, Intercept, Problem, Solution, Start, Status};
-use super::routes::{Patience, SLOW_CHECKS};
+use super::routes::SLOW_CHECKS;
 use super::sweep::{Sweep, dot, sum};
 use crate::loss::{BoxLoss, Logistic, Loss};
 use crate::matrix::design::Design;
@@ -230,12 +230,13 @@ impl EpochOrder {
 }
 
 /// Variants of the loop.
-#[derive(Clone, Copy, Debug)]
-pub struct DualOptions {
+#[derive(Clone, Copy)]
+pub struct DualOptions<'s> {
     /// Which rows an epoch visits.
     pub order: EpochOrder,
-    /// When to end with [`Status::Stalled`]; never, if `None`.
-    pub patience: Option<Patience>,
+    /// Whether to end with [`Status::Stalled`] after so many visits of all rows, if the gap, extrapolated,
+    /// may need so many more; never, if `None`.
+    pub is_slow: Option<&'s dyn Fn(f64, f64) -> bool>,
     /// Whether the solution is to come with evidence.
     pub is_proved: bool,
 }
@@ -248,7 +249,7 @@ pub fn solve<'a, M: Method>(
     problem: &Problem<'a>,
     method: M,
     params: &Params,
-    options: DualOptions,
+    options: DualOptions<'_>,
     start: &Start,
     monitor: &'a dyn Monitor,
 ) -> Result<Solution> {
@@ -280,7 +281,7 @@ pub fn solve<'a, M: Method>(
             break (check, Status::MaxIter);
         }
         let remaining = schedule.checked(&check.certificate, params.tol);
-        let is_slow = options.patience.is_some_and(|p| schedule.work >= p.before && remaining > p.further);
+        let is_slow = options.is_slow.is_some_and(|is_slow| is_slow(schedule.work, remaining));
         slow = if is_slow { slow + 1 } else { 0 };
         if slow >= SLOW_CHECKS {
             break (check, Status::Stalled);

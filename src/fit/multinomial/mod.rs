@@ -284,7 +284,7 @@ fn attempt(
             return Ok(descent.into_found(check, Status::MaxIter, epochs));
         }
         let remaining = schedule.checked(&check.certificate, params.tol);
-        let is_slow = route.patience.is_some_and(|p| schedule.work >= p.before && remaining > p.further);
+        let is_slow = route.patience.is_some_and(|patience| patience.is_over(schedule.work, remaining));
         slow = if is_slow { slow + 1 } else { 0 };
         if slow >= SLOW_CHECKS {
             let point = descent.into_found(check, Status::Stalled, epochs).point;

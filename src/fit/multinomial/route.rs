@@ -1,6 +1,6 @@
 //! Which solver for which shape.
 
-use crate::fit::auto::{is_easy, is_newtons};
+use crate::fit::auto::{is_newtons, mean_diagonal};
 use crate::fit::crammer_singer::ClassProblem;
 use crate::fit::newton::factorisation::factorisation;
 use crate::fit::params::{Params, SolverKind};
@@ -28,5 +28,5 @@ impl MultinomialRoute {
 
 /// Whether Newton is the better way for most problems of this shape and cost.
 fn begins_with_newton(problem: &ClassProblem<'_>, plain: &Design<'_>) -> bool {
-    is_newtons(plain, factorisation(plain), LossKind::Logistic) && !is_easy(plain, problem.cost, EASY)
+    is_newtons(plain, factorisation(plain), LossKind::Logistic) && mean_diagonal(plain, problem.cost) > EASY
 }
