@@ -9,6 +9,9 @@ DOCS ?= .venv-docs
 BIN := $(VENV)/bin
 RUST := $(shell find src -name '*.rs') Cargo.toml Cargo.lock pyproject.toml
 
+# Tests start hundreds of Pythons, and each would compile SciPy and scikit-learn anew where the environment says so.
+export PYTHONDONTWRITEBYTECODE :=
+
 .PHONY: demo test test-rust test-python test-floors test-checked hardening wheel docs bench bench-search papers lint format clean
 
 demo: $(VENV)/.built

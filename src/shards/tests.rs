@@ -202,12 +202,12 @@ fn wide_fits_ascend_to_the_optimum_and_lost_shards_cost_no_bit() {
         let matrix = waves.rows();
         for (intercept, loss) in (0..3).flat_map(|i| LOSSES.map(|loss| (i, loss))) {
             let problem = waves.problem(&matrix, intercept);
+            let best = alone(&problem, loss, 1e-10).certificate;
             for borders in [&[][..], &[40], &[0, 20, 50]] {
                 let cut = Cut::new(classes_of(&problem), borders);
                 let rows = cut.rows(&matrix, &problem, loss);
                 for tol in [1e-3, 1e-8] {
                     let (quiet, _) = fit_over(&rows, d, 2, tol, usize::MAX);
-                    let best = alone(&problem, loss, 1e-10).certificate;
                     let found = quiet.facts[0].certificate;
                     // Neither value is on the wrong side of the optimum.
                     assert!(found.primal >= best.dual && found.dual <= best.primal);

@@ -149,7 +149,7 @@ def test_threads_and_interruptions_change_no_bit(large, tmp_path):
 def test_a_killed_fit_goes_on_to_the_same_bits(large, tmp_path):
     *_, store = large
     path = tmp_path / "checkpoint"
-    given = {"tol": 1e-7, "memory_budget": least_budget(store, {}), "n_jobs": 1}
+    given = {"tol": 1e-5, "memory_budget": least_budget(store, {}), "n_jobs": 1}
     given |= {"block_options": {"checkpoint_seconds": 0.0, "in_memory": False}}
     code = f"""
         from hinge import BlockStore, LogisticRegression

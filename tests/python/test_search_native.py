@@ -200,8 +200,8 @@ def test_an_interrupted_search_goes_on_to_the_same_bits(problem, tmp_path, loss,
 
 
 def test_resume_after_a_time_limit(tmp_path):
-    X, y = sparse_problem(31, n_rows=3000, n_columns=2000, noise=3.0)
-    X, options = X.tocsr(), {"tol": 1e-8, "solver": "dual_cd"}
+    X, y = sparse_problem(31, n_rows=1500, n_columns=1000, noise=3.0)
+    X, options = X.tocsr(), {"tol": 1e-7, "solver": "dual_cd"}
     whole, reason = run(X, y, "hinge", {"C_max": 2.0}, options)
     ended, limit = "time_limit", 0.02
     while ended == "time_limit":
@@ -278,7 +278,7 @@ np.savez({out!r}, reason=reason, C=[s["C"] for s in steps], objective=[s["object
 
 
 def killed_problem():
-    X, y = sparse_problem(32, n_rows=1500, n_columns=800, noise=3.0)
+    X, y = sparse_problem(32, n_rows=900, n_columns=500, noise=3.0)
     return X.tocsr(), y
 
 
