@@ -24,8 +24,8 @@ use crate::fit::objective::{Objective, Weighted};
 use crate::fit::params::{Params, SolverKind};
 use crate::fit::problem::{Certificate, Evidence, Problem, Solution, Start, Status};
 use crate::fit::routes::{
-    EPOCH_PASSES, POLISH_AT, POLISH_CLOSER, POLISH_FAR, POLISH_LATE, POLISH_LOOSE, POLISH_NEAR, POLISH_SHARE,
-    POLISH_SHARE_ENOUGH, SAMPLED_ONE_IN,
+    EPOCH_PASSES, FAR_PASSES, POLISH_AT, POLISH_CLOSER, POLISH_FAR, POLISH_LATE, POLISH_LOOSE, POLISH_NEAR,
+    POLISH_SHARE, POLISH_SHARE_ENOUGH, SAMPLED_ONE_IN,
 };
 use crate::fit::stop::{LaneReport, NewtonStop};
 use crate::fit::sweep::sum;
@@ -151,7 +151,11 @@ where
             Some(distance) if may_polish && goals.is_step_due(gap, distance) => {
                 let share = if gap <= tol { POLISH_SHARE_ENOUGH } else { POLISH_SHARE };
                 let is_far = gap > POLISH_FAR * distance;
-                let instead = if is_epoch_due || is_far { EPOCH_PASSES } else { 0.0 };
+                let instead = match (is_far, is_epoch_due) {
+                    (true, _) => FAR_PASSES,
+                    (false, true) => EPOCH_PASSES,
+                    (false, false) => 0.0,
+                };
                 let affordable = Affordable {
                     passes: instead.max(share * newton.price()),
                     curved: points.curved(&newton.rows) as f64 / newton.rows.n_rows().max(1) as f64,
