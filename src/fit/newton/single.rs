@@ -151,10 +151,12 @@ where
             Some(distance) if may_polish && goals.is_step_due(gap, distance) => {
                 let share = if gap <= tol { POLISH_SHARE_ENOUGH } else { POLISH_SHARE };
                 let is_far = gap > POLISH_FAR * distance;
-                let instead = match (is_far, is_epoch_due) {
-                    (true, _) => FAR_PASSES,
-                    (false, true) => EPOCH_PASSES,
-                    (false, false) => 0.0,
+                let instead = if is_far {
+                    FAR_PASSES
+                } else if is_epoch_due {
+                    EPOCH_PASSES
+                } else {
+                    0.0
                 };
                 let affordable = Affordable {
                     passes: instead.max(share * newton.price()),
