@@ -32,6 +32,7 @@
 //! where steps are factorised (of order 500 where a block of columns is), a single fit three and a number a
 //! row; for an epoch of dual descent, ten numbers a row at most, for a step in the dual four.
 
+pub mod approach;
 pub mod cg;
 pub mod cholesky;
 pub mod dual_step;

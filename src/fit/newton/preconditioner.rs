@@ -12,6 +12,7 @@ use super::frequent::FrequentColumns;
 use crate::Result;
 use crate::fit::checks::check_length;
 use crate::fit::sweep::for_chunks;
+use crate::matrix::lanes::Block;
 use crate::memory::{self, CollectLarge};
 
 /// Share of the true diagonal, LIBLINEAR's value: the plain diagonal is worse than none on some sets.
@@ -92,6 +93,13 @@ impl Preconditioner {
     /// Whether it approximates the Hessian as a whole.
     pub fn is_dense(&self) -> bool {
         matches!(self, Self::Dense(_))
+    }
+
+    /// `M^-1 r`.
+    pub fn solve(&self, r: &[f64]) -> Block<1> {
+        let mut out = Block::zeros(r.len());
+        self.apply::<1>(r.as_chunks().0, &mut out);
+        out
     }
 
     /// Writes `M^-1 r` in each lane.
