@@ -237,7 +237,8 @@ def test_fits_of_all_packages_have_one_optimum(tmp_path):
         for row in mine:
             assert not row["status"].startswith("failed"), row
             if row["package"] == "hinge":
-                assert float(row["claimed_gap"]) >= float(row["objective"]) / best - 1 - 1e-11
+                # A share of the objective, as `standings.doubts` has it.
+                assert float(row["claimed_gap"]) >= 1 - best / float(row["objective"]) - 1e-11
     assert "Geometric means" in done
     assert "No module" not in done or "takes no part" in done
     page = table.with_suffix(".md").read_text("utf-8")
