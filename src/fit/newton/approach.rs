@@ -27,9 +27,9 @@
 //! The best combination of the slopes and the points after one, two and three epochs: hardly better than
 //! the last. A free intercept as a direction of its own, which takes a product: as good as a third one.
 
-use super::Newton;
 use super::factorisation::Form;
 use super::row_state::Passes;
+use super::{Newton, add_norm};
 use crate::Result;
 use crate::fit::sweep::dot;
 use crate::matrix::lanes::Block;
@@ -59,13 +59,16 @@ impl<R: Passes<1>> Newton<'_, R, 1> {
         }
         let downhill = self.downhill(1.0);
         let (first, read) = self.times_hessian(&kept.matrix.solve(&downhill), None)?;
-        let alone = share(dot(&downhill, &first), dot(&first, &first));
-        let residual = minus(&downhill, alone, &first);
+        let first = first.as_flattened();
+        let squared = dot(first, first);
+        let alone = share(dot(&downhill, first), squared);
+        let residual = minus(&downhill, alone, first);
         let direction = kept.matrix.solve(&residual);
         self.preconditioner = Some(kept);
         let (second, more) = self.times_hessian(&direction, Some(&[1.0]))?;
-        let shared = share(dot(&first, &second), dot(&first, &first));
-        let beyond = minus(&second, shared, &first);
+        let second = second.as_flattened();
+        let shared = share(dot(first, second), squared);
+        let beyond = minus(second, shared, first);
         let length = share(dot(&residual, &beyond), dot(&beyond, &beyond));
         Ok(Some(Approach { lengths: [alone - length * shared, length], read: read + more }))
     }
@@ -76,13 +79,12 @@ impl<R: Passes<1>> Newton<'_, R, 1> {
         &mut self,
         direction: &Block<1>,
         length: Option<&[f64; 1]>,
-    ) -> Result<(Vec<f64>, usize)> {
+    ) -> Result<(Block<1>, usize)> {
         let mut product = Block::zeros(direction.len());
         let read = self.rows.multiply(direction, length, &mut product)?;
         self.monitor.poll()?;
-        let penalised = self.penalised().end;
-        let entry = |j: usize| product[j][0] + if j < penalised { direction[j][0] } else { 0.0 };
-        Ok(((0..direction.len()).map(entry).collect_large(), read))
+        add_norm(direction, self.penalised().end, 1.0, &mut product);
+        Ok((product, read))
     }
 }
 

@@ -619,16 +619,7 @@ impl<'a, R: Passes<L>, const L: usize> Newton<'a, R, L> {
         let outcome = cg.solve(gradient, matrix, limits, running, step, |p, length, out| {
             read += rows.multiply(p, length, out)?;
             monitor.poll()?;
-            for_chunks(&mut out[..n_penalised], |start, out| {
-                for (out, p) in out.iter_mut().zip(&p[start..]) {
-                    for l in 0..L {
-                        out[l] = p[l] + c * out[l];
-                    }
-                }
-            });
-            for out in &mut out[n_penalised..] {
-                *out = out.map(|q| c * q);
-            }
+            add_norm(p, n_penalised, c, out);
             Ok::<(), crate::Error>(())
         })?;
         Ok((outcome, read))
@@ -749,5 +740,19 @@ impl<'a, R: Passes<L>, const L: usize> Newton<'a, R, L> {
         self.count(read);
         self.is_evaluated = false;
         Ok(lengths.map(|length| length > 0.0))
+    }
+}
+
+/// Makes of `X'DXp` the product `(P + C X'DX) p`, `P` being 1 on the columns that are part of the norm.
+fn add_norm<const L: usize>(p: &[[f64; L]], n_penalised: usize, c: f64, out: &mut [[f64; L]]) {
+    for_chunks(&mut out[..n_penalised], |start, out| {
+        for (out, p) in out.iter_mut().zip(&p[start..]) {
+            for l in 0..L {
+                out[l] = p[l] + c * out[l];
+            }
+        }
+    });
+    for out in &mut out[n_penalised..] {
+        *out = out.map(|q| c * q);
     }
 }

@@ -261,9 +261,7 @@ impl<R: Passes<1>> Newton<'_, R, 1> {
     pub(super) fn distance_estimate(&self) -> Option<f64> {
         let kept = self.preconditioner.as_ref().filter(|kept| kept.matrix.is_dense())?;
         let downhill = self.downhill(1.0);
-        let mut solved = memory::zeros(downhill.len());
-        kept.matrix.apply::<1>(downhill.as_chunks().0, solved.as_chunks_mut().0);
-        Some(0.5 * dot(&downhill, &solved))
+        Some(0.5 * dot(&downhill, kept.matrix.solve(&downhill).as_flattened()))
     }
 }
 
