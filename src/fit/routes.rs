@@ -324,6 +324,9 @@ pub const SHARD_MATRIX_COLUMNS: usize = 512;
 /// today's rounds; imdb, logistic, 19 to 23 instead of 38, but squared hinge 43 to 53 instead of 45.
 pub const SHARD_START_ENTRIES: f64 = 1e6;
 
+/// Products that cost as much as the way of the block of the most frequent columns.
+pub const SHARD_BLOCK: f64 = 4.0;
+
 /// Columns per row from which a smooth loss begins with an ascent in the dual. Measured on imdb only (61
 /// columns a row); where it comes to nothing, Newton takes over after some rounds.
 pub const SHARD_ASCENT_COLUMNS: usize = 2;

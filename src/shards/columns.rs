@@ -156,6 +156,12 @@ impl TravellingColumns {
         Some((way.n, (0..way.n as u32).filter(|j| is_there[*j as usize]).collect_large()))
     }
 
+    /// What each of so many own columns, those of intercepts the last, is called where vectors travel.
+    pub fn names(&self, n_own: usize) -> impl Iterator<Item = u32> + '_ {
+        let (n, index) = self.0.as_ref().map_or((0, &[][..]), |way| (way.n, &way.index[..]));
+        index.iter().copied().chain((n..).map(|j| j as u32)).take(n_own)
+    }
+
     /// Reads a vector of so many own columns, in which those of intercepts are the last.
     ///
     /// # Errors

@@ -28,12 +28,15 @@ fn no_slopes() -> Error {
 }
 
 impl<const L: usize> ShardSide<'_, L> {
-    /// An epoch from the slopes of a lane: how often a change counts, height of the constant column, offset,
-    /// seed, and the weights of the slopes of all rows.
+    /// An epoch from the slopes of a lane: whether that are those linearised before, how often a change counts,
+    /// height of the constant column, offset, seed, and the weights of the slopes of all rows.
     pub(super) fn descend(&mut self, reader: &mut Reader<'_>, answer: &mut ShardAnswer) -> Result<()> {
         let lane = self.lane(reader)?;
-        let &[stretch, height, offset, seed] = reader.numbers(4)? else { return Err(no_slopes()) };
-        let (y, alpha) = self.slopes(lane);
+        let &[is_linearised, stretch, height, offset, seed] = reader.numbers(5)? else {
+            return Err(no_slopes());
+        };
+        let point = self.point.take().filter(|_| is_linearised != 0.0);
+        let (y, alpha) = point.map_or_else(|| self.slopes(lane), |point| (point.y, point.alpha));
         let design = self.rows.design(height);
         let mut w = self.columns.numbers(reader, design.n_cols())?.into_owned();
         let mut visit = Visit { w: &mut w, offset, stretch };

@@ -37,7 +37,7 @@ fn newton_of<'a, const L: usize>(
     let lanes = Lanes::Classes(classes.0, classes.1, task.scale);
     let rows =
         Remote::begin(&Link::new(exchange), (n_rows, max_squared_norm), lanes, n_columns, intercept.bias());
-    let factorisation = task.factorisation().filter(|_| merging.is_none());
+    let factorisation = task.factorisation().or(task.block()).filter(|_| merging.is_none());
     let (n_lanes, keeps_dual, are_far) = (classes.1, true, true);
     let shape = Shape { n_columns, intercept, n_lanes, keeps_dual, factorisation, are_far };
     let mut newton = Newton::over(rows, &shape, monitor);

@@ -5,17 +5,24 @@ use super::ShardTask;
 use super::columns::{OwnColumns, put, take};
 use super::fit::fit_with;
 use super::merge::Merging;
+use super::remote::{Lanes, Link, Remote, ShardTerms};
 use super::search::{ShardSearch, search_with};
 use super::shard::{ShardFolds, ShardRows};
 use super::tests::{Here, INTERCEPTS, LOSSES, Split, alone, classes_of, close, plan, score, weights};
 use super::wire::Reader;
-use crate::fit::routes::SHARD_MATRIX_COLUMNS;
+use crate::fit::newton::factorisation::Form;
+use crate::fit::newton::preconditioner::Gram;
+use crate::fit::newton::row_state::{Passes as _, RowState, TermPasses as _};
+use crate::fit::objective::Weighted;
+use crate::fit::routes::{FREQUENT_COLUMNS, SHARD_MATRIX_COLUMNS};
 use crate::fit::waves::Waves;
 use crate::fit::{Intercept, Params, Problem, Silent};
 use crate::front::Outcome;
-use crate::loss::LossKind;
-use crate::matrix::Matrix;
+use crate::loss::{LossKind, SquaredHinge};
 use crate::matrix::csr::CsrView;
+use crate::matrix::design::Design;
+use crate::matrix::lanes::Block;
+use crate::matrix::{Matrix, Rows as _};
 use crate::presolve::{self, MergedColumns};
 use crate::search::SearchStep;
 use proptest::prelude::*;
@@ -432,4 +439,60 @@ fn all_columns_travel_where_few_are_proportional_or_a_shard_does_not_say() {
     }
     let (view, structure) = (planted(&base, 1), crate::matrix::csr::Structure::default());
     assert!(presolve::merge(&view.view(), &structure, &|| true).is_err());
+}
+
+/// Once the first diagonal has told which columns are frequent, shards with columns of their own, and those of
+/// the data, answer with the block that the matrix of all rows has.
+#[test]
+fn blocks_of_frequent_columns_are_those_of_all_rows() {
+    let waves = Waves::new(120, 100, 2.0, 5);
+    let base = waves.rows();
+    let all = planted(&base, 3);
+    for (intercept, is_own) in [(0, true), (1, true), (2, true), (1, false)] {
+        let problem = waves.problem(&base, intercept);
+        let (classes, ids) = (classes_of(&problem), (0..120).collect::<Vec<u32>>());
+        let mut parts = [[0, 50], [50, 120]].map(|border| all.part(&border));
+        let own = parts.each_mut().map(|part| if is_own { part.number() } else { None });
+        assert_eq!(own.iter().all(Option::is_some), is_own);
+        let matrices = parts.each_ref().map(|part| Matrix::from(part.view()));
+        let shard = |k: usize| {
+            let (start, end) = [(0, 50), (50, 120)][k];
+            let (classes, cost) = (&classes[start..end], &problem.cost[start..end]);
+            let (rows, ids, own) = (&matrices[k], &ids[..end - start], own[k].as_ref());
+            let (loss, intercept) = (LossKind::SquaredHinge, problem.intercept);
+            ShardRows { rows, ids, own, classes, cost, loss, intercept, folds: None }
+        };
+        let mut here = Here::new(vec![shard(0), shard(1)], 2);
+        let matrix = Matrix::from(all.view());
+        let design = Design { rows: &matrix, ids: None, bias: problem.intercept.bias() };
+        let d = design.n_cols();
+        let link = Link::new(&mut here);
+        let mut there =
+            Remote::<1>::begin(&link, (120, 1.0), Lanes::Classes(1, 1, 1.0), d, problem.intercept.bias());
+        let mut w = Block::<1>::zeros(d);
+        w.iter_mut().enumerate().for_each(|(j, w)| w[0] = 0.1 * (j as f64).sin());
+        let mut rows = RowState::<1>::new(design, true, &Silent);
+        let objective = Weighted { loss: SquaredHinge, y: problem.y, cost: problem.cost };
+        let mut h = Block::zeros(d);
+        rows.decide(&w).unwrap();
+        rows.evaluate(&objective, &mut h).unwrap();
+        let Gram::Dense(expected) = rows.curvature(1, Form::Dense).unwrap().gram else { unreachable!() };
+        there.decide(&w).unwrap();
+        there.evaluate(&ShardTerms::Smooth, &mut h).unwrap();
+        let first = there.curvature(1, Form::Frequent).unwrap();
+        assert_eq!(first.gram.form(), Form::Diagonal);
+        let found = there.curvature(1, Form::Frequent).unwrap();
+        assert_eq!((found.largest, found.read, found.work), (first.largest, first.read, 1.0));
+        let Gram::Frequent { diagonal, columns, block } = found.gram else { panic!("no block") };
+        assert_eq!(columns.order(), FREQUENT_COLUMNS);
+        let least = columns.columns().iter().map(|j| diagonal[*j as usize]).fold(f64::INFINITY, f64::min);
+        assert!((0..d).all(|j| columns.position(j).is_some() || diagonal[j] <= least));
+        for (a, i) in columns.columns().iter().map(|i| *i as usize).enumerate() {
+            assert_eq!(diagonal[i], first.gram.values()[i]);
+            for (b, j) in columns.columns()[..=a].iter().map(|j| *j as usize).enumerate() {
+                let (found, expected) = (block.values[a * block.n + b], expected.values[i * d + j]);
+                assert!((found - expected).abs() <= 1e-12 * (1.0 + expected.abs()), "{found} {expected}");
+            }
+        }
+    }
 }

@@ -13,7 +13,6 @@ use crate::fit::newton::single::Spread;
 use crate::fit::sweep::dot;
 use crate::fit::{Intercept, Monitor};
 use crate::loss::{Loss, with_loss};
-use crate::memory::CollectLarge;
 
 /// The points of a fit of two classes, or of one against the rest.
 pub struct RemotePoints<'a> {
@@ -61,20 +60,19 @@ impl<'r> DualPoints<Remote<'r, 1>> for RemotePoints<'_> {
     }
 
     fn polish_slopes(&mut self, newton: &mut Newton<'_, Remote<'r, 1>, 1>) -> Result<DualFound> {
-        let ShardTask { facts, n_shards, intercept, params, .. } = *self.task;
-        let mut w: Vec<f64> = newton.h.as_flattened().iter().map(|h| -h).collect_large();
-        let (mut height, mut offset) = (newton.bias(), 0.0);
-        if intercept == Intercept::Free {
-            let last = w.len() - 1;
-            height = penalty_for(facts.curvature / facts.cost, facts.cost).sqrt();
-            w[last] *= height / newton.bias();
-            offset = newton.bias() * newton.w[last][0];
+        let ShardTask { facts, n_shards, params, .. } = *self.task;
+        let (mut w, mut step, mut read) = (newton.slope_weights(), None, 0);
+        if let Some(found) = newton.approach()? {
+            (w, step, read) = (found.w, Some(found.step), found.read);
         }
+        let penalty = || penalty_for(facts.curvature / facts.cost, facts.cost);
+        let (height, offset) = newton.augment(&mut w, penalty);
         // A number of the wire has 53 bits.
         let seed = f64::from(params.seed as u32);
-        let found = newton.rows.descend([n_shards as f64, height, offset, seed], &w)?;
+        let (found, visited) =
+            newton.rows.descend([n_shards as f64, height, offset, seed], &w, step.as_ref())?;
         self.monitor.poll()?;
-        self.settle(newton, found)
+        self.settle(newton, (found, visited + read))
     }
 
     fn polish_step(

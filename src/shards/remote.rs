@@ -35,16 +35,19 @@
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
+use std::sync::Arc;
 
 use super::wire::{Op, Reader, Request, ShardAnswer};
 use crate::fit::certificate::{Cut, Imbalance};
 use crate::fit::intercept;
 use crate::fit::newton::cholesky::Symmetric;
 use crate::fit::newton::factorisation::Form;
+use crate::fit::newton::frequent::FrequentColumns;
 use crate::fit::newton::hinge::Corners;
 use crate::fit::newton::line_search;
 use crate::fit::newton::preconditioner::Gram;
 use crate::fit::newton::row_state::{Curvature, LossSums, Passes, TermPasses};
+use crate::fit::routes::FREQUENT_COLUMNS;
 use crate::matrix::lanes::Block;
 use crate::{Error, Result, memory};
 
@@ -342,6 +345,8 @@ pub struct Remote<'a, const L: usize> {
     asks: Option<Form>,
     /// Those of the last evaluation, where they came with it.
     foreseen: Option<Curvature>,
+    /// The columns of the largest sums in the first diagonal.
+    frequent: Option<Arc<FrequentColumns>>,
     curved: usize,
     /// Weights, with what is pending, and the last step.
     w: Block<L>,
@@ -382,6 +387,7 @@ impl<'a, const L: usize> Remote<'a, L> {
             is_search: matches!(lanes, Lanes::Folds(..)),
             asks: None,
             foreseen: None,
+            frequent: None,
             curved: n_rows,
             w: Block::zeros(n_columns),
             step: Rc::new(Block::zeros(n_columns)),
@@ -502,13 +508,23 @@ impl<'a, const L: usize> Remote<'a, L> {
     }
 
     /// An epoch of dual descent at each shard from the slopes of the first lane: how often a change counts,
-    /// height of the constant column, offset and seed, and the weights of the slopes.
+    /// height of the constant column, offset and seed, and the weights of the slopes; linearised along `step`
+    /// before, if there is one.
     ///
     /// # Errors
     /// Those of the exchange.
-    pub fn descend(&mut self, arguments: [f64; 4], w: &[f64]) -> Result<(Imbalance, usize)> {
+    pub fn descend(
+        &mut self,
+        arguments: [f64; 4],
+        w: &[f64],
+        step: Option<&Block<L>>,
+    ) -> Result<(Imbalance, usize)> {
         let mut request = Request::new(self.lanes);
-        request.op(Op::Descend).number(0.0).numbers(&arguments).vector(w);
+        if let Some(step) = step {
+            request.op(Op::Linearise).number(0.0).block(step);
+        }
+        let is_linearised = f64::from(u8::from(step.is_some()));
+        request.op(Op::Descend).number(0.0).number(is_linearised).numbers(&arguments).vector(w);
         self.find_point(request)
     }
 
@@ -595,9 +611,16 @@ impl<'a, const L: usize> Remote<'a, L> {
     fn find_point(&mut self, request: Request) -> Result<(Imbalance, usize)> {
         self.pending.then(&request);
         self.change(Change::DualPoint(request));
-        let [read, excess, above, below, all_above, all_below] = array(&self.ask()?.sums)?;
-        let (inside, all) = ([above, below], [all_above, all_below]);
-        Ok((Imbalance { excess, inside, all }, read as usize))
+        let sums = self.ask()?.sums;
+        let mut found = Err(Error::Shape { what: "the answer of the shards", expected: 6, found: 0 });
+        let mut visited = 0.0;
+        for sums in sums.chunks(6) {
+            let [read, excess, above, below, all_above, all_below] = array(sums)?;
+            let (inside, all) = ([above, below], [all_above, all_below]);
+            visited += read;
+            found = Ok(Imbalance { excess, inside, all });
+        }
+        Ok((found?, visited as usize))
     }
 
     /// Moves the dual variables that were found last; returns their weights, so many, the terms of the dual
@@ -645,15 +668,12 @@ impl<const L: usize> Passes<L> for Remote<'_, L> {
 
     fn curvature(&mut self, _: usize, form: Form) -> Result<Curvature> {
         self.asks = None;
-        let is_dense = form == Form::Dense;
-        if let Some(found) =
-            self.foreseen.take().filter(|found| matches!(found.gram, Gram::Dense(_)) == is_dense)
-        {
+        if let Some(found) = self.foreseen.take().filter(|found| found.gram.form() == form) {
             return Ok(found);
         }
-        self.ask_for_curvature(is_dense);
+        let form = self.ask_for_curvature(form);
         let ShardAnswer { sums, maxima, .. } = self.ask()?;
-        self.curvature_of(is_dense, (sums, maxima))
+        self.curvature_of(form, (sums, maxima))
     }
 
     fn multiply(&mut self, p: &[[f64; L]], _: Option<&[f64; L]>, out: &mut Block<L>) -> Result<usize> {
@@ -717,10 +737,7 @@ impl<const L: usize> Remote<'_, L> {
     fn ask_for_evaluation(&mut self, terms: ShardTerms) {
         self.pending.op(Op::Evaluate).number(terms.sigma());
         self.change(Change::Evaluated(terms.sigma()));
-        if let Some(form) = self.asks {
-            let is_dense = form == Form::Dense;
-            self.ask_for_curvature(is_dense);
-        }
+        self.asks = self.asks.map(|form| self.ask_for_curvature(form));
     }
 
     fn evaluation_of(
@@ -734,34 +751,56 @@ impl<const L: usize> Remote<'_, L> {
         let mut read = reader.number()? as usize;
         self.foreseen = None;
         if let Some(form) = self.asks {
-            let is_dense = form == Form::Dense;
             let (sums, maxima) = (memory::copy(reader.rest()), memory::copy(maxima));
-            let found = self.curvature_of(is_dense, (sums, maxima))?;
+            let found = self.curvature_of(form, (sums, maxima))?;
             read += found.read;
             self.foreseen = Some(Curvature { read: 0, ..found });
         }
         Ok(LossSums { loss, read })
     }
 
-    fn ask_for_curvature(&mut self, is_dense: bool) {
-        self.pending.op(Op::Curvature).number(f64::from(u8::from(is_dense)));
+    /// Asks for curvatures in this form, or in the closest to it that there is; returns which.
+    fn ask_for_curvature(&mut self, form: Form) -> Form {
+        let block = self.frequent.as_ref().filter(|_| form == Form::Frequent);
+        let form = if form == Form::Frequent && block.is_none() { Form::Diagonal } else { form };
+        self.pending.op(Op::Curvature).form(form);
+        if let Some(columns) = block {
+            self.pending.number(columns.every(self.n_rows) as f64).number(columns.order() as f64);
+            columns.columns().iter().for_each(|j| _ = self.pending.number(f64::from(*j)));
+        }
+        form
     }
 
-    fn curvature_of(
-        &mut self,
-        is_dense: bool,
-        (mut sums, maxima): (Vec<f64>, Vec<f64>),
-    ) -> Result<Curvature> {
+    /// Curvatures of that form from an answer; the first diagonal shows which columns are frequent.
+    fn curvature_of(&mut self, form: Form, (mut sums, maxima): (Vec<f64>, Vec<f64>)) -> Result<Curvature> {
         let read = sums.pop().unwrap_or(0.0) as usize;
         self.curved = read;
-        let n = self.w.len();
-        let expected = if is_dense { n * (n + 1) / 2 } else { n };
+        let (n, triangle) = (self.w.len(), |order: usize| order * (order + 1) / 2);
+        let block = self.frequent.as_ref().filter(|_| form == Form::Frequent);
+        let expected = match (form, block) {
+            (Form::Dense, _) => triangle(n),
+            (_, Some(columns)) => n + triangle(columns.order()),
+            _ => n,
+        };
         if sums.len() != expected {
             return Err(Error::Shape { what: "curvatures of the shards", expected, found: sums.len() });
         }
-        let gram = if is_dense { Gram::Dense(Symmetric::from_lower(n, &sums)) } else { Gram::Diagonal(sums) };
+        let gram = match (form, block) {
+            (Form::Dense, _) => Gram::Dense(Symmetric::from_lower(n, &sums)),
+            (_, Some(columns)) => {
+                let block = Symmetric::from_lower(columns.order(), &sums[n..]);
+                sums.truncate(n);
+                Gram::Frequent { diagonal: sums, columns: Arc::clone(columns), block }
+            }
+            _ => {
+                if self.frequent.is_none() && n > FREQUENT_COLUMNS {
+                    self.frequent = Some(Arc::new(FrequentColumns::largest(FREQUENT_COLUMNS, &sums)));
+                }
+                Gram::Diagonal(sums)
+            }
+        };
         let largest = maxima.into_iter().fold(f64::MIN_POSITIVE, f64::max);
-        Ok(Curvature { gram, largest, read, work: f64::from(u8::from(is_dense)) })
+        Ok(Curvature { gram, largest, read, work: f64::from(u8::from(form != Form::Diagonal)) })
     }
 }
 

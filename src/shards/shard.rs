@@ -9,6 +9,7 @@ use crate::fit::certificate::{self, Duals, RowTotals};
 use crate::fit::intercept;
 use crate::fit::newton::factorisation;
 use crate::fit::newton::factorisation::Form;
+use crate::fit::newton::frequent::FrequentColumns;
 use crate::fit::newton::hinge::{self, SmoothedHinge};
 use crate::fit::newton::line_search;
 use crate::fit::newton::preconditioner::Gram;
@@ -474,12 +475,21 @@ impl<'a, const L: usize> ShardSide<'a, L> {
 
     /// The matrix of curvatures, or its diagonal.
     fn curvature(&mut self, reader: &mut Reader<'_>, answer: &mut ShardAnswer) -> Result<()> {
-        let form = if reader.number()? != 0.0 { Form::Dense } else { Form::Diagonal };
-        let found = self.state.curvature(self.lanes, form)?;
+        let found = match reader.form()? {
+            Form::Frequent => {
+                let (every, order) = (reader.number()? as usize, reader.number()? as usize);
+                let columns = reader.numbers(order)?.iter().map(|j| *j as u32).collect_large();
+                let columns = FrequentColumns::named(columns, self.columns.names(self.vector.len()));
+                self.state.curvature_of(self.lanes, &Arc::new(columns), every)
+            }
+            form => self.state.curvature(self.lanes, form)?,
+        };
         answer.maxima.push(found.largest);
         match found.gram {
-            Gram::Diagonal(diagonal) | Gram::Frequent { diagonal, .. } => {
+            Gram::Diagonal(diagonal) => self.columns.answer_diagonal(&diagonal, answer),
+            Gram::Frequent { diagonal, block, .. } => {
                 self.columns.answer_diagonal(&diagonal, answer);
+                answer.sums.extend(block.lower());
             }
             Gram::Dense(matrix) => answer.sums.extend(matrix.lower()),
         }

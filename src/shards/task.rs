@@ -1,8 +1,10 @@
 //! What is to be fitted on shards.
 
 use super::shard::ShardFacts;
-use crate::fit::newton::factorisation::{self, Factorisation};
-use crate::fit::routes::{SHARD_MATRIX_COLUMNS, SMALL};
+use crate::fit::newton::factorisation::{self, Factorisation, Form};
+use crate::fit::routes::{
+    FREQUENT_COLUMNS, FREQUENT_PASSES, FREQUENT_ROWS, SHARD_BLOCK, SHARD_MATRIX_COLUMNS, SMALL,
+};
 use crate::fit::{Intercept, Params};
 use crate::loss::LossKind;
 
@@ -38,5 +40,19 @@ impl ShardTask {
         let d = self.n_weights();
         let is_small = self.facts.n_rows.saturating_mul(d) <= SMALL;
         (d <= SHARD_MATRIX_COLUMNS).then(|| factorisation::of_sums(d, self.facts.pairs, is_small))
+    }
+
+    /// What the block of the most frequent columns costs, where those of the data travel, rows outnumber them
+    /// and it is cheap even if all entries are in such columns.
+    pub fn block(&self) -> Option<Factorisation> {
+        let (d, n) = (self.n_weights(), self.facts.n_rows);
+        if d <= SHARD_MATRIX_COLUMNS || n < d {
+            return None;
+        }
+        let share = ((FREQUENT_ROWS * FREQUENT_COLUMNS) as f64 / n as f64).min(1.0);
+        let [entries, pairs] = self.facts.pairs;
+        let passes = factorisation::of_sums(FREQUENT_COLUMNS, [entries, share * pairs], false).passes;
+        let found = Factorisation { passes: passes + SHARD_BLOCK, is_worth_it: true, form: Form::Frequent };
+        (passes <= FREQUENT_PASSES).then_some(found)
     }
 }

@@ -174,6 +174,42 @@ fn fits_are_those_of_one_machine_and_proved() {
 }
 
 #[test]
+fn fits_with_a_block_of_frequent_columns_are_proved_and_lost_shards_cost_no_bit() {
+    let (n, d) = (700, 520);
+    let waves = Waves::new(n, d, 4.0, 2);
+    let matrix = waves.rows();
+    for (intercept, loss) in [(0, LossKind::SquaredHinge), (1, LossKind::Logistic), (1, LossKind::Hinge)] {
+        let problem = waves.problem(&matrix, intercept);
+        let cut = Cut::new(classes_of(&problem), &[300]);
+        let rows = cut.rows(&matrix, &problem, loss);
+        let run = |loses_every| {
+            let mut here = Here::new(rows.clone(), loses_every);
+            // As if there were so many entries that a block is cheap beside a reading.
+            let facts = ShardFacts { pairs: [1e9, 1e9], ..here.facts() };
+            let (n_shards, intercept) = (2, problem.intercept);
+            let params = Params { tol: 1e-4, ..Params::default() };
+            let task = ShardTask {
+                facts,
+                scale: 1.0,
+                n_shards,
+                n_columns: d,
+                n_classes: 2,
+                loss,
+                intercept,
+                params,
+            };
+            assert!(task.factorisation().is_none() && task.block().is_some());
+            fit(&task, &mut here, &Silent).unwrap()
+        };
+        let (quiet, lossy) = (run(usize::MAX), run(2));
+        let (found, best) = (quiet.facts[0].certificate, alone(&problem, loss, 1e-8).certificate);
+        assert!(found.relative_gap() <= 1e-4, "{loss:?} {found:?}");
+        assert!(found.primal >= best.dual && found.dual <= best.primal, "{loss:?} {found:?} {best:?}");
+        assert_eq!((weights(&quiet), quiet.intercepts[0]), (weights(&lossy), lossy.intercepts[0]));
+    }
+}
+
+#[test]
 fn lost_shards_come_back() {
     let (n, d) = (500, 12);
     let waves = Waves::new(n, d, 4.0, 3);

@@ -5,6 +5,7 @@
 //! sums, which are added over the shards, and maxima. Vectors have the lanes in use only, the padding stays
 //! at home.
 
+use crate::fit::newton::factorisation::Form;
 use crate::{Error, Result, memory};
 
 /// What a shard is to do.
@@ -22,7 +23,8 @@ pub enum Op {
     Evaluate,
     /// The same without an answer: for a shard that takes another's place.
     EvaluateQuietly,
-    /// Asks for the matrix of curvatures, or its diagonal.
+    /// Asks for the matrix of curvatures, its diagonal, or that and the block of some columns: every so
+    /// many-th row, how many columns, and which.
     Curvature,
     /// Asks for a product with the Hessian.
     Multiply,
@@ -151,6 +153,11 @@ impl Request {
         self
     }
 
+    /// A form of the matrix of curvatures.
+    pub fn form(&mut self, form: Form) -> &mut Self {
+        self.number(f64::from(form as u8))
+    }
+
     /// Several.
     pub fn numbers(&mut self, numbers: &[f64]) -> &mut Self {
         memory::extend_from_slice(&mut self.words, numbers);
@@ -250,6 +257,16 @@ impl<'a> Reader<'a> {
     /// As for [`Self::op`].
     pub fn number(&mut self) -> Result<f64> {
         Ok(self.numbers(1)?[0])
+    }
+
+    /// The next form of the matrix of curvatures.
+    ///
+    /// # Errors
+    /// As for [`Self::op`].
+    pub fn form(&mut self) -> Result<Form> {
+        let code = self.number()? as usize;
+        let known = [Form::Diagonal, Form::Frequent, Form::Dense].into_iter().find(|f| *f as usize == code);
+        known.ok_or(Error::Shape { what: "a form of curvatures", expected: 3, found: code })
     }
 
     /// The next numbers.

@@ -35,12 +35,15 @@ use crate::fit::sweep::dot;
 use crate::matrix::lanes::Block;
 use crate::memory::CollectLarge;
 
-/// A step, as far as rows with curvature know it.
-#[derive(Clone, Copy, Debug)]
+/// A step.
 pub struct Approach {
-    /// Lengths along its directions: the first one's decision values are those of the step that is being
-    /// found, the second one's those of the last product.
+    /// The step,
+    pub step: Block<1>,
+    /// and its lengths along its directions: rows with curvature know the first one's decision values as those
+    /// of the step that is being found, the second one's as those of the last product.
     pub lengths: [f64; 2],
+    /// The weights of the slopes linearised along it, but for what the borders of the box cut off.
+    pub w: Vec<f64>,
     /// Rows read.
     pub read: usize,
 }
@@ -58,7 +61,8 @@ impl<R: Passes<1>> Newton<'_, R, 1> {
             kept = self.preconditioner(1.0)?;
         }
         let downhill = self.downhill(1.0);
-        let (first, read) = self.times_hessian(&kept.matrix.solve(&downhill), None)?;
+        let mut step = kept.matrix.solve(&downhill);
+        let (first, read) = self.times_hessian(&step, None)?;
         let first = first.as_flattened();
         let squared = dot(first, first);
         let alone = share(dot(&downhill, first), squared);
@@ -70,7 +74,14 @@ impl<R: Passes<1>> Newton<'_, R, 1> {
         let shared = share(dot(first, second), squared);
         let beyond = minus(second, shared, first);
         let length = share(dot(&residual, &beyond), dot(&beyond, &beyond));
-        Ok(Some(Approach { lengths: [alone - length * shared, length], read: read + more }))
+        let lengths = [alone - length * shared, length];
+        let mut w = minus(&residual, length, &beyond);
+        let n_penalised = self.penalised().end;
+        for (j, (s, p)) in step.iter_mut().zip(direction.iter()).enumerate() {
+            *s = [lengths[0] * s[0] + lengths[1] * p[0]];
+            w[j] += if j < n_penalised { self.w[j][0] + s[0] } else { 0.0 };
+        }
+        Ok(Some(Approach { step, lengths, w, read: read + more }))
     }
 
     /// The product of the Hessian and a direction, and how many rows were read; `length` is for
@@ -146,6 +157,12 @@ mod tests {
             let moved = a * newton.rows.step_z[i][0] + b * newton.rows.product_z[i][0];
             let expected = design.dot(i, &step);
             assert!((moved - expected).abs() <= 1e-9 * (1.0 + expected.abs()), "{moved} {expected}");
+        }
+        for (j, product) in hessian_times(&step).iter().enumerate() {
+            assert!((found.step[j][0] - step[j]).abs() <= 1e-9 * (1.0 + step[j].abs()));
+            let norm = if j < penalised { step[j] } else { 0.0 };
+            let expected = -newton.h[j][0] - (product - norm);
+            assert!((found.w[j] - expected).abs() <= 1e-9 * (1.0 + expected.abs()), "{j} {expected}");
         }
         let left: Vec<f64> = downhill.iter().zip(hessian_times(&step)).map(|(r, q)| r - q).collect();
         let length = |x: &[f64]| plain(x, x).sqrt();

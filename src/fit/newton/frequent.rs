@@ -65,21 +65,31 @@ impl FrequentColumns {
     /// So many of those with the largest sums of squares over a sample of the rows: most fits are done before
     /// a block is made, and a reading of all rows is a tenth of a quick one.
     pub fn most(most: usize, design: &Design<'_>) -> Self {
-        let d = design.n_cols();
-        let mut sums = memory::zeros::<f64>(d);
+        let mut sums = memory::zeros::<f64>(design.n_cols());
         sample(design).for_each(|i| design.for_each(i, |j, v| sums[j] += v * v));
-        let mut columns = (0..d as u32).collect_large();
+        let mut found = Self::largest(most, &sums);
+        found.cost = found.passes(design);
+        found
+    }
+
+    /// So many of those with the largest of these numbers.
+    pub fn largest(most: usize, sums: &[f64]) -> Self {
+        let mut columns = (0..sums.len() as u32).collect_large();
         let larger = |a: &u32, b: &u32| sums[*b as usize].total_cmp(&sums[*a as usize]).then(a.cmp(b));
         columns.select_nth_unstable_by(most - 1, larger);
         columns.truncate(most);
         columns.sort_unstable();
-        let mut position = memory::filled(NONE, d);
+        let mut position = memory::filled(NONE, sums.len());
         for (k, j) in columns.iter().enumerate() {
             position[*j as usize] = k as u32;
         }
-        let mut found = Self { columns, position, cost: 0.0 };
-        found.cost = found.passes(design);
-        found
+        Self { columns, position, cost: 0.0 }
+    }
+
+    /// These, in rising order; `names` are what each of the rows' own columns is called there.
+    pub fn named(columns: Vec<u32>, names: impl Iterator<Item = u32>) -> Self {
+        let position = names.map(|j| columns.binary_search(&j).map_or(NONE, |k| k as u32)).collect_large();
+        Self { columns, position, cost: 0.0 }
     }
 
     /// What the block and its factor cost, from the same sample.
@@ -101,6 +111,16 @@ impl FrequentColumns {
     /// What its block costs.
     pub fn factorisation(&self) -> Factorisation {
         Factorisation { passes: self.cost, is_worth_it: true, form: Form::Frequent }
+    }
+
+    /// Every how many-th of so many rows is enough for their block.
+    pub fn every(&self, n_rows: usize) -> usize {
+        (n_rows / (FREQUENT_ROWS * self.order())).max(1)
+    }
+
+    /// Which they are, in rising order.
+    pub fn columns(&self) -> &[u32] {
+        &self.columns
     }
 
     /// How many they are, the order of the block.
@@ -186,10 +206,11 @@ mod tests {
             }
             prop_assert_eq!((0..d).filter_map(|j| columns.position(j)).count(), most);
             let bends: Vec<f64> = (0..n).map(|i| ((i * 31 + seed) % 7) as f64 / 3.0).collect();
-            let every = (n / (FREQUENT_ROWS * most)).max(1);
+            let every = columns.every(n);
+            prop_assert_eq!(every, (n / (FREQUENT_ROWS * most)).max(1));
             let weight = |i: usize| if is_sampled(i, every) { every as f64 } else { 0.0 };
             let whole = curvature_matrix(&sweep, &(0..n).map(|i| weight(i) * bends[i]).collect::<Vec<_>>());
-            let block = curvature_block(&sweep, &bends, &columns);
+            let block = curvature_block(&sweep, &bends, &columns, every);
             for (a, i) in expected.iter().enumerate() {
                 for (b, j) in expected[..=a].iter().enumerate() {
                     let (found, expected) = (block.values[a * most + b], whole.values[i * d + j]);
@@ -211,7 +232,7 @@ mod tests {
         let diagonal = squares(&mut sweep, &bends);
         let frequent = |most| {
             let columns = Arc::new(FrequentColumns::most(most, &sweep.design));
-            let block = curvature_block(&sweep, &bends, &columns);
+            let block = curvature_block(&sweep, &bends, &columns, 1);
             Gram::Frequent { diagonal: diagonal.clone(), columns, block }
         };
         let grams = [Gram::Diagonal(diagonal.clone()), frequent(28), frequent(d)];

@@ -11,7 +11,7 @@ use std::ops::Range;
 use super::cholesky::Symmetric;
 use super::frequent::FrequentColumns;
 use super::sample::is_sampled;
-use crate::fit::routes::{DENSE_SHARE, FREQUENT_ROWS};
+use crate::fit::routes::DENSE_SHARE;
 use crate::fit::sweep::{Sweep, for_chunks, sum};
 use crate::matrix::kernels::{RANK, rank_update};
 use crate::matrix::{Pass, Rows};
@@ -31,16 +31,16 @@ pub fn curvature_matrix<const L: usize>(sweep: &Sweep<'_, L>, curvature: &[f64])
     matrix
 }
 
-/// The block of some columns of [`curvature_matrix`], where rows are many for them from a sample
-/// ([`FREQUENT_ROWS`]).
+/// The block of some columns of [`curvature_matrix`], from every so many-th row
+/// ([`FrequentColumns::every`]).
 pub fn curvature_block<const L: usize>(
     sweep: &Sweep<'_, L>,
     curvature: &[f64],
     columns: &FrequentColumns,
+    every: usize,
 ) -> Symmetric {
     let n = columns.order();
     let mut block = Symmetric { n, values: memory::zeros(n * n) };
-    let every = (curvature.len() / (FREQUENT_ROWS * n)).max(1);
     let mut sampled = memory::zeros(curvature.len());
     for_chunks(&mut sampled, |start, sampled| {
         for (k, sampled) in sampled.iter_mut().enumerate() {

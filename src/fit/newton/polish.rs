@@ -87,13 +87,7 @@ impl DualPoint {
         let total = cost.iter().sum();
         let is_free = problem.intercept == Intercept::Free;
         let (alpha, mut w, read) = approached(problem, loss, newton)?;
-        let (mut bias, mut offset) = (newton.bias(), 0.0);
-        if is_free {
-            bias = penalty(&problem.design(0.0), total).sqrt();
-            let last = w.len() - 1;
-            w[last] *= bias / newton.bias();
-            offset = newton.bias() * newton.w[last][0];
-        }
+        let (bias, offset) = newton.augment(&mut w, || penalty(&problem.design(0.0), total));
         let slopes = SlopeRows { y, cost, alpha: &alpha, design: problem.design(bias), seed };
         let bends = |i: usize| newton.rows.curvature[i] != [0.0];
         let mut visit = Visit { w: &mut w, offset, stretch: 1.0 };
@@ -157,8 +151,8 @@ fn approached<T: DualLoss>(
 ) -> Result<(Vec<f64>, Vec<f64>, usize)> {
     let Problem { y, cost, .. } = *problem;
     let mut alpha = newton.alpha(y);
-    let Some(Approach { lengths: [first, second], read }) = newton.approach()? else {
-        return Ok((alpha, newton.h.as_flattened().iter().map(|h| -h).collect_large(), 0));
+    let Some(Approach { lengths: [first, second], read, .. }) = newton.approach()? else {
+        return Ok((alpha, newton.slope_weights(), 0));
     };
     let rows = &newton.rows;
     let moved = |i: usize| first * rows.step_z[i][0] + second * rows.product_z[i][0];
@@ -256,6 +250,22 @@ pub trait DualPoints<R> {
 }
 
 impl<R: Passes<1>> Newton<'_, R, 1> {
+    /// The weights of the slopes, for `C = 1`.
+    pub fn slope_weights(&self) -> Vec<f64> {
+        self.h.as_flattened().iter().map(|h| -h).collect_large()
+    }
+
+    /// Height of the constant column and offset of an epoch from weights `w` of dual variables; with a free
+    /// intercept the height is the root of `penalty`, by which the last weight then counts.
+    pub fn augment(&self, w: &mut [f64], penalty: impl FnOnce() -> f64) -> (f64, f64) {
+        if !self.is_free {
+            return (self.bias, 0.0);
+        }
+        let (height, last) = (penalty().sqrt(), w.len() - 1);
+        w[last] *= height / self.bias;
+        (height, self.bias * self.w[last][0])
+    }
+
     /// About the distance of the evaluated point to the optimum, `1/2 g'M^-1 g`, where a factor has been
     /// kept.
     pub(super) fn distance_estimate(&self) -> Option<f64> {

@@ -8,6 +8,7 @@
 use std::sync::Arc;
 
 use super::cholesky::Symmetric;
+use super::factorisation::Form;
 use super::frequent::FrequentColumns;
 use crate::Result;
 use crate::fit::checks::check_length;
@@ -48,6 +49,15 @@ impl Gram {
         }
         check_length("diagonal of a solver state", n, values.len())?;
         Ok(Self::Diagonal(memory::copy(values)))
+    }
+
+    /// Its form.
+    pub fn form(&self) -> Form {
+        match self {
+            Self::Diagonal(_) => Form::Diagonal,
+            Self::Frequent { .. } => Form::Frequent,
+            Self::Dense(_) => Form::Dense,
+        }
     }
 
     /// Its numbers, of a block the diagonal beside it: what is kept of a search, which has no block.
