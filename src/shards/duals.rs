@@ -1,8 +1,9 @@
 //! Dual points beside the slopes, on the side of the rows: [`crate::fit::newton::polish`] where nobody has
 //! all rows.
 //!
-//! A shard descends on its own variables from the slopes, while the others descend on theirs. What is large
-//! in the Hessian is shared by all of them, and each would take the whole of an error away that needs
+//! A shard descends on its own variables from the slopes, linearised before along a step that the client has
+//! found by two products ([`crate::fit::newton::approach`]), while the others descend on theirs. What is
+//! large in the Hessian is shared by all of them, and each would take the whole of an error away that needs
 //! taking away once. In the local copy of the weights a change therefore counts as often as there are
 //! shards (Ma and others, Adding vs. averaging in distributed primal-dual optimization, 2015): the sum of
 //! all changes then raises the dual value at least by the sum of what the shards believe they have gained.
@@ -28,14 +29,15 @@ fn no_slopes() -> Error {
 }
 
 impl<const L: usize> ShardSide<'_, L> {
-    /// An epoch from the slopes of a lane: whether that are those linearised before, how often a change counts,
-    /// height of the constant column, offset, seed, and the weights of the slopes of all rows.
+    /// An epoch from the slopes of a lane or, if the number after it says so, from the point that is there:
+    /// how often a change counts, height of the constant column, offset, seed, and the weights of all
+    /// variables.
     pub(super) fn descend(&mut self, reader: &mut Reader<'_>, answer: &mut ShardAnswer) -> Result<()> {
         let lane = self.lane(reader)?;
-        let &[is_linearised, stretch, height, offset, seed] = reader.numbers(5)? else {
+        let &[is_there, stretch, height, offset, seed] = reader.numbers(5)? else {
             return Err(no_slopes());
         };
-        let point = self.point.take().filter(|_| is_linearised != 0.0);
+        let point = self.point.take().filter(|_| is_there != 0.0);
         let (y, alpha) = point.map_or_else(|| self.slopes(lane), |point| (point.y, point.alpha));
         let design = self.rows.design(height);
         let mut w = self.columns.numbers(reader, design.n_cols())?.into_owned();

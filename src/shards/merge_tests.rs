@@ -441,8 +441,8 @@ fn all_columns_travel_where_few_are_proportional_or_a_shard_does_not_say() {
     assert!(presolve::merge(&view.view(), &structure, &|| true).is_err());
 }
 
-/// Once the first diagonal has told which columns are frequent, shards with columns of their own, and those of
-/// the data, answer with the block that the matrix of all rows has.
+/// Once the first diagonal has told which columns are frequent, shards, with columns of their own and with
+/// those of the data, answer with the block that the matrix of all rows has.
 #[test]
 fn blocks_of_frequent_columns_are_those_of_all_rows() {
     let waves = Waves::new(120, 100, 2.0, 5);

@@ -1,18 +1,19 @@
 //! Dual points beside the slopes, on the side of the client: [`crate::fit::newton::single`] asks for them as
 //! it asks rows in memory.
 
-use super::remote::{Remote, ShardTerms};
+use super::remote::{EpochFrom, Remote, ShardTerms};
 use super::task::ShardTask;
-use crate::Result;
 use crate::fit::certificate::{self, Cut, Imbalance};
 use crate::fit::dual::penalty_for;
 use crate::fit::newton::Newton;
+use crate::fit::newton::approach::Approach;
 use crate::fit::newton::dual_step::Affordable;
 use crate::fit::newton::polish::{DualFound, DualPoints};
 use crate::fit::newton::single::Spread;
 use crate::fit::sweep::dot;
 use crate::fit::{Intercept, Monitor};
 use crate::loss::{Loss, with_loss};
+use crate::{Result, memory};
 
 /// The points of a fit of two classes, or of one against the rest.
 pub struct RemotePoints<'a> {
@@ -20,12 +21,32 @@ pub struct RemotePoints<'a> {
     monitor: &'a dyn Monitor,
     /// How far the weights of the last one are.
     pub last: Option<Spread>,
+    /// Its weights.
+    w: Vec<f64>,
 }
 
 impl<'a> RemotePoints<'a> {
     /// Before the first one.
     pub fn new(task: &'a ShardTask, monitor: &'a dyn Monitor) -> Self {
-        Self { task, monitor, last: None }
+        Self { task, monitor, last: None, w: Vec::new() }
+    }
+
+    /// An epoch at each shard from variables with the weights `w`.
+    fn descend(
+        &mut self,
+        newton: &mut Newton<'_, Remote<'_, 1>, 1>,
+        mut w: Vec<f64>,
+        from: &EpochFrom<1>,
+    ) -> Result<DualFound> {
+        let ShardTask { facts, n_shards, params, .. } = *self.task;
+        let penalty = || penalty_for(facts.curvature / facts.cost, facts.cost);
+        let (height, offset) = newton.augment(&mut w, penalty);
+        // A number of the wire has 53 bits; another epoch has another order.
+        let seed = (params.seed as u32).wrapping_add(u32::from(matches!(from, EpochFrom::Point)));
+        let arguments = [n_shards as f64, height, offset, f64::from(seed)];
+        let found = newton.rows.descend(arguments, &w, from)?;
+        self.monitor.poll()?;
+        self.settle(newton, found)
     }
 
     /// Moves a point that the shards have found onto the constraint.
@@ -40,7 +61,9 @@ impl<'a> RemotePoints<'a> {
         self.monitor.poll()?;
         let distance = certificate::distance(&w, &newton.w.as_flattened()[..w.len()]);
         self.last = Some(Spread { distance, drift: 0.0, additions: self.task.facts.n_rows as f64 });
-        Ok(DualFound { value: terms - 0.5 * dot(&w, &w), visited: visited + read })
+        let value = terms - 0.5 * dot(&w, &w);
+        self.w = w;
+        Ok(DualFound { value, visited: visited + read })
     }
 }
 
@@ -60,19 +83,19 @@ impl<'r> DualPoints<Remote<'r, 1>> for RemotePoints<'_> {
     }
 
     fn polish_slopes(&mut self, newton: &mut Newton<'_, Remote<'r, 1>, 1>) -> Result<DualFound> {
-        let ShardTask { facts, n_shards, params, .. } = *self.task;
-        let (mut w, mut step, mut read) = (newton.slope_weights(), None, 0);
-        if let Some(found) = newton.approach()? {
-            (w, step, read) = (found.w, Some(found.step), found.read);
+        match newton.approach()? {
+            None => self.descend(newton, newton.slope_weights(), &EpochFrom::Slopes),
+            Some(Approach { step, w, read, .. }) => {
+                let found = self.descend(newton, w, &EpochFrom::Step(step))?;
+                Ok(DualFound { visited: found.visited + read, ..found })
+            }
         }
-        let penalty = || penalty_for(facts.curvature / facts.cost, facts.cost);
-        let (height, offset) = newton.augment(&mut w, penalty);
-        // A number of the wire has 53 bits.
-        let seed = f64::from(params.seed as u32);
-        let (found, visited) =
-            newton.rows.descend([n_shards as f64, height, offset, seed], &w, step.as_ref())?;
-        self.monitor.poll()?;
-        self.settle(newton, (found, visited + read))
+    }
+
+    fn polish_again(&mut self, newton: &mut Newton<'_, Remote<'r, 1>, 1>) -> Result<DualFound> {
+        let mut w = memory::copy(&self.w);
+        w.resize(newton.w.len(), 0.0); // on the constraint
+        self.descend(newton, w, &EpochFrom::Point)
     }
 
     fn polish_step(

@@ -39,8 +39,8 @@ use crate::memory::CollectLarge;
 pub struct Approach {
     /// The step,
     pub step: Block<1>,
-    /// and its lengths along its directions: rows with curvature know the first one's decision values as those
-    /// of the step that is being found, the second one's as those of the last product.
+    /// and its lengths along its directions: rows with curvature know the first one's decision values as
+    /// those of the step that is being found, the second one's as those of the last product.
     pub lengths: [f64; 2],
     /// The weights of the slopes linearised along it, but for what the borders of the box cut off.
     pub w: Vec<f64>,

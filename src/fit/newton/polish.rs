@@ -83,10 +83,40 @@ impl DualPoint {
         seed: u64,
         monitor: &dyn Monitor,
     ) -> Result<Self> {
+        let start = approached(problem, loss, newton)?;
+        Self::descend(problem, loss, newton, start, seed, monitor)
+    }
+
+    /// This point after another epoch at the same weights.
+    ///
+    /// # Errors
+    /// [`crate::Error::Cancelled`].
+    pub fn further<T: DualLoss>(
+        self,
+        problem: &Problem<'_>,
+        loss: T,
+        newton: &Newton<'_, RowState<'_, 1>, 1>,
+        seed: u64,
+        monitor: &dyn Monitor,
+    ) -> Result<Self> {
+        let Self { alpha, mut w, drift, .. } = self;
+        w.resize(newton.w.len(), 0.0); // on the constraint
+        let found = Self::descend(problem, loss, newton, (alpha, w, 0), seed, monitor)?;
+        Ok(Self { drift: found.drift + drift, ..found })
+    }
+
+    /// An epoch from dual variables with these weights, found by reading so many rows.
+    fn descend<T: DualLoss>(
+        problem: &Problem<'_>,
+        loss: T,
+        newton: &Newton<'_, RowState<'_, 1>, 1>,
+        (alpha, mut w, read): (Vec<f64>, Vec<f64>, usize),
+        seed: u64,
+        monitor: &dyn Monitor,
+    ) -> Result<Self> {
         let Problem { y, cost, .. } = *problem;
         let total = cost.iter().sum();
         let is_free = problem.intercept == Intercept::Free;
-        let (alpha, mut w, read) = approached(problem, loss, newton)?;
         let (bias, offset) = newton.augment(&mut w, || penalty(&problem.design(0.0), total));
         let slopes = SlopeRows { y, cost, alpha: &alpha, design: problem.design(bias), seed };
         let bends = |i: usize| newton.rows.curvature[i] != [0.0];
@@ -237,6 +267,9 @@ pub trait DualPoints<R> {
     /// [`DualPoint::from_slopes`].
     #[allow(clippy::missing_errors_doc)] // of the trait
     fn polish_slopes(&mut self, newton: &mut Newton<'_, R, 1>) -> Result<DualFound>;
+    /// [`DualPoint::further`] for the last one.
+    #[allow(clippy::missing_errors_doc)]
+    fn polish_again(&mut self, newton: &mut Newton<'_, R, 1>) -> Result<DualFound>;
     /// [`DualPoint::from_step`].
     #[allow(clippy::missing_errors_doc)]
     fn polish_step(
