@@ -368,6 +368,16 @@ def kill_one(client, address=None):
     os.kill(next(iter(pids.values())), signal.SIGKILL)
 
 
+def leave_another(client):
+    """Wait for the second worker, or start a third one: dask sometimes does not start a killed worker again, and a fit
+    waits for a cluster without any, which may be growing."""
+    try:
+        client.wait_for_workers(2, timeout=20)
+    except TimeoutError:
+        client.cluster.scale(3)
+        client.wait_for_workers(2, timeout=60)
+
+
 class KillsInRound:
     """The estimator's exchange kills a worker before some rounds."""
 
@@ -379,6 +389,7 @@ class KillsInRound:
         def killing(shards, request, vectors):
             if shards.traffic.rounds in rounds:
                 address = shards._seats[shards.traffic.rounds % len(shards._seats)].address
+                leave_another(client)
                 kill_one(client, address)
             return ask(shards, request, vectors)
 
