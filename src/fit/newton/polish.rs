@@ -69,6 +69,8 @@ pub struct DualPoint {
     /// `sum_i y_i a_i x_i`, off by no more than `drift` beside the rounding of a sum.
     w: Vec<f64>,
     drift: f64,
+    /// Additions behind each entry of that sum.
+    additions: f64,
 }
 
 impl DualPoint {
@@ -102,7 +104,8 @@ impl DualPoint {
         let Self { alpha, mut w, drift, .. } = self;
         w.resize(newton.w.len(), 0.0); // on the constraint
         let found = Self::descend(problem, loss, newton, (alpha, w, 0), seed, monitor)?;
-        Ok(Self { drift: found.drift + drift, ..found })
+        let additions = found.additions + way_of_an_epoch(problem);
+        Ok(Self { drift: found.drift + drift, additions, ..found })
     }
 
     /// An epoch from dual variables with these weights, found by reading so many rows.
@@ -131,7 +134,8 @@ impl DualPoint {
         let [terms] = sum(alpha.len(), |i| [loss.dual_term(cost[i], alpha[i])]);
         let value = terms - 0.5 * dot(&w, &w);
         let drift = certificate::drift(visited as f64, total, multiplier);
-        Ok(Self { alpha, value, visited: visited + read, w, drift })
+        let additions = problem.y.len() as f64 + way_of_an_epoch(problem);
+        Ok(Self { alpha, value, visited: visited + read, w, drift, additions })
     }
 
     /// The slopes after a Newton step in the dual, for `C = 1`, by what is `affordable`
@@ -159,17 +163,21 @@ impl DualPoint {
         visited += read;
         let [terms] = sum(alpha.len(), |i| [loss.dual_term(cost[i], alpha[i])]);
         let value = terms - 0.5 * dot(&w, &w);
-        Ok(Some(Self { alpha, value, visited, w, drift: 0.0 }))
+        let additions = y.len() as f64 + way_of_an_epoch(problem);
+        Ok(Some(Self { alpha, value, visited, w, drift: 0.0, additions }))
     }
 
     /// What is known of this point beside the weights of `newton`, whose decision values are fresh.
     pub fn evidence(&self, newton: &Newton<'_, RowState<'_, 1>, 1>, y: &[f64]) -> Evidence {
         let margins = newton.rows.margins(y);
         let distance = certificate::distance(&self.w, &newton.w.as_flattened()[..self.w.len()]);
-        // Of the slopes' weights, and of the way onto the constraint.
-        let additions = 2.0 * y.len() as f64 + OF_A_LOGIT;
-        Evidence { margins, distance, drift: self.drift, additions, alpha: None }
+        Evidence { margins, distance, drift: self.drift, additions: self.additions, alpha: None }
     }
+}
+
+/// Additions of the way onto the constraint, and more than the roundings on the way through a logit.
+fn way_of_an_epoch(problem: &Problem<'_>) -> f64 {
+    problem.y.len() as f64 + OF_A_LOGIT
 }
 
 /// Dual variables from which an epoch begins: the slopes of the evaluated point, linearised along a step
@@ -346,6 +354,13 @@ mod tests {
         let mut is_better = epoch.value >= dual;
         if dual > 0.0 {
             check_point(problem, loss, &epoch, bias)?;
+            let (value, drift) = (epoch.value, epoch.drift);
+            let again = epoch.further(problem, loss, &newton, 4, &Silent).unwrap();
+            prop_assert!(again.drift >= drift && again.visited > 0 || drift == 0.0);
+            // The way onto the constraint may cost more than an epoch gains.
+            let falls = again.value < value * (1.0 - 1e-12);
+            prop_assert!(!falls || problem.intercept == Intercept::Free, "{value} {}", again.value);
+            check_point(problem, loss, &again, bias)?;
         }
         let affordable = Affordable { passes: 4.0, curved: 1.0, distance: 1e-6 * report.certificate.primal };
         let step = DualPoint::from_step(problem, loss, &mut newton, &affordable).unwrap();
