@@ -3,6 +3,7 @@
 
 use super::remote::{EpochFrom, Remote, ShardTerms};
 use super::task::ShardTask;
+use crate::Result;
 use crate::fit::certificate::{self, Cut, Imbalance};
 use crate::fit::dual::penalty_for;
 use crate::fit::newton::Newton;
@@ -13,7 +14,6 @@ use crate::fit::newton::single::Spread;
 use crate::fit::sweep::dot;
 use crate::fit::{Intercept, Monitor};
 use crate::loss::{Loss, with_loss};
-use crate::{Result, memory};
 
 /// The points of a fit of two classes, or of one against the rest.
 pub struct RemotePoints<'a> {
@@ -93,7 +93,7 @@ impl<'r> DualPoints<Remote<'r, 1>> for RemotePoints<'_> {
     }
 
     fn polish_again(&mut self, newton: &mut Newton<'_, Remote<'r, 1>, 1>) -> Result<DualFound> {
-        let mut w = memory::copy(&self.w);
+        let mut w = std::mem::take(&mut self.w);
         w.resize(newton.w.len(), 0.0); // on the constraint
         self.descend(newton, w, &EpochFrom::Point)
     }

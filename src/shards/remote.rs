@@ -625,15 +625,14 @@ impl<'a, const L: usize> Remote<'a, L> {
         self.pending.then(&request);
         self.change(Change::DualPoint(request));
         let sums = self.ask()?.sums;
-        let mut found = Err(Error::Shape { what: "the answer of the shards", expected: 6, found: 0 });
-        let mut visited = 0.0;
-        for sums in sums.chunks(6) {
-            let [read, excess, above, below, all_above, all_below] = array(sums)?;
-            let (inside, all) = ([above, below], [all_above, all_below]);
-            visited += read;
-            found = Ok(Imbalance { excess, inside, all });
+        let (before, last) = sums.split_at(sums.len().saturating_sub(6));
+        let [mut read, excess, above, below, all_above, all_below] = array(last)?;
+        for numbers in before.chunks(6) {
+            let [more, ..] = array::<6>(numbers)?;
+            read += more;
         }
-        Ok((found?, visited as usize))
+        let (inside, all) = ([above, below], [all_above, all_below]);
+        Ok((Imbalance { excess, inside, all }, read as usize))
     }
 
     /// Moves the dual variables that were found last; returns their weights, so many, the terms of the dual
@@ -778,7 +777,7 @@ impl<const L: usize> Remote<'_, L> {
         let form = if form == Form::Frequent && block.is_none() { Form::Diagonal } else { form };
         self.pending.op(Op::Curvature).form(form);
         if let Some(columns) = block {
-            self.pending.number(columns.every(self.n_rows) as f64).number(columns.order() as f64);
+            self.pending.number(columns.every() as f64).number(columns.order() as f64);
             columns.columns().iter().for_each(|j| _ = self.pending.number(f64::from(*j)));
         }
         form
@@ -807,7 +806,8 @@ impl<const L: usize> Remote<'_, L> {
             }
             _ => {
                 if self.frequent.is_none() && n > FREQUENT_COLUMNS {
-                    self.frequent = Some(Arc::new(FrequentColumns::largest(FREQUENT_COLUMNS, &sums)));
+                    let columns = FrequentColumns::largest(FREQUENT_COLUMNS, &sums, self.n_rows);
+                    self.frequent = Some(Arc::new(columns));
                 }
                 Gram::Diagonal(sums)
             }

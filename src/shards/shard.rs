@@ -475,15 +475,14 @@ impl<'a, const L: usize> ShardSide<'a, L> {
 
     /// The matrix of curvatures, or its diagonal.
     fn curvature(&mut self, reader: &mut Reader<'_>, answer: &mut ShardAnswer) -> Result<()> {
-        let found = match reader.form()? {
-            Form::Frequent => {
-                let (every, order) = (reader.number()? as usize, reader.number()? as usize);
-                let columns = reader.numbers(order)?.iter().map(|j| *j as u32).collect_large();
-                let columns = FrequentColumns::named(columns, self.columns.names(self.vector.len()));
-                self.state.curvature_of(self.lanes, &Arc::new(columns), every)
-            }
-            form => self.state.curvature(self.lanes, form)?,
-        };
+        let form = reader.form()?;
+        if form == Form::Frequent {
+            let (every, order) = (reader.number()? as usize, reader.number()? as usize);
+            let columns = reader.numbers(order)?.iter().map(|j| *j as u32).collect_large();
+            let names = self.columns.names(self.vector.len());
+            self.state.frequent = Some(Arc::new(FrequentColumns::named(columns, every, names)));
+        }
+        let found = self.state.curvature(self.lanes, form)?;
         answer.maxima.push(found.largest);
         match found.gram {
             Gram::Diagonal(diagonal) => self.columns.answer_diagonal(&diagonal, answer),

@@ -2,9 +2,8 @@
 
 use super::shard::ShardFacts;
 use crate::fit::newton::factorisation::{self, Factorisation, Form};
-use crate::fit::routes::{
-    FREQUENT_COLUMNS, FREQUENT_PASSES, FREQUENT_ROWS, SHARD_BLOCK, SHARD_MATRIX_COLUMNS, SMALL,
-};
+use crate::fit::newton::frequent::block_passes;
+use crate::fit::routes::{FREQUENT_COLUMNS, FREQUENT_PASSES, SHARD_BLOCK, SHARD_MATRIX_COLUMNS, SMALL};
 use crate::fit::{Intercept, Params};
 use crate::loss::LossKind;
 
@@ -49,9 +48,7 @@ impl ShardTask {
         if d <= SHARD_MATRIX_COLUMNS || n < d {
             return None;
         }
-        let share = ((FREQUENT_ROWS * FREQUENT_COLUMNS) as f64 / n as f64).min(1.0);
-        let [entries, pairs] = self.facts.pairs;
-        let passes = factorisation::of_sums(FREQUENT_COLUMNS, [entries, share * pairs], false).passes;
+        let passes = block_passes(FREQUENT_COLUMNS, n, self.facts.pairs);
         let found = Factorisation { passes: passes + SHARD_BLOCK, is_worth_it: true, form: Form::Frequent };
         (passes <= FREQUENT_PASSES).then_some(found)
     }

@@ -53,12 +53,21 @@ fn sample(design: &Design<'_>) -> impl Iterator<Item = usize> {
     (0..design.n_rows()).filter(move |i| is_sampled(*i, every))
 }
 
+/// What the block of so many columns and its factor cost, of rows with so many entries and products
+/// ([`pairs_of_row`]) for all of them together.
+pub fn block_passes(order: usize, n_rows: usize, [entries, pairs]: [f64; 2]) -> f64 {
+    let share = ((FREQUENT_ROWS * order) as f64 / n_rows as f64).min(1.0);
+    of_sums(order, [entries, share * pairs], false).passes
+}
+
 /// Which columns.
 pub struct FrequentColumns {
     /// In rising order.
     columns: Vec<u32>,
     /// Where each column is among them.
     position: Vec<u32>,
+    /// Every how many-th row their block is made of.
+    every: usize,
     cost: f64,
 }
 
@@ -76,13 +85,13 @@ impl FrequentColumns {
     pub fn most(most: usize, design: &Design<'_>) -> Self {
         let mut sums = memory::zeros::<f64>(design.n_cols());
         sample(design).for_each(|i| design.for_each(i, |j, v| sums[j] += v * v));
-        let mut found = Self::largest(most, &sums);
+        let mut found = Self::largest(most, &sums, design.n_rows());
         found.cost = found.passes(design);
         found
     }
 
-    /// So many of those with the largest of these numbers.
-    pub fn largest(most: usize, sums: &[f64]) -> Self {
+    /// So many of those with the largest of these numbers, for so many rows.
+    pub fn largest(most: usize, sums: &[f64], n_rows: usize) -> Self {
         let mut columns = (0..sums.len() as u32).collect_large();
         let larger = |a: &u32, b: &u32| sums[*b as usize].total_cmp(&sums[*a as usize]).then(a.cmp(b));
         columns.select_nth_unstable_by(most - 1, larger);
@@ -92,13 +101,14 @@ impl FrequentColumns {
         for (k, j) in columns.iter().enumerate() {
             position[*j as usize] = k as u32;
         }
-        Self { columns, position, cost: 0.0 }
+        Self { columns, position, every: (n_rows / (FREQUENT_ROWS * most)).max(1), cost: 0.0 }
     }
 
-    /// These, in rising order; `names` are what each of the rows' own columns is called there.
-    pub fn named(columns: Vec<u32>, names: impl Iterator<Item = u32>) -> Self {
+    /// These, in rising order, for a block of every so many-th row; `names` are what each of the rows' own
+    /// columns is called there.
+    pub fn named(columns: Vec<u32>, every: usize, names: impl Iterator<Item = u32>) -> Self {
         let position = names.map(|j| columns.binary_search(&j).map_or(NONE, |k| k as u32)).collect_large();
-        Self { columns, position, cost: 0.0 }
+        Self { columns, position, every, cost: 0.0 }
     }
 
     /// What the block and its factor cost, from the same sample.
@@ -111,10 +121,8 @@ impl FrequentColumns {
             pairs += pairs_of_row(frequent, self.order());
             sampled += 1.0;
         }
-        let n = design.n_rows() as f64;
-        let all = n / f64::max(sampled, 1.0);
-        let share = ((FREQUENT_ROWS * self.order()) as f64 / n).min(1.0);
-        of_sums(self.order(), [all * entries, share * all * pairs], false).passes
+        let all = design.n_rows() as f64 / f64::max(sampled, 1.0);
+        block_passes(self.order(), design.n_rows(), [all * entries, all * pairs])
     }
 
     /// What its block costs.
@@ -122,9 +130,9 @@ impl FrequentColumns {
         Factorisation { passes: self.cost, is_worth_it: true, form: Form::Frequent }
     }
 
-    /// Every how many-th of so many rows is enough for their block.
-    pub fn every(&self, n_rows: usize) -> usize {
-        (n_rows / (FREQUENT_ROWS * self.order())).max(1)
+    /// Every how many-th row their block is made of.
+    pub fn every(&self) -> usize {
+        self.every
     }
 
     /// Which they are, in rising order.
@@ -215,11 +223,11 @@ mod tests {
             }
             prop_assert_eq!((0..d).filter_map(|j| columns.position(j)).count(), most);
             let bends: Vec<f64> = (0..n).map(|i| ((i * 31 + seed) % 7) as f64 / 3.0).collect();
-            let every = columns.every(n);
+            let every = columns.every();
             prop_assert_eq!(every, (n / (FREQUENT_ROWS * most)).max(1));
             let weight = |i: usize| if is_sampled(i, every) { every as f64 } else { 0.0 };
             let whole = curvature_matrix(&sweep, &(0..n).map(|i| weight(i) * bends[i]).collect::<Vec<_>>());
-            let block = curvature_block(&sweep, &bends, &columns, every);
+            let block = curvature_block(&sweep, &bends, &columns);
             for (a, i) in expected.iter().enumerate() {
                 for (b, j) in expected[..=a].iter().enumerate() {
                     let (found, expected) = (block.values[a * most + b], whole.values[i * d + j]);
@@ -241,7 +249,7 @@ mod tests {
         let diagonal = squares(&mut sweep, &bends);
         let frequent = |most| {
             let columns = Arc::new(FrequentColumns::most(most, &sweep.design));
-            let block = curvature_block(&sweep, &bends, &columns, 1);
+            let block = curvature_block(&sweep, &bends, &columns);
             Gram::Frequent { diagonal: diagonal.clone(), columns, block }
         };
         let grams = [Gram::Diagonal(diagonal.clone()), frequent(28), frequent(d)];

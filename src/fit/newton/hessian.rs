@@ -37,9 +37,8 @@ pub fn curvature_block<const L: usize>(
     sweep: &Sweep<'_, L>,
     curvature: &[f64],
     columns: &FrequentColumns,
-    every: usize,
 ) -> Symmetric {
-    let n = columns.order();
+    let (n, every) = (columns.order(), columns.every());
     let mut block = Symmetric { n, values: memory::zeros(n * n) };
     let mut sampled = memory::zeros(curvature.len());
     for_chunks(&mut sampled, |start, sampled| {

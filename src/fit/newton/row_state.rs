@@ -119,7 +119,7 @@ pub struct RowState<'a, const L: usize> {
     /// Where matrices of curvatures are made of the ones before.
     kept: Option<KeptMatrix>,
     /// The columns of [`Form::Frequent`], where there is that form.
-    frequent: Option<Arc<FrequentColumns>>,
+    pub frequent: Option<Arc<FrequentColumns>>,
 }
 
 impl<'a, const L: usize> RowState<'a, L> {
@@ -152,18 +152,6 @@ impl<'a, const L: usize> RowState<'a, L> {
     /// [`Passes::matrix_nearby`] for these curvatures.
     pub fn matrix_of(&mut self, bends: &[f64], (off, most): (f64, f64)) -> Option<Updated> {
         self.kept.as_mut()?.follow(&self.sweep, bends, (off, most))
-    }
-
-    /// [`Passes::curvature`] with the block of these columns, from every so many-th row.
-    pub fn curvature_of(&self, n_lanes: usize, columns: &Arc<FrequentColumns>, every: usize) -> Curvature {
-        let mean = mean_over_lanes(&self.curvature, n_lanes);
-        let gram = Gram::Frequent {
-            diagonal: squares(&mut Sweep::new(self.sweep.design, self.monitor), &mean),
-            columns: Arc::clone(columns),
-            block: hessian::curvature_block(&self.sweep, &mean, columns, every),
-        };
-        let largest = mean.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
-        Curvature { gram, largest, read: mean.iter().filter(|m| **m != 0.0).count(), work: 1.0 }
     }
 
     /// Adds to the decision values.
@@ -213,13 +201,16 @@ impl<const L: usize> Passes<L> for RowState<'_, L> {
             let Updated { matrix, read, work, .. } = found.unwrap_or_else(|| kept.anew(&self.sweep, mean));
             return Ok(Curvature { gram: Gram::Dense(matrix), largest, read, work });
         }
-        if let (Form::Frequent, Some(columns)) = (form, &self.frequent) {
-            return Ok(self.curvature_of(n_lanes, columns, columns.every(self.z.len())));
-        }
         let read = mean.iter().filter(|m| **m != 0.0).count();
-        let gram = match form {
-            Form::Dense => Gram::Dense(hessian::curvature_matrix(&self.sweep, &mean)),
-            _ => Gram::Diagonal(squares(&mut Sweep::new(self.sweep.design, self.monitor), &mean)),
+        let diagonal = || squares(&mut Sweep::new(self.sweep.design, self.monitor), &mean);
+        let gram = match (form, &self.frequent) {
+            (Form::Dense, _) => Gram::Dense(hessian::curvature_matrix(&self.sweep, &mean)),
+            (Form::Frequent, Some(columns)) => Gram::Frequent {
+                diagonal: diagonal(),
+                columns: Arc::clone(columns),
+                block: hessian::curvature_block(&self.sweep, &mean, columns),
+            },
+            _ => Gram::Diagonal(diagonal()),
         };
         Ok(Curvature { gram, largest, read, work: f64::from(u8::from(form != Form::Diagonal)) })
     }
