@@ -118,16 +118,32 @@ MAGIC = b"hingeBLK"
 """The first bytes of a block store."""
 
 
-def read_part(path: str) -> tuple[Any, ...]:
-    """Rows, labels and weights (None for none) of a file: a block store or svmlight."""
-    from hinge.blocks import BlockStore
+@dataclass(frozen=True)
+class StorePart:
+    """A block store, whose rows are read where its shard is made, or stay on the disk."""
+
+    path: str
+
+    def open(self) -> Any:
+        """The store."""
+        from hinge.blocks import BlockStore
+
+        return BlockStore(self.path)
+
+    def rows(self) -> tuple[Any, ...]:
+        """Rows, labels and weights (None for none)."""
+        X, y, *weights = self.open().to_csr()
+        return X, y, weights[0] if weights else None
+
+
+def read_part(path: str) -> tuple[Any, ...] | StorePart:
+    """Rows, labels and weights (None for none) of a file in svmlight format, or a block store, as it is."""
     from hinge.svmlight import load_svmlight
 
     with open(path, "rb") as file:
         is_store = file.read(len(MAGIC)) == MAGIC
     if is_store:
-        X, y, *weights = BlockStore(path).to_csr()
-        return X, y, weights[0] if weights else None
+        return StorePart(path)
     X, y = load_svmlight(path)
     return X, y, None
 
@@ -153,10 +169,14 @@ class PartFacts:
     """Labels, for a search."""
     weight: np.ndarray | None = None
     """Sample weights, for a search, where the part has any."""
+    n_bytes: int = 0
+    """Of a store: what its rows take in memory."""
 
 
-def describe(number: int, part: tuple[Any, ...], is_fixed: bool, has_labels: bool = False) -> PartFacts:
+def describe(number: int, part: tuple[Any, ...] | StorePart, is_fixed: bool, has_labels: bool = False) -> PartFacts:
     """Check a part and say what is in it, ``has_labels`` with the labels and weights of all rows."""
+    if isinstance(part, StorePart):
+        return _described_store(number, part, has_labels)
     if part[0].shape[0] == 0:
         return PartFacts(number, 0, part[0].shape[1], is_fixed, np.empty(0), np.empty(0))
     X, y, weight = _checked(number, part)
@@ -166,6 +186,18 @@ def describe(number: int, part: tuple[Any, ...], is_fixed: bool, has_labels: boo
     if not has_labels:
         return facts
     return replace(facts, y=y, weight=weight if len(part) == 3 and part[2] is not None else None)
+
+
+def _described_store(number: int, part: StorePart, has_labels: bool) -> PartFacts:
+    """What a store says of itself."""
+    store = part.open()
+    totals = np.array(store.info()["class_weight"], dtype=np.float64)
+    n_bytes = store.nnz * (store.dtype.itemsize + 4) + 16 * store.n_samples
+    facts = PartFacts(number, store.n_samples, store.n_features, False, store.classes, totals, n_bytes=n_bytes)
+    if not has_labels or not store.n_samples:
+        return facts
+    y, weight = store.labels()
+    return replace(facts, y=y, weight=weight)
 
 
 def _checked(number: int, part: tuple[Any, ...]) -> tuple[Any, Any, Any]:
@@ -190,6 +222,10 @@ class Setup:
     """Weight of each class."""
     n_features: int
     options: Mapping[str, Any]
+    store_budgets: Sequence[int] | None = None
+    """Bytes for each shard, where the rows of block stores stay there; None to read them into memory."""
+    n_lanes: int = 1
+    """Problems side by side at most."""
 
 
 # Shards.
@@ -220,16 +256,14 @@ def n_shards_here() -> int:
 class ShardActor:
     """A part of the rows on a worker, for the time of a fit; ``facts`` is what it says of its rows."""
 
-    def __init__(self, part: tuple[Any, ...], number: int, setup: Setup, n_threads: int):
-        X, y, weight = _checked(number, part)
-        ids = _validate.encode_among(y, setup.classes)
-        with np.errstate(over="ignore"):
-            cost = setup.C * setup.factors[ids] * weight
-        if not np.isfinite(cost.sum()):
-            raise ValueError(f"part {number}: C times the weights of all rows is too large: the sum must be finite")
-        options = {**setup.options, "n_threads": n_threads}
-        X = _widened(X, setup.n_features)
-        self._shard = _validate.call_native(lambda matrix: _native.RowShard(matrix, ids, cost, options), X)
+    def __init__(self, part: tuple[Any, ...] | StorePart, number: int, setup: Setup, n_threads: int):
+        setup = replace(setup, options={**setup.options, "n_threads": n_threads})
+        if not isinstance(part, StorePart):
+            self._shard = _of_rows(part, number, setup)
+        elif setup.store_budgets is None:
+            self._shard = _of_rows(part.rows(), number, setup)
+        else:
+            self._shard = _of_store(part, number, setup, setup.store_budgets[number])
         self.facts = self._shard.facts()
         self._columns: dict[tuple[int, ...], SparseColumns | None] = {}
         self._key = setup.fit, number
@@ -294,6 +328,38 @@ class ShardActor:
         _SHARDS.pop(self._key, None)
         self._columns.clear()
         self._shard.close()
+
+
+def _of_rows(part: tuple[Any, ...], number: int, setup: Setup) -> _native.RowShard:
+    """A shard with rows in memory."""
+    X, y, weight = _checked(number, part)
+    ids = _validate.encode_among(y, setup.classes)
+    with np.errstate(over="ignore"):
+        cost = setup.C * setup.factors[ids] * weight
+    _check_costs(number, cost)
+    X = _widened(X, setup.n_features)
+    return _validate.call_native(lambda matrix: _native.RowShard(matrix, ids, cost, dict(setup.options)), X)
+
+
+def _of_store(part: StorePart, number: int, setup: Setup, budget: int) -> _native.RowShard:
+    """A shard whose rows stay in the store, within so many bytes."""
+    store = part.open()
+    ids = _validate.encode_among(store.classes, setup.classes)
+    with np.errstate(over="ignore"):
+        cost = setup.C * setup.factors[ids]
+        _check_costs(number, cost * store.info()["class_weight"])
+    classes = list(zip(ids.tolist(), cost.tolist(), strict=True))
+    try:
+        return _native.RowShard.of_store(
+            part.path, setup.n_features, classes, setup.n_lanes, budget, dict(setup.options)
+        )
+    except ValueError as error:
+        raise ValueError(f"part {number} (which shares the memory_budget of all workers with the other stores): {error}") from error
+
+
+def _check_costs(number: int, cost: np.ndarray) -> None:
+    if not np.isfinite(cost.sum()):
+        raise ValueError(f"part {number}: C times the weights of all rows is too large: the sum must be finite")
 
 
 def _widened(X: Any, n_features: int) -> Any:

@@ -342,6 +342,15 @@ class EncodedRows:
 @final
 class RowShard:
     def __new__(cls, matrix: Any, class_ids: np.ndarray, cost: np.ndarray, options: dict[str, Any]) -> RowShard: ...
+    @staticmethod
+    def of_store(
+        path: str,
+        n_columns: int,
+        classes: Sequence[tuple[int, float]],
+        lanes: int,
+        budget: int,
+        options: dict[str, Any],
+    ) -> RowShard: ...
     def facts(self) -> list[float]: ...
     def answer(self, request: np.ndarray) -> tuple[np.ndarray, np.ndarray, list[tuple[int, int]]]: ...
     def columns(self) -> tuple[int, np.ndarray] | None: ...
@@ -351,7 +360,6 @@ class RowShard:
 def fit_shards(
     exchange: Any,
     facts: list[float],
-    n_shards: int,
     n_columns: int,
     n_classes: int,
     options: dict[str, Any],

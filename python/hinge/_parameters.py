@@ -204,7 +204,8 @@ _FIT = table(
     Parameter("memory_budget", "int or str", None, optional(_bytes)).means("""
         For a :class:`BlockStore`: bytes that the fit may use beside the interpreter and its libraries, as a number or
         text such as "500MB" or "2GB". None is half of the memory that is available. Rows that do not fit are trained
-        in blocks.
+        in blocks. On a cluster: bytes of each worker, of whose memory limit None is half; where the stores do not fit,
+        their rows stay on the disk.
     """),
     Parameter("block_options", "dict or BlockOptions", None, block_options).means("""
         For a :class:`BlockStore`, a dict with any of ``cache`` ("auto": rows that are likely to change stay in memory;

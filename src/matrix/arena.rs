@@ -68,10 +68,14 @@ pub struct OwnedCsr {
 impl OwnedCsr {
     /// Gives the first columns the numbers `names`; the others keep theirs.
     pub fn rename_columns(&mut self, names: &[u32]) {
-        for column in &mut self.indices {
-            if let Some(&name) = names.get(*column as usize) {
-                *column = name as i32;
-            }
+        rename(&mut self.indices, names);
+    }
+}
+
+fn rename(columns: &mut [i32], names: &[u32]) {
+    for column in columns {
+        if let Some(&name) = names.get(*column as usize) {
+            *column = name as i32;
         }
     }
 }
@@ -230,6 +234,21 @@ impl Arena {
     /// Whether so many more rows and entries fit.
     pub fn has_room(&self, rows: usize, entries: usize) -> bool {
         self.n_rows + rows < self.indptr.len() && self.nnz() + entries <= self.indices.len()
+    }
+
+    /// Gives the first columns the numbers `names`, in which none is there twice; the others keep theirs.
+    /// Columns need not rise within a row any longer.
+    ///
+    /// # Errors
+    /// [`Error::Structure`] for a name that is no column; nothing has changed then.
+    pub fn rename_columns(&mut self, names: &[u32]) -> Result<()> {
+        if let Some(name) = names.iter().find(|name| **name as usize >= self.n_cols) {
+            let reason = format!("a column is to be number {name} of {}", self.n_cols);
+            return Err(Error::Structure { row: 0, reason });
+        }
+        let nnz = self.nnz();
+        rename(&mut self.indices[..nnz], names);
+        Ok(())
     }
 
     /// The rows as the three arrays of a CSR matrix; gives the arena back where its values are one per row.

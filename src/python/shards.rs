@@ -19,6 +19,7 @@ use crate::labels::Labels;
 use crate::matrix::{CsrValues, Value};
 use crate::memory::{self, CollectLarge};
 use crate::shards::checkpoint::Recorded;
+use crate::shards::pieces::StoreRows;
 use crate::shards::remote::Exchange;
 use crate::shards::served::{OwnedRows, Served, ShardData};
 use crate::shards::shard::ShardFacts;
@@ -27,7 +28,7 @@ use crate::shards::{self, ShardSearch, ShardTask};
 use crate::{Error, Result};
 
 /// Numbers of [`ShardFacts`]: those that are added, and the two largest squared norms.
-const FACTS: usize = 8;
+const FACTS: usize = 9;
 
 /// Rows that answer what a fit elsewhere asks of them.
 #[pyclass(frozen, module = "hinge._native")]
@@ -63,13 +64,34 @@ impl RowShard {
         Ok(Self { served: Turns::new(Some(served)) })
     }
 
+    /// The rows of a block store, which stay there: of as many columns as the data, within so many bytes.
+    /// `classes` are those of the store's, each with the cost of a row of weight 1; `lanes` those that a
+    /// problem has at most.
+    #[staticmethod]
+    fn of_store(
+        py: Python<'_>,
+        path: PathBuf,
+        n_columns: usize,
+        classes: Vec<(u32, f64)>,
+        lanes: usize,
+        budget: u64,
+        options: FitOptions,
+    ) -> PyResult<Self> {
+        let (spec, n_threads) = (options.spec()?, options.n_threads);
+        let (loss, intercept) = (spec.loss, spec.intercept);
+        let rows = StoreRows { path, n_columns, classes, lanes, budget, loss, intercept, n_threads };
+        let served = py.detach(|| memory::catch(|| Served::start(rows)))?;
+        Ok(Self { served: Turns::new(Some(served)) })
+    }
+
     /// What is added over all shards before a fit, and then the largest squared norms: of rows with a cost,
     /// and of all.
     fn facts(&self, py: Python<'_>) -> PyResult<[f64; FACTS]> {
         let turn = self.served.take(py)?;
-        let ShardFacts { n_rows, n_entries, cost, curvature, max_squared_norm, longest, pairs } =
+        let ShardFacts { n_shards, n_rows, n_entries, cost, curvature, max_squared_norm, longest, pairs } =
             turn.as_ref().ok_or_else(closed)?.facts();
-        Ok([n_rows as f64, n_entries, cost, curvature, pairs[0], pairs[1], max_squared_norm, longest])
+        let counts = [n_shards as f64, n_rows as f64, n_entries];
+        Ok([counts[0], counts[1], counts[2], cost, curvature, pairs[0], pairs[1], max_squared_norm, longest])
     }
 
     /// Takes the splits of a search, in rows of the shard; a problem that was begun is forgotten.
@@ -84,7 +106,7 @@ impl RowShard {
     fn answer<'py>(&self, py: Python<'py>, request: PyReadonlyArray1<'py, f64>) -> PyResult<Answers<'py>> {
         let mut turn = self.served.take(py)?;
         let (served, request) = (turn.as_mut().ok_or_else(closed)?, memory::copy(request.as_slice()?));
-        let ShardAnswer { sums, maxima, vectors } = py.detach(|| served.answer(request))?;
+        let ShardAnswer { sums, maxima, vectors, .. } = py.detach(|| served.answer(request))?;
         Ok((sums.into_pyarray(py), maxima.into_pyarray(py), vectors))
     }
 
@@ -154,7 +176,7 @@ impl Exchange for Callback<'_> {
     fn ask(&mut self, request: &Request, restore: &dyn Fn() -> Vec<f64>) -> Result<ShardAnswer> {
         self.call("ask", request, restore, |reply| {
             let (sums, maxima): (PyReadonlyArray1<'_, f64>, PyReadonlyArray1<'_, f64>) = reply.extract()?;
-            Ok(ShardAnswer { sums: numbers(&sums)?, maxima: numbers(&maxima)?, vectors: Vec::new() })
+            Ok(ShardAnswer { sums: numbers(&sums)?, maxima: numbers(&maxima)?, ..ShardAnswer::default() })
         })
     }
 
@@ -194,9 +216,9 @@ fn numbers(array: &PyReadonlyArray1<'_, f64>) -> PyResult<Vec<f64>> {
 
 /// The numbers of all shards.
 fn facts_of(facts: [f64; FACTS]) -> ShardFacts {
-    let [n_rows, n_entries, cost, curvature, entries, pairs, max_squared_norm, longest] = facts;
-    let (n_rows, pairs) = (n_rows as usize, [entries, pairs]);
-    ShardFacts { n_rows, n_entries, cost, curvature, max_squared_norm, longest, pairs }
+    let [n_shards, n_rows, n_entries, cost, curvature, entries, pairs, max_squared_norm, longest] = facts;
+    let (n_shards, n_rows, pairs) = (n_shards as usize, n_rows as usize, [entries, pairs]);
+    ShardFacts { n_shards, n_rows, n_entries, cost, curvature, max_squared_norm, longest, pairs }
 }
 
 /// Fits on rows at shards. `facts` are those of all shards: sums, and the largest norms last. `exchange.ask`
@@ -204,14 +226,13 @@ fn facts_of(facts: [f64; FACTS]) -> ShardFacts {
 /// anew: `exchange.resume` then takes the request that brings those to where the others are. All costs are
 /// multiplied by `scale`. With `checkpoint` the answers are kept in that file, and those in it not asked for.
 #[pyfunction]
-#[pyo3(signature = (exchange, facts, n_shards, n_columns, n_classes, options, progress=None, scale=1.0,
+#[pyo3(signature = (exchange, facts, n_columns, n_classes, options, progress=None, scale=1.0,
                     checkpoint=None))]
 #[allow(clippy::too_many_arguments)] // the arguments of one Python call
 pub fn fit_shards<'py>(
     py: Python<'py>,
     exchange: Py<PyAny>,
     facts: [f64; FACTS],
-    n_shards: usize,
     n_columns: usize,
     n_classes: u32,
     options: FitOptions,
@@ -222,6 +243,7 @@ pub fn fit_shards<'py>(
     let spec = options.spec()?;
     let facts = facts_of(facts).scaled(scale);
     let (loss, intercept, params) = (spec.loss, spec.intercept, spec.params);
+    let n_shards = facts.n_shards;
     let task = ShardTask { facts, scale, n_shards, n_columns, n_classes, loss, intercept, params };
     let failed = Mutex::new(None);
     let result = run(py, 1, progress.as_ref(), |monitor| {

@@ -115,5 +115,5 @@ fn decode(payload: &[u8], request: u64) -> Option<ShardAnswer> {
     let numbers =
         |bytes: &[u8]| bytes.as_chunks().0.iter().map(|bytes| f64::from_le_bytes(*bytes)).collect_large();
     let (sums, maxima) = rest.split_at(8 * n_sums);
-    Some(ShardAnswer { sums: numbers(sums), maxima: numbers(maxima), vectors: Vec::new() })
+    Some(ShardAnswer { sums: numbers(sums), maxima: numbers(maxima), ..ShardAnswer::default() })
 }

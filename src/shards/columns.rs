@@ -63,6 +63,25 @@ impl OwnColumns {
         Ok(Some((Self { column, merged }, structure)))
     }
 
+    /// Those of a store, which has numbered its columns by frequency: the first of `n_own` are called `names`
+    /// in the data, the others have kept their numbers. None is taken for a multiple of another one.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] for names that are none of `n_cols` columns, or are there twice.
+    pub fn of_store(names: &[u32], n_own: usize, n_cols: usize) -> Result<Self> {
+        let column: Vec<u32> = (0..n_own).map(|l| names.get(l).copied().unwrap_or(l as u32)).collect_large();
+        let mut places = memory::filled(None, n_cols);
+        for (l, j) in column.iter().enumerate() {
+            match places.get_mut(*j as usize) {
+                Some(place @ None) => *place = Some((l as u32, 1.0)),
+                _ => return Err(Error::Shape { what: "columns of a store", expected: n_cols, found: n_own }),
+            }
+        }
+        let merged = MergedColumns::of_places(n_own, places.into_iter());
+        let merged = merged.ok_or(Error::Shape { what: "merged columns", expected: n_own, found: n_cols })?;
+        Ok(Self { column, merged })
+    }
+
     /// How many there are.
     pub fn n_columns(&self) -> usize {
         self.column.len()

@@ -35,6 +35,7 @@ pub mod columns;
 mod duals;
 pub mod fit;
 pub mod merge;
+pub mod pieces;
 pub mod points;
 pub mod proof;
 pub mod remote;

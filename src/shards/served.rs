@@ -11,6 +11,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{Builder, JoinHandle};
 
 use super::columns::OwnColumns;
+use super::pieces::{AbsentRows, Loader, PieceFolds, StoreRows, StoreShard};
 use super::shard::{Shard, ShardFacts, ShardFolds, ShardRows};
 use super::wire::ShardAnswer;
 use crate::fit::routes::SHARD_OWN_COLUMNS;
@@ -22,6 +23,7 @@ use crate::matrix::csr::{CsrView, Structure};
 use crate::matrix::dense::DenseView;
 use crate::memory::CollectLarge;
 use crate::search::folds::Fold;
+use crate::source::fetch::Fetch;
 use crate::{Error, Result, memory, parallel};
 
 /// A matrix with memory of its own.
@@ -123,6 +125,35 @@ pub struct ShardData {
     pub n_threads: usize,
 }
 
+/// Where the rows of a shard are.
+pub enum ShardSource {
+    /// In memory.
+    Rows(ShardData),
+    /// In a block store, from which they come piece by piece.
+    Store(StoreRows),
+}
+
+impl ShardSource {
+    fn n_threads(&self) -> usize {
+        match self {
+            Self::Rows(data) => data.n_threads,
+            Self::Store(data) => data.n_threads,
+        }
+    }
+}
+
+impl From<ShardData> for ShardSource {
+    fn from(data: ShardData) -> Self {
+        Self::Rows(data)
+    }
+}
+
+impl From<StoreRows> for ShardSource {
+    fn from(data: StoreRows) -> Self {
+        Self::Store(data)
+    }
+}
+
 /// Whether the shard is being dropped.
 struct Stop(AtomicBool);
 
@@ -153,14 +184,16 @@ impl Served {
     /// Checks the data and starts.
     ///
     /// # Errors
-    /// Those of the checks of rows; [`Error::Shape`] for lists of other lengths; [`Error::Thread`].
-    pub fn start(data: ShardData) -> Result<Self> {
+    /// Those of the checks of rows, and of the store; [`Error::Shape`] for lists of other lengths;
+    /// [`Error::Thread`].
+    pub fn start(source: impl Into<ShardSource>) -> Result<Self> {
+        let source = source.into();
         let (requests, inbox) = channel();
         let (outbox, answers) = channel();
         let (ready, started) = channel();
         let stop = Arc::new(Stop(AtomicBool::new(false)));
         let monitor = Arc::clone(&stop);
-        let work = move || serve(data, &monitor, &ready, inbox, &outbox);
+        let work = move || serve(source, &monitor, &ready, inbox, &outbox);
         let thread = Builder::new().name("hinge-shard".into()).spawn(work).map_err(Error::Thread)?;
         let facts = started.recv().unwrap_or_else(|_| Err(ended()))?;
         Ok(Self { requests: Some(requests), answers, stop, thread: Some(thread), facts })
@@ -211,15 +244,18 @@ fn ended() -> Error {
 
 /// The life of the thread.
 fn serve(
-    data: ShardData,
+    source: ShardSource,
     stop: &Stop,
     ready: &Sender<Result<ShardFacts>>,
     inbox: Receiver<Message>,
     outbox: &Sender<Result<ShardAnswer>>,
 ) {
-    let n_threads = data.n_threads;
+    let n_threads = source.n_threads();
     let work = || {
-        let failed = memory::catch(|| answer_all(data, stop, ready, inbox, outbox));
+        let failed = memory::catch(|| match source {
+            ShardSource::Rows(data) => answer_all(data, stop, ready, inbox, outbox),
+            ShardSource::Store(data) => answer_store(&data, stop, ready, &inbox, outbox),
+        });
         if let Err(error) = failed {
             // Whichever of the two is waited for; nobody waits if the shard is being dropped.
             let again = Err(Error::Callback { reason: error.to_string() });
@@ -269,23 +305,55 @@ fn answer_all(
     loop {
         let (classes, weight) = (&data.classes[..], &data.cost[..]);
         let folds = (!split.is_empty()).then_some(ShardFolds { folds: &split, classes, weight });
-        match answer_some(&mut Shard::new(ShardRows { folds, ..rows }, stop), &inbox, outbox) {
+        let mut shard = Shard::new(ShardRows { folds, ..rows }, stop);
+        match answer_some(|request| shard.answer(request), &inbox, outbox) {
             Some(next) => split = next,
             None => return Ok(()),
         }
     }
 }
 
+fn answer_store(
+    data: &StoreRows,
+    stop: &Stop,
+    ready: &Sender<Result<ShardFacts>>,
+    inbox: &Receiver<Message>,
+    outbox: &Sender<Result<ShardAnswer>>,
+) -> Result<()> {
+    let store = &data.open()?;
+    let cut = &data.cut(store)?;
+    std::thread::scope(|scope| {
+        let fetch = Fetch::start(scope, store, &cut.blocks, Vec::new(), false, stop)?;
+        let (mut loader, own) = Loader::new(data, cut, fetch, stop)?;
+        let own = own.as_ref();
+        let (pieces, facts) = loader.survey(own)?;
+        let absent = AbsentRows::of(&pieces);
+        let absent = absent.matrices(own.map_or(data.n_columns, OwnColumns::n_columns))?;
+        // Nobody waits if the shard is being dropped.
+        let _ = ready.send(Ok(facts));
+        let mut folds = None;
+        loop {
+            let rows = (&pieces[..], &absent[..]);
+            let mut shard = StoreShard::new(rows, own, folds.as_ref(), &mut loader, stop);
+            let Some(splits) = answer_some(|request| shard.answer(request), inbox, outbox) else {
+                return Ok(());
+            };
+            drop(shard);
+            folds = Some(PieceFolds::cut(&splits, data, store, &pieces, stop)?);
+        }
+    })
+}
+
 /// Answers until there are splits, or until there is nobody left.
 fn answer_some(
-    shard: &mut Shard<'_>,
+    mut answer: impl FnMut(&[f64]) -> Result<ShardAnswer>,
     inbox: &Receiver<Message>,
     outbox: &Sender<Result<ShardAnswer>>,
 ) -> Option<Vec<Fold>> {
     loop {
         match inbox.recv().ok()? {
             Message::Folds(folds) => return Some(folds),
-            Message::Request(request) => outbox.send(shard.answer(&request)).ok()?,
+            Message::Request(request) => outbox.send(answer(&request)).ok()?,
         }
     }
 }

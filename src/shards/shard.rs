@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::columns::{OwnColumns, TravellingColumns};
-use super::wire::{Op, Reader, ShardAnswer};
+use super::wire::{AnswerKind, Op, Reader, ShardAnswer};
 use crate::fit::certificate::{self, Duals, RowTotals};
 use crate::fit::intercept;
 use crate::fit::newton::factorisation;
@@ -65,6 +65,8 @@ pub struct ShardFolds<'a> {
 /// What is summed over the shards before a fit begins.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ShardFacts {
+    /// Shards, or pieces of them that answer one by one.
+    pub n_shards: usize,
     /// Rows of a cost above 0.
     pub n_rows: usize,
     /// Their entries.
@@ -84,6 +86,7 @@ pub struct ShardFacts {
 impl ShardFacts {
     /// Takes those of another shard in.
     pub fn join(&mut self, other: &Self) {
+        self.n_shards += other.n_shards;
         self.n_rows += other.n_rows;
         self.n_entries += other.n_entries;
         self.cost += other.cost;
@@ -115,6 +118,7 @@ impl<'a> ShardRows<'a> {
         let longest = norms.into_iter().fold(0.0, f64::max);
         let is_all = self.ids.len() == self.rows.n_rows();
         ShardFacts {
+            n_shards: 1,
             n_rows: self.cost.len(),
             n_entries: design.nnz() as f64,
             cost,
@@ -200,30 +204,75 @@ impl<'a> Shard<'a> {
         Self { rows, columns: TravellingColumns::of_data(rows.own), monitor, running: Running::Nothing }
     }
 
+    /// What it knows, with these rows: the same ones, come back to memory or gone from it.
+    pub fn moved_to<'b>(self, rows: ShardRows<'b>, monitor: &'b dyn Monitor) -> Shard<'b> {
+        let running = match self.running {
+            Running::Nothing => Running::Nothing,
+            Running::One(side) => Running::One(Box::new(side.moved_to(rows, monitor))),
+            Running::Classes(side) => Running::Classes(Box::new(side.moved_to(rows, monitor))),
+        };
+        Shard { rows, columns: self.columns, monitor, running }
+    }
+
+    /// Knows of columns what the other one does, in the same memory.
+    pub fn share_columns(&mut self, other: &Shard<'_>) {
+        self.columns = other.columns.clone();
+        match &mut self.running {
+            Running::Nothing => {}
+            Running::One(side) => side.columns = other.columns.clone(),
+            Running::Classes(side) => side.columns = other.columns.clone(),
+        }
+    }
+
+    /// The fold of each lane of a search, in which no problem is of a class alone.
+    pub fn folds_of_lanes(&self) -> &[usize] {
+        match &self.running {
+            Running::Classes(side) => side.group.as_ref().map_or(&[], |group| &group.of_lanes),
+            _ => &[],
+        }
+    }
+
     /// Does what a request says.
     ///
     /// # Errors
     /// [`Error::Shape`] for a request that is none, [`Error::Cancelled`].
     pub fn answer(&mut self, words: &[f64]) -> Result<ShardAnswer> {
         let (mut reader, mut answer) = (Reader::new(words, 1), ShardAnswer::default());
-        while !reader.is_empty() {
+        self.answer_while(&mut reader, &mut answer, |_| true)?;
+        Ok(answer)
+    }
+
+    /// The same up to the first operation that is not to be done.
+    ///
+    /// # Errors
+    /// As for [`Self::answer`].
+    pub fn answer_while(
+        &mut self,
+        reader: &mut Reader<'_>,
+        answer: &mut ShardAnswer,
+        is_to_do: impl Fn(Op) -> bool,
+    ) -> Result<()> {
+        while !reader.is_empty() && is_to_do(reader.next_op()?) {
             let op = reader.op()?;
             match op {
                 Op::Begin | Op::BeginFolds => {
                     self.running = Running::Nothing; // before as much memory is asked for again
-                    self.running = self.begin(op, &mut reader)?;
+                    self.running = self.begin(op, reader)?;
                 }
                 Op::Hash => {
+                    answer.kind = AnswerKind::Hash;
                     for hash in self.rows.hashes() {
                         answer.sums.extend([f64::from((hash >> 32) as u32), f64::from(hash as u32)]);
                     }
                 }
                 Op::Survey => {
+                    answer.kind = AnswerKind::Columns;
                     if let Some(own) = self.rows.own {
                         own.survey(&mut answer.sums);
                     }
                 }
                 Op::Travelling => {
+                    answer.kind = AnswerKind::Columns;
                     if let Some((n, columns)) = self.columns.travelling() {
                         answer.sums.push(n as f64);
                         answer.sums.extend(columns.into_iter().map(f64::from));
@@ -231,19 +280,19 @@ impl<'a> Shard<'a> {
                 }
                 Op::Columns => {
                     self.running = Running::Nothing;
-                    self.columns = TravellingColumns::told(self.rows.own, &mut reader)?;
+                    self.columns = TravellingColumns::told(self.rows.own, reader)?;
                 }
                 _ => match &mut self.running {
                     Running::Nothing => {
                         return Err(Error::Shape { what: "problems of a shard", expected: 1, found: 0 });
                     }
-                    Running::One(side) => side.run(op, &mut reader, &mut answer)?,
-                    Running::Classes(side) => side.run(op, &mut reader, &mut answer)?,
+                    Running::One(side) => side.run(op, reader, answer)?,
+                    Running::Classes(side) => side.run(op, reader, answer)?,
                 },
             }
             self.monitor.poll()?;
         }
-        Ok(answer)
+        Ok(())
     }
 
     fn begin(&self, op: Op, reader: &mut Reader<'_>) -> Result<Running<'a>> {
@@ -307,8 +356,8 @@ pub(super) struct ShardAscent {
 struct Group<'a, const L: usize> {
     folds: ShardFolds<'a>,
     lanes: GroupLanes<L>,
-    /// Held-out rows of each lane.
-    tests: Vec<&'a [u32]>,
+    /// The fold of each lane.
+    of_lanes: Vec<usize>,
 }
 
 /// What the sequence of smooth problems for the hinge has of the rows.
@@ -365,8 +414,8 @@ impl<'a, const L: usize> ShardSide<'a, L> {
             return Err(wrong());
         }
         let (n_rows, fold) = (rows.rows.n_rows(), |k: usize| &folds.folds[k / n_problems]);
-        let tests: Vec<&[u32]> = lanes.clone().map(|k| &fold(k).test[..]).collect();
-        if let Some(i) = tests.iter().flat_map(|rows| rows.iter()).find(|i| **i as usize >= n_rows) {
+        let of_lanes: Vec<usize> = lanes.clone().map(|k| k / n_problems).collect();
+        if let Some(i) = lanes.clone().flat_map(|k| &fold(k).test).find(|i| **i as usize >= n_rows) {
             let reason = format!("the held-out part of a fold names row {i}, there are {n_rows}");
             return Err(Error::Labels { reason });
         }
@@ -377,7 +426,7 @@ impl<'a, const L: usize> ShardSide<'a, L> {
             rows,
             columns,
             cost: Vec::new(),
-            group: Some(Group { folds, lanes: group, tests }),
+            group: Some(Group { folds, lanes: group, of_lanes }),
             first: 0,
             lanes: n_lanes,
             monitor,
@@ -387,6 +436,18 @@ impl<'a, const L: usize> ShardSide<'a, L> {
             ascent: None,
             vector: Block::zeros(design.n_cols()),
         })
+    }
+
+    fn moved_to<'b>(self, rows: ShardRows<'b>, monitor: &'b dyn Monitor) -> ShardSide<'b, L> {
+        let Self { columns, cost, group, first, lanes, state, corners, point, ascent, .. } = self;
+        let group = group.zip(rows.folds);
+        let group = group.map(|(Group { lanes, of_lanes, .. }, folds)| Group { folds, lanes, of_lanes });
+        let mut design = rows.design(rows.intercept.bias());
+        if group.is_some() {
+            design.ids = None;
+        }
+        let (state, vector) = (state.moved_to(design, monitor), Block::zeros(design.n_cols()));
+        ShardSide { rows, columns, cost, group, first, lanes, monitor, state, corners, point, ascent, vector }
     }
 
     fn run(&mut self, op: Op, reader: &mut Reader<'_>, answer: &mut ShardAnswer) -> Result<()> {
@@ -467,7 +528,9 @@ impl<'a, const L: usize> ShardSide<'a, L> {
         let group = self.group.as_ref().filter(|_| op == Op::HeldOut);
         let group =
             group.ok_or(Error::Shape { what: "operations of a search", expected: 0, found: op as usize })?;
-        for (l, test) in group.tests.iter().enumerate() {
+        answer.kind = AnswerKind::HeldOut;
+        for (l, fold) in group.of_lanes.iter().enumerate() {
+            let test = &group.folds.folds[*fold].test;
             answer.sums.extend(test.iter().map(|i| self.state.z[*i as usize][l]));
         }
         Ok(())

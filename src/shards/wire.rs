@@ -111,6 +111,16 @@ impl Op {
         Self::Travelling,
     ];
 
+    /// Whether it asks for nothing of the rows' entries.
+    pub fn is_of_numbers(self) -> bool {
+        use Op::{
+            Advance, Begin, BeginFolds, Columns, Corners, GoBack, HeldOut, Keep, Losses, Shift, Slopes,
+        };
+        let is_told = matches!(self, Begin | BeginFolds | Columns | Op::Survey | Op::Travelling);
+        let is_step = matches!(self, Shift | Slopes | Losses | Advance | Op::SlopesAhead | HeldOut);
+        is_told || is_step || matches!(self, Op::TakeSlopes | Corners | Keep | GoBack)
+    }
+
     /// Whether it is one of the steps of a search.
     pub fn is_of_search(self) -> bool {
         use Op::{Advance, Curvature, Decide, Evaluate, EvaluateQuietly, Finish, HeldOut, Losses, Multiply};
@@ -237,10 +247,18 @@ impl<'a> Reader<'a> {
         self.lanes = lanes;
     }
 
-    /// The next operation.
+    /// The next operation, which stays the next.
     ///
     /// # Errors
     /// [`Error::Shape`] for what is none, as of all methods.
+    pub fn next_op(&self) -> Result<Op> {
+        Reader { words: self.words, lanes: self.lanes }.op()
+    }
+
+    /// The next operation.
+    ///
+    /// # Errors
+    /// As for [`Self::next_op`].
     pub fn op(&mut self) -> Result<Op> {
         let code = self.number()? as usize;
         let known = Op::ALL.iter().find(|op| **op as usize == code);
@@ -311,9 +329,25 @@ impl<'a> Reader<'a> {
     }
 }
 
+/// What the sums of an answer are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum AnswerKind {
+    /// Sums.
+    #[default]
+    Sums,
+    /// Decision values of held-out rows.
+    HeldOut,
+    /// Hashes.
+    Hash,
+    /// What is known of columns.
+    Columns,
+}
+
 /// What shards answer.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ShardAnswer {
+    /// What the sums are, if a shard's own.
+    pub kind: AnswerKind,
     /// To be added.
     pub sums: Vec<f64>,
     /// Of which the largest counts.
@@ -390,7 +424,7 @@ mod tests {
 
     #[test]
     fn answers_are_joined() {
-        let answer = |sums, maxima| ShardAnswer { sums, maxima, vectors: Vec::new() };
+        let answer = |sums, maxima| ShardAnswer { sums, maxima, ..ShardAnswer::default() };
         let mut one = answer(vec![1.0, 2.0], vec![3.0]);
         one.join(&answer(vec![4.0, 0.5], vec![2.0])).unwrap();
         assert_eq!(one, answer(vec![5.0, 2.5], vec![3.0]));

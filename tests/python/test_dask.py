@@ -168,6 +168,50 @@ def test_paths(client, parts, whole, tmp_path):
     check_against(model, hinge.LinearSVC(tol=TOL).fit(X, ids), X, ids)
 
 
+@pytest.fixture
+def stores(parts, tmp_path):
+    """A block store for each part."""
+    paths = [tmp_path / f"{k}.blocks" for k in range(len(parts))]
+    for path, (X, y) in zip(paths, parts, strict=True):
+        hinge.BlockStore.build((X, y), path)
+    return paths
+
+
+ON_DISK = 800_000
+"""Bytes of a worker for some pieces of two stores and what is known of their rows."""
+
+
+@pytest.mark.parametrize(("estimator", "parameters"), FITS)
+def test_stores_larger_than_the_memory_of_the_cluster(client, stores, whole, estimator, parameters):
+    model = estimator(tol=TOL, memory_budget=ON_DISK, **parameters).fit(stores)
+    check_against(model, estimator._plain(tol=TOL, **parameters).fit(*whole), *whole)
+    roomy = estimator(tol=TOL, memory_budget="1GB", **parameters).fit(stores)
+    assert (model.coef_ != roomy.coef_).any()  # pieces are added in another order
+    np.testing.assert_array_equal(roomy.coef_, estimator(tol=TOL, **parameters).fit(stores).coef_)
+    assert shards_left(client) == 0
+
+
+def test_weighted_classes_in_stores_larger_than_memory(client, whole, tmp_path):
+    X, y = whole
+    classes = np.where(np.arange(12000) % 3 == 0, "other", y)
+    weight = np.where(np.arange(12000) % 5 == 0, 0.0, 1.5)
+    order, paths = np.argsort(classes, kind="stable"), []
+    for k, part in enumerate(np.split(order, [2000, 5000, 9000])):
+        paths.append(tmp_path / f"{k}.blocks")
+        hinge.BlockStore.build((X[part], classes[part], weight[part]), paths[-1])
+    model = hinge.dask.LogisticRegression(tol=TOL, memory_budget="1.4MB", class_weight="balanced").fit(paths)
+    plain = hinge.LogisticRegression(tol=TOL, multi_class="ovr", class_weight="balanced")
+    check_against(model, plain.fit(X, classes, sample_weight=weight), X, classes)
+
+
+def test_stores_with_no_room_at_all_are_refused(client, stores):
+    with pytest.raises(ValueError, match=r"part \d.*memory_budget must be at least"):
+        hinge.dask.LinearSVC(memory_budget=1000).fit(stores)
+    with pytest.raises(ValueError, match=r"part \d: C times the weights"):
+        hinge.dask.LinearSVC(C=1e308, memory_budget=ON_DISK).fit(stores)
+    assert shards_left(client) == 0
+
+
 def test_files_and_plain_models(client, parts, whole, tmp_path):
     X, _ = whole
     model = hinge.dask.LinearSVC(C=0.5).fit([dask.delayed(part) for part in parts])
@@ -408,6 +452,16 @@ def test_killed_workers_cost_time_only(client, lazy, monkeypatch, parameters):
     np.testing.assert_array_equal(lossy.certificate_.dual, quiet.certificate_.dual)
     np.testing.assert_array_equal(lossy.certificate_.primal, quiet.certificate_.primal)
     assert lossy.traffic_.rounds == quiet.traffic_.rounds
+    assert shards_left(client) == 0
+
+
+def test_killed_workers_of_stores_on_the_disk_cost_time_only(client, stores, monkeypatch):
+    quiet = hinge.dask.LinearSVC(tol=1e-7, memory_budget=ON_DISK).fit(stores)
+    KillsInRound(monkeypatch, client, {quiet.traffic_.rounds // 2})
+    lossy = hinge.dask.LinearSVC(tol=1e-7, memory_budget=ON_DISK).fit(stores)
+    assert lossy.traffic_.n_reloaded >= 1
+    np.testing.assert_array_equal(lossy.coef_, quiet.coef_)
+    np.testing.assert_array_equal(lossy.certificate_.dual, quiet.certificate_.dual)
     assert shards_left(client) == 0
 
 

@@ -105,6 +105,23 @@ def test_searches_are_those_of_one_machine(client, parameters):
     assert shards_left(client) == 0
 
 
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_searches_of_stores_larger_than_the_memory_of_the_cluster(client, tmp_path, n_classes):
+    X, y = whole(n_classes)
+    paths = []
+    for k in range(3):
+        paths.append(tmp_path / f"{k}.blocks")
+        hinge.BlockStore.build((X[k * N : (k + 1) * N], y[k * N : (k + 1) * N]), paths[-1])
+    given = {"Cs": [0.1, 1.0, 4.0], "random_state": 3, "keep_decisions": True}
+    plain = hinge.select_C(X, y, solver="newton", multi_class="ovr", **given)
+    found = hinge.dask.select_C(paths, memory_budget=650_000, **given)
+    check_table(found, plain)
+    np.testing.assert_allclose(found.decisions, plain.decisions, atol=0.05)
+    roomy = hinge.dask.select_C(paths, **given)
+    assert (found.decisions != roomy.decisions).any()  # pieces are added in another order
+    assert shards_left(client) == 0
+
+
 def test_classes_take_turns(client):
     X, y = whole(3)
     plain = hinge.select_C(X, y, solver="newton", multi_class="ovr", Cs=[0.1, 1.0, 4.0])

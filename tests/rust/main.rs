@@ -11,3 +11,4 @@ mod search;
 mod solvers;
 mod store;
 mod store_search;
+mod store_shards;

@@ -139,6 +139,14 @@ impl<'a, const L: usize> RowState<'a, L> {
         }
     }
 
+    /// What is known of each row, with these rows, of which there are as many; what was made of their entries
+    /// is forgotten.
+    pub fn moved_to<'b>(self, design: Design<'b>, monitor: &'b dyn Monitor) -> RowState<'b, L> {
+        let Self { z, slopes, curvature, step_z, product_z, .. } = self;
+        let sweep = Sweep::new(design, monitor);
+        RowState { sweep, monitor, z, slopes, curvature, step_z, product_z, kept: None, frequent: None }
+    }
+
     /// Has the form of the most frequent columns, too.
     pub fn with_frequent(self, frequent: Option<Arc<FrequentColumns>>) -> Self {
         Self { frequent, ..self }

@@ -1,0 +1,437 @@
+//! A shard whose rows stay in a block store: pieces of it take turns in memory.
+//!
+//! What a fit knows of each row is in memory all the time, 14 numbers or so, and as many pieces as there is
+//! room for; the entries of the others come from the disk once a request, and not at all where it asks for
+//! none. Each piece answers as if it were a shard ([`Shard`]), and the answers of all of them are added in the
+//! order of the store: how it is cut into pieces decides the last digits of a fit, not where they are.
+//!
+//! The store has numbered its columns by frequency. Where vectors of columns are short the rows get back the
+//! numbers that the data's columns have; else these are the shard's own ([`OwnColumns`]).
+
+use std::path::PathBuf;
+
+use super::columns::OwnColumns;
+use super::shard::{CLASSES, Shard, ShardFacts, ShardFolds, ShardRows};
+use super::wire::{AnswerKind, Op, Reader, ShardAnswer};
+use crate::fit::routes::{SHARD_OWN_COLUMNS, SHARD_PIECE_COLUMNS, SHARD_PIECE_ENTRIES};
+use crate::fit::{Intercept, Monitor};
+use crate::loss::LossKind;
+use crate::matrix::Matrix;
+use crate::matrix::arena::Arena;
+use crate::matrix::csr::{CsrView, Structure};
+use crate::memory::CollectLarge;
+use crate::search::fingerprint;
+use crate::search::folds::Fold;
+use crate::source::fetch::Fetch;
+use crate::store::reader::{RowFacts, Store};
+use crate::{Error, Result, memory};
+
+/// Bytes of a row beside its entries: number, class and cost, and what a fit has of it with its first lane
+/// (costs, dual variables, labels, margins) and with each.
+const ROW_BYTES: u64 = 16 + 56;
+const LANE_BYTES: u64 = 40;
+/// Vectors of the columns that rows have: those of a pass and of its parts; and of those that travel: a
+/// request and its answer on their way.
+const VECTORS: u64 = 10;
+const TRAVELLING: u64 = 5;
+/// Share of the memory for rows that a piece may take.
+const SHARE: u64 = 2;
+
+/// The rows of a store as a shard.
+pub struct StoreRows {
+    /// The file.
+    pub path: PathBuf,
+    /// Columns of the data, at least as many as the store has.
+    pub n_columns: usize,
+    /// The class of each of the store's, and the cost of a row of weight 1.
+    pub classes: Vec<(u32, f64)>,
+    /// Lanes of a problem at most.
+    pub lanes: usize,
+    /// Bytes that it may take.
+    pub budget: u64,
+    /// The loss.
+    pub loss: LossKind,
+    /// Treatment of the intercept.
+    pub intercept: Intercept,
+    /// Threads of a pass.
+    pub n_threads: usize,
+}
+
+/// How a store is cut.
+pub struct Cut {
+    /// Pages of each piece, in the order of the file.
+    pub blocks: Vec<Vec<u32>>,
+    /// How many of them, the first ones, stay in memory; the others take turns.
+    pub n_held: usize,
+}
+
+impl StoreRows {
+    /// Opens the store.
+    ///
+    /// # Errors
+    /// Those of [`Store::open`]; [`Error::Shape`] for one of other columns or classes.
+    pub fn open(&self) -> Result<Store> {
+        let store = Store::open(&self.path)?;
+        let (meta, n_classes) = (store.meta(), self.classes.len());
+        if meta.n_cols > self.n_columns {
+            let what = "columns of the store of a shard";
+            return Err(Error::Shape { what, expected: self.n_columns, found: meta.n_cols });
+        }
+        if store.classes().len() != n_classes {
+            let found = store.classes().len();
+            return Err(Error::Shape { what: "classes of the store of a shard", expected: n_classes, found });
+        }
+        Structure { has_duplicates: false, max_squared_norm: meta.max_squared_norm }.check_solvable()?;
+        Ok(store)
+    }
+
+    /// The pieces that fit the budget.
+    ///
+    /// # Errors
+    /// [`Error::Budget`].
+    pub fn cut(&self, store: &Store) -> Result<Cut> {
+        let entry = store.width().entry_bytes() as u64;
+        let columns = if self.has_own_columns() { store.meta().n_used } else { self.n_columns } as u64;
+        let (lanes, travelling) = (self.lanes.min(CLASSES) as u64, self.n_columns as u64);
+        let vectors = 8 * lanes * (VECTORS * columns + TRAVELLING * travelling);
+        let states = store.meta().n_rows * (ROW_BYTES + LANE_BYTES * lanes) + vectors;
+        let least = entry * store.pages().iter().map(|page| u64::from(page.nnz)).max().unwrap_or(0).max(1);
+        if states + least > self.budget {
+            let (rows, columns) = (store.meta().n_rows, self.n_columns);
+            let parts = format!("what is known of {rows} rows, vectors of {columns} columns, a page of rows");
+            return Err(Error::Budget { budget: self.budget, needed: states + least, parts });
+        }
+        let left = self.budget - states;
+        let usual = SHARD_PIECE_ENTRIES.max(SHARD_PIECE_COLUMNS * self.n_columns) as u64;
+        let most = (left / SHARE).min(usual * entry).max(least) / entry;
+        let (mut blocks, mut entries) = (vec![Vec::new()], 0);
+        for (k, page) in (0..).zip(store.pages()) {
+            if entries + u64::from(page.nnz) > most && entries > 0 {
+                blocks.push(Vec::new());
+                entries = 0;
+            }
+            entries += u64::from(page.nnz);
+            blocks.last_mut().expect("one at least").push(k);
+        }
+        let room = (left / (most * entry)) as usize;
+        let n_held = if blocks.len() <= room { blocks.len() } else { room - 1 };
+        Ok(Cut { blocks, n_held })
+    }
+
+    fn has_own_columns(&self) -> bool {
+        self.n_columns >= SHARD_OWN_COLUMNS
+    }
+}
+
+/// The rows of a piece, but for their entries.
+pub struct Piece {
+    n_rows: usize,
+    ids: Vec<u32>,
+    classes: Vec<u32>,
+    cost: Vec<f64>,
+}
+
+/// Puts pieces into memory.
+pub struct Loader<'a> {
+    data: &'a StoreRows,
+    blocks: &'a [Vec<u32>],
+    fetch: Fetch<'a>,
+    /// Those of the pieces that stay, and the one for which the others take turns.
+    arenas: Vec<Arena>,
+    /// What is in each.
+    loaded: Vec<Option<usize>>,
+    facts: RowFacts,
+    /// What the columns are called in the data, where rows are to have these numbers.
+    names: Vec<u32>,
+    monitor: &'a dyn Monitor,
+}
+
+impl<'a> Loader<'a> {
+    /// No piece is in memory yet; also the store's columns, where these are the shard's own.
+    ///
+    /// # Errors
+    /// Those of the store; [`Error::Memory`].
+    pub fn new(
+        data: &'a StoreRows,
+        Cut { blocks, n_held }: &'a Cut,
+        fetch: Fetch<'a>,
+        monitor: &'a dyn Monitor,
+    ) -> Result<(Self, Option<OwnColumns>)> {
+        let store = fetch.store();
+        let (n_used, names) = (store.meta().n_used, store.old_columns()?);
+        let own = data.has_own_columns().then(|| OwnColumns::of_store(&names, n_used, data.n_columns));
+        let own = own.transpose()?;
+        let (n_cols, names) = if own.is_some() { (n_used, Vec::new()) } else { (data.n_columns, names) };
+        let (held, others) = blocks.split_at(*n_held);
+        let sizes = others.iter().map(|pages| store.size(pages));
+        let largest = sizes.reduce(|most, size| (most.0.max(size.0), most.1.max(size.1)));
+        let sizes = held.iter().map(|pages| store.size(pages)).chain(largest);
+        let arenas = sizes.map(|(rows, entries)| Arena::new(store.width(), n_cols, rows, entries));
+        let (arenas, facts) = (arenas.collect::<Result<Vec<_>>>()?, RowFacts::default());
+        let loaded = arenas.iter().map(|_| None).collect();
+        Ok((Self { data, blocks, fetch, arenas, loaded, facts, names, monitor }, own))
+    }
+
+    /// Reads all pieces, and says what is in them.
+    ///
+    /// # Errors
+    /// Those of the store, [`Error::Overflow`] for costs that are too large.
+    pub fn survey(&mut self, own: Option<&OwnColumns>) -> Result<(Vec<Piece>, ShardFacts)> {
+        let (mut pieces, mut all) = (Vec::with_capacity(self.blocks.len()), ShardFacts::default());
+        for k in 0..self.blocks.len() {
+            self.load(k)?;
+            let of_class = &self.data.classes;
+            let of_row = |i: usize| {
+                let (class, cost) = of_class[self.facts.classes[i] as usize];
+                (class, cost * self.facts.weights[i])
+            };
+            let n_rows = self.facts.classes.len();
+            let ids: Vec<u32> = (0..n_rows as u32).filter(|i| of_row(*i as usize).1 > 0.0).collect_large();
+            let classes = ids.iter().map(|i| of_row(*i as usize).0).collect_large();
+            let cost = ids.iter().map(|i| of_row(*i as usize).1).collect_large();
+            let piece = Piece { n_rows, ids, classes, cost };
+            let rows = self.rows(k);
+            all.join(&piece.rows(&rows, self.data, own, None).facts());
+            pieces.push(piece);
+        }
+        Ok((pieces, all))
+    }
+
+    fn arena_of(&self, k: usize) -> usize {
+        k.min(self.arenas.len() - 1)
+    }
+
+    fn load(&mut self, k: usize) -> Result<()> {
+        let place = self.arena_of(k);
+        if self.loaded[place].replace(k) == Some(k) {
+            return Ok(());
+        }
+        let Self { blocks, fetch, arenas, loaded, facts, names, monitor, .. } = self;
+        let (store, pages, arena) = (fetch.store(), &blocks[k], &mut arenas[place]);
+        let (n_rows, nnz) = store.size(pages);
+        arena.keep(&[]);
+        let filled = fetch.with(k, |bytes| {
+            arena.fill(n_rows, nnz, |free| store.decode_into(pages, bytes, free, facts, *monitor))
+        });
+        let filled = filled.and_then(|()| arena.rename_columns(names));
+        if filled.is_err() {
+            loaded[place] = None;
+        } else if k + 1 < blocks.len() {
+            fetch.ask(k + 1);
+        } else if arenas.len() < blocks.len() {
+            fetch.ask(arenas.len() - 1);
+        }
+        filled
+    }
+
+    fn rows(&self, k: usize) -> Matrix<'_> {
+        self.arenas[self.arena_of(k)].view().into()
+    }
+}
+
+impl Piece {
+    fn rows<'b>(
+        &'b self,
+        rows: &'b Matrix<'b>,
+        data: &StoreRows,
+        own: Option<&'b OwnColumns>,
+        folds: Option<ShardFolds<'b>>,
+    ) -> ShardRows<'b> {
+        let StoreRows { loss, intercept, .. } = *data;
+        ShardRows {
+            rows,
+            ids: &self.ids,
+            own,
+            classes: &self.classes,
+            cost: &self.cost,
+            loss,
+            intercept,
+            folds,
+        }
+    }
+}
+
+/// Rows of the pieces without their entries.
+pub struct AbsentRows(Vec<Vec<i64>>);
+
+impl AbsentRows {
+    /// Of all pieces.
+    pub fn of(pieces: &[Piece]) -> Self {
+        Self(pieces.iter().map(|piece| memory::zeros(piece.n_rows + 1)).collect())
+    }
+
+    /// As matrices of so many columns.
+    ///
+    /// # Errors
+    /// None: rows without entries are right.
+    pub fn matrices(&self, n_cols: usize) -> Result<Vec<Matrix<'_>>> {
+        let view = CsrView::<i32, f32>::of_distinct;
+        self.0.iter().map(|pointers| Ok(view(pointers, &[], &[], n_cols)?.into())).collect()
+    }
+}
+
+/// The splits of a search.
+pub struct PieceFolds {
+    /// Those of each piece, in its rows.
+    folds: Vec<Vec<Fold>>,
+    /// Classes and weights of all its rows.
+    facts: Vec<(Vec<u32>, Vec<f64>)>,
+    /// The piece of each held-out row, fold by fold.
+    owners: Vec<Vec<u32>>,
+}
+
+impl PieceFolds {
+    /// Cuts splits in rows of the input.
+    ///
+    /// # Errors
+    /// Those of the store; [`Error::Labels`] for rows that there are not.
+    pub fn cut(
+        splits: &[Fold],
+        data: &StoreRows,
+        store: &Store,
+        pieces: &[Piece],
+        monitor: &dyn Monitor,
+    ) -> Result<Self> {
+        let found = store.facts_by_place(monitor)?;
+        let n = found.numbers.len();
+        let mut places: Vec<[u32; 2]> = memory::filled([0; 2], n);
+        let (mut facts, mut first) = (Vec::with_capacity(pieces.len()), 0);
+        for (k, piece) in (0..).zip(pieces) {
+            let rows = first..first + piece.n_rows;
+            rows.clone().zip(0..).for_each(|(at, i)| places[found.numbers[at] as usize] = [k, i]);
+            let of_row = |at: usize| {
+                let (class, cost) = data.classes[found.classes[at] as usize];
+                (class, cost * found.weights[at])
+            };
+            facts.push((
+                rows.clone().map(|at| of_row(at).0).collect_large(),
+                rows.map(|at| of_row(at).1).collect_large(),
+            ));
+            first += piece.n_rows;
+        }
+        let empty = || pieces.iter().map(|_| Vec::new()).collect::<Vec<Vec<u32>>>();
+        let mut folds: Vec<Vec<Fold>> = pieces.iter().map(|_| Vec::with_capacity(splits.len())).collect();
+        let mut owners = Vec::with_capacity(splits.len());
+        for split in splits {
+            let mut parts = [empty(), empty()];
+            for (part, rows) in parts.iter_mut().zip([&split.train, &split.test]) {
+                for row in rows {
+                    let &[k, i] = places.get(*row as usize).ok_or_else(|| Error::Labels {
+                        reason: format!("a fold names row {row}, there are {n}"),
+                    })?;
+                    memory::push(&mut part[k as usize], i);
+                }
+            }
+            owners.push(split.test.iter().map(|row| places[*row as usize][0]).collect_large());
+            let [train, test] = parts;
+            let both = train.into_iter().zip(test);
+            folds.iter_mut().zip(both).for_each(|(folds, (train, test))| folds.push(Fold { train, test }));
+        }
+        Ok(Self { folds, facts, owners })
+    }
+
+    fn of_piece(&self, k: usize) -> ShardFolds<'_> {
+        let (classes, weight) = &self.facts[k];
+        ShardFolds { folds: &self.folds[k], classes, weight }
+    }
+
+    /// Decision values of held-out rows, from those of each piece.
+    fn woven(&self, of_lanes: &[usize], answers: &[ShardAnswer]) -> Result<Vec<f64>> {
+        let mut left: Vec<_> = answers.iter().map(|answer| answer.sums.iter().copied()).collect();
+        let owners = of_lanes.iter().flat_map(|fold| &self.owners[*fold]);
+        let mut values = memory::with_capacity(answers.iter().map(|answer| answer.sums.len()).sum());
+        for owner in owners {
+            let (expected, found) = (values.len() + 1, values.len());
+            let wrong = Error::Shape { what: "held-out rows of a store", expected, found };
+            values.push(left[*owner as usize].next().ok_or(wrong)?);
+        }
+        Ok(values)
+    }
+}
+
+/// A store in the course of a fit, or of a search.
+pub struct StoreShard<'s, 'a> {
+    pieces: &'s [Piece],
+    absent: &'s [Matrix<'s>],
+    own: Option<&'s OwnColumns>,
+    folds: Option<&'s PieceFolds>,
+    loader: &'s mut Loader<'a>,
+    shards: Vec<Shard<'s>>,
+    monitor: &'s dyn Monitor,
+}
+
+impl<'s, 'a> StoreShard<'s, 'a> {
+    /// Before the first request.
+    pub fn new(
+        (pieces, absent): (&'s [Piece], &'s [Matrix<'s>]),
+        own: Option<&'s OwnColumns>,
+        folds: Option<&'s PieceFolds>,
+        loader: &'s mut Loader<'a>,
+        monitor: &'s dyn Monitor,
+    ) -> Self {
+        let mut found = Self { pieces, absent, own, folds, loader, shards: Vec::new(), monitor };
+        found.shards = (0..pieces.len()).map(|k| Shard::new(found.absent(k), monitor)).collect();
+        found
+    }
+
+    /// A piece whose entries are not in memory.
+    fn absent(&self, k: usize) -> ShardRows<'s> {
+        let folds = self.folds.map(|folds| folds.of_piece(k));
+        self.pieces[k].rows(&self.absent[k], self.loader.data, self.own, folds)
+    }
+
+    /// Does what a request says.
+    ///
+    /// # Errors
+    /// Those of [`Shard::answer`] and of the store.
+    pub fn answer(&mut self, words: &[f64]) -> Result<ShardAnswer> {
+        let mut answers: Vec<ShardAnswer> = Vec::new();
+        for k in 0..self.pieces.len() {
+            let answer = self.ask(k, words)?;
+            let (first, others) = self.shards.split_at_mut(1);
+            if let Some(shard) = k.checked_sub(1).map(|k| &mut others[k]) {
+                shard.share_columns(&first[0]);
+            }
+            match answers.first_mut() {
+                Some(sum) if answer.kind == AnswerKind::Sums => sum.join(&answer)?,
+                Some(_) if answer.kind == AnswerKind::Columns => {}
+                _ => answers.push(answer),
+            }
+        }
+        let mut found = ShardAnswer { sums: Vec::new(), ..answers[0].clone() };
+        found.sums = match (found.kind, self.folds) {
+            (AnswerKind::HeldOut, Some(folds)) => folds.woven(self.shards[0].folds_of_lanes(), &answers)?,
+            (AnswerKind::Hash, _) => joined_hashes(&answers),
+            _ => std::mem::take(&mut answers[0].sums),
+        };
+        Ok(found)
+    }
+
+    /// What a piece answers. After an error it knows nothing.
+    fn ask(&mut self, k: usize, words: &[f64]) -> Result<ShardAnswer> {
+        let (absent, monitor) = (self.absent(k), self.monitor);
+        let mut shard = std::mem::replace(&mut self.shards[k], Shard::new(absent, monitor));
+        let (mut reader, mut answer) = (Reader::new(words, 1), ShardAnswer::default());
+        shard.answer_while(&mut reader, &mut answer, Op::is_of_numbers)?;
+        if !reader.is_empty() {
+            self.loader.load(k)?;
+            let rows = self.loader.rows(k);
+            let here = self.pieces[k].rows(&rows, self.loader.data, self.own, absent.folds);
+            let mut awake = shard.moved_to(here, monitor);
+            awake.answer_while(&mut reader, &mut answer, |_| true)?;
+            shard = awake.moved_to(absent, monitor);
+        }
+        self.shards[k] = shard;
+        Ok(answer)
+    }
+}
+
+/// Hashes of all pieces from those of each.
+fn joined_hashes(answers: &[ShardAnswer]) -> Vec<f64> {
+    let numbers = (0..2).flat_map(|which| {
+        let bytes = answers.iter().flat_map(|answer| &answer.sums[2 * which..2 * which + 2]);
+        let hash = fingerprint::hash_bytes(bytes.flat_map(|word| (*word as u32).to_le_bytes()));
+        [f64::from((hash >> 32) as u32), f64::from(hash as u32)]
+    });
+    numbers.collect()
+}

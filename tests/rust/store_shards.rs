@@ -1,0 +1,173 @@
+//! Shards whose rows stay in a store: what the same rows in memory answer, bit for bit.
+
+use std::fs;
+use std::path::Path;
+
+use hinge::fit::{Intercept, Params, Silent, Status};
+use hinge::front::{Outcome, Weights};
+use hinge::loss::LossKind;
+use hinge::shards::pieces::StoreRows;
+use hinge::shards::remote::Exchange;
+use hinge::shards::served::{OwnedRows, Served, ShardData};
+use hinge::shards::shard::ShardFacts;
+use hinge::shards::wire::{Request, ShardAnswer};
+use hinge::shards::{self, ShardTask};
+use hinge::store::reader::Store;
+use hinge::{Error, Result};
+
+use super::blocks::{D, N, build, data};
+
+/// Factor of each class's costs.
+const FACTORS: [f64; 3] = [1.0, 1.5, 0.5];
+
+/// Shards on threads of this process.
+struct Threads(Vec<Served>);
+
+impl Threads {
+    fn facts(&self) -> ShardFacts {
+        let mut all = ShardFacts::default();
+        self.0.iter().for_each(|shard| all.join(&shard.facts()));
+        all
+    }
+
+    fn fit(
+        &mut self,
+        n_columns: usize,
+        n_classes: u32,
+        loss: LossKind,
+        intercept: Intercept,
+    ) -> Result<Outcome> {
+        let (facts, params) = (self.facts(), Params { tol: 1e-4, ..Params::default() });
+        let n_shards = facts.n_shards;
+        let task = ShardTask { facts, scale: 1.0, n_shards, n_columns, n_classes, loss, intercept, params };
+        shards::fit(&task, self, &Silent)
+    }
+}
+
+impl Exchange for Threads {
+    fn ask(&mut self, request: &Request, restore: &dyn Fn() -> Vec<f64>) -> Result<ShardAnswer> {
+        let _ = restore;
+        let mut answers = Vec::new();
+        for shard in &mut self.0 {
+            answers.push(shard.answer(request.words().to_vec())?);
+        }
+        let mut sum = answers.remove(0);
+        answers.iter().try_for_each(|answer| sum.join(answer))?;
+        Ok(sum)
+    }
+
+    fn gather(&mut self, request: &Request, _: &dyn Fn() -> Vec<f64>) -> Result<Vec<Vec<f64>>> {
+        self.0.iter_mut().map(|shard| Ok(shard.answer(request.words().to_vec())?.sums)).collect()
+    }
+}
+
+fn in_store(store: &Store, n_columns: usize, loss: LossKind, intercept: Intercept, budget: u64) -> StoreRows {
+    let classes = (0..store.classes().len() as u32).map(|k| (k, FACTORS[k as usize])).collect::<Vec<_>>();
+    let (path, lanes) = (store.path().to_owned(), if classes.len() == 2 { 1 } else { classes.len() });
+    StoreRows { path, n_columns, classes, lanes, budget, loss, intercept, n_threads: 1 }
+}
+
+/// The pieces of a store in memory, each a shard.
+fn in_memory(store: &Store, rows: &StoreRows) -> Threads {
+    let names = store.old_columns().unwrap();
+    let piece = |pages: &Vec<u32>| {
+        let (arena, facts) = store.load(pages, store.plain_width(), &Silent).unwrap();
+        let Ok(mut csr) = arena.into_csr() else { unreachable!("a value per entry") };
+        csr.rename_columns(&names);
+        let cost = facts.classes.iter().zip(&facts.weights).map(|(k, x)| FACTORS[*k as usize] * x).collect();
+        let (indptr, indices, values, n_cols) = (csr.indptr, csr.indices, csr.values, rows.n_columns);
+        let data = ShardData {
+            rows: OwnedRows::Sparse { indptr, indices, values, n_cols },
+            classes: facts.classes,
+            cost,
+            loss: rows.loss,
+            intercept: rows.intercept,
+            n_threads: 1,
+        };
+        Served::start(data).unwrap()
+    };
+    Threads(rows.cut(store).unwrap().blocks.iter().map(piece).collect())
+}
+
+fn bits(outcome: &Outcome) -> Vec<u64> {
+    let Weights::Dense(weights) = &outcome.weights else { unreachable!("dense weights") };
+    let numbers = weights.iter().flatten().chain(&outcome.intercepts).copied();
+    let proofs = outcome.facts.iter().flat_map(|facts| [facts.certificate.primal, facts.certificate.dual]);
+    numbers.chain(proofs).map(f64::to_bits).collect()
+}
+
+/// Some pieces of rows of so many lanes.
+const SMALL: u64 = 4_800_000;
+const SMALL_LANES: u64 = 7_600_000;
+
+#[test]
+fn a_store_answers_as_its_pieces_in_memory_would() {
+    let folder = tempfile::tempdir().unwrap();
+    let losses = [LossKind::SquaredHinge, LossKind::Logistic, LossKind::ModifiedHuber, LossKind::Hinge];
+    for (n_classes, budget) in [(2, SMALL), (3, SMALL_LANES)] {
+        let store = build(&data(n_classes, false), folder.path());
+        for (k, loss) in losses.into_iter().enumerate() {
+            let intercept = [Intercept::Free, Intercept::None][k % 2];
+            let rows = in_store(&store, D, loss, intercept, budget);
+            let n_pieces = rows.cut(&store).unwrap().blocks.len();
+            assert!((3..12).contains(&n_pieces), "{n_pieces}");
+            let mut twin = in_memory(&store, &rows);
+            let mut found = Threads(vec![Served::start(rows).unwrap()]);
+            assert_eq!(found.facts(), twin.facts());
+            let outcome = found.fit(D, n_classes, loss, intercept).unwrap();
+            assert!(outcome.facts.iter().all(|facts| facts.status == Status::Converged));
+            assert_eq!(bits(&outcome), bits(&twin.fit(D, n_classes, loss, intercept).unwrap()), "{loss:?}");
+        }
+    }
+}
+
+#[test]
+fn rows_of_equal_values_and_many_columns_end_at_the_same_optimum() {
+    let folder = tempfile::tempdir().unwrap();
+    let (loss, intercept) = (LossKind::Logistic, Intercept::Free);
+    let store = build(&data(2, true), folder.path());
+    let mut all = Vec::new();
+    for n_columns in [D, 50_000] {
+        for budget in [SMALL, 1 << 40] {
+            let rows = in_store(&store, n_columns, loss, intercept, budget);
+            assert_eq!(rows.cut(&store).unwrap().blocks.len() == 1, budget > SMALL);
+            let mut shards = Threads(vec![Served::start(rows).unwrap()]);
+            assert_eq!(shards.facts().n_rows, N);
+            let outcome = shards.fit(n_columns, 2, loss, intercept).unwrap();
+            let Weights::Dense(weights) = &outcome.weights else { unreachable!("dense weights") };
+            assert!(weights[0].len() == n_columns && weights[0][D..].iter().all(|w| *w == 0.0));
+            all.push(outcome.facts[0].certificate);
+        }
+    }
+    for (one, other) in all.iter().flat_map(|one| all.iter().map(move |other| (one, other))) {
+        assert!(one.relative_gap() <= 1e-4 && one.primal >= other.dual, "{one:?} {other:?}");
+    }
+}
+
+#[test]
+fn what_does_not_fit_or_is_damaged_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = build(&data(2, false), folder.path());
+    let start = |change: fn(&mut StoreRows)| {
+        let mut rows = in_store(&store, D, LossKind::Logistic, Intercept::Free, SMALL);
+        change(&mut rows);
+        Served::start(rows)
+    };
+    let refused = |change: fn(&mut StoreRows)| start(change).err().expect("refused");
+    assert!(matches!(refused(|rows| rows.budget = 1_000_000), Error::Budget { .. }));
+    assert!(matches!(refused(|rows| rows.n_columns = D - 1), Error::Shape { .. }));
+    assert!(matches!(refused(|rows| rows.classes.truncate(1)), Error::Shape { .. }));
+    assert!(matches!(refused(|rows| rows.path = "none.blocks".into()), Error::Io { .. }));
+    let mut shards = Threads(vec![start(|_| {}).unwrap()]);
+    damage(store.path());
+    let error = shards.fit(D, 2, LossKind::Logistic, Intercept::Free).err().expect("refused");
+    assert!(matches!(error, Error::Corrupt { .. } | Error::Io { .. }), "{error}");
+}
+
+/// Changes a byte in the middle of the file.
+fn damage(path: &Path) {
+    let mut bytes = fs::read(path).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 0x55;
+    fs::write(path, bytes).unwrap();
+}
